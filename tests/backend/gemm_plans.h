@@ -2,7 +2,10 @@
 #ifndef TESTS_BACKEND_GEMM_PLANS_H
 #define TESTS_BACKEND_GEMM_PLANS_H
 
-#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/blocked/blocked.h"
+#include "backend/cpu/gemm/fp16/fp16.h"
+#include "backend/cpu/gemm/small_m/plan.h"
+#include "backend/cpu/gemm/small_n/plan.h"
 #include "backend/gemm_products.h"
 
 /* transposes: bit 0 for A, bit 1 for B. */

@@ -70,10 +70,10 @@ static enum form form_of(const instruction_set *set, const product *x, int threa
   const ptrdiff_t level = set - instruction_sets;
   const mix_gemm_engine *engine = engines[level < 2 ? level : 2][dtype == MIX_FLOAT64];
   *plan = plan_of(engine, x, threads);
-  if (plan->small_m) return plan->compute_transposed ? SMALL_M_TRANSPOSED : BLOCKS;
-  return plan->small_n              ? plan->compute_transposed ? SMALL_N_TRANSPOSED : SMALL_N
-         : plan->compute_transposed ? TRANSPOSED
-                                    : BLOCKS;
+  if (plan->algorithm == &mix_gemm_small_m) return plan->compute_transposed ? SMALL_M_TRANSPOSED : BLOCKS;
+  return plan->algorithm == &mix_gemm_small_n ? plan->compute_transposed ? SMALL_N_TRANSPOSED : SMALL_N
+         : plan->compute_transposed           ? TRANSPOSED
+                                              : BLOCKS;
 }
 
 /* The form of each layout (A transposed 1, B transposed 2): a threshold that moves leaves a form without its
@@ -113,7 +113,8 @@ static void deep_products_take_every_form(void **state) {
           for (int threads = 1; threads <= MAX_THREADS; threads++) {
             mix_gemm_plan plan;
             assert_int_equal(form_of(set, &x, threads, &plan), deep[s].forms[transposes]);
-            if (deep[s].forms[transposes] == TRANSPOSED) *(plan.prefetch_b ? &prefetched : &packed) += 1;
+            if (deep[s].forms[transposes] == TRANSPOSED)
+              *(mix_blocked_plan_of(&plan)->prefetch_b ? &prefetched : &packed) += 1;
           }
         }
         free_product(&x);
@@ -425,11 +426,11 @@ static void packed_rows_are_prefetched(void **unused) {
     bool prefetched;
   } cases[] = {{2048, 4096, 4096, 0, true},  {2048, 4096, 4096, 2, true}, {784, 4096, 8192, 1, true},
                {4096, 4096, 2048, 1, false}, {128, 64, 784, 0, false},    {784, 64, 128, 1, false}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    assert_int_equal(plan_of_shape(&mix_gemm_f32_avx512, MIX_FLOAT32, cases[i].m, cases[i].n, cases[i].k,
-                                   cases[i].transposes, 2)
-                         .prefetch_a_source,
-                     cases[i].prefetched);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const mix_gemm_plan plan = plan_of_shape(&mix_gemm_f32_avx512, MIX_FLOAT32, cases[i].m, cases[i].n,
+                                             cases[i].k, cases[i].transposes, 2);
+    assert_int_equal(mix_blocked_plan_of(&plan)->prefetch_a_source, cases[i].prefetched);
+  }
 }
 
 /* Where the thread that has a weight in its cache is to update it, each has whole rows of the kernel;

@@ -328,14 +328,15 @@ static void rows_are_packed_once_for_a_span(void **unused) {
         const int64_t *x = computed[s];
         const mix_gemm_plan plan =
             plan_of_shape(&mix_gemm_t4x16_avx512fp16, storages[d], x[0], x[1], x[2], transposes, 1);
-        assert_true(plan.column_span > 2 * plan.nc && plan.a_panels * plan.engine->mr >= x[0]);
+        assert_true(mix_fp16_plan_of(&plan)->column_span > 2 * plan.nc &&
+                    mix_fp16_plan_of(&plan)->a_panels * plan.engine->mr >= x[0]);
         assert_int_equal(plan.kc < x[2], s);
         check_exact(in_turn(s + transposes), storages[d], x, transposes, 1);
       }
   for (int s = 0; s < 2; s++) {
     const mix_gemm_plan plan =
         plan_of_shape(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, large[s][0], large[s][1], large[s][2], 0, 2);
-    assert_true(plan.column_span >= 4096 && plan.c_bytes <= 25 << 20);
+    assert_true(mix_fp16_plan_of(&plan)->column_span >= 4096 && mix_fp16_plan_of(&plan)->c_bytes <= 25 << 20);
   }
 }
 
@@ -355,8 +356,8 @@ static void blocks_of_b_are_prefetched(void **unused) {
         const int64_t *x = cases[i].size;
         const mix_gemm_plan plan =
             plan_of_shape(&mix_gemm_t4x16_avx512fp16, storages[d], x[0], x[1], x[2], transposes, 1);
-        assert_int_equal(plan.prefetch_b_source, cases[i].prefetched);
-        assert_true(!plan.prefetch_b_source || (plan.kc < x[2] && plan.nc < x[1]));
+        assert_int_equal(mix_fp16_plan_of(&plan)->prefetch_b_source, cases[i].prefetched);
+        assert_true(!mix_fp16_plan_of(&plan)->prefetch_b_source || (plan.kc < x[2] && plan.nc < x[1]));
         check_exact(in_turn((int64_t)i + transposes), storages[d], x, transposes, 1);
         check_exact(in_turn((int64_t)i + transposes), storages[d], x, transposes, 2);
       }

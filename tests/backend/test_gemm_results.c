@@ -1,4 +1,4 @@
-/* Results of products that leave the ordinary way: larger than the caches, of weights that lie packed. */
+/* Results of products that leave the ordinary way: larger than the caches. */
 #include "backend/gemm_products.h"
 
 /* Integers of magnitude below 3, so that every sum is a number of each dtype. */
@@ -42,43 +42,7 @@ static void larger_than_the_caches(const mix_kernel *kernel) {
   }
 }
 
-/* B packed by one run and taken as it lies there by the next: the same bits, though B itself has become NaN.
- */
-static void weights_that_lie_packed(const mix_kernel *kernel) {
-  static const int64_t shapes[][3] = {{70, 130, 300}, {33, 1100, 40}, {600, 64, 600}, {1, 32, 64}};
-  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-    for (int transposes = 0; transposes < 4; transposes += 2)
-      for (int threads = 1; threads <= MAX_THREADS; threads++) {
-        product x = make_product(kernel->operands, shapes[i][0], shapes[i][1], shapes[i][2], transposes);
-        fill(&x, 0, 0), fill(&x, 1, 0);
-        mix_kernel_args args = args_of(&x);
-        const void *inputs[3] = {x.in[0], x.in[1]};
-        args.inputs = inputs, args.outputs = &x.out;
-        assert_true(kernel->prepare(&args, threads));
-        const size_t bytes = mix_gemm_keep_packed(&args, threads, false);
-        const size_t size = (size_t)(x.m * x.n) * mix_dtype_size(x.output.dtype);
-        if (!strstr(kernel->name, "_amx")) {
-          assert_int_equal(bytes, 0);
-        } else {
-          assert_true(bytes > 0);
-          args.workspace = mix_alloc_buffer(bytes);
-          run_team(kernel, &args, threads);
-          void *first = memcpy(matrix(x.output.dtype, x.m * x.n), x.out, size);
-          memset(x.in[1], 0xff, (size_t)(x.k * x.n) * mix_dtype_size(kernel->operands));
-          memset(x.out, 0, size);
-          assert_int_equal(mix_gemm_keep_packed(&args, threads, true), bytes);
-          run_team(kernel, &args, threads);
-          assert_memory_equal(x.out, first, size);
-          free(first);
-          mix_free_buffer(args.workspace, bytes);
-        }
-        kernel->release(args.prepared);
-        free_product(&x);
-      }
-}
-
 int main(void) {
-  static const kernel_test tests[] = {{"larger_than_the_caches", larger_than_the_caches},
-                                      {"weights_that_lie_packed", weights_that_lie_packed}};
+  static const kernel_test tests[] = {{"larger_than_the_caches", larger_than_the_caches}};
   return WITH_EACH_KERNEL(tests);
 }

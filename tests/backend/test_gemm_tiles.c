@@ -67,7 +67,8 @@ static void tiles_cover_the_result_once(void **unused) {
         for (int threads = 1; threads <= TEAM; threads++) {
           const mix_gemm_plan plan = plan_of_shape(engines[e].engine, engines[e].dtype, shapes[s][0],
                                                    shapes[s][1], shapes[s][2], transposes, threads);
-          if (plan.small_n || plan.small_m) continue; /* have shares, not tiles */
+          if (plan.algorithm == &mix_gemm_small_n || plan.algorithm == &mix_gemm_small_m)
+            continue; /* have shares, not tiles */
           take_all(&plan, NULL, -1);
           if (!plan.tiles.steal) continue;
           stealing_plans[plan.tiles.by_columns]++;
@@ -148,7 +149,8 @@ static void float16_sums_pack_once_what_tiles_share(void **unused) {
   for (int c = 0; c < CASES; c++) {
     const mix_gemm_plan plan = plan_of_shape(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, cases[c].m, cases[c].n,
                                              cases[c].k, cases[c].transposes, 2);
-    assert_int_equal(plan.packed_once ? plan.tiles.by_columns ? 'A' : 'B' : '-', cases[c].once);
+    assert_int_equal(mix_fp16_plan_of(&plan)->packed_once ? plan.tiles.by_columns ? 'A' : 'B' : '-',
+                     cases[c].once);
   }
 }
 

@@ -193,7 +193,7 @@ static const bench_shape *shapes_of(const table *t, size_t *count) {
 }
 
 /* Candidates of one shape; the peers follow. */
-enum { OWN_32, OWN_16, OWN_B16, PACKED_B16, OWN, CANDIDATES = OWN + BENCH_MAX_PEERS };
+enum { OWN_32, OWN_16, OWN_B16, OWN, CANDIDATES = OWN + BENCH_MAX_PEERS };
 static const mix_dtype dtypes[] = {[OWN_32] = MIX_FLOAT32, [OWN_16] = MIX_FLOAT16, [OWN_B16] = MIX_BFLOAT16};
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
 
@@ -205,8 +205,6 @@ typedef struct product_figure {
 static const product_figure own_figures[] = {
     {OWN_32, OWN_B16, "products, geometric mean: bfloat16 / own float32", "bfloat16",
      AT_LEAST(4.5, 1.5, 0.95)},
-    {OWN_32, PACKED_B16, "products, geometric mean: bfloat16, weights packed before / own float32", "packed",
-     AT_LEAST(5, 0, 0)},
     {OWN_32, OWN_16, "products, geometric mean: float16 / own float32", "float16", AT_LEAST(2, 1.7, 0.95)}};
 enum { OWN_FIGURES = sizeof own_figures / sizeof *own_figures, FIGURES = OWN_FIGURES + BENCH_MAX_PEERS };
 
@@ -260,10 +258,6 @@ static bool time_shape(const table *t, const bench_shape *shape, product_times *
         add_candidate(times, OWN + p, peer->run, products[d]);
     }
   }
-  if (good && !shape->ta)
-    good = (products[PACKED_B16] = bench_product_new(shape, MIX_BFLOAT16, threads)) != NULL;
-  if (products[PACKED_B16] && bench_product_keep_packed(products[PACKED_B16]))
-    add_candidate(times, PACKED_B16, bench_product_run, products[PACKED_B16]);
   good = good && bench_interleave(times->runs, times->count, t->settings->quick ? 0.2 : 4, &times->rounds);
   for (int d = 0; d < OWN; d++) bench_product_free(products[d]);
   return good;

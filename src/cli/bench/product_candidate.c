@@ -91,15 +91,3 @@ void bench_product_free(bench_product *x) {
   mix_free_buffer(x->out, mix_value_bytes(x->dtype, x->output.shape));
   mix_free(x);
 }
-
-bool bench_product_keep_packed(bench_product *x) {
-  const size_t bytes = mix_gemm_keep_packed(&x->args, x->threads, false);
-  if (bytes == 0) return false;
-  mix_free_buffer(x->args.workspace, x->workspace);
-  x->workspace = 0;
-  x->args.workspace = mix_alloc_buffer(bytes);
-  if (!x->args.workspace) return false;
-  x->workspace = bytes;
-  bench_product_run(x);
-  return mix_gemm_keep_packed(&x->args, x->threads, true) > 0;
-}

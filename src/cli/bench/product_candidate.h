@@ -33,9 +33,6 @@ typedef struct bench_product {
 /* NULL: no kernel, or out of memory (recorded). */
 bench_product *bench_product_new(const bench_shape *shape, mix_dtype dtype, int threads);
 void bench_product_free(bench_product *product);
-/* Packs B once, as for constant weights; later runs read it packed. False: the product has no such kernel, or
- * out of memory (recorded). */
-bool bench_product_keep_packed(bench_product *product);
 /* bench_candidate.run; the context is a bench_product. */
 bool bench_product_run(void *product);
 

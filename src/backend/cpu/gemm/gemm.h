@@ -2,11 +2,11 @@
  *
  * An engine (mix_gemm_engine) is what one instruction set provides: micro-kernels that multiply one tile of
  * C, and for each storage dtype the functions that pack operands, widening them to what the micro-kernels
- * read. A plan (mix_gemm_plan) is how one product is done with an engine: which operands are read in place,
- * the blocks, the share of each thread. A driver (blocked/driver.c; AMX and float16 sums have their own) runs
- * it. For each tile of C and each block of k it packs a block of B, which stays in the second-level cache;
- * then for each panel of rows it packs A, which stays in the first-level cache, and multiplies it with all
- * panels of B.
+ * read. An algorithm (mix_gemm_algorithm), a folder each, is a way to do a product with an engine. A plan
+ * (mix_gemm_plan) is how one product is done: by which algorithm, the blocks, the share of each thread, and
+ * what the algorithm keeps of its own.
+ *
+ * Sizes are named as in BLIS: MR, NR of a tile of C; MC, NC, KC of a block.
  *
  * An element of C is summed over k in order inside blocks of k, and over the blocks (or halves of k) in
  * order. Blocks and halves depend on the shape and the engine alone. So the bits do not depend on the number
@@ -14,6 +14,7 @@
 #ifndef MIX_BACKEND_CPU_GEMM_GEMM_H
 #define MIX_BACKEND_CPU_GEMM_GEMM_H
 
+#include "backend/cpu/gemm/operand_view.h"
 #include "backend/cpu/gemm/work_stealing.h"
 #include "backend/cpu/program/prepare.h"
 #include "backend/host/kernel.h"
@@ -38,7 +39,7 @@ typedef void mix_gemm_micro(int64_t depth, const void *a, int64_t a_stride, cons
                             const char *prefetch, int64_t prefetch_step);
 enum { MIX_GEMM_K_UNROLL = 4 };
 
-/* Of products with few columns (small_n.c): rows finished at once, and elements from one row of their sums to
+/* Of products with few columns (small_n/): rows finished at once, and elements from one row of their sums to
  * the next. */
 enum { MIX_GEMM_SMALL_N_ROWS = 64, MIX_GEMM_SMALL_N_STRIDE = 16 };
 
@@ -81,8 +82,31 @@ typedef struct mix_gemm_storage {
 typedef struct mix_gemm_problem mix_gemm_problem;
 typedef struct mix_gemm_plan mix_gemm_plan;
 typedef struct mix_gemm_operands mix_gemm_operands;
+typedef struct mix_gemm_engine mix_gemm_engine;
 
-typedef struct mix_gemm_engine {
+/* Bytes for all threads of a plan, and for each of them. */
+typedef struct mix_gemm_workspace {
+  size_t shared, thread;
+} mix_gemm_workspace;
+
+typedef struct mix_gemm_algorithm {
+  const char *name;
+  bool sums_in_lanes; /* along vectors of k: an order of sums of its own */
+  /* Why another algorithm or engine should do a product (static text). NULL: accepts it. */
+  const char *(*unsupported_reason)(const mix_gemm_engine *engine, mix_dtype dtype,
+                                    const mix_gemm_problem *problem);
+  /* Completes a plan that has its engine, storage, result, problem and threads. */
+  void (*plan)(mix_gemm_plan *plan);
+  mix_gemm_workspace (*workspace)(const mix_gemm_plan *plan);
+  /* The work of a thread of the team, with its part of the workspace. */
+  void (*run)(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
+              void *shared, void *own);
+} mix_gemm_algorithm;
+
+/* Those of the engines on vectors (algorithms.c). */
+extern const mix_gemm_algorithm *const mix_gemm_vector_algorithms[];
+
+struct mix_gemm_engine {
   int mr, nr;           /* rows and columns of a full tile */
   int lanes;            /* columns in a vector */
   bool ragged_in_place; /* micro-kernels read no column of B beyond `columns` */
@@ -90,19 +114,12 @@ typedef struct mix_gemm_engine {
   size_t sum_size;      /* bytes of an element of the sums */
   int64_t kc, mc, nc;   /* the largest blocks */
   int small_n_rows, small_n_columns;
-  int chains, chain;                   /* blocked accumulation: chains, and products in each; 0: exact */
-  mix_gemm_micro *const *micro[2];     /* [layout][rows - 1] */
-  bool prepacks_b;                     /* serves problems with prepacked_b */
-  void (*enter)(void), (*leave)(void); /* around the work of a thread; NULL: nothing */
-  const mix_gemm_storage *storages;    /* ended by MIX_DTYPE_NONE */
-  /* An engine may have its own plan and driver, called by mix_gemm_make_plan and, between enter and leave, by
-   * mix_gemm_run. */
-  void (*make_plan)(mix_gemm_plan *plan);
-  void (*run)(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
-              void *shared, void *own);
-  /* Why other engines should do a product (static text). NULL: accepts it. No function: accepts all. */
-  const char *(*unsupported_reason)(const mix_gemm_problem *problem, mix_dtype dtype);
-} mix_gemm_engine;
+  int chains, chain;               /* blocked accumulation: chains, and products in each; 0: exact */
+  mix_gemm_micro *const *micro[2]; /* [layout][rows - 1] */
+  const mix_gemm_storage *storages; /* ended by MIX_DTYPE_NONE */
+  /* Best first, ended by NULL; the last can do every product, also those that it would leave to others. */
+  const mix_gemm_algorithm *const *algorithms;
+};
 
 extern const mix_gemm_engine mix_gemm_f32_avx512, mix_gemm_f32_avx2, mix_gemm_f32_generic;
 extern const mix_gemm_engine mix_gemm_f64_avx512, mix_gemm_f64_avx2, mix_gemm_f64_generic;
@@ -116,7 +133,6 @@ struct mix_gemm_problem {
   bool epilogue;                 /* the result goes through a program, other than a test of what is stored */
   mix_dtype rounded;             /* storage of C where it is not the operands'; else MIX_DTYPE_NONE */
   mix_matmul_precision precision;
-  bool prepacked_b;              /* all of B is packed once, for later runs too */
 };
 
 /* In double: there may be more than int64_t counts. */
@@ -124,50 +140,36 @@ static inline double mix_gemm_multiplications(const mix_gemm_problem *p) {
   return (double)p->m * (double)p->n * (double)p->k;
 }
 
+enum { MIX_GEMM_OWN_BYTES = 96 };
+
 struct mix_gemm_plan {
+  const mix_gemm_algorithm *algorithm;
   const mix_gemm_engine *engine;
   const mix_gemm_storage *storage; /* of the operands */
   mix_dtype result;                /* storage of C */
   mix_gemm_problem problem;        /* as computed: of the transposed product where compute_transposed */
-  bool small_n; /* few columns: sums along vectors of k; the wide operand is not packed, no blocks */
-  bool small_m; /* few rows: B is read once, along its rows, without packing */
   bool compute_transposed; /* C^T = op(B)^T op(A)^T; sums are transposed before they are stored */
-  bool a_in_place, b_in_place, c_in_place;
-  bool prefetch_b;        /* rows of a B in place that are multiplied next */
-  bool prefetch_a_source; /* the rows of A that are packed next, while tiles are multiplied */
-  bool prefetch_b_source; /* the block of B that is packed next, the same */
-  bool stream;            /* C, larger than the caches, is written past them */
-  bool a_transposed;      /* A, stored along k, is packed along rows, which the fastest micro-kernels read */
-  bool b_widened;         /* in place, and widened by the storage's own micro-kernels */
+  bool stream;             /* C, larger than the caches, is written past them */
   int threads, grid_rows, grid_columns;
   mix_gemm_tiles tiles;
   int64_t kc, mc, nc;
-  int64_t column_span; /* float16 sums: columns, of several blocks, for which rows of A are packed once */
-  int64_t a_stride, c_stride; /* of packed A, of sums in the workspace */
-  int a_panels;               /* panels of rows of A that are in the workspace at once */
-  int64_t a_panel_stride;     /* elements from one of these to the next; 0: side by side */
-  int b_panels;               /* float16 sums: panels of columns of B that are in the workspace at once */
-  /* Float16 sums: the operand that all tiles of a share use (A where they go by columns) is packed once, for
-   * all of k. */
-  bool packed_once;
-  /* The parts of a thread's workspace, and the whole. */
-  size_t a_bytes, b_bytes, c_bytes, transpose_bytes, thread_bytes;
-
-  /* AMX: two loops over blocks of C. What the outer one packs may be kept for the inner one, whose operand
-   * the team may pack for all threads, shared_blocks blocks at a time (0: each thread packs its own). */
-  bool columns_outside; /* the outer loop goes over blocks of columns */
-  bool keep_outer;
-  int64_t shared_blocks;
-  /* Sums over the two halves of k, added at the end: products of few results and many terms. Does not depend
-   * on the threads. */
-  bool split_k;
-  int grid_depth;      /* 2: each half of k has its own threads */
-  size_t shared_bytes; /* of the workspace, for all threads */
-  int barriers;        /* of a run; the workspace is free again after one more */
+  int barriers; /* of a run; the workspace is free again after one more */
+  mix_gemm_workspace workspace;
+  _Alignas(int64_t) char own[MIX_GEMM_OWN_BYTES]; /* the algorithm's (MIX_GEMM_OWN_PLAN) */
 };
+
+/* In the header of an algorithm: what it keeps in a plan. Bytes, so that plans are copied as values and the
+ * core knows no algorithm. */
+#define MIX_GEMM_OWN_PLAN(type)                                                                              \
+  _Static_assert(sizeof(type) <= MIX_GEMM_OWN_BYTES, "raise MIX_GEMM_OWN_BYTES");                            \
+  static inline const type *type##_of(const mix_gemm_plan *plan) { return (const type *)plan->own; }         \
+  static inline type *type##_in(mix_gemm_plan *plan) { return (type *)plan->own; }
 
 /* How an engine serves a dtype; a row of MIX_DTYPE_NONE if it does not. */
 const mix_gemm_storage *mix_gemm_storage_of(const mix_gemm_engine *engine, mix_dtype dtype);
+/* Why others should do a product: no algorithm of the engine accepts it (static text). NULL: one does. */
+const char *mix_gemm_unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
+                                        const mix_gemm_problem *problem);
 /* A function of its arguments and the processor's caches alone. */
 void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *storage,
                         const mix_gemm_problem *problem, int threads, mix_gemm_plan *plan);
@@ -179,17 +181,29 @@ void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *s
  * of a cache's sets. */
 void mix_gemm_choose_grid(mix_gemm_plan *plan, int64_t row_unit, int64_t column_unit);
 
-/* Operands of a run, in the order of plan->problem: where the plan is compute_transposed, `a` is the
+/* Is C, of sums in the workspace, written past the caches, in whole lines? */
+bool mix_gemm_streams_result(const mix_gemm_plan *plan);
+/* Can C be written past the caches? */
+bool mix_gemm_may_stream(const mix_gemm_plan *plan);
+
+/* float32 products of up to so many terms keep TensorFlow's order of sums (mix_gemm_next_depth). */
+enum { MIX_GEMM_ORDERED_DEPTH = 1024 };
+/* Deep TN products of few columns read A along its rows, a few rows at a time, so that memory is read once:
+ * 1.5 to 3.5 times as fast. */
+bool mix_gemm_prefers_transposed(const mix_gemm_problem *problem);
+/* C^T = op(B)^T op(A)^T. */
+mix_gemm_problem mix_gemm_transposed(const mix_gemm_problem *problem);
+void mix_gemm_compute_transposed(mix_gemm_plan *plan);
+
+/* Operands of a run, in the order of plan->problem: where the plan is compute_transposed, `a` views the
  * product's B. With an epilogue C is not written; the program reads `args`. */
-struct mix_gemm_operands {
-  const void *a, *b;
+struct mix_gemm_operands {  mix_gemm_view a, b;
   void *c;
   const mix_tile_program *epilogue;
   const mix_kernel_args *args;
   bool *finite;                /* set to false at a result that is not finite; NULL: no test */
   float limit;                 /* without an epilogue: sums round to finite numbers if and only if below it */
   mix_gemm_stealing *stealing; /* reset; NULL: each thread does its own share alone */
-  bool packed;                 /* the run before has packed what the team packs for all threads */
 };
 
 /* The next block of k where `left` of it are left, in the order of oneDNN's sgemm, which TensorFlow calls:
@@ -201,24 +215,19 @@ static inline int64_t mix_gemm_next_depth(const mix_gemm_plan *plan, int64_t lef
   const int64_t whole = plan->engine->kc;
   return left >= 2 * whole ? whole : left > whole ? (left + 1) / 2 : left;
 }
-/* The work of a thread of the team, which has plan->threads: with a workspace of plan->shared_bytes for all
- * of them and one of plan->thread_bytes of its own. Passes plan->barriers barriers of the team. */
+/* The work of a thread of the team, which has plan->threads: with a workspace of plan->workspace.shared for
+ * all of them and one of plan->workspace.thread of its own. Passes plan->barriers barriers of the team. */
 void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
                   void *shared, void *own);
-/* The same for plans with `small_n` and with `small_m`; called by mix_gemm_run. */
-void mix_gemm_run_small_n(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank,
-                          void *workspace);
-void mix_gemm_run_small_m(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int rank,
-                          void *workspace);
 /* Stores finished sums of rows [row, row + rows), columns [column, column + columns) of C: through the
  * epilogue, or rounded. more: the rows below come next. */
 void mix_gemm_store_result(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const void *sums,
                            int64_t stride, int64_t row, int64_t rows, int64_t column, int64_t columns,
                            bool more);
-/* The same for sums of C^T (rows, columns), whose stride is plan->c_stride; `transposed` takes nr columns of
- * them at a time. */
+/* The same for sums of C^T (rows, columns); `transposed` takes nr columns of them at a time. */
 void mix_gemm_store_transposed(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const void *sums,
-                               void *transposed, int64_t row, int64_t rows, int64_t column, int64_t columns);
+                               int64_t stride, void *transposed, int64_t row, int64_t rows, int64_t column,
+                               int64_t columns);
 /* from[i * from_stride + j] -> to[j * to_stride + i], for elements of the size of a float or a double. */
 void mix_gemm_transpose(const void *from, int64_t from_stride, int64_t rows, int64_t columns, void *to,
                         int64_t to_stride, size_t size);

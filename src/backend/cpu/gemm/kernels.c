@@ -9,7 +9,7 @@
  * each product. */
 typedef struct prepared_gemm {
   mix_gemm_plan plan; /* of one product */
-  bool share_batches, packed;
+  bool share_batches;
   int64_t batches;
   mix_tile_program *epilogue;
   atomic_int finished;         /* threads that have finished */
@@ -57,7 +57,6 @@ static void make(const mix_gemm_engine *engine, const mix_kernel_args *args, int
       (prepared->batches % threads == 0 ? prepared->batches > 0 : prepared->batches >= 4 * threads);
   prepared->epilogue = NULL;
   prepared->stealing = NULL;
-  prepared->packed = false;
   atomic_init(&prepared->finished, 0);
   atomic_init(&prepared->failed, false);
   mix_gemm_make_plan(engine, storage, &problem, prepared->share_batches ? 1 : threads, &prepared->plan);
@@ -82,16 +81,13 @@ static const char *unsupported_reason(const mix_gemm_engine *engine, const mix_k
     return "rounds to no such dtype";
   if (args->input_types[0].shape.rank < 2 || args->input_types[1].shape.rank < 2)
     return "operands of rank below 2";
-  if (engine->unsupported_reason) {
-    const mix_gemm_problem problem = problem_of(args);
-    return engine->unsupported_reason(&problem, dtype);
-  }
-  return NULL;
+  const mix_gemm_problem problem = problem_of(args);
+  return mix_gemm_unsupported_reason(engine, dtype, &problem);
 }
 
 /* For `threads` threads: together, or each with a product of its own. */
 static size_t workspace_of(const prepared_gemm *x, int threads) {
-  const size_t shared = x->plan.shared_bytes, own = x->plan.thread_bytes;
+  const size_t shared = x->plan.workspace.shared, own = x->plan.workspace.thread;
   return x->share_batches ? (shared + own) * (size_t)threads : shared + own * (size_t)threads;
 }
 
@@ -140,8 +136,8 @@ static bool same_order(const mix_gemm_engine *engine, const mix_kernel_args *x, 
   prepared_gemm a, b;
   make(engine, x, 1, &a);
   make(engine, y, 1, &b);
-  return a.plan.small_n == b.plan.small_n && a.plan.compute_transposed == b.plan.compute_transposed &&
-         a.plan.kc == b.plan.kc;
+  return a.plan.algorithm->sums_in_lanes == b.plan.algorithm->sums_in_lanes &&
+         a.plan.compute_transposed == b.plan.compute_transposed && a.plan.kc == b.plan.kc;
 }
 
 /* Where product `index` of a batch starts in an operand, in elements. Leading dimensions broadcast. */
@@ -156,6 +152,14 @@ static int64_t batch_offset(const mix_shape *operand, const mix_shape *result, i
     stride *= operand->dims[own];
   }
   return offset;
+}
+
+static mix_gemm_view view_of(const mix_kernel_args *args, int input, bool transposed) {
+  const mix_type *type = &args->input_types[input];
+  return (mix_gemm_view){.base = args->inputs[input],
+                         .size = (int64_t)mix_dtype_size(type->dtype),
+                         .stride = type->shape.dims[type->shape.rank - 1],
+                         .transposed = transposed};
 }
 
 /* Results that are only stored and tested need no program, unless the factor prevents it: they are compared
@@ -190,51 +194,38 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
   const mix_gemm_plan *plan = &prepared->plan;
   const mix_team alone = {.size = 1}, *runners = prepared->share_batches ? &alone : team;
   char *shared = (char *)args->workspace + (prepared->share_batches ? workspace_of(prepared, team->rank) : 0);
-  char *own = shared + plan->shared_bytes + plan->thread_bytes * (size_t)runners->rank;
+  char *own = shared + plan->workspace.shared + plan->workspace.thread * (size_t)runners->rank;
   const bool tests = args->program && args->program->reduction == MIX_REDUCE_ALL_FINITE;
   bool finite = true;
-  mix_gemm_operands operands = {.a = args->inputs[0],
-                                .b = args->inputs[1],
+  const mix_matmul_attributes *attributes = args->attributes;
+  mix_gemm_operands operands = {.a = view_of(args, 0, attributes->transpose_a),
+                                .b = view_of(args, 1, attributes->transpose_b),
                                 .epilogue = prepared->epilogue,
                                 .args = args,
                                 .finite = tests ? &finite : NULL,
-                                .stealing = prepared->stealing,
-                                .packed = prepared->packed};
+                                .stealing = prepared->stealing};
   if (tests) test_sums(args, &operands);
   if (!args->program) operands.c = args->outputs[0];
   int64_t begin = 0, end = prepared->batches;
   if (prepared->share_batches) mix_team_share(team, prepared->batches, 1, &begin, &end);
-  const int64_t size = (int64_t)mix_dtype_size(args->input_types[0].dtype);
+  const mix_gemm_view a = operands.a, b = operands.b;
   for (int64_t index = begin; index < end; index++) {
     if (plan->barriers && index > begin) mix_team_barrier(team);
     if (args->op == &mix_op_batch_matmul) {
       const mix_shape *result = &args->output_types[0].shape;
-      operands.a =
-          (const char *)args->inputs[0] + batch_offset(&args->input_types[0].shape, result, index) * size;
-      operands.b =
-          (const char *)args->inputs[1] + batch_offset(&args->input_types[1].shape, result, index) * size;
+      operands.a.base = a.base + batch_offset(&args->input_types[0].shape, result, index) * a.size;
+      operands.b.base = b.base + batch_offset(&args->input_types[1].shape, result, index) * b.size;
       operands.c = (char *)args->outputs[0] +
-                   index * result->dims[result->rank - 1] * result->dims[result->rank - 2] * size;
+                   index * result->dims[result->rank - 1] * result->dims[result->rank - 2] * a.size;
     }
     if (plan->compute_transposed) {
-      const void *a = operands.a;
-      operands.a = operands.b, operands.b = a;
+      const mix_gemm_view left = operands.a;
+      operands.a = mix_gemm_view_transposed(&operands.b), operands.b = mix_gemm_view_transposed(&left);
     }
     mix_gemm_run(plan, &operands, runners, shared, own);
-    operands.a = args->inputs[0], operands.b = args->inputs[1];
+    operands.a = a, operands.b = b;
   }
   if (tests || operands.stealing) finish(args, team, tests, finite);
-}
-
-size_t mix_gemm_keep_packed(const mix_kernel_args *args, int threads, bool packed) {
-  prepared_gemm *prepared = args->prepared;
-  mix_gemm_problem problem = prepared->plan.problem;
-  const mix_gemm_engine *engine = prepared->plan.engine;
-  if (!engine->prepacks_b || prepared->batches != 1 || prepared->stealing) return 0;
-  problem.prepacked_b = true;
-  mix_gemm_make_plan(engine, prepared->plan.storage, &problem, threads, &prepared->plan);
-  prepared->packed = packed;
-  return workspace_of(prepared, threads);
 }
 
 #define GEMM_KERNEL_OF(id, constant, engine, text, features, upcast_kernel, summed, text_of_kernel)          \

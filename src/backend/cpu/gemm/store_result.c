@@ -52,11 +52,12 @@ void mix_gemm_transpose(const void *from, int64_t from_stride, int64_t rows, int
 }
 
 void mix_gemm_store_transposed(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const void *sums,
-                               void *transposed, int64_t row, int64_t rows, int64_t column, int64_t columns) {
+                               int64_t stride, void *transposed, int64_t row, int64_t rows, int64_t column,
+                               int64_t columns) {
   const int64_t width = plan->engine->nr;
   for (int64_t j = 0; j < columns; j += width) {
     const int64_t count = smaller(width, columns - j);
-    mix_gemm_transpose(at(sums, j, plan->engine->sum_size), plan->c_stride, rows, count, transposed, rows,
+    mix_gemm_transpose(at(sums, j, plan->engine->sum_size), stride, rows, count, transposed, rows,
                        plan->engine->sum_size);
     mix_gemm_store_result(plan, operands, transposed, rows, column + j, count, row, rows,
                           j + width < columns);

@@ -59,8 +59,27 @@ typedef struct mix_amx_storage {
 /* Parts of a number: bfloat16 is itself, float16 and float32 are sums of two. */
 static inline int mix_amx_parts(mix_dtype dtype) { return dtype == MIX_BFLOAT16 ? 1 : 2; }
 
+/* Two loops over blocks of C. What the outer one packs may be kept for the inner one, whose operand the team
+ * may pack for all threads, shared_blocks blocks at a time (0: each thread packs its own). */
+typedef struct mix_amx_plan {
+  bool a_in_place;
+  bool columns_outside; /* the outer loop goes over blocks of columns */
+  bool keep_outer;
+  /* Sums over the two halves of k, added at the end: products of few results and many terms. Does not depend
+   * on the threads. */
+  bool split_k;
+  int grid_depth; /* 2: each half of k has its own threads */
+  int64_t shared_blocks;
+  size_t shared_block_bytes;
+  int64_t c_stride;                 /* of sums in the workspace */
+  size_t a_bytes, b_bytes, c_bytes; /* the parts of a thread's workspace; with split_k sums are shared */
+} mix_amx_plan;
+MIX_GEMM_OWN_PLAN(mix_amx_plan)
+
 void mix_amx_make_plan(mix_gemm_plan *plan);
-const char *mix_amx_unsupported_reason(const mix_gemm_problem *problem, mix_dtype dtype);
+mix_gemm_workspace mix_amx_workspace(const mix_gemm_plan *plan);
+const char *mix_amx_unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
+                                       const mix_gemm_problem *problem);
 
 mix_amx_pack mix_amx_pack_a_along_bf16, mix_amx_pack_a_across_bf16, mix_amx_pack_b_along_bf16,
     mix_amx_pack_b_across_bf16;

@@ -78,16 +78,17 @@ static mix_amx_panel panel_of(const operand_block *a, int64_t i, int64_t depth) 
 
 static void multiply(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const operand_block *a,
                      const operand_block *b, int64_t depth, bool first, bool last, float *c) {
+  const mix_amx_plan *own = mix_amx_plan_of(plan);
   const int parts = mix_amx_parts(plan->storage->dtype);
   mix_amx_multiply *const(*micro)[2] = parts == 2  ? mix_amx_multiply_split
                                        : a->source ? mix_amx_multiply_in_place
                                                    : mix_amx_multiply_whole;
-  const int64_t steps = divide_up(depth, AMX_STEP), stride = plan->c_stride;
+  const int64_t steps = divide_up(depth, AMX_STEP), stride = own->c_stride;
   /* Shared blocks are beyond the second-level cache: prefetch the next one, which is behind this one. */
-  const operand_block *inner = plan->columns_outside ? a : b;
+  const operand_block *inner = own->columns_outside ? a : b;
   const unsigned char *prefetch =
-      inner->packed + (plan->shared_blocks ? divide_up(inner->count, AMX_PANEL) * inner->bytes : 0);
-  const int64_t each = plan->shared_blocks ? steps * parts * AMX_PREFETCH : 0;
+      inner->packed + (own->shared_blocks ? divide_up(inner->count, AMX_PANEL) * inner->bytes : 0);
+  const int64_t each = own->shared_blocks ? steps * parts * AMX_PREFETCH : 0;
   for (int64_t row = 0; row < a->count; row += AMX_PANEL) {
     const int64_t rows = smaller(AMX_PANEL, a->count - row), i = row / AMX_PANEL;
     const mix_amx_panel panel = panel_of(a, i, depth);
@@ -117,8 +118,9 @@ static void place(const mix_gemm_plan *plan, operand *x, unsigned char *memory, 
  * them. */
 static void pack_shared(const mix_gemm_plan *plan, operand *x, const mix_team *team, unsigned char *memory,
                         int64_t first, int64_t end, int64_t block) {
+  const mix_amx_plan *own = mix_amx_plan_of(plan);
   const int64_t k = plan->problem.k, k_blocks = divide_up(k, plan->kc);
-  const size_t bytes = plan->shared_bytes / (size_t)plan->shared_blocks;
+  const size_t bytes = own->shared_block_bytes;
   int64_t i, last;
   mix_team_share(team, divide_up(end - first, block) * k_blocks, 1, &i, &last);
   for (; i < last; i++) {
@@ -141,7 +143,8 @@ typedef struct share {
 static void sum(const share *s, const int64_t first[2], const int64_t count[2], int64_t k, int64_t end,
                 const bool done[2], bool finish, float *c) {
   const mix_gemm_plan *plan = s->plan;
-  const int outer = plan->columns_outside, inner = !outer;
+  const mix_amx_plan *own = mix_amx_plan_of(plan);
+  const int outer = own->columns_outside, inner = !outer;
   const int64_t begin = k;
   operand_block at[2];
   do { /* once with an empty sum where k is 0 */
@@ -155,14 +158,15 @@ static void sum(const share *s, const int64_t first[2], const int64_t count[2], 
 
 static void run_blocks(share *s, unsigned char *shared, float *c) {
   const mix_gemm_plan *plan = s->plan;
-  const int outer = plan->columns_outside, inner = !outer;
+  const mix_amx_plan *own = mix_amx_plan_of(plan);
+  const int outer = own->columns_outside, inner = !outer;
   const int64_t k = plan->problem.k, block[2] = {plan->mc, plan->nc};
   const int64_t chunk =
-      plan->shared_blocks ? plan->shared_blocks * block[inner] : s->end[inner] - s->begin[inner];
-  const size_t bytes = plan->shared_blocks ? plan->shared_bytes / (size_t)plan->shared_blocks : 0;
+      own->shared_blocks ? own->shared_blocks * block[inner] : s->end[inner] - s->begin[inner];
+  const size_t bytes = own->shared_block_bytes;
   for (int64_t first = s->begin[inner]; first < s->end[inner]; first += chunk) {
     const int64_t last = smaller(first + chunk, s->end[inner]);
-    if (plan->shared_blocks && !s->operands->packed) {
+    if (own->shared_blocks) {
       if (plan->barriers && first > s->begin[inner])
         mix_team_barrier(s->team); /* all have used what is overwritten */
       pack_shared(plan, &s->x[inner], s->team, shared, first, last, block[inner]);
@@ -173,11 +177,11 @@ static void run_blocks(share *s, unsigned char *shared, float *c) {
       for (at[inner] = first; at[inner] < last; at[inner] += block[inner]) {
         count[outer] = smaller(block[outer], s->end[outer] - at[outer]),
         count[inner] = smaller(block[inner], last - at[inner]);
-        if (plan->shared_blocks)
+        if (own->shared_blocks)
           place(plan, &s->x[inner], shared + (size_t)((at[inner] - first) / block[inner]) * bytes,
                 block[inner], k);
         bool done[2];
-        done[outer] = plan->keep_outer && at[inner] != first, done[inner] = plan->shared_blocks;
+        done[outer] = own->keep_outer && at[inner] != first, done[inner] = own->shared_blocks;
         sum(s, at, count, 0, k, done, true, c);
       }
   }
@@ -187,18 +191,19 @@ static void run_blocks(share *s, unsigned char *shared, float *c) {
  * thread of its own, or one thread does both. */
 static void run_split_k(const share *s, float *c) {
   const mix_gemm_plan *plan = s->plan;
-  const int64_t count[2] = {s->end[0] - s->begin[0], s->end[1] - s->begin[1]}, stride = plan->c_stride;
-  const int64_t half_stride = (int64_t)(plan->c_bytes / sizeof(float));
-  const int own = s->team->rank % plan->grid_depth;
+  const mix_amx_plan *own = mix_amx_plan_of(plan);
+  const int64_t count[2] = {s->end[0] - s->begin[0], s->end[1] - s->begin[1]}, stride = own->c_stride;
+  const int64_t half_stride = (int64_t)(own->c_bytes / sizeof(float));
+  const int first_half = s->team->rank % own->grid_depth;
   const bool done[2] = {false, false};
-  for (int half = own; half < 2; half += plan->grid_depth) {
+  for (int half = first_half; half < 2; half += own->grid_depth) {
     int64_t begin, end;
     mix_gemm_share(plan->problem.k, AMX_STEP, half, 2, &begin, &end);
     sum(s, s->begin, count, begin, end, done, false, c + half * half_stride);
   }
   if (plan->barriers) mix_team_barrier(s->team);
   int64_t row, last;
-  for (mix_gemm_share(count[0], AMX_PANEL, own, plan->grid_depth, &row, &last); row < last;
+  for (mix_gemm_share(count[0], AMX_PANEL, first_half, own->grid_depth, &row, &last); row < last;
        row += AMX_PANEL) {
     const int64_t rows = smaller(AMX_PANEL, last - row);
     float *strip = c + row * stride;
@@ -210,34 +215,45 @@ static void run_split_k(const share *s, float *c) {
 }
 
 static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
-                void *shared, void *own) {
+                void *shared, void *workspace) {
+  const mix_amx_plan *own = mix_amx_plan_of(plan);
   const mix_gemm_problem *p = &plan->problem;
+  mix_amx_enter();
   const mix_amx_storage *storage = storage_of(plan->storage->dtype);
-  const int block_index = team->rank / plan->grid_depth, outer = plan->columns_outside;
+  const int block_index = team->rank / own->grid_depth, outer = own->columns_outside;
   share s = {.plan = plan, .operands = operands, .team = team};
   mix_gemm_share(p->m, AMX_PANEL, block_index / plan->grid_columns, plan->grid_rows, &s.begin[0], &s.end[0]);
   mix_gemm_share(p->n, AMX_PANEL, block_index % plan->grid_columns, plan->grid_columns, &s.begin[1],
                  &s.end[1]);
-  s.x[0] = (operand){.source = operands->a, .stride = p->lda, .across = p->transpose_a};
-  s.x[1] = (operand){.source = operands->b, .stride = p->ldb, .across = !p->transpose_b};
+  s.x[0] =
+      (operand){.source = operands->a.base, .stride = operands->a.stride, .across = operands->a.transposed};
+  s.x[1] =
+      (operand){.source = operands->b.base, .stride = operands->b.stride, .across = !operands->b.transposed};
   const int64_t block[2] = {plan->mc, plan->nc};
-  const size_t bytes[2] = {plan->a_bytes, plan->b_bytes};
-  unsigned char *memory = own;
+  const size_t bytes[2] = {own->a_bytes, own->b_bytes};
+  unsigned char *memory = workspace;
   for (int i = 0; i < 2; i++) {
     operand *x = &s.x[i];
     x->size = (int64_t)mix_dtype_size(storage->dtype);
     x->pack = storage->pack[i][x->across];
-    x->kept = i == outer ? plan->keep_outer : plan->shared_blocks > 0;
-    x->in_place = i == 0 && plan->a_in_place;
+    x->kept = i == outer ? own->keep_outer : own->shared_blocks > 0;
+    x->in_place = i == 0 && own->a_in_place;
     place(plan, x, memory, block[i], x->in_place ? AMX_STEP : x->kept ? p->k : plan->kc);
     memory += bytes[i];
   }
-  if (plan->split_k)
-    run_split_k(&s, (float *)((char *)shared + 2 * plan->c_bytes * (size_t)block_index));
+  if (own->split_k)
+    run_split_k(&s, (float *)((char *)shared + 2 * own->c_bytes * (size_t)block_index));
   else
     run_blocks(&s, shared, (float *)memory);
+  mix_amx_leave();
 }
 
+static const mix_gemm_algorithm amx = {.name = "amx",
+                                       .unsupported_reason = mix_amx_unsupported_reason,
+                                       .plan = mix_amx_make_plan,
+                                       .workspace = mix_amx_workspace,
+                                       .run = run};
+static const mix_gemm_algorithm *const algorithms[] = {&amx, NULL};
 static const mix_gemm_storage storages[] = {{MIX_FLOAT32}, {MIX_FLOAT16}, {MIX_BFLOAT16}, {MIX_DTYPE_NONE}};
 
 const mix_gemm_engine mix_gemm_f32_amx = {
@@ -247,10 +263,5 @@ const mix_gemm_engine mix_gemm_f32_amx = {
     .element_size = sizeof(uint16_t),
     .sum_size = sizeof(float),
     .storages = storages,
-    .enter = mix_amx_enter,
-    .leave = mix_amx_leave,
-    .prepacks_b = true,
-    .make_plan = mix_amx_make_plan,
-    .run = run,
-    .unsupported_reason = mix_amx_unsupported_reason,
+    .algorithms = algorithms,
 };

@@ -41,7 +41,9 @@ static const struct {
   int64_t few, operations;
 } measured[] = {[1] = {256, 512, 256, 6, 1 << 13}, [2] = {256, 512, 256, 12, 1 << 17}};
 
-const char *mix_amx_unsupported_reason(const mix_gemm_problem *p, mix_dtype dtype) {
+const char *mix_amx_unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
+                                       const mix_gemm_problem *p) {
+  (void)engine;
   if (dtype == MIX_FLOAT32 && p->precision.float32 != MIX_FLOAT32_HIGH)
     return "full float32 precision in force";
   const int parts = mix_amx_parts(dtype);
@@ -64,76 +66,72 @@ static size_t packed_bytes(const mix_gemm_plan *plan, int64_t count, int64_t dep
 /* Completes a plan with split_k; returns its cost. A thread packs its half of k by itself: the rows of A or B
  * are often in its cache from the product before. */
 static double lay_out_split_k(mix_gemm_plan *plan) {
+  mix_amx_plan *own = mix_amx_plan_in(plan);
   const mix_gemm_problem *p = &plan->problem;
   const int parts = mix_amx_parts(plan->storage->dtype);
   const int64_t rows = smaller(round_up(divide_up(p->m, plan->grid_rows), AMX_PANEL), p->m);
   const int64_t columns = smaller(round_up(divide_up(p->n, plan->grid_columns), AMX_PANEL), p->n);
   plan->kc = even_block(divide_up(p->k, 2), measured[parts].depth, AMX_STEP);
   plan->mc = rows, plan->nc = columns;
-  plan->a_bytes = packed_bytes(plan, rows, plan->a_in_place ? AMX_STEP : plan->kc);
-  plan->b_bytes = packed_bytes(plan, columns, plan->kc);
-  plan->c_stride = round_up(columns, AMX_PANEL) + 16;
-  plan->c_bytes = (size_t)(round_up(rows, AMX_PANEL) * plan->c_stride) * sizeof(float);
-  plan->thread_bytes = plan->a_bytes + plan->b_bytes;
-  plan->shared_bytes = 2 * plan->c_bytes * (size_t)(plan->grid_rows * plan->grid_columns);
-  plan->barriers = plan->grid_depth > 1;
+  own->a_bytes = packed_bytes(plan, rows, own->a_in_place ? AMX_STEP : plan->kc);
+  own->b_bytes = packed_bytes(plan, columns, plan->kc);
+  own->c_stride = round_up(columns, AMX_PANEL) + 16;
+  own->c_bytes = (size_t)(round_up(rows, AMX_PANEL) * own->c_stride) * sizeof(float);
+  plan->barriers = own->grid_depth > 1;
   const double packing =
       (double)((p->transpose_a ? TRANSPOSING : 1) * rows + (p->transpose_b ? TRANSPOSING : 1) * columns);
   const double results = (double)rows * (double)columns;
-  return (results + PACKING * packing) / plan->grid_depth +
+  return (results + PACKING * packing) / own->grid_depth +
          (plan->barriers ? results * ADDING / (double)p->k : 0);
 }
 
 /* Completes a plan that has its grid and its outer loop; returns the cost for the busiest thread. INFINITY:
  * it cannot share. */
 static double lay_out(mix_gemm_plan *plan, bool share) {
+  mix_amx_plan *own = mix_amx_plan_in(plan);
   const mix_gemm_problem *p = &plan->problem;
-  const int parts = mix_amx_parts(plan->storage->dtype), outer = plan->columns_outside, inner = !outer;
+  const int parts = mix_amx_parts(plan->storage->dtype), outer = own->columns_outside, inner = !outer;
   const int64_t all[2] = {p->m, p->n}, grid[2] = {plan->grid_rows, plan->grid_columns};
   const int packing_cost[2] = {p->transpose_a ? TRANSPOSING : 1, p->transpose_b ? TRANSPOSING : 1};
-  if (share && plan->a_in_place && inner == 0) return INFINITY;
-  int64_t own[2], block[2], blocks[2];
+  if (share && own->a_in_place && inner == 0) return INFINITY;
+  int64_t size[2], block[2], blocks[2];
   for (int i = 0; i < 2; i++) {
-    own[i] = smaller(round_up(divide_up(all[i], grid[i]), AMX_PANEL), all[i]);
+    size[i] = smaller(round_up(divide_up(all[i], grid[i]), AMX_PANEL), all[i]);
     block[i] =
-        even_block(own[i], share && i == 0 ? measured[parts].shared_rows : measured[parts].block, AMX_PANEL);
-    blocks[i] = divide_up(own[i], block[i]);
+        even_block(size[i], share && i == 0 ? measured[parts].shared_rows : measured[parts].block, AMX_PANEL);
+    blocks[i] = divide_up(size[i], block[i]);
   }
   plan->kc = even_block(p->k, measured[parts].depth, AMX_STEP);
   plan->mc = block[0], plan->nc = block[1];
-  plan->keep_outer = blocks[inner] > 1 && packed_bytes(plan, block[outer], p->k) <= KEPT_BYTES;
+  own->keep_outer = blocks[inner] > 1 && packed_bytes(plan, block[outer], p->k) <= KEPT_BYTES;
 
   const size_t whole_block = packed_bytes(plan, block[inner], p->k);
-  const int64_t max = p->prepacked_b || !whole_block ? blocks[inner] : (int64_t)(SHARED_BYTES / whole_block);
-  plan->shared_blocks = share && whole_block ? smaller(blocks[inner], max) : 0;
-  if (share && (plan->shared_blocks == 0 || grid[inner] != 1)) return INFINITY;
-  const int64_t parts_shared = share ? divide_up(blocks[inner], plan->shared_blocks) : 0;
-  plan->shared_bytes = (size_t)plan->shared_blocks * whole_block;
+  const int64_t max = whole_block ? (int64_t)(SHARED_BYTES / whole_block) : blocks[inner];
+  own->shared_blocks = share && whole_block ? smaller(blocks[inner], max) : 0;
+  if (share && (own->shared_blocks == 0 || grid[inner] != 1)) return INFINITY;
+  const int64_t parts_shared = share ? divide_up(blocks[inner], own->shared_blocks) : 0;
+  own->shared_block_bytes = whole_block;
   plan->barriers = plan->threads > 1 && share ? (int)(2 * parts_shared) - 1 : 0;
 
   size_t bytes[2];
-  bytes[outer] = packed_bytes(plan, block[outer], plan->keep_outer ? p->k : plan->kc);
+  bytes[outer] = packed_bytes(plan, block[outer], own->keep_outer ? p->k : plan->kc);
   bytes[inner] = share ? 0 : packed_bytes(plan, block[inner], plan->kc);
-  if (plan->a_in_place)
+  if (own->a_in_place)
     bytes[0] = packed_bytes(plan, block[0], AMX_STEP); /* the tail of k behind whole steps */
-  plan->a_bytes = bytes[0], plan->b_bytes = bytes[1];
-  plan->c_stride = block[1] + 16; /* off a power of two */
-  plan->c_bytes = (size_t)((p->k > plan->kc ? block[0] : AMX_PANEL) * plan->c_stride) * sizeof(float);
-  plan->thread_bytes = plan->a_bytes + plan->b_bytes + plan->c_bytes;
+  own->a_bytes = bytes[0], own->b_bytes = bytes[1];
+  own->c_stride = block[1] + 16; /* off a power of two */
+  own->c_bytes = (size_t)((p->k > plan->kc ? block[0] : AMX_PANEL) * own->c_stride) * sizeof(float);
 
-  const int64_t outer_times = share ? parts_shared : plan->keep_outer ? 1 : blocks[inner];
-  const double inner_times = p->prepacked_b ? 0
-                             : share        ? SHARED_PACKING / plan->threads
-                                            : (double)blocks[outer];
-  const double packing = (double)(packing_cost[outer] * own[outer] * outer_times) +
-                         packing_cost[inner] * (double)own[inner] * inner_times;
-  const double reading = share ? SHARED_READING * (double)(own[inner] * blocks[outer]) : 0;
-  return (double)own[0] * (double)own[1] + PACKING * (packing + reading);
+  const int64_t outer_times = share ? parts_shared : own->keep_outer ? 1 : blocks[inner];
+  const double inner_times = share ? SHARED_PACKING / plan->threads : (double)blocks[outer];
+  const double packing = (double)(packing_cost[outer] * size[outer] * outer_times) +
+                         packing_cost[inner] * (double)size[inner] * inner_times;
+  const double reading = share ? SHARED_READING * (double)(size[inner] * blocks[outer]) : 0;
+  return (double)size[0] * (double)size[1] + PACKING * (packing + reading);
 }
 
 /* Does not depend on the threads, because the order of sums depends on it. */
 static bool is_split_k(const mix_gemm_problem *p) {
-  if (p->prepacked_b) return false;
   const int64_t larger = p->m > p->n ? p->m : p->n;
   return p->k >= DEEP && p->k >= DEEP_RATIO * larger && p->m * p->n <= DEEP_RESULTS;
 }
@@ -152,17 +150,26 @@ void mix_amx_make_plan(mix_gemm_plan *plan) {
   const int threads = plan->threads;
   double best = INFINITY;
   mix_gemm_plan candidate = *plan;
-  candidate.split_k = is_split_k(&plan->problem);
-  candidate.a_in_place = reads_a_in_place(&candidate);
-  const int depths = candidate.split_k ? 2 : 1, ways = candidate.split_k ? 1 : 4;
+  mix_amx_plan *own = mix_amx_plan_in(&candidate);
+  own->split_k = is_split_k(&plan->problem);
+  own->a_in_place = reads_a_in_place(&candidate);
+  const int depths = own->split_k ? 2 : 1, ways = own->split_k ? 1 : 4;
   for (int depth = 1; depth <= depths; depth++)
     for (int rows = 1; rows <= threads; rows++)
       for (int way = 0; way < ways && threads % (depth * rows) == 0; way++) {
-        candidate.grid_depth = depth, candidate.grid_rows = rows,
+        own->grid_depth = depth, candidate.grid_rows = rows,
         candidate.grid_columns = threads / (depth * rows);
-        candidate.columns_outside = way & 1;
-        if (plan->problem.prepacked_b && way != 2) continue;
-        const double cost = candidate.split_k ? lay_out_split_k(&candidate) : lay_out(&candidate, way & 2);
+        own->columns_outside = way & 1;
+        const double cost = own->split_k ? lay_out_split_k(&candidate) : lay_out(&candidate, way & 2);
         if (cost < best) best = cost, *plan = candidate;
       }
+  plan->stream = mix_gemm_streams_result(plan);
+}
+
+mix_gemm_workspace mix_amx_workspace(const mix_gemm_plan *plan) {
+  const mix_amx_plan *own = mix_amx_plan_of(plan);
+  const size_t packed = own->a_bytes + own->b_bytes;
+  if (own->split_k)
+    return (mix_gemm_workspace){2 * own->c_bytes * (size_t)(plan->grid_rows * plan->grid_columns), packed};
+  return (mix_gemm_workspace){(size_t)own->shared_blocks * own->shared_block_bytes, packed + own->c_bytes};
 }

@@ -1,12 +1,12 @@
 /* The driver of blocked products on vectors. */
-#include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/block_arithmetic.h"
-#include "backend/cpu/simd/vector_functions.h"
+#include "backend/cpu/gemm/blocked/blocked.h"
 #include <string.h>
 
 /* A thread's product and the parts of its workspace. */
 typedef struct run_state {
   const mix_gemm_plan *plan;
+  const mix_blocked_plan *own;
   const mix_gemm_operands *operands;
   char *a, *b, *c, *transpose;
 } run_state;
@@ -32,17 +32,18 @@ typedef struct prefetch_state {
 
 static prefetch_state prefetch_after(const run_state *s, const block *x, int64_t i, int64_t panels) {
   const mix_gemm_plan *plan = s->plan;
+  const mix_blocked_plan *own = s->own;
   const mix_gemm_problem *p = &plan->problem;
   const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype), stride = p->lda * stored;
-  if (!plan->prefetch_a_source || i + 1 >= panels || (i + 1) % plan->a_panels) return (prefetch_state){0};
+  if (!own->prefetch_a_source || i + 1 >= panels || (i + 1) % own->a_panels) return (prefetch_state){0};
   const int64_t row = x->rows * (i + 1) / panels,
-                rows = x->rows * smaller(i + 1 + plan->a_panels, panels) / panels - row;
+                rows = x->rows * smaller(i + 1 + own->a_panels, panels) / panels - row;
   if (!p->transpose_a)
-    return (prefetch_state){at(s->operands->a, (x->row + row) * p->lda + x->k, (size_t)stored), rows, 1,
-                            stride, MIX_GEMM_K_UNROLL * stored};
+    return (prefetch_state){mix_gemm_view_at(&s->operands->a, x->row + row, x->k), rows, 1, stride,
+                            MIX_GEMM_K_UNROLL * stored};
   const int64_t lines = rows * stored / 64 + 1;
-  return (prefetch_state){at(s->operands->a, x->k * p->lda + x->row + row, (size_t)stored),
-                          MIX_GEMM_K_UNROLL * lines, lines, x->depth / MIX_GEMM_K_UNROLL * stride, stride};
+  return (prefetch_state){mix_gemm_view_at(&s->operands->a, x->row + row, x->k), MIX_GEMM_K_UNROLL * lines,
+                          lines, x->depth / MIX_GEMM_K_UNROLL * stride, stride};
 }
 
 /* Rows [row, row + rows) of the block, at most a tile's, times panel [column, column + columns). */
@@ -50,15 +51,15 @@ static void multiply_panels(const run_state *s, const block *x, const void *a, i
                             int rows, int64_t column, int columns, const void *prefetch,
                             int64_t prefetch_step) {
   const mix_gemm_plan *plan = s->plan;
+  const mix_blocked_plan *own = s->own;
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_problem *p = &plan->problem;
   const void *b;
-  int64_t b_stride = engine->nr, c_stride = plan->c_stride;
-  if (plan->b_in_place) {
-    b = at(s->operands->b, x->k * p->ldb + x->column + column,
-           plan->b_widened ? mix_dtype_size(plan->storage->dtype) : engine->element_size);
-    b_stride = p->ldb;
-    if (plan->prefetch_b && row == 0 && !x->last) {
+  int64_t b_stride = engine->nr, c_stride = own->c_stride;
+  if (own->b_in_place) {
+    b = mix_gemm_view_at(&s->operands->b, x->k, x->column + column);
+    b_stride = s->operands->b.stride;
+    if (own->prefetch_b && row == 0 && !x->last) {
       const char *next = at(b, x->depth * b_stride, engine->element_size);
       const int64_t step = b_stride * (int64_t)engine->element_size,
                     bytes = columns * (int64_t)engine->element_size;
@@ -70,7 +71,7 @@ static void multiply_panels(const run_state *s, const block *x, const void *a, i
   }
   mix_gemm_store store = x->first ? MIX_GEMM_WRITE : MIX_GEMM_ADD;
   char *c;
-  if (plan->c_in_place) {
+  if (own->c_in_place) {
     c = (char *)s->operands->c + ((x->row + row) * p->ldc + x->column + column) * (int64_t)engine->sum_size;
     c_stride = p->ldc;
     if (plan->stream && columns % engine->lanes == 0 && (uintptr_t)c % 64 == 0) store = MIX_GEMM_STREAM;
@@ -80,9 +81,9 @@ static void multiply_panels(const run_state *s, const block *x, const void *a, i
     c = s->c + (sums_row * c_stride + column) * (int64_t)engine->sum_size;
   }
   mix_gemm_micro *const *micro =
-      plan->b_widened
+      own->b_widened
           ? plan->storage->micro
-          : engine->micro[p->transpose_a || plan->a_transposed ? MIX_GEMM_ALONG_M : MIX_GEMM_ALONG_K];
+          : engine->micro[p->transpose_a || own->a_transposed ? MIX_GEMM_ALONG_M : MIX_GEMM_ALONG_K];
   micro[rows - 1](x->depth, a, a_stride, b, b_stride, c, c_stride, columns, store, prefetch, prefetch_step);
 }
 
@@ -108,30 +109,30 @@ static void multiply_row_panel(const run_state *s, const block *x, const void *a
 static void pack_rows(const run_state *s, const block *x, int64_t row, int64_t rows, int64_t k, int64_t depth,
                       char *packed) {
   const mix_gemm_plan *plan = s->plan;
+  const mix_blocked_plan *own = s->own;
   const mix_gemm_storage *storage = plan->storage;
-  const mix_gemm_problem *p = &plan->problem;
-  const int64_t offset =
-      p->transpose_a ? (x->k + k) * p->lda + x->row + row : (x->row + row) * p->lda + x->k + k;
-  const void *source = at(s->operands->a, offset, mix_dtype_size(storage->dtype));
-  if (plan->a_transposed)
-    storage->pack_a_transposed(source, p->lda, (int)rows, depth, packed, plan->a_stride);
+  const mix_gemm_view *a = &s->operands->a;
+  const void *source = mix_gemm_view_at(a, x->row + row, x->k + k);
+  if (own->a_transposed)
+    storage->pack_a_transposed(source, a->stride, (int)rows, depth, packed, own->a_stride);
   else
-    storage->pack_a[p->transpose_a](source, p->lda, (int)rows, depth, packed, plan->a_stride);
+    storage->pack_a[a->transposed](source, a->stride, (int)rows, depth, packed, own->a_stride);
 }
 
 /* Packs panels [first, end) of the block's `panels`. */
 static void pack_panels(const run_state *s, const block *x, int64_t first, int64_t end, int64_t panels) {
   enum { STEP = 32 }; /* of k: a cache line that two panels share is still cached for the second */
   const mix_gemm_plan *plan = s->plan;
+  const mix_blocked_plan *own = s->own;
   const int64_t row = x->rows * first / panels;
-  if (!plan->a_panel_stride) {
+  if (!own->a_panel_stride) {
     pack_rows(s, x, row, x->rows * end / panels - row, 0, x->depth, s->a);
     return;
   }
   for (int64_t k = 0; k < x->depth; k += STEP)
     for (int64_t i = first; i < end; i++) {
       const int64_t from = x->rows * i / panels, to = x->rows * (i + 1) / panels;
-      char *packed = s->a + ((i - first) * plan->a_panel_stride + k * plan->a_stride) *
+      char *packed = s->a + ((i - first) * own->a_panel_stride + k * own->a_stride) *
                                 (int64_t)plan->engine->element_size;
       pack_rows(s, x, from, to - from, k, smaller(STEP, x->depth - k), packed);
     }
@@ -139,74 +140,59 @@ static void pack_panels(const run_state *s, const block *x, int64_t first, int64
 
 static void multiply_block(const run_state *s, const block *x) {
   const mix_gemm_plan *plan = s->plan;
+  const mix_blocked_plan *own = s->own;
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_storage *storage = plan->storage;
-  const mix_gemm_problem *p = &plan->problem;
-  const size_t stored = mix_dtype_size(storage->dtype);
-  if (!plan->b_in_place) {
-    const int64_t offset = p->transpose_b ? x->column * p->ldb + x->k : x->k * p->ldb + x->column;
-    storage->pack_b[p->transpose_b](at(s->operands->b, offset, stored), p->ldb, x->depth, x->columns, s->b,
-                                    x->depth * engine->nr);
+  if (!own->b_in_place) {
+    const mix_gemm_view *b = &s->operands->b;
+    storage->pack_b[b->transposed](mix_gemm_view_at(b, x->k, x->column), b->stride, x->depth, x->columns,
+                                   s->b, x->depth * engine->nr);
   }
   const int64_t panels = (x->rows + engine->mr - 1) / engine->mr;
   /* Panels of even heights: 64 rows are 13, 13, 13, 13, 12, not 14, 14, 14, 14, 8. */
-  if (plan->compute_transposed && plan->a_in_place) {
+  if (plan->compute_transposed && own->a_in_place) {
     for (int64_t column = 0; column < x->columns; column += engine->nr)
       for (int64_t i = 0; i < panels; i++) {
         const int64_t row = x->rows * i / panels, end = x->rows * (i + 1) / panels;
-        const int64_t offset = p->transpose_a ? x->k * p->lda + x->row + row : (x->row + row) * p->lda + x->k;
-        multiply_panels(s, x, at(s->operands->a, offset, stored), p->lda, row, (int)(end - row), column,
-                        (int)smaller(engine->nr, x->columns - column), s->c, 0);
+        multiply_panels(s, x, mix_gemm_view_at(&s->operands->a, x->row + row, x->k), s->operands->a.stride,
+                        row, (int)(end - row), column, (int)smaller(engine->nr, x->columns - column), s->c,
+                        0);
       }
   } else {
     for (int64_t i = 0; i < panels; i++) {
       const int64_t row = x->rows * i / panels, rows = x->rows * (i + 1) / panels - row;
-      const int64_t offset = p->transpose_a ? x->k * p->lda + x->row + row : (x->row + row) * p->lda + x->k;
-      const void *a = at(s->operands->a, offset, stored);
-      int64_t a_stride = p->lda;
-      if (!plan->a_in_place) {
-        const int64_t first = i - i % plan->a_panels;
-        if (i == first) pack_panels(s, x, first, smaller(first + plan->a_panels, panels), panels);
+      const void *a = mix_gemm_view_at(&s->operands->a, x->row + row, x->k);
+      int64_t a_stride = s->operands->a.stride;
+      if (!own->a_in_place) {
+        const int64_t first = i - i % own->a_panels;
+        if (i == first) pack_panels(s, x, first, smaller(first + own->a_panels, panels), panels);
         const int64_t from =
-            plan->a_panel_stride ? (i - first) * plan->a_panel_stride : row - x->rows * first / panels;
-        a = at(s->a, from, engine->element_size), a_stride = plan->a_stride;
+            own->a_panel_stride ? (i - first) * own->a_panel_stride : row - x->rows * first / panels;
+        a = at(s->a, from, engine->element_size), a_stride = own->a_stride;
       }
       multiply_row_panel(s, x, a, a_stride, i, panels);
-      if (x->last && !plan->c_in_place && !plan->compute_transposed) {
-        const char *sums = x->first ? s->c : at(s->c, row * plan->c_stride, engine->sum_size);
-        mix_gemm_store_result(plan, s->operands, sums, plan->c_stride, x->row + row, rows, x->column,
+      if (x->last && !own->c_in_place && !plan->compute_transposed) {
+        const char *sums = x->first ? s->c : at(s->c, row * own->c_stride, engine->sum_size);
+        mix_gemm_store_result(plan, s->operands, sums, own->c_stride, x->row + row, rows, x->column,
                               x->columns, row + rows < x->rows);
       }
     }
   }
   if (x->last && plan->compute_transposed)
-    mix_gemm_store_transposed(plan, s->operands, s->c, s->transpose, x->row, x->rows, x->column, x->columns);
+    mix_gemm_store_transposed(plan, s->operands, s->c, own->c_stride, s->transpose, x->row, x->rows,
+                              x->column, x->columns);
 }
 
-void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
-                  void *shared, void *own) {
-  if (plan->engine->run) {
-    if (plan->engine->enter) plan->engine->enter();
-    plan->engine->run(plan, operands, team, shared, own);
-    if (plan->stream) mix_end_streams();
-    if (plan->engine->leave) plan->engine->leave();
-    return;
-  }
-  if (plan->small_n) {
-    mix_gemm_run_small_n(plan, operands, team->rank, own);
-    return;
-  }
-  if (plan->small_m) {
-    mix_gemm_run_small_m(plan, operands, team->rank, own);
-    return;
-  }
+static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
+                void *shared, void *workspace) {
+  (void)shared; /* not used */
+  const mix_blocked_plan *own = mix_blocked_plan_of(plan);
   const mix_gemm_problem *p = &plan->problem;
-  run_state s = {.plan = plan, .operands = operands, .a = own};
-  s.b = s.a + plan->a_bytes, s.c = s.b + plan->b_bytes, s.transpose = s.c + plan->c_bytes;
+  run_state s = {.plan = plan, .own = own, .operands = operands, .a = workspace};
+  s.b = s.a + own->a_bytes, s.c = s.b + own->b_bytes, s.transpose = s.c + own->c_bytes;
   mix_gemm_work work;
   mix_gemm_tile tile;
   mix_gemm_begin(&work, plan, operands->stealing, team->rank);
-  if (plan->engine->enter) plan->engine->enter();
   while (mix_gemm_next_tile(&work, &tile)) {
     block x = {.row = tile.row, .rows = tile.row_end - tile.row};
     x.column = tile.column, x.columns = tile.column_end - tile.column;
@@ -218,6 +204,21 @@ void mix_gemm_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, 
     } while (x.k < p->k);
   }
   mix_gemm_end(&work);
-  if (plan->engine->leave) plan->engine->leave();
-  if (plan->stream) mix_end_streams();
 }
+
+static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
+                                      const mix_gemm_problem *problem) {
+  (void)engine, (void)dtype, (void)problem;
+  return NULL;
+}
+
+static mix_gemm_workspace workspace(const mix_gemm_plan *plan) {
+  const mix_blocked_plan *own = mix_blocked_plan_of(plan);
+  return (mix_gemm_workspace){.thread = own->a_bytes + own->b_bytes + own->c_bytes + own->transpose_bytes};
+}
+
+const mix_gemm_algorithm mix_gemm_blocked = {.name = "blocked",
+                                             .unsupported_reason = unsupported_reason,
+                                             .plan = mix_blocked_make_plan,
+                                             .workspace = workspace,
+                                             .run = run};

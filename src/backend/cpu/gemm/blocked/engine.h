@@ -52,4 +52,5 @@ const mix_gemm_engine ENGINE = {
     .small_n_columns = SMALL_N_COLUMNS,
     .micro = {micro_along_k, micro_along_m},
     .storages = storages,
+    .algorithms = mix_gemm_vector_algorithms,
 };

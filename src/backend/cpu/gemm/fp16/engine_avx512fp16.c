@@ -29,6 +29,7 @@ enum {
   /* From both of these on auto takes longer chains. */
   LARGE_OPERATIONS = 1 << 26,
   LARGE_ROWS = 32,
+  SHORT_CHAIN = 16,
   /* Bytes of the sums of a span, at most. Each block of k reads and writes them. */
   SPAN_SUMS = 24 << 20,
   FEW_ROWS_SPAN_SUMS = 2 << 20,
@@ -54,12 +55,14 @@ static const char *unsupported_reason_sums(const mix_gemm_problem *p, bool long_
   return large ? "auto takes chains of 32 for large products" : NULL;
 }
 
-static const char *unsupported_reason(const mix_gemm_problem *p, bool long_chains) {
+static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
+                                      const mix_gemm_problem *p) {
+  (void)dtype; /* both */
   if (p->n <= FEW_COLUMNS || p->m <= FEW_COLUMNS)
     return "few rows or columns, bound by reading the other operand";
   if (p->k < SHALLOW) return "few products in a sum";
   if (mix_gemm_multiplications(p) < FEW_OPERATIONS) return "too small to repay packing";
-  return unsupported_reason_sums(p, long_chains);
+  return unsupported_reason_sums(p, engine->chain > SHORT_CHAIN);
 }
 
 static int64_t panel_elements(const mix_gemm_plan *plan, int slots) {
@@ -72,10 +75,11 @@ static size_t panels_bytes(const mix_gemm_plan *plan, int64_t panels, int slots)
 static size_t scales_bytes(const mix_gemm_plan *plan, int64_t panels) {
   return (size_t)whole_lines(panels * panel_scales(plan) * (int64_t)sizeof(float));
 }
-static bool spans(const mix_gemm_plan *plan) { return plan->column_span > plan->nc; }
+static bool spans(const mix_gemm_plan *plan) { return mix_fp16_plan_of(plan)->column_span > plan->nc; }
 static int64_t packed_at_once(const mix_gemm_plan *plan) { return plan->problem.transpose_a ? GROUP : 1; }
 
 static void make_plan(mix_gemm_plan *plan) {
+  mix_fp16_plan *own = mix_fp16_plan_in(plan);
   const mix_gemm_problem *p = &plan->problem;
   mix_gemm_choose_grid(plan, FP16_MR, FP16_NR);
   mix_gemm_extent rows = {.count = divide_up(p->m, FP16_MR), .unit = FP16_MR, .grain = 1, .min = GROUP};
@@ -96,27 +100,32 @@ static void make_plan(mix_gemm_plan *plan) {
   const b_block *max = few ? &few_rows_block[p->transpose_b] : &many_rows_block;
   plan->kc = round_up(even_block(p->k, max->depth, 1), FP16_MAX_STEP);
   plan->nc = even_block(column_panels, max->column_panels, 1) * FP16_NR;
-  plan->prefetch_b_source = few;
+  own->prefetch_b_source = few;
 
   const bool summed = p->k > plan->kc; /* in the workspace */
   const int64_t sums = (few ? FEW_ROWS_SPAN_SUMS : SPAN_SUMS) / (int64_t)sizeof(float);
   const int64_t fit = summed ? sums / plan->mc / plan->nc : column_panels;
-  plan->column_span = smaller(fit > 1 ? fit * plan->nc : plan->nc, column_panels * FP16_NR);
-  columns.max = divide_up(plan->column_span, FP16_NR);
+  own->column_span = smaller(fit > 1 ? fit * plan->nc : plan->nc, column_panels * FP16_NR);
+  columns.max = divide_up(own->column_span, FP16_NR);
   const bool b_once = !by_columns && b_fits && columns.max == column_panels;
   mix_gemm_cut(plan, rows, columns, by_columns);
   plan->mc = plan->tiles.rows.max * FP16_MR;
-  plan->packed_once = plan->tiles.steal && (by_columns ? a_fits : b_once);
+  own->packed_once = plan->tiles.steal && (by_columns ? a_fits : b_once);
   const int64_t k_blocks = divide_up(p->k, plan->kc);
-  plan->a_panels = (int)(plan->packed_once && by_columns ? row_panels * k_blocks
-                         : spans(plan)                   ? plan->mc / FP16_MR
-                                                         : packed_at_once(plan));
-  plan->a_bytes = scales_bytes(plan, plan->a_panels) + panels_bytes(plan, plan->a_panels, FP16_ROW_SLOTS);
-  plan->b_panels = (int)(plan->packed_once && !by_columns ? column_panels * k_blocks : plan->nc / FP16_NR);
-  plan->b_bytes = scales_bytes(plan, plan->b_panels) + panels_bytes(plan, plan->b_panels, FP16_NR);
-  plan->c_stride = (summed ? plan->column_span : plan->nc) + 16; /* off a power of two */
-  plan->c_bytes = (size_t)((summed ? plan->mc : FP16_MR) * plan->c_stride) * sizeof(float);
-  plan->thread_bytes = plan->a_bytes + plan->b_bytes + plan->c_bytes;
+  own->a_panels = (int)(own->packed_once && by_columns ? row_panels * k_blocks
+                        : spans(plan)                  ? plan->mc / FP16_MR
+                                                       : packed_at_once(plan));
+  own->a_bytes = scales_bytes(plan, own->a_panels) + panels_bytes(plan, own->a_panels, FP16_ROW_SLOTS);
+  own->b_panels = (int)(own->packed_once && !by_columns ? column_panels * k_blocks : plan->nc / FP16_NR);
+  own->b_bytes = scales_bytes(plan, own->b_panels) + panels_bytes(plan, own->b_panels, FP16_NR);
+  own->c_stride = (summed ? own->column_span : plan->nc) + 16; /* off a power of two */
+  own->c_bytes = (size_t)((summed ? plan->mc : FP16_MR) * own->c_stride) * sizeof(float);
+  plan->stream = mix_gemm_streams_result(plan);
+}
+
+static mix_gemm_workspace workspace_of(const mix_gemm_plan *plan) {
+  const mix_fp16_plan *own = mix_fp16_plan_of(plan);
+  return (mix_gemm_workspace){.thread = own->a_bytes + own->b_bytes + own->c_bytes};
 }
 
 /* An operand, and where its panels are packed. */
@@ -135,7 +144,7 @@ typedef struct run_state {
   mix_fp16_sums sums;
   int64_t row_panels; /* of the whole product; rows are shared evenly among them */
   int64_t packed,
-      packed_end; /* plan->packed_once: rows or columns, in panels, that are packed for all of k */
+      packed_end; /* where packed_once: rows or columns, in panels, that are packed for all of k */
   float *c;
 } run_state;
 
@@ -186,7 +195,7 @@ static prefetch_state prefetch_block(const run_state *s, const block *x) {
                 columns = first_column(s, x->column + x->columns) - column;
   const int64_t row = p->transpose_b ? column : x->k, at = p->transpose_b ? x->k : column,
                 size = sizeof(uint16_t);
-  return (prefetch_state){.memory = (const char *)s->operands->b + (row * p->ldb + at) * size,
+  return (prefetch_state){.memory = s->operands->b.base + (row * p->ldb + at) * size,
                           .stride = p->ldb * size,
                           .rows = p->transpose_b ? columns : x->depth,
                           .bytes = (p->transpose_b ? x->depth : columns) * size,
@@ -208,12 +217,13 @@ static const char *take_prefetch(prefetch_state *next, int64_t chains, int64_t *
 static void multiply(const run_state *s, const block *x, int64_t panel, int64_t a, int64_t b,
                      prefetch_state *next) {
   const mix_gemm_plan *plan = s->plan;
+  const mix_fp16_plan *own = mix_fp16_plan_of(plan);
   const int64_t row = first_row(s, panel), rows = first_row(s, panel + 1) - row, scales = panel_scales(plan);
   const bool first = x->k == 0, last = x->k + x->depth == plan->problem.k;
   const int64_t column = first_column(s, x->column), end = first_column(s, x->column + x->columns);
   float *c = s->c;
-  if (!first || !last) c += (row - first_row(s, x->row)) * plan->c_stride + (x->column - x->span) * FP16_NR;
-  if (x->depth == 0) memset(c, 0, (size_t)(rows * plan->c_stride) * sizeof *c); /* k is 0 */
+  if (!first || !last) c += (row - first_row(s, x->row)) * own->c_stride + (x->column - x->span) * FP16_NR;
+  if (x->depth == 0) memset(c, 0, (size_t)(rows * own->c_stride) * sizeof *c); /* k is 0 */
   for (int64_t j = 0; j < x->columns && x->depth; j++) {
     const int64_t width = first_column(s, x->column + j + 1) - first_column(s, x->column + j);
     if (last) mix_gemm_prefetch_result(plan, s->operands, row, rows, first_column(s, x->column + j), width);
@@ -221,27 +231,28 @@ static void multiply(const run_state *s, const block *x, int64_t panel, int64_t 
     const char *prefetch = take_prefetch(next, x->depth / s->sums.length, &step);
     mix_fp16_multiply_tile[s->a.how.as_rows][rows - 1][width > FP16_NR / 2](
         &s->sums, x->depth, s->a.panels + a * s->a.elements, s->a.scales + a * scales,
-        s->b.panels + (b + j) * s->b.elements, s->b.scales + (b + j) * scales, c + j * FP16_NR,
-        plan->c_stride, first, prefetch, step);
+        s->b.panels + (b + j) * s->b.elements, s->b.scales + (b + j) * scales, c + j * FP16_NR, own->c_stride,
+        first, prefetch, step);
   }
   if (last)
-    mix_gemm_store_result(plan, s->operands, c, plan->c_stride, row, rows, column, end - column,
+    mix_gemm_store_result(plan, s->operands, c, own->c_stride, row, rows, column, end - column,
                           panel + 1 < x->row + x->rows);
 }
 
 /* `next`: the block that is packed next. NULL: none. */
 static void multiply_block(const run_state *s, const block *x, const block *next) {
   const mix_gemm_plan *plan = s->plan;
-  const bool a_once = plan->packed_once && plan->tiles.by_columns, b_once = plan->packed_once && !a_once;
+  const mix_fp16_plan *own = mix_fp16_plan_of(plan);
+  const bool a_once = own->packed_once && plan->tiles.by_columns, b_once = own->packed_once && !a_once;
   const bool a_packed =
       x->column > x->span || (a_once && x->row == s->packed && x->row + x->rows == s->packed_end);
   const bool b_packed = b_once && x->span == s->packed && x->span_end == s->packed_end;
   const int64_t kc = x->k / plan->kc, group = packed_at_once(plan);
   const int64_t b = b_once ? kc * (x->span_end - x->span) + x->column - x->span : 0;
-  prefetch_state prefetch = next && plan->prefetch_b_source ? prefetch_block(s, next) : (prefetch_state){0};
+  prefetch_state prefetch = next && own->prefetch_b_source ? prefetch_block(s, next) : (prefetch_state){0};
   if (!b_packed) pack_columns(s, x, b);
   for (int64_t panel = 0; panel < x->rows; panel++) {
-    const int64_t a = a_once ? kc * x->rows + panel : panel % plan->a_panels;
+    const int64_t a = a_once ? kc * x->rows + panel : panel % own->a_panels;
     if (panel % group == 0 && !a_packed) pack_rows(s, x, panel, smaller(group, x->rows - panel), a);
     multiply(s, x, x->row + panel, a, b, &prefetch);
   }
@@ -250,7 +261,7 @@ static void multiply_block(const run_state *s, const block *x, const block *next
 /* After a tile: what it packed once, for all of k, serves the next tiles. */
 static void note_packed(run_state *s, const block *x) {
   const bool rows = s->plan->tiles.by_columns;
-  if (!s->plan->packed_once) return;
+  if (!mix_fp16_plan_of(s->plan)->packed_once) return;
   s->packed = rows ? x->row : x->span, s->packed_end = rows ? x->row + x->rows : x->span_end;
 }
 
@@ -286,7 +297,8 @@ static void place(const mix_gemm_plan *plan, operand *x, int64_t panels, char *m
 }
 
 static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
-                void *shared, void *own) {
+                void *shared, void *workspace) {
+  const mix_fp16_plan *own = mix_fp16_plan_of(plan);
   (void)shared; /* not used */
   const mix_gemm_problem *p = &plan->problem;
   const mix_gemm_engine *engine = plan->engine;
@@ -297,14 +309,16 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
   run_state s = {
       .plan = plan,
       .operands = operands,
-      .a = {{operands->a, p->lda, p->transpose_a, dtype, FP16_ROW_SLOTS, as_rows, (bits + 1) / 2, step}},
-      .b = {{operands->b, p->ldb, !p->transpose_b, dtype, FP16_NR, false, bits / 2, step}},
+      .a = {{(const uint16_t *)operands->a.base, operands->a.stride, operands->a.transposed, dtype,
+             FP16_ROW_SLOTS, as_rows, (bits + 1) / 2, step}},
+      .b = {{(const uint16_t *)operands->b.base, operands->b.stride, !operands->b.transposed, dtype, FP16_NR,
+             false, bits / 2, step}},
       .sums = {engine->chains, engine->chain, step},
       .row_panels = divide_up(p->m, FP16_MR),
   };
-  char *memory = own;
-  place(plan, &s.a, plan->a_panels, memory), memory += plan->a_bytes;
-  place(plan, &s.b, plan->b_panels, memory), memory += plan->b_bytes;
+  char *memory = workspace;
+  place(plan, &s.a, own->a_panels, memory), memory += own->a_bytes;
+  place(plan, &s.b, own->b_panels, memory), memory += own->b_bytes;
   s.c = (float *)memory;
   mix_gemm_work work;
   mix_gemm_begin(&work, plan, operands->stealing, team->rank);
@@ -314,10 +328,10 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
     block next = x;
     const bool inside = advance(&s, &next);
     /* To prefetch B of the next tile, the thread takes that tile before it has finished this one. */
-    const bool known = inside || (plan->prefetch_b_source && begin_tile(&s, &work, &next));
+    const bool known = inside || (own->prefetch_b_source && begin_tile(&s, &work, &next));
     multiply_block(&s, &x, known ? &next : NULL);
     if (!inside) note_packed(&s, &x);
-    more = known || (!plan->prefetch_b_source && begin_tile(&s, &work, &next));
+    more = known || (!own->prefetch_b_source && begin_tile(&s, &work, &next));
     x = next;
   }
   mix_gemm_end(&work);
@@ -325,11 +339,14 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
 
 static const mix_gemm_storage storages[] = {{MIX_FLOAT16}, {MIX_BFLOAT16}, {MIX_DTYPE_NONE}};
 
-#define FP16_ENGINE(sums, chain_count, chain_length, long_chains)                                            \
-  static const char *unsupported_reason_##sums(const mix_gemm_problem *problem, mix_dtype dtype) {           \
-    (void)dtype; /* both */                                                                                  \
-    return unsupported_reason(problem, long_chains);                                                         \
-  }                                                                                                          \
+static const mix_gemm_algorithm fp16 = {.name = "fp16",
+                                        .unsupported_reason = unsupported_reason,
+                                        .plan = make_plan,
+                                        .workspace = workspace_of,
+                                        .run = run};
+static const mix_gemm_algorithm *const algorithms[] = {&fp16, NULL};
+
+#define FP16_ENGINE(sums, chain_count, chain_length)                                                         \
   const mix_gemm_engine mix_gemm_##sums##_avx512fp16 = {                                                     \
       .mr = FP16_MR,                                                                                         \
       .nr = FP16_NR,                                                                                         \
@@ -339,9 +356,7 @@ static const mix_gemm_storage storages[] = {{MIX_FLOAT16}, {MIX_BFLOAT16}, {MIX_
       .chains = chain_count,                                                                                 \
       .chain = chain_length,                                                                                 \
       .storages = storages,                                                                                  \
-      .make_plan = make_plan,                                                                                \
-      .run = run,                                                                                            \
-      .unsupported_reason = unsupported_reason_##sums,                                                       \
+      .algorithms = algorithms,                                                                              \
   };
-FP16_ENGINE(t4x16, 4, 16, false)
-FP16_ENGINE(t4x32, 4, 32, true)
+FP16_ENGINE(t4x16, 4, SHORT_CHAIN)
+FP16_ENGINE(t4x32, 4, 2 * SHORT_CHAIN)

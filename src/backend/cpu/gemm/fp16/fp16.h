@@ -37,6 +37,16 @@ enum {
   FP16_PREFETCH = 16,   /* bytes that a chain prefetches for each of its products */
 };
 
+typedef struct mix_fp16_plan {
+  bool packed_once; /* the operand that all tiles of a share use (A where they go by columns): for all of k */
+  bool prefetch_b_source; /* the block of B that is packed next, while tiles are multiplied */
+  int a_panels, b_panels; /* of rows of A, of columns of B, that are in the workspace at once */
+  int64_t column_span;    /* columns, of several blocks, for which rows of A are packed once */
+  int64_t c_stride;       /* of sums in the workspace */
+  size_t a_bytes, b_bytes, c_bytes; /* the parts of a thread's workspace */
+} mix_fp16_plan;
+MIX_GEMM_OWN_PLAN(mix_fp16_plan)
+
 /* How one operand is packed. */
 typedef struct mix_fp16_packing {
   const uint16_t *source;

@@ -1,0 +1,25 @@
+/* Blocked products on vectors. For each tile of C and each block of k a block of B is packed, which stays in
+ * the second-level cache; then for each panel of rows A is packed, which stays in the first-level cache, and
+ * multiplied with all panels of B. */
+#ifndef MIX_BACKEND_CPU_GEMM_BLOCKED_BLOCKED_H
+#define MIX_BACKEND_CPU_GEMM_BLOCKED_BLOCKED_H
+
+#include "backend/cpu/gemm/gemm.h"
+
+typedef struct mix_blocked_plan {
+  bool a_in_place, b_in_place, c_in_place;
+  bool a_transposed;      /* A, stored along k, is packed along rows, which the fastest micro-kernels read */
+  bool b_widened;         /* in place, and widened by the storage's own micro-kernels */
+  bool prefetch_b;        /* rows of a B in place that are multiplied next */
+  bool prefetch_a_source; /* the rows of A that are packed next, while tiles are multiplied */
+  int a_panels;           /* panels of rows of A that are in the workspace at once */
+  int64_t a_panel_stride; /* elements from one of these to the next; 0: side by side */
+  int64_t a_stride, c_stride; /* of packed A, of sums in the workspace */
+  size_t a_bytes, b_bytes, c_bytes, transpose_bytes; /* the parts of a thread's workspace */
+} mix_blocked_plan;
+MIX_GEMM_OWN_PLAN(mix_blocked_plan)
+
+void mix_blocked_make_plan(mix_gemm_plan *plan);
+extern const mix_gemm_algorithm mix_gemm_blocked;
+
+#endif
