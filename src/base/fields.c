@@ -100,7 +100,7 @@ static const mix_field_row *find(const mix_fields *fields, const char *name, boo
   mix_text names = {.text = list, .size = sizeof list};
   for (int i = 0; (row = used_at(fields, i)); i++) {
     if (known && !is_known(fields, row)) continue;
-    if (!strcmp(row->name, name)) return row;
+    if (!strcmp(row->name, name) || (row->alias && !strcmp(row->alias, name))) return row;
     mix_text_put(&names, "%s%s", names.used ? ", " : "", row->name);
   }
   return mix_fail(fields->refusal ? fields->refusal : MIX_VALUE_ERROR,
@@ -136,9 +136,10 @@ json_t *mix_fields_write(const mix_fields *fields, const void *options, json_t *
 bool mix_fields_read(const mix_fields *fields, const json_t *config, void *options) {
   const mix_field_row *row;
   for (int i = 0; (row = used_at(fields, i)) && !mix_failed(); i++) {
-    const json_t *value = json_object_get(config, row->name);
-    if (!value && row->alias) value = json_object_get(config, row->alias);
-    if (value && row->kind->read) row->kind->read(fields, row, value, options);
+    mix_field_row named = *row; /* as the config names it, for messages */
+    if (row->alias && !json_object_get(config, row->name)) named.name = row->alias;
+    const json_t *value = json_object_get(config, named.name);
+    if (value && row->kind->read) row->kind->read(fields, &named, value, options);
   }
   return !mix_failed();
 }
@@ -158,7 +159,7 @@ static bool parse_item(const mix_fields *fields, char *item, json_t *config) {
       (row->optional || !isfinite(row->number)) && (!strcasecmp(text, "none") || !strcasecmp(text, "null"));
   json_t *value = none ? json_null() : row->kind->parse ? row->kind->parse(text) : NULL;
   if (value) return mix_json_set(config, row->name, value);
-  return mix_fail(MIX_VALUE_ERROR, "%s: %s is '%.60s'; expected %s", fields->call, row->name, text,
+  return mix_fail(MIX_VALUE_ERROR, "%s: %s is '%.60s'; expected %s", fields->call, item, text,
                   row->kind->text_expected ? row->kind->text_expected : row->kind->expected),
          false;
 }
@@ -206,7 +207,7 @@ static bool in_range(const mix_fields *fields, const mix_field_row *field, doubl
 bool mix_resolve_number(const mix_fields *fields, const mix_field_row *field, void *options) {
   double *x = mix_field_at(field, options);
   *x = *x == MIX_ZERO ? 0 : *x == 0 ? field->number : *x;
-  return in_range(fields, field, *x);
+  return (field->optional && *x == 0) || in_range(fields, field, *x);
 }
 static json_t *write_number(const mix_fields *fields, const mix_field_row *field, const void *options) {
   (void)fields;
@@ -216,12 +217,11 @@ static json_t *write_number(const mix_fields *fields, const mix_field_row *field
 }
 bool mix_read_number(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                      void *options) {
-  (void)fields;
   double x = json_number_value(value);
   if (json_is_null(value) && !field->optional) return true;
   if (!json_is_null(value) && !json_is_number(value)) return mix_field_mistyped(field, value), false;
   *(double *)mix_field_at(field, options) = x == 0 ? MIX_ZERO : x;
-  return true;
+  return !field->optional || json_is_null(value) || in_range(fields, field, x); /* 0 is no None */
 }
 json_t *mix_parse_number(const char *text) {
   char *end;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "backend/host/kernel.h"
 #include "backend/run_op.h"
 #include <math.h>
 
@@ -508,8 +509,20 @@ static void narrow_uniforms_round_down(void **state) {
   free(wide.data);
 }
 
+/* Element-wise ops run as programs. */
+static void every_op_has_a_kernel(void **state) {
+  (void)state;
+  for (int i = 0; mix_all_ops[i]; i++) {
+    bool found = mix_all_ops[i]->flags & (MIX_OP_SOURCE | MIX_OP_ELEMENTWISE);
+    for (const mix_kernel_row *row = mix_ref_kernels; row->op; row++) found |= row->op == mix_all_ops[i];
+    if (!found)
+      fail_msg("%s has no kernel: see MIX_REF_KERNELS (src/backend/ref/ref.h)", mix_all_ops[i]->name);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_op_has_a_kernel),
       cmocka_unit_test(reductions),
       cmocka_unit_test(integer_and_bool_reductions),
       cmocka_unit_test(sums_of_tensors),

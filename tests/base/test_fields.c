@@ -23,7 +23,7 @@ typedef struct rules {
 
 typedef struct options {
   size_t size;
-  double rate, limit, decay;
+  double rate, limit, decay, clip;
   int64_t units, top, every, label;
   uint64_t seed;
   bool flag, no_bias, has_label;
@@ -160,6 +160,7 @@ static void other_types_are_refused(void **state) {
     const char *json, *message;
   } cases[] = {
       {"{\"rate\": \"x\"}", "config: \"rate\" is a string; expected a number"},
+      {"{\"alpha\": \"x\"}", "config: \"alpha\" is a string; expected a number"},
       {"{\"units\": 2.5}", "config: \"units\" is a real number; expected an integer"},
       {"{\"every\": true}", "config: \"every\" is true; expected epoch, batch or a number of batches"},
       {"{\"label\": []}", "config: \"label\" is an array; expected an integer"},
@@ -222,6 +223,29 @@ static void ranges_include_their_ends_or_not(void **state) {
   }
 }
 
+/* None is in no range, but no error. */
+static void an_optional_number_may_have_a_range(void **state) {
+  (void)state;
+  static const mix_field_row row[] = {
+      {FIELD(clip), &mix_field_number, .range = MIX_POSITIVE, .optional = true}, {0}};
+  static const struct {
+    const char *json;
+    double clip;
+  } cases[] = {{"{}", 0}, {"{\"clip\": null}", 0}, {"{\"clip\": 2}", 2}, {"{\"clip\": 0}", -1}};
+  mix_fields fields = {.rows = row, .call = "thing"};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    options o = {.size = sizeof o};
+    json_t *config = mix_json_parse(cases[i].json, "test");
+    bool good = mix_fields_read(&fields, config, &o) && mix_fields_resolve(&fields, &o);
+    json_decref(config);
+    assert_int_equal(good, cases[i].clip >= 0);
+    if (good) assert_true(o.clip == cases[i].clip);
+    if (!good) expect_error(MIX_VALUE_ERROR, "thing: clip is 0; expected a positive number");
+  }
+  assert_false(mix_fields_resolve(&fields, &(options){.clip = -1}));
+  expect_error(MIX_VALUE_ERROR, "thing: clip is -1; expected a positive number");
+}
+
 static void text_gives_the_same_as_json(void **state) {
   (void)state;
   options o;
@@ -235,6 +259,7 @@ static void text_gives_the_same_as_json(void **state) {
   assert_true(from_text("", &o) && o.rate == 0.5);
   assert_true(from_text("every=epoch,limit=none,", &o) && o.every == 0 && isinf(o.limit));
   assert_true(from_text("every=12", &o) && o.every == 12);
+  assert_true(from_text("alpha=0.75", &o) && o.rate == 0.75);
 }
 
 static void wrong_text_is_refused(void **state) {
@@ -246,6 +271,7 @@ static void wrong_text_is_refused(void **state) {
                {"rate=", "thing: rate is ''; expected a number"},
                {"rate=inf", "thing: rate is 'inf'; expected a number"},
                {"rate=none", "thing: rate is 'none'; expected a number"},
+               {"alpha=x", "thing: alpha is 'x'; expected a number"},
                {"units=1.5", "thing: units is '1.5'; expected an integer"},
                {"units=99999999999999999999", "thing: units is '99999999999999999999'; expected an integer"},
                {"every=day", "thing: every is 'day'; expected epoch, batch or a number of batches"},
@@ -333,6 +359,7 @@ int main(void) {
                                      TEST(other_types_are_refused),
                                      TEST(values_out_of_range_are_refused),
                                      TEST(ranges_include_their_ends_or_not),
+                                     TEST(an_optional_number_may_have_a_range),
                                      TEST(text_gives_the_same_as_json),
                                      TEST(wrong_text_is_refused),
                                      TEST(a_required_value_that_is_missing_is_refused),

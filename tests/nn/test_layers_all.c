@@ -2,6 +2,7 @@
  * captures, config round trips. */
 #include "base/alloc.h"
 #include "nn/layer_support.h"
+#include "nn/layers/builtin.h"
 
 static mix_tensor *cube(void *context, const mix_call_args *args) {
   (void)context;
@@ -130,6 +131,24 @@ static const trial trials[] = {
     ONE(activity, X234),
     ONE(lambda, X234)};
 enum { TRIALS = sizeof trials / sizeof *trials };
+/* All but those with integer results, which test_layers_preprocessing.c tests. */
+static void every_layer_has_a_trial(void **state) {
+  (void)state;
+#define KIND(name) {#name, &mix_##name##_kind},
+  static const struct {
+    const char *name;
+    const mix_layer_kind *kind;
+  } layers[] = {MIX_BUILT_IN_LAYERS(KIND)};
+#undef KIND
+  const mix_layer_kind *tried[TRIALS];
+  for (int i = 0; i < TRIALS; i++) tried[i] = trials[i].make("float32")->kind;
+  for (size_t n = 0; n < sizeof layers / sizeof *layers; n++) {
+    bool found = layers[n].kind == &mix_discretization_kind || layers[n].kind == &mix_category_encoding_kind;
+    for (int i = 0; i < TRIALS; i++) found |= tried[i] == layers[n].kind;
+    if (!found) fail_msg("%s has no trial in tests/nn/test_layers_all.c", layers[n].name);
+  }
+}
+
 static const char *const generations[] = {"tf_keras", "keras3", "experimental"};
 
 static void each(void (*check)(const trial *t)) {
@@ -338,7 +357,8 @@ static void allocations_may_fail(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(gradients),
+  const struct CMUnitTest tests[] = {TEST(every_layer_has_a_trial),
+                                     TEST(gradients),
                                      TEST(M08_float16_against_float32),
                                      TEST(M08_bfloat16_against_float32),
                                      TEST(M08_in_training),

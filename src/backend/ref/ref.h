@@ -6,17 +6,17 @@
 
 #include "backend/host/kernel.h"
 
-extern const mix_kernel mix_ref_fused, mix_ref_matmul;
-extern const mix_kernel mix_ref_reduce_sum, mix_ref_reduce_mean, mix_ref_reduce_prod, mix_ref_reduce_max,
-    mix_ref_reduce_min, mix_ref_reduce_all, mix_ref_reduce_any, mix_ref_bias_add_grad;
-extern const mix_kernel mix_ref_add_n, mix_ref_argmax, mix_ref_argmin, mix_ref_all_finite,
-    mix_ref_magnitudes, mix_ref_matmul_finite_bound;
-extern const mix_kernel mix_ref_softmax, mix_ref_log_softmax, mix_ref_softmax_cross_entropy,
-    mix_ref_sparse_softmax_cross_entropy;
-extern const mix_kernel mix_ref_gather, mix_ref_segment_sum, mix_ref_one_hot;
-extern const mix_kernel mix_ref_reshape, mix_ref_transpose, mix_ref_broadcast_to, mix_ref_concat,
-    mix_ref_slice, mix_ref_pad, mix_ref_fill, mix_ref_range;
-extern const mix_kernel mix_ref_random_uniform, mix_ref_random_normal, mix_ref_random_truncated_normal;
+/* Each runs the op of its name; table.c has the rows. */
+#define MIX_REF_KERNELS(X)                                                                                  \
+  X(fused) X(matmul) X(reduce_sum) X(reduce_mean) X(reduce_prod) X(reduce_max) X(reduce_min) X(reduce_all)  \
+  X(reduce_any) X(bias_add_grad) X(add_n) X(argmax) X(argmin) X(all_finite) X(magnitudes)                   \
+  X(matmul_finite_bound) X(softmax) X(log_softmax) X(softmax_cross_entropy)                                 \
+  X(sparse_softmax_cross_entropy) X(gather) X(segment_sum) X(one_hot) X(reshape) X(transpose)               \
+  X(broadcast_to) X(concat) X(slice) X(pad) X(fill) X(range) X(random_uniform) X(random_normal)             \
+  X(random_truncated_normal)
+#define MIX_DECLARE_KERNEL(name) extern const mix_kernel mix_ref_##name;
+MIX_REF_KERNELS(MIX_DECLARE_KERNEL)
+#undef MIX_DECLARE_KERNEL
 
 /* The `serial` of every reference kernel: true. */
 bool mix_ref_serial(const mix_kernel_args *args);
