@@ -1,4 +1,4 @@
-/* Models: functional (from symbolic tensors), sequential and subclassed; training, evaluation and prediction. */
+/* Models: functional (from symbolic tensors), sequential and subclassed; training, evaluation, prediction. */
 #ifndef MIXTAPE_MODEL_H
 #define MIXTAPE_MODEL_H
 
@@ -42,8 +42,8 @@ typedef struct mix_subclassed_options {
   mix_layer *layer; /* required: its call function is the forward pass, its inner layers the model's */
   int inputs, outputs; /* how many; 0: one */
 } mix_subclassed_options;
-/* A model out of a layer, usually of a class of your own (mix_layer_new, mix_layer_add_layer): what a subclass
- * of Model is in Keras. Its policy and its cast of the inputs are the layer's. The first data, or
+/* A model out of a layer, usually of a class of your own (mix_layer_new, mix_layer_add_layer): what a
+ * subclass of Model is in Keras. Its policy and its cast of the inputs are the layer's. The first data, or
  * mix_model_build, builds it. Several outputs are named output_1, output_2, ... in logs. ValueError if the
  * layer is a model already. */
 MIX_API mix_model *mix_subclassed_with(const mix_subclassed_options *options);
