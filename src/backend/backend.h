@@ -61,7 +61,7 @@ typedef struct mix_backend {
 
   /* ---- what the compiler asks ---- */
 
-  /* The names of the passes and of the planner's optimizations to run for it, ended by NULL. */
+  /* The names of the passes and of the planner's optimizations to run for it, ended by NULL; no list: all. */
   const char *const *passes;
   /* Is there a kernel of the op for operands of a dtype? */
   bool (*supports)(const mix_context *context, const mix_op *op, mix_dtype dtype);

@@ -19,9 +19,9 @@ bool mix_pass_listed(const char *list, const char *name) {
 bool mix_pass_disabled(const char *name) { return mix_pass_listed(mix_passes_disabled(), name); }
 
 bool mix_pass_wanted(const mix_ir *ir, const char *name) {
-  for (const char *const *pass = ir->context->backend->passes; *pass; pass++)
-    if (!strcmp(*pass, name)) return !mix_pass_disabled(name);
-  return false;
+  const char *const *listed = ir->context->backend->passes;
+  while (listed && *listed && strcmp(*listed, name)) listed++;
+  return (!listed || *listed) && !mix_pass_disabled(name);
 }
 
 void mix_program_strides(mix_shape shape, mix_shape space, int64_t strides[MIX_MAX_RANK]) {

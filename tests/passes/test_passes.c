@@ -2,11 +2,9 @@
  * steps. */
 #include "compile/support.h"
 
-#include "backend/host/host.h"
 #include "base/philox.h"
 #include "compile/evaluate.h"
 #include "compile/compile.h"
-#include "compile/pass_pipeline.h"
 #include "passes/passes.h"
 #include "graph/trace.h"
 #include "support/captured_graph.h"
@@ -484,24 +482,8 @@ static void so_does_the_float32_copy_of_a_16_bit_weight(void **state) {
   follows_every_write("rounded float16");
 }
 
-/* A pass that host backends do not list would never run. */
-static void processors_want_every_pass(void **state) {
-  (void)state;
-  int listed = 0;
-  for (int i = 0; mix_pass_name(i); i++) {
-    bool found = false;
-    for (const char *const *pass = mix_host_passes; *pass; pass++)
-      found = found || !strcmp(*pass, mix_pass_name(i));
-    if (!found) fail_msg("mix_host_passes does not have '%s'", mix_pass_name(i));
-    listed++;
-  }
-  while (mix_host_passes[listed]) listed++;
-  assert_string_equal(mix_host_passes[listed - 1], "memory_plan"); /* the planner's come last */
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(processors_want_every_pass),
       TEST(from_graph),
       TEST(identity),
       TEST(cse),

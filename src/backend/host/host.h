@@ -32,7 +32,6 @@ const mix_kernel *mix_host_choose_traced(const mix_kernel_row *const *tables, co
                                          mix_dispatch_trace *trace, void *context);
 /* ---- what the compiler asks (mix_backend), answered for backend->kernels: host/preferences.c ---- */
 
-extern const char *const mix_host_passes[]; /* all */
 bool mix_host_supports(const mix_context *context, const mix_op *op, mix_dtype dtype);
 bool mix_host_supports_epilogue(const mix_context *context, const mix_product *product,
                                 const mix_program *program);
@@ -51,13 +50,15 @@ mix_kernel_info mix_host_kernel_info(const mix_context *context, const mix_produ
  * other kernels. */
 void mix_host_describe_products(const mix_context *context, mix_text *text);
 
+/* The answers of backends whose kernels are those of the tables. */
+#define MIX_HOST_ANSWERS                                                                                     \
+  .supports = mix_host_supports, .supports_epilogue = mix_host_supports_epilogue,                            \
+  .same_product = mix_host_same_product, .prefers_upcast = mix_host_prefers_upcast,                          \
+  .prefers_speculation = mix_host_prefers_speculation, .writes_over = mix_host_writes_over,                  \
+  .kernel_info = mix_host_kernel_info
 /* The members that all host backends have in common. */
 #define MIX_HOST_BACKEND                                                                                     \
-  .memory = &mix_host_memory, .passes = mix_host_passes, .supports = mix_host_supports,                      \
-  .supports_epilogue = mix_host_supports_epilogue, .same_product = mix_host_same_product,                    \
-  .prefers_upcast = mix_host_prefers_upcast, .prefers_speculation = mix_host_prefers_speculation,            \
-  .writes_over = mix_host_writes_over, .destroy = mix_host_destroy, .enqueue = mix_host_enqueue,             \
-  .wait = mix_host_wait, .facts = mix_host_facts, .kernel_name = mix_host_kernel_name,                       \
-  .kernel_info = mix_host_kernel_info
+  .memory = &mix_host_memory, .destroy = mix_host_destroy, .enqueue = mix_host_enqueue,                      \
+  .wait = mix_host_wait, .facts = mix_host_facts, .kernel_name = mix_host_kernel_name, MIX_HOST_ANSWERS
 
 #endif

@@ -4,26 +4,6 @@
 #include "tensor/shape.h"
 #include <string.h>
 
-const char *const mix_host_passes[] = {"amp",
-                                       "remove_identities",
-                                       "simplify_casts",
-                                       "fold_transposes",
-                                       "sink_broadcasts",
-                                       "constant_fold",
-                                       "cse",
-                                       "dce",
-                                       "select_to_predicate",
-                                       "upcast_matmul",
-                                       "cache_weight_casts",
-                                       "expand_add_n",
-                                       "fuse",
-                                       "fuse_epilogues",
-                                       "excess_precision",
-                                       "speculative_update",
-                                       "inplace",
-                                       "memory_plan",
-                                       NULL};
-
 /* ---- products ---- */
 
 typedef struct product_args {
