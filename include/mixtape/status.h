@@ -1,8 +1,8 @@
 /* Errors and log messages. A constructor or operation that fails returns NULL and records the first error
  * of its thread. While an error is pending, every constructor, operation and action fails at once, so one
  * check at the end of a chain is enough.
- * NULL instead of an object is a TypeError. Getters (of a name, a dtype, a count, a borrowed member)
- * instead return NULL or 0 for NULL and record nothing.
+ * NULL instead of an object, or an object of another class, is a TypeError. Getters (of a name, a dtype, a
+ * count, a borrowed member) return NULL or 0 for it and record nothing.
  * Each thread has its own pending error. An error in a worker thread of the library is recorded by the
  * call that waits for it. */
 #ifndef MIXTAPE_STATUS_H

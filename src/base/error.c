@@ -42,11 +42,6 @@ void *mix_fail_memory(const char *what) {
                   what);
 }
 
-bool mix_given(const void *object, const char *call, const char *expected) {
-  if (!object) mix_fail(MIX_TYPE_ERROR, "%s: got NULL; expected %s", call, expected);
-  return object && !mix_failed();
-}
-
 void *mix_returned(void *object, const char *call) {
   if (!object)
     mix_fail(MIX_TYPE_ERROR, "%s: the function given returned NULL; expected a result, or an error recorded",

@@ -14,10 +14,6 @@ mix_status mix_fail_status(mix_status status, const char *format, ...) MIX_PRINT
 void *mix_fail_memory(const char *what);
 /* True if an error is pending on this thread. Every constructor, operation and action checks this first. */
 static inline bool mix_failed(void) { return mix_error() != MIX_OK; }
-/* The first check of functions that work on an object. Returns false if an error is pending or `object` is
- * NULL. For NULL it records a TypeError: "call: got NULL; expected a layer". Getters, which return NULL or
- * 0 for NULL, do not use it. */
-bool mix_given(const void *object, const char *call, const char *expected);
 /* Checks the result of a user's function. If it returned NULL without recording an error, this records one
  * and returns NULL. */
 void *mix_returned(void *object, const char *call);

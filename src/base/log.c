@@ -127,6 +127,6 @@ bool mix_verbose(const char *word) {
 
 void mix_log_to_stderr(void *context, mix_log_level level, const char *message) {
   (void)context;
-  fputs(message, stderr);
+  fputs(message ? message : "", stderr);
   if (level != MIX_LOG_PROGRESS) fputc('\n', stderr);
 }

@@ -126,8 +126,13 @@ void mix_release(void *pointer) {
   if (!thread.releasing) release_dead();
 }
 
-bool mix_is(const void *object, const mix_class *class) {
-  return object && ((const mix_object *)object)->class == class;
+bool mix_given(const void *object, const mix_class *class, const char *call, const char *expected) {
+  if (!object)
+    mix_fail(MIX_TYPE_ERROR, "%s: got NULL; expected %s", call, expected);
+  else if (class && !mix_is(object, class))
+    mix_fail(MIX_TYPE_ERROR, "%s: got an object of class %s; expected %s", call,
+             ((const mix_object *)object)->class->name, expected);
+  return !mix_failed();
 }
 
 int mix_references(const void *object) {

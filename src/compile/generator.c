@@ -1,6 +1,6 @@
 /* Random generators: a variable holds (key, counter). Each draw uses its value and assigns counter + 1. */
+#include "compile/generator.h"
 #include "base/error.h"
-#include "base/object.h"
 #include "graph/lock.h"
 #include <mixtape/ops.h>
 #include <mixtape/random.h>
@@ -11,11 +11,11 @@ struct mix_generator {
 };
 
 static void generator_finalize(void *object) { mix_release(((mix_generator *)object)->state); }
-static const mix_class generator_class = {.name = "generator", .finalize = generator_finalize};
+const mix_class mix_generator_class = {.name = "generator", .finalize = generator_finalize};
 
 mix_generator *mix_generator_new(uint64_t seed) {
   if (mix_failed()) return NULL;
-  mix_generator *generator = mix_object_new(sizeof *generator, &generator_class);
+  mix_generator *generator = mix_object_new(sizeof *generator, &mix_generator_class);
   if (!generator) return NULL;
   int64_t state[] = {(int64_t)seed, 0};
   mix_scope *scope = mix_scope_begin();
@@ -29,7 +29,9 @@ mix_generator *mix_generator_new(uint64_t seed) {
   return mix_scoped(generator);
 }
 
-mix_variable *mix_generator_state(mix_generator *generator) { return generator ? generator->state : NULL; }
+mix_variable *mix_generator_state(mix_generator *generator) {
+  return mix_is(generator, &mix_generator_class) ? generator->state : NULL;
+}
 
 /* The current state determines the numbers. The generator then holds counter + 1; captures follow program
  * order. */
@@ -46,7 +48,7 @@ static mix_tensor *draw_locked(mix_generator *generator,
 static mix_tensor *draw(mix_generator *generator, mix_tensor *(*random)(mix_tensor *, mix_shape, mix_dtype),
                         mix_shape shape, mix_dtype dtype) {
   if (mix_failed()) return NULL;
-  if (!mix_is(generator, &generator_class))
+  if (!mix_is(generator, &mix_generator_class))
     return mix_fail(MIX_TYPE_ERROR, "random: the generator is NULL or another object");
   mix_graph_lock();
   mix_tensor *numbers = draw_locked(generator, random, shape, dtype);

@@ -375,7 +375,7 @@ const void *mix_npy_written_data(mix_tensor *tensor, void **converted) {
 
 mix_status mix_npy_save(const char *path, mix_tensor *tensor) {
   if (mix_failed()) return mix_error();
-  if (!path || !tensor)
+  if (!path || !mix_is(tensor, &mix_tensor_class))
     return mix_fail_status(MIX_VALUE_ERROR, "npy_save: %s is NULL", path ? "the tensor" : "path");
   void *converted;
   const void *data = mix_npy_written_data(tensor, &converted);

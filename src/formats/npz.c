@@ -111,11 +111,11 @@ mix_npz *mix_npz_open_memory(const char *name, const void *data, size_t size) {
   return archive ? open_archive(name, size, archive) : NULL;
 }
 
-int mix_npz_count(const mix_npz *npz) { return npz ? npz->count : 0; }
+int mix_npz_count(const mix_npz *npz) { return mix_is(npz, &npz_class) ? npz->count : 0; }
 
 const char *mix_npz_name(const mix_npz *npz, int index) {
   if (mix_failed()) return NULL;
-  if (!npz || index < 0 || index >= npz->count)
+  if (!mix_is(npz, &npz_class) || index < 0 || index >= npz->count)
     return mix_fail(MIX_VALUE_ERROR, "npz_name: index %d is outside an archive of %d arrays", index,
                     npz ? npz->count : 0);
   return npz->members[index].name;
@@ -181,7 +181,8 @@ mix_tensor *mix_npz_get_listed(mix_npz *npz, const char *name) {
  * "x". Otherwise "x.npy" names the member of "x". */
 mix_tensor *mix_npz_get(mix_npz *npz, const char *name) {
   if (mix_failed()) return NULL;
-  if (!npz || !name) return mix_fail(MIX_VALUE_ERROR, "npz_get: %s is NULL", npz ? "name" : "the archive");
+  if (!mix_is(npz, &npz_class) || !name)
+    return mix_fail(MIX_VALUE_ERROR, "npz_get: %s is NULL", npz ? "name" : "the archive");
   size_t length = strlen(name);
   const member *member = find_named(npz, name, length);
   if (!member && length > 4 && strcmp(name + length - 4, ".npy") == 0)

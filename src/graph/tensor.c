@@ -78,12 +78,14 @@ mix_tensor *mix_tensor_wrap(void *data, mix_dtype dtype, mix_shape shape, void (
 }
 
 mix_dtype mix_tensor_dtype(const mix_tensor *tensor) {
-  return tensor ? mix_tensor_value(tensor)->dtype : MIX_DTYPE_NONE;
+  return mix_is(tensor, &mix_tensor_class) ? mix_tensor_value(tensor)->dtype : MIX_DTYPE_NONE;
 }
 mix_shape mix_tensor_shape(const mix_tensor *tensor) {
-  return tensor ? mix_tensor_value(tensor)->shape : (mix_shape){.rank = 0};
+  return mix_is(tensor, &mix_tensor_class) ? mix_tensor_value(tensor)->shape : (mix_shape){.rank = 0};
 }
-bool mix_tensor_is_symbolic(const mix_tensor *tensor) { return tensor && tensor->node->symbolic; }
+bool mix_tensor_is_symbolic(const mix_tensor *tensor) {
+  return mix_is(tensor, &mix_tensor_class) && tensor->node->symbolic;
+}
 
 /* Appends the first elements of a finished value, and the end of the text. */
 static void put_elements(const mix_value *value, const void *data, char *text, size_t size, size_t at) {
@@ -101,7 +103,7 @@ static void put_elements(const mix_value *value, const void *data, char *text, s
 
 const char *mix_tensor_text(const mix_tensor *tensor, char *text, size_t size) {
   if (!text || !size) return "";
-  if (!tensor) return snprintf(text, size, "<no tensor>"), text;
+  if (!mix_is(tensor, &mix_tensor_class)) return snprintf(text, size, "<no tensor>"), text;
   const mix_value *value = mix_tensor_value(tensor);
   char shape[160];
   int used = snprintf(text, size, "<tensor %s %s", mix_dtype_name(value->dtype),

@@ -48,21 +48,28 @@ bool mix_cast_updates_set(bool cast) {
   return former;
 }
 
-const char *mix_variable_name(const mix_variable *variable) { return variable ? variable->name : ""; }
+const char *mix_variable_name(const mix_variable *variable) {
+  return mix_is(variable, &mix_variable_class) ? variable->name : "";
+}
 mix_shape mix_variable_shape(const mix_variable *variable) {
-  return variable ? variable->shape : (mix_shape){.rank = 0};
+  return mix_is(variable, &mix_variable_class) ? variable->shape : (mix_shape){.rank = 0};
 }
 mix_dtype mix_variable_true_dtype(const mix_variable *variable) {
-  return variable ? variable->dtype : MIX_DTYPE_NONE;
+  return mix_is(variable, &mix_variable_class) ? variable->dtype : MIX_DTYPE_NONE;
 }
 mix_dtype mix_variable_dtype(const mix_variable *variable) {
-  return variable && variable->autocast && cast_dtype != MIX_DTYPE_NONE ? cast_dtype
-                                                                        : mix_variable_true_dtype(variable);
+  return mix_is(variable, &mix_variable_class) && variable->autocast && cast_dtype != MIX_DTYPE_NONE
+             ? cast_dtype
+             : mix_variable_true_dtype(variable);
 }
-bool mix_variable_trainable(const mix_variable *variable) { return variable && variable->trainable; }
-bool mix_variable_is_autocast(const mix_variable *variable) { return variable && variable->autocast; }
+bool mix_variable_trainable(const mix_variable *variable) {
+  return mix_is(variable, &mix_variable_class) && variable->trainable;
+}
+bool mix_variable_is_autocast(const mix_variable *variable) {
+  return mix_is(variable, &mix_variable_class) && variable->autocast;
+}
 void mix_variable_set_trainable(mix_variable *variable, bool trainable) {
-  if (!variable || variable->trainable == trainable) return;
+  if (!mix_is(variable, &mix_variable_class) || variable->trainable == trainable) return;
   variable->trainable = trainable;
   mix_trainable_epoch_move();
 }
@@ -72,7 +79,7 @@ void mix_trainable_epoch_move(void) { atomic_fetch_add(&trainable_epoch, 1); }
 const char *mix_variable_text(const mix_variable *variable, char *text, size_t size) {
   char shape[160];
   if (!text || !size) return "";
-  if (!variable) return snprintf(text, size, "<no variable>"), text;
+  if (!mix_is(variable, &mix_variable_class)) return snprintf(text, size, "<no variable>"), text;
   mix_shape_text(variable->shape, shape, sizeof shape);
   if (variable->autocast)
     snprintf(text, size, "<AutoCastVariable '%s' shape=%s dtype=%s dtype_to_cast_to=%s>", variable->name,

@@ -64,8 +64,8 @@ static int by_sequence(const void *a, const void *b) {
 }
 
 static bool set_sort(node_set *set) {
-  qsort(set->nodes, (size_t)set->count, sizeof *set->nodes, by_sequence);
-  memset(set->table, 0, sizeof *set->table * (size_t)set->table_size);
+  if (set->count > 0) qsort(set->nodes, (size_t)set->count, sizeof *set->nodes, by_sequence);
+  if (set->table) memset(set->table, 0, sizeof *set->table * (size_t)set->table_size);
   for (int i = 0; i < set->count; i++) {
     size_t at = node_hash(set->nodes[i]) & (size_t)(set->table_size - 1);
     while (set->table[at]) at = (at + 1) & (size_t)(set->table_size - 1);

@@ -97,5 +97,5 @@ mix_status mix_model_compile_with(mix_model *model, const mix_compile_options *g
 }
 
 mix_optimizer *mix_model_optimizer(const mix_model *model) {
-  return model && model->state ? model->state->optimizer : NULL;
+  return mix_is(model, &mix_model_object_class) && model->state ? model->state->optimizer : NULL;
 }

@@ -67,11 +67,15 @@ mix_list *mix_tensors_given(void *given, const char *call, const char *what) {
   return given;
 }
 
-const char *mix_model_name(const mix_model *model) { return model ? mix_layer_name(model->layer) : ""; }
+const char *mix_model_name(const mix_model *model) {
+  return mix_is(model, &mix_model_object_class) ? mix_layer_name(model->layer) : "";
+}
 mix_layer *mix_model_layer(mix_model *model) {
   return mix_model_given(model, "model_layer") ? model->layer : NULL;
 }
-mix_policy *mix_model_policy(const mix_model *model) { return model ? mix_layer_policy(model->layer) : NULL; }
+mix_policy *mix_model_policy(const mix_model *model) {
+  return mix_is(model, &mix_model_object_class) ? mix_layer_policy(model->layer) : NULL;
+}
 mix_list *mix_model_layers(mix_model *model) {
   return mix_model_given(model, "model_layers") ? mix_layer_layers(model->layer) : NULL;
 }
@@ -121,12 +125,16 @@ mix_tensor *mix_model_call_with(mix_model *model, const mix_model_call_options *
   return outputs && !mix_failed() ? mix_list_get(outputs, 0) : NULL;
 }
 
-mix_history *mix_model_history(const mix_model *model) { return model ? model->history : NULL; }
+mix_history *mix_model_history(const mix_model *model) {
+  return mix_is(model, &mix_model_object_class) ? model->history : NULL;
+}
 mix_status mix_model_set_stop_training(mix_model *model, bool stop) {
   if (mix_model_given(model, "model_set_stop_training")) model->stop_training = stop;
   return mix_error();
 }
-bool mix_model_stop_training(const mix_model *model) { return model && model->stop_training; }
+bool mix_model_stop_training(const mix_model *model) {
+  return mix_is(model, &mix_model_object_class) && model->stop_training;
+}
 
 mix_compiled_state *mix_model_compiled(mix_model *model, const char *call) {
   if (!mix_model_given(model, call)) return NULL;

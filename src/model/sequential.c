@@ -65,6 +65,9 @@ mix_status mix_model_build(mix_model *model, mix_shape input_shape) {
                            mix_layer_name(model->layer), model->input_count);
   if (input_shape.rank < 1)
     return mix_fail_status(MIX_VALUE_ERROR, "model_build: the shape must include the batch dimension");
+  if (input_shape.rank > MIX_MAX_RANK)
+    return mix_fail_status(MIX_VALUE_ERROR, "model_build: the shape has rank %d; expected at most %d",
+                           input_shape.rank, MIX_MAX_RANK);
   MIX_SCOPE {
     mix_input_options input = mix_input_defaults();
     input.batch_size = input_shape.dims[0] < 0 ? 0 : input_shape.dims[0];

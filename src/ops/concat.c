@@ -55,7 +55,7 @@ mix_tensor *mix_concat(int count, mix_tensor *const *tensors, int axis) {
   if (mix_failed()) return NULL;
   if (count < 1)
     return mix_call_fail(MIX_VALUE_ERROR, "concat", NULL, "got %d tensors; expected at least one", count);
-  if (!mix_given(tensors, "concat", "an array of tensors")) return NULL;
+  if (!mix_given(tensors, NULL, "concat", "an array of tensors")) return NULL;
   for (int i = 0; i < count; i++)
     if (!mix_operand_ready("concat", tensors[i])) return NULL;
   int rank = mix_tensor_shape(tensors[0]).rank;

@@ -135,7 +135,7 @@ mix_tensor *mix_add_n(int count, mix_tensor *const *tensors) {
   if (mix_failed()) return NULL;
   if (count < 1)
     return mix_call_fail(MIX_VALUE_ERROR, "add_n", NULL, "got %d tensors; expected at least one", count);
-  if (!mix_given(tensors, "add_n", "an array of tensors")) return NULL;
+  if (!mix_given(tensors, NULL, "add_n", "an array of tensors")) return NULL;
   return count == 1 && mix_operand_ready("add_n", tensors[0])
              ? tensors[0]
              : mix_apply(&mix_op_add_n, NULL, count, tensors);

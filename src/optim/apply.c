@@ -289,7 +289,9 @@ mix_status mix_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix
 
 mix_status mix_optimizer_finalize_variable_values(mix_optimizer *optimizer, mix_list *variables) {
   if (mix_failed()) return mix_error();
-  if (!optimizer) return mix_fail_status(MIX_TYPE_ERROR, "optimizer_finalize_variable_values: no optimizer");
+  if (!mix_is(optimizer, &mix_optimizer_object_class))
+    return mix_fail_status(MIX_TYPE_ERROR, "optimizer_finalize_variable_values: no optimizer");
+  if (!mix_variables_given(variables, "optimizer_finalize_variable_values")) return mix_error();
   optimizer = mix_optimizer_plain(optimizer);
   if (!optimizer->averages) return MIX_OK;
   mix_scope *scope = mix_scope_begin();

@@ -178,12 +178,12 @@ mix_optimizer *mix_optimizer_deserialize(const char *text, const mix_semantics *
 }
 
 const char *mix_optimizer_get_config(mix_optimizer *optimizer) {
-  return mix_given(optimizer, "optimizer_get_config", "an optimizer")
+  return mix_given(optimizer, &mix_optimizer_object_class, "optimizer_get_config", "an optimizer")
              ? mix_json_keep_text(&optimizer->text, mix_optimizer_config_json(optimizer))
              : NULL;
 }
 const char *mix_optimizer_serialize(mix_optimizer *optimizer) {
-  return mix_given(optimizer, "optimizer_serialize", "an optimizer")
+  return mix_given(optimizer, &mix_optimizer_object_class, "optimizer_serialize", "an optimizer")
              ? mix_json_keep_text(&optimizer->text, mix_optimizer_to_json(optimizer))
              : NULL;
 }

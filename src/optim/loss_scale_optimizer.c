@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "nn/keep.h"
 #include "nn/policy/loss_scale.h"
+#include "nn/policy/policy.h"
 #include "optim/optimizer.h"
 #include "graph/trace.h"
 
@@ -131,8 +132,9 @@ mix_optimizer *mix_loss_scale_optimizer_with(const mix_loss_scale_optimizer_opti
 }
 
 mix_optimizer *mix_optimizer_for_policy(mix_optimizer *optimizer, const mix_policy *policy) {
-  if (!mix_given(optimizer, "optimizer_for_policy", "an optimizer")) return NULL;
+  if (!mix_given(optimizer, &mix_optimizer_object_class, "optimizer_for_policy", "an optimizer")) return NULL;
   if (optimizer->inner || !policy) return optimizer;
+  if (!mix_given(policy, &mix_policy_class, "optimizer_for_policy", "a policy")) return NULL;
   if (optimizer->semantics->auto_wrap == MIX_AUTO_WRAP_POLICY_LOSS_SCALE) {
     mix_loss_scale *scale = mix_policy_loss_scale(policy);
     return scale ? mix_loss_scale_optimizer(optimizer, .loss_scale = scale) : optimizer;
@@ -144,12 +146,14 @@ mix_optimizer *mix_optimizer_for_policy(mix_optimizer *optimizer, const mix_poli
 
 /* ---- reading ---- */
 
-bool mix_optimizer_scales_loss(const mix_optimizer *optimizer) { return optimizer && optimizer->inner; }
+bool mix_optimizer_scales_loss(const mix_optimizer *optimizer) {
+  return mix_is(optimizer, &mix_optimizer_object_class) && optimizer->inner;
+}
 mix_optimizer *mix_optimizer_inner(const mix_optimizer *optimizer) {
-  return optimizer ? optimizer->inner : NULL;
+  return mix_is(optimizer, &mix_optimizer_object_class) ? optimizer->inner : NULL;
 }
 mix_loss_scale *mix_optimizer_loss_scale_object(const mix_optimizer *optimizer) {
-  return optimizer ? optimizer->loss_scale : NULL;
+  return mix_is(optimizer, &mix_optimizer_object_class) ? optimizer->loss_scale : NULL;
 }
 bool mix_optimizer_dynamic(const mix_optimizer *optimizer) {
   return mix_optimizer_scales_loss(optimizer) && mix_loss_scale_is_dynamic(optimizer->loss_scale);
@@ -194,7 +198,9 @@ static bool offers_unscaled_loop(const mix_optimizer *optimizer, const char *cal
 }
 
 mix_tensor *mix_optimizer_get_scaled_loss(mix_optimizer *optimizer, mix_tensor *loss) {
-  if (!offers_unscaled_loop(optimizer, "get_scaled_loss") || !loss) return NULL;
+  if (!offers_unscaled_loop(optimizer, "get_scaled_loss") ||
+      !mix_given(loss, &mix_tensor_class, "get_scaled_loss", "a loss"))
+    return NULL;
   optimizer->loss_was_scaled = true;
   return mix_multiply(loss, mix_cast(mix_loss_scale_value(optimizer->loss_scale), mix_tensor_dtype(loss)));
 }
@@ -215,7 +221,9 @@ mix_list *mix_optimizer_get_unscaled_gradients(mix_optimizer *optimizer, mix_lis
   mix_tensor *reciprocal = mix_kept(mix_divide(mix_scalar_like(scale, 1), scale));
   mix_list *unscaled = mix_list_new(0, NULL);
   for (int i = 0; unscaled && i < mix_list_count(gradients); i++) {
-    mix_tensor *gradient = mix_optimizer_gradient(mix_list_get(gradients, i));
+    mix_tensor *gradient = mix_list_get(gradients, i);
+    if (gradient && !mix_given(gradient, &mix_tensor_class, "get_unscaled_gradients", "a gradient")) break;
+    gradient = mix_optimizer_gradient(gradient);
     if (gradient)
       gradient = mix_kept(mix_multiply(gradient, mix_kept(mix_cast(reciprocal, mix_tensor_dtype(gradient)))));
     mix_list_append(unscaled, gradient);

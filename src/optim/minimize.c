@@ -3,7 +3,7 @@
 #include "optim/optimizer.h"
 
 mix_tensor *mix_optimizer_scale_loss(mix_optimizer *optimizer, mix_tensor *loss) {
-  if (!mix_given(loss, "optimizer_scale_loss", "a loss")) return NULL;
+  if (!mix_given(loss, &mix_tensor_class, "optimizer_scale_loss", "a loss")) return NULL;
   if (!mix_is(optimizer, &mix_optimizer_object_class))
     return mix_fail(MIX_TYPE_ERROR, "optimizer_scale_loss: expected an optimizer");
   if (!optimizer->inner) {

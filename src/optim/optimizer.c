@@ -289,13 +289,19 @@ static bool make_state(mix_optimizer *optimizer, mix_list *variables) {
   return add_slots(optimizer);
 }
 
+bool mix_variables_given(mix_list *variables, const char *call) {
+  if (!mix_given(variables, &mix_list_class, call, "a list of variables")) return false;
+  for (int i = 0; i < mix_list_count(variables); i++)
+    if (!mix_is(mix_list_get(variables, i), &mix_variable_class)) {
+      mix_fail(MIX_TYPE_ERROR, "%s: item %d of the variables is not a variable", call, i);
+      return false;
+    }
+  return true;
+}
+
 /* Makes all of the state, or none if an error occurs, so that a later call can try again. */
 static mix_status build(mix_optimizer *optimizer, mix_list *variables) {
-  int count = mix_list_count(variables);
-  for (int i = 0; i < count; i++)
-    if (!mix_is(mix_list_get(variables, i), &mix_variable_class))
-      return mix_fail_status(MIX_TYPE_ERROR, "%s: item %d of the variables is not a variable",
-                             optimizer->name, i);
+  if (!mix_variables_given(variables, optimizer->name)) return mix_error();
   mix_list *former = optimizer->variables;
   MIX_SCOPE {
     optimizer->variables = mix_retain(mix_list_new(mix_list_count(former), mix_list_items(former)));
@@ -329,12 +335,14 @@ int mix_optimizer_index(const mix_optimizer *optimizer, const mix_variable *vari
 mix_status mix_optimizer_exclude_from_weight_decay(mix_optimizer *optimizer, mix_list *variables,
                                                    int name_count, const char *const *names) {
   if (mix_failed()) return mix_error();
-  if (!optimizer) return mix_fail_status(MIX_TYPE_ERROR, "optimizer_exclude_from_weight_decay: no optimizer");
+  if (!mix_is(optimizer, &mix_optimizer_object_class))
+    return mix_fail_status(MIX_TYPE_ERROR, "optimizer_exclude_from_weight_decay: no optimizer");
   optimizer = mix_optimizer_plain(optimizer);
   if (optimizer->built)
     return mix_fail_status(MIX_VALUE_ERROR,
                            "optimizer_exclude_from_weight_decay: %s is built; call it before the first step",
                            optimizer->name);
+  if (variables && !mix_variables_given(variables, "optimizer_exclude_from_weight_decay")) return mix_error();
   if (name_count < 0 || (name_count > 0 && !names))
     return mix_fail_status(
         MIX_VALUE_ERROR,
@@ -362,7 +370,7 @@ mix_status mix_optimizer_exclude_from_weight_decay(mix_optimizer *optimizer, mix
 
 mix_status mix_optimizer_overwrite_with_gradient(mix_optimizer *optimizer, mix_variable *variable) {
   if (mix_failed()) return mix_error();
-  if (!optimizer || !variable)
+  if (!mix_is(optimizer, &mix_optimizer_object_class) || !mix_is(variable, &mix_variable_class))
     return mix_fail_status(MIX_TYPE_ERROR,
                            "optimizer_overwrite_with_gradient: expected an optimizer and a variable");
   optimizer = mix_optimizer_plain(optimizer);
@@ -372,16 +380,18 @@ mix_status mix_optimizer_overwrite_with_gradient(mix_optimizer *optimizer, mix_v
 
 /* ---- access ---- */
 
-const char *mix_optimizer_name(const mix_optimizer *optimizer) { return optimizer ? optimizer->name : ""; }
+const char *mix_optimizer_name(const mix_optimizer *optimizer) {
+  return mix_is(optimizer, &mix_optimizer_object_class) ? optimizer->name : "";
+}
 const char *mix_optimizer_class_name(const mix_optimizer *optimizer) {
-  if (!optimizer) return "";
+  if (!mix_is(optimizer, &mix_optimizer_object_class)) return "";
   if (optimizer->class) return optimizer->class->name;
   bool new_family = optimizer->semantics->wrapper_class_by_family && !optimizer->inner->options.common.legacy;
   return new_family ? "LossScaleOptimizerV3" : "LossScaleOptimizer";
 }
 
 int64_t mix_optimizer_iterations(mix_optimizer *optimizer) {
-  if (!optimizer || mix_failed()) return 0;
+  if (!mix_is(optimizer, &mix_optimizer_object_class) || mix_failed()) return 0;
   optimizer = mix_optimizer_plain(optimizer);
   int64_t count = 0, steps = optimizer->options.common.gradient_accumulation_steps;
   mix_scope *scope = mix_scope_begin();
@@ -392,14 +402,15 @@ int64_t mix_optimizer_iterations(mix_optimizer *optimizer) {
 }
 
 mix_variable *mix_optimizer_iterations_variable(mix_optimizer *optimizer) {
-  return optimizer ? mix_optimizer_plain(optimizer)->iterations : NULL;
+  return mix_is(optimizer, &mix_optimizer_object_class) ? mix_optimizer_plain(optimizer)->iterations : NULL;
 }
 mix_variable *mix_optimizer_learning_rate_variable(mix_optimizer *optimizer) {
-  return optimizer ? mix_optimizer_plain(optimizer)->learning_rate : NULL;
+  return mix_is(optimizer, &mix_optimizer_object_class) ? mix_optimizer_plain(optimizer)->learning_rate
+                                                        : NULL;
 }
 
 double mix_optimizer_learning_rate(mix_optimizer *optimizer) {
-  if (!optimizer || mix_failed()) return 0;
+  if (!mix_is(optimizer, &mix_optimizer_object_class) || mix_failed()) return 0;
   optimizer = mix_optimizer_plain(optimizer);
   mix_scope *scope = mix_scope_begin();
   mix_tensor *rate = optimizer->learning_rate
@@ -413,7 +424,8 @@ double mix_optimizer_learning_rate(mix_optimizer *optimizer) {
 
 mix_status mix_optimizer_set_learning_rate(mix_optimizer *optimizer, double learning_rate) {
   if (mix_failed()) return mix_error();
-  if (!optimizer) return mix_fail_status(MIX_TYPE_ERROR, "optimizer_set_learning_rate: no optimizer");
+  if (!mix_is(optimizer, &mix_optimizer_object_class))
+    return mix_fail_status(MIX_TYPE_ERROR, "optimizer_set_learning_rate: no optimizer");
   optimizer = mix_optimizer_plain(optimizer);
   if (!optimizer->learning_rate)
     return mix_fail_status(MIX_TYPE_ERROR,
@@ -429,7 +441,8 @@ mix_status mix_optimizer_set_learning_rate(mix_optimizer *optimizer, double lear
 
 mix_list *mix_optimizer_variables(mix_optimizer *optimizer) {
   if (mix_failed()) return NULL;
-  if (!optimizer) return mix_fail(MIX_TYPE_ERROR, "optimizer_variables: no optimizer");
+  if (!mix_is(optimizer, &mix_optimizer_object_class))
+    return mix_fail(MIX_TYPE_ERROR, "optimizer_variables: no optimizer");
   mix_list *list = mix_list_new(0, NULL);
   if (optimizer->inner && optimizer->semantics->wrapper_state_in_variables) {
     mix_loss_scale *scale = optimizer->loss_scale;
@@ -443,7 +456,8 @@ mix_list *mix_optimizer_variables(mix_optimizer *optimizer) {
 }
 
 mix_variable *mix_optimizer_slot(mix_optimizer *optimizer, mix_variable *variable, const char *name) {
-  if (!optimizer || !variable || !name) return NULL;
+  if (!mix_is(optimizer, &mix_optimizer_object_class) || !mix_is(variable, &mix_variable_class) || !name)
+    return NULL;
   optimizer = mix_optimizer_plain(optimizer);
   int index = mix_optimizer_index(optimizer, variable, -1);
   if (index < 0) return NULL;
@@ -459,5 +473,5 @@ mix_variable *mix_optimizer_slot(mix_optimizer *optimizer, mix_variable *variabl
 }
 
 mix_tensor *mix_optimizer_applied(const mix_optimizer *optimizer) {
-  return optimizer ? optimizer->applied : NULL;
+  return mix_is(optimizer, &mix_optimizer_object_class) ? optimizer->applied : NULL;
 }

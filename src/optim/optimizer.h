@@ -164,6 +164,8 @@ mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *o
 /* A state variable, made outside any capture. The caller owns a reference. */
 mix_variable *mix_optimizer_variable(const char *name, mix_tensor *(*initial)(const void *context),
                                      const void *context);
+/* False, with a TypeError of `call`, unless these are a list of variables. */
+bool mix_variables_given(mix_list *variables, const char *call);
 /* The index of a variable among those the optimizer was built for, or -1. `hint`: the index tried first. */
 int mix_optimizer_index(const mix_optimizer *optimizer, const mix_variable *variable, int hint);
 /* One update of a plain optimizer. A false guard skips it (NULL: no guard). count_skipped: a skipped step

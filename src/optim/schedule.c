@@ -1,4 +1,5 @@
 /* Learning rate schedules: the graph of the learning rate as a function of the step. */
+#include "graph/node.h"
 #include "optim/schedule.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -260,7 +261,7 @@ mix_schedule *mix_schedule_function(mix_tensor *(*function)(void *, mix_tensor *
 }
 
 mix_tensor *mix_schedule_call(mix_schedule *schedule, mix_tensor *step) {
-  if (!mix_given(step, "schedule_call", "a step, an int64 scalar")) return NULL;
+  if (!mix_given(step, &mix_tensor_class, "schedule_call", "a step, an int64 scalar")) return NULL;
   if (!mix_is(schedule, &mix_schedule_class))
     return mix_fail(MIX_TYPE_ERROR, "schedule_call: expected a schedule");
   if (!schedule->kind) {

@@ -253,6 +253,7 @@ static bool get_values(mix_checkpoint *checkpoint, mix_archive *archive) {
 
 int64_t mix_checkpoint_restore(mix_checkpoint *checkpoint, mix_iterator *iterator) {
   if (!given(checkpoint, "checkpoint_restore")) return -1;
+  if (iterator && !mix_given(iterator, &mix_iterator_class, "checkpoint_restore", "an iterator")) return -1;
   int64_t number = -1, drawn = 0;
   MIX_SCOPE {
     mix_archive *archive = mix_checkpoint_read(checkpoint, &number);

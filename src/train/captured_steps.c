@@ -236,7 +236,7 @@ mix_function *mix_model_predict_step(mix_model *model) {
   return step(model, &model->state->predict, predict_body, "predict_step");
 }
 mix_function *mix_model_train_function(mix_model *model) {
-  return model && model->state ? model->state->train : NULL;
+  return mix_is(model, &mix_model_object_class) && model->state ? model->state->train : NULL;
 }
 
 mix_status mix_model_observe(mix_model *model, const mix_step_observer *observer) {

@@ -90,6 +90,10 @@ static bool open_adapter(mix_fit_state *f) {
                                 .batch_size = o->batch_size,
                                 .steps = o->steps_per_epoch};
   bool given = o->validation_x || o->validation_y;
+  if (!given && o->validation_sample_weight) {
+    mix_fail(MIX_VALUE_ERROR, "fit: validation_sample_weight without validation_x, whose rows it weighs");
+    return false;
+  }
   if (given && !take_validation_data(f)) return false;
   if (mix_is_dataset(o->x)) {
     if (o->validation_split > 0 && !given)

@@ -51,15 +51,15 @@ void mix_logs_sort(mix_logs *logs) {
   if (logs->count > 1) qsort(logs->entries, (size_t)logs->count, sizeof *logs->entries, by_name);
 }
 
-int mix_logs_count(const mix_logs *logs) { return logs ? logs->count : 0; }
+int mix_logs_count(const mix_logs *logs) { return mix_is(logs, &logs_class) ? logs->count : 0; }
 const char *mix_logs_name(const mix_logs *logs, int index) {
-  return logs && index >= 0 && index < logs->count ? logs->entries[index].name : NULL;
+  return mix_is(logs, &logs_class) && index >= 0 && index < logs->count ? logs->entries[index].name : NULL;
 }
 double mix_logs_value(const mix_logs *logs, int index) {
-  return logs && index >= 0 && index < logs->count ? logs->entries[index].value : NAN;
+  return mix_is(logs, &logs_class) && index >= 0 && index < logs->count ? logs->entries[index].value : NAN;
 }
 static int entry_named(const mix_logs *logs, const char *name) {
-  for (int i = 0; logs && name && i < logs->count; i++)
+  for (int i = 0; mix_is(logs, &logs_class) && name && i < logs->count; i++)
     if (!strcmp(logs->entries[i].name, name)) return i;
   return -1;
 }
@@ -70,7 +70,7 @@ double mix_logs_get(const mix_logs *logs, const char *name) {
 }
 mix_status mix_logs_set(mix_logs *logs, const char *name, double value) {
   if (mix_failed()) return mix_error();
-  if (!logs || !name)
+  if (!mix_is(logs, &logs_class) || !name)
     return mix_fail_status(MIX_TYPE_ERROR, "logs_set: %s is NULL", logs ? "the name" : "logs");
   int i = entry_named(logs, name);
   if (i >= 0)
@@ -134,11 +134,13 @@ mix_history *mix_history_new(void) {
 }
 
 int64_t mix_history_epochs(const mix_history *history) {
-  return history && history->epochs ? mix_list_count(history->epochs) : 0;
+  return mix_is(history, &history_class) && history->epochs ? mix_list_count(history->epochs) : 0;
 }
-int64_t mix_history_steps(const mix_history *history) { return history ? history->steps : 0; }
+int64_t mix_history_steps(const mix_history *history) {
+  return mix_is(history, &history_class) ? history->steps : 0;
+}
 mix_history_params mix_history_get_params(const mix_history *history) {
-  return history ? history->params : (mix_history_params){0};
+  return mix_is(history, &history_class) ? history->params : (mix_history_params){0};
 }
 int64_t mix_history_epoch_number(const mix_history *history, int64_t epoch) {
   return epoch < 0 || epoch >= mix_history_epochs(history) ? -1 : history->first_epoch + epoch;

@@ -347,6 +347,7 @@ static void P43_keras3_bad_setters(void **state) {
   mix_set_semantics("keras3");
   expect_status(mix_set_global_policy(NULL), MIX_VALUE_ERROR, "expected");
   expect_status(mix_set_global_policy_object(NULL), MIX_VALUE_ERROR, "expected");
+  expect_status(mix_set_global_policy_object((void *)mix_scalar(42, MIX_INT64)), MIX_VALUE_ERROR, "expected");
 }
 static void P44_keras3_integer_global(void **state) {
   (void)state;

@@ -22,11 +22,11 @@ static void iterator_finalize(void *object) {
   mix_release(iterator->dataset);
 }
 
-static const mix_class iterator_class = {.name = "iterator", .finalize = iterator_finalize};
+const mix_class mix_iterator_class = {.name = "iterator", .finalize = iterator_finalize};
 
 mix_iterator *mix_dataset_iterate(mix_dataset *dataset) {
   if (!mix_dataset_given(dataset, "dataset_iterate")) return NULL;
-  mix_iterator *iterator = mix_object_new(sizeof *iterator, &iterator_class);
+  mix_iterator *iterator = mix_object_new(sizeof *iterator, &mix_iterator_class);
   if (!iterator) return NULL;
   iterator->dataset = mix_retain(dataset);
   if (!(iterator->opened = mix_dataset_state_now(dataset)) ||
@@ -39,7 +39,7 @@ mix_iterator *mix_dataset_iterate(mix_dataset *dataset) {
 
 mix_list *mix_iterator_next(mix_iterator *iterator) {
   if (mix_failed()) return NULL;
-  if (!mix_is(iterator, &iterator_class))
+  if (!mix_is(iterator, &mix_iterator_class))
     return mix_fail(MIX_TYPE_ERROR, "iterator_next: %s; expected an iterator",
                     iterator ? "another object" : "NULL");
   mix_release(iterator->current);

@@ -75,6 +75,7 @@ struct mix_dataset {
 /* A zeroed data set of `size` bytes that retains `input` and, if `passes_rows`, takes over its source. One
  * reference, the caller's. */
 void *mix_dataset_new(size_t size, const mix_dataset_class *class, mix_dataset *input, bool passes_rows);
+extern const mix_class mix_iterator_class;
 /* False if an error is pending, or if the data set is NULL or another object, which records an error of
  * `call`. */
 bool mix_dataset_given(const mix_dataset *dataset, const char *call);

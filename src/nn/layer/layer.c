@@ -149,16 +149,30 @@ mix_layer *mix_layer_of_kind(const mix_layer_kind *kind, const void *options) {
   return mix_failed() ? NULL : layer;
 }
 
-void *mix_layer_data(const mix_layer *layer) { return layer ? layer->data : NULL; }
-const char *mix_layer_name(const mix_layer *layer) { return layer ? layer->name : NULL; }
-const char *mix_layer_class_name(const mix_layer *layer) { return layer ? layer->class.name : NULL; }
-const mix_semantics *mix_layer_semantics(const mix_layer *layer) { return layer ? layer->semantics : NULL; }
-mix_dtype mix_layer_compute_dtype(const mix_layer *layer) { return layer ? layer->compute : MIX_DTYPE_NONE; }
-mix_dtype mix_layer_variable_dtype(const mix_layer *layer) {
-  return layer ? layer->variable : MIX_DTYPE_NONE;
+void *mix_layer_data(const mix_layer *layer) {
+  return mix_is(layer, &mix_layer_object_class) ? layer->data : NULL;
 }
-bool mix_layer_built(const mix_layer *layer) { return layer && layer->built; }
-bool mix_layer_trainable(const mix_layer *layer) { return layer && layer->trainable; }
+const char *mix_layer_name(const mix_layer *layer) {
+  return mix_is(layer, &mix_layer_object_class) ? layer->name : NULL;
+}
+const char *mix_layer_class_name(const mix_layer *layer) {
+  return mix_is(layer, &mix_layer_object_class) ? layer->class.name : NULL;
+}
+const mix_semantics *mix_layer_semantics(const mix_layer *layer) {
+  return mix_is(layer, &mix_layer_object_class) ? layer->semantics : NULL;
+}
+mix_dtype mix_layer_compute_dtype(const mix_layer *layer) {
+  return mix_is(layer, &mix_layer_object_class) ? layer->compute : MIX_DTYPE_NONE;
+}
+mix_dtype mix_layer_variable_dtype(const mix_layer *layer) {
+  return mix_is(layer, &mix_layer_object_class) ? layer->variable : MIX_DTYPE_NONE;
+}
+bool mix_layer_built(const mix_layer *layer) {
+  return mix_is(layer, &mix_layer_object_class) && layer->built;
+}
+bool mix_layer_trainable(const mix_layer *layer) {
+  return mix_is(layer, &mix_layer_object_class) && layer->trainable;
+}
 
 mix_policy *mix_layer_policy(const mix_layer *layer) {
   if (mix_failed()) return NULL;
@@ -168,7 +182,7 @@ mix_policy *mix_layer_policy(const mix_layer *layer) {
 }
 
 void mix_layer_set_trainable(mix_layer *layer, bool trainable) {
-  if (!layer) return;
+  if (!mix_is(layer, &mix_layer_object_class)) return;
   layer->trainable = trainable;
   mix_trainable_epoch_move();
   for (int i = 0; i < mix_list_count(layer->layers); i++)
@@ -183,8 +197,8 @@ static bool holds(const mix_layer *layer, const mix_layer *wanted) {
 }
 
 mix_layer *mix_layer_add_layer(mix_layer *layer, mix_layer *inner) {
-  if (!mix_given(layer, "layer_add_layer", "a layer") ||
-      !mix_given(inner, "layer_add_layer", "an inner layer"))
+  if (!mix_given(layer, &mix_layer_object_class, "layer_add_layer", "a layer") ||
+      !mix_given(inner, &mix_layer_object_class, "layer_add_layer", "an inner layer"))
     return NULL;
   if (holds(inner, layer))
     return mix_fail(
@@ -195,12 +209,12 @@ mix_layer *mix_layer_add_layer(mix_layer *layer, mix_layer *inner) {
 }
 
 mix_list *mix_layer_layers(mix_layer *layer) {
-  if (!mix_given(layer, "layer_layers", "a layer")) return NULL;
+  if (!mix_given(layer, &mix_layer_object_class, "layer_layers", "a layer")) return NULL;
   return mix_list_new(mix_list_count(layer->layers), mix_list_items(layer->layers));
 }
 
 mix_status mix_layer_set_input_spec(mix_layer *layer, const mix_input_spec *spec) {
-  if (!mix_given(layer, "layer_set_input_spec", "a layer")) return mix_error();
+  if (!mix_given(layer, &mix_layer_object_class, "layer_set_input_spec", "a layer")) return mix_error();
   mix_input_spec copy;
   if (!mix_options_copy(&copy, sizeof copy, spec, "layer_set_input_spec")) return mix_error();
   if (copy.dtype && mix_dtype_from_name(copy.dtype) == MIX_DTYPE_NONE)
@@ -242,13 +256,15 @@ mix_layer *mix_layer_read(const mix_layer_kind *kind, const json_t *config, cons
 }
 
 const char *mix_layer_config(mix_layer *layer) {
-  return mix_given(layer, "layer_config", "a layer")
+  return mix_given(layer, &mix_layer_object_class, "layer_config", "a layer")
              ? mix_json_keep_text(&layer->config, mix_layer_config_json(layer))
              : NULL;
 }
 
 const char *mix_layer_serialize(mix_layer *layer) {
-  json_t *config = mix_given(layer, "layer_serialize", "a layer") ? mix_layer_config_json(layer) : NULL;
+  json_t *config = mix_given(layer, &mix_layer_object_class, "layer_serialize", "a layer")
+                       ? mix_layer_config_json(layer)
+                       : NULL;
   if (!config) return NULL;
   const char *module = layer->semantics->objects_have_module ? "keras.layers" : NULL;
   return mix_json_keep_text(&layer->serialized, mix_json_object(module, layer->class.name, config));

@@ -28,11 +28,12 @@ bool mix_training_current(void) { return context.depth && context.training; }
 bool mix_layer_in_call(void) { return context.depth > 0; }
 
 mix_tensor *mix_call_input(const mix_call_args *args, int index) {
-  return mix_given(args, "call_input", "what the layer's call was given") ? mix_list_get(args->inputs, index)
-                                                                          : NULL;
+  return mix_given(args, NULL, "call_input", "what the layer's call was given")
+             ? mix_list_get(args->inputs, index)
+             : NULL;
 }
 mix_tensor *mix_call_argument(const mix_call_args *args, int index) {
-  if (!mix_given(args, "call_argument", "what the layer's call was given")) return NULL;
+  if (!mix_given(args, NULL, "call_argument", "what the layer's call was given")) return NULL;
   if (!args->arguments)
     return mix_fail(MIX_TYPE_ERROR, "layer call: argument %d is missing; pass it in .arguments", index);
   return mix_list_get(args->arguments, index);
@@ -238,7 +239,7 @@ static bool build_for(mix_layer *layer, mix_list *inputs) {
 }
 
 mix_status mix_layer_build(mix_layer *layer, mix_shape input_shape) {
-  if (!mix_given(layer, "layer_build", "a layer") ||
+  if (!mix_given(layer, &mix_layer_object_class, "layer_build", "a layer") ||
       !mix_shape_option(input_shape, "layer_build", "input_shape"))
     return mix_error();
   infer_dtype(layer, mix_floatx());
@@ -446,7 +447,7 @@ mix_list *mix_layer_call_outputs(mix_layer *layer, mix_list *inputs, bool inputs
 }
 
 mix_list *mix_call_outputs_with(mix_layer *layer, const mix_call_options *options) {
-  if (!mix_given(layer, "call", "a layer")) return NULL;
+  if (!mix_given(layer, &mix_layer_object_class, "call", "a layer")) return NULL;
   MIX_OPTIONS(mix_call_options, o, options, "call");
   if (!mix_is(layer, &mix_layer_object_class))
     return mix_fail(MIX_TYPE_ERROR, "call: the object is no layer");
@@ -472,7 +473,7 @@ mix_tensor *mix_call_with(mix_layer *layer, const mix_call_options *options) {
 
 mix_shape mix_layer_output_shape(mix_layer *layer, mix_shape input_shape) {
   mix_shape shape = {.rank = 0};
-  if (!mix_given(layer, "layer_output_shape", "a layer") ||
+  if (!mix_given(layer, &mix_layer_object_class, "layer_output_shape", "a layer") ||
       !mix_shape_option(input_shape, "layer_output_shape", "input_shape"))
     return shape;
   if (layer->class.output_shape) {

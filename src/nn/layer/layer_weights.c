@@ -1,4 +1,5 @@
 /* The weights of a layer and its inner layers, and their penalties. */
+#include "compile/generator.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/layer/layer.h"
@@ -38,7 +39,7 @@ static mix_dtype weight_dtype(mix_layer *layer, const mix_weight_options *o) {
 }
 
 mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weight_options *options) {
-  if (!mix_given(layer, "layer_add_weight", "a layer")) return NULL;
+  if (!mix_given(layer, &mix_layer_object_class, "layer_add_weight", "a layer")) return NULL;
   MIX_OPTIONS(mix_weight_options, o, options, "layer_add_weight");
   if (!o.name) o.name = "variable";
   mix_dtype dtype = weight_dtype(layer, &o);
@@ -118,9 +119,9 @@ static void append_by_layer(mix_layer *layer, bool frozen, mix_list *result) {
 
 mix_status mix_layer_add_generator(mix_layer *layer, mix_generator *generator) {
   if (mix_failed()) return mix_error();
-  if (!mix_is(layer, &mix_layer_object_class) || !generator)
-    return mix_fail_status(MIX_TYPE_ERROR, "layer_add_generator: %s is NULL or of another kind",
-                           generator ? "the layer" : "the generator");
+  if (!mix_given(layer, &mix_layer_object_class, "layer_add_generator", "a layer") ||
+      !mix_given(generator, &mix_generator_class, "layer_add_generator", "a generator"))
+    return mix_error();
   if (!layer->generators) layer->generators = mix_retain(mix_list_new(0, NULL));
   return mix_list_append(layer->generators, generator);
 }
@@ -143,7 +144,7 @@ mix_list *mix_layer_generators(mix_layer *layer) {
 /* ---- weights ---- */
 
 static mix_list *collect(mix_layer *layer, wanted kinds, const char *call) {
-  if (!mix_given(layer, call, "a layer")) return NULL;
+  if (!mix_given(layer, &mix_layer_object_class, call, "a layer")) return NULL;
   mix_list *result = mix_list_new(0, NULL);
   if (!result) return NULL;
   append_nest(layer, false, kinds, result);
@@ -158,7 +159,7 @@ mix_list *mix_layer_non_trainable_weights(mix_layer *layer) {
 }
 
 mix_list *mix_layer_weights(mix_layer *layer) {
-  if (!mix_given(layer, "layer_weights", "a layer")) return NULL;
+  if (!mix_given(layer, &mix_layer_object_class, "layer_weights", "a layer")) return NULL;
   mix_list *result = mix_list_new(0, NULL);
   if (!result) return NULL;
   append_by_layer(layer, false, result);
@@ -166,7 +167,7 @@ mix_list *mix_layer_weights(mix_layer *layer) {
 }
 
 mix_list *mix_layer_get_weights(mix_layer *layer) {
-  if (!mix_given(layer, "layer_get_weights", "a layer")) return NULL;
+  if (!mix_given(layer, &mix_layer_object_class, "layer_get_weights", "a layer")) return NULL;
   mix_list *weights = mix_layer_weights(layer), *values = mix_list_new(0, NULL);
   if (!weights || !values) return NULL;
   for (int i = 0; i < mix_list_count(weights); i++)
@@ -176,8 +177,8 @@ mix_list *mix_layer_get_weights(mix_layer *layer) {
 
 mix_status mix_layer_set_weights(mix_layer *layer, mix_list *values) {
   char want[160], got[160];
-  if (!mix_given(layer, "layer_set_weights", "a layer") ||
-      !mix_given(values, "layer_set_weights", "a list of values"))
+  if (!mix_given(layer, &mix_layer_object_class, "layer_set_weights", "a layer") ||
+      !mix_given(values, &mix_list_class, "layer_set_weights", "a list of values"))
     return mix_error();
   mix_list *weights = mix_layer_weights(layer);
   if (!weights) return mix_error();
@@ -206,7 +207,8 @@ mix_status mix_layer_set_weights(mix_layer *layer, mix_list *values) {
 /* ---- penalties ---- */
 
 mix_status mix_layer_add_loss(mix_layer *layer, mix_tensor *loss) {
-  if (!mix_given(layer, "layer_add_loss", "a layer") || !mix_given(loss, "layer_add_loss", "a scalar loss"))
+  if (!mix_given(layer, &mix_layer_object_class, "layer_add_loss", "a layer") ||
+      !mix_given(loss, &mix_tensor_class, "layer_add_loss", "a scalar loss"))
     return mix_error();
   return mix_list_append(layer->losses, loss);
 }
@@ -226,7 +228,7 @@ static void append_losses(mix_layer *layer, bool frozen, mix_list *result) {
 }
 
 mix_list *mix_layer_losses(mix_layer *layer) {
-  if (!mix_given(layer, "layer_losses", "a layer")) return NULL;
+  if (!mix_given(layer, &mix_layer_object_class, "layer_losses", "a layer")) return NULL;
   mix_list *result = mix_list_new(0, NULL);
   if (!result) return NULL;
   mix_dtype former = mix_cast_dtype_set(MIX_DTYPE_NONE);

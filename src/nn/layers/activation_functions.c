@@ -291,7 +291,7 @@ mix_shape mix_activation_shape(const char *activation, mix_shape shape) {
 mix_tensor *mix_activate_with(const char *activation, const mix_activate_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_activate_options, o, options, "activate");
-  if (!mix_given(o.x, "activate", "a tensor")) return NULL;
+  if (!mix_given(o.x, &mix_tensor_class, "activate", "a tensor")) return NULL;
   o.semantics = mix_semantics_or_current(o.semantics);
   return mix_activation_known(activation, o.semantics, "activate") ? find(activation, o.semantics)(o.x, &o)
                                                                    : NULL;

@@ -169,7 +169,7 @@ static bool take_boundaries(discretization *d) {
 
 mix_status mix_discretization_update(mix_layer *layer, mix_tensor *batch) {
   discretization *d = adaptable(layer, "discretization_update");
-  if (!d || !batch) return mix_error();
+  if (!d || !mix_given(batch, &mix_tensor_class, "discretization_update", "a batch")) return mix_error();
   int64_t count = mix_shape_size(mix_tensor_shape(batch));
   if (count <= 0)
     return mix_fail_status(MIX_VALUE_ERROR, "discretization_update: the batch for '%s' is empty",

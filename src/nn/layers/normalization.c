@@ -102,7 +102,7 @@ static void pool(mix_variable *mean, mix_variable *variance, mix_tensor *batch_m
 
 mix_status mix_normalization_update(mix_layer *layer, mix_tensor *batch) {
   normalization *n = adaptable(layer, "normalization_update");
-  if (!n || !batch) return mix_error();
+  if (!n || !mix_given(batch, &mix_tensor_class, "normalization_update", "a batch")) return mix_error();
   mix_scope *scope = mix_scope_begin();
   mix_shape shape = mix_tensor_shape(batch);
   mix_axes axes;

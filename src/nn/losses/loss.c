@@ -259,7 +259,7 @@ mix_loss *mix_loss_with(const mix_loss_options *options) {
   return NULL;
 }
 
-const char *mix_loss_name(const mix_loss *loss) { return loss ? loss->name : NULL; }
+const char *mix_loss_name(const mix_loss *loss) { return mix_is(loss, &mix_loss_class) ? loss->name : NULL; }
 
 /* ---- building blocks ---- */
 
@@ -388,10 +388,12 @@ static bool weights_fit(const mix_loss *loss, mix_tensor *values, mix_tensor *we
 }
 
 mix_tensor *mix_loss_call_with(mix_loss *loss, mix_tensor *y_true, const mix_loss_call_options *options) {
-  if (!mix_given(loss, "loss_call", "a loss") || !mix_given(y_true, "loss_call", "labels")) return NULL;
+  if (!mix_given(loss, &mix_loss_class, "loss_call", "a loss") ||
+      !mix_given(y_true, &mix_tensor_class, "loss_call", "labels"))
+    return NULL;
   MIX_OPTIONS(mix_loss_call_options, o, options, "loss_call");
   mix_tensor *y_pred = o.y_pred;
-  if (!mix_given(y_pred, "loss_call", "predictions")) return NULL;
+  if (!mix_given(y_pred, &mix_tensor_class, "loss_call", "predictions")) return NULL;
   if (loss->semantics->loss_in_floatx) {
     y_pred = mix_cast(y_pred, loss->dtype);
     if (!mix_dtype_is_integer(mix_tensor_dtype(y_true))) y_true = mix_cast(y_true, loss->dtype);

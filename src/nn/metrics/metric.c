@@ -199,11 +199,17 @@ mix_metric *mix_metric_with(const mix_metric_options *options) {
   return NULL;
 }
 
-const char *mix_metric_name(const mix_metric *metric) { return metric ? metric->name : NULL; }
-mix_dtype mix_metric_dtype(const mix_metric *metric) { return metric ? metric->dtype : MIX_DTYPE_NONE; }
-void *mix_metric_data(const mix_metric *metric) { return metric ? metric->data : NULL; }
+const char *mix_metric_name(const mix_metric *metric) {
+  return mix_is(metric, &mix_metric_object_class) ? metric->name : NULL;
+}
+mix_dtype mix_metric_dtype(const mix_metric *metric) {
+  return mix_is(metric, &mix_metric_object_class) ? metric->dtype : MIX_DTYPE_NONE;
+}
+void *mix_metric_data(const mix_metric *metric) {
+  return mix_is(metric, &mix_metric_object_class) ? metric->data : NULL;
+}
 const char *mix_metric_class_name(const mix_metric *metric) {
-  if (!metric) return NULL;
+  if (!mix_is(metric, &mix_metric_object_class)) return NULL;
   if (!metric->loss || metric->chooses) return metric->class.name; /* the choice is not part of the class */
   const char *name = metric->loss->kind->class_name;
   return strcmp(name, "LogCosh") ? name : "LogCoshError";
@@ -220,7 +226,8 @@ bool mix_metric_takes_class_numbers(const mix_metric *metric, mix_shape y_true, 
 
 mix_variable *mix_metric_add_variable_with(mix_metric *metric, const mix_metric_variable_options *options) {
   if (mix_failed()) return NULL;
-  if (!metric) return mix_fail(MIX_TYPE_ERROR, "metric_add_variable: got no metric");
+  if (!mix_is(metric, &mix_metric_object_class))
+    return mix_fail(MIX_TYPE_ERROR, "metric_add_variable: got no metric");
   MIX_OPTIONS(mix_metric_variable_options, o, options, "metric_add_variable");
   mix_dtype dtype = o.dtype ? mix_dtype_from_name(o.dtype) : metric->dtype;
   if (dtype == MIX_DTYPE_NONE)
@@ -244,14 +251,15 @@ mix_variable *mix_metric_add_variable_with(mix_metric *metric, const mix_metric_
 }
 
 mix_list *mix_metric_variables(mix_metric *metric) {
-  if (!mix_given(metric, "metric_variables", "a metric")) return NULL;
+  if (!mix_given(metric, &mix_metric_object_class, "metric_variables", "a metric")) return NULL;
   mix_list *list = mix_list_new(0, NULL);
   for (int i = 0; i < metric->state_count; i++) mix_list_append(list, metric->state[i].variable);
   return mix_failed() ? NULL : list;
 }
 
 mix_status mix_metric_build(mix_metric *metric, mix_shape y_true, mix_shape y_pred) {
-  if (!mix_given(metric, "metric_build", "a metric") || metric->built) return mix_error();
+  if (!mix_given(metric, &mix_metric_object_class, "metric_build", "a metric") || metric->built)
+    return mix_error();
   mix_status status = metric->class.build(metric, y_true, y_pred);
   if (status != MIX_OK) return mix_fail_status(status, "metric %s: build failed", metric->name);
   metric->built = !mix_failed();
@@ -310,7 +318,7 @@ static mix_shape shape_of(mix_tensor *tensor) {
 }
 
 mix_status mix_metric_update_with(mix_metric *metric, const mix_metric_update_options *options) {
-  if (!mix_given(metric, "metric_update", "a metric")) return mix_error();
+  if (!mix_given(metric, &mix_metric_object_class, "metric_update", "a metric")) return mix_error();
   mix_metric_update_options o;
   if (!mix_options_copy(&o, sizeof o, options, "metric_update")) return mix_error();
   if (!o.values) return mix_fail_status(MIX_TYPE_ERROR, "metric %s: update got no values", metric->name);
@@ -331,7 +339,7 @@ mix_status mix_metric_update_with(mix_metric *metric, const mix_metric_update_op
 }
 
 mix_tensor *mix_metric_result_tensor(mix_metric *metric) {
-  if (!mix_given(metric, "metric_result", "a metric")) return NULL;
+  if (!mix_given(metric, &mix_metric_object_class, "metric_result", "a metric")) return NULL;
   if (!metric->built)
     return mix_fail(MIX_VALUE_ERROR,
                     "metric %s: has no state before the first update, which tells it the shapes",
@@ -357,7 +365,7 @@ double mix_metric_result(mix_metric *metric) {
 }
 
 mix_status mix_metric_reset(mix_metric *metric) {
-  if (!mix_given(metric, "metric_reset", "a metric")) return mix_error();
+  if (!mix_given(metric, &mix_metric_object_class, "metric_reset", "a metric")) return mix_error();
   running former = run_begin(metric);
   MIX_SCOPE {
     if (metric->class.reset) {
@@ -380,7 +388,7 @@ static const size_t *arguments_of(const mix_metric *metric) {
 }
 
 const char *mix_metric_get_config(mix_metric *metric) {
-  if (!mix_given(metric, "metric_get_config", "a metric")) return NULL;
+  if (!mix_given(metric, &mix_metric_object_class, "metric_get_config", "a metric")) return NULL;
   mix_fields fields = mix_metric_fields(metric->name, arguments_of(metric), metric->semantics);
   mix_config config = {mix_fields_write(&fields, &metric->options, NULL)};
   bool custom = config.object && metric->class.get_config;

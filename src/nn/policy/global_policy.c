@@ -22,7 +22,8 @@ static void store(mix_policy *policy) {
 
 mix_status mix_set_global_policy_object(mix_policy *policy) {
   if (mix_failed()) return mix_error();
-  const mix_semantics *semantics = policy ? policy->semantics : mix_semantics_current();
+  const mix_semantics *semantics =
+      mix_is(policy, &mix_policy_class) ? policy->semantics : mix_semantics_current();
   if (!policy) {
     if (!semantics->global_none_resets)
       return mix_fail_status(MIX_VALUE_ERROR,

@@ -98,28 +98,30 @@ mix_loss_scale *mix_loss_scale_get(const char *identifier) {
 
 /* ---- state ---- */
 
-bool mix_loss_scale_is_dynamic(const mix_loss_scale *loss_scale) { return loss_scale && loss_scale->dynamic; }
+bool mix_loss_scale_is_dynamic(const mix_loss_scale *loss_scale) {
+  return mix_is(loss_scale, &mix_loss_scale_class) && loss_scale->dynamic;
+}
 double mix_loss_scale_initial(const mix_loss_scale *loss_scale) {
-  return loss_scale ? loss_scale->initial : 0;
+  return mix_is(loss_scale, &mix_loss_scale_class) ? loss_scale->initial : 0;
 }
 int64_t mix_loss_scale_increment_period(const mix_loss_scale *loss_scale) {
-  return loss_scale ? loss_scale->increment_period : 0;
+  return mix_is(loss_scale, &mix_loss_scale_class) ? loss_scale->increment_period : 0;
 }
 double mix_loss_scale_multiplier(const mix_loss_scale *loss_scale) {
-  return loss_scale ? loss_scale->multiplier : 0;
+  return mix_is(loss_scale, &mix_loss_scale_class) ? loss_scale->multiplier : 0;
 }
 mix_variable *mix_loss_scale_variable(const mix_loss_scale *loss_scale) {
-  return loss_scale ? loss_scale->scale : NULL;
+  return mix_is(loss_scale, &mix_loss_scale_class) ? loss_scale->scale : NULL;
 }
 mix_variable *mix_loss_scale_good_steps(const mix_loss_scale *loss_scale) {
-  return loss_scale ? loss_scale->good_steps : NULL;
+  return mix_is(loss_scale, &mix_loss_scale_class) ? loss_scale->good_steps : NULL;
 }
 mix_variable *mix_loss_scale_skipped_steps(const mix_loss_scale *loss_scale) {
-  return loss_scale ? loss_scale->skipped_steps : NULL;
+  return mix_is(loss_scale, &mix_loss_scale_class) ? loss_scale->skipped_steps : NULL;
 }
 
 mix_tensor *mix_loss_scale_value(mix_loss_scale *loss_scale) {
-  if (!mix_given(loss_scale, "loss_scale_value", "a loss scale")) return NULL;
+  if (!mix_given(loss_scale, &mix_loss_scale_class, "loss_scale_value", "a loss scale")) return NULL;
   return loss_scale->dynamic ? mix_variable_true_value(loss_scale->scale)
                              : mix_scalar(loss_scale->initial, MIX_FLOAT32);
 }
@@ -139,8 +141,8 @@ static mix_tensor *reduced(const mix_loss_scale *loss_scale, mix_tensor *scale) 
 }
 
 mix_tensor *mix_loss_scale_update(mix_loss_scale *loss_scale, mix_tensor *all_finite) {
-  if (!mix_given(loss_scale, "loss_scale_update", "a loss scale") ||
-      !mix_given(all_finite, "loss_scale_update", "a bool scalar"))
+  if (!mix_given(loss_scale, &mix_loss_scale_class, "loss_scale_update", "a loss scale") ||
+      !mix_given(all_finite, &mix_tensor_class, "loss_scale_update", "a bool scalar"))
     return NULL;
   if (!loss_scale->dynamic) return mix_scalar(1, MIX_BOOL);
   mix_tensor *scale = mix_variable_true_value(loss_scale->scale),
@@ -164,7 +166,7 @@ mix_tensor *mix_loss_scale_update(mix_loss_scale *loss_scale, mix_tensor *all_fi
 }
 
 mix_tensor *mix_all_finite_of(mix_list *gradients) {
-  if (!mix_given(gradients, "all_finite_of", "a list of gradients")) return NULL;
+  if (!mix_given(gradients, &mix_list_class, "all_finite_of", "a list of gradients")) return NULL;
   mix_tensor *all = NULL;
   for (int i = 0; i < mix_list_count(gradients); i++) {
     mix_tensor *gradient = mix_list_get(gradients, i);
@@ -181,7 +183,7 @@ mix_tensor *mix_all_finite_of(mix_list *gradients) {
 const char *mix_loss_scale_text(const mix_loss_scale *loss_scale, char *text, size_t size) {
   char numbers[4][32];
   if (!text || !size) return "";
-  if (!loss_scale) {
+  if (!mix_is(loss_scale, &mix_loss_scale_class)) {
     snprintf(text, size, "None");
   } else if (!loss_scale->dynamic) {
     snprintf(text, size, "FixedLossScale(%s)", mix_python_float(loss_scale->initial, numbers[0]));
@@ -210,12 +212,12 @@ json_t *mix_loss_scale_to_json(mix_loss_scale *loss_scale) {
 }
 
 const char *mix_loss_scale_serialize(mix_loss_scale *loss_scale) {
-  return mix_given(loss_scale, "loss_scale_serialize", "a loss scale")
+  return mix_given(loss_scale, &mix_loss_scale_class, "loss_scale_serialize", "a loss scale")
              ? mix_json_keep_text(&loss_scale->serialized, mix_loss_scale_to_json(loss_scale))
              : NULL;
 }
 const char *mix_loss_scale_config(mix_loss_scale *loss_scale) {
-  return mix_given(loss_scale, "loss_scale_config", "a loss scale")
+  return mix_given(loss_scale, &mix_loss_scale_class, "loss_scale_config", "a loss scale")
              ? mix_json_keep_text(&loss_scale->config, mix_loss_scale_config_json(loss_scale))
              : NULL;
 }

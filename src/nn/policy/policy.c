@@ -226,29 +226,33 @@ mix_policy *mix_policy_from_dtype(mix_dtype dtype) {
       mix_dtype_name(dtype), mix_dtype_name(dtype));
 }
 
-const char *mix_policy_name(const mix_policy *policy) { return policy ? policy->name : NULL; }
+const char *mix_policy_name(const mix_policy *policy) {
+  return mix_is(policy, &mix_policy_class) ? policy->name : NULL;
+}
 mix_dtype mix_policy_compute_dtype(const mix_policy *policy) {
-  return policy ? policy->compute : MIX_DTYPE_NONE;
+  return mix_is(policy, &mix_policy_class) ? policy->compute : MIX_DTYPE_NONE;
 }
 mix_dtype mix_policy_variable_dtype(const mix_policy *policy) {
-  return policy ? policy->variable : MIX_DTYPE_NONE;
+  return mix_is(policy, &mix_policy_class) ? policy->variable : MIX_DTYPE_NONE;
 }
-mix_loss_scale *mix_policy_loss_scale(const mix_policy *policy) { return policy ? policy->loss_scale : NULL; }
+mix_loss_scale *mix_policy_loss_scale(const mix_policy *policy) {
+  return mix_is(policy, &mix_policy_class) ? policy->loss_scale : NULL;
+}
 const char *mix_policy_quantization_mode(const mix_policy *policy) {
-  return policy ? policy->quantization_mode : NULL;
+  return mix_is(policy, &mix_policy_class) ? policy->quantization_mode : NULL;
 }
 int64_t mix_policy_amax_history_length(const mix_policy *policy) {
-  return policy ? policy->amax_history_length : 0;
+  return mix_is(policy, &mix_policy_class) ? policy->amax_history_length : 0;
 }
 bool mix_policy_should_cast_variables(const mix_policy *policy) {
-  return policy && policy->compute != policy->variable;
+  return mix_is(policy, &mix_policy_class) && policy->compute != policy->variable;
 }
 bool mix_policy_is_mixed(const mix_policy *policy) { return mix_policy_should_cast_variables(policy); }
 
 const char *mix_policy_text(const mix_policy *policy, char *text, size_t size) {
   char loss_scale[240];
   if (!text || !size) return "";
-  if (!policy)
+  if (!mix_is(policy, &mix_policy_class))
     snprintf(text, size, "None");
   else if (policy->semantics->policy_has_loss_scale)
     snprintf(text, size, "<%s \"%s\", loss_scale=%s>", policy->semantics->policy_class, policy->name,
@@ -261,7 +265,7 @@ const char *mix_policy_text(const mix_policy *policy, char *text, size_t size) {
 }
 
 bool mix_policy_equal(const mix_policy *a, const mix_policy *b) {
-  if (a == b || !a || !b) return a == b;
+  if (a == b || !mix_is(a, &mix_policy_class) || !mix_is(b, &mix_policy_class)) return a == b;
   return a->semantics->policy_equal_by_name && b->semantics->policy_equal_by_name && a->name == b->name &&
          a->amax_history_length == b->amax_history_length;
 }

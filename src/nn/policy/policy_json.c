@@ -39,12 +39,12 @@ json_t *mix_policy_to_json(mix_policy *policy) {
 }
 
 const char *mix_policy_serialize(mix_policy *policy) {
-  return mix_given(policy, "policy_serialize", "a policy")
+  return mix_given(policy, &mix_policy_class, "policy_serialize", "a policy")
              ? mix_json_keep_text(&policy->serialized, mix_policy_to_json(policy))
              : NULL;
 }
 const char *mix_policy_config(mix_policy *policy) {
-  return mix_given(policy, "policy_config", "a policy")
+  return mix_given(policy, &mix_policy_class, "policy_config", "a policy")
              ? mix_json_keep_text(&policy->config, mix_policy_config_json(policy))
              : NULL;
 }

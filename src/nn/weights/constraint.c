@@ -1,4 +1,5 @@
 /* Constraints: projections of weights after an update (docs/spec/keras.md, section 9). */
+#include "graph/node.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/fields.h"
@@ -75,12 +76,12 @@ mix_constraint *mix_constraint_with(const mix_constraint_options *options) {
 }
 
 const char *mix_constraint_name(const mix_constraint *constraint) {
-  return constraint && constraint->kind ? constraint->kind->name : NULL;
+  return mix_is(constraint, &mix_constraint_class) && constraint->kind ? constraint->kind->name : NULL;
 }
 
 mix_tensor *mix_constraint_call(mix_constraint *constraint, mix_tensor *weight) {
-  if (!mix_given(constraint, "constraint_call", "a constraint") ||
-      !mix_given(weight, "constraint_call", "a weight"))
+  if (!mix_given(constraint, &mix_constraint_class, "constraint_call", "a constraint") ||
+      !mix_given(weight, &mix_tensor_class, "constraint_call", "a weight"))
     return NULL;
   const mix_constraint_options *o = &constraint->options;
   if (o->function) return mix_returned(o->function(o->context, weight), "constraint");
@@ -99,6 +100,7 @@ mix_tensor *mix_constraint_call(mix_constraint *constraint, mix_tensor *weight) 
 
 mix_constraint *mix_constraint_choose(const char *name, mix_constraint *object, const char *call) {
   if (!mix_one_given("constraint", name, object, call)) return NULL;
+  if (object && !mix_given(object, &mix_constraint_class, call, "a constraint")) return NULL;
   return object ? object : name ? mix_constraint_new(name) : NULL;
 }
 

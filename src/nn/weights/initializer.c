@@ -201,15 +201,15 @@ mix_initializer *mix_initializer_with(const mix_initializer_options *options) {
 }
 
 const char *mix_initializer_name(const mix_initializer *initializer) {
-  return initializer ? initializer->kind->name : NULL;
+  return mix_is(initializer, &mix_initializer_class) ? initializer->kind->name : NULL;
 }
 uint64_t mix_initializer_seed(const mix_initializer *initializer) {
-  return initializer ? initializer->seed : 0;
+  return mix_is(initializer, &mix_initializer_class) ? initializer->seed : 0;
 }
 
 mix_tensor *mix_initializer_call(mix_initializer *initializer, mix_shape shape, mix_dtype dtype) {
   char text[160];
-  if (!mix_given(initializer, "initializer_call", "an initializer")) return NULL;
+  if (!mix_given(initializer, &mix_initializer_class, "initializer_call", "an initializer")) return NULL;
   if (mix_shape_checked_size(shape) < 0)
     return mix_fail(MIX_VALUE_ERROR, "initializer %s: %s is no shape that a weight can have",
                     initializer->kind->name, mix_shape_text(shape, text, sizeof text));

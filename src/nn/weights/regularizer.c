@@ -1,4 +1,5 @@
 /* Regularisers: penalties on weights (docs/spec/keras.md, section 9). */
+#include "graph/node.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/fields.h"
@@ -101,12 +102,12 @@ mix_regularizer *mix_regularizer_with(const mix_regularizer_options *options) {
 }
 
 const char *mix_regularizer_name(const mix_regularizer *regularizer) {
-  return regularizer && regularizer->kind ? regularizer->kind->name : NULL;
+  return mix_is(regularizer, &mix_regularizer_class) && regularizer->kind ? regularizer->kind->name : NULL;
 }
 
 mix_tensor *mix_regularizer_call(mix_regularizer *regularizer, mix_tensor *weight) {
-  if (!mix_given(regularizer, "regularizer_call", "a regularizer") ||
-      !mix_given(weight, "regularizer_call", "a weight"))
+  if (!mix_given(regularizer, &mix_regularizer_class, "regularizer_call", "a regularizer") ||
+      !mix_given(weight, &mix_tensor_class, "regularizer_call", "a weight"))
     return NULL;
   const mix_regularizer_options *o = &regularizer->options;
   return o->function ? mix_returned(o->function(o->context, weight), "regularizer")
@@ -116,6 +117,7 @@ mix_tensor *mix_regularizer_call(mix_regularizer *regularizer, mix_tensor *weigh
 mix_regularizer *mix_regularizer_choose(const char *name, mix_regularizer *object,
                                         const mix_semantics *semantics, const char *call) {
   if (!mix_one_given("regularizer", name, object, call)) return NULL;
+  if (object && !mix_given(object, &mix_regularizer_class, call, "a regularizer")) return NULL;
   return object ? object : name ? mix_regularizer_new(name, .semantics = semantics) : NULL;
 }
 

@@ -78,7 +78,8 @@ static json_t *loss_scale(const mix_numerics *r) {
 }
 
 const char *mix_numerics_json(mix_numerics *r) {
-  if (!mix_given(r, "numerics_json", "a numerics report") || !mix_numerics_given(r, "numerics_json"))
+  if (!mix_given(r, &mix_numerics_class, "numerics_json", "a numerics report") ||
+      !mix_numerics_given(r, "numerics_json"))
     return NULL;
   json_t *tensors = json_array(), *events = json_array();
   for (int i = 0; i < r->entry_count; i++) json_array_append_new(tensors, tensor(&r->entries[i]));

@@ -43,11 +43,21 @@ mix_numerics *mix_numerics_new(void) {
   return mix_scoped(report);
 }
 
-int64_t mix_numerics_steps(const mix_numerics *report) { return report ? report->steps : 0; }
-int64_t mix_numerics_watched(const mix_numerics *report) { return report ? report->watched : 0; }
-int64_t mix_numerics_skipped(const mix_numerics *report) { return report ? report->skipped : 0; }
-int mix_numerics_row_count(const mix_numerics *report) { return report ? report->entry_count : 0; }
-int mix_numerics_event_count(const mix_numerics *report) { return report ? report->incident_count : 0; }
+int64_t mix_numerics_steps(const mix_numerics *report) {
+  return mix_is(report, &mix_numerics_class) ? report->steps : 0;
+}
+int64_t mix_numerics_watched(const mix_numerics *report) {
+  return mix_is(report, &mix_numerics_class) ? report->watched : 0;
+}
+int64_t mix_numerics_skipped(const mix_numerics *report) {
+  return mix_is(report, &mix_numerics_class) ? report->skipped : 0;
+}
+int mix_numerics_row_count(const mix_numerics *report) {
+  return mix_is(report, &mix_numerics_class) ? report->entry_count : 0;
+}
+int mix_numerics_event_count(const mix_numerics *report) {
+  return mix_is(report, &mix_numerics_class) ? report->incident_count : 0;
+}
 
 /* Fills the caller's struct, which may be an older, shorter version. */
 static mix_status copy_out(void *to, size_t size, const void *from, size_t max_size, const char *call) {
@@ -110,16 +120,16 @@ mix_status mix_numerics_get_event(const mix_numerics *report, int index, mix_num
 }
 
 const char *mix_numerics_status(const mix_numerics *report) {
-  return report ? mix_numerics_conclude(report)->status : "no steps";
+  return mix_is(report, &mix_numerics_class) ? mix_numerics_conclude(report)->status : "no steps";
 }
 const char *mix_numerics_layer(const mix_numerics *report) {
-  return report ? mix_numerics_conclude(report)->layer : NULL;
+  return mix_is(report, &mix_numerics_class) ? mix_numerics_conclude(report)->layer : NULL;
 }
 const char *mix_numerics_verdict(const mix_numerics *report) {
-  return report ? mix_numerics_conclude(report)->text : "";
+  return mix_is(report, &mix_numerics_class) ? mix_numerics_conclude(report)->text : "";
 }
 int mix_numerics_advice_count(const mix_numerics *report) {
-  return report ? mix_numerics_conclude(report)->advice_count : 0;
+  return mix_is(report, &mix_numerics_class) ? mix_numerics_conclude(report)->advice_count : 0;
 }
 
 mix_status mix_numerics_get_advice(const mix_numerics *report, int index, mix_numerics_advice *advice,

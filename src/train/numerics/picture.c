@@ -283,7 +283,7 @@ static void draw(picture *p, int width) {
 }
 
 mix_status mix_numerics_write_png(mix_numerics *report, const char *path) {
-  if (!mix_given(report, "numerics_write_png", "a numerics report") ||
+  if (!mix_given(report, &mix_numerics_class, "numerics_write_png", "a numerics report") ||
       !mix_numerics_given(report, "numerics_write_png"))
     return mix_error();
   if (!path || !*path) return mix_fail_status(MIX_TYPE_ERROR, "numerics_write_png: no path");

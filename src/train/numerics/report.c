@@ -141,7 +141,7 @@ mix_callback *mix_numerics_report_with(const mix_numerics_report_options *given)
 }
 
 mix_numerics *mix_numerics_run_with(mix_model *model, const mix_numerics_run_options *given) {
-  if (!mix_given(model, "numerics_run", "a model")) return NULL;
+  if (!mix_given(model, &mix_model_object_class, "numerics_run", "a model")) return NULL;
   MIX_OPTIONS(mix_numerics_run_options, options, given, "numerics_run");
   if (options.steps < 0)
     return mix_fail(MIX_VALUE_ERROR, "numerics_run: steps is %lld; expected a positive number, or 0 for 50",

@@ -149,7 +149,8 @@ static void put_summary(mix_text *t, const mix_numerics *r) {
 }
 
 const char *mix_numerics_table(mix_numerics *r, bool all) {
-  if (!mix_given(r, "numerics_table", "a numerics report") || !mix_numerics_given(r, "numerics_table"))
+  if (!mix_given(r, &mix_numerics_class, "numerics_table", "a numerics report") ||
+      !mix_numerics_given(r, "numerics_table"))
     return NULL;
   size_t size = (size_t)(2 * r->entry_count + r->incident_count + 16) * 256 + 8 * LINE;
   mix_free(r->table);
