@@ -218,7 +218,7 @@ typedef struct mix_fit_options {
    * weights keras3 reports a ValueError, and tf_keras multiplies the two. */
   void *sample_weight;
   void *validation_sample_weight;
-  /* Of mix_callback (callback.h): called in this order, then the history, then the progress bar. */
+  /* Of mix_callback (callback.h): called in this order, then the progress bar, then the history. */
   mix_list *callbacks;
   /* 0: to the end of the data. Otherwise a dataset continues where the last epoch ended. If the data run
    * out, a warning is logged, and training stops (tf_keras) or the epoch ends (keras3). */
@@ -274,6 +274,8 @@ typedef struct mix_predict_options {
   int64_t batch_size;           /* 0: 32 */
   int64_t steps;                /* 0: to the end of the data */
   mix_list *callbacks;          /* of mix_callback: their on_predict hooks */
+  /* 0: nothing, or auto with a ProgbarLogger among the callbacks; MIX_SILENT, 1 and 2 as in fit. */
+  int verbose;
 } mix_predict_options;
 /* The outputs for all rows: a list of tensors, one for each output. NULL with the error recorded. */
 MIX_API mix_list *mix_model_predict_with(mix_model *model, const mix_predict_options *options);

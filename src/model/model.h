@@ -170,20 +170,4 @@ mix_tensor *mix_model_weights_of_samples(mix_model *model, mix_list *arguments, 
  * to floatx. */
 mix_list *mix_model_arrays(mix_list *given, const char *call);
 
-/* train/progress.c: the progress bar and the line for each epoch, through the log callback. */
-typedef struct mix_progress {
-  int verbose; /* 0 nothing, 1 bar, 2 a line an epoch */
-  bool dashes; /* the rule progress_dashes */
-  int64_t target, current, epoch, epochs; /* target -1: unknown */
-  double started, last_drawn, first_step_done;
-  int width; /* of the line on the terminal */
-} mix_progress;
-/* `verbose` as given by the user: 0 is auto, MIX_SILENT is silent. */
-void mix_progress_begin(mix_progress *progress, int verbose, const mix_semantics *semantics, int64_t target,
-                        int64_t epoch, int64_t epochs);
-/* After each step: is a redraw due? Asked before the numbers are fetched. */
-bool mix_progress_due(mix_progress *progress, int64_t current);
-void mix_progress_update(mix_progress *progress, int64_t current, const mix_logs *logs);
-void mix_progress_end(mix_progress *progress, const mix_logs *logs);
-
 #endif

@@ -18,8 +18,7 @@ static void warn_data_exhausted(const mix_data_adapter *adapter) {
 }
 
 /* Runs all batches; the metrics then hold the results. False with the error recorded. */
-static bool test_batches(mix_model *model, mix_data_adapter *adapter, const mix_callbacks *callbacks,
-                         mix_progress *progress) {
+static bool test_batches(mix_model *model, mix_data_adapter *adapter, const mix_callbacks *callbacks) {
   mix_function *step = mix_model_test_step(model);
   if (!step || mix_model_reset_metrics(model) != MIX_OK ||
       !mix_data_adapter_begin(adapter, MIX_ORDER_KEPT, 0, 0))
@@ -31,19 +30,18 @@ static bool test_batches(mix_model *model, mix_data_adapter *adapter, const mix_
       more = batch != NULL;
       if (more && mix_callbacks_run(callbacks, MIX_ON_TEST_BATCH_BEGIN, index, NULL) &&
           mix_function_call(step, batch)) {
-        bool due = mix_progress_due(progress, index + 1);
+        bool due = mix_callbacks_due(callbacks, index + 1);
         mix_logs *logs = due || mix_callbacks_want_logs(callbacks, MIX_ON_TEST_BATCH_END)
                              ? mix_model_current_logs(model)
                              : NULL;
-        if (mix_callbacks_run(callbacks, MIX_ON_TEST_BATCH_END, index, logs) && due)
-          mix_progress_update(progress, index + 1, logs);
+        mix_callbacks_run(callbacks, MIX_ON_TEST_BATCH_END, index, logs);
       }
     }
   }
   if (mix_failed()) return false;
   if (adapter->position < adapter->steps) warn_data_exhausted(adapter);
   if (!adapter->position) mix_fail(MIX_VALUE_ERROR, "%s: the data set gave no batches", adapter->call);
-  if (progress->target < 0 || adapter->position < progress->target) progress->target = adapter->position;
+  mix_callbacks_set_target(callbacks, adapter->position);
   return !mix_failed();
 }
 
@@ -62,14 +60,12 @@ mix_logs *mix_model_evaluate_with(mix_model *model, const mix_evaluate_options *
                                   .batch_size = options.batch_size,
                                   .steps = options.steps};
     mix_callbacks callbacks;
-    mix_progress progress;
     if (mix_callbacks_open(&callbacks, model, options.callbacks, "evaluate") &&
         mix_data_adapter_open(&adapter, model, &data, MIX_ADAPTER_TEST, "evaluate") &&
+        mix_callbacks_show(&callbacks, true, options.verbose, adapter.target, 1) &&
         mix_callbacks_run(&callbacks, MIX_ON_TEST_BEGIN, 0, NULL)) {
-      mix_progress_begin(&progress, options.verbose, model->semantics, adapter.target, 0, 1);
-      if (test_batches(model, &adapter, &callbacks, &progress))
-        logs = mix_retain(mix_model_current_logs(model));
-      if (mix_callbacks_run(&callbacks, MIX_ON_TEST_END, 0, logs)) mix_progress_end(&progress, logs);
+      if (test_batches(model, &adapter, &callbacks)) logs = mix_retain(mix_model_current_logs(model));
+      mix_callbacks_run(&callbacks, MIX_ON_TEST_END, 0, logs);
     }
     mix_data_adapter_close(&adapter);
   }
@@ -135,6 +131,15 @@ static void predict_batches(mix_model *model, mix_data_adapter *adapter, const m
   if (mix_failed()) return;
   if (adapter->position < adapter->steps) warn_data_exhausted(adapter);
   if (!adapter->position) mix_fail(MIX_VALUE_ERROR, "%s: the data set gave no batches", adapter->call);
+  mix_callbacks_set_target(callbacks, adapter->position);
+}
+
+/* With verbose 0 only a ProgbarLogger of the caller shows the progress. */
+static bool show_prediction(mix_callbacks *callbacks, int verbose, int64_t target) {
+  bool given = false;
+  for (int i = 0; i < mix_callbacks_count(callbacks); i++)
+    given |= mix_callbacks_get(callbacks, i)->progress != NULL;
+  return mix_callbacks_show(callbacks, false, verbose || given ? verbose : MIX_SILENT, target, 1);
 }
 
 mix_list *mix_model_predict_with(mix_model *model, const mix_predict_options *given) {
@@ -152,6 +157,7 @@ mix_list *mix_model_predict_with(mix_model *model, const mix_predict_options *gi
     mix_callbacks callbacks;
     if (mix_callbacks_open(&callbacks, model, options.callbacks, "predict") &&
         mix_data_adapter_open(&adapter, model, &data, MIX_ADAPTER_PREDICT, "predict") &&
+        show_prediction(&callbacks, options.verbose, adapter.target) &&
         mix_callbacks_run(&callbacks, MIX_ON_PREDICT_BEGIN, 0, NULL)) {
       predict_batches(model, &adapter, &callbacks, all);
       mix_callbacks_run(&callbacks, MIX_ON_PREDICT_END, 0, NULL);

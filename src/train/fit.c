@@ -122,7 +122,8 @@ static bool prepare(mix_fit_state *f) {
   f->model->history = mix_retain(f->history);
   f->model->stop_training = false;
   f->model->validates = f->validation_x != NULL;
-  return mix_model_train_step(f->model) != NULL && mix_backup_open(f);
+  return mix_callbacks_show(&f->callbacks, false, o->verbose, f->adapter.target, f->epochs) &&
+         mix_model_train_step(f->model) != NULL && mix_backup_open(f);
 }
 
 /* Reads back the results of a step for the caller's on_step. */
@@ -153,7 +154,7 @@ static bool notify_observer(const mix_compiled_state *state, mix_list *results, 
 }
 
 /* Runs one step; false at the end of the data or on failure. Results are read back only if requested. */
-static bool run_step(mix_fit_state *f, int64_t epoch, mix_progress *progress) {
+static bool run_step(mix_fit_state *f, int64_t epoch) {
   mix_list *batch = mix_data_adapter_next(&f->adapter);
   int64_t done = f->adapter.position;
   if (!batch || !mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BATCH_BEGIN, done - 1, NULL)) return false;
@@ -163,16 +164,15 @@ static bool run_step(mix_fit_state *f, int64_t epoch, mix_progress *progress) {
   f->history->steps++;
   if (!notify_observer(f->model->state, results, watched)) return false;
   if (f->options.on_step) report_step(f, results, epoch);
-  bool due = mix_progress_due(progress, done);
+  bool due = mix_callbacks_due(&f->callbacks, done);
   mix_logs *logs = due || mix_callbacks_want_logs(&f->callbacks, MIX_ON_TRAIN_BATCH_END)
                        ? mix_model_current_logs(f->model)
                        : NULL;
   if (!mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BATCH_END, done - 1, logs)) return false;
-  if (due) mix_progress_update(progress, done, logs);
   return mix_backup_after_step(f, epoch);
 }
 
-static bool end_of_data(mix_fit_state *f, mix_progress *progress) {
+static bool end_of_data(mix_fit_state *f) {
   mix_data_adapter *adapter = &f->adapter;
   if (adapter->steps && adapter->position < adapter->steps) {
     bool continues = f->model->semantics->epoch_ends_with_data;
@@ -185,7 +185,7 @@ static bool end_of_data(mix_fit_state *f, mix_progress *progress) {
   } else if (!adapter->position)
     mix_fail(MIX_VALUE_ERROR, "fit: the data set gave no batches");
   if (!adapter->steps) adapter->target = adapter->position;
-  progress->target = adapter->position;
+  mix_callbacks_set_target(&f->callbacks, adapter->position);
   if (!f->history->params.steps) f->history->params.steps = adapter->position;
   return !mix_failed();
 }
@@ -207,8 +207,8 @@ static mix_logs *validate(mix_fit_state *f, int64_t epoch) {
   return mix_model_evaluate_with(f->model, &evaluate);
 }
 
-/* Ends an epoch: validation, callbacks, history, progress bar. */
-static bool end_epoch(mix_fit_state *f, int64_t epoch, mix_progress *progress) {
+/* Ends an epoch: validation, callbacks, history. */
+static bool end_epoch(mix_fit_state *f, int64_t epoch) {
   mix_logs *logs = mix_model_current_logs(f->model), *validation = logs ? validate(f, epoch) : NULL;
   if (mix_failed()) return false;
   if (f->model->semantics->history_keys_sorted) {
@@ -218,7 +218,6 @@ static bool end_epoch(mix_fit_state *f, int64_t epoch, mix_progress *progress) {
   if (validation) mix_logs_merge(logs, validation, "val_");
   if (!mix_callbacks_run(&f->callbacks, MIX_ON_EPOCH_END, epoch, logs)) return false;
   mix_list_append(f->history->epochs, logs);
-  if (!mix_failed()) mix_progress_end(progress, logs);
   return !mix_failed();
 }
 
@@ -236,21 +235,20 @@ static bool begin_epoch(mix_fit_state *f, int64_t epoch) {
 }
 
 static bool run_epoch(mix_fit_state *f, int64_t epoch) {
-  mix_progress progress;
   int64_t before = f->history->steps - f->position,
           left = f->options.steps ? f->options.steps - before : INT64_MAX;
   if (left < f->position) left = f->position; /* resumed beyond the limit */
   int64_t target = f->adapter.target;
   if (f->options.steps && (target < 0 || left < target)) target = left;
-  mix_progress_begin(&progress, f->options.verbose, f->model->semantics, target, epoch, f->epochs);
+  mix_callbacks_set_target(&f->callbacks, target);
   if (!begin_epoch(f, epoch)) return false;
   bool more = true;
   while (more && f->adapter.position < left && !(f->adapter.position && f->model->stop_training))
-    MIX_SCOPE { more = run_step(f, epoch, &progress); }
-  if (mix_failed() || (!more && !end_of_data(f, &progress))) return false;
+    MIX_SCOPE { more = run_step(f, epoch); }
+  if (mix_failed() || (!more && !end_of_data(f))) return false;
   bool good = true;
   if (f->adapter.position)
-    MIX_SCOPE { good = end_epoch(f, epoch, &progress) && mix_backup_after_epoch(f, epoch); }
+    MIX_SCOPE { good = end_epoch(f, epoch) && mix_backup_after_epoch(f, epoch); }
   return good;
 }
 

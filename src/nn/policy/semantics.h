@@ -153,6 +153,8 @@ struct mix_semantics {
   bool plateau_delta_on_value;
   bool checkpoint_saves_unmonitored; /* K3: ModelCheckpoint saves if the monitored value is missing */
   bool progress_dashes;              /* K3: the progress output of 15.1; else of 15.2 */
+  bool progbar_arguments; /* L, X: ProgbarLogger has count_mode and stateful_metrics; K3: no arguments */
+  bool progress_averages; /* L, X: numbers that are not the model's are averaged over the steps */
 
   /* K3: merging layers keep what any mask keeps, and everything if an input has no mask; Multiply, Maximum
    * and Minimum ignore masked elements. Else: what all masks keep */
