@@ -39,8 +39,14 @@ int mix_references(const void *object);
  * clearing when it is filled. */
 bool mix_on_shutdown(void (*hook)(void));
 
+typedef struct mix_structure mix_structure; /* base/structure.h */
+
 extern const mix_class mix_list_class;
 /* The items of a list, borrowed; NULL for NULL. */
 void *const *mix_list_items(const mix_list *list);
+bool mix_list_is_dict(const mix_list *list);
+/* How the items were nested before they became one list; NULL: not at all. */
+const mix_structure *mix_list_structure(const mix_list *list);
+void mix_list_set_structure(mix_list *list, const mix_structure *structure);
 
 #endif
