@@ -19,8 +19,7 @@ static void warn_data_exhausted(const mix_data_adapter *adapter) {
 
 /* Runs all batches; the metrics then hold the results. False with the error recorded. */
 static bool test_batches(mix_model *model, mix_data_adapter *adapter, const mix_callbacks *callbacks) {
-  mix_function *step = mix_model_test_step(model);
-  if (!step || mix_model_reset_metrics(model) != MIX_OK ||
+  if (!mix_model_test_step(model) || mix_model_reset_metrics(model) != MIX_OK ||
       !mix_data_adapter_begin(adapter, MIX_ORDER_KEPT, 0, 0))
     return false;
   for (bool more = true; more && !mix_failed();) {
@@ -29,7 +28,7 @@ static bool test_batches(mix_model *model, mix_data_adapter *adapter, const mix_
       int64_t index = adapter->position - 1;
       more = batch != NULL;
       if (more && mix_callbacks_run(callbacks, MIX_ON_TEST_BATCH_BEGIN, index, NULL) &&
-          mix_function_call(step, batch)) {
+          mix_function_call(mix_model_test_step(model), batch)) {
         bool due = mix_callbacks_due(callbacks, index + 1);
         mix_logs *logs = due || mix_callbacks_want_logs(callbacks, MIX_ON_TEST_BATCH_END)
                              ? mix_model_current_logs(model)
@@ -115,14 +114,13 @@ static bool collect(collected *all, mix_tensor *output) {
 
 static void predict_batches(mix_model *model, mix_data_adapter *adapter, const mix_callbacks *callbacks,
                             collected *all) {
-  mix_function *step = mix_model_predict_step(model);
-  if (!step || !mix_data_adapter_begin(adapter, MIX_ORDER_KEPT, 0, 0)) return;
+  if (!mix_model_predict_step(model) || !mix_data_adapter_begin(adapter, MIX_ORDER_KEPT, 0, 0)) return;
   for (bool more = true; more && !mix_failed();) {
     MIX_SCOPE {
       mix_list *batch = mix_data_adapter_next(adapter);
       int64_t index = adapter->position - 1;
       more = batch && mix_callbacks_run(callbacks, MIX_ON_PREDICT_BATCH_BEGIN, index, NULL);
-      mix_list *outputs = more ? mix_function_call(step, batch) : NULL;
+      mix_list *outputs = more ? mix_function_call(mix_model_predict_step(model), batch) : NULL;
       for (int i = 0; outputs && i < mix_list_count(outputs) && !mix_failed(); i++)
         collect(&all[i], mix_list_get(outputs, i));
       if (outputs) mix_callbacks_run(callbacks, MIX_ON_PREDICT_BATCH_END, index, NULL);
@@ -178,8 +176,9 @@ static mix_logs *on_batch(mix_model *model, void *x, void *y, const char *call,
   mix_logs *logs = NULL;
   MIX_SCOPE {
     mix_data_adapter_data data = {.x = x, .y = y};
-    mix_list *arrays =
-        mix_data_adapter_arrays(model, &data, MIX_ADAPTER_TEST, call, &model->state->weight_arguments);
+    mix_step_arguments arguments;
+    mix_list *arrays = mix_data_adapter_arrays(model, &data, MIX_ADAPTER_TEST, call, &arguments);
+    if (arrays) mix_model_set_step_arguments(model, &arguments);
     mix_function *step = arrays ? step_of(model) : NULL;
     if (step && mix_model_reset_metrics(model) == MIX_OK && mix_function_call(step, arrays))
       logs = mix_retain(mix_model_current_logs(model));

@@ -51,14 +51,28 @@ static mix_list *rows_of_all(mix_list *arrays, int from, int to, int64_t first, 
   return part;
 }
 
+/* The inputs as a dict, if they were given as one to a subclassed model. */
+static mix_list *as_given(mix_list *inputs, const mix_step_arguments *arguments) {
+  mix_list_set_structure(inputs, arguments->input_names);
+  return mix_failed() ? NULL : mix_list_pack(inputs);
+}
+
+/* NULL in place of labels that were not given. */
+static mix_list *given_labels(mix_list *labels, unsigned missing) {
+  mix_list *given = missing ? mix_list_new(0, NULL) : labels;
+  for (int i = 0; missing && i < mix_list_count(labels); i++)
+    mix_list_append(given, missing >> i & 1 ? NULL : mix_list_get(labels, i));
+  return given;
+}
+
 static bool take_validation_data(mix_fit_state *f) {
   mix_fit_options *o = &f->options;
   f->validation_x = o->validation_x;
   f->validation_y = o->validation_y;
   f->validation_weight = o->validation_sample_weight;
   if (mix_is_dataset(o->validation_x)) return true;
-  if (!mix_tensors_given(o->validation_x, "fit", "validation_x")) return false;
-  return mix_tensors_given(o->validation_y, "fit", "validation_y") != NULL;
+  return mix_data_given(o->validation_x, "fit", "validation_x") &&
+         mix_data_given(o->validation_y, "fit", "validation_y");
 }
 
 /* Takes the last part of the arrays as validation data; `*rows` becomes the number of training rows. */
@@ -74,7 +88,9 @@ static bool split(mix_fit_state *f, mix_list *all, int weights, int64_t *rows) {
     return false;
   }
   f->validation_x = rows_of_all(all, 0, inputs, training, *rows - training);
-  f->validation_y = rows_of_all(all, inputs, inputs + labels, training, *rows - training);
+  f->validation_x = as_given(f->validation_x, &f->adapter.arguments);
+  f->validation_y = given_labels(rows_of_all(all, inputs, inputs + labels, training, *rows - training),
+                                 f->adapter.arguments.missing_labels);
   if (weights)
     f->validation_weight =
         rows_of_all(all, inputs + labels, inputs + labels + weights, training, *rows - training);
@@ -101,11 +117,10 @@ static bool open_adapter(mix_fit_state *f) {
   }
   f->adapter = (mix_data_adapter){
       .model = f->model, .call = "fit", .use = MIX_ADAPTER_TRAIN, .steps = o->steps_per_epoch};
-  mix_list *all =
-      mix_data_adapter_arrays(f->model, &data, MIX_ADAPTER_TRAIN, "fit", &f->adapter.weight_arguments);
+  mix_list *all = mix_data_adapter_arrays(f->model, &data, MIX_ADAPTER_TRAIN, "fit", &f->adapter.arguments);
   if (!all) return false;
   int64_t rows = mix_tensor_shape(mix_list_get(all, 0)).dims[0];
-  if (!given && o->validation_split > 0 && !split(f, all, f->adapter.weight_arguments, &rows)) return false;
+  if (!given && o->validation_split > 0 && !split(f, all, f->adapter.arguments.weights, &rows)) return false;
   return mix_data_adapter_open_arrays(&f->adapter, all, rows, o->batch_size, f->epochs);
 }
 

@@ -9,15 +9,12 @@
 #include "graph/lock.h"
 #include "tensor/shape.h"
 #include <mixtape/device.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The length of axis 0; -1 with the error recorded. */
 static int64_t length_of(mix_tensor *array, const char *what, int64_t length, const char *call) {
   char text[160];
-  if (!mix_is(array, &mix_tensor_class)) {
-    mix_fail(MIX_TYPE_ERROR, "%s: %s is another object; expected a tensor", call, what);
-    return -1;
-  }
   if (mix_tensor_is_symbolic(array)) {
     mix_fail(MIX_TYPE_ERROR, "%s: %s descends from mix_input and has no value", call, what);
     return -1;
@@ -42,6 +39,14 @@ int64_t mix_rows_check(int count, mix_tensor *const *arrays, const mix_structure
   char what[256];
   for (int i = 0; i < count; i++) {
     if (!arrays[i]) continue;
+    if (!mix_is(arrays[i], &mix_tensor_class)) {
+      if (structure)
+        mix_leaf_text(structure, i, what, sizeof what);
+      else
+        snprintf(what, sizeof what, "item %d", i);
+      mix_fail(MIX_TYPE_ERROR, "%s: %s is another object; expected a tensor", call, what);
+      return -1;
+    }
     length = length_of(arrays[i], mix_leaf_text(structure, i, what, sizeof what), length, call);
     if (length < 0 || !mix_tensor_data(arrays[i])) return -1;
   }

@@ -139,6 +139,8 @@ struct mix_semantics {
   bool weighted_metrics_last;     /* K3: behind those of all outputs; else behind their own output's */
   bool single_loss_as_total;      /* K3: if one of several outputs has a loss, only the total is shown */
   bool class_weights_complete;    /* L, X: keys must be 0 to n - 1, labels below n; K3: 1 where missing */
+  bool output_dicts_partial; /* L, X: a dict of labels or weights may lack outputs; K3: ValueError */
+  bool unused_inputs_warned; /* L, X: a dict of inputs with a name that is no input logs a warning */
   bool class_weights_alone;       /* K3: with sample weights ValueError; else the two are multiplied */
   /* K3: with steps_per_epoch, arrays repeat as often as needed; else once an epoch */
   bool arrays_repeat;
