@@ -173,8 +173,8 @@ MIX_API mix_callback *mix_terminate_on_nan(void);
 
 /* A callback from text: "early_stopping:monitor=val_loss,patience=3,restore_best_weights=true". Names:
  * early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger, tensorboard, backup_and_restore,
- * progbar_logger, terminate_on_nan and numerics_report (numerics.h), or Keras's class names; arguments have Keras's names.
- * ValueError, which lists the known ones, for an unknown name. */
+ * progbar_logger, terminate_on_nan and numerics_report (numerics.h), or Keras's class names; arguments have
+ * Keras's names. ValueError, which lists the known ones, for an unknown name. */
 MIX_API mix_callback *mix_callback_from_text(const char *text);
 
 #ifndef __cplusplus

@@ -205,7 +205,8 @@ typedef struct mix_dataset_padded_batch_options {
   mix_dataset *dataset; /* required */
   int64_t batch_size;   /* required, >= 1 */
   bool drop_remainder;  /* drop a smaller last batch */
-  /* For each tensor, of nested elements in order, dicts sorted by name; MIX_UNKNOWN, or a shape left out: the largest of the batch. */
+  /* For each tensor, of nested elements in order, dicts sorted by name. MIX_UNKNOWN, or a shape left out: the
+   * largest of the batch. */
   mix_shape padded_shapes[MIX_PADDED_COMPONENTS];
   double padding_values[MIX_PADDED_COMPONENTS]; /* one for each tensor */
 } mix_dataset_padded_batch_options;

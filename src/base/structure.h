@@ -1,5 +1,5 @@
-/* Nested lists and dicts as one list of their leaves and a structure, as tf.nest flattens them: items in their
- * order, dicts sorted by name. A leaf is any object that is no list, or NULL. */
+/* Nested lists and dicts as one list of their leaves and a structure, as tf.nest flattens them: items in
+ * their order, dicts sorted by name. A leaf is any object that is no list, or NULL. */
 #ifndef MIX_BASE_STRUCTURE_H
 #define MIX_BASE_STRUCTURE_H
 

@@ -104,8 +104,8 @@ mix_shape mix_model_input_shape(const mix_model *model);
 /* Shape of an output, with unknown batch size; rank -1: unknown. */
 mix_shape mix_model_output_shape(const mix_model *model, int output);
 
-/* match_data.c: a tensor or a list of tensors (no structure), or nested lists and dicts, whose leaves begin at
- * `first` in a list of leaves. */
+/* match_data.c: a tensor or a list of tensors (no structure), or nested lists and dicts, whose leaves begin
+ * at `first` in a list of leaves. */
 typedef struct mix_component {
   const mix_structure *structure;
   int first, leaves;

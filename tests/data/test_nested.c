@@ -1,6 +1,7 @@
 /* Nested elements: each source and step gives them back nested as they came, as in tf.data. */
 #include "data/pipeline_support.h"
 
+#include "data/pipeline/pipeline.h"
 #include <mixtape/ops.h>
 
 /* An element as text: "((0, 10), {'a': 5})". */
@@ -99,6 +100,10 @@ static mix_list *sum(void *context, mix_list *element) {
   mix_tensor *both = mix_add(mix_list_get(pair, 0), mix_list_get(pair, 1)); /* lazy */
   mix_list_append(pair, b); /* the element is the function's own */
   return mix_list_of(b, mix_dict_of("sum", both));
+}
+static mix_list *same_nested(void *context, mix_list *element) {
+  (void)context;
+  return element;
 }
 static bool is_second(void *context, mix_list *element) {
   (void)context;
@@ -202,6 +207,44 @@ static void appending_to_an_element_does_not_change_the_data(void **state) {
   assert_string_equal(nested(data, 1), "(([0]), [5])");
 }
 
+static void a_pass_can_be_continued(void **state) {
+  (void)state;
+  FOR_BOTH(make) {
+    mix_dataset *data = mix_dataset_batch(mix_dataset_shuffle(make(8), 8, .seed = 4), 2);
+    const int states = mix_dataset_save_state(data, NULL);
+    uint64_t begun[16];
+    assert_true(states <= 16);
+    mix_dataset_save_state(data, begun);
+    char rest[4000];
+    mix_iterator *pass = mix_dataset_iterate(data);
+    for (int i = 0; i < 2; i++) assert_non_null(mix_iterator_next(pass));
+    put_item(rest, mix_iterator_next(pass));
+    assert_true(mix_dataset_restore_state(data, begun));
+    mix_iterator *resumed = mix_dataset_iterate(data);
+    assert_true(mix_iterator_pass_over(resumed, 2));
+    char again[4000];
+    put_item(again, mix_iterator_next(resumed));
+    assert_string_equal(again, rest);
+  }
+}
+
+static void refused_memory_is_an_error(void **state) {
+  (void)state;
+  for (int64_t i = 0; i < 120; i++) {
+    MIX_SCOPE {
+      mix_inject_allocation_failure(i);
+      mix_dataset *data =
+          mix_dataset_zip(mix_list_of(rows(3), range(3)), mix_dataset_enumerate(generated(3), 0));
+      mix_iterator *pass =
+          data ? mix_dataset_iterate(mix_dataset_batch(mix_dataset_map(data, same_nested), 2)) : NULL;
+      mix_list *element = pass ? mix_iterator_next(pass) : NULL;
+      mix_inject_allocation_failure(-1);
+      assert_true(element || mix_error() == MIX_MEMORY_ERROR);
+      mix_error_clear();
+    }
+  }
+}
+
 #define TEST(test) cmocka_unit_test_teardown(test, end)
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -213,6 +256,8 @@ int main(void) {
       TEST(errors_name_the_component),
       TEST(the_spec_describes_the_first_element),
       TEST(appending_to_an_element_does_not_change_the_data),
+      TEST(a_pass_can_be_continued),
+      TEST(refused_memory_is_an_error),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

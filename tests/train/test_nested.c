@@ -1,6 +1,8 @@
 /* Nested and named data in fit, evaluate, predict and train_on_batch. Numbers and rules are Keras's: see
  * tests/spec/recorded/record_nested.py. */
 #include "model/support.h"
+#include "support/folder.h"
+#include <mixtape/callback.h>
 #include <mixtape/dataset.h>
 
 static char warned[2000];
@@ -298,6 +300,39 @@ static void a_sequential_model_goes_by_its_input_layer(void **state) {
   assert_error(MIX_VALUE_ERROR, "has no name; begin the model with an input layer");
 }
 
+/* ---- checkpoints ---- */
+
+static mix_model *learning(void) {
+  mix_model *model = two();
+  mix_model_compile(model, .loss = "mse", .optimizer = mix_adam(.learning_rate = 0.1));
+  return model;
+}
+static mix_dataset *named_rows(void) {
+  mix_tensor *x = mix_reshape(mix_range(0, 12, 1, F32), MIX_SHAPE(12, 1)), *y = mix_multiply(x, x);
+  return mix_dataset_batch(mix_dataset_shuffle(mix_dataset_from_tensors(mix_dict_of("b", x, "a", y),
+                                                                        mix_dict_of("o1", x, "o2", y)),
+                                               12, .seed = 3),
+                           3);
+}
+
+/* A run that is resumed in the middle of an epoch has the weights of one that was not. */
+static void a_resumed_run_continues_in_nested_data(void **state) {
+  (void)state;
+  mix_model *whole = learning(), *first = learning(), *second = learning();
+  mix_model_fit(whole, named_rows(), NULL, .epochs = 3, .verbose = MIX_SILENT);
+  mix_model_fit(first, named_rows(), NULL, .epochs = 3, .verbose = MIX_SILENT, .steps = 6,
+                .callbacks =
+                    mix_list_of(mix_backup_and_restore(in_folder("backup"), .keep_checkpoint = true)));
+  mix_model_fit(second, named_rows(), NULL, .epochs = 3, .verbose = MIX_SILENT,
+                .callbacks = mix_list_of(mix_backup_and_restore(in_folder("backup"))));
+  assert_no_error();
+  assert_int_equal(mix_history_steps(mix_model_history(second)), 12);
+  for (int i = 0; i < 2; i++) assert_true(weight_at(whole, i, 0) == weight_at(second, i, 0));
+}
+
+static int begin_folder(void **state) { return setup(state) || folder_begin(state); }
+static int end_folder(void **state) { return teardown(state) || folder_end(state); }
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(arrays_by_place_and_by_name_are_the_same),
@@ -311,6 +346,7 @@ int main(void) {
       TEST(class_weights_need_one_output),
       TEST(a_call_function_gets_a_list_or_a_dict),
       TEST(a_sequential_model_goes_by_its_input_layer),
+      cmocka_unit_test_setup_teardown(a_resumed_run_continues_in_nested_data, begin_folder, end_folder),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
