@@ -179,6 +179,14 @@ const char *mix_dict_name(const mix_list *dict, int index) {
   return index >= 0 && index < dict->count ? dict->names[index] : NULL;
 }
 
+mix_list *mix_list_like(const mix_list *list) {
+  return list->is_dict ? mix_dict_new(0, NULL, NULL) : mix_list_new(0, NULL);
+}
+
+mix_status mix_list_append_like(mix_list *to, const mix_list *list, int index, void *item) {
+  return list->is_dict ? mix_dict_set(to, list->names[index], item) : mix_list_append(to, item);
+}
+
 bool mix_list_is_dict(const mix_list *list) { return mix_is(list, &mix_list_class) && list->is_dict; }
 const mix_structure *mix_list_structure(const mix_list *list) { return list ? list->structure : NULL; }
 void mix_list_set_structure(mix_list *list, const mix_structure *structure) {

@@ -48,8 +48,8 @@ static const char *names_of(const mix_model *model, name_of name, int count, cha
 static bool match_in_order(const mix_model *model, const mix_component *x, int *places) {
   int inputs = mix_model_input_count(model);
   if (x->leaves != inputs)
-    mix_fail(MIX_VALUE_ERROR, "%s: %d inputs given; the model has %d", mix_model_name(model), x->leaves,
-             inputs);
+    mix_fail(MIX_VALUE_ERROR, "%s: %d inputs given; the model has %d", mix_layer_name(model->layer),
+             x->leaves, inputs);
   for (int i = 0; i < inputs && !mix_failed(); i++) places[i] = x->first + i;
   return !mix_failed();
 }
@@ -70,7 +70,7 @@ bool mix_match_inputs(const mix_model *model, const mix_component *x, int *place
     const char *name = mix_model_input_name(model, i);
     if (!name) {
       mix_fail(MIX_VALUE_ERROR, "%s: the input of '%s' has no name; begin the model with an input layer",
-               call, mix_model_name(model));
+               call, mix_layer_name(model->layer));
       return false;
     }
     places[i] = leaf_named(x, name, call);

@@ -285,6 +285,25 @@ static void a_call_function_gets_a_list_or_a_dict(void **state) {
   assert_error(MIX_VALUE_ERROR, "1 inputs given; the model has 2");
 }
 
+/* A dict is kept while a model is built, and by the models that replay its calls. */
+static void models_call_models_by_name(void **state) {
+  (void)state;
+  arrays d = data();
+  for (int own = 0; own < 2; own++) {
+    mix_tensor *p = mix_input(.shape = MIX_SHAPE(1), .name = "p"),
+               *q = mix_input(.shape = MIX_SHAPE(1), .name = "q");
+    mix_model *inner = own ? subclassed("mixed_float16") : two();
+    mix_list *called = mix_call_outputs(mix_model_layer(inner), mix_dict_of("b", p, "a", q));
+    mix_model *outer = mix_model_new(mix_list_of(p, q), called);
+    assert_no_error();
+    mix_tensor *y = mix_model_call(outer, mix_dict_of("p", d.a, "q", d.b));
+    assert_no_error();
+    assert_near(at(y, 1), own ? 26 : 6, 0); /* a is q, b is p */
+  }
+  assert_null(mix_call(mix_model_layer(two()), mix_dict_of("a", d.a, "c", d.b)));
+  assert_error(MIX_VALUE_ERROR, "missing data for input 'b'");
+}
+
 static void a_sequential_model_goes_by_its_input_layer(void **state) {
   (void)state;
   arrays d = data();
@@ -345,6 +364,7 @@ int main(void) {
       TEST(one_batch_takes_names_too),
       TEST(class_weights_need_one_output),
       TEST(a_call_function_gets_a_list_or_a_dict),
+      TEST(models_call_models_by_name),
       TEST(a_sequential_model_goes_by_its_input_layer),
       cmocka_unit_test_setup_teardown(a_resumed_run_continues_in_nested_data, begin_folder, end_folder),
   };
