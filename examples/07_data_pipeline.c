@@ -1,5 +1,6 @@
 /* Data pipelines: byte images become float batches during training, on threads of the pipeline. Several
- * sources run side by side or in turn. An error in a worker becomes an error of fit.
+ * sources run side by side or in turn. Nested elements feed a model of two inputs by their names. An error
+ * in a worker becomes an error of fit.
  *
  *   07_data_pipeline [EPOCHS] */
 #include <mixtape/dataset.h>
@@ -50,6 +51,25 @@ static mix_model *small_model(void) {
   return model;
 }
 
+/* ({"pixels": (784), "ink": (1)}, {"digit": y}): the names of the model's inputs and of its output. */
+static mix_list *by_name(void *context, mix_list *element) {
+  mix_list *plain = normalise(context, element);
+  mix_tensor *pixels = mix_list_get(plain, 0);
+  mix_tensor *ink = mix_reshape(mix_reduce_mean(pixels, MIX_AXES(0), false), MIX_SHAPE(1));
+  return mix_list_of(mix_dict_of("pixels", pixels, "ink", ink), mix_dict_of("digit", mix_list_get(plain, 1)));
+}
+
+static mix_model *two_inputs(void) {
+  mix_tensor *pixels = mix_input(.shape = MIX_SHAPE(784), .name = "pixels");
+  mix_tensor *ink = mix_input(.shape = MIX_SHAPE(1), .name = "ink");
+  mix_tensor *x = mix_call(mix_dense(.units = 64, .activation = "relu"), pixels);
+  x = mix_call(mix_dense(.units = 10), mix_call(mix_concatenate(), mix_list_of(x, ink)));
+  mix_model *model = mix_model_new(
+      mix_list_of(pixels, ink), mix_call(mix_activation("softmax", .dtype = "float32", .name = "digit"), x));
+  mix_model_compile(model, .loss = "sparse_categorical_crossentropy");
+  return model;
+}
+
 int main(int argc, char **argv) {
   const int epochs = argc > 1 ? atoi(argv[1]) : 3;
   mix_scope *scope = mix_scope_begin();
@@ -88,6 +108,12 @@ int main(int argc, char **argv) {
            mix_logs_get(mix_history_epoch(history, e), "val_accuracy"));
   if (!mix_error())
     printf("%lld images, %lld steps\n", (long long)count, (long long)mix_history_steps(history));
+
+  /* Nested elements: x and y are dicts, whose names say which input and output they are. */
+  mix_dataset *named = mix_dataset_batch(mix_dataset_map(mix_dataset_take(images, 2000), by_name), 100);
+  printf("Elements: %s\n", mix_dataset_element_spec(named));
+  history = mix_model_fit(two_inputs(), named, NULL, .verbose = MIX_SILENT);
+  printf("Two inputs: loss %.4f\n", mix_logs_get(mix_history_epoch(history, 0), "loss"));
 
   /* A worker fails: fit ends with its error, and the history keeps the epochs before it. */
   mix_dataset *broken = mix_dataset_map(images, fail_at_sevens, .num_parallel_calls = 2);

@@ -1,6 +1,6 @@
 /* Callbacks: functions that are called while a model trains, is evaluated or predicts. mix_model_fit calls
- * the user's callbacks in their order. Then the history takes the logs of the epoch, the progress bar
- * shows them, and a checkpoint is written if one is due. */
+ * the user's callbacks in their order. Then the progress bar shows the logs of the epoch, the history
+ * takes them, and a checkpoint is written if one is due. */
 #ifndef MIXTAPE_CALLBACK_H
 #define MIXTAPE_CALLBACK_H
 
@@ -153,13 +153,28 @@ typedef struct mix_backup_and_restore_options {
  * at most one. An epoch that is resumed in the middle calls on_epoch_begin again. */
 MIX_API mix_callback *mix_backup_and_restore_with(const mix_backup_and_restore_options *options);
 
+typedef struct mix_progbar_logger_options {
+  size_t size;
+  /* tf_keras: "steps", or NULL: "samples", which counts 0 samples and calls the steps of the epoch samples,
+   * as tf_keras does. keras3 counts steps, and has neither member: TypeError when a run begins. */
+  const char *count_mode;
+  /* tf_keras: names in the logs of batches that are shown as they are, as the model's own numbers are.
+   * Others are averaged over the steps so far. */
+  const char *stateful_metrics[MIX_MODEL_MAX];
+} mix_progbar_logger_options;
+/* ProgbarLogger: the progress output of fit, evaluate and predict, at this place in the list of callbacks:
+ * it shows what the callbacks before it added to the logs. A run to which one is given adds none of its
+ * own; `verbose` of the run says what it shows, and of predict too, where 0 is auto. Validation inside a
+ * fit is silent, and so is evaluate with a callback that a fit has used, as in Keras. */
+MIX_API mix_callback *mix_progbar_logger_with(const mix_progbar_logger_options *options);
+
 /* TerminateOnNaN: stops training at a batch whose loss is NaN or infinite. */
 MIX_API mix_callback *mix_terminate_on_nan(void);
 
 /* A callback from text: "early_stopping:monitor=val_loss,patience=3,restore_best_weights=true". Names:
  * early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger, tensorboard, backup_and_restore,
- * terminate_on_nan and numerics_report (numerics.h), or Keras's class names; arguments have Keras's names.
- * ValueError, which lists the known ones, for an unknown name. */
+ * progbar_logger, terminate_on_nan and numerics_report (numerics.h), or Keras's class names; arguments have
+ * Keras's names. ValueError, which lists the known ones, for an unknown name. */
 MIX_API mix_callback *mix_callback_from_text(const char *text);
 
 #ifndef __cplusplus
@@ -188,6 +203,10 @@ MIX_API mix_callback *mix_callback_from_text(const char *text);
   mix_backup_and_restore_with(                                                                              \
       &(const mix_backup_and_restore_options){.size = sizeof(mix_backup_and_restore_options),               \
                                               .backup_dir = __VA_ARGS__})
+/* mix_progbar_logger(.count_mode = "steps") */
+#define mix_progbar_logger(...)                                                                             \
+  mix_progbar_logger_with(                                                                                  \
+      &(const mix_progbar_logger_options){.size = sizeof(mix_progbar_logger_options), __VA_ARGS__})
 #define mix_csv_logger(...)                                                                                 \
   mix_csv_logger_with(                                                                                      \
       &(const mix_csv_logger_options){.size = sizeof(mix_csv_logger_options), .filename = __VA_ARGS__})

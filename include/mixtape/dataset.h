@@ -1,6 +1,11 @@
 /* Datasets: pipelines of elements that are pulled one by one, as in tf.data. An element is a list of
  * tensors: (x), (x, y) or (x, y, sample_weight). A dataset is a description; each iterator runs it from
- * the start. */
+ * the start.
+ *
+ * Elements may be nested, as in tf.data: mix_list_of(mix_list_of(x1, x2), y) is ((x1, x2), y), and
+ * mix_dict_of("a", x1, "b", x2) is {"a": x1, "b": x2}. Every source, function and step takes and gives
+ * elements nested alike; dicts come back sorted by name. A list of tensors alone is flat. All elements of a
+ * batch must be nested alike. Messages name a tensor as tf.nest does: "component (0, 'a')". */
 #ifndef MIXTAPE_DATASET_H
 #define MIXTAPE_DATASET_H
 
@@ -112,7 +117,8 @@ MIX_API mix_dataset *mix_dataset_skip(mix_dataset *dataset, int64_t count);
 /* Elements index, index + count, index + 2 count, ... of the input: the share of worker `index` of
  * `count`. */
 MIX_API mix_dataset *mix_dataset_shard(mix_dataset *dataset, int64_t count, int64_t index);
-/* Prepends an int64 scalar to the tensors of each element: start, start + 1, ... */
+/* Prepends an int64 scalar to the tensors of each element: start, start + 1, ... With nested elements:
+ * (start, element), ... */
 MIX_API mix_dataset *mix_dataset_enumerate(mix_dataset *dataset, int64_t start);
 /* Splits elements along axis 0, whose length all tensors of an element share. An element of length 0 gives
  * nothing. */
@@ -120,7 +126,9 @@ MIX_API mix_dataset *mix_dataset_unbatch(mix_dataset *dataset);
 /* The elements of `first`, then those of `second`. The numbers of tensors and their dtypes must be equal. */
 MIX_API mix_dataset *mix_dataset_concatenate(mix_dataset *first, mix_dataset *second);
 /* Combines one element of each dataset into one: the tensors of the first, of the second, and so on. Ends
- * with the shortest. */
+ * with the shortest. Lists and dicts of datasets give lists and dicts: zip(mix_list_of(a, b), c) has the
+ * elements ((a, b), c). A nested element becomes one component, as in tf.data; the tensors of a flat one
+ * join the list around it. */
 MIX_API mix_dataset *mix_dataset_zip_list(mix_list *datasets);
 #ifndef __cplusplus
 /* mix_dataset_zip(images, labels) */
@@ -197,7 +205,8 @@ typedef struct mix_dataset_padded_batch_options {
   mix_dataset *dataset; /* required */
   int64_t batch_size;   /* required, >= 1 */
   bool drop_remainder;  /* drop a smaller last batch */
-  /* For each tensor; MIX_UNKNOWN, or a shape left out: the largest of the batch. */
+  /* For each tensor, of nested elements in order, dicts sorted by name. MIX_UNKNOWN, or a shape left out: the
+   * largest of the batch. */
   mix_shape padded_shapes[MIX_PADDED_COMPONENTS];
   double padding_values[MIX_PADDED_COMPONENTS]; /* one for each tensor */
 } mix_dataset_padded_batch_options;
@@ -229,6 +238,10 @@ MIX_API mix_dataset *mix_dataset_padded_batch_with(const mix_dataset_padded_batc
 /* The number of elements in a pass, MIX_INFINITE or MIX_UNKNOWN_CARDINALITY. INT64_MIN with an error
  * recorded for NULL. */
 MIX_API int64_t mix_dataset_cardinality(const mix_dataset *dataset);
+/* tf.data's element_spec, of the first element, which is drawn for it:
+ * "((float32 (32, 4), float32 (32, 2)), {'a': int64 (32)})". The string lives as long as the process. NULL
+ * with the error recorded; ValueError if there is no element. */
+MIX_API const char *mix_dataset_element_spec(mix_dataset *dataset);
 
 /* ---- passes ---- */
 

@@ -38,8 +38,10 @@ MIX_API mix_function *mix_function_with(const mix_function_options *options);
       &(const mix_function_options){.size = sizeof(mix_function_options),                                   \
                                     .body = function_body, .context = __VA_ARGS__})
 #endif
-/* Runs the function and returns a list of finished tensors. A second concurrent call returns NULL with
- * MIX_BUSY. Inside another capture, or under a tape, the function is traced inline. */
+/* Runs the function and returns a list of finished tensors. Arguments may be nested lists and dicts; the
+ * body gets them nested alike, dicts sorted by name, and how they are nested is part of the signature. A
+ * second concurrent call returns NULL with MIX_BUSY. Inside another capture, or under a tape, the function
+ * is traced inline. */
 MIX_API mix_list *mix_function_call(mix_function *function, mix_list *arguments);
 
 /* Drops all plans and their memory; the next call captures again. MIX_BUSY during a call. */

@@ -19,7 +19,7 @@ typedef enum mix_training { MIX_INHERIT, MIX_TRUE, MIX_FALSE } mix_training;
 /* The arguments of a layer's `call`. Inputs are already cast. */
 typedef struct mix_call_args {
   size_t size;
-  mix_list *inputs;        /* the tensors of the first argument */
+  mix_list *inputs;        /* the tensors of the first argument; a dict if a dict was given */
   bool inputs_are_list;    /* it was given as a list */
   mix_list *arguments;     /* further tensors; NULL: none */
   mix_list *masks;         /* one (or NULL) for each input; NULL: none at all */

@@ -95,7 +95,7 @@ MIX_API mix_status mix_model_load_weights(mix_model *model, const char *path);
 
 typedef struct mix_model_call_options {
   size_t size;
-  void *inputs; /* required: a tensor or a list */
+  void *inputs; /* required: a tensor, a list, or a dict by the names of the inputs */
   mix_training training;
 } mix_model_call_options;
 /* Calls the model. Returns the (first) output, or a list of all outputs. */
@@ -190,9 +190,14 @@ typedef struct mix_step_record {
 typedef struct mix_fit_options {
   size_t size;
   /* Required: a tensor or a list of tensors (rows, ...), or a dataset of batches (x, y) or (x, y,
-   * sample_weight), whose elements are used unchanged. */
+   * sample_weight), whose elements are used unchanged. Lists may be nested, and a dict gives inputs by the
+   * names of the input layers: other names are ignored (tf_keras: with a warning), a missing one is a
+   * ValueError. The call function of a subclassed model gets the dict, sorted by name. In a dataset x, y and
+   * sample_weight may each be a tensor, a list or a dict: ((x1, x2), {"out": y}, w). */
   void *x;
-  /* Labels: a tensor or a list, one for each output. With a dataset NULL. */
+  /* Labels: a tensor, a list, one for each output, or a dict by the names of the outputs, where another name
+   * is a ValueError. tf_keras leaves out the loss and the metrics of an output without labels (NULL in the
+   * list, or missing in the dict); keras3 reports a ValueError. With a dataset NULL. */
   void *y;
   int64_t batch_size; /* 0: 32, or that which steps_per_epoch implies; with a dataset a ValueError */
   int64_t epochs;               /* 0: 1 */
@@ -214,11 +219,12 @@ typedef struct mix_fit_options {
   /* Called after each step; reading the record back costs time. */
   void (*on_step)(void *context, const mix_step_record *record);
   void *context;
-  /* (rows): a weight for each sample in the loss; a list: one tensor for each output. Together with class
-   * weights keras3 reports a ValueError, and tf_keras multiplies the two. */
+  /* (rows): a weight for each sample in the loss; a list: one tensor for each output, NULL for weights of 1;
+   * a dict by the names of the outputs (tf_keras: of some of them; keras3: of all, beside labels in a dict).
+   * Together with class weights keras3 reports a ValueError, and tf_keras multiplies the two. */
   void *sample_weight;
   void *validation_sample_weight;
-  /* Of mix_callback (callback.h): called in this order, then the history, then the progress bar. */
+  /* Of mix_callback (callback.h): called in this order, then the progress bar, then the history. */
   mix_list *callbacks;
   /* 0: to the end of the data. Otherwise a dataset continues where the last epoch ended. If the data run
    * out, a warning is logged, and training stops (tf_keras) or the epoch ends (keras3). */
@@ -274,6 +280,8 @@ typedef struct mix_predict_options {
   int64_t batch_size;           /* 0: 32 */
   int64_t steps;                /* 0: to the end of the data */
   mix_list *callbacks;          /* of mix_callback: their on_predict hooks */
+  /* 0: nothing, or auto with a ProgbarLogger among the callbacks; MIX_SILENT, 1 and 2 as in fit. */
+  int verbose;
 } mix_predict_options;
 /* The outputs for all rows: a list of tensors, one for each output. NULL with the error recorded. */
 MIX_API mix_list *mix_model_predict_with(mix_model *model, const mix_predict_options *options);

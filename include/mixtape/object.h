@@ -39,12 +39,35 @@ MIX_API mix_list *mix_list_new(int count, void *const *items);
 MIX_API int mix_list_count(const mix_list *list);
 /* The item at `index`, borrowed; may be NULL. ValueError if the index is out of range. */
 MIX_API void *mix_list_get(const mix_list *list, int index);
-/* Appends an item, which the list retains; it may be NULL. */
+/* Appends an item, which the list retains; it may be NULL. TypeError for a dict. */
 MIX_API mix_status mix_list_append(mix_list *list, void *item);
 #ifndef __cplusplus
 /* mix_list_of(a, b, c): a new list of these objects. */
 #define mix_list_of(...)                                                                                    \
   mix_list_new((int)(sizeof((void *[]){__VA_ARGS__}) / sizeof(void *)), (void *[]){__VA_ARGS__})
+#endif
+
+/* ---- dicts ----
+ * A dict is a list whose items have names, Python's {"a": x, "b": y}. Functions for lists take it, except
+ * mix_list_append. The items stay in the order in which they were given. */
+
+/* A new dict, which copies the names and retains the items; an item may be NULL. ValueError for a name
+ * given twice. */
+MIX_API mix_list *mix_dict_new(int count, const char *const *names, void *const *items);
+/* The same from `count` pointers, each name followed by its item. */
+MIX_API mix_list *mix_dict_from_pairs(int count, const void *const *names_and_items);
+/* The item of that name, borrowed; may be NULL. ValueError, which lists the names, if there is none. */
+MIX_API void *mix_dict_get(const mix_list *dict, const char *name);
+/* Sets the item of that name, which the dict retains, or appends it. */
+MIX_API mix_status mix_dict_set(mix_list *dict, const char *name, void *item);
+/* The name of the item at `index`; NULL for a list without names, or out of range. It lives as long as the
+ * process. */
+MIX_API const char *mix_dict_name(const mix_list *dict, int index);
+#ifndef __cplusplus
+/* mix_dict_of("a", x, "b", y) */
+#define mix_dict_of(...)                                                                                    \
+  mix_dict_from_pairs((int)(sizeof((const void *[]){__VA_ARGS__}) / sizeof(void *)),                        \
+                      (const void *[]){__VA_ARGS__})
 #endif
 
 #ifdef __cplusplus

@@ -45,8 +45,18 @@ int mix_references(const void *object);
  * clearing when it is filled. */
 bool mix_on_shutdown(void (*hook)(void));
 
+typedef struct mix_structure mix_structure; /* base/structure.h */
+
 extern const mix_class mix_list_class;
 /* The items of a list, borrowed; NULL for NULL. */
 void *const *mix_list_items(const mix_list *list);
+bool mix_list_is_dict(const mix_list *list);
+/* An empty list for items that replace those of `list`: a dict if that is one. Then its item `index`, under
+ * its name. */
+mix_list *mix_list_like(const mix_list *list);
+mix_status mix_list_append_like(mix_list *to, const mix_list *list, int index, void *item);
+/* How the items were nested before they became one list; NULL: not at all. */
+const mix_structure *mix_list_structure(const mix_list *list);
+void mix_list_set_structure(mix_list *list, const mix_structure *structure);
 
 #endif

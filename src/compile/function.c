@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/structure.h"
 #include "amp/setting.h"
 #include "compile/evaluate.h"
 #include "compile/pass_pipeline.h"
@@ -32,6 +33,7 @@ typedef struct environment {
 typedef struct specialization {
   int argument_count;
   mix_type *arguments;
+  const mix_structure *structure; /* of nested arguments */
   environment environment;
   mix_compiled *compiled;
   mix_pool *pool;
@@ -124,6 +126,8 @@ static bool trace(mix_function *function, mix_list *arguments, tracing *t) {
     if (!(t->placeholders[i] = mix_node_placeholder(value->dtype, value->shape, false))) return false;
     mix_list_append(symbols, mix_tensor_of(t->placeholders[i], 0));
   }
+  mix_list_set_structure(symbols, mix_list_structure(arguments));
+  if (!mix_failed()) symbols = mix_list_pack(symbols);
   mix_list *list = mix_failed() ? NULL : function->body(function->context, symbols);
   if (mix_failed()) return false;
   if (list && !mix_is(list, &mix_list_class)) {
@@ -252,6 +256,7 @@ static specialization *specialize(mix_function *function, mix_list *arguments) {
   specialization *s = mix_calloc(1, sizeof *s);
   if (!s) return NULL;
   s->argument_count = mix_list_count(arguments);
+  s->structure = mix_list_structure(arguments);
   s->arguments = mix_calloc((size_t)s->argument_count + 1, sizeof *s->arguments);
   mix_ir *ir = s->arguments ? capture(function, arguments) : NULL;
   for (int i = 0; ir && i < s->argument_count; i++) {
@@ -286,7 +291,8 @@ static bool compiles_alike(const environment *a, const environment *b) {
 }
 
 static bool fits(const specialization *s, mix_list *arguments, environment now) {
-  if (s->argument_count != mix_list_count(arguments)) return false;
+  if (s->argument_count != mix_list_count(arguments) || s->structure != mix_list_structure(arguments))
+    return false;
   if (!compiles_alike(&s->environment, &now) || s->environment.trainable != now.trainable ||
       s->environment.cast != now.cast || s->environment.cast_updates != now.cast_updates)
     return false;
@@ -400,7 +406,8 @@ mix_list *mix_function_call(mix_function *function, mix_list *arguments) {
   if (!mix_is(arguments, &mix_list_class))
     return mix_fail(MIX_TYPE_ERROR, "function_call: the arguments of %s are not a list", function->name);
   if (mix_capture_current() || mix_tapes_open()) return call_inline(function, arguments);
-  if (!arguments_ready(function, arguments)) return NULL;
+  if (!(arguments = mix_list_flatten(arguments, "function_call")) || !arguments_ready(function, arguments))
+    return NULL;
   if (atomic_flag_test_and_set(&function->busy))
     return mix_fail(MIX_BUSY,
                     "function_call: %s is running on another thread; a function runs one call at a time",

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include <stdlib.h>
+#include <string.h>
 
 static mix_functional *functional_of(const mix_layer *layer) { return mix_layer_data(layer); }
 
@@ -80,23 +81,34 @@ static mix_tensor *mapped_tensor(const mix_functional *graph, mix_list *const *r
 
 static mix_list *mapped_list(const mix_functional *graph, mix_list *const *results, mix_list *list) {
   if (!list) return NULL;
-  mix_list *mapped = mix_list_new(0, NULL);
+  mix_list *mapped = mix_list_like(list);
   for (int i = 0; i < mix_list_count(list); i++)
-    mix_list_append(mapped, mapped_tensor(graph, results, mix_list_get(list, i)));
+    mix_list_append_like(mapped, list, i, mapped_tensor(graph, results, mix_list_get(list, i)));
   return mapped;
+}
+
+/* The place of an input among those given: in a dict that of its name. -1 with the error recorded. */
+static int place_of(const mix_functional *graph, const mix_layer *layer, const mix_list *given, int input) {
+  if (!mix_list_is_dict(given)) return input;
+  const char *name = mix_layer_name(mix_tensor_history(graph->inputs[input], &(int){0})->layer);
+  for (int i = 0; i < mix_list_count(given); i++)
+    if (!strcmp(mix_dict_name(given, i), name)) return i;
+  mix_fail(MIX_VALUE_ERROR, "%s: missing data for input '%s'", layer->name, name);
+  return -1;
 }
 
 static mix_list *functional_call(mix_layer *layer, const mix_call_args *args) {
   mix_functional *graph = functional_of(layer);
-  if (mix_list_count(args->inputs) != graph->input_count)
+  if (!mix_list_is_dict(args->inputs) && mix_list_count(args->inputs) != graph->input_count)
     return mix_fail(MIX_VALUE_ERROR, "%s: %d inputs given; the model has %d", mix_layer_name(layer),
                     mix_list_count(args->inputs), graph->input_count);
   mix_list *inputs = mix_call_masked_inputs(args);
   mix_list **results = mix_calloc((size_t)graph->call_count + 1, sizeof *results);
   if (!results) return NULL;
-  for (int i = 0; i < graph->input_count; i++) {
-    int output, index = call_index(graph, mix_tensor_history(graph->inputs[i], &output));
-    results[index] = mix_list_of(mix_list_get(inputs, i));
+  for (int i = 0; i < graph->input_count && !mix_failed(); i++) {
+    int output, place = place_of(graph, layer, args->inputs, i),
+                index = call_index(graph, mix_tensor_history(graph->inputs[i], &output));
+    if (place >= 0) results[index] = mix_list_of(mix_list_get(inputs, place));
   }
   for (int c = 0; c < graph->call_count && !mix_failed(); c++) {
     mix_layer_call *call = graph->calls[c];

@@ -30,12 +30,25 @@ const char *mix_model_output_name(const mix_model *model, int output) {
   return mix_layer_name(mix_tensor_history(functional_of(model)->outputs[output], &index)->layer);
 }
 
-/* That of the input layer that a sequential model may begin with. */
-static mix_shape first_shape(const mix_model *model) {
+/* The input layer that a sequential model may begin with; NULL: none. */
+static mix_layer *input_layer(const mix_model *model) {
   mix_layer *first = mix_list_count(model->layer->layers) ? mix_list_get(model->layer->layers, 0) : NULL;
-  if (first && first->class.name && first->data && first->class.call == mix_class_input_layer.call)
-    return ((const mix_input_layer_data *)first->data)->batch_shape;
-  return (mix_shape){.rank = -1};
+  bool is = first && first->class.name && first->data && first->class.call == mix_class_input_layer.call;
+  return is ? first : NULL;
+}
+
+static mix_shape first_shape(const mix_model *model) {
+  const mix_layer *first = input_layer(model);
+  return first ? ((const mix_input_layer_data *)first->data)->batch_shape : (mix_shape){.rank = -1};
+}
+
+const char *mix_model_input_name(const mix_model *model, int input) {
+  mix_layer *layer = NULL;
+  int index;
+  if (model->kind == MIX_SEQUENTIAL) layer = input_layer(model);
+  if (model->kind == MIX_FUNCTIONAL)
+    layer = mix_tensor_history(functional_of(model)->inputs[input], &index)->layer;
+  return layer ? mix_layer_name(layer) : NULL;
 }
 
 mix_shape mix_model_input_shape(const mix_model *model) {

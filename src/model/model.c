@@ -116,6 +116,9 @@ mix_list *mix_model_call_outputs_with(mix_model *model, const mix_model_call_opt
   MIX_OPTIONS(mix_model_call_options, options, given, "model_call");
   if (!options.inputs)
     return mix_fail(MIX_TYPE_ERROR, "model_call: inputs is NULL; expected a tensor or a list of tensors");
+  if (mix_list_is_dict(options.inputs) && model->kind != MIX_SUBCLASSED)
+    options.inputs = mix_model_inputs_by_name(model, options.inputs, "model_call");
+  if (!options.inputs) return NULL;
   mix_call_options call = {.size = sizeof call, .inputs = options.inputs, .training = options.training};
   return mix_call_outputs_with(model->layer, &call);
 }

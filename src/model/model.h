@@ -3,6 +3,7 @@
 #define MIX_MODEL_MODEL_H
 
 #include "backend/backend.h"
+#include "base/structure.h"
 #include "nn/layer/layer.h"
 #include "nn/metrics/metric.h"
 #include "nn/policy/semantics.h"
@@ -51,6 +52,8 @@ typedef struct mix_compiled_state {
   bool class_weights_all;    /* every label must be one of them */
   /* number of sample weights after the labels in the step's arguments: none, one, or one for each output */
   int weight_arguments;
+  unsigned missing_labels; /* bits of the outputs whose labels are not given: no loss, no metrics */
+  const mix_structure *input_names; /* of a subclassed model's inputs, given as a dict; NULL: a list */
   mix_function *train, *test, *predict; /* retained, made on first use */
   const mix_step_observer *observer;    /* of the running fit; NULL: none */
   mix_function *watched;                /* the step as observed: retained */
@@ -94,10 +97,28 @@ bool mix_functional_add_layers(mix_layer *model, const mix_functional *graph);
 int mix_model_output_count(const mix_model *model);
 int mix_model_input_count(const mix_model *model);
 const char *mix_model_output_name(const mix_model *model, int output);
+/* NULL: the inputs of the model have no names. */
+const char *mix_model_input_name(const mix_model *model, int input);
 /* Shape of input 0 as declared; rank -1: unknown. */
 mix_shape mix_model_input_shape(const mix_model *model);
 /* Shape of an output, with unknown batch size; rank -1: unknown. */
 mix_shape mix_model_output_shape(const mix_model *model, int output);
+
+/* match_data.c: a tensor or a list of tensors (no structure), or nested lists and dicts, whose leaves begin
+ * at `first` in a list of leaves. */
+typedef struct mix_component {
+  const mix_structure *structure;
+  int first, leaves;
+} mix_component;
+/* The places of the model's inputs among the leaves: dicts by name, lists in order. */
+bool mix_match_inputs(const mix_model *model, const mix_component *x, int *places, const char *call);
+/* The same for a dict of labels or weights (`what`); -1 for an output that it may lack. */
+bool mix_match_outputs(const mix_model *model, const mix_component *given, const char *what, int *places,
+                       const char *call);
+/* The inputs of a dict, in the model's order. */
+mix_list *mix_model_inputs_by_name(const mix_model *model, mix_list *dict, const char *call);
+/* Fails if a model of so many inputs or outputs takes no nested data. */
+bool mix_data_count_holds(int count, const char *call);
 
 /* model.c: a model object around a layer, which it retains; scoped. */
 mix_model *mix_model_wrap(mix_layer *layer, mix_model_kind kind);
@@ -125,6 +146,13 @@ mix_function *mix_model_train_step(mix_model *model);
 mix_function *mix_model_test_step(mix_model *model);
 mix_function *mix_model_predict_step(mix_model *model);
 mix_status mix_model_reset_metrics(mix_model *model);
+/* What else is to be known of the arguments of the next steps. The steps are captured again if it changes. */
+typedef struct mix_step_arguments {
+  int weights;
+  unsigned missing_labels;
+  const mix_structure *input_names;
+} mix_step_arguments;
+void mix_model_set_step_arguments(mix_model *model, const mix_step_arguments *arguments);
 /* Sets the observer of the running fit until it ends (NULL: none). A RuntimeError if there is one already. */
 mix_status mix_model_observe(mix_model *model, const mix_step_observer *observer);
 /* The next step of a fit. *watched: it is the observed capture. */
@@ -169,21 +197,5 @@ mix_tensor *mix_model_weights_of_samples(mix_model *model, mix_list *arguments, 
 /* train/arrays.c: prepares arrays as lists of (rows, ...) tensors of equal length. Floating arrays are cast
  * to floatx. */
 mix_list *mix_model_arrays(mix_list *given, const char *call);
-
-/* train/progress.c: the progress bar and the line for each epoch, through the log callback. */
-typedef struct mix_progress {
-  int verbose; /* 0 nothing, 1 bar, 2 a line an epoch */
-  bool dashes; /* the rule progress_dashes */
-  int64_t target, current, epoch, epochs; /* target -1: unknown */
-  double started, last_drawn, first_step_done;
-  int width; /* of the line on the terminal */
-} mix_progress;
-/* `verbose` as given by the user: 0 is auto, MIX_SILENT is silent. */
-void mix_progress_begin(mix_progress *progress, int verbose, const mix_semantics *semantics, int64_t target,
-                        int64_t epoch, int64_t epochs);
-/* After each step: is a redraw due? Asked before the numbers are fetched. */
-bool mix_progress_due(mix_progress *progress, int64_t current);
-void mix_progress_update(mix_progress *progress, int64_t current, const mix_logs *logs);
-void mix_progress_end(mix_progress *progress, const mix_logs *logs);
 
 #endif

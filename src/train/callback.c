@@ -62,6 +62,16 @@ mix_callback *mix_callback_own(const mix_callback_options *options) {
 
 const char *mix_callback_name(const mix_callback *callback) { return callback ? callback->options.name : ""; }
 
+/* A ProgbarLogger reads the logs of few batches: mix_callbacks_due. */
+static void note_hooks(mix_callbacks *callbacks, const mix_callback *callback) {
+  for (mix_hook h = 0; h < MIX_HOOKS; h++) {
+    if (!hook_of(callback, h)) continue;
+    callbacks->present |= 1u << h;
+    if (hooks[h].batch_end && !callback->options.no_batch_logs && !callback->progress)
+      callbacks->logs |= 1u << h;
+  }
+}
+
 bool mix_callbacks_open(mix_callbacks *callbacks, mix_model *model, mix_list *items, const char *call) {
   *callbacks = (mix_callbacks){.model = model, .items = items, .call = call};
   if (!items || mix_failed()) return !mix_failed();
@@ -75,13 +85,22 @@ bool mix_callbacks_open(mix_callbacks *callbacks, mix_model *model, mix_list *it
       mix_fail(MIX_TYPE_ERROR, "%s: item %d of callbacks is no callback", call, i);
       return false;
     }
-    for (mix_hook h = 0; h < MIX_HOOKS; h++) {
-      if (!hook_of(callback, h)) continue;
-      callbacks->present |= 1u << h;
-      if (hooks[h].batch_end && !callback->options.no_batch_logs) callbacks->logs |= 1u << h;
-    }
+    note_hooks(callbacks, callback);
   }
   return true;
+}
+
+void mix_callbacks_add_last(mix_callbacks *callbacks, mix_callback *callback) {
+  callbacks->last = callback;
+  callbacks->shows = callback->progress != NULL;
+  note_hooks(callbacks, callback);
+}
+
+int mix_callbacks_count(const mix_callbacks *callbacks) {
+  return mix_list_count(callbacks->items) + (callbacks->last != NULL);
+}
+mix_callback *mix_callbacks_get(const mix_callbacks *callbacks, int index) {
+  return index < mix_list_count(callbacks->items) ? mix_list_get(callbacks->items, index) : callbacks->last;
 }
 
 bool mix_callbacks_want_logs(const mix_callbacks *callbacks, mix_hook hook) {
@@ -101,8 +120,8 @@ static bool name_callback(const mix_callback *callback, const char *hook) {
 bool mix_callbacks_run(const mix_callbacks *callbacks, mix_hook hook, int64_t index, mix_logs *logs) {
   if (mix_failed()) return false;
   if (!(callbacks->present >> hook & 1)) return true;
-  for (int i = 0; i < mix_list_count(callbacks->items); i++) {
-    mix_callback *callback = mix_list_get(callbacks->items, i);
+  for (int i = 0; i < mix_callbacks_count(callbacks); i++) {
+    mix_callback *callback = mix_callbacks_get(callbacks, i);
     mix_callback_hook call = hook_of(callback, hook);
     if (!call) continue;
     mix_status status = MIX_OK;

@@ -3,7 +3,7 @@
 #define MIX_TRAIN_CALLBACK_H
 
 #include "base/fields.h"
-#include "model/model.h"
+#include "train/progress.h"
 #include <mixtape/callback.h>
 
 /* The settings of BackupAndRestore, which fit executes (backup.c). */
@@ -17,6 +17,7 @@ struct mix_callback {
   mix_object object;
   mix_callback_options options;
   const mix_backup *backup; /* the context of BackupAndRestore; NULL: another callback */
+  mix_progress *progress;   /* the context of ProgbarLogger; NULL: another callback */
 };
 
 /* A callback that text can make: "early_stopping:patience=3". */
@@ -53,17 +54,30 @@ typedef enum mix_hook {
 
 typedef struct mix_callbacks {
   mix_model *model;
-  mix_list *items; /* borrowed from the run's options; NULL: none */
+  mix_list *items;    /* borrowed from the run's options; NULL: none */
+  mix_callback *last; /* borrowed: the run's own ProgbarLogger, called after them; NULL: none */
   const char *call;
   unsigned present, logs; /* bit masks: hooks that some callback has; hooks that read batch logs */
+  bool tests; /* the run is an evaluation */
+  bool shows; /* some callback is a ProgbarLogger */
 } mix_callbacks;
 
 /* False with a TypeError if an item is no callback. */
 bool mix_callbacks_open(mix_callbacks *callbacks, mix_model *model, mix_list *items, const char *call);
+void mix_callbacks_add_last(mix_callbacks *callbacks, mix_callback *callback);
+int mix_callbacks_count(const mix_callbacks *callbacks);
+mix_callback *mix_callbacks_get(const mix_callbacks *callbacks, int index);
 /* True if a callback reads the logs at a batch's end. Reading them waits for the step. */
 bool mix_callbacks_want_logs(const mix_callbacks *callbacks, mix_hook hook);
 /* Calls the hook of each callback; stops at the first failure, which is recorded. */
 bool mix_callbacks_run(const mix_callbacks *callbacks, mix_hook hook, int64_t index, mix_logs *logs);
+
+/* callbacks/progbar_logger.c: sets up the caller's ProgbarLoggers, or adds one unless `verbose` is silent. */
+bool mix_callbacks_show(mix_callbacks *callbacks, bool tests, int verbose, int64_t target, int64_t epochs);
+/* The steps of the pass; -1: unknown. */
+void mix_callbacks_set_target(const mix_callbacks *callbacks, int64_t target);
+/* After step `current` (from 1): is a redraw due, which reads the logs? */
+bool mix_callbacks_due(const mix_callbacks *callbacks, int64_t current);
 
 /* Makes a callback that owns its context. On failure the context is released at once. */
 mix_callback *mix_callback_own(const mix_callback_options *options);

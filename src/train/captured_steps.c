@@ -25,13 +25,15 @@ static int input_count(const mix_model *model, int arguments) {
 static mix_list *model_inputs(mix_model *model, mix_list *arguments, int inputs) {
   mix_list *list = mix_list_new(0, NULL);
   for (int i = 0; i < inputs; i++) mix_list_append(list, image_input(model, mix_list_get(arguments, i)));
-  return list;
+  if (model->state) mix_list_set_structure(list, model->state->input_names);
+  return mix_failed() ? NULL : mix_list_pack(list);
 }
 
 static mix_list *model_outputs(mix_model *model, mix_list *list, mix_training training) {
   int inputs = mix_list_count(list);
   mix_model_call_options call = {.size = sizeof call,
-                                 .inputs = inputs == 1 && list ? mix_list_get(list, 0) : (void *)list,
+                                 .inputs = inputs == 1 && !mix_list_is_dict(list) ? mix_list_get(list, 0)
+                                                                                  : (void *)list,
                                  .training = training};
   return mix_failed() ? NULL : mix_model_call_outputs_with(model, &call);
 }
@@ -53,6 +55,10 @@ static mix_tensor *expand_labels(const mix_model *model, mix_tensor *labels, mix
   return expands ? mix_expand_dims(labels, -1) : labels;
 }
 
+static bool is_missing(const mix_compiled_state *state, int output) {
+  return state->missing_labels >> output & 1;
+}
+
 typedef struct step_losses {
   mix_tensor *total;
   mix_tensor *outputs[MIX_MODEL_MAX];
@@ -62,7 +68,7 @@ static bool compute_losses(mix_model *model, mix_list *outputs, mix_list *argume
                            bool training, step_losses *losses) {
   mix_compiled_state *state = model->state;
   for (int i = 0; i < state->output_count; i++) {
-    if (!state->losses[i]) continue;
+    if (!state->losses[i] || is_missing(state, i)) continue;
     mix_loss_call_options call = {.size = sizeof call,
                                   .y_pred = mix_list_get(outputs, i),
                                   .sample_weight =
@@ -135,6 +141,10 @@ static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *argume
   }
   for (int i = 0; i < state->metric_count && !mix_failed(); i++) {
     mix_metric *metric = state->metrics[i].metric;
+    if (is_missing(state, state->metrics[i].output)) {
+      if (results) mix_list_append(results, mix_metric_result_tensor(metric));
+      continue;
+    }
     update = metric_update(model, &state->metrics[i], outputs, arguments, inputs, training);
     if (mix_failed() ||
         mix_metric_build(metric, mix_tensor_shape(update.values), mix_tensor_shape(update.y_pred)) != MIX_OK)
@@ -237,6 +247,20 @@ mix_function *mix_model_predict_step(mix_model *model) {
 }
 mix_function *mix_model_train_function(mix_model *model) {
   return mix_is(model, &mix_model_object_class) && model->state ? model->state->train : NULL;
+}
+
+void mix_model_set_step_arguments(mix_model *model, const mix_step_arguments *arguments) {
+  mix_compiled_state *state = model->state;
+  state->weight_arguments = arguments->weights;
+  if (state->missing_labels == arguments->missing_labels && state->input_names == arguments->input_names)
+    return;
+  state->missing_labels = arguments->missing_labels;
+  state->input_names = arguments->input_names;
+  mix_function **const captured[] = {&state->train, &state->watched, &state->test, &state->predict};
+  for (size_t i = 0; i < sizeof captured / sizeof *captured; i++) {
+    mix_release(*captured[i]);
+    *captured[i] = NULL;
+  }
 }
 
 mix_status mix_model_observe(mix_model *model, const mix_step_observer *observer) {

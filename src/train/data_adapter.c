@@ -5,15 +5,67 @@
 #include "data/pipeline/pipeline.h"
 #include "data/pipeline/iterator_position.h"
 #include <mixtape/ops.h>
+#include <string.h>
 
 static bool append_all(mix_list *all, mix_list *part) {
   for (int i = 0; part && i < mix_list_count(part); i++) mix_list_append(all, mix_list_get(part, i));
   return part && !mix_failed();
 }
 
+/* ---- arrays ---- */
+
+static bool is_nested(void *given) {
+  if (!mix_is(given, &mix_list_class)) return false;
+  bool nested = mix_list_is_dict(given);
+  for (int i = 0; i < mix_list_count(given); i++) {
+    const void *item = mix_list_get(given, i);
+    nested |= !item || mix_is(item, &mix_list_class);
+  }
+  return nested;
+}
+
+/* Appends the leaves of nested arrays. Labels and weights may be NULL. */
+static bool add_leaves(mix_list *leaves, void *given, bool may_lack, const char *call, const char *what,
+                       mix_component *component) {
+  mix_list *own = is_nested(given) ? mix_list_flatten(given, call) : mix_tensors_given(given, call, what);
+  char text[256];
+  *component = (mix_component){mix_list_structure(own), mix_list_count(leaves), mix_list_count(own)};
+  for (int i = 0; own && i < mix_list_count(own) && !mix_failed(); i++) {
+    void *leaf = mix_list_get(own, i);
+    if (leaf ? !mix_is(leaf, &mix_tensor_class) : !may_lack)
+      mix_fail(MIX_TYPE_ERROR, "%s: %s of %s is not a tensor", call,
+               mix_leaf_text(mix_list_structure(own), i, text, sizeof text), what);
+    mix_list_append(leaves, leaf);
+  }
+  return own && !mix_failed();
+}
+
+bool mix_data_given(void *given, const char *call, const char *what) {
+  mix_component component;
+  mix_list *leaves = mix_list_new(0, NULL);
+  return leaves && add_leaves(leaves, given, !strchr(what, 'x'), call, what, &component);
+}
+
+static mix_list *nested_arrays(mix_model *model, const mix_data_adapter_data *data, mix_data_adapter_use use,
+                               const char *call, mix_step_arguments *arguments) {
+  mix_list *leaves = mix_list_new(0, NULL);
+  mix_component x, y, weights;
+  struct mix_arrangement arrangement;
+  bool labelled = use != MIX_ADAPTER_PREDICT, weighted = labelled && data->sample_weight;
+  if (!leaves || !add_leaves(leaves, data->x, false, call, "x", &x) ||
+      (labelled && !add_leaves(leaves, data->y, true, call, "y", &y)) ||
+      (weighted && !add_leaves(leaves, data->sample_weight, true, call, "sample_weight", &weights)) ||
+      !mix_arrange(model, leaves, &x, labelled ? &y : NULL, weighted ? &weights : NULL, call, &arrangement,
+                   arguments))
+    return NULL;
+  return mix_model_arrays(mix_arranged(&arrangement, leaves), call);
+}
+
 mix_list *mix_data_adapter_arrays(mix_model *model, const mix_data_adapter_data *data,
-                                  mix_data_adapter_use use, const char *call, int *weight_arguments) {
-  *weight_arguments = 0;
+                                  mix_data_adapter_use use, const char *call, mix_step_arguments *arguments) {
+  *arguments = (mix_step_arguments){0};
+  if (is_nested(data->x) || is_nested(data->y) || is_nested(data->sample_weight))
+    return nested_arrays(model, data, use, call, arguments);
   mix_list *all = mix_list_new(0, NULL);
   mix_list *xs = mix_tensors_given(data->x, call, "x");
   if (!append_all(all, xs)) return NULL;
@@ -30,11 +82,11 @@ mix_list *mix_data_adapter_arrays(mix_model *model, const mix_data_adapter_data 
   if (data->sample_weight) {
     mix_list *weights = mix_tensors_given(data->sample_weight, call, "sample_weight");
     if (!append_all(all, weights)) return NULL;
-    *weight_arguments = mix_list_count(weights);
-    if (*weight_arguments != 1 && *weight_arguments != outputs)
+    arguments->weights = mix_list_count(weights);
+    if (arguments->weights != 1 && arguments->weights != outputs)
       return mix_fail(MIX_VALUE_ERROR,
                       "%s: %d arrays of sample weights; expected one, or one for each of the %d outputs",
-                      call, *weight_arguments, outputs);
+                      call, arguments->weights, outputs);
   }
   return mix_model_arrays(all, call);
 }
@@ -85,7 +137,7 @@ bool mix_data_adapter_open(mix_data_adapter *adapter, mix_model *model, const mi
                            mix_data_adapter_use use, const char *call) {
   *adapter = (mix_data_adapter){.model = model, .call = call, .use = use, .steps = data->steps};
   if (mix_is_dataset(data->x)) return open_dataset(adapter, data);
-  mix_list *arrays = mix_data_adapter_arrays(model, data, use, call, &adapter->weight_arguments);
+  mix_list *arrays = mix_data_adapter_arrays(model, data, use, call, &adapter->arguments);
   return mix_data_adapter_open_arrays(adapter, arrays, -1, data->batch_size, 1);
 }
 
@@ -115,19 +167,26 @@ bool mix_data_adapter_begin(mix_data_adapter *adapter, mix_batch_order order, ui
   return adapter->iterator != NULL;
 }
 
+/* ---- elements of data sets ---- */
+
+static bool holds_batches(const mix_data_adapter *adapter, mix_list *element) {
+  char what[256];
+  for (int i = 0; i < mix_list_count(element); i++)
+    if (mix_tensor_shape(mix_list_get(element, i)).rank < 1) {
+      mix_fail(MIX_VALUE_ERROR,
+               "%s: %s of the data set's elements is a scalar; expected batches (rows, ...): "
+               "use mix_dataset_batch",
+               adapter->call, mix_leaf_text(mix_list_structure(element), i, what, sizeof what));
+      return false;
+    }
+  return true;
+}
+
 /* The number of tensors after the labels in a data set's element; -1 with the error recorded if the element
  * does not fit the model. */
 static int weights_of_element(const mix_data_adapter *adapter, mix_list *element) {
   int count = mix_list_count(element), inputs = mix_model_input_count(adapter->model),
       outputs = mix_model_output_count(adapter->model);
-  for (int i = 0; i < count; i++)
-    if (mix_tensor_shape(mix_list_get(element, i)).rank < 1) {
-      mix_fail(MIX_VALUE_ERROR,
-               "%s: tensor %d of the data set's elements is a scalar; expected batches (rows, ...): "
-               "use mix_dataset_batch",
-               adapter->call, i);
-      return -1;
-    }
   int weights = count - inputs - outputs;
   if (adapter->use == MIX_ADAPTER_PREDICT ? count >= inputs
                                           : weights == 0 || weights == 1 || weights == outputs)
@@ -138,20 +197,59 @@ static int weights_of_element(const mix_data_adapter *adapter, mix_list *element
   return -1;
 }
 
-static mix_list *next_element(mix_data_adapter *adapter, int *weights) {
-  mix_list *element = adapter->iterator ? mix_iterator_next(adapter->iterator) : NULL;
+/* The components x, y and sample_weight of nested elements. A dict is x alone. */
+static int components_of(const mix_structure *structure, mix_component *components) {
+  if (structure->names) {
+    components[0] = (mix_component){structure, 0, structure->leaves};
+    return 1;
+  }
+  for (int i = 0, first = 0; i < structure->count && i < 3; i++) {
+    const mix_structure *item = structure->items[i];
+    components[i] = (mix_component){item, first, item ? item->leaves : 1};
+    first += components[i].leaves;
+  }
+  return structure->count;
+}
+
+static bool arrange_element(mix_data_adapter *adapter, mix_list *element) {
+  const mix_structure *structure = mix_list_structure(element);
+  if (structure == adapter->arranged) return true;
+  mix_component components[3];
+  char text[512];
+  int count = components_of(structure, components);
+  bool labelled = adapter->use != MIX_ADAPTER_PREDICT;
+  if (count < 1 || count > 3 || (labelled && count == 1))
+    mix_fail(MIX_VALUE_ERROR, "%s: the data set's elements are %s; expected %s", adapter->call,
+             mix_structure_text(element, NULL, NULL, text, sizeof text),
+             labelled ? "(x, y) or (x, y, sample_weight)" : "x, (x,), (x, y) or (x, y, sample_weight)");
+  if (mix_failed() || !mix_arrange(adapter->model, element, &components[0], labelled ? &components[1] : NULL,
+                                   labelled && count == 3 ? &components[2] : NULL, adapter->call,
+                                   &adapter->arrangement, &adapter->arguments))
+    return false;
+  adapter->arranged = structure;
+  return true;
+}
+
+static mix_list *draw(mix_data_adapter *adapter) {
+  mix_list *element = adapter->iterator ? mix_iterator_next_leaves(adapter->iterator) : NULL;
   /* Keras 3 starts a new pass if the last epoch happened to end with the data. */
   if (!element && !mix_failed() && adapter->continues && !adapter->position &&
       adapter->model->semantics->epoch_restarts_data) {
     mix_data_adapter_close(adapter);
     MIX_SCOPE { adapter->iterator = mix_retain(mix_dataset_iterate(adapter->dataset)); }
-    element = adapter->iterator ? mix_iterator_next(adapter->iterator) : NULL;
+    element = adapter->iterator ? mix_iterator_next_leaves(adapter->iterator) : NULL;
   }
-  if (!element) {
-    mix_data_adapter_close(adapter);
-    return NULL;
-  }
-  *weights = weights_of_element(adapter, element);
+  if (!element) mix_data_adapter_close(adapter);
+  return element;
+}
+
+static mix_list *next_element(mix_data_adapter *adapter) {
+  mix_list *element = draw(adapter);
+  if (!element || !holds_batches(adapter, element)) return NULL;
+  if (mix_list_structure(element))
+    return arrange_element(adapter, element) ? mix_arranged(&adapter->arrangement, element) : NULL;
+  adapter->arranged = NULL;
+  adapter->arguments = (mix_step_arguments){.weights = weights_of_element(adapter, element)};
   if (mix_failed()) return NULL;
   int inputs = mix_model_input_count(adapter->model);
   if (adapter->use != MIX_ADAPTER_PREDICT || mix_list_count(element) == inputs) return element;
@@ -171,15 +269,22 @@ static mix_list *next_batch(mix_data_adapter *adapter) {
   return mix_batches_get(adapter->batches, adapter->next++);
 }
 
+/* Prediction takes no labels and leaves what is known of them. */
+static void set_step_arguments(const mix_data_adapter *adapter) {
+  mix_step_arguments arguments = adapter->arguments;
+  const mix_compiled_state *state = adapter->model->state;
+  if (adapter->use == MIX_ADAPTER_PREDICT)
+    arguments.weights = state->weight_arguments, arguments.missing_labels = state->missing_labels;
+  mix_model_set_step_arguments(adapter->model, &arguments);
+}
+
 mix_list *mix_data_adapter_next(mix_data_adapter *adapter) {
-  mix_compiled_state *state = adapter->model->state;
-  int weights = adapter->weight_arguments;
   if (adapter->steps && adapter->position == adapter->steps) return NULL;
-  mix_list *batch = adapter->batches ? next_batch(adapter) : next_element(adapter, &weights);
+  mix_list *batch = adapter->batches ? next_batch(adapter) : next_element(adapter);
   if (!batch) return NULL;
-  if (adapter->use != MIX_ADAPTER_PREDICT) state->weight_arguments = weights;
-  if (adapter->use == MIX_ADAPTER_TRAIN && weights && state->class_weights &&
-      adapter->model->semantics->class_weights_alone)
+  set_step_arguments(adapter);
+  if (adapter->use == MIX_ADAPTER_TRAIN && adapter->arguments.weights &&
+      adapter->model->state->class_weights && adapter->model->semantics->class_weights_alone)
     return mix_fail(MIX_VALUE_ERROR,
                     "%s: class weights and sample weights together; keras3 takes one of them", adapter->call);
   adapter->position++;

@@ -20,7 +20,13 @@ typedef struct mix_data_adapter {
   mix_batches *batches;   /* batches of arrays, borrowed from the enclosing scope; NULL: a data set */
   mix_dataset *dataset;   /* borrowed */
   mix_iterator *iterator; /* retained */
-  int weight_arguments;   /* for arrays: number of weight tensors */
+  mix_step_arguments arguments; /* of arrays, or of the current element */
+  /* How nested elements give the arguments: places among their leaves, for their structure. */
+  const mix_structure *arranged;
+  struct mix_arrangement {
+    int places[3 * MIX_MODEL_MAX]; /* -1: none */
+    int count, inputs, outputs;
+  } arrangement;
   int64_t steps;          /* requested per epoch; 0: to the end of the data */
   int64_t target;         /* steps per epoch; -1: not known yet */
   int64_t position;       /* batches returned in this epoch */
@@ -38,9 +44,19 @@ typedef struct mix_data_adapter_data {
   int64_t steps;               /* per epoch; 0: to the end of the data */
 } mix_data_adapter_data;
 
-/* The arrays as one list in the order of a step's arguments: inputs, labels, weights. */
+/* The arrays as one list in the order of a step's arguments: inputs, labels, weights. A label that is not
+ * given is one of the inputs, and a weight that is not given is ones. */
 mix_list *mix_data_adapter_arrays(mix_model *model, const mix_data_adapter_data *data,
-                                  mix_data_adapter_use use, const char *call, int *weight_arguments);
+                                  mix_data_adapter_use use, const char *call, mix_step_arguments *arguments);
+/* Are these arrays, or nested arrays? Else a TypeError. */
+bool mix_data_given(void *given, const char *call, const char *what);
+/* arrange.c: the places of a step's arguments among the leaves of x, labels and weights. `y` and `weights`
+ * NULL: not given. */
+bool mix_arrange(const mix_model *model, mix_list *leaves, const mix_component *x, const mix_component *y,
+                 const mix_component *weights, const char *call, struct mix_arrangement *arrangement,
+                 mix_step_arguments *arguments);
+/* The arguments at their places. */
+mix_list *mix_arranged(const struct mix_arrangement *arrangement, mix_list *leaves);
 /* Opens the adapter over the first `rows` of those arrays (-1: all), for `epochs` epochs of training. */
 bool mix_data_adapter_open_arrays(mix_data_adapter *adapter, mix_list *arrays, int64_t rows,
                                   int64_t batch_size, int64_t epochs);

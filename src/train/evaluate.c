@@ -18,10 +18,8 @@ static void warn_data_exhausted(const mix_data_adapter *adapter) {
 }
 
 /* Runs all batches; the metrics then hold the results. False with the error recorded. */
-static bool test_batches(mix_model *model, mix_data_adapter *adapter, const mix_callbacks *callbacks,
-                         mix_progress *progress) {
-  mix_function *step = mix_model_test_step(model);
-  if (!step || mix_model_reset_metrics(model) != MIX_OK ||
+static bool test_batches(mix_model *model, mix_data_adapter *adapter, const mix_callbacks *callbacks) {
+  if (!mix_model_test_step(model) || mix_model_reset_metrics(model) != MIX_OK ||
       !mix_data_adapter_begin(adapter, MIX_ORDER_KEPT, 0, 0))
     return false;
   for (bool more = true; more && !mix_failed();) {
@@ -30,20 +28,19 @@ static bool test_batches(mix_model *model, mix_data_adapter *adapter, const mix_
       int64_t index = adapter->position - 1;
       more = batch != NULL;
       if (more && mix_callbacks_run(callbacks, MIX_ON_TEST_BATCH_BEGIN, index, NULL) &&
-          mix_function_call(step, batch)) {
-        bool due = mix_progress_due(progress, index + 1);
+          mix_function_call(mix_model_test_step(model), batch)) {
+        bool due = mix_callbacks_due(callbacks, index + 1);
         mix_logs *logs = due || mix_callbacks_want_logs(callbacks, MIX_ON_TEST_BATCH_END)
                              ? mix_model_current_logs(model)
                              : NULL;
-        if (mix_callbacks_run(callbacks, MIX_ON_TEST_BATCH_END, index, logs) && due)
-          mix_progress_update(progress, index + 1, logs);
+        mix_callbacks_run(callbacks, MIX_ON_TEST_BATCH_END, index, logs);
       }
     }
   }
   if (mix_failed()) return false;
   if (adapter->position < adapter->steps) warn_data_exhausted(adapter);
   if (!adapter->position) mix_fail(MIX_VALUE_ERROR, "%s: the data set gave no batches", adapter->call);
-  if (progress->target < 0 || adapter->position < progress->target) progress->target = adapter->position;
+  mix_callbacks_set_target(callbacks, adapter->position);
   return !mix_failed();
 }
 
@@ -62,14 +59,12 @@ mix_logs *mix_model_evaluate_with(mix_model *model, const mix_evaluate_options *
                                   .batch_size = options.batch_size,
                                   .steps = options.steps};
     mix_callbacks callbacks;
-    mix_progress progress;
     if (mix_callbacks_open(&callbacks, model, options.callbacks, "evaluate") &&
         mix_data_adapter_open(&adapter, model, &data, MIX_ADAPTER_TEST, "evaluate") &&
+        mix_callbacks_show(&callbacks, true, options.verbose, adapter.target, 1) &&
         mix_callbacks_run(&callbacks, MIX_ON_TEST_BEGIN, 0, NULL)) {
-      mix_progress_begin(&progress, options.verbose, model->semantics, adapter.target, 0, 1);
-      if (test_batches(model, &adapter, &callbacks, &progress))
-        logs = mix_retain(mix_model_current_logs(model));
-      if (mix_callbacks_run(&callbacks, MIX_ON_TEST_END, 0, logs)) mix_progress_end(&progress, logs);
+      if (test_batches(model, &adapter, &callbacks)) logs = mix_retain(mix_model_current_logs(model));
+      mix_callbacks_run(&callbacks, MIX_ON_TEST_END, 0, logs);
     }
     mix_data_adapter_close(&adapter);
   }
@@ -119,14 +114,13 @@ static bool collect(collected *all, mix_tensor *output) {
 
 static void predict_batches(mix_model *model, mix_data_adapter *adapter, const mix_callbacks *callbacks,
                             collected *all) {
-  mix_function *step = mix_model_predict_step(model);
-  if (!step || !mix_data_adapter_begin(adapter, MIX_ORDER_KEPT, 0, 0)) return;
+  if (!mix_model_predict_step(model) || !mix_data_adapter_begin(adapter, MIX_ORDER_KEPT, 0, 0)) return;
   for (bool more = true; more && !mix_failed();) {
     MIX_SCOPE {
       mix_list *batch = mix_data_adapter_next(adapter);
       int64_t index = adapter->position - 1;
       more = batch && mix_callbacks_run(callbacks, MIX_ON_PREDICT_BATCH_BEGIN, index, NULL);
-      mix_list *outputs = more ? mix_function_call(step, batch) : NULL;
+      mix_list *outputs = more ? mix_function_call(mix_model_predict_step(model), batch) : NULL;
       for (int i = 0; outputs && i < mix_list_count(outputs) && !mix_failed(); i++)
         collect(&all[i], mix_list_get(outputs, i));
       if (outputs) mix_callbacks_run(callbacks, MIX_ON_PREDICT_BATCH_END, index, NULL);
@@ -135,6 +129,15 @@ static void predict_batches(mix_model *model, mix_data_adapter *adapter, const m
   if (mix_failed()) return;
   if (adapter->position < adapter->steps) warn_data_exhausted(adapter);
   if (!adapter->position) mix_fail(MIX_VALUE_ERROR, "%s: the data set gave no batches", adapter->call);
+  mix_callbacks_set_target(callbacks, adapter->position);
+}
+
+/* With verbose 0 only a ProgbarLogger of the caller shows the progress. */
+static bool show_prediction(mix_callbacks *callbacks, int verbose, int64_t target) {
+  bool given = false;
+  for (int i = 0; i < mix_callbacks_count(callbacks); i++)
+    given |= mix_callbacks_get(callbacks, i)->progress != NULL;
+  return mix_callbacks_show(callbacks, false, verbose || given ? verbose : MIX_SILENT, target, 1);
 }
 
 mix_list *mix_model_predict_with(mix_model *model, const mix_predict_options *given) {
@@ -152,6 +155,7 @@ mix_list *mix_model_predict_with(mix_model *model, const mix_predict_options *gi
     mix_callbacks callbacks;
     if (mix_callbacks_open(&callbacks, model, options.callbacks, "predict") &&
         mix_data_adapter_open(&adapter, model, &data, MIX_ADAPTER_PREDICT, "predict") &&
+        show_prediction(&callbacks, options.verbose, adapter.target) &&
         mix_callbacks_run(&callbacks, MIX_ON_PREDICT_BEGIN, 0, NULL)) {
       predict_batches(model, &adapter, &callbacks, all);
       mix_callbacks_run(&callbacks, MIX_ON_PREDICT_END, 0, NULL);
@@ -172,8 +176,9 @@ static mix_logs *on_batch(mix_model *model, void *x, void *y, const char *call,
   mix_logs *logs = NULL;
   MIX_SCOPE {
     mix_data_adapter_data data = {.x = x, .y = y};
-    mix_list *arrays =
-        mix_data_adapter_arrays(model, &data, MIX_ADAPTER_TEST, call, &model->state->weight_arguments);
+    mix_step_arguments arguments;
+    mix_list *arrays = mix_data_adapter_arrays(model, &data, MIX_ADAPTER_TEST, call, &arguments);
+    if (arrays) mix_model_set_step_arguments(model, &arguments);
     mix_function *step = arrays ? step_of(model) : NULL;
     if (step && mix_model_reset_metrics(model) == MIX_OK && mix_function_call(step, arrays))
       logs = mix_retain(mix_model_current_logs(model));

@@ -51,14 +51,28 @@ static mix_list *rows_of_all(mix_list *arrays, int from, int to, int64_t first, 
   return part;
 }
 
+/* The inputs as a dict, if they were given as one to a subclassed model. */
+static mix_list *as_given(mix_list *inputs, const mix_step_arguments *arguments) {
+  mix_list_set_structure(inputs, arguments->input_names);
+  return mix_failed() ? NULL : mix_list_pack(inputs);
+}
+
+/* NULL in place of labels that were not given. */
+static mix_list *given_labels(mix_list *labels, unsigned missing) {
+  mix_list *given = missing ? mix_list_new(0, NULL) : labels;
+  for (int i = 0; missing && i < mix_list_count(labels); i++)
+    mix_list_append(given, missing >> i & 1 ? NULL : mix_list_get(labels, i));
+  return given;
+}
+
 static bool take_validation_data(mix_fit_state *f) {
   mix_fit_options *o = &f->options;
   f->validation_x = o->validation_x;
   f->validation_y = o->validation_y;
   f->validation_weight = o->validation_sample_weight;
   if (mix_is_dataset(o->validation_x)) return true;
-  if (!mix_tensors_given(o->validation_x, "fit", "validation_x")) return false;
-  return mix_tensors_given(o->validation_y, "fit", "validation_y") != NULL;
+  return mix_data_given(o->validation_x, "fit", "validation_x") &&
+         mix_data_given(o->validation_y, "fit", "validation_y");
 }
 
 /* Takes the last part of the arrays as validation data; `*rows` becomes the number of training rows. */
@@ -74,7 +88,9 @@ static bool split(mix_fit_state *f, mix_list *all, int weights, int64_t *rows) {
     return false;
   }
   f->validation_x = rows_of_all(all, 0, inputs, training, *rows - training);
-  f->validation_y = rows_of_all(all, inputs, inputs + labels, training, *rows - training);
+  f->validation_x = as_given(f->validation_x, &f->adapter.arguments);
+  f->validation_y = given_labels(rows_of_all(all, inputs, inputs + labels, training, *rows - training),
+                                 f->adapter.arguments.missing_labels);
   if (weights)
     f->validation_weight =
         rows_of_all(all, inputs + labels, inputs + labels + weights, training, *rows - training);
@@ -105,11 +121,10 @@ static bool open_adapter(mix_fit_state *f) {
   }
   f->adapter = (mix_data_adapter){
       .model = f->model, .call = "fit", .use = MIX_ADAPTER_TRAIN, .steps = o->steps_per_epoch};
-  mix_list *all =
-      mix_data_adapter_arrays(f->model, &data, MIX_ADAPTER_TRAIN, "fit", &f->adapter.weight_arguments);
+  mix_list *all = mix_data_adapter_arrays(f->model, &data, MIX_ADAPTER_TRAIN, "fit", &f->adapter.arguments);
   if (!all) return false;
   int64_t rows = mix_tensor_shape(mix_list_get(all, 0)).dims[0];
-  if (!given && o->validation_split > 0 && !split(f, all, f->adapter.weight_arguments, &rows)) return false;
+  if (!given && o->validation_split > 0 && !split(f, all, f->adapter.arguments.weights, &rows)) return false;
   return mix_data_adapter_open_arrays(&f->adapter, all, rows, o->batch_size, f->epochs);
 }
 
@@ -126,7 +141,8 @@ static bool prepare(mix_fit_state *f) {
   f->model->history = mix_retain(f->history);
   f->model->stop_training = false;
   f->model->validates = f->validation_x != NULL;
-  return mix_model_train_step(f->model) != NULL && mix_backup_open(f);
+  return mix_callbacks_show(&f->callbacks, false, o->verbose, f->adapter.target, f->epochs) &&
+         mix_model_train_step(f->model) != NULL && mix_backup_open(f);
 }
 
 /* Reads back the results of a step for the caller's on_step. */
@@ -157,7 +173,7 @@ static bool notify_observer(const mix_compiled_state *state, mix_list *results, 
 }
 
 /* Runs one step; false at the end of the data or on failure. Results are read back only if requested. */
-static bool run_step(mix_fit_state *f, int64_t epoch, mix_progress *progress) {
+static bool run_step(mix_fit_state *f, int64_t epoch) {
   mix_list *batch = mix_data_adapter_next(&f->adapter);
   int64_t done = f->adapter.position;
   if (!batch || !mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BATCH_BEGIN, done - 1, NULL)) return false;
@@ -167,16 +183,15 @@ static bool run_step(mix_fit_state *f, int64_t epoch, mix_progress *progress) {
   f->history->steps++;
   if (!notify_observer(f->model->state, results, watched)) return false;
   if (f->options.on_step) report_step(f, results, epoch);
-  bool due = mix_progress_due(progress, done);
+  bool due = mix_callbacks_due(&f->callbacks, done);
   mix_logs *logs = due || mix_callbacks_want_logs(&f->callbacks, MIX_ON_TRAIN_BATCH_END)
                        ? mix_model_current_logs(f->model)
                        : NULL;
   if (!mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BATCH_END, done - 1, logs)) return false;
-  if (due) mix_progress_update(progress, done, logs);
   return mix_backup_after_step(f, epoch);
 }
 
-static bool end_of_data(mix_fit_state *f, mix_progress *progress) {
+static bool end_of_data(mix_fit_state *f) {
   mix_data_adapter *adapter = &f->adapter;
   if (adapter->steps && adapter->position < adapter->steps) {
     bool continues = f->model->semantics->epoch_ends_with_data;
@@ -189,7 +204,7 @@ static bool end_of_data(mix_fit_state *f, mix_progress *progress) {
   } else if (!adapter->position)
     mix_fail(MIX_VALUE_ERROR, "fit: the data set gave no batches");
   if (!adapter->steps) adapter->target = adapter->position;
-  progress->target = adapter->position;
+  mix_callbacks_set_target(&f->callbacks, adapter->position);
   if (!f->history->params.steps) f->history->params.steps = adapter->position;
   return !mix_failed();
 }
@@ -211,8 +226,8 @@ static mix_logs *validate(mix_fit_state *f, int64_t epoch) {
   return mix_model_evaluate_with(f->model, &evaluate);
 }
 
-/* Ends an epoch: validation, callbacks, history, progress bar. */
-static bool end_epoch(mix_fit_state *f, int64_t epoch, mix_progress *progress) {
+/* Ends an epoch: validation, callbacks, history. */
+static bool end_epoch(mix_fit_state *f, int64_t epoch) {
   mix_logs *logs = mix_model_current_logs(f->model), *validation = logs ? validate(f, epoch) : NULL;
   if (mix_failed()) return false;
   if (f->model->semantics->history_keys_sorted) {
@@ -222,7 +237,6 @@ static bool end_epoch(mix_fit_state *f, int64_t epoch, mix_progress *progress) {
   if (validation) mix_logs_merge(logs, validation, "val_");
   if (!mix_callbacks_run(&f->callbacks, MIX_ON_EPOCH_END, epoch, logs)) return false;
   mix_list_append(f->history->epochs, logs);
-  if (!mix_failed()) mix_progress_end(progress, logs);
   return !mix_failed();
 }
 
@@ -240,21 +254,20 @@ static bool begin_epoch(mix_fit_state *f, int64_t epoch) {
 }
 
 static bool run_epoch(mix_fit_state *f, int64_t epoch) {
-  mix_progress progress;
   int64_t before = f->history->steps - f->position,
           left = f->options.steps ? f->options.steps - before : INT64_MAX;
   if (left < f->position) left = f->position; /* resumed beyond the limit */
   int64_t target = f->adapter.target;
   if (f->options.steps && (target < 0 || left < target)) target = left;
-  mix_progress_begin(&progress, f->options.verbose, f->model->semantics, target, epoch, f->epochs);
+  mix_callbacks_set_target(&f->callbacks, target);
   if (!begin_epoch(f, epoch)) return false;
   bool more = true;
   while (more && f->adapter.position < left && !(f->adapter.position && f->model->stop_training))
-    MIX_SCOPE { more = run_step(f, epoch, &progress); }
-  if (mix_failed() || (!more && !end_of_data(f, &progress))) return false;
+    MIX_SCOPE { more = run_step(f, epoch); }
+  if (mix_failed() || (!more && !end_of_data(f))) return false;
   bool good = true;
   if (f->adapter.position)
-    MIX_SCOPE { good = end_epoch(f, epoch, &progress) && mix_backup_after_epoch(f, epoch); }
+    MIX_SCOPE { good = end_epoch(f, epoch) && mix_backup_after_epoch(f, epoch); }
   return good;
 }
 

@@ -1,7 +1,8 @@
 /* Keras's progress output (docs/spec/keras.md, 15), passed to the log callback in fragments to be written
  * unchanged. */
-#include "model/model.h"
+#include "train/progress.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include <math.h>
@@ -35,47 +36,115 @@ static void put_time(line *out, double seconds) {
     put(out, "%lds", s);
 }
 
-static void put_rate(line *out, double per_step) {
+static void put_rate(line *out, const mix_progress *progress, double per_step) {
+  const char *unit = progress->samples ? "sample" : "step";
   if (per_step >= 1 || per_step == 0)
-    put(out, " %.0fs/step", per_step);
+    put(out, " %.0fs/%s", per_step, unit);
   else if (per_step >= 1e-3)
-    put(out, " %.0fms/step", per_step * 1e3);
+    put(out, " %.0fms/%s", per_step * 1e3, unit);
   else
-    put(out, " %.0fus/step", per_step * 1e6);
+    put(out, " %.0fus/%s", per_step * 1e6, unit);
 }
 
 /* Four decimals, or an exponent for small values. Verbose 2 does not take the absolute value of negative
  * numbers, as in Keras. */
-static void put_values(line *out, const mix_progress *progress, const mix_logs *logs) {
+static void put_value(line *out, const mix_progress *progress, const char *name, double value) {
+  if (isnan(value)) value = fabs(value); /* prints nan, not -nan */
+  bool plain = (progress->verbose == 2 ? value : fabs(value)) > 1e-3;
+  put(out, plain ? " - %s: %.4f" : " - %s: %.4e", name, value);
+}
+
+/* ---- numbers that callbacks add to the logs of batches ---- */
+
+static mix_progress_value *value_named(const mix_progress *progress, const char *name) {
+  for (int i = 0; i < progress->value_count; i++)
+    if (!strcmp(progress->values[i].name, name)) return &progress->values[i];
+  return NULL;
+}
+
+/* A metric with several numbers is "name[0]", "name[1]", ... */
+static bool is_result(const char *name, const char *metric) {
+  size_t length = strlen(metric);
+  return !strncmp(name, metric, length) && (!name[length] || name[length] == '[');
+}
+
+static bool is_of_model(const mix_model *model, const char *name) {
+  const mix_compiled_state *state = model->state;
+  bool found = !strcmp(name, "loss");
+  for (int i = 0; i < state->tracker_count; i++) found |= is_result(name, state->trackers[i].name);
+  for (int i = 0; i < state->metric_count; i++) found |= is_result(name, state->metrics[i].name);
+  return found;
+}
+
+static bool is_averaged(const mix_progress *progress, const char *name) {
+  if (!progress->rules->progress_averages) return false;
+  for (int i = 0; i < MIX_MODEL_MAX && progress->stateful_metrics[i]; i++)
+    if (!strcmp(progress->stateful_metrics[i], name)) return false;
+  return true;
+}
+
+static void keep_value(mix_progress *progress, const char *name, double value) {
+  mix_progress_value *kept = value_named(progress, name);
+  if (!kept) {
+    if (!mix_reserve(&progress->values, &progress->value_capacity, progress->value_count + 1, sizeof *kept))
+      return;
+    kept = &progress->values[progress->value_count++];
+    *kept = (mix_progress_value){.name = name};
+  }
+  if (!is_averaged(progress, name)) kept->sum = kept->count = 0;
+  kept->sum += value;
+  kept->count++;
+}
+
+static void keep_values(mix_progress *progress, const mix_model *model, const mix_logs *logs) {
+  progress->own = 0;
   for (int i = 0; i < mix_logs_count(logs); i++) {
-    double value = mix_logs_value(logs, i);
-    if (isnan(value)) value = fabs(value); /* prints nan, not -nan */
-    bool plain = (progress->verbose == 2 ? value : fabs(value)) > 1e-3;
-    put(out, plain ? " - %s: %.4f" : " - %s: %.4e", mix_logs_name(logs, i), value);
+    const char *name = mix_logs_name(logs, i);
+    if (is_of_model(model, name))
+      progress->own++;
+    else
+      keep_value(progress, name, mix_logs_value(logs, i));
   }
 }
 
-void mix_progress_begin(mix_progress *progress, int verbose, const mix_semantics *semantics, int64_t target,
-                        int64_t epoch, int64_t epochs) {
-  *progress = (mix_progress){.verbose = verbose,
-                             .target = target,
-                             .epoch = epoch,
-                             .epochs = epochs,
-                             .started = mix_clock(CLOCK_MONOTONIC)};
-  if (verbose == 0)
-    progress->verbose = isatty(STDERR_FILENO) ? 1 : 2;
-  else if (verbose < 0)
-    progress->verbose = 0;
-  progress->dashes = semantics->progress_dashes;
-  if (progress->verbose && epochs > 1)
-    mix_log_message(MIX_LOG_PROGRESS, "Epoch %lld/%lld\n", (long long)epoch + 1, (long long)epochs);
+/* The model's numbers, those that callbacks added to batches, and those that they added to the epoch. */
+static void put_values(line *out, const mix_progress *progress, const mix_logs *logs) {
+  int own = progress->value_count ? progress->own : 0;
+  for (int i = 0; i < own && i < mix_logs_count(logs); i++)
+    put_value(out, progress, mix_logs_name(logs, i), mix_logs_value(logs, i));
+  for (int i = 0; i < progress->value_count; i++)
+    put_value(out, progress, progress->values[i].name,
+              progress->values[i].sum / (double)progress->values[i].count);
+  for (int i = own; i < mix_logs_count(logs); i++)
+    if (!value_named(progress, mix_logs_name(logs, i)))
+      put_value(out, progress, mix_logs_name(logs, i), mix_logs_value(logs, i));
+}
+
+/* ---- passes and steps ---- */
+
+void mix_progress_set(mix_progress *progress, int verbose, const mix_semantics *rules, int64_t target,
+                      int64_t epochs) {
+  if (verbose == 0) verbose = isatty(STDERR_FILENO) ? 1 : 2;
+  progress->verbose = verbose < 0 ? 0 : verbose;
+  progress->rules = rules;
+  progress->target = progress->samples ? -1 : target;
+  progress->epochs = epochs;
+}
+
+void mix_progress_begin(mix_progress *progress) {
+  progress->seen = progress->width = progress->value_count = 0;
+  progress->due = false;
+  progress->last_drawn = progress->first_step_done = 0;
+  progress->started = mix_clock(CLOCK_MONOTONIC);
 }
 
 bool mix_progress_due(mix_progress *progress, int64_t current) {
+  progress->due = false;
   if (!progress->verbose) return false;
+  if (progress->samples) current = 0;
   if (current == 1) progress->first_step_done = mix_clock(CLOCK_MONOTONIC);
   if (progress->verbose != 1 || (progress->target >= 0 && current >= progress->target)) return false;
-  return mix_clock(CLOCK_MONOTONIC) - progress->last_drawn >= 0.1;
+  return progress->due = mix_clock(CLOCK_MONOTONIC) - progress->last_drawn >= 0.1;
 }
 
 static int digits(int64_t number) {
@@ -87,11 +156,12 @@ static int digits(int64_t number) {
 /* tf_keras: "cur/target [=====>......]"; Keras 3: bold numbers and a bar of twenty heavy dashes. */
 static void put_bar(line *out, const mix_progress *progress, int64_t current) {
   if (progress->target < 0) {
-    put(out, progress->dashes ? "\033[1m%7lld/Unknown\033[0m" : "%7lld/Unknown", (long long)current);
+    put(out, progress->rules->progress_dashes ? "\033[1m%7lld/Unknown\033[0m" : "%7lld/Unknown",
+        (long long)current);
     return;
   }
   int width = digits(progress->target);
-  if (progress->dashes) {
+  if (progress->rules->progress_dashes) {
     int done = progress->target ? (int)(20 * current / progress->target) : 20;
     put(out, "\033[1m%*lld/%lld\033[0m \033[32m", width, (long long)current, (long long)progress->target);
     for (int i = 0; i < done; i++) put(out, "\u2501");
@@ -122,23 +192,22 @@ static void draw(mix_progress *progress, line *out, bool last) {
   mix_log_message(MIX_LOG_PROGRESS, "\r%s%s", out->text, last ? "\n" : "");
 }
 
-void mix_progress_update(mix_progress *progress, int64_t current, const mix_logs *logs) {
-  if (progress->verbose != 1) return;
+static void redraw(mix_progress *progress, int64_t current, const mix_logs *logs) {
   double at = mix_clock(CLOCK_MONOTONIC);
   progress->last_drawn = at;
   line out = {.used = 0};
   put_bar(&out, progress, current);
   double step = per_step(progress, at, current);
   if (progress->target < 0) {
-    put(&out, progress->dashes ? " \033[1m" : " - ");
+    put(&out, progress->rules->progress_dashes ? " \033[1m" : " - ");
     put_time(&out, at - progress->started);
-    if (progress->dashes) put(&out, "\033[0m");
-    put_rate(&out, step);
-  } else if (progress->dashes) {
+    if (progress->rules->progress_dashes) put(&out, "\033[0m");
+    put_rate(&out, progress, step);
+  } else if (progress->rules->progress_dashes) {
     put(&out, " \033[1m");
     put_time(&out, step * (double)(progress->target - current));
     put(&out, "\033[0m");
-    put_rate(&out, step);
+    put_rate(&out, progress, step);
   } else {
     put(&out, " - ETA: ");
     put_time(&out, step * (double)(progress->target - current));
@@ -147,33 +216,42 @@ void mix_progress_update(mix_progress *progress, int64_t current, const mix_logs
   draw(progress, &out, false);
 }
 
+void mix_progress_step(mix_progress *progress, const mix_model *model, int64_t current,
+                       const mix_logs *logs) {
+  progress->seen = current;
+  if (progress->verbose != 1) return;
+  if (logs) keep_values(progress, model, logs);
+  if (progress->due) redraw(progress, progress->samples ? 0 : current, logs);
+}
+
 void mix_progress_end(mix_progress *progress, const mix_logs *logs) {
+  if (progress->target < 0) progress->target = progress->seen;
   if (!progress->verbose) return;
   double at = mix_clock(CLOCK_MONOTONIC), seconds = at - progress->started,
          step = per_step(progress, at, progress->target);
   line out = {.used = 0};
   if (progress->verbose == 1) {
     put_bar(&out, progress, progress->target);
-    put(&out, progress->dashes ? " \033[1m" : " - ");
+    put(&out, progress->rules->progress_dashes ? " \033[1m" : " - ");
     put_time(&out, seconds);
-    if (progress->dashes) put(&out, "\033[0m");
-    put_rate(&out, step);
+    if (progress->rules->progress_dashes) put(&out, "\033[0m");
+    put_rate(&out, progress, step);
     put_values(&out, progress, logs);
     draw(progress, &out, true);
     return;
   }
   put(&out, "%lld/%lld - ", (long long)progress->target, (long long)progress->target);
   put_time(&out, seconds);
-  if (progress->dashes) {
+  if (progress->rules->progress_dashes) {
     put(&out, " -");
-    put_rate(&out, step);
+    put_rate(&out, progress, step);
     put_values(&out, progress, logs);
   } else {
     put_values(&out, progress, logs);
     put(&out, " - ");
     put_time(&out, seconds);
     put(&out, "/epoch -");
-    put_rate(&out, step);
+    put_rate(&out, progress, step);
   }
   mix_log_message(MIX_LOG_PROGRESS, "%s\n", out.text);
 }

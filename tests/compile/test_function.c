@@ -497,6 +497,35 @@ static void clear_drops_all_plans(void **state) {
   expect_error(MIX_VALUE_ERROR, "max_signatures is -1");
 }
 
+/* ---- nested arguments ---- */
+
+static int nested_captures;
+static mix_list *subtract_named(void *context, mix_list *arguments) {
+  (void)context;
+  nested_captures++;
+  mix_list *named = mix_list_get(arguments, 0);
+  mix_tensor *a = mix_dict_get(named, "a"), *b = mix_dict_get(named, "b");
+  return mix_list_of(mix_subtract(mix_subtract(a, b), mix_list_get(arguments, 1)));
+}
+static void nested_arguments_come_nested(void **state) {
+  (void)state;
+  nested_captures = 0;
+  mix_function *function = mix_function_new(subtract_named, NULL);
+  mix_tensor *one = mix_scalar(1, MIX_FLOAT32), *five = mix_scalar(5, MIX_FLOAT32);
+  for (int i = 0; i < 2; i++) {
+    mix_list *named = i ? mix_dict_of("b", one, "a", five) : mix_dict_of("a", five, "b", one);
+    mix_list *results = mix_function_call(function, mix_list_of(named, one));
+    assert_int_equal(mix_error(), MIX_OK);
+    assert_true(mix_tensor_item(mix_list_get(results, 0)) == 3);
+  }
+  assert_int_equal(nested_captures, 1); /* the order of names is not part of the signature */
+  assert_null(mix_function_call(function, mix_list_of(mix_list_of(five, one), one)));
+  char message[500];
+  assert_int_equal(mix_error_take(message, sizeof message), MIX_TYPE_ERROR);
+  assert_non_null(strstr(message, "the list has no names"));
+  assert_int_equal(nested_captures, 2); /* how arguments are nested is */
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(plans_that_are_not_used_go),
@@ -519,6 +548,7 @@ int main(void) {
       TEST(bodies_that_fail),
       TEST(misuse_is_an_error),
       TEST(report_and_dump),
+      TEST(nested_arguments_come_nested),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* The forms of progress output (docs/spec/keras.md, 15), through the log callback. Times depend on the
  * machine and match any number. */
 #include "model/support.h"
+#include <mixtape/callback.h>
 
 static char text[1 << 16];
 static void listen(void *context, mix_log_level level, const char *message) {
@@ -158,6 +159,137 @@ static void a_limit_of_steps_is_the_target(void **state) {
                        "2/2 - #s - loss: 3.5000 - #s/epoch - @/step\n");
 }
 
+/* ---- ProgbarLogger. Lines are those of tests/spec/recorded/record_progbar.py. ---- */
+
+enum { FIT, EVALUATE, PREDICT };
+
+/* Runs with 1, 2, 3, 4, 5 in batches of one: losses 1, 2.5, ... 11. */
+static void run_with(int what, int verbose, mix_callback *logger) {
+  mix_model *model = product_model(1, 0);
+  mix_tensor *x = ARRAY(F32, MIX_SHAPE(5, 1), 1, 2, 3, 4, 5);
+  mix_list *callbacks = mix_list_of(logger);
+  mix_set_log_callback(listen, NULL);
+  text[0] = 0;
+  if (what == FIT)
+    mix_model_fit(model, x, zeros(5), .batch_size = 1, .epochs = 2, .verbose = verbose, .no_shuffle = true,
+                  .callbacks = callbacks);
+  if (what == EVALUATE)
+    mix_model_evaluate(model, x, zeros(5), .batch_size = 1, .verbose = verbose, .callbacks = callbacks);
+  if (what == PREDICT)
+    mix_model_predict(model, x, .batch_size = 1, .verbose = verbose, .callbacks = callbacks);
+  mix_set_log_callback(NULL, NULL);
+}
+
+static mix_callback *steps_logger(void) { return mix_progbar_logger(.count_mode = "steps"); }
+
+static void a_logger_takes_the_place_of_fit_s_own(void **state) {
+  (void)state;
+  run_with(FIT, 2, steps_logger());
+  assert_no_error();
+  assert_follows(text, "Epoch 1/2\n5/5 - #s - loss: 11.0000 - #s/epoch - @/step\n"
+                       "Epoch 2/2\n5/5 - #s - loss: 11.0000 - #s/epoch - @/step\n");
+  run_with(EVALUATE, 2, steps_logger());
+  assert_follows(text, "5/5 - #s - loss: 11.0000 - #s/epoch - @/step\n");
+  run_with(PREDICT, 2, steps_logger());
+  assert_follows(text, "5/5 - #s - #s/epoch - @/step\n");
+  for (int what = FIT; what <= PREDICT; what++) {
+    run_with(what, MIX_SILENT, steps_logger());
+    assert_string_equal(text, "");
+  }
+  run_with(PREDICT, 0, NULL);
+  assert_error(MIX_TYPE_ERROR, "item 0 of callbacks is no callback");
+}
+
+static void predict_shows_its_progress_where_asked(void **state) {
+  (void)state;
+  mix_model *model = product_model(1, 0);
+  mix_set_log_callback(listen, NULL);
+  text[0] = 0;
+  mix_model_predict(model, counting(3), .batch_size = 1);
+  assert_string_equal(text, "");
+  mix_model_predict(model, counting(3), .batch_size = 1, .verbose = 2);
+  assert_follows(text, "3/3 - #s - #s/epoch - @/step\n");
+  run_with(PREDICT, 1, steps_logger());
+  assert_non_null(strstr(text, "\r1/5 [=====>........................] - ETA: "));
+  assert_non_null(strstr(text, "\r5/5 [==============================] - "));
+}
+
+static void samples_are_not_seen(void **state) {
+  (void)state;
+  run_with(FIT, 1, mix_progbar_logger(.count_mode = NULL));
+  assert_no_error();
+  const char *second = strstr(text, "Epoch 2/2\n");
+  assert_non_null(second);
+  assert_non_null(strstr(text, "Epoch 1/2\n\r      0/Unknown - "));
+  assert_non_null(strstr(text, "/sample - loss: 11.0000\n"));
+  assert_ptr_equal(strstr(second, "\r0/5 [..............................] - ETA: 0s - loss: 1.0000"),
+                   second + strlen("Epoch 2/2\n"));
+  run_with(EVALUATE, 2, mix_callback_from_text("progbar_logger"));
+  assert_follows(text, "5/5 - #s - loss: 11.0000 - #s/epoch - @/sample\n");
+}
+
+static void a_logger_that_fit_used_is_silent_in_evaluate(void **state) {
+  (void)state;
+  mix_callback *logger = steps_logger();
+  run_with(FIT, MIX_SILENT, logger);
+  run_with(EVALUATE, 2, logger);
+  assert_string_equal(text, "");
+  run_with(PREDICT, 2, logger);
+  assert_follows(text, "5/5 - #s - #s/epoch - @/step\n");
+}
+
+static mix_status add_extra(void *context, mix_model *model, int64_t batch, mix_logs *logs) {
+  (void)context, (void)model;
+  return mix_logs_set(logs, "extra", (double)batch);
+}
+static mix_status add_late(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
+  (void)context, (void)model, (void)epoch;
+  return mix_logs_set(logs, "late", 10);
+}
+static void fit_with_extra(int verbose, mix_callback *logger, bool first) {
+  mix_model *model = product_model(1, 0);
+  mix_callback *extra = mix_callback_new(.on_train_batch_end = add_extra, .on_epoch_end = add_late);
+  mix_set_log_callback(listen, NULL);
+  text[0] = 0;
+  mix_model_fit(model, counting(5), zeros(5), .batch_size = 1, .verbose = verbose, .no_shuffle = true,
+                .callbacks = first ? mix_list_of(logger, extra) : mix_list_of(extra, logger));
+  assert_no_error();
+}
+
+static void the_place_of_a_logger_says_what_it_shows(void **state) {
+  (void)state;
+  fit_with_extra(2, steps_logger(), true);
+  assert_null(strstr(text, "late"));
+  fit_with_extra(2, steps_logger(), false);
+  assert_non_null(strstr(text, " - late: 10.0000 - "));
+  assert_null(strstr(text, "extra")); /* a line an epoch shows the logs of the epoch */
+}
+
+static void numbers_of_others_are_averaged_in_tf_keras(void **state) {
+  (void)state;
+  fit_with_extra(1, steps_logger(), false);
+  assert_non_null(strstr(strrchr(text, '\r'), " - loss: 6.0000 - extra: 2.0000 - late: 10.0000"));
+  fit_with_extra(1, mix_callback_from_text("ProgbarLogger:count_mode=steps,stateful_metrics=other:extra"),
+                 false);
+  assert_non_null(strstr(strrchr(text, '\r'), " - loss: 6.0000 - extra: 4.0000 - late: 10.0000"));
+  mix_set_semantics("keras3");
+  fit_with_extra(1, mix_progbar_logger(.count_mode = NULL), false);
+  assert_non_null(strstr(strrchr(text, '\r'), " - loss: 6.0000 - extra: 4.0000 - late: 10.0000"));
+}
+
+static void keras3_s_logger_has_no_arguments(void **state) {
+  (void)state;
+  assert_null(mix_progbar_logger(.count_mode = "batches"));
+  assert_error(MIX_VALUE_ERROR, "count_mode 'batches' is not known; expected samples or steps");
+  mix_set_semantics("keras3");
+  run_with(FIT, 2, steps_logger());
+  assert_error(MIX_TYPE_ERROR, "count_mode or stateful_metrics");
+  run_with(FIT, 2, mix_callback_from_text("progbar_logger"));
+  assert_no_error();
+  assert_follows(text, "Epoch 1/2\n5/5 - #s - @/step - loss: 11.0000\nEpoch 2/2\n"
+                       "5/5 - #s - @/step - loss: 11.0000\n");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(silence),
@@ -169,6 +301,13 @@ int main(void) {
       TEST(evaluate_has_the_same_forms),
       TEST(small_numbers_have_exponents),
       TEST(a_limit_of_steps_is_the_target),
+      TEST(a_logger_takes_the_place_of_fit_s_own),
+      TEST(predict_shows_its_progress_where_asked),
+      TEST(samples_are_not_seen),
+      TEST(a_logger_that_fit_used_is_silent_in_evaluate),
+      TEST(the_place_of_a_logger_says_what_it_shows),
+      TEST(numbers_of_others_are_averaged_in_tf_keras),
+      TEST(keras3_s_logger_has_no_arguments),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

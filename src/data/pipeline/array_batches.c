@@ -31,7 +31,7 @@ mix_batches *mix_batches_new(int count, mix_tensor *const *arrays, int64_t first
   if (batch_size < 1)
     return mix_fail(MIX_VALUE_ERROR, "%s: batch_size is %lld; expected 1 or more", call,
                     (long long)batch_size);
-  int64_t length = mix_rows_check(count, arrays, call);
+  int64_t length = mix_rows_check(count, arrays, NULL, call);
   if (length < 0) return NULL;
   if (rows < 0) rows = length - first;
   if (first < 0 || rows < 1 || rows > length - first)

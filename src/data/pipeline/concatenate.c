@@ -1,6 +1,7 @@
 /* mix_dataset_concatenate: one data set after another. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/structure.h"
 #include "data/pipeline/row_stream.h"
 
 typedef struct concatenate_dataset {
@@ -14,6 +15,7 @@ typedef struct concatenate_cursor {
   mix_stream second;   /* opened when the first data set has ended */
   mix_dtype *dtypes;   /* (components) of the first element; NULL before it */
   int components;
+  const mix_structure *structure; /* of the first element */
 } concatenate_cursor;
 
 static int64_t concatenate_cardinality(const mix_dataset *dataset) {
@@ -28,9 +30,11 @@ static int64_t concatenate_cardinality(const mix_dataset *dataset) {
 static bool check(concatenate_cursor *cursor, const mix_list *values) {
   int count = mix_list_count(values);
   mix_tensor *const *tensors = (mix_tensor *const *)mix_list_items(values);
+  char text[512];
   if (!cursor->dtypes) {
     if (!(cursor->dtypes = mix_calloc((size_t)count + 1, sizeof *cursor->dtypes))) return false;
     cursor->components = count;
+    cursor->structure = mix_list_structure(values);
     for (int i = 0; i < count; i++) cursor->dtypes[i] = mix_tensor_dtype(tensors[i]);
   }
   if (count != cursor->components) {
@@ -39,12 +43,19 @@ static bool check(concatenate_cursor *cursor, const mix_list *values) {
              count, cursor->components);
     return false;
   }
+  if (mix_list_structure(values) != cursor->structure) {
+    mix_fail(MIX_TYPE_ERROR,
+             "dataset_concatenate: an element has the structure %s, which is not that of the first one; both "
+             "data sets must be nested alike",
+             mix_structure_text(values, NULL, NULL, text, sizeof text));
+    return false;
+  }
   for (int i = 0; i < count; i++)
     if (mix_tensor_dtype(tensors[i]) != cursor->dtypes[i]) {
-      mix_fail(
-          MIX_TYPE_ERROR,
-          "dataset_concatenate: tensor %d of an element is %s, of the first one %s; cast it in a map first",
-          i, mix_dtype_name(mix_tensor_dtype(tensors[i])), mix_dtype_name(cursor->dtypes[i]));
+      mix_fail(MIX_TYPE_ERROR,
+               "dataset_concatenate: %s of an element is %s, of the first one %s; cast it in a map first",
+               mix_leaf_text(cursor->structure, i, text, sizeof text),
+               mix_dtype_name(mix_tensor_dtype(tensors[i])), mix_dtype_name(cursor->dtypes[i]));
       return false;
     }
   return true;

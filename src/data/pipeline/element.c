@@ -1,5 +1,6 @@
 /* mix_dataset_from_element: a data set of one element. */
 #include "base/error.h"
+#include "base/structure.h"
 #include "data/pipeline/row_stream.h"
 
 typedef struct element_dataset {
@@ -38,16 +39,21 @@ static const mix_dataset_class element_class = {
 mix_dataset *mix_dataset_from_element(mix_list *tensors) {
   if (mix_failed()) return NULL;
   if (!tensors) return mix_fail(MIX_TYPE_ERROR, "dataset_from_tensor: the list is NULL");
-  int count = mix_list_count(tensors);
-  void *const *items = mix_list_items(tensors);
+  mix_list *leaves = mix_list_flatten(tensors, "dataset_from_tensor");
+  int count = mix_list_count(leaves);
+  void *const *items = mix_list_items(leaves);
+  char what[256];
   if (!mix_failed() && count == 0)
     mix_fail(MIX_VALUE_ERROR, "dataset_from_tensor: no tensors; expected at least one");
   for (int i = 0; i < count; i++)
-    if (!items[i]) mix_fail(MIX_VALUE_ERROR, "dataset_from_tensor: tensor %d is NULL", i);
+    if (!items[i])
+      mix_fail(MIX_VALUE_ERROR, "dataset_from_tensor: %s is NULL",
+               mix_leaf_text(mix_list_structure(leaves), i, what, sizeof what));
   if (mix_failed() || mix_evaluate(count, (mix_tensor *const *)items) != MIX_OK) return NULL;
   element_dataset *dataset = mix_dataset_new(sizeof *dataset, &element_class, NULL, false);
   if (!dataset) return NULL;
   dataset->values = mix_retain(mix_list_new(count, items)); /* a copy: the caller may append to its list */
+  mix_list_set_structure(dataset->values, mix_list_structure(leaves));
   if (!dataset->values) {
     mix_release(dataset);
     return NULL;

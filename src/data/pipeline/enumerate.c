@@ -1,5 +1,6 @@
 /* mix_dataset_enumerate: prepends its index to each element. */
 #include "base/error.h"
+#include "base/structure.h"
 #include "data/pipeline/row_stream.h"
 
 typedef struct enumerate_dataset {
@@ -36,10 +37,13 @@ static mix_pull enumerate_next(mix_cursor *cursor, mix_element *element) {
   }
   for (int i = 0; values && i < mix_list_count(unnumbered.values); i++)
     if (mix_list_append(values, mix_list_items(unnumbered.values)[i]) != MIX_OK) values = NULL;
+  const mix_structure *inner = mix_list_structure(unnumbered.values);
+  if (inner)
+    mix_list_set_structure(values, mix_structure_of(2, NULL, (const mix_structure *[]){NULL, inner}));
   mix_release(unnumbered.values);
   *element = (mix_element){.values = mix_retain(values)};
   mix_scope_end(scope);
-  return values ? MIX_PULL_ELEMENT : MIX_PULL_FAILED;
+  return element->values && !mix_failed() ? MIX_PULL_ELEMENT : MIX_PULL_FAILED;
 }
 
 static void enumerate_close(mix_cursor *cursor) { mix_buffers_clear(&((enumerate_cursor *)cursor)->buffers); }

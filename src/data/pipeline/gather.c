@@ -9,41 +9,46 @@
 #include "graph/lock.h"
 #include "tensor/shape.h"
 #include <mixtape/device.h>
+#include <stdio.h>
 #include <string.h>
 
-int64_t mix_rows_check(int count, mix_tensor *const *arrays, const char *call) {
+/* The length of axis 0; -1 with the error recorded. */
+static int64_t length_of(mix_tensor *array, const char *what, int64_t length, const char *call) {
+  char text[160];
+  if (mix_tensor_is_symbolic(array)) {
+    mix_fail(MIX_TYPE_ERROR, "%s: %s descends from mix_input and has no value", call, what);
+    return -1;
+  }
+  mix_shape shape = mix_tensor_shape(array);
+  mix_shape_text(shape, text, sizeof text);
+  if (shape.rank < 1)
+    mix_fail(MIX_VALUE_ERROR, "%s: %s is a scalar; expected a tensor whose axis 0 counts the examples", call,
+             what);
+  else if (shape.dims[0] < 1)
+    mix_fail(MIX_VALUE_ERROR, "%s: %s has shape %s: the data set is empty", call, what, text);
+  else if (length >= 0 && shape.dims[0] != length)
+    mix_fail(MIX_VALUE_ERROR,
+             "%s: %s has shape %s, but those before it have %lld examples; all must have the same number",
+             call, what, text, (long long)length);
+  return mix_failed() ? -1 : shape.dims[0];
+}
+
+int64_t mix_rows_check(int count, mix_tensor *const *arrays, const mix_structure *structure,
+                       const char *call) {
   int64_t length = -1;
+  char what[256];
   for (int i = 0; i < count; i++) {
     if (!arrays[i]) continue;
     if (!mix_is(arrays[i], &mix_tensor_class)) {
-      mix_fail(MIX_TYPE_ERROR, "%s: item %d is another object; expected a tensor", call, i);
+      if (structure)
+        mix_leaf_text(structure, i, what, sizeof what);
+      else
+        snprintf(what, sizeof what, "item %d", i);
+      mix_fail(MIX_TYPE_ERROR, "%s: %s is another object; expected a tensor", call, what);
       return -1;
     }
-    if (mix_tensor_is_symbolic(arrays[i])) {
-      mix_fail(MIX_TYPE_ERROR, "%s: tensor %d descends from mix_input and has no value", call, i);
-      return -1;
-    }
-    mix_shape shape = mix_tensor_shape(arrays[i]);
-    char text[160];
-    mix_shape_text(shape, text, sizeof text);
-    if (shape.rank < 1) {
-      mix_fail(MIX_VALUE_ERROR,
-               "%s: tensor %d is a scalar; expected a tensor whose axis 0 counts the examples", call, i);
-      return -1;
-    }
-    if (shape.dims[0] < 1) {
-      mix_fail(MIX_VALUE_ERROR, "%s: tensor %d has shape %s: the data set is empty", call, i, text);
-      return -1;
-    }
-    if (length >= 0 && shape.dims[0] != length) {
-      mix_fail(
-          MIX_VALUE_ERROR,
-          "%s: tensor %d has shape %s, but those before it have %lld examples; all must have the same number",
-          call, i, text, (long long)length);
-      return -1;
-    }
-    length = shape.dims[0];
-    if (!mix_tensor_data(arrays[i])) return -1;
+    length = length_of(arrays[i], mix_leaf_text(structure, i, what, sizeof what), length, call);
+    if (length < 0 || !mix_tensor_data(arrays[i])) return -1;
   }
   if (length < 0) mix_fail(MIX_VALUE_ERROR, "%s: no tensors; expected at least one", call);
   return length;

@@ -2,11 +2,13 @@
 #ifndef MIX_DATA_PIPELINE_GATHER_H
 #define MIX_DATA_PIPELINE_GATHER_H
 
+#include "base/structure.h"
 #include "data/pipeline/pipeline.h"
 
 /* Checks that all tensors have rank >= 1 and the same positive length of axis 0, and evaluates them. Returns
- * the length, or -1 with the error recorded. */
-int64_t mix_rows_check(int count, mix_tensor *const *arrays, const char *call);
+ * the length, or -1 with the error recorded. `structure` is that of the arrays, for messages; NULL: flat. */
+int64_t mix_rows_check(int count, mix_tensor *const *arrays, const mix_structure *structure,
+                       const char *call);
 /* Rows `rows[0]`, `rows[1]`, ... (NULL: first, first + 1, ...) of each array as tensors (count, ...) in
  * `buffers`, or (...) if not `stacked`. Consecutive stacked rows are views of the array's own memory where
  * kernels can read it. NULL arrays give NULL items. Returns a list with one reference, the caller's. */

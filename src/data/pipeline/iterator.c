@@ -37,7 +37,9 @@ mix_iterator *mix_dataset_iterate(mix_dataset *dataset) {
   return mix_scoped(iterator);
 }
 
-mix_list *mix_iterator_next(mix_iterator *iterator) {
+typedef bool (*values_of)(const mix_dataset *dataset, mix_element *element, mix_buffers *buffers);
+
+static mix_list *next(mix_iterator *iterator, values_of values) {
   if (mix_failed()) return NULL;
   if (!mix_is(iterator, &mix_iterator_class))
     return mix_fail(MIX_TYPE_ERROR, "iterator_next: %s; expected an iterator",
@@ -49,7 +51,7 @@ mix_list *mix_iterator_next(mix_iterator *iterator) {
   if (!scope) return NULL;
   mix_element element = {0};
   if (mix_cursor_next(iterator->cursor, &element) == MIX_PULL_ELEMENT &&
-      mix_element_own(iterator->dataset, &element, &iterator->buffers))
+      values(iterator->dataset, &element, &iterator->buffers))
     iterator->current = element.values;
   if (!iterator->current) {
     mix_cursor_close(iterator->cursor);
@@ -60,12 +62,15 @@ mix_list *mix_iterator_next(mix_iterator *iterator) {
   return iterator->current;
 }
 
+mix_list *mix_iterator_next(mix_iterator *iterator) { return next(iterator, mix_element_own); }
+mix_list *mix_iterator_next_leaves(mix_iterator *iterator) { return next(iterator, mix_element_values); }
+
 mix_dataset *mix_iterator_dataset(const mix_iterator *iterator) { return iterator->dataset; }
 const uint64_t *mix_iterator_opened(const mix_iterator *iterator) { return iterator->opened; }
 int64_t mix_iterator_drawn(const mix_iterator *iterator) { return iterator->drawn; }
 
 bool mix_iterator_pass_over(mix_iterator *iterator, int64_t drawn) {
-  while (iterator->drawn < drawn && mix_iterator_next(iterator)) {}
+  while (iterator->drawn < drawn && mix_iterator_next_leaves(iterator)) {}
   return !mix_failed();
 }
 

@@ -45,7 +45,7 @@ static bool apply(void *context, int thread, mix_element *element) {
     made = dataset->options.function(dataset->options.context, element->values);
     if (!made)
       mix_fail(MIX_VALUE_ERROR, "dataset_map: the function returned NULL; expected a list of tensors");
-    if (made && !mix_failed()) mix_element_evaluate(made, "dataset_map");
+    if (made && !mix_failed()) made = mix_element_evaluate(made, "dataset_map");
   }
   made = mix_failed() ? NULL : mix_retain(made);
   mix_release(element->values);

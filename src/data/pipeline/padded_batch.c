@@ -2,9 +2,11 @@
  * shape. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/structure.h"
 #include "compile/evaluate.h"
 #include "graph/unfilled_tensor.h"
 #include "data/pipeline/row_stream.h"
+#include "data/pipeline/stack.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
 
@@ -36,33 +38,33 @@ static void drop_collected(padded_cursor *padded) {
 static bool padded_shape(const padded_cursor *padded, int index, mix_shape *shape) {
   const mix_shape *given = &((const padded_dataset *)padded->base.dataset)->options.padded_shapes[index];
   mix_tensor *model = mix_list_get(padded->lists[0], index);
-  char text[160], other[160];
+  char text[160], other[160], what[256];
+  mix_leaf_text(mix_list_structure(padded->lists[0]), index, what, sizeof what);
   *shape = mix_tensor_shape(model);
   for (int i = 0; i < padded->count; i++) {
     mix_tensor *tensor = mix_list_get(padded->lists[i], index);
     mix_shape own = mix_tensor_shape(tensor);
     mix_shape_text(own, text, sizeof text);
     if (own.rank != shape->rank || mix_tensor_dtype(tensor) != mix_tensor_dtype(model)) {
-      mix_fail(
-          MIX_VALUE_ERROR,
-          "dataset_padded_batch: tensor %d of element %d of a batch is %s %s, of its first element %s %s; "
-          "padding changes neither dtype nor rank",
-          index, i, mix_dtype_name(mix_tensor_dtype(tensor)), text, mix_dtype_name(mix_tensor_dtype(model)),
-          mix_shape_text(mix_tensor_shape(model), other, sizeof other));
+      mix_fail(MIX_VALUE_ERROR,
+               "dataset_padded_batch: %s of element %d of a batch is %s %s, of its first element %s %s; "
+               "padding changes neither dtype nor rank",
+               what, i, mix_dtype_name(mix_tensor_dtype(tensor)), text,
+               mix_dtype_name(mix_tensor_dtype(model)),
+               mix_shape_text(mix_tensor_shape(model), other, sizeof other));
       return false;
     }
     if (given->rank != 0 && given->rank != own.rank) {
-      mix_fail(MIX_VALUE_ERROR,
-               "dataset_padded_batch: tensor %d has shape %s; padded_shapes[%d] has %d dimensions", index,
-               text, index, given->rank);
+      mix_fail(MIX_VALUE_ERROR, "dataset_padded_batch: %s has shape %s; padded_shapes[%d] has %d dimensions",
+               what, text, index, given->rank);
       return false;
     }
     for (int d = 0; d < own.rank; d++) {
       if (given->rank != 0 && given->dims[d] >= 0) {
         if (own.dims[d] > given->dims[d]) {
           mix_fail(MIX_VALUE_ERROR,
-                   "dataset_padded_batch: tensor %d has shape %s; padded_shapes[%d] has only %lld on axis %d",
-                   index, text, index, (long long)given->dims[d], d);
+                   "dataset_padded_batch: %s has shape %s; padded_shapes[%d] has only %lld on axis %d", what,
+                   text, index, (long long)given->dims[d], d);
           return false;
         }
         shape->dims[d] = given->dims[d];
@@ -133,18 +135,14 @@ static mix_list *stack_all(padded_cursor *padded) {
   if (components > MIX_PADDED_COMPONENTS)
     return mix_fail(MIX_VALUE_ERROR, "dataset_padded_batch: elements of %d tensors; expected at most %d",
                     components, MIX_PADDED_COMPONENTS);
-  for (int i = 1; i < padded->count; i++)
-    if (mix_list_count(padded->lists[i]) != components)
-      return mix_fail(MIX_VALUE_ERROR,
-                      "dataset_padded_batch: element %d of a batch has %d tensors, its first element %d", i,
-                      mix_list_count(padded->lists[i]), components);
+  if (!mix_elements_alike(padded->lists, padded->count, "dataset_padded_batch")) return NULL;
   mix_scope *scope = mix_scope_begin();
   mix_list *list = scope ? mix_list_new(0, NULL) : NULL;
   for (int i = 0; list && i < components; i++) {
     mix_tensor *tensor = stack(padded, i);
     if (!tensor || mix_list_append(list, tensor) != MIX_OK) list = NULL;
   }
-  mix_retain(list);
+  mix_list_set_structure(mix_retain(list), mix_list_structure(padded->lists[0]));
   mix_scope_end(scope);
   return list;
 }

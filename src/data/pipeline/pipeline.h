@@ -100,6 +100,8 @@ uint64_t *mix_dataset_state_now(mix_dataset *dataset);
 mix_dataset *mix_iterator_dataset(const mix_iterator *iterator);
 const uint64_t *mix_iterator_opened(const mix_iterator *iterator);
 int64_t mix_iterator_drawn(const mix_iterator *iterator);
+/* The next element as one list of tensors with its structure, shared with the pipeline. */
+mix_list *mix_iterator_next_leaves(mix_iterator *iterator);
 /* Draws and discards elements until `drawn` have been drawn. */
 bool mix_iterator_pass_over(mix_iterator *iterator, int64_t drawn);
 /* Ends the current pass and begins a new one. */

@@ -2,6 +2,7 @@
 #include "data/pipeline/row_stream.h"
 
 #include "base/error.h"
+#include "base/structure.h"
 
 bool mix_element_values(const mix_dataset *dataset, mix_element *element, mix_buffers *buffers) {
   if (element->values) return true;
@@ -14,19 +15,26 @@ bool mix_element_values(const mix_dataset *dataset, mix_element *element, mix_bu
 bool mix_element_own(const mix_dataset *dataset, mix_element *element, mix_buffers *buffers) {
   if (!mix_element_values(dataset, element, buffers)) return false;
   mix_list *values = element->values;
-  if (mix_references(values) == 1) return true;
-  element->values = mix_retain(mix_list_new(mix_list_count(values), mix_list_items(values)));
+  if (mix_list_structure(values))
+    element->values = mix_retain(mix_list_pack(values));
+  else if (mix_references(values) == 1)
+    return true;
+  else
+    element->values = mix_retain(mix_list_new(mix_list_count(values), mix_list_items(values)));
   mix_release(values);
   return element->values != NULL;
 }
 
-bool mix_element_evaluate(mix_list *values, const char *call) {
-  int count = mix_list_count(values);
-  mix_tensor *const *tensors = (mix_tensor *const *)mix_list_items(values);
+mix_list *mix_element_evaluate(mix_list *values, const char *call) {
+  mix_list *leaves = mix_list_flatten(values, call);
+  int count = mix_list_count(leaves);
+  mix_tensor *const *tensors = (mix_tensor *const *)mix_list_items(leaves);
+  char what[256];
   for (int i = 0; i < count; i++)
     if (!tensors[i])
-      mix_fail(MIX_VALUE_ERROR, "%s: tensor %d of the element that the function made is NULL", call, i);
-  return mix_evaluate(count, tensors) == MIX_OK;
+      mix_fail(MIX_VALUE_ERROR, "%s: %s of the element that the function made is NULL", call,
+               mix_leaf_text(mix_list_structure(leaves), i, what, sizeof what));
+  return leaves && mix_evaluate(count, tensors) == MIX_OK ? leaves : NULL;
 }
 
 bool mix_stream_open(mix_stream *stream, mix_dataset *dataset) {

@@ -7,12 +7,12 @@
 /* Gathers the row of an element of `dataset` that has no tensors yet into `buffers` (initially zeroed).
  * False: error recorded. */
 bool mix_element_values(const mix_dataset *dataset, mix_element *element, mix_buffers *buffers);
-/* The same in a list with no other reference, for functions of the caller, which may append to it; the
- * tensors are shared. Needs a scope that lasts for this element. */
+/* The same, nested as the caller gave them, in a list with no other reference, for functions of the caller,
+ * which may append to it; the tensors are shared. Needs a scope that lasts for this element. */
 bool mix_element_own(const mix_dataset *dataset, mix_element *element, mix_buffers *buffers);
-/* Evaluates all tensors of a list that the caller's function returned. False with the error recorded, also
- * for a NULL item. */
-bool mix_element_evaluate(mix_list *values, const char *call);
+/* The evaluated tensors of a list that the caller's function returned, nested or not, as one list. NULL with
+ * the error recorded, also for a NULL item. */
+mix_list *mix_element_evaluate(mix_list *values, const char *call);
 
 /* A pass over one input of a step that has several. */
 typedef struct mix_stream {

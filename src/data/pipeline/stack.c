@@ -2,6 +2,7 @@
 #include "data/pipeline/stack.h"
 
 #include "base/error.h"
+#include "base/structure.h"
 #include "compile/evaluate.h"
 #include "graph/unfilled_tensor.h"
 #include "tensor/shape.h"
@@ -10,6 +11,7 @@
 /* Stacks component `index` of the elements. Scoped. */
 static mix_tensor *stack(mix_list *const *lists, int count, int index, mix_buffers *buffers,
                          const char *call) {
+  char what[256];
   mix_tensor *model = mix_list_get(lists[0], index);
   mix_dtype dtype = mix_tensor_dtype(model);
   mix_shape shape = mix_tensor_shape(model), stacked = {.rank = shape.rank + 1, .dims = {count}};
@@ -25,9 +27,10 @@ static mix_tensor *stack(mix_list *const *lists, int count, int index, mix_buffe
     mix_tensor *tensor = mix_list_get(lists[i], index);
     if (mix_tensor_dtype(tensor) != dtype || !mix_shape_equal(mix_tensor_shape(tensor), shape))
       return mix_fail(MIX_VALUE_ERROR,
-                      "%s: tensor %d of element %d of a batch is %s %s, of its first element %s %s; "
+                      "%s: %s of element %d of a batch is %s %s, of its first element %s %s; "
                       "all elements of a batch must be alike",
-                      call, index, i, mix_dtype_name(mix_tensor_dtype(tensor)),
+                      call, mix_leaf_text(mix_list_structure(lists[0]), index, what, sizeof what), i,
+                      mix_dtype_name(mix_tensor_dtype(tensor)),
                       mix_shape_text(mix_tensor_shape(tensor), other, sizeof other), mix_dtype_name(dtype),
                       mix_shape_text(shape, text, sizeof text));
     mix_pinned pinned;
@@ -39,12 +42,25 @@ static mix_tensor *stack(mix_list *const *lists, int count, int index, mix_buffe
   return mix_tensor_of_memory(buffers->items[index], dtype, stacked);
 }
 
+bool mix_elements_alike(mix_list *const *lists, int count, const char *call) {
+  int components = mix_list_count(lists[0]);
+  char text[512], other[512];
+  for (int i = 1; i < count && !mix_failed(); i++)
+    if (mix_list_structure(lists[i]) != mix_list_structure(lists[0]))
+      mix_fail(MIX_VALUE_ERROR,
+               "%s: element %d of a batch has the structure %s, its first element %s; all elements must be "
+               "nested alike",
+               call, i, mix_structure_text(lists[i], NULL, NULL, text, sizeof text),
+               mix_structure_text(lists[0], NULL, NULL, other, sizeof other));
+    else if (mix_list_count(lists[i]) != components)
+      mix_fail(MIX_VALUE_ERROR, "%s: element %d of a batch has %d tensors, its first element %d", call, i,
+               mix_list_count(lists[i]), components);
+  return !mix_failed();
+}
+
 mix_list *mix_stack_elements(mix_list *const *lists, int count, mix_buffers *buffers, const char *call) {
   int components = mix_list_count(lists[0]);
-  for (int i = 1; i < count; i++)
-    if (mix_list_count(lists[i]) != components)
-      return mix_fail(MIX_VALUE_ERROR, "%s: element %d of a batch has %d tensors, its first element %d", call,
-                      i, mix_list_count(lists[i]), components);
+  if (!mix_elements_alike(lists, count, call)) return NULL;
   if (components != buffers->count) {
     mix_buffers_clear(buffers);
     if (!mix_buffers_init(buffers, components)) return NULL;
@@ -55,7 +71,7 @@ mix_list *mix_stack_elements(mix_list *const *lists, int count, mix_buffers *buf
     mix_tensor *tensor = stack(lists, count, i, buffers, call);
     if (!tensor || mix_list_append(list, tensor) != MIX_OK) list = NULL;
   }
-  mix_retain(list);
+  mix_list_set_structure(mix_retain(list), mix_list_structure(lists[0]));
   mix_scope_end(scope);
   return list;
 }

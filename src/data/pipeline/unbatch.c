@@ -20,18 +20,19 @@ static int64_t unbatch_cardinality(const mix_dataset *dataset) {
 /* The common length of axis 0; -1 with the error recorded. */
 static int64_t length_of(const mix_list *values) {
   int64_t length = -1;
-  char text[160];
+  char text[160], what[256];
   for (int i = 0; i < mix_list_count(values); i++) {
     mix_shape shape = mix_tensor_shape(mix_list_items(values)[i]);
     mix_shape_text(shape, text, sizeof text);
+    mix_leaf_text(mix_list_structure(values), i, what, sizeof what);
     if (shape.rank < 1) {
-      mix_fail(MIX_VALUE_ERROR, "dataset_unbatch: tensor %d of an element is a scalar; expected a batch", i);
+      mix_fail(MIX_VALUE_ERROR, "dataset_unbatch: %s of an element is a scalar; expected a batch", what);
       return -1;
     }
     if (length >= 0 && shape.dims[0] != length) {
       mix_fail(MIX_VALUE_ERROR,
-               "dataset_unbatch: tensor %d of an element has shape %s, those before it have length %lld", i,
-               text, (long long)length);
+               "dataset_unbatch: %s of an element has shape %s, those before it have length %lld", what, text,
+               (long long)length);
       return -1;
     }
     length = shape.dims[0];
@@ -68,6 +69,7 @@ static mix_pull unbatch_next(mix_cursor *cursor, mix_element *element) {
   mix_list *whole = unbatch->whole.values;
   mix_list *values = mix_rows_gather(mix_list_count(whole), (mix_tensor *const *)mix_list_items(whole), NULL,
                                      unbatch->next++, 1, false, &unbatch->parts);
+  mix_list_set_structure(values, mix_list_structure(whole));
   *element = (mix_element){.values = values};
   return values ? MIX_PULL_ELEMENT : MIX_PULL_FAILED;
 }

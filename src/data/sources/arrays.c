@@ -34,8 +34,10 @@ static mix_pull rows_next(mix_cursor *cursor, mix_element *element) {
 static mix_list *slices_gather(const mix_dataset *dataset, const int64_t *rows, int64_t count, bool stacked,
                                mix_buffers *buffers) {
   const mix_list *arrays = ((const rows_dataset *)dataset)->arrays;
-  return mix_rows_gather(mix_list_count(arrays), (mix_tensor *const *)mix_list_items(arrays), rows, 0, count,
-                         stacked, buffers);
+  mix_list *values = mix_rows_gather(mix_list_count(arrays), (mix_tensor *const *)mix_list_items(arrays),
+                                     rows, 0, count, stacked, buffers);
+  mix_list_set_structure(values, mix_list_structure(arrays));
+  return values;
 }
 
 static void slices_finalize(mix_dataset *dataset) { mix_release(((rows_dataset *)dataset)->arrays); }
@@ -49,20 +51,33 @@ static const mix_dataset_class slices_class = {
     .gather = slices_gather,
 };
 
-mix_dataset *mix_dataset_from_list(mix_list *tensors) {
+/* The leaves of the caller's list. NULL with the error recorded if one is NULL. */
+static mix_list *leaves_of(mix_list *tensors, const char *call) {
   if (mix_failed()) return NULL;
-  if (!tensors) return mix_fail(MIX_TYPE_ERROR, "dataset_from_tensors: the list is NULL");
-  int count = mix_list_count(tensors);
-  void *const *items = mix_list_items(tensors);
-  for (int i = 0; i < count; i++)
-    if (!items[i]) return mix_fail(MIX_VALUE_ERROR, "dataset_from_tensors: tensor %d is NULL", i);
-  int64_t length = mix_rows_check(count, (mix_tensor *const *)items, "dataset_from_tensors");
+  if (!tensors) return mix_fail(MIX_TYPE_ERROR, "%s: the list is NULL", call);
+  mix_list *leaves = mix_list_flatten(tensors, call);
+  char what[256];
+  for (int i = 0; leaves && i < mix_list_count(leaves); i++)
+    if (!mix_list_items(leaves)[i])
+      return mix_fail(MIX_VALUE_ERROR, "%s: %s is NULL", call,
+                      mix_leaf_text(mix_list_structure(leaves), i, what, sizeof what));
+  return leaves;
+}
+
+mix_dataset *mix_dataset_from_list(mix_list *tensors) {
+  mix_list *leaves = leaves_of(tensors, "dataset_from_tensors");
+  if (!leaves) return NULL;
+  int count = mix_list_count(leaves);
+  void *const *items = mix_list_items(leaves);
+  int64_t length =
+      mix_rows_check(count, (mix_tensor *const *)items, mix_list_structure(leaves), "dataset_from_tensors");
   rows_dataset *dataset = length < 0 ? NULL : mix_dataset_new(sizeof *dataset, &slices_class, NULL, false);
   if (!dataset) return NULL;
   dataset->base.source = &dataset->base;
   dataset->base.components = count;
   dataset->length = length;
   mix_list *arrays = mix_list_new(count, items); /* a copy: the caller may append to its list */
+  mix_list_set_structure(arrays, mix_list_structure(leaves));
   dataset->arrays = mix_retain(arrays);
   if (!arrays) {
     mix_release(dataset);

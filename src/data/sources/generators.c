@@ -1,5 +1,6 @@
 /* mix_dataset_from_generator: elements made by a function of the caller. */
 #include "base/error.h"
+#include "base/structure.h"
 #include "data/pipeline/pipeline.h"
 
 typedef struct generator_dataset {
@@ -23,10 +24,13 @@ static mix_pull generator_next(mix_cursor *cursor, mix_element *element) {
   mix_scope *scope = mix_scope_begin();
   if (!scope) return MIX_PULL_FAILED;
   mix_list *values = dataset->options.generate(dataset->options.context, generator->next++);
+  char what[256];
+  if (values) values = mix_list_flatten(values, "dataset_from_generator");
   for (int i = 0; values && i < mix_list_count(values); i++)
     if (!mix_list_items(values)[i] ||
         mix_evaluate(1, (mix_tensor *const *)&mix_list_items(values)[i]) != MIX_OK) {
-      mix_fail(MIX_VALUE_ERROR, "dataset_from_generator: tensor %d of element %lld is NULL", i,
+      mix_fail(MIX_VALUE_ERROR, "dataset_from_generator: %s of element %lld is NULL",
+               mix_leaf_text(mix_list_structure(values), i, what, sizeof what),
                (long long)generator->next - 1);
       break;
     }

@@ -155,11 +155,11 @@ static mix_list *cast_list(mix_list *list, mix_dtype dtype) {
     any |= tensor && mix_dtype_is_floating(mix_tensor_dtype(tensor)) && mix_tensor_dtype(tensor) != dtype;
   }
   if (!any) return list;
-  mix_list *result = mix_list_new(0, NULL);
+  mix_list *result = mix_list_like(list);
   for (int i = 0; i < mix_list_count(list); i++) {
     mix_tensor *tensor = mix_list_items(list)[i];
     if (tensor && mix_dtype_is_floating(mix_tensor_dtype(tensor))) tensor = mix_cast(tensor, dtype);
-    if (mix_list_append(result, tensor)) return NULL;
+    if (mix_list_append_like(result, list, i, tensor)) return NULL;
   }
   return result;
 }

@@ -139,6 +139,8 @@ struct mix_semantics {
   bool weighted_metrics_last;     /* K3: behind those of all outputs; else behind their own output's */
   bool single_loss_as_total;      /* K3: if one of several outputs has a loss, only the total is shown */
   bool class_weights_complete;    /* L, X: keys must be 0 to n - 1, labels below n; K3: 1 where missing */
+  bool output_dicts_partial; /* L, X: a dict of labels or weights may lack outputs; K3: ValueError */
+  bool unused_inputs_warned; /* L, X: a dict of inputs with a name that is no input logs a warning */
   bool class_weights_alone;       /* K3: with sample weights ValueError; else the two are multiplied */
   /* K3: with steps_per_epoch, arrays repeat as often as needed; else once an epoch */
   bool arrays_repeat;
@@ -153,6 +155,8 @@ struct mix_semantics {
   bool plateau_delta_on_value;
   bool checkpoint_saves_unmonitored; /* K3: ModelCheckpoint saves if the monitored value is missing */
   bool progress_dashes;              /* K3: the progress output of 15.1; else of 15.2 */
+  bool progbar_arguments; /* L, X: ProgbarLogger has count_mode and stateful_metrics; K3: no arguments */
+  bool progress_averages; /* L, X: numbers that are not the model's are averaged over the steps */
 
   /* K3: merging layers keep what any mask keeps, and everything if an input has no mask; Multiply, Maximum
    * and Minimum ignore masked elements. Else: what all masks keep */

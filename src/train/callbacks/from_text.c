@@ -17,11 +17,12 @@ static const mix_callback_kind terminate_on_nan = {"terminate_on_nan", sizeof(si
 
 extern const mix_callback_kind mix_early_stopping_kind, mix_reduce_lr_on_plateau_kind,
     mix_model_checkpoint_kind, mix_csv_logger_kind, mix_tensorboard_kind, mix_backup_and_restore_kind,
-    mix_numerics_report_kind;
+    mix_progbar_logger_kind, mix_numerics_report_kind;
 static const mix_callback_kind *const kinds[] = {&mix_early_stopping_kind,   &mix_reduce_lr_on_plateau_kind,
                                                  &mix_model_checkpoint_kind, &mix_csv_logger_kind,
                                                  &mix_tensorboard_kind,      &mix_backup_and_restore_kind,
-                                                 &terminate_on_nan,          &mix_numerics_report_kind};
+                                                 &mix_progbar_logger_kind,   &terminate_on_nan,
+                                                 &mix_numerics_report_kind};
 
 /* ---- text ---- */
 
@@ -58,6 +59,7 @@ mix_callback *mix_callback_from_text(const char *text) {
   return mix_fail(
       MIX_VALUE_ERROR,
       "callback_from_text: '%.*s' is not known; expected early_stopping, reduce_lr_on_plateau, "
-      "model_checkpoint, csv_logger, tensorboard, backup_and_restore, terminate_on_nan or numerics_report",
+      "model_checkpoint, csv_logger, tensorboard, backup_and_restore, progbar_logger, terminate_on_nan or "
+      "numerics_report",
       (int)length, text);
 }
