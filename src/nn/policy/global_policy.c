@@ -33,7 +33,7 @@ mix_status mix_set_global_policy_object(mix_policy *policy) {
     return MIX_OK;
   }
   if (!mix_is(policy, &mix_policy_class))
-    return mix_fail_status(MIX_VALUE_ERROR, "set_global_policy: the object is no policy");
+    return mix_fail_status(MIX_VALUE_ERROR, "set_global_policy: the object is no policy; expected a policy");
   if (semantics->global_refused_by_rewrite && mix_policy_is_mixed(policy) && mix_graph_rewrite_enabled())
     return mix_fail_status(
         MIX_VALUE_ERROR,
