@@ -10,6 +10,8 @@
 bool mix_json_set(json_t *object, const char *key, json_t *value);
 /* Compact text, freed with mix_free. Numbers keep 17 digits. */
 char *mix_json_text(const json_t *json);
+/* The same as Python's json.dumps writes it: the shortest numbers that read back, and only ASCII. */
+char *mix_json_python_text(const json_t *json);
 /* Parses text. NULL with a ValueError that quotes `call`. */
 json_t *mix_json_parse(const char *text, const char *call);
 /* {"module", "class_name", "config", "registered_name": null}, and without a module {"class_name", "config"}.

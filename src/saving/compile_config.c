@@ -9,9 +9,29 @@
 
 /* ---- writing ---- */
 
+/* The mean of a loss's values is a metric of the loss's name and options. */
+static json_t *loss_metric_json(const mix_metric *metric, json_t *config) {
+  json_t *loss = mix_loss_to_json(metric->loss), *options = json_object_get(loss, "config"),
+         *own = json_object();
+  const char *name = metric->loss->kind->class_name;
+  if (!strcmp(name, "LogCosh")) name = "LogCoshError";
+  json_object_set(own, "name", json_object_get(config, "name"));
+  json_object_set(own, "dtype", json_object_get(config, "dtype"));
+  json_object_del(options, "name");
+  json_object_del(options, "reduction");
+  json_object_update(own, options);
+  const char *module = metric->semantics->objects_have_module ? "keras.metrics" : NULL;
+  json_t *object = mix_json_object(module, name, own);
+  json_decref(loss);
+  json_decref(config);
+  return object;
+}
+
 static json_t *metric_json(mix_metric *metric) {
   const char *config = mix_metric_get_config(metric);
   json_t *object = config ? mix_json_parse(config, "metric") : NULL;
+  const bool of_loss = metric->loss && metric->loss->kind && !metric->kind && !metric->chooses;
+  if (object && of_loss) return loss_metric_json(metric, object);
   const char *module = metric->semantics->objects_have_module ? "keras.metrics" : NULL;
   return mix_json_object(module, metric->class.name, object);
 }

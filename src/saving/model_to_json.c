@@ -353,7 +353,13 @@ const char *mix_model_to_json(mix_model *model) {
                     "model_to_json: '%s' is a subclassed model, whose structure is its program; save its "
                     "weights, or make the model of mix_model_new or mix_sequential",
                     mix_model_name(model));
-  const char *text = NULL;
-  MIX_SCOPE { text = mix_json_keep_text(&model->json, text_json(model)); }
-  return text;
+  char *text = NULL;
+  MIX_SCOPE {
+    json_t *json = text_json(model);
+    text = mix_json_python_text(json);
+    json_decref(json);
+  }
+  if (!text) return NULL;
+  mix_free(model->json);
+  return model->json = text;
 }
