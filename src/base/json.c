@@ -107,7 +107,7 @@ json_t *mix_json_object(const char *module, const char *class_name, json_t *conf
 const char *mix_json_kind(const json_t *json) {
   static const char *const kinds[] = {"an object",     "an array", "a string", "an integer",
                                       "a real number", "true",     "false",    "null"};
-  return kinds[json_typeof(json)];
+  return json ? kinds[json_typeof(json)] : "missing";
 }
 
 /* The member, or NULL where it is absent or null. */

@@ -19,6 +19,7 @@ typedef struct saved_graph {
   saved_layer *layers;
   int count;
   json_t *names; /* name -> index of a layer */
+  json_t *taken; /* the names that the layers have, which are others in some texts */
 } saved_graph;
 
 /* ---- references ---- */
@@ -215,6 +216,12 @@ static bool make_calls(saved_graph *graph) {
 
 /* ---- layers ---- */
 
+static bool take_name(saved_graph *graph, const char *name) {
+  if (json_object_get(graph->taken, name))
+    return mix_fail(MIX_VALUE_ERROR, "model_from_json: two layers are named '%.60s'", name), false;
+  return !json_object_set_new(graph->taken, name, json_true());
+}
+
 static bool read_layer(saved_graph *graph, saved_layer *layer, const json_t *object, int index) {
   const json_t *config = json_object_get(object, "config");
   layer->name = json_string_value(json_object_get(object, "name"));
@@ -228,10 +235,11 @@ static bool read_layer(saved_graph *graph, saved_layer *layer, const json_t *obj
   layer->count = input ? 1 : (int)json_array_size(layer->nodes);
   layer->results = mix_scoped_memory(((size_t)layer->count + 1) * sizeof *layer->results);
   if (!layer->results) return false;
-  if (!input) return (layer->layer = mix_reader_layer(graph->reader, object));
+  if (!input)
+    return (layer->layer = mix_reader_layer(graph->reader, object)) && take_name(graph, layer->layer->name);
   mix_tensor *tensor = mix_reader_input(graph->reader, object);
   if (tensor) layer->results[layer->made++] = mix_list_of(tensor);
-  return !mix_failed();
+  return tensor && take_name(graph, mix_tensor_history(tensor, NULL)->layer->name);
 }
 
 static bool read_layers(saved_graph *graph, const json_t *layers) {
@@ -290,7 +298,7 @@ static mix_model *make_model(const saved_graph *graph, const json_t *config) {
 }
 
 mix_model *mix_reader_functional(mix_json_reader *reader, const json_t *config) {
-  saved_graph graph = {.reader = reader, .names = json_object()};
+  saved_graph graph = {.reader = reader, .names = json_object(), .taken = json_object()};
   const json_t *layers = json_object_get(config, "layers");
   mix_model *model = NULL;
   if (!json_is_array(layers))
@@ -298,6 +306,7 @@ mix_model *mix_reader_functional(mix_json_reader *reader, const json_t *config) 
   else if (read_layers(&graph, layers) && make_calls(&graph))
     model = make_model(&graph, config);
   json_decref(graph.names);
+  json_decref(graph.taken);
   if (model && !mix_json_boolean_or(config, "trainable", true)) mix_layer_set_trainable(model->layer, false);
   return mix_failed() ? NULL : model;
 }

@@ -194,10 +194,23 @@ static bool inputs_are_layers(const mix_layer *model, const mix_functional *grap
   return true;
 }
 
+/* Names tell the calls apart. */
+static bool names_are_unique(const mix_layer *model) {
+  mix_layer *const *layers = (mix_layer *const *)mix_list_items(model->layers);
+  for (int i = 0; i < mix_list_count(model->layers); i++)
+    for (int before = 0; before < i; before++)
+      if (layers[i]->name == layers[before]->name) {
+        mix_fail(MIX_VALUE_ERROR, "model_to_json: two layers of '%s' are named '%s'; expected unique names",
+                 model->name, layers[i]->name);
+        return false;
+      }
+  return true;
+}
+
 static json_t *functional_config(mix_layer *model) {
   const mix_functional *graph = mix_layer_data(model);
   const bool single = model->semantics->node_objects;
-  if (!inputs_are_layers(model, graph)) return NULL;
+  if (!inputs_are_layers(model, graph) || !names_are_unique(model)) return NULL;
   json_t *layers = json_array();
   for (int i = 0; i < mix_list_count(model->layers) && !mix_failed(); i++) {
     mix_layer *layer = mix_list_get(model->layers, i);

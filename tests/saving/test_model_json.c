@@ -180,8 +180,7 @@ static const char *const names[] = {"sequential",
                                     "words",
                                     "scaled"};
 
-/* M05 I05 */
-static void recorded_models(void **state) {
+static void M05_recorded_models(void **state) {
   (void)state;
   char name[80];
   static const char *const current[] = {"tf_keras", "keras3", "experimental"};
@@ -719,7 +718,7 @@ static void memory_runs_out(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(recorded_models),
+  const struct CMUnitTest tests[] = {TEST(M05_recorded_models),
                                      TEST(reference_models),
                                      TEST(models_of_c_are_written_as_keras_does),
                                      TEST(the_text_is_pythons),

@@ -183,10 +183,7 @@ static const mix_field_row fields[] = {
     MIX_INITIALIZER_FIELD(mix_batch_normalization_options, moving_mean_initializer, "zeros"),
     MIX_INITIALIZER_FIELD(mix_batch_normalization_options, moving_variance_initializer, "ones"),
 #define NEWER(name, json, ...)                                                                               \
-  {                                                                                                          \
-    name, 0, &mix_field_fixed, .text = json, .only = offsetof(mix_semantics, config_newer_options),          \
-                               __VA_ARGS__                                                                   \
-  }
+  { name, 0, &mix_field_fixed, .text = json, .only = MIX_RULE(config_newer_options), __VA_ARGS__ }
     NEWER("synchronized", "false", .optional = true),
     NEWER("renorm", "false"),
     NEWER("renorm_clipping", "null", .optional = true),

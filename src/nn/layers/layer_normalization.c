@@ -88,8 +88,7 @@ static mix_status layer_normalization_config(mix_layer *layer, mix_config *confi
 static const mix_field_row fields[] = {
     {FIELD(axis), &mix_field_axes},
     {FIELD(epsilon), &mix_field_number, .number = 1e-3, .range = MIX_NOT_NEGATIVE},
-    {"rms_scaling", 0, &mix_field_fixed, .text = "false",
-     .only = offsetof(mix_semantics, config_newer_options)},
+    {"rms_scaling", 0, &mix_field_fixed, .text = "false", .only = MIX_RULE(config_newer_options)},
     MIX_AFFINE_FIELDS(mix_layer_normalization_options),
     {0}};
 MIX_LAYER_KIND(layer_normalization, mix_layer_normalization_options, .fields = fields,

@@ -31,7 +31,7 @@ static mix_status spatial_dropout_config(mix_layer *layer, mix_config *config) {
 #define NOISE_SHAPE                                                                                          \
   {                                                                                                          \
     "noise_shape", 0, &mix_field_fixed, .text = "null", .optional = true,                                    \
-                                        .only = offsetof(mix_semantics, config_spatial_noise_shape)          \
+                                        .only = MIX_RULE(config_spatial_noise_shape)                         \
   }
 static const mix_field_row fields_1d[] = {RATE, NOISE_SHAPE, SEED, {0}};
 static const mix_field_row fields[] = {RATE,

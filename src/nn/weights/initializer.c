@@ -143,7 +143,7 @@ static const mix_field_row value_rows[] = {{FIELD(value), &mix_field_number}, {N
 static const mix_field_row gain_rows[] = {GAIN, {NULL}};
 static const mix_field_row orthogonal_rows[] = {GAIN, SEED, {NULL}};
 #define AXES(name)                                                                                           \
-  { name, 0, &mix_field_fixed, .text = "null", .only = offsetof(mix_semantics, config_newer_options) }
+  { name, 0, &mix_field_fixed, .text = "null", .only = MIX_RULE(config_newer_options) }
 static const mix_field_row scaling_rows[] = {SEED, AXES("input_axes"), AXES("output_axes"), {NULL}};
 static const mix_field_row normal_rows[] = {
     {FIELD(mean), &mix_field_number}, {FIELD(stddev), &mix_field_number, 0.05}, SEED, {NULL}};
