@@ -26,8 +26,8 @@ typedef struct mix_from_json_options {
 /* A model with new weights from text of mix_model_to_json or of Keras, of any generation, or from the
  * config.json of a .keras archive. It is compiled if the text has a compile config. A functional model's own
  * policy, which decides on loss scaling, is mixed_float16 if that of any layer is, and else the global one.
- * ValueError, which names the layer, for classes that are neither built in nor known (mix_register_layer), for
- * calls that form a circle, and for other text that does not describe a model. */
+ * ValueError, which names the layer, for classes that are neither built in nor known (mix_register_layer),
+ * for calls that form a circle, and for other text that does not describe a model. */
 MIX_API mix_model *mix_model_from_json_with(const mix_from_json_options *options);
 #ifndef __cplusplus
 /* mix_model_from_json(text, .no_compile = true) */

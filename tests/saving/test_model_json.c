@@ -574,12 +574,16 @@ static void subclassed_models_are_refused(void **state) {
 static void older_forms(void **state) {
   (void)state;
   mix_model *model = good(mix_model_from_json(
-      "{\"class_name\": \"Sequential\", \"config\": [{\"class_name\": \"Dense\", \"config\": {\"name\": \"d\", "
-      "\"batch_input_shape\": [null, 3], \"units\": 2, \"dtype\": \"float32\"}}], \"keras_version\": \"2.1.6\"}"));
+      "{\"class_name\": \"Sequential\", \"config\": [{\"class_name\": \"Dense\", \"config\": {\"name\": "
+      "\"d\", "
+      "\"batch_input_shape\": [null, 3], \"units\": 2, \"dtype\": \"float32\"}}], \"keras_version\": "
+      "\"2.1.6\"}"));
   assert_int_equal(mix_list_count(mix_model_weights(model)), 2);
   model = good(mix_model_from_json(
-      "{\"class_name\": \"Model\", \"config\": {\"name\": \"m\", \"layers\": [{\"name\": \"i\", \"class_name\": "
-      "\"InputLayer\", \"config\": {\"batch_input_shape\": [null, 3], \"dtype\": \"float32\", \"name\": \"i\"}, "
+      "{\"class_name\": \"Model\", \"config\": {\"name\": \"m\", \"layers\": [{\"name\": \"i\", "
+      "\"class_name\": "
+      "\"InputLayer\", \"config\": {\"batch_input_shape\": [null, 3], \"dtype\": \"float32\", \"name\": "
+      "\"i\"}, "
       "\"inbound_nodes\": []}, {\"name\": \"d\", \"class_name\": \"Dropout\", \"config\": {\"name\": \"d\", "
       "\"rate\": 0.5}, \"inbound_nodes\": [[[\"i\", 0, 0, {\"training\": true}]]]}], \"input_layers\": "
       "[[\"i\", 0, 0]], \"output_layers\": [[\"d\", 0, 0]]}}"));
@@ -594,9 +598,9 @@ static void older_forms(void **state) {
   assert_non_null(strstr(mix_model_to_json(model), "DTypePolicy"));
 }
 
-#define INPUT                                                                                                    \
-  "{\"name\": \"i\", \"class_name\": \"InputLayer\", \"config\": {\"name\": \"i\", \"batch_shape\": [null, 3], " \
-  "\"dtype\": \"float32\"}, \"inbound_nodes\": []}"
+#define INPUT                                                                                                \
+  "{\"name\": \"i\", \"class_name\": \"InputLayer\", \"config\": {\"name\": \"i\", "                         \
+  "\"batch_shape\": [null, 3], \"dtype\": \"float32\"}, \"inbound_nodes\": []}"
 #define TENSOR(history)                                                                                      \
   "{\"class_name\": \"__keras_tensor__\", \"config\": {\"shape\": [null, 3], \"dtype\": \"float32\", "       \
   "\"keras_history\": " history "}}"
@@ -624,7 +628,8 @@ static void damaged_texts(void **state) {
       {"{\"class_name\": \"Sequential\", \"config\": {\"layers\": [3]}}", MIX_VALUE_ERROR,
        "class_name and config"},
       {"{\"class_name\": \"Sequential\", \"config\": {\"name\": 3, \"layers\": []}}", MIX_TYPE_ERROR, "name"},
-      {"{\"class_name\": \"Sequential\", \"config\": {\"layers\": [{\"class_name\": \"Conv9D\", \"config\": {}}]}}",
+      {"{\"class_name\": \"Sequential\", \"config\": {\"layers\": [{\"class_name\": \"Conv9D\", "
+       "\"config\": {}}]}}",
        MIX_VALUE_ERROR, "'Conv9D'"},
       {"{\"class_name\": \"Sequential\", \"config\": {\"layers\": [{\"class_name\": \"Dense\", \"config\": "
        "{\"units\": \"many\"}}]}}",

@@ -6,6 +6,7 @@
 
 #include <mixtape/status.h>
 #include <mixtape/semantics.h>
+#include <stddef.h>
 
 /* When compile wraps an optimizer in a loss scale optimizer. */
 typedef enum mix_auto_wrap {
@@ -137,7 +138,7 @@ struct mix_semantics {
   bool nested_calls_from_one;  /* L, X: the calls of a nested model are numbered from 1 */
   bool input_batch_input_shape; /* L, X: InputLayer and Embedding save batch_input_shape; K3: batch_shape */
   bool input_named_by_layer; /* L, X: "dense_input", before the layer "dense" of a sequential model */
-  /* K3 (since 3.11): configs have options that the library does not offer: renorm, quantization_config, ... */
+  /* K3: configs have options that the library does not offer: renorm, quantization_config, ... */
   bool config_newer_options;
   bool config_activity_regularizer; /* L, X: configs of Dense have it, also if there is none */
   bool config_spatial_noise_shape;  /* L, X: configs of SpatialDropout have noise_shape */
@@ -262,6 +263,9 @@ struct mix_semantics {
   bool nadam_product_per_variable;
   bool sgd_slot_always; /* L: SGD has a slot even without momentum */
 };
+
+/* The rule of a row's `only` or `except`. */
+#define MIX_RULE(rule) offsetof(mix_semantics, rule)
 
 extern const mix_semantics mix_semantics_tf_keras, mix_semantics_keras3, mix_semantics_experimental;
 

@@ -44,18 +44,14 @@ def several():
     x, y = shared(a), shared(b)
     both = L.Concatenate(name="both")([x, y])
     model = keras.Model([a, b], [L.Dense(2, name="one")(both), L.Add(name="two")([x, y])], name="towers")
-    if K3:
-        loss = ["mse", "mae"]
-    else:
-        loss = ["mse", "mae"]
-    model.compile(keras.optimizers.SGD(0.1, momentum=0.9), loss=loss, loss_weights=[1.0, 0.5])
+    model.compile(keras.optimizers.SGD(0.1, momentum=0.9), loss=["mse", "mae"], loss_weights=[1.0, 0.5])
     return model, [(4,), (4,)]
 
 
 def dictionary():
     a, b = keras.Input((3,), name="a"), keras.Input((3,), name="b")
-    return keras.Model({"a": a, "b": b}, {"sum": L.Add(name="sum")([a, b]), "x": L.Dense(2, name="x")(a)}), \
-        {"a": (3,), "b": (3,)}
+    outputs = {"sum": L.Add(name="sum")([a, b]), "x": L.Dense(2, name="x")(a)}
+    return keras.Model({"a": a, "b": b}, outputs), {"a": (3,), "b": (3,)}
 
 
 def nested():
@@ -156,7 +152,8 @@ def write(name, model, shapes):
         given = dict(zip(keys, x)) if keys else x if len(x) > 1 else x[0]
         y = model.predict(given, verbose=0)
         y = list(y.values()) if isinstance(y, dict) else y if isinstance(y, list) else [y]
-        array = lambda a: {"shape": list(a.shape), "values": [float(v) for v in np.asarray(a, "float64").ravel()]}
+        numbers = lambda a: [float(v) for v in np.asarray(a, "float64").ravel()]
+        array = lambda a: {"shape": list(a.shape), "values": numbers(a)}
         record.update(inputs=[array(a) for a in x], weights=[array(a) for a in weights],
                       outputs=[array(a) for a in y])
     with open(os.path.join(out, f"{generation}-{name}.json"), "w") as file:
@@ -164,7 +161,7 @@ def write(name, model, shapes):
         file.write("\n")
 
 
-for function in (sequential, sequential_built, sequential_open, several, dictionary, nested, nested_sequential,
-                 policies, mixed, norms, noise, merges, words, scaled):
+for function in (sequential, sequential_built, sequential_open, several, dictionary, nested,
+                 nested_sequential, policies, mixed, norms, noise, merges, words, scaled):
     keras.backend.clear_session()
     write(function.__name__.replace("_", "-"), *function())
