@@ -73,8 +73,7 @@ const mix_value_kind mix_field_constraint = {"a constraint",   sizeof(void *),  
                                              write_constraint, read_constraint, NULL};
 
 static json_t *write_policy(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
-  return mix_policy_to_json(*(mix_policy *const *)mix_field_at(field, options));
+  return mix_policy_to_json(*(mix_policy *const *)mix_field_at(field, options), fields->rules);
 }
 static bool read_policy(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                         void *options) {

@@ -272,7 +272,7 @@ static json_t *sequential_config(mix_layer *model) {
   json_t *config = json_pack("{s:s}", "name", model->name);
   if (model->semantics->sequential_saves_policy) {
     json_object_set_new(config, "trainable", json_boolean(model->trainable));
-    json_object_set_new(config, "dtype", mix_policy_to_json(model->policy));
+    json_object_set_new(config, "dtype", mix_policy_to_json(model->policy, model->semantics));
   }
   json_object_set_new(config, "layers", sequential_layers(model, shape));
   if (model->semantics->sequential_saves_policy && shape.rank > 0)

@@ -218,7 +218,8 @@ mix_status mix_layer_set_input_spec(mix_layer *layer, const mix_input_spec *spec
 
 json_t *mix_layer_config_json(mix_layer *layer) {
   mix_layer_common common = common_of(layer);
-  mix_config config = {mix_fields_write(&(mix_fields){.rows = common_fields}, &common, NULL)};
+  const mix_fields fields_of_all = {.rows = common_fields, .rules = layer->semantics};
+  mix_config config = {mix_fields_write(&fields_of_all, &common, NULL)};
   if (config.object && layer->kind) {
     mix_fields fields = fields_of(layer->kind, layer->semantics);
     config.object = mix_fields_write(&fields, layer->data, config.object);
