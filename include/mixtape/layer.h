@@ -40,6 +40,14 @@ MIX_API mix_status mix_config_number(mix_config *config, const char *key, double
 MIX_API mix_status mix_config_integer(mix_config *config, const char *key, int64_t value);
 MIX_API mix_status mix_config_boolean(mix_config *config, const char *key, bool value);
 MIX_API mix_status mix_config_json(mix_config *config, const char *key, const char *json);
+/* An entry back, in from_config; default_value where it is absent or null. TypeError for an entry of another
+ * kind. Texts live as long as the config. mix_config_get_json: any entry as JSON text, which belongs to the
+ * scope of the config; NULL where it is absent or null. */
+MIX_API const char *mix_config_get_text(mix_config *config, const char *key, const char *default_value);
+MIX_API double mix_config_get_number(mix_config *config, const char *key, double default_value);
+MIX_API int64_t mix_config_get_integer(mix_config *config, const char *key, int64_t default_value);
+MIX_API bool mix_config_get_boolean(mix_config *config, const char *key, bool default_value);
+MIX_API const char *mix_config_get_json(mix_config *config, const char *key);
 
 /* A kind of layer. The comments say what a NULL function means. */
 typedef struct mix_layer_class {
@@ -60,6 +68,9 @@ typedef struct mix_layer_class {
   bool no_autocast; /* inputs are never cast (Embedding, models) */
   /* Computes a mask. NULL: supports_masking decides, and masks that inner layers set on the results stay. */
   mix_tensor *(*compute_mask)(mix_layer *layer, const mix_call_args *args);
+  /* Sets the own options of a new layer from the config that get_config wrote; NULL: there are none. Inner
+   * layers: mix_config_get_json, mix_layer_deserialize, mix_layer_add_layer. */
+  mix_status (*from_config)(mix_layer *layer, mix_config *config);
 } mix_layer_class;
 
 /* Options of every layer, the first in each options struct. */
@@ -200,11 +211,18 @@ MIX_API mix_status mix_layer_set_input_spec(mix_layer *layer, const mix_input_sp
  * call with the same layer. */
 MIX_API const char *mix_layer_config(mix_layer *layer);
 /* The layer as JSON: {"module": "keras.layers", "class_name": "Dense", "config": {...}, "registered_name":
- * null}; experimental semantics: only class_name and config. The string lives until the next call with the
- * same layer. */
+ * null}; experimental semantics: only class_name and config. A class of the user has module null and its
+ * registered name. The string lives until the next call with the same layer. */
 MIX_API const char *mix_layer_serialize(mix_layer *layer);
-/* A layer of a built-in class (else ValueError) from JSON of mix_layer_serialize or Keras, of any
- * generation. Weights are not included. semantics NULL: the default of the process. */
+/* Keras's register_keras_serializable(package, name): layers of the class come back from JSON (here, in
+ * mix_model_from_json) under the name "package>name". package NULL: "Custom"; name NULL: that of the class.
+ * The class is copied; its functions must outlive their use. A second class of one name replaces the first.
+ * Any thread may register; mix_shutdown forgets all. ValueError without a name or a call function, and for
+ * names with '>'. */
+MIX_API mix_status mix_register_layer(const char *package, const char *name,
+                                      const mix_layer_class *layer_class);
+/* A layer from JSON of mix_layer_serialize or Keras, of any generation: of a class that is registered, or
+ * built in (else ValueError). Weights are not included. semantics NULL: the default of the process. */
 MIX_API mix_layer *mix_layer_deserialize(const char *json, const mix_semantics *semantics);
 /* The same from a config alone, with the class name given. */
 MIX_API mix_layer *mix_layer_from_config(const char *class_name, const char *json,

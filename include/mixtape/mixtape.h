@@ -28,6 +28,7 @@
 #include <mixtape/policy.h>
 #include <mixtape/random.h>
 #include <mixtape/regularizer.h>
+#include <mixtape/saving.h>
 #include <mixtape/schedule.h>
 #include <mixtape/semantics.h>
 #include <mixtape/status.h>

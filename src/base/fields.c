@@ -84,7 +84,7 @@ void mix_fields_release(const mix_fields *fields, void *options) {
 /* ---- JSON ---- */
 
 static bool has_rule(const mix_fields *fields, size_t rule) {
-  return rule == MIX_ALWAYS || (rule && *((const bool *)fields->rules + rule));
+  return rule == MIX_ALWAYS || (rule && fields->rules && *((const bool *)fields->rules + rule));
 }
 
 /* Do configs of the generation have the field? */
@@ -368,3 +368,21 @@ void *mix_scoped_memory(size_t size) {
   mix_object *object = mix_scoped(mix_object_new(sizeof *object + size, &class));
   return object ? object + 1 : NULL;
 }
+
+/* ---- fixed values ---- */
+
+static json_t *write_fixed(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields, (void)options;
+  return json_loads(field->text, JSON_DECODE_ANY, NULL);
+}
+static bool read_fixed(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                       void *options) {
+  json_t *only = write_fixed(fields, field, options);
+  bool same = field->optional || json_equal(only, value);
+  json_decref(only);
+  if (same) return true;
+  return mix_fail(MIX_UNSUPPORTED, "config: only %s is supported for \"%s\"", field->text, field->name),
+         false;
+}
+const mix_value_kind mix_field_fixed = {
+    .expected = "its only value", .write = write_fixed, .read = read_fixed};

@@ -2,7 +2,10 @@
 #include "base/json.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/number.h"
+#include "base/text.h"
 #include <stdlib.h>
+#include <string.h>
 
 bool mix_json_set(json_t *object, const char *key, json_t *value) {
   if (value && object && !json_object_set_new(object, key, value)) return true;
@@ -27,6 +30,64 @@ char *mix_json_text(const json_t *json) {
   return text;
 }
 
+/* Python's repr: an exponent of two digits from 1e16 and below 1e-4, else a point. */
+static void put_real(mix_text *text, double value) {
+  char digits[40];
+  int precision = 0;
+  do mix_number_write(digits, sizeof digits, 'e', precision, value);
+  while (mix_number_read(digits, NULL) != value && ++precision < 17);
+  int exponent = atoi(strchr(digits, 'e') + 1), places = precision - exponent;
+  if (exponent >= -4 && exponent < 16)
+    mix_number_write(digits, sizeof digits, 'f', places > 1 ? places : 1, value);
+  mix_text_put(text, "%s", digits);
+}
+
+static void put_json(mix_text *text, const json_t *json);
+
+static void put_object(mix_text *text, const json_t *object) {
+  const char *key, *between = "";
+  json_t *value;
+  mix_text_put(text, "{");
+  json_object_foreach((json_t *)object, key, value) {
+    json_t *name = json_string(key);
+    mix_text_put(text, "%s", between);
+    put_json(text, name);
+    mix_text_put(text, ": ");
+    put_json(text, value);
+    json_decref(name);
+    between = ", ";
+  }
+  mix_text_put(text, "}");
+}
+
+static void put_json(mix_text *text, const json_t *json) {
+  if (json_is_object(json)) {
+    put_object(text, json);
+  } else if (json_is_array(json)) {
+    mix_text_put(text, "[");
+    for (size_t i = 0; i < json_array_size(json); i++) {
+      if (i) mix_text_put(text, ", ");
+      put_json(text, json_array_get(json, i));
+    }
+    mix_text_put(text, "]");
+  } else if (json_is_real(json)) {
+    put_real(text, json_real_value(json));
+  } else {
+    char *dumped = json_dumps(json, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+    mix_text_put(text, "%s", dumped ? dumped : "null");
+    free(dumped); /* jansson's own allocation */
+  }
+}
+
+char *mix_json_python_text(const json_t *json) {
+  mix_text text = {.grows = true};
+  if (!json) return NULL;
+  put_json(&text, json);
+  if (!text.failed) return text.text;
+  mix_free(text.text);
+  return NULL;
+}
+
 json_t *mix_json_parse(const char *text, const char *call) {
   json_error_t error;
   if (!text) return mix_fail(MIX_TYPE_ERROR, "%s: got no text; expected JSON", call);
@@ -46,7 +107,7 @@ json_t *mix_json_object(const char *module, const char *class_name, json_t *conf
 const char *mix_json_kind(const json_t *json) {
   static const char *const kinds[] = {"an object",     "an array", "a string", "an integer",
                                       "a real number", "true",     "false",    "null"};
-  return kinds[json_typeof(json)];
+  return json ? kinds[json_typeof(json)] : "missing";
 }
 
 /* The member, or NULL where it is absent or null. */

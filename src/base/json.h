@@ -10,12 +10,14 @@
 bool mix_json_set(json_t *object, const char *key, json_t *value);
 /* Compact text, freed with mix_free. Numbers keep 17 digits. */
 char *mix_json_text(const json_t *json);
+/* The same as Python's json.dumps writes it: the shortest numbers that read back, and only ASCII. */
+char *mix_json_python_text(const json_t *json);
 /* Parses text. NULL with a ValueError that quotes `call`. */
 json_t *mix_json_parse(const char *text, const char *call);
 /* {"module", "class_name", "config", "registered_name": null}, and without a module {"class_name", "config"}.
  * Takes ownership of the config; NULL gives NULL. */
 json_t *mix_json_object(const char *module, const char *class_name, json_t *config);
-/* What messages call it: "a string". */
+/* What messages call it: "a string"; NULL: "missing". */
 const char *mix_json_kind(const json_t *json);
 /* Members of an object, with defaults. A member of another type is a TypeError (false / NULL with the error
  * pending). */

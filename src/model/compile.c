@@ -66,11 +66,37 @@ static bool resolve_optimizer(mix_model *model, mix_compiled_state *state,
         model->semantics->name);
     return false;
   }
+  state->given_optimizer = mix_retain(optimizer);
   if (optimizer && !options->no_auto_scale_loss && !model->keeps_optimizer)
     optimizer = mix_optimizer_for_policy(optimizer, mix_model_policy(model));
   if (mix_failed() || !optimizer) return false;
   state->optimizer = mix_retain(optimizer);
   return true;
+}
+
+static void intern_all(const char **texts, const char *const *given) {
+  for (int i = 0; i < MIX_MODEL_MAX; i++) texts[i] = given[i] ? mix_intern(given[i]) : NULL;
+}
+
+void mix_compile_options_keep(mix_compile_options *copy, const mix_compile_options *options) {
+  *copy = *options;
+  copy->optimizer = NULL;
+  copy->optimizer_name = NULL;
+  copy->loss = options->loss ? mix_intern(options->loss) : NULL;
+  intern_all(copy->losses, options->losses);
+  intern_all(copy->metrics, options->metrics);
+  intern_all(copy->weighted_metrics, options->weighted_metrics);
+  mix_retain(copy->loss_object);
+  mix_retain(copy->loss_objects);
+  mix_retain(copy->metric_objects);
+  mix_retain(copy->weighted_metric_objects);
+}
+
+void mix_compile_options_release(mix_compile_options *copy) {
+  mix_release(copy->loss_object);
+  mix_release(copy->loss_objects);
+  mix_release(copy->metric_objects);
+  mix_release(copy->weighted_metric_objects);
 }
 
 mix_status mix_model_compile_with(mix_model *model, const mix_compile_options *given) {
@@ -91,6 +117,7 @@ mix_status mix_model_compile_with(mix_model *model, const mix_compile_options *g
     mix_compiled_state_free(state);
     return mix_error();
   }
+  mix_compile_options_keep(&state->given, &options);
   mix_compiled_state_free(model->state);
   model->state = state;
   return MIX_OK;

@@ -133,6 +133,8 @@ static void functional_finalize(mix_layer *layer) {
   mix_free(graph->inputs);
   mix_free(graph->outputs);
   mix_free(graph->calls);
+  json_decref(graph->input_form);
+  json_decref(graph->output_form);
 }
 
 const mix_layer_class mix_class_functional = {.size = sizeof(mix_layer_class),
@@ -164,6 +166,14 @@ static mix_tensor **retained_tensors(mix_list *list) {
   mix_tensor **tensors = mix_calloc((size_t)count + 1, sizeof *tensors);
   for (int i = 0; tensors && i < count; i++) tensors[i] = mix_retain(mix_list_get(list, i));
   return tensors;
+}
+
+/* One index, or a list of them. */
+static json_t *form_of(void *given, int count) {
+  if (!mix_is(given, &mix_list_class)) return json_integer(0);
+  json_t *list = json_array();
+  for (int i = 0; i < count; i++) json_array_append_new(list, json_integer(i));
+  return list;
 }
 
 static bool symbolic_all(mix_list *list, const char *what) {
@@ -202,6 +212,8 @@ mix_model *mix_model_with(const mix_model_options *given) {
   graph->outputs = retained_tensors(outputs);
   graph->input_count = mix_list_count(inputs);
   graph->output_count = mix_list_count(outputs);
+  graph->input_form = form_of(options.inputs, graph->input_count);
+  graph->output_form = form_of(options.outputs, graph->output_count);
   if (!graph->inputs || !graph->outputs || !collect(graph)) return NULL;
   if (!mix_functional_add_layers(layer, graph)) return NULL;
   layer->built = true;

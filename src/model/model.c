@@ -8,6 +8,9 @@
 void mix_compiled_state_free(mix_compiled_state *state) {
   if (!state) return;
   mix_release(state->optimizer);
+  mix_release(state->given_optimizer);
+  mix_compile_options_release(&state->given);
+  json_decref(state->config);
   for (int i = 0; i < MIX_MODEL_MAX; i++) mix_release(state->losses[i]);
   mix_release(state->loss_tracker);
   for (int i = 0; i < state->tracker_count; i++) mix_release(state->trackers[i].metric);
@@ -26,6 +29,7 @@ static void model_finalize(void *object) {
   mix_compiled_state_free(model->state);
   mix_release(model->layer);
   mix_free(model->summary);
+  mix_free(model->json);
   mix_release(model->history);
 }
 

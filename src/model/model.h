@@ -39,6 +39,9 @@ typedef struct mix_step_observer {
 
 typedef struct mix_compiled_state {
   mix_optimizer *optimizer;        /* retained */
+  mix_optimizer *given_optimizer;  /* retained: before compile wrapped it */
+  mix_compile_options given; /* texts interned, lists retained; without optimizers. For configs */
+  json_t *config; /* what a config said of the loss and what follows it; NULL: `given` says it */
   mix_loss *losses[MIX_MODEL_MAX]; /* retained; NULL: the output has none */
   double loss_weights[MIX_MODEL_MAX];
   int output_count;
@@ -72,6 +75,7 @@ struct mix_model {
   bool keeps_optimizer; /* compile wraps no optimizer, in any generation (the program's --loss-scale) */
   mix_compiled_state *compiling; /* the state that compile is building; otherwise NULL */
   char *summary;
+  char *json; /* the result of mix_model_to_json */
   mix_history *history; /* retained: of the latest fit */
   bool stop_training;
   bool validates; /* the running fit has validation data */
@@ -89,7 +93,14 @@ typedef struct mix_functional {
   int input_count, output_count;
   mix_layer_call **calls; /* retained, in the order they were made */
   int call_count;
+  /* The structure in which the user gave them: an index, or lists and objects of them. */
+  json_t *input_form, *output_form;
 } mix_functional;
+/* What the first call of a sequential model was given; rank 0: there was none. */
+typedef struct mix_sequential_input {
+  mix_shape shape;
+  mix_dtype dtype;
+} mix_sequential_input;
 extern const mix_layer_class mix_class_functional, mix_class_sequential;
 /* layer_order.c: makes the layers of the calls inner layers of the model, in Keras's order. */
 bool mix_functional_add_layers(mix_layer *model, const mix_functional *graph);
@@ -120,6 +131,11 @@ mix_list *mix_model_inputs_by_name(const mix_model *model, mix_list *dict, const
 /* Fails if a model of so many inputs or outputs takes no nested data. */
 bool mix_data_count_holds(int count, const char *call);
 
+/* sequential.c: builds the model by a call on a symbolic tensor. */
+mix_status mix_sequential_build_on(mix_model *model, mix_tensor *input);
+/* compile.c: a copy of the options in which texts are interned and objects retained, and its end. */
+void mix_compile_options_keep(mix_compile_options *copy, const mix_compile_options *options);
+void mix_compile_options_release(mix_compile_options *copy);
 /* model.c: a model object around a layer, which it retains; scoped. */
 mix_model *mix_model_wrap(mix_layer *layer, mix_model_kind kind);
 /* Fails if the object is not a model. */

@@ -5,6 +5,8 @@
 
 static mix_list *sequential_call(mix_layer *layer, const mix_call_args *args) {
   mix_list *values = mix_call_masked_inputs(args);
+  mix_sequential_input *first = layer->data;
+  if (!first->dtype) first->dtype = mix_tensor_dtype(mix_call_input(args, 0));
   bool are_list = args->inputs_are_list;
   for (int i = 0; i < mix_list_count(layer->layers) && !mix_failed(); i++) {
     mix_layer *inner = mix_list_get(layer->layers, i);
@@ -17,13 +19,13 @@ static mix_list *sequential_call(mix_layer *layer, const mix_call_args *args) {
 
 /* Stores the shape of the first call for the summary. */
 static mix_status sequential_build(mix_layer *layer, int count, const mix_shape *shapes) {
-  if (count == 1) *(mix_shape *)layer->data = shapes[0];
+  if (count == 1) ((mix_sequential_input *)layer->data)->shape = shapes[0];
   return MIX_OK;
 }
 
 const mix_layer_class mix_class_sequential = {.size = sizeof(mix_layer_class),
                                               .name = "Sequential",
-                                              .instance_size = sizeof(mix_shape),
+                                              .instance_size = sizeof(mix_sequential_input),
                                               .build = sequential_build,
                                               .call = sequential_call,
                                               .no_autocast = true};
@@ -57,6 +59,13 @@ mix_status mix_sequential_add(mix_model *model, mix_layer *layer) {
   return mix_error();
 }
 
+mix_status mix_sequential_build_on(mix_model *model, mix_tensor *input) {
+  mix_call_options call = {.size = sizeof call, .inputs = input};
+  mix_call_with(model->layer, &call);
+  if (!mix_failed()) model->input_shape = mix_tensor_shape(input);
+  return mix_error();
+}
+
 mix_status mix_model_build(mix_model *model, mix_shape input_shape) {
   if (!mix_model_given(model, "model_build")) return mix_error();
   if (model->kind == MIX_FUNCTIONAL) return MIX_OK;
@@ -74,9 +83,7 @@ mix_status mix_model_build(mix_model *model, mix_shape input_shape) {
     input.shape.rank = input_shape.rank - 1;
     for (int d = 1; d < input_shape.rank; d++) input.shape.dims[d - 1] = input_shape.dims[d];
     mix_tensor *x = mix_input_with(&input);
-    mix_call_options call = {.size = sizeof call, .inputs = x};
-    mix_call_with(model->layer, &call);
+    if (x) mix_sequential_build_on(model, x);
   }
-  if (!mix_failed()) model->input_shape = input_shape;
   return mix_error();
 }

@@ -22,8 +22,7 @@ static void release_initializer(const mix_field_row *field, void *options) {
   mix_release(*(void **)mix_field_other(field, options));
 }
 static json_t *write_initializer(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
-  return mix_initializer_to_json(*(mix_initializer *const *)mix_field_other(field, options));
+  return mix_initializer_to_json(*(mix_initializer *const *)mix_field_other(field, options), fields->rules);
 }
 static bool read_initializer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                              void *options) {
@@ -74,8 +73,7 @@ const mix_value_kind mix_field_constraint = {"a constraint",   sizeof(void *),  
                                              write_constraint, read_constraint, NULL};
 
 static json_t *write_policy(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
-  return mix_policy_to_json(*(mix_policy *const *)mix_field_at(field, options));
+  return mix_policy_to_json(*(mix_policy *const *)mix_field_at(field, options), fields->rules);
 }
 static bool read_policy(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                         void *options) {

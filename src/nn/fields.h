@@ -8,9 +8,6 @@
 #include <mixtape/metric.h>
 #include <mixtape/ops.h>
 
-/* The rule of a row's `only` or `except`. */
-#define MIX_RULE(rule) offsetof(mix_semantics, rule)
-
 extern const mix_value_kind mix_field_initializer, /* a name, or the object at `other`, where it is kept */
     mix_field_regularizer, mix_field_constraint,   /* objects */
     mix_field_policy,                              /* an object that the struct borrows */

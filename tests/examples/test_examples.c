@@ -122,6 +122,15 @@ static void W23_W24_W25_custom_layers_print_their_dtypes(void **state) {
   assert_non_null(strstr(messages, "float16"));
 }
 
+static void a_model_comes_back_from_json(void **state) {
+  (void)state;
+  assert_ends_well(run("09_model_json", ""));
+  assert_line(output, "registered as example>Scale: yes");
+  assert_line(output, "policy of 'half': mixed_float16");
+  assert_line(output, "same results: yes");
+  assert_line(output, "layers of the clone: 3");
+}
+
 /* Every number here is exact: powers of two, infinity, and (1e-5)^2 in bfloat16, which is 1.0004417e-10. */
 static void W14_loss_scale_moves_as_the_rule_says(void **state) {
   (void)state;
@@ -243,6 +252,7 @@ int main(void) {
       cmocka_unit_test(callbacks_set_rates_and_write_files),
       cmocka_unit_test(data_pipelines_train_and_report_errors),
       cmocka_unit_test(graph_rewrite_trains_as_float32_does),
+      cmocka_unit_test(a_model_comes_back_from_json),
       cmocka_unit_test(missing_data_are_an_error),
   };
   return cmocka_run_group_tests(tests, make_data, remove_data);

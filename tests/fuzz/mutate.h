@@ -76,4 +76,40 @@ static inline void mutate_and_run(const bytes *good, int rounds, uint64_t seed) 
   }
 }
 
+/* Finds the next quoted text or number from `at` on. Returns its length; 0: none left. */
+static inline size_t next_word(const bytes *b, size_t *at) {
+  while (*at < b->size && b->data[*at] != '"' && (b->data[*at] < '0' || b->data[*at] > '9')) ++*at;
+  if (*at == b->size) return 0;
+  size_t end = *at + 1;
+  if (b->data[*at] == '"') {
+    while (end < b->size && b->data[end] != '"') end++;
+    return end < b->size ? end + 1 - *at : 0;
+  }
+  while (end < b->size && b->data[end] >= '0' && b->data[end] <= '9') end++;
+  return end - *at;
+}
+
+/* Replaces words of a file of JSON by others of it: names, fields and numbers that exist, in wrong positions.
+ * Most results are valid JSON, unlike mutated bytes. */
+static inline void misplaced_words(const bytes *good, int rounds, uint64_t seed) {
+  enum { MAX = 2000 };
+  static size_t starts[MAX], lengths[MAX];
+  int words = 0;
+  for (size_t at = 0; words < MAX && (lengths[words] = next_word(good, &at)) > 0; at += lengths[words++])
+    starts[words] = at;
+  mutate_state = seed;
+  for (int round = 0; round < rounds; round++) {
+    size_t from = mutate_below((size_t)words), to = mutate_below((size_t)words);
+    size_t head = starts[to], tail = starts[to] + lengths[to],
+           size = good->size - lengths[to] + lengths[from];
+    unsigned char *changed = malloc(size);
+    memcpy(changed, good->data, head);
+    memcpy(changed + head, good->data + starts[from], lengths[from]);
+    memcpy(changed + head + lengths[from], good->data + tail, good->size - tail);
+    assert_int_equal(LLVMFuzzerTestOneInput(changed, size), 0);
+    assert_int_equal(mix_error(), MIX_OK);
+    free(changed);
+  }
+}
+
 #endif

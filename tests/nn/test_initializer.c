@@ -234,10 +234,10 @@ static void configs_are_read_and_written(void **state) {
                            : "constraints",
              cases[i].class_name, cases[i].config);
     json_t *json = mix_json_parse(text, "test");
-    json_t *written = what == 'i' ? mix_initializer_to_json(mix_initializer_from_json(json))
-                      : what == 'r'
-                          ? mix_regularizer_to_json(mix_regularizer_from_json(json, &mix_semantics_tf_keras))
-                          : mix_constraint_to_json(mix_constraint_from_json(json));
+    json_t *written =
+        what == 'i'   ? mix_initializer_to_json(mix_initializer_from_json(json), &mix_semantics_tf_keras)
+        : what == 'r' ? mix_regularizer_to_json(mix_regularizer_from_json(json, &mix_semantics_tf_keras))
+                      : mix_constraint_to_json(mix_constraint_from_json(json));
     char *again = mix_json_text(written);
     assert_string_equal(again, text);
     mix_free(again);

@@ -44,7 +44,8 @@ static void input_names(void **state) {
   assert_string_equal(mix_layer_name(call->layer), "input_layer");
   assert_string_equal(
       mix_layer_config(call->layer),
-      "{\"name\": \"input_layer\", \"dtype\": \"float32\", \"batch_shape\": [5, 1], \"sparse\": false}");
+      "{\"batch_shape\": [5, 1], \"dtype\": \"float32\", \"sparse\": false, \"ragged\": false, \"name\": "
+      "\"input_layer\", \"optional\": false}");
 }
 
 /* ---- Dense ---- */

@@ -281,7 +281,9 @@ static void defaults(void **state) {
        "\"groups\": 32, \"axis\": -1, \"epsilon\": 0.001, \"center\": true, \"scale\": true"},
       {mix_rms_normalization(), "rms_normalization", "\"axis\": -1, \"epsilon\": 9.9999999999999995e-7"},
       {mix_unit_normalization(), "unit_normalization", "\"axis\": -1"},
-      {mix_spatial_dropout1d(0.5), "spatial_dropout1d", "\"rate\": 0.5, \"seed\": null"},
+      {mix_spatial_dropout1d(0.5), "spatial_dropout1d",
+       "\"rate\": 0.5, \"noise_shape\": null, "
+       "\"seed\": null"},
       {mix_activity_regularization(), "activity_regularization", "\"l1\": 0.0, \"l2\": 0.0"},
       {mix_discretization(.num_bins = 2), "discretization", "\"epsilon\": 0.01, \"output_mode\": \"int\""}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

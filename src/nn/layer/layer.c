@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "nn/config.h"
 #include "nn/fields.h"
+#include "nn/layer/registry.h"
 #include "nn/weights/weights.h"
 #include <string.h>
 
@@ -45,6 +46,7 @@ static void finalize(void *object) {
   mix_release(layer->activity_regularizer);
   mix_free(layer->config);
   mix_free(layer->serialized);
+  mix_free(layer->build_shapes);
   mix_free(layer->data);
 }
 const mix_class mix_layer_object_class = {.name = "layer", .finalize = finalize};
@@ -230,7 +232,8 @@ mix_status mix_layer_set_input_spec(mix_layer *layer, const mix_input_spec *spec
 
 json_t *mix_layer_config_json(mix_layer *layer) {
   mix_layer_common common = common_of(layer);
-  mix_config config = {mix_fields_write(&(mix_fields){.rows = common_fields}, &common, NULL)};
+  const mix_fields fields_of_all = {.rows = common_fields, .rules = layer->semantics};
+  mix_config config = {mix_fields_write(&fields_of_all, &common, NULL)};
   if (config.object && layer->kind) {
     mix_fields fields = fields_of(layer->kind, layer->semantics);
     config.object = mix_fields_write(&fields, layer->data, config.object);
@@ -255,6 +258,19 @@ mix_layer *mix_layer_read(const mix_layer_kind *kind, const json_t *config, cons
   return layer;
 }
 
+mix_layer *mix_layer_read_custom(const mix_layer_class *class, const json_t *json,
+                                 const mix_semantics *semantics) {
+  mix_layer_common common = {.size = sizeof common, .semantics = semantics};
+  mix_fields fields = {.rows = common_fields, .call = class->name, .rules = semantics};
+  if (mix_failed() || !mix_fields_read(&fields, json, &common)) return NULL;
+  mix_layer *layer = mix_scoped(mix_layer_make(class, &common, NULL, class->name));
+  if (!layer || !layer->class.from_config) return layer;
+  mix_config config = {(json_t *)json};
+  mix_status status = layer->class.from_config(layer, &config);
+  if (!status && !mix_failed()) return layer;
+  return mix_fail(status ? status : MIX_INTERNAL_ERROR, "%s: from_config failed", layer->name);
+}
+
 const char *mix_layer_config(mix_layer *layer) {
   return mix_given(layer, &mix_layer_object_class, "layer_config", "a layer")
              ? mix_json_keep_text(&layer->config, mix_layer_config_json(layer))
@@ -265,7 +281,15 @@ const char *mix_layer_serialize(mix_layer *layer) {
   json_t *config = mix_given(layer, &mix_layer_object_class, "layer_serialize", "a layer")
                        ? mix_layer_config_json(layer)
                        : NULL;
-  if (!config) return NULL;
+  return config ? mix_json_keep_text(&layer->serialized, mix_layer_object_json(layer, config)) : NULL;
+}
+
+json_t *mix_layer_object_json(const mix_layer *layer, json_t *config) {
+  bool own = layer->kind || layer->is_model || layer->class.call == mix_class_input_layer.call;
   const char *module = layer->semantics->objects_have_module ? "keras.layers" : NULL;
-  return mix_json_keep_text(&layer->serialized, mix_json_object(module, layer->class.name, config));
+  json_t *object = mix_json_object(module, layer->class.name, config);
+  if (own || !module || !object) return object;
+  mix_json_set(object, "module", json_null());
+  mix_json_set(object, "registered_name", json_string(mix_registered_name(&layer->class)));
+  return object;
 }

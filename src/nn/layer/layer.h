@@ -21,6 +21,11 @@ struct mix_layer_kind {
   bool (*ready)(mix_layer *layer);
   /* Makes the layer from options that were read. NULL: the constructor. */
   mix_layer *(*from_config)(const mix_layer_kind *kind, const json_t *config, void *options);
+  /* What configs of Keras 3 models say of the class: its call has an argument `mask`; the default of its
+   * argument `training`, unless None; it is built when it is made, so that there is no build_config. */
+  bool call_has_mask;
+  mix_training call_training;
+  bool built_from_start;
 };
 
 struct mix_layer {
@@ -42,6 +47,9 @@ struct mix_layer {
   mix_regularizer *activity_regularizer; /* retained */
   mix_input_spec spec;
   char *config, *serialized; /* results of mix_layer_config and mix_layer_serialize */
+  mix_shape *build_shapes;   /* build_count shapes of the inputs that it was built for; NULL: none */
+  int build_count;
+  bool built_for_list;
   void *data;                /* class.instance_size bytes */
 };
 extern const mix_class mix_layer_object_class;
@@ -122,8 +130,18 @@ mix_layer *mix_layer_read(const mix_layer_kind *kind, const json_t *config, cons
 
 /* {"name", "trainable", "dtype", own keys}; a new jansson reference. */
 json_t *mix_layer_config_json(mix_layer *layer);
-/* A layer from its class name and config, scoped. Only built-in classes (ValueError). */
+/* A layer from its class name and config, scoped: of a custom class (registry.h) or a built-in one, else
+ * ValueError. */
 mix_layer *mix_layer_from_json(const char *class_name, const json_t *config, const mix_semantics *semantics);
+/* The same from {"class_name", "config", "registered_name"}; `call` is named in messages. */
+mix_layer *mix_layer_from_object(const json_t *object, const mix_semantics *semantics, const char *call);
+/* A layer of a class of the user from a config, scoped. */
+mix_layer *mix_layer_read_custom(const mix_layer_class *class, const json_t *config,
+                                 const mix_semantics *semantics);
+/* A new layer of the class and config of another, with new weights; scoped. Not of models. */
+mix_layer *mix_layer_copy(mix_layer *layer);
+/* {"module", "class_name", "config", "registered_name"}, which takes the config; NULL gives NULL. */
+json_t *mix_layer_object_json(const mix_layer *layer, json_t *config);
 
 extern const mix_layer_class mix_class_input_layer;
 /* InputLayer: batch shape and dtype. */

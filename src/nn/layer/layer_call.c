@@ -205,8 +205,18 @@ static void infer_dtype(mix_layer *layer, mix_dtype input) {
   layer->compute = layer->variable = input;
 }
 
+/* For configs. */
+static bool keep_build_shapes(mix_layer *layer, int count, const mix_shape *shapes) {
+  mix_free(layer->build_shapes);
+  layer->build_shapes = mix_alloc((size_t)count * sizeof *shapes);
+  layer->build_count = layer->build_shapes ? count : 0;
+  if (layer->build_shapes) memcpy(layer->build_shapes, shapes, (size_t)count * sizeof *shapes);
+  return layer->build_shapes;
+}
+
 static bool build(mix_layer *layer, int count, const mix_shape *shapes) {
   if (layer->built) return true;
+  if (!keep_build_shapes(layer, count, shapes)) return false;
   layer->path = path_of(layer);
   if (!layer->path) return false;
   if (layer->class.build) {
@@ -227,8 +237,9 @@ static bool build(mix_layer *layer, int count, const mix_shape *shapes) {
   return true;
 }
 
-static bool build_for(mix_layer *layer, mix_list *inputs) {
+static bool build_for(mix_layer *layer, mix_list *inputs, bool are_list) {
   if (layer->built) return true;
+  layer->built_for_list = are_list;
   int count = mix_list_count(inputs);
   mix_shape *shapes = mix_calloc((size_t)count, sizeof *shapes);
   if (!shapes) return false;
@@ -397,7 +408,8 @@ static mix_list *invoke(invocation *given, bool symbolic) {
   mix_list *masks = masks_of(given->inputs, given->masks);
   infer_dtype(layer, mix_tensor_dtype(mix_list_items(given->inputs)[0]));
   if (layer->semantics->cast_before_input_spec && !cast_inputs(&cast)) return NULL;
-  if (!spec_holds(layer, cast.inputs) || !build_for(layer, given->inputs)) return NULL;
+  if (!spec_holds(layer, cast.inputs) || !build_for(layer, given->inputs, given->inputs_are_list))
+    return NULL;
   if (!layer->semantics->cast_before_input_spec && !cast_inputs(&cast)) return NULL;
   if (!context.depth) clear_losses(layer);
   mix_call_args args = {.size = sizeof args,

@@ -25,6 +25,7 @@ static bool activation_check(void *options, const mix_layer_kind *kind) {
 
 static const mix_field_row fields[] = {{MIX_FIELD(mix_activation_options, activation), &mix_field_activation},
                                        {0}};
-MIX_LAYER_KIND(activation, mix_activation_options, .fields = fields, .check = activation_check,
+MIX_LAYER_KIND(activation, mix_activation_options, .fields = fields, .built_from_start = true,
+               .check = activation_check,
                MIX_LAYER_CLASS(.name = "Activation", .call = activation_call,
                                .output_shape = activation_output_shape, .supports_masking = true))

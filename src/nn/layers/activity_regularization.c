@@ -36,7 +36,8 @@ static const mix_field_row fields[] = {
     {MIX_FIELD(mix_activity_regularization_options, l2), &mix_field_number},
     {0}};
 MIX_LAYER_KIND(activity_regularization, mix_activity_regularization_options, .fields = fields,
-               .check = activity_regularization_check, .from_config = activity_regularization_from,
+               .built_from_start = true, .check = activity_regularization_check,
+               .from_config = activity_regularization_from,
                MIX_LAYER_CLASS(.name = "ActivityRegularization", .call = activity_regularization_call,
                                .output_shape = mix_layer_same_shape,
                                .get_config = activity_regularization_config, .supports_masking = true))

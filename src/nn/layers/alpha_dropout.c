@@ -35,7 +35,8 @@ static const mix_field_row fields[] = {
     {MIX_FIELD(mix_alpha_dropout_options, seed), &mix_field_seed},
     {MIX_FIELD(mix_alpha_dropout_options, noise_shape), &mix_field_shape, .optional = true},
     {0}};
-MIX_LAYER_KIND(alpha_dropout, mix_alpha_dropout_options, .fields = fields, .ready = alpha_dropout_ready,
+MIX_LAYER_KIND(alpha_dropout, mix_alpha_dropout_options, .fields = fields, .built_from_start = true,
+               .call_training = MIX_FALSE, .ready = alpha_dropout_ready,
                MIX_LAYER_CLASS(.name = "AlphaDropout", .instance_size = sizeof(alpha_dropout),
                                .call = alpha_dropout_call, .output_shape = mix_layer_same_shape,
                                .supports_masking = true))

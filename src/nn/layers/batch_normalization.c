@@ -169,6 +169,11 @@ static bool read_fused(const mix_fields *fields, const mix_field_row *field, con
 static const mix_value_kind fused_kind = {
     .expected = "true or false", .size = sizeof(bool), .write = write_fused, .read = read_fused};
 
+static mix_status batch_normalization_config(mix_layer *layer, mix_config *config) {
+  const batch_normalization *b = layer->data;
+  return mix_config_resolved_axes(layer, config, MIX_AXES(b->options.axis));
+}
+
 #define FIELD(member) MIX_FIELD(mix_batch_normalization_options, member)
 static const mix_field_row fields[] = {
     {FIELD(axis), &mix_field_axis},
@@ -177,10 +182,17 @@ static const mix_field_row fields[] = {
     MIX_AFFINE_FIELDS(mix_batch_normalization_options),
     MIX_INITIALIZER_FIELD(mix_batch_normalization_options, moving_mean_initializer, "zeros"),
     MIX_INITIALIZER_FIELD(mix_batch_normalization_options, moving_variance_initializer, "ones"),
+#define NEWER(name, json, ...)                                                                               \
+  { name, 0, &mix_field_fixed, .text = json, .only = MIX_RULE(config_newer_options), __VA_ARGS__ }
+    NEWER("synchronized", "false", .optional = true),
+    NEWER("renorm", "false"),
+    NEWER("renorm_clipping", "null", .optional = true),
+    NEWER("renorm_momentum", "0.99", .optional = true),
     {FIELD(fused), &fused_kind, .omit_none = MIX_ALWAYS},
     {0}};
-MIX_LAYER_KIND(batch_normalization, mix_batch_normalization_options, .fields = fields,
+MIX_LAYER_KIND(batch_normalization, mix_batch_normalization_options, .fields = fields, .call_has_mask = true,
                .check = batch_normalization_check, .ready = batch_normalization_ready,
                MIX_LAYER_CLASS(.name = "BatchNormalization", .instance_size = sizeof(batch_normalization),
                                .build = batch_normalization_build, .call = batch_normalization_call,
-                               .output_shape = mix_layer_same_shape, .supports_masking = true))
+                               .get_config = batch_normalization_config, .output_shape = mix_layer_same_shape,
+                               .supports_masking = true))

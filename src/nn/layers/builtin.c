@@ -17,6 +17,24 @@ bool mix_config_without_trainable(mix_layer *layer, mix_config *config) {
   return mix_json_set(config->object, "dtype", json_string(mix_dtype_name(layer->variable)));
 }
 
+static mix_status set_axes(mix_config *config, mix_axes axes, int rank) {
+  json_t *list = json_array();
+  for (int i = 0; i < axes.count; i++)
+    json_array_append_new(list, json_integer(axes.axis[i] < 0 ? axes.axis[i] + rank : axes.axis[i]));
+  return mix_json_set(config->object, "axis", list) ? MIX_OK : mix_error();
+}
+
+mix_status mix_config_resolved_axes(mix_layer *layer, mix_config *config, mix_axes axes) {
+  if (!layer->build_count || !layer->semantics->config_axes_resolved) return MIX_OK;
+  return set_axes(config, axes, layer->build_shapes[0].rank);
+}
+
+mix_status mix_config_axes(mix_layer *layer, mix_config *config, mix_axes axes) {
+  if (!axes.count) axes = MIX_AXES(-1);
+  if (layer->semantics->config_axes_listed) return set_axes(config, axes, 0);
+  return mix_config_resolved_axes(layer, config, axes);
+}
+
 /* ---- shapes ---- */
 
 mix_shape mix_layer_same_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {

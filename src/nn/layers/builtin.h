@@ -26,6 +26,11 @@ MIX_BUILT_IN_LAYERS(MIX_DECLARE_KIND)
  * that rule: removes `trainable` and writes the dtype's name. */
 bool mix_config_without_trainable(mix_layer *layer, mix_config *config);
 
+/* "axis" of a normalization as the generation saves it: the axes counted from 0 once it is built, or a list
+ * in any case. The first form alone is for layers of one axis. */
+mix_status mix_config_resolved_axes(mix_layer *layer, mix_config *config, mix_axes axes);
+mix_status mix_config_axes(mix_layer *layer, mix_config *config, mix_axes axes);
+
 /* ---- shapes ---- */
 
 /* output_shape of layers that keep the input's shape. */

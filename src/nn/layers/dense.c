@@ -75,8 +75,10 @@ static const mix_field_row fields[] = {
     MIX_INITIALIZER_FIELD(mix_dense_options, bias_initializer, "zeros"),
     {FIELD(kernel_regularizer), &mix_field_regularizer},
     {FIELD(bias_regularizer), &mix_field_regularizer},
+    {FIELD(activity_regularizer), &mix_field_regularizer, .only = MIX_RULE(config_activity_regularizer)},
     {FIELD(kernel_constraint), &mix_field_constraint},
     {FIELD(bias_constraint), &mix_field_constraint},
+    {"quantization_config", 0, &mix_field_fixed, .text = "null", .only = MIX_RULE(config_newer_options)},
     {0}};
 MIX_LAYER_KIND(dense, mix_dense_options, .fields = fields,
                MIX_LAYER_CLASS(.name = "Dense", .instance_size = sizeof(dense), .build = dense_build,

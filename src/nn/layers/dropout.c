@@ -27,6 +27,7 @@ static const mix_field_row fields[] = {
     {MIX_FIELD(mix_dropout_options, seed), &mix_field_seed},
     {MIX_FIELD(mix_dropout_options, noise_shape), &mix_field_shape, .optional = true},
     {0}};
-MIX_LAYER_KIND(dropout, mix_dropout_options, .fields = fields, .ready = dropout_ready,
+MIX_LAYER_KIND(dropout, mix_dropout_options, .fields = fields, .built_from_start = true,
+               .call_training = MIX_FALSE, .ready = dropout_ready,
                MIX_LAYER_CLASS(.name = "Dropout", .instance_size = sizeof(dropout), .call = dropout_call,
                                .output_shape = mix_layer_same_shape, .supports_masking = true))

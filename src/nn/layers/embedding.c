@@ -43,12 +43,18 @@ static mix_shape embedding_output_shape(mix_layer *layer, int count, const mix_s
 
 #define FIELD(member) MIX_FIELD(mix_embedding_options, member)
 static const mix_field_row fields[] = {
+    {"batch_input_shape", 0, &mix_field_fixed, .text = "[null, null]", .optional = true,
+     .only = MIX_RULE(input_batch_input_shape)},
     {FIELD(input_dim), &mix_field_integer, .range = MIX_POSITIVE},
     {FIELD(output_dim), &mix_field_integer, .range = MIX_POSITIVE},
     MIX_INITIALIZER_FIELD(mix_embedding_options, embeddings_initializer, "random_uniform"),
     {FIELD(embeddings_regularizer), &mix_field_regularizer},
+    {FIELD(activity_regularizer), &mix_field_regularizer},
     {FIELD(embeddings_constraint), &mix_field_constraint},
     {FIELD(mask_zero), &mix_field_boolean},
+    {"input_length", 0, &mix_field_fixed, .text = "null", .optional = true,
+     .only = MIX_RULE(input_batch_input_shape)},
+    {"quantization_config", 0, &mix_field_fixed, .text = "null", .only = MIX_RULE(config_newer_options)},
     {0}};
 MIX_LAYER_KIND(embedding, mix_embedding_options, .fields = fields,
                MIX_LAYER_CLASS(.name = "Embedding", .instance_size = sizeof(embedding),

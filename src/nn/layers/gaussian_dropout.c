@@ -29,8 +29,8 @@ static const mix_field_row fields[] = {
     {MIX_FIELD(mix_gaussian_dropout_options, rate), &mix_field_number, .range = MIX_BELOW_ONE},
     {MIX_FIELD(mix_gaussian_dropout_options, seed), &mix_field_seed},
     {0}};
-MIX_LAYER_KIND(gaussian_dropout, mix_gaussian_dropout_options, .fields = fields,
-               .ready = gaussian_dropout_ready,
+MIX_LAYER_KIND(gaussian_dropout, mix_gaussian_dropout_options, .fields = fields, .built_from_start = true,
+               .call_training = MIX_FALSE, .ready = gaussian_dropout_ready,
                MIX_LAYER_CLASS(.name = "GaussianDropout", .instance_size = sizeof(gaussian_dropout),
                                .call = gaussian_dropout_call, .output_shape = mix_layer_same_shape,
                                .supports_masking = true))

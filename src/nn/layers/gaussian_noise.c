@@ -24,7 +24,8 @@ static const mix_field_row fields[] = {
     {MIX_FIELD(mix_gaussian_noise_options, stddev), &mix_field_number, .range = MIX_NOT_NEGATIVE},
     {MIX_FIELD(mix_gaussian_noise_options, seed), &mix_field_seed},
     {0}};
-MIX_LAYER_KIND(gaussian_noise, mix_gaussian_noise_options, .fields = fields, .ready = gaussian_noise_ready,
+MIX_LAYER_KIND(gaussian_noise, mix_gaussian_noise_options, .fields = fields, .built_from_start = true,
+               .call_training = MIX_FALSE, .ready = gaussian_noise_ready,
                MIX_LAYER_CLASS(.name = "GaussianNoise", .instance_size = sizeof(gaussian_noise),
                                .call = gaussian_noise_call, .output_shape = mix_layer_same_shape,
                                .supports_masking = true))

@@ -19,10 +19,14 @@ static mix_status input_config(mix_layer *layer, mix_config *config) {
       return mix_fail_status(MIX_MEMORY_ERROR, "config");
   }
   /* An InputLayer has a dtype instead of a policy, and no `trainable`. */
-  json_object_del(config->object, "trainable");
-  if (!mix_json_set(config->object, "batch_shape", shape)) return mix_error();
-  if (!mix_json_set(config->object, "dtype", json_string(mix_dtype_name(data->dtype)))) return mix_error();
-  return mix_config_boolean(config, "sparse", false);
+  json_object_clear(config->object);
+  const char *key = layer->semantics->input_batch_input_shape ? "batch_input_shape" : "batch_shape";
+  if (!mix_json_set(config->object, key, shape)) return mix_error();
+  mix_config_text(config, "dtype", mix_dtype_name(data->dtype));
+  mix_config_boolean(config, "sparse", false);
+  mix_config_boolean(config, "ragged", false);
+  mix_config_text(config, "name", layer->name);
+  return mix_config_boolean(config, "optional", false);
 }
 
 const mix_layer_class mix_class_input_layer = {.size = sizeof(mix_layer_class),

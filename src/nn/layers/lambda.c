@@ -33,6 +33,6 @@ static mix_layer *lambda_from(const mix_layer_kind *kind, const json_t *config, 
 
 static const mix_field_row fields[] = {
     {"function", offsetof(mix_lambda_options, function_name), &mix_field_text, .text = "lambda"}, {0}};
-MIX_LAYER_KIND(lambda, mix_lambda_options, .fields = fields, .check = lambda_check, .ready = lambda_ready,
-               .from_config = lambda_from,
+MIX_LAYER_KIND(lambda, mix_lambda_options, .fields = fields, .call_has_mask = true, .check = lambda_check,
+               .ready = lambda_ready, .from_config = lambda_from,
                MIX_LAYER_CLASS(.name = "Lambda", .call = lambda_call, .compute_mask = lambda_mask))

@@ -79,14 +79,21 @@ static bool layer_normalization_ready(mix_layer *layer) {
   return true;
 }
 
+static mix_status layer_normalization_config(mix_layer *layer, mix_config *config) {
+  const layer_normalization *n = layer->data;
+  return mix_config_axes(layer, config, n->options.axis);
+}
+
 #define FIELD(member) MIX_FIELD(mix_layer_normalization_options, member)
 static const mix_field_row fields[] = {
     {FIELD(axis), &mix_field_axes},
     {FIELD(epsilon), &mix_field_number, .number = 1e-3, .range = MIX_NOT_NEGATIVE},
+    {"rms_scaling", 0, &mix_field_fixed, .text = "false", .only = MIX_RULE(config_newer_options)},
     MIX_AFFINE_FIELDS(mix_layer_normalization_options),
     {0}};
 MIX_LAYER_KIND(layer_normalization, mix_layer_normalization_options, .fields = fields,
                .ready = layer_normalization_ready,
                MIX_LAYER_CLASS(.name = "LayerNormalization", .instance_size = sizeof(layer_normalization),
                                .build = layer_normalization_build, .call = layer_normalization_call,
-                               .output_shape = mix_layer_same_shape, .supports_masking = true))
+                               .get_config = layer_normalization_config, .output_shape = mix_layer_same_shape,
+                               .supports_masking = true))

@@ -11,6 +11,6 @@ static const mix_field_row fields[] = {{MIX_FIELD(mix_leaky_relu_layer_options, 
                                         &mix_field_number, .number = 0.3, .range = MIX_NOT_NEGATIVE,
                                         .alias = "alpha", .renamed = MIX_RULE(leaky_relu_alpha)},
                                        {0}};
-MIX_LAYER_KIND(leaky_relu_layer, mix_leaky_relu_layer_options, .fields = fields,
+MIX_LAYER_KIND(leaky_relu_layer, mix_leaky_relu_layer_options, .fields = fields, .built_from_start = true,
                MIX_LAYER_CLASS(.name = "LeakyReLU", .call = leaky_relu_call,
                                .output_shape = mix_layer_same_shape, .supports_masking = true))

@@ -18,6 +18,6 @@ static mix_tensor *masking_mask(mix_layer *layer, const mix_call_args *args) {
 }
 
 static const mix_field_row fields[] = {{MIX_FIELD(mix_masking_options, mask_value), &mix_field_number}, {0}};
-MIX_LAYER_KIND(masking, mix_masking_options, .fields = fields,
+MIX_LAYER_KIND(masking, mix_masking_options, .fields = fields, .built_from_start = true,
                MIX_LAYER_CLASS(.name = "Masking", .call = masking_call, .output_shape = mix_layer_same_shape,
                                .supports_masking = true, .compute_mask = masking_mask))

@@ -14,6 +14,6 @@ static mix_list *relu_call(mix_layer *layer, const mix_call_args *args) {
   MIX_FIELD(mix_relu_layer_options, member), .kind = &mix_field_number, .range = MIX_NOT_NEGATIVE
 static const mix_field_row fields[] = {
     {FIELD(max_value), .number = INFINITY}, {FIELD(negative_slope)}, {FIELD(threshold)}, {0}};
-MIX_LAYER_KIND(relu_layer, mix_relu_layer_options, .fields = fields,
+MIX_LAYER_KIND(relu_layer, mix_relu_layer_options, .fields = fields, .built_from_start = true,
                MIX_LAYER_CLASS(.name = "ReLU", .call = relu_call, .output_shape = mix_layer_same_shape,
                                .supports_masking = true))

@@ -68,6 +68,7 @@ static bool reshape_check(void *options, const mix_layer_kind *kind) {
 
 static const mix_field_row fields[] = {{MIX_FIELD(mix_reshape_layer_options, target_shape), &mix_field_sizes},
                                        {0}};
-MIX_LAYER_KIND(reshape_layer, mix_reshape_layer_options, .fields = fields, .check = reshape_check,
+MIX_LAYER_KIND(reshape_layer, mix_reshape_layer_options, .fields = fields, .built_from_start = true,
+               .check = reshape_check,
                MIX_LAYER_CLASS(.name = "Reshape", .call = reshape_call, .compute_mask = mix_no_mask,
                                .output_shape = reshape_output_shape))

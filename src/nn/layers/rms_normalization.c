@@ -39,6 +39,11 @@ static mix_list *rms_normalization_call(mix_layer *layer, const mix_call_args *a
       mix_multiply(y, mix_affine_value(n->scale, wide, mix_shape_of_axes(shape, axes, true))), given));
 }
 
+static mix_status rms_normalization_config(mix_layer *layer, mix_config *config) {
+  const rms_normalization *n = layer->data;
+  return mix_config_axes(layer, config, n->options.axis);
+}
+
 static const mix_field_row fields[] = {{MIX_FIELD(mix_rms_normalization_options, axis), &mix_field_axes},
                                        {MIX_FIELD(mix_rms_normalization_options, epsilon), &mix_field_number,
                                         .number = 1e-6, .range = MIX_NOT_NEGATIVE},
@@ -47,4 +52,4 @@ static const mix_field_row fields[] = {{MIX_FIELD(mix_rms_normalization_options,
 MIX_LAYER_KIND(rms_normalization, mix_rms_normalization_options, .fields = fields,
                MIX_LAYER_CLASS(.name = "RMSNormalization", .instance_size = sizeof(rms_normalization),
                                .build = rms_normalization_build, .call = rms_normalization_call,
-                               .output_shape = mix_layer_same_shape))
+                               .get_config = rms_normalization_config, .output_shape = mix_layer_same_shape))

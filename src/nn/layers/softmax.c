@@ -34,6 +34,7 @@ static mix_list *softmax_call(mix_layer *layer, const mix_call_args *args) {
 }
 
 static const mix_field_row fields[] = {{MIX_FIELD(mix_softmax_layer_options, axis), &mix_field_axes}, {0}};
-MIX_LAYER_KIND(softmax_layer, mix_softmax_layer_options, .fields = fields,
+MIX_LAYER_KIND(softmax_layer, mix_softmax_layer_options, .fields = fields, .built_from_start = true,
+               .call_has_mask = true,
                MIX_LAYER_CLASS(.name = "Softmax", .call = softmax_call, .output_shape = mix_layer_same_shape,
                                .supports_masking = true))

@@ -28,8 +28,14 @@ static mix_status spatial_dropout_config(mix_layer *layer, mix_config *config) {
   { MIX_FIELD(mix_spatial_dropout_options, rate), &mix_field_number, .range = MIX_UNIT_INTERVAL }
 #define SEED                                                                                                 \
   { MIX_FIELD(mix_spatial_dropout_options, seed), &mix_field_seed }
-static const mix_field_row fields_1d[] = {RATE, SEED, {0}};
+#define NOISE_SHAPE                                                                                          \
+  {                                                                                                          \
+    "noise_shape", 0, &mix_field_fixed, .text = "null", .optional = true,                                    \
+                                        .only = MIX_RULE(config_spatial_noise_shape)                         \
+  }
+static const mix_field_row fields_1d[] = {RATE, NOISE_SHAPE, SEED, {0}};
 static const mix_field_row fields[] = {RATE,
+                                       NOISE_SHAPE,
                                        {MIX_FIELD(mix_spatial_dropout_options, data_format), &mix_field_text,
                                         .text = "channels_last", .choices = "channels_last|channels_first"},
                                        SEED,
@@ -53,12 +59,12 @@ static bool ready_2d(mix_layer *layer) { return spatial_dropout_ready(layer, 2);
 static bool ready_3d(mix_layer *layer) { return spatial_dropout_ready(layer, 3); }
 
 #define SPATIAL_DROPOUT(dimensions, rows)                                                                    \
-  MIX_LAYER_KIND_ONLY(spatial_dropout##dimensions##d, mix_spatial_dropout_options, .fields = rows,           \
-                      .check = spatial_dropout_check, .ready = ready_##dimensions##d,                        \
-                      MIX_LAYER_CLASS(.name = "SpatialDropout" #dimensions "D",                              \
-                                      .instance_size = sizeof(spatial_dropout),                              \
-                                      .call = spatial_dropout_call, .output_shape = mix_layer_same_shape,    \
-                                      .get_config = spatial_dropout_config, .supports_masking = true))
+  MIX_LAYER_KIND_ONLY(                                                                                       \
+      spatial_dropout##dimensions##d, mix_spatial_dropout_options, .fields = rows, .built_from_start = true, \
+      .call_training = MIX_FALSE, .check = spatial_dropout_check, .ready = ready_##dimensions##d,            \
+      MIX_LAYER_CLASS(.name = "SpatialDropout" #dimensions "D", .instance_size = sizeof(spatial_dropout),    \
+                      .call = spatial_dropout_call, .output_shape = mix_layer_same_shape,                    \
+                      .get_config = spatial_dropout_config, .supports_masking = true))
 SPATIAL_DROPOUT(1, fields_1d)
 SPATIAL_DROPOUT(2, fields)
 SPATIAL_DROPOUT(3, fields)

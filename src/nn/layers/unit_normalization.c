@@ -11,6 +11,6 @@ static mix_list *unit_normalization_call(mix_layer *layer, const mix_call_args *
 
 static const mix_field_row fields[] = {{MIX_FIELD(mix_unit_normalization_options, axis), &mix_field_axes},
                                        {0}};
-MIX_LAYER_KIND(unit_normalization, mix_unit_normalization_options, .fields = fields,
+MIX_LAYER_KIND(unit_normalization, mix_unit_normalization_options, .fields = fields, .built_from_start = true,
                MIX_LAYER_CLASS(.name = "UnitNormalization", .call = unit_normalization_call,
                                .output_shape = mix_layer_same_shape, .supports_masking = true))

@@ -23,24 +23,24 @@ json_t *mix_policy_config_json(mix_policy *policy) {
   return NULL;
 }
 
-static const char *class_of(const mix_policy *policy) {
-  if (!policy->quantization_mode) return policy->semantics->policy_class;
+static const char *class_of(const mix_policy *policy, const mix_semantics *semantics) {
+  if (!policy->quantization_mode) return semantics->policy_class;
   return strcmp(policy->quantization_mode, "float8") ? "QuantizedDTypePolicy" : "QuantizedFloat8DTypePolicy";
 }
 
-json_t *mix_policy_to_json(mix_policy *policy) {
-  const mix_semantics *semantics = policy->semantics;
+json_t *mix_policy_to_json(mix_policy *policy, const mix_semantics *semantics) {
+  if (!semantics) semantics = policy->semantics;
   if (!semantics->policy_always_dict && !policy->loss_scale_given) {
     if (policy->compute == MIX_DTYPE_NONE) return json_null();
     if (!mix_policy_is_mixed(policy)) return json_string(policy->name);
   }
-  return mix_json_object(semantics->objects_have_module ? semantics->policy_module : NULL, class_of(policy),
-                         mix_policy_config_json(policy));
+  return mix_json_object(semantics->objects_have_module ? semantics->policy_module : NULL,
+                         class_of(policy, semantics), mix_policy_config_json(policy));
 }
 
 const char *mix_policy_serialize(mix_policy *policy) {
   return mix_given(policy, &mix_policy_class, "policy_serialize", "a policy")
-             ? mix_json_keep_text(&policy->serialized, mix_policy_to_json(policy))
+             ? mix_json_keep_text(&policy->serialized, mix_policy_to_json(policy, NULL))
              : NULL;
 }
 const char *mix_policy_config(mix_policy *policy) {

@@ -6,6 +6,7 @@
 
 #include <mixtape/status.h>
 #include <mixtape/semantics.h>
+#include <stddef.h>
 
 /* When compile wraps an optimizer in a loss scale optimizer. */
 typedef enum mix_auto_wrap {
@@ -132,6 +133,27 @@ struct mix_semantics {
   bool config_without_trainable;
   double l1_l2_default;         /* of the string "l1_l2": K3 0, L 0.01 */
 
+  /* models as JSON (docs/spec/keras.md, 17) */
+  bool node_objects; /* K3: a call is {"args", "kwargs"}; else a list of [layer, node, tensor, keywords] */
+  bool nested_calls_from_one;  /* L, X: the calls of a nested model are numbered from 1 */
+  bool input_batch_input_shape; /* L, X: InputLayer and Embedding save batch_input_shape; K3: batch_shape */
+  bool input_named_by_layer; /* L, X: "dense_input", before the layer "dense" of a sequential model */
+  /* K3: configs have options that the library does not offer: renorm, quantization_config, ... */
+  bool config_newer_options;
+  bool config_activity_regularizer; /* L, X: configs of Dense have it, also if there is none */
+  bool config_spatial_noise_shape;  /* L, X: configs of SpatialDropout have noise_shape */
+  bool config_axes_resolved; /* L, X: a built normalization saves a list of its axes counted from 0 */
+  bool config_axes_listed;   /* K3: normalizations over several axes save a list in any case */
+  bool json_has_version; /* L, X: to_json has class_name, config, keras_version and backend; K3: an object */
+  const char *keras_version; /* of to_json */
+  const char *functional_module;
+  bool sequential_saves_policy; /* K3: with trainable, dtype and build_input_shape */
+  bool functional_saves_shape;  /* L: the shape in its build_config; K3: null */
+  bool built_from_start_unsaved; /* K3: layers that are built when they are made have no build_config */
+  bool compile_config_always; /* K3: {} before compile */
+  bool compile_metrics_before_weights; /* L: the order of the entries of a compile config */
+  bool compile_defaults_saved; /* K3: run_eagerly and jit_compile false, steps_per_execution 1; else null */
+
   /* compile and fit (docs/spec/keras.md, 11 and 13 to 15) */
   bool history_keys_sorted;       /* K3: the keys of logs and of a history are sorted */
   bool metric_names_numbered;     /* K3: a second metric of one name gets "_1"; else ValueError */
@@ -245,6 +267,9 @@ struct mix_semantics {
   bool nadam_product_per_variable;
   bool sgd_slot_always; /* L: SGD has a slot even without momentum */
 };
+
+/* The rule of a row's `only` or `except`. */
+#define MIX_RULE(rule) offsetof(mix_semantics, rule)
 
 extern const mix_semantics mix_semantics_tf_keras, mix_semantics_keras3, mix_semantics_experimental;
 

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/philox.h"
 #include "graph/variable.h"
+#include "nn/policy/semantics.h"
 #include "nn/weights/named.h"
 #include "nn/weights/orthogonal.h"
 #include "nn/weights/weights.h"
@@ -141,7 +142,9 @@ static mix_tensor *orthogonal(const mix_initializer *i, mix_shape shape, mix_dty
 static const mix_field_row value_rows[] = {{FIELD(value), &mix_field_number}, {NULL}};
 static const mix_field_row gain_rows[] = {GAIN, {NULL}};
 static const mix_field_row orthogonal_rows[] = {GAIN, SEED, {NULL}};
-static const mix_field_row seed_rows[] = {SEED, {NULL}};
+#define AXES(name)                                                                                           \
+  { name, 0, &mix_field_fixed, .text = "null", .only = MIX_RULE(config_newer_options) }
+static const mix_field_row scaling_rows[] = {SEED, AXES("input_axes"), AXES("output_axes"), {NULL}};
 static const mix_field_row normal_rows[] = {
     {FIELD(mean), &mix_field_number}, {FIELD(stddev), &mix_field_number, 0.05}, SEED, {NULL}};
 static const mix_field_row uniform_rows[] = {
@@ -152,6 +155,8 @@ static const mix_field_row variance_rows[] = {
     {FIELD(distribution), &mix_field_text, .text = "truncated_normal",
      .choices = "truncated_normal|untruncated_normal|uniform|normal"},
     SEED,
+    AXES("input_axes"),
+    AXES("output_axes"),
     {NULL}};
 
 static const kind kinds[] = {
@@ -163,12 +168,12 @@ static const kind kinds[] = {
     {"random_uniform", "RandomUniform", random_uniform, true, uniform_rows},
     {"truncated_normal", "TruncatedNormal", truncated_normal, true, normal_rows},
     {"variance_scaling", "VarianceScaling", variance_scaling, true, variance_rows},
-    {"glorot_uniform", "GlorotUniform", variance_scaling, true, seed_rows, 1, "fan_avg", "uniform"},
-    {"glorot_normal", "GlorotNormal", variance_scaling, true, seed_rows, 1, "fan_avg", "truncated_normal"},
-    {"he_uniform", "HeUniform", variance_scaling, true, seed_rows, 2, "fan_in", "uniform"},
-    {"he_normal", "HeNormal", variance_scaling, true, seed_rows, 2, "fan_in", "truncated_normal"},
-    {"lecun_uniform", "LecunUniform", variance_scaling, true, seed_rows, 1, "fan_in", "uniform"},
-    {"lecun_normal", "LecunNormal", variance_scaling, true, seed_rows, 1, "fan_in", "truncated_normal"},
+    {"glorot_uniform", "GlorotUniform", variance_scaling, true, scaling_rows, 1, "fan_avg", "uniform"},
+    {"glorot_normal", "GlorotNormal", variance_scaling, true, scaling_rows, 1, "fan_avg", "truncated_normal"},
+    {"he_uniform", "HeUniform", variance_scaling, true, scaling_rows, 2, "fan_in", "uniform"},
+    {"he_normal", "HeNormal", variance_scaling, true, scaling_rows, 2, "fan_in", "truncated_normal"},
+    {"lecun_uniform", "LecunUniform", variance_scaling, true, scaling_rows, 1, "fan_in", "uniform"},
+    {"lecun_normal", "LecunNormal", variance_scaling, true, scaling_rows, 1, "fan_in", "truncated_normal"},
     {"orthogonal", "Orthogonal", orthogonal, true, orthogonal_rows},
     /* aliases */
     {"zeros", "zero"},
@@ -233,12 +238,12 @@ mix_initializer *mix_initializer_choose(const char *name, mix_initializer *objec
   return object ? object : name ? mix_initializer_new(name) : NULL;
 }
 
-json_t *mix_initializer_to_json(const mix_initializer *initializer) {
+json_t *mix_initializer_to_json(const mix_initializer *initializer, const mix_semantics *semantics) {
   if (!initializer) return json_null();
   const kind *kind = initializer->kind;
-  return mix_json_object(
-      "keras.initializers", kind->class_name,
-      mix_fields_write(&(mix_fields){NULL, kind->rows, "initializer"}, &initializer->options, NULL));
+  const mix_fields fields = {NULL, kind->rows, "initializer", semantics};
+  return mix_json_object("keras.initializers", kind->class_name,
+                         mix_fields_write(&fields, &initializer->options, NULL));
 }
 
 mix_initializer *mix_initializer_from_json(const json_t *json) {

@@ -1,0 +1,65 @@
+/* Models as JSON, as Keras's to_json and model_from_json; clones of models. */
+#ifndef MIXTAPE_SAVING_H
+#define MIXTAPE_SAVING_H
+
+#include <mixtape/model.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The structure of the model, with its layers' options and policies but without weights, as Keras's
+ * model.to_json() of the model's generation writes it (keras3: with the arguments of compile). The string
+ * lives until the next call with the same model. NotImplementedError for a subclassed model: its structure is
+ * the program. */
+MIX_API const char *mix_model_to_json(mix_model *model);
+
+typedef struct mix_from_json_options {
+  size_t size;
+  const char *json;               /* required */
+  const mix_semantics *semantics; /* of model and layers; NULL: the generation that wrote the text */
+  /* Keras's custom_objects: classes, ended by NULL, that come before those of mix_register_layer. They need
+   * to live until the call returns; their functions as long as the model. NULL: none */
+  const mix_layer_class *const *custom_layers;
+  bool no_compile; /* do not compile the model, even if the text has the arguments */
+} mix_from_json_options;
+/* A model with new weights from text of mix_model_to_json or of Keras, of any generation, or from the
+ * config.json of a .keras archive. It is compiled if the text has a compile config. A functional model's own
+ * policy, which decides on loss scaling, is mixed_float16 if that of any layer is, and else the global one.
+ * ValueError, which names the layer, for classes that are neither built in nor known (mix_register_layer),
+ * for calls that form a circle, and for other text that does not describe a model. */
+MIX_API mix_model *mix_model_from_json_with(const mix_from_json_options *options);
+#ifndef __cplusplus
+/* mix_model_from_json(text, .no_compile = true) */
+#define mix_model_from_json(...)                                                                            \
+  mix_model_from_json_with(                                                                                 \
+      &(const mix_from_json_options){.size = sizeof(mix_from_json_options), .json = __VA_ARGS__})
+#endif
+
+typedef struct mix_clone_options {
+  size_t size;
+  mix_model *model; /* required */
+  /* Makes the layer that stands for `layer` in the clone, or fails; a layer may be returned as it is, so that
+   * both models share it. Not called for input layers. NULL: mix_layer_clone makes each. */
+  mix_layer *(*clone_function)(void *context, mix_layer *layer);
+  void *context;
+  /* Functional models: a symbolic tensor, or a list of them, instead of new inputs. */
+  void *inputs;
+} mix_clone_options;
+/* Keras's clone_model: a model of the same structure, from layers that are made from the configs of the old
+ * ones, with weights newly initialised. Names stay. It is not compiled. NotImplementedError for a subclassed
+ * model. */
+MIX_API mix_model *mix_model_clone_with(const mix_clone_options *options);
+#ifndef __cplusplus
+#define mix_model_clone(...)                                                                                \
+  mix_model_clone_with(                                                                                     \
+      &(const mix_clone_options){.size = sizeof(mix_clone_options), .model = __VA_ARGS__})
+#endif
+/* A layer of the class and config of another, also of a model, with new weights. What clone_function returns
+ * for the layers that it does not replace. */
+MIX_API mix_layer *mix_layer_clone(mix_layer *layer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,273 @@
+/* The arguments of compile as JSON, both ways (docs/spec/keras.md, 17.1). */
+#include "saving/model_json.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/losses/loss.h"
+#include "optim/optimizer.h"
+#include <string.h>
+
+/* ---- writing ---- */
+
+/* The mean of a loss's values is a metric of the loss's name and options. */
+static json_t *loss_metric_json(const mix_metric *metric, json_t *config) {
+  json_t *loss = mix_loss_to_json(metric->loss), *options = json_object_get(loss, "config"),
+         *own = json_object();
+  const char *name = metric->loss->kind->class_name;
+  if (!strcmp(name, "LogCosh")) name = "LogCoshError";
+  json_object_set(own, "name", json_object_get(config, "name"));
+  json_object_set(own, "dtype", json_object_get(config, "dtype"));
+  json_object_del(options, "name");
+  json_object_del(options, "reduction");
+  json_object_update(own, options);
+  const char *module = metric->semantics->objects_have_module ? "keras.metrics" : NULL;
+  json_t *object = mix_json_object(module, name, own);
+  json_decref(loss);
+  json_decref(config);
+  return object;
+}
+
+static json_t *metric_json(mix_metric *metric) {
+  const char *config = mix_metric_get_config(metric);
+  json_t *object = config ? mix_json_parse(config, "metric") : NULL;
+  const bool of_loss = metric->loss && metric->loss->kind && !metric->kind && !metric->chooses;
+  if (object && of_loss) return loss_metric_json(metric, object);
+  const char *module = metric->semantics->objects_have_module ? "keras.metrics" : NULL;
+  return mix_json_object(module, metric->class.name, object);
+}
+
+static json_t *object_json(void *object) {
+  json_t *list;
+  if (!object) return json_null();
+  if (mix_is(object, &mix_loss_class)) return mix_loss_to_json(object);
+  if (mix_is(object, &mix_metric_object_class)) return metric_json(object);
+  list = json_array();
+  for (int i = 0; i < mix_list_count(object); i++)
+    json_array_append_new(list, object_json(mix_list_get(object, i)));
+  return list;
+}
+
+static json_t *texts_json(const char *const *texts) {
+  json_t *list = json_array();
+  for (int i = 0; i < MIX_MODEL_MAX && texts[i]; i++) json_array_append_new(list, json_string(texts[i]));
+  return list;
+}
+
+static json_t *loss_json(const mix_compile_options *given) {
+  if (given->loss) return json_string(given->loss);
+  if (given->losses[0]) return texts_json(given->losses);
+  return object_json(given->loss_object ? (void *)given->loss_object : (void *)given->loss_objects);
+}
+
+static json_t *loss_weights_json(const mix_compile_options *given, int outputs) {
+  bool any = false;
+  json_t *list = json_array();
+  for (int i = 0; i < outputs; i++) {
+    any |= given->loss_weights[i] != 0;
+    json_array_append_new(list, json_real(mix_option_number(given->loss_weights[i], 1)));
+  }
+  if (any) return list;
+  json_decref(list);
+  return json_null();
+}
+
+/* Names are for every output, as Keras has them for the only one. */
+static json_t *metrics_json(const char *const *names, mix_list *objects, int outputs) {
+  if (!names[0]) return object_json(objects);
+  if (outputs == 1) {
+    json_t *list = texts_json(names), *more = objects ? object_json(objects) : NULL;
+    if (json_is_array(more)) json_array_extend(list, more);
+    json_decref(more);
+    return list;
+  }
+  json_t *list = json_array();
+  for (int i = 0; i < outputs; i++) {
+    json_t *own = texts_json(names), *more = objects ? object_json(mix_list_get(objects, i)) : NULL;
+    if (json_is_array(more)) json_array_extend(own, more);
+    if (json_is_object(more)) json_array_append(own, more);
+    json_decref(more);
+    json_array_append_new(list, own);
+  }
+  return list;
+}
+
+/* In the order of the generation. */
+static json_t *given_json(const mix_model *model) {
+  const mix_compile_options *given = &model->state->given;
+  const mix_semantics *rules = model->semantics;
+  const int outputs = model->state->output_count;
+  const bool saved = rules->compile_defaults_saved;
+  json_t *config = json_object();
+  json_object_set_new(config, "loss", loss_json(given));
+  if (!rules->compile_metrics_before_weights)
+    json_object_set_new(config, "loss_weights", loss_weights_json(given, outputs));
+  json_object_set_new(config, "metrics", metrics_json(given->metrics, given->metric_objects, outputs));
+  if (rules->compile_metrics_before_weights)
+    json_object_set_new(config, "loss_weights", loss_weights_json(given, outputs));
+  json_object_set_new(config, "weighted_metrics",
+                      metrics_json(given->weighted_metrics, given->weighted_metric_objects, outputs));
+  json_object_set_new(config, "run_eagerly", saved ? json_false() : json_null());
+  json_object_set_new(config, "steps_per_execution", saved ? json_integer(1) : json_null());
+  json_object_set_new(config, "jit_compile",
+                      given->jit_compile ? json_true()
+                      : saved            ? json_false()
+                                         : json_null());
+  return config;
+}
+
+json_t *mix_compile_config_json(mix_model *model) {
+  json_t *config = json_object(), *rest = model->state->config;
+  json_object_set_new(config, "optimizer", mix_optimizer_to_json(model->state->given_optimizer));
+  rest = rest ? json_incref(rest) : given_json(model);
+  json_object_update(config, rest);
+  json_decref(rest);
+  if (!mix_failed()) return config;
+  json_decref(config);
+  return NULL;
+}
+
+/* ---- reading ---- */
+
+/* A name, or an object of a class or a function. */
+static const char *name_in(const json_t *value) {
+  const char *class_name = json_string_value(json_object_get(value, "class_name"));
+  if (json_is_string(value)) return json_string_value(value);
+  bool function = class_name && !strcmp(class_name, "function");
+  return function ? json_string_value(json_object_get(value, "config")) : NULL;
+}
+
+static void *read_loss(const mix_model *model, const json_t *value) {
+  const char *name = name_in(value);
+  if (json_is_null(value)) return NULL;
+  if (name) return mix_loss_new(name, .semantics = model->semantics);
+  return mix_loss_from_json(value, model->semantics);
+}
+
+/* keras3 logs a metric under the name by which it was requested. */
+static void *read_metric(const mix_model *model, const json_t *value) {
+  const char *name = name_in(value), *class_name = json_string_value(json_object_get(value, "class_name"));
+  if (name) {
+    mix_metric_options options = {.size = sizeof options, .metric = name, .semantics = model->semantics};
+    if (model->semantics->metric_named_as_requested) options.name = name;
+    return mix_metric_with(&options);
+  }
+  if (!class_name)
+    return mix_fail(MIX_TYPE_ERROR, "model_from_json: a metric is %s; expected a name or an object",
+                    mix_json_kind(value));
+  char *config = mix_json_text(json_object_get(value, "config"));
+  mix_metric *metric = mix_metric_from_config(class_name, config, model->semantics);
+  mix_free(config);
+  return metric;
+}
+
+typedef void *item_reader(const mix_model *model, const json_t *value);
+
+/* A metric or a list of metrics becomes a list. */
+static void *read_metrics(const mix_model *model, const json_t *value) {
+  if (json_is_null(value)) return NULL;
+  mix_list *list = mix_list_new(0, NULL);
+  if (!json_is_array(value)) mix_list_append(list, read_metric(model, value));
+  for (size_t i = 0; i < json_array_size(value) && !mix_failed(); i++)
+    mix_list_append(list, read_metric(model, json_array_get(value, i)));
+  return list;
+}
+
+/* What the dictionary says of an output: under its key in the model's structure, or the name of its layer. */
+static const json_t *of_output(const mix_model *model, const json_t *object, int output) {
+  const char *key;
+  json_t *index;
+  if (model->kind == MIX_FUNCTIONAL) {
+    const mix_functional *graph = mix_layer_data(model->layer);
+    json_object_foreach(graph->output_form, key,
+                        index) if (json_integer_value(index) == output &&
+                                   json_object_get(object, key)) return json_object_get(object, key);
+  }
+  return json_object_get(object, mix_model_output_name(model, output));
+}
+
+/* An item for each output. */
+static mix_list *read_for_outputs(const mix_model *model, const json_t *value, item_reader *read,
+                                  const char *what) {
+  const int outputs = mix_model_output_count(model);
+  mix_list *list = mix_list_new(0, NULL);
+  if (json_is_array(value) && json_array_size(value) != (size_t)outputs)
+    return mix_fail(MIX_VALUE_ERROR, "model_from_json: %zu items of %s for %d outputs",
+                    json_array_size(value), what, outputs);
+  for (int i = 0; i < outputs && !mix_failed(); i++) {
+    const json_t *item = json_is_array(value) ? json_array_get(value, (size_t)i) : of_output(model, value, i);
+    mix_list_append(list, item && !json_is_null(item) ? read(model, item) : NULL);
+  }
+  return mix_failed() ? NULL : list;
+}
+
+static bool is_object_of_class(const json_t *value) { return json_object_get(value, "class_name"); }
+
+static void read_losses(const mix_model *model, const json_t *value, mix_compile_options *options) {
+  if (!value || json_is_null(value)) return;
+  if (json_is_string(value))
+    options->loss = json_string_value(value);
+  else if (is_object_of_class(value))
+    options->loss_object = read_loss(model, value);
+  else
+    options->loss_objects = read_for_outputs(model, value, read_loss, "loss");
+}
+
+static void read_loss_weights(const mix_model *model, const json_t *value, mix_compile_options *options) {
+  if (!value || json_is_null(value)) return;
+  for (int i = 0; i < mix_model_output_count(model); i++) {
+    const json_t *item = json_is_array(value)    ? json_array_get(value, (size_t)i)
+                         : json_is_object(value) ? of_output(model, value, i)
+                                                 : value;
+    if (item && !json_is_number(item))
+      mix_fail(MIX_TYPE_ERROR, "model_from_json: a loss weight is %s; expected a number",
+               mix_json_kind(item));
+    double weight = item ? json_number_value(item) : 1;
+    options->loss_weights[i] = weight == 0 ? MIX_ZERO : weight;
+  }
+}
+
+static bool are_names(const json_t *value) {
+  for (size_t i = 0; i < json_array_size(value); i++)
+    if (!json_is_string(json_array_get(value, i))) return false;
+  return json_array_size(value) > 0 && json_array_size(value) <= MIX_MODEL_MAX;
+}
+
+/* Names stay names where they are for every output: of the only one, and in tf_keras's flat lists. */
+static void read_metric_lists(const mix_model *model, const json_t *value, const char *what,
+                              const char **names, mix_list **objects) {
+  const int outputs = mix_model_output_count(model);
+  if (!value || json_is_null(value) || (json_is_array(value) && !json_array_size(value))) return;
+  if (are_names(value) && (outputs == 1 || model->semantics->compile_metrics_before_weights))
+    for (size_t i = 0; i < json_array_size(value); i++)
+      names[i] = json_string_value(json_array_get(value, i));
+  else if (outputs > 1)
+    *objects = read_for_outputs(model, value, read_metrics, what);
+  else
+    *objects =
+        read_metrics(model, json_is_object(value) && !is_object_of_class(value) ? of_output(model, value, 0)
+                            : json_is_array(json_array_get(value, 0))           ? json_array_get(value, 0)
+                                                                                : value);
+}
+
+static mix_optimizer *read_optimizer(const mix_model *model, const json_t *value) {
+  if (json_is_string(value)) return mix_optimizer_from_text(json_string_value(value), model->semantics);
+  if (json_is_object(value)) return mix_optimizer_from_json(value, model->semantics);
+  return mix_fail(MIX_TYPE_ERROR, "model_from_json: the optimizer is %s; expected a name or an object",
+                  value ? mix_json_kind(value) : "missing");
+}
+
+bool mix_model_compile_json(mix_model *model, const json_t *config) {
+  mix_compile_options options = {.size = sizeof options};
+  options.optimizer = read_optimizer(model, json_object_get(config, "optimizer"));
+  read_losses(model, json_object_get(config, "loss"), &options);
+  read_loss_weights(model, json_object_get(config, "loss_weights"), &options);
+  read_metric_lists(model, json_object_get(config, "metrics"), "metrics", options.metrics,
+                    &options.metric_objects);
+  read_metric_lists(model, json_object_get(config, "weighted_metrics"), "weighted_metrics",
+                    options.weighted_metrics, &options.weighted_metric_objects);
+  options.jit_compile = json_is_true(json_object_get(config, "jit_compile"));
+  if (mix_failed() || mix_model_compile_with(model, &options)) return false;
+  model->state->config = json_deep_copy(config);
+  json_object_del(model->state->config, "optimizer");
+  return true;
+}

@@ -1,0 +1,312 @@
+/* Functional models from JSON: calls the layers as the text says, each as soon as its inputs are there. */
+#include "saving/model_json.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include <string.h>
+
+/* A layer of the text with the results of its calls. */
+typedef struct saved_layer {
+  const char *name;
+  mix_layer *layer;    /* NULL: an input layer */
+  const json_t *nodes; /* its calls */
+  int count, made;
+  mix_list **results; /* of the calls that are made */
+} saved_layer;
+
+typedef struct saved_graph {
+  mix_json_reader *reader;
+  saved_layer *layers;
+  int count;
+  json_t *names; /* name -> index of a layer */
+  json_t *taken; /* the names that the layers have, which are others in some texts */
+} saved_graph;
+
+/* ---- references ---- */
+
+/* [layer, node, tensor, ...] */
+static bool is_history(const json_t *value) {
+  return json_array_size(value) >= 3 && json_is_string(json_array_get(value, 0)) &&
+         json_is_integer(json_array_get(value, 1)) && json_is_integer(json_array_get(value, 2));
+}
+
+static bool is_keras_tensor(const json_t *value) {
+  const char *class_name = json_string_value(json_object_get(value, "class_name"));
+  return class_name && !strcmp(class_name, "__keras_tensor__");
+}
+
+/* A tensor in either form; also null, which stands for no tensor, and objects that no reader knows. */
+static bool is_leaf(const json_t *value) {
+  return is_history(value) || json_object_get(value, "class_name") || json_is_null(value);
+}
+
+static const json_t *history_in(const json_t *value) {
+  if (is_keras_tensor(value)) value = json_object_get(json_object_get(value, "config"), "keras_history");
+  if (is_history(value)) return value;
+  return mix_fail(MIX_VALUE_ERROR, "model_from_json: %s stands where [layer, call, result] is expected",
+                  json_object_get(value, "class_name") ? "another object" : mix_json_kind(value));
+}
+
+static saved_layer *layer_named(const saved_graph *graph, const char *name) {
+  const json_t *index = json_object_get(graph->names, name);
+  if (index) return &graph->layers[json_integer_value(index)];
+  return mix_fail(MIX_VALUE_ERROR, "model_from_json: a call needs layer '%.60s', which the model lacks",
+                  name);
+}
+
+/* The tensor; NULL without an error if its layer is not called yet. */
+static mix_tensor *find_tensor(const saved_graph *graph, const json_t *value) {
+  const json_t *history = history_in(value);
+  saved_layer *layer = history ? layer_named(graph, json_string_value(json_array_get(history, 0))) : NULL;
+  if (!layer) return NULL;
+  json_int_t node = json_integer_value(json_array_get(history, 1)),
+             output = json_integer_value(json_array_get(history, 2));
+  if (graph->reader->written->nested_calls_from_one && layer->layer && layer->layer->is_model) node--;
+  if (node < 0 || node >= layer->count)
+    return mix_fail(MIX_VALUE_ERROR, "model_from_json: call %lld of layer '%.60s' is asked for; it has %d",
+                    (long long)node, layer->name, layer->count);
+  if (node >= layer->made) return NULL;
+  if (output < 0 || output >= mix_list_count(layer->results[node]))
+    return mix_fail(MIX_VALUE_ERROR, "model_from_json: result %lld of layer '%.60s' is asked for; it has %d",
+                    (long long)output, layer->name, mix_list_count(layer->results[node]));
+  return mix_list_get(layer->results[node], (int)output);
+}
+
+/* ---- calls ---- */
+
+/* The arguments of a call as they are collected. */
+typedef struct read_call {
+  mix_list *inputs, *arguments, *masks, *initial_state;
+  bool inputs_are_list, waits; /* for a call that is not made yet */
+  mix_training training;
+} read_call;
+
+/* The tensors of a structure, NULL for null; the list is made if it is NULL. */
+static void collect(const saved_graph *graph, const json_t *structure, mix_list **list, read_call *call) {
+  json_t *leaves = json_array(), *form = mix_form_of(structure, is_leaf, leaves);
+  if (!*list) *list = mix_list_new(0, NULL);
+  for (size_t i = 0; i < json_array_size(leaves) && !mix_failed() && !call->waits; i++) {
+    const json_t *leaf = json_array_get(leaves, i);
+    mix_tensor *tensor = json_is_null(leaf) ? NULL : find_tensor(graph, leaf);
+    call->waits = !tensor && !json_is_null(leaf);
+    mix_list_append(*list, tensor);
+  }
+  json_decref(form);
+  json_decref(leaves);
+}
+
+static bool all_null(mix_list *list) {
+  for (int i = 0; list && i < mix_list_count(list); i++)
+    if (mix_list_items(list)[i]) return false;
+  return true;
+}
+
+/* The default of a class stands in texts of Keras 3 also where nothing was given. */
+static void read_training(const saved_graph *graph, const saved_layer *layer, const json_t *value,
+                          read_call *call) {
+  if (!json_is_boolean(value) && !json_is_null(value) && !json_is_integer(value))
+    mix_fail(MIX_TYPE_ERROR, "model_from_json: training of layer '%.60s' is %s; expected true or false",
+             layer->name, mix_json_kind(value));
+  if (json_is_null(value)) return;
+  bool given = json_is_integer(value) ? json_integer_value(value) != 0 : json_is_true(value);
+  call->training = given ? MIX_TRUE : MIX_FALSE;
+  const mix_layer_kind *kind = layer->layer->kind;
+  const bool listed = graph->reader->written->node_objects && kind;
+  if (listed && kind->call_training == call->training) call->training = MIX_INHERIT;
+}
+
+static void read_keyword(const saved_graph *graph, const saved_layer *layer, const char *name,
+                         const json_t *value, read_call *call) {
+  if (!strcmp(name, "training"))
+    read_training(graph, layer, value, call);
+  else if (json_is_null(value))
+    return;
+  else if (!strcmp(name, "mask"))
+    collect(graph, value, &call->masks, call);
+  else if (!strcmp(name, "initial_state"))
+    collect(graph, value, &call->initial_state, call);
+  else if (!strncmp(name, "argument_", 9))
+    collect(graph, value, &call->arguments, call);
+  else
+    mix_fail(MIX_VALUE_ERROR,
+             "model_from_json: the call of layer '%.60s' has an argument '%.60s', which is not supported",
+             layer->name, name);
+}
+
+static void read_keywords(const saved_graph *graph, const saved_layer *layer, const json_t *keywords,
+                          read_call *call) {
+  const char *name;
+  json_t *value;
+  json_object_foreach((json_t *)keywords, name, value) {
+    if (mix_failed() || call->waits) return;
+    read_keyword(graph, layer, name, value, call);
+  }
+  if (call->masks && all_null(call->masks)) call->masks = NULL;
+}
+
+/* {"args": [inputs, ...], "kwargs": {...}} */
+static void read_node_object(const saved_graph *graph, const saved_layer *layer, const json_t *node,
+                             read_call *call) {
+  const json_t *args = json_object_get(node, "args"), *inputs = json_array_get(args, 0);
+  const json_t *keywords = json_object_get(node, "kwargs");
+  if (!inputs) inputs = json_object_get(keywords, "inputs");
+  if (!inputs) {
+    mix_fail(MIX_VALUE_ERROR, "model_from_json: a call of layer '%.60s' has no inputs", layer->name);
+    return;
+  }
+  call->inputs_are_list = !is_leaf(inputs);
+  collect(graph, inputs, &call->inputs, call);
+  for (size_t i = 1; i < json_array_size(args) && !mix_failed() && !call->waits; i++)
+    collect(graph, json_array_get(args, i), &call->arguments, call);
+  if (!mix_failed() && !call->waits) read_keywords(graph, layer, keywords, call);
+}
+
+/* [[layer, node, tensor, {...}], ...], or an object of such items. */
+static void read_node_list(const saved_graph *graph, const saved_layer *layer, const json_t *node,
+                           read_call *call) {
+  json_t *leaves = json_array(), *form = mix_form_of(node, is_leaf, leaves);
+  call->inputs_are_list = json_is_object(form) || json_array_size(leaves) > 1;
+  collect(graph, node, &call->inputs, call);
+  const json_t *keywords = json_array_get(json_array_get(leaves, 0), 3);
+  if (!mix_failed() && !call->waits && keywords) read_keywords(graph, layer, keywords, call);
+  json_decref(form);
+  json_decref(leaves);
+}
+
+/* Makes the next call of the layer. False: it waits, or it failed. */
+static bool make_call(const saved_graph *graph, saved_layer *layer) {
+  const json_t *node = json_array_get(layer->nodes, (size_t)layer->made);
+  read_call call = {.training = MIX_INHERIT};
+  if (json_object_get(node, "args") || json_object_get(node, "kwargs"))
+    read_node_object(graph, layer, node, &call);
+  else
+    read_node_list(graph, layer, node, &call);
+  if (mix_failed() || call.waits) return false;
+  if (!mix_list_count(call.inputs) || all_null(call.inputs))
+    return mix_fail(MIX_VALUE_ERROR, "model_from_json: a call of layer '%.60s' has no inputs", layer->name),
+           false;
+  mix_call_options options = {.size = sizeof options,
+                              .inputs =
+                                  call.inputs_are_list ? (void *)call.inputs : mix_list_get(call.inputs, 0),
+                              .arguments = call.arguments,
+                              .masks = call.masks,
+                              .training = call.training,
+                              .initial_state = call.initial_state};
+  layer->results[layer->made] = mix_call_outputs_with(layer->layer, &options);
+  return layer->results[layer->made] && ++layer->made;
+}
+
+/* Rounds over the layers, until all calls are made or a round makes none. */
+static bool make_calls(saved_graph *graph) {
+  bool moved = true, left = true;
+  while (moved && left && !mix_failed()) {
+    moved = left = false;
+    for (int i = 0; i < graph->count && !mix_failed(); i++) {
+      saved_layer *layer = &graph->layers[i];
+      while (layer->made < layer->count && make_call(graph, layer)) moved = true;
+      left |= layer->made < layer->count;
+    }
+  }
+  for (int i = 0; i < graph->count && left && !mix_failed(); i++)
+    if (graph->layers[i].made < graph->layers[i].count)
+      mix_fail(MIX_VALUE_ERROR, "model_from_json: the calls of layer '%.60s' form a circle with others",
+               graph->layers[i].name);
+  return !mix_failed();
+}
+
+/* ---- layers ---- */
+
+static bool take_name(saved_graph *graph, const char *name) {
+  if (json_object_get(graph->taken, name))
+    return mix_fail(MIX_VALUE_ERROR, "model_from_json: two layers are named '%.60s'", name), false;
+  return !json_object_set_new(graph->taken, name, json_true());
+}
+
+static bool read_layer(saved_graph *graph, saved_layer *layer, const json_t *object, int index) {
+  const json_t *config = json_object_get(object, "config");
+  layer->name = json_string_value(json_object_get(object, "name"));
+  if (!layer->name) layer->name = json_string_value(json_object_get(config, "name"));
+  if (!layer->name) return mix_fail(MIX_VALUE_ERROR, "model_from_json: layer %d has no name", index), false;
+  if (json_object_get(graph->names, layer->name))
+    return mix_fail(MIX_VALUE_ERROR, "model_from_json: two layers are named '%.60s'", layer->name), false;
+  json_object_set_new(graph->names, layer->name, json_integer(index));
+  layer->nodes = json_object_get(object, "inbound_nodes");
+  const bool input = mix_is_input_object(object);
+  layer->count = input ? 1 : (int)json_array_size(layer->nodes);
+  layer->results = mix_scoped_memory(((size_t)layer->count + 1) * sizeof *layer->results);
+  if (!layer->results) return false;
+  if (!input)
+    return (layer->layer = mix_reader_layer(graph->reader, object)) && take_name(graph, layer->layer->name);
+  mix_tensor *tensor = mix_reader_input(graph->reader, object);
+  if (tensor) layer->results[layer->made++] = mix_list_of(tensor);
+  return tensor && take_name(graph, mix_tensor_history(tensor, NULL)->layer->name);
+}
+
+static bool read_layers(saved_graph *graph, const json_t *layers) {
+  graph->count = (int)json_array_size(layers);
+  graph->layers = mix_scoped_memory(((size_t)graph->count + 1) * sizeof *graph->layers);
+  for (int i = 0; graph->layers && i < graph->count && !mix_failed(); i++)
+    read_layer(graph, &graph->layers[i], json_array_get(layers, (size_t)i), i);
+  return !mix_failed();
+}
+
+/* ---- inputs and outputs ---- */
+
+/* The tensors of input_layers or output_layers, with their structure. */
+static mix_list *read_ends(const saved_graph *graph, const json_t *structure, const char *key,
+                           json_t **form) {
+  read_call call = {.training = MIX_INHERIT};
+  mix_list *list = NULL;
+  json_t *leaves = json_array();
+  *form = mix_form_of(structure ? structure : json_null(), is_history, leaves);
+  for (size_t i = 0; i < json_array_size(leaves) && !mix_failed(); i++) {
+    collect(graph, json_array_get(leaves, i), &list, &call);
+    if (call.waits) mix_fail(MIX_VALUE_ERROR, "model_from_json: %s names a call that is not made", key);
+  }
+  json_decref(leaves);
+  if (!list) mix_fail(MIX_VALUE_ERROR, "model_from_json: %s of a functional model is missing", key);
+  return mix_failed() ? NULL : list;
+}
+
+/* tf_keras writes one tensor as a list of one. */
+static json_t *unpacked(json_t *form, const mix_semantics *rules) {
+  if (rules->node_objects || json_array_size(form) != 1) return form;
+  json_t *one = json_incref(json_array_get(form, 0));
+  json_decref(form);
+  return one;
+}
+
+static mix_model *make_model(const saved_graph *graph, const json_t *config) {
+  const mix_semantics *rules = graph->reader->semantics;
+  json_t *input_form = NULL, *output_form = NULL;
+  mix_model_options options = {
+      .size = sizeof options,
+      .inputs = read_ends(graph, json_object_get(config, "input_layers"), "input_layers", &input_form),
+      .name = mix_json_string_or(config, "name", NULL),
+      .semantics = rules};
+  if (options.inputs)
+    options.outputs =
+        read_ends(graph, json_object_get(config, "output_layers"), "output_layers", &output_form);
+  mix_model *model = mix_failed() ? NULL : mix_model_with(&options);
+  if (!model) return json_decref(input_form), json_decref(output_form), NULL;
+  mix_functional *functional = mix_layer_data(model->layer);
+  json_decref(functional->input_form);
+  json_decref(functional->output_form);
+  functional->input_form = unpacked(input_form, graph->reader->written);
+  functional->output_form = unpacked(output_form, graph->reader->written);
+  return model;
+}
+
+mix_model *mix_reader_functional(mix_json_reader *reader, const json_t *config) {
+  saved_graph graph = {.reader = reader, .names = json_object(), .taken = json_object()};
+  const json_t *layers = json_object_get(config, "layers");
+  mix_model *model = NULL;
+  if (!json_is_array(layers))
+    mix_fail(MIX_VALUE_ERROR, "model_from_json: a functional model has no list of layers");
+  else if (read_layers(&graph, layers) && make_calls(&graph))
+    model = make_model(&graph, config);
+  json_decref(graph.names);
+  json_decref(graph.taken);
+  if (model && !mix_json_boolean_or(config, "trainable", true)) mix_layer_set_trainable(model->layer, false);
+  return mix_failed() ? NULL : model;
+}

@@ -1,0 +1,234 @@
+/* Models from JSON of any generation. */
+#include "saving/model_json.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "nn/fields.h"
+#include "nn/layer/registry.h"
+#include <string.h>
+
+/* ---- which generation wrote it ---- */
+
+static bool is_text(const json_t *object, const char *key, const char *wanted) {
+  const char *text = json_string_value(json_object_get(object, key));
+  return text && !strcmp(text, wanted);
+}
+
+static bool begins(const json_t *object, const char *key, const char *prefix) {
+  const char *text = json_string_value(json_object_get(object, key));
+  return text && !strncmp(text, prefix, strlen(prefix));
+}
+
+static const mix_semantics *generation_of_layers(const json_t *config) {
+  const json_t *layers = json_is_array(config) ? config : json_object_get(config, "layers");
+  const mix_semantics *found = NULL;
+  for (size_t i = 0; i < json_array_size(layers) && !found; i++)
+    found = mix_json_generation(json_array_get(layers, i));
+  return found;
+}
+
+const mix_semantics *mix_json_generation(const json_t *object) {
+  const json_t *config = json_object_get(object, "config");
+  if (begins(object, "keras_version", "3") || begins(object, "module", "keras.src.models"))
+    return &mix_semantics_keras3;
+  if (begins(object, "keras_version", "2") || begins(object, "module", "tf_keras") ||
+      begins(object, "module", "keras.src.engine"))
+    return &mix_semantics_tf_keras;
+  if (json_object_get(config, "batch_input_shape") ||
+      is_text(json_object_get(config, "dtype"), "class_name", "Policy"))
+    return &mix_semantics_tf_keras;
+  if (json_object_get(config, "batch_shape") ||
+      is_text(json_object_get(config, "dtype"), "class_name", "DTypePolicy"))
+    return &mix_semantics_keras3;
+  return generation_of_layers(config);
+}
+
+/* ---- layers ---- */
+
+bool mix_is_input_object(const json_t *object) { return is_text(object, "class_name", "InputLayer"); }
+
+/* batch_shape (keras3), batch_input_shape (tf_keras). */
+static bool read_batch_shape(const json_t *config, mix_shape *shape) {
+  const char *key = json_object_get(config, "batch_shape") ? "batch_shape" : "batch_input_shape";
+  const mix_field_row row = {key, 0, &mix_field_shape};
+  const json_t *value = json_object_get(config, key);
+  if (json_array_size(value) < 1)
+    return mix_fail(MIX_VALUE_ERROR, "model_from_json: an InputLayer lacks its batch_shape"), false;
+  return mix_field_shape.read(&(mix_fields){.call = "input"}, &row, value, shape);
+}
+
+mix_tensor *mix_reader_input(mix_json_reader *reader, const json_t *object) {
+  const json_t *config = json_object_get(object, "config");
+  mix_shape shape = {.rank = 0};
+  if (!json_is_object(config))
+    return mix_fail(MIX_VALUE_ERROR, "model_from_json: an InputLayer has no config");
+  if (!read_batch_shape(config, &shape)) return NULL;
+  mix_input_options options = {.size = sizeof options,
+                               .name = mix_json_string_or(config, "name", NULL),
+                               .dtype = mix_json_string_or(config, "dtype", NULL),
+                               .semantics = reader->semantics};
+  if (mix_json_boolean_or(config, "sparse", false) || mix_json_boolean_or(config, "ragged", false))
+    return mix_fail(MIX_UNSUPPORTED,
+                    "model_from_json: input '%s' is sparse or ragged; only dense inputs are "
+                    "supported",
+                    options.name ? options.name : "");
+  options.batch_size = shape.dims[0] == MIX_UNKNOWN ? 0 : shape.dims[0];
+  options.shape.rank = shape.rank - 1;
+  memcpy(options.shape.dims, shape.dims + 1, (size_t)options.shape.rank * sizeof *shape.dims);
+  return mix_failed() ? NULL : mix_input_with(&options);
+}
+
+static mix_model *read_model(mix_json_reader *reader, const json_t *object, bool *is_model) {
+  const json_t *config = json_object_get(object, "config");
+  *is_model = true;
+  if (is_text(object, "class_name", "Sequential")) return mix_reader_sequential(reader, config);
+  if (is_text(object, "class_name", "Functional") || is_text(object, "class_name", "Model"))
+    return mix_reader_functional(reader, config);
+  *is_model = false;
+  return NULL;
+}
+
+/* A layer that was written before under the same id, in another model; NULL: none. */
+static mix_layer *shared_layer(mix_json_reader *reader, const char *id) {
+  const json_t *index = json_object_get(reader->shared, id);
+  return index ? mix_list_get(reader->shared_layers, (int)json_integer_value(index)) : NULL;
+}
+
+static void share_layer(mix_json_reader *reader, const char *id, mix_layer *layer) {
+  json_object_set_new(reader->shared, id, json_integer(mix_list_count(reader->shared_layers)));
+  mix_list_append(reader->shared_layers, layer);
+}
+
+static mix_layer *new_layer(mix_json_reader *reader, const json_t *object) {
+  bool is_model;
+  mix_model *model = read_model(reader, object, &is_model);
+  if (is_model) return model ? model->layer : NULL;
+  mix_layer *layer = mix_layer_from_object(object, reader->semantics, "model_from_json");
+  if (layer && !strcmp(mix_policy_name(layer->policy), "mixed_float16")) reader->mixed_float16 = true;
+  return layer;
+}
+
+mix_layer *mix_reader_layer(mix_json_reader *reader, const json_t *object) {
+  char id[32];
+  const json_t *shared = json_object_get(object, "shared_object_id");
+  if (mix_failed()) return NULL;
+  if (!json_is_integer(shared)) return new_layer(reader, object);
+  snprintf(id, sizeof id, "%lld", (long long)json_integer_value(shared));
+  mix_layer *layer = shared_layer(reader, id);
+  if (layer && is_text(object, "class_name", layer->class.name)) return layer;
+  if ((layer = new_layer(reader, object))) share_layer(reader, id, layer);
+  return layer;
+}
+
+/* ---- sequential models ---- */
+
+static bool add_layers(mix_json_reader *reader, mix_model *model, const json_t *layers, mix_tensor **input) {
+  for (size_t i = 0; i < json_array_size(layers) && !mix_failed(); i++) {
+    const json_t *object = json_array_get(layers, i);
+    mix_layer *layer;
+    if (!mix_is_input_object(object))
+      layer = mix_reader_layer(reader, object);
+    else if (i)
+      return mix_fail(MIX_VALUE_ERROR, "model_from_json: an InputLayer is item %zu of a sequential model", i),
+             false;
+    else
+      layer = (*input = mix_reader_input(reader, object)) ? mix_tensor_history(*input, NULL)->layer : NULL;
+    if (layer) mix_sequential_add(model, layer);
+  }
+  return !mix_failed();
+}
+
+/* An input of the shape that the model was built for, or that its first layer was given; NULL: neither. */
+static mix_tensor *stated_input(mix_json_reader *reader, const json_t *config, const json_t *layers) {
+  const json_t *first = json_object_get(json_array_get(layers, 0), "config");
+  const json_t *shape = json_object_get(config, "build_input_shape");
+  const json_t *dtype = json_object_get(first, "dtype");
+  if (!json_is_array(shape)) shape = json_object_get(first, "batch_input_shape");
+  if (!json_is_array(shape) || json_is_array(json_array_get(shape, 0))) return NULL;
+  json_t *object = json_pack("{s:{s:O}}", "config", "batch_shape", (json_t *)shape);
+  if (json_is_string(dtype) && shape != json_object_get(config, "build_input_shape"))
+    json_object_set(json_object_get(object, "config"), "dtype", (json_t *)dtype);
+  mix_tensor *input = mix_reader_input(reader, object);
+  json_decref(object);
+  return input;
+}
+
+/* The policy that the config has, which is null where it is the global one. */
+static bool read_policy(mix_json_reader *reader, const json_t *config, mix_layer *layer) {
+  const json_t *value = json_object_get(config, "dtype");
+  if (!value || json_is_null(value)) return !mix_failed();
+  mix_policy *policy = mix_policy_from_json(value, reader->semantics);
+  if (!policy) return false;
+  mix_release(layer->policy);
+  layer->policy = mix_retain(policy);
+  layer->compute = policy->compute;
+  layer->variable = policy->variable;
+  return true;
+}
+
+mix_model *mix_reader_sequential(mix_json_reader *reader, const json_t *config) {
+  const json_t *layers = json_is_array(config) ? config : json_object_get(config, "layers");
+  if (!json_is_array(layers))
+    return mix_fail(MIX_VALUE_ERROR, "model_from_json: a sequential model has no list of layers");
+  mix_sequential_options options = {.size = sizeof options, .semantics = reader->semantics};
+  if (json_is_object(config)) options.name = mix_json_string_or(config, "name", NULL);
+  mix_model *model = mix_failed() ? NULL : mix_sequential_with(&options);
+  mix_tensor *input = NULL;
+  if (!model || !add_layers(reader, model, layers, &input)) return NULL;
+  if (!input) input = stated_input(reader, config, layers);
+  if (!mix_failed() && input && mix_list_count(model->layer->layers)) mix_sequential_build_on(model, input);
+  if (mix_failed() || !read_policy(reader, config, model->layer)) return NULL;
+  if (json_is_object(config) && !mix_json_boolean_or(config, "trainable", true))
+    mix_layer_set_trainable(model->layer, false);
+  return mix_failed() ? NULL : model;
+}
+
+/* ---- the call ---- */
+
+/* Where the text does not say, the model's own policy scales losses if that of a layer does. */
+static bool choose_policy(const mix_json_reader *reader, const json_t *object, mix_model *model) {
+  mix_layer *layer = model->layer;
+  if (!reader->mixed_float16 || json_object_get(json_object_get(object, "config"), "dtype")) return true;
+  mix_policy *policy = mix_policy_new("mixed_float16", .semantics = reader->semantics);
+  if (!policy) return false;
+  mix_release(layer->policy);
+  layer->policy = mix_retain(policy);
+  layer->compute = policy->compute;
+  layer->variable = policy->variable;
+  return true;
+}
+
+static mix_model *from_object(const json_t *object, const mix_from_json_options *options) {
+  bool is_model;
+  const mix_semantics *written = mix_semantics_or_current(mix_json_generation(object));
+  mix_json_reader reader = {.semantics = options->semantics ? options->semantics : written,
+                            .written = written,
+                            .shared = json_object(),
+                            .shared_layers = mix_list_new(0, NULL)};
+  mix_model *model = read_model(&reader, object, &is_model);
+  json_decref(reader.shared);
+  if (!is_model)
+    mix_fail(MIX_VALUE_ERROR, "model_from_json: class_name is '%.60s'; expected Functional or Sequential",
+             json_is_string(json_object_get(object, "class_name"))
+                 ? json_string_value(json_object_get(object, "class_name"))
+                 : "missing");
+  const json_t *compiled = json_object_get(object, "compile_config");
+  bool good = model && choose_policy(&reader, object, model);
+  if (good && !options->no_compile && json_object_size(compiled))
+    good = mix_model_compile_json(model, compiled);
+  return good && !mix_failed() ? model : NULL;
+}
+
+mix_model *mix_model_from_json_with(const mix_from_json_options *given) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_from_json_options, options, given, "model_from_json");
+  json_t *object = mix_json_parse(options.json, "model_from_json");
+  if (!object) return NULL;
+  const mix_layer_class *const *former = mix_custom_layers_set(options.custom_layers);
+  mix_scope *scope = mix_scope_begin();
+  mix_model *model = mix_retain(from_object(object, &options));
+  mix_scope_end(scope);
+  mix_custom_layers_set(former);
+  json_decref(object);
+  return mix_scoped(model);
+}

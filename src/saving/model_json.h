@@ -1,0 +1,49 @@
+/* Models as JSON values, both ways: what to_json, archives and clones share. */
+#ifndef MIX_SAVING_MODEL_JSON_H
+#define MIX_SAVING_MODEL_JSON_H
+
+#include "base/fields.h"
+#include "base/json.h"
+#include "model/model.h"
+#include <mixtape/saving.h>
+
+/* Tensors in the structure of a form: an index stands for a tensor, lists and objects hold others. */
+typedef json_t *mix_form_leaf(void *context, int index);
+/* The form with what `leaf` makes of each index. NULL with the error recorded. */
+json_t *mix_form_fill(const json_t *form, mix_form_leaf *leaf, void *context);
+/* The form of a structure whose leaves `is_leaf` knows. They are appended to the array `leaves`; those of
+ * objects in the order of their sorted keys, as Keras flattens them. */
+json_t *mix_form_of(const json_t *structure, bool (*is_leaf)(const json_t *), json_t *leaves);
+
+/* The object of a layer or of a model in it: module, class_name, config, registered_name, build_config.
+ * open_batch: the batch size in its shapes is that of data, so null. */
+json_t *mix_layer_to_json(mix_layer *layer, bool open_batch);
+/* What an archive has: the object of the model, with its compile config. NULL with the error recorded. */
+json_t *mix_model_archive_json(mix_model *model);
+/* A shape as configs hold it. */
+json_t *mix_shape_json(mix_shape shape, bool open_batch);
+
+/* What the reading of one text shares. */
+typedef struct mix_json_reader {
+  const mix_semantics *semantics; /* of what is made */
+  const mix_semantics *written;   /* of the generation that wrote the text */
+  json_t *shared; /* shared_object_id -> index in shared_layers */
+  mix_list *shared_layers;
+  bool mixed_float16; /* a layer with that policy was read */
+} mix_json_reader;
+/* The semantics of the generation that wrote the object of a model; NULL: nothing tells. */
+const mix_semantics *mix_json_generation(const json_t *object);
+/* A layer, or a model as a layer; borrowed from the scope. */
+mix_layer *mix_reader_layer(mix_json_reader *reader, const json_t *object);
+/* The symbolic tensor of an InputLayer's object. */
+mix_tensor *mix_reader_input(mix_json_reader *reader, const json_t *object);
+bool mix_is_input_object(const json_t *object);
+mix_model *mix_reader_functional(mix_json_reader *reader, const json_t *config);
+mix_model *mix_reader_sequential(mix_json_reader *reader, const json_t *config);
+
+/* compile_config.c */
+/* The entries of a compile config, the optimizer included, and back: compiles the model. */
+json_t *mix_compile_config_json(mix_model *model);
+bool mix_model_compile_json(mix_model *model, const json_t *config);
+
+#endif

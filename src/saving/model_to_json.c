@@ -1,0 +1,378 @@
+/* Models as JSON, as Keras writes them (docs/spec/keras.md, 17.1). */
+#include "saving/model_json.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include <string.h>
+
+json_t *mix_shape_json(mix_shape shape, bool open_batch) {
+  json_t *list = json_array();
+  for (int i = 0; i < shape.rank; i++) {
+    bool open = shape.dims[i] == MIX_UNKNOWN || (open_batch && !i);
+    json_array_append_new(list, open ? json_null() : json_integer(shape.dims[i]));
+  }
+  return list;
+}
+
+/* ---- the calls of a functional model ---- */
+
+static int call_number(const mix_functional *graph, const mix_layer_call *call) {
+  int number = 0;
+  for (int c = 0; c < graph->call_count && graph->calls[c] != call; c++)
+    number += graph->calls[c]->layer == call->layer;
+  return number;
+}
+
+static bool is_nested_model(const mix_layer *layer) {
+  return layer->class.call == mix_class_functional.call || layer->class.call == mix_class_sequential.call;
+}
+
+/* [layer, node, tensor] */
+static json_t *history_json(const mix_functional *graph, const mix_tensor *tensor) {
+  int output = 0;
+  const mix_layer_call *call = mix_tensor_history(tensor, &output);
+  int number = call_number(graph, call);
+  if (call->layer->semantics->nested_calls_from_one && is_nested_model(call->layer)) number++;
+  return json_pack("[s,i,i]", call->layer->name, number, output);
+}
+
+static json_t *keras_tensor_json(const mix_functional *graph, const mix_tensor *tensor) {
+  if (!mix_tensor_history(tensor, NULL))
+    return mix_fail(MIX_UNSUPPORTED,
+                    "model_to_json: a layer was called on a tensor that holds data; use an input for it");
+  return json_pack("{s:s,s:{s:o,s:s,s:o}}", "class_name", "__keras_tensor__", "config", "shape",
+                   mix_shape_json(mix_tensor_shape(tensor), false), "dtype",
+                   mix_dtype_name(mix_tensor_dtype(tensor)), "keras_history", history_json(graph, tensor));
+}
+
+/* A call that is being written. */
+typedef struct written_call {
+  const mix_functional *graph;
+  mix_list *tensors;
+  json_t *keywords; /* of the form of tf_keras */
+} written_call;
+
+static json_t *tensor_or_null(const written_call *written, const mix_tensor *tensor) {
+  if (!tensor) return json_null();
+  const mix_layer_call *call = mix_tensor_history(tensor, NULL);
+  if (call && call->layer->semantics->node_objects) return keras_tensor_json(written->graph, tensor);
+  json_t *object = keras_tensor_json(written->graph, tensor); /* checks the tensor */
+  json_decref(object);
+  return object ? history_json(written->graph, tensor) : NULL;
+}
+
+static json_t *tensors_json(const written_call *written, mix_list *list) {
+  json_t *array = json_array();
+  for (int i = 0; i < mix_list_count(list); i++)
+    json_array_append_new(array, tensor_or_null(written, mix_list_get(list, i)));
+  return array;
+}
+
+/* Keras 3 lists keywords that it set by itself, where it did not copy the arguments first: to cast them, or
+ * because there are others. Functional models never cast. */
+static bool lists_own_keywords(const mix_layer_call *call) {
+  const mix_layer *layer = call->layer;
+  if (!layer->semantics->node_objects) return false;
+  if (layer->class.call == mix_class_functional.call) return true;
+  return !call->training && !call->arguments && !call->masks && !call->initial_state &&
+         !call->inputs_are_list && mix_tensor_dtype(mix_list_get(call->inputs, 0)) == layer->compute;
+}
+
+/* A mask of nulls in the structure of the inputs. */
+static json_t *null_leaf(void *context, int index) {
+  (void)context, (void)index;
+  return json_null();
+}
+static json_t *input_form(const mix_layer_call *call);
+static json_t *null_mask(const mix_layer_call *call) {
+  json_t *form = input_form(call), *mask = mix_form_fill(form, null_leaf, NULL);
+  json_decref(form);
+  return mask;
+}
+
+/* The keyword arguments that were given, and those that Keras 3 sets by itself. */
+static json_t *keywords_json(const written_call *written, const mix_layer_call *call) {
+  const bool objects = call->layer->semantics->node_objects, own = lists_own_keywords(call);
+  const mix_layer_kind *kind = own ? call->layer->kind : NULL;
+  mix_training training = call->training ? call->training : kind ? kind->call_training : MIX_INHERIT;
+  json_t *keywords = json_object();
+  char name[32];
+  for (int i = 0; !objects && call->arguments && i < mix_list_count(call->arguments); i++) {
+    snprintf(name, sizeof name, "argument_%d", i + 1);
+    json_object_set_new(keywords, name, tensor_or_null(written, mix_list_get(call->arguments, i)));
+  }
+  if (call->initial_state)
+    json_object_set_new(keywords, "initial_state", tensors_json(written, call->initial_state));
+  if (training) json_object_set_new(keywords, "training", json_boolean(training == MIX_TRUE));
+  bool mask = (kind && kind->call_has_mask) || (own && is_nested_model(call->layer));
+  if (call->masks && !call->inputs_are_list)
+    json_object_set_new(keywords, "mask", tensor_or_null(written, mix_list_get(call->masks, 0)));
+  else if (call->masks)
+    json_object_set_new(keywords, "mask", tensors_json(written, call->masks));
+  else if (mask)
+    json_object_set_new(keywords, "mask", null_mask(call));
+  return keywords;
+}
+
+static json_t *input_leaf(void *context, int index) {
+  const written_call *written = context;
+  const mix_tensor *tensor = mix_list_get(written->tensors, index);
+  json_t *leaf = tensor_or_null(written, tensor);
+  if (leaf && written->keywords) json_array_append(leaf, written->keywords);
+  return leaf;
+}
+
+/* The structure of the first argument. */
+static json_t *input_form(const mix_layer_call *call) {
+  if (call->layer->class.call == mix_class_functional.call) {
+    const mix_functional *inner = mix_layer_data(call->layer);
+    if (json_is_object(inner->input_form)) return json_incref(inner->input_form);
+  }
+  if (!call->inputs_are_list && mix_list_count(call->inputs) == 1) return json_integer(0);
+  json_t *form = json_array();
+  for (int i = 0; i < mix_list_count(call->inputs); i++) json_array_append_new(form, json_integer(i));
+  return form;
+}
+
+/* keras3: {"args": [inputs, ...], "kwargs": {...}}; tf_keras: [[layer, node, tensor, {...}], ...] */
+static json_t *call_json(const mix_functional *graph, const mix_layer_call *call) {
+  written_call written = {graph, call->inputs, NULL};
+  json_t *keywords = keywords_json(&written, call), *form = input_form(call), *node;
+  const bool objects = call->layer->semantics->node_objects;
+  written.keywords = objects ? NULL : keywords;
+  json_t *inputs = mix_form_fill(form, input_leaf, &written);
+  const bool single = json_is_integer(form);
+  json_decref(form);
+  if (objects) {
+    json_t *args = call->arguments ? tensors_json(&written, call->arguments) : json_array();
+    json_array_insert_new(args, 0, inputs);
+    node = json_pack("{s:o,s:o}", "args", args, "kwargs", keywords);
+  } else {
+    node = single ? json_pack("[o]", inputs) : inputs;
+    json_decref(keywords);
+  }
+  if (!mix_failed() && node) return node;
+  json_decref(node);
+  return NULL;
+}
+
+/* Also of an input layer, which has none. A layer of the model that begins it in Keras's place is refused. */
+static json_t *calls_json(const mix_functional *graph, const mix_layer *layer) {
+  json_t *nodes = json_array();
+  for (int c = 0; c < graph->call_count && !mix_failed(); c++)
+    if (graph->calls[c]->layer == layer && graph->calls[c]->inputs)
+      json_array_append_new(nodes, call_json(graph, graph->calls[c]));
+  return nodes;
+}
+
+static json_t *input_history_leaf(void *context, int index) {
+  const mix_functional *graph = context;
+  return history_json(graph, graph->inputs[index]);
+}
+static json_t *output_history_leaf(void *context, int index) {
+  const mix_functional *graph = context;
+  return history_json(graph, graph->outputs[index]);
+}
+
+/* input_layers and output_layers; tf_keras has a list in any case. */
+static json_t *histories_json(const mix_functional *graph, bool outputs, bool single) {
+  json_t *histories = outputs ? mix_form_fill(graph->output_form, output_history_leaf, (void *)graph)
+                              : mix_form_fill(graph->input_form, input_history_leaf, (void *)graph);
+  bool one = json_is_integer(outputs ? graph->output_form : graph->input_form);
+  return one && !single ? json_pack("[o]", histories) : histories;
+}
+
+static bool inputs_are_layers(const mix_layer *model, const mix_functional *graph) {
+  for (int i = 0; i < graph->input_count; i++)
+    if (mix_tensor_history(graph->inputs[i], NULL)->inputs) {
+      mix_fail(MIX_UNSUPPORTED,
+               "model_to_json: input %d of '%s' is the result of a layer; expected models that begin with "
+               "mix_input",
+               i, model->name);
+      return false;
+    }
+  return true;
+}
+
+/* Names tell the calls apart. */
+static bool names_are_unique(const mix_layer *model) {
+  mix_layer *const *layers = (mix_layer *const *)mix_list_items(model->layers);
+  for (int i = 0; i < mix_list_count(model->layers); i++)
+    for (int before = 0; before < i; before++)
+      if (layers[i]->name == layers[before]->name) {
+        mix_fail(MIX_VALUE_ERROR, "model_to_json: two layers of '%s' are named '%s'; expected unique names",
+                 model->name, layers[i]->name);
+        return false;
+      }
+  return true;
+}
+
+static json_t *functional_config(mix_layer *model) {
+  const mix_functional *graph = mix_layer_data(model);
+  const bool single = model->semantics->node_objects;
+  if (!inputs_are_layers(model, graph) || !names_are_unique(model)) return NULL;
+  json_t *layers = json_array();
+  for (int i = 0; i < mix_list_count(model->layers) && !mix_failed(); i++) {
+    mix_layer *layer = mix_list_get(model->layers, i);
+    json_t *object = mix_layer_to_json(layer, false);
+    if (!object) break;
+    json_object_set_new(object, "name", json_string(layer->name));
+    json_object_set_new(object, "inbound_nodes", calls_json(graph, layer));
+    json_array_append_new(layers, object);
+  }
+  return json_pack("{s:s,s:b,s:o,s:o,s:o}", "name", model->name, "trainable", model->trainable, "layers",
+                   layers, "input_layers", histories_json(graph, false, single), "output_layers",
+                   histories_json(graph, true, single));
+}
+
+/* ---- sequential models ---- */
+
+static bool is_input_layer(const mix_layer *layer) { return layer->class.call == mix_class_input_layer.call; }
+
+static mix_layer *first_layer(const mix_layer *model) {
+  return mix_list_count(model->layers) ? mix_list_items(model->layers)[0] : NULL;
+}
+
+/* The shape of the input with an open batch size if it is that of data; rank 0: unknown. */
+static mix_shape sequential_shape(const mix_layer *model) {
+  const mix_layer *first = first_layer(model);
+  if (first && is_input_layer(first)) return ((const mix_input_layer_data *)first->data)->batch_shape;
+  mix_shape shape = ((const mix_sequential_input *)model->data)->shape;
+  if (shape.rank > 0) shape.dims[0] = MIX_UNKNOWN;
+  return shape;
+}
+
+/* The input layer that Keras puts in front of a model that was built without one. */
+static json_t *implied_input_json(const mix_layer *model, mix_shape shape) {
+  const mix_semantics *rules = model->semantics;
+  const mix_layer *first = first_layer(model);
+  char name[256] = "input_layer";
+  if (rules->input_named_by_layer) snprintf(name, sizeof name, "%.240s_input", first->name);
+  mix_dtype dtype = ((const mix_sequential_input *)model->data)->dtype;
+  if (!rules->input_named_by_layer) dtype = first->compute;
+  mix_input_options options = {
+      .size = sizeof options, .name = name, .dtype = mix_dtype_name(dtype), .semantics = rules};
+  options.shape.rank = shape.rank - 1;
+  memcpy(options.shape.dims, shape.dims + 1, (size_t)options.shape.rank * sizeof *shape.dims);
+  mix_tensor *input = mix_input_with(&options);
+  return input ? mix_layer_to_json(mix_tensor_history(input, NULL)->layer, false) : NULL;
+}
+
+static json_t *sequential_layers(mix_layer *model, mix_shape shape) {
+  json_t *layers = json_array();
+  bool implied = shape.rank > 0 && !is_input_layer(first_layer(model));
+  if (implied) json_array_append_new(layers, implied_input_json(model, shape));
+  for (int i = 0; i < mix_list_count(model->layers) && !mix_failed(); i++)
+    json_array_append_new(layers, mix_layer_to_json(mix_list_get(model->layers, i), implied));
+  return layers;
+}
+
+static json_t *sequential_config(mix_layer *model) {
+  mix_shape shape = sequential_shape(model);
+  json_t *config = json_pack("{s:s}", "name", model->name);
+  if (model->semantics->sequential_saves_policy) {
+    json_object_set_new(config, "trainable", json_boolean(model->trainable));
+    json_object_set_new(config, "dtype", mix_policy_to_json(model->policy, model->semantics));
+  }
+  json_object_set_new(config, "layers", sequential_layers(model, shape));
+  if (model->semantics->sequential_saves_policy && shape.rank > 0)
+    json_object_set_new(config, "build_input_shape", mix_shape_json(shape, false));
+  return config;
+}
+
+/* ---- layers ---- */
+
+static json_t *input_shape_leaf(void *context, int index) {
+  const mix_functional *graph = context;
+  return mix_shape_json(mix_tensor_shape(graph->inputs[index]), false);
+}
+
+static json_t *build_shapes_json(const mix_layer *layer, bool open_batch) {
+  if (!layer->built_for_list) return mix_shape_json(layer->build_shapes[0], open_batch);
+  json_t *shapes = json_array();
+  for (int i = 0; i < layer->build_count; i++)
+    json_array_append_new(shapes, mix_shape_json(layer->build_shapes[i], open_batch));
+  return shapes;
+}
+
+/* The shapes that a layer was built for; NULL: its object has no build_config. */
+static json_t *build_shape(mix_layer *layer, bool open_batch) {
+  const mix_semantics *rules = layer->semantics;
+  if (!rules->objects_have_module || is_input_layer(layer)) return NULL;
+  if (layer->class.call == mix_class_functional.call) {
+    const mix_functional *graph = mix_layer_data(layer);
+    return rules->functional_saves_shape ? mix_form_fill(graph->input_form, input_shape_leaf, (void *)graph)
+                                         : json_null();
+  }
+  if (layer->class.call == mix_class_sequential.call) {
+    mix_shape shape = sequential_shape(layer);
+    return shape.rank > 0 ? mix_shape_json(shape, false) : NULL;
+  }
+  if (layer->kind && layer->kind->built_from_start && rules->built_from_start_unsaved) return NULL;
+  return layer->build_count ? build_shapes_json(layer, open_batch) : NULL;
+}
+
+static json_t *object_of(mix_layer *layer) {
+  if (!is_nested_model(layer)) return mix_layer_object_json(layer, mix_layer_config_json(layer));
+  const mix_semantics *rules = layer->semantics;
+  const bool functional = layer->class.call == mix_class_functional.call;
+  const char *module = functional ? rules->functional_module : "keras";
+  json_t *config = functional ? functional_config(layer) : sequential_config(layer);
+  json_t *object = mix_json_object(rules->objects_have_module ? module : NULL, layer->class.name, config);
+  if (object && functional && rules->objects_have_module)
+    json_object_set_new(object, "registered_name", json_string("Functional"));
+  return object;
+}
+
+json_t *mix_layer_to_json(mix_layer *layer, bool open_batch) {
+  json_t *object = object_of(layer), *shape = object && !mix_failed() ? build_shape(layer, open_batch) : NULL;
+  if (shape) json_object_set_new(object, "build_config", json_pack("{s:o}", "input_shape", shape));
+  if (object && is_nested_model(layer) && layer->semantics->compile_config_always)
+    json_object_set_new(object, "compile_config", json_object());
+  if (!mix_failed()) return object;
+  json_decref(object);
+  return NULL;
+}
+
+/* ---- models ---- */
+
+json_t *mix_model_archive_json(mix_model *model) {
+  json_t *object = mix_layer_to_json(model->layer, false);
+  json_t *compiled =
+      object && model->state && model->state->optimizer ? mix_compile_config_json(model) : NULL;
+  if (compiled) json_object_set_new(object, "compile_config", compiled);
+  if (!mix_failed()) return object;
+  json_decref(object);
+  return NULL;
+}
+
+/* What to_json gives. */
+static json_t *text_json(mix_model *model) {
+  const mix_semantics *rules = model->semantics;
+  if (!rules->json_has_version) return mix_model_archive_json(model);
+  json_t *object = mix_layer_to_json(model->layer, false);
+  if (!object) return NULL;
+  json_t *text = json_pack("{s:s,s:O,s:s,s:s}", "class_name", model->layer->class.name, "config",
+                           json_object_get(object, "config"), "keras_version", rules->keras_version,
+                           "backend", "tensorflow");
+  json_decref(object);
+  return text;
+}
+
+const char *mix_model_to_json(mix_model *model) {
+  if (!mix_model_given(model, "model_to_json")) return NULL;
+  if (model->kind == MIX_SUBCLASSED)
+    return mix_fail(MIX_UNSUPPORTED,
+                    "model_to_json: '%s' is a subclassed model, whose structure is its program; save its "
+                    "weights, or make the model of mix_model_new or mix_sequential",
+                    mix_model_name(model));
+  char *text = NULL;
+  MIX_SCOPE {
+    json_t *json = text_json(model);
+    text = mix_json_python_text(json);
+    json_decref(json);
+  }
+  if (!text) return NULL;
+  mix_free(model->json);
+  return model->json = text;
+}
