@@ -12,7 +12,7 @@ static bool is_model(const mix_layer *layer) {
 }
 
 mix_layer *mix_layer_clone(mix_layer *layer) {
-  if (!mix_given(layer, "layer_clone", "a layer")) return NULL;
+  if (!mix_given(layer, &mix_layer_object_class, "layer_clone", "a layer")) return NULL;
   if (!mix_is(layer, &mix_layer_object_class))
     return mix_fail(MIX_TYPE_ERROR, "layer_clone: the object is no layer");
   if (!is_model(layer)) return mix_layer_copy(layer);
