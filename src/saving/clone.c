@@ -139,7 +139,7 @@ static mix_model *clone_sequential(mix_layer *old, const mix_clone_options *opti
                     old->name);
   for (int i = 0; model && i < mix_list_count(old->layers) && !mix_failed(); i++) {
     mix_layer *layer = mix_list_get(old->layers, i), *made;
-    if (layer->class.call == mix_class_input_layer.call)
+    if (layer->is_input)
       made = (input = new_input(layer)) ? mix_tensor_history(input, NULL)->layer : NULL;
     else
       made = replace(layer, options);

@@ -45,39 +45,6 @@ const mix_semantics *mix_json_generation(const json_t *object) {
 
 /* ---- layers ---- */
 
-bool mix_is_input_object(const json_t *object) { return is_text(object, "class_name", "InputLayer"); }
-
-/* batch_shape (keras3), batch_input_shape (tf_keras). */
-static bool read_batch_shape(const json_t *config, mix_shape *shape) {
-  const char *key = json_object_get(config, "batch_shape") ? "batch_shape" : "batch_input_shape";
-  const mix_field_row row = {key, 0, &mix_field_shape};
-  const json_t *value = json_object_get(config, key);
-  if (json_array_size(value) < 1)
-    return mix_fail(MIX_VALUE_ERROR, "model_from_json: an InputLayer lacks its batch_shape"), false;
-  return mix_field_shape.read(&(mix_fields){.call = "input"}, &row, value, shape);
-}
-
-mix_tensor *mix_reader_input(mix_json_reader *reader, const json_t *object) {
-  const json_t *config = json_object_get(object, "config");
-  mix_shape shape = {.rank = 0};
-  if (!json_is_object(config))
-    return mix_fail(MIX_VALUE_ERROR, "model_from_json: an InputLayer has no config");
-  if (!read_batch_shape(config, &shape)) return NULL;
-  mix_input_options options = {.size = sizeof options,
-                               .name = mix_json_string_or(config, "name", NULL),
-                               .dtype = mix_json_string_or(config, "dtype", NULL),
-                               .semantics = reader->semantics};
-  if (mix_json_boolean_or(config, "sparse", false) || mix_json_boolean_or(config, "ragged", false))
-    return mix_fail(MIX_UNSUPPORTED,
-                    "model_from_json: input '%s' is sparse or ragged; only dense inputs are "
-                    "supported",
-                    options.name ? options.name : "");
-  options.batch_size = shape.dims[0] == MIX_UNKNOWN ? 0 : shape.dims[0];
-  options.shape.rank = shape.rank - 1;
-  memcpy(options.shape.dims, shape.dims + 1, (size_t)options.shape.rank * sizeof *shape.dims);
-  return mix_failed() ? NULL : mix_input_with(&options);
-}
-
 static mix_model *read_model(mix_json_reader *reader, const json_t *object, bool *is_model) {
   const json_t *config = json_object_get(object, "config");
   *is_model = true;
@@ -108,7 +75,7 @@ static mix_layer *new_layer(mix_json_reader *reader, const json_t *object) {
   return layer;
 }
 
-mix_layer *mix_reader_layer(mix_json_reader *reader, const json_t *object) {
+static mix_layer *read_layer(mix_json_reader *reader, const json_t *object) {
   char id[32];
   const json_t *shared = json_object_get(object, "shared_object_id");
   if (mix_failed()) return NULL;
@@ -127,7 +94,7 @@ static bool add_layers(mix_json_reader *reader, mix_model *model, const json_t *
     const json_t *object = json_array_get(layers, i);
     mix_layer *layer;
     if (!mix_is_input_object(object))
-      layer = mix_reader_layer(reader, object);
+      layer = read_layer(reader, object);
     else if (i)
       return mix_fail(MIX_VALUE_ERROR, "model_from_json: an InputLayer is item %zu of a sequential model", i),
              false;
@@ -201,7 +168,8 @@ static bool choose_policy(const mix_json_reader *reader, const json_t *object, m
 static mix_model *from_object(const json_t *object, const mix_from_json_options *options) {
   bool is_model;
   const mix_semantics *written = mix_semantics_or_current(mix_json_generation(object));
-  mix_json_reader reader = {.semantics = options->semantics ? options->semantics : written,
+  mix_json_reader reader = {.read_layer = read_layer,
+                            .semantics = options->semantics ? options->semantics : written,
                             .written = written,
                             .shared = json_object(),
                             .shared_layers = mix_list_new(0, NULL)};

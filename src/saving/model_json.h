@@ -30,12 +30,12 @@ typedef struct mix_json_reader {
   json_t *shared; /* shared_object_id -> index in shared_layers */
   mix_list *shared_layers;
   bool mixed_float16; /* a layer with that policy was read */
+  /* A layer, or a model as a layer; borrowed from the scope. */
+  mix_layer *(*read_layer)(struct mix_json_reader *reader, const json_t *object);
 } mix_json_reader;
 /* The semantics of the generation that wrote the object of a model; NULL: nothing tells. */
 const mix_semantics *mix_json_generation(const json_t *object);
-/* A layer, or a model as a layer; borrowed from the scope. */
-mix_layer *mix_reader_layer(mix_json_reader *reader, const json_t *object);
-/* The symbolic tensor of an InputLayer's object. */
+/* input_from_json.c: the symbolic tensor of an InputLayer's object. */
 mix_tensor *mix_reader_input(mix_json_reader *reader, const json_t *object);
 bool mix_is_input_object(const json_t *object);
 mix_model *mix_reader_functional(mix_json_reader *reader, const json_t *config);

@@ -227,8 +227,6 @@ static json_t *functional_config(mix_layer *model) {
 
 /* ---- sequential models ---- */
 
-static bool is_input_layer(const mix_layer *layer) { return layer->class.call == mix_class_input_layer.call; }
-
 static mix_layer *first_layer(const mix_layer *model) {
   return mix_list_count(model->layers) ? mix_list_items(model->layers)[0] : NULL;
 }
@@ -236,7 +234,7 @@ static mix_layer *first_layer(const mix_layer *model) {
 /* The shape of the input with an open batch size if it is that of data; rank 0: unknown. */
 static mix_shape sequential_shape(const mix_layer *model) {
   const mix_layer *first = first_layer(model);
-  if (first && is_input_layer(first)) return ((const mix_input_layer_data *)first->data)->batch_shape;
+  if (first && first->is_input) return ((const mix_input_layer_data *)first->data)->batch_shape;
   mix_shape shape = ((const mix_sequential_input *)model->data)->shape;
   if (shape.rank > 0) shape.dims[0] = MIX_UNKNOWN;
   return shape;
@@ -260,7 +258,7 @@ static json_t *implied_input_json(const mix_layer *model, mix_shape shape) {
 
 static json_t *sequential_layers(mix_layer *model, mix_shape shape) {
   json_t *layers = json_array();
-  bool implied = shape.rank > 0 && !is_input_layer(first_layer(model));
+  bool implied = shape.rank > 0 && !first_layer(model)->is_input;
   if (implied) json_array_append_new(layers, implied_input_json(model, shape));
   for (int i = 0; i < mix_list_count(model->layers) && !mix_failed(); i++)
     json_array_append_new(layers, mix_layer_to_json(mix_list_get(model->layers, i), implied));
@@ -298,7 +296,7 @@ static json_t *build_shapes_json(const mix_layer *layer, bool open_batch) {
 /* The shapes that a layer was built for; NULL: its object has no build_config. */
 static json_t *build_shape(mix_layer *layer, bool open_batch) {
   const mix_semantics *rules = layer->semantics;
-  if (!rules->objects_have_module || is_input_layer(layer)) return NULL;
+  if (!rules->objects_have_module || layer->is_input) return NULL;
   if (layer->class.call == mix_class_functional.call) {
     const mix_functional *graph = mix_layer_data(layer);
     return rules->functional_saves_shape ? mix_form_fill(graph->input_form, input_shape_leaf, (void *)graph)

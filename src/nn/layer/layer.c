@@ -285,7 +285,7 @@ const char *mix_layer_serialize(mix_layer *layer) {
 }
 
 json_t *mix_layer_object_json(const mix_layer *layer, json_t *config) {
-  bool own = layer->kind || layer->is_model || layer->class.call == mix_class_input_layer.call;
+  bool own = layer->kind || layer->is_model || layer->is_input;
   const char *module = layer->semantics->objects_have_module ? "keras.layers" : NULL;
   json_t *object = mix_json_object(module, layer->class.name, config);
   if (own || !module || !object) return object;

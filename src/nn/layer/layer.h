@@ -39,6 +39,7 @@ struct mix_layer {
   /* the policy's; under "_infer" those of the first input */
   mix_dtype compute, variable;
   bool trainable, autocast, built;
+  bool is_input; /* an InputLayer */
   bool is_model; /* its weights are listed layer by layer in every generation */
   mix_list *weights;                     /* own variables, in creation order */
   mix_list *layers;                      /* inner layers */
@@ -143,7 +144,6 @@ mix_layer *mix_layer_copy(mix_layer *layer);
 /* {"module", "class_name", "config", "registered_name"}, which takes the config; NULL gives NULL. */
 json_t *mix_layer_object_json(const mix_layer *layer, json_t *config);
 
-extern const mix_layer_class mix_class_input_layer;
 /* InputLayer: batch shape and dtype. */
 typedef struct mix_input_layer_data {
   mix_shape batch_shape;

@@ -29,7 +29,7 @@ static mix_status input_config(mix_layer *layer, mix_config *config) {
   return mix_config_boolean(config, "optional", false);
 }
 
-const mix_layer_class mix_class_input_layer = {.size = sizeof(mix_layer_class),
+static const mix_layer_class input_layer_class = {.size = sizeof(mix_layer_class),
                                                .name = "InputLayer",
                                                .instance_size = sizeof(mix_input_layer_data),
                                                .call = input_call,
@@ -80,10 +80,10 @@ mix_tensor *mix_input_with(const mix_input_options *options) {
   memcpy(shape.dims + 1, o.shape.dims, (size_t)o.shape.rank * sizeof *shape.dims);
   const char *name = input_name(&o, semantics);
   mix_layer_common common = {.name = name, .dtype = mix_dtype_name(dtype), .semantics = semantics};
-  mix_layer *layer = mix_layer_make(&mix_class_input_layer, &common, NULL, "input");
+  mix_layer *layer = mix_layer_make(&input_layer_class, &common, NULL, "input");
   if (!layer) return NULL;
   *(mix_input_layer_data *)layer->data = (mix_input_layer_data){shape, dtype};
-  layer->built = true;
+  layer->built = layer->is_input = true;
   mix_node *node = mix_node_placeholder(dtype, shape, true);
   mix_tensor *tensor = node ? mix_tensor_of(node, 0) : NULL;
   bool good = tensor && record_input(tensor, layer);
