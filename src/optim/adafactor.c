@@ -41,6 +41,9 @@ static mix_tensor *running_mean(mix_update *update, mix_variable *slot, mix_tens
   return mean;
 }
 
+/* The means depend on all rows. */
+static unsigned idle(const mix_optimizer *optimizer) { return (void)optimizer, MIX_IDLE_DENSE; }
+
 /* v = (r / mean(r)) c; u = g / sqrt(v);
  * w -= max(epsilon_2, rms(w)) min(lr, 1 / sqrt(t)) u / max(1, rms(u) / clip_threshold) */
 static void update(mix_update *update, int index, mix_tensor *gradient) {
@@ -52,7 +55,9 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_tensor *weight = mix_update_get(update, variable);
   mix_tensor *alpha = mix_multiply(
       mix_maximum(mix_update_cast(options->epsilon_2, dtype), root_mean_square(weight)), shared[RATE]);
-  mix_tensor *squares = mix_add(mix_square(gradient), mix_scalar(options->epsilon_1, dtype)), *velocity;
+  mix_tensor *squares =
+                 mix_add(mix_update_gradient_square(update, gradient), mix_scalar(options->epsilon_1, dtype)),
+             *velocity;
   if (rows_slot) {
     mix_tensor *rows =
         running_mean(update, rows_slot, shared[BETA], mix_reduce_mean(squares, MIX_AXES(-1), false));
@@ -85,6 +90,7 @@ const mix_optimizer_class mix_adafactor_class = {
     .slot_names = {{"r", "r", "r"}, {"c", "c", "c"}, {"v", "v", "velocity"}},
     .slot_shape = slot_shape,
     .interleaved = 3,
+    .idle = idle,
     .update = update,
 };
 #undef ROW
