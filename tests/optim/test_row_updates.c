@@ -57,7 +57,7 @@ static mix_list *arguments_of(const json_t *all, int step, double scale) {
   read_numbers(json_array_get(json_object_get(all, "values"), (size_t)step), values, COUNT * WIDTH);
   read_numbers(json_array_get(json_object_get(all, "indices"), (size_t)step), indices, COUNT);
   for (int i = 0; scale && i < COUNT * WIDTH; i++) values[i] *= scale;
-  if (scale && step == 2) values[0] = INFINITY;
+  if (scale && step == 2) values[2 * WIDTH] = INFINITY;
   return mix_list_of(mix_tensor_from_doubles(values, MIX_FLOAT32, MIX_SHAPE(COUNT, WIDTH)),
                      mix_tensor_from_doubles(indices, MIX_INT32, MIX_SHAPE(COUNT)));
 }
