@@ -119,7 +119,6 @@ static void replay(const json_t *all, const json_t *item, bool captured) {
   compare_state(name, &u, item);
 }
 
-/* rows O04, A09 and section 12.2 of the specification name the forms; the numbers are Keras's. */
 static void optimizers_update_rows_as_recorded(void **state) {
   (void)state;
   json_t *all = records(), *item;
@@ -132,9 +131,107 @@ static void optimizers_update_rows_as_recorded(void **state) {
   json_decref(all);
 }
 
+/* ---- what a step touches ---- */
+
+enum { FEW = 1000, MANY = 1000000, DEPTH = 2, TOKENS = 24 };
+
+typedef struct trainer {
+  const char *optimizer, *policy;
+  mix_layer *embedding;
+  mix_optimizer *object;
+} trainer;
+
+/* tokens, upstream gradient -> loss */
+static mix_list *embedding_step(void *context, mix_list *arguments) {
+  trainer *t = context;
+  mix_tape *tape = mix_tape_begin();
+  mix_tensor *vectors = mix_cast(mix_call(t->embedding, mix_list_get(arguments, 0)), MIX_FLOAT32);
+  mix_tensor *loss = mix_reduce_sum(mix_multiply(vectors, mix_list_get(arguments, 1)), MIX_ALL_AXES, false);
+  mix_tape_end(tape);
+  mix_optimizer_minimize(t->object, loss, tape, mix_layer_trainable_weights(t->embedding));
+  return mix_list_of(loss);
+}
+
+static mix_plan_report step_report(trainer *t, int64_t rows) {
+  int32_t tokens[TOKENS];
+  mix_plan_report report;
+  for (int i = 0; i < TOKENS; i++) tokens[i] = (i * 7919) % 40; /* some occur twice */
+  t->embedding = mix_embedding(.input_dim = rows, .output_dim = DEPTH, .dtype = t->policy);
+  t->object = mix_optimizer_from_text(t->optimizer, NULL);
+  const bool experimental = mix_semantics_current() == mix_semantics_named("experimental");
+  if (!strcmp(t->policy, "mixed_float16"))
+    t->object = mix_loss_scale_optimizer(t->object,
+                                         .loss_scale = experimental ? mix_loss_scale_get("dynamic") : NULL);
+  mix_function *function = mix_function_new(embedding_step, t, .name = "step");
+  mix_list *batch = mix_list_of(mix_tensor_from(tokens, MIX_INT32, MIX_SHAPE(TOKENS)),
+                                mix_fill(MIX_SHAPE(TOKENS, DEPTH), 0.5, MIX_FLOAT32));
+  mix_function_call(function, batch);
+  assert_no_error();
+  assert_int_equal(mix_function_report(function, &report, sizeof report), MIX_OK);
+  return report;
+}
+
+/* The plans of a table of a thousand rows and of one of a million move the same bytes. */
+static void touched_rows_alone_are_moved(void **state) {
+  (void)state;
+  static const char *const optimizers[] = {"sgd", "adagrad", "sgd:clipnorm=1", "adagrad:clipvalue=0.1",
+                                           "sgd:global_clipnorm=1"};
+  static const char *const generations[] = {"tf_keras", "experimental", "keras3"};
+  static const char *const policies[] = {"float32", "mixed_float16", "mixed_bfloat16"};
+  for (int g = 0; g < 3; g++)
+    for (int o = 0; o < 5; o++)
+      for (int p = 0; p < 3; p++)
+        MIX_SCOPE {
+          if (g == 1 && o > 1 && p == 1) continue; /* it refuses clipping under a loss scale */
+          if (g == 2 && o == 4) continue;          /* it makes the gradient dense */
+          if (p == 2 && o > 1) continue;
+          mix_set_semantics(generations[g]);
+          trainer t = {optimizers[o], policies[p]};
+          const mix_plan_report few = step_report(&t, FEW), many = step_report(&t, MANY);
+          if (few.moved_bytes != many.moved_bytes || few.arena_bytes != many.arena_bytes ||
+              few.workspace_bytes != many.workspace_bytes || few.result_bytes != many.result_bytes)
+            fail_msg("%s %s %s: %zu bytes moved, arena %zu; with %d rows %zu and %zu", generations[g],
+                     optimizers[o], policies[p], many.moved_bytes, many.arena_bytes, FEW, few.moved_bytes,
+                     few.arena_bytes);
+        }
+}
+
+/* Momenta and averages of all rows move, in place: nothing of the table's size is in the arena. */
+static void idle_rows_decay_in_place(void **state) {
+  (void)state;
+  static const char *const optimizers[] = {"adam",
+                                           "adam:amsgrad=true",
+                                           "rmsprop",
+                                           "rmsprop:momentum=0.5",
+                                           "sgd:momentum=0.9",
+                                           "sgd:momentum=0.9,nesterov=true",
+                                           "adadelta",
+                                           "adamax",
+                                           "nadam",
+                                           "ftrl",
+                                           "lion",
+                                           "adamw",
+                                           "sgd:weight_decay=0.1",
+                                           "adagrad:use_ema=true"};
+  static const char *const generations[] = {"tf_keras", "keras3"};
+  for (int g = 0; g < 2; g++)
+    for (size_t o = 0; o < sizeof optimizers / sizeof *optimizers; o++)
+      for (int p = 0; p < 2; p++)
+        MIX_SCOPE {
+          mix_set_semantics(generations[g]);
+          trainer t = {optimizers[o], p ? "mixed_float16" : "float32"};
+          const mix_plan_report few = step_report(&t, FEW), many = step_report(&t, 10 * FEW);
+          if (few.arena_bytes != many.arena_bytes || few.workspace_bytes != many.workspace_bytes)
+            fail_msg("%s %s: arena of %zu and %zu bytes", generations[g], optimizers[o], few.arena_bytes,
+                     many.arena_bytes);
+        }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(optimizers_update_rows_as_recorded),
+      TEST(touched_rows_alone_are_moved),
+      TEST(idle_rows_decay_in_place),
   };
   return cmocka_run_group_tests_name("row_updates", tests, NULL, NULL);
 }

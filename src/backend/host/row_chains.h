@@ -8,10 +8,8 @@
 
 enum { MIX_ROW_END = -1, MIX_ROW_REPEATS = -2, MIX_ROW_OUTSIDE = -3 };
 
-/* In the workspace of a kernel. `next` of a row that heads no chain is MIX_ROW_REPEATS or MIX_ROW_OUTSIDE in
- * `head`, and of one that does, MIX_ROW_END. */
-typedef struct mix_row_chains {
-  int32_t *head; /* by row: MIX_ROW_END if it is the first of its index */
+typedef struct mix_row_chains { /* in the workspace of a kernel */
+  int32_t *head; /* by row: MIX_ROW_END if it is the first of its index, else what it is instead */
   int32_t *next; /* by row: the next one with the same index, or MIX_ROW_END */
   int32_t *last; /* by first row: the last one of its chain */
   int32_t *table;
