@@ -138,13 +138,14 @@ static bool combine_rows_infer(mix_node *node) {
 
 const mix_op mix_op_combine_rows = {.name = "combine_rows",
                                     .signature = "T,U->T,U",
-                                    .types = "float,int",
+                                    .types = "float,int32 int64",
                                     .flags = MIX_OP_CHECKS_VALUES,
                                     .attributes_size = sizeof(mix_segment_attributes),
                                     .infer = combine_rows_infer,
                                     .fields = segment_fields};
 
 mix_tensor *mix_combine_rows(mix_tensor *values, mix_tensor *indices, int64_t rows, mix_tensor **unique) {
+  if (mix_tensor_dtype(indices) != MIX_INT64) indices = mix_cast(indices, MIX_INT32);
   mix_tensor *sums =
       mix_apply(&mix_op_combine_rows, &(mix_segment_attributes){rows}, 2, (mix_tensor *[]){values, indices});
   if (unique) *unique = sums ? mix_tensor_of(sums->node, 1) : NULL;
@@ -168,7 +169,7 @@ static bool gather_rows_infer(mix_node *node) {
 
 const mix_op mix_op_gather_rows = {.name = "gather_rows",
                                    .signature = "T,U->T",
-                                   .types = "any,int",
+                                   .types = "any,int32 int64",
                                    .flags = MIX_OP_PARTS,
                                    .infer = gather_rows_infer};
 
@@ -188,7 +189,7 @@ static bool replace_rows_infer(mix_node *node) {
 
 const mix_op mix_op_replace_rows = {.name = "replace_rows",
                                     .signature = "T,U,T->T",
-                                    .types = "any,int",
+                                    .types = "any,int32 int64",
                                     .flags = MIX_OP_UPDATES,
                                     .infer = replace_rows_infer};
 
