@@ -68,6 +68,11 @@ static mix_tensor *checked(const mix_optimizer *optimizer, const mix_variable *v
   if (dtype != variable->dtype && !optimizer->rules->gradients_cast)
     return mix_fail(MIX_TYPE_ERROR, "%s: the gradient of '%s' is %s and the variable %s; cast it",
                     optimizer->name, variable->name, mix_dtype_name(dtype), mix_dtype_name(variable->dtype));
+  if (variable->constraint && optimizer->rules->sparse_constraint_refused && mix_tensor_is_rows(gradient))
+    return mix_fail(MIX_RUNTIME_ERROR,
+                    "%s: '%s' has a constraint and a gradient of rows, which %s cannot combine; "
+                    "make the gradient dense with mix_identity",
+                    optimizer->name, variable->name, optimizer->rules->name);
   return gradient;
 }
 

@@ -133,7 +133,7 @@ typedef struct mix_pending {
  * indices, and all rows as if their gradient were zero. The first then replace those of the second. */
 typedef enum mix_update_part { MIX_PART_WHOLE, MIX_PART_ROWS, MIX_PART_IDLE, MIX_PARTS } mix_update_part;
 
-/* The gradient of one variable. `rows`: it is row-sparse, with these values, which may repeat an index; `sums`
+/* The gradient of one variable. A row-sparse one has `values`, which may repeat an index, and `sums`, which
  * has each index once. */
 typedef struct mix_update_gradient {
   mix_variable *variable;

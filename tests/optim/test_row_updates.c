@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <mixtape/layers.h>
 #include <mixtape/loss_scale.h>
+#include <mixtape/regularizer.h>
 #include <mixtape/tape.h>
 #include <stdlib.h>
 
@@ -215,6 +216,30 @@ static void skipped_and_failed_steps_change_nothing(void **state) {
       }
 }
 
+/* A constraint sees all rows. OptimizerV2 refuses it. */
+static void constraints_see_the_whole_table(void **state) {
+  (void)state;
+  static const char *const generations[] = {"tf_keras", "keras3", "experimental"};
+  for (int g = 0; g < 3; g++)
+    MIX_SCOPE {
+      mix_set_semantics(generations[g]);
+      mix_layer *embedding =
+          mix_embedding(.input_dim = ROWS, .output_dim = WIDTH, .embeddings_initializer = "ones",
+                        .embeddings_constraint = mix_constraint_new(.constraint = "non_neg"));
+      mix_layer_build(embedding, MIX_SHAPE(1, 1));
+      updating u = {mix_optimizer_from_text("sgd:learning_rate=1", NULL),
+                    mix_list_get(mix_layer_trainable_weights(embedding), 0)};
+      update_rows(&u, batch_of(1, 0));
+      if (g == 2) {
+        ASSERT_ERROR(MIX_RUNTIME_ERROR);
+        continue;
+      }
+      assert_no_error();
+      /* 1 minus the sums of the rows, then at least 0 */
+      ASSERT_VALUES(u.table, 0, 4, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 1, 0.5, 0.75, 0, 1, 1, 1);
+    }
+}
+
 /* ---- what a step touches ---- */
 
 enum { FEW = 1000, MANY = 1000000, DEPTH = 2, TOKENS = 24 };
@@ -311,6 +336,7 @@ int main(void) {
       TEST(optimizers_update_rows_as_recorded),
       TEST(old_and_new_values_are_read),
       TEST(skipped_and_failed_steps_change_nothing),
+      TEST(constraints_see_the_whole_table),
       TEST(touched_rows_alone_are_moved),
       TEST(idle_rows_decay_in_place),
   };

@@ -29,7 +29,7 @@ static inline size_t mix_row_chains_bytes(int64_t count) {
   return sizeof(int32_t) * (size_t)(3 * count + mix_row_table_size(count));
 }
 
-/* Finds the chains of `count` indices; those outside [0, rows) are in none. Returns false if there are any. */
+/* Finds the chains of `count` indices; those outside [0, rows) are in none. False: there are such. */
 static inline bool mix_row_chains_find(mix_row_chains *chains, void *workspace, const void *indices,
                                        mix_dtype dtype, int64_t count, int64_t rows) {
   bool inside = true;

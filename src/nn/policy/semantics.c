@@ -229,6 +229,7 @@ const mix_semantics mix_semantics_experimental = {
     .nadam_schedule_refused = true,
     .sparse_repeats_summed = true,
     .sparse_idle_rows_kept = true,
+    .sparse_constraint_refused = true,
     .iteration_variable_named_iter = true,
     .unknown_keyword_error = MIX_TYPE_ERROR,
     .state_path = MIX_STATE_OPTIMIZER_WEIGHT_SLOT,

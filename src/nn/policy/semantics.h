@@ -217,6 +217,7 @@ struct mix_semantics {
   bool sparse_repeats_summed;
   /* X: momenta and running means of most optimizers stay where a sparse gradient has no row */
   bool sparse_idle_rows_kept;
+  bool sparse_constraint_refused; /* X: a constraint on a variable with a sparse gradient: RuntimeError */
   bool iteration_variable_named_iter; /* X: "iter"; else "iteration" */
   bool gradient_accumulation;         /* K3: gradient_accumulation_steps= */
   mix_status unknown_keyword_error; /* a config's unknown keyword: K3 ValueError, else TypeError */
