@@ -1,5 +1,6 @@
 /* Rows: sums of rows that have the same index (segment_sum), the layout "rows" of sparse gradients, and the
  * ops by which optimizers update some rows of a variable. */
+#include "base/alloc.h"
 #include "ops/rules.h"
 
 /* ---- segment_sum: the transpose of gather along axis 0 ---- */
@@ -112,17 +113,24 @@ bool mix_all_are_rows(int count, mix_tensor *const *tensors) {
   return count > 0;
 }
 
-mix_tensor *mix_concat_rows(int count, mix_tensor *const *tensors) {
-  mix_dtype dtype = MIX_INT32;
+static mix_dtype widest_index(int count, mix_tensor *const *tensors) {
   for (int i = 0; i < count; i++)
-    if (mix_tensor_dtype(mix_rows_indices(tensors[i])) != MIX_INT32) dtype = MIX_INT64;
-  mix_tensor *all_values = NULL, *all_indices = NULL;
+    if (mix_input_value(tensors[i]->node, 1)->dtype != MIX_INT32) return MIX_INT64;
+  return MIX_INT32;
+}
+
+mix_tensor *mix_concat_rows(int count, mix_tensor *const *tensors) {
+  const mix_dtype dtype = widest_index(count, tensors);
+  mix_tensor **values = mix_calloc(2 * (size_t)count, sizeof *values), **indices = values + count;
+  if (!values) return NULL;
   for (int i = 0; i < count; i++) {
-    mix_tensor *more = mix_rows_values(tensors[i]), *where = mix_cast(mix_rows_indices(tensors[i]), dtype);
-    all_values = all_values ? mix_concat(2, (mix_tensor *[]){all_values, more}, 0) : more;
-    all_indices = all_indices ? mix_concat(2, (mix_tensor *[]){all_indices, where}, 0) : where;
+    values[i] = mix_rows_values(tensors[i]);
+    indices[i] = mix_cast(mix_rows_indices(tensors[i]), dtype);
   }
-  return mix_rows(all_values, all_indices, mix_tensor_shape(tensors[0]).dims[0]);
+  mix_tensor *sum = mix_rows(mix_concat(count, values, 0), mix_concat(count, indices, 0),
+                             mix_tensor_shape(tensors[0]).dims[0]);
+  mix_free(values);
+  return sum;
 }
 
 /* ---- updates of rows ---- */
