@@ -65,7 +65,6 @@ def because(reasons, reason, *names):
 # Why a row has no test yet.
 REASONS = {}
 because(REASONS, "comes with distribution strategies", "P49", "O13", "O32")
-because(REASONS, "comes with sparse tensors and sparse gradients", "A09", "O04")
 because(REASONS, "comes with builds that lack the bfloat16 mode: there are none", "G37")
 because(REASONS, "comes with .keras archives and HDF5", *rows("Z", 1, 12))
 because(REASONS, "comes with the application models", "M11")

@@ -61,7 +61,8 @@ typedef struct mix_plan_report {
   size_t workspace_bytes; /* scratch memory of kernels (packed panels) */
   size_t peak_bytes;      /* the total */
   /* The operands and results of all steps, each counted once per step: the memory traffic of a run without
-   * caches. Guarded steps that a run may skip are counted too. */
+   * caches. Of a table of which rows are gathered, or replaced in place, these rows count. Guarded steps that
+   * a run may skip are counted too. */
   size_t moved_bytes;
 } mix_plan_report;
 /* Fills the first report_size bytes of `report`; pass sizeof(mix_plan_report). RuntimeError before the

@@ -62,7 +62,7 @@ MIX_API mix_tensor *mix_loss_scale_value(mix_loss_scale *loss_scale);
  * whether to apply the gradients: all_finite for a dynamic scale, true for a fixed one. May be captured. */
 MIX_API mix_tensor *mix_loss_scale_update(mix_loss_scale *loss_scale, mix_tensor *all_finite);
 /* A bool scalar: true if every element of every tensor is finite. NULL items are skipped; an empty list
- * gives true. */
+ * gives true. Of a tensor in the layout "rows" (mix_rows) the values are tested, not their sums. */
 MIX_API mix_tensor *mix_all_finite_of(mix_list *gradients);
 /* Writes "FixedLossScale(8.0)" or "DynamicLossScale(current_loss_scale=32768.0, ...)" into `text` and
  * returns it. */

@@ -116,6 +116,18 @@ MIX_API mix_tensor *mix_sparse_softmax_cross_entropy(mix_tensor *labels, mix_ten
 /* The slices of params along `axis` at integer indices: params[..., indices, ...]. An index out of range
  * is an error at run time. */
 MIX_API mix_tensor *mix_gather(mix_tensor *params, mix_tensor *indices, int axis);
+/* A tensor (count, ...) in the layout "rows": zero but for `values`, one row for each of the integer
+ * `indices`, shapes (..., rest) and (...). Rows with the same index add up. The gradient of mix_gather along
+ * axis 0 has this layout, TensorFlow's IndexedSlices. Casts, mix_all_finite_of, unscaling, clipping, sums of
+ * gradients and optimizers work on the rows alone; any other operation sees the dense tensor, in which the
+ * rows are summed in order. An index out of range is an error at run time. */
+MIX_API mix_tensor *mix_rows(mix_tensor *values, mix_tensor *indices, int64_t count);
+/* True for tensors in this layout. An argument or a result of a mix_function is dense. */
+MIX_API bool mix_tensor_is_rows(const mix_tensor *x);
+/* The values (n, ...) and the indices (n) of a tensor in this layout. Of a dense tensor: the tensor itself,
+ * and NULL. */
+MIX_API mix_tensor *mix_rows_values(mix_tensor *x);
+MIX_API mix_tensor *mix_rows_indices(mix_tensor *x);
 /* indices (...) of an integer dtype -> (..., depth) of `dtype`: 1 at the index, else 0. An index out of
  * range gives all zeros. */
 MIX_API mix_tensor *mix_one_hot(mix_tensor *indices, int64_t depth, mix_dtype dtype);

@@ -29,7 +29,9 @@ MIX_API mix_status mix_tape_watch(mix_tape *tape, mix_tensor *tensor);
 /* The gradient of `target` by each source: a list of tensors, NULL for a source that the target does not
  * depend on. `sources` holds tensors and variables. `target` is a tensor of a floating dtype or a list of
  * such tensors, whose sum is differentiated. A gradient has the dtype of its source; for a variable that
- * is its stored dtype. A tape that is not persistent allows one call (RuntimeError). */
+ * is its stored dtype. The gradient of a source of which rows alone are gathered (mix_gather along axis 0,
+ * Embedding) has the layout "rows" (mix_rows), which other operations see as a dense tensor. A tape that is
+ * not persistent allows one call (RuntimeError). */
 MIX_API mix_list *mix_tape_gradient(mix_tape *tape, void *target, mix_list *sources);
 /* The same with upstream gradients, one for each target; NULL means ones. */
 MIX_API mix_list *mix_tape_gradient_from(mix_tape *tape, mix_list *targets, mix_list *output_gradients,

@@ -52,6 +52,9 @@ static bool add_step(planner *p, mix_step step) {
 
 static bool is_view(const mix_ir_node *node) { return !node->source && (node->op->flags & MIX_OP_VIEW); }
 
+/* Replaces parts of operand 0, in place where that has the memory of the result. */
+static bool is_update(const mix_ir_node *node) { return !node->source && (node->op->flags & MIX_OP_UPDATES); }
+
 /* ---- which variables can be written in place ---- */
 
 static bool outputs_all_exit(const planner *p, const mix_ir_node *node) {
@@ -60,32 +63,51 @@ static bool outputs_all_exit(const planner *p, const mix_ir_node *node) {
   return node->output_count > 0;
 }
 
+/* A program whose result an update then changes: both write the variable, one after the other. */
+static void find_updated_program(planner *p, const mix_ir_node *update, int variable) {
+  const int value = update->inputs[0];
+  const mix_ir_node *program = &p->ir->nodes[mix_ir_producer(p->ir, value)];
+  if (program->source || !program->program || program->guard != update->guard || p->uses[value] != 1) return;
+  p->exit_variable[value] = variable;
+}
+
+/* May node n write its variables in place? A program may overwrite only values that it reads element by
+ * element. */
+static bool overwrites(const planner *p, int n) {
+  const mix_ir *ir = p->ir;
+  const mix_ir_node *node = &ir->nodes[n];
+  if (!outputs_all_exit(p, node) || (node->program && mix_program_may_fail(node->program))) return false;
+  for (int o = 0; o < node->output_count; o++) {
+    int entry = ir->variables[p->exit_variable[node->first_output + o]].entry;
+    mix_shape space = ir->values[node->first_output + o].shape;
+    for (int i = 0; i < node->input_count; i++) {
+      if (p->base[node->inputs[i]] != entry) continue;
+      if (is_update(node) ? i > 0 : !mix_shape_equal(ir->values[node->inputs[i]].shape, space)) return false;
+    }
+    /* The operands of a product are read until its end. Only its epilogue reads element by element. */
+    for (int i = 0; i < MIX_CONTRACTED && node->op->contraction; i++)
+      if (p->base[node->inputs[i]] == entry) return false;
+  }
+  return true;
+}
+
 static void find_in_place(planner *p) {
   mix_ir *ir = p->ir;
   if (!mix_pass_wanted(ir, "inplace")) return;
   for (int i = 0; i < ir->variable_count; i++) {
     const mix_ir_variable *variable = &ir->variables[i];
     const mix_ir_node *node = &ir->nodes[mix_ir_producer(ir, variable->exit)];
-    if (variable->exit == variable->entry || node->source || !node->program || node->guard != variable->guard)
+    if (variable->exit == variable->entry || node->source || !(node->program || is_update(node)) ||
+        node->guard != variable->guard)
       continue;
     if (p->uses[variable->exit] != 1) continue;
     p->exit_variable[variable->exit] = i;
+    if (is_update(node)) find_updated_program(p, node, i);
   }
   for (int n = 0; n < ir->node_count; n++) {
     const mix_ir_node *node = &ir->nodes[n];
     if (node->source) continue;
-    p->deferred_write[n] = outputs_all_exit(p, node) && !mix_program_may_fail(node->program);
-    /* A program may overwrite only values that it reads element by element. */
-    for (int o = 0; o < node->output_count && p->deferred_write[n]; o++) {
-      int entry = ir->variables[p->exit_variable[node->first_output + o]].entry;
-      mix_shape space = ir->values[node->first_output + o].shape;
-      for (int i = 0; i < node->input_count; i++)
-        if (p->base[node->inputs[i]] == entry && !mix_shape_equal(ir->values[node->inputs[i]].shape, space))
-          p->deferred_write[n] = false;
-      /* The operands of a product are read until its end. Only its epilogue reads element by element. */
-      for (int i = 0; i < MIX_CONTRACTED && node->op->contraction; i++)
-        if (p->base[node->inputs[i]] == entry) p->deferred_write[n] = false;
-    }
+    p->deferred_write[n] = overwrites(p, n);
     if (!p->deferred_write[n])
       for (int o = 0; o < node->output_count; o++) p->exit_variable[node->first_output + o] = -1;
   }
@@ -110,8 +132,19 @@ static bool free_to_write(const planner *p, int n, const int *readers) {
   return true;
 }
 
-/* Orders the deferred nodes so that all readers of a variable's old value come before its writer. A writer
- * for which no order exists becomes an ordinary node with a copy at the end. */
+/* Does node n change a result of one of these nodes? */
+static bool follows_any(const planner *p, int n, const int *nodes, int count) {
+  if (!is_update(&p->ir->nodes[n])) return false;
+  const int producer = mix_ir_producer(p->ir, p->ir->nodes[n].inputs[0]);
+  for (int i = 0; i < count; i++)
+    if (nodes[i] == producer) return true;
+  return false;
+}
+
+/* Orders the deferred nodes so that all readers of a variable's old value come before its writer, and an
+ * update after the program whose result it changes. A writer for which no order exists becomes an ordinary
+ * node with a copy at the end. That is never such an update: when its turn comes, its program has been
+ * ordered, after all readers. */
 static bool order_deferred(planner *p, int *deferred_order, int *deferred_count) {
   mix_ir *ir = p->ir;
   int *waiting = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->node_count + 1)), count = 0;
@@ -128,7 +161,7 @@ static bool order_deferred(planner *p, int *deferred_order, int *deferred_count)
     for (int w = 0; w < count; w++) {
       int n = waiting[w];
       count_readers(p, n, readers, -1);
-      if (free_to_write(p, n, readers)) {
+      if (free_to_write(p, n, readers) && !follows_any(p, n, waiting, left)) {
         deferred_order[(*deferred_count)++] = n;
       } else {
         count_readers(p, n, readers, 1);

@@ -319,6 +319,7 @@ mix_node *mix_node_read(mix_variable *variable, const mix_edge *current, mix_mem
 }
 
 void mix_node_detach(mix_node *node) {
+  if (node->op->flags & MIX_OP_ROWS) return;
   mix_graph_lock();
   bool done = !node->recorded;
   for (int i = 0; i < node->output_count && done; i++) done = node->outputs[i].memory != NULL;

@@ -31,6 +31,12 @@ enum {
   MIX_OP_STATEFUL = 1 << 12, /* that it runs matters: not removed, merged, cloned, fused or folded */
   /* Exchanges values with other processes: stateful, and all of them run in program order. No op yet. */
   MIX_OP_COLLECTIVE = 1 << 13 | MIX_OP_STATEFUL,
+
+  /* Has the layout "rows": operand 0 holds values and operand 1 their indices, also once it is computed. */
+  MIX_OP_ROWS = 1 << 14,
+  /* Result 0 is operand 0 with some of its elements replaced. Where both are one memory, its kernel accesses
+   * only these. */
+  MIX_OP_UPDATES = 1 << 15,
 };
 
 /* The reductions that a program can end in. They give the bits of the op's own kernel. */

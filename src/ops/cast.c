@@ -29,6 +29,8 @@ const mix_op mix_op_cast = {.name = "cast",
 
 mix_tensor *mix_cast(mix_tensor *x, mix_dtype dtype) {
   if (!mix_operand_ready("cast", x) || !mix_dtype_checked("cast", dtype)) return NULL;
+  if (mix_tensor_is_rows(x) && mix_tensor_dtype(x) != dtype)
+    return mix_with_values(x, mix_cast(mix_rows_values(x), dtype));
   return mix_tensor_dtype(x) == dtype ? x : mix_apply(&mix_op_cast, &(mix_cast_attributes){dtype}, 1, &x);
 }
 

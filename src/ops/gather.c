@@ -1,4 +1,4 @@
-/* Gather, its transpose segment_sum, and one_hot. */
+/* Gather and one_hot. The transpose of gather is in rows.c. */
 #include "ops/rules.h"
 
 /* params (before, axis, after), indices (...) -> (before, ..., after). */
@@ -17,8 +17,8 @@ static bool gather_infer(mix_node *node) {
   return mix_rule_output(node, 0, result);
 }
 
-/* Along axis 0: sums the rows of dy that have the same index. Along another axis: moves the axes of the
- * indices to the front, sums, and moves the summed axis back. */
+/* Along axis 0: the rows of dy with their indices. Along another axis: moves the axes of the indices to the
+ * front, sums the rows that have the same index, and moves the summed axis back. */
 static bool gather_gradient(mix_node *node, mix_tensor *const *output_gradients,
                             mix_tensor **input_gradients) {
   int axis = ((const mix_axis_attributes *)node->attributes)->axis;
@@ -30,9 +30,13 @@ static bool gather_gradient(mix_node *node, mix_tensor *const *output_gradients,
     if (i < axis || i >= axis + index_rank) forward.axis[at++] = i;
   for (int i = 0; i < rank; i++) back.axis[i] = i < axis ? i + 1 : i == axis ? 0 : i;
   mix_tensor *dy = output_gradients[0];
-  if (axis > 0 && forward.count > 0) dy = mix_transpose(dy, forward);
+  if (axis == 0) {
+    input_gradients[0] = mix_rows(dy, mix_node_input(node, 1), params.dims[0]);
+    return !mix_failed();
+  }
+  if (forward.count > 0) dy = mix_transpose(dy, forward);
   mix_tensor *sums = mix_segment_sum(dy, mix_node_input(node, 1), params.dims[axis]);
-  input_gradients[0] = axis > 0 ? mix_transpose(sums, back) : sums;
+  input_gradients[0] = mix_transpose(sums, back);
   return !mix_failed();
 }
 
@@ -46,6 +50,15 @@ const mix_op mix_op_gather = {.name = "gather",
                               .gradient = gather_gradient,
                               .fields = mix_axis_fields};
 
+/* The operand of a cast of a variable's value; NULL for any other tensor. */
+static mix_tensor *before_autocast(mix_tensor *params) {
+  const mix_node *cast = params->node;
+  const bool reads = cast->op == &mix_op_cast && cast->input_count == 1 &&
+                     (cast->inputs[0].node->op->flags & MIX_OP_READ) &&
+                     mix_dtype_is_floating(cast->inputs[0].node->outputs[0].dtype);
+  return reads ? mix_node_input(params->node, 0) : NULL;
+}
+
 mix_tensor *mix_gather(mix_tensor *params, mix_tensor *indices, int axis) {
   if (!mix_operand_ready("gather", params) || !mix_operand_ready("gather", indices)) return NULL;
   int rank = mix_tensor_shape(params).rank;
@@ -53,68 +66,13 @@ mix_tensor *mix_gather(mix_tensor *params, mix_tensor *indices, int axis) {
   if (attributes.axis < 0)
     return mix_call_fail(MIX_VALUE_ERROR, "gather", params, "axis %d is outside; expected %d to %d", axis,
                          -rank, rank - 1);
-  return mix_apply(&mix_op_gather, &attributes, 2, (mix_tensor *[]){params, indices});
-}
-
-/* updates (indices..., rest), indices (...) -> (rows, rest). */
-static bool segment_sum_infer(mix_node *node) {
-  mix_shape updates = mix_input_value(node, 0)->shape, indices = mix_input_value(node, 1)->shape,
-            result = {.rank = 1};
-  int64_t rows = ((const mix_segment_attributes *)node->attributes)->rows, merged;
-  bool fit = indices.rank <= updates.rank;
-  for (int i = 0; fit && i < indices.rank; i++)
-    fit = mix_dimension_merge(updates.dims[i], indices.dims[i], &merged);
-  if (!fit) return mix_rule_fail(node, "the shape of the updates must begin with that of the indices");
-  if (rows < 0) return mix_rule_fail(node, "%lld rows; expected 0 or more", (long long)rows);
-  result.rank = 1 + updates.rank - indices.rank;
-  if (result.rank > MIX_MAX_RANK)
-    return mix_rule_fail(node, "the result would have %d dimensions; at most %d", result.rank, MIX_MAX_RANK);
-  result.dims[0] = rows;
-  for (int i = 1; i < result.rank; i++) result.dims[i] = updates.dims[indices.rank + i - 1];
-  return mix_rule_output(node, 0, result);
-}
-
-static bool segment_sum_gradient(mix_node *node, mix_tensor *const *output_gradients,
-                                 mix_tensor **input_gradients) {
-  input_gradients[0] = mix_gather(output_gradients[0], mix_node_input(node, 1), 0);
-  return !mix_failed();
-}
-
-static const char *segment_sum_violation(const mix_node *node) {
-  return mix_input_value(node, 1)->shape.rank != 1 ? "its indices must have one dimension" : NULL;
-}
-
-static const mix_field segment_fields[] = {{"rows", MIX_FIELD_INT64, offsetof(mix_segment_attributes, rows)},
-                                           {NULL}};
-
-const mix_op mix_op_segment_sum = {.name = "segment_sum",
-                                   .tf_name = "UnsortedSegmentSum",
-                                   .signature = "T,U->T",
-                                   .types = "number,int",
-                                   .flags = MIX_OP_CHECKS_VALUES,
-                                   .attributes_size = sizeof(mix_segment_attributes),
-                                   .infer = segment_sum_infer,
-                                   .gradient = segment_sum_gradient,
-                                   .fields = segment_fields,
-                                   .violation = segment_sum_violation};
-
-/* Kernels take indices of rank 1 only, so the indices and the leading axes of the updates are flattened by
- * views. */
-mix_tensor *mix_segment_sum(mix_tensor *updates, mix_tensor *indices, int64_t rows) {
-  if (!mix_operand_ready("segment_sum", updates) || !mix_operand_ready("segment_sum", indices)) return NULL;
-  mix_shape data = mix_tensor_shape(updates), index = mix_tensor_shape(indices);
-  int64_t count = mix_shape_size(index);
-  if (index.rank != 1 && index.rank <= data.rank && data.rank - index.rank < MIX_MAX_RANK && count >= 0 &&
-      mix_shape_is_known(data)) {
-    mix_shape flat = {.rank = 1 + data.rank - index.rank, .dims = {count}};
-    for (int i = 1; i < flat.rank; i++) flat.dims[i] = data.dims[index.rank + i - 1];
-    if (mix_shape_size(flat) == mix_shape_size(data)) {
-      updates = mix_reshape(updates, flat);
-      indices = mix_reshape(indices, (mix_shape){.rank = 1, .dims = {count}});
-    }
+  /* Of a variable read in another dtype: casts the rows, not the whole variable. The bits are the same. */
+  mix_tensor *stored = before_autocast(params);
+  if (stored) {
+    mix_tensor *rows = mix_apply(&mix_op_gather, &attributes, 2, (mix_tensor *[]){stored, indices});
+    return rows ? mix_cast(rows, mix_tensor_dtype(params)) : NULL;
   }
-  return mix_apply(&mix_op_segment_sum, &(mix_segment_attributes){rows}, 2,
-                   (mix_tensor *[]){updates, indices});
+  return mix_apply(&mix_op_gather, &attributes, 2, (mix_tensor *[]){params, indices});
 }
 
 /* ---- one_hot ---- */

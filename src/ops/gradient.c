@@ -4,7 +4,7 @@
 #include "graph/tape.h"
 #include "graph/trace.h"
 #include "graph/variable.h"
-#include <mixtape/ops.h>
+#include "ops/table.h"
 #include <stdlib.h>
 
 /* The gradient contributions to one result of a node. They are summed when needed. */
@@ -62,11 +62,17 @@ static bool flow_add(walk *w, mix_edge edge, mix_tensor *part) {
   return true;
 }
 
+/* As in TensorFlow, a sum of rows alone holds the rows of all. */
+static mix_tensor *sum(int count, mix_tensor *const *parts) {
+  if (mix_all_are_rows(count, parts)) return mix_concat_rows(count, parts);
+  return count == 2 ? mix_add(parts[0], parts[1]) : mix_add_n(count, parts);
+}
+
 /* The sum of the contributions to an edge; NULL if there are none. */
 static mix_tensor *flow_sum(flow *f) {
   if (!f || !f->count) return NULL;
   if (f->count > 1) {
-    f->parts[0] = f->count == 2 ? mix_add(f->parts[0], f->parts[1]) : mix_add_n(f->count, f->parts);
+    f->parts[0] = sum(f->count, f->parts);
     f->count = 1;
   }
   return f->parts[0];
@@ -137,13 +143,13 @@ static mix_tensor *source_gradient(walk *w, void *source) {
     mix_edge edge = {((mix_tensor *)source)->node, ((mix_tensor *)source)->output};
     return edge_active(w, edge, UINT64_MAX) ? flow_sum(flow_find(w, edge, false)) : NULL;
   }
-  mix_tensor *sum = NULL;
+  mix_tensor *total = NULL;
   for (int i = 0; i < w->read_count; i++) {
     flow *f = w->reads[i];
     if (f->edge.node->variable != source || !edge_active(w, f->edge, UINT64_MAX)) continue;
-    sum = sum ? mix_add(sum, flow_sum(f)) : flow_sum(f);
+    total = total ? sum(2, (mix_tensor *[]){total, flow_sum(f)}) : flow_sum(f);
   }
-  return sum;
+  return total;
 }
 
 static mix_list *walk_run(walk *w, mix_list *targets, mix_list *upstream, mix_list *sources) {

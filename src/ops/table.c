@@ -30,8 +30,9 @@ const mix_op *const mix_all_ops[] = {
     &mix_op_matmul, &mix_op_batch_matmul, &mix_op_matmul_downcast, &mix_op_softmax, &mix_op_log_softmax,
     &mix_op_softmax_cross_entropy, &mix_op_sparse_softmax_cross_entropy,
     /* indices and shapes */
-    &mix_op_gather, &mix_op_segment_sum, &mix_op_one_hot, &mix_op_concat, &mix_op_slice, &mix_op_pad,
-    &mix_op_reshape, &mix_op_broadcast_to, &mix_op_transpose,
+    &mix_op_gather, &mix_op_segment_sum, &mix_op_rows, &mix_op_combine_rows, &mix_op_gather_rows,
+    &mix_op_replace_rows, &mix_op_one_hot, &mix_op_concat, &mix_op_slice, &mix_op_pad, &mix_op_reshape,
+    &mix_op_broadcast_to, &mix_op_transpose,
     /* sources of values */
     &mix_op_fill, &mix_op_range, &mix_op_random_uniform, &mix_op_random_normal,
     &mix_op_random_truncated_normal, NULL};

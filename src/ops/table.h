@@ -71,6 +71,16 @@ extern const mix_op mix_op_gather; /* (params, indices), mix_axis_attributes */
  * gradient of gather along axis 0. */
 typedef struct mix_segment_attributes { int64_t rows; } mix_segment_attributes;
 extern const mix_op mix_op_segment_sum;
+/* The same with the layout "rows": operands 0 and 1 are its values and indices. */
+extern const mix_op mix_op_rows;
+/* (values (n, ...), indices (n)) -> sums (n, ...), indices (n): a row whose index occurs before becomes zero
+ * and its index -1; the first one becomes the sum, with the bits of segment_sum. */
+extern const mix_op mix_op_combine_rows; /* mix_segment_attributes */
+/* Rows of a table (rows, ...) at indices (n). A negative index gives zeros. */
+extern const mix_op mix_op_gather_rows;
+/* (table, indices (n), rows (n, ...)) -> the table with these rows. Negative indices are ignored; no other
+ * index occurs twice. */
+extern const mix_op mix_op_replace_rows;
 typedef struct mix_one_hot_attributes { int64_t depth; mix_dtype dtype; } mix_one_hot_attributes;
 extern const mix_op mix_op_one_hot;
 extern const mix_op mix_op_concat; /* mix_axis_attributes */
@@ -98,6 +108,15 @@ extern const mix_op mix_op_random_uniform, mix_op_random_normal, mix_op_random_t
 mix_tensor *mix_gradient_identity(mix_tensor *x);                         /* op "gradient" */
 mix_tensor *mix_bias_add_gradient(mix_tensor *output_gradient);           /* (..., units) -> (units) */
 mix_tensor *mix_segment_sum(mix_tensor *updates, mix_tensor *indices, int64_t rows);
+/* `values` in the layout of `like`: rows at the same indices, or `values` itself. */
+mix_tensor *mix_with_values(mix_tensor *like, mix_tensor *values);
+/* The sum of tensors that all have the layout "rows", in that layout. */
+bool mix_all_are_rows(int count, mix_tensor *const *tensors);
+mix_tensor *mix_concat_rows(int count, mix_tensor *const *tensors);
+/* The ops of the same names; `unique` receives the indices, unless NULL. */
+mix_tensor *mix_combine_rows(mix_tensor *values, mix_tensor *indices, int64_t rows, mix_tensor **unique);
+mix_tensor *mix_gather_rows(mix_tensor *table, mix_tensor *indices);
+mix_tensor *mix_replace_rows(mix_tensor *table, mix_tensor *indices, mix_tensor *rows);
 /* Counts, extremes and the histogram of exponents of a floating tensor (ops/magnitudes.h). */
 mix_tensor *mix_magnitudes(mix_tensor *x);
 /* Sums x over the axes along which `shape` was broadcast to x's shape. The gradient of broadcasting. */

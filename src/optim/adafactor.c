@@ -17,8 +17,8 @@ static bool slot_shape(const mix_variable *variable, int slot, mix_shape *shape)
   return true;
 }
 
-static mix_tensor *root_mean_square(mix_tensor *x) {
-  return mix_sqrt(mix_reduce_mean(mix_square(x), MIX_ALL_AXES, false));
+static mix_tensor *root_mean(mix_tensor *squares) {
+  return mix_sqrt(mix_reduce_mean(squares, MIX_ALL_AXES, false));
 }
 
 /* The rate min(lr, 1 / sqrt(t)) and beta_2 = 1 - t^beta_2_decay. relative_step does not matter: Keras takes
@@ -41,6 +41,9 @@ static mix_tensor *running_mean(mix_update *update, mix_variable *slot, mix_tens
   return mean;
 }
 
+/* The means depend on all rows. */
+static unsigned idle(const mix_optimizer *optimizer) { return (void)optimizer, MIX_IDLE_DENSE; }
+
 /* v = (r / mean(r)) c; u = g / sqrt(v);
  * w -= max(epsilon_2, rms(w)) min(lr, 1 / sqrt(t)) u / max(1, rms(u) / clip_threshold) */
 static void update(mix_update *update, int index, mix_tensor *gradient) {
@@ -51,8 +54,9 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_tensor *const *shared = scalars(update, dtype);
   mix_tensor *weight = mix_update_get(update, variable);
   mix_tensor *alpha = mix_multiply(
-      mix_maximum(mix_update_cast(options->epsilon_2, dtype), root_mean_square(weight)), shared[RATE]);
-  mix_tensor *squares = mix_add(mix_square(gradient), mix_scalar(options->epsilon_1, dtype)), *velocity;
+      mix_maximum(mix_update_cast(options->epsilon_2, dtype), root_mean(mix_square(weight))), shared[RATE]);
+  mix_tensor *square = mix_update_gradient_square(update, gradient);
+  mix_tensor *squares = mix_add(square, mix_scalar(options->epsilon_1, dtype)), *velocity;
   if (rows_slot) {
     mix_tensor *rows =
         running_mean(update, rows_slot, shared[BETA], mix_reduce_mean(squares, MIX_AXES(-1), false));
@@ -65,8 +69,10 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
     velocity = running_mean(update, optimizer->slots[VELOCITY][index], shared[BETA], squares);
   }
   /* rsqrt: TensorFlow's form of both families' division by a root */
-  mix_tensor *step = mix_multiply(gradient, mix_rsqrt(velocity));
-  mix_tensor *excess = mix_divide(root_mean_square(step), mix_scalar(options->clip_threshold, dtype));
+  mix_tensor *inverse = mix_rsqrt(velocity), *step = mix_multiply(gradient, inverse);
+  mix_tensor *step_square =
+      mix_update_keeps_repeats(update) ? mix_multiply(mix_square(inverse), square) : mix_square(step);
+  mix_tensor *excess = mix_divide(root_mean(step_square), mix_scalar(options->clip_threshold, dtype));
   step = mix_divide(step, mix_maximum(mix_scalar(1, dtype), excess));
   mix_update_set(update, variable, mix_subtract(weight, mix_multiply(alpha, step)));
 }
@@ -85,6 +91,7 @@ const mix_optimizer_class mix_adafactor_class = {
     .slot_names = {{"r", "r", "r"}, {"c", "c", "c"}, {"v", "v", "velocity"}},
     .slot_shape = slot_shape,
     .interleaved = 3,
+    .idle = idle,
     .update = update,
 };
 #undef ROW

@@ -11,11 +11,14 @@ static double adagrad_start(const mix_optimizer *optimizer, int slot) {
   return (void)slot, optimizer->options.adagrad.initial_accumulator_value;
 }
 
+static unsigned adagrad_idle(const mix_optimizer *optimizer) { return (void)optimizer, MIX_IDLE_NOTHING; }
+
 static void adagrad(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   mix_variable *variable = optimizer->trainable[index], *slot = optimizer->slots[0][index];
   mix_tensor *epsilon = mix_scalar(optimizer->options.adagrad.epsilon, variable->dtype);
-  mix_tensor *accumulator = mix_add(mix_update_get(update, slot), mix_square(gradient));
+  mix_tensor *accumulator =
+      mix_add(mix_update_get(update, slot), mix_update_gradient_square(update, gradient));
   mix_update_set(update, slot, accumulator);
   mix_tensor *step = mix_multiply(mix_update_learning_rate(update, variable->dtype), gradient);
   if (optimizer->rules->adagrad_epsilon_outside)
@@ -33,6 +36,7 @@ const mix_optimizer_class mix_adagrad_class = {
                 {MIX_FIELD(mix_adagrad_options, epsilon), &mix_field_number, .number = 1e-7}},
     .slot_names = {{"accumulator", "accumulator", "accumulator"}},
     .slot_start = adagrad_start,
+    .idle = adagrad_idle,
     .update = adagrad,
 };
 
@@ -44,12 +48,17 @@ MIX_OPTIMIZER_DEFAULTS(adagrad)
 
 enum { ACCUMULATED_GRADIENT, ACCUMULATED_DELTA };
 
-static mix_tensor *running_square(mix_update *update, mix_variable *slot, double rho, mix_tensor *value) {
+static mix_tensor *running_mean(mix_update *update, mix_variable *slot, double rho, mix_tensor *value) {
   mix_tensor *mean =
       mix_add(mix_multiply(mix_update_number(update, rho, slot->dtype), mix_update_get(update, slot)),
-              mix_multiply(mix_update_one_minus(update, rho, slot->dtype), mix_square(value)));
+              mix_multiply(mix_update_one_minus(update, rho, slot->dtype), value));
   mix_update_set(update, slot, mean);
   return mean;
+}
+
+/* Without a gradient delta is 0. */
+static unsigned adadelta_idle(const mix_optimizer *optimizer) {
+  return optimizer->rules->sparse_idle_rows_kept ? MIX_IDLE_NOTHING : MIX_IDLE_SLOTS;
 }
 
 static void adadelta(mix_update *update, int index, mix_tensor *gradient) {
@@ -57,11 +66,16 @@ static void adadelta(mix_update *update, int index, mix_tensor *gradient) {
   const mix_adadelta_options *options = &optimizer->options.adadelta;
   mix_variable *variable = optimizer->trainable[index], *deltas = optimizer->slots[ACCUMULATED_DELTA][index];
   mix_tensor *epsilon = mix_scalar(options->epsilon, variable->dtype);
+  mix_tensor *square = mix_update_gradient_square(update, gradient);
   mix_tensor *squares =
-      running_square(update, optimizer->slots[ACCUMULATED_GRADIENT][index], options->rho, gradient);
-  mix_tensor *numerator = mix_multiply(mix_sqrt(mix_add(mix_update_get(update, deltas), epsilon)), gradient);
-  mix_tensor *delta = mix_negative(mix_multiply(numerator, mix_rsqrt(mix_add(squares, epsilon))));
-  running_square(update, deltas, options->rho, delta);
+      running_mean(update, optimizer->slots[ACCUMULATED_GRADIENT][index], options->rho, square);
+  mix_tensor *root = mix_sqrt(mix_add(mix_update_get(update, deltas), epsilon)),
+             *inverse = mix_rsqrt(mix_add(squares, epsilon));
+  mix_tensor *delta = mix_negative(mix_multiply(mix_multiply(root, gradient), inverse));
+  running_mean(update, deltas, options->rho,
+               mix_update_keeps_repeats(update)
+                   ? mix_multiply(mix_square(mix_multiply(root, inverse)), square)
+                   : mix_square(delta));
   mix_tensor *step = mix_multiply(mix_update_learning_rate(update, variable->dtype), delta);
   mix_update_set(update, variable, mix_add(mix_update_get(update, variable), step));
 }
@@ -75,6 +89,7 @@ const mix_optimizer_class mix_adadelta_class = {
     .slot_names = {{"accum_grad", "accumulated_grad", "accumulated_grad"},
                    {"accum_var", "accumulated_delta_var", "accumulated_delta_var"}},
     .interleaved = 2,
+    .idle = adadelta_idle,
     .update = adadelta,
 };
 

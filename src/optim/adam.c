@@ -49,7 +49,7 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_tensor *momentum =
       mix_update_running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);
   mix_tensor *velocity = mix_update_running_mean(update, optimizer->slots[VELOCITY][index], options->beta_2,
-                                                 mix_square(gradient));
+                                                 mix_update_gradient_square(update, gradient));
   if (options->amsgrad) {
     mix_variable *slot = optimizer->slots[VELOCITY_HAT][index];
     velocity = mix_maximum(mix_update_get(update, slot), velocity);

@@ -16,6 +16,10 @@ static mix_tensor *bias_correction(mix_update *update, mix_dtype dtype) {
   return *correction = mix_subtract(mix_scalar(1, dtype), power);
 }
 
+static unsigned adamax_idle(const mix_optimizer *optimizer) {
+  return optimizer->rules->sparse_idle_rows_kept ? MIX_IDLE_NOTHING : MIX_IDLE_ALL;
+}
+
 static void adamax(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   const mix_adamax_options *options = &optimizer->options.adamax;
@@ -26,7 +30,7 @@ static void adamax(mix_update *update, int index, mix_tensor *gradient) {
       mix_update_running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);
   mix_tensor *norm = mix_maximum(mix_multiply(mix_update_number(update, options->beta_2, variable->dtype),
                                               mix_update_get(update, norm_slot)),
-                                 mix_abs(gradient));
+                                 mix_update_gradient_abs(update, gradient));
   mix_update_set(update, norm_slot, norm);
   mix_tensor *denominator = mix_add(norm, mix_scalar(options->epsilon, variable->dtype)), *step;
   if (optimizer->rules->adamax_bias_outside)
@@ -47,6 +51,7 @@ const mix_optimizer_class mix_adamax_class = {.name = "Adamax",
                                               .lower_case_name = "adamax",
                                               OPTIONS,
                                               .slot_names = {{"m", "m", "momentum"}, {"v", "u", "norm"}},
+                                              .idle = adamax_idle,
                                               .update = adamax};
 
 /* ---- Nadam: u_t = beta_1 (1 - 0.96^t / 2); P is the product of all u so far;
@@ -118,6 +123,10 @@ static void advance_or_reuse_product(mix_update *update) {
   mix_update_set(update, variable, mix_select(reuses, product, mix_update_get(update, variable)));
 }
 
+static void nadam_begin_variable(mix_update *update) {
+  if (update->optimizer->rules->nadam_product_per_variable) advance_or_reuse_product(update);
+}
+
 static mix_tensor *const *nadam_scalars(mix_update *update, mix_dtype dtype) {
   mix_tensor **shared = update->shared[dtype];
   if (shared[U]) return shared;
@@ -139,16 +148,20 @@ static mix_tensor *running_mean(mix_update *update, mix_variable *slot, double b
   return mean;
 }
 
+/* The experimental family moves the averages everywhere and the weights where there is a gradient. */
+static unsigned nadam_idle(const mix_optimizer *optimizer) {
+  return optimizer->rules->sparse_idle_rows_kept ? MIX_IDLE_SLOTS : MIX_IDLE_ALL;
+}
+
 static void nadam(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   const mix_adamax_options *options = &optimizer->options.adamax;
   mix_variable *variable = optimizer->trainable[index];
-  if (optimizer->rules->nadam_product_per_variable) advance_or_reuse_product(update);
   mix_tensor *const *scalars = nadam_scalars(update, variable->dtype), *one = mix_scalar(1, variable->dtype);
   mix_tensor *product = mix_cast(mix_update_get(update, optimizer->product), variable->dtype);
   mix_tensor *momentum = running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);
-  mix_tensor *velocity =
-      running_mean(update, optimizer->slots[VELOCITY][index], options->beta_2, mix_square(gradient));
+  mix_tensor *velocity = running_mean(update, optimizer->slots[VELOCITY][index], options->beta_2,
+                                      mix_update_gradient_square(update, gradient));
   mix_tensor *next_product = mix_multiply(product, scalars[NEXT_U]);
   mix_tensor *next = mix_divide(mix_multiply(scalars[NEXT_U], momentum), mix_subtract(one, next_product));
   mix_tensor *now =
@@ -174,6 +187,8 @@ const mix_optimizer_class mix_nadam_class = {
     .decays_itself = true,
     .check = nadam_check,
     .begin = nadam_begin,
+    .begin_variable = nadam_begin_variable,
+    .idle = nadam_idle,
     .update = nadam};
 
 MIX_OPTIMIZER(adamax, mix_adamax_options)

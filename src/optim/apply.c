@@ -23,7 +23,7 @@ typedef struct step {
 
 mix_tensor *mix_optimizer_gradient(mix_tensor *gradient) {
   if (!gradient || gradient->node->keep) return gradient;
-  return mix_kept(mix_gradient_identity(gradient));
+  return mix_kept(mix_with_values(gradient, mix_kept(mix_gradient_identity(mix_rows_values(gradient)))));
 }
 
 bool mix_optimizer_check_lists(const char *call, mix_optimizer *optimizer, mix_list *gradients,
@@ -68,6 +68,11 @@ static mix_tensor *checked(const mix_optimizer *optimizer, const mix_variable *v
   if (dtype != variable->dtype && !optimizer->rules->gradients_cast)
     return mix_fail(MIX_TYPE_ERROR, "%s: the gradient of '%s' is %s and the variable %s; cast it",
                     optimizer->name, variable->name, mix_dtype_name(dtype), mix_dtype_name(variable->dtype));
+  if (variable->constraint && optimizer->rules->sparse_constraint_refused && mix_tensor_is_rows(gradient))
+    return mix_fail(MIX_RUNTIME_ERROR,
+                    "%s: '%s' has a constraint and a gradient of rows, which %s cannot combine; "
+                    "make the gradient dense with mix_identity",
+                    optimizer->name, variable->name, optimizer->rules->name);
   return gradient;
 }
 
@@ -161,11 +166,54 @@ static void decay_weights(step *s) {
   for (int i = 0; i < s->count && optimizer->options.common.weight_decay != 0; i++) {
     mix_variable *variable = optimizer->trainable[s->indices[i]];
     if (!decays(optimizer, variable)) continue;
-    mix_tensor *weight = mix_update_get(&s->update, variable);
-    mix_tensor *share = mix_multiply(mix_update_cast(optimizer->options.common.weight_decay, variable->dtype),
-                                     mix_update_learning_rate(&s->update, variable->dtype));
-    mix_update_set(&s->update, variable, mix_subtract(weight, mix_multiply(weight, share)));
+    for (mix_update_begin_parts(&s->update, variable, MIX_IDLE_WEIGHT); mix_update_next_part(&s->update);) {
+      mix_tensor *weight = mix_update_get(&s->update, variable);
+      mix_tensor *share =
+          mix_multiply(mix_update_cast(optimizer->options.common.weight_decay, variable->dtype),
+                       mix_update_learning_rate(&s->update, variable->dtype));
+      mix_update_set(&s->update, variable, mix_subtract(weight, mix_multiply(weight, share)));
+    }
   }
+}
+
+/* What the optimizer changes in rows without a gradient. */
+static unsigned idle_changes(const mix_optimizer *optimizer) {
+  return optimizer->class->idle ? optimizer->class->idle(optimizer) : MIX_IDLE_ALL;
+}
+
+/* Combines the rows of sparse gradients. This comes after clipping, which Keras does before. */
+static void combine_gradients(step *s) {
+  const bool dense = idle_changes(s->optimizer) & MIX_IDLE_DENSE;
+  for (int i = 0; i < s->count; i++) {
+    mix_update_gradient *gradient = &s->update.gradients[i];
+    gradient->variable = s->optimizer->trainable[s->indices[i]];
+    if (!mix_tensor_is_rows(s->gradients[i])) continue;
+    s->gradients[i] = mix_cast(s->gradients[i], gradient->variable->dtype);
+    gradient->values = mix_rows_values(s->gradients[i]);
+    gradient->value_indices = mix_rows_indices(s->gradients[i]);
+    if (!dense)
+      gradient->sums = mix_combine_rows(gradient->values, gradient->value_indices,
+                                        gradient->variable->shape.dims[0], &gradient->indices);
+  }
+}
+
+/* The gradient of the current part. */
+static mix_tensor *part_gradient(const mix_update *update, mix_tensor *whole) {
+  return update->part == MIX_PART_WHOLE  ? whole
+         : update->part == MIX_PART_ROWS ? update->of->sums
+                                         : mix_scalar(0, update->of->variable->dtype);
+}
+
+static void update_variable(step *s, int i) {
+  const mix_optimizer *optimizer = s->optimizer;
+  const int index = s->indices[i];
+  const mix_variable *variable = optimizer->trainable[index];
+  s->update.gradient = i;
+  if (optimizer->class->begin_variable) optimizer->class->begin_variable(&s->update);
+  mix_tensor *gradient = mix_cast(s->gradients[i], variable->dtype);
+  mix_update_begin_parts(&s->update, variable, idle_changes(optimizer));
+  while (mix_update_next_part(&s->update))
+    optimizer->class->update(&s->update, index, part_gradient(&s->update, gradient));
 }
 
 /* Clipping, weight decay and the rule. With accumulation, every n-th call updates with the mean of n
@@ -181,15 +229,11 @@ static bool update_weights(step *s) {
         sums[i], mix_scalar_like(gradient, (double)optimizer->options.common.gradient_accumulation_steps));
   }
   bool done = mix_clip_gradients(optimizer, s->count, s->gradients);
-  if (done) decay_weights(s);
   s->update.gradient_count = s->count;
+  if (done) combine_gradients(s);
+  if (done) decay_weights(s);
   if (done && optimizer->class->begin) optimizer->class->begin(&s->update);
-  for (int i = 0; done && i < s->count; i++) {
-    const int index = s->indices[i];
-    s->update.gradient = i;
-    optimizer->class->update(&s->update, index,
-                             mix_cast(s->gradients[i], optimizer->trainable[index]->dtype));
-  }
+  for (int i = 0; done && i < s->count; i++) update_variable(s, i);
   if (done && s->is_update) {
     /* An update also clears the accumulators of variables without a gradient in this call. */
     for (int i = 0; i < optimizer->count; i++) {
@@ -230,11 +274,13 @@ static void average_weights(step *s) {
       momentum = mix_multiply(mix_cast(later, variable->dtype), momentum);
       rest = mix_subtract(mix_scalar(1, variable->dtype), momentum);
     }
-    mix_tensor *weight = mix_update_get(&s->update, variable);
-    mix_tensor *mean =
-        mix_add(mix_multiply(momentum, mix_update_get(&s->update, average)), mix_multiply(rest, weight));
-    mix_update_set(&s->update, average, mean);
-    if (overwrites) mix_update_set(&s->update, variable, mix_select(overwrites, mean, weight));
+    for (mix_update_begin_parts(&s->update, variable, MIX_IDLE_ALL); mix_update_next_part(&s->update);) {
+      mix_tensor *weight = mix_update_get(&s->update, variable);
+      mix_tensor *mean =
+          mix_add(mix_multiply(momentum, mix_update_get(&s->update, average)), mix_multiply(rest, weight));
+      mix_update_set(&s->update, average, mean);
+      if (overwrites) mix_update_set(&s->update, variable, mix_select(overwrites, mean, weight));
+    }
   }
 }
 
@@ -247,8 +293,9 @@ static bool build_step(step *s, mix_list *gradients, mix_list *variables, bool c
   if (!gather(s, gradients, variables)) return false;
   if (s->count > 0) {
     for (int i = 0; options->loss_scale_factor != 0 && i < s->count; i++)
-      s->gradients[i] =
-          mix_divide(s->gradients[i], mix_scalar_like(s->gradients[i], options->loss_scale_factor));
+      s->gradients[i] = mix_with_values(
+          s->gradients[i], mix_divide(mix_rows_values(s->gradients[i]),
+                                      mix_scalar_like(s->gradients[i], options->loss_scale_factor)));
     if (!update_weights(s)) return false;
     average_weights(s);
     for (int i = 0; i < s->count; i++) {
@@ -274,14 +321,17 @@ mix_status mix_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix
             .capacity = count,
             .gradients = mix_calloc((size_t)count, sizeof *s.gradients),
             .indices = mix_calloc((size_t)count, sizeof *s.indices)};
+  mix_update_gradient *sparse = mix_calloc((size_t)count, sizeof *sparse);
   mix_dtype cast = mix_cast_dtype_set(MIX_DTYPE_NONE);
   const char *scope = mix_graph_scope_set(optimizer->name);
-  if (s.gradients && s.indices && mix_update_begin(&s.update, optimizer, guard)) {
+  if (s.gradients && s.indices && sparse && mix_update_begin(&s.update, optimizer, guard)) {
+    s.update.gradients = sparse;
     build_step(&s, gradients, variables, count_skipped);
     mix_update_finish(&s.update);
   }
   mix_graph_scope_set(scope);
   mix_cast_dtype_set(cast);
+  mix_free(sparse);
   mix_free(s.gradients);
   mix_free(s.indices);
   return mix_error();

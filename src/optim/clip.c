@@ -1,6 +1,8 @@
 /* Gradient clipping by value, by the norm of each gradient and by the global norm (Pascanu, Mikolov and
- * Bengio, 2013). The norms of 16-bit gradients are computed in float32. */
+ * Bengio, 2013). The norms of 16-bit gradients are computed in float32. Of row-sparse gradients the values
+ * are clipped and measured as they are, also where an index repeats: Keras combines them later, if at all. */
 #include "base/error.h"
+#include "ops/table.h"
 #include "optim/optimizer.h"
 
 static mix_tensor *widened(mix_tensor *x) {
@@ -10,23 +12,23 @@ static mix_tensor *widened(mix_tensor *x) {
 
 /* g * c / max(|g|, c). A zero gradient stays zero. */
 static mix_tensor *by_norm(mix_tensor *gradient, double clip) {
-  mix_tensor *wide = widened(gradient);
+  mix_tensor *wide = widened(mix_rows_values(gradient));
   mix_tensor *limit = mix_scalar(clip, mix_tensor_dtype(wide));
   mix_tensor *norm = mix_sqrt(mix_reduce_sum(mix_square(wide), MIX_ALL_AXES, false));
-  return mix_cast(mix_divide(mix_multiply(wide, limit), mix_maximum(norm, limit)),
-                  mix_tensor_dtype(gradient));
+  mix_tensor *clipped = mix_divide(mix_multiply(wide, limit), mix_maximum(norm, limit));
+  return mix_with_values(gradient, mix_cast(clipped, mix_tensor_dtype(gradient)));
 }
 
 /* g * (c * min(1/N, 1/c) + (N - N)) with the global norm N. As in TensorFlow, an N that is not finite makes
  * every gradient NaN. */
-static void by_global_norm(int count, mix_tensor **gradients, double clip) {
+static void by_global_norm(const mix_optimizer *optimizer, int count, mix_tensor **gradients, double clip) {
   mix_dtype dtype = MIX_FLOAT32;
   for (int i = 0; i < count; i++)
     if (mix_tensor_dtype(gradients[i]) == MIX_FLOAT64) dtype = MIX_FLOAT64;
   mix_tensor *sum = NULL;
   for (int i = 0; i < count; i++) {
-    mix_tensor *squares =
-        mix_cast(mix_reduce_sum(mix_square(widened(gradients[i])), MIX_ALL_AXES, false), dtype);
+    mix_tensor *squares = mix_cast(
+        mix_reduce_sum(mix_square(widened(mix_rows_values(gradients[i]))), MIX_ALL_AXES, false), dtype);
     sum = sum ? mix_add(sum, squares) : squares;
   }
   mix_tensor *norm = mix_sqrt(sum), *one = mix_scalar(1, dtype);
@@ -34,9 +36,12 @@ static void by_global_norm(int count, mix_tensor **gradients, double clip) {
       mix_multiply(mix_scalar(clip, dtype), mix_minimum(mix_divide(one, norm), mix_scalar(1 / clip, dtype)));
   scale = mix_add(scale, mix_subtract(norm, norm));
   for (int i = 0; i < count; i++) {
-    mix_tensor *wide = widened(gradients[i]);
-    gradients[i] =
-        mix_cast(mix_multiply(wide, mix_cast(scale, mix_tensor_dtype(wide))), mix_tensor_dtype(gradients[i]));
+    /* keras3 makes row-sparse gradients dense here, and so sums the rows with the same index. */
+    const bool keeps_rows = optimizer->rules->sparse_repeats_summed;
+    mix_tensor *wide = widened(keeps_rows ? mix_rows_values(gradients[i]) : gradients[i]);
+    mix_tensor *scaled = mix_multiply(wide, mix_cast(scale, mix_tensor_dtype(wide)));
+    scaled = mix_cast(scaled, mix_tensor_dtype(gradients[i]));
+    gradients[i] = keeps_rows ? mix_with_values(gradients[i], scaled) : scaled;
   }
 }
 
@@ -49,10 +54,11 @@ bool mix_clip_gradients(const mix_optimizer *optimizer, int count, mix_tensor **
   bool value = options->clipvalue > 0 && (all || (!norm && !global));
   for (int i = 0; value && i < count; i++) {
     mix_dtype dtype = mix_tensor_dtype(gradients[i]);
-    gradients[i] =
-        mix_clip(gradients[i], mix_scalar(-options->clipvalue, dtype), mix_scalar(options->clipvalue, dtype));
+    mix_tensor *clipped = mix_clip(mix_rows_values(gradients[i]), mix_scalar(-options->clipvalue, dtype),
+                                   mix_scalar(options->clipvalue, dtype));
+    gradients[i] = mix_with_values(gradients[i], clipped);
   }
   for (int i = 0; norm && i < count; i++) gradients[i] = by_norm(gradients[i], options->clipnorm);
-  if (global) by_global_norm(count, gradients, options->global_clipnorm);
+  if (global) by_global_norm(optimizer, count, gradients, options->global_clipnorm);
   return !mix_failed();
 }

@@ -14,6 +14,10 @@ static mix_tensor *powered(mix_tensor *x, double learning_rate_power) {
   return learning_rate_power == -0.5 ? mix_sqrt(x) : mix_power(x, mix_scalar_like(x, -learning_rate_power));
 }
 
+static unsigned idle(const mix_optimizer *optimizer) {
+  return optimizer->rules->sparse_idle_rows_kept ? MIX_IDLE_NOTHING : MIX_IDLE_ALL;
+}
+
 /* n = a + g^2
  * z += g + 2 shrinkage w - ((n^-p - a^-p) / lr) w
  * w = (clip(z, -l1, l1) - z) / (n^-p / lr + 2 (l2 + beta / (2 lr)))
@@ -35,7 +39,7 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
                      mix_multiply(mix_scalar(2 * o->l2_shrinkage_regularization_strength, dtype), weight));
 
   mix_tensor *old = mix_update_get(update, accumulator_slot),
-             *accumulator = mix_add(old, mix_square(gradient));
+             *accumulator = mix_add(old, mix_update_gradient_square(update, gradient));
   mix_tensor *power = powered(accumulator, o->learning_rate_power);
   mix_tensor *pull =
       mix_multiply(mix_divide(mix_subtract(power, powered(old, o->learning_rate_power)), rate), weight);
@@ -76,6 +80,7 @@ const mix_optimizer_class mix_ftrl_class = {
     .interleaved = 2,
     .interleaved_everywhere = true,
     .check = check,
+    .idle = idle,
     .update = update,
 };
 #undef ROW

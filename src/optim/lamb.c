@@ -19,6 +19,9 @@ static mix_tensor *norm(mix_tensor *x) {
   return mix_sqrt(mix_reduce_sum(mix_square(x), MIX_ALL_AXES, false));
 }
 
+/* The norms depend on all rows. */
+static unsigned idle(const mix_optimizer *optimizer) { return (void)optimizer, MIX_IDLE_DENSE; }
+
 /* r = m^ / (sqrt(v^) + epsilon); w -= lr (|w| / |r|) r. The ratio is 1 if either norm is 0. */
 static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
@@ -30,7 +33,7 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_tensor *momentum =
       mix_update_running_mean(update, optimizer->slots[MOMENTUM][index], options->beta_1, gradient);
   mix_tensor *velocity = mix_update_running_mean(update, optimizer->slots[VELOCITY][index], options->beta_2,
-                                                 mix_square(gradient));
+                                                 mix_update_gradient_square(update, gradient));
   mix_tensor *root = mix_sqrt(mix_divide(velocity, correction(update, VELOCITY_CORRECTION, dtype)));
   mix_tensor *step = mix_divide(mix_divide(momentum, correction(update, MOMENTUM_CORRECTION, dtype)),
                                 mix_add(root, mix_scalar(options->epsilon, dtype)));
@@ -50,6 +53,7 @@ const mix_optimizer_class mix_lamb_class = {
                 {MIX_FIELD(mix_lamb_options, epsilon), &mix_field_number, .number = 1e-7}},
     .slot_names = {{"m", "m", "momentum"}, {"v", "v", "velocity"}},
     .interleaved = 2,
+    .idle = idle,
     .update = update,
 };
 

@@ -6,6 +6,7 @@
 #include "nn/keep.h"
 #include "nn/policy/loss_scale.h"
 #include "nn/policy/policy.h"
+#include "ops/table.h"
 #include "optim/optimizer.h"
 #include "graph/trace.h"
 
@@ -224,8 +225,10 @@ mix_list *mix_optimizer_get_unscaled_gradients(mix_optimizer *optimizer, mix_lis
     mix_tensor *gradient = mix_list_get(gradients, i);
     if (gradient && !mix_given(gradient, &mix_tensor_class, "get_unscaled_gradients", "a gradient")) break;
     gradient = mix_optimizer_gradient(gradient);
+    mix_tensor *factor = gradient ? mix_kept(mix_cast(reciprocal, mix_tensor_dtype(gradient))) : NULL;
     if (gradient)
-      gradient = mix_kept(mix_multiply(gradient, mix_kept(mix_cast(reciprocal, mix_tensor_dtype(gradient)))));
+      gradient =
+          mix_kept(mix_with_values(gradient, mix_kept(mix_multiply(mix_rows_values(gradient), factor))));
     mix_list_append(unscaled, gradient);
   }
   return mix_failed() ? NULL : unscaled;
@@ -242,9 +245,10 @@ static mix_list *divided(const mix_optimizer *optimizer, mix_list *gradients, mi
     for (int j = 0; overwritten && j < mix_list_count(overwritten); j++)
       untouched = untouched || mix_list_get(overwritten, j) == mix_list_get(variables, i);
     if (!untouched) {
-      mix_tensor *wide =
-          mix_tensor_dtype(gradient) == MIX_FLOAT64 ? gradient : mix_kept(mix_cast(gradient, MIX_FLOAT32));
-      gradient = mix_kept(mix_divide(wide, mix_cast(scale, mix_tensor_dtype(wide))));
+      mix_tensor *wide = mix_rows_values(gradient);
+      if (mix_tensor_dtype(wide) != MIX_FLOAT64) wide = mix_kept(mix_cast(wide, MIX_FLOAT32));
+      wide = mix_kept(mix_divide(wide, mix_cast(scale, mix_tensor_dtype(wide))));
+      gradient = mix_kept(mix_with_values(gradient, wide));
     }
     mix_list_append(unscaled, gradient);
   }

@@ -34,6 +34,15 @@ typedef struct mix_update mix_update;
 
 enum { MIX_MAX_SLOTS = 3, MIX_MAX_OPTIONS = 7, MIX_MAX_SHARED = 4 };
 
+/* What an optimizer changes in rows without a gradient: bit i stands for slot i. */
+enum mix_optimizer_idle {
+  MIX_IDLE_NOTHING = 0,
+  MIX_IDLE_SLOTS = (1 << MIX_MAX_SLOTS) - 1,
+  MIX_IDLE_WEIGHT = 1 << MIX_MAX_SLOTS,
+  MIX_IDLE_ALL = MIX_IDLE_SLOTS | MIX_IDLE_WEIGHT,
+  MIX_IDLE_DENSE = MIX_IDLE_ALL + 1, /* a row's update depends on all rows: the gradient is made dense */
+};
+
 typedef struct mix_optimizer_class {
   const char *name;             /* "RMSprop" */
   const char *lower_case_name;  /* "rmsprop" */
@@ -56,11 +65,16 @@ typedef struct mix_optimizer_class {
    * interleaved_everywhere: in all generations. */
   int interleaved;
   bool interleaved_everywhere;
+  /* Which variables change where a row-sparse gradient has no row: bits of mix_optimizer_idle. NULL: all. */
+  unsigned (*idle)(const mix_optimizer *optimizer);
   bool decays_itself; /* OptimizerV2's `decay` is not that of the learning rate (Nadam: of its momentum) */
   /* Checks the options: false with the error recorded. NULL: nothing to check. */
   bool (*check)(const mix_optimizer *optimizer);
   /* Called once per update, before any weight is set. NULL: nothing to do. */
   void (*begin)(mix_update *update);
+  /* Called before each `update` of a variable, once also where its rows are updated apart from the others.
+   * NULL: nothing to do. */
+  void (*begin_variable)(mix_update *update);
   /* Sets the weight and the slots of trainable variable `index` (with mix_update_set) from its gradient. All
    * have the variable's dtype. */
   void (*update)(mix_update *update, int index, mix_tensor *gradient);
@@ -110,8 +124,22 @@ extern const mix_class mix_optimizer_object_class;
 typedef struct mix_pending {
   mix_variable *variable;
   mix_tensor *old, *value, *condition;
+  /* Of a variable that is updated in parts: the new rows at `indices`, and the new value elsewhere. */
+  mix_tensor *rows, *indices, *idle;
   bool unguarded; /* takes effect on a skipped step too */
 } mix_pending;
+
+/* A variable with a row-sparse gradient is updated in two parts, by the same formulas: its rows at the
+ * indices, and all rows as if their gradient were zero. The first then replace those of the second. */
+typedef enum mix_update_part { MIX_PART_WHOLE, MIX_PART_ROWS, MIX_PART_IDLE, MIX_PARTS } mix_update_part;
+
+/* The gradient of one variable. A row-sparse one has `values`, which may repeat an index, and `sums`, which
+ * has each index once. */
+typedef struct mix_update_gradient {
+  mix_variable *variable;
+  mix_tensor *values, *value_indices; /* NULL: dense */
+  mix_tensor *sums, *indices;         /* NULL: the variable is updated as a whole */
+} mix_update_gradient;
 struct mix_update {
   mix_optimizer *optimizer;
   mix_scope *scope;  /* of everything that the update makes */
@@ -119,6 +147,10 @@ struct mix_update {
   mix_pending *pending;
   int count, capacity;
   int gradient_count, gradient; /* gradients of this call, and the index of the current one */
+  mix_update_gradient *gradients; /* gradient_count of them, while weights are updated */
+  const mix_update_gradient *of;  /* the variable that is updated in parts, or whose gradient is squared */
+  mix_update_part part;
+  unsigned idle;                /* in MIX_PART_IDLE: which variables may be set */
   mix_tensor *learning_rate[MIX_DTYPE_COUNT]; /* by dtype, made once */
   mix_tensor *shared[MIX_DTYPE_COUNT][MIX_MAX_SHARED]; /* a class's own scalars (Adam: alpha) */
 };
@@ -128,6 +160,18 @@ mix_tensor *mix_update_get(mix_update *update, mix_variable *variable);
 void mix_update_set(mix_update *update, mix_variable *variable, mix_tensor *value);
 /* Makes all values set so far conditional. */
 void mix_update_condition(mix_update *update, mix_tensor *condition);
+/* Visits the parts of a variable's update:
+ *   for (mix_update_begin_parts(u, variable, idle); mix_update_next_part(u);) ...
+ * In each part, get and set mean its rows, or what becomes of the others; then `idle` has the bits of the
+ * variables that are set, and setting another one has no effect. A variable with a dense gradient has one
+ * part, the whole. */
+void mix_update_begin_parts(mix_update *update, const mix_variable *variable, unsigned idle);
+bool mix_update_next_part(mix_update *update);
+/* The square and the magnitude of the current gradient. keras3: the sum of those of its rows. */
+mix_tensor *mix_update_gradient_square(mix_update *update, mix_tensor *gradient);
+mix_tensor *mix_update_gradient_abs(mix_update *update, mix_tensor *gradient);
+/* True if the square of what is linear in the gradient must be such a sum too. */
+bool mix_update_keeps_repeats(const mix_update *update);
 /* The learning rate as a scalar of a dtype. */
 mix_tensor *mix_update_learning_rate(mix_update *update, mix_dtype dtype);
 /* The number of completed steps plus `offset`, as a scalar of a dtype; offset 1 is the current step. Under

@@ -20,6 +20,12 @@ static mix_tensor *running_mean(mix_update *update, mix_variable *slot, double r
   return mean;
 }
 
+/* Without a gradient the increment is 0 but for momentum. */
+static unsigned idle(const mix_optimizer *optimizer) {
+  if (optimizer->options.rmsprop.momentum == 0) return MIX_IDLE_SLOTS;
+  return optimizer->rules->sparse_idle_rows_kept ? MIX_IDLE_NOTHING : MIX_IDLE_ALL;
+}
+
 static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   mix_variable *variable = optimizer->trainable[index];
@@ -29,8 +35,8 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_tensor *epsilon = mix_scalar(options->epsilon, variable->dtype);
   bool momentum = options->momentum > 0, outside = optimizer->rules->rmsprop_epsilon_outside && !momentum;
 
-  mix_tensor *denominator =
-      running_mean(update, optimizer->slots[VELOCITY][index], options->rho, mix_square(gradient));
+  mix_tensor *denominator = running_mean(update, optimizer->slots[VELOCITY][index], options->rho,
+                                         mix_update_gradient_square(update, gradient));
   if (options->centered) {
     mix_tensor *square =
         mix_square(running_mean(update, optimizer->slots[AVERAGE_GRADIENT][index], options->rho, gradient));
@@ -69,6 +75,7 @@ const mix_optimizer_class mix_rmsprop_class = {
                    {"momentum", "momentum", "momentum"},
                    {"mg", "average_gradient", "average_gradient"}},
     .has_slot = has_slot,
+    .idle = idle,
     .update = update,
 };
 

@@ -5,6 +5,12 @@ static bool has_slot(const mix_optimizer *optimizer, int slot) {
   return slot == 0 && (optimizer->options.sgd.momentum != 0 || optimizer->rules->sgd_slot_always);
 }
 
+/* Without momentum the slot, which nothing reads, keeps what it has where a sparse gradient has no row. */
+static unsigned idle(const mix_optimizer *optimizer) {
+  return optimizer->options.sgd.momentum == 0 || optimizer->rules->sparse_idle_rows_kept ? MIX_IDLE_NOTHING
+                                                                                         : MIX_IDLE_ALL;
+}
+
 static void update(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;
   mix_variable *variable = optimizer->trainable[index];
@@ -32,6 +38,7 @@ const mix_optimizer_class mix_sgd_class = {
                 {MIX_FIELD(mix_sgd_options, nesterov), &mix_field_boolean}},
     .slot_names = {{"momentum", "m", "momentum"}},
     .has_slot = has_slot,
+    .idle = idle,
     .update = update,
 };
 

@@ -3,8 +3,10 @@
  * and constraint. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "optim/optimizer.h"
 #include "graph/trace.h"
+#include "ops/table.h"
+#include "optim/optimizer.h"
+#include "tensor/shape.h"
 #include <string.h>
 
 bool mix_update_begin(mix_update *update, mix_optimizer *optimizer, mix_tensor *guard) {
@@ -25,9 +27,21 @@ static mix_pending *find(mix_update *update, mix_variable *variable) {
   return entry;
 }
 
-mix_tensor *mix_update_get(mix_update *update, mix_variable *variable) {
-  mix_pending *entry = variable ? find(update, variable) : NULL;
-  if (!entry) return NULL;
+/* The value so far of a variable that no part has changed. */
+static mix_tensor *value_before_parts(const mix_pending *entry) {
+  return entry->value ? entry->value : entry->old;
+}
+
+/* Joins the parts of a value. */
+static void join_parts(mix_pending *entry) {
+  if (!entry->rows) return;
+  mix_tensor *others = entry->idle ? entry->idle : value_before_parts(entry);
+  entry->value = mix_replace_rows(others, entry->indices, entry->rows);
+  entry->rows = entry->idle = NULL;
+}
+
+static mix_tensor *whole_value(mix_pending *entry) {
+  join_parts(entry);
   if (!entry->value) return entry->old;
   if (entry->condition) {
     entry->value = mix_select(entry->condition, entry->value, entry->old);
@@ -36,11 +50,87 @@ mix_tensor *mix_update_get(mix_update *update, mix_variable *variable) {
   return entry->value;
 }
 
+/* Is the variable one of those that the current part divides: the weight, or state of its shape? */
+static bool is_divided(const mix_update *update, const mix_variable *variable) {
+  return update->part != MIX_PART_WHOLE && mix_shape_equal(variable->shape, update->of->variable->shape);
+}
+
+mix_tensor *mix_update_get(mix_update *update, mix_variable *variable) {
+  mix_pending *entry = variable ? find(update, variable) : NULL;
+  if (!entry) return NULL;
+  if (!is_divided(update, variable)) return whole_value(entry);
+  if (update->part == MIX_PART_IDLE) return entry->idle ? entry->idle : value_before_parts(entry);
+  return entry->rows ? entry->rows : mix_gather_rows(value_before_parts(entry), update->of->indices);
+}
+
+/* Does the variable change in rows that have no gradient? */
+static bool changes_idle(const mix_update *update, const mix_variable *variable) {
+  const mix_optimizer *optimizer = update->optimizer;
+  if (variable == update->of->variable) return update->idle & MIX_IDLE_WEIGHT;
+  const int index = mix_optimizer_index(optimizer, update->of->variable, update->gradient);
+  for (int i = 0; i < MIX_MAX_SLOTS; i++)
+    if (optimizer->slots[i] && optimizer->slots[i][index] == variable) return update->idle >> i & 1;
+  return true;
+}
+
+static void set_part(const mix_update *update, mix_pending *entry, mix_tensor *value) {
+  if (update->part == MIX_PART_ROWS) {
+    entry->rows = value;
+    entry->indices = update->of->indices;
+  } else if (changes_idle(update, entry->variable)) {
+    entry->idle = value;
+  }
+}
+
 void mix_update_set(mix_update *update, mix_variable *variable, mix_tensor *value) {
   mix_pending *entry = variable && value ? find(update, variable) : NULL;
   if (!entry) return;
+  if (is_divided(update, variable)) {
+    set_part(update, entry, value);
+    return;
+  }
   entry->value = value;
-  entry->condition = NULL;
+  entry->rows = entry->idle = entry->condition = NULL;
+}
+
+void mix_update_begin_parts(mix_update *update, const mix_variable *variable, unsigned idle) {
+  update->of = NULL;
+  for (int i = 0; update->gradients && i < update->gradient_count; i++)
+    if (update->gradients[i].variable == variable && update->gradients[i].values)
+      update->of = &update->gradients[i];
+  update->part = MIX_PARTS;
+  update->idle = idle;
+}
+
+bool mix_update_next_part(mix_update *update) {
+  if (update->part == MIX_PARTS)
+    update->part = update->of && update->of->sums ? MIX_PART_ROWS : MIX_PART_WHOLE;
+  else if (update->part == MIX_PART_ROWS && update->idle)
+    update->part = MIX_PART_IDLE;
+  else
+    return update->part = MIX_PART_WHOLE, update->of = NULL, false;
+  return true;
+}
+
+bool mix_update_keeps_repeats(const mix_update *update) {
+  return update->of && update->part != MIX_PART_IDLE && !update->optimizer->rules->sparse_repeats_summed;
+}
+
+/* f(gradient). keras3: the sums of f over the rows with the same index. */
+static mix_tensor *of_gradient(const mix_update *update, mix_tensor *gradient, mix_tensor *f(mix_tensor *)) {
+  if (!mix_update_keeps_repeats(update)) return f(gradient);
+  const mix_update_gradient *of = update->of;
+  const int64_t rows = of->variable->shape.dims[0];
+  return of->sums ? mix_combine_rows(f(of->values), of->value_indices, rows, NULL)
+                  : mix_segment_sum(f(of->values), of->value_indices, rows);
+}
+
+mix_tensor *mix_update_gradient_square(mix_update *update, mix_tensor *gradient) {
+  return of_gradient(update, gradient, mix_square);
+}
+
+mix_tensor *mix_update_gradient_abs(mix_update *update, mix_tensor *gradient) {
+  return of_gradient(update, gradient, mix_abs);
 }
 
 void mix_update_condition(mix_update *update, mix_tensor *condition) {
@@ -102,7 +192,8 @@ mix_tensor *mix_update_running_mean(mix_update *update, mix_variable *slot, doub
 }
 
 /* The final value of an entry's variable; NULL if it was only read. */
-static mix_tensor *final_value(const mix_update *update, const mix_pending *entry) {
+static mix_tensor *final_value(const mix_update *update, mix_pending *entry) {
+  join_parts(entry);
   if (!entry->value) return NULL;
   mix_tensor *condition = entry->condition, *guard = entry->unguarded ? NULL : update->guard;
   if (condition && guard) condition = mix_logical_and(condition, guard);

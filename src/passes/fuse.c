@@ -400,6 +400,7 @@ bool mix_pass_fuse(mix_ir *ir) {
   if (!inside || !value_register || !becomes) return false;
   for (int v = 0; v < values; v++) becomes[v] = v;
   for (int n = 0; n < nodes; n++) {
+    if (mix_ir_update(&ir->nodes[n])) ir->nodes[n].guard = ir->nodes[n].guard_key;
     if (find(&g, n) != n || !member(ir, &ir->nodes[n])) continue;
     /* A reduction alone keeps its own kernel, except the finite check of a product, which becomes its
      * epilogue. */

@@ -24,6 +24,10 @@ bool mix_ir_finite_check(const mix_ir_node *node) {
   return !node->dead && node->op->reduction == MIX_REDUCE_ALL_FINITE && !(node->op->flags & MIX_OP_STATEFUL);
 }
 
+bool mix_ir_update(const mix_ir_node *node) {
+  return !node->dead && !node->source && (node->op->flags & MIX_OP_UPDATES);
+}
+
 /* The axes of a reduction, as bits. */
 static unsigned reduced_axes(const mix_ir_node *node) {
   if (!node->op->axes) return ~0u;
@@ -172,7 +176,8 @@ bool mix_ir_guard_keys(mix_ir *ir) {
     } else if (other != UNSET) {
       found = NONE;
     }
-    bool keyed = mix_ir_fusable(&ir->nodes[n]) || mix_ir_sum(ir, &ir->nodes[n]);
+    bool keyed =
+        mix_ir_fusable(&ir->nodes[n]) || mix_ir_sum(ir, &ir->nodes[n]) || mix_ir_update(&ir->nodes[n]);
     ir->nodes[n].guard_key = found == UNSET || !keyed ? NONE : found;
   }
   return mix_ir_sort(ir);

@@ -13,6 +13,8 @@ bool mix_ir_finite_check(const mix_ir_node *node);
 /* Is it a sum or mean of all elements of a floating operand, or of each row (the last axes), which can end a
  * program? */
 bool mix_ir_sum(const mix_ir *ir, const mix_ir_node *node);
+/* Does it replace parts of its operand (MIX_OP_UPDATES)? */
+bool mix_ir_update(const mix_ir_node *node);
 /* recompute.c: computes the operands of sums again where they are used after the sum. */
 bool mix_ir_recompute(mix_ir *ir);
 /* Sets guard_key of every node. Clones cheap nodes whose uses stand under different guards. Leaves the ir

@@ -258,7 +258,8 @@ static json_t *implied_input_json(const mix_layer *model, mix_shape shape) {
 
 static json_t *sequential_layers(mix_layer *model, mix_shape shape) {
   json_t *layers = json_array();
-  bool implied = shape.rank > 0 && !first_layer(model)->is_input;
+  const mix_layer *first = first_layer(model);
+  bool implied = shape.rank > 0 && !(first && first->is_input);
   if (implied) json_array_append_new(layers, implied_input_json(model, shape));
   for (int i = 0; i < mix_list_count(model->layers) && !mix_failed(); i++)
     json_array_append_new(layers, mix_layer_to_json(mix_list_get(model->layers, i), implied));

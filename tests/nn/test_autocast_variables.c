@@ -148,6 +148,35 @@ static void V16_sparse_read(void **state) {
   }
 }
 
+static mix_list *read_rows(void *context, mix_list *arguments) {
+  mix_variable *table = mix_list_get(context, 0);
+  mix_tensor *rows = NULL, *loss = NULL;
+  mix_tape *tape = mix_tape_begin();
+  IN_SCOPE(MIX_FLOAT16) {
+    rows = mix_gather(mix_variable_value(table), mix_list_get(arguments, 0), 0);
+    loss = mix_reduce_sum(mix_cast(rows, MIX_FLOAT32), MIX_ALL_AXES, false);
+  }
+  mix_tape_end(tape);
+  mix_tensor *gradient = mix_list_get(mix_tape_gradient(tape, loss, mix_list_of(table)), 0);
+  return mix_list_of(rows, mix_rows_values(gradient));
+}
+/* Rows are cast, not the table: no 16-bit copy of it is made. Gradients have the table's dtype. */
+static void V16_the_table_is_not_cast(void **state) {
+  (void)state;
+  enum { ROWS = 1000 };
+  mix_variable *table = mix_variable_new(mix_fill(MIX_SHAPE(ROWS, 2), 3, MIX_FLOAT32), .autocast = true);
+  mix_function *function = mix_function_new(read_rows, mix_list_of(table), .name = "read");
+  mix_list *results = mix_function_call(function, mix_list_of(VECTOR(MIX_INT32, 2, 0, 2)));
+  expect_dtype(mix_list_get(results, 0), MIX_FLOAT16);
+  EXPECT_EXACT(mix_list_get(results, 0), 3, 3, 3, 3, 3, 3);
+  expect_dtype(mix_list_get(results, 1), MIX_FLOAT32);
+  EXPECT_EXACT(mix_list_get(results, 1), 1, 1, 1, 1, 1, 1);
+  mix_plan_report report;
+  assert_int_equal(mix_function_report(function, &report, sizeof report), MIX_OK);
+  assert_int_equal(report.variable_bytes, ROWS * 2 * sizeof(float));
+  assert_true(report.moved_bytes < 1000);
+}
+
 /* ---- weights of layers ---- */
 
 static mix_layer *probed(const char *weight_dtype, bool no_autocast, bool not_trainable) {
@@ -349,6 +378,7 @@ int main(void) {
                                      TEST(V14_integer_variable),
                                      TEST(V15_no_value),
                                      TEST(V16_sparse_read),
+                                     TEST(V16_the_table_is_not_cast),
                                      TEST(V17_integer_weight),
                                      TEST(V18_no_autocast),
                                      TEST(V19_not_trainable),

@@ -1,5 +1,5 @@
-/* Which inputs a layer casts: rows A01 to A15 of docs/spec/mixed_precision.md, 9.3, and W18, W23, W24. A09
- * needs sparse tensors. A14 and A15 are in the tests of Embedding and LayerNormalization. NumPy arrays are
+/* Which inputs a layer casts: rows A01 to A15 of docs/spec/mixed_precision.md, 9.3, and W18, W23, W24.
+ * A14 and A15 are in the tests of Embedding and LayerNormalization. NumPy arrays are
  * tensors here (A11). */
 #include "nn/custom.h"
 
@@ -164,6 +164,25 @@ static void arguments_of_another_kind(void **state) {
                  "item 0 of initial_state");
 }
 
+static mix_tensor *sparse_seen;
+static mix_list *see_sparse(mix_layer *layer, const mix_call_args *args) {
+  (void)layer;
+  sparse_seen = mix_call_input(args, 0);
+  return mix_list_of(sparse_seen);
+}
+/* A tensor in the layout "rows" is this library's sparse tensor. */
+static void A09_sparse_values_are_cast(void **state) {
+  (void)state;
+  mix_tensor *indices = mix_tensor_from((const int32_t[]){2, 0}, MIX_INT32, MIX_SHAPE(2));
+  mix_tensor *sparse = mix_rows(input(MIX_FLOAT32), indices, 4);
+  mix_call(probe_new("mixed_float16", see_sparse, NULL), sparse);
+  assert_true(mix_tensor_is_rows(sparse_seen));
+  expect_dtype(sparse_seen, MIX_FLOAT16);
+  expect_dtype(mix_rows_values(sparse_seen), MIX_FLOAT16);
+  EXPECT_EXACT(mix_rows_indices(sparse_seen), 2, 0);
+  EXPECT_EXACT(sparse_seen, 1, 1, 1, 0, 0, 0, 1, 1, 1, 0, 0, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(A01_mixed_dense_casts_down),
                                      TEST(A02_float32_dense_casts_float64),
@@ -173,6 +192,7 @@ int main(void) {
                                      TEST(A06_second_argument_stays),
                                      TEST(A07_keras3_casts_all_arguments),
                                      TEST(W23_two_arguments_in_float64),
+                                     TEST(A09_sparse_values_are_cast),
                                      TEST(A08_autocast_off),
                                      TEST(A10_the_specification_sees_the_uncast_input),
                                      TEST(A11_arrays_are_cast),

@@ -137,6 +137,7 @@ static mix_tensor *build_gather_last(mix_tensor *const *x) {
 static mix_tensor *build_segment_sum(mix_tensor *const *x) {
   return mix_segment_sum(x[0], repeated_indices(), 4);
 }
+static mix_tensor *build_rows(mix_tensor *const *x) { return mix_rows(x[0], repeated_indices(), 4); }
 static mix_tensor *build_concat(mix_tensor *const *x) {
   return mix_concat(3, (mix_tensor *[]){x[0], x[1], x[0]}, 1);
 }
@@ -249,6 +250,7 @@ static const row rows[] = {
     {"gather", build_gather_middle, 1, {{MIX_SHAPE(2, 4, 2), -2, 2}}, 0},
     {"gather", build_gather_last, 1, {{M, -2, 2}}, 0},
     {"segment_sum", build_segment_sum, 1, {{MIX_SHAPE(2, 3, 2), -2, 2}}, 0},
+    {"rows", build_rows, 1, {{MIX_SHAPE(2, 3, 2), -2, 2}}, 0},
     {"concat", build_concat, 2, {{M, -2, 2}, {MIX_SHAPE(2, 1), -2, 2}}, 0},
     {"slice", build_slice, 1, {{M, -2, 2}}, 0},
     {"pad", build_pad, 1, {{M, -2, 2}}, 0},

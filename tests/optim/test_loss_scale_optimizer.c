@@ -82,6 +82,22 @@ static void O03_get_unscaled_gradients(void **state) {
   assert_int_equal(mix_tensor_dtype(mix_list_get(unscaled, 2)), MIX_FLOAT16);
 }
 
+static void O04_sparse_values_are_unscaled(void **state) {
+  (void)state;
+  mix_optimizer *optimizer = fixed(mix_sgd(0), 2);
+  mix_tensor *values = mix_tensor_from_doubles((const double[]){4, 2, 8, 5}, MIX_FLOAT32, MIX_SHAPE(2, 2));
+  mix_tensor *indices = mix_tensor_from((const int32_t[]){1, 3}, MIX_INT32, MIX_SHAPE(2));
+  mix_list *unscaled =
+      mix_optimizer_get_unscaled_gradients(optimizer, mix_list_of(mix_rows(values, indices, 10)));
+  mix_tensor *gradient = mix_list_get(unscaled, 0);
+  assert_true(mix_tensor_is_rows(gradient));
+  const float *got = mix_tensor_data(mix_rows_values(gradient));
+  const float expected[] = {2, 1, 4, 2.5f};
+  for (int i = 0; i < 4; i++) assert_true(got[i] == expected[i]);
+  const int32_t *kept = mix_tensor_data(mix_rows_indices(gradient));
+  assert_true(kept[0] == 1 && kept[1] == 3);
+  assert_true(mix_shape_equal(mix_tensor_shape(gradient), MIX_SHAPE(10, 2)));
+}
 static void O05_dynamic_two_steps(void **state) {
   (void)state;
   mix_variable *v = VARIABLE(MIX_FLOAT32, "v", 5);
@@ -460,6 +476,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {TEST(O01_backprop_sees_the_scaled_gradient),
                                      TEST(O02_get_scaled_loss),
                                      TEST(O03_get_unscaled_gradients),
+                                     TEST(O04_sparse_values_are_unscaled),
                                      TEST(O05_dynamic_two_steps),
                                      TEST(O06_defaults),
                                      TEST(O07_fixed_has_no_counter),

@@ -12,5 +12,6 @@ const mix_kernel_row mix_ref_kernels[] = {
     MIX_REF_KERNELS(SAME) /* and the ops that share a kernel */
     ROW(batch_matmul, matmul),
     ROW(matmul_downcast, matmul),
+    ROW(rows, segment_sum),
     {NULL, NULL},
 };

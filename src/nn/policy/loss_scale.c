@@ -171,7 +171,7 @@ mix_tensor *mix_all_finite_of(mix_list *gradients) {
   for (int i = 0; i < mix_list_count(gradients); i++) {
     mix_tensor *gradient = mix_list_get(gradients, i);
     if (!gradient) continue;
-    mix_tensor *finite = mix_kept(mix_all_finite(gradient));
+    mix_tensor *finite = mix_kept(mix_all_finite(mix_rows_values(gradient)));
     all = all ? mix_kept(mix_logical_and(all, finite)) : finite;
     if (!all) return NULL;
   }

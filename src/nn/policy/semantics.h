@@ -238,9 +238,12 @@ struct mix_semantics {
   bool clip_omitted_if_none;               /* X: configs lack clip arguments that are not set; else null */
   int64_t ema_overwrite_frequency_rmsprop; /* L 100; else 0 */
   bool adam_adaptive_epsilon;              /* L has it (default off) */
-  /* L, X: rows are updated as rows if the optimizer supports it; K3: dense updates. To be read by the update
-   * of row-sparse gradients; those of gather are dense so far. */
-  bool sparse_updates;
+  /* L, X: an optimizer first sums the rows of a sparse gradient that have the same index. K3: it squares
+   * each of them, and sums the squares */
+  bool sparse_repeats_summed;
+  /* X: momenta and running means of most optimizers stay where a sparse gradient has no row */
+  bool sparse_idle_rows_kept;
+  bool sparse_constraint_refused; /* X: a constraint on a variable with a sparse gradient: RuntimeError */
   bool iteration_variable_named_iter; /* X: "iter"; else "iteration" */
   bool gradient_accumulation;         /* K3: gradient_accumulation_steps= */
   mix_status unknown_keyword_error; /* a config's unknown keyword: K3 ValueError, else TypeError */
