@@ -142,6 +142,9 @@ typedef struct mix_backup_and_restore_options {
   bool keep_checkpoint;
   /* Keras: double_checkpoint=False. By default the previous checkpoint is kept as a fallback. */
   bool only_newest;
+  /* Not in Keras: resume the checkpoint of another run too. Weights, optimizer and history are restored where
+   * they fit, and the epoch begins anew (checkpoint.h). */
+  bool force;
 } mix_backup_and_restore_options;
 /* BackupAndRestore: saves the whole training in checkpoints (checkpoint.h describes them). A fit that
  * finds one resumes there, also in the middle of an epoch: weights, optimizer, loss scale, random state,

@@ -243,6 +243,12 @@ mix_tensor *mix_archive_get(mix_archive *archive, const char *name) {
   return value && mix_tensor_dtype(value) == MIX_INT16 ? reinterpret(value, MIX_BFLOAT16) : NULL;
 }
 
+bool mix_archive_has(const mix_archive *archive, const char *name) {
+  for (int i = 0; archive && archive->npz && i < mix_npz_count(archive->npz); i++)
+    if (!strcmp(mix_npz_name(archive->npz, i), name)) return true;
+  return false;
+}
+
 bool mix_archive_get_integers(mix_archive *archive, const char *name, int count, int64_t *values) {
   bool done = false;
   MIX_SCOPE {

@@ -28,6 +28,8 @@ mix_archive *mix_archive_load(const char *path);
 mix_archive *mix_archive_load_memory(const char *name, const void *data, size_t size);
 /* The path of the loaded file. */
 const char *mix_archive_path(const mix_archive *archive);
+/* True if there is a value of that name and it was not stored as another dtype. */
+bool mix_archive_has(const mix_archive *archive, const char *name);
 /* NULL without an error if there is no value of that name; scoped. */
 mix_tensor *mix_archive_get(mix_archive *archive, const char *name);
 /* False with the error recorded if the value is missing or is not `count` whole numbers. */

@@ -22,9 +22,7 @@ typedef struct map_cursor {
   mix_background *background; /* NULL until it is needed */
 } map_cursor;
 
-static int64_t map_cardinality(const mix_dataset *dataset) {
-  return dataset->input->class->cardinality(dataset->input);
-}
+static int64_t map_cardinality(const mix_dataset *dataset) { return mix_dataset_length(dataset->input); }
 
 static bool map_open(mix_cursor *cursor) {
   map_cursor *map = (map_cursor *)cursor;

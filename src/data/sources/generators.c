@@ -46,6 +46,7 @@ static const mix_dataset_class generator_class = {
     .cardinality = generator_cardinality,
     .next = generator_next,
     .finalize = generator_finalize,
+    .calls_user = true,
 };
 
 mix_dataset *mix_dataset_from_generator_with(const mix_dataset_generator_options *given) {
