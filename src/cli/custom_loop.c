@@ -3,6 +3,7 @@
 #include "base/number.h"
 #include "cli/cli.h"
 #include "model/model.h"
+#include "optim/optimizer.h"
 #include "saving/checkpoint.h"
 
 #include <math.h>
@@ -266,12 +267,17 @@ bool cli_train_custom(const cli_options *options, mix_model *model, const cli_da
     l.checkpoint = mix_checkpoint_new(options->checkpoint, .model = model, .seed = options->seed,
                                       .force = options->force);
   bool first = true, good = mix_error() == MIX_OK;
+  int64_t before = 0, skipped = 0;
   for (; good && l.epoch < epochs && !limit_reached(&l); l.epoch++)
     MIX_SCOPE {
       mix_iterator *batches = mix_dataset_iterate(l.train);
       good = !first || !l.checkpoint || resume(&l, batches);
+      if (first) before = history->steps, skipped = mix_optimizer_skipped_steps(l.training.optimizer);
       if (good && l.epoch < epochs) good = run_epoch(&l, batches);
       first = false;
     }
+  if (good)
+    mix_optimizer_warn_unapplied(l.training.optimizer, "train", history->steps - before,
+                                 mix_optimizer_skipped_steps(l.training.optimizer) - skipped);
   return mix_error() == MIX_OK && good;
 }

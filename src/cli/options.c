@@ -4,6 +4,7 @@
 #include "base/did_you_mean.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "nn/policy/loss_scale.h"
 
 #include <getopt.h>
 #include <math.h>
@@ -337,6 +338,18 @@ static bool set_option(const char *command, const row *row, const char *value, c
   return false;
 }
 
+/* A loss scale is float32, except Keras 3's fixed one of a float64 loss. */
+static bool scale_fits(const char *command, const cli_options *options) {
+  const cli_loss_scale *scale = &options->loss_scale;
+  const bool wide = scale->kind == CLI_SCALE_FIXED && !strcmp(options->semantics, "keras3") &&
+                    !strcmp(options->policy, "float64");
+  if (scale->scale == 0 || mix_loss_scale_check(scale->scale, wide ? MIX_FLOAT64 : MIX_FLOAT32, "loss-scale"))
+    return true;
+  fprintf(stderr, "mixtape %s: --%s\n", command, mix_error_message());
+  mix_error_clear();
+  return false;
+}
+
 /* Checks options that exclude or require each other. */
 static bool consistent(const char *command, const cli_options *options) {
   if (!options->checkpoint && (options->resume || options->checkpoint_freq)) {
@@ -344,6 +357,7 @@ static bool consistent(const char *command, const cli_options *options) {
             options->resume ? "--resume" : "--checkpoint-freq");
     return false;
   }
+  if (!scale_fits(command, options)) return false;
   if (strcmp(options->loop, "custom")) return true;
   const char *extra = options->class_weight                  ? "--class-weight"
                       : options->callback_count              ? "--callback"

@@ -3,6 +3,7 @@
 #include "optim/schedule.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "nn/policy/loss_scale.h"
 #include "nn/layer/layer.h"
 #include "graph/trace.h"
 #include <stdio.h>
@@ -296,6 +297,10 @@ static mix_status build(mix_optimizer *optimizer, mix_list *variables) {
     if (!mix_is(mix_list_get(variables, i), &mix_variable_class))
       return mix_fail_status(MIX_TYPE_ERROR, "%s: item %d of the variables is not a variable",
                              optimizer->name, i);
+  const double factor = optimizer->options.common.loss_scale_factor;
+  for (int i = 0; i < count; i++)
+    if (!mix_loss_scale_check(factor, ((mix_variable *)mix_list_get(variables, i))->dtype, optimizer->name))
+      return mix_error();
   mix_list *former = optimizer->variables;
   MIX_SCOPE {
     optimizer->variables = mix_retain(mix_list_new(mix_list_count(former), mix_list_items(former)));
