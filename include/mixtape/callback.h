@@ -23,7 +23,7 @@ typedef struct mix_callback_options {
   size_t size;
   const char *name; /* for messages; NULL: "callback" */
   void *context;
-  void (*release)(void *context); /* called when the callback is released; NULL: nothing */
+  void (*release)(void *context); /* called when the callback is released; NULL: nothing; object.h */
   mix_callback_hook on_train_begin, on_train_end;
   mix_callback_hook on_epoch_begin, on_epoch_end;
   mix_callback_hook on_train_batch_begin, on_train_batch_end;
