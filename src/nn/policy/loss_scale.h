@@ -29,8 +29,7 @@ json_t *mix_loss_scale_config_json(mix_loss_scale *loss_scale);
  * semantics. */
 mix_loss_scale *mix_loss_scale_from_json(const json_t *json, const mix_semantics *semantics);
 /* False, with a ValueError, for a scale that is NaN or, in float32 (of a float64 loss: float64), infinite or
- * so small that it or its reciprocal is not a number: no step would be applied, or every one to infinity. 0 is
- * accepted, as in Keras. */
+ * so small that its reciprocal is: no step would be applied. 0 is accepted, as in Keras. */
 bool mix_loss_scale_check(double scale, mix_dtype dtype, const char *call);
 /* A dynamic loss scale under the given semantics. */
 mix_loss_scale *mix_loss_scale_dynamic(double initial, int64_t increment_period, double multiplier,
