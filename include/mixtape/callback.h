@@ -23,7 +23,7 @@ typedef struct mix_callback_options {
   size_t size;
   const char *name; /* for messages; NULL: "callback" */
   void *context;
-  void (*release)(void *context); /* called when the callback is released; NULL: nothing */
+  void (*release)(void *context); /* called when the callback is released; NULL: nothing; object.h */
   mix_callback_hook on_train_begin, on_train_end;
   mix_callback_hook on_epoch_begin, on_epoch_end;
   mix_callback_hook on_train_batch_begin, on_train_batch_end;
@@ -142,6 +142,9 @@ typedef struct mix_backup_and_restore_options {
   bool keep_checkpoint;
   /* Keras: double_checkpoint=False. By default the previous checkpoint is kept as a fallback. */
   bool only_newest;
+  /* Not in Keras: resume the checkpoint of another run too. Weights, optimizer and history are restored where
+   * they fit, and the epoch begins anew (checkpoint.h). */
+  bool force;
 } mix_backup_and_restore_options;
 /* BackupAndRestore: saves the whole training in checkpoints (checkpoint.h describes them). A fit that
  * finds one resumes there, also in the middle of an epoch: weights, optimizer, loss scale, random state,

@@ -17,7 +17,18 @@
  *
  * A checkpoint is one file, FOLDER/checkpoint-STEP.npz, which numpy.load reads. It is written to a
  * temporary file, flushed to the disk and renamed, and ends with a SHA-256 of its content. The previous
- * checkpoint is kept: if the newest is damaged, a warning names it and the previous one is used. */
+ * checkpoint is kept: if the newest is damaged, a warning names it and the previous one is used. A file that
+ * cannot be read (EACCES, EMFILE, EIO) is not damaged: that is an error.
+ *
+ * The first save or restore locks the folder for the process, until the object is released: a folder that
+ * another process uses is a RuntimeError.
+ *
+ * A checkpoint carries the identity of its run: generation, layers with their options and policies, losses,
+ * optimizer as it was made, seed, steps of the data set with their numbers (batch size), and dtypes, shapes
+ * and SHA-256 of its arrays; not names, epochs, steps, threads, device, paths. The elements of a generator
+ * have no digest, which gives a warning. Restoring into another run is a ValueError that names the
+ * difference. With .force it is a warning; the position in the data is then not restored, an optimizer whose
+ * state does not fit begins anew, and the learning rate stays as given. */
 #ifndef MIXTAPE_CHECKPOINT_H
 #define MIXTAPE_CHECKPOINT_H
 
@@ -37,6 +48,8 @@ typedef struct mix_checkpoint_options {
   mix_optimizer *optimizer; /* NULL: the optimizer that the model was compiled with, if any */
   mix_list *variables;      /* more variables, such as those of metrics (mix_metric_variables) */
   bool only_newest;         /* do not keep the previous checkpoint */
+  uint64_t seed;            /* of the run, as part of its identity; 0: none */
+  bool force;               /* restore the checkpoint of another run too (see below) */
 } mix_checkpoint_options;
 /* Creates a checkpoint object; reads and writes nothing yet. Retains model, optimizer and variables. */
 MIX_API mix_checkpoint *mix_checkpoint_with(const mix_checkpoint_options *options);

@@ -43,7 +43,7 @@ typedef struct mix_dataset_generator_options {
   size_t size;
   mix_dataset_generator generate; /* required */
   void *context;
-  void (*release)(void *context); /* called when the dataset is released; NULL: nothing */
+  void (*release)(void *context); /* called when the dataset is released; NULL: nothing; object.h */
   int64_t cardinality;            /* elements in a pass, if known; 0: unknown */
 } mix_dataset_generator_options;
 /* A dataset of the elements that the function returns; it is called again in each pass. */

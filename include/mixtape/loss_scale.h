@@ -10,12 +10,13 @@
 extern "C" {
 #endif
 
-/* A constant scale of at least 1 (ValueError). */
+/* A constant scale of at least 1 that float32 holds (ValueError). */
 MIX_API mix_loss_scale *mix_fixed_loss_scale(double value);
 
 typedef struct mix_dynamic_loss_scale_options {
   size_t size;
-  double initial_loss_scale;      /* 0: 2^15; MIX_ZERO: 0. Not checked, as in Keras */
+  /* 0: 2^15; MIX_ZERO: 0, as in Keras. ValueError if float32 does not hold it or its reciprocal. */
+  double initial_loss_scale;
   int64_t increment_period;       /* 0: 2000 */
   double multiplier;              /* 0: 2 */
   /* The generation whose rules for growth, minimum and maximum apply; NULL: the default of the process. */

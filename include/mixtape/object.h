@@ -18,6 +18,8 @@ MIX_API void mix_release(void *object);
 /* A scope owns the results of constructors. With no scope open they belong to the thread's root scope,
  * which is released at thread exit or by mix_shutdown. */
 typedef struct mix_scope mix_scope;
+/* Contexts: a constructor that takes a context (or data) with a `release` function takes it over when it
+ * succeeds. If it fails (NULL), release is not called and the context is still the caller's. */
 /* Opens a scope on this thread, inside those that are open. NULL if memory runs out. */
 MIX_API mix_scope *mix_scope_begin(void);
 /* Ends the scope and those opened inside it, and releases what they own. */

@@ -35,7 +35,8 @@ typedef struct mix_schedule mix_schedule;
   /* every n-th step sets the weights to their averages; MIX_INT_ZERO: never; 0: never, except RMSprop of   \
      tf_keras: 100 */                                                                                       \
   int64_t ema_overwrite_frequency;                                                                          \
-  /* a fixed loss scale: mix_optimizer_scale_loss multiplies by it, the update divides by it */             \
+  /* a fixed loss scale: mix_optimizer_scale_loss multiplies by it, the update divides by it. ValueError of  \
+     the build if float32 (of float64 variables: float64) does not hold it or its reciprocal */             \
   double loss_scale_factor;                                                                                 \
   /* at least 2: every n-th call updates with the mean of n gradients */                                    \
   int64_t gradient_accumulation_steps;                                                                      \
@@ -268,7 +269,8 @@ typedef struct mix_loss_scale_optimizer_options {
    * wrapped. */
   mix_optimizer *inner;
   bool fixed;                     /* Keras: dynamic=True; keras3: ValueError (use loss_scale_factor) */
-  /* 0: not given, 2^15 if dynamic, ValueError if fixed; MIX_ZERO is accepted. Not checked, as in Keras. */
+  /* 0: not given, 2^15 if dynamic, ValueError if fixed; MIX_ZERO is accepted, as in Keras. ValueError if
+   * float32 does not hold it or its reciprocal: NaN, infinite, or nearly 0. */
   double initial_scale;
   int64_t dynamic_growth_steps;   /* 0: not given, 2000; MIX_INT_ZERO is accepted; ValueError if fixed */
   /* experimental: required, retained, with any multiplier. tf_keras: the deprecated class, converted. */

@@ -45,7 +45,7 @@ typedef struct cli_options {
   uint64_t seed;
   bool has_seed;
   double validation_split;
-  bool no_shuffle, jit_compile, json, quick, advise, all, resume;
+  bool no_shuffle, jit_compile, json, quick, advise, all, resume, force;
 } cli_options;
 
 /* Parses the arguments after the sub-command's name into options. Returns CLI_OK to continue, CLI_USAGE after

@@ -3,6 +3,8 @@
 #include "base/number.h"
 #include "cli/cli.h"
 #include "model/model.h"
+#include "optim/optimizer.h"
+#include "saving/checkpoint.h"
 
 #include <math.h>
 #include <string.h>
@@ -132,6 +134,7 @@ static void get_column(const loop *l, const char *name) {
 
 /* Checks the options that must not change: otherwise the rest of the epoch would have other rows. */
 static bool same_run(const loop *l, const int64_t saved[STATE_NUMBERS]) {
+  if (l->checkpoint->another) return true; /* forced: the library has warned, and the epoch begins anew */
   static const char *const names[STATE_NUMBERS] = {[STATE_BATCH_SIZE] = "--batch-size",
                                                    [STATE_ROWS] = "the number of training rows",
                                                    [STATE_VALIDATION_ROWS] = "the number of validation rows"};
@@ -166,7 +169,7 @@ static bool resume(loop *l, mix_iterator *batches) {
   if (!same_run(l, state)) return false;
   l->epoch = state[STATE_EPOCH];
   l->history->steps = state[STATE_STEPS];
-  l->loss = sums[0], l->right = sums[1], l->seen = sums[2];
+  if (!l->checkpoint->another) l->loss = sums[0], l->right = sums[1], l->seen = sums[2];
   for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) get_column(l, columns[i]);
   fprintf(stderr, "checkpoint: goes on after step %lld\n", (long long)step);
   return mix_error() == MIX_OK;
@@ -260,14 +263,21 @@ bool cli_train_custom(const cli_options *options, mix_model *model, const cli_da
   const bool all = l.rows > 0 && l.batch_size > l.rows; /* batches larger than the data, as in fit */
   l.train = mix_dataset_batch(l.train, all ? l.rows : l.batch_size);
   l.step = mix_function_new(train_step, &l.training, .jit_compile = options->jit_compile);
-  if (options->checkpoint) l.checkpoint = mix_checkpoint_new(options->checkpoint, .model = model);
+  if (options->checkpoint)
+    l.checkpoint = mix_checkpoint_new(options->checkpoint, .model = model, .seed = options->seed,
+                                      .force = options->force);
   bool first = true, good = mix_error() == MIX_OK;
+  int64_t before = 0, skipped = 0;
   for (; good && l.epoch < epochs && !limit_reached(&l); l.epoch++)
     MIX_SCOPE {
       mix_iterator *batches = mix_dataset_iterate(l.train);
       good = !first || !l.checkpoint || resume(&l, batches);
+      if (first) before = history->steps, skipped = mix_optimizer_skipped_steps(l.training.optimizer);
       if (good && l.epoch < epochs) good = run_epoch(&l, batches);
       first = false;
     }
+  if (good)
+    mix_optimizer_warn_unapplied(l.training.optimizer, "train", history->steps - before,
+                                 mix_optimizer_skipped_steps(l.training.optimizer) - skipped);
   return mix_error() == MIX_OK && good;
 }

@@ -4,6 +4,7 @@
 #include "base/did_you_mean.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "nn/policy/loss_scale.h"
 
 #include <getopt.h>
 #include <math.h>
@@ -21,6 +22,7 @@ typedef enum kind {
   FREQUENCY,
   FRACTION,
   FLAG,
+  RESUME,
   SCALE,
   DATA,
   CLASS_WEIGHTS,
@@ -100,9 +102,10 @@ static const row rows[] = {
      "save the training state in DIR after each epoch and when --steps ends training; keeps the last two"},
     {"checkpoint-freq", FREQUENCY, FIELD(checkpoint_freq), CLI_TRAIN, "epoch|N",
      "save the training state after each epoch (default) or every N steps"},
-    {"resume", FLAG, FIELD(resume), CLI_TRAIN, NULL,
-     "continue bit for bit from the newest checkpoint in DIR, or start if there is none; "
-     "without --resume a DIR with checkpoints is an error"},
+    {"resume", RESUME, FIELD(resume), CLI_TRAIN, "[=force]",
+     "continue bit for bit from the newest checkpoint in DIR, or start if there is none; without --resume a "
+     "DIR with checkpoints is an error. force: also from the checkpoint of another run, which begins its "
+     "epoch anew"},
     {"step-log", TEXT, FIELD(step_log), CLI_TRAIN, "FILE.jsonl", "write one line of JSON per step"},
     {"output", PATH, FIELD(output), CLI_PREDICT, "FILE.npy",
      "write the outputs (default: print the classes to standard output)"},
@@ -147,8 +150,8 @@ static void print_help(const char *command, int commands) {
   for (int i = 0; i < ROWS; i++) {
     if (!(rows[i].commands & commands)) continue;
     char option[128];
-    snprintf(option, sizeof option, "--%s%s%s", rows[i].name, rows[i].argument ? " " : "",
-             rows[i].argument ? rows[i].argument : "");
+    snprintf(option, sizeof option, "--%s%s%s", rows[i].name,
+             rows[i].argument && rows[i].kind != RESUME ? " " : "", rows[i].argument ? rows[i].argument : "");
     print_option(option, rows[i].help);
   }
   print_option("-h, --help", "this text");
@@ -318,6 +321,10 @@ static bool set_option(const char *command, const row *row, const char *value, c
     return (parse_number(value, (double *)field) && *(double *)field >= 0 && *(double *)field < 1) ||
            bad_value(command, row, value, "a number in [0, 1)");
   case FLAG: *(bool *)field = true; return true;
+  case RESUME:
+    options->resume = true;
+    options->force = !strcmp(value, "force");
+    return !*value || options->force || bad_value(command, row, value, "--resume or --resume=force");
   case DATA:
     *(const char **)field = value;
     return !strcmp(value, "mnist") || !strcmp(value, "digits") || ends_in(value, ".npz") ||
@@ -331,6 +338,18 @@ static bool set_option(const char *command, const row *row, const char *value, c
   return false;
 }
 
+/* A loss scale is float32, except Keras 3's fixed one of a float64 loss. */
+static bool scale_fits(const char *command, const cli_options *options) {
+  const cli_loss_scale *scale = &options->loss_scale;
+  const bool wide = scale->kind == CLI_SCALE_FIXED && !strcmp(options->semantics, "keras3") &&
+                    !strcmp(options->policy, "float64");
+  if (scale->scale == 0 || mix_loss_scale_check(scale->scale, wide ? MIX_FLOAT64 : MIX_FLOAT32, "loss-scale"))
+    return true;
+  fprintf(stderr, "mixtape %s: --%s\n", command, mix_error_message());
+  mix_error_clear();
+  return false;
+}
+
 /* Checks options that exclude or require each other. */
 static bool consistent(const char *command, const cli_options *options) {
   if (!options->checkpoint && (options->resume || options->checkpoint_freq)) {
@@ -338,6 +357,7 @@ static bool consistent(const char *command, const cli_options *options) {
             options->resume ? "--resume" : "--checkpoint-freq");
     return false;
   }
+  if (!scale_fits(command, options)) return false;
   if (strcmp(options->loop, "custom")) return true;
   const char *extra = options->class_weight                  ? "--class-weight"
                       : options->callback_count              ? "--callback"
@@ -369,7 +389,10 @@ int cli_parse(const char *command, int commands, int argc, char **argv, cli_opti
   for (int i = 0; i < ROWS; i++) {
     if (rows[i].initial) *(const char **)((char *)options + rows[i].field) = rows[i].initial;
     if (rows[i].commands & commands)
-      list[count++] = (struct option){rows[i].name, rows[i].kind == FLAG ? no_argument : required_argument,
+      list[count++] = (struct option){rows[i].name,
+                                      rows[i].kind == FLAG     ? no_argument
+                                      : rows[i].kind == RESUME ? optional_argument
+                                                               : required_argument,
                                       NULL, FIRST + i};
   }
   list[count++] = (struct option){"help", no_argument, NULL, FIRST + ROWS};

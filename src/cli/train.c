@@ -56,7 +56,7 @@ static bool train_fit(const cli_options *options, mix_model *model, const cli_da
   if (options->checkpoint)
     mix_list_append(fit.callbacks,
                     mix_backup_and_restore(options->checkpoint, .save_freq = options->checkpoint_freq,
-                                           .keep_checkpoint = true));
+                                           .keep_checkpoint = true, .force = options->force));
   mix_history *fitted = mix_model_fit_with(model, &fit);
   for (int64_t e = 0; e < mix_history_epochs(fitted); e++) {
     const mix_logs *logs = mix_history_epoch(fitted, e);

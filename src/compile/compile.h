@@ -44,6 +44,7 @@ void mix_compiled_name_largest(const mix_compiled *compiled);
 typedef struct mix_lifetime {
   int slot, first, last; /* steps, inclusive */
   size_t bytes, offset;
+  struct mix_lifetime *below; /* while it is placed: in a stack of ended ones */
 } mix_lifetime;
 bool mix_plan_memory(mix_ir *ir, mix_lifetime *lifetimes, int count, size_t *arena_bytes);
 /* Lifetimes and offsets of all arena slots of the plan. `base`: value -> the value whose memory it shares. */

@@ -1,5 +1,6 @@
 /* Memory planning: lifetimes of the values in the arena, and an offset for each. Largest values first, each
- * at the lowest offset where it overlaps no value alive at the same time. */
+ * at the lowest offset where it overlaps no value alive at the same time. The small ones of a very large plan
+ * come in order of time instead. */
 #include "compile/compile.h"
 #include "compile/pass_pipeline.h"
 
@@ -13,9 +14,10 @@ static int by_size(const void *a, const void *b) {
 }
 
 /* `placed` is sorted by offset, so the search ends at the first gap. */
-static size_t lowest_gap(mix_lifetime *const *placed, int count, const mix_lifetime *value, size_t bytes) {
+static size_t lowest_gap(mix_ir *ir, mix_lifetime *const *placed, int count, const mix_lifetime *value,
+                         size_t bytes) {
   size_t offset = 0;
-  for (int i = 0; i < count; i++) {
+  for (int i = 0; i < count; i++, ir->visits++) {
     const mix_lifetime *other = placed[i];
     if (other->first > value->last || value->first > other->last) continue;
     if (offset + bytes <= other->offset) break;
@@ -38,21 +40,77 @@ static void insert(mix_lifetime **placed, int count, mix_lifetime *value) {
   placed[low] = value;
 }
 
+/* Places the largest values. Returns the end of the last one. */
+static size_t place_by_size(mix_ir *ir, mix_lifetime **order, mix_lifetime **placed, int count) {
+  size_t end = 0;
+  for (int i = 0; i < count; i++) {
+    mix_lifetime *value = order[i];
+    size_t bytes = (value->bytes + 63) & ~(size_t)63;
+    value->offset = lowest_gap(ir, placed, i, value, bytes);
+    insert(placed, i, value);
+    if (value->offset + bytes > end) end = value->offset + bytes;
+  }
+  return end;
+}
+
+static int by_first(const void *a, const void *b) {
+  const mix_lifetime *x = *(mix_lifetime *const *)a, *y = *(mix_lifetime *const *)b;
+  if (x->first != y->first) return x->first < y->first ? -1 : 1;
+  return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+static int by_last(const void *a, const void *b) {
+  const mix_lifetime *x = *(mix_lifetime *const *)a, *y = *(mix_lifetime *const *)b;
+  if (x->last != y->last) return x->last < y->last ? -1 : 1;
+  return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+/* The power of two of 64 bytes that holds the value. */
+static int size_class(const mix_lifetime *value) {
+  int class = 0;
+  while ((size_t)64 << class < value->bytes) class ++;
+  return class;
+}
+
+/* Places the others behind `end`, in order of time: a value takes the memory of an ended one of its size
+ * class, or new memory. */
+static bool place_by_time(mix_ir *ir, mix_lifetime **order, int count, size_t *end) {
+  enum { CLASSES = 58 };
+  mix_lifetime *ended[CLASSES] = {0}; /* a stack for each class, linked through `below` */
+  mix_lifetime **dying = mix_ir_alloc(ir, sizeof *dying * (size_t)(count + 1));
+  if (!dying) return false;
+  memcpy(dying, order, sizeof *dying * (size_t)count);
+  qsort(order, (size_t)count, sizeof *order, by_first);
+  qsort(dying, (size_t)count, sizeof *dying, by_last);
+  for (int i = 0, dead = 0; i < count; i++) {
+    for (; dead < count && dying[dead]->last < order[i]->first; dead++) {
+      mix_lifetime **stack = &ended[size_class(dying[dead])];
+      dying[dead]->below = *stack;
+      *stack = dying[dead];
+    }
+    const int class = size_class(order[i]);
+    if (ended[class]) {
+      order[i]->offset = ended[class]->offset;
+      ended[class] = ended[class]->below;
+    } else {
+      order[i]->offset = *end;
+      *end += (size_t)64 << class;
+    }
+  }
+  return true;
+}
+
+/* Placing by size looks at all values that are placed: beyond this number that would take too long. */
+enum { PLACED_BY_SIZE = 2048 };
+
 bool mix_plan_memory(mix_ir *ir, mix_lifetime *lifetimes, int count, size_t *arena_bytes) {
   mix_lifetime **order = mix_ir_alloc(ir, sizeof *order * (size_t)(count + 1));
   mix_lifetime **placed = mix_ir_alloc(ir, sizeof *placed * (size_t)(count + 1));
   if (!order || !placed) return false;
   for (int i = 0; i < count; i++) order[i] = &lifetimes[i];
   qsort(order, (size_t)count, sizeof *order, by_size);
-  *arena_bytes = 0;
-  for (int i = 0; i < count; i++) {
-    mix_lifetime *value = order[i];
-    size_t bytes = (value->bytes + 63) & ~(size_t)63;
-    value->offset = lowest_gap(placed, i, value, bytes);
-    insert(placed, i, value);
-    if (value->offset + bytes > *arena_bytes) *arena_bytes = value->offset + bytes;
-  }
-  return true;
+  const int large = count < PLACED_BY_SIZE ? count : PLACED_BY_SIZE;
+  *arena_bytes = place_by_size(ir, order, placed, large);
+  return place_by_time(ir, order + large, count - large, arena_bytes);
 }
 
 /* ---- lifetimes ---- */

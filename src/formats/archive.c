@@ -10,7 +10,9 @@
 #include "tensor/shape.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -111,6 +113,21 @@ bool mix_archive_put_text(mix_archive *archive, const char *name, const char *te
 
 /* ---- the seal ---- */
 
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool started;
+
+static void start(void) {
+  unsigned char digest[DIGEST];
+  started = OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CRYPTO_STRINGS, NULL) == 1 &&
+            EVP_Digest("", 0, digest, NULL, EVP_sha256(), NULL) == 1;
+}
+
+bool mix_archive_start(void) {
+  pthread_once(&once, start);
+  return started || mix_fail(MIX_MEMORY_ERROR, "checkpoint: the cryptography library cannot start: out of "
+                                               "memory, or it lacks SHA-256");
+}
+
 static void write_digits(const unsigned char digest[DIGEST], char digits[DIGITS + 1]) {
   for (int i = 0; i < DIGEST; i++) snprintf(digits + 2 * i, 3, "%02x", digest[i]);
 }
@@ -166,7 +183,7 @@ static bool seal(const char *part, const char *path, const char *call) {
 }
 
 bool mix_archive_save(mix_archive *archive, const char *path, const char *call) {
-  if (!archive || mix_failed()) return false;
+  if (!archive || mix_failed() || !mix_archive_start()) return false;
   char comment[SEAL_SIZE + 1];
   snprintf(comment, sizeof comment, "%s%0*d", SEAL, DIGITS, 0);
   char *part = mix_file_part(path, call);
@@ -217,11 +234,11 @@ static mix_archive *open_archive(const char *name, const void *data, size_t size
 }
 
 mix_archive *mix_archive_load_memory(const char *name, const void *data, size_t size) {
-  return mix_failed() ? NULL : open_archive(name, data, size, NULL);
+  return mix_failed() || !mix_archive_start() ? NULL : open_archive(name, data, size, NULL);
 }
 
 mix_archive *mix_archive_load(const char *path) {
-  if (mix_failed()) return NULL;
+  if (mix_failed() || !mix_archive_start()) return NULL;
   size_t size;
   void *bytes = mix_file_read(path, SIZE_MAX, &size);
   return bytes ? open_archive(path, bytes, size, bytes) : NULL;
@@ -241,6 +258,12 @@ mix_tensor *mix_archive_get(mix_archive *archive, const char *name) {
   value = suffixed ? mix_npz_get_listed(archive->npz, suffixed) : NULL;
   mix_free(suffixed);
   return value && mix_tensor_dtype(value) == MIX_INT16 ? reinterpret(value, MIX_BFLOAT16) : NULL;
+}
+
+bool mix_archive_has(const mix_archive *archive, const char *name) {
+  for (int i = 0; archive && archive->npz && i < mix_npz_count(archive->npz); i++)
+    if (!strcmp(mix_npz_name(archive->npz, i), name)) return true;
+  return false;
 }
 
 bool mix_archive_get_integers(mix_archive *archive, const char *name, int count, int64_t *values) {

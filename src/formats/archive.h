@@ -12,6 +12,9 @@ enum { MIX_ARCHIVE_DIGITS = 64, MIX_ARCHIVE_SEAL_SIZE = sizeof MIX_ARCHIVE_SEAL 
 
 typedef struct mix_archive mix_archive; /* an object: mix_release */
 
+/* Starts the cryptography library, once, which does not survive a failure inside its own start: call it
+ * before memory gets scarce. False with the error recorded. */
+bool mix_archive_start(void);
 /* An empty archive; scoped. */
 mix_archive *mix_archive_new(void);
 /* Retains the value. Every dtype is stored bit by bit. Names must differ. */
@@ -28,6 +31,8 @@ mix_archive *mix_archive_load(const char *path);
 mix_archive *mix_archive_load_memory(const char *name, const void *data, size_t size);
 /* The path of the loaded file. */
 const char *mix_archive_path(const mix_archive *archive);
+/* True if there is a value of that name and it was not stored as another dtype. */
+bool mix_archive_has(const mix_archive *archive, const char *name);
 /* NULL without an error if there is no value of that name; scoped. */
 mix_tensor *mix_archive_get(mix_archive *archive, const char *name);
 /* False with the error recorded if the value is missing or is not `count` whole numbers. */

@@ -2,14 +2,18 @@
 #include "formats/file.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -111,52 +115,128 @@ const char *mix_folder_unwritable_reason(const char *path) {
   return reason;
 }
 
+/* ---- part files ---- */
+
+#define PART ".part-"
+enum { MAX_NAME = 180 }; /* of a name, so that the suffixes of a part file and of libzip fit */
+
+/* Differs between processes, also of equal numbers in other containers or on other machines. */
+static uint64_t process_token(void) {
+  static _Atomic uint64_t token;
+  uint64_t now = atomic_load(&token), fresh = 0;
+  if (now) return now;
+  if (getrandom(&fresh, sizeof fresh, 0) != sizeof fresh)
+    fresh = (uint64_t)(mix_clock(CLOCK_REALTIME) * 1e9) ^ (uint64_t)getpid() << 32;
+  if (!fresh) fresh = 1;
+  return atomic_compare_exchange_strong(&token, &now, fresh) ? fresh : now;
+}
+
+/* A number of this machine: process numbers say something only here. */
+static uint32_t machine_number(void) {
+  char name[256] = "";
+  uint32_t hash = 2166136261u; /* FNV-1a */
+  if (gethostname(name, sizeof name - 1) != 0) return 0;
+  for (const char *c = name; *c; c++) hash = (hash ^ (unsigned char)*c) * 16777619u;
+  return hash;
+}
+
+mix_part_state mix_part_state_of(const char *name, const char *stem, size_t length) {
+  long process = 0;
+  unsigned machine = machine_number();
+  unsigned long long token = 0;
+  if (strncmp(name, stem, length) != 0 || strncmp(name + length, PART, sizeof PART - 1) != 0)
+    return MIX_PART_NONE;
+  if (sscanf(name + length + sizeof PART - 1, "%ld-%8x-%16llx-", &process, &machine, &token) < 3)
+    machine = machine_number(); /* the name that an earlier version gave: a process and a number */
+  if (token == process_token() && process == (long)getpid()) return MIX_PART_OURS;
+  if (machine != machine_number() || process <= 0) return MIX_PART_UNKNOWN;
+  const bool gone = process == (long)getpid() || (kill((pid_t)process, 0) != 0 && errno == ESRCH);
+  return gone ? MIX_PART_STALE : MIX_PART_UNKNOWN;
+}
+
+/* The folder that `path` lies in, in `folder` of PATH_MAX bytes. */
+static const char *folder_of(const char *path, char *folder) {
+  const char *slash = strrchr(path, '/');
+  if (slash)
+    snprintf(folder, PATH_MAX, "%.*s", (int)(slash == path ? 1 : slash - path), path);
+  else
+    strcpy(folder, ".");
+  return folder;
+}
+
+/* Removes what killed processes left of this file. What cannot be removed stays. */
+static void remove_stale_parts(const char *target, size_t folder_length) {
+  char folder[PATH_MAX];
+  DIR *directory = opendir(folder_of(target, folder));
+  const char *name = target + folder_length;
+  const size_t length = strlen(name) < MAX_NAME ? strlen(name) : MAX_NAME;
+  for (struct dirent *entry; directory && (entry = readdir(directory));)
+    if (mix_part_state_of(entry->d_name, name, length) == MIX_PART_STALE)
+      (void)unlinkat(dirfd(directory), entry->d_name, 0);
+  if (directory) closedir(directory);
+}
+
 char *mix_file_part(const char *path, const char *call) {
-  enum { MAX_NAME = 200 }; /* of a name, so that the suffix fits */
   static atomic_uint number;
   const char *reason = mix_file_unwritable_reason(path);
   if (reason) return mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, reason);
   char *target = link_target(path);
   const char *slash = target ? strrchr(target, '/') : NULL;
-  const size_t folder = slash ? (size_t)(slash + 1 - target) : 0, size = target ? strlen(target) + 48 : 0;
-  char *part = target ? mix_alloc(size) : NULL;
+  const size_t folder = slash ? (size_t)(slash + 1 - target) : 0, size = target ? strlen(target) + 64 : 0;
+  if (target) remove_stale_parts(target, folder);
+  char *part = target && !mix_failed() ? mix_alloc(size) : NULL;
   if (part)
-    snprintf(part, size, "%.*s%.*s.part-%ld-%u", (int)folder, target, MAX_NAME, target + folder,
-             (long)getpid(), atomic_fetch_add(&number, 1));
+    snprintf(part, size, "%.*s%.*s" PART "%ld-%08x-%016llx-%u", (int)folder, target, MAX_NAME,
+             target + folder, (long)getpid(), machine_number(), (unsigned long long)process_token(),
+             atomic_fetch_add(&number, 1));
   mix_free(target);
   return part;
 }
 
-/* Flushes the folder's entry for the new name. Errors are ignored: a file system that refuses has nothing to
- * flush. */
-static void flush_folder(const char *path) {
-  const char *slash = strrchr(path, '/');
-  char *folder = slash ? mix_strdup(path) : NULL;
-  if (slash && !folder) return;
-  if (folder) folder[slash == path ? 1 : slash - path] = 0;
-  int file = open(folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  mix_free(folder);
-  if (file < 0) return;
-  (void)fsync(file);
+/* ---- to the disk ---- */
+
+/* Flushes the folder that `path` lies in, so that its name is on the disk. A file system that knows no such
+ * request has nothing to flush. */
+static bool flush_folder(const char *path) {
+  char folder[PATH_MAX];
+  int file = open(folder_of(path, folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return errno == EACCES; /* a folder that may be written but not read cannot be flushed */
+  const bool done = fsync(file) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
+  const int reason = errno;
   close(file);
+  errno = reason;
+  return done;
+}
+
+/* Gives a part the mode and the owner of the file that it replaces. Another user's file can be replaced
+ * without the right to keep its owner. */
+static bool keep_mode_and_owner(int part, const char *target) {
+  struct stat old, made;
+  if (stat(target, &old) != 0) return errno == ENOENT;
+  if (fstat(part, &made) != 0) return false;
+  mode_t mode = old.st_mode & 07777;
+  if ((made.st_uid != old.st_uid || made.st_gid != old.st_gid) && fchown(part, old.st_uid, old.st_gid) != 0 &&
+      fchown(part, (uid_t)-1, old.st_gid) != 0)
+    mode &= 01777; /* set-user-id and set-group-id are not for another owner */
+  return fchmod(part, mode) == 0;
 }
 
 bool mix_file_commit(const char *part, const char *path, const char *call) {
   char *target = link_target(path);
   int file = target ? open(part, O_RDONLY | O_CLOEXEC) : -1;
-  bool done = file >= 0 && fsync(file) == 0;
+  bool done = file >= 0 && keep_mode_and_owner(file, target) && fsync(file) == 0;
   int reason = errno;
   if (file >= 0) close(file);
   if (done && rename(part, target) != 0) {
     reason = errno;
     done = false;
   }
-  if (done) {
-    flush_folder(target);
-  } else {
-    unlink(part);
-    if (target) mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, strerror(reason));
+  if (!done) unlink(part);
+  if (done && !flush_folder(target)) {
+    reason = errno;
+    done = false;
   }
+  if (!done && target) mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, strerror(reason));
   mix_free(target);
   return done;
 }
@@ -193,6 +273,11 @@ bool mix_file_replace(const char *path, const mix_bytes *pieces, int count, cons
   return done;
 }
 
+bool mix_folder_make_last(const char *path) {
+  if (mkdir(path, 0777) != 0) return errno == EEXIST;
+  return flush_folder(path);
+}
+
 bool mix_folder_make(const char *path) {
   char *copy = mix_strdup(path);
   if (!copy) return false;
@@ -201,7 +286,7 @@ bool mix_folder_make(const char *path) {
     if (*at != '/' && *at != 0) continue;
     char end = *at;
     *at = 0;
-    done = mkdir(copy, 0777) == 0 || errno == EEXIST;
+    done = at[-1] == '/' || mix_folder_make_last(copy);
     if (!done) mix_fail(MIX_IO_ERROR, "%s: the folder cannot be made: %s", copy, strerror(errno));
     *at = end;
     if (end == 0) break;

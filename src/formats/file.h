@@ -21,16 +21,26 @@ const char *mix_file_unwritable_reason(const char *path);
 /* The same for files in a folder. The folder and its parents need not exist yet. */
 const char *mix_folder_unwritable_reason(const char *path);
 
-/* Replacing a file, step 1: the name of a part file next to it; mix_free it. NULL with the error recorded if
- * `path` is something that a rename must not replace, like a device. If `path` is a link, its target is
- * replaced and the link stays. */
+/* Replacing a file, step 1: the name of a part file next to it, partly random; mix_free it. Removes parts of
+ * the file that killed processes left. NULL with the error recorded if `path` is something that a rename must
+ * not replace, like a device. If `path` is a link, its target is replaced and the link stays. */
 char *mix_file_part(const char *path, const char *call);
-/* Step 2, when the part is written and closed: flush it to disk, rename it, flush the folder. On failure the
- * part is removed. */
+/* Step 2, when the part is written and closed: give it the mode and owner of the file it replaces, flush it
+ * to disk, rename it, flush the folder. On failure the part is removed. */
 bool mix_file_commit(const char *part, const char *path, const char *call);
 /* Both steps: writes `count` blocks one after the other. */
 bool mix_file_replace(const char *path, const mix_bytes *pieces, int count, const char *call);
-/* Creates a folder and its missing parents. */
+/* Whose part a file name is: of a file whose name begins with the first `length` bytes of `stem`. */
+typedef enum mix_part_state {
+  MIX_PART_NONE,   /* no part of that file */
+  MIX_PART_OURS,   /* this process writes it */
+  MIX_PART_STALE,  /* its process has ended */
+  MIX_PART_UNKNOWN /* of a running process, or of another machine */
+} mix_part_state;
+mix_part_state mix_part_state_of(const char *name, const char *stem, size_t length);
+/* Creates one folder, unless it exists, and flushes its name to disk. False with errno set. */
+bool mix_folder_make_last(const char *path);
+/* Creates a folder and its missing parents, and flushes their names to disk. */
 bool mix_folder_make(const char *path);
 /* "folder/name"; mix_free it. */
 char *mix_path_join(const char *folder, const char *name);

@@ -70,6 +70,7 @@ typedef struct mix_ir {
   const struct mix_context *context; /* that it is compiled for (backend/context.h) */
   struct mix_cast_watch *watch; /* what the rewrite did, until it is reported (amp/cast_watch.c) */
   struct mix_ir_chunk *memory; /* memory of the passes, freed with the ir */
+  uint64_t visits; /* what the searches of fusion and memory planning have looked at: tests hold its growth */
 } mix_ir;
 
 mix_ir *mix_ir_new(void);

@@ -92,7 +92,7 @@ mix_tensor *mix_rows(mix_tensor *values, mix_tensor *indices, int64_t count) {
 }
 
 bool mix_tensor_is_rows(const mix_tensor *x) {
-  return x && (x->node->op->flags & MIX_OP_ROWS) && x->node->input_count == 2 &&
+  return mix_is(x, &mix_tensor_class) && (x->node->op->flags & MIX_OP_ROWS) && x->node->input_count == 2 &&
          mix_input_value(x->node, 1)->shape.rank == 1;
 }
 

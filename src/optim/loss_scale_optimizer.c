@@ -46,6 +46,7 @@ static bool check_inner(const mix_loss_scale_optimizer_options *options, const m
 
 /* A fixed scale without the checks of FixedLossScale: tf_keras takes any number here. */
 static mix_loss_scale *fixed_at(double value) {
+  if (!mix_loss_scale_check(value, MIX_FLOAT32, "loss_scale_optimizer")) return NULL;
   mix_loss_scale *scale = mix_fixed_loss_scale(1);
   if (scale) scale->initial = value;
   return scale;
@@ -177,6 +178,16 @@ int64_t mix_optimizer_skipped_steps(const mix_optimizer *optimizer) {
   if (scope) mix_scope_end(scope);
   return count;
 }
+void mix_optimizer_warn_unapplied(const mix_optimizer *optimizer, const char *call, int64_t steps,
+                                  int64_t skipped) {
+  if (steps > 0 && skipped >= steps)
+    mix_log_message(MIX_LOG_WARNING,
+                    "%s: none of the %lld steps was applied: the gradients of each were not all finite, and "
+                    "the model is as it was; look at the data and the learning rate, or where the first "
+                    "infinity is made (mixtape numerics), or train longer from a smaller loss scale than %g",
+                    call, (long long)steps, mix_optimizer_initial_scale(optimizer));
+}
+
 mix_tensor *mix_optimizer_loss_scale(mix_optimizer *optimizer) {
   if (mix_optimizer_scales_loss(optimizer)) return mix_loss_scale_value(optimizer->loss_scale);
   const double factor =

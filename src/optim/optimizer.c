@@ -3,6 +3,7 @@
 #include "optim/schedule.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "nn/policy/loss_scale.h"
 #include "nn/layer/layer.h"
 #include "graph/trace.h"
 #include <stdio.h>
@@ -302,6 +303,10 @@ bool mix_variables_given(mix_list *variables, const char *call) {
 /* Makes all of the state, or none if an error occurs, so that a later call can try again. */
 static mix_status build(mix_optimizer *optimizer, mix_list *variables) {
   if (!mix_variables_given(variables, optimizer->name)) return mix_error();
+  const double factor = optimizer->options.common.loss_scale_factor;
+  for (int i = 0; i < mix_list_count(variables); i++)
+    if (!mix_loss_scale_check(factor, ((mix_variable *)mix_list_get(variables, i))->dtype, optimizer->name))
+      return mix_error();
   mix_list *former = optimizer->variables;
   MIX_SCOPE {
     optimizer->variables = mix_retain(mix_list_new(mix_list_count(former), mix_list_items(former)));
@@ -323,13 +328,6 @@ mix_status mix_optimizer_build(mix_optimizer *optimizer, mix_list *variables) {
     return mix_fail_status(MIX_TYPE_ERROR, "optimizer_build: expected an optimizer and a list of variables");
   optimizer = mix_optimizer_plain(optimizer);
   return optimizer->built ? MIX_OK : build(optimizer, variables);
-}
-
-int mix_optimizer_index(const mix_optimizer *optimizer, const mix_variable *variable, int hint) {
-  if (hint >= 0 && hint < optimizer->count && optimizer->trainable[hint] == variable) return hint;
-  for (int i = 0; i < optimizer->count; i++)
-    if (optimizer->trainable[i] == variable) return i;
-  return -1;
 }
 
 mix_status mix_optimizer_exclude_from_weight_decay(mix_optimizer *optimizer, mix_list *variables,

@@ -221,6 +221,9 @@ mix_tensor *mix_optimizer_gradient(mix_tensor *gradient);
 /* Checks the lists of an apply call; false with the error recorded. */
 bool mix_optimizer_check_lists(const char *call, mix_optimizer *optimizer, mix_list *gradients,
                                mix_list *variables);
+/* Warns if all of `steps` steps of a run, of which `skipped` were skipped, changed nothing. */
+void mix_optimizer_warn_unapplied(const mix_optimizer *optimizer, const char *call, int64_t steps,
+                                  int64_t skipped);
 /* One update of a loss-scale optimizer from gradients in the form that its apply_gradients takes. */
 mix_status mix_loss_scale_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables);
 /* The optimizer that owns the state: the inner one of a wrapper. */

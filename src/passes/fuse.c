@@ -6,7 +6,9 @@
 #include "passes/rematerialize.h"
 #include "tensor/shape.h"
 
-enum { MAX_MEMBERS = 40, MAX_LOADS = 14, MAX_STORES = 14 };
+/* A join looks at the groups between the two: MAX_DISTANCE keeps the pass linear. A training step of a large
+ * model has some thousands of nodes, and what is further apart is no longer in a cache. */
+enum { MAX_MEMBERS = 40, MAX_LOADS = 14, MAX_STORES = 14, MAX_DISTANCE = 4096 };
 
 /* Groups are kept in topological order, each at its own position: a group stands after what it reads. Joining
  * two groups moves only those between them (Pearce and Kelly: A dynamic topological sort algorithm for
@@ -49,6 +51,7 @@ static mix_shape space_of(const mix_ir *ir, int n) {
  * itself. */
 static bool push_producers(groups *g, int from, int a, int *depth) {
   bool reads_a = false;
+  g->ir->visits++;
   for (int n = from; n >= 0; n = g->next[n]) {
     for (int i = 0; i < g->ir->nodes[n].input_count + 2; i++) {
       int before = mix_ir_predecessor(g->ir, g->collective_before, n, i);
@@ -79,6 +82,7 @@ static bool path_outside(groups *g, int a, int b) {
  * the rest. Each part keeps its order. */
 static void reorder(groups *g, int a, int b, int joined) {
   int first = g->position[a], last = g->position[b], count = 0, position = first;
+  g->ir->visits += (uint64_t)(last - first);
   for (int i = first + 1; i < last; i++) {
     int r = g->root_at[i];
     if (r < 0) continue;
@@ -176,6 +180,7 @@ static bool try_join(groups *g, int x, int y) {
     a = b;
     b = t;
   }
+  if (g->position[b] - g->position[a] > MAX_DISTANCE) return false;
   if (!joins(g, a) || !joins(g, b) || !mix_shape_equal(space_of(ir, a), space_of(ir, b))) return false;
   if (ir->nodes[a].guard_key != ir->nodes[b].guard_key || reads_reduction(g, a, b) ||
       reads_reduction(g, b, a))

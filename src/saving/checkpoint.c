@@ -6,12 +6,16 @@
 #include "base/philox.h"
 #include "saving/checkpoint_folder.h"
 #include "formats/file.h"
+#include "optim/optimizer.h"
 #include "data/pipeline/iterator_position.h"
 #include "data/pipeline/pipeline.h"
+#include "saving/run_identity.h"
 #include "saving/training_variables.h"
 #include "tensor/shape.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { NAME_MAX = 512 };
 
@@ -20,6 +24,9 @@ static void checkpoint_finalize(void *object) {
   mix_release(checkpoint->model);
   mix_release(checkpoint->optimizer);
   mix_release(checkpoint->variables);
+  mix_release(checkpoint->data);
+  json_decref(checkpoint->identity);
+  mix_folder_lock_release(checkpoint->lock);
   for (int i = 0; i < checkpoint->value_count; i++) mix_release(checkpoint->values[i]);
   mix_free(checkpoint->value_names);
   mix_free(checkpoint->values);
@@ -32,10 +39,14 @@ mix_checkpoint *mix_checkpoint_with(const mix_checkpoint_options *given) {
   if (!options.folder || !*options.folder)
     return mix_fail(MIX_VALUE_ERROR, "checkpoint: the folder's name is missing");
   if (options.model && !mix_model_weights_ready(options.model, "checkpoint")) return NULL;
+  if (options.optimizer &&
+      !mix_given(options.optimizer, &mix_optimizer_object_class, "checkpoint", "an optimizer"))
+    return NULL;
   if (!options.optimizer && options.model) options.optimizer = mix_model_optimizer(options.model);
   for (int i = 0; options.variables && i < mix_list_count(options.variables); i++)
     if (!mix_is(mix_list_get(options.variables, i), &mix_variable_class))
       return mix_fail(MIX_TYPE_ERROR, "checkpoint: item %d of variables is not a variable", i);
+  if (!mix_archive_start()) return NULL;
   mix_checkpoint *checkpoint = mix_object_new(sizeof *checkpoint, &checkpoint_class);
   if (!checkpoint) return NULL;
   checkpoint->folder = mix_intern(options.folder);
@@ -43,8 +54,11 @@ mix_checkpoint *mix_checkpoint_with(const mix_checkpoint_options *given) {
   checkpoint->optimizer = mix_retain(options.optimizer);
   checkpoint->variables = mix_retain(options.variables);
   checkpoint->only_newest = options.only_newest;
+  checkpoint->force = options.force;
   checkpoint->newest = checkpoint->previous = -1;
-  if (checkpoint->folder) return mix_scoped(checkpoint);
+  if (checkpoint->folder) checkpoint->identity = mix_run_identity_new(options.model, options.optimizer);
+  if (checkpoint->identity && mix_run_identity_number(checkpoint->identity, "seed", (int64_t)options.seed))
+    return mix_scoped(checkpoint);
   mix_release(checkpoint);
   return NULL;
 }
@@ -120,6 +134,7 @@ mix_archive *mix_checkpoint_collect(mix_checkpoint *checkpoint) {
     mix_seed_state(seed);
     mix_archive_put_integers(archive, "seed", 2, (const int64_t *)seed);
     mix_training_put_kind(archive, checkpoint->model, checkpoint->optimizer);
+    mix_run_identity_put(checkpoint->identity, archive);
     if (checkpoint->model) {
       mix_training_put(archive, "weights", mix_model_weights(checkpoint->model));
       mix_training_put(archive, "generators", mix_training_generators(checkpoint->model));
@@ -133,35 +148,68 @@ mix_archive *mix_checkpoint_collect(mix_checkpoint *checkpoint) {
   return mix_failed() ? NULL : archive;
 }
 
+bool mix_checkpoint_check_run(mix_checkpoint *checkpoint, mix_archive *archive) {
+  return mix_training_check_kind(archive, checkpoint->model, checkpoint->optimizer) &&
+         mix_run_identity_check(checkpoint->identity, archive);
+}
+
+bool mix_checkpoint_forced(mix_checkpoint *checkpoint) {
+  char message[1024];
+  if (!checkpoint->force || mix_error() != MIX_VALUE_ERROR) return false;
+  mix_error_take(message, sizeof message);
+  if (!checkpoint->another) mix_log_message(MIX_LOG_WARNING, "checkpoint: resumed by force: %s", message);
+  return checkpoint->another = true;
+}
+
+/* The variables of a checkpoint and the values that they get. */
+typedef struct restored {
+  mix_list *variables, *values;
+  mix_variable *kept; /* this one stays as it is; NULL: none */
+} restored;
+
 static void append_all(mix_list *to, mix_list *from) {
   for (int i = 0; from && i < mix_list_count(from); i++) mix_list_append(to, mix_list_items(from)[i]);
 }
 
-static bool get_group(mix_archive *archive, const char *group, mix_list *some, mix_list *variables,
-                      mix_list *values) {
+static bool get_group(mix_archive *archive, const char *group, mix_list *some, restored *all) {
+  mix_list *values = mix_list_new(0, NULL);
   if (!mix_training_get(archive, group, some, values)) return false;
-  append_all(variables, some);
+  append_all(all->variables, some);
+  append_all(all->values, values);
   return !mix_failed();
+}
+
+/* A forced run of another optimizer begins it anew, and keeps its own learning rate. */
+static bool get_optimizer(mix_checkpoint *checkpoint, mix_archive *archive, bool another, restored *all) {
+  mix_optimizer *optimizer = checkpoint->optimizer;
+  mix_list *variables = mix_training_optimizer_variables(optimizer, checkpoint->model);
+  if (another) all->kept = mix_optimizer_plain(optimizer)->learning_rate;
+  if (!variables || get_group(archive, "optimizer", variables, all)) return variables != NULL;
+  if (!another || !mix_checkpoint_forced(checkpoint)) return false;
+  mix_log_message(MIX_LOG_WARNING, "checkpoint: %s begins anew", mix_optimizer_class_name(optimizer));
+  return true;
+}
+
+static bool get_variables(mix_checkpoint *checkpoint, mix_archive *archive, restored *all) {
+  mix_model *model = checkpoint->model;
+  if (model && (!get_group(archive, "weights", mix_model_weights(model), all) ||
+                !get_group(archive, "generators", mix_training_generators(model), all)))
+    return false;
+  const bool another = !mix_checkpoint_check_run(checkpoint, archive);
+  if (another && !mix_checkpoint_forced(checkpoint)) return false;
+  if (checkpoint->optimizer && !get_optimizer(checkpoint, archive, another, all)) return false;
+  return !checkpoint->variables || get_group(archive, "variables", checkpoint->variables, all);
 }
 
 bool mix_checkpoint_apply(mix_checkpoint *checkpoint, mix_archive *archive) {
   uint64_t seed[2];
   MIX_SCOPE {
-    mix_list *variables = mix_list_new(0, NULL), *values = mix_list_new(0, NULL);
-    mix_model *model = checkpoint->model;
-    bool good = mix_archive_get_integers(archive, "seed", 2, (int64_t *)seed);
-    if (model) {
-      good = good && get_group(archive, "weights", mix_model_weights(model), variables, values);
-      good = good && get_group(archive, "generators", mix_training_generators(model), variables, values);
-    }
-    good = good && mix_training_check_kind(archive, model, checkpoint->optimizer);
-    if (good && checkpoint->optimizer)
-      good = get_group(archive, "optimizer", mix_training_optimizer_variables(checkpoint->optimizer, model),
-                       variables, values);
-    if (good && checkpoint->variables)
-      good = get_group(archive, "variables", checkpoint->variables, variables, values);
-    for (int i = 0; good && i < mix_list_count(variables); i++)
-      good = mix_variable_assign(mix_list_items(variables)[i], mix_list_items(values)[i]) == MIX_OK;
+    restored all = {mix_list_new(0, NULL), mix_list_new(0, NULL)};
+    bool good = mix_archive_get_integers(archive, "seed", 2, (int64_t *)seed) &&
+                get_variables(checkpoint, archive, &all);
+    for (int i = 0; good && i < mix_list_count(all.variables); i++)
+      if (mix_list_items(all.variables)[i] != all.kept)
+        good = mix_variable_assign(mix_list_items(all.variables)[i], mix_list_items(all.values)[i]) == MIX_OK;
     if (good) mix_seed_restore(seed);
   }
   return !mix_failed();
@@ -169,27 +217,47 @@ bool mix_checkpoint_apply(mix_checkpoint *checkpoint, mix_archive *archive) {
 
 /* ---- files ---- */
 
+bool mix_checkpoint_lock(mix_checkpoint *checkpoint, bool make, const char *call) {
+  struct stat status;
+  if (make ? !mix_folder_make(checkpoint->folder) : stat(checkpoint->folder, &status) != 0 && errno == ENOENT)
+    return !make; /* a folder that does not exist is nobody's */
+  if (checkpoint->lock && mix_folder_lock_fits(checkpoint->lock, checkpoint->folder)) return true;
+  mix_folder_lock_release(checkpoint->lock);
+  return (checkpoint->lock = mix_folder_lock_take(checkpoint->folder, call)) != NULL;
+}
+
+/* No other process writes into the folder. */
+static bool alone(const mix_checkpoint *checkpoint) {
+  return checkpoint->lock && mix_folder_lock_fits(checkpoint->lock, checkpoint->folder) &&
+         mix_folder_lock_excludes(checkpoint->lock);
+}
+
 bool mix_checkpoint_write(mix_checkpoint *checkpoint, mix_archive *archive, int64_t number) {
   if (!archive || mix_failed()) return false;
-  char *path =
-      mix_folder_make(checkpoint->folder) ? mix_checkpoint_folder_path(checkpoint->folder, number) : NULL;
+  char *path = mix_checkpoint_lock(checkpoint, true, "checkpoint")
+                   ? mix_checkpoint_folder_path(checkpoint->folder, number)
+                   : NULL;
   bool done = path && mix_archive_save(archive, path, "checkpoint");
   mix_free(path);
   if (!done) return false;
   if (number != checkpoint->newest) checkpoint->previous = checkpoint->newest;
   checkpoint->newest = number;
-  mix_checkpoint_folder_prune(checkpoint->folder, number,
-                              checkpoint->only_newest ? -1 : checkpoint->previous);
+  mix_checkpoint_folder_prune(checkpoint->folder, number, checkpoint->only_newest ? -1 : checkpoint->previous,
+                              alone(checkpoint));
   return true;
 }
 
+void mix_checkpoint_remove(mix_checkpoint *checkpoint) {
+  mix_checkpoint_folder_remove(checkpoint->folder, alone(checkpoint));
+}
+
 /* NULL without an error if the file is damaged: logs a warning, and `damaged` keeps the message of the first
- * such file. */
+ * such file. A file that cannot be read now, as with too many open files, may be whole: that is an error. */
 static mix_archive *try_file(const mix_checkpoint *checkpoint, int64_t number, char *damaged, size_t size) {
   char *path = mix_checkpoint_folder_path(checkpoint->folder, number), message[1024];
   mix_archive *archive = path ? mix_archive_load(path) : NULL;
   mix_free(path);
-  if (archive || (mix_error() != MIX_FORMAT_ERROR && mix_error() != MIX_IO_ERROR)) return archive;
+  if (archive || mix_error() != MIX_FORMAT_ERROR) return archive;
   mix_error_take(message, sizeof message);
   mix_log_message(MIX_LOG_WARNING, "checkpoint: %s", message);
   if (!*damaged) snprintf(damaged, size, "%s", message);
@@ -200,6 +268,7 @@ mix_archive *mix_checkpoint_read(mix_checkpoint *checkpoint, int64_t *number) {
   char damaged[1024] = "";
   mix_archive *archive = NULL;
   int64_t limit = INT64_MAX;
+  if (!mix_checkpoint_lock(checkpoint, false, "checkpoint")) return NULL;
   while (!archive && !mix_failed() &&
          (limit = mix_checkpoint_folder_newest(checkpoint->folder, limit, "checkpoint")) >= 0)
     archive = try_file(checkpoint, limit, damaged, sizeof damaged);
@@ -214,6 +283,16 @@ mix_archive *mix_checkpoint_read(mix_checkpoint *checkpoint, int64_t *number) {
 }
 
 /* ---- for custom training loops ---- */
+
+/* The data set of the iterator becomes part of the run's identity. */
+static bool identify_data(mix_checkpoint *checkpoint, mix_iterator *iterator) {
+  mix_dataset *data = iterator ? mix_iterator_dataset(iterator) : NULL;
+  if (!data || data == checkpoint->data) return true;
+  mix_retain(data);
+  mix_release(checkpoint->data);
+  checkpoint->data = data;
+  return mix_run_identity_dataset(checkpoint->identity, "data set", data);
+}
 
 mix_status mix_checkpoint_save(mix_checkpoint *checkpoint, int64_t step, mix_iterator *iterator) {
   if (!given(checkpoint, "checkpoint_save")) return mix_error();
@@ -230,7 +309,7 @@ mix_status mix_checkpoint_save(mix_checkpoint *checkpoint, int64_t step, mix_ite
         "it is not overwritten",
         checkpoint->folder, (long long)existing);
   MIX_SCOPE {
-    mix_archive *archive = mix_checkpoint_collect(checkpoint);
+    mix_archive *archive = identify_data(checkpoint, iterator) ? mix_checkpoint_collect(checkpoint) : NULL;
     if (archive && iterator)
       mix_iterator_position_put(archive, "place", mix_iterator_dataset(iterator), iterator);
     mix_checkpoint_write(checkpoint, archive, step);
@@ -251,19 +330,36 @@ static bool get_values(mix_checkpoint *checkpoint, mix_archive *archive) {
   return !mix_failed();
 }
 
+/* Continues the pass `iterator` at the saved position, if one was saved. */
+static bool get_position(mix_archive *archive, mix_iterator *iterator) {
+  int64_t drawn = 0;
+  if (!iterator || !mix_archive_has(archive, "place/drawn")) return true;
+  return mix_iterator_position_get(archive, "place", mix_iterator_dataset(iterator), &drawn) &&
+         mix_iterator_begin_anew(iterator) && mix_iterator_pass_over(iterator, drawn);
+}
+
+/* Checks everything before it changes anything. */
+static bool restore(mix_checkpoint *checkpoint, mix_archive *archive, mix_iterator *iterator) {
+  const bool placed = iterator && mix_archive_has(archive, "place/drawn");
+  bool anew = false;
+  if (placed && !mix_iterator_position_fits(archive, "place", mix_iterator_dataset(iterator)) &&
+      !(anew = mix_checkpoint_forced(checkpoint)))
+    return false;
+  if (!identify_data(checkpoint, iterator)) return false;
+  if (checkpoint->force && !anew && !mix_checkpoint_check_run(checkpoint, archive) &&
+      !(anew = mix_checkpoint_forced(checkpoint)))
+    return false;
+  return mix_checkpoint_apply(checkpoint, archive) && get_values(checkpoint, archive) &&
+         (anew || get_position(archive, iterator));
+}
+
 int64_t mix_checkpoint_restore(mix_checkpoint *checkpoint, mix_iterator *iterator) {
   if (!given(checkpoint, "checkpoint_restore")) return -1;
   if (iterator && !mix_given(iterator, &mix_iterator_class, "checkpoint_restore", "an iterator")) return -1;
-  int64_t number = -1, drawn = 0;
+  int64_t number = -1;
   MIX_SCOPE {
     mix_archive *archive = mix_checkpoint_read(checkpoint, &number);
-    mix_dataset *data = archive && iterator && mix_archive_get(archive, "place/drawn")
-                            ? mix_iterator_dataset(iterator)
-                            : NULL;
-    bool fits = archive && (!data || mix_iterator_position_fits(archive, "place", data));
-    if (fits && mix_checkpoint_apply(checkpoint, archive) && get_values(checkpoint, archive) && data &&
-        mix_iterator_position_get(archive, "place", data, &drawn) && mix_iterator_begin_anew(iterator))
-      mix_iterator_pass_over(iterator, drawn);
+    if (archive) restore(checkpoint, archive, iterator);
   }
   return mix_failed() ? -1 : number;
 }
@@ -277,7 +373,8 @@ int64_t mix_checkpoint_latest(const char *folder) {
 
 mix_status mix_checkpoint_delete(mix_checkpoint *checkpoint) {
   if (!given(checkpoint, "checkpoint_delete")) return mix_error();
-  mix_checkpoint_folder_remove(checkpoint->folder);
+  if (!mix_checkpoint_lock(checkpoint, false, "checkpoint_delete")) return mix_error();
+  mix_checkpoint_remove(checkpoint);
   checkpoint->newest = checkpoint->previous = -1;
   return MIX_OK;
 }

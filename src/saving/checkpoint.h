@@ -4,6 +4,7 @@
 
 #include "formats/archive.h"
 #include "model/model.h"
+#include "saving/folder_lock.h"
 #include <mixtape/checkpoint.h>
 
 struct mix_checkpoint {
@@ -12,7 +13,11 @@ struct mix_checkpoint {
   mix_model *model;         /* borrowed inside fit, else retained; or NULL */
   mix_optimizer *optimizer; /* retained; NULL */
   mix_list *variables;      /* retained; NULL */
-  bool only_newest;
+  mix_dataset *data;        /* retained: the data set in the identity; NULL */
+  json_t *identity;         /* run_identity.h */
+  mix_folder_lock *lock;    /* NULL: not locked yet */
+  bool only_newest, force;
+  bool another; /* forced: the checkpoint is another run's */
   int64_t newest, previous; /* numbers of the last two files written or restored; -1: none */
   int value_count, name_capacity, value_capacity;
   const char **value_names; /* interned */
@@ -22,10 +27,18 @@ struct mix_checkpoint {
 /* Collects everything that mix_checkpoint_options names and the process's seed; scoped. The caller may add
  * values. */
 mix_archive *mix_checkpoint_collect(mix_checkpoint *checkpoint);
+/* Locks the folder, once; `make`: creates it if it is missing. */
+bool mix_checkpoint_lock(mix_checkpoint *checkpoint, bool make, const char *call);
+/* Removes all files of checkpoints, and the folder if it is then empty. */
+void mix_checkpoint_remove(mix_checkpoint *checkpoint);
 /* Writes the file of that number and removes all but it and the previous one (only_newest: all others). */
 bool mix_checkpoint_write(mix_checkpoint *checkpoint, mix_archive *archive, int64_t number);
 /* Reads the newest valid file and its number; scoped. NULL without an error if there is none. */
 mix_archive *mix_checkpoint_read(mix_checkpoint *checkpoint, int64_t *number);
+/* ValueError that names what differs between the run of the archive and this one. */
+bool mix_checkpoint_check_run(mix_checkpoint *checkpoint, mix_archive *archive);
+/* With `force` turns a pending ValueError into a warning, the first one, and returns true. */
+bool mix_checkpoint_forced(mix_checkpoint *checkpoint);
 /* Checks the whole archive against model, optimizer and variables, then assigns. */
 bool mix_checkpoint_apply(mix_checkpoint *checkpoint, mix_archive *archive);
 

@@ -6,7 +6,6 @@
 #include "formats/file.h"
 #include <dirent.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +13,6 @@
 
 #define PREFIX "checkpoint-"
 #define SUFFIX ".npz"
-#define PART SUFFIX ".part-"
 
 /* The number in a checkpoint's file name; -1: another name. `*rest` is what follows the number. */
 static int64_t number_of(const char *name, const char **rest) {
@@ -55,26 +53,27 @@ char *mix_checkpoint_folder_path(const char *folder, int64_t number) {
   return mix_path_join(folder, name);
 }
 
-/* True for a part file whose process no longer exists. */
-static bool abandoned(const char *name) {
+/* True for a part file of a checkpoint that nobody writes any more. `alone`: no other process uses the
+ * folder. */
+static bool is_stale_part(const char *name, bool alone) {
   const char *rest;
-  if (number_of(name, &rest) < 0 || strncmp(rest, PART, sizeof PART - 1) != 0) return false;
-  long process = strtol(rest + sizeof PART - 1, NULL, 10);
-  return process > 0 && process != (long)getpid() && kill((pid_t)process, 0) != 0 && errno == ESRCH;
+  if (number_of(name, &rest) < 0 || strncmp(rest, SUFFIX, sizeof SUFFIX - 1) != 0) return false;
+  mix_part_state state = mix_part_state_of(name, name, (size_t)(rest - name) + sizeof SUFFIX - 1);
+  return state == MIX_PART_STALE || (alone && state == MIX_PART_UNKNOWN);
 }
 
-void mix_checkpoint_folder_prune(const char *folder, int64_t keep, int64_t keep_too) {
+void mix_checkpoint_folder_prune(const char *folder, int64_t keep, int64_t keep_too, bool alone) {
   DIR *directory = opendir(folder);
   if (!directory) return;
   for (struct dirent *entry; (entry = readdir(directory));) {
     int64_t number = checkpoint_number(entry->d_name);
-    if ((number >= 0 && number != keep && number != keep_too) || abandoned(entry->d_name))
+    if ((number >= 0 && number != keep && number != keep_too) || is_stale_part(entry->d_name, alone))
       (void)unlinkat(dirfd(directory), entry->d_name, 0);
   }
   closedir(directory);
 }
 
-void mix_checkpoint_folder_remove(const char *folder) {
-  mix_checkpoint_folder_prune(folder, -1, -1);
+void mix_checkpoint_folder_remove(const char *folder, bool alone) {
+  mix_checkpoint_folder_prune(folder, -1, -1, alone);
   (void)rmdir(folder); /* fails if other files are in it */
 }

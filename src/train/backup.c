@@ -4,9 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "saving/checkpoint_folder.h"
 #include "data/pipeline/pipeline.h"
 #include "data/pipeline/iterator_position.h"
+#include "saving/run_identity.h"
 #include "saving/training_variables.h"
 #include <stdio.h>
 #include <string.h>
@@ -83,6 +83,7 @@ static bool put_position(const mix_fit_state *f, mix_archive *archive, int64_t e
 
 static bool get_position(mix_fit_state *f, int64_t *epoch) {
   int64_t position[POSITION_NUMBERS], drawn;
+  const bool anew = f->checkpoint->another; /* the epoch begins anew: its data are others */
   if (!mix_archive_get_integers(f->resumed, "fit/place", POSITION_NUMBERS, position)) return false;
   if (position[POSITION_EPOCH] < 0 || position[POSITION_BATCH] < 0 ||
       position[POSITION_STEPS] < position[POSITION_BATCH]) {
@@ -90,12 +91,13 @@ static bool get_position(mix_fit_state *f, int64_t *epoch) {
     return false;
   }
   *epoch = position[POSITION_EPOCH];
-  f->position = position[POSITION_BATCH];
+  f->position = anew ? 0 : position[POSITION_BATCH];
   f->history->steps = position[POSITION_STEPS];
   f->seed = (uint64_t)position[POSITION_SEED];
   f->history->first_epoch = position[POSITION_FIRST_EPOCH];
   f->model->stop_training = position[POSITION_STOPPED] != 0;
   f->ended = position[POSITION_ENDED] != 0;
+  if (anew) return true;
   f->history->params.steps = position[POSITION_EPOCH_STEPS];
   if (mix_is_dataset(f->validation_x) &&
       !mix_iterator_position_get(f->resumed, "fit/validation", f->validation_x, &drawn))
@@ -229,6 +231,20 @@ static bool get_callbacks(mix_fit_state *f) {
 
 /* ---- called by fit ---- */
 
+/* Data set or arrays, and the batch size, become part of the run's identity. */
+static bool identify_data(mix_fit_state *f) {
+  json_t *identity = f->checkpoint->identity;
+  if (f->adapter.dataset) return mix_run_identity_dataset(identity, "data set", f->adapter.dataset);
+  return mix_run_identity_arrays(identity, "data", mix_batches_arrays(f->adapter.batches)) &&
+         mix_run_identity_number(identity, "batch_size", mix_batches_size(f->adapter.batches, 0));
+}
+
+/* Without force only what the position needs is checked here, the rest with the variables. */
+static bool may_resume(mix_fit_state *f) {
+  if (same_run(f) && (!f->backup->force || mix_checkpoint_check_run(f->checkpoint, f->resumed))) return true;
+  return mix_checkpoint_forced(f->checkpoint);
+}
+
 bool mix_backup_open(mix_fit_state *f) {
   for (int i = 0; f->callbacks.items && i < mix_list_count(f->callbacks.items); i++) {
     const mix_callback *callback = mix_list_get(f->callbacks.items, i);
@@ -244,16 +260,19 @@ bool mix_backup_open(mix_fit_state *f) {
   mix_checkpoint_options options = {.size = sizeof options,
                                     .folder = f->backup->folder,
                                     .model = f->model,
-                                    .only_newest = f->backup->only_newest};
+                                    .only_newest = f->backup->only_newest,
+                                    .seed = f->options.seed,
+                                    .force = f->backup->force};
   int64_t number;
   f->checkpoint = mix_checkpoint_with(&options);
-  f->resumed = f->checkpoint ? mix_checkpoint_read(f->checkpoint, &number) : NULL;
+  bool ready = f->checkpoint && identify_data(f) && mix_checkpoint_lock(f->checkpoint, true, "fit");
+  f->resumed = ready ? mix_checkpoint_read(f->checkpoint, &number) : NULL;
   f->model->resumes = f->resumed != NULL;
   if (f->resumed && !mix_archive_get(f->resumed, "fit/run"))
     mix_fail(MIX_VALUE_ERROR,
              "fit: %s was saved by mix_checkpoint_save, not by a fit; mix_checkpoint_restore takes it",
              mix_archive_path(f->resumed));
-  return !mix_failed() && (!f->resumed || same_run(f));
+  return !mix_failed() && (!f->resumed || may_resume(f));
 }
 
 bool mix_backup_resume(mix_fit_state *f, int64_t *epoch) {
@@ -298,5 +317,5 @@ bool mix_backup_after_epoch(mix_fit_state *f, int64_t epoch) {
 }
 
 void mix_backup_after_training(mix_fit_state *f) {
-  if (f->backup && !f->backup->keep) mix_checkpoint_folder_remove(f->backup->folder);
+  if (f->backup && !f->backup->keep) mix_checkpoint_remove(f->checkpoint);
 }

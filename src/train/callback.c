@@ -51,7 +51,10 @@ mix_callback *mix_callback_with(const mix_callback_options *given) {
   mix_callback *callback = options.name ? mix_object_new(sizeof *callback, &callback_class) : NULL;
   if (!callback) return NULL;
   callback->options = options;
-  return mix_scoped(callback);
+  callback->options.release = NULL; /* the context is the caller's until nothing can fail */
+  if (!mix_scoped(callback)) return NULL;
+  callback->options.release = options.release;
+  return callback;
 }
 
 mix_callback *mix_callback_own(const mix_callback_options *options) {

@@ -10,7 +10,7 @@
 typedef struct mix_backup {
   const char *folder; /* interned */
   int64_t save_freq;
-  bool keep, only_newest;
+  bool keep, only_newest, force;
 } mix_backup;
 
 struct mix_callback {

@@ -3,6 +3,7 @@
 #include "base/number.h"
 #include "base/philox.h"
 #include "data/pipeline/pipeline.h"
+#include "optim/optimizer.h"
 #include "train/fit_state.h"
 #include <math.h>
 #include <mixtape/ops.h>
@@ -279,9 +280,13 @@ static void run(mix_fit_state *f) {
   bool stopped = f->model->resumes && f->model->stop_training && !f->position;
   /* An epoch cut by `steps` is saved in its middle. If it is resumed with no steps left, its end is run
    * again. */
+  const mix_optimizer *optimizer = f->model->state->optimizer;
+  const int64_t before = f->history->steps, skipped = mix_optimizer_skipped_steps(optimizer);
   for (; !stopped && epoch < f->epochs && (f->position || !mix_fit_limit_reached(f)) && !f->ended; epoch++)
     if (!run_epoch(f, epoch) || f->model->stop_training) break;
   if (mix_failed()) return;
+  mix_optimizer_warn_unapplied(optimizer, "fit", f->history->steps - before,
+                               mix_optimizer_skipped_steps(optimizer) - skipped);
   if (mix_optimizer_finalize_variable_values(f->model->state->optimizer,
                                              mix_model_trainable_variables(f->model)) != MIX_OK)
     return;

@@ -61,6 +61,63 @@ static void random_lifetimes_never_overlap(void **state) {
   }
 }
 
+/* More values than are placed by size: the small ones come in order of time. */
+static void many_lifetimes_never_overlap(void **state) {
+  (void)state;
+  enum { COUNT = 5000, STEPS = 3000 };
+  static mix_lifetime lives[COUNT];
+  uint64_t position = 0;
+  for (int round = 0; round < 3; round++) {
+    for (int i = 0; i < COUNT; i++) {
+      int first = (int)below(&position, STEPS), last = first + (int)below(&position, round ? 20 : STEPS);
+      lives[i] = (mix_lifetime){.slot = i,
+                                .first = first,
+                                .last = last < STEPS ? last : STEPS - 1,
+                                .bytes = (size_t)below(&position, round == 2 ? 64 : 5000)};
+    }
+    size_t arena = 0;
+    mix_ir *ir = mix_ir_new();
+    assert_true(mix_plan_memory(ir, lives, COUNT, &arena));
+    mix_ir_free(ir);
+    check(lives, COUNT, arena);
+    size_t sum = 0;
+    for (int i = 0; i < COUNT; i++) sum += rounded(lives[i].bytes);
+    assert_true(arena <= 2 * sum);
+    if (round && arena >= sum / 10) /* about 17 of 5000 are alive at once */
+      fail_msg("round %d: %zu bytes for %zu", round, arena, sum);
+  }
+}
+
+/* The gradient of a chain of sines: what compilation looks at grows as the chain. */
+static uint64_t visits_of_sines(int count) {
+  uint64_t visits = 0;
+  MIX_SCOPE {
+    mix_tensor *x = mix_fill(MIX_SHAPE(3), 0.5, MIX_FLOAT32), *y = x;
+    mix_tape *tape = mix_tape_begin();
+    mix_tape_watch(tape, x);
+    for (int i = 0; i < count; i++) y = mix_sin(y);
+    mix_tape_end(tape);
+    mix_list *gradients = mix_tape_gradient(tape, y, mix_list_of(x));
+    mix_tensor *gradient = mix_list_get(gradients, 0);
+    mix_context context = mix_context_default();
+    context.backend = context.backend->host;
+    mix_ir *ir = mix_ir_from_graph(1, &(mix_edge){gradient->node, gradient->output}, 0, NULL, NULL);
+    assert_non_null(ir);
+    mix_compiled *compiled = mix_compile(ir, &context, false);
+    assert_non_null(compiled);
+    visits = compiled->ir->visits;
+    mix_compiled_free(compiled);
+  }
+  return visits;
+}
+static void chains_of_gradients_are_linear(void **state) {
+  (void)state;
+  const uint64_t once = visits_of_sines(12000), twice = visits_of_sines(24000);
+  if (twice > 5 * once / 2)
+    fail_msg("%llu visits for a chain, %llu for one of twice its length", (unsigned long long)once,
+             (unsigned long long)twice);
+}
+
 /* Largest first needs at most the memory of the two largest neighbours of a chain. */
 static void a_chain_needs_two_values(void **state) {
   (void)state;
@@ -190,6 +247,8 @@ static void results_reuse_the_memory_of_dead_operands(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(random_lifetimes_never_overlap),
+      TEST(many_lifetimes_never_overlap),
+      TEST(chains_of_gradients_are_linear),
       TEST(a_chain_needs_two_values),
       TEST(a_deep_network_shares),
       TEST(plans_give_what_single_steps_give),

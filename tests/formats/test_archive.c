@@ -154,12 +154,12 @@ static void folders_number_and_prune(void **state) {
   }
   assert_int_equal(mix_checkpoint_folder_newest(sub, INT64_MAX, "test"), 11);
   assert_int_equal(mix_checkpoint_folder_newest(sub, 11, "test"), 10);
-  mix_checkpoint_folder_prune(sub, 11, 9);
+  mix_checkpoint_folder_prune(sub, 11, 9, false);
   assert_int_equal(mix_checkpoint_folder_newest(sub, 11, "test"), 9);
   char part[700];
   snprintf(part, sizeof part, "%s/%s", sub, names[6]);
   assert_int_equal(access(part, F_OK), -1); /* of a process that no longer exists */
-  mix_checkpoint_folder_remove(sub);
+  mix_checkpoint_folder_remove(sub, false);
   assert_int_equal(mix_checkpoint_folder_newest(sub, INT64_MAX, "test"), -1);
   assert_int_equal(access(sub, F_OK), 0); /* other files are in it */
   assert_int_equal(mix_checkpoint_folder_newest("/dev/null", INT64_MAX, "test"), -1);

@@ -381,6 +381,26 @@ static void O37_scales_that_are_not_positive(void **state) {
   assert_true(scale_of(fixed(mix_sgd(0), 0.5)) == 0.5);
 }
 
+static void scales_that_float32_does_not_hold(void **state) {
+  (void)state;
+  assert_null(dynamic(mix_sgd(0), 1e39, 1));
+  assert_int_equal(mix_error_take(NULL, 0), MIX_VALUE_ERROR);
+  assert_null(fixed(mix_sgd(0), 1e300));
+  assert_int_equal(mix_error_take(NULL, 0), MIX_VALUE_ERROR);
+  /* Keras 3's factor has the dtype of the loss: float64 holds 1e300. */
+  mix_set_semantics("keras3");
+  mix_optimizer *wide = mix_sgd(.loss_scale_factor = 1e300), *narrow = mix_sgd(.loss_scale_factor = 1e300);
+  mix_set_semantics("tf_keras");
+  assert_int_equal(
+      mix_optimizer_build(wide, mix_list_of(mix_variable_new(mix_scalar(1, MIX_FLOAT64), .name = "v"))),
+      MIX_OK);
+  assert_int_equal(
+      mix_optimizer_build(narrow, mix_list_of(mix_variable_new(mix_scalar(1, MIX_FLOAT32), .name = "v"))),
+      MIX_VALUE_ERROR);
+  assert_non_null(strstr(mix_error_message(), "infinite"));
+  mix_error_clear();
+}
+
 static void O38_O39_O40_wrapping_by_policy(void **state) {
   (void)state;
   mix_optimizer *plain = mix_sgd(0),
@@ -497,6 +517,7 @@ int main(void) {
                                      TEST(O35_five_steps),
                                      TEST(O36_float16_loss_overflows),
                                      TEST(O37_scales_that_are_not_positive),
+                                     TEST(scales_that_float32_does_not_hold),
                                      TEST(O38_O39_O40_wrapping_by_policy),
                                      TEST(S16_absent_gradients_count_as_finite),
                                      TEST(S18_fixed_scale_applies_what_is_not_finite),

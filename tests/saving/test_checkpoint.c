@@ -2,6 +2,10 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "saving/resume_support.h"
+#include <errno.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 
 #define FOLDER in_folder("backup")
 
@@ -383,6 +387,239 @@ static void memory_that_runs_out(void **state) {
   assert_true(failures > 30);
 }
 
+/* ---- faults of the file system ---- */
+
+/* The library's fsync, which the test can make fail for folders. */
+static int folder_flushes, failing_flush; /* errno of a folder's flush; 0: none */
+int fsync(int file) {
+  struct stat status;
+  if (fstat(file, &status) != 0) return -1;
+  if (!S_ISDIR(status.st_mode)) return 0;
+  folder_flushes++;
+  errno = failing_flush;
+  return failing_flush ? -1 : 0;
+}
+
+static void save_two(mix_model *model) {
+  mix_checkpoint *checkpoint = mix_checkpoint_new(FOLDER, .model = model);
+  mix_checkpoint_save(checkpoint, 1, NULL);
+  mix_checkpoint_save(checkpoint, 2, NULL);
+  assert_no_error();
+}
+
+/* A newest file that cannot be read now may be whole: the run does not go on from an older one. */
+static void an_unreadable_file_stops(void **state) {
+  (void)state;
+  forget("backup");
+  mix_model *model = model_of(&(run_kind){0});
+  MIX_SCOPE { save_two(model); }
+  const char *newest = in_folder("backup/checkpoint-2.npz");
+  assert_int_equal(unlink(newest), 0);
+  assert_int_equal(symlink(newest, newest), 0); /* ELOOP, also for root */
+  assert_int_equal(mix_checkpoint_restore(mix_checkpoint_new(FOLDER, .model = model), NULL), -1);
+  assert_error(MIX_IO_ERROR, "checkpoint-2.npz");
+  assert_int_equal(unlink(newest), 0);
+  mix_checkpoint *checkpoint = mix_checkpoint_new(FOLDER, .model = model);
+  assert_int_equal(mix_checkpoint_restore(checkpoint, NULL), 1);
+  struct rlimit before, none;
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+  none = before, none.rlim_cur = 0; /* EMFILE */
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const int64_t step = mix_checkpoint_restore(checkpoint, NULL);
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+  assert_int_equal(step, -1);
+  assert_error(MIX_IO_ERROR, "Too many open files");
+}
+
+/* In a child: exit code 0 if the folder is refused as one in use. */
+static int try_in_child(void) {
+  pid_t child = fork();
+  if (child == 0) {
+    mix_checkpoint *checkpoint = mix_checkpoint_new(FOLDER);
+    const int64_t step = mix_checkpoint_restore(checkpoint, NULL);
+    _exit(step == 2 ? 1 : mix_error() == MIX_RUNTIME_ERROR && strstr(mix_error_message(), "in use") ? 0 : 2);
+  }
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+static void a_folder_in_use_is_locked(void **state) {
+  (void)state;
+  forget("backup");
+  int to_parent[2], to_child[2];
+  char byte;
+  assert_int_equal(pipe(to_parent), 0);
+  assert_int_equal(pipe(to_child), 0);
+  pid_t user = fork();
+  if (user == 0) { /* another process, which uses the folder until it is killed */
+    mix_checkpoint *checkpoint = mix_checkpoint_new(FOLDER);
+    mix_checkpoint_save(checkpoint, 1, NULL);
+    mix_checkpoint_save(checkpoint, 2, NULL);
+    byte = mix_error() == MIX_OK;
+    if (write(to_parent[1], &byte, 1) == 1) pause();
+    _exit(1);
+  }
+  assert_int_equal(read(to_parent[0], &byte, 1), 1);
+  assert_int_equal(byte, 1);
+  mix_checkpoint *checkpoint = mix_checkpoint_new(FOLDER);
+  assert_int_equal(mix_checkpoint_restore(checkpoint, NULL), -1);
+  assert_error(MIX_RUNTIME_ERROR, "is in use by another process");
+  assert_int_equal(mix_checkpoint_delete(checkpoint), MIX_RUNTIME_ERROR);
+  assert_error(MIX_RUNTIME_ERROR, "is in use by another process");
+  assert_null(fit_with(model_of(&(run_kind){0}), 5, false, mix_list_of(mix_backup_and_restore(FOLDER))));
+  assert_error(MIX_RUNTIME_ERROR, "is in use by another process");
+  kill(user, SIGKILL);
+  assert_int_equal(waitpid(user, NULL, 0), user);
+  /* Its lock is gone. Two objects of one process share a folder; the last one to go gives the lock back. */
+  MIX_SCOPE {
+    mix_checkpoint *first = mix_checkpoint_new(FOLDER);
+    assert_int_equal(mix_checkpoint_restore(first, NULL), 2);
+    MIX_SCOPE { assert_int_equal(mix_checkpoint_restore(mix_checkpoint_new(FOLDER), NULL), 2); }
+    assert_int_equal(mix_checkpoint_save(first, 2, NULL), MIX_OK);
+  }
+  assert_int_equal(try_in_child(), 1);
+  for (int i = 0; i < 2; i++) close(to_parent[i]), close(to_child[i]);
+}
+
+static void folders_are_flushed(void **state) {
+  (void)state;
+  forget("deep");
+  mix_model *model = model_of(&(run_kind){0});
+  mix_checkpoint *checkpoint = mix_checkpoint_new(in_folder("deep/er/run"), .model = model);
+  folder_flushes = 0;
+  assert_int_equal(mix_checkpoint_save(checkpoint, 1, NULL), MIX_OK);
+  assert_int_equal(folder_flushes, 4); /* three new folders' names, and the file's */
+  failing_flush = EIO;
+  mix_status status = mix_checkpoint_save(checkpoint, 2, NULL);
+  failing_flush = 0;
+  assert_int_equal(status, MIX_IO_ERROR);
+  assert_error(MIX_IO_ERROR, "Input/output error");
+  forget("deep");
+  failing_flush = EIO;
+  status = mix_checkpoint_save(checkpoint, 3, NULL);
+  failing_flush = 0;
+  assert_int_equal(status, MIX_IO_ERROR);
+  assert_error(MIX_IO_ERROR, "the folder cannot be made");
+  forget("deep");
+  failing_flush = EINVAL; /* a file system without such a request */
+  status = mix_checkpoint_save(mix_checkpoint_new(in_folder("deep"), .model = model), 3, NULL);
+  failing_flush = 0;
+  assert_int_equal(status, MIX_OK);
+}
+
+/* ---- another run ---- */
+
+static bool restores(mix_checkpoint *checkpoint, mix_dataset *data) {
+  return mix_checkpoint_restore(checkpoint, data ? mix_dataset_iterate(data) : NULL) >= 0;
+}
+
+static mix_model *wide_model(const char *activation, const char *loss, const char *optimizer) {
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(6));
+  mix_tensor *x = mix_call(mix_dense(.units = 3, .activation = activation), inputs);
+  mix_model *model = mix_model_new(inputs, x);
+  mix_model_compile(model, .loss = loss, .optimizer = mix_optimizer_from_text(optimizer, NULL));
+  assert_no_error();
+  return model;
+}
+static mix_dataset *rows_of(double first, int64_t batch_size) {
+  double x[12] = {first, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  return mix_dataset_batch(mix_dataset_from_tensors(mix_tensor_from_doubles(x, F32, MIX_SHAPE(6, 2))),
+                           batch_size);
+}
+
+/* What variables do not show: the same shapes and classes, and another run. */
+static void another_run_is_named(void **state) {
+  (void)state;
+  forget("backup");
+  mix_model *model = wide_model("softmax", "mse", "sgd:learning_rate=0.5");
+  mix_checkpoint_save(mix_checkpoint_new(FOLDER, .model = model, .seed = 3), 4,
+                      mix_dataset_iterate(rows_of(0, 2)));
+  assert_no_error();
+  static const struct {
+    const char *activation, *loss, *optimizer, *message;
+    uint64_t seed;
+    int first, batch_size;
+  } runs[] = {
+      {"softmax", "mse", "sgd:learning_rate=0.5", NULL, 3, 0, 2},
+      {"tanh", "mse", "sgd:learning_rate=0.5",
+       "model[2].config.activation is \"tanh\" here, \"softmax\" in the checkpoint", 3, 0, 2},
+      {"softmax", "mae", "sgd:learning_rate=0.5", "loss[0].class_name is \"MeanAbsoluteError\" here", 3, 0,
+       2},
+      {"softmax", "mse", "sgd:learning_rate=0.25",
+       "optimizer: learning_rate is 0.25 here, 0.5 in the checkpoint", 3, 0, 2},
+      {"softmax", "mse", "sgd:learning_rate=0.5", "seed is 4 here, 3 in the checkpoint", 4, 0, 2},
+      {"softmax", "mse", "sgd:learning_rate=0.5", "data set[0] is \"batch 3\" here, \"batch 2\" in", 3, 0, 3},
+      {"softmax", "mse", "sgd:learning_rate=0.5", "data set[2].sha256 is", 3, 1, 2},
+  };
+  for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+    MIX_SCOPE {
+      mix_model *other = wide_model(runs[i].activation, runs[i].loss, runs[i].optimizer);
+      mix_dataset *data = rows_of(runs[i].first, runs[i].batch_size);
+      mix_checkpoint *checkpoint = mix_checkpoint_new(FOLDER, .model = other, .seed = runs[i].seed);
+      assert_int_equal(restores(checkpoint, data), !runs[i].message);
+      if (runs[i].message) {
+        assert_error(MIX_VALUE_ERROR, runs[i].message);
+        *warned = 0;
+        mix_set_log_callback(keep_warning, NULL);
+        checkpoint = mix_checkpoint_new(FOLDER, .model = other, .seed = runs[i].seed, .force = true);
+        mix_iterator *batches = mix_dataset_iterate(data);
+        assert_int_equal(mix_checkpoint_restore(checkpoint, batches), 4);
+        mix_set_log_callback(NULL, NULL);
+        assert_non_null(strstr(warned, runs[i].message));
+        assert_non_null(mix_iterator_next(batches)); /* the pass begins anew */
+      }
+      assert_true(weight_at(other, 0, 0) == weight_at(model, 0, 0));
+    }
+    assert_no_error();
+  }
+  /* By force the learning rate stays as given. */
+  mix_model *other = wide_model("softmax", "mse", "sgd:learning_rate=0.25");
+  assert_true(restores(mix_checkpoint_new(FOLDER, .model = other, .seed = 3, .force = true), rows_of(0, 2)));
+  assert_near(mix_optimizer_learning_rate(mix_model_optimizer(other)), 0.25, 0);
+}
+
+static mix_list *one_row(void *context, int64_t index) {
+  (void)context;
+  return index < 4 ? mix_list_of(mix_scalar((double)index, F32)) : NULL;
+}
+static void a_generator_is_warned_of(void **state) {
+  (void)state;
+  forget("backup");
+  *warned = 0;
+  mix_set_log_callback(keep_warning, NULL);
+  mix_dataset *data = mix_dataset_from_generator(one_row);
+  mix_status status = mix_checkpoint_save(mix_checkpoint_new(FOLDER), 1, mix_dataset_iterate(data));
+  mix_set_log_callback(NULL, NULL);
+  assert_int_equal(status, MIX_OK);
+  assert_non_null(strstr(warned, "generator"));
+}
+
+/* fit: other arrays of the same shape, and by force the rest of the run with them. */
+static void fit_names_other_data(void **state) {
+  (void)state;
+  forget("backup");
+  examples e = examples_of(20, 6, 3), other = examples_of(20, 6, 3);
+  const run_kind kind = {0};
+  other.x = mix_add(other.x, mix_scalar(1, F32));
+  assert_non_null(mix_model_fit(
+      model_of(&kind), e.x, e.y, .batch_size = 5, .epochs = 2, .steps = 6, .verbose = MIX_SILENT,
+      .callbacks = mix_list_of(mix_backup_and_restore(FOLDER, .keep_checkpoint = true))));
+  assert_null(mix_model_fit(model_of(&kind), other.x, other.y, .batch_size = 5, .epochs = 2,
+                            .verbose = MIX_SILENT, .callbacks = mix_list_of(mix_backup_and_restore(FOLDER))));
+  assert_error(MIX_VALUE_ERROR, "data[0].sha256");
+  assert_null(mix_model_fit(model_of(&kind), e.x, e.y, .batch_size = 5, .epochs = 2, .seed = 9,
+                            .verbose = MIX_SILENT, .callbacks = mix_list_of(mix_backup_and_restore(FOLDER))));
+  assert_error(MIX_VALUE_ERROR, "seed is 9 here, 0 in the checkpoint");
+  mix_history *history =
+      mix_model_fit(model_of(&kind), other.x, other.y, .batch_size = 4, .epochs = 2, .verbose = MIX_SILENT,
+                    .callbacks = mix_list_of(mix_backup_and_restore(FOLDER, .force = true)));
+  assert_no_error();
+  assert_int_equal(mix_history_epochs(history), 2);
+  assert_int_equal(mix_history_steps(history), 6 + 5); /* the second epoch begins anew */
+}
+
 /* ---- callbacks ---- */
 
 typedef struct counter {
@@ -604,6 +841,12 @@ int main(void) {
                                      TEST(another_data_set_is_refused),
                                      TEST(the_previous_one_replaces_a_damaged_one),
                                      TEST(memory_that_runs_out),
+                                     TEST(an_unreadable_file_stops),
+                                     TEST(a_folder_in_use_is_locked),
+                                     TEST(folders_are_flushed),
+                                     TEST(another_run_is_named),
+                                     TEST(a_generator_is_warned_of),
+                                     TEST(fit_names_other_data),
                                      TEST(custom_callbacks_have_state),
                                      TEST(a_resumed_epoch_sets_the_rate_once),
                                      TEST(frequencies)};

@@ -254,6 +254,37 @@ static void check_skip(mix_optimizer *inner) {
   mix_model_fit(model, e.x, e.y, .on_step = see_step, .context = &seen, .verbose = MIX_SILENT);
   assert_true(seen.applied[0] && isfinite(seen.loss[0]));
 }
+static char warning[1024];
+static void keep_warning(void *context, mix_log_level level, const char *message) {
+  (void)context;
+  if (level == MIX_LOG_WARNING) snprintf(warning, sizeof warning, "%s", message);
+}
+/* Of `rows` examples the first `bad` are NaN. */
+static void fit_with_nan(int bad, int rows, bool dynamic) {
+  mix_set_global_policy("mixed_float16");
+  mix_model *model = multiply_model(false);
+  mix_model_compile(model, .loss_object = mix_loss_new(.function = mean_of_outputs),
+                    .optimizer = mix_loss_scale_optimizer(mix_sgd(0), .fixed = !dynamic, .initial_scale = 8));
+  double x[8] = {0};
+  for (int i = 0; i < bad; i++) x[i] = NAN;
+  *warning = 0;
+  mix_set_log_callback(keep_warning, NULL);
+  mix_model_fit(model, mix_tensor_from_doubles(x, F32, MIX_SHAPE(rows, 1)),
+                mix_fill(MIX_SHAPE(rows, 1), 0, F32), .batch_size = 1, .epochs = 2, .no_shuffle = true,
+                .verbose = MIX_SILENT);
+  mix_set_log_callback(NULL, NULL);
+  assert_no_error();
+}
+static void a_run_without_an_applied_step_says_so(void **state) {
+  (void)state;
+  fit_with_nan(4, 4, true);
+  assert_non_null(strstr(warning, "fit: none of the 8 steps was applied"));
+  fit_with_nan(3, 4, true); /* one is applied */
+  assert_string_equal(warning, "");
+  fit_with_nan(4, 4, false); /* a fixed scale applies them */
+  assert_string_equal(warning, "");
+}
+
 static void a_skipped_step_leaves_every_bit_sgd(void **state) {
   (void)state, check_skip(mix_sgd(.momentum = 0.9, .nesterov = true));
 }
@@ -348,21 +379,14 @@ static void M10_the_guides_model(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(M01_an_update_too_small_for_float16_is_kept),
-      TEST(M02_a_regulariser_adds_its_gradient),
-      TEST(M03_scaling_saves_small_gradients),
-      TEST(M07_metrics_are_float32),
-      TEST(M09_the_reported_loss_is_not_scaled),
-      TEST(O33_a_checkpoint_holds_scale_counter_and_slots),
-      TEST(O34_fit_goes_on_from_a_restored_scale),
-      TEST(O35_a_nan_is_skipped_and_halves_the_scale),
-      TEST(a_skipped_step_leaves_every_bit_sgd),
-      TEST(a_skipped_step_leaves_every_bit_rmsprop),
-      TEST(a_skipped_step_leaves_every_bit_adam),
-      TEST(a_skipped_step_leaves_every_bit_averages),
-      TEST(without_loss_scaling_a_nan_reaches_the_weights),
-      TEST(a_label_outside_the_classes_changes_nothing),
-      TEST(M10_the_guides_model),
+      TEST(M01_an_update_too_small_for_float16_is_kept), TEST(M02_a_regulariser_adds_its_gradient),
+      TEST(M03_scaling_saves_small_gradients),           TEST(M07_metrics_are_float32),
+      TEST(M09_the_reported_loss_is_not_scaled),         TEST(O33_a_checkpoint_holds_scale_counter_and_slots),
+      TEST(O34_fit_goes_on_from_a_restored_scale),       TEST(O35_a_nan_is_skipped_and_halves_the_scale),
+      TEST(a_run_without_an_applied_step_says_so),       TEST(a_skipped_step_leaves_every_bit_sgd),
+      TEST(a_skipped_step_leaves_every_bit_rmsprop),     TEST(a_skipped_step_leaves_every_bit_adam),
+      TEST(a_skipped_step_leaves_every_bit_averages),    TEST(without_loss_scaling_a_nan_reaches_the_weights),
+      TEST(a_label_outside_the_classes_changes_nothing), TEST(M10_the_guides_model),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include "backend/host/executor.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/threads.h"
 #include "tensor/memory_inside.h"
 #include <limits.h>
 #include <omp.h>
@@ -351,6 +352,8 @@ mix_ticket mix_host_enqueue(mix_executable *executable, const mix_bindings *bind
     awake = executable->threads; /* a plan without parallel steps leaves the threads as they are */
   if (alone)
     run_thread(executable, &(const mix_team){.rank = 0, .size = 1, .barrier = &executable->barrier});
+  else if (!mix_threads_start(executable->threads))
+    return 0;
   else if (!run_team(executable))
     return run_alone(executable, bindings);
   return report_failure(executable);

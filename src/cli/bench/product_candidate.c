@@ -1,3 +1,4 @@
+#include "base/threads.h"
 #include "cli/bench/product_candidate.h"
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/host/barrier.h"
@@ -19,6 +20,7 @@ bool bench_parse_shape(const char *text, bench_shape *shape) {
 bool bench_product_run(void *context) {
   bench_product *x = context;
   static mix_barrier barrier = {.spins = 300};
+  if (!mix_threads_start(x->threads)) return false;
 #pragma omp parallel num_threads(x->threads)
   {
     const bool serial = x->kernel->serial && x->kernel->serial(&x->args);

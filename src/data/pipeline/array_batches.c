@@ -51,6 +51,7 @@ mix_batches *mix_batches_new(int count, mix_tensor *const *arrays, int64_t first
   return mix_scoped(batches);
 }
 
+mix_list *mix_batches_arrays(const mix_batches *batches) { return batches->arrays; }
 int64_t mix_batches_rows(const mix_batches *batches) { return batches->rows; }
 int64_t mix_batches_count(const mix_batches *batches) {
   return (batches->rows - 1) / batches->batch_size + 1;

@@ -19,6 +19,8 @@ typedef enum mix_batch_order {
  * batch_size < 1 or no rows. `call` names the caller in messages ("fit"). Starts in storage order. Scoped. */
 mix_batches *mix_batches_new(int count, mix_tensor *const *arrays, int64_t first, int64_t rows,
                              int64_t batch_size, const char *call);
+/* The whole arrays, borrowed. */
+mix_list *mix_batches_arrays(const mix_batches *batches);
 int64_t mix_batches_rows(const mix_batches *batches);
 /* Batches in an epoch: ceil(rows / batch_size). */
 int64_t mix_batches_count(const mix_batches *batches);

@@ -19,7 +19,7 @@ typedef struct batch_cursor {
 
 static int64_t batch_cardinality(const mix_dataset *dataset) {
   const batch_dataset *batch = (const batch_dataset *)dataset;
-  int64_t input = dataset->input->class->cardinality(dataset->input);
+  int64_t input = mix_dataset_length(dataset->input);
   if (input <= 0) return input;
   return input / batch->batch_size + (!batch->drop_remainder && input % batch->batch_size != 0);
 }
@@ -78,6 +78,13 @@ static void batch_close(mix_cursor *cursor) {
   mix_buffers_clear(&batch->buffers);
 }
 
+static int batch_numbers(const mix_dataset *dataset, int64_t numbers[MIX_STEP_NUMBERS]) {
+  const batch_dataset *batch = (const batch_dataset *)dataset;
+  numbers[0] = batch->batch_size;
+  numbers[1] = batch->drop_remainder;
+  return 1 + batch->drop_remainder;
+}
+
 static const mix_dataset_class batch_class = {
     .name = "batch",
     .cursor_size = sizeof(batch_cursor),
@@ -85,6 +92,7 @@ static const mix_dataset_class batch_class = {
     .open = batch_open,
     .next = batch_next,
     .close = batch_close,
+    .numbers = batch_numbers,
 };
 
 mix_dataset *mix_dataset_batch_with(const mix_dataset_batch_options *given) {

@@ -27,9 +27,7 @@ typedef struct cache_cursor {
   uint64_t *from; /* and the input's state at its start */
 } cache_cursor;
 
-static int64_t cache_cardinality(const mix_dataset *dataset) {
-  return dataset->input->class->cardinality(dataset->input);
-}
+static int64_t cache_cardinality(const mix_dataset *dataset) { return mix_dataset_length(dataset->input); }
 
 static void drop(kept *kept) {
   for (int i = 0; i < kept->count; i++) mix_release(kept->elements[i].values);
@@ -110,6 +108,7 @@ static int cache_save(mix_dataset *dataset, uint64_t *state) {
   cache_dataset *cache = (cache_dataset *)dataset;
   uint64_t *input_state = state ? state + OWN_STATE : NULL;
   int count = mix_dataset_save_state(dataset->input, input_state);
+  if (count < 0) return count;
   if (state) {
     state[0] = 0;
     state[1] = is_complete(cache);

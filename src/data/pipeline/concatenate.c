@@ -20,7 +20,7 @@ typedef struct concatenate_cursor {
 
 static int64_t concatenate_cardinality(const mix_dataset *dataset) {
   const mix_dataset *second = ((const concatenate_dataset *)dataset)->second;
-  int64_t a = dataset->input->class->cardinality(dataset->input), b = second->class->cardinality(second), sum;
+  int64_t a = mix_dataset_length(dataset->input), b = mix_dataset_length(second), sum;
   if (a == MIX_INFINITE || b == MIX_INFINITE) return MIX_INFINITE;
   if (a < 0 || b < 0) return MIX_UNKNOWN_CARDINALITY;
   return __builtin_add_overflow(a, b, &sum) ? MIX_INFINITE : sum;

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "data/pipeline/row_stream.h"
+#include "data/pipeline/steps.h"
 
 static void dataset_finalize(void *object) {
   mix_dataset *dataset = object;
@@ -30,8 +31,29 @@ bool mix_dataset_given(const mix_dataset *dataset, const char *call) {
   return false;
 }
 
+/* The inputs come first, so that no class goes down more than one step. */
+static void keep_lengths(mix_dataset *dataset) {
+  mix_steps steps = {0};
+  if (mix_steps_collect(&steps, dataset, false))
+    for (int i = steps.count - 1; i >= 0; i--) {
+      mix_dataset *step = steps.items[i];
+      if (atomic_load_explicit(&step->length_known, memory_order_acquire)) continue;
+      atomic_store_explicit(&step->length, step->class->cardinality(step), memory_order_relaxed);
+      atomic_store_explicit(&step->length_known, true, memory_order_release);
+    }
+  mix_steps_clear(&steps);
+}
+
+int64_t mix_dataset_length(const mix_dataset *dataset) {
+  if (!atomic_load_explicit(&dataset->length_known, memory_order_acquire)) {
+    keep_lengths((mix_dataset *)dataset);
+    if (!atomic_load_explicit(&dataset->length_known, memory_order_acquire)) return INT64_MIN;
+  }
+  return atomic_load_explicit(&dataset->length, memory_order_relaxed);
+}
+
 int64_t mix_dataset_cardinality(const mix_dataset *dataset) {
-  return mix_dataset_given(dataset, "dataset_cardinality") ? dataset->class->cardinality(dataset) : INT64_MIN;
+  return mix_dataset_given(dataset, "dataset_cardinality") ? mix_dataset_length(dataset) : INT64_MIN;
 }
 
 /* ---- buffers ---- */
@@ -49,6 +71,10 @@ void mix_buffers_clear(mix_buffers *buffers) {
 }
 
 /* ---- cursors ---- */
+
+/* A step pulls from its input by a call. So many calls fit on the smallest usual stack. */
+enum { PULL_DEPTH_MAX = 10000 };
+static _Thread_local int pull_depth;
 
 void mix_cursor_close(mix_cursor *cursor) {
   while (cursor) {
@@ -85,7 +111,16 @@ mix_cursor *mix_cursor_open(mix_dataset *dataset) {
 
 mix_pull mix_cursor_next(mix_cursor *cursor, mix_element *element) {
   if (cursor->ended) return MIX_PULL_END;
+  if (pull_depth == PULL_DEPTH_MAX) {
+    mix_fail(MIX_UNSUPPORTED,
+             "dataset: more than %d steps one inside the other; use fewer, such as one concatenation of a "
+             "few long data sets in place of many short ones",
+             PULL_DEPTH_MAX);
+    return MIX_PULL_FAILED;
+  }
+  pull_depth++;
   mix_pull pull = cursor->dataset->class->next(cursor, element);
+  pull_depth--;
   cursor->ended = pull == MIX_PULL_END;
   return pull;
 }

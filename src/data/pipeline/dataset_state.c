@@ -1,45 +1,39 @@
 /* Saves and restores the state of a data set: what its steps keep from one pass to the next. */
 #include "base/alloc.h"
-#include "data/pipeline/pipeline.h"
-
-mix_dataset *mix_dataset_beside(const mix_dataset *dataset, int index) {
-  mix_dataset *other = dataset->class->beside ? dataset->class->beside(dataset, index) : NULL;
-  return other == dataset->input ? NULL : other;
-}
-
-/* The next step in a walk over steps with state; NULL after a step that handles its input's state itself. */
-static mix_dataset *next_with_state(const mix_dataset *dataset) {
-  return dataset->class->opens_input ? NULL : dataset->input;
-}
+#include "base/error.h"
+#include "data/pipeline/steps.h"
 
 int mix_dataset_save_state(mix_dataset *dataset, uint64_t *state) {
-  int count = 0;
-  for (; dataset; dataset = next_with_state(dataset)) {
-    if (dataset->class->save) count += dataset->class->save(dataset, state ? state + count : NULL);
-    mix_dataset *other;
-    for (int i = 0; (other = mix_dataset_beside(dataset, i)); i++)
-      count += mix_dataset_save_state(other, state ? state + count : NULL);
+  mix_steps steps = {0};
+  int count = mix_steps_collect(&steps, dataset, true) ? 0 : -1;
+  for (int i = 0; count >= 0 && i < steps.count; i++) {
+    const mix_dataset_class *class = steps.items[i]->class;
+    const int own = class->save ? class->save(steps.items[i], state ? state + count : NULL) : 0;
+    count = own < 0 ? -1 : count + own;
   }
+  mix_steps_clear(&steps);
   return count;
 }
 
 bool mix_dataset_restore_state(mix_dataset *dataset, const uint64_t *state) {
-  for (; dataset; dataset = next_with_state(dataset)) {
-    if (dataset->class->save) {
-      if (!dataset->class->restore(dataset, state)) return false;
-      state += dataset->class->save(dataset, NULL);
-    }
-    mix_dataset *other;
-    for (int i = 0; (other = mix_dataset_beside(dataset, i)); i++) {
-      if (!mix_dataset_restore_state(other, state)) return false;
-      state += mix_dataset_save_state(other, NULL);
-    }
+  mix_steps steps = {0};
+  bool done = mix_steps_collect(&steps, dataset, true);
+  for (int i = 0; done && i < steps.count; i++) {
+    mix_dataset *step = steps.items[i];
+    if (!step->class->save) continue;
+    done = step->class->restore(step, state);
+    const int own = done ? step->class->save(step, NULL) : -1;
+    done = own >= 0;
+    if (done) state += own;
   }
-  return true;
+  mix_steps_clear(&steps);
+  return done;
 }
 
 uint64_t *mix_dataset_state_now(mix_dataset *dataset) {
-  uint64_t *state = mix_calloc((size_t)mix_dataset_save_state(dataset, NULL) + 1, sizeof *state);
-  if (state) mix_dataset_save_state(dataset, state);
-  return state;
+  const int count = mix_dataset_save_state(dataset, NULL);
+  uint64_t *state = count < 0 ? NULL : mix_calloc((size_t)count + 1, sizeof *state);
+  if (!state || mix_dataset_save_state(dataset, state) >= 0) return state;
+  mix_free(state);
+  return NULL;
 }

@@ -15,7 +15,7 @@ typedef struct enumerate_cursor {
 } enumerate_cursor;
 
 static int64_t enumerate_cardinality(const mix_dataset *dataset) {
-  return dataset->input->class->cardinality(dataset->input);
+  return mix_dataset_length(dataset->input);
 }
 
 static bool enumerate_open(mix_cursor *cursor) {

@@ -66,5 +66,8 @@ mix_dataset *mix_dataset_filter_with(const mix_dataset_filter_options *given) {
   filter_dataset *dataset = mix_dataset_new(sizeof *dataset, &filter_class, options.dataset, true);
   if (!dataset) return NULL;
   dataset->options = options;
-  return mix_scoped(dataset);
+  dataset->options.release = NULL; /* the context is the caller's until nothing can fail */
+  if (!mix_scoped(dataset)) return NULL;
+  dataset->options.release = options.release;
+  return &dataset->base;
 }

@@ -3,6 +3,7 @@
 
 #include "backend/backend.h"
 #include "base/alloc.h"
+#include "base/threads.h"
 #include "base/error.h"
 #include "compile/evaluate.h"
 #include "graph/unfilled_tensor.h"
@@ -71,6 +72,7 @@ static void copy_rows(char *to, const char *source, const int64_t *rows, int64_t
   int threads = bytes >= SHARED_BYTES ? mix_threads() : 1;
   if (bytes < PARALLEL_BYTES && threads > mix_threads_awake()) threads = mix_threads_awake();
   if (threads > count) threads = (int)count;
+  if (threads > 1 && !mix_threads_start(threads)) return;
   if (threads == 1) { /* a parallel region of one thread costs as much as several rows */
     for (int64_t i = 0; i < count; i++) copy_row(to, source, rows, first, i, row);
     return;
@@ -114,7 +116,7 @@ static mix_tensor *gather_one(mix_tensor *array, const int64_t *rows, int64_t fi
   if (to) copy_rows(to, pinned.data, rows, first, count, row);
   if (to) mix_memory_unmap(*buffer);
   mix_tensor_unpin(&pinned);
-  if (!to) return NULL;
+  if (!to || mix_failed()) return NULL;
   return mix_tensor_of_memory(*buffer, dtype, shape);
 }
 

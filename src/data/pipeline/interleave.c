@@ -116,5 +116,8 @@ mix_dataset *mix_dataset_interleave_with(const mix_dataset_interleave_options *g
   interleave_dataset *dataset = mix_dataset_new(sizeof *dataset, &interleave_class, options.dataset, false);
   if (!dataset) return NULL;
   dataset->options = options;
-  return mix_scoped(dataset);
+  dataset->options.release = NULL; /* the context is the caller's until nothing can fail */
+  if (!mix_scoped(dataset)) return NULL;
+  dataset->options.release = options.release;
+  return &dataset->base;
 }

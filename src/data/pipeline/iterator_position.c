@@ -3,37 +3,20 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "data/pipeline/pipeline.h"
+#include "data/pipeline/steps.h"
 #include <stdio.h>
 #include <string.h>
 
-/* The steps of a data set and of all its inputs, each step before its inputs. */
-typedef struct walk {
-  mix_dataset **steps;
-  int count, capacity;
-} walk;
-
-static bool collect_steps(walk *walk, mix_dataset *dataset) {
-  for (; dataset; dataset = dataset->input) {
-    if (!mix_reserve(&walk->steps, &walk->capacity, walk->count + 1, sizeof *walk->steps)) return false;
-    walk->steps[walk->count++] = dataset;
-    mix_dataset *other;
-    for (int i = 0; (other = mix_dataset_beside(dataset, i)); i++)
-      if (!collect_steps(walk, other)) return false;
-  }
-  return true;
-}
-
 /* "batch, shuffle, from_tensors"; mix_free it. NULL with the error recorded. */
 static char *steps_text(mix_dataset *dataset) {
-  walk walk = {0};
+  mix_steps steps = {0};
   size_t size = 1, used = 0;
-  bool whole = collect_steps(&walk, dataset);
-  for (int i = 0; i < walk.count; i++) size += strlen(walk.steps[i]->class->name) + 2;
+  bool whole = mix_steps_collect(&steps, dataset, false);
+  for (int i = 0; i < steps.count; i++) size += strlen(steps.items[i]->class->name) + 2;
   char *text = whole ? mix_calloc(1, size) : NULL;
-  for (int i = 0; text && i < walk.count; i++)
-    used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", walk.steps[i]->class->name);
-  mix_free(walk.steps);
+  for (int i = 0; text && i < steps.count; i++)
+    used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", steps.items[i]->class->name);
+  mix_steps_clear(&steps);
   return text;
 }
 
@@ -47,12 +30,13 @@ bool mix_iterator_position_put(mix_archive *archive, const char *name, mix_datas
   uint64_t *now = iterator ? NULL : mix_dataset_state_now(dataset);
   const uint64_t *state = iterator ? mix_iterator_opened(iterator) : now;
   int64_t drawn = iterator ? mix_iterator_drawn(iterator) : 0;
-  char *steps = steps_text(dataset);
-  if (steps && state) {
+  const int count = state ? mix_dataset_save_state(dataset, NULL) : -1;
+  char *steps = count < 0 ? NULL : steps_text(dataset);
+  if (steps) {
     part_name(name, "steps", part, sizeof part);
     mix_archive_put_text(archive, part, steps);
     part_name(name, "memory", part, sizeof part);
-    mix_archive_put_integers(archive, part, mix_dataset_save_state(dataset, NULL), (const int64_t *)state);
+    mix_archive_put_integers(archive, part, count, (const int64_t *)state);
     part_name(name, "drawn", part, sizeof part);
     mix_archive_put_integers(archive, part, 1, &drawn);
   }
@@ -79,7 +63,7 @@ static uint64_t *read_position(mix_archive *archive, const char *name, mix_datas
   part_name(name, "steps", part, sizeof part);
   if (!same_steps(archive, part, dataset)) return NULL;
   int count = mix_dataset_save_state(dataset, NULL);
-  uint64_t *state = mix_calloc((size_t)count + 1, sizeof *state);
+  uint64_t *state = count < 0 ? NULL : mix_calloc((size_t)count + 1, sizeof *state);
   if (!state) return NULL;
   part_name(name, "memory", part, sizeof part);
   mix_archive_get_integers(archive, part, count, (int64_t *)state);

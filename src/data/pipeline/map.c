@@ -22,9 +22,7 @@ typedef struct map_cursor {
   mix_background *background; /* NULL until it is needed */
 } map_cursor;
 
-static int64_t map_cardinality(const mix_dataset *dataset) {
-  return dataset->input->class->cardinality(dataset->input);
-}
+static int64_t map_cardinality(const mix_dataset *dataset) { return mix_dataset_length(dataset->input); }
 
 static bool map_open(mix_cursor *cursor) {
   map_cursor *map = (map_cursor *)cursor;
@@ -118,5 +116,8 @@ mix_dataset *mix_dataset_map_with(const mix_dataset_map_options *given) {
   map_dataset *dataset = mix_dataset_new(sizeof *dataset, &map_class, options.dataset, false);
   if (!dataset) return NULL;
   dataset->options = options;
-  return mix_scoped(dataset);
+  dataset->options.release = NULL; /* the context is the caller's until nothing can fail */
+  if (!mix_scoped(dataset)) return NULL;
+  dataset->options.release = options.release;
+  return &dataset->base;
 }

@@ -24,7 +24,7 @@ typedef struct padded_cursor {
 
 static int64_t padded_cardinality(const mix_dataset *dataset) {
   const mix_dataset_padded_batch_options *options = &((const padded_dataset *)dataset)->options;
-  int64_t input = dataset->input->class->cardinality(dataset->input);
+  int64_t input = mix_dataset_length(dataset->input);
   if (input <= 0) return input;
   return input / options->batch_size + (!options->drop_remainder && input % options->batch_size != 0);
 }
@@ -178,12 +178,19 @@ static void padded_close(mix_cursor *cursor) {
   mix_buffers_clear(&padded->rows);
 }
 
+static int padded_numbers(const mix_dataset *dataset, int64_t numbers[MIX_STEP_NUMBERS]) {
+  numbers[0] = ((const padded_dataset *)dataset)->options.batch_size;
+  numbers[1] = ((const padded_dataset *)dataset)->options.drop_remainder;
+  return numbers[1] ? 2 : 1;
+}
+
 static const mix_dataset_class padded_class = {
     .name = "padded_batch",
     .cursor_size = sizeof(padded_cursor),
     .cardinality = padded_cardinality,
     .next = padded_next,
     .close = padded_close,
+    .numbers = padded_numbers,
 };
 
 mix_dataset *mix_dataset_padded_batch_with(const mix_dataset_padded_batch_options *given) {

@@ -10,6 +10,7 @@
 #include "base/object.h"
 #include "tensor/memory.h"
 #include <mixtape/dataset.h>
+#include <stdatomic.h>
 
 /* Buffers kept between elements, one per component. A buffer is reused once nothing else references its
  * contents. */
@@ -36,6 +37,8 @@ typedef struct mix_cursor {
   bool ended; /* next is not called again: a generator that rewinds at its end would start over */
 } mix_cursor;
 
+enum { MIX_STEP_NUMBERS = 4 }; /* at most, of a recipe */
+
 typedef struct mix_dataset_class {
   const char *name;
   size_t cursor_size;
@@ -51,10 +54,15 @@ typedef struct mix_dataset_class {
   /* Inputs other than `input`, by index; NULL after the last. A NULL function: there are none. */
   mix_dataset *(*beside)(const mix_dataset *dataset, int index);
   /* State that outlives a pass and affects later ones (a shuffle's seed and pass count). `save` writes its
-   * numbers unless `state` is NULL and returns their count, which is constant for a recipe. `restore` reads
-   * them; false: error recorded. NULL: no state. */
+   * numbers unless `state` is NULL and returns their count, which is constant for a recipe, or -1 with the
+   * error recorded. `restore` reads them; false: error recorded. NULL: no state. */
   int (*save)(mix_dataset *dataset, uint64_t *state);
   bool (*restore)(mix_dataset *dataset, const uint64_t *state);
+  /* What a run's identity says of the recipe. `numbers` writes its numbers (sizes, counts; not seeds) and
+   * returns how many; `arrays` gives those of a source, borrowed. NULL: none. */
+  int (*numbers)(const mix_dataset *dataset, int64_t numbers[MIX_STEP_NUMBERS]);
+  mix_list *(*arrays)(const mix_dataset *dataset);
+  bool calls_user; /* a source whose elements a function of the user makes */
   /* For sources whose elements are rows: stacks `count` rows into a list of tensors (one rank higher than an
    * element if `stacked`, else count is 1), using `buffers`. Returns a reference for the caller. NULL for
    * every other class. */
@@ -70,6 +78,8 @@ struct mix_dataset {
   /* borrowed: this data set or one below, whose rows the elements refer to; NULL: elements are tensors */
   mix_dataset *source;
   int components; /* tensors per element of a source with rows */
+  _Atomic int64_t length; /* the cardinality, once known */
+  atomic_bool length_known;
 };
 
 /* A zeroed data set of `size` bytes that retains `input` and, if `passes_rows`, takes over its source. One
@@ -82,15 +92,18 @@ bool mix_dataset_given(const mix_dataset *dataset, const char *call);
 /* For calls that take arrays or a data set. Records no error. */
 bool mix_is_dataset(const void *object);
 
+/* The cardinality, computed once. INT64_MIN with the error recorded. */
+int64_t mix_dataset_length(const mix_dataset *dataset);
+
 /* Opens the cursors of a data set and of all its inputs. NULL with the error recorded. */
 mix_cursor *mix_cursor_open(mix_dataset *dataset);
 mix_pull mix_cursor_next(mix_cursor *cursor, mix_element *element);
 void mix_cursor_close(mix_cursor *cursor);
 
 /* ---- dataset_state.c: the state of a data set ----
- * The numbers of all steps, in the order of a walk from the last step. As class->save and class->restore. */
+ * The numbers of all steps, each once, in the order of mix_steps. As class->save and class->restore. */
 int mix_dataset_save_state(mix_dataset *dataset, uint64_t *state);
-/* Inputs other than the first, by index; NULL after the last. */
+/* steps.c: inputs other than the first, by index; NULL after the last. */
 mix_dataset *mix_dataset_beside(const mix_dataset *dataset, int index);
 bool mix_dataset_restore_state(mix_dataset *dataset, const uint64_t *state);
 /* A copy of the current state; mix_free it. NULL with the error recorded. */

@@ -17,9 +17,7 @@ typedef struct prefetch_cursor {
   mix_background *background; /* NULL until it is needed */
 } prefetch_cursor;
 
-static int64_t prefetch_cardinality(const mix_dataset *dataset) {
-  return dataset->input->class->cardinality(dataset->input);
-}
+static int64_t prefetch_cardinality(const mix_dataset *dataset) { return mix_dataset_length(dataset->input); }
 
 static bool prefetch_open(mix_cursor *cursor) {
   mix_prefetch_policy_open(&((prefetch_cursor *)cursor)->policy,

@@ -14,8 +14,11 @@ typedef struct count_cursor {
 } count_cursor;
 
 static int64_t count_of(const mix_cursor *cursor) { return ((const count_dataset *)cursor->dataset)->count; }
-static int64_t input_cardinality(const mix_dataset *dataset) {
-  return dataset->input->class->cardinality(dataset->input);
+static int64_t input_cardinality(const mix_dataset *dataset) { return mix_dataset_length(dataset->input); }
+
+static int count_numbers(const mix_dataset *dataset, int64_t numbers[MIX_STEP_NUMBERS]) {
+  numbers[0] = ((const count_dataset *)dataset)->count;
+  return 1;
 }
 
 static mix_dataset *count_new(const mix_dataset_class *class, mix_dataset *input, int64_t count,
@@ -63,7 +66,8 @@ static mix_pull repeat_next(mix_cursor *cursor, mix_element *element) {
 static const mix_dataset_class repeat_class = {.name = "repeat",
                                                .cursor_size = sizeof(count_cursor),
                                                .cardinality = repeat_cardinality,
-                                               .next = repeat_next};
+                                               .next = repeat_next,
+                                               .numbers = count_numbers};
 
 mix_dataset *mix_dataset_repeat(mix_dataset *dataset, int64_t count) {
   return count_new(&repeat_class, dataset, count, "dataset_repeat");
@@ -78,16 +82,23 @@ static int64_t take_cardinality(const mix_dataset *dataset) {
   return input < 0 || input < count ? input : count;
 }
 
+static const mix_dataset_class take_class, skip_class;
+
+/* Goes through takes of takes in a loop, so that any number of them needs no stack. */
 static mix_pull take_next(mix_cursor *cursor, mix_element *element) {
-  count_cursor *take = (count_cursor *)cursor;
-  int64_t count = count_of(cursor);
-  if (count >= 0 && take->done == count) return MIX_PULL_END;
-  take->done++;
-  return mix_cursor_next(cursor->input, element);
+  for (; cursor->dataset->class == &take_class; cursor = cursor->input) {
+    count_cursor *take = (count_cursor *)cursor;
+    if (count_of(cursor) >= 0 && take->done == count_of(cursor)) return MIX_PULL_END;
+    take->done++;
+  }
+  return mix_cursor_next(cursor, element);
 }
 
-static const mix_dataset_class take_class = {
-    .name = "take", .cursor_size = sizeof(count_cursor), .cardinality = take_cardinality, .next = take_next};
+static const mix_dataset_class take_class = {.name = "take",
+                                             .cursor_size = sizeof(count_cursor),
+                                             .cardinality = take_cardinality,
+                                             .next = take_next,
+                                             .numbers = count_numbers};
 
 mix_dataset *mix_dataset_take(mix_dataset *dataset, int64_t count) {
   return count_new(&take_class, dataset, count, "dataset_take");
@@ -101,20 +112,30 @@ static int64_t skip_cardinality(const mix_dataset *dataset) {
   return input < 0 ? input : input > count ? input - count : 0;
 }
 
+/* As take_next: skips of skips leave out their elements one after the other, the innermost first. */
 static mix_pull skip_next(mix_cursor *cursor, mix_element *element) {
-  count_cursor *skip = (count_cursor *)cursor;
-  if (count_of(cursor) < 0) return MIX_PULL_END;
-  for (; skip->done < count_of(cursor); skip->done++) {
-    mix_pull pull = mix_cursor_next(cursor->input, element);
+  uint64_t left = 0;
+  for (; cursor->dataset->class == &skip_class; cursor = cursor->input) {
+    count_cursor *skip = (count_cursor *)cursor;
+    if (count_of(cursor) < 0) return MIX_PULL_END;
+    const uint64_t more = (uint64_t)(count_of(cursor) - skip->done);
+    left = more > UINT64_MAX - left ? UINT64_MAX : left + more;
+    skip->done = count_of(cursor);
+  }
+  for (; left > 0; left--) {
+    mix_pull pull = mix_cursor_next(cursor, element);
     if (pull != MIX_PULL_ELEMENT) return pull;
     mix_release(element->values);
     *element = (mix_element){0};
   }
-  return mix_cursor_next(cursor->input, element);
+  return mix_cursor_next(cursor, element);
 }
 
-static const mix_dataset_class skip_class = {
-    .name = "skip", .cursor_size = sizeof(count_cursor), .cardinality = skip_cardinality, .next = skip_next};
+static const mix_dataset_class skip_class = {.name = "skip",
+                                             .cursor_size = sizeof(count_cursor),
+                                             .cardinality = skip_cardinality,
+                                             .next = skip_next,
+                                             .numbers = count_numbers};
 
 mix_dataset *mix_dataset_skip(mix_dataset *dataset, int64_t count) {
   return count_new(&skip_class, dataset, count, "dataset_skip");

@@ -14,7 +14,7 @@ typedef struct shard_cursor {
 
 static int64_t shard_cardinality(const mix_dataset *dataset) {
   const shard_dataset *shard = (const shard_dataset *)dataset;
-  int64_t input = dataset->input->class->cardinality(dataset->input);
+  int64_t input = mix_dataset_length(dataset->input);
   return input < 0 ? input : input / shard->count + (shard->index < input % shard->count);
 }
 
@@ -32,7 +32,14 @@ static mix_pull shard_next(mix_cursor *cursor, mix_element *element) {
   }
 }
 
+static int shard_numbers(const mix_dataset *dataset, int64_t numbers[MIX_STEP_NUMBERS]) {
+  numbers[0] = ((const shard_dataset *)dataset)->count;
+  numbers[1] = ((const shard_dataset *)dataset)->index;
+  return 2;
+}
+
 static const mix_dataset_class shard_class = {.name = "shard",
+                                              .numbers = shard_numbers,
                                               .cursor_size = sizeof(shard_cursor),
                                               .cardinality = shard_cardinality,
                                               .next = shard_next};

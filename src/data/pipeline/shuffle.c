@@ -61,9 +61,7 @@ static void shuffle_close(mix_cursor *cursor) {
   mix_free(shuffle->waiting);
 }
 
-static int64_t shuffle_cardinality(const mix_dataset *dataset) {
-  return dataset->input->class->cardinality(dataset->input);
-}
+static int64_t shuffle_cardinality(const mix_dataset *dataset) { return mix_dataset_length(dataset->input); }
 
 static int shuffle_save(mix_dataset *dataset, uint64_t *state) {
   if (state) {
@@ -78,6 +76,12 @@ static bool shuffle_restore(mix_dataset *dataset, const uint64_t *state) {
   return true;
 }
 
+static int shuffle_numbers(const mix_dataset *dataset, int64_t numbers[MIX_STEP_NUMBERS]) {
+  numbers[0] = ((const shuffle_dataset *)dataset)->buffer_size;
+  numbers[1] = ((const shuffle_dataset *)dataset)->reshuffle;
+  return 2;
+}
+
 static const mix_dataset_class shuffle_class = {
     .name = "shuffle",
     .cursor_size = sizeof(shuffle_cursor),
@@ -85,6 +89,7 @@ static const mix_dataset_class shuffle_class = {
     .open = shuffle_open,
     .next = shuffle_next,
     .close = shuffle_close,
+    .numbers = shuffle_numbers,
     .save = shuffle_save,
     .restore = shuffle_restore,
 };

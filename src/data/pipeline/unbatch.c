@@ -13,7 +13,7 @@ typedef struct unbatch_cursor {
 } unbatch_cursor;
 
 static int64_t unbatch_cardinality(const mix_dataset *dataset) {
-  int64_t input = dataset->input->class->cardinality(dataset->input);
+  int64_t input = mix_dataset_length(dataset->input);
   return input > 0 ? MIX_UNKNOWN_CARDINALITY : input;
 }
 

@@ -26,7 +26,7 @@ static int64_t span(const window_dataset *dataset) { return (dataset->window - 1
 
 static int64_t window_cardinality(const mix_dataset *dataset) {
   const window_dataset *window = (const window_dataset *)dataset;
-  int64_t input = dataset->input->class->cardinality(dataset->input);
+  int64_t input = mix_dataset_length(dataset->input);
   if (input <= 0) return input;
   if (!window->drop_remainder) return (input - 1) / window->shift + 1;
   return input < span(window) ? 0 : (input - span(window)) / window->shift + 1;
@@ -106,6 +106,13 @@ static void window_close(mix_cursor *cursor) {
   mix_buffers_clear(&window->buffers);
 }
 
+static int window_numbers(const mix_dataset *dataset, int64_t numbers[MIX_STEP_NUMBERS]) {
+  const window_dataset *window = (const window_dataset *)dataset;
+  numbers[0] = window->window, numbers[1] = window->shift;
+  numbers[2] = window->stride, numbers[3] = window->drop_remainder;
+  return 4;
+}
+
 static const mix_dataset_class window_class = {
     .name = "window",
     .cursor_size = sizeof(window_cursor),
@@ -113,6 +120,7 @@ static const mix_dataset_class window_class = {
     .open = window_open,
     .next = window_next,
     .close = window_close,
+    .numbers = window_numbers,
 };
 
 mix_dataset *mix_dataset_window_with(const mix_dataset_window_options *given) {

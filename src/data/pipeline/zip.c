@@ -22,7 +22,7 @@ static int64_t zip_cardinality(const mix_dataset *dataset) {
   const zip_dataset *zip = (const zip_dataset *)dataset;
   int64_t shortest = MIX_INFINITE;
   for (int i = 0; i < zip->count; i++) {
-    int64_t input = input_of(zip, i)->class->cardinality(input_of(zip, i));
+    int64_t input = mix_dataset_length(input_of(zip, i));
     if (input == MIX_UNKNOWN_CARDINALITY) return input;
     if (input != MIX_INFINITE && (shortest == MIX_INFINITE || input < shortest)) shortest = input;
   }

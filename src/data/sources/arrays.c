@@ -40,6 +40,8 @@ static mix_list *slices_gather(const mix_dataset *dataset, const int64_t *rows, 
   return values;
 }
 
+static mix_list *slices_arrays(const mix_dataset *dataset) { return ((const rows_dataset *)dataset)->arrays; }
+
 static void slices_finalize(mix_dataset *dataset) { mix_release(((rows_dataset *)dataset)->arrays); }
 
 static const mix_dataset_class slices_class = {
@@ -49,6 +51,7 @@ static const mix_dataset_class slices_class = {
     .next = rows_next,
     .finalize = slices_finalize,
     .gather = slices_gather,
+    .arrays = slices_arrays,
 };
 
 /* The leaves of the caller's list. NULL with the error recorded if one is NULL. */
@@ -107,12 +110,19 @@ static mix_list *range_gather(const mix_dataset *dataset, const int64_t *rows, i
   return list;
 }
 
+static int range_numbers(const mix_dataset *dataset, int64_t numbers[MIX_STEP_NUMBERS]) {
+  const rows_dataset *range = (const rows_dataset *)dataset;
+  numbers[0] = range->start, numbers[1] = range->step, numbers[2] = range->length;
+  return 3;
+}
+
 static const mix_dataset_class range_class = {
     .name = "range",
     .cursor_size = sizeof(rows_cursor),
     .cardinality = rows_cardinality,
     .next = rows_next,
     .gather = range_gather,
+    .numbers = range_numbers,
 };
 
 mix_dataset *mix_dataset_range(int64_t start, int64_t stop, int64_t step) {

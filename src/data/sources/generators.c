@@ -50,6 +50,7 @@ static const mix_dataset_class generator_class = {
     .cardinality = generator_cardinality,
     .next = generator_next,
     .finalize = generator_finalize,
+    .calls_user = true,
 };
 
 mix_dataset *mix_dataset_from_generator_with(const mix_dataset_generator_options *given) {
@@ -65,5 +66,8 @@ mix_dataset *mix_dataset_from_generator_with(const mix_dataset_generator_options
   generator_dataset *dataset = mix_dataset_new(sizeof *dataset, &generator_class, NULL, false);
   if (!dataset) return NULL;
   dataset->options = options;
-  return mix_scoped(dataset);
+  dataset->options.release = NULL; /* the context is the caller's until nothing can fail */
+  if (!mix_scoped(dataset)) return NULL;
+  dataset->options.release = options.release;
+  return &dataset->base;
 }

@@ -194,7 +194,8 @@ mix_metric *mix_metric_with(const mix_metric_options *options) {
   }
   metric->options.dtype = mix_dtype_name(metric->dtype);
   if (made && !mix_failed()) return mix_scoped(metric);
-  if (!made || !metric->name) metric->class.finalize = NULL; /* the instance is not set up */
+  if (!metric->kind && (!made || !metric->name))
+    metric->class.finalize = NULL; /* the instance of a user's class is not set up; ours may be zero */
   mix_release(metric);
   return NULL;
 }

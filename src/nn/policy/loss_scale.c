@@ -32,11 +32,28 @@ static void finalize(void *object) {
 }
 const mix_class mix_loss_scale_class = {.name = "loss_scale", .finalize = finalize};
 
+bool mix_loss_scale_check(double scale, mix_dtype dtype, const char *call) {
+  const bool wide = dtype == MIX_FLOAT64;
+  const double used = wide ? scale : (double)(float)scale, reciprocal = wide ? 1 / used : 1 / (float)used;
+  if (scale == 0 || (used != 0 && isfinite(used) && isfinite(wide ? reciprocal : (double)(float)reciprocal)))
+    return true;
+  return mix_fail(MIX_VALUE_ERROR,
+                  "%s: the loss scale is %g, which in %s is %s; expected a number of which it holds the "
+                  "reciprocal too, such as 32768",
+                  call, scale, wide ? "float64" : "float32",
+                  isnan(used)   ? "no number"
+                  : isinf(used) ? "infinite"
+                  : used == 0   ? "0"
+                                : "too small"),
+         false;
+}
+
 mix_loss_scale *mix_fixed_loss_scale(double value) {
   if (mix_failed()) return NULL;
   if (!(value >= 1))
     return mix_fail(MIX_VALUE_ERROR, "fixed_loss_scale: the value is %g; expected a number of at least 1",
                     value);
+  if (!mix_loss_scale_check(value, MIX_FLOAT32, "fixed_loss_scale")) return NULL;
   mix_loss_scale *loss_scale = mix_object_new(sizeof *loss_scale, &mix_loss_scale_class);
   if (!loss_scale) return NULL;
   loss_scale->initial = value;
@@ -51,7 +68,7 @@ static mix_variable *state(const char *name, double value, mix_dtype dtype) {
 
 mix_loss_scale *mix_loss_scale_dynamic(double initial, int64_t increment_period, double multiplier,
                                        const mix_semantics *semantics) {
-  if (mix_failed()) return NULL;
+  if (mix_failed() || !mix_loss_scale_check(initial, MIX_FLOAT32, "dynamic_loss_scale")) return NULL;
   mix_loss_scale *loss_scale = mix_object_new(sizeof *loss_scale, &mix_loss_scale_class);
   if (!loss_scale) return NULL;
   *loss_scale = (mix_loss_scale){.object = loss_scale->object,

@@ -28,6 +28,9 @@ json_t *mix_loss_scale_config_json(mix_loss_scale *loss_scale);
 /* From {"class_name", "config"}, a number, "dynamic", or null (NULL without an error), under the given
  * semantics. */
 mix_loss_scale *mix_loss_scale_from_json(const json_t *json, const mix_semantics *semantics);
+/* False, with a ValueError, for a scale that is NaN or, in float32 (of a float64 loss: float64), infinite or
+ * so small that its reciprocal is: no step would be applied. 0 is accepted, as in Keras. */
+bool mix_loss_scale_check(double scale, mix_dtype dtype, const char *call);
 /* A dynamic loss scale under the given semantics. */
 mix_loss_scale *mix_loss_scale_dynamic(double initial, int64_t increment_period, double multiplier,
                                        const mix_semantics *semantics);

@@ -10,6 +10,7 @@ static const mix_field_row fields[] = {
     {"save_freq", OFFSET(save_freq), &mix_field_frequency, .range = MIX_NOT_NEGATIVE},
     {"delete_checkpoint", OFFSET(keep_checkpoint), &mix_field_negated},
     {"double_checkpoint", OFFSET(only_newest), &mix_field_negated},
+    {"force", OFFSET(force), &mix_field_boolean},
     {0}};
 MIX_CALLBACK_KIND(backup_and_restore, fields)
 
@@ -23,7 +24,8 @@ mix_callback *mix_backup_and_restore_with(const mix_backup_and_restore_options *
   *backup = (mix_backup){.folder = options.backup_dir,
                          .save_freq = options.save_freq,
                          .keep = options.keep_checkpoint,
-                         .only_newest = options.only_newest};
+                         .only_newest = options.only_newest,
+                         .force = options.force};
   mix_callback *callback = mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
                                                                     .name = "BackupAndRestore",
                                                                     .context = backup,

@@ -1,10 +1,10 @@
 /* File names with Python's replacement fields for numbers: {name}, {name:[0][width][.precision][d|e|f|g]}. */
 #include "base/error.h"
+#include "formats/file.h"
 #include "train/callback.h"
 #include "nn/number.h"
 #include <ctype.h>
 #include <errno.h>
-#include <sys/stat.h>
 
 /* NUMBER_MAX: 1e308 has 309 digits before its point. */
 enum { FIELD_MAX = 128, NUMBER_MAX = 512, PATH_MAX = 4096 };
@@ -109,7 +109,7 @@ bool mix_make_folders(const char *path) {
   for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
     if (slash == path || slash - path >= PATH_MAX) continue;
     snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
-    if (mkdir(folder, 0777) && errno != EEXIST) {
+    if (!mix_folder_make_last(folder)) {
       mix_fail(MIX_IO_ERROR, "model_checkpoint: the folder '%s' cannot be made: %s", folder, strerror(errno));
       return false;
     }

@@ -219,7 +219,7 @@ static mix_list *sources(void *context, mix_tape *tape, mix_tensor *loss, mix_te
   add_losses(watch, loss, scaled);
   qsort(watch->items, (size_t)watch->count, sizeof *watch->items, by_sequence);
   mix_list *requested = mix_list_new(0, NULL);
-  for (int i = 0; i < watch->count; i++) {
+  for (int i = 0; i < watch->count && !mix_failed(); i++) { /* after a failure names may be missing */
     item *current = &watch->items[i];
     current->tensor = numbered(watch, i);
     current->requested = current->kind != MIX_NUMERICS_LOSS && current->kind != MIX_NUMERICS_DATA;

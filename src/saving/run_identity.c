@@ -1,0 +1,251 @@
+/* A run's identity, and its comparison with that of a checkpoint. */
+#include "saving/run_identity.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "compile/evaluate.h"
+#include "data/pipeline/steps.h"
+#include "nn/losses/loss.h"
+#include "optim/optimizer.h"
+#include "saving/training_variables.h"
+#include "tensor/memory.h"
+#include "tensor/shape.h"
+#include <openssl/evp.h>
+#include <string.h>
+
+#define ENTRY "run"
+
+/* ---- configs ---- */
+
+static bool append(json_t *list, json_t *value) {
+  if (!mix_failed() && value && json_array_append_new(list, value) == 0) return true;
+  if (!mix_failed()) mix_fail_memory("a checkpoint's identity");
+  return false;
+}
+
+/* A config that cannot be written, such as one with a function of the user, is none. Out of memory stays an
+ * error. */
+static json_t *config_or_null(json_t *config) {
+  if (config) return config;
+  if (mix_failed() && mix_error() != MIX_MEMORY_ERROR) mix_error_take(NULL, 0);
+  return json_null();
+}
+
+static bool append_layers(json_t *list, mix_layer *layer) {
+  json_t *entry = json_pack("{s:s,s:o}", "class", layer->class.name, "config",
+                            config_or_null(mix_layer_config_json(layer)));
+  if (!append(list, entry)) return false;
+  for (int i = 0; i < mix_list_count(layer->layers); i++)
+    if (!append_layers(list, mix_list_items(layer->layers)[i])) return false;
+  return true;
+}
+
+/* As the user made it: callbacks change the learning rate while a run lasts. */
+static json_t *optimizer_config(mix_optimizer *optimizer) {
+  const mix_optimizer *plain = mix_optimizer_plain(optimizer);
+  mix_fields fields = mix_optimizer_fields(plain->class, plain->rules);
+  mix_optimizer_settings options = plain->options;
+  options.common.semantics = plain->semantics;
+  return config_or_null(mix_fields_write(&fields, &options, NULL));
+}
+
+static json_t *loss_scale_config(mix_optimizer *optimizer) {
+  mix_loss_scale *scale = mix_optimizer_loss_scale_object(optimizer);
+  if (!scale) return json_null();
+  return json_pack("{s:b,s:f,s:I}", "dynamic", mix_loss_scale_is_dynamic(scale), "initial",
+                   mix_loss_scale_initial(scale), "growth_steps",
+                   (json_int_t)mix_loss_scale_increment_period(scale));
+}
+
+static json_t *losses_of(const mix_compiled_state *state) {
+  json_t *losses = json_array();
+  for (int i = 0; i < state->output_count; i++) {
+    json_t *loss = state->losses[i] ? config_or_null(mix_loss_to_json(state->losses[i])) : json_null();
+    if (!append(losses, loss) || !append(losses, json_real(state->loss_weights[i]))) break;
+  }
+  return losses;
+}
+
+static bool set(json_t *identity, const char *name, json_t *value) {
+  if (mix_failed() || !value) {
+    json_decref(value);
+    if (!mix_failed()) mix_fail_memory("a checkpoint's identity");
+    return false;
+  }
+  return mix_json_set(identity, name, value);
+}
+
+json_t *mix_run_identity_new(mix_model *model, mix_optimizer *optimizer) {
+  json_t *identity = json_object(), *layers = model ? json_array() : NULL;
+  bool good = identity || (mix_fail_memory("a checkpoint's identity"), false);
+  if (good && model) {
+    append_layers(layers, model->layer);
+    good = set(identity, "model", layers);
+  } else {
+    json_decref(layers);
+  }
+  if (good && optimizer)
+    good = set(identity, "optimizer", optimizer_config(optimizer)) &&
+           set(identity, "loss scale", loss_scale_config(optimizer));
+  if (good && model && model->state) good = set(identity, "loss", losses_of(model->state));
+  if (good) return identity;
+  json_decref(identity);
+  return NULL;
+}
+
+bool mix_run_identity_number(json_t *identity, const char *name, int64_t number) {
+  return set(identity, name, json_integer(number));
+}
+
+/* ---- data ---- */
+
+enum { DIGEST = 32 };
+
+static bool digest_tensor(mix_tensor *tensor, char digits[2 * DIGEST + 1]) {
+  unsigned char digest[DIGEST];
+  mix_pinned pinned;
+  if (mix_evaluate(1, &tensor) != MIX_OK || !mix_tensor_pin(tensor, &pinned)) return false;
+  const size_t size = mix_value_bytes(mix_tensor_dtype(tensor), mix_tensor_shape(tensor));
+  const bool done = EVP_Digest(pinned.data, size, digest, NULL, EVP_sha256(), NULL) == 1;
+  mix_tensor_unpin(&pinned);
+  if (!done) mix_fail(MIX_RUNTIME_ERROR, "checkpoint: the cryptography library cannot compute SHA-256");
+  for (int i = 0; i < DIGEST && done; i++) snprintf(digits + 2 * i, 3, "%02x", digest[i]);
+  return done;
+}
+
+/* {"array": "float32 (60000, 784)", "sha256": "..."} */
+static bool append_array(json_t *list, mix_tensor *array) {
+  char shape[160], text[200], digits[2 * DIGEST + 1];
+  if (!digest_tensor(array, digits)) return false;
+  snprintf(text, sizeof text, "%s %s", mix_dtype_name(mix_tensor_dtype(array)),
+           mix_shape_text(mix_tensor_shape(array), shape, sizeof shape));
+  return append(list, json_pack("{s:s,s:s}", "array", text, "sha256", digits));
+}
+
+static bool append_arrays(json_t *list, mix_list *arrays) {
+  for (int i = 0; arrays && i < mix_list_count(arrays); i++)
+    if (mix_list_items(arrays)[i] && !append_array(list, mix_list_items(arrays)[i])) return false;
+  return true;
+}
+
+bool mix_run_identity_arrays(json_t *identity, const char *name, mix_list *arrays) {
+  json_t *list = json_array();
+  MIX_SCOPE { append_arrays(list, arrays); }
+  return set(identity, name, list);
+}
+
+/* "batch 20", and the arrays of a source. */
+static bool append_step(json_t *list, const mix_dataset *step) {
+  int64_t numbers[MIX_STEP_NUMBERS];
+  const int count = step->class->numbers ? step->class->numbers(step, numbers) : 0;
+  mix_text text = {.grows = true};
+  mix_text_put(&text, "%s", step->class->name);
+  for (int i = 0; i < count; i++) mix_text_put(&text, " %lld", (long long)numbers[i]);
+  json_t *entry = text.failed ? NULL : json_string(text.text);
+  mix_free(text.text);
+  if (!append(list, entry)) return false;
+  return !step->class->arrays || append_arrays(list, step->class->arrays(step));
+}
+
+bool mix_run_identity_dataset(json_t *identity, const char *name, mix_dataset *dataset) {
+  mix_steps steps = {0};
+  json_t *list = json_array();
+  bool unknown = false, good = mix_steps_collect(&steps, dataset, false);
+  MIX_SCOPE {
+    for (int i = 0; good && i < steps.count; i++) {
+      good = append_step(list, steps.items[i]);
+      unknown = unknown || steps.items[i]->class->calls_user;
+    }
+  }
+  mix_steps_clear(&steps);
+  if (good && unknown)
+    mix_log_message(MIX_LOG_WARNING,
+                    "checkpoint: the elements of a generator have no digest: whether a resumed run gets the "
+                    "same ones is not checked");
+  return set(identity, name, list);
+}
+
+/* ---- comparison ---- */
+
+bool mix_run_identity_put(json_t *identity, mix_archive *archive) {
+  return mix_archive_put_json(archive, ENTRY, json_incref(identity));
+}
+
+static void append_value(mix_text *text, const json_t *value) {
+  char *dumped = value ? mix_json_text(value) : NULL;
+  mix_text_put(text, "%.200s", dumped ? dumped : "nothing");
+  mix_free(dumped);
+}
+
+/* Appends the path to the first difference below two values that differ: "config.units is 9 here, 7 in the
+ * checkpoint". */
+static void append_difference(mix_text *text, const char *separator, const json_t *ours,
+                              const json_t *theirs) {
+  const char *key;
+  json_t *value;
+  const bool objects = json_is_object(ours) && json_is_object(theirs);
+  for (int side = 0; objects && side < 2; side++)
+    json_object_foreach((json_t *)(side ? theirs : ours), key, value) {
+      const json_t *a = json_object_get(ours, key), *b = json_object_get(theirs, key);
+      if (json_equal(a, b)) continue;
+      mix_text_put(text, "%s%s", separator, key);
+      append_difference(text, ".", a, b);
+      return;
+    }
+  for (size_t i = 0; json_is_array(ours) && json_is_array(theirs) &&
+                     (i < json_array_size(ours) || i < json_array_size(theirs));
+       i++) {
+    const json_t *a = json_array_get(ours, i), *b = json_array_get(theirs, i);
+    if (json_equal(a, b)) continue;
+    mix_text_put(text, "[%zu]", i);
+    append_difference(text, ".", a, b);
+    return;
+  }
+  mix_text_put(text, " is ");
+  append_value(text, ours);
+  mix_text_put(text, " here, ");
+  append_value(text, theirs);
+  mix_text_put(text, " in the checkpoint");
+}
+
+/* The names of layers, losses and variables say nothing: a second model has others. */
+static void drop_names(json_t *value) {
+  const char *key;
+  json_t *member;
+  size_t i;
+  json_object_del(value, "name");
+  json_object_foreach(value, key, member) drop_names(member);
+  json_array_foreach(value, i, member) drop_names(member);
+}
+
+static void fail_difference(const char *name, const json_t *ours, const json_t *theirs,
+                            const mix_archive *archive) {
+  mix_text text = {.grows = true};
+  append_difference(&text, ": ", ours, theirs);
+  if (!text.failed)
+    mix_fail(MIX_VALUE_ERROR,
+             "%s: %s%s; resume with what it was made with, or by force, which begins the epoch anew",
+             mix_archive_path(archive), name, text.text);
+  mix_free(text.text);
+}
+
+bool mix_run_identity_check(json_t *identity, mix_archive *archive) {
+  char *text = mix_archive_has(archive, ENTRY) ? mix_archive_get_text(archive, ENTRY) : NULL;
+  json_t *theirs = text ? mix_json_parse(text, mix_archive_path(archive)) : NULL, *ours,
+         *own = json_deep_copy(identity);
+  mix_free(text);
+  const char *name;
+  drop_names(own);
+  drop_names(theirs);
+  json_object_foreach(own, name, ours) {
+    const json_t *other = json_object_get(theirs, name);
+    if (!other || json_equal(ours, other)) continue;
+    fail_difference(name, ours, other, archive);
+    break;
+  }
+  json_decref(theirs);
+  json_decref(own);
+  return !mix_failed();
+}

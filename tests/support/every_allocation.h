@@ -1,0 +1,42 @@
+/* Failing allocations of the whole process, also those of libzip, OpenSSL, jansson and libc: the test's own
+ * malloc, calloc and realloc stand before the C library's. Not under a sanitizer, which has its own. */
+#ifndef TESTS_SUPPORT_EVERY_ALLOCATION_H
+#define TESTS_SUPPORT_EVERY_ALLOCATION_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define REACHES_EVERY_ALLOCATION 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define REACHES_EVERY_ALLOCATION 0
+#endif
+#endif
+#ifndef REACHES_EVERY_ALLOCATION
+#define REACHES_EVERY_ALLOCATION 1
+#endif
+
+/* Of this thread: allocations that still succeed before one fails; negative: all succeed. */
+static _Thread_local int64_t allocations_left = -1;
+
+#if REACHES_EVERY_ALLOCATION
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *memory, size_t size);
+
+static inline bool refuses_allocation(void) {
+  if (allocations_left < 0 || allocations_left-- > 0) return false;
+  errno = ENOMEM;
+  return true;
+}
+void *malloc(size_t size) { return refuses_allocation() ? NULL : __libc_malloc(size); }
+void *calloc(size_t count, size_t size) { return refuses_allocation() ? NULL : __libc_calloc(count, size); }
+void *realloc(void *memory, size_t size) {
+  return refuses_allocation() ? NULL : __libc_realloc(memory, size);
+}
+#endif
+
+#endif
