@@ -11,6 +11,7 @@ typedef enum mix_cpu_feature {
   MIX_CPU_AVX512_BF16 = 1 << 2,
   MIX_CPU_AVX512_FP16 = 1 << 3,
   MIX_CPU_AMX_BF16 = 1 << 4,    /* AMX tiles and bfloat16, permission granted */
+  MIX_CPU_BF16_PAIRS = 1 << 5,  /* AVX512-BF16's products outrun float32's: chosen by vendor and family */
 } mix_cpu_feature;
 
 /* The features to use: those of the processor, limited by MIXTAPE_MAX_ISA (generic, avx2, avx512,

@@ -288,13 +288,15 @@ GEMM_KERNEL(f16, MIX_FLOAT16, 32, amx, GEMM_NEEDS_AMX, NULL,
 GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, amx, GEMM_NEEDS_AMX, NULL, "tiles: 4 to 6 times float32's rate")
 GEMM_KERNEL(f32, MIX_FLOAT32, 32, amx, GEMM_NEEDS_AMX, NULL,
             "three bfloat16 products on tiles for one: float32 precision high is asked for")
+GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, avx512bf16, MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS,
+            NULL, "pairs multiplied by VDPBF16PS, float32's order of sums: 1.6 to 1.9 times its rate")
 GEMM_KERNELS_OF_SET(avx512, MIX_CPU_AVX512, "vectors of 64 bytes")
 GEMM_KERNELS_OF_SET(avx2, MIX_CPU_AVX2, "vectors of 32 bytes")
 GEMM_KERNELS_OF_SET(generic, 0, "portable C: no vector instructions in force")
 
 /* In the order of choice. Of the blocked ones first those that auto takes for large products alone. */
 const mix_kernel *const mix_cpu_matmul_kernels[] = {
-    &f16_t4x32,  &bf16_t4x32,  &f16_t4x16,   &bf16_t4x16,   &f16_amx,     &bf16_amx, &f32_amx,
-    &f32_avx512, &f16_avx512,  &bf16_avx512, &f64_avx512,   &f32_avx2,    &f16_avx2, &bf16_avx2,
-    &f64_avx2,   &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
+    &f16_t4x32,       &bf16_t4x32, &f16_t4x16,   &bf16_t4x16,  &f16_amx,      &bf16_amx,    &f32_amx,
+    &bf16_avx512bf16, &f32_avx512, &f16_avx512,  &bf16_avx512, &f64_avx512,   &f32_avx2,    &f16_avx2,
+    &bf16_avx2,       &f64_avx2,   &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
 };
