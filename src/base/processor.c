@@ -176,7 +176,23 @@ uint32_t mix_cpu_found(void) {
   return found.features & atomic_load(&override);
 }
 
-uint32_t mix_cpu_features(void) { return mix_cpu_found() & cap(); }
+/* MIXTAPE_BF16_PAIRS decides instead of vendor and family. */
+static uint32_t choose_pairs(uint32_t features) {
+  static atomic_bool warned;
+  const char *choice = getenv("MIXTAPE_BF16_PAIRS");
+  if (!choice || !*choice) return features;
+  const bool on = strcasecmp(choice, "on") == 0;
+  if (!on && strcasecmp(choice, "off") != 0) {
+    if (!atomic_exchange(&warned, true))
+      mix_log_message(MIX_LOG_WARNING, "MIXTAPE_BF16_PAIRS is \"%s\", which is ignored; expected on or off",
+                      choice);
+    return features;
+  }
+  return on && features & MIX_CPU_AVX512_BF16 ? features | MIX_CPU_BF16_PAIRS
+                                              : features & ~(uint32_t)MIX_CPU_BF16_PAIRS;
+}
+
+uint32_t mix_cpu_features(void) { return choose_pairs(mix_cpu_found() & cap()); }
 
 const char *mix_cpu_features_text(uint32_t features, char *text, int size) {
   static const char *const names[] = {"avx2",        "avx512",   "avx512_bf16",

@@ -15,7 +15,8 @@ typedef enum mix_cpu_feature {
 } mix_cpu_feature;
 
 /* The features to use: those of the processor, limited by MIXTAPE_MAX_ISA (generic, avx2, avx512,
- * avx512_bf16, avx512_fp16, amx). */
+ * avx512_bf16, avx512_fp16, amx), MIX_CPU_BF16_PAIRS as MIXTAPE_BF16_PAIRS says (on, off; on needs
+ * AVX512-BF16 in force). */
 uint32_t mix_cpu_features(void);
 /* The features of the processor, without that limit. */
 uint32_t mix_cpu_found(void);

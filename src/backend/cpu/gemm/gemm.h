@@ -17,6 +17,7 @@
 #include "backend/cpu/gemm/operand_view.h"
 #include "backend/cpu/gemm/work_stealing.h"
 #include "backend/cpu/program/prepare.h"
+#include "backend/cpu/simd/vector_functions.h"
 #include "backend/host/kernel.h"
 
 /* What a micro-kernel does with its tile. */
@@ -152,6 +153,7 @@ struct mix_gemm_plan {
   const mix_gemm_algorithm *algorithm;
   const mix_gemm_engine *engine;
   const mix_gemm_storage *storage; /* of the operands */
+  const mix_vector *vector;        /* stores and rounds results */
   mix_dtype result;                /* storage of C */
   mix_gemm_problem problem;        /* as computed: of the transposed product where compute_transposed */
   bool compute_transposed; /* C^T = op(B)^T op(A)^T; sums are transposed before they are stored */

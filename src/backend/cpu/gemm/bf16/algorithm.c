@@ -1,10 +1,21 @@
-/* Which bfloat16 products are done in pairs. */
+/* Which bfloat16 products are done in pairs: those that the AVX-512 engine, which widens, would do in blocks.
+ * So a product has the same bits whichever of the two does it. */
 #include "backend/cpu/gemm/bf16/bf16.h"
 #include "backend/cpu/gemm/blocked/blocked.h"
+#include "backend/cpu/gemm/small_m/plan.h"
+#include "backend/cpu/gemm/small_n/plan.h"
+
+/* Fewer rows do not repay packing B. */
+enum { FEWEST_ROWS = 8 };
 
 static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
                                       const mix_gemm_problem *p) {
-  (void)engine, (void)dtype, (void)p;
+  (void)engine;
+  const mix_gemm_engine *widening = &mix_gemm_f32_avx512;
+  if (!mix_gemm_small_n.unsupported_reason(widening, dtype, p)) return "summed along vectors of k";
+  if (p->m < FEWEST_ROWS) return "few rows, bound by reading B";
+  if (mix_gemm_prefers_transposed(p) && !mix_gemm_small_m.unsupported_reason(widening, dtype, p))
+    return "few columns, bound by reading A";
   return NULL;
 }
 
