@@ -244,9 +244,10 @@ static void leaves_other_orders_to_others(void **unused) {
     bool left;
   } rows[] = {
       {{128, 64, 784}, 0, false},  {{784, 64, 128}, 1, false},  {{128, 784, 64}, 2, false},
-      {{8, 4096, 4096}, 0, false}, {{7, 4096, 4096}, 0, true},  {{128, 10, 64}, 0, false},
-      {{8192, 10, 4096}, 0, true}, {{4096, 10, 8192}, 1, true}, {{784, 64, 8192}, 1, false},
-      {{12, 64, 784}, 2, true},    {{13, 64, 784}, 2, false},   {{12, 64, 784}, 0, false},
+      {{8, 4096, 4096}, 0, false}, {{16, 16, 16}, 0, true},     {{32, 32, 32}, 0, false},
+      {{7, 4096, 4096}, 0, true},  {{128, 10, 64}, 0, false},   {{8192, 10, 4096}, 0, true},
+      {{4096, 10, 8192}, 1, true}, {{784, 64, 8192}, 1, false}, {{12, 64, 784}, 2, true},
+      {{13, 64, 784}, 2, false},   {{12, 64, 784}, 0, false},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     const int64_t *shape = rows[i].shape;

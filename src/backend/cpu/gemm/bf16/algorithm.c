@@ -5,8 +5,10 @@
 #include "backend/cpu/gemm/small_m/plan.h"
 #include "backend/cpu/gemm/small_n/plan.h"
 
-/* Fewer rows do not repay packing B. */
-enum { FEWEST_ROWS = 8 };
+enum {
+  FEWEST_ROWS = 8,          /* fewer do not repay packing B */
+  MIN_OPERATIONS = 1 << 13, /* of multiplications */
+};
 
 static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
                                       const mix_gemm_problem *p) {
@@ -14,6 +16,7 @@ static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype d
   const mix_gemm_engine *widening = &mix_gemm_f32_avx512;
   if (!mix_gemm_small_n.unsupported_reason(widening, dtype, p)) return "summed along vectors of k";
   if (p->m < FEWEST_ROWS) return "few rows, bound by reading B";
+  if (mix_gemm_multiplications(p) < MIN_OPERATIONS) return "too small to repay packing";
   if (mix_gemm_prefers_transposed(p) && !mix_gemm_small_m.unsupported_reason(widening, dtype, p))
     return "few columns, bound by reading A";
   return NULL;
