@@ -55,6 +55,17 @@ static bool tiles_permitted(void) {
          syscall(SYS_arch_prctl, ARCH_GET_XCOMP_PERM, &granted) == 0 && (granted >> XFEATURE_XTILEDATA & 1);
 }
 
+/* Does VDPBF16PS multiply faster than float32's fused multiply-adds? At twice their rate on AMD's processors
+ * from Zen 4 on (family 0x19; bench/results/2026-11-24-bf16-amd.md), at half of it on Intel's. */
+static bool pairs_gain(void) {
+  enum { FAMILY_OF_ZEN4 = 0x19, EXTENDED = 15 };
+  const leaf vendor = cpuid(0, 0);
+  const uint32_t version = cpuid(1, 0).a, base = version >> 8 & 15;
+  const uint32_t family = base == EXTENDED ? base + (version >> 20 & 255) : base;
+  return vendor.b == signature_AMD_ebx && vendor.d == signature_AMD_edx && vendor.c == signature_AMD_ecx &&
+         family >= FAMILY_OF_ZEN4;
+}
+
 /* CPUID bits: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2A; XCR0: volume 1,
  * chapter 13. Each feature requires the previous one, because the kernels are compiled so. */
 static uint32_t detect_features(void) {
@@ -70,7 +81,8 @@ static uint32_t detect_features(void) {
   bool amx = bf16 && bit(seven.d, 24) && bit(seven.d, 22) && (state & STATE_TILES) == STATE_TILES &&
              tiles_permitted();
   return (avx2 ? MIX_CPU_AVX2 : 0) | (avx512 ? MIX_CPU_AVX512 : 0) | (bf16 ? MIX_CPU_AVX512_BF16 : 0) |
-         (fp16 ? MIX_CPU_AVX512_FP16 : 0) | (amx ? MIX_CPU_AMX_BF16 : 0);
+         (fp16 ? MIX_CPU_AVX512_FP16 : 0) | (amx ? MIX_CPU_AMX_BF16 : 0) |
+         (bf16 && pairs_gain() ? MIX_CPU_BF16_PAIRS : 0);
 }
 
 static void detect_name(void) {
@@ -125,6 +137,8 @@ static void detect_once(void) {
   pthread_once(&once, detect);
 }
 
+enum { BF16 = MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS };
+
 /* Each value of MIXTAPE_MAX_ISA includes the previous ones. */
 static const struct {
   const char *name;
@@ -133,9 +147,9 @@ static const struct {
     {"generic", 0},
     {"avx2", MIX_CPU_AVX2},
     {"avx512", MIX_CPU_AVX2 | MIX_CPU_AVX512},
-    {"avx512_bf16", MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16},
-    {"avx512_fp16", MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AVX512_FP16},
-    {"amx", MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AVX512_FP16 | MIX_CPU_AMX_BF16},
+    {"avx512_bf16", MIX_CPU_AVX2 | MIX_CPU_AVX512 | BF16},
+    {"avx512_fp16", MIX_CPU_AVX2 | MIX_CPU_AVX512 | BF16 | MIX_CPU_AVX512_FP16},
+    {"amx", MIX_CPU_AVX2 | MIX_CPU_AVX512 | BF16 | MIX_CPU_AVX512_FP16 | MIX_CPU_AMX_BF16},
 };
 
 static uint32_t cap(void) {
@@ -162,10 +176,27 @@ uint32_t mix_cpu_found(void) {
   return found.features & atomic_load(&override);
 }
 
-uint32_t mix_cpu_features(void) { return mix_cpu_found() & cap(); }
+/* MIXTAPE_BF16_PAIRS decides instead of vendor and family. */
+static uint32_t choose_pairs(uint32_t features) {
+  static atomic_bool warned;
+  const char *choice = getenv("MIXTAPE_BF16_PAIRS");
+  if (!choice || !*choice) return features;
+  const bool on = strcasecmp(choice, "on") == 0;
+  if (!on && strcasecmp(choice, "off") != 0) {
+    if (!atomic_exchange(&warned, true))
+      mix_log_message(MIX_LOG_WARNING, "MIXTAPE_BF16_PAIRS is \"%s\", which is ignored; expected on or off",
+                      choice);
+    return features;
+  }
+  return on && features & MIX_CPU_AVX512_BF16 ? features | MIX_CPU_BF16_PAIRS
+                                              : features & ~(uint32_t)MIX_CPU_BF16_PAIRS;
+}
+
+uint32_t mix_cpu_features(void) { return choose_pairs(mix_cpu_found() & cap()); }
 
 const char *mix_cpu_features_text(uint32_t features, char *text, int size) {
-  static const char *const names[] = {"avx2", "avx512", "avx512_bf16", "avx512_fp16", "amx_bf16"};
+  static const char *const names[] = {"avx2",        "avx512",   "avx512_bf16",
+                                      "avx512_fp16", "amx_bf16", "bf16_pairs"};
   if (size <= 0) return "";
   int length = 0;
   text[0] = '\0';

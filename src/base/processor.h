@@ -11,10 +11,12 @@ typedef enum mix_cpu_feature {
   MIX_CPU_AVX512_BF16 = 1 << 2,
   MIX_CPU_AVX512_FP16 = 1 << 3,
   MIX_CPU_AMX_BF16 = 1 << 4,    /* AMX tiles and bfloat16, permission granted */
+  MIX_CPU_BF16_PAIRS = 1 << 5,  /* AVX512-BF16's products outrun float32's: chosen by vendor and family */
 } mix_cpu_feature;
 
 /* The features to use: those of the processor, limited by MIXTAPE_MAX_ISA (generic, avx2, avx512,
- * avx512_bf16, avx512_fp16, amx). */
+ * avx512_bf16, avx512_fp16, amx), MIX_CPU_BF16_PAIRS as MIXTAPE_BF16_PAIRS says (on, off; on needs
+ * AVX512-BF16 in force). */
 uint32_t mix_cpu_features(void);
 /* The features of the processor, without that limit. */
 uint32_t mix_cpu_found(void);

@@ -16,6 +16,7 @@ static const instruction_set instruction_sets[] = {
     {"avx2", MIX_CPU_AVX2},
     {"avx512", MIX_CPU_AVX2 | MIX_CPU_AVX512},
     {"amx", MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16},
+    {"avx512bf16", MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS},
 };
 
 static inline int use_instruction_set(void **state) {
@@ -37,7 +38,8 @@ static inline const instruction_set *needed_instruction_set(void **state) {
 #define ON_SET(test, name, index)                                                                            \
   { #test "_" name, test, use_instruction_set, restore_instruction_set, (void *)&instruction_sets[index] }
 #define ON_EACH_SET(test) ON_SET(test, "generic", 0), ON_SET(test, "avx2", 1), ON_SET(test, "avx512", 2)
-/* For products: only they have AMX kernels. */
-#define ON_EACH_SET_AND_TILES(test) ON_EACH_SET(test), ON_SET(test, "amx", 3)
+/* For products: only they have AMX kernels, and kernels for pairs of bfloat16. */
+#define ON_EACH_SET_OF_PRODUCTS(test)                                                                        \
+  ON_EACH_SET(test), ON_SET(test, "amx", 3), ON_SET(test, "avx512bf16", 4)
 
 #endif

@@ -109,7 +109,7 @@ static void deep_products_take_every_form(void **state) {
         product x = make_product(dtypes[d], deep[s].shape[0], deep[s].shape[1], deep[s].shape[2], transposes);
         const char *name = dispatched(&x)->name;
         if (!strstr(name, "amx")) {
-          assert_non_null(strstr(name, strcmp(set->name, "amx") ? set->name : "avx512"));
+          assert_non_null(strstr(name, set->features & MIX_CPU_AVX512 ? "avx512" : set->name));
           for (int threads = 1; threads <= MAX_THREADS; threads++) {
             mix_gemm_plan plan;
             assert_int_equal(form_of(set, &x, threads, &plan), deep[s].forms[transposes]);
@@ -462,16 +462,16 @@ static void gradients_of_kernels_of_few_examples_are_shared_by_whole_rows(void *
 int main(void) {
   mix_set_accumulate("exact"); /* blocked sums: test_gemm_fp16.c */
   const struct CMUnitTest tests[] = {
-      ON_EACH_SET_AND_TILES(exact_on_integers),
-      ON_EACH_SET_AND_TILES(deep_products_take_every_form),
-      ON_EACH_SET_AND_TILES(deep_products_are_exact_on_integers),
+      ON_EACH_SET_OF_PRODUCTS(exact_on_integers),
+      ON_EACH_SET_OF_PRODUCTS(deep_products_take_every_form),
+      ON_EACH_SET_OF_PRODUCTS(deep_products_are_exact_on_integers),
       ON_EACH_SET(few_rows_of_16_bits_are_summed_along_vectors),
       ON_EACH_SET(transposed_products_of_several_blocks),
       ON_SET(shallow_products_stream_their_result, "avx2", 1),
       ON_SET(shallow_products_stream_their_result, "avx512", 2),
-      ON_EACH_SET_AND_TILES(bound_on_random_data),
+      ON_EACH_SET_OF_PRODUCTS(bound_on_random_data),
       ON_EACH_SET(residual_of_a_big_product),
-      ON_EACH_SET_AND_TILES(same_bits_for_any_number_of_threads),
+      ON_EACH_SET_OF_PRODUCTS(same_bits_for_any_number_of_threads),
       ON_EACH_SET(float16_range),
       ON_EACH_SET(epilogue_bias_relu),
       ON_EACH_SET(widened_products_have_the_same_bits),

@@ -16,15 +16,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALL = MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AVX512_FP16 | MIX_CPU_AMX_BF16 };
+enum {
+  BF16 = MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS,
+  ALL = MIX_CPU_AVX2 | MIX_CPU_AVX512 | BF16 | MIX_CPU_AVX512_FP16 | MIX_CPU_AMX_BF16
+};
 
-static char *former_cap; /* CI runs the tests with MIXTAPE_MAX_ISA set */
+/* CI runs the tests with these set. */
+static const char *const settings[] = {"MIXTAPE_MAX_ISA", "MIXTAPE_BF16_PAIRS"};
+enum { SETTINGS = sizeof settings / sizeof *settings };
+static char *former[SETTINGS];
 
 static int begin(void **state) {
   (void)state;
-  const char *value = getenv("MIXTAPE_MAX_ISA");
-  former_cap = value ? strdup(value) : NULL;
-  unsetenv("MIXTAPE_MAX_ISA");
+  for (int i = 0; i < SETTINGS; i++) {
+    const char *value = getenv(settings[i]);
+    former[i] = value ? strdup(value) : NULL;
+    unsetenv(settings[i]);
+  }
   return 0;
 }
 
@@ -32,11 +40,13 @@ static int end(void **state) {
   (void)state;
   mix_cpu_override(UINT32_MAX);
   mix_set_log_callback(NULL, NULL);
-  if (former_cap)
-    setenv("MIXTAPE_MAX_ISA", former_cap, 1);
-  else
-    unsetenv("MIXTAPE_MAX_ISA");
-  free(former_cap);
+  for (int i = 0; i < SETTINGS; i++) {
+    if (former[i])
+      setenv(settings[i], former[i], 1);
+    else
+      unsetenv(settings[i]);
+    free(former[i]);
+  }
   return 0;
 }
 
@@ -81,7 +91,7 @@ static void features_need_those_below(void **state) {
   assert_int_equal(found & ~(uint32_t)ALL, 0);
   if (found & MIX_CPU_AVX512) assert_true(found & MIX_CPU_AVX2);
   if (found & (MIX_CPU_AVX512_BF16 | MIX_CPU_AVX512_FP16)) assert_true(found & MIX_CPU_AVX512);
-  if (found & MIX_CPU_AMX_BF16) assert_true(found & MIX_CPU_AVX512_BF16);
+  if (found & (MIX_CPU_AMX_BF16 | MIX_CPU_BF16_PAIRS)) assert_true(found & MIX_CPU_AVX512_BF16);
 }
 
 static void the_cap_takes_away(void **state) {
@@ -93,7 +103,7 @@ static void the_cap_takes_away(void **state) {
       {"generic", 0},
       {"avx2", MIX_CPU_AVX2},
       {"avx512", MIX_CPU_AVX2 | MIX_CPU_AVX512},
-      {"avx512_bf16", MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16},
+      {"avx512_bf16", MIX_CPU_AVX2 | MIX_CPU_AVX512 | BF16},
       {"avx512_fp16", ALL & ~MIX_CPU_AMX_BF16},
       {"amx", ALL},
       {"AVX2", MIX_CPU_AVX2},
@@ -124,6 +134,43 @@ static void an_unknown_cap_is_ignored_with_a_warning(void **state) {
   assert_int_equal(mix_error(), MIX_OK);
 }
 
+/* VDPBF16PS gains on AMD's processors that have it. */
+static void pairs_go_by_vendor(void **state) {
+  (void)state;
+  static char text[1 << 12];
+  FILE *file = fopen("/proc/cpuinfo", "r");
+  const size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+  if (file) fclose(file);
+  text[length] = 0;
+  const uint32_t found = mix_cpu_found();
+  if (!(found & MIX_CPU_AVX512_BF16)) skip();
+  if (strstr(text, "AuthenticAMD")) assert_true(found & MIX_CPU_BF16_PAIRS);
+  if (strstr(text, "GenuineIntel")) assert_false(found & MIX_CPU_BF16_PAIRS);
+}
+
+/* On needs the instruction in force; a bad value is ignored with one warning. */
+static void pairs_go_by_the_setting(void **state) {
+  (void)state;
+  const uint32_t found = mix_cpu_found();
+  const bool possible = found & MIX_CPU_AVX512_BF16;
+  int warnings = 0;
+  mix_set_log_callback(count_warnings, &warnings);
+  setenv("MIXTAPE_BF16_PAIRS", "off", 1);
+  assert_int_equal(mix_cpu_features(), found & ~(uint32_t)MIX_CPU_BF16_PAIRS);
+  setenv("MIXTAPE_BF16_PAIRS", "ON", 1);
+  assert_int_equal(mix_cpu_features(), found | (possible ? MIX_CPU_BF16_PAIRS : 0));
+  setenv("MIXTAPE_MAX_ISA", "avx512", 1);
+  assert_false(mix_cpu_features() & MIX_CPU_BF16_PAIRS);
+  unsetenv("MIXTAPE_MAX_ISA");
+  setenv("MIXTAPE_BF16_PAIRS", "", 1);
+  assert_int_equal(mix_cpu_features(), found);
+  assert_int_equal(warnings, 0);
+  setenv("MIXTAPE_BF16_PAIRS", "avx1024", 1);
+  assert_int_equal(mix_cpu_features(), found);
+  assert_int_equal(mix_cpu_features(), found);
+  assert_int_equal(warnings, 1);
+}
+
 static void the_override_takes_away(void **state) {
   (void)state;
   uint32_t found = mix_cpu_found();
@@ -141,7 +188,7 @@ static void features_as_text(void **state) {
   assert_string_equal(mix_cpu_features_text(0, text, sizeof text), "none beyond x86-64");
   assert_string_equal(mix_cpu_features_text(MIX_CPU_AVX512, text, sizeof text), "avx512");
   assert_string_equal(mix_cpu_features_text(ALL, text, sizeof text),
-                      "avx2, avx512, avx512_bf16, avx512_fp16, amx_bf16");
+                      "avx2, avx512, avx512_bf16, avx512_fp16, amx_bf16, bf16_pairs");
   assert_string_equal(mix_cpu_features_text(ALL, text, 9), "avx2, av");
   assert_string_equal(mix_cpu_features_text(ALL, text, 0), "");
 }
@@ -170,6 +217,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(found_is_what_the_kernel_reports, begin, end),
       cmocka_unit_test_setup_teardown(features_need_those_below, begin, end),
       cmocka_unit_test_setup_teardown(the_cap_takes_away, begin, end),
+      cmocka_unit_test_setup_teardown(pairs_go_by_vendor, begin, end),
+      cmocka_unit_test_setup_teardown(pairs_go_by_the_setting, begin, end),
       cmocka_unit_test_setup_teardown(an_unknown_cap_is_ignored_with_a_warning, begin, end),
       cmocka_unit_test_setup_teardown(the_override_takes_away, begin, end),
       cmocka_unit_test_setup_teardown(features_as_text, begin, end),

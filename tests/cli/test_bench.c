@@ -136,7 +136,7 @@ static void check_means_of_shapes(const json_t *figures, bool peers) {
 /* `met` follows from the figure and its goal, if it has one. */
 static void check_figures(const json_t *figures, bool peers) {
   const json_t *rows = json_object_get(figures, "rows");
-  assert_int_equal(json_array_size(rows), peers ? 11 : 8);
+  assert_int_equal(json_array_size(rows), peers ? 12 : 9);
   int goals = 0;
   for (size_t i = 0; i < json_array_size(rows); i++) {
     const json_t *row = json_array_get(rows, i), *measured = json_object_get(row, "measured"),

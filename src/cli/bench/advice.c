@@ -20,15 +20,16 @@ enum { IN_PLACE_COLUMNS = 160, TILE = 32 };
 
 /* Speed of a kernel's arithmetic over float32's, by a part of the kernel's name. */
 static const struct {
-  const char *name;
+  const char *name, *instructions;
   double float16, bfloat16;
   int unit;   /* m and n are padded to its multiples */
   bool depth; /* k is padded too */
-} engines[] = {{"amx", 3, 6, TILE, true},
-               {"t4x32", 1.86, 1.77, TILE, false},
-               {"fp16", 1.77, 1.68, TILE, false},
-               {"", 1, 1, 16, false}};
-enum { UPCAST = 3 }; /* the last row: multiplied in float32 */
+} engines[] = {{"amx", "AMX", 3, 6, TILE, true},
+               {"t4x32", "AVX512-FP16", 1.86, 1.77, TILE, false},
+               {"fp16", "AVX512-FP16", 1.77, 1.68, TILE, false},
+               {"avx512bf16", "AVX512-BF16", 1, 2, 16, false},
+               {"", "", 1, 1, 16, false}};
+enum { UPCAST = 4 }; /* the last row: multiplied in float32 */
 
 static double round_up(int64_t x, int64_t unit) { return (double)((x + unit - 1) / unit * unit); }
 static double max(double a, double b) { return a > b ? a : b; }
@@ -100,6 +101,6 @@ void bench_advise_product(const bench_shape *s, mix_dtype dtype, bench_advice *a
     snprintf(advice->why, sizeof advice->why,
              "packing of operands counts: they are used by few rows or columns");
   else
-    snprintf(advice->why, sizeof advice->why, "%s multiplies %.1f times as fast",
-             e == 0 ? "AMX" : "AVX512-FP16", rate);
+    snprintf(advice->why, sizeof advice->why, "%s multiplies %.1f times as fast", engines[e].instructions,
+             rate);
 }

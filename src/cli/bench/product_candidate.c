@@ -7,6 +7,7 @@
 #include "tensor/shape.h"
 #include <omp.h>
 #include <stdio.h>
+#include <string.h>
 
 bool bench_parse_shape(const char *text, bench_shape *shape) {
   char ta, tb;
@@ -43,13 +44,21 @@ static void *random_matrix(int64_t count, mix_dtype dtype, uint64_t seed) {
   return data;
 }
 
-static const mix_kernel *kernel_of(const mix_kernel_args *args) {
-  for (const mix_kernel *const *k = mix_cpu_matmul_kernels; *k; k++)
-    if (((*k)->needs & mix_cpu_features()) == (*k)->needs && !(*k)->unsupported_reason(args)) return *k;
+/* `name` NULL: the kernel that a plan would take. */
+static const mix_kernel *kernel_of(const mix_kernel_args *args, const char *name) {
+  for (const mix_kernel *const *k = mix_cpu_matmul_kernels; *k; k++) {
+    const bool wanted =
+        name ? strcmp((*k)->name, name) == 0 : ((*k)->needs & mix_cpu_features()) == (*k)->needs;
+    if (wanted && !(*k)->unsupported_reason(args)) return *k;
+  }
   return NULL;
 }
 
 bench_product *bench_product_new(const bench_shape *shape, mix_dtype dtype, int threads) {
+  return bench_product_by(shape, dtype, threads, NULL);
+}
+
+bench_product *bench_product_by(const bench_shape *shape, mix_dtype dtype, int threads, const char *name) {
   bench_product *x = mix_calloc(1, sizeof *x);
   if (!x) return NULL;
   *x = (bench_product){.shape = *shape, .dtype = dtype, .threads = threads, .repeats = 1};
@@ -68,7 +77,7 @@ bench_product *bench_product_new(const bench_shape *shape, mix_dtype dtype, int 
                               .output_types = &x->output,
                               .inputs = x->in,
                               .outputs = &x->out};
-  const mix_kernel *kernel = kernel_of(&x->args);
+  const mix_kernel *kernel = kernel_of(&x->args, name);
   bool good = x->in[0] && x->in[1] && x->out && kernel;
   if (good) {
     x->workspace = kernel->workspace(&x->args, threads);

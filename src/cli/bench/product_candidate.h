@@ -32,6 +32,8 @@ typedef struct bench_product {
 
 /* NULL: no kernel, or out of memory (recorded). */
 bench_product *bench_product_new(const bench_shape *shape, mix_dtype dtype, int threads);
+/* The same by the kernel of that name, which the processor must be able to run. */
+bench_product *bench_product_by(const bench_shape *shape, mix_dtype dtype, int threads, const char *kernel);
 void bench_product_free(bench_product *product);
 /* bench_candidate.run; the context is a bench_product. */
 bool bench_product_run(void *product);

@@ -17,6 +17,7 @@
 #include "backend/cpu/gemm/operand_view.h"
 #include "backend/cpu/gemm/work_stealing.h"
 #include "backend/cpu/program/prepare.h"
+#include "backend/cpu/simd/vector_functions.h"
 #include "backend/host/kernel.h"
 
 /* What a micro-kernel does with its tile. */
@@ -110,6 +111,7 @@ struct mix_gemm_engine {
   int mr, nr;           /* rows and columns of a full tile */
   int lanes;            /* columns in a vector */
   bool ragged_in_place; /* micro-kernels read no column of B beyond `columns` */
+  bool pairs;           /* what micro-kernels read: two numbers of k in each element (bf16/) */
   size_t element_size;  /* bytes of what micro-kernels read */
   size_t sum_size;      /* bytes of an element of the sums */
   int64_t kc, mc, nc;   /* the largest blocks */
@@ -123,7 +125,7 @@ struct mix_gemm_engine {
 
 extern const mix_gemm_engine mix_gemm_f32_avx512, mix_gemm_f32_avx2, mix_gemm_f32_generic;
 extern const mix_gemm_engine mix_gemm_f64_avx512, mix_gemm_f64_avx2, mix_gemm_f64_generic;
-extern const mix_gemm_engine mix_gemm_f32_amx;
+extern const mix_gemm_engine mix_gemm_f32_amx, mix_gemm_f32_avx512bf16;
 extern const mix_gemm_engine mix_gemm_t4x16_avx512fp16, mix_gemm_t4x32_avx512fp16;
 
 struct mix_gemm_problem {
@@ -140,12 +142,18 @@ static inline double mix_gemm_multiplications(const mix_gemm_problem *p) {
   return (double)p->m * (double)p->n * (double)p->k;
 }
 
+/* Elements of a packed operand along `depth` numbers of k. */
+static inline int64_t mix_gemm_packed_depth(const mix_gemm_engine *engine, int64_t depth) {
+  return engine->pairs ? (depth + 1) / 2 : depth;
+}
+
 enum { MIX_GEMM_OWN_BYTES = 96 };
 
 struct mix_gemm_plan {
   const mix_gemm_algorithm *algorithm;
   const mix_gemm_engine *engine;
   const mix_gemm_storage *storage; /* of the operands */
+  const mix_vector *vector;        /* stores and rounds results */
   mix_dtype result;                /* storage of C */
   mix_gemm_problem problem;        /* as computed: of the transposed product where compute_transposed */
   bool compute_transposed; /* C^T = op(B)^T op(A)^T; sums are transposed before they are stored */

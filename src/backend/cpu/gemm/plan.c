@@ -86,7 +86,11 @@ const char *mix_gemm_unsupported_reason(const mix_gemm_engine *engine, mix_dtype
 void mix_gemm_make_plan(const mix_gemm_engine *engine, const mix_gemm_storage *storage,
                         const mix_gemm_problem *problem, int threads, mix_gemm_plan *plan) {
   const char *reason;
-  *plan = (mix_gemm_plan){.engine = engine, .storage = storage, .problem = *problem, .threads = threads};
+  *plan = (mix_gemm_plan){.engine = engine,
+                          .storage = storage,
+                          .vector = mix_vector_current(),
+                          .problem = *problem,
+                          .threads = threads};
   plan->algorithm = choose_algorithm(engine, storage->dtype, problem, &reason);
   plan->result = problem->rounded == MIX_DTYPE_NONE ? storage->dtype : problem->rounded;
   plan->algorithm->plan(plan);

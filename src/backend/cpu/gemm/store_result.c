@@ -25,8 +25,8 @@ void mix_gemm_store_result(const mix_gemm_plan *plan, const mix_gemm_operands *o
       memcpy(result, from, (size_t)(columns * size));
     return;
   }
-  const bool below = mix_vector_current()->store_rows[plan->result](
-      (uint16_t *)result, ldc, sums, stride, rows, columns, operands->limit, plan->stream);
+  const bool below = plan->vector->store_rows[plan->result]((uint16_t *)result, ldc, sums, stride, rows,
+                                                            columns, operands->limit, plan->stream);
   if (operands->finite && !below) *operands->finite = false;
 }
 

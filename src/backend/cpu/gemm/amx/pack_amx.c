@@ -2,6 +2,7 @@
  * bfloat16 pairs (2 r, 2 r + 1), as in memory; float16 and float32, split in vectors of 16, pair (r, r + 16),
  * which takes no shuffle. */
 #include "backend/cpu/gemm/amx/amx.h"
+#include "backend/cpu/gemm/transpose_avx512.h"
 #include "backend/cpu/simd/attributes.h"
 #include <immintrin.h>
 
@@ -79,35 +80,6 @@ SIMD_INLINE void load_across(const char *p, int64_t stride, int r, int64_t depth
               &out[0], &out[1], sum);
 }
 
-/* Transposes 16 x 16 lanes. */
-SIMD_INLINE void transpose_tile(__m512i *x) {
-  __m512i y[16];
-  SIMD_UNROLL
-  for (int i = 0; i < 8; i++) {
-    y[2 * i] = _mm512_unpacklo_epi32(x[2 * i], x[2 * i + 1]);
-    y[2 * i + 1] = _mm512_unpackhi_epi32(x[2 * i], x[2 * i + 1]);
-  }
-  SIMD_UNROLL
-  for (int i = 0; i < 4; i++) {
-    x[4 * i] = _mm512_unpacklo_epi64(y[4 * i], y[4 * i + 2]);
-    x[4 * i + 1] = _mm512_unpackhi_epi64(y[4 * i], y[4 * i + 2]);
-    x[4 * i + 2] = _mm512_unpacklo_epi64(y[4 * i + 1], y[4 * i + 3]);
-    x[4 * i + 3] = _mm512_unpackhi_epi64(y[4 * i + 1], y[4 * i + 3]);
-  }
-  SIMD_UNROLL
-  for (int i = 0; i < 4; i++) {
-    y[i] = _mm512_shuffle_i32x4(x[i], x[i + 4], 0x88);
-    y[i + 4] = _mm512_shuffle_i32x4(x[i], x[i + 4], 0xdd);
-    y[i + 8] = _mm512_shuffle_i32x4(x[i + 8], x[i + 12], 0x88);
-    y[i + 12] = _mm512_shuffle_i32x4(x[i + 8], x[i + 12], 0xdd);
-  }
-  SIMD_UNROLL
-  for (int i = 0; i < 8; i++) {
-    x[i] = _mm512_shuffle_i32x4(y[i], y[i + 8], 0x88);
-    x[i + 8] = _mm512_shuffle_i32x4(y[i], y[i + 8], 0xdd);
-  }
-}
-
 SIMD_INLINE void store_lines(unsigned char *to, const __m512i *x) {
   SIMD_UNROLL
   for (int r = 0; r < 16; r++) _mm512_store_si512(to + r * 64, x[r]);
@@ -131,11 +103,11 @@ SIMD_INLINE void pack_lines(const char *source, int64_t stride, int64_t count, i
     if (count > 16) _mm512_store_si512(packed + 1024 + r * 64, high[r]);
   }
   if (!transpose) return;
-  transpose_tile(low);
+  transpose_lanes(low);
   store_lines(packed, low);
   if (count <= 16) return;
   for (int r = 0; r < 16; r++) high[r] = _mm512_load_si512(packed + 1024 + r * 64);
-  transpose_tile(high);
+  transpose_lanes(high);
   store_lines(packed + 1024, high);
 }
 
@@ -201,7 +173,7 @@ SIMD_INLINE bool pack_step(const char *source, int64_t stride, int64_t count, in
       }
     }
     for (int part = 0; transpose && part < parts; part++) {
-      transpose_tile(x[part]);
+      transpose_lanes(x[part]);
       store_lines(to + part * AMX_PAIR, x[part]);
     }
   }

@@ -20,6 +20,9 @@ typedef struct mix_blocked_plan {
 MIX_GEMM_OWN_PLAN(mix_blocked_plan)
 
 void mix_blocked_make_plan(mix_gemm_plan *plan);
+mix_gemm_workspace mix_blocked_workspace(const mix_gemm_plan *plan);
+void mix_blocked_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
+                     void *shared, void *workspace);
 extern const mix_gemm_algorithm mix_gemm_blocked;
 
 #endif

@@ -35,15 +35,16 @@ static prefetch_state prefetch_after(const run_state *s, const block *x, int64_t
   const mix_blocked_plan *own = s->own;
   const mix_gemm_problem *p = &plan->problem;
   const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype), stride = p->lda * stored;
+  const int64_t k_step = plan->engine->pairs ? 2 * MIX_GEMM_K_UNROLL : MIX_GEMM_K_UNROLL;
   if (!own->prefetch_a_source || i + 1 >= panels || (i + 1) % own->a_panels) return (prefetch_state){0};
   const int64_t row = x->rows * (i + 1) / panels,
                 rows = x->rows * smaller(i + 1 + own->a_panels, panels) / panels - row;
   if (!p->transpose_a)
     return (prefetch_state){mix_gemm_view_at(&s->operands->a, x->row + row, x->k), rows, 1, stride,
-                            MIX_GEMM_K_UNROLL * stored};
+                            k_step * stored};
   const int64_t lines = rows * stored / 64 + 1;
-  return (prefetch_state){mix_gemm_view_at(&s->operands->a, x->row + row, x->k), MIX_GEMM_K_UNROLL * lines,
-                          lines, x->depth / MIX_GEMM_K_UNROLL * stride, stride};
+  return (prefetch_state){mix_gemm_view_at(&s->operands->a, x->row + row, x->k), k_step * lines, lines,
+                          x->depth / k_step * stride, stride};
 }
 
 /* Rows [row, row + rows) of the block, at most a tile's, times panel [column, column + columns). */
@@ -67,7 +68,7 @@ static void multiply_panels(const run_state *s, const block *x, const void *a, i
         for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(next + line, 0, 2);
     }
   } else {
-    b = at(s->b, column * x->depth, engine->element_size);
+    b = at(s->b, column * mix_gemm_packed_depth(engine, x->depth), engine->element_size);
   }
   mix_gemm_store store = x->first ? MIX_GEMM_WRITE : MIX_GEMM_ADD;
   char *c;
@@ -84,7 +85,8 @@ static void multiply_panels(const run_state *s, const block *x, const void *a, i
       own->b_widened
           ? plan->storage->micro
           : engine->micro[p->transpose_a || own->a_transposed ? MIX_GEMM_ALONG_M : MIX_GEMM_ALONG_K];
-  micro[rows - 1](x->depth, a, a_stride, b, b_stride, c, c_stride, columns, store, prefetch, prefetch_step);
+  micro[rows - 1](mix_gemm_packed_depth(engine, x->depth), a, a_stride, b, b_stride, c, c_stride, columns,
+                  store, prefetch, prefetch_step);
 }
 
 /* Panel i of rows of the block, of `panels`, times all panels of columns. */
@@ -132,7 +134,8 @@ static void pack_panels(const run_state *s, const block *x, int64_t first, int64
   for (int64_t k = 0; k < x->depth; k += STEP)
     for (int64_t i = first; i < end; i++) {
       const int64_t from = x->rows * i / panels, to = x->rows * (i + 1) / panels;
-      char *packed = s->a + ((i - first) * own->a_panel_stride + k * own->a_stride) *
+      char *packed = s->a + ((i - first) * own->a_panel_stride +
+                             mix_gemm_packed_depth(plan->engine, k) * own->a_stride) *
                                 (int64_t)plan->engine->element_size;
       pack_rows(s, x, from, to - from, k, smaller(STEP, x->depth - k), packed);
     }
@@ -146,7 +149,7 @@ static void multiply_block(const run_state *s, const block *x) {
   if (!own->b_in_place) {
     const mix_gemm_view *b = &s->operands->b;
     storage->pack_b[b->transposed](mix_gemm_view_at(b, x->k, x->column), b->stride, x->depth, x->columns,
-                                   s->b, x->depth * engine->nr);
+                                   s->b, mix_gemm_packed_depth(engine, x->depth) * engine->nr);
   }
   const int64_t panels = (x->rows + engine->mr - 1) / engine->mr;
   /* Panels of even heights: 64 rows are 13, 13, 13, 13, 12, not 14, 14, 14, 14, 8. */
@@ -183,8 +186,8 @@ static void multiply_block(const run_state *s, const block *x) {
                               x->column, x->columns);
 }
 
-static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
-                void *shared, void *workspace) {
+void mix_blocked_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
+                     void *shared, void *workspace) {
   (void)shared; /* not used */
   const mix_blocked_plan *own = mix_blocked_plan_of(plan);
   const mix_gemm_problem *p = &plan->problem;
@@ -212,7 +215,7 @@ static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype d
   return NULL;
 }
 
-static mix_gemm_workspace workspace(const mix_gemm_plan *plan) {
+mix_gemm_workspace mix_blocked_workspace(const mix_gemm_plan *plan) {
   const mix_blocked_plan *own = mix_blocked_plan_of(plan);
   return (mix_gemm_workspace){.thread = own->a_bytes + own->b_bytes + own->c_bytes + own->transpose_bytes};
 }
@@ -220,5 +223,5 @@ static mix_gemm_workspace workspace(const mix_gemm_plan *plan) {
 const mix_gemm_algorithm mix_gemm_blocked = {.name = "blocked",
                                              .unsupported_reason = unsupported_reason,
                                              .plan = mix_blocked_make_plan,
-                                             .workspace = workspace,
-                                             .run = run};
+                                             .workspace = mix_blocked_workspace,
+                                             .run = mix_blocked_run};

@@ -5,6 +5,11 @@
 #include "backend/cpu/gemm/blocked/block_sizes.h"
 #include "backend/cpu/gemm/gemm.h"
 
+/* What multiplies elements and adds: where they are pairs of k, the engine's own (bf16/engine.h). */
+#ifndef TILE_FMA
+#define TILE_FMA v_fma
+#endif
+
 /* B as float32 or float64, or as stored in 16 bits and widened in registers, where few rows use it. */
 enum { AS_IS, FROM_F16, FROM_BF16 };
 
@@ -77,8 +82,8 @@ SIMD_INLINE void multiply_tile(const int rows, const int vectors, const int layo
     SIMD_UNROLL
     for (int i = 0; i < rows; i++) {
       const vec x = v_set(layout == MIX_GEMM_ALONG_K ? group[i / 4][i % 4 * a_stride] : a[i]);
-      sums[i][0] = v_fma(x, b0, sums[i][0]);
-      if (vectors == 2) sums[i][1] = v_fma(x, b1, sums[i][1]);
+      sums[i][0] = TILE_FMA(x, b0, sums[i][0]);
+      if (vectors == 2) sums[i][1] = TILE_FMA(x, b1, sums[i][1]);
     }
     b += b_stride * b_element;
     if (layout == MIX_GEMM_ALONG_K) {
@@ -198,6 +203,7 @@ EACH_MR(MICRO_KERNEL, MIX_GEMM_ALONG_M, AS_IS, along_m)
 #define MICRO_KERNEL_NAME(rows, name) name##_##rows,
 static mix_gemm_micro *const micro_along_k[MR] = {EACH_MR(MICRO_KERNEL_NAME, along_k)};
 static mix_gemm_micro *const micro_along_m[MR] = {EACH_MR(MICRO_KERNEL_NAME, along_m)};
+#ifndef TILE_OF_PAIRS
 /* By storage dtype: those that widen B. */
 #define micro_f64 NULL
 #define micro_f32 NULL
@@ -206,4 +212,5 @@ EACH_MR(MICRO_KERNEL, MIX_GEMM_ALONG_K, FROM_F16, widening_f16)
 EACH_MR(MICRO_KERNEL, MIX_GEMM_ALONG_K, FROM_BF16, widening_bf16)
 static mix_gemm_micro *const micro_f16[MR] = {EACH_MR(MICRO_KERNEL_NAME, widening_f16)};
 static mix_gemm_micro *const micro_bf16[MR] = {EACH_MR(MICRO_KERNEL_NAME, widening_bf16)};
+#endif
 #endif

@@ -60,6 +60,8 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
              : plan->compute_transposed ? smaller(p->k, round_up(divide_up(p->k, k_blocks), 8))
                                         : smaller(p->k, max_depth);
 
+  const int64_t packed_depth = mix_gemm_packed_depth(engine, plan->kc);
+
   mix_gemm_choose_grid(plan, 1, engine->nr);
   const int64_t rows = smaller(p->m, divide_up(p->m, plan->grid_rows) + 2);
   const int64_t columns = smaller(p->n, round_up(divide_up(p->n, plan->grid_columns), engine->nr));
@@ -86,7 +88,7 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
       !p->epilogue && !plan->compute_transposed && engine->sum_size == mix_dtype_size(plan->result);
   plan->stream = own->c_in_place ? streams_tiles(plan) : mix_gemm_streams_result(plan);
 
-  const int64_t fits = mix_cpu_cache(2) * 3 / 4 / (plan->kc * element) / engine->nr * engine->nr;
+  const int64_t fits = mix_cpu_cache(2) * 3 / 4 / (packed_depth * element) / engine->nr * engine->nr;
   plan->mc = smaller(engine->mc, rows);
   plan->nc = smaller(columns, own->b_in_place || plan->compute_transposed ? IN_PLACE_WIDTH
                               : fits < engine->nr                         ? engine->nr
@@ -100,17 +102,17 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
   plan->mc = plan->tiles.rows.max, plan->nc = plan->tiles.columns.max;
 
   const bool along_rows = p->transpose_a || own->a_transposed;
-  const int64_t panels = STRIP_BYTES / (plan->kc * engine->mr * element);
+  const int64_t panels = STRIP_BYTES / (packed_depth * engine->mr * element);
   const bool strided = p->transpose_a && panels <= 1;
   const int64_t max_panels = strided ? STRIDED_PANELS : p->transpose_a ? panels : 1;
   own->a_panels = (int)smaller(max_panels, divide_up(plan->mc, engine->mr));
   own->a_stride = along_rows ? round_up((strided ? 1 : own->a_panels) * engine->mr, engine->lanes)
-                             : round_up(plan->kc, engine->lanes) + engine->lanes;
-  if (strided) own->a_panel_stride = plan->kc * own->a_stride;
-  const int64_t packed =
-      strided ? own->a_panels * own->a_panel_stride : (along_rows ? plan->kc : engine->mr) * own->a_stride;
+                             : round_up(packed_depth, engine->lanes) + engine->lanes;
+  if (strided) own->a_panel_stride = packed_depth * own->a_stride;
+  const int64_t packed = strided ? own->a_panels * own->a_panel_stride
+                                 : (along_rows ? packed_depth : engine->mr) * own->a_stride;
   own->a_bytes = own->a_in_place ? 0 : whole_lines(packed * element);
-  own->b_bytes = own->b_in_place ? 0 : whole_lines(plan->kc * round_up(plan->nc, engine->nr) * element);
+  own->b_bytes = own->b_in_place ? 0 : whole_lines(packed_depth * round_up(plan->nc, engine->nr) * element);
   if (!own->c_in_place) {
     const int64_t sums_rows =
         k_blocks > 1 || plan->compute_transposed ? plan->mc : smaller(engine->mr, plan->mc);

@@ -1,0 +1,30 @@
+/* Which bfloat16 products are done in pairs: those that the AVX-512 engine, which widens, would do in blocks.
+ * So a product has the same bits whichever of the two does it. */
+#include "backend/cpu/gemm/bf16/bf16.h"
+#include "backend/cpu/gemm/blocked/blocked.h"
+#include "backend/cpu/gemm/small_m/plan.h"
+#include "backend/cpu/gemm/small_n/plan.h"
+
+enum {
+  FEWEST_ROWS = 8,          /* fewer do not repay packing B */
+  MIN_OPERATIONS = 1 << 13, /* of multiplications */
+};
+
+static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
+                                      const mix_gemm_problem *p) {
+  (void)engine;
+  const mix_gemm_engine *widening = &mix_gemm_f32_avx512;
+  if (!mix_gemm_small_n.unsupported_reason(widening, dtype, p)) return "summed along vectors of k";
+  if (p->m < FEWEST_ROWS) return "few rows, bound by reading B";
+  if (mix_gemm_multiplications(p) < MIN_OPERATIONS) return "too small to repay packing";
+  if (mix_gemm_prefers_transposed(p) && !mix_gemm_small_m.unsupported_reason(widening, dtype, p))
+    return "few columns, bound by reading A";
+  return NULL;
+}
+
+const mix_gemm_algorithm mix_gemm_pairs = {.name = "pairs",
+                                           .unsupported_reason = unsupported_reason,
+                                           .plan = mix_blocked_make_plan,
+                                           .workspace = mix_blocked_workspace,
+                                           .run = mix_blocked_run};
+const mix_gemm_algorithm *const mix_gemm_pair_algorithms[] = {&mix_gemm_pairs, NULL};

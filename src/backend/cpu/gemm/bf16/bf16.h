@@ -1,0 +1,21 @@
+/* The engine that multiplies bfloat16 in pairs: products as the blocked driver does them (blocked/), with an
+ * element of a packed operand that is two numbers of k.
+ *
+ * VDPBF16PS adds two products to each of 16 float32 sums: first that of the upper halves, then that of the
+ * lower ones, each by a fused multiply-add that rounds to nearest even, takes subnormal operands as zero and
+ * flushes subnormal sums, whatever MXCSR says. (Measured on a Zen 4, bit for bit.) Packing puts number k into
+ * the upper half and number k + 1 into the lower one. So the sums have the order, and the bits, of those of
+ * the float32 engine for AVX-512 with operands that are widened: blocks of k are the same, and threads that
+ * run plans flush subnormals there too. NaNs may have other payloads.
+ *
+ * Behind an odd depth A has -0 and B +0: their product, -0, leaves every sum as it is. */
+#ifndef MIX_BACKEND_CPU_GEMM_BF16_BF16_H
+#define MIX_BACKEND_CPU_GEMM_BF16_BF16_H
+
+#include "backend/cpu/gemm/gemm.h"
+
+/* Blocked products of all shapes, less those that other algorithms or widening kernels do faster. */
+extern const mix_gemm_algorithm mix_gemm_pairs;
+extern const mix_gemm_algorithm *const mix_gemm_pair_algorithms[];
+
+#endif

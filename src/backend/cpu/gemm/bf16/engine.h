@@ -1,0 +1,32 @@
+/* Template: an engine that multiplies pairs of bfloat16. The including file has included simd_avx512.h and
+ * defines ENGINE, its name; pair_fma(a, b, c), pairs times pairs added to float32 sums; and redefines
+ * V_ACCUMULATE and V_ACCUMULATE_BROADCAST likewise. */
+#define TILE_OF_PAIRS
+#define TILE_FMA pair_fma
+#include "backend/cpu/gemm/bf16/bf16.h"
+#include "backend/cpu/gemm/bf16/pack.h"
+#include "backend/cpu/gemm/blocked/micro_kernel.h"
+
+static const mix_gemm_storage storages[] = {
+    {.dtype = MIX_BFLOAT16,
+     .pack_a = {pack_a_along_k, pack_a_along_m},
+     .pack_a_transposed = pack_a_transposed,
+     .pack_b = {pack_b_plain, pack_b_transposed}},
+    {.dtype = MIX_DTYPE_NONE},
+};
+
+const mix_gemm_engine ENGINE = {
+    .mr = MR,
+    .nr = NR,
+    .lanes = LANES,
+    .ragged_in_place = true,
+    .pairs = true,
+    .element_size = sizeof(real),
+    .sum_size = sizeof(real),
+    .kc = KC,
+    .mc = MC,
+    .nc = NC,
+    .micro = {micro_along_k, micro_along_m},
+    .storages = storages,
+    .algorithms = mix_gemm_pair_algorithms,
+};
