@@ -120,17 +120,21 @@ static mix_tensor *stated_input(mix_json_reader *reader, const json_t *config, c
   return input;
 }
 
-/* The policy that the config has, which is null where it is the global one. */
-static bool read_policy(mix_json_reader *reader, const json_t *config, mix_layer *layer) {
-  const json_t *value = json_object_get(config, "dtype");
-  if (!value || json_is_null(value)) return !mix_failed();
-  mix_policy *policy = mix_policy_from_json(value, reader->semantics);
+static bool set_policy(mix_layer *layer, mix_policy *policy) {
   if (!policy) return false;
   mix_release(layer->policy);
   layer->policy = mix_retain(policy);
   layer->compute = policy->compute;
   layer->variable = policy->variable;
   return true;
+}
+
+/* The policy that the config has, which is null where it is the global one. */
+static bool read_policy(mix_json_reader *reader, const json_t *config, mix_layer *layer) {
+  const json_t *value = json_object_get(config, "dtype");
+  if (!value || json_is_null(value)) return !mix_failed();
+  mix_policy *policy = mix_policy_from_json(value, reader->semantics);
+  return set_policy(layer, policy);
 }
 
 mix_model *mix_reader_sequential(mix_json_reader *reader, const json_t *config) {
@@ -157,12 +161,7 @@ static bool choose_policy(const mix_json_reader *reader, const json_t *object, m
   mix_layer *layer = model->layer;
   if (!reader->mixed_float16 || json_object_get(json_object_get(object, "config"), "dtype")) return true;
   mix_policy *policy = mix_policy_new("mixed_float16", .semantics = reader->semantics);
-  if (!policy) return false;
-  mix_release(layer->policy);
-  layer->policy = mix_retain(policy);
-  layer->compute = policy->compute;
-  layer->variable = policy->variable;
-  return true;
+  return set_policy(layer, policy);
 }
 
 static mix_model *from_object(const json_t *object, const mix_from_json_options *options) {

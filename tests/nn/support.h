@@ -15,6 +15,7 @@
 
 #include "nn/layer/layer.h"
 #include "nn/policy/policy.h"
+#include "support/expect.h"
 #include <mixtape/function.h>
 #include <mixtape/layers.h>
 #include <mixtape/loss.h>
@@ -66,18 +67,6 @@ static inline int finish(void **state) {
 }
 #define TEST(function) cmocka_unit_test_setup_teardown(function, fresh, finish)
 
-/* Expects a pending error of that kind that mentions the text; clears it. */
-static inline void expect_error(mix_status status, const char *mentions) {
-  char message[1024];
-  assert_string_equal(mix_status_name(mix_error()), mix_status_name(status));
-  mix_error_take(message, sizeof message);
-  if (!strstr(message, mentions)) fail_msg("\"%s\" does not mention \"%s\"", message, mentions);
-}
-#define expect_refused(call, status, mentions)                                                               \
-  do {                                                                                                       \
-    assert_true(!(call));                                                                                    \
-    expect_error(status, mentions);                                                                          \
-  } while (0)
 #define expect_status(call, status, mentions)                                                                \
   do {                                                                                                       \
     assert_int_equal(call, status);                                                                          \

@@ -7,20 +7,10 @@
 #include "nn/losses/loss.h"
 #include "optim/optimizer.h"
 #include "saving/model_json.h"
+#include "support/expect.h"
 #include <dirent.h>
 #include <zip.h>
 
-static void expect_error(mix_status status, const char *mentions) {
-  char message[1024];
-  assert_string_equal(mix_status_name(mix_error()), mix_status_name(status));
-  mix_error_take(message, sizeof message);
-  if (!strstr(message, mentions)) fail_msg("\"%s\" does not mention \"%s\"", message, mentions);
-}
-#define expect_refused(call, status, mentions)                                                               \
-  do {                                                                                                       \
-    assert_true(!(call));                                                                                    \
-    expect_error(status, mentions);                                                                          \
-  } while (0)
 #define good(call) good_(call, __LINE__)
 static void *good_(void *made, int line) {
   if (!made) fail_msg("line %d: %s", line, mix_error_message());
