@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the files of tests/formats/test_hdf5.c: python record.py FOLDER. Needs h5py (3.14 made those here)."""
+"""Writes the files of tests/formats/test_hdf5.c: python record.py FOLDER. Needs h5py; 3.14 made those here."""
 import pathlib
 import sys
 
@@ -19,7 +19,8 @@ def fill(file, many):
         file.create_dataset("numbers/" + dtype.replace(">", "big_"), data=numbers(6, dtype).reshape(2, 3))
     file.create_dataset("bool", data=np.array([True, False, True]))
     file.create_dataset("scalar", data=np.float32(3.5))
-    file.create_dataset("bfloat16", data=np.array([0x3F80, 0xC000], "u2").view("V2")).attrs["dtype"] = "bfloat16"
+    halves = file.create_dataset("bfloat16", data=np.array([0x3F80, 0xC000], "u2").view("V2"))
+    halves.attrs["dtype"] = "bfloat16"
     file.create_dataset("text", data="hello")
     for i in range(many):
         file.create_dataset(f"many/d{i:03d}", data=np.float32(i))
