@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the files of tests/formats/test_hdf5.c: python record.py FOLDER. Needs h5py; 3.14 made those here."""
+"""Writes the files of tests/formats/test_hdf5.c: python record.py FOLDER. Needs h5py (those are of 3.14)."""
 import pathlib
 import sys
 
