@@ -184,8 +184,10 @@ static bool get_optimizer(mix_checkpoint *checkpoint, mix_archive *archive, bool
   mix_optimizer *optimizer = checkpoint->optimizer;
   mix_list *variables = mix_training_optimizer_variables(optimizer, checkpoint->model);
   if (another) all->kept = mix_optimizer_plain(optimizer)->learning_rate;
-  if (!variables || get_group(archive, "optimizer", variables, all)) return variables != NULL;
-  if (!another || !mix_checkpoint_forced(checkpoint)) return false;
+  if (!variables) return false;
+  const bool saved = mix_archive_has(archive, "optimizer/names");
+  if ((saved || !another) && get_group(archive, "optimizer", variables, all)) return true;
+  if (!another || (saved && !mix_checkpoint_forced(checkpoint))) return false;
   mix_log_message(MIX_LOG_WARNING, "checkpoint: %s begins anew", mix_optimizer_class_name(optimizer));
   return true;
 }
