@@ -157,6 +157,8 @@ bool mix_checkpoint_forced(mix_checkpoint *checkpoint) {
   char message[1024];
   if (!checkpoint->force || mix_error() != MIX_VALUE_ERROR) return false;
   mix_error_take(message, sizeof message);
+  char *advice = strstr(message, "; resume with");
+  if (advice) *advice = 0; /* which the user has not taken */
   if (!checkpoint->another) mix_log_message(MIX_LOG_WARNING, "checkpoint: resumed by force: %s", message);
   return checkpoint->another = true;
 }
