@@ -40,7 +40,7 @@ MIX_API mix_status mix_sequential_add(mix_model *model, mix_layer *layer);
 typedef struct mix_subclassed_options {
   size_t size;
   mix_layer *layer; /* required: its call function is the forward pass, its inner layers the model's */
-  int inputs, outputs; /* how many; 0: one */
+  int inputs, outputs; /* how many tensors, those of a list or a dict together; 0: one */
 } mix_subclassed_options;
 /* A model out of a layer, usually of a class of your own (mix_layer_new, mix_layer_add_layer): what a
  * subclass of Model is in Keras. Its policy and its cast of the inputs are the layer's. The first data, or

@@ -17,7 +17,9 @@ MIX_API const char *mix_model_to_json(mix_model *model);
 typedef struct mix_from_json_options {
   size_t size;
   const char *json;               /* required */
-  const mix_semantics *semantics; /* of model and layers; NULL: the generation that wrote the text */
+  /* Of model and layers; NULL: the generation that wrote the text. TensorFlow 2.4 wrote the same version as
+   * 2.3 ("2.4.0"), which counts as experimental. */
+  const mix_semantics *semantics;
   /* Keras's custom_objects: classes, ended by NULL, that come before those of mix_register_layer. They need
    * to live until the call returns; their functions as long as the model. NULL: none */
   const mix_layer_class *const *custom_layers;

@@ -34,8 +34,8 @@ static inline bool mix_is(const void *object, const mix_class *class) {
   return object && ((const mix_object *)object)->class == class;
 }
 /* The first check of functions that work on an object. Returns false if an error is pending, or if `object`
- * is NULL or of another class, which is a TypeError: "call: got an object of class list; expected a layer". No class: NULL
- * alone is an error. Getters, which return NULL or 0 then, use mix_is. */
+ * is NULL or of another class, a TypeError: "call: got an object of class list; expected a layer". No class:
+ * NULL alone is an error. Getters, which return NULL or 0 then, use mix_is. */
 bool mix_given(const void *object, const mix_class *class, const char *call, const char *expected);
 /* The reference count, for tests and for copy on write. */
 int mix_references(const void *object);

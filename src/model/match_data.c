@@ -45,13 +45,18 @@ static const char *names_of(const mix_model *model, name_of name, int count, cha
 
 /* ---- inputs ---- */
 
-static bool match_in_order(const mix_model *model, const mix_component *x, int *places) {
+bool mix_input_count_holds(const mix_model *model, int given) {
   int inputs = mix_model_input_count(model);
-  if (x->leaves != inputs)
-    mix_fail(MIX_VALUE_ERROR, "%s: %d inputs given; the model has %d", mix_layer_name(model->layer),
-             x->leaves, inputs);
-  for (int i = 0; i < inputs && !mix_failed(); i++) places[i] = x->first + i;
-  return !mix_failed();
+  if (given != inputs)
+    mix_fail(MIX_VALUE_ERROR, "%s: %d inputs given; the model has %d%s", mix_layer_name(model->layer), given,
+             inputs, model->kind == MIX_SUBCLASSED ? ", as .inputs of mix_subclassed says" : "");
+  return given == inputs;
+}
+
+static bool match_in_order(const mix_model *model, const mix_component *x, int *places) {
+  if (!mix_input_count_holds(model, x->leaves)) return false;
+  for (int i = 0; i < x->leaves; i++) places[i] = x->first + i;
+  return true;
 }
 
 static void warn_unused(const mix_model *model, const mix_component *x, const char *call) {

@@ -157,6 +157,8 @@ bool mix_checkpoint_forced(mix_checkpoint *checkpoint) {
   char message[1024];
   if (!checkpoint->force || mix_error() != MIX_VALUE_ERROR) return false;
   mix_error_take(message, sizeof message);
+  char *advice = strstr(message, "; resume with");
+  if (advice) *advice = 0; /* which the user has not taken */
   if (!checkpoint->another) mix_log_message(MIX_LOG_WARNING, "checkpoint: resumed by force: %s", message);
   return checkpoint->another = true;
 }
@@ -184,8 +186,10 @@ static bool get_optimizer(mix_checkpoint *checkpoint, mix_archive *archive, bool
   mix_optimizer *optimizer = checkpoint->optimizer;
   mix_list *variables = mix_training_optimizer_variables(optimizer, checkpoint->model);
   if (another) all->kept = mix_optimizer_plain(optimizer)->learning_rate;
-  if (!variables || get_group(archive, "optimizer", variables, all)) return variables != NULL;
-  if (!another || !mix_checkpoint_forced(checkpoint)) return false;
+  if (!variables) return false;
+  const bool saved = mix_archive_has(archive, "optimizer/names");
+  if ((saved || !another) && get_group(archive, "optimizer", variables, all)) return true;
+  if (!another || (saved && !mix_checkpoint_forced(checkpoint))) return false;
   mix_log_message(MIX_LOG_WARNING, "checkpoint: %s begins anew", mix_optimizer_class_name(optimizer));
   return true;
 }

@@ -31,6 +31,9 @@ const mix_semantics *mix_json_generation(const json_t *object) {
   const json_t *config = json_object_get(object, "config");
   if (begins(object, "keras_version", "3") || begins(object, "module", "keras.src.models"))
     return &mix_semantics_keras3;
+  if (is_text(object, "keras_version", "2.2.4-tf") || is_text(object, "keras_version", "2.3.0-tf") ||
+      is_text(object, "keras_version", "2.4.0"))
+    return &mix_semantics_experimental; /* of TensorFlow 2.1, 2.2 and 2.3; 2.4 has that of 2.3 */
   if (begins(object, "keras_version", "2") || begins(object, "module", "tf_keras") ||
       begins(object, "module", "keras.src.engine"))
     return &mix_semantics_tf_keras;

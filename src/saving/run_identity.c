@@ -174,7 +174,7 @@ bool mix_run_identity_put(json_t *identity, mix_archive *archive) {
 }
 
 static void append_value(mix_text *text, const json_t *value) {
-  char *dumped = value ? mix_json_text(value) : NULL;
+  char *dumped = value ? mix_json_python_text(value) : NULL;
   mix_text_put(text, "%.200s", dumped ? dumped : "nothing");
   mix_free(dumped);
 }

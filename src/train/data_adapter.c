@@ -76,9 +76,7 @@ mix_list *mix_data_adapter_arrays(mix_model *model, const mix_data_adapter_data 
   if (mix_list_count(ys) != outputs)
     return mix_fail(MIX_VALUE_ERROR, "%s: %d arrays of labels; the model has %d outputs", call,
                     mix_list_count(ys), outputs);
-  if (mix_list_count(xs) != mix_model_input_count(model))
-    return mix_fail(MIX_VALUE_ERROR, "%s: %d inputs given; the model has %d", mix_model_name(model),
-                    mix_list_count(xs), mix_model_input_count(model));
+  if (!mix_input_count_holds(model, mix_list_count(xs))) return NULL;
   if (data->sample_weight) {
     mix_list *weights = mix_tensors_given(data->sample_weight, call, "sample_weight");
     if (!append_all(all, weights)) return NULL;

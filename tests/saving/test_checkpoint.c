@@ -568,6 +568,7 @@ static void another_run_is_named(void **state) {
         assert_int_equal(mix_checkpoint_restore(checkpoint, batches), 4);
         mix_set_log_callback(NULL, NULL);
         assert_non_null(strstr(warned, runs[i].message));
+        assert_null(strstr(warned, "resume with"));
         assert_non_null(mix_iterator_next(batches)); /* the pass begins anew */
       }
       assert_true(weight_at(other, 0, 0) == weight_at(model, 0, 0));
@@ -578,6 +579,30 @@ static void another_run_is_named(void **state) {
   mix_model *other = wide_model("softmax", "mse", "sgd:learning_rate=0.25");
   assert_true(restores(mix_checkpoint_new(FOLDER, .model = other, .seed = 3, .force = true), rows_of(0, 2)));
   assert_near(mix_optimizer_learning_rate(mix_model_optimizer(other)), 0.25, 0);
+}
+
+/* A checkpoint without an optimizer, by force: the optimizer begins anew. */
+static void force_without_an_optimizer(void **state) {
+  (void)state;
+  forget("backup");
+  forget("second");
+  mix_model *model = mix_sequential(mix_list_of(mix_dense(2, .activation = "softmax")));
+  mix_model_build(model, MIX_SHAPE(MIX_UNKNOWN, 3));
+  mix_checkpoint_save(mix_checkpoint_new(FOLDER, .model = model), 4, NULL);
+  mix_model *other = mix_sequential(mix_list_of(mix_dense(2, .activation = "softmax")));
+  mix_model_build(other, MIX_SHAPE(MIX_UNKNOWN, 3));
+  mix_model_compile(other, .loss = "mse", .optimizer = mix_adam(.learning_rate = 0.05));
+  assert_no_error();
+  assert_int_equal(mix_checkpoint_restore(mix_checkpoint_new(FOLDER, .model = other), NULL), -1);
+  assert_error(MIX_VALUE_ERROR, "none in the checkpoint");
+  assert_int_equal(mix_checkpoint_restore(mix_checkpoint_new(FOLDER, .model = other, .force = true), NULL),
+                   4);
+  assert_no_error();
+  assert_true(weight_at(other, 0, 0) == weight_at(model, 0, 0));
+  mix_checkpoint_save(mix_checkpoint_new(in_folder("second"), .model = other), 5, NULL);
+  mix_model_compile(other, .loss = "mse", .optimizer = mix_adam(.learning_rate = 0.3));
+  assert_int_equal(mix_checkpoint_restore(mix_checkpoint_new(in_folder("second"), .model = other), NULL), -1);
+  assert_error(MIX_VALUE_ERROR, "learning_rate is 0.3 here, 0.05 in the checkpoint");
 }
 
 static mix_list *one_row(void *context, int64_t index) {
@@ -845,6 +870,7 @@ int main(void) {
                                      TEST(a_folder_in_use_is_locked),
                                      TEST(folders_are_flushed),
                                      TEST(another_run_is_named),
+                                     TEST(force_without_an_optimizer),
                                      TEST(a_generator_is_warned_of),
                                      TEST(fit_names_other_data),
                                      TEST(custom_callbacks_have_state),

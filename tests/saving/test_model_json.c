@@ -586,6 +586,25 @@ static void older_forms(void **state) {
   assert_non_null(strstr(mix_model_to_json(model), "DTypePolicy"));
 }
 
+/* What each generation writes comes back as that generation, whatever the current one. */
+static void texts_keep_their_generation(void **state) {
+  (void)state;
+  static const char *const generations[] = {"experimental", "tf_keras", "keras3"};
+  for (int g = 0; g < 3; g++)
+    for (int policy = 0; policy < 2; policy++)
+      MIX_SCOPE {
+        mix_set_semantics(generations[g]);
+        mix_tensor *x = mix_input(.shape = MIX_SHAPE(3));
+        mix_layer *dense = mix_dense(2, .dtype = policy ? "mixed_float16" : "float32");
+        mix_model *model = good(mix_model_new(x, mix_call(dense, x)));
+        mix_set_semantics(generations[(g + 1) % 3]);
+        mix_model *again = good(mix_model_from_json(mix_model_to_json(model)));
+        mix_layer *layer = mix_list_get(mix_model_layers(again), 1);
+        assert_string_equal(mix_semantics_name(mix_layer_semantics(layer)), generations[g]);
+        assert_string_equal(mix_model_to_json(again), mix_model_to_json(model));
+      }
+}
+
 #define INPUT                                                                                                \
   "{\"name\": \"i\", \"class_name\": \"InputLayer\", \"config\": {\"name\": \"i\", "                         \
   "\"batch_shape\": [null, 3], \"dtype\": \"float32\"}, \"inbound_nodes\": []}"
@@ -724,6 +743,7 @@ int main(void) {
                                      TEST(clones_keep_functions),
                                      TEST(subclassed_models_are_refused),
                                      TEST(older_forms),
+                                     TEST(texts_keep_their_generation),
                                      TEST(damaged_texts),
                                      TEST(deep_texts),
                                      TEST(memory_runs_out)};
