@@ -8,6 +8,7 @@
 #ifndef TESTS_BACKEND_ENORMOUS_H
 #define TESTS_BACKEND_ENORMOUS_H
 
+#include "support/skip.h"
 #include "backend/run_op.h"
 #include "base/processor.h"
 
@@ -27,15 +28,13 @@ static inline void forget(operand x) { munmap(x.data, bytes_of(x)); }
  * minutes and runs the same loops as the other instruction sets. */
 static inline operand vast(mix_dtype dtype, mix_shape shape) {
   if (!(mix_cpu_features() & MIX_CPU_AVX2)) {
-    print_message("too slow without AVX2: skipped\n");
-    skip();
+    SKIP("too slow without AVX2");
   }
   operand x = {dtype, shape, NULL};
   x.data =
       mmap(NULL, bytes_of(x), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (x.data == MAP_FAILED) {
-    print_message("no address range of %zu bytes: skipped\n", bytes_of(x));
-    skip();
+    SKIP("no address range of %zu bytes", bytes_of(x));
   }
   madvise(x.data, bytes_of(x), MADV_HUGEPAGE); /* fewer page faults, if the kernel supports it */
   return x;
@@ -52,9 +51,8 @@ static inline operand written(mix_dtype dtype, mix_shape shape) {
     good = mmap((char *)x.data + at, WINDOW, PROT_READ | PROT_WRITE, how, shared, 0) != MAP_FAILED;
   if (shared >= 0) close(shared);
   if (!good) {
-    print_message("no shared memory mapping: skipped\n");
     forget(x);
-    skip();
+    SKIP("no shared memory mapping");
   }
   memset(x.data, UNTOUCHED, WINDOW);
   memset((char *)x.data + last, UNTOUCHED, WINDOW);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "support/skip.h"
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/gemm_team.h"
 #include "base/alloc.h"
@@ -302,7 +303,7 @@ typedef struct kernel_test {
 static inline void run_kernel_test(void **state) {
   const void *const *both = *state;
   const mix_kernel *kernel = both[1];
-  if (kernel->needs & ~mix_cpu_features()) skip();
+  if (kernel->needs & ~mix_cpu_features()) SKIP("%s is not for this instruction set", kernel->name);
   random_state = 1; /* the same numbers if the test runs alone */
   ((const kernel_test *)both[0])->check(kernel);
 }

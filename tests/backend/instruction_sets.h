@@ -4,6 +4,7 @@
 #ifndef TESTS_BACKEND_INSTRUCTION_SETS_H
 #define TESTS_BACKEND_INSTRUCTION_SETS_H
 
+#include "support/skip.h"
 #include "base/processor.h"
 
 typedef struct instruction_set {
@@ -31,7 +32,7 @@ static inline int restore_instruction_set(void **state) {
 /* Skips the test if the instruction set is missing. Returns the set in use. */
 static inline const instruction_set *needed_instruction_set(void **state) {
   const instruction_set *set = *state;
-  if (set->features != mix_cpu_features()) skip();
+  if (set->features != mix_cpu_features()) SKIP("this processor lacks the instruction set");
   return set;
 }
 #define NEED_INSTRUCTION_SET(state) ((void)needed_instruction_set(state))

@@ -1,6 +1,7 @@
 /* Products by AMX tiles, called by name whatever the dispatch would choose, so that every shape is tried.
  * Oracles: integer data whose products and sums are exact (tolerance 0); bounds derived where they are used.
  * What is not finite: test_gemm_not_finite.c. */
+#include "support/skip.h"
 #include "backend/gemm_products.h"
 #include "backend/cpu/gemm/gemm.h"
 #include <mixtape/device.h>
@@ -12,7 +13,7 @@ static const mix_dtype storages[STORAGES] = {MIX_BFLOAT16, MIX_FLOAT16, MIX_FLOA
 
 static void need_tiles(void) {
   mix_cpu_override(UINT32_MAX);
-  if ((mix_cpu_features() & NEEDS) != NEEDS) skip();
+  if ((mix_cpu_features() & NEEDS) != NEEDS) SKIP("this processor lacks AMX");
 }
 
 static const mix_kernel *tiles_for(mix_dtype dtype) {

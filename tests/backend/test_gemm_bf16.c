@@ -3,6 +3,7 @@
  * and sums are exact (tolerance 0); the documented order of sums, step by step; the bits of the kernel that
  * widens. Subnormals and what is not finite, in every kernel: test_gemm_subnormals.c,
  * test_gemm_not_finite.c. */
+#include "support/skip.h"
 #include "backend/cpu/gemm/bf16/bf16.h"
 #include "backend/gemm_plans.h"
 #include <xmmintrin.h>
@@ -16,7 +17,7 @@ static bool has_pairs(void) {
   return (mix_cpu_features() & NEEDS) == NEEDS;
 }
 static void need_pairs(void) {
-  if (!has_pairs()) skip();
+  if (!has_pairs()) SKIP("this processor lacks AVX512-BF16");
 }
 static const mix_kernel *pairs(void) {
   return kernel_named(mix_cpu_matmul_kernels, "gemm_bf16_acc32_avx512bf16");
@@ -92,7 +93,7 @@ static void check_pairs(const mix_gemm_engine *engine) {
 
 static void a_pair_is_two_fused_multiply_adds(void **unused) {
   (void)unused;
-  if (!(mix_cpu_found() & MIX_CPU_AVX512)) skip();
+  if (!(mix_cpu_found() & MIX_CPU_AVX512)) SKIP("this processor lacks AVX-512");
   check_pairs(&mix_gemm_emulated_pairs);
   need_pairs();
   check_pairs(&mix_gemm_f32_avx512bf16);
@@ -155,7 +156,7 @@ static void check_order(const mix_gemm_engine *engine, const int64_t *shape, int
 
 static void sums_have_the_documented_order(void **unused) {
   (void)unused;
-  if (!(mix_cpu_found() & MIX_CPU_AVX512)) skip();
+  if (!(mix_cpu_found() & MIX_CPU_AVX512)) SKIP("this processor lacks AVX-512");
   for (int s = 0; s < SHAPES; s++)
     for (int transposes = 0; transposes < 4; transposes++) {
       check_order(&mix_gemm_emulated_pairs, shapes[s], transposes);

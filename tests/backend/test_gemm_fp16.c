@@ -1,6 +1,7 @@
 /* Products in blocked accumulation (AVX512-FP16), called by name whatever the dispatch would choose, so that
  * every shape is tried. Oracles: integer data whose products and partial sums float16 holds (tolerance 0);
  * the reference kernel for numbers that are not finite; bounds derived where they are used. */
+#include "support/skip.h"
 #include "backend/gemm_plans.h"
 #include "backend/gemm_products.h"
 
@@ -24,7 +25,7 @@ static int block_of(const sums *how) { return CHAINS * how->chain; }
 
 static void need_float16(void) {
   mix_cpu_override(UINT32_MAX);
-  if ((mix_cpu_features() & NEEDS) != NEEDS) skip();
+  if ((mix_cpu_features() & NEEDS) != NEEDS) SKIP("this processor lacks AVX512-FP16");
 }
 static const mix_kernel *blocked(mix_dtype dtype, const sums *how) {
   char name[64];

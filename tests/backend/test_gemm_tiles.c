@@ -1,5 +1,6 @@
 /* Tiles and work stealing: tiles cover the result once whoever takes them, and products have the same bits
  * whoever computes what. */
+#include "support/skip.h"
 #include "backend/gemm_plans.h"
 
 static const struct {
@@ -145,7 +146,7 @@ static void small_tiles_are_for_threads_of_different_speeds(void **unused) {
 
 static void float16_sums_pack_once_what_tiles_share(void **unused) {
   (void)unused;
-  if (mix_cpu_cache(2) != 2 << 20) skip();
+  if (mix_cpu_cache(2) != 2 << 20) SKIP("the second cache is not of 2 MiB");
   for (int c = 0; c < CASES; c++) {
     const mix_gemm_plan plan = plan_of_shape(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, cases[c].m, cases[c].n,
                                              cases[c].k, cases[c].transposes, 2);

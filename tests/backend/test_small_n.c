@@ -1,6 +1,7 @@
 /* Products with few columns: the bits that docs/NUMERICS.md promises (a chain of fused multiply-adds for each
  * lane, then the lanes by halving), for any number of chunks that the narrow operand is widened in; and its
  * memory use. */
+#include "support/skip.h"
 #include "backend/gemm_products.h"
 #include "backend/instruction_sets.h"
 
@@ -106,7 +107,7 @@ static void bits_of_many_rows(void **state) {
 static void bits_of_few_rows_in_float32(void **state) {
   const instruction_set *set = needed_instruction_set(state);
   static const int64_t columns[] = {1, 10, 33, 64}, depths[] = {1, 10, 64, 700, 1024};
-  if (!(set->features & MIX_CPU_AVX512)) return;
+  if (!(set->features & MIX_CPU_AVX512)) SKIP("it is a form of AVX-512 alone");
   for (int64_t m = 2; m <= 15; m++)
     for (int n = 0; n < 4; n++)
       for (int k = 0; k < 5; k++) check_bits_of(2, 3, set, m, columns[n], depths[k], 2);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "support/skip.h"
 #include "base/processor.h"
 #include "base/error.h"
 
@@ -75,7 +76,7 @@ static void found_is_what_the_kernel_reports(void **state) {
   bool flags = false;
   while (file && !flags && fgets(line, sizeof line, file)) flags = strncmp(line, "flags", 5) == 0;
   if (file) fclose(file);
-  if (!flags) skip();
+  if (!flags) SKIP("/proc/cpuinfo has no flags");
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     bool reported = true, found = mix_cpu_found() & rows[i].feature;
     for (int j = 0; j < 4 && rows[i].flags[j]; j++) reported = reported && has_flag(line, rows[i].flags[j]);
@@ -143,7 +144,7 @@ static void pairs_go_by_vendor(void **state) {
   if (file) fclose(file);
   text[length] = 0;
   const uint32_t found = mix_cpu_found();
-  if (!(found & MIX_CPU_AVX512_BF16)) skip();
+  if (!(found & MIX_CPU_AVX512_BF16)) SKIP("this processor lacks AVX512-BF16");
   if (strstr(text, "AuthenticAMD")) assert_true(found & MIX_CPU_BF16_PAIRS);
   if (strstr(text, "GenuineIntel")) assert_false(found & MIX_CPU_BF16_PAIRS);
 }
@@ -207,7 +208,7 @@ static void names_caches_and_cores(void **state) {
   CPU_ZERO(&one);
   for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
     if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
-  if (sched_setaffinity(0, sizeof one, &one) != 0) skip();
+  if (sched_setaffinity(0, sizeof one, &one) != 0) SKIP("the thread may not choose its core");
   assert_int_equal(mix_cpu_cores(), 1);
   sched_setaffinity(0, sizeof all, &all);
 }

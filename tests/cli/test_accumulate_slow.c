@@ -1,5 +1,6 @@
 /* Training parity of blocked accumulation on real MNIST (MIXTAPE_DATA_DIR): the guide's model, 64 units,
  * batches of 128, five epochs, by seeds that all accumulations share. Where the processor has AVX512-FP16. */
+#include "support/skip.h"
 #include "base/processor.h"
 #include "cli/program.h"
 
@@ -24,9 +25,8 @@ static double trained_accuracy(const char *policy, const char *accumulate, int s
  * the goal of 0.965 that seeds leave. */
 static void parity(const char *policy) {
   const char *folder = getenv("MIXTAPE_DATA_DIR");
-  if (!folder || !*folder) print_message("MIXTAPE_DATA_DIR is not set\n"), skip();
-  if (!(mix_cpu_features() & MIX_CPU_AVX512_FP16))
-    print_message("no AVX512-FP16 here, so no blocked accumulation\n"), skip();
+  if (!folder || !*folder) SKIP("MIXTAPE_DATA_DIR is not set");
+  if (!(mix_cpu_features() & MIX_CPU_AVX512_FP16)) SKIP("this processor lacks AVX512-FP16");
   static const char *const names[] = {"exact", "blocked"};
   enum { NAMES = sizeof names / sizeof *names };
   double means[NAMES] = {0};

@@ -1,4 +1,5 @@
 /* `mixtape amp`: output, exit codes, messages. The decisions are tested in tests/spec/test_rewrite.c. */
+#include "support/skip.h"
 #include "cli/program.h"
 
 static const char graph[] =
@@ -222,10 +223,7 @@ static void pictures(void **state) {
   assert_true(contains(program_err, "install the package graphviz"));
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--output", "g.jpg", file, NULL}),
                    2);
-  if (system("dot -V >/dev/null 2>&1") != 0) {
-    print_message("graphviz is not installed: no picture is drawn\n");
-    skip();
-  }
+  if (system("dot -V >/dev/null 2>&1") != 0) { SKIP("graphviz is not installed"); }
   assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--output", svg, file, NULL}), 0);
   read_text(svg, text, sizeof text);
   assert_true(contains(text, "<svg"));

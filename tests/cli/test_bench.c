@@ -1,15 +1,16 @@
 /* `mixtape bench` and the benchmark programs of bench/, if they were built: every table runs and its numbers
  * are consistent. Times are not checked, because the machine may be busy. */
+#include "support/skip.h"
 #include "base/processor.h"
 #include "cli/program.h"
 
 /* A benchmark program, by its name. Skips the test if it was not built. */
 static int run_benchmark(const char *name, const char *const *arguments) {
   const char *bench = getenv("MIXTAPE_BENCH_PROGRAM");
-  if (!bench) skip();
+  if (!bench) SKIP("the benchmark programs are not built");
   char path[1024], former[1024];
   snprintf(path, sizeof path, "%.*s%s", (int)(strrchr(bench, '/') + 1 - bench), bench, name);
-  if (access(path, X_OK)) skip();
+  if (access(path, X_OK)) SKIP("%s is not built", name);
   snprintf(former, sizeof former, "%s", getenv("MIXTAPE_PROGRAM"));
   setenv("MIXTAPE_PROGRAM", path, 1);
   const int code = run_program_to(NULL, arguments);
@@ -235,7 +236,7 @@ static void advice_follows_the_instruction_set(void **state) {
   advice = advise(NULL, "16", "mixed_float16");
   assert_non_null(strstr(text(part_of(advice, "dense_logits", "forward"), "why"), "dispatch-bound"));
   json_decref(advice);
-  if (!(mix_cpu_found() & MIX_CPU_AMX_BF16)) skip();
+  if (!(mix_cpu_found() & MIX_CPU_AMX_BF16)) SKIP("this processor lacks AMX");
   advice = advise("amx", "4096", "mixed_bfloat16");
   assert_string_equal(text(part_of(advice, "dense_2", "forward"), "verdict"), "gains");
   assert_non_null(strstr(text(part_of(advice, "dense_2", "forward"), "kernel"), "amx"));
@@ -302,9 +303,9 @@ static void versions_run_side_by_side(void **state) {
   (void)state;
   char module[1024];
   const char *bench = getenv("MIXTAPE_BENCH_PROGRAM");
-  if (!bench) skip();
+  if (!bench) SKIP("the benchmark programs are not built");
   snprintf(module, sizeof module, "%.*scomparison.so", (int)(strrchr(bench, '/') + 1 - bench), bench);
-  if (access(module, R_OK)) skip(); /* the sanitizers do not support it */
+  if (access(module, R_OK)) SKIP("the sanitizers do not support the module");
   assert_code(run_benchmark("versions", (const char *const[]){"--units", "8", "--batch-size", "16",
                                                               "--seconds", "0.1", module, module, NULL}),
               0);

@@ -6,7 +6,13 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-enum { MAX = 48, KILLS = 100 };
+enum { MAX = 48 };
+
+/* MIXTAPE_KILLS, or 100: how often a run is killed. */
+static int wanted_kills(void) {
+  const char *text = getenv("MIXTAPE_KILLS");
+  return text && *text ? atoi(text) : 100;
+}
 
 static void write_data(void) {
   MIX_SCOPE {
@@ -258,7 +264,7 @@ static void runs_killed_while_saving_resume(void **state) {
     uint32_t random = 9;
     forget("run");
     remove(in_folder("resumed.jsonl"));
-    for (int kills = 0; kills < KILLS / 2;) {
+    for (int kills = 0; kills < wanted_kills() / 2;) {
       int status = -1;
       pid_t child = start(arguments_of(loop, "resumed", epochs,
                                        (const char *const[]){"--checkpoint", in_folder("run"),

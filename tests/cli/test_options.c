@@ -1,5 +1,6 @@
 /* Options and exit codes: 2 for errors in the options, 1 for errors while running, and messages that name the
  * cause. */
+#include "support/skip.h"
 #include "cli/program.h"
 
 #include <sys/stat.h>
@@ -300,7 +301,7 @@ static void what_cannot_be_written_ends_with_1(void **state) {
 /* The run continues and saves the weights, but the exit code is an error. */
 static void a_full_disk_under_the_step_log_ends_with_1(void **state) {
   (void)state;
-  if (access("/dev/full", W_OK)) skip();
+  if (access("/dev/full", W_OK)) SKIP("there is no /dev/full");
   assert_code(run_program(TRAIN_SMALL, "--step-log", "/dev/full", "--save", in_folder("saved.npz")), 1);
   assert_has(program_err, "'/dev/full' could not be written whole: No space left on device");
   assert_int_equal(access(in_folder("saved.npz"), R_OK), 0);
@@ -308,7 +309,7 @@ static void a_full_disk_under_the_step_log_ends_with_1(void **state) {
 
 static void a_full_standard_output_ends_with_1(void **state) {
   (void)state;
-  if (access("/dev/full", W_OK)) skip();
+  if (access("/dev/full", W_OK)) SKIP("there is no /dev/full");
   assert_code(run_program_to("/dev/full", (const char *const[]){TRAIN_SMALL, "--json", NULL}), 1);
   assert_has(program_err, "cannot write to standard output");
   assert_code(run_program_to("/dev/full", (const char *const[]){"version", NULL}), 1);

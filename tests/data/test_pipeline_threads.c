@@ -1,5 +1,6 @@
 /* Pipeline steps with threads: prefetch and the parallel map. Same values, errors at the right call, and
  * iterators that may be dropped at any time. Also runs under ThreadSanitizer. */
+#include "support/skip.h"
 #include "data/pipeline_support.h"
 
 #include "base/processor.h"
@@ -95,7 +96,7 @@ static void automatic_prefetch_leaves_busy_cores(void **state) {
 static void automatic_prefetch_uses_a_free_core(void **state) {
   (void)state;
   atomic_int made = 0;
-  if (mix_cpu_cores() < 2) skip();
+  if (mix_cpu_cores() < 2) SKIP("there is one core");
   mix_set_threads(1);
   mix_iterator *iterator =
       mix_dataset_iterate(mix_dataset_prefetch(mix_dataset_from_generator(count_up, .context = &made), -1));

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "support/skip.h"
 #include <glob.h>
 
 #include <mixtape/arrays.h>
@@ -30,10 +31,11 @@ static void read_file(const char *name, char *text, size_t size) {
  * code. */
 static int run(const char *example, const char *arguments) {
   const char *built = getenv("MIXTAPE_EXAMPLES_DIR");
-  if (!built) skip();
+  if (!built) SKIP("MIXTAPE_EXAMPLES_DIR is not set");
   char command[2048];
-  snprintf(command, sizeof command, "'%s/%s' %s >'%s/output' 2>'%s/messages'", built, example, arguments,
-           folder, folder);
+  const char *under = getenv("MIXTAPE_EXAMPLES_UNDER"); /* "valgrind ..." */
+  snprintf(command, sizeof command, "%s '%s/%s' %s >'%s/output' 2>'%s/messages'", under ? under : "", built,
+           example, arguments, folder, folder);
   const int status = system(command);
   read_file("output", output, sizeof output);
   read_file("messages", messages, sizeof messages);

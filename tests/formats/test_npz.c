@@ -1,4 +1,5 @@
 /* .npz archives: what numpy.savez and numpy.savez_compressed write, built byte by byte, and damaged ones. */
+#include "support/skip.h"
 #include "data/support.h"
 
 #include "base/alloc.h"
@@ -294,7 +295,7 @@ static void reads_files_of_numpy(void **state) {
   (void)state;
   const char *reference = getenv("MIXTAPE_REFERENCE_DIR");
   char path[1000];
-  if (!reference) skip();
+  if (!reference) SKIP("MIXTAPE_REFERENCE_DIR is not set");
   snprintf(path, sizeof path, "%s/guide-float32.init.npz", reference);
   mix_npz *npz = mix_npz_open(path);
   assert_non_null(npz);

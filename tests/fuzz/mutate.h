@@ -57,8 +57,23 @@ static inline void mutate_once(bytes *b) {
   }
 }
 
+/* Keeps a valid file as a seed of the target's corpus, if MIXTAPE_FUZZ_SEEDS names a folder, as
+ * PROGRAM/seed-NUMBER. */
+static inline void keep_seed(const bytes *good) {
+  extern const char *__progname;
+  static int count;
+  const char *folder = getenv("MIXTAPE_FUZZ_SEEDS");
+  if (!folder) return;
+  char path[1024];
+  snprintf(path, sizeof path, "%s/%s", folder, __progname);
+  mkdir(path, 0777);
+  snprintf(path, sizeof path, "%s/%s/seed-%d", folder, __progname, count++);
+  write_file(path, good->data, good->size);
+}
+
 /* The valid file, every truncation of it, then `rounds` files with one to six mutations. */
 static inline void mutate_and_run(const bytes *good, int rounds, uint64_t seed) {
+  keep_seed(good);
   mutate_state = seed;
   for (int round = -(int)good->size - 1; round < rounds; round++) {
     static bytes damaged;
@@ -98,7 +113,7 @@ static inline void misplaced_words(const bytes *good, int rounds, uint64_t seed)
   for (size_t at = 0; words < MAX && (lengths[words] = next_word(good, &at)) > 0; at += lengths[words++])
     starts[words] = at;
   mutate_state = seed;
-  for (int round = 0; round < rounds; round++) {
+  for (int round = 0; words > 0 && round < rounds; round++) {
     size_t from = mutate_below((size_t)words), to = mutate_below((size_t)words);
     size_t head = starts[to], tail = starts[to] + lengths[to],
            size = good->size - lengths[to] + lengths[from];

@@ -1,5 +1,6 @@
 /* Graphs as text: every op and every form of a program is read back to the same text. Malformed text is an
  * error with its line and node. */
+#include "support/skip.h"
 #include "compile/support.h"
 
 #include "compile/compile.h"
@@ -37,7 +38,7 @@ static void every_op(void **state) {
   (void)state;
   static char text[1 << 16];
   char path[1024];
-  if (!getenv("MIXTAPE_TESTS_DIR")) skip();
+  if (!getenv("MIXTAPE_TESTS_DIR")) SKIP("MIXTAPE_TESTS_DIR is not set");
   snprintf(path, sizeof path, "%s/ir/graphs/all_ops.txt", getenv("MIXTAPE_TESTS_DIR"));
   FILE *file = fopen(path, "rb");
   assert_non_null(file);

@@ -1,5 +1,6 @@
 /* Models as JSON: what real Kerases wrote (models/record.py, and the reference models), text that no Keras
  * wrote, custom layers, and clones. */
+#include "support/skip.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "model/support.h"
@@ -220,7 +221,7 @@ static void reference_models(void **state) {
   const char *root = getenv("MIXTAPE_REFERENCE_DIR");
   snprintf(folder, sizeof folder, "%s/models", root ? root : "/nonexistent");
   DIR *directory = opendir(folder);
-  if (!directory) skip();
+  if (!directory) SKIP("MIXTAPE_REFERENCE_DIR has no models");
   for (struct dirent *entry; (entry = readdir(directory));) {
     size_t length = strlen(entry->d_name);
     if (length < 6 || strcmp(entry->d_name + length - 6, ".keras")) continue;

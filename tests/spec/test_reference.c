@@ -1,6 +1,7 @@
 /* Recorded runs of real Keras (MIXTAPE_REFERENCE_DIR, its README.md). Each case of cases.json is a test that
  * runs the program with exact accumulation, in the custom loop and in some cases also in fit. 16-bit policies
  * also run with blocked accumulation. Bounds are the README's. */
+#include "support/skip.h"
 #include "base/processor.h"
 #include "cli/program.h"
 
@@ -374,8 +375,7 @@ static void all_cases_are_there(void **state) {
 
 static void no_reference_runs(void **state) {
   (void)state;
-  print_message("MIXTAPE_REFERENCE_DIR is not set\n");
-  skip();
+  SKIP("MIXTAPE_REFERENCE_DIR is not set");
 }
 
 static bool runs_in_fit_too(const char *name) {

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "support/skip.h"
 #include "base/alloc.h"
 #include "amp/graph_json.h"
 
@@ -196,8 +197,7 @@ static void recorded_lists(void **state) {
 
 static void no_reference_graphs(void **state) {
   (void)state;
-  print_message("MIXTAPE_REFERENCE_DIR is not set\n");
-  skip();
+  SKIP("MIXTAPE_REFERENCE_DIR is not set");
 }
 
 static int by_name(const void *a, const void *b) { return strcmp(a, b); }

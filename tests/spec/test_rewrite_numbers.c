@@ -1,5 +1,6 @@
 /* The numeric half of the rows of the graph rewrite: recorded graphs (MIXTAPE_REFERENCE_DIR/rewrite), run
  * before and after the rewrite. */
+#include "support/skip.h"
 #include "spec/graph_run.h"
 
 #include "base/alloc.h"
@@ -122,8 +123,7 @@ static void run_row(void **state) {
 
 static void no_reference_graphs(void **state) {
   (void)state;
-  print_message("MIXTAPE_REFERENCE_DIR is not set\n");
-  skip();
+  SKIP("MIXTAPE_REFERENCE_DIR is not set");
 }
 
 int main(void) {
