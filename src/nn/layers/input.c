@@ -30,12 +30,12 @@ static mix_status input_config(mix_layer *layer, mix_config *config) {
 }
 
 static const mix_layer_class input_layer_class = {.size = sizeof(mix_layer_class),
-                                               .name = "InputLayer",
-                                               .instance_size = sizeof(mix_input_layer_data),
-                                               .call = input_call,
-                                               .get_config = input_config,
-                                               .supports_masking = true,
-                                               .no_autocast = true};
+                                                  .name = "InputLayer",
+                                                  .instance_size = sizeof(mix_input_layer_data),
+                                                  .call = input_call,
+                                                  .get_config = input_config,
+                                                  .supports_masking = true,
+                                                  .no_autocast = true};
 
 mix_input_options mix_input_defaults(void) { return (mix_input_options){.size = sizeof(mix_input_options)}; }
 
