@@ -74,8 +74,7 @@ static bool resolve_optimizer(mix_model *model, mix_compiled_state *state,
   return true;
 }
 
-mix_status mix_model_compile_with(mix_model *model, const mix_compile_options *given) {
-  if (!mix_model_given(model, "model_compile")) return mix_error();
+static mix_status compile(mix_model *model, const mix_compile_options *given) {
   mix_compile_options options;
   if (!mix_options_copy(&options, sizeof options, given, "model_compile")) return mix_error();
   mix_compiled_state *state = mix_calloc(1, sizeof *state);
@@ -94,8 +93,15 @@ mix_status mix_model_compile_with(mix_model *model, const mix_compile_options *g
   }
   mix_compile_options_keep(&state->given, &options);
   mix_compiled_state_free(model->state);
+  mix_predictors_drop(model);
   model->state = state;
   return MIX_OK;
+}
+
+mix_status mix_model_compile_with(mix_model *model, const mix_compile_options *given) {
+  mix_status status = MIX_OK;
+  MIX_MODEL_USE(model, MIX_CHANGES_MODEL, "model_compile") { status = compile(model, given); }
+  return status ? status : mix_error();
 }
 
 mix_optimizer *mix_model_optimizer(const mix_model *model) {

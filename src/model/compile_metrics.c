@@ -162,16 +162,19 @@ mix_list *mix_model_metrics(mix_model *model) {
   return mix_failed() ? NULL : list;
 }
 
-mix_list *mix_model_metrics_variables(mix_model *model) {
-  mix_list *metrics = mix_model_metrics(model), *list = metrics ? mix_list_new(0, NULL) : NULL;
-  if (!list) return NULL;
-  /* In most metrics only the width of the outputs shapes the state. The rest is built with the first
-   * batch. */
+/* In most metrics only the width of the outputs shapes the state. The rest is built with the first batch. */
+static void build_metrics(mix_model *model) {
   for (int i = 0; i < model->state->metric_count; i++) {
     mix_shape shape = mix_model_output_shape(model, model->state->metrics[i].output);
     if (shape.rank > 0 && shape.dims[shape.rank - 1] > 0)
       mix_metric_build(model->state->metrics[i].metric, shape, shape);
   }
+}
+
+mix_list *mix_model_metrics_variables(mix_model *model) {
+  mix_list *metrics = mix_model_metrics(model), *list = metrics ? mix_list_new(0, NULL) : NULL;
+  if (!list) return NULL;
+  MIX_MODEL_USE(model, MIX_CHANGES_METRICS, "model_metrics_variables") { build_metrics(model); }
   for (int i = 0; i < mix_list_count(metrics) && !mix_failed(); i++) {
     mix_list *state = mix_metric_variables(mix_list_get(metrics, i));
     for (int k = 0; state && k < mix_list_count(state); k++) mix_list_append(list, mix_list_get(state, k));

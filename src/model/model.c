@@ -20,13 +20,13 @@ void mix_compiled_state_free(mix_compiled_state *state) {
   mix_release(state->train);
   mix_release(state->watched);
   mix_release(state->test);
-  mix_release(state->predict);
   mix_free(state);
 }
 
 static void model_finalize(void *object) {
   mix_model *model = object;
   mix_compiled_state_free(model->state);
+  mix_predictors_drop(model);
   mix_release(model->layer);
   mix_free(model->summary);
   mix_free(model->json);
@@ -106,13 +106,19 @@ mix_list *mix_model_non_trainable_variables(mix_model *model) {
              : NULL;
 }
 mix_list *mix_model_get_weights(mix_model *model) {
-  return mix_model_weights_ready(model, "model_get_weights") ? mix_layer_get_weights(model->layer) : NULL;
+  mix_list *weights = NULL;
+  MIX_MODEL_USE(model, MIX_READS_MODEL, "model_get_weights") {
+    if (mix_model_weights_ready(model, "model_get_weights")) weights = mix_layer_get_weights(model->layer);
+  }
+  return weights;
 }
 mix_status mix_model_set_weights(mix_model *model, mix_list *values) {
   if (!mix_failed() && !values)
     return mix_fail_status(MIX_TYPE_ERROR, "model_set_weights: values is NULL; expected a list of tensors");
-  return mix_model_weights_ready(model, "model_set_weights") ? mix_layer_set_weights(model->layer, values)
-                                                             : mix_error();
+  MIX_MODEL_USE(model, MIX_CHANGES_MODEL, "model_set_weights") {
+    if (mix_model_weights_ready(model, "model_set_weights")) mix_layer_set_weights(model->layer, values);
+  }
+  return mix_error();
 }
 
 mix_list *mix_model_call_outputs_with(mix_model *model, const mix_model_call_options *given) {
@@ -124,7 +130,13 @@ mix_list *mix_model_call_outputs_with(mix_model *model, const mix_model_call_opt
     options.inputs = mix_model_inputs_by_name(model, options.inputs, "model_call");
   if (!options.inputs) return NULL;
   mix_call_options call = {.size = sizeof call, .inputs = options.inputs, .training = options.training};
-  return mix_call_outputs_with(model->layer, &call);
+  mix_list *outputs = NULL;
+  MIX_MODEL_USE(model, MIX_READS_MODEL, "model_call") {
+    mix_model_trace_lock();
+    outputs = mix_call_outputs_with(model->layer, &call);
+    mix_model_trace_unlock();
+  }
+  return outputs;
 }
 
 mix_tensor *mix_model_call_with(mix_model *model, const mix_model_call_options *options) {
@@ -145,8 +157,7 @@ bool mix_model_stop_training(const mix_model *model) {
 
 mix_compiled_state *mix_model_compiled(mix_model *model, const char *call) {
   if (!mix_model_given(model, call)) return NULL;
-  /* predict creates a state without an optimizer */
-  if (!model->state || !model->state->optimizer)
+  if (!model->state)
     return mix_fail(MIX_RUNTIME_ERROR, "%s: '%s' has not been compiled; call mix_model_compile first", call,
                     mix_model_name(model));
   return model->state;

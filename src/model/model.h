@@ -9,6 +9,7 @@
 #include "nn/policy/semantics.h"
 #include <mixtape/function.h>
 #include <mixtape/model.h>
+#include <pthread.h>
 
 /* Keras's default batch size. */
 enum { MIX_DEFAULT_BATCH = 32 };
@@ -57,10 +58,37 @@ typedef struct mix_compiled_state {
   int weight_arguments;
   unsigned missing_labels; /* bits of the outputs whose labels are not given: no loss, no metrics */
   const mix_structure *input_names; /* of a subclassed model's inputs, given as a dict; NULL: a list */
-  mix_function *train, *test, *predict; /* retained, made on first use */
+  mix_function *train, *test; /* retained, made on first use */
   const mix_step_observer *observer;    /* of the running fit; NULL: none */
   mix_function *watched;                /* the step as observed: retained */
 } mix_compiled_state;
+
+/* What a call does with a model, as model.h says it of each function: calls that only read run side by side,
+ * of those that update metrics one at a time, and one that changes the model alone. */
+typedef enum mix_model_use_kind {
+  MIX_ANY_USE,
+  MIX_READS_MODEL,
+  MIX_CHANGES_METRICS,
+  MIX_CHANGES_MODEL
+} mix_model_use_kind;
+/* A call in progress. */
+typedef struct mix_model_use {
+  mix_model *model;
+  mix_model_use_kind kind;
+  const char *call;
+  pthread_t thread;
+  bool ended;
+  struct mix_model_use *next;
+} mix_model_use;
+
+/* The captured inference of one thread at a time. */
+typedef struct mix_predictor {
+  mix_model *model;
+  mix_function *function;           /* retained; NULL: to be captured */
+  const mix_structure *input_names; /* of a subclassed model's inputs, as in mix_compiled_state */
+  uint64_t epoch;                   /* the model's, when the function was made */
+  struct mix_predictor *next;
+} mix_predictor;
 
 typedef enum mix_model_kind { MIX_FUNCTIONAL, MIX_SEQUENTIAL, MIX_SUBCLASSED } mix_model_kind;
 
@@ -77,7 +105,10 @@ struct mix_model {
   char *summary;
   char *json; /* the result of mix_model_to_json */
   mix_history *history; /* retained: of the latest fit */
-  bool stop_training;
+  _Atomic bool stop_training;
+  mix_model_use *uses;       /* the calls in progress (use.c) */
+  mix_predictor *predictors; /* those that no call uses; owned */
+  uint64_t predictor_epoch;  /* moves when predictors must capture again */
   bool validates; /* the running fit has validation data */
   bool resumes;   /* the running fit continues from a checkpoint */
 };
@@ -144,6 +175,24 @@ mix_model *mix_model_wrap(mix_layer *layer, mix_model_kind kind);
 bool mix_model_given(const mix_model *model, const char *call);
 /* Fails if there are no weights, as before a model that is not functional is built. */
 bool mix_model_weights_ready(const mix_model *model, const char *call);
+/* use.c: between begin and end the call runs on the model. False with the error recorded: MIX_BUSY where a
+ * call of another thread forbids it; a thread's own calls may nest. Where both update metrics, begin waits. */
+bool mix_model_use_begin(mix_model_use *use, mix_model *model, mix_model_use_kind kind, const char *call);
+void mix_model_use_end(mix_model_use *use);
+/* Runs a block as such a call, or not at all. The block must not jump out. */
+#define MIX_MODEL_USE(model, kind, call)                                                                    \
+  for (mix_model_use model_use = {0};                                                                       \
+       !model_use.ended && mix_model_use_begin(&model_use, model, kind, call); mix_model_use_end(&model_use))
+/* Layers are called by one thread at a time, because a call changes them. Recursive. */
+void mix_model_trace_lock(void);
+void mix_model_trace_unlock(void);
+/* Replaces a text of the model by another, which it takes; the same text stays where it is. */
+const char *mix_model_keep_text(char **kept, char *text);
+/* A predictor that no other thread has. NULL with the error recorded. */
+mix_predictor *mix_predictor_take(mix_model *model);
+void mix_predictor_give_back(mix_predictor *predictor);
+/* Ends the predictors; one that a caller of this thread has captures again. */
+void mix_predictors_drop(mix_model *model);
 /* A list of tensors from a tensor or a list; scoped. NULL with the error recorded: "fit: x is neither
  * ...". */
 mix_list *mix_tensors_given(void *given, const char *call, const char *what);
@@ -159,10 +208,10 @@ bool mix_model_compile_metrics(mix_model *model, mix_compiled_state *state,
 
 /* train/captured_steps.c: the captured steps. Arguments are the inputs, then the labels, then sample
  * weights. Results of train are the loss, whether the step was applied, then each metric's result for this
- * batch alone; of test the loss; of predict the outputs. */
+ * batch alone; of test the loss; of a predictor the outputs. */
 mix_function *mix_model_train_step(mix_model *model);
 mix_function *mix_model_test_step(mix_model *model);
-mix_function *mix_model_predict_step(mix_model *model);
+mix_function *mix_predictor_step(mix_predictor *predictor, const mix_structure *input_names);
 mix_status mix_model_reset_metrics(mix_model *model);
 /* What else is to be known of the arguments of the next steps. The steps are captured again if it changes. */
 typedef struct mix_step_arguments {

@@ -41,8 +41,7 @@ mix_model *mix_sequential_with(const mix_sequential_options *given) {
   return model;
 }
 
-mix_status mix_sequential_add(mix_model *model, mix_layer *layer) {
-  if (!mix_model_given(model, "sequential_add")) return mix_error();
+static mix_status add(mix_model *model, mix_layer *layer) {
   if (model->kind != MIX_SEQUENTIAL)
     return mix_fail_status(MIX_TYPE_ERROR, "sequential_add: '%s' is a %s model", mix_layer_name(model->layer),
                            model->kind == MIX_FUNCTIONAL ? "functional" : "subclassed");
@@ -56,6 +55,11 @@ mix_status mix_sequential_add(mix_model *model, mix_layer *layer) {
                              mix_layer_name(layer));
   }
   mix_layer_add_layer(model->layer, layer);
+  return mix_error();
+}
+
+mix_status mix_sequential_add(mix_model *model, mix_layer *layer) {
+  MIX_MODEL_USE(model, MIX_CHANGES_MODEL, "sequential_add") { add(model, layer); }
   return mix_error();
 }
 
@@ -77,6 +81,7 @@ mix_status mix_model_build(mix_model *model, mix_shape input_shape) {
   if (input_shape.rank > MIX_MAX_RANK)
     return mix_fail_status(MIX_VALUE_ERROR, "model_build: the shape has rank %d; expected at most %d",
                            input_shape.rank, MIX_MAX_RANK);
+  MIX_MODEL_USE(model, MIX_CHANGES_MODEL, "model_build")
   MIX_SCOPE {
     mix_input_options input = mix_input_defaults();
     input.batch_size = input_shape.dims[0] < 0 ? 0 : input_shape.dims[0];

@@ -119,6 +119,7 @@ const char *mix_model_summary(mix_model *model) {
   if (!(out.text = mix_alloc(out.size))) return NULL;
   static const char rule[] =
       "_______________________________________________________________________________________________\n";
+  MIX_MODEL_USE(model, MIX_READS_MODEL, "model_summary")
   MIX_SCOPE {
     mix_text_put(&out, "Model: \"%s\"\n%s %-34s %-22s %-12s %s\n", mix_model_name(model), rule,
                  "Layer (type)", "Output Shape", "Param #", "Policy");
@@ -145,7 +146,7 @@ const char *mix_model_summary(mix_model *model) {
     mix_text_put(&out, "Large products in %s: %s (the largest, of %d examples)\n", mix_dtype_name(dtype),
                  mix_kernel_info_text(&info, products, sizeof products), EXAMPLES);
   }
-  mix_free(model->summary);
-  model->summary = out.text;
-  return mix_failed() ? NULL : model->summary;
+  if (!mix_failed()) return mix_model_keep_text(&model->summary, out.text);
+  mix_free(out.text);
+  return NULL;
 }

@@ -337,8 +337,7 @@ json_t *mix_layer_to_json(mix_layer *layer, bool open_batch) {
 
 json_t *mix_model_archive_json(mix_model *model) {
   json_t *object = mix_layer_to_json(model->layer, false);
-  json_t *compiled =
-      object && model->state && model->state->optimizer ? mix_compile_config_json(model) : NULL;
+  json_t *compiled = object && model->state ? mix_compile_config_json(model) : NULL;
   if (compiled) json_object_set_new(object, "compile_config", compiled);
   if (!mix_failed()) return object;
   json_decref(object);
@@ -366,12 +365,11 @@ const char *mix_model_to_json(mix_model *model) {
                     "weights, or make the model of mix_model_new or mix_sequential",
                     mix_model_name(model));
   char *text = NULL;
+  MIX_MODEL_USE(model, MIX_READS_MODEL, "model_to_json")
   MIX_SCOPE {
     json_t *json = text_json(model);
     text = mix_json_python_text(json);
     json_decref(json);
   }
-  if (!text) return NULL;
-  mix_free(model->json);
-  return model->json = text;
+  return text ? mix_model_keep_text(&model->json, text) : NULL;
 }

@@ -9,11 +9,13 @@
 #include <string.h>
 
 mix_status mix_model_save_weights(mix_model *model, const char *path) {
-  if (!mix_model_weights_ready(model, "model_save_weights")) return mix_error();
+  if (!mix_model_given(model, "model_save_weights")) return mix_error();
   if (!path) return mix_fail_status(MIX_TYPE_ERROR, "model_save_weights: path is NULL");
+  MIX_MODEL_USE(model, MIX_READS_MODEL, "model_save_weights")
   MIX_SCOPE {
-    mix_list *weights = mix_model_weights(model);
-    int count = mix_list_count(weights);
+    const bool ready = mix_model_weights_ready(model, "model_save_weights");
+    mix_list *weights = ready ? mix_model_weights(model) : NULL;
+    int count = weights ? mix_list_count(weights) : 0;
     const char **names = mix_calloc((size_t)count + 1, sizeof *names);
     mix_tensor **tensors = mix_calloc((size_t)count + 1, sizeof *tensors);
     for (int i = 0; names && tensors && i < count; i++) {
@@ -46,10 +48,11 @@ static mix_tensor *array_for(mix_npz *npz, const char *path, mix_variable *varia
 }
 
 mix_status mix_model_load_weights(mix_model *model, const char *path) {
-  if (!mix_model_weights_ready(model, "model_load_weights")) return mix_error();
+  if (!mix_model_given(model, "model_load_weights")) return mix_error();
   if (!path) return mix_fail_status(MIX_TYPE_ERROR, "model_load_weights: path is NULL");
+  MIX_MODEL_USE(model, MIX_CHANGES_MODEL, "model_load_weights")
   MIX_SCOPE {
-    mix_npz *npz = mix_npz_open(path);
+    mix_npz *npz = mix_model_weights_ready(model, "model_load_weights") ? mix_npz_open(path) : NULL;
     mix_list *weights = npz ? mix_model_weights(model) : NULL, *values = mix_list_new(0, NULL);
     int count = weights ? mix_list_count(weights) : 0;
     if (npz && !mix_failed() && mix_npz_count(npz) != count)

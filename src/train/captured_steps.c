@@ -11,7 +11,7 @@
 /* Scales image bytes as the Keras guide does: division by 255 in float32 comes first. Flattens images for
  * models that take vectors. */
 static mix_tensor *image_input(const mix_model *model, mix_tensor *x) {
-  if (!model->state->image_bytes || mix_tensor_dtype(x) != MIX_UINT8) return x;
+  if (!model->state || !model->state->image_bytes || mix_tensor_dtype(x) != MIX_UINT8) return x;
   mix_tensor *scaled = mix_divide(mix_cast(x, MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32));
   mix_shape shape = mix_tensor_shape(x);
   if (mix_model_input_shape(model).rank != 2 || shape.rank <= 2) return scaled;
@@ -22,10 +22,10 @@ static int input_count(const mix_model *model, int arguments) {
   return arguments - (model->state ? model->state->output_count + model->state->weight_arguments : 0);
 }
 
-static mix_list *model_inputs(mix_model *model, mix_list *arguments, int inputs) {
+static mix_list *model_inputs(mix_model *model, mix_list *arguments, int inputs, const mix_structure *names) {
   mix_list *list = mix_list_new(0, NULL);
   for (int i = 0; i < inputs; i++) mix_list_append(list, image_input(model, mix_list_get(arguments, i)));
-  if (model->state) mix_list_set_structure(list, model->state->input_names);
+  mix_list_set_structure(list, names);
   return mix_failed() ? NULL : mix_list_pack(list);
 }
 
@@ -188,7 +188,7 @@ static mix_list *train(mix_model *model, mix_list *arguments, const mix_step_obs
   step_losses losses = {0};
   mix_tape_options recording = {.size = sizeof recording};
   mix_tape *tape = mix_tape_begin_with(&recording);
-  mix_list *given = model_inputs(model, arguments, inputs);
+  mix_list *given = model_inputs(model, arguments, inputs, state->input_names);
   if (observer && given) observer->begin(observer->context, given, arguments);
   mix_list *outputs = model_outputs(model, given, MIX_TRUE);
   mix_tensor *scaled = NULL;
@@ -214,36 +214,54 @@ static mix_list *watched_body(void *context, mix_list *arguments) {
   return train(model, arguments, model->state->observer);
 }
 
-static mix_list *test_body(void *context, mix_list *arguments) {
-  mix_model *model = context;
+static mix_list *test(mix_model *model, mix_list *arguments) {
   int inputs = input_count(model, mix_list_count(arguments));
   step_losses losses = {0};
-  mix_list *outputs = model_outputs(model, model_inputs(model, arguments, inputs), MIX_FALSE);
+  mix_list *given = model_inputs(model, arguments, inputs, model->state->input_names);
+  mix_list *outputs = model_outputs(model, given, MIX_FALSE);
   if (!outputs || !compute_losses(model, outputs, arguments, inputs, false, &losses)) return NULL;
   return update_metrics(model, outputs, arguments, inputs, &losses, false, NULL) ? mix_list_of(losses.total)
                                                                                  : NULL;
 }
 
-static mix_list *predict_body(void *context, mix_list *arguments) {
-  return model_outputs(context, model_inputs(context, arguments, mix_list_count(arguments)), MIX_FALSE);
+static mix_list *test_body(void *context, mix_list *arguments) {
+  mix_model_trace_lock(); /* the losses are those of the call before */
+  mix_list *results = test(context, arguments);
+  mix_model_trace_unlock();
+  return results;
 }
 
-static mix_function *step(mix_model *model, mix_function **kept, mix_function_body body, const char *name) {
+static mix_list *predict_body(void *context, mix_list *arguments) {
+  const mix_predictor *predictor = context;
+  mix_model *model = predictor->model;
+  return model_outputs(
+      model, model_inputs(model, arguments, mix_list_count(arguments), predictor->input_names), MIX_FALSE);
+}
+
+static mix_function *step(mix_model *model, mix_function **kept, mix_function_body body, void *context,
+                          const char *name) {
   if (*kept || mix_failed()) return *kept;
   bool jit_compile = model->state && model->state->jit_compile;
   mix_function_options options = {
-      .size = sizeof options, .body = body, .context = model, .name = name, .jit_compile = jit_compile};
+      .size = sizeof options, .body = body, .context = context, .name = name, .jit_compile = jit_compile};
   return *kept = mix_retain(mix_function_with(&options));
 }
 
 mix_function *mix_model_train_step(mix_model *model) {
-  return step(model, &model->state->train, train_body, "train_step");
+  return step(model, &model->state->train, train_body, model, "train_step");
 }
 mix_function *mix_model_test_step(mix_model *model) {
-  return step(model, &model->state->test, test_body, "test_step");
+  return step(model, &model->state->test, test_body, model, "test_step");
 }
-mix_function *mix_model_predict_step(mix_model *model) {
-  return step(model, &model->state->predict, predict_body, "predict_step");
+mix_function *mix_predictor_step(mix_predictor *predictor, const mix_structure *input_names) {
+  mix_model *model = predictor->model;
+  if (predictor->input_names != input_names || predictor->epoch != model->predictor_epoch) {
+    mix_release(predictor->function);
+    predictor->function = NULL;
+  }
+  predictor->input_names = input_names;
+  predictor->epoch = model->predictor_epoch;
+  return step(model, &predictor->function, predict_body, predictor, "predict_step");
 }
 mix_function *mix_model_train_function(mix_model *model) {
   return mix_is(model, &mix_model_object_class) && model->state ? model->state->train : NULL;
@@ -256,7 +274,7 @@ void mix_model_set_step_arguments(mix_model *model, const mix_step_arguments *ar
     return;
   state->missing_labels = arguments->missing_labels;
   state->input_names = arguments->input_names;
-  mix_function **const captured[] = {&state->train, &state->watched, &state->test, &state->predict};
+  mix_function **const captured[] = {&state->train, &state->watched, &state->test};
   for (size_t i = 0; i < sizeof captured / sizeof *captured; i++) {
     mix_release(*captured[i]);
     *captured[i] = NULL;
@@ -278,7 +296,7 @@ mix_status mix_model_observe(mix_model *model, const mix_step_observer *observer
 mix_function *mix_model_fit_step(mix_model *model, bool *watched) {
   const mix_step_observer *observer = model->state->observer;
   *watched = observer && observer->wants(observer->context);
-  return *watched ? step(model, &model->state->watched, watched_body, "watched_train_step")
+  return *watched ? step(model, &model->state->watched, watched_body, model, "watched_train_step")
                   : mix_model_train_step(model);
 }
 

@@ -267,20 +267,11 @@ static mix_list *next_batch(mix_data_adapter *adapter) {
   return mix_batches_get(adapter->batches, adapter->next++);
 }
 
-/* Prediction takes no labels and leaves what is known of them. */
-static void set_step_arguments(const mix_data_adapter *adapter) {
-  mix_step_arguments arguments = adapter->arguments;
-  const mix_compiled_state *state = adapter->model->state;
-  if (adapter->use == MIX_ADAPTER_PREDICT)
-    arguments.weights = state->weight_arguments, arguments.missing_labels = state->missing_labels;
-  mix_model_set_step_arguments(adapter->model, &arguments);
-}
-
 mix_list *mix_data_adapter_next(mix_data_adapter *adapter) {
   if (adapter->steps && adapter->position == adapter->steps) return NULL;
   mix_list *batch = adapter->batches ? next_batch(adapter) : next_element(adapter);
   if (!batch) return NULL;
-  set_step_arguments(adapter);
+  if (adapter->use != MIX_ADAPTER_PREDICT) mix_model_set_step_arguments(adapter->model, &adapter->arguments);
   if (adapter->use == MIX_ADAPTER_TRAIN && adapter->arguments.weights &&
       adapter->model->state->class_weights && adapter->model->semantics->class_weights_alone)
     return mix_fail(MIX_VALUE_ERROR,

@@ -44,7 +44,7 @@ static bool test_batches(mix_model *model, mix_data_adapter *adapter, const mix_
   return !mix_failed();
 }
 
-mix_logs *mix_model_evaluate_with(mix_model *model, const mix_evaluate_options *given) {
+static mix_logs *evaluate(mix_model *model, const mix_evaluate_options *given) {
   if (!mix_model_compiled(model, "evaluate")) return NULL;
   MIX_OPTIONS(mix_evaluate_options, options, given, "evaluate");
   if (!not_negative(options.batch_size, "evaluate", "batch_size") ||
@@ -70,6 +70,12 @@ mix_logs *mix_model_evaluate_with(mix_model *model, const mix_evaluate_options *
   }
   mix_logs *results = mix_scoped(logs);
   return mix_failed() ? NULL : results;
+}
+
+mix_logs *mix_model_evaluate_with(mix_model *model, const mix_evaluate_options *options) {
+  mix_logs *logs = NULL;
+  MIX_MODEL_USE(model, MIX_CHANGES_METRICS, "evaluate") { logs = evaluate(model, options); }
+  return logs;
 }
 
 /* ---- predict ---- */
@@ -112,15 +118,16 @@ static bool collect(collected *all, mix_tensor *output) {
   return true;
 }
 
-static void predict_batches(mix_model *model, mix_data_adapter *adapter, const mix_callbacks *callbacks,
-                            collected *all) {
-  if (!mix_model_predict_step(model) || !mix_data_adapter_begin(adapter, MIX_ORDER_KEPT, 0, 0)) return;
+static void predict_batches(mix_predictor *predictor, mix_data_adapter *adapter,
+                            const mix_callbacks *callbacks, collected *all) {
+  if (!predictor || !mix_data_adapter_begin(adapter, MIX_ORDER_KEPT, 0, 0)) return;
   for (bool more = true; more && !mix_failed();) {
     MIX_SCOPE {
       mix_list *batch = mix_data_adapter_next(adapter);
       int64_t index = adapter->position - 1;
       more = batch && mix_callbacks_run(callbacks, MIX_ON_PREDICT_BATCH_BEGIN, index, NULL);
-      mix_list *outputs = more ? mix_function_call(mix_model_predict_step(model), batch) : NULL;
+      mix_function *step = more ? mix_predictor_step(predictor, adapter->arguments.input_names) : NULL;
+      mix_list *outputs = step ? mix_function_call(step, batch) : NULL;
       for (int i = 0; outputs && i < mix_list_count(outputs) && !mix_failed(); i++)
         collect(&all[i], mix_list_get(outputs, i));
       if (outputs) mix_callbacks_run(callbacks, MIX_ON_PREDICT_BATCH_END, index, NULL);
@@ -140,13 +147,11 @@ static bool show_prediction(mix_callbacks *callbacks, int verbose, int64_t targe
   return mix_callbacks_show(callbacks, false, verbose || given ? verbose : MIX_SILENT, target, 1);
 }
 
-mix_list *mix_model_predict_with(mix_model *model, const mix_predict_options *given) {
-  if (!mix_model_given(model, "predict")) return NULL;
+static mix_list *predict(mix_model *model, const mix_predict_options *given) {
   MIX_OPTIONS(mix_predict_options, options, given, "predict");
   if (!not_negative(options.batch_size, "predict", "batch_size") ||
       !not_negative(options.steps, "predict", "steps"))
     return NULL;
-  if (!model->state && !(model->state = mix_calloc(1, sizeof *model->state))) return NULL;
   collected all[MIX_MODEL_MAX] = {{0}};
   mix_list *result = mix_list_new(0, NULL);
   MIX_SCOPE {
@@ -157,7 +162,9 @@ mix_list *mix_model_predict_with(mix_model *model, const mix_predict_options *gi
         mix_data_adapter_open(&adapter, model, &data, MIX_ADAPTER_PREDICT, "predict") &&
         show_prediction(&callbacks, options.verbose, adapter.target) &&
         mix_callbacks_run(&callbacks, MIX_ON_PREDICT_BEGIN, 0, NULL)) {
-      predict_batches(model, &adapter, &callbacks, all);
+      mix_predictor *predictor = mix_predictor_take(model);
+      predict_batches(predictor, &adapter, &callbacks, all);
+      mix_predictor_give_back(predictor);
       mix_callbacks_run(&callbacks, MIX_ON_PREDICT_END, 0, NULL);
     }
     mix_data_adapter_close(&adapter);
@@ -166,6 +173,12 @@ mix_list *mix_model_predict_with(mix_model *model, const mix_predict_options *gi
   }
   for (int i = 0; i < MIX_MODEL_MAX; i++) mix_free(all[i].data);
   return mix_failed() ? NULL : result;
+}
+
+mix_list *mix_model_predict_with(mix_model *model, const mix_predict_options *options) {
+  mix_list *outputs = NULL;
+  MIX_MODEL_USE(model, MIX_READS_MODEL, "predict") { outputs = predict(model, options); }
+  return outputs;
 }
 
 /* ---- one batch ---- */
@@ -192,8 +205,16 @@ static mix_function *unweighted_train_step(mix_model *model) {
 }
 
 mix_logs *mix_model_train_on_batch(mix_model *model, void *x, void *y) {
-  return on_batch(model, x, y, "train_on_batch", unweighted_train_step);
+  mix_logs *logs = NULL;
+  MIX_MODEL_USE(model, MIX_CHANGES_MODEL, "train_on_batch") {
+    logs = on_batch(model, x, y, "train_on_batch", unweighted_train_step);
+  }
+  return logs;
 }
 mix_logs *mix_model_test_on_batch(mix_model *model, void *x, void *y) {
-  return on_batch(model, x, y, "test_on_batch", mix_model_test_step);
+  mix_logs *logs = NULL;
+  MIX_MODEL_USE(model, MIX_CHANGES_METRICS, "test_on_batch") {
+    logs = on_batch(model, x, y, "test_on_batch", mix_model_test_step);
+  }
+  return logs;
 }

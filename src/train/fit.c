@@ -295,7 +295,7 @@ static void run(mix_fit_state *f) {
   if (mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_END, 0, last)) mix_backup_after_training(f);
 }
 
-mix_history *mix_model_fit_with(mix_model *model, const mix_fit_options *given) {
+static mix_history *fit(mix_model *model, const mix_fit_options *given) {
   if (!mix_model_compiled(model, "fit")) return NULL;
   mix_fit_state f = {.model = model};
   if (!mix_options_copy(&f.options, sizeof f.options, given, "fit") || !check_options(&f.options))
@@ -309,4 +309,10 @@ mix_history *mix_model_fit_with(mix_model *model, const mix_fit_options *given) 
     mix_data_adapter_close(&f.adapter);
   }
   return mix_failed() ? NULL : f.history;
+}
+
+mix_history *mix_model_fit_with(mix_model *model, const mix_fit_options *options) {
+  mix_history *history = NULL;
+  MIX_MODEL_USE(model, MIX_CHANGES_MODEL, "fit") { history = fit(model, options); }
+  return history;
 }
