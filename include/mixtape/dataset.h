@@ -148,7 +148,8 @@ MIX_API mix_dataset *mix_dataset_prefetch(mix_dataset *dataset, int64_t count);
  * Each call has its own scope. On a thread of the pipeline (num_parallel_calls, or a later prefetch; with
  * -1 any call) the state of the caller's thread is missing: open tapes, scopes, cast dtype. An error that
  * the function records is reported by the mix_iterator_next that needs the element. `release(context)` is
- * called when the dataset is released (NULL: nothing). */
+ * called when the dataset is released (NULL: nothing). A plug-in (dlopen) whose function is given here, or to
+ * a generator, stays in the process after dlclose, so that threads of the pipeline may still be in it. */
 
 /* Returns a list of tensors, evaluated after the call, for an element. NULL is an error. An operation
  * costs microseconds per call, whatever its size, so mapping whole batches, after mix_dataset_batch, is
@@ -246,9 +247,9 @@ MIX_API const char *mix_dataset_element_spec(mix_dataset *dataset);
 /* ---- passes ---- */
 
 /* Starts a pass. If threads (prefetch, num_parallel_calls) work after a repeat of a shuffle, and a pass is
- * left before its end, the order of the next pass depends on how many rounds they had begun. Do not use
- * datasets with threads in a forked child: a pass that was running in the parent has no threads there and
- * waits forever, also when it is released. */
+ * left before its end, the order of the next pass depends on how many rounds they had begun. In a forked
+ * child a pass that had threads in the parent fails with a RuntimeError, and may be released; a new pass has
+ * threads of its own. */
 MIX_API mix_iterator *mix_dataset_iterate(mix_dataset *dataset);
 /* The next element. NULL at the end without an error, on failure with one. The element belongs to the
  * iterator, which releases it at the next call (mix_retain keeps it). Appending to it does not change the

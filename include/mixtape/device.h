@@ -14,9 +14,14 @@ extern "C" {
 MIX_API mix_status mix_set_device(const char *name);
 /* The name of the selected device. */
 MIX_API const char *mix_device(void);
+/* Threads and processes. A child, by fork, of a process that has run a plan on several threads runs every plan
+ * on one thread, with the same bits; other children have all threads. Fork while no other thread is in a
+ * call of this library, as POSIX demands of every library with locks, and end the child by exit, _exit or
+ * exec, not by pthread_exit. */
 /* Sets the maximum number of threads of a plan. 0: OMP_NUM_THREADS, else the cores that this process may
- * run on. MIXTAPE_THREADS sets the initial value. Plans with little work use one thread (float32 models
- * with few weights in small batches). */
+ * run on: its affinity, and whole cores of the CPU quota of its control groups (version 1 or 2), read once.
+ * MIXTAPE_THREADS sets the initial value. Plans with too little work to gain use one thread. The choice
+ * depends on shapes, dtypes and the processor, never on the machine's load. */
 MIX_API mix_status mix_set_threads(int threads);
 /* The number of threads in use, never 0. */
 MIX_API int mix_threads(void);

@@ -2,6 +2,7 @@
 #include "base/object.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/loaded.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -189,7 +190,10 @@ static void at_thread_exit(void *unused) {
   release_root();
 }
 
-static void make_exit_key(void) { exit_key_made = pthread_key_create(&exit_key, at_thread_exit) == 0; }
+static void make_exit_key(void) {
+  mix_keep_library_loaded(); /* a thread may end after dlclose */
+  exit_key_made = pthread_key_create(&exit_key, at_thread_exit) == 0;
+}
 
 static void register_thread(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -3,11 +3,25 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/loaded.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* The size of this thread's latest team, whose threads OpenMP keeps. */
 static _Thread_local int team = 1;
+
+static atomic_bool lost;
+
+bool mix_threads_lost(void) { return atomic_load_explicit(&lost, memory_order_relaxed); }
+
+static void lose(void) { atomic_store(&lost, true); }
+
+/* OpenMP's threads return into this library's regions, also after dlclose. */
+static void prepare(void) {
+  mix_keep_library_loaded();
+  pthread_atfork(NULL, NULL, lose);
+}
 
 /* Waits until all have been created, so that they exist at the same time. */
 static void *wait_for_all(void *mutex) {
@@ -29,7 +43,9 @@ static int try_threads(pthread_t *threads, int count) {
 }
 
 bool mix_threads_start(int count) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
   if (count > team) {
+    pthread_once(&once, prepare);
     pthread_t *threads = mix_calloc((size_t)count, sizeof *threads);
     if (!threads) return false;
     const int reason = try_threads(threads, count - 1);

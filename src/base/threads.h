@@ -8,5 +8,8 @@
  * if it cannot create a thread, so the first region of a size tries it before. False, with a RuntimeError, if
  * they cannot be created now. */
 bool mix_threads_start(int count);
+/* True in a child, by fork, of a process that had called mix_threads_start for several threads. OpenMP still
+ * counts on the threads that did not come along, and a region waits for them forever: run on one thread. */
+bool mix_threads_lost(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* Compiles a plan into kernels with their addresses, and runs it. A run takes no lock. It allocates only
- * once, if OpenMP grants fewer threads than the plan was compiled for (inside a parallel region of the
- * caller). */
+ * once, if there are fewer threads than the plan was compiled for (inside a parallel region of the caller, or
+ * in a forked child). */
 #include "backend/host/executor.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -348,6 +348,7 @@ int mix_threads_awake(void) { return awake; }
 mix_ticket mix_host_enqueue(mix_executable *executable, const mix_bindings *bindings) {
   if (mix_failed() || !bind_all(executable, bindings)) return 0;
   const bool alone = executable->threads == 1 || !executable->parallel;
+  if (!alone && mix_threads_lost()) return run_alone(executable, bindings);
   if (!alone || executable->threads == 1)
     awake = executable->threads; /* a plan without parallel steps leaves the threads as they are */
   if (alone)

@@ -6,8 +6,10 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/loaded.h"
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 enum { MESSAGE_SIZE = 1024, FIRST_LIMIT = 2 };
 
@@ -40,6 +42,7 @@ struct mix_background {
   } failure;
   worker *workers;
   int worker_count;
+  pid_t process; /* in which the workers are */
 };
 
 /* Records this thread's error as that of the turn. Pulling stops: a pass ends at its first error. */
@@ -140,6 +143,8 @@ static void *run(void *argument) {
  * program's own threads. */
 static bool start_workers(mix_background *background) {
   sigset_t all, former;
+  mix_keep_library_loaded();
+  background->process = getpid();
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &former);
   for (int i = 0; i < background->options.threads; i++) {
@@ -171,8 +176,14 @@ mix_background *mix_background_start(const mix_background_options *options) {
   return NULL;
 }
 
+/* In a forked child no worker runs, and any may have held the mutex. What the child has of them stays as it
+ * is. */
+static bool is_elsewhere(const mix_background *background) {
+  return background->worker_count > 0 && background->process != getpid();
+}
+
 void mix_background_stop(mix_background *background) {
-  if (!background) return;
+  if (!background || is_elsewhere(background)) return;
   pthread_mutex_lock(&background->mutex);
   background->stopping = true;
   pthread_cond_broadcast(&background->may_work);
@@ -211,6 +222,12 @@ static void grow(mix_background *background) {
 
 mix_pull mix_background_next(mix_background *background, mix_element *element) {
   mix_pull pull = MIX_PULL_ELEMENT;
+  if (is_elsewhere(background)) {
+    mix_fail(MIX_RUNTIME_ERROR,
+             "iterator_next: the pass began before fork, and its threads are in the parent "
+             "process; begin a new pass with mix_dataset_iterate");
+    return MIX_PULL_FAILED;
+  }
   pthread_mutex_lock(&background->mutex);
   if (background->waiting == background->limit) background->was_full = true;
   if (background->waiting == 0) grow(background);

@@ -1,5 +1,6 @@
 /* mix_dataset_filter: the elements that a predicate accepts. */
 #include "base/error.h"
+#include "base/loaded.h"
 #include "data/pipeline/row_stream.h"
 
 typedef struct filter_dataset {
@@ -66,6 +67,7 @@ mix_dataset *mix_dataset_filter_with(const mix_dataset_filter_options *given) {
   filter_dataset *dataset = mix_dataset_new(sizeof *dataset, &filter_class, options.dataset, true);
   if (!dataset) return NULL;
   dataset->options = options;
+  mix_keep_loaded((const void *)options.predicate);
   dataset->options.release = NULL; /* the context is the caller's until nothing can fail */
   if (!mix_scoped(dataset)) return NULL;
   dataset->options.release = options.release;

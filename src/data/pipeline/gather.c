@@ -69,7 +69,7 @@ static void copy_row(char *to, const char *source, const int64_t *rows, int64_t 
 static void copy_rows(char *to, const char *source, const int64_t *rows, int64_t first, int64_t count,
                       size_t row) {
   const size_t bytes = (size_t)count * row;
-  int threads = bytes >= SHARED_BYTES ? mix_threads() : 1;
+  int threads = bytes >= SHARED_BYTES && !mix_threads_lost() ? mix_threads() : 1;
   if (bytes < PARALLEL_BYTES && threads > mix_threads_awake()) threads = mix_threads_awake();
   if (threads > count) threads = (int)count;
   if (threads > 1 && !mix_threads_start(threads)) return;

@@ -1,6 +1,7 @@
 /* mix_dataset_interleave: elements of several data sets in turn, each made from an element of the input. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/loaded.h"
 #include "data/pipeline/row_stream.h"
 #include <mixtape/device.h>
 
@@ -116,6 +117,7 @@ mix_dataset *mix_dataset_interleave_with(const mix_dataset_interleave_options *g
   interleave_dataset *dataset = mix_dataset_new(sizeof *dataset, &interleave_class, options.dataset, false);
   if (!dataset) return NULL;
   dataset->options = options;
+  mix_keep_loaded((const void *)options.function);
   dataset->options.release = NULL; /* the context is the caller's until nothing can fail */
   if (!mix_scoped(dataset)) return NULL;
   dataset->options.release = options.release;

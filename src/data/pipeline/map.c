@@ -1,6 +1,7 @@
 /* mix_dataset_map: a function of each element, called on the receiver's thread or on worker threads. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/loaded.h"
 #include "data/pipeline/prefetch_policy.h"
 #include "data/pipeline/background.h"
 #include "data/pipeline/row_stream.h"
@@ -116,6 +117,7 @@ mix_dataset *mix_dataset_map_with(const mix_dataset_map_options *given) {
   map_dataset *dataset = mix_dataset_new(sizeof *dataset, &map_class, options.dataset, false);
   if (!dataset) return NULL;
   dataset->options = options;
+  mix_keep_loaded((const void *)options.function);
   dataset->options.release = NULL; /* the context is the caller's until nothing can fail */
   if (!mix_scoped(dataset)) return NULL;
   dataset->options.release = options.release;

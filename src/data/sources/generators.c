@@ -1,5 +1,6 @@
 /* mix_dataset_from_generator: elements made by a function of the caller. */
 #include "base/error.h"
+#include "base/loaded.h"
 #include "base/structure.h"
 #include "data/pipeline/pipeline.h"
 
@@ -66,6 +67,7 @@ mix_dataset *mix_dataset_from_generator_with(const mix_dataset_generator_options
   generator_dataset *dataset = mix_dataset_new(sizeof *dataset, &generator_class, NULL, false);
   if (!dataset) return NULL;
   dataset->options = options;
+  mix_keep_loaded((const void *)options.generate);
   dataset->options.release = NULL; /* the context is the caller's until nothing can fail */
   if (!mix_scoped(dataset)) return NULL;
   dataset->options.release = options.release;

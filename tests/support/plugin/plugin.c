@@ -1,0 +1,21 @@
+/* A plug-in that contains a whole static library, for backend/test_unload.c. */
+#include <mixtape/mixtape.h>
+
+#define PUBLIC __attribute__((visibility("default")))
+
+/* Leaves objects in the thread's root scope, and threads of OpenMP behind. */
+PUBLIC int compute(void) {
+  mix_set_device("cpu");
+  mix_set_threads(2);
+  mix_tensor *x = mix_fill(MIX_SHAPE(256, 256), 1, MIX_FLOAT32);
+  return mix_tensor_item(mix_reduce_sum(mix_matmul(x, x, false, false), MIX_ALL_AXES, false)) == 1 << 24;
+}
+
+static mix_list *same(void *context, mix_list *element) { return (void)context, element; }
+
+/* Leaves a pass behind whose threads work. */
+PUBLIC int begin_pass(void) {
+  mix_dataset *numbers = mix_dataset_repeat(mix_dataset_range(0, 100, 1), -1);
+  mix_dataset *data = mix_dataset_map(numbers, same, .context = NULL, .num_parallel_calls = 2);
+  return mix_iterator_next(mix_dataset_iterate(mix_dataset_prefetch(data, 64))) != NULL;
+}
