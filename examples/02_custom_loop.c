@@ -72,7 +72,7 @@ int main(int argc, char **argv) {
                             mix_list_get(mix_function_call(predict, batch), 0));
         }
       const double loss = mix_metric_result(epoch_loss), accuracy = mix_metric_result(test_accuracy);
-      if (!mix_error()) printf("Epoch %d: loss=%g, test accuracy=%g\n", epoch, loss, accuracy);
+      if (!mix_error()) printf("Epoch %d: loss=%g, test accuracy=%g\n", epoch + 1, loss, accuracy);
     }
   const double scale = mix_tensor_item(mix_optimizer_loss_scale(t.optimizer));
   if (!mix_error())

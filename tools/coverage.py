@@ -75,7 +75,6 @@ because(REASONS, "comes with MultiHeadAttention", "L26")
 # What the test of a row leaves out.
 PARTIAL = {}
 because(PARTIAL, "a variable without an initial value stands for a tensor", "V15")
-because(PARTIAL, "a second optimizer has the new limit; that of one in use is not changed", "O09", "O10")
 because(
     PARTIAL,
     "convolution, pooling, recurrent and attention layers, which are to come",

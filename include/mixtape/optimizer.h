@@ -252,6 +252,14 @@ MIX_API mix_variable *mix_optimizer_iterations_variable(mix_optimizer *optimizer
 MIX_API double mix_optimizer_learning_rate(mix_optimizer *optimizer);
 /* Sets the learning rate. TypeError if it follows a schedule. */
 MIX_API mix_status mix_optimizer_set_learning_rate(mix_optimizer *optimizer, double learning_rate);
+/* Sets the three limits of gradient clipping, also of an optimizer in use, as assigning `clipnorm`,
+ * `global_clipnorm` and `clipvalue` of Keras's optimizers does; 0: none. The next update uses them: captured
+ * functions are captured again, and their former plans are dropped. For a loss-scale optimizer the limits are
+ * the inner one's. ValueError, and nothing changes, for what the constructor refuses: a limit that is
+ * negative or not finite, more than one limit in the semantics of Keras 3 (elsewhere clipnorm with
+ * global_clipnorm), and a limit other than global_clipnorm under an experimental loss-scale optimizer. */
+MIX_API mix_status mix_optimizer_set_clipping(mix_optimizer *optimizer, double clipnorm,
+                                              double global_clipnorm, double clipvalue);
 /* The variable of the learning rate, borrowed; NULL with a schedule. */
 MIX_API mix_variable *mix_optimizer_learning_rate_variable(mix_optimizer *optimizer);
 /* A list of all state variables in Keras's order: iteration, learning rate, averages, accumulators, slots.

@@ -61,6 +61,8 @@ int cli_verbose(const cli_options *options);
 
 /* Prints the pending error and returns the exit code. */
 int cli_fail(void);
+/* The exit code for a pending error in an option: CLI_USAGE, or CLI_FAILED if memory ran out. */
+int cli_option_code(void);
 /* Applies process-wide options (semantics, policy, device, threads, accumulation, seed), and validates names
  * that only the library knows (optimizer, loss, metrics). Returns CLI_OK, or the exit code after a
  * message. */

@@ -202,7 +202,7 @@ static void end_epoch(loop *l) {
   cli_history_add(l->history, l->epoch, "loss", l->loss / l->seen);
   cli_history_add(l->history, l->epoch, "accuracy", l->right / l->seen);
   if (l->options->verbose)
-    fprintf(stderr, "Epoch %lld: loss=%g - accuracy=%g\n", (long long)l->epoch, l->loss / l->seen,
+    fprintf(stderr, "Epoch %lld: loss=%g - accuracy=%g\n", (long long)l->epoch + 1, l->loss / l->seen,
             l->right / l->seen);
   mix_logs *validation = l->x_validation
                              ? mix_model_evaluate(l->training.model, l->x_validation, l->y_validation,

@@ -253,10 +253,9 @@ static bool parse_callback(const char *command, const row *row, const char *text
     return bad_value(command, row, text, "at most 16 callbacks");
   bool good = false;
   MIX_SCOPE { good = mix_callback_from_text(text) != NULL; }
-  if (!good) {
+  if (!good || mix_error() != MIX_OK) {
     fprintf(stderr, "mixtape %s: --%s: %s: %s\n", command, row->name, mix_status_name(mix_error()),
             mix_error_message());
-    mix_error_clear();
     return false;
   }
   options->callbacks[options->callback_count++] = text;
@@ -405,7 +404,11 @@ int cli_parse(const char *command, int commands, int argc, char **argv, cli_opti
       return -1;
     }
     if (code == '?' || code == ':') return reject_option(command, commands, code, argv[optind - 1]);
-    if (!set_option(command, &rows[code - FIRST], optarg ? optarg : "", options)) return CLI_USAGE;
+    if (!set_option(command, &rows[code - FIRST], optarg ? optarg : "", options)) {
+      const int failure = cli_option_code();
+      mix_error_clear();
+      return failure;
+    }
   }
   if (optind < argc) {
     fprintf(stderr, "mixtape %s: '%s' is no option; `mixtape %s --help` lists them\n", command, argv[optind],

@@ -7,6 +7,8 @@ static double began;
 void cli_begin(void) { began = mix_clock(CLOCK_MONOTONIC); }
 double cli_seconds(void) { return mix_clock(CLOCK_MONOTONIC) - began; }
 
+int cli_option_code(void) { return mix_error() == MIX_MEMORY_ERROR ? CLI_FAILED : CLI_USAGE; }
+
 int cli_fail(void) {
   if (mix_error() == MIX_OK) return CLI_FAILED; /* already reported */
   fprintf(stderr, "mixtape: %s: %s\n", mix_status_name(mix_error()), mix_error_message());

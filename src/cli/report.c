@@ -71,8 +71,9 @@ bool cli_step_log_open(cli_step_log *log, const char *path, bool resumes) {
 
 /* Reported once. Training continues; the exit code shows the failure. */
 static void step_log_failed(cli_step_log *log) {
-  if (!log->failed)
-    fprintf(stderr, "mixtape: --step-log: '%s' could not be written whole: %s\n", log->path, strerror(errno));
+  if (!log->failed) /* jansson runs out of memory without setting errno */
+    fprintf(stderr, "mixtape: --step-log: '%s' could not be written whole: %s\n", log->path,
+            strerror(errno ? errno : ENOMEM));
   log->failed = true;
 }
 

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/text.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 int cli_verbose(const cli_options *options) {
@@ -35,8 +34,9 @@ static bool name_metrics(char *text, mix_compile_options *compile) {
 static int check_option(const char *option) {
   if (mix_error() == MIX_OK) return CLI_OK;
   fprintf(stderr, "mixtape: --%s: %s: %s\n", option, mix_status_name(mix_error()), mix_error_message());
+  const int code = cli_option_code();
   mix_error_clear();
-  return CLI_USAGE;
+  return code;
 }
 
 /* Checks that a metric's name does not clash with other members of the logs or with the `count` metrics
@@ -64,9 +64,11 @@ static int check_name(const mix_metric *metric, const char *const *before, int c
 
 static int try_metrics(const cli_options *options) {
   mix_compile_options compile = {.size = sizeof compile};
-  char *text = strdup(options->metrics);
+  char *text = mix_strdup(options->metrics);
   int code = CLI_OK;
-  if (!text || !name_metrics(text, &compile)) {
+  if (!text) {
+    code = check_option("metrics");
+  } else if (!name_metrics(text, &compile)) {
     fprintf(stderr, "mixtape: --metrics: '%s' given; expected names with commas between, at most %d\n",
             options->metrics, MIX_MODEL_MAX);
     code = CLI_USAGE;
@@ -83,7 +85,7 @@ static int try_metrics(const cli_options *options) {
     if (!code) code = check_name(metric, names, i);
     if (!code) names[i] = mix_metric_name(metric);
   }
-  free(text);
+  mix_free(text);
   return code;
 }
 
@@ -281,10 +283,8 @@ mix_status cli_compile(const cli_options *options, mix_model *model) {
                                  .optimizer = optimizer,
                                  .image_bytes = true,
                                  .jit_compile = options->jit_compile};
-  char *metrics = strdup(options->metrics);
-  if (!metrics || !name_metrics(metrics, &compile))
-    return mix_fail_status(MIX_MEMORY_ERROR, "--metrics: out of memory");
-  mix_model_compile_with(model, &compile);
-  free(metrics);
+  char *metrics = mix_strdup(options->metrics);
+  if (metrics && name_metrics(metrics, &compile)) mix_model_compile_with(model, &compile);
+  mix_free(metrics);
   return mix_error();
 }

@@ -215,6 +215,11 @@ static double item(const mix_value *value, const void *data) {
 }
 
 double mix_tensor_item(mix_tensor *tensor) {
+  if (!mix_is(tensor, &mix_tensor_class)) {
+    mix_fail(MIX_TYPE_ERROR, "tensor_item: %s; expected a tensor of one element",
+             tensor ? "the argument is not a tensor" : "the tensor is NULL");
+    return NAN;
+  }
   mix_pinned pinned;
   if (!mix_tensor_pin(tensor, &pinned)) return NAN;
   double number = item(mix_tensor_value(tensor), pinned.data);

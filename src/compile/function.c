@@ -22,7 +22,7 @@ typedef struct environment {
   /* the automatic mixed precision rewrite: target, level, edits of lists */
   uint64_t rewrite;
   /* an epoch that only grows: an old capture never becomes valid again */
-  uint64_t trainable;
+  uint64_t epoch;
   /* of the caller: the dtype in which autocast variables are read */
   mix_dtype cast;
   bool cast_updates; /* of the caller: changes of variables start from the cast value */
@@ -207,7 +207,7 @@ static environment environment_now(const mix_function *function) {
   return (environment){.context = mix_context_key(&context),
                        .passes = mix_passes_key(),
                        .rewrite = mix_amp_key(),
-                       .trainable = mix_trainable_epoch(),
+                       .epoch = mix_capture_epoch(),
                        .cast = mix_cast_dtype(),
                        .cast_updates = mix_cast_updates(),
                        .jit_compile = function->jit_compile};
@@ -227,13 +227,13 @@ static bool arena_grow(mix_function *function, const mix_compiled *compiled) {
   return true;
 }
 
-/* Captures with outdated trainable flags can never be called again. */
+/* Captures of an earlier epoch can never be called again. */
 static void drop_outdated(mix_function *function) {
-  uint64_t trainable = mix_trainable_epoch();
+  const uint64_t epoch = mix_capture_epoch();
   int kept = 0;
   for (int i = 0; i < function->known_count; i++) {
     specialization *s = function->known[i];
-    if (s->environment.trainable == trainable) {
+    if (s->environment.epoch == epoch) {
       function->known[kept++] = s;
       continue;
     }
@@ -293,7 +293,7 @@ static bool compiles_alike(const environment *a, const environment *b) {
 static bool fits(const specialization *s, mix_list *arguments, environment now) {
   if (s->argument_count != mix_list_count(arguments) || s->structure != mix_list_structure(arguments))
     return false;
-  if (!compiles_alike(&s->environment, &now) || s->environment.trainable != now.trainable ||
+  if (!compiles_alike(&s->environment, &now) || s->environment.epoch != now.epoch ||
       s->environment.cast != now.cast || s->environment.cast_updates != now.cast_updates)
     return false;
   for (int i = 0; i < s->argument_count; i++) {

@@ -1,6 +1,7 @@
 /* IR snapshots: the stages of a compilation as text. Only a copy of the captured graph is kept. On request
  * the passes are replayed on it up to the stage, so that there is no cost otherwise. */
 #include "base/alloc.h"
+#include "base/did_you_mean.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "compile/pass_pipeline.h"
@@ -26,14 +27,20 @@ static int stage_of(const char *name) {
 }
 
 static const char *no_stage(const char *name) {
+  char hint[100];
   mix_text names = {.grows = true};
-  for (int i = 0; mix_pass_name(i); i++) mix_text_put(&names, "%s, ", mix_pass_name(i));
+  mix_did_you_mean nearest = {.word = name ? name : ""};
+  for (int i = 0; mix_pass_name(i); i++) {
+    mix_did_you_mean_try(&nearest, mix_pass_name(i));
+    mix_text_put(&names, "%s, ", mix_pass_name(i));
+  }
   if (!names.failed)
     mix_fail(
         MIX_VALUE_ERROR,
-        "function_dump: there is no stage '%s'; there are captured, %spasses, plan, and before each pass: "
+        "function_dump: there is no stage '%s'%s; there are captured, %spasses, plan, and before each pass: "
         "'before %s'",
-        name ? name : "(NULL)", names.text, mix_pass_name(0));
+        name ? name : "(NULL)", mix_did_you_mean_hint(&nearest, hint, sizeof hint), names.text,
+        mix_pass_name(0));
   mix_free(names.text);
   return NULL;
 }

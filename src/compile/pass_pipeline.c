@@ -4,6 +4,7 @@
 #include "amp/amp_pass.h"
 #include "amp/cast_watch.h"
 #include "base/alloc.h"
+#include "base/did_you_mean.h"
 #include "base/error.h"
 #include "base/text.h"
 #include <stdatomic.h>
@@ -61,13 +62,18 @@ static void check_names(void) {
   for (const char *list = mix_passes_disabled(); list && *list;) {
     size_t word = strcspn(list, ",");
     if (!is_name(list, word)) {
-      char names[256] = "";
-      for (size_t i = 0, used = 0; i < PASSES + PLANNING; i++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", name_of(i));
+      char name[64], hint[100], all[512];
+      snprintf(name, sizeof name, "%.*s", (int)(word < sizeof name ? word : sizeof name - 1), list);
+      mix_did_you_mean nearest = {.word = name};
+      mix_text names = {.text = all, .size = sizeof all};
+      for (size_t i = 0; i < PASSES + PLANNING; i++) {
+        mix_did_you_mean_try(&nearest, name_of(i));
+        mix_text_put(&names, "%s%s", i ? ", " : "", name_of(i));
+      }
       mix_log_message(
           MIX_LOG_WARNING,
-          "MIXTAPE_DISABLE_PASSES: there is no pass '%.*s'; expected names out of %s, with commas between",
-          (int)word, list, names);
+          "MIXTAPE_DISABLE_PASSES: there is no pass '%s'%s; expected names out of %s, with commas between",
+          name, mix_did_you_mean_hint(&nearest, hint, sizeof hint), all);
     }
     list += word + (list[word] == ',');
   }
@@ -93,9 +99,16 @@ bool mix_passes_run_one(mix_ir *ir, const char *name) {
       mix_cast_watch_end(ir);
       return true;
     }
+  char hint[100];
   mix_text names = {.grows = true};
-  for (int i = 0; i < (int)PASSES; i++) mix_text_put(&names, "%s%s", i ? ", " : "", passes[i].name);
-  if (!names.failed) mix_fail(MIX_VALUE_ERROR, "there is no pass '%s'; the passes are %s", name, names.text);
+  mix_did_you_mean nearest = {.word = name};
+  for (int i = 0; i < (int)PASSES; i++) {
+    mix_did_you_mean_try(&nearest, passes[i].name);
+    mix_text_put(&names, "%s%s", i ? ", " : "", passes[i].name);
+  }
+  if (!names.failed)
+    mix_fail(MIX_VALUE_ERROR, "there is no pass '%s'%s; the passes are %s", name,
+             mix_did_you_mean_hint(&nearest, hint, sizeof hint), names.text);
   mix_free(names.text);
   return false;
 }

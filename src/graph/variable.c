@@ -11,7 +11,7 @@
 
 static _Thread_local mix_dtype cast_dtype;
 static _Thread_local bool cast_updates;
-static atomic_uint_fast64_t trainable_epoch;
+static atomic_uint_fast64_t capture_epoch;
 
 /* Tensors that outlive the variable take over its storage. */
 static void variable_finalize(void *object) {
@@ -71,10 +71,10 @@ bool mix_variable_is_autocast(const mix_variable *variable) {
 void mix_variable_set_trainable(mix_variable *variable, bool trainable) {
   if (!mix_is(variable, &mix_variable_class) || variable->trainable == trainable) return;
   variable->trainable = trainable;
-  mix_trainable_epoch_move();
+  mix_capture_epoch_move();
 }
-uint64_t mix_trainable_epoch(void) { return atomic_load(&trainable_epoch); }
-void mix_trainable_epoch_move(void) { atomic_fetch_add(&trainable_epoch, 1); }
+uint64_t mix_capture_epoch(void) { return atomic_load(&capture_epoch); }
+void mix_capture_epoch_move(void) { atomic_fetch_add(&capture_epoch, 1); }
 
 const char *mix_variable_text(const mix_variable *variable, char *text, size_t size) {
   char shape[160];

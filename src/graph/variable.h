@@ -77,8 +77,9 @@ void mix_variable_replace(mix_variable *variable, mix_memory *memory);
  * the threads that pin the storages. Other threads cannot read the variable while the graph stays locked.
  * Returns false with the error recorded. */
 bool mix_variable_before_write(mix_variable *variable);
-/* Incremented when `trainable` of any variable or layer changes; part of the key of compiled functions. */
-uint64_t mix_trainable_epoch(void);
-void mix_trainable_epoch_move(void);
+/* Incremented when what a capture takes as a constant changes: `trainable` of a variable or layer, limits of
+ * clipping. Part of the key of compiled functions. */
+uint64_t mix_capture_epoch(void);
+void mix_capture_epoch_move(void);
 
 #endif

@@ -2,6 +2,7 @@
  * serve all of them. */
 #include "nn/config.h"
 #include "base/alloc.h"
+#include "base/did_you_mean.h"
 #include "base/error.h"
 #include "base/number.h"
 #include "optim/optimizer.h"
@@ -15,14 +16,18 @@
 static const mix_optimizer_class *find_class(const char *name, size_t length) {
   for (const mix_optimizer_class *const *class = mix_optimizer_classes; *class; class ++)
     if (strlen((*class)->name) == length && !strncasecmp((*class)->name, name, length)) return *class;
-  char known[256] = "";
+  char word[100], known[256] = "", hint[100];
+  snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), name);
+  mix_did_you_mean nearest = {.word = word};
   size_t used = 0;
   for (const mix_optimizer_class *const *class = mix_optimizer_classes; *class && used < sizeof known;
-       class ++)
+       class ++) {
+    mix_did_you_mean_try(&nearest, (*class)->lower_case_name);
     used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
                              (*class)->lower_case_name);
-  return mix_fail(MIX_VALUE_ERROR, "optimizer: unknown optimizer \"%.*s\"; known: %s",
-                  (int)(length > 100 ? 100 : length), name, known);
+  }
+  return mix_fail(MIX_VALUE_ERROR, "optimizer: unknown optimizer \"%s\"%s; known: %s", word,
+                  mix_did_you_mean_hint(&nearest, hint, sizeof hint), known);
 }
 
 static mix_optimizer *construct(const mix_optimizer_class *class, mix_optimizer_settings *settings,

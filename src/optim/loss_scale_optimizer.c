@@ -170,13 +170,9 @@ mix_variable *mix_optimizer_dynamic_counter(const mix_optimizer *optimizer) {
   return mix_optimizer_dynamic(optimizer) ? mix_loss_scale_good_steps(optimizer->loss_scale) : NULL;
 }
 int64_t mix_optimizer_skipped_steps(const mix_optimizer *optimizer) {
-  if (!mix_optimizer_dynamic(optimizer) || mix_failed()) return 0;
-  int64_t count = 0;
-  mix_scope *scope = mix_scope_begin();
-  mix_tensor *value = mix_variable_true_value(mix_loss_scale_skipped_steps(optimizer->loss_scale));
-  if (value) mix_tensor_read(value, MIX_INT64, &count, 1);
-  if (scope) mix_scope_end(scope);
-  return count;
+  return mix_optimizer_dynamic(optimizer)
+             ? mix_optimizer_count(mix_loss_scale_skipped_steps(optimizer->loss_scale))
+             : 0;
 }
 void mix_optimizer_warn_unapplied(const mix_optimizer *optimizer, const char *call, int64_t steps,
                                   int64_t skipped) {

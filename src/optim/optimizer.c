@@ -6,6 +6,7 @@
 #include "nn/policy/loss_scale.h"
 #include "nn/layer/layer.h"
 #include "graph/trace.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -111,18 +112,26 @@ mix_fields mix_optimizer_fields(const mix_optimizer_class *class, const mix_sema
   return (mix_fields){common_options, class->options, class->lower_case_name, rules};
 }
 
-static bool check_common(const mix_optimizer *optimizer) {
-  const mix_optimizer_common *options = &optimizer->options.common;
-  const char *call = optimizer->class->lower_case_name;
-  double norm = options->clipnorm, global = options->global_clipnorm, value = options->clipvalue;
-  if (optimizer->rules->clip_rule == MIX_CLIP_ONE && (norm != 0) + (global != 0) + (value != 0) > 1)
+/* Which limits of clipping may be set together. */
+static bool check_clipping(const mix_semantics *rules, const char *call, double norm, double global,
+                           double value) {
+  if (rules->clip_rule == MIX_CLIP_ONE && (norm != 0) + (global != 0) + (value != 0) > 1)
     mix_fail(MIX_VALUE_ERROR,
              "%s: clipnorm=%g, global_clipnorm=%g and clipvalue=%g; only one of them can be set", call, norm,
              global, value);
   else if (norm != 0 && global != 0)
     mix_fail(MIX_VALUE_ERROR, "%s: clipnorm=%g and global_clipnorm=%g; at most one of them can be set", call,
              norm, global);
-  else if (options->gradient_accumulation_steps != 0 && options->gradient_accumulation_steps < 2)
+  return !mix_failed();
+}
+
+static bool check_common(const mix_optimizer *optimizer) {
+  const mix_optimizer_common *options = &optimizer->options.common;
+  const char *call = optimizer->class->lower_case_name;
+  if (!check_clipping(optimizer->rules, call, options->clipnorm, options->global_clipnorm,
+                      options->clipvalue))
+    return false;
+  if (options->gradient_accumulation_steps != 0 && options->gradient_accumulation_steps < 2)
     mix_fail(MIX_VALUE_ERROR, "%s: gradient_accumulation_steps is %lld; expected an integer of at least 2",
              call, (long long)options->gradient_accumulation_steps);
   else if (options->use_ema && !(options->ema_momentum >= 0 && options->ema_momentum <= 1))
@@ -388,14 +397,32 @@ const char *mix_optimizer_class_name(const mix_optimizer *optimizer) {
   return new_family ? "LossScaleOptimizerV3" : "LossScaleOptimizer";
 }
 
-int64_t mix_optimizer_iterations(mix_optimizer *optimizer) {
-  if (!mix_is(optimizer, &mix_optimizer_object_class) || mix_failed()) return 0;
-  optimizer = mix_optimizer_plain(optimizer);
-  int64_t count = 0, steps = optimizer->options.common.gradient_accumulation_steps;
+void mix_error_set_aside(mix_error_aside *error) {
+  error->status = mix_error_take(error->message, sizeof error->message);
+}
+void mix_error_put_back(const mix_error_aside *error) {
+  if (error->status == MIX_OK) return;
+  mix_error_clear(); /* the first error of a thread is the one that counts */
+  mix_fail(error->status, "%s", error->message);
+}
+
+int64_t mix_optimizer_count(mix_variable *counter) {
+  mix_error_aside error;
+  mix_error_set_aside(&error);
+  int64_t count = 0;
   mix_scope *scope = mix_scope_begin();
-  mix_tensor *value = mix_variable_true_value(optimizer->iterations);
+  mix_tensor *value = mix_variable_true_value(counter);
   if (value) mix_tensor_read(value, MIX_INT64, &count, 1);
   if (scope) mix_scope_end(scope);
+  mix_error_put_back(&error);
+  return count;
+}
+
+int64_t mix_optimizer_iterations(mix_optimizer *optimizer) {
+  if (!mix_is(optimizer, &mix_optimizer_object_class)) return 0;
+  optimizer = mix_optimizer_plain(optimizer);
+  const int64_t count = mix_optimizer_count(optimizer->iterations),
+                steps = optimizer->options.common.gradient_accumulation_steps;
   return steps ? count / steps : count;
 }
 
@@ -408,15 +435,18 @@ mix_variable *mix_optimizer_learning_rate_variable(mix_optimizer *optimizer) {
 }
 
 double mix_optimizer_learning_rate(mix_optimizer *optimizer) {
-  if (!mix_is(optimizer, &mix_optimizer_object_class) || mix_failed()) return 0;
+  if (!mix_is(optimizer, &mix_optimizer_object_class)) return 0;
+  mix_error_aside error;
+  mix_error_set_aside(&error);
   optimizer = mix_optimizer_plain(optimizer);
   mix_scope *scope = mix_scope_begin();
   mix_tensor *rate = optimizer->learning_rate
                          ? mix_variable_true_value(optimizer->learning_rate)
                          : mix_schedule_call(optimizer->options.common.schedule,
                                              mix_variable_true_value(optimizer->iterations));
-  double value = rate ? mix_tensor_item(rate) : 0;
+  double value = rate ? mix_tensor_item(rate) : NAN;
   if (scope) mix_scope_end(scope);
+  mix_error_put_back(&error);
   return value;
 }
 
@@ -435,6 +465,36 @@ mix_status mix_optimizer_set_learning_rate(mix_optimizer *optimizer, double lear
                                           mix_scalar(learning_rate, optimizer->learning_rate->dtype));
   if (scope) mix_scope_end(scope);
   return status;
+}
+
+static bool check_limit(const char *name, double limit) {
+  if (isfinite(limit) && limit >= 0) return true;
+  mix_fail(MIX_VALUE_ERROR, "optimizer_set_clipping: %s is %g; expected a positive number, or 0 for no limit",
+           name, limit);
+  return false;
+}
+
+mix_status mix_optimizer_set_clipping(mix_optimizer *optimizer, double clipnorm, double global_clipnorm,
+                                      double clipvalue) {
+  static const char call[] = "optimizer_set_clipping";
+  if (mix_failed()) return mix_error();
+  if (!mix_is(optimizer, &mix_optimizer_object_class))
+    return mix_fail_status(MIX_TYPE_ERROR, "%s: no optimizer", call);
+  optimizer = mix_optimizer_plain(optimizer);
+  if (!check_limit("clipnorm", clipnorm) || !check_limit("global_clipnorm", global_clipnorm) ||
+      !check_limit("clipvalue", clipvalue) ||
+      !check_clipping(optimizer->rules, call, clipnorm, global_clipnorm, clipvalue))
+    return mix_error();
+  if (optimizer->wrapped && optimizer->semantics->wrapper_clip_refused && (clipnorm != 0 || clipvalue != 0))
+    return mix_fail_status(MIX_VALUE_ERROR,
+                           "%s: clipnorm=%g and clipvalue=%g of %s, which a loss-scale optimizer wraps; of "
+                           "this generation it allows only global_clipnorm",
+                           call, clipnorm, clipvalue, optimizer->name);
+  optimizer->options.common.clipnorm = clipnorm;
+  optimizer->options.common.global_clipnorm = global_clipnorm;
+  optimizer->options.common.clipvalue = clipvalue;
+  mix_capture_epoch_move(); /* a limit is a constant of the captures */
+  return MIX_OK;
 }
 
 mix_list *mix_optimizer_variables(mix_optimizer *optimizer) {

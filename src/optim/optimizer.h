@@ -226,6 +226,16 @@ void mix_optimizer_warn_unapplied(const mix_optimizer *optimizer, const char *ca
                                   int64_t skipped);
 /* One update of a loss-scale optimizer from gradients in the form that its apply_gradients takes. */
 mix_status mix_loss_scale_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables);
+/* Sets a pending error aside, so that a query in a failing callback answers, and records it again. */
+typedef struct mix_error_aside {
+  mix_status status;
+  char message[1024]; /* as long as an error's */
+} mix_error_aside;
+void mix_error_set_aside(mix_error_aside *error);
+void mix_error_put_back(const mix_error_aside *error);
+/* The number in an int64 scalar variable, also while an error is pending. */
+int64_t mix_optimizer_count(mix_variable *counter);
+
 /* The optimizer that owns the state: the inner one of a wrapper. */
 static inline mix_optimizer *mix_optimizer_plain(const mix_optimizer *optimizer) {
   return optimizer->inner ? optimizer->inner : (mix_optimizer *)optimizer;

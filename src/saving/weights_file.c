@@ -8,9 +8,25 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Keras chooses the format by the ending. */
+static bool is_keras_name(const char *path) {
+  static const char *const endings[] = {".h5", ".hdf5", ".keras"};
+  const size_t length = strlen(path);
+  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+    const size_t end = strlen(endings[i]);
+    if (length >= end && !strcmp(path + length - end, endings[i])) return true;
+  }
+  return false;
+}
+
 mix_status mix_model_save_weights(mix_model *model, const char *path) {
   if (!mix_model_given(model, "model_save_weights")) return mix_error();
   if (!path) return mix_fail_status(MIX_TYPE_ERROR, "model_save_weights: path is NULL");
+  if (is_keras_name(path))
+    return mix_fail_status(MIX_VALUE_ERROR,
+                           "model_save_weights: '%.200s' names a file of Keras, which is not written; give a "
+                           "name that ends in .npz, which Keras reads with model.set_weights",
+                           path);
   MIX_MODEL_USE(model, MIX_READS_MODEL, "model_save_weights")
   MIX_SCOPE {
     const bool ready = mix_model_weights_ready(model, "model_save_weights");

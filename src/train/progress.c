@@ -26,24 +26,27 @@ static void MIX_PRINTF(2, 3) put(line *out, const char *format, ...) {
   if (n > 0) out->used = out->used + (size_t)n < LINE_SIZE ? out->used + (size_t)n : LINE_SIZE - 1;
 }
 
-static void put_time(line *out, double seconds) {
-  long s = (long)(seconds + 0.5);
-  if (s >= 3600)
+static void put_remaining(line *out, double seconds) {
+  const long s = (long)seconds;
+  if (seconds > 3600)
     put(out, "%ld:%02ld:%02ld", s / 3600, s % 3600 / 60, s % 60);
-  else if (s >= 60)
+  else if (seconds > 60)
     put(out, "%ld:%02ld", s / 60, s % 60);
   else
     put(out, "%lds", s);
 }
+static void put_elapsed(line *out, double seconds) { put(out, "%.0fs", seconds); }
 
-static void put_rate(line *out, const mix_progress *progress, double per_step) {
-  const char *unit = progress->samples ? "sample" : "step";
-  if (per_step >= 1 || per_step == 0)
-    put(out, " %.0fs/%s", per_step, unit);
-  else if (per_step >= 1e-3)
-    put(out, " %.0fms/%s", per_step * 1e3, unit);
+static void put_duration(line *out, double seconds, const char *unit) {
+  if (seconds >= 1 || seconds == 0)
+    put(out, " %.0fs/%s", seconds, unit);
+  else if (seconds >= 1e-3)
+    put(out, " %.0fms/%s", seconds * 1e3, unit);
   else
-    put(out, " %.0fus/%s", per_step * 1e6, unit);
+    put(out, " %.0fus/%s", seconds * 1e6, unit);
+}
+static void put_rate(line *out, const mix_progress *progress, double per_step) {
+  put_duration(out, per_step, progress->samples ? "sample" : "step");
 }
 
 /* Four decimals, or an exponent for small values. Verbose 2 does not take the absolute value of negative
@@ -200,17 +203,17 @@ static void redraw(mix_progress *progress, int64_t current, const mix_logs *logs
   double step = per_step(progress, at, current);
   if (progress->target < 0) {
     put(&out, progress->rules->progress_dashes ? " \033[1m" : " - ");
-    put_time(&out, at - progress->started);
+    put_elapsed(&out, at - progress->started);
     if (progress->rules->progress_dashes) put(&out, "\033[0m");
     put_rate(&out, progress, step);
   } else if (progress->rules->progress_dashes) {
     put(&out, " \033[1m");
-    put_time(&out, step * (double)(progress->target - current));
+    put_remaining(&out, step * (double)(progress->target - current));
     put(&out, "\033[0m");
     put_rate(&out, progress, step);
   } else {
     put(&out, " - ETA: ");
-    put_time(&out, step * (double)(progress->target - current));
+    put_remaining(&out, step * (double)(progress->target - current));
   }
   put_values(&out, progress, logs);
   draw(progress, &out, false);
@@ -233,7 +236,7 @@ void mix_progress_end(mix_progress *progress, const mix_logs *logs) {
   if (progress->verbose == 1) {
     put_bar(&out, progress, progress->target);
     put(&out, progress->rules->progress_dashes ? " \033[1m" : " - ");
-    put_time(&out, seconds);
+    put_elapsed(&out, seconds);
     if (progress->rules->progress_dashes) put(&out, "\033[0m");
     put_rate(&out, progress, step);
     put_values(&out, progress, logs);
@@ -241,17 +244,17 @@ void mix_progress_end(mix_progress *progress, const mix_logs *logs) {
     return;
   }
   put(&out, "%lld/%lld - ", (long long)progress->target, (long long)progress->target);
-  put_time(&out, seconds);
+  put_elapsed(&out, seconds);
   if (progress->rules->progress_dashes) {
     put(&out, " -");
     put_rate(&out, progress, step);
     put_values(&out, progress, logs);
   } else {
     put_values(&out, progress, logs);
-    put(&out, " - ");
-    put_time(&out, seconds);
-    put(&out, "/epoch -");
-    put_rate(&out, progress, step);
+    put(&out, " -");
+    put_duration(&out, seconds, "epoch");
+    put(&out, " -");
+    put_rate(&out, progress, progress->target > 0 ? seconds / (double)progress->target : 0);
   }
   mix_log_message(MIX_LOG_PROGRESS, "%s\n", out.text);
 }

@@ -270,6 +270,8 @@ static void epochs_are_announced_where_there_are_several(void **state) {
   assert_has(program_err, "4/4 [==============================] - 0s");
   assert_code(run_program(TRAIN("bytes.npz"), "--loop", "custom", "--epochs", "2"), 0);
   assert_has(program_err, "Epoch 1: loss=");
+  assert_has(program_err, "Epoch 2: loss=");
+  assert_null(strstr(program_err, "Epoch 0: loss="));
 }
 
 /* ---- data ---- */

@@ -177,6 +177,10 @@ static void misuse_is_an_error(void **state) {
   expect_error(MIX_TYPE_ERROR, "string");
   assert_int_equal(mix_tensor_read(x, MIX_FLOAT32, NULL, 2), MIX_VALUE_ERROR);
   expect_error(MIX_VALUE_ERROR, "NULL");
+  assert_true(isnan(mix_tensor_item(NULL)));
+  expect_error(MIX_TYPE_ERROR, "tensor_item", "NULL");
+  assert_true(isnan(mix_tensor_item((mix_tensor *)mix_list_new(0, NULL))));
+  expect_error(MIX_TYPE_ERROR, "tensor_item", "not a tensor");
   assert_true(isnan(mix_tensor_item(x)));
   expect_error(MIX_VALUE_ERROR, "tensor_item", "(2)");
   assert_null(mix_tensor_data(NULL));

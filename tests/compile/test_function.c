@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdio.h>
 
 static void once_for_each_signature(void **state) {
   (void)state;
@@ -401,6 +402,26 @@ static void misuse_is_an_error(void **state) {
   expect_error(MIX_RUNTIME_ERROR, "not been called");
 }
 
+static char warning[1024];
+static void keep_warning(void *context, mix_log_level level, const char *message) {
+  (void)context;
+  if (level == MIX_LOG_WARNING) snprintf(warning, sizeof warning, "%s", message);
+}
+static mix_list *doubled(void *context, mix_list *arguments) {
+  (void)context;
+  return mix_list_of(mix_add(mix_list_get(arguments, 0), mix_list_get(arguments, 0)));
+}
+static void a_misspelled_pass_is_corrected(void **state) {
+  (void)state;
+  setenv("MIXTAPE_DISABLE_PASSES", "cse,fold_transpose", 1);
+  mix_set_log_callback(keep_warning, NULL);
+  mix_function_call(mix_function_new(doubled, NULL), mix_list_of(mix_fill(MIX_SHAPE(3), 1, MIX_FLOAT32)));
+  mix_set_log_callback(NULL, NULL);
+  unsetenv("MIXTAPE_DISABLE_PASSES");
+  no_error();
+  assert_non_null(strstr(warning, "'fold_transpose'; did you mean 'fold_transposes'?"));
+}
+
 static void report_and_dump(void **state) {
   (void)state;
   trainer t = new_trainer();
@@ -423,6 +444,8 @@ static void report_and_dump(void **state) {
   assert_non_null(strstr(plan, "memory: arena "));
   assert_non_null(strstr(plan, "alive then: "));
   assert_ptr_equal(mix_function_dump(step, "plan"), plan);
+  assert_null(mix_function_dump(step, "fuse_epilogue"));
+  expect_error(MIX_VALUE_ERROR, "'fuse_epilogue'; did you mean 'fuse_epilogues'?");
   assert_null(mix_function_dump(step, "nothing"));
   expect_error(MIX_VALUE_ERROR, "function_dump", "'nothing'", "there are captured, amp, remove_identities, ",
                "excess_precision, passes, plan");
@@ -529,6 +552,7 @@ static void nested_arguments_come_nested(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(plans_that_are_not_used_go),
+      TEST(a_misspelled_pass_is_corrected),
       TEST(memory_does_not_grow_with_signatures),
       TEST(clear_drops_all_plans),
       TEST(once_for_each_signature),

@@ -193,6 +193,8 @@ static void names_by_generation(void **state) {
   mix_tensor *x = five(MIX_FLOAT32);
   assert_ptr_equal(mix_activate(NULL, x), x); /* None is linear */
   expect_refused(mix_activate("celu", x), MIX_VALUE_ERROR, "celu");
+  expect_refused(mix_activate("sofmax", x), MIX_VALUE_ERROR,
+                 "'sofmax' is not known to tf_keras; did you mean 'softmax'?");
   EXPECT(mix_activate("LeakyReLU", x), 1e-7, 0, -0.6, -0.15, 0, 1, 3);
   mix_set_semantics("keras3");
   expect_refused(mix_activate("LeakyReLU", x), MIX_VALUE_ERROR, "LeakyReLU");

@@ -48,6 +48,16 @@ static void command_line_text(void **state) {
   }
 }
 
+static void a_misspelled_optimizer_is_corrected(void **state) {
+  (void)state;
+  assert_null(mix_optimizer_from_text("adm:learning_rate=0.5", NULL));
+  assert_non_null(strstr(mix_error_message(), "\"adm\"; did you mean 'adam'?"));
+  ASSERT_ERROR(MIX_VALUE_ERROR);
+  assert_null(mix_optimizer_from_name("rms_prop"));
+  assert_non_null(strstr(mix_error_message(), "; did you mean 'rmsprop'?"));
+  ASSERT_ERROR(MIX_VALUE_ERROR);
+}
+
 /* The config creates the same optimizer again: same class, same config. */
 static void configs_come_back(void **state) {
   (void)state;
@@ -314,6 +324,7 @@ static void O69_base_keywords_at_defaults(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(names),
                                      TEST(command_line_text),
+                                     TEST(a_misspelled_optimizer_is_corrected),
                                      TEST(configs_come_back),
                                      TEST(config_keys_of_each_generation),
                                      TEST(unknown_keywords_of_configs),

@@ -128,22 +128,28 @@ static void O07_fixed_has_no_counter(void **state) {
   assert_false(mix_optimizer_dynamic(optimizer));
 }
 
-/* Clipping sees unscaled gradients: 4 is clipped to 2 for any scale. O09 and O10 continue with a limit of 3
- * (tf_keras sets clipnorm of a legacy optimizer between steps; here a second optimizer takes over the
- * state). */
+static void set_limit(mix_optimizer *optimizer, int kind, double limit) {
+  const mix_status status = mix_optimizer_set_clipping(optimizer, kind == 0 ? limit : 0,
+                                                       kind == 1 ? limit : 0, kind == 2 ? limit : 0);
+  assert_int_equal(status, MIX_OK);
+}
+
+/* Clipping sees unscaled gradients: 4 is clipped to 2, and later to 3, for any scale. */
 static void O08_O09_O10_clipping_sees_unscaled_gradients(void **state) {
   (void)state;
-  for (int kind = 0; kind < 3; kind++) {
-    mix_sgd_options first = mix_sgd_defaults(), second = mix_sgd_defaults();
-    first.learning_rate = second.learning_rate = 2;
+  for (int i = 0; i < 6; i++) {
+    const int kind = i % 3;
+    const bool legacy = i < 3;
+    mix_sgd_options first = mix_sgd_defaults();
+    first.learning_rate = 2;
+    first.legacy = legacy;
     *(kind == 0 ? &first.clipnorm : kind == 1 ? &first.global_clipnorm : &first.clipvalue) = 2;
-    *(kind == 0 ? &second.clipnorm : kind == 1 ? &second.global_clipnorm : &second.clipvalue) = 3;
     mix_variable *v = VARIABLE(MIX_FLOAT32, "v", 5);
     mix_optimizer *optimizer = dynamic(mix_sgd_with(&first), 2, 1);
     minimize(optimizer, v, 4);
     ASSERT_VALUES(v, 0, 1);
     assert_true(scale_of(optimizer) == 4);
-    optimizer = dynamic(mix_sgd_with(&second), 4, 1);
+    set_limit(optimizer, kind, 3);
     minimize(optimizer, v, 4);
     ASSERT_VALUES(v, 0, -5);
     assert_true(scale_of(optimizer) == 8);
@@ -151,6 +157,51 @@ static void O08_O09_O10_clipping_sees_unscaled_gradients(void **state) {
     ASSERT_VALUES(v, 0, -5);
     assert_true(scale_of(optimizer) == 4);
   }
+}
+
+typedef struct clipped_step {
+  mix_optimizer *optimizer;
+  mix_variable *variable;
+} clipped_step;
+static mix_list *clipped_step_body(void *context, mix_list *arguments) {
+  clipped_step *step = context;
+  mix_optimizer_apply_gradients(step->optimizer, arguments, mix_list_of(step->variable));
+  return mix_list_of(mix_scalar(0, MIX_FLOAT32));
+}
+/* A limit is a constant of a capture. */
+static void a_captured_update_sees_a_new_limit(void **state) {
+  (void)state;
+  clipped_step step = {mix_sgd(.learning_rate = 1), VARIABLE(MIX_FLOAT32, "v", 0)};
+  mix_function *function = mix_function_new(clipped_step_body, &step);
+  static const double limits[] = {0, 2, 3, 0}, wanted[] = {-4, -6, -9, -13};
+  for (int i = 0; i < 4; i++) {
+    set_limit(step.optimizer, 2, limits[i]);
+    assert_non_null(mix_function_call(function, mix_list_of(VECTOR(MIX_FLOAT32, 4))));
+    ASSERT_VALUES(step.variable, 0, wanted[i]);
+  }
+}
+
+static void refused_clipping(mix_optimizer *optimizer, double norm, double global, double value,
+                             const char *part) {
+  assert_int_equal(mix_optimizer_set_clipping(optimizer, norm, global, value), MIX_VALUE_ERROR);
+  assert_non_null(strstr(mix_error_message(), part));
+  mix_error_clear();
+}
+static void limits_that_are_refused(void **state) {
+  (void)state;
+  mix_variable *v = VARIABLE(MIX_FLOAT32, "v", 0);
+  mix_optimizer *plain = mix_sgd(.learning_rate = 1, .clipvalue = 2);
+  refused_clipping(plain, -1, 0, 0, "clipnorm is -1; expected a positive number");
+  refused_clipping(plain, 0, NAN, 0, "global_clipnorm is nan");
+  refused_clipping(plain, 0, 0, INFINITY, "clipvalue is inf");
+  refused_clipping(plain, 1, 1, 0, "at most one of them");
+  mix_optimizer_apply_gradients(plain, mix_list_of(VECTOR(MIX_FLOAT32, 4)), mix_list_of(v));
+  ASSERT_VALUES(v, 0, -2); /* the former limit */
+  refused_clipping(mix_sgd(.semantics = mix_semantics_named("keras3")), 1, 0, 1, "only one of them");
+  mix_optimizer *inner = mix_sgd(.semantics = mix_semantics_named("experimental"));
+  mix_optimizer *wrapper = mix_loss_scale_optimizer(inner, .loss_scale = mix_fixed_loss_scale(2));
+  refused_clipping(wrapper, 1, 0, 0, "clipnorm=1");
+  assert_int_equal(mix_optimizer_set_clipping(wrapper, 0, 1, 0), MIX_OK);
 }
 
 /* Gradients (3, 4) and 12, on which the kinds differ. Clipped with the scale 2 in them, the norms would come
@@ -502,6 +553,8 @@ int main(void) {
                                      TEST(O07_fixed_has_no_counter),
                                      TEST(O08_O09_O10_clipping_sees_unscaled_gradients),
                                      TEST(O08_kinds_of_clipping),
+                                     TEST(a_captured_update_sees_a_new_limit),
+                                     TEST(limits_that_are_refused),
                                      TEST(O11_O12_vector_then_nan),
                                      TEST(O14_momentum_slot),
                                      TEST(O15_iterations_of_a_skipped_step),

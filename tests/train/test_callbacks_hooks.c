@@ -180,6 +180,33 @@ static void a_failure_ends_fit_and_leaves_the_history(void **state) {
   assert_error(MIX_VALUE_ERROR, "missing");
 }
 
+/* The failure does not hide what the optimizer is asked: no silent zeros. */
+static mix_status ask_after_a_failure(void *context, mix_model *model, int64_t index, mix_logs *logs) {
+  (void)index, (void)logs;
+  mix_optimizer *optimizer = mix_model_optimizer(model);
+  double *answers = context;
+  mix_tensor_item(NULL);
+  answers[0] = mix_optimizer_learning_rate(optimizer);
+  answers[1] = (double)mix_optimizer_iterations(optimizer);
+  return mix_error();
+}
+static void the_optimizer_answers_after_a_failure(void **state) {
+  (void)state;
+  for (int scheduled = 0; scheduled < 2; scheduled++) {
+    mix_model *model = product_model(1, 0);
+    mix_schedule *schedule = scheduled ? mix_exponential_decay(0.25, 1, 1, false) : NULL;
+    mix_model_compile(model, .loss = "mse",
+                      .optimizer = mix_sgd(.learning_rate = scheduled ? 0 : 0.25, .schedule = schedule));
+    double answers[2] = {0, 0};
+    mix_callback *asking = mix_callback_new(.on_epoch_end = ask_after_a_failure, .context = answers);
+    assert_null(mix_model_fit(model, counting(4), zeros(4), .batch_size = 2, .verbose = MIX_SILENT,
+                              .callbacks = mix_list_of(asking)));
+    assert_error(MIX_TYPE_ERROR, "tensor_item"); /* the first error is the one reported */
+    assert_true(answers[0] == 0.25);
+    assert_true(answers[1] == 2);
+  }
+}
+
 static mix_status stop_at(void *context, mix_model *model, int64_t index, mix_logs *logs) {
   (void)logs;
   return index == *(int *)context ? mix_model_set_stop_training(model, true) : MIX_OK;
@@ -257,6 +284,7 @@ int main(void) {
       TEST(batch_logs_are_running_means),
       TEST(without_batch_logs_nothing_is_read),
       TEST(a_failure_ends_fit_and_leaves_the_history),
+      TEST(the_optimizer_answers_after_a_failure),
       TEST(stop_training_ends_after_the_step_or_the_epoch),
       TEST(a_hook_may_use_the_model),
       TEST(a_callback_releases_its_context_once),

@@ -50,7 +50,8 @@ static void silence(void **state) {
 static void a_line_an_epoch(void **state) {
   (void)state;
   fit_with(2, 1);
-  assert_follows(text, "5/5 - #s - loss: 6.0000 - val_loss: 51.0000 - #s/epoch - @/step\n");
+  assert_follows(text, "5/5 - #s - loss: 6.0000 - val_loss: 51.0000 - @/epoch - @/step\n");
+  assert_null(strstr(text, " 0s/epoch")); /* less than a second is in ms or us */
 }
 
 static void a_nan_has_no_sign(void **state) {
@@ -69,8 +70,8 @@ static void a_nan_has_no_sign(void **state) {
 static void epochs_are_announced_where_there_are_several(void **state) {
   (void)state;
   fit_with(2, 2);
-  assert_follows(text, "Epoch 1/2\n5/5 - #s - loss: 6.0000 - val_loss: 51.0000 - #s/epoch - @/step\n"
-                       "Epoch 2/2\n5/5 - #s - loss: 6.0000 - val_loss: 51.0000 - #s/epoch - @/step\n");
+  assert_follows(text, "Epoch 1/2\n5/5 - #s - loss: 6.0000 - val_loss: 51.0000 - @/epoch - @/step\n"
+                       "Epoch 2/2\n5/5 - #s - loss: 6.0000 - val_loss: 51.0000 - @/epoch - @/step\n");
 }
 
 static void the_bar(void **state) {
@@ -111,7 +112,7 @@ static void evaluate_has_the_same_forms(void **state) {
   mix_set_log_callback(listen, NULL);
   text[0] = 0;
   mix_model_evaluate(model, counting(100), zeros(100), .verbose = 2);
-  assert_follows(text, "4/4 - #s - loss: 3283.5000 - #s/epoch - @/step\n");
+  assert_follows(text, "4/4 - #s - loss: 3283.5000 - @/epoch - @/step\n");
   text[0] = 0;
   mix_model_evaluate(model, counting(4), zeros(4), .verbose = MIX_SILENT);
   assert_string_equal(text, "");
@@ -155,8 +156,8 @@ static void a_limit_of_steps_is_the_target(void **state) {
   text[0] = 0;
   mix_model_fit(model, counting(10), zeros(10), .batch_size = 2, .epochs = 2, .steps = 7, .no_shuffle = true,
                 .verbose = 2);
-  assert_follows(text, "Epoch 1/2\n5/5 - #s - loss: 28.5000 - #s/epoch - @/step\nEpoch 2/2\n"
-                       "2/2 - #s - loss: 3.5000 - #s/epoch - @/step\n");
+  assert_follows(text, "Epoch 1/2\n5/5 - #s - loss: 28.5000 - @/epoch - @/step\nEpoch 2/2\n"
+                       "2/2 - #s - loss: 3.5000 - @/epoch - @/step\n");
 }
 
 /* ---- ProgbarLogger. Lines are those of tests/spec/recorded/record_progbar.py. ---- */
@@ -186,12 +187,12 @@ static void a_logger_takes_the_place_of_fit_s_own(void **state) {
   (void)state;
   run_with(FIT, 2, steps_logger());
   assert_no_error();
-  assert_follows(text, "Epoch 1/2\n5/5 - #s - loss: 11.0000 - #s/epoch - @/step\n"
-                       "Epoch 2/2\n5/5 - #s - loss: 11.0000 - #s/epoch - @/step\n");
+  assert_follows(text, "Epoch 1/2\n5/5 - #s - loss: 11.0000 - @/epoch - @/step\n"
+                       "Epoch 2/2\n5/5 - #s - loss: 11.0000 - @/epoch - @/step\n");
   run_with(EVALUATE, 2, steps_logger());
-  assert_follows(text, "5/5 - #s - loss: 11.0000 - #s/epoch - @/step\n");
+  assert_follows(text, "5/5 - #s - loss: 11.0000 - @/epoch - @/step\n");
   run_with(PREDICT, 2, steps_logger());
-  assert_follows(text, "5/5 - #s - #s/epoch - @/step\n");
+  assert_follows(text, "5/5 - #s - @/epoch - @/step\n");
   for (int what = FIT; what <= PREDICT; what++) {
     run_with(what, MIX_SILENT, steps_logger());
     assert_string_equal(text, "");
@@ -208,7 +209,7 @@ static void predict_shows_its_progress_where_asked(void **state) {
   mix_model_predict(model, counting(3), .batch_size = 1);
   assert_string_equal(text, "");
   mix_model_predict(model, counting(3), .batch_size = 1, .verbose = 2);
-  assert_follows(text, "3/3 - #s - #s/epoch - @/step\n");
+  assert_follows(text, "3/3 - #s - @/epoch - @/step\n");
   run_with(PREDICT, 1, steps_logger());
   assert_non_null(strstr(text, "\r1/5 [=====>........................] - ETA: "));
   assert_non_null(strstr(text, "\r5/5 [==============================] - "));
@@ -225,7 +226,7 @@ static void samples_are_not_seen(void **state) {
   assert_ptr_equal(strstr(second, "\r0/5 [..............................] - ETA: 0s - loss: 1.0000"),
                    second + strlen("Epoch 2/2\n"));
   run_with(EVALUATE, 2, mix_callback_from_text("progbar_logger"));
-  assert_follows(text, "5/5 - #s - loss: 11.0000 - #s/epoch - @/sample\n");
+  assert_follows(text, "5/5 - #s - loss: 11.0000 - @/epoch - @/sample\n");
 }
 
 static void a_logger_that_fit_used_is_silent_in_evaluate(void **state) {
@@ -235,7 +236,7 @@ static void a_logger_that_fit_used_is_silent_in_evaluate(void **state) {
   run_with(EVALUATE, 2, logger);
   assert_string_equal(text, "");
   run_with(PREDICT, 2, logger);
-  assert_follows(text, "5/5 - #s - #s/epoch - @/step\n");
+  assert_follows(text, "5/5 - #s - @/epoch - @/step\n");
 }
 
 static mix_status add_extra(void *context, mix_model *model, int64_t batch, mix_logs *logs) {

@@ -186,7 +186,7 @@ mix_policy *mix_layer_policy(const mix_layer *layer) {
 void mix_layer_set_trainable(mix_layer *layer, bool trainable) {
   if (!mix_is(layer, &mix_layer_object_class)) return;
   layer->trainable = trainable;
-  mix_trainable_epoch_move();
+  mix_capture_epoch_move();
   for (int i = 0; i < mix_list_count(layer->layers); i++)
     mix_layer_set_trainable(mix_list_items(layer->layers)[i], trainable);
 }

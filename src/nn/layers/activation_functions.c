@@ -1,6 +1,7 @@
 /* The activation functions, composed of operations (docs/spec/keras.md, section 8). */
 #include "nn/layers/activation_functions.h"
 #include "base/alloc.h"
+#include "base/did_you_mean.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/node.h"
@@ -273,12 +274,16 @@ static function find(const char *name, const mix_semantics *semantics) {
 
 bool mix_activation_known(const char *activation, const mix_semantics *semantics, const char *call) {
   if (find(activation, semantics)) return true;
-  char list[512];
+  char list[512], hint[100];
   mix_text names = {.text = list, .size = sizeof list};
+  mix_did_you_mean nearest = {.word = activation};
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-    if (find(table[i].name, semantics)) mix_text_put(&names, "%s%s", names.used ? ", " : "", table[i].name);
-  mix_fail(MIX_VALUE_ERROR, "%s: activation '%.60s' is not known to %s; expected one of %s", call, activation,
-           semantics->name, list);
+    if (find(table[i].name, semantics)) {
+      mix_did_you_mean_try(&nearest, table[i].name);
+      mix_text_put(&names, "%s%s", names.used ? ", " : "", table[i].name);
+    }
+  mix_fail(MIX_VALUE_ERROR, "%s: activation '%.60s' is not known to %s%s; expected one of %s", call,
+           activation, semantics->name, mix_did_you_mean_hint(&nearest, hint, sizeof hint), list);
   return false;
 }
 
