@@ -14,8 +14,8 @@ extern "C" {
 MIX_API mix_status mix_set_device(const char *name);
 /* The name of the selected device. */
 MIX_API const char *mix_device(void);
-/* Threads and processes. A child, by fork, of a process that has run a plan on several threads runs every plan
- * on one thread, with the same bits; other children have all threads. Fork while no other thread is in a
+/* Threads and processes. A child, by fork, of a process that has run a plan on several threads runs every
+ * plan on one thread, with the same bits; other children have all threads. Fork while no other thread is in a
  * call of this library, as POSIX demands of every library with locks, and end the child by exit, _exit or
  * exec, not by pthread_exit. */
 /* Sets the maximum number of threads of a plan. 0: OMP_NUM_THREADS, else the cores that this process may

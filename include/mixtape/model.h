@@ -11,6 +11,21 @@
 extern "C" {
 #endif
 
+/* Threads. A call on a model reads it, tests it (it updates the metrics) or changes it. Calls that read run
+ * side by side, and beside one that tests; a second one that tests waits for the first. A call that changes
+ * the model runs alone: beside a call of another thread, it or the later one returns at once with MIX_BUSY,
+ * which names both. The first call of a model without weights builds them and counts as one that changes it.
+ * Calls may nest on one thread, as in callbacks; a callback of a call that tests must not wait for another
+ * thread's.
+ *   read:    predict, model_call, get_weights, save_weights, summary, model_to_json
+ *   test:    evaluate, test_on_batch, metrics_variables
+ *   change:  fit, train_on_batch, set_weights, load_weights, compile, build, sequential_add
+ * Functions that only return what the model holds (name, layer, policy, layers, get_layer, weights, optimizer,
+ * metrics, train_function, history) take no part in this: call them where nothing changes the model;
+ * stop_training may be read and set at any time. The results of model_call are computed when they are read,
+ * which must be before the model changes. Models that share layers, layers called without their model, and
+ * layers of your own that assign variables in inference are for one thread at a time. */
+
 #define MIX_MODEL_MAX 16 /* maximum number of outputs, losses or metrics of a model */
 #define MIX_CLASS_MAX 64 /* maximum number of class weights of a fit */
 
@@ -34,7 +49,7 @@ typedef struct mix_sequential_options {
 } mix_sequential_options;
 /* A chain of layers. The first data, or mix_model_build, builds it. */
 MIX_API mix_model *mix_sequential_with(const mix_sequential_options *options);
-/* Appends a layer. TypeError for a functional model. */
+/* Appends a layer. TypeError for a functional model. Changes the model. */
 MIX_API mix_status mix_sequential_add(mix_model *model, mix_layer *layer);
 
 typedef struct mix_subclassed_options {
@@ -49,7 +64,8 @@ typedef struct mix_subclassed_options {
 MIX_API mix_model *mix_subclassed_with(const mix_subclassed_options *options);
 
 /* Creates the weights for inputs of this shape, including the batch dimension (which may be MIX_UNKNOWN). A
- * functional model has them already; ValueError for a subclassed model of several inputs. */
+ * functional model has them already; ValueError for a subclassed model of several inputs. Changes the
+ * model. */
 MIX_API mix_status mix_model_build(mix_model *model, mix_shape input_shape);
 
 #ifndef __cplusplus
@@ -84,13 +100,14 @@ MIX_API mix_list *mix_model_weights(mix_model *model);
 MIX_API mix_list *mix_model_trainable_variables(mix_model *model);
 MIX_API mix_list *mix_model_non_trainable_variables(mix_model *model);
 /* Copies of the weights, in the order of mix_model_weights, and back. When setting, count and shapes must
- * match (ValueError). */
+ * match (ValueError). Getting reads the model, setting changes it. */
 MIX_API mix_list *mix_model_get_weights(mix_model *model);
 MIX_API mix_status mix_model_set_weights(mix_model *model, mix_list *values);
-/* Writes an .npz with the weights under their names ("dense_1/kernel"), in order. */
+/* Writes an .npz with the weights under their names ("dense_1/kernel"), in order. Reads the
+ * model. */
 MIX_API mix_status mix_model_save_weights(mix_model *model, const char *path);
 /* Reads an .npz with those names, or with arr_0, arr_1, ... in order. ValueError, which names the
- * variable, if something does not fit. */
+ * variable, if something does not fit. Changes the model. */
 MIX_API mix_status mix_model_load_weights(mix_model *model, const char *path);
 
 typedef struct mix_model_call_options {
@@ -98,7 +115,7 @@ typedef struct mix_model_call_options {
   void *inputs; /* required: a tensor, a list, or a dict by the names of the inputs */
   mix_training training;
 } mix_model_call_options;
-/* Calls the model. Returns the (first) output, or a list of all outputs. */
+/* Calls the model. Returns the (first) output, or a list of all outputs. Reads the model. */
 MIX_API mix_tensor *mix_model_call_with(mix_model *model, const mix_model_call_options *options);
 MIX_API mix_list *mix_model_call_outputs_with(mix_model *model, const mix_model_call_options *options);
 #ifndef __cplusplus
@@ -139,7 +156,7 @@ typedef struct mix_compile_options {
   bool jit_compile;
 } mix_compile_options;
 /* Sets loss, optimizer and metrics. Under a policy named mixed_float16 (experimental: one with a loss
- * scale) the optimizer is wrapped in loss scaling, unless it is already. */
+ * scale) the optimizer is wrapped in loss scaling, unless it is already. Changes the model. */
 MIX_API mix_status mix_model_compile_with(mix_model *model, const mix_compile_options *options);
 #ifndef __cplusplus
 #define mix_model_compile(model, ...)                                                                       \
@@ -153,7 +170,7 @@ MIX_API mix_optimizer *mix_model_optimizer(const mix_model *model);
  * the metrics. A new list of borrowed metrics. */
 MIX_API mix_list *mix_model_metrics(mix_model *model);
 /* Their state variables, in that order: a new list of borrowed variables. Variables that depend on the
- * shapes of the data are created if the shapes of the outputs determine them. */
+ * shapes of the data are created if the shapes of the outputs determine them. Tests the model. */
 MIX_API mix_list *mix_model_metrics_variables(mix_model *model);
 
 /* ---- logs ----
@@ -236,7 +253,7 @@ typedef struct mix_fit_options {
 #define MIX_SILENT (-1)
 /* Trains the model and returns the history of the epochs. NULL with the error recorded, also that of a
  * callback; mix_model_history then has the epochs so far. An array of a floating dtype other than floatx
- * is cast to floatx. */
+ * is cast to floatx. Changes the model until it returns. */
 MIX_API mix_history *mix_model_fit_with(mix_model *model, const mix_fit_options *options);
 /* The number of epochs in the history. */
 MIX_API int64_t mix_history_epochs(const mix_history *history);
@@ -253,7 +270,7 @@ MIX_API int64_t mix_history_epoch_number(const mix_history *history, int64_t epo
 /* The history of the latest fit, even if an error ended it; NULL before. Borrowed until the next fit. */
 MIX_API mix_history *mix_model_history(const mix_model *model);
 /* Keras's model.stop_training: true ends fit after the current step, with the validation of its epoch. fit
- * resets it to false. */
+ * resets it to false. Any thread may call both, also during a fit. */
 MIX_API mix_status mix_model_set_stop_training(mix_model *model, bool stop);
 MIX_API bool mix_model_stop_training(const mix_model *model);
 /* The logs of one epoch, counted from 0 in this history: loss, metrics, val_loss, ... (keras3: names
@@ -271,7 +288,8 @@ typedef struct mix_evaluate_options {
   int64_t steps;                /* 0: to the end of the data */
   mix_list *callbacks;          /* of mix_callback: their on_test hooks */
 } mix_evaluate_options;
-/* Loss and metrics over the data, without training. NULL with the error recorded. */
+/* Loss and metrics over the data, without training. NULL with the error recorded. Tests the model: evaluates
+ * of several threads run one after another, each with metrics of its own data. */
 MIX_API mix_logs *mix_model_evaluate_with(mix_model *model, const mix_evaluate_options *options);
 
 typedef struct mix_predict_options {
@@ -283,7 +301,9 @@ typedef struct mix_predict_options {
   /* 0: nothing, or auto with a ProgbarLogger among the callbacks; MIX_SILENT, 1 and 2 as in fit. */
   int verbose;
 } mix_predict_options;
-/* The outputs for all rows: a list of tensors, one for each output. NULL with the error recorded. */
+/* The outputs for all rows: a list of tensors, one for each output. NULL with the error recorded. Reads the
+ * model: threads predict side by side, each with plans and an arena of its own, which the model keeps for the
+ * next calls. */
 MIX_API mix_list *mix_model_predict_with(mix_model *model, const mix_predict_options *options);
 
 #ifndef __cplusplus
@@ -300,12 +320,12 @@ MIX_API mix_list *mix_model_predict_with(mix_model *model, const mix_predict_opt
 #endif
 
 /* Trains or tests on one batch, with x and y as in fit. Metrics are reset first, so the logs describe this
- * batch only. */
+ * batch only. train_on_batch changes the model, test_on_batch tests it. */
 MIX_API mix_logs *mix_model_train_on_batch(mix_model *model, void *x, void *y);
 MIX_API mix_logs *mix_model_test_on_batch(mix_model *model, void *x, void *y);
 
 /* Keras's table of layers, output shapes and parameters, followed by policy, accumulation and device. The
- * string lives until the next call with the same model. */
+ * string lives until a call that changes the model, and then the next call. Reads the model. */
 MIX_API const char *mix_model_summary(mix_model *model);
 /* The captured training step, for mix_function_report and mix_function_dump; NULL before training.
  * Borrowed. */

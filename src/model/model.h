@@ -176,13 +176,14 @@ bool mix_model_given(const mix_model *model, const char *call);
 /* Fails if there are no weights, as before a model that is not functional is built. */
 bool mix_model_weights_ready(const mix_model *model, const char *call);
 /* use.c: between begin and end the call runs on the model. False with the error recorded: MIX_BUSY where a
- * call of another thread forbids it; a thread's own calls may nest. Where both update metrics, begin waits. */
+ * call of another thread forbids it; a thread's own calls may nest. Where both update metrics, it waits. */
 bool mix_model_use_begin(mix_model_use *use, mix_model *model, mix_model_use_kind kind, const char *call);
 void mix_model_use_end(mix_model_use *use);
 /* Runs a block as such a call, or not at all. The block must not jump out. */
 #define MIX_MODEL_USE(model, kind, call)                                                                    \
-  for (mix_model_use model_use = {0};                                                                       \
-       !model_use.ended && mix_model_use_begin(&model_use, model, kind, call); mix_model_use_end(&model_use))
+  for (mix_model_use model_use = {0}; !model_use.ended && mix_model_given(model, call) &&                   \
+                                      mix_model_use_begin(&model_use, model, kind, call);                   \
+       mix_model_use_end(&model_use))
 /* Layers are called by one thread at a time, because a call changes them. Recursive. */
 void mix_model_trace_lock(void);
 void mix_model_trace_unlock(void);

@@ -26,7 +26,6 @@ static const mix_model_use *obstacle(mix_model_use *use) {
 }
 
 bool mix_model_use_begin(mix_model_use *use, mix_model *model, mix_model_use_kind kind, const char *call) {
-  if (!mix_model_given(model, call)) return false;
   *use = (mix_model_use){.model = model, .kind = kind, .call = call, .thread = pthread_self()};
   pthread_mutex_lock(&lock);
   const mix_model_use *other;
@@ -40,7 +39,7 @@ bool mix_model_use_begin(mix_model_use *use, mix_model *model, mix_model_use_kin
   pthread_mutex_unlock(&lock);
   if (running)
     mix_fail(MIX_BUSY, "%s: '%s' is in use by %s on another thread; call %s when that has returned", call,
-             mix_model_name(model), running, call);
+             mix_layer_name(model->layer), running, call);
   return !running;
 }
 
