@@ -8,8 +8,8 @@ static const char *const texts[] = {
     "\"units\":4,\"activation\":\"relu\",\"use_bias\":true,\"kernel_initializer\":{\"class_name\":"
     "\"GlorotUniform\",\"config\":{\"seed\":null}},\"kernel_regularizer\":{\"class_name\":\"L2\",\"config\":"
     "{\"l2\":0.01}}}}",
-    "optimizer\n{\"class_name\":\"Adam\",\"config\":{\"name\":\"Adam\",\"learning_rate\":0.001,\"beta_1\":0.9,"
-    "\"beta_2\":0.999,\"epsilon\":1e-07,\"amsgrad\":false}}",
+    "optimizer\n{\"class_name\":\"Adam\",\"config\":{\"name\":\"Adam\",\"learning_rate\":0.001,"
+    "\"beta_1\":0.9,\"beta_2\":0.999,\"epsilon\":1e-07,\"amsgrad\":false}}",
     "optimizer\n{\"class_name\":\"SGD\",\"config\":{\"learning_rate\":{\"class_name\":\"ExponentialDecay\","
     "\"config\":{\"initial_learning_rate\":0.1,\"decay_steps\":10,\"decay_rate\":0.5,\"staircase\":true}},"
     "\"momentum\":0.9,\"nesterov\":true}}",
