@@ -22,9 +22,9 @@ extern "C" {
  *   change:  fit, train_on_batch, set_weights, load_weights, compile, build, sequential_add
  * Functions that only return what the model holds (name, layer, policy, layers, get_layer, weights,
  * optimizer, metrics, train_function, history) take no part in this: call them where nothing changes the
- * model; stop_training may be read and set at any time. The results of model_call are computed when they are read,
- * which must be before the model changes. Models that share layers, layers called without their model, and
- * layers of your own that assign variables in inference are for one thread at a time. */
+ * model; stop_training may be read and set at any time. The results of model_call are computed when they
+ * are read, which must be before the model changes. Models that share layers, layers called without their
+ * model, and layers of your own that assign variables in inference are for one thread at a time. */
 
 #define MIX_MODEL_MAX 16 /* maximum number of outputs, losses or metrics of a model */
 #define MIX_CLASS_MAX 64 /* maximum number of class weights of a fit */
