@@ -136,7 +136,7 @@ mix_list *mix_model_call_outputs_with(mix_model *model, const mix_model_call_opt
     outputs = mix_call_outputs_with(model->layer, &call);
     mix_model_trace_unlock();
   }
-  return outputs;
+  return mix_failed() ? NULL : outputs;
 }
 
 mix_tensor *mix_model_call_with(mix_model *model, const mix_model_call_options *options) {

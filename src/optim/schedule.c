@@ -210,9 +210,11 @@ mix_schedule *mix_schedule_new(const mix_schedule_kind *kind, const mix_schedule
   mix_schedule_options *own = &schedule->options;
   own->boundaries.values = own->values.values = NULL; /* until they are copies */
   mix_numbers boundaries = options->boundaries, values = options->values;
-  bool good =
-      !piecewise || (copy_list(&boundaries, boundaries.count) && copy_list(&values, boundaries.count + 1));
-  if (piecewise) own->boundaries = boundaries, own->values = values;
+  bool good = !piecewise;
+  if (piecewise && copy_list(&boundaries, boundaries.count)) {
+    own->boundaries = boundaries;
+    if ((good = copy_list(&values, boundaries.count + 1))) own->values = values;
+  }
   if (good) return mix_scoped(schedule);
   mix_release(schedule);
   return NULL;

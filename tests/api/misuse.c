@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "plain_arguments.h"
 #include "support/folder.h"
 #include <limits.h>
 #include <math.h>
@@ -27,90 +28,6 @@ typedef struct misuse {
   const char *function, *what;
   bool wrong_kind, first_argument;
 } misuse;
-
-/* ---- plain arguments ---- */
-
-static char text_buffer[4096], long_text[6000];
-static double memory[8192];
-static const char *const name_array[16] = {"a", "b", "c", "d", "e", "f", "g", "h",
-                                           "i", "j", "k", "l", "m", "n", "o", "p"};
-
-#define SHAPE(rank, size) ((mix_shape){rank, {size, size, size, size, size, size, size, size}})
-#define AXES(count, index) ((mix_axes){count, {index, index, index, index, index, index, index, index}})
-
-static mix_tensor *a_tensor(void) {
-  return mix_tensor_from_doubles((const double[]){1, 2, 3, 4, 5, 6, 7, 8, 9}, MIX_FLOAT32, MIX_SHAPE(3, 3));
-}
-static mix_tensor *a_scalar(void) { return mix_scalar(1, MIX_FLOAT32); }
-static mix_tensor *true_scalar(void) { return mix_scalar(1, MIX_BOOL); }
-static mix_tensor *a_row(void) {
-  return mix_tensor_from_doubles((const double[]){1, 2, 3}, MIX_FLOAT32, MIX_SHAPE(3));
-}
-static mix_tensor *a_bool(void) { return mix_cast(a_tensor(), MIX_BOOL); }
-static mix_tensor *an_index(void) {
-  return mix_tensor_from((const int64_t[]){0, 2, 1}, MIX_INT64, MIX_SHAPE(3));
-}
-static mix_tensor *a_state(void) { return mix_tensor_from((const int64_t[]){7, 0}, MIX_INT64, MIX_SHAPE(2)); }
-static mix_list *a_list(void) { return mix_list_of(a_tensor()); }
-static mix_list *a_list_of(void *item) { return mix_list_of(item); }
-static mix_variable *a_variable(void) { return mix_variable_new(a_tensor(), .name = "v"); }
-static mix_list *a_list_of_variables(void) { return mix_list_of(a_variable()); }
-static mix_tape *a_tape(void) { return mix_tape_begin(); }
-static mix_list *body(void *context, mix_list *arguments) {
-  (void)context;
-  return arguments;
-}
-static mix_function *a_function(void) { return mix_function_new(body, NULL); }
-static mix_generator *a_generator(void) { return mix_generator_new(1); }
-static mix_policy *a_policy(void) { return mix_policy_new("mixed_float16"); }
-static mix_layer *a_layer(void) { return mix_dense(2); }
-static mix_initializer *an_initializer(void) { return mix_initializer_new("zeros"); }
-static mix_regularizer *a_regularizer(void) { return mix_regularizer_new("l2"); }
-static mix_constraint *a_constraint(void) { return mix_constraint_new("non_neg"); }
-static mix_loss *a_loss(void) { return mix_loss_new("mse"); }
-static mix_metric *a_metric(void) { return mix_metric_new("mean"); }
-static mix_optimizer *an_optimizer(void) { return mix_sgd(.learning_rate = 0.1); }
-static mix_optimizer *a_scaling_optimizer(void) { return mix_loss_scale_optimizer(an_optimizer()); }
-static mix_loss_scale *a_loss_scale(void) { return mix_dynamic_loss_scale(); }
-static mix_list *generate(void *context, int64_t index) { return context && index < 3 ? a_list() : NULL; }
-static bool keep(void *context, mix_list *element) { return context && element; }
-static mix_tensor *loss_of(void *context) { return context ? a_scalar() : NULL; }
-static mix_tensor *step_of(void *context, mix_tensor *step) {
-  (void)context;
-  return step;
-}
-static double rate_of(void *context, int64_t epoch, double rate) { return context && epoch ? rate : 1; }
-static mix_dataset *a_dataset(void) { return mix_dataset_from_list(mix_list_of(a_tensor(), a_tensor())); }
-static mix_dataset *expand(void *context, mix_list *element) {
-  (void)context;
-  return mix_dataset_from_element(element);
-}
-static mix_iterator *an_iterator(void) { return mix_dataset_iterate(a_dataset()); }
-static mix_model *a_model(void) {
-  mix_model *model = mix_sequential(mix_list_of(mix_dense(3, .name = "inner")));
-  mix_model_build(model, MIX_SHAPE(3, 3));
-  mix_model_compile(model, .optimizer_name = "sgd", .loss = "mse");
-  return model;
-}
-static mix_history *a_history(void) {
-  return mix_model_fit(a_model(), a_tensor(), a_tensor(), .verbose = MIX_SILENT);
-}
-static mix_npz *an_npz(void) {
-  mix_tensor *tensor = a_tensor();
-  mix_npz_save("archive.npz", 1, name_array, &tensor);
-  return mix_npz_open("archive.npz");
-}
-static mix_callback *a_callback(void) { return mix_terminate_on_nan(); }
-static mix_checkpoint *a_checkpoint(void) { return mix_checkpoint_new("checkpoints", .model = a_model()); }
-static mix_logs *a_logs(void) { return mix_logs_of(2, name_array, memory); }
-static mix_numerics *a_numerics(void) { return mix_numerics_new(); }
-static mix_schedule *a_schedule(void) { return mix_exponential_decay(1, 2, 0.5, false); }
-static mix_tensor *const *tensor_array(void) {
-  static mix_tensor *tensors[16];
-  for (int i = 0; i < 16; i++) tensors[i] = a_tensor();
-  return tensors;
-}
-static void *const *object_array(void) { return (void *const *)tensor_array(); }
 
 #include "misuse_calls.h"
 

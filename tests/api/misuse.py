@@ -4,7 +4,8 @@
 Reads the preprocessed public headers (cc -E -P) from standard input and writes C to standard output: for each
 function a call with plain arguments, and calls in which one argument, or one member of an options struct, is
 malformed: NULL, an object of another kind, a list of wrong items, an impossible number, shape, dtype or text.
-Arguments by type are in `values`; test_misuse.c has the objects.
+plain_arguments.h has the objects. With the argument `constructors` the table is of the functions that return
+an object, each with plain arguments that are made before allocations fail.
 """
 import re
 import sys
@@ -28,7 +29,8 @@ ENDLESS = {("mix_model_fit_with", ".epochs"), ("mix_numerics_run_with", ".steps"
 # Members and parameters of type void * that are objects; the others are the caller's own memory.
 OBJECT_NAMES = {
     "x", "y", "inputs", "target", "loss", "validation_x", "validation_y", "sample_weight", "mask", "outputs",
-    "validation_sample_weight", "metrics", "weighted_metrics", "source", "y_true", "y_pred", "training_data", "item",
+    "validation_sample_weight", "metrics", "weighted_metrics", "source", "y_true", "y_pred",
+    "training_data", "item",
 }
 INTEGERS = {"int": ["0", "-1", "4000", "INT_MAX", "INT_MIN"],
             "int64_t": ["0", "-1", "4000", "INT64_MAX", "INT64_MIN"],
@@ -47,17 +49,20 @@ BASE_FIELDS = {
 }
 # Plain arguments of single functions and structs, so that the plain call succeeds.
 PLAIN = {
-    "mix_initializer_options": {"initializer": '"zeros"'}, "mix_variable_options": {"initial_value": "a_tensor()"},
+    "mix_initializer_options": {"initializer": '"zeros"'},
+    "mix_variable_options": {"initial_value": "a_tensor()"},
     "mix_policy_options": {"name": '"mixed_float16"'}, "mix_regularizer_options": {"regularizer": '"l2"'},
     "mix_constraint_options": {"constraint": '"non_neg"'}, "mix_loss_options": {"loss": '"mse"'},
     "mix_metric_options": {"metric": '"mean"'}, "mix_metric_update_options": {"values": "a_tensor()"},
     "mix_subclassed_options": {"layer": "a_layer()"}, "mix_model_checkpoint_options": {"filepath": '"x.npz"'},
-    "mix_csv_logger_options": {"filename": '"x.csv"'}, "mix_backup_and_restore_options": {"backup_dir": '"y"'},
+    "mix_csv_logger_options": {"filename": '"x.csv"'},
+    "mix_backup_and_restore_options": {"backup_dir": '"y"'},
     "mix_dataset_generator_options": {"generate": "generate"}, "mix_dataset_window_options": {"window": "2"},
     "mix_dataset_map_options": {"function": "body"}, "mix_dataset_filter_options": {"predicate": "keep"},
     "mix_dataset_interleave_options": {"function": "expand"}, "mix_function_options": {"body": "body"},
     "mix_checkpoint_options": {"folder": '"checkpoints"', "variables": "a_list_of_variables()"},
-    "mix_graph_rewrite_options": {"optimizer": "an_optimizer()"}, "mix_activation_options": {"activation": '"relu"'},
+    "mix_graph_rewrite_options": {"optimizer": "an_optimizer()"},
+    "mix_activation_options": {"activation": '"relu"'},
     "mix_rescaling_options": {"scale": "2"}, "mix_category_encoding_options": {"num_tokens": "4"},
     "mix_discretization_options": {"num_bins": "4"},
     "mix_activate_with": {"name": '"relu"', "activation": '"relu"'}, "mix_matmul": {},
@@ -67,13 +72,16 @@ PLAIN = {
     "mix_squeeze": {"x": "mix_expand_dims(a_tensor(), 0)"}, "mix_transpose": {"permutation": "AXES(0, 0)"},
     "mix_broadcast_to": {"shape": "SHAPE(3, 3)"}, "mix_layer_build": {"input_shape": "SHAPE(2, 3)"},
     "mix_model_build": {"input_shape": "SHAPE(2, 3)"}, "mix_select": {"condition": "a_bool()"},
-    "mix_logical_not": {"x": "a_bool()", "a": "a_bool()"}, "mix_logical_and": {"a": "a_bool()", "b": "a_bool()"},
+    "mix_logical_not": {"x": "a_bool()", "a": "a_bool()"},
+    "mix_logical_and": {"a": "a_bool()", "b": "a_bool()"},
     "mix_logical_or": {"a": "a_bool()", "b": "a_bool()"}, "mix_reduce_all": {"x": "a_bool()"},
     "mix_reduce_any": {"x": "a_bool()"}, "mix_gather": {"indices": "an_index()"},
     "mix_one_hot": {"indices": "an_index()"}, "mix_sparse_softmax_cross_entropy": {"labels": "an_index()"},
     "mix_stateless_uniform": {"state": "a_state()"}, "mix_stateless_normal": {"state": "a_state()"},
-    "mix_stateless_truncated_normal": {"state": "a_state()"}, "mix_loss_scale_update": {"all_finite": "true_scalar()"},
-    "mix_fixed_loss_scale": {"value": "2"}, "mix_tensor_read": {"count": "9"}, "mix_tensor_item": {"tensor": "a_scalar()"},
+    "mix_stateless_truncated_normal": {"state": "a_state()"},
+    "mix_loss_scale_update": {"all_finite": "true_scalar()"},
+    "mix_fixed_loss_scale": {"value": "2"}, "mix_tensor_read": {"count": "9"},
+    "mix_tensor_item": {"tensor": "a_scalar()"},
     "mix_optimizer_build": {"variables": "a_list_of_variables()"},
     "mix_optimizer_exclude_from_weight_decay": {"variables": "a_list_of_variables()"},
     "mix_optimizer_apply_gradients": {"variables": "a_list_of_variables()"},
@@ -81,7 +89,8 @@ PLAIN = {
     "mix_optimizer_finalize_variable_values": {"variables": "a_list_of_variables()"},
     "mix_optimizer_minimize_function": {"variables": "a_list_of_variables()", "loss": "loss_of"},
     "mix_optimizer_compute_gradients_of": {"variables": "a_list_of_variables()", "loss": "loss_of"},
-    "mix_loss_scale_get": {"identifier": '"dynamic"'}, "mix_list_get": {"index": "0"}, "mix_npz_name": {"index": "0"},
+    "mix_loss_scale_get": {"identifier": '"dynamic"'}, "mix_list_get": {"index": "0"},
+    "mix_npz_name": {"index": "0"},
     "mix_npz_require": {"name": '"a"'}, "mix_set_semantics": {"name": '"tf_keras"'},
     "mix_semantics_named": {"name": '"tf_keras"'}, "mix_set_global_policy": {"name": '"float32"'},
     "mix_set_floatx": {"name": '"float32"'}, "mix_set_device": {"name": '"cpu"'},
@@ -144,7 +153,9 @@ def parameter(text):
     if pointer:
         return "function", pointer.group(1)
     match = re.match(r"(.*?[\s*])(\w+)((?:\[[^\]]*\])*)$", text)
-    return (match.group(1).strip() + ("[]" if match.group(3) else ""), match.group(2)) if match else (text, "")
+    if not match:
+        return text, ""
+    return match.group(1).strip() + ("[]" if match.group(3) else ""), match.group(2)
 
 
 def struct_fields(text):
@@ -202,9 +213,11 @@ class Calls:
             return "&" + self.struct_of(options.group(1), {})
         table = {
             "const char *": '"x"', "char *": "text_buffer", "size_t": "sizeof text_buffer", "double": "0.5",
-            "int": "1", "int64_t": "1", "uint64_t": "1", "_Bool": "false", "bool": "false", "void *": "memory",
+            "int": "1", "int64_t": "1", "uint64_t": "1", "_Bool": "false", "bool": "false",
+            "void *": "memory",
             "mix_dtype": "MIX_FLOAT32", "mix_shape": "SHAPE(1, 3)", "mix_axes": "AXES(1, 0)",
-            "const void *": "memory", "const double *": "(const double *)memory", "double *": "(double *)memory",
+            "const void *": "memory", "const double *": "(const double *)memory",
+            "double *": "(double *)memory",
             "mix_tensor *const *": "tensor_array()", "void *const *": "object_array()",
             "const char *const *": "name_array", "const int64_t *": "(const int64_t *)memory",
             "int *": "(int *)memory", "int64_t *": "(int64_t *)memory",
@@ -266,7 +279,7 @@ class Calls:
         if ("size_t", "size") in fields:
             for size in ("0", "1", f"sizeof({name}) + 8", "SIZE_MAX"):
                 yield f"size {size}", "&" + self.struct_of(name, {"size": size}), False
-        counted = any(field_kind.endswith("const *") or field_kind == "const double *" for field_kind, _ in fields)
+        counted = any(kind.endswith("const *") or kind == "const double *" for kind, _ in fields)
         for field_kind, field in fields:
             if field == "size" or field_kind.endswith("[]"):
                 continue
@@ -286,11 +299,13 @@ class Calls:
     def add_function(self, function, result, parameters):
         base = [PLAIN.get(function, {}).get(p[1]) or self.base(*p) for p in parameters]
         self.add(function, result, base, "plain arguments", False, False)
-        arrays = any(kind.endswith("*const *") or kind in ("const double *", "const int64_t *", "const void *")
+        pointers = ("const double *", "const int64_t *", "const void *")
+        arrays = any(kind.endswith("*const *") or kind in pointers
                      or kind.startswith("const char *const") for kind, _ in parameters)
         for at, (kind, name) in enumerate(parameters):
             counted = arrays and ("count" in name or kind == "int" and name in ("n", "rank"))
-            changes = [(f"{name} = {value}", value, wrong) for value, wrong in self.malformed(kind, name, counted)]
+            changes = [(f"{name} = {value}", value, wrong)
+                       for value, wrong in self.malformed(kind, name, counted)]
             for what, value, wrong in [*changes, *self.structs_malformed(kind)]:
                 if (function, what.split(" ")[0]) in ENDLESS and ("4000" in what or "MAX" in what):
                     continue
@@ -298,8 +313,25 @@ class Calls:
                 self.add(function, result, [*base[:at], value, *base[at + 1:]], what, wrong, at == 0)
 
 
+def write_constructors(text):
+    calls, rows = Calls(text), []
+    for function, result, parameters in functions(text):
+        if function in EXCLUDED or not object_kind(result) or any(kind == "..." for kind, _ in parameters):
+            continue
+        values = [PLAIN.get(function, {}).get(p[1]) or calls.base(*p) for p in parameters]
+        made = " ".join(f"__auto_type a{at} = {value};" for at, value in enumerate(values))
+        names = ", ".join(f"a{at}" for at in range(len(values)))
+        print(f"static const void *make_{len(rows)}(int64_t after) {{ {made} fail_after(after); "
+              f"return {function}({names}); }}")
+        rows.append(f'  {{make_{len(rows)}, "{function}"}},')
+    print("static const constructor constructors[] = {\n" + "\n".join(rows) + "\n};")
+
+
 def main():
     text = sys.stdin.read()
+    if sys.argv[1:] == ["constructors"]:
+        write_constructors(text)
+        return
     calls = Calls(text)
     names = []
     for function, result, parameters in functions(text):
