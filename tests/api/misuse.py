@@ -104,7 +104,7 @@ PLAIN = {
     "mix_discretization_adapt": {"layer": "mix_discretization(.num_bins = 3)"},
     "mix_discretization_reset": {"layer": "mix_discretization(.num_bins = 3)"},
     "mix_discretization_update": {"layer": "mix_discretization(.num_bins = 3)"},
-    "mix_layer_with": {}, "mix_permute_options": {"dims": "{1, 2}"}, "mix_dot_options": {"axis_count": "1"},
+    "mix_layer_with": {}, "mix_permute_options": {"dims": "AXES(1, 1)"}, "mix_dot_options": {"axis_count": "1"},
     "mix_layer_from_config": {"class_name": '"Flatten"', "json": '"{}"'},
     "mix_optimizer_from_config": {"class_name": '"SGD"', "json": '"{}"'},
     "mix_loss_scale_optimizer_options": {"inner": "an_optimizer()"},

@@ -110,7 +110,9 @@ int main(int count, char **arguments) {
   this_program = arguments[0];
   const char *path = getenv("MIXTAPE_TEST_PART_NAME");
   if (path) { /* part_names_differ runs this program again */
-    puts(mix_file_part(path, "test"));
+    char *part = mix_file_part(path, "test");
+    puts(part);
+    mix_free(part);
     return 0;
   }
   const struct CMUnitTest tests[] = {cmocka_unit_test(mode_and_owner_are_kept),
