@@ -14,6 +14,7 @@ extern "C" {
  * host inside it is an error. */
 typedef mix_list *(*mix_function_body)(void *context, mix_list *arguments);
 
+#define MIX_ANY (-1)
 typedef struct mix_function_options {
   size_t size;
   mix_function_body body; /* required */
@@ -27,6 +28,22 @@ typedef struct mix_function_options {
   /* Plans that are kept, one for each signature and setting of device, threads, policy and the like; the one
    * used longest ago goes first. 0: 32. */
   int max_signatures;
+  /* For inference on batches of any size. 0: every shape of the arguments has a plan of its own. MIX_ANY:
+   * axis 0 of every argument but scalars, and of every result, is the batch, and there are plans for 1, 2, 4,
+   * ... rows up to max_batch.
+   * - A batch is padded to the next of these with copies of its last row (zeros might be an error, as a label
+   *   or an index), and the results are cut without a copy. The body sees the padded batch.
+   * - A larger batch runs in parts of max_batch rows, whose results are put together.
+   * - Row i of every value must depend on row i of the arguments alone. A call is a ValueError that names op
+   *   and layer where a node mixes rows (a sum over the batch), or meets rows that the body made (a constant
+   *   or noise with a row for each of the batch). So is one that changes a variable, or has a result without
+   *   the batch. That values do not depend on the number of rows, which the body may read, is up to it.
+   * - The bits of a result are those of the padded batch, which may not be those of the batch alone
+   *   (docs/NUMERICS.md, "Padded batches").
+   * - A call that is traced inline neither pads nor checks. */
+  int64_t batch;
+  /* With .batch = MIX_ANY: the rows of the largest plan. 0: 1024. */
+  int64_t max_batch;
 } mix_function_options;
 /* Creates a function. Capture happens at the first call with each signature of arguments. `context` must
  * live as long as the function. */

@@ -192,7 +192,7 @@ static const struct {
               [MIX_BETWEEN_0_AND_1] = {"a number between 0 and 1", 0, 1, true, true}};
 
 static bool in_range(const mix_fields *fields, const mix_field_row *field, double x) {
-  if (field->range == MIX_ANY) return true;
+  if (field->range == MIX_UNBOUNDED) return true;
   double low = ranges[field->range].low, high = ranges[field->range].high;
   if ((ranges[field->range].low_open ? x > low : x >= low) &&
       (ranges[field->range].high_open ? x < high : x <= high))

@@ -37,7 +37,7 @@ typedef struct mix_value_kind {
 } mix_value_kind;
 
 typedef enum mix_field_range {
-  MIX_ANY,
+  MIX_UNBOUNDED,
   MIX_POSITIVE,
   MIX_NOT_NEGATIVE,
   MIX_UNIT_INTERVAL, /* [0, 1] */

@@ -8,7 +8,9 @@
 #include "compile/evaluate.h"
 #include "compile/pass_pipeline.h"
 #include "compile/compile.h"
+#include "compile/padded_batch.h"
 #include "compile/result_pool.h"
+#include "compile/row_independence.h"
 #include "graph/lock.h"
 #include "graph/tape.h"
 #include "graph/trace.h"
@@ -43,7 +45,7 @@ typedef struct specialization {
   mix_memory **buffers;         /* results of the run in progress */
 } specialization;
 
-enum { DEFAULT_SIGNATURES = 32 };
+enum { DEFAULT_SIGNATURES = 32, DEFAULT_MAX_BATCH = 1024 };
 
 struct mix_function {
   mix_object object;
@@ -51,6 +53,7 @@ struct mix_function {
   void *context;
   const char *name;
   bool jit_compile;
+  int64_t max_batch; /* of .batch = MIX_ANY; 0: a plan for each shape */
   atomic_flag busy;
   specialization **known; /* the one used longest ago first */
   int known_count, known_capacity, max_known;
@@ -89,6 +92,18 @@ static void function_finalize(void *object) {
 
 static const mix_class function_class = {.name = "function", .finalize = function_finalize};
 
+static bool batch_valid(const mix_function_options *options) {
+  if (options->batch && options->batch != MIX_ANY)
+    mix_fail(MIX_VALUE_ERROR,
+             "function_new: batch is %lld; expected MIX_ANY, or 0 for a plan for each shape of the arguments",
+             (long long)options->batch);
+  else if (options->max_batch < 0 || (options->max_batch && !options->batch))
+    mix_fail(MIX_VALUE_ERROR,
+             "function_new: max_batch is %lld; expected a positive number, and .batch = MIX_ANY beside it",
+             (long long)options->max_batch);
+  return !mix_failed();
+}
+
 mix_function *mix_function_with(const mix_function_options *given) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_function_options, options, given, "function_new");
@@ -97,6 +112,7 @@ mix_function *mix_function_with(const mix_function_options *given) {
   if (options.max_signatures < 0)
     return mix_fail(MIX_VALUE_ERROR, "function_new: max_signatures is %d; expected a positive number",
                     options.max_signatures);
+  if (!batch_valid(&options)) return NULL;
   mix_function *function = mix_object_new(sizeof *function, &function_class);
   if (!function) return NULL;
   function->body = options.body;
@@ -104,6 +120,7 @@ mix_function *mix_function_with(const mix_function_options *given) {
   function->name = mix_intern(options.name ? options.name : "function");
   function->jit_compile = options.jit_compile;
   function->max_known = options.max_signatures ? options.max_signatures : DEFAULT_SIGNATURES;
+  if (options.batch) function->max_batch = options.max_batch ? options.max_batch : DEFAULT_MAX_BATCH;
   atomic_flag_clear(&function->busy);
   return mix_scoped(function);
 }
@@ -173,6 +190,10 @@ static mix_ir *capture(mix_function *function, mix_list *arguments) {
   if (ir) {
     ir->name = function->name;
     ir->excess_precision = function->jit_compile;
+    if (function->max_batch && !mix_check_row_independence(ir, mix_batch_rows(arguments, function->name))) {
+      mix_ir_free(ir);
+      ir = NULL;
+    }
   }
   for (int i = 0; t.results && i < t.result_count; i++) mix_release(t.results[i].node);
   for (int i = 0; i < count; i++) mix_release(t.placeholders[i]);
@@ -398,6 +419,41 @@ static mix_list *call_inline(mix_function *function, mix_list *arguments) {
   return mix_scoped(list);
 }
 
+static mix_list *call_plan(mix_function *function, mix_list *arguments) {
+  specialization *s = find(function, arguments);
+  if (!s) s = specialize(function, arguments);
+  if (!s || !arena_grow(function, s->compiled)) return NULL;
+  function->latest = s;
+  return run(function, s, arguments);
+}
+
+/* 1, 2, 4, ..., or the maximum. */
+static int64_t padded_rows(int64_t rows, int64_t max) {
+  int64_t padded = rows ? 1 : 0;
+  while (padded < rows) padded *= 2;
+  return padded < max ? padded : max;
+}
+
+static mix_list *call_any_batch(mix_function *function, mix_list *arguments) {
+  const int64_t rows = mix_batch_rows(arguments, function->name), max = function->max_batch;
+  mix_list *all = NULL;
+  int64_t first = 0, count;
+  if (rows < 0) return NULL;
+  do {
+    count = rows - first < max ? rows - first : max;
+    mix_scope *scope = mix_scope_begin();
+    mix_list *part = scope ? mix_batch_part(arguments, first, count, padded_rows(count, max)) : NULL;
+    mix_list *results = part ? call_plan(function, part) : NULL;
+    if (results && count == rows)
+      all = mix_retain(mix_batch_cut(results, rows));
+    else if (results)
+      mix_batch_collect(&all, results, first, count, rows);
+    mix_scope_end(scope);
+  } while ((first += count) < rows && !mix_failed());
+  mix_scoped(all);
+  return mix_failed() ? NULL : all;
+}
+
 mix_list *mix_function_call(mix_function *function, mix_list *arguments) {
   if (mix_failed()) return NULL;
   if (!mix_is(function, &function_class))
@@ -412,13 +468,7 @@ mix_list *mix_function_call(mix_function *function, mix_list *arguments) {
     return mix_fail(MIX_BUSY,
                     "function_call: %s is running on another thread; a function runs one call at a time",
                     function->name);
-  specialization *s = find(function, arguments);
-  if (!s) s = specialize(function, arguments);
-  mix_list *list = NULL;
-  if (s && arena_grow(function, s->compiled)) {
-    function->latest = s;
-    list = run(function, s, arguments);
-  }
+  mix_list *list = function->max_batch ? call_any_batch(function, arguments) : call_plan(function, arguments);
   atomic_flag_clear(&function->busy);
   return list;
 }

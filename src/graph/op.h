@@ -82,6 +82,15 @@ typedef struct mix_contraction {
   double (*multiplications)(const void *attributes, const mix_shape operands[MIX_CONTRACTED]);
 } mix_contraction;
 
+/* A node of which some operands have a batch: their axis 0 counts its rows. */
+typedef struct mix_row_query {
+  const void *attributes;
+  int input_count;
+  const mix_shape *inputs;
+  const bool *batched; /* by operand; one that has the batch has a rank of 1 or more */
+  mix_shape result;    /* of result 0 */
+} mix_row_query;
+
 /* What passes, planner and threads ask about an op stands here; they never ask for an op by name. */
 typedef struct mix_op {
   const char *name;    /* "add": this project's name */
@@ -119,6 +128,10 @@ typedef struct mix_op {
   /* What public calls ensure beyond the shape rule, and kernels rely on: NULL, or what is wrong (static
    * text). A NULL function: nothing. */
   const char *(*violation)(const mix_node *node);
+  /* Does every result have the batch as its axis 0 too, row i computed from row i of the operands that have
+   * it and from the others, in one way for every i and every number of rows? At least one operand has it. A
+   * NULL function: never. */
+  bool (*row_independent)(const mix_row_query *query);
 } mix_op;
 
 static inline bool mix_op_is_collective(const mix_op *op) {

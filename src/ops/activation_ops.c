@@ -147,6 +147,7 @@ static bool sigmoid_grad_gradient(mix_node *node, mix_tensor *const *output_grad
                                   .flags = MIX_OP_ELEMENTWISE,                                               \
                                   .opcode = MIX_OPCODE_##code,                                               \
                                   .infer = mix_rule_same,                                                    \
+                                  .row_independent = mix_rows_elementwise,                                   \
                                   .gradient = rule};                                                         \
   mix_tensor *mix_##called(mix_tensor *x) { return mix_apply1(&mix_op_##called, x); }
 ACTIVATIONS(OP)
@@ -160,6 +161,7 @@ ACTIVATIONS(OP)
                                   .flags = MIX_OP_ELEMENTWISE,                                               \
                                   .opcode = MIX_OPCODE_##code,                                               \
                                   .infer = mix_rule_one_shape,                                               \
+                                  .row_independent = mix_rows_elementwise,                                   \
                                   .gradient = rule};
 ACTIVATION_GRADS(OP)
 
@@ -171,6 +173,7 @@ const mix_op mix_op_leaky_relu = {.name = "leaky_relu",
                                   .opcode = MIX_OPCODE_LEAKY_RELU,
                                   .attributes_size = sizeof(mix_alpha_attributes),
                                   .infer = mix_rule_same,
+                                  .row_independent = mix_rows_elementwise,
                                   .gradient = leaky_relu_gradient,
                                   .fields = alpha_fields};
 
@@ -182,6 +185,7 @@ const mix_op mix_op_leaky_relu_grad = {.name = "leaky_relu_grad",
                                        .opcode = MIX_OPCODE_LEAKY_RELU_GRAD,
                                        .attributes_size = sizeof(mix_alpha_attributes),
                                        .infer = mix_rule_one_shape,
+                                       .row_independent = mix_rows_elementwise,
                                        .gradient = piecewise_gradient,
                                        .fields = alpha_fields};
 

@@ -25,6 +25,7 @@ const mix_op mix_op_bias_add = {.name = "bias_add",
                                 .flags = MIX_OP_ELEMENTWISE,
                                 .opcode = MIX_OPCODE_ADD,
                                 .infer = bias_add_infer,
+                                .row_independent = mix_rows_elementwise,
                                 .gradient = bias_add_gradient,
                                 .elementwise = &mix_op_add};
 
@@ -42,11 +43,15 @@ static bool bias_add_grad_gradient(mix_node *node, mix_tensor *const *output_gra
   return !mix_failed();
 }
 
+/* Of one vector it is the vector itself. */
+static bool bias_add_grad_rows(const mix_row_query *query) { return query->inputs[0].rank == 1; }
+
 const mix_op mix_op_bias_add_grad = {.name = "bias_add_grad",
                                      .tf_name = "BiasAddGrad",
                                      .signature = "T->T",
                                      .types = "number",
                                      .infer = bias_add_grad_infer,
+                                     .row_independent = bias_add_grad_rows,
                                      .gradient = bias_add_grad_gradient};
 
 mix_tensor *mix_bias_add_gradient(mix_tensor *output_gradient) {

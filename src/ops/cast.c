@@ -24,6 +24,7 @@ const mix_op mix_op_cast = {.name = "cast",
                             .opcode = MIX_OPCODE_CAST,
                             .attributes_size = sizeof(mix_cast_attributes),
                             .infer = cast_infer,
+                            .row_independent = mix_rows_elementwise,
                             .gradient = cast_gradient,
                             .fields = cast_fields};
 
@@ -47,6 +48,7 @@ const mix_op mix_op_identity = {.name = "identity",
                                 .flags = MIX_OP_ELEMENTWISE,
                                 .opcode = MIX_OPCODE_IDENTITY,
                                 .infer = mix_rule_same,
+                                .row_independent = mix_rows_elementwise,
                                 .gradient = pass_gradient};
 
 const mix_op mix_op_stop_gradient = {.name = "stop_gradient",
@@ -55,7 +57,8 @@ const mix_op mix_op_stop_gradient = {.name = "stop_gradient",
                                      .types = "any",
                                      .flags = MIX_OP_ELEMENTWISE,
                                      .opcode = MIX_OPCODE_IDENTITY,
-                                     .infer = mix_rule_same};
+                                     .infer = mix_rule_same,
+                                     .row_independent = mix_rows_elementwise};
 
 /* On none of the rewrite's lists: it neither converts this op nor looks through it, so unscaling and
  * updates keep their dtype. */
@@ -65,6 +68,7 @@ const mix_op mix_op_gradient = {.name = "gradient",
                                 .flags = MIX_OP_ELEMENTWISE | MIX_OP_KEEP,
                                 .opcode = MIX_OPCODE_IDENTITY,
                                 .infer = mix_rule_same,
+                                .row_independent = mix_rows_elementwise,
                                 .gradient = pass_gradient};
 
 mix_tensor *mix_identity(mix_tensor *x) { return mix_apply1(&mix_op_identity, x); }

@@ -41,6 +41,10 @@ static bool concat_gradient(mix_node *node, mix_tensor *const *output_gradients,
   return !mix_failed();
 }
 
+static bool concat_rows(const mix_row_query *query) {
+  return ((const mix_axis_attributes *)query->attributes)->axis > 0;
+}
+
 const mix_op mix_op_concat = {.name = "concat",
                               .tf_name = "ConcatV2",
                               .signature = "T*->T",
@@ -48,6 +52,7 @@ const mix_op mix_op_concat = {.name = "concat",
                               .flags = MIX_OP_PARTS,
                               .attributes_size = sizeof(mix_axis_attributes),
                               .infer = concat_infer,
+                              .row_independent = concat_rows,
                               .gradient = concat_gradient,
                               .fields = mix_axis_fields};
 
@@ -97,6 +102,11 @@ static bool slice_gradient(mix_node *node, mix_tensor *const *output_gradients,
   return !mix_failed();
 }
 
+static bool slice_rows(const mix_row_query *query) {
+  const mix_slice_attributes *cut = query->attributes;
+  return cut->size.rank > 0 && cut->begin.dims[0] == 0 && cut->size.dims[0] == query->inputs[0].dims[0];
+}
+
 static const mix_field slice_fields[] = {{"begin", MIX_FIELD_NUMBERS, offsetof(mix_slice_attributes, begin)},
                                          {"size", MIX_FIELD_NUMBERS, offsetof(mix_slice_attributes, size)},
                                          {NULL}};
@@ -108,6 +118,7 @@ const mix_op mix_op_slice = {.name = "slice",
                              .flags = MIX_OP_PARTS,
                              .attributes_size = sizeof(mix_slice_attributes),
                              .infer = slice_infer,
+                             .row_independent = slice_rows,
                              .gradient = slice_gradient,
                              .fields = slice_fields};
 
@@ -148,6 +159,11 @@ static bool pad_gradient(mix_node *node, mix_tensor *const *output_gradients, mi
   return !mix_failed();
 }
 
+static bool pad_rows(const mix_row_query *query) {
+  const mix_pad_attributes *pad = query->attributes;
+  return pad->before.rank > 0 && pad->before.dims[0] == 0 && pad->after.dims[0] == 0;
+}
+
 static const mix_field pad_fields[] = {{"before", MIX_FIELD_NUMBERS, offsetof(mix_pad_attributes, before)},
                                        {"after", MIX_FIELD_NUMBERS, offsetof(mix_pad_attributes, after)},
                                        {"value", MIX_FIELD_DOUBLE, offsetof(mix_pad_attributes, value)},
@@ -160,6 +176,7 @@ const mix_op mix_op_pad = {.name = "pad",
                            .flags = MIX_OP_PARTS,
                            .attributes_size = sizeof(mix_pad_attributes),
                            .infer = pad_infer,
+                           .row_independent = pad_rows,
                            .gradient = pad_gradient,
                            .fields = pad_fields};
 

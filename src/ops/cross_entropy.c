@@ -78,6 +78,7 @@ static bool sparse_softmax_cross_entropy_gradient(mix_node *node, mix_tensor *co
                                   .types = dtypes,                                                           \
                                   .flags = flag,                                                             \
                                   .infer = called##_infer,                                                   \
+                                  .row_independent = mix_rows_before_classes,                                \
                                   .gradient = called##_gradient};                                            \
   mix_tensor *mix_##called(mix_tensor *labels, mix_tensor *logits) {                                         \
     return mix_apply2(&mix_op_##called, logits, labels);                                                     \

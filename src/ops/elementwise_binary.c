@@ -108,6 +108,7 @@ static bool squared_difference_gradient(mix_node *node, mix_tensor *const *outpu
                                   .flags = MIX_OP_ELEMENTWISE,                                               \
                                   .opcode = MIX_OPCODE_##code,                                               \
                                   .infer = mix_rule_broadcast,                                               \
+                                  .row_independent = mix_rows_elementwise,                                   \
                                   .gradient = rule,                                                          \
                                   .accumulator =                                                             \
                                       MIX_OPCODE_##code == MIX_OPCODE_ADD ? MIX_FLOAT32 : MIX_DTYPE_NONE};   \
@@ -127,6 +128,7 @@ const mix_op mix_op_add_n = {.name = "add_n",
                              .signature = "T*->T",
                              .types = "number",
                              .infer = mix_rule_one_shape,
+                             .row_independent = mix_rows_elementwise,
                              .gradient = add_n_gradient,
                              .accumulator = MIX_FLOAT32,
                              .elementwise = &mix_op_add};

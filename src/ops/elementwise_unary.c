@@ -93,6 +93,7 @@ static bool unary_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                   .flags = MIX_OP_ELEMENTWISE,                                               \
                                   .opcode = MIX_OPCODE_##code,                                               \
                                   .infer = mix_rule_same,                                                    \
+                                  .row_independent = mix_rows_elementwise,                                   \
                                   .gradient = unary_gradient};                                               \
   mix_tensor *mix_##called(mix_tensor *x) { return mix_apply1(&mix_op_##called, x); }
 DIFFERENTIABLE(OP)
@@ -105,7 +106,8 @@ DIFFERENTIABLE(OP)
                                   .types = dtypes,                                                           \
                                   .flags = MIX_OP_ELEMENTWISE,                                               \
                                   .opcode = MIX_OPCODE_##code,                                               \
-                                  .infer = mix_rule_same};                                                   \
+                                  .infer = mix_rule_same,                                                    \
+                                  .row_independent = mix_rows_elementwise};                                  \
   mix_tensor *mix_##called(mix_tensor *x) { return mix_apply1(&mix_op_##called, x); }
 OTHERS(OP)
 #undef OP
@@ -147,6 +149,7 @@ static bool reciprocal_grad_gradient(mix_node *node, mix_tensor *const *output_g
                                   .flags = MIX_OP_ELEMENTWISE,                                               \
                                   .opcode = MIX_OPCODE_##code,                                               \
                                   .infer = mix_rule_one_shape,                                               \
+                                  .row_independent = mix_rows_elementwise,                                   \
                                   .gradient = called##_gradient};
 OP(sqrt_grad, "SqrtGrad", SQRT_GRAD)
 OP(rsqrt_grad, "RsqrtGrad", RSQRT_GRAD)

@@ -40,6 +40,12 @@ static bool gather_gradient(mix_node *node, mix_tensor *const *output_gradients,
   return !mix_failed();
 }
 
+/* Rows of a table that the batch names, or other places of each row of the batch. */
+static bool gather_rows(const mix_row_query *query) {
+  const bool along_rows = ((const mix_axis_attributes *)query->attributes)->axis == 0;
+  return along_rows ? !query->batched[0] : !query->batched[1];
+}
+
 const mix_op mix_op_gather = {.name = "gather",
                               .tf_name = "GatherV2",
                               .signature = "T,U->T",
@@ -47,6 +53,7 @@ const mix_op mix_op_gather = {.name = "gather",
                               .flags = MIX_OP_CHECKS_VALUES | MIX_OP_PARTS,
                               .attributes_size = sizeof(mix_axis_attributes),
                               .infer = gather_infer,
+                              .row_independent = gather_rows,
                               .gradient = gather_gradient,
                               .fields = mix_axis_fields};
 
@@ -100,6 +107,7 @@ const mix_op mix_op_one_hot = {.name = "one_hot",
                                .types = "int,any",
                                .attributes_size = sizeof(mix_one_hot_attributes),
                                .infer = one_hot_infer,
+                               .row_independent = mix_rows_kept,
                                .fields = one_hot_fields};
 
 mix_tensor *mix_one_hot(mix_tensor *indices, int64_t depth, mix_dtype dtype) {

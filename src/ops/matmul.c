@@ -48,6 +48,12 @@ static bool matmul_gradient(mix_node *node, mix_tensor *const *output_gradients,
   return !mix_failed();
 }
 
+/* Of matrices: the rows of A. Of more dimensions: the first one counts matrices. */
+static bool matmul_rows(const mix_row_query *query) {
+  if (query->result.rank > 2) return mix_rows_elementwise(query);
+  return !((const mix_matmul_attributes *)query->attributes)->transpose_a && !query->batched[1];
+}
+
 /* The number of multiplications, where no operand is broadcast. */
 static double multiplications(const void *attributes, const mix_shape operands[MIX_CONTRACTED]) {
   const mix_matmul_attributes *flags = attributes;
@@ -96,6 +102,7 @@ static const mix_contraction downcast_traits = {.epilogue = true,
                                   .types = "float int32",                                                    \
                                   .attributes_size = sizeof(mix_matmul_attributes),                          \
                                   .infer = matmul_infer,                                                     \
+                                  .row_independent = matmul_rows,                                            \
                                   .gradient = matmul_gradient,                                               \
                                   .fields = matmul_fields,                                                   \
                                   .contraction = &called##_traits,                                           \
@@ -116,6 +123,7 @@ const mix_op mix_op_matmul_downcast = {.name = "matmul_downcast",
                                        .types = "float16 bfloat16",
                                        .attributes_size = sizeof(mix_matmul_attributes),
                                        .infer = downcast_infer,
+                                       .row_independent = matmul_rows,
                                        .fields = downcast_fields,
                                        .contraction = &downcast_traits,
                                        .accumulator = MIX_FLOAT32,

@@ -18,6 +18,11 @@ static bool reduce_infer(mix_node *node) {
   return mix_rule_output(node, 0, y);
 }
 
+static bool reduce_rows(const mix_row_query *query) {
+  const mix_reduce_attributes *attributes = query->attributes;
+  return attributes->axis_count > 0 && attributes->axes[0] > 0;
+}
+
 static const mix_field reduce_fields[] = {
     {"axes", MIX_FIELD_AXES, offsetof(mix_reduce_attributes, axis_count)},
     {"keep_dims", MIX_FIELD_BOOL, offsetof(mix_reduce_attributes, keep_dims)},
@@ -110,6 +115,7 @@ static bool reduce_extreme_gradient(mix_node *node, mix_tensor *const *output_gr
                                   .types = dtypes,                                                           \
                                   .attributes_size = sizeof(mix_reduce_attributes),                          \
                                   .infer = reduce_infer,                                                     \
+                                  .row_independent = reduce_rows,                                            \
                                   .gradient = rule,                                                          \
                                   .fields = reduce_fields,                                                   \
                                   .reduction = reduces,                                                      \
@@ -132,6 +138,10 @@ static bool arg_infer(mix_node *node) {
   return mix_rule_output(node, 0, y);
 }
 
+static bool arg_rows(const mix_row_query *query) {
+  return ((const mix_axis_attributes *)query->attributes)->axis > 0;
+}
+
 static mix_tensor *arg(const mix_op *op, mix_tensor *x, int axis) {
   if (!mix_operand_ready(op->name, x)) return NULL;
   int rank = mix_tensor_shape(x).rank;
@@ -149,6 +159,7 @@ static mix_tensor *arg(const mix_op *op, mix_tensor *x, int axis) {
                                   .types = "number",                                                         \
                                   .attributes_size = sizeof(mix_axis_attributes),                            \
                                   .infer = arg_infer,                                                        \
+                                  .row_independent = arg_rows,                                               \
                                   .fields = mix_axis_fields};                                                \
   mix_tensor *mix_##called(mix_tensor *x, int axis) { return arg(&mix_op_##called, x, axis); }
 OP(argmax, "ArgMax")

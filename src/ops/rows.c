@@ -175,11 +175,14 @@ static bool gather_rows_infer(mix_node *node) {
   return rows_shape(node, &rows) && mix_rule_output(node, 0, rows);
 }
 
+static bool gather_rows_rows(const mix_row_query *query) { return !query->batched[0]; }
+
 const mix_op mix_op_gather_rows = {.name = "gather_rows",
                                    .signature = "T,U->T",
                                    .types = "any,int32 int64",
                                    .flags = MIX_OP_PARTS,
-                                   .infer = gather_rows_infer};
+                                   .infer = gather_rows_infer,
+                                   .row_independent = gather_rows_rows};
 
 mix_tensor *mix_gather_rows(mix_tensor *table, mix_tensor *indices) {
   return mix_apply2(&mix_op_gather_rows, table, indices);

@@ -135,6 +135,20 @@ bool mix_dtype_checked(const char *call, mix_dtype dtype) {
   return false;
 }
 
+bool mix_rows_elementwise(const mix_row_query *query) {
+  for (int i = 0; i < query->input_count; i++)
+    if (query->batched[i] &&
+        (query->inputs[i].rank != query->result.rank || query->inputs[i].dims[0] != query->result.dims[0]))
+      return false;
+  return query->result.rank > 0;
+}
+
+bool mix_rows_kept(const mix_row_query *query) {
+  return query->result.rank > 0 && query->result.dims[0] == query->inputs[0].dims[0];
+}
+
+bool mix_rows_before_classes(const mix_row_query *query) { return query->inputs[0].rank > 1; }
+
 mix_tensor *mix_unbroadcast(mix_node *node, int index, mix_tensor *gradient) {
   return mix_reduce_to_shape(gradient, mix_input_value(node, index)->shape);
 }

@@ -46,6 +46,13 @@ static inline bool mix_flows_to(const mix_node *node, int index) {
 /* Checks that the axis is one of operand 0's. Public operations resolve axes, but a graph read from text
  * may have any. */
 bool mix_rule_axis(mix_node *node, int axis);
+/* Rules of row_independent. Element-wise, with operands that broadcast: the axis 0 of each operand that has
+ * the batch is that of the result. */
+bool mix_rows_elementwise(const mix_row_query *query);
+/* The result holds the elements of one row after the other, as the operand does. */
+bool mix_rows_kept(const mix_row_query *query);
+/* All but the last axis of operand 0, which holds classes. */
+bool mix_rows_before_classes(const mix_row_query *query);
 /* The fields of mix_axis_attributes. */
 extern const mix_field mix_axis_fields[];
 

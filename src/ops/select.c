@@ -16,6 +16,7 @@ const mix_op mix_op_select = {.name = "select",
                               .flags = MIX_OP_ELEMENTWISE,
                               .opcode = MIX_OPCODE_SELECT,
                               .infer = mix_rule_broadcast,
+                              .row_independent = mix_rows_elementwise,
                               .gradient = select_gradient};
 
 mix_tensor *mix_select(mix_tensor *condition, mix_tensor *a, mix_tensor *b) {
@@ -46,6 +47,7 @@ const mix_op mix_op_clip = {.name = "clip",
                             .flags = MIX_OP_ELEMENTWISE,
                             .opcode = MIX_OPCODE_CLIP,
                             .infer = clip_infer,
+                            .row_independent = mix_rows_elementwise,
                             .gradient = clip_gradient,
                             .scalars = 1u << 1 | 1u << 2};
 

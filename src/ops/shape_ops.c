@@ -42,6 +42,7 @@ const mix_op mix_op_reshape = {.name = "reshape",
                                .flags = MIX_OP_VIEW,
                                .attributes_size = sizeof(mix_shape_attributes),
                                .infer = reshape_infer,
+                               .row_independent = mix_rows_kept,
                                .gradient = reshape_gradient,
                                .fields = shape_fields};
 
@@ -135,6 +136,10 @@ static bool transpose_gradient(mix_node *node, mix_tensor *const *output_gradien
   return !mix_failed();
 }
 
+static bool transpose_rows(const mix_row_query *query) {
+  return query->result.rank > 0 && ((const mix_transpose_attributes *)query->attributes)->permutation[0] == 0;
+}
+
 static const mix_field transpose_fields[] = {
     {"permutation", MIX_FIELD_PERMUTATION, offsetof(mix_transpose_attributes, permutation)}, {NULL}};
 
@@ -145,6 +150,7 @@ const mix_op mix_op_transpose = {.name = "transpose",
                                  .flags = MIX_OP_TRANSPOSE,
                                  .attributes_size = sizeof(mix_transpose_attributes),
                                  .infer = transpose_infer,
+                                 .row_independent = transpose_rows,
                                  .gradient = transpose_gradient,
                                  .fields = transpose_fields};
 
@@ -195,6 +201,7 @@ const mix_op mix_op_broadcast_to = {.name = "broadcast_to",
                                     .flags = MIX_OP_BROADCAST,
                                     .attributes_size = sizeof(mix_shape_attributes),
                                     .infer = broadcast_to_infer,
+                                    .row_independent = mix_rows_elementwise,
                                     .gradient = broadcast_to_gradient,
                                     .fields = shape_fields};
 

@@ -32,6 +32,7 @@ static bool log_softmax_gradient(mix_node *node, mix_tensor *const *output_gradi
                                   .signature = "T->T",                                                       \
                                   .types = "float",                                                          \
                                   .infer = softmax_infer,                                                    \
+                                  .row_independent = mix_rows_before_classes,                                \
                                   .gradient = called##_gradient};                                            \
   mix_tensor *mix_##called(mix_tensor *logits) { return mix_apply1(&mix_op_##called, logits); }
 OP(softmax, "Softmax")

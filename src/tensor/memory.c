@@ -125,7 +125,7 @@ bool mix_memory_copy_out(mix_memory *from, size_t offset, void *to, size_t bytes
 
 bool mix_memory_copy(mix_memory *to, mix_memory *from) {
   const void *bytes = mix_memory_map(from, MIX_MAP_READ);
-  bool good = bytes && mix_memory_copy_in(to, 0, bytes, from->bytes);
+  bool good = bytes && mix_memory_copy_in(to, 0, bytes, to->bytes);
   if (bytes) mix_memory_unmap(from);
   return good;
 }

@@ -34,7 +34,7 @@ void mix_memory_unmap(mix_memory *memory);
 /* Copies `bytes` bytes from the host to `offset`, or back. False with the error recorded. */
 bool mix_memory_copy_in(mix_memory *to, size_t offset, const void *from, size_t bytes);
 bool mix_memory_copy_out(mix_memory *from, size_t offset, void *to, size_t bytes);
-/* Copies all bytes; both memories have the same size. False with the error recorded. */
+/* Fills `to` with the first bytes of `from`, which is as large or larger. False with the error recorded. */
 bool mix_memory_copy(mix_memory *to, mix_memory *from);
 /* The bytes of memory that is not written any more, for reading as long as the handle lives: a copy where
  * they are not the host's. NULL with the error recorded. */

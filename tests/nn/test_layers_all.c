@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "nn/layer_support.h"
 #include "nn/layers/builtin.h"
+#include <mixtape/device.h>
 
 static mix_tensor *cube(void *context, const mix_call_args *args) {
   (void)context;
@@ -214,6 +215,35 @@ static void captures(void **state) {
   each(captures_agree);
 }
 
+/* In inference every layer serves batches of any size, here three rows on the plan of four, with the bits of
+ * three on the reference. Statistics of the batch are refused. */
+static void any_batch_agrees(const trial *t) {
+  trial three = *t;
+  mix_tensor *inputs[INPUTS];
+  mix_layer *layer = t->make("float32");
+  for (int i = 0; i < t->inputs; i++) {
+    three.shapes[i].dims[0] = 3;
+    inputs[i] = numbers(three.shapes[i], i, t->ids ? MIX_INT32 : MIX_FLOAT32, NULL);
+  }
+  void *context[] = {layer, &three};
+  mix_function *function = mix_function_new(trial_body, context, .batch = MIX_ANY);
+  mix_tensor *y = call_trial(layer, &three, inputs);
+  double outside[SIZE];
+  const int count = (int)mix_shape_size(mix_tensor_shape(y));
+  mix_tensor_read(y, MIX_FLOAT64, outside, count);
+  mix_list *results = mix_function_call(function, mix_list_new(t->inputs, (void *const *)inputs));
+  if (t->training) return expect_error(MIX_VALUE_ERROR, "mixes the rows of the batch");
+  if (!results) fail_msg("%s: %s", mix_layer_class_name(layer), mix_error_message());
+  expect_values(mix_list_get(results, 0), count, outside, 0, 0);
+}
+static void batches_of_any_size(void **state) {
+  (void)state;
+  const char *former = mix_device();
+  mix_set_device("ref");
+  each(any_batch_agrees);
+  mix_set_device(former);
+}
+
 static void again(const trial *t) {
   mix_layer *layer = t->make("mixed_float16");
   if (strcmp(mix_layer_class_name(layer), "Lambda")) made_again(layer);
@@ -367,6 +397,7 @@ int main(void) {
                                      TEST(float16_variables_too),
                                      TEST(shapes_with_an_unknown_batch),
                                      TEST(captures),
+                                     TEST(batches_of_any_size),
                                      TEST(configs_and_back),
                                      TEST(defaults),
                                      TEST(options_for_cplusplus),
