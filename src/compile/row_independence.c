@@ -5,11 +5,12 @@
 #include "base/error.h"
 #include <stdio.h>
 
-/* What the axis 0 of a value is. */
+/* What the axis 0 of a value is. Where a reshape joins axes, k of its rows, one after the other, stand for
+ * one row of the batch; what keeps its rows keeps these too. */
 typedef enum axis_kind {
   NO_BATCH,
-  BATCH,   /* a row for each row of the batch, computed from it */
-  REPEATED /* all rows are equal: they stand beside the batch, whatever its number of rows */
+  BATCH,   /* a row (or k) for each row of the batch, computed from it */
+  REPEATED /* for each row of the batch the same: it stands beside the batch, whatever its number of rows */
 } axis_kind;
 
 typedef struct check {
@@ -51,8 +52,14 @@ static bool fail_operand(const check *c, const mix_ir_node *node, int operand) {
   return false;
 }
 
+static bool holds_batch(const check *c, mix_shape shape) {
+  return shape.rank > 0 && (c->rows ? shape.dims[0] % c->rows == 0 : shape.dims[0] == 0);
+}
+
 /* The batch is axis 0 of every result if it is that of the operands in `batched`. */
 static bool keeps_rows(const check *c, const mix_ir_node *node) {
+  if (node->op->flags & MIX_OP_VIEW) /* the same elements in the same order */
+    return holds_batch(c, c->shapes[0]) && holds_batch(c, c->ir->values[node->first_output].shape);
   const mix_row_query query = {.attributes = node->attributes,
                                .input_count = node->input_count,
                                .inputs = c->shapes,
@@ -64,8 +71,9 @@ static bool keeps_rows(const check *c, const mix_ir_node *node) {
 
 /* Would it be along the batch, if it had one? */
 static bool lies_along(const check *c, const mix_ir_node *node, int operand) {
-  const mix_shape shape = c->shapes[operand];
-  if (c->batched[operand] || shape.rank < 1 || shape.dims[0] != c->rows || c->rows == 1) return false;
+  const mix_shape shape = c->shapes[operand], result = c->ir->values[node->first_output].shape;
+  if (c->batched[operand] || !shape.rank || !result.rank || shape.dims[0] != result.dims[0] || c->rows == 1)
+    return false;
   c->batched[operand] = true;
   const bool along = keeps_rows(c, node);
   c->batched[operand] = false;
@@ -127,11 +135,12 @@ static bool check_ends(const check *c) {
       return false;
     }
   for (int r = 0; r < c->ir->result_count; r++)
-    if (c->kinds[c->ir->results[r]] != BATCH) {
-      mix_fail(MIX_VALUE_ERROR,
-               "function_call: result %d of %s does not depend on the batch; with .batch = MIX_ANY every "
-               "result has a row for each row of the arguments; leave .batch out",
-               r, c->ir->name);
+    if (c->kinds[c->ir->results[r]] != BATCH || c->ir->values[c->ir->results[r]].shape.dims[0] != c->rows) {
+      mix_fail(
+          MIX_VALUE_ERROR,
+          "function_call: result %d of %s has no row for each of the batch; with .batch = MIX_ANY axis 0 "
+          "of every result is that of the arguments; leave .batch out",
+          r, c->ir->name);
       return false;
     }
   return true;

@@ -300,7 +300,12 @@ BODY(centered, mix_subtract(x, mix_reduce_mean(x, MIX_AXES(0), true)))
 BODY(total, mix_reduce_sum(x, MIX_ALL_AXES, false))
 BODY(best, mix_argmax(x, 0))
 BODY(turned, mix_transpose(mix_transpose(x, MIX_AXES(1, 0)), MIX_AXES(1, 0)))
-BODY(mixed, mix_reshape(mix_reshape(x, MIX_SHAPE(-1)), mix_tensor_shape(x)))
+BODY(mixed, mix_reshape(mix_reshape(x, MIX_SHAPE(2, -1)), mix_tensor_shape(x)))
+BODY(joined, mix_square(mix_reshape(x, MIX_SHAPE(-1))))
+BODY(numbered_elements,
+     mix_reshape(mix_add(mix_reshape(x, MIX_SHAPE(-1)),
+                         mix_range(0, (double)mix_shape_size(mix_tensor_shape(x)), 1, MIX_FLOAT32)),
+                 mix_tensor_shape(x)))
 BODY(doubled, mix_concat(2, ((mix_tensor *[]){x, x}), 0))
 BODY(first_row, mix_add(x, mix_slice(x, MIX_SHAPE(0, 0), MIX_SHAPE(1, 4))))
 BODY(similarity, mix_matmul(x, x, false, true))
@@ -338,10 +343,12 @@ static void what_mixes_rows_is_named(void **state) {
       {similarity, {"matmul in layer"}},
       {covariance, {"matmul in layer"}},
       {numbered, {"operand 1 of add", "reshape in layer", "a row of its own for each of the 4 rows"}},
+      {numbered_elements, {"operand 1 of add", "range in layer"}},
       {noisy, {"operand 1 of add", "random_normal in layer 'block/norm'"}},
       {softmax_of_rows, {"softmax in layer"}},
       {counts, {"magnitudes in layer"}},
-      {constant, {"result 0 of serve does not depend on the batch"}},
+      {joined, {"result 0 of serve has no row for each of the batch"}},
+      {constant, {"result 0 of serve has no row for each of the batch"}},
       {weight, {"result 0 of serve"}},
       {updating, {"serve changes the variable 'w'"}}};
   for (int i = 0; i < COUNT(refusals); i++) {
@@ -368,6 +375,8 @@ static mix_list *beside_equal_rows(void *context, mix_list *arguments) {
   mix_tensor *row = mix_broadcast_to(vec(MIX_FLOAT32, 1, 2), mix_tensor_shape(x));
   mix_tensor *table = mix_fill(MIX_SHAPE(2, 2), 2, MIX_FLOAT32); /* of as many rows as a batch of two */
   mix_tensor *y = mix_add(mix_multiply(x, mix_add(ones, row)), mix_matmul(x, table, false, false));
+  mix_tensor *elements = mix_add(mix_reshape(y, MIX_SHAPE(-1)), mix_reshape(row, MIX_SHAPE(-1)));
+  y = mix_subtract(mix_reshape(elements, mix_tensor_shape(x)), row);
   return mix_list_of(mix_concat(2, (mix_tensor *[]){y, mix_add(ones, row)}, 1));
 }
 static void equal_rows_may_stand_beside_the_batch(void **state) {
