@@ -16,13 +16,13 @@ static double draw(void) {
 }
 /* Numbers 1/8 to 7/8, integers 0 to 2, bools: some equal, some not. */
 static mix_tensor *values(mix_dtype dtype, mix_shape shape) {
-  double numbers[BYTES / 8];
+  double drawn_values[BYTES / 8];
   const int64_t count = mix_shape_size(shape);
-  assert_true(count >= 0 && count <= COUNT(numbers));
+  assert_true(count >= 0 && count <= COUNT(drawn_values));
   for (int64_t i = 0; i < count; i++)
-    numbers[i] = mix_dtype_is_floating(dtype) ? round(draw() * 8) / 8
-                                              : floor(draw() * (dtype == MIX_BOOL ? 2.2 : 3.3));
-  return mix_cast(mix_tensor_from_doubles(numbers, dtype == MIX_BOOL ? MIX_INT32 : dtype, shape), dtype);
+    drawn_values[i] = mix_dtype_is_floating(dtype) ? round(draw() * 8) / 8
+                                                   : floor(draw() * (dtype == MIX_BOOL ? 2.2 : 3.3));
+  return mix_cast(mix_tensor_from_doubles(drawn_values, dtype == MIX_BOOL ? MIX_INT32 : dtype, shape), dtype);
 }
 #define F(...) values(MIX_FLOAT32, MIX_SHAPE(__VA_ARGS__))
 #define I(...) values(MIX_INT32, MIX_SHAPE(__VA_ARGS__))

@@ -66,6 +66,21 @@ static void a_part_keeps_the_whole(void **state) {
   assert_int_equal(mix_buffer_bytes(), before);
 }
 
+/* As an assignment of a short batch in the memory of a longer one does. */
+static void a_copy_takes_what_fits(void **state) {
+  (void)state;
+  mix_memory *whole = mix_memory_new(&mix_host_memory, 200), *part = mix_memory_part(whole, 0, 100),
+             *longer = mix_memory_new(&mix_host_memory, 150);
+  memset(bytes_of_memory(whole), 1, 200);
+  memset(bytes_of_memory(longer), 2, 150);
+  assert_true(mix_memory_copy(part, longer));
+  const char *bytes = bytes_of_memory(whole);
+  for (int i = 0; i < 200; i++) assert_int_equal(bytes[i], i < 100 ? 2 : 1);
+  mix_release(whole);
+  mix_release(part);
+  mix_release(longer);
+}
+
 static void *released;
 static void note_release(void *data) { released = data; }
 
@@ -182,6 +197,7 @@ int main(void) {
       cmocka_unit_test_teardown(a_buffer_owns_its_memory, end),
       cmocka_unit_test_teardown(failed_allocations_leak_nothing, end),
       cmocka_unit_test_teardown(a_part_keeps_the_whole, end),
+      cmocka_unit_test_teardown(a_copy_takes_what_fits, end),
       cmocka_unit_test_teardown(foreign_memory_goes_back_to_its_owner, end),
       cmocka_unit_test_teardown(no_bytes_can_be_mapped, end),
       cmocka_unit_test_teardown(readers_of_a_storage_get_a_copy, end),
