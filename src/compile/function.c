@@ -430,8 +430,8 @@ static mix_list *call_plan(mix_function *function, mix_list *arguments) {
 /* 1, 2, 4, ..., or the maximum. */
 static int64_t padded_rows(int64_t rows, int64_t max) {
   int64_t padded = rows ? 1 : 0;
-  while (padded < rows) padded *= 2;
-  return padded < max ? padded : max;
+  while (padded < rows) padded = padded > max / 2 ? max : 2 * padded;
+  return padded;
 }
 
 static mix_list *call_any_batch(mix_function *function, mix_list *arguments) {

@@ -65,8 +65,7 @@ static bool keeps_rows(const check *c, const mix_ir_node *node) {
                                .inputs = c->shapes,
                                .batched = c->batched,
                                .result = c->ir->values[node->first_output].shape};
-  return node->op->row_independent && !(node->op->flags & MIX_OP_STATEFUL) &&
-         node->op->row_independent(&query);
+  return node->op->row_independent && node->op->row_independent(&query);
 }
 
 /* Would it be along the batch, if it had one? */
