@@ -162,17 +162,19 @@ mix_model *mix_reader_sequential(mix_json_reader *reader, const json_t *config) 
 /* Where the text does not say, the model's own policy scales losses if that of a layer does. */
 static bool choose_policy(const mix_json_reader *reader, const json_t *object, mix_model *model) {
   mix_layer *layer = model->layer;
-  if (!reader->mixed_float16 || json_object_get(json_object_get(object, "config"), "dtype")) return true;
+  const bool own = !reader->of_file && json_object_get(json_object_get(object, "config"), "dtype");
+  if (!reader->mixed_float16 || own) return true;
   mix_policy *policy = mix_policy_new("mixed_float16", .semantics = reader->semantics);
   return set_policy(layer, policy);
 }
 
-static mix_model *from_object(const json_t *object, const mix_from_json_options *options) {
+static mix_model *read_object(const json_t *object, const mix_from_json_options *options, bool of_file) {
   bool is_model;
   const mix_semantics *written = mix_semantics_or_current(mix_json_generation(object));
   mix_json_reader reader = {.read_layer = read_layer,
                             .semantics = options->semantics ? options->semantics : written,
                             .written = written,
+                            .of_file = of_file,
                             .shared = json_object(),
                             .shared_layers = mix_list_new(0, NULL)};
   mix_model *model = read_model(&reader, object, &is_model);
@@ -189,16 +191,20 @@ static mix_model *from_object(const json_t *object, const mix_from_json_options 
   return good && !mix_failed() ? model : NULL;
 }
 
+mix_model *mix_model_from_object(const json_t *object, const mix_from_json_options *options, bool of_file) {
+  const mix_layer_class *const *former = mix_custom_layers_set(options->custom_layers);
+  mix_scope *scope = mix_scope_begin();
+  mix_model *model = mix_retain(read_object(object, options, of_file));
+  mix_scope_end(scope);
+  mix_custom_layers_set(former);
+  return mix_scoped(model);
+}
+
 mix_model *mix_model_from_json_with(const mix_from_json_options *given) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_from_json_options, options, given, "model_from_json");
   json_t *object = mix_json_parse(options.json, "model_from_json");
-  if (!object) return NULL;
-  const mix_layer_class *const *former = mix_custom_layers_set(options.custom_layers);
-  mix_scope *scope = mix_scope_begin();
-  mix_model *model = mix_retain(from_object(object, &options));
-  mix_scope_end(scope);
-  mix_custom_layers_set(former);
+  mix_model *model = object ? mix_model_from_object(object, &options, false) : NULL;
   json_decref(object);
-  return mix_scoped(model);
+  return model;
 }

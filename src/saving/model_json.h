@@ -30,6 +30,7 @@ typedef struct mix_json_reader {
   json_t *shared; /* shared_object_id -> index in shared_layers */
   mix_list *shared_layers;
   bool mixed_float16; /* a layer with that policy was read */
+  bool of_file;       /* that policy is then the model's, whatever its own config says */
   /* A layer, or a model as a layer; borrowed from the scope. */
   mix_layer *(*read_layer)(struct mix_json_reader *reader, const json_t *object);
 } mix_json_reader;
@@ -40,6 +41,10 @@ mix_tensor *mix_reader_input(mix_json_reader *reader, const json_t *object);
 bool mix_is_input_object(const json_t *object);
 mix_model *mix_reader_functional(mix_json_reader *reader, const json_t *config);
 mix_model *mix_reader_sequential(mix_json_reader *reader, const json_t *config);
+
+/* A model of an object with config, keras_version and compile_config (mix_model_from_json_with); scoped.
+ * of_file: loss scaling as if the policy of the layers were the global one. */
+mix_model *mix_model_from_object(const json_t *object, const mix_from_json_options *options, bool of_file);
 
 /* compile_config.c */
 /* The entries of a compile config, the optimizer included, and back: compiles the model. */
