@@ -143,6 +143,32 @@ static void *read_loss(const mix_model *model, const json_t *value) {
   return mix_loss_from_json(value, model->semantics);
 }
 
+/* In these files the names of metrics have those of their outputs before them, as in logs. */
+static const char *without_output(const mix_model *model, const char *name) {
+  const int outputs = mix_model_output_count(model);
+  for (int i = 0; name && outputs > 1 && i < outputs; i++) {
+    const char *output = mix_model_output_name(model, i);
+    const size_t length = strlen(output);
+    if (!strncmp(name, output, length) && name[length] == '_') return name + length + 1;
+  }
+  return name;
+}
+
+/* How tf_keras saves the mean of a function's values in HDF5 files. */
+static void *read_wrapper(const mix_model *model, const json_t *value) {
+  const json_t *config = json_object_get(value, "config");
+  const char *function = name_in(json_object_get(config, "fn"));
+  if (!function)
+    return mix_fail(MIX_VALUE_ERROR,
+                    "model_from_json: the function of a MeanMetricWrapper is %s; expected its "
+                    "name",
+                    mix_json_kind(json_object_get(config, "fn")));
+  mix_metric_options options = {.size = sizeof options, .metric = function, .semantics = model->semantics};
+  options.name = without_output(model, mix_json_string_or(config, "name", NULL));
+  options.dtype = mix_json_string_or(config, "dtype", NULL);
+  return mix_failed() ? NULL : mix_metric_with(&options);
+}
+
 /* keras3 logs a metric under the name by which it was requested. */
 static void *read_metric(const mix_model *model, const json_t *value) {
   const char *name = name_in(value), *class_name = json_string_value(json_object_get(value, "class_name"));
@@ -151,6 +177,7 @@ static void *read_metric(const mix_model *model, const json_t *value) {
     if (model->semantics->metric_named_as_requested) options.name = name;
     return mix_metric_with(&options);
   }
+  if (class_name && !strcmp(class_name, "MeanMetricWrapper")) return read_wrapper(model, value);
   if (!class_name)
     return mix_fail(MIX_TYPE_ERROR, "model_from_json: a metric is %s; expected a name or an object",
                     mix_json_kind(value));

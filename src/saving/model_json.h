@@ -31,8 +31,11 @@ typedef struct mix_json_reader {
   mix_list *shared_layers;
   bool mixed_float16; /* a layer with that policy was read */
   bool of_file;       /* that policy is then the model's, whatever its own config says */
-  /* A layer, or a model as a layer; borrowed from the scope. */
-  mix_layer *(*read_layer)(struct mix_json_reader *reader, const json_t *object);
+  bool placed;        /* the error's message says where */
+  int depth;          /* models around the present layer */
+  char path[256];     /* of the present layer, for messages: "config.layers[3]" */
+  /* A layer, or a model as a layer: item `index` of the present model's layers; borrowed from the scope. */
+  mix_layer *(*read_layer)(struct mix_json_reader *reader, const json_t *object, int index);
 } mix_json_reader;
 /* The semantics of the generation that wrote the object of a model; NULL: nothing tells. */
 const mix_semantics *mix_json_generation(const json_t *object);
