@@ -276,16 +276,39 @@ static void read_metric_lists(const mix_model *model, const json_t *value, const
                                                                                 : value);
 }
 
-static mix_optimizer *read_optimizer(const mix_model *model, const json_t *value) {
+/* The config of an optimizer for another generation: None is the default of what only one of them has. */
+static json_t *translated(const json_t *object) {
+  json_t *copy = json_deep_copy(object), *config = json_object_get(copy, "config"), *value;
+  json_t *inner = json_object_get(config, "inner_optimizer");
+  const char *key;
+  void *next;
+  json_object_foreach_safe(config, next, key, value) if (json_is_null(value)) json_object_del(config, key);
+  if (!inner) return copy;
+  json_object_set_new(config, "inner_optimizer", translated(inner));
+  json_object_del(config, "name");
+  if (json_is_true(json_object_get(config, "dynamic"))) json_object_del(config, "dynamic");
+  return copy;
+}
+
+static mix_optimizer *read_translated(const mix_model *model, const json_t *value) {
+  json_t *object = translated(value);
+  mix_optimizer *optimizer = mix_optimizer_from_json(object, model->semantics);
+  json_decref(object);
+  return optimizer;
+}
+
+static mix_optimizer *read_optimizer(const mix_model *model, const json_t *value,
+                                     const mix_semantics *written) {
   if (json_is_string(value)) return mix_optimizer_from_text(json_string_value(value), model->semantics);
+  if (json_is_object(value) && written != model->semantics) return read_translated(model, value);
   if (json_is_object(value)) return mix_optimizer_from_json(value, model->semantics);
   return mix_fail(MIX_TYPE_ERROR, "model_from_json: the optimizer is %s; expected a name or an object",
                   value ? mix_json_kind(value) : "missing");
 }
 
-bool mix_model_compile_json(mix_model *model, const json_t *config) {
+bool mix_model_compile_json(mix_model *model, const json_t *config, const mix_semantics *written) {
   mix_compile_options options = {.size = sizeof options};
-  options.optimizer = read_optimizer(model, json_object_get(config, "optimizer"));
+  options.optimizer = read_optimizer(model, json_object_get(config, "optimizer"), written);
   read_losses(model, json_object_get(config, "loss"), &options);
   read_loss_weights(model, json_object_get(config, "loss_weights"), &options);
   read_metric_lists(model, json_object_get(config, "metrics"), "metrics", options.metrics,

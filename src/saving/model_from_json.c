@@ -228,7 +228,7 @@ static mix_model *read_object(const json_t *object, const mix_from_json_options 
   const json_t *compiled = json_object_get(object, "compile_config");
   bool good = model && choose_policy(&reader, object, model);
   if (good && !options->no_compile && json_object_size(compiled))
-    good = mix_model_compile_json(model, compiled);
+    good = mix_model_compile_json(model, compiled, written);
   return good && !mix_failed() ? model : NULL;
 }
 

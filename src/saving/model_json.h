@@ -50,8 +50,9 @@ mix_model *mix_reader_sequential(mix_json_reader *reader, const json_t *config);
 mix_model *mix_model_from_object(const json_t *object, const mix_from_json_options *options, bool of_file);
 
 /* compile_config.c */
-/* The entries of a compile config, the optimizer included, and back: compiles the model. */
+/* The entries of a compile config, the optimizer included, and back: compiles the model. `written`: by which
+ * generation. */
 json_t *mix_compile_config_json(mix_model *model);
-bool mix_model_compile_json(mix_model *model, const json_t *config);
+bool mix_model_compile_json(mix_model *model, const json_t *config, const mix_semantics *written);
 
 #endif

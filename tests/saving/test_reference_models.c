@@ -1,6 +1,6 @@
-/* The recorded models of $MIXTAPE_REFERENCE_DIR/models (their README says how they were made, and the bounds):
- * each loads, predicts what Keras predicted, and trains on as Keras did; those with layers that do not exist
- * yet are refused by the layer's name. */
+/* The recorded models of $MIXTAPE_REFERENCE_DIR/models (their README says how they were made, and the
+ * bounds): each loads, predicts what Keras predicted, and trains on as Keras did; those with layers that do
+ * not exist yet are refused by the layer's name. */
 #include "model/support.h"
 
 #include "base/json.h"
