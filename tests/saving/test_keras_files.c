@@ -284,6 +284,20 @@ static void Z11_by_order_and_by_name(void **state) {
   assert_true(weight_at(named, 2, 0) == before[1]);
 }
 
+static void Z12_names_in_pieces(void **state) {
+  (void)state;
+  mix_model *whole = mix_model_load(extract("tf_keras", "old", ".h5")), *other = two_layers("a", "b", 2);
+  assert_int_equal(mix_model_load_weights(other, extract("tf_keras", "pieces", ".legacy.h5")), MIX_OK);
+  for (int w = 0; w < 4; w++) assert_true(weight_at(other, w, 0) == weight_at(whole, w, 0));
+}
+
+static void Z06_layers_of_other_names(void **state) {
+  (void)state;
+  mix_model *whole = mix_model_load(extract("keras3", "scaled", ".keras")), *other = two_layers("a", "b", 2);
+  assert_int_equal(mix_model_load_weights(other, extract("keras3", "scaled", ".weights.h5")), MIX_OK);
+  for (int w = 0; w < 4; w++) assert_true(weight_at(other, w, 0) == weight_at(whole, w, 0));
+}
+
 /* Z07, and what else does not fit. The model stays as it was. */
 static void Z07_weights_that_do_not_fit(void **state) {
   (void)state;
@@ -312,6 +326,8 @@ int main(void) {
                                      FILES_TEST(another_generation_than_the_file),
                                      FILES_TEST(weights_by_path),
                                      FILES_TEST(legacy_weights_in_order),
+                                     FILES_TEST(Z12_names_in_pieces),
+                                     FILES_TEST(Z06_layers_of_other_names),
                                      FILES_TEST(Z11_by_order_and_by_name),
                                      FILES_TEST(Z07_weights_that_do_not_fit)};
   return cmocka_run_group_tests_name("files of Keras", tests, NULL, NULL);

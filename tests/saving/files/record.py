@@ -9,9 +9,9 @@ is saved in every format and predicts: NAME.keras, NAME.weights.h5, NAME.h5 (who
 trains three steps more: keras_losses, keras_final_0.. (get_weights() order), keras_scale (of the losses at
 the end), and with tf_keras h5_losses, ...
 """
-import io
 import os
 import pathlib
+import shutil
 import sys
 import tempfile
 import zipfile
@@ -156,11 +156,24 @@ def record(name, folder):
     np.savez(f"{folder}/{name}.npz", **arrays)
 
 
+def in_pieces(folder):
+    """The weights of `old` with lists of names in pieces, as those above 64512 bytes are."""
+    import h5py
+    shutil.copy(f"{folder}/old.legacy.h5", f"{folder}/pieces.legacy.h5")
+    with h5py.File(f"{folder}/pieces.legacy.h5", "a") as file:
+        for group, name in [(file, "layer_names"), (file["dense_1"], "weight_names")]:
+            texts = group.attrs[name]
+            del group.attrs[name]
+            group.attrs[f"{name}0"], group.attrs[f"{name}1"] = texts[:1], texts[1:]
+
+
 def main():
     place = pathlib.Path(__file__).parent / f"{generation}.zip"
     with tempfile.TemporaryDirectory() as folder:
         for name in cases:
             record(name, folder)
+        if not new:
+            in_pieces(folder)
         with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
             for file in sorted(pathlib.Path(folder).iterdir()):
                 archive.writestr(zipfile.ZipInfo(file.name, (1980, 1, 1, 0, 0, 0)), file.read_bytes(),
