@@ -11,8 +11,7 @@ static bool build_optimizer(mix_model *model) {
   return mix_optimizer_build(mix_optimizer_plain(optimizer), mix_model_trainable_variables(model)) == MIX_OK;
 }
 
-/* Scoped; NULL with the error recorded. */
-static mix_model *load(mix_keras_file *file, const mix_load_options *options) {
+mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *options) {
   const mix_from_json_options structure = {.size = sizeof structure,
                                            .semantics = options->semantics,
                                            .custom_layers = options->custom_layers,
@@ -30,7 +29,7 @@ mix_model *mix_model_load_with(const mix_load_options *given) {
   if (!options.path) return mix_fail(MIX_TYPE_ERROR, "model_load: path is NULL");
   MIX_SCOPE {
     if (mix_keras_file_open(&file, options.path, true)) {
-      model = mix_retain(load(&file, &options));
+      model = mix_retain(mix_model_of_file(&file, &options));
       mix_keras_file_close(&file);
     }
   }
