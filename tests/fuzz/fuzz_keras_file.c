@@ -9,11 +9,12 @@ static bool has_large_number(const json_t *json) {
   json_t *value;
   size_t index;
   if (json_is_integer(json)) return json_integer_value(json) > 99;
-  if (json_is_object(json))
-    json_object_foreach((json_t *)json, key, value) if (has_large_number(value) && strcmp(key, "steps") &&
-                                                        strcmp(key, "seed")) return true;
-  if (json_is_array(json))
-    json_array_foreach((json_t *)json, index, value) if (has_large_number(value)) return true;
+  json_object_foreach((json_t *)json, key, value) {
+    if (strcmp(key, "shared_object_id") && has_large_number(value)) return true;
+  }
+  json_array_foreach((json_t *)json, index, value) {
+    if (has_large_number(value)) return true;
+  }
   return false;
 }
 
