@@ -16,7 +16,9 @@ mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *optio
                                            .semantics = options->semantics,
                                            .custom_layers = options->custom_layers,
                                            .no_compile = options->no_compile};
+  const bool former = mix_zero_weights_set(true); /* each is read */
   mix_model *model = mix_model_from_object(file->model, &structure, true);
+  mix_zero_weights_set(former);
   mix_weights_reader reader = {.file = file, .model = model, .call = "model_load"};
   return model && build_optimizer(model) && mix_read_weights(&reader) ? model : NULL;
 }

@@ -2,6 +2,7 @@
  * go into a small model. */
 #include "saving/read_weights.h"
 #include <mixtape/saving.h>
+#include <string.h>
 
 /* Sizes of three digits could ask for more memory than the machine has, which is no defect. Some numbers are
  * no sizes. */
