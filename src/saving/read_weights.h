@@ -22,7 +22,8 @@ typedef struct mix_weights_reader {
  * optimizer a wrong number of variables is a warning, and it stays as it is. */
 bool mix_read_weights(mix_weights_reader *reader);
 
-/* load_model.c: the model of a file that was opened with its structure; scoped. NULL with the error recorded. */
+/* load_model.c: the model of a file that was opened with its structure; scoped. NULL with the error
+ * recorded. */
 mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *options);
 
 /* ---- what the files share ---- */

@@ -1,12 +1,12 @@
-/* The tree of model.weights.h5 (docs/spec/keras.md, 17.2): the objects of a model that hold variables, each at
- * its path. What reads and writes such files shares it. */
+/* The tree of model.weights.h5 (docs/spec/keras.md, 17.2): the objects of a model that hold variables, each
+ * at its path. What reads and writes such files shares it. */
 #ifndef MIX_SAVING_WEIGHT_TREE_H
 #define MIX_SAVING_WEIGHT_TREE_H
 
 #include "model/model.h"
 
-/* `path`: "" for the model, "layers/dense_1", "optimizer"; its variables belong into PATH/vars. `name`: of the
- * object. `variables`: own variables in the order of the file, trainable ones first; may be empty. Path and
+/* `path`: "" for the model, "layers/dense_1", "optimizer"; its variables belong into PATH/vars. `name`: of
+ * the object. `variables`: own variables in the order of the file, trainable ones first; may be empty. Path and
  * list are borrowed from the scope of mix_visit_weight_tree's caller. */
 typedef bool mix_weight_visit(void *context, const char *path, const char *name, mix_list *variables);
 /* Calls `visit` for each object in Keras's order of the model's generation, each once: at the first of its

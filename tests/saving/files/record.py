@@ -89,7 +89,8 @@ def chain():
 o = keras.optimizers
 cases = {
     "nested": (nested, lambda: o.Adam(0.01, amsgrad=True)),
-    "scaled": (small, lambda: LossScale(o.SGD(0.05, momentum=0.9), initial_scale=64.0, dynamic_growth_steps=3)),
+    "scaled": (small, lambda: LossScale(o.SGD(0.05, momentum=0.9), initial_scale=64.0,
+                                        dynamic_growth_steps=3)),
     "schedule": (small, lambda: o.SGD(o.schedules.ExponentialDecay(0.1, 2, 0.5), momentum=0.9)),
     "nadam": (small, lambda: o.Nadam(0.01)),
     "averages": (chain, lambda: o.Adam(0.01, use_ema=True, ema_momentum=0.9)),
