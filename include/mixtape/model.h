@@ -106,9 +106,24 @@ MIX_API mix_status mix_model_set_weights(mix_model *model, mix_list *values);
 /* Writes an .npz with the weights under their names ("dense_1/kernel"), in order. Reads the
  * model. */
 MIX_API mix_status mix_model_save_weights(mix_model *model, const char *path);
-/* Reads an .npz with those names, or with arr_0, arr_1, ... in order. ValueError, which names the
- * variable, if something does not fit. Changes the model. */
+typedef struct mix_load_weights_options {
+  size_t size;
+  const char *path; /* required */
+  /* Legacy .h5 files: layers get the weights that the file has under their name, and all others stay as they
+   * are. ValueError for other files. */
+  bool by_name;
+  /* Files of Keras: a layer whose weights do not fit stays as it is, with a warning. ValueError for .npz. */
+  bool skip_mismatch;
+} mix_load_weights_options;
+/* Reads the weights of a file, whose content tells what it is: .weights.h5 and .keras of Keras 3 and of
+ * tf_keras, by the layers' paths; legacy .h5 (weights or whole models), whose layers with weights are matched
+ * in order; .npz with the names that save_weights gives, or with arr_0, arr_1, ... in order. Files of Keras
+ * also have the optimizer's state: a compiled model takes it if it has as many variables, else a warning says
+ * so. Layers of your own stand in the first kind under the names of their inner layers. FormatError for
+ * damaged files. ValueError, which names the variable or the layer with counts and shapes, if something does
+ * not fit; then the model is unchanged, unless the data of a file are damaged. Changes the model. */
 MIX_API mix_status mix_model_load_weights(mix_model *model, const char *path);
+MIX_API mix_status mix_model_load_weights_with(mix_model *model, const mix_load_weights_options *options);
 
 typedef struct mix_model_call_options {
   size_t size;

@@ -1,4 +1,4 @@
-/* Models as JSON, as Keras's to_json and model_from_json; clones of models. */
+/* Models from files of Keras; models as JSON, as Keras's to_json and model_from_json; clones of models. */
 #ifndef MIXTAPE_SAVING_H
 #define MIXTAPE_SAVING_H
 
@@ -36,6 +36,29 @@ MIX_API mix_model *mix_model_from_json_with(const mix_from_json_options *options
 #define mix_model_from_json(...)                                                                            \
   mix_model_from_json_with(                                                                                 \
       &(const mix_from_json_options){.size = sizeof(mix_from_json_options), .json = __VA_ARGS__})
+#endif
+
+typedef struct mix_load_options {
+  size_t size;
+  const char *path;               /* required */
+  const mix_semantics *semantics; /* NULL: those of the generation that wrote the file */
+  /* As in mix_from_json_options. */
+  const mix_layer_class *const *custom_layers;
+  bool no_compile; /* do not compile the model, even if the file has the arguments */
+} mix_load_options;
+/* Keras's load_model: a model with its weights, and if it was compiled, with its loss, metrics and optimizer
+ * and the optimizer's state. Reads what Keras 3 and tf_keras saved as .keras, and whole models in HDF5 (.h5),
+ * also those of TensorFlow 2.1 to 2.10; the content of the file tells which. A model with a layer under
+ * mixed_float16 has that policy as its own, so that compile scales the loss; layers keep their own policies.
+ * Whatever the file says, no other file is opened, no code of it runs, and memory stays in proportion to its
+ * size. FormatError for damaged files; ValueError for classes that are not known (mix_register_layer) and
+ * weights that do not fit, NotImplementedError for Lambda layers, whose code is Python; a state of another
+ * optimizer is a warning. */
+MIX_API mix_model *mix_model_load_with(const mix_load_options *options);
+#ifndef __cplusplus
+/* mix_model_load("model.keras", .no_compile = true) */
+#define mix_model_load(...)                                                                                 \
+  mix_model_load_with(&(const mix_load_options){.size = sizeof(mix_load_options), .path = __VA_ARGS__})
 #endif
 
 typedef struct mix_clone_options {

@@ -38,6 +38,11 @@ bool mix_hdf5_has(mix_hdf5 *file, const char *path);
 /* A data set as a tensor; bfloat16 is what Keras 3 writes as two opaque bytes beside an attribute "dtype".
  * Scoped. NULL with the error recorded. */
 mix_tensor *mix_hdf5_tensor(mix_hdf5 *file, const char *path);
+/* Its dtype and shape alone. False with the error recorded. */
+bool mix_hdf5_describe(mix_hdf5 *file, const char *path, mix_dtype *dtype, mix_shape *shape);
+/* The same tensor, which shares the file's bytes where they lie there as they are: to be used while the file
+ * is open, and only to be copied from, since the bytes may not be aligned. */
+mix_tensor *mix_hdf5_borrow(mix_hdf5 *file, const char *path);
 /* The elements of a data set; mix_hdf5_value_free them. */
 bool mix_hdf5_dataset(mix_hdf5 *file, const char *path, mix_hdf5_value *value);
 /* The attribute of an object. False without an error if there is none. */

@@ -255,18 +255,57 @@ static mix_dtype tensor_dtype(const dataset *d, const char *path) {
   return mix_failed() ? MIX_DTYPE_NONE : dtype;
 }
 
+bool mix_hdf5_describe(mix_hdf5 *file, const char *path, mix_dtype *dtype, mix_shape *shape) {
+  dataset d = {.file = file};
+  uint64_t header;
+  if (!describe(&d, path, &header) || !check_size(&d)) return false;
+  *dtype = tensor_dtype(&d, path);
+  *shape = d.shape;
+  return *dtype != MIX_DTYPE_NONE;
+}
+
 /* The elements go into the tensor's memory, without a copy between. */
+static mix_tensor *read_tensor(dataset *d, uint64_t header, mix_dtype dtype) {
+  void *data;
+  mix_tensor *tensor = mix_tensor_unfilled(dtype, d->shape, &data);
+  if (!tensor) return NULL;
+  memset(data, 0, d->count * d->type.size);
+  d->elements = data;
+  if (!read_elements(d, header)) return NULL;
+  if (d->type.big_endian) mix_hdf5_swap(data, d->count, d->type.size);
+  return tensor;
+}
+
 mix_tensor *mix_hdf5_tensor(mix_hdf5 *file, const char *path) {
   dataset d = {.file = file};
   uint64_t header;
-  void *data;
   if (!describe(&d, path, &header) || !check_size(&d)) return NULL;
   const mix_dtype dtype = tensor_dtype(&d, path);
-  mix_tensor *tensor = dtype == MIX_DTYPE_NONE ? NULL : mix_tensor_unfilled(dtype, d.shape, &data);
-  if (!tensor) return NULL;
-  memset(data, 0, d.count * d.type.size);
-  d.elements = data;
-  if (!read_elements(&d, header)) return NULL;
-  if (d.type.big_endian) mix_hdf5_swap(data, d.count, d.type.size);
+  return dtype == MIX_DTYPE_NONE ? NULL : read_tensor(&d, header, dtype);
+}
+
+/* Where the elements lie in the file as they are; NULL: nowhere, or an error recorded. */
+static const unsigned char *find_elements(const dataset *d, uint64_t header) {
+  mix_span span, stored;
+  if (d->type.big_endian || d->filter_count || !d->count) return NULL;
+  if (!mix_hdf5_find(d->file, header, MIX_HDF5_LAYOUT, &span)) return NULL;
+  const uint64_t version = mix_span_number(&span, 1), kind = mix_span_number(&span, 1);
+  const uint64_t address = mix_span_number(&span, 8), size = mix_span_number(&span, 8);
+  if ((version != 3 && version != 4) || kind != 1 || span.short_ || address == MIX_HDF5_NOWHERE) return NULL;
+  if (!mix_hdf5_span(d->file, address, size, &stored)) return NULL;
+  return stored.left < d->count * d->type.size ? NULL : stored.at;
+}
+
+mix_tensor *mix_hdf5_borrow(mix_hdf5 *file, const char *path) {
+  dataset d = {.file = file};
+  uint64_t header;
+  if (!describe(&d, path, &header) || !check_size(&d)) return NULL;
+  const mix_dtype dtype = tensor_dtype(&d, path);
+  const unsigned char *elements = dtype == MIX_DTYPE_NONE ? NULL : find_elements(&d, header);
+  if (mix_failed()) return NULL;
+  if (!elements) return read_tensor(&d, header, dtype);
+  mix_memory *memory = mix_memory_wrap((void *)elements, d.count * d.type.size, NULL);
+  mix_tensor *tensor = memory ? mix_tensor_of_memory(memory, dtype, d.shape) : NULL;
+  mix_release(memory);
   return tensor;
 }

@@ -226,6 +226,13 @@ static bool outputs_valid(mix_node *node) {
   return true;
 }
 
+/* A symbolic node is never computed. If it kept what it reads, each variable of a functional model would keep
+ * its first value beside the present one. */
+static void forget_inputs(mix_node *node) {
+  for (int i = 0; i < node->input_count; i++) mix_release(node->inputs[i].node);
+  node->input_count = 0;
+}
+
 mix_node *mix_node_new(const mix_op *op, const void *attributes, int input_count, const mix_edge *inputs) {
   if (mix_failed()) return NULL;
   mix_node *node = node_allocate(op, attributes, input_count, inputs, signature_results(op->signature));
@@ -236,6 +243,7 @@ mix_node *mix_node_new(const mix_op *op, const void *attributes, int input_count
     mix_release(node);
     return NULL;
   }
+  if (node->symbolic && !(op->flags & MIX_OP_ROWS)) forget_inputs(node);
   return node;
 }
 

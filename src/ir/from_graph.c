@@ -136,7 +136,7 @@ static bool add_nodes(mix_ir *ir, node_set *set, bool outlives) {
       set->values[i] = add_constants(ir, node, outlives);
     else if ((node->op->flags & MIX_OP_READ) && node->input_count == 1)
       set->values[i] = edge_value(set, node->inputs[0]);
-    else if (node->op->flags & MIX_OP_SOURCE) {
+    else if ((node->op->flags & MIX_OP_SOURCE) || node->symbolic) {
       mix_fail(MIX_RUNTIME_ERROR,
                node->symbolic
                    ? "evaluate: a symbolic tensor (from mix_input) has no value; call a model on data instead"

@@ -153,6 +153,7 @@ mix_optimizer *mix_optimizer_from_json(const json_t *json, const mix_semantics *
   const char *module = json_string_value(json_object_get(json, "module"));
   if (!class_name)
     return mix_fail(MIX_VALUE_ERROR, "optimizer: expected {\"class_name\": ..., \"config\": {...}}");
+  if (!strncmp(class_name, "Custom>", 7)) class_name += 7; /* the new family in HDF5 files of tf_keras */
   const json_t *config = json_object_get(json, "config");
   bool legacy = module && strstr(module, "legacy");
   /* tf_keras writes is_legacy_optimizer into each config of its new family. A config without it is legacy,

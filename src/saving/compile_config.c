@@ -143,6 +143,32 @@ static void *read_loss(const mix_model *model, const json_t *value) {
   return mix_loss_from_json(value, model->semantics);
 }
 
+/* In these files the names of metrics have those of their outputs before them, as in logs. */
+static const char *without_output(const mix_model *model, const char *name) {
+  const int outputs = mix_model_output_count(model);
+  for (int i = 0; name && outputs > 1 && i < outputs; i++) {
+    const char *output = mix_model_output_name(model, i);
+    const size_t length = strlen(output);
+    if (!strncmp(name, output, length) && name[length] == '_') return name + length + 1;
+  }
+  return name;
+}
+
+/* How tf_keras saves the mean of a function's values in HDF5 files. */
+static void *read_wrapper(const mix_model *model, const json_t *value) {
+  const json_t *config = json_object_get(value, "config");
+  const char *function = name_in(json_object_get(config, "fn"));
+  if (!function)
+    return mix_fail(MIX_VALUE_ERROR,
+                    "model_from_json: the function of a MeanMetricWrapper is %s; expected its "
+                    "name",
+                    mix_json_kind(json_object_get(config, "fn")));
+  mix_metric_options options = {.size = sizeof options, .metric = function, .semantics = model->semantics};
+  options.name = without_output(model, mix_json_string_or(config, "name", NULL));
+  options.dtype = mix_json_string_or(config, "dtype", NULL);
+  return mix_failed() ? NULL : mix_metric_with(&options);
+}
+
 /* keras3 logs a metric under the name by which it was requested. */
 static void *read_metric(const mix_model *model, const json_t *value) {
   const char *name = name_in(value), *class_name = json_string_value(json_object_get(value, "class_name"));
@@ -151,6 +177,7 @@ static void *read_metric(const mix_model *model, const json_t *value) {
     if (model->semantics->metric_named_as_requested) options.name = name;
     return mix_metric_with(&options);
   }
+  if (class_name && !strcmp(class_name, "MeanMetricWrapper")) return read_wrapper(model, value);
   if (!class_name)
     return mix_fail(MIX_TYPE_ERROR, "model_from_json: a metric is %s; expected a name or an object",
                     mix_json_kind(value));
@@ -249,16 +276,39 @@ static void read_metric_lists(const mix_model *model, const json_t *value, const
                                                                                 : value);
 }
 
-static mix_optimizer *read_optimizer(const mix_model *model, const json_t *value) {
+/* The config of an optimizer for another generation: None is the default of what only one of them has. */
+static json_t *translated(const json_t *object) {
+  json_t *copy = json_deep_copy(object), *config = json_object_get(copy, "config"), *value;
+  json_t *inner = json_object_get(config, "inner_optimizer");
+  const char *key;
+  void *next;
+  json_object_foreach_safe(config, next, key, value) if (json_is_null(value)) json_object_del(config, key);
+  if (!inner) return copy;
+  json_object_set_new(config, "inner_optimizer", translated(inner));
+  json_object_del(config, "name");
+  if (json_is_true(json_object_get(config, "dynamic"))) json_object_del(config, "dynamic");
+  return copy;
+}
+
+static mix_optimizer *read_translated(const mix_model *model, const json_t *value) {
+  json_t *object = translated(value);
+  mix_optimizer *optimizer = mix_optimizer_from_json(object, model->semantics);
+  json_decref(object);
+  return optimizer;
+}
+
+static mix_optimizer *read_optimizer(const mix_model *model, const json_t *value,
+                                     const mix_semantics *written) {
   if (json_is_string(value)) return mix_optimizer_from_text(json_string_value(value), model->semantics);
+  if (json_is_object(value) && written != model->semantics) return read_translated(model, value);
   if (json_is_object(value)) return mix_optimizer_from_json(value, model->semantics);
   return mix_fail(MIX_TYPE_ERROR, "model_from_json: the optimizer is %s; expected a name or an object",
                   value ? mix_json_kind(value) : "missing");
 }
 
-bool mix_model_compile_json(mix_model *model, const json_t *config) {
+bool mix_model_compile_json(mix_model *model, const json_t *config, const mix_semantics *written) {
   mix_compile_options options = {.size = sizeof options};
-  options.optimizer = read_optimizer(model, json_object_get(config, "optimizer"));
+  options.optimizer = read_optimizer(model, json_object_get(config, "optimizer"), written);
   read_losses(model, json_object_get(config, "loss"), &options);
   read_loss_weights(model, json_object_get(config, "loss_weights"), &options);
   read_metric_lists(model, json_object_get(config, "metrics"), "metrics", options.metrics,

@@ -236,7 +236,7 @@ static bool read_layer(saved_graph *graph, saved_layer *layer, const json_t *obj
   layer->results = mix_scoped_memory(((size_t)layer->count + 1) * sizeof *layer->results);
   if (!layer->results) return false;
   if (!input)
-    return (layer->layer = graph->reader->read_layer(graph->reader, object)) &&
+    return (layer->layer = graph->reader->read_layer(graph->reader, object, index)) &&
            take_name(graph, layer->layer->name);
   mix_tensor *tensor = mix_reader_input(graph->reader, object);
   if (tensor) layer->results[layer->made++] = mix_list_of(tensor);

@@ -7,6 +7,8 @@
 #include "nn/layer/registry.h"
 #include <string.h>
 
+enum { MAX_DEPTH = 100 }; /* of models in models */
+
 /* ---- which generation wrote it ---- */
 
 static bool is_text(const json_t *object, const char *key, const char *wanted) {
@@ -69,10 +71,24 @@ static void share_layer(mix_json_reader *reader, const char *id, mix_layer *laye
   mix_list_append(reader->shared_layers, layer);
 }
 
+/* Python in a file is not run. */
+static bool has_no_code(const json_t *object) {
+  mix_layer_class custom;
+  const json_t *function = json_object_get(json_object_get(object, "config"), "function");
+  if (!is_text(object, "class_name", "Lambda") || !function || json_is_string(function)) return true;
+  if (mix_custom_layer_find("Lambda", NULL, &custom)) return true;
+  mix_fail(
+      MIX_UNSUPPORTED,
+      "model_from_json: the function of a Lambda layer is Python code, which is not run; write the layer "
+      "in C, and register its class as Lambda with mix_register_layer");
+  return false;
+}
+
 static mix_layer *new_layer(mix_json_reader *reader, const json_t *object) {
   bool is_model;
   mix_model *model = read_model(reader, object, &is_model);
   if (is_model) return model ? model->layer : NULL;
+  if (!has_no_code(object)) return NULL;
   mix_layer *layer = mix_layer_from_object(object, reader->semantics, "model_from_json");
   if (layer && !strcmp(mix_policy_name(layer->policy), "mixed_float16")) reader->mixed_float16 = true;
   return layer;
@@ -90,6 +106,31 @@ static mix_layer *read_layer(mix_json_reader *reader, const json_t *object) {
   return layer;
 }
 
+/* Ends the message of an error with the layer's name and place. */
+static void place_error(mix_json_reader *reader, const json_t *object) {
+  char message[1024];
+  const char *name = json_string_value(json_object_get(json_object_get(object, "config"), "name"));
+  if (!mix_failed() || reader->placed || mix_error() == MIX_MEMORY_ERROR) return;
+  const mix_status status = mix_error_take(message, sizeof message);
+  reader->placed = true;
+  mix_fail(status, "%s (layer '%.60s', %s)", message, name ? name : "without a name", reader->path);
+}
+
+static mix_layer *read_layer_at(mix_json_reader *reader, const json_t *object, int index) {
+  const size_t length = strlen(reader->path);
+  if (reader->depth == MAX_DEPTH)
+    return mix_fail(MIX_VALUE_ERROR, "model_from_json: models stand in each other more than %d deep",
+                    MAX_DEPTH);
+  reader->depth++;
+  snprintf(reader->path + length, sizeof reader->path - length, "%sconfig.layers[%d]", length ? "." : "",
+           index);
+  mix_layer *layer = read_layer(reader, object);
+  place_error(reader, object);
+  reader->path[length] = 0;
+  reader->depth--;
+  return layer;
+}
+
 /* ---- sequential models ---- */
 
 static bool add_layers(mix_json_reader *reader, mix_model *model, const json_t *layers, mix_tensor **input) {
@@ -97,7 +138,7 @@ static bool add_layers(mix_json_reader *reader, mix_model *model, const json_t *
     const json_t *object = json_array_get(layers, i);
     mix_layer *layer;
     if (!mix_is_input_object(object))
-      layer = read_layer(reader, object);
+      layer = reader->read_layer(reader, object, (int)i);
     else if (i)
       return mix_fail(MIX_VALUE_ERROR, "model_from_json: an InputLayer is item %zu of a sequential model", i),
              false;
@@ -162,17 +203,19 @@ mix_model *mix_reader_sequential(mix_json_reader *reader, const json_t *config) 
 /* Where the text does not say, the model's own policy scales losses if that of a layer does. */
 static bool choose_policy(const mix_json_reader *reader, const json_t *object, mix_model *model) {
   mix_layer *layer = model->layer;
-  if (!reader->mixed_float16 || json_object_get(json_object_get(object, "config"), "dtype")) return true;
+  const bool own = !reader->of_file && json_object_get(json_object_get(object, "config"), "dtype");
+  if (!reader->mixed_float16 || own) return true;
   mix_policy *policy = mix_policy_new("mixed_float16", .semantics = reader->semantics);
   return set_policy(layer, policy);
 }
 
-static mix_model *from_object(const json_t *object, const mix_from_json_options *options) {
+static mix_model *read_object(const json_t *object, const mix_from_json_options *options, bool of_file) {
   bool is_model;
   const mix_semantics *written = mix_semantics_or_current(mix_json_generation(object));
-  mix_json_reader reader = {.read_layer = read_layer,
+  mix_json_reader reader = {.read_layer = read_layer_at,
                             .semantics = options->semantics ? options->semantics : written,
                             .written = written,
+                            .of_file = of_file,
                             .shared = json_object(),
                             .shared_layers = mix_list_new(0, NULL)};
   mix_model *model = read_model(&reader, object, &is_model);
@@ -185,20 +228,24 @@ static mix_model *from_object(const json_t *object, const mix_from_json_options 
   const json_t *compiled = json_object_get(object, "compile_config");
   bool good = model && choose_policy(&reader, object, model);
   if (good && !options->no_compile && json_object_size(compiled))
-    good = mix_model_compile_json(model, compiled);
+    good = mix_model_compile_json(model, compiled, written);
   return good && !mix_failed() ? model : NULL;
+}
+
+mix_model *mix_model_from_object(const json_t *object, const mix_from_json_options *options, bool of_file) {
+  const mix_layer_class *const *former = mix_custom_layers_set(options->custom_layers);
+  mix_scope *scope = mix_scope_begin();
+  mix_model *model = mix_retain(read_object(object, options, of_file));
+  mix_scope_end(scope);
+  mix_custom_layers_set(former);
+  return mix_scoped(model);
 }
 
 mix_model *mix_model_from_json_with(const mix_from_json_options *given) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_from_json_options, options, given, "model_from_json");
   json_t *object = mix_json_parse(options.json, "model_from_json");
-  if (!object) return NULL;
-  const mix_layer_class *const *former = mix_custom_layers_set(options.custom_layers);
-  mix_scope *scope = mix_scope_begin();
-  mix_model *model = mix_retain(from_object(object, &options));
-  mix_scope_end(scope);
-  mix_custom_layers_set(former);
+  mix_model *model = object ? mix_model_from_object(object, &options, false) : NULL;
   json_decref(object);
-  return mix_scoped(model);
+  return model;
 }

@@ -30,8 +30,12 @@ typedef struct mix_json_reader {
   json_t *shared; /* shared_object_id -> index in shared_layers */
   mix_list *shared_layers;
   bool mixed_float16; /* a layer with that policy was read */
-  /* A layer, or a model as a layer; borrowed from the scope. */
-  mix_layer *(*read_layer)(struct mix_json_reader *reader, const json_t *object);
+  bool of_file;       /* that policy is then the model's, whatever its own config says */
+  bool placed;        /* the error's message says where */
+  int depth;          /* models around the present layer */
+  char path[256];     /* of the present layer, for messages: "config.layers[3]" */
+  /* A layer, or a model as a layer: item `index` of the present model's layers; borrowed from the scope. */
+  mix_layer *(*read_layer)(struct mix_json_reader *reader, const json_t *object, int index);
 } mix_json_reader;
 /* The semantics of the generation that wrote the object of a model; NULL: nothing tells. */
 const mix_semantics *mix_json_generation(const json_t *object);
@@ -41,9 +45,14 @@ bool mix_is_input_object(const json_t *object);
 mix_model *mix_reader_functional(mix_json_reader *reader, const json_t *config);
 mix_model *mix_reader_sequential(mix_json_reader *reader, const json_t *config);
 
+/* A model of an object with config, keras_version and compile_config (mix_model_from_json_with); scoped.
+ * of_file: loss scaling as if the policy of the layers were the global one. */
+mix_model *mix_model_from_object(const json_t *object, const mix_from_json_options *options, bool of_file);
+
 /* compile_config.c */
-/* The entries of a compile config, the optimizer included, and back: compiles the model. */
+/* The entries of a compile config, the optimizer included, and back: compiles the model. `written`: by which
+ * generation. */
 json_t *mix_compile_config_json(mix_model *model);
-bool mix_model_compile_json(mix_model *model, const json_t *config);
+bool mix_model_compile_json(mix_model *model, const json_t *config, const mix_semantics *written);
 
 #endif

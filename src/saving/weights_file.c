@@ -1,5 +1,5 @@
-/* Saves and loads a model's weights as .npz archives. */
-#include "model/model.h"
+/* Saves a model's weights as .npz archives, and loads them and those of Keras's files. */
+#include "saving/read_weights.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -63,20 +63,64 @@ static mix_tensor *array_for(mix_npz *npz, const char *path, mix_variable *varia
   return array;
 }
 
-mix_status mix_model_load_weights(mix_model *model, const char *path) {
+static void load_arrays(mix_model *model, const char *path) {
+  mix_npz *npz = mix_npz_open(path);
+  mix_list *weights = npz ? mix_model_weights(model) : NULL, *values = mix_list_new(0, NULL);
+  int count = weights ? mix_list_count(weights) : 0;
+  if (npz && !mix_failed() && mix_npz_count(npz) != count)
+    mix_fail(MIX_VALUE_ERROR, "model_load_weights: %s holds %d arrays, the model has %d weights", path,
+             mix_npz_count(npz), count);
+  for (int i = 0; i < count && !mix_failed(); i++)
+    mix_list_append(values, array_for(npz, path, mix_list_get(weights, i), i));
+  if (!mix_failed()) mix_model_set_weights(model, values);
+}
+
+static void load_keras_file(mix_model *model, const mix_load_weights_options *options) {
+  mix_keras_file file;
+  if (!mix_keras_file_open(&file, options->path, false)) return;
+  mix_weights_reader reader = {.file = &file,
+                               .model = model,
+                               .call = "model_load_weights",
+                               .by_name = options->by_name,
+                               .skip_mismatch = options->skip_mismatch};
+  if (options->by_name && file.by_path)
+    mix_fail(MIX_VALUE_ERROR,
+             "model_load_weights: .by_name is for legacy .h5 files; the weights of %s stand at paths",
+             file.name);
+  if (!mix_failed()) mix_read_weights(&reader);
+  mix_keras_file_close(&file);
+}
+
+static void load_weights(mix_model *model, const mix_load_weights_options *options) {
+  const size_t length = strlen(options->path);
+  const bool arrays =
+      (length > 4 && !strcmp(options->path + length - 4, ".npz")) || mix_is_array_file(options->path);
+  if (mix_failed()) return;
+  if (arrays && (options->by_name || options->skip_mismatch))
+    mix_fail(MIX_VALUE_ERROR,
+             "model_load_weights: .by_name and .skip_mismatch are for files of Keras, not for "
+             "arrays: %s",
+             options->path);
+  else if (arrays)
+    load_arrays(model, options->path);
+  else
+    load_keras_file(model, options);
+}
+
+mix_status mix_model_load_weights_with(mix_model *model, const mix_load_weights_options *given) {
   if (!mix_model_given(model, "model_load_weights")) return mix_error();
-  if (!path) return mix_fail_status(MIX_TYPE_ERROR, "model_load_weights: path is NULL");
+  mix_load_weights_options options;
+  if (!given || !mix_options_copy(&options, sizeof options, given, "model_load_weights"))
+    return mix_failed() ? mix_error() : mix_fail_status(MIX_TYPE_ERROR, "model_load_weights: no options");
+  if (!options.path) return mix_fail_status(MIX_TYPE_ERROR, "model_load_weights: path is NULL");
   MIX_MODEL_USE(model, MIX_CHANGES_MODEL, "model_load_weights")
   MIX_SCOPE {
-    mix_npz *npz = mix_model_weights_ready(model, "model_load_weights") ? mix_npz_open(path) : NULL;
-    mix_list *weights = npz ? mix_model_weights(model) : NULL, *values = mix_list_new(0, NULL);
-    int count = weights ? mix_list_count(weights) : 0;
-    if (npz && !mix_failed() && mix_npz_count(npz) != count)
-      mix_fail(MIX_VALUE_ERROR, "model_load_weights: %s holds %d arrays, the model has %d weights", path,
-               mix_npz_count(npz), count);
-    for (int i = 0; i < count && !mix_failed(); i++)
-      mix_list_append(values, array_for(npz, path, mix_list_get(weights, i), i));
-    if (!mix_failed()) mix_model_set_weights(model, values);
+    if (mix_model_weights_ready(model, "model_load_weights")) load_weights(model, &options);
   }
   return mix_error();
+}
+
+mix_status mix_model_load_weights(mix_model *model, const char *path) {
+  return mix_model_load_weights_with(
+      model, &(const mix_load_weights_options){.size = sizeof(mix_load_weights_options), .path = path});
 }

@@ -67,7 +67,7 @@ static inline void assert_failed(mix_status status, const char *part) {
 
 /* A growing array of bytes. */
 typedef struct bytes {
-  unsigned char data[1 << 14];
+  unsigned char data[1 << 17];
   size_t size;
 } bytes;
 

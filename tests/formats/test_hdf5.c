@@ -58,6 +58,20 @@ static void check_numbers(const char *path, mix_dtype dtype, bool whole) {
   for (int i = 0; i < 6; i++) assert_true(values[i] == (whole ? i / 2 : i / 2.0));
 }
 
+/* The same from the file's own bytes where they lie there as they are: not in chunks, not big-endian. */
+static void check_borrowed(const char *path, bool shares) {
+  mix_dtype dtype;
+  mix_shape shape;
+  assert_true(mix_hdf5_describe(&file, path, &dtype, &shape));
+  mix_tensor *read = mix_hdf5_tensor(&file, path), *borrowed = mix_hdf5_borrow(&file, path);
+  assert_non_null(borrowed);
+  assert_int_equal(mix_tensor_dtype(borrowed), dtype);
+  assert_true(mix_shape_equal(mix_tensor_shape(borrowed), shape));
+  const unsigned char *data = mix_tensor_data(borrowed);
+  assert_memory_equal(data, mix_tensor_data(read), (size_t)mix_shape_size(shape) * mix_dtype_size(dtype));
+  assert_true((data >= bytes && data < bytes + size) == shares);
+}
+
 static void check_small(const char *path, mix_dtype dtype, int count, const double *wanted) {
   mix_tensor *tensor = mix_hdf5_tensor(&file, path);
   double values[8];
@@ -84,6 +98,22 @@ static void dtypes(void **state) {
     check_small("scalar", MIX_FLOAT32, 1, (const double[]){3.5});
     check_small("bfloat16", MIX_BFLOAT16, 2, (const double[]){1, -2});
   }
+}
+
+static void borrowed_elements(void **state) {
+  (void)state;
+  open_file("earliest");
+  check_borrowed("numbers/f4", true);
+  check_borrowed("bfloat16", true);
+  check_borrowed("numbers/big_f4", false);
+  check_borrowed("zipped", false);
+  check_borrowed("sparse", false);
+  open_file("latest");
+  check_borrowed("numbers/f2", true);
+  mix_dtype dtype;
+  mix_shape shape;
+  expect_refused(mix_hdf5_describe(&file, "text", &dtype, &shape), MIX_UNSUPPORTED, "text");
+  expect_refused(mix_hdf5_borrow(&file, "none"), MIX_FORMAT_ERROR, "no data set 'none'");
 }
 
 static bool count_link(void *context, const char *name, bool is_group) {
@@ -238,7 +268,8 @@ static void damaged_bytes(void **state) {
 
 #define TEST(function) cmocka_unit_test_teardown(function, end)
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(dtypes),  TEST(groups),  TEST(attributes),   TEST(chunks),
-                                     TEST(refused), TEST(cut_off), TEST(damaged_bytes)};
+  const struct CMUnitTest tests[] = {TEST(dtypes),        TEST(groups),           TEST(attributes),
+                                     TEST(chunks),        TEST(refused),          TEST(cut_off),
+                                     TEST(damaged_bytes), TEST(borrowed_elements)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,11 +71,12 @@ static inline void keep_seed(const bytes *good) {
   write_file(path, good->data, good->size);
 }
 
-/* The valid file, every truncation of it, then `rounds` files with one to six mutations. */
-static inline void mutate_and_run(const bytes *good, int rounds, uint64_t seed) {
+/* The valid file, every truncation of it by a multiple of `step` bytes, then `rounds` files with one to six
+ * mutations. */
+static inline void mutate_in_steps(const bytes *good, int step, int rounds, uint64_t seed) {
   keep_seed(good);
   mutate_state = seed;
-  for (int round = -(int)good->size - 1; round < rounds; round++) {
+  for (int round = -(int)good->size - 1; round < rounds; round = round < -step ? round + step : round + 1) {
     static bytes damaged;
     damaged = *good;
     if (round < 0)
@@ -89,6 +90,10 @@ static inline void mutate_and_run(const bytes *good, int rounds, uint64_t seed) 
     assert_int_equal(mix_error(), MIX_OK);
     free(exact);
   }
+}
+
+static inline void mutate_and_run(const bytes *good, int rounds, uint64_t seed) {
+  mutate_in_steps(good, 1, rounds, seed);
 }
 
 /* Finds the next quoted text or number from `at` on. Returns its length; 0: none left. */

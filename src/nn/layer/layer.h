@@ -97,6 +97,9 @@ mix_list *mix_layer_generators(mix_layer *layer);
 
 /* The training flag of the enclosing call; false outside. */
 bool mix_training_current(void);
+/* True: weights of the library's layers start at zero on this thread, for a model whose weights are read next.
+ * Returns the former value. */
+bool mix_zero_weights_set(bool zero);
 /* Is a layer being called on this thread? */
 bool mix_layer_in_call(void);
 

@@ -12,7 +12,10 @@ static mix_layer *from_class(const char *class_name, const char *registered_name
                              const mix_semantics *semantics) {
   mix_layer_class custom;
   semantics = mix_semantics_or_current(semantics);
-  if (mix_custom_layer_find(class_name, registered_name, &custom))
+  /* "package>Name" in HDF5 files */
+  const char *package_end = class_name ? strchr(class_name, '>') : NULL;
+  if (mix_custom_layer_find(package_end ? package_end + 1 : class_name,
+                            package_end && !registered_name ? class_name : registered_name, &custom))
     return mix_layer_read_custom(&custom, config, semantics);
   for (size_t i = 0; class_name && !mix_failed() && i < sizeof kinds / sizeof *kinds; i++)
     if (!strcmp(kinds[i]->class.name, class_name)) return mix_layer_read(kinds[i], config, semantics);

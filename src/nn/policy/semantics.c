@@ -91,6 +91,8 @@ const mix_semantics mix_semantics_tf_keras = {
     .config_legacy_keys_ignored = true,
     .nadam_product_per_variable = true,
     .sgd_slot_always = true,
+    .saved_names_skip_seen = true,
+    .optimizer_in_weights_file = true,
 };
 
 const mix_semantics mix_semantics_keras3 = {
@@ -103,6 +105,9 @@ const mix_semantics mix_semantics_keras3 = {
     .built_from_start_unsaved = true,
     .compile_config_always = true,
     .compile_defaults_saved = true,
+    .optimizer_in_weights_file = true,
+    .learning_rate_saved = true,
+    .nadam_product_saved = true,
     .policy_equal_by_name = true,
     .policy_quantized = true,
     .policy_always_dict = true,
@@ -192,6 +197,7 @@ const mix_semantics mix_semantics_keras3 = {
 
 const mix_semantics mix_semantics_experimental = {
     .name = "experimental",
+    .nadam_product_saved = true,
     .nested_calls_from_one = true,
     .input_batch_input_shape = true,
     .input_named_by_layer = true,

@@ -152,6 +152,10 @@ struct mix_semantics {
   bool built_from_start_unsaved; /* K3: layers that are built when they are made have no build_config */
   bool compile_config_always; /* K3: {} before compile */
   bool compile_metrics_before_weights; /* L: the order of the entries of a compile config */
+  bool saved_names_skip_seen; /* L: paths of weights do not count layers that stand at an earlier path */
+  bool optimizer_in_weights_file; /* L, K3; X: only .h5 has the state of an optimizer */
+  bool learning_rate_saved;       /* K3: the saved state of an optimizer has its learning rate */
+  bool nadam_product_saved;       /* K3, X */
   bool compile_defaults_saved; /* K3: run_eagerly and jit_compile false, steps_per_execution 1; else null */
 
   /* compile and fit (docs/spec/keras.md, 11 and 13 to 15) */

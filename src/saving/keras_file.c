@@ -1,0 +1,187 @@
+/* Opens files of Keras: the archive's members, or the attributes of a legacy file. */
+#include "saving/keras_file.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "formats/file.h"
+#include "formats/zip_members.h"
+#include <stdio.h>
+#include <string.h>
+
+#define HDF5_SIGNATURE "\211HDF\r\n\032\n"
+enum { SIGNATURE_SIZE = 8, MAX_CONFIG = 1 << 26, MAX_METADATA = 1 << 20 };
+
+static bool is_zip(const char *first) { return !memcmp(first, "PK\3\4", 4) || !memcmp(first, "PK\5\6", 4); }
+
+/* ---- .keras ---- */
+
+/* A text without zeros in it. NULL with the error recorded. */
+static char *read_text(mix_zip *zip, const mix_keras_file *file, const char *member, size_t limit) {
+  size_t size;
+  char *text = mix_zip_read(zip, member, limit, &size);
+  if (!text || strlen(text) == size) return text;
+  mix_free(text);
+  return mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is no text", file->name, member);
+}
+
+static json_t *parse(const mix_keras_file *file, const char *text) {
+  char call[256];
+  snprintf(call, sizeof call, "%.200s: the model's config", file->name);
+  json_t *json = mix_json_parse(text, call);
+  if (!json || json_is_object(json)) return json;
+  json_decref(json);
+  return mix_fail(MIX_FORMAT_ERROR, "%s is no object", call);
+}
+
+/* The version tells the generation where the config does not. A damaged or missing text tells nothing. */
+static void take_version(const mix_keras_file *file, const char *metadata) {
+  json_t *json = json_loads(metadata, 0, NULL), *version = json_object_get(json, "keras_version");
+  if (json_is_string(version) && !json_object_get(file->model, "keras_version"))
+    json_object_set(file->model, "keras_version", version);
+  json_decref(json);
+}
+
+static bool read_structure(mix_keras_file *file, mix_zip *zip) {
+  char *text = read_text(zip, file, "config.json", MAX_CONFIG);
+  file->model = text ? parse(file, text) : NULL;
+  mix_free(text);
+  if (!file->model || !mix_zip_has(zip, "metadata.json")) return file->model;
+  char *metadata = read_text(zip, file, "metadata.json", MAX_METADATA);
+  if (metadata) take_version(file, metadata);
+  mix_free(metadata);
+  return metadata;
+}
+
+static bool read_archive(mix_keras_file *file, mix_zip *zip, bool structure) {
+  size_t size;
+  file->by_path = true;
+  if (structure && !read_structure(file, zip)) return false;
+  if (!mix_zip_has(zip, "model.weights.h5") && mix_zip_has(zip, "model.weights.npz"))
+    return mix_fail(MIX_UNSUPPORTED,
+                    "%s: the weights are model.weights.npz; expected model.weights.h5, which Keras writes "
+                    "by default",
+                    file->name);
+  file->bytes = mix_zip_read(zip, "model.weights.h5", SIZE_MAX - 1, &size);
+  return file->bytes && mix_hdf5_open(&file->hdf5, file->name, file->bytes, size);
+}
+
+/* ---- HDF5 ---- */
+
+/* The text of an attribute; mix_free it. NULL without an error if there is none. */
+static char *attribute_text(mix_keras_file *file, const char *name) {
+  mix_hdf5_value value;
+  char *text = NULL;
+  if (!mix_hdf5_attribute(&file->hdf5, "", name, &value)) return NULL;
+  if (value.texts && value.count == 1)
+    text = mix_strdup(value.texts[0]);
+  else
+    mix_fail(MIX_FORMAT_ERROR, "%s: the attribute %s is no text", file->name, name);
+  mix_hdf5_value_free(&value);
+  return text;
+}
+
+/* The arguments of compile as archives have them. */
+static bool read_training(const mix_keras_file *file, const char *text) {
+  json_t *training = parse(file, text), *optimizer = json_object_get(training, "optimizer_config");
+  if (!training) return false;
+  if (optimizer) json_object_set(training, "optimizer", optimizer);
+  json_object_del(training, "optimizer_config");
+  json_object_set_new(file->model, "compile_config", training);
+  return true;
+}
+
+static bool read_model(mix_keras_file *file) {
+  char *config = attribute_text(file, "model_config"), *training = attribute_text(file, "training_config");
+  char *version = attribute_text(file, "keras_version");
+  if (!mix_failed() && !config)
+    mix_fail(MIX_FORMAT_ERROR,
+             "%s: no model in the file, which has no attribute model_config; weights alone "
+             "need mix_model_load_weights",
+             file->name);
+  if (!mix_failed()) file->model = parse(file, config);
+  if (file->model && version) json_object_set_new(file->model, "keras_version", json_string(version));
+  const bool good = file->model && !mix_failed() && (!training || read_training(file, training));
+  mix_free(config);
+  mix_free(training);
+  mix_free(version);
+  return good;
+}
+
+/* Legacy files say in an attribute which layers they have. */
+static bool find_weights(mix_keras_file *file) {
+  file->root = mix_hdf5_has(&file->hdf5, "model_weights") ? "model_weights" : "";
+  mix_hdf5_value names;
+  bool legacy = *file->root;
+  static const char *const marks[] = {"layer_names", "layer_names0"};
+  for (int i = 0; i < 2 && !legacy && !mix_failed(); i++) {
+    legacy = mix_hdf5_attribute(&file->hdf5, "", marks[i], &names);
+    if (legacy) mix_hdf5_value_free(&names);
+  }
+  file->by_path = !legacy;
+  return !mix_failed();
+}
+
+static bool read_hdf5(mix_keras_file *file, const void *bytes, size_t size, bool structure) {
+  return bytes && mix_hdf5_open(&file->hdf5, file->name, bytes, size) && find_weights(file) &&
+         (!structure || read_model(file));
+}
+
+/* ---- opening ---- */
+
+static bool read_first(const char *path, char *first) {
+  FILE *stream = fopen(path, "rb");
+  memset(first, 0, SIGNATURE_SIZE);
+  if (stream) (void)!fread(first, 1, SIGNATURE_SIZE, stream);
+  if (stream) fclose(stream);
+  return stream;
+}
+
+bool mix_is_array_file(const char *path) {
+  char first[SIGNATURE_SIZE];
+  if (!read_first(path, first) || !is_zip(first)) return false;
+  mix_zip *zip = mix_zip_open(path);
+  return zip && !mix_zip_has(zip, "config.json") && !mix_zip_has(zip, "model.weights.h5");
+}
+
+static bool opened(mix_keras_file *file, bool good) {
+  if (!good) mix_keras_file_close(file);
+  return good;
+}
+
+static bool neither(const mix_keras_file *file) {
+  return mix_fail(MIX_FORMAT_ERROR, "%s: neither an archive (.keras) nor HDF5 (.h5), or not a whole one",
+                  file->name);
+}
+
+bool mix_keras_file_open(mix_keras_file *file, const char *path, bool structure) {
+  char first[SIGNATURE_SIZE];
+  size_t size = 0;
+  *file = (mix_keras_file){.name = path, .root = ""};
+  if (mix_failed()) return false;
+  read_first(path, first);
+  if (is_zip(first)) {
+    mix_zip *zip = mix_zip_open(path);
+    return opened(file, zip && read_archive(file, zip, structure));
+  }
+  if (memcmp(first, HDF5_SIGNATURE, SIGNATURE_SIZE) && mix_file_exists(path)) return neither(file);
+  file->bytes = mix_file_read(path, SIZE_MAX, &size);
+  return opened(file, read_hdf5(file, file->bytes, size, structure));
+}
+
+bool mix_keras_file_open_memory(mix_keras_file *file, const char *name, const void *data, size_t size,
+                                bool structure) {
+  *file = (mix_keras_file){.name = name, .root = ""};
+  if (mix_failed()) return false;
+  if (size >= SIGNATURE_SIZE && !memcmp(data, HDF5_SIGNATURE, SIGNATURE_SIZE))
+    return opened(file, read_hdf5(file, data, size, structure));
+  if (size < SIGNATURE_SIZE || !is_zip(data)) return neither(file);
+  mix_zip *zip = mix_zip_open_memory(name, data, size);
+  return opened(file, zip && read_archive(file, zip, structure));
+}
+
+void mix_keras_file_close(mix_keras_file *file) {
+  json_decref(file->model);
+  mix_free(file->bytes);
+  *file = (mix_keras_file){.root = ""};
+}

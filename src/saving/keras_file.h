@@ -1,0 +1,29 @@
+/* What Keras saved, opened for reading: .keras archives and HDF5 files, told apart by their content. */
+#ifndef MIX_SAVING_KERAS_FILE_H
+#define MIX_SAVING_KERAS_FILE_H
+
+#include "formats/hdf5.h"
+#include <jansson.h>
+
+typedef struct mix_keras_file {
+  const char *name; /* for messages */
+  bool by_path;     /* its weights stand at the paths of weight_tree.h; else layer by layer (legacy) */
+  const char *root; /* of legacy weights: "model_weights" or "" */
+  /* The object of the model, with keras_version and compile_config where the file has them; NULL: weights
+   * alone. */
+  json_t *model;
+  mix_hdf5 hdf5;
+  void *bytes;      /* of the HDF5 file; owned */
+} mix_keras_file;
+
+/* True if the file begins as an .npz of arrays and holds no model. */
+bool mix_is_array_file(const char *path);
+/* `structure`: read the model's object too. False with the error recorded, which names the file; then nothing
+ * is to be closed. */
+bool mix_keras_file_open(mix_keras_file *file, const char *path, bool structure);
+/* The same from memory, which must outlive it. */
+bool mix_keras_file_open_memory(mix_keras_file *file, const char *name, const void *data, size_t size,
+                                bool structure);
+void mix_keras_file_close(mix_keras_file *file);
+
+#endif

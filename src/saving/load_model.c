@@ -1,0 +1,39 @@
+/* Models from files of Keras. */
+#include "base/error.h"
+#include "optim/optimizer.h"
+#include "saving/model_json.h"
+#include "saving/read_weights.h"
+
+/* Keras makes the optimizer's state before it reads it. */
+static bool build_optimizer(mix_model *model) {
+  mix_optimizer *optimizer = model->state ? model->state->optimizer : NULL;
+  if (!optimizer || !model->layer->built) return true;
+  return mix_optimizer_build(mix_optimizer_plain(optimizer), mix_model_trainable_variables(model)) == MIX_OK;
+}
+
+mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *options) {
+  const mix_from_json_options structure = {.size = sizeof structure,
+                                           .semantics = options->semantics,
+                                           .custom_layers = options->custom_layers,
+                                           .no_compile = options->no_compile};
+  const bool former = mix_zero_weights_set(true); /* each is read */
+  mix_model *model = mix_model_from_object(file->model, &structure, true);
+  mix_zero_weights_set(former);
+  mix_weights_reader reader = {.file = file, .model = model, .call = "model_load"};
+  return model && build_optimizer(model) && mix_read_weights(&reader) ? model : NULL;
+}
+
+mix_model *mix_model_load_with(const mix_load_options *given) {
+  mix_keras_file file;
+  mix_model *model = NULL;
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_load_options, options, given, "model_load");
+  if (!options.path) return mix_fail(MIX_TYPE_ERROR, "model_load: path is NULL");
+  MIX_SCOPE {
+    if (mix_keras_file_open(&file, options.path, true)) {
+      model = mix_retain(mix_model_of_file(&file, &options));
+      mix_keras_file_close(&file);
+    }
+  }
+  return mix_scoped(model);
+}

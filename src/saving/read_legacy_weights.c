@@ -1,0 +1,176 @@
+/* Weights of legacy HDF5 files: a group a layer, matched in order or by name. */
+#include "saving/read_weights.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/object.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- lists of names ---- */
+
+void mix_texts_free(mix_texts *texts) {
+  for (int i = 0; i < texts->count; i++) mix_free(texts->items[i]);
+  mix_free(texts->items);
+  *texts = (mix_texts){0};
+}
+
+/* Takes the texts of the value. */
+static bool take_texts(const mix_keras_file *file, const char *name, mix_hdf5_value *value,
+                       mix_texts *texts) {
+  if (value->count && !value->texts)
+    return mix_fail(MIX_FORMAT_ERROR, "%s: the attribute %s has no texts", file->name, name), false;
+  if (!mix_reserve(&texts->items, &texts->capacity, texts->count + (int)value->count + 1,
+                   sizeof *texts->items))
+    return false;
+  for (size_t i = 0; i < value->count; i++) {
+    texts->items[texts->count++] = value->texts[i];
+    value->texts[i] = NULL;
+  }
+  return true;
+}
+
+static bool read_piece(mix_keras_file *file, const char *path, const char *name, mix_texts *texts) {
+  mix_hdf5_value value;
+  if (!mix_hdf5_attribute(&file->hdf5, path, name, &value)) return false;
+  const bool good = take_texts(file, name, &value, texts);
+  mix_hdf5_value_free(&value);
+  return good;
+}
+
+bool mix_read_texts(mix_keras_file *file, const char *path, const char *name, mix_texts *texts) {
+  char piece[64];
+  *texts = (mix_texts){0};
+  if (read_piece(file, path, name, texts)) return true;
+  int pieces = 0;
+  do snprintf(piece, sizeof piece, "%s%d", name, pieces);
+  while (!mix_failed() && read_piece(file, path, piece, texts) && ++pieces);
+  if (!mix_failed() && !pieces)
+    mix_fail(MIX_FORMAT_ERROR, "%s: '%s' has no attribute %s", file->name, path, name);
+  if (!mix_failed()) return true;
+  mix_texts_free(texts);
+  return false;
+}
+
+/* ---- one layer ---- */
+
+/* Trainable weights first, then the others, as both Kerases list them for these files. */
+static mix_list *legacy_variables(mix_layer *layer) {
+  mix_list *all = mix_layer_trainable_weights(layer), *others = mix_layer_non_trainable_weights(layer);
+  for (int i = 0; all && others && i < mix_list_count(others); i++)
+    mix_list_append(all, mix_list_items(others)[i]);
+  return mix_failed() ? NULL : all;
+}
+
+static bool counts_differ(const mix_weights_reader *reader, const char *layer, const char *saved,
+                          mix_list *variables, int count) {
+  char ours[300];
+  return mix_fail(MIX_VALUE_ERROR,
+                  "%s: %s: '%s' has %d weights (%s), but layer '%s' in the file has %d; expected the weights "
+                  "of a model of the same layers",
+                  reader->call, reader->file->name, layer, mix_list_count(variables),
+                  mix_variables_text(variables, ours, sizeof ours), saved, count);
+}
+
+static bool read_named(mix_weights_reader *reader, const char *group, const mix_texts *names,
+                       mix_list *variables) {
+  for (int i = 0; i < names->count; i++) {
+    const char *path = mix_join_path(group, names->items[i]);
+    if (!path || !mix_read_variable(reader, path, mix_list_items(variables)[i])) return false;
+  }
+  return true;
+}
+
+static bool read_layer(mix_weights_reader *reader, const char *layer, mix_list *variables,
+                       const char *saved) {
+  mix_texts names;
+  const char *group = mix_join_path(reader->file->root, saved);
+  if (!group || !variables || !mix_read_texts(reader->file, group, "weight_names", &names)) return false;
+  const bool good = names.count == mix_list_count(variables)
+                        ? read_named(reader, group, &names, variables)
+                        : counts_differ(reader, layer, saved, variables, names.count);
+  mix_texts_free(&names);
+  return good || mix_skip_mismatch(reader);
+}
+
+/* ---- layers in order ---- */
+
+/* A new list: the layers that have weights. */
+static mix_list *layers_with_weights(const mix_weights_reader *reader) {
+  mix_list *layers = mix_list_new(0, NULL), *all = reader->model->layer->layers;
+  for (int i = 0; i < mix_list_count(all); i++) {
+    mix_list *weights = mix_layer_weights(mix_list_items(all)[i]);
+    if (weights && mix_list_count(weights)) mix_list_append(layers, mix_list_items(all)[i]);
+  }
+  return mix_failed() ? NULL : layers;
+}
+
+/* Drops the names of layers without weights. */
+static bool keep_weighted(mix_weights_reader *reader, mix_texts *saved) {
+  int kept = 0;
+  for (int i = 0; i < saved->count && !mix_failed(); i++) {
+    mix_texts names = {0};
+    const char *group = mix_join_path(reader->file->root, saved->items[i]);
+    const bool good = group && mix_read_texts(reader->file, group, "weight_names", &names);
+    char *name = saved->items[i];
+    saved->items[i] = NULL;
+    if (good && names.count)
+      saved->items[kept++] = name;
+    else
+      mix_free(name);
+    mix_texts_free(&names);
+  }
+  if (!mix_failed()) saved->count = kept;
+  return !mix_failed();
+}
+
+static bool read_in_order(mix_weights_reader *reader, mix_texts *saved) {
+  mix_list *layers = layers_with_weights(reader);
+  if (!layers || !keep_weighted(reader, saved)) return false;
+  if (mix_list_count(layers) != saved->count)
+    return mix_fail(MIX_VALUE_ERROR,
+                    "%s: %s: the model has %d layers with weights, the file %d; expected the weights of a "
+                    "model of the same layers, or .by_name",
+                    reader->call, reader->file->name, mix_list_count(layers), saved->count),
+           false;
+  for (int i = 0; i < saved->count; i++) {
+    mix_layer *layer = mix_list_items(layers)[i];
+    if (!read_layer(reader, layer->name, legacy_variables(layer), saved->items[i])) return false;
+  }
+  return true;
+}
+
+/* ---- layers by name ---- */
+
+static bool read_by_name(mix_weights_reader *reader, const mix_texts *saved) {
+  mix_list *layers = reader->model->layer->layers;
+  for (int i = 0; i < saved->count; i++)
+    for (int l = 0; l < mix_list_count(layers); l++) {
+      mix_layer *layer = mix_list_items(layers)[l];
+      if (strcmp(layer->name, saved->items[i])) continue;
+      if (!read_layer(reader, layer->name, legacy_variables(layer), saved->items[i])) return false;
+    }
+  return true;
+}
+
+/* ---- the model ---- */
+
+/* Variables of the model itself. Files before TensorFlow 2.6 have no such group. */
+static bool read_own(mix_weights_reader *reader) {
+  static const char name[] = "top_level_model_weights";
+  mix_list *own = mix_list_new(0, NULL);
+  const mix_layer *model = reader->model->layer;
+  for (int i = 0; model->weights && i < mix_list_count(model->weights); i++)
+    mix_list_append(own, mix_list_items(model->weights)[i]);
+  const char *group = mix_join_path(reader->file->root, name);
+  if (!group || !mix_hdf5_has(&reader->file->hdf5, group)) return !mix_failed();
+  return read_layer(reader, model->name, own, name);
+}
+
+bool mix_read_legacy_weights(mix_weights_reader *reader) {
+  mix_texts saved;
+  if (!mix_read_texts(reader->file, reader->file->root, "layer_names", &saved)) return false;
+  const bool good = reader->by_name ? read_by_name(reader, &saved) : read_in_order(reader, &saved);
+  mix_texts_free(&saved);
+  return good && read_own(reader) && !mix_failed();
+}

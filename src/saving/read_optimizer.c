@@ -1,0 +1,110 @@
+/* The state of optimizers from files of Keras. */
+#include "saving/read_weights.h"
+
+#include "base/error.h"
+#include "base/object.h"
+#include "optim/optimizer.h"
+#include "saving/weight_tree.h"
+#include <stdio.h>
+#include <string.h>
+
+/* Where the values are. */
+typedef struct state {
+  const char *group;
+  mix_texts names; /* of legacy files; else the numbers from 0 */
+  int count;
+} state;
+
+static const char *path_at(const state *s, int index) {
+  char number[16];
+  snprintf(number, sizeof number, "%d", index);
+  return mix_join_path(s->group, s->names.items ? s->names.items[index] : number);
+}
+
+/* ---- which variables the file has ---- */
+
+/* TensorFlow 2.11 to 2.15 saved the learning rate too, behind the counter. */
+static mix_list *with_learning_rate(mix_optimizer *optimizer) {
+  mix_list *saved = mix_optimizer_saved_variables(optimizer), *list = mix_list_new(0, NULL);
+  mix_optimizer *plain = mix_optimizer_plain(optimizer);
+  if (!saved || !plain->learning_rate || plain->rules->learning_rate_saved) return NULL;
+  for (int i = 0; i < mix_list_count(saved); i++) {
+    mix_list_append(list, mix_list_items(saved)[i]);
+    if (i == 0) mix_list_append(list, plain->learning_rate);
+  }
+  return list;
+}
+
+/* The variables that so many values are of: with or without the learning rate, and without loss scaling where
+ * the file had none. NULL: none. */
+static mix_list *variables_of(mix_optimizer *optimizer, int count) {
+  mix_list *const candidates[] = {mix_optimizer_saved_variables(optimizer), with_learning_rate(optimizer),
+                                  optimizer->inner ? mix_optimizer_saved_variables(optimizer->inner) : NULL};
+  for (int i = 0; i < 3 && !mix_failed(); i++)
+    if (candidates[i] && mix_list_count(candidates[i]) == count) return candidates[i];
+  return NULL;
+}
+
+/* ---- reading ---- */
+
+static bool counts_differ(const mix_weights_reader *reader, mix_optimizer *optimizer, int count) {
+  mix_list *ours = mix_optimizer_saved_variables(optimizer);
+  if (ours && reader->assign)
+    mix_log_message(MIX_LOG_WARNING,
+                    "%s: %s: the state of the optimizer '%s' is not read: it has %d variables here and %d in "
+                    "the file%s",
+                    reader->call, reader->file->name, optimizer->name, mix_list_count(ours), count,
+                    mix_optimizer_plain(optimizer)->built ? "" : "; it is not built yet");
+  return !mix_failed();
+}
+
+static bool read_state(mix_weights_reader *reader, mix_optimizer *optimizer, const state *s) {
+  mix_list *variables = variables_of(optimizer, s->count);
+  if (!variables) return !mix_failed() && counts_differ(reader, optimizer, s->count);
+  for (int i = 0; i < s->count; i++) {
+    const char *path = path_at(s, i);
+    if (!path || !mix_read_variable(reader, path, mix_list_items(variables)[i])) return false;
+  }
+  return true;
+}
+
+/* ---- where the file has them ---- */
+
+/* A file of a loss-scale optimizer has the inner one's state at a path of its own. */
+static bool find_by_path(const mix_weights_reader *reader, const mix_optimizer *optimizer, state *s) {
+  static const char inner[] = "optimizer/inner_optimizer/vars";
+  const bool plain = !optimizer->inner && mix_hdf5_has(&reader->file->hdf5, inner);
+  s->group = plain ? inner : "optimizer/vars";
+  s->count = mix_count_links(reader->file, s->group);
+  return s->count >= 0;
+}
+
+static bool find_legacy(const mix_weights_reader *reader, state *s) {
+  s->group = "optimizer_weights";
+  if (!*reader->file->root || !mix_hdf5_has(&reader->file->hdf5, s->group)) return false;
+  if (!mix_read_texts(reader->file, s->group, "weight_names", &s->names)) return false;
+  s->count = s->names.count;
+  return true;
+}
+
+/* Keras forgives every mismatch of an optimizer in a legacy file. */
+static bool forgive(mix_weights_reader *reader) {
+  char message[1024];
+  if (reader->file->by_path || mix_error() != MIX_VALUE_ERROR) return false;
+  reader->no_optimizer = true;
+  mix_error_take(message, sizeof message);
+  mix_log_message(MIX_LOG_WARNING, "%s; the optimizer keeps its state", message);
+  return true;
+}
+
+bool mix_read_optimizer(mix_weights_reader *reader) {
+  state s = {0};
+  mix_optimizer *optimizer = reader->model->state ? reader->model->state->optimizer : NULL;
+  if (!optimizer || reader->no_optimizer) return true;
+  if (reader->file->by_path && !mix_optimizer_plain(optimizer)->rules->optimizer_in_weights_file) return true;
+  if (!(reader->file->by_path ? find_by_path(reader, optimizer, &s) : find_legacy(reader, &s)))
+    return !mix_failed();
+  const bool good = read_state(reader, optimizer, &s) || forgive(reader);
+  mix_texts_free(&s.names);
+  return good && !mix_failed();
+}

@@ -1,0 +1,52 @@
+/* Weights and optimizer state from files of Keras into a model. */
+#ifndef MIX_SAVING_READ_WEIGHTS_H
+#define MIX_SAVING_READ_WEIGHTS_H
+
+#include "model/model.h"
+#include "saving/keras_file.h"
+#include <mixtape/saving.h>
+
+typedef struct mix_weights_reader {
+  mix_keras_file *file;
+  mix_model *model;
+  const char *call; /* for messages */
+  /* Legacy files only: layers get the weights of their name, and those of other names stay. */
+  bool by_name;
+  bool skip_mismatch; /* a layer whose weights do not fit is left as it is, with a warning */
+  bool assign;        /* the second pass, after everything was checked */
+  bool no_optimizer;  /* its state stays as it is */
+} mix_weights_reader;
+
+/* Weights of the model, and the optimizer's state if it is compiled. Everything is checked before the first
+ * variable changes. ValueError, which names layer, counts and shapes, if something does not fit; of the
+ * optimizer a wrong number of variables is a warning, and it stays as it is. */
+bool mix_read_weights(mix_weights_reader *reader);
+
+/* load_model.c: the model of a file that was opened with its structure; scoped. NULL with the error
+ * recorded. */
+mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *options);
+
+/* ---- what the files share ---- */
+
+/* Checks the shape of a data set, and assigns it in the second pass, cast to the variable's dtype. */
+bool mix_read_variable(mix_weights_reader *reader, const char *path, mix_variable *variable);
+/* True if an error is recorded that is to be skipped: it is logged then, and forgotten. */
+bool mix_skip_mismatch(const mix_weights_reader *reader);
+/* "kernel (4, 3), bias (3)": the variables without their layer's path. */
+const char *mix_variables_text(mix_list *variables, char *text, size_t size);
+/* Of files by path (read_weights.c) and of legacy files (read_legacy_weights.c); read_optimizer.c. */
+bool mix_read_legacy_weights(mix_weights_reader *reader);
+bool mix_read_optimizer(mix_weights_reader *reader);
+/* The texts of an attribute, which may stand in pieces NAME0, NAME1, ...; free each and the array. */
+typedef struct mix_texts {
+  char **items;
+  int count, capacity;
+} mix_texts;
+bool mix_read_texts(mix_keras_file *file, const char *path, const char *name, mix_texts *texts);
+void mix_texts_free(mix_texts *texts);
+/* How many links the group has; 0: there is none. -1 with the error recorded. */
+int mix_count_links(mix_keras_file *file, const char *path);
+/* The parts of a path with a slash between, in the scope. */
+const char *mix_join_path(const char *folder, const char *name);
+
+#endif

@@ -1,0 +1,153 @@
+/* The walk over the objects of a model that hold variables, as saving_lib.py of both Kerases makes it. */
+#include "saving/weight_tree.h"
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/object.h"
+#include "optim/optimizer.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct walk {
+  mix_weight_visit *visit;
+  void *context;
+  const mix_semantics *rules;
+  mix_list *seen;
+} walk;
+
+static bool is_seen(const walk *w, const void *object) {
+  for (int i = 0; i < mix_list_count(w->seen); i++)
+    if (mix_list_items(w->seen)[i] == object) return true;
+  return false;
+}
+
+/* PATH/NAME, or with a number PATH/NAME_2, in the scope. */
+static const char *join(const char *path, const char *name, int number) {
+  const size_t size = strlen(path) + strlen(name) + 16;
+  char *text = mix_scoped_memory(size);
+  if (!text) return NULL;
+  const int length = snprintf(text, size, "%s%s%s", path, *path ? "/" : "", name);
+  if (number) snprintf(text + length, size - (size_t)length, "_%d", number);
+  return text;
+}
+
+/* ---- layers ---- */
+
+/* Trainable by their own flag, then the others. */
+static mix_list *own_variables(const mix_layer *layer) {
+  mix_list *own = mix_list_new(0, NULL);
+  for (int frozen = 0; frozen < 2; frozen++)
+    for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
+      mix_variable *variable = mix_list_items(layer->weights)[i];
+      if (variable->trainable == !frozen) mix_list_append(own, variable);
+    }
+  return mix_failed() ? NULL : own;
+}
+
+static bool visit_layer(walk *w, mix_layer *layer, const char *path);
+
+/* How often the name was used before. */
+static int uses(json_t *used, const char *name) {
+  const json_t *last = json_object_get(used, name);
+  const int number = last ? (int)json_integer_value(last) + 1 : 0;
+  mix_json_set(used, name, json_integer(number));
+  return number;
+}
+
+static bool visit_child(walk *w, mix_layer *layer, const char *path, const char *name, json_t *used) {
+  if (w->rules->saved_names_skip_seen && is_seen(w, layer)) return true;
+  path = join(path, name, uses(used, name));
+  return path && visit_layer(w, layer, path);
+}
+
+/* The layers of a model by their classes. A sequential model has no input layer in Keras. */
+static bool visit_model_layers(walk *w, mix_layer *model, const char *path, json_t *used) {
+  const bool sequential = model->class.call == mix_class_sequential.call;
+  char name[256];
+  path = join(path, "layers", 0);
+  for (int i = 0; path && i < mix_list_count(model->layers); i++) {
+    mix_layer *layer = mix_list_items(model->layers)[i];
+    if (sequential && layer->is_input) continue;
+    mix_snake_case(layer->class.name, w->rules->private_name_prefix, name, sizeof name);
+    if (!visit_child(w, layer, path, name, used)) return false;
+  }
+  return path;
+}
+
+/* Of the attributes, private ones come last. */
+static int by_name(const void *a, const void *b) {
+  const char *x = (*(mix_layer *const *)a)->name, *y = (*(mix_layer *const *)b)->name;
+  return (*x == '_') != (*y == '_') ? (*x == '_') - (*y == '_') : strcmp(x, y);
+}
+
+static bool visit_inner_layers(walk *w, const mix_layer *layer, const char *path, json_t *used) {
+  const int count = mix_list_count(layer->layers);
+  mix_layer **inner = mix_scoped_memory(((size_t)count + 1) * sizeof *inner);
+  if (!inner) return false;
+  for (int i = 0; i < count; i++) inner[i] = mix_list_items(layer->layers)[i];
+  qsort(inner, (size_t)count, sizeof *inner, by_name);
+  for (int i = 0; i < count; i++)
+    if (!visit_child(w, inner[i], path, inner[i]->name, used)) return false;
+  return true;
+}
+
+static bool visit_layer(walk *w, mix_layer *layer, const char *path) {
+  if (is_seen(w, layer)) return true;
+  mix_list *own = own_variables(layer);
+  if (!own || !w->visit(w->context, path, layer->name, own) || mix_list_append(w->seen, layer)) return false;
+  json_t *used = json_object();
+  const bool is_container =
+      layer->class.call == mix_class_functional.call || layer->class.call == mix_class_sequential.call;
+  const bool good =
+      is_container ? visit_model_layers(w, layer, path, used) : visit_inner_layers(w, layer, path, used);
+  json_decref(used);
+  return good && !mix_failed();
+}
+
+/* ---- optimizers ---- */
+
+/* Appends what files hold of the state of a plain optimizer. */
+static void append_state(const mix_optimizer *optimizer, mix_list *variables) {
+  const mix_semantics *rules = optimizer->rules;
+  for (int i = 0; i < mix_list_count(optimizer->variables); i++) {
+    mix_variable *variable = mix_list_items(optimizer->variables)[i];
+    if (variable == optimizer->learning_rate && !rules->learning_rate_saved) continue;
+    if (variable == optimizer->product && !rules->nadam_product_saved) continue;
+    mix_list_append(variables, variable);
+  }
+}
+
+mix_list *mix_optimizer_saved_variables(mix_optimizer *optimizer) {
+  mix_list *all = mix_optimizer_variables(optimizer), *saved = mix_list_new(0, NULL);
+  const mix_optimizer *plain = all ? mix_optimizer_plain(optimizer) : NULL;
+  const int own = plain ? mix_list_count(all) - mix_list_count(plain->variables) : 0;
+  for (int i = 0; i < own; i++) mix_list_append(saved, mix_list_items(all)[i]);
+  if (plain) append_state(plain, saved);
+  return mix_failed() ? NULL : saved;
+}
+
+static bool visit_optimizer(const walk *w, mix_optimizer *optimizer, const char *path) {
+  mix_list *saved = mix_optimizer_saved_variables(optimizer);
+  if (!saved || !w->visit(w->context, path, optimizer->name, saved)) return false;
+  return !optimizer->inner || visit_optimizer(w, optimizer->inner, "optimizer/inner_optimizer");
+}
+
+bool mix_is_optimizer_path(const char *path) {
+  return !strcmp(path, "optimizer") || !strcmp(path, "optimizer/inner_optimizer");
+}
+
+/* ---- the walk ---- */
+
+/* Keras does not find the optimizers of TensorFlow 2.10 and before. */
+static bool visit_own_optimizer(const walk *w, const mix_model *model) {
+  mix_optimizer *optimizer = model->state ? model->state->optimizer : NULL;
+  if (!optimizer || !mix_optimizer_plain(optimizer)->rules->optimizer_in_weights_file) return true;
+  return visit_optimizer(w, optimizer, "optimizer");
+}
+
+bool mix_visit_weight_tree(mix_model *model, mix_weight_visit *visit, void *context) {
+  walk w = {visit, context, model->semantics, mix_list_new(0, NULL)};
+  if (!w.seen) return false;
+  return visit_layer(&w, model->layer, "") && visit_own_optimizer(&w, model) && !mix_failed();
+}

@@ -1,0 +1,23 @@
+/* The tree of model.weights.h5 (docs/spec/keras.md, 17.2): the objects of a model that hold variables, each
+ * at its path. What reads and writes such files shares it. */
+#ifndef MIX_SAVING_WEIGHT_TREE_H
+#define MIX_SAVING_WEIGHT_TREE_H
+
+#include "model/model.h"
+
+/* `path`: "" for the model, "layers/dense_1", "optimizer"; its variables belong into PATH/vars. `name`: of
+ * the object. `variables`: own variables in the order of the file, trainable ones first; may be empty. Path and
+ * list are borrowed from the scope of mix_visit_weight_tree's caller. */
+typedef bool mix_weight_visit(void *context, const char *path, const char *name, mix_list *variables);
+/* Calls `visit` for each object in Keras's order of the model's generation, each once: at the first of its
+ * paths. Layers in a model are named after their classes; those in a layer, or in a subclassed model, have
+ * their own names in the place of the attribute that holds them in Python. Last comes the
+ * optimizer of a compiled model, if Keras finds it. Ends with the first false, which is the result. */
+bool mix_visit_weight_tree(mix_model *model, mix_weight_visit *visit, void *context);
+/* True for the paths of the optimizer, where a file may have other variables than the model. */
+bool mix_is_optimizer_path(const char *path);
+/* The state of an optimizer that files of its generation hold, in their order: a new list. What is not built
+ * yet is missing. */
+mix_list *mix_optimizer_saved_variables(mix_optimizer *optimizer);
+
+#endif

@@ -1,0 +1,60 @@
+/* libFuzzer target: any bytes as a file of Keras, an archive or HDF5. A whole model is loaded; weights alone
+ * go into a small model. */
+#include "saving/read_weights.h"
+#include <mixtape/saving.h>
+#include <string.h>
+
+/* Sizes of three digits could ask for more memory than the machine has, which is no defect. Some numbers are
+ * no sizes. */
+static bool has_large_number(const json_t *json) {
+  const char *key;
+  json_t *value;
+  size_t index;
+  if (json_is_integer(json)) return json_integer_value(json) > 99;
+  json_object_foreach((json_t *)json, key, value) {
+    if (!strcmp(key, "shared_object_id") || !strcmp(key, "dynamic_growth_steps")) continue;
+    if (has_large_number(value)) return true;
+  }
+  json_array_foreach((json_t *)json, index, value) {
+    if (has_large_number(value)) return true;
+  }
+  return false;
+}
+
+static mix_model *small_model(void) {
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(4));
+  mix_tensor *y = mix_call(mix_dense(.units = 2), mix_call(mix_dense(.units = 3), x));
+  return mix_model_new(x, y);
+}
+
+static void load(mix_keras_file *file) {
+  const mix_load_options options = {.size = sizeof options, .path = file->name};
+  if (!has_large_number(file->model)) mix_model_of_file(file, &options);
+}
+
+static void load_weights(mix_keras_file *file) {
+  mix_weights_reader reader = {.file = file, .model = small_model(), .call = "load_weights"};
+  mix_read_weights(&reader);
+  reader = (mix_weights_reader){
+      .file = file, .model = reader.model, .call = "load_weights", .by_name = true, .skip_mismatch = true};
+  mix_error_clear();
+  mix_read_weights(&reader);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  mix_keras_file file;
+  MIX_SCOPE {
+    if (mix_keras_file_open_memory(&file, "input", data, size, true)) {
+      load(&file);
+      mix_keras_file_close(&file);
+    }
+    mix_error_clear();
+    if (mix_keras_file_open_memory(&file, "input", data, size, false)) {
+      load_weights(&file);
+      mix_keras_file_close(&file);
+    }
+  }
+  mix_error_clear();
+  return 0;
+}
