@@ -52,10 +52,10 @@ extern const mix_op mix_op_matmul, mix_op_batch_matmul;
  * "upcast_matmul". */
 extern const mix_op mix_op_matmul_downcast;
 
-/* Is every element of a^T b, a (k, m), b (k, n), rounded to `dtype`, finite for every order of summation? Yes
- * if the largest column norm of a times that of b (Cauchy-Schwarz) is at most half the dtype's largest
- * number, and the optional third operand, a float32 factor, at most 1 in magnitude. Results: two bool scalars,
- * the answer and its negation; only plans contain this op (compile/speculative_update.c). */
+/* Is every element of a^T b, a (k, m), b (k, n), rounded to `dtype`, finite for every order of summation?
+ * Yes if the largest column norm of a times that of b (Cauchy-Schwarz) is at most half the dtype's largest
+ * number, and the optional third operand, a float32 factor, at most 1 in magnitude. Results: two bool
+ * scalars, the answer and its negation; only plans contain this op (compile/speculative_update.c). */
 typedef struct mix_finite_bound_attributes { mix_dtype dtype; } mix_finite_bound_attributes;
 extern const mix_op mix_op_matmul_finite_bound;
 
