@@ -129,7 +129,8 @@ typedef struct mix_tensorboard_options {
  * dense_1/kernel/histogram. Weights that layers read in 16 bits also have
  * dense_1/kernel/float16_exponents/histogram: the exponents of the 16-bit copy, in float16 from -14 to 15,
  * and from -24 to -15 for subnormals. Histograms omit values that are not finite. Files are flushed at the
- * end of each epoch and evaluation. */
+ * end of each epoch and evaluation. A resumed run continues its files and cuts what was written after the
+ * checkpoint. */
 MIX_API mix_callback *mix_tensorboard_with(const mix_tensorboard_options *options);
 
 typedef struct mix_backup_and_restore_options {

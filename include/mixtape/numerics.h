@@ -131,7 +131,8 @@ MIX_API mix_status mix_numerics_get_event(const mix_numerics *report, int index,
 MIX_API const char *mix_numerics_status(const mix_numerics *report);
 /* The layer that the verdict names; NULL if it names none. */
 MIX_API const char *mix_numerics_layer(const mix_numerics *report);
-/* The verdict in one or two sentences. */
+/* The verdict in a few sentences. Also of a run in which nothing overflowed they name the largest forward
+ * value of float16, if it is within a factor of 4 of overflow. */
 MIX_API const char *mix_numerics_verdict(const mix_numerics *report);
 
 /* Advice, best first. Kinds: "float32_override", "bfloat16", "larger_scale", "smaller_scale",

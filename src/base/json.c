@@ -21,15 +21,6 @@ bool mix_json_set(json_t *object, const char *key, json_t *value) {
   return false;
 }
 
-char *mix_json_text(const json_t *json) {
-  if (!json) return NULL;
-  char *dumped = json_dumps(json, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
-  if (!dumped) return mix_fail_memory("a config's text");
-  char *text = mix_strdup(dumped);
-  free(dumped); /* jansson's own allocation */
-  return text;
-}
-
 /* Python's repr: an exponent of two digits from 1e16 and below 1e-4, else a point. */
 static void put_real(mix_text *text, double value) {
   char digits[40];
@@ -42,51 +33,60 @@ static void put_real(mix_text *text, double value) {
   mix_text_put(text, "%s", digits);
 }
 
-static void put_json(mix_text *text, const json_t *json);
+static void put_json(mix_text *text, const json_t *json, size_t flags);
 
-static void put_object(mix_text *text, const json_t *object) {
+static void put_dumped(mix_text *text, const json_t *json, size_t flags) {
+  char *dumped = json ? json_dumps(json, JSON_ENCODE_ANY | flags) : NULL;
+  if (!dumped) mix_fail_memory("a config's text");
+  text->failed |= !dumped;
+  mix_text_put(text, "%s", dumped ? dumped : "");
+  free(dumped); /* jansson's own allocation */
+}
+
+static void put_object(mix_text *text, const json_t *object, size_t flags) {
   const char *key, *between = "";
   json_t *value;
   mix_text_put(text, "{");
   json_object_foreach((json_t *)object, key, value) {
     json_t *name = json_string(key);
     mix_text_put(text, "%s", between);
-    put_json(text, name);
+    put_dumped(text, name, flags);
     mix_text_put(text, ": ");
-    put_json(text, value);
+    put_json(text, value, flags);
     json_decref(name);
     between = ", ";
   }
   mix_text_put(text, "}");
 }
 
-static void put_json(mix_text *text, const json_t *json) {
+static void put_json(mix_text *text, const json_t *json, size_t flags) {
   if (json_is_object(json)) {
-    put_object(text, json);
+    put_object(text, json, flags);
   } else if (json_is_array(json)) {
     mix_text_put(text, "[");
     for (size_t i = 0; i < json_array_size(json); i++) {
       if (i) mix_text_put(text, ", ");
-      put_json(text, json_array_get(json, i));
+      put_json(text, json_array_get(json, i), flags);
     }
     mix_text_put(text, "]");
   } else if (json_is_real(json)) {
     put_real(text, json_real_value(json));
   } else {
-    char *dumped = json_dumps(json, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
-    mix_text_put(text, "%s", dumped ? dumped : "null");
-    free(dumped); /* jansson's own allocation */
+    put_dumped(text, json, flags);
   }
 }
 
-char *mix_json_python_text(const json_t *json) {
+static char *text_of(const json_t *json, size_t flags) {
   mix_text text = {.grows = true};
   if (!json) return NULL;
-  put_json(&text, json);
+  put_json(&text, json, flags);
   if (!text.failed) return text.text;
   mix_free(text.text);
   return NULL;
 }
+
+char *mix_json_text(const json_t *json) { return text_of(json, 0); }
+char *mix_json_python_text(const json_t *json) { return text_of(json, JSON_ENSURE_ASCII); }
 
 json_t *mix_json_parse(const char *text, const char *call) {
   json_error_t error;

@@ -8,9 +8,10 @@
 /* Stores `value` under `key` and takes ownership of it. False with the error recorded: out of memory, or
  * value NULL. */
 bool mix_json_set(json_t *object, const char *key, json_t *value);
-/* Compact text, freed with mix_free. Numbers keep 17 digits. */
+/* Text as Python's json.dumps(ensure_ascii=False) writes it: the shortest numbers that read back. Freed with
+ * mix_free. */
 char *mix_json_text(const json_t *json);
-/* The same as Python's json.dumps writes it: the shortest numbers that read back, and only ASCII. */
+/* The same, only ASCII. */
 char *mix_json_python_text(const json_t *json);
 /* Parses text. NULL with a ValueError that quotes `call`. */
 json_t *mix_json_parse(const char *text, const char *call);

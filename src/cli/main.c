@@ -54,8 +54,10 @@ static const command *find(const char *name) {
 /* A failed write to standard output is an error too. */
 static int finish(int code) {
   mix_shutdown();
-  if (fflush(stdout) == 0 && !ferror(stdout)) return code;
-  fprintf(stderr, "mixtape: cannot write to standard output: %s\n", strerror(errno));
+  const bool flushed = fflush(stdout) == 0;
+  if (flushed && !ferror(stdout)) return code;
+  fprintf(stderr, "mixtape: cannot write to standard output: %s\n",
+          flushed ? "an earlier write failed, and that part is missing" : strerror(errno));
   return code ? code : CLI_FAILED;
 }
 

@@ -397,7 +397,7 @@ int cli_parse(const char *command, int commands, int argc, char **argv, cli_opti
   list[count++] = (struct option){"help", no_argument, NULL, FIRST + ROWS};
   list[count] = (struct option){0};
   opterr = 0;
-  optind = 1;
+  optind = 0; /* also forgets the letters that an earlier command line left */
   for (int code; (code = getopt_long(argc, argv, ":h", list, NULL)) != -1;) {
     if (code == FIRST + ROWS || code == 'h') {
       print_help(command, commands);

@@ -162,16 +162,29 @@ static bool digest_of_file(int file, size_t size, unsigned char digest[DIGEST], 
   return good || mix_failed() ? good : digest_failed(call, path);
 }
 
+/* False with errno set. A disk that fills up takes a part first and says why when asked to take the rest. */
+static bool write_at(int file, const char *data, size_t size, off_t at) {
+  while (size > 0) {
+    const ssize_t put = pwrite(file, data, size, at);
+    if (put < 0 && errno == EINTR) continue;
+    if (put == 0) errno = ENOSPC;
+    if (put <= 0) return false;
+    data += put, size -= (size_t)put, at += put;
+  }
+  return true;
+}
+
 /* Writes the digest of a written archive over the zeros at its end. */
 static bool seal(const char *part, const char *path, const char *call) {
   int file = open(part, O_RDWR | O_CLOEXEC);
-  off_t size = file < 0 ? -1 : lseek(file, 0, SEEK_END);
+  const off_t size = file < 0 ? -1 : lseek(file, 0, SEEK_END);
+  if (size >= 0) errno = EIO; /* a file that is shorter than what was written */
   unsigned char digest[DIGEST];
   char digits[DIGITS + 1];
   bool done = size > SEAL_SIZE && digest_of_file(file, (size_t)size - DIGITS, digest, call, path);
   if (done) {
     write_digits(digest, digits);
-    done = pwrite(file, digits, DIGITS, size - DIGITS) == DIGITS;
+    done = write_at(file, digits, DIGITS, size - DIGITS);
   }
   if (!done) mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, strerror(errno));
   if (file >= 0 && close(file) != 0 && done) {

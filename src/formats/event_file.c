@@ -8,8 +8,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+#define PREFIX "events.out.tfevents."
 
 /* Field numbers of event.proto, summary.proto, tensor.proto and tensor_shape.proto; DataType values of
  * types.proto. */
@@ -191,20 +194,57 @@ static bool write_version(mix_event_file *file) {
   return write_record(file, &event);
 }
 
-mix_event_file *mix_event_file_open(const char *folder) {
+void mix_event_file_name(char name[MIX_EVENT_FILE_NAME]) {
   static atomic_uint number;
-  char host[256] = "", name[384];
-  if (!mix_folder_make(folder)) return NULL;
-  mix_event_file *file = mix_calloc(1, sizeof *file);
-  if (!file) return NULL;
+  char host[256] = "";
   if (gethostname(host, sizeof host - 1) || !*host) strcpy(host, "localhost");
-  snprintf(name, sizeof name, "events.out.tfevents.%010lld.%s.%ld.%u.v2", (long long)now(), host,
-           (long)getpid(), atomic_fetch_add(&number, 1));
-  file->path = mix_path_join(folder, name);
-  if (file->path && !(file->file = fopen(file->path, "wbxe"))) failed(file, "opened");
+  snprintf(name, MIX_EVENT_FILE_NAME, PREFIX "%010lld.%s.%ld.%u.v2", (long long)now(), host, (long)getpid(),
+           atomic_fetch_add(&number, 1));
+}
+
+static mix_event_file *file_of(const char *folder, const char *name) {
+  mix_event_file *file = mix_calloc(1, sizeof *file);
+  if (file && (file->path = mix_path_join(folder, name))) return file;
+  mix_free(file);
+  return NULL;
+}
+
+mix_event_file *mix_event_file_open(const char *folder, const char *name) {
+  mix_event_file *file = mix_folder_make(folder) ? file_of(folder, name) : NULL;
+  if (!file) return NULL;
+  if (!(file->file = fopen(file->path, "wbxe"))) failed(file, "opened");
   if (file->file && write_version(file) && mix_event_file_flush(file)) return file;
   mix_event_file_close(file);
   return NULL;
+}
+
+/* The name comes from a checkpoint, and the file is cut or removed. */
+static bool names_event_file(const char *name) {
+  return !strncmp(name, PREFIX, sizeof PREFIX - 1) && !strchr(name, '/');
+}
+
+mix_event_file *mix_event_file_reopen(const char *folder, const char *name, int64_t length) {
+  struct stat status;
+  mix_event_file *file = names_event_file(name) ? file_of(folder, name) : NULL;
+  const bool exists = file && stat(file->path, &status) == 0 && S_ISREG(status.st_mode);
+  if (exists && length <= 0) {
+    if (unlink(file->path)) failed(file, "removed");
+  } else if (exists && status.st_size >= length) {
+    if (truncate(file->path, length))
+      failed(file, "cut to its length at the checkpoint");
+    else if ((file->file = fopen(file->path, "abe")))
+      return file;
+    else
+      failed(file, "opened");
+  }
+  mix_event_file_close(file);
+  return NULL;
+}
+
+int64_t mix_event_file_length(mix_event_file *file) {
+  struct stat status;
+  if (!mix_event_file_flush(file)) return -1;
+  return fstat(fileno(file->file), &status) == 0 ? status.st_size : (failed(file, "examined"), -1);
 }
 
 bool mix_event_file_flush(mix_event_file *file) { return !fflush(file->file) || failed(file, "written"); }

@@ -7,9 +7,17 @@
 
 typedef struct mix_event_file mix_event_file;
 
-/* Creates the folder and in it a uniquely named file, "events.out.tfevents.TIME.HOST.PID.N.v2", with the
- * version record that readers expect first. NULL with the error recorded. */
-mix_event_file *mix_event_file_open(const char *folder);
+enum { MIX_EVENT_FILE_NAME = 384 };
+/* A unique name, "events.out.tfevents.TIME.HOST.PID.N.v2". */
+void mix_event_file_name(char name[MIX_EVENT_FILE_NAME]);
+/* Creates the folder and in it the file, with the version record that readers expect first. NULL with the
+ * error recorded. */
+mix_event_file *mix_event_file_open(const char *folder, const char *name);
+/* Continues a file after its first `length` bytes, and cuts what follows; without any it removes the file.
+ * NULL, unless the error is recorded: there is no file of that length. */
+mix_event_file *mix_event_file_reopen(const char *folder, const char *name, int64_t length);
+/* Flushes. The length of the file; -1 with the error recorded. */
+int64_t mix_event_file_length(mix_event_file *file);
 /* Each writes one event; false with the error recorded. */
 bool mix_event_file_scalar(mix_event_file *file, const char *tag, int64_t step, double value);
 /* Rows (left edge, right edge, count). */

@@ -14,7 +14,7 @@ enum {
   MIX_OP_READ = 1 << 3,        /* the value of a variable */
   MIX_OP_PROGRAM = 1 << 4,     /* is its node's element-wise program, and nothing else */
   MIX_OP_UNIFORM = 1 << 5,     /* every element is the `value` of its mix_shape_attributes */
-  /* Invalid operand values are errors at run time: kernels set args->failure. */
+  /* Invalid operand values are errors at run time: kernels call mix_kernel_fail. */
   MIX_OP_CHECKS_VALUES = 1 << 6,
 
   /* Data movement: elements of the result are elements of the operands, or of a padding. */

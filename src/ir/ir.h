@@ -112,9 +112,9 @@ bool mix_ir_sort(mix_ir *ir);
 
 /* One node a line, operands first. The text is in the ir's memory. */
 const char *mix_ir_text(mix_ir *ir);
-/* Reads text of `size` bytes back; writing the result gives the same text. Elements that the text omits
- * (of variables and large constants) come from mix_ir_fill. Variables and constants may take at most
- * `max_bytes` in total. Error messages name `name`, line and node. NULL with the error recorded. */
+/* Reads text of `size` bytes back; writing the result gives the same text. Elements that the text omits (of
+ * variables and large constants) come from mix_ir_fill, and both may take at most `max_bytes` in total. NULL
+ * with the error recorded, which names `name`, line and node. */
 mix_ir *mix_ir_read(const char *name, const char *text, size_t size, size_t max_bytes);
 /* Floating elements are uniform in [-1, 1) by Philox; others are 0 or 1. */
 void mix_ir_fill(void *data, mix_dtype dtype, int64_t count, uint64_t seed);

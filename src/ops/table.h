@@ -52,12 +52,10 @@ extern const mix_op mix_op_matmul, mix_op_batch_matmul;
  * "upcast_matmul". */
 extern const mix_op mix_op_matmul_downcast;
 
-/* Is every element of a^T b, rounded to `dtype`, finite for every order of summation? a is (k, m), b is
- * (k, n). By Cauchy-Schwarz no element exceeds (largest column norm of a) * (largest column norm of b).
- * The answer is yes if this bound is at most half the largest number of the dtype (the other half allows
- * for rounding of the sums), and if the optional third operand, a float32 factor applied to the elements,
- * is at most 1 in magnitude. Results: two bool scalars, `finite` and its negation, which serves as a
- * guard. Only plans contain this op (compile/speculative_update.c). */
+/* Is every element of a^T b, a (k, m), b (k, n), rounded to `dtype`, finite for every order of summation?
+ * Yes if the largest column norm of a times that of b (Cauchy-Schwarz) is at most half the dtype's largest
+ * number, and the optional third operand, a float32 factor, at most 1 in magnitude. Results: two bool
+ * scalars, the answer and its negation; only plans contain this op (compile/speculative_update.c). */
 typedef struct mix_finite_bound_attributes { mix_dtype dtype; } mix_finite_bound_attributes;
 extern const mix_op mix_op_matmul_finite_bound;
 

@@ -95,18 +95,10 @@ static void nadam_begin(mix_update *update) {
   if (!update->optimizer->rules->nadam_product_per_variable) advance_product(update);
 }
 
-/* True where tf_keras leaves P unchanged for a variable; P advances for every other variable.
- *
- * tf_keras means to advance P once per step. It compares iterations + 2 with a Python counter, which each
- * variable increments while a tf.function (so every fit) is traced. The traced function holds the counter
- * as a constant. The function that builds the optimizer in its first call is traced twice: with n variables
- * the counter starts at 1, then at n + 1. Variable i therefore holds the constant n + 1 + i, which matches
- * at iterations = n - 1 + i.
- *
- * Not reproduced: an optimizer that is built earlier, and a function that is traced again for another batch
- * size. Their constants differ. Also not reproduced: a match of the first variable while P is still 1, where
- * 1 - P would be 0 and the weights not finite. That happens if it is the only variable, or if the first
- * steps were skipped. */
+/* True where tf_keras leaves P unchanged for a variable: it compares iterations + 2 with a Python counter
+ * that tracing has made a constant, n + 1 + i for variable i of n in a function that builds the optimizer.
+ * Other functions, whose constants differ, are not reproduced. Nor is a match of the first variable while P
+ * is 1, where 1 - P would be 0. */
 static mix_tensor *reuses_product(mix_update *update) {
   mix_tensor *iterations = mix_update_get(update, update->optimizer->iterations);
   mix_tensor *matches =

@@ -225,9 +225,7 @@ static void fail_difference(const char *name, const json_t *ours, const json_t *
   mix_text text = {.grows = true};
   append_difference(&text, ": ", ours, theirs);
   if (!text.failed)
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: %s%s; resume with what it was made with, or by force, which begins the epoch anew",
-             mix_archive_path(archive), name, text.text);
+    mix_fail(MIX_VALUE_ERROR, "%s: %s%s; " MIX_RESUME_REMEDY, mix_archive_path(archive), name, text.text);
   mix_free(text.text);
 }
 

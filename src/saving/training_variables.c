@@ -189,8 +189,7 @@ bool mix_training_check_kind(mix_archive *archive, mix_model *model, mix_optimiz
     if (a && b && !strcmp(a, b)) continue;
     int index = (int)i - 2;
     const char *name = i >= 2 && model ? layer_name_at(model->layer, &index) : NULL;
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: %s%s%s is %s here, %s in the checkpoint; resume with what it was made with",
+    mix_fail(MIX_VALUE_ERROR, "%s: %s%s%s is %s here, %s in the checkpoint; " MIX_RESUME_REMEDY,
              mix_archive_path(archive),
              i == 0   ? "the generation"
              : i == 1 ? "the optimizer"

@@ -17,6 +17,10 @@ bool mix_training_put(mix_archive *archive, const char *group, mix_list *variabl
 /* Checks count, dtypes and shapes (ValueError that names the variable) and appends the values to `values`. */
 bool mix_training_get(mix_archive *archive, const char *group, mix_list *variables, mix_list *values);
 
+/* Ends the message of a checkpoint that is another run's. */
+#define MIX_RESUME_REMEDY                                                                                    \
+  "resume with what it was made with, or by force (--resume=force, .force), which begins the epoch anew"
+
 /* Generation, classes and policies of the layers, and the optimizer (either may be NULL): what the variables
  * do not show. */
 bool mix_training_put_kind(mix_archive *archive, mix_model *model, mix_optimizer *optimizer);

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "data/pipeline/pipeline.h"
 #include "data/pipeline/iterator_position.h"
+#include "graph/trace.h"
 #include <mixtape/ops.h>
 #include <string.h>
 
@@ -131,9 +132,19 @@ static bool open_dataset(mix_data_adapter *adapter, const mix_data_adapter_data 
   return !mix_failed();
 }
 
+bool mix_data_adapter_may_read(const char *call) {
+  if (!mix_capture_current()) return true;
+  mix_fail(MIX_RUNTIME_ERROR,
+           "%s: called in a function that is being captured, where tensors have no values yet; use "
+           "mix_model_call there, or call %s outside",
+           call, call);
+  return false;
+}
+
 bool mix_data_adapter_open(mix_data_adapter *adapter, mix_model *model, const mix_data_adapter_data *data,
                            mix_data_adapter_use use, const char *call) {
   *adapter = (mix_data_adapter){.model = model, .call = call, .use = use, .steps = data->steps};
+  if (!mix_data_adapter_may_read(call)) return false;
   if (mix_is_dataset(data->x)) return open_dataset(adapter, data);
   mix_list *arrays = mix_data_adapter_arrays(model, data, use, call, &adapter->arguments);
   return mix_data_adapter_open_arrays(adapter, arrays, -1, data->batch_size, 1);

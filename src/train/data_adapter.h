@@ -60,6 +60,8 @@ mix_list *mix_arranged(const struct mix_arrangement *arrangement, mix_list *leav
 /* Opens the adapter over the first `rows` of those arrays (-1: all), for `epochs` epochs of training. */
 bool mix_data_adapter_open_arrays(mix_data_adapter *adapter, mix_list *arrays, int64_t rows,
                                   int64_t batch_size, int64_t epochs);
+/* False with a RuntimeError: a function is being captured. */
+bool mix_data_adapter_may_read(const char *call);
 /* Both steps, for arrays or a data set. The caller must close the adapter, also on failure. */
 bool mix_data_adapter_open(mix_data_adapter *adapter, mix_model *model, const mix_data_adapter_data *data,
                            mix_data_adapter_use use, const char *call);

@@ -122,6 +122,7 @@ static bool open_adapter(mix_fit_state *f) {
   }
   f->adapter = (mix_data_adapter){
       .model = f->model, .call = "fit", .use = MIX_ADAPTER_TRAIN, .steps = o->steps_per_epoch};
+  if (!mix_data_adapter_may_read("fit")) return false;
   mix_list *all = mix_data_adapter_arrays(f->model, &data, MIX_ADAPTER_TRAIN, "fit", &f->adapter.arguments);
   if (!all) return false;
   int64_t rows = mix_tensor_shape(mix_list_get(all, 0)).dims[0];

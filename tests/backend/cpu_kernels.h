@@ -32,8 +32,10 @@ static inline const mix_kernel *best_kernel(const mix_kernel *const *kernels) {
 
 /* Runs a kernel with a team as the host backend does. Returns the kernel's error message or NULL. */
 static inline const char *run_kernel(const mix_kernel *kernel, mix_kernel_args *args, int threads) {
-  _Atomic(const char *) failure = NULL;
-  args->failure = &failure;
+  static mix_value_error error;
+  static char text[512];
+  error = (mix_value_error){0};
+  args->error = &error;
   args->prepared = NULL;
   if (kernel->prepare) assert_true(kernel->prepare(args, threads));
   const int size = kernel->serial && kernel->serial(args) ? 1 : threads;
@@ -52,7 +54,9 @@ static inline const char *run_kernel(const mix_kernel *kernel, mix_kernel_args *
     kernel->release(args->prepared);
   else
     mix_free(args->prepared);
-  return failure;
+  if (!error.met) return NULL;
+  mix_value_error_text(args, NULL, text, sizeof text);
+  return text;
 }
 
 /* ---- comparing ---- */

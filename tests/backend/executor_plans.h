@@ -51,7 +51,7 @@ static word combined(const mix_kernel_args *args, int64_t i, int64_t n) {
 static void fail_if_requested(const mix_kernel_args *args, const mix_team *team) {
   const settings *s = args->attributes;
   if (s->failure && (!s->only_slow_fails || team->rank == s->slow_rank))
-    atomic_store(args->failure, s->failure);
+    mix_kernel_fail(args, s->failure);
 }
 
 static void each_run(const mix_kernel_args *args, const mix_team *team) {
@@ -88,7 +88,7 @@ static bool exchange_prepare(mix_kernel_args *args, int threads) {
 static void exchange_run(const mix_kernel_args *args, const mix_team *team) {
   const settings *s = args->attributes;
   int64_t n = mix_shape_size(args->output_types[0].shape), begin, end;
-  if (team->size != *(int *)args->prepared) atomic_store(args->failure, "not the team it was prepared for");
+  if (team->size != *(int *)args->prepared) mix_kernel_fail(args, "not the team it was prepared for");
   mix_team_share(team, n, s->grain, &begin, &end);
   delay(s, team);
   for (int64_t i = begin; i < end; i++) ((word *)args->workspace)[i] = combined(args, i, n);

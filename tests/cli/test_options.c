@@ -316,6 +316,23 @@ static void a_full_standard_output_ends_with_1(void **state) {
   assert_code(run_program_to("/dev/full", (const char *const[]){"--help", NULL}), 1);
 }
 
+/* The last write succeeds and leaves no reason in errno. */
+static void an_earlier_write_that_failed_is_named(void **state) {
+  (void)state;
+  const char *failing = getenv("MIXTAPE_FAILING_PROGRAM"), *former = getenv("MIXTAPE_PROGRAM");
+  if (!failing || !former) SKIP("MIXTAPE_FAILING_PROGRAM is not set");
+  char kept[4096];
+  snprintf(kept, sizeof kept, "%s", former);
+  setenv("MIXTAPE_PROGRAM", failing, 1);
+  setenv("MIXTAPE_FAIL_WRITE", "1", 1);
+  assert_code(run_program("--help"), 1);
+  unsetenv("MIXTAPE_FAIL_WRITE");
+  setenv("MIXTAPE_PROGRAM", kept, 1);
+  assert_string_equal(
+      program_err,
+      "mixtape: cannot write to standard output: an earlier write failed, and that part is missing\n");
+}
+
 /* The size limit is between the size of the step log and that of the weights. */
 static void weights_that_cannot_be_saved_leave_the_results(void **state) {
   (void)state;
@@ -534,6 +551,7 @@ int main(void) {
       cmocka_unit_test(what_cannot_be_written_ends_with_1),
       cmocka_unit_test(a_full_disk_under_the_step_log_ends_with_1),
       cmocka_unit_test(a_full_standard_output_ends_with_1),
+      cmocka_unit_test(an_earlier_write_that_failed_is_named),
       cmocka_unit_test(weights_that_cannot_be_saved_leave_the_results),
       cmocka_unit_test(steps_may_go_to_standard_output),
       cmocka_unit_test(closed_standard_files_stay_closed),

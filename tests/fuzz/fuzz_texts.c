@@ -11,7 +11,13 @@ static void *optimizer(const char *text) { return mix_optimizer_deserialize(text
 static void *policy(const char *text) { return mix_policy_deserialize(text, NULL); }
 static void *loss_scale(const char *text) { return mix_loss_scale_deserialize(text); }
 static void *schedule(const char *text) { return mix_schedule_deserialize(text); }
-static void *auc(const char *text) { return mix_metric_from_config("AUC", text, NULL); }
+#define METRIC(function, class_name)                                                                         \
+  static void *function(const char *text) { return mix_metric_from_config(class_name, text, NULL); }
+METRIC(auc, "AUC")
+METRIC(mean_io_u, "MeanIoU")
+METRIC(top_k, "TopKCategoricalAccuracy")
+METRIC(precision, "Precision")
+METRIC(recall_at_precision, "RecallAtPrecision")
 static void *optimizer_text(const char *text) { return mix_optimizer_from_text(text, NULL); }
 static void *metric_text(const char *text) { return mix_metric_from_text(text, NULL); }
 static void *callback_text(const char *text) { return mix_callback_from_text(text); }
@@ -26,6 +32,10 @@ static const struct {
              {"loss_scale", loss_scale},
              {"schedule", schedule},
              {"auc", auc},
+             {"mean_io_u", mean_io_u},
+             {"top_k", top_k},
+             {"precision", precision},
+             {"recall_at_precision", recall_at_precision},
              {"optimizer_text", optimizer_text},
              {"metric_text", metric_text},
              {"callback_text", callback_text},

@@ -20,6 +20,12 @@ static const char *const texts[] = {
     "[0.1,0.01,0.001],\"name\":null}}",
     "auc\n{\"name\":\"auc\",\"dtype\":\"float32\",\"num_thresholds\":20,\"curve\":\"PR\","
     "\"summation_method\":\"interpolation\",\"multi_label\":false}",
+    "mean_io_u\n{\"name\":\"iou\",\"dtype\":\"float32\",\"num_classes\":3,\"ignore_class\":null,"
+    "\"sparse_y_true\":true,\"sparse_y_pred\":false,\"axis\":-1}",
+    "top_k\n{\"name\":\"top\",\"dtype\":\"float32\",\"k\":3}",
+    "precision\n{\"name\":\"p\",\"dtype\":\"float32\",\"thresholds\":[0.25,0.5],\"top_k\":2,\"class_id\":1}",
+    "recall_at_precision\n{\"name\":\"r\",\"dtype\":\"float32\",\"num_thresholds\":20,\"precision\":0.5,"
+    "\"class_id\":null}",
     "optimizer_text\nsgd:learning_rate=0.1,momentum=0.9,nesterov=true",
     "metric_text\nauc:curve=PR,num_thresholds=50,name=area",
     "metric_text\nmean_io_u:num_classes=10,sparse_y_true=false",

@@ -1,6 +1,7 @@
 /* The report on GPUs: rows D01 to D13 of docs/spec/mixed_precision.md, 9.2. Each test starts with the flag of
  * a new process. */
 #include "nn/support.h"
+#include <pthread.h>
 
 typedef struct machine {
   int count;
@@ -93,6 +94,20 @@ static void D09_once_a_process(void **state) {
   assert_non_null(mix_policy_new("mixed_float16"));
   assert_int_equal(log_count, 1);
 }
+static void *make_policy(void *results) {
+  MIX_SCOPE { *(bool *)results = mix_policy_new("mixed_float16") != NULL; }
+  return NULL;
+}
+static void D09_once_a_process_of_several_threads(void **state) {
+  WITH(GPU("G1", 6, 0));
+  pthread_t threads[8];
+  bool results[8];
+  for (int i = 0; i < 8; i++)
+    assert_int_equal(pthread_create(&threads[i], NULL, make_policy, &results[i]), 0);
+  for (int i = 0; i < 8; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+  for (int i = 0; i < 8; i++) assert_true(results[i]);
+  assert_int_equal(log_count, 1);
+}
 static void D10_bfloat16_uses_it_up(void **state) {
   WITH(GPU("G1", 6, 0));
   assert_non_null(mix_policy_new("mixed_bfloat16"));
@@ -141,6 +156,7 @@ int main(void) {
                                      TEST(D07_mixture_in_another_order),
                                      TEST(D08_no_gpu),
                                      TEST(D09_once_a_process),
+                                     TEST(D09_once_a_process_of_several_threads),
                                      TEST(D10_bfloat16_uses_it_up),
                                      TEST(D10_experimental_bfloat16_does_not),
                                      TEST(D11_plain_float16),

@@ -295,7 +295,7 @@ static void defaults(void **state) {
   } rows[] = {
       {mix_softmax_layer(), "softmax", "\"axis\": -1"},
       {mix_relu_layer(), "re_lu", "\"max_value\": null, \"negative_slope\": 0.0, \"threshold\": 0.0"},
-      {mix_leaky_relu_layer(), "leaky_re_lu", "\"alpha\": 0.29999999999999999"},
+      {mix_leaky_relu_layer(), "leaky_re_lu", "\"alpha\": 0.3"},
       {mix_prelu(), "p_re_lu", "\"shared_axes\": null"},
       {mix_elu_layer(), "elu", "\"alpha\": 1.0"},
       {mix_thresholded_relu(), "thresholded_re_lu", "\"theta\": 1.0"},
@@ -306,13 +306,13 @@ static void defaults(void **state) {
       {mix_category_encoding(3), "category_encoding", "\"output_mode\": \"multi_hot\""},
       {mix_embedding(2, 3), "embedding", "\"mask_zero\": false"},
       {mix_batch_normalization(), "batch_normalization",
-       "\"axis\": -1, \"momentum\": 0.98999999999999999, \"epsilon\": 0.001, \"center\": true, "
+       "\"axis\": -1, \"momentum\": 0.99, \"epsilon\": 0.001, \"center\": true, "
        "\"scale\": true"},
       {mix_layer_normalization(), "layer_normalization",
        "\"axis\": -1, \"epsilon\": 0.001, \"center\": true, \"scale\": true"},
       {mix_group_normalization(), "group_normalization",
        "\"groups\": 32, \"axis\": -1, \"epsilon\": 0.001, \"center\": true, \"scale\": true"},
-      {mix_rms_normalization(), "rms_normalization", "\"axis\": -1, \"epsilon\": 9.9999999999999995e-7"},
+      {mix_rms_normalization(), "rms_normalization", "\"axis\": -1, \"epsilon\": 1e-06"},
       {mix_unit_normalization(), "unit_normalization", "\"axis\": -1"},
       {mix_spatial_dropout1d(0.5), "spatial_dropout1d",
        "\"rate\": 0.5, \"noise_shape\": null, "

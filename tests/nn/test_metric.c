@@ -121,6 +121,35 @@ static void top_k(void **state) {
   mix_metric_update(nan, VECTOR(MIX_INT32, 0), MATRIX(MIX_FLOAT32, 1, 3, NAN, 1, 2));
   expect_result(nan, 0, 0);
 }
+/* Made with tf_keras 2.21 and keras 3 on TensorFlow: only the sample of finite predictions with an existing
+ * label counts, for every k. */
+static void top_k_of_labels_outside_and_of_infinities(void **state) {
+  (void)state;
+  mix_tensor *p = MATRIX(MIX_FLOAT32, 8, 3, 1, NAN, 2, 1, INFINITY, 2, 1, -INFINITY, 2, -1, -7, -2, -3, -4,
+                         -3, 1, 2, 3, INFINITY, 1, 2, 5, 4, NAN);
+  static const int64_t ks[] = {1, 2, 3, 5};
+  for (int i = 0; i < 4; i++) {
+    mix_metric *top = mix_metric_new("sparse_top_k_categorical_accuracy", .k = ks[i]);
+    mix_metric_update(top, VECTOR(MIX_INT32, 2, 2, 2, 5, -1, 2, 0, 0), p);
+    expect_result(top, 1.0 / 8, 0);
+  }
+}
+static void top_k_of_labels_of_every_integer_dtype(void **state) {
+  (void)state;
+  static const mix_dtype dtypes[] = {MIX_UINT8, MIX_INT8, MIX_INT16, MIX_INT32, MIX_INT64};
+  for (int d = 0; d < 5; d++) {
+    mix_metric *top = mix_metric_new("SparseTopKCategoricalAccuracy", .k = 2),
+               *one_hot = mix_metric_new("TopKCategoricalAccuracy", .k = 2);
+    mix_metric_update(top, VECTOR(dtypes[d], 1, 2, 0), predictions());
+    expect_result(top, 2.0 / 3, 1e-7);
+    mix_metric_update(one_hot, MATRIX(dtypes[d], 3, 3, 0, 1, 0, 0, 0, 1, 1, 0, 0), predictions());
+    expect_result(one_hot, 2.0 / 3, 1e-7);
+    expect_status(
+        mix_metric_update(one_hot, VECTOR(dtypes[d], 1, 2, 0), predictions()), MIX_VALUE_ERROR,
+        "the labels have shape (3); expected one-hot labels of the predictions' shape (3, 3) (for class "
+        "numbers use sparse_top_k_categorical_accuracy)");
+  }
+}
 /* keras3 compares class ids in the prediction's dtype: 2049 is 2048 in float16. tf_keras compares in
  * float32. */
 static void large_class_ids_in_float16(void **state) {
@@ -518,6 +547,8 @@ int main(void) {
                                      TEST(crossentropy_chooses),
                                      TEST(named_accuracies),
                                      TEST(top_k),
+                                     TEST(top_k_of_labels_outside_and_of_infinities),
+                                     TEST(top_k_of_labels_of_every_integer_dtype),
                                      TEST(large_class_ids_in_float16),
                                      TEST(weights_and_masks),
                                      TEST(losses_as_metrics),

@@ -61,6 +61,7 @@ static void an_index_outside_is_an_error(void **state) {
   mix_tensor *x = mix_rows(values_of(MIX_FLOAT32, 1, NUMBERS(1, 2)), INDICES(4), 4);
   assert_null(mix_tensor_data(x));
   assert_int_equal(mix_error(), MIX_VALUE_ERROR);
+  assert_non_null(strstr(mix_error_message(), "index 4 (element 0) is outside the rows, [0, 4)"));
   mix_error_clear();
 }
 

@@ -84,6 +84,16 @@ static void configs_come_back(void **state) {
   }
 }
 
+static void numbers_have_the_fewest_digits_that_come_back(void **state) {
+  (void)state;
+  const char *text = mix_optimizer_serialize(
+      mix_adam(.beta_1 = 0.9, .beta_2 = 0.1 + 0.2, .epsilon = 1e-7, .weight_decay = 3e22));
+  static const char *const parts[] = {"\"beta_1\": 0.9,", "\"beta_2\": 0.30000000000000004,",
+                                      "\"epsilon\": 1e-07,", "\"weight_decay\": 3e+22,"};
+  for (int i = 0; i < 4; i++)
+    if (!strstr(text, parts[i])) fail_msg("%s is missing in %s", parts[i], text);
+}
+
 static void config_keys_of_each_generation(void **state) {
   (void)state;
   static const struct {
@@ -326,6 +336,7 @@ int main(void) {
                                      TEST(command_line_text),
                                      TEST(a_misspelled_optimizer_is_corrected),
                                      TEST(configs_come_back),
+                                     TEST(numbers_have_the_fewest_digits_that_come_back),
                                      TEST(config_keys_of_each_generation),
                                      TEST(unknown_keywords_of_configs),
                                      TEST(decay_of_the_legacy_family),

@@ -165,7 +165,10 @@ static void mismatches_are_named(void **state) {
   try_restore(&(run_kind){.policy = "mixed_bfloat16"}, 0);
   assert_error(MIX_VALUE_ERROR, "policy mixed_bfloat16 here");
   try_restore(&(run_kind){.optimizer = "sgd"}, 0);
-  assert_error(MIX_VALUE_ERROR, "the optimizer is SGD here, RMSprop in the checkpoint");
+  assert_error(
+      MIX_VALUE_ERROR,
+      "the optimizer is SGD here, RMSprop in the checkpoint; resume with what it was made with, or by force "
+      "(--resume=force, .force)");
   try_restore(&(run_kind){.optimizer = "rmsprop:momentum=0.5"}, 0);
   assert_error(MIX_VALUE_ERROR, "optimizer: ");
   try_restore(&(run_kind){.semantics = "keras3"}, 0);

@@ -45,6 +45,18 @@ static void predict_joins_the_batches(void **state) {
   }
 }
 
+static mix_list *predict_in_a_step(void *model, mix_list *arguments) {
+  return mix_model_predict(model, mix_list_get(arguments, 0));
+}
+static void predict_inside_a_capture_says_what_to_do(void **state) {
+  (void)state;
+  mix_function *step = mix_function_new(predict_in_a_step, product_model(2, 0));
+  assert_null(mix_function_call(step, mix_list_of(counting(3))));
+  assert_error(MIX_RUNTIME_ERROR, "predict: called in a function that is being captured");
+  assert_null(mix_function_call(step, mix_list_of(counting(3))));
+  assert_error(MIX_RUNTIME_ERROR, "use mix_model_call there");
+}
+
 static void predict_is_inference(void **state) {
   (void)state;
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(8));
@@ -197,6 +209,7 @@ int main(void) {
       TEST(evaluate_after_fit_resets_the_metrics),
       TEST(predict_joins_the_batches),
       TEST(predict_is_inference),
+      TEST(predict_inside_a_capture_says_what_to_do),
       TEST(predict_of_bytes_of_images),
       TEST(train_on_batch_resets_the_metrics),
       TEST(each_batch_size_has_a_plan_and_one_set_of_weights),

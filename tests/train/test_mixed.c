@@ -311,6 +311,7 @@ static void without_loss_scaling_a_nan_reaches_the_weights(void **state) {
 /* ---- labels outside the classes ---- */
 
 static void check_label_outside(const char *policy, double label) {
+  char expected[80];
   mix_set_global_policy(policy);
   mix_model *model = compiled_guide_model(4, 4);
   examples e = examples_of(8, 4, 3);
@@ -321,7 +322,12 @@ static void check_label_outside(const char *policy, double label) {
   unsigned char *before = bits_of(all, &size);
   mix_tensor *y = ARRAY(MIX_INT64, MIX_SHAPE(8), 0, 1, 2, 0, 1, 2, 0, label);
   assert_null(mix_model_fit(model, e.x, y, .verbose = MIX_SILENT));
-  assert_error(MIX_VALUE_ERROR, "label outside the classes: labels are indices");
+  snprintf(expected, sizeof expected, "label %.0f (element ", label); /* fit shuffles */
+  assert_error(MIX_VALUE_ERROR, expected);
+  assert_null(mix_model_evaluate(model, e.x, y, .verbose = MIX_SILENT));
+  snprintf(expected, sizeof expected, "label %.0f (element 7) is outside the classes, [0, 10): labels",
+           label);
+  assert_error(MIX_VALUE_ERROR, expected);
   unsigned char *after = bits_of(all, &after_size);
   assert_memory_equal(before, after, size); /* including iterations */
   free(before);

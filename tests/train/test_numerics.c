@@ -177,7 +177,7 @@ static void the_layer_that_overflows_forward_is_named(void **state) {
   }
   assert_string_equal(advice_of(report, 0).kind, "float32_override");
   assert_string_equal(advice_of(report, 0).layer, "big");
-  assert_non_null(strstr(mix_numerics_verdict(report), "big"));
+  assert_non_null(strstr(mix_numerics_verdict(report), "made by matmul) in steps 1 to 17. "));
   mix_numerics_row small = row_of(report, "small", "output", MIX_FLOAT16),
                    big = row_of(report, "big", "output", MIX_FLOAT16);
   assert_int_equal(small.forward.infinities, 0);
@@ -189,6 +189,22 @@ static void the_layer_that_overflows_forward_is_named(void **state) {
   assert_int_equal(row_of(report, "big", "output", F32).forward.infinities, 0);
   /* SGD has changed the weights slightly. */
   assert_near(row_of(report, "big", "output", F32).forward.smallest, 80000, 80);
+}
+
+/* "big" makes 8 x 21 x 100 = 16,800, a factor of 3.9 below 65,504; 8 x 20 x 100 is a factor of 4.1 below. */
+static void a_forward_value_near_overflow_is_reported(void **state) {
+  (void)state;
+  mix_numerics *report = mix_numerics_run(overflowing_model(NULL), mix_fill(MIX_SHAPE(16, 8), 21, F32),
+                                          ones(), .steps = 1, .batch_size = 16);
+  assert_no_error();
+  const char *verdict = mix_numerics_verdict(report);
+  if (!strstr(verdict, "near overflow: the largest value of big/output, 1.68e+04, is a factor of 3.9 below"))
+    fail_msg("%s", verdict);
+  assert_string_equal(advised(report, "float32_override").layer, "big");
+  assert_string_equal(mix_numerics_layer(report), "big");
+  report = mix_numerics_run(overflowing_model(NULL), mix_fill(MIX_SHAPE(16, 8), 20, F32), ones(), .steps = 1,
+                            .batch_size = 16);
+  assert_null(strstr(mix_numerics_verdict(report), "near overflow"));
 }
 
 static void gradients_that_overflow_by_the_scale_alone(void **state) {
@@ -396,6 +412,7 @@ int main(void) {
       TEST(shared_layers_and_short_batches),
       TEST(training_is_the_same_to_the_last_bit),
       TEST(the_layer_that_overflows_forward_is_named),
+      TEST(a_forward_value_near_overflow_is_reported),
       TEST(gradients_that_overflow_by_the_scale_alone),
       TEST(a_fixed_scale_that_is_too_large),
       TEST(a_scaled_loss_that_overflows),

@@ -322,6 +322,84 @@ static void evaluation_alone_writes_validation(void **state) {
   assert_int_not_equal(access(in_folder("evaluation/train"), F_OK), 0);
 }
 
+/* ---- resumed runs ---- */
+
+static mix_status fail_at(void *context, mix_model *model, int64_t batch, mix_logs *logs) {
+  (void)model, (void)batch, (void)logs;
+  return --*(int *)context ? MIX_OK : MIX_RUNTIME_ERROR;
+}
+
+/* Three epochs of four steps with a validation; the run ends with an error after step `stop`, if any. */
+static void train_logged(const char *log_dir, const char *backup, int64_t save_freq, int stop) {
+  mix_clear_names();
+  mix_set_seed(3);
+  mix_model *model = product_model(1, 0.0625);
+  mix_list *callbacks =
+      mix_list_of(mix_tensorboard(in_folder(log_dir), .update_freq = 1, .histogram_freq = 2),
+                  mix_callback_new(.name = "stop", .context = &stop, .on_train_batch_end = fail_at),
+                  mix_backup_and_restore(in_folder(backup), .save_freq = save_freq, .keep_checkpoint = true));
+  mix_history *history =
+      mix_model_fit(model, counting(4), mix_fill(MIX_SHAPE(4, 1), 0, F32), .epochs = 3, .batch_size = 1,
+                    .seed = 5, .verbose = MIX_SILENT, .validation_x = counting(2),
+                    .validation_y = mix_fill(MIX_SHAPE(2, 1), 1, F32), .callbacks = callbacks);
+  assert_true((history == NULL) == (stop == 0));
+  mix_error_clear();
+}
+
+static void assert_same_events(const read_events *a, const read_events *b, int stop) {
+  if (a->count != b->count)
+    fail_msg("stopped after step %d: %d records instead of %d", stop, b->count, a->count);
+  for (int i = 0; i < a->count; i++) {
+    const read_event *x = &a->list[i], *y = &b->list[i];
+    assert_string_equal(x->tag, y->tag);
+    assert_int_equal(x->step, y->step);
+    assert_int_equal(x->size, y->size);
+    if (x->size) assert_memory_equal(x->data, y->data, x->size);
+  }
+}
+
+/* Whenever it is killed, the files of a resumed run have the records of a run without a stop, each once. */
+static void a_resumed_run_holds_no_record_twice(void **state) {
+  (void)state;
+  char logs[32], backup[32];
+  for (int save_freq = 0; save_freq <= 3; save_freq += 3) {
+    snprintf(logs, sizeof logs, "whole%d", save_freq);
+    snprintf(backup, sizeof backup, "backup%d", save_freq);
+    MIX_SCOPE { train_logged(logs, backup, save_freq, -1); }
+    read_events *train = train_events(logs), *validation = validation_events(logs);
+    for (int stop = 5; stop <= 12; stop++) {
+      snprintf(logs, sizeof logs, "logs%d-%d", save_freq, stop);
+      snprintf(backup, sizeof backup, "backup%d-%d", save_freq, stop);
+      MIX_SCOPE { train_logged(logs, backup, save_freq, stop); }
+      MIX_SCOPE { train_logged(logs, backup, save_freq, -1); }
+      read_events *resumed = train_events(logs), *validated = validation_events(logs);
+      assert_same_events(train, resumed, stop);
+      assert_same_events(validation, validated, stop);
+      free_events(resumed);
+      free_events(validated);
+    }
+    free_events(train);
+    free_events(validation);
+  }
+}
+
+static void a_resumed_run_without_its_file_begins_a_new_one(void **state) {
+  (void)state;
+  MIX_SCOPE { train_logged("gone", "gone-backup", 0, 6); }
+  char command[4096];
+  snprintf(command, sizeof command, "rm '%s'/train/*", in_folder("gone"));
+  assert_int_equal(system(command), 0);
+  warning[0] = 0;
+  mix_set_log_callback(keep_warning, NULL);
+  MIX_SCOPE { train_logged("gone", "gone-backup", 0, -1); }
+  mix_set_log_callback(NULL, NULL);
+  assert_non_null(strstr(warning, "is missing or shorter than at the checkpoint; a new file begins"));
+  read_events *train = train_events("gone");
+  assert_non_null(event_of(train, "keras", 0));
+  assert_int_equal(event_of(train, "epoch_loss", 0)->step, 1);
+  free_events(train);
+}
+
 /* ---- bad input ---- */
 
 static void wrong_arguments_are_refused(void **state) {
@@ -420,6 +498,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_layer_without_config_costs_only_the_graph, folder_begin,
                                       remove_folder),
       cmocka_unit_test_setup_teardown(evaluation_alone_writes_validation, folder_begin, remove_folder),
+      cmocka_unit_test_setup_teardown(a_resumed_run_holds_no_record_twice, folder_begin, remove_folder),
+      cmocka_unit_test_setup_teardown(a_resumed_run_without_its_file_begins_a_new_one, folder_begin,
+                                      remove_folder),
       cmocka_unit_test(wrong_arguments_are_refused),
       cmocka_unit_test_setup_teardown(a_folder_that_cannot_be_made_ends_fit, folder_begin, remove_folder),
       cmocka_unit_test_setup_teardown(a_full_disk_ends_fit_with_its_history, folder_begin, remove_folder),

@@ -109,9 +109,8 @@ static void run_combine_rows(const mix_kernel_args *args, const mix_team *team) 
   const size_t bytes = row_bytes(args);
   double *sums = args->workspace;
   mix_row_chains chains;
-  if (!mix_row_chains_find(&chains, (char *)args->workspace + sums_bytes(args), args->inputs[1], dtype,
-                           index_count(args), ((const mix_segment_attributes *)args->attributes)->rows))
-    atomic_store(args->failure, "index outside the rows");
+  mix_row_chains_of(&chains, (char *)args->workspace + sums_bytes(args), args,
+                    ((const mix_segment_attributes *)args->attributes)->rows);
   for (int32_t i = 0; i < index_count(args); i++) {
     const bool first = chains.head[i] == MIX_ROW_END;
     put_index(args, i, first ? mix_row_index(args->inputs[1], dtype, i) : -1);

@@ -165,18 +165,17 @@ static void run_softmax_cross_entropy(const mix_kernel_args *args, const mix_tea
   }
 }
 
-static void fail_label(const mix_kernel_args *args) {
-  const char *none = NULL;
-  atomic_compare_exchange_strong(
-      args->failure, &none,
-      "label outside the classes: labels are indices into the last dimension of the predictions, from 0 on");
+static void fail_first_label(const mix_kernel_args *args, int64_t row, const int64_t *labels,
+                             int64_t classes) {
+  while (*labels >= 0 && *labels < classes) labels++, row++;
+  mix_kernel_fail_label(args, row, *labels, classes);
 }
 
 static void long_sparse_cross_entropy(const rows *r, const mix_kernel_args *args, buffers *b) {
   for (int64_t row = r->begin; row < r->end; row++) {
     const int64_t label = mix_load_integer(args->inputs[1], args->input_types[1].dtype, row);
     const bool valid = label >= 0 && label < r->n;
-    if (!valid) fail_label(args);
+    if (!valid) mix_kernel_fail_label(args, row, label, r->n);
     const norm norm = normalise(r, args->inputs[0], row * r->n, b->logits);
     b->losses[0] = valid ? logf(norm.sum) - (*as_float(r, args->inputs[0], row * r->n + label, 1, b->logits) -
                                              norm.largest)
@@ -206,18 +205,17 @@ static void run_sparse_softmax_cross_entropy(const mix_kernel_args *args, const 
   const int64_t block = rows_of_block(&r), label_size = (int64_t)mix_dtype_size(labels);
   const int64_t elements = mix_shape_size(args->input_types[0].shape);
   const mix_tile_load_function load_labels = mix_tile_load_of(vector, labels);
-  bool valid = true;
   for (int64_t row = r.begin; row < r.end; row += block) {
     const int64_t count = r.end - row < block ? r.end - row : block, first = row * r.n;
     const float *x = as_float(&r, args->inputs[0], first, count * r.n, b.logits);
     float *y = result_buffer(&r, args->outputs[1], first, b.result);
     load_labels(b.classes, (const char *)args->inputs[1] + row * label_size, count);
-    valid &= vector->sparse_cross_entropy_rows(b.losses, y, x, b.classes, count, r.n,
-                                               elements - elements % 8 - first);
+    if (!vector->sparse_cross_entropy_rows(b.losses, y, x, b.classes, count, r.n,
+                                           elements - elements % 8 - first))
+      fail_first_label(args, row, b.classes, r.n);
     store_converted(&r, args->outputs[1], first, count * r.n, y);
     store_losses(&r, args->outputs[0], row, count, b.losses);
   }
-  if (!valid) fail_label(args);
 }
 
 /* ---- the kernels ---- */

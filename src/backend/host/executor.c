@@ -123,7 +123,7 @@ static bool make_steps(mix_executable *executable) {
                                    .output_types = value + step->input_count,
                                    .inputs = input,
                                    .outputs = output,
-                                   .failure = &host->failure};
+                                   .error = &host->error};
     for (int k = 0; k < step->input_count + step->output_count; k++) {
       const mix_slot *slot =
           &plan->slots[k < step->input_count ? step->inputs[k] : step->outputs[k - step->input_count]];
@@ -135,25 +135,6 @@ static bool make_steps(mix_executable *executable) {
   return true;
 }
 
-static const char *operands_text(const mix_kernel_args *args, char *text, size_t size) {
-  size_t used = 0;
-  text[0] = 0;
-  for (int i = 0; i < args->input_count && used < size; i++) {
-    char shape[160];
-    used += (size_t)snprintf(text + used, size - used, "%s%s %s", i ? ", " : "",
-                             mix_dtype_name(args->input_types[i].dtype),
-                             mix_shape_text(args->input_types[i].shape, shape, sizeof shape));
-  }
-  return text;
-}
-
-void mix_host_value_error_text(const mix_kernel_args *args, const char *scope, const char *reason, char *text,
-                               size_t size) {
-  char operands[512];
-  snprintf(text, size, "%s%s%s: %s; the operands are %s", args->op->name, scope ? " in " : "",
-           scope ? scope : "", reason, operands_text(args, operands, sizeof operands));
-}
-
 static bool choose_kernel(mix_executable *executable, int number, bool verbose) {
   mix_host_step *host = &executable->steps[number];
   const char *scope = executable->plan->steps[number].scope;
@@ -161,13 +142,13 @@ static bool choose_kernel(mix_executable *executable, int number, bool verbose) 
   host->kernel = mix_host_choose(executable->tables, &host->args, verbose ? report : NULL, sizeof report);
   if (verbose)
     mix_log_message(MIX_LOG_INFO, "dispatch: step %d %s(%s)%s%s: %s", number, host->args.op->name,
-                    operands_text(&host->args, operands, sizeof operands), scope ? " in " : "",
+                    mix_kernel_operands_text(&host->args, operands, sizeof operands), scope ? " in " : "",
                     scope ? scope : "", report);
   if (!host->kernel) {
     mix_host_choose(executable->tables, &host->args, report, sizeof report);
     mix_fail(MIX_UNSUPPORTED, "%s(%s)%s%s: no kernel serves it%s%s", host->args.op->name,
-             operands_text(&host->args, operands, sizeof operands), scope ? " in " : "", scope ? scope : "",
-             report[0] ? ": " : "", report);
+             mix_kernel_operands_text(&host->args, operands, sizeof operands), scope ? " in " : "",
+             scope ? scope : "", report[0] ? ": " : "", report);
     return false;
   }
   const mix_kernel *kernel = host->kernel;
@@ -295,7 +276,7 @@ static void run_steps(mix_executable *executable, const mix_team *team) {
     if (step->writes_variable && atomic_load_explicit(&executable->failed_step, memory_order_acquire) < i)
       continue;
     step->kernel->run(&step->args, step->serial ? &alone : team);
-    if (atomic_load_explicit(&step->failure, memory_order_relaxed)) record_failure(executable, i);
+    if (atomic_load_explicit(&step->error.met, memory_order_relaxed)) record_failure(executable, i);
   }
 }
 
@@ -310,12 +291,11 @@ static mix_ticket report_failure(mix_executable *executable) {
   int failed = atomic_load(&executable->failed_step);
   if (failed == INT_MAX) return DONE;
   const mix_step *step = &executable->plan->steps[failed];
-  const char *text = atomic_load(&executable->steps[failed].failure);
+  char message[768];
+  mix_value_error_text(&executable->steps[failed].args, step->scope, message, sizeof message);
   atomic_store(&executable->failed_step, INT_MAX);
   for (int i = 0; i < executable->plan->step_count; i++)
-    atomic_store_explicit(&executable->steps[i].failure, NULL, memory_order_relaxed);
-  char message[768];
-  mix_host_value_error_text(&executable->steps[failed].args, step->scope, text, message, sizeof message);
+    atomic_store_explicit(&executable->steps[i].error.met, false, memory_order_relaxed);
   mix_fail(MIX_VALUE_ERROR, "%s", message);
   return 0;
 }

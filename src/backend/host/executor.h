@@ -10,7 +10,7 @@ typedef struct mix_host_step {
   mix_kernel_args args;
   const mix_kernel *kernel;
   const bool *guard;             /* the step runs only if true; NULL: always */
-  _Atomic(const char *) failure; /* one a step, so that a message can name the step */
+  mix_value_error error;         /* one a step, so that a message can name the step */
   bool serial, barrier_before, writes_variable;
   bool prepared; /* the kernel's prepare succeeded */
 } mix_host_step;

@@ -12,9 +12,6 @@ mix_executable *mix_host_compile(const mix_plan *plan, int threads, mix_matmul_p
 /* Runs at once. */
 mix_ticket mix_host_enqueue(mix_executable *executable, const mix_bindings *bindings);
 mix_status mix_host_wait(mix_ticket ticket);
-/* The message of a value error: op, layer, reason (kernel args' failure), operands. */
-void mix_host_value_error_text(const mix_kernel_args *args, const char *scope, const char *reason, char *text,
-                               size_t size);
 void mix_host_facts(const mix_executable *executable, mix_executable_facts *facts);
 const char *mix_host_kernel_name(const mix_executable *executable, int step);
 void mix_host_destroy(mix_executable *executable);

@@ -39,6 +39,20 @@ static inline void mix_team_share(const mix_team *team, int64_t count, int64_t g
   *end = (first + number) * grain < count ? (first + number) * grain : count;
 }
 
+/* What is wrong with an element of an operand. The texts are static. */
+typedef struct mix_bad_value {
+  const char *what;   /* "label"; the whole reason if `range` is NULL */
+  const char *range;  /* "the classes", which are [0, limit) */
+  const char *remedy; /* or NULL */
+  int64_t element, value, limit;
+} mix_bad_value;
+/* The error word of a step. */
+typedef struct mix_value_error {
+  atomic_bool met;
+  atomic_flag busy;
+  mix_bad_value first; /* of the lowest element; valid if `met`, and after the kernel has ended */
+} mix_value_error;
+
 /* The description of a step for its kernel, and its operands. Types are set once, addresses before each
  * run. */
 typedef struct mix_kernel_args {
@@ -52,9 +66,19 @@ typedef struct mix_kernel_args {
   const void **inputs; /* addresses */
   void **outputs;
   void *workspace; /* shared by the team, 64-byte aligned; contents undefined */
-  /* A kernel that meets a bad value stores a static text here, once, and continues safely. */
-  _Atomic(const char *) *failure;
+  mix_value_error *error;
 } mix_kernel_args;
+
+/* For a kernel that meets a bad value, which then continues safely. Of several the one of the lowest element
+ * is kept, whichever thread met it. `reason` and `axis` are static. */
+void mix_kernel_fail(const mix_kernel_args *args, const char *reason);
+void mix_kernel_fail_label(const mix_kernel_args *args, int64_t element, int64_t label, int64_t classes);
+void mix_kernel_fail_index(const mix_kernel_args *args, int64_t element, int64_t index, const char *axis,
+                           int64_t length);
+/* The message: op, layer, what is wrong, operands. */
+void mix_value_error_text(const mix_kernel_args *args, const char *scope, char *text, size_t size);
+/* The types of the operands, for messages; `text`. */
+const char *mix_kernel_operands_text(const mix_kernel_args *args, char *text, size_t size);
 
 typedef struct mix_kernel {
   const char *name; /* storage and accumulation in it: "gemm_f16_acc32_avx512" */

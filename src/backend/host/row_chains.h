@@ -29,10 +29,11 @@ static inline size_t mix_row_chains_bytes(int64_t count) {
   return sizeof(int32_t) * (size_t)(3 * count + mix_row_table_size(count));
 }
 
-/* Finds the chains of `count` indices; those outside [0, rows) are in none. False: there are such. */
-static inline bool mix_row_chains_find(mix_row_chains *chains, void *workspace, const void *indices,
-                                       mix_dtype dtype, int64_t count, int64_t rows) {
-  bool inside = true;
+/* Finds the chains of `count` indices; those outside [0, rows) are in none. Returns the first of them, or
+ * `count`. */
+static inline int64_t mix_row_chains_find(mix_row_chains *chains, void *workspace, const void *indices,
+                                          mix_dtype dtype, int64_t count, int64_t rows) {
+  int64_t outside = count;
   chains->head = workspace;
   chains->next = chains->head + count;
   chains->last = chains->next + count;
@@ -45,7 +46,7 @@ static inline bool mix_row_chains_find(mix_row_chains *chains, void *workspace, 
     chains->last[i] = i;
     chains->head[i] = row < 0 || row >= rows ? MIX_ROW_OUTSIDE : MIX_ROW_END;
     if (chains->head[i] == MIX_ROW_OUTSIDE) {
-      inside = false;
+      if (i < outside) outside = i;
       continue;
     }
     int64_t at = (int64_t)(((uint64_t)row * 0x9e3779b97f4a7c15u) >> 20) & (chains->table_size - 1);
@@ -60,7 +61,19 @@ static inline bool mix_row_chains_find(mix_row_chains *chains, void *workspace, 
     chains->next[chains->last[first]] = i;
     chains->last[first] = i;
   }
-  return inside;
+  return outside;
+}
+
+/* The same for the kernels of combine_rows, which fail if an index is outside. */
+static inline void mix_row_chains_of(mix_row_chains *chains, void *workspace, const mix_kernel_args *args,
+                                     int64_t rows) {
+  const mix_type *type = &args->input_types[1];
+  const int64_t count = type->shape.dims[0];
+  const int64_t outside =
+      mix_row_chains_find(chains, workspace, args->inputs[1], type->dtype, count, rows);
+  if (outside < count)
+    mix_kernel_fail_index(args, outside, mix_row_index(args->inputs[1], type->dtype, outside), "the rows",
+                          rows);
 }
 
 #endif

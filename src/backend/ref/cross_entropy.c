@@ -50,10 +50,7 @@ static void sparse_softmax_cross_entropy_run(const mix_kernel_args *args, const 
   for (int64_t i = 0; i < count; i++) {
     int64_t label = mix_ref_load(args->inputs[1], args->input_types[1].dtype, i).integer;
     bool valid = label >= 0 && label < classes;
-    if (!valid)
-      mix_ref_fail(
-          args, "label outside the classes: labels are indices into the last dimension of the predictions, "
-                "from 0 on");
+    if (!valid) mix_kernel_fail_label(args, i, label, classes);
     row r = normalise(args, i * classes, classes);
     store(args, 0, i, valid ? log(r.sum) - (logit(args, i * classes + label) - r.largest) : NAN);
     for (int64_t j = 0; j < classes; j++)

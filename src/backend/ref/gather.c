@@ -27,7 +27,7 @@ static void gather_run(const mix_kernel_args *args, const mix_team *team) {
       if (valid)
         memcpy(result, params + (size_t)(o * rows + row) * bytes, bytes);
       else
-        memset(result, 0, bytes), mix_ref_fail(args, "index outside the gathered axis");
+        memset(result, 0, bytes), mix_kernel_fail_index(args, i, row, "the gathered axis", rows);
     }
 }
 
@@ -49,7 +49,7 @@ static void segment_sum_run(const mix_kernel_args *args, const mix_team *team) {
   for (int64_t i = 0; i < count; i++) {
     int64_t row = index_at(args, 1, i);
     if (row < 0 || row >= attributes->rows) {
-      mix_ref_fail(args, "index outside the rows");
+      mix_kernel_fail_index(args, i, row, "the rows", attributes->rows);
       continue;
     }
     for (int64_t j = 0; j < inner; j++) {

@@ -167,7 +167,7 @@ static mix_ref_value compute(const mix_kernel_args *args, const mix_instruction 
   if (!partial) return mix_ref_round(formula_of(instruction->opcode, dtype)(&x), instruction->dtype);
   const char *failure = NULL;
   mix_ref_value result = {.integer = partial(x.a.integer, x.b.integer, &failure)};
-  if (failure) mix_ref_fail(args, failure);
+  if (failure) mix_kernel_fail(args, failure);
   return mix_ref_round(result, instruction->dtype);
 }
 

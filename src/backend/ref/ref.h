@@ -20,8 +20,6 @@ MIX_REF_KERNELS(MIX_DECLARE_KERNEL)
 
 /* The `serial` of every reference kernel: true. */
 bool mix_ref_serial(const mix_kernel_args *args);
-/* Records the text of a bad value, unless one is already recorded. */
-void mix_ref_fail(const mix_kernel_args *args, const char *text);
 
 /* A number of a dtype: `real` for floating dtypes, `integer` for the others. Exactly representable in the
  * dtype. */

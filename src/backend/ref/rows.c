@@ -30,9 +30,7 @@ static void combine_rows_run(const mix_kernel_args *args, const mix_team *team) 
   const int64_t count = index_count(args), inner = row_size(args);
   const mix_dtype dtype = args->output_types[0].dtype;
   mix_row_chains chains;
-  if (!mix_row_chains_find(&chains, args->workspace, args->inputs[1], args->input_types[1].dtype, count,
-                           ((const mix_segment_attributes *)args->attributes)->rows))
-    mix_ref_fail(args, "index outside the rows");
+  mix_row_chains_of(&chains, args->workspace, args, ((const mix_segment_attributes *)args->attributes)->rows);
   for (int32_t i = 0; i < count; i++) {
     const bool first = chains.head[i] == MIX_ROW_END;
     put_index(args, i, first ? index_at(args, i) : -1);

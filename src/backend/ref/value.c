@@ -7,11 +7,6 @@ bool mix_ref_serial(const mix_kernel_args *args) {
   return true;
 }
 
-void mix_ref_fail(const mix_kernel_args *args, const char *text) {
-  const char *none = NULL;
-  atomic_compare_exchange_strong(args->failure, &none, text);
-}
-
 mix_ref_value mix_ref_load(const void *data, mix_dtype dtype, int64_t index) {
   if (mix_dtype_is_floating(dtype)) return (mix_ref_value){.real = mix_load_double(data, dtype, index)};
   return (mix_ref_value){.integer = mix_load_integer(data, dtype, index)};

@@ -14,9 +14,9 @@ typedef enum mix_batch_order {
   MIX_ORDER_BATCHES,
 } mix_batch_order;
 
-/* Rows first to first + rows - 1 of the arrays (rows -1: all from `first` on), `batch_size` at a time. Arrays
- * may be NULL (no sample weights); the others must have the same length. ValueError for unequal lengths,
- * batch_size < 1 or no rows. `call` names the caller in messages ("fit"). Starts in storage order. Scoped. */
+/* Rows first to first + rows - 1 of the arrays (rows -1: all from `first` on; NULL: no sample weights),
+ * `batch_size` at a time, in storage order. ValueError for unequal lengths, batch_size < 1 or no rows, which
+ * names `call` ("fit"). Scoped. */
 mix_batches *mix_batches_new(int count, mix_tensor *const *arrays, int64_t first, int64_t rows,
                              int64_t batch_size, const char *call);
 /* The whole arrays, borrowed. */

@@ -44,8 +44,8 @@ mix_tensor *mix_metric_sparse_categorical_accuracy(const mix_metric *metric, mix
   return hits(metric, mix_equal(class_indices(y_true, y_pred), best));
 }
 
-/* True if fewer than k predictions exceed that of the label. Ties are in; a prediction that is not finite is
- * out. */
+/* As TensorFlow's in_top_k: true if fewer than k predictions exceed that of the label. Ties are in. A sample
+ * with a prediction that is not finite, or a label outside the classes, is out. */
 static mix_tensor *in_top_k(const mix_metric *metric, mix_tensor *indices, mix_tensor *y_pred) {
   mix_shape shape = mix_tensor_shape(y_pred);
   int64_t k = metric->options.k, classes = shape.dims[shape.rank - 1];
@@ -55,10 +55,26 @@ static mix_tensor *in_top_k(const mix_metric *metric, mix_tensor *indices, mix_t
   mix_tensor *larger = mix_cast(mix_greater(y_pred, label), MIX_INT64);
   mix_tensor *rank = mix_reduce_sum(larger, MIX_AXES(-1), false);
   mix_tensor *in = mix_less(rank, mix_scalar((double)k, MIX_INT64));
-  return hits(metric, mix_logical_and(in, mix_is_finite(mix_squeeze(label, MIX_AXES(-1)))));
+  mix_tensor *exists = mix_reduce_any(at_label, MIX_AXES(-1), false),
+             *finite = mix_reduce_all(mix_is_finite(y_pred), MIX_AXES(-1), false);
+  return hits(metric, mix_logical_and(in, mix_logical_and(exists, finite)));
+}
+
+/* Class numbers would give an accuracy without meaning. */
+static bool is_one_hot(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
+  const mix_shape labels = mix_tensor_shape(y_true), scores = mix_tensor_shape(y_pred);
+  char given[160], expected[160];
+  if (mix_failed() || mix_shape_equal(labels, scores)) return true;
+  mix_fail(MIX_VALUE_ERROR,
+           "metric %s: the labels have shape %s; expected one-hot labels of the predictions' shape %s (for "
+           "class numbers use sparse_top_k_categorical_accuracy)",
+           metric->name, mix_shape_text(labels, given, sizeof given),
+           mix_shape_text(scores, expected, sizeof expected));
+  return false;
 }
 
 mix_tensor *mix_metric_top_k(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
+  if (!is_one_hot(metric, y_true, y_pred)) return NULL;
   return in_top_k(metric, mix_argmax(y_true, -1), y_pred);
 }
 mix_tensor *mix_metric_sparse_top_k(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {

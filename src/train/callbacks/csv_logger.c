@@ -98,7 +98,11 @@ static mix_status csv_epoch_end(void *context, mix_model *model, int64_t epoch, 
   for (int i = 0; i < csv->count; i++)
     fprintf(csv->file, "%c%s", csv->separator, format_value(model, logs, csv->names[i], number));
   fputs("\r\n", csv->file);
-  return fflush(csv->file) || ferror(csv->file) ? failed(csv, "written") : MIX_OK;
+  if (fflush(csv->file)) return failed(csv, "written");
+  return !ferror(csv->file)
+             ? MIX_OK
+             : mix_fail_status(MIX_IO_ERROR, "csv_logger: '%s' is incomplete: an earlier write failed",
+                               csv->filename);
 }
 
 static mix_status csv_end(void *context, mix_model *model, int64_t index, mix_logs *logs) {

@@ -13,34 +13,42 @@
 
 enum { TAG_MAX = 512 };
 
+typedef struct run {
+  char name[MIX_EVENT_FILE_NAME]; /* empty: none was chosen */
+  mix_event_file *file;           /* NULL: not open */
+} run;
+
 typedef struct tensorboard {
   mix_tensorboard_options options;
-  mix_event_file *train, *validation; /* NULL: not open */
-  int64_t batches;                    /* batches of this training run */
-  int64_t epoch_steps;                /* steps of the training run when the epoch began */
-  double epoch_began, batch_began;    /* seconds */
+  run train, validation;
+  int64_t batches;                 /* batches of this training run */
+  int64_t epoch_steps;             /* steps of the training run when the epoch began */
+  double epoch_began, batch_began; /* seconds */
 } tensorboard;
 
-static mix_event_file *open_run(const tensorboard *t, const char *name) {
+static bool open_in(const tensorboard *t, run *r, const char *name) {
   char *folder = mix_path_join(t->options.log_dir, name);
-  mix_event_file *file = folder ? mix_event_file_open(folder) : NULL;
+  if (!*r->name) mix_event_file_name(r->name);
+  r->file = folder ? mix_event_file_open(folder, r->name) : NULL;
   mix_free(folder);
-  return file;
+  return r->file != NULL;
 }
-static bool open_train(tensorboard *t) { return t->train || (t->train = open_run(t, "train")); }
 static bool open_validation(tensorboard *t) {
-  return t->validation || (t->validation = open_run(t, "validation"));
+  return t->validation.file || open_in(t, &t->validation, "validation");
 }
 
+static void close_run(run *r) {
+  mix_event_file_close(r->file);
+  *r = (run){.file = NULL};
+}
 static mix_status close_all(tensorboard *t) {
-  mix_event_file_close(t->train);
-  mix_event_file_close(t->validation);
-  t->train = t->validation = NULL;
+  close_run(&t->train);
+  close_run(&t->validation);
   return mix_error();
 }
 static mix_status flush_all(const tensorboard *t) {
-  if (t->train) mix_event_file_flush(t->train);
-  if (t->validation) mix_event_file_flush(t->validation);
+  if (t->train.file) mix_event_file_flush(t->train.file);
+  if (t->validation.file) mix_event_file_flush(t->validation.file);
   return mix_error();
 }
 
@@ -73,7 +81,7 @@ static bool put_loss_scale(mix_event_file *file, const char *prefix, int64_t ste
 /* If a layer has no config, only the graph is omitted; training continues. */
 static bool put_graph(tensorboard *t, const mix_model *model) {
   char message[512], *graph = mix_graph_text(model);
-  if (graph) mix_event_file_text(t->train, "keras", 0, "graph_keras_model", "1", graph);
+  if (graph) mix_event_file_text(t->train.file, "keras", 0, "graph_keras_model", "1", graph);
   mix_free(graph);
   if (graph || mix_error() == MIX_MEMORY_ERROR) return !mix_failed();
   mix_error_take(message, sizeof message);
@@ -81,12 +89,20 @@ static bool put_graph(tensorboard *t, const mix_model *model) {
   return true;
 }
 
+static bool open_train(tensorboard *t, const mix_model *model) {
+  if (t->train.file) return true;
+  return open_in(t, &t->train, "train") && (t->options.no_write_graph || put_graph(t, model));
+}
+
+/* A resumed run continues the files that its state names. */
 static mix_status train_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
   (void)index, (void)logs;
   tensorboard *t = context;
   t->batches = 0;
-  if (close_all(t) != MIX_OK || !open_train(t)) return mix_error();
-  if (!t->options.no_write_graph) put_graph(t, model);
+  if (close_all(t) != MIX_OK) return mix_error();
+  mix_event_file_name(t->train.name);
+  mix_event_file_name(t->validation.name);
+  if (!model->resumes) open_train(t, model);
   return mix_error();
 }
 
@@ -101,13 +117,13 @@ static mix_status batch_end(void *context, mix_model *model, int64_t batch, mix_
   tensorboard *t = context;
   if (++t->batches % t->options.update_freq) return MIX_OK;
   mix_logs *logs = mix_model_current_logs(model); /* read only for these batches */
-  bool good = logs != NULL;
+  bool good = logs != NULL && open_train(t, model);
   if (good && t->options.write_steps_per_second)
-    good = put_scalar(t->train, "batch_", "steps_per_second", t->batches,
+    good = put_scalar(t->train.file, "batch_", "steps_per_second", t->batches,
                       1 / (mix_clock(CLOCK_MONOTONIC) - t->batch_began));
   for (int i = 0; i < mix_logs_count(logs) && good; i++)
-    good = put_scalar(t->train, "batch_", mix_logs_name(logs, i), t->batches, mix_logs_value(logs, i));
-  if (good) put_loss_scale(t->train, "batch_", t->batches, model);
+    good = put_scalar(t->train.file, "batch_", mix_logs_name(logs, i), t->batches, mix_logs_value(logs, i));
+  if (good) put_loss_scale(t->train.file, "batch_", t->batches, model);
   return mix_error();
 }
 
@@ -120,23 +136,23 @@ static mix_status epoch_begin(void *context, mix_model *model, int64_t epoch, mi
 }
 
 static bool put_epoch(tensorboard *t, mix_model *model, int64_t epoch, const mix_logs *logs) {
-  bool good = true;
+  bool good = open_train(t, model);
   for (int i = 0; i < mix_logs_count(logs) && good; i++) {
     const char *name = mix_logs_name(logs, i);
     bool validation = !strncmp(name, "val_", 4);
     if (validation && !open_validation(t)) return false;
-    good = put_scalar(validation ? t->validation : t->train, "epoch_", name + (validation ? 4 : 0), epoch,
-                      mix_logs_value(logs, i));
+    good = put_scalar(validation ? t->validation.file : t->train.file, "epoch_", name + (validation ? 4 : 0),
+                      epoch, mix_logs_value(logs, i));
   }
   if (good && !mix_logs_has(logs, "learning_rate"))
-    good = put_scalar(t->train, "epoch_", "learning_rate", epoch,
+    good = put_scalar(t->train.file, "epoch_", "learning_rate", epoch,
                       mix_optimizer_learning_rate(mix_model_optimizer(model)));
   if (good && t->options.write_steps_per_second) {
     double steps = (double)(mix_history_steps(mix_model_history(model)) - t->epoch_steps);
-    good = put_scalar(t->train, "epoch_", "steps_per_second", epoch,
+    good = put_scalar(t->train.file, "epoch_", "steps_per_second", epoch,
                       steps / (mix_clock(CLOCK_MONOTONIC) - t->epoch_began));
   }
-  return good && put_loss_scale(t->train, "epoch_", epoch, model);
+  return good && put_loss_scale(t->train.file, "epoch_", epoch, model);
 }
 
 /* ---- weights ---- */
@@ -179,7 +195,7 @@ static mix_status epoch_end(void *context, mix_model *model, int64_t epoch, mix_
   tensorboard *t = context;
   if (!put_epoch(t, model, epoch, logs)) return mix_error();
   if (t->options.histogram_freq && epoch % t->options.histogram_freq == 0 &&
-      !put_weights(t->train, model->layer, epoch))
+      !put_weights(t->train.file, model->layer, epoch))
     return mix_error();
   return flush_all(t);
 }
@@ -198,21 +214,66 @@ static mix_status test_end(void *context, mix_model *model, int64_t index, mix_l
   int64_t iterations = mix_optimizer_iterations(mix_model_optimizer(model));
   bool good = !mix_failed();
   for (int i = 0; i < mix_logs_count(logs) && good; i++)
-    good =
-        put_scalar(t->validation, "evaluation_", mix_logs_name(logs, i), iterations, mix_logs_value(logs, i));
+    good = put_scalar(t->validation.file, "evaluation_", mix_logs_name(logs, i), iterations,
+                      mix_logs_value(logs, i));
   return flush_all(t);
 }
 
-/* A resumed run continues in new files, which TensorBoard shows together with the others of the folder. */
+/* ---- checkpoints ---- */
+
+/* The batches, the names of the two files, and their lengths. A file that is not open yet has a name too: it
+ * may have records after the checkpoint. */
 static mix_list *get_state(void *context) {
-  return mix_numbers_state(1, (const double[]){(double)((tensorboard *)context)->batches});
+  tensorboard *t = context;
+  const double batches = (double)t->batches;
+  const int64_t lengths[] = {t->train.file ? mix_event_file_length(t->train.file) : 0,
+                             t->validation.file ? mix_event_file_length(t->validation.file) : 0};
+  char names[2 * MIX_EVENT_FILE_NAME];
+  const int size = snprintf(names, sizeof names, "%s\n%s", t->train.name, t->validation.name);
+  return mix_list_of(mix_tensor_from_doubles(&batches, MIX_FLOAT64, MIX_SHAPE(1)),
+                     mix_tensor_from(names, MIX_UINT8, MIX_SHAPE(size)),
+                     mix_tensor_from(lengths, MIX_INT64, MIX_SHAPE(2)));
 }
+
+/* Cuts records written after the checkpoint: this run writes them again. */
+static void reopen(const tensorboard *t, run *r, const char *folder_name, const char *name, int64_t length) {
+  char *folder = mix_path_join(t->options.log_dir, folder_name);
+  r->file = folder ? mix_event_file_reopen(folder, name, length) : NULL;
+  mix_free(folder);
+  if (r->file || (length == 0 && !mix_failed())) snprintf(r->name, sizeof r->name, "%s", name);
+  if (!r->file && length > 0 && !mix_failed())
+    mix_log_message(
+        MIX_LOG_WARNING,
+        "tensorboard: '%s' in %s/%s is missing or shorter than at the checkpoint; a new file begins", name,
+        t->options.log_dir, folder_name);
+}
+
+static mix_status set_files(tensorboard *t, mix_tensor *text, mix_tensor *numbers) {
+  char names[2 * MIX_EVENT_FILE_NAME] = "";
+  int64_t lengths[2];
+  const int64_t size = mix_shape_size(mix_tensor_shape(text));
+  const bool good = mix_tensor_dtype(text) == MIX_UINT8 && size < (int64_t)sizeof names &&
+                    mix_tensor_read(text, MIX_UINT8, names, size) == MIX_OK &&
+                    mix_tensor_dtype(numbers) == MIX_INT64 &&
+                    mix_shape_size(mix_tensor_shape(numbers)) == 2 &&
+                    mix_tensor_read(numbers, MIX_INT64, lengths, 2) == MIX_OK;
+  char *second = good ? strchr(names, '\n') : NULL;
+  if (!second)
+    return mix_fail_status(MIX_VALUE_ERROR, "tensorboard: the state in the checkpoint is another's");
+  *second++ = 0;
+  reopen(t, &t->train, "train", names, lengths[0]);
+  reopen(t, &t->validation, "validation", second, lengths[1]);
+  return mix_error();
+}
+
+/* Checkpoints of older versions have the batches alone. */
 static mix_status set_state(void *context, mix_model *model, mix_list *state) {
   (void)model;
+  tensorboard *t = context;
   double batches = 0;
-  if (mix_numbers_of_state(state, 1, &batches, "tensorboard"))
-    ((tensorboard *)context)->batches = (int64_t)batches;
-  return mix_error();
+  if (!mix_numbers_of_state(state, 1, &batches, "tensorboard")) return mix_error();
+  t->batches = (int64_t)batches;
+  return mix_list_count(state) == 3 ? set_files(t, mix_list_get(state, 1), mix_list_get(state, 2)) : MIX_OK;
 }
 
 #define FIELD(member) MIX_FIELD(mix_tensorboard_options, member)

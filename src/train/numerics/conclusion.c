@@ -13,6 +13,8 @@ static const double NOTABLE_SHARE = 0.01;
 /* If weights have grown by this factor since the first step, their growth caused the overflow, not the
  * dtype. */
 static const double GROWTH_LIMIT = 16;
+/* Forward values are reported from this factor below overflow on. */
+enum { NEAR = 4 };
 /* An advised larger scale keeps the largest gradient MARGIN powers of two below float16's limit, 2^16. */
 enum { MAX_EXPONENT = 16, MARGIN = 2, INITIAL_SCALE = 32768 /* Keras's default initial scale */ };
 
@@ -92,11 +94,29 @@ static void advise_growth(const mix_numerics *r, mix_numerics_conclusion *c) {
 
 /* ---- one incident in words, with its remedies ---- */
 
-static void explain_data(const mix_numerics_incident *incident, const mix_numerics_entry *entry,
-                         mix_numerics_conclusion *c) {
+/* "step 3", or "steps 1 to 17" of incidents of one kind. */
+static const char *steps_text(const mix_numerics *r, const mix_numerics_incident *incident, char text[64]) {
+  int first, last;
+  mix_numerics_run_of_incidents(r, (int)(incident - r->incidents), &first, &last);
+  snprintf(text, 64, first == last ? "step %lld" : "steps %lld to %lld", (long long)r->incidents[first].step,
+           (long long)r->incidents[last].step);
+  return text;
+}
+
+static const char *scales_text(const mix_numerics *r, const mix_numerics_incident *incident, char text[64]) {
+  int first, last;
+  mix_numerics_run_of_incidents(r, (int)(incident - r->incidents), &first, &last);
+  const double from = r->incidents[first].loss_scale, to = r->incidents[last].loss_scale;
+  snprintf(text, 64, from == to ? "%g" : "%g to %g", from, to);
+  return text;
+}
+
+static void explain_data(const mix_numerics *r, const mix_numerics_incident *incident,
+                         const mix_numerics_entry *entry, mix_numerics_conclusion *c) {
+  char steps[64];
   c->status = "bad data";
-  put(c->text, "The %s of step %lld hold %s, which every layer passes on.", entry->layer,
-      (long long)incident->step, value_name(incident));
+  put(c->text, "The %s of %s hold %s, which every layer passes on.", entry->layer,
+      steps_text(r, incident, steps), value_name(incident));
   advise(c, "clean_data", entry->layer, 0,
          "look for values that are not finite in the %s; no dtype and no loss scale helps against them",
          entry->layer);
@@ -105,8 +125,9 @@ static void explain_data(const mix_numerics_incident *incident, const mix_numeri
 static void explain_forward(const mix_numerics *r, const mix_numerics_incident *incident,
                             const mix_numerics_entry *entry, mix_numerics_conclusion *c) {
   const char *layer = c->layer = entry->layer;
+  char steps[64];
   if (entry->kind == MIX_NUMERICS_DATA) {
-    explain_data(incident, entry, c);
+    explain_data(r, incident, entry, c);
     return;
   }
   if (entry->kind == MIX_NUMERICS_WEIGHT && strcmp(entry->op, "cast")) {
@@ -118,9 +139,8 @@ static void explain_forward(const mix_numerics *r, const mix_numerics_incident *
     return;
   }
   if (incident->nan && entry->kind != MIX_NUMERICS_OUTPUT) {
-    put(c->text,
-        "Layer %s: %s (operation %s, %s) made NaN of finite numbers in the forward pass of step %lld.", layer,
-        entry->tensor, entry->op, mix_dtype_name(entry->dtype), (long long)incident->step);
+    put(c->text, "Layer %s: %s (operation %s, %s) made NaN of finite numbers in the forward pass of %s.",
+        layer, entry->tensor, entry->op, mix_dtype_name(entry->dtype), steps_text(r, incident, steps));
     if (in_float16(entry))
       advise(c, "float32_override", layer, 0,
              "let %s compute in float32, where a divisor does not underflow to 0: .dtype = \"float32\"",
@@ -135,18 +155,20 @@ static void explain_forward(const mix_numerics *r, const mix_numerics_incident *
                      : entry->kind == MIX_NUMERICS_WEIGHT ? "its weight, cast to the layer's dtype,"
                                                           : "its forward pass";
   put(c->text,
-      "Layer %s: %s overflowed %s (%s first in %s, made by %s) in step %lld. "
+      "Layer %s: %s overflowed %s (%s first in %s, made by %s) in %s. "
       "A smaller loss scale does not help against it.",
       layer, what, mix_dtype_name(entry->dtype), value_name(incident), entry->tensor, entry->op,
-      (long long)incident->step);
+      steps_text(r, incident, steps));
   advise_growth(r, c);
   advise_range(r, c, entry, layer);
 }
 
-static void explain_scaled_loss(const mix_numerics_incident *incident, mix_numerics_conclusion *c) {
+static void explain_scaled_loss(const mix_numerics *r, const mix_numerics_incident *incident,
+                                mix_numerics_conclusion *c) {
+  char steps[64], scales[64];
   c->layer = "loss";
-  put(c->text, "The loss times its scale, %g, overflowed in step %lld; the loss itself is finite.",
-      incident->loss_scale, (long long)incident->step);
+  put(c->text, "The loss times its scale, %s, overflowed in %s; the loss itself is finite.",
+      scales_text(r, incident, scales), steps_text(r, incident, steps));
   advise(c, "smaller_scale", NULL, incident->loss_scale / 16, "a smaller loss scale: %g",
          incident->loss_scale / 16);
 }
@@ -160,11 +182,12 @@ static void explain_backward(const mix_numerics *r, const mix_numerics_incident 
                              const mix_numerics_entry *entry, mix_numerics_conclusion *c) {
   const char *layer = c->layer = entry->blamed;
   double scale = incident->loss_scale;
+  char steps[64], scales[64];
   put(c->text,
-      "Layer %s: its backward pass overflowed %s (gradient of %s/%s: %s) in step %lld at loss scale %g; "
+      "Layer %s: its backward pass overflowed %s (gradient of %s/%s: %s) in %s at loss scale %s; "
       "the forward pass is finite.",
       layer, mix_dtype_name(entry->dtype), entry->layer, entry->tensor, value_name(incident),
-      (long long)incident->step, scale);
+      steps_text(r, incident, steps), scales_text(r, incident, scales));
   if (smaller_scale_fits(r, incident)) {
     put(c->text, " At %g it fits.", r->applied_scale);
     if (!r->dynamic)
@@ -187,14 +210,15 @@ static void explain_backward(const mix_numerics *r, const mix_numerics_incident 
 static void explain(const mix_numerics *r, const mix_numerics_incident *incident,
                     mix_numerics_conclusion *c) {
   if (incident->entry < 0) {
-    put(c->text, "Step %lld was skipped, but all that was looked at is finite.", (long long)incident->step);
+    char steps[64];
+    put(c->text, "Nothing that was looked at in %s is infinite or NaN.", steps_text(r, incident, steps));
     return;
   }
   const mix_numerics_entry *entry = &r->entries[incident->entry];
   if (incident->forward)
     explain_forward(r, incident, entry, c);
   else if (entry->scaled_loss)
-    explain_scaled_loss(incident, c);
+    explain_scaled_loss(r, incident, c);
   else
     explain_backward(r, incident, entry, c);
 }
@@ -285,6 +309,32 @@ static bool find_underflow(const mix_numerics *r, mix_numerics_conclusion *c) {
   return true;
 }
 
+/* ---- overflow that is near ---- */
+
+/* The largest forward value of float16. Between the operations of a layer large values may be harmless, as
+ * the mask before a softmax. */
+static const mix_numerics_entry *largest_forward(const mix_numerics *r) {
+  const mix_numerics_entry *top = NULL;
+  for (int i = 0; i < r->entry_count; i++) {
+    const mix_numerics_entry *entry = &r->entries[i];
+    if (!in_float16(entry) || entry->kind == MIX_NUMERICS_INTERMEDIATE || entry->scaled_loss) continue;
+    if (!top || entry->forward.statistics.largest > top->forward.statistics.largest) top = entry;
+  }
+  return top;
+}
+
+static void report_near_overflow(const mix_numerics *r, mix_numerics_conclusion *c) {
+  const double limit = 65504;
+  const mix_numerics_entry *top = largest_forward(r);
+  if (!top || top->forward.statistics.largest * NEAR < limit) return;
+  put(c->text,
+      " The forward pass comes near overflow: the largest value of %s/%s, %.4g, is a factor of %.2g below "
+      "float16's limit.",
+      top->layer, top->tensor, top->forward.statistics.largest, limit / top->forward.statistics.largest);
+  if (!c->layer) c->layer = top->layer;
+  advise_range(r, c, top, top->layer);
+}
+
 /* ---- the verdict ---- */
 
 static const mix_numerics_incident *last_known(const mix_numerics *r) {
@@ -362,9 +412,12 @@ const mix_numerics_conclusion *mix_numerics_conclude(const mix_numerics *r) {
     if (r->skipped)
       put(c->text, "%lld of %lld steps were skipped. ", (long long)r->skipped, (long long)r->steps);
     explain(r, serious, c);
-  } else if (r->skipped)
-    conclude_skipped(r, c);
-  else if (!find_underflow(r, c))
-    conclude_healthy(r, c);
+  } else {
+    if (r->skipped)
+      conclude_skipped(r, c);
+    else if (!find_underflow(r, c))
+      conclude_healthy(r, c);
+    report_near_overflow(r, c);
+  }
   return c;
 }

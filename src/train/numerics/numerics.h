@@ -85,6 +85,8 @@ bool mix_numerics_given(const mix_numerics *report, const char *call);
 /* Resets the report. */
 void mix_numerics_clear(mix_numerics *report);
 bool mix_numerics_finite(const mix_numerics_statistics *statistics);
+/* The incidents of consecutive steps around `index` that differ in step and loss scale alone. */
+void mix_numerics_run_of_incidents(const mix_numerics *report, int index, int *first, int *last);
 
 /* watch.c: the observer of a fit, with the report as context. */
 mix_step_observer mix_numerics_observer(mix_numerics *report);

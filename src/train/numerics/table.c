@@ -97,18 +97,11 @@ static void put_tensors(mix_text *t, const mix_numerics *r, bool all) {
   if (left_out) mix_text_put(t, "%d intermediate tensors are left out.\n", left_out);
 }
 
-static bool same_incident(const mix_numerics_incident *a, const mix_numerics_incident *b) {
-  return a->entry == b->entry && a->forward == b->forward && a->applied == b->applied && a->nan == b->nan &&
-         b->step - a->step == 1;
-}
-
 /* Consecutive incidents of one kind share a line. */
 static void put_incidents(mix_text *t, const mix_numerics *r) {
   if (r->incident_count) mix_text_put(t, "\nSteps that went wrong\n");
   for (int first = 0, last; first < r->incident_count; first = last + 1) {
-    for (last = first;
-         last + 1 < r->incident_count && same_incident(&r->incidents[last], &r->incidents[last + 1]);)
-      last++;
+    mix_numerics_run_of_incidents(r, first, &first, &last);
     const mix_numerics_incident *a = &r->incidents[first], *b = &r->incidents[last];
     const mix_numerics_entry *entry = a->entry >= 0 ? &r->entries[a->entry] : NULL;
     const bool gradient = entry && !a->forward && !entry->scaled_loss;

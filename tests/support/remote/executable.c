@@ -306,7 +306,7 @@ const char *mix_remote_run_task(const mix_remote_task *task, bool failed, char *
   static const mix_team alone = {.rank = 0, .size = 1};
   const void *inputs[MIX_REMOTE_OPERANDS];
   void *outputs[MIX_REMOTE_OPERANDS];
-  _Atomic(const char *) reason = NULL;
+  mix_value_error error = {0};
   const mix_executable *e = task->executable;
   if (!e) return run_copy(task), NULL;
   const mix_step *step = &e->plan->steps[task->step];
@@ -317,11 +317,11 @@ const char *mix_remote_run_task(const mix_remote_task *task, bool failed, char *
   for (int k = 0; k < step->output_count; k++)
     outputs[k] = mix_remote_kernel_address(task->ranges[step->input_count + k].begin);
   mix_kernel_args args = e->args[task->step];
-  args.inputs = inputs, args.outputs = outputs, args.failure = &reason;
+  args.inputs = inputs, args.outputs = outputs, args.error = &error;
   args.workspace = e->workspace;
   e->kernels[task->step]->run(&args, &alone);
-  if (!reason) return NULL;
-  mix_host_value_error_text(&args, step->scope, reason, text, size);
+  if (!error.met) return NULL;
+  mix_value_error_text(&args, step->scope, text, size);
   return text;
 }
 
