@@ -3,21 +3,14 @@
 #ifndef TESTS_SUPPORT_EVERY_ALLOCATION_H
 #define TESTS_SUPPORT_EVERY_ALLOCATION_H
 
+#include "support/sanitizer.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define REACHES_EVERY_ALLOCATION 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define REACHES_EVERY_ALLOCATION 0
-#endif
-#endif
-#ifndef REACHES_EVERY_ALLOCATION
-#define REACHES_EVERY_ALLOCATION 1
-#endif
+#define REACHES_EVERY_ALLOCATION (!UNDER_SANITIZER)
 
 /* Of this thread: allocations that still succeed before one fails; negative: all succeed. */
 static _Thread_local int64_t allocations_left = -1;

@@ -1,20 +1,13 @@
 /* Calls of 4,000 batch sizes, each in a process of its own: the plans that are kept stay below 200 MB. */
 #include "model/support.h"
 
+#include "support/sanitizer.h"
 #include "support/skip.h"
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { SIZES = 4000, FEATURES = 64, CLASSES = 10, LIMIT_MB = 200 };
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
 
 static float features[SIZES * FEATURES];
 static int64_t labels[SIZES];
@@ -77,10 +70,7 @@ static int serve(bool (*call)(mix_model *model, int64_t count)) {
 }
 
 static void stays_small(bool (*call)(mix_model *model, int64_t count)) {
-#ifdef SANITIZED
-  (void)call;
-  SKIP("a sanitizer keeps freed memory");
-#else
+  if (UNDER_SANITIZER) SKIP("a sanitizer keeps freed memory");
   const pid_t child = fork();
   assert_true(child >= 0);
   if (!child) _exit(serve(call));
@@ -90,7 +80,6 @@ static void stays_small(bool (*call)(mix_model *model, int64_t count)) {
   assert_int_equal(status, 0);
   print_message("at most %ld MB\n", usage.ru_maxrss >> 10);
   assert_true(usage.ru_maxrss >> 10 < LIMIT_MB);
-#endif
 }
 
 static void predict(void **state) { (void)state, stays_small(predicts); }
