@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #endif
 #include "base/processor.h"
+#include "base/cpu_quota.h"
 #include "base/error.h"
 
 #include <pthread.h>
@@ -217,7 +218,7 @@ int64_t mix_cpu_cache(int level) {
   return level >= 1 && level <= 3 ? found.caches[level] : 0;
 }
 
-int mix_cpu_cores(void) {
+static int cores_of_affinity(void) {
   /* The call fails for a set smaller than the kernel's own, whose size is unknown. */
   for (int processors = 1024; processors <= 1 << 20; processors *= 4) {
     cpu_set_t *set = CPU_ALLOC(processors);
@@ -229,4 +230,14 @@ int mix_cpu_cores(void) {
   }
   long online = sysconf(_SC_NPROCESSORS_ONLN);
   return online > 0 ? (int)online : 1;
+}
+
+static int quota;
+static void read_quota(void) { quota = mix_cpu_quota(""); }
+
+int mix_cpu_cores(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, read_quota);
+  const int cores = cores_of_affinity();
+  return quota && quota < cores ? quota : cores;
 }

@@ -6,12 +6,12 @@
 #include <stdint.h>
 
 typedef enum mix_cpu_feature {
-  MIX_CPU_AVX2 = 1 << 0,        /* AVX2, FMA and F16C together */
-  MIX_CPU_AVX512 = 1 << 1,      /* AVX-512 F, BW, DQ, VL */
+  MIX_CPU_AVX2 = 1 << 0,   /* AVX2, FMA and F16C together */
+  MIX_CPU_AVX512 = 1 << 1, /* AVX-512 F, BW, DQ, VL */
   MIX_CPU_AVX512_BF16 = 1 << 2,
   MIX_CPU_AVX512_FP16 = 1 << 3,
-  MIX_CPU_AMX_BF16 = 1 << 4,    /* AMX tiles and bfloat16, permission granted */
-  MIX_CPU_BF16_PAIRS = 1 << 5,  /* AVX512-BF16's products outrun float32's: chosen by vendor and family */
+  MIX_CPU_AMX_BF16 = 1 << 4,   /* AMX tiles and bfloat16, permission granted */
+  MIX_CPU_BF16_PAIRS = 1 << 5, /* AVX512-BF16's products outrun float32's: chosen by vendor and family */
 } mix_cpu_feature;
 
 /* The features to use: those of the processor, limited by MIXTAPE_MAX_ISA (generic, avx2, avx512,
@@ -26,7 +26,8 @@ const char *mix_cpu_features_text(uint32_t features, char *text, int size);
  * is returned if it is unknown. */
 const char *mix_cpu_name(void);
 int64_t mix_cpu_cache(int level);
-/* The number of cores that this process may run on. */
+/* The number of cores that this process may use: those of its affinity, or whole cores of the CPU quota of
+ * its control groups, which is read once (base/cpu_quota.h). */
 int mix_cpu_cores(void);
 /* For tests: pretend that only these features exist. UINT32_MAX restores the real ones. */
 void mix_cpu_override(uint32_t features);

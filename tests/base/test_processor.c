@@ -204,7 +204,6 @@ static void names_caches_and_cores(void **state) {
   assert_int_equal(mix_cpu_cache(4), 0);
   cpu_set_t all, one;
   assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
-  assert_int_equal(mix_cpu_cores(), CPU_COUNT(&all));
   CPU_ZERO(&one);
   for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
     if (CPU_ISSET(i, &all)) CPU_SET(i, &one);

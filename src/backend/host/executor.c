@@ -9,15 +9,11 @@
 #include <limits.h>
 #include <omp.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <xmmintrin.h>
 
 enum {
   FLUSH_SUBNORMALS = 0x8040 /* MXCSR: FTZ and DAZ */,
-  SPINS = 2000,
-  FEW_SPINS = 300,
   DONE = 1 /* every ticket */
 };
 
@@ -175,14 +171,15 @@ static bool build(mix_executable *executable) {
   return mix_host_schedule(executable);
 }
 
-/* If OpenMP is set to spin briefly, for a shared machine (cli/main.c), the barriers spin briefly too: on two
- * cores at a load average of 9, a step of 0.15 ms then takes 0.3 to 0.8 ms instead of 0.9 to 1.3 ms. If
- * OpenMP spins for milliseconds, yielding early would only give the core to another spinning thread. */
-static int spins(int threads) {
-  const char *policy = getenv("OMP_WAIT_POLICY");
-  if (threads > mix_cpu_cores()) return 0;
-  if (policy) return strcasecmp(policy, "active") ? FEW_SPINS : SPINS;
-  return getenv("GOMP_SPINCOUNT") ? FEW_SPINS : SPINS;
+/* Where threads outnumber cores, the awaited one may need the waiting one's core. */
+static int spins(int threads) { return threads > mix_cpu_cores() ? 0 : MIX_BARRIER_SPINS; }
+
+static atomic_int forced; /* 0: not */
+void mix_host_force_threads(int threads) { atomic_store(&forced, threads); }
+
+static int thread_count(const mix_plan *plan, int threads) {
+  const int number = atomic_load(&forced);
+  return number ? number : threads < 2 ? 1 : mix_host_thread_count(plan, threads);
 }
 
 mix_executable *mix_host_compile(const mix_plan *plan, int threads, mix_matmul_precision precision,
@@ -195,7 +192,7 @@ mix_executable *mix_host_compile(const mix_plan *plan, int threads, mix_matmul_p
   executable->plan = plan;
   executable->tables = tables;
   executable->precision = precision;
-  executable->threads = threads < 2 ? 1 : mix_host_thread_count(plan, threads);
+  executable->threads = thread_count(plan, threads);
   executable->flush_subnormals = flush_subnormals;
   atomic_store_explicit(&executable->failed_step, INT_MAX, memory_order_relaxed);
   if (executable->threads && build(executable)) {

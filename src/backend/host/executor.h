@@ -51,6 +51,9 @@ struct mix_executable {
 /* The number of threads to use for the plan, of at most `threads`: all, or one (host/thread_count.c). 0:
  * out of memory, recorded. */
 int mix_host_thread_count(const mix_plan *plan, int threads);
+/* For tests and benchmarks: plans that are compiled from now on run on so many threads. 0: on as many as is
+ * worthwhile. */
+void mix_host_force_threads(int threads);
 /* Places the barriers of a plan whose kernels have been chosen (host/place_barriers.c). False: out of
  * memory, recorded. */
 bool mix_host_schedule(mix_executable *executable);

@@ -30,6 +30,7 @@ bool bench_step_prepare(bench_step *step, int64_t units, mix_list *data) {
   if (!mix_model_train_on_batch(model, mix_list_get(data, 0), mix_list_get(data, 1))) return false;
   step->first_seconds = bench_now() - begin;
   step->peak = mix_buffer_peak() - before;
+  step->model = model;
   step->function = mix_model_train_function(model);
   step->arguments = data;
   return step->function && mix_function_report(step->function, &step->report, sizeof step->report) == MIX_OK;

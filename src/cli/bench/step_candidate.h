@@ -9,7 +9,8 @@ enum { BENCH_WIDTH = 784, BENCH_CLASSES = 10 };
 typedef struct bench_step {
   const char *policy;
   bool unscaled; /* no loss scaling, whatever the policy */
-  mix_function *function;
+  mix_model *model;
+  mix_function *function; /* the training step */
   mix_list *arguments;
   double first_seconds;
   size_t peak; /* bytes of this model's buffers, its plan included */
