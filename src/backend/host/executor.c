@@ -4,10 +4,8 @@
 #include "backend/host/executor.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/threads.h"
 #include "tensor/memory_inside.h"
 #include <limits.h>
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 #include <xmmintrin.h>
@@ -172,7 +170,7 @@ static bool build(mix_executable *executable) {
 }
 
 /* Where threads outnumber cores, the awaited one may need the waiting one's core. */
-static int spins(int threads) { return threads > mix_cpu_cores() ? 0 : MIX_BARRIER_SPINS; }
+static int spins(int threads) { return threads > mix_cpu_cores() ? 0 : MIX_SPINS; }
 
 static atomic_int forced; /* 0: not */
 void mix_host_force_threads(int threads) { atomic_store(&forced, threads); }
@@ -220,6 +218,8 @@ void mix_host_destroy(mix_executable *executable) {
   mix_free(executable->inputs);
   mix_free(executable->outputs);
   mix_free(executable->values);
+  mix_free(executable->stages);
+  mix_free(executable->begins);
   mix_free(executable->first);
   mix_free(executable->bound);
   mix_free(executable->patches);
@@ -259,13 +259,13 @@ static void record_failure(mix_executable *executable, int step) {
   while (step < first && !atomic_compare_exchange_weak(&executable->failed_step, &first, step)) continue;
 }
 
-/* Runs the plan on one thread of the team. */
-static void run_steps(mix_executable *executable, const mix_team *team) {
+/* Runs steps as one thread of the team. */
+static void run_steps(mix_executable *executable, int begin, int end, const mix_team *team) {
   static const mix_team alone = {.rank = 0, .size = 1};
-  int count = executable->plan->step_count;
-  for (int i = 0; i < count; i++) {
+  const unsigned control = _mm_getcsr();
+  if (executable->flush_subnormals) _mm_setcsr(control | FLUSH_SUBNORMALS);
+  for (int i = begin; i < end; i++) {
     mix_host_step *step = &executable->steps[i];
-    if (step->barrier_before) mix_team_barrier(team);
     if (step->serial && team->rank) continue;
     if (step->guard && !*step->guard) continue;
     /* Threads that are further on may already have failed in later steps. Those failures do not count, so
@@ -275,12 +275,6 @@ static void run_steps(mix_executable *executable, const mix_team *team) {
     step->kernel->run(&step->args, step->serial ? &alone : team);
     if (atomic_load_explicit(&step->error.met, memory_order_relaxed)) record_failure(executable, i);
   }
-}
-
-static void run_thread(mix_executable *executable, const mix_team *team) {
-  unsigned control = _mm_getcsr();
-  if (executable->flush_subnormals) _mm_setcsr(control | FLUSH_SUBNORMALS);
-  run_steps(executable, team);
   _mm_setcsr(control);
 }
 
@@ -297,18 +291,10 @@ static mix_ticket report_failure(mix_executable *executable) {
   return 0;
 }
 
-/* False: OpenMP granted fewer threads, and nothing ran. */
-static bool run_team(mix_executable *executable) {
-  bool granted = true;
-#pragma omp parallel num_threads(executable->threads)
-  {
-    mix_team team = {omp_get_thread_num(), omp_get_num_threads(), &executable->barrier};
-    if (team.size == executable->threads)
-      run_thread(executable, &team);
-    else if (team.rank == 0)
-      granted = false;
-  }
-  return granted;
+static void run_share(void *context, int stage, int share) {
+  mix_executable *executable = context;
+  run_steps(executable, executable->begins[stage], executable->begins[stage + 1],
+            &(const mix_team){share, executable->threads, &executable->barrier});
 }
 
 /* Runs the plan on one thread. The results have the bits of a plan compiled for one thread. */
@@ -325,16 +311,19 @@ int mix_threads_awake(void) { return awake; }
 mix_ticket mix_host_enqueue(mix_executable *executable, const mix_bindings *bindings) {
   if (mix_failed() || !bind_all(executable, bindings)) return 0;
   const bool alone = executable->threads == 1 || !executable->parallel;
-  if (!alone && mix_threads_lost()) return run_alone(executable, bindings);
   if (!alone || executable->threads == 1)
     awake = executable->threads; /* a plan without parallel steps leaves the threads as they are */
-  if (alone)
-    run_thread(executable, &(const mix_team){.rank = 0, .size = 1, .barrier = &executable->barrier});
-  else if (!mix_threads_start(executable->threads))
-    return 0;
-  else if (!run_team(executable))
-    return run_alone(executable, bindings);
-  return report_failure(executable);
+  if (alone) {
+    run_steps(executable, 0, executable->plan->step_count,
+              &(const mix_team){.rank = 0, .size = 1, .barrier = &executable->barrier});
+    return report_failure(executable);
+  }
+  const mix_crew_work work = {executable->stages, executable->stage_count, run_share, executable};
+  switch (mix_crew_run(&work, executable->threads)) {
+  case MIX_CREW_DONE: return report_failure(executable);
+  case MIX_CREW_TOO_FEW: return run_alone(executable, bindings);
+  default: return 0;
+  }
 }
 
 mix_status mix_host_wait(mix_ticket ticket) {

@@ -5,12 +5,13 @@
 
 #include "backend/host/barrier.h"
 #include "backend/host/host.h"
+#include "base/crew.h"
 
 typedef struct mix_host_step {
   mix_kernel_args args;
   const mix_kernel *kernel;
-  const bool *guard;             /* the step runs only if true; NULL: always */
-  mix_value_error error;         /* one a step, so that a message can name the step */
+  const bool *guard;     /* the step runs only if true; NULL: always */
+  mix_value_error error; /* one a step, so that a message can name the step */
   bool serial, barrier_before, writes_variable;
   bool prepared; /* the kernel's prepare succeeded */
 } mix_host_step;
@@ -41,6 +42,10 @@ struct mix_executable {
   void *workspace;
   size_t workspace_bytes;
   int barriers;
+  /* What threads do between two barriers: steps [begins[s], begins[s + 1]). */
+  mix_crew_stage *stages;
+  int *begins;
+  int stage_count;
   /* The plan compiled for one thread; made when OpenMP first grants fewer threads than requested. NULL:
    * not made. */
   mix_executable *alone;
@@ -54,8 +59,8 @@ int mix_host_thread_count(const mix_plan *plan, int threads);
 /* For tests and benchmarks: plans that are compiled from now on run on so many threads. 0: on as many as is
  * worthwhile. */
 void mix_host_force_threads(int threads);
-/* Places the barriers of a plan whose kernels have been chosen (host/place_barriers.c). False: out of
- * memory, recorded. */
+/* Places the barriers of a plan whose kernels have been chosen, and makes its stages
+ * (host/place_barriers.c). False: out of memory, recorded. */
 bool mix_host_schedule(mix_executable *executable);
 
 #endif

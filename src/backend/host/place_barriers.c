@@ -87,6 +87,33 @@ static bool can_fail(const mix_step *step) {
   return step->program && mix_program_may_fail(step->program);
 }
 
+static int barriers_inside(const mix_executable *executable, int step) {
+  const mix_host_step *host = &executable->steps[step];
+  return !host->serial && host->kernel->barriers ? host->kernel->barriers(&host->args, executable->threads)
+                                                 : 0;
+}
+
+/* Steps whose threads wait for each other are a stage of their own, so that others are not. */
+static bool make_stages(mix_executable *executable) {
+  const int count = executable->plan->step_count;
+  executable->stages = mix_calloc((size_t)count + 1, sizeof *executable->stages);
+  executable->begins = mix_calloc((size_t)count + 1, sizeof *executable->begins);
+  if (!executable->stages || !executable->begins) return false;
+  mix_crew_stage *stage = NULL;
+  for (int i = 0; i < count; i++) {
+    const mix_host_step *host = &executable->steps[i];
+    const bool together = barriers_inside(executable, i) > 0;
+    if (!stage || host->barrier_before || together || stage->together) {
+      executable->begins[executable->stage_count] = i;
+      stage = &executable->stages[executable->stage_count++];
+      *stage = (mix_crew_stage){.shares = 1, .together = together};
+    }
+    if (!host->serial) stage->shares = executable->threads;
+  }
+  executable->begins[executable->stage_count] = count;
+  return true;
+}
+
 bool mix_host_schedule(mix_executable *executable) {
   const mix_plan *plan = executable->plan;
   executable->barriers = 0;
@@ -110,9 +137,7 @@ bool mix_host_schedule(mix_executable *executable) {
     bool wait = any_conflict(&by_team, &now) || (!host->serial && any_conflict(&by_first, &now));
     /* All threads must agree on whether variables may be written. */
     if (step->writes_variable) wait = wait || team_may_fail || (!host->serial && first_may_fail);
-    int inside = !host->serial && host->kernel->barriers
-                     ? host->kernel->barriers(&host->args, executable->threads)
-                     : 0;
+    const int inside = barriers_inside(executable, i);
     bool always = step->guard < 0 && !step->writes_variable;
     host->barrier_before = wait;
     executable->barriers += wait + inside;
@@ -125,5 +150,5 @@ bool mix_host_schedule(mix_executable *executable) {
     if (can_fail(step)) *(host->serial ? &first_may_fail : &team_may_fail) = true;
   }
   mix_free(memory);
-  return true;
+  return make_stages(executable);
 }

@@ -20,7 +20,7 @@ bool bench_parse_shape(const char *text, bench_shape *shape) {
 /* As in a plan: one parallel region and the executor's barrier. */
 bool bench_product_run(void *context) {
   bench_product *x = context;
-  static mix_barrier barrier = {.spins = MIX_BARRIER_SPINS};
+  static mix_barrier barrier = {.spins = MIX_SPINS};
   if (!mix_threads_start(x->threads)) return false;
 #pragma omp parallel num_threads(x->threads)
   {

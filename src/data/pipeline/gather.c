@@ -3,7 +3,7 @@
 
 #include "backend/backend.h"
 #include "base/alloc.h"
-#include "base/threads.h"
+#include "base/crew.h"
 #include "base/error.h"
 #include "compile/evaluate.h"
 #include "graph/unfilled_tensor.h"
@@ -65,20 +65,35 @@ static void copy_row(char *to, const char *source, const int64_t *rows, int64_t 
   memcpy(to + (size_t)i * row, source + (size_t)(rows ? rows[i] : first + i) * row, row);
 }
 
+typedef struct copying {
+  char *to;
+  const char *source;
+  const int64_t *rows;
+  int64_t first, count;
+  size_t row;
+  int shares;
+} copying;
+
+static void copy_share(void *context, int stage, int share) {
+  (void)stage;
+  const copying *x = context;
+  const int64_t begin = x->count * share / x->shares, end = x->count * (share + 1) / x->shares;
+  for (int64_t i = begin; i < end; i++) copy_row(x->to, x->source, x->rows, x->first, i, x->row);
+}
+
 /* Copies `count` rows of `row` bytes each. */
 static void copy_rows(char *to, const char *source, const int64_t *rows, int64_t first, int64_t count,
                       size_t row) {
   const size_t bytes = (size_t)count * row;
-  int threads = bytes >= SHARED_BYTES && !mix_threads_lost() ? mix_threads() : 1;
+  int threads = bytes >= SHARED_BYTES ? mix_threads() : 1;
   if (bytes < PARALLEL_BYTES && threads > mix_threads_awake()) threads = mix_threads_awake();
   if (threads > count) threads = (int)count;
-  if (threads > 1 && !mix_threads_start(threads)) return;
-  if (threads == 1) { /* a parallel region of one thread costs as much as several rows */
-    for (int64_t i = 0; i < count; i++) copy_row(to, source, rows, first, i, row);
-    return;
-  }
-#pragma omp parallel for schedule(static) num_threads(threads)
-  for (int64_t i = 0; i < count; i++) copy_row(to, source, rows, first, i, row);
+  copying x = {to, source, rows, first, count, row, threads};
+  const mix_crew_stage stage = {.shares = threads};
+  const mix_crew_work work = {&stage, 1, copy_share, &x};
+  if (threads > 1 && mix_crew_run(&work, threads) != MIX_CREW_TOO_FEW) return;
+  x.shares = 1;
+  copy_share(&x, 0, 0);
 }
 
 /* A view of consecutive rows in the array's memory. NULL without an error if they must be copied: the memory

@@ -1,0 +1,169 @@
+/* Each thread that runs work has a crew of its own, as in OpenMP. What a crew is at is one number, the
+ * moment, which changes when work begins and when a stage ends; waiting threads look at it and sleep on it. A
+ * share is claimed by writing the moment's count into the share's word. No moment passes while a claimed
+ * share of its stage is unfinished, so whoever has claimed one may read the work. */
+#include "base/crew.h"
+#include "base/alloc.h"
+#include "base/awaited.h"
+#include "base/error.h"
+#include "base/processor.h"
+#include "base/threads.h"
+#include <omp.h>
+#include <pthread.h>
+#include <string.h>
+
+/* Pauses for which a share is left to its own thread, whose caches have what it reads: a microsecond. */
+enum { PATIENCE = 30 };
+
+/* A moment: its count, which is odd while work goes on; the stage's shares; whether they wait for each other.
+ */
+#define ODD UINT64_C(1)
+#define NEXT UINT64_C(2)
+#define COUNT ((UINT64_C(1) << 48) - 1)
+#define GONE (UINT64_C(1) << 62)
+#define TOGETHER (UINT64_C(1) << 63)
+enum { SHARES_AT = 48, MAX_SHARES = 1 << 14 };
+
+typedef struct claim {
+  _Alignas(64) atomic_uint_fast64_t count; /* of the moment in which the share was last claimed */
+} claim;
+
+typedef struct crew {
+  mix_awaited moment;
+  mix_awaited come;                   /* 1 and the threads that have */
+  mix_awaited gone;                   /* 1 once the owner is */
+  _Alignas(64) atomic_int unfinished; /* shares of the stage */
+  atomic_int users;                   /* the owner and the keeper; the last one frees the crew */
+  _Alignas(64) mix_crew_work work;
+  uint64_t first; /* the count of its first stage */
+  int size, spins;
+  claim claims[];
+} crew;
+
+static size_t bytes_of(int size) { return sizeof(crew) + sizeof(claim) * (size_t)size; }
+
+/* ---- shares ---- */
+
+static void begin_stage(crew *x, uint64_t count, int number) {
+  const mix_crew_stage *stage = &x->work.stages[number];
+  atomic_store_explicit(&x->unfinished, stage->shares, memory_order_relaxed);
+  mix_awaited_set(&x->moment,
+                  count | (uint64_t)stage->shares << SHARES_AT | (stage->together ? TOGETHER : 0));
+}
+
+/* False: another thread has it, or the moment has passed. */
+static bool claim_share(crew *x, uint64_t count, int share) {
+  uint_fast64_t last = atomic_load_explicit(&x->claims[share].count, memory_order_relaxed);
+  return last < count && atomic_compare_exchange_strong(&x->claims[share].count, &last, count);
+}
+
+static bool do_share(crew *x, uint64_t moment, int share) {
+  const uint64_t count = moment & COUNT;
+  if (!claim_share(x, count, share)) return false;
+  const int stage = (int)((count - x->first) / NEXT);
+  x->work.run(x->work.context, stage, share);
+  if (atomic_fetch_sub_explicit(&x->unfinished, 1, memory_order_acq_rel) > 1) return true;
+  if (stage + 1 < x->work.stage_count)
+    begin_stage(x, count + NEXT, stage + 1);
+  else
+    mix_awaited_set(&x->moment, count + ODD);
+  return true;
+}
+
+static bool passes(crew *x, uint64_t moment, int pauses) {
+  while (pauses-- > 0 && mix_awaited_number(&x->moment) == moment) __builtin_ia32_pause();
+  return pauses >= 0;
+}
+
+/* A share of the moment's stage, first of all its own. False: there is none to be had. */
+static bool do_any_share(crew *x, uint64_t moment, int own) {
+  const int shares = (int)(moment >> SHARES_AT) & (MAX_SHARES - 1);
+  if (own < shares && do_share(x, moment, own)) return true;
+  if (moment & TOGETHER) return false;
+  if (passes(x, moment, PATIENCE)) return true;
+  for (int i = 0; i < shares; i++)
+    if (do_share(x, moment, (own + i) % shares)) return true;
+  return false;
+}
+
+/* ---- threads ---- */
+
+static void release(crew *x) {
+  if (atomic_fetch_sub(&x->users, 1) == 1) mix_free_buffer(x, bytes_of(x->size));
+}
+
+static void help(crew *x, int own) {
+  for (;;) {
+    const uint64_t moment = mix_awaited_number(&x->moment);
+    if (moment & ODD && do_any_share(x, moment, own)) continue;
+    if (moment & GONE) return;
+    mix_awaited_wait(&x->moment, moment, x->spins);
+  }
+}
+
+/* OpenMP's region, in which the helpers stay. Its first thread, which is where the crew's owner is, only
+ * waits for the end. */
+static void *keep(void *argument) {
+  crew *x = argument;
+#pragma omp parallel num_threads(x->size)
+  {
+    const int own = omp_get_thread_num();
+    if (own == 0) {
+      mix_awaited_set(&x->come, 1 + (uint64_t)omp_get_num_threads());
+      mix_awaited_wait(&x->gone, 0, 0);
+    } else {
+      help(x, own);
+    }
+  }
+  release(x);
+  return NULL;
+}
+
+static void dismiss(void *argument) {
+  crew *x = argument;
+  mix_awaited_set(&x->moment, ((mix_awaited_number(&x->moment) & COUNT) + NEXT) | GONE);
+  mix_awaited_set(&x->gone, 1);
+  release(x);
+}
+
+static pthread_key_t key;
+static void make_key(void) { pthread_key_create(&key, dismiss); }
+static _Thread_local crew *mine;
+
+/* NULL with the error recorded. */
+static crew *gather_crew(int threads) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, make_key);
+  if (!mix_threads_start(threads + 1)) return NULL; /* the one that keeps them, too */
+  crew *x = mix_alloc_buffer(bytes_of(threads));
+  if (!x) return NULL;
+  memset(x, 0, bytes_of(threads));
+  x->size = threads;
+  atomic_init(&x->users, 2);
+  x->spins = threads > mix_cpu_cores() ? 0 : MIX_SPINS;
+  pthread_t keeper;
+  const int reason = pthread_create(&keeper, NULL, keep, x);
+  if (reason) {
+    mix_free_buffer(x, bytes_of(threads));
+    mix_fail(MIX_RUNTIME_ERROR, "a thread cannot be created: %s", strerror(reason));
+    return NULL;
+  }
+  pthread_detach(keeper);
+  mix_awaited_wait(&x->come, 0, 0);
+  if (mine) dismiss(mine);
+  pthread_setspecific(key, mine = x);
+  return x;
+}
+
+mix_crew_result mix_crew_run(const mix_crew_work *work, int threads) {
+  if (mix_threads_lost() || omp_get_active_level() >= omp_get_max_active_levels()) return MIX_CREW_TOO_FEW;
+  crew *x = mine && mine->size >= threads ? mine : gather_crew(threads);
+  if (!x) return MIX_CREW_FAILED;
+  if (mix_awaited_number(&x->come) < 1 + (uint64_t)threads) return MIX_CREW_TOO_FEW;
+  x->work = *work;
+  x->first = (mix_awaited_number(&x->moment) & COUNT) + ODD;
+  begin_stage(x, x->first, 0);
+  for (uint64_t moment; (moment = mix_awaited_number(&x->moment)) & ODD;)
+    if (!do_any_share(x, moment, 0)) mix_awaited_wait(&x->moment, moment, x->spins);
+  return MIX_CREW_DONE;
+}
