@@ -1,32 +1,35 @@
-/* The number of threads of a plan: one if its work is too small for several.
+/* The number of threads of a plan: one if its work is too small for several. Operations and bytes of its
+ * steps are counted, in multiplications, and turned into time by the rate of the instruction set. What two
+ * threads save must be more than what they cost: waking the others, handing them each step, and fetching
+ * weights.
  *
  * A training plan writes weights that its next run reads. With several threads every core then fetches
  * weights that another core wrote, because forward products and gradient products divide a matrix
- * differently. This costs about a nanosecond a weight, whatever the batch size; a small batch has less work
- * than that. With 16-bit weights half as many bytes move, and several threads win even for the smallest
- * batches. They also win if the weights and the optimizer slots exceed the cache of one core. The constants
- * were measured on two cores, with batches of 1 to 128 and 32 to 256 units
- * (bench/results/2026-11-23-steps.md). */
+ * differently, whatever the batch size. With 16-bit weights half as many bytes move, and nothing is counted
+ * for them; nor if the weights and the optimizer slots exceed the cache of one core, from which they come in
+ * any case. The constants were fitted to the table "threads" of the benchmark program and to
+ * bench/results/2026-11-23-steps.md, with batches of 1 to 128 and 32 to 512 units. */
 #include "backend/host/executor.h"
 #include "base/alloc.h"
 #include "base/processor.h"
 #include "ops/attributes.h"
 #include "ops/table.h"
 
-/* Work is counted in multiplications. */
 enum {
-  MIN_WORK_AVX512 = 90, /* for each weight: the least work that pays for fetching it from another core */
-  MIN_WORK_AVX2 = 30,
-  MIN_WORK_PLAIN = 12,
-  WORK_OF_BYTE = 2,      /* for each byte that steps read, except of variables */
+  RATE_AVX512 = 90,
+  RATE_AVX2 = 30,
+  RATE_PLAIN = 12,       /* multiplications a nanosecond, of small products */
+  BYTES_OF_WEIGHTS = 2,  /* read in the time of a multiplication, as streams; of other values: one byte */
+  SERIAL_WORK = 1 << 16, /* a step of less gains nothing (MIX_CPU_SMALL) */
   VALUES_PER_WEIGHT = 2, /* the weight and one optimizer slot */
 };
 
-static double min_work(void) {
+/* Nanoseconds. A thread that spins starts within 1000, one that sleeps within 5000 to 50000. */
+static const double start = 10000, per_step = 500, per_weight = 0.5;
+
+static double rate(void) {
   const uint32_t features = mix_cpu_features();
-  return features & MIX_CPU_AVX512 ? MIN_WORK_AVX512
-         : features & MIX_CPU_AVX2 ? MIN_WORK_AVX2
-                                   : MIN_WORK_PLAIN;
+  return features & MIX_CPU_AVX512 ? RATE_AVX512 : features & MIX_CPU_AVX2 ? RATE_AVX2 : RATE_PLAIN;
 }
 
 static double multiplications(const mix_plan *plan, const mix_step *step) {
@@ -67,17 +70,34 @@ static bool count_weights(const mix_plan *plan, double *elements, int64_t *bytes
   return true;
 }
 
+/* In multiplications. Weights that the plan writes are counted apart. */
+static double work_of(const mix_plan *plan, const mix_step *step) {
+  double work = multiplications(plan, step);
+  if (step->program) {
+    double elements = 1;
+    for (int d = 0; d < step->program->rank; d++) elements *= (double)step->program->dims[d];
+    work += elements * step->program->instruction_count;
+  }
+  for (int n = 0; n < step->input_count + step->output_count; n++) {
+    const int slot = n < step->input_count ? step->inputs[n] : step->outputs[n - step->input_count];
+    const double bytes = (double)plan->slots[slot].bytes;
+    const bool streams = plan->slots[slot].kind == MIX_SLOT_CONSTANT || variable_of(plan, slot) >= 0;
+    work += streams ? bytes / BYTES_OF_WEIGHTS : bytes;
+  }
+  return work;
+}
+
 int mix_host_thread_count(const mix_plan *plan, int threads) {
-  double weights, work = 0;
+  double weights, work = 0, steps = 0;
   int64_t bytes;
   if (!count_weights(plan, &weights, &bytes)) return 0;
-  if (weights == 0 || VALUES_PER_WEIGHT * bytes > mix_cpu_cache(2)) return threads;
   for (int i = 0; i < plan->step_count; i++) {
-    const mix_step *step = &plan->steps[i];
-    work += multiplications(plan, step);
-    for (int n = 0; n < step->input_count; n++)
-      if (variable_of(plan, step->inputs[n]) < 0)
-        work += WORK_OF_BYTE * (double)plan->slots[step->inputs[n]].bytes;
+    const double own = work_of(plan, &plan->steps[i]);
+    if (own < SERIAL_WORK) continue;
+    work += own, steps++;
   }
-  return work < min_work() * weights ? 1 : threads;
+  const bool travels = VALUES_PER_WEIGHT * bytes <= mix_cpu_cache(2);
+  const double saved = work / rate() / 2;
+  const double cost = start + per_step * steps + (travels ? per_weight * weights : 0);
+  return saved > cost ? threads : 1;
 }
