@@ -66,10 +66,8 @@ static bool prepare(candidate *x, const workload *w, int forced, mix_list *data)
   mix_host_force_threads(forced);
   bool good = bench_step_prepare(&step, w->units, data);
   x->function = step.function;
-  if (good && !w->trains) {
-    x->function = mix_function_new(predict_body, step.model);
-    good = mix_function_call(x->function, data) != NULL;
-  }
+  if (good && !w->trains) { x->function = mix_function_new(predict_body, step.model); }
+  good = good && mix_function_call(x->function, data) != NULL;
   mix_host_force_threads(0);
   x->in_use = mix_threads_awake(); /* by the run before */
   return good;

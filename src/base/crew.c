@@ -2,6 +2,9 @@
  * moment, which changes when work begins and when a stage ends; waiting threads look at it and sleep on it. A
  * share is claimed by writing the moment's count into the share's word. No moment passes while a claimed
  * share of its stage is unfinished, so whoever has claimed one may read the work. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* sched_getcpu */
+#endif
 #include "base/crew.h"
 #include "base/alloc.h"
 #include "base/awaited.h"
@@ -10,10 +13,13 @@
 #include "base/threads.h"
 #include <omp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 /* Pauses for which a share is left to its own thread, whose caches have what it reads: a microsecond. */
 enum { PATIENCE = 30 };
+/* Works after which sleeping helpers are called at the latest, where they came too late for others. */
+enum { MAX_BACKOFF = 64 };
 
 /* A moment: its count, which is odd while work goes on; the stage's shares; whether they wait for each other.
  */
@@ -30,13 +36,16 @@ typedef struct claim {
 
 typedef struct crew {
   mix_awaited moment;
+  mix_awaited call;                   /* changes to wake helpers that sleep between works */
   mix_awaited come;                   /* 1 and the threads that have */
   mix_awaited gone;                   /* 1 once the owner is */
   _Alignas(64) atomic_int unfinished; /* shares of the stage */
   atomic_int users;                   /* the owner and the keeper; the last one frees the crew */
   _Alignas(64) mix_crew_work work;
-  uint64_t first; /* the count of its first stage */
-  int size, spins;
+  uint64_t first;              /* the count of its first stage */
+  int size, spins, since;      /* since: works since the latest call */
+  _Alignas(64) atomic_int cpu; /* the owner's */
+  atomic_int backoff;          /* works from call to call */
   claim claims[];
 } crew;
 
@@ -44,11 +53,14 @@ static size_t bytes_of(int size) { return sizeof(crew) + sizeof(claim) * (size_t
 
 /* ---- shares ---- */
 
+static void call_helpers(crew *x) { mix_awaited_set(&x->call, mix_awaited_number(&x->call) + 1); }
+
 static void begin_stage(crew *x, uint64_t count, int number) {
   const mix_crew_stage *stage = &x->work.stages[number];
   atomic_store_explicit(&x->unfinished, stage->shares, memory_order_relaxed);
   mix_awaited_set(&x->moment,
                   count | (uint64_t)stage->shares << SHARES_AT | (stage->together ? TOGETHER : 0));
+  if (stage->together) call_helpers(x);
 }
 
 /* False: another thread has it, or the moment has passed. */
@@ -92,12 +104,31 @@ static void release(crew *x) {
   if (atomic_fetch_sub(&x->users, 1) == 1) mix_free_buffer(x, bytes_of(x->size));
 }
 
+/* A helper on the owner's processor takes time from it. */
+static bool in_the_way(crew *x, uint64_t moment) {
+  return !(moment & TOGETHER) && sched_getcpu() == atomic_load_explicit(&x->cpu, memory_order_relaxed);
+}
+
 static void help(crew *x, int own) {
+  bool useful = true;
   for (;;) {
-    const uint64_t moment = mix_awaited_number(&x->moment);
-    if (moment & ODD && do_any_share(x, moment, own)) continue;
+    /* Read before the moment: a call for what begins after it is not missed. */
+    const uint64_t call = mix_awaited_number(&x->call), moment = mix_awaited_number(&x->moment);
+    const bool away = in_the_way(x, moment);
     if (moment & GONE) return;
-    mix_awaited_wait(&x->moment, moment, x->spins);
+    if (!away && moment & ODD) {
+      if (do_any_share(x, moment, own))
+        useful = true;
+      else
+        mix_awaited_wait(&x->moment, moment, x->spins);
+      continue;
+    }
+    if (!away && passes(x, moment, x->spins)) continue;
+    const int backoff = atomic_load_explicit(&x->backoff, memory_order_relaxed);
+    if (useful || backoff < MAX_BACKOFF)
+      atomic_store_explicit(&x->backoff, useful ? 1 : 2 * backoff, memory_order_relaxed);
+    useful = false;
+    mix_awaited_wait(&x->call, call, 0);
   }
 }
 
@@ -122,6 +153,7 @@ static void *keep(void *argument) {
 static void dismiss(void *argument) {
   crew *x = argument;
   mix_awaited_set(&x->moment, ((mix_awaited_number(&x->moment) & COUNT) + NEXT) | GONE);
+  call_helpers(x);
   mix_awaited_set(&x->gone, 1);
   release(x);
 }
@@ -140,6 +172,7 @@ static crew *gather_crew(int threads) {
   memset(x, 0, bytes_of(threads));
   x->size = threads;
   atomic_init(&x->users, 2);
+  atomic_init(&x->backoff, 1);
   x->spins = threads > mix_cpu_cores() ? 0 : MIX_SPINS;
   pthread_t keeper;
   const int reason = pthread_create(&keeper, NULL, keep, x);
@@ -162,7 +195,12 @@ mix_crew_result mix_crew_run(const mix_crew_work *work, int threads) {
   if (mix_awaited_number(&x->come) < 1 + (uint64_t)threads) return MIX_CREW_TOO_FEW;
   x->work = *work;
   x->first = (mix_awaited_number(&x->moment) & COUNT) + ODD;
+  atomic_store_explicit(&x->cpu, sched_getcpu(), memory_order_relaxed);
   begin_stage(x, x->first, 0);
+  if (++x->since >= atomic_load_explicit(&x->backoff, memory_order_relaxed)) {
+    x->since = 0;
+    call_helpers(x);
+  }
   for (uint64_t moment; (moment = mix_awaited_number(&x->moment)) & ODD;)
     if (!do_any_share(x, moment, 0)) mix_awaited_wait(&x->moment, moment, x->spins);
   return MIX_CREW_DONE;

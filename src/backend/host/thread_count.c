@@ -1,7 +1,7 @@
 /* The number of threads of a plan: one if its work is too small for several. Operations and bytes of its
- * steps are counted, in multiplications, and turned into time by the rate of the instruction set. What two
- * threads save must be more than what they cost: waking the others, handing them each step, and fetching
- * weights.
+ * steps are counted, in multiplications, and turned into time by the speed of processors with the instruction
+ * set. What two threads save must be more than what they cost: waking the others, handing them each step, and
+ * fetching weights.
  *
  * A training plan writes weights that its next run reads. With several threads every core then fetches
  * weights that another core wrote, because forward products and gradient products divide a matrix
@@ -16,20 +16,24 @@
 #include "ops/table.h"
 
 enum {
-  RATE_AVX512 = 90,
-  RATE_AVX2 = 30,
-  RATE_PLAIN = 12,       /* multiplications a nanosecond, of small products */
   BYTES_OF_WEIGHTS = 2,  /* read in the time of a multiplication, as streams; of other values: one byte */
   SERIAL_WORK = 1 << 16, /* a step of less gains nothing (MIX_CPU_SMALL) */
   VALUES_PER_WEIGHT = 2, /* the weight and one optimizer slot */
 };
 
-/* Nanoseconds. A thread that spins starts within 1000, one that sleeps within 5000 to 50000. */
-static const double start = 10000, per_step = 500, per_weight = 0.5;
+/* Nanoseconds: to call a thread that spins (one that sleeps comes later, and until then nobody waits for it),
+ * and to meet it at a step. */
+static const double start = 3000, per_step = 500;
 
-static double rate(void) {
+typedef struct speed {
+  double rate;       /* multiplications a nanosecond, of small products */
+  double per_weight; /* nanoseconds until a weight is there that another core has written */
+} speed;
+
+static const speed *speed_here(void) {
+  static const speed avx512 = {90, 0.5}, avx2 = {30, 0.2}, plain = {12, 0.2};
   const uint32_t features = mix_cpu_features();
-  return features & MIX_CPU_AVX512 ? RATE_AVX512 : features & MIX_CPU_AVX2 ? RATE_AVX2 : RATE_PLAIN;
+  return features & MIX_CPU_AVX512 ? &avx512 : features & MIX_CPU_AVX2 ? &avx2 : &plain;
 }
 
 static double multiplications(const mix_plan *plan, const mix_step *step) {
@@ -97,7 +101,8 @@ int mix_host_thread_count(const mix_plan *plan, int threads) {
     work += own, steps++;
   }
   const bool travels = VALUES_PER_WEIGHT * bytes <= mix_cpu_cache(2);
-  const double saved = work / rate() / 2;
-  const double cost = start + per_step * steps + (travels ? per_weight * weights : 0);
+  const speed *here = speed_here();
+  const double saved = work / here->rate / 2;
+  const double cost = start + per_step * steps + (travels ? here->per_weight * weights : 0);
   return saved > cost ? threads : 1;
 }
