@@ -1,5 +1,6 @@
-/* The number of threads chosen for a plan, on hand-made plans: a product with weights (units, 32), and the
- * product of gradients that updates them. */
+/* The number of threads chosen for a plan, on hand-made plans, as a table of shapes: a product with weights,
+ * and the product of gradients that updates them. The choice reads shapes, dtypes and the processor's
+ * features and caches, nothing else. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,108 +14,148 @@
 #include "ops/table.h"
 #include "tensor/shape.h"
 
-enum { UNITS = 32, THREADS = 4 };
+enum { THREADS = 4, MAX_STEPS = 8 };
 
-typedef struct training {
+typedef struct layer {
   mix_dtype dtype;
-  int64_t batch, inputs;
-  int products; /* products that read the weights */
+  int64_t batch, inputs, units;
+  int products; /* that read the weights */
   bool updates;
-} training;
+  int64_t elements; /* of an element-wise step of one instruction */
+} layer;
 
-static mix_step product(const mix_matmul_attributes *attributes, const int *operands, const int *result,
-                        bool writes_variable) {
-  return (mix_step){.op = &mix_op_matmul,
+static mix_step step_of(const mix_op *op, const void *attributes, const int *inputs, const int *outputs) {
+  return (mix_step){.op = op,
                     .attributes = attributes,
                     .input_count = 2,
                     .output_count = 1,
-                    .inputs = operands,
-                    .outputs = result,
-                    .guard = -1,
-                    .writes_variable = writes_variable};
+                    .inputs = inputs,
+                    .outputs = outputs,
+                    .guard = -1};
 }
 
-static int thread_count(const training *t) {
-  enum { X, WEIGHTS, Y, GRADIENT, UPDATED, SLOTS };
+enum { PLAIN = 0, AVX2 = MIX_CPU_AVX2, AVX512 = MIX_CPU_AVX2 | MIX_CPU_AVX512 };
+
+static int threads_of(const layer *l, uint32_t features) {
+  enum { X, WEIGHTS, Y, GRADIENT, UPDATED, LEFT, RIGHT, SUM, SLOTS };
   static const mix_matmul_attributes forward = {0}, backward = {.transpose_a = true};
   static const int operands[] = {X, WEIGHTS}, result[] = {Y}, of_gradient[] = {X, GRADIENT},
-                   updated[] = {UPDATED};
-  const mix_shape x = {2, {t->batch, t->inputs}}, weights = {2, {t->inputs, UNITS}},
-                  y = {2, {t->batch, UNITS}};
+                   updated[] = {UPDATED}, addends[] = {LEFT, RIGHT}, sum[] = {SUM};
+  static mix_instruction add = {.opcode = MIX_OPCODE_ADD, .dtype = MIX_FLOAT32, .operands = {0, 1}};
+  const mix_shape x = {2, {l->batch, l->inputs}}, weights = {2, {l->inputs, l->units}},
+                  y = {2, {l->batch, l->units}}, vector = {1, {l->elements}};
+  const mix_program program = {
+      .rank = 1, .dims = {l->elements}, .instruction_count = 1, .instructions = &add};
   mix_slot slots[SLOTS] = {[X] = {.kind = MIX_SLOT_ARGUMENT, .shape = x},
                            [WEIGHTS] = {.kind = MIX_SLOT_VARIABLE, .shape = weights},
                            [Y] = {.kind = MIX_SLOT_ARENA, .shape = y},
                            [GRADIENT] = {.kind = MIX_SLOT_ARENA, .shape = y},
-                           [UPDATED] = {.kind = MIX_SLOT_VARIABLE, .shape = weights}};
+                           [UPDATED] = {.kind = MIX_SLOT_VARIABLE, .shape = weights},
+                           [LEFT] = {.kind = MIX_SLOT_ARENA, .shape = vector},
+                           [RIGHT] = {.kind = MIX_SLOT_ARENA, .shape = vector},
+                           [SUM] = {.kind = MIX_SLOT_ARENA, .shape = vector}};
   for (int i = 0; i < SLOTS; i++) {
-    slots[i].dtype = t->dtype;
-    slots[i].bytes = mix_value_bytes(t->dtype, slots[i].shape);
+    slots[i].dtype = l->dtype;
+    slots[i].bytes = mix_value_bytes(l->dtype, slots[i].shape);
   }
-  mix_step steps[4];
+  mix_step steps[MAX_STEPS];
   int count = 0;
-  while (count < t->products) steps[count++] = product(&forward, operands, result, false);
-  if (t->updates) steps[count++] = product(&backward, of_gradient, updated, true);
+  while (count < l->products) steps[count++] = step_of(&mix_op_matmul, &forward, operands, result);
+  if (l->updates) {
+    steps[count] = step_of(&mix_op_matmul, &backward, of_gradient, updated);
+    steps[count++].writes_variable = true;
+  }
+  if (l->elements) {
+    steps[count] = step_of(&mix_op_fused, NULL, addends, sum);
+    steps[count++].program = &program;
+  }
   const mix_plan plan = {.slot_count = SLOTS,
                          .step_count = count,
                          .slots = slots,
                          .steps = steps,
                          .argument_count = 1,
                          .variable_count = 1};
-  return mix_host_thread_count(&plan, THREADS);
+  return mix_host_thread_count(&plan, THREADS, features);
 }
 
-/* The largest batch that gets one thread, among powers of two. */
-static int64_t few(void) {
-  return mix_cpu_features() & MIX_CPU_AVX512 ? 32 : mix_cpu_features() & MIX_CPU_AVX2 ? 8 : 4;
+/* The largest batch, among powers of two, that one thread computes. */
+static int64_t few(layer l, uint32_t features) {
+  int64_t largest = 0;
+  for (l.batch = 1; l.batch <= 8192; l.batch *= 2) {
+    const int threads = threads_of(&l, features);
+    assert_true(threads == 1 || threads == THREADS);
+    if (threads > 1) continue;
+    assert_int_equal(largest, l.batch / 2); /* none below has several */
+    largest = l.batch;
+  }
+  return largest;
 }
 
-static void few_examples_train_on_one_thread(void **unused) {
-  (void)unused;
-  for (int64_t batch = 1; batch <= few(); batch *= 2)
-    assert_int_equal(thread_count(&(training){MIX_FLOAT32, batch, 100, 1, true}), 1);
-  assert_int_equal(thread_count(&(training){MIX_FLOAT64, few() / 2, 100, 1, true}), 1);
+/* Weights of 100 KB, which fit into every core's cache. */
+static void predictions(void **state) {
+  (void)state;
+  const layer first = {MIX_FLOAT32, .inputs = 784, .units = 32, .products = 1};
+  assert_int_equal(few(first, PLAIN), 1);
+  assert_int_equal(few(first, AVX2), 4);
+  assert_int_equal(few(first, AVX512), 16);
+  layer wide = first, narrow = first;
+  wide.units = 512; /* reading the weights alone takes long enough */
+  narrow.inputs = narrow.units = 10;
+  assert_int_equal(few(wide, AVX2), 0);
+  assert_int_equal(few(narrow, AVX2), 1024);
 }
 
-static void many_examples_take_all(void **unused) {
-  (void)unused;
-  for (int64_t batch = 2 * few(); batch <= 8192; batch *= 2)
-    assert_int_equal(thread_count(&(training){MIX_FLOAT32, batch, 100, 1, true}), THREADS);
+/* The weights of small batches travel between cores for little work. */
+static void training(void **state) {
+  (void)state;
+  const layer first = {MIX_FLOAT32, .inputs = 784, .units = 32, .products = 2, .updates = true};
+  assert_int_equal(few(first, AVX2), 4);
+  assert_int_equal(few(first, AVX512), 32);
 }
 
-/* Weights that several products read are loaded once, but each product counts its work. */
-static void weights_count_once(void **unused) {
-  (void)unused;
-  assert_int_equal(thread_count(&(training){MIX_FLOAT32, few(), 100, 3, true}), THREADS);
-  assert_int_equal(thread_count(&(training){MIX_FLOAT32, few() / 2, 100, 3, true}), 1);
+/* Weights that several products read are fetched once, but each product counts its work. */
+static void weights_count_once(void **state) {
+  (void)state;
+  const layer twice = {MIX_FLOAT32, .inputs = 784, .units = 32, .products = 2, .updates = true};
+  layer often = twice;
+  often.products = 6;
+  assert_int_equal(few(often, AVX512), 8);
 }
 
-static void plans_without_updates_take_all(void **unused) {
-  (void)unused;
-  assert_int_equal(thread_count(&(training){MIX_FLOAT32, 1, 100, 1, false}), THREADS);
-  assert_int_equal(thread_count(&(training){MIX_FLOAT32, 1, 100, 0, true}), THREADS);
+static void weights_in_16_bits_do_not_travel(void **state) {
+  (void)state;
+  const layer narrow = {MIX_BFLOAT16, .inputs = 784, .units = 32, .products = 2, .updates = true};
+  assert_int_equal(few(narrow, AVX512), 8);
 }
 
-static void weights_in_16_bits_take_all(void **unused) {
-  (void)unused;
-  assert_int_equal(thread_count(&(training){MIX_FLOAT16, 1, 100, 1, true}), THREADS);
-  assert_int_equal(thread_count(&(training){MIX_BFLOAT16, 1, 100, 1, true}), THREADS);
+static void weights_beyond_a_core_s_cache_do_not_travel(void **state) {
+  (void)state;
+  const int64_t fill = mix_cpu_cache(2) / (2 * 32 * (int64_t)sizeof(float));
+  assert_int_equal(threads_of(&(layer){MIX_FLOAT32, 1, fill, 32, 1, true}, AVX512), 1);
+  /* A hundred times the weights are work enough at batch 1. */
+  assert_int_equal(threads_of(&(layer){MIX_FLOAT32, 1, 100 * fill, 32, 1, true}, AVX512), THREADS);
+  const layer inside = {MIX_FLOAT32, 16, fill, 32, 1, true};
+  layer beyond = inside;
+  beyond.inputs++;
+  assert_int_equal(threads_of(&inside, AVX512), 1);
+  assert_int_equal(threads_of(&beyond, AVX512), THREADS);
 }
 
-static void weights_beyond_a_core_s_cache_take_all(void **unused) {
-  (void)unused;
-  const int64_t fill = mix_cpu_cache(2) / (2 * UNITS * (int64_t)sizeof(float));
-  assert_int_equal(thread_count(&(training){MIX_FLOAT32, 1, fill, 1, true}), 1);
-  assert_int_equal(thread_count(&(training){MIX_FLOAT32, 1, fill + 1, 1, true}), THREADS);
+static void steps_that_one_thread_runs_do_not_count(void **state) {
+  (void)state;
+  assert_int_equal(threads_of(&(layer){MIX_FLOAT32, .elements = 5000}, PLAIN), 1);
+  assert_int_equal(threads_of(&(layer){MIX_FLOAT32, .elements = 1 << 16}, AVX2), THREADS);
+  assert_int_equal(threads_of(&(layer){MIX_FLOAT32, 1, 100, 100, 6, false}, PLAIN), 1);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(few_examples_train_on_one_thread),
-      cmocka_unit_test(many_examples_take_all),
+      cmocka_unit_test(predictions),
+      cmocka_unit_test(training),
       cmocka_unit_test(weights_count_once),
-      cmocka_unit_test(plans_without_updates_take_all),
-      cmocka_unit_test(weights_in_16_bits_take_all),
-      cmocka_unit_test(weights_beyond_a_core_s_cache_take_all),
+      cmocka_unit_test(weights_in_16_bits_do_not_travel),
+      cmocka_unit_test(weights_beyond_a_core_s_cache_do_not_travel),
+      cmocka_unit_test(steps_that_one_thread_runs_do_not_count),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

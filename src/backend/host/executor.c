@@ -177,7 +177,7 @@ void mix_host_force_threads(int threads) { atomic_store(&forced, threads); }
 
 static int thread_count(const mix_plan *plan, int threads) {
   const int number = atomic_load(&forced);
-  return number ? number : threads < 2 ? 1 : mix_host_thread_count(plan, threads);
+  return number ? number : threads < 2 ? 1 : mix_host_thread_count(plan, threads, mix_cpu_features());
 }
 
 mix_executable *mix_host_compile(const mix_plan *plan, int threads, mix_matmul_precision precision,

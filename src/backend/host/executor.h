@@ -53,9 +53,9 @@ struct mix_executable {
   _Alignas(64) atomic_int failed_step; /* the first step that met a bad value; INT_MAX: none */
 };
 
-/* The number of threads to use for the plan, of at most `threads`: all, or one (host/thread_count.c). 0:
- * out of memory, recorded. */
-int mix_host_thread_count(const mix_plan *plan, int threads);
+/* The number of threads to use for the plan, of at most `threads`: all, or one, on a processor with these
+ * features (host/thread_count.c). 0: out of memory, recorded. */
+int mix_host_thread_count(const mix_plan *plan, int threads, uint32_t features);
 /* For tests and benchmarks: plans that are compiled from now on run on so many threads. 0: on as many as is
  * worthwhile. */
 void mix_host_force_threads(int threads);

@@ -25,14 +25,13 @@ enum {
  * and to meet it at a step. */
 static const double start = 3000, per_step = 500;
 
-typedef struct speed {
+typedef struct processor_speed {
   double rate;       /* multiplications a nanosecond, of small products */
   double per_weight; /* nanoseconds until a weight is there that another core has written */
-} speed;
+} processor_speed;
 
-static const speed *speed_here(void) {
-  static const speed avx512 = {90, 0.5}, avx2 = {30, 0.2}, plain = {12, 0.2};
-  const uint32_t features = mix_cpu_features();
+static const processor_speed *speed_of(uint32_t features) {
+  static const processor_speed avx512 = {90, 0.5}, avx2 = {30, 0.2}, plain = {12, 0.2};
   return features & MIX_CPU_AVX512 ? &avx512 : features & MIX_CPU_AVX2 ? &avx2 : &plain;
 }
 
@@ -91,7 +90,7 @@ static double work_of(const mix_plan *plan, const mix_step *step) {
   return work;
 }
 
-int mix_host_thread_count(const mix_plan *plan, int threads) {
+int mix_host_thread_count(const mix_plan *plan, int threads, uint32_t features) {
   double weights, work = 0, steps = 0;
   int64_t bytes;
   if (!count_weights(plan, &weights, &bytes)) return 0;
@@ -101,8 +100,8 @@ int mix_host_thread_count(const mix_plan *plan, int threads) {
     work += own, steps++;
   }
   const bool travels = VALUES_PER_WEIGHT * bytes <= mix_cpu_cache(2);
-  const speed *here = speed_here();
-  const double saved = work / here->rate / 2;
-  const double cost = start + per_step * steps + (travels ? here->per_weight * weights : 0);
+  const processor_speed *speed = speed_of(features);
+  const double saved = work / speed->rate / 2;
+  const double cost = start + per_step * steps + (travels ? speed->per_weight * weights : 0);
   return saved > cost ? threads : 1;
 }
