@@ -18,11 +18,20 @@ static void *word_of(mix_awaited *awaited) {
 #endif
 }
 
-void mix_awaited_set(mix_awaited *awaited, uint64_t number) {
-  /* Sequentially consistent, as in waiting: a thread about to sleep sees the new number, or is counted. */
-  atomic_store(&awaited->number, number);
+static void wake(mix_awaited *awaited) {
   if (atomic_load(&awaited->sleepers))
     syscall(SYS_futex, word_of(awaited), FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+/* Sequentially consistent, as in waiting: a thread about to sleep sees the new number, or is counted. */
+void mix_awaited_set(mix_awaited *awaited, uint64_t number) {
+  atomic_store(&awaited->number, number);
+  wake(awaited);
+}
+
+void mix_awaited_next(mix_awaited *awaited) {
+  atomic_fetch_add(&awaited->number, 1);
+  wake(awaited);
 }
 
 void mix_awaited_wait(mix_awaited *awaited, uint64_t number, int spins) {

@@ -21,6 +21,8 @@ static inline uint64_t mix_awaited_number(mix_awaited *awaited) {
 
 /* What was written before is visible to whoever sees the new number. */
 void mix_awaited_set(mix_awaited *awaited, uint64_t number);
+/* Adds one. */
+void mix_awaited_next(mix_awaited *awaited);
 
 /* Returns once the number is another one. */
 void mix_awaited_wait(mix_awaited *awaited, uint64_t number, int spins);

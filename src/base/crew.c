@@ -53,14 +53,12 @@ static size_t bytes_of(int size) { return sizeof(crew) + sizeof(claim) * (size_t
 
 /* ---- shares ---- */
 
-static void call_helpers(crew *x) { mix_awaited_set(&x->call, mix_awaited_number(&x->call) + 1); }
-
 static void begin_stage(crew *x, uint64_t count, int number) {
-  const mix_crew_stage *stage = &x->work.stages[number];
-  atomic_store_explicit(&x->unfinished, stage->shares, memory_order_relaxed);
-  mix_awaited_set(&x->moment,
-                  count | (uint64_t)stage->shares << SHARES_AT | (stage->together ? TOGETHER : 0));
-  if (stage->together) call_helpers(x);
+  const mix_crew_stage stage = x->work.stages[number];
+  atomic_store_explicit(&x->unfinished, stage.shares, memory_order_relaxed);
+  /* From here on the work may end at any time. */
+  mix_awaited_set(&x->moment, count | (uint64_t)stage.shares << SHARES_AT | (stage.together ? TOGETHER : 0));
+  if (stage.together) mix_awaited_next(&x->call);
 }
 
 /* False: another thread has it, or the moment has passed. */
@@ -153,7 +151,7 @@ static void *keep(void *argument) {
 static void dismiss(void *argument) {
   crew *x = argument;
   mix_awaited_set(&x->moment, ((mix_awaited_number(&x->moment) & COUNT) + NEXT) | GONE);
-  call_helpers(x);
+  mix_awaited_next(&x->call);
   mix_awaited_set(&x->gone, 1);
   release(x);
 }
@@ -199,7 +197,7 @@ mix_crew_result mix_crew_run(const mix_crew_work *work, int threads) {
   begin_stage(x, x->first, 0);
   if (++x->since >= atomic_load_explicit(&x->backoff, memory_order_relaxed)) {
     x->since = 0;
-    call_helpers(x);
+    mix_awaited_next(&x->call);
   }
   for (uint64_t moment; (moment = mix_awaited_number(&x->moment)) & ODD;)
     if (!do_any_share(x, moment, 0)) mix_awaited_wait(&x->moment, moment, x->spins);

@@ -1,6 +1,7 @@
 /* mixtape graph: reads compiled graphs as text, from a file or a log of MIXTAPE_VERBOSE=compile, and runs
  * single passes on them. */
 #include "base/alloc.h"
+#include "base/did_you_mean.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "cli/cli.h"
@@ -40,24 +41,31 @@ typedef struct graph_options {
   bool quiet;
 } graph_options;
 
-static bool known_passes(const char *list) {
+static bool is_pass(const char *name) {
+  int i = 0;
+  while (mix_pass_name(i) && strcmp(mix_pass_name(i), name)) i++;
+  return mix_pass_name(i) != NULL;
+}
+
+/* False after a message. */
+static bool known_passes(const char *option, const char *list) {
   if (!strcmp(list, "all")) return true;
   for (size_t length; *list; list += length + (list[length] == ',')) {
+    char name[64], hint[100];
     length = strcspn(list, ",");
-    int i = 0;
-    while (mix_pass_name(i) && (strncmp(mix_pass_name(i), list, length) != 0 || mix_pass_name(i)[length]))
-      i++;
-    if (!mix_pass_name(i)) return false;
+    snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), list);
+    if (is_pass(name)) continue;
+    mix_did_you_mean nearest = {.word = name};
+    for (int i = 0; mix_pass_name(i); i++) mix_did_you_mean_try(&nearest, mix_pass_name(i));
+    fprintf(stderr, "mixtape graph: %s %s: no such pass%s%s `mixtape graph --help` lists them\n", option,
+            name, mix_did_you_mean_hint(&nearest, hint, sizeof hint), nearest.found ? "" : ";");
+    return false;
   }
   return true;
 }
 
-/* `value` NULL: it is missing. */
-static int option_error(const char *option, const char *value) {
-  if (value)
-    fprintf(stderr, "mixtape graph: %s %s: no such pass; `mixtape graph --help` lists them\n", option, value);
-  else
-    fprintf(stderr, "mixtape graph: %s: its value is missing; `mixtape graph --help` explains\n", option);
+static int missing_value(const char *option) {
+  fprintf(stderr, "mixtape graph: %s: its value is missing; `mixtape graph --help` explains\n", option);
   return CLI_USAGE;
 }
 
@@ -78,10 +86,11 @@ static int parse(int argc, char **argv, graph_options *options) {
     } else if (!strcmp(argv[i], "--quiet"))
       options->quiet = true;
     else if (cli_is_option(argc, argv, &i, "--pass", &value)) {
-      if (!value || !known_passes(value)) return option_error("--pass", value);
+      if (!value) return missing_value("--pass");
+      if (!known_passes("--pass", value)) return CLI_USAGE;
       options->passes = value;
     } else if (cli_is_option(argc, argv, &i, "--graph", &value)) {
-      if (!value) return option_error("--graph", value);
+      if (!value) return missing_value("--graph");
       char *end;
       options->graph = strtol(value, &end, 10);
       if (*end || options->graph < 1) {
@@ -89,7 +98,7 @@ static int parse(int argc, char **argv, graph_options *options) {
         return CLI_USAGE;
       }
     } else if (cli_is_option(argc, argv, &i, "--rewrite", &value)) {
-      if (!value) return option_error("--rewrite", value);
+      if (!value) return missing_value("--rewrite");
       mix_dtype target = mix_dtype_from_name(value);
       if (target != MIX_FLOAT16 && target != MIX_BFLOAT16) {
         fprintf(stderr, "mixtape graph: --rewrite %s; expected float16 or bfloat16\n", value);

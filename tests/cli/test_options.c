@@ -449,7 +449,9 @@ static void options_without_effect_are_errors(void **state) {
   assert_code(run_program("amp", "explain", "--model", "guide", "--policy", "mixed_float16"), 2);
   assert_has(program_err, "leave --policy out");
   assert_code(run_program("graph", "--pass=none", in_folder("data.npz")), 2);
-  assert_has(program_err, "--pass none: no such pass");
+  assert_has(program_err, "--pass none: no such pass; `mixtape graph --help` lists them");
+  assert_code(run_program("graph", "--pass=dce,fold_transpose", in_folder("data.npz")), 2);
+  assert_has(program_err, "--pass fold_transpose: no such pass; did you mean 'fold_transposes'?");
   assert_code(run_program("graph", "--graph"), 2);
   assert_has(program_err, "its value is missing");
   assert_code(run_program("amp", "explain", "--output=x.gif", "x.json"), 2);
