@@ -224,6 +224,7 @@ struct mix_semantics {
   bool wrapper_state_in_variables; /* K3: its own variables precede those of the inner optimizer */
   bool wrapper_class_by_family;    /* L: LossScaleOptimizerV3 around an optimizer that is not legacy */
   const char *wrapper_module;      /* in configs */
+  bool wrapper_registered;         /* L: its class has a registered name, which is the same */
   bool optimizer_loss_scale_factor; /* K3: every optimizer has loss_scale_factor */
   mix_auto_wrap auto_wrap;
   bool auto_wrap_optional; /* K3: compile(auto_scale_loss=); else TypeError */
