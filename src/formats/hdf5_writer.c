@@ -102,11 +102,14 @@ static void writer_finalize(void *object) {
 }
 static const mix_class writer_class = {.name = "hdf5_writer", .finalize = writer_finalize};
 
-/* Names are UTF-8. */
+/* Names of links are UTF-8. The library tells files in memory apart by their names. */
 static bool open_file(mix_hdf5_writer *writer, size_t expected) {
+  static unsigned long number;
+  char name[32];
   const hid_t access = memory_access(expected);
   if (access < 0) return false;
-  writer->file = H5Fcreate("mixtape", H5F_ACC_TRUNC, H5P_DEFAULT, access);
+  snprintf(name, sizeof name, "mixtape-%lu", number++);
+  writer->file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access);
   H5Pclose(access);
   writer->links = H5Pcreate(H5P_LINK_CREATE);
   return writer->file >= 0 && writer->links >= 0 && H5Pset_create_intermediate_group(writer->links, 1) >= 0 &&
