@@ -61,6 +61,25 @@ MIX_API mix_model *mix_model_load_with(const mix_load_options *options);
   mix_model_load_with(&(const mix_load_options){.size = sizeof(mix_load_options), .path = __VA_ARGS__})
 #endif
 
+typedef struct mix_save_options {
+  size_t size;
+  const char *path;  /* required: ends in .keras, or in .h5 or .hdf5 */
+  bool no_optimizer; /* leave out the arguments of compile and the optimizer's state */
+  bool no_overwrite; /* IOError if the file exists */
+} mix_save_options;
+/* Keras's model.save: structure, weights, and of a compiled model the arguments of compile and the
+ * optimizer's state, as the model's generation writes them (experimental: as tf_keras), so that Keras of that
+ * generation loads the file, under its default policy too. A loss scale is kept where that generation keeps
+ * it (keras3). .h5 is the legacy form: Keras 3 itself loads such a file but cannot go on with its optimizer.
+ * The file is replaced whole or not at all, and keeps its mode. ValueError for another name,
+ * NotImplementedError for a subclassed model, IOError if the file cannot be written. Reads the model. */
+MIX_API mix_status mix_model_save_with(mix_model *model, const mix_save_options *options);
+#ifndef __cplusplus
+/* mix_model_save(model, "model.keras", .no_optimizer = true) */
+#define mix_model_save(model, ...)                                                                          \
+  mix_model_save_with(model, &(const mix_save_options){.size = sizeof(mix_save_options), .path = __VA_ARGS__})
+#endif
+
 typedef struct mix_clone_options {
   size_t size;
   mix_model *model; /* required */

@@ -87,6 +87,10 @@ bool cli_load_data(const cli_options *options, int command, cli_data *data);
 mix_model *cli_make_model(const cli_options *options, int64_t width);
 mix_status cli_compile(const cli_options *options, mix_model *model);
 
+/* save.c: what --save writes, by the name's end. */
+bool cli_is_saved_name(const char *path);
+mix_status cli_save(mix_model *model, const char *path);
+
 /* Applies --class-weight. */
 void cli_weigh_classes(const cli_options *options, mix_fit_options *fit);
 
@@ -140,6 +144,7 @@ int cli_train(int argc, char **argv);
 int cli_evaluate(int argc, char **argv);
 int cli_predict(int argc, char **argv);
 int cli_summary(int argc, char **argv);
+int cli_convert(int argc, char **argv);
 int cli_devices(int argc, char **argv);
 int cli_version(int argc, char **argv);
 int cli_bench(int argc, char **argv);

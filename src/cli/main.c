@@ -21,6 +21,7 @@ static const command commands[] = {
     {"evaluate", cli_evaluate, "loss and metrics of saved weights on data"},
     {"predict", cli_predict, "outputs of saved weights on data"},
     {"summary", cli_summary, "layers, shapes, parameters and dtypes of a model"},
+    {"convert", cli_convert, "write a model or weights of Keras in another of its forms"},
     {"devices", cli_devices, "devices, instruction sets and kernels of this machine"},
     {"amp", cli_amp, "show what the automatic mixed precision rewrite does to a graph, and why"},
     {"graph", cli_graph, "check compiled graphs in text form and run single passes on them"},

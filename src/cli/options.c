@@ -97,7 +97,8 @@ static const row rows[] = {
     {"verbose", LEVEL, FIELD(verbose), CLI_TRAIN | CLI_EVALUATE, "0|1|2",
      "0: silent, 1: progress bar, 2: one line per epoch"},
     {"init-weights", PATH, FIELD(init_weights), RUNS, "FILE.npz", "start from these weights"},
-    {"save", PATH, FIELD(save), CLI_TRAIN, "FILE.npz", "write the weights after training"},
+    {"save", PATH, FIELD(save), CLI_TRAIN, "FILE.keras|FILE.h5|FILE.weights.h5|FILE.npz",
+     "write the model after training (.keras, .h5), or its weights"},
     {"checkpoint", TEXT, FIELD(checkpoint), CLI_TRAIN, "DIR",
      "save the training state in DIR after each epoch and when --steps ends training; keeps the last two"},
     {"checkpoint-freq", FREQUENCY, FIELD(checkpoint_freq), CLI_TRAIN, "epoch|N",
@@ -277,6 +278,9 @@ static bool parse_file(const char *command, const row *row, const char *value) {
                      "FILE.npz (Keras files are not read by this version; "
                      "in Keras: numpy.savez(FILE, *model.get_weights()))");
   const char *ending = strrchr(row->argument, '.');
+  if (row->field == FIELD(save))
+    return cli_is_saved_name(value) ||
+           bad_value(command, row, value, "a name that ends in .keras or .h5 or .weights.h5 or .npz");
   if (reads || !ending || ends_in(value, ending))
     return *value || bad_value(command, row, value, row->argument);
   char expected[64];

@@ -111,8 +111,7 @@ static int run(const cli_options *options) {
   bool whole = cli_step_log_close(&log);
   if (!good) code = cli_fail();
   /* Failures from here on are reported and set the exit code, but the results are still printed. */
-  if (good && options->save && mix_model_save_weights(model, options->save) != MIX_OK)
-    whole = cli_fail() == CLI_OK;
+  if (good && options->save && cli_save(model, options->save) != MIX_OK) whole = cli_fail() == CLI_OK;
   mix_logs *test = NULL;
   if (good && data.x_test) {
     test = mix_model_evaluate(model, data.x_test, data.y_test, .batch_size = options->batch_size,

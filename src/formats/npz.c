@@ -4,14 +4,13 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/object.h"
-#include "formats/file.h"
 #include "formats/npy.h"
+#include "formats/zip_writer.h"
 #include "tensor/shape.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <zip.h>
 
 /* Deflate cannot compress below 1/1032 of the original. A member that declares more is invalid. */
@@ -202,91 +201,44 @@ mix_tensor *mix_npz_require(mix_npz *npz, const char *name) {
 
 /* ---- writing ---- */
 
-/* The memory that libzip reads while it writes the archive: header and elements of a member. */
+/* A member, and the memory that stays until the archive is written. */
 typedef struct member_data {
   char header[MIX_NPY_HEADER_MAX];
-  zip_buffer_fragment_t fragments[2];
+  char *name;
   void *converted;
 } member_data;
 
-static mix_status zip_failed(const char *call, const char *path, zip_error_t *error) {
-  int code = zip_error_code_system(error);
-  return mix_fail_status(zip_error_code_zip(error) == ZIP_ER_MEMORY ? MIX_MEMORY_ERROR : MIX_IO_ERROR,
-                         "%s: %s cannot be written: %s", call, path,
-                         code ? strerror(code) : zip_error_strerror(error));
-}
-
-static bool add_member(zip_t *archive, const char *call, const char *path, const char *name,
-                       mix_tensor *tensor, member_data *data) {
-  mix_dtype written = mix_npy_written_dtype(mix_tensor_dtype(tensor));
-  mix_shape shape = mix_tensor_shape(tensor);
+static bool prepare_member(const char *name, mix_tensor *tensor, member_data *data, mix_zip_member *member) {
+  const mix_dtype written = mix_npy_written_dtype(mix_tensor_dtype(tensor));
+  const mix_shape shape = mix_tensor_shape(tensor);
   const void *elements = mix_npy_written_data(tensor, &data->converted);
-  if (!elements) return false;
-  data->fragments[0].data = (zip_uint8_t *)data->header;
-  data->fragments[0].length = mix_npy_write_header(written, shape, data->header);
-  data->fragments[1].data = (zip_uint8_t *)(uintptr_t)elements;
-  data->fragments[1].length = mix_value_bytes(written, shape);
-  size_t size = strlen(name) + 5;
-  char *file = mix_alloc(size);
-  if (!file) return false;
-  snprintf(file, size, "%s.npy", name);
-  zip_source_t *source =
-      zip_source_buffer_fragment(archive, data->fragments, data->fragments[1].length ? 2 : 1, 0);
-  zip_int64_t index = source ? zip_file_add(archive, file, source, ZIP_FL_ENC_UTF_8) : -1;
-  mix_free(file);
-  if (index < 0) {
-    zip_source_free(source);
-    if (zip_error_code_zip(zip_get_error(archive)) == ZIP_ER_EXISTS)
-      mix_fail(MIX_VALUE_ERROR, "%s: two arrays are called '%s'; names in an archive must differ", call,
-               name);
-    else
-      zip_failed(call, path, zip_get_error(archive));
-    return false;
-  }
-  /* Stored, with numpy's fixed date, so that equal arrays give equal files. 0x21 is 1980-01-01, the first
-   * date of the zip format. */
-  if (zip_set_file_compression(archive, (zip_uint64_t)index, ZIP_CM_STORE, 0) != 0 ||
-      zip_file_set_dostime(archive, (zip_uint64_t)index, 0, 0x21, 0) != 0) {
-    zip_failed(call, path, zip_get_error(archive));
-    return false;
-  }
+  const size_t size = strlen(name) + 5;
+  data->name = elements ? mix_alloc(size) : NULL;
+  if (!data->name) return false;
+  snprintf(data->name, size, "%s.npy", name);
+  *member = (mix_zip_member){.name = data->name,
+                             .pieces = {{data->header, mix_npy_write_header(written, shape, data->header)},
+                                        {elements, mix_value_bytes(written, shape)}}};
   return true;
-}
-
-static bool write_archive(const char *call, const char *path, const char *part, int count,
-                          const char *const *names, mix_tensor *const *tensors, const char *comment,
-                          member_data *data) {
-  int code = 0;
-  zip_t *archive = zip_open(part, ZIP_CREATE | ZIP_TRUNCATE, &code);
-  if (!archive) {
-    zip_error_t error;
-    zip_error_init_with_code(&error, code);
-    zip_failed(call, path, &error);
-    zip_error_fini(&error);
-    return false;
-  }
-  bool done = !comment || zip_set_archive_comment(archive, comment, (zip_uint16_t)strlen(comment)) == 0;
-  for (int i = 0; done && i < count; i++) {
-    char number[32];
-    snprintf(number, sizeof number, "arr_%d", i);
-    done = add_member(archive, call, path, names && names[i] ? names[i] : number, tensors[i], &data[i]);
-  }
-  /* zip_close writes everything, first to a temporary file of its own */
-  if (!done || zip_close(archive) != 0) {
-    if (!mix_failed()) zip_failed(call, path, zip_get_error(archive));
-    zip_discard(archive);
-    done = false;
-  }
-  return done;
 }
 
 bool mix_npz_write(const char *call, const char *path, const char *part, int count, const char *const *names,
                    mix_tensor *const *tensors, const char *comment) {
   member_data *data = mix_calloc((size_t)count, sizeof *data);
-  bool done = data && write_archive(call, path, part, count, names, tensors, comment, data);
-  for (int i = 0; data && i < count; i++) mix_free(data[i].converted);
+  mix_zip_member *members = mix_calloc((size_t)count, sizeof *members);
+  bool done = data && members;
+  for (int i = 0; done && i < count; i++) {
+    char number[32];
+    snprintf(number, sizeof number, "arr_%d", i);
+    done = prepare_member(names && names[i] ? names[i] : number, tensors[i], &data[i], &members[i]);
+  }
+  done = done && mix_zip_write(call, path, part, count, members, comment);
+  for (int i = 0; data && i < count; i++) {
+    mix_free(data[i].name);
+    mix_free(data[i].converted);
+  }
+  mix_free(members);
   mix_free(data);
-  if (!done) unlink(part);
   return done;
 }
 

@@ -83,7 +83,11 @@ json_t *mix_optimizer_to_json(mix_optimizer *optimizer) {
   const char *module = optimizer->options.common.legacy ? "keras.optimizers.legacy" : "keras.optimizers";
   if (optimizer->inner) module = optimizer->semantics->wrapper_module;
   if (!optimizer->semantics->objects_have_module) module = NULL;
-  return mix_json_object(module, mix_optimizer_class_name(optimizer), mix_optimizer_config_json(optimizer));
+  const char *class_name = mix_optimizer_class_name(optimizer);
+  json_t *object = mix_json_object(module, class_name, mix_optimizer_config_json(optimizer));
+  if (object && optimizer->inner && optimizer->semantics->wrapper_registered)
+    mix_json_set(object, "registered_name", json_string(class_name));
+  return object;
 }
 
 /* Of a decay that the generation's configs do not have. False with the error recorded. */

@@ -317,6 +317,7 @@ bool mix_model_compile_json(mix_model *model, const json_t *config, const mix_se
                     options.weighted_metrics, &options.weighted_metric_objects);
   options.jit_compile = json_is_true(json_object_get(config, "jit_compile"));
   if (mix_failed() || mix_model_compile_with(model, &options)) return false;
+  if (written != model->semantics) return true;
   model->state->config = json_deep_copy(config);
   json_object_del(model->state->config, "optimizer");
   return true;

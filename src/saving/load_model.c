@@ -19,6 +19,10 @@ mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *optio
   const bool former = mix_zero_weights_set(true); /* each is read */
   mix_model *model = mix_model_from_object(file->model, &structure, true);
   mix_zero_weights_set(former);
+  if (model && model->state && !file->by_path) { /* legacy files say it in another form */
+    json_decref(model->state->config);
+    model->state->config = NULL;
+  }
   mix_weights_reader reader = {.file = file, .model = model, .call = "model_load"};
   return model && build_optimizer(model) && mix_read_weights(&reader) ? model : NULL;
 }

@@ -20,6 +20,12 @@ json_t *mix_form_of(const json_t *structure, bool (*is_leaf)(const json_t *), js
 json_t *mix_layer_to_json(mix_layer *layer, bool open_batch);
 /* What an archive has: the object of the model, with its compile config. NULL with the error recorded. */
 json_t *mix_model_archive_json(mix_model *model);
+/* Fails for a subclassed model, whose structure is its program. */
+bool mix_model_has_structure(const mix_model *model, const char *call);
+/* legacy_json.c: what legacy files say of an archive's object, and of its compile config. NULL with the error
+ * recorded. */
+json_t *mix_legacy_model_json(const json_t *object);
+json_t *mix_legacy_training_json(const json_t *compiled, const mix_semantics *semantics);
 /* A shape as configs hold it. */
 json_t *mix_shape_json(mix_shape shape, bool open_batch);
 

@@ -357,13 +357,18 @@ static json_t *text_json(mix_model *model) {
   return text;
 }
 
+bool mix_model_has_structure(const mix_model *model, const char *call) {
+  if (model->kind != MIX_SUBCLASSED) return true;
+  mix_fail(MIX_UNSUPPORTED,
+           "%s: '%s' is a subclassed model, whose structure is its program; save its weights, or make the "
+           "model of mix_model_new or mix_sequential",
+           call, model->layer->name);
+  return false;
+}
+
 const char *mix_model_to_json(mix_model *model) {
-  if (!mix_model_given(model, "model_to_json")) return NULL;
-  if (model->kind == MIX_SUBCLASSED)
-    return mix_fail(MIX_UNSUPPORTED,
-                    "model_to_json: '%s' is a subclassed model, whose structure is its program; save its "
-                    "weights, or make the model of mix_model_new or mix_sequential",
-                    mix_model_name(model));
+  if (!mix_model_given(model, "model_to_json") || !mix_model_has_structure(model, "model_to_json"))
+    return NULL;
   char *text = NULL;
   MIX_MODEL_USE(model, MIX_READS_MODEL, "model_to_json")
   MIX_SCOPE {

@@ -54,12 +54,18 @@ bool mix_read_texts(mix_keras_file *file, const char *path, const char *name, mi
 
 /* ---- one layer ---- */
 
-/* Trainable weights first, then the others, as both Kerases list them for these files. */
-static mix_list *legacy_variables(mix_layer *layer) {
+mix_list *mix_legacy_variables(mix_layer *layer) {
   mix_list *all = mix_layer_trainable_weights(layer), *others = mix_layer_non_trainable_weights(layer);
   for (int i = 0; all && others && i < mix_list_count(others); i++)
     mix_list_append(all, mix_list_items(others)[i]);
   return mix_failed() ? NULL : all;
+}
+
+mix_list *mix_own_variables(const mix_layer *model) {
+  mix_list *own = mix_list_new(0, NULL);
+  for (int i = 0; model->weights && i < mix_list_count(model->weights); i++)
+    mix_list_append(own, mix_list_items(model->weights)[i]);
+  return mix_failed() ? NULL : own;
 }
 
 static bool counts_differ(const mix_weights_reader *reader, const char *layer, const char *saved,
@@ -135,7 +141,7 @@ static bool read_in_order(mix_weights_reader *reader, mix_texts *saved) {
            false;
   for (int i = 0; i < saved->count; i++) {
     mix_layer *layer = mix_list_items(layers)[i];
-    if (!read_layer(reader, layer->name, legacy_variables(layer), saved->items[i])) return false;
+    if (!read_layer(reader, layer->name, mix_legacy_variables(layer), saved->items[i])) return false;
   }
   return true;
 }
@@ -148,23 +154,20 @@ static bool read_by_name(mix_weights_reader *reader, const mix_texts *saved) {
     for (int l = 0; l < mix_list_count(layers); l++) {
       mix_layer *layer = mix_list_items(layers)[l];
       if (strcmp(layer->name, saved->items[i])) continue;
-      if (!read_layer(reader, layer->name, legacy_variables(layer), saved->items[i])) return false;
+      if (!read_layer(reader, layer->name, mix_legacy_variables(layer), saved->items[i])) return false;
     }
   return true;
 }
 
 /* ---- the model ---- */
 
-/* Variables of the model itself. Files before TensorFlow 2.6 have no such group. */
+/* Files before TensorFlow 2.6 have no such group. */
 static bool read_own(mix_weights_reader *reader) {
-  static const char name[] = "top_level_model_weights";
-  mix_list *own = mix_list_new(0, NULL);
   const mix_layer *model = reader->model->layer;
-  for (int i = 0; model->weights && i < mix_list_count(model->weights); i++)
-    mix_list_append(own, mix_list_items(model->weights)[i]);
-  const char *group = mix_join_path(reader->file->root, name);
-  if (!group || !mix_hdf5_has(&reader->file->hdf5, group)) return !mix_failed();
-  return read_layer(reader, model->name, own, name);
+  mix_list *own = mix_own_variables(model);
+  const char *group = mix_join_path(reader->file->root, MIX_OWN_WEIGHTS);
+  if (!own || !group || !mix_hdf5_has(&reader->file->hdf5, group)) return !mix_failed();
+  return read_layer(reader, model->name, own, MIX_OWN_WEIGHTS);
 }
 
 bool mix_read_legacy_weights(mix_weights_reader *reader) {

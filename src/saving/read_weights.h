@@ -44,6 +44,11 @@ typedef struct mix_texts {
 } mix_texts;
 bool mix_read_texts(mix_keras_file *file, const char *path, const char *name, mix_texts *texts);
 void mix_texts_free(mix_texts *texts);
+/* A layer's variables in the order of legacy files: a new list, trainable ones first. */
+mix_list *mix_legacy_variables(mix_layer *layer);
+/* Variables of the model itself, which legacy files hold in a group of that name: a new list. */
+mix_list *mix_own_variables(const mix_layer *model);
+#define MIX_OWN_WEIGHTS "top_level_model_weights"
 /* How many links the group has; 0: there is none. -1 with the error recorded. */
 int mix_count_links(mix_keras_file *file, const char *path);
 /* The parts of a path with a slash between, in the scope. */

@@ -1,5 +1,6 @@
-/* Saves a model's weights as .npz archives, and loads them and those of Keras's files. */
+/* Saves a model's weights alone, and loads them: .npz archives and Keras's files. */
 #include "saving/read_weights.h"
+#include "saving/write_weights.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -8,39 +9,47 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Keras chooses the format by the ending. */
-static bool is_keras_name(const char *path) {
-  static const char *const endings[] = {".h5", ".hdf5", ".keras"};
-  const size_t length = strlen(path);
-  for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-    const size_t end = strlen(endings[i]);
-    if (length >= end && !strcmp(path + length - end, endings[i])) return true;
+#define SAVE "model_save_weights"
+
+static void save_arrays(mix_model *model, const char *path) {
+  mix_list *weights = mix_model_weights(model);
+  int count = weights ? mix_list_count(weights) : 0;
+  const char **names = mix_calloc((size_t)count + 1, sizeof *names);
+  mix_tensor **tensors = mix_calloc((size_t)count + 1, sizeof *tensors);
+  for (int i = 0; names && tensors && i < count; i++) {
+    names[i] = mix_variable_name(mix_list_get(weights, i));
+    tensors[i] = mix_variable_true_value(mix_list_get(weights, i));
   }
-  return false;
+  if (names && tensors && !mix_failed()) mix_npz_save(path, count, names, tensors);
+  mix_free(names);
+  mix_free(tensors);
+}
+
+static bool save_legacy(mix_model *model, const char *path) {
+  mix_hdf5_writer *file = mix_weights_file_new(model, SAVE);
+  return mix_write_legacy_weights(file, model, "") && mix_hdf5_save(file, path, SAVE);
 }
 
 mix_status mix_model_save_weights(mix_model *model, const char *path) {
-  if (!mix_model_given(model, "model_save_weights")) return mix_error();
-  if (!path) return mix_fail_status(MIX_TYPE_ERROR, "model_save_weights: path is NULL");
-  if (is_keras_name(path))
+  if (!mix_model_given(model, SAVE)) return mix_error();
+  if (!path) return mix_fail_status(MIX_TYPE_ERROR, SAVE ": path is NULL");
+  const mix_file_kind kind = mix_file_kind_of(path);
+  if (kind == MIX_FILE_ARCHIVE)
     return mix_fail_status(MIX_VALUE_ERROR,
-                           "model_save_weights: '%.200s' names a file of Keras, which is not written; give a "
-                           "name that ends in .npz, which Keras reads with model.set_weights",
+                           SAVE
+                           ": '%.200s' names a whole model; use mix_model_save, or give a name that ends in "
+                           ".weights.h5, .h5 or .npz",
                            path);
-  MIX_MODEL_USE(model, MIX_READS_MODEL, "model_save_weights")
+  MIX_MODEL_USE(model, MIX_READS_MODEL, SAVE)
   MIX_SCOPE {
-    const bool ready = mix_model_weights_ready(model, "model_save_weights");
-    mix_list *weights = ready ? mix_model_weights(model) : NULL;
-    int count = weights ? mix_list_count(weights) : 0;
-    const char **names = mix_calloc((size_t)count + 1, sizeof *names);
-    mix_tensor **tensors = mix_calloc((size_t)count + 1, sizeof *tensors);
-    for (int i = 0; names && tensors && i < count; i++) {
-      names[i] = mix_variable_name(mix_list_get(weights, i));
-      tensors[i] = mix_variable_true_value(mix_list_get(weights, i));
+    if (mix_model_weights_ready(model, SAVE)) {
+      if (kind == MIX_FILE_WEIGHTS)
+        mix_hdf5_save(mix_weights_file(model, SAVE, false), path, SAVE);
+      else if (kind == MIX_FILE_LEGACY)
+        save_legacy(model, path);
+      else
+        save_arrays(model, path);
     }
-    if (names && tensors && !mix_failed()) mix_npz_save(path, count, names, tensors);
-    mix_free(names);
-    mix_free(tensors);
   }
   return mix_error();
 }

@@ -145,7 +145,11 @@ struct mix_semantics {
   bool config_axes_resolved; /* L, X: a built normalization saves a list of its axes counted from 0 */
   bool config_axes_listed;   /* K3: normalizations over several axes save a list in any case */
   bool json_has_version; /* L, X: to_json has class_name, config, keras_version and backend; K3: an object */
-  const char *keras_version; /* of to_json */
+  const char *keras_version;     /* of files and of to_json */
+  bool saved_objects_named;      /* K3: groups of weights have the name of their object as an attribute */
+  bool saved_names_numbered;     /* L, X: names of weights in HDF5 files end in ":0" */
+  const char *optimizer_package; /* L: of the class of an optimizer in .h5 files, "Custom>SGD" */
+  bool bfloat16_saved;           /* K3 reads bfloat16 from .weights.h5; else weights are saved as float32 */
   const char *functional_module;
   bool sequential_saves_policy; /* K3: with trainable, dtype and build_input_shape */
   bool functional_saves_shape;  /* L: the shape in its build_config; K3: null */
@@ -220,6 +224,7 @@ struct mix_semantics {
   bool wrapper_state_in_variables; /* K3: its own variables precede those of the inner optimizer */
   bool wrapper_class_by_family;    /* L: LossScaleOptimizerV3 around an optimizer that is not legacy */
   const char *wrapper_module;      /* in configs */
+  bool wrapper_registered;         /* L: its class has a registered name, which is the same */
   bool optimizer_loss_scale_factor; /* K3: every optimizer has loss_scale_factor */
   mix_auto_wrap auto_wrap;
   bool auto_wrap_optional; /* K3: compile(auto_scale_loss=); else TypeError */

@@ -1,0 +1,18 @@
+/* Writing zip archives of members from memory, stored without compression. */
+#ifndef MIX_FORMATS_ZIP_WRITER_H
+#define MIX_FORMATS_ZIP_WRITER_H
+
+#include "formats/file.h"
+
+typedef struct mix_zip_member {
+  const char *name;
+  mix_bytes pieces[2]; /* one after the other; the second may be empty */
+} mix_zip_member;
+
+/* Writes the archive to `part`, a name from mix_file_part, in the order of the members, with `comment` unless
+ * it is NULL. All members have the first date of the format, so that equal members give equal files. `path`
+ * is for messages. On failure the part is removed. ValueError if two members have one name. */
+bool mix_zip_write(const char *call, const char *path, const char *part, int count,
+                   const mix_zip_member *members, const char *comment);
+
+#endif

@@ -1,0 +1,80 @@
+/* Models as legacy HDF5 files describe them: model_config and training_config (docs/spec/keras.md, 18). */
+#include "base/error.h"
+#include "nn/losses/loss.h"
+#include "saving/model_json.h"
+#include <string.h>
+
+/* ---- layers ---- */
+
+static json_t *legacy_layer(const json_t *object);
+
+/* The config, with the layers in it in the legacy form. */
+static json_t *legacy_config(const json_t *config) {
+  json_t *copy = json_copy((json_t *)config), *layers = json_object_get(config, "layers");
+  if (!json_is_array(layers)) return copy;
+  json_t *list = json_array();
+  for (size_t i = 0; i < json_array_size(layers); i++)
+    json_array_append_new(list, legacy_layer(json_array_get(layers, i)));
+  json_object_set_new(copy, "layers", list);
+  return copy;
+}
+
+/* A class of a user's is known by its registered name. */
+static json_t *legacy_layer(const json_t *object) {
+  static const char *const newer[] = {"module", "registered_name", "build_config", "compile_config"};
+  json_t *copy = json_copy((json_t *)object), *name = json_object_get(object, "registered_name");
+  if (json_is_string(name)) json_object_set(copy, "class_name", name);
+  for (size_t i = 0; i < sizeof newer / sizeof *newer; i++) json_object_del(copy, newer[i]);
+  json_object_set_new(copy, "config", legacy_config(json_object_get(object, "config")));
+  return copy;
+}
+
+json_t *mix_legacy_model_json(const json_t *object) {
+  json_t *model = json_pack("{s:O,s:o}", "class_name", json_object_get(object, "class_name"), "config",
+                            legacy_config(json_object_get(object, "config")));
+  return model ? model : mix_fail_memory("the model's config");
+}
+
+/* ---- compile ---- */
+
+/* Names become those of the functions: Keras 3 does not find losses of these files by their short names. */
+static json_t *full_names(json_t *loss, const mix_semantics *semantics) {
+  const char *key;
+  json_t *value;
+  size_t index;
+  if (json_is_string(loss)) {
+    const mix_loss *named = mix_loss_new(json_string_value(loss), .semantics = semantics);
+    return named ? json_string(named->kind->name) : NULL;
+  }
+  if (json_is_array(loss)) {
+    json_t *list = json_array();
+    json_array_foreach(loss, index, value) json_array_append_new(list, full_names(value, semantics));
+    return list;
+  }
+  if (!json_is_object(loss) || json_object_get(loss, "class_name")) return json_incref(loss);
+  json_t *object = json_object();
+  json_object_foreach(loss, key, value) json_object_set_new(object, key, full_names(value, semantics));
+  return object;
+}
+
+/* tf_keras knows its newer optimizers as registered classes. */
+static json_t *legacy_optimizer(const json_t *optimizer, const mix_semantics *semantics) {
+  const char *module = json_string_value(json_object_get(optimizer, "module"));
+  const char *name = json_string_value(json_object_get(optimizer, "class_name"));
+  const char *package = module && !strcmp(module, "keras.optimizers") ? semantics->optimizer_package : NULL;
+  return json_pack("{s:s++,s:O}", "class_name", package ? package : "", package ? ">" : "", name, "config",
+                   json_object_get(optimizer, "config"));
+}
+
+json_t *mix_legacy_training_json(const json_t *compiled, const mix_semantics *semantics) {
+  json_t *training = json_copy((json_t *)compiled), *loss = json_object_get(compiled, "loss");
+  json_object_del(training, "optimizer");
+  if (loss) json_object_set_new(training, "loss", full_names(loss, semantics));
+  if (!mix_json_set(training, "optimizer_config",
+                    legacy_optimizer(json_object_get(compiled, "optimizer"), semantics)) ||
+      mix_failed()) {
+    json_decref(training);
+    return NULL;
+  }
+  return training;
+}

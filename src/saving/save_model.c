@@ -1,0 +1,124 @@
+/* Saves whole models: .keras archives and legacy HDF5 files. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "formats/zip_writer.h"
+#include "optim/optimizer.h"
+#include "saving/model_json.h"
+#include "saving/write_weights.h"
+#include <string.h>
+#include <time.h>
+
+#define CALL "model_save"
+
+/* ---- the structure ---- */
+
+/* With the optimizer as it trains: Keras reads its state into no other. What compile wrapped because of the
+ * policy would be missing where another policy is the global one. */
+static json_t *structure_json(mix_model *model, bool compiled) {
+  json_t *object = compiled ? mix_model_archive_json(model) : mix_layer_to_json(model->layer, false);
+  const mix_compiled_state *state = model->state;
+  if (!object || !compiled || state->optimizer == state->given_optimizer) return object;
+  if (mix_json_set(json_object_get(object, "compile_config"), "optimizer",
+                   mix_optimizer_to_json(state->optimizer)))
+    return object;
+  json_decref(object);
+  return NULL;
+}
+
+/* ---- .keras ---- */
+
+static json_t *metadata_json(const mix_semantics *rules) {
+  char date[32] = "";
+  struct tm fields;
+  const time_t now = time(NULL);
+  if (localtime_r(&now, &fields)) strftime(date, sizeof date, "%Y-%m-%d@%H:%M:%S", &fields);
+  return json_pack("{s:s,s:s}", "keras_version", rules->keras_version, "date_saved", date);
+}
+
+static bool write_members(const char *path, const char *metadata, const char *config, mix_bytes weights) {
+  const mix_zip_member members[] = {{"metadata.json", {{metadata, strlen(metadata)}}},
+                                    {"config.json", {{config, strlen(config)}}},
+                                    {"model.weights.h5", {weights}}};
+  char *part = mix_file_part(path, CALL);
+  const bool done =
+      part && mix_zip_write(CALL, path, part, 3, members, NULL) && mix_file_commit(part, path, CALL);
+  mix_free(part);
+  return done;
+}
+
+static bool save_archive(mix_model *model, const char *path, const json_t *structure, bool compiled) {
+  mix_bytes weights;
+  mix_hdf5_writer *file = mix_weights_file(model, CALL, !compiled);
+  json_t *about = metadata_json(model->semantics);
+  char *metadata = about ? mix_json_python_text(about) : NULL, *config = mix_json_python_text(structure);
+  const bool done = metadata && config && mix_hdf5_writer_bytes(file, &weights) &&
+                    write_members(path, metadata, config, weights);
+  mix_free(metadata);
+  mix_free(config);
+  json_decref(about);
+  return done;
+}
+
+/* ---- .h5 ---- */
+
+/* Takes the JSON. */
+static bool write_json(mix_hdf5_writer *file, const char *name, json_t *json) {
+  char *text = json ? mix_json_python_text(json) : NULL;
+  const bool done = text && mix_hdf5_write_text(file, "", name, text);
+  mix_free(text);
+  json_decref(json);
+  return done;
+}
+
+static bool save_legacy(mix_model *model, const char *path, const json_t *structure, bool compiled) {
+  const json_t *config = json_object_get(structure, "compile_config");
+  mix_hdf5_writer *file = mix_weights_file_new(model, CALL);
+  return mix_hdf5_write_text(file, "", "keras_version", model->semantics->keras_version) &&
+         mix_hdf5_write_text(file, "", "backend", "tensorflow") &&
+         write_json(file, "model_config", mix_legacy_model_json(structure)) &&
+         (!compiled ||
+          write_json(file, "training_config", mix_legacy_training_json(config, model->semantics))) &&
+         mix_write_legacy_weights(file, model, "model_weights") &&
+         (!compiled || mix_write_legacy_optimizer(file, model)) && mix_hdf5_save(file, path, CALL);
+}
+
+/* ---- the call ---- */
+
+static bool can_save(const mix_model *model, const mix_save_options *options) {
+  const mix_file_kind kind = mix_file_kind_of(options->path);
+  if (kind == MIX_FILE_WEIGHTS || kind == MIX_FILE_ARRAYS)
+    mix_fail(MIX_VALUE_ERROR,
+             CALL ": '%.200s' names a file of weights; expected a name that ends in .keras or "
+                  ".h5, or mix_model_save_weights",
+             options->path);
+  else if (kind != MIX_FILE_ARCHIVE && kind != MIX_FILE_LEGACY)
+    mix_fail(MIX_VALUE_ERROR, CALL ": '%.200s' given; expected a name that ends in .keras or .h5",
+             options->path);
+  else if (options->no_overwrite && mix_file_exists(options->path))
+    mix_fail(MIX_IO_ERROR, CALL ": %s exists already, and .no_overwrite is set", options->path);
+  else
+    mix_model_has_structure(model, CALL);
+  return !mix_failed();
+}
+
+static void save(mix_model *model, const mix_save_options *options) {
+  const bool compiled = model->state && !options->no_optimizer;
+  json_t *structure = structure_json(model, compiled);
+  if (structure && mix_file_kind_of(options->path) == MIX_FILE_ARCHIVE)
+    save_archive(model, options->path, structure, compiled);
+  else if (structure)
+    save_legacy(model, options->path, structure, compiled);
+  json_decref(structure);
+}
+
+mix_status mix_model_save_with(mix_model *model, const mix_save_options *given) {
+  mix_save_options options;
+  if (!mix_model_given(model, CALL)) return mix_error();
+  if (!given || !mix_options_copy(&options, sizeof options, given, CALL))
+    return mix_failed() ? mix_error() : mix_fail_status(MIX_TYPE_ERROR, CALL ": no options");
+  if (!options.path) return mix_fail_status(MIX_TYPE_ERROR, CALL ": path is NULL");
+  if (!can_save(model, &options)) return mix_error();
+  MIX_MODEL_USE(model, MIX_READS_MODEL, CALL)
+  MIX_SCOPE { save(model, &options); }
+  return mix_error();
+}

@@ -1,0 +1,94 @@
+/* Writes weights at their paths: model.weights.h5, .weights.h5. */
+#include "saving/write_weights.h"
+
+#include "base/error.h"
+#include "base/object.h"
+#include "saving/read_weights.h"
+#include "saving/weight_tree.h"
+#include "tensor/shape.h"
+#include <mixtape/ops.h>
+#include <stdio.h>
+#include <string.h>
+
+mix_file_kind mix_file_kind_of(const char *path) {
+  static const struct {
+    const char *end;
+    mix_file_kind kind;
+  } ends[] = {{".weights.h5", MIX_FILE_WEIGHTS},
+              {".keras", MIX_FILE_ARCHIVE},
+              {".h5", MIX_FILE_LEGACY},
+              {".hdf5", MIX_FILE_LEGACY},
+              {".npz", MIX_FILE_ARRAYS}};
+  const size_t length = strlen(path);
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    const size_t end = strlen(ends[i].end);
+    if (length > end && !strcmp(path + length - end, ends[i].end)) return ends[i].kind;
+  }
+  return MIX_FILE_UNKNOWN;
+}
+
+/* ---- a file ---- */
+
+/* About what the headers of an object or of a data set take. */
+enum { HEADERS = 1024 };
+
+static bool add_size(void *context, const char *path, const char *name, mix_list *variables) {
+  size_t *size = context;
+  (void)path, (void)name;
+  *size += HEADERS;
+  for (int i = 0; i < mix_list_count(variables); i++) {
+    const mix_variable *variable = mix_list_items(variables)[i];
+    *size += HEADERS + mix_value_bytes(variable->dtype, variable->shape);
+  }
+  return true;
+}
+
+mix_hdf5_writer *mix_weights_file_new(mix_model *model, const char *call) {
+  size_t size = 0;
+  return mix_visit_weight_tree(model, add_size, &size) ? mix_hdf5_writer_new(call, size) : NULL;
+}
+
+/* Only Keras 3 reads bfloat16 as it is. */
+bool mix_write_variable(mix_hdf5_writer *file, const char *path, mix_variable *variable, bool bfloat16) {
+  bool good = false;
+  MIX_SCOPE {
+    mix_tensor *value = mix_variable_true_value(variable);
+    if (value && variable->dtype == MIX_BFLOAT16 && !bfloat16) value = mix_cast(value, MIX_FLOAT32);
+    good = mix_hdf5_write_tensor(file, path, value);
+  }
+  return good && !mix_failed();
+}
+
+bool mix_hdf5_save(mix_hdf5_writer *file, const char *path, const char *call) {
+  mix_bytes bytes;
+  return mix_hdf5_writer_bytes(file, &bytes) && mix_file_replace(path, &bytes, 1, call);
+}
+
+/* ---- objects at their paths ---- */
+
+typedef struct writing {
+  mix_hdf5_writer *file;
+  const mix_semantics *rules;
+  bool no_optimizer;
+} writing;
+
+static bool write_object(void *context, const char *path, const char *name, mix_list *variables) {
+  const writing *w = context;
+  if (w->no_optimizer && mix_is_optimizer_path(path)) return true;
+  const char *group = mix_join_path(path, "vars");
+  if (!group || !mix_hdf5_write_group(w->file, group)) return false;
+  if (w->rules->saved_objects_named && !mix_hdf5_write_text(w->file, group, "name", name)) return false;
+  for (int i = 0; i < mix_list_count(variables); i++) {
+    char number[16];
+    snprintf(number, sizeof number, "%d", i);
+    const char *at = mix_join_path(group, number);
+    if (!at || !mix_write_variable(w->file, at, mix_list_items(variables)[i], w->rules->bfloat16_saved))
+      return false;
+  }
+  return true;
+}
+
+mix_hdf5_writer *mix_weights_file(mix_model *model, const char *call, bool no_optimizer) {
+  writing w = {mix_weights_file_new(model, call), model->semantics, no_optimizer};
+  return w.file && mix_visit_weight_tree(model, write_object, &w) ? w.file : NULL;
+}

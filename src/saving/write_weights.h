@@ -1,0 +1,32 @@
+/* A model's weights and its optimizer's state as files of Keras hold them. */
+#ifndef MIX_SAVING_WRITE_WEIGHTS_H
+#define MIX_SAVING_WRITE_WEIGHTS_H
+
+#include "formats/hdf5_writer.h"
+#include "model/model.h"
+
+/* What the end of a file's name says. */
+typedef enum mix_file_kind {
+  MIX_FILE_UNKNOWN,
+  MIX_FILE_ARCHIVE, /* .keras */
+  MIX_FILE_WEIGHTS, /* .weights.h5 */
+  MIX_FILE_LEGACY,  /* .h5, .hdf5 */
+  MIX_FILE_ARRAYS,  /* .npz */
+} mix_file_kind;
+mix_file_kind mix_file_kind_of(const char *path);
+
+/* model.weights.h5: the objects of weight_tree.h at their paths. Scoped. NULL with the error recorded. */
+mix_hdf5_writer *mix_weights_file(mix_model *model, const char *call, bool no_optimizer);
+/* An empty file for the model's weights and state. */
+mix_hdf5_writer *mix_weights_file_new(mix_model *model, const char *call);
+/* A variable as a data set at that path; `bfloat16`: not as float32 if it has that dtype. */
+bool mix_write_variable(mix_hdf5_writer *file, const char *path, mix_variable *variable, bool bfloat16);
+
+/* write_legacy.c: the layers' groups of a legacy file below `root` ("model_weights" or ""), and
+ * "optimizer_weights". */
+bool mix_write_legacy_weights(mix_hdf5_writer *file, mix_model *model, const char *root);
+bool mix_write_legacy_optimizer(mix_hdf5_writer *file, mix_model *model);
+/* Replaces the file at `path` by what was written. */
+bool mix_hdf5_save(mix_hdf5_writer *file, const char *path, const char *call);
+
+#endif

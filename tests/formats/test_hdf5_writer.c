@@ -1,0 +1,310 @@
+/* The HDF5 writer: what it writes reads back bit by bit, lists of names stand in pieces, threads may write at
+ * once, and an allocation that fails is an error. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "formats/hdf5.h"
+#include "formats/hdf5_writer.h"
+#include "support/expect.h"
+#include <hdf5.h>
+#include <mixtape/mixtape.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int end(void **state) {
+  (void)state;
+  mix_error_clear();
+  mix_shutdown();
+  return 0;
+}
+#define WRITER_TEST(function) cmocka_unit_test_teardown(function, end)
+
+static void open_written(mix_hdf5_writer *writer, mix_hdf5 *file) {
+  mix_bytes bytes;
+  assert_true(mix_hdf5_writer_bytes(writer, &bytes));
+  assert_true(mix_hdf5_open(file, "written", bytes.data, bytes.size));
+}
+
+/* ---- data sets ---- */
+
+static const mix_dtype dtypes[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32, MIX_FLOAT64, MIX_INT8,
+                                   MIX_INT16,   MIX_INT32,    MIX_INT64,   MIX_UINT8,   MIX_BOOL};
+static const mix_shape shapes[] = {{0}, {1, {5}}, {2, {3, 0}}, {2, {2, 3}}, {4, {2, 1, 3, 2}}};
+enum { DTYPES = sizeof dtypes / sizeof *dtypes, SHAPES = sizeof shapes / sizeof *shapes };
+
+static const char *path_of(mix_dtype dtype, int shape) {
+  static char path[64];
+  snprintf(path, sizeof path, "sets/%s/%d", mix_dtype_name(dtype), shape);
+  return path;
+}
+
+static mix_tensor *made(mix_dtype dtype, mix_shape shape) {
+  double values[16];
+  for (int i = 0; i < 16; i++) values[i] = dtype == MIX_BOOL ? i % 2 : i - (dtype == MIX_UINT8 ? 0 : 3.0);
+  return mix_tensor_from_doubles(values, dtype, shape);
+}
+
+static void assert_same(mix_tensor *got, mix_tensor *expected) {
+  assert_int_equal(mix_error(), MIX_OK);
+  assert_int_equal(mix_tensor_dtype(got), mix_tensor_dtype(expected));
+  assert_true(mix_shape_equal(mix_tensor_shape(got), mix_tensor_shape(expected)));
+  const size_t count = (size_t)mix_shape_size(mix_tensor_shape(got));
+  assert_memory_equal(mix_tensor_data(got), mix_tensor_data(expected),
+                      count * mix_dtype_size(mix_tensor_dtype(got)));
+}
+
+static void every_dtype_and_rank(void **state) {
+  (void)state;
+  mix_hdf5 file;
+  mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+  for (int d = 0; d < DTYPES; d++)
+    for (int s = 0; s < SHAPES; s++)
+      assert_true(mix_hdf5_write_tensor(writer, path_of(dtypes[d], s), made(dtypes[d], shapes[s])));
+  open_written(writer, &file);
+  for (int d = 0; d < DTYPES; d++)
+    for (int s = 0; s < SHAPES; s++)
+      assert_same(mix_hdf5_tensor(&file, path_of(dtypes[d], s)), made(dtypes[d], shapes[s]));
+}
+
+/* More than the writer expected, so that its memory grows many times. */
+static void a_large_tensor(void **state) {
+  (void)state;
+  mix_hdf5 file;
+  mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 100);
+  mix_tensor *large = mix_range(0, 700000, 1, MIX_FLOAT32);
+  assert_true(mix_hdf5_write_tensor(writer, "large", large));
+  mix_bytes bytes;
+  assert_true(mix_hdf5_writer_bytes(writer, &bytes));
+  assert_true(bytes.size > 2800000 && bytes.size < 2800000 + 4096);
+  assert_true(mix_hdf5_open(&file, "written", bytes.data, bytes.size));
+  assert_same(mix_hdf5_tensor(&file, "large"), large);
+}
+
+static void equal_tensors_give_equal_files(void **state) {
+  (void)state;
+  mix_bytes bytes[2];
+  for (int i = 0; i < 2; i++) {
+    mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+    mix_hdf5_write_tensor(writer, "a/b", mix_range(0, 10, 1, MIX_FLOAT32));
+    mix_hdf5_write_text(writer, "a", "name", "text");
+    assert_true(mix_hdf5_writer_bytes(writer, &bytes[i]));
+  }
+  assert_int_equal(bytes[0].size, bytes[1].size);
+  assert_memory_equal(bytes[0].data, bytes[1].data, bytes[0].size);
+}
+
+/* ---- groups and paths ---- */
+
+static bool add_name(void *context, const char *name, bool is_group) {
+  char *names = context;
+  snprintf(names + strlen(names), 64, "%s%s ", name, is_group ? "/" : "");
+  return true;
+}
+
+static void groups(void **state) {
+  (void)state;
+  mix_hdf5 file;
+  char names[256] = "";
+  mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+  assert_true(mix_hdf5_write_group(writer, "layers/dense/vars"));
+  assert_true(mix_hdf5_write_group(writer, "layers/dense/vars"));
+  assert_true(mix_hdf5_write_group(writer, ""));
+  assert_true(mix_hdf5_write_tensor(writer, "layers/add", made(MIX_FLOAT32, shapes[1])));
+  assert_true(mix_hdf5_is_free(writer, "layers/dense/vars/0"));
+  assert_true(mix_hdf5_is_free(writer, "other/0"));
+  assert_false(mix_hdf5_is_free(writer, "layers/add"));
+  assert_false(mix_hdf5_is_free(writer, "layers/add/0"));
+  assert_false(mix_hdf5_is_free(writer, "layers/dense"));
+  open_written(writer, &file);
+  assert_true(mix_hdf5_list(&file, "layers", add_name, names));
+  assert_string_equal(names, "add dense/ ");
+}
+
+static void a_path_that_is_taken(void **state) {
+  (void)state;
+  mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+  assert_true(mix_hdf5_write_tensor(writer, "set", made(MIX_FLOAT32, shapes[1])));
+  assert_false(mix_hdf5_write_tensor(writer, "set", made(MIX_FLOAT32, shapes[1])));
+  expect_error(MIX_RUNTIME_ERROR, "test: the HDF5 library cannot write set: ");
+}
+
+/* ---- attributes ---- */
+
+static void check_texts(mix_hdf5 *file, const char *name, int first, int count, int length) {
+  char expected[32];
+  mix_hdf5_value value;
+  if (!mix_hdf5_attribute(file, "", name, &value)) fail_msg("no attribute %s", name);
+  assert_int_equal(value.count, count);
+  for (int i = 0; i < count; i++) {
+    snprintf(expected, sizeof expected, "%0*d", length, first + i);
+    assert_string_equal(value.texts[i], expected);
+  }
+  mix_hdf5_value_free(&value);
+}
+
+static bool write_numbers(mix_hdf5_writer *writer, const char *name, int count, int length) {
+  static char block[13000][32];
+  static const char *texts[13000];
+  assert_true(count <= 13000);
+  for (int i = 0; i < count; i++) {
+    snprintf(block[i], sizeof block[i], "%0*d", length, i);
+    texts[i] = block[i];
+  }
+  return mix_hdf5_write_texts(writer, "", name, count, texts);
+}
+
+/* 64512 bytes are one piece; one text more makes two, the first of which is longer by one, as numpy splits.
+ */
+static void Z12_lists_of_names_in_pieces(void **state) {
+  (void)state;
+  mix_hdf5 file;
+  mix_hdf5_value value;
+  mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+  assert_true(write_numbers(writer, "whole", 64512 / 24, 24));
+  assert_true(write_numbers(writer, "names", 64512 / 24 + 1, 24));
+  assert_true(write_numbers(writer, "many", 3 * 64512 / 16 + 1, 16));
+  open_written(writer, &file);
+  check_texts(&file, "whole", 0, 2688, 24);
+  assert_false(mix_hdf5_attribute(&file, "", "names", &value));
+  check_texts(&file, "names0", 0, 1345, 24);
+  check_texts(&file, "names1", 1345, 1344, 24);
+  assert_false(mix_hdf5_attribute(&file, "", "names2", &value));
+  check_texts(&file, "many0", 0, 3025, 16);
+  check_texts(&file, "many1", 3025, 3024, 16);
+  check_texts(&file, "many3", 9073, 3024, 16);
+}
+
+static void texts_of_any_length(void **state) {
+  (void)state;
+  mix_hdf5 file;
+  mix_hdf5_value value;
+  char *large = malloc(300000);
+  memset(large, 'x', 299999);
+  large[299999] = 0;
+  mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+  assert_true(mix_hdf5_write_text(writer, "", "large", large));
+  assert_true(mix_hdf5_write_text(writer, "", "empty", ""));
+  assert_true(mix_hdf5_write_text(writer, "", "utf8", "Größe"));
+  assert_true(mix_hdf5_write_texts(writer, "", "none", 0, NULL));
+  open_written(writer, &file);
+  const char *const expected[][2] = {{"large", large}, {"empty", ""}, {"utf8", "Größe"}};
+  for (int i = 0; i < 3; i++) {
+    assert_true(mix_hdf5_attribute(&file, "", expected[i][0], &value));
+    assert_int_equal(value.count, 1);
+    assert_string_equal(value.texts[0], expected[i][1]);
+    mix_hdf5_value_free(&value);
+  }
+  assert_true(mix_hdf5_attribute(&file, "", "none", &value));
+  assert_int_equal(value.count, 0);
+  mix_hdf5_value_free(&value);
+  large[70000] = 0;
+  assert_false(mix_hdf5_write_texts(writer, "", "long", 1, (const char *const[]){large}));
+  expect_error(MIX_VALUE_ERROR, "70000 bytes");
+  free(large);
+}
+
+/* ---- the library around it ---- */
+
+static herr_t print_nothing(hid_t stack, void *context) {
+  (void)stack, (void)context;
+  return 0;
+}
+
+static void the_caller_s_printing_of_errors_stays(void **state) {
+  (void)state;
+  H5E_auto2_t print;
+  void *context;
+  H5Eset_auto2(H5E_DEFAULT, print_nothing, &print);
+  mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+  assert_true(mix_hdf5_write_group(writer, "a"));
+  H5Eget_auto2(H5E_DEFAULT, &print, &context);
+  assert_true(print == print_nothing && context == &print);
+  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
+static void *write_many(void *context) {
+  bool *good = context;
+  *good = true;
+  for (int i = 0; i < 40; i++)
+    MIX_SCOPE {
+      mix_hdf5 file;
+      mix_bytes bytes;
+      mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+      for (int s = 0; s < SHAPES; s++)
+        mix_hdf5_write_tensor(writer, &"a/b/c/d/e"[2 * s], made(MIX_FLOAT32, shapes[s]));
+      *good = *good && mix_hdf5_writer_bytes(writer, &bytes) &&
+              mix_hdf5_open(&file, "written", bytes.data, bytes.size) && mix_hdf5_tensor(&file, "b/c/d/e");
+    }
+  mix_shutdown();
+  return NULL;
+}
+
+static void threads_write_at_once(void **state) {
+  (void)state;
+  pthread_t threads[4];
+  bool good[4];
+  for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, write_many, &good[i]), 0);
+  for (int i = 0; i < 4; i++) {
+    pthread_join(threads[i], NULL);
+    assert_true(good[i]);
+  }
+}
+
+static bool write_some(void) {
+  bool good = false;
+  MIX_SCOPE {
+    mix_bytes bytes;
+    mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+    mix_hdf5_write_tensor(writer, "layers/dense/vars/0", made(MIX_FLOAT16, shapes[3]));
+    mix_hdf5_write_tensor(writer, "layers/dense/vars/1", made(MIX_BFLOAT16, shapes[1]));
+    mix_hdf5_write_tensor(writer, "flags", made(MIX_BOOL, shapes[1]));
+    mix_hdf5_write_text(writer, "layers", "name", "text");
+    write_numbers(writer, "names", 3000, 24);
+    good = mix_hdf5_writer_bytes(writer, &bytes);
+  }
+  return good;
+}
+
+/* The file's own memory among them. What the HDF5 library allocates for itself is small, and it does not
+ * survive that such an allocation fails. */
+static void any_allocation_fails(void **state) {
+  (void)state;
+  const uint64_t before = mix_inject_allocation_failure(-1);
+  assert_true(write_some());
+  const int64_t all = (int64_t)(mix_inject_allocation_failure(-1) - before);
+  int failed = 0;
+  for (int64_t i = 0; i < 2 * all; i++) {
+    mix_inject_allocation_failure(i);
+    const bool good = write_some();
+    const bool pending = mix_allocation_failure_injected();
+    mix_inject_allocation_failure(-1);
+    if (pending) break;
+    if (!good) expect_error(MIX_MEMORY_ERROR, "memory");
+    failed += !good;
+    assert_true(write_some());
+  }
+  assert_true(failed > 10);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      WRITER_TEST(every_dtype_and_rank),
+      WRITER_TEST(a_large_tensor),
+      WRITER_TEST(equal_tensors_give_equal_files),
+      WRITER_TEST(groups),
+      WRITER_TEST(a_path_that_is_taken),
+      WRITER_TEST(Z12_lists_of_names_in_pieces),
+      WRITER_TEST(texts_of_any_length),
+      WRITER_TEST(the_caller_s_printing_of_errors_stays),
+      WRITER_TEST(threads_write_at_once),
+      WRITER_TEST(any_allocation_fails),
+  };
+  return cmocka_run_group_tests_name("HDF5 writer", tests, NULL, NULL);
+}

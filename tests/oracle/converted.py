@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Real Keras loads what `mixtape convert` writes, predicts, and trains on.
+
+  converted.py keras3|tf_keras MIXTAPE FOLDER...
+
+MIXTAPE is the program; the folders hold NAME.keras with NAME.npz (x, y, predict_0, ...; losses in NAME.json, or
+keras_losses), as $MIXTAPE_REFERENCE_DIR/models does and tests/saving/files/*.zip unpacked; models of the other
+generation are left out. Each model that the program can read is converted to the four kinds of files, and for
+each Keras, under its default global policy,
+
+  loads the file (weights alone into the model of the .keras, after its weights were set to zero),
+  predicts exactly what it predicts with the file that Keras itself wrote, and within the bounds what was
+  recorded,
+  has the same optimizer state as after loading its own file, where that file's optimizer scales the loss or the
+  policy does not make it,
+  trains on with the recorded losses.
+
+Keras 3 does not go on with the optimizer of any .h5 (it builds it without variables), so that there its new
+compile trains. tf_keras keeps no loss scale in a file. Not part of the tests: it needs TensorFlow, Keras and
+tf_keras. Exits with 1 if anything differs.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
+import numpy as np
+
+generation, program = sys.argv[1:3]
+new = generation == "keras3"
+if new:
+    import keras
+else:
+    import tf_keras as keras
+failures = []
+
+
+def is_ours(path):
+    with zipfile.ZipFile(path) as archive:
+        version = json.loads(archive.read("metadata.json"))["keras_version"]
+    return version.startswith("3") == new
+
+
+def convert(*arguments):
+    run = subprocess.run([program, "convert", *map(str, arguments)], capture_output=True, text=True)
+    return "" if run.returncode == 0 else run.stderr.strip()
+
+
+class Case:
+    def __init__(self, path):
+        self.name, self.path = path.stem, path
+        self.arrays = np.load(path.with_suffix(".npz"))
+        record = path.with_suffix(".json")
+        self.record = json.loads(record.read_text()) if record.exists() else {}
+        self.losses = self.record.get("losses", self.arrays.get("keras_losses", np.array([])))
+        self.legacy_losses = self.arrays.get("h5_losses", self.losses)
+        self.resets = not record.exists()  # as the recorder did
+        with zipfile.ZipFile(path) as archive:
+            config = archive.read("config.json").decode()
+        self.bounds = ((1e-2, 2e-2) if '"mixed_float16"' in config else
+                       (5e-2, 1e-1) if "bfloat16" in config else
+                       (5e-4, 2e-3) if path.stem[3:4].isupper() else (1e-5, 1e-5))
+
+    def data(self, stem):
+        if stem in self.arrays:
+            return self.arrays[stem]
+        items = []
+        while f"{stem}_{len(items)}" in self.arrays:
+            items.append(self.arrays[f"{stem}_{len(items)}"])
+        return items[0] if len(items) == 1 else items
+
+    def predict(self, model):
+        x = self.data("x")
+        examples = len(x[0] if isinstance(x, list) else x)
+        made = model.predict(x, batch_size=examples, verbose=0)
+        return [np.asarray(a).astype("float32") for a in (made if isinstance(made, (list, tuple)) else [made])]
+
+    def train(self, model, steps):
+        losses = []
+        for _ in range(steps):
+            if self.resets:
+                model.reset_metrics()
+            made = model.train_on_batch(self.data("x"), self.data("y"))
+            losses.append(float(made[0] if isinstance(made, (list, tuple)) else made))
+        return losses
+
+
+def state_of(model):
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is None:
+        return []
+    variables = optimizer.variables
+    return [np.asarray(v, "float64") for v in (variables() if callable(variables) else variables)]
+
+
+def same(a, b):
+    return len(a) == len(b) and all(x.shape == y.shape and np.array_equal(x, y, equal_nan=True)
+                                    for x, y in zip(a, b))
+
+
+def off(a, b):
+    return float(np.max(np.abs(a - b), initial=0)) / max(float(np.max(np.abs(b), initial=0)), 1e-30)
+
+
+def check(case, what, good, detail=""):
+    if not good:
+        failures.append(f"{case.name} {what}: {detail}")
+        print("FAILED", failures[-1], flush=True)
+
+
+def check_predictions(case, what, model, own):
+    made, recorded = case.predict(model), case.data("predict")
+    recorded = recorded if isinstance(recorded, list) else [recorded]
+    check(case, what, same(made, own), "predicts other bits than the file of Keras")
+    for a, b in zip(made, recorded):
+        check(case, what, off(a, b) <= case.bounds[0], f"is off by {off(a, b)}")
+
+
+def check_training(case, what, model):
+    losses = case.legacy_losses if what == ".h5" else case.losses
+    made = case.train(model, len(losses))
+    for i, (a, b) in enumerate(zip(made, losses)):
+        check(case, what, abs(a - b) <= case.bounds[1] * (i + 1) * abs(b), f"loss {i + 1} is {a}, not {b}")
+
+
+def check_whole(case, file, own, predictions, policy_wraps):
+    what = file.suffix
+    legacy = what == ".h5"
+    model = keras.models.load_model(file)
+    check_predictions(case, what, model, predictions)
+    if own.optimizer is None or model.optimizer is None:
+        return check(case, what, own.optimizer is None and model.optimizer is None, "is compiled or not")
+    if legacy and new:
+        return
+    if legacy:
+        path = case.path.with_suffix(".h5")
+        own = keras.models.load_model(path) if path.exists() else None
+    if own is not None and not policy_wraps:
+        check(case, what, same(state_of(model), state_of(own)), "has another state of the optimizer")
+        check(case, what, type(model.optimizer) is type(own.optimizer),
+              f"has a {type(model.optimizer).__name__}")
+    check_training(case, what, model)
+
+
+def check_weights(case, file, predictions):
+    model = keras.models.load_model(case.path)
+    model.set_weights([np.zeros_like(w) for w in model.get_weights()])
+    if file.suffix == ".npz":
+        arrays = np.load(file)
+        model.set_weights([arrays[name] for name in arrays.files])
+    else:
+        model.load_weights(file)
+    check_predictions(case, ".npz" if file.suffix == ".npz" else ".weights.h5", model, predictions)
+
+
+def check_case(case, folder):
+    own = keras.models.load_model(case.path)
+    predictions = case.predict(own)
+    policy_wraps = case.record.get("policy") == "mixed_float16" or case.name == "policies"
+    for kind in "keras", "h5", "weights.h5", "npz":
+        file = folder / f"{case.name}.{kind}"
+        legacy = case.path.with_suffix(".h5")
+        error = convert(legacy if kind == "h5" and legacy.exists() else case.path, file)
+        check(case, kind, not error, error)
+        if error:
+            continue
+        try:
+            if kind in ("keras", "h5"):
+                check_whole(case, file, own, predictions, policy_wraps)
+            else:
+                check_weights(case, file, predictions)
+        except Exception as error:
+            check(case, kind, False, f"{type(error).__name__}: {str(error)[:300]}")
+        file.unlink()
+
+
+def main():
+    paths = [path for folder in sys.argv[3:] for path in sorted(pathlib.Path(folder).glob("*.keras"))
+             if is_ours(path)]
+    missing, checked = 0, 0
+    with tempfile.TemporaryDirectory() as name:
+        for path in paths:
+            error = convert(path, pathlib.Path(name) / "probe.npz")
+            if "there is no built-in layer class" in error:
+                missing += 1
+                continue
+            keras.backend.clear_session()
+            check_case(Case(path), pathlib.Path(name))
+            checked += 1
+            print("checked", path.stem, flush=True)
+    print(f"{generation}: {checked} models checked in four kinds of files, {missing} have layers that are "
+          f"missing here, {len(failures)} failures")
+    sys.exit(bool(failures))
+
+
+main()
