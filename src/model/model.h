@@ -141,8 +141,8 @@ int mix_model_input_count(const mix_model *model);
 const char *mix_model_output_name(const mix_model *model, int output);
 /* NULL: the inputs of the model have no names. */
 const char *mix_model_input_name(const mix_model *model, int input);
-/* Shape of input 0 as declared; rank -1: unknown. */
-mix_shape mix_model_input_shape(const mix_model *model);
+/* Shape of an input as declared; rank -1: unknown. */
+mix_shape mix_model_input_shape(const mix_model *model, int input);
 /* Shape of an output, with unknown batch size; rank -1: unknown. */
 mix_shape mix_model_output_shape(const mix_model *model, int output);
 
