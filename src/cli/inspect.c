@@ -19,9 +19,8 @@ static int evaluate(cli_options *options) {
   int code = prepare(options, CLI_EVALUATE, &data, &model);
   if (code) return code;
   const cli_part *part = cli_part_to_test(&data);
-  mix_logs *test =
-      mix_model_evaluate(model, part->x, part->y, .batch_size = options->batch_size,
-                         .verbose = cli_verbose(options), .sample_weight = part->weights);
+  mix_logs *test = mix_model_evaluate(model, part->x, part->y, .batch_size = options->batch_size,
+                                      .verbose = cli_verbose(options), .sample_weight = part->weights);
   return test ? cli_report(options, model, NULL, test) : cli_fail();
 }
 
@@ -76,11 +75,9 @@ static int predict(cli_options *options) {
   if (!code) code = prepare(options, CLI_PREDICT, &data, &model);
   if (!code) code = check_outputs(options, model);
   if (code) return code;
-  mix_list *outputs =
-      mix_model_predict(model, cli_part_to_test(&data)->x, .batch_size = options->batch_size);
+  mix_list *outputs = mix_model_predict(model, cli_part_to_test(&data)->x, .batch_size = options->batch_size);
   if (!outputs) return cli_fail();
-  return options->output ? write_outputs(options->output, outputs)
-                         : print_classes(mix_list_get(outputs, 0));
+  return options->output ? write_outputs(options->output, outputs) : print_classes(mix_list_get(outputs, 0));
 }
 
 static int summary(cli_options *options) {
@@ -110,8 +107,7 @@ static int version(cli_options *options) {
   return CLI_OK;
 }
 
-static int run(const char *name, int command, int (*body)(cli_options *options), int argc,
-               char **argv) {
+static int run(const char *name, int command, int (*body)(cli_options *options), int argc, char **argv) {
   cli_options options;
   int code = cli_parse(name, command, argc, argv, &options);
   if (code) return code < 0 ? CLI_OK : code;

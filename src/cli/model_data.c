@@ -77,8 +77,8 @@ static place output_place(const mix_model *model, int output) {
 /* "input 1 of 2, 'right', (rows, 6)" */
 static const char *place_text(const reader *r, const place *p, char *text, size_t size) {
   char shape[160];
-  const char *name = *p->what == 'i' ? mix_model_input_name(r->model, p->index)
-                                     : mix_model_output_name(r->model, p->index);
+  const char *name =
+      *p->what == 'i' ? mix_model_input_name(r->model, p->index) : mix_model_output_name(r->model, p->index);
   snprintf(text, size, "%s %d of %d of the model, '%.60s', %s", p->what, p->index, p->count, name ? name : "",
            shape_text(p->shape, shape, sizeof shape));
   return text;
@@ -113,9 +113,9 @@ static bool check(const reader *r, const place *p, mix_tensor *array, const char
     return mix_fail(MIX_VALUE_ERROR, "%s: %s is %s; expected examples for %s", r->path, name,
                     mix_shape_text(shape, text, sizeof text), place_text(r, p, expected, sizeof expected));
   if (*rows >= 0 && shape.dims[0] != *rows)
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s has %lld rows, and the arrays before it %lld; %s expects as many",
-                    r->path, name, (long long)shape.dims[0], (long long)*rows,
-                    place_text(r, p, expected, sizeof expected));
+    return mix_fail(MIX_VALUE_ERROR,
+                    "%s: %s has %lld rows, and the arrays before it %lld; %s expects as many", r->path, name,
+                    (long long)shape.dims[0], (long long)*rows, place_text(r, p, expected, sizeof expected));
   *rows = shape.dims[0];
   return true;
 }
@@ -157,8 +157,8 @@ static void *read_weights(const reader *r, int64_t rows) {
     mix_tensor *array = list ? mix_list_items(list)[i] : one;
     const mix_shape shape = mix_tensor_shape(array);
     if (array && (shape.rank < 1 || shape.dims[0] != rows))
-      mix_fail(MIX_VALUE_ERROR, "%s: %s has %lld rows, and the data %lld; expected a weight for each", r->path,
-               name, (long long)(shape.rank ? shape.dims[0] : 0), (long long)rows);
+      mix_fail(MIX_VALUE_ERROR, "%s: %s has %lld rows, and the data %lld; expected a weight for each",
+               r->path, name, (long long)(shape.rank ? shape.dims[0] : 0), (long long)rows);
   }
   bool any = false;
   for (int i = 0; list && i < outputs; i++) any |= mix_list_items(list)[i] != NULL;
@@ -190,8 +190,8 @@ static mix_tensor *as_input(const mix_model *model, mix_tensor *images) {
   for (int i = 1; i < wanted.rank; i++) /* sides that the model leaves open */
     if (wanted.dims[i] < 0) wanted.dims[i] = i < shape.rank ? shape.dims[i] : 1;
   if (mix_model_input_count(model) != 1 || mix_shape_size(wanted) != rows * values)
-    return mix_fail(MIX_VALUE_ERROR, "the images have %lld values each; the model takes %s", (long long)values,
-                    shape_text(unknown, text, sizeof text));
+    return mix_fail(MIX_VALUE_ERROR, "the images have %lld values each; the model takes %s",
+                    (long long)values, shape_text(unknown, text, sizeof text));
   mix_tensor *x = mix_divide(mix_cast(images, MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32));
   return mix_reshape(x, wanted);
 }

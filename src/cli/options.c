@@ -389,9 +389,7 @@ static bool take_dtype(const char *command, cli_options *options) {
 
 /* Options of the guide's model beside another. */
 static bool guide_alone(const char *command, const cli_options *options) {
-  const char *extra = options->units                       ? "--units"
-                      : strcmp(options->loop, "custom")    ? NULL
-                                                           : "--loop custom";
+  const char *extra = options->units ? "--units" : strcmp(options->loop, "custom") ? NULL : "--loop custom";
   if (extra && cli_is_model_file(options))
     fprintf(stderr, "mixtape %s: %s belongs to --model guide, and the model is %s\n", command, extra,
             options->model);
