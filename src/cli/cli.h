@@ -108,8 +108,6 @@ bool cli_is_model_file(const cli_options *options);
 mix_model *cli_load_model(cli_options *options, bool compile);
 /* What --loss, --optimizer, --metrics, --loss-scale, ... say instead of the file. */
 mix_status cli_compile_file(const cli_options *options, mix_model *model);
-/* The layer with most weights; NULL: none has any. Its policy is that of most products. */
-mix_layer *cli_main_layer(mix_model *model);
 /* The optimizer `base` with --loss-scale or --graph-rewrite. */
 mix_optimizer *cli_scaled(const cli_options *options, const mix_model *model, mix_optimizer *base);
 /* Splits --metrics into names; cuts `text`, which the names point into. False if a name is empty or there

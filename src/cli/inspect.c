@@ -88,7 +88,11 @@ static int summary(cli_options *options) {
       cli_is_model_file(options) ? cli_load_model(options, true) : cli_make_model(options, 784);
   const char *text = model ? mix_model_summary(model) : NULL;
   if (!text) return cli_fail();
-  fputs(text, stdout);
+  /* Of a model of Keras the results are Keras's alone. */
+  const size_t table = cli_is_model_file(options) ? model->summary_table : strlen(text);
+  fwrite(text, 1, table, stdout);
+  fflush(stdout);
+  fputs(text + table, stderr);
   return CLI_OK;
 }
 

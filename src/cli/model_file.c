@@ -11,36 +11,13 @@
 
 bool cli_is_model_file(const cli_options *options) { return strcmp(options->model, "guide"); }
 
-static int64_t weight_count(mix_layer *layer) {
-  int64_t count = 0;
-  mix_list *weights = mix_layer_weights(layer);
-  for (int i = 0; i < mix_list_count(weights); i++)
-    count += mix_shape_size(mix_variable_shape(mix_list_get(weights, i)));
-  return count;
-}
-
-static void find_main_layer(mix_layer *layer, mix_layer **found, int64_t *most) {
-  const bool whole = !layer->is_model;
-  const int64_t count = whole ? weight_count(layer) : 0;
-  if (count > *most) *found = layer, *most = count;
-  for (int i = 0; !whole && i < mix_list_count(layer->layers); i++)
-    find_main_layer(mix_list_get(layer->layers, i), found, most);
-}
-
-mix_layer *cli_main_layer(mix_model *model) {
-  mix_layer *found = NULL;
-  int64_t most = 0;
-  find_main_layer(mix_model_layer(model), &found, &most);
-  return found;
-}
-
 mix_model *cli_load_model(cli_options *options, bool compile) {
   const mix_semantics *semantics = options->semantics ? mix_semantics_named(options->semantics) : NULL;
   mix_model *model = mix_model_load(options->model, .semantics = semantics, .no_compile = !compile,
                                     .policy = options->policy);
   if (model && options->init_weights) mix_model_load_weights(model, options->init_weights);
   if (mix_failed()) return NULL;
-  mix_layer *main_layer = cli_main_layer(model);
+  mix_layer *main_layer = mix_model_main_layer(model);
   options->semantics = mix_semantics_name(model->semantics);
   if (!options->policy)
     options->policy = mix_policy_name(main_layer ? main_layer->policy : mix_model_policy(model));

@@ -156,7 +156,7 @@ static json_t *logs_object(const mix_logs *logs) {
 /* The dtype of most matrix products of the run. */
 static mix_dtype compute_dtype(const cli_options *options, mix_model *model) {
   if (options->graph_rewrite) return mix_dtype_from_name(options->graph_rewrite);
-  mix_layer *layer = cli_main_layer(model);
+  mix_layer *layer = mix_model_main_layer(model);
   return layer ? mix_layer_compute_dtype(layer) : mix_policy_compute_dtype(mix_model_policy(model));
 }
 

@@ -15,6 +15,13 @@ static int call_index(const mix_functional *graph, const mix_layer_call *call) {
   return -1;
 }
 
+int mix_functional_call_number(const mix_functional *graph, const mix_layer_call *call) {
+  int number = 0;
+  for (int c = 0; c < graph->call_count && graph->calls[c] != call; c++)
+    number += graph->calls[c]->layer == call->layer;
+  return number;
+}
+
 static int by_sequence(const void *a, const void *b) {
   uint64_t x = (*(mix_layer_call *const *)a)->sequence, y = (*(mix_layer_call *const *)b)->sequence;
   return x < y ? -1 : x > y;
