@@ -183,6 +183,9 @@ int cli_numerics(int argc, char **argv);
 bool cli_picture_path(const char *path);
 bool cli_draw(const char *path, const char *text);
 
+/* drawing/: draws the model in the format of the name's end. False with the error recorded. */
+bool cli_draw_model(const char *path, mix_model *model);
+
 int cli_amp(int argc, char **argv);
 int cli_graph(int argc, char **argv);
 

@@ -86,6 +86,7 @@ static int summary(cli_options *options) {
   if (code) return code;
   mix_model *model =
       cli_is_model_file(options) ? cli_load_model(options, true) : cli_make_model(options, 784);
+  if (model && options->output) return cli_draw_model(options->output, model) ? CLI_OK : cli_fail();
   const char *text = model ? mix_model_summary(model) : NULL;
   if (!text) return cli_fail();
   /* Of a model of Keras the results are Keras's alone. */
