@@ -45,6 +45,10 @@ typedef struct mix_load_options {
   /* As in mix_from_json_options. */
   const mix_layer_class *const *custom_layers;
   bool no_compile; /* do not compile the model, even if the file has the arguments */
+  /* For the layers that the file has in float32, also those in models and wrappers; NULL: they stay. If it
+   * computes in 16 bits, float32 Activations follow the outputs, named after the layers before them with
+   * "_float32" behind. */
+  const char *policy;
 } mix_load_options;
 /* Keras's load_model: a model with its weights, and if it was compiled, with its loss, metrics and optimizer
  * and the optimizer's state. Reads what Keras 3 and tf_keras saved as .keras, and whole models in HDF5 (.h5),

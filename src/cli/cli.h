@@ -30,8 +30,9 @@ typedef struct cli_loss_scale {
 } cli_loss_scale;
 
 typedef struct cli_options {
+  /* NULL beside a model from a file: what the file says. */
   const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *loop;
-  const char *device, *graph_rewrite;
+  const char *device, *graph_rewrite, *dtype;
   const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png, *checkpoint;
   const char *class_weight; /* as given; parsed into: */
   int class_weight_count;
@@ -63,36 +64,65 @@ int cli_verbose(const cli_options *options);
 int cli_fail(void);
 /* The exit code for a pending error in an option: CLI_USAGE, or CLI_FAILED if memory ran out. */
 int cli_option_code(void);
-/* Applies process-wide options (semantics, policy, device, threads, accumulation, seed), and validates names
- * that only the library knows (optimizer, loss, metrics). Returns CLI_OK, or the exit code after a
- * message. */
+/* Applies process-wide options (semantics, policy, device, threads, accumulation, seed) and checks names.
+ * Returns CLI_OK, or the exit code after a message. */
 int cli_setup(const cli_options *options);
 
 /* Reads the environment variables for device, threads, accumulation and precision. Options override them;
  * errors in them are recorded here. */
 void cli_try_environment(void);
 
-/* Data as the model takes it: labels, and images as bytes if they are bytes. */
+/* Data as the model takes it: tensors, or lists of them for several inputs and outputs; labels; images as
+ * bytes if they are bytes. NULL if absent and not required by the sub-command. */
+typedef struct cli_part {
+  void *x, *y, *weights;
+} cli_part;
 typedef struct cli_data {
-  mix_tensor *x_train, *y_train, *x_test, *y_test; /* NULL if absent and not required by the sub-command */
+  cli_part train, test;
   const char *source;
-  int64_t width; /* elements per example */
+  int64_t width; /* the guide's model: elements per example */
 } cli_data;
-/* Loads the data that `command` (CLI_TRAIN, CLI_EVALUATE, CLI_PREDICT) requires. False with the error
- * recorded. */
-bool cli_load_data(const cli_options *options, int command, cli_data *data);
+/* The data for evaluation and prediction: test data, or training data if there is none. */
+const cli_part *cli_part_to_test(const cli_data *data);
+/* The number of examples. */
+int64_t cli_part_rows(const cli_part *part);
 
-/* Makes the model of --model for inputs of that width and loads --init-weights. NULL with the error
- * recorded. */
+/* Loads data and makes the compiled model for a command (CLI_TRAIN, CLI_EVALUATE, CLI_PREDICT). For a model
+ * from a file, `options` gets the generation and the policy that it has; for prediction it is not compiled.
+ * CLI_OK, or the exit code after a message. */
+int cli_prepare(cli_options *options, int command, cli_data *data, mix_model **model);
+
+/* data.c: data for the guide's model. False with the error recorded. */
+bool cli_load_data(const cli_options *options, int command, cli_data *data);
+/* model_data.c: data for the inputs and outputs of a model from a file. */
+bool cli_load_model_data(const cli_options *options, int command, const mix_model *model, cli_data *data);
+
+/* Makes the guide's model for inputs of that width and loads --init-weights. NULL with the error recorded. */
 mix_model *cli_make_model(const cli_options *options, int64_t width);
 mix_status cli_compile(const cli_options *options, mix_model *model);
+
+/* model_file.c: models that Keras saved. */
+bool cli_is_model_file(const cli_options *options);
+/* Loads the model of the file, and --init-weights. `options` gets what the file chooses: generation and
+ * policy. NULL with the error recorded. */
+mix_model *cli_load_model(cli_options *options, bool compile);
+/* What --loss, --optimizer, --metrics, --loss-scale, ... say instead of the file. */
+mix_status cli_compile_file(const cli_options *options, mix_model *model);
+/* The optimizer `base` with --loss-scale or --graph-rewrite. */
+mix_optimizer *cli_scaled(const cli_options *options, const mix_model *model, mix_optimizer *base);
+/* Splits --metrics into names; cuts `text`, which the names point into. False if a name is empty or there
+ * are too many. */
+bool cli_name_metrics(char *text, mix_compile_options *compile);
+/* Validates names that only the library knows: of --optimizer, --loss and --metrics. CLI_OK, or the exit code
+ * after a message. */
+int cli_check_names(const cli_options *options);
 
 /* save.c: what --save writes, by the name's end. */
 bool cli_is_saved_name(const char *path);
 mix_status cli_save(mix_model *model, const char *path);
 
 /* Applies --class-weight. */
-void cli_weigh_classes(const cli_options *options, mix_fit_options *fit);
+void cli_weigh_classes(const cli_options *options, const mix_model *model, mix_fit_options *fit);
 
 /* Checks that --checkpoint can be used with or without --resume. CLI_OK, or the exit code after a message. */
 int cli_check_checkpoint(const cli_options *options);
@@ -153,6 +183,9 @@ int cli_numerics(int argc, char **argv);
  * graphviz text in that format. False with the error recorded. */
 bool cli_picture_path(const char *path);
 bool cli_draw(const char *path, const char *text);
+
+/* drawing/: draws the model in the format of the name's end. False with the error recorded. */
+bool cli_draw_model(const char *path, mix_model *model);
 
 int cli_amp(int argc, char **argv);
 int cli_graph(int argc, char **argv);

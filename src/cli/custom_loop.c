@@ -254,7 +254,7 @@ bool cli_train_custom(const cli_options *options, mix_model *model, const cli_da
             .batch_size = options->batch_size ? options->batch_size : MIX_DEFAULT_BATCH};
   l.training = (training){
       .model = model, .loss_object = mix_loss_new(options->loss), .optimizer = mix_model_optimizer(model)};
-  mix_tensor *x = data->x_train, *y = data->y_train;
+  mix_tensor *x = data->train.x, *y = data->train.y;
   if (!split(&l, &x, &y)) return false;
   l.rows = mix_tensor_shape(x).dims[0];
   int64_t epochs = options->epochs ? options->epochs : options->steps ? INT64_MAX / 2 : 1;

@@ -14,22 +14,22 @@ static int print_report(const cli_options *options, mix_numerics *report) {
   return CLI_OK;
 }
 
-static int run(const cli_options *options) {
+static int run(cli_options *options) {
   cli_data data;
   int code = cli_setup(options);
   if (!code && options->png) code = cli_check_output("numerics", "png", options->png);
+  mix_model *model;
+  if (!code) code = cli_prepare(options, CLI_TRAIN, &data, &model);
   if (code) return code;
-  if (!cli_load_data(options, CLI_TRAIN, &data)) return cli_fail();
-  mix_model *model = cli_make_model(options, data.width);
-  if (!model || cli_compile(options, model) != MIX_OK) return cli_fail();
   mix_numerics *report = mix_numerics_new();
   mix_callback *watching =
       mix_numerics_report(.report = report, .every = options->every, .stall = options->stall,
                           .stop_at_stall = true, .png = options->png);
   int64_t steps = options->steps ? options->steps : STEPS;
   mix_fit_options fit = {.size = sizeof fit,
-                         .x = data.x_train,
-                         .y = data.y_train,
+                         .x = data.train.x,
+                         .y = data.train.y,
+                         .sample_weight = data.train.weights,
                          .batch_size = options->batch_size,
                          .epochs = steps,
                          .steps = steps,
@@ -37,7 +37,7 @@ static int run(const cli_options *options) {
                          .seed = options->seed,
                          .verbose = MIX_SILENT,
                          .callbacks = mix_list_of(watching)};
-  cli_weigh_classes(options, &fit);
+  cli_weigh_classes(options, model, &fit);
   return mix_model_fit_with(model, &fit) ? print_report(options, report) : cli_fail();
 }
 

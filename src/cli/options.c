@@ -15,6 +15,7 @@ typedef enum kind {
   TEXT,
   PATH,
   CHOICE,
+  MODEL,
   COUNT,
   LEVEL,
   SEED,
@@ -36,19 +37,28 @@ typedef struct row {
   int commands;
   const char *argument; /* as shown by --help; for CHOICE the choices, separated by | */
   const char *help;
-  const char *initial; /* the default of a text */
+  const char *initial; /* the default of a text; CHOSEN_BY_FILE: not beside a model from a file */
+  enum { ALWAYS, CHOSEN_BY_FILE } when;
 } row;
 
 #define FIELD(name) offsetof(cli_options, name)
 #define RUNS (CLI_TRAIN | CLI_EVALUATE | CLI_PREDICT | CLI_NUMERICS)
 #define TRAINS (CLI_TRAIN | CLI_NUMERICS)
 static const row rows[] = {
-    {"model", CHOICE, FIELD(model), RUNS | CLI_SUMMARY, "guide",
-     "the model of the Keras guide: two hidden Dense layers and a float32 softmax", "guide"},
+    {"model", MODEL, FIELD(model), RUNS | CLI_SUMMARY | CLI_BENCH, "guide|FILE.keras|FILE.h5",
+     "the model of the Keras guide (two hidden Dense layers and a float32 softmax), or one that Keras saved, "
+     "with its loss, optimizer, metrics, policies and generation",
+     "guide"},
     {"data", DATA, FIELD(data), RUNS, "mnist|digits|FILE.npz",
-     "MNIST, the built-in digits, or arrays x_train, y_train (x_test, y_test)", "mnist"},
+     "MNIST, the built-in digits, or arrays x_train, y_train (x_test, y_test); for a model from a file, as "
+     "they are: x or x_0, x_1, ..., y or y_0, ..., sample_weight, each also with _train or _test behind",
+     "mnist"},
     {"policy", CHOICE, FIELD(policy), RUNS | CLI_SUMMARY | CLI_BENCH,
-     "float32|float64|float16|bfloat16|mixed_float16|mixed_bfloat16", "default float32", "float32"},
+     "float32|float64|float16|bfloat16|mixed_float16|mixed_bfloat16",
+     "default float32; for a model from a file: of the layers that it has in float32", "float32",
+     CHOSEN_BY_FILE},
+    {"dtype", CHOICE, FIELD(dtype), RUNS | CLI_SUMMARY | CLI_BENCH, "fp32|fp16|bf16",
+     "short for --policy float32, mixed_float16 and mixed_bfloat16"},
     {"units", COUNT, FIELD(units), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
      "units of the hidden layers (default 4096 with a GPU, else 64)"},
     {"batch-size", COUNT, FIELD(batch_size), RUNS | CLI_BENCH, "N",
@@ -72,17 +82,18 @@ static const row rows[] = {
     {"tensorboard", TEXT, FIELD(tensorboard), CLI_TRAIN, "DIR",
      "write TensorBoard event files: loss, metrics, learning rate, loss scale, skipped steps, weights"},
     {"optimizer", TEXT, FIELD(optimizer), TRAINS, "NAME[:key=value,...]",
-     "a Keras optimizer and its arguments, in lower case (default rmsprop)", "rmsprop"},
+     "a Keras optimizer and its arguments, in lower case (default rmsprop)", "rmsprop", CHOSEN_BY_FILE},
     {"loss", TEXT, FIELD(loss), TRAINS | CLI_EVALUATE, "NAME",
-     "a Keras loss (default sparse_categorical_crossentropy)", "sparse_categorical_crossentropy"},
+     "a Keras loss (default sparse_categorical_crossentropy)", "sparse_categorical_crossentropy",
+     CHOSEN_BY_FILE},
     {"metrics", TEXT, FIELD(metrics), CLI_TRAIN | CLI_EVALUATE, "A,B[:key=value,...]",
      "Keras metrics: accuracy (default), top_k_categorical_accuracy, auc, mse, ...; arguments as in "
      "mean_io_u:num_classes=10,sparse_y_pred=false, lists as in thresholds=0.3:0.7",
-     "accuracy"},
+     "accuracy", CHOSEN_BY_FILE},
     {"loss-scale", SCALE, FIELD(loss_scale), TRAINS, "auto|none|NUMBER|dynamic[:INITIAL[:GROWTH_STEPS]]",
      "loss scaling (default auto)"},
     {"semantics", CHOICE, FIELD(semantics), RUNS | CLI_SUMMARY, "tf_keras|keras3|experimental",
-     "follow this generation of Keras (default tf_keras)", "tf_keras"},
+     "follow this generation of Keras (default tf_keras)", "tf_keras", CHOSEN_BY_FILE},
     {"accumulate", CHOICE, FIELD(accumulate), RUNS | CLI_SUMMARY | CLI_BENCH, "auto|exact|blocked",
      "how products of 16-bit numbers are summed"},
     {"jit-compile", FLAG, FIELD(jit_compile), CLI_TRAIN, NULL,
@@ -96,7 +107,7 @@ static const row rows[] = {
      "threads (default: the cores this process may use)"},
     {"verbose", LEVEL, FIELD(verbose), CLI_TRAIN | CLI_EVALUATE, "0|1|2",
      "0: silent, 1: progress bar, 2: one line per epoch"},
-    {"init-weights", PATH, FIELD(init_weights), RUNS, "FILE.npz", "start from these weights"},
+    {"init-weights", PATH, FIELD(init_weights), RUNS, "FILE", "start from these weights: .npz, or of Keras"},
     {"save", PATH, FIELD(save), CLI_TRAIN, "FILE.keras|FILE.h5|FILE.weights.h5|FILE.npz",
      "write the model after training (.keras, .h5), or its weights"},
     {"checkpoint", TEXT, FIELD(checkpoint), CLI_TRAIN, "DIR",
@@ -108,8 +119,11 @@ static const row rows[] = {
      "DIR with checkpoints is an error. force: also from the checkpoint of another run, which begins its "
      "epoch anew"},
     {"step-log", TEXT, FIELD(step_log), CLI_TRAIN, "FILE.jsonl", "write one line of JSON per step"},
-    {"output", PATH, FIELD(output), CLI_PREDICT, "FILE.npy",
-     "write the outputs (default: print the classes to standard output)"},
+    {"output", PATH, FIELD(output), CLI_PREDICT, "FILE.npz|FILE.npy",
+     "write the outputs: y, or y_0, y_1, ...; an .npy has the only one (default: print the classes to "
+     "standard output)"},
+    {"output", PATH, FIELD(output), CLI_SUMMARY, "FILE.dot|FILE.svg|FILE.png",
+     "draw the model as a graph of its layers instead of printing the table"},
     {"only", CHOICE, FIELD(only), CLI_BENCH, "steps|figures",
      "one table: steps of each policy, or figures beside their goals"},
     {"advise", FLAG, FIELD(advise), CLI_BENCH, NULL,
@@ -270,22 +284,24 @@ static bool ends_in(const char *value, const char *ending) {
 
 static bool is_keras(const char *value) { return ends_in(value, ".keras") || ends_in(value, ".h5"); }
 
-/* File names: the required suffix is that of the argument shown by --help. */
+/* Is it the name of a file that the option takes? */
+static bool is_file(const row *row, const char *value) {
+  if (row->field == FIELD(init_weights)) return *value;
+  if (row->field == FIELD(save)) return cli_is_saved_name(value);
+  if (row->field == FIELD(png)) return ends_in(value, ".png");
+  return row->commands == CLI_PREDICT ? ends_in(value, ".npz") || ends_in(value, ".npy")
+                                      : cli_picture_path(value);
+}
+
+/* "FILE.npz|FILE.npy": "a name that ends in .npz or .npy" */
 static bool parse_file(const char *command, const row *row, const char *value) {
-  bool reads = !strcmp(row->name, "init-weights");
-  if (reads && is_keras(value))
-    return bad_value(command, row, value,
-                     "FILE.npz (Keras files are not read by this version; "
-                     "in Keras: numpy.savez(FILE, *model.get_weights()))");
-  const char *ending = strrchr(row->argument, '.');
-  if (row->field == FIELD(save))
-    return cli_is_saved_name(value) ||
-           bad_value(command, row, value, "a name that ends in .keras or .h5 or .weights.h5 or .npz");
-  if (reads || !ending || ends_in(value, ending))
-    return *value || bad_value(command, row, value, row->argument);
-  char expected[64];
-  snprintf(expected, sizeof expected, "a name that ends in %s", ending);
-  return bad_value(command, row, value, expected);
+  if (is_file(row, value)) return true;
+  char expected[128] = "a name that ends in ";
+  size_t used = strlen(expected);
+  for (const char *end = strchr(row->argument, '.'); end; end = strchr(end + strcspn(end, "|"), '.'))
+    used += (size_t)snprintf(expected + used, sizeof expected - used, "%s%.*s",
+                             expected[used - 1] == ' ' ? "" : " or ", (int)strcspn(end, "|"), end);
+  return bad_value(command, row, value, strchr(row->argument, '.') ? expected : row->argument);
 }
 
 static const struct {
@@ -310,10 +326,11 @@ static bool set_option(const char *command, const row *row, const char *value, c
   switch (row->kind) {
   case TEXT: *(const char **)field = value; return *value || bad_value(command, row, value, row->argument);
   case PATH: *(const char **)field = value; return parse_file(command, row, value);
+  case MODEL:
+    *(const char **)field = value;
+    return !strcmp(value, "guide") || is_keras(value) || bad_value(command, row, value, row->argument);
   case CHOICE:
     *(const char **)field = value;
-    if (!strcmp(row->name, "model") && is_keras(value))
-      return bad_value(command, row, value, "guide (Keras files are not read by this version)");
     return mix_is_choice(row->argument, value) || bad_value(command, row, value, row->argument);
   case SEED: options->has_seed = true; /* fall through */
   case COUNT:
@@ -344,7 +361,8 @@ static bool set_option(const char *command, const row *row, const char *value, c
 /* A loss scale is float32, except Keras 3's fixed one of a float64 loss. */
 static bool scale_fits(const char *command, const cli_options *options) {
   const cli_loss_scale *scale = &options->loss_scale;
-  const bool wide = scale->kind == CLI_SCALE_FIXED && !strcmp(options->semantics, "keras3") &&
+  const bool wide = scale->kind == CLI_SCALE_FIXED && options->semantics &&
+                    !strcmp(options->semantics, "keras3") && options->policy &&
                     !strcmp(options->policy, "float64");
   if (scale->scale == 0 || mix_loss_scale_check(scale->scale, wide ? MIX_FLOAT64 : MIX_FLOAT32, "loss-scale"))
     return true;
@@ -353,8 +371,35 @@ static bool scale_fits(const char *command, const cli_options *options) {
   return false;
 }
 
+/* --dtype is short for a policy. */
+static bool take_dtype(const char *command, cli_options *options) {
+  static const char *const policies[][2] = {
+      {"fp32", "float32"}, {"fp16", "mixed_float16"}, {"bf16", "mixed_bfloat16"}};
+  if (!options->dtype) return true;
+  for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+    if (strcmp(policies[i][0], options->dtype)) continue;
+    if (options->policy && strcmp(options->policy, policies[i][1])) {
+      fprintf(stderr, "mixtape %s: --dtype %s is short for --policy %s, and --policy is %s; give one\n",
+              command, options->dtype, policies[i][1], options->policy);
+      return false;
+    }
+    options->policy = policies[i][1];
+  }
+  return true;
+}
+
+/* Options of the guide's model beside another. */
+static bool guide_alone(const char *command, const cli_options *options) {
+  const char *extra = options->units ? "--units" : strcmp(options->loop, "custom") ? NULL : "--loop custom";
+  if (extra && cli_is_model_file(options))
+    fprintf(stderr, "mixtape %s: %s belongs to --model guide, and the model is %s\n", command, extra,
+            options->model);
+  return !extra || !cli_is_model_file(options);
+}
+
 /* Checks options that exclude or require each other. */
 static bool consistent(const char *command, const cli_options *options) {
+  if (!guide_alone(command, options)) return false;
   if (!options->checkpoint && (options->resume || options->checkpoint_freq)) {
     fprintf(stderr, "mixtape %s: %s needs --checkpoint DIR, the folder of the checkpoints\n", command,
             options->resume ? "--resume" : "--checkpoint-freq");
@@ -385,12 +430,17 @@ bool cli_is_option(int argc, char **argv, int *i, const char *name, const char *
   return true;
 }
 
+static void set_default(cli_options *options, const row *row) {
+  const char **field = (const char **)((char *)options + row->field);
+  if (!*field) *field = row->initial;
+}
+
 int cli_parse(const char *command, int commands, int argc, char **argv, cli_options *options) {
   *options = (cli_options){.verbose = -1};
   struct option list[ROWS + 2];
   int count = 0;
   for (int i = 0; i < ROWS; i++) {
-    if (rows[i].initial) *(const char **)((char *)options + rows[i].field) = rows[i].initial;
+    if (rows[i].initial && rows[i].when == ALWAYS) set_default(options, &rows[i]);
     if (rows[i].commands & commands)
       list[count++] = (struct option){rows[i].name,
                                       rows[i].kind == FLAG     ? no_argument
@@ -419,5 +469,8 @@ int cli_parse(const char *command, int commands, int argc, char **argv, cli_opti
             command);
     return CLI_USAGE;
   }
+  if (!take_dtype(command, options)) return CLI_USAGE;
+  for (int i = 0; i < ROWS && !cli_is_model_file(options); i++)
+    if (rows[i].initial) set_default(options, &rows[i]);
   return consistent(command, options) ? CLI_OK : CLI_USAGE;
 }

@@ -154,9 +154,10 @@ static json_t *logs_object(const mix_logs *logs) {
 }
 
 /* The dtype of most matrix products of the run. */
-static mix_dtype compute_dtype(const cli_options *options) {
+static mix_dtype compute_dtype(const cli_options *options, mix_model *model) {
   if (options->graph_rewrite) return mix_dtype_from_name(options->graph_rewrite);
-  return mix_policy_compute_dtype(mix_global_policy());
+  mix_layer *layer = mix_model_main_layer(model);
+  return layer ? mix_layer_compute_dtype(layer) : mix_policy_compute_dtype(mix_model_policy(model));
 }
 
 int cli_report(const cli_options *options, mix_model *model, const cli_history *history,
@@ -172,7 +173,7 @@ int cli_report(const cli_options *options, mix_model *model, const cli_history *
   json_object_set_new(object, "policy", json_string(options->policy));
   json_object_set_new(object, "device", json_string(mix_device()));
   const int64_t examples = options->batch_size ? options->batch_size : MIX_DEFAULT_BATCH;
-  const mix_kernel_info service = mix_model_kernel_info(model, compute_dtype(options), examples);
+  const mix_kernel_info service = mix_model_kernel_info(model, compute_dtype(options, model), examples);
   json_object_set_new(object, "accumulate", json_string(service.accumulation));
   if (options->jit_compile) json_object_set_new(object, "jit_compile", json_true());
   if (history) json_object_set_new(object, "history", history_object(history));

@@ -1,10 +1,11 @@
-/* Set-up shared by the sub-commands: process-wide options, data, model, compilation. */
+/* Set-up shared by the sub-commands: process-wide options, the guide's model, compilation. */
 #include "cli/cli.h"
 #include "model/model.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "optim/optimizer.h"
 
 #include <string.h>
 
@@ -12,9 +13,8 @@ int cli_verbose(const cli_options *options) {
   return options->verbose < 0 ? 0 : options->verbose == 0 ? MIX_SILENT : (int)options->verbose;
 }
 
-/* Splits --metrics into names separated by commas. A name's arguments follow a colon and are separated by
- * commas too. Cuts `text`, which the names point into. False if a name is empty or there are too many. */
-static bool name_metrics(char *text, mix_compile_options *compile) {
+/* Names are separated by commas. A name's arguments follow a colon and are separated by commas too. */
+bool cli_name_metrics(char *text, mix_compile_options *compile) {
   int count = 0;
   for (char *next = text; next;) {
     char *item = next;
@@ -68,7 +68,7 @@ static int try_metrics(const cli_options *options) {
   int code = CLI_OK;
   if (!text) {
     code = check_option("metrics");
-  } else if (!name_metrics(text, &compile)) {
+  } else if (!cli_name_metrics(text, &compile)) {
     fprintf(stderr, "mixtape: --metrics: '%s' given; expected names with commas between, at most %d\n",
             options->metrics, MIX_MODEL_MAX);
     code = CLI_USAGE;
@@ -89,17 +89,16 @@ static int try_metrics(const cli_options *options) {
   return code;
 }
 
-static int try_names(const cli_options *options) {
+int cli_check_names(const cli_options *options) {
   int code = CLI_OK;
   MIX_SCOPE {
-    mix_optimizer_from_text(options->optimizer, NULL);
+    if (options->optimizer) mix_optimizer_from_text(options->optimizer, NULL);
     code = check_option("optimizer");
     if (!code) {
-      mix_loss_new(options->loss);
+      if (options->loss) mix_loss_new(options->loss);
       code = check_option("loss");
     }
-    if (!code) code = try_metrics(options);
-    mix_clear_names(); /* frees the names used here: the model's metric must be "auc", not "auc_1" */
+    if (!code && options->metrics) code = try_metrics(options);
   }
   mix_clear_names(); /* frees the names used here: metrics must be "auc", not "auc_1" */
   return code;
@@ -113,13 +112,14 @@ void cli_try_environment(void) {
 }
 
 int cli_setup(const cli_options *options) {
-  mix_set_semantics(options->semantics);
+  if (options->semantics) mix_set_semantics(options->semantics);
   if (options->accumulate) mix_set_accumulate(options->accumulate);
   if (options->device) mix_set_device(options->device);
   if (options->threads) mix_set_threads((int)options->threads);
   cli_try_environment();
   if (options->has_seed) mix_set_seed(options->seed);
-  mix_set_global_policy(options->policy);
+  const bool file = cli_is_model_file(options);
+  if (!file) mix_set_global_policy(options->policy);
   if (options->graph_rewrite && !strcmp(options->graph_rewrite, "bfloat16") &&
       options->loss_scale.kind >= CLI_SCALE_FIXED) {
     fprintf(stderr,
@@ -127,81 +127,13 @@ int cli_setup(const cli_options *options) {
             "leave --loss-scale out\n");
     return CLI_USAGE;
   }
-  if (options->graph_rewrite && !strncmp(options->policy, "mixed_", 6)) {
+  if (options->graph_rewrite && options->policy && !strncmp(options->policy, "mixed_", 6)) {
     fprintf(stderr, "mixtape: --graph-rewrite and the mixed policy %s exclude each other; leave one out\n",
             options->policy);
     return CLI_USAGE;
   }
-  return mix_error() == MIX_OK ? try_names(options) : cli_fail();
-}
-
-/* Training needs training data. Evaluation and prediction use test data, or training data if there is
- * none. */
-static bool load_npz(const char *path, int command, cli_data *data) {
-  mix_npz *npz = mix_npz_open(path);
-  if (!npz) return false;
-  if (command != CLI_TRAIN) data->x_test = mix_npz_get(npz, "x_test");
-  if (!data->x_test) data->x_train = mix_npz_require(npz, "x_train");
-  if (command == CLI_TRAIN) data->x_test = mix_npz_get(npz, "x_test");
-  if (command != CLI_PREDICT && data->x_train) data->y_train = mix_npz_require(npz, "y_train");
-  if (command != CLI_PREDICT && data->x_test) data->y_test = mix_npz_require(npz, "y_test");
-  data->source = path;
-  return mix_error() == MIX_OK;
-}
-
-/* Reshapes examples to (rows, width). */
-static mix_tensor *flatten(mix_tensor *x) {
-  mix_shape shape = mix_tensor_shape(x);
-  return !x || shape.rank == 0 || shape.rank == 2
-             ? x
-             : mix_reshape(x, MIX_SHAPE(shape.dims[0], shape.rank == 1 ? 1 : -1));
-}
-
-/* Reshapes labels of one column to a vector. */
-static mix_tensor *labels(mix_tensor *y) {
-  mix_shape shape = mix_tensor_shape(y);
-  return y && shape.rank == 2 && shape.dims[1] == 1 ? mix_reshape(y, MIX_SHAPE(-1)) : y;
-}
-
-/* Checked first, for test data too, so that a bad test set does not fail after training. */
-static bool check_pair(const cli_data *data, mix_tensor *x, mix_tensor *y, const char *part) {
-  if (!x || mix_failed()) return !mix_failed();
-  const mix_shape rows = mix_tensor_shape(x), labels = mix_tensor_shape(y);
-  if (!rows.rank || !mix_shape_size(rows))
-    mix_fail(MIX_VALUE_ERROR, "%s: x_%s holds no examples; expected (rows, ...)", data->source, part);
-  else if (y && (!labels.rank || labels.dims[0] != rows.dims[0]))
-    mix_fail(MIX_VALUE_ERROR, "%s: x_%s has %lld rows, y_%s %lld; they must agree", data->source, part,
-             (long long)rows.dims[0], part, (long long)(labels.rank ? labels.dims[0] : 0));
-  return !mix_failed();
-}
-
-bool cli_load_data(const cli_options *options, int command, cli_data *data) {
-  *data = (cli_data){0};
-  bool mnist = !strcmp(options->data, "mnist");
-  if (mnist || !strcmp(options->data, "digits")) {
-    mix_images images = mnist ? mix_mnist_load(.bytes = true) : mix_digits_load(.bytes = true);
-    *data = (cli_data){images.x_train, images.y_train, images.x_test, images.y_test, images.source, 0};
-  } else if (!load_npz(options->data, command, data)) {
-    return false;
-  }
-  if (mix_error() != MIX_OK) return false;
-  if (!check_pair(data, data->x_train, data->y_train, "train") ||
-      !check_pair(data, data->x_test, data->y_test, "test"))
-    return false;
-  mix_tensor **arrays[] = {&data->x_train, &data->x_test};
-  for (int i = 0; i < 2; i++) *arrays[i] = flatten(*arrays[i]);
-  data->y_train = labels(data->y_train);
-  data->y_test = labels(data->y_test);
-  mix_shape shape = mix_tensor_shape(data->x_train ? data->x_train : data->x_test);
-  data->width = shape.rank == 2 ? shape.dims[1] : 1;
-  mix_shape test = data->x_train && data->x_test ? mix_tensor_shape(data->x_test) : shape;
-  if ((test.rank == 2 ? test.dims[1] : 1) != data->width) {
-    mix_fail(MIX_VALUE_ERROR, "%s: x_test has %lld values an example, x_train %lld; they must agree",
-             data->source, (long long)(test.rank == 2 ? test.dims[1] : 1), (long long)data->width);
-    return false;
-  }
-  fprintf(stderr, "data: %s\n", data->source);
-  return mix_error() == MIX_OK;
+  if (mix_error() != MIX_OK) return cli_fail();
+  return file ? CLI_OK : cli_check_names(options); /* a file chooses the generation whose names they are */
 }
 
 static bool computes_in_16_bits(void) {
@@ -238,23 +170,16 @@ static mix_optimizer *enable_rewrite(const cli_options *options, mix_optimizer *
 }
 
 /* Keras 3 has no fixed loss-scale wrapper: every optimizer takes a loss_scale_factor. */
-static mix_optimizer *with_factor(const char *optimizer, double factor) {
-  const char *arguments = strchr(optimizer, ':');
-  mix_text text = {.grows = true};
-  mix_text_put(&text, "%s%sloss_scale_factor=%.17g", optimizer,
-               !arguments     ? ":"
-               : arguments[1] ? ","
-                              : "",
-               factor);
-  mix_optimizer *result = text.failed ? NULL : mix_optimizer_from_text(text.text, NULL);
-  mix_free(text.text);
+static mix_optimizer *with_factor(mix_optimizer *optimizer, double factor) {
+  json_t *object = mix_optimizer_to_json(optimizer);
+  json_object_set_new(json_object_get(object, "config"), "loss_scale_factor", json_real(factor));
+  mix_optimizer *result = mix_optimizer_from_json(object, optimizer->semantics);
+  json_decref(object);
   return result;
 }
 
-/* The optimizer of --optimizer with --loss-scale. */
-static mix_optimizer *make_optimizer(const cli_options *options, const mix_model *model) {
+mix_optimizer *cli_scaled(const cli_options *options, const mix_model *model, mix_optimizer *optimizer) {
   const cli_loss_scale *scale = &options->loss_scale;
-  mix_optimizer *optimizer = mix_optimizer_from_text(options->optimizer, NULL);
   if (optimizer && options->graph_rewrite) return enable_rewrite(options, optimizer);
   if (!optimizer || scale->kind == CLI_SCALE_NONE) return optimizer;
   bool experimental = !strcmp(options->semantics, "experimental"),
@@ -264,7 +189,7 @@ static mix_optimizer *make_optimizer(const cli_options *options, const mix_model
     if (experimental)
       return mix_loss_scale_optimizer(optimizer, .loss_scale = mix_fixed_loss_scale(scale->scale));
     if (!keras3) return mix_loss_scale_optimizer(optimizer, .fixed = true, .initial_scale = scale->scale);
-    return with_factor(options->optimizer, scale->scale);
+    return with_factor(optimizer, scale->scale);
   }
   if (experimental)
     return mix_loss_scale_optimizer(
@@ -275,7 +200,7 @@ static mix_optimizer *make_optimizer(const cli_options *options, const mix_model
 }
 
 mix_status cli_compile(const cli_options *options, mix_model *model) {
-  mix_optimizer *optimizer = make_optimizer(options, model);
+  mix_optimizer *optimizer = cli_scaled(options, model, mix_optimizer_from_text(options->optimizer, NULL));
   /* --loss-scale is already applied */
   model->keeps_optimizer = options->loss_scale.kind != CLI_SCALE_AUTO || options->graph_rewrite;
   mix_compile_options compile = {.size = sizeof compile,
@@ -284,7 +209,29 @@ mix_status cli_compile(const cli_options *options, mix_model *model) {
                                  .image_bytes = true,
                                  .jit_compile = options->jit_compile};
   char *metrics = mix_strdup(options->metrics);
-  if (metrics && name_metrics(metrics, &compile)) mix_model_compile_with(model, &compile);
+  if (metrics && cli_name_metrics(metrics, &compile)) mix_model_compile_with(model, &compile);
   mix_free(metrics);
   return mix_error();
+}
+
+/* ---- all of it ---- */
+
+static int prepare_guide(const cli_options *options, int command, cli_data *data, mix_model **model) {
+  if (!cli_load_data(options, command, data) || !(*model = cli_make_model(options, data->width)))
+    return cli_fail();
+  return cli_compile(options, *model) == MIX_OK ? CLI_OK : cli_fail();
+}
+
+static int prepare_file(cli_options *options, int command, cli_data *data, mix_model **model) {
+  const bool compiles = command != CLI_PREDICT;
+  if (!(*model = cli_load_model(options, compiles))) return cli_fail();
+  const int code = cli_check_names(options);
+  if (code) return code;
+  if (!cli_load_model_data(options, command, *model, data)) return cli_fail();
+  return !compiles || cli_compile_file(options, *model) == MIX_OK ? CLI_OK : cli_fail();
+}
+
+int cli_prepare(cli_options *options, int command, cli_data *data, mix_model **model) {
+  return cli_is_model_file(options) ? prepare_file(options, command, data, model)
+                                    : prepare_guide(options, command, data, model);
 }

@@ -1,6 +1,7 @@
 /* mixtape train. */
 #include "cli/cli.h"
 #include "formats/file.h"
+#include "model/model.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,13 +17,15 @@ static int64_t epoch_count(const cli_options *options, int64_t rows) {
   return steps >= 1 ? (int64_t)ceil((double)options->steps / steps) : 1;
 }
 
-/* tf_keras requires a weight for every class. Classes of the guide's ten that were not named get weight 1. */
-void cli_weigh_classes(const cli_options *options, mix_fit_options *fit) {
+/* tf_keras requires a weight for every class. Classes of the model that were not named get weight 1. */
+void cli_weigh_classes(const cli_options *options, const mix_model *model, mix_fit_options *fit) {
+  const mix_shape outputs = mix_model_output_shape(model, 0);
+  const int64_t classes = outputs.rank > 1 ? outputs.dims[outputs.rank - 1] : 0;
   fit->class_weight_count = options->class_weight_count;
   if (!fit->class_weight_count) return;
   memcpy(fit->class_labels, options->class_labels, sizeof fit->class_labels);
   memcpy(fit->class_weights, options->class_weights, sizeof fit->class_weights);
-  for (int64_t label = 0; label < 10; label++) {
+  for (int64_t label = 0; label < classes; label++) {
     int i = 0;
     while (i < fit->class_weight_count && fit->class_labels[i] != label) i++;
     if (i < fit->class_weight_count || fit->class_weight_count == MIX_CLASS_MAX) continue;
@@ -35,10 +38,11 @@ void cli_weigh_classes(const cli_options *options, mix_fit_options *fit) {
 static bool train_fit(const cli_options *options, mix_model *model, const cli_data *data,
                       cli_history *history, cli_step_log *log) {
   mix_fit_options fit = {.size = sizeof fit,
-                         .x = data->x_train,
-                         .y = data->y_train,
+                         .x = data->train.x,
+                         .y = data->train.y,
+                         .sample_weight = data->train.weights,
                          .batch_size = options->batch_size,
-                         .epochs = epoch_count(options, mix_tensor_shape(data->x_train).dims[0]),
+                         .epochs = epoch_count(options, cli_part_rows(&data->train)),
                          .validation_split = options->validation_split,
                          .no_shuffle = options->no_shuffle,
                          .seed = options->seed,
@@ -46,7 +50,7 @@ static bool train_fit(const cli_options *options, mix_model *model, const cli_da
                          .steps = options->steps,
                          .on_step = log->file ? log_step : NULL,
                          .context = log};
-  cli_weigh_classes(options, &fit);
+  cli_weigh_classes(options, model, &fit);
   if (options->callback_count || options->tensorboard || options->checkpoint)
     fit.callbacks = mix_list_new(0, NULL);
   for (int i = 0; i < options->callback_count; i++)
@@ -93,15 +97,14 @@ int cli_check_output(const char *command, const char *option, const char *path) 
   return CLI_FAILED;
 }
 
-static int run(const cli_options *options) {
+static int run(cli_options *options) {
   cli_data data;
   int code = cli_setup(options);
   if (!code && options->save) code = cli_check_output("train", "save", options->save);
   if (!code) code = cli_check_checkpoint(options);
+  mix_model *model;
+  if (!code) code = cli_prepare(options, CLI_TRAIN, &data, &model);
   if (code) return code;
-  if (!cli_load_data(options, CLI_TRAIN, &data)) return cli_fail();
-  mix_model *model = cli_make_model(options, data.width);
-  if (!model || cli_compile(options, model) != MIX_OK) return cli_fail();
   cli_step_log log;
   if (!cli_step_log_open(&log, options->step_log, options->resume)) return CLI_FAILED;
   cli_history history = {.start_seconds = cli_seconds()};
@@ -113,9 +116,9 @@ static int run(const cli_options *options) {
   /* Failures from here on are reported and set the exit code, but the results are still printed. */
   if (good && options->save && cli_save(model, options->save) != MIX_OK) whole = cli_fail() == CLI_OK;
   mix_logs *test = NULL;
-  if (good && data.x_test) {
-    test = mix_model_evaluate(model, data.x_test, data.y_test, .batch_size = options->batch_size,
-                              .verbose = MIX_SILENT);
+  if (good && data.test.x) {
+    test = mix_model_evaluate(model, data.test.x, data.test.y, .batch_size = options->batch_size,
+                              .verbose = MIX_SILENT, .sample_weight = data.test.weights);
     if (!test) whole = cli_fail() == CLI_OK;
   }
   if (good) code = cli_report(options, model, &history, test);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include <mixtape/ops.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,13 @@ static int call_index(const mix_functional *graph, const mix_layer_call *call) {
   for (int i = 0; i < graph->call_count; i++)
     if (graph->calls[i] == call) return i;
   return -1;
+}
+
+int mix_functional_call_number(const mix_functional *graph, const mix_layer_call *call) {
+  int number = 0;
+  for (int c = 0; c < graph->call_count && graph->calls[c] != call; c++)
+    number += graph->calls[c]->layer == call->layer;
+  return number;
 }
 
 static int by_sequence(const void *a, const void *b) {
@@ -97,6 +105,22 @@ static int place_of(const mix_functional *graph, const mix_layer *layer, const m
   return -1;
 }
 
+/* Keras takes data for the input that it is given to: another dtype is cast, a last axis of one is added or
+ * removed. */
+static mix_tensor *conformed(mix_tensor *given, const mix_tensor *input) {
+  const mix_shape wanted = mix_tensor_shape(input);
+  mix_shape shape = given ? mix_tensor_shape(given) : wanted;
+  mix_tensor *tensor = given;
+  if (shape.rank == wanted.rank + 1 && shape.rank > 1 && shape.dims[shape.rank - 1] == 1)
+    tensor = mix_squeeze(tensor, MIX_AXES(-1));
+  else if (shape.rank > 0 && shape.rank == wanted.rank - 1 && wanted.dims[wanted.rank - 1] == 1)
+    tensor = mix_expand_dims(tensor, -1);
+  if (tensor && mix_tensor_dtype(tensor) != mix_tensor_dtype(input))
+    tensor = mix_cast(tensor, mix_tensor_dtype(input));
+  if (tensor && tensor != given && !tensor->mask) tensor->mask = mix_retain(given->mask);
+  return tensor;
+}
+
 static mix_list *functional_call(mix_layer *layer, const mix_call_args *args) {
   mix_functional *graph = functional_of(layer);
   if (!mix_list_is_dict(args->inputs) && mix_list_count(args->inputs) != graph->input_count)
@@ -108,7 +132,7 @@ static mix_list *functional_call(mix_layer *layer, const mix_call_args *args) {
   for (int i = 0; i < graph->input_count && !mix_failed(); i++) {
     int output, place = place_of(graph, layer, args->inputs, i),
                 index = call_index(graph, mix_tensor_history(graph->inputs[i], &output));
-    if (place >= 0) results[index] = mix_list_of(mix_list_get(inputs, place));
+    if (place >= 0) results[index] = mix_list_of(conformed(mix_list_get(inputs, place), graph->inputs[i]));
   }
   for (int c = 0; c < graph->call_count && !mix_failed(); c++) {
     mix_layer_call *call = graph->calls[c];

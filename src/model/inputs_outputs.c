@@ -50,14 +50,14 @@ const char *mix_model_input_name(const mix_model *model, int input) {
   return layer ? mix_layer_name(layer) : NULL;
 }
 
-mix_shape mix_model_input_shape(const mix_model *model) {
-  if (model->kind == MIX_FUNCTIONAL) return mix_tensor_shape(functional_of(model)->inputs[0]);
+mix_shape mix_model_input_shape(const mix_model *model, int input) {
+  if (model->kind == MIX_FUNCTIONAL) return mix_tensor_shape(functional_of(model)->inputs[input]);
   return model->kind == MIX_SEQUENTIAL ? first_shape(model) : (mix_shape){.rank = -1};
 }
 
 mix_shape mix_model_output_shape(const mix_model *model, int output) {
   if (model->kind == MIX_FUNCTIONAL) return mix_tensor_shape(functional_of(model)->outputs[output]);
-  mix_shape input = model->input_shape.rank ? model->input_shape : mix_model_input_shape(model);
+  mix_shape input = model->input_shape.rank ? model->input_shape : mix_model_input_shape(model, 0);
   return input.rank > 0 && output == 0 && model->layer->built ? mix_layer_output_shape(model->layer, input)
                                                               : (mix_shape){.rank = -1};
 }

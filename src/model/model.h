@@ -39,9 +39,9 @@ typedef struct mix_step_observer {
 } mix_step_observer;
 
 typedef struct mix_compiled_state {
-  mix_optimizer *optimizer;        /* retained */
-  mix_optimizer *given_optimizer;  /* retained: before compile wrapped it */
-  mix_compile_options given; /* texts interned, lists retained; without optimizers. For configs */
+  mix_optimizer *optimizer;       /* retained */
+  mix_optimizer *given_optimizer; /* retained: before compile wrapped it */
+  mix_compile_options given;      /* texts interned, lists retained; without optimizers. For configs */
   json_t *config; /* what a config said of the loss and what follows it; NULL: `given` says it */
   mix_loss *losses[MIX_MODEL_MAX]; /* retained; NULL: the output has none */
   double loss_weights[MIX_MODEL_MAX];
@@ -56,11 +56,11 @@ typedef struct mix_compiled_state {
   bool class_weights_all;    /* every label must be one of them */
   /* number of sample weights after the labels in the step's arguments: none, one, or one for each output */
   int weight_arguments;
-  unsigned missing_labels; /* bits of the outputs whose labels are not given: no loss, no metrics */
-  const mix_structure *input_names; /* of a subclassed model's inputs, given as a dict; NULL: a list */
-  mix_function *train, *test; /* retained, made on first use */
-  const mix_step_observer *observer;    /* of the running fit; NULL: none */
-  mix_function *watched;                /* the step as observed: retained */
+  unsigned missing_labels;           /* bits of the outputs whose labels are not given: no loss, no metrics */
+  const mix_structure *input_names;  /* of a subclassed model's inputs, given as a dict; NULL: a list */
+  mix_function *train, *test;        /* retained, made on first use */
+  const mix_step_observer *observer; /* of the running fit; NULL: none */
+  mix_function *watched;             /* the step as observed: retained */
 } mix_compiled_state;
 
 /* What a call does with a model, as model.h says it of each function: calls that only read run side by side,
@@ -103,20 +103,23 @@ struct mix_model {
   bool keeps_optimizer; /* compile wraps no optimizer, in any generation (the program's --loss-scale) */
   mix_compiled_state *compiling; /* the state that compile is building; otherwise NULL */
   char *summary;
-  char *json; /* the result of mix_model_to_json */
+  size_t summary_table; /* bytes of the summary that Keras prints too */
+  char *json;           /* the result of mix_model_to_json */
   mix_history *history; /* retained: of the latest fit */
   _Atomic bool stop_training;
   mix_model_use *uses;       /* the calls in progress (use.c) */
   mix_predictor *predictors; /* those that no call uses; owned */
   uint64_t predictor_epoch;  /* moves when predictors must capture again */
-  bool validates; /* the running fit has validation data */
-  bool resumes;   /* the running fit continues from a checkpoint */
+  bool validates;            /* the running fit has validation data */
+  bool resumes;              /* the running fit continues from a checkpoint */
 };
 extern const mix_class mix_model_object_class;
 
 /* summary.c: how the largest product of the model's layers is computed and summed, for a number of examples
  * and a dtype. */
 mix_kernel_info mix_model_kernel_info(mix_model *model, mix_dtype dtype, int64_t examples);
+/* The layer with most weights, also in models in it; NULL: none has any. Most products have its dtype. */
+mix_layer *mix_model_main_layer(mix_model *model);
 
 /* functional.c: the recorded calls between inputs and outputs. */
 typedef struct mix_functional {
@@ -133,6 +136,8 @@ typedef struct mix_sequential_input {
   mix_dtype dtype;
 } mix_sequential_input;
 extern const mix_layer_class mix_class_functional, mix_class_sequential;
+/* Which of its layer's calls in the graph it is, from 0. */
+int mix_functional_call_number(const mix_functional *graph, const mix_layer_call *call);
 /* layer_order.c: makes the layers of the calls inner layers of the model, in Keras's order. */
 bool mix_functional_add_layers(mix_layer *model, const mix_functional *graph);
 /* The number of outputs and inputs, and the name of the layer that produces an output. */
@@ -141,8 +146,8 @@ int mix_model_input_count(const mix_model *model);
 const char *mix_model_output_name(const mix_model *model, int output);
 /* NULL: the inputs of the model have no names. */
 const char *mix_model_input_name(const mix_model *model, int input);
-/* Shape of input 0 as declared; rank -1: unknown. */
-mix_shape mix_model_input_shape(const mix_model *model);
+/* Shape of an input as declared; rank -1: unknown. */
+mix_shape mix_model_input_shape(const mix_model *model, int input);
 /* Shape of an output, with unknown batch size; rank -1: unknown. */
 mix_shape mix_model_output_shape(const mix_model *model, int output);
 
@@ -180,9 +185,9 @@ bool mix_model_weights_ready(const mix_model *model, const char *call);
 bool mix_model_use_begin(mix_model_use *use, mix_model *model, mix_model_use_kind kind, const char *call);
 void mix_model_use_end(mix_model_use *use);
 /* Runs a block as such a call, or not at all. The block must not jump out. */
-#define MIX_MODEL_USE(model, kind, call)                                                                    \
-  for (mix_model_use model_use = {0}; !model_use.ended && mix_model_given(model, call) &&                   \
-                                      mix_model_use_begin(&model_use, model, kind, call);                   \
+#define MIX_MODEL_USE(model, kind, call)                                                                     \
+  for (mix_model_use model_use = {0}; !model_use.ended && mix_model_given(model, call) &&                    \
+                                      mix_model_use_begin(&model_use, model, kind, call);                    \
        mix_model_use_end(&model_use))
 /* Layers are called by one thread at a time, because a call changes them. Recursive. */
 void mix_model_trace_lock(void);

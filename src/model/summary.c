@@ -1,15 +1,22 @@
-/* The summary as Keras prints it: layer and type, output shape, parameters. */
+/* The summary as Keras prints it: layer and type, output shape, parameters, and where layers are connected.
+ */
 #include "model/model.h"
+#include "model/summary_table.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "optim/optimizer.h"
 #include <mixtape/device.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 /* the batch for which large products are described, since a model has no batch size */
 enum { EXAMPLES = 1024 };
+enum { LISTED = 8 }; /* layers */
 
 static int64_t parameters(mix_list *variables) {
   int64_t count = 0;
@@ -43,110 +50,295 @@ mix_kernel_info mix_model_kernel_info(mix_model *model, mix_dtype dtype, int64_t
   return mix_kernel_info_of_layer(&context, dtype, examples, inputs, units);
 }
 
-static void put_layer(mix_text *out, mix_layer *layer, mix_shape shape, mix_dtype output) {
-  char name[96], where[176], text[160];
-  snprintf(name, sizeof name, "%s (%s)", mix_layer_name(layer), mix_layer_class_name(layer));
-  snprintf(where, sizeof where, "%s", shape.rank < 0 ? "?" : mix_shape_text(shape, text, sizeof text));
-  mix_text_put(out, " %-34.34s %-22.22s %-12lld %s", name, where,
-               (long long)parameters(mix_layer_weights(layer)),
-               mix_policy_name(mix_layer_policy(layer)) ? mix_policy_name(mix_layer_policy(layer)) : "");
-  if (output != MIX_DTYPE_NONE) mix_text_put(out, " -> %s", mix_dtype_name(output));
-  mix_text_put(out, "\n");
+static void find_main_layer(mix_layer *layer, mix_layer **found, int64_t *most) {
+  const int64_t count = layer->is_model ? 0 : parameters(mix_layer_weights(layer));
+  if (count > *most) *found = layer, *most = count;
+  for (int i = 0; layer->is_model && i < mix_list_count(layer->layers); i++)
+    find_main_layer(mix_list_get(layer->layers, i), found, most);
 }
 
-static void put_functional(mix_text *out, mix_model *model) {
-  const mix_functional *graph = mix_layer_data(model->layer);
-  for (int c = 0; c < graph->call_count; c++) {
-    const mix_layer_call *call = graph->calls[c];
-    bool seen = false;
-    for (int before = 0; before < c && !seen; before++) seen = graph->calls[before]->layer == call->layer;
-    if (seen) continue;
-    /* Shape and dtype of the first result, from any tensor that refers to it. */
-    mix_shape shape = {.rank = -1};
-    mix_dtype dtype = MIX_DTYPE_NONE;
-    for (int i = 0; i < graph->output_count; i++) {
-      int output;
-      if (mix_tensor_history(graph->outputs[i], &output) == call)
-        shape = mix_tensor_shape(graph->outputs[i]), dtype = mix_tensor_dtype(graph->outputs[i]);
-    }
-    for (int i = 0; i < graph->input_count; i++) {
-      int output;
-      if (mix_tensor_history(graph->inputs[i], &output) == call)
-        shape = mix_tensor_shape(graph->inputs[i]), dtype = mix_tensor_dtype(graph->inputs[i]);
-    }
-    for (int later = c + 1; later < graph->call_count && shape.rank < 0; later++)
-      for (int i = 0; graph->calls[later]->inputs && i < mix_list_count(graph->calls[later]->inputs); i++) {
-        int output;
-        mix_tensor *tensor = mix_list_get(graph->calls[later]->inputs, i);
-        if (mix_tensor_history(tensor, &output) == call)
-          shape = mix_tensor_shape(tensor), dtype = mix_tensor_dtype(tensor);
-      }
-    put_layer(out, call->layer, shape, dtype);
+mix_layer *mix_model_main_layer(mix_model *model) {
+  mix_layer *found = NULL;
+  int64_t most = 0;
+  find_main_layer(model->layer, &found, &most);
+  return found;
+}
+
+/* ---- cells ---- */
+
+/* A summary as it is written: the text, and the cells of the present row. */
+typedef struct summary {
+  mix_model *model;
+  bool boxes; /* Keras 3's; else tf_keras's */
+  mix_summary_table table;
+  mix_text cells[MIX_SUMMARY_COLUMNS];
+} summary;
+
+static void clear_cells(summary *s) {
+  for (int i = 0; i < MIX_SUMMARY_COLUMNS; i++) {
+    s->cells[i].used = 0;
+    mix_text_put(&s->cells[i], "%s", "");
   }
 }
 
+static void put_row(summary *s) {
+  const char *cells[MIX_SUMMARY_COLUMNS];
+  for (int i = 0; i < MIX_SUMMARY_COLUMNS; i++) {
+    if (s->cells[i].failed) return;
+    cells[i] = s->cells[i].text;
+  }
+  mix_summary_table_row(&s->table, cells);
+}
+
+/* "(None, 4)"; tf_keras writes tuples of one as Python does. */
+static void put_shape(const summary *s, mix_text *out, mix_shape shape) {
+  mix_text_put(out, "(");
+  for (int i = 0; i < shape.rank; i++) {
+    mix_text_put(out, i ? ", " : "");
+    if (shape.dims[i] < 0)
+      mix_text_put(out, "None");
+    else
+      mix_text_put(out, "%lld", (long long)shape.dims[i]);
+  }
+  mix_text_put(out, shape.rank == 1 && !s->boxes ? ",)" : ")");
+}
+
+/* tf_keras lists even the only shape of an input. */
+static void put_shapes(summary *s, const mix_layer *layer, int count, const mix_shape *shapes) {
+  mix_text *out = &s->cells[1];
+  const bool listed = count > 1 || (layer->is_input && !s->boxes);
+  if (count < 1 || shapes[0].rank < 0) {
+    mix_text_put(out, "?");
+    return;
+  }
+  if (listed) mix_text_put(out, "[");
+  for (int i = 0; i < count; i++) {
+    if (i) mix_text_put(out, ", ");
+    put_shape(s, out, shapes[i]);
+  }
+  if (listed) mix_text_put(out, "]");
+}
+
+/* "1,234" in boxes. */
+static void put_count(const summary *s, mix_text *out, int64_t count) {
+  char digits[24];
+  const int length = snprintf(digits, sizeof digits, "%lld", (long long)count);
+  for (int i = 0; i < length; i++)
+    mix_text_put(out, "%s%c", s->boxes && i && (length - i) % 3 == 0 ? "," : "", digits[i]);
+}
+
+static void begin_row(summary *s, mix_layer *layer) {
+  clear_cells(s);
+  mix_text_put(&s->cells[0], "%s (%s)", mix_layer_name(layer), mix_layer_class_name(layer));
+  put_count(s, &s->cells[2], layer->built || layer->is_input ? parameters(mix_layer_weights(layer)) : 0);
+  if (!layer->built && !layer->is_input) mix_text_put(&s->cells[2], s->boxes ? " (unbuilt)" : " (unused)");
+}
+
+/* ---- functional models ---- */
+
+static bool takes_one(const mix_layer_call *call) {
+  mix_list *const lists[] = {call->inputs, call->arguments, call->masks, call->initial_state};
+  int count = 0;
+  for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
+    for (int i = 0; i < mix_list_count(lists[l]); i++) count += mix_list_items(lists[l])[i] != NULL;
+  return count == 1;
+}
+
+/* A chain of calls has no column of connections. */
+static bool is_chain(const mix_functional *graph) {
+  for (int c = 1; c < graph->call_count; c++) {
+    const mix_layer_call *call = graph->calls[c];
+    if (!call->inputs || !takes_one(call)) return false;
+    if (mix_tensor_history(mix_list_get(call->inputs, 0), NULL) != graph->calls[c - 1]) return false;
+    for (int before = 0; before < c; before++)
+      if (graph->calls[before]->layer == call->layer) return false;
+  }
+  return true;
+}
+
+/* ['tower[0][0]', 'tower[1][0]']; in boxes without marks. */
+static void put_connections(summary *s, const mix_functional *graph, const mix_layer *layer) {
+  mix_text *out = &s->cells[3];
+  int count = 0;
+  if (!s->boxes) mix_text_put(out, "[");
+  for (int c = 0; c < graph->call_count; c++) {
+    const mix_layer_call *call = graph->calls[c];
+    if (call->layer != layer || !call->inputs) continue;
+    mix_list *const lists[] = {call->inputs, call->arguments, call->masks, call->initial_state};
+    for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
+      for (int i = 0; i < mix_list_count(lists[l]); i++) {
+        int output = 0;
+        const mix_layer_call *source = mix_tensor_history(mix_list_items(lists[l])[i], &output);
+        if (!source) continue;
+        mix_text_put(out, s->boxes ? "%s%s[%d][%d]" : "%s'%s[%d][%d]'", count++ ? ", " : "",
+                     mix_layer_name(source->layer), mix_functional_call_number(graph, source), output);
+      }
+  }
+  if (!s->boxes)
+    mix_text_put(out, "]");
+  else if (!count)
+    mix_text_put(out, "-");
+}
+
+static bool same_shapes(const mix_layer_call *a, const mix_layer_call *b) {
+  if (a->output_count != b->output_count) return false;
+  for (int i = 0; i < a->output_count; i++)
+    if (!mix_shape_equal(a->shapes[i], b->shapes[i])) return false;
+  return true;
+}
+
+/* The shapes of the last call; tf_keras prints no shapes where calls differ. */
+static void put_call_shapes(summary *s, const mix_functional *graph, const mix_layer *layer) {
+  const mix_layer_call *last = NULL;
+  bool differ = false;
+  for (int c = 0; c < graph->call_count; c++) {
+    const mix_layer_call *call = graph->calls[c];
+    if (call->layer != layer) continue;
+    differ |= last && !same_shapes(last, call);
+    last = call;
+  }
+  if (differ && !s->boxes)
+    mix_text_put(&s->cells[1], "multiple");
+  else
+    put_shapes(s, layer, last->output_count, last->shapes);
+}
+
+static void put_functional(summary *s) {
+  const mix_functional *graph = mix_layer_data(s->model->layer);
+  mix_list *layers = s->model->layer->layers;
+  for (int i = 0; i < mix_list_count(layers) && !mix_failed(); i++) {
+    mix_layer *layer = mix_list_get(layers, i);
+    begin_row(s, layer);
+    put_call_shapes(s, graph, layer);
+    put_connections(s, graph, layer);
+    put_row(s);
+  }
+}
+
+/* ---- other models ---- */
+
 /* Shapes follow from the build shape or the first call; before that they are unknown. */
-static void put_chain(mix_text *out, mix_model *model) {
+static void put_chain(summary *s) {
+  mix_model *model = s->model;
   mix_shape shape = model->input_shape.rank ? model->input_shape : *(const mix_shape *)model->layer->data;
   if (shape.rank) shape.dims[0] = MIX_UNKNOWN;
-  for (int i = 0; i < mix_list_count(model->layer->layers); i++) {
+  for (int i = 0; i < mix_list_count(model->layer->layers) && !mix_failed(); i++) {
     mix_layer *layer = mix_list_get(model->layer->layers, i);
+    if (layer->is_input) continue;
     if (shape.rank) shape = mix_layer_output_shape(layer, shape);
-    put_layer(out, layer, shape.rank ? shape : (mix_shape){.rank = -1}, MIX_DTYPE_NONE);
+    begin_row(s, layer);
+    put_shapes(s, layer, shape.rank > 0, &shape);
+    put_row(s);
   }
 }
 
 /* What a call function does with its layers is not known. */
-static void put_layers(mix_text *out, mix_model *model) {
-  for (int i = 0; i < mix_list_count(model->layer->layers); i++)
-    put_layer(out, mix_list_get(model->layer->layers, i), (mix_shape){.rank = -1}, MIX_DTYPE_NONE);
+static void put_layers(summary *s) {
+  for (int i = 0; i < mix_list_count(s->model->layer->layers) && !mix_failed(); i++) {
+    mix_layer *layer = mix_list_get(s->model->layer->layers, i);
+    begin_row(s, layer);
+    put_shapes(s, layer, 0, NULL);
+    put_row(s);
+  }
 }
 
-static void put_size(mix_text *out, const char *what, mix_list *variables) {
-  size_t size = bytes(variables);
-  mix_text_put(out, "%s: %lld (", what, (long long)parameters(variables));
-  if (size >= 1 << 20)
-    mix_text_put(out, "%.2f MB)\n", (double)size / (1 << 20));
-  else if (size >= 1 << 10)
-    mix_text_put(out, "%.2f KB)\n", (double)size / (1 << 10));
+/* ---- totals ---- */
+
+static void put_total(summary *s, const char *what, int64_t count, size_t size) {
+  static const char *const units[] = {NULL, "KB", "MB", "GB", "TB", "PB"};
+  double scaled = (double)size;
+  int unit = 0;
+  for (; scaled >= 1024 && unit < 5; unit++) scaled /= 1024;
+  mix_text_put(s->table.out, "%s%s: ", s->boxes ? " " : "", what);
+  put_count(s, s->table.out, count);
+  mix_text_put(s->table.out, " (%.2f %s)\n", scaled, unit ? units[unit] : s->boxes ? "B" : "Byte");
+}
+
+/* Keras 3 counts the optimizer's state too. */
+static void put_totals(summary *s) {
+  mix_list *trainable = mix_model_trainable_variables(s->model),
+           *others = mix_model_non_trainable_variables(s->model);
+  mix_optimizer *optimizer = mix_model_optimizer(s->model);
+  mix_list *state = s->boxes && optimizer && mix_optimizer_plain(optimizer)->built
+                        ? mix_optimizer_variables(optimizer)
+                        : NULL;
+  put_total(s, "Total params", parameters(trainable) + parameters(others) + parameters(state),
+            bytes(trainable) + bytes(others) + bytes(state));
+  put_total(s, "Trainable params", parameters(trainable), bytes(trainable));
+  put_total(s, "Non-trainable params", parameters(others), bytes(others));
+  if (state) put_total(s, "Optimizer params", parameters(state), bytes(state));
+}
+
+/* ---- the call ---- */
+
+/* As Python's shutil.get_terminal_size: COLUMNS, then the terminal, then 80. */
+static int terminal_columns(void) {
+  const char *given = getenv("COLUMNS");
+  struct winsize size;
+  const int columns = given ? atoi(given) : 0;
+  if (columns > 0) return columns < 10000 ? columns : 10000;
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+static void put_table(summary *s, mix_text *out) {
+  const bool connected = s->model->kind == MIX_FUNCTIONAL && !is_chain(mix_layer_data(s->model->layer));
+  mix_text_put(out, "Model: \"%s\"\n", mix_model_name(s->model));
+  s->table = mix_summary_table_begin(out, s->boxes, connected, terminal_columns());
+  if (s->model->kind == MIX_SEQUENTIAL)
+    put_chain(s);
+  else if (s->model->kind == MIX_FUNCTIONAL)
+    put_functional(s);
   else
-    mix_text_put(out, "%zu Byte)\n", size);
+    put_layers(s);
+  mix_summary_table_end(&s->table);
+  put_totals(s);
+  mix_summary_table_close(&s->table);
+}
+
+static const char *policy_text(const mix_policy *policy) {
+  const char *name = mix_policy_name(policy);
+  return name ? name : "unnamed";
+}
+
+/* The policy of most of the model, and the first layers that have another. */
+static void put_policies(mix_model *model, const mix_policy *most, mix_text *out) {
+  int others = 0;
+  mix_text_put(out, "Policy: %s", policy_text(most));
+  for (int i = 0; i < mix_list_count(model->layer->layers) && others < LISTED; i++) {
+    const mix_layer *layer = mix_list_get(model->layer->layers, i);
+    if (layer->is_input || layer->is_model || !strcmp(policy_text(layer->policy), policy_text(most)))
+      continue;
+    mix_text_put(out, "%s%s %s", others ? ", " : " (", layer->name, policy_text(layer->policy));
+    if (++others == LISTED) mix_text_put(out, ", ...");
+  }
+  if (others) mix_text_put(out, ")");
+}
+
+static void put_arithmetic(mix_model *model, mix_text *out) {
+  char products[512];
+  const mix_layer *layer = mix_model_main_layer(model);
+  const mix_policy *policy = layer ? layer->policy : mix_model_policy(model);
+  const mix_dtype dtype = layer ? layer->compute : mix_policy_compute_dtype(policy);
+  const mix_kernel_info info = mix_model_kernel_info(model, dtype, EXAMPLES);
+  put_policies(model, policy, out);
+  mix_text_put(out, "; device: %s; accumulation: %s\n", mix_device(), info.accumulation);
+  mix_text_put(out, "Large products in %s: %s (the largest, of %d examples)\n", mix_dtype_name(dtype),
+               mix_kernel_info_text(&info, products, sizeof products), EXAMPLES);
 }
 
 const char *mix_model_summary(mix_model *model) {
   if (!mix_model_given(model, "model_summary")) return NULL;
-  mix_text out = {.size = 4096 + 256 * (size_t)mix_list_count(model->layer->layers)};
-  if (!(out.text = mix_alloc(out.size))) return NULL;
-  static const char rule[] =
-      "_______________________________________________________________________________________________\n";
+  mix_text out = {.grows = true};
+  summary s = {.model = model, .boxes = model->semantics->summary_boxes};
+  for (int i = 0; i < MIX_SUMMARY_COLUMNS; i++) s.cells[i].grows = true;
   MIX_MODEL_USE(model, MIX_READS_MODEL, "model_summary")
   MIX_SCOPE {
-    mix_text_put(&out, "Model: \"%s\"\n%s %-34s %-22s %-12s %s\n", mix_model_name(model), rule,
-                 "Layer (type)", "Output Shape", "Param #", "Policy");
-    mix_text_put(
-        &out,
-        "===============================================================================================\n");
-    if (model->kind == MIX_SEQUENTIAL)
-      put_chain(&out, model);
-    else if (model->kind == MIX_FUNCTIONAL)
-      put_functional(&out, model);
-    else
-      put_layers(&out, model);
-    mix_text_put(
-        &out,
-        "===============================================================================================\n");
-    put_size(&out, "Total params", mix_model_weights(model));
-    put_size(&out, "Trainable params", mix_model_trainable_variables(model));
-    put_size(&out, "Non-trainable params", mix_model_non_trainable_variables(model));
-    const mix_dtype dtype = mix_policy_compute_dtype(mix_model_policy(model));
-    const mix_kernel_info info = mix_model_kernel_info(model, dtype, EXAMPLES);
-    char products[512];
-    mix_text_put(&out, "%sPolicy: %s; device: %s; accumulation: %s\n", rule,
-                 mix_policy_name(mix_model_policy(model)), mix_device(), info.accumulation);
-    mix_text_put(&out, "Large products in %s: %s (the largest, of %d examples)\n", mix_dtype_name(dtype),
-                 mix_kernel_info_text(&info, products, sizeof products), EXAMPLES);
+    put_table(&s, &out);
+    model->summary_table = out.used;
+    put_arithmetic(model, &out);
   }
-  if (!mix_failed()) return mix_model_keep_text(&model->summary, out.text);
+  for (int i = 0; i < MIX_SUMMARY_COLUMNS; i++) mix_free(s.cells[i].text);
+  if (!mix_failed() && !out.failed) return mix_model_keep_text(&model->summary, out.text);
   mix_free(out.text);
   return NULL;
 }

@@ -16,13 +16,6 @@ json_t *mix_shape_json(mix_shape shape, bool open_batch) {
 
 /* ---- the calls of a functional model ---- */
 
-static int call_number(const mix_functional *graph, const mix_layer_call *call) {
-  int number = 0;
-  for (int c = 0; c < graph->call_count && graph->calls[c] != call; c++)
-    number += graph->calls[c]->layer == call->layer;
-  return number;
-}
-
 static bool is_nested_model(const mix_layer *layer) {
   return layer->class.call == mix_class_functional.call || layer->class.call == mix_class_sequential.call;
 }
@@ -31,7 +24,7 @@ static bool is_nested_model(const mix_layer *layer) {
 static json_t *history_json(const mix_functional *graph, const mix_tensor *tensor) {
   int output = 0;
   const mix_layer_call *call = mix_tensor_history(tensor, &output);
-  int number = call_number(graph, call);
+  int number = mix_functional_call_number(graph, call);
   if (call->layer->semantics->nested_calls_from_one && is_nested_model(call->layer)) number++;
   return json_pack("[s,i,i]", call->layer->name, number, output);
 }

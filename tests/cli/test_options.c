@@ -98,9 +98,12 @@ static void near_misses_get_a_suggestion(void **state) {
       {{"train", "--metrics", "mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mse,mae"},
        "at most 16"},
       {{"train", "--class-weight", "0=3,0=5"}, "each label once"},
-      {{"train", "--model", "my.h5"}, "Keras files are not read"},
-      {{"evaluate", "--init-weights", "my.keras"}, "numpy.savez(FILE, *model.get_weights())"},
-      {{"predict", "--output", "out.npz"}, "ends in .npy"},
+      {{"train", "--model", "my.keras2"}, "guide|FILE.keras|FILE.h5"},
+      {{"train", "--model=my.h5", "--units=4"}, "--units belongs to --model guide, and the model is my.h5"},
+      {{"train", "--model=my.h5", "--loop=custom"}, "--loop custom belongs to --model guide"},
+      {{"train", "--dtype=fp16", "--policy=float32"}, "short for --policy mixed_float16"},
+      {{"predict", "--output", "out.txt"}, "ends in .npz or .npy"},
+      {{"summary", "--output", "out.pdf"}, "ends in .dot or .svg or .png"},
       {{"numerics", "--png", "out.svg"}, "ends in .png"},
       {{"amp", "explain", "--output"}, "an argument is missing for --output"},
       {{"amp", "explian"}, "expected rewrite or explain"}};
@@ -165,7 +168,8 @@ static void metrics_have_the_names_of_keras(void **state) {
 static void bad_values_end_with_2(void **state) {
   (void)state;
   static const char *const rows[][2] = {{"--model", "resnet"},
-                                        {"--model", "my.keras"},
+                                        {"--model", "keras"},
+                                        {"--dtype", "fp8"},
                                         {"--data", "cifar"},
                                         {"--data", ""},
                                         {"--data", "x.npy"},

@@ -32,15 +32,15 @@ struct mix_layer {
   mix_object object;
   mix_layer_class class;      /* a copy */
   const mix_layer_kind *kind; /* NULL: a class of the user, a model */
-  const char *name;      /* interned */
-  const char *path;      /* interned; set by the first call or build: "outer/dense_1" */
-  mix_policy *policy;    /* retained */
+  const char *name;           /* interned */
+  const char *path;           /* interned; set by the first call or build: "outer/dense_1" */
+  mix_policy *policy;         /* retained */
   const mix_semantics *semantics;
   /* the policy's; under "_infer" those of the first input */
   mix_dtype compute, variable;
   bool trainable, autocast, built;
-  bool is_input; /* an InputLayer */
-  bool is_model; /* its weights are listed layer by layer in every generation */
+  bool is_input;                         /* an InputLayer */
+  bool is_model;                         /* its weights are listed layer by layer in every generation */
   mix_list *weights;                     /* own variables, in creation order */
   mix_list *layers;                      /* inner layers */
   mix_list *losses;                      /* tensors added by the latest call */
@@ -51,7 +51,7 @@ struct mix_layer {
   mix_shape *build_shapes;   /* build_count shapes of the inputs that it was built for; NULL: none */
   int build_count;
   bool built_for_list;
-  void *data;                /* class.instance_size bytes */
+  void *data; /* class.instance_size bytes */
 };
 extern const mix_class mix_layer_object_class;
 
@@ -68,8 +68,11 @@ typedef struct mix_layer_call {
   mix_training training; /* as given */
   int output_count;
   mix_tensor **outputs; /* borrowed, never read through */
+  mix_shape *shapes;    /* of the outputs */
 } mix_layer_call;
 extern const mix_class mix_layer_call_class;
+/* Notes the tensors as the results of the call, which is their history from then on. */
+bool mix_layer_call_add_results(mix_layer_call *call, mix_list *outputs);
 /* The call that produced a symbolic tensor, or NULL. *output: which result it is. */
 mix_layer_call *mix_tensor_history(const mix_tensor *tensor, int *output);
 
@@ -97,8 +100,8 @@ mix_list *mix_layer_generators(mix_layer *layer);
 
 /* The training flag of the enclosing call; false outside. */
 bool mix_training_current(void);
-/* True: weights of the library's layers start at zero on this thread, for a model whose weights are read next.
- * Returns the former value. */
+/* True: weights of the library's layers start at zero on this thread, for a model whose weights are read
+ * next. Returns the former value. */
 bool mix_zero_weights_set(bool zero);
 /* Is a layer being called on this thread? */
 bool mix_layer_in_call(void);
@@ -122,14 +125,12 @@ mix_layer *mix_layer_of_kind(const mix_layer_kind *kind, const void *options);
 /* The same from a config. */
 mix_layer *mix_layer_read(const mix_layer_kind *kind, const json_t *config, const mix_semantics *semantics);
 /* Defines mix_NAME_kind, mix_NAME_with and mix_NAME_defaults. */
-#define MIX_LAYER_KIND(name, type, ...)                                                                     \
-  MIX_LAYER_KIND_ONLY(name, type, __VA_ARGS__)                                                              \
+#define MIX_LAYER_KIND(name, type, ...)                                                                      \
+  MIX_LAYER_KIND_ONLY(name, type, __VA_ARGS__)                                                               \
   type mix_##name##_defaults(void) { return (type){.size = sizeof(type)}; }
-#define MIX_LAYER_KIND_ONLY(name, type, ...)                                                                \
-  const mix_layer_kind mix_##name##_kind = {.call = #name, .options_size = sizeof(type), __VA_ARGS__};      \
-  mix_layer *mix_##name##_with(const type *options) {                                                       \
-    return mix_layer_of_kind(&mix_##name##_kind, options);                                                  \
-  }
+#define MIX_LAYER_KIND_ONLY(name, type, ...)                                                                 \
+  const mix_layer_kind mix_##name##_kind = {.call = #name, .options_size = sizeof(type), __VA_ARGS__};       \
+  mix_layer *mix_##name##_with(const type *options) { return mix_layer_of_kind(&mix_##name##_kind, options); }
 #define MIX_LAYER_CLASS(...) .class = {.size = sizeof(mix_layer_class), __VA_ARGS__}
 
 /* {"name", "trainable", "dtype", own keys}; a new jansson reference. */

@@ -49,6 +49,7 @@ static void call_finalize(void *object) {
   mix_release(call->masks);
   mix_release(call->initial_state);
   mix_free(call->outputs);
+  mix_free(call->shapes);
 }
 const mix_class mix_layer_call_class = {.name = "layer call", .finalize = call_finalize};
 
@@ -63,6 +64,22 @@ mix_layer_call *mix_tensor_history(const mix_tensor *tensor, int *output) {
   return NULL;
 }
 
+bool mix_layer_call_add_results(mix_layer_call *call, mix_list *outputs) {
+  const int count = mix_list_count(outputs);
+  call->outputs = mix_calloc((size_t)count, sizeof *call->outputs);
+  call->shapes = mix_calloc((size_t)count, sizeof *call->shapes);
+  if (!outputs || !call->outputs || !call->shapes) return false;
+  call->output_count = count;
+  for (int i = 0; i < count; i++) {
+    mix_tensor *tensor = mix_list_items(outputs)[i];
+    call->outputs[i] = tensor;
+    call->shapes[i] = mix_tensor_shape(tensor);
+    mix_release(tensor->history);
+    tensor->history = mix_retain(call);
+  }
+  return true;
+}
+
 /* The operands of a call. All lists except `inputs` may be NULL. */
 typedef struct invocation {
   mix_layer *layer;
@@ -73,7 +90,6 @@ typedef struct invocation {
 
 static bool record(const invocation *given, mix_list *outputs) {
   static atomic_ullong sequence;
-  int count = mix_list_count(outputs);
   mix_layer_call *call = mix_object_new(sizeof *call, &mix_layer_call_class);
   if (!call) return false;
   call->sequence = atomic_fetch_add(&sequence, 1);
@@ -84,17 +100,7 @@ static bool record(const invocation *given, mix_list *outputs) {
   call->masks = mix_retain(given->masks);
   call->initial_state = mix_retain(given->initial_state);
   call->training = given->training;
-  call->outputs = mix_calloc((size_t)count, sizeof *call->outputs);
-  if (call->outputs) {
-    call->output_count = count;
-    for (int i = 0; i < count; i++) {
-      mix_tensor *tensor = mix_list_items(outputs)[i];
-      call->outputs[i] = tensor;
-      mix_release(tensor->history);
-      tensor->history = mix_retain(call);
-    }
-  }
-  bool good = call->outputs != NULL;
+  const bool good = mix_layer_call_add_results(call, outputs);
   mix_release(call);
   return good;
 }

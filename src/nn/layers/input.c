@@ -50,14 +50,9 @@ static bool record_input(mix_tensor *tensor, mix_layer *layer) {
   mix_layer_call *call = mix_object_new(sizeof *call, &mix_layer_call_class);
   if (!call) return false;
   call->layer = mix_retain(layer);
-  call->outputs = mix_calloc(1, sizeof *call->outputs);
-  if (call->outputs) {
-    call->output_count = 1;
-    call->outputs[0] = tensor;
-    tensor->history = mix_retain(call);
-  }
+  const bool good = mix_layer_call_add_results(call, mix_list_of(tensor));
   mix_release(call);
-  return tensor->history != NULL;
+  return good;
 }
 
 mix_tensor *mix_input_with(const mix_input_options *options) {

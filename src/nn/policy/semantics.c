@@ -111,6 +111,7 @@ const mix_semantics mix_semantics_keras3 = {
     .built_from_start_unsaved = true,
     .compile_config_always = true,
     .compile_defaults_saved = true,
+    .summary_boxes = true,
     .optimizer_in_weights_file = true,
     .learning_rate_saved = true,
     .nadam_product_saved = true,

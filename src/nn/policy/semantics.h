@@ -160,6 +160,7 @@ struct mix_semantics {
   bool optimizer_in_weights_file; /* L, K3; X: only .h5 has the state of an optimizer */
   bool learning_rate_saved;       /* K3: the saved state of an optimizer has its learning rate */
   bool nadam_product_saved;       /* K3, X */
+  bool summary_boxes; /* K3: rich's table, and the optimizer's state counts */
   bool compile_defaults_saved; /* K3: run_eagerly and jit_compile false, steps_per_execution 1; else null */
 
   /* compile and fit (docs/spec/keras.md, 11 and 13 to 15) */

@@ -1,0 +1,88 @@
+/* Data for the guide's model: MNIST, the built-in digits, arrays of an .npz. */
+#include "cli/cli.h"
+
+#include "base/error.h"
+#include "base/object.h"
+
+#include <string.h>
+
+const cli_part *cli_part_to_test(const cli_data *data) { return data->test.x ? &data->test : &data->train; }
+
+int64_t cli_part_rows(const cli_part *part) {
+  mix_tensor *first = mix_is(part->x, &mix_list_class) ? mix_list_get(part->x, 0) : part->x;
+  return mix_tensor_shape(first).dims[0];
+}
+
+/* Training needs training data. */
+static bool load_npz(const char *path, int command, cli_data *data) {
+  mix_npz *npz = mix_npz_open(path);
+  if (!npz) return false;
+  if (command != CLI_TRAIN) data->test.x = mix_npz_get(npz, "x_test");
+  if (!data->test.x) data->train.x = mix_npz_require(npz, "x_train");
+  if (command == CLI_TRAIN) data->test.x = mix_npz_get(npz, "x_test");
+  if (command != CLI_PREDICT && data->train.x) data->train.y = mix_npz_require(npz, "y_train");
+  if (command != CLI_PREDICT && data->test.x) data->test.y = mix_npz_require(npz, "y_test");
+  data->source = path;
+  return mix_error() == MIX_OK;
+}
+
+/* Reshapes examples to (rows, width). */
+static mix_tensor *flatten(mix_tensor *x) {
+  mix_shape shape = mix_tensor_shape(x);
+  return !x || shape.rank == 0 || shape.rank == 2
+             ? x
+             : mix_reshape(x, MIX_SHAPE(shape.dims[0], shape.rank == 1 ? 1 : -1));
+}
+
+/* Reshapes labels of one column to a vector. */
+static mix_tensor *labels(mix_tensor *y) {
+  mix_shape shape = mix_tensor_shape(y);
+  return y && shape.rank == 2 && shape.dims[1] == 1 ? mix_reshape(y, MIX_SHAPE(-1)) : y;
+}
+
+/* Checked first, for test data too, so that a bad test set does not fail after training. */
+static bool check_pair(const cli_data *data, mix_tensor *x, mix_tensor *y, const char *part) {
+  if (!x || mix_failed()) return !mix_failed();
+  const mix_shape rows = mix_tensor_shape(x), labels = mix_tensor_shape(y);
+  if (!rows.rank || !mix_shape_size(rows))
+    mix_fail(MIX_VALUE_ERROR, "%s: x_%s holds no examples; expected (rows, ...)", data->source, part);
+  else if (y && (!labels.rank || labels.dims[0] != rows.dims[0]))
+    mix_fail(MIX_VALUE_ERROR, "%s: x_%s has %lld rows, y_%s %lld; they must agree", data->source, part,
+             (long long)rows.dims[0], part, (long long)(labels.rank ? labels.dims[0] : 0));
+  return !mix_failed();
+}
+
+static int64_t width_of(const cli_part *part) {
+  const mix_shape shape = mix_tensor_shape(part->x);
+  return shape.rank == 2 ? shape.dims[1] : 1;
+}
+
+bool cli_load_data(const cli_options *options, int command, cli_data *data) {
+  *data = (cli_data){0};
+  bool mnist = !strcmp(options->data, "mnist");
+  if (mnist || !strcmp(options->data, "digits")) {
+    mix_images images = mnist ? mix_mnist_load(.bytes = true) : mix_digits_load(.bytes = true);
+    *data = (cli_data){.train = {images.x_train, images.y_train},
+                       .test = {images.x_test, images.y_test},
+                       .source = images.source};
+  } else if (!load_npz(options->data, command, data)) {
+    return false;
+  }
+  if (mix_error() != MIX_OK) return false;
+  if (!check_pair(data, data->train.x, data->train.y, "train") ||
+      !check_pair(data, data->test.x, data->test.y, "test"))
+    return false;
+  cli_part *const parts[] = {&data->train, &data->test};
+  for (int i = 0; i < 2; i++) {
+    parts[i]->x = flatten(parts[i]->x);
+    parts[i]->y = labels(parts[i]->y);
+  }
+  data->width = width_of(data->train.x ? &data->train : &data->test);
+  if (data->train.x && data->test.x && width_of(&data->test) != data->width) {
+    mix_fail(MIX_VALUE_ERROR, "%s: x_test has %lld values an example, x_train %lld; they must agree",
+             data->source, (long long)width_of(&data->test), (long long)data->width);
+    return false;
+  }
+  fprintf(stderr, "data: %s\n", data->source);
+  return mix_error() == MIX_OK;
+}

@@ -1,0 +1,119 @@
+/* Another policy for the float32 layers of a saved model, whose outputs end in float32. */
+#include "saving/model_json.h"
+
+#include "base/error.h"
+#include <string.h>
+
+static const char *class_of(const json_t *object) {
+  return json_string_value(json_object_get(object, "class_name"));
+}
+
+/* "float32", or the object of that policy. */
+static bool is_float32(const json_t *dtype) {
+  if (json_is_object(dtype)) dtype = json_object_get(json_object_get(dtype, "config"), "name");
+  return json_is_string(dtype) && !strcmp(json_string_value(dtype), "float32");
+}
+
+/* Inputs keep their dtype, which is that of the data. */
+static void set_policies(json_t *value, const char *policy) {
+  const char *key, *class_name = class_of(value);
+  json_t *item, *config = json_object_get(value, "config");
+  size_t i;
+  json_array_foreach(value, i, item) set_policies(item, policy);
+  if (!json_is_object(value) || (class_name && !strcmp(class_name, "InputLayer"))) return;
+  if (class_name && json_is_object(config)) {
+    if (is_float32(json_object_get(config, "dtype")))
+      json_object_set_new(config, "dtype", json_string(policy));
+    value = config;
+  }
+  json_object_foreach(value, key, item) set_policies(item, policy);
+}
+
+/* ---- outputs ---- */
+
+typedef struct casts {
+  json_t *object, *layers; /* of the model */
+} casts;
+
+static bool is_taken(const json_t *layers, const char *name) {
+  size_t i;
+  const json_t *layer;
+  json_array_foreach(layers, i, layer) {
+    const char *other = json_string_value(json_object_get(json_object_get(layer, "config"), "name"));
+    if (other && !strcmp(other, name)) return true;
+  }
+  return false;
+}
+
+/* Appends an Activation in float32 that is named after the layer before it. */
+static json_t *append_cast(const casts *c, const char *before, char *name, size_t size) {
+  snprintf(name, size, "%.200s_float32", before);
+  for (int number = 1; is_taken(c->layers, name); number++)
+    snprintf(name, size, "%.200s_float32_%d", before, number);
+  json_t *layer = json_pack("{s:s, s:s, s:{s:s, s:s, s:s}}", "class_name", "Activation", "name", name,
+                            "config", "name", name, "activation", "linear", "dtype", "float32");
+  json_array_append_new(c->layers, layer);
+  return layer;
+}
+
+/* Losses and metrics may stand under the names of outputs. */
+static void rename_output(const casts *c, const char *before, const char *name) {
+  static const char *const keys[] = {"loss", "loss_weights", "metrics", "weighted_metrics"};
+  json_t *compiled = json_object_get(c->object, "compile_config");
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    json_t *named = json_object_get(compiled, keys[i]), *value = json_object_get(named, before);
+    if (!value || class_of(named)) continue;
+    json_object_set(named, name, value);
+    json_object_del(named, before);
+  }
+}
+
+/* Replaces each [layer, call, result] in the structure by the result of a cast. */
+static void cast_outputs(const casts *c, json_t *structure) {
+  char name[256];
+  const char *key, *before = json_string_value(json_array_get(structure, 0));
+  json_t *item;
+  size_t i;
+  if (!before) {
+    json_array_foreach(structure, i, item) cast_outputs(c, item);
+    json_object_foreach(structure, key, item) cast_outputs(c, item);
+    return;
+  }
+  json_t *layer = append_cast(c, before, name, sizeof name), *call = json_deep_copy(structure);
+  json_array_append_new(call, json_object());
+  json_object_set_new(layer, "inbound_nodes", json_pack("[[o]]", call));
+  rename_output(c, before, name);
+  json_array_clear(structure);
+  json_array_append_new(structure, json_string(name));
+  json_array_append_new(structure, json_integer(0));
+  json_array_append_new(structure, json_integer(0));
+}
+
+static void cast_last(const casts *c) {
+  char name[256];
+  const json_t *last = json_array_get(c->layers, json_array_size(c->layers) - 1);
+  const char *before = json_string_value(json_object_get(json_object_get(last, "config"), "name"));
+  if (!before) return;
+  append_cast(c, before, name, sizeof name);
+  rename_output(c, before, name);
+}
+
+static bool computes_in_16_bits(const mix_policy *policy) {
+  return policy && mix_dtype_is_floating(mix_policy_compute_dtype(policy)) &&
+         mix_dtype_size(mix_policy_compute_dtype(policy)) == 2;
+}
+
+bool mix_override_policy(json_t *object, const char *name, const mix_semantics *semantics) {
+  mix_policy *policy = mix_policy_new(name, .semantics = mix_semantics_or_current(semantics));
+  json_t *config = json_object_get(object, "config");
+  casts c = {object, json_is_array(config) ? config : json_object_get(config, "layers")};
+  if (!policy || !json_is_array(c.layers)) return !mix_failed();
+  set_policies(object, name);
+  if (!computes_in_16_bits(policy)) return !mix_failed();
+  json_t *outputs = json_object_get(config, "output_layers");
+  if (outputs)
+    cast_outputs(&c, outputs);
+  else
+    cast_last(&c);
+  return !mix_failed();
+}
