@@ -287,14 +287,20 @@ static mix_shape with_sizes(mix_shape shape, int first, mix_shape sizes) {
   return shape;
 }
 
+mix_conv_kind mix_conv_kind_of(const mix_op *op) {
+  return op->contraction == &input_gradient_traits    ? MIX_CONV_INPUT_GRADIENT
+         : op->contraction == &kernel_gradient_traits ? MIX_CONV_KERNEL_GRADIENT
+                                                      : MIX_CONV_FORWARD;
+}
+
 static three_shapes shapes_of(const mix_op *op, const mix_conv_attributes *a, const mix_type *operands) {
   const mix_shape first = operands[0].shape, second = operands[1].shape;
   const int last = first.rank - 1;
   three_shapes s = {first, second, first};
-  if (op->contraction == &input_gradient_traits) {
+  if (mix_conv_kind_of(op) == MIX_CONV_INPUT_GRADIENT) {
     s.x = with_sizes(first, 1, a->sizes);
     s.x.dims[last] = second.dims[last - 1] * (a->groups ? a->groups : 1);
-  } else if (op->contraction == &kernel_gradient_traits) {
+  } else if (mix_conv_kind_of(op) == MIX_CONV_KERNEL_GRADIENT) {
     s.y = second;
     s.kernel = with_sizes(first, 0, a->sizes);
     s.kernel.dims[last - 1] = first.dims[last] / (a->groups ? a->groups : 1);

@@ -15,6 +15,12 @@ typedef struct mix_conv_geometry {
   int64_t in[MIX_CONV_AXES], kernel[MIX_CONV_AXES], out[MIX_CONV_AXES];
   int64_t stride[MIX_CONV_AXES], dilation[MIX_CONV_AXES], before[MIX_CONV_AXES];
 } mix_conv_geometry;
+typedef enum mix_conv_kind {
+  MIX_CONV_FORWARD,         /* (x, kernel) -> y */
+  MIX_CONV_INPUT_GRADIENT,  /* (dy, kernel) -> dx */
+  MIX_CONV_KERNEL_GRADIENT, /* (x, dy) -> dk */
+} mix_conv_kind;
+mix_conv_kind mix_conv_kind_of(const mix_op *op);
 /* Of an op of the three kinds, from the types of its two operands, whose shapes are known. */
 mix_conv_geometry mix_conv_geometry_of(const mix_op *op, const mix_conv_attributes *attributes,
                                        const mix_type *operands);
