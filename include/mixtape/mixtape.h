@@ -8,6 +8,7 @@
 #include <mixtape/arrays.h>
 #include <mixtape/callback.h>
 #include <mixtape/checkpoint.h>
+#include <mixtape/convolution.h>
 #include <mixtape/dataset.h>
 #include <mixtape/device.h>
 #include <mixtape/dtype.h>

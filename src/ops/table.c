@@ -29,6 +29,10 @@ const mix_op *const mix_all_ops[] = {
     /* products, softmax, cross-entropies */
     &mix_op_matmul, &mix_op_batch_matmul, &mix_op_matmul_downcast, &mix_op_softmax, &mix_op_log_softmax,
     &mix_op_softmax_cross_entropy, &mix_op_sparse_softmax_cross_entropy,
+    /* convolutions */
+    &mix_op_conv, &mix_op_conv_input_gradient, &mix_op_conv_kernel_gradient, &mix_op_conv3d,
+    &mix_op_conv3d_input_gradient, &mix_op_conv3d_kernel_gradient, &mix_op_depthwise_conv,
+    &mix_op_depthwise_conv_input_gradient, &mix_op_depthwise_conv_kernel_gradient,
     /* indices and shapes */
     &mix_op_gather, &mix_op_segment_sum, &mix_op_rows, &mix_op_combine_rows, &mix_op_gather_rows,
     &mix_op_replace_rows, &mix_op_one_hot, &mix_op_concat, &mix_op_slice, &mix_op_pad, &mix_op_reshape,

@@ -59,6 +59,20 @@ extern const mix_op mix_op_matmul_downcast;
 typedef struct mix_finite_bound_attributes { mix_dtype dtype; } mix_finite_bound_attributes;
 extern const mix_op mix_op_matmul_finite_bound;
 
+/* Convolutions of x (batch, spatial..., channels) with a kernel (spatial..., channels / groups, filters), of
+ * one to three spatial axes: y[o] sums x[o strides + k dilation - before] kernel[k]. All have the same
+ * attributes. Depthwise ones have groups 0 and a kernel (spatial..., channels, multiplier). */
+typedef struct mix_conv_attributes {
+  mix_shape strides, dilation, before, after; /* one number for each spatial axis */
+  mix_shape sizes; /* of the result's spatial axes, for the two gradients */
+  int64_t groups;
+} mix_conv_attributes;
+extern const mix_op mix_op_conv, mix_op_conv3d, mix_op_depthwise_conv; /* (x, kernel) -> y */
+extern const mix_op mix_op_conv_input_gradient, mix_op_conv3d_input_gradient,
+    mix_op_depthwise_conv_input_gradient; /* (dy, kernel) -> dx */
+extern const mix_op mix_op_conv_kernel_gradient, mix_op_conv3d_kernel_gradient,
+    mix_op_depthwise_conv_kernel_gradient; /* (x, dy) -> the kernel's gradient */
+
 extern const mix_op mix_op_softmax, mix_op_log_softmax;
 /* Operands (logits, labels). Two results: losses (...), and d loss / d logits (..., classes), TensorFlow's
  * "backprop". */

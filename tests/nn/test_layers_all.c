@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "nn/layer_support.h"
 #include "nn/layers/builtin.h"
+#include <mixtape/convolution.h>
 #include <mixtape/device.h>
 
 static mix_tensor *cube(void *context, const mix_call_args *args) {
@@ -63,6 +64,21 @@ static mix_tensor *cube(void *context, const mix_call_args *args) {
   X(gaussian_dropout, mix_gaussian_dropout(.rate = 0.5, .dtype = dtype))                                     \
   X(alpha_dropout, mix_alpha_dropout(.rate = 0.5, .dtype = dtype))                                           \
   X(activity, mix_activity_regularization(.l1 = 0.5, .l2 = 0.25, .dtype = dtype))                            \
+  X(conv1d, mix_conv1d(3, MIX_SHAPE(2), .padding = "causal", .dilation_rate = MIX_SHAPE(2), .dtype = dtype)) \
+  X(conv2d, mix_conv2d(4, MIX_SHAPE(3, 2), .strides = MIX_SHAPE(2, 1), .padding = "same", .groups = 2,       \
+                       .activation = "tanh", .dtype = dtype))                                                \
+  X(conv2d_first, mix_conv2d(2, MIX_SHAPE(2), .data_format = "channels_first", .dtype = dtype))              \
+  X(conv3d, mix_conv3d(2, MIX_SHAPE(1, 2, 2), .no_bias = true, .dtype = dtype))                              \
+  X(conv1d_transpose, mix_conv1d_transpose(2, MIX_SHAPE(3), .strides = MIX_SHAPE(2), .dtype = dtype))        \
+  X(conv2d_transpose, mix_conv2d_transpose(2, MIX_SHAPE(3), .strides = MIX_SHAPE(2), .padding = "same",      \
+                                           .output_padding = MIX_SHAPE(1), .dtype = dtype))                  \
+  X(conv3d_transpose,                                                                                        \
+    mix_conv3d_transpose(2, MIX_SHAPE(2, 1, 2), .data_format = "channels_first", .dtype = dtype))            \
+  X(depthwise_conv1d, mix_depthwise_conv1d(MIX_SHAPE(2), .depth_multiplier = 2, .dtype = dtype))             \
+  X(depthwise_conv2d, mix_depthwise_conv2d(MIX_SHAPE(3), .padding = "same", .dtype = dtype))                 \
+  X(separable_conv1d, mix_separable_conv1d(3, MIX_SHAPE(2), .depth_multiplier = 2, .dtype = dtype))          \
+  X(separable_conv2d,                                                                                        \
+    mix_separable_conv2d(3, MIX_SHAPE(2), .strides = MIX_SHAPE(2), .padding = "same", .dtype = dtype))       \
   X(lambda, mix_lambda(.function = cube, .dtype = dtype))
 #define MAKE(name, layer)                                                                                    \
   static mix_layer *make_##name(const char *dtype) { return layer; }
@@ -71,6 +87,10 @@ LAYERS(MAKE)
 #define X234                                                                                                 \
   {                                                                                                          \
     .rank = 3, .dims = { 2, 3, 4 }                                                                           \
+  }
+#define X2334                                                                                                \
+  {                                                                                                          \
+    .rank = 4, .dims = { 2, 3, 3, 4 }                                                                        \
   }
 #define X24                                                                                                  \
   {                                                                                                          \
@@ -130,6 +150,17 @@ static const trial trials[] = {
     ONE(gaussian_dropout, X234),
     ONE(alpha_dropout, X234),
     ONE(activity, X234),
+    ONE(conv1d, X234),
+    ONE(conv2d, X2334),
+    ONE(conv2d_first, X2334),
+    {make_conv3d, 1, {{.rank = 5, .dims = {2, 2, 2, 3, 2}}}, false, 0, false},
+    ONE(conv1d_transpose, X234),
+    {make_conv2d_transpose, 1, {{.rank = 4, .dims = {2, 2, 2, 2}}}, false, 0, false},
+    {make_conv3d_transpose, 1, {{.rank = 5, .dims = {2, 2, 2, 3, 2}}}, false, 0, false},
+    ONE(depthwise_conv1d, X234),
+    ONE(depthwise_conv2d, X2334),
+    ONE(separable_conv1d, X234),
+    ONE(separable_conv2d, X2334),
     ONE(lambda, X234)};
 enum { TRIALS = sizeof trials / sizeof *trials };
 /* All but those with integer results, which test_layers_preprocessing.c tests. */
@@ -283,6 +314,15 @@ static void configs_and_back(void **state) {
   made_again(mix_spatial_dropout2d(.rate = 0.25, .data_format = "channels_first", .seed = 3));
   made_again(mix_spatial_dropout3d(.rate = 1));
   made_again(mix_gaussian_noise(.stddev = 1, .seed = 4));
+  made_again(mix_conv2d(6, MIX_SHAPE(3, 2), .strides = MIX_SHAPE(2), .padding = "SAME", .groups = 3,
+                        .data_format = "channels_first", .activation = "relu", .no_bias = true,
+                        .kernel_initializer = "he_normal", .kernel_regularizer = mix_regularizer_new("l2"),
+                        .bias_constraint = mix_constraint_new("non_neg")));
+  made_again(mix_conv3d_transpose(2, MIX_SHAPE(3), .dilation_rate = MIX_SHAPE(2),
+                                  .semantics = mix_semantics_named("keras3")));
+  made_again(mix_conv1d_transpose(2, MIX_SHAPE(3), .strides = MIX_SHAPE(2), .output_padding = MIX_SHAPE(0)));
+  made_again(mix_depthwise_conv2d(MIX_SHAPE(3), .depthwise_regularizer = mix_regularizer_new("l1")));
+  made_again(mix_separable_conv1d(2, MIX_SHAPE(3), .pointwise_constraint = mix_constraint_new("unit_norm")));
   made_again(mix_alpha_dropout(.rate = 0.25, .noise_shape = MIX_SHAPE(MIX_UNKNOWN, 1)));
 }
 
@@ -317,6 +357,14 @@ static void defaults(void **state) {
       {mix_spatial_dropout1d(0.5), "spatial_dropout1d",
        "\"rate\": 0.5, \"noise_shape\": null, "
        "\"seed\": null"},
+      {mix_conv2d(2, MIX_SHAPE(3)), "conv2d",
+       "\"kernel_size\": [3, 3], \"strides\": [1, 1], \"padding\": \"valid\", \"data_format\": "
+       "\"channels_last\", \"dilation_rate\": [1, 1], \"groups\": 1"},
+      {mix_conv1d_transpose(2, MIX_SHAPE(3)), "conv1d_transpose", "\"output_padding\": null"},
+      {mix_depthwise_conv2d(MIX_SHAPE(3)), "depthwise_conv2d",
+       "\"depth_multiplier\": 1, \"kernel_size\": [3, 3]"},
+      {mix_separable_conv2d(2, MIX_SHAPE(3)), "separable_conv2d",
+       "\"depth_multiplier\": 1, \"filters\": 2, \"kernel_size\": [3, 3]"},
       {mix_activity_regularization(), "activity_regularization", "\"l1\": 0.0, \"l2\": 0.0"},
       {mix_discretization(.num_bins = 2), "discretization", "\"epsilon\": 0.01, \"output_mode\": \"int\""}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -4,6 +4,7 @@
 #include "ops/support.h"
 
 #include "base/alloc.h"
+#include <mixtape/convolution.h>
 
 enum { OPERANDS = 3, ELEMENTS = 32 };
 
@@ -86,6 +87,51 @@ REDUCTION(reduce_prod, all, MIX_ALL_AXES, false)
 REDUCTION(reduce_max, one, MIX_AXES(0), false)
 REDUCTION(reduce_max, all, MIX_ALL_AXES, true)
 REDUCTION(reduce_min, one, MIX_AXES(-1), true)
+static mix_tensor *build_conv_same(mix_tensor *const *x) {
+  return mix_conv(x[0], x[1], .strides = MIX_SHAPE(2, 1), .padding = "same");
+}
+static mix_tensor *build_conv_causal(mix_tensor *const *x) {
+  return mix_conv(x[0], x[1], .dilation = MIX_SHAPE(2), .padding = "causal");
+}
+static mix_tensor *build_conv_groups(mix_tensor *const *x) {
+  return mix_conv(x[0], x[1], .groups = 2, .before = MIX_SHAPE(1), .after = MIX_SHAPE(2));
+}
+static mix_tensor *build_conv_transpose(mix_tensor *const *x) {
+  return mix_conv_transpose(x[0], x[1], .strides = MIX_SHAPE(2), .padding = "same");
+}
+static mix_tensor *build_conv_transpose_groups(mix_tensor *const *x) {
+  return mix_conv_transpose(x[0], x[1], .strides = MIX_SHAPE(3), .groups = 2);
+}
+static mix_tensor *build_depthwise(mix_tensor *const *x) {
+  return mix_depthwise_conv(x[0], x[1], .strides = MIX_SHAPE(1, 2), .padding = "same");
+}
+/* d (a sum of conv(x, kernel) dy) / d kernel or x, as ops of x or kernel, and dy. */
+static const mix_conv_attributes one_axis = {.strides = {1, {2}},
+                                             .dilation = {1, {1}},
+                                             .before = {1, {1}},
+                                             .after = {1, {0}},
+                                             .sizes = {1, {3}},
+                                             .groups = 1},
+                                 three_axes = {.strides = {3, {1, 2, 1}},
+                                               .dilation = {3, {1, 1, 1}},
+                                               .before = {3, {0, 0, 0}},
+                                               .after = {3, {0, 1, 0}},
+                                               .sizes = {3, {2, 2, 2}},
+                                               .groups = 1};
+static mix_tensor *like(const mix_op *op, const mix_conv_attributes *attributes, mix_tensor *const *x) {
+  mix_conv_attributes own = *attributes;
+  if (!strncmp(op->name, "depthwise", 9)) own.groups = 0;
+  return mix_apply(op, &own, 2, x);
+}
+#define CONV_OP(name, attributes)                                                                            \
+  static mix_tensor *build_##name(mix_tensor *const *x) { return like(&mix_op_##name, &attributes, x); }
+CONV_OP(conv_kernel_gradient, one_axis)
+CONV_OP(depthwise_conv_input_gradient, one_axis)
+CONV_OP(depthwise_conv_kernel_gradient, one_axis)
+CONV_OP(conv3d, three_axes)
+CONV_OP(conv3d_input_gradient, three_axes)
+CONV_OP(conv3d_kernel_gradient, three_axes)
+
 static mix_tensor *build_bias_add_grad(mix_tensor *const *x) { return mix_bias_add_gradient(x[0]); }
 
 #define PRODUCT(suffix, ta, tb)                                                                              \
@@ -235,6 +281,50 @@ static const row rows[] = {
     {"batch_matmul", build_matmul_nt, 2, {{MIX_SHAPE(2, 1, 2, 3), -1, 1}, {MIX_SHAPE(3, 2, 3), -1, 1}}, 0},
     {"batch_matmul", build_matmul_tn, 2, {{MIX_SHAPE(3, 2), -1, 1}, {MIX_SHAPE(2, 3, 2), -1, 1}}, 0},
     {"batch_matmul", build_matmul_tt, 2, {{MIX_SHAPE(2, 3, 2), -1, 1}, {MIX_SHAPE(2, 3), -1, 1}}, 0},
+    {"conv", build_conv_same, 2, {{MIX_SHAPE(1, 4, 3, 2), -1, 1}, {MIX_SHAPE(3, 2, 2, 2), -1, 1}}, 0},
+    {"conv", build_conv_causal, 2, {{MIX_SHAPE(2, 5, 2), -1, 1}, {MIX_SHAPE(3, 2, 2), -1, 1}}, 0},
+    {"conv", build_conv_groups, 2, {{MIX_SHAPE(2, 3, 4), -1, 1}, {MIX_SHAPE(2, 2, 4), -1, 1}}, 0},
+    {"conv_input_gradient",
+     build_conv_transpose,
+     2,
+     {{MIX_SHAPE(1, 2, 2, 2), -1, 1}, {MIX_SHAPE(3, 2, 2, 2), -1, 1}},
+     0},
+    {"conv_input_gradient",
+     build_conv_transpose_groups,
+     2,
+     {{MIX_SHAPE(2, 2, 4), -1, 1}, {MIX_SHAPE(2, 2, 4), -1, 1}},
+     0},
+    {"conv_kernel_gradient",
+     build_conv_kernel_gradient,
+     2,
+     {{MIX_SHAPE(2, 4, 3), -1, 1}, {MIX_SHAPE(2, 2, 2), -1, 1}},
+     0},
+    {"depthwise_conv",
+     build_depthwise,
+     2,
+     {{MIX_SHAPE(1, 3, 3, 2), -1, 1}, {MIX_SHAPE(2, 3, 2, 2), -1, 1}},
+     0},
+    {"depthwise_conv_input_gradient",
+     build_depthwise_conv_input_gradient,
+     2,
+     {{MIX_SHAPE(2, 2, 4), -1, 1}, {MIX_SHAPE(2, 2, 2), -1, 1}},
+     0},
+    {"depthwise_conv_kernel_gradient",
+     build_depthwise_conv_kernel_gradient,
+     2,
+     {{MIX_SHAPE(2, 4, 2), -1, 1}, {MIX_SHAPE(2, 2, 4), -1, 1}},
+     0},
+    {"conv3d", build_conv3d, 2, {{MIX_SHAPE(1, 2, 3, 2, 2), -1, 1}, {MIX_SHAPE(2, 2, 1, 2, 2), -1, 1}}, 0},
+    {"conv3d_input_gradient",
+     build_conv3d_input_gradient,
+     2,
+     {{MIX_SHAPE(2, 1, 1, 1, 3), -1, 1}, {MIX_SHAPE(2, 2, 2, 1, 3), -1, 1}},
+     0},
+    {"conv3d_kernel_gradient",
+     build_conv3d_kernel_gradient,
+     2,
+     {{MIX_SHAPE(1, 2, 3, 2, 2), -1, 1}, {MIX_SHAPE(1, 1, 2, 1, 2), -1, 1}},
+     0},
     {"softmax", build_softmax, 1, {{MIX_SHAPE(2, 4), -2, 2}}, 0},
     {"log_softmax", build_log_softmax, 1, {{MIX_SHAPE(2, 4), -2, 2}}, 0},
     {"softmax_cross_entropy", build_cross_entropy, 1, {{MIX_SHAPE(2, 4), -2, 2}}, 0},

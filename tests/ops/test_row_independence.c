@@ -261,6 +261,46 @@ static void products(void **state) {
   }
 }
 
+static void convolutions(void **state) {
+  (void)state;
+  mix_conv_attributes a = {.strides = {1, {2}},
+                           .dilation = {1, {1}},
+                           .before = {1, {1}},
+                           .after = {1, {1}},
+                           .sizes = {1, {ROWS}},
+                           .groups = 1};
+  const mix_op *const one_axis[] = {
+      &mix_op_conv,           &mix_op_conv_input_gradient,           &mix_op_conv_kernel_gradient,
+      &mix_op_depthwise_conv, &mix_op_depthwise_conv_input_gradient, &mix_op_depthwise_conv_kernel_gradient};
+  const mix_op *const three_axes[] = {&mix_op_conv3d, &mix_op_conv3d_input_gradient,
+                                      &mix_op_conv3d_kernel_gradient};
+  const mix_shape x = MIX_SHAPE(ROWS, ROWS, 2), kernel = MIX_SHAPE(ROWS, 2, 2),
+                  y = MIX_SHAPE(ROWS, (ROWS + 2 - ROWS) / 2 + 1, 2);
+  for (int i = 0; i < COUNT(one_axis); i++) {
+    a.groups = i < 3;
+    mix_shape first = i % 3 == 1 ? y : x, second = i % 3 == 2 ? y : kernel;
+    if (i >= 3 && i % 3 == 1) first.dims[2] = 4;
+    if (i >= 3 && i % 3 == 2) second.dims[2] = 4;
+    check(&(example){.op = one_axis[i],
+                     .attributes = &a,
+                     .count = 2,
+                     .operands = {values(MIX_FLOAT32, first), values(MIX_FLOAT32, second)}});
+  }
+  a = (mix_conv_attributes){.strides = {3, {1, 1, 1}},
+                            .dilation = {3, {1, 1, 1}},
+                            .before = {3, {0, 0, 0}},
+                            .after = {3, {0, 0, 0}},
+                            .groups = 1};
+  for (int i = 0; i < COUNT(three_axes); i++) {
+    a.sizes = i == 1 ? MIX_SHAPE(2, 2, 2) : MIX_SHAPE(1, 1, 2);
+    check(&(example){.op = three_axes[i],
+                     .attributes = &a,
+                     .count = 2,
+                     .operands = {i == 1 ? F(ROWS, 2, 2, 1, 3) : F(ROWS, 2, 2, 2, 2),
+                                  i == 2 ? F(ROWS, 2, 2, 1, 3) : F(1, 1, 2, 2, 3)}});
+  }
+}
+
 static void classes(void **state) {
   (void)state;
   const mix_shape shapes[] = {MIX_SHAPE(ROWS), MIX_SHAPE(ROWS, 3), MIX_SHAPE(ROWS, ROWS),
@@ -350,8 +390,8 @@ static int on_the_reference(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(elementwise_ops), TEST(reductions),          TEST(products),
-                                     TEST(classes),         TEST(indices_and_rows),    TEST(parts_and_shapes),
-                                     TEST(sources),         TEST(every_op_was_checked)};
+  const struct CMUnitTest tests[] = {TEST(elementwise_ops),  TEST(reductions), TEST(products),
+                                     TEST(convolutions),     TEST(classes),    TEST(indices_and_rows),
+                                     TEST(parts_and_shapes), TEST(sources),    TEST(every_op_was_checked)};
   return cmocka_run_group_tests_name("ops/row_independence", tests, on_the_reference, NULL);
 }

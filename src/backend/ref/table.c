@@ -13,5 +13,11 @@ const mix_kernel_row mix_ref_kernels[] = {
     ROW(batch_matmul, matmul),
     ROW(matmul_downcast, matmul),
     ROW(rows, segment_sum),
+    ROW(conv3d, conv),
+    ROW(conv3d_input_gradient, conv_input_gradient),
+    ROW(conv3d_kernel_gradient, conv_kernel_gradient),
+    ROW(depthwise_conv, conv),
+    ROW(depthwise_conv_input_gradient, conv_input_gradient),
+    ROW(depthwise_conv_kernel_gradient, conv_kernel_gradient),
     {NULL, NULL},
 };

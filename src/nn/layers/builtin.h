@@ -15,7 +15,9 @@
   X(rescaling) X(normalization) X(discretization) X(category_encoding) X(embedding) X(batch_normalization)   \
   X(layer_normalization) X(group_normalization) X(rms_normalization) X(unit_normalization)                   \
   X(spatial_dropout1d) X(spatial_dropout2d) X(spatial_dropout3d) X(gaussian_noise) X(gaussian_dropout)       \
-  X(alpha_dropout) X(activity_regularization) X(lambda)
+  X(alpha_dropout) X(activity_regularization) X(lambda) X(conv1d) X(conv2d) X(conv3d) X(conv1d_transpose)      \
+  X(conv2d_transpose) X(conv3d_transpose) X(depthwise_conv1d) X(depthwise_conv2d) X(separable_conv1d)         \
+  X(separable_conv2d)
 #define MIX_DECLARE_KIND(name) extern const mix_layer_kind mix_##name##_kind;
 MIX_BUILT_IN_LAYERS(MIX_DECLARE_KIND)
 #undef MIX_DECLARE_KIND

@@ -142,6 +142,10 @@ struct mix_semantics {
   bool config_newer_options;
   bool config_activity_regularizer; /* L, X: configs of Dense have it, also if there is none */
   bool config_spatial_noise_shape;  /* L, X: configs of SpatialDropout have noise_shape */
+  /* L, X: configs of transposed, depthwise and separable convolutions have the inherited `groups`, and that of
+   * Conv3DTranspose has no dilation_rate */
+  bool config_conv_inherited;
+  bool depthwise_kernel_named; /* L, X: a DepthwiseConv's weight is "depthwise_kernel"; K3: "kernel" */
   bool config_axes_resolved; /* L, X: a built normalization saves a list of its axes counted from 0 */
   bool config_axes_listed;   /* K3: normalizations over several axes save a list in any case */
   bool json_has_version; /* L, X: to_json has class_name, config, keras_version and backend; K3: an object */

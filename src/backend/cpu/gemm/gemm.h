@@ -116,8 +116,8 @@ struct mix_gemm_engine {
   size_t sum_size;      /* bytes of an element of the sums */
   int64_t kc, mc, nc;   /* the largest blocks */
   int small_n_rows, small_n_columns;
-  int chains, chain;               /* blocked accumulation: chains, and products in each; 0: exact */
-  mix_gemm_micro *const *micro[2]; /* [layout][rows - 1] */
+  int chains, chain;                /* blocked accumulation: chains, and products in each; 0: exact */
+  mix_gemm_micro *const *micro[2];  /* [layout][rows - 1] */
   const mix_gemm_storage *storages; /* ended by MIX_DTYPE_NONE */
   /* Best first, ended by NULL; the last can do every product, also those that it would leave to others. */
   const mix_gemm_algorithm *const *algorithms;
@@ -133,6 +133,8 @@ struct mix_gemm_problem {
   bool transpose_a, transpose_b; /* A stored (k, m), B stored (n, k) */
   int64_t lda, ldb, ldc;         /* elements from row to row as stored */
   bool epilogue;                 /* the result goes through a program, other than a test of what is stored */
+  bool patches;                  /* A is a view of patches: lda is not used */
+  bool scattered;                /* rows of C are rows of the result that operands.rows names */
   mix_dtype rounded;             /* storage of C where it is not the operands'; else MIX_DTYPE_NONE */
   mix_matmul_precision precision;
 };
@@ -156,8 +158,8 @@ struct mix_gemm_plan {
   const mix_vector *vector;        /* stores and rounds results */
   mix_dtype result;                /* storage of C */
   mix_gemm_problem problem;        /* as computed: of the transposed product where compute_transposed */
-  bool compute_transposed; /* C^T = op(B)^T op(A)^T; sums are transposed before they are stored */
-  bool stream;             /* C, larger than the caches, is written past them */
+  bool compute_transposed;         /* C^T = op(B)^T op(A)^T; sums are transposed before they are stored */
+  bool stream;                     /* C, larger than the caches, is written past them */
   int threads, grid_rows, grid_columns;
   mix_gemm_tiles tiles;
   int64_t kc, mc, nc;
@@ -203,10 +205,21 @@ bool mix_gemm_prefers_transposed(const mix_gemm_problem *problem);
 mix_gemm_problem mix_gemm_transposed(const mix_gemm_problem *problem);
 void mix_gemm_compute_transposed(mix_gemm_plan *plan);
 
+/* The rows of C are the cells of a grid that takes every step-th cell of a larger one, the result's: row (n,
+ * i) of C is row n * image + sum of (first + i * step) * pitch over the axes. */
+typedef struct mix_gemm_result_rows {
+  int64_t cells[MIX_GEMM_PATCH_AXES], first[MIX_GEMM_PATCH_AXES], step[MIX_GEMM_PATCH_AXES],
+      pitch[MIX_GEMM_PATCH_AXES];
+  int64_t image;
+} mix_gemm_result_rows;
+
 /* Operands of a run, in the order of plan->problem: where the plan is compute_transposed, `a` views the
  * product's B. With an epilogue C is not written; the program reads `args`. */
-struct mix_gemm_operands {  mix_gemm_view a, b;
+struct mix_gemm_operands {
+  mix_gemm_view a, b;
   void *c;
+  int64_t first_column;             /* of C in the result, for an epilogue: `c` points at it */
+  const mix_gemm_result_rows *rows; /* of the result; NULL: C's */
   const mix_tile_program *epilogue;
   const mix_kernel_args *args;
   bool *finite;                /* set to false at a result that is not finite; NULL: no test */

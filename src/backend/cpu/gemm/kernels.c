@@ -19,6 +19,12 @@ typedef struct prepared_gemm {
 
 enum { SERIAL_OPERATIONS = 1 << 15 };
 
+/* The sums themselves show whether what is stored in 16 bits is finite: no program needs to run. */
+bool mix_gemm_has_epilogue(const mix_kernel_args *args) {
+  int tested, factor;
+  return args->program && !mix_program_only_tests_product(args->program, &tested, &factor);
+}
+
 static mix_gemm_problem problem_of(const mix_kernel_args *args) {
   const mix_matmul_attributes *attributes = args->attributes;
   const mix_shape *a = &args->input_types[0].shape, *b = &args->input_types[1].shape;
@@ -31,9 +37,7 @@ static mix_gemm_problem problem_of(const mix_kernel_args *args) {
                         .transpose_b = tb,
                         .precision = args->precision};
   p.lda = da[1], p.ldb = db[1], p.ldc = p.n;
-  int tested, factor;
-  /* The sums themselves show whether what is stored in 16 bits is finite: no program needs to run. */
-  p.epilogue = args->program && !mix_program_only_tests_product(args->program, &tested, &factor);
+  p.epilogue = mix_gemm_has_epilogue(args);
   p.rounded = args->op == &mix_op_matmul_downcast ? attributes->dtype : MIX_DTYPE_NONE;
   return p;
 }
@@ -62,19 +66,21 @@ static void make(const mix_gemm_engine *engine, const mix_kernel_args *args, int
   mix_gemm_make_plan(engine, storage, &problem, prepared->share_batches ? 1 : threads, &prepared->plan);
 }
 
+const char *mix_gemm_result_unsupported_reason(const mix_kernel_args *args, mix_dtype dtype) {
+  if (!args->program) return args->output_types[0].dtype == dtype ? NULL : "result of another dtype";
+  if (args->program->rank != 2) return "the epilogue is not over a matrix";
+  if (args->program->reduction > MIX_REDUCE_ALL_FINITE) return "the epilogue sums";
+  return mix_tile_unsupported_reason(args->program);
+}
+
 static const char *unsupported_reason(const mix_gemm_engine *engine, const mix_kernel_args *args,
                                       mix_dtype dtype) {
   if (args->input_types[0].dtype != dtype || args->input_types[1].dtype != dtype)
     return "operands of another dtype";
-  if (args->program) {
-    if (args->op == &mix_op_batch_matmul) return "a batch of products has no epilogue";
-    if (args->program->rank != 2) return "the epilogue is not over a matrix";
-    if (args->program->reduction > MIX_REDUCE_ALL_FINITE) return "the epilogue sums";
-    const char *reason = mix_tile_unsupported_reason(args->program);
-    if (reason) return reason;
-  } else if (args->op != &mix_op_matmul_downcast && args->output_types[0].dtype != dtype) {
-    return "result of another dtype";
-  }
+  if (args->program && args->op == &mix_op_batch_matmul) return "a batch of products has no epilogue";
+  const bool rounds = !args->program && args->op == &mix_op_matmul_downcast;
+  const char *reason = rounds ? NULL : mix_gemm_result_unsupported_reason(args, dtype);
+  if (reason) return reason;
   if (args->op == &mix_op_matmul_downcast &&
       mix_gemm_storage_of(engine, ((const mix_matmul_attributes *)args->attributes)->dtype)->dtype ==
           MIX_DTYPE_NONE)
@@ -164,7 +170,7 @@ static mix_gemm_view view_of(const mix_kernel_args *args, int input, bool transp
 
 /* Results that are only stored and tested need no program, unless the factor prevents it: they are compared
  * with the smallest magnitude that rounds to infinity. */
-static void test_sums(const mix_kernel_args *args, mix_gemm_operands *operands) {
+void mix_gemm_test_sums(const mix_kernel_args *args, mix_gemm_operands *operands) {
   const mix_program *program = args->program;
   int tested, factor;
   if (!mix_program_only_tests_product(program, &tested, &factor)) return;
@@ -204,7 +210,7 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
                                 .args = args,
                                 .finite = tests ? &finite : NULL,
                                 .stealing = prepared->stealing};
-  if (tests) test_sums(args, &operands);
+  if (tests) mix_gemm_test_sums(args, &operands);
   if (!args->program) operands.c = args->outputs[0];
   int64_t begin = 0, end = prepared->batches;
   if (prepared->share_batches) mix_team_share(team, prepared->batches, 1, &begin, &end);

@@ -3,9 +3,18 @@
 #ifndef MIX_BACKEND_CPU_GEMM_KERNELS_H
 #define MIX_BACKEND_CPU_GEMM_KERNELS_H
 
-#include "backend/host/kernel.h"
+#include "backend/cpu/gemm/gemm.h"
 
 /* Of matmul, matmul_downcast and batch_matmul; ended by NULL. */
 extern const mix_kernel *const mix_cpu_matmul_kernels[];
+
+/* Why a product of operands of `dtype` does not run the step's program, or store its result; NULL: it does.
+ */
+const char *mix_gemm_result_unsupported_reason(const mix_kernel_args *args, mix_dtype dtype);
+/* Does the result go through a program, other than a test of what is stored? */
+bool mix_gemm_has_epilogue(const mix_kernel_args *args);
+/* For a program that ends in the finite test: where nothing else is to be done, results are stored without
+ * the program, and tested as sums. */
+void mix_gemm_test_sums(const mix_kernel_args *args, mix_gemm_operands *operands);
 
 #endif

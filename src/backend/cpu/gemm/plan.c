@@ -26,7 +26,8 @@ mix_gemm_problem mix_gemm_transposed(const mix_gemm_problem *p) {
 }
 
 bool mix_gemm_prefers_transposed(const mix_gemm_problem *p) {
-  return p->transpose_a && p->n <= TRANSPOSED_COLUMNS && p->k > MIX_GEMM_ORDERED_DEPTH && p->m > p->n;
+  return !p->patches && p->transpose_a && p->n <= TRANSPOSED_COLUMNS && p->k > MIX_GEMM_ORDERED_DEPTH &&
+         p->m > p->n;
 }
 
 void mix_gemm_compute_transposed(mix_gemm_plan *plan) {
@@ -52,7 +53,7 @@ void mix_gemm_choose_grid(mix_gemm_plan *plan, int64_t row_unit, int64_t column_
 
 bool mix_gemm_may_stream(const mix_gemm_plan *plan) {
   const mix_gemm_problem *p = &plan->problem;
-  return !p->epilogue && !plan->compute_transposed &&
+  return !p->epilogue && !p->scattered && p->ldc == p->n && !plan->compute_transposed &&
          p->ldc * (int64_t)mix_dtype_size(plan->result) % 64 == 0;
 }
 

@@ -8,12 +8,21 @@ static const char *at(const void *base, int64_t elements, size_t size) {
   return (const char *)base + elements * (int64_t)size;
 }
 
-void mix_gemm_store_result(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const void *sums,
-                           int64_t stride, int64_t row, int64_t rows, int64_t column, int64_t columns,
-                           bool more) {
+static int64_t result_row(const mix_gemm_result_rows *r, int64_t row) {
+  int64_t result = 0;
+  for (int i = MIX_GEMM_PATCH_AXES - 1; i >= 0; i--) {
+    result += (r->first[i] + row % r->cells[i] * r->step[i]) * r->pitch[i];
+    row /= r->cells[i];
+  }
+  return result + row * r->image;
+}
+
+static void store_rows(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const void *sums,
+                       int64_t stride, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                       bool more) {
   if (operands->epilogue) {
     const bool finite = mix_tile_run_block(operands->epilogue, operands->args, sums, stride, row, rows,
-                                           column, columns, more);
+                                           operands->first_column + column, columns, more);
     if (!finite) *operands->finite = false;
     return;
   }
@@ -30,9 +39,21 @@ void mix_gemm_store_result(const mix_gemm_plan *plan, const mix_gemm_operands *o
   if (operands->finite && !below) *operands->finite = false;
 }
 
+void mix_gemm_store_result(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const void *sums,
+                           int64_t stride, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                           bool more) {
+  if (!operands->rows) {
+    store_rows(plan, operands, sums, stride, row, rows, column, columns, more);
+    return;
+  }
+  for (int64_t i = 0; i < rows; i++)
+    store_rows(plan, operands, at(sums, i * stride, plan->engine->sum_size), stride,
+               result_row(operands->rows, row + i), 1, column, columns, false);
+}
+
 void mix_gemm_prefetch_result(const mix_gemm_plan *plan, const mix_gemm_operands *operands, int64_t row,
                               int64_t rows, int64_t column, int64_t columns) {
-  if (operands->epilogue || plan->stream) return;
+  if (operands->epilogue || operands->rows || plan->stream) return;
   const int64_t size = (int64_t)mix_dtype_size(plan->result), stride = plan->problem.ldc * size;
   const char *memory = (const char *)operands->c + row * stride + column * size;
   for (; rows > 0; rows--, memory += stride)

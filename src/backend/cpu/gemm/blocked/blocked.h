@@ -10,12 +10,13 @@ typedef struct mix_blocked_plan {
   bool a_in_place, b_in_place, c_in_place;
   bool a_transposed;      /* A, stored along k, is packed along rows, which the fastest micro-kernels read */
   bool b_widened;         /* in place, and widened by the storage's own micro-kernels */
+  bool a_gathered;        /* patches, a block of A at a time: then a matrix for all the rest */
   bool prefetch_b;        /* rows of a B in place that are multiplied next */
   bool prefetch_a_source; /* the rows of A that are packed next, while tiles are multiplied */
   int a_panels;           /* panels of rows of A that are in the workspace at once */
   int64_t a_panel_stride; /* elements from one of these to the next; 0: side by side */
   int64_t a_stride, c_stride; /* of packed A, of sums in the workspace */
-  size_t a_bytes, b_bytes, c_bytes, transpose_bytes; /* the parts of a thread's workspace */
+  size_t a_bytes, b_bytes, c_bytes, transpose_bytes, gathered_bytes; /* the parts of a thread's workspace */
 } mix_blocked_plan;
 MIX_GEMM_OWN_PLAN(mix_blocked_plan)
 

@@ -8,7 +8,8 @@ typedef struct run_state {
   const mix_gemm_plan *plan;
   const mix_blocked_plan *own;
   const mix_gemm_operands *operands;
-  char *a, *b, *c, *transpose;
+  char *a, *b, *c, *transpose, *gathered;
+  mix_gemm_view a_block; /* of the current block of A */
 } run_state;
 
 /* A block of C and of k. */
@@ -40,10 +41,9 @@ static prefetch_state prefetch_after(const run_state *s, const block *x, int64_t
   const int64_t row = x->rows * (i + 1) / panels,
                 rows = x->rows * smaller(i + 1 + own->a_panels, panels) / panels - row;
   if (!p->transpose_a)
-    return (prefetch_state){mix_gemm_view_at(&s->operands->a, x->row + row, x->k), rows, 1, stride,
-                            k_step * stored};
+    return (prefetch_state){mix_gemm_view_at(&s->a_block, row, 0), rows, 1, stride, k_step * stored};
   const int64_t lines = rows * stored / 64 + 1;
-  return (prefetch_state){mix_gemm_view_at(&s->operands->a, x->row + row, x->k), k_step * lines, lines,
+  return (prefetch_state){mix_gemm_view_at(&s->a_block, row, 0), k_step * lines, lines,
                           x->depth / k_step * stride, stride};
 }
 
@@ -108,13 +108,12 @@ static void multiply_row_panel(const run_state *s, const block *x, const void *a
 }
 
 /* Packs rows [row, row + rows) of the block for k in [k, k + depth) of it. */
-static void pack_rows(const run_state *s, const block *x, int64_t row, int64_t rows, int64_t k, int64_t depth,
-                      char *packed) {
+static void pack_rows(const run_state *s, int64_t row, int64_t rows, int64_t k, int64_t depth, char *packed) {
   const mix_gemm_plan *plan = s->plan;
   const mix_blocked_plan *own = s->own;
   const mix_gemm_storage *storage = plan->storage;
-  const mix_gemm_view *a = &s->operands->a;
-  const void *source = mix_gemm_view_at(a, x->row + row, x->k + k);
+  const mix_gemm_view *a = &s->a_block;
+  const void *source = mix_gemm_view_at(a, row, k);
   if (own->a_transposed)
     storage->pack_a_transposed(source, a->stride, (int)rows, depth, packed, own->a_stride);
   else
@@ -128,7 +127,7 @@ static void pack_panels(const run_state *s, const block *x, int64_t first, int64
   const mix_blocked_plan *own = s->own;
   const int64_t row = x->rows * first / panels;
   if (!own->a_panel_stride) {
-    pack_rows(s, x, row, x->rows * end / panels - row, 0, x->depth, s->a);
+    pack_rows(s, row, x->rows * end / panels - row, 0, x->depth, s->a);
     return;
   }
   for (int64_t k = 0; k < x->depth; k += STEP)
@@ -137,15 +136,16 @@ static void pack_panels(const run_state *s, const block *x, int64_t first, int64
       char *packed = s->a + ((i - first) * own->a_panel_stride +
                              mix_gemm_packed_depth(plan->engine, k) * own->a_stride) *
                                 (int64_t)plan->engine->element_size;
-      pack_rows(s, x, from, to - from, k, smaller(STEP, x->depth - k), packed);
+      pack_rows(s, from, to - from, k, smaller(STEP, x->depth - k), packed);
     }
 }
 
-static void multiply_block(const run_state *s, const block *x) {
+static void multiply_block(run_state *s, const block *x) {
   const mix_gemm_plan *plan = s->plan;
   const mix_blocked_plan *own = s->own;
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_storage *storage = plan->storage;
+  s->a_block = mix_gemm_view_block(&s->operands->a, x->row, x->rows, x->k, x->depth, s->gathered);
   if (!own->b_in_place) {
     const mix_gemm_view *b = &s->operands->b;
     storage->pack_b[b->transposed](mix_gemm_view_at(b, x->k, x->column), b->stride, x->depth, x->columns,
@@ -157,15 +157,14 @@ static void multiply_block(const run_state *s, const block *x) {
     for (int64_t column = 0; column < x->columns; column += engine->nr)
       for (int64_t i = 0; i < panels; i++) {
         const int64_t row = x->rows * i / panels, end = x->rows * (i + 1) / panels;
-        multiply_panels(s, x, mix_gemm_view_at(&s->operands->a, x->row + row, x->k), s->operands->a.stride,
-                        row, (int)(end - row), column, (int)smaller(engine->nr, x->columns - column), s->c,
-                        0);
+        multiply_panels(s, x, mix_gemm_view_at(&s->a_block, row, 0), s->a_block.stride, row, (int)(end - row),
+                        column, (int)smaller(engine->nr, x->columns - column), s->c, 0);
       }
   } else {
     for (int64_t i = 0; i < panels; i++) {
       const int64_t row = x->rows * i / panels, rows = x->rows * (i + 1) / panels - row;
-      const void *a = mix_gemm_view_at(&s->operands->a, x->row + row, x->k);
-      int64_t a_stride = s->operands->a.stride;
+      const void *a = mix_gemm_view_at(&s->a_block, row, 0);
+      int64_t a_stride = s->a_block.stride;
       if (!own->a_in_place) {
         const int64_t first = i - i % own->a_panels;
         if (i == first) pack_panels(s, x, first, smaller(first + own->a_panels, panels), panels);
@@ -193,6 +192,7 @@ void mix_blocked_run(const mix_gemm_plan *plan, const mix_gemm_operands *operand
   const mix_gemm_problem *p = &plan->problem;
   run_state s = {.plan = plan, .own = own, .operands = operands, .a = workspace};
   s.b = s.a + own->a_bytes, s.c = s.b + own->b_bytes, s.transpose = s.c + own->c_bytes;
+  s.gathered = s.transpose + own->transpose_bytes;
   mix_gemm_work work;
   mix_gemm_tile tile;
   mix_gemm_begin(&work, plan, operands->stealing, team->rank);
@@ -217,7 +217,8 @@ static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype d
 
 mix_gemm_workspace mix_blocked_workspace(const mix_gemm_plan *plan) {
   const mix_blocked_plan *own = mix_blocked_plan_of(plan);
-  return (mix_gemm_workspace){.thread = own->a_bytes + own->b_bytes + own->c_bytes + own->transpose_bytes};
+  return (mix_gemm_workspace){.thread = own->a_bytes + own->b_bytes + own->c_bytes + own->transpose_bytes +
+                                        own->gathered_bytes};
 }
 
 const mix_gemm_algorithm mix_gemm_blocked = {.name = "blocked",

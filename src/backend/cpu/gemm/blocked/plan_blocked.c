@@ -23,6 +23,8 @@ enum {
   CACHE_ALIAS = 4096,
 
   /* ---- blocks ---- */
+  /* A gathered block of A leaves most of the second-level cache to B. */
+  GATHERED_BYTES = 128 << 10,
   /* A block of B that few rows use leaves half of the cache to its source. */
   FEW_ROWS = 256,
   FEW_ROWS_COLUMNS = 512,
@@ -46,6 +48,13 @@ static bool streams_tiles(const mix_gemm_plan *plan) {
   return mix_gemm_may_stream(plan) && p->k <= STREAM_DEPTH && bytes > STREAM_BYTES;
 }
 
+/* Rows of a block of A that is gathered: whole panels. */
+static int64_t gathered_rows(const mix_gemm_plan *plan) {
+  const int64_t row = plan->kc * (int64_t)mix_dtype_size(plan->storage->dtype), mr = plan->engine->mr;
+  const int64_t panels = GATHERED_BYTES / (row * mr);
+  return (panels > 0 ? panels : 1) * mr;
+}
+
 void mix_blocked_make_plan(mix_gemm_plan *plan) {
   mix_blocked_plan *own = mix_blocked_plan_in(plan);
   if (mix_gemm_prefers_transposed(&plan->problem)) mix_gemm_compute_transposed(plan);
@@ -65,7 +74,8 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
   mix_gemm_choose_grid(plan, 1, engine->nr);
   const int64_t rows = smaller(p->m, divide_up(p->m, plan->grid_rows) + 2);
   const int64_t columns = smaller(p->n, round_up(divide_up(p->n, plan->grid_columns), engine->nr));
-  const bool aliased = p->lda * element % CACHE_ALIAS == 0;
+  const bool aliased = !p->patches && p->lda * element % CACHE_ALIAS == 0;
+  own->a_gathered = p->patches;
   own->a_transposed = !p->transpose_a && !plan->compute_transposed && columns > IN_PLACE_COLUMNS &&
                       plan->storage->pack_a_transposed;
   own->a_in_place = plan->storage->in_place &&
@@ -83,13 +93,15 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
   if (own->b_widened) own->a_transposed = false;
   own->prefetch_b = plan->compute_transposed && own->b_in_place;
   own->prefetch_a_source =
-      own->a_transposed || (p->transpose_a && !own->a_in_place && p->lda * stored % CACHE_ALIAS);
-  own->c_in_place =
-      !p->epilogue && !plan->compute_transposed && engine->sum_size == mix_dtype_size(plan->result);
+      !p->patches &&
+      (own->a_transposed || (p->transpose_a && !own->a_in_place && p->lda * stored % CACHE_ALIAS));
+  own->c_in_place = !p->epilogue && !p->scattered && !plan->compute_transposed &&
+                    engine->sum_size == mix_dtype_size(plan->result);
   plan->stream = own->c_in_place ? streams_tiles(plan) : mix_gemm_streams_result(plan);
 
   const int64_t fits = mix_cpu_cache(2) * 3 / 4 / (packed_depth * element) / engine->nr * engine->nr;
   plan->mc = smaller(engine->mc, rows);
+  if (own->a_gathered) plan->mc = smaller(plan->mc, gathered_rows(plan));
   plan->nc = smaller(columns, own->b_in_place || plan->compute_transposed ? IN_PLACE_WIDTH
                               : fits < engine->nr                         ? engine->nr
                                                                           : fits);
@@ -118,6 +130,10 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
         k_blocks > 1 || plan->compute_transposed ? plan->mc : smaller(engine->mr, plan->mc);
     own->c_stride = round_up(plan->nc, engine->nr) + engine->lanes; /* off a power of two */
     own->c_bytes = (size_t)whole_lines(sums_rows * own->c_stride * sum);
+  }
+  if (own->a_gathered) {
+    const int64_t across = p->transpose_a ? plan->kc : plan->mc, along = p->transpose_a ? plan->mc : plan->kc;
+    own->gathered_bytes = (size_t)whole_lines(across * mix_gemm_gathered_stride(along) * stored);
   }
   if (plan->compute_transposed) own->transpose_bytes = (size_t)whole_lines(p->m * engine->nr * sum);
 }

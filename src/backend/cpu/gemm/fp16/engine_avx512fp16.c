@@ -58,6 +58,7 @@ static const char *unsupported_reason_sums(const mix_gemm_problem *p, bool long_
 static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
                                       const mix_gemm_problem *p) {
   (void)dtype; /* both */
+  if (p->patches) return "patches of images";
   if (p->n <= FEW_COLUMNS || p->m <= FEW_COLUMNS)
     return "few rows or columns, bound by reading the other operand";
   if (p->k < SHALLOW) return "few products in a sum";

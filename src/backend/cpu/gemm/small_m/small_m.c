@@ -16,6 +16,7 @@ enum {
 
 static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
                                       const mix_gemm_problem *problem) {
+  if (problem->patches) return "patches of images";
   const mix_gemm_storage *storage = mix_gemm_storage_of(engine, dtype);
   const bool transposed = mix_gemm_prefers_transposed(problem);
   const mix_gemm_problem p = transposed ? mix_gemm_transposed(problem) : *problem;

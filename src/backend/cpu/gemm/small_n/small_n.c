@@ -41,6 +41,7 @@ static bool accepts(const mix_gemm_engine *engine, const mix_gemm_storage *stora
 
 static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
                                       const mix_gemm_problem *problem) {
+  if (problem->patches) return "patches of images";
   bool transposed;
   return accepts(engine, mix_gemm_storage_of(engine, dtype), problem, &transposed)
              ? NULL
