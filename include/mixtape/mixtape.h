@@ -26,6 +26,7 @@
 #include <mixtape/ops.h>
 #include <mixtape/optimizer.h>
 #include <mixtape/policy.h>
+#include <mixtape/pooling.h>
 #include <mixtape/random.h>
 #include <mixtape/regularizer.h>
 #include <mixtape/saving.h>

@@ -13,5 +13,10 @@ const mix_kernel_row mix_ref_kernels[] = {
     ROW(batch_matmul, matmul),
     ROW(matmul_downcast, matmul),
     ROW(rows, segment_sum),
+    ROW(max_pool3d, max_pool),
+    ROW(max_pool_grad3d, max_pool_grad),
+    ROW(max_pool_grad_grad3d, max_pool_grad_grad),
+    ROW(avg_pool3d, avg_pool),
+    ROW(avg_pool_grad3d, avg_pool_grad),
     {NULL, NULL},
 };

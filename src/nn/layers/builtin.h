@@ -7,6 +7,10 @@
 #include "nn/layer/layer.h"
 #include <mixtape/ops.h>
 
+/* The layers over spatial axes (nn/layers/spatial/). */
+#define MIX_SPATIAL_LAYERS(X)                                                                                \
+  X(max_pooling1d) X(max_pooling2d) X(max_pooling3d) X(average_pooling1d) X(average_pooling2d)               \
+  X(average_pooling3d)
 /* The layers that are made from configs: mix_<name>_kind. */
 #define MIX_BUILT_IN_LAYERS(X)                                                                               \
   X(dense) X(activation) X(flatten) X(dropout) X(softmax_layer) X(relu_layer) X(leaky_relu_layer) X(prelu)   \
@@ -15,7 +19,8 @@
   X(rescaling) X(normalization) X(discretization) X(category_encoding) X(embedding) X(batch_normalization)   \
   X(layer_normalization) X(group_normalization) X(rms_normalization) X(unit_normalization)                   \
   X(spatial_dropout1d) X(spatial_dropout2d) X(spatial_dropout3d) X(gaussian_noise) X(gaussian_dropout)       \
-  X(alpha_dropout) X(activity_regularization) X(lambda)
+  X(alpha_dropout) X(activity_regularization) X(lambda)                                                      \
+  MIX_SPATIAL_LAYERS(X)
 #define MIX_DECLARE_KIND(name) extern const mix_layer_kind mix_##name##_kind;
 MIX_BUILT_IN_LAYERS(MIX_DECLARE_KIND)
 #undef MIX_DECLARE_KIND

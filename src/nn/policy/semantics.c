@@ -98,6 +98,7 @@ const mix_semantics mix_semantics_tf_keras = {
 const mix_semantics mix_semantics_keras3 = {
     .name = "keras3",
     .node_objects = true,
+    .average_pooling_size_required = true,
     .config_newer_options = true,
     .config_axes_listed = true,
     .functional_module = "keras.src.models.functional",

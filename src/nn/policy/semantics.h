@@ -88,6 +88,7 @@ struct mix_semantics {
   bool group_norm_weights_cast; /* L, X: weights are read as the compute dtype; K3: as they are */
   /* K3: rsqrt(max(sum of squares, 1e-24)); cosine similarity uses 1e-14 */
   bool unit_norm_by_rsqrt;
+  bool average_pooling_size_required;       /* K3; else 2 */
   bool category_encoding_checked;           /* L: an id out of range is an error; K3: zeros */
   bool category_encoding_in_variable_dtype; /* K3; else in the compute dtype */
   bool loss_in_floatx;                      /* K3; else the loss is computed in the output's dtype */
