@@ -13,6 +13,7 @@
 #include <mixtape/dtype.h>
 #include <mixtape/function.h>
 #include <mixtape/graph_rewrite.h>
+#include <mixtape/image.h>
 #include <mixtape/initializer.h>
 #include <mixtape/layer.h>
 #include <mixtape/layers.h>

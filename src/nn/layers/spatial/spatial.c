@@ -1,5 +1,6 @@
 #include "nn/layers/spatial/spatial.h"
 #include "base/error.h"
+#include "ops/table.h"
 #include "tensor/shape.h"
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,9 @@ static bool read_per_axis(const mix_fields *fields, const mix_field_row *field, 
 }
 
 static json_t *write_per_axis(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  return mix_field_sizes.write(fields, field, options);
+  const mix_shape *sizes = mix_field_at(field, options);
+  /* an optional row has one axis, whose number is no list */
+  return field->optional ? json_integer(sizes->dims[0]) : mix_field_sizes.write(fields, field, options);
 }
 const mix_value_kind mix_field_per_axis = {.expected = "an integer or a list of integers",
                                            .size = sizeof(mix_shape),
@@ -94,6 +97,30 @@ mix_tensor *mix_from_channels_last(mix_tensor *x, const char *data_format) {
   order.axis[1] = order.count - 1;
   for (int i = 2; i < order.count; i++) order.axis[i] = i - 1;
   return mix_transpose(x, order);
+}
+
+bool mix_is_open(mix_tensor *x, int begin, int axes) {
+  const mix_shape shape = mix_tensor_shape(x);
+  bool open = false;
+  for (int d = begin; d < begin + axes && d < shape.rank; d++) open |= shape.dims[d] == MIX_UNKNOWN;
+  return open && mix_tensor_is_symbolic(x);
+}
+
+mix_tensor *mix_open_result(mix_tensor *x, mix_shape shape) {
+  return mix_apply(&mix_op_reshape, &(mix_shape_attributes){.shape = shape}, 1, &x);
+}
+
+mix_tensor *mix_repeat_axis(mix_tensor *x, int axis, int64_t times) {
+  if (!x || times == 1) return x;
+  mix_shape shape = mix_tensor_shape(x), apart = {.rank = shape.rank + 1};
+  for (int d = 0; d < apart.rank; d++) apart.dims[d] = shape.dims[d <= axis ? d : d - 1];
+  apart.dims[axis + 1] = 1;
+  mix_tensor *y = mix_layer_reshape(x, apart);
+  apart.dims[axis + 1] = times;
+  if (__builtin_mul_overflow(shape.dims[axis], times, &shape.dims[axis]))
+    return mix_fail(MIX_VALUE_ERROR, "upsampling: %lld times %lld elements cannot be counted",
+                    (long long)times, (long long)apart.dims[axis]);
+  return mix_layer_reshape(mix_broadcast_to(y, apart), shape);
 }
 
 bool mix_layer_spatial(mix_layer *layer, int axes) {
