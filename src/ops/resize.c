@@ -45,8 +45,12 @@ static double kernel_at(int interpolation, double x) {
   }
 }
 
-static double kernel_scale(const mix_resize_attributes *a) {
-  const double shrinks = (double)a->from / (double)a->to;
+/* Elements of the operand for one of the result, rounded as in ScaleAndTranslate: it decides which elements
+ * are within the radius. */
+static float inverse_scale(const mix_resize_attributes *a) { return 1 / ((float)a->to / (float)a->from); }
+
+static float kernel_scale(const mix_resize_attributes *a) {
+  const float shrinks = inverse_scale(a);
   return a->antialias && shrinks > 1 ? shrinks : 1;
 }
 
@@ -56,7 +60,7 @@ static int64_t span_of(const mix_resize_attributes *a) {
   if (a->interpolation == MIX_AREA)
     span = ceil((double)a->from / (double)a->to) + 1;
   else if (a->interpolation != MIX_NEAREST)
-    span = 2 * ceil(kernel_radius(a->interpolation) * kernel_scale(a)) + 1;
+    span = 2 * ceil(kernel_radius(a->interpolation) * (double)kernel_scale(a)) + 1;
   return span < (double)a->from ? (int64_t)span : a->from;
 }
 
@@ -83,23 +87,22 @@ static void set_area(const mix_resize_attributes *a, mix_resize_weights *w, int6
 }
 
 /* TensorFlow's bicubic kernel without antialiasing has a table of 1024 places between two pixels. */
-static double sample_of(const mix_resize_attributes *a, int64_t i) {
-  const double sample = ((double)i + 0.5) * ((double)a->from / (double)a->to);
-  if (a->interpolation != MIX_BICUBIC || a->antialias) return sample;
+static float sample_of(const mix_resize_attributes *a, int64_t i) {
+  if (a->interpolation != MIX_BICUBIC || a->antialias) return ((float)i + 0.5f) * inverse_scale(a);
   const float scale = (float)a->from / (float)a->to, at = ((float)i + 0.5f) * scale - 0.5f;
   const float whole = floorf(at);
-  return (double)whole + (double)lrintf((at - whole) * 1024) / 1024 + 0.5;
+  return whole + (float)lrintf((at - whole) * 1024) / 1024 + 0.5f;
 }
 
 static void set_kernel(const mix_resize_attributes *a, mix_resize_weights *w, int64_t i) {
-  const double scale = kernel_scale(a), reach = kernel_radius(a->interpolation) * scale,
-               sample = sample_of(a, i);
-  double begin = ceil(sample - reach - 0.5), end = floor(sample + reach - 0.5), sum = 0;
-  begin = fmax(begin, 0);
-  end = fmin(end, (double)(a->from - 1));
-  w->first[i] = (int64_t)begin;
-  for (int64_t k = 0; begin + (double)k <= end && k < w->span; k++) {
-    const double weight = kernel_at(a->interpolation, (begin + (double)k + 0.5 - sample) / scale);
+  const float scale = kernel_scale(a), reach = (float)kernel_radius(a->interpolation) * scale,
+              sample = sample_of(a, i);
+  const int64_t first = (int64_t)ceilf(sample - reach - 0.5f), last = (int64_t)floorf(sample + reach - 0.5f);
+  double sum = 0;
+  w->first[i] = first > 0 ? first : 0;
+  for (int64_t k = 0; w->first[i] + k <= last && w->first[i] + k < a->from && k < w->span; k++) {
+    const float at = ((float)(w->first[i] + k) + 0.5f - sample) * (1 / scale);
+    const double weight = kernel_at(a->interpolation, (double)at);
     w->weights[i * w->span + k] = weight;
     w->count[i] = k + 1;
     sum += weight;
@@ -186,8 +189,6 @@ mix_tensor *mix_resize_axis(mix_tensor *x, int axis, int64_t length, mix_interpo
   if (at < 0)
     return mix_call_fail(MIX_VALUE_ERROR, "resize_axis", x, "axis %d is outside; expected %d to %d", axis,
                          -shape.rank, shape.rank - 1);
-  /* these kernels of TensorFlow are always wide enough */
-  antialias |= interpolation == MIX_GAUSSIAN || interpolation == MIX_MITCHELL_CUBIC;
   return mix_apply(&mix_op_resize_axis,
                    &(mix_resize_attributes){.axis = at,
                                             .from = shape.dims[at],
