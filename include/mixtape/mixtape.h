@@ -14,6 +14,7 @@
 #include <mixtape/dtype.h>
 #include <mixtape/function.h>
 #include <mixtape/graph_rewrite.h>
+#include <mixtape/image.h>
 #include <mixtape/initializer.h>
 #include <mixtape/layer.h>
 #include <mixtape/layers.h>
@@ -27,6 +28,7 @@
 #include <mixtape/ops.h>
 #include <mixtape/optimizer.h>
 #include <mixtape/policy.h>
+#include <mixtape/pooling.h>
 #include <mixtape/random.h>
 #include <mixtape/regularizer.h>
 #include <mixtape/saving.h>

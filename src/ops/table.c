@@ -37,6 +37,10 @@ const mix_op *const mix_all_ops[] = {
     &mix_op_gather, &mix_op_segment_sum, &mix_op_rows, &mix_op_combine_rows, &mix_op_gather_rows,
     &mix_op_replace_rows, &mix_op_one_hot, &mix_op_concat, &mix_op_slice, &mix_op_pad, &mix_op_reshape,
     &mix_op_broadcast_to, &mix_op_transpose,
+    /* pooling, images */
+    &mix_op_max_pool, &mix_op_max_pool3d, &mix_op_max_pool_grad, &mix_op_max_pool_grad3d,
+    &mix_op_max_pool_grad_grad, &mix_op_max_pool_grad_grad3d, &mix_op_avg_pool, &mix_op_avg_pool3d,
+    &mix_op_avg_pool_grad, &mix_op_avg_pool_grad3d, &mix_op_resize_axis, &mix_op_projective_transform,
     /* sources of values */
     &mix_op_fill, &mix_op_range, &mix_op_random_uniform, &mix_op_random_normal,
     &mix_op_random_truncated_normal, NULL};

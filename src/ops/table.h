@@ -112,6 +112,30 @@ typedef struct mix_range_attributes {
   mix_dtype dtype;
 } mix_range_attributes;
 extern const mix_op mix_op_range;
+/* Windows over x (batch, spatial..., channels); `spatial`: the sizes of dx, of avg_pool_grad alone. Paddings
+ * are smaller than the window, so that each window has an element of x. */
+typedef struct mix_pool_attributes { mix_shape size, strides, before, after, spatial; } mix_pool_attributes;
+/* x -> y; (x, y, dy) -> dx: to the first element of the window that is not less than y; (x, y, values like x)
+ * -> those elements of the values. Ops of three spatial axes end in 3d. */
+extern const mix_op mix_op_max_pool, mix_op_max_pool3d, mix_op_max_pool_grad, mix_op_max_pool_grad3d,
+    mix_op_max_pool_grad_grad, mix_op_max_pool_grad_grad3d;
+/* x -> means of the elements of x in each window; dy -> dx. */
+extern const mix_op mix_op_avg_pool, mix_op_avg_pool3d, mix_op_avg_pool_grad, mix_op_avg_pool_grad3d;
+/* x with `to` instead of `from` elements along an axis; transposed: the transpose of that. interpolation: a
+ * mix_interpolation. */
+typedef struct mix_resize_attributes {
+  int axis;
+  int64_t from, to;
+  int interpolation;
+  bool antialias, transposed;
+} mix_resize_attributes;
+extern const mix_op mix_op_resize_axis;
+/* (images (batch, height, width, channels), transforms (batch, 8)); a mix_interpolation, a mix_fill_mode. */
+typedef struct mix_transform_attributes {
+  int interpolation, fill_mode;
+  double fill_value;
+} mix_transform_attributes;
+extern const mix_op mix_op_projective_transform;
 /* Operand: state, int64 (2): key and counter. Element i uses Philox block (key, counter, i).
  * mix_shape_attributes. */
 extern const mix_op mix_op_random_uniform, mix_op_random_normal, mix_op_random_truncated_normal;

@@ -5,6 +5,8 @@
 #include "nn/layers/builtin.h"
 #include <mixtape/convolution.h>
 #include <mixtape/device.h>
+#include <mixtape/image.h>
+#include <mixtape/pooling.h>
 
 static mix_tensor *cube(void *context, const mix_call_args *args) {
   (void)context;
@@ -12,6 +14,49 @@ static mix_tensor *cube(void *context, const mix_call_args *args) {
   return mix_multiply(mix_square(x), x);
 }
 
+/* Layers over spatial axes. */
+#define SPATIAL_LAYERS(X)                                                                                    \
+  X(max_pooling1d, mix_max_pooling1d(.padding = "same", .dtype = dtype))                                     \
+  X(max_pooling2d,                                                                                           \
+    mix_max_pooling2d(MIX_SHAPE(3, 2), MIX_SHAPE(2, 1), "SAME", "channels_first", .dtype = dtype))           \
+  X(max_pooling3d, mix_max_pooling3d(MIX_SHAPE(2, 1, 1), .dtype = dtype))                                    \
+  X(average_pooling1d, mix_average_pooling1d(MIX_SHAPE(3), MIX_SHAPE(1), "same", .dtype = dtype))            \
+  X(average_pooling2d, mix_average_pooling2d(MIX_SHAPE(2), .data_format = "channels_first", .dtype = dtype)) \
+  X(average_pooling3d, mix_average_pooling3d(MIX_SHAPE(2), .padding = "same", .dtype = dtype))               \
+  X(global_max_pooling1d, mix_global_max_pooling1d(.dtype = dtype))                                          \
+  X(global_max_pooling2d, mix_global_max_pooling2d("channels_first", true, .dtype = dtype))                  \
+  X(global_max_pooling3d, mix_global_max_pooling3d(.keepdims = true, .dtype = dtype))                        \
+  X(global_average_pooling1d, mix_global_average_pooling1d(.data_format = "channels_first", .dtype = dtype)) \
+  X(global_average_pooling2d, mix_global_average_pooling2d(.keepdims = true, .dtype = dtype))                \
+  X(global_average_pooling3d, mix_global_average_pooling3d(.dtype = dtype))                                  \
+  X(adaptive_max_pooling1d, mix_adaptive_max_pooling1d(MIX_SHAPE(2), .dtype = dtype))                        \
+  X(adaptive_max_pooling2d, mix_adaptive_max_pooling2d(MIX_SHAPE(2, 1), "channels_first", .dtype = dtype))   \
+  X(adaptive_max_pooling3d, mix_adaptive_max_pooling3d(MIX_SHAPE(1, 2, 1), .dtype = dtype))                  \
+  X(adaptive_average_pooling1d, mix_adaptive_average_pooling1d(MIX_SHAPE(2), .dtype = dtype))                \
+  X(adaptive_average_pooling2d, mix_adaptive_average_pooling2d(MIX_SHAPE(3), .dtype = dtype))                \
+  X(adaptive_average_pooling3d,                                                                              \
+    mix_adaptive_average_pooling3d(MIX_SHAPE(1), "channels_first", .dtype = dtype))                          \
+  X(zero_padding1d, mix_zero_padding1d(MIX_BORDERS(1, 2), .dtype = dtype))                                   \
+  X(zero_padding2d, mix_zero_padding2d(MIX_BORDERS(1, 0, 0, 2), "channels_first", .dtype = dtype))           \
+  X(zero_padding3d, mix_zero_padding3d(.dtype = dtype))                                                      \
+  X(cropping1d, mix_cropping1d(.dtype = dtype))                                                              \
+  X(cropping2d, mix_cropping2d(MIX_BORDERS(1, 0), "channels_first", .dtype = dtype))                         \
+  X(cropping3d, mix_cropping3d(MIX_BORDERS(1, 0, 0, 0, 0, 1), .dtype = dtype))                               \
+  X(up_sampling1d, mix_up_sampling1d(.dtype = dtype))                                                        \
+  X(up_sampling2d, mix_up_sampling2d(MIX_SHAPE(2, 3), "channels_first", "bilinear", .dtype = dtype))         \
+  X(up_sampling3d, mix_up_sampling3d(.dtype = dtype))                                                        \
+  X(resizing, mix_resizing(5, 2, "bicubic", .dtype = dtype))                                                 \
+  X(resizing_cropped, mix_resizing(3, 3, "lanczos3", .crop_to_aspect_ratio = true, .dtype = dtype))          \
+  X(center_crop, mix_center_crop(2, 1, .dtype = dtype))                                                      \
+  X(center_crop_larger, mix_center_crop(4, 5, .dtype = dtype))                                               \
+  X(random_crop, mix_random_crop(2, 2, .seed = 3, .dtype = dtype))                                           \
+  X(random_flip, mix_random_flip(.seed = 3, .dtype = dtype))                                                 \
+  X(random_rotation, mix_random_rotation(MIX_FACTOR(0.1), .seed = 3, .dtype = dtype))                        \
+  X(random_translation,                                                                                      \
+    mix_random_translation(MIX_FACTOR(0.3), MIX_FACTORS(-0.1, 0.3), .seed = 3, .dtype = dtype))              \
+  X(random_zoom, mix_random_zoom(MIX_FACTOR(0.3), .seed = 3, .dtype = dtype))                                \
+  X(random_contrast, mix_random_contrast(MIX_FACTOR(0.3), {-2, 2}, .seed = 3, .dtype = dtype))               \
+  X(random_brightness, mix_random_brightness(MIX_FACTOR(0.3), {-2, 2}, .seed = 3, .dtype = dtype))
 /* name of the row, the layer under a policy `dtype` */
 #define LAYERS(X)                                                                                            \
   X(dense, mix_dense(.units = 3, .activation = "tanh", .dtype = dtype))                                      \
@@ -79,7 +124,8 @@ static mix_tensor *cube(void *context, const mix_call_args *args) {
   X(separable_conv1d, mix_separable_conv1d(3, MIX_SHAPE(2), .depth_multiplier = 2, .dtype = dtype))          \
   X(separable_conv2d,                                                                                        \
     mix_separable_conv2d(3, MIX_SHAPE(2), .strides = MIX_SHAPE(2), .padding = "same", .dtype = dtype))       \
-  X(lambda, mix_lambda(.function = cube, .dtype = dtype))
+  X(lambda, mix_lambda(.function = cube, .dtype = dtype))                                                    \
+  SPATIAL_LAYERS(X)
 #define MAKE(name, layer)                                                                                    \
   static mix_layer *make_##name(const char *dtype) { return layer; }
 LAYERS(MAKE)
@@ -95,6 +141,31 @@ LAYERS(MAKE)
 #define X24                                                                                                  \
   {                                                                                                          \
     .rank = 2, .dims = { 2, 4 }                                                                              \
+  }
+#define LINES                                                                                                \
+  {                                                                                                          \
+    .rank = 3, .dims = { 2, 4, 4 }                                                                           \
+  }
+#define IMAGES                                                                                               \
+  {                                                                                                          \
+    .rank = 4, .dims = { 2, 3, 4, 3 }                                                                        \
+  }
+#define VOLUMES                                                                                              \
+  {                                                                                                          \
+    .rank = 5, .dims = { 1, 2, 1, 2, 1 }                                                                     \
+  }
+/* numbers() has no two close ones in these */
+#define MAX_IMAGES                                                                                           \
+  {                                                                                                          \
+    .rank = 4, .dims = { 2, 3, 3, 2 }                                                                        \
+  }
+#define MAX_VOLUMES                                                                                          \
+  {                                                                                                          \
+    .rank = 5, .dims = { 2, 3, 2, 1, 3 }                                                                     \
+  }
+#define SMALL_IMAGES                                                                                         \
+  {                                                                                                          \
+    .rank = 4, .dims = { 1, 2, 2, 2 }                                                                        \
   }
 #define ONE(name, shape)                                                                                     \
   { make_##name, 1, {shape}, false, 0, false }
@@ -161,7 +232,45 @@ static const trial trials[] = {
     ONE(depthwise_conv2d, X2334),
     ONE(separable_conv1d, X234),
     ONE(separable_conv2d, X2334),
-    ONE(lambda, X234)};
+    ONE(lambda, X234),
+    ONE(max_pooling1d, LINES),
+    ONE(max_pooling2d, MAX_IMAGES),
+    ONE(max_pooling3d, MAX_VOLUMES),
+    ONE(average_pooling1d, LINES),
+    ONE(average_pooling2d, IMAGES),
+    ONE(average_pooling3d, VOLUMES),
+    ONE(global_max_pooling1d, LINES),
+    ONE(global_max_pooling2d, MAX_IMAGES),
+    ONE(global_max_pooling3d, MAX_VOLUMES),
+    ONE(global_average_pooling1d, LINES),
+    ONE(global_average_pooling2d, IMAGES),
+    ONE(global_average_pooling3d, VOLUMES),
+    ONE(adaptive_max_pooling1d, LINES),
+    ONE(adaptive_max_pooling2d, MAX_IMAGES),
+    ONE(adaptive_max_pooling3d, MAX_VOLUMES),
+    ONE(adaptive_average_pooling1d, LINES),
+    ONE(adaptive_average_pooling2d, IMAGES),
+    ONE(adaptive_average_pooling3d, VOLUMES),
+    ONE(zero_padding1d, LINES),
+    ONE(zero_padding2d, IMAGES),
+    ONE(zero_padding3d, VOLUMES),
+    ONE(cropping1d, LINES),
+    ONE(cropping2d, IMAGES),
+    ONE(cropping3d, VOLUMES),
+    ONE(up_sampling1d, LINES),
+    ONE(up_sampling2d, SMALL_IMAGES),
+    ONE(up_sampling3d, VOLUMES),
+    ONE(resizing, IMAGES),
+    ONE(resizing_cropped, IMAGES),
+    ONE(center_crop, IMAGES),
+    ONE(center_crop_larger, IMAGES),
+    ONE(random_crop, IMAGES),
+    ONE(random_flip, IMAGES),
+    ONE(random_rotation, IMAGES),
+    ONE(random_translation, IMAGES),
+    ONE(random_zoom, IMAGES),
+    ONE(random_contrast, IMAGES),
+    ONE(random_brightness, IMAGES)};
 enum { TRIALS = sizeof trials / sizeof *trials };
 /* All but those with integer results, which test_layers_preprocessing.c tests. */
 static void every_layer_has_a_trial(void **state) {
@@ -213,7 +322,11 @@ static void M08_bfloat16_against_float32(void **state) {
   X(drawing_dropout3d, mix_spatial_dropout3d(.rate = 0.5, .seed = 3, .dtype = dtype))                        \
   X(drawing_noise, mix_gaussian_noise(.stddev = 0.5, .seed = 3, .dtype = dtype))                             \
   X(drawing_factor, mix_gaussian_dropout(.rate = 0.5, .seed = 3, .dtype = dtype))                            \
-  X(drawing_alpha, mix_alpha_dropout(.rate = 0.5, .seed = 3, .dtype = dtype))
+  X(drawing_alpha, mix_alpha_dropout(.rate = 0.5, .seed = 3, .dtype = dtype))                                \
+  X(drawing_crop, mix_random_crop(2, 2, .seed = 3, .dtype = dtype))                                          \
+  X(drawing_flip, mix_random_flip(.seed = 3, .dtype = dtype))                                                \
+  X(drawing_contrast, mix_random_contrast(MIX_FACTOR(0.3), {-2, 2}, .seed = 3, .dtype = dtype))              \
+  X(drawing_brightness, mix_random_brightness(MIX_FACTOR(0.3), {-2, 2}, .seed = 3, .dtype = dtype))
 DRAWING(MAKE)
 static void M08_in_training(void **state) {
   (void)state;
@@ -225,7 +338,11 @@ static void M08_in_training(void **state) {
                            {make_drawing_dropout3d, 1, {deep}, true, 0, false},
                            {make_drawing_noise, 1, {X234}, true, 0, false},
                            {make_drawing_factor, 1, {X234}, true, 0, false},
-                           {make_drawing_alpha, 1, {X234}, true, 0, false}};
+                           {make_drawing_alpha, 1, {X234}, true, 0, false},
+                           {make_drawing_crop, 1, {IMAGES}, true, 0, false},
+                           {make_drawing_flip, 1, {IMAGES}, true, 0, false},
+                           {make_drawing_contrast, 1, {IMAGES}, true, 0, false},
+                           {make_drawing_brightness, 1, {IMAGES}, true, 0, false}};
   for (int g = 0; g < 3; g++) {
     mix_set_semantics(generations[g]);
     for (size_t i = 0; i < sizeof drawing / sizeof *drawing; i++)

@@ -2,6 +2,7 @@
  * and in float16 and bfloat16 against float64. One table drives all tests; an operation with a gradient but
  * without a row fails. */
 #include "ops/support.h"
+#include <mixtape/image.h>
 
 #include "base/alloc.h"
 #include <mixtape/convolution.h>
@@ -199,6 +200,59 @@ static mix_tensor *build_broadcast_to(mix_tensor *const *x) {
   return mix_broadcast_to(x[0], MIX_SHAPE(4, 2, 3));
 }
 
+/* Windows of 2 with a stride of 1, padded by one at the end. */
+static const mix_pool_attributes along_line = {{.rank = 1, .dims = {2}},
+                                               {.rank = 1, .dims = {1}},
+                                               {.rank = 1, .dims = {0}},
+                                               {.rank = 1, .dims = {1}},
+                                               {.rank = 1, .dims = {3}}};
+static const mix_pool_attributes in_volume = {{.rank = 3, .dims = {2, 1, 2}},
+                                              {.rank = 3, .dims = {1, 1, 1}},
+                                              {.rank = 3, .dims = {1, 0, 0}},
+                                              {.rank = 3, .dims = {0, 0, 1}},
+                                              {.rank = 3, .dims = {2, 1, 2}}};
+#define LINE MIX_SHAPE(2, 3, 2)
+#define VOLUME MIX_SHAPE(1, 2, 1, 2, 2)
+static mix_tensor *pooled(const mix_op *op, const mix_pool_attributes *a, mix_tensor *x) {
+  return mix_apply(op, a, 1, &x);
+}
+/* Values that say where the maxima are. */
+static mix_tensor *line_of(mix_tensor *like) {
+  return tensor(mix_tensor_dtype(like), LINE, NUMBERS(3, 1, 5, 0, 2, 4, -1, 6, 8, 2, 7, -3));
+}
+static mix_tensor *volume_of(mix_tensor *like) {
+  return tensor(mix_tensor_dtype(like), VOLUME, NUMBERS(3, 1, 5, 0, 2, 4, -1, 6));
+}
+static mix_tensor *max_grad(const mix_op *op, const mix_op *max, const mix_pool_attributes *a, mix_tensor *at,
+                            mix_tensor *values) {
+  return mix_apply(op, a, 3, (mix_tensor *[]){at, pooled(max, a, at), values});
+}
+#define WINDOW_OPS(name, attributes, values)                                                                 \
+  static mix_tensor *build_max_pool##name(mix_tensor *const *x) {                                            \
+    return pooled(&mix_op_max_pool##name, &attributes, x[0]);                                                \
+  }                                                                                                          \
+  static mix_tensor *build_avg_pool##name(mix_tensor *const *x) {                                            \
+    return pooled(&mix_op_avg_pool##name, &attributes, x[0]);                                                \
+  }                                                                                                          \
+  static mix_tensor *build_avg_pool_grad##name(mix_tensor *const *x) {                                       \
+    return pooled(&mix_op_avg_pool_grad##name, &attributes, x[0]);                                           \
+  }                                                                                                          \
+  static mix_tensor *build_max_pool_grad##name(mix_tensor *const *x) {                                       \
+    return max_grad(&mix_op_max_pool_grad##name, &mix_op_max_pool##name, &attributes, values(x[0]), x[0]);   \
+  }                                                                                                          \
+  static mix_tensor *build_max_pool_grad_grad##name(mix_tensor *const *x) {                                  \
+    return max_grad(&mix_op_max_pool_grad_grad##name, &mix_op_max_pool##name, &attributes, values(x[0]),     \
+                    x[0]);                                                                                   \
+  }
+WINDOW_OPS(, along_line, line_of)
+WINDOW_OPS(3d, in_volume, volume_of)
+static mix_tensor *build_resize_axis(mix_tensor *const *x) {
+  return mix_resize_axis(x[0], 1, 5, MIX_BICUBIC, false);
+}
+static mix_tensor *build_resize_smaller(mix_tensor *const *x) {
+  return mix_resize_axis(x[0], 0, 1, MIX_LANCZOS3, true);
+}
+
 #define M MIX_SHAPE(2, 3)
 #define CUBE MIX_SHAPE(2, 3, 2)
 /* Domains avoid poles. The values themselves avoid kinks and ties (see `fill_operand`). */
@@ -347,6 +401,18 @@ static const row rows[] = {
     {"reshape", build_reshape, 1, {{M, -2, 2}}, 0},
     {"transpose", build_transpose, 1, {{CUBE, -2, 2}}, 0},
     {"broadcast_to", build_broadcast_to, 1, {{MIX_SHAPE(2, 1), -2, 2}}, 0},
+    {"max_pool", build_max_pool, 1, {{LINE, -2, 2}}, 0},
+    {"max_pool_grad", build_max_pool_grad, 1, {{LINE, -2, 2}}, 0},
+    {"max_pool_grad_grad", build_max_pool_grad_grad, 1, {{LINE, -2, 2}}, 0},
+    {"avg_pool", build_avg_pool, 1, {{LINE, -2, 2}}, 0},
+    {"avg_pool_grad", build_avg_pool_grad, 1, {{LINE, -2, 2}}, 0},
+    {"max_pool3d", build_max_pool3d, 1, {{VOLUME, -2, 2}}, 0},
+    {"max_pool_grad3d", build_max_pool_grad3d, 1, {{VOLUME, -2, 2}}, 0},
+    {"max_pool_grad_grad3d", build_max_pool_grad_grad3d, 1, {{VOLUME, -2, 2}}, 0},
+    {"avg_pool3d", build_avg_pool3d, 1, {{VOLUME, -2, 2}}, 0},
+    {"avg_pool_grad3d", build_avg_pool_grad3d, 1, {{VOLUME, -2, 2}}, 0},
+    {"resize_axis", build_resize_axis, 1, {{M, -2, 2}}, 0},
+    {"resize_axis", build_resize_smaller, 1, {{CUBE, -2, 2}}, 0},
 };
 
 /* ---- values ---- */

@@ -4,6 +4,8 @@
 #include "graph/op.h"
 #include "tensor/shape.h"
 #include <mixtape/device.h>
+#include <mixtape/image.h>
+#include <mixtape/pooling.h>
 
 enum { ROWS = 5, OPERANDS = 3, RESULTS = 2, BYTES = 4096, OPS_MAX = 256 };
 
@@ -359,6 +361,28 @@ static void parts_and_shapes(void **state) {
   check_node(mix_transpose(F(ROWS, ROWS, 3), MIX_AXES(1, 0, 2)));
 }
 
+static void windows_and_images(void **state) {
+  (void)state;
+  const mix_pool_window flat = {.size = MIX_SHAPE(2)}, deep = {.size = MIX_SHAPE(2, 1, 1)};
+  mix_tensor *lines = F(ROWS, 3, 2), *volumes = F(ROWS, 2, 1, 2, 2);
+  check_node(mix_max_pool(lines, &flat));
+  check_node(mix_avg_pool(lines, &flat));
+  check_node(mix_max_pool(volumes, &deep));
+  check_node(mix_avg_pool(volumes, &deep));
+  const mix_shape none = MIX_SHAPE(0), nowhere = MIX_SHAPE(0, 0, 0);
+  mix_pool_attributes a = {MIX_SHAPE(2), MIX_SHAPE(2), none, none, MIX_SHAPE(3)},
+                      b = {MIX_SHAPE(2, 1, 1), MIX_SHAPE(2, 1, 1), nowhere, nowhere, MIX_SHAPE(2, 1, 2)};
+  mix_tensor *tops = F(ROWS, 1, 2), *summits = F(ROWS, 1, 1, 2, 2);
+  check_node(mix_apply(&mix_op_max_pool_grad, &a, 3, (mix_tensor *[]){lines, tops, tops}));
+  check_node(mix_apply(&mix_op_max_pool_grad_grad, &a, 3, (mix_tensor *[]){lines, tops, lines}));
+  check_node(mix_apply(&mix_op_avg_pool_grad, &a, 1, &tops));
+  check_node(mix_apply(&mix_op_max_pool_grad3d, &b, 3, (mix_tensor *[]){volumes, summits, summits}));
+  check_node(mix_apply(&mix_op_max_pool_grad_grad3d, &b, 3, (mix_tensor *[]){volumes, summits, volumes}));
+  check_node(mix_apply(&mix_op_avg_pool_grad3d, &b, 1, &summits));
+  for (int axis = 0; axis < 2; axis++) check_node(mix_resize_axis(F(ROWS, 4), axis, 3, MIX_BILINEAR, false));
+  check_node(mix_projective_transform(F(ROWS, 2, 2, 1), F(ROWS, 8), MIX_BILINEAR, MIX_FILL_REFLECT, 0));
+}
+
 static void sources(void **state) {
   (void)state;
   check_node(mix_fill(MIX_SHAPE(ROWS, 2), 1, MIX_FLOAT32));
@@ -390,8 +414,9 @@ static int on_the_reference(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(elementwise_ops),  TEST(reductions), TEST(products),
-                                     TEST(convolutions),     TEST(classes),    TEST(indices_and_rows),
-                                     TEST(parts_and_shapes), TEST(sources),    TEST(every_op_was_checked)};
+  const struct CMUnitTest tests[] = {
+      TEST(elementwise_ops), TEST(reductions),          TEST(products),         TEST(convolutions),
+      TEST(classes),         TEST(indices_and_rows),    TEST(parts_and_shapes), TEST(windows_and_images),
+      TEST(sources),         TEST(every_op_was_checked)};
   return cmocka_run_group_tests_name("ops/row_independence", tests, on_the_reference, NULL);
 }

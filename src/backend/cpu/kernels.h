@@ -33,5 +33,9 @@ extern const mix_kernel *const mix_cpu_replace_rows_kernels[];
 extern const mix_kernel *const mix_cpu_conv_kernels[]; /* of all convolutions and their gradients */
 extern const mix_kernel *const mix_cpu_random_uniform_kernels[];
 extern const mix_kernel *const mix_cpu_random_normal_kernels[];
+extern const mix_kernel *const mix_cpu_max_pool_kernels[];
+extern const mix_kernel *const mix_cpu_max_pool_grad_kernels[];
+extern const mix_kernel *const mix_cpu_avg_pool_kernels[];
+extern const mix_kernel *const mix_cpu_avg_pool_grad_kernels[];
 
 #endif

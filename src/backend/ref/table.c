@@ -19,5 +19,10 @@ const mix_kernel_row mix_ref_kernels[] = {
     ROW(depthwise_conv, conv),
     ROW(depthwise_conv_input_gradient, conv_input_gradient),
     ROW(depthwise_conv_kernel_gradient, conv_kernel_gradient),
+    ROW(max_pool3d, max_pool),
+    ROW(max_pool_grad3d, max_pool_grad),
+    ROW(max_pool_grad_grad3d, max_pool_grad_grad),
+    ROW(avg_pool3d, avg_pool),
+    ROW(avg_pool_grad3d, avg_pool_grad),
     {NULL, NULL},
 };

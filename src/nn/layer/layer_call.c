@@ -408,6 +408,12 @@ static mix_list *compute(const mix_layer *layer, const mix_call_args *args) {
 }
 
 /* Casts, builds and computes. New objects belong to the open scope. */
+/* As given, else that of the enclosing call, else the default of the class. */
+static bool is_training(const mix_layer *layer, mix_training given) {
+  if (given != MIX_INHERIT) return given == MIX_TRUE;
+  return context.depth ? context.training : layer->kind && layer->kind->call_training == MIX_TRUE;
+}
+
 static mix_list *invoke(invocation *given, bool symbolic) {
   mix_layer *layer = given->layer;
   invocation cast = *given;
@@ -424,8 +430,7 @@ static mix_list *invoke(invocation *given, bool symbolic) {
                         .arguments = cast.arguments,
                         .masks = masks,
                         .initial_state = cast.initial_state,
-                        .training = given->training == MIX_INHERIT ? mix_training_current()
-                                                                   : given->training == MIX_TRUE,
+                        .training = is_training(layer, given->training),
                         .symbolic = symbolic};
   mix_list *called = compute(layer, &args);
   mix_list *results = called ? results_of(given, called, symbolic) : NULL;

@@ -7,17 +7,33 @@
 #include "nn/layer/layer.h"
 #include <mixtape/ops.h>
 
-/* The layers that are made from configs: mix_<name>_kind. */
-#define MIX_BUILT_IN_LAYERS(X)                                                                               \
+/* The layers that are made from configs, mix_<name>_kind, by the folder of their files: nn/layers/, and below
+ * it convolution/ and spatial/. */
+/* clang-format off */
+#define MIX_PLAIN_LAYERS(X)                                                                                  \
   X(dense) X(activation) X(flatten) X(dropout) X(softmax_layer) X(relu_layer) X(leaky_relu_layer) X(prelu)   \
   X(elu_layer) X(thresholded_relu) X(reshape_layer) X(permute) X(repeat_vector) X(masking) X(add_layer)      \
   X(subtract_layer) X(multiply_layer) X(average) X(maximum_layer) X(minimum_layer) X(concatenate) X(dot)     \
   X(rescaling) X(normalization) X(discretization) X(category_encoding) X(embedding) X(batch_normalization)   \
   X(layer_normalization) X(group_normalization) X(rms_normalization) X(unit_normalization)                   \
   X(spatial_dropout1d) X(spatial_dropout2d) X(spatial_dropout3d) X(gaussian_noise) X(gaussian_dropout)       \
-  X(alpha_dropout) X(activity_regularization) X(lambda) X(conv1d) X(conv2d) X(conv3d) X(conv1d_transpose)      \
-  X(conv2d_transpose) X(conv3d_transpose) X(depthwise_conv1d) X(depthwise_conv2d) X(separable_conv1d)         \
-  X(separable_conv2d)
+  X(alpha_dropout) X(activity_regularization) X(lambda)
+#define MIX_CONVOLUTION_LAYERS(X)                                                                            \
+  X(conv1d) X(conv2d) X(conv3d) X(conv1d_transpose) X(conv2d_transpose) X(conv3d_transpose)                  \
+  X(depthwise_conv1d) X(depthwise_conv2d) X(separable_conv1d) X(separable_conv2d)
+#define MIX_SPATIAL_LAYERS(X)                                                                                \
+  X(max_pooling1d) X(max_pooling2d) X(max_pooling3d)                                                         \
+  X(average_pooling1d) X(average_pooling2d) X(average_pooling3d)                                             \
+  X(global_max_pooling1d) X(global_max_pooling2d) X(global_max_pooling3d)                                    \
+  X(global_average_pooling1d) X(global_average_pooling2d) X(global_average_pooling3d)                        \
+  X(adaptive_max_pooling1d) X(adaptive_max_pooling2d) X(adaptive_max_pooling3d)                              \
+  X(adaptive_average_pooling1d) X(adaptive_average_pooling2d) X(adaptive_average_pooling3d)                  \
+  X(zero_padding1d) X(zero_padding2d) X(zero_padding3d) X(cropping1d) X(cropping2d) X(cropping3d)            \
+  X(up_sampling1d) X(up_sampling2d) X(up_sampling3d) X(resizing) X(center_crop)                              \
+  X(random_crop) X(random_flip) X(random_rotation) X(random_translation) X(random_zoom) X(random_contrast)   \
+  X(random_brightness)
+#define MIX_BUILT_IN_LAYERS(X) MIX_PLAIN_LAYERS(X) MIX_CONVOLUTION_LAYERS(X) MIX_SPATIAL_LAYERS(X)
+/* clang-format on */
 #define MIX_DECLARE_KIND(name) extern const mix_layer_kind mix_##name##_kind;
 MIX_BUILT_IN_LAYERS(MIX_DECLARE_KIND)
 #undef MIX_DECLARE_KIND

@@ -88,6 +88,17 @@ struct mix_semantics {
   bool group_norm_weights_cast; /* L, X: weights are read as the compute dtype; K3: as they are */
   /* K3: rsqrt(max(sum of squares, 1e-24)); cosine similarity uses 1e-14 */
   bool unit_norm_by_rsqrt;
+  bool average_pooling_size_required;       /* K3; else 2 */
+  bool interpolations_fewer;                /* K3: no area, gaussian, mitchellcubic */
+  bool resizing_keeps_integers;             /* K3: of integer images; else they become floating */
+  bool pooling_masks_by_select; /* K3: masked steps are replaced by 0; else multiplied by 0 */
+  bool random_flip_once;        /* K3: one draw for both directions */
+  /* K3: factors of rotations and contrasts lie in [-1, 1] and [0, 1] and are saved as a pair (lower, upper);
+   * else as given */
+  bool random_factors_resolved;
+  bool random_factors_sorted;     /* K3; else a pair that descends is a ValueError */
+  bool random_contrast_for_each;  /* K3: a number for each image; else one for the batch */
+  bool config_image_data_format;  /* K3: configs of layers for images have data_format and other options */
   bool category_encoding_checked;           /* L: an id out of range is an error; K3: zeros */
   bool category_encoding_in_variable_dtype; /* K3; else in the compute dtype */
   bool loss_in_floatx;                      /* K3; else the loss is computed in the output's dtype */

@@ -1,0 +1,260 @@
+/* Keras's layers on images and volumes without weights: padding, cropping, upsampling, resizing, and random
+ * changes of images for training. Tensors are (batch, spatial..., channels), or with channels first; the
+ * layers for images also take a single one (height, width, channels). */
+#ifndef MIXTAPE_IMAGE_H
+#define MIXTAPE_IMAGE_H
+
+#include <mixtape/layer.h>
+#include <mixtape/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- padding, cropping, upsampling ---- */
+
+/* Cells at the borders of the spatial axes: one number for all, one for both ends of each axis, or a pair
+ * (before, after) for each axis. count 0: the default. */
+typedef struct mix_borders {
+  int count;
+  int64_t cells[6];
+} mix_borders;
+#ifndef __cplusplus
+#define MIX_BORDERS(...)                                                                                     \
+  ((mix_borders){.count = (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), .cells = {__VA_ARGS__}})
+#endif
+
+/* ZeroPadding1D, 2D, 3D. */
+typedef struct mix_zero_padding_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  mix_borders padding;     /* count 0: 1 */
+  const char *data_format; /* NULL: "channels_last"; "channels_first" (1D: keras3 alone) */
+} mix_zero_padding_options;
+MIX_API mix_layer *mix_zero_padding1d_with(const mix_zero_padding_options *options);
+MIX_API mix_layer *mix_zero_padding2d_with(const mix_zero_padding_options *options);
+MIX_API mix_layer *mix_zero_padding3d_with(const mix_zero_padding_options *options);
+
+/* Cropping1D, 2D, 3D. ValueError if nothing is left. */
+typedef struct mix_cropping_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  mix_borders cropping;    /* count 0: 1; 2D: 0 */
+  const char *data_format; /* NULL: "channels_last"; "channels_first" (not 1D) */
+} mix_cropping_options;
+MIX_API mix_layer *mix_cropping1d_with(const mix_cropping_options *options);
+MIX_API mix_layer *mix_cropping2d_with(const mix_cropping_options *options);
+MIX_API mix_layer *mix_cropping3d_with(const mix_cropping_options *options);
+
+/* UpSampling1D, 2D, 3D: repeats cells; 2D also interpolates. */
+typedef struct mix_up_sampling_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  mix_shape factors;         /* Keras: size. For all axes, or for each one; rank 0: 2 */
+  const char *data_format;   /* NULL: "channels_last"; "channels_first" (not 1D) */
+  const char *interpolation; /* 2D: NULL: "nearest"; else as Resizing */
+} mix_up_sampling_options;
+MIX_API mix_layer *mix_up_sampling1d_with(const mix_up_sampling_options *options);
+MIX_API mix_layer *mix_up_sampling2d_with(const mix_up_sampling_options *options);
+MIX_API mix_layer *mix_up_sampling3d_with(const mix_up_sampling_options *options);
+
+/* ---- sizes of images ---- */
+
+/* Resizing, as TensorFlow's tf.image.resize: pixels are at half-integer positions. Interpolations: nearest,
+ * bilinear, bicubic, lanczos3, lanczos5; tf_keras also area, gaussian, mitchellcubic, which have antialiasing
+ * always. Images with an integer dtype are rounded and keep it (keras3), or become floating. */
+typedef struct mix_resizing_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  int64_t height, width;     /* required, positive (ValueError) */
+  const char *interpolation; /* NULL: "bilinear" */
+  bool crop_to_aspect_ratio; /* first crops to the aspect ratio of the result */
+  bool pad_to_aspect_ratio;  /* keras3: first pads to it, with fill_value */
+  double fill_value;         /* keras3 */
+  bool antialias;            /* keras3: when images become smaller, averages what a pixel covers */
+  const char *data_format;   /* NULL: "channels_last"; keras3: "channels_first" */
+} mix_resizing_options;
+MIX_API mix_layer *mix_resizing_with(const mix_resizing_options *options);
+
+/* CenterCrop: the middle of the image; an image that is smaller is resized (bilinear) and cropped to the
+ * aspect ratio. */
+typedef struct mix_center_crop_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  int64_t height, width;   /* required, positive (ValueError) */
+  const char *data_format; /* NULL: "channels_last"; keras3: "channels_first" */
+} mix_center_crop_options;
+MIX_API mix_layer *mix_center_crop_with(const mix_center_crop_options *options);
+
+/* ---- random changes, in training only. Outside models, a call without `training` is training, as in Keras.
+ * Their numbers come from a generator of the layer. ---- */
+
+/* RandomCrop: the same part of all images of a batch. Outside training, and for smaller images, the middle is
+ * cropped to the aspect ratio and resized. */
+typedef struct mix_random_crop_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  int64_t height, width;   /* required, positive (ValueError) */
+  uint64_t seed;           /* 0: derived from the global seed */
+  const char *data_format; /* NULL: "channels_last"; keras3: "channels_first" */
+} mix_random_crop_options;
+MIX_API mix_layer *mix_random_crop_with(const mix_random_crop_options *options);
+
+/* RandomFlip: each image with probability 1/2. With both directions, tf_keras draws for each; keras3 flips
+ * both or none. */
+typedef struct mix_random_flip_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  const char *mode;        /* NULL: "horizontal_and_vertical"; "horizontal", "vertical" */
+  uint64_t seed;           /* 0: derived from the global seed */
+  const char *data_format; /* NULL: "channels_last"; keras3: "channels_first" */
+} mix_random_flip_options;
+MIX_API mix_layer *mix_random_flip_with(const mix_random_flip_options *options);
+
+/* A range of random numbers: from -number to number, or from low to high. */
+typedef struct mix_factor {
+  bool given;
+  bool is_pair;
+  double low, high; /* high alone without is_pair */
+} mix_factor;
+#ifndef __cplusplus
+#define MIX_FACTOR(number) ((mix_factor){.given = true, .high = (number)})
+#define MIX_FACTORS(from, to) ((mix_factor){.given = true, .is_pair = true, .low = (from), .high = (to)})
+#endif
+
+/* Where pixels outside an image come from, and pixels between others. */
+#define MIX_TRANSFORM_OPTIONS                                                                                \
+  const char *fill_mode;     /* NULL: "reflect"; "constant", "wrap", "nearest" */                            \
+  const char *interpolation; /* NULL: "bilinear"; "nearest" */                                               \
+  uint64_t seed;             /* 0: derived from the global seed */                                           \
+  double fill_value;         /* for "constant" */                                                            \
+  const char *data_format;   /* NULL: "channels_last"; keras3: "channels_first" */
+
+/* RandomRotation: by an angle in the range, in turns, counter-clockwise. */
+typedef struct mix_random_rotation_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  mix_factor factor; /* required; keras3: within [-1, 1] (ValueError) */
+  MIX_TRANSFORM_OPTIONS
+} mix_random_rotation_options;
+MIX_API mix_layer *mix_random_rotation_with(const mix_random_rotation_options *options);
+
+/* RandomTranslation: by fractions of height and width. */
+typedef struct mix_random_translation_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  mix_factor height_factor, width_factor; /* required, within [-1, 1] (ValueError) */
+  MIX_TRANSFORM_OPTIONS
+} mix_random_translation_options;
+MIX_API mix_layer *mix_random_translation_with(const mix_random_translation_options *options);
+
+/* RandomZoom: positive numbers zoom out. */
+typedef struct mix_random_zoom_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  mix_factor height_factor; /* required, within (-1, 1] (ValueError) */
+  mix_factor width_factor;  /* not given: the number drawn for the height, which keeps the aspect ratio */
+  MIX_TRANSFORM_OPTIONS
+} mix_random_zoom_options;
+MIX_API mix_layer *mix_random_zoom_with(const mix_random_zoom_options *options);
+
+/* RandomContrast: (x - mean) c + mean for each channel of an image, and clipped. c is drawn from 1 - low to
+ * 1 + high. A factor of one number: tf_keras from 1 - number; keras3, whose lower bound is 0, from 1. */
+typedef struct mix_random_contrast_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  mix_factor factor;     /* required, within [0, 1] (ValueError) */
+  double value_range[2]; /* keras3: clips to it; both 0: 0 to 255 */
+  uint64_t seed;         /* 0: derived from the global seed */
+} mix_random_contrast_options;
+MIX_API mix_layer *mix_random_contrast_with(const mix_random_contrast_options *options);
+
+/* RandomBrightness: adds a number, drawn for each image from the range times the width of the value range,
+ * and clips. */
+typedef struct mix_random_brightness_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  mix_factor factor;     /* required, within [-1, 1] (ValueError) */
+  double value_range[2]; /* both 0: 0 to 255 */
+  uint64_t seed;         /* 0: derived from the global seed */
+} mix_random_brightness_options;
+MIX_API mix_layer *mix_random_brightness_with(const mix_random_brightness_options *options);
+
+/* ---- operations ---- */
+
+typedef enum mix_interpolation {
+  MIX_NEAREST,
+  MIX_BILINEAR,
+  MIX_BICUBIC,
+  MIX_LANCZOS3,
+  MIX_LANCZOS5,
+  MIX_AREA,
+  MIX_GAUSSIAN,
+  MIX_MITCHELL_CUBIC,
+} mix_interpolation;
+/* x with another number of elements along an axis, whose elements are interpolated as tf.image.resize does;
+ * float32 sums, rounded to x's floating dtype. */
+MIX_API mix_tensor *mix_resize_axis(mix_tensor *x, int axis, int64_t length, mix_interpolation interpolation,
+                                    bool antialias);
+
+typedef enum mix_fill_mode {
+  MIX_FILL_CONSTANT,
+  MIX_FILL_REFLECT,
+  MIX_FILL_WRAP,
+  MIX_FILL_NEAREST
+} mix_fill_mode;
+/* TensorFlow's ImageProjectiveTransformV3 of images (batch, height, width, channels): pixel (x, y) of a
+ * result is the pixel ((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k) of the image, k = c0 x + c1 y + 1,
+ * with a row (a0, a1, a2, b0, b1, b2, c0, c1) of the float32 transforms (batch, 8). interpolation:
+ * MIX_NEAREST or MIX_BILINEAR. No gradient. */
+MIX_API mix_tensor *mix_projective_transform(mix_tensor *images, mix_tensor *transforms,
+                                             mix_interpolation interpolation, mix_fill_mode fill_mode,
+                                             double fill_value);
+
+/* Options with `size` set, for C++. */
+MIX_API mix_zero_padding_options mix_zero_padding_defaults(void);
+MIX_API mix_cropping_options mix_cropping_defaults(void);
+MIX_API mix_up_sampling_options mix_up_sampling_defaults(void);
+MIX_API mix_resizing_options mix_resizing_defaults(void);
+MIX_API mix_center_crop_options mix_center_crop_defaults(void);
+MIX_API mix_random_crop_options mix_random_crop_defaults(void);
+MIX_API mix_random_flip_options mix_random_flip_defaults(void);
+MIX_API mix_random_rotation_options mix_random_rotation_defaults(void);
+MIX_API mix_random_translation_options mix_random_translation_defaults(void);
+MIX_API mix_random_zoom_options mix_random_zoom_defaults(void);
+MIX_API mix_random_contrast_options mix_random_contrast_defaults(void);
+MIX_API mix_random_brightness_options mix_random_brightness_defaults(void);
+
+#ifndef __cplusplus
+#define MIX_IMAGE_LAYER(with, type, ...) with(&(const type){.size = sizeof(type), .reserved = 0, __VA_ARGS__})
+#define mix_zero_padding1d(...)                                                                              \
+  MIX_IMAGE_LAYER(mix_zero_padding1d_with, mix_zero_padding_options, __VA_ARGS__)
+#define mix_zero_padding2d(...)                                                                              \
+  MIX_IMAGE_LAYER(mix_zero_padding2d_with, mix_zero_padding_options, __VA_ARGS__)
+#define mix_zero_padding3d(...)                                                                              \
+  MIX_IMAGE_LAYER(mix_zero_padding3d_with, mix_zero_padding_options, __VA_ARGS__)
+#define mix_cropping1d(...) MIX_IMAGE_LAYER(mix_cropping1d_with, mix_cropping_options, __VA_ARGS__)
+#define mix_cropping2d(...) MIX_IMAGE_LAYER(mix_cropping2d_with, mix_cropping_options, __VA_ARGS__)
+#define mix_cropping3d(...) MIX_IMAGE_LAYER(mix_cropping3d_with, mix_cropping_options, __VA_ARGS__)
+#define mix_up_sampling1d(...) MIX_IMAGE_LAYER(mix_up_sampling1d_with, mix_up_sampling_options, __VA_ARGS__)
+#define mix_up_sampling2d(...) MIX_IMAGE_LAYER(mix_up_sampling2d_with, mix_up_sampling_options, __VA_ARGS__)
+#define mix_up_sampling3d(...) MIX_IMAGE_LAYER(mix_up_sampling3d_with, mix_up_sampling_options, __VA_ARGS__)
+#define mix_resizing(...) MIX_IMAGE_LAYER(mix_resizing_with, mix_resizing_options, __VA_ARGS__)
+#define mix_center_crop(...) MIX_IMAGE_LAYER(mix_center_crop_with, mix_center_crop_options, __VA_ARGS__)
+#define mix_random_crop(...) MIX_IMAGE_LAYER(mix_random_crop_with, mix_random_crop_options, __VA_ARGS__)
+#define mix_random_flip(...) MIX_IMAGE_LAYER(mix_random_flip_with, mix_random_flip_options, __VA_ARGS__)
+#define mix_random_rotation(...)                                                                             \
+  MIX_IMAGE_LAYER(mix_random_rotation_with, mix_random_rotation_options, __VA_ARGS__)
+#define mix_random_translation(...)                                                                          \
+  MIX_IMAGE_LAYER(mix_random_translation_with, mix_random_translation_options, __VA_ARGS__)
+#define mix_random_zoom(...) MIX_IMAGE_LAYER(mix_random_zoom_with, mix_random_zoom_options, __VA_ARGS__)
+#define mix_random_contrast(...)                                                                             \
+  MIX_IMAGE_LAYER(mix_random_contrast_with, mix_random_contrast_options, __VA_ARGS__)
+#define mix_random_brightness(...)                                                                           \
+  MIX_IMAGE_LAYER(mix_random_brightness_with, mix_random_brightness_options, __VA_ARGS__)
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,132 @@
+/* Pooling, window by window. */
+#include "backend/ref/ref.h"
+#include "ops/pooling.h"
+#include <math.h>
+#include <string.h>
+
+/* Of the op that args describe: of x and y, wherever they are. */
+static mix_pool pool_of(const mix_kernel_args *args, const mix_type *x, const mix_type *y) {
+  return mix_pool_of(args->attributes, x->shape, y->shape);
+}
+
+/* Is a less than b? */
+static bool is_less(mix_ref_value a, mix_ref_value b, mix_dtype dtype) {
+  return mix_dtype_is_floating(dtype) ? a.real < b.real : a.integer < b.integer;
+}
+
+/* A NaN is the maximum. */
+static void max_pool_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team;
+  const mix_dtype dtype = args->input_types[0].dtype;
+  const mix_pool p = pool_of(args, &args->input_types[0], &args->output_types[0]);
+  int64_t at[MIX_POOL_AXES];
+  for (int64_t w = 0; w < p.batch * p.out_cells; w++) {
+    const mix_pool_range range = mix_pool_range_of(&p, w % p.out_cells);
+    for (int64_t c = 0; c < p.channels; c++) {
+      mix_ref_value max = {0};
+      bool first = true;
+      for (int64_t i = mix_pool_first(&p, &range, at); i >= 0;
+           i = mix_pool_next(&p, &range, at), first = false) {
+        const int64_t element = (w / p.out_cells * p.in_cells + i) * p.channels + c;
+        const mix_ref_value x = mix_ref_load(args->inputs[0], dtype, element);
+        if (first || is_less(max, x, dtype) || x.real != x.real) max = x;
+      }
+      mix_ref_store(args->outputs[0], dtype, w * p.channels + c, max);
+    }
+  }
+}
+
+/* The element of x, counted in x, that is the first of its window that is not less than the maximum. */
+static int64_t chosen(const mix_kernel_args *args, const mix_pool *p, int64_t w, int64_t c) {
+  const mix_dtype dtype = args->input_types[0].dtype;
+  const mix_pool_range range = mix_pool_range_of(p, w % p->out_cells);
+  const mix_ref_value max = mix_ref_load(args->inputs[1], dtype, w * p->channels + c);
+  int64_t at[MIX_POOL_AXES], element = -1;
+  for (int64_t i = mix_pool_first(p, &range, at); i >= 0; i = mix_pool_next(p, &range, at)) {
+    element = (w / p->out_cells * p->in_cells + i) * p->channels + c;
+    if (!is_less(mix_ref_load(args->inputs[0], dtype, element), max, dtype)) return element;
+  }
+  return -1;
+}
+
+static size_t sums_bytes(const mix_kernel_args *args, int threads) {
+  (void)threads;
+  return (size_t)mix_shape_size(args->output_types[0].shape) * sizeof(double);
+}
+
+static void store_sums(const mix_kernel_args *args) {
+  const double *sums = args->workspace;
+  const int64_t count = mix_shape_size(args->output_types[0].shape);
+  const mix_dtype dtype = args->output_types[0].dtype;
+  for (int64_t i = 0; i < count; i++)
+    mix_ref_store(args->outputs[0], dtype, i, mix_ref_round((mix_ref_value){.real = sums[i]}, dtype));
+}
+
+static void max_pool_grad_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team;
+  const mix_pool p = pool_of(args, &args->input_types[0], &args->input_types[1]);
+  double *sums = args->workspace;
+  memset(sums, 0, sums_bytes(args, 1));
+  for (int64_t w = 0; w < p.batch * p.out_cells; w++)
+    for (int64_t c = 0; c < p.channels; c++) {
+      const int64_t element = chosen(args, &p, w, c);
+      if (element >= 0)
+        sums[element] += mix_ref_load(args->inputs[2], args->input_types[2].dtype, w * p.channels + c).real;
+    }
+  store_sums(args);
+}
+
+static void max_pool_grad_grad_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team;
+  const mix_dtype dtype = args->input_types[0].dtype;
+  const mix_pool p = pool_of(args, &args->input_types[0], &args->output_types[0]);
+  for (int64_t w = 0; w < p.batch * p.out_cells; w++)
+    for (int64_t c = 0; c < p.channels; c++) {
+      const int64_t element = chosen(args, &p, w, c);
+      mix_ref_store(args->outputs[0], dtype, w * p.channels + c,
+                    element < 0 ? (mix_ref_value){0} : mix_ref_load(args->inputs[2], dtype, element));
+    }
+}
+
+static void avg_pool_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team;
+  const mix_dtype dtype = args->input_types[0].dtype;
+  const mix_pool p = pool_of(args, &args->input_types[0], &args->output_types[0]);
+  int64_t at[MIX_POOL_AXES];
+  for (int64_t w = 0; w < p.batch * p.out_cells; w++) {
+    const mix_pool_range range = mix_pool_range_of(&p, w % p.out_cells);
+    for (int64_t c = 0; c < p.channels; c++) {
+      double sum = 0;
+      for (int64_t i = mix_pool_first(&p, &range, at); i >= 0; i = mix_pool_next(&p, &range, at))
+        sum += mix_ref_load(args->inputs[0], dtype, (w / p.out_cells * p.in_cells + i) * p.channels + c).real;
+      const mix_ref_value mean = {.real = sum / (double)range.count};
+      mix_ref_store(args->outputs[0], dtype, w * p.channels + c, mix_ref_round(mean, dtype));
+    }
+  }
+}
+
+static void avg_pool_grad_run(const mix_kernel_args *args, const mix_team *team) {
+  (void)team;
+  const mix_pool p = pool_of(args, &args->output_types[0], &args->input_types[0]);
+  double *sums = args->workspace;
+  int64_t at[MIX_POOL_AXES];
+  memset(sums, 0, sums_bytes(args, 1));
+  for (int64_t w = 0; w < p.batch * p.out_cells; w++) {
+    const mix_pool_range range = mix_pool_range_of(&p, w % p.out_cells);
+    for (int64_t i = mix_pool_first(&p, &range, at); i >= 0; i = mix_pool_next(&p, &range, at))
+      for (int64_t c = 0; c < p.channels; c++)
+        sums[(w / p.out_cells * p.in_cells + i) * p.channels + c] +=
+            mix_ref_load(args->inputs[0], args->input_types[0].dtype, w * p.channels + c).real /
+            (double)range.count;
+  }
+  store_sums(args);
+}
+
+#define KERNEL(op, ...)                                                                                      \
+  const mix_kernel mix_ref_##op = {                                                                          \
+      .name = "ref_" #op, .serial = mix_ref_serial, .run = op##_run, __VA_ARGS__};
+KERNEL(max_pool, .workspace = NULL)
+KERNEL(max_pool_grad, .workspace = sums_bytes)
+KERNEL(max_pool_grad_grad, .workspace = NULL)
+KERNEL(avg_pool, .workspace = NULL)
+KERNEL(avg_pool_grad, .workspace = sums_bytes)

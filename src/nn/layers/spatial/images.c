@@ -1,0 +1,117 @@
+/* What the layers for images share: batches, sizes, aspect ratios, interpolations. */
+#include "base/error.h"
+#include "nn/layers/moments.h"
+#include "nn/layers/spatial/spatial.h"
+#include "tensor/shape.h"
+#include <strings.h>
+
+/* ---- batches ---- */
+
+mix_tensor *mix_image_batch(const mix_layer *layer, mix_tensor *x, const char *data_format) {
+  char text[160];
+  if (!x) return NULL;
+  const mix_shape shape = mix_tensor_shape(x);
+  if (shape.rank != 3 && shape.rank != 4)
+    return mix_fail(MIX_VALUE_ERROR,
+                    "%s: the input has shape %s; expected images of rank 4, or one image of rank 3",
+                    layer->name, mix_shape_text(shape, text, sizeof text));
+  return mix_to_channels_last(shape.rank == 4 ? x : mix_expand_dims(x, 0), data_format);
+}
+
+mix_tensor *mix_image_result(mix_tensor *y, mix_tensor *x, const char *data_format) {
+  y = mix_from_channels_last(y, data_format);
+  return mix_tensor_shape(x).rank == 4 ? y : mix_squeeze(y, MIX_AXES(0));
+}
+
+mix_shape mix_image_shape(mix_shape shape, const char *data_format, int64_t height, int64_t width) {
+  const int at = shape.rank - 3 + (mix_is_channels_first(data_format) ? 1 : 0);
+  if (at < 0 || at + 1 >= shape.rank) return shape;
+  shape.dims[at] = height;
+  shape.dims[at + 1] = width;
+  return shape;
+}
+
+/* ---- interpolations ---- */
+
+static const struct {
+  const char *name;
+  mix_interpolation interpolation;
+  bool older; /* not of keras3 */
+} names[] = {{"nearest", MIX_NEAREST, false},   {"bilinear", MIX_BILINEAR, false},
+             {"bicubic", MIX_BICUBIC, false},   {"lanczos3", MIX_LANCZOS3, false},
+             {"lanczos5", MIX_LANCZOS5, false}, {"area", MIX_AREA, true},
+             {"gaussian", MIX_GAUSSIAN, true},  {"mitchellcubic", MIX_MITCHELL_CUBIC, true}};
+enum { NAMES = sizeof names / sizeof *names };
+
+static int index_of(const char *name) {
+  for (int i = 0; i < NAMES; i++)
+    if (!strcasecmp(name, names[i].name)) return i;
+  return -1;
+}
+mix_interpolation mix_interpolation_named(const char *name) { return names[index_of(name)].interpolation; }
+
+static bool resolve_interpolation(const mix_fields *fields, const mix_field_row *field, void *options) {
+  const char **name = mix_field_at(field, options);
+  if (!*name) *name = field->text;
+  const int index = index_of(*name);
+  if (index >= 0 && !(names[index].older && fields->rules->interpolations_fewer))
+    return *name = names[index].name, true;
+  return mix_fail(MIX_VALUE_ERROR,
+                  "%s: %s '%.60s' is not known; expected nearest, bilinear, bicubic, lanczos3 or lanczos5%s",
+                  fields->call, field->name, *name,
+                  fields->rules->interpolations_fewer ? "" : ", area, gaussian or mitchellcubic"),
+         false;
+}
+static json_t *write_interpolation(const mix_fields *fields, const mix_field_row *field,
+                                   const void *options) {
+  return mix_field_text.write(fields, field, options);
+}
+static bool read_interpolation(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                               void *options) {
+  return mix_field_text.read(fields, field, value, options);
+}
+static json_t *parse_interpolation(const char *text) { return mix_field_text.parse(text); }
+const mix_value_kind mix_field_interpolation = {.expected = "an interpolation",
+                                                .size = sizeof(char *),
+                                                .resolve = resolve_interpolation,
+                                                .write = write_interpolation,
+                                                .read = read_interpolation,
+                                                .parse = parse_interpolation};
+
+/* ---- sizes ---- */
+
+mix_tensor *mix_resize_images(mix_tensor *x, int64_t height, int64_t width, mix_interpolation interpolation,
+                              bool antialias) {
+  if (!x) return NULL;
+  x = mix_cast(x, mix_widened(mix_tensor_dtype(x)));
+  x = mix_resize_axis(x, 1, height, interpolation, antialias);
+  return mix_resize_axis(x, 2, width, interpolation, antialias);
+}
+
+mix_tensor *mix_crop(mix_tensor *x, int64_t top, int64_t left, int64_t height, int64_t width) {
+  if (!x) return NULL;
+  const mix_shape shape = mix_tensor_shape(x);
+  if (!top && !left && height == shape.dims[1] && width == shape.dims[2]) return x;
+  return mix_slice(x, MIX_SHAPE(0, top, left, 0), MIX_SHAPE(-1, height, width, -1));
+}
+
+/* a b / c in float32, as TensorFlow computes it. */
+static int64_t scaled(int64_t a, int64_t b, int64_t c) { return (int64_t)((float)(a * b) / (float)c); }
+static int64_t at_least_one(int64_t n) { return n < 1 ? 1 : n; }
+static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+
+mix_tensor *mix_crop_to_aspect(mix_tensor *x, int64_t height, int64_t width) {
+  if (!x) return NULL;
+  const int64_t h = mix_tensor_shape(x).dims[1], w = mix_tensor_shape(x).dims[2];
+  const int64_t rows = at_least_one(min_of(h, scaled(w, height, width))),
+                columns = at_least_one(min_of(w, scaled(h, width, height)));
+  return mix_crop(x, (h - rows) / 2, (w - columns) / 2, rows, columns);
+}
+
+mix_tensor *mix_pad_to_aspect(mix_tensor *x, int64_t height, int64_t width, double fill_value) {
+  if (!x) return NULL;
+  const int64_t h = mix_tensor_shape(x).dims[1], w = mix_tensor_shape(x).dims[2];
+  const int64_t rows = (scaled(w, height, width) - h) / 2, columns = (scaled(h, width, height) - w) / 2;
+  const mix_shape around = MIX_SHAPE(0, rows > 0 ? rows : 0, columns > 0 ? columns : 0, 0);
+  return mix_pad(x, around, around, fill_value);
+}

@@ -1,0 +1,19 @@
+/* What the layers that change images at random share. */
+#ifndef MIX_NN_LAYERS_SPATIAL_RANDOM_IMAGES_H
+#define MIX_NN_LAYERS_SPATIAL_RANDOM_IMAGES_H
+
+#include "nn/layers/spatial/spatial.h"
+#include <mixtape/random.h>
+
+/* mix_factor: a number or a pair. The row's `number` says when configs have a pair whatever was given. */
+extern const mix_value_kind mix_field_factor;
+enum { MIX_FACTOR_AS_GIVEN, MIX_FACTOR_PAIR_IF_RESOLVED, MIX_FACTOR_PAIR };
+/* Checks the numbers against bounds and makes a pair: (-number, number), but not below `least`. */
+bool mix_factor_resolve(mix_factor *factor, const char *call, const char *name, double least, double most);
+/* double[2]: both 0 is 0 to 255; sorted. */
+extern const mix_value_kind mix_field_value_range;
+
+/* float32 numbers of that shape between low and high. */
+mix_tensor *mix_drawn_between(mix_generator *generator, mix_shape shape, double low, double high);
+
+#endif
