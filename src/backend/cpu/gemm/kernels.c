@@ -69,7 +69,8 @@ static const char *unsupported_reason(const mix_gemm_engine *engine, const mix_k
   if (args->program) {
     if (args->op == &mix_op_batch_matmul) return "a batch of products has no epilogue";
     if (args->program->rank != 2) return "the epilogue is not over a matrix";
-    if (args->program->reduction > MIX_REDUCE_ALL_FINITE) return "the epilogue sums";
+    if (args->program->reduction > MIX_REDUCE_ALL_FINITE || args->program->sum_count)
+      return "the epilogue sums";
     const char *reason = mix_tile_unsupported_reason(args->program);
     if (reason) return reason;
   } else if (args->op != &mix_op_matmul_downcast && args->output_types[0].dtype != dtype) {
