@@ -9,7 +9,7 @@ enum { WIDTH = 784, CLASSES = 10, GROUP = 3, POLICIES = 3 };
 static const char *const policies[POLICIES] = {"float32", "mixed_float16", "mixed_bfloat16"};
 static const char all_passes[] =
     "amp,remove_identities,simplify_casts,fold_transposes,sink_broadcasts,constant_fold,cse,dce,"
-    "select_to_predicate,cache_weight_casts,expand_add_n,fuse,fuse_epilogues,inplace,memory_plan";
+    "select_to_predicate,cache_weight_casts,expand_add_n,row_moments,fuse,fuse_epilogues,inplace,memory_plan";
 
 /* A captured function and the environment in which it is called. Each environment has a plan of its own. */
 typedef struct candidate {

@@ -31,6 +31,7 @@ static const pass_row passes[] = {
     {"upcast_matmul", mix_pass_upcast_matmul},
     {"cache_weight_casts", mix_pass_cache_weight_casts},
     {"expand_add_n", mix_pass_expand_add_n},
+    {"row_moments", mix_pass_row_moments},
     {"fuse", mix_pass_fuse},
     {"fuse_epilogues", mix_pass_fuse_epilogues},
     {"excess_precision", mix_pass_excess_precision},

@@ -65,7 +65,7 @@ static bool is_tested_product(const speculation *f, const mix_step *step) {
 static int update_load(const speculation *f, const mix_step *step, int gradient) {
   int load = -1;
   if (!(step->op->flags & MIX_OP_PROGRAM) || step->guard < 0 || !step->writes_variable ||
-      step->program->reduction)
+      step->program->reduction || step->program->sum_count)
     return -1;
   for (int l = 0; l < step->program->load_count; l++)
     if (base_of(f, step->inputs[step->program->loads[l].input]) == base_of(f, gradient))

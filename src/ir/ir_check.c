@@ -171,7 +171,7 @@ static bool check_epilogue(mix_ir *ir, const mix_ir_node *node, char *problem, s
       WRONG("the product is %s", mix_dtype_name(product.dtype));
     if (!raw && program->loads[l].input < MIX_CONTRACTED) WRONG("r%d loads an operand of the product", l);
   }
-  if (!reads || program->reduction > MIX_REDUCE_ALL_FINITE)
+  if (!reads || program->reduction > MIX_REDUCE_ALL_FINITE || program->sum_count)
     WRONG("the program must read the product, and may end in no sum");
   /* Results may have other shapes: fusion looks through a reshape between product and program. */
   return check_program(ir, node, problem, size);

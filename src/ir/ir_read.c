@@ -337,11 +337,13 @@ static bool finish_node(reading *r) {
     program->instructions =
         mix_ir_alloc(r->ir, sizeof *program->instructions * (size_t)(read->instruction_count + 1));
     program->stores = mix_ir_alloc(r->ir, sizeof *program->stores * (size_t)(read->store_count + 1));
-    if (!program->loads || !program->instructions || !program->stores) return false;
+    program->sums = mix_ir_alloc(r->ir, sizeof *program->sums * (size_t)(read->sum_count + 1));
+    if (!program->loads || !program->instructions || !program->stores || !program->sums) return false;
     memcpy(program->loads, read->loads, sizeof *read->loads * (size_t)read->load_count);
     memcpy(program->instructions, read->instructions,
            sizeof *read->instructions * (size_t)read->instruction_count);
     memcpy(program->stores, read->stores, sizeof *read->stores * (size_t)read->store_count);
+    memcpy(program->sums, read->sums, sizeof *read->sums * (size_t)read->sum_count);
   }
   r->number = r->node_line;
   snprintf(r->subject, sizeof r->subject, " (%%%d = %s)", node->first_output, node->op->name);

@@ -21,8 +21,8 @@ extern const mix_op mix_op_fused;
  * representation: under jit_compile float32 mixes with 16-bit registers. */
 typedef struct mix_instruction {
   mix_opcode opcode;
-  mix_dtype dtype;         /* of the result, which is rounded to it */
-  int operands[3];         /* registers */
+  mix_dtype dtype; /* of the result, which is rounded to it */
+  int operands[3]; /* registers */
   double immediate;
 } mix_instruction;
 
@@ -44,6 +44,22 @@ typedef struct mix_program_store {
   int reg;
 } mix_program_store;
 
+/* A sum or mean of each `row` consecutive elements, or, of elements in rows of `column`, of each column; the
+ * other of the two is 0. */
+typedef struct mix_program_sum {
+  mix_reduction_kind kind;
+  int reg, output;
+  int64_t row, column;
+} mix_program_sum;
+enum {
+  MIX_PROGRAM_SUMS = 8,
+  /* Columns of at most so many elements are one chain of additions, which threads share by columns alone. */
+  MIX_ONE_CHAIN = 1024,
+};
+/* Can one program over that many elements end in all of these sums? Lengths of rows divide one another and
+ * the columns, of which there is one number; and threads share rows or columns, not both. */
+bool mix_program_sums_fit(const mix_program_sum *sums, int count, int64_t elements);
+
 typedef struct mix_program {
   int rank; /* at least 1; dimensions are merged as far as all loads allow */
   int64_t dims[MIX_MAX_RANK];
@@ -58,6 +74,9 @@ typedef struct mix_program {
   int reduced, reduction_output;
   /* SUM and MEAN: one result for each `row` consecutive elements; 0: one for the whole space. */
   int64_t row;
+  /* Instead of that reduction: sums of columns, or several sums. */
+  int sum_count;
+  mix_program_sum *sums;
 } mix_program;
 
 /* The rows and columns of a contraction's result, over which its epilogue runs: the last dimension is the
@@ -87,6 +106,7 @@ typedef struct mix_program_reading {
   mix_program_load loads[MIX_PROGRAM_MAX];
   mix_instruction instructions[MIX_PROGRAM_MAX];
   mix_program_store stores[MIX_PROGRAM_MAX];
+  mix_program_sum sums[MIX_PROGRAM_SUMS];
   bool begun;
 } mix_program_reading;
 void mix_program_read_begin(mix_program_reading *reading);

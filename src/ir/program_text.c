@@ -52,6 +52,11 @@ void mix_program_put(const mix_program *program, const char *indent, mix_text *t
     mix_text_put(text, "%s  %s of r%d -> %d\n", indent, reductions[program->reduction], program->reduced,
                  program->reduction_output);
   if (program->row) mix_text_put(text, "%s  in rows of %" PRId64 "\n", indent, program->row);
+  for (int i = 0; i < program->sum_count; i++) {
+    const mix_program_sum *sum = &program->sums[i];
+    mix_text_put(text, "%s  %s of r%d -> %d by %s of %" PRId64 "\n", indent, reductions[sum->kind], sum->reg,
+                 sum->output, sum->row ? "rows" : "columns", sum->row ? sum->row : sum->column);
+  }
 }
 
 /* ---- reading ---- */
@@ -61,6 +66,7 @@ void mix_program_read_begin(mix_program_reading *reading) {
   reading->program.loads = reading->loads;
   reading->program.instructions = reading->instructions;
   reading->program.stores = reading->stores;
+  reading->program.sums = reading->sums;
 }
 
 static bool scan_small(mix_scan *line, int *number) {
@@ -141,19 +147,35 @@ static bool read_register(mix_program_reading *reading, mix_scan *line) {
   return read_instruction(reading, line, dtype, name);
 }
 
+/* Are its stores complete? */
+static bool ends(const mix_program *program) { return program->reduction || program->sum_count; }
+
 static bool read_store(mix_program_reading *reading, mix_scan *line) {
   mix_program *program = &reading->program;
-  if (program->store_count == MIX_PROGRAM_MAX || program->reduction) return false;
+  if (program->store_count == MIX_PROGRAM_MAX || ends(program)) return false;
   mix_program_store *store = &reading->stores[program->store_count++];
   return scan_register(line, &store->reg) && mix_scan_text(line, "->") && scan_small(line, &store->output);
 }
 
 static bool read_reduction(mix_program_reading *reading, mix_scan *line, mix_reduction_kind reduction) {
   mix_program *program = &reading->program;
-  if (program->reduction) return false;
+  mix_program_sum sum = {.kind = reduction};
+  if (program->reduction || !mix_scan_text(line, "of") || !scan_register(line, &sum.reg) ||
+      !mix_scan_text(line, "->") || !scan_small(line, &sum.output))
+    return false;
+  if (reduction != MIX_REDUCE_ALL_FINITE && mix_scan_text(line, "by")) {
+    const bool rows = mix_scan_text(line, "rows");
+    if ((!rows && !mix_scan_text(line, "columns")) || !mix_scan_text(line, "of") ||
+        !mix_scan_integer(line, rows ? &sum.row : &sum.column) || program->sum_count == MIX_PROGRAM_SUMS)
+      return false;
+    reading->sums[program->sum_count++] = sum;
+    return true;
+  }
+  if (program->sum_count) return false;
   program->reduction = reduction;
-  return mix_scan_text(line, "of") && scan_register(line, &program->reduced) && mix_scan_text(line, "->") &&
-         scan_small(line, &program->reduction_output);
+  program->reduced = sum.reg;
+  program->reduction_output = sum.output;
+  return true;
 }
 
 static bool read_line(mix_program_reading *reading, mix_scan *line) {
@@ -170,15 +192,17 @@ static bool read_line(mix_program_reading *reading, mix_scan *line) {
   if (mix_scan_text(line, "in"))
     return program->reduction > MIX_REDUCE_ALL_FINITE && !program->row && mix_scan_text(line, "rows") &&
            mix_scan_text(line, "of") && mix_scan_integer(line, &program->row) && program->row > 0;
-  return !program->store_count && !program->reduction && read_register(reading, line);
+  return !program->store_count && !ends(program) && read_register(reading, line);
 }
 
 bool mix_program_read_line(mix_program_reading *reading, mix_scan *line, char *problem, size_t size) {
   if (read_line(reading, line) && mix_scan_done(line)) return true;
-  snprintf(problem, size,
-           "no line of a program; expected 'over (dims)', then 'rN = dtype load INPUT strides (...)' or "
-           "'rN = dtype product', 'rN = dtype operation rA, rB', 'store rN -> OUTPUT', "
-           "'all_finite of rN -> OUTPUT' (sum, mean), 'in rows of COUNT', registers numbered in order");
+  snprintf(
+      problem, size,
+      "no line of a program; expected 'over (dims)', then 'rN = dtype load INPUT strides (...)' or "
+      "'rN = dtype product', 'rN = dtype operation rA, rB', 'store rN -> OUTPUT', "
+      "'all_finite of rN -> OUTPUT' (sum, mean), 'in rows of COUNT', 'sum of rN -> OUTPUT by rows of COUNT' "
+      "(columns), registers numbered in order");
   return false;
 }
 
@@ -293,6 +317,18 @@ bool mix_program_check(const mix_program *program, int input_count, const mix_ty
     if (outputs[output].dtype != dtype || !fits || !mix_dtype_is_floating(reduced))
       WRONG("result %d cannot be the %s of r%d", output, reductions[program->reduction], program->reduced);
     done++;
+  }
+  if (program->sum_count &&
+      (program->reduction || !elements || !mix_program_sums_fit(program->sums, program->sum_count, elements)))
+    WRONG("one program cannot end in these sums");
+  for (int i = 0; i < program->sum_count; i++, done++) {
+    const mix_program_sum *sum = &program->sums[i];
+    if (!check_result(program, sum->reg, sum->output, output_count, written, problem, size)) return false;
+    const mix_type *output = &outputs[sum->output];
+    const mix_dtype dtype = mix_program_register_dtype(program, sum->reg);
+    if (output->dtype != dtype || !mix_dtype_is_floating(dtype) ||
+        mix_shape_size(output->shape) != (sum->row ? elements / sum->row : sum->column))
+      WRONG("result %d cannot be the %s of r%d", sum->output, reductions[sum->kind], sum->reg);
   }
   if (done != output_count) WRONG("%d of %d results are written", done, output_count);
   return true;

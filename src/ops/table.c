@@ -25,7 +25,7 @@ const mix_op *const mix_all_ops[] = {
     /* reductions */
     &mix_op_reduce_sum, &mix_op_reduce_mean, &mix_op_reduce_prod, &mix_op_reduce_max, &mix_op_reduce_min,
     &mix_op_reduce_all, &mix_op_reduce_any, &mix_op_bias_add_grad, &mix_op_argmax, &mix_op_argmin,
-    &mix_op_all_finite, &mix_op_magnitudes,
+    &mix_op_all_finite, &mix_op_magnitudes, &mix_op_row_moments,
     /* products, softmax, cross-entropies */
     &mix_op_matmul, &mix_op_batch_matmul, &mix_op_matmul_downcast, &mix_op_softmax, &mix_op_log_softmax,
     &mix_op_softmax_cross_entropy, &mix_op_sparse_softmax_cross_entropy,

@@ -34,6 +34,8 @@ typedef struct mix_reduce_attributes {
 } mix_reduce_attributes;
 extern const mix_op mix_op_reduce_sum, mix_op_reduce_mean, mix_op_reduce_prod, mix_op_reduce_max,
     mix_op_reduce_min, mix_op_reduce_all, mix_op_reduce_any;
+/* x -> mean and variance over the last axes, at least float32, as a pass makes it. */
+extern const mix_op mix_op_row_moments;
 /* x -> the sum over all axes but the last: BiasAddGrad. */
 extern const mix_op mix_op_bias_add_grad;
 typedef struct mix_axis_attributes { int axis; } mix_axis_attributes; /* argmax, argmin, gather, concat */

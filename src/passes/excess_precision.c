@@ -68,6 +68,7 @@ static bool upcast_registers(analysis *x, mix_ir_node *node) {
   int loads = program->load_count;
   for (int i = 0; i < program->store_count; i++) x->reg[program->stores[i].reg] = true;
   if (program->reduction != MIX_REDUCE_NOTHING) x->reg[program->reduced] = true;
+  for (int i = 0; i < program->sum_count; i++) x->reg[program->sums[i].reg] = true;
   mix_program *wide = mix_ir_alloc(ir, sizeof *wide);
   if (!wide) return false;
   *wide = *program;

@@ -1,6 +1,6 @@
 /* fuse: element-wise fusion. Nodes over the same iteration space and under the same guard join one program,
- * unless a path leads out of the group and back in. A program may end in a finite check, or in a sum or mean
- * of all elements or of rows. */
+ * unless a path leads out of the group and back in. A program may end in a finite check, in a sum or mean of
+ * all elements, or in several of rows and columns. */
 #include "base/error.h"
 #include "passes/passes.h"
 #include "passes/rematerialize.h"
@@ -166,6 +166,27 @@ static bool ends_a_product(const groups *g, int root) {
   return false;
 }
 
+/* The sums of both groups as ends of one program. -1: one of them is of another kind. */
+static int sums_of(const groups *g, int a, int b, mix_program_sum *sums) {
+  int count = 0;
+  for (int pass = 0; pass < 2; pass++)
+    for (int n = pass ? b : a; n >= 0; n = g->next[n]) {
+      const mix_ir_node *node = &g->ir->nodes[n];
+      if (!reduces(g->ir, node)) continue;
+      if (mix_ir_finite_check(node) || count == MIX_PROGRAM_SUMS) return -1;
+      sums[count++] = mix_ir_sum_form(g->ir, node);
+    }
+  return count;
+}
+
+/* Can one program end in the reductions of both groups? */
+static bool ends_fit(const groups *g, int a, int b) {
+  mix_program_sum sums[MIX_PROGRAM_SUMS];
+  if (!g->reduces[a] || !g->reduces[b]) return true;
+  const int count = sums_of(g, a, b, sums);
+  return count > 0 && mix_program_sums_fit(sums, count, mix_shape_size(space_of(g->ir, a)));
+}
+
 /* Integer divisions can fail and stay in programs of their own. */
 static bool joins(const groups *g, int root) {
   return g->size[root] > 1 || !mix_ir_may_fail(g->ir, &g->ir->nodes[root]);
@@ -186,7 +207,7 @@ static bool try_join(groups *g, int x, int y) {
       reads_reduction(g, b, a))
     return false;
   if (mix_ir_sum(ir, &ir->nodes[b]) && g->size[b] == 1 && ends_a_product(g, a)) return false;
-  if (g->size[a] + g->size[b] > MAX_MEMBERS || (g->reduces[a] && g->reduces[b])) return false;
+  if (g->size[a] + g->size[b] > MAX_MEMBERS || !ends_fit(g, a, b)) return false;
   if (count_loads(g, a, b) > MAX_LOADS || count_stores(g, a, b) > MAX_STORES || path_outside(g, a, b))
     return false;
   int joined = a < b ? a : b, other = a < b ? b : a;
@@ -222,6 +243,54 @@ static bool join_readers(groups *g) {
   return true;
 }
 
+/* Joins sums that read the same operand element by element, so that they share the load. */
+static bool join_sums(groups *g) {
+  mix_ir *ir = g->ir;
+  int *reader = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1)); /* 1 + the first one */
+  if (!reader) return false;
+  for (int n = 0; n < ir->node_count; n++) {
+    if (!member(ir, &ir->nodes[n]) || !g->reduces[find(g, n)]) continue;
+    for (int i = 0; i < ir->nodes[n].input_count; i++) {
+      const int value = ir->nodes[n].inputs[i];
+      if (!mix_shape_equal(ir->values[value].shape, space_of(ir, n)) ||
+          find(g, mix_ir_producer(ir, value)) == find(g, n))
+        continue;
+      if (reader[value])
+        try_join(g, reader[value] - 1, n);
+      else
+        reader[value] = n + 1;
+    }
+  }
+  return true;
+}
+
+static void join_producers(groups *g, int n) {
+  mix_ir *ir = g->ir;
+  if (!member(ir, &ir->nodes[n])) return;
+  for (int i = 0; i < ir->nodes[n].input_count; i++) {
+    int producer = mix_ir_producer(ir, ir->nodes[n].inputs[i]);
+    if (mix_ir_fusable(&ir->nodes[producer])) try_join(g, producer, n);
+  }
+}
+
+/* Joins what sums are made of, and the sums: before the small values made of them tie one sum to another. */
+static bool join_operands_of_sums(groups *g) {
+  mix_ir *ir = g->ir;
+  bool *in_cone = mix_ir_alloc(ir, sizeof *in_cone * (size_t)(ir->node_count + 1));
+  if (!in_cone) return false;
+  for (int n = ir->node_count - 1; n >= 0; n--) {
+    in_cone[n] = in_cone[n] || mix_ir_sum(ir, &ir->nodes[n]);
+    for (int i = 0; i < ir->nodes[n].input_count && in_cone[n]; i++) {
+      int producer = mix_ir_producer(ir, ir->nodes[n].inputs[i]);
+      in_cone[producer] = in_cone[producer] || (mix_ir_fusable(&ir->nodes[producer]) &&
+                                                mix_shape_equal(space_of(ir, producer), space_of(ir, n)));
+    }
+  }
+  for (int n = 0; n < ir->node_count; n++)
+    if (in_cone[n]) join_producers(g, n);
+  return join_sums(g);
+}
+
 static bool groups_make(mix_ir *ir, groups *g) {
   size_t count = (size_t)ir->node_count + 1;
   *g = (groups){.ir = ir,
@@ -248,14 +317,9 @@ static bool groups_make(mix_ir *ir, groups *g) {
     g->reduces[n] = reduces(ir, &ir->nodes[n]);
   }
   if (!mix_pass_wanted(ir, "fuse")) return true;
-  for (int n = 0; n < ir->node_count; n++) {
-    if (!member(ir, &ir->nodes[n])) continue;
-    for (int i = 0; i < ir->nodes[n].input_count; i++) {
-      int producer = mix_ir_producer(ir, ir->nodes[n].inputs[i]);
-      if (mix_ir_fusable(&ir->nodes[producer])) try_join(g, producer, n);
-    }
-  }
-  if (!join_readers(g)) return false;
+  if (!join_operands_of_sums(g)) return false;
+  for (int n = 0; n < ir->node_count; n++) join_producers(g, n);
+  if (!join_readers(g) || !join_sums(g)) return false;
   /* Scalar bookkeeping (iterations, loss scale, metrics) forms no chain: join whatever can be joined. */
   int scalar = -1;
   for (int n = 0; n < ir->node_count; n++) {
@@ -315,6 +379,16 @@ static int load_register(building *b, int value) {
   return -1;
 }
 
+/* A single reduction that is not of columns has a form of its own. */
+static void end_in_one(mix_program *program) {
+  if (program->sum_count != 1 || program->sums[0].column) return;
+  program->reduction = program->sums[0].kind;
+  program->reduced = program->sums[0].reg;
+  program->reduction_output = program->sums[0].output;
+  program->row = program->sums[0].row;
+  program->sum_count = 0;
+}
+
 /* Emits the program of one group and the node that holds it. `becomes` maps old values to results of the
  * node. */
 static bool emit(groups *g, int root, int *inside, int *value_register, int *becomes) {
@@ -336,14 +410,15 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
   program->loads = mix_ir_alloc(ir, sizeof *program->loads * (size_t)(b->input_count + 1));
   program->instructions = mix_ir_alloc(ir, sizeof *program->instructions * (size_t)(count + 1));
   program->stores = mix_ir_alloc(ir, sizeof *program->stores * (size_t)(count + 1));
-  if (!program->loads || !program->instructions || !program->stores) return false;
+  program->sums = mix_ir_alloc(ir, sizeof *program->sums * MIX_PROGRAM_SUMS);
+  if (!program->loads || !program->instructions || !program->stores || !program->sums) return false;
   for (int i = 0; i < b->input_count; i++) {
     const mix_ir_value *value = &ir->values[b->inputs[i]];
     program->loads[i] = (mix_program_load){.input = i, .dtype = value->dtype};
     mix_program_strides(value->shape, space, program->loads[i].strides);
   }
   const char *scope = NULL;
-  int checked = -1;
+  int ended[MIX_PROGRAM_SUMS]; /* values, by sum */
   for (int m = 0; m < count; m++) {
     const mix_ir_node *node = &ir->nodes[members[m]];
     if (node->scope) scope = node->scope;
@@ -353,11 +428,11 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
       operands[i] = reg >= 0 ? reg : value_register[node->inputs[i]];
     }
     if (reduces(ir, node)) {
-      program->reduction = node->op->reduction;
-      program->reduced = operands[0];
-      int64_t size = mix_shape_size(space), sums = mix_shape_size(ir->values[node->first_output].shape);
-      program->row = mix_ir_sum(ir, node) && sums > 1 ? size / sums : 0;
-      checked = node->first_output;
+      mix_program_sum sum = {.kind = node->op->reduction};
+      if (mix_ir_sum(ir, node)) sum = mix_ir_sum_form(ir, node);
+      sum.reg = operands[0];
+      ended[program->sum_count] = node->first_output;
+      program->sums[program->sum_count++] = sum;
       continue;
     }
     mix_instruction *instruction = &program->instructions[program->instruction_count];
@@ -376,11 +451,12 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
     b->outputs[b->output_count] = ir->values[value].type;
     b->output_values[b->output_count++] = value;
   }
-  if (checked >= 0) {
-    program->reduction_output = b->output_count;
-    b->outputs[b->output_count] = ir->values[checked].type;
-    b->output_values[b->output_count++] = checked;
+  for (int i = 0; i < program->sum_count; i++) {
+    program->sums[i].output = b->output_count;
+    b->outputs[b->output_count] = ir->values[ended[i]].type;
+    b->output_values[b->output_count++] = ended[i];
   }
+  end_in_one(program);
   collapse(program, space);
   int guard = ir->nodes[root].guard_key;
   for (int m = 0; m < count; m++) ir->nodes[members[m]].dead = true;

@@ -28,6 +28,8 @@ bool mix_pass_upcast_matmul(mix_ir *ir);
 bool mix_pass_cache_weight_casts(mix_ir *ir);
 /* Turns add_n into additions, which can fuse. */
 bool mix_pass_expand_add_n(mix_ir *ir);
+/* Turns mean and variance of rows into one operation. */
+bool mix_pass_row_moments(mix_ir *ir);
 /* Turns element-wise nodes into programs. */
 bool mix_pass_fuse(mix_ir *ir);
 /* Fuses a program that reads a product into the product's kernel. */

@@ -36,20 +36,65 @@ static bool collect(cone *c, int value) {
   return true;
 }
 
-/* Does a node outside the cone that depends on the sum read part of the cone? `after`: scratch, by node.
- * Operands come before uses. */
-static bool needed_after(const cone *c, int sum, bool *after) {
+/* Operands of the cone as large as its space: what it costs to compute it again. */
+static int count_large_operands(const cone *c) {
+  const mix_ir *ir = c->ir;
+  int values[MAX_RECOMPUTED * 3], count = 0;
+  for (int i = 0; i < c->count; i++)
+    for (int k = 0; k < ir->nodes[c->nodes[i]].input_count; k++) {
+      const int value = ir->nodes[c->nodes[i]].inputs[k];
+      int known = 0;
+      while (known < count && values[known] != value) known++;
+      if (known < count || holds(c, mix_ir_producer(ir, value)) ||
+          !mix_shape_equal(ir->values[value].shape, c->space))
+        continue;
+      values[count++] = value;
+    }
+  return count;
+}
+
+/* By node: what needed_after finds, of the `count` nodes that are no clones. */
+typedef struct later {
+  int count;
+  int *original; /* of clones */
+  int *level;    /* of sums over the space, one after the other, that it depends on */
+  bool *after;   /* depends on the sum */
+  bool *leads;   /* computes, element by element, what is in a later program than the sum */
+} later;
+
+/* Does a node outside the cone read part of it for a later program than that of the sum: for what depends on
+ * the sum, or, as sums that share operands share a program, on as many sums? Where the cone has more than a
+ * few operands only a node that depends on the sum itself counts: else what it computes is stored until the
+ * sum is known, which costs two passes. Operands come before uses. */
+static bool needed_after(const cone *c, int sum, const later *x) {
+  enum { FEW = 2 };
   mix_ir *ir = c->ir;
-  for (int n = 0; n < ir->node_count; n++) {
+  const bool few = count_large_operands(c) <= FEW;
+  for (int n = 0; n < x->count; n++) {
     const mix_ir_node *node = &ir->nodes[n];
-    bool reads = false;
-    after[n] = n == sum;
+    x->after[n] = n == sum;
+    x->level[n] = 0;
     for (int i = 0; i < node->input_count; i++) {
       int producer = mix_ir_producer(ir, node->inputs[i]);
-      after[n] = after[n] || after[producer];
-      reads = reads || holds(c, producer);
+      if (producer >= x->count) producer = x->original[producer];
+      x->after[n] = x->after[n] || x->after[producer];
+      if (x->level[producer] > x->level[n]) x->level[n] = x->level[producer];
     }
-    if (reads && after[n] && n != sum && !node->dead) return true;
+    x->leads[n] =
+        !node->dead && n != sum && (x->after[n] || (few && n > sum && x->level[n] >= x->level[sum]));
+    x->level[n] += mix_ir_sum(ir, node) && mix_shape_equal(ir->values[node->inputs[0]].shape, c->space);
+  }
+  for (int n = x->count - 1; n >= 0; n--) {
+    const mix_ir_node *node = &ir->nodes[n];
+    if (node->dead || !x->leads[n]) continue;
+    const bool over_space =
+        mix_ir_fusable(node) && mix_shape_equal(ir->values[node->first_output].shape, c->space);
+    for (int i = 0; i < node->input_count; i++) {
+      const int producer = mix_ir_producer(ir, node->inputs[i]);
+      if (producer >= x->count) continue;
+      if (holds(c, producer)) return true;
+      x->leads[producer] = x->leads[producer] || (few && over_space && producer != sum);
+    }
   }
   return false;
 }
@@ -63,7 +108,7 @@ static void sort(cone *c) {
     }
 }
 
-static bool recompute(cone *c, int sum) {
+static bool recompute(cone *c, int sum, const later *x) {
   mix_ir *ir = c->ir;
   int from[MAX_RECOMPUTED], to[MAX_RECOMPUTED];
   sort(c); /* operands first */
@@ -80,6 +125,7 @@ static bool recompute(cone *c, int sum) {
     if (clone < 0) return false;
     ir->nodes[clone].scope = node.scope;
     ir->nodes[clone].keep = node.keep;
+    x->original[clone] = c->nodes[i];
     from[i] = node.first_output;
     to[i] = ir->nodes[clone].first_output;
   }
@@ -90,15 +136,20 @@ static bool recompute(cone *c, int sum) {
 
 bool mix_ir_recompute(mix_ir *ir) {
   int count = ir->node_count; /* added nodes come later and need no visit */
-  bool any = false, *after = mix_ir_alloc(ir, sizeof *after * (size_t)(2 * count + 1));
-  if (!after) return false;
+  const later x = {.count = count,
+                   .original = mix_ir_alloc(ir, sizeof(int) * (size_t)(2 * count + MAX_RECOMPUTED + 1)),
+                   .level = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1)),
+                   .after = mix_ir_alloc(ir, sizeof(bool) * (size_t)(count + 1)),
+                   .leads = mix_ir_alloc(ir, sizeof(bool) * (size_t)(count + 1))};
+  bool any = false;
+  if (!x.original || !x.level || !x.after || !x.leads) return false;
   for (int n = 0; n < count; n++) {
     if (!mix_ir_sum(ir, &ir->nodes[n])) continue;
     cone c = {.ir = ir, .space = ir->values[ir->nodes[n].inputs[0]].shape};
     if (!collect(&c, ir->nodes[n].inputs[0]) || !c.count || ir->node_count > 2 * count ||
-        !needed_after(&c, n, after))
+        !needed_after(&c, n, &x))
       continue;
-    if (!recompute(&c, n)) return false;
+    if (!recompute(&c, n, &x)) return false;
     any = true;
   }
   return !any || (mix_ir_sort(ir) && mix_pass_dce(ir)); /* what only the sum used is now dead */

@@ -46,15 +46,32 @@ bool mix_ir_sum(const mix_ir *ir, const mix_ir_node *node) {
   if (!mix_dtype_is_floating(x->dtype) ||
       mix_shape_size(x->shape) <= mix_shape_size(ir->values[node->first_output].shape))
     return false;
+  /* Axes of size 1 aside, those that are summed stand together, at one end. */
   const unsigned axes = reduced_axes(node);
-  bool reduced = false;
+  int changes = 0, before = -1;
   for (int d = 0; d < x->shape.rank; d++) {
     if (x->shape.dims[d] == 0) return false;
     if (x->shape.dims[d] == 1) continue;
-    if (reduced && !(axes >> d & 1)) return false;
-    reduced |= axes >> d & 1;
+    const int now = axes >> d & 1;
+    changes += before >= 0 && now != before;
+    before = now;
   }
-  return true;
+  return changes <= 1;
+}
+
+mix_program_sum mix_ir_sum_form(const mix_ir *ir, const mix_ir_node *node) {
+  const mix_shape shape = ir->values[node->inputs[0]].shape;
+  const int64_t sums = mix_shape_size(ir->values[node->first_output].shape);
+  const unsigned axes = reduced_axes(node);
+  int last = shape.rank - 1;
+  while (last > 0 && shape.dims[last] == 1) last--;
+  mix_program_sum sum = {.kind = node->op->reduction};
+  if (sums == 1) return sum;
+  if (axes >> last & 1)
+    sum.row = mix_shape_size(shape) / sums;
+  else
+    sum.column = sums;
+  return sum;
 }
 
 static bool lists_build(mix_ir *ir, use_lists *lists) {

@@ -10,9 +10,11 @@
 bool mix_ir_fusable(const mix_ir_node *node);
 /* Is it the finite check of one tensor, which can end a program? */
 bool mix_ir_finite_check(const mix_ir_node *node);
-/* Is it a sum or mean of all elements of a floating operand, or of each row (the last axes), which can end a
- * program? */
+/* Is it a sum or mean of a floating operand which can end a program: of all elements, of each row (the last
+ * axes) or of each column (the first axes)? */
 bool mix_ir_sum(const mix_ir *ir, const mix_ir_node *node);
+/* The sum as the end of a program: of rows or columns; of neither if it is of all elements. */
+mix_program_sum mix_ir_sum_form(const mix_ir *ir, const mix_ir_node *node);
 /* Does it replace parts of its operand (MIX_OP_UPDATES)? */
 bool mix_ir_update(const mix_ir_node *node);
 /* recompute.c: computes the operands of sums again where they are used after the sum. */

@@ -122,6 +122,7 @@ static void captured_steps_have_the_bits_of_single_operations(void **state) {
                                        "upcast_matmul",
                                        "cache_weight_casts",
                                        "expand_add_n",
+                                       "row_moments",
                                        "fuse",
                                        "fuse_epilogues",
                                        "inplace",

@@ -251,6 +251,19 @@ static const wrong malformed[] = {
     {F "    over (6)\n      r0 = float32 load 0 strides (1)\nreturn\n", "results are written"},
     {F "    over (6)\n      r0 = float32 product\n      store r0 -> 0\nreturn\n",
      "only the program of a matmul reads a product"},
+#define SUM_OF(text) F "    over (6)\n      r0 = float32 load 0 strides (1)\n      " text "\nreturn\n"
+    {SUM_OF("sum of r0 -> 0 by rows of 4"), "one program cannot end in these sums"},
+    {SUM_OF("sum of r0 -> 0 by columns of 4"), "one program cannot end in these sums"},
+    {SUM_OF("sum of r0 -> 0 by columns of 0"), "one program cannot end in these sums"},
+    {SUM_OF("sum of r0 -> 0 by rows of -3"), "one program cannot end in these sums"},
+    {SUM_OF("sum of r0 -> 0 by rows of 3"), "result 0 cannot be the sum of r0"},
+    {SUM_OF("sum of r1 -> 0 by columns of 3"), "there is no r1"},
+    {SUM_OF("sum of r0 -> 0 by columns of 3\n      sum of r0 -> 1 by rows of 3"),
+     "one program cannot end in these sums"}, /* rows with columns of one chain */
+    {SUM_OF("sum of r0 -> 0 by columns"), "no line of a program"},
+    {SUM_OF("sum of r0 -> 0 by columns of 3\n      sum of r0 -> 1"), "no line of a program"},
+    {SUM_OF("all_finite of r0 -> 0 by columns of 3"), "no line of a program"},
+#undef SUM_OF
     {X "%1:float32(3, 3) = matmul(%0, %0) {transpose_a}\n    over (9)\n      r0 = float32 product\n"
        "      store r0 -> 0\nreturn\n",
      "the program does not run over the product"},

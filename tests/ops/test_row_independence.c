@@ -238,6 +238,11 @@ static void reductions(void **state) {
   check_node(mix_bias_add_gradient(F(ROWS, ROWS)));
   check_node(mix_bias_add_gradient(F(ROWS)));
   check_node(mix_all_finite(F(ROWS, 3)));
+  for (int first = 0; first < 2; first++)
+    check(&(example){.op = &mix_op_row_moments, /* no public call makes it */
+                     .attributes = &(mix_reduce_attributes){2 - first, {first, first ? 0 : 1}, true},
+                     .count = 1,
+                     .operands = {F(ROWS, 3)}});
   check_node(mix_magnitudes(F(ROWS, 3)));
 }
 

@@ -276,6 +276,7 @@ static void unknown_pass_names_give_a_warning(void **state) {
                                       "upcast_matmul",
                                       "cache_weight_casts",
                                       "expand_add_n",
+                                      "row_moments",
                                       "fuse",
                                       "fuse_epilogues",
                                       "speculative_update",

@@ -411,7 +411,7 @@ static void fused_is_unfused_bit_for_bit(void **state) {
   (void)state;
   static const char *const none =
       "remove_identities,sink_broadcasts,constant_fold,cse,dce,select_to_predicate,upcast_matmul,"
-      "cache_weight_casts,expand_add_n,fuse,fuse_epilogues";
+      "cache_weight_casts,expand_add_n,row_moments,fuse,fuse_epilogues";
   static const char *const some[] = {"", "fuse", "sink_broadcasts,constant_fold", "cse,dce",
                                      "remove_identities"};
   for (uint64_t seed = 0; seed < 60; seed++) {

@@ -15,6 +15,7 @@ extern const mix_kernel *const mix_cpu_bias_add_grad_kernels[];
 extern const mix_kernel *const mix_cpu_add_n_kernels[];
 extern const mix_kernel *const mix_cpu_all_finite_kernels[];
 extern const mix_kernel *const mix_cpu_magnitudes_kernels[];
+extern const mix_kernel *const mix_cpu_row_moments_kernels[];
 extern const mix_kernel *const mix_cpu_matmul_finite_bound_kernels[];
 extern const mix_kernel *const mix_cpu_softmax_kernels[];
 extern const mix_kernel *const mix_cpu_log_softmax_kernels[];

@@ -3,29 +3,16 @@
  * BiasAddGrad, so that recorded runs of Keras are reproduced bit for bit. Longer columns are added 64 rows at
  * a time in float32, and those sums in double, so the error is that of 64 additions in float32. Long narrow
  * matrices are also cut into blocks of rows, whose sums are added in the order of the rows. */
+#include "backend/cpu/column_order.h"
 #include "backend/cpu/reduce.h"
 #include "tensor/convert.h"
 #include <string.h>
 
-enum {
-  STRIP = 512,      /* columns, or elements of several narrow rows side by side */
-  NARROW = 256,     /* columns; matrices up to this width take several rows side by side */
-  ROWS_IN_32 = 64,  /* rows of a chain in float32 */
-  ONE_CHAIN = 1024, /* rows; columns up to this length are one chain */
-  MAX_BLOCKS = 32,  /* of rows */
-};
+enum { STRIP = MIX_COLUMN_STRIP, ROWS_IN_32 = MIX_COLUMN_CHAIN, ONE_CHAIN = MIX_ONE_CHAIN };
 
-static bool is_narrow(const mix_reduction *r) { return r->inner <= NARROW && r->length > ONE_CHAIN; }
-
-/* Rows of a block: whole groups of side-by-side rows, at least ROWS_IN_32 groups. */
-static int64_t rows_of_block(const mix_reduction *r) {
-  const int64_t group = is_narrow(r) ? STRIP / r->inner : 1;
-  const int64_t min = group * ROWS_IN_32, each = (r->length + MAX_BLOCKS - 1) / MAX_BLOCKS;
-  const int64_t rows = each > min ? each : min;
-  return (rows + group - 1) / group * group;
-}
+static bool is_narrow(const mix_reduction *r) { return mix_columns_are_narrow(r->length, r->inner); }
+static int64_t rows_of_block(const mix_reduction *r) { return mix_column_block(r->length, r->inner); }
 static int64_t blocks_of(const mix_reduction *r) {
-  if (!is_narrow(r)) return 1;
   const int64_t rows = rows_of_block(r);
   return (r->length + rows - 1) / rows;
 }
@@ -106,7 +93,7 @@ static void run_narrow(const mix_reduction *r, const mix_vector *vector, const c
   strip s;
   memset(s.part, 0, sizeof s.part);
   memset(s.tile, 0, sizeof s.tile);
-  mix_folded own[NARROW];
+  mix_folded own[MIX_COLUMN_NARROW];
   const int64_t blocks = blocks_of(r), rows = rows_of_block(r),
                 matrix = r->length * r->inner * (int64_t)mix_dtype_size(r->dtype);
   int64_t begin, end;

@@ -17,6 +17,7 @@ const mix_kernel_row mix_cpu_kernels[] = {
     ROW(add_n),
     ROW(all_finite),
     ROW(magnitudes),
+    ROW(row_moments),
     ROW(matmul_finite_bound),
     ROW(softmax),
     ROW(log_softmax),

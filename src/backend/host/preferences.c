@@ -84,7 +84,7 @@ bool mix_host_supports(const mix_context *context, const mix_op *op, mix_dtype d
 bool mix_host_supports_epilogue(const mix_context *context, const mix_product *product,
                                 const mix_program *program) {
   (void)context, (void)product;
-  return program->reduction <= MIX_REDUCE_ALL_FINITE;
+  return program->reduction <= MIX_REDUCE_ALL_FINITE && !program->sum_count;
 }
 
 /* ---- memory ---- */

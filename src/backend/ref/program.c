@@ -126,6 +126,7 @@ static partial_function *partial_of(mix_opcode opcode, mix_dtype dtype) {
 typedef struct interpreter {
   bool finite;
   mix_ref_value sum;
+  mix_ref_value *sums[MIX_PROGRAM_SUMS]; /* the sum of the current row, or those of all columns */
   mix_ref_value registers[];
 } interpreter;
 
@@ -148,9 +149,17 @@ const char *mix_ref_program_unsupported_reason(const mix_program *program) {
 
 bool mix_ref_program_prepare(mix_kernel_args *args, int threads) {
   (void)threads;
-  size_t count = (size_t)args->program->load_count + (size_t)args->program->instruction_count;
-  args->prepared = mix_calloc(1, sizeof(interpreter) + count * sizeof(mix_ref_value));
-  return args->prepared != NULL;
+  const mix_program *program = args->program;
+  size_t registers = (size_t)program->load_count + (size_t)program->instruction_count, count = registers;
+  for (int i = 0; i < program->sum_count; i++)
+    count += program->sums[i].column ? (size_t)program->sums[i].column : 1;
+  interpreter *state = args->prepared = mix_calloc(1, sizeof *state + count * sizeof(mix_ref_value));
+  mix_ref_value *next = state ? state->registers + registers : NULL;
+  for (int i = 0; i < program->sum_count && state; i++) {
+    state->sums[i] = next;
+    next += program->sums[i].column ? program->sums[i].column : 1;
+  }
+  return state != NULL;
 }
 
 static mix_ref_value compute(const mix_kernel_args *args, const mix_instruction *instruction,
@@ -186,6 +195,28 @@ static void store_sum(const mix_kernel_args *args, int64_t index, double count) 
   mix_ref_store(args->outputs[program->reduction_output], dtype, index, mix_ref_round(sum, dtype));
 }
 
+static void store_one_of_sums(const mix_kernel_args *args, const mix_program_sum *sum, int64_t index,
+                              mix_ref_value value, double count) {
+  mix_dtype dtype = mix_program_register_dtype(args->program, sum->reg);
+  if (sum->kind == MIX_REDUCE_TO_MEAN) value.real /= count;
+  mix_ref_store(args->outputs[sum->output], dtype, index, mix_ref_round(value, dtype));
+}
+
+/* Adds the values of one element to the sums, and stores those of rows that it ends. */
+static void add_to_sums(const mix_kernel_args *args, int64_t element) {
+  const mix_program *program = args->program;
+  interpreter *state = args->prepared;
+  for (int i = 0; i < program->sum_count; i++) {
+    const mix_program_sum *sum = &program->sums[i];
+    mix_ref_value *to = &state->sums[i][sum->column ? element % sum->column : 0];
+    const bool first = sum->column ? element < sum->column : element % sum->row == 0;
+    if (first) *to = (mix_ref_value){0};
+    to->real += state->registers[sum->reg].real;
+    if (sum->row && (element + 1) % sum->row == 0)
+      store_one_of_sums(args, sum, element / sum->row, *to, (double)sum->row);
+  }
+}
+
 void mix_ref_program_element(const mix_kernel_args *args, int64_t element, mix_ref_value product) {
   const mix_program *program = args->program;
   interpreter *state = args->prepared;
@@ -207,6 +238,7 @@ void mix_ref_program_element(const mix_kernel_args *args, int64_t element, mix_r
     mix_ref_store(args->outputs[store->output], mix_program_register_dtype(program, store->reg), element,
                   registers[store->reg]);
   }
+  add_to_sums(args, element);
   if (program->reduction == MIX_REDUCE_NOTHING) return;
   const mix_ref_value *value = &registers[program->reduced];
   state->finite = state->finite && isfinite(value->real);
@@ -226,6 +258,10 @@ void mix_ref_program_end(const mix_kernel_args *args) {
   for (int d = 0; d < program->rank; d++) count *= (double)program->dims[d];
   if ((program->reduction == MIX_REDUCE_TO_SUM || program->reduction == MIX_REDUCE_TO_MEAN) && !program->row)
     store_sum(args, 0, count);
+  for (int i = 0; i < program->sum_count; i++)
+    for (int64_t k = 0; k < program->sums[i].column; k++)
+      store_one_of_sums(args, &program->sums[i], k, state->sums[i][k],
+                        count / (double)program->sums[i].column);
 }
 
 static const char *fused_unsupported_reason(const mix_kernel_args *args) {

@@ -10,7 +10,7 @@
 /* clang-format off */
 #define MIX_REF_KERNELS(X)                                                                                   \
   X(fused) X(matmul) X(reduce_sum) X(reduce_mean) X(reduce_prod) X(reduce_max) X(reduce_min) X(reduce_all)   \
-  X(reduce_any) X(bias_add_grad) X(add_n) X(argmax) X(argmin) X(all_finite) X(magnitudes)                    \
+  X(reduce_any) X(bias_add_grad) X(add_n) X(argmax) X(argmin) X(all_finite) X(magnitudes) X(row_moments)     \
   X(matmul_finite_bound) X(softmax) X(log_softmax) X(softmax_cross_entropy)                                  \
   X(sparse_softmax_cross_entropy) X(gather) X(segment_sum) X(combine_rows) X(gather_rows) X(replace_rows)    \
   X(one_hot) X(reshape) X(transpose) X(broadcast_to) X(concat) X(slice) X(pad) X(fill) X(range)              \

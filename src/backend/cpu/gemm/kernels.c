@@ -69,7 +69,8 @@ static void make(const mix_gemm_engine *engine, const mix_kernel_args *args, int
 const char *mix_gemm_result_unsupported_reason(const mix_kernel_args *args, mix_dtype dtype) {
   if (!args->program) return args->output_types[0].dtype == dtype ? NULL : "result of another dtype";
   if (args->program->rank != 2) return "the epilogue is not over a matrix";
-  if (args->program->reduction > MIX_REDUCE_ALL_FINITE) return "the epilogue sums";
+  if (args->program->reduction > MIX_REDUCE_ALL_FINITE || args->program->sum_count)
+    return "the epilogue sums";
   return mix_tile_unsupported_reason(args->program);
 }
 

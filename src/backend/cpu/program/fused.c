@@ -33,8 +33,13 @@ static bool serial(const mix_kernel_args *args) {
 }
 
 static size_t workspace(const mix_kernel_args *args, int threads) {
+  if (args->program->sum_count) return mix_tile_sums_bytes(args->prepared);
   if (args->program->reduction == MIX_REDUCE_NOTHING || args->program->row) return 0;
   return mix_tile_pieces_bytes(args->prepared) + (size_t)threads * MIX_TILE_REDUCTION_BYTES;
+}
+static int barriers(const mix_kernel_args *args, int threads) {
+  (void)threads;
+  return mix_tile_sums_bytes(args->prepared) > 0;
 }
 static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
   return mix_tile_share(args->prepared, count, grain);
@@ -42,7 +47,8 @@ static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
 
 #define FUSED(set, features)                                                                                 \
   MIX_CPU_KERNEL(fused, set, features, "fused", .unsupported_reason = unsupported_reason,                    \
-                 .workspace = workspace, .prepare = prepare_##set, .serial = serial, .share = share)
+                 .workspace = workspace, .prepare = prepare_##set, .serial = serial, .barriers = barriers,   \
+                 .share = share)
 FUSED(avx512, MIX_CPU_AVX512)
 FUSED(avx2, MIX_CPU_AVX2)
 FUSED(generic, 0)

@@ -7,7 +7,8 @@
 #include <string.h>
 
 static const char *unsupported_reason(const mix_program *program) {
-  if (program->load_count + program->instruction_count + program->store_count + 1 > MIX_TILE_REGISTERS)
+  if (program->load_count + program->instruction_count + program->store_count + program->sum_count + 1 >
+      MIX_TILE_REGISTERS)
     return "more registers than the tile executor holds";
   if (program->store_count > MIX_TILE_STORES) return "more stores than the tile executor holds";
   for (int i = 0; i < program->instruction_count; i++) {
@@ -76,6 +77,10 @@ static void find_uses(mix_tile_plan *plan) {
     plan->used[program->reduced] = true;
     plan->only_stored[program->reduced] = false;
   }
+  for (int i = 0; i < program->sum_count; i++) {
+    plan->used[program->sums[i].reg] = true;
+    plan->only_stored[program->sums[i].reg] = false;
+  }
   for (int i = program->instruction_count - 1; i >= 0; i--) {
     const mix_instruction *instruction = &program->instructions[i];
     if (!plan->used[program->load_count + i]) continue;
@@ -106,6 +111,7 @@ static void choose_loads(mix_tile_plan *plan) {
                      mix_tile_class_of(program->instructions[i].dtype) == MIX_TILE_FLOAT;
     for (int i = 0; i < program->store_count; i++) as_float = as_float && program->stores[i].reg != l;
     as_float = as_float && !(program->reduction != MIX_REDUCE_NOTHING && program->reduced == l);
+    for (int i = 0; i < program->sum_count; i++) as_float = as_float && program->sums[i].reg != l;
     load->load = as_float ? p->vector->load_as_float[dtype] : mix_tile_load_of(p->vector, dtype);
     if (as_float) plan->held_as[l] = MIX_FLOAT32;
     load->element = mix_dtype_size(dtype);
@@ -140,6 +146,7 @@ static void find_last_uses(mix_tile_plan *plan) {
   }
   for (int i = 0; i < program->store_count; i++) plan->last[plan->same[program->stores[i].reg]] = INT_MAX;
   if (program->reduction != MIX_REDUCE_NOTHING) plan->last[plan->same[program->reduced]] = INT_MAX;
+  for (int i = 0; i < program->sum_count; i++) plan->last[plan->same[program->sums[i].reg]] = INT_MAX;
 }
 
 /* Finds programs that only test whether a 16-bit gradient, unscaled, is finite: they need no arithmetic
@@ -153,8 +160,8 @@ static void find_finite_test(mix_tile_program *p) {
 static mix_tile_program *build(const mix_program *program, const mix_vector *vector, const char **reason) {
   *reason = unsupported_reason(program);
   if (*reason) return NULL;
-  const size_t steps =
-      (size_t)(2 * program->instruction_count + program->load_count + program->store_count + 1);
+  const size_t steps = (size_t)(2 * program->instruction_count + program->load_count + program->store_count +
+                                program->sum_count + 1);
   mix_tile_program *p = mix_calloc(1, sizeof *p + (size_t)program->load_count * sizeof *p->loads +
                                           2 * steps * sizeof *p->body + sizeof *p->come);
   mix_tile_plan *plan = mix_calloc(1, sizeof *plan);

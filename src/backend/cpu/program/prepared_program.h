@@ -83,6 +83,7 @@ struct mix_tile_program {
   int64_t cost;            /* of a run, in simple instructions on one element */
   int reduced;             /* the register that is reduced; -1: none */
   mix_tile_class reduced_class;
+  int summed[MIX_PROGRAM_SUMS]; /* the registers of the program's sums */
   /* If the program only tests 16-bit numbers, times a factor: their loads (mix_program_only_tests). tested
    * -1: it does more. factor -1: no factor. */
   int tested, factor;
@@ -99,6 +100,8 @@ mix_tile_program *mix_tile_prepare_for(const mix_program *program, const mix_vec
 enum { MIX_SUM_PIECE = 4096, MIX_SUM_LANES = 32 };
 /* Workspace bytes for the sums of the pieces. */
 size_t mix_tile_pieces_bytes(const mix_tile_program *prepared);
+/* Workspace bytes for the program's sums of columns. */
+size_t mix_tile_sums_bytes(const mix_tile_program *prepared);
 /* Runs this thread's share of the whole program, without a barrier. If there is a reduction,
  * args->workspace has mix_tile_pieces_bytes, then MIX_TILE_REDUCTION_BYTES for each thread. */
 void mix_tile_run(const mix_tile_program *prepared, const mix_kernel_args *args, const mix_team *team);

@@ -228,6 +228,7 @@ static void run_tile(mix_tile_state *r, const mix_tile_span *t) {
     if (p->streams) issue_prefetch(r);
   }
   if (p->reduced >= 0) mix_tile_reduce(r, t);
+  if (p->program->sum_count) mix_tile_add_to_sums(r, t);
   for (int i = 0; i < p->store_count; i++) {
     const mix_tile_store *store = &p->stores[i];
     if (r->direct_store[i] && at_once) continue;
@@ -266,10 +267,10 @@ static void start(mix_tile_state *r, const mix_tile_program *p, const mix_kernel
   r->finite = true;
   r->tested = NULL;
   r->integer_sum = 0;
-  r->summed = 0;
-  r->total = 0;
-  r->pieces = NULL;
-  if (mix_tile_sums(p->program)) memset(r->lanes, 0, sizeof r->lanes);
+  r->adder.summed = 0;
+  r->adder.total = 0;
+  r->adder.pieces = NULL;
+  if (mix_tile_sums(p->program)) memset(r->adder.lanes, 0, sizeof r->adder.lanes);
   for (int i = 0; i < p->register_count; i++) r->at[i] = p->home[i] < 0 ? NULL : memory + p->home[i];
   for (int i = 0; i < p->preamble_count; i++) {
     const mix_tile_step *step = &p->preamble[i];
@@ -361,6 +362,21 @@ static void run_rows(mix_tile_state *r, int64_t row, int64_t rows, int64_t colum
   r->expanded = false;
 }
 
+void mix_tile_run_range(mix_tile_state *r, int64_t begin, int64_t end) {
+  const mix_tile_program *p = r->p;
+  while (begin < end) {
+    const int64_t row = begin / p->inner, column = begin % p->inner;
+    int64_t n = p->inner - column < end - begin ? p->inner - column : end - begin;
+    if (n == p->inner && n <= p->tile && p->rows > 1) {
+      n = (end - begin) / p->inner * p->inner;
+      run_rows(r, row, n / p->inner, 0, p->inner);
+    } else {
+      run_row(r, row, column, n);
+    }
+    begin += n;
+  }
+}
+
 /* ---- the whole space ---- */
 
 static int64_t common_divisor(int64_t a, int64_t b) {
@@ -395,7 +411,7 @@ static int64_t tiles_of_grain(const mix_tile_program *p, int64_t tiles) {
 
 bool mix_tile_share(const mix_tile_program *p, int64_t *count, int64_t *grain) {
   *count = p->count;
-  if (p->count == 0) return false;
+  if (p->count == 0 || p->program->sum_count) return false;
   if (p->rows > 1 && p->inner <= MIX_TILE_ELEMENTS) {
     *grain = rows_of_grain(p) * p->inner;
     return true;
@@ -412,7 +428,11 @@ void mix_tile_run(const mix_tile_program *p, const mix_kernel_args *args, const 
   _Alignas(64) char memory[MIX_TILE_MEMORY];
   mix_tile_state r;
   start(&r, p, args, memory);
-  if (team->size > 1 && mix_tile_sums(p->program) && !p->program->row) r.pieces = args->workspace;
+  if (p->program->sum_count) {
+    mix_tile_run_sums(&r, team);
+    return;
+  }
+  if (team->size > 1 && mix_tile_sums(p->program) && !p->program->row) r.adder.pieces = args->workspace;
   test_stored(&r);
   int64_t begin, end;
   if (p->count == 0) {

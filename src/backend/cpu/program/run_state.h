@@ -1,8 +1,18 @@
-/* The state of one thread that runs a prepared program: shared by run.c and run_reduction.c. */
+/* The state of one thread that runs a prepared program: shared by run.c, run_reduction.c and run_sums.c. */
 #ifndef MIX_BACKEND_CPU_PROGRAM_RUN_STATE_H
 #define MIX_BACKEND_CPU_PROGRAM_RUN_STATE_H
 
 #include "backend/cpu/program/prepared_program.h"
+
+/* A sum that is being added up. Floats: `lanes`, and `rest`, the tail after the last whole group of lanes.
+ * Doubles: wide_sum. */
+typedef struct mix_tile_adder {
+  _Alignas(64) float lanes[MIX_SUM_LANES], rest[MIX_SUM_LANES];
+  double wide_sum;
+  int64_t summed, piece; /* elements of the current piece so far; its index */
+  double *pieces;        /* sums of the pieces; NULL: they are added to `total` in order */
+  double total;
+} mix_tile_adder;
 
 typedef struct mix_tile_state {
   const mix_tile_program *p;
@@ -36,13 +46,8 @@ typedef struct mix_tile_state {
   uint16_t infinity;      /* the bits of infinity in their dtype */
   bool finite;
   uint64_t integer_sum;
-  /* The current piece of a sum. Floats: lanes, and `rest`, the tail after the last whole group of lanes.
-   * Doubles: wide_sum. */
-  _Alignas(64) float lanes[MIX_SUM_LANES], rest[MIX_SUM_LANES];
-  double wide_sum;
-  int64_t summed, piece; /* elements of the piece so far; its index */
-  double *pieces;        /* sums of the pieces; NULL on a team of one, which adds them to `total` in order */
-  double total;
+  mix_tile_adder adder;       /* of the reduction; its pieces are NULL on a team of one */
+  mix_tile_adder *row_adders; /* by sum of the program: of the current row */
 } mix_tile_state;
 
 /* The elements of a tile: `pieces` (parts of rows, or whole rows) of `length` elements. */
@@ -53,10 +58,19 @@ typedef struct mix_tile_span {
   bool dense;                /* the pieces are contiguous in the space */
 } mix_tile_span;
 
+/* Runs elements [begin, end) of the space. */
+void mix_tile_run_range(mix_tile_state *r, int64_t begin, int64_t end);
+/* run_sums.c: runs the thread's share of a program that ends in several sums, or in sums of columns. */
+void mix_tile_run_sums(mix_tile_state *r, const mix_team *team);
+/* run_sums.c: adds the values of a tile to all sums. */
+void mix_tile_add_to_sums(mix_tile_state *r, const mix_tile_span *t);
 /* Is the reduction a sum or a mean? */
 static inline bool mix_tile_sums(const mix_program *program) {
   return program->reduction == MIX_REDUCE_TO_SUM || program->reduction == MIX_REDUCE_TO_MEAN;
 }
+/* run_reduction.c: adds values of a tile to the sums of rows, which it stores. */
+void mix_tile_add_rows(const mix_tile_state *r, mix_tile_adder *adder, const mix_program_sum *sum,
+                       const char *x, const mix_tile_span *t);
 /* run_reduction.c: adds the values of a tile to the reduction. */
 void mix_tile_reduce(mix_tile_state *r, const mix_tile_span *t);
 /* run_reduction.c: the last thread of the team to call it stores the result. */

@@ -182,6 +182,10 @@ static void add_stores(mix_tile_plan *plan) {
   }
   p->reduced = program->reduction != MIX_REDUCE_NOTHING ? broadcast(plan, program->reduced) : -1;
   if (p->reduced >= 0) p->reduced_class = mix_tile_held_class(plan, p->reduced);
+  for (int i = 0; i < program->sum_count; i++) {
+    p->summed[i] = broadcast(plan, program->sums[i].reg);
+    p->cost += p->count;
+  }
   /* The step that computes a value may write it to memory directly, if memory has the layout of a tile and
    * the value has no other direct store. */
   for (int i = 0; i < p->store_count; i++) {
@@ -205,6 +209,8 @@ static void add_stores(mix_tile_plan *plan) {
     for (int i = 0; i < p->store_count; i++)
       if (p->stores[i].reg == l) load->last_use = INT_MAX, load->stored = i > 0;
     if (p->reduced == l) load->last_use = INT_MAX;
+    for (int i = 0; i < program->sum_count; i++)
+      if (p->summed[i] == l) load->last_use = INT_MAX;
     if (load->used && load->access != MIX_TILE_UNIFORM) p->cost += p->count;
   }
 }

@@ -12,6 +12,7 @@ static void count_readers(const mix_tile_plan *plan, int *readers) {
   }
   for (int i = 0; i < program->store_count; i++) readers[plan->same[program->stores[i].reg]]++;
   if (program->reduction != MIX_REDUCE_NOTHING) readers[plan->same[program->reduced]]++;
+  for (int i = 0; i < program->sum_count; i++) readers[plan->same[program->sums[i].reg]]++;
 }
 
 /* The superinstruction of instruction `second` and the one that computes its operand `position`. */
