@@ -29,6 +29,7 @@
 #include <mixtape/random.h>
 #include <mixtape/regularizer.h>
 #include <mixtape/saving.h>
+#include <mixtape/scan.h>
 #include <mixtape/schedule.h>
 #include <mixtape/semantics.h>
 #include <mixtape/status.h>

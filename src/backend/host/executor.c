@@ -116,6 +116,9 @@ static bool make_steps(mix_executable *executable) {
     host->args = (mix_kernel_args){.op = step->op,
                                    .attributes = step->attributes,
                                    .program = step->program,
+                                   .body = step->body,
+                                   .tables = executable->tables,
+                                   .flush_subnormals = executable->flush_subnormals,
                                    .precision = executable->precision,
                                    .input_count = step->input_count,
                                    .output_count = step->output_count,
@@ -231,7 +234,7 @@ void mix_host_destroy(mix_executable *executable) {
 
 /* ---- run ---- */
 
-static void bind(mix_executable *executable, int binding, void *address) {
+void mix_host_bind(mix_executable *executable, int binding, void *address) {
   if (executable->bound[binding] == address) return;
   executable->bound[binding] = address;
   const mix_patch *end = executable->patches + executable->first[binding + 1];
@@ -242,7 +245,7 @@ static void bind(mix_executable *executable, int binding, void *address) {
 static bool bind_memory(mix_executable *executable, int binding, mix_memory *memory) {
   void *address = host_address(memory);
   if (!address && mix_memory_bytes(memory)) return false;
-  bind(executable, binding, address);
+  mix_host_bind(executable, binding, address);
   return true;
 }
 
@@ -251,9 +254,11 @@ static bool bind_all(mix_executable *executable, const mix_bindings *bindings) {
   int b = 0;
   for (int i = 0; i < plan->argument_count; i++)
     if (!bind_memory(executable, b++, bindings->arguments[i])) return false;
-  for (int i = 0; i < plan->variable_count; i++) bind(executable, b++, bindings->variables[i]->address);
-  for (int i = 0; i < plan->result_count; i++) bind(executable, b++, bindings->results[i]->address);
-  bind(executable, b, bindings->arena ? bindings->arena->address : NULL);
+  for (int i = 0; i < plan->variable_count; i++)
+    mix_host_bind(executable, b++, bindings->variables[i]->address);
+  for (int i = 0; i < plan->result_count; i++)
+    mix_host_bind(executable, b++, bindings->results[i]->address);
+  mix_host_bind(executable, b, bindings->arena ? bindings->arena->address : NULL);
   return true;
 }
 
@@ -262,8 +267,7 @@ static void record_failure(mix_executable *executable, int step) {
   while (step < first && !atomic_compare_exchange_weak(&executable->failed_step, &first, step)) continue;
 }
 
-/* Runs the plan on one thread of the team. */
-static void run_steps(mix_executable *executable, const mix_team *team) {
+void mix_host_run_steps(mix_executable *executable, const mix_team *team) {
   static const mix_team alone = {.rank = 0, .size = 1};
   int count = executable->plan->step_count;
   for (int i = 0; i < count; i++) {
@@ -283,7 +287,7 @@ static void run_steps(mix_executable *executable, const mix_team *team) {
 static void run_thread(mix_executable *executable, const mix_team *team) {
   unsigned control = _mm_getcsr();
   if (executable->flush_subnormals) _mm_setcsr(control | FLUSH_SUBNORMALS);
-  run_steps(executable, team);
+  mix_host_run_steps(executable, team);
   _mm_setcsr(control);
 }
 

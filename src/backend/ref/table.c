@@ -13,5 +13,6 @@ const mix_kernel_row mix_ref_kernels[] = {
     ROW(batch_matmul, matmul),
     ROW(matmul_downcast, matmul),
     ROW(rows, segment_sum),
+    {&mix_op_scan, (const mix_kernel *const[]){&mix_host_scan, NULL}},
     {NULL, NULL},
 };
