@@ -27,6 +27,7 @@
 #include <mixtape/optimizer.h>
 #include <mixtape/policy.h>
 #include <mixtape/random.h>
+#include <mixtape/recurrent.h>
 #include <mixtape/regularizer.h>
 #include <mixtape/saving.h>
 #include <mixtape/scan.h>

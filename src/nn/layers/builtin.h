@@ -15,7 +15,8 @@
   X(rescaling) X(normalization) X(discretization) X(category_encoding) X(embedding) X(batch_normalization)   \
   X(layer_normalization) X(group_normalization) X(rms_normalization) X(unit_normalization)                   \
   X(spatial_dropout1d) X(spatial_dropout2d) X(spatial_dropout3d) X(gaussian_noise) X(gaussian_dropout)       \
-  X(alpha_dropout) X(activity_regularization) X(lambda)
+  X(alpha_dropout) X(activity_regularization) X(lambda) X(simple_rnn_cell) X(lstm_cell) X(gru_cell)          \
+  X(stacked_rnn_cells) X(rnn) X(simple_rnn) X(lstm) X(gru) X(bidirectional) X(time_distributed)
 #define MIX_DECLARE_KIND(name) extern const mix_layer_kind mix_##name##_kind;
 MIX_BUILT_IN_LAYERS(MIX_DECLARE_KIND)
 #undef MIX_DECLARE_KIND
