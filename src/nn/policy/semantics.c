@@ -121,7 +121,6 @@ const mix_semantics mix_semantics_keras3 = {
     .global_stored_at_first_read = true,
     .all_arguments_cast = true,
     .rnn_casts_initial_state = true,
-    .bidirectional_zeroes_masked = true,
     .rnn_seed_saved = true,
     .cast_before_input_spec = true,
     .autocast_scope_by_difference = true,

@@ -193,7 +193,6 @@ struct mix_semantics {
   bool rnn_casts_initial_state;     /* K3: given states are cast to the cell's compute dtype */
   bool rnn_time_major;              /* L, X: has time_major, and saves it and `implementation` */
   bool bidirectional_keeps_layer;   /* L, X: saves the given layer; K3: its forward copy */
-  bool bidirectional_zeroes_masked; /* K3: zero_output_for_mask is return_sequences */
   bool rnn_seed_saved;              /* K3: configs of LSTM, GRU and cells have the seed */
 
   double softmax_mask_float16, softmax_mask; /* replaces masked values, or is added to them */

@@ -77,8 +77,7 @@ static bool ready(mix_layer *layer) {
   if (!b->forward || !b->backward) return false;
   mix_rnn *f = mix_rnn_of(b->forward), *r = mix_rnn_of(b->backward);
   if (!check_flags(layer, &f->flags, &r->flags)) return false;
-  if (layer->semantics->bidirectional_zeroes_masked)
-    f->flags.zero_output_for_mask = r->flags.zero_output_for_mask = f->flags.return_sequences;
+  f->flags.zero_output_for_mask = r->flags.zero_output_for_mask = f->flags.return_sequences;
   r->keeps_order = r->flags.go_backwards;
   return add_inner(layer, b);
 }
