@@ -188,13 +188,14 @@ static bool has_total(backward *b, mix_edge edge) {
 
 static mix_tensor *steps_of(backward *b, mix_edge edge) {
   mix_tensor *saved = saved_steps(b, edge);
-  if (saved) return saved;
+  if (saved || mix_failed()) return saved;
   const int input = find_pair(&b->inputs, edge);
   return input >= 0 ? b->inputs.outside[input] : b->outputs.outside[find_pair(&b->outputs, edge)];
 }
 
 /* (steps, rows, columns) as (steps * rows, columns). */
 static mix_tensor *all_rows(mix_tensor *steps) {
+  if (!steps) return NULL;
   const mix_shape shape = mix_tensor_shape(steps);
   return mix_reshape(steps, MIX_SHAPE(shape.dims[0] * shape.dims[1], shape.dims[2]));
 }

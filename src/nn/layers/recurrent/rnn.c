@@ -83,9 +83,9 @@ static mix_tensor *swap_axes(mix_tensor *x) {
   return mix_transpose(x, order);
 }
 
-static mix_tensor *reverse_steps(mix_tensor *x) {
-  const int64_t steps = mix_tensor_shape(x).dims[0];
-  return mix_gather(x, mix_range((double)steps - 1, -1, -1, MIX_INT32), 0);
+static mix_tensor *reverse_steps(mix_tensor *x, int axis) {
+  const int64_t steps = x ? mix_tensor_shape(x).dims[axis] : 0;
+  return mix_gather(x, mix_range((double)steps - 1, -1, -1, MIX_INT32), axis);
 }
 
 static bool fail_shape(const rnn_call *call, const char *what, int index, mix_tensor *got,
@@ -251,8 +251,9 @@ static void keep_states(const rnn_call *call, mix_list *carry) {
 
 static mix_tensor *sequences(const rnn_call *call, mix_tensor *outputs) {
   const mix_rnn_flags *flags = &call->rnn->flags;
-  if (flags->go_backwards && !call->rnn->keeps_order) outputs = reverse_steps(outputs);
-  return flags->time_major ? outputs : swap_axes(outputs);
+  if (!flags->time_major) outputs = swap_axes(outputs);
+  return flags->go_backwards && !call->rnn->keeps_order ? reverse_steps(outputs, flags->time_major ? 0 : 1)
+                                                        : outputs;
 }
 
 static mix_list *compute(rnn_call *call, mix_tensor *x) {
