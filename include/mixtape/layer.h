@@ -25,7 +25,7 @@ typedef struct mix_call_args {
   mix_list *masks;         /* one (or NULL) for each input; NULL: none at all */
   mix_list *initial_state; /* NULL: none */
   bool training;
-  bool symbolic;           /* only dtypes and shapes: variables must not be assigned */
+  bool symbolic; /* only dtypes and shapes: variables must not be assigned */
 } mix_call_args;
 /* Tensor i of the inputs, or of the further arguments. */
 MIX_API mix_tensor *mix_call_input(const mix_call_args *args, int index);
@@ -49,11 +49,19 @@ MIX_API int64_t mix_config_get_integer(mix_config *config, const char *key, int6
 MIX_API bool mix_config_get_boolean(mix_config *config, const char *key, bool default_value);
 MIX_API const char *mix_config_get_json(mix_config *config, const char *key);
 
+/* The states of a recurrent cell, for mix_rnn: shapes without the batch. */
+#define MIX_CELL_STATES 32
+typedef struct mix_cell_states {
+  int count;
+  mix_shape states[MIX_CELL_STATES];
+  mix_shape output;
+} mix_cell_states;
+
 /* A kind of layer. The comments say what a NULL function means. */
 typedef struct mix_layer_class {
-  size_t size;           /* sizeof(mix_layer_class) */
-  const char *name;      /* "SimpleDense" */
-  size_t instance_size;  /* bytes of the instance's own state, zeroed: mix_layer_data */
+  size_t size;          /* sizeof(mix_layer_class) */
+  const char *name;     /* "SimpleDense" */
+  size_t instance_size; /* bytes of the instance's own state, zeroed: mix_layer_data */
   /* Creates the weights; NULL: the layer has none. */
   mix_status (*build)(mix_layer *layer, int count, const mix_shape *input_shapes);
   /* Required; returns a list of results. */
@@ -65,24 +73,27 @@ typedef struct mix_layer_class {
   /* Releases what the state holds; NULL: nothing. */
   void (*finalize)(mix_layer *layer);
   bool supports_masking; /* passes on the mask of its input */
-  bool no_autocast; /* inputs are never cast (Embedding, models) */
+  bool no_autocast;      /* inputs are never cast (Embedding, models) */
   /* Computes a mask. NULL: supports_masking decides, and masks that inner layers set on the results stay. */
   mix_tensor *(*compute_mask)(mix_layer *layer, const mix_call_args *args);
   /* Sets the own options of a new layer from the config that get_config wrote; NULL: there are none. Inner
    * layers: mix_config_get_json, mix_layer_deserialize, mix_layer_add_layer. */
   mix_status (*from_config)(mix_layer *layer, mix_config *config);
+  /* Of a recurrent cell, which gets its states in .arguments and returns its output and the next states:
+   * their shapes for inputs of that shape. The layer is built. NULL: it is no cell. */
+  mix_status (*cell_states)(mix_layer *layer, mix_shape input_shape, mix_cell_states *states);
 } mix_layer_class;
 
 /* Options of every layer, the first in each options struct. */
-#define MIX_LAYER_OPTIONS                                                                                   \
-  const char *name;               /* NULL: the class in snake case, made unique ("dense", "dense_1") */     \
-  const char *dtype;              /* a policy by name: "mixed_float16"; NULL: the global policy */          \
-  mix_policy *policy;             /* a policy object instead of dtype */                                    \
-  bool not_trainable;             /* Keras: trainable=True */                                               \
-  bool no_autocast;               /* Keras: autocast=True; inputs are not cast */                           \
-  mix_regularizer *activity_regularizer; /* of the results; NULL: none */                                   \
-  const mix_semantics *semantics; /* NULL: the default of the process */                                    \
-  int64_t reserved;               /* 0 */
+#define MIX_LAYER_OPTIONS                                                                                    \
+  const char *name;   /* NULL: the class in snake case, made unique ("dense", "dense_1") */                  \
+  const char *dtype;  /* a policy by name: "mixed_float16"; NULL: the global policy */                       \
+  mix_policy *policy; /* a policy object instead of dtype */                                                 \
+  bool not_trainable; /* Keras: trainable=True */                                                            \
+  bool no_autocast;   /* Keras: autocast=True; inputs are not cast */                                        \
+  mix_regularizer *activity_regularizer; /* of the results; NULL: none */                                    \
+  const mix_semantics *semantics;        /* NULL: the default of the process */                              \
+  int64_t reserved;                      /* 0 */
 
 typedef struct mix_layer_options {
   size_t size;
@@ -92,9 +103,8 @@ typedef struct mix_layer_options {
 /* A layer of a custom class. TypeError if layer_class is missing. */
 MIX_API mix_layer *mix_layer_with(const mix_layer_options *options);
 #ifndef __cplusplus
-#define mix_layer_new(...)                                                                                  \
-  mix_layer_with(                                                                                           \
-      &(const mix_layer_options){.size = sizeof(mix_layer_options), .reserved = 0, __VA_ARGS__})
+#define mix_layer_new(...)                                                                                   \
+  mix_layer_with(&(const mix_layer_options){.size = sizeof(mix_layer_options), .reserved = 0, __VA_ARGS__})
 #endif
 /* The state of instance_size bytes, which lives as long as the layer. */
 MIX_API void *mix_layer_data(const mix_layer *layer);
@@ -118,10 +128,10 @@ MIX_API void mix_layer_set_trainable(mix_layer *layer, bool trainable);
 /* ---- calling ---- */
 typedef struct mix_call_options {
   size_t size;
-  void *inputs;            /* required: a mix_tensor or a mix_list of tensors, Keras's first argument */
-  mix_list *arguments;     /* further tensors; tf_keras does not cast them, keras3 does */
-  mix_tensor *mask;        /* for a single input; NULL: the mask that the input carries */
-  mix_list *masks;         /* for a list of inputs */
+  void *inputs;        /* required: a mix_tensor or a mix_list of tensors, Keras's first argument */
+  mix_list *arguments; /* further tensors; tf_keras does not cast them, keras3 does */
+  mix_tensor *mask;    /* for a single input; NULL: the mask that the input carries */
+  mix_list *masks;     /* for a list of inputs */
   mix_training training;
   mix_list *initial_state;
 } mix_call_options;
@@ -132,9 +142,9 @@ MIX_API mix_tensor *mix_call_with(mix_layer *layer, const mix_call_options *opti
 MIX_API mix_list *mix_call_outputs_with(mix_layer *layer, const mix_call_options *options);
 #ifndef __cplusplus
 /* mix_call(layer, inputs, .training = MIX_TRUE) */
-#define mix_call(layer, ...)                                                                                \
+#define mix_call(layer, ...)                                                                                 \
   mix_call_with(layer, &(const mix_call_options){.size = sizeof(mix_call_options), __VA_ARGS__})
-#define mix_call_outputs(layer, ...)                                                                        \
+#define mix_call_outputs(layer, ...)                                                                         \
   mix_call_outputs_with(layer, &(const mix_call_options){.size = sizeof(mix_call_options), __VA_ARGS__})
 #endif
 /* Creates the weights without a call, for inputs of that shape, including the batch dimension (which may
@@ -147,7 +157,7 @@ MIX_API mix_shape mix_layer_output_shape(mix_layer *layer, mix_shape input_shape
 /* ---- weights ---- */
 typedef struct mix_weight_options {
   size_t size;
-  const char *name;                    /* "kernel"; NULL: "variable" */
+  const char *name; /* "kernel"; NULL: "variable" */
   mix_shape shape;
   const char *dtype;                   /* NULL: the policy's variable dtype */
   const char *initializer;             /* NULL: glorot_uniform for floating dtypes, zeros for others */
@@ -165,9 +175,9 @@ MIX_API mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weig
 #ifndef __cplusplus
 /* mix_layer_add_weight(layer, "kernel", .shape = MIX_SHAPE(inputs, units), .initializer =
  * "glorot_uniform") */
-#define mix_layer_add_weight(layer, ...)                                                                    \
-  mix_layer_add_weight_with(layer,                                                                          \
-      &(const mix_weight_options){.size = sizeof(mix_weight_options), __VA_ARGS__})
+#define mix_layer_add_weight(layer, ...)                                                                     \
+  mix_layer_add_weight_with(layer,                                                                           \
+                            &(const mix_weight_options){.size = sizeof(mix_weight_options), __VA_ARGS__})
 #endif
 /* Tracks a layer that this one calls, in the order of these calls: its weights, losses and `trainable`
  * belong to this layer. Returns the inner layer. */
@@ -197,10 +207,10 @@ MIX_API mix_status mix_layer_add_loss(mix_layer *layer, mix_tensor *loss);
 typedef struct mix_input_spec {
   size_t size;
   const char *dtype;
-  int rank;       /* 0: any */
-  int min_rank;   /* 0: any */
-  int max_rank;   /* 0: any */
-  int axis_count; /* the number of axes of required size */
+  int rank;               /* 0: any */
+  int min_rank;           /* 0: any */
+  int max_rank;           /* 0: any */
+  int axis_count;         /* the number of axes of required size */
   int axes[MIX_MAX_RANK]; /* negative axes count from the end */
   int64_t axis_sizes[MIX_MAX_RANK];
 } mix_input_spec;

@@ -30,8 +30,10 @@
 #include <mixtape/policy.h>
 #include <mixtape/pooling.h>
 #include <mixtape/random.h>
+#include <mixtape/recurrent.h>
 #include <mixtape/regularizer.h>
 #include <mixtape/saving.h>
+#include <mixtape/scan.h>
 #include <mixtape/schedule.h>
 #include <mixtape/semantics.h>
 #include <mixtape/status.h>

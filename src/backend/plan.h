@@ -28,6 +28,7 @@ typedef struct mix_step {
   const mix_op *op; /* &mix_op_fused for a program of its own */
   const void *attributes;
   const mix_program *program; /* of a fused step, or the epilogue of a product; NULL: none */
+  const struct mix_plan *body; /* of a loop: the plan of one step, of its own arena; NULL: none */
   int input_count, output_count;
   /* Slots. Inputs 0 and 1 of a product with an epilogue are its operands. The loads of the program number
    * the inputs of the step in the same way. The raw result of the product has no slot. */

@@ -92,11 +92,28 @@ static bool use_context(mix_ir *ir) {
   return true;
 }
 
+/* The bodies of loops, whose passes are those of the graph. */
+static bool run_in_bodies(mix_ir *ir, const pass_row *pass) {
+  for (int n = 0; n < ir->node_count; n++) {
+    mix_ir *body = ir->nodes[n].dead ? NULL : ir->nodes[n].body;
+    if (!body) continue;
+    body->context = ir->context;
+    body->evaluate = ir->evaluate;
+    body->eager = ir->eager;
+    body->excess_precision = ir->excess_precision;
+    body->replay = ir->replay;
+    if (!run_in_bodies(body, pass) || !pass->run(body)) return false;
+  }
+  return true;
+}
+
+static bool run_pass(mix_ir *ir, const pass_row *pass) { return pass->run(ir) && run_in_bodies(ir, pass); }
+
 bool mix_passes_run_one(mix_ir *ir, const char *name) {
   if (!use_context(ir)) return false;
   for (int i = 0; i < (int)PASSES; i++)
     if (!strcmp(passes[i].name, name)) {
-      if (!passes[i].run(ir)) return false;
+      if (!run_pass(ir, &passes[i])) return false;
       mix_cast_watch_end(ir);
       return true;
     }
@@ -130,7 +147,7 @@ static bool run(mix_ir *ir, size_t count, bool verbose) {
     /* later passes move casts into programs */
     if (passes[i].run == mix_pass_expand_add_n) mix_cast_watch_end(ir);
     if (strcmp(passes[i].name, "fuse") && !mix_pass_wanted(ir, passes[i].name)) continue;
-    if (!passes[i].run(ir)) return false;
+    if (!run_pass(ir, &passes[i])) return false;
     mix_cast_watch_pass(ir, passes[i].name);
     if (verbose) log_graph(ir, "after ", passes[i].name);
   }

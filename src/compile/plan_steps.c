@@ -248,14 +248,26 @@ static bool add_copies(planner *p, int count, const int *from, const int *to, in
                                 .writes_variable = writes});
 }
 
+/* The plan of one step of a loop, in the memory of its body. */
+static bool plan_body(mix_ir *body, const mix_context *context, const mix_plan **plan) {
+  mix_compiled *step = mix_ir_alloc(body, sizeof *step);
+  if (!step) return false;
+  step->ir = body;
+  step->context = *context;
+  *plan = &step->plan;
+  return mix_make_plan(step);
+}
+
 static bool node_step(planner *p, int n) {
   const mix_ir_node *node = &p->ir->nodes[n];
   int *outputs = mix_ir_alloc(p->ir, sizeof(int) * (size_t)(node->output_count + 1));
-  if (!outputs) return false;
+  const mix_plan *body = NULL;
+  if (!outputs || (node->body && !plan_body(node->body, p->ir->context, &body))) return false;
   for (int o = 0; o < node->output_count; o++) outputs[o] = node->first_output + o;
   return add_step(p, (mix_step){.op = node->op,
                                 .attributes = node->attributes,
                                 .program = node->program,
+                                .body = body,
                                 .input_count = node->input_count,
                                 .output_count = node->output_count,
                                 .inputs = node->inputs,

@@ -18,6 +18,7 @@ static void node_finalize(void *object) {
   mix_node *node = object;
   for (int i = 0; i < node->input_count; i++) mix_release(node->inputs[i].node);
   for (int i = 0; i < node->output_count; i++) mix_release(node->outputs[i].memory);
+  mix_release(node->body);
   if (node->holds_variable) mix_release(node->variable);
 }
 
@@ -231,20 +232,37 @@ static bool outputs_valid(mix_node *node) {
 static void forget_inputs(mix_node *node) {
   for (int i = 0; i < node->input_count; i++) mix_release(node->inputs[i].node);
   node->input_count = 0;
+  mix_release(node->body);
+  node->body = NULL;
+}
+
+static mix_node *node_complete(mix_node *node, bool typed) {
+  if (!typed || !outputs_valid(node) || !mix_tapes_record(node) || !mix_capture_record(node)) {
+    if (!mix_failed())
+      mix_fail(MIX_INTERNAL_ERROR, "%s: shape rule failed without saying why", node->op->name);
+    mix_release(node);
+    return NULL;
+  }
+  if (node->symbolic && !(node->op->flags & MIX_OP_ROWS)) forget_inputs(node);
+  return node;
+}
+
+mix_node *mix_node_new_with_body(const mix_op *op, const void *attributes, struct mix_body *body,
+                                 int input_count, const mix_edge *inputs, int output_count,
+                                 const mix_type *types) {
+  if (mix_failed()) return NULL;
+  mix_node *node = node_allocate(op, attributes, input_count, inputs, output_count);
+  if (!node) return NULL;
+  for (int i = 0; i < output_count; i++) node->outputs[i] = (mix_value){.type = types[i]};
+  node->body = mix_retain(body);
+  return node_complete(node, true);
 }
 
 mix_node *mix_node_new(const mix_op *op, const void *attributes, int input_count, const mix_edge *inputs) {
   if (mix_failed()) return NULL;
   mix_node *node = node_allocate(op, attributes, input_count, inputs, signature_results(op->signature));
   if (!node) return NULL;
-  if (!check_types(node) || (op->infer && !op->infer(node)) || !outputs_valid(node) ||
-      !mix_tapes_record(node) || !mix_capture_record(node)) {
-    if (!mix_failed()) mix_fail(MIX_INTERNAL_ERROR, "%s: shape rule failed without saying why", op->name);
-    mix_release(node);
-    return NULL;
-  }
-  if (node->symbolic && !(op->flags & MIX_OP_ROWS)) forget_inputs(node);
-  return node;
+  return node_complete(node, check_types(node) && (!op->infer || op->infer(node)));
 }
 
 mix_tensor *mix_tensor_of(mix_node *node, int output) {
@@ -333,7 +351,10 @@ void mix_node_detach(mix_node *node) {
   for (int i = 0; i < node->output_count && done; i++) done = node->outputs[i].memory != NULL;
   int count = done ? node->input_count : 0;
   node->input_count -= count;
+  struct mix_body *body = done ? node->body : NULL;
+  if (body) node->body = NULL;
   /* Unlock first: a release may run the caller's code (mix_tensor_wrap). */
   mix_graph_unlock();
   for (int i = 0; i < count; i++) mix_release(node->inputs[i].node);
+  mix_release(body);
 }

@@ -28,6 +28,7 @@ struct mix_node {
   void *attributes;       /* op->attributes_size bytes, inline */
   const char *scope;      /* interned path of the layer that was being called, or NULL */
   atomic_int recorded;    /* number of tapes that hold it */
+  struct mix_body *body;  /* of a loop (graph/body.h); retained, or NULL */
   bool symbolic;          /* descends from mix_input */
   bool keep;              /* the rewrite leaves it unchanged */
   mix_variable *variable; /* of a read: the variable; NULL once it is gone */
@@ -51,7 +52,11 @@ extern const mix_class mix_node_class, mix_tensor_class;
  * tapes. `attributes` is copied. Returns the node with one reference for the caller, or NULL with the
  * error recorded. */
 mix_node *mix_node_new(const mix_op *op, const void *attributes, int input_count, const mix_edge *inputs);
-/* The same from tensors. Returns result 0 as a scoped tensor; the last statement of every public
+/* mix_node_new for an op with a body (graph/body.h), whose results have these types. */
+mix_node *mix_node_new_with_body(const mix_op *op, const void *attributes, struct mix_body *body,
+                                 int input_count, const mix_edge *inputs, int output_count,
+                                 const mix_type *types);
+/* mix_node_new from tensors. Returns result 0 as a scoped tensor; the last statement of every public
  * operation. Returns NULL at once while an error is pending; a NULL operand is an error. */
 mix_tensor *mix_apply(const mix_op *op, const void *attributes, int input_count, mix_tensor *const *inputs);
 /* A scoped tensor that refers to a result of a node. */

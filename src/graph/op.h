@@ -37,6 +37,9 @@ enum {
   /* Result 0 is operand 0 with some of its elements replaced. Where both are one memory, its kernel accesses
    * only these. */
   MIX_OP_UPDATES = 1 << 15,
+  /* Runs the graph that its node has as its body (graph/body.h). Operands and results are of any number and
+   * types: the signature names none. */
+  MIX_OP_LOOP = 1 << 16,
 };
 
 /* The reductions that a program can end in. They give the bits of the op's own kernel. */

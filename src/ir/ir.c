@@ -15,6 +15,7 @@ mix_ir *mix_ir_new(void) { return mix_calloc(1, sizeof(mix_ir)); }
 void mix_ir_free(mix_ir *ir) {
   if (!ir) return;
   for (int i = 0; i < ir->held_count; i++) mix_release(ir->held[i]);
+  for (int i = 0; i < ir->body_count; i++) mix_ir_free(ir->bodies[i]);
   for (int i = 0; i < ir->variable_count; i++) mix_release(ir->variables[i].variable);
   while (ir->memory) {
     mix_ir_chunk *chunk = ir->memory;
@@ -25,6 +26,7 @@ void mix_ir_free(mix_ir *ir) {
   mix_free(ir->values);
   mix_free(ir->variables);
   mix_free(ir->held);
+  mix_free(ir->bodies);
   mix_free(ir);
 }
 
@@ -69,6 +71,11 @@ mix_ir *mix_ir_copy(const mix_ir *ir) {
     copy->variables[copy->variable_count++] = ir->variables[i];
     mix_retain(ir->variables[i].variable);
   }
+  for (int n = 0; n < copy->node_count; n++) {
+    if (!copy->nodes[n].body || mix_ir_set_body(copy, n, mix_ir_copy(copy->nodes[n].body))) continue;
+    mix_ir_free(copy);
+    return NULL;
+  }
   copy->name = ir->name;
   copy->argument_count = ir->argument_count;
   copy->eager = ir->eager;
@@ -98,6 +105,15 @@ int mix_ir_add(mix_ir *ir, const mix_op *op, const void *attributes, int input_c
   for (int i = 0; i < output_count; i++)
     ir->values[ir->value_count++] = (mix_ir_value){.type = types[i], .node = index, .output = i};
   return index;
+}
+
+bool mix_ir_set_body(mix_ir *ir, int node, mix_ir *body) {
+  ir->nodes[node].body = NULL;
+  if (!body) return false;
+  if (!mix_reserve(&ir->bodies, &ir->body_capacity, ir->body_count + 1, sizeof *ir->bodies))
+    return mix_ir_free(body), false;
+  ir->nodes[node].body = ir->bodies[ir->body_count++] = body;
+  return true;
 }
 
 bool mix_ir_hold(mix_ir *ir, void *object) {

@@ -34,6 +34,7 @@ typedef struct mix_ir_node {
   mix_memory *memory;     /* of a constant: where its bytes are (retained by the ir or outliving it) ... */
   size_t offset;          /* ... and where they begin */
   mix_program *program;   /* fused steps, and products with an epilogue */
+  struct mix_ir *body;    /* of a loop: arguments and results are those of one step; owned by the ir */
   int guard;              /* value: a bool scalar; -1: none */
   int guard_key;          /* pass fuse: the guard that all uses of this node have in common; -1: none */
   int mark;               /* scratch of a pass */
@@ -64,6 +65,8 @@ typedef struct mix_ir {
   bool replay;
   mix_object **held; /* retained: buffers of constants */
   int held_count, held_capacity;
+  struct mix_ir **bodies; /* of its loops, also of dead ones */
+  int body_count, body_capacity;
   /* Computes a graph of constants on the host; result r is written to results[r]. Constant folding calls
    * it. Consumes `part`. */
   bool (*evaluate)(struct mix_ir *part, mix_memory *const *results);
@@ -88,6 +91,8 @@ int mix_ir_add_constant(mix_ir *ir, mix_memory *memory, size_t offset, mix_type 
 /* The bytes of a constant, to be read until mix_ir_unmap_constant. NULL with the error recorded. */
 const void *mix_ir_map_constant(const mix_ir_node *node);
 void mix_ir_unmap_constant(const mix_ir_node *node);
+/* Gives a node its body, which the ir frees, also on failure. */
+bool mix_ir_set_body(mix_ir *ir, int node, mix_ir *body);
 /* Retains an object for as long as the ir lives. */
 bool mix_ir_hold(mix_ir *ir, void *object);
 /* Adds a variable (retained) that the plan reads. Returns its index. */

@@ -185,7 +185,59 @@ static bool check_fused(mix_ir *ir, const mix_ir_node *node, char *problem, size
   return check_space(ir, node, problem, size) && check_program(ir, node, problem, size);
 }
 
+/* ---- loops ---- */
+
+static const mix_ir_value *argument_of(const mix_ir *body, int index) {
+  for (int n = 0; n < body->node_count; n++)
+    if (body->nodes[n].source == MIX_IR_ARGUMENT && body->nodes[n].index == index)
+      return &body->values[body->nodes[n].first_output];
+  return NULL;
+}
+
+static bool same_type(const mix_ir_value *a, const mix_ir_value *b) {
+  return a->dtype == b->dtype && mix_shape_equal(a->shape, b->shape);
+}
+
+/* Is `all` that many values of the type of `one`? */
+static bool is_stack(const mix_ir_value *all, const mix_ir_value *one, int64_t steps) {
+  mix_shape shape = {.rank = all->shape.rank - 1};
+  if (all->shape.rank < 1 || all->shape.dims[0] != steps || all->dtype != one->dtype) return false;
+  for (int i = 0; i < shape.rank; i++) shape.dims[i] = all->shape.dims[i + 1];
+  return mix_shape_equal(shape, one->shape);
+}
+
+/* Arguments and results of the body are those of one step. */
+static bool check_loop(const mix_ir *ir, const mix_ir_node *node, char *problem, size_t size) {
+  const mix_ir *body = node->body;
+  const mix_scan_attributes *a = node->attributes;
+  if (!body) WRONG("its body is missing: lines behind it that begin with a bar");
+  if (a->steps < 0 || a->carries < 0 || a->inputs < 0 || a->carries > node->input_count ||
+      a->inputs > node->input_count - a->carries || a->carries > node->output_count)
+    WRONG("its numbers of steps, carries and inputs do not fit its operands");
+  if (body->argument_count != node->input_count || body->result_count != node->output_count)
+    WRONG("the body has %d arguments and %d results; expected %d and %d", body->argument_count,
+          body->result_count, node->input_count, node->output_count);
+  for (int i = 0; i < node->input_count; i++) {
+    const mix_ir_value *operand = &ir->values[node->inputs[i]], *argument = argument_of(body, i);
+    const bool stacked = i >= a->carries && i < a->carries + a->inputs;
+    if (!argument || !(stacked ? is_stack(operand, argument, a->steps) : same_type(operand, argument)))
+      WRONG("operand %d does not fit argument %d of the body", i, i);
+  }
+  for (int o = 0; o < node->output_count; o++) {
+    const mix_ir_value *result = &ir->values[node->first_output + o], *one = &body->values[body->results[o]];
+    if (!(o < a->carries ? same_type(result, one) && same_type(one, &ir->values[node->inputs[o]])
+                         : is_stack(result, one, a->steps)))
+      WRONG("result %d does not fit that of the body", o);
+  }
+  return true;
+}
+
 bool mix_ir_check(mix_ir *ir, const mix_ir_node *node, char *problem, size_t size) {
+  if (node->op->flags & MIX_OP_LOOP) {
+    if (node->program || node->guard >= 0) WRONG("a loop has no program and stands under no condition");
+    return check_loop(ir, node, problem, size);
+  }
+  if (node->body) WRONG("only a loop has a body");
   if (node->op->flags & MIX_OP_PROGRAM) return check_fused(ir, node, problem, size);
   if (node->program) return check_epilogue(ir, node, problem, size);
   if (node->guard >= 0) WRONG("only fused programs stand under a condition");

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/philox.h"
+#include "base/text.h"
 #include "base/text_reader.h"
 #include "ir/ir.h"
 #include "ops/attributes.h"
@@ -14,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_RESULTS = 256, WORD_SIZE = 512, PROBLEM_SIZE = 700, SPARE_NUMBERS = 65536 };
+enum { MAX_RESULTS = 256, WORD_SIZE = 512, PROBLEM_SIZE = 700, SPARE_NUMBERS = 65536, MAX_NESTED = 16 };
 
 typedef struct reading {
   mix_ir *ir;
@@ -25,6 +26,9 @@ typedef struct reading {
   char subject[96];    /* the node of the line, for messages: " (%5 = add)" */
   int node, node_line; /* the node that a program may follow; -1: none */
   mix_program_reading *program;
+  mix_text body; /* the lines of the node's body so far, without their bars */
+  int body_line; /* where they begin */
+  int depth;     /* of bodies around this graph */
   bool ended;
 } reading;
 
@@ -322,7 +326,33 @@ static bool read_operation(reading *r, const result_list *h, const char *name) {
   return true;
 }
 
-/* Attaches the program that was read, if any, to the preceding node, and checks the node. */
+static bool read_graph(reading *r, const char *text, size_t size);
+
+/* The graph of the body's lines, which takes its part of the bytes. */
+static bool attach_body(reading *r) {
+  mix_ir *ir = r->ir;
+  reading inside = {.ir = mix_ir_new(),
+                    .name = r->name,
+                    .size = r->size,
+                    .bytes_left = r->bytes_left,
+                    .node = -1,
+                    .number = r->body_line - 1,
+                    .depth = r->depth + 1,
+                    .program = mix_alloc(sizeof *inside.program)};
+  bool good = inside.ir && inside.program && !r->body.failed;
+  if (good && inside.depth > MAX_NESTED) good = fail(r, "bodies inside bodies, %d deep", inside.depth);
+  good = good && read_graph(&inside, r->body.text, r->body.used);
+  if (good && inside.ir->variable_count) good = fail(r, "a body has no variables of its own");
+  mix_free(inside.program);
+  mix_free(inside.body.text);
+  mix_free(r->body.text);
+  r->body = (mix_text){.grows = true};
+  r->bytes_left = inside.bytes_left;
+  if (!good) return mix_ir_free(inside.ir), false;
+  return mix_ir_set_body(ir, r->node, inside.ir);
+}
+
+/* Attaches the program and the body that were read, if any, to the preceding node, and checks the node. */
 static bool finish_node(reading *r) {
   char problem[PROBLEM_SIZE];
   if (r->node < 0) return true;
@@ -345,6 +375,7 @@ static bool finish_node(reading *r) {
     memcpy(program->stores, read->stores, sizeof *read->stores * (size_t)read->store_count);
     memcpy(program->sums, read->sums, sizeof *read->sums * (size_t)read->sum_count);
   }
+  if (r->body.used && !attach_body(r)) return false;
   r->number = r->node_line;
   snprintf(r->subject, sizeof r->subject, " (%%%d = %s)", node->first_output, node->op->name);
   if (!mix_ir_check(r->ir, node, problem, sizeof problem)) return fail(r, "%s", problem);
@@ -426,10 +457,21 @@ static bool set_flag(reading *r, bool *what) {
   return *what = true;
 }
 
+static bool add_body_line(reading *r) {
+  if (r->node < 0) return fail(r, "a line behind a bar belongs to the body of a loop, behind its node");
+  const char *at = r->line.at + 1;
+  if (at < r->line.end && *at == ' ') at++;
+  if (!r->body.used) r->body_line = r->number;
+  r->body.grows = true;
+  mix_text_put(&r->body, "%.*s\n", (int)(r->line.end - at), at);
+  return !r->body.failed;
+}
+
 static bool read_line(reading *r, bool indented) {
   char problem[PROBLEM_SIZE];
   r->subject[0] = 0;
   if (r->ended) return fail(r, "more lines behind 'return'");
+  if (r->line.at < r->line.end && *r->line.at == '|') return add_body_line(r);
   if (indented) {
     if (r->node < 0) return fail(r, "an indented line belongs to a program, behind an operation");
     snprintf(r->subject, sizeof r->subject, " (%%%d = %s)", r->ir->nodes[r->node].first_output,
@@ -440,7 +482,7 @@ static bool read_line(reading *r, bool indented) {
   if (r->line.at < r->line.end && *r->line.at == '%') return read_node(r);
   if (mix_scan_text(&r->line, "store")) return read_store(r);
   if (mix_scan_text(&r->line, "return")) return read_return(r);
-  bool first = r->ir->node_count == 0;
+  bool first = r->ir->node_count == 0 && !r->depth;
   if (first && mix_scan_text(&r->line, "eager")) return set_flag(r, &r->ir->eager);
   if (first && mix_scan_text(&r->line, "excess_precision")) return set_flag(r, &r->ir->excess_precision);
   return fail(r, "expected '%%N:dtype(shape) = ...', 'store' or 'return'");
@@ -474,6 +516,14 @@ static bool arguments_complete(reading *r) {
   return true;
 }
 
+static bool read_graph(reading *r, const char *text, size_t size) {
+  bool good = read_lines(r, text, size) && arguments_complete(r);
+  for (int v = 0; good && v < r->ir->value_count; v++)
+    if (r->ir->values[v].node < 0) /* like the values of dead nodes */
+      r->ir->values[v] = (mix_ir_value){.dtype = MIX_BOOL, .node = 0};
+  return good;
+}
+
 mix_ir *mix_ir_read(const char *name, const char *text, size_t size, size_t max_bytes) {
   if (mix_failed()) return NULL;
   reading r = {.ir = mix_ir_new(),
@@ -482,11 +532,9 @@ mix_ir *mix_ir_read(const char *name, const char *text, size_t size, size_t max_
                .bytes_left = max_bytes,
                .node = -1,
                .program = mix_alloc(sizeof *r.program)};
-  bool good = r.ir && r.program && read_lines(&r, text, size) && arguments_complete(&r);
-  for (int v = 0; good && v < r.ir->value_count; v++)
-    if (r.ir->values[v].node < 0) /* like the values of dead nodes */
-      r.ir->values[v] = (mix_ir_value){.dtype = MIX_BOOL, .node = 0};
+  bool good = r.ir && r.program && read_graph(&r, text, size);
   mix_free(r.program);
+  mix_free(r.body.text);
   if (good) return r.ir;
   mix_ir_free(r.ir);
   return NULL;

@@ -131,6 +131,20 @@ static void put_operation(mix_text *out, const mix_ir_node *node) {
     mix_text_put(out, "}");
 }
 
+static void put_graph(mix_text *out, const mix_ir *ir);
+
+/* The body of a loop: its text, each line behind a bar. */
+static void put_body(mix_text *out, const mix_ir *body) {
+  mix_text inside = {.grows = true};
+  put_graph(&inside, body);
+  out->failed |= inside.failed;
+  for (const char *line = inside.failed ? "" : inside.text, *end; *line; line = end + 1) {
+    end = strchr(line, '\n');
+    mix_text_put(out, "| %.*s\n", (int)(end - line), line);
+  }
+  mix_free(inside.text);
+}
+
 static void put_node(mix_text *out, const mix_ir *ir, const mix_ir_node *node) {
   char shape[160];
   for (int o = 0; o < node->output_count; o++) {
@@ -153,6 +167,7 @@ static void put_node(mix_text *out, const mix_ir *ir, const mix_ir_node *node) {
   }
   mix_text_put(out, "\n");
   if (node->program) mix_program_put(node->program, "    ", out);
+  if (node->body) put_body(out, node->body);
 }
 
 /* In the order of the entry lines, because a reader numbers variables in that order. */
@@ -170,16 +185,20 @@ static void put_stores(mix_text *out, const mix_ir *ir) {
   }
 }
 
+static void put_graph(mix_text *out, const mix_ir *ir) {
+  for (int n = 0; n < ir->node_count; n++)
+    if (!ir->nodes[n].dead) put_node(out, ir, &ir->nodes[n]);
+  put_stores(out, ir);
+  mix_text_put(out, "return");
+  for (int i = 0; i < ir->result_count; i++) mix_text_put(out, "%s %%%d", i ? "," : "", ir->results[i]);
+  mix_text_put(out, "\n");
+}
+
 const char *mix_ir_text(mix_ir *ir) {
   mix_text out = {.grows = true};
   if (ir->eager) mix_text_put(&out, "eager\n");
   if (ir->excess_precision) mix_text_put(&out, "excess_precision\n");
-  for (int n = 0; n < ir->node_count; n++)
-    if (!ir->nodes[n].dead) put_node(&out, ir, &ir->nodes[n]);
-  put_stores(&out, ir);
-  mix_text_put(&out, "return");
-  for (int i = 0; i < ir->result_count; i++) mix_text_put(&out, "%s %%%d", i ? "," : "", ir->results[i]);
-  mix_text_put(&out, "\n");
+  put_graph(&out, ir);
   char *text = out.failed ? NULL : mix_ir_alloc(ir, out.used + 1);
   if (text) memcpy(text, out.text, out.used);
   mix_free(out.text);

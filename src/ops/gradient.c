@@ -106,19 +106,24 @@ static bool edge_active(const walk *w, mix_edge edge, uint64_t at) {
 }
 
 static bool node_back(walk *w, mix_node *node) {
-  mix_tensor *above[4] = {0}, *local[16] = {0}, **below = local;
+  enum { FEW = 16 };
+  mix_tensor *local[FEW] = {0}, **above = local, **below = local + node->output_count, **many = NULL;
   bool any = false;
-  for (int i = 0; i < node->output_count && i < 4; i++)
+  if (node->input_count + node->output_count > FEW) {
+    many = mix_calloc((size_t)(node->input_count + node->output_count), sizeof *many);
+    if (!many) return false;
+    above = many, below = many + node->output_count;
+  }
+  for (int i = 0; i < node->output_count; i++)
     any |= (above[i] = flow_sum(flow_find(w, (mix_edge){node, i}, false))) != NULL;
-  if (!any || mix_failed()) return !mix_failed();
-  if (node->input_count > 16 && !(below = mix_calloc((size_t)node->input_count, sizeof *below))) return false;
+  if (!any || mix_failed()) return mix_free(many), !mix_failed();
   const char *former = mix_graph_scope_set(node->scope);
   bool good = node->op->gradient(node, above, below) && !mix_failed();
   for (int i = 0; i < node->input_count && good; i++)
     if (below[i] && edge_active(w, node->inputs[i], node->sequence))
       good = flow_add(w, node->inputs[i], below[i]);
   mix_graph_scope_set(former);
-  if (below != local) mix_free(below);
+  mix_free(many);
   return good;
 }
 
@@ -212,6 +217,18 @@ static bool request_valid(mix_list *targets, mix_list *upstream, mix_list *sourc
   return true;
 }
 
+mix_list *mix_gradient_walk(mix_tape *tape, mix_list *targets, mix_list *upstream, mix_list *sources) {
+  mix_scope *scope = mix_scope_begin();
+  walk w = {.tape = tape};
+  mix_list *result = scope ? mix_retain(walk_run(&w, targets, upstream, sources)) : NULL;
+  for (int i = 0; i < w.capacity; i++) mix_free(w.flows[i].parts);
+  mix_free(w.flows);
+  mix_free(w.active);
+  mix_free(w.reads);
+  mix_scope_end(scope);
+  return mix_scoped(result);
+}
+
 mix_list *mix_tape_gradient_from(mix_tape *tape, mix_list *targets, mix_list *upstream, mix_list *sources) {
   if (mix_failed()) return NULL;
   if (!mix_is(tape, &mix_tape_class)) return mix_fail(MIX_TYPE_ERROR, "tape_gradient: expected a tape");
@@ -225,16 +242,9 @@ mix_list *mix_tape_gradient_from(mix_tape *tape, mix_list *targets, mix_list *up
   if (!request_valid(targets, upstream, sources)) return NULL;
   if (!tape->persistent) mix_tape_close(tape);
   tape->used = true;
-  mix_scope *scope = mix_scope_begin();
-  walk w = {.tape = tape};
-  mix_list *result = scope ? mix_retain(walk_run(&w, targets, upstream, sources)) : NULL;
-  for (int i = 0; i < w.capacity; i++) mix_free(w.flows[i].parts);
-  mix_free(w.flows);
-  mix_free(w.active);
-  mix_free(w.reads);
-  mix_scope_end(scope);
+  mix_list *result = mix_gradient_walk(tape, targets, upstream, sources);
   if (!tape->persistent) mix_tape_drop_records(tape);
-  return mix_scoped(result);
+  return result;
 }
 
 mix_list *mix_tape_gradient(mix_tape *tape, void *target, mix_list *sources) {

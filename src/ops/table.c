@@ -43,7 +43,9 @@ const mix_op *const mix_all_ops[] = {
     &mix_op_avg_pool_grad, &mix_op_avg_pool_grad3d, &mix_op_resize_axis, &mix_op_projective_transform,
     /* sources of values */
     &mix_op_fill, &mix_op_range, &mix_op_random_uniform, &mix_op_random_normal,
-    &mix_op_random_truncated_normal, NULL};
+    &mix_op_random_truncated_normal,
+    /* loops */
+    &mix_op_scan, NULL};
 
 const mix_op *mix_op_by_name(const char *name) {
   for (int i = 0; name && mix_all_ops[i]; i++)

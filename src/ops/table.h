@@ -5,6 +5,7 @@
 #include "graph/op.h"
 #include "ops/elementwise.h"
 #include <mixtape/ops.h>
+#include <mixtape/tape.h>
 
 /* Element-wise ops are named after their opcode: mix_op_add has MIX_OPCODE_ADD. All have the flag
  * MIX_OP_ELEMENTWISE. mix_op_cast has mix_cast_attributes; their dtype is also that of the node's output. */
@@ -142,6 +143,17 @@ extern const mix_op mix_op_projective_transform;
  * mix_shape_attributes. */
 extern const mix_op mix_op_random_uniform, mix_op_random_normal, mix_op_random_truncated_normal;
 
+/* A loop (graph/body.h). Operands: the first carry, inputs (steps, ...), invariants. Results: the last carry,
+ * outputs (steps, ...). The parameters of its body are the carry, step i of the inputs, and the invariants; its
+ * results are the next carry and step i of the outputs. Step i is the i-th row of inputs and outputs, from the
+ * last to the first if `reverse`. */
+typedef struct mix_scan_attributes {
+  int64_t steps;
+  int carries, inputs;
+  bool reverse;
+} mix_scan_attributes;
+extern const mix_op mix_op_scan;
+
 /* For losses, gradients and optimizers, in addition to the public operations. */
 mix_tensor *mix_gradient_identity(mix_tensor *x);                         /* op "gradient" */
 mix_tensor *mix_bias_add_gradient(mix_tensor *output_gradient);           /* (..., units) -> (units) */
@@ -159,5 +171,7 @@ mix_tensor *mix_replace_rows(mix_tensor *table, mix_tensor *indices, mix_tensor 
 mix_tensor *mix_magnitudes(mix_tensor *x);
 /* Sums x over the axes along which `shape` was broadcast to x's shape. The gradient of broadcasting. */
 mix_tensor *mix_reduce_to_shape(mix_tensor *x, mix_shape shape);
+/* mix_tape_gradient_from on the records of a tape, without its checks: for the gradients of bodies. */
+mix_list *mix_gradient_walk(mix_tape *tape, mix_list *targets, mix_list *upstream, mix_list *sources);
 
 #endif

@@ -7,6 +7,7 @@
 #include <mixtape/device.h>
 #include <mixtape/image.h>
 #include <mixtape/pooling.h>
+#include <mixtape/recurrent.h>
 
 static mix_tensor *cube(void *context, const mix_call_args *args) {
   (void)context;
@@ -125,7 +126,18 @@ static mix_tensor *cube(void *context, const mix_call_args *args) {
   X(separable_conv2d,                                                                                        \
     mix_separable_conv2d(3, MIX_SHAPE(2), .strides = MIX_SHAPE(2), .padding = "same", .dtype = dtype))       \
   X(lambda, mix_lambda(.function = cube, .dtype = dtype))                                                    \
-  SPATIAL_LAYERS(X)
+  SPATIAL_LAYERS(X)                                                                                          \
+  X(simple_rnn, mix_simple_rnn(3, .return_sequences = true, .dtype = dtype))                                 \
+  X(lstm, mix_lstm(3, .dtype = dtype))                                                                       \
+  X(gru, mix_gru(3, .go_backwards = true, .return_sequences = true, .dtype = dtype))                         \
+  X(gru_reset_before, mix_gru(3, .reset_before = true, .dtype = dtype))                                      \
+  X(rnn, mix_rnn(mix_stacked_rnn_cells(                                                                      \
+                     mix_list_of(mix_gru_cell(2, .dtype = dtype), mix_lstm_cell(2, .dtype = dtype)),         \
+                     .dtype = dtype),                                                                        \
+                 .dtype = dtype))                                                                            \
+  X(rnn_of_simple_cell, mix_rnn(mix_simple_rnn_cell(2, .dtype = dtype), .dtype = dtype))                     \
+  X(bidirectional, mix_bidirectional(mix_lstm(2, .return_sequences = true, .dtype = dtype), .dtype = dtype)) \
+  X(time_distributed, mix_time_distributed(mix_dense(3, "tanh", .dtype = dtype), .dtype = dtype))
 #define MAKE(name, layer)                                                                                    \
   static mix_layer *make_##name(const char *dtype) { return layer; }
 LAYERS(MAKE)
@@ -270,7 +282,16 @@ static const trial trials[] = {
     ONE(random_translation, IMAGES),
     ONE(random_zoom, IMAGES),
     ONE(random_contrast, IMAGES),
-    ONE(random_brightness, IMAGES)};
+    ONE(random_brightness, IMAGES),
+    /* SimpleRNN's tolerance is that of Keras's tests too. */
+    {make_simple_rnn, 1, {X234}, false, 1e-2, false},
+    ONE(lstm, X234),
+    ONE(gru, X234),
+    ONE(gru_reset_before, X234),
+    ONE(rnn, X234),
+    {make_rnn_of_simple_cell, 1, {X234}, false, 1e-2, false},
+    ONE(bidirectional, X234),
+    ONE(time_distributed, X234)};
 enum { TRIALS = sizeof trials / sizeof *trials };
 /* All but those with integer results, which test_layers_preprocessing.c tests. */
 static void every_layer_has_a_trial(void **state) {
@@ -284,7 +305,9 @@ static void every_layer_has_a_trial(void **state) {
   const mix_layer_kind *tried[TRIALS];
   for (int i = 0; i < TRIALS; i++) tried[i] = trials[i].make("float32")->kind;
   for (size_t n = 0; n < sizeof layers / sizeof *layers; n++) {
-    bool found = layers[n].kind == &mix_discretization_kind || layers[n].kind == &mix_category_encoding_kind;
+    bool found = layers[n].kind == &mix_discretization_kind ||
+                 layers[n].kind == &mix_category_encoding_kind ||
+                 layers[n].kind->class.cell_states; /* tried inside mix_rnn */
     for (int i = 0; i < TRIALS; i++) found |= tried[i] == layers[n].kind;
     if (!found) fail_msg("%s has no trial in tests/nn/test_layers_all.c", layers[n].name);
   }

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include <mixtape/convolution.h>
+#include <mixtape/scan.h>
 
 enum { OPERANDS = 3, ELEMENTS = 32 };
 
@@ -73,6 +74,15 @@ static mix_tensor *build_add_n(mix_tensor *const *x) {
 static mix_tensor *build_select(mix_tensor *const *x) {
   return mix_select(mix_tensor_from((const uint8_t[]){1, 0, 0, 1, 1, 0}, MIX_BOOL, MIX_SHAPE(2, 3)), x[0],
                     x[1]);
+}
+/* More of it is in test_scan.c. */
+static mix_list *scan_step(void *context, mix_list *carry, mix_list *inputs) {
+  mix_tensor *h = mix_tanh(mix_add(mix_list_get(carry, 0), mix_multiply(context, mix_list_get(inputs, 0))));
+  return mix_list_of(mix_list_of(h), NULL);
+}
+static mix_tensor *build_scan(mix_tensor *const *x) {
+  mix_list *result = mix_scan(scan_step, x[2], mix_list_of(x[0]), mix_list_of(x[1]));
+  return result ? mix_list_get(mix_list_get(result, 0), 0) : NULL;
 }
 static mix_tensor *build_clip(mix_tensor *const *x) { return mix_clip(x[0], x[1], x[2]); }
 
@@ -316,6 +326,8 @@ static const row rows[] = {
     {"add_n", build_add_n, 2, {{M, -2, 2}, {M, -2, 2}}, 0},
     {"select", build_select, 2, {{M, -2, 2}, {M, -2, 2}}, 0},
     {"select", build_select, 2, {{MIX_SHAPE(3), -2, 2}, {MIX_SCALAR, -2, 2}}, 0},
+    /* Of three steps of three operations each. */
+    {"scan", build_scan, 3, {{{1, {3}}, -1, 1}, {{2, {3, 3}}, -1, 1}, {{1, {3}}, -1, 1}}, 48},
     {"clip", build_clip, 3, {{M, -2, 2}, {MIX_SCALAR, -1.2, -1}, {MIX_SCALAR, 0.8, 1}}, 0},
     {"reduce_sum", build_reduce_sum_one, 1, {{CUBE, -2, 2}}, 0},
     {"reduce_sum", build_reduce_sum_all, 1, {{CUBE, -2, 2}}, 0},

@@ -110,6 +110,9 @@ static bool make_steps(mix_executable *executable) {
     host->args = (mix_kernel_args){.op = step->op,
                                    .attributes = step->attributes,
                                    .program = step->program,
+                                   .body = step->body,
+                                   .tables = executable->tables,
+                                   .flush_subnormals = executable->flush_subnormals,
                                    .precision = executable->precision,
                                    .input_count = step->input_count,
                                    .output_count = step->output_count,
@@ -228,7 +231,7 @@ void mix_host_destroy(mix_executable *executable) {
 
 /* ---- run ---- */
 
-static void bind(mix_executable *executable, int binding, void *address) {
+void mix_host_bind(mix_executable *executable, int binding, void *address) {
   if (executable->bound[binding] == address) return;
   executable->bound[binding] = address;
   const mix_patch *end = executable->patches + executable->first[binding + 1];
@@ -239,7 +242,7 @@ static void bind(mix_executable *executable, int binding, void *address) {
 static bool bind_memory(mix_executable *executable, int binding, mix_memory *memory) {
   void *address = host_address(memory);
   if (!address && mix_memory_bytes(memory)) return false;
-  bind(executable, binding, address);
+  mix_host_bind(executable, binding, address);
   return true;
 }
 
@@ -248,9 +251,10 @@ static bool bind_all(mix_executable *executable, const mix_bindings *bindings) {
   int b = 0;
   for (int i = 0; i < plan->argument_count; i++)
     if (!bind_memory(executable, b++, bindings->arguments[i])) return false;
-  for (int i = 0; i < plan->variable_count; i++) bind(executable, b++, bindings->variables[i]->address);
-  for (int i = 0; i < plan->result_count; i++) bind(executable, b++, bindings->results[i]->address);
-  bind(executable, b, bindings->arena ? bindings->arena->address : NULL);
+  for (int i = 0; i < plan->variable_count; i++)
+    mix_host_bind(executable, b++, bindings->variables[i]->address);
+  for (int i = 0; i < plan->result_count; i++) mix_host_bind(executable, b++, bindings->results[i]->address);
+  mix_host_bind(executable, b, bindings->arena ? bindings->arena->address : NULL);
   return true;
 }
 
@@ -259,22 +263,31 @@ static void record_failure(mix_executable *executable, int step) {
   while (step < first && !atomic_compare_exchange_weak(&executable->failed_step, &first, step)) continue;
 }
 
-/* Runs steps as one thread of the team. */
-static void run_steps(mix_executable *executable, int begin, int end, const mix_team *team) {
+static void run_step(mix_executable *executable, int i, const mix_team *team) {
   static const mix_team alone = {.rank = 0, .size = 1};
+  mix_host_step *step = &executable->steps[i];
+  if (step->serial && team->rank) return;
+  if (step->guard && !*step->guard) return;
+  /* Threads that are further on may already have failed in later steps. Those failures do not count, so
+   * that all threads decide alike. */
+  if (step->writes_variable && atomic_load_explicit(&executable->failed_step, memory_order_acquire) < i)
+    return;
+  step->kernel->run(&step->args, step->serial ? &alone : team);
+  if (atomic_load_explicit(&step->error.met, memory_order_relaxed)) record_failure(executable, i);
+}
+
+void mix_host_run_steps(mix_executable *executable, const mix_team *team) {
+  for (int i = 0; i < executable->plan->step_count; i++) {
+    if (executable->steps[i].barrier_before) mix_team_barrier(team);
+    run_step(executable, i, team);
+  }
+}
+
+/* Runs steps as one thread of the team. */
+static void run_stage(mix_executable *executable, int begin, int end, const mix_team *team) {
   const unsigned control = _mm_getcsr();
   if (executable->flush_subnormals) _mm_setcsr(control | FLUSH_SUBNORMALS);
-  for (int i = begin; i < end; i++) {
-    mix_host_step *step = &executable->steps[i];
-    if (step->serial && team->rank) continue;
-    if (step->guard && !*step->guard) continue;
-    /* Threads that are further on may already have failed in later steps. Those failures do not count, so
-     * that all threads decide alike. */
-    if (step->writes_variable && atomic_load_explicit(&executable->failed_step, memory_order_acquire) < i)
-      continue;
-    step->kernel->run(&step->args, step->serial ? &alone : team);
-    if (atomic_load_explicit(&step->error.met, memory_order_relaxed)) record_failure(executable, i);
-  }
+  for (int i = begin; i < end; i++) run_step(executable, i, team);
   _mm_setcsr(control);
 }
 
@@ -293,7 +306,7 @@ static mix_ticket report_failure(mix_executable *executable) {
 
 static void run_share(void *context, int stage, int share) {
   mix_executable *executable = context;
-  run_steps(executable, executable->begins[stage], executable->begins[stage + 1],
+  run_stage(executable, executable->begins[stage], executable->begins[stage + 1],
             &(const mix_team){share, executable->threads, &executable->barrier});
 }
 
@@ -314,7 +327,7 @@ mix_ticket mix_host_enqueue(mix_executable *executable, const mix_bindings *bind
   if (!alone || executable->threads == 1)
     awake = executable->threads; /* a plan without parallel steps leaves the threads as they are */
   if (alone) {
-    run_steps(executable, 0, executable->plan->step_count,
+    run_stage(executable, 0, executable->plan->step_count,
               &(const mix_team){.rank = 0, .size = 1, .barrier = &executable->barrier});
     return report_failure(executable);
   }

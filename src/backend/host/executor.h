@@ -53,6 +53,11 @@ struct mix_executable {
   _Alignas(64) atomic_int failed_step; /* the first step that met a bad value; INT_MAX: none */
 };
 
+/* Sets the address of a binding: of the arguments, then the results, then the arena (of plans without
+ * variables). */
+void mix_host_bind(mix_executable *executable, int binding, void *address);
+/* Runs all steps on one thread of a team, inside a parallel region. */
+void mix_host_run_steps(mix_executable *executable, const mix_team *team);
 /* The number of threads to use for the plan, of at most `threads`: all, or one, on a processor with these
  * features (host/thread_count.c). 0: out of memory, recorded. */
 int mix_host_thread_count(const mix_plan *plan, int threads, uint32_t features);

@@ -59,6 +59,10 @@ typedef struct mix_kernel_args {
   const mix_op *op;
   const void *attributes;
   const mix_program *program;
+  /* Of a loop: the plan of one step, and what it is compiled with. */
+  const mix_plan *body;
+  const struct mix_kernel_row *const *tables;
+  bool flush_subnormals;
   void *prepared; /* the result of `prepare` */
   mix_matmul_precision precision;
   int input_count, output_count;
@@ -121,5 +125,7 @@ typedef struct mix_kernel_row {
 /* Tables, ended by a row whose op is NULL: backend/cpu/table.c and backend/ref/table.c. The CPU's rows
  * fall back on ref's. */
 extern const mix_kernel_row mix_cpu_kernels[], mix_ref_kernels[];
+/* The kernel of loops of all host backends: runs the plan of a step again and again (host/scan.c). */
+extern const mix_kernel mix_host_scan;
 
 #endif

@@ -69,8 +69,7 @@ static inline void mix_row_chains_of(mix_row_chains *chains, void *workspace, co
                                      int64_t rows) {
   const mix_type *type = &args->input_types[1];
   const int64_t count = type->shape.dims[0];
-  const int64_t outside =
-      mix_row_chains_find(chains, workspace, args->inputs[1], type->dtype, count, rows);
+  const int64_t outside = mix_row_chains_find(chains, workspace, args->inputs[1], type->dtype, count, rows);
   if (outside < count)
     mix_kernel_fail_index(args, outside, mix_row_index(args->inputs[1], type->dtype, outside), "the rows",
                           rows);

@@ -24,5 +24,6 @@ const mix_kernel_row mix_ref_kernels[] = {
     ROW(max_pool_grad_grad3d, max_pool_grad_grad),
     ROW(avg_pool3d, avg_pool),
     ROW(avg_pool_grad3d, avg_pool_grad),
+    {&mix_op_scan, (const mix_kernel *const[]){&mix_host_scan, NULL}},
     {NULL, NULL},
 };

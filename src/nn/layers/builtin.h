@@ -8,7 +8,7 @@
 #include <mixtape/ops.h>
 
 /* The layers that are made from configs, mix_<name>_kind, by the folder of their files: nn/layers/, and below
- * it convolution/ and spatial/. */
+ * it convolution/, spatial/ and recurrent/. */
 /* clang-format off */
 #define MIX_PLAIN_LAYERS(X)                                                                                  \
   X(dense) X(activation) X(flatten) X(dropout) X(softmax_layer) X(relu_layer) X(leaky_relu_layer) X(prelu)   \
@@ -32,7 +32,11 @@
   X(up_sampling1d) X(up_sampling2d) X(up_sampling3d) X(resizing) X(center_crop)                              \
   X(random_crop) X(random_flip) X(random_rotation) X(random_translation) X(random_zoom) X(random_contrast)   \
   X(random_brightness)
-#define MIX_BUILT_IN_LAYERS(X) MIX_PLAIN_LAYERS(X) MIX_CONVOLUTION_LAYERS(X) MIX_SPATIAL_LAYERS(X)
+#define MIX_RECURRENT_LAYERS(X)                                                                              \
+  X(simple_rnn_cell) X(lstm_cell) X(gru_cell) X(stacked_rnn_cells) X(rnn) X(simple_rnn) X(lstm) X(gru)       \
+  X(bidirectional) X(time_distributed)
+#define MIX_BUILT_IN_LAYERS(X)                                                                               \
+  MIX_PLAIN_LAYERS(X) MIX_CONVOLUTION_LAYERS(X) MIX_SPATIAL_LAYERS(X) MIX_RECURRENT_LAYERS(X)
 /* clang-format on */
 #define MIX_DECLARE_KIND(name) extern const mix_layer_kind mix_##name##_kind;
 MIX_BUILT_IN_LAYERS(MIX_DECLARE_KIND)

@@ -68,7 +68,7 @@ struct mix_semantics {
   /* K3: "input_layer" (then _1); NULL: "input_1", "input_2", ... */
   const char *input_layer_name;
   const char *functional_name; /* of a functional model: K3 "functional", else "model" (then _1) */
-  bool private_name_prefix; /* L: "private" precedes names that start with an underscore */
+  bool private_name_prefix;    /* L: "private" precedes names that start with an underscore */
   /* L, X; K3: LayerNormalization and GroupNormalization do not cast inputs */
   bool layer_norm_input_cast;
   bool batch_norm_unbiased_moving_variance; /* of the fused path */
@@ -88,18 +88,18 @@ struct mix_semantics {
   bool group_norm_weights_cast; /* L, X: weights are read as the compute dtype; K3: as they are */
   /* K3: rsqrt(max(sum of squares, 1e-24)); cosine similarity uses 1e-14 */
   bool unit_norm_by_rsqrt;
-  bool average_pooling_size_required;       /* K3; else 2 */
-  bool interpolations_fewer;                /* K3: no area, gaussian, mitchellcubic */
-  bool resizing_keeps_integers;             /* K3: of integer images; else they become floating */
-  bool pooling_masks_by_select; /* K3: masked steps are replaced by 0; else multiplied by 0 */
-  bool random_flip_once;        /* K3: one draw for both directions */
+  bool average_pooling_size_required; /* K3; else 2 */
+  bool interpolations_fewer;          /* K3: no area, gaussian, mitchellcubic */
+  bool resizing_keeps_integers;       /* K3: of integer images; else they become floating */
+  bool pooling_masks_by_select;       /* K3: masked steps are replaced by 0; else multiplied by 0 */
+  bool random_flip_once;              /* K3: one draw for both directions */
   /* K3: factors of rotations and contrasts lie in [-1, 1] and [0, 1] and are saved as a pair (lower, upper);
    * else as given */
   bool random_factors_resolved;
   bool random_factors_sorted;     /* K3; else a pair that descends is a ValueError */
   bool random_contrast_for_each;  /* K3: a number for each image; else one for the batch */
   bool config_image_data_format;  /* K3: configs of layers for images have data_format and other options */
-  bool category_encoding_checked;           /* L: an id out of range is an error; K3: zeros */
+  bool category_encoding_checked; /* L: an id out of range is an error; K3: zeros */
   bool category_encoding_in_variable_dtype; /* K3; else in the compute dtype */
   bool loss_in_floatx;                      /* K3; else the loss is computed in the output's dtype */
   bool loss_names_all;                      /* K3 has the losses of loss_kind.keras3_only */
@@ -119,9 +119,9 @@ struct mix_semantics {
    * the metric's dtype */
   bool metric_inputs_uncast;
   bool metric_functions_aligned; /* L, X: labels are cast and squeezed for functions of the user too */
-  bool metric_values_by_sample; /* K3: means count samples; else elements */
-  bool metric_names_keras3;     /* the list and the default names of K3; else those of tf_keras */
-  bool r2_count_integer;        /* L, X: R2Score counts samples in int32; K3: in its own dtype */
+  bool metric_values_by_sample;  /* K3: means count samples; else elements */
+  bool metric_names_keras3;      /* the list and the default names of K3; else those of tf_keras */
+  bool r2_count_integer;         /* L, X: R2Score counts samples in int32; K3: in its own dtype */
   /* L: "crossentropy" and "ce" name metrics, chosen by shape as "accuracy" is; K3: they name losses */
   bool metric_crossentropy_chosen;
   /* L: with predictions of rank 2, compile passes labels (batch) as (batch, 1) to losses and metrics */
@@ -142,23 +142,23 @@ struct mix_semantics {
   bool leaky_relu_alpha;
   /* K3: configs of SpatialDropout and Discretization do not contain or accept `trainable` */
   bool config_without_trainable;
-  double l1_l2_default;         /* of the string "l1_l2": K3 0, L 0.01 */
+  double l1_l2_default; /* of the string "l1_l2": K3 0, L 0.01 */
 
   /* models as JSON (docs/spec/keras.md, 17) */
   bool node_objects; /* K3: a call is {"args", "kwargs"}; else a list of [layer, node, tensor, keywords] */
-  bool nested_calls_from_one;  /* L, X: the calls of a nested model are numbered from 1 */
+  bool nested_calls_from_one;   /* L, X: the calls of a nested model are numbered from 1 */
   bool input_batch_input_shape; /* L, X: InputLayer and Embedding save batch_input_shape; K3: batch_shape */
-  bool input_named_by_layer; /* L, X: "dense_input", before the layer "dense" of a sequential model */
+  bool input_named_by_layer;    /* L, X: "dense_input", before the layer "dense" of a sequential model */
   /* K3: configs have options that the library does not offer: renorm, quantization_config, ... */
   bool config_newer_options;
   bool config_activity_regularizer; /* L, X: configs of Dense have it, also if there is none */
   bool config_spatial_noise_shape;  /* L, X: configs of SpatialDropout have noise_shape */
-  /* L, X: configs of transposed, depthwise and separable convolutions have the inherited `groups`, and that of
-   * Conv3DTranspose has no dilation_rate */
+  /* L, X: configs of transposed, depthwise and separable convolutions have the inherited `groups`, and that
+   * of Conv3DTranspose has no dilation_rate */
   bool config_conv_inherited;
   bool depthwise_kernel_named; /* L, X: a DepthwiseConv's weight is "depthwise_kernel"; K3: "kernel" */
-  bool config_axes_resolved; /* L, X: a built normalization saves a list of its axes counted from 0 */
-  bool config_axes_listed;   /* K3: normalizations over several axes save a list in any case */
+  bool config_axes_resolved;   /* L, X: a built normalization saves a list of its axes counted from 0 */
+  bool config_axes_listed;     /* K3: normalizations over several axes save a list in any case */
   bool json_has_version; /* L, X: to_json has class_name, config, keras_version and backend; K3: an object */
   const char *keras_version;     /* of files and of to_json */
   bool saved_objects_named;      /* K3: groups of weights have the name of their object as an attribute */
@@ -166,16 +166,16 @@ struct mix_semantics {
   const char *optimizer_package; /* L: of the class of an optimizer in .h5 files, "Custom>SGD" */
   bool bfloat16_saved;           /* K3 reads bfloat16 from .weights.h5; else weights are saved as float32 */
   const char *functional_module;
-  bool sequential_saves_policy; /* K3: with trainable, dtype and build_input_shape */
-  bool functional_saves_shape;  /* L: the shape in its build_config; K3: null */
-  bool built_from_start_unsaved; /* K3: layers that are built when they are made have no build_config */
-  bool compile_config_always; /* K3: {} before compile */
+  bool sequential_saves_policy;        /* K3: with trainable, dtype and build_input_shape */
+  bool functional_saves_shape;         /* L: the shape in its build_config; K3: null */
+  bool built_from_start_unsaved;       /* K3: layers that are built when they are made have no build_config */
+  bool compile_config_always;          /* K3: {} before compile */
   bool compile_metrics_before_weights; /* L: the order of the entries of a compile config */
-  bool saved_names_skip_seen; /* L: paths of weights do not count layers that stand at an earlier path */
+  bool saved_names_skip_seen;     /* L: paths of weights do not count layers that stand at an earlier path */
   bool optimizer_in_weights_file; /* L, K3; X: only .h5 has the state of an optimizer */
   bool learning_rate_saved;       /* K3: the saved state of an optimizer has its learning rate */
   bool nadam_product_saved;       /* K3, X */
-  bool summary_boxes; /* K3: rich's table, and the optimizer's state counts */
+  bool summary_boxes;             /* K3: rich's table, and the optimizer's state counts */
   bool compile_defaults_saved; /* K3: run_eagerly and jit_compile false, steps_per_execution 1; else null */
 
   /* compile and fit (docs/spec/keras.md, 11 and 13 to 15) */
@@ -185,8 +185,8 @@ struct mix_semantics {
   bool weighted_metrics_last;     /* K3: behind those of all outputs; else behind their own output's */
   bool single_loss_as_total;      /* K3: if one of several outputs has a loss, only the total is shown */
   bool class_weights_complete;    /* L, X: keys must be 0 to n - 1, labels below n; K3: 1 where missing */
-  bool output_dicts_partial; /* L, X: a dict of labels or weights may lack outputs; K3: ValueError */
-  bool unused_inputs_warned; /* L, X: a dict of inputs with a name that is no input logs a warning */
+  bool output_dicts_partial;      /* L, X: a dict of labels or weights may lack outputs; K3: ValueError */
+  bool unused_inputs_warned;      /* L, X: a dict of inputs with a name that is no input logs a warning */
   bool class_weights_alone;       /* K3: with sample weights ValueError; else the two are multiplied */
   /* K3: with steps_per_epoch, arrays repeat as often as needed; else once an epoch */
   bool arrays_repeat;
@@ -209,6 +209,12 @@ struct mix_semantics {
   bool merge_keeps_any;
   bool preprocessing_passes_masks; /* K3: Rescaling and Normalization do */
 
+  /* recurrent layers (docs/spec/keras.md, 4) */
+  bool rnn_casts_initial_state;   /* K3: given states are cast to the cell's compute dtype */
+  bool rnn_time_major;            /* L, X: has time_major, and saves it and `implementation` */
+  bool bidirectional_keeps_layer; /* L, X: saves the given layer; K3: its forward copy */
+  bool rnn_seed_saved;            /* K3: configs of LSTM, GRU and cells have the seed */
+
   double softmax_mask_float16, softmax_mask; /* replaces masked values, or is added to them */
   /* K3: where(mask, x, constant), then zeros; else x + constant */
   bool softmax_mask_where;
@@ -223,10 +229,10 @@ struct mix_semantics {
   bool finite_test_scaled; /* K3: the test reads scaled gradients, and apply accepts them */
   /* L, K3: any other multiplier is a ValueError when a wrapper gets it */
   bool loss_scale_multiplier_two;
-  bool scaled_loss_widened;        /* K3: a 16-bit loss times the scale is float32; else 16-bit */
+  bool scaled_loss_widened; /* K3: a 16-bit loss times the scale is float32; else 16-bit */
   /* X: the wrapper takes a loss scale object, and its config is {optimizer, loss_scale}; else numbers */
   bool wrapper_takes_object;
-  bool wrapper_reads_object_form; /* X, L: a config {optimizer, loss_scale} is read */
+  bool wrapper_reads_object_form;  /* X, L: a config {optimizer, loss_scale} is read */
   mix_status wrapper_inner_error;  /* of an inner object that is no optimizer: X ValueError, else TypeError */
   mix_status wrapper_nested_error; /* of wrapping a wrapper: X ValueError, L TypeError, K3 MIX_OK: none */
   bool wrapper_twice_refused;      /* L: wrapping an optimizer twice is a ValueError */
@@ -268,11 +274,11 @@ struct mix_semantics {
   bool sparse_repeats_summed;
   /* X: momenta and running means of most optimizers stay where a sparse gradient has no row */
   bool sparse_idle_rows_kept;
-  bool sparse_constraint_refused; /* X: a constraint on a variable with a sparse gradient: RuntimeError */
+  bool sparse_constraint_refused;     /* X: a constraint on a variable with a sparse gradient: RuntimeError */
   bool iteration_variable_named_iter; /* X: "iter"; else "iteration" */
   bool gradient_accumulation;         /* K3: gradient_accumulation_steps= */
-  mix_status unknown_keyword_error; /* a config's unknown keyword: K3 ValueError, else TypeError */
-  bool decay_keyword_ignored;       /* K3: `decay` in a config is a warning; L: ValueError */
+  mix_status unknown_keyword_error;   /* a config's unknown keyword: K3 ValueError, else TypeError */
+  bool decay_keyword_ignored;         /* K3: `decay` in a config is a warning; L: ValueError */
   /* index of an optimizer's names for a slot: 0 X ("rms", "m"), 1 L ("velocity", "m"), 2 K3 ("velocity",
    * "momentum") */
   int slot_names;

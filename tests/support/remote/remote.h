@@ -34,7 +34,7 @@ typedef struct mix_remote_range {
   bool write;
 } mix_remote_range;
 
-enum { MIX_REMOTE_OPERANDS = 64 };
+enum { MIX_REMOTE_OPERANDS = 256 };
 typedef struct mix_remote_task {
   struct mix_remote_task *next;     /* in the order in which they were enqueued */
   struct mix_remote_task **waiters; /* tasks that wait for this one */

@@ -1,0 +1,72 @@
+/* LSTM (Hochreiter and Schmidhuber: Long short-term memory; Neural Computation 9(8), 1997), gates in the
+ * order input, forget, cell, output. */
+#include "base/error.h"
+#include "nn/layers/recurrent/recurrent.h"
+
+enum { INPUT, FORGET, CELL, OUTPUT, GATES };
+
+/* The bias of the forget gate begins at 1. */
+static bool set_forget_bias(mix_cell *cell) {
+  const int64_t units = cell->options.units;
+  mix_tensor *bias = mix_variable_true_value(cell->bias);
+  mix_tensor *parts[] = {mix_gate(bias, INPUT, 1, units),
+                         mix_fill(MIX_SHAPE(units), 1, mix_tensor_dtype(bias)),
+                         mix_gate(bias, CELL, 2, units)};
+  return mix_variable_assign(cell->bias, mix_concat(3, parts, 0)) == MIX_OK;
+}
+
+static mix_status build(mix_layer *layer, int count, const mix_shape *inputs) {
+  (void)count;
+  mix_cell *cell = layer->data;
+  const mix_cell_options *o = &cell->options;
+  if (mix_cell_build_weights(layer, GATES, MIX_SHAPE(GATES * o->units), inputs)) return mix_error();
+  if (cell->bias && !o->no_forget_bias) set_forget_bias(cell);
+  return mix_error();
+}
+
+/* Where each gate has its own masks, Keras adds the bias before the state. */
+static bool bias_first(const mix_cell_run *run) { return run->mask_count > 1; }
+
+static mix_tensor *project(const mix_cell_run *run, mix_tensor *inputs) {
+  mix_tensor *x = mix_cell_gates_of_inputs(run, inputs), *bias = mix_cell_bias(run);
+  return bias && bias_first(run) ? mix_bias_add(x, bias) : x;
+}
+
+static mix_list *step(const mix_cell_run *run, mix_tensor *x, mix_tensor *const *states) {
+  const mix_cell_options *o = &mix_cell_of(run)->options;
+  const mix_semantics *rules = run->layer->semantics;
+  mix_tensor *z = mix_add(x, mix_cell_gates_of_state(run, states[0], GATES)), *bias = mix_cell_bias(run);
+  if (bias && !bias_first(run)) z = mix_bias_add(z, bias);
+  mix_tensor *i = mix_activate(o->recurrent_activation, mix_gate(z, INPUT, 1, o->units), .semantics = rules);
+  mix_tensor *f = mix_activate(o->recurrent_activation, mix_gate(z, FORGET, 1, o->units), .semantics = rules);
+  mix_tensor *g = mix_activate(o->activation, mix_gate(z, CELL, 1, o->units), .semantics = rules);
+  mix_tensor *c = mix_add(mix_multiply(f, states[1]), mix_multiply(i, g));
+  mix_tensor *out =
+      mix_activate(o->recurrent_activation, mix_gate(z, OUTPUT, 1, o->units), .semantics = rules);
+  mix_tensor *h = mix_multiply(out, mix_activate(o->activation, c, .semantics = rules));
+  return h ? mix_list_of(h, h, c) : NULL;
+}
+
+static mix_status states(mix_layer *layer, mix_shape inputs, mix_cell_states *states) {
+  (void)inputs;
+  const int64_t units = ((const mix_cell *)layer->data)->options.units;
+  states->count = 2;
+  states->states[0] = states->states[1] = states->output = MIX_SHAPE(units);
+  return MIX_OK;
+}
+
+static const mix_field_row fields[] = {
+    MIX_CELL_FIELDS_BEGIN(mix_cell_options),
+    MIX_CELL_FIELDS_GATE(mix_cell_options),
+    MIX_CELL_FIELDS_WEIGHTS(mix_cell_options),
+    {"unit_forget_bias", offsetof(mix_cell_options, no_forget_bias), &mix_field_negated},
+    MIX_CELL_FIELDS_PENALTIES(mix_cell_options),
+    MIX_CELL_FIELDS_END(mix_cell_options),
+    MIX_CELL_FIELD_IMPLEMENTATION,
+    MIX_CELL_FIELD_SEED(mix_cell_options),
+    {0}};
+MIX_LAYER_KIND_ONLY(lstm_cell, mix_cell_options, .fields = fields, .check = mix_cell_check,
+                    .ready = mix_cell_ready, .call_training = MIX_FALSE,
+                    MIX_LAYER_CLASS(.name = "LSTMCell", .instance_size = sizeof(mix_cell), .build = build,
+                                    .call = mix_cell_call, .cell_states = states))
+const mix_cell_kind mix_lstm_cells = {&mix_lstm_cell_kind, GATES, project, step};

@@ -1,0 +1,294 @@
+/* scan: a loop over the first axis of its inputs. Its body is built once, from placeholders for the values of
+ * a step; what it reads from outside becomes an operand of the node. */
+#include "ops/scan.h"
+
+#include "base/alloc.h"
+#include "graph/trace.h"
+#include "ops/rules.h"
+#include <mixtape/scan.h>
+#include <stdio.h>
+
+static const mix_field scan_fields[] = {{"steps", MIX_FIELD_INT64, offsetof(mix_scan_attributes, steps)},
+                                        {"carries", MIX_FIELD_INT, offsetof(mix_scan_attributes, carries)},
+                                        {"inputs", MIX_FIELD_INT, offsetof(mix_scan_attributes, inputs)},
+                                        {"reverse", MIX_FIELD_BOOL, offsetof(mix_scan_attributes, reverse)},
+                                        {NULL}};
+
+/* Its nodes come from mix_scan_build alone, which sets their types. */
+static bool scan_infer(mix_node *node) { return mix_rule_fail(node, "a loop needs a body"), false; }
+
+const mix_op mix_op_scan = {.name = "scan",
+                            .tf_name = "While",
+                            .signature = "->",
+                            .flags = MIX_OP_LOOP | MIX_OP_CHECKS_VALUES,
+                            .attributes_size = sizeof(mix_scan_attributes),
+                            .infer = scan_infer,
+                            .gradient = mix_scan_gradient,
+                            .fields = scan_fields};
+
+mix_shape mix_scan_stacked(int64_t steps, mix_shape shape) {
+  mix_shape stacked = {.rank = shape.rank + 1, .dims = {steps}};
+  for (int i = 0; i < shape.rank; i++) stacked.dims[i + 1] = shape.dims[i];
+  return stacked;
+}
+
+/* ---- the node ---- */
+
+static bool is_output(const mix_body *body, int carry_count, mix_edge edge) {
+  for (int r = carry_count; r < body->result_count; r++)
+    if (mix_edge_equal(body->results[r], edge)) return true;
+  return false;
+}
+
+/* Every value of a step that its gradient may read becomes an output; dead code elimination drops the
+ * others. */
+static bool save_values(mix_body *body, int carry_count) {
+  int count = 0, capacity = 0;
+  mix_edge *saved = NULL;
+  bool good = mix_reserve(&saved, &capacity, carry_count + 1, sizeof *saved);
+  for (int i = 0; i < carry_count && good; i++)
+    if (!is_output(body, carry_count, body->parameters[i])) saved[count++] = body->parameters[i];
+  for (int n = 0; n < body->node_count && good; n++)
+    for (int o = 0; o < body->nodes[n]->output_count && good; o++) {
+      const mix_edge edge = {body->nodes[n], o};
+      if (is_output(body, carry_count, edge) || mix_edge_value(edge)->shape.rank == MIX_MAX_RANK) continue;
+      good = mix_reserve(&saved, &capacity, count + 1, sizeof *saved);
+      if (good) saved[count++] = edge;
+    }
+  good = good && mix_body_add_results(body, count, saved);
+  mix_free(saved);
+  return good;
+}
+
+static mix_node *new_node(const mix_scan_parts *parts, mix_body *body) {
+  const int varying = parts->carry_count + parts->input_count, operands = body->parameter_count;
+  mix_edge *inputs = mix_calloc((size_t)operands + 1, sizeof *inputs);
+  mix_type *types = mix_calloc((size_t)body->result_count + 1, sizeof *types);
+  mix_node *node = NULL;
+  for (int i = 0; inputs && i < operands; i++)
+    inputs[i] =
+        i < varying ? (mix_edge){parts->operands[i]->node, parts->operands[i]->output} : body->parameters[i];
+  for (int r = 0; types && r < body->result_count; r++) {
+    types[r] = mix_edge_value(body->results[r])->type;
+    if (r >= parts->carry_count) types[r].shape = mix_scan_stacked(parts->steps, types[r].shape);
+  }
+  if (inputs && types)
+    node = mix_node_new_with_body(&mix_op_scan,
+                                  &(mix_scan_attributes){.steps = parts->steps,
+                                                         .carries = parts->carry_count,
+                                                         .inputs = parts->input_count,
+                                                         .reverse = parts->reverse},
+                                  body, operands, inputs, body->result_count, types);
+  mix_free(inputs);
+  mix_free(types);
+  return node;
+}
+
+mix_node *mix_scan_build(const mix_scan_parts *parts) {
+  if (mix_failed()) return NULL;
+  mix_body *body = mix_body_new(parts->carry_count + parts->input_count, parts->varying,
+                                parts->carry_count + parts->output_count, parts->results, parts->begin);
+  if (!body) return NULL;
+  mix_node *node = NULL;
+  if (!mix_tapes_open() || save_values(body, parts->carry_count)) node = new_node(parts, body);
+  mix_release(body);
+  return node;
+}
+
+/* ---- the public call ---- */
+
+typedef struct scan_call {
+  const mix_scan_options *options;
+  mix_scan_parts parts;
+  mix_edge *varying, *results; /* borrowed from the scope of the call */
+  mix_tensor **operands;
+  bool symbolic;
+} scan_call;
+
+static bool fail_operand(const char *kind, int index, const char *what) {
+  return mix_fail(MIX_TYPE_ERROR, "scan: %s %d is %s", kind, index, what), false;
+}
+
+static bool is_tensor(const char *kind, int index, const void *item) {
+  if (mix_is(item, &mix_tensor_class)) return true;
+  return fail_operand(kind, index, item ? "another object; expected a tensor" : "NULL; expected a tensor");
+}
+
+/* The length of the first axis of all inputs. */
+static bool find_steps(scan_call *call) {
+  const mix_list *inputs = call->options->inputs;
+  int64_t steps = call->options->steps ? call->options->steps : MIX_UNKNOWN;
+  char text[160];
+  for (int i = 0; i < mix_list_count(inputs); i++) {
+    const mix_shape shape = mix_tensor_shape(mix_list_get(inputs, i));
+    if (!shape.rank || !mix_dimension_merge(steps, shape.dims[0], &steps))
+      return mix_fail(
+                 MIX_VALUE_ERROR, "scan: input %d has shape %s; expected %s%lld steps along its first axis",
+                 i, mix_shape_text(shape, text, sizeof text), shape.rank ? "" : "one dimension or more, for ",
+                 (long long)(steps == MIX_UNKNOWN ? 1 : steps)),
+             false;
+  }
+  call->parts.steps = steps;
+  if (steps >= 0 || call->symbolic) return true;
+  return mix_fail(MIX_VALUE_ERROR, "scan: there are no inputs; expected a number of steps"), false;
+}
+
+static bool collect_operands(scan_call *call) {
+  mix_list *lists[2] = {call->options->carry, call->options->inputs};
+  static const char *const kinds[2] = {"carry", "input"};
+  int count = 0;
+  for (int l = 0; l < 2; l++) {
+    for (int i = 0; i < mix_list_count(lists[l]); i++) {
+      mix_tensor *tensor = mix_list_get(lists[l], i);
+      if (!is_tensor(kinds[l], i, tensor)) return false;
+      call->symbolic |= tensor->node->symbolic;
+      call->operands[count++] = tensor;
+    }
+  }
+  return find_steps(call);
+}
+
+/* The shape without its first axis. */
+static mix_shape step_shape(mix_shape stacked) {
+  mix_shape shape = {.rank = stacked.rank - 1};
+  for (int i = 0; i < shape.rank; i++) shape.dims[i] = stacked.dims[i + 1];
+  return shape;
+}
+
+/* Placeholders for operands [first, first + count). */
+static mix_list *placeholders(scan_call *call, int first, int count) {
+  mix_list *list = mix_list_new(0, NULL);
+  for (int i = first; i < first + count && !mix_failed(); i++) {
+    const mix_type type = mix_tensor_value(call->operands[i])->type;
+    mix_node *node = mix_node_placeholder(
+        type.dtype, i < call->parts.carry_count ? type.shape : step_shape(type.shape), call->symbolic);
+    if (node) mix_list_append(list, mix_tensor_of(node, 0));
+    call->varying[i] = (mix_edge){node, 0};
+    mix_release(node);
+  }
+  return mix_failed() ? NULL : list;
+}
+
+static bool same_type(const scan_call *call, int index, mix_tensor *next) {
+  const mix_value *before = mix_edge_value(call->varying[index]), *after = mix_tensor_value(next);
+  bool same = before->dtype == after->dtype && before->shape.rank == after->shape.rank;
+  int64_t merged;
+  for (int d = 0; same && d < before->shape.rank; d++)
+    same = mix_dimension_merge(before->shape.dims[d], after->shape.dims[d], &merged);
+  if (same) return true;
+  char a[160], b[160];
+  return mix_fail(MIX_VALUE_ERROR,
+                  "scan: carry %d is %s %s before a step and %s %s after it; expected one type", index,
+                  mix_dtype_name(before->dtype), mix_shape_text(before->shape, a, sizeof a),
+                  mix_dtype_name(after->dtype), mix_shape_text(after->shape, b, sizeof b)),
+         false;
+}
+
+/* The results of the body: two lists. */
+static bool collect_results(scan_call *call, mix_list *given) {
+  mix_list *lists[2];
+  if (!mix_is(given, &mix_list_class) || mix_list_count(given) != 2)
+    return mix_fail(MIX_TYPE_ERROR,
+                    "scan: the body returned %s; expected a list of two lists, the next carry and "
+                    "the outputs",
+                    given ? "something else" : "NULL"),
+           false;
+  for (int l = 0; l < 2; l++) {
+    lists[l] = mix_list_get(given, l);
+    if (lists[l] && !mix_is(lists[l], &mix_list_class))
+      return mix_fail(MIX_TYPE_ERROR,
+                      "scan: the body returned a list of tensors; expected a list of two lists"),
+             false;
+  }
+  const int carries = mix_list_count(lists[0]), outputs = mix_list_count(lists[1]);
+  if (carries != call->parts.carry_count)
+    return mix_fail(MIX_VALUE_ERROR, "scan: the body returned %d tensors as the next carry; expected %d",
+                    carries, call->parts.carry_count),
+           false;
+  call->parts.output_count = outputs;
+  if (!(call->results = mix_calloc((size_t)(carries + outputs) + 1, sizeof(mix_edge)))) return false;
+  for (int i = 0; i < carries + outputs; i++) {
+    mix_tensor *tensor = mix_list_get(lists[i >= carries], i < carries ? i : i - carries);
+    if (!is_tensor(i < carries ? "next carry" : "output", i < carries ? i : i - carries, tensor))
+      return false;
+    if (i < carries && !same_type(call, i, tensor)) return false;
+    if (i >= carries && mix_tensor_shape(tensor).rank == MIX_MAX_RANK)
+      return mix_fail(MIX_VALUE_ERROR, "scan: output %d has %d dimensions; expected at most %d", i - carries,
+                      MIX_MAX_RANK, MIX_MAX_RANK - 1),
+             false;
+    call->results[i] = (mix_edge){tensor->node, tensor->output};
+  }
+  return true;
+}
+
+/* Symbolic nodes keep nothing that they read, so that a body has no graph. */
+static mix_node *symbolic_node(scan_call *call) {
+  const mix_scan_parts *parts = &call->parts;
+  const int operands = parts->carry_count + parts->input_count,
+            results = parts->carry_count + parts->output_count;
+  mix_edge *inputs = mix_calloc((size_t)operands + 1, sizeof *inputs);
+  mix_type *types = mix_calloc((size_t)results + 1, sizeof *types);
+  mix_node *node = NULL;
+  for (int i = 0; inputs && i < operands; i++)
+    inputs[i] = (mix_edge){call->operands[i]->node, call->operands[i]->output};
+  for (int r = 0; types && r < results; r++) {
+    types[r] = mix_edge_value(call->results[r])->type;
+    if (r >= parts->carry_count) types[r].shape = mix_scan_stacked(parts->steps, types[r].shape);
+  }
+  if (inputs && types)
+    node = mix_node_new_with_body(&mix_op_scan, &(mix_scan_attributes){.steps = parts->steps}, NULL, operands,
+                                  inputs, results, types);
+  mix_free(inputs);
+  mix_free(types);
+  return node;
+}
+
+static mix_list *result_lists(const scan_call *call, mix_node *node) {
+  mix_list *carry = mix_list_new(0, NULL), *outputs = mix_list_new(0, NULL);
+  for (int i = 0; i < call->parts.carry_count + call->parts.output_count && !mix_failed(); i++)
+    mix_list_append(i < call->parts.carry_count ? carry : outputs, mix_tensor_of(node, i));
+  return mix_failed() ? NULL : mix_list_of(carry, outputs);
+}
+
+static mix_list *run_body(scan_call *call) {
+  const mix_scan_options *options = call->options;
+  mix_scan_parts *parts = &call->parts;
+  parts->begin = mix_node_next_sequence();
+  mix_list *carry = placeholders(call, 0, parts->carry_count);
+  mix_list *inputs = placeholders(call, parts->carry_count, parts->input_count);
+  mix_list *given = inputs ? options->body(options->context, carry, inputs) : NULL;
+  if (mix_failed() || !collect_results(call, given)) return NULL;
+  parts->varying = call->varying;
+  parts->operands = call->operands;
+  parts->results = call->results;
+  mix_node *node = call->symbolic ? symbolic_node(call) : mix_scan_build(parts);
+  mix_list *result = node ? result_lists(call, node) : NULL;
+  mix_release(node);
+  return result;
+}
+
+mix_list *mix_scan_with(const mix_scan_options *given) {
+  if (mix_failed()) return NULL;
+  MIX_OPTIONS(mix_scan_options, options, given, "scan");
+  if (!options.body) return mix_fail(MIX_TYPE_ERROR, "scan: the body is NULL; expected a function");
+  if (options.steps < 0)
+    return mix_fail(MIX_VALUE_ERROR, "scan: %lld steps; expected 0 or more", (long long)options.steps);
+  if ((options.carry && !mix_is(options.carry, &mix_list_class)) ||
+      (options.inputs && !mix_is(options.inputs, &mix_list_class)))
+    return mix_fail(MIX_TYPE_ERROR, "scan: carry or inputs are another object; expected lists of tensors");
+  scan_call call = {.options = &options};
+  call.parts.carry_count = mix_list_count(options.carry);
+  call.parts.input_count = mix_list_count(options.inputs);
+  call.parts.reverse = options.reverse;
+  const size_t count = (size_t)(call.parts.carry_count + call.parts.input_count) + 1;
+  call.varying = mix_calloc(count, sizeof *call.varying);
+  call.operands = mix_calloc(count, sizeof *call.operands);
+  mix_scope *scope = mix_scope_begin();
+  mix_list *result = NULL;
+  if (scope && call.varying && call.operands && collect_operands(&call)) result = mix_retain(run_body(&call));
+  mix_free(call.varying);
+  mix_free(call.operands);
+  mix_free(call.results);
+  mix_scope_end(scope);
+  return mix_scoped(result);
+}
