@@ -37,6 +37,7 @@ enum {
   /* Result 0 is operand 0 with some of its elements replaced. Where both are one memory, its kernel accesses
    * only these. */
   MIX_OP_UPDATES = 1 << 15,
+  MIX_OP_EINSUM = 1 << 16, /* sums products over labels: mix_einsum_attributes */
 };
 
 /* The reductions that a program can end in. They give the bits of the op's own kernel. */

@@ -69,15 +69,21 @@ static bool visit_model_layers(walk *w, mix_layer *model, const char *path, json
   for (int i = 0; path && i < mix_list_count(model->layers); i++) {
     mix_layer *layer = mix_list_items(model->layers)[i];
     if (sequential && layer->is_input) continue;
-    mix_snake_case(layer->class.name, w->rules->private_name_prefix, name, sizeof name);
+    const char *keras_name = layer->kind ? layer->kind->keras_name : NULL;
+    mix_snake_case(keras_name ? keras_name : layer->class.name, w->rules->private_name_prefix, name,
+                   sizeof name);
     if (!visit_child(w, layer, path, name, used)) return false;
   }
   return path;
 }
 
+static const char *attribute_of(const mix_layer *layer) {
+  return layer->attribute ? layer->attribute : layer->name;
+}
+
 /* Of the attributes, private ones come last. */
 static int by_name(const void *a, const void *b) {
-  const char *x = (*(mix_layer *const *)a)->name, *y = (*(mix_layer *const *)b)->name;
+  const char *x = attribute_of(*(mix_layer *const *)a), *y = attribute_of(*(mix_layer *const *)b);
   return (*x == '_') != (*y == '_') ? (*x == '_') - (*y == '_') : strcmp(x, y);
 }
 
@@ -88,7 +94,7 @@ static bool visit_inner_layers(walk *w, const mix_layer *layer, const char *path
   for (int i = 0; i < count; i++) inner[i] = mix_list_items(layer->layers)[i];
   qsort(inner, (size_t)count, sizeof *inner, by_name);
   for (int i = 0; i < count; i++)
-    if (!visit_child(w, inner[i], path, inner[i]->name, used)) return false;
+    if (!visit_child(w, inner[i], path, attribute_of(inner[i]), used)) return false;
   return true;
 }
 

@@ -13,7 +13,7 @@
   X(matmul_finite_bound) X(softmax) X(log_softmax) X(softmax_cross_entropy)                                 \
   X(sparse_softmax_cross_entropy) X(gather) X(segment_sum) X(combine_rows) X(gather_rows) X(replace_rows)   \
   X(one_hot) X(reshape) X(transpose) X(broadcast_to) X(concat) X(slice) X(pad) X(fill) X(range)             \
-  X(random_uniform) X(random_normal) X(random_truncated_normal)
+  X(random_uniform) X(random_normal) X(random_truncated_normal) X(einsum)
 #define MIX_DECLARE_KERNEL(name) extern const mix_kernel mix_ref_##name;
 MIX_REF_KERNELS(MIX_DECLARE_KERNEL)
 #undef MIX_DECLARE_KERNEL

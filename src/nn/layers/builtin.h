@@ -5,6 +5,7 @@
 #include "nn/config.h"
 #include "nn/fields.h"
 #include "nn/layer/layer.h"
+#include <mixtape/attention.h>
 #include <mixtape/ops.h>
 
 /* The layers that are made from configs: mix_<name>_kind. */
@@ -15,7 +16,8 @@
   X(rescaling) X(normalization) X(discretization) X(category_encoding) X(embedding) X(batch_normalization)   \
   X(layer_normalization) X(group_normalization) X(rms_normalization) X(unit_normalization)                   \
   X(spatial_dropout1d) X(spatial_dropout2d) X(spatial_dropout3d) X(gaussian_noise) X(gaussian_dropout)       \
-  X(alpha_dropout) X(activity_regularization) X(lambda)
+  X(alpha_dropout) X(activity_regularization) X(lambda) X(einsum_dense)                     \
+  X(multi_head_attention) X(grouped_query_attention) X(attention) X(additive_attention)
 #define MIX_DECLARE_KIND(name) extern const mix_layer_kind mix_##name##_kind;
 MIX_BUILT_IN_LAYERS(MIX_DECLARE_KIND)
 #undef MIX_DECLARE_KIND
