@@ -25,7 +25,10 @@ typedef struct mix_call_args {
   mix_list *masks;         /* one (or NULL) for each input; NULL: none at all */
   mix_list *initial_state; /* NULL: none */
   bool training;
-  bool symbolic; /* only dtypes and shapes: variables must not be assigned */
+  bool symbolic;              /* only dtypes and shapes: variables must not be assigned */
+  mix_list *argument_masks;   /* one (or NULL) for each argument; NULL: none at all */
+  mix_tensor *attention_mask; /* NULL: none */
+  bool use_causal_mask, return_attention_scores;
 } mix_call_args;
 /* Tensor i of the inputs, or of the further arguments. */
 MIX_API mix_tensor *mix_call_input(const mix_call_args *args, int index);
@@ -134,6 +137,11 @@ typedef struct mix_call_options {
   mix_list *masks;     /* for a list of inputs */
   mix_training training;
   mix_list *initial_state;
+  /* Of attention layers, with Keras's names. */
+  mix_list *argument_masks;   /* for the further tensors; NULL: the masks that they carry */
+  mix_tensor *attention_mask; /* true where a query attends to a key; NULL: everywhere */
+  bool use_causal_mask;       /* queries do not attend to keys after them */
+  bool return_attention_scores;
 } mix_call_options;
 /* Builds the layer on its first call, casts the inputs and computes. Returns the (first) result.
  * ValueError if the inputs do not match the input specification; errors of the layer's operations. */
@@ -168,6 +176,7 @@ typedef struct mix_weight_options {
   mix_regularizer *regularizer_object;
   const char *constraint;
   mix_constraint *constraint_object;
+  double fan_in, fan_out; /* inputs and outputs of the weight, for initializers; 0: those of the shape */
 } mix_weight_options;
 /* Creates a weight; call it in `build`. The layer owns the variable, which is named "dense_1/kernel".
  * Borrowed. */

@@ -6,12 +6,14 @@
 #include <mixtape/activation.h>
 #include <mixtape/api.h>
 #include <mixtape/arrays.h>
+#include <mixtape/attention.h>
 #include <mixtape/callback.h>
 #include <mixtape/checkpoint.h>
 #include <mixtape/convolution.h>
 #include <mixtape/dataset.h>
 #include <mixtape/device.h>
 #include <mixtape/dtype.h>
+#include <mixtape/einsum.h>
 #include <mixtape/function.h>
 #include <mixtape/graph_rewrite.h>
 #include <mixtape/image.h>

@@ -40,6 +40,7 @@ enum {
   /* Runs the graph that its node has as its body (graph/body.h). Operands and results are of any number and
    * types: the signature names none. */
   MIX_OP_LOOP = 1 << 16,
+  MIX_OP_EINSUM = 1 << 17, /* sums products over labels: mix_einsum_attributes */
 };
 
 /* The reductions that a program can end in. They give the bits of the op's own kernel. */
@@ -73,7 +74,7 @@ typedef struct mix_field {
 enum { MIX_CONTRACTED = 2 }; /* its operands; those after them belong to the epilogue */
 typedef struct mix_contraction {
   const mix_field *transpose[MIX_CONTRACTED]; /* the flag that transposes matrices of an operand, or NULL */
-  bool swaps;    /* has both flags, and (A B)^T = B^T A^T */
+  bool swaps;                                 /* has both flags, and (A B)^T = B^T A^T */
   bool epilogue; /* its kernels run a program on the result: rows of the last dimension */
   /* The same on operands of the accumulator's dtype, with a result rounded to 16 bits: the dtype in the
    * member `result_dtype` of its attributes, which are those of this op in all else. NULL: none. */

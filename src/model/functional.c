@@ -66,12 +66,15 @@ static bool collect(mix_functional *graph) {
                mix_layer_name(call->layer));
       return false;
     }
-    mix_list *const lists[] = {call->inputs, call->arguments, call->masks, call->initial_state};
+    mix_list *const lists[] = {call->inputs, call->arguments, call->masks, call->initial_state,
+                               call->keywords.argument_masks};
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
       for (int i = 0; lists[l] && i < mix_list_count(lists[l]); i++) {
         mix_tensor *tensor = mix_list_get(lists[l], i);
         if (tensor && tensor->node->symbolic && !add_call(graph, &capacity, tensor)) return false;
       }
+    mix_tensor *mask = call->keywords.attention_mask;
+    if (mask && mask->node->symbolic && !add_call(graph, &capacity, mask)) return false;
   }
   qsort(graph->calls, (size_t)graph->call_count, sizeof *graph->calls, by_sequence);
   return true;
@@ -137,10 +140,13 @@ static mix_list *functional_call(mix_layer *layer, const mix_call_args *args) {
   for (int c = 0; c < graph->call_count && !mix_failed(); c++) {
     mix_layer_call *call = graph->calls[c];
     if (results[c]) continue;
-    results[c] = mix_layer_call_outputs(call->layer, mapped_list(graph, results, call->inputs),
-                                        call->inputs_are_list, mapped_list(graph, results, call->arguments),
-                                        mapped_list(graph, results, call->masks),
-                                        mapped_list(graph, results, call->initial_state), call->training);
+    mix_call_keywords keywords = call->keywords;
+    keywords.argument_masks = mapped_list(graph, results, keywords.argument_masks);
+    keywords.attention_mask = mapped_tensor(graph, results, keywords.attention_mask);
+    results[c] = mix_layer_call_outputs(
+        call->layer, mapped_list(graph, results, call->inputs), call->inputs_are_list,
+        mapped_list(graph, results, call->arguments), mapped_list(graph, results, call->masks),
+        mapped_list(graph, results, call->initial_state), call->training, &keywords);
   }
   mix_list *outputs = mix_failed() ? NULL : mix_list_new(0, NULL);
   for (int i = 0; i < graph->output_count && !mix_failed(); i++)

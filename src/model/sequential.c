@@ -11,7 +11,7 @@ static mix_list *sequential_call(mix_layer *layer, const mix_call_args *args) {
   for (int i = 0; i < mix_list_count(layer->layers) && !mix_failed(); i++) {
     mix_layer *inner = mix_list_get(layer->layers, i);
     if (inner->is_input) continue;
-    values = mix_layer_call_outputs(inner, values, are_list, NULL, NULL, NULL, MIX_INHERIT);
+    values = mix_layer_call_outputs(inner, values, are_list, NULL, NULL, NULL, MIX_INHERIT, NULL);
     are_list = values && mix_list_count(values) > 1;
   }
   return mix_failed() ? NULL : values;

@@ -183,6 +183,10 @@ static bool read_shape(const mix_fields *fields, const mix_field_row *field, con
   mix_shape *shape = mix_field_at(field, options);
   size_t rank = json_array_size(value);
   if (json_is_null(value)) return true;
+  if (json_is_integer(value)) { /* a shape of one */
+    *shape = (mix_shape){.rank = 1, .dims = {json_integer_value(value)}};
+    return true;
+  }
   if (!json_is_array(value)) return mix_field_mistyped(field, value), false;
   if (rank > MIX_MAX_RANK)
     return mix_fail(MIX_VALUE_ERROR, "config: \"%s\" has %zu dimensions; expected at most %d", field->name,

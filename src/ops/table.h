@@ -55,6 +55,16 @@ extern const mix_op mix_op_matmul, mix_op_batch_matmul;
  * "upcast_matmul". */
 extern const mix_op mix_op_matmul_downcast;
 
+/* The sum of products a b over the dimensions that the result lacks: a label for each dimension of the two
+ * operands and of the result, each in two of the three lists, once in each. The pass "expand_einsum" makes it
+ * of products of matrices. */
+typedef struct mix_einsum_attributes {
+  mix_shape a, b, result;
+} mix_einsum_attributes;
+extern const mix_op mix_op_einsum;
+/* Where the label stands; -1: it does not. */
+int mix_einsum_find(const mix_shape *labels, int64_t label);
+
 /* Is every element of a^T b, a (k, m), b (k, n), rounded to `dtype`, finite for every order of summation?
  * Yes if the largest column norm of a times that of b (Cauchy-Schwarz) is at most half the dtype's largest
  * number, and the optional third operand, a float32 factor, at most 1 in magnitude. Results: two bool

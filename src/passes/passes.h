@@ -6,6 +6,8 @@
 #include "backend/backend.h"
 #include "ir/ir.h"
 
+/* Turns einsum into products of matrices, transposes and reshapes. */
+bool mix_pass_expand_einsum(mix_ir *ir);
 /* Replaces identities and casts to the same dtype by their operands. */
 bool mix_pass_remove_identities(mix_ir *ir);
 /* Removes casts through a dtype that holds every value of the source dtype. */

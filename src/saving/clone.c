@@ -94,10 +94,13 @@ static bool clone_calls(const clone_state *clone) {
   for (int c = 0; c < clone->graph->call_count && !mix_failed(); c++) {
     const mix_layer_call *call = clone->graph->calls[c];
     mix_layer *layer = clone->results[c] ? NULL : layer_of_call(clone, c);
+    mix_call_keywords keywords = call->keywords;
+    keywords.argument_masks = stand_ins(clone, keywords.argument_masks);
+    keywords.attention_mask = keywords.attention_mask ? stand_in(clone, keywords.attention_mask) : NULL;
     if (layer)
       clone->results[c] = mix_layer_call_outputs(
           layer, stand_ins(clone, call->inputs), call->inputs_are_list, stand_ins(clone, call->arguments),
-          stand_ins(clone, call->masks), stand_ins(clone, call->initial_state), call->training);
+          stand_ins(clone, call->masks), stand_ins(clone, call->initial_state), call->training, &keywords);
   }
   return !mix_failed();
 }

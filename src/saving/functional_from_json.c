@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include <stdio.h>
 #include <string.h>
 
 /* A layer of the text with the results of its calls. */
@@ -79,6 +80,7 @@ typedef struct read_call {
   mix_list *inputs, *arguments, *masks, *initial_state;
   bool inputs_are_list, waits; /* for a call that is not made yet */
   mix_training training;
+  mix_call_keywords keywords;
 } read_call;
 
 /* The tensors of a structure, NULL for null; the list is made if it is NULL. */
@@ -115,12 +117,67 @@ static void read_training(const saved_graph *graph, const saved_layer *layer, co
   if (listed && kind->call_training == call->training) call->training = MIX_INHERIT;
 }
 
+static bool read_flag(const saved_layer *layer, const char *name, const json_t *value) {
+  if (json_is_boolean(value)) return json_is_true(value);
+  mix_fail(MIX_TYPE_ERROR, "model_from_json: %s of layer '%.60s' is %s; expected true or false", name,
+           layer->name, mix_json_kind(value));
+  return false;
+}
+
+/* The number of a tensor's place in the call, 0 for the inputs; -1: it is no such name. */
+static int place_of(const mix_layer_kind *kind, const char *name) {
+  for (int i = 0; kind && kind->call_tensors && kind->call_tensors[i]; i++)
+    if (!strcmp(kind->call_tensors[i], name)) return i;
+  return -1;
+}
+
+/* The mask of the tensor at a place: "value_mask". */
+static int mask_place_of(const mix_layer_kind *kind, const char *name) {
+  const size_t length = strlen(name);
+  char tensor[32];
+  if (length < 6 || length >= sizeof tensor || strcmp(name + length - 5, "_mask")) return -1;
+  snprintf(tensor, sizeof tensor, "%.*s", (int)length - 5, name);
+  return place_of(kind, tensor);
+}
+
+/* Puts the tensor of `value` at an index of a list, which grows with NULL. */
+static void put(const saved_graph *graph, const json_t *value, mix_list **list, int index, read_call *call) {
+  mix_list *former = *list, *one = NULL, *grown = mix_list_new(0, NULL);
+  collect(graph, value, &one, call);
+  if (mix_failed() || call->waits) return;
+  const int count = former ? mix_list_count(former) : 0;
+  for (int i = 0; i < count || i <= index; i++)
+    mix_list_append(grown, i == index ? mix_list_get(one, 0) : i < count ? mix_list_get(former, i) : NULL);
+  *list = grown;
+}
+
+/* A tensor of a layer that names them, or the mask of one. False: it is none. */
+static bool read_named(const saved_graph *graph, const mix_layer_kind *kind, const char *name,
+                       const json_t *value, read_call *call) {
+  const int place = place_of(kind, name), mask = mask_place_of(kind, name);
+  if (place > 0) put(graph, value, &call->arguments, place - 1, call);
+  if (mask == 0) collect(graph, value, &call->masks, call);
+  if (mask > 0) put(graph, value, &call->keywords.argument_masks, mask - 1, call);
+  if (kind && kind->call_tensors && !strcmp(name, "attention_mask")) {
+    mix_list *one = NULL;
+    collect(graph, value, &one, call);
+    if (!mix_failed() && !call->waits) call->keywords.attention_mask = mix_list_get(one, 0);
+    return true;
+  }
+  return place >= 0 || mask >= 0;
+}
+
 static void read_keyword(const saved_graph *graph, const saved_layer *layer, const char *name,
                          const json_t *value, read_call *call) {
+  const mix_layer_kind *kind = layer->layer->kind;
   if (!strcmp(name, "training"))
     read_training(graph, layer, value, call);
-  else if (json_is_null(value))
+  else if (json_is_null(value) || read_named(graph, kind, name, value, call))
     return;
+  else if (kind && kind->call_is_attention && !strcmp(name, "use_causal_mask"))
+    call->keywords.use_causal_mask = read_flag(layer, name, value);
+  else if (kind && kind->call_is_attention && !strcmp(name, "return_attention_scores"))
+    call->keywords.return_attention_scores = read_flag(layer, name, value);
   else if (!strcmp(name, "mask"))
     collect(graph, value, &call->masks, call);
   else if (!strcmp(name, "initial_state"))
@@ -142,6 +199,10 @@ static void read_keywords(const saved_graph *graph, const saved_layer *layer, co
     read_keyword(graph, layer, name, value, call);
   }
   if (call->masks && all_null(call->masks)) call->masks = NULL;
+  /* masks stand for the tensors that are there */
+  mix_list *masks = call->keywords.argument_masks;
+  while (masks && call->arguments && mix_list_count(masks) < mix_list_count(call->arguments) && !mix_failed())
+    mix_list_append(masks, NULL);
 }
 
 /* {"args": [inputs, ...], "kwargs": {...}} */
@@ -149,7 +210,9 @@ static void read_node_object(const saved_graph *graph, const saved_layer *layer,
                              read_call *call) {
   const json_t *args = json_object_get(node, "args"), *inputs = json_array_get(args, 0);
   const json_t *keywords = json_object_get(node, "kwargs");
-  if (!inputs) inputs = json_object_get(keywords, "inputs");
+  const mix_layer_kind *kind = layer->layer->kind;
+  if (!inputs)
+    inputs = json_object_get(keywords, kind && kind->call_tensors ? kind->call_tensors[0] : "inputs");
   if (!inputs) {
     mix_fail(MIX_VALUE_ERROR, "model_from_json: a call of layer '%.60s' has no inputs", layer->name);
     return;
@@ -191,7 +254,11 @@ static bool make_call(const saved_graph *graph, saved_layer *layer) {
                               .arguments = call.arguments,
                               .masks = call.masks,
                               .training = call.training,
-                              .initial_state = call.initial_state};
+                              .initial_state = call.initial_state,
+                              .argument_masks = call.keywords.argument_masks,
+                              .attention_mask = call.keywords.attention_mask,
+                              .use_causal_mask = call.keywords.use_causal_mask,
+                              .return_attention_scores = call.keywords.return_attention_scores};
   layer->results[layer->made] = mix_call_outputs_with(layer->layer, &options);
   return layer->results[layer->made] && ++layer->made;
 }

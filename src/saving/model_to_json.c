@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include <stdio.h>
 #include <string.h>
 
 json_t *mix_shape_json(mix_shape shape, bool open_batch) {
@@ -83,6 +84,21 @@ static json_t *null_mask(const mix_layer_call *call) {
   return mask;
 }
 
+static void put_attention_keywords(const written_call *written, const mix_layer_call *call,
+                                   json_t *keywords) {
+  const mix_call_keywords *given = &call->keywords;
+  char name[32];
+  for (int i = 0; given->argument_masks && i < mix_list_count(given->argument_masks); i++) {
+    if (!mix_list_get(given->argument_masks, i)) continue;
+    snprintf(name, sizeof name, "%s_mask", call->layer->kind->call_tensors[i + 1]);
+    json_object_set_new(keywords, name, tensor_or_null(written, mix_list_get(given->argument_masks, i)));
+  }
+  if (given->attention_mask)
+    json_object_set_new(keywords, "attention_mask", tensor_or_null(written, given->attention_mask));
+  if (given->return_attention_scores) json_object_set_new(keywords, "return_attention_scores", json_true());
+  if (given->use_causal_mask) json_object_set_new(keywords, "use_causal_mask", json_true());
+}
+
 /* The keyword arguments that were given, and those that Keras 3 sets by itself. */
 static json_t *keywords_json(const written_call *written, const mix_layer_call *call) {
   const bool objects = call->layer->semantics->node_objects, own = lists_own_keywords(call);
@@ -91,15 +107,23 @@ static json_t *keywords_json(const written_call *written, const mix_layer_call *
   json_t *keywords = json_object();
   char name[32];
   for (int i = 0; !objects && call->arguments && i < mix_list_count(call->arguments); i++) {
-    snprintf(name, sizeof name, "argument_%d", i + 1);
+    if (!call->layer->kind || !call->layer->kind->call_tensors)
+      snprintf(name, sizeof name, "argument_%d", i + 1);
+    else if (mix_list_get(call->arguments, i))
+      snprintf(name, sizeof name, "%s", call->layer->kind->call_tensors[i + 1]);
+    else
+      continue;
     json_object_set_new(keywords, name, tensor_or_null(written, mix_list_get(call->arguments, i)));
   }
+  put_attention_keywords(written, call, keywords);
   if (call->initial_state)
     json_object_set_new(keywords, "initial_state", tensors_json(written, call->initial_state));
   if (training) json_object_set_new(keywords, "training", json_boolean(training == MIX_TRUE));
   bool mask = (kind && kind->call_has_mask) || (own && is_nested_model(call->layer));
+  const bool named = call->layer->kind && call->layer->kind->call_tensors;
   if (call->masks && !call->inputs_are_list)
-    json_object_set_new(keywords, "mask", tensor_or_null(written, mix_list_get(call->masks, 0)));
+    json_object_set_new(keywords, named ? "query_mask" : "mask",
+                        tensor_or_null(written, mix_list_get(call->masks, 0)));
   else if (call->masks)
     json_object_set_new(keywords, "mask", tensors_json(written, call->masks));
   else if (mask)
@@ -280,6 +304,16 @@ static json_t *input_shape_leaf(void *context, int index) {
 }
 
 static json_t *build_shapes_json(const mix_layer *layer, bool open_batch) {
+  const char *const *names = layer->kind ? layer->kind->call_tensors : NULL;
+  if (names && layer->semantics->build_shapes_named && layer->build_count > 1) {
+    json_t *named = json_object();
+    char name[32];
+    for (int i = 0; i < layer->build_count; i++) {
+      snprintf(name, sizeof name, "%s_shape", names[i]);
+      json_object_set_new(named, name, mix_shape_json(layer->build_shapes[i], open_batch));
+    }
+    return named;
+  }
   if (!layer->built_for_list) return mix_shape_json(layer->build_shapes[0], open_batch);
   json_t *shapes = json_array();
   for (int i = 0; i < layer->build_count; i++)
@@ -318,7 +352,11 @@ static json_t *object_of(mix_layer *layer) {
 
 json_t *mix_layer_to_json(mix_layer *layer, bool open_batch) {
   json_t *object = object_of(layer), *shape = object && !mix_failed() ? build_shape(layer, open_batch) : NULL;
-  if (shape) json_object_set_new(object, "build_config", json_pack("{s:o}", "input_shape", shape));
+  const bool named = layer->kind && layer->kind->call_tensors && layer->semantics->build_shapes_named &&
+                     layer->build_count > 1;
+  if (shape)
+    json_object_set_new(object, "build_config",
+                        json_pack("{s:o}", named ? "shapes_dict" : "input_shape", shape));
   if (object && is_nested_model(layer) && layer->semantics->compile_config_always)
     json_object_set_new(object, "compile_config", json_object());
   if (!mix_failed()) return object;

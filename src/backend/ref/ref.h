@@ -17,7 +17,7 @@
   X(random_uniform) X(random_normal) X(random_truncated_normal)                                              \
   X(conv) X(conv_input_gradient) X(conv_kernel_gradient)                                                     \
   X(max_pool) X(max_pool_grad) X(max_pool_grad_grad) X(avg_pool) X(avg_pool_grad)                            \
-  X(resize_axis) X(projective_transform)
+  X(resize_axis) X(projective_transform) X(einsum)
 /* clang-format on */
 #define MIX_DECLARE_KERNEL(name) extern const mix_kernel mix_ref_##name;
 MIX_REF_KERNELS(MIX_DECLARE_KERNEL)

@@ -21,9 +21,14 @@ struct mix_layer_kind {
   bool (*ready)(mix_layer *layer);
   /* Makes the layer from options that were read. NULL: the constructor. */
   mix_layer *(*from_config)(const mix_layer_kind *kind, const json_t *config, void *options);
+  const char *keras_name; /* of Keras's class, where its public name is another; NULL: it is not */
   /* What configs of Keras 3 models say of the class: its call has an argument `mask`; the default of its
    * argument `training`, unless None; it is built when it is made, so that there is no build_config. */
   bool call_has_mask;
+  /* The first tensors of its call by name, ended by NULL: "query", "value", "key". Its build gets the shapes
+   * of those that are given, and each may have a mask. NULL: "inputs" alone. */
+  const char *const *call_tensors;
+  bool call_is_attention; /* its call has use_causal_mask and return_attention_scores */
   mix_training call_training;
   bool built_from_start;
 };
@@ -58,6 +63,13 @@ struct mix_layer {
 };
 extern const mix_class mix_layer_object_class;
 
+/* What a call may have besides tensors, masks and the training flag (mix_call_options). */
+typedef struct mix_call_keywords {
+  mix_list *argument_masks;
+  mix_tensor *attention_mask;
+  bool use_causal_mask, return_attention_scores;
+} mix_call_keywords;
+
 /* A symbolic call of a layer that no other layer made; the `history` of its results points to it. It retains
  * layer, inputs, arguments and masks. `outputs` are borrowed and only identify results. */
 typedef struct mix_layer_call {
@@ -68,6 +80,7 @@ typedef struct mix_layer_call {
   bool inputs_are_list;
   /* each may be NULL; masks only if given explicitly */
   mix_list *arguments, *masks, *initial_state;
+  mix_call_keywords keywords;
   mix_training training; /* as given */
   int output_count;
   mix_tensor **outputs; /* borrowed, never read through */
@@ -79,10 +92,11 @@ bool mix_layer_call_add_results(mix_layer_call *call, mix_list *outputs);
 /* The call that produced a symbolic tensor, or NULL. *output: which result it is. */
 mix_layer_call *mix_tensor_history(const mix_tensor *tensor, int *output);
 
-/* The full form of a call, for models that replay records. Returns a list of results. */
+/* The full form of a call, for models that replay records; keywords may be NULL. Returns a list of results.
+ */
 mix_list *mix_layer_call_outputs(mix_layer *layer, mix_list *inputs, bool inputs_are_list,
                                  mix_list *arguments, mix_list *masks, mix_list *initial_state,
-                                 mix_training training);
+                                 mix_training training, const mix_call_keywords *keywords);
 
 /* The inputs of a call as handles with their masks, for layers that pass them to inner layers. */
 mix_list *mix_call_masked_inputs(const mix_call_args *args);

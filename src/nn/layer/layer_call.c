@@ -48,6 +48,8 @@ static void call_finalize(void *object) {
   mix_release(call->arguments);
   mix_release(call->masks);
   mix_release(call->initial_state);
+  mix_release(call->keywords.argument_masks);
+  mix_release(call->keywords.attention_mask);
   mix_free(call->outputs);
   mix_free(call->shapes);
 }
@@ -86,6 +88,7 @@ typedef struct invocation {
   mix_list *inputs, *arguments, *masks, *initial_state;
   bool inputs_are_list;
   mix_training training;
+  mix_call_keywords keywords;
 } invocation;
 
 static bool record(const invocation *given, mix_list *outputs) {
@@ -100,6 +103,9 @@ static bool record(const invocation *given, mix_list *outputs) {
   call->masks = mix_retain(given->masks);
   call->initial_state = mix_retain(given->initial_state);
   call->training = given->training;
+  call->keywords = given->keywords;
+  mix_retain(call->keywords.argument_masks);
+  mix_retain(call->keywords.attention_mask);
   const bool good = mix_layer_call_add_results(call, outputs);
   mix_release(call);
   return good;
@@ -243,13 +249,17 @@ static bool build(mix_layer *layer, int count, const mix_shape *shapes) {
   return true;
 }
 
-static bool build_for(mix_layer *layer, mix_list *inputs, bool are_list) {
+/* The shapes of further tensors are those of layers that name them, up to the first that is not given. */
+static bool build_for(mix_layer *layer, mix_list *inputs, mix_list *arguments, bool are_list) {
   if (layer->built) return true;
   layer->built_for_list = are_list;
-  int count = mix_list_count(inputs);
-  mix_shape *shapes = mix_calloc((size_t)count, sizeof *shapes);
+  int count = mix_list_count(inputs),
+      further = layer->kind && layer->kind->call_tensors && arguments ? mix_list_count(arguments) : 0;
+  mix_shape *shapes = mix_calloc((size_t)(count + further), sizeof *shapes);
   if (!shapes) return false;
   for (int i = 0; i < count; i++) shapes[i] = mix_tensor_shape(mix_list_items(inputs)[i]);
+  for (int i = 0; i < further && mix_list_items(arguments)[i]; i++)
+    shapes[count++] = mix_tensor_shape(mix_list_items(arguments)[i]);
   bool good = build(layer, count, shapes);
   mix_free(shapes);
   return good;
@@ -296,15 +306,19 @@ static bool holds_tensors(const mix_layer *layer, mix_list *list, const char *wh
 }
 
 /* The given masks, or those of the inputs; NULL if there are none. */
-static mix_list *masks_of(mix_list *inputs, mix_list *given) {
-  if (given) return given;
+static mix_list *masks_of(mix_list *tensors, mix_list *given) {
+  if (given || !tensors) return given;
   bool any = false;
-  for (int i = 0; i < mix_list_count(inputs); i++)
-    any |= ((mix_tensor *)mix_list_items(inputs)[i])->mask != NULL;
+  for (int i = 0; i < mix_list_count(tensors); i++) {
+    const mix_tensor *tensor = mix_list_items(tensors)[i];
+    any |= tensor && tensor->mask;
+  }
   if (!any) return NULL;
   mix_list *masks = mix_list_new(0, NULL);
-  for (int i = 0; i < mix_list_count(inputs); i++)
-    if (mix_list_append(masks, ((mix_tensor *)mix_list_items(inputs)[i])->mask)) return NULL;
+  for (int i = 0; i < mix_list_count(tensors); i++) {
+    const mix_tensor *tensor = mix_list_items(tensors)[i];
+    if (mix_list_append(masks, tensor ? tensor->mask : NULL)) return NULL;
+  }
   return masks;
 }
 
@@ -417,10 +431,12 @@ static bool is_training(const mix_layer *layer, mix_training given) {
 static mix_list *invoke(invocation *given, bool symbolic) {
   mix_layer *layer = given->layer;
   invocation cast = *given;
-  mix_list *masks = masks_of(given->inputs, given->masks);
+  mix_list *masks = masks_of(given->inputs, given->masks),
+           *argument_masks = masks_of(given->arguments, given->keywords.argument_masks);
   infer_dtype(layer, mix_tensor_dtype(mix_list_items(given->inputs)[0]));
   if (layer->semantics->cast_before_input_spec && !cast_inputs(&cast)) return NULL;
-  if (!spec_holds(layer, cast.inputs) || !build_for(layer, given->inputs, given->inputs_are_list))
+  if (!spec_holds(layer, cast.inputs) ||
+      !build_for(layer, given->inputs, given->arguments, given->inputs_are_list))
     return NULL;
   if (!layer->semantics->cast_before_input_spec && !cast_inputs(&cast)) return NULL;
   if (!context.depth) clear_losses(layer);
@@ -431,7 +447,11 @@ static mix_list *invoke(invocation *given, bool symbolic) {
                         .masks = masks,
                         .initial_state = cast.initial_state,
                         .training = is_training(layer, given->training),
-                        .symbolic = symbolic};
+                        .symbolic = symbolic,
+                        .argument_masks = argument_masks,
+                        .attention_mask = given->keywords.attention_mask,
+                        .use_causal_mask = given->keywords.use_causal_mask,
+                        .return_attention_scores = given->keywords.return_attention_scores};
   mix_list *called = compute(layer, &args);
   mix_list *results = called ? results_of(given, called, symbolic) : NULL;
   if (!results) return NULL;
@@ -463,10 +483,23 @@ static mix_list *invoke_in_scope(invocation *given) {
 
 mix_list *mix_layer_call_outputs(mix_layer *layer, mix_list *inputs, bool inputs_are_list,
                                  mix_list *arguments, mix_list *masks, mix_list *initial_state,
-                                 mix_training training) {
+                                 mix_training training, const mix_call_keywords *keywords) {
   if (mix_failed() || !layer || !inputs) return NULL;
   invocation given = {layer, inputs, arguments, masks, initial_state, inputs_are_list, training};
+  if (keywords) given.keywords = *keywords;
   return invoke_in_scope(&given);
+}
+
+/* Layers of the user may use any of them. */
+static bool takes_attention_keywords(const mix_layer *layer, const mix_call_options *o) {
+  const mix_layer_kind *kind = layer->kind;
+  const char *refused = NULL;
+  if (!kind) return true;
+  if (!kind->call_is_attention && o->use_causal_mask) refused = "use_causal_mask";
+  if (!kind->call_is_attention && o->return_attention_scores) refused = "return_attention_scores";
+  if (!kind->call_tensors && o->attention_mask) refused = "attention_mask";
+  if (refused) mix_fail(MIX_TYPE_ERROR, "%s: its call has no argument %s", layer->name, refused);
+  return !refused;
 }
 
 mix_list *mix_call_outputs_with(mix_layer *layer, const mix_call_options *options) {
@@ -481,12 +514,21 @@ mix_list *mix_call_outputs_with(mix_layer *layer, const mix_call_options *option
   if (!inputs) return NULL;
   mix_list *masks = o.mask ? mix_list_of(o.mask) : o.masks;
   if (!holds_tensors(layer, masks, "masks") || !holds_tensors(layer, o.arguments, "arguments") ||
-      !holds_tensors(layer, o.initial_state, "initial_state"))
+      !holds_tensors(layer, o.initial_state, "initial_state") ||
+      !holds_tensors(layer, o.argument_masks, "argument_masks"))
     return NULL;
+  if (o.attention_mask && !mix_is(o.attention_mask, &mix_tensor_class))
+    return mix_fail(MIX_TYPE_ERROR, "%s: attention_mask is another object; expected a tensor", layer->name);
   if (masks && mix_list_count(masks) != mix_list_count(inputs))
     return mix_fail(MIX_VALUE_ERROR, "%s: %d masks for %d inputs", layer->name, mix_list_count(masks),
                     mix_list_count(inputs));
-  return mix_layer_call_outputs(layer, inputs, are_list, o.arguments, masks, o.initial_state, o.training);
+  if (o.argument_masks && (!o.arguments || mix_list_count(o.argument_masks) != mix_list_count(o.arguments)))
+    return mix_fail(MIX_VALUE_ERROR, "%s: %d argument_masks for %d arguments", layer->name,
+                    mix_list_count(o.argument_masks), o.arguments ? mix_list_count(o.arguments) : 0);
+  if (!takes_attention_keywords(layer, &o)) return NULL;
+  return mix_layer_call_outputs(
+      layer, inputs, are_list, o.arguments, masks, o.initial_state, o.training,
+      &(mix_call_keywords){o.argument_masks, o.attention_mask, o.use_causal_mask, o.return_attention_scores});
 }
 
 mix_tensor *mix_call_with(mix_layer *layer, const mix_call_options *options) {

@@ -60,9 +60,9 @@ static mix_tensor *zeros(mix_shape shape, mix_dtype dtype) {
 }
 
 static mix_tensor *initial_value(const mix_layer *layer, mix_initializer *initializer, mix_shape shape,
-                                 mix_dtype dtype) {
+                                 mix_dtype dtype, const mix_fans *fans) {
   if (!zero_weights || !layer->kind || mix_shape_size(shape) < 1)
-    return mix_initializer_call(initializer, shape, dtype);
+    return mix_initializer_call_with_fans(initializer, shape, dtype, fans);
   return zeros(shape, dtype);
 }
 
@@ -85,7 +85,7 @@ mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weight_optio
   mix_constraint *constraint = mix_constraint_choose(o.constraint, o.constraint_object, layer->name);
   if (mix_failed()) return NULL;
   if (!layer->weights) layer->weights = mix_retain(mix_list_new(0, NULL));
-  mix_tensor *value = initial_value(layer, initializer, o.shape, dtype);
+  mix_tensor *value = initial_value(layer, initializer, o.shape, dtype, &(mix_fans){o.fan_in, o.fan_out});
   const char *name = full_name(layer, o.name);
   if (!value || !name) return NULL;
   mix_variable *variable = mix_variable_new(value, .name = name, .not_trainable = o.not_trainable,

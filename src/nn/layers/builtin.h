@@ -5,10 +5,11 @@
 #include "nn/config.h"
 #include "nn/fields.h"
 #include "nn/layer/layer.h"
+#include <mixtape/attention.h>
 #include <mixtape/ops.h>
 
 /* The layers that are made from configs, mix_<name>_kind, by the folder of their files: nn/layers/, and below
- * it convolution/, spatial/ and recurrent/. */
+ * it convolution/, spatial/, recurrent/ and attention/. */
 /* clang-format off */
 #define MIX_PLAIN_LAYERS(X)                                                                                  \
   X(dense) X(activation) X(flatten) X(dropout) X(softmax_layer) X(relu_layer) X(leaky_relu_layer) X(prelu)   \
@@ -35,8 +36,11 @@
 #define MIX_RECURRENT_LAYERS(X)                                                                              \
   X(simple_rnn_cell) X(lstm_cell) X(gru_cell) X(stacked_rnn_cells) X(rnn) X(simple_rnn) X(lstm) X(gru)       \
   X(bidirectional) X(time_distributed)
+#define MIX_ATTENTION_LAYERS(X)                                                                              \
+  X(einsum_dense) X(multi_head_attention) X(grouped_query_attention) X(attention) X(additive_attention)
 #define MIX_BUILT_IN_LAYERS(X)                                                                               \
-  MIX_PLAIN_LAYERS(X) MIX_CONVOLUTION_LAYERS(X) MIX_SPATIAL_LAYERS(X) MIX_RECURRENT_LAYERS(X)
+  MIX_PLAIN_LAYERS(X) MIX_CONVOLUTION_LAYERS(X) MIX_SPATIAL_LAYERS(X) MIX_RECURRENT_LAYERS(X)                \
+  MIX_ATTENTION_LAYERS(X)
 /* clang-format on */
 #define MIX_DECLARE_KIND(name) extern const mix_layer_kind mix_##name##_kind;
 MIX_BUILT_IN_LAYERS(MIX_DECLARE_KIND)

@@ -166,10 +166,11 @@ struct mix_semantics {
   const char *optimizer_package; /* L: of the class of an optimizer in .h5 files, "Custom>SGD" */
   bool bfloat16_saved;           /* K3 reads bfloat16 from .weights.h5; else weights are saved as float32 */
   const char *functional_module;
-  bool sequential_saves_policy;        /* K3: with trainable, dtype and build_input_shape */
-  bool functional_saves_shape;         /* L: the shape in its build_config; K3: null */
-  bool built_from_start_unsaved;       /* K3: layers that are built when they are made have no build_config */
-  bool compile_config_always;          /* K3: {} before compile */
+  bool sequential_saves_policy;  /* K3: with trainable, dtype and build_input_shape */
+  bool build_shapes_named;       /* K3: the build_config of a layer of several tensors names their shapes */
+  bool functional_saves_shape;   /* L: the shape in its build_config; K3: null */
+  bool built_from_start_unsaved; /* K3: layers that are built when they are made have no build_config */
+  bool compile_config_always;    /* K3: {} before compile */
   bool compile_metrics_before_weights; /* L: the order of the entries of a compile config */
   bool saved_names_skip_seen;     /* L: paths of weights do not count layers that stand at an earlier path */
   bool optimizer_in_weights_file; /* L, K3; X: only .h5 has the state of an optimizer */
@@ -214,6 +215,20 @@ struct mix_semantics {
   bool rnn_time_major;            /* L, X: has time_major, and saves it and `implementation` */
   bool bidirectional_keeps_layer; /* L, X: saves the given layer; K3: its forward copy */
   bool rnn_seed_saved;            /* K3: configs of LSTM, GRU and cells have the seed */
+  bool einsum_fans_by_axes; /* K3: fans of EinsumDense's kernel are products of its summed and other axes */
+  /* K3: scores and softmax of multi-head attention are in float32 where no scores are asked for and there is
+   * no dropout; else in the compute dtype */
+  bool attention_scores_float32;
+  /* K3: masked scores of Attention become x - constant by a where; else by adding -constant * (1 - mask) */
+  bool attention_mask_where;
+  bool attention_newer_options; /* K3: attention layers have seed, use_gate and sliding_window */
+  bool attention_shapes_saved; /* L, X: configs of MultiHeadAttention have the shapes that it was built for */
+  /* K3: negative attention axes count from the last axis of the inputs; else of the projections */
+  bool attention_axes_of_inputs;
+  /* K3: an activity regularizer of multi-head attention is that of its projections; else also its own */
+  bool attention_activity_inner;
+  bool additive_attention_scales_query; /* K3: its scale has the query's dimension; else the value's */
+  bool attention_properties_saved;      /* K3: files name the projections of MultiHeadAttention without '_' */
 
   double softmax_mask_float16, softmax_mask; /* replaces masked values, or is added to them */
   /* K3: where(mask, x, constant), then zeros; else x + constant */

@@ -16,6 +16,8 @@
 #include <string.h>
 
 typedef mix_tensor *(*draw)(const mix_initializer *initializer, mix_shape shape, mix_dtype dtype);
+/* Of the weight that this thread draws, where they are not those of its shape. */
+static _Thread_local mix_fans given_fans;
 
 typedef struct kind {
   const char *name, *class_name;
@@ -80,6 +82,10 @@ static mix_tensor *random_uniform(const mix_initializer *i, mix_shape shape, mix
 /* Keras's fan_in and fan_out: inputs per output, outputs per input. */
 static void fans(mix_shape shape, double *in, double *out) {
   double receptive = 1;
+  if (given_fans.in > 0) {
+    *in = given_fans.in, *out = given_fans.out;
+    return;
+  }
   if (shape.rank < 2) {
     *in = *out = shape.rank ? (double)shape.dims[0] : 1;
     return;
@@ -231,6 +237,14 @@ mix_tensor *mix_initializer_call(mix_initializer *initializer, mix_shape shape, 
   mix_scope_end(scope);
   mix_capture_set(capture);
   return mix_scoped(value);
+}
+
+mix_tensor *mix_initializer_call_with_fans(mix_initializer *initializer, mix_shape shape, mix_dtype dtype,
+                                           const mix_fans *fans) {
+  given_fans = *fans;
+  mix_tensor *value = mix_initializer_call(initializer, shape, dtype);
+  given_fans = (mix_fans){0};
+  return value;
 }
 
 mix_initializer *mix_initializer_choose(const char *name, mix_initializer *object, const char *call) {

@@ -1,0 +1,72 @@
+/* Attention over heads (Vaswani et al.: Attention is all you need; arXiv:1706.03762). */
+#include "base/error.h"
+#include "nn/layers/attention/attention.h"
+#include <mixtape/einsum.h>
+
+bool mix_head_attention_build(mix_layer *layer, mix_head_attention *attention, mix_axes softmax_axes,
+                              uint64_t seed) {
+  attention->softmax = mix_softmax_layer(.name = "softmax", .policy = layer->policy,
+                                         .semantics = layer->semantics, .axis = softmax_axes);
+  attention->dropout = mix_dropout(.name = "dropout", .policy = layer->policy, .semantics = layer->semantics,
+                                   .rate = attention->rate, .seed = seed);
+  if (!attention->softmax || !attention->dropout) return false;
+  attention->softmax->attribute = "_softmax";
+  attention->dropout->attribute = "_dropout_layer";
+  return mix_layer_add_layer(layer, attention->softmax) && mix_layer_add_layer(layer, attention->dropout);
+}
+
+/* Axes for the heads, before the attention axes of queries and keys. */
+static mix_tensor *expanded_mask(mix_tensor *mask, int rank, int attention_axes) {
+  while (mask && mix_tensor_shape(mask).rank < rank) mask = mix_expand_dims(mask, -2 * attention_axes - 1);
+  return mask;
+}
+
+static mix_tensor *scores_of(const mix_head_attention *attention, mix_tensor *query, mix_tensor *key) {
+  return mix_einsum(attention->dot, 2,
+                    attention->query_first ? (mix_tensor *[]){query, key} : (mix_tensor *[]){key, query});
+}
+
+static mix_tensor *combined(const mix_head_attention *attention, mix_tensor *probabilities,
+                            mix_tensor *value) {
+  return mix_einsum(attention->combine, 2, (mix_tensor *[]){probabilities, value});
+}
+
+/* Everything in the compute dtype. */
+static mix_list *attend_plainly(const mix_head_attention *attention, const mix_call_args *args,
+                                mix_tensor *const heads[3], mix_tensor *mask) {
+  mix_tensor *query = mix_multiply(heads[0], mix_scalar_like(heads[0], attention->scale));
+  mix_tensor *scores = scores_of(attention, query, heads[1]);
+  if (!scores) return NULL;
+  mask = expanded_mask(mask, mix_tensor_shape(scores).rank, attention->attention_axes);
+  mix_tensor *probabilities = mix_call(attention->softmax, scores, .mask = mask), *kept = probabilities;
+  if (attention->rate > 0) kept = mix_call(attention->dropout, probabilities);
+  mix_tensor *output = combined(attention, kept, heads[2]);
+  if (!output) return NULL;
+  return args->return_attention_scores ? mix_list_of(output, probabilities) : mix_list_of(output);
+}
+
+/* Scores and softmax in float32, or float64. */
+static mix_list *attend_in_float32(const mix_head_attention *attention, mix_tensor *const heads[3],
+                                   mix_tensor *mask) {
+  const mix_dtype given = mix_tensor_dtype(heads[1]), wide = mix_dtype_is_16_bit(given) ? MIX_FLOAT32 : given;
+  mix_tensor *scores = mix_cast(scores_of(attention, heads[0], heads[1]), wide);
+  if (!scores) return NULL;
+  scores = mix_multiply(scores, mix_scalar_like(scores, attention->scale));
+  mask = mask ? expanded_mask(mix_cast(mask, MIX_BOOL), mix_tensor_shape(scores).rank, 1) : NULL;
+  if (mask) scores = mix_select(mask, scores, mix_scalar_like(scores, MIX_MASKED_SCORE));
+  return mix_one_result(combined(attention, mix_cast(mix_softmax(scores), given), heads[2]));
+}
+
+mix_list *mix_attend(mix_layer *layer, const mix_head_attention *attention, const mix_call_args *args,
+                     mix_tensor *const heads[3], mix_tensor *mask) {
+  if (mix_failed()) return NULL;
+  const mix_shape query = mix_tensor_shape(heads[0]), key = mix_tensor_shape(heads[1]);
+  const bool wide = layer->semantics->attention_scores_float32 && attention->rate == 0 &&
+                    !args->return_attention_scores && query.rank == 4;
+  if (args->use_causal_mask) {
+    mix_tensor *causal = mix_causal_mask(query.dims[1], key.dims[1]);
+    mask = mask && causal ? mix_logical_and(mix_cast(mask, MIX_BOOL), causal) : causal ? causal : mask;
+  }
+  if (mix_failed()) return NULL;
+  return wide ? attend_in_float32(attention, heads, mask) : attend_plainly(attention, args, heads, mask);
+}

@@ -1,0 +1,248 @@
+/* EinsumDense: activation(einsum(equation, x, kernel) + bias). */
+#include "base/error.h"
+#include "nn/layers/activation_functions.h"
+#include "nn/layers/builtin.h"
+#include "ops/table.h"
+#include <ctype.h>
+#include <mixtape/einsum.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TERM = MIX_MAX_RANK + 1 };
+
+/* "input,kernel->result" in letters; the input and the result may begin or end with "...". */
+typedef struct equation {
+  char input[TERM], kernel[TERM], result[TERM];
+  bool open_left, open_right;
+} equation;
+
+typedef struct einsum_dense {
+  mix_einsum_dense_options options;
+  equation equation;
+  mix_variable *kernel, *bias; /* owned by the layer's list */
+} einsum_dense;
+
+/* ---- the equation ---- */
+
+static const char *read_ellipsis(const char *at, bool *found) {
+  *found = !strncmp(at, "...", 3);
+  return *found ? at + 3 : at;
+}
+
+/* NULL: it has no letters or too many. */
+static const char *read_letters(const char *at, char *letters) {
+  int count = 0;
+  for (; isalpha((unsigned char)*at); at++) {
+    if (count == MIX_MAX_RANK) return NULL;
+    letters[count++] = *at;
+  }
+  letters[count] = 0;
+  return count ? at : NULL;
+}
+
+static const char *read_text(const char *at, const char *text) {
+  return at && !strncmp(at, text, strlen(text)) ? at + strlen(text) : NULL;
+}
+
+static bool read_equation(const char *text, equation *e) {
+  bool left = false, right = false;
+  const char *at = read_letters(read_ellipsis(text, &e->open_left), e->input);
+  if (at) at = read_text(read_ellipsis(at, &e->open_right), ",");
+  if (at) at = read_letters(at, e->kernel);
+  if (at) at = read_text(at, "->");
+  if (at) at = read_letters(read_ellipsis(at, &left), e->result);
+  if (at) at = read_ellipsis(at, &right);
+  const bool open_in_middle = e->open_right && !e->input[1]; /* "a..." leaves the batch alone, as in Keras */
+  return at && !*at && left == e->open_left && right == e->open_right && !(left && right) && !open_in_middle;
+}
+
+static bool einsum_dense_check(void *options, const mix_layer_kind *kind) {
+  const mix_einsum_dense_options *o = options;
+  equation e;
+  if (o->equation && read_equation(o->equation, &e)) return true;
+  mix_fail(MIX_VALUE_ERROR,
+           "%s: the equation is '%.100s'; expected [X],[Y]->[Z], ...[X],[Y]->...[Z] or [X]...,[Y]->[Z]...",
+           kind->call, o->equation ? o->equation : "NULL");
+  return false;
+}
+
+static bool einsum_dense_ready(mix_layer *layer) {
+  einsum_dense *d = layer->data;
+  return read_equation(d->options.equation, &d->equation);
+}
+
+/* ---- shapes ---- */
+
+static int place_in(const char *letters, char letter) {
+  const char *at = strchr(letters, letter);
+  return at ? (int)(at - letters) : -1;
+}
+
+/* The result's whole shape: the batch, dimensions of "..." from the input, and the option. */
+static bool full_shape(const mix_layer *layer, mix_shape input, mix_shape *result) {
+  const einsum_dense *d = layer->data;
+  const equation *e = &d->equation;
+  const int open = input.rank - (int)strlen(e->input);
+  char text[160];
+  *result = (mix_shape){.rank = 0};
+  if (open < 0 || (open > 0 && !e->open_left && !e->open_right)) {
+    mix_fail(MIX_VALUE_ERROR, "%s: the input has shape %s, which does not fit '%s'", layer->name,
+             mix_shape_text(input, text, sizeof text), d->options.equation);
+    return false;
+  }
+  const int left = e->open_left && open > 1 ? open : 1, right = e->open_right ? open : 0;
+  const int given = d->options.output_shape.rank;
+  if (left + given + right > MIX_MAX_RANK ||
+      left + given + right != (int)strlen(e->result) + (e->open_left || e->open_right ? open : 0)) {
+    mix_fail(MIX_VALUE_ERROR, "%s: output_shape has %d sizes, which do not fit '%s'", layer->name, given,
+             d->options.equation);
+    return false;
+  }
+  for (int i = 0; i < left; i++) result->dims[result->rank++] = input.dims[i];
+  for (int i = 0; i < given; i++) result->dims[result->rank++] = d->options.output_shape.dims[i];
+  for (int i = input.rank - right; i < input.rank; i++) result->dims[result->rank++] = input.dims[i];
+  return true;
+}
+
+/* The size of a letter in a term of that shape, whose letters begin after the open dimensions; -2: none. */
+static int64_t size_in(const char *letters, mix_shape shape, int skipped, char letter) {
+  const int at = place_in(letters, letter);
+  return at < 0 ? -2 : shape.dims[at + skipped];
+}
+
+static bool kernel_shape(const mix_layer *layer, mix_shape input, mix_shape result,
+                         mix_weight_options *weight) {
+  const einsum_dense *d = layer->data;
+  const equation *e = &d->equation;
+  const int open = e->open_left ? input.rank - (int)strlen(e->input) : 0;
+  double in = 1, out = 1;
+  for (const char *letter = e->kernel; *letter; letter++) {
+    const int64_t of_input = size_in(e->input, input, open, *letter),
+                  of_result = size_in(e->result, result, open, *letter);
+    const int64_t size = of_input != -2 ? of_input : of_result;
+    if (size < 0) {
+      mix_fail(MIX_VALUE_ERROR, "%s: the size of '%c' in '%s' is %s", layer->name, *letter,
+               d->options.equation, size == -2 ? "neither the input's nor the result's" : "unknown");
+      return false;
+    }
+    weight->shape.dims[weight->shape.rank++] = size;
+    *(of_result != -2 ? &out : &in) *= (double)size;
+  }
+  if (layer->semantics->einsum_fans_by_axes) weight->fan_in = in, weight->fan_out = out;
+  return true;
+}
+
+/* Letters that the input and the result share have one size; each of the result comes from somewhere. */
+static bool sizes_agree(const mix_layer *layer, mix_shape input, mix_shape result) {
+  const einsum_dense *d = layer->data;
+  const equation *e = &d->equation;
+  const int open = e->open_left ? input.rank - (int)strlen(e->input) : 0;
+  for (const char *letter = e->result; *letter; letter++) {
+    const int64_t of_input = size_in(e->input, input, open, *letter),
+                  of_result = size_in(e->result, result, open, *letter);
+    if (of_input == -2 && place_in(e->kernel, *letter) < 0) {
+      mix_fail(MIX_VALUE_ERROR, "%s: '%c' of the result of '%s' is in neither the input nor the kernel",
+               layer->name, *letter, d->options.equation);
+      return false;
+    }
+    if (of_input == -2 || of_result == MIX_UNKNOWN || of_input == of_result) continue;
+    mix_fail(MIX_VALUE_ERROR, "%s: '%c' of '%s' is %lld in the input and %lld in the result", layer->name,
+             *letter, d->options.equation, (long long)of_input, (long long)of_result);
+    return false;
+  }
+  return true;
+}
+
+/* The sizes of the result from the first letter with a bias on, 1 where there is none. */
+static bool bias_shape(const mix_layer *layer, mix_shape input, mix_shape result, mix_shape *shape) {
+  const einsum_dense *d = layer->data;
+  const equation *e = &d->equation;
+  const int open = input.rank - (int)strlen(e->input), left = e->open_left ? open : 0;
+  int first = MIX_MAX_RANK;
+  for (const char *letter = d->options.bias_axes; *letter; letter++) {
+    const int at = place_in(e->result, *letter);
+    if (at < 0) {
+      mix_fail(MIX_VALUE_ERROR, "%s: the bias axis '%c' is not in the result of '%s'", layer->name, *letter,
+               d->options.equation);
+      return false;
+    }
+    first = at < first ? at : first;
+  }
+  for (int i = first; e->result[i]; i++) {
+    const int64_t size = place_in(d->options.bias_axes, e->result[i]) < 0 ? 1 : result.dims[i + left];
+    if (size < 0) {
+      mix_fail(MIX_VALUE_ERROR, "%s: the size of the bias axis '%c' is unknown", layer->name, e->result[i]);
+      return false;
+    }
+    shape->dims[shape->rank++] = size;
+  }
+  for (int i = 0; e->open_right && i < open; i++) shape->dims[shape->rank++] = 1;
+  return true;
+}
+
+/* ---- the layer ---- */
+
+static mix_status einsum_dense_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
+  einsum_dense *d = layer->data;
+  const mix_einsum_dense_options *o = &d->options;
+  mix_shape result;
+  if (count != 1)
+    return mix_fail_status(MIX_VALUE_ERROR, "%s: got %d inputs; expected one", layer->name, count);
+  mix_weight_options kernel = {.size = sizeof kernel,
+                               .name = "kernel",
+                               .initializer_object = o->kernel_initializer_object,
+                               .regularizer_object = o->kernel_regularizer,
+                               .constraint_object = o->kernel_constraint};
+  if (!full_shape(layer, input_shapes[0], &result) || !sizes_agree(layer, input_shapes[0], result) ||
+      !kernel_shape(layer, input_shapes[0], result, &kernel))
+    return mix_error();
+  d->kernel = mix_layer_add_weight_with(layer, &kernel);
+  if (o->bias_axes) {
+    mix_weight_options bias = {.size = sizeof bias,
+                               .name = "bias",
+                               .initializer_object = o->bias_initializer_object,
+                               .regularizer_object = o->bias_regularizer,
+                               .constraint_object = o->bias_constraint};
+    if (!bias_shape(layer, input_shapes[0], result, &bias.shape)) return mix_error();
+    d->bias = mix_layer_add_weight_with(layer, &bias);
+  }
+  return mix_error();
+}
+
+static mix_list *einsum_dense_call(mix_layer *layer, const mix_call_args *args) {
+  const einsum_dense *d = layer->data;
+  mix_tensor *x = mix_layer_floating(layer, mix_call_input(args, 0));
+  if (!x) return NULL;
+  mix_tensor *kernel = mix_variable_value(d->kernel);
+  mix_tensor *y = mix_einsum(d->options.equation, 2, (mix_tensor *[]){x, kernel});
+  if (d->bias) y = mix_add(y, mix_variable_value(d->bias));
+  return mix_one_result(mix_activate(d->options.activation, y, .semantics = layer->semantics));
+}
+
+static mix_shape einsum_dense_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
+  (void)count;
+  mix_shape result;
+  return full_shape(layer, input_shapes[0], &result) ? result : (mix_shape){.rank = 0};
+}
+
+#define FIELD(member) MIX_FIELD(mix_einsum_dense_options, member)
+static const mix_field_row fields[] = {
+    {FIELD(output_shape), &mix_field_shape, .required = true},
+    {FIELD(equation), &mix_field_text, .required = true},
+    {FIELD(activation), &mix_field_activation},
+    {FIELD(bias_axes), &mix_field_text, .optional = true},
+    MIX_INITIALIZER_FIELD(mix_einsum_dense_options, kernel_initializer, "glorot_uniform"),
+    MIX_INITIALIZER_FIELD(mix_einsum_dense_options, bias_initializer, "zeros"),
+    {FIELD(kernel_regularizer), &mix_field_regularizer},
+    {FIELD(bias_regularizer), &mix_field_regularizer},
+    {FIELD(activity_regularizer), &mix_field_regularizer},
+    {FIELD(kernel_constraint), &mix_field_constraint},
+    {FIELD(bias_constraint), &mix_field_constraint},
+    {"quantization_config", 0, &mix_field_fixed, .text = "null", .only = MIX_RULE(config_newer_options)},
+    {0}};
+/* It drops masks, as in Keras. */
+MIX_LAYER_KIND(einsum_dense, mix_einsum_dense_options, .fields = fields, .check = einsum_dense_check,
+               .ready = einsum_dense_ready,
+               MIX_LAYER_CLASS(.name = "EinsumDense", .instance_size = sizeof(einsum_dense),
+                               .build = einsum_dense_build, .call = einsum_dense_call,
+                               .output_shape = einsum_dense_output_shape))
