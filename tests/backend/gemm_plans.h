@@ -8,6 +8,17 @@
 #include "backend/cpu/gemm/small_n/plan.h"
 #include "backend/gemm_products.h"
 
+/* Can this processor run the code of an engine? Its plans are made by it too. */
+static inline bool engine_runs_here(const mix_gemm_engine *engine) {
+  mix_cpu_override(UINT32_MAX);
+  const uint32_t found = mix_cpu_features();
+  if (engine == &mix_gemm_f32_avx2 || engine == &mix_gemm_f64_avx2) return found & MIX_CPU_AVX2;
+  if (engine == &mix_gemm_f32_avx512 || engine == &mix_gemm_f64_avx512) return found & MIX_CPU_AVX512;
+  if (engine == &mix_gemm_t4x16_avx512fp16 || engine == &mix_gemm_t4x32_avx512fp16)
+    return found & MIX_CPU_AVX512_FP16;
+  return true;
+}
+
 /* transposes: bit 0 for A, bit 1 for B. */
 static inline mix_gemm_plan plan_of_shape(const mix_gemm_engine *engine, mix_dtype dtype, int64_t m,
                                           int64_t n, int64_t k, int transposes, int threads) {

@@ -10,7 +10,10 @@ typedef struct window {
   mix_shape x;
   mix_pool_attributes attributes; /* without `spatial` */
 } window;
-#define LIST(...) {.rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), .dims = {__VA_ARGS__}}
+#define LIST(...)                                                                                            \
+  {                                                                                                          \
+    .rank = (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), .dims = { __VA_ARGS__ }                             \
+  }
 /* Few and many channels, more than a strip, strides below and above the size, paddings. */
 static const window windows[] = {
     {LIST(3, 7, 5), {LIST(3), LIST(2), LIST(1), LIST(1), {0}}},
@@ -77,8 +80,8 @@ static void compare(const window *w, mix_dtype dtype, const mix_op *op, const mi
   void *expected = run_with(reference, op, &attributes, count, types, inputs, result, 1);
   for (int threads = 1; threads <= 3; threads++) {
     void *got = run_with(best_kernel(kernels), op, &attributes, count, types, inputs, result, threads);
-    /* whole numbers are exact; of quotients, float32 sums of at most 27 round once each, in a dtype of the same
-     * precision or less */
+    /* whole numbers are exact; of quotients, float32 sums of at most 27 round once each, in a dtype of the
+     * same precision or less */
     const bool quotients = op == &mix_op_avg_pool_grad || op == &mix_op_avg_pool;
     assert_close(op->name, got, expected, dtype, mix_shape_size(result.shape), quotients ? 16 : 0);
     free(got);
@@ -94,8 +97,10 @@ static void pooling_agrees_with_the_reference(void **state) {
   for (int set = 0; select_instruction_set(set); set++)
     for (int w = 0; w < WINDOWS; w++)
       for (int d = 0; d < DTYPES; d++) {
-        compare(&windows[w], dtypes[d], &mix_op_max_pool, mix_cpu_max_pool_kernels, &mix_ref_max_pool, false, false);
-        compare(&windows[w], dtypes[d], &mix_op_avg_pool, mix_cpu_avg_pool_kernels, &mix_ref_avg_pool, false, false);
+        compare(&windows[w], dtypes[d], &mix_op_max_pool, mix_cpu_max_pool_kernels, &mix_ref_max_pool, false,
+                false);
+        compare(&windows[w], dtypes[d], &mix_op_avg_pool, mix_cpu_avg_pool_kernels, &mix_ref_avg_pool, false,
+                false);
         compare(&windows[w], dtypes[d], &mix_op_max_pool_grad, mix_cpu_max_pool_grad_kernels,
                 &mix_ref_max_pool_grad, true, true);
         compare(&windows[w], dtypes[d], &mix_op_avg_pool_grad, mix_cpu_avg_pool_grad_kernels,

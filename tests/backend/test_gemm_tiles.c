@@ -63,7 +63,7 @@ static void tiles_cover_the_result_once(void **unused) {
       {4100, 33, 9000},  {16, 70000, 3000}, {513, 2049, 1500}, {3, 5, 7},         {129, 65, 0}};
   int stealing_plans[2] = {0};
   for (int e = 0; e < ENGINES; e++)
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+    for (size_t s = 0; engine_runs_here(engines[e].engine) && s < sizeof shapes / sizeof *shapes; s++)
       for (int transposes = 0; transposes < 4; transposes++)
         for (int threads = 1; threads <= TEAM; threads++) {
           const mix_gemm_plan plan = plan_of_shape(engines[e].engine, engines[e].dtype, shapes[s][0],
@@ -90,6 +90,7 @@ static void tiles_cover_the_result_once(void **unused) {
 static void only_large_products_of_several_threads_steal(void **unused) {
   (void)unused;
   for (int e = 0; e < ENGINES; e++) {
+    if (!engine_runs_here(engines[e].engine)) continue;
     for (int c = 0; c < CASES; c++) {
       const int transposes = cases[c].transposes;
       assert_true(plan_of_shape(engines[e].engine, engines[e].dtype, cases[c].m, cases[c].n, cases[c].k,
@@ -133,7 +134,7 @@ static void small_tiles_are_for_threads_of_different_speeds(void **unused) {
   static const int64_t shapes[][3] = {
       {128, 4096, 4096}, {128, 784, 4096}, {128, 576, 4096}, {128, 3150, 4096}, {4096, 4096, 128}};
   for (int e = 0; e < ENGINES; e++)
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+    for (size_t s = 0; engine_runs_here(engines[e].engine) && s < sizeof shapes / sizeof *shapes; s++) {
       const mix_gemm_plan plan = plan_of_shape(engines[e].engine, engines[e].dtype, shapes[s][0],
                                                shapes[s][1], shapes[s][2], shapes[s][2] == 128, 2);
       if (!plan.tiles.steal) continue;

@@ -59,6 +59,12 @@ mix_status mix_config_axes(mix_layer *layer, mix_config *config, mix_axes axes);
 
 /* ---- shapes ---- */
 
+#define MIX_DATA_FORMAT_FIELD(type)                                                                          \
+  {                                                                                                          \
+    MIX_FIELD(type, data_format), &mix_field_text, .text = "channels_last",                                  \
+                                                   .choices = "channels_last|channels_first"                 \
+  }
+
 /* output_shape of layers that keep the input's shape. */
 mix_shape mix_layer_same_shape(mix_layer *layer, int count, const mix_shape *input_shapes);
 /* Resolves axes for a tensor of that rank and sorts them; an empty list means the last axis. False with a

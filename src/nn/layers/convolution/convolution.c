@@ -40,7 +40,7 @@ static bool read_per_axis(const mix_fields *fields, const mix_field_row *field, 
   return true;
 }
 
-const mix_value_kind mix_field_per_axis = {"an integer or a list of integers",
+const mix_value_kind mix_field_window_sizes = {"an integer or a list of integers",
                                            sizeof(mix_shape),
                                            resolve_per_axis,
                                            NULL,

@@ -7,7 +7,7 @@
 #include <mixtape/convolution.h>
 
 /* mix_shape: an integer, or a list with one for each spatial axis. */
-extern const mix_value_kind mix_field_per_axis;
+extern const mix_value_kind mix_field_window_sizes;
 
 /* Where an options struct has its sizes. */
 typedef struct mix_window_options {
@@ -40,12 +40,7 @@ mix_shape mix_kernel_shape(mix_shape cells, int64_t in, int64_t out);
 
 /* ---- rows ---- */
 
-#define MIX_PER_AXIS_FIELD(type, member) MIX_FIELD(type, member), &mix_field_per_axis
-#define MIX_DATA_FORMAT_FIELD(type)                                                                          \
-  {                                                                                                          \
-    MIX_FIELD(type, data_format), &mix_field_text, .text = "channels_last",                                  \
-                                                   .choices = "channels_last|channels_first"                 \
-  }
+#define MIX_PER_AXIS_FIELD(type, member) MIX_FIELD(type, member), &mix_field_window_sizes
 /* What configs of convolutions begin with, and end with. */
 #define MIX_WINDOW_FIELDS(type)                                                                              \
   {MIX_PER_AXIS_FIELD(type, kernel_size), .required = true}, {MIX_PER_AXIS_FIELD(type, strides)},            \

@@ -11,11 +11,6 @@
 extern const mix_value_kind mix_field_per_axis;
 /* "valid" or "same", in any case. */
 extern const mix_value_kind mix_field_padding;
-#define MIX_DATA_FORMAT_FIELD(type)                                                                          \
-  {                                                                                                          \
-    MIX_FIELD(type, data_format), &mix_field_text, .text = "channels_last",                                  \
-                                                   .choices = "channels_last|channels_first"                 \
-  }
 
 /* The same for layers that take it in Keras 3 alone. */
 #define MIX_IMAGE_DATA_FORMAT_FIELD(type)                                                                    \
