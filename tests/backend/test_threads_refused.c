@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include "backend/host/executor.h"
 
 #include "base/threads.h"
 #include <dlfcn.h>
@@ -85,6 +86,7 @@ static void a_pipeline_without_threads_is_an_error(void **state) {
 }
 
 int main(void) {
+  mix_host_take_all_threads(true);
   const struct CMUnitTest tests[] = {cmocka_unit_test(refused_threads_are_an_error),
                                      cmocka_unit_test(a_pipeline_without_threads_is_an_error)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -325,7 +325,7 @@ static void threads_count_its_work(void **state) {
                            .steps = (mix_step *)steps,
                            .argument_count = 1,
                            .variable_count = 1};
-    assert_int_equal(mix_host_thread_count(&plan, 4), large ? 4 : 1);
+    assert_int_equal(mix_host_thread_count(&plan, 4, MIX_CPU_AVX2), large ? 4 : 1);
   }
 }
 

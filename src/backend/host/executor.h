@@ -56,9 +56,8 @@ struct mix_executable {
 /* The number of threads to use for the plan, of at most `threads`: all, or one, on a processor with these
  * features (host/thread_count.c). 0: out of memory, recorded. */
 int mix_host_thread_count(const mix_plan *plan, int threads, uint32_t features);
-/* For tests and benchmarks: plans that are compiled from now on run on so many threads. 0: on as many as is
- * worthwhile. */
-void mix_host_force_threads(int threads);
+/* For tests and benchmarks: plans that are compiled from now on take all threads, however small they are. */
+void mix_host_take_all_threads(bool all);
 /* Places the barriers of a plan whose kernels have been chosen, and makes its stages
  * (host/place_barriers.c). False: out of memory, recorded. */
 bool mix_host_schedule(mix_executable *executable);
