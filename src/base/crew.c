@@ -3,7 +3,7 @@
  * share is claimed by writing the moment's count into the share's word. No moment passes while a claimed
  * share of its stage is unfinished, so whoever has claimed one may read the work. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* sched_getcpu */
+#define _GNU_SOURCE /* sched_getcpu, CPU_CLR */
 #endif
 #include "base/crew.h"
 #include "base/alloc.h"
@@ -102,9 +102,19 @@ static void release(crew *x) {
   if (atomic_fetch_sub(&x->users, 1) == 1) mix_free_buffer(x, bytes_of(x->size));
 }
 
-/* A helper on the owner's processor takes time from it. */
 static bool in_the_way(crew *x, uint64_t moment) {
   return !(moment & TOGETHER) && sched_getcpu() == atomic_load_explicit(&x->cpu, memory_order_relaxed);
+}
+
+/* Leaves the processor, which the system would do only for a thread that keeps it busy for long. False: there
+ * is no other one. */
+static bool leave(int cpu) {
+  cpu_set_t all, others;
+  if (sched_getaffinity(0, sizeof all, &all) || cpu < 0 || cpu >= CPU_SETSIZE) return false;
+  others = all;
+  CPU_CLR((size_t)cpu, &others);
+  return CPU_COUNT(&others) && sched_setaffinity(0, sizeof others, &others) == 0 &&
+         sched_setaffinity(0, sizeof all, &all) == 0;
 }
 
 static void help(crew *x, int own) {
@@ -112,7 +122,8 @@ static void help(crew *x, int own) {
   for (;;) {
     /* Read before the moment: a call for what begins after it is not missed. */
     const uint64_t call = mix_awaited_number(&x->call), moment = mix_awaited_number(&x->moment);
-    const bool away = in_the_way(x, moment);
+    /* On the owner's processor a helper would take time from it. */
+    const bool away = in_the_way(x, moment) && !leave(atomic_load_explicit(&x->cpu, memory_order_relaxed));
     if (moment & GONE) return;
     if (!away && moment & ODD) {
       if (do_any_share(x, moment, own))
