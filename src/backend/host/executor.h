@@ -1,5 +1,5 @@
-/* The executor of the host backends. It compiles a plan into a list of kernels, and runs them with one
- * team of threads in one parallel region. */
+/* The executor of the host backends. It compiles a plan into a list of kernels, and runs them by the crew of
+ * the calling thread (base/crew.h). */
 #ifndef MIX_BACKEND_HOST_EXECUTOR_H
 #define MIX_BACKEND_HOST_EXECUTOR_H
 
@@ -46,7 +46,7 @@ struct mix_executable {
   mix_crew_stage *stages;
   int *begins;
   int stage_count;
-  /* The plan compiled for one thread; made when OpenMP first grants fewer threads than requested. NULL:
+  /* The plan compiled for one thread; made when there first are fewer threads than requested. NULL:
    * not made. */
   mix_executable *alone;
   mix_barrier barrier;
