@@ -68,7 +68,7 @@ static int parse(int argc, char **argv, cli_options *options, const char **only)
   return code;
 }
 
-/* As main of the program `mixtape`: GNU's OpenMP reads its environment before main, and its threads otherwise
+/* The threads of other libraries: GNU's OpenMP reads its environment before main, and its threads otherwise
  * spin for milliseconds. */
 static void spin_briefly(char **argv) {
   if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY")) return;

@@ -66,7 +66,9 @@ static bool make(chain *x, int count, int threads, const mix_kernel_row *table) 
   const mix_kernel_row *const tables[] = {table, NULL};
   x->plan = (mix_plan){
       .slot_count = 2, .slots = slots, .step_count = count, .steps = steps, .arena_bytes = sizeof arena};
+  mix_host_take_all_threads(true);
   x->executable = mix_host_compile(&x->plan, threads, mix_matmul_precision_default(), tables, true);
+  mix_host_take_all_threads(false);
   return x->executable != NULL;
 }
 

@@ -100,7 +100,6 @@ bool bench_start(const bench_settings *settings) {
   snprintf(path, sizeof path, "%s/mixtape-bench-%ld.npz", folder && *folder ? folder : "/tmp",
            (long)getpid());
   if (!write_examples(path)) return false;
-  unsetenv("GOMP_SPINCOUNT"); /* set by main; the timed program sets it too */
   double first[MAX_RUNS], whole[MAX_RUNS];
   const int runs = settings->quick ? 7 : MAX_RUNS;
   bool good = time_process(program, path, settings, first, whole); /* reads the program into memory */

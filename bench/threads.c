@@ -60,15 +60,15 @@ static mix_list *predict_body(void *context, mix_list *arguments) {
 }
 
 /* A model of its own for each candidate, so that they do not share weights in the caches. */
-static bool prepare(candidate *x, const workload *w, int forced, mix_list *data) {
+static bool prepare(candidate *x, const workload *w, bool all, mix_list *data) {
   bench_step step = {.policy = "float32"};
   mix_set_threads(x->threads);
-  mix_host_force_threads(forced);
+  mix_host_take_all_threads(all);
   bool good = bench_step_prepare(&step, w->units, data);
   x->function = step.function;
   if (good && !w->trains) { x->function = mix_function_new(predict_body, step.model); }
   good = good && mix_function_call(x->function, data) != NULL;
-  mix_host_force_threads(0);
+  mix_host_take_all_threads(false);
   x->in_use = mix_threads_awake(); /* by the run before */
   return good;
 }
@@ -147,7 +147,7 @@ static bool one_workload(const workload *w, const bench_settings *settings, json
       [ONE] = {.threads = 1}, [TWO] = {.threads = 2}, [CHOSEN] = {.threads = settings->threads}};
   bool good = data != NULL;
   for (int i = 0; i < CANDIDATES && good; i++) {
-    good = prepare(&candidates[i], w, i == TWO ? 2 : 0, data);
+    good = prepare(&candidates[i], w, i == TWO, data);
     candidates[i].runs = malloc(MAX_RUNS * sizeof(double));
     good = good && candidates[i].runs;
   }

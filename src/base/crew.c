@@ -1,9 +1,10 @@
-/* Each thread that runs work has a crew of its own, as in OpenMP. What a crew is at is one number, the
- * moment, which changes when work begins and when a stage ends; waiting threads look at it and sleep on it. A
- * share is claimed by writing the moment's count into the share's word. No moment passes while a claimed
- * share of its stage is unfinished, so whoever has claimed one may read the work. */
+/* Each thread that runs work has a crew of its own, as in OpenMP. It is not OpenMP's, whose regions end only
+ * when every thread has come; one that never ends makes libomp crash when the process exits. What a crew is
+ * at is one number, the moment, which changes when work begins and when a stage ends; waiting threads look at
+ * it and sleep on it. A share is claimed by writing the moment's count into the share's word. No moment
+ * passes while a claimed share of its stage is unfinished, so whoever has claimed one may read the work. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* sched_getcpu */
+#define _GNU_SOURCE /* sched_getcpu, CPU_CLR */
 #endif
 #include "base/crew.h"
 #include "base/alloc.h"
@@ -37,10 +38,9 @@ typedef struct claim {
 typedef struct crew {
   mix_awaited moment;
   mix_awaited call;                   /* changes to wake helpers that sleep between works */
-  mix_awaited come;                   /* 1 and the threads that have */
-  mix_awaited gone;                   /* 1 once the owner is */
   _Alignas(64) atomic_int unfinished; /* shares of the stage */
-  atomic_int users;                   /* the owner and the keeper; the last one frees the crew */
+  atomic_int users;                   /* the owner and its helpers; the last one frees the crew */
+  atomic_int ranks;                   /* that have been given out */
   _Alignas(64) mix_crew_work work;
   uint64_t first;              /* the count of its first stage */
   int size, spins, since;      /* since: works since the latest call */
@@ -102,9 +102,19 @@ static void release(crew *x) {
   if (atomic_fetch_sub(&x->users, 1) == 1) mix_free_buffer(x, bytes_of(x->size));
 }
 
-/* A helper on the owner's processor takes time from it. */
 static bool in_the_way(crew *x, uint64_t moment) {
   return !(moment & TOGETHER) && sched_getcpu() == atomic_load_explicit(&x->cpu, memory_order_relaxed);
+}
+
+/* Leaves the processor, which the system would do only for a thread that keeps it busy for long. False: there
+ * is no other one. */
+static bool leave(int cpu) {
+  cpu_set_t all, others;
+  if (sched_getaffinity(0, sizeof all, &all) || cpu < 0 || cpu >= CPU_SETSIZE) return false;
+  others = all;
+  CPU_CLR((size_t)cpu, &others);
+  return CPU_COUNT(&others) && sched_setaffinity(0, sizeof others, &others) == 0 &&
+         sched_setaffinity(0, sizeof all, &all) == 0;
 }
 
 static void help(crew *x, int own) {
@@ -112,7 +122,8 @@ static void help(crew *x, int own) {
   for (;;) {
     /* Read before the moment: a call for what begins after it is not missed. */
     const uint64_t call = mix_awaited_number(&x->call), moment = mix_awaited_number(&x->moment);
-    const bool away = in_the_way(x, moment);
+    /* On the owner's processor a helper would take time from it. */
+    const bool away = in_the_way(x, moment) && !leave(atomic_load_explicit(&x->cpu, memory_order_relaxed));
     if (moment & GONE) return;
     if (!away && moment & ODD) {
       if (do_any_share(x, moment, own))
@@ -130,20 +141,9 @@ static void help(crew *x, int own) {
   }
 }
 
-/* OpenMP's region, in which the helpers stay. Its first thread, which is where the crew's owner is, only
- * waits for the end. */
-static void *keep(void *argument) {
+static void *start_helper(void *argument) {
   crew *x = argument;
-#pragma omp parallel num_threads(x->size)
-  {
-    const int own = omp_get_thread_num();
-    if (own == 0) {
-      mix_awaited_set(&x->come, 1 + (uint64_t)omp_get_num_threads());
-      mix_awaited_wait(&x->gone, 0, 0);
-    } else {
-      help(x, own);
-    }
-  }
+  help(x, atomic_fetch_add(&x->ranks, 1) + 1);
   release(x);
   return NULL;
 }
@@ -152,7 +152,6 @@ static void dismiss(void *argument) {
   crew *x = argument;
   mix_awaited_set(&x->moment, ((mix_awaited_number(&x->moment) & COUNT) + NEXT) | GONE);
   mix_awaited_next(&x->call);
-  mix_awaited_set(&x->gone, 1);
   release(x);
 }
 
@@ -164,23 +163,23 @@ static _Thread_local crew *mine;
 static crew *gather_crew(int threads) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, make_key);
-  if (!mix_threads_start(threads + 1)) return NULL; /* the one that keeps them, too */
+  if (!mix_threads_start(threads)) return NULL;
   crew *x = mix_alloc_buffer(bytes_of(threads));
   if (!x) return NULL;
   memset(x, 0, bytes_of(threads));
   x->size = threads;
-  atomic_init(&x->users, 2);
+  atomic_init(&x->users, threads);
   atomic_init(&x->backoff, 1);
   x->spins = threads > mix_cpu_cores() ? 0 : MIX_SPINS;
-  pthread_t keeper;
-  const int reason = pthread_create(&keeper, NULL, keep, x);
-  if (reason) {
-    mix_free_buffer(x, bytes_of(threads));
+  for (int i = 1; i < threads; i++) {
+    pthread_t helper;
+    const int reason = pthread_create(&helper, NULL, start_helper, x);
+    if (!reason && pthread_detach(helper) == 0) continue;
+    atomic_fetch_sub(&x->users, threads - i);
+    dismiss(x);
     mix_fail(MIX_RUNTIME_ERROR, "a thread cannot be created: %s", strerror(reason));
     return NULL;
   }
-  pthread_detach(keeper);
-  mix_awaited_wait(&x->come, 0, 0);
   if (mine) dismiss(mine);
   pthread_setspecific(key, mine = x);
   return x;
@@ -190,7 +189,6 @@ mix_crew_result mix_crew_run(const mix_crew_work *work, int threads) {
   if (mix_threads_lost() || omp_get_active_level() >= omp_get_max_active_levels()) return MIX_CREW_TOO_FEW;
   crew *x = mine && mine->size >= threads ? mine : gather_crew(threads);
   if (!x) return MIX_CREW_FAILED;
-  if (mix_awaited_number(&x->come) < 1 + (uint64_t)threads) return MIX_CREW_TOO_FEW;
   x->work = *work;
   x->first = (mix_awaited_number(&x->moment) & COUNT) + ODD;
   atomic_store_explicit(&x->cpu, sched_getcpu(), memory_order_relaxed);

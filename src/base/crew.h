@@ -1,4 +1,4 @@
-/* A crew: the threads that help the calling thread with its work, OpenMP's, kept until it ends. Work is cut
+/* A crew: the threads that help the calling thread with its work, kept until it ends. Work is cut
  * into shares, and a thread that finds one of the others not there does its share too. So nobody waits for a
  * thread that has no processor, unless it has begun a share. Who does which share depends on the machine's
  * load; the shares do not. */

@@ -70,20 +70,9 @@ static void protect_standard_files(void) {
       _exit(CLI_FAILED);
 }
 
-/* Restarts the program with a short OpenMP spin time, because libgomp reads its environment before main. By
- * default waiting threads spin for milliseconds, on a shared machine perhaps on the processor that the
- * awaited thread needs: a step of 0.2 ms then takes two time slices, 8 ms. A spin count of 1000 is some tens
- * of microseconds. */
-static void spin_briefly(char **argv) {
-  if (getenv("GOMP_SPINCOUNT") || getenv("OMP_WAIT_POLICY")) return;
-  if (setenv("GOMP_SPINCOUNT", "1000", 1) == 0)
-    execv("/proc/self/exe", argv); /* on failure continue with the default */
-}
-
 int main(int argc, char **argv) {
   protect_standard_files();
   signal(SIGXFSZ, SIG_IGN); /* a file beyond the size limit is a write error, like a full disk */
-  spin_briefly(argv);
   cli_begin();
   mix_set_log_callback(mix_log_to_stderr, NULL);
   const char *name = argc > 1 ? argv[1] : NULL;

@@ -447,6 +447,7 @@ static void shares_cover_everything_once(void **state) {
 }
 
 int main(void) {
+  mix_host_take_all_threads(true);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(serial_plans_need_no_team),
       cmocka_unit_test(a_barrier_only_where_data_crosses),

@@ -90,6 +90,21 @@ static void dispatch_update_and_start(void **state) {
   json_decref(object);
 }
 
+/* Each workload without and with four busy processes, which are gone afterwards. */
+static void threads_that_plans_choose(void **state) {
+  (void)state;
+  json_t *object = bench("threads"), *rows = json_object_get(object, "threads");
+  assert_int_equal(json_array_size(rows), 2);
+  for (size_t i = 0; i < 2; i++) {
+    const json_t *row = json_array_get(rows, i);
+    assert_true(number(row, "busy") == (i ? 4 : 0));
+    assert_true(number(row, "one_microseconds") > 0 && number(row, "two_microseconds") > 0);
+    assert_true(number(row, "chosen_microseconds") > 0 && number(row, "time_to_better") > 0);
+    assert_true(number(row, "chosen_threads") == 1 || number(row, "chosen_threads") == 2);
+  }
+  json_decref(object);
+}
+
 /* Without the leak check at exit: its tracer crashes while OpenBLAS and oneDNN have threads. */
 static json_t *bench_without_leak_check(const char *only) {
   char given[400] = "", options[512];
@@ -323,6 +338,7 @@ int main(void) {
       cmocka_unit_test(what_is_unknown_is_refused),
       cmocka_unit_test(the_benchmark_program_has_all_tables),
       cmocka_unit_test(dispatch_update_and_start),
+      cmocka_unit_test(threads_that_plans_choose),
       cmocka_unit_test(epochs_fed_by_data_sets),
       cmocka_unit_test(the_benchmark_program_adds_peers),
       cmocka_unit_test(versions_run_side_by_side),

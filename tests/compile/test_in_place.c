@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include "backend/host/executor.h"
 #include "support/device.h"
 #include <mixtape/mixtape.h>
 #include <string.h>
@@ -216,6 +217,7 @@ static void a_failed_run_changes_nothing(void **state) {
 }
 
 int main(void) {
+  mix_host_take_all_threads(true);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(captured_is_eager),
       cmocka_unit_test(epilogues_write_variables),

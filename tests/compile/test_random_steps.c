@@ -2,6 +2,7 @@
  * threads and any disabled passes. Variables get values, old values too, rounded or not, conditionally or
  * not. Sizes are no multiples of a vector, so that partial tiles and packets occur. */
 #include "compile/support.h"
+#include "backend/host/executor.h"
 
 #include "base/philox.h"
 
@@ -154,6 +155,7 @@ static void captured_steps_have_the_bits_of_single_operations(void **state) {
 }
 
 int main(void) {
+  mix_host_take_all_threads(true);
   const struct CMUnitTest tests[] = {TEST(captured_steps_have_the_bits_of_single_operations)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

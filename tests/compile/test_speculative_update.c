@@ -2,6 +2,7 @@
  * finite: the same bits on both paths, no write on a skipped step, and no second path if there is no large
  * gradient to save. */
 #include "compile/support.h"
+#include "backend/host/executor.h"
 #include "support/memory.h"
 #include <mixtape/random.h>
 
@@ -249,6 +250,7 @@ static void failed_allocations(void **state) {
 }
 
 int main(void) {
+  mix_host_take_all_threads(true);
   const struct CMUnitTest tests[] = {
       TEST(both_paths_give_the_same_bits),
       TEST(both_paths_give_the_same_bits_in_every_accumulation_mode),

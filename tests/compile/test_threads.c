@@ -1,6 +1,7 @@
 /* Threads: the same bits for any number of them if nothing is summed, values shared between threads, results
  * released on another thread. */
 #include "compile/support.h"
+#include "backend/host/executor.h"
 #include "support/memory.h"
 
 #include <pthread.h>
@@ -153,6 +154,7 @@ static void results_released_elsewhere_come_back(void **state) {
 }
 
 int main(void) {
+  mix_host_take_all_threads(true);
   const struct CMUnitTest tests[] = {
       TEST(the_same_bits_for_any_number_of_threads),
       TEST(evaluated_tensors_are_read_from_several_threads),

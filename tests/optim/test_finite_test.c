@@ -2,6 +2,7 @@
  * is not finite, in one element, also only after rounding: then no byte of weights, slots and 16-bit copies
  * changes. The test of a kernel's gradient is part of its product. */
 #include "optim/support.h"
+#include "backend/host/executor.h"
 
 #include <mixtape/mixtape.h>
 #include <stdlib.h>
@@ -191,6 +192,7 @@ static void no_step_reads_a_kernels_gradient_for_its_test_alone(void **state) {
 }
 
 int main(void) {
+  mix_host_take_all_threads(true);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_element_of_a_kernels_gradient_overflows),
       cmocka_unit_test(rounding_alone_decides),

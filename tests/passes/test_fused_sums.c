@@ -1,6 +1,7 @@
 /* Sums and means of all elements, and of rows, at the end of programs: the same bits as the reduction kernels
  * for any shape and number of threads. A value needed after its sum is recomputed, never stored. */
 #include "compile/support.h"
+#include "backend/host/executor.h"
 #include "support/memory.h"
 #include <stdio.h>
 
@@ -255,6 +256,7 @@ static void values_needed_after_the_sum_are_recomputed(void **state) {
 }
 
 int main(void) {
+  mix_host_take_all_threads(true);
   const struct CMUnitTest tests[] = {TEST(the_bits_of_the_reductions_own_kernels), TEST(rows_too),
                                      TEST(columns_too), TEST(moments_too),
                                      TEST(values_needed_after_the_sum_are_recomputed)};

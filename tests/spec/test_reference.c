@@ -336,16 +336,11 @@ static bool has_the_very_bits(const reference *r) {
 static void run_reference(void **state) {
   const reference *r = *state;
   command c = {.count = 0};
-  if (r->blocked && !(mix_cpu_features() & MIX_CPU_AVX512_FP16)) {
-    print_message("%s: no AVX512-FP16 here, so no blocked accumulation\n", r->name);
-    skip();
-  }
-  if (!strcmp(r->name, "guide-keras3-float32") && !(mix_cpu_features() & MIX_CPU_AVX2)) {
-    print_message(
-        "%s: no fused multiply-add here: docs/NUMERICS.md does not promise its 100 steps of RMSprop\n",
-        r->name);
-    skip();
-  }
+  if (r->blocked && !(mix_cpu_features() & MIX_CPU_AVX512_FP16))
+    SKIP("%s: no AVX512-FP16 here, so no blocked accumulation", r->name);
+  if (!strcmp(r->name, "guide-keras3-float32") && !(mix_cpu_features() & MIX_CPU_AVX2))
+    SKIP("%s: no fused multiply-add here: docs/NUMERICS.md does not promise its 100 steps of RMSprop",
+         r->name);
   build(&c, r);
   int code = run_program_to(NULL, c.arguments);
   assert_code(code, 0);

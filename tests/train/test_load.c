@@ -1,6 +1,7 @@
 /* A busy machine changes no bit: which thread does which share follows from the load, what the shares are
  * does not. */
 #include "model/support.h"
+#include "backend/host/executor.h"
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -80,6 +81,7 @@ static void mixed_float16(void **state) {
 }
 
 int main(void) {
+  mix_host_take_all_threads(true);
   const struct CMUnitTest tests[] = {cmocka_unit_test(float32), cmocka_unit_test(mixed_float16)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* Threads that share a model: predict and evaluate side by side, and MIX_BUSY for what changes it. */
 #include "model/support.h"
+#include "backend/host/executor.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -212,6 +213,7 @@ static void a_first_call_builds_the_model_alone(void **state) {
 }
 
 int main(void) {
+  mix_host_take_all_threads(true);
   const struct CMUnitTest tests[] = {
       TEST(predicts_of_several_threads_are_right),
       TEST(evaluates_of_several_threads_are_right),

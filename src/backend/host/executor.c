@@ -175,12 +175,12 @@ static bool build(mix_executable *executable) {
 /* Where threads outnumber cores, the awaited one may need the waiting one's core. */
 static int spins(int threads) { return threads > mix_cpu_cores() ? 0 : MIX_SPINS; }
 
-static atomic_int forced; /* 0: not */
-void mix_host_force_threads(int threads) { atomic_store(&forced, threads); }
+static atomic_bool all;
+void mix_host_take_all_threads(bool choice) { atomic_store(&all, choice); }
 
 static int thread_count(const mix_plan *plan, int threads) {
-  const int number = atomic_load(&forced);
-  return number ? number : threads < 2 ? 1 : mix_host_thread_count(plan, threads, mix_cpu_features());
+  if (threads < 2 || atomic_load(&all)) return threads < 2 ? 1 : threads;
+  return mix_host_thread_count(plan, threads, mix_cpu_features());
 }
 
 mix_executable *mix_host_compile(const mix_plan *plan, int threads, mix_matmul_precision precision,

@@ -1,5 +1,5 @@
-/* The executor of the host backends. It compiles a plan into a list of kernels, and runs them with one
- * team of threads in one parallel region. */
+/* The executor of the host backends. It compiles a plan into a list of kernels, and runs them by the crew of
+ * the calling thread (base/crew.h). */
 #ifndef MIX_BACKEND_HOST_EXECUTOR_H
 #define MIX_BACKEND_HOST_EXECUTOR_H
 
@@ -46,7 +46,7 @@ struct mix_executable {
   mix_crew_stage *stages;
   int *begins;
   int stage_count;
-  /* The plan compiled for one thread; made when OpenMP first grants fewer threads than requested. NULL:
+  /* The plan compiled for one thread; made when there first are fewer threads than requested. NULL:
    * not made. */
   mix_executable *alone;
   mix_barrier barrier;
@@ -61,9 +61,8 @@ void mix_host_run_steps(mix_executable *executable, const mix_team *team);
 /* The number of threads to use for the plan, of at most `threads`: all, or one, on a processor with these
  * features (host/thread_count.c). 0: out of memory, recorded. */
 int mix_host_thread_count(const mix_plan *plan, int threads, uint32_t features);
-/* For tests and benchmarks: plans that are compiled from now on run on so many threads. 0: on as many as is
- * worthwhile. */
-void mix_host_force_threads(int threads);
+/* For tests and benchmarks: plans that are compiled from now on take all threads, however small they are. */
+void mix_host_take_all_threads(bool all);
 /* Places the barriers of a plan whose kernels have been chosen, and makes its stages
  * (host/place_barriers.c). False: out of memory, recorded. */
 bool mix_host_schedule(mix_executable *executable);

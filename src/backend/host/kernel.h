@@ -1,6 +1,6 @@
 /* Kernels of the host backends, and the team of threads that runs them. An op has a list of kernels, best
- * first, the reference kernel last. The first kernel that accepts a step runs it. Every thread of the team
- * calls the kernel, inside the single parallel region of the plan; a kernel uses no OpenMP itself. */
+ * first, the reference kernel last. The first kernel that accepts a step runs it. The kernel
+ * is called for each thread of the team, on it or on another that does its share; a kernel uses no OpenMP. */
 #ifndef MIX_BACKEND_HOST_KERNEL_H
 #define MIX_BACKEND_HOST_KERNEL_H
 
@@ -8,9 +8,9 @@
 #include "base/processor.h"
 #include <stdatomic.h>
 
-/* The threads that run a plan: always as many as its kernels were prepared for. A parallel kernel is
- * called once by each thread, with that thread's rank. A serial kernel is called by thread 0 with a team
- * of one. */
+/* The threads that a plan is cut for: always as many as its kernels were prepared for. A parallel kernel is
+ * called once for each rank, in any order and on any thread (base/crew.h); only if it has `barriers` do all
+ * ranks run at the same time. A serial kernel is called for rank 0 with a team of one. */
 typedef struct mix_team {
   int rank, size;
   struct mix_barrier *barrier;

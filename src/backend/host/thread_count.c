@@ -21,9 +21,9 @@ enum {
   VALUES_PER_WEIGHT = 2, /* the weight and one optimizer slot */
 };
 
-/* Nanoseconds: to call a thread that spins (one that sleeps comes later, and until then nobody waits for it),
- * and to meet it at a step. */
-static const double start = 3000, per_step = 500;
+/* Nanoseconds: to call a thread, which may be awake, asleep, or on a core that has other work, and to meet it
+ * at a step. */
+static const double start = 10000, per_step = 500;
 
 typedef struct processor_speed {
   double rate;       /* multiplications a nanosecond, of small products */
@@ -31,7 +31,7 @@ typedef struct processor_speed {
 } processor_speed;
 
 static const processor_speed *speed_of(uint32_t features) {
-  static const processor_speed avx512 = {90, 0.5}, avx2 = {30, 0.2}, plain = {12, 0.2};
+  static const processor_speed avx512 = {90, 0.5}, avx2 = {30, 0.1}, plain = {12, 0.1};
   return features & MIX_CPU_AVX512 ? &avx512 : features & MIX_CPU_AVX2 ? &avx2 : &plain;
 }
 

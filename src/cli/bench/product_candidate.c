@@ -1,11 +1,10 @@
-#include "base/threads.h"
 #include "cli/bench/product_candidate.h"
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/host/barrier.h"
 #include "base/alloc.h"
+#include "base/crew.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,20 +16,34 @@ bool bench_parse_shape(const char *text, bench_shape *shape) {
   return m > 0 && n > 0 && k > 0;
 }
 
-/* As in a plan: one parallel region and the executor's barrier. */
+enum { MAX_STAGES = 64 };
+
+typedef struct running {
+  const bench_product *product;
+  mix_team team; /* but for the rank */
+} running;
+
+static void run_share(void *context, int stage, int share) {
+  (void)stage;
+  const running *x = context;
+  x->product->kernel->run(&x->product->args, &(const mix_team){share, x->team.size, x->team.barrier});
+}
+
+/* As in a plan. */
 bool bench_product_run(void *context) {
-  bench_product *x = context;
+  const bench_product *x = context;
   static mix_barrier barrier = {.spins = MIX_SPINS};
-  if (!mix_threads_start(x->threads)) return false;
-#pragma omp parallel num_threads(x->threads)
-  {
-    const bool serial = x->kernel->serial && x->kernel->serial(&x->args);
-    const mix_team team = {
-        .rank = omp_get_thread_num(), .size = serial ? 1 : x->threads, .barrier = &barrier};
-    for (int i = 0; i < x->repeats; i++) {
-      if (team.rank < team.size) x->kernel->run(&x->args, &team);
-      mix_barrier_wait(&barrier, x->threads);
-    }
+  const bool serial = x->threads == 1 || (x->kernel->serial && x->kernel->serial(&x->args));
+  running running = {x, {.size = serial ? 1 : x->threads, .barrier = &barrier}};
+  const mix_crew_stage product = {.shares = running.team.size,
+                                  .together = !serial && x->kernel->barriers(&x->args, x->threads) > 0};
+  mix_crew_stage stages[MAX_STAGES];
+  for (int i = 0; i < MAX_STAGES; i++) stages[i] = product;
+  for (int done = 0; done < x->repeats; done += MAX_STAGES) {
+    const int count = x->repeats - done < MAX_STAGES ? x->repeats - done : MAX_STAGES;
+    const mix_crew_work work = {stages, count, run_share, &running};
+    for (int i = 0; i < count && serial; i++) run_share(&running, i, 0);
+    if (!serial && mix_crew_run(&work, x->threads) != MIX_CREW_DONE) return false;
   }
   return true;
 }

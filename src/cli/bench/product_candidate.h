@@ -17,7 +17,7 @@ typedef struct bench_product {
   bench_shape shape;
   mix_dtype dtype;
   int threads;
-  int repeats; /* products in one run, inside one parallel region */
+  int repeats; /* products in one run */
   const mix_kernel *kernel;
   mix_kernel_args args;
   mix_type inputs[2], output;
