@@ -157,6 +157,16 @@ def check_weights(case, file, predictions):
     check_predictions(case, ".npz" if file.suffix == ".npz" else ".weights.h5", model, predictions)
 
 
+def keras_reads_its_own(model, folder):
+    file = folder / "own.h5"
+    model.save(file)
+    try:
+        keras.models.load_model(file, compile=False)
+        return True
+    except Exception:
+        return False
+
+
 def check_case(case, folder):
     own = keras.models.load_model(case.path)
     predictions = case.predict(own)
@@ -174,6 +184,9 @@ def check_case(case, folder):
             else:
                 check_weights(case, file, predictions)
         except Exception as error:
+            if kind == "h5" and not keras_reads_its_own(own, folder):
+                print("left out:", case.name, "whose own .h5 Keras does not read either")
+                continue
             check(case, kind, False, f"{type(error).__name__}: {str(error)[:300]}")
         file.unlink()
 
