@@ -369,6 +369,33 @@ static void the_wrapped_optimizer_is_saved(void **state) {
   }
 }
 
+/* Its files are those of tf_keras, with the optimizers that are legacy there. */
+static void the_experimental_generation(void **state) {
+  (void)state;
+  static const char *const policies[] = {"float32", "mixed_float16"};
+  for (int p = 0; p < 2; p++) {
+    mix_set_semantics("experimental");
+    mix_set_global_policy(policies[p]);
+    mix_model *model = two_layers("a", "b");
+    mix_model_compile(model, .loss = "mse", .optimizer = mix_rmsprop(.momentum = 0.5), .metrics = {"mae"});
+    mix_tensor *x = mix_fill(MIX_SHAPE(6, 4), 1, F32), *y = mix_fill(MIX_SHAPE(6, 2), 1, F32);
+    mix_model_train_on_batch(model, x, y);
+    mix_model_save(model, in_folder("model.keras"));
+    mix_model_save(model, in_folder("model.h5"));
+    mix_set_global_policy("float32");
+    mix_model *archive = loaded(in_folder("model.keras")), *legacy = loaded(in_folder("model.h5"));
+    assert_same_variables("model.keras", mix_model_weights(model), mix_model_weights(archive));
+    assert_same_variables("model.h5", mix_model_weights(model), mix_model_weights(legacy));
+    assert_same_variables("model.h5", state_of(model), state_of(legacy));
+    assert_same_tensors("model.h5", mix_model_predict(model, x), mix_model_predict(legacy, x));
+    assert_int_equal(mix_optimizer_dynamic(mix_model_optimizer(archive)), p == 1);
+    assert_string_equal(texts_in(in_folder("model.h5"), "", "keras_version"), "2.21.0");
+    const double loss = mix_logs_get(mix_model_train_on_batch(model, x, y), "loss");
+    assert_true(mix_logs_get(mix_model_train_on_batch(legacy, x, y), "loss") == loss);
+    assert_same_variables("model.h5", mix_model_weights(model), mix_model_weights(legacy));
+  }
+}
+
 /* ---- what cannot be saved ---- */
 
 static void names_and_models_that_are_refused(void **state) {
@@ -506,6 +533,7 @@ int main(void) {
                                      SAVE_TEST(Z12_names_of_three_thousand_layers),
                                      SAVE_TEST(two_weights_of_one_name),
                                      SAVE_TEST(the_wrapped_optimizer_is_saved),
+                                     SAVE_TEST(the_experimental_generation),
                                      SAVE_TEST(names_and_models_that_are_refused),
                                      SAVE_TEST(files_that_exist),
                                      SAVE_TEST(a_folder_that_is_missing),

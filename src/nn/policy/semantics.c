@@ -211,6 +211,7 @@ const mix_semantics mix_semantics_experimental = {
     .config_activity_regularizer = true,
     .config_spatial_noise_shape = true,
     .config_axes_resolved = true,
+    .saved_as = &mix_semantics_tf_keras,
     .keras_version = "2.4.0",
     .saved_names_numbered = true,
     .functional_module = "tensorflow.python.keras.engine.functional",
