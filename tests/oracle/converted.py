@@ -3,16 +3,15 @@
 
   converted.py keras3|tf_keras MIXTAPE FOLDER...
 
-MIXTAPE is the program; the folders hold NAME.keras with NAME.npz (x, y, predict_0, ...; losses in NAME.json, or
-keras_losses), as $MIXTAPE_REFERENCE_DIR/models does and tests/saving/files/*.zip unpacked; models of the other
-generation are left out. Each model that the program can read is converted to the four kinds of files, and for
-each Keras, under its default global policy,
+MIXTAPE is the program; the folders hold NAME.keras with NAME.npz (x, y, predict_0, ...; losses in NAME.json,
+or keras_losses), as $MIXTAPE_REFERENCE_DIR/models does and tests/saving/files/*.zip unpacked; models of the
+other generation are left out. Each model that the program can read is converted to the four kinds of files,
+and for each Keras, under its default global policy,
 
   loads the file (weights alone into the model of the .keras, after its weights were set to zero),
   predicts exactly what it predicts with the file that Keras itself wrote, and within the bounds what was
   recorded,
-  has the same optimizer state as after loading its own file, where that file's optimizer scales the loss or the
-  policy does not make it,
+  has the same optimizer state as after loading its own file, unless the policy wrapped the optimizer,
   trains on with the recorded losses.
 
 Keras 3 does not go on with the optimizer of any .h5 (it builds it without variables), so that there its new
@@ -77,7 +76,8 @@ class Case:
         x = self.data("x")
         examples = len(x[0] if isinstance(x, list) else x)
         made = model.predict(x, batch_size=examples, verbose=0)
-        return [np.asarray(a).astype("float32") for a in (made if isinstance(made, (list, tuple)) else [made])]
+        made = made if isinstance(made, (list, tuple)) else [made]
+        return [np.asarray(a).astype("float32") for a in made]
 
     def train(self, model, steps):
         losses = []
