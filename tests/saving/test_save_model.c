@@ -104,7 +104,8 @@ static void check_case(const char *generation, const char *name, const char *fro
   }
 }
 
-static const char *const cases[] = {"nested", "scaled", "schedule", "nadam", "averages", "policies"};
+static const char *const cases[] = {"nested",   "scaled",   "schedule", "nadam",
+                                    "averages", "policies", "custom"};
 enum { CASES = sizeof cases / sizeof *cases };
 
 static void recorded_files(void **state) {
