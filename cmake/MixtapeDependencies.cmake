@@ -8,4 +8,5 @@ pkg_search_module(MIXTAPE_HDF5 REQUIRED IMPORTED_TARGET hdf5-serial hdf5)
 
 add_library(mixtape_dependencies INTERFACE)
 target_link_libraries(mixtape_dependencies INTERFACE -Wl,--as-needed PkgConfig::MIXTAPE_PACKAGES
-                                                     PkgConfig::MIXTAPE_HDF5 OpenMP::OpenMP_C Threads::Threads ${CMAKE_DL_LIBS} m)
+                                                     PkgConfig::MIXTAPE_HDF5 OpenMP::OpenMP_C
+                                                     Threads::Threads ${CMAKE_DL_LIBS} m)

@@ -66,8 +66,7 @@ def because(reasons, reason, *names):
 REASONS = {}
 because(REASONS, "comes with distribution strategies", "P49", "O13", "O32")
 because(REASONS, "comes with builds that lack the bfloat16 mode: there are none", "G37")
-because(REASONS, "comes with .keras archives and HDF5", *rows("Z", 1, 5),
-        *rows("Z", 8, 10))
+because(REASONS, "comes with LSTM", "Z04")
 because(REASONS, "comes with the application models", "M11")
 because(REASONS, "comes with convolution and pooling", *rows("L", 1, 13), "L25")
 because(REASONS, "comes with recurrent layers", *rows("L", 14, 18), "L27")

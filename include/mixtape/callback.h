@@ -88,8 +88,9 @@ MIX_API mix_callback *mix_learning_rate_scheduler(mix_learning_rate_function sch
 
 typedef struct mix_model_checkpoint_options {
   size_t size;
-  /* Required: ends in .npz. {epoch} (from 1), {batch} (from 1) and the names of the logs are replaced,
-   * with Python's format: "w.{epoch:02d}-{val_loss:.2f}.npz". Missing folders are created. */
+  /* Required: ends in .keras or .h5, or, for weights, in .weights.h5 or .npz. {epoch} (from 1), {batch} (from
+   * 1) and the names of the logs are replaced, with Python's format: "w.{epoch:02d}-{val_loss:.2f}.npz".
+   * Missing folders are created. */
   const char *filepath;
   const char *monitor;        /* NULL: val_loss */
   bool save_best_only;        /* if the monitor is missing, tf_keras does not save, keras3 does */
@@ -97,9 +98,11 @@ typedef struct mix_model_checkpoint_options {
   int64_t save_freq;          /* 0: at the end of each epoch; n: after every n batches */
   /* save_best_only: values must be better than this; 0: none, MIX_ZERO is accepted. */
   double initial_value_threshold;
+  /* A name that ends in .h5 is one of weights. ValueError for .keras. Always true of .weights.h5 and .npz. */
+  bool save_weights_only;
 } mix_model_checkpoint_options;
-/* ModelCheckpoint: writes the weights, as mix_model_save_weights does (Keras: save_weights_only=True). The
- * best value and the count of batches persist over several calls of fit with the same callback. */
+/* ModelCheckpoint: writes the model (mix_model_save), or its weights (mix_model_save_weights). The best value
+ * and the count of batches persist over several calls of fit with the same callback. */
 MIX_API mix_callback *mix_model_checkpoint_with(const mix_model_checkpoint_options *options);
 
 typedef struct mix_csv_logger_options {

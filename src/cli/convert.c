@@ -68,6 +68,8 @@ static int check(const paths *p) {
 
 static int convert(const paths *p) {
   mix_model *model = mix_model_load(p->model ? p->model : p->in);
+  if (mix_error() == MIX_FORMAT_ERROR && !p->model)
+    fprintf(stderr, "mixtape convert: if %s has weights alone, --model FILE names their model\n", p->in);
   if (model && p->model) mix_model_load_weights(model, p->in);
   return mix_error() == MIX_OK && cli_save(model, p->out) == MIX_OK ? CLI_OK : cli_fail();
 }

@@ -3,7 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include <zip.h>
@@ -62,10 +64,22 @@ static bool write_archive(const char *call, const char *path, const char *part, 
   return false;
 }
 
+/* libzip writes no archive without members: it is the record at an archive's end alone. */
+static bool write_empty(const char *call, const char *path, const char *part) {
+  static const char record[22] = {'P', 'K', 5, 6};
+  FILE *file = fopen(part, "wbx");
+  bool done = file && fwrite(record, sizeof record, 1, file) == 1;
+  if (file) done = fclose(file) == 0 && done;
+  return done || mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, strerror(errno));
+}
+
 bool mix_zip_write(const char *call, const char *path, const char *part, int count,
                    const mix_zip_member *members, const char *comment) {
   zip_buffer_fragment_t *fragments = mix_calloc(2 * (size_t)count, sizeof *fragments);
-  const bool done = fragments && write_archive(call, path, part, count, members, comment, fragments);
+  const bool empty = !count && !comment;
+  const bool done =
+      fragments && (empty ? write_empty(call, path, part)
+                          : write_archive(call, path, part, count, members, comment, fragments));
   mix_free(fragments);
   if (!done) unlink(part);
   return done;

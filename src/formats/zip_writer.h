@@ -10,8 +10,9 @@ typedef struct mix_zip_member {
 } mix_zip_member;
 
 /* Writes the archive to `part`, a name from mix_file_part, in the order of the members, with `comment` unless
- * it is NULL. All members have the first date of the format, so that equal members give equal files. `path`
- * is for messages. On failure the part is removed. ValueError if two members have one name. */
+ * it is NULL; there may be none of both. All members have the first date of the format, so that equal members
+ * give equal files. `path` is for messages. On failure the part is removed. ValueError if two members have
+ * one name. */
 bool mix_zip_write(const char *call, const char *path, const char *part, int count,
                    const mix_zip_member *members, const char *comment);
 

@@ -22,6 +22,9 @@ json_t *mix_layer_to_json(mix_layer *layer, bool open_batch);
 json_t *mix_model_archive_json(mix_model *model);
 /* Fails for a subclassed model, whose structure is its program. */
 bool mix_model_has_structure(const mix_model *model, const char *call);
+/* saved_twin.c: the model of the object, in the generation that saves the model's, with its weights and its
+ * optimizer's state; scoped. NULL with the error recorded. */
+mix_model *mix_model_saved_twin(mix_model *model, const json_t *object, bool compiled);
 /* legacy_json.c: what legacy files say of an archive's object, and of its compile config. NULL with the error
  * recorded. */
 json_t *mix_legacy_model_json(const json_t *object);

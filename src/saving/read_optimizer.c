@@ -27,7 +27,7 @@ static const char *path_at(const state *s, int index) {
 static mix_list *with_learning_rate(mix_optimizer *optimizer) {
   mix_list *saved = mix_optimizer_saved_variables(optimizer), *list = mix_list_new(0, NULL);
   mix_optimizer *plain = mix_optimizer_plain(optimizer);
-  if (!saved || !plain->learning_rate || plain->rules->learning_rate_saved) return NULL;
+  if (!saved || !plain->built || !plain->learning_rate || plain->rules->learning_rate_saved) return NULL;
   for (int i = 0; i < mix_list_count(saved); i++) {
     mix_list_append(list, mix_list_items(saved)[i]);
     if (i == 0) mix_list_append(list, plain->learning_rate);

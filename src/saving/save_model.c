@@ -104,6 +104,11 @@ static bool can_save(const mix_model *model, const mix_save_options *options) {
 static void save(mix_model *model, const mix_save_options *options) {
   const bool compiled = model->state && !options->no_optimizer;
   json_t *structure = structure_json(model, compiled);
+  if (structure && model->semantics->saved_as) {
+    model = mix_model_saved_twin(model, structure, compiled);
+    json_decref(structure);
+    structure = model ? structure_json(model, compiled) : NULL;
+  }
   if (structure && mix_file_kind_of(options->path) == MIX_FILE_ARCHIVE)
     save_archive(model, options->path, structure, compiled);
   else if (structure)

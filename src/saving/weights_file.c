@@ -1,6 +1,7 @@
 /* Saves a model's weights alone, and loads them: .npz archives and Keras's files. */
 #include "saving/read_weights.h"
 #include "saving/write_weights.h"
+#include "formats/npz.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -20,7 +21,9 @@ static void save_arrays(mix_model *model, const char *path) {
     names[i] = mix_variable_name(mix_list_get(weights, i));
     tensors[i] = mix_variable_true_value(mix_list_get(weights, i));
   }
-  if (names && tensors && !mix_failed()) mix_npz_save(path, count, names, tensors);
+  char *part = names && tensors && !mix_failed() ? mix_file_part(path, SAVE) : NULL;
+  if (part && mix_npz_write(SAVE, path, part, count, names, tensors, NULL)) mix_file_commit(part, path, SAVE);
+  mix_free(part);
   mix_free(names);
   mix_free(tensors);
 }

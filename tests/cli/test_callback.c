@@ -60,7 +60,7 @@ static void wrong_callbacks_are_refused(void **state) {
     const char *text, *part;
   } wrong[] = {{"remote_monitor", "early_stopping"},
                {"early_stopping:patience=x", "patience"},
-               {"model_checkpoint:filepath=a.h5", ".npz"},
+               {"model_checkpoint:filepath=a.onnx", ".npz"},
                {"numerics_report", "give json, table or png"},
                {"early_stopping:restore_best_weights=yes", "expected true or false"}};
   for (int i = 0; i < 5; i++) {

@@ -3,16 +3,15 @@
 
   converted.py keras3|tf_keras MIXTAPE FOLDER...
 
-MIXTAPE is the program; the folders hold NAME.keras with NAME.npz (x, y, predict_0, ...; losses in NAME.json, or
-keras_losses), as $MIXTAPE_REFERENCE_DIR/models does and tests/saving/files/*.zip unpacked; models of the other
-generation are left out. Each model that the program can read is converted to the four kinds of files, and for
-each Keras, under its default global policy,
+MIXTAPE is the program; the folders hold NAME.keras with NAME.npz (x, y, predict_0, ...; losses in NAME.json,
+or keras_losses), as $MIXTAPE_REFERENCE_DIR/models does and tests/saving/files/*.zip unpacked; models of the
+other generation are left out. Each model that the program can read is converted to the four kinds of files,
+and for each Keras, under its default global policy,
 
   loads the file (weights alone into the model of the .keras, after its weights were set to zero),
   predicts exactly what it predicts with the file that Keras itself wrote, and within the bounds what was
   recorded,
-  has the same optimizer state as after loading its own file, where that file's optimizer scales the loss or the
-  policy does not make it,
+  has the same optimizer state as after loading its own file, unless the policy wrapped the optimizer,
   trains on with the recorded losses.
 
 Keras 3 does not go on with the optimizer of any .h5 (it builds it without variables), so that there its new
@@ -77,7 +76,8 @@ class Case:
         x = self.data("x")
         examples = len(x[0] if isinstance(x, list) else x)
         made = model.predict(x, batch_size=examples, verbose=0)
-        return [np.asarray(a).astype("float32") for a in (made if isinstance(made, (list, tuple)) else [made])]
+        made = made if isinstance(made, (list, tuple)) else [made]
+        return [np.asarray(a).astype("float32") for a in made]
 
     def train(self, model, steps):
         losses = []
@@ -157,6 +157,16 @@ def check_weights(case, file, predictions):
     check_predictions(case, ".npz" if file.suffix == ".npz" else ".weights.h5", model, predictions)
 
 
+def keras_reads_its_own(model, folder):
+    file = folder / "own.h5"
+    model.save(file)
+    try:
+        keras.models.load_model(file, compile=False)
+        return True
+    except Exception:
+        return False
+
+
 def check_case(case, folder):
     own = keras.models.load_model(case.path)
     predictions = case.predict(own)
@@ -174,6 +184,9 @@ def check_case(case, folder):
             else:
                 check_weights(case, file, predictions)
         except Exception as error:
+            if kind == "h5" and not keras_reads_its_own(own, folder):
+                print("left out:", case.name, "whose own .h5 Keras does not read either")
+                continue
             check(case, kind, False, f"{type(error).__name__}: {str(error)[:300]}")
         file.unlink()
 

@@ -232,11 +232,38 @@ static void checkpoints_by_batches(void **state) {
   assert_true(is_there("n1-03.npz") && is_there("n2-01.npz") && is_there("n2-04.npz"));
   assert_false(is_there("n1-01.npz") || is_there("n1-05.npz") || is_there("n2-05.npz"));
 }
+static void checkpoints_of_whole_models(void **state) {
+  (void)state;
+  mix_model *model = product_model(1, 0.125);
+  mix_model_fit(model, counting(4), zeros(4), .batch_size = 2, .verbose = MIX_SILENT,
+                .callbacks =
+                    mix_list_of(mix_model_checkpoint(in_folder("whole.keras")),
+                                mix_model_checkpoint(in_folder("whole.h5")),
+                                mix_model_checkpoint(in_folder("part.h5"), .save_weights_only = true),
+                                mix_model_checkpoint(in_folder("part.weights.h5"))));
+  assert_no_error();
+  static const char *const wholes[] = {"whole.keras", "whole.h5"}, *const parts[] = {"part.h5",
+                                                                                     "part.weights.h5"};
+  for (int i = 0; i < 2; i++) {
+    mix_model *saved = mix_model_load(in_folder(wholes[i]));
+    assert_no_error();
+    assert_true(weight_at(saved, 0, 0) == weight_at(model, 0, 0));
+    assert_int_equal(mix_optimizer_iterations(mix_model_optimizer(saved)), 2);
+    mix_model *other = product_model(7, 0);
+    assert_int_equal(mix_model_load_weights(other, in_folder(parts[i])), MIX_OK);
+    assert_true(weight_at(other, 0, 0) == weight_at(model, 0, 0));
+    assert_null(mix_model_load(in_folder(parts[i])));
+    assert_error(MIX_FORMAT_ERROR, "no model in the file");
+  }
+}
+
 static void checkpoints_that_cannot_be_are_refused(void **state) {
   (void)state;
   mix_model *model = product_model(1, 0);
-  assert_null(mix_model_checkpoint("weights.h5"));
-  assert_error(MIX_VALUE_ERROR, ".npz");
+  assert_null(mix_model_checkpoint("weights.onnx"));
+  assert_error(MIX_VALUE_ERROR, "in .keras, .weights.h5, .h5 or .npz");
+  assert_null(mix_model_checkpoint("w.keras", .save_weights_only = true));
+  assert_error(MIX_VALUE_ERROR, "in .weights.h5, .h5 or .npz");
   assert_null(mix_model_checkpoint("w.npz", .mode = "up"));
   assert_error(MIX_VALUE_ERROR, "auto, min or max");
   static const char *const patterns[] = {"{nothing}.npz",  "{epoch:z}.npz", "{epoch.npz",
@@ -401,6 +428,7 @@ int main(void) {
       TEST(a_checkpoint_named_by_nan_or_infinity_is_named_as_by_python),
       TEST(the_best_checkpoint_is_kept),
       TEST(checkpoints_by_batches),
+      TEST(checkpoints_of_whole_models),
       TEST(checkpoints_that_cannot_be_are_refused),
       TEST(the_csv_has_a_row_an_epoch),
       TEST(the_csv_shows_the_learning_rate_as_its_generation_does),

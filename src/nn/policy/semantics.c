@@ -242,6 +242,7 @@ const mix_semantics mix_semantics_experimental = {
     .depthwise_kernel_named = true,
     .config_axes_resolved = true,
     .attention_shapes_saved = true,
+    .saved_as = &mix_semantics_tf_keras,
     .keras_version = "2.4.0",
     .saved_names_numbered = true,
     .functional_module = "tensorflow.python.keras.engine.functional",

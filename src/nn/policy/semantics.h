@@ -160,6 +160,7 @@ struct mix_semantics {
   bool config_axes_resolved;   /* L, X: a built normalization saves a list of its axes counted from 0 */
   bool config_axes_listed;     /* K3: normalizations over several axes save a list in any case */
   bool json_has_version; /* L, X: to_json has class_name, config, keras_version and backend; K3: an object */
+  const mix_semantics *saved_as; /* X: files are those of this generation; NULL: of the own one */
   const char *keras_version;     /* of files and of to_json */
   bool saved_objects_named;      /* K3: groups of weights have the name of their object as an attribute */
   bool saved_names_numbered;     /* L, X: names of weights in HDF5 files end in ":0" */

@@ -1,7 +1,9 @@
 /* ModelCheckpoint. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "saving/write_weights.h"
 #include "train/callback.h"
+#include <mixtape/saving.h>
 #include <math.h>
 #include <string.h>
 
@@ -12,6 +14,7 @@ typedef struct checkpoint {
   mix_monitor monitor;
   double best; /* NaN: none yet */
   int64_t epoch, batches_since;
+  bool whole; /* saves models, not weights */
   bool begun; /* direction and best value are set; later fits continue from them */
 } checkpoint;
 
@@ -39,7 +42,7 @@ static mix_status save(checkpoint *c, mix_model *model, int64_t batch, const mix
   if (!mix_format_path(c->options.filepath, c->epoch, batch, logs, path, sizeof path) ||
       !mix_make_folders(path))
     return mix_error();
-  return mix_model_save_weights(model, path);
+  return c->whole ? mix_model_save(model, path) : mix_model_save_weights(model, path);
 }
 
 static mix_status checkpoint_epoch_begin(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
@@ -80,19 +83,24 @@ static const mix_field_row fields[] = {{FIELD(filepath), &mix_field_text, .requi
                                        MIX_MODE_FIELD(mix_model_checkpoint_options),
                                        {FIELD(save_freq), &mix_field_frequency, .range = MIX_NOT_NEGATIVE},
                                        {FIELD(initial_value_threshold), &mix_field_number, .number = NAN},
+                                       {FIELD(save_weights_only), &mix_field_boolean},
                                        {0}};
 MIX_CALLBACK_KIND(model_checkpoint, fields)
 
 mix_callback *mix_model_checkpoint_with(const mix_model_checkpoint_options *given) {
   mix_model_checkpoint_options options;
   if (!mix_callback_resolve(&mix_model_checkpoint_kind, given, &options)) return NULL;
-  size_t length = strlen(options.filepath);
-  if (length <= 4 || strcmp(options.filepath + length - 4, ".npz"))
-    return mix_fail(MIX_VALUE_ERROR, "model_checkpoint: filepath is '%s'; expected a name that ends in .npz",
-                    options.filepath);
+  const mix_file_kind kind = mix_file_kind_of(options.filepath);
+  if (kind == MIX_FILE_UNKNOWN || (kind == MIX_FILE_ARCHIVE && options.save_weights_only))
+    return mix_fail(
+        MIX_VALUE_ERROR,
+        "model_checkpoint: filepath is '%s'; expected a name that ends in %s.weights.h5, .h5 or .npz",
+        options.filepath, options.save_weights_only ? "" : ".keras, ");
   checkpoint *c = mix_calloc(1, sizeof *c);
   if (!c) return NULL;
   *c = (checkpoint){.options = options,
+                    .whole =
+                        !options.save_weights_only && (kind == MIX_FILE_ARCHIVE || kind == MIX_FILE_LEGACY),
                     .monitor = mix_monitor_of(MIX_BY_CHECKPOINT, options.monitor, options.mode)};
   bool batches = options.save_freq > 0;
   return mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),

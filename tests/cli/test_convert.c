@@ -1,0 +1,135 @@
+/* `mixtape convert`, and --save by the end of the name. */
+#include "cli/program.h"
+
+static mix_model *small(void) {
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(4));
+  mix_tensor *y = mix_call(mix_dense(.units = 3, .activation = "relu", .name = "first"), x);
+  mix_model *model = mix_model_new(x, mix_call(mix_dense(.units = 2, .name = "second"), y));
+  mix_model_compile(model, .loss = "mse", .optimizer = mix_adam(.learning_rate = 0.25), .metrics = {"mae"});
+  return model;
+}
+
+static mix_list *ones(int64_t columns) {
+  return mix_list_of(mix_fill(MIX_SHAPE(6, columns), 1, MIX_FLOAT32));
+}
+
+static void write_trained(const char *path, const char *semantics) {
+  MIX_SCOPE {
+    mix_set_semantics(semantics);
+    mix_model *model = small();
+    mix_model_train_on_batch(model, ones(4), ones(2));
+    mix_model_save(model, path);
+    assert_int_equal(mix_error(), MIX_OK);
+  }
+}
+
+static void assert_same_weights(mix_model *a, mix_model *b) {
+  assert_int_equal(mix_error(), MIX_OK);
+  mix_list *x = mix_model_get_weights(a), *y = mix_model_get_weights(b);
+  assert_int_equal(mix_list_count(x), mix_list_count(y));
+  for (int i = 0; i < mix_list_count(x); i++) {
+    const mix_shape shape = mix_tensor_shape(mix_list_get(x, i));
+    assert_true(mix_shape_equal(shape, mix_tensor_shape(mix_list_get(y, i))));
+    assert_memory_equal(mix_tensor_data(mix_list_get(x, i)), mix_tensor_data(mix_list_get(y, i)),
+                        4 * (size_t)mix_shape_size(shape));
+  }
+}
+
+static void every_kind_from_every_kind(void **state) {
+  (void)state;
+  static const char *const generations[] = {"keras3", "tf_keras"};
+  static const char *const kinds[] = {"x.keras", "x.h5", "x.weights.h5", "x.npz"};
+  for (int g = 0; g < 2; g++) {
+    write_trained(in_folder("model.keras"), generations[g]);
+    MIX_SCOPE {
+      mix_model *model = mix_model_load(in_folder("model.keras"));
+      for (int from = 0; from < 4; from++) {
+        char in[512], out[512];
+        snprintf(in, sizeof in, "%s", in_folder(kinds[from]));
+        assert_code(run_program("convert", in_folder("model.keras"), in), 0);
+        for (int to = 0; to < 4; to++) {
+          snprintf(out, sizeof out, "%s/%d%s", test_folder, from, kinds[to]);
+          assert_code(from < 2 ? run_program("convert", in, out)
+                               : run_program("convert", in, "--model", in_folder("model.keras"), out),
+                      0);
+          mix_model *again = mix_model_load(to < 2 ? out : in_folder("model.keras"));
+          if (to >= 2) mix_model_load_weights(again, out);
+          assert_same_weights(model, again);
+          if (to < 2) assert_int_equal(mix_optimizer_iterations(mix_model_optimizer(again)), 1);
+        }
+      }
+    }
+  }
+}
+
+static void what_is_refused_before_any_work(void **state) {
+  (void)state;
+  write_trained(in_folder("model.keras"), "keras3");
+  const char *model = in_folder("model.keras"), *npz = in_folder("w.npz");
+  assert_code(run_program("convert", model, in_folder("model.onnx")), 2);
+  assert_has(program_err, "ends in .keras, .weights.h5, .h5 or .npz");
+  assert_code(run_program("convert", in_folder("no.keras"), in_folder("model.onnx")), 2);
+  assert_code(run_program("convert", npz, in_folder("other.keras")), 2);
+  assert_has(program_err, "--model FILE");
+  assert_code(run_program("convert", model), 2);
+  assert_has(program_err, "two files");
+  assert_code(run_program("convert", model, npz, npz), 2);
+  assert_code(run_program("convert", model, npz, "--model"), 2);
+  assert_code(run_program("convert", model, npz, "--compress"), 2);
+  assert_has(program_err, "no such option");
+  assert_int_equal(access(npz, F_OK), -1);
+  assert_code(run_program("convert", model, in_folder("none/w.npz")), 1);
+  assert_has(program_err, "cannot write");
+  assert_code(run_program("convert", "--help"), 0);
+  assert_has(program_out, "usage: mixtape convert IN OUT");
+}
+
+static void files_that_do_not_convert(void **state) {
+  (void)state;
+  write_trained(in_folder("model.keras"), "tf_keras");
+  assert_code(run_program("convert", in_folder("none.keras"), in_folder("out.h5")), 1);
+  assert_has(program_err, "none.keras");
+  MIX_SCOPE {
+    mix_model_save_weights(mix_model_load(in_folder("model.keras")), in_folder("weights.h5"));
+    assert_int_equal(mix_error(), MIX_OK);
+  }
+  assert_code(run_program("convert", in_folder("weights.h5"), in_folder("out.keras")), 1);
+  assert_has(program_err, "--model FILE");
+  assert_int_equal(access(in_folder("out.keras"), F_OK), -1);
+  assert_code(run_program("convert", in_folder("weights.h5"), in_folder("out.keras"), "--model",
+                          in_folder("model.keras")),
+              0);
+}
+
+static void save_of_train(void **state) {
+  (void)state;
+  static const char *const names[] = {"out.keras", "out.h5", "out.weights.h5", "out.npz"};
+  for (int i = 0; i < 4; i++) {
+    assert_code(run_program("train", "--data", "digits", "--units", "8", "--steps", "2", "--verbose", "0",
+                            "--policy", "mixed_float16", "--save", in_folder(names[i])),
+                0);
+    MIX_SCOPE {
+      mix_model *model = mix_model_load(in_folder(i < 2 ? names[i] : names[0]));
+      if (i >= 2) mix_model_load_weights(model, in_folder(names[i]));
+      assert_int_equal(mix_error(), MIX_OK);
+      assert_int_equal(mix_optimizer_iterations(mix_model_optimizer(model)), 2);
+    }
+  }
+  assert_code(run_program("train", "--save", in_folder("out.onnx")), 2);
+  assert_has(program_err, "a name that ends in .keras");
+}
+
+static int end(void **state) {
+  mix_error_clear();
+  mix_shutdown();
+  mix_set_semantics("tf_keras");
+  return folder_end(state);
+}
+
+int main(void) {
+#define CONVERT_TEST(function) cmocka_unit_test_setup_teardown(function, folder_begin, end)
+  const struct CMUnitTest tests[] = {CONVERT_TEST(every_kind_from_every_kind),
+                                     CONVERT_TEST(what_is_refused_before_any_work),
+                                     CONVERT_TEST(files_that_do_not_convert), CONVERT_TEST(save_of_train)};
+  return cmocka_run_group_tests_name("convert", tests, NULL, NULL);
+}
