@@ -148,6 +148,7 @@ const char *mix_model_output_name(const mix_model *model, int output);
 const char *mix_model_input_name(const mix_model *model, int input);
 /* Shape of an input as declared; rank -1: unknown. */
 mix_shape mix_model_input_shape(const mix_model *model, int input);
+mix_dtype mix_model_input_dtype(const mix_model *model, int input); /* floatx where none is declared */
 /* Shape of an output, with unknown batch size; rank -1: unknown. */
 mix_shape mix_model_output_shape(const mix_model *model, int output);
 
