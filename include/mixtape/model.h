@@ -103,8 +103,8 @@ MIX_API mix_list *mix_model_non_trainable_variables(mix_model *model);
  * match (ValueError). Getting reads the model, setting changes it. */
 MIX_API mix_list *mix_model_get_weights(mix_model *model);
 MIX_API mix_status mix_model_set_weights(mix_model *model, mix_list *values);
-/* Writes an .npz with the weights under their names ("dense_1/kernel"), in order. Reads the
- * model. */
+/* Writes an .npz with the weights under their names ("dense_1/kernel"), in order; a name that was there before
+ * gets a number ("dense_1/kernel_1"). Reads the model. */
 MIX_API mix_status mix_model_save_weights(mix_model *model, const char *path);
 typedef struct mix_load_weights_options {
   size_t size;

@@ -84,9 +84,12 @@ static mix_shape written_shape(const char *path, const char *name, mix_dtype *dt
 
 static void the_file_chooses_generation_loss_and_optimizer(void **state) {
   (void)state;
-  static const char *const generations[] = {"keras3", "tf_keras"};
-  for (int i = 0; i < 2; i++) {
-    assert_code(run_program("train", "--model", extract(generations[i], "nested.keras"), "--data", data,
+  static const char *const files[][2] = {{"keras3", "nested.keras"},
+                                         {"tf_keras", "nested.keras"},
+                                         {"keras3", "nested.h5"},
+                                         {"tf_keras", "nested.h5"}};
+  for (int i = 0; i < 4; i++) {
+    assert_code(run_program("train", "--model", extract(files[i][0], files[i][1]), "--data", data,
                             "--batch-size", "8", "--epochs", "2", "--verbose", "0", "--no-shuffle", "--json",
                             "--step-log", in_folder("log.jsonl")),
                 0);
@@ -358,7 +361,8 @@ static const char *file_with(const char *layer) {
   static char text[4096];
   snprintf(
       text, sizeof text,
-      "{\"class_name\": \"Sequential\", \"keras_version\": \"3.0.0\", \"config\": {\"name\": \"m\", \"layers\": ["
+      "{\"class_name\": \"Sequential\", \"keras_version\": \"3.0.0\", "
+      "\"config\": {\"name\": \"m\", \"layers\": ["
       "{\"class_name\": \"InputLayer\", \"config\": {\"batch_shape\": [null, 4], \"name\": \"in\"}}, %s]}}",
       layer);
   const char *path = in_folder("bad.keras");
