@@ -61,7 +61,7 @@ static int parse(int argc, char **argv, cli_options *options, const char **only)
   }
   if (!code) code = cli_parse(command, CLI_BENCH, count, rest, options);
   free(rest);
-  if (!code && (options->advise || strcmp(options->policy, "float32"))) {
+  if (!code && (options->advise || cli_is_model_file(options) || strcmp(options->policy, "float32"))) {
     fprintf(stderr, "bench: --advise and --policy belong to `mixtape bench`\n");
     code = CLI_USAGE;
   }

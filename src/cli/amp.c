@@ -14,8 +14,8 @@
 static const char *const usage =
     "usage: mixtape amp rewrite [--set NAME=VALUE]... GRAPH.json...\n"
     "       mixtape amp explain [--json] [--output FILE] [--set NAME=VALUE]... GRAPH.json...\n"
-    "       mixtape amp explain --model guide [--json] [--output FILE] [--set NAME=VALUE]...\n"
-    "                           [TRAIN-OPTION...]\n"
+    "       mixtape amp explain --model guide|FILE.keras|FILE.h5 [--json] [--output FILE]\n"
+    "                           [--set NAME=VALUE]... [TRAIN-OPTION...]\n"
     "\n"
     "Applies the automatic mixed precision rewrite of TensorFlow 2.21 to graphs in the recorded format,\n"
     "or to the training step of a model. The model takes options of `mixtape train`: --units,\n"
@@ -98,7 +98,22 @@ static void observe(void *context, const mix_amp_result *result) {
   show(command, &(const mix_rewrite_case){.name = result->graph->label}, result, true);
 }
 
-/* Trains for one step on the built-in digits and shows what is compiled for it. */
+/* With images of the built-in digits. */
+static mix_model *guide_model(const cli_options *options, int64_t batch, cli_part *part) {
+  mix_images digits = mix_digits_load(.train = batch, .test = 1, .bytes = true);
+  mix_model *model = cli_make_model(options, 784);
+  *part = (cli_part){mix_reshape(digits.x_train, MIX_SHAPE(batch, 784)), digits.y_train, NULL};
+  return cli_compile(options, model) == MIX_OK ? model : NULL;
+}
+
+/* With made-up data. */
+static mix_model *saved_model(cli_options *options, int64_t batch, cli_part *part) {
+  mix_model *model = cli_load_model(options, true);
+  return model && cli_compile_file(options, model) == MIX_OK && cli_invent_data(model, batch, part) ? model
+                                                                                                    : NULL;
+}
+
+/* Trains for one step and shows what is compiled for it. */
 static int show_model(amp_command *command, int argc, char **argv) {
   cli_options options;
   int code = cli_parse("amp explain", CLI_TRAIN, argc, argv, &options);
@@ -109,19 +124,19 @@ static int show_model(amp_command *command, int argc, char **argv) {
                      : options.tensorboard ? "--tensorboard"
                                            : NULL;
   if (kept) return usage_error(kept, " belongs to train: explain runs one step and saves nothing");
-  if (!options.graph_rewrite && !strncmp(options.policy, "mixed_", 6))
+  if (!options.graph_rewrite && options.policy && !strncmp(options.policy, "mixed_", 6))
     return usage_error(options.policy,
                        " is a policy, and what is rewritten is a float32 model; leave --policy out");
   if (!options.graph_rewrite) options.graph_rewrite = "float16";
   int64_t batch = options.batch_size ? options.batch_size : MIX_DEFAULT_BATCH;
   if ((code = cli_setup(&options)) != CLI_OK) return code;
+  cli_part part;
   MIX_SCOPE {
-    mix_images digits = mix_digits_load(.train = batch, .test = 1, .bytes = true);
-    mix_model *model = cli_make_model(&options, 784);
-    mix_tensor *x = mix_reshape(digits.x_train, MIX_SHAPE(batch, 784));
-    if (cli_compile(&options, model) == MIX_OK) {
+    mix_model *model = cli_is_model_file(&options) ? saved_model(&options, batch, &part)
+                                                   : guide_model(&options, batch, &part);
+    if (model) {
       mix_amp_observe(observe, command);
-      mix_model_fit(model, x, digits.y_train, .batch_size = (int)batch, .epochs = 1, .verbose = MIX_SILENT);
+      mix_model_fit(model, part.x, part.y, .batch_size = (int)batch, .epochs = 1, .verbose = MIX_SILENT);
       mix_amp_observe(NULL, NULL);
     }
   }

@@ -97,6 +97,10 @@ bool cli_load_data(const cli_options *options, int command, cli_data *data);
 /* model_data.c: data for the inputs and outputs of a model from a file. */
 bool cli_load_model_data(const cli_options *options, int command, const mix_model *model, cli_data *data);
 
+/* invented_data.c: a batch of made-up data, in the shapes and dtypes that the model takes; labels as its
+ * losses take them, if it is compiled. False with the error recorded. */
+bool cli_invent_data(mix_model *model, int64_t batch, cli_part *part);
+
 /* Makes the guide's model for inputs of that width and loads --init-weights. NULL with the error recorded. */
 mix_model *cli_make_model(const cli_options *options, int64_t width);
 mix_status cli_compile(const cli_options *options, mix_model *model);

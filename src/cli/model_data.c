@@ -79,8 +79,8 @@ static const char *place_text(const reader *r, const place *p, char *text, size_
   char shape[160];
   const char *name =
       *p->what == 'i' ? mix_model_input_name(r->model, p->index) : mix_model_output_name(r->model, p->index);
-  snprintf(text, size, "%s %d of %d of the model, '%.60s', %s", p->what, p->index, p->count, name ? name : "",
-           shape_text(p->shape, shape, sizeof shape));
+  snprintf(text, size, "%s %d of %d of the model, '%.60s', %s", p->what, p->index + 1, p->count,
+           name ? name : "", shape_text(p->shape, shape, sizeof shape));
   return text;
 }
 

@@ -21,6 +21,11 @@ mix_model *cli_load_model(cli_options *options, bool compile) {
   options->semantics = mix_semantics_name(model->semantics);
   if (!options->policy)
     options->policy = mix_policy_name(main_layer ? main_layer->policy : mix_model_policy(model));
+  if (options->graph_rewrite && options->policy && !strncmp(options->policy, "mixed_", 6))
+    return mix_fail(
+        MIX_VALUE_ERROR,
+        "%s computes under %s, and what --graph-rewrite rewrites is a float32 model; leave it out",
+        options->model, options->policy);
   mix_set_semantics(options->semantics);
   return mix_failed() ? NULL : model;
 }
@@ -36,13 +41,38 @@ static bool has_loss(const mix_model *model) {
   return false;
 }
 
-/* Without its options the file's optimizer is the one that it saved, with its state. */
+/* Does an option say how losses are scaled, instead of compile? */
+static bool scales(const cli_options *options) {
+  return options->loss_scale.kind != CLI_SCALE_AUTO || options->graph_rewrite;
+}
+
+/* A new optimizer of the same config, because an optimizer can be wrapped only once. */
+static mix_optimizer *copy_optimizer(const mix_optimizer *optimizer) {
+  json_t *object = mix_optimizer_to_json(mix_optimizer_plain(optimizer));
+  mix_optimizer *copy = object ? mix_optimizer_from_json(object, optimizer->semantics) : NULL;
+  json_decref(object);
+  return copy;
+}
+
+/* Without options the file's optimizer stays, in the wrapper that compile made for it. */
 static mix_optimizer *choose_optimizer(const cli_options *options, const mix_model *model) {
-  mix_optimizer *base = options->optimizer ? mix_optimizer_from_text(options->optimizer, model->semantics)
-                        : model->state     ? model->state->given_optimizer
-                                           : mix_optimizer_from_text("rmsprop", model->semantics);
-  if (!base || (options->loss_scale.kind == CLI_SCALE_AUTO && !options->graph_rewrite)) return base;
-  return cli_scaled(options, model, mix_optimizer_plain(base));
+  mix_optimizer *base = NULL;
+  if (options->optimizer || !model->state)
+    base = mix_optimizer_from_text(options->optimizer ? options->optimizer : "rmsprop", model->semantics);
+  else if (scales(options))
+    base = copy_optimizer(model->state->optimizer);
+  else
+    return model->state->optimizer;
+  return base && scales(options) ? cli_scaled(options, model, base) : base;
+}
+
+/* A copied optimizer gets the state that the file has. */
+static mix_status read_state(const cli_options *options, mix_model *model) {
+  mix_optimizer *plain = mix_optimizer_plain(model->state->optimizer);
+  if (mix_optimizer_build(plain, mix_model_trainable_variables(model))) return mix_error();
+  mix_model_load_weights(model, options->model);
+  if (options->init_weights) mix_model_load_weights(model, options->init_weights);
+  return mix_error();
 }
 
 mix_status cli_compile_file(const cli_options *options, mix_model *model) {
@@ -54,7 +84,8 @@ mix_status cli_compile_file(const cli_options *options, mix_model *model) {
   mix_compile_options compile = {.size = sizeof compile};
   if (model->state) compile = model->state->given;
   compile.optimizer = choose_optimizer(options, model);
-  model->keeps_optimizer = options->loss_scale.kind != CLI_SCALE_AUTO || options->graph_rewrite;
+  const bool copied = scales(options) && !options->optimizer && model->state;
+  model->keeps_optimizer = scales(options);
   if (options->jit_compile) compile.jit_compile = true;
   if (options->loss) {
     compile.loss = options->loss;
@@ -69,5 +100,5 @@ mix_status cli_compile_file(const cli_options *options, mix_model *model) {
   }
   if (!mix_failed()) mix_model_compile_with(model, &compile);
   mix_free(metrics);
-  return mix_error();
+  return copied && !mix_failed() ? read_state(options, model) : mix_error();
 }

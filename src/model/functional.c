@@ -108,20 +108,22 @@ static int place_of(const mix_functional *graph, const mix_layer *layer, const m
   return -1;
 }
 
-/* Keras takes data for the input that it is given to: another dtype is cast, a last axis of one is added or
- * removed. */
-static mix_tensor *conformed(mix_tensor *given, const mix_tensor *input) {
-  const mix_shape wanted = mix_tensor_shape(input);
-  mix_shape shape = given ? mix_tensor_shape(given) : wanted;
+mix_tensor *mix_model_conform(mix_tensor *given, mix_shape wanted, mix_dtype dtype) {
+  const mix_shape shape = given ? mix_tensor_shape(given) : wanted;
   mix_tensor *tensor = given;
   if (shape.rank == wanted.rank + 1 && shape.rank > 1 && shape.dims[shape.rank - 1] == 1)
     tensor = mix_squeeze(tensor, MIX_AXES(-1));
   else if (shape.rank > 0 && shape.rank == wanted.rank - 1 && wanted.dims[wanted.rank - 1] == 1)
     tensor = mix_expand_dims(tensor, -1);
-  if (tensor && mix_tensor_dtype(tensor) != mix_tensor_dtype(input))
-    tensor = mix_cast(tensor, mix_tensor_dtype(input));
+  if (tensor && mix_tensor_dtype(tensor) != dtype) tensor = mix_cast(tensor, dtype);
   if (tensor && tensor != given && !tensor->mask) tensor->mask = mix_retain(given->mask);
   return tensor;
+}
+
+/* Input i of those given, as it is declared. */
+static mix_tensor *conformed_input(const mix_functional *graph, mix_list *given, int place, int i) {
+  const mix_tensor *input = graph->inputs[i];
+  return mix_model_conform(mix_list_get(given, place), mix_tensor_shape(input), mix_tensor_dtype(input));
 }
 
 static mix_list *functional_call(mix_layer *layer, const mix_call_args *args) {
@@ -135,7 +137,7 @@ static mix_list *functional_call(mix_layer *layer, const mix_call_args *args) {
   for (int i = 0; i < graph->input_count && !mix_failed(); i++) {
     int output, place = place_of(graph, layer, args->inputs, i),
                 index = call_index(graph, mix_tensor_history(graph->inputs[i], &output));
-    if (place >= 0) results[index] = mix_list_of(conformed(mix_list_get(inputs, place), graph->inputs[i]));
+    if (place >= 0) results[index] = mix_list_of(conformed_input(graph, inputs, place, i));
   }
   for (int c = 0; c < graph->call_count && !mix_failed(); c++) {
     mix_layer_call *call = graph->calls[c];

@@ -55,6 +55,12 @@ mix_shape mix_model_input_shape(const mix_model *model, int input) {
   return model->kind == MIX_SEQUENTIAL ? first_shape(model) : (mix_shape){.rank = -1};
 }
 
+mix_dtype mix_model_input_dtype(const mix_model *model, int input) {
+  if (model->kind == MIX_FUNCTIONAL) return mix_tensor_dtype(functional_of(model)->inputs[input]);
+  const mix_layer *first = model->kind == MIX_SEQUENTIAL ? input_layer(model) : NULL;
+  return first ? ((const mix_input_layer_data *)first->data)->dtype : mix_floatx();
+}
+
 mix_shape mix_model_output_shape(const mix_model *model, int output) {
   if (model->kind == MIX_FUNCTIONAL) return mix_tensor_shape(functional_of(model)->outputs[output]);
   mix_shape input = model->input_shape.rank ? model->input_shape : mix_model_input_shape(model, 0);

@@ -138,6 +138,8 @@ typedef struct mix_sequential_input {
 extern const mix_layer_class mix_class_functional, mix_class_sequential;
 /* Which of its layer's calls in the graph it is, from 0. */
 int mix_functional_call_number(const mix_functional *graph, const mix_layer_call *call);
+/* Data for an input as Keras takes them: another dtype is cast, a last axis of one is added or removed. */
+mix_tensor *mix_model_conform(mix_tensor *given, mix_shape wanted, mix_dtype dtype);
 /* layer_order.c: makes the layers of the calls inner layers of the model, in Keras's order. */
 bool mix_functional_add_layers(mix_layer *model, const mix_functional *graph);
 /* The number of outputs and inputs, and the name of the layer that produces an output. */
@@ -148,6 +150,7 @@ const char *mix_model_output_name(const mix_model *model, int output);
 const char *mix_model_input_name(const mix_model *model, int input);
 /* Shape of an input as declared; rank -1: unknown. */
 mix_shape mix_model_input_shape(const mix_model *model, int input);
+mix_dtype mix_model_input_dtype(const mix_model *model, int input); /* floatx where none is declared */
 /* Shape of an output, with unknown batch size; rank -1: unknown. */
 mix_shape mix_model_output_shape(const mix_model *model, int output);
 

@@ -3,8 +3,17 @@
 
 #include "base/error.h"
 
+/* The data as the input layer that the model may begin with has them. */
+static mix_list *conformed(const mix_layer *layer, mix_list *values) {
+  const mix_layer *first = mix_list_count(layer->layers) ? mix_list_get(layer->layers, 0) : NULL;
+  if (!first || !first->is_input || mix_list_count(values) != 1) return values;
+  const mix_input_layer_data *input = first->data;
+  mix_tensor *value = mix_model_conform(mix_list_get(values, 0), input->batch_shape, input->dtype);
+  return value ? mix_list_of(value) : NULL;
+}
+
 static mix_list *sequential_call(mix_layer *layer, const mix_call_args *args) {
-  mix_list *values = mix_call_masked_inputs(args);
+  mix_list *values = conformed(layer, mix_call_masked_inputs(args));
   mix_sequential_input *first = layer->data;
   if (!first->dtype) first->dtype = mix_tensor_dtype(mix_call_input(args, 0));
   bool are_list = args->inputs_are_list;

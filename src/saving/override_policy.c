@@ -52,7 +52,8 @@ static json_t *append_cast(const casts *c, const char *before, char *name, size_
     snprintf(name, size, "%.200s_float32_%d", before, number);
   json_t *layer = json_pack("{s:s, s:s, s:{s:s, s:s, s:s}}", "class_name", "Activation", "name", name,
                             "config", "name", name, "activation", "linear", "dtype", "float32");
-  json_array_append_new(c->layers, layer);
+  if (json_array_append_new(c->layers, layer))
+    return mix_fail(MIX_MEMORY_ERROR, "model_load: no memory for the layer '%s'", name);
   return layer;
 }
 
@@ -79,7 +80,9 @@ static void cast_outputs(const casts *c, json_t *structure) {
     json_object_foreach(structure, key, item) cast_outputs(c, item);
     return;
   }
-  json_t *layer = append_cast(c, before, name, sizeof name), *call = json_deep_copy(structure);
+  json_t *layer = append_cast(c, before, name, sizeof name);
+  if (!layer) return;
+  json_t *call = json_deep_copy(structure);
   json_array_append_new(call, json_object());
   json_object_set_new(layer, "inbound_nodes", json_pack("[[o]]", call));
   rename_output(c, before, name);

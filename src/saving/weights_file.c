@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/object.h"
 #include "tensor/convert.h"
 #include <mixtape/arrays.h>
 #include <stdio.h>
@@ -12,19 +13,41 @@
 
 #define SAVE "model_save_weights"
 
+static bool is_taken(const char **names, int count, const char *name) {
+  for (int i = 0; i < count; i++)
+    if (!strcmp(names[i], name)) return true;
+  return false;
+}
+
+/* The names of the arrays, in the scope: those of the variables. Models in a model may have layers of one
+ * name each, whose weights are told apart by a number: "dense/kernel_1". */
+static const char **name_arrays(mix_list *weights) {
+  const int count = mix_list_count(weights);
+  const char **names = mix_scoped_memory(((size_t)count + 1) * sizeof *names);
+  for (int i = 0; names && i < count; i++) {
+    const char *own = mix_variable_name(mix_list_get(weights, i));
+    names[i] = own;
+    for (int number = 1; is_taken(names, i, names[i]); number++) {
+      const size_t size = strlen(own) + 16;
+      char *numbered = mix_scoped_memory(size);
+      if (!numbered) return NULL;
+      snprintf(numbered, size, "%s_%d", own, number);
+      names[i] = numbered;
+    }
+  }
+  return mix_failed() ? NULL : names;
+}
+
 static void save_arrays(mix_model *model, const char *path) {
   mix_list *weights = mix_model_weights(model);
-  int count = weights ? mix_list_count(weights) : 0;
-  const char **names = mix_calloc((size_t)count + 1, sizeof *names);
+  const int count = weights ? mix_list_count(weights) : 0;
+  const char **names = weights ? name_arrays(weights) : NULL;
   mix_tensor **tensors = mix_calloc((size_t)count + 1, sizeof *tensors);
-  for (int i = 0; names && tensors && i < count; i++) {
-    names[i] = mix_variable_name(mix_list_get(weights, i));
+  for (int i = 0; names && tensors && i < count; i++)
     tensors[i] = mix_variable_true_value(mix_list_get(weights, i));
-  }
   char *part = names && tensors && !mix_failed() ? mix_file_part(path, SAVE) : NULL;
   if (part && mix_npz_write(SAVE, path, part, count, names, tensors, NULL)) mix_file_commit(part, path, SAVE);
   mix_free(part);
-  mix_free(names);
   mix_free(tensors);
 }
 
@@ -58,18 +81,17 @@ mix_status mix_model_save_weights(mix_model *model, const char *path) {
 }
 
 /* The array for weight `index`: by its name, else by numpy.savez's default name. */
-static mix_tensor *array_for(mix_npz *npz, const char *path, mix_variable *variable, int index) {
+static mix_tensor *array_for(mix_npz *npz, const char *path, mix_variable *variable, const char *name,
+                             int index) {
   char number[32];
   snprintf(number, sizeof number, "arr_%d", index);
-  mix_tensor *array = mix_npz_get(npz, mix_variable_name(variable));
+  mix_tensor *array = mix_npz_get(npz, name);
   if (!array && !mix_failed()) array = mix_npz_get(npz, number);
   if (!array && !mix_failed())
-    mix_fail(MIX_VALUE_ERROR, "model_load_weights: %s has neither '%s' nor '%s'", path,
-             mix_variable_name(variable), number);
+    mix_fail(MIX_VALUE_ERROR, "model_load_weights: %s has neither '%s' nor '%s'", path, name, number);
   char ours[160], theirs[160];
   if (array && !mix_shape_equal(mix_tensor_shape(array), mix_variable_shape(variable)))
-    return mix_fail(MIX_VALUE_ERROR, "model_load_weights: '%s' has shape %s, the array in %s %s",
-                    mix_variable_name(variable),
+    return mix_fail(MIX_VALUE_ERROR, "model_load_weights: '%s' has shape %s, the array in %s %s", name,
                     mix_shape_text(mix_variable_shape(variable), ours, sizeof ours), path,
                     mix_shape_text(mix_tensor_shape(array), theirs, sizeof theirs));
   return array;
@@ -82,8 +104,9 @@ static void load_arrays(mix_model *model, const char *path) {
   if (npz && !mix_failed() && mix_npz_count(npz) != count)
     mix_fail(MIX_VALUE_ERROR, "model_load_weights: %s holds %d arrays, the model has %d weights", path,
              mix_npz_count(npz), count);
+  const char **names = weights ? name_arrays(weights) : NULL;
   for (int i = 0; i < count && !mix_failed(); i++)
-    mix_list_append(values, array_for(npz, path, mix_list_get(weights, i), i));
+    mix_list_append(values, array_for(npz, path, mix_list_get(weights, i), names[i], i));
   if (!mix_failed()) mix_model_set_weights(model, values);
 }
 

@@ -1,5 +1,6 @@
 /* Functional models: several inputs and outputs, shared layers, models inside models. */
 #include "model/support.h"
+#include "nn/layer/layer.h"
 
 /* Adds the tensors of a list. */
 static mix_list *sum_call(mix_layer *layer, const mix_call_args *args) {
@@ -204,6 +205,30 @@ static void the_summary_shows_shapes_parameters_and_policies(void **state) {
     if (!strstr(text, parts[i])) fail_msg("'%s' is missing in:\n%s", parts[i], text);
 }
 
+/* As in Keras, in Functional's _convert_inputs_to_tensors and _adjust_input_rank: integers for a float32
+ * input, and vectors for an input of one column; also where models are in models. */
+static void data_become_what_the_inputs_declare(void **state) {
+  (void)state;
+  static const char *const generations[] = {"tf_keras", "keras3"};
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    mix_tensor *x = mix_input(.shape = MIX_SHAPE(1));
+    mix_model *model = mix_model_new(x, mix_call(mix_rescaling(0.5), x));
+    mix_model *chain = mix_sequential(
+        mix_list_of(mix_tensor_history(mix_input(.shape = MIX_SHAPE(1)), NULL)->layer, mix_rescaling(0.5)));
+    mix_tensor *data[] = {ARRAY(MIX_INT32, MIX_SHAPE(3), 1, 2, 3), ARRAY(MIX_UINT8, MIX_SHAPE(3, 1), 1, 2, 3),
+                          ARRAY(F32, MIX_SHAPE(3, 1, 1), 1, 2, 3)};
+    for (int i = 0; i < 3; i++)
+      for (int m = 0; m < 2; m++) {
+        mix_tensor *y = mix_model_call(m ? chain : model, data[i]);
+        assert_no_error();
+        assert_true(mix_shape_equal(mix_tensor_shape(y), MIX_SHAPE(3, 1)));
+        assert_int_equal(mix_tensor_dtype(y), F32);
+        assert_near(at(y, 2), 1.5, 0);
+      }
+  }
+}
+
 /* A cast by the model to any other dtype would round 1 + 2^-40. */
 static void A12_the_functional_model_casts_nothing(void **state) {
   (void)state;
@@ -220,6 +245,7 @@ static void A12_the_functional_model_casts_nothing(void **state) {
 }
 int main(void) {
   const struct CMUnitTest tests[] = {
+      TEST(data_become_what_the_inputs_declare),
       TEST(A12_the_functional_model_casts_nothing),
 
       TEST(several_inputs_are_matched_in_order),

@@ -187,6 +187,35 @@ static void weights_come_layer_by_layer(void **state) {
   assert_true(weight_at(model, 3, 0) != 0);
 }
 
+/* Each of two models has a layer "dense". */
+static void equal_names_are_told_apart(void **state) {
+  (void)state;
+  char path[] = "/tmp/mixtape-weights-XXXXXX.npz";
+  const int file = mkstemps(path, 4);
+  assert_true(file >= 0);
+  close(file);
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(2)), *y = x;
+  for (int i = 0; i < 2; i++) {
+    mix_tensor *inner = mix_input(.shape = MIX_SHAPE(2));
+    y = mix_call(
+        mix_model_layer(mix_model_new(inner, mix_call(mix_dense(.units = 2, .name = "dense"), inner))), y);
+  }
+  mix_model *model = mix_model_new(x, y);
+  const double first = weight_at(model, 0, 0), second = weight_at(model, 2, 0);
+  assert_int_equal(mix_model_save_weights(model, path), MIX_OK);
+  static const char *const names[] = {"dense/kernel", "dense/bias", "dense/kernel_1", "dense/bias_1"};
+  mix_npz *npz = mix_npz_open(path);
+  assert_int_equal(mix_npz_count(npz), 4);
+  for (int i = 0; i < 4; i++) assert_string_equal(mix_npz_name(npz, i), names[i]);
+  mix_list *zeros = mix_list_new(0, NULL);
+  for (int i = 0; i < 4; i++)
+    mix_list_append(zeros, mix_fill(mix_variable_shape(mix_list_get(mix_model_weights(model), i)), 0, F32));
+  mix_model_set_weights(model, zeros);
+  assert_int_equal(mix_model_load_weights(model, path), MIX_OK);
+  assert_true(weight_at(model, 0, 0) == first && weight_at(model, 2, 0) == second && first != second);
+  unlink(path);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       FILE_TEST(M04_weights_saved_mixed_load_into_float32),
@@ -198,6 +227,7 @@ int main(void) {
       FILE_TEST(a_file_of_float64_is_rounded),
       FILE_TEST(mismatches_are_named),
       TEST(weights_come_layer_by_layer),
+      TEST(equal_names_are_told_apart),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

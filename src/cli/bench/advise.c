@@ -76,19 +76,21 @@ static void advise_dense(const bench_settings *settings, json_t *rows, const cha
   all->wide += layer.wide, all->narrow += layer.narrow;
 }
 
-static bool advise_layers(const bench_settings *settings, mix_model *model, json_t *rows, totals *all) {
-  mix_list *layers = mix_model_layers(model);
-  bool first = true;
+static void advise_layers(const bench_settings *settings, mix_list *layers, bool *first, json_t *rows,
+                          totals *all) {
   for (int i = 0; i < mix_list_count(layers); i++) {
     mix_layer *layer = mix_list_get(layers, i);
     const char *name = mix_layer_name(layer);
     const mix_dtype dtype = mix_layer_compute_dtype(layer);
-    mix_list *weights = mix_layer_weights(layer);
+    mix_list *inner = mix_layer_layers(layer), *weights = mix_layer_weights(layer);
     const bool narrow = dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16;
-    mix_variable *kernel = mix_list_count(weights) ? mix_list_get(weights, 0) : NULL;
-    const bool dense = kernel && mix_variable_shape(kernel).rank == 2;
+    const bool dense = !strcmp(mix_layer_class_name(layer), "Dense") && mix_list_count(weights);
+    if (mix_list_count(inner)) {
+      advise_layers(settings, inner, first, rows, all);
+      continue;
+    }
     if (dense && narrow) {
-      advise_dense(settings, rows, name, mix_variable_shape(kernel), dtype, first, all);
+      advise_dense(settings, rows, name, mix_variable_shape(mix_list_get(weights, 0)), dtype, *first, all);
     } else {
       bench_advice a = {.wide = 1, .narrow = 1};
       snprintf(a.why, sizeof a.why,
@@ -96,9 +98,8 @@ static bool advise_layers(const bench_settings *settings, mix_model *model, json
                mix_dtype_name(dtype));
       print(settings, rows, name, mix_layer_class_name(layer), NULL, &a);
     }
-    first = first && !dense;
+    *first = *first && !dense;
   }
-  return mix_error() == MIX_OK;
 }
 
 static bool advise_policy(const bench_settings *settings, const char *policy, json_t *advice) {
@@ -106,16 +107,20 @@ static bool advise_policy(const bench_settings *settings, const char *policy, js
   char *arguments[] = {"bench", NULL};
   if (cli_parse("bench", CLI_BENCH, 1, arguments, &options)) return false;
   options.units = settings->units, options.policy = policy;
-  if (mix_set_global_policy(policy) != MIX_OK) return false;
-  mix_model *model = cli_make_model(&options, BENCH_WIDTH);
+  if (settings->model) options.model = settings->model, options.semantics = NULL;
+  if (!settings->model && mix_set_global_policy(policy) != MIX_OK) return false;
+  mix_model *model =
+      settings->model ? cli_load_model(&options, false) : cli_make_model(&options, BENCH_WIDTH);
   if (!model) return false;
   json_t *rows = json_array();
   totals all = {BENCH_ADVICE_REST, BENCH_ADVICE_REST};
   if (settings->text)
-    printf("\nadvice for the guide's model under %s, batch %lld: float32's time over the policy's, by rules "
-           "drawn from measurements\n",
-           policy, (long long)settings->batch);
-  const bool good = advise_layers(settings, model, rows, &all);
+    printf("\nadvice for %s under %s, batch %lld: float32's time over the policy's, by rules drawn from "
+           "measurements\n",
+           settings->model ? settings->model : "the guide's model", policy, (long long)settings->batch);
+  bool first = true;
+  advise_layers(settings, mix_model_layers(model), &first, rows, &all);
+  const bool good = mix_error() == MIX_OK;
   const double gain = all.narrow > 0 ? all.wide / all.narrow : 1;
   json_array_append_new(advice, json_pack("{s:s, s:I, s:o, s:f, s:s}", "policy", policy, "batch_size",
                                           (json_int_t)settings->batch, "rows", rows, "step_gain", gain,
@@ -132,10 +137,12 @@ bool bench_advise(const bench_settings *given) {
   json_t *advice = json_array();
   json_object_set_new(settings.json, "advice", advice);
   bool good = true;
-  if (strcmp(settings.policy, "float32"))
+  if (settings.policy && strcmp(settings.policy, "float32"))
     good = advise_policy(&settings, settings.policy, advice);
   else
     for (int i = 0; i < 2 && good; i++) good = advise_policy(&settings, mixed[i], advice);
-  if (settings.text) printf("`mixtape bench --only figures` measures what is estimated here.\n");
+  if (settings.text)
+    printf("`mixtape bench%s measures what is estimated here.\n",
+           settings.model ? " --model FILE`" : " --only figures`");
   return good;
 }

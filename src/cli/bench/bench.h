@@ -27,6 +27,7 @@ typedef struct bench_settings {
   int threads;
   bool quick, text;         /* text: print tables */
   const char *policy;       /* of --advise */
+  const char *model;        /* a file; NULL: the guide's model */
   int64_t units, batch;     /* 0: the table's own models */
   const bench_peers *peers; /* NULL: none */
   json_t *json;             /* each table adds one member */
@@ -39,7 +40,7 @@ typedef struct bench_table {
   bench_run_table *run;
 } bench_table;
 
-bench_run_table bench_steps, bench_figures, bench_advise;
+bench_run_table bench_steps, bench_figures, bench_advise, bench_model_steps;
 
 /* Sets up the library as the options say, prints what machine this is, and runs the tables, or only the one
  * named `only` if that is not NULL. Returns the exit code. */
