@@ -210,14 +210,14 @@ static void compare(const mix_kernel *kernel, step *x, const char *what, int num
   free(expected);
 }
 
-static void agrees(const mix_kernel *kernel) {
+static void agrees(const mix_kernel *kernel, mix_dtype dtype) {
   int done = 0;
   for (int s = 0; s < (int)(sizeof shapes / sizeof *shapes); s++)
     for (int kind = 0; kind < 3; kind++)
       for (int with = 0; with < 3; with++) {
         static const char *const names[] = {"plain", "bias and relu", "finite test"};
         epilogue e;
-        step x = make_step(&shapes[s], kind, kernel->operands);
+        step x = make_step(&shapes[s], kind, dtype);
         if (with == 1) add_bias_relu(&x, &e);
         if (with == 2) add_finite_test(&x, &e);
         const mix_kernel_args args = step_args(&x);
@@ -228,11 +228,11 @@ static void agrees(const mix_kernel *kernel) {
 }
 
 /* Infinity in one result alone is found, wherever it is. */
-static void finds_what_is_not_finite(const mix_kernel *kernel) {
+static void finds_what_is_not_finite(const mix_kernel *kernel, mix_dtype dtype) {
   for (int kind = 0; kind < 3; kind++)
     for (int s = 0; s < (int)(sizeof shapes / sizeof *shapes); s += 3) {
       epilogue e;
-      step x = make_step(&shapes[s], kind, kernel->operands);
+      step x = make_step(&shapes[s], kind, dtype);
       add_finite_test(&x, &e);
       const mix_kernel_args args = step_args(&x);
       if (!kernel->unsupported_reason(&args)) {
@@ -254,9 +254,14 @@ static void finds_what_is_not_finite(const mix_kernel *kernel) {
 static void each_kernel(void **state) {
   const mix_kernel *kernel = *state;
   if (kernel->needs & ~mix_cpu_features()) SKIP("%s is not for this instruction set", kernel->name);
+  static const mix_dtype every[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32};
   random_state = 1;
-  agrees(kernel);
-  finds_what_is_not_finite(kernel);
+  for (int d = 0; d < 3; d++) { /* the depthwise kernel is of all three, and of the vectors in force */
+    const mix_dtype dtype = kernel->operands == MIX_DTYPE_NONE ? every[d] : kernel->operands;
+    if (kernel->operands != MIX_DTYPE_NONE && d) break;
+    agrees(kernel, dtype);
+    finds_what_is_not_finite(kernel, dtype);
+  }
 }
 
 int main(void) {
