@@ -93,9 +93,11 @@ def tensorflow_layer(dtype, batch, size, channels, filters, cells, stride):
 
     @tf.function
     def backward():
+        dx = ()  # nothing asks for the gradient of images
         if filters:
-            dx = tf.raw_ops.Conv2DBackpropInput(input_sizes=tf.shape(x), filter=kernel, out_backprop=dy,
-                                                strides=strides, padding="SAME")
+            if channels > 3:
+                dx = tf.raw_ops.Conv2DBackpropInput(input_sizes=tf.shape(x), filter=kernel, out_backprop=dy,
+                                                    strides=strides, padding="SAME")
             dk = tf.raw_ops.Conv2DBackpropFilter(input=x, filter_sizes=tf.shape(kernel), out_backprop=dy,
                                                  strides=strides, padding="SAME")
         else:
@@ -123,7 +125,8 @@ def torch_layer(dtype, batch, size, channels, filters, cells, stride):
             conv(x)
 
     def backward():
-        torch.autograd.grad(y, (x, conv.weight, conv.bias), dy, retain_graph=True)
+        sources = (x, conv.weight, conv.bias)[channels == 3:]  # nothing asks for the gradient of images
+        torch.autograd.grad(y, sources, dy, retain_graph=True)
     return forward, backward
 
 

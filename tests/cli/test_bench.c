@@ -291,7 +291,7 @@ static void epochs_fed_by_data_sets(void **state) {
 static void what_is_unknown_is_refused(void **state) {
   (void)state;
   assert_code(run_program("bench", "--only", "dispatch"), 2);
-  assert_has(program_err, "'dispatch' given; expected steps|figures");
+  assert_has(program_err, "'dispatch' given; expected steps|layers|figures");
   assert_code(run_program("bench", "--onyl", "steps"), 2);
   assert_has(program_err, "did you mean '--only'?");
 }

