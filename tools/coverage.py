@@ -69,7 +69,7 @@ because(REASONS, "comes with builds that lack the bfloat16 mode: there are none"
 because(REASONS, "comes with .keras archives and HDF5", *rows("Z", 1, 5),
         *rows("Z", 8, 10))
 because(REASONS, "comes with the application models", "M11")
-because(REASONS, "comes with convolution and pooling", *rows("L", 1, 13), "L25")
+because(REASONS, "comes with pooling", *rows("L", 11, 13))
 because(REASONS, "comes with recurrent layers", *rows("L", 14, 18), "L27")
 because(REASONS, "comes with MultiHeadAttention", "L26")
 
@@ -78,7 +78,7 @@ PARTIAL = {}
 because(PARTIAL, "a variable without an initial value stands for a tensor", "V15")
 because(
     PARTIAL,
-    "convolution, pooling, recurrent and attention layers, which are to come",
+    "pooling, recurrent and attention layers, which are to come",
     "M08",
 )
 because(PARTIAL, "the structure as JSON and its weights apart; files of whole models are to come", "M05")
