@@ -74,6 +74,97 @@ def torch_step(dtype, units, batch):
     return step
 
 
+def tensorflow_layer(dtype, batch, size, channels, filters, cells, stride):
+    """A convolution with a bias, forward and backward, as compiled functions of given tensors."""
+    import tensorflow as tf
+    out = -(-size // stride)
+
+    def numbers(*shape):
+        return tf.cast(tf.random.uniform(shape) - 0.5, dtype)
+    x, bias = numbers(batch, size, size, channels), numbers(filters or channels)
+    kernel = numbers(cells, cells, channels, filters or 1)
+    dy = numbers(batch, out, out, filters or channels)
+    conv = tf.nn.conv2d if filters else tf.nn.depthwise_conv2d
+    strides = [1, stride, stride, 1]
+
+    @tf.function
+    def forward():
+        return tf.nn.bias_add(conv(x, kernel, strides, "SAME"), bias)
+
+    @tf.function
+    def backward():
+        dx = ()  # nothing asks for the gradient of images
+        if filters:
+            if channels > 3:
+                dx = tf.raw_ops.Conv2DBackpropInput(input_sizes=tf.shape(x), filter=kernel, out_backprop=dy,
+                                                    strides=strides, padding="SAME")
+            dk = tf.raw_ops.Conv2DBackpropFilter(input=x, filter_sizes=tf.shape(kernel), out_backprop=dy,
+                                                 strides=strides, padding="SAME")
+        else:
+            dx = tf.raw_ops.DepthwiseConv2dNativeBackpropInput(
+                input_sizes=tf.shape(x), filter=kernel, out_backprop=dy, strides=strides, padding="SAME")
+            dk = tf.raw_ops.DepthwiseConv2dNativeBackpropFilter(
+                input=x, filter_sizes=tf.shape(kernel), out_backprop=dy, strides=strides, padding="SAME")
+        return dx, dk, tf.raw_ops.BiasAddGrad(out_backprop=dy)
+    return forward, backward
+
+
+def torch_layer(dtype, batch, size, channels, filters, cells, stride):
+    import torch
+    narrow = getattr(torch, dtype)
+    conv = torch.nn.Conv2d(channels, filters or channels, cells, stride, cells // 2,
+                           groups=1 if filters else channels).to(narrow)
+    conv = conv.to(memory_format=torch.channels_last)
+    x = torch.rand(batch, channels, size, size).to(narrow).to(memory_format=torch.channels_last)
+    x.requires_grad_(True)
+    y = conv(x)
+    dy = torch.rand_like(y)
+
+    def forward():
+        with torch.no_grad():
+            conv(x)
+
+    def backward():
+        sources = (x, conv.weight, conv.bias)[channels == 3:]  # nothing asks for the gradient of images
+        torch.autograd.grad(y, sources, dy, retain_graph=True)
+    return forward, backward
+
+
+# The rows of `mixtape bench --only layers`: size, channels, filters (0: depthwise), cells, stride.
+LAYERS = {"3x3, 64 to 64, 56x56": (56, 64, 64, 3, 1),
+          "1x1, 256 to 64, 56x56": (56, 256, 64, 1, 1),
+          "7x7 stride 2, 3 to 64, 224x224": (224, 3, 64, 7, 2),
+          "3x3 stride 2, 128 to 256, 56x56": (56, 128, 256, 3, 2),
+          "depthwise 3x3, 128, 28x28": (28, 128, 0, 3, 1)}
+
+
+def time_layers(threads, batch):
+    def rows(peer, make, dtypes):
+        for name, sizes in LAYERS.items():
+            for dtype in dtypes:
+                try:
+                    for label, run in zip(("forward", "backward"), make(dtype, batch, *sizes)):
+                        seconds = timed(run, 30)
+                        print(f"{peer:18s} {name:32s} {label:8s} {dtype:9s} median "
+                              f"{1e3 * statistics.median(seconds):8.3f} ms, best {1e3 * min(seconds):8.3f}",
+                              flush=True)
+                except Exception as error:  # a dtype without a kernel on this processor
+                    print(f"{peer:18s} {name:32s} {dtype:9s} {type(error).__name__}", flush=True)
+    try:
+        import tensorflow as tf
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+        rows(f"tensorflow {tf.__version__}", tensorflow_layer, ("float32", "bfloat16"))
+    except ImportError as error:
+        print(f"no TensorFlow: {error}")
+    try:
+        import torch
+        torch.set_num_threads(threads)
+        rows(f"torch {torch.__version__}", torch_layer, ("float32", "bfloat16"))
+    except ImportError as error:
+        print(f"no PyTorch: {error}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -81,9 +172,14 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batch-size", type=int, action="append", help="default: 128 and 8192")
     parser.add_argument("--all", action="store_true", help="mixed_float16 in TensorFlow at large batches too")
+    parser.add_argument("--layers", action="store_true",
+                        help="instead: convolutions, as `mixtape bench --only layers` (batch 8)")
     options = parser.parse_args()
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if options.layers:
+        time_layers(options.threads, (options.batch_size or [8])[0])
+        return
     for batch in options.batch_size or [128, 8192]:
         count = 12 if batch <= 1024 else 3
         try:

@@ -61,7 +61,7 @@ static bool attributes_fit(mix_node *node, int axes) {
 /* The channels of y. False with the error recorded. */
 static bool output_channels(mix_node *node, int64_t x, int64_t kernel_in, int64_t kernel_out, int64_t *y) {
   const int64_t groups = conv_of(node)->groups;
-  int64_t in = kernel_in;
+  int64_t in = kernel_in, merged;
   *y = kernel_out;
   if (!groups) {
     if (kernel_in == MIX_UNKNOWN || kernel_out == MIX_UNKNOWN)
@@ -71,7 +71,7 @@ static bool output_channels(mix_node *node, int64_t x, int64_t kernel_in, int64_
   } else if (kernel_in != MIX_UNKNOWN && __builtin_mul_overflow(kernel_in, groups, &in)) {
     return mix_rule_fail(node, "the channels of the input are more than can be counted");
   }
-  if (!mix_dimension_merge(x, in, &in))
+  if (!mix_dimension_merge(x, in, &merged))
     return mix_rule_fail(node, "the input has %lld channels and the kernel is for %lld%s", (long long)x,
                          (long long)in, groups > 1 ? ", in all groups" : "");
   if (groups > 1 && kernel_out != MIX_UNKNOWN && kernel_out % groups)

@@ -10,6 +10,7 @@
 #include "graph/tape.h"
 #include "graph/trace.h"
 #include "support/captured_graph.h"
+#include <mixtape/convolution.h>
 #include <stdio.h>
 
 static int begin_rewrite(void **state) {
@@ -24,7 +25,10 @@ static int end_rewrite(void **state) {
 
 /* The lists of docs/spec/mixed_precision.md, section 8: every TensorFlow op that the library has or may get.
  */
-static const char *const both_allow = " BatchMatMul BatchMatMulV2 MatMul Conv2D Einsum ";
+static const char *const both_allow =
+    " BatchMatMul BatchMatMulV2 MatMul Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D"
+    " Conv3DBackpropFilterV2 Conv3DBackpropInputV2 DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter"
+    " DepthwiseConv2dNativeBackpropInput Einsum ";
 static const char *const both_infer =
     " Add AddN AddV2 AvgPool AvgPoolGrad BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad Erf Erfc FloorDiv Inv"
     " LeakyRelu LeakyReluGrad Log Log1p LogSoftmax Mul Prod RealDiv Reciprocal Selu SeluGrad Sigmoid"
@@ -84,6 +88,32 @@ static void becomes(graph *g, mix_list *results, const char *expected) {
   assert_true(mix_pass_amp(ir));
   no_error();
   assert_string_equal(mix_ir_text(ir), expected);
+  mix_ir_free(ir);
+}
+
+/* A convolution, its bias and its gradients are in 16 bits, the loss is not. */
+static void convolution_layer(void **state) {
+  (void)state;
+  graph g;
+  mix_variable *kernel = variable("kernel", mix_fill(MIX_SHAPE(3, 2, 4), 0, MIX_FLOAT32)),
+               *depthwise = variable("depthwise", mix_fill(MIX_SHAPE(3, 4, 1), 0, MIX_FLOAT32));
+  begin_graph(&g);
+  mix_tensor *x = argument(&g, MIX_FLOAT32, MIX_SHAPE(2, 8, 2));
+  mix_tape *tape = mix_tape_begin();
+  mix_tensor *y = mix_conv(x, mix_variable_value(kernel), .padding = "causal");
+  mix_tensor *loss =
+      mix_reduce_sum(mix_exp(mix_depthwise_conv(y, mix_variable_value(depthwise))), MIX_ALL_AXES, false);
+  mix_tape_end(tape);
+  mix_list *gradients = mix_tape_gradient(tape, loss, mix_list_of(kernel, depthwise));
+  mix_ir *ir = end_graph(&g, gradients);
+  assert_true(mix_pass_amp(ir));
+  no_error();
+  static const char *const expected[] = {"float16(2, 8, 4) = conv(", "float16(2, 6, 4) = depthwise_conv(",
+                                         "float16(2, 8, 4) = depthwise_conv_input_gradient(",
+                                         "float16(3, 4, 1) = depthwise_conv_kernel_gradient(",
+                                         "float16(3, 2, 4) = conv_kernel_gradient("};
+  for (int i = 0; i < COUNT(expected); i++)
+    if (!strstr(mix_ir_text(ir), expected[i])) fail_msg("no %s in\n%s", expected[i], mix_ir_text(ir));
   mix_ir_free(ir);
 }
 
@@ -347,17 +377,12 @@ static void every_allocation_may_fail(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(classes_are_those_of_the_lists),
-      REWRITE(dense_layer),
-      REWRITE(barriers),
-      REWRITE(attributes_follow),
-      REWRITE(lists_of_the_target),
-      REWRITE(edits_of_the_environment),
-      REWRITE(G62_traced_product),
-      REWRITE(G61_eager_product),
-      REWRITE(training_step),
-      REWRITE(every_allocation_may_fail),
-      REWRITE(casts_that_later_passes_remove),
+      TEST(classes_are_those_of_the_lists), REWRITE(dense_layer),
+      REWRITE(convolution_layer),           REWRITE(barriers),
+      REWRITE(attributes_follow),           REWRITE(lists_of_the_target),
+      REWRITE(edits_of_the_environment),    REWRITE(G62_traced_product),
+      REWRITE(G61_eager_product),           REWRITE(training_step),
+      REWRITE(every_allocation_may_fail),   REWRITE(casts_that_later_passes_remove),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,6 +89,11 @@ bool defaults_have_their_sizes() {
   right = right && has_its_size(mix_alpha_dropout_defaults());
   right = right && has_its_size(mix_activity_regularization_defaults());
   right = right && has_its_size(mix_lambda_defaults());
+  right = right && has_its_size(mix_conv_defaults());
+  right = right && has_its_size(mix_conv_layer_defaults());
+  right = right && has_its_size(mix_conv_transpose_layer_defaults());
+  right = right && has_its_size(mix_depthwise_conv_layer_defaults());
+  right = right && has_its_size(mix_separable_conv_layer_defaults());
   right = right && has_its_size(mix_sgd_defaults());
   right = right && has_its_size(mix_rmsprop_defaults());
   right = right && has_its_size(mix_adam_defaults());

@@ -63,6 +63,22 @@ static void steps_of_each_policy(void **state) {
   json_decref(object);
 }
 
+/* Five convolutions, forward and backward, in three policies. */
+static void convolutions_of_each_policy(void **state) {
+  (void)state;
+  json_t *object =
+      printed(run_program_to(NULL, (const char *const[]){"bench", "--quick", "--json", "--batch-size", "1",
+                                                         "--threads", "2", "--only", "layers", NULL}));
+  const json_t *rows = json_object_get(object, "layers");
+  assert_int_equal(json_array_size(rows), 5 * 2 * 3);
+  for (size_t i = 0; i < json_array_size(rows); i++) {
+    const json_t *row = json_array_get(rows, i);
+    assert_true(number(row, "best_seconds") > 0 && number(row, "seconds") >= number(row, "best_seconds"));
+    if (i % 3 == 0) assert_true(number(row, "speed_to_float32") == 1);
+  }
+  json_decref(object);
+}
+
 static void dispatch_update_and_start(void **state) {
   (void)state;
   json_t *object = bench("dispatch"), *row = json_object_get(object, "dispatch");
@@ -290,7 +306,7 @@ static void epochs_fed_by_data_sets(void **state) {
 static void what_is_unknown_is_refused(void **state) {
   (void)state;
   assert_code(run_program("bench", "--only", "dispatch"), 2);
-  assert_has(program_err, "'dispatch' given; expected steps|figures");
+  assert_has(program_err, "'dispatch' given; expected steps|layers|figures");
   assert_code(run_program("bench", "--onyl", "steps"), 2);
   assert_has(program_err, "did you mean '--only'?");
 }
@@ -332,6 +348,7 @@ static void versions_run_side_by_side(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(steps_of_each_policy),
+      cmocka_unit_test(convolutions_of_each_policy),
       cmocka_unit_test(figures_beside_their_goals),
       cmocka_unit_test(advice_follows_the_instruction_set),
       cmocka_unit_test(a_policy_needs_advise),

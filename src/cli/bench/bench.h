@@ -40,7 +40,7 @@ typedef struct bench_table {
   bench_run_table *run;
 } bench_table;
 
-bench_run_table bench_steps, bench_figures, bench_advise, bench_model_steps;
+bench_run_table bench_steps, bench_layers, bench_figures, bench_advise, bench_model_steps;
 
 /* Sets up the library as the options say, prints what machine this is, and runs the tables, or only the one
  * named `only` if that is not NULL. Returns the exit code. */

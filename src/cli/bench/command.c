@@ -58,7 +58,9 @@ int bench_run(const cli_options *options, const bench_peers *peers, const bench_
 }
 
 int cli_bench(int argc, char **argv) {
-  static const bench_table tables[] = {{"steps", bench_steps}, {"figures", bench_figures}},
+  static const bench_table tables[] = {{"steps", bench_steps},
+                                       {"layers", bench_layers},
+                                       {"figures", bench_figures}},
                            advise = {"advise", bench_advise}, file = {"steps", bench_model_steps};
   cli_options options;
   const int code = cli_parse("bench", CLI_BENCH, argc, argv, &options);

@@ -3,12 +3,12 @@
  * there it is a convolution of dy with some cells of the kernel, in reverse and transposed. So no result is
  * summed in memory, and every result goes through an epilogue once. A convolution of single cells is a plain
  * product. */
+#include "backend/cpu/convolution/taps.h"
 #include "backend/cpu/gemm/block_arithmetic.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/cpu/kernels.h"
 #include "base/alloc.h"
-#include "ops/convolution.h"
 #include <string.h>
 
 enum {
@@ -62,31 +62,16 @@ static int64_t product_count(const conv *c) {
   return count <= MAX_PHASES ? (int64_t)count : MAX_PHASES + 1;
 }
 
-static int64_t greatest_divisor(int64_t a, int64_t b) {
-  while (b) {
-    const int64_t rest = a % b;
-    a = b, b = rest;
-  }
-  return a;
-}
-
-/* The cells of x at `phase` of the stride along an axis, and those of the kernel that reach them: x[phase + i
- * stride] takes dy[i + (phase + before - k dilation) / stride] times kernel[k], where that divides. */
+/* The cells of x at `phase` of the stride along an axis, and those of the kernel that reach them. */
 static void set_phase(const conv *c, product *p, int axis, int64_t phase) {
-  const int64_t stride = c->g.stride[axis], dilation = c->g.dilation[axis],
-                divisor = greatest_divisor(stride, dilation), from = phase + c->g.before[axis];
-  int64_t first = 0;
-  while (first < c->g.kernel[axis] && (from - first * dilation) % stride) first++;
-  const int64_t step = stride / divisor, left = c->g.kernel[axis] - first;
-  p->first_cell[axis] = first, p->cell_step[axis] = step;
-  p->window[axis] = left > 0 ? divide_up(left, step) : 0;
-  p->patches.cells[axis] = divide_up(c->g.in[axis] - phase, stride);
-  p->patches.window[axis] = p->window[axis];
+  const mix_conv_taps taps = mix_conv_taps_of_dx(&c->g, axis, phase);
+  p->first_cell[axis] = taps.kernel, p->cell_step[axis] = taps.kernel_step, p->window[axis] = taps.count;
+  p->patches.cells[axis] = divide_up(c->g.in[axis] - phase, c->g.stride[axis]);
+  p->patches.window[axis] = taps.count, p->patches.window_step[axis] = taps.step;
   p->patches.image[axis] = c->g.out[axis];
-  p->patches.step[axis] = 1, p->patches.window_step[axis] = -(dilation / divisor);
-  p->patches.origin[axis] = left > 0 ? (from - first * dilation) / stride : 0;
+  p->patches.step[axis] = 1, p->patches.origin[axis] = taps.at;
   p->rows.cells[axis] = p->patches.cells[axis];
-  p->rows.first[axis] = phase, p->rows.step[axis] = stride;
+  p->rows.first[axis] = phase, p->rows.step[axis] = c->g.stride[axis];
 }
 
 static void set_phases(const conv *c, product *p, int64_t number) {
@@ -417,8 +402,28 @@ SET(avx512, MIX_CPU_AVX512)
 SET(avx2, MIX_CPU_AVX2)
 SET(generic, 0)
 
+/* Channel by channel first (depthwise.c). */
 const mix_kernel *const mix_cpu_conv_kernels[] = {
-    &f16_t4x32,       &bf16_t4x32, &f16_t4x16,   &bf16_t4x16,  &f16_amx,      &bf16_amx,    &f32_amx,
-    &bf16_avx512bf16, &f32_avx512, &f16_avx512,  &bf16_avx512, &f64_avx512,   &f32_avx2,    &f16_avx2,
-    &bf16_avx2,       &f64_avx2,   &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
+    &mix_cpu_depthwise_kernel,
+    &f16_t4x32,
+    &bf16_t4x32,
+    &f16_t4x16,
+    &bf16_t4x16,
+    &f16_amx,
+    &bf16_amx,
+    &f32_amx,
+    &bf16_avx512bf16,
+    &f32_avx512,
+    &f16_avx512,
+    &bf16_avx512,
+    &f64_avx512,
+    &f32_avx2,
+    &f16_avx2,
+    &bf16_avx2,
+    &f64_avx2,
+    &f32_generic,
+    &f16_generic,
+    &bf16_generic,
+    &f64_generic,
+    NULL,
 };

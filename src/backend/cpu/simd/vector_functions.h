@@ -77,6 +77,11 @@ typedef struct mix_fused_chain {
                    double packets);
 } mix_fused_chain;
 
+/* Rows of two operands in two nested loops: counts, and elements from row to row. */
+typedef struct mix_row_products {
+  int64_t outer, inner, a_outer, a_inner, b_outer, b_inner;
+} mix_row_products;
+
 typedef struct mix_vector {
   const char *name; /* "generic", "avx2", "avx512" */
   int lanes;        /* floats in a vector */
@@ -131,6 +136,11 @@ typedef struct mix_vector {
 
   /* words[i] = word 0 of Philox block (key, counter, first + i). */
   void (*philox_words)(uint32_t *words, uint64_t key, uint64_t counter, uint64_t first, int64_t n);
+
+  /* sums[i] = sum over o and t, in order, of a[o * a_outer + t * a_inner + i] * b[o * b_outer + t * b_inner +
+   * i], for n numbers as stored. */
+  void (*sum_products[MIX_DTYPE_COUNT])(float *sums, const void *a, const void *b, const mix_row_products *p,
+                                        int64_t n);
 } mix_vector;
 
 /* Functions on tiles of double and int64, and conversions from and to them. They are rare, so in plain C, one

@@ -52,7 +52,7 @@ static const mix_field_row fields[] = {{MIX_FIELD(TYPE, filters), &mix_field_int
                                        MIX_KERNEL_FIELDS(TYPE, kernel),
                                        MIX_BIAS_FIELDS(TYPE),
                                        {0}};
-MIX_CONV_KIND(conv, conv1d, 1, "Conv1D", TYPE, .fields = fields)
-MIX_CONV_KIND(conv, conv2d, 2, "Conv2D", TYPE, .fields = fields)
-MIX_CONV_KIND(conv, conv3d, 3, "Conv3D", TYPE, .fields = fields)
+MIX_CONV_KIND(conv, conv1d, 1, "Conv1D", TYPE, NULL, .fields = fields)
+MIX_CONV_KIND(conv, conv2d, 2, "Conv2D", TYPE, NULL, .fields = fields)
+MIX_CONV_KIND(conv, conv3d, 3, "Conv3D", TYPE, NULL, .fields = fields)
 mix_conv_layer_options mix_conv_layer_defaults(void) { return (TYPE){.size = sizeof(TYPE)}; }

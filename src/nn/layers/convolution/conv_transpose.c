@@ -46,9 +46,9 @@ static mix_list *conv_transpose_call(mix_layer *layer, const mix_call_args *args
     }                                                                                                        \
   }
 static const mix_field_row fields[] = FIELDS(0), fields_3d[] = FIELDS(MIX_RULE(config_conv_inherited));
-MIX_CONV_KIND(conv_transpose, conv1d_transpose, 1, "Conv1DTranspose", TYPE, .fields = fields)
-MIX_CONV_KIND(conv_transpose, conv2d_transpose, 2, "Conv2DTranspose", TYPE, .fields = fields)
-MIX_CONV_KIND(conv_transpose, conv3d_transpose, 3, "Conv3DTranspose", TYPE, .fields = fields_3d)
+MIX_CONV_KIND(conv_transpose, conv1d_transpose, 1, "Conv1DTranspose", TYPE, NULL, .fields = fields)
+MIX_CONV_KIND(conv_transpose, conv2d_transpose, 2, "Conv2DTranspose", TYPE, NULL, .fields = fields)
+MIX_CONV_KIND(conv_transpose, conv3d_transpose, 3, "Conv3DTranspose", TYPE, NULL, .fields = fields_3d)
 mix_conv_transpose_layer_options mix_conv_transpose_layer_defaults(void) {
   return (TYPE){.size = sizeof(TYPE)};
 }

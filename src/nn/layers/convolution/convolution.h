@@ -71,7 +71,7 @@ mix_shape mix_kernel_shape(mix_shape cells, int64_t in, int64_t out);
                                        .constraint_object = (o)->bias_constraint))
 
 /* The kinds NAME1d, ... of a family: their checks and builds differ by the number of axes alone. */
-#define MIX_CONV_KIND(family, suffix, axes, title, type, ...)                                                \
+#define MIX_CONV_KIND(family, suffix, axes, title, type, config, ...)                                        \
   static bool check_##axes(void *options, const mix_layer_kind *kind) {                                      \
     return family##_check(options, kind->call, axes);                                                        \
   }                                                                                                          \
@@ -80,7 +80,7 @@ mix_shape mix_kernel_shape(mix_shape cells, int64_t in, int64_t out);
   }                                                                                                          \
   MIX_LAYER_KIND_ONLY(suffix, type, .check = check_##axes,                                                   \
                       MIX_LAYER_CLASS(.name = title, .instance_size = sizeof(family), .build = build_##axes, \
-                                      .call = family##_call),                                                \
+                                      .call = family##_call, .get_config = config),                          \
                       __VA_ARGS__)
 
 #endif

@@ -43,8 +43,8 @@ static const mix_field_row fields[] = {{MIX_FIELD(TYPE, depth_multiplier), &mix_
                                        MIX_KERNEL_FIELDS(TYPE, depthwise),
                                        MIX_BIAS_FIELDS(TYPE),
                                        {0}};
-MIX_CONV_KIND(depthwise_conv, depthwise_conv1d, 1, "DepthwiseConv1D", TYPE, .fields = fields)
-MIX_CONV_KIND(depthwise_conv, depthwise_conv2d, 2, "DepthwiseConv2D", TYPE, .fields = fields)
+MIX_CONV_KIND(depthwise_conv, depthwise_conv1d, 1, "DepthwiseConv1D", TYPE, NULL, .fields = fields)
+MIX_CONV_KIND(depthwise_conv, depthwise_conv2d, 2, "DepthwiseConv2D", TYPE, NULL, .fields = fields)
 mix_depthwise_conv_layer_options mix_depthwise_conv_layer_defaults(void) {
   return (TYPE){.size = sizeof(TYPE)};
 }

@@ -1,6 +1,7 @@
 /* SeparableConv1D, SeparableConv2D: a depthwise convolution, then one of a single cell. */
 #include "base/error.h"
 #include "nn/layers/convolution/convolution.h"
+#include "nn/weights/weights.h"
 
 typedef struct separable_conv {
   mix_separable_conv_layer_options options;
@@ -41,6 +42,20 @@ static mix_list *separable_conv_call(mix_layer *layer, const mix_call_args *args
                          o->activation);
 }
 
+/* Keras 2 also saves what the class inherits and does not use. */
+static mix_status separable_conv_config(mix_layer *layer, mix_config *config) {
+  if (!layer->semantics->config_conv_inherited) return MIX_OK;
+  MIX_SCOPE {
+    mix_initializer *initializer = mix_initializer_choose("glorot_uniform", NULL, layer->kind->call);
+    if (initializer)
+      mix_json_set(config->object, "kernel_initializer",
+                   mix_initializer_to_json(initializer, layer->semantics));
+    mix_json_set(config->object, "kernel_regularizer", json_null());
+    mix_json_set(config->object, "kernel_constraint", json_null());
+  }
+  return mix_error();
+}
+
 #define TYPE mix_separable_conv_layer_options
 static const mix_field_row fields[] = {{MIX_FIELD(TYPE, depth_multiplier), &mix_field_integer, .number = 1},
                                        {MIX_FIELD(TYPE, filters), &mix_field_integer, .range = MIX_POSITIVE},
@@ -51,8 +66,10 @@ static const mix_field_row fields[] = {{MIX_FIELD(TYPE, depth_multiplier), &mix_
                                        MIX_INHERITED_FIELD("groups", "1"),
                                        MIX_BIAS_FIELDS(TYPE),
                                        {0}};
-MIX_CONV_KIND(separable_conv, separable_conv1d, 1, "SeparableConv1D", TYPE, .fields = fields)
-MIX_CONV_KIND(separable_conv, separable_conv2d, 2, "SeparableConv2D", TYPE, .fields = fields)
+MIX_CONV_KIND(separable_conv, separable_conv1d, 1, "SeparableConv1D", TYPE, separable_conv_config,
+              .fields = fields)
+MIX_CONV_KIND(separable_conv, separable_conv2d, 2, "SeparableConv2D", TYPE, separable_conv_config,
+              .fields = fields)
 mix_separable_conv_layer_options mix_separable_conv_layer_defaults(void) {
   return (TYPE){.size = sizeof(TYPE)};
 }

@@ -1,0 +1,242 @@
+/* Convolutions of each channel by itself, with one filter each, and their gradients. Channels lie side by
+ * side in vectors; every result is a sum of products of rows of channels, which stays in registers. */
+#include "backend/cpu/convolution/taps.h"
+#include "backend/cpu/gemm/block_arithmetic.h"
+#include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/kernels.h"
+#include "backend/cpu/kernels.h"
+#include "base/alloc.h"
+#include <string.h>
+
+enum {
+  ROW = 1, /* axes: rows and columns of cells */
+  COLUMN = 2,
+  STRIP = 16,  /* cells whose sums are stored at once */
+  BLOCK = 128, /* channels of the kernel's gradient that a thread sums at once */
+  SERIAL_OPERATIONS = 1 << 15,
+};
+
+typedef struct prepared_depthwise {
+  mix_conv_geometry g;
+  mix_gemm_plan plan; /* only how results are stored */
+  mix_tile_program *epilogue;
+  atomic_int finished; /* threads */
+  atomic_bool failed;  /* the finite test of one of them */
+} prepared_depthwise;
+
+/* A thread's run. */
+typedef struct run_state {
+  const prepared_depthwise *prepared;
+  const mix_kernel_args *args;
+  mix_gemm_operands result; /* where and how it is stored */
+  bool direct;              /* sums are the result: float32 without a program */
+  float *sums, *part;       /* its workspace */
+  int64_t size;             /* bytes of a stored number */
+} run_state;
+
+static const char *unsupported_reason(const mix_kernel_args *args) {
+  const mix_dtype dtype = args->input_types[0].dtype;
+  if (dtype == MIX_FLOAT64) return "operands of another dtype";
+  const mix_conv_geometry g = mix_conv_geometry_of(args->op, args->attributes, args->input_types);
+  if (g.channels != 1 || g.filters != 1) return "not a channel and a filter in each group";
+  if (g.in[0] != 1 || g.kernel[0] != 1 || g.out[0] != 1 || g.before[0] != 0) return "three spatial axes";
+  if (g.batch * g.groups * mix_conv_cells(g.in) * mix_conv_cells(g.out) == 0) return "no elements";
+  return mix_gemm_result_unsupported_reason(args, dtype);
+}
+
+static bool serial(const mix_kernel_args *args) {
+  const mix_conv_geometry g = mix_conv_geometry_of(args->op, args->attributes, args->input_types);
+  return (double)(g.batch * g.groups) * (double)mix_conv_cells(g.out) * (double)mix_conv_cells(g.kernel) <
+         SERIAL_OPERATIONS;
+}
+
+static int64_t sums_count(const mix_conv_geometry *g) { return round_up(STRIP * g->groups + BLOCK, 64); }
+
+static size_t workspace(const mix_kernel_args *args, int threads) {
+  const mix_conv_geometry g = mix_conv_geometry_of(args->op, args->attributes, args->input_types);
+  return (size_t)(sums_count(&g) * threads) * sizeof(float);
+}
+
+static void release(void *prepared) {
+  mix_free(((prepared_depthwise *)prepared)->epilogue);
+  mix_free(prepared);
+}
+
+static bool prepare(mix_kernel_args *args, int threads) {
+  (void)threads;
+  prepared_depthwise *prepared = mix_calloc(1, sizeof *prepared);
+  if (!prepared) return false;
+  prepared->g = mix_conv_geometry_of(args->op, args->attributes, args->input_types);
+  prepared->plan = (mix_gemm_plan){.vector = mix_vector_current(),
+                                   .result = args->input_types[0].dtype,
+                                   .problem.ldc = prepared->g.groups};
+  if (args->program && !(prepared->epilogue = mix_tile_prepare(args->program))) {
+    mix_free(prepared);
+    return false;
+  }
+  args->prepared = prepared;
+  return true;
+}
+
+/* ---- sums ---- */
+
+static void sum_products(const run_state *s, float *sums, const char *a, const char *b,
+                         const mix_row_products *p, int64_t n) {
+  const mix_gemm_plan *plan = &s->prepared->plan;
+  plan->vector->sum_products[plan->result](sums, a, b, p, n);
+}
+
+static void store(const run_state *s, const float *sums, int64_t row, int64_t rows, int64_t column,
+                  int64_t columns) {
+  mix_gemm_store_result(&s->prepared->plan, &s->result, sums, columns, row, rows, column, columns, false);
+}
+
+/* Values [*first, *end) of an index i, of `count`, for which 0 <= from + i * step < limit; step is not 0. */
+static void valid(int64_t from, int64_t step, int64_t limit, int64_t count, int64_t *first, int64_t *end) {
+  if (step < 0) { /* the same values from the other end */
+    valid(from + (count - 1) * step, -step, limit, count, first, end);
+    const int64_t last = count - *first;
+    *first = count - *end, *end = last;
+    return;
+  }
+  *first = from < 0 ? smaller(divide_up(-from, step), count) : 0;
+  *end = from < limit ? smaller(divide_up(limit - from, step), count) : 0;
+  if (*end < *first) *end = *first;
+}
+
+static mix_conv_taps valid_taps(mix_conv_taps t, int64_t limit) {
+  int64_t first, end;
+  valid(t.at, t.step, limit, t.count, &first, &end);
+  t.kernel += first * t.kernel_step, t.at += first * t.step, t.count = end - first;
+  return t;
+}
+
+/* Of a cell of y. */
+static mix_conv_taps taps_of_y(const mix_conv_geometry *g, int axis, int64_t cell) {
+  return valid_taps(
+      (mix_conv_taps){0, 1, cell * g->stride[axis] - g->before[axis], g->dilation[axis], g->kernel[axis]},
+      g->in[axis]);
+}
+
+static mix_conv_taps taps_of_dx(const mix_conv_geometry *g, int axis, int64_t cell) {
+  return valid_taps(mix_conv_taps_of_dx(g, axis, cell), g->out[axis]);
+}
+
+/* A line of y or dx: cells of the result's last axis, `of` the other operand's sizes. */
+static void run_line(const run_state *s, bool of_y, int64_t example, int64_t row) {
+  const mix_conv_geometry *g = &s->prepared->g;
+  const int64_t n = g->groups, *of = of_y ? g->in : g->out, cells = of_y ? g->out[COLUMN] : g->in[COLUMN],
+                first_row = (example * (of_y ? g->out[ROW] : g->in[ROW]) + row) * cells;
+  const mix_conv_taps rows = of_y ? taps_of_y(g, ROW, row) : taps_of_dx(g, ROW, row);
+  const char *image =
+                 (const char *)s->args->inputs[0] + (example * of[ROW] + rows.at) * of[COLUMN] * n * s->size,
+             *kernel = (const char *)s->args->inputs[1] + rows.kernel * g->kernel[COLUMN] * n * s->size;
+  for (int64_t begin = 0; begin < cells; begin += STRIP) {
+    const int64_t count = smaller(STRIP, cells - begin);
+    float *sums = s->direct ? (float *)s->args->outputs[0] + (first_row + begin) * n : s->sums;
+    for (int64_t i = 0; i < count; i++) {
+      const mix_conv_taps columns = of_y ? taps_of_y(g, COLUMN, begin + i) : taps_of_dx(g, COLUMN, begin + i);
+      const mix_row_products p = {.outer = rows.count,
+                                  .inner = columns.count,
+                                  .a_outer = rows.step * of[COLUMN] * n,
+                                  .a_inner = columns.step * n,
+                                  .b_outer = rows.kernel_step * g->kernel[COLUMN] * n,
+                                  .b_inner = columns.kernel_step * n};
+      sum_products(s, sums + i * n, image + columns.at * n * s->size, kernel + columns.kernel * n * s->size,
+                   &p, n);
+    }
+    if (!s->direct) store(s, sums, first_row + begin, count, 0, n);
+  }
+}
+
+/* Channels [c, c + n) of the kernel's gradient at a cell: sums over each example, added in order. */
+static void run_cell(const run_state *s, int64_t row, int64_t column, int64_t c, int64_t n) {
+  const mix_conv_geometry *g = &s->prepared->g;
+  const int64_t channels = g->groups, cell = row * g->kernel[COLUMN] + column;
+  int64_t first[2], end[2], at[2];
+  for (int i = 0; i < 2; i++) {
+    const int axis = ROW + i;
+    const int64_t from = (i ? column : row) * g->dilation[axis] - g->before[axis];
+    valid(from, g->stride[axis], g->in[axis], g->out[axis], &first[i], &end[i]);
+    at[i] = from + first[i] * g->stride[axis];
+  }
+  const mix_row_products p = {.outer = end[0] - first[0],
+                              .inner = end[1] - first[1],
+                              .a_outer = g->stride[ROW] * g->in[COLUMN] * channels,
+                              .a_inner = g->stride[COLUMN] * channels,
+                              .b_outer = g->out[COLUMN] * channels,
+                              .b_inner = channels};
+  memset(s->sums, 0, (size_t)n * sizeof(float));
+  for (int64_t example = 0; example < g->batch; example++) {
+    const int64_t x = ((example * g->in[ROW] + at[0]) * g->in[COLUMN] + at[1]) * channels + c,
+                  dy = ((example * g->out[ROW] + first[0]) * g->out[COLUMN] + first[1]) * channels + c;
+    sum_products(s, s->part, (const char *)s->args->inputs[0] + x * s->size,
+                 (const char *)s->args->inputs[1] + dy * s->size, &p, n);
+    for (int64_t i = 0; i < n; i++) s->sums[i] += s->part[i];
+  }
+  /* The last dimension of the result is the multiplier, 1, or the filters of all groups. */
+  const bool depthwise = !((const mix_conv_attributes *)s->args->attributes)->groups;
+  if (s->result.epilogue && depthwise)
+    store(s, s->sums, cell * channels + c, n, 0, 1);
+  else
+    store(s, s->sums, cell, 1, c, n);
+}
+
+/* ---- the kernel ---- */
+
+static void run_lines(const run_state *s, bool of_y, const mix_team *team) {
+  const mix_conv_geometry *g = &s->prepared->g;
+  const int64_t rows = of_y ? g->out[ROW] : g->in[ROW];
+  int64_t begin, end;
+  mix_team_share(team, g->batch * rows, 1, &begin, &end);
+  for (int64_t line = begin; line < end; line++) run_line(s, of_y, line / rows, line % rows);
+}
+
+static void run_cells(const run_state *s, const mix_team *team) {
+  const mix_conv_geometry *g = &s->prepared->g;
+  const int64_t blocks = divide_up(g->groups, BLOCK);
+  int64_t begin, end;
+  mix_team_share(team, mix_conv_cells(g->kernel) * blocks, 1, &begin, &end);
+  for (int64_t i = begin; i < end; i++) {
+    const int64_t cell = i / blocks, c = i % blocks * BLOCK;
+    run_cell(s, cell / g->kernel[COLUMN], cell % g->kernel[COLUMN], c, smaller(BLOCK, g->groups - c));
+  }
+}
+
+static void finish(const mix_kernel_args *args, const mix_team *team, bool finite) {
+  prepared_depthwise *prepared = args->prepared;
+  if (!finite) atomic_store_explicit(&prepared->failed, true, memory_order_relaxed);
+  if (!mix_team_last(team, &prepared->finished)) return;
+  *(bool *)args->outputs[args->program->reduction_output] =
+      !atomic_load_explicit(&prepared->failed, memory_order_relaxed);
+  atomic_store_explicit(&prepared->failed, false, memory_order_relaxed);
+}
+
+static void run(const mix_kernel_args *args, const mix_team *team) {
+  const prepared_depthwise *prepared = args->prepared;
+  const mix_conv_kind kind = mix_conv_kind_of(args->op);
+  const bool tests = args->program && args->program->reduction == MIX_REDUCE_ALL_FINITE;
+  bool finite = true;
+  run_state s = {.prepared = prepared,
+                 .args = args,
+                 .result = {.epilogue = prepared->epilogue, .args = args, .finite = tests ? &finite : NULL},
+                 .size = (int64_t)mix_dtype_size(prepared->plan.result),
+                 .sums = (float *)args->workspace + team->rank * sums_count(&prepared->g)};
+  s.part = s.sums + BLOCK;
+  if (tests) mix_gemm_test_sums(args, &s.result);
+  if (!args->program) s.result.c = args->outputs[0];
+  s.direct = !args->program && prepared->plan.result == MIX_FLOAT32;
+  if (kind == MIX_CONV_KERNEL_GRADIENT)
+    run_cells(&s, team);
+  else
+    run_lines(&s, kind == MIX_CONV_FORWARD, team);
+  if (tests) finish(args, team, finite);
+}
+
+const mix_kernel mix_cpu_depthwise_kernel = {.name = "depthwise_acc32",
+                                             .unsupported_reason = unsupported_reason,
+                                             .run = run,
+                                             .workspace = workspace,
+                                             .prepare = prepare,
+                                             .release = release,
+                                             .serial = serial};
