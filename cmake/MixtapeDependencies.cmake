@@ -2,7 +2,8 @@
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS C)
-pkg_check_modules(MIXTAPE_PACKAGES REQUIRED IMPORTED_TARGET jansson libzip zlib libcrypto libcurl libpng)
+pkg_check_modules(MIXTAPE_PACKAGES REQUIRED IMPORTED_TARGET jansson libzip zlib libcrypto libcurl libpng
+                                                       libjpeg)
 
 add_library(mixtape_dependencies INTERFACE)
 target_link_libraries(mixtape_dependencies INTERFACE -Wl,--as-needed PkgConfig::MIXTAPE_PACKAGES

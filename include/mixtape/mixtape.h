@@ -8,12 +8,14 @@
 #include <mixtape/arrays.h>
 #include <mixtape/callback.h>
 #include <mixtape/checkpoint.h>
+#include <mixtape/cifar10.h>
 #include <mixtape/dataset.h>
 #include <mixtape/device.h>
 #include <mixtape/dtype.h>
 #include <mixtape/function.h>
 #include <mixtape/graph_rewrite.h>
 #include <mixtape/image.h>
+#include <mixtape/image_dataset.h>
 #include <mixtape/initializer.h>
 #include <mixtape/layer.h>
 #include <mixtape/layers.h>
