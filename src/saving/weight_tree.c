@@ -6,7 +6,6 @@
 #include "base/object.h"
 #include "optim/optimizer.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct walk {
@@ -75,10 +74,24 @@ static bool visit_model_layers(walk *w, mix_layer *model, const char *path, json
   return path;
 }
 
+static const char *attribute_of(const mix_layer *layer) {
+  return layer->attribute ? layer->attribute : layer->name;
+}
+
 /* Of the attributes, private ones come last. */
-static int by_name(const void *a, const void *b) {
-  const char *x = (*(mix_layer *const *)a)->name, *y = (*(mix_layer *const *)b)->name;
+static int compare_attributes(const mix_layer *a, const mix_layer *b) {
+  const char *x = attribute_of(a), *y = attribute_of(b);
   return (*x == '_') != (*y == '_') ? (*x == '_') - (*y == '_') : strcmp(x, y);
+}
+
+/* Items of one list keep their order. */
+static void sort_by_attribute(mix_layer **layers, int count) {
+  for (int i = 1; i < count; i++)
+    for (int j = i; j > 0 && compare_attributes(layers[j - 1], layers[j]) > 0; j--) {
+      mix_layer *later = layers[j - 1];
+      layers[j - 1] = layers[j];
+      layers[j] = later;
+    }
 }
 
 static bool visit_inner_layers(walk *w, const mix_layer *layer, const char *path, json_t *used) {
@@ -86,9 +99,18 @@ static bool visit_inner_layers(walk *w, const mix_layer *layer, const char *path
   mix_layer **inner = mix_scoped_memory(((size_t)count + 1) * sizeof *inner);
   if (!inner) return false;
   for (int i = 0; i < count; i++) inner[i] = mix_list_items(layer->layers)[i];
-  qsort(inner, (size_t)count, sizeof *inner, by_name);
-  for (int i = 0; i < count; i++)
-    if (!visit_child(w, inner[i], path, inner[i]->name, used)) return false;
+  sort_by_attribute(inner, count);
+  for (int i = 0; i < count; i++) {
+    char text[256];
+    const char *attribute = attribute_of(inner[i]), *list_end = strchr(attribute, '/');
+    if (list_end && !list_end[1]) { /* items of a list by their classes */
+      const int length = snprintf(text, sizeof text, "%s", attribute);
+      mix_snake_case(inner[i]->class.name, w->rules->private_name_prefix, text + length,
+                     sizeof text - (size_t)length);
+      attribute = text;
+    }
+    if (!visit_child(w, inner[i], path, attribute, used)) return false;
+  }
   return true;
 }
 

@@ -108,6 +108,7 @@ static mix_tensor *cube(void *context, const mix_call_args *args) {
   X(gaussian_dropout, mix_gaussian_dropout(.rate = 0.5, .dtype = dtype))                                     \
   X(alpha_dropout, mix_alpha_dropout(.rate = 0.5, .dtype = dtype))                                           \
   X(activity, mix_activity_regularization(.l1 = 0.5, .l2 = 0.25, .dtype = dtype))                            \
+  X(spectral, mix_spectral_normalization(mix_dense(.units = 3, .dtype = dtype), 2, .dtype = dtype))          \
   X(lambda, mix_lambda(.function = cube, .dtype = dtype))                                                    \
   SPATIAL_LAYERS(X)
 #define MAKE(name, layer)                                                                                    \
@@ -207,6 +208,7 @@ static const trial trials[] = {
     ONE(alpha_dropout, X234),
     ONE(activity, X234),
     ONE(lambda, X234),
+    ONE(spectral, X234),
     ONE(max_pooling1d, LINES),
     ONE(max_pooling2d, MAX_IMAGES),
     ONE(max_pooling3d, MAX_VOLUMES),

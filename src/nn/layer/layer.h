@@ -32,7 +32,10 @@ struct mix_layer {
   mix_object object;
   mix_layer_class class;      /* a copy */
   const mix_layer_kind *kind; /* NULL: a class of the user, a model */
-  const char *name;      /* interned */
+  const char *name;           /* interned */
+  /* The attribute of the layer around it, in paths of weights; NULL: the name. "cells/" before a class: an
+   * item of the list of that name. */
+  const char *attribute;
   const char *path;      /* interned; set by the first call or build: "outer/dense_1" */
   mix_policy *policy;    /* retained */
   const mix_semantics *semantics;

@@ -11,7 +11,8 @@
 #define MIX_SPATIAL_LAYERS(X)                                                                                \
   X(max_pooling1d)                                                                                           \
   X(max_pooling2d)                                                                                           \
-  X(max_pooling3d) X(average_pooling1d) X(average_pooling2d) X(average_pooling3d) X(global_max_pooling1d)    \
+  X(max_pooling3d)                                                                                           \
+  X(average_pooling1d) X(average_pooling2d) X(average_pooling3d) X(global_max_pooling1d)                     \
       X(global_max_pooling2d) X(global_max_pooling3d) X(global_average_pooling1d)                            \
           X(global_average_pooling2d) X(global_average_pooling3d) X(adaptive_max_pooling1d)                  \
               X(adaptive_max_pooling2d) X(adaptive_max_pooling3d) X(adaptive_average_pooling1d)              \
@@ -24,14 +25,15 @@
 #define MIX_BUILT_IN_LAYERS(X)                                                                               \
   X(dense)                                                                                                   \
   X(activation)                                                                                              \
-  X(flatten) X(dropout) X(softmax_layer) X(relu_layer) X(leaky_relu_layer) X(prelu) X(elu_layer)             \
-      X(thresholded_relu) X(reshape_layer) X(permute) X(repeat_vector) X(masking) X(add_layer)               \
-          X(subtract_layer) X(multiply_layer) X(average) X(maximum_layer) X(minimum_layer) X(concatenate)    \
-              X(dot) X(rescaling) X(normalization) X(discretization) X(category_encoding) X(embedding)       \
-                  X(batch_normalization) X(layer_normalization) X(group_normalization) X(rms_normalization)  \
-                      X(unit_normalization) X(spatial_dropout1d) X(spatial_dropout2d) X(spatial_dropout3d)   \
-                          X(gaussian_noise) X(gaussian_dropout) X(alpha_dropout) X(activity_regularization)  \
-                              X(lambda) MIX_SPATIAL_LAYERS(X)
+  X(flatten)                                                                                                 \
+  X(dropout) X(softmax_layer) X(relu_layer) X(leaky_relu_layer) X(prelu) X(elu_layer) X(thresholded_relu)    \
+      X(reshape_layer) X(permute) X(repeat_vector) X(masking) X(add_layer) X(subtract_layer)                 \
+          X(multiply_layer) X(average) X(maximum_layer) X(minimum_layer) X(concatenate) X(dot) X(rescaling)  \
+              X(normalization) X(discretization) X(category_encoding) X(embedding) X(batch_normalization)    \
+                  X(layer_normalization) X(group_normalization) X(rms_normalization) X(unit_normalization)   \
+                      X(spatial_dropout1d) X(spatial_dropout2d) X(spatial_dropout3d) X(gaussian_noise)       \
+                          X(gaussian_dropout) X(alpha_dropout) X(activity_regularization) X(lambda)          \
+                              X(spectral_normalization) MIX_SPATIAL_LAYERS(X)
 #define MIX_DECLARE_KIND(name) extern const mix_layer_kind mix_##name##_kind;
 MIX_BUILT_IN_LAYERS(MIX_DECLARE_KIND)
 #undef MIX_DECLARE_KIND
