@@ -5,7 +5,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/mixtape DESTINATION ${CMAKE_INST
         FILES_MATCHING PATTERN "*.h")
 install(TARGETS mixtape EXPORT mixtapeTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # libcurl is not linked: a download loads it at run time.
-set(static_libraries jansson zip png crypto z ${MIXTAPE_HDF5_LINK_LIBRARIES} ${OpenMP_C_LIB_NAMES}
+set(static_libraries jansson zip png jpeg crypto z ${MIXTAPE_HDF5_LINK_LIBRARIES} ${OpenMP_C_LIB_NAMES}
                      ${CMAKE_DL_LIBS} m)
 target_link_libraries(mixtape_static INTERFACE "$<INSTALL_INTERFACE:${static_libraries}>")
 install(TARGETS mixtape_static EXPORT mixtapeTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

@@ -89,8 +89,8 @@ MIX_API mix_layer *mix_center_crop_with(const mix_center_crop_options *options);
 /* ---- random changes, in training only. Outside models, a call without `training` is training, as in Keras.
  * Their numbers come from a generator of the layer. ---- */
 
-/* RandomCrop: the same part of all images of a batch. Outside training, and for smaller images, the middle is
- * cropped to the aspect ratio and resized. */
+/* RandomCrop: the same part of all images of a batch; smaller images are resized. Outside training, keras3
+ * returns the images as they are, and tf_keras the middle, cropped to the aspect ratio and resized. */
 typedef struct mix_random_crop_options {
   size_t size;
   MIX_LAYER_OPTIONS
@@ -163,9 +163,10 @@ MIX_API mix_layer *mix_random_zoom_with(const mix_random_zoom_options *options);
 typedef struct mix_random_contrast_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_factor factor;     /* required, within [0, 1] (ValueError) */
-  double value_range[2]; /* keras3: clips to it; both 0: 0 to 255 */
-  uint64_t seed;         /* 0: derived from the global seed */
+  mix_factor factor;       /* required, within [0, 1] (ValueError) */
+  double value_range[2];   /* keras3: clips to it; both 0: 0 to 255 */
+  uint64_t seed;           /* 0: derived from the global seed */
+  const char *data_format; /* NULL: "channels_last"; keras3: "channels_first" */
 } mix_random_contrast_options;
 MIX_API mix_layer *mix_random_contrast_with(const mix_random_contrast_options *options);
 
@@ -174,9 +175,10 @@ MIX_API mix_layer *mix_random_contrast_with(const mix_random_contrast_options *o
 typedef struct mix_random_brightness_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_factor factor;     /* required, within [-1, 1] (ValueError) */
-  double value_range[2]; /* both 0: 0 to 255 */
-  uint64_t seed;         /* 0: derived from the global seed */
+  mix_factor factor;       /* required, within [-1, 1] (ValueError) */
+  double value_range[2];   /* both 0: 0 to 255 */
+  uint64_t seed;           /* 0: derived from the global seed */
+  const char *data_format; /* NULL: "channels_last"; keras3: "channels_first" */
 } mix_random_brightness_options;
 MIX_API mix_layer *mix_random_brightness_with(const mix_random_brightness_options *options);
 

@@ -294,6 +294,12 @@ typedef struct mix_batch_normalization_options {
   mix_constraint *beta_constraint, *gamma_constraint;
   bool fused; /* tf_keras: requires the fused rules (rank 4 or 5, not float64: ValueError) */
   bool not_fused; /* tf_keras: fused=False */
+  bool synchronized; /* accepted: there is one process */
+  /* Keras 3's batch renormalization (arXiv:1702.03275): training uses x r + d instead of x, where r and d lead from
+   * the statistics of the batch to moving ones, the weights renorm_mean and renorm_stddev. */
+  bool renorm;
+  double renorm_rmin, renorm_rmax, renorm_dmax; /* bounds of r and of |d|; 0: none; MIX_ZERO is accepted */
+  double renorm_momentum;                       /* of these weights; 0 means 0.99; MIX_ZERO is accepted */
 } mix_batch_normalization_options;
 MIX_API mix_layer *mix_batch_normalization_with(const mix_batch_normalization_options *options);
 
@@ -344,6 +350,16 @@ typedef struct mix_unit_normalization_options {
   mix_axes axis; /* empty: the last */
 } mix_unit_normalization_options;
 MIX_API mix_layer *mix_unit_normalization_with(const mix_unit_normalization_options *options);
+
+/* SpectralNormalization: a layer whose weight "kernel" or "embeddings" is divided by an estimate of its largest
+ * singular value in each training call. The weight vector_u (1, columns) is the estimate's state. */
+typedef struct mix_spectral_normalization_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  mix_layer *layer;         /* required; retained */
+  int64_t power_iterations; /* 0 means 1; positive (ValueError) */
+} mix_spectral_normalization_options;
+MIX_API mix_layer *mix_spectral_normalization_with(const mix_spectral_normalization_options *options);
 
 /* ---- noise and penalties: active only in training ---- */
 
@@ -439,6 +455,7 @@ MIX_API mix_layer_normalization_options mix_layer_normalization_defaults(void);
 MIX_API mix_group_normalization_options mix_group_normalization_defaults(void);
 MIX_API mix_rms_normalization_options mix_rms_normalization_defaults(void);
 MIX_API mix_unit_normalization_options mix_unit_normalization_defaults(void);
+MIX_API mix_spectral_normalization_options mix_spectral_normalization_defaults(void);
 MIX_API mix_spatial_dropout_options mix_spatial_dropout_defaults(void);
 MIX_API mix_gaussian_noise_options mix_gaussian_noise_defaults(void);
 MIX_API mix_gaussian_dropout_options mix_gaussian_dropout_defaults(void);
@@ -492,6 +509,8 @@ MIX_API mix_lambda_options mix_lambda_defaults(void);
   MIX_LAYER_OF(mix_rms_normalization_with, mix_rms_normalization_options, __VA_ARGS__)
 #define mix_unit_normalization(...)                                                                         \
   MIX_LAYER_OF(mix_unit_normalization_with, mix_unit_normalization_options, __VA_ARGS__)
+#define mix_spectral_normalization(...)                                                                     \
+  MIX_LAYER_OF(mix_spectral_normalization_with, mix_spectral_normalization_options, __VA_ARGS__)
 #define mix_spatial_dropout1d(...)                                                                          \
   MIX_LAYER_OF(mix_spatial_dropout1d_with, mix_spatial_dropout_options, __VA_ARGS__)
 #define mix_spatial_dropout2d(...)                                                                          \

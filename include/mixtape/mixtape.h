@@ -9,6 +9,7 @@
 #include <mixtape/attention.h>
 #include <mixtape/callback.h>
 #include <mixtape/checkpoint.h>
+#include <mixtape/cifar10.h>
 #include <mixtape/convolution.h>
 #include <mixtape/dataset.h>
 #include <mixtape/device.h>
@@ -17,6 +18,7 @@
 #include <mixtape/function.h>
 #include <mixtape/graph_rewrite.h>
 #include <mixtape/image.h>
+#include <mixtape/image_dataset.h>
 #include <mixtape/initializer.h>
 #include <mixtape/layer.h>
 #include <mixtape/layers.h>

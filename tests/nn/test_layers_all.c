@@ -125,6 +125,7 @@ static mix_tensor *cube(void *context, const mix_call_args *args) {
   X(separable_conv1d, mix_separable_conv1d(3, MIX_SHAPE(2), .depth_multiplier = 2, .dtype = dtype))          \
   X(separable_conv2d,                                                                                        \
     mix_separable_conv2d(3, MIX_SHAPE(2), .strides = MIX_SHAPE(2), .padding = "same", .dtype = dtype))       \
+  X(spectral, mix_spectral_normalization(mix_dense(.units = 3, .dtype = dtype), 2, .dtype = dtype))          \
   X(lambda, mix_lambda(.function = cube, .dtype = dtype))                                                    \
   SPATIAL_LAYERS(X)                                                                                          \
   X(simple_rnn, mix_simple_rnn(3, .return_sequences = true, .dtype = dtype))                                 \
@@ -178,6 +179,11 @@ LAYERS(MAKE)
 #define SMALL_IMAGES                                                                                         \
   {                                                                                                          \
     .rank = 4, .dims = { 1, 2, 2, 2 }                                                                        \
+  }
+/* keras3 does not crop outside training */
+#define CROPPED                                                                                              \
+  {                                                                                                          \
+    .rank = 4, .dims = { 2, 2, 2, 3 }                                                                        \
   }
 #define ONE(name, shape)                                                                                     \
   { make_##name, 1, {shape}, false, 0, false }
@@ -245,6 +251,7 @@ static const trial trials[] = {
     ONE(separable_conv1d, X234),
     ONE(separable_conv2d, X2334),
     ONE(lambda, X234),
+    ONE(spectral, X234),
     ONE(max_pooling1d, LINES),
     ONE(max_pooling2d, MAX_IMAGES),
     ONE(max_pooling3d, MAX_VOLUMES),
@@ -276,7 +283,7 @@ static const trial trials[] = {
     ONE(resizing_cropped, IMAGES),
     ONE(center_crop, IMAGES),
     ONE(center_crop_larger, IMAGES),
-    ONE(random_crop, IMAGES),
+    ONE(random_crop, CROPPED),
     ONE(random_flip, IMAGES),
     ONE(random_rotation, IMAGES),
     ONE(random_translation, IMAGES),

@@ -428,8 +428,78 @@ static void axis_as_a_list(void **state) {
                  "axis");
 }
 
+/* ---- batch renormalization and SpectralNormalization: numbers of Keras 3.15 ---- */
+
+static void batch_renormalization(void **state) {
+  (void)state;
+  expect_refused(mix_batch_normalization(.renorm = true), MIX_VALUE_ERROR, "keras3");
+  mix_set_semantics("keras3");
+  expect_refused(mix_batch_normalization(.renorm = true, .renorm_rmax = 1, .renorm_rmin = 2), MIX_VALUE_ERROR,
+                 "renorm_rmax is 1");
+  mix_layer *layer =
+      mix_batch_normalization(.renorm = true, .momentum = 0.5, .renorm_momentum = 0.75, .renorm_rmax = 1.25,
+                              .renorm_rmin = 0.5, .renorm_dmax = 2, .synchronized = true);
+  static const double y[3][4] = {{0.663884461, 1.3319422, 2, 4.00417328},
+                                 {0.66374141, 1.33187068, 2, 4.00438786},
+                                 {0.663715065, 1.33185756, 2, 4.00442743}};
+  for (int i = 0; i < 3; i++) {
+    mix_tensor *x = column(MIX_FLOAT32);
+    expect_values(mix_call(layer, mix_multiply(x, mix_scalar_like(x, i + 1)), .training = MIX_TRUE), 4, y[i],
+                  0, 2e-6);
+  }
+  static const double weights[] = {1, 0, 6.375, 16.8141022, 4.10062218, 3.796875, 2.78972745};
+  assert_int_equal(mix_list_count(mix_layer_weights(layer)), 7);
+  for (int i = 0; i < 7; i++) expect_values(mix_variable_value(weight(layer, i)), 1, weights + i, 0, 1e-6);
+  EXPECT(mix_call(layer, column(MIX_FLOAT32), .training = MIX_FALSE), 0, 2e-6, -1.31077671, -1.06691122,
+         -0.82304579, -0.0914494991);
+  assert_non_null(strstr(mix_layer_config(layer),
+                         "\"synchronized\": true, \"renorm\": true, \"renorm_clipping\": "
+                         "{\"rmax\": 1.25, \"rmin\": 0.5, \"dmax\": 2}, "
+                         "\"renorm_momentum\": 0.75"));
+  made_again(layer);
+  assert_non_null(strstr(mix_layer_config(mix_batch_normalization()),
+                         "\"synchronized\": false, \"renorm\": false, \"renorm_clipping\": null"));
+}
+
+static void spectral_normalization(void **state) {
+  (void)state;
+  static const char *const names[] = {"tf_keras", "keras3"};
+  const double eye[] = {1, 0, 0, 0, 1, 0, 0, 0, 1}, kernel[] = {1, 2, 3, -1, 0.5, 4}, u[] = {0.6, 0.8};
+  const double divided[] = {0.22006619, 0.44013238, 0.660198569, -0.22006619, 0.110033095, 0.880264759};
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(names[g]);
+    mix_layer *dense = mix_dense(2, .no_bias = true), *layer = mix_spectral_normalization(dense, 2);
+    mix_tensor *x = mix_tensor_from_doubles(eye, MIX_FLOAT32, MIX_SHAPE(3, 3));
+    mix_call(layer, x);
+    assert_int_equal(mix_list_count(mix_layer_weights(layer)), 2);
+    mix_layer_set_weights(layer, mix_list_of(mix_tensor_from_doubles(kernel, MIX_FLOAT32, MIX_SHAPE(3, 2)),
+                                             mix_tensor_from_doubles(u, MIX_FLOAT32, MIX_SHAPE(1, 2))));
+    expect_values(mix_call(layer, x), 6, kernel, 0, 0);
+    expect_values(mix_call(layer, x, .training = MIX_TRUE), 6, divided, 1e-7, 1e-6);
+    expect_values(mix_variable_value(weight(dense, 0)), 6, divided, 1e-7, 1e-6);
+    EXPECT(mix_variable_value(weight(layer, 1)), 0, 1e-6, 0.231577829, 0.972816288);
+    /* a kernel of zeros stays, and so does the vector */
+    mix_layer_set_weights(layer, mix_list_of(mix_fill(MIX_SHAPE(3, 2), 0, MIX_FLOAT32),
+                                             mix_tensor_from_doubles(u, MIX_FLOAT32, MIX_SHAPE(1, 2))));
+    EXPECT_EXACT(mix_call(layer, x, .training = MIX_TRUE), 0, 0, 0, 0, 0, 0);
+    EXPECT(mix_variable_value(weight(layer, 1)), 1e-7, 0, 0.6, 0.8);
+  }
+  /* the penalty of the kernel counts once */
+  mix_layer *layer =
+      mix_spectral_normalization(mix_dense(2, .kernel_regularizer = mix_regularizer_new("l2")));
+  mix_call(layer, mix_fill(MIX_SHAPE(1, 3), 1, MIX_FLOAT32));
+  assert_int_equal(mix_list_count(mix_layer_losses(layer)), 1);
+  expect_refused(mix_spectral_normalization(), MIX_TYPE_ERROR, "layer is missing");
+  expect_refused(mix_spectral_normalization(mix_dense(2), -1), MIX_VALUE_ERROR, "power_iterations");
+  expect_refused(
+      mix_call(mix_spectral_normalization(mix_flatten()), mix_fill(MIX_SHAPE(1, 3), 1, MIX_FLOAT32)),
+      MIX_VALUE_ERROR, "no weight 'kernel'");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(L19_batch_normalization_in_training),
+                                     TEST(batch_renormalization),
+                                     TEST(spectral_normalization),
                                      TEST(L19_fused_moving_variance_is_unbiased),
                                      TEST(L20_inference_with_fresh_statistics),
                                      TEST(L22_frozen),

@@ -3,15 +3,12 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "data/datasets/download.h"
+#include "data/datasets/find_files.h"
 #include "formats/file.h"
 #include "formats/idx.h"
 #include "data/datasets/images.h"
 #include "formats/npz.h"
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* keras/src/datasets/mnist.py */
 #define KERAS_URL "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz"
@@ -27,22 +24,6 @@ static const char *const idx_names[2][ARRAY_COUNT] = {
     {"train-images.idx3-ubyte", "train-labels.idx1-ubyte", "t10k-images.idx3-ubyte",
      "t10k-labels.idx1-ubyte"},
 };
-
-/* A string buffer that truncates when full. */
-typedef struct text {
-  char characters[3000];
-  size_t length;
-} text;
-
-static void append(text *t, const char *format, ...) MIX_PRINTF(2, 3);
-static void append(text *t, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  int length = vsnprintf(t->characters + t->length, sizeof t->characters - t->length, format, arguments);
-  va_end(arguments);
-  t->length += length < 0 ? 0 : (size_t)length;
-  if (t->length >= sizeof t->characters) t->length = sizeof t->characters - 1;
-}
 
 /* The arrays of an archive as uint8 tensors. */
 static bool load_npz(const char *path, mix_npz *npz, mix_tensor *arrays[ARRAY_COUNT]) {
@@ -101,87 +82,39 @@ static bool search_folder(const char *folder, mix_images *images, mix_tensor *ar
   return found || mix_failed();
 }
 
-/* Searches a folder, then its subfolder mnist/. */
-static bool search_folder_and_mnist(const char *folder, text *tried, mix_images *images,
-                                    mix_tensor *arrays[ARRAY_COUNT]) {
-  append(tried, "%s%s", tried->length ? ", " : "", folder);
-  if (search_folder(folder, images, arrays)) return true;
-  char *inner = mix_path_join(folder, "mnist");
-  bool found = !inner || search_folder(inner, images, arrays);
-  mix_free(inner);
-  return found;
+/* What a search fills. */
+typedef struct found_files {
+  mix_images *images;
+  mix_tensor *arrays[ARRAY_COUNT];
+} found_files;
+
+static bool search(const char *folder, void *context) {
+  found_files *found = context;
+  return search_folder(folder, found->images, found->arrays);
 }
 
-/* Saves the download for the next run. A failure is only logged: this run has the data. */
-static void save_download(const char *folder, const void *data, size_t size) {
-  char message[512], *path = mix_folder_make(folder) ? mix_path_join(folder, "mnist.npz") : NULL;
-  if (path && mix_file_replace(path, &(const mix_bytes){data, size}, 1, "mnist_load"))
-    mix_log_message(MIX_LOG_INFO, "kept as %s", path);
-  mix_free(path);
-  if (mix_error_take(message, sizeof message) != MIX_OK)
-    mix_log_message(MIX_LOG_WARNING, "the download is not kept: %s", message);
-}
-
-static void download(const char *folder, const text *tried, mix_images *images,
-                     mix_tensor *arrays[ARRAY_COUNT]) {
-  static const char remedy[] = "Put mnist.npz (" KERAS_URL
-                               ") or the four IDX files into a folder and set MIXTAPE_DATA_DIR to it, or use "
-                               "the built-in data set (mix_digits_load, --data digits)";
-  const char *offline = getenv("MIXTAPE_OFFLINE");
-  if (offline && *offline && strcmp(offline, "0") != 0) {
-    mix_fail(MIX_IO_ERROR,
-             "mnist_load: neither mnist.npz nor the IDX files are in %s; "
-             "not downloaded because MIXTAPE_OFFLINE is set. %s",
-             tried->length ? tried->characters : "any folder (none is known)", remedy);
-    return;
-  }
-  char reason[400];
-  size_t size;
-  const mix_download_request request = {.url = KERAS_URL, .sha256 = KERAS_SHA256, .limit = KERAS_LIMIT};
-  void *data = mix_download(&request, &size, reason, sizeof reason);
-  if (!data) {
-    if (!mix_failed())
-      mix_fail(MIX_IO_ERROR,
-               "mnist_load: neither mnist.npz nor the IDX files are in %s; the download of %s failed: %s. %s",
-               tried->length ? tried->characters : "any folder (none is known)", KERAS_URL, reason, remedy);
-    return;
-  }
-  if (folder) save_download(folder, data, size);
+static void take(const void *data, size_t size, void *context) {
+  found_files *found = context;
   mix_scope *scope = mix_scope_begin(); /* the archive must be released before `data` */
   mix_npz *npz = mix_npz_open_memory(KERAS_URL, data, size);
-  if (npz && load_npz(KERAS_URL, npz, arrays))
-    images->source = mix_images_source("MNIST downloaded from %s", KERAS_URL);
-  for (int i = 0; i < ARRAY_COUNT; i++) mix_scope_leave(arrays[i]);
+  if (npz && load_npz(KERAS_URL, npz, found->arrays))
+    found->images->source = mix_images_source("MNIST downloaded from %s", KERAS_URL);
+  for (int i = 0; i < ARRAY_COUNT; i++) mix_scope_leave(found->arrays[i]);
   mix_scope_end(scope);
-  mix_free(data);
 }
 
-static bool search(const char *directory, mix_images *images, mix_tensor *arrays[ARRAY_COUNT]) {
-  text tried = {.length = 0};
-  if (directory) {
-    if (search_folder_and_mnist(directory, &tried, images, arrays)) return !mix_failed();
-    mix_fail(MIX_IO_ERROR, "mnist_load: neither mnist.npz nor the four IDX files (plain or .gz) are in %s",
-             directory);
-    return false;
-  }
-  const char *data_dir = getenv("MIXTAPE_DATA_DIR"), *keras_home = getenv("KERAS_HOME"),
-             *home = getenv("HOME");
-  char *folders[3] = {
-      data_dir && *data_dir ? mix_strdup(data_dir) : NULL,
-      keras_home && *keras_home ? mix_path_join(keras_home, "datasets") : NULL,
-      home && *home ? mix_path_join(home, ".keras/datasets") : NULL,
-  };
-  bool found = mix_failed();
-  const char *first = NULL;
-  for (int i = 0; i < 3 && !found; i++) {
-    if (!folders[i]) continue;
-    if (!first) first = folders[i];
-    found = search_folder_and_mnist(folders[i], &tried, images, arrays);
-  }
-  if (!found) download(first, &tried, images, arrays);
-  for (int i = 0; i < 3; i++) mix_free(folders[i]);
-  return !mix_failed();
-}
+static const mix_data_files files = {
+    .call = "mnist_load",
+    .folder = "mnist",
+    .missing = "neither mnist.npz nor the IDX files are",
+    .missing_there = "neither mnist.npz nor the four IDX files (plain or .gz) are",
+    .remedy = "Put mnist.npz (" KERAS_URL
+              ") or the four IDX files into a folder and set MIXTAPE_DATA_DIR to it, or "
+              "use the built-in data set (mix_digits_load, --data digits)",
+    .kept_as = "mnist.npz",
+    .request = {.url = KERAS_URL, .sha256 = KERAS_SHA256, .limit = KERAS_LIMIT},
+    .search = search,
+    .take = take};
 
 mix_mnist mix_mnist_load_with(const mix_mnist_options *given) {
   mix_mnist images = {0};
@@ -189,9 +122,9 @@ mix_mnist mix_mnist_load_with(const mix_mnist_options *given) {
   if (mix_failed() || !mix_options_copy(&options, sizeof options, given, "mnist_load")) return images;
   mix_scope *scope = mix_scope_begin();
   if (!scope) return images;
-  mix_tensor *arrays[ARRAY_COUNT] = {NULL};
-  if (search(options.directory, &images, arrays) && mix_images_check(images.source, arrays))
-    mix_images_finish(&images, arrays, options.bytes);
+  found_files found = {.images = &images};
+  if (mix_data_files_find(&files, options.directory, &found) && mix_images_check(images.source, found.arrays))
+    mix_images_finish(&images, found.arrays, options.bytes);
   mix_images_leave(&images);
   mix_scope_end(scope);
   return images;

@@ -241,6 +241,15 @@ mix_status mix_layer_add_loss(mix_layer *layer, mix_tensor *loss) {
   return mix_list_append(layer->losses, loss);
 }
 
+/* Is it a weight of an inner layer too, which then has its penalty? */
+static bool is_inner(const mix_layer *layer, const mix_variable *variable) {
+  for (int i = 0; i < mix_list_count(layer->layers); i++) {
+    const mix_layer *inner = mix_list_items(layer->layers)[i];
+    if (inner->weights && has(inner->weights, variable)) return true;
+  }
+  return false;
+}
+
 /* keras3: weights that are not trained have no penalties. */
 static void append_losses(mix_layer *layer, bool frozen, mix_list *result) {
   const bool spared = layer->semantics->frozen_weights_unregularized;
@@ -248,7 +257,8 @@ static void append_losses(mix_layer *layer, bool frozen, mix_list *result) {
     mix_list_append(result, mix_list_items(layer->losses)[i]);
   for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
     mix_variable *variable = mix_list_items(layer->weights)[i];
-    if (!variable->regularizer || (spared && !is_trained(layer, frozen, variable))) continue;
+    if (!variable->regularizer || is_inner(layer, variable)) continue;
+    if (spared && !is_trained(layer, frozen, variable)) continue;
     mix_list_append(result, mix_regularizer_call(variable->regularizer, mix_variable_true_value(variable)));
   }
   for (int i = 0; i < mix_list_count(layer->layers); i++)

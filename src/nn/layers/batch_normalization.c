@@ -4,6 +4,8 @@
 #include "base/error.h"
 #include "nn/keep.h"
 #include "nn/layers/moments.h"
+#include <math.h>
+#include <string.h>
 
 typedef struct batch_normalization {
   mix_batch_normalization_options options;
@@ -11,6 +13,7 @@ typedef struct batch_normalization {
   bool warned; /* about a mask that the fused rules ignore */
   /* owned by the layer's list; shape (channels) */
   mix_variable *gamma, *beta, *moving_mean, *moving_variance;
+  mix_variable *moving_stddev, *renorm_mean, *renorm_stddev; /* NULL without renorm */
 } batch_normalization;
 
 /* Sets `fused`: whether an input of that shape follows the rules of the fused kernel. False with a
@@ -25,6 +28,20 @@ static bool decide_fused(const mix_layer *layer, batch_normalization *b, mix_sha
            "expected rank 4 or 5, axis 1 or the last, and no float64",
            layer->name, in.rank, axis, mix_dtype_name(layer->compute));
   return false;
+}
+
+/* Of renormalization. The standard deviations start at the root of what the variance starts at. */
+static bool build_renorm(mix_layer *layer, batch_normalization *b, int64_t channels) {
+#define STATISTIC(called, from)                                                                              \
+  mix_layer_add_weight(layer, called, .shape = MIX_SHAPE(channels), .not_trainable = true,                   \
+                       .no_autocast = true, .initializer_object = b->options.from##_object)
+  b->moving_stddev = STATISTIC("moving_stddev", moving_variance_initializer);
+  b->renorm_mean = STATISTIC("renorm_mean", moving_mean_initializer);
+  b->renorm_stddev = STATISTIC("renorm_stddev", moving_variance_initializer);
+  mix_variable *const deviations[] = {b->moving_stddev, b->renorm_stddev};
+  for (int i = 0; i < 2 && !mix_failed(); i++)
+    mix_variable_assign(deviations[i], mix_sqrt(mix_variable_true_value(deviations[i])));
+  return !mix_failed();
 }
 
 static mix_status batch_normalization_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
@@ -51,6 +68,7 @@ static mix_status batch_normalization_build(mix_layer *layer, int count, const m
   b->moving_variance = mix_layer_add_weight(
       layer, "moving_variance", .shape = MIX_SHAPE(channels), .dtype = dtype, .not_trainable = true,
       .no_autocast = true, .initializer_object = b->options.moving_variance_initializer_object);
+  if (b->options.renorm && !build_renorm(layer, b, channels)) return mix_error();
   mix_input_spec spec = {.size = sizeof spec,
                          .rank = in.rank,
                          .axis_count = 1,
@@ -115,6 +133,44 @@ static bool update(mix_layer *layer, mix_tensor *x, mix_tensor *mean, mix_tensor
          move(layer, b->moving_variance, variance, b->options.momentum);
 }
 
+/* ---- renormalization ---- */
+
+/* min(max(x, low), high); a bound that is not finite is none. */
+static mix_tensor *bounded(mix_tensor *x, double low, double high) {
+  if (isfinite(low)) x = mix_maximum(x, mix_scalar_like(x, low));
+  return isfinite(high) ? mix_minimum(x, mix_scalar_like(x, high)) : x;
+}
+
+/* gamma and beta that first lead to r and d, and the new moving statistics. All of the shape `along`. */
+static bool renormalize(mix_layer *layer, mix_tensor *mean, mix_tensor *variance, mix_shape along,
+                        bool symbolic, mix_tensor **gamma, mix_tensor **beta) {
+  const batch_normalization *b = mix_layer_data(layer);
+  const mix_batch_normalization_options *o = &b->options;
+  const mix_dtype wide = mix_tensor_dtype(mean);
+  mix_tensor *stddev = mix_sqrt(mix_add(variance, mix_scalar_like(variance, o->epsilon)));
+  mix_tensor *usual = mix_affine_value(b->renorm_stddev, wide, along),
+             *centre = mix_affine_value(b->renorm_mean, wide, along);
+  if (!stddev || !usual || !centre) return false;
+  usual = mix_maximum(usual, mix_scalar_like(usual, sqrt(o->epsilon)));
+  mix_tensor *r = bounded(mix_divide(stddev, usual), o->renorm_rmin, o->renorm_rmax);
+  mix_tensor *d = bounded(mix_divide(mix_subtract(mean, centre), usual), -o->renorm_dmax, o->renorm_dmax);
+  r = mix_stop_gradient(r);
+  d = mix_stop_gradient(d);
+  if (*gamma) d = mix_multiply(d, *gamma);
+  *gamma = *gamma ? mix_multiply(r, *gamma) : r;
+  *beta = *beta ? mix_add(d, *beta) : d;
+  if (symbolic) return !mix_failed();
+  if (!move(layer, b->renorm_mean, mean, o->renorm_momentum) ||
+      !move(layer, b->renorm_stddev, stddev, o->renorm_momentum) ||
+      !move(layer, b->moving_mean, mean, o->momentum) || !move(layer, b->moving_stddev, stddev, o->momentum))
+    return false;
+  mix_tensor *moved = mix_variable_true_value(b->moving_stddev);
+  if (!moved) return false;
+  moved = mix_kept(mix_subtract(mix_kept(mix_square(moved)), mix_scalar_like(moved, o->epsilon)));
+  return mix_variable_assign(b->moving_variance, mix_kept(mix_maximum(moved, mix_scalar_like(moved, 0)))) ==
+         MIX_OK;
+}
+
 static mix_list *batch_normalization_call(mix_layer *layer, const mix_call_args *args) {
   batch_normalization *b = mix_layer_data(layer);
   mix_tensor *x = mix_layer_floating(layer, mix_call_input(args, 0));
@@ -131,23 +187,34 @@ static mix_list *batch_normalization_call(mix_layer *layer, const mix_call_args 
     if (!(mask ? masked_moments(x, mask, reduced, &mean, &variance)
                : mix_moments(x, reduced, false, &mean, &variance)))
       return NULL;
-    if (!args->symbolic && !update(layer, x, mean, variance)) return NULL;
+    if (!b->options.renorm && !args->symbolic && !update(layer, x, mean, variance)) return NULL;
   } else {
     mean = mix_affine_value(b->moving_mean, wide, along);
     variance = mix_affine_value(b->moving_variance, wide, along);
   }
   mix_tensor *gamma = mix_affine_value(b->gamma, wide, along), *beta = mix_affine_value(b->beta, wide, along);
+  if (b->options.renorm && args->training && layer->trainable &&
+      !renormalize(layer, mean, variance, along, args->symbolic, &gamma, &beta))
+    return NULL;
   return mix_one_result(mix_cast(mix_normalized(x, mean, variance, b->options.epsilon, gamma, beta), result));
 }
 
 static bool batch_normalization_check(void *options, const mix_layer_kind *kind) {
   const mix_batch_normalization_options *o = options;
+  if (o->renorm && !(o->renorm_rmax >= o->renorm_rmin))
+    return mix_fail(MIX_VALUE_ERROR, "%s: renorm_rmax is %g; expected at least renorm_rmin, %g", kind->call,
+                    o->renorm_rmax, o->renorm_rmin),
+           false;
   if (!o->fused || !o->not_fused) return true;
   return mix_fail(MIX_VALUE_ERROR, "%s: both fused and not_fused were given; give one", kind->call), false;
 }
 
 static bool batch_normalization_ready(mix_layer *layer) {
   const batch_normalization *b = layer->data;
+  if (b->options.renorm && !layer->semantics->config_newer_options)
+    return mix_fail(MIX_VALUE_ERROR, "%s: renorm is not known in these semantics; keras3 has it",
+                    layer->kind->call),
+           false;
   if (!b->options.fused || !layer->semantics->batch_norm_fused || layer->compute != MIX_FLOAT64) return true;
   return mix_fail(MIX_VALUE_ERROR, "%s: fused does not support float64", layer->kind->call), false;
 }
@@ -169,6 +236,48 @@ static bool read_fused(const mix_fields *fields, const mix_field_row *field, con
 static const mix_value_kind fused_kind = {
     .expected = "true or false", .size = sizeof(bool), .write = write_fused, .read = read_fused};
 
+/* Keras's renorm_clipping: a dict of the bounds that there are, or None. The members have rows of their own
+ * that configs do not show. */
+static json_t *write_clipping(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields, (void)field;
+  const mix_batch_normalization_options *o = options;
+  json_t *clipping = json_object();
+  if (isfinite(o->renorm_rmax)) json_object_set_new(clipping, "rmax", mix_number_json(o->renorm_rmax));
+  if (isfinite(o->renorm_rmin)) json_object_set_new(clipping, "rmin", mix_number_json(o->renorm_rmin));
+  if (isfinite(o->renorm_dmax)) json_object_set_new(clipping, "dmax", mix_number_json(o->renorm_dmax));
+  if (json_object_size(clipping) || o->renorm) return clipping;
+  json_decref(clipping);
+  return json_null();
+}
+static bool read_clipping(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                          void *options) {
+  mix_batch_normalization_options *o = options;
+  const char *key;
+  json_t *bound;
+  if (json_is_null(value)) return true;
+  if (!json_is_object(value)) return mix_field_mistyped(field, value), false;
+  json_object_foreach((json_t *)value, key, bound) {
+    double *member = !strcmp(key, "rmin")   ? &o->renorm_rmin
+                     : !strcmp(key, "rmax") ? &o->renorm_rmax
+                     : !strcmp(key, "dmax") ? &o->renorm_dmax
+                                            : NULL;
+    if (!member)
+      return mix_fail(MIX_VALUE_ERROR, "%s: %s has '%.60s'; expected rmax, rmin and dmax", fields->call,
+                      field->name, key),
+             false;
+    if (!json_is_number(bound)) return mix_field_mistyped(field, bound), false;
+    *member = json_number_value(bound) == 0 ? MIX_ZERO : json_number_value(bound);
+  }
+  return true;
+}
+static const mix_value_kind clipping_kind = {
+    .expected = "an object of numbers", .size = 0, .write = write_clipping, .read = read_clipping};
+static bool resolve_bound(const mix_fields *fields, const mix_field_row *field, void *options) {
+  return mix_field_number.resolve(fields, field, options);
+}
+static const mix_value_kind bound_kind = {
+    .expected = "a number", .size = sizeof(double), .resolve = resolve_bound};
+
 static mix_status batch_normalization_config(mix_layer *layer, mix_config *config) {
   const batch_normalization *b = layer->data;
   return mix_config_resolved_axes(layer, config, MIX_AXES(b->options.axis));
@@ -182,12 +291,14 @@ static const mix_field_row fields[] = {
     MIX_AFFINE_FIELDS(mix_batch_normalization_options),
     MIX_INITIALIZER_FIELD(mix_batch_normalization_options, moving_mean_initializer, "zeros"),
     MIX_INITIALIZER_FIELD(mix_batch_normalization_options, moving_variance_initializer, "ones"),
-#define NEWER(name, json, ...)                                                                               \
-  { name, 0, &mix_field_fixed, .text = json, .only = MIX_RULE(config_newer_options), __VA_ARGS__ }
-    NEWER("synchronized", "false", .optional = true),
-    NEWER("renorm", "false"),
-    NEWER("renorm_clipping", "null", .optional = true),
-    NEWER("renorm_momentum", "0.99", .optional = true),
+#define NEWER .only = MIX_RULE(config_newer_options)
+    {FIELD(synchronized), &mix_field_boolean, NEWER},
+    {FIELD(renorm), &mix_field_boolean, NEWER},
+    {FIELD(renorm_rmin), &bound_kind, .number = -INFINITY},
+    {FIELD(renorm_rmax), &bound_kind, .number = INFINITY},
+    {FIELD(renorm_dmax), &bound_kind, .number = INFINITY, .range = MIX_NOT_NEGATIVE},
+    {"renorm_clipping", 0, &clipping_kind, NEWER},
+    {FIELD(renorm_momentum), &mix_field_number, .number = 0.99, NEWER},
     {FIELD(fused), &fused_kind, .omit_none = MIX_ALWAYS},
     {0}};
 MIX_LAYER_KIND(batch_normalization, mix_batch_normalization_options, .fields = fields, .call_has_mask = true,

@@ -32,7 +32,8 @@ static mix_list *random_contrast_call(mix_layer *layer, const mix_call_args *arg
   const mix_factor *f = &r->options.factor;
   mix_tensor *x = images_of(layer, args);
   if (!x || !args->training || args->symbolic) return mix_one_result(x);
-  mix_tensor *mean = mix_reduce_mean(x, MIX_AXES(-3, -2), true);
+  const bool first = mix_is_channels_first(r->options.data_format);
+  mix_tensor *mean = mix_reduce_mean(x, first ? MIX_AXES(-2, -1) : MIX_AXES(-3, -2), true);
   mix_tensor *contrast = layer->semantics->random_contrast_for_each
                              ? drawn_for(x, r->generator, 1 - f->low, 1 + f->high)
                              : mix_cast(mix_drawn_between(r->generator, MIX_SCALAR, 1 - f->low, 1 + f->high),
@@ -61,6 +62,8 @@ static const mix_field_row contrast_fields[] = {
     {MIX_FIELD(mix_random_contrast_options, value_range), &mix_field_value_range,
      .only = MIX_RULE(config_image_data_format)},
     {MIX_FIELD(mix_random_contrast_options, seed), &mix_field_seed},
+    MIX_IMAGE_DATA_FORMAT_FIELD(mix_random_contrast_options),
+    MIX_RANDOM_TYPE_FIELD,
     {0}};
 MIX_LAYER_KIND(random_contrast, mix_random_contrast_options, .fields = contrast_fields,
                .call_training = MIX_TRUE, .ready = random_contrast_ready,
@@ -99,6 +102,8 @@ static const mix_field_row brightness_fields[] = {
      .required = true},
     {MIX_FIELD(mix_random_brightness_options, value_range), &mix_field_value_range},
     {MIX_FIELD(mix_random_brightness_options, seed), &mix_field_seed},
+    MIX_IMAGE_DATA_FORMAT_FIELD(mix_random_brightness_options),
+    MIX_RANDOM_TYPE_FIELD,
     {0}};
 MIX_LAYER_KIND(random_brightness, mix_random_brightness_options, .fields = brightness_fields,
                .call_training = MIX_TRUE, .ready = random_brightness_ready,

@@ -26,6 +26,21 @@ static mix_tensor *drawn_part(mix_tensor *x, int axis, int64_t count, mix_genera
   return mix_gather(x, mix_add(mix_cast(start, MIX_INT64), mix_range(0, (double)count, 1, MIX_INT64)), axis);
 }
 
+static int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* keras3's rule for images that are not larger: height x width pixels, as far as there are any, from where
+ * the part of the aspect ratio begins, resized. */
+static mix_tensor *middle_resized(mix_tensor *x, int64_t height, int64_t width) {
+  const int64_t h = mix_tensor_shape(x).dims[1], w = mix_tensor_shape(x).dims[2];
+  mix_tensor *part = mix_crop_to_aspect(x, height, width);
+  if (!part) return NULL;
+  const int64_t top = (h - mix_tensor_shape(part).dims[1]) / 2,
+                left = (w - mix_tensor_shape(part).dims[2]) / 2;
+  mix_tensor *y = mix_crop(x, top, left, min_of(height, h - top), min_of(width, w - left));
+  y = mix_resize_images(y, height, width, MIX_BILINEAR, false);
+  return y ? mix_cast(y, mix_tensor_dtype(x)) : NULL;
+}
+
 static mix_list *random_crop_call(mix_layer *layer, const mix_call_args *args) {
   const random_crop *r = mix_layer_data(layer);
   const int64_t height = r->options.height, width = r->options.width;
@@ -34,8 +49,12 @@ static mix_list *random_crop_call(mix_layer *layer, const mix_call_args *args) {
   if (!y) return NULL;
   const mix_shape in = mix_tensor_shape(x), images = mix_tensor_shape(y);
   if (args->symbolic) return mix_one_result(mix_open_result(x, random_crop_output_shape(layer, 1, &in)));
-  if (!args->training || images.dims[1] < height || images.dims[2] < width)
+  if (!args->training && layer->semantics->config_image_data_format) return mix_one_result(x);
+  const bool larger = images.dims[1] >= height && images.dims[2] >= width;
+  if (!args->training || (!larger && !layer->semantics->config_image_data_format))
     y = mix_crop_and_resize(y, height, width);
+  else if (!larger)
+    y = middle_resized(y, height, width);
   else
     y = drawn_part(drawn_part(y, 1, height, r->generator), 2, width, r->generator);
   return mix_one_result(mix_image_result(y, x, r->options.data_format));
@@ -51,6 +70,7 @@ static const mix_field_row crop_fields[] = {
     {MIX_FIELD(mix_random_crop_options, width), &mix_field_integer, .range = MIX_POSITIVE},
     {MIX_FIELD(mix_random_crop_options, seed), &mix_field_seed},
     MIX_IMAGE_DATA_FORMAT_FIELD(mix_random_crop_options),
+    MIX_RANDOM_TYPE_FIELD,
     {0}};
 MIX_LAYER_KIND(random_crop, mix_random_crop_options, .fields = crop_fields, .call_training = MIX_TRUE,
                .ready = random_crop_ready,
@@ -100,6 +120,7 @@ static const mix_field_row flip_fields[] = {{MIX_FIELD(mix_random_flip_options, 
                                              .choices = "horizontal_and_vertical|horizontal|vertical"},
                                             {MIX_FIELD(mix_random_flip_options, seed), &mix_field_seed},
                                             MIX_IMAGE_DATA_FORMAT_FIELD(mix_random_flip_options),
+                                            MIX_RANDOM_TYPE_FIELD,
                                             {0}};
 MIX_LAYER_KIND(random_flip, mix_random_flip_options, .fields = flip_fields, .call_training = MIX_TRUE,
                .ready = random_flip_ready,

@@ -1,5 +1,6 @@
 #include "nn/layers/spatial/random_images.h"
 #include "base/error.h"
+#include <math.h>
 
 static json_t *numbers_of(double a, double b) {
   json_t *pair = json_array();
@@ -58,7 +59,7 @@ const mix_value_kind mix_field_factor = {.expected = "a number or a list of two"
 static bool resolve_range(const mix_fields *fields, const mix_field_row *field, void *options) {
   double *range = mix_field_at(field, options);
   if (range[0] == 0 && range[1] == 0) range[1] = 255;
-  if (!(range[0] - range[1] == range[0] - range[1]))
+  if (!isfinite(range[0]) || !isfinite(range[1]))
     return mix_fail(MIX_VALUE_ERROR, "%s: %s is %g to %g; expected finite numbers", fields->call, field->name,
                     range[0], range[1]),
            false;

@@ -50,7 +50,7 @@ static mix_list *transformed(mix_layer *layer, const mix_call_args *args, const 
    .choices = "reflect|constant|wrap|nearest"},                                                              \
       {MIX_FIELD(type, interpolation), &mix_field_text, .text = "bilinear", .choices = "bilinear|nearest"},  \
       {MIX_FIELD(type, seed), &mix_field_seed}, {MIX_FIELD(type, fill_value), &mix_field_number},            \
-      MIX_IMAGE_DATA_FORMAT_FIELD(type)
+      MIX_IMAGE_DATA_FORMAT_FIELD(type), MIX_RANDOM_TYPE_FIELD
 
 /* The part of the options of a type that begins at fill_mode. */
 #define TRANSFORM_OF(o)                                                                                      \

@@ -20,6 +20,13 @@ extern const mix_value_kind mix_field_padding;
                                                    .only = MIX_RULE(config_image_data_format)                \
   }
 
+/* What configs of tf_keras say of the generator of a random layer. */
+#define MIX_RANDOM_TYPE_FIELD                                                                                \
+  {                                                                                                          \
+    "rng_type", 0, &mix_field_fixed, .text = "\"stateful\"", .optional = true,                               \
+                                     .except = MIX_RULE(config_image_data_format)                            \
+  }
+
 static inline bool mix_is_channels_first(const char *data_format) {
   return data_format && !strcmp(data_format, "channels_first");
 }
