@@ -66,6 +66,7 @@ static bool is_tested_product(const speculation *f, const mix_step *step) {
   /* A variable may have been overwritten before the fused update. */
   if (gradient->kind != MIX_SLOT_ARENA || a->kind == MIX_SLOT_VARIABLE || b->kind == MIX_SLOT_VARIABLE)
     return false;
+  if (is_least(f)) return gradient->bytes > a->bytes + b->bytes;
   return f->ir->context->backend->prefers_speculation(f->ir->context, gradient->bytes, a->bytes + b->bytes);
 }
 

@@ -1,9 +1,7 @@
 /* The least use of memory (mix_set_memory): products of few examples round float32 weights as they read them,
- * with the bits of products of the weights' 16-bit copies, and plans come within 10 % of the least. */
+ * with the bits of products of the weights' 16-bit copies. */
 #include "compile/support.h"
 #include "support/memory.h"
-#include <mixtape/layers.h>
-#include <mixtape/model.h>
 #include <mixtape/random.h>
 
 typedef struct layer {
