@@ -81,6 +81,11 @@ typedef struct mix_plan_report {
    * caches. Of a table of which rows are gathered, or replaced in place, these rows count. Guarded steps that
    * a run may skip are counted too. */
   size_t moved_bytes;
+  size_t copy_bytes; /* of variable_bytes: the 16-bit copies of weights */
+  /* The least total that these steps allow: peak_bytes without copy_bytes, with the intermediate values that
+   * are alive together at the worst moment, and without those of a trained weight's shape: casts of weights,
+   * which products can round as they read them, and gradients, which updates can take as they come. */
+  size_t least_bytes;
 } mix_plan_report;
 /* Fills the first report_size bytes of `report`; pass sizeof(mix_plan_report). RuntimeError before the
  * first call. */

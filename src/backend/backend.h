@@ -74,6 +74,9 @@ typedef struct mix_backend {
   /* Is this product of 16-bit matrices faster on operands upcast to float32 (matmul_downcast)? The bits are
    * the same. */
   bool (*prefers_upcast)(const mix_context *context, const mix_product *product);
+  /* Does the product on float32 operands that it rounds as it reads them (matmul_downcast with
+   * round_operands) give the same bits, by the same kernel? NULL: never. */
+  bool (*rounds_operands)(const mix_context *context, const mix_product *product);
   /* Is speculative update fusion faster for a gradient and operands of its product of these sizes? */
   bool (*prefers_speculation)(const mix_context *context, size_t gradient_bytes, size_t operand_bytes);
   /* May result `output` of the step be written into the memory of its operand `input`? Both take the same

@@ -1,4 +1,4 @@
-/* What a plan is compiled for: a device, threads, and how products are summed. A plan keeps the context that
+/* What a plan is compiled for: a device, threads, how products are summed, and what memory may buy. A plan keeps the context that
  * it was compiled with; the setters of mixtape/device.h change the default one. */
 #ifndef MIX_BACKEND_CONTEXT_H
 #define MIX_BACKEND_CONTEXT_H
@@ -18,10 +18,13 @@ typedef struct mix_matmul_precision {
   mix_float32_precision float32;
 } mix_matmul_precision;
 
+typedef enum mix_memory_use { MIX_MEMORY_FAST, MIX_MEMORY_LEAST } mix_memory_use;
+
 typedef struct mix_context {
   const struct mix_backend *backend;
   int threads; /* at most */
   mix_matmul_precision precision;
+  mix_memory_use memory;
 } mix_context;
 
 /* The context in force (mix_set_device, mix_set_threads, ...). */
@@ -32,6 +35,7 @@ uint64_t mix_context_key(const mix_context *context);
 /* The default settings, from calls or the environment. A bad value of the environment is recorded as an
  * error of each use until a call replaces it. */
 mix_matmul_precision mix_matmul_precision_default(void);
+mix_memory_use mix_memory_use_default(void);
 /* The accumulation that a setting means on this processor: never `auto`. */
 mix_accumulation mix_accumulation_resolve(mix_accumulation setting);
 const char *mix_accumulation_name(mix_accumulation accumulation);

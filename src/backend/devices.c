@@ -73,16 +73,17 @@ mix_status mix_synchronize(void) {
 mix_context mix_context_default(void) {
   return (mix_context){.backend = mix_backend_current(),
                        .threads = mix_threads(),
-                       .precision = mix_matmul_precision_default()};
+                       .precision = mix_matmul_precision_default(),
+                       .memory = mix_memory_use_default()};
 }
 
 /* A function of the settings alone: restoring former settings finds the plans compiled under them again. */
 uint64_t mix_context_key(const mix_context *context) {
   int number = 0;
   while (number < device_count && devices[number] != context->backend) number++;
-  return (uint64_t)number << 56 | (uint64_t)context->precision.float32 << 52 |
-         (uint64_t)context->precision.accumulation << 48 | (uint64_t)context->threads << 32 |
-         mix_cpu_features();
+  return (uint64_t)number << 56 | (uint64_t)context->memory << 54 |
+         (uint64_t)context->precision.float32 << 52 | (uint64_t)context->precision.accumulation << 48 |
+         (uint64_t)context->threads << 32 | mix_cpu_features();
 }
 
 /* ---- reports ---- */

@@ -1,5 +1,6 @@
-/* Threads, accumulation and float32 precision of the process. Initial values come from the environment when
- * they are first needed. A bad value is an error of each call that needs it, until a call sets it. */
+/* Threads, accumulation, float32 precision and use of memory of the process. Initial values come from the
+ * environment when they are first needed. A bad value is an error of each call that needs it, until a call
+ * sets it. */
 #include "backend/backend.h"
 #include "base/error.h"
 #include "base/processor.h"
@@ -10,9 +11,7 @@
 
 enum { UNSET = -1, MAX_THREADS = 1024 };
 
-static const char *const accumulations[] = {"auto", "exact", "blocked"};
-static const char *const float32_precisions[] = {"highest", "high"};
-static atomic_int threads = UNSET, accumulation = UNSET, float32 = UNSET;
+static atomic_int threads = UNSET;
 
 /* ---- threads ---- */
 
@@ -49,29 +48,63 @@ mix_status mix_set_threads(int number) {
   return MIX_OK;
 }
 
-/* ---- accumulation ---- */
+/* ---- settings that are one of some names ---- */
 
-static int accumulation_named(const char *name, const char *source) {
-  for (int i = 0; name && i < (int)(sizeof accumulations / sizeof *accumulations); i++)
-    if (strcmp(name, accumulations[i]) == 0) return i;
-  mix_fail(MIX_VALUE_ERROR,
-           "%s: there is no accumulation \"%s\"; expected \"auto\", \"exact\" or \"blocked\"", source,
-           name ? name : "");
+typedef struct choice {
+  const char *call, *variable; /* of the API and of the environment */
+  const char *what, *expected; /* for messages */
+  const char *const *names;    /* ended by NULL; the first is the default */
+  atomic_int value;
+} choice;
+
+static choice accumulation = {.call = "set_accumulate",
+                              .variable = "MIXTAPE_ACCUMULATE",
+                              .what = "accumulation",
+                              .expected = "\"auto\", \"exact\" or \"blocked\"",
+                              .names = (const char *const[]){"auto", "exact", "blocked", NULL},
+                              .value = UNSET};
+static choice float32 = {.call = "set_float32_precision",
+                         .variable = "MIXTAPE_FLOAT32_PRECISION",
+                         .what = "float32 precision",
+                         .expected = "\"highest\" or \"high\"",
+                         .names = (const char *const[]){"highest", "high", NULL},
+                         .value = UNSET};
+static choice memory = {.call = "set_memory",
+                        .variable = "MIXTAPE_MEMORY",
+                        .what = "use of memory",
+                        .expected = "\"fast\" or \"least\"",
+                        .names = (const char *const[]){"fast", "least", NULL},
+                        .value = UNSET};
+
+static int named(const choice *c, const char *name, const char *source) {
+  for (int i = 0; name && c->names[i]; i++)
+    if (strcmp(name, c->names[i]) == 0) return i;
+  mix_fail(MIX_VALUE_ERROR, "%s: there is no %s \"%s\"; expected %s", source, c->what, name ? name : "",
+           c->expected);
   return UNSET;
 }
 
-static mix_accumulation accumulation_default(void) {
-  int number = atomic_load(&accumulation);
-  if (number != UNSET) return (mix_accumulation)number;
-  const char *name = getenv("MIXTAPE_ACCUMULATE");
-  number = name && *name ? accumulation_named(name, "MIXTAPE_ACCUMULATE") : MIX_ACCUMULATE_AUTO;
-  if (number == UNSET) return MIX_ACCUMULATE_AUTO;
-  atomic_store(&accumulation, number);
-  return (mix_accumulation)number;
+static int value_of(choice *c) {
+  int number = atomic_load(&c->value);
+  if (number != UNSET) return number;
+  const char *name = getenv(c->variable);
+  number = name && *name ? named(c, name, c->variable) : 0;
+  if (number == UNSET) return 0;
+  atomic_store(&c->value, number);
+  return number;
 }
 
-const char *mix_accumulation_name(mix_accumulation number) { return accumulations[number]; }
-const char *mix_accumulate(void) { return accumulations[accumulation_default()]; }
+static mix_status set(choice *c, const char *name) {
+  if (mix_failed()) return mix_error();
+  const int number = named(c, name, c->call);
+  if (number == UNSET) return mix_error();
+  atomic_store(&c->value, number);
+  return MIX_OK;
+}
+
+const char *mix_accumulation_name(mix_accumulation number) { return accumulation.names[number]; }
+const char *mix_accumulate(void) { return accumulation.names[value_of(&accumulation)]; }
+mix_status mix_set_accumulate(const char *name) { return set(&accumulation, name); }
 
 mix_accumulation mix_accumulation_resolve(mix_accumulation setting) {
   const uint32_t features = mix_cpu_features();
@@ -80,45 +113,15 @@ mix_accumulation mix_accumulation_resolve(mix_accumulation setting) {
                                                                           : MIX_ACCUMULATE_EXACT;
 }
 
-mix_status mix_set_accumulate(const char *name) {
-  if (mix_failed()) return mix_error();
-  int number = accumulation_named(name, "set_accumulate");
-  if (number == UNSET) return mix_error();
-  atomic_store(&accumulation, number);
-  return MIX_OK;
-}
-
-/* ---- precision of float32 products ---- */
-
-static int precision_named(const char *name, const char *source) {
-  for (int i = 0; name && i < (int)(sizeof float32_precisions / sizeof *float32_precisions); i++)
-    if (strcmp(name, float32_precisions[i]) == 0) return i;
-  mix_fail(MIX_VALUE_ERROR, "%s: there is no float32 precision \"%s\"; expected \"highest\" or \"high\"",
-           source, name ? name : "");
-  return UNSET;
-}
-
-static mix_float32_precision precision_default(void) {
-  int number = atomic_load(&float32);
-  if (number != UNSET) return (mix_float32_precision)number;
-  const char *name = getenv("MIXTAPE_FLOAT32_PRECISION");
-  number = name && *name ? precision_named(name, "MIXTAPE_FLOAT32_PRECISION") : MIX_FLOAT32_HIGHEST;
-  if (number == UNSET) return MIX_FLOAT32_HIGHEST;
-  atomic_store(&float32, number);
-  return (mix_float32_precision)number;
-}
-
-const char *mix_float32_precision_text(mix_float32_precision number) { return float32_precisions[number]; }
-const char *mix_float32_precision_name(void) { return float32_precisions[precision_default()]; }
-
-mix_status mix_set_float32_precision(const char *name) {
-  if (mix_failed()) return mix_error();
-  int number = precision_named(name, "set_float32_precision");
-  if (number == UNSET) return mix_error();
-  atomic_store(&float32, number);
-  return MIX_OK;
-}
+const char *mix_float32_precision_text(mix_float32_precision number) { return float32.names[number]; }
+const char *mix_float32_precision_name(void) { return float32.names[value_of(&float32)]; }
+mix_status mix_set_float32_precision(const char *name) { return set(&float32, name); }
 
 mix_matmul_precision mix_matmul_precision_default(void) {
-  return (mix_matmul_precision){.accumulation = accumulation_default(), .float32 = precision_default()};
+  return (mix_matmul_precision){.accumulation = (mix_accumulation)value_of(&accumulation),
+                                .float32 = (mix_float32_precision)value_of(&float32)};
 }
+
+const char *mix_memory_name(void) { return memory.names[value_of(&memory)]; }
+mix_status mix_set_memory(const char *name) { return set(&memory, name); }
+mix_memory_use mix_memory_use_default(void) { return (mix_memory_use)value_of(&memory); }

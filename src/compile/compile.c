@@ -174,7 +174,9 @@ mix_compiled *mix_compile(mix_ir *ir, const mix_context *context, bool stages) {
     return NULL;
   }
   fill_report(compiled);
-  return compiled;
+  if (mix_plan_least_memory(compiled)) return compiled;
+  mix_compiled_free(compiled);
+  return NULL;
 }
 
 void mix_compiled_free(mix_compiled *compiled) {

@@ -47,6 +47,8 @@ typedef struct mix_lifetime {
   struct mix_lifetime *below; /* while it is placed: in a stack of ended ones */
 } mix_lifetime;
 bool mix_plan_memory(mix_ir *ir, mix_lifetime *lifetimes, int count, size_t *arena_bytes);
+/* least_memory.c: sets copy_bytes and least_bytes of the report, which has the rest. False: out of memory. */
+bool mix_plan_least_memory(mix_compiled *compiled);
 /* Lifetimes and offsets of all arena slots of the plan. `base`: value -> the value whose memory it shares. */
 bool mix_plan_arena(mix_compiled *compiled, const int *base);
 

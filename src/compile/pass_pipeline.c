@@ -29,6 +29,7 @@ static const pass_row passes[] = {
     {"cse", mix_pass_cse},
     {"dce", mix_pass_dce},
     {"select_to_predicate", mix_pass_select_to_predicate},
+    {"round_weights", mix_pass_round_weights},
     {"upcast_matmul", mix_pass_upcast_matmul},
     {"cache_weight_casts", mix_pass_cache_weight_casts},
     {"expand_add_n", mix_pass_expand_add_n},

@@ -11,7 +11,13 @@
  *   weights = matmul(a, b) with the update as epilogue               if fused
  *   weights = the update of `gradient`                               if unfused
  *
- * Both give the same bits. It pays where the gradient is much larger than the operands, which must be kept
+ * Where memory is to be least (mix_set_memory), nothing stores the gradient. The unproven product is only
+ * tested, and computed again for the update:
+ *
+ *   finite = test of matmul(a, b)                                    if unproven
+ *   weights = matmul(a, b) with the update as epilogue               if apply
+ *
+ * All give the same bits. It pays where the gradient is much larger than the operands, which must be kept
  * for it: with small batches. The backend says where. */
 #include "compile/pass_pipeline.h"
 #include "compile/compile.h"
@@ -32,6 +38,8 @@ typedef struct speculation {
   int base_count;
   speculative *of;
 } speculation;
+
+static bool is_least(const speculation *f) { return f->ir->context->memory == MIX_MEMORY_LEAST; }
 
 static int base_of(const speculation *f, int slot) { return slot < f->base_count ? f->base[slot] : slot; }
 
@@ -58,6 +66,7 @@ static bool is_tested_product(const speculation *f, const mix_step *step) {
   /* A variable may have been overwritten before the fused update. */
   if (gradient->kind != MIX_SLOT_ARENA || a->kind == MIX_SLOT_VARIABLE || b->kind == MIX_SLOT_VARIABLE)
     return false;
+  if (is_least(f)) return gradient->bytes > a->bytes + b->bytes;
   return f->ir->context->backend->prefers_speculation(f->ir->context, gradient->bytes, a->bytes + b->bytes);
 }
 
@@ -193,8 +202,22 @@ static bool fused_step(speculation *f, const speculative *x, mix_step *made) {
   made->inputs = inputs;
   made->output_count = update->output_count;
   made->outputs = update->outputs;
-  made->guard = x->fused;
+  made->guard = is_least(f) ? update->guard : x->fused;
   made->writes_variable = true;
+  return true;
+}
+
+/* The product becomes its test alone. */
+static bool only_test(speculation *f, mix_step *product) {
+  mix_program *program = mix_ir_alloc(f->ir, sizeof *program);
+  int *outputs = copy_of(f, 1, &product->outputs[product->program->reduction_output]);
+  if (!program || !outputs) return false;
+  *program = *product->program;
+  program->store_count = 0;
+  program->reduction_output = 0;
+  product->program = program;
+  product->outputs = outputs;
+  product->output_count = 1;
   return true;
 }
 
@@ -207,16 +230,21 @@ static bool rebuild(speculation *f, int count) {
   if (!steps) return false;
   for (int t = 0; t < plan->step_count; t++) {
     mix_step step = plan->steps[t];
+    bool replaced = false;
     for (speculative *x = f->of; x < f->of + count; x++) {
       if (t == x->product) {
         if (!bound_step(f, x, &steps[made++])) return false;
         step.guard = x->unproven;
+        if (is_least(f) && !only_test(f, &step)) return false;
+      } else if (t == x->update && is_least(f)) {
+        replaced = true;
+        if (!fused_step(f, x, &steps[made++])) return false;
       } else if (t == x->update) {
         if (!guard_step(f, x, &steps[made++]) || !fused_step(f, x, &steps[made++])) return false;
         step.guard = x->unfused;
       }
     }
-    steps[made++] = step;
+    if (!replaced) steps[made++] = step;
   }
   plan->steps = steps;
   plan->step_count = made;

@@ -80,6 +80,7 @@ typedef struct mix_contraction {
    * member `result_dtype` of its attributes, which are those of this op in all else. NULL: none. */
   const struct mix_op *downcast;
   const mix_field *result_dtype;
+  const mix_field *round_operands; /* its flag that rounds its operands to that dtype as it reads them */
   /* The op that proves the result finite from the operands, as mix_op_matmul_finite_bound does; NULL: none
    * for these attributes. A NULL function: none at all. */
   const struct mix_op *(*finite_bound)(const void *attributes);

@@ -79,7 +79,10 @@ static const char *matmul_violation(const mix_node *node) {
   }
 static const mix_field matmul_fields[] = {FLAG_FIELDS, {NULL}};
 static const mix_field downcast_fields[] = {
-    FLAG_FIELDS, {"dtype", MIX_FIELD_DTYPE, offsetof(mix_matmul_attributes, dtype)}, {NULL}};
+    FLAG_FIELDS,
+    {"dtype", MIX_FIELD_DTYPE, offsetof(mix_matmul_attributes, dtype)},
+    {"round_operands", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, round_operands)},
+    {NULL}};
 
 static const mix_contraction matmul_traits = {.transpose = {&matmul_fields[0], &matmul_fields[1]},
                                               .swaps = true,
@@ -92,6 +95,7 @@ static const mix_contraction batch_matmul_traits = {
 /* Transposes were folded before the pass "upcast_matmul". */
 static const mix_contraction downcast_traits = {.epilogue = true,
                                                 .result_dtype = &downcast_fields[2],
+                                                .round_operands = &downcast_fields[3],
                                                 .finite_bound = finite_bound,
                                                 .multiplications = multiplications};
 
@@ -111,8 +115,8 @@ static const mix_contraction downcast_traits = {.epilogue = true,
 OP(matmul, "MatMul", matmul_violation)
 OP(batch_matmul, "BatchMatMulV2", NULL)
 
-/* A product of float32 matrices that is rounded to 16 bits. The pass "upcast_matmul" creates it, after all
- * gradients, for processors that must widen 16-bit operands. */
+/* A product of float32 matrices that is rounded to 16 bits. The passes "upcast_matmul" and
+ * "round_weights" create it, after all gradients, for processors that must widen 16-bit operands. */
 static bool downcast_infer(mix_node *node) {
   node->outputs[0].dtype = product(node)->dtype;
   return matmul_infer(node);

@@ -48,11 +48,12 @@ extern const mix_op mix_op_add_n;      /* T*->T, one shape */
 typedef struct mix_matmul_attributes {
   bool transpose_a, transpose_b;
   mix_dtype dtype;
+  bool round_operands; /* to `dtype`, as they are read */
 } mix_matmul_attributes;
 /* matmul: rank 2 (MatMul). batch_matmul: rank > 2 with broadcasting leading dimensions (BatchMatMulV2). */
 extern const mix_op mix_op_matmul, mix_op_batch_matmul;
-/* Of float32 matrices, rounded to the 16-bit `dtype`, which only this op uses; created by the pass
- * "upcast_matmul". */
+/* Of float32 matrices, rounded to the 16-bit `dtype`, which only this op uses; created by the passes
+ * "upcast_matmul" and "round_weights". */
 extern const mix_op mix_op_matmul_downcast;
 
 /* The sum of products a b over the dimensions that the result lacks: a label for each dimension of the two

@@ -26,6 +26,8 @@ bool mix_pass_dce(mix_ir *ir);
 bool mix_pass_select_to_predicate(mix_ir *ir);
 /* Makes small products that upcast 16-bit operands read float32 ones. */
 bool mix_pass_upcast_matmul(mix_ir *ir);
+/* Where memory is to be least: makes products of few examples read float32 weights, which they round. */
+bool mix_pass_round_weights(mix_ir *ir);
 /* Replaces casts of a variable to 16 bits by a copy that the plan maintains. */
 bool mix_pass_cache_weight_casts(mix_ir *ir);
 /* Turns add_n into additions, which can fuse. */

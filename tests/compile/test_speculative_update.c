@@ -113,6 +113,27 @@ static void both_paths_give_the_same_bits(void **state) {
   }
 }
 
+/* Where memory is to be least no gradient is stored: the arena holds guards and tests. */
+static void the_same_bits_without_a_stored_gradient(void **state) {
+  (void)state;
+  mix_set_threads(2);
+  assert_int_equal(mix_set_memory("least"), MIX_OK);
+  check_both_paths(4);
+  trainer t = new_trainer(INPUTS, UNITS);
+  mix_function *step = mix_function_new(train_step, &t);
+  mix_plan_report report;
+  for (int least = 0; least < 2; least++)
+    MIX_SCOPE {
+      mix_set_memory(least ? "least" : "fast");
+      mix_function_call(step, mix_list_of(rows(4, INPUTS, 1, false, 0), rows(4, UNITS, 1, false, 0)));
+      no_error();
+      mix_function_report(step, &report, sizeof report);
+      const size_t operands = 4 * 2 * (INPUTS + UNITS), gradient = 2 * INPUTS * UNITS;
+      assert_true(least ? report.arena_bytes < operands + 1024 : report.arena_bytes > gradient);
+    }
+  mix_set_memory("fast");
+}
+
 /* Deep enough for the AMX and float16 kernels. */
 static void both_paths_give_the_same_bits_in_every_accumulation_mode(void **state) {
   (void)state;
@@ -254,6 +275,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(both_paths_give_the_same_bits),
       TEST(both_paths_give_the_same_bits_in_every_accumulation_mode),
+      TEST(the_same_bits_without_a_stored_gradient),
       TEST(both_paths_give_the_same_bits_on_the_reference),
       TEST(two_gradients_under_one_test),
       TEST(a_factor_above_1_is_tested),

@@ -46,6 +46,30 @@ bool mix_host_same_product(const mix_context *context, const mix_product *x, con
   return !kernel->same_order || kernel->same_order(&a.args, &b.args);
 }
 
+/* The product as its downcast op, on float32 operands. */
+static void upcast_args_of(const mix_product *product, mix_matmul_precision precision, product_args *wide) {
+  const mix_op *downcast = product->op->contraction->downcast;
+  args_of(product, precision, wide);
+  if (product->attributes) memcpy(&wide->attributes, product->attributes, product->op->attributes_size);
+  *(mix_dtype *)((char *)&wide->attributes + downcast->contraction->result_dtype->offset) = product->dtype;
+  wide->args.op = downcast;
+  wide->args.attributes = &wide->attributes;
+  wide->inputs[0].dtype = wide->inputs[1].dtype = MIX_FLOAT32;
+}
+
+bool mix_host_rounds_operands(const mix_context *context, const mix_product *product) {
+  product_args narrow, rounding;
+  const mix_kernel_row *const *tables = context->backend->kernels;
+  const mix_op *downcast = product->op->contraction ? product->op->contraction->downcast : NULL;
+  if (!downcast || !downcast->contraction->round_operands ||
+      downcast->attributes_size > sizeof rounding.attributes)
+    return false;
+  upcast_args_of(product, context->precision, &rounding);
+  *(bool *)((char *)&rounding.attributes + downcast->contraction->round_operands->offset) = true;
+  const mix_kernel *kernel = mix_host_choose(tables, args_of(product, context->precision, &narrow), NULL, 0);
+  return kernel && kernel == mix_host_choose(tables, &rounding.args, NULL, 0);
+}
+
 /* Operands upcast to float32 are read in place, whereas 16-bit operands are packed. They take twice the
  * memory, so upcasting pays only while everything fits into the second-level cache. */
 bool mix_host_prefers_upcast(const mix_context *context, const mix_product *product) {
@@ -58,12 +82,7 @@ bool mix_host_prefers_upcast(const mix_context *context, const mix_product *prod
   const int64_t numbers =
       mix_shape_size(product->a) + mix_shape_size(product->b) + mix_shape_size(product->result);
   if (numbers * (int64_t)sizeof(float) > mix_cpu_cache(2) * 3 / 4) return false;
-  args_of(product, context->precision, &wide);
-  if (product->attributes) memcpy(&wide.attributes, product->attributes, product->op->attributes_size);
-  *(mix_dtype *)((char *)&wide.attributes + downcast->contraction->result_dtype->offset) = product->dtype;
-  wide.args.op = downcast;
-  wide.args.attributes = &wide.attributes;
-  wide.inputs[0].dtype = wide.inputs[1].dtype = MIX_FLOAT32;
+  upcast_args_of(product, context->precision, &wide);
   return mix_host_choose(tables, &wide.args, NULL, 0) == kernel->widened;
 }
 

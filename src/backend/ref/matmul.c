@@ -40,12 +40,13 @@ static size_t matmul_workspace(const mix_kernel_args *args, int threads) {
   return (size_t)((g.m + g.n) * g.k) * sizeof(mix_ref_value);
 }
 
-/* Loads matrix `number` of an operand as (rows, k), for either storage order. */
-static void load_matrix(const void *data, mix_dtype dtype, int64_t number, int64_t rows, int64_t k,
-                        bool k_first, mix_ref_value *to) {
+/* Loads matrix `number` of an operand as (rows, k), for either storage order, and rounds it. */
+static void load_matrix(const void *data, mix_dtype dtype, mix_dtype rounded, int64_t number, int64_t rows,
+                        int64_t k, bool k_first, mix_ref_value *to) {
   for (int64_t i = 0; i < rows; i++)
     for (int64_t p = 0; p < k; p++)
-      to[i * k + p] = mix_ref_load(data, dtype, number * rows * k + (k_first ? p * rows + i : i * k + p));
+      to[i * k + p] = mix_ref_round(
+          mix_ref_load(data, dtype, number * rows * k + (k_first ? p * rows + i : i * k + p)), rounded);
 }
 
 static mix_ref_value dot(const mix_ref_value *a, const mix_ref_value *b, int64_t k, bool real) {
@@ -64,6 +65,8 @@ static void matmul_run(const mix_kernel_args *args, const mix_team *team) {
   geometry g = geometry_of(args);
   mix_dtype dtype = args->input_types[0].dtype,
             rounded = args->op == &mix_op_matmul_downcast ? attributes->dtype : dtype;
+  const mix_dtype operands =
+      args->op == &mix_op_matmul_downcast && attributes->round_operands ? attributes->dtype : dtype;
   bool real = mix_dtype_is_floating(dtype);
   mix_ref_value *a = args->workspace, *b = a + g.m * g.k;
   int64_t batches = 1, element = 0;
@@ -76,8 +79,8 @@ static void matmul_run(const mix_kernel_args *args, const mix_team *team) {
       a_number += index[d] * g.a_strides[d];
       b_number += index[d] * g.b_strides[d];
     }
-    load_matrix(args->inputs[0], dtype, a_number, g.m, g.k, attributes->transpose_a, a);
-    load_matrix(args->inputs[1], dtype, b_number, g.n, g.k, !attributes->transpose_b, b);
+    load_matrix(args->inputs[0], dtype, operands, a_number, g.m, g.k, attributes->transpose_a, a);
+    load_matrix(args->inputs[1], dtype, operands, b_number, g.n, g.k, !attributes->transpose_b, b);
     for (int64_t i = 0; i < g.m; i++)
       for (int64_t j = 0; j < g.n; j++, element++) {
         mix_ref_value product = dot(a + i * g.k, b + j * g.k, g.k, real);

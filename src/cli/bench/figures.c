@@ -67,26 +67,31 @@ static double mib(size_t bytes) { return (double)bytes / (1 << 20); }
 
 static void explain_memory(const table *t, const bench_step *steps, int64_t units, int64_t batch) {
   if (t->settings->text)
-    printf("memory of a step, %lld units, batch %lld, MiB: %-35s %8s %8s %8s %8s %8s\n", (long long)units,
-           (long long)batch, "", "peak", "state", "between", "scratch", "batch");
+    printf("memory of a step, %lld units, batch %lld, MiB: %-35s %8s %8s %8s %8s %8s %8s\n", (long long)units,
+           (long long)batch, "", "peak", "least", "state", "between", "scratch", "batch");
   for (int i = 0; i < STEPS; i++) {
     const mix_plan_report *r = &steps[i].report;
     if (t->settings->text)
-      printf("  %-76s %8.1f %8.1f %8.1f %8.1f %8.1f\n", step_names[i], mib(r->peak_bytes),
-             mib(r->variable_bytes), mib(r->arena_bytes), mib(r->workspace_bytes), mib(r->argument_bytes));
+      printf("  %-76s %8.1f %8.1f %8.1f %8.1f %8.1f %8.1f\n", step_names[i], mib(r->peak_bytes),
+             mib(r->least_bytes), mib(r->variable_bytes), mib(r->arena_bytes), mib(r->workspace_bytes),
+             mib(r->argument_bytes));
     json_array_append_new(
-        t->memory, json_pack("{s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I}", "units", (json_int_t)units,
-                             "batch_size", (json_int_t)batch, "policy", step_names[i], "peak_bytes",
-                             (json_int_t)r->peak_bytes, "state_bytes", (json_int_t)r->variable_bytes,
-                             "between_bytes", (json_int_t)r->arena_bytes, "scratch_bytes",
-                             (json_int_t)r->workspace_bytes, "batch_bytes", (json_int_t)r->argument_bytes));
+        t->memory,
+        json_pack("{s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "units", (json_int_t)units, "batch_size",
+                  (json_int_t)batch, "policy", step_names[i], "peak_bytes", (json_int_t)r->peak_bytes,
+                  "state_bytes", (json_int_t)r->variable_bytes, "between_bytes", (json_int_t)r->arena_bytes,
+                  "scratch_bytes", (json_int_t)r->workspace_bytes, "batch_bytes",
+                  (json_int_t)r->argument_bytes, "least_bytes", (json_int_t)r->least_bytes));
   }
   if (t->settings->text)
-    printf("  state: weights, slots, metrics and the 16-bit copies of weights; between: activations and "
-           "gradients that steps of the plan\n"
-           "  hand on (under loss scaling gradients of weights too, which may have to wait for the finite "
-           "test; else updates take them as they come);\n"
-           "  scratch: operands as kernels pack them; batch: images in float32 and labels\n");
+    printf(
+        "  least: the peak without 16-bit copies and stored gradients of weights; MIXTAPE_MEMORY=least comes "
+        "near it\n"
+        "  state: weights, slots, metrics and the 16-bit copies of weights; between: activations and "
+        "gradients that steps of the plan\n"
+        "  hand on (under loss scaling gradients of weights too, which may have to wait for the finite "
+        "test; else updates take them as they come);\n"
+        "  scratch: operands as kernels pack them; batch: images in float32 and labels\n");
 }
 
 typedef struct configuration {

@@ -61,14 +61,15 @@ static bool prepare(candidate *x, configuration c, mix_list *data, mix_generator
 static json_t *row(const candidate *x, const bench_candidate *step, const bench_candidate *products,
                    double ratio, double share) {
   const mix_plan_report *r = &x->step.report;
-  return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:i, s:i, s:i}", "policy",
-                   x->step.policy, "step_seconds", step->median, "best_seconds", step->best,
+  return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:I, s:I}",
+                   "policy", x->step.policy, "step_seconds", step->median, "best_seconds", step->best,
                    "speed_to_float32", ratio, "products_seconds", products->median, "products_best_seconds",
                    products->best, "share_outside_products", share, "first_step_seconds",
                    x->step.first_seconds, "plan_bytes", (json_int_t)r->peak_bytes, "arena_bytes",
                    (json_int_t)r->arena_bytes, "unshared_bytes", (json_int_t)r->unshared_bytes,
                    "process_peak_bytes", (json_int_t)x->step.peak, "nodes", r->nodes, "captured_nodes",
-                   r->captured_nodes, "barriers", r->barriers);
+                   r->captured_nodes, "barriers", r->barriers, "copy_bytes", (json_int_t)r->copy_bytes,
+                   "least_bytes", (json_int_t)r->least_bytes);
 }
 
 static bool one_configuration(const bench_settings *settings, configuration c, json_t *results) {
@@ -89,19 +90,20 @@ static bool one_configuration(const bench_settings *settings, configuration c, j
   if (!bench_interleave(runs, 2 * count, settings->quick ? 2 : 10, &rounds)) return false;
   if (settings->text)
     printf("\nstep of the guide's model, %lld units, batch %lld; %d interleaved rounds\n"
-           "%-15s %11s %11s %9s %11s %9s %10s %11s %11s %6s %8s\n",
+           "%-15s %11s %11s %9s %11s %9s %10s %11s %11s %11s %6s %8s\n",
            (long long)c.units, (long long)c.batch, rounds, "policy", "median ms", "best ms", "speed",
-           "products ms", "outside", "first ms", "plan MiB", "peak MiB", "steps", "barriers");
+           "products ms", "outside", "first ms", "plan MiB", "least MiB", "peak MiB", "steps", "barriers");
   json_t *rows = json_array();
   for (int i = 0; i < count; i++) {
     const bench_candidate *step = &runs[2 * i], *products = &runs[2 * i + 1];
     const double ratio = bench_ratio(&runs[0], step, rounds), share = 1 - bench_ratio(products, step, rounds);
     json_array_append_new(rows, row(&candidates[i], step, products, ratio, share));
     if (settings->text)
-      printf("%-15s %11.4f %11.4f %8.2fx %11.4f %8.0f%% %10.2f %11.2f %11.2f %6d %8d\n",
+      printf("%-15s %11.4f %11.4f %8.2fx %11.4f %8.0f%% %10.2f %11.2f %11.2f %11.2f %6d %8d\n",
              candidates[i].step.policy, 1e3 * step->median, 1e3 * step->best, ratio, 1e3 * products->median,
              100 * share, 1e3 * candidates[i].step.first_seconds,
              (double)candidates[i].step.report.peak_bytes / (1 << 20),
+             (double)candidates[i].step.report.least_bytes / (1 << 20),
              (double)candidates[i].step.peak / (1 << 20), candidates[i].step.report.nodes,
              candidates[i].step.report.barriers);
   }

@@ -50,6 +50,8 @@ enum { MIX_GEMM_ALONG_K, MIX_GEMM_ALONG_M };
 /* How an engine serves one storage dtype. Strides in elements; `source` points at the block. */
 typedef struct mix_gemm_storage {
   mix_dtype dtype;
+  /* Stored are float32 numbers, which are rounded to the dtype as they are packed or read. */
+  bool rounds;
   /* Storage is what the micro-kernels read, so that packing may be left out. */
   bool in_place;
   /* [layout]: packs a panel of `rows` rows of source[i * stride + k] or source[k * stride + i], in the same
@@ -79,6 +81,10 @@ typedef struct mix_gemm_storage {
                   int64_t stride, int64_t columns, bool prefetch, void *sums, int64_t sums_stride,
                   void *spare);
 } mix_gemm_storage;
+
+static inline int64_t mix_gemm_stored_size(const mix_gemm_storage *storage) {
+  return storage->rounds ? (int64_t)sizeof(float) : (int64_t)mix_dtype_size(storage->dtype);
+}
 
 typedef struct mix_gemm_problem mix_gemm_problem;
 typedef struct mix_gemm_plan mix_gemm_plan;
@@ -177,6 +183,8 @@ struct mix_gemm_plan {
 
 /* How an engine serves a dtype; a row of MIX_DTYPE_NONE if it does not. */
 const mix_gemm_storage *mix_gemm_storage_of(const mix_gemm_engine *engine, mix_dtype dtype);
+/* The same for float32 numbers that it rounds to the dtype. */
+const mix_gemm_storage *mix_gemm_rounding_storage_of(const mix_gemm_engine *engine, mix_dtype dtype);
 /* Why others should do a product: no algorithm of the engine accepts it (static text). NULL: one does. */
 const char *mix_gemm_unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
                                         const mix_gemm_problem *problem);

@@ -42,6 +42,17 @@ static mix_gemm_problem problem_of(const mix_kernel_args *args) {
   return p;
 }
 
+/* Does the product round float32 operands as it reads them? */
+static bool rounds_operands(const mix_kernel_args *args) {
+  return args->op == &mix_op_matmul_downcast &&
+         ((const mix_matmul_attributes *)args->attributes)->round_operands;
+}
+static const mix_gemm_storage *storage_of(const mix_gemm_engine *engine, const mix_kernel_args *args) {
+  return rounds_operands(args)
+             ? mix_gemm_rounding_storage_of(engine, ((const mix_matmul_attributes *)args->attributes)->dtype)
+             : mix_gemm_storage_of(engine, args->input_types[0].dtype);
+}
+
 /* Elements of the broadcast leading dimensions. */
 static int64_t batches_of(const mix_kernel_args *args) {
   if (args->op != &mix_op_batch_matmul) return 1;
@@ -54,7 +65,7 @@ static int64_t batches_of(const mix_kernel_args *args) {
 static void make(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads,
                  prepared_gemm *prepared) {
   const mix_gemm_problem problem = problem_of(args);
-  const mix_gemm_storage *storage = mix_gemm_storage_of(engine, args->input_types[0].dtype);
+  const mix_gemm_storage *storage = storage_of(engine, args);
   prepared->batches = batches_of(args);
   prepared->share_batches =
       threads > 1 &&
@@ -76,8 +87,12 @@ const char *mix_gemm_result_unsupported_reason(const mix_kernel_args *args, mix_
 
 static const char *unsupported_reason(const mix_gemm_engine *engine, const mix_kernel_args *args,
                                       mix_dtype dtype) {
-  if (args->input_types[0].dtype != dtype || args->input_types[1].dtype != dtype)
+  const mix_dtype stored = rounds_operands(args) ? MIX_FLOAT32 : dtype;
+  if (args->input_types[0].dtype != stored || args->input_types[1].dtype != stored)
     return "operands of another dtype";
+  if (rounds_operands(args) && ((const mix_matmul_attributes *)args->attributes)->dtype != dtype)
+    return "operands rounded to another dtype";
+  if (storage_of(engine, args)->dtype == MIX_DTYPE_NONE) return "rounds no operands as it reads them";
   if (args->program && args->op == &mix_op_batch_matmul) return "a batch of products has no epilogue";
   const bool rounds = !args->program && args->op == &mix_op_matmul_downcast;
   const char *reason = rounds ? NULL : mix_gemm_result_unsupported_reason(args, dtype);

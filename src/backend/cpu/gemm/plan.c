@@ -63,10 +63,17 @@ bool mix_gemm_streams_result(const mix_gemm_plan *plan) {
   return mix_gemm_may_stream(plan) && size == 2 && mix_exceeds_caches(p->m * p->n * size);
 }
 
-const mix_gemm_storage *mix_gemm_storage_of(const mix_gemm_engine *engine, mix_dtype dtype) {
+static const mix_gemm_storage *find_storage(const mix_gemm_engine *engine, mix_dtype dtype, bool rounds) {
   const mix_gemm_storage *storage = engine->storages;
-  while (storage->dtype != MIX_DTYPE_NONE && storage->dtype != dtype) storage++;
+  while (storage->dtype != MIX_DTYPE_NONE && (storage->dtype != dtype || storage->rounds != rounds))
+    storage++;
   return storage;
+}
+const mix_gemm_storage *mix_gemm_storage_of(const mix_gemm_engine *engine, mix_dtype dtype) {
+  return find_storage(engine, dtype, false);
+}
+const mix_gemm_storage *mix_gemm_rounding_storage_of(const mix_gemm_engine *engine, mix_dtype dtype) {
+  return find_storage(engine, dtype, true);
 }
 
 /* The first algorithm that accepts the product, or else the last one, and why it does not. */

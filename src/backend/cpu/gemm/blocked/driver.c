@@ -35,7 +35,7 @@ static prefetch_state prefetch_after(const run_state *s, const block *x, int64_t
   const mix_gemm_plan *plan = s->plan;
   const mix_blocked_plan *own = s->own;
   const mix_gemm_problem *p = &plan->problem;
-  const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype), stride = p->lda * stored;
+  const int64_t stored = mix_gemm_stored_size(plan->storage), stride = p->lda * stored;
   const int64_t k_step = plan->engine->pairs ? 2 * MIX_GEMM_K_UNROLL : MIX_GEMM_K_UNROLL;
   if (!own->prefetch_a_source || i + 1 >= panels || (i + 1) % own->a_panels) return (prefetch_state){0};
   const int64_t row = x->rows * (i + 1) / panels,

@@ -81,7 +81,7 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
   own->a_in_place = plan->storage->in_place &&
                     (p->transpose_a ? columns <= IN_PLACE_COLUMNS : !aliased && !own->a_transposed);
   /* Tiles read a line or two of each row of B at a time; from memory it is faster to pack whole rows. */
-  const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype);
+  const int64_t stored = mix_gemm_stored_size(plan->storage);
   const bool cached = p->k * p->n * stored <= mix_cpu_cache(2),
              vectors = engine->ragged_in_place || p->n % engine->lanes == 0;
   own->b_in_place = plan->storage->in_place && !p->transpose_b && vectors &&

@@ -34,7 +34,7 @@ static void complete_plan(mix_gemm_plan *plan) {
   const mix_gemm_problem *p = &plan->problem;
   const int64_t element = (int64_t)engine->element_size, sum = (int64_t)engine->sum_size,
                 lanes = engine->lanes;
-  const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype);
+  const int64_t stored = mix_gemm_stored_size(plan->storage);
   const int64_t columns = smaller(p->n, round_up(divide_up(p->n, plan->threads), engine->nr));
   plan->grid_rows = 1, plan->grid_columns = plan->threads;
   plan->kc = smaller(p->k, engine->kc);

@@ -1,0 +1,82 @@
+/* The least use of memory (mix_set_memory): products of few examples round float32 weights as they read them,
+ * with the bits of products of the weights' 16-bit copies. */
+#include "compile/support.h"
+#include "support/memory.h"
+#include <mixtape/random.h>
+
+typedef struct layer {
+  mix_variable *weight;
+  mix_dtype dtype;
+} layer;
+
+/* Arguments x (rows, inputs) and dy (rows, units): x w and dy w^T, of the rounded weight. The weight changes,
+ * so that a copy would have to follow. */
+static mix_list *both_products(void *context, mix_list *arguments) {
+  const layer *l = context;
+  mix_tensor *x = mix_cast(mix_list_get(arguments, 0), l->dtype),
+             *dy = mix_cast(mix_list_get(arguments, 1), l->dtype),
+             *w = mix_cast(mix_variable_value(l->weight), l->dtype);
+  mix_list *results = mix_list_of(mix_relu(mix_matmul(x, w, false, false)), mix_matmul(dy, w, false, true));
+  mix_variable_assign(l->weight, mix_multiply(mix_variable_value(l->weight), scalar(1.01)));
+  return results;
+}
+
+static layer new_layer(int64_t inputs, int64_t units, mix_dtype dtype) {
+  mix_generator *generator = mix_generator_new(5);
+  mix_tensor *w = mix_random_uniform(generator, MIX_SHAPE(inputs, units), MIX_FLOAT32);
+  return (layer){variable("w", mix_subtract(w, scalar(0.5))), dtype};
+}
+
+static mix_tensor *numbers(uint64_t seed, int64_t rows, int64_t columns) {
+  mix_tensor *x = mix_random_uniform(mix_generator_new(seed), MIX_SHAPE(rows, columns), MIX_FLOAT32);
+  mix_evaluate(1, &x);
+  return x;
+}
+
+/* Shapes of each algorithm: blocks, few rows, more than 1,024 terms, ragged edges; and one with too many rows
+ * to read the weight itself. */
+static void the_bits_of_rounded_copies(void **state) {
+  (void)state;
+  const int64_t shapes[][3] = {{1, 64, 40},   {3, 200, 1100}, {2, 1300, 70}, {12, 384, 96},
+                               {13, 400, 99}, {40, 900, 801}, {7, 2050, 33}, {50, 60, 70}};
+  const mix_dtype dtypes[] = {MIX_FLOAT16, MIX_BFLOAT16};
+  for (int s = 0; s < COUNT(shapes); s++)
+    for (int d = 0; d < 2; d++)
+      for (int threads = 1; threads <= 3; threads++)
+        MIX_SCOPE {
+          const int64_t rows = shapes[s][0], inputs = shapes[s][1], units = shapes[s][2];
+          layer l[2] = {new_layer(inputs, units, dtypes[d]), new_layer(inputs, units, dtypes[d])};
+          mix_list *arguments = mix_list_of(numbers(1, rows, inputs), numbers(2, rows, units));
+          mix_function *steps[2];
+          mix_set_threads(threads);
+          for (int least = 0; least < 2; least++) steps[least] = mix_function_new(both_products, &l[least]);
+          for (int run = 0; run < 2; run++) {
+            mix_list *results[2];
+            for (int least = 0; least < 2; least++) {
+              mix_set_memory(least ? "least" : "fast");
+              results[least] = mix_function_call(steps[least], arguments);
+              no_error();
+            }
+            for (int i = 0; i < 2; i++) {
+              const mix_value *a = mix_tensor_value(mix_list_get(results[0], i)),
+                              *b = mix_tensor_value(mix_list_get(results[1], i));
+              if (memcmp(bytes_of_memory(a->memory), bytes_of_memory(b->memory), mix_memory_bytes(a->memory)))
+                fail_msg("shape %d, %s, %d threads, run %d, product %d", s, mix_dtype_name(dtypes[d]),
+                         threads, run, i);
+            }
+          }
+          mix_plan_report report;
+          mix_function_report(steps[1], &report, sizeof report);
+          /* kernels on vectors read the weight itself where it is four times as large as the activations */
+          const char *plan = mix_function_dump(steps[0], "plan");
+          const bool vectors = !strstr(plan, "amx") && !strstr(plan, "avx512bf16") && !strstr(plan, "_t4x");
+          if (vectors && rows * 4 <= inputs && rows * 4 <= units) assert_int_equal(report.copy_bytes, 0);
+          if (rows * 4 > inputs && rows * 4 > units) assert_true(report.copy_bytes > 0);
+        }
+  mix_set_memory("fast");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {TEST(the_bits_of_rounded_copies)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
