@@ -23,6 +23,7 @@ struct mix_layer_kind {
   mix_layer *(*from_config)(const mix_layer_kind *kind, const json_t *config, void *options);
   /* What configs of Keras 3 models say of the class: its call has an argument `mask`; the default of its
    * argument `training`, unless None; it is built when it is made, so that there is no build_config. */
+  const char *module; /* NULL: "keras.layers" */
   bool call_has_mask;
   mix_training call_training;
   bool built_from_start;

@@ -9,14 +9,17 @@
 
 /* The layers that are made from configs: mix_<name>_kind. */
 #define MIX_BUILT_IN_LAYERS(X)                                                                               \
-  X(dense) X(activation) X(flatten) X(dropout) X(softmax_layer) X(relu_layer) X(leaky_relu_layer) X(prelu)   \
-  X(elu_layer) X(thresholded_relu) X(reshape_layer) X(permute) X(repeat_vector) X(masking) X(add_layer)      \
-  X(subtract_layer) X(multiply_layer) X(average) X(maximum_layer) X(minimum_layer) X(concatenate) X(dot)     \
-  X(rescaling) X(normalization) X(discretization) X(category_encoding) X(embedding) X(batch_normalization)   \
-  X(layer_normalization) X(group_normalization) X(rms_normalization) X(unit_normalization)                   \
-  X(spatial_dropout1d) X(spatial_dropout2d) X(spatial_dropout3d) X(gaussian_noise) X(gaussian_dropout)       \
-  X(alpha_dropout) X(activity_regularization) X(lambda) X(simple_rnn_cell) X(lstm_cell) X(gru_cell)          \
-  X(stacked_rnn_cells) X(rnn) X(simple_rnn) X(lstm) X(gru) X(bidirectional) X(time_distributed)
+  X(dense)                                                                                                   \
+  X(activation) X(flatten) X(dropout) X(softmax_layer) X(relu_layer) X(leaky_relu_layer) X(prelu)            \
+      X(elu_layer) X(thresholded_relu) X(reshape_layer) X(permute) X(repeat_vector) X(masking) X(add_layer)  \
+          X(subtract_layer) X(multiply_layer) X(average) X(maximum_layer) X(minimum_layer) X(concatenate)    \
+              X(dot) X(rescaling) X(normalization) X(discretization) X(category_encoding) X(embedding)       \
+                  X(batch_normalization) X(layer_normalization) X(group_normalization) X(rms_normalization)  \
+                      X(unit_normalization) X(spatial_dropout1d) X(spatial_dropout2d) X(spatial_dropout3d)   \
+                          X(gaussian_noise) X(gaussian_dropout) X(alpha_dropout) X(activity_regularization)  \
+                              X(lambda) X(not_equal) X(simple_rnn_cell) X(lstm_cell) X(gru_cell)             \
+                                  X(stacked_rnn_cells) X(rnn) X(simple_rnn) X(lstm) X(gru) X(bidirectional)  \
+                                      X(time_distributed)
 #define MIX_DECLARE_KIND(name) extern const mix_layer_kind mix_##name##_kind;
 MIX_BUILT_IN_LAYERS(MIX_DECLARE_KIND)
 #undef MIX_DECLARE_KIND
