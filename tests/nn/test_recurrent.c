@@ -435,6 +435,34 @@ static void sixteen_bit_states_are_rounded_as_in_keras(void **state) {
     }
 }
 
+/* ---- memory: docs/NUMERICS.md, "Loops and recurrent layers" ---- */
+
+static mix_list *train_body(void *context, mix_list *arguments) {
+  mix_layer *layer = context;
+  mix_tape *tape = mix_tape_begin();
+  mix_tensor *y = mix_call(layer, mix_list_get(arguments, 0), .training = MIX_TRUE);
+  mix_tensor *loss = mix_reduce_sum(mix_square(y), MIX_ALL_AXES, false);
+  mix_list *weights = mix_layer_trainable_weights(layer), *gradients = mix_tape_gradient(tape, loss, weights);
+  for (int i = 0; i < mix_list_count(weights) && gradients; i++)
+    mix_variable_assign_sub(mix_list_get(weights, i), mix_list_get(gradients, i));
+  return mix_list_of(loss);
+}
+static void training_keeps_what_the_formula_says(void **state) {
+  (void)state;
+  enum { BATCH = 8, TIME = 64, WIDTH = 32 };
+  mix_layer *layers[] = {mix_lstm(WIDTH, .return_sequences = true), mix_gru(WIDTH, .return_sequences = true)};
+  for (int i = 0; i < 2; i++) {
+    mix_plan_report report;
+    mix_function *function = mix_function_new(train_body, layers[i], .name = "train");
+    mix_function_call(function, mix_list_of(mix_fill(MIX_SHAPE(BATCH, TIME, WIDTH), 0.01, MIX_FLOAT32)));
+    assert_int_equal(mix_function_report(function, &report, sizeof report), MIX_OK);
+    const double kept = (i ? 15 : 14) * (double)(BATCH * TIME * WIDTH * (int)sizeof(float));
+    if (!(fabs((double)report.arena_bytes / kept - 1) <= 0.05))
+      fail_msg("layer %d: the arena has %g of the bytes of the formula", i,
+               (double)report.arena_bytes / kept);
+  }
+}
+
 /* ---- misuse ---- */
 
 static void misuse(void **state_) {
@@ -506,6 +534,7 @@ int main(void) {
                                      TEST(bidirectional_layers_must_match),
                                      TEST(time_distributed_is_the_layer_on_each_step),
                                      TEST(sixteen_bit_states_are_rounded_as_in_keras),
+                                     TEST(training_keeps_what_the_formula_says),
                                      TEST(misuse),
                                      TEST(states_keep_their_shape)};
   return cmocka_run_group_tests_name("recurrent layers", tests, NULL, NULL);
