@@ -3,6 +3,8 @@
 #include "ops/scan.h"
 
 #include "base/alloc.h"
+#include "base/fields.h"
+#include "graph/loop_trace.h"
 #include "graph/trace.h"
 #include "ops/rules.h"
 #include <mixtape/scan.h>
@@ -31,8 +33,11 @@ const mix_op mix_op_scan = {.name = "scan",
 typedef struct scan_call {
   const mix_scan_options *options;
   mix_scan_parts parts;
-  mix_edge *varying, *results; /* borrowed from the scope of the call */
+  mix_edge *varying, *results; /* in the scope of the call, as `operands` */
   mix_tensor **operands;
+  /* The carry is that of the caller, and the values of variables that the body assigns. */
+  int given_carries;
+  mix_loop_trace trace; /* these variables */
   bool symbolic;
 } scan_call;
 
@@ -67,15 +72,22 @@ static bool find_steps(scan_call *call) {
 static bool collect_operands(scan_call *call) {
   mix_list *lists[2] = {call->options->carry, call->options->inputs};
   static const char *const kinds[2] = {"carry", "input"};
-  int count = 0;
-  for (int l = 0; l < 2; l++) {
-    for (int i = 0; i < mix_list_count(lists[l]); i++) {
+  const int carries = call->given_carries, inputs = call->parts.input_count;
+  const int count = carries + call->trace.count + inputs;
+  call->parts.carry_count = carries + call->trace.count;
+  call->varying = mix_scoped_memory(sizeof *call->varying * ((size_t)count + 1));
+  call->operands = mix_scoped_memory(sizeof *call->operands * ((size_t)count + 1));
+  if (!call->varying || !call->operands) return false;
+  for (int l = 0; l < 2; l++)
+    for (int i = 0; i < (l ? inputs : carries); i++) {
       mix_tensor *tensor = mix_list_get(lists[l], i);
       if (!is_tensor(kinds[l], i, tensor)) return false;
       call->symbolic |= tensor->node->symbolic;
-      call->operands[count++] = tensor;
+      call->operands[l ? call->parts.carry_count + i : i] = tensor;
     }
-  }
+  for (int i = 0; i < call->trace.count; i++)
+    if (!(call->operands[carries + i] = mix_variable_true_value(call->trace.variables[i].variable)))
+      return false;
   return find_steps(call);
 }
 
@@ -132,12 +144,17 @@ static bool collect_results(scan_call *call, mix_list *given) {
              false;
   }
   const int carries = mix_list_count(lists[0]), outputs = mix_list_count(lists[1]);
-  if (carries != call->parts.carry_count)
+  if (carries != call->given_carries)
     return mix_fail(MIX_VALUE_ERROR, "scan: the body returned %d tensors as the next carry; expected %d",
-                    carries, call->parts.carry_count),
+                    carries, call->given_carries),
            false;
+  const int variables = call->trace.count;
   call->parts.output_count = outputs;
-  if (!(call->results = mix_calloc((size_t)(carries + outputs) + 1, sizeof(mix_edge)))) return false;
+  call->results = mix_scoped_memory(sizeof(mix_edge) * ((size_t)(carries + variables + outputs) + 1));
+  for (int i = 0; call->results && i < variables; i++)
+    call->results[carries + i] =
+        (mix_edge){call->trace.variables[i].value->node, call->trace.variables[i].value->output};
+  if (!call->results) return false;
   for (int i = 0; i < carries + outputs; i++) {
     mix_tensor *tensor = mix_list_get(lists[i >= carries], i < carries ? i : i - carries);
     if (!is_tensor(i < carries ? "next carry" : "output", i < carries ? i : i - carries, tensor))
@@ -147,7 +164,7 @@ static bool collect_results(scan_call *call, mix_list *given) {
       return mix_fail(MIX_VALUE_ERROR, "scan: output %d has %d dimensions; expected at most %d", i - carries,
                       MIX_MAX_RANK, MIX_MAX_RANK - 1),
              false;
-    call->results[i] = (mix_edge){tensor->node, tensor->output};
+    call->results[i < carries ? i : i + variables] = (mix_edge){tensor->node, tensor->output};
   }
   return true;
 }
@@ -176,19 +193,40 @@ static mix_node *symbolic_node(scan_call *call) {
 
 static mix_list *result_lists(const scan_call *call, mix_node *node) {
   mix_list *carry = mix_list_new(0, NULL), *outputs = mix_list_new(0, NULL);
-  for (int i = 0; i < call->parts.carry_count + call->parts.output_count && !mix_failed(); i++)
-    mix_list_append(i < call->parts.carry_count ? carry : outputs, mix_tensor_of(node, i));
+  const int carries = call->parts.carry_count;
+  for (int i = 0; i < call->given_carries && !mix_failed(); i++)
+    mix_list_append(carry, mix_tensor_of(node, i));
+  for (int i = 0; i < call->parts.output_count && !mix_failed(); i++)
+    mix_list_append(outputs, mix_tensor_of(node, carries + i));
+  for (int i = call->given_carries; i < carries && !call->symbolic && !mix_failed(); i++)
+    mix_variable_assign(call->trace.variables[i - call->given_carries].variable, mix_tensor_of(node, i));
   return mix_failed() ? NULL : mix_list_of(carry, outputs);
 }
 
-static mix_list *run_body(scan_call *call) {
+/* Builds one step: placeholders stand for what changes from step to step. */
+static bool build_step(scan_call *call) {
   const mix_scan_options *options = call->options;
   mix_scan_parts *parts = &call->parts;
   parts->begin = mix_node_next_sequence();
-  mix_list *carry = placeholders(call, 0, parts->carry_count);
-  mix_list *inputs = placeholders(call, parts->carry_count, parts->input_count);
-  mix_list *given = inputs ? options->body(options->context, carry, inputs) : NULL;
-  if (mix_failed() || !collect_results(call, given)) return NULL;
+  mix_list *carry = placeholders(call, 0, call->given_carries);
+  mix_list *values = placeholders(call, call->given_carries, call->trace.count);
+  mix_list *inputs = values ? placeholders(call, parts->carry_count, parts->input_count) : NULL;
+  for (int i = 0; i < mix_list_count(values) && inputs; i++)
+    mix_loop_assign(&call->trace, call->trace.variables[i].variable, mix_list_get(values, i));
+  mix_loop_trace *former = mix_loop_trace_set(&call->trace);
+  mix_list *given = inputs && !mix_failed() ? options->body(options->context, carry, inputs) : NULL;
+  mix_loop_trace_set(former);
+  return !mix_failed() && collect_results(call, given);
+}
+
+/* A body that assigns variables is built again, with their values as part of the carry. */
+static mix_list *run_body(scan_call *call) {
+  mix_scan_parts *parts = &call->parts;
+  int known;
+  do {
+    known = call->trace.count;
+    if (!collect_operands(call) || !build_step(call)) return NULL;
+  } while (call->trace.count > known);
   parts->varying = call->varying;
   parts->operands = call->operands;
   parts->results = call->results;
@@ -207,19 +245,13 @@ mix_list *mix_scan_with(const mix_scan_options *given) {
   if ((options.carry && !mix_is(options.carry, &mix_list_class)) ||
       (options.inputs && !mix_is(options.inputs, &mix_list_class)))
     return mix_fail(MIX_TYPE_ERROR, "scan: carry or inputs are another object; expected lists of tensors");
-  scan_call call = {.options = &options};
-  call.parts.carry_count = mix_list_count(options.carry);
-  call.parts.input_count = mix_list_count(options.inputs);
-  call.parts.reverse = options.reverse;
-  const size_t count = (size_t)(call.parts.carry_count + call.parts.input_count) + 1;
-  call.varying = mix_calloc(count, sizeof *call.varying);
-  call.operands = mix_calloc(count, sizeof *call.operands);
+  scan_call call = {.options = &options,
+                    .given_carries = mix_list_count(options.carry),
+                    .parts = {.input_count = mix_list_count(options.inputs), .reverse = options.reverse},
+                    .trace = {.outer = mix_loop_trace_current()}};
   mix_scope *scope = mix_scope_begin();
-  mix_list *result = NULL;
-  if (scope && call.varying && call.operands && collect_operands(&call)) result = mix_retain(run_body(&call));
-  mix_free(call.varying);
-  mix_free(call.operands);
-  mix_free(call.results);
+  mix_list *result = scope ? mix_retain(run_body(&call)) : NULL;
+  mix_loop_trace_clear(&call.trace);
   mix_scope_end(scope);
   return mix_scoped(result);
 }
