@@ -11,8 +11,9 @@ extern "C" {
 
 /* Builds one step: from the carry and step i of each of the inputs a list of two lists, the next carry (as
  * many tensors, of the same dtypes and shapes) and the outputs of the step. It runs once, whatever the number
- * of steps, and reads what it likes from outside: variables, tensors. It assigns no variable and draws no
- * random number; NULL with the error recorded fails the call. */
+ * of steps, and reads what it likes from outside: variables, tensors. Variables that it assigns, generators
+ * that it draws from among them, have in each step the value that the step before left; a body that does so
+ * runs twice. NULL with the error recorded fails the call. */
 typedef mix_list *(*mix_scan_body)(void *context, mix_list *carry, mix_list *inputs);
 
 typedef struct mix_scan_options {

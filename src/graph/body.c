@@ -47,8 +47,9 @@ static bool is_watched(mix_edge edge) {
 /* Is it as well computed in each step, because it reads nothing? */
 static bool is_constant(mix_edge edge) {
   const mix_node *node = edge.node;
-  if (node->op == &mix_op_constant) return !is_watched(edge);
-  return !node->input_count && !(node->op->flags & MIX_OP_SOURCE) && !mix_node_finished(node);
+  if (node->op->flags & MIX_OP_SOURCE)
+    return !(node->op->flags & MIX_OP_READ) && mix_node_finished(node) && !is_watched(edge);
+  return !node->input_count && !mix_node_finished(node);
 }
 
 /* The nodes from the results down to the varying parameters, and to what is older. */

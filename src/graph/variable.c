@@ -1,4 +1,5 @@
 #include "graph/variable.h"
+#include "graph/loop_trace.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -164,6 +165,8 @@ mix_tensor *mix_variable_true_value(mix_variable *variable) {
   if (mix_failed()) return NULL;
   if (!mix_is(variable, &mix_variable_class))
     return mix_fail(MIX_TYPE_ERROR, "variable_value: expected a variable");
+  mix_tensor *in_loop = mix_loop_value(variable);
+  if (in_loop || mix_failed()) return in_loop;
   mix_capture *capture = mix_capture_current();
   return capture ? read_in_capture(capture, variable) : read_storage(variable);
 }

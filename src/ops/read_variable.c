@@ -1,5 +1,6 @@
 /* Reads of a variable, with the autocast to the thread's cast dtype. */
 #include "base/error.h"
+#include "graph/loop_trace.h"
 #include "graph/trace.h"
 #include "graph/variable.h"
 #include <mixtape/ops.h>
@@ -10,7 +11,7 @@ mix_tensor *mix_variable_value(mix_variable *variable) {
   mix_dtype dtype = mix_variable_dtype(variable);
   if (dtype == variable->dtype) return value;
   mix_capture *capture = mix_capture_current();
-  if (!capture) return mix_cast(value, dtype);
+  if (!capture || mix_loop_trace_current()) return mix_cast(value, dtype);
   mix_binding *binding = mix_capture_binding(capture, variable);
   if (!binding) return NULL;
   int slot = 0;

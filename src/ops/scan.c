@@ -3,6 +3,8 @@
 #include "ops/scan.h"
 
 #include "base/alloc.h"
+#include "base/fields.h"
+#include "graph/loop_trace.h"
 #include "graph/trace.h"
 #include "ops/rules.h"
 #include <mixtape/scan.h>
@@ -26,82 +28,16 @@ const mix_op mix_op_scan = {.name = "scan",
                             .gradient = mix_scan_gradient,
                             .fields = scan_fields};
 
-mix_shape mix_scan_stacked(int64_t steps, mix_shape shape) {
-  mix_shape stacked = {.rank = shape.rank + 1, .dims = {steps}};
-  for (int i = 0; i < shape.rank; i++) stacked.dims[i + 1] = shape.dims[i];
-  return stacked;
-}
-
-/* ---- the node ---- */
-
-static bool is_output(const mix_body *body, int carry_count, mix_edge edge) {
-  for (int r = carry_count; r < body->result_count; r++)
-    if (mix_edge_equal(body->results[r], edge)) return true;
-  return false;
-}
-
-/* Every value of a step that its gradient may read becomes an output; dead code elimination drops the
- * others. */
-static bool save_values(mix_body *body, int carry_count) {
-  int count = 0, capacity = 0;
-  mix_edge *saved = NULL;
-  bool good = mix_reserve(&saved, &capacity, carry_count + 1, sizeof *saved);
-  for (int i = 0; i < carry_count && good; i++)
-    if (!is_output(body, carry_count, body->parameters[i])) saved[count++] = body->parameters[i];
-  for (int n = 0; n < body->node_count && good; n++)
-    for (int o = 0; o < body->nodes[n]->output_count && good; o++) {
-      const mix_edge edge = {body->nodes[n], o};
-      if (is_output(body, carry_count, edge) || mix_edge_value(edge)->shape.rank == MIX_MAX_RANK) continue;
-      good = mix_reserve(&saved, &capacity, count + 1, sizeof *saved);
-      if (good) saved[count++] = edge;
-    }
-  good = good && mix_body_add_results(body, count, saved);
-  mix_free(saved);
-  return good;
-}
-
-static mix_node *new_node(const mix_scan_parts *parts, mix_body *body) {
-  const int varying = parts->carry_count + parts->input_count, operands = body->parameter_count;
-  mix_edge *inputs = mix_calloc((size_t)operands + 1, sizeof *inputs);
-  mix_type *types = mix_calloc((size_t)body->result_count + 1, sizeof *types);
-  mix_node *node = NULL;
-  for (int i = 0; inputs && i < operands; i++)
-    inputs[i] =
-        i < varying ? (mix_edge){parts->operands[i]->node, parts->operands[i]->output} : body->parameters[i];
-  for (int r = 0; types && r < body->result_count; r++) {
-    types[r] = mix_edge_value(body->results[r])->type;
-    if (r >= parts->carry_count) types[r].shape = mix_scan_stacked(parts->steps, types[r].shape);
-  }
-  if (inputs && types)
-    node = mix_node_new_with_body(&mix_op_scan,
-                                  &(mix_scan_attributes){.steps = parts->steps,
-                                                         .carries = parts->carry_count,
-                                                         .inputs = parts->input_count,
-                                                         .reverse = parts->reverse},
-                                  body, operands, inputs, body->result_count, types);
-  mix_free(inputs);
-  mix_free(types);
-  return node;
-}
-
-mix_node *mix_scan_build(const mix_scan_parts *parts) {
-  if (mix_failed()) return NULL;
-  mix_body *body = mix_body_new(parts->carry_count + parts->input_count, parts->varying,
-                                parts->carry_count + parts->output_count, parts->results, parts->begin);
-  if (!body) return NULL;
-  mix_node *node = NULL;
-  if (!mix_tapes_open() || save_values(body, parts->carry_count)) node = new_node(parts, body);
-  mix_release(body);
-  return node;
-}
-
 /* ---- the public call ---- */
 
 typedef struct scan_call {
   const mix_scan_options *options;
   mix_scan_parts parts;
-  mix_edge *varying, *results; /* borrowed from the scope of the call */
+  mix_edge *varying, *results; /* in the scope of the call, as `operands` */
   mix_tensor **operands;
+  /* The carry is that of the caller, and the values of variables that the body assigns. */
+  int given_carries;
+  mix_loop_trace trace; /* these variables */
   bool symbolic;
 } scan_call;
 
@@ -136,15 +72,22 @@ static bool find_steps(scan_call *call) {
 static bool collect_operands(scan_call *call) {
   mix_list *lists[2] = {call->options->carry, call->options->inputs};
   static const char *const kinds[2] = {"carry", "input"};
-  int count = 0;
-  for (int l = 0; l < 2; l++) {
-    for (int i = 0; i < mix_list_count(lists[l]); i++) {
+  const int carries = call->given_carries, inputs = call->parts.input_count;
+  const int count = carries + call->trace.count + inputs;
+  call->parts.carry_count = carries + call->trace.count;
+  call->varying = mix_scoped_memory(sizeof *call->varying * ((size_t)count + 1));
+  call->operands = mix_scoped_memory(sizeof *call->operands * ((size_t)count + 1));
+  if (!call->varying || !call->operands) return false;
+  for (int l = 0; l < 2; l++)
+    for (int i = 0; i < (l ? inputs : carries); i++) {
       mix_tensor *tensor = mix_list_get(lists[l], i);
       if (!is_tensor(kinds[l], i, tensor)) return false;
       call->symbolic |= tensor->node->symbolic;
-      call->operands[count++] = tensor;
+      call->operands[l ? call->parts.carry_count + i : i] = tensor;
     }
-  }
+  for (int i = 0; i < call->trace.count; i++)
+    if (!(call->operands[carries + i] = mix_variable_true_value(call->trace.variables[i].variable)))
+      return false;
   return find_steps(call);
 }
 
@@ -201,12 +144,17 @@ static bool collect_results(scan_call *call, mix_list *given) {
              false;
   }
   const int carries = mix_list_count(lists[0]), outputs = mix_list_count(lists[1]);
-  if (carries != call->parts.carry_count)
+  if (carries != call->given_carries)
     return mix_fail(MIX_VALUE_ERROR, "scan: the body returned %d tensors as the next carry; expected %d",
-                    carries, call->parts.carry_count),
+                    carries, call->given_carries),
            false;
+  const int variables = call->trace.count;
   call->parts.output_count = outputs;
-  if (!(call->results = mix_calloc((size_t)(carries + outputs) + 1, sizeof(mix_edge)))) return false;
+  call->results = mix_scoped_memory(sizeof(mix_edge) * ((size_t)(carries + variables + outputs) + 1));
+  for (int i = 0; call->results && i < variables; i++)
+    call->results[carries + i] =
+        (mix_edge){call->trace.variables[i].value->node, call->trace.variables[i].value->output};
+  if (!call->results) return false;
   for (int i = 0; i < carries + outputs; i++) {
     mix_tensor *tensor = mix_list_get(lists[i >= carries], i < carries ? i : i - carries);
     if (!is_tensor(i < carries ? "next carry" : "output", i < carries ? i : i - carries, tensor))
@@ -216,7 +164,7 @@ static bool collect_results(scan_call *call, mix_list *given) {
       return mix_fail(MIX_VALUE_ERROR, "scan: output %d has %d dimensions; expected at most %d", i - carries,
                       MIX_MAX_RANK, MIX_MAX_RANK - 1),
              false;
-    call->results[i] = (mix_edge){tensor->node, tensor->output};
+    call->results[i < carries ? i : i + variables] = (mix_edge){tensor->node, tensor->output};
   }
   return true;
 }
@@ -245,23 +193,44 @@ static mix_node *symbolic_node(scan_call *call) {
 
 static mix_list *result_lists(const scan_call *call, mix_node *node) {
   mix_list *carry = mix_list_new(0, NULL), *outputs = mix_list_new(0, NULL);
-  for (int i = 0; i < call->parts.carry_count + call->parts.output_count && !mix_failed(); i++)
-    mix_list_append(i < call->parts.carry_count ? carry : outputs, mix_tensor_of(node, i));
+  const int carries = call->parts.carry_count;
+  for (int i = 0; i < call->given_carries && !mix_failed(); i++)
+    mix_list_append(carry, mix_tensor_of(node, i));
+  for (int i = 0; i < call->parts.output_count && !mix_failed(); i++)
+    mix_list_append(outputs, mix_tensor_of(node, carries + i));
+  for (int i = call->given_carries; i < carries && !call->symbolic && !mix_failed(); i++)
+    mix_variable_assign(call->trace.variables[i - call->given_carries].variable, mix_tensor_of(node, i));
   return mix_failed() ? NULL : mix_list_of(carry, outputs);
 }
 
-static mix_list *run_body(scan_call *call) {
+/* Builds one step: placeholders stand for what changes from step to step. */
+static bool build_step(scan_call *call) {
   const mix_scan_options *options = call->options;
   mix_scan_parts *parts = &call->parts;
   parts->begin = mix_node_next_sequence();
-  mix_list *carry = placeholders(call, 0, parts->carry_count);
-  mix_list *inputs = placeholders(call, parts->carry_count, parts->input_count);
-  mix_list *given = inputs ? options->body(options->context, carry, inputs) : NULL;
-  if (mix_failed() || !collect_results(call, given)) return NULL;
+  mix_list *carry = placeholders(call, 0, call->given_carries);
+  mix_list *values = placeholders(call, call->given_carries, call->trace.count);
+  mix_list *inputs = values ? placeholders(call, parts->carry_count, parts->input_count) : NULL;
+  for (int i = 0; i < mix_list_count(values) && inputs; i++)
+    mix_loop_assign(&call->trace, call->trace.variables[i].variable, mix_list_get(values, i));
+  mix_loop_trace *former = mix_loop_trace_set(&call->trace);
+  mix_list *given = inputs && !mix_failed() ? options->body(options->context, carry, inputs) : NULL;
+  mix_loop_trace_set(former);
+  return !mix_failed() && collect_results(call, given);
+}
+
+/* A body that assigns variables is built again, with their values as part of the carry. */
+static mix_list *run_body(scan_call *call) {
+  mix_scan_parts *parts = &call->parts;
+  int known;
+  do {
+    known = call->trace.count;
+    if (!collect_operands(call) || !build_step(call)) return NULL;
+  } while (call->trace.count > known);
   parts->varying = call->varying;
   parts->operands = call->operands;
   parts->results = call->results;
-  mix_node *node = call->symbolic ? symbolic_node(call) : mix_scan_build(parts);
+  mix_node *node = call->symbolic ? symbolic_node(call) : mix_scan_build(&mix_op_scan, parts);
   mix_list *result = node ? result_lists(call, node) : NULL;
   mix_release(node);
   return result;
@@ -276,19 +245,13 @@ mix_list *mix_scan_with(const mix_scan_options *given) {
   if ((options.carry && !mix_is(options.carry, &mix_list_class)) ||
       (options.inputs && !mix_is(options.inputs, &mix_list_class)))
     return mix_fail(MIX_TYPE_ERROR, "scan: carry or inputs are another object; expected lists of tensors");
-  scan_call call = {.options = &options};
-  call.parts.carry_count = mix_list_count(options.carry);
-  call.parts.input_count = mix_list_count(options.inputs);
-  call.parts.reverse = options.reverse;
-  const size_t count = (size_t)(call.parts.carry_count + call.parts.input_count) + 1;
-  call.varying = mix_calloc(count, sizeof *call.varying);
-  call.operands = mix_calloc(count, sizeof *call.operands);
+  scan_call call = {.options = &options,
+                    .given_carries = mix_list_count(options.carry),
+                    .parts = {.input_count = mix_list_count(options.inputs), .reverse = options.reverse},
+                    .trace = {.outer = mix_loop_trace_current()}};
   mix_scope *scope = mix_scope_begin();
-  mix_list *result = NULL;
-  if (scope && call.varying && call.operands && collect_operands(&call)) result = mix_retain(run_body(&call));
-  mix_free(call.varying);
-  mix_free(call.operands);
-  mix_free(call.results);
+  mix_list *result = scope ? mix_retain(run_body(&call)) : NULL;
+  mix_loop_trace_clear(&call.trace);
   mix_scope_end(scope);
   return mix_scoped(result);
 }

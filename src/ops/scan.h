@@ -16,9 +16,9 @@ typedef struct mix_scan_parts {
   const mix_edge *results;     /* the next carry, then the outputs of the step */
   uint64_t begin; /* nodes from this sequence number on belong to the step, if they depend on it */
 } mix_scan_parts;
-/* The node, or NULL with the error recorded. Its results are the last carry, the outputs, and where a tape is
- * open all other values of a step. */
-mix_node *mix_scan_build(const mix_scan_parts *parts);
+/* The node of op scan, or NULL with the error recorded. Its results are the last carry, the outputs, and
+ * where a tape is open all other values of a step. */
+mix_node *mix_scan_build(const mix_op *op, const mix_scan_parts *parts);
 /* (steps, ...) */
 mix_shape mix_scan_stacked(int64_t steps, mix_shape shape);
 bool mix_scan_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients);

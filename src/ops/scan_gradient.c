@@ -282,15 +282,15 @@ static bool build_scan(backward *b) {
   mix_edge *results =
       join(b->next.inside, b->next.count, b->outputs.inside, b->outputs.count, sizeof *results);
   if (varying && operands && results)
-    b->scan = mix_scan_build(&(mix_scan_parts){.steps = b->attributes->steps,
-                                               .reverse = !b->attributes->reverse,
-                                               .carry_count = b->carry.count,
-                                               .input_count = b->inputs.count,
-                                               .output_count = b->outputs.count,
-                                               .varying = varying,
-                                               .operands = operands,
-                                               .results = results,
-                                               .begin = b->begin});
+    b->scan = mix_scan_build(b->node->op, &(mix_scan_parts){.steps = b->attributes->steps,
+                                                            .reverse = !b->attributes->reverse,
+                                                            .carry_count = b->carry.count,
+                                                            .input_count = b->inputs.count,
+                                                            .output_count = b->outputs.count,
+                                                            .varying = varying,
+                                                            .operands = operands,
+                                                            .results = results,
+                                                            .begin = b->begin});
   mix_free(varying);
   mix_free(operands);
   mix_free(results);

@@ -205,6 +205,17 @@ static void read_keywords(const saved_graph *graph, const saved_layer *layer, co
     mix_list_append(masks, NULL);
 }
 
+/* A further argument: a structure of tensors, or a number of the dtype of the first input. */
+static void read_argument(const saved_graph *graph, const json_t *value, read_call *call) {
+  if (!json_is_number(value)) {
+    collect(graph, value, &call->arguments, call);
+    return;
+  }
+  if (!call->arguments) call->arguments = mix_list_new(0, NULL);
+  const mix_dtype dtype = mix_tensor_dtype(mix_list_get(call->inputs, 0));
+  mix_list_append(call->arguments, mix_scalar(json_number_value(value), dtype));
+}
+
 /* {"args": [inputs, ...], "kwargs": {...}} */
 static void read_node_object(const saved_graph *graph, const saved_layer *layer, const json_t *node,
                              read_call *call) {
@@ -220,7 +231,7 @@ static void read_node_object(const saved_graph *graph, const saved_layer *layer,
   call->inputs_are_list = !is_leaf(inputs);
   collect(graph, inputs, &call->inputs, call);
   for (size_t i = 1; i < json_array_size(args) && !mix_failed() && !call->waits; i++)
-    collect(graph, json_array_get(args, i), &call->arguments, call);
+    read_argument(graph, json_array_get(args, i), call);
   if (!mix_failed() && !call->waits) read_keywords(graph, layer, keywords, call);
 }
 

@@ -62,6 +62,21 @@ static json_t *tensors_json(const written_call *written, mix_list *list) {
   return array;
 }
 
+/* Further arguments of a call; a scalar that holds data is a number. */
+static json_t *arguments_json(const written_call *written, mix_list *list) {
+  json_t *array = json_array();
+  for (int i = 0; i < mix_list_count(list); i++) {
+    mix_tensor *tensor = mix_list_get(list, i);
+    const bool number = tensor && !mix_tensor_is_symbolic(tensor) && mix_tensor_shape(tensor).rank == 0;
+    const double value = number ? mix_tensor_item(tensor) : 0;
+    json_array_append_new(array, !number ? tensor_or_null(written, tensor)
+                                 : mix_dtype_is_floating(mix_tensor_dtype(tensor))
+                                     ? json_real(value)
+                                     : json_integer((json_int_t)value));
+  }
+  return array;
+}
+
 /* Keras 3 lists keywords that it set by itself, where it did not copy the arguments first: to cast them, or
  * because there are others. Functional models never cast. */
 static bool lists_own_keywords(const mix_layer_call *call) {
@@ -161,7 +176,7 @@ static json_t *call_json(const mix_functional *graph, const mix_layer_call *call
   const bool single = json_is_integer(form);
   json_decref(form);
   if (objects) {
-    json_t *args = call->arguments ? tensors_json(&written, call->arguments) : json_array();
+    json_t *args = call->arguments ? arguments_json(&written, call->arguments) : json_array();
     json_array_insert_new(args, 0, inputs);
     node = json_pack("{s:o,s:o}", "args", args, "kwargs", keywords);
   } else {

@@ -326,6 +326,53 @@ static void any_number_of_threads(void **state) {
   assert_memory_equal(numbers[0], numbers[1], sizeof numbers[0]);
 }
 
+/* ---- variables that a step assigns, and numbers that it draws ---- */
+
+typedef struct drawn {
+  mix_generator *generator;
+  mix_variable *counter;
+} drawn;
+
+static mix_list *draw(void *context, mix_list *carry, mix_list *inputs) {
+  const drawn *d = context;
+  (void)inputs;
+  mix_tensor *numbers = mix_random_uniform(d->generator, MIX_SHAPE(2), MIX_FLOAT32);
+  mix_variable_assign_add(d->counter, mix_scalar(1, MIX_FLOAT32));
+  mix_tensor *sum = mix_add(mix_list_get(carry, 0), mix_variable_value(d->counter));
+  return mix_list_of(
+      mix_list_of(sum),
+      mix_list_of(mix_add(numbers, mix_random_uniform(d->generator, MIX_SHAPE(2), MIX_FLOAT32))));
+}
+static mix_list *draw_all(void *context, mix_list *arguments) {
+  mix_list *result = mix_scan(draw, context, arguments, NULL, .steps = STEPS);
+  return result ? mix_list_of(carry_of(result, 0), output_of(result, 0)) : NULL;
+}
+/* As in the loop written out: each step draws anew, and the generator goes on behind the loop. */
+static void steps_assign_and_draw(void **state) {
+  (void)state;
+  double wanted[4 * STEPS];
+  mix_generator *alone = mix_generator_new(7);
+  for (int s = 0; s < 2 * STEPS; s++) {
+    double two[2][2];
+    for (int i = 0; i < 2; i++) read_into(mix_random_uniform(alone, MIX_SHAPE(2), MIX_FLOAT32), 2, two[i]);
+    for (int i = 0; i < 2; i++) wanted[2 * s + i] = (float)two[0][i] + (float)two[1][i];
+  }
+  for (int captured = 0; captured < 2; captured++) {
+    drawn d = {mix_generator_new(7), mix_variable_new(mix_scalar(0, MIX_FLOAT32), .name = "counter")};
+    mix_function *function = mix_function_new(draw_all, &d, .name = "draw");
+    for (int call = 0; call < 2; call++) {
+      mix_list *start = mix_list_of(mix_scalar(0, MIX_FLOAT32));
+      mix_list *result = captured ? mix_function_call(function, start) : draw_all(&d, start);
+      no_error();
+      double got[2 * STEPS];
+      read_into(mix_list_get(result, 1), 2 * STEPS, got);
+      for (int i = 0; i < 2 * STEPS; i++) assert_true((float)got[i] == (float)wanted[2 * STEPS * call + i]);
+      has_values(mix_list_get(result, 0), 1, NUMBERS(call ? 4 + 5 + 6 : 1 + 2 + 3));
+      has_values(mix_variable_value(d.counter), 1, NUMBERS(call ? 6 : 3));
+    }
+  }
+}
+
 /* ---- errors ---- */
 
 static mix_list *look_up(void *context, mix_list *carry, mix_list *inputs) {
@@ -406,6 +453,7 @@ int main(void) {
                                      TEST(plans_do_not_grow_with_the_steps),
                                      TEST(captured_steps_train_as_evaluated_ones),
                                      TEST(any_number_of_threads),
+                                     TEST(steps_assign_and_draw),
                                      TEST(bad_values_inside_a_step_are_errors),
                                      TEST(misuse),
                                      TEST(a_step_has_no_values),

@@ -287,7 +287,9 @@ const char *mix_layer_serialize(mix_layer *layer) {
 json_t *mix_layer_object_json(const mix_layer *layer, json_t *config) {
   bool own = layer->kind || layer->is_model || layer->is_input;
   const char *module = layer->semantics->objects_have_module ? "keras.layers" : NULL;
-  json_t *object = mix_json_object(module, layer->class.name, config);
+  const char *other = module && layer->kind ? layer->kind->module : NULL;
+  json_t *object = mix_json_object(other ? other : module, layer->class.name, config);
+  if (other && object) mix_json_set(object, "registered_name", json_string(layer->class.name));
   if (own || !module || !object) return object;
   mix_json_set(object, "module", json_null());
   mix_json_set(object, "registered_name", json_string(mix_registered_name(&layer->class)));

@@ -35,8 +35,9 @@ bool mix_cell_check(void *options, const mix_layer_kind *kind) {
   return true;
 }
 
-bool mix_cell_ready(mix_layer *layer) {
+bool mix_cell_ready(mix_layer *layer, const mix_cell_kind *kind) {
   mix_cell *cell = layer->data;
+  cell->kind = kind;
   return (cell->generator = mix_layer_generator(layer, cell->options.seed)) != NULL;
 }
 
@@ -138,13 +139,8 @@ mix_tensor *mix_cell_bias_row(const mix_cell_run *run, int row) {
 
 /* ---- runs ---- */
 
-static const mix_cell_kind *const cell_kinds[] = {&mix_simple_rnn_cells, &mix_lstm_cells, &mix_gru_cells,
-                                                  &mix_stacked_cells};
-
 static const mix_cell_kind *kind_of(const mix_layer *cell) {
-  for (size_t i = 0; i < sizeof cell_kinds / sizeof *cell_kinds; i++)
-    if (cell->kind && cell->kind == cell_kinds[i]->kind) return cell_kinds[i];
-  return NULL;
+  return cell->class.call == mix_cell_call ? ((const mix_cell *)cell->data)->kind : NULL;
 }
 
 static bool draw_masks(mix_cell_run *run, mix_tensor **masks, double rate, mix_shape shape, mix_dtype dtype) {
@@ -158,21 +154,7 @@ static bool draw_masks(mix_cell_run *run, mix_tensor **masks, double rate, mix_s
 bool mix_cell_begin(mix_cell_run *run, mix_layer *layer, mix_shape inputs, mix_dtype dtype, bool training) {
   *run = (mix_cell_run){.layer = layer, .kind = kind_of(layer), .training = training};
   if (!run->kind) return true;
-  if (run->kind == &mix_stacked_cells) {
-    mix_list *cells = ((const mix_stacked_rnn_cells_options *)layer->data)->cells;
-    run->inner_count = mix_list_count(cells);
-    run->inner = mix_scoped_memory(sizeof *run->inner * (size_t)run->inner_count);
-    for (int i = 0; run->inner && i < run->inner_count; i++) {
-      mix_layer *inner = mix_list_get(cells, i);
-      mix_cell_states states;
-      if (!mix_cell_begin(&run->inner[i], inner, inputs, dtype, training) ||
-          !mix_cell_states_of(inner, inputs, &states))
-        return false;
-      for (int d = 0; d < states.output.rank; d++) inputs.dims[d + 1] = states.output.dims[d];
-      inputs.rank = states.output.rank + 1;
-    }
-    return run->inner;
-  }
+  if (run->kind->begin) return run->kind->begin(run, inputs, dtype);
   const mix_cell_options *o = &mix_cell_of(run)->options;
   run->mask_count = o->recurrent_dropout > 0 ? run->kind->gates : 1;
   return draw_masks(run, run->input_masks, o->dropout, inputs, dtype) &&

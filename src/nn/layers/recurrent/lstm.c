@@ -55,6 +55,9 @@ static mix_status states(mix_layer *layer, mix_shape inputs, mix_cell_states *st
   return MIX_OK;
 }
 
+static const mix_cell_kind cell_kind = {.gates = GATES, .project = project, .step = step};
+static bool ready(mix_layer *layer) { return mix_cell_ready(layer, &cell_kind); }
+
 static const mix_field_row fields[] = {
     MIX_CELL_FIELDS_BEGIN(mix_cell_options),
     MIX_CELL_FIELDS_GATE(mix_cell_options),
@@ -65,8 +68,7 @@ static const mix_field_row fields[] = {
     MIX_CELL_FIELD_IMPLEMENTATION,
     MIX_CELL_FIELD_SEED(mix_cell_options),
     {0}};
-MIX_LAYER_KIND_ONLY(lstm_cell, mix_cell_options, .fields = fields, .check = mix_cell_check,
-                    .ready = mix_cell_ready, .call_training = MIX_FALSE,
+MIX_LAYER_KIND_ONLY(lstm_cell, mix_cell_options, .fields = fields, .check = mix_cell_check, .ready = ready,
+                    .call_training = MIX_FALSE,
                     MIX_LAYER_CLASS(.name = "LSTMCell", .instance_size = sizeof(mix_cell), .build = build,
                                     .call = mix_cell_call, .cell_states = states))
-const mix_cell_kind mix_lstm_cells = {&mix_lstm_cell_kind, GATES, project, step};

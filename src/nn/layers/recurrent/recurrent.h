@@ -9,9 +9,15 @@
 
 enum { MIX_CELL_GATES = 4 };
 
-/* The instance of a cell of the library. */
+typedef struct mix_cell_kind mix_cell_kind;
+
+/* The instance of a cell of the library, whose class calls mix_cell_call. */
 typedef struct mix_cell {
-  mix_cell_options options;
+  union {
+    mix_cell_options options;
+    mix_stacked_rnn_cells_options stacked;
+  };
+  const mix_cell_kind *kind;
   mix_variable *kernel, *recurrent, *bias; /* owned by the layer's list; bias NULL: none */
   mix_generator *generator;
 } mix_cell;
@@ -20,15 +26,15 @@ typedef struct mix_cell_run mix_cell_run;
 
 /* What a loop needs of a cell: the part that is the same for all steps, once for all of them, and the rest.
  */
-typedef struct mix_cell_kind {
-  const mix_layer_kind *kind;
+struct mix_cell_kind {
   int gates;
+  /* Draws the masks for inputs (batch, ...) of one step. NULL: those of the options. */
+  bool (*begin)(mix_cell_run *run, mix_shape inputs, mix_dtype dtype);
   /* inputs (..., in) -> what a step reads of them */
   mix_tensor *(*project)(const mix_cell_run *run, mix_tensor *inputs);
   /* A list of the output and the next states. */
   mix_list *(*step)(const mix_cell_run *run, mix_tensor *projected, mix_tensor *const *states);
-} mix_cell_kind;
-extern const mix_cell_kind mix_simple_rnn_cells, mix_lstm_cells, mix_gru_cells, mix_stacked_cells;
+};
 
 /* A cell during the call of a loop: its dropout masks are drawn once. */
 struct mix_cell_run {
@@ -55,7 +61,7 @@ bool mix_cell_states_of(mix_layer *cell, mix_shape inputs, mix_cell_states *stat
 mix_status mix_cell_build_weights(mix_layer *layer, int gates, mix_shape bias, const mix_shape *inputs);
 mix_list *mix_cell_call(mix_layer *layer, const mix_call_args *args);
 bool mix_cell_check(void *options, const mix_layer_kind *kind);
-bool mix_cell_ready(mix_layer *layer);
+bool mix_cell_ready(mix_layer *layer, const mix_cell_kind *kind);
 /* x (..., in) times kernel (in, n), as one product of matrices. */
 mix_tensor *mix_cell_product(mix_tensor *x, mix_tensor *kernel);
 /* Columns [gate * units, (gate + count) * units) of (..., n). */

@@ -211,10 +211,8 @@ static mix_tensor *first_state(const rnn_call *call, int index) {
   return mix_fill(with_batch(call->step.dims[0], call->sizes.states[index]), 0, dtype);
 }
 
-/* Without a mask the output of a cell of one state or more is its first state, where the cell says so. */
-static bool is_first_state(const rnn_call *call) {
-  return call->run.kind && call->run.kind != &mix_stacked_cells;
-}
+/* Is the output of a step its first state? Of cells of the library that are no stack. */
+static bool is_first_state(const rnn_call *call) { return call->run.kind && !call->run.kind->begin; }
 
 static mix_list *first_carry(rnn_call *call) {
   const mix_rnn_flags *flags = &call->rnn->flags;

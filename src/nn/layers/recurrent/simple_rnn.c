@@ -28,13 +28,15 @@ static mix_status states(mix_layer *layer, mix_shape inputs, mix_cell_states *st
   return MIX_OK;
 }
 
+static const mix_cell_kind cell_kind = {.gates = 1, .project = project, .step = step};
+static bool ready(mix_layer *layer) { return mix_cell_ready(layer, &cell_kind); }
+
 static const mix_field_row fields[] = {
     MIX_CELL_FIELDS_BEGIN(mix_cell_options),     MIX_CELL_FIELDS_WEIGHTS(mix_cell_options),
     MIX_CELL_FIELDS_PENALTIES(mix_cell_options), MIX_CELL_FIELDS_END(mix_cell_options),
     MIX_CELL_FIELD_SEED(mix_cell_options),       {0}};
 MIX_LAYER_KIND_ONLY(simple_rnn_cell, mix_cell_options, .fields = fields, .check = mix_cell_check,
-                    .ready = mix_cell_ready, .call_training = MIX_FALSE,
+                    .ready = ready, .call_training = MIX_FALSE,
                     MIX_LAYER_CLASS(.name = "SimpleRNNCell", .instance_size = sizeof(mix_cell),
                                     .build = build, .call = mix_cell_call, .cell_states = states))
-const mix_cell_kind mix_simple_rnn_cells = {&mix_simple_rnn_cell_kind, 1, project, step};
 mix_cell_options mix_cell_defaults(void) { return (mix_cell_options){.size = sizeof(mix_cell_options)}; }

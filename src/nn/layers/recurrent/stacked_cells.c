@@ -2,9 +2,7 @@
 #include "base/error.h"
 #include "nn/layers/recurrent/recurrent.h"
 
-static mix_list *cells_of(const mix_layer *layer) {
-  return ((const mix_stacked_rnn_cells_options *)layer->data)->cells;
-}
+static mix_list *cells_of(const mix_layer *layer) { return ((const mix_cell *)layer->data)->stacked.cells; }
 
 /* The shape of a cell's output, with the batch. */
 static mix_shape next_inputs(mix_shape inputs, mix_shape output) {
@@ -60,7 +58,26 @@ static mix_list *step(const mix_cell_run *run, mix_tensor *projected, mix_tensor
   return mix_failed() ? NULL : all;
 }
 
+/* Each cell draws its own masks. */
+static bool begin(mix_cell_run *run, mix_shape inputs, mix_dtype dtype) {
+  mix_list *cells = cells_of(run->layer);
+  run->inner_count = mix_list_count(cells);
+  run->inner = mix_scoped_memory(sizeof *run->inner * (size_t)run->inner_count);
+  for (int i = 0; run->inner && i < run->inner_count; i++) {
+    mix_layer *cell = mix_list_get(cells, i);
+    mix_cell_states states;
+    if (!mix_cell_begin(&run->inner[i], cell, inputs, dtype, run->training) ||
+        !mix_cell_states_of(cell, inputs, &states))
+      return false;
+    inputs = next_inputs(inputs, states.output);
+  }
+  return run->inner;
+}
+
+static const mix_cell_kind cell_kind = {.begin = begin, .project = project, .step = step};
+
 static bool ready(mix_layer *layer) {
+  ((mix_cell *)layer->data)->kind = &cell_kind;
   for (int i = 0; i < mix_list_count(cells_of(layer)); i++) {
     mix_layer *cell = mix_list_get(cells_of(layer), i);
     mix_cell_states states;
@@ -76,6 +93,5 @@ static const mix_field_row fields[] = {
     {MIX_FIELD(mix_stacked_rnn_cells_options, cells), &mix_field_layers, .required = true}, {0}};
 MIX_LAYER_KIND(stacked_rnn_cells, mix_stacked_rnn_cells_options, .fields = fields, .ready = ready,
                .call_training = MIX_FALSE,
-               MIX_LAYER_CLASS(.name = "StackedRNNCells", .build = build, .call = mix_cell_call,
-                               .cell_states = states))
-const mix_cell_kind mix_stacked_cells = {&mix_stacked_rnn_cells_kind, 0, project, step};
+               MIX_LAYER_CLASS(.name = "StackedRNNCells", .instance_size = sizeof(mix_cell), .build = build,
+                               .call = mix_cell_call, .cell_states = states))
