@@ -4,6 +4,7 @@
 #include "ops/support.h"
 
 #include "base/alloc.h"
+#include <mixtape/einsum.h>
 
 enum { OPERANDS = 3, ELEMENTS = 32 };
 
@@ -127,6 +128,10 @@ static mix_tensor *build_sparse_backprop(mix_tensor *const *x) {
 static mix_tensor *repeated_indices(void) {
   return mix_tensor_from((const int64_t[]){1, 0, 1, 2, 1, 0}, MIX_INT64, MIX_SHAPE(2, 3));
 }
+static mix_tensor *build_einsum_product(mix_tensor *const *x) { return mix_einsum("ab,cb->ca", 2, x); }
+static mix_tensor *build_einsum_heads(mix_tensor *const *x) { return mix_einsum("abc,dbc->bad", 2, x); }
+static mix_tensor *build_einsum_elements(mix_tensor *const *x) { return mix_einsum("ab,b->ba", 2, x); }
+
 static mix_tensor *build_gather_rows(mix_tensor *const *x) { return mix_gather(x[0], repeated_indices(), 0); }
 static mix_tensor *build_gather_middle(mix_tensor *const *x) {
   return mix_gather(x[0], repeated_indices(), 1);
@@ -235,6 +240,9 @@ static const row rows[] = {
     {"batch_matmul", build_matmul_nt, 2, {{MIX_SHAPE(2, 1, 2, 3), -1, 1}, {MIX_SHAPE(3, 2, 3), -1, 1}}, 0},
     {"batch_matmul", build_matmul_tn, 2, {{MIX_SHAPE(3, 2), -1, 1}, {MIX_SHAPE(2, 3, 2), -1, 1}}, 0},
     {"batch_matmul", build_matmul_tt, 2, {{MIX_SHAPE(2, 3, 2), -1, 1}, {MIX_SHAPE(2, 3), -1, 1}}, 0},
+    {"einsum", build_einsum_product, 2, {{M, -1, 1}, {MIX_SHAPE(4, 3), -1, 1}}, 0},
+    {"einsum", build_einsum_heads, 2, {{MIX_SHAPE(2, 2, 3), -1, 1}, {MIX_SHAPE(3, 2, 3), -1, 1}}, 0},
+    {"einsum", build_einsum_elements, 2, {{M, -1, 1}, {MIX_SHAPE(3), -1, 1}}, 0},
     {"softmax", build_softmax, 1, {{MIX_SHAPE(2, 4), -2, 2}}, 0},
     {"log_softmax", build_log_softmax, 1, {{MIX_SHAPE(2, 4), -2, 2}}, 0},
     {"softmax_cross_entropy", build_cross_entropy, 1, {{MIX_SHAPE(2, 4), -2, 2}}, 0},

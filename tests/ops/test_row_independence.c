@@ -4,6 +4,7 @@
 #include "graph/op.h"
 #include "tensor/shape.h"
 #include <mixtape/device.h>
+#include <mixtape/einsum.h>
 
 enum { ROWS = 5, OPERANDS = 3, RESULTS = 2, BYTES = 4096, OPS_MAX = 256 };
 
@@ -296,6 +297,15 @@ static void indices_and_rows(void **state) {
   check_node(mix_replace_rows(F(ROWS, 2), tensor(MIX_INT32, MIX_SHAPE(ROWS), places), F(ROWS, 2)));
 }
 
+static void einsums(void **state) {
+  (void)state;
+  static const char *const equations[] = {"ab,bc->ac", "ab,cb->ac", "ab,cb->ca", "ab,ac->abc",
+                                          "ab,ac->bc", "ba,bc->ac", "ab,ab->ab", "ab,ab->ba"};
+  for (int i = 0; i < COUNT(equations); i++)
+    check_node(mix_einsum(equations[i], 2, (mix_tensor *[]){F(ROWS, ROWS), F(ROWS, ROWS)}));
+  check_node(mix_einsum("abc,adc->adb", 2, (mix_tensor *[]){F(ROWS, 2, 3), F(ROWS, 4, 3)}));
+}
+
 static void parts_and_shapes(void **state) {
   (void)state;
   for (int axis = 0; axis < 2; axis++)
@@ -350,8 +360,9 @@ static int on_the_reference(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(elementwise_ops), TEST(reductions),          TEST(products),
-                                     TEST(classes),         TEST(indices_and_rows),    TEST(parts_and_shapes),
-                                     TEST(sources),         TEST(every_op_was_checked)};
+  const struct CMUnitTest tests[] = {
+      TEST(elementwise_ops),  TEST(reductions),       TEST(products),
+      TEST(classes),          TEST(indices_and_rows), TEST(einsums),
+      TEST(parts_and_shapes), TEST(sources),          TEST(every_op_was_checked)};
   return cmocka_run_group_tests_name("ops/row_independence", tests, on_the_reference, NULL);
 }

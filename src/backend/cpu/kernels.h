@@ -30,6 +30,8 @@ extern const mix_kernel *const mix_cpu_slice_kernels[];
 extern const mix_kernel *const mix_cpu_combine_rows_kernels[];
 extern const mix_kernel *const mix_cpu_gather_rows_kernels[];
 extern const mix_kernel *const mix_cpu_replace_rows_kernels[];
+extern const mix_kernel *const mix_cpu_attention_kernels[];
+extern const mix_kernel *const mix_cpu_attention_grad_kernels[];
 extern const mix_kernel *const mix_cpu_random_uniform_kernels[];
 extern const mix_kernel *const mix_cpu_random_normal_kernels[];
 

@@ -13,7 +13,8 @@
   X(matmul_finite_bound) X(softmax) X(log_softmax) X(softmax_cross_entropy)                                 \
   X(sparse_softmax_cross_entropy) X(gather) X(segment_sum) X(combine_rows) X(gather_rows) X(replace_rows)   \
   X(one_hot) X(reshape) X(transpose) X(broadcast_to) X(concat) X(slice) X(pad) X(fill) X(range)             \
-  X(random_uniform) X(random_normal) X(random_truncated_normal) X(einsum)
+  X(random_uniform) X(random_normal) X(random_truncated_normal) X(einsum)  \
+  X(attention) X(attention_grad)
 #define MIX_DECLARE_KERNEL(name) extern const mix_kernel mix_ref_##name;
 MIX_REF_KERNELS(MIX_DECLARE_KERNEL)
 #undef MIX_DECLARE_KERNEL
@@ -44,6 +45,10 @@ bool mix_ref_program_prepare(mix_kernel_args *args, int threads);
 void mix_ref_program_begin(const mix_kernel_args *args);
 void mix_ref_program_element(const mix_kernel_args *args, int64_t element, mix_ref_value product);
 void mix_ref_program_end(const mix_kernel_args *args);
+
+/* Element `index` of random_uniform: the top 24 bits of word 0 of its block; for float64 the top 53 bits of
+ * words 0 and 1. */
+double mix_ref_uniform(uint64_t key, uint64_t counter, uint64_t index, mix_dtype dtype);
 
 /* The index along each dimension of element `flat` in C order, and the inverse. */
 void mix_ref_unravel(int64_t flat, int rank, const int64_t *dims, int64_t *index);

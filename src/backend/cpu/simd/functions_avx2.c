@@ -10,6 +10,8 @@
 
 #include "backend/cpu/simd/rows.inc.h"
 
+#include "backend/cpu/simd/products.inc.h"
+
 #define VECTOR_NAME mix_vector_avx2
 #define VECTOR_TEXT "avx2"
 #include "backend/cpu/simd/vector_table.inc.h"

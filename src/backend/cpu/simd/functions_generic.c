@@ -10,6 +10,8 @@
 
 #include "backend/cpu/simd/rows.inc.h"
 
+#include "backend/cpu/simd/products.inc.h"
+
 #define VECTOR_NAME mix_vector_generic
 #define VECTOR_TEXT "generic"
 #include "backend/cpu/simd/vector_table.inc.h"

@@ -131,6 +131,11 @@ typedef struct mix_vector {
 
   /* words[i] = word 0 of Philox block (key, counter, first + i). */
   void (*philox_words)(uint32_t *words, uint64_t key, uint64_t counter, uint64_t first, int64_t n);
+
+  /* C (m, n) = A (m, k) B (k, n), or added to C, of matrices in the cache; element (i, p) of A is
+   * a[i * a_row + p * a_depth]. Each element sums in the order of k. */
+  void (*product)(float *c, int64_t c_stride, const float *a, int64_t a_row, int64_t a_depth, const float *b,
+                  int64_t b_stride, int64_t m, int64_t n, int64_t k, bool add);
 } mix_vector;
 
 /* Functions on tiles of double and int64, and conversions from and to them. They are rare, so in plain C, one

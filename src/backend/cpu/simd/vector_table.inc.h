@@ -97,4 +97,5 @@ const mix_vector VECTOR_NAME = {
     .sparse_cross_entropy_rows = rows_sparse_cross_entropy,
     .exp_sum = row_exp_sum,
     .philox_words = row_philox_words,
+    .product = product,
 };
