@@ -76,14 +76,18 @@ static bool attention_gradient(mix_node *node, mix_tensor *const *output_gradien
 
 static mix_tensor *repeated(mix_tensor *heads, int64_t count) {
   const int64_t groups = mix_tensor_shape(heads).dims[2];
-  if (groups == count) return heads;
+  if (mix_failed() || groups == count || groups < 1) return heads;
   mix_tensor *head = mix_range(0, (double)count, 1, MIX_INT32);
   return mix_gather(heads, mix_floor_divide(head, mix_scalar_like(head, (double)(count / groups))), 2);
 }
 
-static mix_tensor *masked(const mix_attention_attributes *a, mix_tensor *scores, mix_tensor *mask) {
+/* A constant that is added gives scores that are rounded to the dtype once more. */
+static mix_tensor *masked(const mix_attention_attributes *a, mix_tensor *scores, mix_tensor *mask,
+                          mix_dtype given) {
   mix_tensor *constant = mix_scalar_like(scores, a->mask_value);
-  return mix_select(mask, scores, a->mask_adds ? mix_add(scores, constant) : constant);
+  if (!a->mask_adds || !scores) return mix_select(mask, scores, constant);
+  mix_tensor *sum = mix_select(mask, scores, mix_add(scores, constant));
+  return mix_cast(mix_cast(sum, given), mix_tensor_dtype(scores));
 }
 
 mix_tensor *mix_attention_plain(mix_tensor *const operands[], const mix_attention_attributes *a) {
@@ -99,7 +103,7 @@ mix_tensor *mix_attention_plain(mix_tensor *const operands[], const mix_attentio
     mix_tensor *rows = mix_expand_dims(mix_range(0, (double)shape.dims[2], 1, MIX_INT32), 1);
     mask = mix_logical_and(mask, mix_greater_equal(rows, mix_range(0, (double)shape.dims[3], 1, MIX_INT32)));
   }
-  mix_tensor *weights = mix_cast(mix_softmax(masked(a, scores, mask)), given);
+  mix_tensor *weights = mix_cast(mix_softmax(masked(a, scores, mask, given)), given);
   if (!weights) return NULL;
   if (a->mask_zeroes) weights = mix_select(mask, weights, mix_scalar_like(weights, 0));
   if (a->rate > 0) {
@@ -111,37 +115,36 @@ mix_tensor *mix_attention_plain(mix_tensor *const operands[], const mix_attentio
   return mix_einsum("bnqk,bknh->bqnh", 2, (mix_tensor *[]){weights, value});
 }
 
-static mix_tensor *weighted_sum(mix_tensor *x, mix_tensor *weights) {
-  return mix_reduce_sum(mix_multiply(x, weights), MIX_ALL_AXES, false);
-}
-
-/* The gradients of the plain form, weighted by the gradients that flow to them, differentiated once more. */
+/* The gradients of the plain form, differentiated once more. */
 static bool attention_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                     mix_tensor **input_gradients) {
-  mix_tensor *operands[OUTPUT_GRADIENT + 1], *total = NULL;
-  mix_list *heads = mix_list_new(0, NULL), *all = mix_list_new(0, NULL);
+  mix_tensor *operands[OUTPUT_GRADIENT + 1];
+  mix_list *heads = mix_list_new(0, NULL), *all = mix_list_new(0, NULL), *targets = mix_list_new(0, NULL),
+           *upstream = mix_list_new(0, NULL);
   mix_tape *outer = mix_tape_begin();
   for (int i = 0; i <= OUTPUT_GRADIENT; i++) {
     operands[i] = mix_node_input(node, i);
     if (i == MASK || i == STATE) continue;
     mix_tape_watch(outer, operands[i]);
     mix_list_append(all, operands[i]);
-    if (i < 3) mix_list_append(heads, operands[i]);
+    if (i < MASK) mix_list_append(heads, operands[i]);
   }
   mix_tape *inner = mix_tape_begin();
-  for (int i = 0; i < 3; i++) mix_tape_watch(inner, operands[i]);
-  mix_tensor *sum = weighted_sum(mix_attention_plain(operands, node->attributes), operands[OUTPUT_GRADIENT]);
+  for (int i = 0; i < MASK; i++) mix_tape_watch(inner, operands[i]);
+  mix_tensor *y = mix_attention_plain(operands, node->attributes);
   mix_tape_end(inner);
-  mix_list *first = mix_tape_gradient(inner, sum, heads);
-  for (int i = 0; first && i < 3; i++) {
-    if (!output_gradients[i] || !mix_list_get(first, i)) continue;
-    mix_tensor *term = weighted_sum(mix_list_get(first, i), output_gradients[i]);
-    total = total ? mix_add(total, term) : term;
-  }
+  mix_list *first =
+      y ? mix_tape_gradient_from(inner, mix_list_of(y), mix_list_of(operands[OUTPUT_GRADIENT]), heads) : NULL;
   mix_tape_end(outer);
-  mix_list *second = total ? mix_tape_gradient(outer, total, all) : NULL;
-  for (int i = 0; second && i < 4; i++)
-    input_gradients[i < 3 ? i : OUTPUT_GRADIENT] = mix_list_get(second, i);
+  for (int i = 0; first && i < MASK; i++) {
+    if (!output_gradients[i] || !mix_list_get(first, i)) continue;
+    mix_list_append(targets, mix_list_get(first, i));
+    mix_list_append(upstream, output_gradients[i]);
+  }
+  if (mix_failed() || !mix_list_count(targets)) return !mix_failed();
+  mix_list *second = mix_tape_gradient_from(outer, targets, upstream, all);
+  for (int i = 0; second && i <= MASK; i++)
+    input_gradients[i < MASK ? i : OUTPUT_GRADIENT] = mix_list_get(second, i);
   return !mix_failed();
 }
 

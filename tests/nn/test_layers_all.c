@@ -376,9 +376,10 @@ static void use(const trial *t) {
   mix_layer *layer = t->make("mixed_float16");
   mix_tensor *inputs[INPUTS];
   for (int i = 0; i < t->inputs; i++) inputs[i] = mix_fill(t->shapes[i], 1, t->ids ? MIX_INT32 : MIX_FLOAT32);
-  void *given = t->inputs == 1 ? (void *)inputs[0] : mix_list_new(t->inputs, (void *const *)inputs);
+  trial training = *t;
+  training.training = true;
   mix_tape *tape = mix_tape_begin();
-  mix_tensor *y = mix_call(layer, given, .training = MIX_TRUE);
+  mix_tensor *y = call_trial(layer, &training, inputs);
   mix_tape_end(tape);
   mix_tape_gradient(tape, y, mix_layer_trainable_weights(layer));
   if (y) mix_tensor_data(y);

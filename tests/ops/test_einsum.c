@@ -154,10 +154,12 @@ static void dimensions_without_names(void **state) {
                              (mix_tensor *[]){of_ones(MIX_SHAPE(2, 1, 3, 4)), of_ones(MIX_SHAPE(5, 4, 2))});
   has_shape(y, MIX_SHAPE(2, 5, 3, 2));
   assert_true(((const float *)mix_tensor_data(y))[59] == 4);
-  has_shape(mix_einsum("...i,...i->...", 2, (mix_tensor *[]){of_ones(MIX_SHAPE(1, 3)), of_ones(MIX_SHAPE(4, 3))}),
-            MIX_SHAPE(4));
-  has_shape(mix_einsum("...i,...i->...", 2, (mix_tensor *[]){of_ones(MIX_SHAPE(1, 3)), of_ones(MIX_SHAPE(1, 3))}),
-            MIX_SHAPE(1));
+  has_shape(
+      mix_einsum("...i,...i->...", 2, (mix_tensor *[]){of_ones(MIX_SHAPE(1, 3)), of_ones(MIX_SHAPE(4, 3))}),
+      MIX_SHAPE(4));
+  has_shape(
+      mix_einsum("...i,...i->...", 2, (mix_tensor *[]){of_ones(MIX_SHAPE(1, 3)), of_ones(MIX_SHAPE(1, 3))}),
+      MIX_SHAPE(1));
   /* the result without an arrow: letters that occur once, in alphabetical order */
   has_shape(mix_einsum("ba", 1, (mix_tensor *[]){of_ones(MIX_SHAPE(2, 3))}), MIX_SHAPE(3, 2));
   has_shape(mix_einsum(" ij , jk ", 2, (mix_tensor *[]){of_ones(MIX_SHAPE(2, 3)), of_ones(MIX_SHAPE(3, 4))}),

@@ -79,11 +79,15 @@ static void probabilities(const geometry *g, const row *r, double *p) {
     p[key] = rounded(g, dot) * a->scale;
     if (!attends(g, r, key)) p[key] = a->mask_adds ? p[key] + a->mask_value : a->mask_value;
     if (g->dtype != MIX_FLOAT64) p[key] = (float)p[key];
+    if (a->mask_adds) p[key] = rounded(g, p[key]);
     if (p[key] > largest || p[key] != p[key]) largest = p[key];
   }
   for (int64_t key = 0; key < g->keys; key++) sum += p[key] = exp(p[key] - largest);
   for (int64_t key = 0; key < g->keys; key++)
-    p[key] = a->mask_zeroes && !attends(g, r, key) ? 0 : rounded(g, p[key] / sum);
+    if (a->mask_zeroes && !attends(g, r, key))
+      p[key] = 0;
+    else /* a softmax in float32, which is then rounded to 16 bits */
+      p[key] = g->dtype == MIX_FLOAT64 ? p[key] / sum : rounded(g, (float)(p[key] / sum));
 }
 
 static void store(const geometry *g, int output, int64_t at, double x) {

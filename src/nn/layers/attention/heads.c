@@ -37,7 +37,7 @@ static mix_tensor *combined(const mix_head_attention *attention, mix_tensor *pro
 /* (batch, keys, groups, dimension) -> a head of its own for each head of the query. */
 static mix_tensor *repeated(mix_tensor *heads, int64_t count) {
   const mix_shape shape = mix_tensor_shape(heads);
-  if (shape.rank != 4 || shape.dims[2] == count) return heads;
+  if (mix_failed() || shape.rank != 4 || shape.dims[2] == count) return heads;
   mix_tensor *head = mix_range(0, (double)count, 1, MIX_INT32);
   return mix_gather(heads, mix_floor_divide(head, mix_scalar_like(head, (double)(count / shape.dims[2]))), 2);
 }
