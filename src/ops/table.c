@@ -28,8 +28,8 @@ const mix_op *const mix_all_ops[] = {
     &mix_op_all_finite, &mix_op_magnitudes,
     /* products, softmax, cross-entropies */
     &mix_op_matmul, &mix_op_batch_matmul, &mix_op_matmul_downcast, &mix_op_einsum, &mix_op_attention,
-    &mix_op_attention_grad, &mix_op_softmax,
-    &mix_op_log_softmax, &mix_op_softmax_cross_entropy, &mix_op_sparse_softmax_cross_entropy,
+    &mix_op_attention_grad, &mix_op_softmax, &mix_op_log_softmax, &mix_op_softmax_cross_entropy,
+    &mix_op_sparse_softmax_cross_entropy,
     /* indices and shapes */
     &mix_op_gather, &mix_op_segment_sum, &mix_op_rows, &mix_op_combine_rows, &mix_op_gather_rows,
     &mix_op_replace_rows, &mix_op_one_hot, &mix_op_concat, &mix_op_slice, &mix_op_pad, &mix_op_reshape,
