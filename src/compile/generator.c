@@ -56,6 +56,14 @@ static mix_tensor *draw(mix_generator *generator, mix_tensor *(*random)(mix_tens
   return numbers;
 }
 
+static mix_tensor *state_itself(mix_tensor *state, mix_shape shape, mix_dtype dtype) {
+  (void)shape, (void)dtype;
+  return mix_identity(state);
+}
+mix_tensor *mix_generator_draw(mix_generator *generator) {
+  return draw(generator, state_itself, MIX_SCALAR, MIX_INT64);
+}
+
 mix_tensor *mix_random_uniform(mix_generator *generator, mix_shape shape, mix_dtype dtype) {
   return draw(generator, mix_stateless_uniform, shape, dtype);
 }

@@ -27,8 +27,9 @@ const mix_op *const mix_all_ops[] = {
     &mix_op_reduce_all, &mix_op_reduce_any, &mix_op_bias_add_grad, &mix_op_argmax, &mix_op_argmin,
     &mix_op_all_finite, &mix_op_magnitudes, &mix_op_row_moments,
     /* products, softmax, cross-entropies */
-    &mix_op_matmul, &mix_op_batch_matmul, &mix_op_matmul_downcast, &mix_op_einsum, &mix_op_softmax,
-    &mix_op_log_softmax, &mix_op_softmax_cross_entropy, &mix_op_sparse_softmax_cross_entropy,
+    &mix_op_matmul, &mix_op_batch_matmul, &mix_op_matmul_downcast, &mix_op_einsum, &mix_op_attention,
+    &mix_op_attention_grad, &mix_op_softmax, &mix_op_log_softmax, &mix_op_softmax_cross_entropy,
+    &mix_op_sparse_softmax_cross_entropy,
     /* convolutions */
     &mix_op_conv, &mix_op_conv_input_gradient, &mix_op_conv_kernel_gradient, &mix_op_conv3d,
     &mix_op_conv3d_input_gradient, &mix_op_conv3d_kernel_gradient, &mix_op_depthwise_conv,

@@ -66,6 +66,21 @@ extern const mix_op mix_op_einsum;
 /* Where the label stands; -1: it does not. */
 int mix_einsum_find(const mix_shape *labels, int64_t label);
 
+/* Attention over heads. Operands: query (batch, queries, heads, dim), key (batch, keys, groups, dim), value
+ * (batch, keys, groups, dim of value), mask, bool of rank 4, which broadcasts to (batch, heads, queries, keys),
+ * and state, int64 (2). Heads are a multiple of groups. The scores, rounded to the dtype, are multiplied by
+ * `scale` in float32; where the mask is false, or with `causal` the key is behind the query, they become
+ * mask_value, or with mask_adds the score + mask_value. Their softmax is rounded to the dtype, is 0 where masked
+ * with mask_zeroes, and is dropped out as mix_random_uniform would of that state. attention_grad takes the
+ * gradient of the result as well and gives those of query, key and value. */
+typedef struct mix_attention_attributes {
+  double scale, mask_value, rate;
+  bool mask_adds, mask_zeroes, causal;
+} mix_attention_attributes;
+extern const mix_op mix_op_attention, mix_op_attention_grad;
+/* The same of other operations, with all scores in memory. */
+mix_tensor *mix_attention_plain(mix_tensor *const operands[], const mix_attention_attributes *attributes);
+
 /* Is every element of a^T b, a (k, m), b (k, n), rounded to `dtype`, finite for every order of summation?
  * Yes if the largest column norm of a times that of b (Cauchy-Schwarz) is at most half the dtype's largest
  * number, and the optional third operand, a float32 factor, at most 1 in magnitude. Results: two bool

@@ -23,6 +23,7 @@ typedef struct trial {
   bool training;
   double tolerance; /* of float16 against float32; 0: 2e-3 */
   bool ids;         /* integer inputs: no gradient */
+  bool arguments;   /* those after the first are arguments, not a list */
 } trial;
 
 static inline mix_tensor *numbers(mix_shape shape, int seed, mix_dtype dtype, double *values) {
@@ -36,7 +37,11 @@ static inline mix_tensor *numbers(mix_shape shape, int seed, mix_dtype dtype, do
 }
 
 static inline mix_tensor *call_trial(mix_layer *layer, const trial *t, mix_tensor *const *inputs) {
-  void *given = t->inputs == 1 ? (void *)inputs[0] : mix_list_new(t->inputs, (void *const *)inputs);
+  void *given = t->inputs == 1 || t->arguments ? (void *)inputs[0]
+                                               : mix_list_new(t->inputs, (void *const *)inputs);
+  if (t->arguments)
+    return mix_call(layer, given, .training = t->training ? MIX_TRUE : MIX_FALSE,
+                    .arguments = mix_list_new(t->inputs - 1, (void *const *)(inputs + 1)));
   return mix_call(layer, given, .training = t->training ? MIX_TRUE : MIX_FALSE);
 }
 /* A scalar whose derivative differs for every element of the result. */

@@ -138,7 +138,23 @@ static mix_tensor *cube(void *context, const mix_call_args *args) {
                  .dtype = dtype))                                                                            \
   X(rnn_of_simple_cell, mix_rnn(mix_simple_rnn_cell(2, .dtype = dtype), .dtype = dtype))                     \
   X(bidirectional, mix_bidirectional(mix_lstm(2, .return_sequences = true, .dtype = dtype), .dtype = dtype)) \
-  X(time_distributed, mix_time_distributed(mix_dense(3, "tanh", .dtype = dtype), .dtype = dtype))
+  X(time_distributed, mix_time_distributed(mix_dense(3, "tanh", .dtype = dtype), .dtype = dtype))            \
+  X(einsum_dense,                                                                                            \
+    mix_einsum_dense(.equation = "abc,cde->abde", .output_shape = MIX_SHAPE(MIX_UNKNOWN, 2, 3),              \
+                     .bias_axes = "de", .activation = "tanh", .dtype = dtype))                               \
+  X(einsum_dense_open, mix_einsum_dense(.equation = "...b,bc->...c", .output_shape = MIX_SHAPE(3),           \
+                                        .bias_axes = "c", .dtype = dtype))                                   \
+  X(multi_head, mix_multi_head_attention(.num_heads = 2, .key_dim = 3, .value_dim = 2, .dtype = dtype))      \
+  X(multi_head_axes,                                                                                         \
+    mix_multi_head_attention(.num_heads = 2, .key_dim = 2, .attention_axes = MIX_AXES(1),                    \
+                             .output_shape = MIX_SHAPE(3), .no_bias = true, .dtype = dtype))                 \
+  X(multi_head_gate, mix_multi_head_attention(.num_heads = 1, .key_dim = 2, .use_gate = true,                \
+                                              .sliding_window = 2, .no_bias = true, .dtype = dtype))         \
+  X(grouped_query, mix_grouped_query_attention(.head_dim = 2, .num_query_heads = 4,                          \
+                                               .num_key_value_heads = 2, .dtype = dtype))                    \
+  X(attention, mix_attention(.use_scale = true, .dtype = dtype))                                             \
+  X(attention_concat, mix_attention(.use_scale = true, .score_mode = "concat", .dtype = dtype))              \
+  X(additive_attention, mix_additive_attention(.dtype = dtype))
 #define MAKE(name, layer)                                                                                    \
   static mix_layer *make_##name(const char *dtype) { return layer; }
 LAYERS(MAKE)
@@ -298,7 +314,23 @@ static const trial trials[] = {
     ONE(rnn, X234),
     {make_rnn_of_simple_cell, 1, {X234}, false, 1e-2, false},
     ONE(bidirectional, X234),
-    ONE(time_distributed, X234)};
+    ONE(time_distributed, X234),
+    ONE(einsum_dense, X234),
+    ONE(einsum_dense_open, X234),
+    {make_multi_head,
+     3,
+     {X234, {.rank = 3, .dims = {2, 2, 3}}, {.rank = 3, .dims = {2, 2, 5}}},
+     .arguments = true},
+    {make_multi_head_axes,
+     2,
+     {{.rank = 4, .dims = {2, 3, 2, 4}}, {.rank = 4, .dims = {2, 2, 2, 4}}},
+     .arguments = true},
+    {make_multi_head_gate, 2, {X234, X234}, .arguments = true},
+    {make_grouped_query, 2, {X234, {.rank = 3, .dims = {2, 2, 3}}}, .arguments = true},
+    {make_attention, 2, {X234, {.rank = 3, .dims = {2, 2, 4}}}},
+    {make_attention, 3, {X234, {.rank = 3, .dims = {2, 2, 5}}, {.rank = 3, .dims = {2, 2, 4}}}},
+    {make_attention_concat, 2, {X234, {.rank = 3, .dims = {2, 2, 4}}}},
+    {make_additive_attention, 2, {X234, {.rank = 3, .dims = {2, 2, 4}}}}};
 enum { TRIALS = sizeof trials / sizeof *trials };
 /* All but those with integer results, which test_layers_preprocessing.c tests. */
 static void every_layer_has_a_trial(void **state) {
@@ -540,9 +572,10 @@ static void use(const trial *t) {
   mix_layer *layer = t->make("mixed_float16");
   mix_tensor *inputs[INPUTS];
   for (int i = 0; i < t->inputs; i++) inputs[i] = mix_fill(t->shapes[i], 1, t->ids ? MIX_INT32 : MIX_FLOAT32);
-  void *given = t->inputs == 1 ? (void *)inputs[0] : mix_list_new(t->inputs, (void *const *)inputs);
+  trial training = *t;
+  training.training = true;
   mix_tape *tape = mix_tape_begin();
-  mix_tensor *y = mix_call(layer, given, .training = MIX_TRUE);
+  mix_tensor *y = call_trial(layer, &training, inputs);
   mix_tape_end(tape);
   mix_tape_gradient(tape, y, mix_layer_trainable_weights(layer));
   if (y) mix_tensor_data(y);

@@ -5,6 +5,7 @@
 #include <mixtape/image.h>
 
 #include "base/alloc.h"
+#include <mixtape/einsum.h>
 #include <mixtape/convolution.h>
 #include <mixtape/scan.h>
 
@@ -184,6 +185,44 @@ static mix_tensor *build_sparse_backprop(mix_tensor *const *x) {
 static mix_tensor *repeated_indices(void) {
   return mix_tensor_from((const int64_t[]){1, 0, 1, 2, 1, 0}, MIX_INT64, MIX_SHAPE(2, 3));
 }
+static mix_tensor *build_einsum_product(mix_tensor *const *x) { return mix_einsum("ab,cb->ca", 2, x); }
+static mix_tensor *build_einsum_heads(mix_tensor *const *x) { return mix_einsum("abc,dbc->bad", 2, x); }
+static mix_tensor *build_einsum_elements(mix_tensor *const *x) { return mix_einsum("ab,b->ba", 2, x); }
+
+/* Queries (1, 3, 2, 2) and keys of one group (1, 2, 1, 2). */
+static mix_tensor *attention_of(mix_tensor *const *x, const mix_attention_attributes *attributes,
+                                mix_tensor *dy) {
+  const bool kept[] = {true, true, false, true, true, true};
+  mix_tensor *operands[] = {x[0],
+                            x[1],
+                            x[2],
+                            mix_tensor_from(kept, MIX_BOOL, MIX_SHAPE(1, 1, 3, 2)),
+                            mix_tensor_from((const int64_t[]){7, 1}, MIX_INT64, MIX_SHAPE(2)),
+                            dy};
+  return mix_apply(dy ? &mix_op_attention_grad : &mix_op_attention, attributes, dy ? 6 : 5, operands);
+}
+static const mix_attention_attributes replacing = {.scale = 0.7, .mask_value = -1e30},
+                                      adding = {.scale = 1, .mask_value = -2, .mask_adds = true},
+                                      dropping = {.scale = 1,
+                                                  .mask_value = -1e9,
+                                                  .mask_zeroes = true,
+                                                  .rate = 0.5,
+                                                  .causal = true};
+static mix_tensor *build_attention(mix_tensor *const *x) { return attention_of(x, &replacing, NULL); }
+static mix_tensor *build_attention_adding(mix_tensor *const *x) { return attention_of(x, &adding, NULL); }
+static mix_tensor *build_attention_dropping(mix_tensor *const *x) { return attention_of(x, &dropping, NULL); }
+static mix_tensor *some_gradient(mix_tensor *like) {
+  return tensor(mix_tensor_dtype(like), MIX_SHAPE(1, 3, 2, 3),
+                NUMBERS(1, -0.5, 0.25, 2, 0.5, -1, 0.75, 1, -0.25, 1, 1, 0.5, -1, 0.5, 0.25, 1, -0.75, 2));
+}
+static mix_tensor *build_attention_grad(mix_tensor *const *x) {
+  return attention_of(x, &replacing, some_gradient(x[0]));
+}
+static mix_tensor *build_attention_grad_of_keys(mix_tensor *const *x) {
+  mix_tensor *first = attention_of(x, &dropping, some_gradient(x[0]));
+  return first ? mix_tensor_of(first->node, 1) : NULL;
+}
+
 static mix_tensor *build_gather_rows(mix_tensor *const *x) { return mix_gather(x[0], repeated_indices(), 0); }
 static mix_tensor *build_gather_middle(mix_tensor *const *x) {
   return mix_gather(x[0], repeated_indices(), 1);
@@ -266,6 +305,12 @@ static mix_tensor *build_resize_smaller(mix_tensor *const *x) {
 #define M MIX_SHAPE(2, 3)
 #define CUBE MIX_SHAPE(2, 3, 2)
 /* Domains avoid poles. The values themselves avoid kinks and ties (see `fill_operand`). */
+#define QUERIES                                                                                              \
+  { {.rank = 4, .dims = {1, 3, 2, 2}}, -1, 1 }
+#define KEYS                                                                                                 \
+  { {.rank = 4, .dims = {1, 2, 1, 2}}, -1, 1 }
+#define VALUES                                                                                               \
+  { {.rank = 4, .dims = {1, 2, 1, 3}}, -1, 1 }
 static const row rows[] = {
     {"identity", build_identity, 1, {{M, -2, 2}}, 0},
     {"gradient", build_gradient, 1, {{M, -2, 2}}, 0},
@@ -391,6 +436,14 @@ static const row rows[] = {
      2,
      {{MIX_SHAPE(1, 2, 3, 2, 2), -1, 1}, {MIX_SHAPE(1, 1, 2, 1, 2), -1, 1}},
      0},
+    {"einsum", build_einsum_product, 2, {{M, -1, 1}, {MIX_SHAPE(4, 3), -1, 1}}, 0},
+    {"einsum", build_einsum_heads, 2, {{MIX_SHAPE(2, 2, 3), -1, 1}, {MIX_SHAPE(3, 2, 3), -1, 1}}, 0},
+    {"einsum", build_einsum_elements, 2, {{M, -1, 1}, {MIX_SHAPE(3), -1, 1}}, 0},
+    {"attention", build_attention, 3, {QUERIES, KEYS, VALUES}, 0},
+    {"attention", build_attention_adding, 3, {QUERIES, KEYS, VALUES}, 0},
+    {"attention", build_attention_dropping, 3, {QUERIES, KEYS, VALUES}, 0},
+    {"attention_grad", build_attention_grad, 3, {QUERIES, KEYS, VALUES}, 0},
+    {"attention_grad", build_attention_grad_of_keys, 3, {QUERIES, KEYS, VALUES}, 0},
     {"softmax", build_softmax, 1, {{MIX_SHAPE(2, 4), -2, 2}}, 0},
     {"log_softmax", build_log_softmax, 1, {{MIX_SHAPE(2, 4), -2, 2}}, 0},
     {"softmax_cross_entropy", build_cross_entropy, 1, {{MIX_SHAPE(2, 4), -2, 2}}, 0},

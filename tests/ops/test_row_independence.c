@@ -4,10 +4,11 @@
 #include "graph/op.h"
 #include "tensor/shape.h"
 #include <mixtape/device.h>
+#include <mixtape/einsum.h>
 #include <mixtape/image.h>
 #include <mixtape/pooling.h>
 
-enum { ROWS = 5, OPERANDS = 3, RESULTS = 2, BYTES = 4096, OPS_MAX = 256 };
+enum { ROWS = 5, OPERANDS = 6, RESULTS = 3, BYTES = 4096, OPS_MAX = 256 };
 
 /* ---- values ---- */
 
@@ -343,6 +344,31 @@ static void indices_and_rows(void **state) {
   check_node(mix_replace_rows(F(ROWS, 2), tensor(MIX_INT32, MIX_SHAPE(ROWS), places), F(ROWS, 2)));
 }
 
+static void einsums(void **state) {
+  (void)state;
+  static const char *const equations[] = {"ab,bc->ac", "ab,cb->ac", "ab,cb->ca", "ab,ac->abc",
+                                          "ab,ac->bc", "ba,bc->ac", "ab,ab->ab", "ab,ab->ba"};
+  for (int i = 0; i < COUNT(equations); i++)
+    check_node(mix_einsum(equations[i], 2, (mix_tensor *[]){F(ROWS, ROWS), F(ROWS, ROWS)}));
+  check_node(mix_einsum("abc,adc->adb", 2, (mix_tensor *[]){F(ROWS, 2, 3), F(ROWS, 4, 3)}));
+}
+
+static void attentions(void **state) {
+  (void)state;
+  const double key[] = {7, 1};
+  for (int rate = 0; rate < 2; rate++)
+    for (int masks = 0; masks < 2; masks++) {
+      const mix_attention_attributes attributes = {
+          .scale = 0.5, .mask_value = -1e9, .rate = rate ? 0.5 : 0, .causal = masks};
+      mix_tensor *mask = masks ? B(ROWS, 1, 1, 3) : B(1, 1, 2, 3);
+      mix_tensor *operands[] = {
+          F(ROWS, 2, 2, 2), F(ROWS, 3, 1, 2), F(ROWS, 3, 1, 4), mask, tensor(MIX_INT64, MIX_SHAPE(2), key),
+          F(ROWS, 2, 2, 4)};
+      check_node(mix_apply(&mix_op_attention, &attributes, 5, operands));
+      check_node(mix_apply(&mix_op_attention_grad, &attributes, 6, operands));
+    }
+}
+
 static void parts_and_shapes(void **state) {
   (void)state;
   for (int axis = 0; axis < 2; axis++)
@@ -420,8 +446,8 @@ static int on_the_reference(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(elementwise_ops), TEST(reductions),          TEST(products),         TEST(convolutions),
-      TEST(classes),         TEST(indices_and_rows),    TEST(parts_and_shapes), TEST(windows_and_images),
-      TEST(sources),         TEST(every_op_was_checked)};
+      TEST(elementwise_ops),  TEST(reductions),         TEST(products), TEST(convolutions),
+      TEST(einsums),          TEST(attentions),         TEST(classes),  TEST(indices_and_rows),
+      TEST(parts_and_shapes), TEST(windows_and_images), TEST(sources),  TEST(every_op_was_checked)};
   return cmocka_run_group_tests_name("ops/row_independence", tests, on_the_reference, NULL);
 }

@@ -169,7 +169,8 @@ static const char *const names[] = {"sequential",
                                     "noise",
                                     "merges",
                                     "words",
-                                    "scaled"};
+                                    "scaled",
+                                    "attention"};
 
 static void M05_recorded_models(void **state) {
   (void)state;

@@ -31,8 +31,10 @@ extern const mix_kernel *const mix_cpu_slice_kernels[];
 extern const mix_kernel *const mix_cpu_combine_rows_kernels[];
 extern const mix_kernel *const mix_cpu_gather_rows_kernels[];
 extern const mix_kernel *const mix_cpu_replace_rows_kernels[];
-extern const mix_kernel mix_cpu_depthwise_kernel; /* of those of each channel by itself */
+extern const mix_kernel mix_cpu_depthwise_kernel;      /* of those of each channel by itself */
 extern const mix_kernel *const mix_cpu_conv_kernels[]; /* of all convolutions and their gradients */
+extern const mix_kernel *const mix_cpu_attention_kernels[];
+extern const mix_kernel *const mix_cpu_attention_grad_kernels[];
 extern const mix_kernel *const mix_cpu_random_uniform_kernels[];
 extern const mix_kernel *const mix_cpu_random_normal_kernels[];
 extern const mix_kernel *const mix_cpu_max_pool_kernels[];

@@ -33,6 +33,8 @@ const mix_kernel_row mix_cpu_kernels[] = {
     ROW(combine_rows),
     ROW(gather_rows),
     ROW(replace_rows),
+    ROW(attention),
+    ROW(attention_grad),
     ROW(random_uniform),
     ROW(random_normal),
     ROW(max_pool),

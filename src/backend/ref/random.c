@@ -21,23 +21,23 @@ static uint16_t round_down(float x, mix_dtype dtype) {
   return rounded > x ? (uint16_t)(bits - 1) : bits;
 }
 
-/* Uniform in [0, 1): the top 24 bits of word 0; for float64 the top 53 bits of words 0 and 1. */
+double mix_ref_uniform(uint64_t key, uint64_t counter, uint64_t index, mix_dtype dtype) {
+  const mix_philox block = mix_philox_block(key, counter, index);
+  const uint64_t both = (uint64_t)block.v[0] << 32 | block.v[1];
+  const float single = (float)(block.v[0] >> 8) * 0x1p-24f;
+  if (dtype == MIX_FLOAT64) return (double)(both >> 11) * 0x1p-53;
+  if (dtype == MIX_FLOAT32) return single;
+  const uint16_t bits = round_down(single, dtype);
+  return dtype == MIX_FLOAT16 ? mix_f16_to_f32(bits) : mix_bf16_to_f32(bits);
+}
+
 static void uniform_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
   mix_dtype dtype = args->output_types[0].dtype;
   int64_t count = mix_shape_size(args->output_types[0].shape);
   stream s = stream_of(args);
-  for (int64_t i = 0; i < count; i++) {
-    mix_philox block = mix_philox_block(s.key, s.counter, (uint64_t)i);
-    uint64_t both = (uint64_t)block.v[0] << 32 | block.v[1];
-    float single = (float)(block.v[0] >> 8) * 0x1p-24f;
-    if (dtype == MIX_FLOAT64)
-      ((double *)args->outputs[0])[i] = (double)(both >> 11) * 0x1p-53;
-    else if (dtype == MIX_FLOAT32)
-      ((float *)args->outputs[0])[i] = single;
-    else
-      ((uint16_t *)args->outputs[0])[i] = round_down(single, dtype);
-  }
+  for (int64_t i = 0; i < count; i++) /* exact in the dtype */
+    mix_store_double(args->outputs[0], dtype, i, mix_ref_uniform(s.key, s.counter, (uint64_t)i, dtype));
 }
 
 /* The first number of the pair of Box and Muller, A note on the generation of random normal deviates, 1958;

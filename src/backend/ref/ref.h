@@ -17,7 +17,7 @@
   X(random_uniform) X(random_normal) X(random_truncated_normal)                                              \
   X(conv) X(conv_input_gradient) X(conv_kernel_gradient)                                                     \
   X(max_pool) X(max_pool_grad) X(max_pool_grad_grad) X(avg_pool) X(avg_pool_grad)                            \
-  X(resize_axis) X(projective_transform) X(einsum)
+  X(resize_axis) X(projective_transform) X(einsum) X(attention) X(attention_grad)
 /* clang-format on */
 #define MIX_DECLARE_KERNEL(name) extern const mix_kernel mix_ref_##name;
 MIX_REF_KERNELS(MIX_DECLARE_KERNEL)
@@ -49,6 +49,10 @@ bool mix_ref_program_prepare(mix_kernel_args *args, int threads);
 void mix_ref_program_begin(const mix_kernel_args *args);
 void mix_ref_program_element(const mix_kernel_args *args, int64_t element, mix_ref_value product);
 void mix_ref_program_end(const mix_kernel_args *args);
+
+/* Element `index` of random_uniform: the top 24 bits of word 0 of its block; for float64 the top 53 bits of
+ * words 0 and 1. */
+double mix_ref_uniform(uint64_t key, uint64_t counter, uint64_t index, mix_dtype dtype);
 
 /* The index along each dimension of element `flat` in C order, and the inverse. */
 void mix_ref_unravel(int64_t flat, int rank, const int64_t *dims, int64_t *index);

@@ -221,8 +221,16 @@ static mix_list *einsum_dense_call(mix_layer *layer, const mix_call_args *args) 
 
 static mix_shape einsum_dense_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
   (void)count;
+  const equation *e = &((const einsum_dense *)layer->data)->equation;
+  const mix_shape input = input_shapes[0];
   mix_shape result;
-  return full_shape(layer, input_shapes[0], &result) ? result : (mix_shape){.rank = 0};
+  if (!full_shape(layer, input, &result)) return (mix_shape){.rank = 0};
+  const int open = e->open_left ? input.rank - (int)strlen(e->input) : 0;
+  for (const char *letter = e->input; *letter; letter++) { /* sizes that the option leaves open */
+    const int at = place_in(e->result, *letter);
+    if (at >= 0) result.dims[at + open] = size_in(e->input, input, open, *letter);
+  }
+  return result;
 }
 
 #define FIELD(member) MIX_FIELD(mix_einsum_dense_options, member)

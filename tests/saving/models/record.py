@@ -138,6 +138,18 @@ def scaled():
     return model, [(3,)]
 
 
+def attention():
+    a, b, c = keras.Input((5, 4)), keras.Input((3, 4)), keras.Input((3, 6))
+    y, scores = L.MultiHeadAttention(2, 3, value_dim=2, dropout=0.1, name="cross")(a, b, c, return_attention_scores=True)
+    y = L.MultiHeadAttention(1, 4, use_bias=False, output_shape=4)(y, y, use_causal_mask=True)
+    y = L.Attention(use_scale=True, score_mode="concat")([y, b], use_causal_mask=True)
+    y = L.AdditiveAttention()([y, b, b])
+    if K3:
+        y = L.GroupQueryAttention(3, 4, 2, use_gate=True, sliding_window=2)(y, a)
+    y = L.EinsumDense("abc,cd->abd", output_shape=(None, 3), bias_axes="d", activation="tanh")(y)
+    return keras.Model([a, b, c], [y, scores]), [(5, 4), (3, 4), (3, 6)]
+
+
 def write(name, model, shapes):
     text = model.to_json()
     record = {"name": name, "text": text}
@@ -162,6 +174,6 @@ def write(name, model, shapes):
 
 
 for function in (sequential, sequential_built, sequential_open, several, dictionary, nested,
-                 nested_sequential, policies, mixed, norms, noise, merges, words, scaled):
+                 nested_sequential, policies, mixed, norms, noise, merges, words, scaled, attention):
     keras.backend.clear_session()
     write(function.__name__.replace("_", "-"), *function())

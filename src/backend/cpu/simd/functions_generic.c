@@ -11,6 +11,7 @@
 #include "backend/cpu/simd/rows.inc.h"
 
 #include "backend/cpu/simd/sum_products.inc.h"
+#include "backend/cpu/simd/products.inc.h"
 
 #define VECTOR_NAME mix_vector_generic
 #define VECTOR_TEXT "generic"

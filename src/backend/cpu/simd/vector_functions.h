@@ -141,6 +141,10 @@ typedef struct mix_vector {
    * i], for n numbers as stored. */
   void (*sum_products[MIX_DTYPE_COUNT])(float *sums, const void *a, const void *b, const mix_row_products *p,
                                         int64_t n);
+  /* C (m, n) = A (m, k) B (k, n), or added to C, of matrices in the cache; element (i, p) of A is
+   * a[i * a_row + p * a_depth]. Each element sums in the order of k. */
+  void (*product)(float *c, int64_t c_stride, const float *a, int64_t a_row, int64_t a_depth, const float *b,
+                  int64_t b_stride, int64_t m, int64_t n, int64_t k, bool add);
 } mix_vector;
 
 /* Functions on tiles of double and int64, and conversions from and to them. They are rare, so in plain C, one

@@ -42,25 +42,14 @@ static mix_status grouped_query_attention_build(mix_layer *layer, int count, con
   return mix_error();
 }
 
-/* (batch, keys, groups, dimension) -> a head of its own for each head of the query. */
-static mix_tensor *repeated(mix_tensor *heads, int64_t groups, int64_t count) {
-  if (groups == count) return heads;
-  mix_tensor *head = mix_range(0, (double)count, 1, MIX_INT32);
-  return mix_gather(heads, mix_floor_divide(head, mix_scalar_like(head, (double)(count / groups))), 2);
-}
-
 static mix_list *grouped_query_attention_call(mix_layer *layer, const mix_call_args *args) {
   const grouped_query_attention *g = layer->data;
   const mix_grouped_query_attention_options *o = &g->options;
   if (!mix_attention_called(layer, args)) return NULL;
   mix_tensor *query = mix_call_input(args, 0);
   mix_tensor *mask = mix_attention_mask(args, o->sliding_window, false);
-  mix_tensor *key = mix_call(g->key, mix_attention_key(args)),
-             *value = mix_call(g->value, mix_call_argument(args, 0));
-  if (!key || !value) return NULL;
-  mix_tensor *heads[3] = {mix_call(g->query, query),
-                          repeated(key, o->num_key_value_heads, o->num_query_heads),
-                          repeated(value, o->num_key_value_heads, o->num_query_heads)};
+  mix_tensor *heads[3] = {mix_call(g->query, query), mix_call(g->key, mix_attention_key(args)),
+                          mix_call(g->value, mix_call_argument(args, 0))};
   return mix_attention_outputs(mix_attend(layer, &g->attention, args, heads, mask), g->gate, g->output,
                                query);
 }

@@ -1,6 +1,9 @@
 /* Attention over heads (Vaswani et al.: Attention is all you need; arXiv:1706.03762). */
+#include "amp/setting.h"
 #include "base/error.h"
+#include "compile/generator.h"
 #include "nn/layers/attention/attention.h"
+#include "ops/table.h"
 #include <mixtape/einsum.h>
 
 bool mix_head_attention_build(mix_layer *layer, mix_head_attention *attention, mix_axes softmax_axes,
@@ -29,6 +32,52 @@ static mix_tensor *scores_of(const mix_head_attention *attention, mix_tensor *qu
 static mix_tensor *combined(const mix_head_attention *attention, mix_tensor *probabilities,
                             mix_tensor *value) {
   return mix_einsum(attention->combine, 2, (mix_tensor *[]){probabilities, value});
+}
+
+/* (batch, keys, groups, dimension) -> a head of its own for each head of the query. */
+static mix_tensor *repeated(mix_tensor *heads, int64_t count) {
+  const mix_shape shape = mix_tensor_shape(heads);
+  if (mix_failed() || shape.rank != 4 || shape.dims[2] == count) return heads;
+  mix_tensor *head = mix_range(0, (double)count, 1, MIX_INT32);
+  return mix_gather(heads, mix_floor_divide(head, mix_scalar_like(head, (double)(count / shape.dims[2]))), 2);
+}
+
+/* Without all scores in memory: the op rounds as the other two forms do. `wide`: as attend_in_float32. */
+static mix_list *attend_by_blocks(mix_layer *layer, const mix_head_attention *attention,
+                                  const mix_call_args *args, mix_tensor *const heads[3], mix_tensor *mask,
+                                  bool wide) {
+  const mix_semantics *rules = layer->semantics;
+  const bool drops = attention->rate > 0 && args->training;
+  mix_tensor *query = heads[0];
+  mix_attention_attributes attributes = {
+      .scale = attention->scale, .mask_value = MIX_MASKED_SCORE, .causal = args->use_causal_mask};
+  if (!wide) {
+    query = mix_multiply(query, mix_scalar_like(query, attention->scale));
+    attributes.scale = 1;
+    attributes.mask_value =
+        mix_tensor_dtype(query) == MIX_FLOAT16 ? rules->softmax_mask_float16 : rules->softmax_mask;
+    attributes.mask_adds = !rules->softmax_mask_where;
+    attributes.mask_zeroes = rules->softmax_mask_where;
+    attributes.rate = drops ? attention->rate : 0;
+  }
+  mask = mask ? expanded_mask(mix_cast(mask, MIX_BOOL), 4, 1)
+              : mix_tensor_from((const bool[]){true}, MIX_BOOL, MIX_SHAPE(1, 1, 1, 1));
+  mix_tensor *state = drops ? mix_generator_draw(mix_list_get(attention->dropout->generators, 0))
+                            : mix_tensor_from((const int64_t[]){0, 0}, MIX_INT64, MIX_SHAPE(2));
+  if (mix_failed()) return NULL;
+  return mix_one_result(
+      mix_apply(&mix_op_attention, &attributes, 5, (mix_tensor *[]){query, heads[1], heads[2], mask, state}));
+}
+
+/* Scores over one axis that nobody asks for. Not for the rewrite, whose lists name the ops of the plain form;
+ * for float64, which has no fast kernel; for a mask of numbers that the plain form would not round to bool.
+ */
+static bool takes_blocks(const mix_head_attention *attention, const mix_call_args *args,
+                         mix_tensor *const heads[3], const mix_tensor *mask, bool wide) {
+  return !args->return_attention_scores && !args->symbolic && attention->attention_axes == 1 &&
+         mix_tensor_shape(heads[0]).rank == 4 && attention->rate < 1 &&
+         mix_tensor_dtype(heads[0]) != MIX_FLOAT64 && mix_amp_target() == MIX_DTYPE_NONE &&
+         (!mask || wide || mix_tensor_dtype(mask) == MIX_BOOL);
 }
 
 /* Everything in the compute dtype. */
@@ -63,10 +112,13 @@ mix_list *mix_attend(mix_layer *layer, const mix_head_attention *attention, cons
   const mix_shape query = mix_tensor_shape(heads[0]), key = mix_tensor_shape(heads[1]);
   const bool wide = layer->semantics->attention_scores_float32 && attention->rate == 0 &&
                     !args->return_attention_scores && query.rank == 4;
+  if (takes_blocks(attention, args, heads, mask, wide))
+    return attend_by_blocks(layer, attention, args, heads, mask, wide);
+  mix_tensor *plain[3] = {heads[0], repeated(heads[1], query.dims[2]), repeated(heads[2], query.dims[2])};
   if (args->use_causal_mask) {
     mix_tensor *causal = mix_causal_mask(query.dims[1], key.dims[1]);
     mask = mask && causal ? mix_logical_and(mix_cast(mask, MIX_BOOL), causal) : causal ? causal : mask;
   }
   if (mix_failed()) return NULL;
-  return wide ? attend_in_float32(attention, heads, mask) : attend_plainly(attention, args, heads, mask);
+  return wide ? attend_in_float32(attention, plain, mask) : attend_plainly(attention, args, plain, mask);
 }

@@ -174,6 +174,7 @@ static mix_status multi_head_attention_config(mix_layer *layer, mix_config *conf
   put_shape(config, "query_shape", shapes);
   put_shape(config, "key_shape", count > 2 ? &shapes[2] : value);
   put_shape(config, "value_shape", value);
+  json_object_del(config->object, "softmax_robust_masking"); /* it comes last */
   return mix_json_set(config->object, "softmax_robust_masking", json_false()) ? MIX_OK : mix_error();
 }
 

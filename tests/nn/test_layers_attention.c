@@ -1,0 +1,336 @@
+/* The attention layers and EinsumDense: masks, scores, configs, weights, errors. The numbers are those of
+ * Keras 3.15 and tf_keras 2.21 on TensorFlow 2.21 for the same weights. */
+#include "nn/layer_support.h"
+#include "nn/layers/builtin.h"
+#include <mixtape/einsum.h>
+
+static const char *const generations[] = {"tf_keras", "keras3"};
+static bool is_keras3(int generation) { return generation == 1; }
+/* Sums of a few products of magnitude 3 and one softmax in float32. */
+#define NEAR(tensor, ...) EXPECT(tensor, 1e-6, 1e-6, __VA_ARGS__)
+
+static mix_tensor *tensor_of(mix_shape shape, const float *values) {
+  return mix_tensor_from(values, MIX_FLOAT32, shape);
+}
+static mix_tensor *query(void) {
+  return tensor_of(MIX_SHAPE(1, 3, 2), (const float[]){.5f, -1, 1, .25f, -.75f, .5f});
+}
+static mix_tensor *value(void) {
+  return tensor_of(MIX_SHAPE(1, 3, 2), (const float[]){1, .5f, -.5f, 2, .25f, -1});
+}
+static mix_tensor *mask_of(mix_shape shape, const bool *values) {
+  return mix_tensor_from(values, MIX_BOOL, shape);
+}
+
+/* Projections of two features to one head of two, and back, that change nothing. */
+static mix_layer *identities(mix_layer *layer) {
+  assert_int_equal(mix_layer_build(layer, MIX_SHAPE(1, 3, 2)), MIX_OK);
+  mix_list *values = mix_list_new(0, NULL);
+  for (int i = 0; i < 4; i++) {
+    const mix_shape shape = i < 3 ? MIX_SHAPE(2, 1, 2) : MIX_SHAPE(1, 2, 2);
+    mix_list_append(values, tensor_of(shape, (const float[]){1, 0, 0, 1}));
+    mix_list_append(values, mix_fill(i < 3 ? MIX_SHAPE(1, 2) : MIX_SHAPE(2), 0, MIX_FLOAT32));
+  }
+  assert_int_equal(mix_layer_set_weights(layer, values), MIX_OK);
+  return layer;
+}
+
+/* ---- Attention ---- */
+
+static void attention_scores_and_masks(void **state) {
+  (void)state;
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    mix_layer *layer = mix_attention();
+    mix_list *inputs = mix_list_of(query(), value());
+    mix_list *both = mix_call_outputs(layer, inputs, .return_attention_scores = true);
+    NEAR(mix_list_get(both, 0), 0.4102991223335266, -0.566085934638977, 0.557105541229248, 0.5,
+         -0.24589096009731293, 1.5224957466125488);
+    NEAR(mix_list_get(both, 1), 0.23891346156597137, 0.025181293487548828, 0.7359052896499634,
+         0.6063160300254822, 0.1968419998884201, 0.1968419998884201, 0.11976265907287598, 0.7809506058692932,
+         0.09928673505783081);
+    assert_int_equal(mix_list_count(mix_call_outputs(layer, inputs)), 1);
+    NEAR(mix_call(layer, inputs, .use_causal_mask = true), 1, 0.5, 0.6323724985122681, 0.8676275014877319,
+         -0.24589096009731293, 1.5224957466125488);
+    mix_tensor *q_mask = mask_of(MIX_SHAPE(1, 3), (const bool[]){true, false, true}),
+               *v_mask = mask_of(MIX_SHAPE(1, 3), (const bool[]){true, true, false});
+    mix_tensor *y = mix_call(layer, inputs, .masks = mix_list_of(q_mask, v_mask));
+    NEAR(y, 0.856975793838501, 0.643024206161499, 0, 0, -0.3005536198616028, 1.800553560256958);
+    assert_ptr_equal(y->mask->node, q_mask->node); /* passed on */
+    expect_refused(mix_call(layer, query()), MIX_VALUE_ERROR, "[query, value]");
+    expect_refused(mix_call(layer, mix_list_of(query())), MIX_VALUE_ERROR, "1 tensors");
+    expect_refused(mix_call(layer, inputs, .attention_mask = v_mask), MIX_TYPE_ERROR, "attention_mask");
+    expect_refused(mix_attention(.score_mode = "cosine"), MIX_VALUE_ERROR, "cosine");
+  }
+}
+
+static void dropout_draws_anew(void **state) {
+  (void)state;
+  mix_layer *layer = mix_attention(.dropout = 0.5, .seed = 3);
+  mix_list *inputs =
+      mix_list_of(mix_fill(MIX_SHAPE(1, 8, 2), 1, MIX_FLOAT32), mix_fill(MIX_SHAPE(1, 8, 2), 1, MIX_FLOAT32));
+  double first[16], second[16], idle[16];
+  mix_tensor_read(mix_call(layer, inputs, .training = MIX_TRUE), MIX_FLOAT64, first, 16);
+  mix_tensor_read(mix_call(layer, inputs, .training = MIX_TRUE), MIX_FLOAT64, second, 16);
+  mix_tensor_read(mix_call(layer, inputs), MIX_FLOAT64, idle, 16);
+  assert_memory_not_equal(first, second, sizeof first);
+  for (int i = 0; i < 16; i++) {
+    assert_true(fabs(idle[i] - 1) < 1e-6);
+    assert_true(fabs(first[i] * 4 - round(first[i] * 4)) < 1e-5); /* of 8 equal weights, kept ones doubled */
+  }
+}
+
+/* ---- MultiHeadAttention ---- */
+
+static void multi_head_masks(void **state) {
+  (void)state;
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    mix_layer *layer = identities(mix_multi_head_attention(.num_heads = 1, .key_dim = 2));
+    mix_tensor *mask =
+        mask_of(MIX_SHAPE(1, 3, 3), (const bool[]){true, false, true, false, false, false, true, true, true});
+    mix_list *values = mix_list_of(value());
+    /* a row without keys is uniform; Keras 3 zeroes it where the scores are asked for */
+    const double row[2] = {is_keras3(g) ? 0 : 0.25, is_keras3(g) ? 0 : 0.5},
+                 third = is_keras3(g) ? 0 : 1 / 3.;
+    mix_list *both = mix_call_outputs(layer, query(), .arguments = values, .attention_mask = mask,
+                                      .return_attention_scores = true);
+    NEAR(mix_list_get(both, 0), 0.4832425117492676, -0.5335150361061096, row[0], row[1], -0.11765176057815552,
+         1.2683205604553223);
+    NEAR(mix_list_get(both, 1), 0.31099000573158264, 0, 0.6890100240707397, third, third, third,
+         0.17726968228816986, 0.6674720048904419, 0.15525823831558228);
+    expect_shape(mix_list_get(both, 1), MIX_SHAPE(1, 1, 3, 3));
+    NEAR(mix_call(layer, query(), .arguments = values, .attention_mask = mask), 0.4832425117492676,
+         -0.5335150361061096, 0.25, 0.5, -0.11765176057815552, 1.2683205604553223);
+    NEAR(mix_call(layer, query(), .arguments = values, .use_causal_mask = true), 1, 0.5, 0.5335150361061096,
+         0.9664850234985352, -0.11765176057815552, 1.2683205604553223);
+    /* the value's own mask acts as the attention mask of each query; the query's is passed on */
+    mix_tensor *v_mask = mask_of(MIX_SHAPE(1, 3), (const bool[]){true, true, false}),
+               *repeated = mix_broadcast_to(mix_expand_dims(v_mask, 1), MIX_SHAPE(1, 3, 3));
+    double own[6], explicit[6];
+    mix_tensor *y = mix_call(layer, query(), .arguments = values, .argument_masks = mix_list_of(v_mask),
+                             .mask = mask_of(MIX_SHAPE(1, 3), (const bool[]){true, true, true}));
+    assert_non_null(y->mask);
+    mix_tensor_read(y, MIX_FLOAT64, own, 6);
+    mix_tensor_read(mix_call(layer, query(), .arguments = values, .attention_mask = repeated), MIX_FLOAT64,
+                    explicit, 6);
+    assert_memory_equal(own, explicit, sizeof own);
+  }
+}
+
+/* The form by blocks and the one with all scores, in training with dropout of one seed. */
+static void blocks_as_all_scores(void **state) {
+  (void)state;
+  static const char *const policies[] = {"float32", "mixed_float16", "mixed_bfloat16"};
+  for (int i = 0; i < 6; i++) {
+    double y[2][3 * 70 * 6];
+    mix_set_semantics(generations[i % 2]);
+    const double tolerance = i / 2 == 0   ? 2e-6
+                             : i / 2 == 1 ? 4e-3
+                                          : 3e-2; /* several roundings of sums near 1 */
+    for (int scores = 0; scores < 2; scores++) {
+      mix_set_seed(11);
+      mix_layer *layer = mix_multi_head_attention(.num_heads = 2, .key_dim = 5, .dropout = 0.25, .seed = 3,
+                                                  .dtype = policies[i / 2]);
+      double values[3 * 70 * 6];
+      for (int k = 0; k < 3 * 70 * 6; k++) values[k] = number_at(k);
+      mix_tensor *x = mix_tensor_from_doubles(values, MIX_FLOAT32, MIX_SHAPE(3, 70, 6));
+      mix_list *results = mix_call_outputs(layer, x, .arguments = mix_list_of(x), .training = MIX_TRUE,
+                                           .use_causal_mask = true, .return_attention_scores = scores);
+      assert_int_equal(mix_error(), MIX_OK);
+      mix_tensor_read(mix_list_get(results, 0), MIX_FLOAT64, y[scores], 3 * 70 * 6);
+    }
+    for (int k = 0; k < 3 * 70 * 6; k++)
+      if (!(fabs(y[0][k] - y[1][k]) <= tolerance))
+        fail_msg("%s %s: element %d is %g by blocks and %g with scores", generations[i % 2], policies[i / 2],
+                 k, y[0][k], y[1][k]);
+  }
+}
+
+static void L26_weights(void **state) {
+  (void)state;
+  static const char *const names[] = {"query/kernel",
+                                      "query/bias",
+                                      "key/kernel",
+                                      "key/bias",
+                                      "value/kernel",
+                                      "value/bias",
+                                      "attention_output/kernel",
+                                      "attention_output/bias"};
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    mix_layer *layer = mix_multi_head_attention(2, 4, .name = "mha");
+    mix_tensor *x = mix_fill(MIX_SHAPE(3, 5, 8), 1, MIX_FLOAT32);
+    expect_shape(mix_call(layer, x, .arguments = mix_list_of(x)), MIX_SHAPE(3, 5, 8));
+    mix_list *weights = mix_layer_weights(layer);
+    assert_int_equal(mix_list_count(weights), 8);
+    for (int i = 0; i < 8; i++) {
+      char name[64];
+      snprintf(name, sizeof name, "mha/%s", names[i]);
+      assert_string_equal(mix_variable_name(mix_list_get(weights, i)), name);
+    }
+    assert_true(mix_shape_equal(mix_variable_shape(mix_list_get(weights, 0)), MIX_SHAPE(8, 2, 4)));
+    assert_true(mix_shape_equal(mix_variable_shape(mix_list_get(weights, 6)), MIX_SHAPE(2, 4, 8)));
+  }
+  mix_layer *gated = mix_grouped_query_attention(4, 4, 2, .use_gate = true);
+  mix_tensor *x = mix_fill(MIX_SHAPE(1, 3, 8), 1, MIX_FLOAT32);
+  assert_non_null(mix_call(gated, x, .arguments = mix_list_of(x)));
+  assert_int_equal(mix_list_count(mix_layer_weights(gated)), 10);
+  assert_string_equal(mix_variable_name(mix_list_get(mix_layer_weights(gated), 4)),
+                      "grouped_query_attention/gate/kernel");
+}
+
+static void refused_attention(void **state) {
+  (void)state;
+  mix_tensor *x = mix_fill(MIX_SHAPE(2, 3, 4), 1, MIX_FLOAT32),
+             *flat = mix_fill(MIX_SHAPE(2, 4), 1, MIX_FLOAT32);
+  expect_refused(mix_multi_head_attention(.num_heads = 0, .key_dim = 2), MIX_VALUE_ERROR, "num_heads");
+  expect_refused(mix_multi_head_attention(.num_heads = 2, .key_dim = -1), MIX_VALUE_ERROR, "key_dim");
+  expect_refused(mix_multi_head_attention(2, 2, .dropout = 2), MIX_VALUE_ERROR, "dropout");
+  expect_refused(mix_call(mix_multi_head_attention(2, 2), x), MIX_TYPE_ERROR, "value is missing");
+  expect_refused(mix_call(mix_multi_head_attention(2, 2), x, .arguments = mix_list_of(flat)), MIX_VALUE_ERROR,
+                 "equal ranks");
+  expect_refused(mix_call(mix_multi_head_attention(2, 2), x,
+                          .arguments = mix_list_of(x, mix_fill(MIX_SHAPE(2, 5, 4), 1, MIX_FLOAT32))),
+                 MIX_VALUE_ERROR, "key (2, 5, 4)");
+  expect_refused(
+      mix_call(mix_multi_head_attention(2, 2, .attention_axes = MIX_AXES(2)), x, .arguments = mix_list_of(x)),
+      MIX_VALUE_ERROR, "axis 2");
+  expect_refused(mix_grouped_query_attention(4, 3, 2), MIX_VALUE_ERROR, "multiple");
+  expect_refused(mix_call(mix_dense(2), x, .use_causal_mask = true), MIX_TYPE_ERROR, "use_causal_mask");
+  expect_refused(mix_call(mix_dense(2), x, .return_attention_scores = true), MIX_TYPE_ERROR,
+                 "return_attention_scores");
+}
+
+/* ---- EinsumDense ---- */
+
+static void einsum_dense_shapes(void **state) {
+  (void)state;
+  const struct {
+    const char *equation, *bias;
+    mix_shape output, input, kernel, bias_shape, result;
+  } rows[] = {
+      {"ab,bc->ac", "c", MIX_SHAPE(4), MIX_SHAPE(2, 3), MIX_SHAPE(3, 4), MIX_SHAPE(4), MIX_SHAPE(2, 4)},
+      {"abc,cd->abd", "d", MIX_SHAPE(-1, 4), MIX_SHAPE(2, 3, 5), MIX_SHAPE(5, 4), MIX_SHAPE(4),
+       MIX_SHAPE(2, 3, 4)},
+      {"abc,cde->abde", "be", MIX_SHAPE(3, 2, 4), MIX_SHAPE(2, 3, 5), MIX_SHAPE(5, 2, 4), MIX_SHAPE(3, 1, 4),
+       MIX_SHAPE(2, 3, 2, 4)},
+      {"...x,xy->...y", "y", MIX_SHAPE(4), MIX_SHAPE(2, 3, 2, 5), MIX_SHAPE(5, 4), MIX_SHAPE(4),
+       MIX_SHAPE(2, 3, 2, 4)},
+      {"ab...,bc->ac...", "c", MIX_SHAPE(4), MIX_SHAPE(2, 3, 5), MIX_SHAPE(3, 4), MIX_SHAPE(4, 1),
+       MIX_SHAPE(2, 4, 5)},
+      {"abc,cb->ab", "b", MIX_SHAPE(3), MIX_SHAPE(2, 3, 5), MIX_SHAPE(5, 3), MIX_SHAPE(3), MIX_SHAPE(2, 3)},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    mix_layer *layer = mix_einsum_dense(.equation = rows[i].equation, .output_shape = rows[i].output,
+                                        .bias_axes = rows[i].bias);
+    expect_shape(mix_call(layer, mix_fill(rows[i].input, 1, MIX_FLOAT32)), rows[i].result);
+    assert_true(
+        mix_shape_equal(mix_variable_shape(mix_list_get(mix_layer_weights(layer), 0)), rows[i].kernel));
+    assert_true(
+        mix_shape_equal(mix_variable_shape(mix_list_get(mix_layer_weights(layer), 1)), rows[i].bias_shape));
+  }
+}
+
+/* Keras 3: fans are products of the summed and the other axes of the kernel; before, of its last two. */
+static void einsum_dense_fans(void **state) {
+  (void)state;
+  const double limits[] = {sqrt(6. / (16 * 64 + 32 * 64)), sqrt(6. / (64 + 16 * 32))};
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    mix_layer *layer = mix_einsum_dense(.equation = "abc,cde->abde", .output_shape = MIX_SHAPE(-1, 16, 32));
+    mix_layer_build(layer, MIX_SHAPE(1, 2, 64));
+    mix_tensor *kernel = mix_variable_true_value(mix_list_get(mix_layer_weights(layer), 0));
+    const double largest = mix_tensor_item(mix_reduce_max(mix_abs(kernel), MIX_ALL_AXES, false));
+    assert_true(largest <= limits[g] && largest > 0.99 * limits[g]);
+  }
+}
+
+static void refused_equations(void **state) {
+  (void)state;
+  static const char *const bad[] = {"ab,bc",         "ab->a",           "ab,bc,cd->ad",
+                                    "...a,ab->b",    "...ab...,bc->ac", "a b,bc->ac",
+                                    "a...,ab->b...", "ab,bc->...c",     ""};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    expect_refused(mix_einsum_dense(.equation = bad[i], .output_shape = MIX_SHAPE(2)), MIX_VALUE_ERROR,
+                   i == 8 ? "equation" : "expected [X],[Y]->[Z]");
+  const struct {
+    const char *equation, *bias, *mentions;
+    mix_shape output;
+  } rows[] = {{"ab,bc->ac", "d", "bias axis 'd'", MIX_SHAPE(2)},
+              {"ab,bc->ac", NULL, "2 sizes", MIX_SHAPE(2, 2)},
+              {"abc,cd->abd", NULL, "does not fit", MIX_SHAPE(2, 2)},
+              {"ab,bc->ad", NULL, "'d'", MIX_SHAPE(2)},
+              {"ab,cb->ab", NULL, "'c'", MIX_SHAPE(3)},
+              {"ab,bc->ab", NULL, "'b'", MIX_SHAPE(7)}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    mix_layer *layer = mix_einsum_dense(.equation = rows[i].equation, .output_shape = rows[i].output,
+                                        .bias_axes = rows[i].bias);
+    expect_refused(mix_call(layer, mix_fill(MIX_SHAPE(2, 3), 1, MIX_FLOAT32)), MIX_VALUE_ERROR,
+                   rows[i].mentions);
+  }
+}
+
+/* ---- configs, as real Keras writes them ---- */
+
+static void configs(void **state) {
+  (void)state;
+  static const char *const expected[2][4] = {
+      {"\"num_heads\": 2, \"key_dim\": 4, \"value_dim\": 4, \"dropout\": 0.0, \"use_bias\": true, "
+       "\"output_shape\": null, \"attention_axes\": [1], \"kernel_initializer\": {\"module\": "
+       "\"keras.initializers\", \"class_name\": \"GlorotUniform\", \"config\": {\"seed\": null}, "
+       "\"registered_name\": null}, \"bias_initializer\": {\"module\": \"keras.initializers\", "
+       "\"class_name\": \"Zeros\", \"config\": {}, \"registered_name\": null}, \"kernel_regularizer\": null, "
+       "\"bias_regularizer\": null, \"activity_regularizer\": null, \"kernel_constraint\": null, "
+       "\"bias_constraint\": null, \"query_shape\": [2, 5, 8], \"key_shape\": [2, 5, 8], \"value_shape\": [2, 5, "
+       "8], \"softmax_robust_masking\": false}",
+       "\"dtype\": \"float32\", \"dropout\": 0.0, \"use_scale\": false, \"score_mode\": \"dot\"}",
+       "\"dtype\": \"float32\", \"dropout\": 0.0, \"use_scale\": true}",
+       "\"output_shape\": [null, 4], \"equation\": \"abc,cd->abd\", \"activation\": \"linear\", \"bias_axes\": "
+       "\"d\", \"kernel_initializer\""},
+      {"\"num_heads\": 2, \"key_dim\": 4, \"value_dim\": 4, \"dropout\": 0.0, \"use_bias\": true, "
+       "\"use_gate\": false, \"output_shape\": null, \"attention_axes\": [1], \"sliding_window\": null, "
+       "\"kernel_initializer\": {\"module\": \"keras.initializers\", \"class_name\": \"GlorotUniform\", "
+       "\"config\": {\"seed\": null, \"input_axes\": null, \"output_axes\": null}, \"registered_name\": null}, "
+       "\"bias_initializer\": {\"module\": \"keras.initializers\", \"class_name\": \"Zeros\", \"config\": {}, "
+       "\"registered_name\": null}, \"kernel_regularizer\": null, \"bias_regularizer\": null, "
+       "\"activity_regularizer\": null, \"kernel_constraint\": null, \"bias_constraint\": null, \"seed\": null}",
+       "\"use_scale\": false, \"score_mode\": \"dot\", \"dropout\": 0.0, \"seed\": null}",
+       "\"use_scale\": true, \"dropout\": 0.0, \"seed\": null}",
+       "\"output_shape\": [null, 4], \"equation\": \"abc,cd->abd\", \"activation\": \"linear\", \"bias_axes\": "
+       "\"d\", \"kernel_initializer\""}};
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    mix_layer *layers[] = {
+        mix_multi_head_attention(2, 4), mix_attention(), mix_additive_attention(),
+        mix_einsum_dense(.equation = "abc,cd->abd", .output_shape = MIX_SHAPE(-1, 4), .bias_axes = "d")};
+    mix_tensor *x = mix_fill(MIX_SHAPE(2, 5, 8), 1, MIX_FLOAT32);
+    assert_non_null(mix_call(layers[0], x, .arguments = mix_list_of(x)));
+    for (int i = 0; i < 4; i++)
+      if (!strstr(mix_layer_config(layers[i]), expected[g][i]))
+        fail_msg("%s is not in %s", expected[g][i], mix_layer_config(layers[i]));
+    made_again(mix_multi_head_attention(2, 3, .value_dim = 5, .dropout = 0.5, .no_bias = true,
+                                        .output_shape = MIX_SHAPE(2, 3), .attention_axes = MIX_AXES(1, 2),
+                                        .kernel_regularizer = mix_regularizer_new("l2"),
+                                        .bias_constraint = mix_constraint_new("non_neg")));
+    made_again(mix_attention(.use_scale = true, .score_mode = "concat", .dropout = 0.25));
+    made_again(mix_additive_attention(.no_scale = true, .dropout = 0.25));
+    made_again(mix_einsum_dense(.equation = "ab...,bc->ac...", .output_shape = MIX_SHAPE(4)));
+  }
+  made_again(mix_grouped_query_attention(2, 4, 2, .use_gate = true, .sliding_window = 3, .seed = 5));
+  made_again(mix_multi_head_attention(2, 3, .use_gate = true, .sliding_window = 3, .seed = 5));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {TEST(attention_scores_and_masks),
+                                     TEST(dropout_draws_anew),
+                                     TEST(multi_head_masks),
+                                     TEST(blocks_as_all_scores),
+                                     TEST(L26_weights),
+                                     TEST(refused_attention),
+                                     TEST(einsum_dense_shapes),
+                                     TEST(einsum_dense_fans),
+                                     TEST(refused_equations),
+                                     TEST(configs)};
+  return cmocka_run_group_tests_name("attention layers", tests, NULL, NULL);
+}
