@@ -27,8 +27,8 @@ static mix_model *small_model(void) {
   return mix_model_new(x, y);
 }
 
-static void load(mix_keras_file *file) {
-  const mix_load_options options = {.size = sizeof options, .path = file->name};
+static void load(mix_keras_file *file, const char *policy) {
+  const mix_load_options options = {.size = sizeof options, .path = file->name, .policy = policy};
   if (!has_large_number(file->model)) mix_model_of_file(file, &options);
 }
 
@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   mix_keras_file file;
   MIX_SCOPE {
     if (mix_keras_file_open_memory(&file, "input", data, size, true)) {
-      load(&file);
+      load(&file, size % 2 ? "mixed_float16" : NULL);
       mix_keras_file_close(&file);
     }
     mix_error_clear();

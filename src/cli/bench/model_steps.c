@@ -3,13 +3,22 @@
 #include "base/alloc.h"
 #include "cli/bench/bench.h"
 #include "cli/bench/comparison.h"
-#include "cli/bench/step_candidate.h"
+#include <mixtape/function.h>
 
 #include <string.h>
 
 enum { MAX_POLICIES = 3, BATCH = 32 };
 
-static bool prepare(bench_step *step, const char *path, const char *policy, int64_t batch) {
+typedef struct file_step {
+  const char *policy;
+  mix_model *model;
+  cli_part data;
+  double first_seconds;
+  size_t peak;
+  mix_plan_report report;
+} file_step;
+
+static bool prepare(file_step *step, const char *path, const char *policy, int64_t batch) {
   cli_options options;
   char *arguments[] = {"bench", "--model", (char *)path, NULL};
   cli_part part;
@@ -17,7 +26,7 @@ static bool prepare(bench_step *step, const char *path, const char *policy, int6
   options.policy = policy;
   const size_t before = mix_buffer_bytes();
   mix_model *model = cli_load_model(&options, true);
-  *step = (bench_step){.policy = options.policy};
+  *step = (file_step){.policy = options.policy, .model = model};
   if (!model || cli_compile_file(&options, model) != MIX_OK || !cli_invent_data(model, batch, &part))
     return false;
   mix_buffer_peak_reset();
@@ -25,20 +34,19 @@ static bool prepare(bench_step *step, const char *path, const char *policy, int6
   if (!mix_model_train_on_batch(model, part.x, part.y)) return false;
   step->first_seconds = bench_now() - begin;
   step->peak = mix_buffer_peak() - before;
-  step->model = model, step->data = part;
-  step->function = mix_model_train_function(model);
-  return step->function && mix_function_report(step->function, &step->report, sizeof step->report) == MIX_OK;
+  step->data = part;
+  return mix_function_report(mix_model_train_function(model), &step->report, sizeof step->report) == MIX_OK;
 }
 
 /* The library's own way to a step, because it knows how inputs and labels become arguments. */
 static bool run_step(void *context) {
-  const bench_step *step = context;
+  const file_step *step = context;
   bool good = false;
   MIX_SCOPE { good = mix_model_train_on_batch(step->model, step->data.x, step->data.y) != NULL; }
   return good;
 }
 
-static json_t *row(const bench_step *step, const bench_candidate *timed, double ratio) {
+static json_t *row(const file_step *step, const bench_candidate *timed, double ratio) {
   return json_pack("{s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:i}", "policy", step->policy, "step_seconds",
                    timed->median, "best_seconds", timed->best, "speed", ratio, "first_step_seconds",
                    step->first_seconds, "plan_bytes", (json_int_t)step->report.peak_bytes,
@@ -47,7 +55,7 @@ static json_t *row(const bench_step *step, const bench_candidate *timed, double 
 
 bool bench_model_steps(const bench_settings *settings) {
   static const char *const policies[MAX_POLICIES] = {NULL, "mixed_float16", "mixed_bfloat16"};
-  static bench_step steps[MAX_POLICIES];
+  static file_step steps[MAX_POLICIES];
   static bench_candidate runs[MAX_POLICIES];
   const int64_t batch = settings->batch ? settings->batch : BATCH;
   int count = 0, rounds;

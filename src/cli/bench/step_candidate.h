@@ -2,7 +2,7 @@
 #ifndef MIX_CLI_BENCH_STEP_CANDIDATE_H
 #define MIX_CLI_BENCH_STEP_CANDIDATE_H
 
-#include "cli/cli.h"
+#include <mixtape/mixtape.h>
 
 enum { BENCH_WIDTH = 784, BENCH_CLASSES = 10 };
 
@@ -15,8 +15,6 @@ typedef struct bench_step {
   double first_seconds;
   size_t peak; /* bytes of this model's buffers, its plan included */
   mix_plan_report report;
-  mix_model *model; /* of a file, with its data; NULL: the guide's */
-  cli_part data;
 } bench_step;
 
 /* Images (batch, 784) float32 and labels (batch) int64, the same for every policy. */
