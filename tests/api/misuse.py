@@ -65,6 +65,12 @@ PLAIN = {
     "mix_activation_options": {"activation": '"relu"'},
     "mix_rescaling_options": {"scale": "2"}, "mix_category_encoding_options": {"num_tokens": "4"},
     "mix_discretization_options": {"num_bins": "4"},
+    "mix_conv_options": {"kernel": "mix_expand_dims(a_tensor(), 0)"},
+    **{call: {"x": "mix_expand_dims(a_tensor(), 0)"}
+       for call in ("mix_conv_with", "mix_conv_transpose_with", "mix_depthwise_conv_with")},
+    **{f"mix_{layer}_layer_options": {"filters": "2", "kernel_size": "SHAPE(1, 2)"}
+       for layer in ("conv", "conv_transpose", "separable_conv")},
+    "mix_depthwise_conv_layer_options": {"kernel_size": "SHAPE(1, 2)"},
     "mix_activate_with": {"name": '"relu"', "activation": '"relu"'}, "mix_matmul": {},
     "mix_clip": {"low": "a_scalar()", "high": "a_scalar()"}, "mix_bias_add": {"bias": "a_row()"},
     "mix_slice": {"begin": "SHAPE(2, 0)", "size": "SHAPE(2, 1)"},
