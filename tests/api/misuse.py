@@ -47,6 +47,7 @@ BASE_FIELDS = {
     "y_true": "a_tensor()", "y_pred": "a_tensor()", "variables": "a_list_of_variables()", "verbose": "0",
     "inner": "an_optimizer()", "n": "2", "directory": '"folder"', "path": '"file"', "epochs": "1",
 }
+FACTOR = "{true, false, 0, 0.2}"
 # Plain arguments of single functions and structs, so that the plain call succeeds.
 PLAIN = {
     "mix_initializer_options": {"initializer": '"zeros"'},
@@ -63,6 +64,15 @@ PLAIN = {
     "mix_checkpoint_options": {"folder": '"checkpoints"', "variables": "a_list_of_variables()"},
     "mix_graph_rewrite_options": {"optimizer": "an_optimizer()"},
     "mix_activation_options": {"activation": '"relu"'},
+    "mix_adaptive_pooling_options": {"output_size": "SHAPE(1, 2)"}, "mix_pool_window": {"size": "SHAPE(1, 2)"},
+    "mix_max_pool": {"x": "mix_expand_dims(a_tensor(), 0)"}, "mix_avg_pool": {"x": "mix_expand_dims(a_tensor(), 0)"},
+    "mix_resizing_options": {"height": "2", "width": "2"}, "mix_center_crop_options": {"height": "2", "width": "2"},
+    "mix_random_crop_options": {"height": "2", "width": "2"}, "mix_random_rotation_options": {"factor": FACTOR},
+    "mix_random_translation_options": {"height_factor": FACTOR, "width_factor": FACTOR},
+    "mix_random_zoom_options": {"height_factor": FACTOR}, "mix_random_contrast_options": {"factor": FACTOR},
+    "mix_random_brightness_options": {"factor": FACTOR}, "mix_spectral_normalization_options": {"layer": "a_layer()"},
+    "mix_projective_transform": {"images": "mix_expand_dims(mix_expand_dims(a_tensor(), 0), 3)",
+                                 "transforms": "mix_fill(MIX_SHAPE(1, 8), 0.5, MIX_FLOAT32)"},
     "mix_rescaling_options": {"scale": "2"}, "mix_category_encoding_options": {"num_tokens": "4"},
     "mix_discretization_options": {"num_bins": "4"},
     "mix_conv_options": {"kernel": "mix_expand_dims(a_tensor(), 0)"},
