@@ -109,6 +109,7 @@ void cli_try_environment(void) {
   mix_threads();
   mix_accumulate();
   mix_float32_precision_name();
+  mix_memory_name();
 }
 
 int cli_setup(const cli_options *options) {

@@ -33,6 +33,12 @@ static void a_bad_environment_is_an_error_that_names_it(void **state) {
   assert_int_equal(mix_error(), MIX_VALUE_ERROR);
   assert_non_null(strstr(mix_error_message(), "MIXTAPE_FLOAT32_PRECISION"));
   mix_error_clear();
+  setenv("MIXTAPE_MEMORY", "some", 1);
+  mix_memory_use_default();
+  assert_int_equal(mix_error(), MIX_VALUE_ERROR);
+  assert_non_null(strstr(mix_error_message(), "MIXTAPE_MEMORY"));
+  assert_non_null(strstr(mix_error_message(), "\"least\""));
+  mix_error_clear();
   static const char *const bad[] = {"many", "-1", "3x", "100000"};
   for (int i = 0; i < 4; i++) {
     setenv("MIXTAPE_THREADS", bad[i], 1);
@@ -48,7 +54,9 @@ static void start_values(void **state) {
   setenv("MIXTAPE_DEVICE", "ref", 1);
   setenv("MIXTAPE_ACCUMULATE", "blocked", 1);
   setenv("MIXTAPE_FLOAT32_PRECISION", "high", 1);
+  setenv("MIXTAPE_MEMORY", "least", 1);
   setenv("MIXTAPE_THREADS", "3", 1);
+  assert_string_equal(mix_memory_name(), "least");
   assert_string_equal(mix_device(), "ref");
   assert_ptr_equal(mix_backend_current(), &mix_backend_ref);
   assert_string_equal(mix_accumulate(), "blocked");
@@ -115,6 +123,22 @@ static void float32_precision(void **state) {
   assert_non_null(strstr(mix_error_message(), "\"half\""));
   mix_error_clear();
   assert_string_equal(mix_float32_precision_name(), "highest");
+}
+
+static void memory(void **state) {
+  (void)state;
+  assert_int_equal(mix_set_memory("fast"), MIX_OK);
+  assert_int_equal(mix_context_default().memory, MIX_MEMORY_FAST);
+  mix_context context = mix_context_default();
+  const uint64_t key = mix_context_key(&context);
+  assert_int_equal(mix_set_memory("little"), MIX_VALUE_ERROR);
+  assert_non_null(strstr(mix_error_message(), "set_memory: there is no use of memory \"little\""));
+  mix_error_clear();
+  assert_int_equal(mix_set_memory("least"), MIX_OK);
+  context = mix_context_default();
+  assert_int_equal(context.memory, MIX_MEMORY_LEAST);
+  assert_int_not_equal(mix_context_key(&context), key);
+  assert_int_equal(mix_set_memory("fast"), MIX_OK);
 }
 
 /* Any change moves the key of compiled plans; a former setting gives its former key. */
@@ -193,6 +217,7 @@ int main(void) {
       cmocka_unit_test(threads),
       cmocka_unit_test(accumulation),
       cmocka_unit_test(float32_precision),
+      cmocka_unit_test(memory),
       cmocka_unit_test(the_key_is_a_function_of_the_settings),
       cmocka_unit_test(the_text_says_what_serves),
   };

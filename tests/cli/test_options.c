@@ -412,8 +412,9 @@ static void a_bad_environment_ends_with_1(void **state) {
   assert_code(run_program(TRAIN_SMALL), 1);
   assert_has(program_err, "MIXTAPE_THREADS");
   unsetenv("MIXTAPE_THREADS");
-  static const char *const names[] = {"MIXTAPE_DEVICE", "MIXTAPE_ACCUMULATE", "MIXTAPE_FLOAT32_PRECISION"};
-  for (int i = 0; i < 3; i++) {
+  static const char *const names[] = {"MIXTAPE_DEVICE", "MIXTAPE_ACCUMULATE", "MIXTAPE_FLOAT32_PRECISION",
+                                      "MIXTAPE_MEMORY"};
+  for (int i = 0; i < 4; i++) {
     setenv(names[i], "odd", 1);
     assert_code(run_program(TRAIN_SMALL), 1);
     assert_has(program_err, names[i]);
