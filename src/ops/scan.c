@@ -13,7 +13,6 @@ static const mix_field scan_fields[] = {{"steps", MIX_FIELD_INT64, offsetof(mix_
 static bool scan_infer(mix_node *node) { return mix_rule_fail(node, "a loop needs a body"), false; }
 
 const mix_op mix_op_scan = {.name = "scan",
-                            .tf_name = "While",
                             .signature = "->",
                             .flags = MIX_OP_LOOP | MIX_OP_CHECKS_VALUES,
                             .attributes_size = sizeof(mix_scan_attributes),
