@@ -78,6 +78,16 @@ static int signature_letters(const mix_ir_node *node, char *letters, int max) {
   return operand == node->input_count && used == node->input_count + node->output_count ? used : -1;
 }
 
+/* Of a loop: a fixed letter for each dtype, so that its own pass alone changes what is inside. */
+static int loop_letters(const mix_ir *ir, const mix_ir_node *node, char *letters) {
+  int used = 0;
+  for (int i = 0; i < node->input_count; i++)
+    letters[used++] = (char)('a' + ir->values[node->inputs[i]].dtype);
+  for (int o = 0; o < node->output_count; o++)
+    letters[used++] = (char)('a' + ir->values[node->first_output + o].dtype);
+  return used;
+}
+
 /* Adds a type for each letter: upper case for dtypes that the op leaves open, lower case for fixed ones. */
 static bool add_letters(view *v, const mix_ir_node *node, const char *letters, int count) {
   char done[256] = {0};
@@ -126,7 +136,7 @@ static bool add_node(view *v, int n) {
   char small[64], *letters = small;
   int max = node->input_count + node->output_count;
   if (max > (int)sizeof small && !(letters = mix_alloc((size_t)max))) return false;
-  int count = signature_letters(node, letters, max);
+  int count = node->body ? loop_letters(v->ir, node, letters) : signature_letters(node, letters, max);
   spec.input_count = node->input_count;
   if (count < 0)
     mix_fail(MIX_INTERNAL_ERROR, "compile: %d operands do not fit the signature %s of %s", node->input_count,

@@ -103,7 +103,7 @@ static bool run_in_bodies(mix_ir *ir, const pass_row *pass) {
     body->evaluate = ir->evaluate;
     body->eager = ir->eager;
     body->excess_precision = ir->excess_precision;
-    body->replay = ir->replay;
+    body->replay = true; /* reports are those of the graph around it */
     if (!run_in_bodies(body, pass) || !pass->run(body)) return false;
   }
   return true;

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "nn/layers/recurrent/recurrent.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -62,6 +63,12 @@ static json_t *tensors_json(const written_call *written, mix_list *list) {
   return array;
 }
 
+/* In Keras 3 one state stands alone. */
+static json_t *states_json(const written_call *written, mix_list *states, bool objects) {
+  return objects && mix_list_count(states) == 1 ? tensor_or_null(written, mix_list_get(states, 0))
+                                                : tensors_json(written, states);
+}
+
 /* Further arguments of a call; a scalar that holds data is a number. */
 static json_t *arguments_json(const written_call *written, mix_list *list) {
   json_t *array = json_array();
@@ -77,13 +84,23 @@ static json_t *arguments_json(const written_call *written, mix_list *list) {
   return array;
 }
 
+/* Masks that Keras found by itself are results of operations. */
+static bool finds_masks(const mix_layer_call *call) {
+  for (int i = 0; i < mix_list_count(call->masks); i++) {
+    const mix_tensor *mask = mix_list_get(call->masks, i);
+    const mix_layer_call *made = mix_tensor_history(mask, NULL);
+    if (mask && !(made && made->layer->kind && made->layer->kind->module)) return false;
+  }
+  return true;
+}
+
 /* Keras 3 lists keywords that it set by itself, where it did not copy the arguments first: to cast them, or
  * because there are others. Functional models never cast. */
 static bool lists_own_keywords(const mix_layer_call *call) {
   const mix_layer *layer = call->layer;
   if (!layer->semantics->node_objects) return false;
   if (layer->class.call == mix_class_functional.call) return true;
-  return !call->training && !call->arguments && !call->masks && !call->initial_state &&
+  return !call->training && !call->arguments && finds_masks(call) && !call->initial_state &&
          !call->inputs_are_list && mix_tensor_dtype(mix_list_get(call->inputs, 0)) == layer->compute;
 }
 
@@ -132,7 +149,7 @@ static json_t *keywords_json(const written_call *written, const mix_layer_call *
   }
   put_attention_keywords(written, call, keywords);
   if (call->initial_state)
-    json_object_set_new(keywords, "initial_state", tensors_json(written, call->initial_state));
+    json_object_set_new(keywords, "initial_state", states_json(written, call->initial_state, objects));
   if (training) json_object_set_new(keywords, "training", json_boolean(training == MIX_TRUE));
   bool mask = (kind && kind->call_has_mask) || (own && is_nested_model(call->layer));
   const bool named = call->layer->kind && call->layer->kind->call_tensors;
@@ -365,13 +382,60 @@ static json_t *object_of(mix_layer *layer) {
   return object;
 }
 
-json_t *mix_layer_to_json(mix_layer *layer, bool open_batch) {
-  json_t *object = object_of(layer), *shape = object && !mix_failed() ? build_shape(layer, open_batch) : NULL;
+/* Keras 3 keeps the shapes of all arguments of a first call that had more than one. */
+static json_t *build_config(mix_layer *layer, bool open_batch) {
+  const mix_rnn *rnn = mix_rnn_of(layer);
+  json_t *shape = build_shape(layer, open_batch), *states = json_array();
   const bool named = layer->kind && layer->kind->call_tensors && layer->semantics->build_shapes_named &&
                      layer->build_count > 1;
-  if (shape)
-    json_object_set_new(object, "build_config",
-                        json_pack("{s:o}", named ? "shapes_dict" : "input_shape", shape));
+  if (!shape || !rnn || !rnn->called_with_states || !layer->semantics->node_objects) {
+    json_decref(states);
+    return shape ? json_pack("{s:o}", named ? "shapes_dict" : "input_shape", shape) : NULL;
+  }
+  for (int i = 0; i < rnn->sizes.count; i++) {
+    json_t *state = json_pack("[n]");
+    for (int d = 0; d < rnn->sizes.states[i].rank; d++)
+      json_array_append_new(state, json_integer(rnn->sizes.states[i].dims[d]));
+    json_array_append_new(states, state);
+  }
+  if (rnn->sizes.count == 1) { /* stands alone */
+    json_t *one = json_incref(json_array_get(states, 0));
+    json_decref(states);
+    states = one;
+  }
+  return json_pack("{s:{s:o,s:o}}", "shapes_dict", "sequences_shape", shape, "initial_state_shape", states);
+}
+
+/* Where the config of a layer has the object of an inner one, by its attribute; NULL: nowhere. `item`: of the
+ * inner layers in a list. */
+static json_t *inner_object(const mix_layer *layer, const json_t *config, const char *attribute, int *item) {
+  const bool keeps = layer->semantics->bidirectional_keeps_layer; /* and does not build it */
+  if (!strcmp(attribute, "cells/"))
+    return json_array_get(json_object_get(config, "cells"), (size_t)(*item)++);
+  if (!strcmp(attribute, "forward_layer")) return keeps ? NULL : json_object_get(config, "layer");
+  if (!strcmp(attribute, "backward_layer") && keeps) return NULL;
+  return json_object_get(config, attribute);
+}
+
+static void add_inner_build_configs(mix_layer *layer, json_t *object, bool open_batch) {
+  int item = 0;
+  for (int i = 0; i < mix_list_count(layer->layers); i++) {
+    mix_layer *inner = mix_list_items(layer->layers)[i];
+    json_t *place = inner->attribute
+                        ? inner_object(layer, json_object_get(object, "config"), inner->attribute, &item)
+                        : NULL;
+    if (!json_is_object(place)) continue;
+    add_inner_build_configs(inner, place, open_batch);
+    json_t *config = build_config(inner, open_batch);
+    if (config) json_object_set_new(place, "build_config", config);
+  }
+}
+
+json_t *mix_layer_to_json(mix_layer *layer, bool open_batch) {
+  json_t *object = object_of(layer),
+         *config = object && !mix_failed() ? build_config(layer, open_batch) : NULL;
+  if (config) json_object_set_new(object, "build_config", config);
+  if (object) add_inner_build_configs(layer, object, open_batch);
   if (object && is_nested_model(layer) && layer->semantics->compile_config_always)
     json_object_set_new(object, "compile_config", json_object());
   if (!mix_failed()) return object;

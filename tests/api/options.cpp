@@ -94,6 +94,12 @@ bool defaults_have_their_sizes() {
   right = right && has_its_size(mix_conv_transpose_layer_defaults());
   right = right && has_its_size(mix_depthwise_conv_layer_defaults());
   right = right && has_its_size(mix_separable_conv_layer_defaults());
+  right = right && has_its_size(mix_cell_defaults());
+  right = right && has_its_size(mix_stacked_rnn_cells_defaults());
+  right = right && has_its_size(mix_rnn_defaults());
+  right = right && has_its_size(mix_recurrent_defaults());
+  right = right && has_its_size(mix_bidirectional_defaults());
+  right = right && has_its_size(mix_time_distributed_defaults());
   right = right && has_its_size(mix_sgd_defaults());
   right = right && has_its_size(mix_rmsprop_defaults());
   right = right && has_its_size(mix_adam_defaults());

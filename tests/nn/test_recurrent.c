@@ -1,6 +1,7 @@
 /* Recurrent layers: the rows of docs/spec/keras.md, 19.2, masks, states, dropout, wrappers, cells of the
  * user, 16-bit policies against recorded runs of Keras, and misuse. */
 #include "nn/layer_support.h"
+#include <mixtape/graph_rewrite.h>
 #include <mixtape/recurrent.h>
 
 static const char *const generations[] = {"tf_keras", "keras3", "experimental"};
@@ -435,7 +436,7 @@ static void sixteen_bit_states_are_rounded_as_in_keras(void **state) {
     }
 }
 
-/* ---- memory: docs/NUMERICS.md, "Loops and recurrent layers" ---- */
+/* ---- the automatic rewrite ---- */
 
 static mix_list *train_body(void *context, mix_list *arguments) {
   mix_layer *layer = context;
@@ -447,6 +448,32 @@ static mix_list *train_body(void *context, mix_list *arguments) {
     mix_variable_assign_sub(mix_list_get(weights, i), mix_list_get(gradients, i));
   return mix_list_of(loss);
 }
+
+/* Row G58 of docs/spec/mixed_precision.md: the products of a cell in a loop are 16-bit, its states are not.
+ */
+static void G58_the_rewrite_reaches_the_steps(void **state) {
+  (void)state;
+  mix_layer *layer = mix_lstm(3, .return_sequences = true);
+  mix_tensor *x = sines(MIX_SHAPE(2, 4, 3), 0.3);
+  double wanted[24];
+  mix_tensor_read(mix_call(layer, x), MIX_FLOAT64, wanted, 24);
+  assert_int_equal(mix_set_graph_rewrite("float16"), MIX_OK);
+  mix_function *function = mix_function_new(train_body, layer, .name = "train");
+  mix_function *serving = mix_function_new(stateful_body, layer, .name = "serve");
+  mix_list *results = mix_function_call(serving, mix_list_of(x));
+  expect_values(results ? mix_list_get(results, 0) : NULL, 24, wanted, 2e-3, 0); /* that of Keras's tests */
+  const char *text = mix_function_dump(serving, "amp");
+  assert_non_null(text);
+  const char *step = strstr(text, "\n| ");
+  assert_non_null(step);
+  assert_non_null(strstr(step, ":float16(2, 12) = matmul("));
+  assert_non_null(strstr(step, "| %0:float32(2, 3) = argument 0"));
+  assert_non_null(mix_function_call(function, mix_list_of(x)));
+  assert_int_equal(mix_set_graph_rewrite(NULL), MIX_OK);
+}
+
+/* ---- memory: docs/NUMERICS.md, "Loops and recurrent layers" ---- */
+
 static void training_keeps_what_the_formula_says(void **state) {
   (void)state;
   enum { BATCH = 8, TIME = 64, WIDTH = 32 };
@@ -534,6 +561,7 @@ int main(void) {
                                      TEST(bidirectional_layers_must_match),
                                      TEST(time_distributed_is_the_layer_on_each_step),
                                      TEST(sixteen_bit_states_are_rounded_as_in_keras),
+                                     TEST(G58_the_rewrite_reaches_the_steps),
                                      TEST(training_keeps_what_the_formula_says),
                                      TEST(misuse),
                                      TEST(states_keep_their_shape)};

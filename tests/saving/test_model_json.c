@@ -208,8 +208,12 @@ static const char *missing_class(const json_t *object) {
   bool found = !strcmp(name, "InputLayer") || !strcmp(name, "Functional") || !strcmp(name, "Sequential");
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) found |= !strcmp(kinds[i]->class.name, name);
   if (!found) return name;
+  static const char *const inner[] = {"layer", "backward_layer", "cell"};
   for (size_t i = 0; i < json_array_size(layers) && !missing; i++)
     missing = missing_class(json_array_get(layers, i));
+  for (size_t i = 0; i < sizeof inner / sizeof *inner && !missing; i++)
+    if (json_is_object(json_object_get(config, inner[i])))
+      missing = missing_class(json_object_get(config, inner[i]));
   return missing;
 }
 

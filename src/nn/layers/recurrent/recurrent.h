@@ -130,9 +130,11 @@ typedef struct mix_rnn {
     mix_recurrent_options recurrent;
   } options;
   mix_rnn_flags flags;
-  mix_layer *cell;  /* in the layer's list */
-  mix_list *states; /* variables, retained; NULL: not stateful, or not built */
-  bool keeps_order; /* outputs of a backward layer stay in the order of the inputs */
+  mix_layer *cell;                 /* in the layer's list */
+  mix_cell_states sizes;           /* of the built cell */
+  bool called, called_with_states; /* what the first call was given */
+  mix_list *states;                /* variables, retained; NULL: not stateful, or not built */
+  bool keeps_order;                /* outputs of a backward layer stay in the order of the inputs */
 } mix_rnn;
 
 /* The instance; NULL: another layer. */

@@ -51,14 +51,14 @@ static mix_status build(mix_layer *layer, int count, const mix_shape *inputs) {
                            "%s: the input has shape %s; expected sequences (batch, steps, ...)", layer->name,
                            mix_shape_text(inputs[0], text, sizeof text));
   const mix_shape step = shape_of_step(rnn, inputs[0]);
-  mix_cell_states sizes;
-  if (mix_cell_build(rnn->cell, step) || !mix_cell_states_of(rnn->cell, step, &sizes)) return mix_error();
+  if (mix_cell_build(rnn->cell, step) || !mix_cell_states_of(rnn->cell, step, &rnn->sizes))
+    return mix_error();
   if (!rnn->flags.stateful) return MIX_OK;
   if (step.dims[0] == MIX_UNKNOWN)
     return mix_fail_status(MIX_VALUE_ERROR,
                            "%s: a stateful layer needs a batch of known size; the input has shape %s",
                            layer->name, mix_shape_text(inputs[0], text, sizeof text));
-  make_state_variables(layer, rnn, step.dims[0], &sizes);
+  make_state_variables(layer, rnn, step.dims[0], &rnn->sizes);
   return mix_error();
 }
 
@@ -296,7 +296,10 @@ static mix_list *symbols(const rnn_call *call, mix_tensor *x) {
 static mix_list *call(mix_layer *layer, const mix_call_args *args) {
   mix_tensor *x = mix_call_input(args, 0);
   rnn_call c = {.layer = layer, .rnn = layer->data, .args = args};
+  mix_rnn *rnn = layer->data;
   if (!x || !prepare(&c, x)) return NULL;
+  if (!rnn->called) rnn->called_with_states = c.initial_state && args->initial_state;
+  rnn->called = true;
   return args->symbolic ? symbols(&c, x) : compute(&c, x);
 }
 
