@@ -172,7 +172,7 @@ static json_t *write_shape(const mix_fields *fields, const mix_field_row *field,
   if (!shape->rank && field->optional) return json_null();
   json_t *list = json_array();
   for (int i = 0; i < shape->rank; i++) {
-    bool open = shape->dims[i] == MIX_UNKNOWN && field->kind == &mix_field_shape;
+    bool open = shape->dims[i] == MIX_UNKNOWN && field->kind != &mix_field_sizes;
     json_array_append_new(list, open ? json_null() : json_integer(shape->dims[i]));
   }
   return list;
@@ -183,10 +183,6 @@ static bool read_shape(const mix_fields *fields, const mix_field_row *field, con
   mix_shape *shape = mix_field_at(field, options);
   size_t rank = json_array_size(value);
   if (json_is_null(value)) return true;
-  if (json_is_integer(value)) { /* a shape of one */
-    *shape = (mix_shape){.rank = 1, .dims = {json_integer_value(value)}};
-    return true;
-  }
   if (!json_is_array(value)) return mix_field_mistyped(field, value), false;
   if (rank > MIX_MAX_RANK)
     return mix_fail(MIX_VALUE_ERROR, "config: \"%s\" has %zu dimensions; expected at most %d", field->name,
@@ -202,6 +198,20 @@ static bool read_shape(const mix_fields *fields, const mix_field_row *field, con
 }
 const mix_value_kind mix_field_shape = {"a list of sizes", sizeof(mix_shape), resolve_shape, NULL,
                                         write_shape,       read_shape,        NULL};
+static bool read_size_or_shape(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                               void *options) {
+  if (!json_is_integer(value)) return read_shape(fields, field, value, options);
+  *(mix_shape *)mix_field_at(field, options) = (mix_shape){.rank = 1, .dims = {json_integer_value(value)}};
+  return true;
+}
+const mix_value_kind mix_field_size_or_shape = {"a size or a list of sizes",
+                                                sizeof(mix_shape),
+                                                resolve_shape,
+                                                NULL,
+                                                write_shape,
+                                                read_size_or_shape,
+                                                NULL};
+
 /* ---- lists of numbers ---- */
 
 static bool copy_numbers(const mix_fields *fields, const mix_field_row *field, void *options) {

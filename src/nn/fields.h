@@ -15,6 +15,7 @@ extern const mix_value_kind mix_field_initializer, /* a name, or the object at `
     mix_field_axes,      /* mix_axes: an integer, or a list of several; none is -1 */
     mix_field_axis_list, /* mix_axes: always a list */
     mix_field_shape,     /* mix_shape: null is an unknown dimension */
+    mix_field_size_or_shape, /* the same; an integer is a shape of one */
     mix_field_sizes,     /* mix_shape: -1 is an unknown dimension */
     mix_field_numbers;   /* mix_numbers: copied; none is null */
 

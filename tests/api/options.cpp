@@ -100,6 +100,11 @@ bool defaults_have_their_sizes() {
   right = right && has_its_size(mix_recurrent_defaults());
   right = right && has_its_size(mix_bidirectional_defaults());
   right = right && has_its_size(mix_time_distributed_defaults());
+  right = right && has_its_size(mix_einsum_dense_defaults());
+  right = right && has_its_size(mix_multi_head_attention_defaults());
+  right = right && has_its_size(mix_grouped_query_attention_defaults());
+  right = right && has_its_size(mix_attention_defaults());
+  right = right && has_its_size(mix_additive_attention_defaults());
   right = right && has_its_size(mix_sgd_defaults());
   right = right && has_its_size(mix_rmsprop_defaults());
   right = right && has_its_size(mix_adam_defaults());

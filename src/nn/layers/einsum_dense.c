@@ -235,7 +235,7 @@ static mix_shape einsum_dense_output_shape(mix_layer *layer, int count, const mi
 
 #define FIELD(member) MIX_FIELD(mix_einsum_dense_options, member)
 static const mix_field_row fields[] = {
-    {FIELD(output_shape), &mix_field_shape, .required = true},
+    {FIELD(output_shape), &mix_field_size_or_shape, .required = true},
     {FIELD(equation), &mix_field_text, .required = true},
     {FIELD(activation), &mix_field_activation},
     {FIELD(bias_axes), &mix_field_text, .optional = true},

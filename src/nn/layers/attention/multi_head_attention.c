@@ -201,7 +201,7 @@ static const mix_field_row fields[] = {
     {FIELD(dropout), &mix_field_number, .range = MIX_UNIT_INTERVAL},
     {"use_bias", offsetof(mix_multi_head_attention_options, no_bias), &mix_field_negated},
     {FIELD(use_gate), &mix_field_boolean, NEWER},
-    {FIELD(output_shape), &mix_field_shape, .optional = true},
+    {FIELD(output_shape), &mix_field_size_or_shape, .optional = true},
     {FIELD(attention_axes), &mix_field_axis_list, .optional = true},
     {FIELD(sliding_window), &mix_field_integer, .range = MIX_POSITIVE, .optional = true, NEWER},
     MIX_INITIALIZER_FIELD(mix_multi_head_attention_options, kernel_initializer, "glorot_uniform"),
