@@ -30,9 +30,9 @@ static const char *const both_allow =
     " Conv3DBackpropFilterV2 Conv3DBackpropInputV2 DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter"
     " DepthwiseConv2dNativeBackpropInput Einsum ";
 static const char *const both_infer =
-    " Add AddN AddV2 AvgPool AvgPoolGrad BiasAdd BiasAddGrad BiasAddV1 Elu EluGrad Erf Erfc FloorDiv Inv"
-    " LeakyRelu LeakyReluGrad Log Log1p LogSoftmax Mul Prod RealDiv Reciprocal Selu SeluGrad Sigmoid"
-    " SigmoidGrad Softmax Softplus SoftplusGrad Softsign SoftsignGrad Sqrt Sub Tanh TanhGrad ";
+    " Add AddN AddV2 AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad BiasAdd BiasAddGrad"
+    " BiasAddV1 Elu EluGrad Erf Erfc FloorDiv Inv LeakyRelu LeakyReluGrad Log Log1p"
+    " LogSoftmax Mul Prod RealDiv Reciprocal Selu SeluGrad Sigmoid SigmoidGrad Softmax Softplus SoftplusGrad Softsign SoftsignGrad Sqrt Sub Tanh TanhGrad ";
 static const char *const bfloat16_infer = " Mean Rsqrt Square SquaredDifference Sum ";
 static const char *const both_deny =
     " Exp Expm1 L2Loss Pow SaveV2 SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits ";
@@ -40,10 +40,11 @@ static const char *const float16_deny = " Mean Sum ";
 static const char *const both_clear =
     " Abs ArgMax ArgMin BroadcastTo Ceil ClipByValue Concat ConcatV2 Equal ExpandDims Fill Floor Gather"
     " GatherNd GatherV2 Greater GreaterEqual Identity IdentityN IsFinite IsInf IsNan Less LessEqual Max"
-    " MaxPool Maximum Min Minimum Neg NotEqual OnesLike Pack Pad PadV2 Relu Relu6 Relu6Grad ReluGrad Reshape"
+    " MaxPool MaxPool3D MaxPool3DGrad MaxPoolGrad MaxPoolGradGrad Maximum Min Minimum Neg NotEqual OnesLike"
+    " Pack Pad PadV2 Relu Relu6 Relu6Grad ReluGrad Reshape"
     " Reverse Round Select SelectV2 Shape Sign Slice Split Squeeze StopGradient StridedSlice Tile Transpose"
     " Where ZerosLike ";
-static const char *const float16_clear = " OneHot Size ";
+static const char *const float16_clear = " MaxPool3DGradGrad OneHot Size ";
 
 static bool listed(const char *list, const char *name) {
   char word[128];
