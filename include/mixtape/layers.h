@@ -295,8 +295,8 @@ typedef struct mix_batch_normalization_options {
   bool fused; /* tf_keras: requires the fused rules (rank 4 or 5, not float64: ValueError) */
   bool not_fused; /* tf_keras: fused=False */
   bool synchronized; /* accepted: there is one process */
-  /* Keras 3's batch renormalization (arXiv:1702.03275): training uses x r + d instead of x, where r and d lead from
-   * the statistics of the batch to moving ones, the weights renorm_mean and renorm_stddev. */
+  /* Keras 3's batch renormalization (arXiv:1702.03275): training uses x r + d instead of x, where r and d
+   * lead from the statistics of the batch to moving ones, the weights renorm_mean and renorm_stddev. */
   bool renorm;
   double renorm_rmin, renorm_rmax, renorm_dmax; /* bounds of r and of |d|; 0: none; MIX_ZERO is accepted */
   double renorm_momentum;                       /* of these weights; 0 means 0.99; MIX_ZERO is accepted */
@@ -351,8 +351,8 @@ typedef struct mix_unit_normalization_options {
 } mix_unit_normalization_options;
 MIX_API mix_layer *mix_unit_normalization_with(const mix_unit_normalization_options *options);
 
-/* SpectralNormalization: a layer whose weight "kernel" or "embeddings" is divided by an estimate of its largest
- * singular value in each training call. The weight vector_u (1, columns) is the estimate's state. */
+/* SpectralNormalization: a layer whose weight "kernel" or "embeddings" is divided by an estimate of its
+ * largest singular value in each training call. The weight vector_u (1, columns) is the estimate's state. */
 typedef struct mix_spectral_normalization_options {
   size_t size;
   MIX_LAYER_OPTIONS

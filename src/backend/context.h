@@ -1,5 +1,5 @@
-/* What a plan is compiled for: a device, threads, how products are summed, and what memory may buy. A plan keeps the context that
- * it was compiled with; the setters of mixtape/device.h change the default one. */
+/* What a plan is compiled for: a device, threads, how products are summed, and what memory may buy. A plan
+ * keeps the context that it was compiled with; the setters of mixtape/device.h change the default one. */
 #ifndef MIX_BACKEND_CONTEXT_H
 #define MIX_BACKEND_CONTEXT_H
 

@@ -14,8 +14,8 @@ mix_zip *mix_zip_open(const char *path);
 mix_zip *mix_zip_open_memory(const char *name, const void *data, size_t size);
 bool mix_zip_has(const mix_zip *zip, const char *member);
 /* A member, stored or deflated, of at most `limit` bytes and with a zero behind it; mix_free it. NULL with
- * the error recorded: it is missing, damaged or longer; or it has more than MIX_ZIP_FLOOR bytes and 100 times as
- * many as the archive stores. */
+ * the error recorded: it is missing, damaged or longer; or it has more than MIX_ZIP_FLOOR bytes and 100 times
+ * as many as the archive stores. */
 void *mix_zip_read(mix_zip *zip, const char *member, size_t limit, size_t *size);
 
 /* As many bytes a member may have, however well it was deflated. */

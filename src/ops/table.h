@@ -67,12 +67,12 @@ extern const mix_op mix_op_einsum;
 int mix_einsum_find(const mix_shape *labels, int64_t label);
 
 /* Attention over heads. Operands: query (batch, queries, heads, dim), key (batch, keys, groups, dim), value
- * (batch, keys, groups, dim of value), mask, bool of rank 4, which broadcasts to (batch, heads, queries, keys),
- * and state, int64 (2). Heads are a multiple of groups. The scores, rounded to the dtype, are multiplied by
- * `scale` in float32; where the mask is false, or with `causal` the key is behind the query, they become
- * mask_value, or with mask_adds the score + mask_value. Their softmax is rounded to the dtype, is 0 where masked
- * with mask_zeroes, and is dropped out as mix_random_uniform would of that state. attention_grad takes the
- * gradient of the result as well and gives those of query, key and value. */
+ * (batch, keys, groups, dim of value), mask, bool of rank 4, which broadcasts to (batch, heads, queries,
+ * keys), and state, int64 (2). Heads are a multiple of groups. The scores, rounded to the dtype, are
+ * multiplied by `scale` in float32; where the mask is false, or with `causal` the key is behind the query,
+ * they become mask_value, or with mask_adds the score + mask_value. Their softmax is rounded to the dtype, is
+ * 0 where masked with mask_zeroes, and is dropped out as mix_random_uniform would of that state.
+ * attention_grad takes the gradient of the result as well and gives those of query, key and value. */
 typedef struct mix_attention_attributes {
   double scale, mask_value, rate;
   bool mask_adds, mask_zeroes, causal;
@@ -170,9 +170,9 @@ extern const mix_op mix_op_projective_transform;
 extern const mix_op mix_op_random_uniform, mix_op_random_normal, mix_op_random_truncated_normal;
 
 /* A loop (graph/body.h). Operands: the first carry, inputs (steps, ...), invariants. Results: the last carry,
- * outputs (steps, ...). The parameters of its body are the carry, step i of the inputs, and the invariants; its
- * results are the next carry and step i of the outputs. Step i is the i-th row of inputs and outputs, from the
- * last to the first if `reverse`. */
+ * outputs (steps, ...). The parameters of its body are the carry, step i of the inputs, and the invariants;
+ * its results are the next carry and step i of the outputs. Step i is the i-th row of inputs and outputs,
+ * from the last to the first if `reverse`. */
 typedef struct mix_scan_attributes {
   int64_t steps;
   int carries, inputs;

@@ -17,7 +17,8 @@ static size_t constant_bytes(const mix_ir *ir, const mix_ir_node *node) {
 }
 
 static bool eligible(const mix_ir *ir, const mix_ir_node *node) {
-  if (node->dead || (node->op->flags & (MIX_OP_STATEFUL | MIX_OP_LOOP)) || node->program || node->guard >= 0) return false;
+  if (node->dead || (node->op->flags & (MIX_OP_STATEFUL | MIX_OP_LOOP)) || node->program || node->guard >= 0)
+    return false;
   if (node->source == MIX_IR_CONSTANT) return constant_bytes(ir, node) <= 64;
   return !node->source;
 }

@@ -1,90 +1,12 @@
 /* Weights at their paths: model.weights.h5, .weights.h5. */
 #include "saving/read_weights.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "base/object.h"
 #include "saving/weight_tree.h"
 #include "tensor/shape.h"
-#include <mixtape/ops.h>
 #include <stdio.h>
 #include <string.h>
-
-/* ---- what the files share ---- */
-
-const char *mix_join_path(const char *folder, const char *name) {
-  const size_t size = strlen(folder) + strlen(name) + 2;
-  char *text = mix_scoped_memory(size);
-  if (text) snprintf(text, size, "%s%s%s", folder, *folder ? "/" : "", name);
-  return text;
-}
-
-static bool count_link(void *context, const char *name, bool is_group) {
-  (void)name, (void)is_group;
-  ++*(int *)context;
-  return true;
-}
-
-int mix_count_links(mix_keras_file *file, const char *path) {
-  int count = 0;
-  if (mix_hdf5_has(&file->hdf5, path)) mix_hdf5_list(&file->hdf5, path, count_link, &count);
-  return mix_failed() ? -1 : count;
-}
-
-bool mix_skip_mismatch(const mix_weights_reader *reader) {
-  char message[1024];
-  if (!reader->skip_mismatch || mix_error() != MIX_VALUE_ERROR) return false;
-  mix_error_take(message, sizeof message);
-  if (reader->assign) mix_log_message(MIX_LOG_WARNING, "%s; skipped", message);
-  return true;
-}
-
-/* What follows the last slash. */
-static const char *short_name(const mix_variable *variable) {
-  const char *slash = strrchr(variable->name, '/');
-  return slash ? slash + 1 : variable->name;
-}
-
-const char *mix_variables_text(mix_list *variables, char *text, size_t size) {
-  char shape[160];
-  size_t used = 0;
-  text[0] = 0;
-  for (int i = 0; i < mix_list_count(variables) && used + 1 < size; i++) {
-    const mix_variable *variable = mix_list_items(variables)[i];
-    used += (size_t)snprintf(text + used, size - used, "%s%s %s", i ? ", " : "", short_name(variable),
-                             mix_shape_text(variable->shape, shape, sizeof shape));
-  }
-  return text;
-}
-
-/* The new value. Elements of the variable's dtype are copied from the file's own bytes. */
-static mix_tensor *value_for(const mix_weights_reader *reader, const char *path, mix_dtype stored,
-                             const mix_variable *variable) {
-  mix_hdf5 *hdf5 = &reader->file->hdf5;
-  if (stored == variable->dtype) return mix_hdf5_borrow(hdf5, path);
-  mix_tensor *value = mix_hdf5_tensor(hdf5, path);
-  return value ? mix_cast(value, variable->dtype) : NULL;
-}
-
-bool mix_read_variable(mix_weights_reader *reader, const char *path, mix_variable *variable) {
-  mix_dtype dtype;
-  mix_shape shape;
-  char ours[160], theirs[160];
-  if (!mix_hdf5_describe(&reader->file->hdf5, path, &dtype, &shape)) return false;
-  if (!mix_shape_equal(shape, variable->shape))
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s: '%s' has shape %s, but '%s' in the file has %s", reader->call,
-                    reader->file->name, variable->name, mix_shape_text(variable->shape, ours, sizeof ours),
-                    path, mix_shape_text(shape, theirs, sizeof theirs)),
-           false;
-  if (reader->assign)
-    MIX_SCOPE {
-      mix_tensor *value = value_for(reader, path, dtype, variable);
-      if (value) mix_variable_assign(variable, value);
-    }
-  return !mix_failed();
-}
-
-/* ---- objects at their paths ---- */
 
 /* TensorFlow 2.13 wrote another name for `layers`. */
 static const char *old_path(const char *path) {

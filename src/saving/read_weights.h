@@ -26,7 +26,7 @@ bool mix_read_weights(mix_weights_reader *reader);
  * recorded. */
 mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *options);
 
-/* ---- what the files share ---- */
+/* ---- what the files share (read_variable.c) ---- */
 
 /* Checks the shape of a data set, and assigns it in the second pass, cast to the variable's dtype. */
 bool mix_read_variable(mix_weights_reader *reader, const char *path, mix_variable *variable);

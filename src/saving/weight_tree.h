@@ -6,8 +6,8 @@
 #include "model/model.h"
 
 /* `path`: "" for the model, "layers/dense_1", "optimizer"; its variables belong into PATH/vars. `name`: of
- * the object. `variables`: own variables in the order of the file, trainable ones first; may be empty. Path and
- * list are borrowed from the scope of mix_visit_weight_tree's caller. */
+ * the object. `variables`: own variables in the order of the file, trainable ones first; may be empty. Path
+ * and list are borrowed from the scope of mix_visit_weight_tree's caller. */
 typedef bool mix_weight_visit(void *context, const char *path, const char *name, mix_list *variables);
 /* Calls `visit` for each object in Keras's order of the model's generation, each once: at the first of its
  * paths. Layers in a model are named after their classes; those in a layer, or in a subclassed model, have

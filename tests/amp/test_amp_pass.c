@@ -32,7 +32,8 @@ static const char *const both_allow =
 static const char *const both_infer =
     " Add AddN AddV2 AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad BiasAdd BiasAddGrad"
     " BiasAddV1 Elu EluGrad Erf Erfc FloorDiv Inv LeakyRelu LeakyReluGrad Log Log1p"
-    " LogSoftmax Mul Prod RealDiv Reciprocal Selu SeluGrad Sigmoid SigmoidGrad Softmax Softplus SoftplusGrad Softsign SoftsignGrad Sqrt Sub Tanh TanhGrad ";
+    " LogSoftmax Mul Prod RealDiv Reciprocal Selu SeluGrad Sigmoid SigmoidGrad"
+    " Softmax Softplus SoftplusGrad Softsign SoftsignGrad Sqrt Sub Tanh TanhGrad ";
 static const char *const bfloat16_infer = " Mean Rsqrt Square SquaredDifference Sum ";
 static const char *const both_deny =
     " Exp Expm1 L2Loss Pow SaveV2 SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits ";

@@ -113,21 +113,10 @@ static void same(mix_tensor *a, mix_tensor *b, uint64_t seed, const char *what, 
 
 static void captured_steps_have_the_bits_of_single_operations(void **state) {
   (void)state;
-  static const char *const passes[] = {"remove_identities",
-                                       "simplify_casts",
-                                       "sink_broadcasts",
-                                       "constant_fold",
-                                       "cse",
-                                       "dce",
-                                       "select_to_predicate",
-                                       "upcast_matmul",
-                                       "cache_weight_casts",
-                                       "expand_add_n",
-                                       "row_moments",
-                                       "fuse",
-                                       "fuse_epilogues",
-                                       "inplace",
-                                       "memory_plan"};
+  static const char *const passes[] = {
+      "remove_identities",   "simplify_casts", "sink_broadcasts",    "constant_fold", "cse",         "dce",
+      "select_to_predicate", "upcast_matmul",  "cache_weight_casts", "expand_add_n",  "row_moments", "fuse",
+      "fuse_epilogues",      "inplace",        "memory_plan"};
   for (uint64_t seed = 0; seed < SEEDS; seed++)
     for (int form = 0; form < 3; form++)
       MIX_SCOPE {

@@ -282,22 +282,28 @@ static void configs(void **state) {
        "\"registered_name\": null}, \"bias_initializer\": {\"module\": \"keras.initializers\", "
        "\"class_name\": \"Zeros\", \"config\": {}, \"registered_name\": null}, \"kernel_regularizer\": null, "
        "\"bias_regularizer\": null, \"activity_regularizer\": null, \"kernel_constraint\": null, "
-       "\"bias_constraint\": null, \"query_shape\": [2, 5, 8], \"key_shape\": [2, 5, 8], \"value_shape\": [2, 5, "
+       "\"bias_constraint\": null, \"query_shape\": [2, 5, 8], \"key_shape\": [2, 5, 8], "
+       "\"value_shape\": [2, 5, "
        "8], \"softmax_robust_masking\": false}",
        "\"dtype\": \"float32\", \"dropout\": 0.0, \"use_scale\": false, \"score_mode\": \"dot\"}",
        "\"dtype\": \"float32\", \"dropout\": 0.0, \"use_scale\": true}",
-       "\"output_shape\": [null, 4], \"equation\": \"abc,cd->abd\", \"activation\": \"linear\", \"bias_axes\": "
+       "\"output_shape\": [null, 4], \"equation\": \"abc,cd->abd\", \"activation\": \"linear\", "
+       "\"bias_axes\": "
        "\"d\", \"kernel_initializer\""},
       {"\"num_heads\": 2, \"key_dim\": 4, \"value_dim\": 4, \"dropout\": 0.0, \"use_bias\": true, "
        "\"use_gate\": false, \"output_shape\": null, \"attention_axes\": [1], \"sliding_window\": null, "
        "\"kernel_initializer\": {\"module\": \"keras.initializers\", \"class_name\": \"GlorotUniform\", "
-       "\"config\": {\"seed\": null, \"input_axes\": null, \"output_axes\": null}, \"registered_name\": null}, "
-       "\"bias_initializer\": {\"module\": \"keras.initializers\", \"class_name\": \"Zeros\", \"config\": {}, "
+       "\"config\": {\"seed\": null, \"input_axes\": null, \"output_axes\": null}, "
+       "\"registered_name\": null}, "
+       "\"bias_initializer\": {\"module\": \"keras.initializers\", \"class_name\": \"Zeros\", "
+       "\"config\": {}, "
        "\"registered_name\": null}, \"kernel_regularizer\": null, \"bias_regularizer\": null, "
-       "\"activity_regularizer\": null, \"kernel_constraint\": null, \"bias_constraint\": null, \"seed\": null}",
+       "\"activity_regularizer\": null, \"kernel_constraint\": null, \"bias_constraint\": null, "
+       "\"seed\": null}",
        "\"use_scale\": false, \"score_mode\": \"dot\", \"dropout\": 0.0, \"seed\": null}",
        "\"use_scale\": true, \"dropout\": 0.0, \"seed\": null}",
-       "\"output_shape\": [null, 4], \"equation\": \"abc,cd->abd\", \"activation\": \"linear\", \"bias_axes\": "
+       "\"output_shape\": [null, 4], \"equation\": \"abc,cd->abd\", \"activation\": \"linear\", "
+       "\"bias_axes\": "
        "\"d\", \"kernel_initializer\""}};
   for (int g = 0; g < 2; g++) {
     mix_set_semantics(generations[g]);

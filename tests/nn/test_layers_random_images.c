@@ -25,10 +25,11 @@ static void same_seed_same_images(void **state) {
   mix_tensor *x = numbers(MIX_SHAPE(3, 5, 4, 2), 1, MIX_FLOAT32, NULL);
 #define EACH(X)                                                                                              \
   X(mix_random_flip, )                                                                                       \
-  X(mix_random_rotation, MIX_FACTOR(0.2), ) X(mix_random_zoom, MIX_FACTOR(0.5), )                            \
-      X(mix_random_translation, MIX_FACTOR(0.4), MIX_FACTOR(0.4), ) X(mix_random_crop, 2, 2, )               \
-          X(mix_random_contrast, MIX_FACTOR(0.9), {-2, 2}, )                                                 \
-              X(mix_random_brightness, MIX_FACTOR(0.9), {-2, 2}, )
+  X(mix_random_rotation, MIX_FACTOR(0.2), )                                                                  \
+  X(mix_random_zoom, MIX_FACTOR(0.5), )                                                                      \
+  X(mix_random_translation, MIX_FACTOR(0.4), MIX_FACTOR(0.4), )                                              \
+  X(mix_random_crop, 2, 2, ) X(mix_random_contrast, MIX_FACTOR(0.9), {-2, 2}, )                              \
+      X(mix_random_brightness, MIX_FACTOR(0.9), {-2, 2}, )
 #define TWICE(layer, ...)                                                                                    \
   {                                                                                                          \
     mix_layer *a = layer(__VA_ARGS__.seed = 5), *b = layer(__VA_ARGS__.seed = 5),                            \

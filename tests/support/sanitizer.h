@@ -1,4 +1,5 @@
-/* Whether a sanitizer watches this program: it keeps freed memory, has an allocator of its own, and is slow. */
+/* Whether a sanitizer watches this program: it keeps freed memory, has an allocator of its own, and is slow.
+ */
 #ifndef TESTS_SUPPORT_SANITIZER_H
 #define TESTS_SUPPORT_SANITIZER_H
 

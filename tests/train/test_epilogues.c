@@ -132,7 +132,8 @@ static void no_pass_changes_a_bit(void **state) {
       "inplace",
       "memory_plan",
       ("remove_identities,simplify_casts,fold_transposes,sink_broadcasts,constant_fold,cse,dce,"
-       "select_to_predicate,cache_weight_casts,expand_add_n,row_moments,fuse,fuse_epilogues,inplace,memory_plan")};
+       "select_to_predicate,cache_weight_casts,expand_add_n,row_moments,fuse,fuse_epilogues,inplace,"
+       "memory_plan")};
   static unsigned char with[1 << 18], without[1 << 18];
   static const design designs[] = {{"mixed_float16", "gelu", true, false},
                                    {"mixed_bfloat16", "silu", false, true},

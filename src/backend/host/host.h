@@ -52,8 +52,8 @@ void mix_host_describe_products(const mix_context *context, mix_text *text);
 #define MIX_HOST_ANSWERS                                                                                     \
   .supports = mix_host_supports, .supports_epilogue = mix_host_supports_epilogue,                            \
   .same_product = mix_host_same_product, .prefers_upcast = mix_host_prefers_upcast,                          \
-  .rounds_operands = mix_host_rounds_operands, .prefers_speculation = mix_host_prefers_speculation, .writes_over = mix_host_writes_over,                  \
-  .kernel_info = mix_host_kernel_info
+  .rounds_operands = mix_host_rounds_operands, .prefers_speculation = mix_host_prefers_speculation,          \
+  .writes_over = mix_host_writes_over, .kernel_info = mix_host_kernel_info
 /* The members that all host backends have in common. */
 #define MIX_HOST_BACKEND                                                                                     \
   .memory = &mix_host_memory, .destroy = mix_host_destroy, .enqueue = mix_host_enqueue,                      \

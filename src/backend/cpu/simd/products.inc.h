@@ -1,13 +1,12 @@
-/* Template: products of small matrices, for kernels that have matrices of their own in the cache. Included after
- * a simd_*.h. */
+/* Template: products of small matrices, for kernels that have matrices of their own in the cache. Included
+ * after a simd_*.h. */
 
 enum { PRODUCT_ROWS = 4, PRODUCT_VECTORS = 3 };
 
 /* ROWS x VECTORS registers of C; behind `whole` vectors stand the lanes of `part`. */
-static inline __attribute__((always_inline)) void product_tile(float *c, int64_t c_stride, const float *a,
-                                                               int64_t a_row, int64_t a_depth, const float *b,
-                                                               int64_t b_stride, int64_t k, int rows,
-                                                               int vectors, int whole, v_part part, bool add) {
+static inline __attribute__((always_inline)) void
+product_tile(float *c, int64_t c_stride, const float *a, int64_t a_row, int64_t a_depth, const float *b,
+             int64_t b_stride, int64_t k, int rows, int vectors, int whole, v_part part, bool add) {
   vf sum[PRODUCT_ROWS][PRODUCT_VECTORS], factor[PRODUCT_VECTORS];
   for (int i = 0; i < rows; i++)
     for (int j = 0; j < vectors; j++) {
@@ -36,8 +35,8 @@ static inline __attribute__((always_inline)) void product_tile(float *c, int64_t
                vectors, whole, part, add)
 
 /* C (m, n) = A (m, k) B (k, n), or added to C. Element (i, p) of A is a[i * a_row + p * a_depth]. */
-static void product(float *c, int64_t c_stride, const float *a, int64_t a_row, int64_t a_depth, const float *b,
-                    int64_t b_stride, int64_t m, int64_t n, int64_t k, bool add) {
+static void product(float *c, int64_t c_stride, const float *a, int64_t a_row, int64_t a_depth,
+                    const float *b, int64_t b_stride, int64_t m, int64_t n, int64_t k, bool add) {
   const int64_t wide = PRODUCT_VECTORS * LANES;
   v_part part = v_first(0);
   for (int64_t j = 0; j < n; j += wide) {

@@ -47,7 +47,7 @@ typedef struct mix_head_attention {
   mix_layer *softmax, *dropout; /* borrowed from the layer */
   double rate, scale;           /* of the dropout; of the scores */
   int attention_axes;           /* how many */
-  char dot[4 * MIX_MAX_RANK], combine[4 * MIX_MAX_RANK];
+  char dot[5 * MIX_MAX_RANK], combine[5 * MIX_MAX_RANK];
   bool query_first; /* operand 0 of `dot` is the query, else the key */
 } mix_head_attention;
 

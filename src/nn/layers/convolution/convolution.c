@@ -41,12 +41,12 @@ static bool read_per_axis(const mix_fields *fields, const mix_field_row *field, 
 }
 
 const mix_value_kind mix_field_window_sizes = {"an integer or a list of integers",
-                                           sizeof(mix_shape),
-                                           resolve_per_axis,
-                                           NULL,
-                                           write_per_axis,
-                                           read_per_axis,
-                                           NULL};
+                                               sizeof(mix_shape),
+                                               resolve_per_axis,
+                                               NULL,
+                                               write_per_axis,
+                                               read_per_axis,
+                                               NULL};
 
 /* One number for each axis, each at least `least`; none given is `none`. */
 static bool expand(const char *call, const char *name, int axes, int64_t none, int64_t least,
