@@ -68,19 +68,10 @@ because(REASONS, "comes with distribution strategies", "P49", "O13", "O32")
 because(REASONS, "comes with builds that lack the bfloat16 mode: there are none", "G37")
 because(REASONS, "comes with LSTM", "Z04")
 because(REASONS, "comes with the application models", "M11")
-because(REASONS, "comes with pooling", *rows("L", 11, 13))
-because(REASONS, "comes with recurrent layers", *rows("L", 14, 18), "L27")
-because(REASONS, "comes with MultiHeadAttention", "L26")
 
 # What the test of a row leaves out.
 PARTIAL = {}
 because(PARTIAL, "a variable without an initial value stands for a tensor", "V15")
-because(
-    PARTIAL,
-    "pooling, recurrent and attention layers, which are to come",
-    "M08",
-)
-because(PARTIAL, "the structure as JSON and its weights apart; files of whole models are to come", "M05")
 because(PARTIAL, "with 4096 units one epoch in `.ci/run`, all five in `.ci/nightly guide`; needs MNIST", "M10")
 because(
     PARTIAL,

@@ -153,10 +153,17 @@ static bool prepare(mix_compiled *compiled, const mix_context *context, bool sta
   compiled->report.captured_nodes = ir->node_count;
   compiled->captured = stages ? mix_ir_copy(ir) : NULL;
   compiled->results = mix_ir_alloc(ir, sizeof *compiled->results * (size_t)(ir->result_count + 1));
-  compiled->variables = mix_ir_alloc(ir, sizeof *compiled->variables * (size_t)(ir->variable_count + 1));
-  if ((stages && !compiled->captured) || !compiled->results || !compiled->variables) return false;
+  if ((stages && !compiled->captured) || !compiled->results) return false;
   for (int r = 0; r < ir->result_count; r++) compiled->results[r] = ir->values[ir->results[r]].type;
   return true;
+}
+
+/* Passes add variables: 16-bit copies of weights. */
+static bool run_passes(mix_compiled *compiled) {
+  mix_ir *ir = compiled->ir;
+  if (!mix_passes_run(ir) || !check_support(ir)) return false;
+  compiled->variables = mix_ir_alloc(ir, sizeof *compiled->variables * (size_t)(ir->variable_count + 1));
+  return compiled->variables != NULL;
 }
 
 mix_compiled *mix_compile(mix_ir *ir, const mix_context *context, bool stages) {
@@ -166,8 +173,7 @@ mix_compiled *mix_compile(mix_ir *ir, const mix_context *context, bool stages) {
     return NULL;
   }
   compiled->ir = ir;
-  if (!prepare(compiled, context, stages) || !mix_passes_run(ir) || !check_support(ir) ||
-      !compile(compiled)) {
+  if (!prepare(compiled, context, stages) || !run_passes(compiled) || !compile(compiled)) {
     if (!mix_failed()) mix_fail(MIX_INTERNAL_ERROR, "compile: failed without saying why");
     mix_compiled_name_largest(compiled);
     mix_compiled_free(compiled);

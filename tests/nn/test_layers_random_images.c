@@ -23,13 +23,16 @@ static void read_all(mix_tensor *y, int count, double *values) {
 static void same_seed_same_images(void **state) {
   (void)state;
   mix_tensor *x = numbers(MIX_SHAPE(3, 5, 4, 2), 1, MIX_FLOAT32, NULL);
+/* clang-format off */
 #define EACH(X)                                                                                              \
   X(mix_random_flip, )                                                                                       \
   X(mix_random_rotation, MIX_FACTOR(0.2), )                                                                  \
   X(mix_random_zoom, MIX_FACTOR(0.5), )                                                                      \
   X(mix_random_translation, MIX_FACTOR(0.4), MIX_FACTOR(0.4), )                                              \
-  X(mix_random_crop, 2, 2, ) X(mix_random_contrast, MIX_FACTOR(0.9), {-2, 2}, )                              \
-      X(mix_random_brightness, MIX_FACTOR(0.9), {-2, 2}, )
+  X(mix_random_crop, 2, 2, )                                                                                 \
+  X(mix_random_contrast, MIX_FACTOR(0.9), {-2, 2}, )                                                         \
+  X(mix_random_brightness, MIX_FACTOR(0.9), {-2, 2}, )
+/* clang-format on */
 #define TWICE(layer, ...)                                                                                    \
   {                                                                                                          \
     mix_layer *a = layer(__VA_ARGS__.seed = 5), *b = layer(__VA_ARGS__.seed = 5),                            \
