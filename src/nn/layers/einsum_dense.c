@@ -45,6 +45,7 @@ static const char *read_text(const char *at, const char *text) {
 }
 
 static bool read_equation(const char *text, equation *e) {
+  *e = (equation){0};
   bool left = false, right = false;
   const char *at = read_letters(read_ellipsis(text, &e->open_left), e->input);
   if (at) at = read_text(read_ellipsis(at, &e->open_right), ",");
