@@ -385,6 +385,35 @@ static void concatenations_and_slices(void **state) {
     }
 }
 
+static void paddings(void **state) {
+  NEED_INSTRUCTION_SET(state);
+  static const struct {
+    mix_shape x, before, after;
+  } cases[] = {{{1, {700}}, {1, {300}}, {1, {200}}},
+               {{1, {5}}, {1, {0}}, {1, {0}}},
+               {{0}, {0}, {0}},
+               {{2, {32, 256}}, {2, {0, 256}}, {2, {0, 512}}},
+               {{2, {3, 1000}}, {2, {2, 0}}, {2, {1, 0}}},
+               {{2, {1, 4000}}, {2, {0, 600}}, {2, {0, 2}}},
+               {{3, {4, 5, 30}}, {3, {1, 2, 3}}, {3, {2, 0, 1}}},
+               {{3, {4, 5, 30}}, {3, {0, 3, 0}}, {3, {0, 0, 0}}},
+               {{3, {40, 5, 30}}, {3, {0, 0, 0}}, {3, {9, 0, 0}}},
+               {{3, {4, 0, 30}}, {3, {1, 2, 3}}, {3, {0, 1, 0}}},
+               {{4, {3, 4, 5, 6}}, {4, {0, 1, 2, 0}}, {4, {1, 1, 0, 0}}}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int d = 0; d < DTYPES; d++) {
+      const mix_pad_attributes attributes = {cases[i].before, cases[i].after, d % 2 ? 2.7 : 0};
+      mix_shape result = cases[i].x;
+      for (int k = 0; k < result.rank; k++)
+        result.dims[k] += cases[i].before.dims[k] + cases[i].after.dims[k];
+      call c;
+      begin(&c, &mix_op_pad, &attributes, dtypes[d], result);
+      fill_wild(operand(&c, dtypes[d], cases[i].x), dtypes[d], size_of(cases[i].x), 90);
+      check("pad", &c, mix_cpu_pad_kernels, &mix_ref_pad, 0);
+      end(&c);
+    }
+}
+
 static void fills_and_reshapes(void **state) {
   NEED_INSTRUCTION_SET(state);
   static const int64_t sizes[] = {0, 1, 7, 513, 100003};
@@ -432,6 +461,7 @@ int main(void) {
       ON_EACH_SET(positions_of_extremes),
       ON_EACH_SET(transpositions),
       ON_EACH_SET(concatenations_and_slices),
+      ON_EACH_SET(paddings),
       ON_EACH_SET(fills_and_reshapes),
       ON_EACH_SET(uniform_numbers),
   };

@@ -28,6 +28,7 @@ extern const mix_kernel *const mix_cpu_transpose_kernels[];
 extern const mix_kernel *const mix_cpu_fill_kernels[];
 extern const mix_kernel *const mix_cpu_concat_kernels[];
 extern const mix_kernel *const mix_cpu_slice_kernels[];
+extern const mix_kernel *const mix_cpu_pad_kernels[];
 extern const mix_kernel *const mix_cpu_combine_rows_kernels[];
 extern const mix_kernel *const mix_cpu_gather_rows_kernels[];
 extern const mix_kernel *const mix_cpu_replace_rows_kernels[];

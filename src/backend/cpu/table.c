@@ -30,6 +30,7 @@ const mix_kernel_row mix_cpu_kernels[] = {
     ROW(fill),
     ROW(concat),
     ROW(slice),
+    ROW(pad),
     ROW(combine_rows),
     ROW(gather_rows),
     ROW(replace_rows),
