@@ -360,6 +360,33 @@ static void transpositions(void **state) {
     }
 }
 
+static void broadcasts(void **state) {
+  NEED_INSTRUCTION_SET(state);
+  static const struct {
+    mix_shape x, result;
+  } cases[] = {{{0}, {0}},
+               {{0}, {1, {70000}}},
+               {{1, {1}}, {2, {3, 5}}},
+               {{1, {300}}, {2, {40, 300}}},
+               {{1, {30000}}, {2, {2, 30000}}},
+               {{2, {40, 1}}, {2, {40, 300}}},
+               {{2, {40, 30}}, {2, {40, 30}}},
+               {{3, {40, 1, 30}}, {3, {40, 20, 30}}},
+               {{3, {40, 1, 1}}, {3, {40, 20, 30}}},
+               {{3, {1, 20, 1}}, {4, {5, 40, 20, 30}}},
+               {{2, {4, 1}}, {3, {3, 4, 1}}},
+               {{2, {1, 5}}, {2, {0, 5}}}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int d = 0; d < DTYPES; d++) {
+      const mix_shape_attributes attributes = {.shape = cases[i].result};
+      call c;
+      begin(&c, &mix_op_broadcast_to, &attributes, dtypes[d], cases[i].result);
+      fill_wild(operand(&c, dtypes[d], cases[i].x), dtypes[d], size_of(cases[i].x), 65);
+      check("broadcast_to", &c, mix_cpu_broadcast_to_kernels, &mix_ref_broadcast_to, 0);
+      end(&c);
+    }
+}
+
 static void concatenations_and_slices(void **state) {
   NEED_INSTRUCTION_SET(state);
   for (int axis = 0; axis < 3; axis++)
@@ -466,6 +493,7 @@ int main(void) {
       ON_EACH_SET(sums_of_tensors),
       ON_EACH_SET(positions_of_extremes),
       ON_EACH_SET(transpositions),
+      ON_EACH_SET(broadcasts),
       ON_EACH_SET(concatenations_and_slices),
       ON_EACH_SET(paddings),
       ON_EACH_SET(fills_and_reshapes),

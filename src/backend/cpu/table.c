@@ -27,6 +27,7 @@ const mix_kernel_row mix_cpu_kernels[] = {
     ROW(argmin),
     ROW(reshape),
     ROW(transpose),
+    ROW(broadcast_to),
     ROW(fill),
     ROW(concat),
     ROW(slice),

@@ -1,9 +1,8 @@
 /* Transposes (batch, rows, columns) to (batch, columns, rows), in blocks of 32 x 32, so that both sides use
  * whole cache lines. Most permutations have this form once dimensions of 1 are dropped and adjacent
- * dimensions that stay adjacent are merged. The others are copied by lines. */
+ * dimensions that stay adjacent are merged. The others are copied by lines (lines.c). */
 #include "backend/cpu/kernel_rows.h"
 #include "ops/table.h"
-#include <string.h>
 
 enum { BLOCK = 32 };
 
@@ -86,56 +85,4 @@ static const mix_kernel transpose_kernel = {.name = "transpose_blocks",
                                             .run = run_transpose,
                                             .serial = serial};
 
-/* ---- every permutation: lines of the result along its last axis ---- */
-
-/* Elements of x that lie `stride` apart. */
-#define GATHER(type)                                                                                         \
-  static void gather_##type(void *result, const void *source, int64_t count, int64_t stride) {               \
-    type *restrict to = result;                                                                              \
-    const type *restrict from = source;                                                                      \
-    for (int64_t i = 0; i < count; i++) to[i] = from[i * stride];                                            \
-  }
-GATHER(uint8_t)
-GATHER(uint16_t)
-GATHER(uint32_t)
-GATHER(uint64_t)
-
-static void copy_line(void *to, const void *from, int64_t count, int64_t stride, int64_t element) {
-  if (stride == 1)
-    memcpy(to, from, (size_t)(count * element));
-  else if (element == 1)
-    gather_uint8_t(to, from, count, stride);
-  else if (element == 2)
-    gather_uint16_t(to, from, count, stride);
-  else if (element == 4)
-    gather_uint32_t(to, from, count, stride);
-  else
-    gather_uint64_t(to, from, count, stride);
-}
-
-static void run_transpose_lines(const mix_kernel_args *args, const mix_team *team) {
-  const mix_transpose_attributes *attributes = args->attributes;
-  const mix_shape *from = &args->input_types[0].shape, *to = &args->output_types[0].shape;
-  const int64_t element = (int64_t)mix_dtype_size(args->output_types[0].dtype), count = mix_shape_size(*to);
-  int64_t strides[MIX_MAX_RANK], of_result[MIX_MAX_RANK], stride = 1, begin, end;
-  if (count == 0) return;
-  for (int d = from->rank - 1; d >= 0; stride *= from->dims[d--]) strides[d] = stride;
-  for (int d = 0; d < to->rank; d++) of_result[d] = strides[attributes->permutation[d]];
-  /* A line goes on through axes that are neighbours in x too. */
-  int last = to->rank - 1;
-  while (last > 0 && to->dims[last] == 1) last--;
-  int64_t length = last < 0 ? 1 : to->dims[last];
-  const int64_t step = last < 0 ? 1 : of_result[last];
-  while (last > 0 && of_result[last - 1] == of_result[last] * to->dims[last]) length *= to->dims[--last];
-  mix_team_share(team, count / length, 1, &begin, &end);
-  for (int64_t line = begin; line < end; line++) {
-    int64_t at = 0, rest = line;
-    for (int d = last - 1; d >= 0; rest /= to->dims[d--]) at += rest % to->dims[d] * of_result[d];
-    copy_line((char *)args->outputs[0] + line * length * element,
-              (const char *)args->inputs[0] + at * element, length, step, element);
-  }
-}
-
-static const mix_kernel lines_kernel = {
-    .name = "transpose_lines", .run = run_transpose_lines, .serial = serial};
-const mix_kernel *const mix_cpu_transpose_kernels[] = {&transpose_kernel, &lines_kernel, NULL};
+const mix_kernel *const mix_cpu_transpose_kernels[] = {&transpose_kernel, &mix_cpu_transpose_lines, NULL};
