@@ -66,7 +66,6 @@ def because(reasons, reason, *names):
 REASONS = {}
 because(REASONS, "comes with distribution strategies", "P49", "O13", "O32")
 because(REASONS, "comes with builds that lack the bfloat16 mode: there are none", "G37")
-because(REASONS, "comes with LSTM", "Z04")
 because(REASONS, "comes with the application models", "M11")
 
 # What the test of a row leaves out.

@@ -18,7 +18,10 @@ extern "C" {
  * gates * units), bias (gates * units); GRU with its reset gate after the product: bias (2, gates * units).
  */
 #define MIX_CELL_OPTIONS                                                                                     \
-  int64_t units;                    /* required, positive (ValueError) */                                    \
+  int64_t units; /* required, positive (ValueError) */                                                       \
+  MIX_GATE_OPTIONS                                                                                           \
+  bool reset_before; /* GRU; Keras: reset_after=True, the reset gate after the product with the state */
+#define MIX_GATE_OPTIONS                                                                                     \
   const char *activation;           /* NULL: "tanh" */                                                       \
   const char *recurrent_activation; /* NULL: "sigmoid"; SimpleRNN has none */                                \
   bool no_bias;                     /* Keras: use_bias=True */                                               \
@@ -34,8 +37,7 @@ extern "C" {
    * Clamped to [0, 1]; as in Keras, 1 drops nothing. */                                                     \
   double dropout, recurrent_dropout;                                                                         \
   uint64_t seed;       /* 0: derived from the global seed */                                                 \
-  bool no_forget_bias; /* LSTM; Keras: unit_forget_bias=True, the bias of the forget gate begins at 1 */     \
-  bool reset_before;   /* GRU; Keras: reset_after=True, the reset gate after the product with the state */
+  bool no_forget_bias; /* LSTM; Keras: unit_forget_bias=True, the bias of the forget gate begins at 1 */
 
 typedef struct mix_cell_options {
   size_t size;
@@ -90,6 +92,30 @@ MIX_API mix_layer *mix_simple_rnn_with(const mix_recurrent_options *options);
 MIX_API mix_layer *mix_lstm_with(const mix_recurrent_options *options);
 MIX_API mix_layer *mix_gru_with(const mix_recurrent_options *options);
 
+/* ConvLSTM1D, 2D, 3D (Shi et al.: Convolutional LSTM network; NIPS 2015): LSTM with convolutions instead of
+ * products, on sequences (batch, steps, spatial..., channels). That of the inputs has these strides, this
+ * padding and this dilation; that of the state keeps its size. Each gate has dropout masks of its own.
+ * Weights: kernel (spatial..., channels, 4 filters), recurrent_kernel (spatial..., filters, 4 filters), bias
+ * (4 filters). recurrent_activation NULL: keras3 "sigmoid", else "hard_sigmoid". ValueError as of mix_conv2d,
+ * for a padding that is neither "valid" nor "same", and in keras3 for a spatial size that is not known. */
+#define MIX_CELL_WINDOW_OPTIONS                                                                              \
+  mix_shape kernel_size;            /* required, positive; one number for each axis, or one for all */       \
+  mix_shape strides, dilation_rate; /* rank 0: 1 */                                                          \
+  const char *padding;              /* NULL: "valid"; "same" */                                              \
+  const char *data_format; /* NULL: "channels_last"; "channels_first": (batch, steps, channels, spatial...)  \
+                            */
+typedef struct mix_conv_lstm_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  int64_t filters; /* required, positive */
+  MIX_CELL_WINDOW_OPTIONS
+  MIX_GATE_OPTIONS
+  MIX_RNN_OPTIONS
+} mix_conv_lstm_options;
+MIX_API mix_layer *mix_conv_lstm1d_with(const mix_conv_lstm_options *options);
+MIX_API mix_layer *mix_conv_lstm2d_with(const mix_conv_lstm_options *options);
+MIX_API mix_layer *mix_conv_lstm3d_with(const mix_conv_lstm_options *options);
+
 /* Sets the states of stateful layers, this one and those inside it, to zeros. */
 MIX_API mix_status mix_layer_reset_states(mix_layer *layer);
 
@@ -121,6 +147,7 @@ MIX_API mix_cell_options mix_cell_defaults(void);
 MIX_API mix_stacked_rnn_cells_options mix_stacked_rnn_cells_defaults(void);
 MIX_API mix_rnn_options mix_rnn_defaults(void);
 MIX_API mix_recurrent_options mix_recurrent_defaults(void);
+MIX_API mix_conv_lstm_options mix_conv_lstm_defaults(void);
 MIX_API mix_bidirectional_options mix_bidirectional_defaults(void);
 MIX_API mix_time_distributed_options mix_time_distributed_defaults(void);
 
@@ -134,6 +161,10 @@ MIX_API mix_time_distributed_options mix_time_distributed_defaults(void);
 #define mix_simple_rnn(...) MIX_LAYER_OF(mix_simple_rnn_with, mix_recurrent_options, __VA_ARGS__)
 #define mix_lstm(...) MIX_LAYER_OF(mix_lstm_with, mix_recurrent_options, __VA_ARGS__)
 #define mix_gru(...) MIX_LAYER_OF(mix_gru_with, mix_recurrent_options, __VA_ARGS__)
+/* mix_conv_lstm2d(32, MIX_SHAPE(3), .padding = "same") */
+#define mix_conv_lstm1d(...) MIX_LAYER_OF(mix_conv_lstm1d_with, mix_conv_lstm_options, __VA_ARGS__)
+#define mix_conv_lstm2d(...) MIX_LAYER_OF(mix_conv_lstm2d_with, mix_conv_lstm_options, __VA_ARGS__)
+#define mix_conv_lstm3d(...) MIX_LAYER_OF(mix_conv_lstm3d_with, mix_conv_lstm_options, __VA_ARGS__)
 #define mix_bidirectional(...) MIX_LAYER_OF(mix_bidirectional_with, mix_bidirectional_options, __VA_ARGS__)
 #define mix_time_distributed(...)                                                                            \
   MIX_LAYER_OF(mix_time_distributed_with, mix_time_distributed_options, __VA_ARGS__)

@@ -98,6 +98,7 @@ bool defaults_have_their_sizes() {
   right = right && has_its_size(mix_stacked_rnn_cells_defaults());
   right = right && has_its_size(mix_rnn_defaults());
   right = right && has_its_size(mix_recurrent_defaults());
+  right = right && has_its_size(mix_conv_lstm_defaults());
   right = right && has_its_size(mix_bidirectional_defaults());
   right = right && has_its_size(mix_time_distributed_defaults());
   right = right && has_its_size(mix_einsum_dense_defaults());

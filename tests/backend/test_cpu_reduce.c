@@ -328,7 +328,8 @@ static void transpositions(void **state) {
   static const struct {
     mix_shape shape;
     mix_transpose_attributes attributes;
-  } cases[] = {{{2, {3, 5}}, {{1, 0}}},
+  } cases[] = {{{0}, {{0}}},
+               {{2, {3, 5}}, {{1, 0}}},
                {{2, {300, 301}}, {{1, 0}}},
                {{3, {4, 33, 65}}, {{0, 2, 1}}},
                {{3, {4, 33, 65}}, {{2, 0, 1}}},
@@ -336,7 +337,11 @@ static void transpositions(void **state) {
                {{4, {3, 1, 40, 5}}, {{2, 1, 3, 0}}},
                {{2, {1, 9}}, {{1, 0}}},
                {{4, {2, 3, 4, 5}}, {{0, 1, 2, 3}}},
-               {{4, {2, 30, 4, 5}}, {{0, 3, 2, 1}}}};
+               {{4, {2, 30, 4, 5}}, {{0, 3, 2, 1}}},
+               {{3, {30, 20, 40}}, {{1, 0, 2}}},
+               {{3, {3, 0, 4}}, {{2, 1, 0}}},
+               {{5, {3, 4, 5, 2, 6}}, {{2, 0, 1, 3, 4}}},
+               {{5, {6, 1, 5, 7, 1}}, {{3, 4, 2, 1, 0}}}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (int d = 0; d < DTYPES; d++) {
       mix_shape result = cases[i].shape;
@@ -345,11 +350,39 @@ static void transpositions(void **state) {
       call c;
       begin(&c, &mix_op_transpose, &cases[i].attributes, dtypes[d], result);
       fill_wild(operand(&c, dtypes[d], cases[i].shape), dtypes[d], size_of(result), 60);
-      if (i == 8)
+      if (i >= 9)
         assert_string_equal(best_kernel(mix_cpu_transpose_kernels)->unsupported_reason(&c.args),
                             "a permutation of more than two groups of axes");
       else
         check("transpose", &c, mix_cpu_transpose_kernels, &mix_ref_transpose, 0);
+      check("transpose", &c, mix_cpu_transpose_kernels + 1, &mix_ref_transpose, 0);
+      end(&c);
+    }
+}
+
+static void broadcasts(void **state) {
+  NEED_INSTRUCTION_SET(state);
+  static const struct {
+    mix_shape x, result;
+  } cases[] = {{{0}, {0}},
+               {{0}, {1, {70000}}},
+               {{1, {1}}, {2, {3, 5}}},
+               {{1, {300}}, {2, {40, 300}}},
+               {{1, {30000}}, {2, {2, 30000}}},
+               {{2, {40, 1}}, {2, {40, 300}}},
+               {{2, {40, 30}}, {2, {40, 30}}},
+               {{3, {40, 1, 30}}, {3, {40, 20, 30}}},
+               {{3, {40, 1, 1}}, {3, {40, 20, 30}}},
+               {{3, {1, 20, 1}}, {4, {5, 40, 20, 30}}},
+               {{2, {4, 1}}, {3, {3, 4, 1}}},
+               {{2, {1, 5}}, {2, {0, 5}}}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int d = 0; d < DTYPES; d++) {
+      const mix_shape_attributes attributes = {.shape = cases[i].result};
+      call c;
+      begin(&c, &mix_op_broadcast_to, &attributes, dtypes[d], cases[i].result);
+      fill_wild(operand(&c, dtypes[d], cases[i].x), dtypes[d], size_of(cases[i].x), 65);
+      check("broadcast_to", &c, mix_cpu_broadcast_to_kernels, &mix_ref_broadcast_to, 0);
       end(&c);
     }
 }
@@ -382,6 +415,35 @@ static void concatenations_and_slices(void **state) {
         check("slice", &c, mix_cpu_slice_kernels, &mix_ref_slice, 0);
         end(&c);
       }
+    }
+}
+
+static void paddings(void **state) {
+  NEED_INSTRUCTION_SET(state);
+  static const struct {
+    mix_shape x, before, after;
+  } cases[] = {{{1, {700}}, {1, {300}}, {1, {200}}},
+               {{1, {5}}, {1, {0}}, {1, {0}}},
+               {{0}, {0}, {0}},
+               {{2, {32, 256}}, {2, {0, 256}}, {2, {0, 512}}},
+               {{2, {3, 1000}}, {2, {2, 0}}, {2, {1, 0}}},
+               {{2, {1, 4000}}, {2, {0, 600}}, {2, {0, 2}}},
+               {{3, {4, 5, 30}}, {3, {1, 2, 3}}, {3, {2, 0, 1}}},
+               {{3, {4, 5, 30}}, {3, {0, 3, 0}}, {3, {0, 0, 0}}},
+               {{3, {40, 5, 30}}, {3, {0, 0, 0}}, {3, {9, 0, 0}}},
+               {{3, {4, 0, 30}}, {3, {1, 2, 3}}, {3, {0, 1, 0}}},
+               {{4, {3, 4, 5, 6}}, {4, {0, 1, 2, 0}}, {4, {1, 1, 0, 0}}}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int d = 0; d < DTYPES; d++) {
+      const mix_pad_attributes attributes = {cases[i].before, cases[i].after, d % 2 ? 2.7 : 0};
+      mix_shape result = cases[i].x;
+      for (int k = 0; k < result.rank; k++)
+        result.dims[k] += cases[i].before.dims[k] + cases[i].after.dims[k];
+      call c;
+      begin(&c, &mix_op_pad, &attributes, dtypes[d], result);
+      fill_wild(operand(&c, dtypes[d], cases[i].x), dtypes[d], size_of(cases[i].x), 90);
+      check("pad", &c, mix_cpu_pad_kernels, &mix_ref_pad, 0);
+      end(&c);
     }
 }
 
@@ -431,7 +493,9 @@ int main(void) {
       ON_EACH_SET(sums_of_tensors),
       ON_EACH_SET(positions_of_extremes),
       ON_EACH_SET(transpositions),
+      ON_EACH_SET(broadcasts),
       ON_EACH_SET(concatenations_and_slices),
+      ON_EACH_SET(paddings),
       ON_EACH_SET(fills_and_reshapes),
       ON_EACH_SET(uniform_numbers),
   };

@@ -138,6 +138,10 @@ static mix_tensor *cube(void *context, const mix_call_args *args) {
                  .dtype = dtype))                                                                            \
   X(rnn_of_simple_cell, mix_rnn(mix_simple_rnn_cell(2, .dtype = dtype), .dtype = dtype))                     \
   X(bidirectional, mix_bidirectional(mix_lstm(2, .return_sequences = true, .dtype = dtype), .dtype = dtype)) \
+  X(conv_lstm1d, mix_conv_lstm1d(2, MIX_SHAPE(2), .return_sequences = true, .dtype = dtype))                 \
+  X(conv_lstm2d, mix_conv_lstm2d(2, MIX_SHAPE(2, 1), .strides = MIX_SHAPE(1, 2), .padding = "same",          \
+                                 .data_format = "channels_first", .dtype = dtype))                           \
+  X(conv_lstm3d, mix_conv_lstm3d(2, MIX_SHAPE(1, 2, 1), .no_bias = true, .dtype = dtype))                    \
   X(time_distributed, mix_time_distributed(mix_dense(3, "tanh", .dtype = dtype), .dtype = dtype))            \
   X(einsum_dense,                                                                                            \
     mix_einsum_dense(.equation = "abc,cde->abde", .output_shape = MIX_SHAPE(MIX_UNKNOWN, 2, 3),              \
@@ -314,6 +318,9 @@ static const trial trials[] = {
     ONE(rnn, X234),
     {make_rnn_of_simple_cell, 1, {X234}, false, 1e-2, false},
     ONE(bidirectional, X234),
+    ONE(conv_lstm1d, X2334),
+    {make_conv_lstm2d, 1, {{.rank = 5, .dims = {2, 2, 2, 2, 3}}}, false, 0, false},
+    {make_conv_lstm3d, 1, {{.rank = 6, .dims = {2, 2, 1, 2, 2, 2}}}, false, 0, false},
     ONE(time_distributed, X234),
     ONE(einsum_dense, X234),
     ONE(einsum_dense_open, X234),
@@ -501,6 +508,11 @@ static void configs_and_back(void **state) {
   made_again(mix_conv3d_transpose(2, MIX_SHAPE(3), .dilation_rate = MIX_SHAPE(2),
                                   .semantics = mix_semantics_named("keras3")));
   made_again(mix_conv1d_transpose(2, MIX_SHAPE(3), .strides = MIX_SHAPE(2), .output_padding = MIX_SHAPE(0)));
+  made_again(
+      mix_conv_lstm2d(2, MIX_SHAPE(3, 2), MIX_SHAPE(2), .padding = "SAME", .data_format = "channels_first",
+                      .activation = "relu", .recurrent_activation = "sigmoid", .no_forget_bias = true,
+                      .dropout = 0.25, .recurrent_dropout = 0.5, .kernel_initializer = "he_normal",
+                      .bias_regularizer = mix_regularizer_new("l2"), .return_state = true, .stateful = true));
   made_again(mix_depthwise_conv2d(MIX_SHAPE(3), .depthwise_regularizer = mix_regularizer_new("l1")));
   made_again(mix_separable_conv1d(2, MIX_SHAPE(3), .pointwise_constraint = mix_constraint_new("unit_norm")));
   made_again(mix_alpha_dropout(.rate = 0.25, .noise_shape = MIX_SHAPE(MIX_UNKNOWN, 1)));

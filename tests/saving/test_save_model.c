@@ -233,6 +233,26 @@ static void Z03_functional_models_have_their_inputs(void **state) {
   assert_true(has(in_folder("model.weights.h5"), "layers/dense/vars/0"));
 }
 
+static void Z04_weights_of_a_recurrent_layer_are_its_cells(void **state) {
+  (void)state;
+  static const char *const generations[] = {"keras3", "tf_keras"};
+  static const char *const weights[] = {"layers/lstm/cell/vars/0", "layers/lstm/cell/vars/1",
+                                        "layers/lstm/cell/vars/2"};
+  const mix_shape shapes[] = {MIX_SHAPE(4, 12), MIX_SHAPE(3, 12), MIX_SHAPE(12)};
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    mix_model *model = mix_sequential(mix_list_of(mix_lstm(3, .name = "a")));
+    assert_int_equal(mix_model_build(model, MIX_SHAPE(MIX_UNKNOWN, 2, 4)), MIX_OK);
+    const char *path = in_folder("model.weights.h5");
+    assert_int_equal(mix_model_save_weights(model, path), MIX_OK);
+    for (int i = 0; i < 3; i++) {
+      mix_dtype dtype;
+      assert_true(mix_shape_equal(shape_of(path, weights[i], &dtype), shapes[i]));
+    }
+    assert_false(has(path, "layers/lstm/vars/0") || has(path, "layers/lstm/cell/vars/3"));
+  }
+}
+
 static void Z08_mixed_policies(void **state) {
   (void)state;
   mix_dtype dtype;
@@ -528,6 +548,7 @@ int main(void) {
                                      SAVE_TEST(Z01_members_of_an_archive),
                                      SAVE_TEST(Z02_Z05_groups_are_named_by_classes),
                                      SAVE_TEST(Z03_functional_models_have_their_inputs),
+                                     SAVE_TEST(Z04_weights_of_a_recurrent_layer_are_its_cells),
                                      SAVE_TEST(Z08_mixed_policies),
                                      SAVE_TEST(Z09_bfloat16),
                                      SAVE_TEST(Z10_legacy_names),

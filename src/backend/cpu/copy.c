@@ -35,22 +35,25 @@ PLAIN_KERNEL(reshape, .share = share)
 
 /* ---- fill ---- */
 
+static void fill_elements(char *first, int64_t count, mix_dtype dtype, double value) {
+  const int64_t element = (int64_t)mix_dtype_size(dtype), bytes = count * element;
+  if (count <= 0) return;
+  if (mix_dtype_is_floating(dtype) || dtype == MIX_BOOL)
+    mix_store_double(first, dtype, 0, value);
+  else
+    mix_store_integer(first, dtype, 0, mix_f64_to_i64(value));
+  /* Copy the filled part, doubling it each time. */
+  for (int64_t done = element; done < bytes; done *= 2)
+    memcpy(first + done, first, (size_t)(done < bytes - done ? done : bytes - done));
+}
+
 static void run_fill(const mix_kernel_args *args, const mix_team *team) {
   const mix_shape_attributes *attributes = args->attributes;
   const mix_dtype dtype = args->output_types[0].dtype;
-  const int64_t element = (int64_t)mix_dtype_size(dtype);
   int64_t begin, end;
   mix_team_share(team, mix_shape_size(args->output_types[0].shape), GRAIN, &begin, &end);
-  if (begin == end) return;
-  char *first = (char *)args->outputs[0] + begin * element;
-  if (mix_dtype_is_floating(dtype) || dtype == MIX_BOOL)
-    mix_store_double(first, dtype, 0, attributes->value);
-  else
-    mix_store_integer(first, dtype, 0, mix_f64_to_i64(attributes->value));
-  /* Copy the filled part, doubling it each time. */
-  const int64_t bytes = (end - begin) * element;
-  for (int64_t done = element; done < bytes; done *= 2)
-    memcpy(first + done, first, (size_t)(done < bytes - done ? done : bytes - done));
+  fill_elements((char *)args->outputs[0] + begin * (int64_t)mix_dtype_size(dtype), end - begin, dtype,
+                attributes->value);
 }
 PLAIN_KERNEL(fill, .share = share)
 
@@ -114,3 +117,65 @@ static void run_slice(const mix_kernel_args *args, const mix_team *team) {
   }
 }
 PLAIN_KERNEL(slice)
+
+/* ---- pad: rows of the result, along the last axis that is padded and all axes after it ---- */
+
+typedef struct padding {
+  int axis; /* the last that is padded */
+  /* Elements: of a row of the result, before x in it, and of a row of x. */
+  int64_t row, before, inside;
+} padding;
+
+static padding padding_of(const mix_kernel_args *args) {
+  const mix_shape *from = &args->input_types[0].shape, *to = &args->output_types[0].shape;
+  padding p = {.axis = to->rank - 1};
+  int64_t inner = 1;
+  while (p.axis > 0 && from->dims[p.axis] == to->dims[p.axis]) inner *= to->dims[p.axis--];
+  p.row = p.axis < 0 ? 1 : to->dims[p.axis] * inner;
+  p.inside = p.axis < 0 ? 1 : from->dims[p.axis] * inner;
+  p.before = p.axis < 0 ? 0 : ((const mix_pad_attributes *)args->attributes)->before.dims[p.axis] * inner;
+  return p;
+}
+
+/* The row of x in a row of the result; -1: there is none. */
+static int64_t row_inside(const mix_kernel_args *args, const padding *p, int64_t row) {
+  const mix_pad_attributes *attributes = args->attributes;
+  const mix_shape *from = &args->input_types[0].shape, *to = &args->output_types[0].shape;
+  int64_t found = 0, stride = 1;
+  for (int d = p->axis - 1; d >= 0; stride *= from->dims[d], row /= to->dims[d--]) {
+    const int64_t index = row % to->dims[d] - attributes->before.dims[d];
+    if (index < 0 || index >= from->dims[d]) return -1;
+    found += index * stride;
+  }
+  return found;
+}
+
+/* Elements [begin, end) of a row of the result. */
+static void pad_part(const mix_kernel_args *args, const padding *p, int64_t row, int64_t begin, int64_t end) {
+  const double value = ((const mix_pad_attributes *)args->attributes)->value;
+  const mix_dtype dtype = args->output_types[0].dtype;
+  const int64_t element = (int64_t)mix_dtype_size(dtype), source = row_inside(args, p, row);
+  char *to = (char *)args->outputs[0] + row * p->row * element;
+  int64_t first = source < 0 || p->before > end ? end : p->before > begin ? p->before : begin;
+  int64_t last = p->before + p->inside < end ? p->before + p->inside : end;
+  if (last < first) last = first;
+  fill_elements(to + begin * element, first - begin, dtype, value);
+  if (first < last)
+    memcpy(to + first * element,
+           (const char *)args->inputs[0] + (source * p->inside + first - p->before) * element,
+           (size_t)((last - first) * element));
+  fill_elements(to + last * element, end - last, dtype, value);
+}
+
+static void run_pad(const mix_kernel_args *args, const mix_team *team) {
+  const padding p = padding_of(args);
+  const int64_t count = mix_shape_size(args->output_types[0].shape), rows = count ? count / p.row : 0;
+  const bool by_rows = rows >= 2 * team->size;
+  int64_t first = 0, last = rows, begin = 0, end = p.row;
+  if (by_rows)
+    mix_team_share(team, rows, 1, &first, &last);
+  else
+    mix_team_share(team, p.row, GRAIN, &begin, &end);
+  for (int64_t row = first; row < last && begin < end; row++) pad_part(args, &p, row, begin, end);
+}
+PLAIN_KERNEL(pad)

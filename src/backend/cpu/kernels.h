@@ -24,10 +24,13 @@ extern const mix_kernel *const mix_cpu_sparse_softmax_cross_entropy_kernels[];
 extern const mix_kernel *const mix_cpu_argmax_kernels[];
 extern const mix_kernel *const mix_cpu_argmin_kernels[];
 extern const mix_kernel *const mix_cpu_reshape_kernels[];
+extern const mix_kernel mix_cpu_transpose_lines; /* of any permutation */
 extern const mix_kernel *const mix_cpu_transpose_kernels[];
+extern const mix_kernel *const mix_cpu_broadcast_to_kernels[];
 extern const mix_kernel *const mix_cpu_fill_kernels[];
 extern const mix_kernel *const mix_cpu_concat_kernels[];
 extern const mix_kernel *const mix_cpu_slice_kernels[];
+extern const mix_kernel *const mix_cpu_pad_kernels[];
 extern const mix_kernel *const mix_cpu_combine_rows_kernels[];
 extern const mix_kernel *const mix_cpu_gather_rows_kernels[];
 extern const mix_kernel *const mix_cpu_replace_rows_kernels[];

@@ -1,6 +1,6 @@
 /* Transposes (batch, rows, columns) to (batch, columns, rows), in blocks of 32 x 32, so that both sides use
  * whole cache lines. Most permutations have this form once dimensions of 1 are dropped and adjacent
- * dimensions that stay adjacent are merged. */
+ * dimensions that stay adjacent are merged. The others are copied by lines (lines.c). */
 #include "backend/cpu/kernel_rows.h"
 #include "ops/table.h"
 
@@ -84,4 +84,5 @@ static const mix_kernel transpose_kernel = {.name = "transpose_blocks",
                                             .unsupported_reason = unsupported_reason,
                                             .run = run_transpose,
                                             .serial = serial};
-const mix_kernel *const mix_cpu_transpose_kernels[] = {&transpose_kernel, NULL};
+
+const mix_kernel *const mix_cpu_transpose_kernels[] = {&transpose_kernel, &mix_cpu_transpose_lines, NULL};

@@ -35,7 +35,7 @@
   X(random_brightness)
 #define MIX_RECURRENT_LAYERS(X)                                                                              \
   X(simple_rnn_cell) X(lstm_cell) X(gru_cell) X(stacked_rnn_cells) X(rnn) X(simple_rnn) X(lstm) X(gru)       \
-  X(bidirectional) X(time_distributed)
+  X(bidirectional) X(time_distributed) X(conv_lstm1d) X(conv_lstm2d) X(conv_lstm3d)
 #define MIX_ATTENTION_LAYERS(X)                                                                              \
   X(einsum_dense) X(multi_head_attention) X(grouped_query_attention) X(attention) X(additive_attention)
 #define MIX_BUILT_IN_LAYERS(X)                                                                               \

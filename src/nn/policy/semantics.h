@@ -216,6 +216,8 @@ struct mix_semantics {
   bool rnn_time_major;            /* L, X: has time_major, and saves it and `implementation` */
   bool bidirectional_keeps_layer; /* L, X: saves the given layer; K3: its forward copy */
   bool rnn_seed_saved;            /* K3: configs of LSTM, GRU and cells have the seed */
+  bool conv_lstm_hard_sigmoid;    /* L, X: the default of ConvLSTM's recurrent_activation; K3: sigmoid */
+  bool conv_lstm_sizes_known;     /* K3: a spatial size that is not known is a ValueError */
   bool einsum_fans_by_axes; /* K3: fans of EinsumDense's kernel are products of its summed and other axes */
   /* K3: scores and softmax of multi-head attention are in float32 where no scores are asked for and there is
    * no dropout; else in the compute dtype */

@@ -139,22 +139,28 @@ int64_t mix_conv_channels(mix_layer *layer, int axes, const char *data_format, i
   return mix_layer_set_input_spec(layer, &spec) == MIX_OK ? shape.dims[axis] : -1;
 }
 
-mix_tensor *mix_conv_input(const mix_layer *layer, const mix_call_args *args, const char *data_format) {
-  mix_tensor *x = mix_layer_floating(layer, mix_call_input(args, 0));
+mix_tensor *mix_channels_to_last(mix_tensor *x, const char *data_format) {
   if (!x || !is_first(data_format)) return x;
   mix_axes order = {.count = mix_tensor_shape(x).rank};
   for (int i = 1; i < order.count; i++) order.axis[i] = i + 1 < order.count ? i + 1 : 1;
   return mix_transpose(x, order);
 }
 
+mix_tensor *mix_channels_from_last(mix_tensor *x, const char *data_format) {
+  if (!x || !is_first(data_format)) return x;
+  mix_axes order = {.count = mix_tensor_shape(x).rank};
+  for (int i = 1; i < order.count; i++) order.axis[i] = i > 1 ? i - 1 : order.count - 1;
+  return mix_transpose(x, order);
+}
+
+mix_tensor *mix_conv_input(const mix_layer *layer, const mix_call_args *args, const char *data_format) {
+  return mix_channels_to_last(mix_layer_floating(layer, mix_call_input(args, 0)), data_format);
+}
+
 mix_list *mix_conv_result(const mix_layer *layer, mix_tensor *y, mix_variable *bias, const char *data_format,
                           const char *activation) {
   if (y && bias) y = mix_bias_add(y, mix_variable_value(bias));
-  if (y && is_first(data_format)) {
-    mix_axes order = {.count = mix_tensor_shape(y).rank};
-    for (int i = 1; i < order.count; i++) order.axis[i] = i > 1 ? i - 1 : order.count - 1;
-    y = mix_transpose(y, order);
-  }
+  y = mix_channels_from_last(y, data_format);
   return y ? mix_one_result(mix_activate(activation, y, .semantics = layer->semantics)) : NULL;
 }
 

@@ -30,6 +30,9 @@ bool mix_check_positive(const char *call, const char *name, int64_t number);
  * them from now on. -1 with the error recorded. */
 int64_t mix_conv_channels(mix_layer *layer, int axes, const char *data_format, int count,
                           const mix_shape *input_shapes);
+/* x (batch, ...) with its channels last, and back. NULL for NULL. */
+mix_tensor *mix_channels_to_last(mix_tensor *x, const char *data_format);
+mix_tensor *mix_channels_from_last(mix_tensor *x, const char *data_format);
 /* The input with its channels last, in the compute dtype. */
 mix_tensor *mix_conv_input(const mix_layer *layer, const mix_call_args *args, const char *data_format);
 /* activation(y + bias) in the layer's order of channels; bias may be NULL. */

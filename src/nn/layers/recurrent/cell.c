@@ -13,6 +13,11 @@ static bool resolve_activation(const mix_fields *fields, const mix_field_row *fi
   if (!*name) *name = field->text;
   return mix_field_activation.resolve(fields, field, options);
 }
+static bool resolve_conv_lstm_gate(const mix_fields *fields, const mix_field_row *field, void *options) {
+  const char **name = mix_field_at(field, options);
+  if (!*name) *name = fields->rules->conv_lstm_hard_sigmoid ? "hard_sigmoid" : "sigmoid";
+  return mix_field_activation.resolve(fields, field, options);
+}
 static json_t *write_activation(const mix_fields *fields, const mix_field_row *field, const void *options) {
   return mix_field_activation.write(fields, field, options);
 }
@@ -24,6 +29,8 @@ static bool read_activation(const mix_fields *fields, const mix_field_row *field
 }
 const mix_value_kind mix_field_cell_activation = {
     "a string", sizeof(char *), resolve_activation, NULL, write_activation, read_activation, NULL};
+const mix_value_kind mix_field_conv_lstm_gate = {
+    "a string", sizeof(char *), resolve_conv_lstm_gate, NULL, write_activation, read_activation, NULL};
 
 static double clamp(double rate) { return rate < 0 ? 0 : rate > 1 ? 1 : rate; }
 
@@ -43,9 +50,24 @@ bool mix_cell_ready(mix_layer *layer, const mix_cell_kind *kind) {
 
 /* ---- weights ---- */
 
-mix_status mix_cell_build_weights(mix_layer *layer, int gates, mix_shape bias, const mix_shape *inputs) {
+mix_status mix_cell_add_weights(mix_layer *layer, mix_shape kernel, mix_shape recurrent, mix_shape bias) {
   mix_cell *cell = layer->data;
   const mix_cell_options *o = &cell->options;
+  cell->kernel = mix_layer_add_weight(
+      layer, "kernel", .shape = kernel, .initializer_object = o->kernel_initializer_object,
+      .regularizer_object = o->kernel_regularizer, .constraint_object = o->kernel_constraint);
+  cell->recurrent = mix_layer_add_weight(
+      layer, "recurrent_kernel", .shape = recurrent, .initializer_object = o->recurrent_initializer_object,
+      .regularizer_object = o->recurrent_regularizer, .constraint_object = o->recurrent_constraint);
+  if (!o->no_bias)
+    cell->bias = mix_layer_add_weight(
+        layer, "bias", .shape = bias, .initializer_object = o->bias_initializer_object,
+        .regularizer_object = o->bias_regularizer, .constraint_object = o->bias_constraint);
+  return mix_error();
+}
+
+mix_status mix_cell_build_weights(mix_layer *layer, int gates, mix_shape bias, const mix_shape *inputs) {
+  const int64_t units = ((const mix_cell *)layer->data)->options.units;
   const mix_shape shape = inputs[0];
   char text[160];
   const int64_t in = shape.rank ? shape.dims[shape.rank - 1] : MIX_UNKNOWN;
@@ -53,19 +75,13 @@ mix_status mix_cell_build_weights(mix_layer *layer, int gates, mix_shape bias, c
     return mix_fail_status(
         MIX_VALUE_ERROR, "%s: a step has inputs of shape %s; expected (batch, features), with features known",
         layer->name, mix_shape_text(shape, text, sizeof text));
-  cell->kernel = mix_layer_add_weight(layer, "kernel", .shape = MIX_SHAPE(in, gates * o->units),
-                                      .initializer_object = o->kernel_initializer_object,
-                                      .regularizer_object = o->kernel_regularizer,
-                                      .constraint_object = o->kernel_constraint);
-  cell->recurrent = mix_layer_add_weight(
-      layer, "recurrent_kernel", .shape = MIX_SHAPE(o->units, gates * o->units),
-      .initializer_object = o->recurrent_initializer_object, .regularizer_object = o->recurrent_regularizer,
-      .constraint_object = o->recurrent_constraint);
-  if (!o->no_bias)
-    cell->bias = mix_layer_add_weight(
-        layer, "bias", .shape = bias, .initializer_object = o->bias_initializer_object,
-        .regularizer_object = o->bias_regularizer, .constraint_object = o->bias_constraint);
-  return mix_error();
+  return mix_cell_add_weights(layer, MIX_SHAPE(in, gates * units), MIX_SHAPE(units, gates * units), bias);
+}
+
+mix_shape mix_with_batch(int64_t batch, mix_shape shape) {
+  mix_shape with = {.rank = shape.rank + 1, .dims = {batch}};
+  for (int i = 0; i < shape.rank; i++) with.dims[i + 1] = shape.dims[i];
+  return with;
 }
 
 mix_status mix_cell_build(mix_layer *cell, mix_shape inputs) { return mix_layer_build(cell, inputs); }
@@ -103,26 +119,29 @@ mix_tensor *mix_gate(mix_tensor *x, int gate, int count, int64_t units) {
   return mix_slice(x, begin, size);
 }
 
+static mix_tensor *product(const mix_cell_run *run, mix_tensor *x, mix_tensor *kernel, bool of_state) {
+  return run->kind->product ? run->kind->product(run, x, kernel, of_state) : mix_cell_product(x, kernel);
+}
+
 /* x, masked for each gate, times the columns of the gate. */
-static mix_tensor *masked_product(const mix_cell_run *run, mix_tensor *x, mix_tensor *const *masks,
-                                  mix_tensor *kernel, int gates) {
+static mix_tensor *masked_product(const mix_cell_run *run, mix_tensor *x, mix_tensor *kernel, int gates,
+                                  bool of_state) {
   const int64_t units = mix_cell_of(run)->options.units;
-  mix_tensor *parts[MIX_CELL_GATES];
+  mix_tensor *const *masks = of_state ? run->state_masks : run->input_masks, *parts[MIX_CELL_GATES];
   if (!masks[0])
-    return mix_cell_product(x, gates < run->kind->gates ? mix_gate(kernel, 0, gates, units) : kernel);
-  if (run->mask_count == 1) return mix_cell_product(mix_multiply(x, masks[0]), kernel);
+    return product(run, x, gates < run->kind->gates ? mix_gate(kernel, 0, gates, units) : kernel, of_state);
+  if (run->mask_count == 1) return product(run, mix_multiply(x, masks[0]), kernel, of_state);
   for (int g = 0; g < gates; g++)
-    parts[g] = mix_cell_product(mix_multiply(x, masks[g]), mix_gate(kernel, g, 1, units));
-  return mix_failed() ? NULL : mix_concat(gates, parts, mix_tensor_shape(x).rank - 1);
+    parts[g] = product(run, mix_multiply(x, masks[g]), mix_gate(kernel, g, 1, units), of_state);
+  return mix_failed() ? NULL : mix_concat(gates, parts, mix_tensor_shape(parts[0]).rank - 1);
 }
 
 mix_tensor *mix_cell_gates_of_inputs(const mix_cell_run *run, mix_tensor *inputs) {
-  return masked_product(run, inputs, run->input_masks, mix_variable_value(mix_cell_of(run)->kernel),
-                        run->kind->gates);
+  return masked_product(run, inputs, mix_variable_value(mix_cell_of(run)->kernel), run->kind->gates, false);
 }
 
 mix_tensor *mix_cell_gates_of_state(const mix_cell_run *run, mix_tensor *state, int gates) {
-  return masked_product(run, state, run->state_masks, mix_variable_value(mix_cell_of(run)->recurrent), gates);
+  return masked_product(run, state, mix_variable_value(mix_cell_of(run)->recurrent), gates, true);
 }
 
 mix_tensor *mix_cell_bias(const mix_cell_run *run) {
@@ -156,9 +175,12 @@ bool mix_cell_begin(mix_cell_run *run, mix_layer *layer, mix_shape inputs, mix_d
   if (!run->kind) return true;
   if (run->kind->begin) return run->kind->begin(run, inputs, dtype);
   const mix_cell_options *o = &mix_cell_of(run)->options;
-  run->mask_count = o->recurrent_dropout > 0 ? run->kind->gates : 1;
+  mix_cell_states states;
+  if (!mix_cell_states_of(layer, inputs, &states)) return false;
+  run->mask_count = run->kind->masks_by_gate || o->recurrent_dropout > 0 ? run->kind->gates : 1;
   return draw_masks(run, run->input_masks, o->dropout, inputs, dtype) &&
-         draw_masks(run, run->state_masks, o->recurrent_dropout, MIX_SHAPE(inputs.dims[0], o->units), dtype);
+         draw_masks(run, run->state_masks, o->recurrent_dropout,
+                    mix_with_batch(inputs.dims[0], states.states[0]), dtype);
 }
 
 /* Cast dtype and path of the cell are in force, as in a call of it. */

@@ -11,11 +11,20 @@ enum { MIX_CELL_GATES = 4 };
 
 typedef struct mix_cell_kind mix_cell_kind;
 
+/* Options of ConvLSTM's cell, which begin as those of other cells: its units are filters. */
+typedef struct mix_conv_lstm_cell_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  MIX_CELL_OPTIONS
+  MIX_CELL_WINDOW_OPTIONS
+} mix_conv_lstm_cell_options;
+
 /* The instance of a cell of the library, whose class calls mix_cell_call. */
 typedef struct mix_cell {
   union {
     mix_cell_options options;
     mix_stacked_rnn_cells_options stacked;
+    mix_conv_lstm_cell_options conv_lstm;
   };
   const mix_cell_kind *kind;
   mix_variable *kernel, *recurrent, *bias; /* owned by the layer's list; bias NULL: none */
@@ -28,6 +37,9 @@ typedef struct mix_cell_run mix_cell_run;
  */
 struct mix_cell_kind {
   int gates;
+  bool masks_by_gate; /* a dropout mask for each gate, also without recurrent dropout */
+  /* What stands for a product with a kernel, or with columns of one; NULL: mix_cell_product. */
+  mix_tensor *(*product)(const mix_cell_run *run, mix_tensor *x, mix_tensor *kernel, bool of_state);
   /* Draws the masks for inputs (batch, ...) of one step. NULL: those of the options. */
   bool (*begin)(mix_cell_run *run, mix_shape inputs, mix_dtype dtype);
   /* inputs (..., in) -> what a step reads of them */
@@ -56,9 +68,13 @@ mix_status mix_cell_build(mix_layer *cell, mix_shape inputs);
 /* The states of a cell; false with a TypeError if the layer is no cell. */
 bool mix_cell_states_of(mix_layer *cell, mix_shape inputs, mix_cell_states *states);
 
+/* The shape of states, or of outputs, of so many samples. */
+mix_shape mix_with_batch(int64_t batch, mix_shape shape);
+
 /* ---- parts of the cells of the library ---- */
 
 mix_status mix_cell_build_weights(mix_layer *layer, int gates, mix_shape bias, const mix_shape *inputs);
+mix_status mix_cell_add_weights(mix_layer *layer, mix_shape kernel, mix_shape recurrent, mix_shape bias);
 mix_list *mix_cell_call(mix_layer *layer, const mix_call_args *args);
 bool mix_cell_check(void *options, const mix_layer_kind *kind);
 bool mix_cell_ready(mix_layer *layer, const mix_cell_kind *kind);
@@ -75,9 +91,18 @@ mix_tensor *mix_cell_bias(const mix_cell_run *run);
 mix_tensor *mix_cell_bias_row(const mix_cell_run *run, int row);
 static inline const mix_cell *mix_cell_of(const mix_cell_run *run) { return run->layer->data; }
 
+/* ---- LSTM ---- */
+
+enum { MIX_LSTM_INPUT, MIX_LSTM_FORGET, MIX_LSTM_CELL, MIX_LSTM_OUTPUT, MIX_LSTM_GATES };
+/* Sets the bias of the forget gate to 1, if the options ask for it. */
+mix_status mix_lstm_set_forget_bias(mix_cell *cell);
+mix_tensor *mix_lstm_project(const mix_cell_run *run, mix_tensor *inputs);
+mix_list *mix_lstm_step(const mix_cell_run *run, mix_tensor *projected, mix_tensor *const *states);
+
 extern const mix_value_kind mix_field_cell_activation, /* const char *: NULL is the row's text */
-    mix_field_layer,                                   /* mix_layer *, kept as it is */
-    mix_field_layers;                                  /* mix_list * of layers */
+    mix_field_conv_lstm_gate, /* const char *: NULL is the generation's activation of ConvLSTM's gates */
+    mix_field_layer,          /* mix_layer *, kept as it is */
+    mix_field_layers;         /* mix_list * of layers */
 
 /* The rows of arguments of cells and of layers, for options structs of these types. */
 #define MIX_CELL_FIELD(type, member) MIX_FIELD(type, member)
@@ -128,6 +153,7 @@ typedef struct mix_rnn {
   union {
     mix_rnn_options rnn;
     mix_recurrent_options recurrent;
+    mix_conv_lstm_options conv_lstm;
   } options;
   mix_rnn_flags flags;
   mix_layer *cell;                 /* in the layer's list */
@@ -139,5 +165,17 @@ typedef struct mix_rnn {
 
 /* The instance; NULL: another layer. */
 mix_rnn *mix_rnn_of(const mix_layer *layer);
+/* Takes the cell and the flags. False with the error recorded; NULL is a cell that failed. */
+bool mix_rnn_ready(mix_layer *layer, mix_layer *cell, const void *flags);
+
+#define MIX_RNN_CLASS(class_name, builds)                                                                    \
+  .call_has_mask = true, .call_training = MIX_FALSE,                                                         \
+  MIX_LAYER_CLASS(.name = class_name, .instance_size = sizeof(mix_rnn), .build = builds,                     \
+                  .call = mix_rnn_call, .finalize = mix_rnn_finalize, .supports_masking = true,              \
+                  .compute_mask = mix_rnn_mask)
+mix_status mix_rnn_build(mix_layer *layer, int count, const mix_shape *inputs);
+mix_list *mix_rnn_call(mix_layer *layer, const mix_call_args *args);
+mix_tensor *mix_rnn_mask(mix_layer *layer, const mix_call_args *args);
+void mix_rnn_finalize(mix_layer *layer);
 
 #endif

@@ -7,12 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-mix_rnn *mix_rnn_of(const mix_layer *layer) {
-  const mix_layer_kind *kind = layer->kind;
-  const bool is_rnn = kind == &mix_rnn_kind || kind == &mix_simple_rnn_kind || kind == &mix_lstm_kind ||
-                      kind == &mix_gru_kind;
-  return is_rnn ? layer->data : NULL;
-}
+mix_rnn *mix_rnn_of(const mix_layer *layer) { return layer->class.call == mix_rnn_call ? layer->data : NULL; }
 
 /* ---- building ---- */
 
@@ -23,12 +18,6 @@ static mix_shape shape_of_step(const mix_rnn *rnn, mix_shape sequence) {
   return step;
 }
 
-static mix_shape with_batch(int64_t batch, mix_shape shape) {
-  mix_shape with = {.rank = shape.rank + 1, .dims = {batch}};
-  for (int i = 0; i < shape.rank; i++) with.dims[i + 1] = shape.dims[i];
-  return with;
-}
-
 static bool make_state_variables(mix_layer *layer, mix_rnn *rnn, int64_t batch,
                                  const mix_cell_states *sizes) {
   char name[300];
@@ -37,12 +26,12 @@ static bool make_state_variables(mix_layer *layer, mix_rnn *rnn, int64_t batch,
   rnn->states = mix_retain(mix_list_new(0, NULL));
   snprintf(name, sizeof name, "%s/rnn_state", layer->path ? layer->path : layer->name);
   for (int i = 0; i < sizes->count && !mix_failed(); i++)
-    mix_list_append(rnn->states, mix_variable_new(mix_fill(with_batch(batch, sizes->states[i]), 0, dtype),
+    mix_list_append(rnn->states, mix_variable_new(mix_fill(mix_with_batch(batch, sizes->states[i]), 0, dtype),
                                                   .name = name, .not_trainable = true));
   return !mix_failed();
 }
 
-static mix_status build(mix_layer *layer, int count, const mix_shape *inputs) {
+mix_status mix_rnn_build(mix_layer *layer, int count, const mix_shape *inputs) {
   (void)count;
   mix_rnn *rnn = layer->data;
   char text[160];
@@ -121,7 +110,7 @@ static bool find_initial_state(rnn_call *call) {
            false;
   for (int i = 0; i < count; i++) {
     mix_tensor *state = mix_list_get(call->initial_state, i);
-    const mix_shape expected = with_batch(call->step.dims[0], call->sizes.states[i]);
+    const mix_shape expected = mix_with_batch(call->step.dims[0], call->sizes.states[i]);
     if (!state) return mix_fail(MIX_TYPE_ERROR, "%s: initial state %d is NULL", call->layer->name, i), false;
     if (!fits(mix_tensor_shape(state), expected))
       return fail_shape(call, "initial state", i, state, expected);
@@ -208,7 +197,7 @@ static mix_tensor *first_state(const rnn_call *call, int index) {
   }
   if (call->rnn->states)
     return mix_cast(mix_variable_true_value(mix_list_get(call->rnn->states, index)), dtype);
-  return mix_fill(with_batch(call->step.dims[0], call->sizes.states[index]), 0, dtype);
+  return mix_fill(mix_with_batch(call->step.dims[0], call->sizes.states[index]), 0, dtype);
 }
 
 /* Is the output of a step its first state? Of cells of the library that are no stack. */
@@ -222,7 +211,7 @@ static mix_list *first_carry(rnn_call *call) {
   call->carries_output = repeats || (!flags->return_sequences && (call->mask || !is_first_state(call)));
   if (call->carries_output)
     mix_list_append(
-        carry, mix_fill(with_batch(call->step.dims[0], call->sizes.output), 0, call->rnn->cell->compute));
+        carry, mix_fill(mix_with_batch(call->step.dims[0], call->sizes.output), 0, call->rnn->cell->compute));
   return mix_failed() ? NULL : carry;
 }
 
@@ -279,7 +268,7 @@ static mix_tensor *symbol(const rnn_call *call, mix_shape shape) {
 }
 
 static mix_shape output_shape_of(const rnn_call *call, mix_shape sequence) {
-  const mix_shape one = with_batch(call->step.dims[0], call->sizes.output);
+  const mix_shape one = mix_with_batch(call->step.dims[0], call->sizes.output);
   if (!call->rnn->flags.return_sequences) return one;
   mix_shape all = {.rank = one.rank + 1, .dims = {sequence.dims[0], sequence.dims[1]}};
   for (int i = 1; i < one.rank; i++) all.dims[i + 1] = one.dims[i];
@@ -289,11 +278,11 @@ static mix_shape output_shape_of(const rnn_call *call, mix_shape sequence) {
 static mix_list *symbols(const rnn_call *call, mix_tensor *x) {
   mix_list *results = mix_list_of(symbol(call, output_shape_of(call, mix_tensor_shape(x))));
   for (int i = 0; call->rnn->flags.return_state && i < call->sizes.count; i++)
-    mix_list_append(results, symbol(call, with_batch(call->step.dims[0], call->sizes.states[i])));
+    mix_list_append(results, symbol(call, mix_with_batch(call->step.dims[0], call->sizes.states[i])));
   return mix_failed() ? NULL : results;
 }
 
-static mix_list *call(mix_layer *layer, const mix_call_args *args) {
+mix_list *mix_rnn_call(mix_layer *layer, const mix_call_args *args) {
   mix_tensor *x = mix_call_input(args, 0);
   rnn_call c = {.layer = layer, .rnn = layer->data, .args = args};
   mix_rnn *rnn = layer->data;
@@ -303,11 +292,11 @@ static mix_list *call(mix_layer *layer, const mix_call_args *args) {
   return args->symbolic ? symbols(&c, x) : compute(&c, x);
 }
 
-static mix_tensor *mask_of_result(mix_layer *layer, const mix_call_args *args) {
+mix_tensor *mix_rnn_mask(mix_layer *layer, const mix_call_args *args) {
   return ((const mix_rnn *)layer->data)->flags.return_sequences ? mix_call_mask(args) : NULL;
 }
 
-static void finalize(mix_layer *layer) { mix_release(((mix_rnn *)layer->data)->states); }
+void mix_rnn_finalize(mix_layer *layer) { mix_release(((mix_rnn *)layer->data)->states); }
 
 /* ---- states ---- */
 
@@ -323,9 +312,9 @@ mix_status mix_layer_reset_states(mix_layer *layer) {
   return mix_error();
 }
 
-/* ---- the kinds ---- */
+/* ---- the layer and its cell ---- */
 
-static bool ready(mix_layer *layer, mix_layer *cell, const void *flags) {
+bool mix_rnn_ready(mix_layer *layer, mix_layer *cell, const void *flags) {
   mix_rnn *rnn = layer->data;
   memcpy(&rnn->flags, flags, sizeof rnn->flags);
   if (!cell) return false;
@@ -335,81 +324,3 @@ static bool ready(mix_layer *layer, mix_layer *cell, const void *flags) {
   cell->attribute = "cell";
   return (rnn->cell = mix_layer_add_layer(layer, cell)) != NULL;
 }
-
-static bool rnn_ready(mix_layer *layer) {
-  const mix_rnn_options *o = &((mix_rnn *)layer->data)->options.rnn;
-  mix_cell_states sizes;
-  if (!o->cell || !o->cell->class.cell_states) return mix_cell_states_of(o->cell, MIX_SHAPE(1), &sizes);
-  return ready(layer, o->cell, &o->return_sequences);
-}
-
-/* The cell of a layer that is both: of the same arguments, under its own name. */
-static bool recurrent_ready(mix_layer *layer, mix_layer *(*make)(const mix_cell_options *),
-                            const char *name) {
-  const mix_recurrent_options *o = &((mix_rnn *)layer->data)->options.recurrent;
-  mix_cell_options cell;
-  memcpy(&cell, o, sizeof cell);
-  cell.size = sizeof cell;
-  cell.name = name;
-  cell.activity_regularizer = NULL;
-  return ready(layer, make(&cell), &o->return_sequences);
-}
-static bool simple_rnn_ready(mix_layer *layer) {
-  return recurrent_ready(layer, mix_simple_rnn_cell_with, "simple_rnn_cell");
-}
-static bool lstm_ready(mix_layer *layer) { return recurrent_ready(layer, mix_lstm_cell_with, "lstm_cell"); }
-static bool gru_ready(mix_layer *layer) { return recurrent_ready(layer, mix_gru_cell_with, "gru_cell"); }
-
-#define RNN_CLASS(class_name)                                                                                \
-  .call_has_mask = true, .call_training = MIX_FALSE,                                                         \
-  MIX_LAYER_CLASS(.name = class_name, .instance_size = sizeof(mix_rnn), .build = build, .call = call,        \
-                  .finalize = finalize, .supports_masking = true, .compute_mask = mask_of_result)
-
-static const mix_field_row rnn_fields[] = {
-    MIX_RNN_FIELDS(mix_rnn_options),
-    {MIX_FIELD(mix_rnn_options, cell), &mix_field_layer, .required = true},
-    {0}};
-MIX_LAYER_KIND(rnn, mix_rnn_options, .fields = rnn_fields, .ready = rnn_ready, RNN_CLASS("RNN"))
-
-#define O mix_recurrent_options
-#define ACTIVITY                                                                                             \
-  { MIX_FIELD(O, activity_regularizer), &mix_field_regularizer }
-static const mix_field_row simple_rnn_fields[] = {MIX_RNN_FIELDS(O),
-                                                  MIX_CELL_FIELDS_BEGIN(O),
-                                                  MIX_CELL_FIELDS_WEIGHTS(O),
-                                                  MIX_CELL_FIELDS_PENALTIES(O),
-                                                  ACTIVITY,
-                                                  MIX_CELL_FIELDS_END(O),
-                                                  {0}};
-MIX_LAYER_KIND_ONLY(simple_rnn, O, .fields = simple_rnn_fields, .check = mix_cell_check,
-                    .ready = simple_rnn_ready, RNN_CLASS("SimpleRNN"))
-
-static const mix_field_row lstm_fields[] = {
-    MIX_RNN_FIELDS(O),
-    MIX_CELL_FIELDS_BEGIN(O),
-    MIX_CELL_FIELDS_GATE(O),
-    MIX_CELL_FIELDS_WEIGHTS(O),
-    {"unit_forget_bias", offsetof(O, no_forget_bias), &mix_field_negated},
-    MIX_CELL_FIELDS_PENALTIES(O),
-    ACTIVITY,
-    MIX_CELL_FIELDS_END(O),
-    MIX_CELL_FIELD_IMPLEMENTATION,
-    MIX_CELL_FIELD_SEED(O),
-    {0}};
-MIX_LAYER_KIND_ONLY(lstm, O, .fields = lstm_fields, .check = mix_cell_check, .ready = lstm_ready,
-                    RNN_CLASS("LSTM"))
-
-static const mix_field_row gru_fields[] = {MIX_RNN_FIELDS(O),
-                                           MIX_CELL_FIELDS_BEGIN(O),
-                                           MIX_CELL_FIELDS_GATE(O),
-                                           MIX_CELL_FIELDS_WEIGHTS(O),
-                                           MIX_CELL_FIELDS_PENALTIES(O),
-                                           ACTIVITY,
-                                           MIX_CELL_FIELDS_END(O),
-                                           MIX_CELL_FIELD_IMPLEMENTATION,
-                                           {"reset_after", offsetof(O, reset_before), &mix_field_negated},
-                                           MIX_CELL_FIELD_SEED(O),
-                                           {0}};
-MIX_LAYER_KIND_ONLY(gru, O, .fields = gru_fields, .check = mix_cell_check, .ready = gru_ready,
-                    RNN_CLASS("GRU"))
-mix_recurrent_options mix_recurrent_defaults(void) { return (O){.size = sizeof(O)}; }
