@@ -109,8 +109,10 @@ static mix_model *guide_model(const cli_options *options, int64_t batch, cli_par
 /* With made-up data. */
 static mix_model *saved_model(cli_options *options, int64_t batch, cli_part *part) {
   mix_model *model = cli_load_model(options, true);
-  return model && cli_compile_file(options, model) == MIX_OK && cli_invent_data(model, batch, part) ? model
-                                                                                                    : NULL;
+  return model && cli_compile_file(options, model) == MIX_OK &&
+                 cli_invent_data(model, &(cli_invention){.rows = batch, .seed = 1}, part)
+             ? model
+             : NULL;
 }
 
 /* Trains for one step and shows what is compiled for it. */

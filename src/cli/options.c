@@ -41,6 +41,8 @@ typedef struct row {
   enum { ALWAYS, CHOSEN_BY_FILE } when;
 } row;
 
+enum { MAX_SIDE = 4096, MAX_CLASSES = 1 << 20 };
+
 #define FIELD(name) offsetof(cli_options, name)
 #define RUNS (CLI_TRAIN | CLI_EVALUATE | CLI_PREDICT | CLI_NUMERICS)
 #define TRAINS (CLI_TRAIN | CLI_NUMERICS)
@@ -49,10 +51,17 @@ static const row rows[] = {
      "the model of the Keras guide (two hidden Dense layers and a float32 softmax), or one that Keras saved, "
      "with its loss, optimizer, metrics, policies and generation",
      "guide"},
-    {"data", DATA, FIELD(data), RUNS, "mnist|digits|FILE.npz",
-     "MNIST, the built-in digits, or arrays x_train, y_train (x_test, y_test); for a model from a file, as "
-     "they are: x or x_0, x_1, ..., y or y_0, ..., sample_weight, each also with _train or _test behind",
+    {"data", DATA, FIELD(data), RUNS, "mnist|digits|cifar10|synthetic|FILE.npz",
+     "MNIST, the built-in digits, CIFAR-10, random numbers of --seed in the shapes that the model takes, or "
+     "arrays x_train, y_train (x_test, y_test); for a model from a file, as they are: x or x_0, x_1, ..., y "
+     "or y_0, ..., sample_weight, each also with _train or _test behind",
      "mnist"},
+    {"image-size", COUNT, FIELD(image_size), RUNS, "N",
+     "with --data synthetic the sides of images (default 28 for the guide's model, else 16), where the model "
+     "leaves them open"},
+    {"classes", COUNT, FIELD(classes), RUNS, "N",
+     "classes of the guide's model (default 10), and of the labels of --data synthetic (default: all of the "
+     "model's)"},
     {"policy", CHOICE, FIELD(policy), RUNS | CLI_SUMMARY | CLI_BENCH,
      "float32|float64|float16|bfloat16|mixed_float16|mixed_bfloat16",
      "default float32; for a model from a file: of the layers that it has in float32", "float32",
@@ -347,7 +356,7 @@ static bool set_option(const char *command, const row *row, const char *value, c
     return !*value || options->force || bad_value(command, row, value, "--resume or --resume=force");
   case DATA:
     *(const char **)field = value;
-    return !strcmp(value, "mnist") || !strcmp(value, "digits") || ends_in(value, ".npz") ||
+    return cli_is_image_set(value) || !strcmp(value, "synthetic") || ends_in(value, ".npz") ||
            bad_value(command, row, value, row->argument);
   case CLASS_WEIGHTS:
     return parse_class_weights(value, options) ||
@@ -397,9 +406,29 @@ static bool guide_alone(const char *command, const cli_options *options) {
   return !extra || !cli_is_model_file(options);
 }
 
+/* Sizes that a model or its data have already. */
+static bool sizes_fit(const char *command, const cli_options *options) {
+  const bool synthetic = options->data && !strcmp(options->data, "synthetic");
+  if (options->image_size && !synthetic)
+    fprintf(stderr, "mixtape %s: --image-size belongs to --data synthetic, and the data are %s\n", command,
+            options->data);
+  else if (options->classes && !synthetic && cli_is_model_file(options))
+    fprintf(stderr, "mixtape %s: --classes belongs to --data synthetic, and %s has its own\n", command,
+            options->model);
+  else if (options->image_size > MAX_SIDE)
+    fprintf(stderr, "mixtape %s: --image-size: '%lld' given; expected a side of at most %d\n", command,
+            (long long)options->image_size, MAX_SIDE);
+  else if (options->classes > MAX_CLASSES)
+    fprintf(stderr, "mixtape %s: --classes: '%lld' given; expected at most %d\n", command,
+            (long long)options->classes, MAX_CLASSES);
+  else
+    return true;
+  return false;
+}
+
 /* Checks options that exclude or require each other. */
 static bool consistent(const char *command, const cli_options *options) {
-  if (!guide_alone(command, options)) return false;
+  if (!guide_alone(command, options) || !sizes_fit(command, options)) return false;
   if (!options->checkpoint && (options->resume || options->checkpoint_freq)) {
     fprintf(stderr, "mixtape %s: %s needs --checkpoint DIR, the folder of the checkpoints\n", command,
             options->resume ? "--resume" : "--checkpoint-freq");

@@ -27,7 +27,8 @@ static bool prepare(file_step *step, const char *path, const char *policy, int64
   const size_t before = mix_buffer_bytes();
   mix_model *model = cli_load_model(&options, true);
   *step = (file_step){.policy = options.policy, .model = model};
-  if (!model || cli_compile_file(&options, model) != MIX_OK || !cli_invent_data(model, batch, &part))
+  if (!model || cli_compile_file(&options, model) != MIX_OK ||
+      !cli_invent_data(model, &(cli_invention){.rows = batch, .seed = 1}, &part))
     return false;
   mix_buffer_peak_reset();
   const double begin = bench_now();
