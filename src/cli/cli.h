@@ -117,6 +117,16 @@ bool cli_synthesize_data(const cli_options *options, int command, mix_model *mod
 mix_model *cli_make_model(const cli_options *options, int64_t width);
 mix_status cli_compile(const cli_options *options, mix_model *model);
 
+/* models/named.c: models by name, compiled as the guide's. */
+bool cli_is_named_model(const char *name);
+/* Checks --image-size; false after a message. */
+bool cli_named_model_fits(const cli_options *options, const char *command);
+/* Builds the model under the global policy and loads --init-weights. NULL with the error recorded. */
+mix_model *cli_build_named_model(const cli_options *options);
+
+/* Makes, builds or loads the model of --model, compiled. NULL with the error recorded. */
+mix_model *cli_compiled_model(cli_options *options);
+
 /* model_file.c: models that Keras saved. */
 bool cli_is_model_file(const cli_options *options);
 /* Loads the model of the file, and --init-weights. `options` gets what the file chooses: generation and

@@ -217,6 +217,16 @@ mix_status cli_compile(const cli_options *options, mix_model *model) {
 
 /* ---- all of it ---- */
 
+mix_model *cli_compiled_model(cli_options *options) {
+  const bool file = cli_is_model_file(options);
+  mix_model *model = file                                 ? cli_load_model(options, true)
+                     : cli_is_named_model(options->model) ? cli_build_named_model(options)
+                                                          : cli_make_model(options, 784);
+  if (!model || (file ? cli_compile_file(options, model) : cli_compile(options, model)) != MIX_OK)
+    return NULL;
+  return model;
+}
+
 static int prepare_guide(const cli_options *options, int command, cli_data *data, mix_model **model) {
   const bool synthetic = !strcmp(options->data, "synthetic"); /* made up for the model */
   const int64_t side = options->image_size ? options->image_size : 28;
@@ -224,6 +234,14 @@ static int prepare_guide(const cli_options *options, int command, cli_data *data
   *model = cli_make_model(options, synthetic ? side * side : data->width);
   if (!*model || cli_compile(options, *model) != MIX_OK) return cli_fail();
   return !synthetic || cli_load_model_data(options, command, *model, data) ? CLI_OK : cli_fail();
+}
+
+static int prepare_named(const cli_options *options, int command, cli_data *data, mix_model **model) {
+  *model = cli_build_named_model(options);
+  return *model && cli_compile(options, *model) == MIX_OK &&
+                 cli_load_model_data(options, command, *model, data)
+             ? CLI_OK
+             : cli_fail();
 }
 
 static int prepare_file(cli_options *options, int command, cli_data *data, mix_model **model) {
@@ -238,6 +256,7 @@ static int prepare_file(cli_options *options, int command, cli_data *data, mix_m
 }
 
 int cli_prepare(cli_options *options, int command, cli_data *data, mix_model **model) {
-  return cli_is_model_file(options) ? prepare_file(options, command, data, model)
-                                    : prepare_guide(options, command, data, model);
+  return cli_is_named_model(options->model) ? prepare_named(options, command, data, model)
+         : cli_is_model_file(options)       ? prepare_file(options, command, data, model)
+                                            : prepare_guide(options, command, data, model);
 }
