@@ -24,7 +24,7 @@ static mix_tensor *colour(mix_tensor *digits, mix_generator *generator) {
 
 static mix_images load(const char *name) {
   setenv("MIXTAPE_OFFLINE", "1", 0); /* CIFAR-10 is 170 MB: it is looked for, and not downloaded */
-  mix_images data = {NULL};
+  mix_images data = {.source = NULL};
   if (!name || !strcmp(name, "cifar10")) data = mix_cifar10_load();
   if (data.source || (name && !strcmp(name, "cifar10"))) return data;
   mix_error_clear();

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-enum { BLOCK = 32, NAME = 64 };
+enum { BLOCK = 40, NAME = 64 };
 
 static mix_tensor *convolve(mix_tensor *x, int64_t filters, int64_t kernel, int64_t stride, const char *block,
                             const char *part) {
