@@ -107,10 +107,9 @@ static mix_model *guide_model(const cli_options *options, int64_t batch, cli_par
 }
 
 /* With made-up data. */
-static mix_model *saved_model(cli_options *options, int64_t batch, cli_part *part) {
-  mix_model *model = cli_load_model(options, true);
-  return model && cli_compile_file(options, model) == MIX_OK && cli_invent_data(model, batch, part) ? model
-                                                                                                    : NULL;
+static mix_model *other_model(cli_options *options, int64_t batch, cli_part *part) {
+  mix_model *model = cli_compiled_model(options);
+  return model && cli_invent_data(model, &(cli_invention){.rows = batch, .seed = 1}, part) ? model : NULL;
 }
 
 /* Trains for one step and shows what is compiled for it. */
@@ -132,8 +131,8 @@ static int show_model(amp_command *command, int argc, char **argv) {
   if ((code = cli_setup(&options)) != CLI_OK) return code;
   cli_part part;
   MIX_SCOPE {
-    mix_model *model = cli_is_model_file(&options) ? saved_model(&options, batch, &part)
-                                                   : guide_model(&options, batch, &part);
+    mix_model *model = strcmp(options.model, "guide") ? other_model(&options, batch, &part)
+                                                      : guide_model(&options, batch, &part);
     if (model) {
       mix_amp_observe(observe, command);
       mix_model_fit(model, part.x, part.y, .batch_size = (int)batch, .epochs = 1, .verbose = MIX_SILENT);

@@ -41,6 +41,7 @@ typedef struct cli_options {
   const char *callbacks[CLI_CALLBACK_MAX]; /* as given, in order */
   int callback_count;
   cli_loss_scale loss_scale;
+  int64_t image_size, classes; /* 0: as the model or the data say */
   int64_t units, batch_size, epochs, steps, threads, verbose, every, stall;
   int64_t checkpoint_freq; /* 0: each epoch */
   uint64_t seed;
@@ -92,18 +93,39 @@ int64_t cli_part_rows(const cli_part *part);
  * CLI_OK, or the exit code after a message. */
 int cli_prepare(cli_options *options, int command, cli_data *data, mix_model **model);
 
-/* data.c: data for the guide's model. False with the error recorded. */
+/* data.c: sets of images, as bytes. */
+bool cli_is_image_set(const char *name);
+mix_images cli_load_image_set(const char *name);
+/* Data for the guide's model. False with the error recorded. */
 bool cli_load_data(const cli_options *options, int command, cli_data *data);
 /* model_data.c: data for the inputs and outputs of a model from a file. */
-bool cli_load_model_data(const cli_options *options, int command, const mix_model *model, cli_data *data);
+bool cli_load_model_data(const cli_options *options, int command, mix_model *model, cli_data *data);
 
-/* invented_data.c: a batch of made-up data, in the shapes and dtypes that the model takes; labels as its
- * losses take them, if it is compiled. False with the error recorded. */
-bool cli_invent_data(mix_model *model, int64_t batch, cli_part *part);
+/* invented_data.c: made-up data, in the shapes and dtypes that the model takes; labels as its losses take
+ * them, if it is compiled. False with the error recorded. */
+typedef struct cli_invention {
+  int64_t rows;
+  int64_t side;    /* of dimensions that the model leaves open; 0: 16 */
+  int64_t classes; /* of labels; 0: as many as the model has */
+  uint64_t seed;
+} cli_invention;
+bool cli_invent_data(mix_model *model, const cli_invention *invention, cli_part *part);
+/* --data synthetic: four batches to train on, one to test. */
+bool cli_synthesize_data(const cli_options *options, int command, mix_model *model, cli_data *data);
 
 /* Makes the guide's model for inputs of that width and loads --init-weights. NULL with the error recorded. */
 mix_model *cli_make_model(const cli_options *options, int64_t width);
 mix_status cli_compile(const cli_options *options, mix_model *model);
+
+/* models/named.c: models by name, compiled as the guide's. */
+bool cli_is_named_model(const char *name);
+/* Checks --image-size; false after a message. */
+bool cli_named_model_fits(const cli_options *options, const char *command);
+/* Builds the model under the global policy and loads --init-weights. NULL with the error recorded. */
+mix_model *cli_build_named_model(const cli_options *options);
+
+/* Makes, builds or loads the model of --model, compiled. NULL with the error recorded. */
+mix_model *cli_compiled_model(cli_options *options);
 
 /* model_file.c: models that Keras saved. */
 bool cli_is_model_file(const cli_options *options);

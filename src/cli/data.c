@@ -1,4 +1,4 @@
-/* Data for the guide's model: MNIST, the built-in digits, arrays of an .npz. */
+/* Data for the guide's model: sets of images, arrays of an .npz. */
 #include "cli/cli.h"
 
 #include "base/error.h"
@@ -11,6 +11,16 @@ const cli_part *cli_part_to_test(const cli_data *data) { return data->test.x ? &
 int64_t cli_part_rows(const cli_part *part) {
   mix_tensor *first = mix_is(part->x, &mix_list_class) ? mix_list_get(part->x, 0) : part->x;
   return mix_tensor_shape(first).dims[0];
+}
+
+bool cli_is_image_set(const char *name) {
+  return !strcmp(name, "mnist") || !strcmp(name, "digits") || !strcmp(name, "cifar10");
+}
+
+mix_images cli_load_image_set(const char *name) {
+  return !strcmp(name, "mnist")    ? mix_mnist_load(.bytes = true)
+         : !strcmp(name, "digits") ? mix_digits_load(.bytes = true)
+                                   : mix_cifar10_load(.bytes = true);
 }
 
 /* Training needs training data. */
@@ -59,9 +69,8 @@ static int64_t width_of(const cli_part *part) {
 
 bool cli_load_data(const cli_options *options, int command, cli_data *data) {
   *data = (cli_data){0};
-  bool mnist = !strcmp(options->data, "mnist");
-  if (mnist || !strcmp(options->data, "digits")) {
-    mix_images images = mnist ? mix_mnist_load(.bytes = true) : mix_digits_load(.bytes = true);
+  if (cli_is_image_set(options->data)) {
+    mix_images images = cli_load_image_set(options->data);
     *data = (cli_data){.train = {images.x_train, images.y_train},
                        .test = {images.x_test, images.y_test},
                        .source = images.source};

@@ -1,4 +1,4 @@
-/* Data that a model takes, where only the work of a step matters, not its numbers. */
+/* Data that a model takes, of random numbers. */
 #include "cli/cli.h"
 
 #include "base/error.h"
@@ -9,9 +9,9 @@
 
 enum { OPEN_SIDE = 16 }; /* of dimensions that the model leaves open */
 
-static mix_tensor *invented(mix_generator *generator, mix_shape shape, mix_dtype dtype) {
+static mix_tensor *invented(mix_generator *generator, mix_shape shape, int64_t side, mix_dtype dtype) {
   for (int i = 0; i < shape.rank; i++)
-    if (shape.dims[i] < 0) shape.dims[i] = OPEN_SIDE;
+    if (shape.dims[i] < 0) shape.dims[i] = side ? side : OPEN_SIDE;
   mix_tensor *x = mix_dtype_is_floating(dtype) ? mix_random_uniform(generator, shape, MIX_FLOAT32)
                                                : mix_fill(shape, 0, dtype);
   return x && mix_evaluate(1, &x) == MIX_OK ? x : NULL;
@@ -19,16 +19,44 @@ static mix_tensor *invented(mix_generator *generator, mix_shape shape, mix_dtype
 
 static void *one_or_list(mix_list *list) { return mix_list_count(list) == 1 ? mix_list_get(list, 0) : list; }
 
-/* Classes for a loss that takes them, else numbers of the output's shape. */
-static mix_tensor *labels_for(mix_generator *generator, const mix_loss *loss, mix_tensor *output) {
-  mix_shape shape = mix_tensor_shape(output);
-  const bool classes = loss && loss->kind && !strncmp(loss->kind->class_name, "Sparse", 6);
-  if (classes) shape.rank--;
-  return invented(generator, shape, classes ? MIX_INT64 : MIX_FLOAT32);
+static bool begins(const mix_loss *loss, const char *text) {
+  return loss && loss->kind && !strncmp(loss->kind->class_name, text, strlen(text));
 }
 
-bool cli_invent_data(mix_model *model, int64_t batch, cli_part *part) {
-  mix_generator *generator = mix_generator_new(1);
+/* Random whole numbers below `classes`. */
+static mix_tensor *random_classes(mix_generator *generator, mix_shape shape, int64_t classes) {
+  mix_tensor *numbers = mix_random_uniform(generator, shape, MIX_FLOAT32);
+  return mix_cast(mix_multiply(numbers, mix_scalar((double)classes, MIX_FLOAT32)), MIX_INT64);
+}
+
+/* Classes for a loss that takes them, as numbers or one-hot, else numbers of the output's shape. */
+static mix_tensor *labels_for(mix_generator *generator, const mix_loss *loss, mix_shape shape,
+                              int64_t classes) {
+  const bool sparse = begins(loss, "Sparse"), one_hot = begins(loss, "Categorical");
+  if (!sparse && !one_hot) return invented(generator, shape, 0, MIX_FLOAT32);
+  const int64_t count = shape.dims[--shape.rank];
+  if (classes > count) {
+    mix_fail(MIX_VALUE_ERROR, "--classes %lld: the model has %lld", (long long)classes, (long long)count);
+    return NULL;
+  }
+  mix_tensor *labels = random_classes(generator, shape, classes ? classes : count);
+  if (one_hot) labels = mix_one_hot(labels, count, MIX_FLOAT32);
+  return labels && mix_evaluate(1, &labels) == MIX_OK ? labels : NULL;
+}
+
+/* The shape of output i for that many rows; predicts where the model does not say it. */
+static mix_shape output_shape(mix_model *model, int i, const cli_part *part, int64_t rows,
+                              mix_list **outputs) {
+  mix_shape shape = mix_model_output_shape(model, i);
+  bool known = shape.rank > 0;
+  for (int d = 1; d < shape.rank; d++) known &= shape.dims[d] >= 0;
+  if (known) return shape.dims[0] = rows, shape;
+  if (!*outputs) *outputs = mix_model_predict(model, part->x, .batch_size = rows);
+  return *outputs ? mix_tensor_shape(mix_list_get(*outputs, i)) : shape;
+}
+
+bool cli_invent_data(mix_model *model, const cli_invention *invention, cli_part *part) {
+  mix_generator *generator = mix_generator_new(invention->seed);
   mix_list *inputs = mix_list_new(0, NULL), *labels = mix_list_new(0, NULL);
   for (int i = 0; i < mix_model_input_count(model) && !mix_failed(); i++) {
     mix_shape shape = mix_model_input_shape(model, i);
@@ -36,15 +64,31 @@ bool cli_invent_data(mix_model *model, int64_t batch, cli_part *part) {
       return mix_fail(MIX_VALUE_ERROR,
                       "the model was saved without the shape of its input, so no data can be "
                       "made up for it");
-    shape.dims[0] = batch;
-    mix_list_append(inputs, invented(generator, shape, mix_model_input_dtype(model, i)));
+    shape.dims[0] = invention->rows;
+    mix_list_append(inputs, invented(generator, shape, invention->side, mix_model_input_dtype(model, i)));
   }
   *part = (cli_part){.x = one_or_list(inputs)};
-  mix_list *outputs = mix_failed() ? NULL : mix_model_predict(model, part->x, .batch_size = batch);
-  for (int i = 0; i < mix_list_count(outputs) && !mix_failed(); i++) {
+  mix_list *outputs = NULL;
+  for (int i = 0; i < mix_model_output_count(model) && !mix_failed(); i++) {
     const mix_loss *loss = model->state ? model->state->losses[i] : NULL;
-    mix_list_append(labels, labels_for(generator, loss, mix_list_get(outputs, i)));
+    const mix_shape shape = output_shape(model, i, part, invention->rows, &outputs);
+    if (!mix_failed()) mix_list_append(labels, labels_for(generator, loss, shape, invention->classes));
   }
   part->y = one_or_list(labels);
   return !mix_failed();
+}
+
+bool cli_synthesize_data(const cli_options *options, int command, mix_model *model, cli_data *data) {
+  enum { BATCHES = 4 };
+  const int64_t batch = options->batch_size ? options->batch_size : MIX_DEFAULT_BATCH;
+  cli_invention invention = {.rows = batch < INT64_MAX / BATCHES ? BATCHES * batch : batch,
+                             .side = options->image_size,
+                             .classes = options->classes,
+                             .seed = options->seed};
+  *data = (cli_data){.source = "synthetic"};
+  if (command == CLI_TRAIN && !cli_invent_data(model, &invention, &data->train)) return false;
+  invention.rows = batch, invention.seed = options->seed + 1;
+  if (!cli_invent_data(model, &invention, &data->test)) return false;
+  fprintf(stderr, "data: synthetic: random numbers of seed %llu\n", (unsigned long long)options->seed);
+  return true;
 }

@@ -179,7 +179,7 @@ static bool read_part(const reader *r, cli_part *part, bool required, bool label
 
 /* ---- images ---- */
 
-/* Images of bytes as numbers from 0 to 1, in the shape of the model's input. */
+/* Images in the shape of the model's input: bytes, if its steps scale them, else numbers from 0 to 1. */
 static mix_tensor *as_input(const mix_model *model, mix_tensor *images) {
   char text[160];
   mix_shape shape = mix_tensor_shape(images), wanted = mix_model_input_shape(model, 0);
@@ -192,22 +192,27 @@ static mix_tensor *as_input(const mix_model *model, mix_tensor *images) {
   if (mix_model_input_count(model) != 1 || mix_shape_size(wanted) != rows * values)
     return mix_fail(MIX_VALUE_ERROR, "the images have %lld values each; the model takes %s",
                     (long long)values, shape_text(unknown, text, sizeof text));
-  mix_tensor *x = mix_divide(mix_cast(images, MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32));
-  return mix_reshape(x, wanted);
+  if (!model->state || !model->state->image_bytes)
+    images = mix_divide(mix_cast(images, MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32));
+  return mix_reshape(images, wanted);
 }
 
+/* CIFAR-10's labels are a column. */
+static mix_tensor *as_vector(mix_tensor *labels) { return mix_reshape(labels, MIX_SHAPE(-1)); }
+
 static bool take_images(const mix_model *model, const mix_images *images, bool trains, cli_data *data) {
-  *data = (cli_data){.test = {as_input(model, images->x_test), images->y_test}, .source = images->source};
-  if (trains) data->train = (cli_part){as_input(model, images->x_train), images->y_train};
+  *data = (cli_data){.test = {as_input(model, images->x_test), as_vector(images->y_test)},
+                     .source = images->source};
+  if (trains) data->train = (cli_part){as_input(model, images->x_train), as_vector(images->y_train)};
   return !mix_failed();
 }
 
-bool cli_load_model_data(const cli_options *options, int command, const mix_model *model, cli_data *data) {
-  const bool trains = command == CLI_TRAIN, labelled = command != CLI_PREDICT,
-             mnist = !strcmp(options->data, "mnist");
+bool cli_load_model_data(const cli_options *options, int command, mix_model *model, cli_data *data) {
+  const bool trains = command == CLI_TRAIN, labelled = command != CLI_PREDICT;
   *data = (cli_data){.source = options->data};
-  if (mnist || !strcmp(options->data, "digits")) {
-    mix_images images = mnist ? mix_mnist_load(.bytes = true) : mix_digits_load(.bytes = true);
+  if (!strcmp(options->data, "synthetic")) return cli_synthesize_data(options, command, model, data);
+  if (cli_is_image_set(options->data)) {
+    mix_images images = cli_load_image_set(options->data);
     if (mix_failed() || !take_images(model, &images, trains, data)) return false;
   } else {
     reader r = {mix_npz_open(options->data), options->data, model, "test"};

@@ -9,7 +9,9 @@
 
 #include <string.h>
 
-bool cli_is_model_file(const cli_options *options) { return strcmp(options->model, "guide"); }
+bool cli_is_model_file(const cli_options *options) {
+  return strcmp(options->model, "guide") && !cli_is_named_model(options->model);
+}
 
 mix_model *cli_load_model(cli_options *options, bool compile) {
   const mix_semantics *semantics = options->semantics ? mix_semantics_named(options->semantics) : NULL;

@@ -41,18 +41,29 @@ typedef struct row {
   enum { ALWAYS, CHOSEN_BY_FILE } when;
 } row;
 
+enum { MAX_SIDE = 4096, MAX_CLASSES = 1 << 20 };
+
 #define FIELD(name) offsetof(cli_options, name)
 #define RUNS (CLI_TRAIN | CLI_EVALUATE | CLI_PREDICT | CLI_NUMERICS)
 #define TRAINS (CLI_TRAIN | CLI_NUMERICS)
 static const row rows[] = {
-    {"model", MODEL, FIELD(model), RUNS | CLI_SUMMARY | CLI_BENCH, "guide|FILE.keras|FILE.h5",
-     "the model of the Keras guide (two hidden Dense layers and a float32 softmax), or one that Keras saved, "
-     "with its loss, optimizer, metrics, policies and generation",
+    {"model", MODEL, FIELD(model), RUNS | CLI_SUMMARY | CLI_BENCH,
+     "guide|resnet50|resnet56|mobilenet_v2|FILE.keras|FILE.h5",
+     "the model of the Keras guide (two hidden Dense layers and a float32 softmax); ResNet-50 v1.5 (stride in "
+     "the 3x3 convolution, no biases there: 25,557,032 trainable parameters), ResNet-56 for CIFAR, "
+     "MobileNetV2; or a model that Keras saved, with its loss, optimizer, metrics, policies and generation",
      "guide"},
-    {"data", DATA, FIELD(data), RUNS, "mnist|digits|FILE.npz",
-     "MNIST, the built-in digits, or arrays x_train, y_train (x_test, y_test); for a model from a file, as "
-     "they are: x or x_0, x_1, ..., y or y_0, ..., sample_weight, each also with _train or _test behind",
-     "mnist"},
+    {"data", DATA, FIELD(data), RUNS, "mnist|digits|cifar10|synthetic|FILE.npz",
+     "MNIST, the built-in digits, CIFAR-10, random numbers of --seed in the shapes that the model takes, or "
+     "arrays x_train, y_train (x_test, y_test); for a model from a file, as they are: x or x_0, x_1, ..., y "
+     "or y_0, ..., sample_weight, each also with _train or _test behind (default mnist; for a model by name "
+     "synthetic)"},
+    {"image-size", COUNT, FIELD(image_size), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
+     "sides of the images of a model by name (default 224; resnet56 and with --data cifar10 32); else, with "
+     "--data synthetic, where the model leaves them open (default 28 for the guide's model, else 16)"},
+    {"classes", COUNT, FIELD(classes), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
+     "classes of a model by name (default 1000; resnet56 and with --data cifar10 10) and of the guide's "
+     "(default 10); of a model from a file, the labels of --data synthetic (default: all that it has)"},
     {"policy", CHOICE, FIELD(policy), RUNS | CLI_SUMMARY | CLI_BENCH,
      "float32|float64|float16|bfloat16|mixed_float16|mixed_bfloat16",
      "default float32; for a model from a file: of the layers that it has in float32", "float32",
@@ -328,7 +339,8 @@ static bool set_option(const char *command, const row *row, const char *value, c
   case PATH: *(const char **)field = value; return parse_file(command, row, value);
   case MODEL:
     *(const char **)field = value;
-    return !strcmp(value, "guide") || is_keras(value) || bad_value(command, row, value, row->argument);
+    return !strcmp(value, "guide") || cli_is_named_model(value) || is_keras(value) ||
+           bad_value(command, row, value, row->argument);
   case CHOICE:
     *(const char **)field = value;
     return mix_is_choice(row->argument, value) || bad_value(command, row, value, row->argument);
@@ -347,7 +359,7 @@ static bool set_option(const char *command, const row *row, const char *value, c
     return !*value || options->force || bad_value(command, row, value, "--resume or --resume=force");
   case DATA:
     *(const char **)field = value;
-    return !strcmp(value, "mnist") || !strcmp(value, "digits") || ends_in(value, ".npz") ||
+    return cli_is_image_set(value) || !strcmp(value, "synthetic") || ends_in(value, ".npz") ||
            bad_value(command, row, value, row->argument);
   case CLASS_WEIGHTS:
     return parse_class_weights(value, options) ||
@@ -391,15 +403,41 @@ static bool take_dtype(const char *command, cli_options *options) {
 /* Options of the guide's model beside another. */
 static bool guide_alone(const char *command, const cli_options *options) {
   const char *extra = options->units ? "--units" : strcmp(options->loop, "custom") ? NULL : "--loop custom";
-  if (extra && cli_is_model_file(options))
+  const bool good = !extra || !strcmp(options->model, "guide");
+  if (!good)
     fprintf(stderr, "mixtape %s: %s belongs to --model guide, and the model is %s\n", command, extra,
             options->model);
-  return !extra || !cli_is_model_file(options);
+  return good;
+}
+
+/* Sizes that a model or its data have already. */
+static bool sizes_fit(const char *command, const cli_options *options) {
+  const bool named = cli_is_named_model(options->model),
+             synthetic = options->data && !strcmp(options->data, "synthetic");
+  if (named && !cli_named_model_fits(options, command)) return false;
+  if (!named && !options->data && (options->image_size || options->classes))
+    fprintf(stderr, "mixtape %s: --%s belongs to a model by name, and the model is %s\n", command,
+            options->image_size ? "image-size" : "classes", options->model);
+  else if (!named && options->image_size && !synthetic)
+    fprintf(stderr, "mixtape %s: --image-size belongs to --data synthetic, and the data are %s\n", command,
+            options->data);
+  else if (options->classes && !synthetic && cli_is_model_file(options))
+    fprintf(stderr, "mixtape %s: --classes belongs to --data synthetic, and %s has its own\n", command,
+            options->model);
+  else if (options->image_size > MAX_SIDE)
+    fprintf(stderr, "mixtape %s: --image-size: '%lld' given; expected a side of at most %d\n", command,
+            (long long)options->image_size, MAX_SIDE);
+  else if (options->classes > MAX_CLASSES)
+    fprintf(stderr, "mixtape %s: --classes: '%lld' given; expected at most %d\n", command,
+            (long long)options->classes, MAX_CLASSES);
+  else
+    return true;
+  return false;
 }
 
 /* Checks options that exclude or require each other. */
 static bool consistent(const char *command, const cli_options *options) {
-  if (!guide_alone(command, options)) return false;
+  if (!guide_alone(command, options) || !sizes_fit(command, options)) return false;
   if (!options->checkpoint && (options->resume || options->checkpoint_freq)) {
     fprintf(stderr, "mixtape %s: %s needs --checkpoint DIR, the folder of the checkpoints\n", command,
             options->resume ? "--resume" : "--checkpoint-freq");
@@ -470,6 +508,8 @@ int cli_parse(const char *command, int commands, int argc, char **argv, cli_opti
     return CLI_USAGE;
   }
   if (!take_dtype(command, options)) return CLI_USAGE;
+  if (!options->data && commands & RUNS)
+    options->data = cli_is_named_model(options->model) ? "synthetic" : "mnist";
   for (int i = 0; i < ROWS && !cli_is_model_file(options); i++)
     if (rows[i].initial) set_default(options, &rows[i]);
   return consistent(command, options) ? CLI_OK : CLI_USAGE;

@@ -147,7 +147,7 @@ mix_model *cli_make_model(const cli_options *options, int64_t width) {
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(width), .name = "digits");
   mix_tensor *x = mix_call(mix_dense(.units = units, .activation = "relu", .name = "dense_1"), inputs);
   x = mix_call(mix_dense(.units = units, .activation = "relu", .name = "dense_2"), x);
-  x = mix_call(mix_dense(.units = 10, .name = "dense_logits"), x);
+  x = mix_call(mix_dense(options->classes ? options->classes : 10, .name = "dense_logits"), x);
   /* The softmax of 16-bit logits can overflow and underflow, so the last layer is float32. */
   mix_layer *softmax = computes_in_16_bits()
                            ? mix_activation("softmax", .dtype = "float32", .name = "predictions")
@@ -217,10 +217,31 @@ mix_status cli_compile(const cli_options *options, mix_model *model) {
 
 /* ---- all of it ---- */
 
+mix_model *cli_compiled_model(cli_options *options) {
+  const bool file = cli_is_model_file(options);
+  mix_model *model = file                                 ? cli_load_model(options, true)
+                     : cli_is_named_model(options->model) ? cli_build_named_model(options)
+                                                          : cli_make_model(options, 784);
+  if (!model || (file ? cli_compile_file(options, model) : cli_compile(options, model)) != MIX_OK)
+    return NULL;
+  return model;
+}
+
 static int prepare_guide(const cli_options *options, int command, cli_data *data, mix_model **model) {
-  if (!cli_load_data(options, command, data) || !(*model = cli_make_model(options, data->width)))
-    return cli_fail();
-  return cli_compile(options, *model) == MIX_OK ? CLI_OK : cli_fail();
+  const bool synthetic = !strcmp(options->data, "synthetic"); /* made up for the model */
+  const int64_t side = options->image_size ? options->image_size : 28;
+  if (!synthetic && !cli_load_data(options, command, data)) return cli_fail();
+  *model = cli_make_model(options, synthetic ? side * side : data->width);
+  if (!*model || cli_compile(options, *model) != MIX_OK) return cli_fail();
+  return !synthetic || cli_load_model_data(options, command, *model, data) ? CLI_OK : cli_fail();
+}
+
+static int prepare_named(const cli_options *options, int command, cli_data *data, mix_model **model) {
+  *model = cli_build_named_model(options);
+  return *model && cli_compile(options, *model) == MIX_OK &&
+                 cli_load_model_data(options, command, *model, data)
+             ? CLI_OK
+             : cli_fail();
 }
 
 static int prepare_file(cli_options *options, int command, cli_data *data, mix_model **model) {
@@ -228,11 +249,14 @@ static int prepare_file(cli_options *options, int command, cli_data *data, mix_m
   if (!(*model = cli_load_model(options, compiles))) return cli_fail();
   const int code = cli_check_names(options);
   if (code) return code;
-  if (!cli_load_model_data(options, command, *model, data)) return cli_fail();
-  return !compiles || cli_compile_file(options, *model) == MIX_OK ? CLI_OK : cli_fail();
+  const bool synthetic = !strcmp(options->data, "synthetic"); /* made up for the model and its losses */
+  if (!synthetic && !cli_load_model_data(options, command, *model, data)) return cli_fail();
+  if (compiles && cli_compile_file(options, *model) != MIX_OK) return cli_fail();
+  return !synthetic || cli_load_model_data(options, command, *model, data) ? CLI_OK : cli_fail();
 }
 
 int cli_prepare(cli_options *options, int command, cli_data *data, mix_model **model) {
-  return cli_is_model_file(options) ? prepare_file(options, command, data, model)
-                                    : prepare_guide(options, command, data, model);
+  return cli_is_named_model(options->model) ? prepare_named(options, command, data, model)
+         : cli_is_model_file(options)       ? prepare_file(options, command, data, model)
+                                            : prepare_guide(options, command, data, model);
 }

@@ -107,10 +107,14 @@ static bool advise_policy(const bench_settings *settings, const char *policy, js
   char *arguments[] = {"bench", NULL};
   if (cli_parse("bench", CLI_BENCH, 1, arguments, &options)) return false;
   options.units = settings->units, options.policy = policy;
-  if (settings->model) options.model = settings->model, options.semantics = NULL;
-  if (!settings->model && mix_set_global_policy(policy) != MIX_OK) return false;
-  mix_model *model =
-      settings->model ? cli_load_model(&options, false) : cli_make_model(&options, BENCH_WIDTH);
+  const bool named = settings->model && cli_is_named_model(settings->model), file = settings->model && !named;
+  if (settings->model) options.model = settings->model;
+  if (file) options.semantics = NULL;
+  options.image_size = settings->image_size, options.classes = settings->classes;
+  if (!file && mix_set_global_policy(policy) != MIX_OK) return false;
+  mix_model *model = file    ? cli_load_model(&options, false)
+                     : named ? cli_build_named_model(&options)
+                             : cli_make_model(&options, BENCH_WIDTH);
   if (!model) return false;
   json_t *rows = json_array();
   totals all = {BENCH_ADVICE_REST, BENCH_ADVICE_REST};

@@ -37,7 +37,9 @@ int bench_run(const cli_options *options, const bench_peers *peers, const bench_
                              .quick = options->quick,
                              .text = !options->json,
                              .policy = options->policy,
-                             .model = cli_is_model_file(options) ? options->model : NULL,
+                             .model = strcmp(options->model, "guide") ? options->model : NULL,
+                             .image_size = options->image_size,
+                             .classes = options->classes,
                              .units = options->units,
                              .batch = options->batch_size,
                              .peers = peers,
@@ -61,24 +63,24 @@ int cli_bench(int argc, char **argv) {
   static const bench_table tables[] = {{"steps", bench_steps},
                                        {"layers", bench_layers},
                                        {"figures", bench_figures}},
-                           advise = {"advise", bench_advise}, file = {"steps", bench_model_steps};
+                           advise = {"advise", bench_advise}, other = {"steps", bench_model_steps};
   cli_options options;
   const int code = cli_parse("bench", CLI_BENCH, argc, argv, &options);
   if (code) return code < 0 ? CLI_OK : code;
-  const bool of_file = cli_is_model_file(&options);
+  const bool of_other = strcmp(options.model, "guide") != 0;
   if (!options.advise && options.policy && strcmp(options.policy, "float32")) {
     fprintf(stderr, "mixtape bench: --policy belongs to --advise: the tables run every policy\n");
     return CLI_USAGE;
   }
-  if (of_file && options.only && strcmp(options.only, "steps")) {
+  if (of_other && options.only && strcmp(options.only, "steps")) {
     fprintf(stderr, "mixtape bench: --only %s belongs to --model guide, and the model is %s\n", options.only,
             options.model);
     return CLI_USAGE;
   }
   mix_scope *scope = mix_scope_begin();
   const int result = options.advise ? bench_run(&options, NULL, &advise, 1, NULL)
-                     : of_file
-                         ? bench_run(&options, NULL, &file, 1, NULL)
+                     : of_other
+                         ? bench_run(&options, NULL, &other, 1, NULL)
                          : bench_run(&options, NULL, tables, sizeof tables / sizeof *tables, options.only);
   mix_scope_end(scope);
   return result;

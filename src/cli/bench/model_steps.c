@@ -1,5 +1,5 @@
-/* The training step of a model from a file: as it was saved, and with mixed policies for its float32 layers.
- */
+/* The training step of a model from a file: as it was saved, and with mixed policies for its float32 layers;
+ * or of a model by name under those policies. */
 #include "base/alloc.h"
 #include "cli/bench/bench.h"
 #include "cli/bench/comparison.h"
@@ -9,26 +9,27 @@
 
 enum { MAX_POLICIES = 3, BATCH = 32 };
 
-typedef struct file_step {
+typedef struct model_step {
   const char *policy;
   mix_model *model;
   cli_part data;
   double first_seconds;
   size_t peak;
   mix_plan_report report;
-} file_step;
+} model_step;
 
-static bool prepare(file_step *step, const char *path, const char *policy, int64_t batch) {
+static bool prepare(model_step *step, const bench_settings *settings, const char *policy, int64_t batch) {
   cli_options options;
-  char *arguments[] = {"bench", "--model", (char *)path, NULL};
+  char *arguments[] = {"bench", "--model", (char *)settings->model, NULL};
   cli_part part;
   if (cli_parse("bench", CLI_BENCH, 3, arguments, &options)) return false;
-  options.policy = policy;
+  if (policy || cli_is_model_file(&options)) options.policy = policy;
+  options.image_size = settings->image_size, options.classes = settings->classes;
+  if (!cli_is_model_file(&options) && mix_set_global_policy(options.policy) != MIX_OK) return false;
   const size_t before = mix_buffer_bytes();
-  mix_model *model = cli_load_model(&options, true);
-  *step = (file_step){.policy = options.policy, .model = model};
-  if (!model || cli_compile_file(&options, model) != MIX_OK || !cli_invent_data(model, batch, &part))
-    return false;
+  mix_model *model = cli_compiled_model(&options);
+  *step = (model_step){.policy = options.policy, .model = model};
+  if (!model || !cli_invent_data(model, &(cli_invention){.rows = batch, .seed = 1}, &part)) return false;
   mix_buffer_peak_reset();
   const double begin = bench_now();
   if (!mix_model_train_on_batch(model, part.x, part.y)) return false;
@@ -40,13 +41,13 @@ static bool prepare(file_step *step, const char *path, const char *policy, int64
 
 /* The library's own way to a step, because it knows how inputs and labels become arguments. */
 static bool run_step(void *context) {
-  const file_step *step = context;
+  const model_step *step = context;
   bool good = false;
   MIX_SCOPE { good = mix_model_train_on_batch(step->model, step->data.x, step->data.y) != NULL; }
   return good;
 }
 
-static json_t *row(const file_step *step, const bench_candidate *timed, double ratio) {
+static json_t *row(const model_step *step, const bench_candidate *timed, double ratio) {
   return json_pack("{s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:i}", "policy", step->policy, "step_seconds",
                    timed->median, "best_seconds", timed->best, "speed", ratio, "first_step_seconds",
                    step->first_seconds, "plan_bytes", (json_int_t)step->report.peak_bytes,
@@ -55,12 +56,12 @@ static json_t *row(const file_step *step, const bench_candidate *timed, double r
 
 bool bench_model_steps(const bench_settings *settings) {
   static const char *const policies[MAX_POLICIES] = {NULL, "mixed_float16", "mixed_bfloat16"};
-  static file_step steps[MAX_POLICIES];
+  static model_step steps[MAX_POLICIES];
   static bench_candidate runs[MAX_POLICIES];
   const int64_t batch = settings->batch ? settings->batch : BATCH;
   int count = 0, rounds;
   for (; count < MAX_POLICIES; count++) {
-    if (!prepare(&steps[count], settings->model, policies[count], batch)) return false;
+    if (!prepare(&steps[count], settings, policies[count], batch)) return false;
     runs[count] = (bench_candidate){.run = run_step, .context = &steps[count]};
     if (!count && strcmp(steps[0].policy, "float32")) break; /* there is nothing that a policy would change */
   }

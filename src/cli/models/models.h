@@ -1,0 +1,24 @@
+/* Models by name, for classes of square colour images. Each is built under the global policy; if that
+ * computes in 16 bits, the last layer computes in float32. */
+#ifndef MIX_CLI_MODELS_MODELS_H
+#define MIX_CLI_MODELS_MODELS_H
+
+#include <mixtape/mixtape.h>
+
+/* ResNet-50 v1.5: He et al., Deep residual learning for image recognition (2016), with the stride in the 3x3
+ * convolution, as the official model that the mixed precision guides train. Convolutions have no bias: with
+ * 1000 classes 25,557,032 trainable parameters; Keras's ResNet50, with its biases and the stride in the first
+ * 1x1 convolution, has 25,583,592. Layers have the names of Keras's. */
+mix_model *cli_resnet50(int64_t image_size, int64_t classes);
+/* ResNet-56 for CIFAR of the same article: 6 n + 2 layers, n = 9; where the size changes, the shortcut is a
+ * 1x1 convolution. */
+mix_model *cli_resnet56(int64_t image_size, int64_t classes);
+/* MobileNetV2 of Keras's applications, layer by layer (Sandler et al., 2018). */
+mix_model *cli_mobilenet_v2(int64_t image_size, int64_t classes);
+
+/* The end of each: the mean over the image, and a softmax of a Dense layer "predictions". `pool` names the
+ * mean's layer; NULL: by its class. */
+mix_model *cli_end_classifier(mix_tensor *inputs, mix_tensor *x, int64_t classes, const char *pool,
+                              const char *name);
+
+#endif
