@@ -49,8 +49,8 @@ enum { MAX_SIDE = 4096, MAX_CLASSES = 1 << 20 };
 static const row rows[] = {
     {"model", MODEL, FIELD(model), RUNS | CLI_SUMMARY | CLI_BENCH,
      "guide|resnet50|resnet56|mobilenet_v2|FILE.keras|FILE.h5",
-     "the model of the Keras guide (two hidden Dense layers and a float32 softmax); ResNet-50 v1.5 (stride in "
-     "the 3x3 convolution, no biases there: 25,557,032 trainable parameters), ResNet-56 for CIFAR, "
+     "the model of the Keras guide (two hidden Dense layers and a float32 softmax); ResNet-50 v1.5 (stride "
+     "in the 3x3 convolution, no biases there: 25,557,032 trainable parameters), ResNet-56 for CIFAR, "
      "MobileNetV2; or a model that Keras saved, with its loss, optimizer, metrics, policies and generation",
      "guide"},
     {"data", DATA, FIELD(data), RUNS, "mnist|digits|cifar10|synthetic|FILE.npz",
