@@ -4,14 +4,14 @@
 #include "fuzz/fuzz_options.c"
 
 static const char *const lines[] = {
-    "train\n--data\ndigits\n--policy=mixed_float16\n--optimizer\nadam:learning_rate=0.01,clipnorm=1\n"
-    "--metrics\naccuracy,auc:curve=PR,name=area\n--loss-scale\ndynamic:32768:100\n--epochs\n3\n"
-    "--batch-size=64\n--seed\n7",
-    "train\n--semantics=keras3\n--policy\nmixed_float16\n--loss-scale=128\n--optimizer=sgd:momentum=0.9,"
-    "nesterov=true\n--loss\nsparse_categorical_crossentropy\n--class-weight\n0=1,1=2.5\n"
-    "--validation-split=0.25",
-    "train\n--callback\nearly_stopping:monitor=loss,patience=2\n--callback=csv_logger:filename=log.csv\n"
-    "--checkpoint\ndir\n--resume=force\n--checkpoint-freq\n10\n--verbose=0\n--no-shuffle\n--json",
+    ("train\n--data\ndigits\n--policy=mixed_float16\n--optimizer\nadam:learning_rate=0.01,clipnorm=1\n"
+     "--metrics\naccuracy,auc:curve=PR,name=area\n--loss-scale\ndynamic:32768:100\n--epochs\n3\n"
+     "--batch-size=64\n--seed\n7"),
+    ("train\n--semantics=keras3\n--policy\nmixed_float16\n--loss-scale=128\n--optimizer=sgd:momentum=0.9,"
+     "nesterov=true\n--loss\nsparse_categorical_crossentropy\n--class-weight\n0=1,1=2.5\n"
+     "--validation-split=0.25"),
+    ("train\n--callback\nearly_stopping:monitor=loss,patience=2\n--callback=csv_logger:filename=log.csv\n"
+     "--checkpoint\ndir\n--resume=force\n--checkpoint-freq\n10\n--verbose=0\n--no-shuffle\n--json"),
     "train\n--graph-rewrite\nfloat16\n--loss-scale=dynamic:1e3\n--optimizer=rmsprop:rho=0.5\n--jit-compile",
     "train\n--loop=custom\n--semantics\nexperimental\n--policy=mixed_bfloat16\n--accumulate\nexact",
     "evaluate\n--data=file.npz\n--init-weights\nweights.npz\n--metrics=top_k_categorical_accuracy:k=3",
