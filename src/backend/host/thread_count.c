@@ -23,7 +23,7 @@ enum {
 
 /* Nanoseconds: to call a thread, which may be awake, asleep, or on a core that has other work, and to meet it
  * at a step. */
-static const double start = 10000, per_step = 500;
+static const double start = 1500, per_step = 300;
 
 typedef struct processor_speed {
   double rate;       /* multiplications a nanosecond, of small products */
