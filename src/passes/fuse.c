@@ -18,6 +18,7 @@ typedef struct groups {
   int *root;               /* by node: union-find parent */
   int *next, *last;        /* members of a group, as a list from its root */
   int *size;               /* by root: number of members */
+  bool *summed;            /* by node: a sum reads it */
   bool *reduces;           /* by root: contains a finite check or a sum */
   int *position, *root_at; /* position by root; root by position, -1: none */
   int *seen;               /* by root: the latest search that visited it */
@@ -150,9 +151,17 @@ static bool is_product(const mix_ir *ir, int value) {
   return !producer->source && producer->op->contraction && producer->op->contraction->epilogue;
 }
 
-/* Does the group read a product that has no other users? Then it becomes the epilogue of that product, and a
- * sum reads what the epilogue stores. This moves no more bytes than a stored product read by a program that
- * ends in the sum. */
+/* Bytes of an element of the values that the group computes and sums read. */
+static size_t summed_bytes(const groups *g, int root) {
+  size_t bytes = 0;
+  for (int n = root; n >= 0; n = g->next[n])
+    if (g->summed[n]) bytes += mix_dtype_size(g->ir->values[g->ir->nodes[n].first_output].dtype);
+  return bytes;
+}
+
+/* Does the group read a product that has no other users? Then it becomes the epilogue of that product, and
+ * sums read what the epilogue stores, unless these are more bytes than the product, which a program that ends
+ * in the sums would read. */
 static bool ends_a_product(const groups *g, int root) {
   mix_ir *ir = g->ir;
   for (int n = root; n >= 0; n = g->next[n])
@@ -161,7 +170,7 @@ static bool ends_a_product(const groups *g, int root) {
       if (!is_product(ir, value)) continue;
       for (int m = root; m >= 0; m = g->next[m])
         for (int k = 0; k < ir->nodes[m].input_count; k++) uses += ir->nodes[m].inputs[k] == value;
-      if (uses == g->uses[value]) return true;
+      if (uses == g->uses[value]) return summed_bytes(g, root) <= mix_dtype_size(ir->values[value].dtype);
     }
   return false;
 }
@@ -291,6 +300,30 @@ static bool join_operands_of_sums(groups *g) {
   return join_sums(g);
 }
 
+/* Cheap values made from a group that ends in sums, for what has to wait for these sums, are computed by the
+ * later program: it reads what they are made of. */
+static bool join_after_sums(groups *g) {
+  mix_ir *ir = g->ir;
+  int *from = mix_ir_alloc(ir, sizeof *from * (size_t)(ir->node_count + 1)); /* 1 + the group's first node */
+  if (!from) return false;
+  for (int n = 0; n < ir->node_count; n++) {
+    if (ir->nodes[n].dead || g->reduces[find(g, n)]) continue;
+    const int operand = mix_ir_cheap_operand(ir, n);
+    if (operand < 0) continue;
+    const int producer = mix_ir_producer(ir, operand), root = find(g, producer);
+    from[n] = g->reduces[root] && mix_ir_fusable(&ir->nodes[producer]) ? 1 + root : from[producer];
+  }
+  for (int n = ir->node_count - 1; n >= 0; n--)
+    for (int i = 0; i < ir->nodes[n].input_count && mix_ir_fusable(&ir->nodes[n]); i++) {
+      const int producer = mix_ir_producer(ir, ir->nodes[n].inputs[i]);
+      if (!from[producer]) continue;
+      const int group = find(g, from[producer] - 1), own = find(g, n);
+      if (group == own || g->position[own] < g->position[group]) continue;
+      if (reads_reduction(g, group, own) || path_outside(g, group, own)) try_join(g, producer, n);
+    }
+  return true;
+}
+
 static bool groups_make(mix_ir *ir, groups *g) {
   size_t count = (size_t)ir->node_count + 1;
   *g = (groups){.ir = ir,
@@ -298,6 +331,7 @@ static bool groups_make(mix_ir *ir, groups *g) {
                 .next = mix_ir_alloc(ir, sizeof(int) * count),
                 .last = mix_ir_alloc(ir, sizeof(int) * count),
                 .size = mix_ir_alloc(ir, sizeof(int) * count),
+                .summed = mix_ir_alloc(ir, sizeof(bool) * count),
                 .reduces = mix_ir_alloc(ir, sizeof(bool) * count),
                 .seen = mix_ir_alloc(ir, sizeof(int) * count),
                 .position = mix_ir_alloc(ir, sizeof(int) * count),
@@ -307,7 +341,7 @@ static bool groups_make(mix_ir *ir, groups *g) {
                 .uses = mix_ir_uses(ir),
                 .used_inside = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1)),
                 .collective_before = mix_ir_collective_before(ir)};
-  if (!g->root || !g->next || !g->last || !g->size || !g->reduces || !g->seen || !g->position ||
+  if (!g->root || !g->next || !g->last || !g->size || !g->summed || !g->reduces || !g->seen || !g->position ||
       !g->root_at || !g->stack || !g->moved || !g->uses || !g->used_inside || !g->collective_before)
     return false;
   for (int n = 0; n < ir->node_count; n++) {
@@ -315,9 +349,10 @@ static bool groups_make(mix_ir *ir, groups *g) {
     g->next[n] = -1;
     g->size[n] = 1;
     g->reduces[n] = reduces(ir, &ir->nodes[n]);
+    if (mix_ir_sum(ir, &ir->nodes[n])) g->summed[mix_ir_producer(ir, ir->nodes[n].inputs[0])] = true;
   }
   if (!mix_pass_wanted(ir, "fuse")) return true;
-  if (!join_operands_of_sums(g)) return false;
+  if (!join_operands_of_sums(g) || !join_after_sums(g)) return false;
   for (int n = 0; n < ir->node_count; n++) join_producers(g, n);
   if (!join_readers(g) || !join_sums(g)) return false;
   /* Scalar bookkeeping (iterations, loss scale, metrics) forms no chain: join whatever can be joined. */
@@ -472,7 +507,7 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
 
 bool mix_pass_fuse(mix_ir *ir) {
   groups g;
-  if (mix_pass_wanted(ir, "fuse") && !mix_ir_recompute(ir)) return false;
+  if (mix_pass_wanted(ir, "fuse") && !(mix_ir_recompute_later(ir) && mix_ir_recompute(ir))) return false;
   if (!mix_ir_guard_keys(ir) || !groups_make(ir, &g)) return false;
   int nodes = ir->node_count, values = ir->value_count;
   int *inside = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1));

@@ -11,6 +11,8 @@ enum { MAX_RECOMPUTED = 24 };
 
 typedef struct cone {
   mix_ir *ir;
+  const bool *kept; /* by node of the ir as it was: it is stored in any case */
+  int kept_count;
   mix_shape space;
   int nodes[MAX_RECOMPUTED], count; /* element-wise nodes of that space that produce the operand of the sum */
 } cone;
@@ -28,6 +30,7 @@ static bool collect(cone *c, int value) {
   const mix_ir_node *node = &ir->nodes[n];
   if (!mix_ir_fusable(node) || !mix_shape_equal(ir->values[value].shape, c->space) || holds(c, n))
     return true;
+  if (n < c->kept_count && c->kept[n]) return true;
   if (c->count == MAX_RECOMPUTED || mix_ir_may_fail(ir, node) || !mix_op_is_repeatable(node->op))
     return false;
   c->nodes[c->count++] = n;
@@ -134,18 +137,37 @@ static bool recompute(cone *c, int sum, const later *x) {
   return true;
 }
 
+/* By node: do several stages read it, or anything but a program? */
+static bool *kept_values(mix_ir *ir) {
+  const int *stages = mix_ir_stages(ir);
+  bool *kept = mix_ir_alloc(ir, sizeof *kept * (size_t)(ir->node_count + 1));
+  int *reader = mix_ir_alloc(ir, sizeof *reader * (size_t)(ir->node_count + 1)); /* 1 + its stage */
+  if (!stages || !kept || !reader) return NULL;
+  for (int n = 0; n < ir->node_count; n++) {
+    const mix_ir_node *node = &ir->nodes[n];
+    const bool in_program = mix_ir_fusable(node) || mix_ir_sum(ir, node) || mix_ir_finite_check(node);
+    for (int i = 0; i < node->input_count; i++) {
+      const int producer = mix_ir_producer(ir, node->inputs[i]);
+      kept[producer] |= !in_program || (reader[producer] && reader[producer] != 1 + stages[n]);
+      reader[producer] = 1 + stages[n];
+    }
+  }
+  return kept;
+}
+
 bool mix_ir_recompute(mix_ir *ir) {
   int count = ir->node_count; /* added nodes come later and need no visit */
+  const bool *kept = kept_values(ir);
   const later x = {.count = count,
                    .original = mix_ir_alloc(ir, sizeof(int) * (size_t)(2 * count + MAX_RECOMPUTED + 1)),
                    .level = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1)),
                    .after = mix_ir_alloc(ir, sizeof(bool) * (size_t)(count + 1)),
                    .leads = mix_ir_alloc(ir, sizeof(bool) * (size_t)(count + 1))};
   bool any = false;
-  if (!x.original || !x.level || !x.after || !x.leads) return false;
+  if (!kept || !x.original || !x.level || !x.after || !x.leads) return false;
   for (int n = 0; n < count; n++) {
     if (!mix_ir_sum(ir, &ir->nodes[n])) continue;
-    cone c = {.ir = ir, .space = ir->values[ir->nodes[n].inputs[0]].shape};
+    cone c = {.ir = ir, .kept = kept, .kept_count = count, .space = ir->values[ir->nodes[n].inputs[0]].shape};
     if (!collect(&c, ir->nodes[n].inputs[0]) || !c.count || ir->node_count > 2 * count ||
         !needed_after(&c, n, &x))
       continue;

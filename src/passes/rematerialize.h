@@ -17,8 +17,16 @@ bool mix_ir_sum(const mix_ir *ir, const mix_ir_node *node);
 mix_program_sum mix_ir_sum_form(const mix_ir *ir, const mix_ir_node *node);
 /* Does it replace parts of its operand (MIX_OP_UPDATES)? */
 bool mix_ir_update(const mix_ir_node *node);
+/* By node: how many products, or other nodes that end a program, lie on the longest way to it and are it. In
+ * the ir's memory; NULL with the error recorded. The ir is sorted. */
+int *mix_ir_stages(mix_ir *ir);
 /* recompute.c: computes the operands of sums again where they are used after the sum. */
 bool mix_ir_recompute(mix_ir *ir);
+/* The large operand of a node that costs less than a store: a cast, sum, product or the like, of one large
+ * value, no larger than the result, and others that are much smaller. -1: it is none. */
+int mix_ir_cheap_operand(const mix_ir *ir, int node);
+/* recompute_later.c: computes cheap values again after products that end what they were computed in. */
+bool mix_ir_recompute_later(mix_ir *ir);
 /* Sets guard_key of every node. Clones cheap nodes whose uses stand under different guards. Leaves the ir
  * sorted. */
 bool mix_ir_guard_keys(mix_ir *ir);
