@@ -7,8 +7,8 @@
  * weights that another core wrote, because forward products and gradient products divide a matrix
  * differently, whatever the batch size. With 16-bit weights half as many bytes move, and nothing is counted
  * for them; nor if the weights and the optimizer slots exceed the cache of one core, from which they come in
- * any case. The constants were fitted to the table "threads" of the benchmark program and to
- * bench/results/2026-11-23-steps.md, with batches of 1 to 128 and 32 to 512 units. */
+ * any case. The constants were fitted to the table "threads" of the benchmark program, with batches of 1 to
+ * 128 and 32 to 1024 units. */
 #include "backend/host/executor.h"
 #include "base/alloc.h"
 #include "base/processor.h"
@@ -21,8 +21,7 @@ enum {
   VALUES_PER_WEIGHT = 2, /* the weight and one optimizer slot */
 };
 
-/* Nanoseconds: to call a thread, which may be awake, asleep, or on a core that has other work, and to meet it
- * at a step. */
+/* Nanoseconds: to call a thread, for which nobody waits, and to meet it at a step. */
 static const double start = 1500, per_step = 300;
 
 typedef struct processor_speed {
