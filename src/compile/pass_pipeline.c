@@ -24,6 +24,7 @@ static const pass_row passes[] = {
     {"remove_identities", mix_pass_remove_identities},
     {"simplify_casts", mix_pass_simplify_casts},
     {"fold_transposes", mix_pass_fold_transposes},
+    {"join_pads", mix_pass_join_pads},
     {"sink_broadcasts", mix_pass_sink_broadcasts},
     {"constant_fold", mix_pass_constant_fold},
     {"cse", mix_pass_cse},

@@ -90,6 +90,7 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
   own->b_widened = plan->storage->micro && !p->transpose_a && !p->transpose_b && !plan->compute_transposed &&
                    vectors && cached && rows <= WIDENED_PANELS * engine->mr;
   own->b_in_place = own->b_in_place || own->b_widened;
+  own->b_kept = p->fixed_b && !own->b_in_place && !plan->compute_transposed;
   if (own->b_widened) own->a_transposed = false;
   own->prefetch_b = plan->compute_transposed && own->b_in_place;
   own->prefetch_a_source =
@@ -124,7 +125,9 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
   const int64_t packed = strided ? own->a_panels * own->a_panel_stride
                                  : (along_rows ? packed_depth : engine->mr) * own->a_stride;
   own->a_bytes = own->a_in_place ? 0 : whole_lines(packed * element);
-  own->b_bytes = own->b_in_place ? 0 : whole_lines(packed_depth * round_up(plan->nc, engine->nr) * element);
+  own->b_bytes = own->b_in_place || own->b_kept
+                     ? 0
+                     : whole_lines(packed_depth * round_up(plan->nc, engine->nr) * element);
   if (!own->c_in_place) {
     const int64_t sums_rows =
         k_blocks > 1 || plan->compute_transposed ? plan->mc : smaller(engine->mr, plan->mc);
