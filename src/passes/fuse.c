@@ -393,6 +393,7 @@ static int load_from(const mix_ir *ir, int value, mix_shape space, mix_program_l
   int64_t stride = 1, length = 1, offset = 0;
   bool whole = true;
   for (int d = own.rank - 1; d >= 0; stride *= from.dims[d--]) {
+    if (from.dims[d] != 1 && from.dims[d] < space.dims[d + space.rank - own.rank]) return value;
     if (whole) length *= own.dims[d];
     whole = whole && own.dims[d] == from.dims[d];
     offset += cut->begin.dims[d] * stride;

@@ -108,6 +108,7 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
                                                                           : fits);
   if (!plan->compute_transposed && !own->b_in_place)
     plan->nc = smaller(plan->nc, rows <= FEW_ROWS ? FEW_ROWS_COLUMNS : engine->nc);
+  if (own->b_kept && fits / 2 > engine->nr) plan->nc = smaller(plan->nc, fits / 2 / engine->nr * engine->nr);
   const mix_gemm_extent down = {.count = p->m, .unit = 1, .grain = 2, .max = plan->mc, .min = STEAL_SIZE};
   const mix_gemm_extent right = {
       .count = p->n, .unit = 1, .grain = engine->nr, .max = plan->nc, .min = STEAL_SIZE};
