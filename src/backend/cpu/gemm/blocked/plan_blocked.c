@@ -88,7 +88,7 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
                     (plan->compute_transposed || rows < FEWEST_ROWS || (rows <= IN_PLACE_ROWS && cached) ||
                      p->ldb * element <= IN_PLACE_STRIDE);
   own->b_widened = plan->storage->micro && !p->transpose_a && !p->transpose_b && !plan->compute_transposed &&
-                   vectors && cached && rows <= WIDENED_PANELS * engine->mr;
+                   vectors && cached && !p->fixed_b && rows <= WIDENED_PANELS * engine->mr;
   own->b_in_place = own->b_in_place || own->b_widened;
   own->b_kept = p->fixed_b && !own->b_in_place && !plan->compute_transposed;
   if (own->b_widened) own->a_transposed = false;
