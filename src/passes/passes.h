@@ -6,6 +6,8 @@
 #include "backend/backend.h"
 #include "ir/ir.h"
 
+/* Computes what is the same in all steps of a loop before it. */
+bool mix_pass_hoist_invariants(mix_ir *ir);
 /* Turns einsum into products of matrices, transposes and reshapes. */
 bool mix_pass_expand_einsum(mix_ir *ir);
 /* Replaces identities and casts to the same dtype by their operands. */
