@@ -138,29 +138,90 @@ LAYERS = {"3x3, 64 to 64, 56x56": (56, 64, 64, 3, 1),
           "depthwise 3x3, 128, 28x28": (28, 128, 0, 3, 1)}
 
 
-def time_layers(threads, batch):
-    def rows(peer, make, dtypes):
-        for name, sizes in LAYERS.items():
-            for dtype in dtypes:
-                try:
-                    for label, run in zip(("forward", "backward"), make(dtype, batch, *sizes)):
-                        seconds = timed(run, 30)
-                        print(f"{peer:18s} {name:32s} {label:8s} {dtype:9s} median "
-                              f"{1e3 * statistics.median(seconds):8.3f} ms, best {1e3 * min(seconds):8.3f}",
-                              flush=True)
-                except Exception as error:  # a dtype without a kernel on this processor
-                    print(f"{peer:18s} {name:32s} {dtype:9s} {type(error).__name__}", flush=True)
+def tensorflow_recurrent(dtype, kind, units, steps, batch, compiled=False):
+    """A recurrent layer of tf_keras, forward, and forward and backward as training runs them."""
+    import tensorflow as tf
+    import tf_keras as keras
+    policy = dtype if dtype == "float32" else "mixed_" + dtype
+    layer = getattr(keras.layers, kind)(units, return_sequences=True, dtype=policy)
+    x = tf.cast(tf.random.uniform((batch, steps, units)) - 0.5, dtype)
+    dy = tf.cast(tf.random.uniform((batch, steps, units)) - 0.5, dtype)
+    layer.build(x.shape)
+
+    @tf.function(jit_compile=compiled)
+    def forward():
+        return layer(x, training=True)
+
+    @tf.function(jit_compile=compiled)
+    def both():
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = layer(x, training=True)
+        return y, tape.gradient(y, [x] + layer.trainable_weights, dy)
+    return forward, both
+
+
+def compiled_recurrent(dtype, *sizes):
+    return tensorflow_recurrent(dtype, *sizes, compiled=True)
+
+
+def torch_recurrent(dtype, kind, units, steps, batch):
+    import torch
+    narrow = getattr(torch, dtype)
+    layer = getattr(torch.nn, kind)(units, units, batch_first=True).to(narrow)
+    x = (torch.rand(batch, steps, units) - 0.5).to(narrow).requires_grad_(True)
+    dy = (torch.rand(batch, steps, units) - 0.5).to(narrow)
+
+    def forward():
+        with torch.no_grad():
+            layer(x)
+
+    def both():
+        torch.autograd.grad(layer(x)[0], (x, *layer.parameters()), dy)
+    return forward, both
+
+
+# The rows of recurrent layers: class, units, steps, batch.
+RECURRENT = {"LSTM, 256 units, 128 steps": ("LSTM", 256, 128, 32),
+             "GRU, 256 units, 128 steps": ("GRU", 256, 128, 32),
+             "LSTM, 64 units, 128 steps": ("LSTM", 64, 128, 1),
+             "GRU, 64 units, 128 steps": ("GRU", 64, 128, 1)}
+
+
+def time_rows(peer, make, dtypes, table, labels):
+    for name, sizes in table.items():
+        for dtype in dtypes:
+            try:
+                for label, run in zip(labels, make(dtype, *sizes)):
+                    seconds = timed(run, 30)
+                    print(f"{peer:18s} {name:32s} {label:8s} {dtype:9s} median "
+                          f"{1e3 * statistics.median(seconds):8.3f} ms, best {1e3 * min(seconds):8.3f}",
+                          flush=True)
+            except Exception as error:  # a dtype without a kernel on this processor
+                print(f"{peer:18s} {name:32s} {dtype:9s} {type(error).__name__}", flush=True)
+
+
+def time_layers(threads, batch, recurrent):
+    dtypes = ("float32", "bfloat16")
+    convolutions = {name: (batch, *sizes) for name, sizes in LAYERS.items()}
     try:
         import tensorflow as tf
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(1)
-        rows(f"tensorflow {tf.__version__}", tensorflow_layer, ("float32", "bfloat16"))
+        peer = f"tensorflow {tf.__version__}"
+        if not recurrent:
+            time_rows(peer, tensorflow_layer, dtypes, convolutions, ("forward", "backward"))
+        time_rows(peer, tensorflow_recurrent, dtypes, RECURRENT, ("forward", "both"))
+        time_rows(peer + " XLA", compiled_recurrent, dtypes, RECURRENT, ("forward", "both"))
     except ImportError as error:
         print(f"no TensorFlow: {error}")
     try:
         import torch
         torch.set_num_threads(threads)
-        rows(f"torch {torch.__version__}", torch_layer, ("float32", "bfloat16"))
+        peer = f"torch {torch.__version__}"
+        if not recurrent:
+            time_rows(peer, torch_layer, dtypes, convolutions, ("forward", "backward"))
+        time_rows(peer, torch_recurrent, dtypes, RECURRENT, ("forward", "both"))
     except ImportError as error:
         print(f"no PyTorch: {error}")
 
@@ -173,12 +234,13 @@ def main():
     parser.add_argument("--batch-size", type=int, action="append", help="default: 128 and 8192")
     parser.add_argument("--all", action="store_true", help="mixed_float16 in TensorFlow at large batches too")
     parser.add_argument("--layers", action="store_true",
-                        help="instead: convolutions, as `mixtape bench --only layers` (batch 8)")
+                        help="instead: convolutions and recurrent layers, as `mixtape bench --only layers`")
+    parser.add_argument("--recurrent", action="store_true", help="instead: the recurrent layers alone")
     options = parser.parse_args()
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    if options.layers:
-        time_layers(options.threads, (options.batch_size or [8])[0])
+    if options.layers or options.recurrent:
+        time_layers(options.threads, (options.batch_size or [8])[0], options.recurrent)
         return
     for batch in options.batch_size or [128, 8192]:
         count = 12 if batch <= 1024 else 3

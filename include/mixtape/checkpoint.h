@@ -11,7 +11,7 @@
  *   }
  *
  * A checkpoint contains all weights of the model (statistics and counters too), the state of the
- * generators that its layers keep, all state of the optimizer, the loss scale with its counters, the
+ * generators that its layers keep, the states of stateful recurrent layers (which files of Keras lack), all state of the optimizer, the loss scale with its counters, the
  * additional variables, the values of mix_checkpoint_put, the global seed, and the position in the data.
  * It does not contain state kept elsewhere, such as in the context of a user's function.
  *

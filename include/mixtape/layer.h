@@ -192,7 +192,7 @@ MIX_API mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weig
  * belong to this layer. Returns the inner layer. */
 MIX_API mix_layer *mix_layer_add_layer(mix_layer *layer, mix_layer *inner);
 /* Tracks a generator, so that checkpoints contain its state (Keras 3: a SeedGenerator of the layer). Other
- * state of a layer outside weights and generators is in no checkpoint. */
+ * state of a layer outside weights, generators and the states of stateful layers is in no checkpoint. */
 MIX_API mix_status mix_layer_add_generator(mix_layer *layer, mix_generator *generator);
 /* New lists of borrowed items: own weights, trainable ones first, then those of inner layers. tf_keras: for
  * a layer that is no model, all trainable ones of its nest first. */

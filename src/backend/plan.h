@@ -27,7 +27,7 @@ typedef struct mix_slot {
 typedef struct mix_step {
   const mix_op *op; /* &mix_op_fused for a program of its own */
   const void *attributes;
-  const mix_program *program; /* of a fused step, or the epilogue of a product; NULL: none */
+  const mix_program *program;  /* of a fused step, or the epilogue of a product; NULL: none */
   const struct mix_plan *body; /* of a loop: the plan of one step, of its own arena; NULL: none */
   int input_count, output_count;
   /* Slots. Inputs 0 and 1 of a product with an epilogue are its operands. The loads of the program number
@@ -43,6 +43,8 @@ typedef struct mix_plan {
   mix_slot *slots;
   mix_step *steps;
   int argument_count, variable_count, result_count;
+  bool repeated;       /* a step of a loop: the threads are there already, and meet before and after it */
+  int fixed_arguments; /* of the plan of a step of a loop: the last so many are the same in all steps */
   size_t arena_bytes;
 } mix_plan;
 

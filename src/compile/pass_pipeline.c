@@ -20,10 +20,12 @@ typedef struct pass_row {
 /* "fuse" always runs, since it also makes programs of single nodes. When disabled, it merges nothing. */
 static const pass_row passes[] = {
     {"amp", mix_pass_amp},
+    {"hoist_invariants", mix_pass_hoist_invariants},
     {"expand_einsum", mix_pass_expand_einsum},
     {"remove_identities", mix_pass_remove_identities},
     {"simplify_casts", mix_pass_simplify_casts},
     {"fold_transposes", mix_pass_fold_transposes},
+    {"join_pads", mix_pass_join_pads},
     {"sink_broadcasts", mix_pass_sink_broadcasts},
     {"constant_fold", mix_pass_constant_fold},
     {"cse", mix_pass_cse},

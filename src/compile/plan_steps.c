@@ -249,20 +249,24 @@ static bool add_copies(planner *p, int count, const int *from, const int *to, in
 }
 
 /* The plan of one step of a loop, in the memory of its body. */
-static bool plan_body(mix_ir *body, const mix_context *context, const mix_plan **plan) {
-  mix_compiled *step = mix_ir_alloc(body, sizeof *step);
+static bool plan_body(const mix_ir_node *loop, const mix_context *context, const mix_plan **plan) {
+  const mix_scan_attributes *attributes = loop->attributes;
+  mix_compiled *step = mix_ir_alloc(loop->body, sizeof *step);
   if (!step) return false;
-  step->ir = body;
+  step->ir = loop->body;
   step->context = *context;
   *plan = &step->plan;
-  return mix_make_plan(step);
+  if (!mix_make_plan(step)) return false;
+  step->plan.repeated = true;
+  step->plan.fixed_arguments = loop->input_count - attributes->carries - attributes->inputs;
+  return true;
 }
 
 static bool node_step(planner *p, int n) {
   const mix_ir_node *node = &p->ir->nodes[n];
   int *outputs = mix_ir_alloc(p->ir, sizeof(int) * (size_t)(node->output_count + 1));
   const mix_plan *body = NULL;
-  if (!outputs || (node->body && !plan_body(node->body, p->ir->context, &body))) return false;
+  if (!outputs || (node->body && !plan_body(node, p->ir->context, &body))) return false;
   for (int o = 0; o < node->output_count; o++) outputs[o] = node->first_output + o;
   return add_step(p, (mix_step){.op = node->op,
                                 .attributes = node->attributes,

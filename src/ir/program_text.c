@@ -14,7 +14,7 @@ static const char *const reductions[] = {"nothing", "all_finite", "sum", "mean"}
 
 static void put_numbers(mix_text *text, int count, const int64_t *numbers) {
   for (int i = 0; i < count; i++) mix_text_put(text, "%s%" PRId64, i ? ", " : "(", numbers[i]);
-  mix_text_put(text, ")\n");
+  mix_text_put(text, ")");
 }
 
 static bool has_immediate(mix_opcode opcode) {
@@ -24,6 +24,7 @@ static bool has_immediate(mix_opcode opcode) {
 void mix_program_put(const mix_program *program, const char *indent, mix_text *text) {
   mix_text_put(text, "%sover ", indent);
   put_numbers(text, program->rank, program->dims);
+  mix_text_put(text, "\n");
   for (int i = 0; i < program->load_count; i++) {
     const mix_program_load *load = &program->loads[i];
     mix_text_put(text, "%s  r%d = %s ", indent, i, mix_dtype_name(load->dtype));
@@ -33,6 +34,8 @@ void mix_program_put(const mix_program *program, const char *indent, mix_text *t
     }
     mix_text_put(text, "load %d strides ", load->input);
     put_numbers(text, program->rank, load->strides);
+    if (load->offset) mix_text_put(text, " from %" PRId64, load->offset);
+    mix_text_put(text, "\n");
   }
   for (int i = 0; i < program->instruction_count; i++) {
     const mix_instruction *instruction = &program->instructions[i];
@@ -110,7 +113,8 @@ static bool read_load(mix_program_reading *reading, mix_scan *line, mix_dtype dt
   }
   int rank;
   return scan_small(line, &load->input) && mix_scan_text(line, "strides") &&
-         scan_numbers(line, load->strides, &rank) && rank == program->rank;
+         scan_numbers(line, load->strides, &rank) && rank == program->rank &&
+         (!mix_scan_text(line, "from") || (mix_scan_integer(line, &load->offset) && load->offset > 0));
 }
 
 static mix_opcode opcode_of(const char *name) {
@@ -199,8 +203,8 @@ bool mix_program_read_line(mix_program_reading *reading, mix_scan *line, char *p
   if (read_line(reading, line) && mix_scan_done(line)) return true;
   snprintf(
       problem, size,
-      "no line of a program; expected 'over (dims)', then 'rN = dtype load INPUT strides (...)' or "
-      "'rN = dtype product', 'rN = dtype operation rA, rB', 'store rN -> OUTPUT', "
+      "no line of a program; expected 'over (dims)', then 'rN = dtype load INPUT strides (...)', at its "
+      "end 'from ELEMENT', or 'rN = dtype product', 'rN = dtype operation rA, rB', 'store rN -> OUTPUT', "
       "'all_finite of rN -> OUTPUT' (sum, mean), 'in rows of COUNT', 'sum of rN -> OUTPUT by rows of COUNT' "
       "(columns), registers numbered in order");
   return false;
@@ -217,7 +221,7 @@ static bool check_load(const mix_program *program, int l, int64_t elements, int 
   if (load->input >= input_count) WRONG("r%d loads operand %d of %d", l, load->input, input_count);
   if (inputs[load->input].dtype != load->dtype)
     WRONG("r%d loads %s from %s", l, mix_dtype_name(load->dtype), mix_dtype_name(inputs[load->input].dtype));
-  int64_t last = 0, step;
+  int64_t last = load->offset, step;
   bool empty = false;
   for (int d = 0; d < program->rank; d++) {
     empty |= program->dims[d] == 0;

@@ -101,17 +101,17 @@ static bool squared_difference_gradient(mix_node *node, mix_tensor *const *outpu
   X(logical_or, "LogicalOr", "b,b->b", "", LOGICAL_OR, NULL)
 
 #define OP(called, tf, letters, dtypes, code, rule)                                                          \
-  const mix_op mix_op_##called = {.name = #called,                                                           \
-                                  .tf_name = tf,                                                             \
-                                  .signature = letters,                                                      \
-                                  .types = dtypes,                                                           \
-                                  .flags = MIX_OP_ELEMENTWISE,                                               \
-                                  .opcode = MIX_OPCODE_##code,                                               \
-                                  .infer = mix_rule_broadcast,                                               \
-                                  .row_independent = mix_rows_elementwise,                                   \
-                                  .gradient = rule,                                                          \
-                                  .accumulator =                                                             \
-                                      MIX_OPCODE_##code == MIX_OPCODE_ADD ? MIX_FLOAT32 : MIX_DTYPE_NONE};   \
+  const mix_op mix_op_##called = {                                                                           \
+      .name = #called,                                                                                       \
+      .tf_name = tf,                                                                                         \
+      .signature = letters,                                                                                  \
+      .types = dtypes,                                                                                       \
+      .flags = MIX_OP_ELEMENTWISE | (MIX_OPCODE_##code == MIX_OPCODE_ADD ? MIX_OP_SUM : 0),                  \
+      .opcode = MIX_OPCODE_##code,                                                                           \
+      .infer = mix_rule_broadcast,                                                                           \
+      .row_independent = mix_rows_elementwise,                                                               \
+      .gradient = rule,                                                                                      \
+      .accumulator = MIX_OPCODE_##code == MIX_OPCODE_ADD ? MIX_FLOAT32 : MIX_DTYPE_NONE};                    \
   mix_tensor *mix_##called(mix_tensor *a, mix_tensor *b) { return mix_apply2(&mix_op_##called, a, b); }
 BINARY(OP)
 
@@ -127,6 +127,7 @@ const mix_op mix_op_add_n = {.name = "add_n",
                              .tf_name = "AddN",
                              .signature = "T*->T",
                              .types = "number",
+                             .flags = MIX_OP_SUM,
                              .infer = mix_rule_one_shape,
                              .row_independent = mix_rows_elementwise,
                              .gradient = add_n_gradient,

@@ -5,6 +5,7 @@
 #include "passes/passes.h"
 #include "passes/rematerialize.h"
 #include "tensor/shape.h"
+#include <string.h>
 
 /* A join looks at the groups between the two: MAX_DISTANCE keeps the pass linear. A training step of a large
  * model has some thousands of nodes, and what is further apart is no longer in a cache. */
@@ -414,6 +415,32 @@ static int load_register(building *b, int value) {
   return -1;
 }
 
+/* Strides of the operand that a load reads instead of a slice of it, whose rows must be long enough to repay
+ * reading them one by one. Returns the operand, or `value` itself. */
+static int load_from(const mix_ir *ir, int value, mix_shape space, mix_program_load *load) {
+  enum { SHORTEST = 16 };
+  const mix_ir_node *slice = &ir->nodes[mix_ir_producer(ir, value)];
+  const mix_shape own = ir->values[value].shape;
+  mix_program_strides(own, space, load->strides);
+  if (slice->source || !(slice->op->flags & MIX_OP_SLICE)) return value;
+  const mix_slice_attributes *cut = slice->attributes;
+  const mix_shape from = ir->values[slice->inputs[0]].shape;
+  int64_t stride = 1, length = 1, offset = 0;
+  bool whole = true;
+  for (int d = own.rank - 1; d >= 0; stride *= from.dims[d--]) {
+    if (from.dims[d] != 1 && from.dims[d] < space.dims[d + space.rank - own.rank]) return value;
+    if (whole) length *= own.dims[d];
+    whole = whole && own.dims[d] == from.dims[d];
+    offset += cut->begin.dims[d] * stride;
+  }
+  if (whole || length < SHORTEST) return value;
+  load->offset = offset;
+  stride = 1;
+  for (int d = own.rank - 1, s = space.rank - 1; d >= 0; stride *= from.dims[d--], s--)
+    load->strides[s] = own.dims[d] == 1 ? 0 : stride;
+  return slice->inputs[0];
+}
+
 /* A single reduction that is not of columns has a form of its own. */
 static void end_in_one(mix_program *program) {
   if (program->sum_count != 1 || program->sums[0].column) return;
@@ -447,10 +474,15 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
   program->stores = mix_ir_alloc(ir, sizeof *program->stores * (size_t)(count + 1));
   program->sums = mix_ir_alloc(ir, sizeof *program->sums * MIX_PROGRAM_SUMS);
   if (!program->loads || !program->instructions || !program->stores || !program->sums) return false;
+  int operands[MAX_MEMBERS * 4]; /* values, of which a slice may be an input */
+  memcpy(operands, b->inputs, sizeof operands);
   for (int i = 0; i < b->input_count; i++) {
-    const mix_ir_value *value = &ir->values[b->inputs[i]];
-    program->loads[i] = (mix_program_load){.input = i, .dtype = value->dtype};
-    mix_program_strides(value->shape, space, program->loads[i].strides);
+    mix_program_load *load = &program->loads[i];
+    *load = (mix_program_load){.input = i, .dtype = ir->values[b->inputs[i]].dtype};
+    if (g->reduces[root] || !mix_pass_wanted(ir, "fuse"))
+      mix_program_strides(ir->values[b->inputs[i]].shape, space, load->strides);
+    else
+      operands[i] = load_from(ir, b->inputs[i], space, load);
   }
   const char *scope = NULL;
   int ended[MIX_PROGRAM_SUMS]; /* values, by sum */
@@ -496,13 +528,21 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
   int guard = ir->nodes[root].guard_key;
   for (int m = 0; m < count; m++) ir->nodes[members[m]].dead = true;
   if (!b->output_count) return true; /* unused, and "dce" is off */
-  int fused = mix_ir_add(ir, &mix_op_fused, NULL, b->input_count, b->inputs, b->output_count, b->outputs);
+  int fused = mix_ir_add(ir, &mix_op_fused, NULL, b->input_count, operands, b->output_count, b->outputs);
   if (fused < 0) return false;
   ir->nodes[fused].program = program;
   ir->nodes[fused].guard = guard;
   ir->nodes[fused].scope = scope;
   for (int i = 0; i < b->output_count; i++) becomes[b->output_values[i]] = ir->nodes[fused].first_output + i;
   return true;
+}
+
+/* Slices whose users all read their operand. */
+static bool remove_slices(mix_ir *ir) {
+  const int *uses = mix_ir_uses(ir);
+  for (int n = 0; n < ir->node_count && uses; n++)
+    if ((ir->nodes[n].op->flags & MIX_OP_SLICE) && !uses[ir->nodes[n].first_output]) ir->nodes[n].dead = true;
+  return uses != NULL;
 }
 
 bool mix_pass_fuse(mix_ir *ir) {
@@ -540,5 +580,5 @@ bool mix_pass_fuse(mix_ir *ir) {
     ir->variables[i].exit = becomes[ir->variables[i].exit];
     if (ir->variables[i].guard >= 0) ir->variables[i].guard = becomes[ir->variables[i].guard];
   }
-  return mix_ir_sort(ir);
+  return remove_slices(ir) && mix_ir_sort(ir);
 }

@@ -6,6 +6,8 @@
 #include "backend/backend.h"
 #include "ir/ir.h"
 
+/* Computes what is the same in all steps of a loop before it. */
+bool mix_pass_hoist_invariants(mix_ir *ir);
 /* Turns einsum into products of matrices, transposes and reshapes. */
 bool mix_pass_expand_einsum(mix_ir *ir);
 /* Replaces identities and casts to the same dtype by their operands. */
@@ -14,6 +16,8 @@ bool mix_pass_remove_identities(mix_ir *ir);
 bool mix_pass_simplify_casts(mix_ir *ir);
 /* Turns transposes of operands into flags of the product. */
 bool mix_pass_fold_transposes(mix_ir *ir);
+/* Turns sums of paddings that fill each other into concatenations. */
+bool mix_pass_join_pads(mix_ir *ir);
 /* Computes element-wise nodes before the broadcast of their operands. */
 bool mix_pass_sink_broadcasts(mix_ir *ir);
 /* Evaluates small values that depend only on constants. */

@@ -138,6 +138,8 @@ mix_archive *mix_checkpoint_collect(mix_checkpoint *checkpoint) {
     if (checkpoint->model) {
       mix_training_put(archive, "weights", mix_model_weights(checkpoint->model));
       mix_training_put(archive, "generators", mix_training_generators(checkpoint->model));
+      mix_list *states = mix_layer_states(checkpoint->model->layer);
+      if (mix_list_count(states)) mix_training_put(archive, "states", states);
     }
     if (checkpoint->optimizer)
       mix_training_put(archive, "optimizer",
@@ -199,6 +201,8 @@ static bool get_variables(mix_checkpoint *checkpoint, mix_archive *archive, rest
   if (model && (!get_group(archive, "weights", mix_model_weights(model), all) ||
                 !get_group(archive, "generators", mix_training_generators(model), all)))
     return false;
+  mix_list *states = model ? mix_layer_states(model->layer) : NULL;
+  if (mix_list_count(states) && !get_group(archive, "states", states, all)) return false;
   const bool another = !mix_checkpoint_check_run(checkpoint, archive);
   if (another && !mix_checkpoint_forced(checkpoint)) return false;
   if (checkpoint->optimizer && !get_optimizer(checkpoint, archive, another, all)) return false;

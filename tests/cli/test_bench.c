@@ -63,14 +63,14 @@ static void steps_of_each_policy(void **state) {
   json_decref(object);
 }
 
-/* Five convolutions, forward and backward, in three policies. */
-static void convolutions_of_each_policy(void **state) {
+/* Five convolutions and four recurrent layers, each in two passes and three policies. */
+static void layers_of_each_policy(void **state) {
   (void)state;
   json_t *object =
       printed(run_program_to(NULL, (const char *const[]){"bench", "--quick", "--json", "--batch-size", "1",
                                                          "--threads", "2", "--only", "layers", NULL}));
   const json_t *rows = json_object_get(object, "layers");
-  assert_int_equal(json_array_size(rows), 5 * 2 * 3);
+  assert_int_equal(json_array_size(rows), (5 + 4) * 2 * 3);
   for (size_t i = 0; i < json_array_size(rows); i++) {
     const json_t *row = json_array_get(rows, i);
     assert_true(number(row, "best_seconds") > 0 && number(row, "seconds") >= number(row, "best_seconds"));
@@ -348,7 +348,7 @@ static void versions_run_side_by_side(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(steps_of_each_policy),
-      cmocka_unit_test(convolutions_of_each_policy),
+      cmocka_unit_test(layers_of_each_policy),
       cmocka_unit_test(figures_beside_their_goals),
       cmocka_unit_test(advice_follows_the_instruction_set),
       cmocka_unit_test(a_policy_needs_advise),

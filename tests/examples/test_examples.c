@@ -242,6 +242,14 @@ static void resnet_trains_on_drawn_images(void **state) {
   assert_non_null(strstr(messages, "cifar-10-batches-bin"));
 }
 
+/* 3,000 sequences in batches of 50: 600 steps. Guessing gives 0.25. */
+static void lstm_remembers_the_order_of_marks(void **state) {
+  (void)state;
+  assert_ends_well(run("11_lstm", "mixed_float16 10"));
+  assert_true(number_after(output, "mixed_float16: test accuracy ") > 0.9);
+  assert_line(messages, "Epoch 10/10");
+}
+
 /* Missing data end the programs with code 1 and a message that lists the searched folders. */
 static void missing_data_are_an_error(void **state) {
   (void)state;
@@ -268,6 +276,7 @@ int main(void) {
       cmocka_unit_test(graph_rewrite_trains_as_float32_does),
       cmocka_unit_test(a_model_comes_back_from_json),
       cmocka_unit_test(resnet_trains_on_drawn_images),
+      cmocka_unit_test(lstm_remembers_the_order_of_marks),
       cmocka_unit_test(missing_data_are_an_error),
   };
   return cmocka_run_group_tests(tests, make_data, remove_data);

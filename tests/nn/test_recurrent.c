@@ -1,28 +1,9 @@
-/* Recurrent layers: the rows of docs/spec/keras.md, 19.2, masks, states, dropout, wrappers, cells of the
- * user, 16-bit policies against recorded runs of Keras, and misuse. */
-#include "nn/layer_support.h"
+/* Recurrent layers: the rows of docs/spec/keras.md, 19.2, masks, states, dropout, cells of the user,
+ * 16-bit policies against recorded runs of Keras, and misuse. */
+#include "nn/recurrent_support.h"
 #include <mixtape/graph_rewrite.h>
-#include <mixtape/recurrent.h>
 
 static const char *const generations[] = {"tf_keras", "keras3", "experimental"};
-
-static mix_tensor *sequence(int64_t steps, const double *values) {
-  return mix_tensor_from_doubles(values, MIX_FLOAT32, MIX_SHAPE(1, steps, 1));
-}
-#define SEQUENCE(...)                                                                                        \
-  sequence((int64_t)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (double[]){__VA_ARGS__})
-static mix_tensor *state(double value) { return MATRIX(MIX_FLOAT32, 1, 1, value); }
-static mix_tensor *mask_of(int64_t steps, const uint8_t *kept) {
-  return mix_tensor_from(kept, MIX_BOOL, MIX_SHAPE(1, steps));
-}
-#define MASK(...) mask_of((int64_t)sizeof((uint8_t[]){__VA_ARGS__}), (uint8_t[]){__VA_ARGS__})
-
-static mix_layer *with_weights(mix_layer *layer, mix_shape input, mix_list *weights) {
-  mix_layer_build(layer, input);
-  assert_int_equal(mix_layer_set_weights(layer, weights), MIX_OK);
-  return layer;
-}
-#define ONE_FEATURE MIX_SHAPE(1, MIX_UNKNOWN, 1)
 
 static mix_layer *small_lstm(mix_layer *layer) {
   return with_weights(layer, ONE_FEATURE,
@@ -57,13 +38,6 @@ static void L14_lstm(void **state) {
   }
 }
 
-static mix_layer *small_gru(bool before, bool sequences) {
-  mix_tensor *bias =
-      before ? VECTOR(MIX_FLOAT32, .01, .02, .03) : MATRIX(MIX_FLOAT32, 2, 3, .01, .02, .03, .04, .05, .06);
-  return with_weights(
-      mix_gru(1, .reset_before = before, .return_sequences = sequences), ONE_FEATURE,
-      mix_list_of(MATRIX(MIX_FLOAT32, 1, 3, .1, .2, .3), MATRIX(MIX_FLOAT32, 1, 3, .4, .5, .6), bias));
-}
 static void L15_gru_with_the_reset_gate_after(void **state) {
   (void)state;
   EXPECT(mix_call(small_gru(false, true), SEQUENCE(1, 2, -1)), table, 0, 0.1613236, 0.3560417, 0.1246348);
@@ -101,22 +75,6 @@ static void L18_masked_steps_keep_states_and_repeat_outputs(void **state) {
   /* the mask goes on with the sequences alone */
   assert_non_null(y->mask);
   assert_null(mix_call(small_lstm(mix_lstm(1)), SEQUENCE(1, 2), .mask = MASK(1, 0))->mask);
-}
-
-static void L27_bidirectional_weights_and_shapes(void **state) {
-  (void)state;
-  static const mix_shape wanted[] = {{2, {2, 12}}, {2, {3, 12}}, {1, {12}},
-                                     {2, {2, 12}}, {2, {3, 12}}, {1, {12}}};
-  mix_set_semantics("keras3");
-  mix_layer *layer = mix_bidirectional(mix_lstm(3));
-  expect_shape(mix_call(layer, mix_fill(MIX_SHAPE(4, 5, 2), 0.5, MIX_FLOAT32)), MIX_SHAPE(4, 6));
-  mix_list *weights = mix_layer_weights(layer);
-  assert_int_equal(mix_list_count(weights), 6);
-  for (int i = 0; i < 6; i++) expect_shape(mix_variable_value(mix_list_get(weights, i)), wanted[i]);
-  assert_string_equal(mix_variable_name(mix_list_get(weights, 0)),
-                      "bidirectional/forward_lstm/lstm_cell/kernel");
-  assert_string_equal(mix_variable_name(mix_list_get(weights, 5)),
-                      "bidirectional/backward_lstm/lstm_cell/bias");
 }
 
 /* ---- directions, states, layouts ---- */
@@ -331,67 +289,23 @@ static void gradients_reach_the_weights_of_cells(void **state) {
   EXPECT_EXACT(mix_list_get(gradients, 0), 1.5);
 }
 
-/* ---- wrappers ---- */
-
-static void bidirectional_merges(void **state) {
-  (void)state;
-  static const char *const modes[] = {"sum", "mul", "ave", "concat", "none"};
-  double f[3], b[3];
-  const double x[] = {1, 2, -1}, reversed[] = {-1, 2, 1};
-  mix_layer *inner = small_gru(false, true);
-  mix_tensor_read(mix_call(inner, sequence(3, x)), MIX_FLOAT64, f, 3);
-  mix_tensor_read(mix_call(inner, sequence(3, reversed)), MIX_FLOAT64, b, 3);
-  mix_list *weights = mix_layer_get_weights(inner);
-  for (int m = 0; m < 5; m++) {
-    mix_layer *layer = mix_bidirectional(mix_gru(1, .return_sequences = true), modes[m]);
-    mix_layer_build(layer, ONE_FEATURE);
-    mix_list *both = mix_list_new(3, mix_list_items(weights));
-    for (int i = 0; i < 3; i++) mix_list_append(both, mix_list_get(weights, i));
-    mix_layer_set_weights(layer, both);
-    mix_list *results = mix_call_outputs(layer, sequence(3, x));
-    assert_int_equal(mix_list_count(results), m == 4 ? 2 : 1);
-    double wanted[6];
-    for (int t = 0; t < 3; t++) {
-      const double p = f[t], q = b[2 - t];
-      wanted[m == 3 ? 2 * t : t] = m == 0 ? p + q : m == 1 ? p * q : m == 2 ? (p + q) / 2 : p;
-      if (m == 3) wanted[2 * t + 1] = q;
-    }
-    expect_values(mix_list_get(results, 0), m == 3 ? 6 : 3, wanted, 1e-7, 0); /* one rounding to float32 */
-  }
+static mix_layer *make_leaky(const char *dtype) {
+  mix_layer *cell = mix_layer_new(&leaky_class, .dtype = dtype);
+  return mix_rnn(cell, .return_sequences = true, .dtype = dtype);
 }
-
-static void bidirectional_layers_must_match(void **state) {
-  (void)state;
-  assert_null(mix_bidirectional(mix_lstm(2), .backward_layer = mix_lstm(2)));
-  expect_error(MIX_VALUE_ERROR, "go_backwards");
-  assert_null(mix_bidirectional(mix_lstm(2),
-                                .backward_layer = mix_gru(2, .go_backwards = true, .return_state = true)));
-  expect_error(MIX_VALUE_ERROR, "return_state");
-  assert_null(mix_bidirectional(mix_lstm(2), "max"));
-  expect_error(MIX_VALUE_ERROR, "merge_mode");
-  assert_null(mix_bidirectional(mix_dense(2)));
-  expect_error(MIX_VALUE_ERROR, "recurrent layer");
-  mix_tensor *x = mix_fill(MIX_SHAPE(2, 3, 2), 1, MIX_FLOAT32),
-             *one = mix_fill(MIX_SHAPE(2, 2), 0, MIX_FLOAT32);
-  assert_null(mix_call(mix_bidirectional(mix_gru(2)), x, .initial_state = mix_list_of(one, one, one)));
-  expect_error(MIX_VALUE_ERROR, "each direction");
+static mix_layer *make_unrolled(const char *dtype) {
+  return mix_gru(2, .unroll = true, .return_state = true, .dtype = dtype);
 }
-
-static void time_distributed_is_the_layer_on_each_step(void **state) {
+static mix_layer *make_two(const char *dtype) {
+  mix_layer *backward = mix_simple_rnn(3, .go_backwards = true, .dtype = dtype);
+  return mix_bidirectional(mix_gru(2, .dtype = dtype), .backward_layer = backward, .dtype = dtype);
+}
+/* In float64; those of the library's own layers are in test_layers_all.c. */
+static void gradients_are_those_of_finite_differences(void **state) {
   (void)state;
-  mix_layer *inner = mix_dense(3, "tanh"), *layer = mix_time_distributed(inner);
-  mix_tensor *x = numbers(MIX_SHAPE(2, 4, 5), 1, MIX_FLOAT32, NULL);
-  double wanted[24];
-  mix_tensor_read(mix_call(layer, x), MIX_FLOAT64, wanted, 24);
-  for (int t = 0; t < 4; t++) {
-    mix_tensor *one = mix_reshape(mix_slice(x, MIX_SHAPE(0, t, 0), MIX_SHAPE(2, 1, 5)), MIX_SHAPE(2, 5));
-    double got[6];
-    mix_tensor_read(mix_call(inner, one), MIX_FLOAT64, got, 6);
-    for (int b = 0; b < 2; b++)
-      for (int u = 0; u < 3; u++) assert_true(fabs(got[b * 3 + u] - wanted[(b * 4 + t) * 3 + u]) < 1e-6);
-  }
-  assert_null(mix_call(layer, mix_fill(MIX_SHAPE(2, 3), 0, MIX_FLOAT32)));
-  expect_error(MIX_VALUE_ERROR, "(2, 3)");
+  mix_layer *(*const made[])(const char *) = {make_leaky, make_unrolled, make_two};
+  for (int i = 0; i < 3; i++)
+    MIX_SCOPE { gradients_agree(&(const trial){made[i], 1, {MIX_SHAPE(2, 3, 4)}}); }
 }
 
 /* ---- 16-bit policies: recorded with Keras 3.15 and tf_keras 2.21 on TensorFlow 2.21, which agree
@@ -545,7 +459,6 @@ int main(void) {
                                      TEST(L16_gru_with_the_reset_gate_before),
                                      TEST(L17_simple_rnn),
                                      TEST(L18_masked_steps_keep_states_and_repeat_outputs),
-                                     TEST(L27_bidirectional_weights_and_shapes),
                                      TEST(backwards),
                                      TEST(initial_states),
                                      TEST(initial_states_in_16_bits),
@@ -557,9 +470,7 @@ int main(void) {
                                      TEST(recurrent_dropout_has_a_mask_a_gate),
                                      TEST(cells_of_the_user),
                                      TEST(gradients_reach_the_weights_of_cells),
-                                     TEST(bidirectional_merges),
-                                     TEST(bidirectional_layers_must_match),
-                                     TEST(time_distributed_is_the_layer_on_each_step),
+                                     TEST(gradients_are_those_of_finite_differences),
                                      TEST(sixteen_bit_states_are_rounded_as_in_keras),
                                      TEST(G58_the_rewrite_reaches_the_steps),
                                      TEST(training_keeps_what_the_formula_says),

@@ -76,6 +76,46 @@ static void values_are_those_of_the_loop_written_out(void **state) {
     }
 }
 
+static mix_tensor *waves(mix_dtype dtype, mix_shape shape, double phase) {
+  const int64_t count = mix_shape_size(shape);
+  double *values = malloc(sizeof *values * (size_t)count);
+  for (int64_t i = 0; i < count; i++) values[i] = 0.25 * sin(0.7 * (double)i + phase);
+  mix_tensor *made = tensor(dtype, shape, values);
+  free(values);
+  return made;
+}
+
+/* Few rows and many, with columns that fill no whole vectors, forward and backward: weights that are packed
+ * once for all steps give the bits of those that each step packs. */
+static void packed_weights_have_the_bits_of_the_loop_written_out(void **state) {
+  (void)state;
+  enum { WIDE = 72, LONG = 3, MOST = 33 };
+  static const int rows[] = {1, 2, 5, 33};
+  static double values[2][MOST * WIDE], slopes[2][MOST * WIDE];
+  for (int d = 0; d < COUNT(floating); d++)
+    for (int i = 0; i < 4; i++)
+      MIX_SCOPE {
+        const mix_dtype dtype = floating[d];
+        recurrence r = {waves(dtype, MIX_SHAPE(WIDE, WIDE), 1), waves(dtype, MIX_SHAPE(WIDE), 2)};
+        mix_tensor *x = waves(dtype, MIX_SHAPE(LONG, rows[i], WIDE), 3), *last, *all;
+        mix_tensor *h = waves(dtype, MIX_SHAPE(rows[i], WIDE), 4);
+        for (int loop = 0; loop < 2; loop++) {
+          mix_tape *tape = mix_tape_begin();
+          mix_tape_watch(tape, h);
+          if (loop)
+            last = carry_of(scanned(&r, x, h, false), 0);
+          else
+            written_out(&r, x, h, false, &last, &all);
+          mix_list *gradients = mix_tape_gradient(tape, last, mix_list_of(h));
+          read_into(last, rows[i] * WIDE, values[loop]);
+          read_into(mix_list_get(gradients, 0), rows[i] * WIDE, slopes[loop]);
+        }
+        const size_t size = sizeof(double) * WIDE * (size_t)rows[i];
+        assert_memory_equal(values[0], values[1], size);
+        assert_memory_equal(slopes[0], slopes[1], size);
+      }
+}
+
 /* ---- gradients ---- */
 
 enum { ALL = SIZE + WEIGHTS + UNITS + WEIGHTS };
@@ -443,6 +483,7 @@ static void symbolic_operands(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(values_are_those_of_the_loop_written_out),
+                                     TEST(packed_weights_have_the_bits_of_the_loop_written_out),
                                      TEST(gradients_of_everything),
                                      TEST(gradients_of_gradients),
                                      TEST(sums_of_gradients_over_the_steps),

@@ -6,6 +6,7 @@
 #include "support/folder.h"
 #include <mixtape/callback.h>
 #include <mixtape/checkpoint.h>
+#include <mixtape/recurrent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,7 +14,7 @@ typedef struct run_kind {
   const char *optimizer, *policy, *semantics;
   /* Of a dynamic loss scale; 0: the default. */
   double initial_scale;
-  bool dropout, normalization, validation, class_weights, no_shuffle, callbacks, dataset, frozen;
+  bool dropout, normalization, validation, class_weights, no_shuffle, callbacks, dataset, frozen, stateful;
   int64_t rows, batch_size, epochs, steps_per_epoch;
   mix_dataset *(*pipeline)(mix_dataset *rows);
 } run_kind;
@@ -28,8 +29,13 @@ typedef struct run_result {
 } run_result;
 
 static inline mix_model *model_of(const run_kind *kind) {
-  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(6));
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(6), .batch_size = kind->stateful ? kind->batch_size : 0);
   mix_tensor *x = mix_call(mix_dense(.units = 7, .activation = "relu"), inputs);
+  if (kind->stateful) {
+    x = mix_call(mix_reshape_layer(MIX_SHAPE(7, 1)), x);
+    x = mix_call(mix_bidirectional(mix_gru(3, .stateful = true, .return_sequences = true)), x);
+    x = mix_call(mix_lstm(4, .stateful = true, .dropout = 0.25, .recurrent_dropout = 0.25), x);
+  }
   if (kind->normalization) x = mix_call(mix_batch_normalization(.momentum = 0.9), x);
   if (kind->dropout) x = mix_call(mix_dropout(.rate = 0.3), x);
   if (kind->dropout) x = mix_call(mix_gaussian_noise(.stddev = 0.1), x);

@@ -84,6 +84,20 @@ static mix_dataset *two_in_turn(mix_dataset *rows) {
                                                    mix_dataset_skip(rows, 14)),
                            5);
 }
+/* States that batches leave to the next ones, and masks of dropout. */
+static void stateful_layers_resume(void **state) {
+  (void)state;
+  static const char *const policies[] = {"float32", "mixed_float16"};
+  for (int i = 0; i < 2; i++)
+    resume_from_every_step(&(const run_kind){.rows = 20,
+                                             .batch_size = 5,
+                                             .epochs = 2,
+                                             .stateful = true,
+                                             .policy = policies[i],
+                                             .semantics = i ? "keras3" : "tf_keras"},
+                           1);
+}
+
 static void data_sets(void **state) {
   (void)state;
   resume_from_every_step(&(run_kind){SMALL, .dataset = true, .validation = true}, 1);
@@ -113,6 +127,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(other_policies, setup, teardown),
       cmocka_unit_test_setup_teardown(every_optimizer, setup, teardown),
       cmocka_unit_test_setup_teardown(callbacks_resume, setup, teardown),
+      cmocka_unit_test_setup_teardown(stateful_layers_resume, setup, teardown),
       cmocka_unit_test_setup_teardown(data_sets, setup, teardown),
       cmocka_unit_test_setup_teardown(data_sets_across_epochs, setup, teardown),
   };

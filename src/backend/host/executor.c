@@ -50,6 +50,17 @@ static void visit_slots(mix_executable *executable, slot_visitor *visit, int *cu
   }
 }
 
+/* Operands of the step that are the same in all steps of the loop. */
+static unsigned fixed_operands(const mix_plan *plan, const mix_step *step) {
+  unsigned fixed = 0;
+  for (int i = 0; i < step->input_count && i < 32; i++) {
+    const mix_slot *slot = &plan->slots[step->inputs[i]];
+    if (slot->kind == MIX_SLOT_ARGUMENT && slot->index >= plan->argument_count - plan->fixed_arguments)
+      fixed |= 1u << i;
+  }
+  return fixed;
+}
+
 static void set_address(void *where, const void *address) { memcpy(where, &address, sizeof address); }
 
 static void count_patch(mix_executable *executable, const mix_slot *slot, void *where, int *count) {
@@ -120,6 +131,7 @@ static bool make_steps(mix_executable *executable) {
                                    .output_types = value + step->input_count,
                                    .inputs = input,
                                    .outputs = output,
+                                   .fixed = fixed_operands(plan, step),
                                    .error = &host->error};
     for (int k = 0; k < step->input_count + step->output_count; k++) {
       const mix_slot *slot =
@@ -155,7 +167,23 @@ static bool choose_kernel(mix_executable *executable, int number, bool verbose) 
   if (!host->serial) executable->parallel = true;
   size_t bytes = kernel->workspace ? kernel->workspace(&host->args, executable->threads) : 0;
   if (bytes > executable->workspace_bytes) executable->workspace_bytes = bytes;
+  const size_t kept = kernel->kept && host->args.fixed ? kernel->kept(&host->args) : 0;
+  host->keeps = kept > 0;
+  executable->kept_bytes += (kept + 63) & ~(size_t)63;
   return true;
+}
+
+/* The memory of what kernels keep in a loop. */
+static bool make_kept(mix_executable *executable) {
+  if (!executable->kept_bytes) return true;
+  char *at = executable->kept = mix_alloc_buffer(executable->kept_bytes);
+  for (int i = 0; at && i < executable->plan->step_count; i++) {
+    mix_host_step *host = &executable->steps[i];
+    if (!host->keeps) continue;
+    host->args.kept = at;
+    at += (host->kernel->kept(&host->args) + 63) & ~(size_t)63;
+  }
+  return at != NULL;
 }
 
 static bool build(mix_executable *executable) {
@@ -169,7 +197,7 @@ static bool build(mix_executable *executable) {
     if (!executable->workspace) return false;
     for (int i = 0; i < plan->step_count; i++) executable->steps[i].args.workspace = executable->workspace;
   }
-  return mix_host_schedule(executable);
+  return make_kept(executable) && mix_host_schedule(executable);
 }
 
 /* Where threads outnumber cores, the awaited one may need the waiting one's core. */
@@ -217,6 +245,7 @@ void mix_host_destroy(mix_executable *executable) {
       mix_free(host->args.prepared);
   }
   if (executable->workspace) mix_free_buffer(executable->workspace, executable->workspace_bytes);
+  if (executable->kept) mix_free_buffer(executable->kept, executable->kept_bytes);
   mix_free(executable->steps);
   mix_free(executable->inputs);
   mix_free(executable->outputs);
@@ -263,8 +292,9 @@ static void record_failure(mix_executable *executable, int step) {
   while (step < first && !atomic_compare_exchange_weak(&executable->failed_step, &first, step)) continue;
 }
 
+static const mix_team alone_team = {.rank = 0, .size = 1};
+
 static void run_step(mix_executable *executable, int i, const mix_team *team) {
-  static const mix_team alone = {.rank = 0, .size = 1};
   mix_host_step *step = &executable->steps[i];
   if (step->serial && team->rank) return;
   if (step->guard && !*step->guard) return;
@@ -272,8 +302,16 @@ static void run_step(mix_executable *executable, int i, const mix_team *team) {
    * that all threads decide alike. */
   if (step->writes_variable && atomic_load_explicit(&executable->failed_step, memory_order_acquire) < i)
     return;
-  step->kernel->run(&step->args, step->serial ? &alone : team);
+  step->kernel->run(&step->args, step->serial ? &alone_team : team);
   if (atomic_load_explicit(&step->error.met, memory_order_relaxed)) record_failure(executable, i);
+}
+
+void mix_host_begin_steps(mix_executable *executable, const mix_team *team) {
+  for (int i = 0; i < executable->plan->step_count && executable->kept_bytes; i++) {
+    mix_host_step *step = &executable->steps[i];
+    if (step->keeps && !(step->serial && team->rank))
+      step->kernel->begin(&step->args, step->serial ? &alone_team : team);
+  }
 }
 
 void mix_host_run_steps(mix_executable *executable, const mix_team *team) {

@@ -14,6 +14,7 @@ typedef struct mix_host_step {
   mix_value_error error; /* one a step, so that a message can name the step */
   bool serial, barrier_before, writes_variable;
   bool prepared; /* the kernel's prepare succeeded */
+  bool keeps;    /* args.kept is to be filled before a loop */
 } mix_host_step;
 
 /* An address to rewrite when a binding changes. */
@@ -39,8 +40,8 @@ struct mix_executable {
   int *first;
   void **bound; /* the address of each binding in the last run */
   mix_patch *patches;
-  void *workspace;
-  size_t workspace_bytes;
+  void *workspace, *kept;
+  size_t workspace_bytes, kept_bytes;
   int barriers;
   /* What threads do between two barriers: steps [begins[s], begins[s + 1]). */
   mix_crew_stage *stages;
@@ -56,6 +57,9 @@ struct mix_executable {
 /* Sets the address of a binding: of the arguments, then the results, then the arena (of plans without
  * variables). */
 void mix_host_bind(mix_executable *executable, int binding, void *address);
+/* Before a loop of mix_host_run_steps: makes what is kept of operands that stay the same. The team waits for
+ * each other after it, if the executable has kept_bytes. */
+void mix_host_begin_steps(mix_executable *executable, const mix_team *team);
 /* Runs all steps on one thread of a team, inside a parallel region. */
 void mix_host_run_steps(mix_executable *executable, const mix_team *team);
 /* The number of threads to use for the plan, of at most `threads`: all, or one, on a processor with these

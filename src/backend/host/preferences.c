@@ -129,6 +129,7 @@ static bool is_read_in_order(const mix_program *program, int input) {
   for (int l = 0; l < program->load_count; l++) {
     if (program->loads[l].input != input) continue;
     loads++;
+    if (program->loads[l].offset) return false;
     int64_t stride = 1;
     for (int d = program->rank - 1; d >= 0; stride *= program->dims[d--])
       if (program->dims[d] != 1 && program->loads[l].strides[d] != stride) return false;

@@ -49,7 +49,8 @@ static bool serial(const mix_kernel_args *args) {
 static int barriers(const mix_kernel_args *args, int threads) {
   const mix_scan_attributes *attributes = args->attributes;
   const int64_t most = 1 << 20, steps = attributes->steps < most ? attributes->steps : most;
-  return threads < 2 ? 0 : (int)steps * (2 + ((const loop *)args->prepared)->step->barriers);
+  const mix_executable *step = ((const loop *)args->prepared)->step;
+  return threads < 2 ? 0 : (int)steps * (2 + step->barriers) + 2 * (step->kept_bytes > 0);
 }
 
 /* Value errors of a step are those of the loop. */
@@ -102,6 +103,11 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
     bind_fixed(args, made);
     for (int i = 0; i < a->carries && !a->steps; i++)
       memcpy(args->outputs[i], args->inputs[i], type_bytes(&args->output_types[i]));
+  }
+  if (made->step->kept_bytes) {
+    if (team->size > 1) mix_team_barrier(team);
+    mix_host_begin_steps(made->step, team);
+    if (team->size > 1) mix_team_barrier(team);
   }
   for (int64_t s = 0; s < a->steps; s++) {
     if (!team->rank) bind_step(args, made, s);

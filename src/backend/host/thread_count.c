@@ -7,8 +7,8 @@
  * weights that another core wrote, because forward products and gradient products divide a matrix
  * differently, whatever the batch size. With 16-bit weights half as many bytes move, and nothing is counted
  * for them; nor if the weights and the optimizer slots exceed the cache of one core, from which they come in
- * any case. The constants were fitted to the table "threads" of the benchmark program, with batches of 1 to
- * 128 and 32 to 1024 units. */
+ * any case. A loop counts as its steps one after the other. The constants were fitted to the table "threads"
+ * of the benchmark program, with batches of 1 to 128 and 32 to 1024 units. */
 #include "backend/host/executor.h"
 #include "base/alloc.h"
 #include "base/processor.h"
@@ -89,18 +89,30 @@ static double work_of(const mix_plan *plan, const mix_step *step) {
   return work;
 }
 
+/* Adds the steps of a plan that runs so many times, and their work. */
+static void add_work(const mix_plan *plan, double times, double *work, double *steps) {
+  for (int i = 0; i < plan->step_count; i++) {
+    const mix_step *step = &plan->steps[i];
+    if (step->body) {
+      const mix_scan_attributes *loop = step->attributes;
+      add_work(step->body, times * (double)loop->steps, work, steps);
+      continue;
+    }
+    const double own = work_of(plan, step);
+    if (own < SERIAL_WORK) continue;
+    *work += own * times, *steps += times;
+  }
+}
+
 int mix_host_thread_count(const mix_plan *plan, int threads, uint32_t features) {
   double weights, work = 0, steps = 0;
   int64_t bytes;
   if (!count_weights(plan, &weights, &bytes)) return 0;
-  for (int i = 0; i < plan->step_count; i++) {
-    const double own = work_of(plan, &plan->steps[i]);
-    if (own < SERIAL_WORK) continue;
-    work += own, steps++;
-  }
+  add_work(plan, 1, &work, &steps);
   const bool travels = VALUES_PER_WEIGHT * bytes <= mix_cpu_cache(2);
   const processor_speed *speed = speed_of(features);
   const double saved = work / speed->rate / 2;
-  const double cost = start + per_step * steps + (travels ? speed->per_weight * weights : 0);
+  const double cost = (plan->repeated ? 2 * per_step : start) + per_step * steps +
+                      (travels ? speed->per_weight * weights : 0);
   return saved > cost ? threads : 1;
 }

@@ -225,7 +225,7 @@ void mix_ref_program_element(const mix_kernel_args *args, int64_t element, mix_r
   mix_ref_unravel(element, program->rank, program->dims, index);
   for (int i = 0; i < program->load_count; i++) {
     const mix_program_load *load = &program->loads[i];
-    int64_t at = 0;
+    int64_t at = load->offset;
     for (int d = 0; d < program->rank; d++) at += index[d] * load->strides[d];
     registers[i] = load->input == MIX_FROM_ACCUMULATOR
                        ? mix_ref_round(product, load->dtype)

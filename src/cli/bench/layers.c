@@ -1,10 +1,11 @@
-/* Table layers: convolutions of image models, forward and backward, in each policy's compute dtype. */
-#include "cli/bench/bench.h"
-#include "cli/bench/comparison.h"
+/* Table layers: convolutions of image models, forward and backward, in each policy's compute dtype; then
+ * recurrent layers. */
+#include "cli/bench/layer_pass.h"
 #include <mixtape/convolution.h>
 #include <stdio.h>
+#include <string.h>
 
-enum { DTYPES = 3, BATCH = 8 };
+enum { BATCH = 8 };
 
 typedef struct layer {
   const char *name;
@@ -16,13 +17,6 @@ static const layer layers[] = {{"3x3, 64 to 64, 56x56", 56, 64, 64, 3, 1},
                                {"7x7 stride 2, 3 to 64, 224x224", 224, 3, 64, 7, 2},
                                {"3x3 stride 2, 128 to 256, 56x56", 56, 128, 256, 3, 2},
                                {"depthwise 3x3, 128, 28x28", 28, 128, 0, 3, 1}};
-
-/* A layer in one dtype, forward or backward. */
-typedef struct candidate {
-  const layer *layer;
-  mix_function *function;
-  mix_list *arguments; /* x, kernel, bias, the gradient of y */
-} candidate;
 
 static mix_tensor *forward(const layer *l, mix_list *arguments) {
   mix_tensor *x = mix_list_get(arguments, 0), *kernel = mix_list_get(arguments, 1);
@@ -51,68 +45,42 @@ static mix_list *backward_body(void *context, mix_list *arguments) {
            : NULL;
 }
 
-static bool prepare(candidate *x, const layer *l, int64_t batch, mix_dtype dtype, bool backward) {
+/* Arguments: x, kernel, bias, the gradient of y. */
+static bool prepare(const bench_layer_pass *pass, const char *policy, mix_dtype dtype,
+                    bench_layer_call *call) {
+  const layer *l = pass->context;
   const int64_t out = (l->size + l->stride - 1) / l->stride, y = l->filters ? l->filters : l->channels;
-  const mix_shape shapes[] = {MIX_SHAPE(batch, l->size, l->size, l->channels),
+  const mix_shape shapes[] = {MIX_SHAPE(pass->batch, l->size, l->size, l->channels),
                               MIX_SHAPE(l->cells, l->cells, l->channels, l->filters ? l->filters : 1),
-                              MIX_SHAPE(y), MIX_SHAPE(batch, out, out, y)};
+                              MIX_SHAPE(y), MIX_SHAPE(pass->batch, out, out, y)};
   mix_generator *generator = mix_generator_new(1);
-  *x = (candidate){.layer = l,
-                   .function = mix_function_new(backward ? backward_body : forward_body, (void *)l,
-                                                .name = backward ? "backward" : "forward"),
-                   .arguments = mix_list_new(0, NULL)};
-  for (size_t i = 0; i < sizeof shapes / sizeof *shapes && !mix_error(); i++) {
-    mix_tensor *numbers = mix_random_uniform(generator, shapes[i], MIX_FLOAT32);
-    numbers = mix_cast(mix_subtract(numbers, mix_scalar_like(numbers, 0.5)), dtype);
-    if (mix_evaluate(1, &numbers) == MIX_OK) mix_list_append(x->arguments, numbers);
-  }
+  (void)policy;
+  *call = (bench_layer_call){mix_function_new(strcmp(pass->pass, "forward") ? backward_body : forward_body,
+                                              (void *)l, .name = pass->pass),
+                             mix_list_new(0, NULL)};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    if (!bench_layer_argument(call, generator, shapes[i], dtype)) return false;
   return mix_error() == MIX_OK;
 }
 
-static bool run(void *context) {
-  const candidate *x = context;
-  bool good = false;
-  MIX_SCOPE { good = mix_function_call(x->function, x->arguments) != NULL; }
-  return good;
-}
-
-static bool one_pass(const bench_settings *settings, const layer *l, bool backward, json_t *results) {
-  static const char *const policies[DTYPES] = {"float32", "mixed_float16", "mixed_bfloat16"};
-  static const mix_dtype dtypes[DTYPES] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16};
-  static bench_candidate runs[DTYPES];
-  candidate candidates[DTYPES];
-  const int64_t batch = settings->batch ? settings->batch : BATCH;
-  int rounds;
-  for (int i = 0; i < DTYPES; i++) {
-    if (!prepare(&candidates[i], l, batch, dtypes[i], backward)) return false;
-    runs[i] = (bench_candidate){.run = run, .context = &candidates[i]};
-  }
-  if (!bench_interleave(runs, DTYPES, settings->quick ? 0.5 : 3, &rounds)) return false;
-  if (settings->text) printf("%-34s %-9s", l->name, backward ? "backward" : "forward");
-  for (int i = 0; i < DTYPES; i++) {
-    const double speed = bench_ratio(&runs[0], &runs[i], rounds);
-    json_array_append_new(results,
-                          json_pack("{s:s, s:I, s:s, s:s, s:f, s:f, s:f}", "layer", l->name, "batch_size",
-                                    (json_int_t)batch, "pass", backward ? "backward" : "forward", "policy",
-                                    policies[i], "seconds", runs[i].median, "best_seconds", runs[i].best,
-                                    "speed_to_float32", speed));
-    if (settings->text) printf("  %9.3f %9.3f %6.2fx", 1e3 * runs[i].median, 1e3 * runs[i].best, speed);
-  }
-  if (settings->text) printf("\n");
-  fflush(stdout);
-  return true;
-}
-
 bool bench_layers(const bench_settings *settings) {
+  static const char *const passes[] = {"forward", "backward"};
   json_t *results = json_array();
   json_object_set_new(settings->json, "layers", results);
   if (settings->text)
-    printf("\nlayers with a bias, batch %lld; ms: median, best, speed to float32\n%-44s  %27s  %27s  %27s\n",
-           (long long)(settings->batch ? settings->batch : BATCH), "", "float32", "mixed_float16",
-           "mixed_bfloat16");
+    printf("\nlayers with a bias; ms: median, best, speed to float32\n%-34s %5s %-8s  %27s  %27s  %27s\n", "",
+           "batch", "", "float32", "mixed_float16", "mixed_bfloat16");
   bool good = true;
   for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
-    for (int backward = 0; backward < 2 && good; backward++)
-      MIX_SCOPE { good = one_pass(settings, &layers[i], backward, results); }
-  return good;
+    for (int p = 0; p < 2 && good; p++)
+      MIX_SCOPE {
+        good = bench_layer_time(settings,
+                                &(const bench_layer_pass){.layer = layers[i].name,
+                                                          .pass = passes[p],
+                                                          .batch = settings->batch ? settings->batch : BATCH,
+                                                          .context = &layers[i],
+                                                          .prepare = prepare},
+                                results);
+      }
+  return good && bench_recurrent_layers(settings, results);
 }

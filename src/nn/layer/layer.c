@@ -43,6 +43,7 @@ static void finalize(void *object) {
   mix_release(layer->layers);
   mix_release(layer->losses);
   mix_release(layer->generators);
+  mix_release(layer->states);
   mix_release(layer->activity_regularizer);
   mix_free(layer->config);
   mix_free(layer->serialized);

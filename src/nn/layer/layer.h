@@ -54,6 +54,7 @@ struct mix_layer {
   mix_list *layers;                      /* inner layers */
   mix_list *losses;                      /* tensors added by the latest call */
   mix_list *generators;                  /* random state; NULL: none */
+  mix_list *states;                      /* variables that calls leave to the next; NULL: none */
   mix_regularizer *activity_regularizer; /* retained */
   mix_input_spec spec;
   char *config, *serialized; /* results of mix_layer_config and mix_layer_serialize */
@@ -115,6 +116,9 @@ const mix_layer_observer *mix_layer_observer_set(const mix_layer_observer *obser
 
 /* The generators of a layer and its inner layers, each once, in a new list. */
 mix_list *mix_layer_generators(mix_layer *layer);
+
+/* The states of a layer and its inner layers, in a new list. */
+mix_list *mix_layer_states(mix_layer *layer);
 
 /* The training flag of the enclosing call; false outside. */
 bool mix_training_current(void);

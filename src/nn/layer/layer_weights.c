@@ -154,20 +154,29 @@ mix_status mix_layer_add_generator(mix_layer *layer, mix_generator *generator) {
   return mix_list_append(layer->generators, generator);
 }
 
-static void append_generators(mix_layer *layer, mix_list *result) {
-  for (int i = 0; layer->generators && i < mix_list_count(layer->generators); i++)
-    if (!has(result, mix_list_items(layer->generators)[i]))
-      mix_list_append(result, mix_list_items(layer->generators)[i]);
+/* ---- what layers keep beside weights ---- */
+
+typedef mix_list *kept_list(const mix_layer *layer);
+static mix_list *generators_of(const mix_layer *layer) { return layer->generators; }
+static mix_list *states_of(const mix_layer *layer) { return layer->states; }
+
+static void append_kept(mix_layer *layer, kept_list *kept, mix_list *result) {
+  mix_list *own = kept(layer);
+  for (int i = 0; own && i < mix_list_count(own); i++)
+    if (!has(result, mix_list_items(own)[i])) mix_list_append(result, mix_list_items(own)[i]);
   for (int i = 0; i < mix_list_count(layer->layers); i++)
-    append_generators(mix_list_items(layer->layers)[i], result);
+    append_kept(mix_list_items(layer->layers)[i], kept, result);
 }
 
-mix_list *mix_layer_generators(mix_layer *layer) {
+static mix_list *all_kept(mix_layer *layer, kept_list *kept) {
   if (mix_failed() || !layer) return NULL;
   mix_list *result = mix_list_new(0, NULL);
-  if (result) append_generators(layer, result);
+  if (result) append_kept(layer, kept, result);
   return mix_failed() ? NULL : result;
 }
+
+mix_list *mix_layer_generators(mix_layer *layer) { return all_kept(layer, generators_of); }
+mix_list *mix_layer_states(mix_layer *layer) { return all_kept(layer, states_of); }
 
 /* ---- weights ---- */
 

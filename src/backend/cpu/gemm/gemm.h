@@ -105,6 +105,9 @@ typedef struct mix_gemm_algorithm {
   /* Completes a plan that has its engine, storage, result, problem and threads. */
   void (*plan)(mix_gemm_plan *plan);
   mix_gemm_workspace (*workspace)(const mix_gemm_plan *plan);
+  /* Bytes of B packed before a loop, and a thread's share of packing it. A NULL function: never. */
+  size_t (*kept_bytes)(const mix_gemm_plan *plan);
+  void (*keep)(const mix_gemm_plan *plan, const mix_gemm_view *b, int rank, int threads, void *kept);
   /* The work of a thread of the team, with its part of the workspace. */
   void (*run)(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
               void *shared, void *own);
@@ -141,6 +144,7 @@ struct mix_gemm_problem {
   bool epilogue;                 /* the result goes through a program, other than a test of what is stored */
   bool patches;                  /* A is a view of patches: lda is not used */
   bool scattered;                /* rows of C are rows of the result that operands.rows names */
+  bool fixed_b;                  /* B is the same in the runs of a loop: packed once, if at all */
   mix_dtype rounded;             /* storage of C where it is not the operands'; else MIX_DTYPE_NONE */
   mix_matmul_precision precision;
 };
@@ -225,6 +229,7 @@ typedef struct mix_gemm_result_rows {
  * product's B. With an epilogue C is not written; the program reads `args`. */
 struct mix_gemm_operands {
   mix_gemm_view a, b;
+  const void *kept; /* all of B, packed before the loop; NULL: it is not */
   void *c;
   int64_t first_column;             /* of C in the result, for an epilogue: `c` points at it */
   const mix_gemm_result_rows *rows; /* of the result; NULL: C's */

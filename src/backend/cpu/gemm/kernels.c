@@ -35,6 +35,7 @@ static mix_gemm_problem problem_of(const mix_kernel_args *args) {
                         .k = da[!ta],
                         .transpose_a = ta,
                         .transpose_b = tb,
+                        .fixed_b = args->fixed >> 1 & 1 && args->op != &mix_op_batch_matmul,
                         .precision = args->precision};
   p.lda = da[1], p.ldb = db[1], p.ldc = p.n;
   p.epilogue = mix_gemm_has_epilogue(args);
@@ -222,6 +223,7 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
   const mix_matmul_attributes *attributes = args->attributes;
   mix_gemm_operands operands = {.a = view_of(args, 0, attributes->transpose_a),
                                 .b = view_of(args, 1, attributes->transpose_b),
+                                .kept = args->kept,
                                 .epilogue = prepared->epilogue,
                                 .args = args,
                                 .finite = tests ? &finite : NULL,
@@ -250,6 +252,19 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
   if (tests || operands.stealing) finish(args, team, tests, finite);
 }
 
+/* ---- B packed before a loop ---- */
+
+static size_t kept(const mix_kernel_args *args) {
+  const mix_gemm_plan *plan = &((const prepared_gemm *)args->prepared)->plan;
+  return plan->algorithm->kept_bytes ? plan->algorithm->kept_bytes(plan) : 0;
+}
+
+static void begin(const mix_kernel_args *args, const mix_team *team) {
+  const mix_gemm_plan *plan = &((const prepared_gemm *)args->prepared)->plan;
+  const mix_gemm_view b = view_of(args, 1, ((const mix_matmul_attributes *)args->attributes)->transpose_b);
+  plan->algorithm->keep(plan, &b, team->rank, team->size, args->kept);
+}
+
 #define GEMM_KERNEL_OF(id, constant, engine, text, features, upcast_kernel, summed, text_of_kernel)          \
   static const char *unsupported_reason_##id(const mix_kernel_args *args) {                                  \
     return unsupported_reason(&engine, args, constant);                                                      \
@@ -272,6 +287,8 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
       .workspace = workspace_##id,                                                                           \
       .prepare = prepare_##id,                                                                               \
       .release = release,                                                                                    \
+      .kept = kept,                                                                                          \
+      .begin = begin,                                                                                        \
       .serial = serial,                                                                                      \
       .barriers = barriers_##id,                                                                             \
       .same_order = same_order_##id,                                                                         \

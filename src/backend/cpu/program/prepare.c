@@ -115,6 +115,7 @@ static void choose_loads(mix_tile_plan *plan) {
     load->load = as_float ? p->vector->load_as_float[dtype] : mix_tile_load_of(p->vector, dtype);
     if (as_float) plan->held_as[l] = MIX_FLOAT32;
     load->element = mix_dtype_size(dtype);
+    load->offset = program->loads[l].offset * (int64_t)load->element;
     load->held = mix_tile_class_size(mix_tile_held_class(plan, l));
     load->direct = !as_float && (dtype == MIX_FLOAT32 || dtype == MIX_FLOAT64 || dtype == MIX_INT64);
     if (load->access == MIX_TILE_ACCUMULATOR) {

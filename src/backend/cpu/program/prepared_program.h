@@ -34,6 +34,7 @@ typedef struct mix_tile_load {
   mix_tile_function round; /* of an accumulator, to the dtype of the load; NULL: none */
   size_t element, held;    /* bytes of an element in memory and in a tile */
   int64_t strides[MIX_MAX_RANK];
+  int64_t offset; /* bytes */
   bool used, direct; /* direct: memory has the layout of a tile and can be used in place */
   bool stored;       /* stored unchanged by a store other than the first; an earlier store may overwrite it */
   bool fetched;      /* prefetched by the fused chain that reads it, if it is used in place */

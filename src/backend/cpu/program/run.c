@@ -19,6 +19,11 @@ static void fill_with(void *tile, size_t held, int64_t n) {
   }
 }
 
+/* Where the load begins in its operand. */
+static const char *operand_of(const mix_tile_load *load, const mix_kernel_args *args) {
+  return (const char *)args->inputs[load->input] + load->offset;
+}
+
 /* Loads n elements with a stride. */
 static void load_strided(const mix_tile_load *load, char *slot, const char *source, int64_t stride,
                          int64_t n) {
@@ -93,7 +98,7 @@ static void plan_prefetch(mix_tile_state *r, const mix_tile_span *t) {
   for (int l = 0; l < p->load_count; l++) {
     const mix_tile_load *load = &p->loads[l];
     if (load->used && load->access == MIX_TILE_CONTIGUOUS && !(load->fetched && in_place(p, load, t)))
-      add_prefetch(r, t, r->args->inputs[load->input], load->element);
+      add_prefetch(r, t, operand_of(load, r->args), load->element);
   }
   for (int i = 0; i < p->store_count; i++)
     if (r->prefetch_store[i]) add_prefetch(r, t, r->args->outputs[p->stores[i].output], p->stores[i].element);
@@ -128,12 +133,12 @@ static void load_tile(mix_tile_state *r, const mix_tile_load *load, const mix_ti
     pitch = r->accumulator_stride;
     break;
   case MIX_TILE_CONTIGUOUS:
-    source = (const char *)r->args->inputs[load->input] + t->flat * (int64_t)load->element;
+    source = operand_of(load, r->args) + t->flat * (int64_t)load->element;
     pitch = r->pitch;
     break;
   case MIX_TILE_PERIODIC:
     if (r->expanded) return;
-    source = r->args->inputs[load->input];
+    source = operand_of(load, r->args);
     pitch = 0;
     if (t->pieces == 1 && load->strides[p->rank - 1] == 1 && r->pitch == p->inner) {
       source += t->column * (int64_t)load->element;
@@ -143,7 +148,7 @@ static void load_tile(mix_tile_state *r, const mix_tile_load *load, const mix_ti
     pad(slot, load->held, t->n);
     return;
   default:
-    load_general(r, load, slot, r->args->inputs[load->input], t);
+    load_general(r, load, slot, operand_of(load, r->args), t);
     pad(slot, load->held, t->n);
     return;
   }
@@ -277,7 +282,7 @@ static void start(mix_tile_state *r, const mix_tile_program *p, const mix_kernel
     if (step->function)
       run_step(r, step, 1);
     else
-      p->loads[step->load].load(r->at[step->result], args->inputs[p->loads[step->load].input], 1);
+      p->loads[step->load].load(r->at[step->result], operand_of(&p->loads[step->load], args), 1);
     fill_with(r->at[step->result], (size_t)step->held, MIX_TILE_PADDING / step->held);
   }
   for (int i = 0; i < p->store_count; i++) {
@@ -299,7 +304,7 @@ static void test_stored(mix_tile_state *r) {
   if (p->tested < 0) return;
   const mix_dtype dtype = p->program->loads[p->tested].dtype;
   if (p->factor >= 0 && !mix_tile_factor_keeps(dtype, *(const float *)r->at[p->factor])) return;
-  r->tested = r->args->inputs[p->loads[p->tested].input];
+  r->tested = (const uint16_t *)operand_of(&p->loads[p->tested], r->args);
   r->infinity = dtype == MIX_FLOAT16 ? 0x7c00 : 0x7f80;
 }
 
@@ -341,7 +346,7 @@ static void run_rows(mix_tile_state *r, int64_t row, int64_t rows, int64_t colum
                              .pieces = 1,
                              .length = columns,
                              .n = columns};
-    load_general(r, load, slot, r->args->inputs[load->input], &t);
+    load_general(r, load, slot, operand_of(load, r->args), &t);
     for (int64_t i = 1; i < max; i++)
       memcpy(slot + (size_t)(i * columns) * load->held, slot, (size_t)columns * load->held);
     pad(slot, load->held, max * columns);

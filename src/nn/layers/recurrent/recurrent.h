@@ -159,7 +159,6 @@ typedef struct mix_rnn {
   mix_layer *cell;                 /* in the layer's list */
   mix_cell_states sizes;           /* of the built cell */
   bool called, called_with_states; /* what the first call was given */
-  mix_list *states;                /* variables, retained; NULL: not stateful, or not built */
   bool keeps_order;                /* outputs of a backward layer stay in the order of the inputs */
 } mix_rnn;
 
@@ -171,11 +170,9 @@ bool mix_rnn_ready(mix_layer *layer, mix_layer *cell, const void *flags);
 #define MIX_RNN_CLASS(class_name, builds)                                                                    \
   .call_has_mask = true, .call_training = MIX_FALSE,                                                         \
   MIX_LAYER_CLASS(.name = class_name, .instance_size = sizeof(mix_rnn), .build = builds,                     \
-                  .call = mix_rnn_call, .finalize = mix_rnn_finalize, .supports_masking = true,              \
-                  .compute_mask = mix_rnn_mask)
+                  .call = mix_rnn_call, .supports_masking = true, .compute_mask = mix_rnn_mask)
 mix_status mix_rnn_build(mix_layer *layer, int count, const mix_shape *inputs);
 mix_list *mix_rnn_call(mix_layer *layer, const mix_call_args *args);
 mix_tensor *mix_rnn_mask(mix_layer *layer, const mix_call_args *args);
-void mix_rnn_finalize(mix_layer *layer);
 
 #endif

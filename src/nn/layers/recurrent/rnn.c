@@ -18,16 +18,16 @@ static mix_shape shape_of_step(const mix_rnn *rnn, mix_shape sequence) {
   return step;
 }
 
-static bool make_state_variables(mix_layer *layer, mix_rnn *rnn, int64_t batch,
-                                 const mix_cell_states *sizes) {
+static bool make_state_variables(mix_layer *layer, int64_t batch, const mix_cell_states *sizes) {
   char name[300];
   const mix_dtype dtype = layer->variable != MIX_DTYPE_NONE ? layer->variable : mix_floatx();
-  mix_release(rnn->states);
-  rnn->states = mix_retain(mix_list_new(0, NULL));
+  mix_release(layer->states);
+  layer->states = mix_retain(mix_list_new(0, NULL));
   snprintf(name, sizeof name, "%s/rnn_state", layer->path ? layer->path : layer->name);
   for (int i = 0; i < sizes->count && !mix_failed(); i++)
-    mix_list_append(rnn->states, mix_variable_new(mix_fill(mix_with_batch(batch, sizes->states[i]), 0, dtype),
-                                                  .name = name, .not_trainable = true));
+    mix_list_append(layer->states,
+                    mix_variable_new(mix_fill(mix_with_batch(batch, sizes->states[i]), 0, dtype),
+                                     .name = name, .not_trainable = true));
   return !mix_failed();
 }
 
@@ -47,7 +47,7 @@ mix_status mix_rnn_build(mix_layer *layer, int count, const mix_shape *inputs) {
     return mix_fail_status(MIX_VALUE_ERROR,
                            "%s: a stateful layer needs a batch of known size; the input has shape %s",
                            layer->name, mix_shape_text(inputs[0], text, sizeof text));
-  make_state_variables(layer, rnn, step.dims[0], &rnn->sizes);
+  make_state_variables(layer, step.dims[0], &rnn->sizes);
   return mix_error();
 }
 
@@ -146,7 +146,7 @@ static bool prepare(rnn_call *call, mix_tensor *x) {
   if (!mix_cell_states_of(call->rnn->cell, call->step, &call->sizes) || !find_mask(call, sequence) ||
       !find_initial_state(call))
     return false;
-  const mix_variable *held = call->rnn->states ? mix_list_get(call->rnn->states, 0) : NULL;
+  const mix_variable *held = call->layer->states ? mix_list_get(call->layer->states, 0) : NULL;
   if (!held || call->step.dims[0] == MIX_UNKNOWN || held->shape.dims[0] == call->step.dims[0]) return true;
   return mix_fail(MIX_VALUE_ERROR, "%s: a stateful layer has states for a batch of %lld; the input has %lld",
                   call->layer->name, (long long)held->shape.dims[0], (long long)call->step.dims[0]),
@@ -195,8 +195,8 @@ static mix_tensor *first_state(const rnn_call *call, int index) {
     mix_tensor *given = mix_list_get(call->initial_state, index);
     return casts ? mix_cast(given, dtype) : given;
   }
-  if (call->rnn->states)
-    return mix_cast(mix_variable_true_value(mix_list_get(call->rnn->states, index)), dtype);
+  if (call->layer->states)
+    return mix_cast(mix_variable_true_value(mix_list_get(call->layer->states, index)), dtype);
   return mix_fill(mix_with_batch(call->step.dims[0], call->sizes.states[index]), 0, dtype);
 }
 
@@ -230,8 +230,8 @@ static mix_list *run_loop(rnn_call *call, mix_tensor *x) {
 }
 
 static void keep_states(const rnn_call *call, mix_list *carry) {
-  for (int i = 0; call->rnn->states && i < call->sizes.count && !mix_failed(); i++) {
-    mix_variable *state = mix_list_get(call->rnn->states, i);
+  for (int i = 0; call->layer->states && i < call->sizes.count && !mix_failed(); i++) {
+    mix_variable *state = mix_list_get(call->layer->states, i);
     mix_variable_assign(state, mix_cast(mix_list_get(carry, i), state->dtype));
   }
 }
@@ -296,15 +296,12 @@ mix_tensor *mix_rnn_mask(mix_layer *layer, const mix_call_args *args) {
   return ((const mix_rnn *)layer->data)->flags.return_sequences ? mix_call_mask(args) : NULL;
 }
 
-void mix_rnn_finalize(mix_layer *layer) { mix_release(((mix_rnn *)layer->data)->states); }
-
 /* ---- states ---- */
 
 mix_status mix_layer_reset_states(mix_layer *layer) {
   if (!mix_given(layer, &mix_layer_object_class, "layer_reset_states", "a layer")) return mix_error();
-  mix_rnn *rnn = mix_rnn_of(layer);
-  for (int i = 0; rnn && rnn->states && i < mix_list_count(rnn->states) && !mix_failed(); i++) {
-    mix_variable *state = mix_list_get(rnn->states, i);
+  for (int i = 0; layer->states && i < mix_list_count(layer->states) && !mix_failed(); i++) {
+    mix_variable *state = mix_list_get(layer->states, i);
     mix_variable_assign(state, mix_fill(state->shape, 0, state->dtype));
   }
   for (int i = 0; i < mix_list_count(layer->layers) && !mix_failed(); i++)

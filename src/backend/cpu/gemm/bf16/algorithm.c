@@ -26,5 +26,7 @@ const mix_gemm_algorithm mix_gemm_pairs = {.name = "pairs",
                                            .unsupported_reason = unsupported_reason,
                                            .plan = mix_blocked_make_plan,
                                            .workspace = mix_blocked_workspace,
+                                           .kept_bytes = mix_blocked_kept_bytes,
+                                           .keep = mix_blocked_keep,
                                            .run = mix_blocked_run};
 const mix_gemm_algorithm *const mix_gemm_pair_algorithms[] = {&mix_gemm_pairs, NULL};

@@ -9,6 +9,7 @@
 typedef struct mix_blocked_plan {
   bool a_in_place, b_in_place, c_in_place;
   bool a_transposed;      /* A, stored along k, is packed along rows, which the fastest micro-kernels read */
+  bool b_kept;            /* packed before a loop, all panels of a block of k side by side */
   bool b_widened;         /* in place, and widened by the storage's own micro-kernels */
   bool a_gathered;        /* patches, a block of A at a time: then a matrix for all the rest */
   bool prefetch_b;        /* rows of a B in place that are multiplied next */
@@ -24,6 +25,8 @@ void mix_blocked_make_plan(mix_gemm_plan *plan);
 mix_gemm_workspace mix_blocked_workspace(const mix_gemm_plan *plan);
 void mix_blocked_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
                      void *shared, void *workspace);
+size_t mix_blocked_kept_bytes(const mix_gemm_plan *plan);
+void mix_blocked_keep(const mix_gemm_plan *plan, const mix_gemm_view *b, int rank, int threads, void *kept);
 extern const mix_gemm_algorithm mix_gemm_blocked;
 
 #endif

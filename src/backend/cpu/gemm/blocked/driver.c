@@ -8,7 +8,8 @@ typedef struct run_state {
   const mix_gemm_plan *plan;
   const mix_blocked_plan *own;
   const mix_gemm_operands *operands;
-  char *a, *b, *c, *transpose, *gathered;
+  char *a, *packed_b, *c, *transpose, *gathered;
+  const char *b;         /* the panels of the current block of B */
   mix_gemm_view a_block; /* of the current block of A */
 } run_state;
 
@@ -45,6 +46,38 @@ static prefetch_state prefetch_after(const run_state *s, const block *x, int64_t
   const int64_t lines = rows * stored / 64 + 1;
   return (prefetch_state){mix_gemm_view_at(&s->a_block, row, 0), k_step * lines, lines,
                           x->depth / k_step * stride, stride};
+}
+
+/* ---- B that is packed before a loop ---- */
+
+/* Elements of the packed panels of all columns before step k of it; k is where a block begins. */
+static int64_t kept_before(const mix_gemm_plan *plan, int64_t k) {
+  const mix_gemm_problem *p = &plan->problem;
+  int64_t depth = 0;
+  for (int64_t at = 0; at < k;) {
+    const int64_t next = mix_gemm_next_depth(plan, p->k - at);
+    depth += mix_gemm_packed_depth(plan->engine, next), at += next;
+  }
+  return depth * round_up(p->n, plan->engine->nr);
+}
+
+size_t mix_blocked_kept_bytes(const mix_gemm_plan *plan) {
+  if (!mix_blocked_plan_of(plan)->b_kept) return 0;
+  return (size_t)kept_before(plan, plan->problem.k) * plan->engine->element_size;
+}
+
+void mix_blocked_keep(const mix_gemm_plan *plan, const mix_gemm_view *b, int rank, int threads, void *kept) {
+  const mix_gemm_problem *p = &plan->problem;
+  const mix_gemm_engine *engine = plan->engine;
+  int64_t begin, end;
+  mix_gemm_share(p->n, engine->nr, rank, threads, &begin, &end);
+  for (int64_t k = 0, depth; k < p->k && begin < end; k += depth) {
+    depth = mix_gemm_next_depth(plan, p->k - k);
+    const int64_t packed = mix_gemm_packed_depth(engine, depth);
+    char *to = (char *)kept + (kept_before(plan, k) + begin * packed) * (int64_t)engine->element_size;
+    plan->storage->pack_b[b->transposed](mix_gemm_view_at(b, k, begin), b->stride, depth, end - begin, to,
+                                         packed * engine->nr);
+  }
 }
 
 /* Rows [row, row + rows) of the block, at most a tile's, times panel [column, column + columns). */
@@ -146,10 +179,14 @@ static void multiply_block(run_state *s, const block *x) {
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_storage *storage = plan->storage;
   s->a_block = mix_gemm_view_block(&s->operands->a, x->row, x->rows, x->k, x->depth, s->gathered);
-  if (!own->b_in_place) {
+  if (own->b_kept) {
+    const int64_t first = kept_before(plan, x->k) + x->column * mix_gemm_packed_depth(engine, x->depth);
+    s->b = at(s->operands->kept, first, engine->element_size);
+  } else if (!own->b_in_place) {
     const mix_gemm_view *b = &s->operands->b;
     storage->pack_b[b->transposed](mix_gemm_view_at(b, x->k, x->column), b->stride, x->depth, x->columns,
-                                   s->b, mix_gemm_packed_depth(engine, x->depth) * engine->nr);
+                                   s->packed_b, mix_gemm_packed_depth(engine, x->depth) * engine->nr);
+    s->b = s->packed_b;
   }
   const int64_t panels = (x->rows + engine->mr - 1) / engine->mr;
   /* Panels of even heights: 64 rows are 13, 13, 13, 13, 12, not 14, 14, 14, 14, 8. */
@@ -191,7 +228,7 @@ void mix_blocked_run(const mix_gemm_plan *plan, const mix_gemm_operands *operand
   const mix_blocked_plan *own = mix_blocked_plan_of(plan);
   const mix_gemm_problem *p = &plan->problem;
   run_state s = {.plan = plan, .own = own, .operands = operands, .a = workspace};
-  s.b = s.a + own->a_bytes, s.c = s.b + own->b_bytes, s.transpose = s.c + own->c_bytes;
+  s.packed_b = s.a + own->a_bytes, s.c = s.packed_b + own->b_bytes, s.transpose = s.c + own->c_bytes;
   s.gathered = s.transpose + own->transpose_bytes;
   mix_gemm_work work;
   mix_gemm_tile tile;
@@ -225,4 +262,6 @@ const mix_gemm_algorithm mix_gemm_blocked = {.name = "blocked",
                                              .unsupported_reason = unsupported_reason,
                                              .plan = mix_blocked_make_plan,
                                              .workspace = mix_blocked_workspace,
+                                             .kept_bytes = mix_blocked_kept_bytes,
+                                             .keep = mix_blocked_keep,
                                              .run = mix_blocked_run};

@@ -88,8 +88,9 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
                     (plan->compute_transposed || rows < FEWEST_ROWS || (rows <= IN_PLACE_ROWS && cached) ||
                      p->ldb * element <= IN_PLACE_STRIDE);
   own->b_widened = plan->storage->micro && !p->transpose_a && !p->transpose_b && !plan->compute_transposed &&
-                   vectors && cached && rows <= WIDENED_PANELS * engine->mr;
+                   vectors && cached && !p->fixed_b && rows <= WIDENED_PANELS * engine->mr;
   own->b_in_place = own->b_in_place || own->b_widened;
+  own->b_kept = p->fixed_b && !own->b_in_place && !plan->compute_transposed;
   if (own->b_widened) own->a_transposed = false;
   own->prefetch_b = plan->compute_transposed && own->b_in_place;
   own->prefetch_a_source =
@@ -107,6 +108,7 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
                                                                           : fits);
   if (!plan->compute_transposed && !own->b_in_place)
     plan->nc = smaller(plan->nc, rows <= FEW_ROWS ? FEW_ROWS_COLUMNS : engine->nc);
+  if (own->b_kept && fits / 2 > engine->nr) plan->nc = smaller(plan->nc, fits / 2 / engine->nr * engine->nr);
   const mix_gemm_extent down = {.count = p->m, .unit = 1, .grain = 2, .max = plan->mc, .min = STEAL_SIZE};
   const mix_gemm_extent right = {
       .count = p->n, .unit = 1, .grain = engine->nr, .max = plan->nc, .min = STEAL_SIZE};
@@ -124,7 +126,9 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
   const int64_t packed = strided ? own->a_panels * own->a_panel_stride
                                  : (along_rows ? packed_depth : engine->mr) * own->a_stride;
   own->a_bytes = own->a_in_place ? 0 : whole_lines(packed * element);
-  own->b_bytes = own->b_in_place ? 0 : whole_lines(packed_depth * round_up(plan->nc, engine->nr) * element);
+  own->b_bytes = own->b_in_place || own->b_kept
+                     ? 0
+                     : whole_lines(packed_depth * round_up(plan->nc, engine->nr) * element);
   if (!own->c_in_place) {
     const int64_t sums_rows =
         k_blocks > 1 || plan->compute_transposed ? plan->mc : smaller(engine->mr, plan->mc);

@@ -9,6 +9,8 @@ enum {
   /* At most so many rows, B of more bytes than these. */
   MAX_ROWS = 16,
   MIN_BYTES = 256 << 10,
+  /* In a loop B stays in a cache: tiles of so few rows wait for one addition after the other. */
+  FEWEST_ROWS = 2,
   /* Columns of a block: a row of B is then a page or so, and sums of few rows stay in the first-level
    * cache. */
   MAX_COLUMNS = 1024,
@@ -23,7 +25,8 @@ static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype d
   if (!storage->small_m) return "no such kernels";
   if (p.transpose_b) return "B stored along k";
   if (p.m > MAX_ROWS) return "many rows";
-  const bool large = p.k * p.n * (int64_t)mix_dtype_size(dtype) > MIN_BYTES;
+  const bool large = p.k * p.n * (int64_t)mix_dtype_size(dtype) > MIN_BYTES ||
+                     (problem->fixed_b && !transposed && p.m <= FEWEST_ROWS);
   return transposed || large ? NULL : "a small B";
 }
 

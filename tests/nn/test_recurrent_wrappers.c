@@ -1,0 +1,119 @@
+/* Bidirectional and TimeDistributed: weights, merges, states, and misuse. */
+#include "nn/recurrent_support.h"
+
+static void L27_bidirectional_weights_and_shapes(void **state) {
+  (void)state;
+  static const mix_shape wanted[] = {{2, {2, 12}}, {2, {3, 12}}, {1, {12}},
+                                     {2, {2, 12}}, {2, {3, 12}}, {1, {12}}};
+  mix_set_semantics("keras3");
+  mix_layer *layer = mix_bidirectional(mix_lstm(3));
+  expect_shape(mix_call(layer, mix_fill(MIX_SHAPE(4, 5, 2), 0.5, MIX_FLOAT32)), MIX_SHAPE(4, 6));
+  mix_list *weights = mix_layer_weights(layer);
+  assert_int_equal(mix_list_count(weights), 6);
+  for (int i = 0; i < 6; i++) expect_shape(mix_variable_value(mix_list_get(weights, i)), wanted[i]);
+  assert_string_equal(mix_variable_name(mix_list_get(weights, 0)),
+                      "bidirectional/forward_lstm/lstm_cell/kernel");
+  assert_string_equal(mix_variable_name(mix_list_get(weights, 5)),
+                      "bidirectional/backward_lstm/lstm_cell/bias");
+}
+
+static void bidirectional_merges(void **state) {
+  (void)state;
+  static const char *const modes[] = {"sum", "mul", "ave", "concat", "none"};
+  double f[3], b[3];
+  const double x[] = {1, 2, -1}, reversed[] = {-1, 2, 1};
+  mix_layer *inner = small_gru(false, true);
+  mix_tensor_read(mix_call(inner, sequence(3, x)), MIX_FLOAT64, f, 3);
+  mix_tensor_read(mix_call(inner, sequence(3, reversed)), MIX_FLOAT64, b, 3);
+  mix_list *weights = mix_layer_get_weights(inner);
+  for (int m = 0; m < 5; m++) {
+    mix_layer *layer = mix_bidirectional(mix_gru(1, .return_sequences = true), modes[m]);
+    mix_layer_build(layer, ONE_FEATURE);
+    mix_list *both = mix_list_new(3, mix_list_items(weights));
+    for (int i = 0; i < 3; i++) mix_list_append(both, mix_list_get(weights, i));
+    mix_layer_set_weights(layer, both);
+    mix_list *results = mix_call_outputs(layer, sequence(3, x));
+    assert_int_equal(mix_list_count(results), m == 4 ? 2 : 1);
+    double wanted[6];
+    for (int t = 0; t < 3; t++) {
+      const double p = f[t], q = b[2 - t];
+      wanted[m == 3 ? 2 * t : t] = m == 0 ? p + q : m == 1 ? p * q : m == 2 ? (p + q) / 2 : p;
+      if (m == 3) wanted[2 * t + 1] = q;
+    }
+    expect_values(mix_list_get(results, 0), m == 3 ? 6 : 3, wanted, 1e-7, 0); /* one rounding to float32 */
+  }
+}
+
+/* A layer of each kind, with a state each, which the given halves set and the results end with. */
+static void bidirectional_of_two_layers(void **state_) {
+  (void)state_;
+  const double x[] = {1, 2, -1}, reversed[] = {-1, 2, 1};
+  mix_layer *forward = mix_gru(1, .return_state = true, .return_sequences = true);
+  mix_layer *backward =
+      mix_simple_rnn(1, .return_state = true, .return_sequences = true, .go_backwards = true);
+  mix_layer *both = mix_bidirectional(forward, .backward_layer = backward);
+  mix_layer *alone[] = {mix_gru(1, .return_state = true, .return_sequences = true),
+                        mix_simple_rnn(1, .return_state = true, .return_sequences = true)};
+  mix_list *weights = mix_list_new(0, NULL);
+  mix_layer_build(both, ONE_FEATURE);
+  for (int i = 0; i < 2; i++) {
+    mix_layer_build(alone[i], ONE_FEATURE);
+    mix_list *own = mix_layer_get_weights(alone[i]);
+    for (int w = 0; w < mix_list_count(own); w++) mix_list_append(weights, mix_list_get(own, w));
+  }
+  assert_int_equal(mix_layer_set_weights(both, weights), MIX_OK);
+  mix_list *f = mix_call_outputs(alone[0], sequence(3, x), .initial_state = mix_list_of(state(0.5)));
+  mix_list *b = mix_call_outputs(alone[1], sequence(3, reversed), .initial_state = mix_list_of(state(-0.25)));
+  mix_list *got =
+      mix_call_outputs(both, sequence(3, x), .initial_state = mix_list_of(state(0.5), state(-0.25)));
+  double wanted[6], ys[3], last;
+  assert_int_equal(mix_list_count(got), 3);
+  for (int i = 0; i < 2; i++) {
+    mix_tensor_read(mix_list_get(i ? b : f, 0), MIX_FLOAT64, ys, 3);
+    for (int t = 0; t < 3; t++) wanted[2 * t + i] = ys[i ? 2 - t : t];
+    mix_tensor_read(mix_list_get(i ? b : f, 1), MIX_FLOAT64, &last, 1);
+    expect_values(mix_list_get(got, 1 + i), 1, &last, 0, 0);
+  }
+  expect_values(mix_list_get(got, 0), 6, wanted, 0, 0);
+}
+
+static void bidirectional_layers_must_match(void **state) {
+  (void)state;
+  assert_null(mix_bidirectional(mix_lstm(2), .backward_layer = mix_lstm(2)));
+  expect_error(MIX_VALUE_ERROR, "go_backwards");
+  assert_null(mix_bidirectional(mix_lstm(2),
+                                .backward_layer = mix_gru(2, .go_backwards = true, .return_state = true)));
+  expect_error(MIX_VALUE_ERROR, "return_state");
+  assert_null(mix_bidirectional(mix_lstm(2), "max"));
+  expect_error(MIX_VALUE_ERROR, "merge_mode");
+  assert_null(mix_bidirectional(mix_dense(2)));
+  expect_error(MIX_VALUE_ERROR, "recurrent layer");
+  mix_tensor *x = mix_fill(MIX_SHAPE(2, 3, 2), 1, MIX_FLOAT32),
+             *one = mix_fill(MIX_SHAPE(2, 2), 0, MIX_FLOAT32);
+  assert_null(mix_call(mix_bidirectional(mix_gru(2)), x, .initial_state = mix_list_of(one, one, one)));
+  expect_error(MIX_VALUE_ERROR, "each direction");
+}
+
+static void time_distributed_is_the_layer_on_each_step(void **state) {
+  (void)state;
+  mix_layer *inner = mix_dense(3, "tanh"), *layer = mix_time_distributed(inner);
+  mix_tensor *x = numbers(MIX_SHAPE(2, 4, 5), 1, MIX_FLOAT32, NULL);
+  double wanted[24];
+  mix_tensor_read(mix_call(layer, x), MIX_FLOAT64, wanted, 24);
+  for (int t = 0; t < 4; t++) {
+    mix_tensor *one = mix_reshape(mix_slice(x, MIX_SHAPE(0, t, 0), MIX_SHAPE(2, 1, 5)), MIX_SHAPE(2, 5));
+    double got[6];
+    mix_tensor_read(mix_call(inner, one), MIX_FLOAT64, got, 6);
+    for (int b = 0; b < 2; b++)
+      for (int u = 0; u < 3; u++) assert_true(fabs(got[b * 3 + u] - wanted[(b * 4 + t) * 3 + u]) < 1e-6);
+  }
+  assert_null(mix_call(layer, mix_fill(MIX_SHAPE(2, 3), 0, MIX_FLOAT32)));
+  expect_error(MIX_VALUE_ERROR, "(2, 3)");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {TEST(L27_bidirectional_weights_and_shapes), TEST(bidirectional_merges),
+                                     TEST(bidirectional_of_two_layers), TEST(bidirectional_layers_must_match),
+                                     TEST(time_distributed_is_the_layer_on_each_step)};
+  return cmocka_run_group_tests_name("recurrent wrappers", tests, NULL, NULL);
+}
