@@ -213,7 +213,7 @@ int main(int argc, char **argv) {
              *before = mix_tensor_from(p.before[TEST], MIX_INT32, MIX_SHAPE(rows, WORDS)),
              *words = mix_tensor_from(p.words[TEST], MIX_INT32, MIX_SHAPE(rows, WORDS));
   mix_model_fit(model, mix_list_of(figures, before), words, .batch_size = 64,
-                .epochs = argc > 2 ? atoi(argv[2]) : 8, .verbose = 2);
+                .epochs = argc > 2 ? atoi(argv[2]) : 3, .verbose = 2);
   mix_function *function = mix_function_new(probabilities, model);
   score(function, &p, 1, policy);
   score(function, &p, BEAMS, policy);

@@ -242,6 +242,15 @@ static void resnet_trains_on_drawn_images(void **state) {
   assert_non_null(strstr(messages, "cifar-10-batches-bin"));
 }
 
+/* One epoch. Guessing translates none, and such runs nearly all. */
+static void transformer_translates_numbers(void **state) {
+  (void)state;
+  assert_ends_well(run("12_transformer", "mixed_float16 1"));
+  assert_true(number_after(output, "mixed_float16: greedy search: ") > 0.6);
+  assert_true(number_after(output, "mixed_float16: beam search: ") > 0.6);
+  assert_line(messages, "Epoch 1/1");
+}
+
 /* Missing data end the programs with code 1 and a message that lists the searched folders. */
 static void missing_data_are_an_error(void **state) {
   (void)state;
@@ -268,6 +277,7 @@ int main(void) {
       cmocka_unit_test(graph_rewrite_trains_as_float32_does),
       cmocka_unit_test(a_model_comes_back_from_json),
       cmocka_unit_test(resnet_trains_on_drawn_images),
+      cmocka_unit_test(transformer_translates_numbers),
       cmocka_unit_test(missing_data_are_an_error),
   };
   return cmocka_run_group_tests(tests, make_data, remove_data);

@@ -10,7 +10,7 @@
  * run. */
 static void mixed_precision_learns_as_float32(void **state) {
   (void)state;
-  assert_learns_as_float32(&(seeded_example){"12_transformer", "", "8", "greedy search:"}, 0.9);
+  assert_learns_as_float32(&(seeded_example){"12_transformer", "", "3", "greedy search:"}, 0.9);
 }
 
 int main(void) {
