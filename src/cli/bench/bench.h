@@ -2,6 +2,7 @@
 #ifndef MIX_CLI_BENCH_BENCH_H
 #define MIX_CLI_BENCH_BENCH_H
 
+#include "cli/bench/comparison.h"
 #include "cli/bench/product_candidate.h"
 #include "cli/cli.h"
 #include <jansson.h>
@@ -40,6 +41,20 @@ typedef struct bench_table {
   const char *name;
   bench_run_table *run;
 } bench_table;
+
+/* Rows of the table layers: one pass of one layer under three policies. */
+enum { BENCH_LAYER_POLICIES = 3 };
+extern const char *const bench_layer_policies[BENCH_LAYER_POLICIES];
+typedef struct bench_layer_pass {
+  const char *layer;
+  int64_t batch;
+  bool backward;
+} bench_layer_pass;
+/* Runs a candidate for each policy, interleaved, prints the row and appends it. */
+bool bench_layer_row(const bench_settings *settings, const bench_layer_pass *pass, bench_candidate *runs,
+                     json_t *results);
+/* attention_layers.c: appends its rows to the table. */
+bool bench_attention_layers(const bench_settings *settings, json_t *results);
 
 bench_run_table bench_steps, bench_layers, bench_figures, bench_advise, bench_model_steps;
 

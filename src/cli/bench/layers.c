@@ -1,10 +1,11 @@
-/* Table layers: convolutions of image models, forward and backward, in each policy's compute dtype. */
+/* Table layers: convolutions of image models and attention, forward and backward, in each policy's compute
+ * dtype. */
 #include "cli/bench/bench.h"
 #include "cli/bench/comparison.h"
 #include <mixtape/convolution.h>
 #include <stdio.h>
 
-enum { DTYPES = 3, BATCH = 8 };
+enum { DTYPES = BENCH_LAYER_POLICIES, BATCH = 8 };
 
 typedef struct layer {
   const char *name;
@@ -76,31 +77,37 @@ static bool run(void *context) {
   return good;
 }
 
-static bool one_pass(const bench_settings *settings, const layer *l, bool backward, json_t *results) {
-  static const char *const policies[DTYPES] = {"float32", "mixed_float16", "mixed_bfloat16"};
-  static const mix_dtype dtypes[DTYPES] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16};
-  static bench_candidate runs[DTYPES];
-  candidate candidates[DTYPES];
-  const int64_t batch = settings->batch ? settings->batch : BATCH;
+const char *const bench_layer_policies[BENCH_LAYER_POLICIES] = {"float32", "mixed_float16", "mixed_bfloat16"};
+
+bool bench_layer_row(const bench_settings *settings, const bench_layer_pass *pass, bench_candidate *runs,
+                     json_t *results) {
   int rounds;
-  for (int i = 0; i < DTYPES; i++) {
-    if (!prepare(&candidates[i], l, batch, dtypes[i], backward)) return false;
-    runs[i] = (bench_candidate){.run = run, .context = &candidates[i]};
-  }
-  if (!bench_interleave(runs, DTYPES, settings->quick ? 0.5 : 3, &rounds)) return false;
-  if (settings->text) printf("%-34s %-9s", l->name, backward ? "backward" : "forward");
-  for (int i = 0; i < DTYPES; i++) {
+  const char *direction = pass->backward ? "backward" : "forward";
+  if (!bench_interleave(runs, BENCH_LAYER_POLICIES, settings->quick ? 0.5 : 3, &rounds)) return false;
+  if (settings->text) printf("%-34s %-9s", pass->layer, direction);
+  for (int i = 0; i < BENCH_LAYER_POLICIES; i++) {
     const double speed = bench_ratio(&runs[0], &runs[i], rounds);
-    json_array_append_new(results,
-                          json_pack("{s:s, s:I, s:s, s:s, s:f, s:f, s:f}", "layer", l->name, "batch_size",
-                                    (json_int_t)batch, "pass", backward ? "backward" : "forward", "policy",
-                                    policies[i], "seconds", runs[i].median, "best_seconds", runs[i].best,
-                                    "speed_to_float32", speed));
+    json_array_append_new(results, json_pack("{s:s, s:I, s:s, s:s, s:f, s:f, s:f}", "layer", pass->layer,
+                                             "batch_size", (json_int_t)pass->batch, "pass", direction,
+                                             "policy", bench_layer_policies[i], "seconds", runs[i].median,
+                                             "best_seconds", runs[i].best, "speed_to_float32", speed));
     if (settings->text) printf("  %9.3f %9.3f %6.2fx", 1e3 * runs[i].median, 1e3 * runs[i].best, speed);
   }
   if (settings->text) printf("\n");
   fflush(stdout);
   return true;
+}
+
+static bool one_pass(const bench_settings *settings, const layer *l, bool backward, json_t *results) {
+  static const mix_dtype dtypes[DTYPES] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16};
+  static bench_candidate runs[DTYPES];
+  candidate candidates[DTYPES];
+  const int64_t batch = settings->batch ? settings->batch : BATCH;
+  for (int i = 0; i < DTYPES; i++) {
+    if (!prepare(&candidates[i], l, batch, dtypes[i], backward)) return false;
+    runs[i] = (bench_candidate){.run = run, .context = &candidates[i]};
+  }
+  return bench_layer_row(settings, &(bench_layer_pass){l->name, batch, backward}, runs, results);
 }
 
 bool bench_layers(const bench_settings *settings) {
@@ -114,5 +121,5 @@ bool bench_layers(const bench_settings *settings) {
   for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
     for (int backward = 0; backward < 2 && good; backward++)
       MIX_SCOPE { good = one_pass(settings, &layers[i], backward, results); }
-  return good;
+  return good && bench_attention_layers(settings, results);
 }
