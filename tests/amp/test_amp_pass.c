@@ -132,8 +132,9 @@ static const char *rewritten_call(mix_layer *layer, mix_shape shape, bool as_lis
   if (!as_list) mix_layer_build(layer, shape); /* the other has no weights */
   begin_graph(&g);
   mix_tensor *x = argument(&g, MIX_FLOAT32, shape);
-  mix_tensor *y = as_list ? mix_call(layer, mix_list_of(x, x), .use_causal_mask = true)
-                          : mix_call(layer, x, .arguments = mix_list_of(x), .use_causal_mask = true);
+  mix_tensor *y = as_list
+                      ? mix_call(layer, mix_list_of(x, x), .use_causal_mask = true)
+                      : mix_call(layer, x, .arguments = mix_list_of(x), .use_causal_mask = shape.rank == 3);
   no_error();
   mix_ir *ir = end_graph(&g, mix_list_of(y));
   assert_true(mix_pass_amp(ir));
