@@ -188,6 +188,145 @@ RECURRENT = {"LSTM, 256 units, 128 steps": ("LSTM", 256, 128, 32),
              "GRU, 64 units, 128 steps": ("GRU", 64, 128, 1)}
 
 
+UNITS, HEADS = 512, 8  # of the attention layer of `mixtape bench --only layers`
+
+
+def tensorflow_attention(dtype, batch, length):
+    """A MultiHeadAttention layer, forward, and forward and backward."""
+    import tensorflow as tf
+    import tf_keras as keras
+    layer = keras.layers.MultiHeadAttention(HEADS, UNITS // HEADS,
+                                            dtype="mixed_bfloat16" if dtype == "bfloat16" else dtype)
+    x, dy = (tf.cast(tf.random.uniform((batch, length, UNITS)) - 0.5, dtype) for _ in range(2))
+    layer(x, x)
+
+    @tf.function
+    def forward():
+        return layer(x, x)
+
+    @tf.function
+    def backward():
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = layer(x, x)
+        return tape.gradient(y, [x, *layer.trainable_variables], dy)
+    return forward, backward
+
+
+def torch_attention(dtype, batch, length):
+    import torch
+    layer = torch.nn.MultiheadAttention(UNITS, HEADS, batch_first=True)
+    narrow = getattr(torch, dtype)
+    x, dy = (torch.rand(batch, length, UNITS).to(narrow) - 0.5 for _ in range(2))
+    x.requires_grad_(True)
+
+    def call():
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype != "float32"):
+            return layer(x, x, x, need_weights=False)[0]
+
+    def forward():
+        with torch.no_grad():
+            call()
+
+    def backward():
+        torch.autograd.grad(call(), [x, *layer.parameters()], dy)
+    return forward, backward
+
+
+def tensorflow_transformer(dtype, batch, length, layers, units, heads, tokens):
+    """The training step of the official model, as `mixtape bench --model transformer` has it."""
+    import tensorflow as tf
+    import tf_keras as keras
+    keras.mixed_precision.set_global_policy("mixed_bfloat16" if dtype == "bfloat16" else dtype)
+    kl = keras.layers
+    table = kl.Embedding(tokens, units)
+
+    def norm(x):
+        return kl.LayerNormalization(epsilon=1e-6, dtype="float32")(x)
+
+    def add(x, y):
+        return kl.Add()([x, kl.Dropout(0.1)(y)])
+
+    def attend(x, memory=None, causal=False):
+        query = norm(x)
+        return add(x, kl.MultiHeadAttention(heads, units // heads, dropout=0.1, use_bias=False)(
+            query, query if memory is None else memory, use_causal_mask=causal))
+
+    def feed_forward(x):
+        return add(x, kl.Dense(units)(kl.Dropout(0.1)(kl.Dense(4 * units, activation="relu")(norm(x)))))
+    inputs, targets = keras.Input((length,), dtype="int32"), keras.Input((length,), dtype="int32")
+    memory = kl.Dropout(0.1)(table(inputs))
+    for _ in range(layers):
+        memory = feed_forward(attend(memory))
+    memory = norm(memory)
+    x = kl.Dropout(0.1)(kl.Lambda(lambda x: tf.pad(x, [[0, 0], [1, 0], [0, 0]])[:, :-1])(table(targets)))
+    for _ in range(layers):
+        x = feed_forward(attend(attend(x, causal=True), memory))
+    x = kl.Lambda(lambda x: tf.matmul(tf.cast(x, table.compute_dtype),
+                                      tf.cast(table.embeddings, table.compute_dtype), transpose_b=True))(norm(x))
+    table(tf.zeros((1, 1), "int32"))
+    model = keras.Model([inputs, targets], kl.Activation("softmax", dtype="float32")(x))
+    model.compile(loss="sparse_categorical_crossentropy", optimizer=keras.optimizers.RMSprop(),
+                  metrics=["accuracy"])
+    train = model.make_train_function()
+    rows = tf.random.uniform((2, batch, length), 1, tokens, dtype=tf.int32)
+    batches = iter(tf.data.Dataset.from_tensors(((rows[0], rows[1]), rows[1])).repeat())
+    return (lambda: [float(value) for value in train(batches).values()],)
+
+
+def torch_transformer(dtype, batch, length, layers, units, heads, tokens):
+    import torch
+    table = torch.nn.Embedding(tokens, units)
+    model = torch.nn.Transformer(units, heads, layers, layers, 4 * units, 0.1, batch_first=True, norm_first=True)
+    optimizer = torch.optim.RMSprop([*table.parameters(), *model.parameters()], lr=1e-3, alpha=0.9, eps=1e-7)
+    inputs, targets = torch.randint(1, tokens, (2, batch, length))
+    causal = torch.nn.Transformer.generate_square_subsequent_mask(length)
+    loss_of = torch.nn.CrossEntropyLoss()
+
+    def step():
+        optimizer.zero_grad()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype != "float32"):
+            before = torch.nn.functional.pad(table(targets), (0, 0, 1, 0))[:, :-1]
+            y = model(table(inputs), before, tgt_mask=causal, tgt_is_causal=True)
+            logits = torch.nn.functional.linear(y, table.weight)
+        loss = loss_of(logits.float().flatten(0, 1), targets.flatten())
+        loss.backward()
+        optimizer.step()
+        loss.item()
+    return (step,)
+
+
+# Rows: `mixtape bench --only layers` (batch 16), and `mixtape bench --model transformer --layers 4 --units 256
+# --classes 8000 --length 64 --batch-size 16`.
+ATTENTION = [("attention 512, 8 heads, 128 tokens", ("forward", "backward"), tensorflow_attention,
+              torch_attention, (16, 128), 12),
+             ("attention 512, 8 heads, 1024 tokens", ("forward", "backward"), tensorflow_attention,
+              torch_attention, (16, 1024), 3),
+             ("Transformer step, 4 layers of 256", ("step",), tensorflow_transformer, torch_transformer,
+              (16, 64, 4, 256, 8, 8000), 8)]
+
+
+def time_attention(threads):
+    """Both peers by turns, row by row."""
+    import tensorflow as tf
+    import torch
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    torch.set_num_threads(threads)
+    for name, passes, of_tensorflow, of_torch, sizes, count in ATTENTION:
+        for dtype in "float32", "bfloat16":
+            peers = [(f"tensorflow {tf.__version__}", of_tensorflow(dtype, *sizes)),
+                     (f"torch {torch.__version__}", of_torch(dtype, *sizes))]
+            for i, label in enumerate(passes):
+                seconds = {peer: [] for peer, _ in peers}
+                for turn in range(3):
+                    for peer, runs in peers:
+                        seconds[peer] += timed(runs[i], count)
+                for peer, found in seconds.items():
+                    print(f"{peer:18s} {name:36s} {label:8s} {dtype:9s} median "
+                          f"{1e3 * statistics.median(found):9.2f} ms, best {1e3 * min(found):9.2f}", flush=True)
+
+
 def time_rows(peer, make, dtypes, table, labels):
     for name, sizes in table.items():
         for dtype in dtypes:
@@ -236,9 +375,14 @@ def main():
     parser.add_argument("--layers", action="store_true",
                         help="instead: convolutions and recurrent layers, as `mixtape bench --only layers`")
     parser.add_argument("--recurrent", action="store_true", help="instead: the recurrent layers alone")
+    parser.add_argument("--attention", action="store_true",
+                        help="instead: multi-head attention and a Transformer's step (batch 16)")
     options = parser.parse_args()
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if options.attention:
+        time_attention(options.threads)
+        return
     if options.layers or options.recurrent:
         time_layers(options.threads, (options.batch_size or [8])[0], options.recurrent)
         return

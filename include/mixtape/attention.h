@@ -53,6 +53,7 @@ typedef struct mix_multi_head_attention_options {
   bool use_gate;          /* keras3: multiplies by sigmoid(gate(query)) before the last projection */
   int64_t sliding_window; /* keras3: a query attends to keys less than that far away; 0: to all */
   uint64_t seed;          /* of the dropout; 0: derived from the global seed */
+  bool softmax_robust_masking; /* tf_keras: masked scores are replaced by a low number, not lowered by it */
 } mix_multi_head_attention_options;
 MIX_API mix_layer *mix_multi_head_attention_with(const mix_multi_head_attention_options *options);
 

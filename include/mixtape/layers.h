@@ -81,6 +81,7 @@ typedef struct mix_softmax_layer_options {
   size_t size;
   MIX_LAYER_OPTIONS
   mix_axes axis; /* empty: the last */
+  bool robust_masking; /* tf_keras: replaces masked elements by the number, as keras3 does */
 } mix_softmax_layer_options;
 MIX_API mix_layer *mix_softmax_layer_with(const mix_softmax_layer_options *options);
 

@@ -299,6 +299,7 @@ const mix_value_kind mix_field_flagged = {"an integer",  sizeof(int64_t),  NULL,
 extern const mix_value_kind mix_field_negated;
 static json_t *write_boolean(const mix_fields *fields, const mix_field_row *field, const void *options) {
   (void)fields;
+  if (field->optional && !*(const bool *)mix_field_at(field, options)) return json_null();
   return json_boolean(*(const bool *)mix_field_at(field, options) != (field->kind == &mix_field_negated));
 }
 static bool read_boolean(const mix_fields *fields, const mix_field_row *field, const json_t *value,

@@ -14,7 +14,7 @@
 static const char *const usage =
     "usage: mixtape amp rewrite [--set NAME=VALUE]... GRAPH.json...\n"
     "       mixtape amp explain [--json] [--output FILE] [--set NAME=VALUE]... GRAPH.json...\n"
-    "       mixtape amp explain --model guide|FILE.keras|FILE.h5 [--json] [--output FILE]\n"
+    "       mixtape amp explain --model guide|NAME|FILE.keras|FILE.h5 [--json] [--output FILE]\n"
     "                           [--set NAME=VALUE]... [TRAIN-OPTION...]\n"
     "\n"
     "Applies the automatic mixed precision rewrite of TensorFlow 2.21 to graphs in the recorded format,\n"
@@ -109,7 +109,8 @@ static mix_model *guide_model(const cli_options *options, int64_t batch, cli_par
 /* With made-up data. */
 static mix_model *other_model(cli_options *options, int64_t batch, cli_part *part) {
   mix_model *model = cli_compiled_model(options);
-  return model && cli_invent_data(model, &(cli_invention){.rows = batch, .seed = 1}, part) ? model : NULL;
+  const cli_invention invention = cli_invention_of(options, batch, 1);
+  return model && cli_invent_data(model, &invention, part) ? model : NULL;
 }
 
 /* Trains for one step and shows what is compiled for it. */

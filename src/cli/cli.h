@@ -41,8 +41,9 @@ typedef struct cli_options {
   const char *callbacks[CLI_CALLBACK_MAX]; /* as given, in order */
   int callback_count;
   cli_loss_scale loss_scale;
-  int64_t image_size, classes; /* 0: as the model or the data say */
-  int64_t units, batch_size, epochs, steps, threads, verbose, every, stall;
+  int64_t image_size, classes;                       /* 0: as the model or the data say */
+  int64_t units, layers, heads, filter_size, length; /* 0: the model's defaults */
+  int64_t batch_size, epochs, steps, threads, verbose, every, stall;
   int64_t checkpoint_freq; /* 0: each epoch */
   uint64_t seed;
   bool has_seed;
@@ -107,8 +108,11 @@ typedef struct cli_invention {
   int64_t rows;
   int64_t side;    /* of dimensions that the model leaves open; 0: 16 */
   int64_t classes; /* of labels; 0: as many as the model has */
+  int64_t tokens;  /* inputs of whole numbers: 0: zeros; else random from 1 on, and the last are the labels */
   uint64_t seed;
 } cli_invention;
+/* What the options say of them. */
+cli_invention cli_invention_of(const cli_options *options, int64_t rows, uint64_t seed);
 bool cli_invent_data(mix_model *model, const cli_invention *invention, cli_part *part);
 /* --data synthetic: four batches to train on, one to test. */
 bool cli_synthesize_data(const cli_options *options, int command, mix_model *model, cli_data *data);
@@ -119,8 +123,15 @@ mix_status cli_compile(const cli_options *options, mix_model *model);
 
 /* models/named.c: models by name, compiled as the guide's. */
 bool cli_is_named_model(const char *name);
-/* Checks --image-size; false after a message. */
+/* Is it a model of sequences of tokens, that a decoder continues? */
+bool cli_is_token_model(const char *name);
+/* --length and --classes, or the defaults of the model; 0: it has none. */
+int64_t cli_default_length(const cli_options *options);
+int64_t cli_class_count(const cli_options *options);
+/* Checks the sizes among the options; false after a message. */
 bool cli_named_model_fits(const cli_options *options, const char *command);
+/* The sizes of a model by name and of its data. */
+void cli_copy_sizes(cli_options *to, const cli_options *from);
 /* Builds the model under the global policy and loads --init-weights. NULL with the error recorded. */
 mix_model *cli_build_named_model(const cli_options *options);
 

@@ -48,10 +48,11 @@ enum { MAX_SIDE = 4096, MAX_CLASSES = 1 << 20 };
 #define TRAINS (CLI_TRAIN | CLI_NUMERICS)
 static const row rows[] = {
     {"model", MODEL, FIELD(model), RUNS | CLI_SUMMARY | CLI_BENCH,
-     "guide|resnet50|resnet56|mobilenet_v2|FILE.keras|FILE.h5",
+     "guide|resnet50|resnet56|mobilenet_v2|transformer|FILE.keras|FILE.h5",
      "the model of the Keras guide (two hidden Dense layers and a float32 softmax); ResNet-50 v1.5 (stride "
      "in the 3x3 convolution, no biases there: 25,557,032 trainable parameters), ResNet-56 for CIFAR, "
-     "MobileNetV2; or a model that Keras saved, with its loss, optimizer, metrics, policies and generation",
+     "MobileNetV2; the Transformer of the official models (encoder and decoder; 61,362,176 parameters); or a "
+     "model that Keras saved, with its loss, optimizer, metrics, policies and generation",
      "guide"},
     {"data", DATA, FIELD(data), RUNS, "mnist|digits|cifar10|synthetic|FILE.npz",
      "MNIST, the built-in digits, CIFAR-10, random numbers of --seed in the shapes that the model takes, or "
@@ -62,8 +63,8 @@ static const row rows[] = {
      "sides of the images of a model by name (default 224; resnet56 and with --data cifar10 32); else, with "
      "--data synthetic, where the model leaves them open (default 28 for the guide's model, else 16)"},
     {"classes", COUNT, FIELD(classes), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
-     "classes of a model by name (default 1000; resnet56 and with --data cifar10 10) and of the guide's "
-     "(default 10); of a model from a file, the labels of --data synthetic (default: all that it has)"},
+     "classes of a model by name (default 1000; resnet56 and with --data cifar10 10), tokens of the "
+     "Transformer (default 33708; 0 fills up sequences) and classes of the guide's model (default 10); of a model from a file, the labels of --data synthetic (default: all that it has)"},
     {"policy", CHOICE, FIELD(policy), RUNS | CLI_SUMMARY | CLI_BENCH,
      "float32|float64|float16|bfloat16|mixed_float16|mixed_bfloat16",
      "default float32; for a model from a file: of the layers that it has in float32", "float32",
@@ -71,7 +72,16 @@ static const row rows[] = {
     {"dtype", CHOICE, FIELD(dtype), RUNS | CLI_SUMMARY | CLI_BENCH, "fp32|fp16|bf16",
      "short for --policy float32, mixed_float16 and mixed_bfloat16"},
     {"units", COUNT, FIELD(units), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
-     "units of the hidden layers (default 4096 with a GPU, else 64)"},
+     "units of the guide's hidden layers (default 4096 with a GPU, else 64), or of the Transformer's layers "
+     "(default 512)"},
+    {"layers", COUNT, FIELD(layers), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
+     "layers of the Transformer's encoder, and of its decoder (default 6)"},
+    {"heads", COUNT, FIELD(heads), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
+     "heads of the Transformer's attention, which divide its units (default 8)"},
+    {"filter-size", COUNT, FIELD(filter_size), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
+     "hidden units of the Transformer's feed-forward networks (default 4 times its units)"},
+    {"length", COUNT, FIELD(length), RUNS | CLI_BENCH, "N",
+     "tokens of a sequence of --data synthetic for the Transformer (default 32)"},
     {"batch-size", COUNT, FIELD(batch_size), RUNS | CLI_BENCH, "N",
      "examples per batch (default 32; with bench --advise 128)"},
     {"epochs", COUNT, FIELD(epochs), CLI_TRAIN, "N", "passes over the training data (default 1)"},
@@ -400,14 +410,22 @@ static bool take_dtype(const char *command, cli_options *options) {
   return true;
 }
 
-/* Options of the guide's model beside another. */
-static bool guide_alone(const char *command, const cli_options *options) {
-  const char *extra = options->units ? "--units" : strcmp(options->loop, "custom") ? NULL : "--loop custom";
-  const bool good = !extra || !strcmp(options->model, "guide");
-  if (!good)
-    fprintf(stderr, "mixtape %s: %s belongs to --model guide, and the model is %s\n", command, extra,
-            options->model);
-  return good;
+/* Options of the guide's model or of the Transformer beside another. */
+static bool belongs(const char *command, const cli_options *options) {
+  const bool guide = !strcmp(options->model, "guide"), tokens = cli_is_token_model(options->model);
+  const char *of_guide = !strcmp(options->loop, "custom") ? "--loop custom"
+                         : options->units && !tokens      ? "--units"
+                                                          : NULL;
+  const char *of_tokens = options->layers        ? "--layers"
+                          : options->heads       ? "--heads"
+                          : options->filter_size ? "--filter-size"
+                          : options->length      ? "--length"
+                                                 : NULL;
+  const char *extra = of_guide && !guide ? of_guide : of_tokens && !tokens ? of_tokens : NULL;
+  if (extra)
+    fprintf(stderr, "mixtape %s: %s belongs to --model %s, and the model is %s\n", command, extra,
+            extra == of_guide ? "guide" : "transformer", options->model);
+  return !extra;
 }
 
 /* Sizes that a model or its data have already. */
@@ -437,7 +455,7 @@ static bool sizes_fit(const char *command, const cli_options *options) {
 
 /* Checks options that exclude or require each other. */
 static bool consistent(const char *command, const cli_options *options) {
-  if (!guide_alone(command, options) || !sizes_fit(command, options)) return false;
+  if (!belongs(command, options) || !sizes_fit(command, options)) return false;
   if (!options->checkpoint && (options->resume || options->checkpoint_freq)) {
     fprintf(stderr, "mixtape %s: %s needs --checkpoint DIR, the folder of the checkpoints\n", command,
             options->resume ? "--resume" : "--checkpoint-freq");

@@ -1,5 +1,6 @@
 /* Set-up shared by the sub-commands: process-wide options, the guide's model, compilation. */
 #include "cli/cli.h"
+#include "cli/models/models.h"
 #include "model/model.h"
 
 #include "base/alloc.h"
@@ -119,6 +120,7 @@ int cli_setup(const cli_options *options) {
   if (options->threads) mix_set_threads((int)options->threads);
   cli_try_environment();
   if (options->has_seed) mix_set_seed(options->seed);
+  cli_register_transformer_layers(); /* files may have them */
   const bool file = cli_is_model_file(options);
   if (!file) mix_set_global_policy(options->policy);
   if (options->graph_rewrite && !strcmp(options->graph_rewrite, "bfloat16") &&

@@ -161,6 +161,34 @@ static void the_reference_as_the_plain_form(void **state) {
   mix_set_device(former);
 }
 
+/* One head of one sequence, and groups that share keys: enough for several threads, which give the same bits.
+ */
+static void bits_do_not_depend_on_threads(void **state) {
+  (void)state;
+  static const attention_case shapes[] = {
+      {1, 200, 400, 1, 1, 6, 7, NO_MASK, {.scale = 0.5, .mask_value = -2.4e38}},
+      {1, 150, 220, 4, 2, 5, 3, NO_MASK, {.scale = 1, .mask_value = -2.4e38, .causal = true, .rate = 0.25}}};
+  static const int threads[] = {1, 2, 3, 5};
+  static const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_BFLOAT16};
+  const char *former = mix_device();
+  const int before = mix_threads();
+  assert_int_equal(mix_set_device("cpu"), MIX_OK);
+  for (int i = 0; i < COUNT(shapes) * COUNT(dtypes) * COUNT(threads); i++)
+    MIX_SCOPE {
+      const attention_case *c = &shapes[i / COUNT(threads) % COUNT(shapes)];
+      const mix_dtype dtype = dtypes[i / COUNT(threads) / COUNT(shapes)];
+      double *to = i % COUNT(threads) ? got : wanted;
+      mix_tensor *x[OPERANDS];
+      assert_int_equal(mix_set_threads(threads[i % COUNT(threads)]), MIX_OK);
+      make_operands(c, dtype, x);
+      int64_t count = read_results(mix_apply(&mix_op_attention, &c->attributes, 5, x), 1, to);
+      count += read_results(mix_apply(&mix_op_attention_grad, &c->attributes, 6, x), 3, to + count);
+      if (to == got) assert_memory_equal(got, wanted, (size_t)count * sizeof *got);
+    }
+  assert_int_equal(mix_set_threads(before), MIX_OK);
+  mix_set_device(former);
+}
+
 /* ---- memory ---- */
 
 static mix_list *forward_and_backward(void *context, mix_list *arguments) {
@@ -203,6 +231,7 @@ static void memory_is_linear(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(on_the_cpu_as_on_the_reference),
-                                     TEST(the_reference_as_the_plain_form), TEST(memory_is_linear)};
+                                     TEST(the_reference_as_the_plain_form),
+                                     TEST(bits_do_not_depend_on_threads), TEST(memory_is_linear)};
   return cmocka_run_group_tests_name("attention by blocks", tests, NULL, NULL);
 }

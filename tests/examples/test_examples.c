@@ -250,6 +250,15 @@ static void lstm_remembers_the_order_of_marks(void **state) {
   assert_line(messages, "Epoch 10/10");
 }
 
+/* One epoch. Guessing translates none, and such runs nearly all. */
+static void transformer_translates_numbers(void **state) {
+  (void)state;
+  assert_ends_well(run("12_transformer", "mixed_float16 1"));
+  assert_true(number_after(output, "mixed_float16: greedy search: ") > 0.6);
+  assert_true(number_after(output, "mixed_float16: beam search: ") > 0.6);
+  assert_line(messages, "Epoch 1/1");
+}
+
 /* Missing data end the programs with code 1 and a message that lists the searched folders. */
 static void missing_data_are_an_error(void **state) {
   (void)state;
@@ -277,6 +286,7 @@ int main(void) {
       cmocka_unit_test(a_model_comes_back_from_json),
       cmocka_unit_test(resnet_trains_on_drawn_images),
       cmocka_unit_test(lstm_remembers_the_order_of_marks),
+      cmocka_unit_test(transformer_translates_numbers),
       cmocka_unit_test(missing_data_are_an_error),
   };
   return cmocka_run_group_tests(tests, make_data, remove_data);

@@ -1,5 +1,4 @@
-/* The residual network and the LSTM of the examples over five seeds: mixed precision learns as float32 does.
- */
+/* The networks of the examples over five seeds: mixed precision learns as float32 does. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,28 +13,30 @@
 
 enum { SEEDS = 5 };
 
-/* An example, its arguments before the policy and its epochs, and the least mean accuracy in float32. */
+/* An example, its arguments before the policy and its epochs, the least mean score in float32, and what its
+ * line calls the score: the test accuracy if NULL. */
 typedef struct example {
   const char *program, *arguments;
   int epochs;
   double floor;
+  const char *score;
 } example;
 
-static double test_accuracy(const example *x, const char *policy, int seed) {
+static double score_of(const example *x, const char *policy, int seed) {
   const char *built = getenv("MIXTAPE_EXAMPLES_DIR");
   if (!built) SKIP("MIXTAPE_EXAMPLES_DIR is not set");
   char command[1024], line[256], label[64];
   snprintf(command, sizeof command, "'%s/%s' %s %s %d %d 2>/dev/null", built, x->program, x->arguments,
            policy, x->epochs, seed);
-  snprintf(label, sizeof label, "%s: test accuracy ", policy);
+  snprintf(label, sizeof label, "%s: %s ", policy, x->score ? x->score : "test accuracy");
   FILE *output = popen(command, "r");
   assert_non_null(output);
-  double accuracy = -1;
+  double score = -1;
   while (fgets(line, sizeof line, output))
-    if (!strncmp(line, label, strlen(label))) accuracy = strtod(line + strlen(label), NULL);
+    if (!strncmp(line, label, strlen(label))) score = strtod(line + strlen(label), NULL);
   assert_int_equal(pclose(output), 0);
-  assert_true(accuracy >= 0);
-  return accuracy;
+  assert_true(score >= 0);
+  return score;
 }
 
 typedef struct sample {
@@ -44,7 +45,7 @@ typedef struct sample {
 
 static sample sample_seeds(const example *x, const char *policy) {
   double values[SEEDS], mean = 0, squares = 0;
-  for (int i = 0; i < SEEDS; i++) mean += (values[i] = test_accuracy(x, policy, i + 1)) / SEEDS;
+  for (int i = 0; i < SEEDS; i++) mean += (values[i] = score_of(x, policy, i + 1)) / SEEDS;
   for (int i = 0; i < SEEDS; i++) squares += (values[i] - mean) * (values[i] - mean);
   print_message("%s, %s: mean %.4f\n", x->program, policy, mean);
   return (sample){mean, sqrt(squares / (SEEDS - 1) / SEEDS)};
@@ -73,7 +74,15 @@ static void lstm(void **state) {
   learns_as_float32(&(const example){"11_lstm", "", 10, 0.95});
 }
 
+/* Of 500 numbers that were not trained on, with every word right. The floor was set before any seed had run.
+ */
+static void transformer(void **state) {
+  (void)state;
+  learns_as_float32(&(const example){"12_transformer", "", 3, 0.9, "greedy search:"});
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(resnet), cmocka_unit_test(lstm)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(resnet), cmocka_unit_test(lstm),
+                                     cmocka_unit_test(transformer)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,6 +118,44 @@ static void multi_head_masks(void **state) {
   }
 }
 
+/* tf_keras lowers masked scores by 1e9, so that large ones still win, unless the option replaces them. */
+static void robust_masking(void **state) {
+  (void)state;
+  mix_set_semantics("tf_keras");
+  mix_tensor *mask =
+      mask_of(MIX_SHAPE(1, 3, 3), (const bool[]){true, false, true, false, false, false, true, true, true});
+  mix_tensor *large = mix_multiply(query(), mix_scalar(1e9, MIX_FLOAT32));
+  mix_list *values = mix_list_of(value());
+  for (int robust = 0; robust < 2; robust++) {
+    mix_layer *layer = identities(
+        mix_multi_head_attention(.num_heads = 1, .key_dim = 2, .softmax_robust_masking = robust == 1));
+    mix_list *both = mix_call_outputs(layer, large, .arguments = values, .attention_mask = mask,
+                                      .return_attention_scores = true);
+    mix_tensor *blocks = mix_call(layer, large, .arguments = values, .attention_mask = mask),
+               *numbers =
+                   mix_call(layer, large, .arguments = values, .attention_mask = mix_cast(mask, MIX_FLOAT32));
+    mix_tensor *results[] = {mix_list_get(both, 0), blocks, numbers};
+    for (int i = 0; i < 3; i++)
+      if (robust)
+        NEAR(results[i], 0.25, -1, 0.25, 0.5, -0.5, 2);
+      else
+        NEAR(results[i], 0.25, -1, 1, 0.5, -0.5, 2);
+    if (robust)
+      NEAR(mix_list_get(both, 1), 0, 0, 1, 1 / 3., 1 / 3., 1 / 3., 0, 1, 0);
+    else
+      NEAR(mix_list_get(both, 1), 0, 0, 1, 1, 0, 0, 0, 1, 0);
+    made_again(mix_multi_head_attention(1, 2, .softmax_robust_masking = robust == 1));
+    assert_true(!strstr(mix_layer_config(mix_softmax_layer(.robust_masking = robust == 1)),
+                        "\"robust_masking\": true") == !robust);
+    assert_true(!strstr(mix_layer_config(mix_softmax_layer(.name = "plain")), "robust_masking"));
+  }
+  made_again(mix_softmax_layer(.robust_masking = true));
+  mix_layer *soft = mix_softmax_layer(.robust_masking = true);
+  mix_tensor *x = tensor_of(MIX_SHAPE(2, 3), (const float[]){3e9f, 1, -3, -2, 5, 1});
+  NEAR(mix_call(soft, x, .mask = mask_of(MIX_SHAPE(2, 3), (const bool[6]){false, true})), 0, 1, 0, 1 / 3.,
+       1 / 3., 1 / 3.);
+}
+
 /* The form by blocks and the one with all scores, in training with dropout of one seed. */
 static void blocks_as_all_scores(void **state) {
   (void)state;
@@ -331,6 +369,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {TEST(attention_scores_and_masks),
                                      TEST(dropout_draws_anew),
                                      TEST(multi_head_masks),
+                                     TEST(robust_masking),
                                      TEST(blocks_as_all_scores),
                                      TEST(L26_weights),
                                      TEST(refused_attention),

@@ -1,18 +1,17 @@
-/* Attention over heads and its gradients, in float32, without all scores in memory. A thread takes whole
- * heads (the gradients: whole groups of heads), and of these a block of queries at a time: its scores with
- * all keys, their softmax, the products with the values. So a row is rounded, masked and normalised as the
- * plain form does it, and the memory grows with the number of keys alone. */
+/* Attention over heads and its gradients, in float32, without all scores in memory. A thread takes a block of
+ * queries of a head at a time: its scores with all keys, their softmax, the products with the values. So a
+ * row is rounded, masked and normalised as the plain form does it, and the memory grows with the number of
+ * keys alone. Gradients of keys and values are sums over the queries of a group of heads, or, of few groups,
+ * over parts of them, which are then added in order: parts depend on shapes alone, so bits not on threads. */
 #include "backend/cpu/kernel_rows.h"
 #include "ops/table.h"
 #include "tensor/convert.h"
 #include <string.h>
 
-enum {
-  BLOCK = 32,
-  /* queries */ PADDING = 16,
-  /* floats that vector functions may touch behind a row */ PANEL_VECTORS = 3,
-  WORDS = 512
-};
+enum { BLOCK = 32 };   /* queries */
+enum { PADDING = 16 }; /* floats that vector functions may touch behind a row */
+enum { PANEL_VECTORS = 3, WORDS = 512 };
+enum { UNITS = 16 }; /* of work for threads, that gradients are cut into */
 
 typedef struct geometry {
   const mix_kernel_args *args;
@@ -23,7 +22,9 @@ typedef struct geometry {
   int64_t panel, panels; /* columns of a panel of transposed keys, and their number */
   int64_t stride;        /* of a row of scores: no power of two, so that columns spread over the cache */
   int64_t mask_strides[4];
-  bool masked; /* by the operand */
+  int64_t blocks; /* of queries of a head */
+  int64_t parts;  /* of a group's queries, in the gradients */
+  bool masked;    /* by the operand */
 } geometry;
 
 static geometry geometry_of(const mix_kernel_args *args, const mix_vector *vector) {
@@ -48,6 +49,10 @@ static geometry geometry_of(const mix_kernel_args *args, const mix_vector *vecto
   g.panel = PANEL_VECTORS * (vector ? vector->lanes : 16);
   g.panels = (g.keys + g.panel - 1) / g.panel;
   g.stride = (g.keys + PADDING - 1) / PADDING * PADDING + PADDING;
+  g.blocks = (g.queries + BLOCK - 1) / BLOCK;
+  const int64_t groups = g.batch * g.groups, wanted = groups ? UNITS / groups : 1,
+                most = g.groups ? g.heads / g.groups * g.blocks : 1;
+  g.parts = wanted < 1 ? 1 : wanted < most ? wanted : most;
   return g;
 }
 
@@ -78,8 +83,8 @@ static int64_t lay_out(const geometry *g, bool gradient, float *memory, buffers 
       {&b->output_gradient, BLOCK * g->value_dim, gradient},
       {&b->score_gradient, BLOCK * g->stride, gradient},
       {&b->query_gradient, BLOCK * g->dim, gradient},
-      {&b->key_gradient, g->keys * g->dim, gradient},
-      {&b->value_gradient, g->keys * g->value_dim, gradient},
+      {&b->key_gradient, g->keys * g->dim, gradient && g->parts == 1},
+      {&b->value_gradient, g->keys * g->value_dim, gradient && g->parts == 1},
   };
   int64_t total = 0;
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -301,36 +306,79 @@ static void run_attention(const mix_kernel_args *args, const mix_team *team, con
   const geometry g = geometry_of_run(args, vector);
   const buffers b = buffers_of(&g, team, false);
   int64_t begin, end, loaded = -1;
-  mix_team_share(team, g.batch * g.heads, 1, &begin, &end);
+  mix_team_share(team, g.batch * g.heads * g.blocks, 1, &begin, &end);
   for (int64_t i = begin; i < end; i++) {
-    const int64_t batch = i / g.heads, head = i % g.heads, group = head / (g.heads / g.groups);
-    if (loaded != batch * g.groups + group) load_group(&g, &b, batch, group, false);
-    loaded = batch * g.groups + group;
-    for (int64_t first = 0; first < g.queries; first += BLOCK) {
-      const block x = block_at(&g, batch, head, first);
-      attend(&g, &x, &b);
-    }
+    const int64_t batch = i / g.blocks / g.heads, head = i / g.blocks % g.heads;
+    const block x = block_at(&g, batch, head, i % g.blocks * BLOCK);
+    if (loaded != batch * g.groups + x.group) load_group(&g, &b, batch, x.group, false);
+    loaded = batch * g.groups + x.group;
+    attend(&g, &x, &b);
   }
+}
+
+/* ---- gradients of keys and values ---- */
+
+static int64_t partial_size(const geometry *g) {
+  return padded(g->keys * g->dim) + padded(g->keys * g->value_dim);
+}
+
+/* The sums of part `part` of a group, behind the buffers of `threads` threads. */
+static float *partial_of(const geometry *g, int threads, int64_t group, int64_t part) {
+  const int64_t behind = lay_out(g, true, NULL, &(buffers){0}) * threads;
+  return (float *)g->args->workspace + behind + (group * g->parts + part) * partial_size(g);
+}
+
+static void store_sums(const geometry *g, const float *keys, const float *values, int64_t group,
+                       int64_t first, int64_t count) {
+  const int64_t batch = group / g->groups, of = group % g->groups;
+  store_rows(g, keys, 1, batch, g->keys, first, count, g->groups, of, g->dim);
+  store_rows(g, values, 2, batch, g->keys, first, count, g->groups, of, g->value_dim);
+}
+
+static void add_rows(float *to, const float *from, int64_t count) {
+  for (int64_t i = 0; i < count; i++) to[i] += from[i];
+}
+
+/* Adds the parts of keys [first, first + count) to those of part 0. */
+static void add_parts(const geometry *g, int threads, int64_t group, int64_t first, int64_t count) {
+  const int64_t values = padded(g->keys * g->dim) + first * g->value_dim;
+  float *to = partial_of(g, threads, group, 0);
+  for (int64_t part = 1; part < g->parts; part++) {
+    const float *from = partial_of(g, threads, group, part);
+    add_rows(to + first * g->dim, from + first * g->dim, count * g->dim);
+    add_rows(to + values, from + values, count * g->value_dim);
+  }
+  store_sums(g, to + first * g->dim, to + values, group, first, count);
 }
 
 static void run_attention_grad(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
   const geometry g = geometry_of_run(args, vector);
-  const buffers b = buffers_of(&g, team, true);
-  const int64_t heads = g.heads / g.groups;
-  int64_t begin, end;
-  mix_team_share(team, g.batch * g.groups, 1, &begin, &end);
+  buffers b = buffers_of(&g, team, true);
+  const int64_t groups = g.batch * g.groups, blocks = g.heads / g.groups * g.blocks;
+  int64_t begin, end, loaded = -1;
+  mix_team_share(team, groups * g.parts, 1, &begin, &end);
   for (int64_t i = begin; i < end; i++) {
-    const int64_t batch = i / g.groups, group = i % g.groups;
-    load_group(&g, &b, batch, group, true);
+    const int64_t group = i / g.parts, part = i % g.parts, of = group % g.groups;
+    if (g.parts > 1) {
+      b.key_gradient = partial_of(&g, team->size, group, part);
+      b.value_gradient = b.key_gradient + padded(g.keys * g.dim);
+    }
+    if (loaded != group) load_group(&g, &b, group / g.groups, of, true);
+    loaded = group;
     memset(b.key_gradient, 0, (size_t)(g.keys * g.dim) * sizeof(float));
     memset(b.value_gradient, 0, (size_t)(g.keys * g.value_dim) * sizeof(float));
-    for (int64_t head = group * heads; head < (group + 1) * heads; head++)
-      for (int64_t first = 0; first < g.queries; first += BLOCK) {
-        const block x = block_at(&g, batch, head, first);
-        differentiate(&g, &x, &b);
-      }
-    store_rows(&g, b.key_gradient, 1, batch, g.keys, 0, g.keys, g.groups, group, g.dim);
-    store_rows(&g, b.value_gradient, 2, batch, g.keys, 0, g.keys, g.groups, group, g.value_dim);
+    for (int64_t at = blocks * part / g.parts; at < blocks * (part + 1) / g.parts; at++) {
+      const int64_t head = of * (g.heads / g.groups) + at / g.blocks;
+      const block x = block_at(&g, group / g.groups, head, at % g.blocks * BLOCK);
+      differentiate(&g, &x, &b);
+    }
+    if (g.parts == 1) store_sums(&g, b.key_gradient, b.value_gradient, group, 0, g.keys);
+  }
+  if (g.parts == 1) return;
+  if (team->size > 1) mix_team_barrier(team);
+  for (int64_t group = 0; group < groups; group++) {
+    mix_team_share(team, g.keys, 1, &begin, &end);
+    add_parts(&g, team->size, group, begin, end - begin);
   }
 }
 
@@ -346,8 +394,9 @@ static bool serial(const mix_kernel_args *args) {
 }
 static size_t workspace_of(const mix_kernel_args *args, int threads, bool gradient) {
   const geometry g = geometry_of(args, NULL);
-  return sizeof(float) * (size_t)lay_out(&g, gradient, NULL, &(buffers){0}) *
-         (size_t)(serial(args) ? 1 : threads);
+  const int64_t partials = gradient && g.parts > 1 ? g.batch * g.groups * g.parts * partial_size(&g) : 0;
+  const int64_t buffered = lay_out(&g, gradient, NULL, &(buffers){0}) * (serial(args) ? 1 : threads);
+  return sizeof(float) * (size_t)(buffered + partials);
 }
 static size_t workspace(const mix_kernel_args *args, int threads) {
   return workspace_of(args, threads, false);
@@ -355,7 +404,10 @@ static size_t workspace(const mix_kernel_args *args, int threads) {
 static size_t workspace_grad(const mix_kernel_args *args, int threads) {
   return workspace_of(args, threads, true);
 }
+static int barriers_grad(const mix_kernel_args *args, int threads) {
+  return threads > 1 && !serial(args) && geometry_of(args, NULL).parts > 1;
+}
 MIX_CPU_KERNELS(attention, "attention_acc32", .unsupported_reason = unsupported_reason, .serial = serial,
                 .workspace = workspace)
 MIX_CPU_KERNELS(attention_grad, "attention_grad_acc32", .unsupported_reason = unsupported_reason,
-                .serial = serial, .workspace = workspace_grad)
+                .serial = serial, .workspace = workspace_grad, .barriers = barriers_grad)

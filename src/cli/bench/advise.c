@@ -110,7 +110,7 @@ static bool advise_policy(const bench_settings *settings, const char *policy, js
   const bool named = settings->model && cli_is_named_model(settings->model), file = settings->model && !named;
   if (settings->model) options.model = settings->model;
   if (file) options.semantics = NULL;
-  options.image_size = settings->image_size, options.classes = settings->classes;
+  if (named) cli_copy_sizes(&options, settings->options);
   if (!file && mix_set_global_policy(policy) != MIX_OK) return false;
   mix_model *model = file    ? cli_load_model(&options, false)
                      : named ? cli_build_named_model(&options)

@@ -25,13 +25,13 @@ typedef struct bench_peers {
 
 typedef struct bench_settings {
   int threads;
-  bool quick, text;            /* text: print tables */
-  const char *policy;          /* of --advise */
-  const char *model;           /* a file or a name; NULL: the guide's model */
-  int64_t image_size, classes; /* of a model by name; 0: its defaults */
-  int64_t units, batch;        /* 0: the table's own models */
-  const bench_peers *peers;    /* NULL: none */
-  json_t *json;                /* each table adds one member */
+  bool quick, text;           /* text: print tables */
+  const char *policy;         /* of --advise */
+  const char *model;          /* a file or a name; NULL: the guide's model */
+  const cli_options *options; /* sizes of a model by name */
+  int64_t units, batch;       /* 0: the table's own models */
+  const bench_peers *peers;   /* NULL: none */
+  json_t *json;               /* each table adds one member */
 } bench_settings;
 
 /* False with the error recorded, or printed to standard error. */

@@ -2,6 +2,7 @@
 
 #include "cli/bench/comparison.h"
 #include <stdio.h>
+#include <string.h>
 
 static bool run(void *context) {
   const bench_layer_call *call = context;
@@ -40,4 +41,29 @@ bool bench_layer_time(const bench_settings *settings, const bench_layer_pass *pa
   if (settings->text) printf("\n");
   fflush(stdout);
   return true;
+}
+
+static mix_tensor *call_layer(mix_layer *layer, mix_tensor *x, mix_training training) {
+  const bool attends = !strcmp(mix_layer_class_name(layer), "MultiHeadAttention");
+  return mix_call(layer, x, .arguments = attends ? mix_list_of(x) : NULL, .training = training);
+}
+
+mix_list *bench_layer_forward(void *layer, mix_list *arguments) {
+  mix_tensor *y = call_layer(layer, mix_list_get(arguments, 0), MIX_FALSE);
+  return y ? mix_list_of(y) : NULL;
+}
+
+mix_list *bench_layer_both(void *layer, mix_list *arguments) {
+  mix_tensor *x = mix_list_get(arguments, 0);
+  mix_tape *tape = mix_tape_begin();
+  mix_tape_watch(tape, x);
+  mix_tensor *y = call_layer(layer, x, MIX_TRUE);
+  mix_tape_end(tape);
+  mix_list *weights = mix_layer_trainable_weights(layer), *sources = mix_list_of(x);
+  for (int i = 0; i < mix_list_count(weights); i++) mix_list_append(sources, mix_list_get(weights, i));
+  mix_list *results =
+      y ? mix_tape_gradient_from(tape, mix_list_of(y), mix_list_of(mix_list_get(arguments, 1)), sources)
+        : NULL;
+  if (results) mix_list_append(results, y);
+  return results;
 }

@@ -26,7 +26,13 @@ bool bench_layer_time(const bench_settings *settings, const bench_layer_pass *pa
 /* Appends numbers in [-1/2, 1/2) of a dtype to the arguments. */
 bool bench_layer_argument(bench_layer_call *call, mix_generator *generator, mix_shape shape, mix_dtype dtype);
 
-/* The rows of recurrent layers. */
-bool bench_recurrent_layers(const bench_settings *settings, json_t *results);
+/* Bodies of functions whose context is a layer or a model: y of x, in inference; y, and the gradients of x
+ * and the weights, of x and the gradient of y. An attention layer attends to x itself. */
+mix_list *bench_layer_forward(void *layer, mix_list *arguments);
+mix_list *bench_layer_both(void *layer, mix_list *arguments);
+
+/* The rows of recurrent layers and attention, and of image models by name. */
+bool bench_sequence_layers(const bench_settings *settings, json_t *results);
+bool bench_image_models(const bench_settings *settings, json_t *results);
 
 #endif

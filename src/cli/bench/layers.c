@@ -1,5 +1,5 @@
 /* Table layers: convolutions of image models, forward and backward, in each policy's compute dtype; then
- * recurrent layers. */
+ * layers of sequences and image models. */
 #include "cli/bench/layer_pass.h"
 #include <mixtape/convolution.h>
 #include <stdio.h>
@@ -82,5 +82,5 @@ bool bench_layers(const bench_settings *settings) {
                                                           .prepare = prepare},
                                 results);
       }
-  return good && bench_recurrent_layers(settings, results);
+  return good && bench_sequence_layers(settings, results) && bench_image_models(settings, results);
 }

@@ -24,12 +24,13 @@ static bool prepare(model_step *step, const bench_settings *settings, const char
   cli_part part;
   if (cli_parse("bench", CLI_BENCH, 3, arguments, &options)) return false;
   if (policy || cli_is_model_file(&options)) options.policy = policy;
-  options.image_size = settings->image_size, options.classes = settings->classes;
+  cli_copy_sizes(&options, settings->options);
   if (!cli_is_model_file(&options) && mix_set_global_policy(options.policy) != MIX_OK) return false;
   const size_t before = mix_buffer_bytes();
   mix_model *model = cli_compiled_model(&options);
   *step = (model_step){.policy = options.policy, .model = model};
-  if (!model || !cli_invent_data(model, &(cli_invention){.rows = batch, .seed = 1}, &part)) return false;
+  const cli_invention invention = cli_invention_of(&options, batch, 1);
+  if (!model || !cli_invent_data(model, &invention, &part)) return false;
   mix_buffer_peak_reset();
   const double begin = bench_now();
   if (!mix_model_train_on_batch(model, part.x, part.y)) return false;

@@ -1,5 +1,5 @@
-/* Models by name, for classes of square colour images. Each is built under the global policy; if that
- * computes in 16 bits, the last layer computes in float32. */
+/* Models by name, for classes of square colour images and for sequences of tokens. Each is built under the
+ * global policy; if that computes in 16 bits, the last layer computes in float32. */
 #ifndef MIX_CLI_MODELS_MODELS_H
 #define MIX_CLI_MODELS_MODELS_H
 
@@ -20,5 +20,17 @@ mix_model *cli_mobilenet_v2(int64_t image_size, int64_t classes);
  * mean's layer; NULL: by its class. */
 mix_model *cli_end_classifier(mix_tensor *inputs, mix_tensor *x, int64_t classes, const char *pool,
                               const char *name);
+
+typedef struct cli_transformer_sizes {
+  int64_t vocabulary; /* tokens; 0 fills up sequences */
+  int64_t layers;     /* of the encoder, and of the decoder */
+  int64_t units, heads, filter_size;
+} cli_transformer_sizes;
+/* The encoder-decoder of the official models, from tokens "inputs" (batch, places) and "targets" to
+ * probabilities of the targets' tokens, each from the inputs and the targets before it. `heads` divide
+ * `units`, which are even. 61,362,176 parameters with 33,708 tokens, 6 layers of 512, 8 heads and 2,048. */
+mix_model *cli_transformer(const cli_transformer_sizes *sizes);
+/* Its own classes, so that files with them can be read. */
+void cli_register_transformer_layers(void);
 
 #endif

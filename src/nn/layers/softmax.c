@@ -24,16 +24,26 @@ static mix_list *softmax_call(mix_layer *layer, const mix_call_args *args) {
   if (!mask) return mix_one_result(normalised(layer, x));
   mix_dtype dtype = mix_tensor_dtype(x);
   double lowest = dtype == MIX_FLOAT16 ? semantics->softmax_mask_float16 : semantics->softmax_mask;
-  if (!semantics->softmax_mask_where) {
+  const bool robust = ((const mix_softmax_layer_options *)mix_layer_data(layer))->robust_masking;
+  if (!semantics->softmax_mask_where && !robust) {
     mix_tensor *dropped = mix_subtract(mix_scalar_like(x, 1), mix_cast(mask, dtype));
     return mix_one_result(normalised(layer, mix_add(x, mix_multiply(dropped, mix_scalar_like(x, lowest)))));
   }
-  if (mix_tensor_dtype(mask) != MIX_BOOL) mask = mix_greater(mask, mix_scalar_like(mask, 0.5));
+  if (!semantics->softmax_mask_where)
+    mask = mix_cast(mask, MIX_BOOL);
+  else if (mix_tensor_dtype(mask) != MIX_BOOL)
+    mask = mix_greater(mask, mix_scalar_like(mask, 0.5));
   mix_tensor *y = normalised(layer, mix_select(mask, x, mix_scalar_like(x, lowest)));
+  if (!semantics->softmax_mask_where) return mix_one_result(y);
   return mix_one_result(mix_select(mask, y, mix_scalar_like(x, 0)));
 }
 
-static const mix_field_row fields[] = {{MIX_FIELD(mix_softmax_layer_options, axis), &mix_field_axes}, {0}};
+/* tf_keras writes robust_masking only where it is set. */
+static const mix_field_row fields[] = {{MIX_FIELD(mix_softmax_layer_options, axis), &mix_field_axes},
+                                       {MIX_FIELD(mix_softmax_layer_options, robust_masking),
+                                        &mix_field_boolean, .optional = true, .omit_none = MIX_ALWAYS,
+                                        .only = MIX_RULE(attention_shapes_saved)},
+                                       {0}};
 MIX_LAYER_KIND(softmax_layer, mix_softmax_layer_options, .fields = fields, .built_from_start = true,
                .call_has_mask = true,
                MIX_LAYER_CLASS(.name = "Softmax", .call = softmax_call, .output_shape = mix_layer_same_shape,

@@ -10,6 +10,7 @@ static const char *unavailable(void) { return NULL; }
 
 /* What suits processors alone is left out. */
 static const char *const passes[] = {"amp",
+                                     "expand_einsum",
                                      "remove_identities",
                                      "simplify_casts",
                                      "fold_transposes",

@@ -48,6 +48,7 @@ typedef struct mix_head_attention {
   double rate, scale;           /* of the dropout; of the scores */
   int attention_axes;           /* how many */
   char dot[5 * MIX_MAX_RANK], combine[5 * MIX_MAX_RANK];
+  bool robust;      /* masked scores are replaced, in tf_keras too */
   bool query_first; /* operand 0 of `dot` is the query, else the key */
 } mix_head_attention;
 

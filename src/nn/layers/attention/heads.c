@@ -8,8 +8,9 @@
 
 bool mix_head_attention_build(mix_layer *layer, mix_head_attention *attention, mix_axes softmax_axes,
                               uint64_t seed) {
-  attention->softmax = mix_softmax_layer(.name = "softmax", .policy = layer->policy,
-                                         .semantics = layer->semantics, .axis = softmax_axes);
+  attention->softmax =
+      mix_softmax_layer(.name = "softmax", .policy = layer->policy, .semantics = layer->semantics,
+                        .axis = softmax_axes, .robust_masking = attention->robust);
   attention->dropout = mix_dropout(.name = "dropout", .policy = layer->policy, .semantics = layer->semantics,
                                    .rate = attention->rate, .seed = seed);
   if (!attention->softmax || !attention->dropout) return false;
@@ -56,7 +57,7 @@ static mix_list *attend_by_blocks(mix_layer *layer, const mix_head_attention *at
     attributes.scale = 1;
     attributes.mask_value =
         mix_tensor_dtype(query) == MIX_FLOAT16 ? rules->softmax_mask_float16 : rules->softmax_mask;
-    attributes.mask_adds = !rules->softmax_mask_where;
+    attributes.mask_adds = !rules->softmax_mask_where && !attention->robust;
     attributes.mask_zeroes = rules->softmax_mask_where;
     attributes.rate = drops ? attention->rate : 0;
   }
@@ -77,7 +78,7 @@ static bool takes_blocks(const mix_head_attention *attention, const mix_call_arg
   return !args->return_attention_scores && !args->symbolic && attention->attention_axes == 1 &&
          mix_tensor_shape(heads[0]).rank == 4 && attention->rate < 1 &&
          mix_tensor_dtype(heads[0]) != MIX_FLOAT64 && mix_amp_target() == MIX_DTYPE_NONE &&
-         (!mask || wide || mix_tensor_dtype(mask) == MIX_BOOL);
+         (!mask || wide || attention->robust || mix_tensor_dtype(mask) == MIX_BOOL);
 }
 
 /* Everything in the compute dtype. */

@@ -57,6 +57,7 @@ static bool resolve_axes(const mix_layer *layer, int rank, mix_axes *axes) {
 static bool build_attention(mix_layer *layer, int rank) {
   multi_head_attention *m = layer->data;
   m->attention.rate = m->options.dropout;
+  m->attention.robust = m->options.softmax_robust_masking;
   m->attention.scale = 1 / sqrt((double)m->options.key_dim);
   if (!resolve_axes(layer, rank, &m->options.attention_axes)) return false;
   m->attention.attention_axes = m->options.attention_axes.count;
@@ -174,8 +175,9 @@ static mix_status multi_head_attention_config(mix_layer *layer, mix_config *conf
   put_shape(config, "query_shape", shapes);
   put_shape(config, "key_shape", count > 2 ? &shapes[2] : value);
   put_shape(config, "value_shape", value);
+  json_t *robust = json_incref(json_object_get(config->object, "softmax_robust_masking"));
   json_object_del(config->object, "softmax_robust_masking"); /* it comes last */
-  return mix_json_set(config->object, "softmax_robust_masking", json_false()) ? MIX_OK : mix_error();
+  return mix_json_set(config->object, "softmax_robust_masking", robust) ? MIX_OK : mix_error();
 }
 
 static bool multi_head_attention_check(void *options, const mix_layer_kind *kind) {
@@ -212,8 +214,7 @@ static const mix_field_row fields[] = {
     {FIELD(kernel_constraint), &mix_field_constraint},
     {FIELD(bias_constraint), &mix_field_constraint},
     {FIELD(seed), &mix_field_seed, NEWER},
-    {"softmax_robust_masking", 0, &mix_field_fixed, .text = "false",
-     .only = MIX_RULE(attention_shapes_saved)},
+    {FIELD(softmax_robust_masking), &mix_field_boolean, .only = MIX_RULE(attention_shapes_saved)},
     {0}};
 const char *const mix_attention_tensors[] = {"query", "value", "key", NULL};
 MIX_LAYER_KIND(multi_head_attention, mix_multi_head_attention_options, .fields = fields,
