@@ -167,7 +167,7 @@ static bool parse_item(const mix_fields *fields, char *item, json_t *config) {
 json_t *mix_fields_parse(const mix_fields *fields, const char *text) {
   char *copy = mix_strdup(text);
   json_t *config = copy ? json_object() : NULL;
-  bool good = config != NULL;
+  bool good = config || (mix_fail_memory("a config"), false);
   for (char *at = copy, *end; good && *at; at = end) {
     end = at + strcspn(at, ",");
     if (*end) *end++ = 0;

@@ -4,13 +4,15 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 bool mix_json_set(json_t *object, const char *key, json_t *value) {
-  if (value && object && !json_object_set_new(object, key, value)) return true;
+  const bool whole = value && object; /* then only memory can be missing */
+  if (whole && !json_object_set_new(object, key, value)) return true;
   if (!object && value) json_decref(value);
-  if (!object)
+  if (whole || !object || errno == ENOMEM)
     mix_fail_memory("a config");
   else
     mix_fail(
@@ -91,7 +93,10 @@ char *mix_json_python_text(const json_t *json) { return text_of(json, JSON_ENSUR
 json_t *mix_json_parse(const char *text, const char *call) {
   json_error_t error;
   if (!text) return mix_fail(MIX_TYPE_ERROR, "%s: got no text; expected JSON", call);
+  errno = 0;
   json_t *json = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
+  /* jansson calls a token invalid, or says nothing, where it has no memory. */
+  if (!json && errno == ENOMEM) return mix_fail_memory("JSON");
   if (!json)
     return mix_fail(MIX_VALUE_ERROR, "%s: not valid JSON, line %d: %s", call, error.line, error.text);
   return json;

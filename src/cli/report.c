@@ -102,16 +102,18 @@ void cli_step_log_write(cli_step_log *log, const mix_step_record *record) {
     return;
   }
   json_t *line = json_object();
-  json_object_set_new(line, "step", json_integer(record->step));
-  json_object_set_new(line, "loss", number(record->loss));
+  int lost = json_object_set_new(line, "step", json_integer(record->step));
+  lost |= json_object_set_new(line, "loss", number(record->loss));
   for (int i = 0; i < mix_logs_count(record->metrics); i++)
-    json_object_set_new(line, mix_logs_name(record->metrics, i), number(mix_logs_value(record->metrics, i)));
-  json_object_set_new(line, "applied", json_boolean(record->applied));
-  json_object_set_new(line, "iterations", json_integer(record->iterations));
-  if (record->has_loss_scale) json_object_set_new(line, "loss_scale", number(record->loss_scale));
-  if (record->has_good_steps) json_object_set_new(line, "good_steps", json_integer(record->good_steps));
+    lost |= json_object_set_new(line, mix_logs_name(record->metrics, i),
+                                number(mix_logs_value(record->metrics, i)));
+  lost |= json_object_set_new(line, "applied", json_boolean(record->applied));
+  lost |= json_object_set_new(line, "iterations", json_integer(record->iterations));
+  if (record->has_loss_scale) lost |= json_object_set_new(line, "loss_scale", number(record->loss_scale));
+  if (record->has_good_steps)
+    lost |= json_object_set_new(line, "good_steps", json_integer(record->good_steps));
   errno = 0;
-  if (json_dumpf(line, log->file, JSON_COMPACT) || fputc('\n', log->file) == EOF || fflush(log->file))
+  if (lost || json_dumpf(line, log->file, JSON_COMPACT) || fputc('\n', log->file) == EOF || fflush(log->file))
     step_log_failed(log);
   json_decref(line);
 }

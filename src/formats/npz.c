@@ -153,7 +153,9 @@ static mix_tensor *read_array(mix_npz *npz, const member *member) {
                     (unsigned long long)npz->bytes);
   member_reader reader = {zip_fopen_index(npz->archive, member->index, 0)};
   if (!reader.file)
-    return mix_fail(MIX_FORMAT_ERROR, "%s: cannot be read: %s", name, zip_strerror(npz->archive));
+    return mix_fail(zip_error_code_zip(zip_get_error(npz->archive)) == ZIP_ER_MEMORY ? MIX_MEMORY_ERROR
+                                                                                     : MIX_FORMAT_ERROR,
+                    "%s: cannot be read: %s", name, zip_strerror(npz->archive));
   mix_tensor *tensor = mix_npy_read(&(const mix_byte_source){name, read_member, &reader, status.size});
   char beyond;
   /* Fails on a wrong checksum, or on more data than declared. */

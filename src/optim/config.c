@@ -129,6 +129,7 @@ static mix_optimizer *plain_from_json(const mix_optimizer_class *class, const js
   mix_fields fields = mix_optimizer_fields(class, mix_semantics_or_current(semantics));
   mix_optimizer_settings settings = {.common.legacy = legacy};
   json_t *own = own_members(config, &fields, legacy);
+  if (!own && !mix_failed()) mix_fail_memory("an optimizer's config");
   bool read = own && mix_fields_read(&fields, own, &settings);
   mix_optimizer *optimizer = read ? construct(class, &settings, semantics) : NULL;
   json_decref(own);

@@ -121,7 +121,7 @@ static bool put_values(const mix_checkpoint *checkpoint, mix_archive *archive) {
   for (int i = 0; i < checkpoint->value_count && !mix_failed(); i++) {
     snprintf(name, sizeof name, "values/%s", checkpoint->value_names[i]);
     mix_archive_put(archive, name, checkpoint->values[i]);
-    json_array_append_new(names, json_string(checkpoint->value_names[i]));
+    mix_json_append(names, json_string(checkpoint->value_names[i]));
   }
   return mix_archive_put_json(archive, "values", names);
 }

@@ -19,12 +19,6 @@
 
 /* ---- configs ---- */
 
-static bool append(json_t *list, json_t *value) {
-  if (!mix_failed() && value && json_array_append_new(list, value) == 0) return true;
-  if (!mix_failed()) mix_fail_memory("a checkpoint's identity");
-  return false;
-}
-
 /* A config that cannot be written, such as one with a function of the user, is none. Out of memory stays an
  * error. */
 static json_t *config_or_null(json_t *config) {
@@ -36,7 +30,7 @@ static json_t *config_or_null(json_t *config) {
 static bool append_layers(json_t *list, mix_layer *layer) {
   json_t *entry = json_pack("{s:s,s:o}", "class", layer->class.name, "config",
                             config_or_null(mix_layer_config_json(layer)));
-  if (!append(list, entry)) return false;
+  if (!mix_json_append(list, entry)) return false;
   for (int i = 0; i < mix_list_count(layer->layers); i++)
     if (!append_layers(list, mix_list_items(layer->layers)[i])) return false;
   return true;
@@ -63,7 +57,7 @@ static json_t *losses_of(const mix_compiled_state *state) {
   json_t *losses = json_array();
   for (int i = 0; i < state->output_count; i++) {
     json_t *loss = state->losses[i] ? config_or_null(mix_loss_to_json(state->losses[i])) : json_null();
-    if (!append(losses, loss) || !append(losses, json_real(state->loss_weights[i]))) break;
+    if (!mix_json_append(losses, loss) || !mix_json_append(losses, json_real(state->loss_weights[i]))) break;
   }
   return losses;
 }
@@ -121,7 +115,7 @@ static bool append_array(json_t *list, mix_tensor *array) {
   if (!digest_tensor(array, digits)) return false;
   snprintf(text, sizeof text, "%s %s", mix_dtype_name(mix_tensor_dtype(array)),
            mix_shape_text(mix_tensor_shape(array), shape, sizeof shape));
-  return append(list, json_pack("{s:s,s:s}", "array", text, "sha256", digits));
+  return mix_json_append(list, json_pack("{s:s,s:s}", "array", text, "sha256", digits));
 }
 
 static bool append_arrays(json_t *list, mix_list *arrays) {
@@ -145,7 +139,7 @@ static bool append_step(json_t *list, const mix_dataset *step) {
   for (int i = 0; i < count; i++) mix_text_put(&text, " %lld", (long long)numbers[i]);
   json_t *entry = text.failed ? NULL : json_string(text.text);
   mix_free(text.text);
-  if (!append(list, entry)) return false;
+  if (!mix_json_append(list, entry)) return false;
   return !step->class->arrays || append_arrays(list, step->class->arrays(step));
 }
 

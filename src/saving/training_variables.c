@@ -73,7 +73,7 @@ bool mix_training_put(mix_archive *archive, const char *group, mix_list *variabl
       mix_variable *variable = mix_list_items(variables)[i];
       snprintf(name, sizeof name, "%s/%d", group, i);
       mix_archive_put(archive, name, mix_variable_true_value(variable));
-      json_array_append_new(names, json_string(variable->name));
+      mix_json_append(names, json_string(variable->name));
     }
   snprintf(name, sizeof name, "%s/names", group);
   return mix_archive_put_json(archive, name, names) && !mix_failed();
@@ -136,13 +136,19 @@ bool mix_training_get(mix_archive *archive, const char *group, mix_list *variabl
   return !mix_failed();
 }
 
+bool mix_json_append(json_t *list, json_t *value) {
+  if (!mix_failed() && value && json_array_append_new(list, value) == 0) return true;
+  if (!mix_failed()) mix_fail_memory("a checkpoint's names");
+  return false;
+}
+
 /* ---- kind: layers, policies and optimizer ---- */
 
 static void append_layers(json_t *lines, mix_layer *layer, int depth) {
   char line[256];
   const char *policy = mix_policy_name(layer->policy);
   snprintf(line, sizeof line, "%*s%s, policy %s", depth, "", layer->class.name, policy ? policy : "none");
-  json_array_append_new(lines, json_string(line));
+  mix_json_append(lines, json_string(line));
   for (int i = 0; i < mix_list_count(layer->layers); i++)
     append_layers(lines, mix_list_items(layer->layers)[i], depth + 1);
 }
@@ -151,7 +157,7 @@ static json_t *kind_of(mix_model *model, mix_optimizer *optimizer) {
   char line[256] = "none", scale[128] = "";
   json_t *lines = json_array();
   const mix_semantics *semantics = model ? model->semantics : optimizer ? optimizer->semantics : NULL;
-  json_array_append_new(lines, json_string(semantics ? semantics->name : "none"));
+  mix_json_append(lines, json_string(semantics ? semantics->name : "none"));
   if (optimizer) {
     mix_loss_scale *loss_scale = mix_optimizer_loss_scale_object(optimizer);
     if (loss_scale && mix_loss_scale_is_dynamic(loss_scale))
@@ -161,7 +167,7 @@ static json_t *kind_of(mix_model *model, mix_optimizer *optimizer) {
                mix_loss_scale_initial(loss_scale));
     snprintf(line, sizeof line, "%s%s", mix_optimizer_class_name(mix_optimizer_plain(optimizer)), scale);
   }
-  json_array_append_new(lines, json_string(line));
+  mix_json_append(lines, json_string(line));
   if (model) append_layers(lines, model->layer, 0);
   return lines;
 }

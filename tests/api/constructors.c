@@ -1,7 +1,7 @@
 /* Every public function that returns an object, with plain arguments, when memory runs out: each of its
- * allocations fails in turn, in a scope that has no memory yet. It returns NULL with MIX_MEMORY_ERROR, or
- * succeeds all the same. misuse.py writes the calls from the headers. They run in a child process, which is
- * started anew behind a call that ended it. */
+ * allocations fails in turn, the library's own and those of libzip, OpenSSL and jansson, in a scope that has
+ * no memory yet. It returns NULL with MIX_MEMORY_ERROR, or succeeds all the same. misuse.py writes the calls
+ * from the headers. They run in a child process, which is started anew behind a call that ended it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "plain_arguments.h"
+#include "support/every_allocation.h"
 #include "support/folder.h"
 #include <signal.h>
 #include <stdio.h>
@@ -24,8 +25,14 @@ typedef struct constructor {
   const char *function;
 } constructor;
 
+static bool every; /* allocation of the process, not only the library's own */
+
 static void fail_after(int64_t after) {
-  if (mix_error() == MIX_OK) mix_inject_allocation_failure(after);
+  if (mix_error() != MIX_OK) return;
+  if (every)
+    allocations_left = after;
+  else
+    mix_inject_allocation_failure(after);
 }
 
 #include "constructors_calls.h"
@@ -49,7 +56,9 @@ static bool attempt(int i, int64_t after) {
   mix_set_semantics("tf_keras");
   mix_set_global_policy("float32");
   mix_scope *scope = mix_scope_begin();
-  const bool made = constructors[i].make(after) != NULL, failed = !mix_allocation_failure_injected();
+  const bool made = constructors[i].make(after) != NULL,
+             failed = every ? after >= 0 && allocations_left < 0 : !mix_allocation_failure_injected();
+  allocations_left = -1;
   mix_inject_allocation_failure(-1);
   const mix_status status = mix_error_take(message, sizeof message);
   if (scope) mix_scope_end(scope);
@@ -66,8 +75,12 @@ static void run_row(int i) {
   attempt(i, -1);
   if (!shared->plain[i]) return;
   /* Of many allocations some. */
-  for (int64_t after = 0; attempt(i, shared->after[i] = after); after += 1 + after / 32)
-    shared->failures[i]++;
+  for (int all = 0; all <= REACHES_EVERY_ALLOCATION; all++) {
+    every = all;
+    for (int64_t after = 0; attempt(i, shared->after[i] = after); after += 1 + after / 32)
+      shared->failures[i]++;
+  }
+  every = false;
 }
 
 static void run_child(void) {

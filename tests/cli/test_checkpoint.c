@@ -4,7 +4,9 @@
 
 #include <dirent.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 enum { MAX = 48 };
 
@@ -219,6 +221,52 @@ static void wrong_options_and_checkpoints(void **state) {
   assert_has(program_err, "\"float32 (60, 6)\" here, \"float32 (96, 6)\" in");
 }
 
+/* ---- the folder and its files ---- */
+
+/* A newest checkpoint that cannot be read now ends the run; one that is damaged gives way to the previous. */
+static void only_a_damaged_checkpoint_falls_back(void **state) {
+  (void)state;
+  write_data();
+  static const char *const loops[] = {"fit", "custom"};
+  for (int i = 0; i < 2; i++) {
+    forget("run");
+    assert_code(RUN(loops[i], "straight", "4", "--verbose", "0"), 0);
+    assert_code(RUN(loops[i], "resumed", "4", "--checkpoint", in_folder("run"), "--steps", "7"), 0);
+    char newest[600], aside[600];
+    snprintf(newest, sizeof newest, "%s/run/checkpoint-7.npz", test_folder);
+    snprintf(aside, sizeof aside, "%s/aside.npz", test_folder);
+    assert_int_equal(rename(newest, aside), 0);
+    assert_int_equal(symlink("checkpoint-7.npz", newest), 0); /* ELOOP, also for root */
+    assert_code(RUN(loops[i], "resumed", "4", "--checkpoint", in_folder("run"), "--resume"), 1);
+    assert_has(program_err, "checkpoint-7.npz: cannot be opened");
+    assert_int_equal(unlink(newest), 0);
+    assert_int_equal(rename(aside, newest), 0);
+    FILE *file = fopen(newest, "r+");
+    assert_int_equal(fseek(file, 100, SEEK_SET), 0);
+    assert_int_equal(fputs("damaged", file) >= 0 && fclose(file) == 0, 1);
+    assert_code(RUN(loops[i], "resumed", "4", "--checkpoint", in_folder("run"), "--resume"), 0);
+    assert_has(program_err, "checkpoint-7.npz");
+    assert_same_files("straight.npz", "resumed.npz");
+    assert_same_files("straight.jsonl", "resumed.jsonl");
+  }
+}
+
+static void a_folder_in_use_is_refused(void **state) {
+  (void)state;
+  write_data();
+  static const char *const loops[] = {"fit", "custom"};
+  for (int i = 0; i < 2; i++) {
+    forget("run");
+    assert_int_equal(mkdir(in_folder("run"), 0777), 0);
+    const int folder = open(in_folder("run"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(flock(folder, LOCK_EX), 0);
+    assert_code(RUN(loops[i], "a", "1", "--checkpoint", in_folder("run")), 1);
+    assert_has(program_err, "is in use by another process");
+    close(folder);
+    assert_code(RUN(loops[i], "a", "1", "--checkpoint", in_folder("run")), 0);
+  }
+}
+
 /* ---- killed while saving ---- */
 
 static pid_t start(const char *const *arguments, rlim_t file_size) {
@@ -317,9 +365,12 @@ static void a_full_disk_is_an_error_and_loses_nothing(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(runs_stopped_by_steps_resume), cmocka_unit_test(metrics_with_much_state_resume),
-      cmocka_unit_test(wrong_options_and_checkpoints), cmocka_unit_test(runs_killed_while_saving_resume),
-      cmocka_unit_test(a_full_disk_is_an_error_and_loses_nothing)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(runs_stopped_by_steps_resume),
+                                     cmocka_unit_test(metrics_with_much_state_resume),
+                                     cmocka_unit_test(wrong_options_and_checkpoints),
+                                     cmocka_unit_test(only_a_damaged_checkpoint_falls_back),
+                                     cmocka_unit_test(a_folder_in_use_is_refused),
+                                     cmocka_unit_test(runs_killed_while_saving_resume),
+                                     cmocka_unit_test(a_full_disk_is_an_error_and_loses_nothing)};
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

@@ -165,6 +165,17 @@ static void numbers_that_are_not_finite_are_strings(void **state) {
   json_decref(report);
 }
 
+static void a_run_without_an_applied_step_says_so(void **state) {
+  (void)state;
+  static const char *const loops[] = {"fit", "custom"};
+  for (int i = 0; i < 2; i++) {
+    assert_code(run_program(TRAIN("infinite.npz"), "--loop", loops[i], "--policy", "mixed_float16", "--steps",
+                            "2", "--verbose", "0"),
+                0);
+    assert_has(program_err, "none of the 2 steps was applied");
+  }
+}
+
 /* ---- the log of steps ---- */
 
 static void check_step_log(const char *loop) {
@@ -496,6 +507,7 @@ int main(void) {
       cmocka_unit_test(without_json_the_guides_lines_are_printed),
       cmocka_unit_test(without_test_data_nothing_is_printed),
       cmocka_unit_test(numbers_that_are_not_finite_are_strings),
+      cmocka_unit_test(a_run_without_an_applied_step_says_so),
       cmocka_unit_test(the_step_log_of_fit),
       cmocka_unit_test(the_step_log_of_the_custom_loop),
       cmocka_unit_test(without_loss_scaling_the_log_has_no_scale),

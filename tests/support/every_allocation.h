@@ -25,9 +25,13 @@ static inline bool refuses_allocation(void) {
   errno = ENOMEM;
   return true;
 }
-void *malloc(size_t size) { return refuses_allocation() ? NULL : __libc_malloc(size); }
-void *calloc(size_t count, size_t size) { return refuses_allocation() ? NULL : __libc_calloc(count, size); }
-void *realloc(void *memory, size_t size) {
+/* Hidden, as everything else in the tests is, they would be called by the library alone. */
+#define SEEN_BY_LIBRARIES __attribute__((visibility("default")))
+SEEN_BY_LIBRARIES void *malloc(size_t size) { return refuses_allocation() ? NULL : __libc_malloc(size); }
+SEEN_BY_LIBRARIES void *calloc(size_t count, size_t size) {
+  return refuses_allocation() ? NULL : __libc_calloc(count, size);
+}
+SEEN_BY_LIBRARIES void *realloc(void *memory, size_t size) {
   return refuses_allocation() ? NULL : __libc_realloc(memory, size);
 }
 #endif
