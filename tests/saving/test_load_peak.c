@@ -1,5 +1,5 @@
-/* Loading a file takes 1.2 times its size beside the model's own memory, each load in a process of its own;
- * files that mean harm take no more than the reader allows. */
+/* Loading a file takes 1.2 times its size beside the model's own memory, each load in a process of its own.
+ */
 #include "model/support.h"
 
 #include "support/folder.h"
