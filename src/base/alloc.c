@@ -43,15 +43,25 @@ static void *out_of_memory(size_t size) {
       size);
 }
 
+enum { BUFFER_PADDING = 64, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20 };
+
+/* A hint only: without huge pages the memory works as well. */
+static void *hint(void *memory, size_t size) {
+  const uintptr_t begin = ((uintptr_t)memory + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+  if (memory && size >= HUGE_FROM)
+    madvise((void *)begin, ((uintptr_t)memory + size - begin) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+  return memory;
+}
+
 void *mix_alloc(size_t size) {
-  void *memory = refuse(size) ? NULL : malloc(size ? size : 1);
+  void *memory = refuse(size) ? NULL : hint(malloc(size ? size : 1), size);
   return memory ? memory : out_of_memory(size);
 }
 
 void *mix_calloc(size_t count, size_t size) {
   size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes)) bytes = SIZE_MAX;
-  void *memory = refuse(bytes) ? NULL : calloc(bytes ? bytes : 1, 1);
+  void *memory = refuse(bytes) ? NULL : hint(calloc(bytes ? bytes : 1, 1), bytes);
   return memory ? memory : out_of_memory(bytes);
 }
 
@@ -69,8 +79,6 @@ char *mix_strdup(const char *text) {
 
 void mix_free(void *memory) { free(memory); }
 
-enum { BUFFER_PADDING = 64, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20 };
-
 static atomic_size_t buffer_bytes, buffer_peak;
 
 void *mix_alloc_buffer(size_t size) {
@@ -79,8 +87,7 @@ void *mix_alloc_buffer(size_t size) {
   void *memory;
   if (posix_memalign(&memory, huge ? HUGE_PAGE : MIX_BUFFER_ALIGNMENT, size + BUFFER_PADDING) != 0)
     return out_of_memory(size);
-  /* A hint only: without huge pages the buffer works as well. */
-  if (huge) madvise(memory, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+  hint(memory, size);
   /* Kernels may read past the end. Zeros make such reads deterministic. */
   memset((char *)memory + size, 0, BUFFER_PADDING);
   size_t now = atomic_fetch_add(&buffer_bytes, size) + size, peak = atomic_load(&buffer_peak);

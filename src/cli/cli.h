@@ -138,6 +138,13 @@ mix_model *cli_build_named_model(const cli_options *options);
 /* Makes, builds or loads the model of --model, compiled. NULL with the error recorded. */
 mix_model *cli_compiled_model(cli_options *options);
 
+/* compile_options.c */
+/* The optimizer `base` with --loss-scale or --graph-rewrite. */
+mix_optimizer *cli_scaled(const cli_options *options, const mix_model *model, mix_optimizer *base);
+/* Splits --metrics into names; cuts `text`, which the names point into. False if a name is empty or there
+ * are too many. */
+bool cli_name_metrics(char *text, mix_compile_options *compile);
+
 /* model_file.c: models that Keras saved. */
 bool cli_is_model_file(const cli_options *options);
 /* Loads the model of the file, and --init-weights. `options` gets what the file chooses: generation and
@@ -145,11 +152,6 @@ bool cli_is_model_file(const cli_options *options);
 mix_model *cli_load_model(cli_options *options, bool compile);
 /* What --loss, --optimizer, --metrics, --loss-scale, ... say instead of the file. */
 mix_status cli_compile_file(const cli_options *options, mix_model *model);
-/* The optimizer `base` with --loss-scale or --graph-rewrite. */
-mix_optimizer *cli_scaled(const cli_options *options, const mix_model *model, mix_optimizer *base);
-/* Splits --metrics into names; cuts `text`, which the names point into. False if a name is empty or there
- * are too many. */
-bool cli_name_metrics(char *text, mix_compile_options *compile);
 /* Validates names that only the library knows: of --optimizer, --loss and --metrics. CLI_OK, or the exit code
  * after a message. */
 int cli_check_names(const cli_options *options);

@@ -1,6 +1,7 @@
 /* Creation and assignment of variables. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "compile/assign.h"
 #include "compile/evaluate.h"
 #include "compile/function.h"
 #include "graph/lock.h"
@@ -9,7 +10,37 @@
 #include "tensor/shape.h"
 #include "graph/trace.h"
 #include <mixtape/ops.h>
+#include <stdint.h>
 #include <string.h>
+
+static bool may_create(const mix_variable_options *options, mix_dtype dtype) {
+  const char *name = options->name ? options->name : "variable";
+  if (options->autocast && !mix_dtype_is_floating(dtype))
+    mix_fail(MIX_VALUE_ERROR,
+             "variable_new: '%s' has dtype %s; only a floating point variable can cast itself (autocast)",
+             name, mix_dtype_name(dtype));
+  else if (!mix_capture_may_create())
+    mix_fail(MIX_VALUE_ERROR,
+             "variable_new: '%s' is made in a later capture of a function; make variables in its first call "
+             "or before",
+             name);
+  return !mix_failed();
+}
+
+/* Takes the memory. */
+static mix_variable *of_memory(mix_memory *memory, mix_dtype dtype, mix_shape shape,
+                               const mix_variable_options *options) {
+  mix_variable *variable = memory ? mix_object_new(sizeof *variable, &mix_variable_class) : NULL;
+  if (!variable) return mix_release(memory), NULL;
+  variable->memory = memory;
+  variable->name = mix_intern(options->name ? options->name : "variable");
+  variable->dtype = dtype;
+  variable->shape = shape;
+  variable->trainable = !options->not_trainable;
+  variable->autocast = options->autocast;
+  if (!variable->name) return mix_release(variable), NULL;
+  return variable;
+}
 
 mix_variable *mix_variable_with(const mix_variable_options *given) {
   if (mix_failed()) return NULL;
@@ -18,39 +49,42 @@ mix_variable *mix_variable_with(const mix_variable_options *given) {
     return mix_fail(MIX_TYPE_ERROR, "variable_new: initial_value is not a tensor");
   mix_node *node = options.initial_value->node;
   const mix_value *value = mix_tensor_value(options.initial_value);
-  const char *name = options.name ? options.name : "variable";
-  if (options.autocast && !mix_dtype_is_floating(value->dtype))
-    return mix_fail(
-        MIX_VALUE_ERROR,
-        "variable_new: '%s' has dtype %s; only a floating point variable can cast itself (autocast)", name,
-        mix_dtype_name(value->dtype));
-  if (!mix_capture_may_create())
-    return mix_fail(
-        MIX_VALUE_ERROR,
-        "variable_new: '%s' is made in a later capture of a function; make variables in its first call or "
-        "before",
-        name);
+  if (!may_create(&options, value->dtype)) return NULL;
   mix_graph_lock();
   bool finished = mix_node_finished(node);
   mix_graph_unlock();
   if (!finished && !mix_evaluate_nodes(1, &node)) return NULL;
-  mix_variable *variable = mix_object_new(sizeof *variable, &mix_variable_class);
-  if (!variable) return NULL;
-  variable->name = mix_intern(name);
-  variable->dtype = value->dtype;
-  variable->shape = value->shape;
-  variable->trainable = !options.not_trainable;
-  variable->autocast = options.autocast;
-  variable->memory = mix_memory_new(&mix_host_memory, mix_value_bytes(value->dtype, value->shape));
+  mix_memory *memory = mix_memory_new(&mix_host_memory, mix_value_bytes(value->dtype, value->shape));
+  mix_variable *variable = of_memory(memory, value->dtype, value->shape, &options);
   mix_pinned pinned;
-  if (!variable->memory || !variable->name || !mix_tensor_pin(options.initial_value, &pinned)) {
-    mix_release(variable);
-    return NULL;
-  }
-  bool copied = mix_memory_copy_in(variable->memory, 0, pinned.data, mix_memory_bytes(variable->memory));
+  if (!variable) return NULL;
+  if (!mix_tensor_pin(options.initial_value, &pinned)) return mix_release(variable), NULL;
+  bool copied = mix_memory_copy_in(memory, 0, pinned.data, mix_memory_bytes(memory));
   mix_tensor_unpin(&pinned);
   if (!copied) return mix_release(variable), NULL;
   return mix_scoped(variable);
+}
+
+/* ---- zeros ---- */
+
+/* What calloc gave stands before the elements. */
+static void free_zeros(void *data) { mix_free(((void **)data)[-1]); }
+
+/* Aligned, and with room behind, as the other memory of tensors. */
+static mix_memory *zero_memory(size_t bytes) {
+  char *block = mix_calloc(bytes + 3 * MIX_BUFFER_ALIGNMENT, 1);
+  if (!block) return NULL;
+  void **data = (void **)(((uintptr_t)block + 2 * MIX_BUFFER_ALIGNMENT - 1) / MIX_BUFFER_ALIGNMENT *
+                          MIX_BUFFER_ALIGNMENT);
+  data[-1] = block;
+  mix_memory *memory = mix_memory_wrap(data, bytes, free_zeros);
+  if (!memory) mix_free(block);
+  return memory;
+}
+
+mix_variable *mix_variable_zeros(mix_dtype dtype, mix_shape shape, const mix_variable_options *options) {
+  if (mix_failed() || !may_create(options, dtype)) return NULL;
+  return mix_scoped(of_memory(zero_memory(mix_value_bytes(dtype, shape)), dtype, shape, options));
 }
 
 static bool value_fits(const mix_variable *variable, mix_tensor *value, const char *call) {

@@ -51,7 +51,7 @@ mix_span mix_span_take(mix_span *span, uint64_t size) {
 uint64_t mix_span_number(mix_span *span, int bytes) {
   uint64_t number = 0;
   const mix_span part = mix_span_take(span, (uint64_t)bytes);
-  for (int i = 0; !part.short_ && i < bytes; i++) number |= (uint64_t)part.at[i] << 8 * i;
+  if (!part.short_) memcpy(&number, part.at, (size_t)bytes); /* both are little-endian */
   return number;
 }
 

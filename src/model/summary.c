@@ -129,7 +129,7 @@ static void put_count(const summary *s, mix_text *out, int64_t count) {
 
 static void begin_row(summary *s, mix_layer *layer) {
   clear_cells(s);
-  mix_text_put(&s->cells[0], "%s (%s)", mix_layer_name(layer), mix_layer_class_name(layer));
+  mix_text_put(&s->cells[0], "%s (%s)", mix_layer_name(layer), mix_layer_keras_name(layer));
   put_count(s, &s->cells[2], layer->built || layer->is_input ? parameters(mix_layer_weights(layer)) : 0);
   if (!layer->built && !layer->is_input) mix_text_put(&s->cells[2], s->boxes ? " (unbuilt)" : " (unused)");
 }

@@ -19,11 +19,19 @@ static json_t *legacy_config(const json_t *config) {
   return copy;
 }
 
-/* A class of a user's is known by its registered name. */
+/* A class of a user's is known by its registered name, one of Keras's by the name inside Keras. */
+static json_t *legacy_class(const json_t *object) {
+  const json_t *registered = json_object_get(object, "registered_name");
+  const json_t *name = json_object_get(object, "class_name");
+  if (json_is_string(registered)) return json_incref((json_t *)registered);
+  const mix_layer_kind *kind = mix_layer_kind_named(json_string_value(name));
+  return kind && kind->keras_name ? json_string(kind->keras_name) : json_incref((json_t *)name);
+}
+
 static json_t *legacy_layer(const json_t *object) {
   static const char *const newer[] = {"module", "registered_name", "build_config", "compile_config"};
-  json_t *copy = json_copy((json_t *)object), *name = json_object_get(object, "registered_name");
-  if (json_is_string(name)) json_object_set(copy, "class_name", name);
+  json_t *copy = json_copy((json_t *)object);
+  json_object_set_new(copy, "class_name", legacy_class(object));
   for (size_t i = 0; i < sizeof newer / sizeof *newer; i++) json_object_del(copy, newer[i]);
   json_object_set_new(copy, "config", legacy_config(json_object_get(object, "config")));
   return copy;

@@ -25,7 +25,9 @@ mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *optio
     model->state->config = NULL;
   }
   mix_weights_reader reader = {.file = file, .model = model, .call = "model_load"};
-  return model && build_optimizer(model) && mix_read_weights(&reader) ? model : NULL;
+  /* before the optimizer makes its state, of whatever shapes the file says */
+  if (!model || !mix_check_weights(&reader)) return NULL;
+  return build_optimizer(model) && mix_read_weights(&reader) ? model : NULL;
 }
 
 mix_model *mix_model_load_with(const mix_load_options *given) {

@@ -99,6 +99,13 @@ static bool read_all(mix_weights_reader *reader) {
   return good && !mix_failed();
 }
 
+bool mix_check_weights(mix_weights_reader *reader) {
+  mix_weights_reader weights = *reader;
+  weights.assign = false;
+  weights.no_optimizer = true;
+  return read_all(&weights);
+}
+
 bool mix_read_weights(mix_weights_reader *reader) {
   reader->assign = false;
   if (!read_all(reader)) return false;

@@ -21,6 +21,8 @@ typedef struct mix_weights_reader {
  * variable changes. ValueError, which names layer, counts and shapes, if something does not fit; of the
  * optimizer a wrong number of variables is a warning, and it stays as it is. */
 bool mix_read_weights(mix_weights_reader *reader);
+/* Checks the weights alone, of a model whose optimizer is not built. */
+bool mix_check_weights(mix_weights_reader *reader);
 
 /* load_model.c: the model of a file that was opened with its structure; scoped. NULL with the error
  * recorded. */

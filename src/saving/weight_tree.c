@@ -68,9 +68,7 @@ static bool visit_model_layers(walk *w, mix_layer *model, const char *path, json
   for (int i = 0; path && i < mix_list_count(model->layers); i++) {
     mix_layer *layer = mix_list_items(model->layers)[i];
     if (sequential && layer->is_input) continue;
-    const char *keras_name = layer->kind ? layer->kind->keras_name : NULL;
-    mix_snake_case(keras_name ? keras_name : layer->class.name, w->rules->private_name_prefix, name,
-                   sizeof name);
+    mix_snake_case(mix_layer_keras_name(layer), w->rules->private_name_prefix, name, sizeof name);
     if (!visit_child(w, layer, path, name, used)) return false;
   }
   return path;

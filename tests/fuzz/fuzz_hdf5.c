@@ -10,7 +10,7 @@ typedef struct walk {
   int depth, visits;
 } walk;
 
-enum { MAX_DEPTH = 8, MAX_VISITS = 300 };
+enum { MAX_DEPTH = 8, MAX_VISITS = 60 };
 
 static void read_attributes(mix_hdf5 *file, const char *path) {
   static const char *const names[] = {"layer_names", "weight_names0", "model_config", "dtype", "name"};

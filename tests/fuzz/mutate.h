@@ -5,6 +5,7 @@
 #define TESTS_FUZZ_MUTATE_H
 
 #include "data/support.h"
+#include "fuzz/words.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -96,26 +97,14 @@ static inline void mutate_and_run(const bytes *good, int rounds, uint64_t seed) 
   mutate_in_steps(good, 1, rounds, seed);
 }
 
-/* Finds the next quoted text or number from `at` on. Returns its length; 0: none left. */
-static inline size_t next_word(const bytes *b, size_t *at) {
-  while (*at < b->size && b->data[*at] != '"' && (b->data[*at] < '0' || b->data[*at] > '9')) ++*at;
-  if (*at == b->size) return 0;
-  size_t end = *at + 1;
-  if (b->data[*at] == '"') {
-    while (end < b->size && b->data[end] != '"') end++;
-    return end < b->size ? end + 1 - *at : 0;
-  }
-  while (end < b->size && b->data[end] >= '0' && b->data[end] <= '9') end++;
-  return end - *at;
-}
-
 /* Replaces words of a file of JSON by others of it: names, fields and numbers that exist, in wrong positions.
  * Most results are valid JSON, unlike mutated bytes. */
 static inline void misplaced_words(const bytes *good, int rounds, uint64_t seed) {
   enum { MAX = 2000 };
   static size_t starts[MAX], lengths[MAX];
   int words = 0;
-  for (size_t at = 0; words < MAX && (lengths[words] = next_word(good, &at)) > 0; at += lengths[words++])
+  for (size_t at = 0; words < MAX && (lengths[words] = next_word(good->data, good->size, &at)) > 0;
+       at += lengths[words++])
     starts[words] = at;
   mutate_state = seed;
   for (int round = 0; words > 0 && round < rounds; round++) {

@@ -6,6 +6,9 @@
 #include "formats/zip_members.h"
 #include "support/expect.h"
 #include "support/folder.h"
+#include "support/sanitizer.h"
+#include "support/skip.h"
+#include <sys/resource.h>
 #include <unistd.h>
 #include <zip.h>
 
@@ -147,6 +150,19 @@ static void zip_bombs(void **state) {
   expect_refused(mix_model_load(path), MIX_FORMAT_ERROR, "declares 1073741824 bytes");
 }
 
+/* Deflated, the text is a thousandth of its size; parsed, a hundred times it. */
+static void configs_of_too_many_values(void **state) {
+  (void)state;
+  enum { COUNT = 2 << 20 };
+  char *text = malloc(3 * COUNT + 64), *at = text;
+  assert_non_null(text);
+  at += sprintf(at, "{\"class_name\":\"Sequential\",\"layers\":[");
+  for (int i = 0; i < COUNT; i++) at += sprintf(at, "{},");
+  sprintf(at, "{}]}");
+  expect_refused(mix_model_load(model_of(text)), MIX_FORMAT_ERROR, "too many values");
+  free(text);
+}
+
 static void cut(const void *whole, size_t size, const char *name) {
   for (size_t length = 0; length < size; length += 1 + size / 97) {
     FILE *file = fopen(in_folder(name), "wb");
@@ -231,6 +247,17 @@ static void weights_of_another_model(void **state) {
       "((4, 3), (3))");
 }
 
+/* 4 GB that a config of 2 KB says: shapes are compared with the file's before their memory is used. */
+static void weights_that_the_file_does_not_have(void **state) {
+  (void)state;
+  if (UNDER_SANITIZER) SKIP("a sanitizer fills what it gives");
+  struct rusage usage;
+  expect_config_refused("\"units\": 3", "\"units\": 200000000", MIX_VALUE_ERROR, "has shape (4, 200000000)");
+  getrusage(RUSAGE_SELF, &usage);
+  print_message("at most %ld MB\n", usage.ru_maxrss >> 10);
+  assert_true(usage.ru_maxrss >> 10 < 900); /* a config of too many values took 0.5 GB */
+}
+
 static int warnings;
 static void count_warning(void *context, mix_log_level level, const char *message) {
   (void)context;
@@ -269,12 +296,14 @@ int main(void) {
                                      FILES_TEST(names_that_climb),
                                      FILES_TEST(two_members_of_one_name),
                                      FILES_TEST(zip_bombs),
+                                     FILES_TEST(configs_of_too_many_values),
                                      FILES_TEST(cut_files),
                                      FILES_TEST(classes_that_nobody_knows),
                                      FILES_TEST(python_code),
                                      FILES_TEST(numbers_that_are_none),
                                      FILES_TEST(depth),
                                      FILES_TEST(weights_of_another_model),
+                                     FILES_TEST(weights_that_the_file_does_not_have),
                                      FILES_TEST(state_of_another_optimizer)};
   return cmocka_run_group_tests_name("hostile files", tests, NULL, NULL);
 }

@@ -323,6 +323,27 @@ static void Z10_legacy_names(void **state) {
   }
 }
 
+/* Archives have the public name of a class, legacy files the name inside Keras. */
+static void a_class_of_two_names(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(5, 4));
+  mix_layer *layer =
+      mix_grouped_query_attention(.head_dim = 3, .num_query_heads = 4, .num_key_value_heads = 2);
+  mix_model *model = mix_model_new(x, mix_call(layer, x, .arguments = mix_list_of(x)));
+  static const char *const files[] = {"model.keras", "model.h5"};
+  static const char *const names[] = {"GroupQueryAttention", "GroupedQueryAttention"};
+  for (int i = 0; i < 2; i++) {
+    mix_keras_file file;
+    assert_int_equal(mix_model_save(model, in_folder(files[i])), MIX_OK);
+    assert_true(mix_keras_file_open(&file, in_folder(files[i]), true));
+    json_t *made = json_array_get(json_object_get(json_object_get(file.model, "config"), "layers"), 1);
+    assert_string_equal(json_string_value(json_object_get(made, "class_name")), names[i]);
+    mix_keras_file_close(&file);
+    assert_same_variables(files[i], mix_model_weights(model), mix_model_weights(loaded(in_folder(files[i]))));
+  }
+}
+
 static void Z12_names_of_three_thousand_layers(void **state) {
   (void)state;
   mix_list *layers = mix_list_new(0, NULL);
@@ -552,6 +573,7 @@ int main(void) {
                                      SAVE_TEST(Z08_mixed_policies),
                                      SAVE_TEST(Z09_bfloat16),
                                      SAVE_TEST(Z10_legacy_names),
+                                     SAVE_TEST(a_class_of_two_names),
                                      SAVE_TEST(Z12_names_of_three_thousand_layers),
                                      SAVE_TEST(two_weights_of_one_name),
                                      SAVE_TEST(the_wrapped_optimizer_is_saved),

@@ -161,6 +161,9 @@ const char *mix_layer_name(const mix_layer *layer) {
 const char *mix_layer_class_name(const mix_layer *layer) {
   return mix_is(layer, &mix_layer_object_class) ? layer->class.name : NULL;
 }
+const char *mix_layer_keras_name(const mix_layer *layer) {
+  return layer->kind && layer->kind->keras_name ? layer->kind->keras_name : layer->class.name;
+}
 const mix_semantics *mix_layer_semantics(const mix_layer *layer) {
   return mix_is(layer, &mix_layer_object_class) ? layer->semantics : NULL;
 }

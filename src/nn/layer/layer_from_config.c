@@ -8,6 +8,15 @@
 static const mix_layer_kind *const kinds[] = {MIX_BUILT_IN_LAYERS(ADDRESS)};
 #undef ADDRESS
 
+/* Archives have the public name of a class, legacy files Keras's own. */
+const mix_layer_kind *mix_layer_kind_named(const char *class_name) {
+  for (size_t i = 0; class_name && i < sizeof kinds / sizeof *kinds; i++)
+    if (!strcmp(kinds[i]->class.name, class_name) ||
+        (kinds[i]->keras_name && !strcmp(kinds[i]->keras_name, class_name)))
+      return kinds[i];
+  return NULL;
+}
+
 static mix_layer *from_class(const char *class_name, const char *registered_name, const json_t *config,
                              const mix_semantics *semantics) {
   mix_layer_class custom;
@@ -17,8 +26,8 @@ static mix_layer *from_class(const char *class_name, const char *registered_name
   if (mix_custom_layer_find(package_end ? package_end + 1 : class_name,
                             package_end && !registered_name ? class_name : registered_name, &custom))
     return mix_layer_read_custom(&custom, config, semantics);
-  for (size_t i = 0; class_name && !mix_failed() && i < sizeof kinds / sizeof *kinds; i++)
-    if (!strcmp(kinds[i]->class.name, class_name)) return mix_layer_read(kinds[i], config, semantics);
+  const mix_layer_kind *kind = mix_failed() ? NULL : mix_layer_kind_named(class_name);
+  if (kind) return mix_layer_read(kind, config, semantics);
   return mix_fail(MIX_VALUE_ERROR,
                   "layer_from_config: there is no built-in layer class '%.60s', so layers of it are not "
                   "supported; a class of your own needs mix_register_layer",

@@ -2,6 +2,7 @@
 #include "compile/generator.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "compile/assign.h"
 #include "graph/unfilled_tensor.h"
 #include "nn/layer/layer.h"
 #include "nn/weights/weights.h"
@@ -48,24 +49,6 @@ bool mix_zero_weights_set(bool zero) {
   return former;
 }
 
-/* Pages of large zeros that are only copied from take no memory. */
-static mix_tensor *zeros(mix_shape shape, mix_dtype dtype) {
-  const size_t bytes = mix_value_bytes(dtype, shape);
-  void *data = mix_calloc(bytes + 1, 1);
-  mix_memory *memory = data ? mix_memory_wrap(data, bytes, mix_free) : NULL;
-  if (!memory) mix_free(data);
-  mix_tensor *tensor = memory ? mix_tensor_of_memory(memory, dtype, shape) : NULL;
-  mix_release(memory);
-  return tensor;
-}
-
-static mix_tensor *initial_value(const mix_layer *layer, mix_initializer *initializer, mix_shape shape,
-                                 mix_dtype dtype, const mix_fans *fans) {
-  if (!zero_weights || !layer->kind || mix_shape_size(shape) < 1)
-    return mix_initializer_call_with_fans(initializer, shape, dtype, fans);
-  return zeros(shape, dtype);
-}
-
 mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weight_options *options) {
   if (!mix_given(layer, &mix_layer_object_class, "layer_add_weight", "a layer")) return NULL;
   MIX_OPTIONS(mix_weight_options, o, options, "layer_add_weight");
@@ -85,11 +68,17 @@ mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weight_optio
   mix_constraint *constraint = mix_constraint_choose(o.constraint, o.constraint_object, layer->name);
   if (mix_failed()) return NULL;
   if (!layer->weights) layer->weights = mix_retain(mix_list_new(0, NULL));
-  mix_tensor *value = initial_value(layer, initializer, o.shape, dtype, &(mix_fans){o.fan_in, o.fan_out});
+  const mix_fans fans = {o.fan_in, o.fan_out};
   const char *name = full_name(layer, o.name);
-  if (!value || !name) return NULL;
-  mix_variable *variable = mix_variable_new(value, .name = name, .not_trainable = o.not_trainable,
-                                            .autocast = casts_itself(layer, dtype, o.no_autocast));
+  if (!name) return NULL;
+  mix_variable_options as = {.size = sizeof as,
+                             .name = name,
+                             .not_trainable = o.not_trainable,
+                             .autocast = casts_itself(layer, dtype, o.no_autocast)};
+  const bool zero = zero_weights && layer->kind && mix_shape_size(o.shape) > 0;
+  if (!zero) as.initial_value = mix_initializer_call_with_fans(initializer, o.shape, dtype, &fans);
+  if (mix_failed()) return NULL;
+  mix_variable *variable = zero ? mix_variable_zeros(dtype, o.shape, &as) : mix_variable_with(&as);
   if (!variable || mix_list_append(layer->weights, variable)) return NULL;
   variable->regularizer = mix_retain(regularizer);
   variable->constraint = mix_retain(constraint);

@@ -62,3 +62,14 @@ with h5py.File(FOLDER / "virtual.h5", "w", libver="latest") as f:
     layout[:] = h5py.VirtualSource("other.h5", "x", (2,))
     f.create_virtual_dataset("virtual", layout)
     f.create_dataset("chunked", data=numbers(30, "i8").reshape(5, 6), chunks=(3, 6))
+
+# Of the least size: seeds for the fuzzer.
+for name, libver in (("earliest", "earliest"), ("v108", ("v108", "v108")), ("latest", "latest")):
+    with h5py.File(FOLDER / f"small-{name}.h5", "w", libver=libver) as f:
+        f.create_dataset("d/vars/0", data=numbers(6, "f4").reshape(2, 3))
+        f.attrs["layer_names"] = [b"d"]
+    with h5py.File(FOLDER / f"small-{name}-attributes.h5", "w", libver=libver, track_order=name == "latest") as f:
+        f.attrs["model_config"] = "{}"
+        f.create_dataset("0", data=np.array([0x3F80], "u2").view("V2")).attrs["dtype"] = "bfloat16"
+    with h5py.File(FOLDER / f"small-{name}-chunks.h5", "w", libver=libver) as f:
+        f.create_dataset("0", data=numbers(6, "f4"), chunks=(4,), compression="gzip", shuffle=True)

@@ -24,7 +24,7 @@ else:
     import tf_keras as keras
 here = pathlib.Path(__file__).resolve().parent
 KINDS = ("shared", "resnet", "transformer", "mobile", "encoder", "unet", "text", "wavenet", "random3", "dense",
-         "normalization", "lstm-options", "multi-head", "bidirectional")
+         "normalization", "lstm-options", "multi-head", "group-query", "bidirectional")
 
 
 def summary(path, columns):
