@@ -447,7 +447,8 @@ static void report_and_dump(void **state) {
   assert_null(mix_function_dump(step, "fuse_epilogue"));
   expect_error(MIX_VALUE_ERROR, "'fuse_epilogue'; did you mean 'fuse_epilogues'?");
   assert_null(mix_function_dump(step, "nothing"));
-  expect_error(MIX_VALUE_ERROR, "function_dump", "'nothing'", "there are captured, amp, expand_einsum, ",
+  expect_error(MIX_VALUE_ERROR, "function_dump", "'nothing'",
+               "there are captured, amp, hoist_invariants, expand_einsum, ",
                "excess_precision, passes, plan");
   assert_null(mix_function_dump(step, NULL));
   expect_error(MIX_VALUE_ERROR, "(NULL)", "captured");
