@@ -42,7 +42,7 @@ typedef struct bench_table {
   bench_run_table *run;
 } bench_table;
 
-/* Rows of the table layers: one pass of one layer under three policies. */
+/* layer_row.c: rows of the table layers, one pass of one layer under three policies. */
 enum { BENCH_LAYER_POLICIES = 3 };
 extern const char *const bench_layer_policies[BENCH_LAYER_POLICIES];
 typedef struct bench_layer_pass {
