@@ -262,8 +262,11 @@ def tensorflow_transformer(dtype, batch, length, layers, units, heads, tokens):
     x = kl.Dropout(0.1)(kl.Lambda(lambda x: tf.pad(x, [[0, 0], [1, 0], [0, 0]])[:, :-1])(table(targets)))
     for _ in range(layers):
         x = feed_forward(attend(attend(x, causal=True), memory))
-    x = kl.Lambda(lambda x: tf.matmul(tf.cast(x, table.compute_dtype),
-                                      tf.cast(table.embeddings, table.compute_dtype), transpose_b=True))(norm(x))
+
+    def logits(x):
+        weights = tf.cast(table.embeddings, table.compute_dtype)
+        return tf.matmul(tf.cast(x, table.compute_dtype), weights, transpose_b=True)
+    x = kl.Lambda(logits)(norm(x))
     table(tf.zeros((1, 1), "int32"))
     model = keras.Model([inputs, targets], kl.Activation("softmax", dtype="float32")(x))
     model.compile(loss="sparse_categorical_crossentropy", optimizer=keras.optimizers.RMSprop(),
@@ -277,7 +280,8 @@ def tensorflow_transformer(dtype, batch, length, layers, units, heads, tokens):
 def torch_transformer(dtype, batch, length, layers, units, heads, tokens):
     import torch
     table = torch.nn.Embedding(tokens, units)
-    model = torch.nn.Transformer(units, heads, layers, layers, 4 * units, 0.1, batch_first=True, norm_first=True)
+    model = torch.nn.Transformer(units, heads, layers, layers, 4 * units, 0.1, batch_first=True,
+                                 norm_first=True)
     optimizer = torch.optim.RMSprop([*table.parameters(), *model.parameters()], lr=1e-3, alpha=0.9, eps=1e-7)
     inputs, targets = torch.randint(1, tokens, (2, batch, length))
     causal = torch.nn.Transformer.generate_square_subsequent_mask(length)
@@ -296,8 +300,8 @@ def torch_transformer(dtype, batch, length, layers, units, heads, tokens):
     return (step,)
 
 
-# Rows: `mixtape bench --only layers` (batch 16), and `mixtape bench --model transformer --layers 4 --units 256
-# --classes 8000 --length 64 --batch-size 16`.
+# Rows: `mixtape bench --only layers` (batch 16), and
+# `mixtape bench --model transformer --layers 4 --units 256 --classes 8000 --length 64 --batch-size 16`.
 ATTENTION = [("attention 512, 8 heads, 128 tokens", ("forward", "backward"), tensorflow_attention,
               torch_attention, (16, 128), 12),
              ("attention 512, 8 heads, 1024 tokens", ("forward", "backward"), tensorflow_attention,
@@ -306,25 +310,27 @@ ATTENTION = [("attention 512, 8 heads, 128 tokens", ("forward", "backward"), ten
               (16, 64, 4, 256, 8, 8000), 8)]
 
 
-def time_attention(threads):
-    """Both peers by turns, row by row."""
-    import tensorflow as tf
-    import torch
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
-    torch.set_num_threads(threads)
+def time_attention(threads, peer):
+    """One peer a process, because the two bring LLVMs that do not agree. Processor seconds tell more than the
+    clock's where other work runs."""
+    if peer == "tensorflow":
+        import tensorflow as tf
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+    else:
+        import torch
+        torch.set_num_threads(threads)
     for name, passes, of_tensorflow, of_torch, sizes, count in ATTENTION:
         for dtype in "float32", "bfloat16":
-            peers = [(f"tensorflow {tf.__version__}", of_tensorflow(dtype, *sizes)),
-                     (f"torch {torch.__version__}", of_torch(dtype, *sizes))]
-            for i, label in enumerate(passes):
-                seconds = {peer: [] for peer, _ in peers}
-                for turn in range(3):
-                    for peer, runs in peers:
-                        seconds[peer] += timed(runs[i], count)
-                for peer, found in seconds.items():
-                    print(f"{peer:18s} {name:36s} {label:8s} {dtype:9s} median "
-                          f"{1e3 * statistics.median(found):9.2f} ms, best {1e3 * min(found):9.2f}", flush=True)
+            runs = (of_tensorflow if peer == "tensorflow" else of_torch)(dtype, *sizes)
+            for label, run in zip(passes, runs):
+                run()
+                begin = time.process_time()
+                seconds = timed(run, count)
+                each = (time.process_time() - begin) / (count + 1)
+                median = statistics.median(seconds)
+                print(f"{peer:12s} {name:36s} {label:8s} {dtype:9s} median {1e3 * median:9.2f} ms, "
+                      f"best {1e3 * min(seconds):9.2f}, processor {1e3 * each:9.2f}", flush=True)
 
 
 def time_rows(peer, make, dtypes, table, labels):
@@ -375,13 +381,13 @@ def main():
     parser.add_argument("--layers", action="store_true",
                         help="instead: convolutions and recurrent layers, as `mixtape bench --only layers`")
     parser.add_argument("--recurrent", action="store_true", help="instead: the recurrent layers alone")
-    parser.add_argument("--attention", action="store_true",
-                        help="instead: multi-head attention and a Transformer's step (batch 16)")
+    parser.add_argument("--attention", choices=["tensorflow", "torch"],
+                        help="instead: multi-head attention and a Transformer's step (batch 16), of one peer")
     options = parser.parse_args()
     os.environ.setdefault("TF_USE_LEGACY_KERAS", "1")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     if options.attention:
-        time_attention(options.threads)
+        time_attention(options.threads, options.attention)
         return
     if options.layers or options.recurrent:
         time_layers(options.threads, (options.batch_size or [8])[0], options.recurrent)

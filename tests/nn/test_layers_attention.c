@@ -185,6 +185,63 @@ static void blocks_as_all_scores(void **state) {
   }
 }
 
+/* Weight i of the layer as float64. */
+static mix_tensor *weight(mix_layer *layer, int i) {
+  return mix_cast(mix_variable_true_value(mix_list_get(mix_layer_weights(layer), i)), MIX_FLOAT64);
+}
+static mix_tensor *projected(mix_layer *layer, int i, const char *equation, mix_tensor *x) {
+  return mix_add(mix_einsum(equation, 2, (mix_tensor *[]){x, weight(layer, i)}), weight(layer, i + 1));
+}
+
+/* Query, value and key of different sizes, a value_dim and an output_shape of its own: the layer in float32,
+ * by blocks and with its scores, beside its formula in float64. Numbers in (-1, 1) and kernels below 1: sums
+ * of at most 7, 4, 6 and 10 products and biases, each off by as many u = 2^-24 of them, through a softmax of
+ * scores below 7 * 7 * 4 / 2: 1e-5 is above all of that for these magnitudes. */
+static void cross_attention_by_its_formula(void **state) {
+  (void)state;
+  for (int g = 0; g < 2; g++)
+    for (int axes = 1; axes < 3; axes++) {
+      mix_set_semantics(generations[g]);
+      mix_layer *layer = mix_multi_head_attention(.num_heads = 2, .key_dim = 4, .value_dim = 5,
+                                                  .output_shape = MIX_SHAPE(2, 3),
+                                                  .attention_axes = axes == 1 ? MIX_AXES(1) : MIX_AXES(1, 2));
+      const mix_shape shapes[] = {axes == 1 ? MIX_SHAPE(2, 3, 6) : MIX_SHAPE(2, 3, 1, 6),
+                                  axes == 1 ? MIX_SHAPE(2, 5, 4) : MIX_SHAPE(2, 5, 1, 4),
+                                  axes == 1 ? MIX_SHAPE(2, 5, 7) : MIX_SHAPE(2, 5, 1, 7)};
+      mix_tensor *x[3], *wide[3];
+      for (int i = 0; i < 3; i++) {
+        x[i] = numbers(shapes[i], i + 1, MIX_FLOAT32, NULL);
+        wide[i] = mix_reshape(mix_cast(x[i], MIX_FLOAT64), MIX_SHAPE(2, i ? 5 : 3, -1));
+      }
+      mix_list *arguments = mix_list_of(x[1], x[2]);
+      mix_tensor *alone = mix_call(layer, x[0], .arguments = arguments);
+      mix_list *both = mix_call_outputs(layer, x[0], .arguments = arguments, .return_attention_scores = true);
+      assert_int_equal(mix_error(), MIX_OK);
+      mix_tensor *q = projected(layer, 0, "btf,fnd->btnd", wide[0]),
+                 *k = projected(layer, 2, "btf,fnd->btnd", wide[2]),
+                 *v = projected(layer, 4, "btf,fnd->btnd", wide[1]);
+      mix_tensor *scores = mix_einsum("bqnd,bknd->bnqk", 2, (mix_tensor *[]){q, k});
+      mix_tensor *p = mix_softmax(mix_multiply(scores, mix_scalar_like(scores, 0.5)));
+      mix_tensor *y =
+          projected(layer, 6, "bqnd,ndxy->bqxy", mix_einsum("bnqk,bknd->bqnd", 2, (mix_tensor *[]){p, v}));
+      const struct {
+        mix_tensor *got, *wanted;
+        mix_shape shape;
+      } rows[] = {
+          {alone, y, axes == 1 ? MIX_SHAPE(2, 3, 2, 3) : MIX_SHAPE(2, 3, 1, 2, 3)},
+          {mix_list_get(both, 0), y, axes == 1 ? MIX_SHAPE(2, 3, 2, 3) : MIX_SHAPE(2, 3, 1, 2, 3)},
+          {mix_list_get(both, 1), p, axes == 1 ? MIX_SHAPE(2, 2, 3, 5) : MIX_SHAPE(2, 2, 3, 1, 5, 1)}};
+      for (int r = 0; r < 3; r++) {
+        double got[60], wanted[60];
+        const int64_t count = mix_shape_size(rows[r].shape);
+        expect_shape(rows[r].got, rows[r].shape);
+        assert_int_equal(mix_tensor_read(rows[r].got, MIX_FLOAT64, got, count), MIX_OK);
+        assert_int_equal(mix_tensor_read(rows[r].wanted, MIX_FLOAT64, wanted, count), MIX_OK);
+        for (int64_t i = 0; i < count; i++) assert_true(fabs(got[i] - wanted[i]) <= 1e-5);
+      }
+    }
+}
+
 static void L26_weights(void **state) {
   (void)state;
   static const char *const names[] = {"query/kernel",
@@ -370,6 +427,7 @@ int main(void) {
                                      TEST(dropout_draws_anew),
                                      TEST(multi_head_masks),
                                      TEST(robust_masking),
+                                     TEST(cross_attention_by_its_formula),
                                      TEST(blocks_as_all_scores),
                                      TEST(L26_weights),
                                      TEST(refused_attention),

@@ -2,6 +2,7 @@
  * prediction of MobileNetV2. */
 #include "cli/bench/layer_pass.h"
 #include <mixtape/model.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef struct row {
@@ -9,11 +10,11 @@ typedef struct row {
   int64_t size, batch;
 } row;
 
-static const row rows[] = {{"ResNet-50, 64x64", "resnet50", "both", 64, 16},
-                           {"ResNet-50, 224x224", "resnet50", "both", 224, 4},
-                           {"MobileNetV2, 224x224", "mobilenet_v2", "forward", 224, 1}};
+static const row rows[] = {{"ResNet-50", "resnet50", "both", 64, 16},
+                           {"ResNet-50", "resnet50", "both", 224, 4},
+                           {"MobileNetV2", "mobilenet_v2", "forward", 224, 1}};
 
-enum { CLASSES = 1000 };
+enum { CLASSES = 1000, QUICK_SIZE = 32 };
 
 static mix_model *named_model(const row *r, const char *policy) {
   cli_options options;
@@ -45,13 +46,15 @@ bool bench_image_models(const bench_settings *settings, json_t *results) {
   bool good = true;
   for (size_t i = 0; i < sizeof rows / sizeof *rows && good; i++)
     MIX_SCOPE {
+      row r = rows[i];
+      char name[64];
+      if (settings->quick) r.size = QUICK_SIZE, r.batch = 1;
+      if (settings->batch) r.batch = settings->batch;
+      snprintf(name, sizeof name, "%s, %lldx%lld", r.name, (long long)r.size, (long long)r.size);
       good = bench_layer_time(
           settings,
-          &(const bench_layer_pass){.layer = rows[i].name,
-                                    .pass = rows[i].pass,
-                                    .batch = settings->batch ? settings->batch : rows[i].batch,
-                                    .context = &rows[i],
-                                    .prepare = prepare},
+          &(const bench_layer_pass){
+              .layer = name, .pass = r.pass, .batch = r.batch, .context = &r, .prepare = prepare},
           results);
     }
   return good;
