@@ -15,7 +15,8 @@ typedef struct form {
   mix_emit_node *emit;
 } form;
 
-#define FORM(name, emitter) {&mix_op_##name, mix_emit_##emitter}
+#define FORM(name, emitter)                                                                                  \
+  { &mix_op_##name, mix_emit_##emitter }
 /* Of what is not element-wise. */
 static const form forms[] = {
     FORM(add_n, add_n),
@@ -295,8 +296,7 @@ static bool put_results(mix_emitter *e, mix_ir *ir) {
 
 char *mix_xla_emit(mix_ir *ir, mix_xla_signature *signature) {
   mix_emitter e = {.w = {.text = {.grows = true}, .indent = 2}, .root = ir, .ir = ir, .signature = signature};
-  e.precision =
-      ir->context && ir->context->precision.float32 == MIX_FLOAT32_HIGH ? "HIGH" : "HIGHEST";
+  e.precision = ir->context && ir->context->precision.float32 == MIX_FLOAT32_HIGH ? "HIGH" : "HIGHEST";
   e.values = mix_ir_alloc(ir, sizeof *e.values * (size_t)(ir->value_count + 1));
   for (int v = 0; e.values && v < ir->value_count; v++) e.values[v].number = -1;
   bool good = e.values && make_signature(&e, ir);

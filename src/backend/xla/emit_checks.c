@@ -2,7 +2,8 @@
  */
 #include "backend/xla/emit_inside.h"
 
-#include "base/alloc.h"
+#include <stdio.h>
+#include <string.h>
 
 /* The record of a check of the present node. Its number, or 0 with the error recorded. */
 static int add_check(mix_emitter *e, mix_bad_value bad) {
@@ -70,9 +71,7 @@ void mix_xla_error_text(const mix_xla_signature *signature, const int64_t word[M
   mix_value_error error = {.first = check->bad};
   error.first.element = word[MIX_XLA_ERROR_ELEMENT];
   error.first.value = word[MIX_XLA_ERROR_VALUE];
-  const mix_kernel_args args = {.op = check->op,
-                                .input_count = check->input_count,
-                                .input_types = check->input_types,
-                                .error = &error};
+  const mix_kernel_args args = {
+      .op = check->op, .input_count = check->input_count, .input_types = check->input_types, .error = &error};
   mix_value_error_text(&args, check->scope, text, size);
 }

@@ -46,16 +46,14 @@ static mix_hlo convolution(mix_emitter *e, mix_hlo x, mix_hlo kernel, const wind
   put_layout(w, v->out, v->axes);
   put_list(w, ", window = {stride = ", v->axes, v->stride);
   mix_text_put(&w->text, ", pad = [");
-  for (int d = 0; d < v->axes; d++)
-    put_list(w, d ? ", " : "", 2, (const int64_t[]){v->low[d], v->high[d]});
+  for (int d = 0; d < v->axes; d++) put_list(w, d ? ", " : "", 2, (const int64_t[]){v->low[d], v->high[d]});
   put_list(w, "], lhs_dilate = ", v->axes, v->spread);
   put_list(w, ", rhs_dilate = ", v->axes, v->dilation);
   mix_text_put(&w->text, "} {batch_group_count = %lld : i64, feature_group_count = %lld : i64",
                (long long)v->batch_groups, (long long)v->feature_groups);
   if (precision)
-    mix_text_put(&w->text,
-                 ", precision_config = [#stablehlo<precision %s>, #stablehlo<precision %s>]", precision,
-                 precision);
+    mix_text_put(&w->text, ", precision_config = [#stablehlo<precision %s>, #stablehlo<precision %s>]",
+                 precision, precision);
   mix_text_put(&w->text, "} : (");
   mix_hlo_put_type(w, x.type);
   mix_text_put(&w->text, ", ");
@@ -111,7 +109,9 @@ void mix_emit_conv(mix_emitter *e, const mix_ir_node *node) {
   for (int d = 0; d < axes; d++) {
     const int at = MIX_CONV_AXES - axes + d;
     const int64_t reach = (g.kernel[at] - 1) * g.dilation[at];
-    v.stride[d] = kind == MIX_CONV_FORWARD ? g.stride[at] : kind == MIX_CONV_KERNEL_GRADIENT ? g.dilation[at] : 1;
+    v.stride[d] = kind == MIX_CONV_FORWARD           ? g.stride[at]
+                  : kind == MIX_CONV_KERNEL_GRADIENT ? g.dilation[at]
+                                                     : 1;
     v.spread[d] = kind == MIX_CONV_INPUT_GRADIENT ? g.stride[at] : 1;
     v.dilation[d] = kind == MIX_CONV_KERNEL_GRADIENT ? g.stride[at] : g.dilation[at];
     v.low[d] = kind == MIX_CONV_INPUT_GRADIENT ? reach - g.before[at] : g.before[at];

@@ -76,7 +76,7 @@ static mix_hlo choose(const operands *o, mix_hlo x, const char *how, double boun
 }
 static mix_hlo square(const operands *o, mix_hlo x) { return multiply(o, x, x); }
 static mix_hlo one_plus(const operands *o, mix_hlo x) { return add(o, number(o, 1), x); }
-static mix_hlo expm1(const operands *o) { return unary(o, "exponential_minus_one", o->a); }
+static mix_hlo exponential_less_one(const operands *o) { return unary(o, "exponential_minus_one", o->a); }
 
 static mix_hlo softplus(const operands *o) {
   const mix_hlo small = unary(o, "exponential", unary(o, "negate", unary(o, "abs", o->a)));
@@ -101,7 +101,7 @@ static mix_hlo relu6_grad(const operands *o) {
 }
 
 static mix_hlo selu(const operands *o) {
-  const mix_hlo low = multiply(o, number(o, SELU_ALPHA), expm1(o));
+  const mix_hlo low = multiply(o, number(o, SELU_ALPHA), exponential_less_one(o));
   return multiply(o, number(o, SELU_SCALE), choose(o, o->a, "LT", 0, low, o->a));
 }
 
@@ -124,7 +124,7 @@ static mix_hlo formula(const operands *o, mix_opcode opcode) {
   case MIX_OPCODE_SQUARE: return square(o, a);
   case MIX_OPCODE_RECIPROCAL: return divide(o, number(o, 1), a);
   case MIX_OPCODE_EXP: return unary(o, "exponential", a);
-  case MIX_OPCODE_EXPM1: return expm1(o);
+  case MIX_OPCODE_EXPM1: return exponential_less_one(o);
   case MIX_OPCODE_LOG: return unary(o, "log", a);
   case MIX_OPCODE_LOG1P: return unary(o, "log_plus_one", a);
   case MIX_OPCODE_SIN: return unary(o, "sine", a);
@@ -135,7 +135,7 @@ static mix_hlo formula(const operands *o, mix_opcode opcode) {
   case MIX_OPCODE_ERFC: return unary(o, "chlo.erfc", a);
   case MIX_OPCODE_RELU: return binary(o, "maximum", a, number(o, 0));
   case MIX_OPCODE_RELU6: return binary(o, "minimum", binary(o, "maximum", a, number(o, 0)), number(o, 6));
-  case MIX_OPCODE_ELU: return choose(o, a, "LT", 0, expm1(o), a);
+  case MIX_OPCODE_ELU: return choose(o, a, "LT", 0, exponential_less_one(o), a);
   case MIX_OPCODE_SELU: return selu(o);
   case MIX_OPCODE_SOFTPLUS: return softplus(o);
   case MIX_OPCODE_SOFTSIGN: return divide(o, a, one_plus(o, unary(o, "abs", a)));

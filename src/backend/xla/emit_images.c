@@ -92,7 +92,7 @@ void mix_emit_resize_axis(mix_emitter *e, const mix_ir_node *node) {
 
 typedef struct image {
   mix_emitter *e;
-  mix_hlo pixels; /* (batch height width, channels) */
+  mix_hlo pixels;  /* (batch height width, channels) */
   mix_shape cells; /* (batch, height width) */
   int64_t height, width, channels;
   mix_hlo fill; /* (batch, height width, channels) */
@@ -115,14 +115,13 @@ static mix_hlo reflected(const image *m, mix_hlo at, float n) {
                 turns = truncated(m, mix_hlo_divide(w, negative, period)),
                 raised = mix_hlo_select(w, mix_hlo_compare(w, "LT", at, period),
                                         mix_hlo_add(w, mix_hlo_multiply(w, period, turns), at), at),
-                below = mix_hlo_select(
-                    w, mix_hlo_compare(w, "LT", raised, constant(m, -n)), mix_hlo_add(w, raised, period),
-                    mix_hlo_subtract(w, mix_hlo_unary(w, "negate", raised), one)),
+                below = mix_hlo_select(w, mix_hlo_compare(w, "LT", raised, constant(m, -n)),
+                                       mix_hlo_add(w, raised, period),
+                                       mix_hlo_subtract(w, mix_hlo_unary(w, "negate", raised), one)),
                 rest = mix_hlo_subtract(
                     w, at, mix_hlo_multiply(w, period, truncated(m, mix_hlo_divide(w, at, period)))),
-                above = mix_hlo_select(
-                    w, mix_hlo_compare(w, "GE", rest, constant(m, n)),
-                    mix_hlo_subtract(w, mix_hlo_subtract(w, period, rest), one), rest);
+                above = mix_hlo_select(w, mix_hlo_compare(w, "GE", rest, constant(m, n)),
+                                       mix_hlo_subtract(w, mix_hlo_subtract(w, period, rest), one), rest);
   return mix_hlo_select(w, mix_hlo_compare(w, "LT", at, zero), below, above);
 }
 
@@ -192,8 +191,8 @@ static mix_hlo between(const image *m, mix_hlo y, mix_hlo x) {
 /* (a x + b y + c) / k, where t is (batch, 8) */
 static mix_hlo coefficient(const image *m, mix_hlo t, int i) {
   mix_hlo_writer *w = &m->e->w;
-  const mix_hlo column = mix_hlo_slice(w, t, (const int64_t[]){0, i},
-                                       (const int64_t[]){t.shape.dims[0], i + 1}, NULL);
+  const mix_hlo column =
+      mix_hlo_slice(w, t, (const int64_t[]){0, i}, (const int64_t[]){t.shape.dims[0], i + 1}, NULL);
   return mix_hlo_broadcast(w, column, m->cells);
 }
 static mix_hlo linear(const image *m, mix_hlo t, int first, mix_hlo x, mix_hlo y, mix_hlo last) {
@@ -215,15 +214,15 @@ void mix_emit_projective_transform(mix_emitter *e, const mix_ir_node *node) {
   image m = {.e = e, .height = dims[1], .width = dims[2], .channels = dims[3]};
   m.cells = MIX_SHAPE(dims[0], dims[1] * dims[2]);
   m.pixels = mix_hlo_reshape(w, images, MIX_SHAPE(dims[0] * dims[1] * dims[2], dims[3]));
-  m.fill = mix_hlo_number(
-      w, mix_type_of(images.dtype, MIX_SHAPE(dims[0], dims[1] * dims[2], dims[3])), a->fill_value);
+  m.fill = mix_hlo_number(w, mix_type_of(images.dtype, MIX_SHAPE(dims[0], dims[1] * dims[2], dims[3])),
+                          a->fill_value);
   const mix_type places = mix_type_of(MIX_INT32, m.cells);
   const mix_hlo flat = mix_hlo_iota(w, places, 1), width = mix_hlo_whole(w, places, m.width),
                 x = mix_hlo_convert(w, mix_hlo_binary(w, "remainder", flat, width), MIX_FLOAT32),
                 y = mix_hlo_convert(w, mix_hlo_divide(w, flat, width), MIX_FLOAT32),
                 k = linear(&m, t, 6, x, y, constant(&m, 1)),
-                from_x = mapped(&m, mix_hlo_divide(w, linear(&m, t, 0, x, y, coefficient(&m, t, 2)), k), m.width,
-                                a->fill_mode),
+                from_x = mapped(&m, mix_hlo_divide(w, linear(&m, t, 0, x, y, coefficient(&m, t, 2)), k),
+                                m.width, a->fill_mode),
                 from_y = mapped(&m, mix_hlo_divide(w, linear(&m, t, 3, x, y, coefficient(&m, t, 5)), k),
                                 m.height, a->fill_mode),
                 value = a->interpolation == MIX_BILINEAR

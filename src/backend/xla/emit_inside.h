@@ -7,15 +7,15 @@
 
 typedef struct mix_emitter {
   mix_hlo_writer w;
-  mix_ir *root;             /* whose memory the signature is in */
-  const mix_ir *ir;         /* being written: the root or the body of a loop */
-  mix_hlo *values;          /* by value of that graph */
-  const char *precision;    /* of products of float32 */
+  mix_ir *root;          /* whose memory the signature is in */
+  const mix_ir *ir;      /* being written: the root or the body of a loop */
+  mix_hlo *values;       /* by value of that graph */
+  const char *precision; /* of products of float32 */
   mix_xla_signature *signature;
   int check_capacity;
-  mix_hlo error;            /* the error word now, where main has one */
-  const mix_ir_node *node;  /* being written */
-  bool failed;              /* with the error recorded */
+  mix_hlo error;           /* the error word now, where main has one */
+  const mix_ir_node *node; /* being written */
+  bool failed;             /* with the error recorded */
 } mix_emitter;
 
 /* Writes the statements of a node. */
@@ -57,14 +57,16 @@ mix_hlo mix_emit_uniform(mix_emitter *e, mix_hlo state, mix_type type);
 void mix_emit_check(mix_emitter *e, mix_hlo bad, mix_hlo values, mix_bad_value reason);
 
 #define MIX_EMIT_OPS(X)                                                                                      \
-  X(elementwise) X(add_n) X(reduce_sum) X(reduce_mean) X(reduce_prod) X(reduce_max) X(reduce_min)            \
-  X(bias_add_grad) X(argmax) X(argmin) X(all_finite) X(magnitudes) X(row_moments) X(matmul) X(einsum)        \
-  X(attention) X(attention_grad) X(softmax) X(log_softmax) X(softmax_cross_entropy)                          \
-  X(sparse_softmax_cross_entropy) X(conv) X(gather) X(segment_sum) X(combine_rows) X(gather_rows)            \
-  X(replace_rows) X(one_hot) X(concat) X(slice) X(pad) X(reshape) X(broadcast_to) X(transpose)               \
-  X(max_pool) X(max_pool_grad) X(max_pool_grad_grad) X(avg_pool) X(avg_pool_grad) X(resize_axis)             \
-  X(projective_transform) X(fill) X(range) X(random_uniform) X(random_normal) X(random_truncated_normal)     \
-  X(scan)
+  X(elementwise)                                                                                             \
+  X(add_n)                                                                                                   \
+  X(reduce_sum) X(reduce_mean) X(reduce_prod) X(reduce_max) X(reduce_min) X(bias_add_grad) X(argmax)         \
+      X(argmin) X(all_finite) X(magnitudes) X(row_moments) X(matmul) X(einsum) X(attention)                  \
+          X(attention_grad) X(softmax) X(log_softmax) X(softmax_cross_entropy)                               \
+              X(sparse_softmax_cross_entropy) X(conv) X(gather) X(segment_sum) X(combine_rows)               \
+                  X(gather_rows) X(replace_rows) X(one_hot) X(concat) X(slice) X(pad) X(reshape)             \
+                      X(broadcast_to) X(transpose) X(max_pool) X(max_pool_grad) X(max_pool_grad_grad)        \
+                          X(avg_pool) X(avg_pool_grad) X(resize_axis) X(projective_transform) X(fill)        \
+                              X(range) X(random_uniform) X(random_normal) X(random_truncated_normal) X(scan)
 #define MIX_DECLARE_EMITTER(name) mix_emit_node mix_emit_##name;
 MIX_EMIT_OPS(MIX_DECLARE_EMITTER)
 #undef MIX_DECLARE_EMITTER

@@ -45,8 +45,9 @@ void mix_emit_max_pool(mix_emitter *e, const mix_ir_node *node) {
   if (is_empty(e, node)) return;
   const mix_hlo x = mix_emit_operand(e, node, 0);
   const windows v = windows_of(node, x.shape, mix_emit_type(e, node, 0).shape);
-  mix_emit_result(e, node, 0,
-                  mix_hlo_reduce_window(&e->w, "maximum", x, lowest(x.dtype), v.size, v.stride, v.low, v.high));
+  mix_emit_result(
+      e, node, 0,
+      mix_hlo_reduce_window(&e->w, "maximum", x, lowest(x.dtype), v.size, v.stride, v.low, v.high));
 }
 
 /* How many elements of x each window has, for every element of y. */
@@ -55,10 +56,10 @@ static mix_hlo counts(mix_emitter *e, const windows *v, mix_dtype dtype) {
   const mix_type type = mix_type_of(dtype, v->shape);
   mix_hlo product = mix_hlo_number(w, type, 1);
   for (int d = 1; d < v->rank - 1; d++) {
-    const mix_hlo first = mix_hlo_subtract(
-                      w,
-                      mix_hlo_multiply(w, mix_hlo_iota(w, type, d), mix_hlo_number(w, type, (double)v->stride[d])),
-                      mix_hlo_number(w, type, (double)v->low[d])),
+    const mix_hlo first = mix_hlo_subtract(w,
+                                           mix_hlo_multiply(w, mix_hlo_iota(w, type, d),
+                                                            mix_hlo_number(w, type, (double)v->stride[d])),
+                                           mix_hlo_number(w, type, (double)v->low[d])),
                   last = mix_hlo_add(w, first, mix_hlo_number(w, type, (double)v->size[d])),
                   end = mix_hlo_binary(w, "minimum", last, mix_hlo_number(w, type, (double)v->in[d])),
                   begin = mix_hlo_binary(w, "maximum", first, mix_hlo_number(w, type, 0));

@@ -2,6 +2,8 @@
  * numbers are computed in double, as by the reference kernels. */
 #include "backend/xla/emit_inside.h"
 
+#include <string.h>
+
 typedef struct words {
   mix_hlo v[4];
 } words;
@@ -107,7 +109,8 @@ void mix_emit_random_normal(mix_emitter *e, const mix_ir_node *node) {
   double_result(e, node, box_muller(w, v.v[0], v.v[1]));
 }
 
-/* Redraws until every number is within +-2: from words 0 and 1, then 2 and 3 of block i, then of i + 2^32, ...
+/* Redraws until every number is within +-2: from words 0 and 1, then 2 and 3 of block i, then of i + 2^32,
+ * ...
  */
 void mix_emit_random_truncated_normal(mix_emitter *e, const mix_ir_node *node) {
   mix_hlo_writer *w = &e->w;
@@ -129,8 +132,8 @@ void mix_emit_random_truncated_normal(mix_emitter *e, const mix_ir_node *node) {
                   draws = mix_hlo_compare(w, "GE", mix_hlo_unary(w, "abs", x), bound);
     x = mix_hlo_select(w, draws, box_muller(w, v.v[pair], v.v[pair + 1]), x);
   }
-  const mix_hlo next[] = {
-      state[0], mix_hlo_add(w, state[1], mix_hlo_whole(w, state[1].type, INT64_C(1) << 32)), x};
+  const mix_hlo next[] = {state[0],
+                          mix_hlo_add(w, state[1], mix_hlo_whole(w, state[1].type, INT64_C(1) << 32)), x};
   mix_hlo_end(w, &loop, next);
   double_result(e, node, state[2]);
 }

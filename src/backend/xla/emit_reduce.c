@@ -149,15 +149,14 @@ void mix_emit_softmax(mix_emitter *e, const mix_ir_node *node) {
 void mix_emit_log_softmax(mix_emitter *e, const mix_ir_node *node) {
   const normalized n = normalize(e, mix_emit_operand(e, node, 0));
   const mix_hlo logarithm = mix_hlo_unary(&e->w, "log", n.sum);
-  mix_emit_result(e, node, 0,
-                  mix_hlo_subtract(&e->w, n.shifted, along_last(e, logarithm, n.shifted.shape)));
+  mix_emit_result(e, node, 0, mix_hlo_subtract(&e->w, n.shifted, along_last(e, logarithm, n.shifted.shape)));
 }
 
 void mix_emit_softmax_cross_entropy(mix_emitter *e, const mix_ir_node *node) {
   mix_hlo_writer *w = &e->w;
   const normalized n = normalize(e, mix_emit_operand(e, node, 0));
-  const mix_hlo labels = mix_hlo_broadcast(w, mix_emit_widen(e, mix_emit_operand(e, node, 1)),
-                                           n.shifted.shape),
+  const mix_hlo labels =
+                    mix_hlo_broadcast(w, mix_emit_widen(e, mix_emit_operand(e, node, 1)), n.shifted.shape),
                 logarithm = along_last(e, mix_hlo_unary(w, "log", n.sum), n.shifted.shape),
                 losses = mix_hlo_multiply(w, labels, mix_hlo_subtract(w, logarithm, n.shifted));
   mix_emit_result(e, node, 0, mix_hlo_reduce_last(w, "add", losses, 0));
@@ -171,9 +170,9 @@ void mix_emit_sparse_softmax_cross_entropy(mix_emitter *e, const mix_ir_node *no
   const mix_shape shape = n.shifted.shape;
   const int64_t classes = shape.dims[shape.rank - 1];
   const mix_hlo labels = mix_hlo_convert(w, mix_emit_operand(e, node, 1), MIX_INT64),
-                bad = mix_hlo_binary(w, "or", mix_hlo_compare(w, "LT", labels, mix_hlo_like(w, labels, 0)),
-                                     mix_hlo_compare(w, "GE", labels,
-                                                     mix_hlo_like(w, labels, (double)classes))),
+                bad = mix_hlo_binary(
+                    w, "or", mix_hlo_compare(w, "LT", labels, mix_hlo_like(w, labels, 0)),
+                    mix_hlo_compare(w, "GE", labels, mix_hlo_like(w, labels, (double)classes))),
                 places = mix_hlo_iota(w, mix_type_of(MIX_INT64, shape), shape.rank - 1),
                 hot = mix_hlo_compare(w, "EQ", places, along_last(e, labels, shape)),
                 zero = mix_hlo_like(w, n.shifted, 0), nan = mix_hlo_like(w, n.shifted, NAN),
@@ -223,9 +222,9 @@ static mix_hlo double_of(mix_hlo_writer *w, mix_hlo bits, mix_float_format f) {
                 mask = mix_hlo_subtract(w, mix_hlo_binary(w, "shift_left", one, width), one),
                 fraction = mix_hlo_binary(w, "shift_left", mix_hlo_and(w, bits, mask),
                                           mix_hlo_subtract(w, whole_like(w, bits, 52), width)),
-                exponent = mix_hlo_binary(
-                    w, "shift_left", mix_hlo_add(w, exponent_of(w, bits, f), whole_like(w, bits, 1023)),
-                    whole_like(w, bits, 52)),
+                exponent = mix_hlo_binary(w, "shift_left",
+                                          mix_hlo_add(w, exponent_of(w, bits, f), whole_like(w, bits, 1023)),
+                                          whole_like(w, bits, 52)),
                 all = mix_hlo_binary(w, "or", exponent, fraction);
   return mix_hlo_select(w, mix_hlo_compare(w, "EQ", bits, zero), zero, all);
 }
@@ -246,26 +245,27 @@ void mix_emit_magnitudes(mix_emitter *e, const mix_ir_node *node) {
                                                      : MIX_UINT64;
   const mix_hlo same = mix_hlo_bits(w, mix_hlo_reshape(w, x, MIX_SHAPE(size)), raw),
                 all_bits = mix_hlo_convert(w, mix_hlo_convert(w, same, MIX_UINT64), MIX_INT64),
-                sign = whole_like(w, all_bits, (int64_t)((UINT64_C(1) << (8 * mix_dtype_size(dtype) - 1)) - 1)),
+                sign =
+                    whole_like(w, all_bits, (int64_t)((UINT64_C(1) << (8 * mix_dtype_size(dtype) - 1)) - 1)),
                 bits = mix_hlo_and(w, all_bits, sign), zero = whole_like(w, bits, 0),
-                top = whole_like(w, bits, infinity),
-                is_zero = mix_hlo_compare(w, "EQ", bits, zero),
+                top = whole_like(w, bits, infinity), is_zero = mix_hlo_compare(w, "EQ", bits, zero),
                 counted = mix_hlo_and(w, mix_hlo_compare(w, "LT", bits, top), mix_hlo_not(w, is_zero)),
                 subnormal = mix_hlo_and(
                     w, counted,
                     mix_hlo_compare(w, "LT", bits, whole_like(w, bits, INT64_C(1) << f.fraction_bits))),
                 most = whole_like(w, bits, INT64_MAX),
                 low = mix_hlo_reduce_all(w, "minimum", mix_hlo_select(w, counted, bits, most), 0x1p63),
-                smallest = mix_hlo_select(
-                    w, mix_hlo_compare(w, "EQ", low, whole_like(w, low, INT64_MAX)), whole_like(w, low, 0), low),
+                smallest = mix_hlo_select(w, mix_hlo_compare(w, "EQ", low, whole_like(w, low, INT64_MAX)),
+                                          whole_like(w, low, 0), low),
                 largest = mix_hlo_reduce_all(w, "maximum", mix_hlo_select(w, counted, bits, zero), 0),
                 exponent = mix_hlo_subtract(w, exponent_of(w, bits, f),
                                             whole_like(w, bits, mix_magnitude_lowest(dtype))),
                 bin = mix_hlo_select(w, counted, exponent, whole_like(w, bits, bins)),
                 none = mix_hlo_whole(w, mix_type_of(MIX_INT64, MIX_SHAPE(bins)), 0),
-                histogram = size ? mix_hlo_scatter(w, "add", none, mix_hlo_reshape(w, bin, MIX_SHAPE(size, 1)),
-                                                   whole_like(w, bits, 1))
-                                 : none;
+                histogram = size
+                                ? mix_hlo_scatter(w, "add", none, mix_hlo_reshape(w, bin, MIX_SHAPE(size, 1)),
+                                                  whole_like(w, bits, 1))
+                                : none;
   const mix_hlo parts[] = {
       mix_hlo_whole(w, mix_type_of(MIX_INT64, MIX_SHAPE(1)), size),
       as_word(w, count_where(w, is_zero)),

@@ -39,9 +39,9 @@ void mix_emit_gather(mix_emitter *e, const mix_ir_node *node) {
 /* No error: rows of zeros. */
 void mix_emit_gather_rows(mix_emitter *e, const mix_ir_node *node) {
   const mix_hlo x = mix_emit_operand(e, node, 0), indices = indices_of(e, node, 1);
-  mix_emit_result(e, node, 0,
-                  take(e, x, indices, outside(e, indices, x.shape.dims[0]), 0,
-                       mix_emit_type(e, node, 0).shape));
+  mix_emit_result(
+      e, node, 0,
+      take(e, x, indices, outside(e, indices, x.shape.dims[0]), 0, mix_emit_type(e, node, 0).shape));
 }
 
 /* Combines updates into rows of x; where `ignored`, none. */
@@ -59,8 +59,7 @@ void mix_emit_segment_sum(mix_emitter *e, const mix_ir_node *node) {
   const int64_t rows = ((const mix_segment_attributes *)node->attributes)->rows;
   const mix_hlo updates = mix_emit_widen(e, mix_emit_operand(e, node, 0)), indices = indices_of(e, node, 1),
                 bad = outside(e, indices, rows),
-                none = mix_hlo_number(
-                    &e->w, mix_type_of(updates.dtype, mix_emit_type(e, node, 0).shape), 0);
+                none = mix_hlo_number(&e->w, mix_type_of(updates.dtype, mix_emit_type(e, node, 0).shape), 0);
   check_index(e, bad, indices, "the rows", rows);
   mix_emit_result(e, node, 0, scatter(e, "add", none, indices, bad, updates));
 }
@@ -85,7 +84,7 @@ void mix_emit_combine_rows(mix_emitter *e, const mix_ir_node *node) {
 
 void mix_emit_replace_rows(mix_emitter *e, const mix_ir_node *node) {
   const mix_hlo x = mix_emit_operand(e, node, 0), indices = indices_of(e, node, 1);
-  mix_emit_result(e, node, 0,
-                  scatter(e, NULL, x, indices, outside(e, indices, x.shape.dims[0]),
-                          mix_emit_operand(e, node, 2)));
+  mix_emit_result(
+      e, node, 0,
+      scatter(e, NULL, x, indices, outside(e, indices, x.shape.dims[0]), mix_emit_operand(e, node, 2)));
 }

@@ -3,6 +3,7 @@
 #include "backend/xla/emit_inside.h"
 
 #include "base/alloc.h"
+#include <string.h>
 
 typedef struct layout {
   const mix_scan_attributes *a;
@@ -27,8 +28,7 @@ static void first_state(mix_emitter *e, const mix_ir_node *node, const layout *l
   for (int o = 0; o < l->output_count; o++)
     state[l->outputs + o] = mix_hlo_number(&e->w, mix_emit_type(e, node, l->a->carries + o), 0);
   if (l->error >= 0) state[l->error] = e->error;
-  for (int i = 0; i < l->fixed_count; i++)
-    state[l->fixed + i] = mix_emit_operand(e, node, l->a->carries + i);
+  for (int i = 0; i < l->fixed_count; i++) state[l->fixed + i] = mix_emit_operand(e, node, l->a->carries + i);
 }
 
 /* The arguments of the body. */
@@ -46,9 +46,9 @@ static void bind(mix_emitter *e, const mix_ir *body, const layout *l, const mix_
 static void step(mix_emitter *e, const mix_ir *body, const layout *l, const mix_hlo *state, mix_hlo *next) {
   mix_hlo_writer *w = &e->w;
   const mix_hlo one = mix_hlo_like(w, state[0], 1),
-                row = l->a->reverse ? mix_hlo_subtract(w, mix_hlo_like(w, state[0], (double)l->a->steps - 1),
-                                                       state[0])
-                                    : state[0];
+                row = l->a->reverse
+                          ? mix_hlo_subtract(w, mix_hlo_like(w, state[0], (double)l->a->steps - 1), state[0])
+                          : state[0];
   bind(e, body, l, state, row);
   if (l->error >= 0) e->error = state[l->error];
   if (!mix_emit_graph(e, body)) {

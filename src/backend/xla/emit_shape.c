@@ -35,8 +35,7 @@ void mix_emit_slice(mix_emitter *e, const mix_ir_node *node) {
   const mix_slice_attributes *a = node->attributes;
   int64_t end[MIX_MAX_RANK];
   const mix_hlo x = mix_emit_operand(e, node, 0);
-  for (int d = 0; d < x.shape.rank; d++)
-    end[d] = a->begin.dims[d] + mix_emit_type(e, node, 0).shape.dims[d];
+  for (int d = 0; d < x.shape.rank; d++) end[d] = a->begin.dims[d] + mix_emit_type(e, node, 0).shape.dims[d];
   mix_emit_result(e, node, 0, mix_hlo_slice(&e->w, x, a->begin.dims, end, NULL));
 }
 
@@ -53,9 +52,7 @@ void mix_emit_one_hot(mix_emitter *e, const mix_ir_node *node) {
   const mix_hlo x = mix_hlo_convert(w, mix_emit_operand(e, node, 0), MIX_INT64),
                 places = mix_hlo_iota(w, mix_type_of(MIX_INT64, shape), shape.rank - 1);
   static const int axes[MIX_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
-  mix_emit_result(
-      e, node, 0,
-      mix_hlo_compare(w, "EQ", places, mix_hlo_broadcast_along(w, x, shape, axes)));
+  mix_emit_result(e, node, 0, mix_hlo_compare(w, "EQ", places, mix_hlo_broadcast_along(w, x, shape, axes)));
 }
 
 void mix_emit_fill(mix_emitter *e, const mix_ir_node *node) {

@@ -280,8 +280,7 @@ mix_hlo mix_hlo_pad(mix_hlo_writer *w, mix_hlo x, mix_hlo value, const int64_t *
   mix_type type = x.type;
   if (!interior) interior = none;
   for (int d = 0; d < x.shape.rank; d++)
-    type.shape.dims[d] +=
-        low[d] + high[d] + (x.shape.dims[d] > 0 ? (x.shape.dims[d] - 1) * interior[d] : 0);
+    type.shape.dims[d] += low[d] + high[d] + (x.shape.dims[d] > 0 ? (x.shape.dims[d] - 1) * interior[d] : 0);
   const mix_hlo result = begin(w, "pad", type, 2, operands);
   put_numbers(w, ", low = ", x.shape.rank, low);
   put_numbers(w, ", high = ", x.shape.rank, high);
@@ -313,6 +312,7 @@ mix_hlo mix_hlo_reduce(mix_hlo_writer *w, const char *op, mix_hlo x, double firs
     for (int i = 0; i < count; i++) dropped |= axes[i] == d;
     if (!dropped) type.shape.dims[type.shape.rank++] = x.shape.dims[d];
   }
+  if (!count) return x;
   const mix_hlo operands[] = {x, mix_hlo_number(w, mix_type_of(x.dtype, MIX_SCALAR), first)},
                 result = mix_hlo_new(w, type);
   mix_hlo_line(w);
@@ -371,9 +371,8 @@ static void put_combiner(mix_hlo_writer *w, const char *op, mix_dtype dtype) {
   mix_text_put(&w->text, "})");
 }
 
-mix_hlo mix_hlo_reduce_window(mix_hlo_writer *w, const char *op, mix_hlo x, double first,
-                              const int64_t *size, const int64_t *strides, const int64_t *low,
-                              const int64_t *high) {
+mix_hlo mix_hlo_reduce_window(mix_hlo_writer *w, const char *op, mix_hlo x, double first, const int64_t *size,
+                              const int64_t *strides, const int64_t *low, const int64_t *high) {
   mix_type type = x.type;
   const int rank = x.shape.rank;
   for (int d = 0; d < rank; d++)
@@ -383,8 +382,7 @@ mix_hlo mix_hlo_reduce_window(mix_hlo_writer *w, const char *op, mix_hlo x, doub
   put_array(w, "window_dimensions = ", rank, size);
   put_array(w, ", window_strides = ", rank, strides);
   mix_text_put(&w->text, ", padding = dense<[");
-  for (int d = 0; d < rank; d++)
-    put_numbers(w, d ? ", " : "", 2, (const int64_t[]){low[d], high[d]});
+  for (int d = 0; d < rank; d++) put_numbers(w, d ? ", " : "", 2, (const int64_t[]){low[d], high[d]});
   mix_text_put(&w->text, "]> : tensor<%dx2xi64>", rank);
   put_combiner(w, op, x.dtype);
   return end(w, result, 2, operands);
@@ -440,12 +438,12 @@ mix_hlo mix_hlo_take(mix_hlo_writer *w, mix_hlo x, mix_hlo indices, int axis) {
 }
 
 mix_hlo mix_hlo_scatter(mix_hlo_writer *w, const char *op, mix_hlo x, mix_hlo indices, mix_hlo updates) {
-  const mix_hlo operands[] = {x, indices, updates},
-                result = begin_general(w, "scatter", x.type, 3, operands);
+  const mix_hlo operands[] = {x, indices, updates}, result = begin_general(w, "scatter", x.type, 3, operands);
   int64_t windows[MIX_MAX_RANK];
   for (int d = 1; d < updates.shape.rank; d++) windows[d - 1] = d;
-  put_numbers(w, "scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = ",
-              updates.shape.rank - 1, windows);
+  put_numbers(w,
+              "scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = ", updates.shape.rank - 1,
+              windows);
   mix_text_put(&w->text,
                ", inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, "
                "indices_are_sorted = false, unique_indices = false");
@@ -552,6 +550,6 @@ void mix_hlo_end(mix_hlo_writer *w, mix_hlo_loop *loop, const mix_hlo *next) {
   mix_hlo_line(w);
   mix_text_put(&w->text, "}\n");
   for (int i = 0; i < loop->count; i++)
-    loop->state[i] = (mix_hlo){
-        .type = loop->state[i].type, .number = loop->number, .part = loop->count > 1 ? i : -1};
+    loop->state[i] =
+        (mix_hlo){.type = loop->state[i].type, .number = loop->number, .part = loop->count > 1 ? i : -1};
 }

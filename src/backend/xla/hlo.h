@@ -91,9 +91,8 @@ mix_hlo mix_hlo_reduce(mix_hlo_writer *w, const char *op, mix_hlo x, double firs
 mix_hlo mix_hlo_reduce_last(mix_hlo_writer *w, const char *op, mix_hlo x, double first);
 mix_hlo mix_hlo_reduce_all(mix_hlo_writer *w, const char *op, mix_hlo x, double first);
 /* Windows of `size` elements, with paddings. */
-mix_hlo mix_hlo_reduce_window(mix_hlo_writer *w, const char *op, mix_hlo x, double first,
-                              const int64_t *size, const int64_t *strides, const int64_t *low,
-                              const int64_t *high);
+mix_hlo mix_hlo_reduce_window(mix_hlo_writer *w, const char *op, mix_hlo x, double first, const int64_t *size,
+                              const int64_t *strides, const int64_t *low, const int64_t *high);
 typedef struct mix_hlo_dot {
   int batch_count, contracted_count;
   int batch[2][MIX_MAX_RANK], contracted[2][MIX_MAX_RANK]; /* axes of a and b */
@@ -115,8 +114,8 @@ mix_hlo mix_hlo_put_row(mix_hlo_writer *w, mix_hlo x, mix_hlo update, mix_hlo ro
 /* ---- loops ---- */
 
 /* `while (condition) body` on a state of `count` values, in `state`; the caller writes the statements:
- * begin, the condition, then "do" with its value, the body, and end with the next state. Between begin and end
- * `state` has the values of a step, afterwards the last ones. */
+ * begin, the condition, then "do" with its value, the body, and end with the next state. Between begin and
+ * end `state` has the values of a step, afterwards the last ones. */
 typedef struct mix_hlo_loop {
   int number, count;
   mix_hlo *state;
