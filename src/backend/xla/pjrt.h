@@ -54,7 +54,7 @@ pjrt_buffer *mix_pjrt_upload(const mix_pjrt *plugin, const void *data, mix_type 
 /* Waits for the buffer and copies all of its bytes. */
 bool mix_pjrt_download(const mix_pjrt *plugin, pjrt_buffer *buffer, mix_type type, void *data);
 /* One run. The arguments whose numbers are not in `keep` may be donated, as the program says; each argument is
- * still the caller's to free. Fills the results. The event is that of the end of the run. */
+ * still the caller's to free. Fills the results. `done` is the event of its end, or NULL. */
 typedef struct mix_pjrt_run {
   pjrt_loaded *loaded;
   pjrt_buffer **arguments;
@@ -63,6 +63,6 @@ typedef struct mix_pjrt_run {
   int keep_count;
   pjrt_buffer **results;
 } mix_pjrt_run;
-pjrt_event *mix_pjrt_execute(const mix_pjrt *plugin, const mix_pjrt_run *run, const char *name);
+bool mix_pjrt_execute(const mix_pjrt *plugin, const mix_pjrt_run *run, const char *name, pjrt_event **done);
 
 #endif

@@ -123,9 +123,8 @@ bool mix_pjrt_download(const mix_pjrt *plugin, pjrt_buffer *buffer, mix_type typ
 
 /* ---- runs ---- */
 
-pjrt_event *mix_pjrt_execute(const mix_pjrt *plugin, const mix_pjrt_run *run, const char *name) {
+bool mix_pjrt_execute(const mix_pjrt *plugin, const mix_pjrt_run *run, const char *name, pjrt_event **done) {
   char what[160];
-  pjrt_event *done = NULL;
   pjrt_buffer *const *arguments = run->arguments;
   pjrt_buffer **results = run->results;
   pjrt_execute_options options = {
@@ -136,7 +135,8 @@ pjrt_event *mix_pjrt_execute(const mix_pjrt *plugin, const mix_pjrt_run *run, co
                             .device_count = 1,
                             .argument_count = (size_t)run->argument_count,
                             .results = &results,
-                            .done = &done};
+                            .done = done};
   snprintf(what, sizeof what, "xla: running %s", name);
-  return MIX_PJRT_CALL(plugin, PJRT_LOADED_EXECUTE, args, what) ? done : NULL;
+  *done = NULL;
+  return MIX_PJRT_CALL(plugin, PJRT_LOADED_EXECUTE, args, what);
 }

@@ -44,6 +44,17 @@ bool mix_xla_choose(const char *path, const char *source) {
   return good;
 }
 
+mix_xla_pending mix_xla_set_aside(void) {
+  mix_xla_pending pending;
+  pending.status = mix_error_take(pending.message, sizeof pending.message);
+  return pending;
+}
+
+void mix_xla_bring_back(const mix_xla_pending *pending) {
+  mix_error_clear();
+  if (pending->status) mix_fail(pending->status, "%s", pending->message);
+}
+
 /* ---- searching ---- */
 
 /* Does the loader know this name? It is opened for that, and closed again where it is no plug-in. */
@@ -85,29 +96,31 @@ static const char *wanted(void) {
   return chosen ? chosen : path && *path ? path : "";
 }
 
+/* The threads of a plug-in must not be in a run when the process takes its memory down. */
+static void finish_runs(void) { mix_xla_wait(UINT64_MAX); }
+
 static void load(const char *path) {
-  char message[1024];
   const bool good = (*path ? mix_pjrt_load(&loaded, path) : search()) && mix_pjrt_connect(&loaded);
   if (good) {
+    atexit(finish_runs);
     atomic_store(&in_use, &loaded);
     return;
   }
+  char message[1024];
   const mix_status status = mix_error_take(message, sizeof message);
   problem = mix_intern(message);
   failed = status == MIX_MEMORY_ERROR ? NULL : mix_intern(path); /* memory may come back */
   if (!problem) problem = "out of memory while the plug-in was loaded", mix_error_clear();
 }
 
-/* An error that is pending on this thread stays. */
 const char *mix_xla_load(void) {
-  char message[1024];
   if (mix_xla_plugin()) return NULL;
-  const mix_status pending = mix_error_take(message, sizeof message);
+  const mix_xla_pending pending = mix_xla_set_aside();
   pthread_mutex_lock(&lock);
   const char *path = wanted();
   if (!mix_xla_plugin() && !(failed && !strcmp(failed, path))) load(path);
   const char *reason = mix_xla_plugin() ? NULL : problem;
   pthread_mutex_unlock(&lock);
-  if (pending) mix_fail(pending, "%s", message);
+  mix_xla_bring_back(&pending);
   return reason;
 }

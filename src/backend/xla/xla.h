@@ -3,6 +3,7 @@
 #define MIX_BACKEND_XLA_XLA_H
 
 #include "backend/backend.h"
+#include "backend/xla/emit.h"
 #include "backend/xla/pjrt.h"
 
 /* ---- the plug-in of the process (plugin.c) ---- */
@@ -13,6 +14,13 @@ const mix_pjrt *mix_xla_plugin(void);
  * that is found by name. NULL: it is in use; else the reason why there is none, which lives as long as the
  * process. A library that has failed is not tried again. */
 const char *mix_xla_load(void);
+/* Takes the pending error of the thread, so that another one can be seen, and records it again. */
+typedef struct mix_xla_pending {
+  mix_status status;
+  char message[1024];
+} mix_xla_pending;
+mix_xla_pending mix_xla_set_aside(void);
+void mix_xla_bring_back(const mix_xla_pending *pending);
 /* Adds the names and folders that are searched. */
 void mix_xla_put_places(mix_text *text);
 
@@ -31,12 +39,36 @@ void mix_xla_take_buffer(mix_memory *memory);
 /* The value of the memory is that of the buffer, which it owns from now on. */
 void mix_xla_give_buffer(mix_memory *memory, pjrt_buffer *buffer, mix_type type);
 
-/* ---- executables and runs ---- */
+/* ---- executables (executable.c) ---- */
 
 mix_executable *mix_xla_compile(mix_ir *ir, const mix_context *context);
 void mix_xla_destroy(mix_executable *executable);
 void mix_xla_facts(const mix_executable *executable, mix_executable_facts *facts);
 mix_ticket mix_xla_enqueue(mix_executable *executable, const mix_bindings *bindings);
+
+/* ---- runs, in the order in which they began (runs.c) ---- */
+
+/* One that has begun. */
+typedef struct mix_xla_run {
+  struct mix_xla_run *next;
+  mix_ticket ticket;
+  const mix_xla_signature *signature; /* of its executable, which outlives it */
+  pjrt_event *done;
+  pjrt_buffer *word; /* the error word after it; NULL: it has none */
+} mix_xla_run;
+
+/* Between these two, no other thread begins a run. */
+void mix_xla_runs_lock(void);
+void mix_xla_runs_unlock(void);
+/* With the lock: the error word that the next run reads. NULL with the error recorded. */
+pjrt_buffer *mix_xla_error_word(void);
+/* With the lock: the run has begun. Returns its ticket. */
+mix_ticket mix_xla_runs_append(mix_xla_run *run);
+/* With the lock: waits for the oldest runs until no more than some are left. What they met is reported by the
+ * next wait. */
+void mix_xla_runs_trim(void);
+/* Waits for the runs of an executable. What they met is reported by the next wait. */
+void mix_xla_runs_finish(const mix_xla_signature *signature);
 mix_status mix_xla_wait(mix_ticket ticket);
 
 #endif
