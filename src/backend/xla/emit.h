@@ -47,8 +47,8 @@ typedef struct mix_xla_signature {
   int error_result;    /* -1: the error word stays as it is */
 } mix_xla_signature;
 
-/* The text (mix_free), and the signature of its main. NULL with the error recorded, which names an op that has
- * no form there. Equal graphs have equal texts. */
+/* The text (mix_free), and the signature of its main. NULL with the error recorded, which names an op that
+ * has no form there. Equal graphs have equal texts. */
 char *mix_xla_emit(mix_ir *graph, mix_xla_signature *signature);
 /* Has the op a form for operands of a dtype? */
 bool mix_xla_supports(const mix_op *op, mix_dtype dtype);

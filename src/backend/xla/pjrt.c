@@ -15,8 +15,8 @@ enum { MESSAGE = 700 }; /* bytes of a plug-in's message that are shown */
 
 /* ---- calls ---- */
 
-/* A newer plug-in refuses structs that are shorter than its own. Members that were added since are zero, which
- * means their default: so every struct is given longer than it is. */
+/* A newer plug-in refuses structs that are shorter than its own. Members that were added since are zero,
+ * which means their default: so every struct is given longer than it is. */
 enum { ARGUMENTS = 192, LATER = 64 };
 
 /* NULL: the plug-in has no such function. */
@@ -155,10 +155,9 @@ bool mix_pjrt_connect(mix_pjrt *plugin) {
   pjrt_client_create_args create = {0};
   if (!MIX_PJRT_CALL(plugin, PJRT_CLIENT_CREATE, create, plugin->path)) return false;
   pjrt_devices_args devices = {.client = create.client};
-  const bool good =
-      MIX_PJRT_CALL(plugin, PJRT_CLIENT_ADDRESSABLE_DEVICES, devices, plugin->path) &&
-      (plugin->platform = text_of(plugin, PJRT_CLIENT_PLATFORM_NAME, create.client)) &&
-      (plugin->version = text_of(plugin, PJRT_CLIENT_PLATFORM_VERSION, create.client));
+  const bool good = MIX_PJRT_CALL(plugin, PJRT_CLIENT_ADDRESSABLE_DEVICES, devices, plugin->path) &&
+                    (plugin->platform = text_of(plugin, PJRT_CLIENT_PLATFORM_NAME, create.client)) &&
+                    (plugin->version = text_of(plugin, PJRT_CLIENT_PLATFORM_VERSION, create.client));
   if (good && !devices.count)
     mix_fail(MIX_UNSUPPORTED, "%s, for the platform \"%s\", finds no device on this machine", plugin->path,
              plugin->platform);

@@ -53,8 +53,8 @@ int mix_pjrt_result_count(const mix_pjrt *plugin, pjrt_loaded *loaded);
 pjrt_buffer *mix_pjrt_upload(const mix_pjrt *plugin, const void *data, mix_type type);
 /* Waits for the buffer and copies all of its bytes. */
 bool mix_pjrt_download(const mix_pjrt *plugin, pjrt_buffer *buffer, mix_type type, void *data);
-/* One run. The arguments whose numbers are not in `keep` may be donated, as the program says; each argument is
- * still the caller's to free. Fills the results. `done` is the event of its end, or NULL. */
+/* One run. The arguments whose numbers are not in `keep` may be donated, as the program says; each argument
+ * is still the caller's to free. Fills the results. `done` is the event of its end, or NULL. */
 typedef struct mix_pjrt_run {
   pjrt_loaded *loaded;
   pjrt_buffer **arguments;

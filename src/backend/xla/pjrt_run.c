@@ -35,8 +35,11 @@ size_t mix_pjrt_options(const char *platform, char options[MIX_PJRT_OPTIONS]) {
 /* ---- programs ---- */
 
 static pjrt_program program_of(const char *text, size_t size) {
-  return (pjrt_program){
-      .struct_size = sizeof(pjrt_program), .code = text, .code_size = size, .format = "mlir", .format_size = 4};
+  return (pjrt_program){.struct_size = sizeof(pjrt_program),
+                        .code = text,
+                        .code_size = size,
+                        .format = "mlir",
+                        .format_size = 4};
 }
 
 pjrt_loaded *mix_pjrt_compile(const mix_pjrt *plugin, const char *text, size_t size, const char *name) {
@@ -112,11 +115,10 @@ bool mix_pjrt_download(const mix_pjrt *plugin, pjrt_buffer *buffer, mix_type typ
                                   .minor_to_major = order,
                                   .minor_to_major_size = (size_t)rank},
                         .kind = PJRT_LAYOUT_TILED};
-  pjrt_buffer_to_host_args args = {
-      .buffer = buffer,
-      .layout = &layout,
-      .data = data,
-      .bytes = mix_dtype_size(type.dtype) * (size_t)mix_shape_size(type.shape)};
+  pjrt_buffer_to_host_args args = {.buffer = buffer,
+                                   .layout = &layout,
+                                   .data = data,
+                                   .bytes = mix_dtype_size(type.dtype) * (size_t)mix_shape_size(type.shape)};
   return MIX_PJRT_CALL(plugin, PJRT_BUFFER_TO_HOST_BUFFER, args, what) &&
          mix_pjrt_await(plugin, args.done, what);
 }

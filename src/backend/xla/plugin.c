@@ -24,7 +24,8 @@ static const char *failed, *problem; /* the latest library that failed, and how 
 const mix_pjrt *mix_xla_plugin(void) { return atomic_load(&in_use); }
 
 void mix_xla_put_places(mix_text *text) {
-  for (int i = 0; i < NAMES; i++) mix_text_put(text, "%s%s", i ? i < NAMES - 1 ? ", " : " and " : "", names[i]);
+  for (int i = 0; i < NAMES; i++)
+    mix_text_put(text, "%s%s", i ? i < NAMES - 1 ? ", " : " and " : "", names[i]);
   mix_text_put(text, " where the loader looks");
   for (int i = 0; i < FOLDERS; i++) mix_text_put(text, "%s%s", i ? " and " : ", in ", folders[i]);
 }

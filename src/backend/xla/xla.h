@@ -29,8 +29,8 @@ void mix_xla_put_places(mix_text *text);
 extern const mix_memory_device mix_xla_memory;
 /* The memory that a handle is a part of, or itself. */
 mix_memory *mix_xla_whole(mix_memory *memory);
-/* The bytes, also of the host's memory, as an argument of this type. `own`: the caller frees it. NULL with the
- * error recorded. */
+/* The bytes, also of the host's memory, as an argument of this type. `own`: the caller frees it. NULL with
+ * the error recorded. */
 pjrt_buffer *mix_xla_buffer(mix_memory *memory, mix_type type, bool *own);
 /* May a run take the buffer for another one? Not while somebody else holds or maps the memory. */
 bool mix_xla_may_donate(mix_memory *memory);

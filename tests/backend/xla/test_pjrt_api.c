@@ -240,10 +240,8 @@ static void no_header(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
 #ifdef TESTS_PJRT_HEADER
-      cmocka_unit_test(functions_have_their_places),
-      cmocka_unit_test(arguments_of_one_object),
-      cmocka_unit_test(arguments_of_clients_and_programs),
-      cmocka_unit_test(arguments_of_buffers_and_runs),
+      cmocka_unit_test(functions_have_their_places),       cmocka_unit_test(arguments_of_one_object),
+      cmocka_unit_test(arguments_of_clients_and_programs), cmocka_unit_test(arguments_of_buffers_and_runs),
       cmocka_unit_test(constants_have_their_values),
 #else
       cmocka_unit_test(no_header),
