@@ -49,6 +49,7 @@ static void describe(const mix_context *context, mix_text *text) {
   const mix_pjrt *plugin = mix_xla_plugin();
   mix_text_put(text, "xla: %d device%s\n", plugin->device_count, plugin->device_count == 1 ? "" : "s");
   mix_pjrt_describe(plugin, text);
+  mix_xla_describe_cache(text);
 }
 
 const mix_backend mix_backend_xla = {.name = "xla",

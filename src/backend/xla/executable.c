@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "tensor/memory_inside.h"
 #include "tensor/shape.h"
-#include <string.h>
 
 struct mix_executable {
   const char *name; /* of the function, for messages */
@@ -53,7 +52,7 @@ static bool upload_constants(mix_executable *e) {
 
 static bool compile_text(mix_executable *e, const char *text) {
   const mix_pjrt *plugin = mix_xla_plugin();
-  e->loaded = mix_pjrt_compile(plugin, text, strlen(text), e->name);
+  e->loaded = mix_xla_compile_text(text, e->name);
   const int results = e->loaded ? mix_pjrt_result_count(plugin, e->loaded) : -1;
   if (results >= 0 && results != e->signature.result_count)
     mix_fail(MIX_INTERNAL_ERROR, "xla: the program of %s has %d results; expected %d", e->name, results,

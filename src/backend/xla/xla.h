@@ -39,6 +39,13 @@ void mix_xla_take_buffer(mix_memory *memory);
 /* The value of the memory is that of the buffer, which it owns from now on. */
 void mix_xla_give_buffer(mix_memory *memory, pjrt_buffer *buffer, mix_type type);
 
+/* ---- compiled programs on disk (cache.c) ---- */
+
+/* Compiles, or loads what was compiled before. `name`: of the function, for errors. NULL with the error
+ * recorded. */
+pjrt_loaded *mix_xla_compile_text(const char *text, const char *name);
+void mix_xla_describe_cache(mix_text *text);
+
 /* ---- executables (executable.c) ---- */
 
 mix_executable *mix_xla_compile(mix_ir *ir, const mix_context *context);
