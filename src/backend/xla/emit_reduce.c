@@ -48,14 +48,10 @@ void mix_emit_reduce_min(mix_emitter *e, const mix_ir_node *node) {
 
 void mix_emit_reduce_mean(mix_emitter *e, const mix_ir_node *node) {
   const mix_reduce_attributes *a = node->attributes;
-  mix_hlo x = wide_operand(e, node);
-  const bool real = mix_dtype_is_floating(x.dtype);
+  const mix_hlo x = wide_operand(e, node), sum = mix_hlo_reduce(&e->w, "add", x, 0, a->axis_count, a->axes);
   double count = 1;
   for (int i = 0; i < a->axis_count; i++) count *= (double)x.shape.dims[a->axes[i]];
-  if (!real) x = mix_hlo_convert(&e->w, x, MIX_INT64);
-  const mix_hlo sum = mix_hlo_reduce(&e->w, "add", x, 0, a->axis_count, a->axes);
-  const mix_hlo divisor = mix_hlo_like(&e->w, sum, real || count > 0 ? count : 1);
-  mix_emit_result(e, node, 0, mix_hlo_divide(&e->w, sum, divisor));
+  mix_emit_result(e, node, 0, mix_hlo_divide(&e->w, sum, mix_hlo_like(&e->w, sum, count)));
 }
 
 void mix_emit_bias_add_grad(mix_emitter *e, const mix_ir_node *node) {

@@ -19,6 +19,7 @@ enum { VALUES = 128, MAX_TEXT = 1 << 18, BYTES = 1 << 20 };
 typedef struct bound {
   double ulps;
   bool of_largest;
+  const char *op; /* of the result */
 } bound;
 
 static int begin_xla(void **state) {
@@ -111,9 +112,11 @@ static void compare(const char *title, const outcome *is, const outcome *expecte
     for (int64_t i = 0; i < count; i++) {
       const double a = mix_load_double(is->data[r], type.dtype, i),
                    b = mix_load_double(expected->data[r], type.dtype, i);
-      const bound used = mix_dtype_is_floating(type.dtype) ? bounds[r] : (bound){0};
+      bound used = bounds[r];
+      if (!mix_dtype_is_floating(type.dtype)) used.ulps = 0;
       if (!within(a, b, largest, type.dtype, used))
-        fail_msg("%s: element %lld of result %d is %.17g, not %.17g (%g ulp)", title, (long long)i, r, a, b,
+        fail_msg("%s: element %lld of result %d, %s, is %.17g, not %.17g (%g ulp)", title, (long long)i, r,
+                 used.op ? used.op : "", a, b,
                  fabs(a - b) / ulp_of(type.dtype, used.of_largest ? largest : b));
     }
   }
@@ -193,7 +196,7 @@ static void elementwise_in(mix_dtype dtype) {
       operand++;
     }
     mix_text_put(&out, ")%s\n", op->attributes_size ? " {alpha=0.2}" : "");
-    bounds[count++] = (bound){.ulps = ulps_of(op, dtype)};
+    bounds[count++] = (bound){.ulps = ulps_of(op, dtype), .op = op->name};
   }
   mix_text_put(&out, "return");
   for (int i = 0; i < count; i++) mix_text_put(&out, "%s%%%d", i ? ", " : " ", 4 + i);
