@@ -155,8 +155,8 @@ static bool begins(const char *line, const char *word) { return !strncmp(line, w
 
 /* True for a line of a log that can belong to a graph. */
 static bool graph_line(const char *line) {
-  return *line == '%' || begins(line, "    ") || begins(line, "store ") || begins(line, "return") ||
-         begins(line, "once\n") || begins(line, "excess\n");
+  return *line == '%' || *line == '|' || begins(line, "    ") || begins(line, "store ") ||
+         begins(line, "return") || begins(line, "once\n") || begins(line, "excess\n");
 }
 
 typedef struct section {
