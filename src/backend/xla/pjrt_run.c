@@ -29,6 +29,8 @@ size_t mix_pjrt_options(const char *platform, char options[MIX_PJRT_OPTIONS]) {
   size = put_false(options, size, "xla_allow_excess_precision");
   /* Its products keep packed copies of weights, which are stale once a run has replaced donated weights. */
   if (!strcmp(platform, "cpu")) size = put_false(options, size, "xla_cpu_use_xnnpack");
+  /* Else a maximum with NaN may be the other number. */
+  if (!strcmp(platform, "cpu")) size = put_false(options, size, "xla_cpu_enable_fast_min_max");
   return size;
 }
 
