@@ -105,29 +105,6 @@ static bool refuse(const mix_ir *ir, const mix_ir_node *node) {
 
 /* ---- graphs ---- */
 
-bool mix_emit_checks(const mix_ir *ir) {
-  for (int n = 0; n < ir->node_count; n++) {
-    const mix_ir_node *node = &ir->nodes[n];
-    if (node->dead || node->source) continue;
-    const bool fails = (node->op->flags & MIX_OP_ELEMENTWISE) && node->input_count &&
-                       mix_opcode_may_fail(node->op->opcode, ir->values[node->inputs[0]].dtype);
-    if (node->body ? mix_emit_checks(node->body) : fails || (node->op->flags & MIX_OP_CHECKS_VALUES))
-      return true;
-  }
-  return false;
-}
-
-void mix_emit_result(mix_emitter *e, const mix_ir_node *node, int output, mix_hlo value) {
-  const mix_type type = mix_emit_type(e, node, output);
-  e->values[node->first_output + output] =
-      mix_hlo_reshape(&e->w, mix_hlo_convert(&e->w, value, type.dtype), type.shape);
-}
-
-const char *mix_emit_precision(const mix_emitter *e, mix_dtype dtype) {
-  if (dtype == MIX_FLOAT64) return "HIGHEST";
-  return dtype == MIX_FLOAT32 ? e->precision : NULL;
-}
-
 static void put_title(mix_emitter *e, const mix_ir_node *node) {
   mix_hlo_line(&e->w);
   mix_text_put(&e->w.text, "// %s", node->op->name);
@@ -156,7 +133,7 @@ static bool emit_node(mix_emitter *e, const mix_ir_node *node) {
   return !e->failed && !e->w.text.failed;
 }
 
-bool mix_emit_graph(mix_emitter *e, const mix_ir *ir) {
+static bool emit_graph(mix_emitter *e, const mix_ir *ir) {
   for (int n = 0; n < ir->node_count; n++)
     if (!ir->nodes[n].dead && !emit_node(e, &ir->nodes[n])) return false;
   return true;
@@ -295,13 +272,17 @@ static bool put_results(mix_emitter *e, mix_ir *ir) {
 }
 
 char *mix_xla_emit(mix_ir *ir, mix_xla_signature *signature) {
-  mix_emitter e = {.w = {.text = {.grows = true}, .indent = 2}, .root = ir, .ir = ir, .signature = signature};
+  mix_emitter e = {.w = {.text = {.grows = true}, .indent = 2},
+                   .root = ir,
+                   .ir = ir,
+                   .signature = signature,
+                   .graph = emit_graph};
   e.precision = ir->context && ir->context->precision.float32 == MIX_FLOAT32_HIGH ? "HIGH" : "HIGHEST";
   e.values = mix_ir_alloc(ir, sizeof *e.values * (size_t)(ir->value_count + 1));
   for (int v = 0; e.values && v < ir->value_count; v++) e.values[v].number = -1;
   bool good = e.values && make_signature(&e, ir);
   if (good) put_header(&e, ir);
-  good = good && mix_emit_graph(&e, ir) && put_results(&e, ir) && !e.w.text.failed;
+  good = good && emit_graph(&e, ir) && put_results(&e, ir) && !e.w.text.failed;
   if (good) return e.w.text.text;
   mix_free(e.w.text.text);
   return NULL;

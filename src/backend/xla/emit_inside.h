@@ -16,6 +16,8 @@ typedef struct mix_emitter {
   mix_hlo error;           /* the error word now, where main has one */
   const mix_ir_node *node; /* being written */
   bool failed;             /* with the error recorded */
+  /* Writes the statements of a graph, whose arguments have their values: that of a loop's body. */
+  bool (*graph)(struct mix_emitter *e, const mix_ir *ir);
 } mix_emitter;
 
 /* Writes the statements of a node. */
@@ -29,8 +31,6 @@ static inline mix_type mix_emit_type(const mix_emitter *e, const mix_ir_node *no
 }
 /* The value of a result, which is rounded to its dtype, and reshaped. */
 void mix_emit_result(mix_emitter *e, const mix_ir_node *node, int output, mix_hlo value);
-/* Statements of a graph, whose arguments have their values. */
-bool mix_emit_graph(mix_emitter *e, const mix_ir *ir);
 /* Does it, or a body of its loops, check values? */
 bool mix_emit_checks(const mix_ir *ir);
 
@@ -59,14 +59,15 @@ void mix_emit_check(mix_emitter *e, mix_hlo bad, mix_hlo values, mix_bad_value r
 #define MIX_EMIT_OPS(X)                                                                                      \
   X(elementwise)                                                                                             \
   X(add_n)                                                                                                   \
-  X(reduce_sum) X(reduce_mean) X(reduce_prod) X(reduce_max) X(reduce_min) X(bias_add_grad) X(argmax)         \
-      X(argmin) X(all_finite) X(magnitudes) X(row_moments) X(matmul) X(einsum) X(attention)                  \
-          X(attention_grad) X(softmax) X(log_softmax) X(softmax_cross_entropy)                               \
-              X(sparse_softmax_cross_entropy) X(conv) X(gather) X(segment_sum) X(combine_rows)               \
-                  X(gather_rows) X(replace_rows) X(one_hot) X(concat) X(slice) X(pad) X(reshape)             \
-                      X(broadcast_to) X(transpose) X(max_pool) X(max_pool_grad) X(max_pool_grad_grad)        \
-                          X(avg_pool) X(avg_pool_grad) X(resize_axis) X(projective_transform) X(fill)        \
-                              X(range) X(random_uniform) X(random_normal) X(random_truncated_normal) X(scan)
+  X(reduce_sum)                                                                                              \
+  X(reduce_mean) X(reduce_prod) X(reduce_max) X(reduce_min) X(bias_add_grad) X(argmax) X(argmin)             \
+      X(all_finite) X(magnitudes) X(row_moments) X(matmul) X(einsum) X(attention) X(attention_grad)          \
+          X(softmax) X(log_softmax) X(softmax_cross_entropy) X(sparse_softmax_cross_entropy) X(conv)         \
+              X(gather) X(segment_sum) X(combine_rows) X(gather_rows) X(replace_rows) X(one_hot) X(concat)   \
+                  X(slice) X(pad) X(reshape) X(broadcast_to) X(transpose) X(max_pool) X(max_pool_grad)       \
+                      X(max_pool_grad_grad) X(avg_pool) X(avg_pool_grad) X(resize_axis)                      \
+                          X(projective_transform) X(fill) X(range) X(random_uniform) X(random_normal)        \
+                              X(random_truncated_normal) X(scan)
 #define MIX_DECLARE_EMITTER(name) mix_emit_node mix_emit_##name;
 MIX_EMIT_OPS(MIX_DECLARE_EMITTER)
 #undef MIX_DECLARE_EMITTER

@@ -51,7 +51,7 @@ static void step(mix_emitter *e, const mix_ir *body, const layout *l, const mix_
                           : state[0];
   bind(e, body, l, state, row);
   if (l->error >= 0) e->error = state[l->error];
-  if (!mix_emit_graph(e, body)) {
+  if (!e->graph(e, body)) {
     e->failed = true;
     return;
   }
