@@ -8,13 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *fake(const char *name) {
-  static char device[600];
-  assert_non_null(getenv("MIXTAPE_FAKE_PJRT"));
-  snprintf(device, sizeof device, "xla:%s/fake_%s.so", getenv("MIXTAPE_FAKE_PJRT"), name);
-  return device;
-}
-
 /* Runs the body in a child; it passes if the child ends well. */
 static void in_child(void (*body)(void)) {
   const pid_t child = fork();
@@ -35,6 +28,13 @@ static void in_child(void (*body)(void)) {
     fprintf(stderr, "%s:%d: %s\n  pending: %s\n", __FILE__, __LINE__, #condition, mix_error_message());      \
     _exit(1);                                                                                                \
   } while (0)
+
+static const char *fake(const char *name) {
+  static char device[600];
+  CHECK(getenv("MIXTAPE_FAKE_PJRT"));
+  snprintf(device, sizeof device, "xla:%s/fake_%s.so", getenv("MIXTAPE_FAKE_PJRT"), name);
+  return device;
+}
 
 static mix_list *twice_and_one(void *variable, mix_list *arguments) {
   if (variable) mix_variable_assign_add(variable, scalar(1));
