@@ -4,6 +4,7 @@
 #include "support/skip.h"
 #include "base/processor.h"
 #include "cli/program.h"
+#include "support/device.h"
 
 enum { RECORDED = 49, MAX = 256 };
 
@@ -147,10 +148,10 @@ typedef struct bounds {
   double loss_late;
 } bounds;
 
-/* The kind of processor that recorded the runs. */
+/* The kind of processor that recorded the runs; a device that compiles by itself sums in its own order. */
 static bool is_recorders_kind(void) {
 #if defined(__x86_64__)
-  return (mix_cpu_features() & MIX_CPU_AVX512) && __builtin_cpu_is("intel");
+  return on_host() && (mix_cpu_features() & MIX_CPU_AVX512) && __builtin_cpu_is("intel");
 #else
   return false;
 #endif
