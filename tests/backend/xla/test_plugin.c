@@ -4,6 +4,7 @@
 #include "support/skip.h"
 
 #include "backend/backend.h"
+#include <mixtape/policy.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -167,11 +168,40 @@ static void a_wrong_number_of_results(void **state) {
   in_child(check_results);
 }
 
+/* ---- the policy check ---- */
+
+static char log_text[600];
+static mix_log_level log_level;
+static void keep_message(void *context, mix_log_level level, const char *message) {
+  (void)context;
+  log_level = level;
+  snprintf(log_text, sizeof log_text, "%s", message);
+}
+static void check_policy(const char *policy, mix_log_level level, const char *mention) {
+  mix_set_log_callback(keep_message, NULL);
+  CHECK(mix_set_device(fake("tpu")) == MIX_OK);
+  CHECK(mix_policy_new(policy));
+  CHECK(log_level == level && strstr(log_text, mention) && strstr(log_text, "multiples of 128"));
+  log_text[0] = 0;
+  CHECK(mix_policy_new(policy) && !log_text[0]); /* once a process */
+}
+static void check_float16(void) {
+  check_policy("mixed_float16", MIX_LOG_WARNING, "(mixed_float16): WARNING\nYour TPU may run slowly");
+}
+static void check_bfloat16(void) {
+  check_policy("mixed_bfloat16", MIX_LOG_INFO, "(mixed_bfloat16): OK\nYour TPU will likely run quickly");
+}
+static void policies_suit_tpus_or_not(void **state) {
+  (void)state;
+  in_child(check_float16);
+  in_child(check_bfloat16);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(bad_libraries_are_named), TEST(the_environment_names_one), TEST(without_one_the_places_are_named),
       TEST(a_process_has_one),       TEST(a_program_that_is_refused), TEST(memory_that_is_exhausted),
-      TEST(a_run_that_fails),        TEST(a_wrong_number_of_results),
+      TEST(a_run_that_fails),        TEST(a_wrong_number_of_results), TEST(policies_suit_tpus_or_not),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
