@@ -56,6 +56,8 @@ typedef struct mix_backend {
   size_t host_evaluation_bytes;
   /* NULL: the backend is usable; else the reason why not (static text). */
   const char *(*unavailable)(void);
+  /* The platform of its devices where a plug-in decides it: "tpu", "cuda", "cpu". NULL: none does. */
+  const char *(*platform)(void);
   /* Of host backends: kernel tables in order of preference, ended by NULL (host/kernel.h). */
   const struct mix_kernel_row *const *kernels;
 

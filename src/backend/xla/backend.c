@@ -8,6 +8,8 @@
 static const char *const passes[] = {
     "amp", "expand_einsum", "remove_identities", "simplify_casts", "constant_fold", "cse", "dce", NULL};
 
+static const char *platform(void) { return mix_xla_plugin() ? mix_xla_plugin()->platform : ""; }
+
 static bool supports(const mix_context *context, const mix_op *op, mix_dtype dtype) {
   (void)context;
   return mix_xla_supports(op, dtype);
@@ -58,6 +60,7 @@ const mix_backend mix_backend_xla = {.name = "xla",
                                      /* Compiling takes far longer than evaluating once. */
                                      .host_evaluation_bytes = SIZE_MAX,
                                      .unavailable = mix_xla_load,
+                                     .platform = platform,
                                      .passes = passes,
                                      .supports = supports,
                                      .supports_epilogue = supports_epilogue,

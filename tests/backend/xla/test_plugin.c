@@ -4,16 +4,10 @@
 #include "support/skip.h"
 
 #include "backend/backend.h"
+#include <mixtape/policy.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static const char *fake(const char *name) {
-  static char device[600];
-  assert_non_null(getenv("MIXTAPE_FAKE_PJRT"));
-  snprintf(device, sizeof device, "xla:%s/fake_%s.so", getenv("MIXTAPE_FAKE_PJRT"), name);
-  return device;
-}
 
 /* Runs the body in a child; it passes if the child ends well. */
 static void in_child(void (*body)(void)) {
@@ -35,6 +29,13 @@ static void in_child(void (*body)(void)) {
     fprintf(stderr, "%s:%d: %s\n  pending: %s\n", __FILE__, __LINE__, #condition, mix_error_message());      \
     _exit(1);                                                                                                \
   } while (0)
+
+static const char *fake(const char *name) {
+  static char device[600];
+  CHECK(getenv("MIXTAPE_FAKE_PJRT"));
+  snprintf(device, sizeof device, "xla:%s/fake_%s.so", getenv("MIXTAPE_FAKE_PJRT"), name);
+  return device;
+}
 
 static mix_list *twice_and_one(void *variable, mix_list *arguments) {
   if (variable) mix_variable_assign_add(variable, scalar(1));
@@ -122,20 +123,19 @@ static void a_process_has_one(void **state) {
 
 /* ---- plug-ins that fail ---- */
 
-static void check_failing(const char *name, mix_status status, const char *mention, const char *other) {
-  CHECK(mix_set_device(fake(name)) == MIX_OK);
+static void check_refuses(void) {
+  CHECK(mix_set_device(fake("refuses")) == MIX_OK);
   mix_variable *count = mix_variable_new(scalar(0), .name = "count");
   mix_function *function = mix_function_new(twice_and_one, count);
   CHECK(!call(function));
-  check_error(status, mention, other);
+  check_error(MIX_UNSUPPORTED, "cannot compile function", "the fake knows no op");
   CHECK(mix_tensor_item(mix_variable_value(count)) == 0);
   CHECK(call(function) && mix_tensor_item(mix_variable_value(count)) == 1); /* on the CPU */
 }
-static void check_refuses(void) {
-  check_failing("refuses", MIX_UNSUPPORTED, "cannot compile function", "the fake knows no op");
-}
 static void check_exhausted(void) {
-  check_failing("exhausted", MIX_MEMORY_ERROR, "copying to the device", "the fake has no memory");
+  CHECK(mix_set_device(fake("exhausted")) == MIX_OK);
+  CHECK(!call(new_function()));
+  check_error(MIX_MEMORY_ERROR, "copying to the device", "the fake has no memory");
 }
 static void check_fails(void) {
   CHECK(mix_set_device(fake("fails")) == MIX_OK);
@@ -168,11 +168,40 @@ static void a_wrong_number_of_results(void **state) {
   in_child(check_results);
 }
 
+/* ---- the policy check ---- */
+
+static char log_text[600];
+static mix_log_level log_level;
+static void keep_message(void *context, mix_log_level level, const char *message) {
+  (void)context;
+  log_level = level;
+  snprintf(log_text, sizeof log_text, "%s", message);
+}
+static void check_policy(const char *policy, mix_log_level level, const char *mention) {
+  mix_set_log_callback(keep_message, NULL);
+  CHECK(mix_set_device(fake("tpu")) == MIX_OK);
+  CHECK(mix_policy_new(policy));
+  CHECK(log_level == level && strstr(log_text, mention) && strstr(log_text, "multiples of 128"));
+  log_text[0] = 0;
+  CHECK(mix_policy_new(policy) && !log_text[0]); /* once a process */
+}
+static void check_float16(void) {
+  check_policy("mixed_float16", MIX_LOG_WARNING, "(mixed_float16): WARNING\nYour TPU may run slowly");
+}
+static void check_bfloat16(void) {
+  check_policy("mixed_bfloat16", MIX_LOG_INFO, "(mixed_bfloat16): OK\nYour TPU will likely run quickly");
+}
+static void policies_suit_tpus_or_not(void **state) {
+  (void)state;
+  in_child(check_float16);
+  in_child(check_bfloat16);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(bad_libraries_are_named), TEST(the_environment_names_one), TEST(without_one_the_places_are_named),
       TEST(a_process_has_one),       TEST(a_program_that_is_refused), TEST(memory_that_is_exhausted),
-      TEST(a_run_that_fails),        TEST(a_wrong_number_of_results),
+      TEST(a_run_that_fails),        TEST(a_wrong_number_of_results), TEST(policies_suit_tpus_or_not),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
