@@ -9,7 +9,8 @@ build: ## the library and build/release/mixtape
 train: bootstrap build ## trains the guide's model in mixed precision, on MNIST or on the built-in digits
 	@scripts/train
 
-check: bootstrap ## builds and runs all tests and checks; ends with one line of counts
+check: ## builds and runs all tests and checks; ends with one line of counts
+	@scripts/bootstrap --check
 	@scripts/check
 
 bench: bootstrap ## builds and runs the benchmark program, with its peers (OpenBLAS, oneDNN) if they install

@@ -56,6 +56,8 @@ typedef struct mix_backend {
   size_t host_evaluation_bytes;
   /* NULL: the backend is usable; else the reason why not (static text). */
   const char *(*unavailable)(void);
+  /* The platform of its devices where a plug-in decides it: "tpu", "cuda", "cpu". NULL: none does. */
+  const char *(*platform)(void);
   /* Of host backends: kernel tables in order of preference, ended by NULL (host/kernel.h). */
   const struct mix_kernel_row *const *kernels;
 
@@ -113,7 +115,10 @@ typedef struct mix_backend {
   void (*describe)(const mix_context *context, mix_text *text);
 } mix_backend;
 
-extern const mix_backend mix_backend_cpu, mix_backend_ref;
+extern const mix_backend mix_backend_cpu, mix_backend_ref, mix_backend_xla;
+/* The plug-in of the device "xla" (mix_set_device("xla:PATH")), which is loaded when the device is first asked
+ * for. False with the error recorded, in the name of `source`, if another one is in use. */
+bool mix_xla_choose(const char *path, const char *source);
 /* The backend in force (mix_set_device). */
 const mix_backend *mix_backend_current(void);
 /* Makes a backend known, which lives as long as the process, under its name. Call before other threads use

@@ -11,14 +11,18 @@
 enum { UNSET = -1 };
 
 enum { DEVICES_MAX = 8 };
-static const mix_backend *devices[DEVICES_MAX] = {&mix_backend_cpu, &mix_backend_ref};
-static int device_count = 2;
+static const mix_backend *devices[DEVICES_MAX] = {&mix_backend_cpu, &mix_backend_ref, &mix_backend_xla};
+static int device_count = 3;
 const char *const mix_cuda_missing = "this build has no CUDA backend yet";
 static atomic_int device = UNSET;
 
 /* The index of a device, or UNSET with the error recorded. `source`: the call or the environment variable. */
 static int device_named(const char *name, const char *source) {
   if (name && strcmp(name, "auto") == 0) name = "cpu"; /* the best device of this build */
+  if (name && strncmp(name, "xla:", 4) == 0) {
+    if (!mix_xla_choose(name + 4, source)) return UNSET;
+    name = "xla";
+  }
   for (int i = 0; name && i < device_count; i++) {
     if (strcmp(name, devices[i]->name) != 0) continue;
     const char *why = devices[i]->unavailable();
@@ -30,8 +34,9 @@ static int device_named(const char *name, const char *source) {
     mix_fail(MIX_UNSUPPORTED, "%s: device \"cuda\" is unavailable: %s", source, mix_cuda_missing);
   else
     mix_fail(MIX_VALUE_ERROR,
-             "%s: there is no device \"%s\"; expected \"cpu\", \"ref\", \"cuda\" or \"auto\"", source,
-             name ? name : "");
+             "%s: there is no device \"%s\"; expected \"cpu\", \"ref\", \"cuda\", \"xla\", "
+             "\"xla:PLUGIN.so\" or \"auto\"",
+             source, name ? name : "");
   return UNSET;
 }
 
@@ -65,8 +70,7 @@ mix_status mix_set_device(const char *name) {
 
 mix_status mix_synchronize(void) {
   if (mix_failed()) return mix_error();
-  for (int i = 0; i < device_count && !mix_failed(); i++)
-    if (!devices[i]->unavailable()) devices[i]->wait(UINT64_MAX);
+  for (int i = 0; i < device_count && !mix_failed(); i++) devices[i]->wait(UINT64_MAX);
   return mix_error();
 }
 

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "amp/setting.h"
+#include "backend/xla/emit.h"
 #include "compile/compile.h"
 #include "compile/pass_pipeline.h"
 #include "passes/passes.h"
@@ -20,6 +21,7 @@ static void usage(FILE *out) {
   fprintf(
       out,
       "usage: mixtape graph FILE [--graph N] [--pass NAME,...] [--rewrite float16|bfloat16] [--quiet]\n"
+      "                          [--stablehlo]\n"
       "\n"
       "Reads the text of a captured function (from mix_function_dump, or from MIXTAPE_VERBOSE=compile,\n"
       "which writes it before the passes and after each), checks it, runs the given passes and prints\n"
@@ -29,6 +31,7 @@ static void usage(FILE *out) {
       "  --pass       run these passes, in this order; \"all\": the enabled passes of a compilation\n"
       "  --rewrite    the dtype of the pass amp\n"
       "  --quiet      check only, print no graph\n"
+      "  --stablehlo  print the program that the device xla would compile; without --pass, after its passes\n"
       "\n"
       "passes:");
   for (int i = 0; mix_pass_name(i); i++) fprintf(out, " %s", mix_pass_name(i));
@@ -38,7 +41,7 @@ static void usage(FILE *out) {
 typedef struct graph_options {
   const char *file, *passes;
   long graph;
-  bool quiet;
+  bool quiet, stablehlo;
 } graph_options;
 
 static bool is_pass(const char *name) {
@@ -85,6 +88,8 @@ static int parse(int argc, char **argv, graph_options *options) {
       options->file = argv[i];
     } else if (!strcmp(argv[i], "--quiet"))
       options->quiet = true;
+    else if (!strcmp(argv[i], "--stablehlo"))
+      options->stablehlo = true;
     else if (cli_is_option(argc, argv, &i, "--pass", &value)) {
       if (!value) return missing_value("--pass");
       if (!known_passes("--pass", value)) return CLI_USAGE;
@@ -150,8 +155,8 @@ static bool begins(const char *line, const char *word) { return !strncmp(line, w
 
 /* True for a line of a log that can belong to a graph. */
 static bool graph_line(const char *line) {
-  return *line == '%' || begins(line, "    ") || begins(line, "store ") || begins(line, "return") ||
-         begins(line, "once\n") || begins(line, "excess\n");
+  return *line == '%' || *line == '|' || begins(line, "    ") || begins(line, "store ") ||
+         begins(line, "return") || begins(line, "once\n") || begins(line, "excess\n");
 }
 
 typedef struct section {
@@ -212,6 +217,22 @@ static mix_ir *read_section(const graph_options *options, const char *text, cons
   return ir;
 }
 
+/* The graph after the passes, or the program of the device xla: false with the error recorded. */
+static bool print_graph(const graph_options *options, mix_ir *ir) {
+  mix_context context = mix_context_default();
+  if (options->stablehlo) {
+    context.backend = &mix_backend_xla;
+    ir->context = &context;
+  }
+  if (!run_passes(ir, options->stablehlo && !options->passes ? "all" : options->passes)) return false;
+  mix_xla_signature signature;
+  char *program = options->stablehlo ? mix_xla_emit(ir, &signature) : NULL;
+  const char *out = options->stablehlo ? program : mix_ir_text(ir);
+  if (out && !options->quiet) fputs(out, stdout);
+  mix_free(program);
+  return out != NULL;
+}
+
 int cli_graph(int argc, char **argv) {
   graph_options options = {0};
   int code = parse(argc, argv, &options);
@@ -233,10 +254,7 @@ int cli_graph(int argc, char **argv) {
     list_sections(text);
   } else {
     mix_ir *ir = read_section(&options, text, &s);
-    bool good = ir && run_passes(ir, options.passes);
-    const char *out = good ? mix_ir_text(ir) : NULL;
-    if (out && !options.quiet) fputs(out, stdout);
-    code = out ? CLI_OK : cli_fail();
+    code = ir && print_graph(&options, ir) ? CLI_OK : cli_fail();
     mix_ir_free(ir);
   }
   mix_free(text);

@@ -15,6 +15,7 @@ typedef enum kind {
   TEXT,
   PATH,
   CHOICE,
+  DEVICE, /* a choice, or xla: with a path */
   MODEL,
   COUNT,
   LEVEL,
@@ -123,7 +124,9 @@ static const row rows[] = {
      "rewrite a float32 model to 16 bits instead of using a policy"},
     {"loop", CHOICE, FIELD(loop), CLI_TRAIN, "fit|custom",
      "train with fit, or with a custom loop and a gradient tape (default fit)", "fit"},
-    {"device", CHOICE, FIELD(device), RUNS | CLI_SUMMARY | CLI_BENCH, "auto|cpu|cuda|ref", "default auto"},
+    {"device", DEVICE, FIELD(device), RUNS | CLI_SUMMARY | CLI_BENCH, "auto|cpu|cuda|ref|xla|xla:PLUGIN.so",
+     "default auto; xla: programs compiled by XLA, run by the PJRT plug-in of that path, or of "
+     "MIXTAPE_PJRT_PLUGIN"},
     {"threads", THREADS, FIELD(threads), RUNS | CLI_BENCH, "N",
      "threads (default: the cores this process may use)"},
     {"verbose", LEVEL, FIELD(verbose), CLI_TRAIN | CLI_EVALUATE, "0|1|2",
@@ -354,6 +357,10 @@ static bool set_option(const char *command, const row *row, const char *value, c
   case CHOICE:
     *(const char **)field = value;
     return mix_is_choice(row->argument, value) || bad_value(command, row, value, row->argument);
+  case DEVICE:
+    *(const char **)field = value;
+    return mix_is_choice("auto|cpu|cuda|ref|xla", value) || (!strncmp(value, "xla:", 4) && value[4]) ||
+           bad_value(command, row, value, row->argument);
   case SEED: options->has_seed = true; /* fall through */
   case COUNT:
   case LEVEL:

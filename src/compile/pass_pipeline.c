@@ -17,7 +17,8 @@ typedef struct pass_row {
   bool (*run)(mix_ir *ir);
 } pass_row;
 
-/* "fuse" always runs, since it also makes programs of single nodes. When disabled, it merges nothing. */
+/* "fuse" always runs, since it also makes programs of single nodes, of which plans consist. When disabled, it
+ * merges nothing. */
 static const pass_row passes[] = {
     {"amp", mix_pass_amp},
     {"hoist_invariants", mix_pass_hoist_invariants},
@@ -150,7 +151,8 @@ static bool run(mix_ir *ir, size_t count, bool verbose) {
   for (size_t i = 0; i < count; i++) {
     /* later passes move casts into programs */
     if (passes[i].run == mix_pass_expand_add_n) mix_cast_watch_end(ir);
-    if (strcmp(passes[i].name, "fuse") && !mix_pass_wanted(ir, passes[i].name)) continue;
+    const bool makes_programs = !strcmp(passes[i].name, "fuse") && !ir->context->backend->compile_graph;
+    if (!makes_programs && !mix_pass_wanted(ir, passes[i].name)) continue;
     if (!run_pass(ir, &passes[i])) return false;
     mix_cast_watch_pass(ir, passes[i].name);
     if (verbose) log_graph(ir, "after ", passes[i].name);

@@ -133,6 +133,23 @@ static void help_has_several_names(void **state) {
   }
 }
 
+/* Of the device xla, after its passes. */
+static void a_graph_becomes_a_program(void **state) {
+  (void)state;
+  FILE *file = fopen(in_folder("graph.txt"), "w");
+  assert_non_null(file);
+  fputs("%0:float16(2, 3) = argument 0\n%1:float16(2, 3) = identity(%0)\n%2:float16(3, 3) = matmul(%0, %1) "
+        "{transpose_a}\nreturn %2\n",
+        file);
+  fclose(file);
+  assert_code(run_program("graph", "--stablehlo", in_folder("graph.txt")), 0);
+  assert_has(program_out, "func.func public @main(%0: tensor<2x3xf16>) -> (tensor<3x3xf16>)");
+  assert_has(program_out, "stablehlo.dot_general %0, %0, contracting_dims = [0] x [0]");
+  assert_null(strstr(program_out, "// identity")); /* after the passes of the device */
+  assert_code(run_program("graph", "--stablehlo", "--pass=fuse", in_folder("graph.txt")), 1);
+  assert_has(program_err, "fused of float16: it has no form in StableHLO");
+}
+
 /* Lines of at most 110 columns, except for an option that is longer itself. */
 static void help_fits_a_terminal(void **state) {
   (void)state;
@@ -548,6 +565,7 @@ int main(void) {
       cmocka_unit_test(unknown_options_end_with_2),
       cmocka_unit_test(near_misses_get_a_suggestion),
       cmocka_unit_test(help_has_several_names),
+      cmocka_unit_test(a_graph_becomes_a_program),
       cmocka_unit_test(help_fits_a_terminal),
       cmocka_unit_test(metrics_have_the_names_of_keras),
       cmocka_unit_test(bad_values_end_with_2),

@@ -13,7 +13,7 @@ static inline const char *default_device(void) {
   return name ? name : "cpu";
 }
 /* Variables keep their address, and a run is finished when its call returns. */
-static inline bool on_host(void) { return strcmp(mix_device(), "remote") != 0; }
+static inline bool on_host(void) { return strcmp(mix_device(), "remote") && strcmp(mix_device(), "xla"); }
 
 /* The results of a call that must fail, on a device with a queue when it is waited for. */
 static inline void expect_no_results(const mix_list *results) {

@@ -1,5 +1,6 @@
 /* GPU compatibility check, logged once a process when a mixed policy is constructed
- * (docs/spec/mixed_precision.md, section 2). */
+ * (docs/spec/mixed_precision.md, section 2). On a TPU it says what suits TPUs. */
+#include "backend/backend.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/policy/policy.h"
@@ -103,6 +104,26 @@ static void report_slow(const mix_gpu_fact *gpus, int count, int good) {
   mix_free(list);
 }
 
+static bool is_on_tpu(void) {
+  const mix_backend *backend = mix_backend_current();
+  return backend->platform && !strcmp(backend->platform(), "tpu");
+}
+
+static void report_tpu(const char *policy_name) {
+  if (!strcmp(policy_name, "mixed_bfloat16"))
+    mix_log_message(
+        MIX_LOG_INFO,
+        "Mixed precision compatibility check (mixed_bfloat16): OK\nYour TPU will likely run quickly with dtype "
+        "policy mixed_bfloat16, most quickly if batch size and units are multiples of 128");
+  else
+    mix_log_message(
+        MIX_LOG_WARNING,
+        "Mixed precision compatibility check (%s): WARNING\nYour TPU may run slowly with dtype policy %s, for "
+        "TPUs multiply bfloat16 numbers and not float16. Use mixed_bfloat16, which needs no loss scale, with "
+        "batch sizes and units that are multiples of 128",
+        policy_name, policy_name);
+}
+
 void mix_device_check(const char *policy_name) {
   mix_gpu_fact gpus[GPU_CAPACITY];
   pthread_mutex_lock(&lock);
@@ -111,7 +132,8 @@ void mix_device_check(const char *policy_name) {
   mix_gpu_provider provider = gpu_provider;
   void *context = gpu_context;
   pthread_mutex_unlock(&lock);
-  if (!first || strcmp(policy_name, "mixed_float16")) return;
+  if (first && is_on_tpu()) report_tpu(policy_name);
+  if (!first || is_on_tpu() || strcmp(policy_name, "mixed_float16")) return;
   int count = provider ? provider(context, gpus, GPU_CAPACITY) : 0, good = 0;
   if (count > GPU_CAPACITY) count = GPU_CAPACITY;
   for (int i = 0; i < count; i++) good += supported(&gpus[i]);

@@ -1,5 +1,6 @@
 /* The test cases that do not run on the device "remote": those about kernel names, speed, or the text and
- * steps of CPU plans. Each is skipped, and says so. "*": all of a program. */
+ * steps of CPU plans; and all cases on the device "xla" where its plug-in is not. Each is skipped, and says
+ * so. "*": all of a program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
   const char *program, *test, *reason;
@@ -24,8 +26,12 @@ static void skip_test(void **state) {
   skip();
 }
 
-static const char *reason_of(const char *test) {
+static const char *reason_of(const char *device, const char *test) {
   extern const char *__progname;
+  const char *plugin = getenv("MIXTAPE_PJRT_PLUGIN");
+  if (!strcmp(device, "xla"))
+    return plugin && !access(plugin, R_OK) ? NULL
+                                           : "no PJRT plug-in, which scripts/bootstrap --check fetches";
   for (size_t i = 0; i < sizeof exempt / sizeof *exempt; i++)
     if (!strcmp(exempt[i].program, __progname) &&
         (!strcmp(exempt[i].test, test) || !strcmp(exempt[i].test, "*")))
@@ -38,15 +44,15 @@ int __real__cmocka_run_group_tests(const char *name, const struct CMUnitTest *te
 int __wrap__cmocka_run_group_tests(const char *name, const struct CMUnitTest *tests, const size_t count,
                                    CMFixtureFunction setup, CMFixtureFunction teardown) {
   const char *device = getenv("MIXTAPE_TEST_DEVICE");
-  if (!device || strcmp(device, "remote"))
+  if (!device || (strcmp(device, "remote") && strcmp(device, "xla")))
     return __real__cmocka_run_group_tests(name, tests, count, setup, teardown);
   struct CMUnitTest *list = calloc(count + 1, sizeof *list);
   if (!list) return 1;
   for (size_t i = 0; i < count; i++) {
     list[i] = tests[i];
-    const char *reason = reason_of(tests[i].name);
+    const char *reason = reason_of(device, tests[i].name);
     if (!reason) continue;
-    printf("not on the device remote: %s: %s\n", tests[i].name, reason);
+    printf("not on the device %s: %s: %s\n", device, tests[i].name, reason);
     list[i].test_func = skip_test;
     list[i].setup_func = list[i].teardown_func = NULL;
   }

@@ -1,0 +1,234 @@
+/* Resizing along an axis, and projective transforms of images. */
+#include "backend/xla/emit_inside.h"
+
+#include "base/alloc.h"
+#include "ops/resize.h"
+#include "tensor/convert.h"
+#include <mixtape/image.h>
+#include <mixtape/ops.h>
+
+/* ---- resizing ---- */
+
+/* The constants of the interpolation, (to span): which element, its weight, and whether there is one. */
+typedef struct terms {
+  mix_hlo places, weights, used;
+  int64_t span;
+  bool all_used;
+} terms;
+
+static bool make_terms(mix_emitter *e, const mix_resize_attributes *a, mix_dtype dtype, terms *t) {
+  mix_resize_weights *w = mix_resize_weights_new(a);
+  const size_t count = w ? (size_t)(a->to * w->span) : 0;
+  int64_t *places = mix_alloc(sizeof *places * (count + 1));
+  double *weights = mix_alloc(sizeof *weights * (count + 1));
+  bool *used = mix_alloc(count + 1);
+  const bool good = w && places && weights && used;
+  t->all_used = true;
+  for (int64_t i = 0; good && i < a->to; i++)
+    for (int64_t k = 0; k < w->span; k++) {
+      const int64_t at = i * w->span + k;
+      used[at] = k < w->count[i];
+      t->all_used &= used[at];
+      places[at] = used[at] ? w->first[i] + k : w->first[i];
+      mix_store_double(weights, dtype, at, used[at] ? w->weights[at] : 0);
+    }
+  if (good) {
+    const mix_shape shape = MIX_SHAPE((int64_t)count);
+    t->span = w->span;
+    t->places = mix_hlo_constant(&e->w, mix_type_of(MIX_INT64, shape), places);
+    t->weights = mix_hlo_constant(&e->w, mix_type_of(dtype, shape), weights);
+    t->used = mix_hlo_constant(&e->w, mix_type_of(MIX_BOOL, shape), used);
+  } else
+    e->failed = true;
+  mix_free(w);
+  mix_free(places);
+  mix_free(weights);
+  mix_free(used);
+  return good;
+}
+
+/* Products of terms and elements of (outer, to span, inner); 0 where there is no term. */
+static mix_hlo weighted(mix_emitter *e, const terms *t, mix_hlo x) {
+  mix_hlo_writer *w = &e->w;
+  const mix_hlo product =
+      mix_hlo_multiply(w, x, mix_hlo_broadcast_along(w, t->weights, x.shape, (const int[]){1}));
+  if (t->all_used) return product;
+  return mix_hlo_select(w, mix_hlo_broadcast_along(w, t->used, x.shape, (const int[]){1}), product,
+                        mix_hlo_like(w, product, 0));
+}
+
+void mix_emit_resize_axis(mix_emitter *e, const mix_ir_node *node) {
+  mix_hlo_writer *w = &e->w;
+  const mix_resize_attributes *a = node->attributes;
+  mix_hlo x = mix_emit_widen(e, mix_emit_operand(e, node, 0));
+  int64_t outer = 1, inner = 1;
+  for (int d = 0; d < a->axis; d++) outer *= x.shape.dims[d];
+  for (int d = a->axis + 1; d < x.shape.rank; d++) inner *= x.shape.dims[d];
+  terms t;
+  if (!mix_shape_size(x.shape) || !mix_shape_size(mix_emit_type(e, node, 0).shape)) {
+    mix_emit_result(e, node, 0, mix_hlo_number(w, mix_emit_type(e, node, 0), 0));
+    return;
+  }
+  if (!make_terms(e, a, x.dtype, &t)) return;
+  if (!a->transposed) {
+    x = mix_hlo_reshape(w, x, MIX_SHAPE(outer, a->from, inner));
+    const mix_hlo products = weighted(e, &t, mix_hlo_take(w, x, t.places, 1)),
+                  parts = mix_hlo_reshape(w, products, MIX_SHAPE(outer, a->to, t.span, inner));
+    mix_emit_result(e, node, 0, mix_hlo_reduce(w, "add", parts, 0, 1, (const int[]){2}));
+    return;
+  }
+  const mix_shape spread = MIX_SHAPE(outer, a->to, t.span, inner);
+  x = mix_hlo_reshape(w, x, MIX_SHAPE(outer, a->to, inner));
+  x = mix_hlo_reshape(w, mix_hlo_broadcast_along(w, x, spread, (const int[]){0, 1, 3}),
+                      MIX_SHAPE(outer, a->to * t.span, inner));
+  const mix_hlo products = mix_hlo_transpose(w, weighted(e, &t, x), (const int[]){1, 0, 2}),
+                none = mix_hlo_number(w, mix_type_of(x.dtype, MIX_SHAPE(a->from, outer, inner)), 0),
+                places = mix_hlo_reshape(w, t.places, MIX_SHAPE(a->to * t.span, 1)),
+                sums = mix_hlo_scatter(w, "add", none, places, products);
+  mix_emit_result(e, node, 0, mix_hlo_transpose(w, sums, (const int[]){1, 0, 2}));
+}
+
+/* ---- projective transforms: coordinates in float32 ---- */
+
+typedef struct image {
+  mix_emitter *e;
+  mix_hlo pixels;  /* (batch height width, channels) */
+  mix_shape cells; /* (batch, height width) */
+  int64_t height, width, channels;
+  mix_hlo fill; /* (batch, height width, channels) */
+} image;
+
+static mix_hlo constant(const image *m, double x) {
+  return mix_hlo_number(&m->e->w, mix_type_of(MIX_FLOAT32, m->cells), x);
+}
+static mix_hlo truncated(const image *m, mix_hlo x) {
+  mix_hlo_writer *w = &m->e->w;
+  const mix_hlo size = mix_hlo_unary(w, "floor", mix_hlo_unary(w, "abs", x));
+  return mix_hlo_multiply(w, size, mix_hlo_unary(w, "sign", x));
+}
+
+static mix_hlo reflected(const image *m, mix_hlo at, float n) {
+  mix_hlo_writer *w = &m->e->w;
+  if (n <= 1) return constant(m, 0);
+  const mix_hlo period = constant(m, 2 * n), zero = constant(m, 0), one = constant(m, 1),
+                negative = mix_hlo_unary(w, "negate", at),
+                turns = truncated(m, mix_hlo_divide(w, negative, period)),
+                raised = mix_hlo_select(w, mix_hlo_compare(w, "LT", at, period),
+                                        mix_hlo_add(w, mix_hlo_multiply(w, period, turns), at), at),
+                below = mix_hlo_select(w, mix_hlo_compare(w, "LT", raised, constant(m, -n)),
+                                       mix_hlo_add(w, raised, period),
+                                       mix_hlo_subtract(w, mix_hlo_unary(w, "negate", raised), one)),
+                rest = mix_hlo_subtract(
+                    w, at, mix_hlo_multiply(w, period, truncated(m, mix_hlo_divide(w, at, period)))),
+                above = mix_hlo_select(w, mix_hlo_compare(w, "GE", rest, constant(m, n)),
+                                       mix_hlo_subtract(w, mix_hlo_subtract(w, period, rest), one), rest);
+  return mix_hlo_select(w, mix_hlo_compare(w, "LT", at, zero), below, above);
+}
+
+static mix_hlo wrapped(const image *m, mix_hlo at, float n) {
+  mix_hlo_writer *w = &m->e->w;
+  if (n <= 1) return constant(m, 0);
+  const mix_hlo size = constant(m, n), last = constant(m, n - 1),
+                turns = mix_hlo_add(w, truncated(m, mix_hlo_divide(w, mix_hlo_unary(w, "negate", at), last)),
+                                    constant(m, 1)),
+                below = mix_hlo_add(w, at, mix_hlo_multiply(w, size, turns)),
+                above = mix_hlo_subtract(
+                    w, at, mix_hlo_multiply(w, size, truncated(m, mix_hlo_divide(w, at, last))));
+  return mix_hlo_select(w, mix_hlo_compare(w, "LT", at, constant(m, 0)), below, above);
+}
+
+static mix_hlo mapped(const image *m, mix_hlo at, int64_t count, int mode) {
+  mix_hlo_writer *w = &m->e->w;
+  const float n = (float)count;
+  if (mode == MIX_FILL_CONSTANT) return at;
+  const mix_hlo outside = mix_hlo_binary(w, "or", mix_hlo_compare(w, "LT", at, constant(m, 0)),
+                                         mix_hlo_compare(w, "GT", at, constant(m, n - 1)));
+  if (mode == MIX_FILL_REFLECT) at = mix_hlo_select(w, outside, reflected(m, at, n), at);
+  if (mode == MIX_FILL_WRAP) at = mix_hlo_select(w, outside, wrapped(m, at, n), at);
+  at = mix_hlo_select(w, mix_hlo_compare(w, "NE", at, at), constant(m, 0), at); /* as fmaxf */
+  return mix_hlo_binary(w, "minimum", mix_hlo_binary(w, "maximum", at, constant(m, 0)), constant(m, n - 1));
+}
+
+static mix_hlo with_channels(const image *m, mix_hlo x) {
+  return mix_hlo_broadcast_along(&m->e->w, x, m->fill.shape, (const int[]){0, 1});
+}
+
+static mix_hlo pixel(const image *m, mix_hlo y, mix_hlo x) {
+  mix_hlo_writer *w = &m->e->w;
+  const mix_hlo zero = constant(m, 0),
+                rows = mix_hlo_and(w, mix_hlo_compare(w, "GE", y, zero),
+                                   mix_hlo_compare(w, "LT", y, constant(m, (double)m->height))),
+                columns = mix_hlo_and(w, mix_hlo_compare(w, "GE", x, zero),
+                                      mix_hlo_compare(w, "LT", x, constant(m, (double)m->width))),
+                inside = mix_hlo_and(w, rows, columns);
+  const mix_type type = mix_type_of(MIX_INT64, m->cells);
+  const mix_hlo row = mix_hlo_convert(w, mix_hlo_select(w, inside, y, zero), MIX_INT64),
+                column = mix_hlo_convert(w, mix_hlo_select(w, inside, x, zero), MIX_INT64),
+                first = mix_hlo_multiply(w, mix_hlo_iota(w, type, 0),
+                                         mix_hlo_whole(w, type, m->height * m->width)),
+                in_row = mix_hlo_add(w, mix_hlo_multiply(w, row, mix_hlo_whole(w, type, m->width)), column);
+  return mix_hlo_select(w, with_channels(m, inside),
+                        mix_hlo_take(w, m->pixels, mix_hlo_add(w, first, in_row), 0), m->fill);
+}
+
+static mix_hlo mixture(const image *m, mix_hlo from, mix_hlo at, mix_hlo to, mix_hlo a, mix_hlo b) {
+  mix_hlo_writer *w = &m->e->w;
+  const mix_dtype dtype = a.dtype;
+  const mix_hlo of_a = mix_hlo_convert(w, with_channels(m, mix_hlo_subtract(w, to, at)), dtype),
+                of_b = mix_hlo_convert(w, with_channels(m, mix_hlo_subtract(w, at, from)), dtype);
+  return mix_hlo_add(w, mix_hlo_multiply(w, of_a, a), mix_hlo_multiply(w, of_b, b));
+}
+
+static mix_hlo between(const image *m, mix_hlo y, mix_hlo x) {
+  mix_hlo_writer *w = &m->e->w;
+  const mix_hlo y0 = mix_hlo_unary(w, "floor", y), x0 = mix_hlo_unary(w, "floor", x),
+                y1 = mix_hlo_add(w, y0, constant(m, 1)), x1 = mix_hlo_add(w, x0, constant(m, 1)),
+                top = mixture(m, x0, x, x1, pixel(m, y0, x0), pixel(m, y0, x1)),
+                bottom = mixture(m, x0, x, x1, pixel(m, y1, x0), pixel(m, y1, x1));
+  return mixture(m, y0, y, y1, top, bottom);
+}
+
+/* (a x + b y + c) / k, where t is (batch, 8) */
+static mix_hlo coefficient(const image *m, mix_hlo t, int i) {
+  mix_hlo_writer *w = &m->e->w;
+  const mix_hlo column =
+      mix_hlo_slice(w, t, (const int64_t[]){0, i}, (const int64_t[]){t.shape.dims[0], i + 1}, NULL);
+  return mix_hlo_broadcast(w, column, m->cells);
+}
+static mix_hlo linear(const image *m, mix_hlo t, int first, mix_hlo x, mix_hlo y, mix_hlo last) {
+  mix_hlo_writer *w = &m->e->w;
+  const mix_hlo sum = mix_hlo_add(w, mix_hlo_multiply(w, coefficient(m, t, first), x),
+                                  mix_hlo_multiply(w, coefficient(m, t, first + 1), y));
+  return mix_hlo_add(w, sum, last);
+}
+
+void mix_emit_projective_transform(mix_emitter *e, const mix_ir_node *node) {
+  mix_hlo_writer *w = &e->w;
+  const mix_transform_attributes *a = node->attributes;
+  const mix_hlo images = mix_emit_widen(e, mix_emit_operand(e, node, 0)), t = mix_emit_operand(e, node, 1);
+  const int64_t *dims = images.shape.dims;
+  if (!mix_shape_size(images.shape)) {
+    mix_emit_result(e, node, 0, images);
+    return;
+  }
+  image m = {.e = e, .height = dims[1], .width = dims[2], .channels = dims[3]};
+  m.cells = MIX_SHAPE(dims[0], dims[1] * dims[2]);
+  m.pixels = mix_hlo_reshape(w, images, MIX_SHAPE(dims[0] * dims[1] * dims[2], dims[3]));
+  m.fill = mix_hlo_number(w, mix_type_of(images.dtype, MIX_SHAPE(dims[0], dims[1] * dims[2], dims[3])),
+                          a->fill_value);
+  const mix_type places = mix_type_of(MIX_INT32, m.cells);
+  const mix_hlo flat = mix_hlo_iota(w, places, 1), width = mix_hlo_whole(w, places, m.width),
+                x = mix_hlo_convert(w, mix_hlo_binary(w, "remainder", flat, width), MIX_FLOAT32),
+                y = mix_hlo_convert(w, mix_hlo_divide(w, flat, width), MIX_FLOAT32),
+                k = linear(&m, t, 6, x, y, constant(&m, 1)),
+                from_x = mapped(&m, mix_hlo_divide(w, linear(&m, t, 0, x, y, coefficient(&m, t, 2)), k),
+                                m.width, a->fill_mode),
+                from_y = mapped(&m, mix_hlo_divide(w, linear(&m, t, 3, x, y, coefficient(&m, t, 5)), k),
+                                m.height, a->fill_mode),
+                value = a->interpolation == MIX_BILINEAR
+                            ? between(&m, from_y, from_x)
+                            : pixel(&m, mix_hlo_unary(w, "round_nearest_afz", from_y),
+                                    mix_hlo_unary(w, "round_nearest_afz", from_x)),
+                nowhere = with_channels(&m, mix_hlo_compare(w, "EQ", k, constant(&m, 0)));
+  mix_emit_result(e, node, 0, mix_hlo_select(w, nowhere, m.fill, value));
+}

@@ -1,0 +1,75 @@
+/* Inside the emitter: what the families of operations share. */
+#ifndef MIX_BACKEND_XLA_EMIT_INSIDE_H
+#define MIX_BACKEND_XLA_EMIT_INSIDE_H
+
+#include "backend/xla/emit.h"
+#include "backend/xla/hlo.h"
+
+typedef struct mix_emitter {
+  mix_hlo_writer w;
+  mix_ir *root;          /* whose memory the signature is in */
+  const mix_ir *ir;      /* being written: the root or the body of a loop */
+  mix_hlo *values;       /* by value of that graph */
+  const char *precision; /* of products of float32 */
+  mix_xla_signature *signature;
+  int check_capacity;
+  mix_hlo error;           /* the error word now, where main has one */
+  const mix_ir_node *node; /* being written */
+  bool failed;             /* with the error recorded */
+  /* Writes the statements of a graph, whose arguments have their values: that of a loop's body. */
+  bool (*graph)(struct mix_emitter *e, const mix_ir *ir);
+} mix_emitter;
+
+/* Writes the statements of a node. */
+typedef void mix_emit_node(mix_emitter *e, const mix_ir_node *node);
+
+static inline mix_hlo mix_emit_operand(const mix_emitter *e, const mix_ir_node *node, int i) {
+  return e->values[node->inputs[i]];
+}
+static inline mix_type mix_emit_type(const mix_emitter *e, const mix_ir_node *node, int output) {
+  return e->ir->values[node->first_output + output].type;
+}
+/* The value of a result, which is rounded to its dtype, and reshaped. */
+void mix_emit_result(mix_emitter *e, const mix_ir_node *node, int output, mix_hlo value);
+/* Does it, or a body of its loops, check values? */
+bool mix_emit_checks(const mix_ir *ir);
+
+/* The dtype that it computes in: float32 for 16 bits. */
+static inline mix_dtype mix_emit_wide(mix_dtype dtype) {
+  return mix_dtype_is_16_bit(dtype) ? MIX_FLOAT32 : dtype;
+}
+static inline mix_hlo mix_emit_widen(mix_emitter *e, mix_hlo x) {
+  return mix_hlo_convert(&e->w, x, mix_emit_wide(x.dtype));
+}
+/* The precision of a product of that dtype, for mix_hlo_dot; NULL: that of its operands suffices. */
+const char *mix_emit_precision(const mix_emitter *e, mix_dtype dtype);
+
+/* ---- families ---- */
+
+/* emit_elementwise.c; operands have the result's shape */
+mix_hlo mix_emit_opcode(mix_emitter *e, mix_opcode opcode, double alpha, const mix_hlo *operands);
+mix_hlo mix_emit_cast(mix_emitter *e, mix_hlo x, mix_dtype dtype);
+/* emit_reduce.c: the softmax over the last axis, in the wide dtype */
+mix_hlo mix_emit_probabilities(mix_emitter *e, mix_hlo x);
+/* emit_random.c: as the ops of their names, from a state of int64 (2) */
+mix_hlo mix_emit_uniform(mix_emitter *e, mix_hlo state, mix_type type);
+/* emit_checks.c: where `bad`, of rank 0 or 1, the run fails with the element and its value. */
+void mix_emit_check(mix_emitter *e, mix_hlo bad, mix_hlo values, mix_bad_value reason);
+
+#define MIX_EMIT_OPS(X)                                                                                      \
+  X(elementwise)                                                                                             \
+  X(add_n)                                                                                                   \
+  X(reduce_sum)                                                                                              \
+  X(reduce_mean) X(reduce_prod) X(reduce_max) X(reduce_min) X(bias_add_grad) X(argmax) X(argmin)             \
+      X(all_finite) X(magnitudes) X(row_moments) X(matmul) X(einsum) X(attention) X(attention_grad)          \
+          X(softmax) X(log_softmax) X(softmax_cross_entropy) X(sparse_softmax_cross_entropy) X(conv)         \
+              X(gather) X(segment_sum) X(combine_rows) X(gather_rows) X(replace_rows) X(one_hot) X(concat)   \
+                  X(slice) X(pad) X(reshape) X(broadcast_to) X(transpose) X(max_pool) X(max_pool_grad)       \
+                      X(max_pool_grad_grad) X(avg_pool) X(avg_pool_grad) X(resize_axis)                      \
+                          X(projective_transform) X(fill) X(range) X(random_uniform) X(random_normal)        \
+                              X(random_truncated_normal) X(scan)
+#define MIX_DECLARE_EMITTER(name) mix_emit_node mix_emit_##name;
+MIX_EMIT_OPS(MIX_DECLARE_EMITTER)
+#undef MIX_DECLARE_EMITTER
+
+#endif

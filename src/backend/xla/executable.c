@@ -1,0 +1,213 @@
+/* Executables of the device "xla": a program for each graph, and what a run binds to its parameters. */
+#include "backend/xla/xla.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "tensor/memory_inside.h"
+#include "tensor/shape.h"
+
+struct mix_executable {
+  const char *name; /* of the function, for messages */
+  mix_xla_signature signature;
+  pjrt_loaded *loaded;
+  pjrt_buffer **constants; /* by parameter; NULL: it is none */
+  /* Of the run that begins. */
+  pjrt_buffer **parameters, **results;
+  bool *own;           /* by parameter: freed after the run has begun */
+  bool *donated;       /* by parameter: the run takes the buffer */
+  mix_memory **gained; /* by parameter: the new memory of a variable; NULL: it keeps its own */
+  int64_t *keep;       /* numbers of parameters that are not donated */
+};
+
+void mix_xla_destroy(mix_executable *e) {
+  const mix_pjrt *plugin = mix_xla_plugin();
+  mix_xla_runs_finish(&e->signature);
+  for (int p = 0; e->constants && p < e->signature.parameter_count; p++)
+    mix_pjrt_destroy(plugin, PJRT_BUFFER_DESTROY, e->constants[p]);
+  mix_pjrt_destroy(plugin, PJRT_LOADED_DESTROY, e->loaded);
+  mix_free(e->constants);
+  mix_free(e->parameters);
+  mix_free(e->results);
+  mix_free(e->own);
+  mix_free(e->donated);
+  mix_free(e->gained);
+  mix_free(e->keep);
+  mix_free(e);
+}
+
+/* ---- compiling ---- */
+
+static bool upload_constants(mix_executable *e) {
+  for (int p = 0; p < e->signature.parameter_count; p++) {
+    const mix_xla_parameter *parameter = &e->signature.parameters[p];
+    if (parameter->kind != MIX_XLA_CONSTANT) continue;
+    const void *bytes = mix_ir_map_constant(parameter->constant);
+    if (!bytes) return false;
+    e->constants[p] = mix_pjrt_upload(mix_xla_plugin(), bytes, parameter->type);
+    mix_ir_unmap_constant(parameter->constant);
+    if (!e->constants[p]) return false;
+  }
+  return true;
+}
+
+static bool compile_text(mix_executable *e, const char *text) {
+  const mix_pjrt *plugin = mix_xla_plugin();
+  e->loaded = mix_xla_compile_text(text, e->name);
+  const int results = e->loaded ? mix_pjrt_result_count(plugin, e->loaded) : -1;
+  if (results >= 0 && results != e->signature.result_count)
+    mix_fail(MIX_INTERNAL_ERROR, "xla: the program of %s has %d results; expected %d", e->name, results,
+             e->signature.result_count);
+  return results == e->signature.result_count;
+}
+
+static bool make_room(mix_executable *e) {
+  const size_t parameters = (size_t)e->signature.parameter_count + 1,
+               results = (size_t)e->signature.result_count + 1;
+  e->constants = mix_calloc(parameters, sizeof *e->constants);
+  e->parameters = mix_calloc(parameters, sizeof *e->parameters);
+  e->results = mix_calloc(results, sizeof *e->results);
+  e->own = mix_calloc(parameters, sizeof *e->own);
+  e->donated = mix_calloc(parameters, sizeof *e->donated);
+  e->gained = mix_calloc(parameters, sizeof *e->gained);
+  e->keep = mix_calloc(parameters, sizeof *e->keep);
+  return e->constants && e->parameters && e->results && e->own && e->donated && e->gained && e->keep;
+}
+
+mix_executable *mix_xla_compile(mix_ir *ir, const mix_context *context) {
+  (void)context;
+  if (mix_failed()) return NULL;
+  mix_executable *e = mix_calloc(1, sizeof *e);
+  if (!e) return NULL;
+  e->name = ir->name ? ir->name : "a graph";
+  char *text = mix_xla_emit(ir, &e->signature);
+  const bool good = text && make_room(e) && compile_text(e, text) && upload_constants(e);
+  mix_free(text);
+  if (good) return e;
+  mix_xla_destroy(e);
+  return NULL;
+}
+
+void mix_xla_facts(const mix_executable *e, mix_executable_facts *facts) {
+  (void)e;
+  *facts = (mix_executable_facts){.threads = 1};
+}
+
+/* ---- runs ---- */
+
+/* Before the lock: reading memory may wait for runs. */
+static bool bind_arguments(mix_executable *e, const mix_bindings *bindings) {
+  for (int p = 0; p < e->signature.parameter_count; p++) {
+    const mix_xla_parameter *parameter = &e->signature.parameters[p];
+    e->parameters[p] = e->constants[p];
+    if (parameter->kind != MIX_XLA_ARGUMENT) continue;
+    mix_memory *memory = bindings->arguments[parameter->index];
+    if (!(e->parameters[p] = mix_xla_buffer(memory, parameter->type, &e->own[p]))) return false;
+  }
+  return true;
+}
+
+static bool is_replaced(const mix_xla_parameter *parameter) {
+  return parameter->kind == MIX_XLA_VARIABLE && parameter->result >= 0;
+}
+
+/* New memory for the variables that the run writes. */
+static bool make_memories(mix_executable *e) {
+  for (int p = 0; p < e->signature.parameter_count; p++) {
+    const mix_xla_parameter *parameter = &e->signature.parameters[p];
+    if (!is_replaced(parameter)) continue;
+    e->gained[p] = mix_memory_new(&mix_xla_memory, mix_value_bytes(parameter->dtype, parameter->shape));
+    if (!e->gained[p]) return false;
+  }
+  return true;
+}
+
+/* Returns the number of parameters to keep; -1 with the error recorded. */
+static int bind_variables(mix_executable *e, const mix_bindings *bindings) {
+  int kept = 0;
+  for (int p = 0; p < e->signature.parameter_count; p++) {
+    const mix_xla_parameter *parameter = &e->signature.parameters[p];
+    mix_memory *memory = parameter->kind == MIX_XLA_VARIABLE ? bindings->variables[parameter->index] : NULL;
+    if (memory) e->parameters[p] = mix_xla_buffer(memory, parameter->type, &e->own[p]);
+    if (parameter->kind == MIX_XLA_ERROR) e->parameters[p] = mix_xla_error_word();
+    if (!e->parameters[p]) return -1;
+    e->donated[p] = is_replaced(parameter) && mix_xla_may_donate(memory);
+    if (!e->donated[p]) e->keep[kept++] = p;
+  }
+  return kept;
+}
+
+static void mark(mix_memory *memory, mix_ticket ticket, bool writes) {
+  memory = mix_xla_whole(memory);
+  if (memory->device != &mix_xla_memory) return;
+  memory->used = ticket;
+  if (writes) memory->written = ticket;
+}
+
+/* Hands out what the run makes. */
+static void give(mix_executable *e, const mix_bindings *bindings, int graph_results, mix_ticket ticket) {
+  for (int r = 0; r < graph_results; r++) {
+    mix_xla_give_buffer(bindings->results[r], e->results[r], e->signature.results[r]);
+    mark(bindings->results[r], ticket, true);
+  }
+  for (int p = 0; p < e->signature.parameter_count; p++) {
+    const mix_xla_parameter *parameter = &e->signature.parameters[p];
+    if (parameter->kind == MIX_XLA_ARGUMENT) mark(bindings->arguments[parameter->index], ticket, false);
+    if (parameter->kind != MIX_XLA_VARIABLE) continue;
+    mix_memory **variable = &bindings->variables[parameter->index];
+    if (!is_replaced(parameter)) {
+      mark(*variable, ticket, false);
+      continue;
+    }
+    mix_xla_give_buffer(e->gained[p], e->results[parameter->result], parameter->type);
+    mark(e->gained[p], ticket, true);
+    if (e->donated[p]) mix_xla_take_buffer(*variable);
+    *variable = e->gained[p];
+    e->gained[p] = NULL;
+  }
+}
+
+/* With the lock of the runs. */
+static mix_ticket begin(mix_executable *e, const mix_bindings *bindings, mix_xla_run *run) {
+  const mix_xla_signature *signature = &e->signature;
+  const int kept = bind_variables(e, bindings);
+  const mix_pjrt_run call = {.loaded = e->loaded,
+                             .arguments = e->parameters,
+                             .argument_count = signature->parameter_count,
+                             .keep = e->keep,
+                             .keep_count = kept,
+                             .results = e->results};
+  if (kept < 0 || !mix_pjrt_execute(mix_xla_plugin(), &call, e->name, &run->done)) return 0;
+  run->signature = signature;
+  run->word = signature->error_result < 0 ? NULL : e->results[signature->error_result];
+  int graph_results = signature->result_count - (run->word != NULL);
+  for (int p = 0; p < signature->parameter_count; p++)
+    graph_results -= is_replaced(&signature->parameters[p]);
+  const mix_ticket ticket = mix_xla_runs_append(run);
+  give(e, bindings, graph_results, ticket);
+  mix_xla_runs_trim();
+  return ticket;
+}
+
+/* What the run used but does not own any more. */
+static void let_go(mix_executable *e) {
+  for (int p = 0; p < e->signature.parameter_count; p++) {
+    if (e->own[p]) mix_pjrt_destroy(mix_xla_plugin(), PJRT_BUFFER_DESTROY, e->parameters[p]);
+    e->own[p] = false;
+    mix_release(e->gained[p]);
+    e->gained[p] = NULL;
+  }
+}
+
+mix_ticket mix_xla_enqueue(mix_executable *e, const mix_bindings *bindings) {
+  if (mix_failed()) return 0;
+  mix_ticket ticket = 0;
+  mix_xla_run *run = mix_calloc(1, sizeof *run);
+  if (run && bind_arguments(e, bindings) && make_memories(e)) {
+    mix_xla_runs_lock();
+    ticket = begin(e, bindings, run);
+    mix_xla_runs_unlock();
+  }
+  let_go(e);
+  if (!ticket) mix_free(run);
+  return ticket;
+}

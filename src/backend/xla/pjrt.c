@@ -1,0 +1,201 @@
+/* Loading a PJRT plug-in, calling its functions, and its errors. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* dlsym and its kin */
+#endif
+#include "backend/xla/pjrt.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MESSAGE = 700 }; /* bytes of a plug-in's message that are shown */
+
+/* ---- calls ---- */
+
+/* A newer plug-in refuses structs that are shorter than its own. Members that were added since are zero,
+ * which means their default: so every struct is given longer than it is. */
+enum { ARGUMENTS = 192, LATER = 64 };
+
+/* NULL: the plug-in has no such function. */
+static pjrt_function *function_of(const mix_pjrt *plugin, pjrt_call call) {
+  const size_t end = offsetof(pjrt_api, functions) + ((size_t)call + 1) * sizeof(pjrt_function *);
+  return plugin->api->struct_size < end ? NULL : plugin->api->functions[call];
+}
+
+static void call_with(pjrt_function *function, void *arguments, size_t size, pjrt_error **error) {
+  union {
+    pjrt_object_args head;
+    char bytes[ARGUMENTS + LATER];
+  } wide;
+  memset(&wide, 0, sizeof wide);
+  memcpy(&wide, arguments, size);
+  wide.head.struct_size = size + LATER;
+  wide.head.extensions = NULL;
+  pjrt_error *returned = function(&wide);
+  if (error) *error = returned;
+  memcpy(arguments, &wide, size);
+}
+
+static mix_status status_of(pjrt_call call, int code) {
+  if (code == PJRT_RESOURCE_EXHAUSTED) return MIX_MEMORY_ERROR;
+  const bool compiles = call == PJRT_CLIENT_COMPILE || call == PJRT_COMPILE;
+  return compiles || code == PJRT_UNIMPLEMENTED ? MIX_UNSUPPORTED : MIX_RUNTIME_ERROR;
+}
+
+/* Records the error and frees it. */
+static void record(const mix_pjrt *plugin, pjrt_call call, pjrt_error *error, const char *what) {
+  pjrt_function *message = function_of(plugin, PJRT_ERROR_MESSAGE),
+                *code = function_of(plugin, PJRT_ERROR_GET_CODE),
+                *destroy = function_of(plugin, PJRT_ERROR_DESTROY);
+  pjrt_text_args text = {.object = error};
+  pjrt_error_code_args number = {.error = error};
+  pjrt_object_args object = {.object = error};
+  if (message) call_with(message, &text, sizeof text, NULL);
+  if (code) call_with(code, &number, sizeof number, NULL);
+  const int shown = text.text ? (int)(text.size < MESSAGE ? text.size : MESSAGE) : 0;
+  mix_fail(status_of(call, number.code), "%s: %.*s%s", what, shown, shown ? text.text : "",
+           shown ? "" : "the plug-in gave an error without a message");
+  if (destroy) call_with(destroy, &object, sizeof object, NULL);
+}
+
+bool mix_pjrt_call(const mix_pjrt *plugin, pjrt_call call, void *arguments, size_t size, const char *what) {
+  pjrt_function *function = function_of(plugin, call);
+  pjrt_error *error = NULL;
+  if (!function)
+    return mix_fail(MIX_UNSUPPORTED, "%s: the plug-in %s has no function %d, its API is %d.%d", what,
+                    plugin->path, (int)call, plugin->api->version.major, plugin->api->version.minor),
+           false;
+  call_with(function, arguments, size, &error);
+  if (error) record(plugin, call, error, what);
+  return !error;
+}
+
+/* An object that cannot be freed stays; nothing can be done about that. */
+void mix_pjrt_destroy(const mix_pjrt *plugin, pjrt_call call, void *object) {
+  pjrt_function *function = object ? function_of(plugin, call) : NULL,
+                *destroy = function_of(plugin, PJRT_ERROR_DESTROY);
+  pjrt_object_args args = {.object = object};
+  pjrt_error *error = NULL;
+  if (function) call_with(function, &args, sizeof args, &error);
+  args = (pjrt_object_args){.object = error};
+  if (error && destroy) call_with(destroy, &args, sizeof args, NULL);
+}
+
+bool mix_pjrt_await(const mix_pjrt *plugin, pjrt_event *event, const char *what) {
+  if (!event) return true;
+  pjrt_object_args args = {.object = event};
+  const bool good = MIX_PJRT_CALL(plugin, PJRT_EVENT_AWAIT, args, what);
+  mix_pjrt_destroy(plugin, PJRT_EVENT_DESTROY, event);
+  return good;
+}
+
+/* ---- loading ---- */
+
+/* Elsewhere libtpu asks a server of Google's cloud about its machine, for minutes. */
+static void keep_libtpu_short(const char *path) {
+  const bool host = access("/dev/accel0", F_OK) == 0 || access("/dev/vfio/0", F_OK) == 0;
+  if (strstr(path, "libtpu") && !host) setenv("TPU_SKIP_MDS_QUERY", "1", 0);
+}
+
+/* The table of functions of a library; NULL with the error recorded. */
+static const pjrt_api *api_of(void *library, const char *path) {
+  union {
+    void *address;
+    const pjrt_api *(*call)(void);
+  } entry = {dlsym(library, PJRT_ENTRY)};
+  if (!entry.address)
+    return mix_fail(MIX_FORMAT_ERROR, "%s is no PJRT plug-in: it does not export %s", path, PJRT_ENTRY);
+  const pjrt_api *api = entry.call();
+  const size_t needed = offsetof(pjrt_api, functions) + ((size_t)PJRT_COMPILE + 1) * sizeof(pjrt_function *);
+  if (!api || api->struct_size < offsetof(pjrt_api, functions))
+    return mix_fail(MIX_FORMAT_ERROR, "%s is no PJRT plug-in: %s gives no table of functions", path,
+                    PJRT_ENTRY);
+  if (api->version.major != PJRT_MAJOR)
+    return mix_fail(MIX_UNSUPPORTED, "%s has version %d.%d of the PJRT API; expected version %d", path,
+                    api->version.major, api->version.minor, PJRT_MAJOR);
+  if (api->struct_size < needed)
+    return mix_fail(MIX_UNSUPPORTED,
+                    "%s has version %d.%d of the PJRT API, which is too old: its table of functions has %zu "
+                    "bytes; expected at least %zu",
+                    path, api->version.major, api->version.minor, api->struct_size, needed);
+  return api;
+}
+
+bool mix_pjrt_load(mix_pjrt *plugin, const char *path) {
+  *plugin = (mix_pjrt){.path = mix_intern(path)};
+  if (!plugin->path) return false;
+  keep_libtpu_short(path);
+  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char *why = dlerror();
+    return mix_fail(MIX_IO_ERROR, "%s cannot be loaded: %s", path, why ? why : "no reason given"), false;
+  }
+  plugin->api = api_of(library, path);
+  if (!plugin->api) return dlclose(library), false;
+  pjrt_initialize_args args = {0};
+  return MIX_PJRT_CALL(plugin, PJRT_PLUGIN_INITIALIZE, args, path);
+}
+
+/* ---- the client ---- */
+
+/* A text of an object, interned; "" if the plug-in gives none. */
+static const char *text_of(const mix_pjrt *plugin, pjrt_call call, const void *object) {
+  pjrt_text_args args = {.object = object};
+  char text[256] = "";
+  if (!MIX_PJRT_CALL(plugin, call, args, plugin->path)) return NULL;
+  const size_t size = args.size < sizeof text ? args.size : sizeof text - 1;
+  if (args.text) memcpy(text, args.text, size);
+  return mix_intern(text);
+}
+
+bool mix_pjrt_connect(mix_pjrt *plugin) {
+  pjrt_client_create_args create = {0};
+  if (!MIX_PJRT_CALL(plugin, PJRT_CLIENT_CREATE, create, plugin->path)) return false;
+  pjrt_devices_args devices = {.client = create.client};
+  const bool good = MIX_PJRT_CALL(plugin, PJRT_CLIENT_ADDRESSABLE_DEVICES, devices, plugin->path) &&
+                    (plugin->platform = text_of(plugin, PJRT_CLIENT_PLATFORM_NAME, create.client)) &&
+                    (plugin->version = text_of(plugin, PJRT_CLIENT_PLATFORM_VERSION, create.client));
+  if (good && !devices.count)
+    mix_fail(MIX_UNSUPPORTED, "%s, for the platform \"%s\", finds no device on this machine", plugin->path,
+             plugin->platform);
+  if (!good || !devices.count) {
+    mix_pjrt_destroy(plugin, PJRT_CLIENT_DESTROY, create.client);
+    return false;
+  }
+  plugin->client = create.client;
+  plugin->devices = devices.devices;
+  plugin->device_count = (int)devices.count;
+  return true;
+}
+
+/* ---- reports ---- */
+
+/* The first line of a text that may have several. */
+static int first_line(const char *text) { return (int)strcspn(text, "\n"); }
+
+static const char *device_text(const mix_pjrt *plugin, pjrt_device *device, pjrt_call call) {
+  pjrt_part_args args = {.object = device};
+  const char *text = MIX_PJRT_CALL(plugin, PJRT_DEVICE_GET_DESCRIPTION, args, plugin->path)
+                         ? text_of(plugin, call, args.part)
+                         : NULL;
+  if (!text) mix_error_clear();
+  return text ? text : "a device without a name";
+}
+
+void mix_pjrt_describe(const mix_pjrt *plugin, mix_text *text) {
+  mix_text_put(text, "  plug-in: %s, PJRT API %d.%d\n", plugin->path, plugin->api->version.major,
+               plugin->api->version.minor);
+  mix_text_put(text, "  platform: %s, %.*s\n", plugin->platform, first_line(plugin->version),
+               plugin->version);
+  enum { SHOWN = 8 };
+  for (int i = 0; i < plugin->device_count && i < SHOWN; i++) {
+    const char *kind = device_text(plugin, plugin->devices[i], PJRT_DESCRIPTION_KIND),
+               *name = device_text(plugin, plugin->devices[i], PJRT_DESCRIPTION_TO_STRING);
+    mix_text_put(text, "  device %d: %.*s, %.*s%s\n", i, first_line(kind), kind, first_line(name), name,
+                 i ? "" : "; in use");
+  }
+  if (plugin->device_count > SHOWN) mix_text_put(text, "  and %d more\n", plugin->device_count - SHOWN);
+}

@@ -1,0 +1,68 @@
+/* A PJRT plug-in: its functions, its client and the device that programs run on. All calls may come from any
+ * thread. Errors of the plug-in are recorded as errors of this library. */
+#ifndef MIX_BACKEND_XLA_PJRT_H
+#define MIX_BACKEND_XLA_PJRT_H
+
+#include "backend/xla/pjrt_api.h"
+#include "base/text.h"
+#include "tensor/type.h"
+
+typedef struct mix_pjrt {
+  const char *path; /* interned */
+  const pjrt_api *api;
+  pjrt_client *client; /* NULL: compiles for devices that are not here */
+  pjrt_device *const *devices;
+  int device_count;
+  const char *platform, *version; /* interned: "cpu", "tpu" */
+} mix_pjrt;
+
+/* Loads the library and checks that it is a plug-in of a version that this library knows. A path without a
+ * slash is searched as the loader does. It stays loaded for good once it has been initialized. False with the
+ * error recorded. */
+bool mix_pjrt_load(mix_pjrt *plugin, const char *path);
+/* Makes the client, on the first device that it can reach. False with the error recorded. */
+bool mix_pjrt_connect(mix_pjrt *plugin);
+/* Lines on the platform, its version and its devices. */
+void mix_pjrt_describe(const mix_pjrt *plugin, mix_text *text);
+
+/* ---- calls ---- */
+
+/* Calls a function with its arguments, of which the head need not be set. False with the error recorded,
+ * which begins with `what`. */
+bool mix_pjrt_call(const mix_pjrt *plugin, pjrt_call call, void *arguments, size_t size, const char *what);
+#define MIX_PJRT_CALL(plugin, call, arguments, what)                                                         \
+  mix_pjrt_call(plugin, call, &(arguments), sizeof(arguments), what)
+/* Frees an object by its function; NULL: nothing. */
+void mix_pjrt_destroy(const mix_pjrt *plugin, pjrt_call call, void *object);
+/* Waits for an event and frees it; NULL: none. False with the error of what it stands for recorded. */
+bool mix_pjrt_await(const mix_pjrt *plugin, pjrt_event *event, const char *what);
+
+/* ---- programs and buffers (pjrt_run.c); NULL or false with the error recorded ---- */
+
+/* A serialized CompileOptionsProto: one device, every float rounded to its dtype. Returns its size. */
+enum { MIX_PJRT_OPTIONS = 256 };
+size_t mix_pjrt_options(const char *platform, char options[MIX_PJRT_OPTIONS]);
+/* StableHLO text. `name`: of the function, for errors. */
+pjrt_loaded *mix_pjrt_compile(const mix_pjrt *plugin, const char *text, size_t size, const char *name);
+/* Compiles for a kind of device by name ("v5e:2x2"), which need not be here. */
+pjrt_executable *mix_pjrt_compile_for(const mix_pjrt *plugin, const char *topology, const char *text,
+                                      size_t size, const char *name);
+/* The number of results; -1 with the error recorded. */
+int mix_pjrt_result_count(const mix_pjrt *plugin, pjrt_loaded *loaded);
+/* The bytes are copied before it returns. */
+pjrt_buffer *mix_pjrt_upload(const mix_pjrt *plugin, const void *data, mix_type type);
+/* Waits for the buffer and copies all of its bytes. */
+bool mix_pjrt_download(const mix_pjrt *plugin, pjrt_buffer *buffer, mix_type type, void *data);
+/* One run. The arguments whose numbers are not in `keep` may be donated, as the program says; each argument
+ * is still the caller's to free. Fills the results. `done` is the event of its end, or NULL. */
+typedef struct mix_pjrt_run {
+  pjrt_loaded *loaded;
+  pjrt_buffer **arguments;
+  int argument_count;
+  const int64_t *keep;
+  int keep_count;
+  pjrt_buffer **results;
+} mix_pjrt_run;
+bool mix_pjrt_execute(const mix_pjrt *plugin, const mix_pjrt_run *run, const char *name, pjrt_event **done);
+
+#endif

@@ -1,0 +1,146 @@
+/* Programs and buffers of a PJRT plug-in: compiling, copying, running. */
+#include "backend/xla/pjrt.h"
+
+#include "base/error.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- compile options: protobuf by hand ---- */
+
+static size_t put(char *to, size_t at, const char *bytes, size_t size) {
+  memcpy(to + at, bytes, size);
+  return at + size;
+}
+
+/* An entry of env_option_overrides (field 7): the option (field 1) is the bool false (field 2 in field 2). */
+static size_t put_false(char *to, size_t at, const char *option) {
+  const size_t length = strlen(option);
+  const char begin[] = {0x3a, (char)(length + 6), 0x0a, (char)length}, end[] = {0x12, 0x02, 0x10, 0x00};
+  at = put(to, at, begin, sizeof begin);
+  at = put(to, at, option, length);
+  return put(to, at, end, sizeof end);
+}
+
+size_t mix_pjrt_options(const char *platform, char options[MIX_PJRT_OPTIONS]) {
+  /* executable_build_options (3): device_ordinal (1) -1, num_replicas (4) 1, num_partitions (5) 1 */
+  static const char build[] = "\x1a\x0f\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x20\x01\x28\x01";
+  size_t size = put(options, 0, build, sizeof build - 1);
+  /* 16-bit values that XLA keeps in float32 lose bits that Keras's steps have. */
+  size = put_false(options, size, "xla_allow_excess_precision");
+  /* Its products keep packed copies of weights, which are stale once a run has replaced donated weights. */
+  if (!strcmp(platform, "cpu")) size = put_false(options, size, "xla_cpu_use_xnnpack");
+  /* Else a maximum with NaN may be the other number. */
+  if (!strcmp(platform, "cpu")) size = put_false(options, size, "xla_cpu_enable_fast_min_max");
+  return size;
+}
+
+/* ---- programs ---- */
+
+static pjrt_program program_of(const char *text, size_t size) {
+  return (pjrt_program){.struct_size = sizeof(pjrt_program),
+                        .code = text,
+                        .code_size = size,
+                        .format = "mlir",
+                        .format_size = 4};
+}
+
+pjrt_loaded *mix_pjrt_compile(const mix_pjrt *plugin, const char *text, size_t size, const char *name) {
+  char options[MIX_PJRT_OPTIONS], what[160];
+  const pjrt_program program = program_of(text, size);
+  pjrt_client_compile_args args = {.client = plugin->client,
+                                   .program = &program,
+                                   .options = options,
+                                   .options_size = mix_pjrt_options(plugin->platform, options)};
+  snprintf(what, sizeof what, "xla: the plug-in cannot compile %s", name);
+  return MIX_PJRT_CALL(plugin, PJRT_CLIENT_COMPILE, args, what) ? args.loaded : NULL;
+}
+
+pjrt_executable *mix_pjrt_compile_for(const mix_pjrt *plugin, const char *topology, const char *text,
+                                      size_t size, const char *name) {
+  char options[MIX_PJRT_OPTIONS], what[160];
+  const pjrt_program program = program_of(text, size);
+  pjrt_topology_create_args create = {.name = topology, .name_size = strlen(topology)};
+  snprintf(what, sizeof what, "xla: the plug-in cannot compile %s for %s", name, topology);
+  if (!MIX_PJRT_CALL(plugin, PJRT_TOPOLOGY_CREATE, create, what)) return NULL;
+  pjrt_compile_args args = {.topology = create.topology,
+                            .program = &program,
+                            .options = options,
+                            .options_size = mix_pjrt_options(topology, options)};
+  const bool good = MIX_PJRT_CALL(plugin, PJRT_COMPILE, args, what);
+  mix_pjrt_destroy(plugin, PJRT_TOPOLOGY_DESTROY, create.topology);
+  return good ? args.executable : NULL;
+}
+
+int mix_pjrt_result_count(const mix_pjrt *plugin, pjrt_loaded *loaded) {
+  static const char what[] = "xla: counting the results of a program";
+  pjrt_part_args part = {.object = loaded};
+  if (!MIX_PJRT_CALL(plugin, PJRT_LOADED_GET_EXECUTABLE, part, what)) return -1;
+  pjrt_num_outputs_args args = {.executable = part.part};
+  const bool good = MIX_PJRT_CALL(plugin, PJRT_EXECUTABLE_NUM_OUTPUTS, args, what);
+  mix_pjrt_destroy(plugin, PJRT_EXECUTABLE_DESTROY, part.part);
+  return good ? (int)args.count : -1;
+}
+
+/* ---- buffers ---- */
+
+static int type_of(mix_dtype dtype) {
+  static const unsigned char types[MIX_DTYPE_COUNT] = {
+      [MIX_FLOAT16] = PJRT_F16, [MIX_BFLOAT16] = PJRT_BF16, [MIX_FLOAT32] = PJRT_F32,
+      [MIX_FLOAT64] = PJRT_F64, [MIX_INT8] = PJRT_S8,       [MIX_INT16] = PJRT_S16,
+      [MIX_INT32] = PJRT_S32,   [MIX_INT64] = PJRT_S64,     [MIX_UINT8] = PJRT_U8,
+      [MIX_BOOL] = PJRT_PRED};
+  return types[dtype];
+}
+
+pjrt_buffer *mix_pjrt_upload(const mix_pjrt *plugin, const void *data, mix_type type) {
+  static const char what[] = "xla: copying to the device";
+  pjrt_buffer_from_host_args args = {.client = plugin->client,
+                                     .data = data,
+                                     .type = type_of(type.dtype),
+                                     .dims = type.shape.dims,
+                                     .rank = (size_t)type.shape.rank,
+                                     .semantics = PJRT_IMMUTABLE_ONLY_DURING_CALL,
+                                     .device = plugin->devices[0]};
+  if (!MIX_PJRT_CALL(plugin, PJRT_CLIENT_BUFFER_FROM_HOST_BUFFER, args, what)) return NULL;
+  if (mix_pjrt_await(plugin, args.done, what)) return args.buffer;
+  mix_pjrt_destroy(plugin, PJRT_BUFFER_DESTROY, args.buffer);
+  return NULL;
+}
+
+bool mix_pjrt_download(const mix_pjrt *plugin, pjrt_buffer *buffer, mix_type type, void *data) {
+  static const char what[] = "xla: copying from the device";
+  const int rank = type.shape.rank;
+  int64_t order[MIX_MAX_RANK];
+  for (int d = 0; d < rank; d++) order[d] = rank - 1 - d;
+  pjrt_layout layout = {.struct_size = sizeof layout,
+                        .tiled = {.struct_size = sizeof layout.tiled,
+                                  .minor_to_major = order,
+                                  .minor_to_major_size = (size_t)rank},
+                        .kind = PJRT_LAYOUT_TILED};
+  pjrt_buffer_to_host_args args = {.buffer = buffer,
+                                   .layout = &layout,
+                                   .data = data,
+                                   .bytes = mix_dtype_size(type.dtype) * (size_t)mix_shape_size(type.shape)};
+  return MIX_PJRT_CALL(plugin, PJRT_BUFFER_TO_HOST_BUFFER, args, what) &&
+         mix_pjrt_await(plugin, args.done, what);
+}
+
+/* ---- runs ---- */
+
+bool mix_pjrt_execute(const mix_pjrt *plugin, const mix_pjrt_run *run, const char *name, pjrt_event **done) {
+  char what[160];
+  pjrt_buffer *const *arguments = run->arguments;
+  pjrt_buffer **results = run->results;
+  pjrt_execute_options options = {
+      .struct_size = sizeof options, .keep = run->keep, .keep_count = (size_t)run->keep_count};
+  pjrt_execute_args args = {.loaded = run->loaded,
+                            .options = &options,
+                            .arguments = &arguments,
+                            .device_count = 1,
+                            .argument_count = (size_t)run->argument_count,
+                            .results = &results,
+                            .done = done};
+  snprintf(what, sizeof what, "xla: running %s", name);
+  *done = NULL;
+  return MIX_PJRT_CALL(plugin, PJRT_LOADED_EXECUTE, args, what);
+}

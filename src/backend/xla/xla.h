@@ -1,0 +1,81 @@
+/* Inside the backend "xla": programs that XLA compiles, run by a PJRT plug-in. */
+#ifndef MIX_BACKEND_XLA_XLA_H
+#define MIX_BACKEND_XLA_XLA_H
+
+#include "backend/backend.h"
+#include "backend/xla/emit.h"
+#include "backend/xla/pjrt.h"
+
+/* ---- the plug-in of the process (plugin.c) ---- */
+
+/* The plug-in in use, or NULL. */
+const mix_pjrt *mix_xla_plugin(void);
+/* Loads the plug-in unless one is in use: the chosen one, else that of MIXTAPE_PJRT_PLUGIN, else the first
+ * that is found by name. NULL: it is in use; else the reason why there is none, which lives as long as the
+ * process. A library that has failed is not tried again. */
+const char *mix_xla_load(void);
+/* Takes the pending error of the thread, so that another one can be seen, and records it again. */
+typedef struct mix_xla_pending {
+  mix_status status;
+  char message[1024];
+} mix_xla_pending;
+mix_xla_pending mix_xla_set_aside(void);
+void mix_xla_bring_back(const mix_xla_pending *pending);
+/* Adds the names and folders that are searched. */
+void mix_xla_put_places(mix_text *text);
+
+/* ---- memory (memory.c) ---- */
+
+extern const mix_memory_device mix_xla_memory;
+/* The memory that a handle is a part of, or itself. */
+mix_memory *mix_xla_whole(mix_memory *memory);
+/* The bytes, also of the host's memory, as an argument of this type. `own`: the caller frees it. NULL with
+ * the error recorded. */
+pjrt_buffer *mix_xla_buffer(mix_memory *memory, mix_type type, bool *own);
+/* May a run take the buffer for another one? Not while somebody else holds or maps the memory. */
+bool mix_xla_may_donate(mix_memory *memory);
+/* A run has taken it: whoever reads the memory from now on gets an error. */
+void mix_xla_take_buffer(mix_memory *memory);
+/* The value of the memory is that of the buffer, which it owns from now on. */
+void mix_xla_give_buffer(mix_memory *memory, pjrt_buffer *buffer, mix_type type);
+
+/* ---- compiled programs on disk (cache.c) ---- */
+
+/* Compiles, or loads what was compiled before. `name`: of the function, for errors. NULL with the error
+ * recorded. */
+pjrt_loaded *mix_xla_compile_text(const char *text, const char *name);
+void mix_xla_describe_cache(mix_text *text);
+
+/* ---- executables (executable.c) ---- */
+
+mix_executable *mix_xla_compile(mix_ir *ir, const mix_context *context);
+void mix_xla_destroy(mix_executable *executable);
+void mix_xla_facts(const mix_executable *executable, mix_executable_facts *facts);
+mix_ticket mix_xla_enqueue(mix_executable *executable, const mix_bindings *bindings);
+
+/* ---- runs, in the order in which they began (runs.c) ---- */
+
+/* One that has begun. */
+typedef struct mix_xla_run {
+  struct mix_xla_run *next;
+  mix_ticket ticket;
+  const mix_xla_signature *signature; /* of its executable, which outlives it */
+  pjrt_event *done;
+  pjrt_buffer *word; /* the error word after it; NULL: it has none */
+} mix_xla_run;
+
+/* Between these two, no other thread begins a run. */
+void mix_xla_runs_lock(void);
+void mix_xla_runs_unlock(void);
+/* With the lock: the error word that the next run reads. NULL with the error recorded. */
+pjrt_buffer *mix_xla_error_word(void);
+/* With the lock: the run has begun. Returns its ticket. */
+mix_ticket mix_xla_runs_append(mix_xla_run *run);
+/* With the lock: waits for the oldest runs until no more than some are left. What they met is reported by the
+ * next wait. */
+void mix_xla_runs_trim(void);
+/* Waits for the runs of an executable. What they met is reported by the next wait. */
+void mix_xla_runs_finish(const mix_xla_signature *signature);
+mix_status mix_xla_wait(mix_ticket ticket);
+
+#endif

@@ -1,0 +1,164 @@
+/* Small PJRT plug-ins for the tests of bad input, a library for each FAKE: what a user may give instead of a
+ * plug-in, and plug-ins that fail. Those that connect have one device, buffers in memory of the host, and
+ * programs whose results are zeros of one float32. */
+#include "backend/xla/pjrt_api.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* no_entry: a library that is none; no_table, old, new: its table is of no use; refuses_to_start; no_devices;
+ * tpu: says so; refuses: compiles nothing; exhausted: has no memory; fails: its runs do; works */
+#define IS(name) (!strcmp(FAKE, name))
+
+struct pjrt_error {
+  int code;
+  char text[96];
+};
+
+static pjrt_error *error_of(int code, const char *text) {
+  pjrt_error *error = calloc(1, sizeof *error);
+  error->code = code;
+  strncpy(error->text, text, sizeof error->text - 1);
+  return error;
+}
+
+static pjrt_error *destroy_error(void *arguments) {
+  free(((pjrt_object_args *)arguments)->object);
+  return NULL;
+}
+static pjrt_error *error_message(void *arguments) {
+  pjrt_text_args *args = arguments;
+  args->text = ((const pjrt_error *)args->object)->text;
+  args->size = strlen(args->text);
+  return NULL;
+}
+static pjrt_error *error_code(void *arguments) {
+  pjrt_error_code_args *args = arguments;
+  args->code = args->error->code;
+  return NULL;
+}
+
+/* A struct that is shorter than it was when the plug-in was built, as plug-ins check it. */
+static pjrt_error *check_size(const void *arguments, size_t needed) {
+  return *(const size_t *)arguments >= needed ? NULL : error_of(3, "Unexpected size of the arguments");
+}
+
+static pjrt_error *initialize(void *arguments) {
+  return IS("refuses_to_start") ? error_of(9, "the fake does not start") : check_size(arguments, 16);
+}
+
+static int objects; /* clients, programs, topologies: their addresses are of no use */
+static pjrt_device *device;
+static pjrt_error *create_client(void *arguments) {
+  pjrt_client_create_args *args = arguments;
+  if (IS("exhausted_client")) return error_of(PJRT_RESOURCE_EXHAUSTED, "no room for a client");
+  args->client = (pjrt_client *)&objects;
+  device = (pjrt_device *)&objects;
+  return check_size(arguments, sizeof *args);
+}
+static pjrt_error *nothing(void *arguments) { return check_size(arguments, sizeof(pjrt_object_args)); }
+static pjrt_error *devices(void *arguments) {
+  pjrt_devices_args *args = arguments;
+  args->devices = &device;
+  args->count = IS("no_devices") ? 0 : 1;
+  return NULL;
+}
+static pjrt_error *name(void *arguments) {
+  pjrt_text_args *args = arguments;
+  args->text = IS("tpu") ? "tpu" : "fake";
+  args->size = strlen(args->text);
+  return NULL;
+}
+static pjrt_error *part(void *arguments) {
+  ((pjrt_part_args *)arguments)->part = &objects;
+  return NULL;
+}
+
+/* ---- buffers ---- */
+
+struct pjrt_buffer {
+  size_t bytes;
+  char data[];
+};
+
+static size_t size_of(int type) {
+  return type == PJRT_F64 || type == PJRT_S64                        ? 8
+         : type == PJRT_F32 || type == PJRT_S32                      ? 4
+         : type == PJRT_F16 || type == PJRT_BF16 || type == PJRT_S16 ? 2
+                                                                     : 1;
+}
+static pjrt_error *upload(void *arguments) {
+  pjrt_buffer_from_host_args *args = arguments;
+  if (IS("exhausted")) return error_of(PJRT_RESOURCE_EXHAUSTED, "the fake has no memory");
+  size_t bytes = size_of(args->type);
+  for (size_t d = 0; d < args->rank; d++) bytes *= (size_t)args->dims[d];
+  args->buffer = calloc(1, sizeof(pjrt_buffer) + bytes);
+  args->buffer->bytes = bytes;
+  memcpy(args->buffer->data, args->data, bytes);
+  return NULL;
+}
+static pjrt_error *download(void *arguments) {
+  pjrt_buffer_to_host_args *args = arguments;
+  if (args->bytes < args->buffer->bytes) return error_of(3, "no room for the buffer");
+  memcpy(args->data, args->buffer->data, args->buffer->bytes);
+  return NULL;
+}
+static pjrt_error *destroy_buffer(void *arguments) {
+  free(((pjrt_object_args *)arguments)->object);
+  return NULL;
+}
+
+/* ---- programs ---- */
+
+static pjrt_error *compile(void *arguments) {
+  pjrt_client_compile_args *args = arguments;
+  if (IS("refuses")) return error_of(PJRT_UNIMPLEMENTED, "the fake knows no op");
+  args->loaded = (pjrt_loaded *)&objects;
+  return check_size(arguments, sizeof *args);
+}
+static pjrt_error *count_results(void *arguments) {
+  ((pjrt_num_outputs_args *)arguments)->count = 1;
+  return NULL;
+}
+static pjrt_error *execute(void *arguments) {
+  pjrt_execute_args *args = arguments;
+  if (IS("fails")) return error_of(13, "the fake fails");
+  args->results[0][0] = calloc(1, sizeof(pjrt_buffer) + 4);
+  args->results[0][0]->bytes = 4;
+  return NULL;
+}
+
+#if !FAKE_WITHOUT_ENTRY
+__attribute__((visibility("default"))) const pjrt_api *GetPjrtApi(void) {
+  static struct {
+    pjrt_api api;
+    pjrt_function *functions[PJRT_COMPILE + 1];
+  } table = {.functions = {[PJRT_ERROR_DESTROY] = destroy_error,
+                           [PJRT_ERROR_MESSAGE] = error_message,
+                           [PJRT_ERROR_GET_CODE] = error_code,
+                           [PJRT_PLUGIN_INITIALIZE] = initialize,
+                           [PJRT_EVENT_DESTROY] = nothing,
+                           [PJRT_EVENT_AWAIT] = nothing,
+                           [PJRT_CLIENT_CREATE] = create_client,
+                           [PJRT_CLIENT_DESTROY] = nothing,
+                           [PJRT_CLIENT_PLATFORM_NAME] = name,
+                           [PJRT_CLIENT_PLATFORM_VERSION] = name,
+                           [PJRT_CLIENT_ADDRESSABLE_DEVICES] = devices,
+                           [PJRT_CLIENT_COMPILE] = compile,
+                           [PJRT_CLIENT_BUFFER_FROM_HOST_BUFFER] = upload,
+                           [PJRT_DESCRIPTION_KIND] = name,
+                           [PJRT_DESCRIPTION_TO_STRING] = name,
+                           [PJRT_DEVICE_GET_DESCRIPTION] = part,
+                           [PJRT_EXECUTABLE_DESTROY] = nothing,
+                           [PJRT_EXECUTABLE_NUM_OUTPUTS] = count_results,
+                           [PJRT_LOADED_DESTROY] = nothing,
+                           [PJRT_LOADED_GET_EXECUTABLE] = part,
+                           [PJRT_LOADED_EXECUTE] = execute,
+                           [PJRT_BUFFER_DESTROY] = destroy_buffer,
+                           [PJRT_BUFFER_TO_HOST_BUFFER] = download}};
+  table.api.struct_size = IS("old") ? 400 : sizeof table;
+  table.api.version.major = IS("new");
+  table.api.version.minor = 7;
+  return IS("no_table") ? NULL : &table.api;
+}
+#endif
