@@ -97,13 +97,9 @@ static const char *wanted(void) {
   return chosen ? chosen : path && *path ? path : "";
 }
 
-/* The threads of a plug-in must not be in a run when the process takes its memory down. */
-static void finish_runs(void) { mix_xla_wait(UINT64_MAX); }
-
 static void load(const char *path) {
   const bool good = (*path ? mix_pjrt_load(&loaded, path) : search()) && mix_pjrt_connect(&loaded);
   if (good) {
-    atexit(finish_runs);
     atomic_store(&in_use, &loaded);
     return;
   }

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include <pthread.h>
+#include <stdlib.h>
 
 enum { WAITING = 64 }; /* runs that nobody waits for */
 
@@ -44,7 +45,11 @@ static void replace_word(pjrt_buffer *by) {
   word = by;
 }
 
+/* The threads of a plug-in must not be in a run when the process takes its memory down. */
+static void finish_all(void) { mix_xla_wait(UINT64_MAX); }
+
 mix_ticket mix_xla_runs_append(mix_xla_run *run) {
+  if (!last_ticket) atexit(finish_all);
   if (run->word) replace_word(run->word);
   run->next = NULL;
   run->ticket = ++last_ticket;
