@@ -56,6 +56,7 @@ mix_hlo mix_emit_uniform(mix_emitter *e, mix_hlo state, mix_type type);
 /* emit_checks.c: where `bad`, of rank 0 or 1, the run fails with the element and its value. */
 void mix_emit_check(mix_emitter *e, mix_hlo bad, mix_hlo values, mix_bad_value reason);
 
+/* clang-format off */
 #define MIX_EMIT_OPS(X)                                                                                      \
   X(elementwise)                                                                                             \
   X(add_n)                                                                                                   \
@@ -68,6 +69,7 @@ void mix_emit_check(mix_emitter *e, mix_hlo bad, mix_hlo values, mix_bad_value r
                       X(max_pool_grad_grad) X(avg_pool) X(avg_pool_grad) X(resize_axis)                      \
                           X(projective_transform) X(fill) X(range) X(random_uniform) X(random_normal)        \
                               X(random_truncated_normal) X(scan)
+/* clang-format on */
 #define MIX_DECLARE_EMITTER(name) mix_emit_node mix_emit_##name;
 MIX_EMIT_OPS(MIX_DECLARE_EMITTER)
 #undef MIX_DECLARE_EMITTER
