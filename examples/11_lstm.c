@@ -66,8 +66,8 @@ int main(int argc, char **argv) {
   mix_set_seed(argc > 3 ? (uint64_t)atoi(argv[3]) : 1);
   mix_set_global_policy(policy);
   mix_model *model = build();
-  mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = mix_adam(.learning_rate = 0.01),
-                    .metrics = {"accuracy"});
+  mix_model_compile(model, .loss = "sparse_categorical_crossentropy",
+                    .optimizer = mix_adam(.learning_rate = 0.01), .metrics = {"accuracy"});
   mix_model_fit(model, train.symbols, train.labels, .batch_size = 50, .epochs = epochs, .verbose = 2);
   mix_logs *scores = mix_model_evaluate(model, test.symbols, test.labels, .verbose = MIX_SILENT);
   if (scores) printf("%s: test accuracy %.4f\n", policy, mix_logs_get(scores, "accuracy"));

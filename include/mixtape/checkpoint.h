@@ -11,8 +11,9 @@
  *   }
  *
  * A checkpoint contains all weights of the model (statistics and counters too), the state of the
- * generators that its layers keep, the states of stateful recurrent layers (which files of Keras lack), all state of the optimizer, the loss scale with its counters, the
- * additional variables, the values of mix_checkpoint_put, the global seed, and the position in the data.
+ * generators that its layers keep, the states of stateful recurrent layers (which files of Keras lack), all
+ * state of the optimizer, the loss scale with its counters, the additional variables, the values of
+ * mix_checkpoint_put, the global seed, and the position in the data.
  * It does not contain state kept elsewhere, such as in the context of a user's function.
  *
  * A checkpoint is one file, FOLDER/checkpoint-STEP.npz, which numpy.load reads. It is written to a

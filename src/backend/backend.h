@@ -116,8 +116,8 @@ typedef struct mix_backend {
 } mix_backend;
 
 extern const mix_backend mix_backend_cpu, mix_backend_ref, mix_backend_xla;
-/* The plug-in of the device "xla" (mix_set_device("xla:PATH")), which is loaded when the device is first asked
- * for. False with the error recorded, in the name of `source`, if another one is in use. */
+/* The plug-in of the device "xla" (mix_set_device("xla:PATH")), which is loaded when the device is first
+ * asked for. False with the error recorded, in the name of `source`, if another one is in use. */
 bool mix_xla_choose(const char *path, const char *source);
 /* The backend in force (mix_set_device). */
 const mix_backend *mix_backend_current(void);

@@ -65,7 +65,8 @@ static const row rows[] = {
      "--data synthetic, where the model leaves them open (default 28 for the guide's model, else 16)"},
     {"classes", COUNT, FIELD(classes), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
      "classes of a model by name (default 1000; resnet56 and with --data cifar10 10), tokens of the "
-     "Transformer (default 33708; 0 fills up sequences) and classes of the guide's model (default 10); of a model from a file, the labels of --data synthetic (default: all that it has)"},
+     "Transformer (default 33708; 0 fills up sequences) and classes of the guide's model (default 10); of a "
+     "model from a file, the labels of --data synthetic (default: all that it has)"},
     {"policy", CHOICE, FIELD(policy), RUNS | CLI_SUMMARY | CLI_BENCH,
      "float32|float64|float16|bfloat16|mixed_float16|mixed_bfloat16",
      "default float32; for a model from a file: of the layers that it has in float32", "float32",

@@ -29,8 +29,8 @@ typedef struct mix_instruction {
 #define MIX_FROM_ACCUMULATOR (-1)
 
 /* Operand `input` of the step, indexed by the iteration space: element (i0, i1, ...) is at `offset` plus the
- * sum of i*strides, in elements. Strides are 0 along broadcast dimensions. MIX_FROM_ACCUMULATOR: the float32 (or
- * float64) result of the product that the program is the epilogue of. */
+ * sum of i*strides, in elements. Strides are 0 along broadcast dimensions. MIX_FROM_ACCUMULATOR: the float32
+ * (or float64) result of the product that the program is the epilogue of. */
 typedef struct mix_program_load {
   int input;
   mix_dtype dtype;

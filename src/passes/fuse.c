@@ -144,14 +144,6 @@ static bool reads_reduction(groups *g, int a, int b) {
   return false;
 }
 
-/* Is the value that of a contraction which takes an epilogue, possibly reshaped? */
-static bool is_product(const mix_ir *ir, int value) {
-  const mix_ir_node *producer = &ir->nodes[mix_ir_producer(ir, value)];
-  if ((producer->op->flags & MIX_OP_VIEW) && !producer->source)
-    producer = &ir->nodes[mix_ir_producer(ir, producer->inputs[0])];
-  return !producer->source && producer->op->contraction && producer->op->contraction->epilogue;
-}
-
 /* Bytes of an element of the values that the group computes and sums read. */
 static size_t summed_bytes(const groups *g, int root) {
   size_t bytes = 0;
@@ -168,7 +160,7 @@ static bool ends_a_product(const groups *g, int root) {
   for (int n = root; n >= 0; n = g->next[n])
     for (int i = 0; i < ir->nodes[n].input_count; i++) {
       int value = ir->nodes[n].inputs[i], uses = 0;
-      if (!is_product(ir, value)) continue;
+      if (!mix_ir_is_product(ir, value)) continue;
       for (int m = root; m >= 0; m = g->next[m])
         for (int k = 0; k < ir->nodes[m].input_count; k++) uses += ir->nodes[m].inputs[k] == value;
       if (uses == g->uses[value]) return summed_bytes(g, root) <= mix_dtype_size(ir->values[value].dtype);
@@ -560,7 +552,8 @@ bool mix_pass_fuse(mix_ir *ir) {
     if (find(&g, n) != n || !member(ir, &ir->nodes[n])) continue;
     /* A reduction alone keeps its own kernel, except the finite check of a product, which becomes its
      * epilogue. */
-    const bool checks_product = mix_ir_finite_check(&ir->nodes[n]) && is_product(ir, ir->nodes[n].inputs[0]);
+    const bool checks_product =
+        mix_ir_finite_check(&ir->nodes[n]) && mix_ir_is_product(ir, ir->nodes[n].inputs[0]);
     if (reduces(ir, &ir->nodes[n]) && g.size[n] == 1 && !checks_product) {
       ir->nodes[n].guard = ir->nodes[n].guard_key;
       continue;

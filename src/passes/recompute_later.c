@@ -47,8 +47,7 @@ static bool number_stages(stages *s) {
 static bool is_stored(const stages *s, int value) {
   const mix_ir *ir = s->ir;
   const int producer = mix_ir_producer(ir, value);
-  const mix_ir_node *node = &ir->nodes[producer];
-  if (node->source || !node->op->contraction || !node->op->contraction->epilogue) return true;
+  if (!mix_ir_is_product(ir, value)) return true;
   for (int u = s->uses.first[producer]; u >= 0; u = s->uses.uses[u].next) {
     const int consumer = s->uses.uses[u].consumer;
     if (!mix_ir_fusable(&ir->nodes[consumer])) return true;

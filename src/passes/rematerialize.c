@@ -14,6 +14,13 @@ bool mix_ir_finite_check(const mix_ir_node *node) {
   return !node->dead && node->op->reduction == MIX_REDUCE_ALL_FINITE && !(node->op->flags & MIX_OP_STATEFUL);
 }
 
+bool mix_ir_is_product(const mix_ir *ir, int value) {
+  const mix_ir_node *producer = &ir->nodes[mix_ir_producer(ir, value)];
+  if ((producer->op->flags & MIX_OP_VIEW) && !producer->source)
+    producer = &ir->nodes[mix_ir_producer(ir, producer->inputs[0])];
+  return !producer->source && producer->op->contraction && producer->op->contraction->epilogue;
+}
+
 bool mix_ir_update(const mix_ir_node *node) {
   return !node->dead && !node->source && (node->op->flags & MIX_OP_UPDATES);
 }

@@ -15,6 +15,8 @@ bool mix_ir_finite_check(const mix_ir_node *node);
 bool mix_ir_sum(const mix_ir *ir, const mix_ir_node *node);
 /* The sum as the end of a program: of rows or columns; of neither if it is of all elements. */
 mix_program_sum mix_ir_sum_form(const mix_ir *ir, const mix_ir_node *node);
+/* Is the value that of a contraction which takes an epilogue, possibly reshaped? */
+bool mix_ir_is_product(const mix_ir *ir, int value);
 /* Does it replace parts of its operand (MIX_OP_UPDATES)? */
 bool mix_ir_update(const mix_ir_node *node);
 /* By node: how many products, or other nodes that end a program, lie on the longest way to it and are it. In

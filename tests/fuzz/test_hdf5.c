@@ -5,10 +5,17 @@
 
 static void damaged_hdf5_files(void **state) {
   (void)state;
-  static const char *const names[] = {"latest", "earliest", "refused",
-                                      "small-earliest", "small-earliest-attributes", "small-earliest-chunks",
-                                      "small-v108", "small-v108-attributes", "small-v108-chunks",
-                                      "small-latest", "small-latest-attributes"};
+  static const char *const names[] = {"latest",
+                                      "earliest",
+                                      "refused",
+                                      "small-earliest",
+                                      "small-earliest-attributes",
+                                      "small-earliest-chunks",
+                                      "small-v108",
+                                      "small-v108-attributes",
+                                      "small-v108-chunks",
+                                      "small-latest",
+                                      "small-latest-attributes"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     static bytes good;
     char path[1024];

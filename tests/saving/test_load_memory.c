@@ -72,7 +72,8 @@ static void each_allocation_of_the_process(void **state) {
       const bool good = load(ends[e]);
       reached = allocations_left < 0;
       allocations_left = -1;
-      assert_true(good || mix_error());
+      if (!good && !mix_error())
+        fail_msg("%s: allocation %lld failed without an error", ends[e], (long long)count);
       mix_error_clear();
     }
     assert_true(!reached && count > 20);

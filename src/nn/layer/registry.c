@@ -70,9 +70,9 @@ mix_status mix_register_layer(const char *package, const char *name, const mix_l
   if (!mix_options_copy(&copy, sizeof copy, layer_class, "register_layer")) return mix_error();
   if (!copy.name || !copy.name[0] || !copy.call)
     return mix_fail_status(MIX_VALUE_ERROR, "register_layer: a layer class needs a name and a call function");
-  copy.name = mix_intern(copy.name);
+  if (!(copy.name = mix_intern(copy.name))) return mix_error();
   name = full_name(package, name && name[0] ? name : copy.name);
-  if (name && copy.name && mix_on_shutdown(clear)) store(name, &copy);
+  if (name && mix_on_shutdown(clear)) store(name, &copy);
   return mix_error();
 }
 

@@ -113,14 +113,14 @@ static void report_tpu(const char *policy_name) {
   if (!strcmp(policy_name, "mixed_bfloat16"))
     mix_log_message(
         MIX_LOG_INFO,
-        "Mixed precision compatibility check (mixed_bfloat16): OK\nYour TPU will likely run quickly with dtype "
-        "policy mixed_bfloat16, most quickly if batch size and units are multiples of 128");
+        "Mixed precision compatibility check (mixed_bfloat16): OK\nYour TPU will likely run quickly with "
+        "dtype policy mixed_bfloat16, most quickly if batch size and units are multiples of 128");
   else
     mix_log_message(
         MIX_LOG_WARNING,
-        "Mixed precision compatibility check (%s): WARNING\nYour TPU may run slowly with dtype policy %s, for "
-        "TPUs multiply bfloat16 numbers and not float16. Use mixed_bfloat16, which needs no loss scale, with "
-        "batch sizes and units that are multiples of 128",
+        "Mixed precision compatibility check (%s): WARNING\nYour TPU may run slowly with dtype policy %s, "
+        "for TPUs multiply bfloat16 numbers and not float16. Use mixed_bfloat16, which needs no loss scale, "
+        "with batch sizes and units that are multiples of 128",
         policy_name, policy_name);
 }
 
