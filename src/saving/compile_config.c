@@ -284,7 +284,7 @@ static json_t *translated(const json_t *object) {
   void *next;
   json_object_foreach_safe(config, next, key, value) if (json_is_null(value)) json_object_del(config, key);
   if (!inner) return copy;
-  json_object_set_new(config, "inner_optimizer", translated(inner));
+  mix_json_set(config, "inner_optimizer", translated(inner));
   json_object_del(config, "name");
   if (json_is_true(json_object_get(config, "dynamic"))) json_object_del(config, "dynamic");
   return copy;
@@ -318,7 +318,8 @@ bool mix_model_compile_json(mix_model *model, const json_t *config, const mix_se
   options.jit_compile = json_is_true(json_object_get(config, "jit_compile"));
   if (mix_failed() || mix_model_compile_with(model, &options)) return false;
   if (written != model->semantics) return true;
-  model->state->config = json_deep_copy(config);
+  if (!(model->state->config = json_deep_copy(config)))
+    return mix_fail(MIX_MEMORY_ERROR, "out of memory: the settings of compile were not kept");
   json_object_del(model->state->config, "optimizer");
   return true;
 }

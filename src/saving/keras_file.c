@@ -47,7 +47,7 @@ static json_t *parse(const mix_keras_file *file, const char *text) {
 static void take_version(const mix_keras_file *file, const char *metadata) {
   json_t *json = json_loads(metadata, 0, NULL), *version = json_object_get(json, "keras_version");
   if (json_is_string(version) && !json_object_get(file->model, "keras_version"))
-    json_object_set(file->model, "keras_version", version);
+    mix_json_set(file->model, "keras_version", json_incref(version));
   json_decref(json);
 }
 
@@ -94,10 +94,9 @@ static char *attribute_text(mix_keras_file *file, const char *name) {
 static bool read_training(const mix_keras_file *file, const char *text) {
   json_t *training = parse(file, text), *optimizer = json_object_get(training, "optimizer_config");
   if (!training) return false;
-  if (optimizer) json_object_set(training, "optimizer", optimizer);
+  if (optimizer) mix_json_set(training, "optimizer", json_incref(optimizer));
   json_object_del(training, "optimizer_config");
-  json_object_set_new(file->model, "compile_config", training);
-  return true;
+  return mix_json_set(file->model, "compile_config", training) && !mix_failed();
 }
 
 static bool read_model(mix_keras_file *file) {
@@ -109,7 +108,7 @@ static bool read_model(mix_keras_file *file) {
              "need mix_model_load_weights",
              file->name);
   if (!mix_failed()) file->model = parse(file, config);
-  if (file->model && version) json_object_set_new(file->model, "keras_version", json_string(version));
+  if (file->model && version) mix_json_set(file->model, "keras_version", json_string(version));
   const bool good = file->model && !mix_failed() && (!training || read_training(file, training));
   mix_free(config);
   mix_free(training);
