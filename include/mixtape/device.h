@@ -9,8 +9,9 @@
 extern "C" {
 #endif
 
-/* Selects the device: "cpu" (the default), "ref" (the scalar reference), "cuda" or "auto". MIXTAPE_DEVICE
- * sets the initial value. A device that is not available is an error that says why. */
+/* Selects the device: "cpu" (the default), "ref" (the scalar reference), "xla" (a PJRT plug-in, that of
+ * MIXTAPE_PJRT_PLUGIN), "xla:PATH" (the plug-in there), "cuda" or "auto". MIXTAPE_DEVICE sets the initial
+ * value. A device that is not available is an error that says why. */
 MIX_API mix_status mix_set_device(const char *name);
 /* The name of the selected device. */
 MIX_API const char *mix_device(void);
