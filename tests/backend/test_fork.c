@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SIZE = 512, SECONDS = 100, ROWS = 4096 };
+enum { SIZE = 512, SECONDS = 60, ROWS = 4096 };
 
 /* A product of several threads, as bytes. */
 static bool product(float *to) {
@@ -55,6 +55,27 @@ static void a_child_computes_the_same_bits(void **state) {
   assert_true(product(expected));
   assert_int_equal(in_child(same_product_in_a_grandchild, expected), 0);
   assert_int_equal(same_product(expected), 0);
+}
+
+/* A sum whose threads wait for each other. */
+static double sum_of_many(void) {
+  double sum = 0;
+  MIX_SCOPE {
+    mix_tensor *x = mix_random_uniform(mix_generator_new(1), MIX_SHAPE(ROWS, SIZE), MIX_FLOAT32);
+    mix_evaluate(1, &x);
+    sum = mix_tensor_item(mix_reduce_sum(x, MIX_ALL_AXES, false));
+  }
+  return sum;
+}
+
+static int same_sum(void *expected) { return sum_of_many() != *(double *)expected; }
+
+static void a_child_does_not_wait_for_threads_that_it_lacks(void **state) {
+  (void)state;
+  mix_set_threads(2);
+  double expected = sum_of_many();
+  assert_true(expected > 0);
+  assert_int_equal(in_child(same_sum, &expected), 0);
 }
 
 static mix_list *same(void *context, mix_list *element) { return (void)context, element; }
@@ -117,6 +138,7 @@ static void a_child_gathers_rows(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_child_computes_the_same_bits),
+                                     cmocka_unit_test(a_child_does_not_wait_for_threads_that_it_lacks),
                                      cmocka_unit_test(a_pass_of_the_parent_fails),
                                      cmocka_unit_test(a_child_gathers_rows)};
   return cmocka_run_group_tests(tests, NULL, NULL);
