@@ -1,3 +1,7 @@
+/* The table ends in a flexible array, behind which the fakes put their own. */
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wgnu-variable-sized-type-not-at-end"
+#endif
 /* Small PJRT plug-ins for the tests of bad input, a library for each FAKE: what a user may give instead of a
  * plug-in, and plug-ins that fail. Those that connect have one device, buffers in memory of the host, and
  * programs whose results are zeros of one float32. */
