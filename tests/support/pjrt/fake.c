@@ -1,7 +1,3 @@
-/* The table ends in a flexible array, behind which the fakes put their own. */
-#ifdef __clang__
-#pragma clang diagnostic ignored "-Wgnu-variable-sized-type-not-at-end"
-#endif
 /* Small PJRT plug-ins for the tests of bad input, a library for each FAKE: what a user may give instead of a
  * plug-in, and plug-ins that fail. Those that connect have one device, buffers in memory of the host, and
  * programs whose results are zeros of one float32. */
@@ -134,35 +130,35 @@ static pjrt_error *execute(void *arguments) {
 
 #if !FAKE_WITHOUT_ENTRY
 __attribute__((visibility("default"))) const pjrt_api *GetPjrtApi(void) {
-  static struct {
-    pjrt_api api;
-    pjrt_function *functions[PJRT_COMPILE + 1];
-  } table = {.functions = {[PJRT_ERROR_DESTROY] = destroy_error,
-                           [PJRT_ERROR_MESSAGE] = error_message,
-                           [PJRT_ERROR_GET_CODE] = error_code,
-                           [PJRT_PLUGIN_INITIALIZE] = initialize,
-                           [PJRT_EVENT_DESTROY] = nothing,
-                           [PJRT_EVENT_AWAIT] = nothing,
-                           [PJRT_CLIENT_CREATE] = create_client,
-                           [PJRT_CLIENT_DESTROY] = nothing,
-                           [PJRT_CLIENT_PLATFORM_NAME] = name,
-                           [PJRT_CLIENT_PLATFORM_VERSION] = name,
-                           [PJRT_CLIENT_ADDRESSABLE_DEVICES] = devices,
-                           [PJRT_CLIENT_COMPILE] = compile,
-                           [PJRT_CLIENT_BUFFER_FROM_HOST_BUFFER] = upload,
-                           [PJRT_DESCRIPTION_KIND] = name,
-                           [PJRT_DESCRIPTION_TO_STRING] = name,
-                           [PJRT_DEVICE_GET_DESCRIPTION] = part,
-                           [PJRT_EXECUTABLE_DESTROY] = nothing,
-                           [PJRT_EXECUTABLE_NUM_OUTPUTS] = count_results,
-                           [PJRT_LOADED_DESTROY] = nothing,
-                           [PJRT_LOADED_GET_EXECUTABLE] = part,
-                           [PJRT_LOADED_EXECUTE] = execute,
-                           [PJRT_BUFFER_DESTROY] = destroy_buffer,
-                           [PJRT_BUFFER_TO_HOST_BUFFER] = download}};
-  table.api.struct_size = IS("old") ? 400 : sizeof table;
-  table.api.version.major = IS("new");
-  table.api.version.minor = 7;
-  return IS("no_table") ? NULL : &table.api;
+  static pjrt_function *const functions[PJRT_COMPILE + 1] = {[PJRT_ERROR_DESTROY] = destroy_error,
+                                                             [PJRT_ERROR_MESSAGE] = error_message,
+                                                             [PJRT_ERROR_GET_CODE] = error_code,
+                                                             [PJRT_PLUGIN_INITIALIZE] = initialize,
+                                                             [PJRT_EVENT_DESTROY] = nothing,
+                                                             [PJRT_EVENT_AWAIT] = nothing,
+                                                             [PJRT_CLIENT_CREATE] = create_client,
+                                                             [PJRT_CLIENT_DESTROY] = nothing,
+                                                             [PJRT_CLIENT_PLATFORM_NAME] = name,
+                                                             [PJRT_CLIENT_PLATFORM_VERSION] = name,
+                                                             [PJRT_CLIENT_ADDRESSABLE_DEVICES] = devices,
+                                                             [PJRT_CLIENT_COMPILE] = compile,
+                                                             [PJRT_CLIENT_BUFFER_FROM_HOST_BUFFER] = upload,
+                                                             [PJRT_DESCRIPTION_KIND] = name,
+                                                             [PJRT_DESCRIPTION_TO_STRING] = name,
+                                                             [PJRT_DEVICE_GET_DESCRIPTION] = part,
+                                                             [PJRT_EXECUTABLE_DESTROY] = nothing,
+                                                             [PJRT_EXECUTABLE_NUM_OUTPUTS] = count_results,
+                                                             [PJRT_LOADED_DESTROY] = nothing,
+                                                             [PJRT_LOADED_GET_EXECUTABLE] = part,
+                                                             [PJRT_LOADED_EXECUTE] = execute,
+                                                             [PJRT_BUFFER_DESTROY] = destroy_buffer,
+                                                             [PJRT_BUFFER_TO_HOST_BUFFER] = download};
+  static pjrt_api *table; /* for the life of the process, as a plug-in's own */
+  if (IS("no_table") || (!table && !(table = calloc(1, sizeof *table + sizeof functions)))) return NULL;
+  memcpy(table->functions, functions, sizeof functions);
+  table->struct_size = IS("old") ? 400 : sizeof *table + sizeof functions;
+  table->version.major = IS("new");
+  table->version.minor = 7;
+  return table;
 }
 #endif
