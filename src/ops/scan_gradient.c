@@ -178,7 +178,7 @@ static bool plan_total(backward *b, mix_edge edge) {
   return true;
 }
 
-/* Rolls back the outputs of a plan that turned out to be impossible. */
+/* Where no plan is possible, its outputs are rolled back. */
 static bool has_total(backward *b, mix_edge edge) {
   const int count = b->outputs.count;
   if (plan_total(b, edge)) return true;

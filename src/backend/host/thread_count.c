@@ -1,6 +1,6 @@
 /* The number of threads of a plan: one if its work is too small for several. Operations and bytes of its
- * steps are counted, in multiplications, and turned into time by the speed of processors with the instruction
- * set. What two threads save must be more than what they cost: waking the others, handing them each step, and
+ * steps are counted, in multiplications, and divided by the speed of processors with the instruction set.
+ * What two threads save must be more than what they cost: waking the others, handing them each step, and
  * fetching weights.
  *
  * A training plan writes weights that its next run reads. With several threads every core then fetches

@@ -188,8 +188,8 @@ static mix_ticket begin(mix_executable *e, const mix_bindings *bindings, mix_xla
   return ticket;
 }
 
-/* What the run used but does not own any more. */
-static void let_go(mix_executable *e) {
+/* Buffers and memories that were held for the run alone. */
+static void release_parameters(mix_executable *e) {
   for (int p = 0; p < e->signature.parameter_count; p++) {
     if (e->own[p]) mix_pjrt_destroy(mix_xla_plugin(), PJRT_BUFFER_DESTROY, e->parameters[p]);
     e->own[p] = false;
@@ -207,7 +207,7 @@ mix_ticket mix_xla_enqueue(mix_executable *e, const mix_bindings *bindings) {
     ticket = begin(e, bindings, run);
     mix_xla_runs_unlock();
   }
-  let_go(e);
+  release_parameters(e);
   if (!ticket) mix_free(run);
   return ticket;
 }
