@@ -23,6 +23,16 @@ bool mix_json_set(json_t *object, const char *key, json_t *value) {
   return false;
 }
 
+bool mix_json_append(json_t *list, json_t *value) {
+  if (mix_failed())
+    json_decref(value);
+  else if (value && json_array_append_new(list, value) == 0)
+    return true;
+  else
+    mix_fail_memory("a list of a config");
+  return false;
+}
+
 /* Python's repr: an exponent of two digits from 1e16 and below 1e-4, else a point. */
 static void put_real(mix_text *text, double value) {
   char digits[40];

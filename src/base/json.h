@@ -8,6 +8,9 @@
 /* Stores `value` under `key` and takes ownership of it. False with the error recorded: out of memory, or
  * value NULL. */
 bool mix_json_set(json_t *object, const char *key, json_t *value);
+/* Appends `value` and takes ownership of it, also where it fails. False with the error recorded: out of
+ * memory; false too after an earlier error. */
+bool mix_json_append(json_t *list, json_t *value);
 /* Text as Python's json.dumps(ensure_ascii=False) writes it: the shortest numbers that read back. Freed with
  * mix_free. */
 char *mix_json_text(const json_t *json);

@@ -43,7 +43,7 @@ enum {
   MIX_OP_EINSUM = 1 << 17, /* sums products over labels: mix_einsum_attributes */
   MIX_OP_SLICE = 1 << 18,  /* a block of its operand: mix_slice_attributes */
   MIX_OP_PAD = 1 << 19,    /* its operand as a block of its result: mix_pad_attributes */
-  MIX_OP_SUM = 1 << 20,    /* the sum of any number of operands */
+  MIX_OP_SUM = 1 << 20,    /* the sum of any number of operands, which may broadcast */
 };
 
 /* The reductions that a program can end in. They give the bits of the op's own kernel. */

@@ -311,7 +311,9 @@ static bool join_after_sums(groups *g) {
       const int producer = mix_ir_producer(ir, ir->nodes[n].inputs[i]);
       if (!from[producer]) continue;
       const int group = find(g, from[producer] - 1), own = find(g, n);
-      if (group == own || g->position[own] < g->position[group]) continue;
+      if (group == own || g->position[own] < g->position[group] ||
+          g->position[own] - g->position[group] > MAX_DISTANCE)
+        continue;
       if (reads_reduction(g, group, own) || path_outside(g, group, own)) try_join(g, producer, n);
     }
   return true;
@@ -408,9 +410,10 @@ static int load_register(building *b, int value) {
 }
 
 /* Strides of the operand that a load reads instead of a slice of it, whose rows must be long enough to repay
- * reading them one by one. Returns the operand, or `value` itself. */
+ * reading them one by one. Returns the operand, or `value` itself: where the operand is as large as the
+ * space, a result may overwrite it, and a small part must not keep a large computed operand alive. */
 static int load_from(const mix_ir *ir, int value, mix_shape space, mix_program_load *load) {
-  enum { SHORTEST = 16 };
+  enum { SHORTEST = 16, MOST = 8 };
   const mix_ir_node *slice = &ir->nodes[mix_ir_producer(ir, value)];
   const mix_shape own = ir->values[value].shape;
   mix_program_strides(own, space, load->strides);
@@ -425,7 +428,9 @@ static int load_from(const mix_ir *ir, int value, mix_shape space, mix_program_l
     whole = whole && own.dims[d] == from.dims[d];
     offset += cut->begin.dims[d] * stride;
   }
-  if (whole || length < SHORTEST) return value;
+  const bool source = ir->nodes[mix_ir_producer(ir, slice->inputs[0])].source;
+  if (whole || length < SHORTEST || mix_shape_size(from) == mix_shape_size(space)) return value;
+  if (!source && mix_shape_size(from) > MOST * mix_shape_size(own)) return value;
   load->offset = offset;
   stride = 1;
   for (int d = own.rank - 1, s = space.rank - 1; d >= 0; stride *= from.dims[d--], s--)
@@ -466,15 +471,16 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
   program->stores = mix_ir_alloc(ir, sizeof *program->stores * (size_t)(count + 1));
   program->sums = mix_ir_alloc(ir, sizeof *program->sums * MIX_PROGRAM_SUMS);
   if (!program->loads || !program->instructions || !program->stores || !program->sums) return false;
-  int operands[MAX_MEMBERS * 4]; /* values, of which a slice may be an input */
-  memcpy(operands, b->inputs, sizeof operands);
+  int read[MAX_MEMBERS * 4]; /* values, of which a slice may be an input */
+  memcpy(read, b->inputs, sizeof read);
+  const bool in_place = !g->reduces[root] && mix_pass_wanted(ir, "fuse");
   for (int i = 0; i < b->input_count; i++) {
     mix_program_load *load = &program->loads[i];
     *load = (mix_program_load){.input = i, .dtype = ir->values[b->inputs[i]].dtype};
-    if (g->reduces[root] || !mix_pass_wanted(ir, "fuse"))
-      mix_program_strides(ir->values[b->inputs[i]].shape, space, load->strides);
+    if (in_place)
+      read[i] = load_from(ir, b->inputs[i], space, load);
     else
-      operands[i] = load_from(ir, b->inputs[i], space, load);
+      mix_program_strides(ir->values[b->inputs[i]].shape, space, load->strides);
   }
   const char *scope = NULL;
   int ended[MIX_PROGRAM_SUMS]; /* values, by sum */
@@ -520,7 +526,7 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
   int guard = ir->nodes[root].guard_key;
   for (int m = 0; m < count; m++) ir->nodes[members[m]].dead = true;
   if (!b->output_count) return true; /* unused, and "dce" is off */
-  int fused = mix_ir_add(ir, &mix_op_fused, NULL, b->input_count, operands, b->output_count, b->outputs);
+  int fused = mix_ir_add(ir, &mix_op_fused, NULL, b->input_count, read, b->output_count, b->outputs);
   if (fused < 0) return false;
   ir->nodes[fused].program = program;
   ir->nodes[fused].guard = guard;

@@ -20,7 +20,8 @@ static size_t bytes_of(const mix_ir *ir, int value) {
 static bool moves(const hoisting *h, const mix_ir_node *node) {
   size_t in = 0, out = 0;
   if (node->dead || node->source || node->body || node->program || node->guard >= 0 || !node->input_count ||
-      !mix_op_is_repeatable(node->op) || (node->op->flags & MIX_OP_CHECKS_VALUES))
+      !mix_op_is_repeatable(node->op) || (node->op->flags & MIX_OP_CHECKS_VALUES) ||
+      mix_ir_may_fail(h->body, node))
     return false;
   for (int i = 0; i < node->input_count; i++) {
     if (h->outside[node->inputs[i]] < 0) return false;

@@ -4,12 +4,14 @@
 #include "passes/passes.h"
 
 #include "tensor/shape.h"
+#include <math.h>
 
 /* The padding that computes the value, or NULL. */
 static const mix_ir_node *padding_of(const mix_ir *ir, int value) {
   const mix_ir_node *node = &ir->nodes[mix_ir_producer(ir, value)];
   const mix_pad_attributes *pad = node->attributes;
-  return !node->source && (node->op->flags & MIX_OP_PAD) && pad->value == 0 ? node : NULL;
+  return !node->source && (node->op->flags & MIX_OP_PAD) && pad->value == 0 && !signbit(pad->value) ? node
+                                                                                                    : NULL;
 }
 
 /* The one axis along which something is padded; -1: there are none or several. */
@@ -35,7 +37,9 @@ static bool find_order(const mix_ir *ir, const mix_ir_node *sum, int *axis, int 
   for (int i = 0; i < count; i++) {
     const mix_ir_node *pad = padding_of(ir, sum->inputs[i]);
     const int own = pad ? padded_axis(pad->attributes) : -1;
-    if (own < 0 || (i && own != *axis)) return false;
+    if (own < 0 || (i && own != *axis) ||
+        !mix_shape_equal(ir->values[sum->inputs[i]].shape, ir->values[sum->first_output].shape))
+      return false;
     *axis = own;
     int place = i;
     for (; place && begin_of(ir, order[place - 1], own) > begin_of(ir, sum->inputs[i], own); place--)

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/philox.h"
 #include "saving/checkpoint_folder.h"
 #include "formats/file.h"

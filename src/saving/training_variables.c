@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/config.h"
 #include "nn/layer/layer.h"
 #include "optim/optimizer.h"
@@ -134,12 +135,6 @@ bool mix_training_get(mix_archive *archive, const char *group, mix_list *variabl
     read_value(archive, group, i, name_at(names, i), mix_list_items(variables)[i], values);
   json_decref(names);
   return !mix_failed();
-}
-
-bool mix_json_append(json_t *list, json_t *value) {
-  if (!mix_failed() && value && json_array_append_new(list, value) == 0) return true;
-  if (!mix_failed()) mix_fail_memory("a checkpoint's names");
-  return false;
 }
 
 /* ---- kind: layers, policies and optimizer ---- */

@@ -26,8 +26,6 @@ bool mix_training_get(mix_archive *archive, const char *group, mix_list *variabl
 bool mix_training_put_kind(mix_archive *archive, mix_model *model, mix_optimizer *optimizer);
 bool mix_training_check_kind(mix_archive *archive, mix_model *model, mix_optimizer *optimizer);
 
-/* Appends to an array and takes over the value. False with the error recorded: out of memory. */
-bool mix_json_append(json_t *list, json_t *value);
 /* Stores JSON as a text; takes over the reference. */
 bool mix_archive_put_json(mix_archive *archive, const char *name, json_t *json);
 /* An array or object; json_decref it. NULL with the error recorded. */

@@ -1,5 +1,6 @@
 /* Attention by blocks on the CPU against the reference, and the reference against the plain form; its memory
  * is linear in the number of places. */
+#include "backend/host/executor.h"
 #include "ops/support.h"
 #include "base/philox.h"
 #include <mixtape/device.h>
@@ -161,8 +162,7 @@ static void the_reference_as_the_plain_form(void **state) {
   mix_set_device(former);
 }
 
-/* One head of one sequence, and groups that share keys: enough for several threads, which give the same bits.
- */
+/* One head of one sequence, and groups that share keys: several threads give the same bits. */
 static void bits_do_not_depend_on_threads(void **state) {
   (void)state;
   static const attention_case shapes[] = {
@@ -173,6 +173,7 @@ static void bits_do_not_depend_on_threads(void **state) {
   const char *former = mix_device();
   const int before = mix_threads();
   assert_int_equal(mix_set_device("cpu"), MIX_OK);
+  mix_host_take_all_threads(true);
   for (int i = 0; i < COUNT(shapes) * COUNT(dtypes) * COUNT(threads); i++)
     MIX_SCOPE {
       const attention_case *c = &shapes[i / COUNT(threads) % COUNT(shapes)];
@@ -185,6 +186,7 @@ static void bits_do_not_depend_on_threads(void **state) {
       count += read_results(mix_apply(&mix_op_attention_grad, &c->attributes, 6, x), 3, to + count);
       if (to == got) assert_memory_equal(got, wanted, (size_t)count * sizeof *got);
     }
+  mix_host_take_all_threads(false);
   assert_int_equal(mix_set_threads(before), MIX_OK);
   mix_set_device(former);
 }

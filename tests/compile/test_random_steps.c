@@ -47,7 +47,7 @@ static mix_list *step(void *context, mix_list *arguments) {
     const int i = below(VARIABLES);
     mix_variable *v = m->v[i];
     mix_tensor *made = NULL;
-    switch (below(9)) {
+    switch (below(10)) {
     case 0: made = one_of(pool, count, any); break;
     case 1: made = unaries[below(COUNT(unaries))](one_of(pool, count, floating)); break;
     case 2:
@@ -69,6 +69,11 @@ static mix_list *step(void *context, mix_list *arguments) {
     }
     case 6: mix_variable_assign_add(v, one_of(pool, count, mix_variable_true_dtype(v))); break;
     case 7: mix_variable_assign(v, one_of(pool, count, mix_variable_true_dtype(v))); break;
+    case 8: { /* minus its own first row */
+      mix_tensor *x = one_of(pool, count, floating);
+      made = mix_subtract(x, mix_slice(x, MIX_SHAPE(0, 0), MIX_SHAPE(1, -1)));
+      break;
+    }
     default: {
       mix_tensor *finite = mix_all_finite(one_of(pool, count, floating));
       mix_variable_assign(
@@ -114,9 +119,9 @@ static void same(mix_tensor *a, mix_tensor *b, uint64_t seed, const char *what, 
 static void captured_steps_have_the_bits_of_single_operations(void **state) {
   (void)state;
   static const char *const passes[] = {
-      "remove_identities",   "simplify_casts", "sink_broadcasts",    "constant_fold", "cse",         "dce",
-      "select_to_predicate", "upcast_matmul",  "cache_weight_casts", "expand_add_n",  "row_moments", "fuse",
-      "fuse_epilogues",      "inplace",        "memory_plan"};
+      "remove_identities",   "simplify_casts", "sink_broadcasts",    "constant_fold",   "cse",         "dce",
+      "select_to_predicate", "upcast_matmul",  "cache_weight_casts", "expand_add_n",    "row_moments", "fuse",
+      "fuse_epilogues",      "inplace",        "memory_plan",        "fold_transposes", "join_pads"};
   for (uint64_t seed = 0; seed < SEEDS; seed++)
     for (int form = 0; form < 3; form++)
       MIX_SCOPE {

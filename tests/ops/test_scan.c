@@ -85,11 +85,12 @@ static mix_tensor *waves(mix_dtype dtype, mix_shape shape, double phase) {
   return made;
 }
 
-/* Few rows and many, with columns that fill no whole vectors, forward and backward: weights that are packed
+/* Few rows and many, with two blocks of terms and columns that fill no whole vectors, forward and backward:
+ * weights that are packed
  * once for all steps give the bits of those that each step packs. */
 static void packed_weights_have_the_bits_of_the_loop_written_out(void **state) {
   (void)state;
-  enum { WIDE = 72, LONG = 3, MOST = 33 };
+  enum { WIDE = 400, LONG = 3, MOST = 33 };
   static const int rows[] = {1, 2, 5, 33};
   static double values[2][MOST * WIDE], slopes[2][MOST * WIDE];
   for (int d = 0; d < COUNT(floating); d++)
