@@ -23,14 +23,14 @@ static const char *const names[] = {
 
 /* ---- two layers of our own ---- */
 
-/* x (batch, places, units) + sines and cosines of the places: nothing to learn. */
+/* x (batch, positions, units) + sines and cosines of the positions: nothing to learn. */
 static mix_list *sine_positions_call(mix_layer *layer, const mix_call_args *args) {
   (void)layer;
   mix_tensor *x = mix_call_input(args, 0),
-             *place = mix_range(0, (double)mix_tensor_shape(x).dims[1], 1, MIX_FLOAT32);
+             *position = mix_range(0, (double)mix_tensor_shape(x).dims[1], 1, MIX_FLOAT32);
   mix_tensor *wave = mix_range(0, UNITS / 2., 1, MIX_FLOAT32);
   mix_tensor *frequency = mix_exp(mix_multiply(wave, mix_scalar_like(wave, -log(1e4) / (UNITS / 2. - 1))));
-  mix_tensor *angle = mix_multiply(mix_expand_dims(place, 1), frequency);
+  mix_tensor *angle = mix_multiply(mix_expand_dims(position, 1), frequency);
   mix_tensor *signal = mix_concat(2, (mix_tensor *[]){mix_sin(angle), mix_cos(angle)}, 1);
   /* The angles are float32: in float16 they would be wrong by whole turns. x may be float16. */
   return mix_list_of(mix_add(x, mix_cast(signal, mix_tensor_dtype(x))));
@@ -40,7 +40,7 @@ static const mix_layer_class sine_positions = {.size = sizeof(mix_layer_class),
                                                .call = sine_positions_call,
                                                .supports_masking = true};
 
-/* x (batch, places, units) + a learned row for each place. */
+/* x (batch, positions, units) + a learned row for each position. */
 static mix_status position_embedding_build(mix_layer *layer, int count, const mix_shape *shapes) {
   (void)count;
   mix_variable **rows = mix_layer_data(layer);
@@ -58,7 +58,7 @@ static const mix_layer_class position_embedding = {.size = sizeof(mix_layer_clas
                                                    .call = position_embedding_call,
                                                    .supports_masking = true};
 
-/* ---- the model: figures and the words so far to the probabilities of the next word at each place ---- */
+/* ---- the model: figures and the words so far to the probabilities of the next word at each position ---- */
 
 static mix_tensor *normalized(mix_tensor *x) {
   return mix_call(mix_layer_normalization(.epsilon = 1e-6, .dtype = "float32"), x);
@@ -141,7 +141,7 @@ typedef struct beam {
 /* The `width` best of the beams of one sentence, each continued by each word; an ended one stays as it is. */
 static void extend(beam *beams, int width, int t, const float *next) {
   beam best[BEAMS];
-  for (int i = 0; i < width; i++) best[i].score = -INFINITY;
+  for (int i = 0; i < width; i++) best[i] = (beam){.words = {BEGIN}, .score = -INFINITY};
   for (int b = 0; b < width; b++)
     for (int word = 0; word < WORD_TOKENS; word++) {
       beam candidate = beams[b];

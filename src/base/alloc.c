@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -36,6 +37,7 @@ bool mix_allocation_failure_injected(void) {
 }
 
 static void *out_of_memory(size_t size) {
+  errno = 0; /* told: it is no later failure's reason */
   return mix_fail(
       MIX_MEMORY_ERROR,
       "out of memory: %zu bytes were refused; release what is no longer needed, or use a smaller batch or "

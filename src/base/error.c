@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/format.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,7 @@ mix_status mix_fail_status(mix_status status, const char *format, ...) {
 }
 
 void *mix_fail_memory(const char *what) {
+  errno = 0; /* told: it is no later failure's reason */
   return mix_fail(MIX_MEMORY_ERROR,
                   "out of memory: %s; release what is no longer needed, or use a smaller batch or model",
                   what);

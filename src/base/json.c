@@ -9,10 +9,11 @@
 #include <string.h>
 
 bool mix_json_set(json_t *object, const char *key, json_t *value) {
-  const bool whole = value && object; /* then only memory can be missing */
+  const bool whole = value && object;
+  if (whole) errno = 0;
   if (whole && !json_object_set_new(object, key, value)) return true;
   if (!object && value) json_decref(value);
-  if (whole || !object || errno == ENOMEM)
+  if (!object || errno == ENOMEM)
     mix_fail_memory("a config");
   else
     mix_fail(

@@ -108,7 +108,8 @@ typedef struct cli_invention {
   int64_t rows;
   int64_t side;    /* of dimensions that the model leaves open; 0: 16 */
   int64_t classes; /* of labels; 0: as many as the model has */
-  int64_t tokens;  /* inputs of whole numbers: 0: zeros; else random from 1 on, and the last are the labels */
+  int64_t tokens;  /* inputs of whole numbers: 0: zeros and ones; else random from 1 on, and the last are the
+                      labels */
   uint64_t seed;
 } cli_invention;
 /* What the options say of them. */

@@ -24,7 +24,7 @@ static mix_tensor *invented(mix_generator *generator, mix_shape shape, const cli
     if (shape.dims[i] < 0) shape.dims[i] = invention->side ? invention->side : OPEN_SIDE;
   mix_tensor *x = mix_dtype_is_floating(dtype) ? mix_random_uniform(generator, shape, MIX_FLOAT32)
                   : tokens                     ? random_classes(generator, shape, 1, tokens, dtype)
-                                               : mix_fill(shape, 0, dtype);
+                                               : random_classes(generator, shape, 0, 2, dtype);
   return x && mix_evaluate(1, &x) == MIX_OK ? x : NULL;
 }
 

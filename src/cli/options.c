@@ -150,7 +150,7 @@ static const row rows[] = {
     {"output", PATH, FIELD(output), CLI_SUMMARY, "FILE.dot|FILE.svg|FILE.png",
      "draw the model as a graph of its layers instead of printing the table"},
     {"only", CHOICE, FIELD(only), CLI_BENCH, "steps|layers|figures",
-     "one table: steps of each policy, layers (convolutions, attention), or figures beside their goals"},
+     "one table: steps of each policy, layers (and image models), or figures beside their goals"},
     {"advise", FLAG, FIELD(advise), CLI_BENCH, NULL,
      "measure nothing: say which layers gain from --policy on this machine, and why"},
     {"quick", FLAG, FIELD(quick), CLI_BENCH, NULL, "fewer rounds and smaller models"},

@@ -318,8 +318,7 @@ bool mix_model_compile_json(mix_model *model, const json_t *config, const mix_se
   options.jit_compile = json_is_true(json_object_get(config, "jit_compile"));
   if (mix_failed() || mix_model_compile_with(model, &options)) return false;
   if (written != model->semantics) return true;
-  if (!(model->state->config = json_deep_copy(config)))
-    return mix_fail(MIX_MEMORY_ERROR, "out of memory: the settings of compile were not kept");
+  if (!(model->state->config = json_deep_copy(config))) return mix_fail_memory("the settings of compile");
   json_object_del(model->state->config, "optimizer");
   return true;
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define HDF5_SIGNATURE "\211HDF\r\n\032\n"
-enum { SIGNATURE_SIZE = 8, MAX_CONFIG = 1 << 26, MAX_METADATA = 1 << 20, MAX_VALUES = 1 << 23 };
+enum { SIGNATURE_SIZE = 8, MAX_CONFIG = 1 << 26, MAX_METADATA = 1 << 20, MAX_VALUES = 1 << 22 };
 
 static bool is_zip(const char *first) { return !memcmp(first, "PK\3\4", 4) || !memcmp(first, "PK\5\6", 4); }
 
@@ -26,7 +26,7 @@ static char *read_text(mix_zip *zip, const mix_keras_file *file, const char *mem
 }
 
 /* A short text of empty objects becomes a hundred times as much memory, so that lists and objects count eight
- * times: at most half a GiB. A model of three thousand layers stays below a fifth of that. */
+ * times: at most half a GiB. A model of three thousand layers stays below two fifths of that. */
 static bool has_few_values(const char *text) {
   int64_t count = 0;
   for (; *text; text++) count += *text == '{' || *text == '[' ? 8 : *text == ',' || *text == ':';

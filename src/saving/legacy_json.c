@@ -14,8 +14,8 @@ static json_t *legacy_config(const json_t *config) {
   if (!json_is_array(layers)) return copy;
   json_t *list = json_array();
   for (size_t i = 0; i < json_array_size(layers); i++)
-    json_array_append_new(list, legacy_layer(json_array_get(layers, i)));
-  json_object_set_new(copy, "layers", list);
+    mix_json_append(list, legacy_layer(json_array_get(layers, i)));
+  mix_json_set(copy, "layers", list);
   return copy;
 }
 
@@ -31,16 +31,18 @@ static json_t *legacy_class(const json_t *object) {
 static json_t *legacy_layer(const json_t *object) {
   static const char *const newer[] = {"module", "registered_name", "build_config", "compile_config"};
   json_t *copy = json_copy((json_t *)object);
-  json_object_set_new(copy, "class_name", legacy_class(object));
+  mix_json_set(copy, "class_name", legacy_class(object));
   for (size_t i = 0; i < sizeof newer / sizeof *newer; i++) json_object_del(copy, newer[i]);
-  json_object_set_new(copy, "config", legacy_config(json_object_get(object, "config")));
+  mix_json_set(copy, "config", legacy_config(json_object_get(object, "config")));
   return copy;
 }
 
 json_t *mix_legacy_model_json(const json_t *object) {
   json_t *model = json_pack("{s:O,s:o}", "class_name", json_object_get(object, "class_name"), "config",
                             legacy_config(json_object_get(object, "config")));
-  return model ? model : mix_fail_memory("the model's config");
+  if (model && !mix_failed()) return model;
+  json_decref(model);
+  return mix_fail_memory("the model's config");
 }
 
 /* ---- compile ---- */

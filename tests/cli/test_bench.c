@@ -63,7 +63,6 @@ static void steps_of_each_policy(void **state) {
   json_decref(object);
 }
 
-/* Five convolutions and four recurrent layers, each in two passes and three policies. */
 static void layers_of_each_policy(void **state) {
   (void)state;
   json_t *object =

@@ -94,7 +94,9 @@ static void advise_layers(const bench_settings *settings, mix_list *layers, bool
     } else {
       bench_advice a = {.wide = 1, .narrow = 1};
       snprintf(a.why, sizeof a.why,
-               narrow ? "element-wise: fused with its neighbours" : "computes in %s, as its policy says",
+               !narrow                   ? "computes in %s, as its policy says"
+               : mix_list_count(weights) ? "not estimated: only Dense layers are"
+                                         : "element-wise: fused with its neighbours",
                mix_dtype_name(dtype));
       print(settings, rows, name, mix_layer_class_name(layer), NULL, &a);
     }

@@ -1,5 +1,5 @@
-/* The rows of image models in the table layers: a training step of ResNet-50 without its update, and a
- * prediction of MobileNetV2. */
+/* The rows of image models in the table layers: ResNet-50 forward and backward, the images' gradient
+ * too, and a prediction of MobileNetV2. */
 #include "cli/bench/layer_pass.h"
 #include <mixtape/model.h>
 #include <stdio.h>

@@ -68,8 +68,8 @@ bool bench_layers(const bench_settings *settings) {
   json_t *results = json_array();
   json_object_set_new(settings->json, "layers", results);
   if (settings->text)
-    printf("\nlayers with a bias; ms: median, best, speed to float32\n%-34s %5s %-8s  %27s  %27s  %27s\n", "",
-           "batch", "", "float32", "mixed_float16", "mixed_bfloat16");
+    printf("\nlayers; ms: median, best, speed to float32\n%-34s %5s %-8s  %27s  %27s  %27s\n", "", "batch",
+           "", "float32", "mixed_float16", "mixed_bfloat16");
   bool good = true;
   for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
     for (int p = 0; p < 2 && good; p++)

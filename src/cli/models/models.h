@@ -26,7 +26,7 @@ typedef struct cli_transformer_sizes {
   int64_t layers;     /* of the encoder, and of the decoder */
   int64_t units, heads, filter_size;
 } cli_transformer_sizes;
-/* The encoder-decoder of the official models, from tokens "inputs" (batch, places) and "targets" to
+/* The encoder-decoder of the official models, from tokens "inputs" (batch, positions) and "targets" to
  * probabilities of the targets' tokens, each from the inputs and the targets before it. `heads` divide
  * `units`, which are even. 61,362,176 parameters with 33,708 tokens, 6 layers of 512, 8 heads and 2,048. */
 mix_model *cli_transformer(const cli_transformer_sizes *sizes);

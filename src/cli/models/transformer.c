@@ -66,26 +66,26 @@ static const mix_layer_class embeddings_class = {.size = sizeof(mix_layer_class)
                                                  .get_config = embeddings_config,
                                                  .from_config = embeddings_from_config};
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
-static bool has_known_places(mix_tensor *x) {
+static bool has_known_positions(mix_tensor *x) {
   const mix_shape shape = mix_tensor_shape(x);
   return shape.rank == 3 && shape.dims[1] >= 0;
 }
 
-/* x (batch, places, units) plus sines in the first half of the units and cosines in the second, of wave
+/* x (batch, positions, units) plus sines in the first half of the units and cosines in the second, of wave
  * lengths from 2 pi to 10,000 times that. */
 static mix_list *positions_call(mix_layer *layer, const mix_call_args *args) {
   (void)layer;
   mix_tensor *x = mix_call_input(args, 0);
   const mix_shape shape = mix_tensor_shape(x);
   const double waves = (double)(shape.rank == 3 ? shape.dims[2] / 2 : 0);
-  if (!has_known_places(x) || waves < 1) return mix_list_of(x);
+  if (!has_known_positions(x) || waves < 1) return mix_list_of(x);
   mix_tensor *wave = mix_range(0, waves, 1, MIX_FLOAT32),
-             *place = mix_range(0, (double)shape.dims[1], 1, MIX_FLOAT32);
+             *position = mix_range(0, (double)shape.dims[1], 1, MIX_FLOAT32);
   const double step = waves > 1 ? log(10000) / (waves - 1) : 0;
   mix_tensor *frequency = mix_exp(mix_multiply(wave, mix_scalar_like(wave, -step)));
-  mix_tensor *angle = mix_multiply(mix_expand_dims(place, 1), frequency);
+  mix_tensor *angle = mix_multiply(mix_expand_dims(position, 1), frequency);
   mix_tensor *signal = mix_concat(2, (mix_tensor *[]){mix_sin(angle), mix_cos(angle)}, 1);
   return mix_list_of(mix_add(x, mix_cast(signal, mix_tensor_dtype(x))));
 }
@@ -95,12 +95,12 @@ static const mix_layer_class positions_class = {.size = sizeof(mix_layer_class),
                                                 .call = positions_call,
                                                 .supports_masking = true};
 
-/* Each place gets what was before it, the first one zeros. The mask stays: the decoder's result at a place is
- * the token that was there. */
+/* Each position gets what was before it, the first one zeros. The mask stays: the decoder's result at a
+ * position is the token that was there. */
 static mix_list *shift_call(mix_layer *layer, const mix_call_args *args) {
   (void)layer;
   mix_tensor *x = mix_call_input(args, 0);
-  if (!has_known_places(x)) return mix_list_of(x);
+  if (!has_known_positions(x)) return mix_list_of(x);
   mix_shape size = mix_tensor_shape(x);
   size.dims[0] = size.dims[2] = -1;
   x = mix_pad(x, MIX_SHAPE(0, 1, 0), MIX_SHAPE(0, 0, 0), 0);

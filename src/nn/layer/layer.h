@@ -122,7 +122,7 @@ mix_list *mix_layer_states(mix_layer *layer);
 
 /* The training flag of the enclosing call; false outside. */
 bool mix_training_current(void);
-/* True: weights of the library's layers start at zero on this thread, for a model whose weights are read
+/* True: weights start at zero on this thread, for a model whose weights are read
  * next. Returns the former value. */
 bool mix_zero_weights_set(bool zero);
 /* Is a layer being called on this thread? */

@@ -75,7 +75,7 @@ mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weight_optio
                              .name = name,
                              .not_trainable = o.not_trainable,
                              .autocast = casts_itself(layer, dtype, o.no_autocast)};
-  const bool zero = zero_weights && layer->kind && mix_shape_size(o.shape) > 0;
+  const bool zero = zero_weights && mix_shape_size(o.shape) > 0;
   if (!zero) as.initial_value = mix_initializer_call_with_fans(initializer, o.shape, dtype, &fans);
   if (mix_failed()) return NULL;
   mix_variable *variable = zero ? mix_variable_zeros(dtype, o.shape, &as) : mix_variable_with(&as);
