@@ -24,6 +24,20 @@ static mix_hlo to_integer(mix_emitter *e, mix_hlo x, mix_dtype dtype) {
   return mix_hlo_convert(w, y, dtype);
 }
 
+/* int64 with 53 digits: rounded to odd, as to_float32_odd. */
+static mix_hlo to_53_bits_odd(mix_emitter *e, mix_hlo x) {
+  mix_hlo_writer *w = &e->w;
+  const mix_hlo largest = mix_hlo_whole(w, x.type, INT64_C(1) << 53),
+                smallest = mix_hlo_whole(w, x.type, -(INT64_C(1) << 53)),
+                above = mix_hlo_compare(w, "GE", x, largest), below = mix_hlo_compare(w, "LE", x, smallest),
+                is_long = mix_hlo_binary(w, "or", above, below), mask = mix_hlo_whole(w, x.type, 2047),
+                tail = mix_hlo_and(w, x, mask), zero = mix_hlo_whole(w, x.type, 0),
+                inexact = mix_hlo_compare(w, "NE", tail, zero), place = mix_hlo_whole(w, x.type, 2048),
+                cut = mix_hlo_subtract(w, x, tail), odd = mix_hlo_binary(w, "or", cut, place),
+                moves = mix_hlo_and(w, is_long, inexact);
+  return mix_hlo_select(w, moves, odd, x);
+}
+
 /* Rounded to odd, so that a second rounding to 16 bits is as if it were the only one. */
 static mix_hlo to_float32_odd(mix_emitter *e, mix_hlo x) {
   mix_hlo_writer *w = &e->w;
@@ -47,8 +61,8 @@ mix_hlo mix_emit_cast(mix_emitter *e, mix_hlo x, mix_dtype dtype) {
   if (real && !mix_dtype_is_floating(dtype)) return to_integer(e, x, dtype);
   if (x.dtype == MIX_FLOAT64 && mix_dtype_is_16_bit(dtype)) x = to_float32_odd(e, x);
   if (!real && x.dtype != MIX_BOOL && mix_dtype_is_16_bit(dtype)) {
-    x = mix_hlo_convert(&e->w, x, MIX_FLOAT64);
-    x = to_float32_odd(e, x);
+    if (x.dtype == MIX_INT64) x = to_53_bits_odd(e, x);
+    x = to_float32_odd(e, mix_hlo_convert(&e->w, x, MIX_FLOAT64));
   }
   return mix_hlo_convert(&e->w, x, dtype);
 }
