@@ -4,8 +4,9 @@
 /* Where the indices are outside [0, count). */
 static mix_hlo outside(mix_emitter *e, mix_hlo indices, int64_t count) {
   mix_hlo_writer *w = &e->w;
-  return mix_hlo_binary(w, "or", mix_hlo_compare(w, "LT", indices, mix_hlo_like(w, indices, 0)),
-                        mix_hlo_compare(w, "GE", indices, mix_hlo_like(w, indices, (double)count)));
+  const mix_hlo below = mix_hlo_compare(w, "LT", indices, mix_hlo_like(w, indices, 0)),
+                behind = mix_hlo_compare(w, "GE", indices, mix_hlo_like(w, indices, (double)count));
+  return mix_hlo_binary(w, "or", below, behind);
 }
 
 static mix_hlo indices_of(mix_emitter *e, const mix_ir_node *node, int operand) {
@@ -23,9 +24,9 @@ static mix_hlo take(mix_emitter *e, mix_hlo x, mix_hlo indices, mix_hlo bad, int
   if (!x.shape.dims[axis] || !mix_shape_size(shape)) return none;
   int axes[MIX_MAX_RANK];
   for (int d = 0; d < indices.shape.rank; d++) axes[d] = axis + d;
-  const mix_hlo inside = mix_hlo_select(w, bad, mix_hlo_like(w, indices, 0), indices);
-  return mix_hlo_select(w, mix_hlo_broadcast_along(w, bad, shape, axes), none,
-                        mix_hlo_take(w, x, inside, axis));
+  const mix_hlo inside = mix_hlo_select(w, bad, mix_hlo_like(w, indices, 0), indices),
+                ignored = mix_hlo_broadcast_along(w, bad, shape, axes);
+  return mix_hlo_select(w, ignored, none, mix_hlo_take(w, x, inside, axis));
 }
 
 void mix_emit_gather(mix_emitter *e, const mix_ir_node *node) {
@@ -76,7 +77,8 @@ void mix_emit_combine_rows(mix_emitter *e, const mix_ir_node *node) {
                 firsts = scatter(e, "minimum", table, indices, bad, places),
                 first = take(e, firsts, indices, bad, 0, indices.shape),
                 sums = scatter(e, "add", mix_hlo_like(w, updates, 0), first, bad, updates),
-                leads = mix_hlo_and(w, mix_hlo_compare(w, "EQ", first, places), mix_hlo_not(w, bad));
+                is_first = mix_hlo_compare(w, "EQ", first, places),
+                leads = mix_hlo_and(w, is_first, mix_hlo_not(w, bad));
   check_index(e, bad, indices, "the rows", rows);
   mix_emit_result(e, node, 0, sums);
   mix_emit_result(e, node, 1, mix_hlo_select(w, leads, indices, mix_hlo_like(w, indices, -1)));
