@@ -1,8 +1,7 @@
 /* Indexed rows. Indices outside are ignored by the scatters, and moved inside before the gathers. */
 #include "backend/xla/emit_inside.h"
 
-/* Where the indices are outside [0, count). */
-static mix_hlo outside(mix_emitter *e, mix_hlo indices, int64_t count) {
+mix_hlo mix_emit_outside(mix_emitter *e, mix_hlo indices, int64_t count) {
   mix_hlo_writer *w = &e->w;
   const mix_hlo below = mix_hlo_compare(w, "LT", indices, mix_hlo_like(w, indices, 0)),
                 behind = mix_hlo_compare(w, "GE", indices, mix_hlo_like(w, indices, (double)count));
@@ -32,7 +31,7 @@ static mix_hlo take(mix_emitter *e, mix_hlo x, mix_hlo indices, mix_hlo bad, int
 void mix_emit_gather(mix_emitter *e, const mix_ir_node *node) {
   const int axis = ((const mix_axis_attributes *)node->attributes)->axis;
   const mix_hlo x = mix_emit_operand(e, node, 0), indices = indices_of(e, node, 1),
-                bad = outside(e, indices, x.shape.dims[axis]);
+                bad = mix_emit_outside(e, indices, x.shape.dims[axis]);
   check_index(e, bad, indices, "the gathered axis", x.shape.dims[axis]);
   mix_emit_result(e, node, 0, take(e, x, indices, bad, axis, mix_emit_type(e, node, 0).shape));
 }
@@ -42,7 +41,7 @@ void mix_emit_gather_rows(mix_emitter *e, const mix_ir_node *node) {
   const mix_hlo x = mix_emit_operand(e, node, 0), indices = indices_of(e, node, 1);
   mix_emit_result(
       e, node, 0,
-      take(e, x, indices, outside(e, indices, x.shape.dims[0]), 0, mix_emit_type(e, node, 0).shape));
+      take(e, x, indices, mix_emit_outside(e, indices, x.shape.dims[0]), 0, mix_emit_type(e, node, 0).shape));
 }
 
 /* Combines updates into rows of x; where `ignored`, none. */
@@ -59,7 +58,7 @@ static mix_hlo scatter(mix_emitter *e, const char *op, mix_hlo x, mix_hlo indice
 void mix_emit_segment_sum(mix_emitter *e, const mix_ir_node *node) {
   const int64_t rows = ((const mix_segment_attributes *)node->attributes)->rows;
   const mix_hlo updates = mix_emit_widen(e, mix_emit_operand(e, node, 0)), indices = indices_of(e, node, 1),
-                bad = outside(e, indices, rows),
+                bad = mix_emit_outside(e, indices, rows),
                 none = mix_hlo_number(&e->w, mix_type_of(updates.dtype, mix_emit_type(e, node, 0).shape), 0);
   check_index(e, bad, indices, "the rows", rows);
   mix_emit_result(e, node, 0, scatter(e, "add", none, indices, bad, updates));
@@ -70,7 +69,7 @@ void mix_emit_combine_rows(mix_emitter *e, const mix_ir_node *node) {
   mix_hlo_writer *w = &e->w;
   const int64_t rows = ((const mix_segment_attributes *)node->attributes)->rows;
   const mix_hlo updates = mix_emit_widen(e, mix_emit_operand(e, node, 0)), indices = indices_of(e, node, 1),
-                bad = outside(e, indices, rows);
+                bad = mix_emit_outside(e, indices, rows);
   const double count = (double)indices.shape.dims[0];
   const mix_hlo places = mix_hlo_iota(w, indices.type, 0),
                 table = mix_hlo_number(w, mix_type_of(MIX_INT64, MIX_SHAPE(rows)), count),
@@ -86,7 +85,7 @@ void mix_emit_combine_rows(mix_emitter *e, const mix_ir_node *node) {
 
 void mix_emit_replace_rows(mix_emitter *e, const mix_ir_node *node) {
   const mix_hlo x = mix_emit_operand(e, node, 0), indices = indices_of(e, node, 1);
-  mix_emit_result(
-      e, node, 0,
-      scatter(e, NULL, x, indices, outside(e, indices, x.shape.dims[0]), mix_emit_operand(e, node, 2)));
+  mix_emit_result(e, node, 0,
+                  scatter(e, NULL, x, indices, mix_emit_outside(e, indices, x.shape.dims[0]),
+                          mix_emit_operand(e, node, 2)));
 }

@@ -22,6 +22,8 @@ typedef struct mix_pjrt {
 bool mix_pjrt_load(mix_pjrt *plugin, const char *path);
 /* Makes the client, on the first device that it can reach. False with the error recorded. */
 bool mix_pjrt_connect(mix_pjrt *plugin);
+/* "TPU v5 lite" and the like; a text that says so if it has none. */
+const char *mix_pjrt_device_kind(const mix_pjrt *plugin, int device);
 /* Lines on the platform, its version and its devices. */
 void mix_pjrt_describe(const mix_pjrt *plugin, mix_text *text);
 
