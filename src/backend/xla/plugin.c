@@ -45,17 +45,6 @@ bool mix_xla_choose(const char *path, const char *source) {
   return good;
 }
 
-mix_xla_pending mix_xla_set_aside(void) {
-  mix_xla_pending pending;
-  pending.status = mix_error_take(pending.message, sizeof pending.message);
-  return pending;
-}
-
-void mix_xla_bring_back(const mix_xla_pending *pending) {
-  mix_error_clear();
-  if (pending->status) mix_fail(pending->status, "%s", pending->message);
-}
-
 /* ---- searching ---- */
 
 /* Does the loader know this name? It is opened for that, and closed again where it is no plug-in. */
@@ -112,12 +101,14 @@ static void load(const char *path) {
 
 const char *mix_xla_load(void) {
   if (mix_xla_plugin()) return NULL;
-  const mix_xla_pending pending = mix_xla_set_aside();
+  mix_error_aside pending;
+  mix_error_set_aside(&pending);
   pthread_mutex_lock(&lock);
   const char *path = wanted();
   if (!mix_xla_plugin() && !(failed && !strcmp(failed, path))) load(path);
   const char *reason = mix_xla_plugin() ? NULL : problem;
   pthread_mutex_unlock(&lock);
-  mix_xla_bring_back(&pending);
+  mix_error_clear(); /* the reason tells it */
+  mix_error_put_back(&pending);
   return reason;
 }
