@@ -17,7 +17,7 @@ enum { MESSAGE = 700 }; /* bytes of a plug-in's message that are shown */
 
 /* A newer plug-in refuses structs that are shorter than its own. Members that were added since are zero,
  * which means their default: so every struct is given longer than it is. */
-enum { ARGUMENTS = 192, LATER = 64 };
+enum { LATER = 64 };
 
 /* NULL: the plug-in has no such function. */
 static pjrt_function *function_of(const mix_pjrt *plugin, pjrt_call call) {
@@ -28,7 +28,7 @@ static pjrt_function *function_of(const mix_pjrt *plugin, pjrt_call call) {
 static void call_with(pjrt_function *function, void *arguments, size_t size, pjrt_error **error) {
   union {
     pjrt_object_args head;
-    char bytes[ARGUMENTS + LATER];
+    char bytes[PJRT_ARGUMENTS + LATER];
   } wide;
   memset(&wide, 0, sizeof wide);
   memcpy(&wide, arguments, size);

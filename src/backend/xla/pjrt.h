@@ -32,8 +32,13 @@ void mix_pjrt_describe(const mix_pjrt *plugin, mix_text *text);
 /* Calls a function with its arguments, of which the head need not be set. False with the error recorded,
  * which begins with `what`. */
 bool mix_pjrt_call(const mix_pjrt *plugin, pjrt_call call, void *arguments, size_t size, const char *what);
+enum { PJRT_ARGUMENTS = 192 }; /* bytes of the longest struct of arguments, and more */
 #define MIX_PJRT_CALL(plugin, call, arguments, what)                                                         \
-  mix_pjrt_call(plugin, call, &(arguments), sizeof(arguments), what)
+  ((void)sizeof(struct {                                                                                     \
+     _Static_assert(sizeof(arguments) <= PJRT_ARGUMENTS, "larger than what a call copies");                  \
+     int none;                                                                                               \
+   }),                                                                                                       \
+   mix_pjrt_call(plugin, call, &(arguments), sizeof(arguments), what))
 /* Frees an object by its function; NULL: nothing. */
 void mix_pjrt_destroy(const mix_pjrt *plugin, pjrt_call call, void *object);
 /* Waits for an event and frees it; NULL: none. False with the error of what it stands for recorded. */

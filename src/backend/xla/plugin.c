@@ -23,7 +23,8 @@ static const char *failed, *problem; /* the latest library that failed, and how 
 
 const mix_pjrt *mix_xla_plugin(void) { return atomic_load(&in_use); }
 
-void mix_xla_put_places(mix_text *text) {
+/* Adds the names and folders that are searched. */
+static void put_places(mix_text *text) {
   for (int i = 0; i < NAMES; i++)
     mix_text_put(text, "%s%s", i ? i < NAMES - 1 ? ", " : " and " : "", names[i]);
   mix_text_put(text, " where the loader looks");
@@ -70,7 +71,7 @@ static bool search(void) {
     for (int i = 0; i < NAMES; i++)
       if (try_folder(folders[f], names[i])) return !mix_failed();
   mix_text places = {.grows = true};
-  mix_xla_put_places(&places);
+  put_places(&places);
   if (!places.failed)
     mix_fail(MIX_IO_ERROR,
              "no PJRT plug-in: give one by \"xla:PLUGIN.so\" or MIXTAPE_PJRT_PLUGIN; searched were %s",

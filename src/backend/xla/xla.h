@@ -14,8 +14,6 @@ const mix_pjrt *mix_xla_plugin(void);
  * that is found by name. NULL: it is in use; else the reason why there is none, which lives as long as the
  * process. The latest library that failed is not tried again. */
 const char *mix_xla_load(void);
-/* Adds the names and folders that are searched. */
-void mix_xla_put_places(mix_text *text);
 
 /* ---- memory (memory.c) ---- */
 
