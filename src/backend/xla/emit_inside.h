@@ -49,7 +49,9 @@ const char *mix_emit_precision(const mix_emitter *e, mix_dtype dtype);
 /* emit_elementwise.c; operands have the result's shape */
 mix_hlo mix_emit_opcode(mix_emitter *e, mix_opcode opcode, double alpha, const mix_hlo *operands);
 mix_hlo mix_emit_cast(mix_emitter *e, mix_hlo x, mix_dtype dtype);
-/* emit_reduce.c: the softmax over the last axis, in the wide dtype */
+/* emit_reduce.c: the least number of a dtype, which a maximum begins with */
+double mix_emit_lowest(mix_dtype dtype);
+/* The softmax over the last axis, in the wide dtype */
 mix_hlo mix_emit_probabilities(mix_emitter *e, mix_hlo x);
 /* emit_random.c: as the ops of their names, from a state of int64 (2) */
 mix_hlo mix_emit_uniform(mix_emitter *e, mix_hlo state, mix_type type);

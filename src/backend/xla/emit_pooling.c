@@ -3,7 +3,6 @@
 #include "backend/xla/emit_inside.h"
 
 #include "ops/pooling.h"
-#include <math.h>
 
 /* By axis of x (batch, spatial..., channels). */
 typedef struct windows {
@@ -29,11 +28,6 @@ static windows windows_of(const mix_ir_node *node, mix_shape x, mix_shape y) {
   return v;
 }
 
-static double lowest(mix_dtype dtype) {
-  if (mix_dtype_is_floating(dtype)) return -INFINITY;
-  return dtype == MIX_UINT8 || dtype == MIX_BOOL ? 0 : -ldexp(1, 8 * (int)mix_dtype_size(dtype) - 1);
-}
-
 static bool is_empty(mix_emitter *e, const mix_ir_node *node) {
   const mix_type type = mix_emit_type(e, node, 0);
   if (mix_shape_size(type.shape) && mix_shape_size(mix_emit_operand(e, node, 0).shape)) return false;
@@ -47,7 +41,7 @@ void mix_emit_max_pool(mix_emitter *e, const mix_ir_node *node) {
   const windows v = windows_of(node, x.shape, mix_emit_type(e, node, 0).shape);
   mix_emit_result(
       e, node, 0,
-      mix_hlo_reduce_window(&e->w, "maximum", x, lowest(x.dtype), v.size, v.stride, v.low, v.high));
+      mix_hlo_reduce_window(&e->w, "maximum", x, mix_emit_lowest(x.dtype), v.size, v.stride, v.low, v.high));
 }
 
 /* How many elements of x each window has, for every element of y. */

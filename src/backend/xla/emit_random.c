@@ -128,7 +128,7 @@ void mix_emit_random_truncated_normal(mix_emitter *e, const mix_ir_node *node) {
   mix_hlo_loop loop = mix_hlo_while(w, 3, state);
   const mix_hlo two = mix_hlo_like(w, state[2], 2),
                 left = mix_hlo_compare(w, "GE", mix_hlo_unary(w, "abs", state[2]), two);
-  mix_hlo_do(w, &loop, mix_hlo_reduce_all(w, "or", left, 0));
+  mix_hlo_do(w, mix_hlo_reduce_all(w, "or", left, 0));
   const words v = block(w, state[0], state[1]);
   mix_hlo x = state[2];
   for (int pair = 0; pair < 4; pair += 2) {

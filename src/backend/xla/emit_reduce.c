@@ -10,7 +10,7 @@ static mix_hlo along_last(mix_emitter *e, mix_hlo reduced, mix_shape shape) {
   return mix_hlo_broadcast_along(&e->w, reduced, shape, axes);
 }
 
-static double lowest(mix_dtype dtype) {
+double mix_emit_lowest(mix_dtype dtype) {
   if (mix_dtype_is_floating(dtype)) return -INFINITY;
   if (dtype == MIX_UINT8 || dtype == MIX_BOOL) return 0;
   return -ldexp(1, 8 * (int)mix_dtype_size(dtype) - 1);
@@ -19,7 +19,8 @@ static double lowest(mix_dtype dtype) {
 static double highest(mix_dtype dtype) {
   if (mix_dtype_is_floating(dtype)) return INFINITY;
   if (dtype == MIX_BOOL) return 1;
-  return dtype == MIX_UINT8 ? 255 : -lowest(dtype) - 1; /* of int64 rounds up, and is cut to the largest */
+  return dtype == MIX_UINT8 ? 255
+                            : -mix_emit_lowest(dtype) - 1; /* of int64 rounds up, and is cut to the largest */
 }
 
 static void reduce(mix_emitter *e, const mix_ir_node *node, const char *op, mix_hlo x, double first) {
@@ -39,7 +40,7 @@ void mix_emit_reduce_prod(mix_emitter *e, const mix_ir_node *node) {
 }
 void mix_emit_reduce_max(mix_emitter *e, const mix_ir_node *node) {
   const mix_hlo x = mix_emit_operand(e, node, 0);
-  reduce(e, node, x.dtype == MIX_BOOL ? "or" : "maximum", x, lowest(x.dtype));
+  reduce(e, node, x.dtype == MIX_BOOL ? "or" : "maximum", x, mix_emit_lowest(x.dtype));
 }
 void mix_emit_reduce_min(mix_emitter *e, const mix_ir_node *node) {
   const mix_hlo x = mix_emit_operand(e, node, 0);
@@ -78,7 +79,8 @@ static void position(mix_emitter *e, const mix_ir_node *node, const char *op, bo
   for (int d = 0; d < x.shape.rank; d++)
     if (d != axis) others[count++] = d;
   const mix_hlo extreme = mix_hlo_broadcast_along(
-                    w, mix_hlo_reduce(w, op, x, is_max ? lowest(x.dtype) : highest(x.dtype), 1, &axis),
+                    w,
+                    mix_hlo_reduce(w, op, x, is_max ? mix_emit_lowest(x.dtype) : highest(x.dtype), 1, &axis),
                     x.shape, others),
                 equal = mix_hlo_compare(w, "EQ", x, extreme), nan = mix_hlo_compare(w, "NE", x, x),
                 found = mix_hlo_binary(w, "or", equal, nan),

@@ -543,8 +543,7 @@ mix_hlo_loop mix_hlo_while(mix_hlo_writer *w, int count, mix_hlo *state) {
   return loop;
 }
 
-void mix_hlo_do(mix_hlo_writer *w, mix_hlo_loop *loop, mix_hlo condition) {
-  (void)loop;
+void mix_hlo_do(mix_hlo_writer *w, mix_hlo condition) {
   put_return(w, 1, &condition);
   w->indent--;
   mix_hlo_line(w);
