@@ -8,11 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MESSAGE_SIZE = 1024 };
-
 static _Thread_local struct {
   mix_status status;
-  char message[MESSAGE_SIZE];
+  char message[MIX_ERROR_BYTES];
 } pending;
 
 static void record(mix_status status, const char *format, va_list arguments) {
@@ -66,6 +64,16 @@ mix_status mix_error_take(char *message, size_t size) {
     mix_mark_cut(message, size, (size_t)snprintf(message, size, "%s", mix_error_message()));
   mix_error_clear();
   return status;
+}
+
+void mix_error_set_aside(mix_error_aside *error) {
+  error->status = mix_error_take(error->message, sizeof error->message);
+}
+
+void mix_error_put_back(const mix_error_aside *error) {
+  if (error->status == MIX_OK) return;
+  mix_error_clear(); /* the first error of a thread is the one that counts */
+  mix_fail(error->status, "%s", error->message);
 }
 
 const char *mix_status_name(mix_status status) {

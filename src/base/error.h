@@ -14,6 +14,15 @@ mix_status mix_fail_status(mix_status status, const char *format, ...) MIX_PRINT
 void *mix_fail_memory(const char *what);
 /* True if an error is pending on this thread. Every constructor, operation and action checks this first. */
 static inline bool mix_failed(void) { return mix_error() != MIX_OK; }
+enum { MIX_ERROR_BYTES = 1024 }; /* of a message */
+/* Sets a pending error aside, so that what follows can fail or answer on its own, and records it again; if
+ * none was set aside, an error that is pending by then stays. */
+typedef struct mix_error_aside {
+  mix_status status;
+  char message[MIX_ERROR_BYTES];
+} mix_error_aside;
+void mix_error_set_aside(mix_error_aside *error);
+void mix_error_put_back(const mix_error_aside *error);
 /* Checks the result of a user's function. If it returned NULL without recording an error, this records one
  * and returns NULL. */
 void *mix_returned(void *object, const char *call);
@@ -21,8 +30,8 @@ void *mix_returned(void *object, const char *call);
 /* Copies the caller's options into `current`. The struct of a caller compiled against older headers is
  * shorter; the missing fields become zero. An unknown size is an error. */
 bool mix_options_copy(void *current, size_t current_size, const void *options, const char *call);
-#define MIX_OPTIONS(type, name, options, call)                                                              \
-  type name;                                                                                                \
+#define MIX_OPTIONS(type, name, options, call)                                                               \
+  type name;                                                                                                 \
   if (!mix_options_copy(&name, sizeof name, options, call)) return 0
 
 /* Sends a message to the log callback. */

@@ -397,15 +397,6 @@ const char *mix_optimizer_class_name(const mix_optimizer *optimizer) {
   return new_family ? "LossScaleOptimizerV3" : "LossScaleOptimizer";
 }
 
-void mix_error_set_aside(mix_error_aside *error) {
-  error->status = mix_error_take(error->message, sizeof error->message);
-}
-void mix_error_put_back(const mix_error_aside *error) {
-  if (error->status == MIX_OK) return;
-  mix_error_clear(); /* the first error of a thread is the one that counts */
-  mix_fail(error->status, "%s", error->message);
-}
-
 int64_t mix_optimizer_count(mix_variable *counter) {
   mix_error_aside error;
   mix_error_set_aside(&error);

@@ -13,7 +13,9 @@
 #include <regex.h>
 
 /* The fields that every options struct begins with. */
-typedef struct mix_optimizer_common { MIX_OPTIMIZER_FIELDS } mix_optimizer_common;
+typedef struct mix_optimizer_common {
+  MIX_OPTIMIZER_FIELDS
+} mix_optimizer_common;
 
 /* The options of any class. */
 typedef union mix_optimizer_settings {
@@ -44,13 +46,13 @@ enum mix_optimizer_idle {
 };
 
 typedef struct mix_optimizer_class {
-  const char *name;             /* "RMSprop" */
-  const char *lower_case_name;  /* "rmsprop" */
-  double learning_rate;         /* the default */
+  const char *name;            /* "RMSprop" */
+  const char *lower_case_name; /* "rmsprop" */
+  double learning_rate;        /* the default */
   /* The default if it differs between generations. NULL: `learning_rate`. */
   double (*learning_rate_of)(const mix_semantics *rules);
-  double weight_decay;          /* the default */
-  mix_field_row options[MIX_MAX_OPTIONS]; /* beyond the common ones; ended by a NULL name */
+  double weight_decay;                      /* the default */
+  mix_field_row options[MIX_MAX_OPTIONS];   /* beyond the common ones; ended by a NULL name */
   const char *slot_names[MIX_MAX_SLOTS][3]; /* indexed by semantics->slot_names */
   /* True if slot i is used. NULL: all that have a name. */
   bool (*has_slot)(const mix_optimizer *optimizer, int slot);
@@ -91,22 +93,22 @@ struct mix_optimizer {
   const mix_optimizer_class *class; /* NULL: a loss-scale optimizer */
   const char *name;                 /* interned */
   const mix_semantics *semantics;
-  const mix_semantics *rules;       /* of the update: the semantics, or those of the legacy family */
-  mix_optimizer_settings options;   /* resolved: defaults filled in, zero means zero */
+  const mix_semantics *rules;     /* of the update: the semantics, or those of the legacy family */
+  mix_optimizer_settings options; /* resolved: defaults filled in, zero means zero */
 
   mix_variable *iterations;    /* int64 scalar */
   mix_variable *learning_rate; /* floatx scalar; NULL with a schedule */
   bool built;
-  int count;                   /* of the variables it was built for */
+  int count; /* of the variables it was built for */
   /* Indexed as the trainable variables, retained. Entries are NULL where a variable has none. */
   mix_variable **trainable, **averages, **accumulators, **slots[MIX_MAX_SLOTS];
-  mix_variable *product;       /* of a class with product_names */
-  mix_list *variables;         /* all state in Keras's order */
-  mix_list *overwritten;       /* variables that are overwritten with their gradient */
-  mix_list *undecayed;         /* variables without weight decay */
-  regex_t *undecayed_names;    /* names of variables without weight decay */
+  mix_variable *product;    /* of a class with product_names */
+  mix_list *variables;      /* all state in Keras's order */
+  mix_list *overwritten;    /* variables that are overwritten with their gradient */
+  mix_list *undecayed;      /* variables without weight decay */
+  regex_t *undecayed_names; /* names of variables without weight decay */
   int undecayed_name_count;
-  bool wrapped;                /* by a loss-scale optimizer */
+  bool wrapped; /* by a loss-scale optimizer */
 
   /* a loss-scale optimizer */
   mix_optimizer *inner;
@@ -146,12 +148,12 @@ struct mix_update {
   mix_tensor *guard; /* bool scalar: apply the update? NULL: yes */
   mix_pending *pending;
   int count, capacity;
-  int gradient_count, gradient; /* gradients of this call, and the index of the current one */
+  int gradient_count, gradient;   /* gradients of this call, and the index of the current one */
   mix_update_gradient *gradients; /* gradient_count of them, while weights are updated */
   const mix_update_gradient *of;  /* the variable that is updated in parts, or whose gradient is squared */
   mix_update_part part;
-  unsigned idle;                /* in MIX_PART_IDLE: which variables may be set */
-  mix_tensor *learning_rate[MIX_DTYPE_COUNT]; /* by dtype, made once */
+  unsigned idle;                                       /* in MIX_PART_IDLE: which variables may be set */
+  mix_tensor *learning_rate[MIX_DTYPE_COUNT];          /* by dtype, made once */
   mix_tensor *shared[MIX_DTYPE_COUNT][MIX_MAX_SHARED]; /* a class's own scalars (Adam: alpha) */
 };
 bool mix_update_begin(mix_update *update, mix_optimizer *optimizer, mix_tensor *guard);
@@ -226,13 +228,6 @@ void mix_optimizer_warn_unapplied(const mix_optimizer *optimizer, const char *ca
                                   int64_t skipped);
 /* One update of a loss-scale optimizer from gradients in the form that its apply_gradients takes. */
 mix_status mix_loss_scale_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables);
-/* Sets a pending error aside, so that a query in a failing callback answers, and records it again. */
-typedef struct mix_error_aside {
-  mix_status status;
-  char message[1024]; /* as long as an error's */
-} mix_error_aside;
-void mix_error_set_aside(mix_error_aside *error);
-void mix_error_put_back(const mix_error_aside *error);
 /* The number in an int64 scalar variable, also while an error is pending. */
 int64_t mix_optimizer_count(mix_variable *counter);
 

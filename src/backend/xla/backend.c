@@ -1,8 +1,6 @@
 /* The device "xla": graphs become StableHLO text, which a PJRT plug-in compiles and runs. */
 #include "backend/xla/xla.h"
 
-#include "backend/xla/emit.h"
-
 /* XLA fuses and plans by itself. What remains are rewrites that save compile time or change what is computed:
  * the mixed precision rewrite, and constants that were computed on the host. */
 static const char *const passes[] = {

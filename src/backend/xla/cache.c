@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/processor.h"
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -37,7 +38,8 @@ static uint64_t hash(const char *bytes, size_t size, uint64_t h) {
 
 /* ---- keys ---- */
 
-/* What a program is compiled from: the plug-in, told by its version, size and time, options and text. */
+/* What a program is compiled from: the plug-in, told by its version, size and time, the processor, the kinds
+ * of device, options and text. */
 static bool make_key(mix_text *key, const char *text) {
   const mix_pjrt *plugin = mix_xla_plugin();
   char options[MIX_PJRT_OPTIONS];
@@ -47,6 +49,8 @@ static bool make_key(mix_text *key, const char *text) {
   mix_text_put(key, "%s\n%s\n%d.%d\n%s\n%lld %lld\n", plugin->platform, plugin->version,
                plugin->api->version.major, plugin->api->version.minor, plugin->path,
                (long long)library.st_size, (long long)library.st_mtime);
+  mix_text_put(key, "%s %x\n", mix_cpu_name(), (unsigned)mix_cpu_found());
+  for (int i = 0; i < plugin->device_count; i++) mix_text_put(key, "%s\n", mix_pjrt_device_kind(plugin, i));
   for (size_t i = 0; i < size; i++) mix_text_put(key, "%02x", (unsigned char)options[i]);
   mix_text_put(key, "\n%s", text);
   return !key->failed;

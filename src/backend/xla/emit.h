@@ -23,7 +23,8 @@ typedef struct mix_xla_parameter {
   int index; /* of the argument or the variable; of a constant: its node */
   /* The constant's node: its bytes are mix_ir_map_constant's. */
   const mix_ir_node *constant;
-  int result; /* the result of main that replaces it, into which it is donated; -1: it is only read */
+  /* The result of main that replaces it, into which it is donated (the error word is kept); -1: none. */
+  int result;
 } mix_xla_parameter;
 
 /* Where a run can meet a bad value. */

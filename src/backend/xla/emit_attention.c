@@ -29,8 +29,8 @@ static mix_hlo attends(const heads *h, mix_hlo mask) {
       w, mix_hlo_broadcast(w, mask, MIX_SHAPE(h->batch, h->heads, h->queries, h->keys)), h->scores);
   if (!h->a->causal) return all;
   const mix_type places = mix_type_of(MIX_INT32, h->scores);
-  return mix_hlo_and(w, all,
-                     mix_hlo_compare(w, "LE", mix_hlo_iota(w, places, 4), mix_hlo_iota(w, places, 3)));
+  const mix_hlo key = mix_hlo_iota(w, places, 4), query = mix_hlo_iota(w, places, 3);
+  return mix_hlo_and(w, all, mix_hlo_compare(w, "LE", key, query));
 }
 
 /* 0, or 1 / (1 - rate), in the wide dtype. */

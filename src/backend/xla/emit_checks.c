@@ -28,7 +28,7 @@ static int add_check(mix_emitter *e, mix_bad_value bad) {
   return s->check_count;
 }
 
-static mix_hlo word_of(mix_hlo_writer *w, mix_hlo x) {
+mix_hlo mix_emit_word(mix_hlo_writer *w, mix_hlo x) {
   return mix_hlo_reshape(w, mix_hlo_convert(w, x, MIX_INT64), MIX_SHAPE(1));
 }
 
@@ -50,13 +50,14 @@ void mix_emit_check(mix_emitter *e, mix_hlo bad, mix_hlo values, mix_bad_value r
     const mix_hlo here = mix_hlo_compare(w, "EQ", places, mix_hlo_broadcast(w, first, flat));
     value = mix_hlo_reduce_all(w, "add", mix_hlo_select(w, here, values, mix_hlo_like(w, values, 0)), 0);
   }
-  const mix_hlo words[] = {word_of(w, mix_hlo_whole(w, first.type, number)), word_of(w, first),
-                           word_of(w, value)},
+  const mix_hlo which = mix_emit_word(w, mix_hlo_whole(w, first.type, number)),
+                element = mix_emit_word(w, first), met_value = mix_emit_word(w, value),
+                words[] = {which, element, met_value},
                 met = mix_hlo_concatenate(w, MIX_XLA_ERROR_WORDS, words, 0),
                 fails = mix_hlo_compare(w, "LT", first, mix_hlo_like(w, first, (double)flat.dims[0])),
                 before = mix_hlo_slice(w, e->error, (const int64_t[]){0}, (const int64_t[]){1}, NULL),
-                free_word = mix_hlo_compare(w, "EQ", mix_hlo_reshape(w, before, MIX_SCALAR),
-                                            mix_hlo_like(w, first, 0));
+                former = mix_hlo_reshape(w, before, MIX_SCALAR),
+                free_word = mix_hlo_compare(w, "EQ", former, mix_hlo_like(w, first, 0));
   e->error = mix_hlo_select(w, mix_hlo_and(w, fails, free_word), met, e->error);
 }
 

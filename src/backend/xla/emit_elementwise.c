@@ -24,15 +24,32 @@ static mix_hlo to_integer(mix_emitter *e, mix_hlo x, mix_dtype dtype) {
   return mix_hlo_convert(w, y, dtype);
 }
 
+/* int64 with 53 digits: rounded to odd, as to_float32_odd. */
+static mix_hlo to_53_bits_odd(mix_emitter *e, mix_hlo x) {
+  mix_hlo_writer *w = &e->w;
+  const mix_hlo largest = mix_hlo_whole(w, x.type, INT64_C(1) << 53),
+                smallest = mix_hlo_whole(w, x.type, -(INT64_C(1) << 53)),
+                above = mix_hlo_compare(w, "GE", x, largest), below = mix_hlo_compare(w, "LE", x, smallest),
+                is_long = mix_hlo_binary(w, "or", above, below), mask = mix_hlo_whole(w, x.type, 2047),
+                tail = mix_hlo_and(w, x, mask), zero = mix_hlo_whole(w, x.type, 0),
+                inexact = mix_hlo_compare(w, "NE", tail, zero), place = mix_hlo_whole(w, x.type, 2048),
+                cut = mix_hlo_subtract(w, x, tail), odd = mix_hlo_binary(w, "or", cut, place),
+                moves = mix_hlo_and(w, is_long, inexact);
+  return mix_hlo_select(w, moves, odd, x);
+}
+
 /* Rounded to odd, so that a second rounding to 16 bits is as if it were the only one. */
 static mix_hlo to_float32_odd(mix_emitter *e, mix_hlo x) {
   mix_hlo_writer *w = &e->w;
   const mix_hlo near = mix_hlo_convert(w, x, MIX_FLOAT32), back = mix_hlo_convert(w, near, MIX_FLOAT64),
                 bits = mix_hlo_bits(w, near, MIX_INT32), one = mix_hlo_like(w, bits, 1),
-                even = mix_hlo_compare(w, "EQ", mix_hlo_and(w, bits, one), mix_hlo_like(w, bits, 0)),
-                inexact = mix_hlo_and(w, mix_hlo_compare(w, "NE", back, x), mix_hlo_is_finite(w, x)),
-                above = mix_hlo_compare(w, "GT", mix_hlo_unary(w, "abs", back), mix_hlo_unary(w, "abs", x)),
-                moved = mix_hlo_select(w, above, mix_hlo_subtract(w, bits, one), mix_hlo_add(w, bits, one)),
+                last = mix_hlo_and(w, bits, one),
+                even = mix_hlo_compare(w, "EQ", last, mix_hlo_like(w, bits, 0)),
+                differs = mix_hlo_compare(w, "NE", back, x),
+                inexact = mix_hlo_and(w, differs, mix_hlo_is_finite(w, x)),
+                near_size = mix_hlo_unary(w, "abs", back), size = mix_hlo_unary(w, "abs", x),
+                above = mix_hlo_compare(w, "GT", near_size, size), lower = mix_hlo_subtract(w, bits, one),
+                higher = mix_hlo_add(w, bits, one), moved = mix_hlo_select(w, above, lower, higher),
                 odd = mix_hlo_bits(w, moved, MIX_FLOAT32);
   return mix_hlo_select(w, mix_hlo_and(w, even, inexact), odd, near);
 }
@@ -47,8 +64,8 @@ mix_hlo mix_emit_cast(mix_emitter *e, mix_hlo x, mix_dtype dtype) {
   if (real && !mix_dtype_is_floating(dtype)) return to_integer(e, x, dtype);
   if (x.dtype == MIX_FLOAT64 && mix_dtype_is_16_bit(dtype)) x = to_float32_odd(e, x);
   if (!real && x.dtype != MIX_BOOL && mix_dtype_is_16_bit(dtype)) {
-    x = mix_hlo_convert(&e->w, x, MIX_FLOAT64);
-    x = to_float32_odd(e, x);
+    if (x.dtype == MIX_INT64) x = to_53_bits_odd(e, x);
+    x = to_float32_odd(e, mix_hlo_convert(&e->w, x, MIX_FLOAT64));
   }
   return mix_hlo_convert(&e->w, x, dtype);
 }
@@ -79,35 +96,53 @@ static mix_hlo one_plus(const operands *o, mix_hlo x) { return add(o, number(o, 
 static mix_hlo exponential_less_one(const operands *o) { return unary(o, "exponential_minus_one", o->a); }
 
 static mix_hlo softplus(const operands *o) {
-  const mix_hlo small = unary(o, "exponential", unary(o, "negate", unary(o, "abs", o->a)));
-  return add(o, binary(o, "maximum", o->a, number(o, 0)), unary(o, "log_plus_one", small));
+  const mix_hlo small = unary(o, "exponential", unary(o, "negate", unary(o, "abs", o->a))),
+                positive = binary(o, "maximum", o->a, number(o, 0));
+  return add(o, positive, unary(o, "log_plus_one", small));
 }
 
 /* The sign of the divisor. */
 static mix_hlo floor_mod(const operands *o) {
   mix_hlo_writer *w = &o->e->w;
-  const mix_hlo rest = binary(o, "remainder", o->a, o->b), zero = number(o, 0),
-                signs = mix_hlo_compare(w, "NE", mix_hlo_compare(w, "LT", o->b, zero),
-                                        mix_hlo_compare(w, "LT", rest, zero)),
-                wrong = mix_hlo_and(w, mix_hlo_compare(w, "NE", rest, zero), signs);
-  return mix_hlo_select(w, wrong, add(o, rest, o->b), rest);
+  const mix_hlo remainder = binary(o, "remainder", o->a, o->b), zero = number(o, 0),
+                below = mix_hlo_compare(w, "LT", o->b, zero),
+                remainder_below = mix_hlo_compare(w, "LT", remainder, zero),
+                signs = mix_hlo_compare(w, "NE", below, remainder_below),
+                wrong = mix_hlo_and(w, mix_hlo_compare(w, "NE", remainder, zero), signs);
+  return mix_hlo_select(w, wrong, add(o, remainder, o->b), remainder);
 }
 
 static mix_hlo relu6_grad(const operands *o) {
   mix_hlo_writer *w = &o->e->w;
-  const mix_hlo inside = mix_hlo_and(w, mix_hlo_compare(w, "GT", o->b, number(o, 0)),
-                                     mix_hlo_compare(w, "LT", o->b, number(o, 6)));
+  const mix_hlo above = mix_hlo_compare(w, "GT", o->b, number(o, 0)),
+                below = mix_hlo_compare(w, "LT", o->b, number(o, 6)), inside = mix_hlo_and(w, above, below);
   return mix_hlo_select(w, inside, o->a, multiply(o, o->a, number(o, 0)));
 }
 
+static mix_hlo between(const operands *o, double low, double high) {
+  const mix_hlo raised = binary(o, "maximum", o->a, number(o, low));
+  return binary(o, "minimum", raised, number(o, high));
+}
+static mix_hlo one_minus(const operands *o, mix_hlo x) {
+  const mix_hlo one = number(o, 1);
+  return subtract(o, one, x);
+}
+
 static mix_hlo selu(const operands *o) {
-  const mix_hlo low = multiply(o, number(o, SELU_ALPHA), exponential_less_one(o));
-  return multiply(o, number(o, SELU_SCALE), choose(o, o->a, "LT", 0, low, o->a));
+  const mix_hlo alpha = number(o, SELU_ALPHA), low = multiply(o, alpha, exponential_less_one(o)),
+                scale = number(o, SELU_SCALE);
+  return multiply(o, scale, choose(o, o->a, "LT", 0, low, o->a));
 }
 
 static mix_hlo selu_grad(const operands *o) {
-  return choose(o, o->b, "LT", 0, multiply(o, o->a, add(o, o->b, number(o, SELU_SCALE * SELU_ALPHA))),
-                multiply(o, o->a, number(o, SELU_SCALE)));
+  const mix_hlo low = multiply(o, o->a, add(o, o->b, number(o, SELU_SCALE * SELU_ALPHA))),
+                high = multiply(o, o->a, number(o, SELU_SCALE));
+  return choose(o, o->b, "LT", 0, low, high);
+}
+
+static mix_hlo sigmoid_grad(const operands *o) {
+  const mix_hlo product = multiply(o, o->b, o->a);
+  return multiply(o, product, one_minus(o, o->a));
 }
 
 static mix_hlo formula(const operands *o, mix_opcode opcode) {
@@ -134,7 +169,7 @@ static mix_hlo formula(const operands *o, mix_opcode opcode) {
   case MIX_OPCODE_ERF: return unary(o, "chlo.erf", a);
   case MIX_OPCODE_ERFC: return unary(o, "chlo.erfc", a);
   case MIX_OPCODE_RELU: return binary(o, "maximum", a, number(o, 0));
-  case MIX_OPCODE_RELU6: return binary(o, "minimum", binary(o, "maximum", a, number(o, 0)), number(o, 6));
+  case MIX_OPCODE_RELU6: return between(o, 0, 6);
   case MIX_OPCODE_ELU: return choose(o, a, "LT", 0, exponential_less_one(o), a);
   case MIX_OPCODE_SELU: return selu(o);
   case MIX_OPCODE_SOFTPLUS: return softplus(o);
@@ -157,8 +192,8 @@ static mix_hlo formula(const operands *o, mix_opcode opcode) {
   case MIX_OPCODE_SOFTSIGN_GRAD: return divide(o, a, square(o, one_plus(o, unary(o, "abs", b))));
   case MIX_OPCODE_ELU_GRAD: return choose(o, b, "LT", 0, multiply(o, a, one_plus(o, b)), a);
   case MIX_OPCODE_SELU_GRAD: return selu_grad(o);
-  case MIX_OPCODE_TANH_GRAD: return multiply(o, b, subtract(o, number(o, 1), square(o, a)));
-  case MIX_OPCODE_SIGMOID_GRAD: return multiply(o, multiply(o, b, a), subtract(o, number(o, 1), a));
+  case MIX_OPCODE_TANH_GRAD: return multiply(o, b, one_minus(o, square(o, a)));
+  case MIX_OPCODE_SIGMOID_GRAD: return sigmoid_grad(o);
   case MIX_OPCODE_SQRT_GRAD: return divide(o, multiply(o, b, number(o, 0.5)), a);
   case MIX_OPCODE_RSQRT_GRAD:
     return multiply(o, multiply(o, multiply(o, multiply(o, number(o, -0.5), b), a), a), a);

@@ -53,8 +53,8 @@ static mix_hlo weighted(mix_emitter *e, const terms *t, mix_hlo x) {
   const mix_hlo product =
       mix_hlo_multiply(w, x, mix_hlo_broadcast_along(w, t->weights, x.shape, (const int[]){1}));
   if (t->all_used) return product;
-  return mix_hlo_select(w, mix_hlo_broadcast_along(w, t->used, x.shape, (const int[]){1}), product,
-                        mix_hlo_like(w, product, 0));
+  const mix_hlo used = mix_hlo_broadcast_along(w, t->used, x.shape, (const int[]){1});
+  return mix_hlo_select(w, used, product, mix_hlo_like(w, product, 0));
 }
 
 void mix_emit_resize_axis(mix_emitter *e, const mix_ir_node *node) {
@@ -113,15 +113,18 @@ static mix_hlo reflected(const image *m, mix_hlo at, float n) {
   const mix_hlo period = constant(m, 2 * n), zero = constant(m, 0), one = constant(m, 1),
                 negative = mix_hlo_unary(w, "negate", at),
                 turns = truncated(m, mix_hlo_divide(w, negative, period)),
-                raised = mix_hlo_select(w, mix_hlo_compare(w, "LT", at, period),
-                                        mix_hlo_add(w, mix_hlo_multiply(w, period, turns), at), at),
-                below = mix_hlo_select(w, mix_hlo_compare(w, "LT", raised, constant(m, -n)),
-                                       mix_hlo_add(w, raised, period),
-                                       mix_hlo_subtract(w, mix_hlo_unary(w, "negate", raised), one)),
-                rest = mix_hlo_subtract(
+                is_low = mix_hlo_compare(w, "LT", at, period),
+                raised_low = mix_hlo_add(w, mix_hlo_multiply(w, period, turns), at),
+                raised = mix_hlo_select(w, is_low, raised_low, at),
+                is_left = mix_hlo_compare(w, "LT", raised, constant(m, -n)),
+                shifted = mix_hlo_add(w, raised, period),
+                turned = mix_hlo_subtract(w, mix_hlo_unary(w, "negate", raised), one),
+                below = mix_hlo_select(w, is_left, shifted, turned),
+                remainder = mix_hlo_subtract(
                     w, at, mix_hlo_multiply(w, period, truncated(m, mix_hlo_divide(w, at, period)))),
-                above = mix_hlo_select(w, mix_hlo_compare(w, "GE", rest, constant(m, n)),
-                                       mix_hlo_subtract(w, mix_hlo_subtract(w, period, rest), one), rest);
+                is_right = mix_hlo_compare(w, "GE", remainder, constant(m, n)),
+                back = mix_hlo_subtract(w, mix_hlo_subtract(w, period, remainder), one),
+                above = mix_hlo_select(w, is_right, back, remainder);
   return mix_hlo_select(w, mix_hlo_compare(w, "LT", at, zero), below, above);
 }
 
@@ -129,8 +132,8 @@ static mix_hlo wrapped(const image *m, mix_hlo at, float n) {
   mix_hlo_writer *w = &m->e->w;
   if (n <= 1) return constant(m, 0);
   const mix_hlo size = constant(m, n), last = constant(m, n - 1),
-                turns = mix_hlo_add(w, truncated(m, mix_hlo_divide(w, mix_hlo_unary(w, "negate", at), last)),
-                                    constant(m, 1)),
+                whole = truncated(m, mix_hlo_divide(w, mix_hlo_unary(w, "negate", at), last)),
+                turns = mix_hlo_add(w, whole, constant(m, 1)),
                 below = mix_hlo_add(w, at, mix_hlo_multiply(w, size, turns)),
                 above = mix_hlo_subtract(
                     w, at, mix_hlo_multiply(w, size, truncated(m, mix_hlo_divide(w, at, last))));
@@ -141,12 +144,12 @@ static mix_hlo mapped(const image *m, mix_hlo at, int64_t count, int mode) {
   mix_hlo_writer *w = &m->e->w;
   const float n = (float)count;
   if (mode == MIX_FILL_CONSTANT) return at;
-  const mix_hlo outside = mix_hlo_binary(w, "or", mix_hlo_compare(w, "LT", at, constant(m, 0)),
-                                         mix_hlo_compare(w, "GT", at, constant(m, n - 1)));
+  const mix_hlo zero = constant(m, 0), last = constant(m, n - 1), below = mix_hlo_compare(w, "LT", at, zero),
+                above = mix_hlo_compare(w, "GT", at, last), outside = mix_hlo_binary(w, "or", below, above);
   if (mode == MIX_FILL_REFLECT) at = mix_hlo_select(w, outside, reflected(m, at, n), at);
   if (mode == MIX_FILL_WRAP) at = mix_hlo_select(w, outside, wrapped(m, at, n), at);
-  at = mix_hlo_select(w, mix_hlo_compare(w, "NE", at, at), constant(m, 0), at); /* as fmaxf */
-  return mix_hlo_binary(w, "minimum", mix_hlo_binary(w, "maximum", at, constant(m, 0)), constant(m, n - 1));
+  at = mix_hlo_select(w, mix_hlo_compare(w, "NE", at, at), zero, at); /* as fmaxf */
+  return mix_hlo_binary(w, "minimum", mix_hlo_binary(w, "maximum", at, zero), last);
 }
 
 static mix_hlo with_channels(const image *m, mix_hlo x) {
@@ -155,20 +158,20 @@ static mix_hlo with_channels(const image *m, mix_hlo x) {
 
 static mix_hlo pixel(const image *m, mix_hlo y, mix_hlo x) {
   mix_hlo_writer *w = &m->e->w;
-  const mix_hlo zero = constant(m, 0),
-                rows = mix_hlo_and(w, mix_hlo_compare(w, "GE", y, zero),
-                                   mix_hlo_compare(w, "LT", y, constant(m, (double)m->height))),
-                columns = mix_hlo_and(w, mix_hlo_compare(w, "GE", x, zero),
-                                      mix_hlo_compare(w, "LT", x, constant(m, (double)m->width))),
-                inside = mix_hlo_and(w, rows, columns);
+  const mix_hlo zero = constant(m, 0), height = constant(m, (double)m->height),
+                width = constant(m, (double)m->width), top = mix_hlo_compare(w, "GE", y, zero),
+                bottom = mix_hlo_compare(w, "LT", y, height), left = mix_hlo_compare(w, "GE", x, zero),
+                right = mix_hlo_compare(w, "LT", x, width), rows = mix_hlo_and(w, top, bottom),
+                columns = mix_hlo_and(w, left, right), inside = mix_hlo_and(w, rows, columns);
   const mix_type type = mix_type_of(MIX_INT64, m->cells);
   const mix_hlo row = mix_hlo_convert(w, mix_hlo_select(w, inside, y, zero), MIX_INT64),
                 column = mix_hlo_convert(w, mix_hlo_select(w, inside, x, zero), MIX_INT64),
-                first = mix_hlo_multiply(w, mix_hlo_iota(w, type, 0),
-                                         mix_hlo_whole(w, type, m->height * m->width)),
+                image = mix_hlo_iota(w, type, 0),
+                first = mix_hlo_multiply(w, image, mix_hlo_whole(w, type, m->height * m->width)),
                 in_row = mix_hlo_add(w, mix_hlo_multiply(w, row, mix_hlo_whole(w, type, m->width)), column);
-  return mix_hlo_select(w, with_channels(m, inside),
-                        mix_hlo_take(w, m->pixels, mix_hlo_add(w, first, in_row), 0), m->fill);
+  const mix_hlo there = with_channels(m, inside),
+                value = mix_hlo_take(w, m->pixels, mix_hlo_add(w, first, in_row), 0);
+  return mix_hlo_select(w, there, value, m->fill);
 }
 
 static mix_hlo mixture(const image *m, mix_hlo from, mix_hlo at, mix_hlo to, mix_hlo a, mix_hlo b) {
@@ -176,16 +179,24 @@ static mix_hlo mixture(const image *m, mix_hlo from, mix_hlo at, mix_hlo to, mix
   const mix_dtype dtype = a.dtype;
   const mix_hlo of_a = mix_hlo_convert(w, with_channels(m, mix_hlo_subtract(w, to, at)), dtype),
                 of_b = mix_hlo_convert(w, with_channels(m, mix_hlo_subtract(w, at, from)), dtype);
-  return mix_hlo_add(w, mix_hlo_multiply(w, of_a, a), mix_hlo_multiply(w, of_b, b));
+  const mix_hlo part_a = mix_hlo_multiply(w, of_a, a), part_b = mix_hlo_multiply(w, of_b, b);
+  return mix_hlo_add(w, part_a, part_b);
 }
 
 static mix_hlo between(const image *m, mix_hlo y, mix_hlo x) {
   mix_hlo_writer *w = &m->e->w;
   const mix_hlo y0 = mix_hlo_unary(w, "floor", y), x0 = mix_hlo_unary(w, "floor", x),
                 y1 = mix_hlo_add(w, y0, constant(m, 1)), x1 = mix_hlo_add(w, x0, constant(m, 1)),
-                top = mixture(m, x0, x, x1, pixel(m, y0, x0), pixel(m, y0, x1)),
-                bottom = mixture(m, x0, x, x1, pixel(m, y1, x0), pixel(m, y1, x1));
+                top_left = pixel(m, y0, x0), top_right = pixel(m, y0, x1), bottom_left = pixel(m, y1, x0),
+                bottom_right = pixel(m, y1, x1), top = mixture(m, x0, x, x1, top_left, top_right),
+                bottom = mixture(m, x0, x, x1, bottom_left, bottom_right);
   return mixture(m, y0, y, y1, top, bottom);
+}
+
+static mix_hlo nearest(const image *m, mix_hlo y, mix_hlo x) {
+  const mix_hlo row = mix_hlo_unary(&m->e->w, "round_nearest_afz", y),
+                column = mix_hlo_unary(&m->e->w, "round_nearest_afz", x);
+  return pixel(m, row, column);
 }
 
 /* (a x + b y + c) / k, where t is (batch, 8) */
@@ -197,9 +208,9 @@ static mix_hlo coefficient(const image *m, mix_hlo t, int i) {
 }
 static mix_hlo linear(const image *m, mix_hlo t, int first, mix_hlo x, mix_hlo y, mix_hlo last) {
   mix_hlo_writer *w = &m->e->w;
-  const mix_hlo sum = mix_hlo_add(w, mix_hlo_multiply(w, coefficient(m, t, first), x),
-                                  mix_hlo_multiply(w, coefficient(m, t, first + 1), y));
-  return mix_hlo_add(w, sum, last);
+  const mix_hlo of_x = mix_hlo_multiply(w, coefficient(m, t, first), x),
+                of_y = mix_hlo_multiply(w, coefficient(m, t, first + 1), y);
+  return mix_hlo_add(w, mix_hlo_add(w, of_x, of_y), last);
 }
 
 void mix_emit_projective_transform(mix_emitter *e, const mix_ir_node *node) {
@@ -225,10 +236,8 @@ void mix_emit_projective_transform(mix_emitter *e, const mix_ir_node *node) {
                                 m.width, a->fill_mode),
                 from_y = mapped(&m, mix_hlo_divide(w, linear(&m, t, 3, x, y, coefficient(&m, t, 5)), k),
                                 m.height, a->fill_mode),
-                value = a->interpolation == MIX_BILINEAR
-                            ? between(&m, from_y, from_x)
-                            : pixel(&m, mix_hlo_unary(w, "round_nearest_afz", from_y),
-                                    mix_hlo_unary(w, "round_nearest_afz", from_x)),
+                value = a->interpolation == MIX_BILINEAR ? between(&m, from_y, from_x)
+                                                         : nearest(&m, from_y, from_x),
                 nowhere = with_channels(&m, mix_hlo_compare(w, "EQ", k, constant(&m, 0)));
   mix_emit_result(e, node, 0, mix_hlo_select(w, nowhere, m.fill, value));
 }

@@ -49,11 +49,17 @@ const char *mix_emit_precision(const mix_emitter *e, mix_dtype dtype);
 /* emit_elementwise.c; operands have the result's shape */
 mix_hlo mix_emit_opcode(mix_emitter *e, mix_opcode opcode, double alpha, const mix_hlo *operands);
 mix_hlo mix_emit_cast(mix_emitter *e, mix_hlo x, mix_dtype dtype);
-/* emit_reduce.c: the softmax over the last axis, in the wide dtype */
+/* emit_reduce.c: the least number of a dtype, which a maximum begins with */
+double mix_emit_lowest(mix_dtype dtype);
+/* The softmax over the last axis, in the wide dtype */
 mix_hlo mix_emit_probabilities(mix_emitter *e, mix_hlo x);
 /* emit_random.c: as the ops of their names, from a state of int64 (2) */
 mix_hlo mix_emit_uniform(mix_emitter *e, mix_hlo state, mix_type type);
-/* emit_checks.c: where `bad`, of rank 0 or 1, the run fails with the element and its value. */
+/* emit_rows.c: where the indices are outside [0, count) */
+mix_hlo mix_emit_outside(mix_emitter *e, mix_hlo indices, int64_t count);
+/* emit_checks.c: a scalar as int64 (1) */
+mix_hlo mix_emit_word(mix_hlo_writer *w, mix_hlo x);
+/* Where `bad`, the run fails with the element and its value. */
 void mix_emit_check(mix_emitter *e, mix_hlo bad, mix_hlo values, mix_bad_value reason);
 
 /* clang-format off */

@@ -3,7 +3,6 @@
 #include "backend/xla/emit_inside.h"
 
 #include "ops/pooling.h"
-#include <math.h>
 
 /* By axis of x (batch, spatial..., channels). */
 typedef struct windows {
@@ -29,11 +28,6 @@ static windows windows_of(const mix_ir_node *node, mix_shape x, mix_shape y) {
   return v;
 }
 
-static double lowest(mix_dtype dtype) {
-  if (mix_dtype_is_floating(dtype)) return -INFINITY;
-  return dtype == MIX_UINT8 || dtype == MIX_BOOL ? 0 : -ldexp(1, 8 * (int)mix_dtype_size(dtype) - 1);
-}
-
 static bool is_empty(mix_emitter *e, const mix_ir_node *node) {
   const mix_type type = mix_emit_type(e, node, 0);
   if (mix_shape_size(type.shape) && mix_shape_size(mix_emit_operand(e, node, 0).shape)) return false;
@@ -47,7 +41,7 @@ void mix_emit_max_pool(mix_emitter *e, const mix_ir_node *node) {
   const windows v = windows_of(node, x.shape, mix_emit_type(e, node, 0).shape);
   mix_emit_result(
       e, node, 0,
-      mix_hlo_reduce_window(&e->w, "maximum", x, lowest(x.dtype), v.size, v.stride, v.low, v.high));
+      mix_hlo_reduce_window(&e->w, "maximum", x, mix_emit_lowest(x.dtype), v.size, v.stride, v.low, v.high));
 }
 
 /* How many elements of x each window has, for every element of y. */
@@ -56,10 +50,9 @@ static mix_hlo counts(mix_emitter *e, const windows *v, mix_dtype dtype) {
   const mix_type type = mix_type_of(dtype, v->shape);
   mix_hlo product = mix_hlo_number(w, type, 1);
   for (int d = 1; d < v->rank - 1; d++) {
-    const mix_hlo first = mix_hlo_subtract(w,
-                                           mix_hlo_multiply(w, mix_hlo_iota(w, type, d),
-                                                            mix_hlo_number(w, type, (double)v->stride[d])),
-                                           mix_hlo_number(w, type, (double)v->low[d])),
+    const mix_hlo number = mix_hlo_iota(w, type, d), stride = mix_hlo_number(w, type, (double)v->stride[d]),
+                  place = mix_hlo_multiply(w, number, stride),
+                  first = mix_hlo_subtract(w, place, mix_hlo_number(w, type, (double)v->low[d])),
                   last = mix_hlo_add(w, first, mix_hlo_number(w, type, (double)v->size[d])),
                   end = mix_hlo_binary(w, "minimum", last, mix_hlo_number(w, type, (double)v->in[d])),
                   begin = mix_hlo_binary(w, "maximum", first, mix_hlo_number(w, type, 0));
@@ -117,9 +110,9 @@ static mix_hlo inside(mix_emitter *e, const windows *v, const int64_t *cell) {
   mix_hlo all = mix_hlo_whole(w, mix_type_of(MIX_BOOL, v->shape), 1);
   for (int d = 1; d < v->rank - 1; d++) {
     if (!v->low[d] && v->high[d] <= 0) continue;
-    const mix_hlo place =
-        mix_hlo_add(w, mix_hlo_multiply(w, mix_hlo_iota(w, type, d), mix_hlo_whole(w, type, v->stride[d])),
-                    mix_hlo_whole(w, type, cell[d] - v->low[d]));
+    const mix_hlo number = mix_hlo_iota(w, type, d), stride = mix_hlo_whole(w, type, v->stride[d]),
+                  first = mix_hlo_multiply(w, number, stride),
+                  place = mix_hlo_add(w, first, mix_hlo_whole(w, type, cell[d] - v->low[d]));
     all = mix_hlo_and(w, all, mix_hlo_compare(w, "GE", place, mix_hlo_whole(w, type, 0)));
     all = mix_hlo_and(w, all, mix_hlo_compare(w, "LT", place, mix_hlo_whole(w, type, v->in[d])));
   }
@@ -139,14 +132,16 @@ typedef struct search {
 } search;
 
 static search begin_search(mix_emitter *e, const windows *v, mix_hlo x, mix_hlo y) {
-  return (search){padded(e, v, x, 0), y, mix_hlo_whole(&e->w, mix_type_of(MIX_BOOL, v->shape), 0)};
+  const mix_hlo padded_x = padded(e, v, x, 0),
+                none = mix_hlo_whole(&e->w, mix_type_of(MIX_BOOL, v->shape), 0);
+  return (search){padded_x, y, none};
 }
 
 /* Is it the element at this cell? */
 static mix_hlo is_chosen(mix_emitter *e, const windows *v, search *s, const int64_t *cell) {
   mix_hlo_writer *w = &e->w;
   const mix_hlo less = mix_hlo_compare(w, "LT", at_cell(e, v, s->x, cell), s->y),
-                fits = mix_hlo_and(w, mix_hlo_not(w, less), inside(e, v, cell)),
+                reaches = mix_hlo_not(w, less), fits = mix_hlo_and(w, reaches, inside(e, v, cell)),
                 chosen = mix_hlo_and(w, fits, mix_hlo_not(w, s->found));
   s->found = mix_hlo_binary(w, "or", s->found, chosen);
   return chosen;

@@ -2,8 +2,6 @@
  * numbers are computed in double, as by the reference kernels. */
 #include "backend/xla/emit_inside.h"
 
-#include <string.h>
-
 typedef struct words {
   mix_hlo v[4];
 } words;
@@ -20,8 +18,8 @@ static mix_hlo high(mix_hlo_writer *w, mix_hlo x) {
 }
 
 static mix_hlo wide_product(mix_hlo_writer *w, mix_hlo x, uint32_t factor) {
-  return mix_hlo_multiply(w, mix_hlo_convert(w, x, MIX_UINT64),
-                          mix_hlo_whole(w, mix_type_of(MIX_UINT64, x.shape), factor));
+  const mix_hlo wide = mix_hlo_convert(w, x, MIX_UINT64);
+  return mix_hlo_multiply(w, wide, mix_hlo_whole(w, wide.type, factor));
 }
 static mix_hlo exclusive_or(mix_hlo_writer *w, mix_hlo a, mix_hlo b, mix_hlo c) {
   return mix_hlo_binary(w, "xor", mix_hlo_binary(w, "xor", a, b), c);
@@ -36,13 +34,19 @@ static mix_hlo of_state(mix_hlo_writer *w, mix_hlo state, int64_t i, mix_shape s
 /* Salmon et al., SC 2011, section 4.3 and table 2. */
 static words block(mix_hlo_writer *w, mix_hlo state, mix_hlo index) {
   const mix_hlo key = of_state(w, state, 0, index.shape), counter = of_state(w, state, 1, index.shape);
-  mix_hlo c[4] = {low(w, index), high(w, index), low(w, counter), high(w, counter)}, k0 = low(w, key),
-          k1 = high(w, key);
+  mix_hlo c[4], k0 = low(w, key), k1 = high(w, key);
+  c[0] = low(w, index);
+  c[1] = high(w, index);
+  c[2] = low(w, counter);
+  c[3] = high(w, counter);
   for (int round = 0; round < 10; round++) {
     const mix_hlo p0 = wide_product(w, c[0], 0xD2511F53u), p1 = wide_product(w, c[2], 0xCD9E8D57u),
-                  next[4] = {exclusive_or(w, high(w, p1), c[1], k0), low(w, p1),
-                             exclusive_or(w, high(w, p0), c[3], k1), low(w, p0)};
-    memcpy(c, next, sizeof c);
+                  first = exclusive_or(w, high(w, p1), c[1], k0),
+                  third = exclusive_or(w, high(w, p0), c[3], k1);
+    c[0] = first;
+    c[1] = low(w, p1);
+    c[2] = third;
+    c[3] = low(w, p0);
     if (round == 9) break;
     k0 = mix_hlo_add(w, k0, word(w, k0, 0x9E3779B9u));
     k1 = mix_hlo_add(w, k1, word(w, k1, 0xBB67AE85u));
@@ -124,7 +128,7 @@ void mix_emit_random_truncated_normal(mix_emitter *e, const mix_ir_node *node) {
   mix_hlo_loop loop = mix_hlo_while(w, 3, state);
   const mix_hlo two = mix_hlo_like(w, state[2], 2),
                 left = mix_hlo_compare(w, "GE", mix_hlo_unary(w, "abs", state[2]), two);
-  mix_hlo_do(w, &loop, mix_hlo_reduce_all(w, "or", left, 0));
+  mix_hlo_do(w, mix_hlo_reduce_all(w, "or", left, 0));
   const words v = block(w, state[0], state[1]);
   mix_hlo x = state[2];
   for (int pair = 0; pair < 4; pair += 2) {

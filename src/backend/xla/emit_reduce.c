@@ -10,7 +10,7 @@ static mix_hlo along_last(mix_emitter *e, mix_hlo reduced, mix_shape shape) {
   return mix_hlo_broadcast_along(&e->w, reduced, shape, axes);
 }
 
-static double lowest(mix_dtype dtype) {
+double mix_emit_lowest(mix_dtype dtype) {
   if (mix_dtype_is_floating(dtype)) return -INFINITY;
   if (dtype == MIX_UINT8 || dtype == MIX_BOOL) return 0;
   return -ldexp(1, 8 * (int)mix_dtype_size(dtype) - 1);
@@ -19,7 +19,8 @@ static double lowest(mix_dtype dtype) {
 static double highest(mix_dtype dtype) {
   if (mix_dtype_is_floating(dtype)) return INFINITY;
   if (dtype == MIX_BOOL) return 1;
-  return dtype == MIX_UINT8 ? 255 : -lowest(dtype) - 1; /* of int64 rounds up, and is cut to the largest */
+  return dtype == MIX_UINT8 ? 255
+                            : -mix_emit_lowest(dtype) - 1; /* of int64 rounds up, and is cut to the largest */
 }
 
 static void reduce(mix_emitter *e, const mix_ir_node *node, const char *op, mix_hlo x, double first) {
@@ -39,7 +40,7 @@ void mix_emit_reduce_prod(mix_emitter *e, const mix_ir_node *node) {
 }
 void mix_emit_reduce_max(mix_emitter *e, const mix_ir_node *node) {
   const mix_hlo x = mix_emit_operand(e, node, 0);
-  reduce(e, node, x.dtype == MIX_BOOL ? "or" : "maximum", x, lowest(x.dtype));
+  reduce(e, node, x.dtype == MIX_BOOL ? "or" : "maximum", x, mix_emit_lowest(x.dtype));
 }
 void mix_emit_reduce_min(mix_emitter *e, const mix_ir_node *node) {
   const mix_hlo x = mix_emit_operand(e, node, 0);
@@ -78,10 +79,11 @@ static void position(mix_emitter *e, const mix_ir_node *node, const char *op, bo
   for (int d = 0; d < x.shape.rank; d++)
     if (d != axis) others[count++] = d;
   const mix_hlo extreme = mix_hlo_broadcast_along(
-                    w, mix_hlo_reduce(w, op, x, is_max ? lowest(x.dtype) : highest(x.dtype), 1, &axis),
+                    w,
+                    mix_hlo_reduce(w, op, x, is_max ? mix_emit_lowest(x.dtype) : highest(x.dtype), 1, &axis),
                     x.shape, others),
-                found = mix_hlo_binary(w, "or", mix_hlo_compare(w, "EQ", x, extreme),
-                                       mix_hlo_compare(w, "NE", x, x)),
+                equal = mix_hlo_compare(w, "EQ", x, extreme), nan = mix_hlo_compare(w, "NE", x, x),
+                found = mix_hlo_binary(w, "or", equal, nan),
                 places = mix_hlo_iota(w, mix_type_of(MIX_INT64, x.shape), axis);
   const double length = (double)x.shape.dims[axis];
   mix_emit_result(e, node, 0,
@@ -166,15 +168,14 @@ void mix_emit_sparse_softmax_cross_entropy(mix_emitter *e, const mix_ir_node *no
   const mix_shape shape = n.shifted.shape;
   const int64_t classes = shape.dims[shape.rank - 1];
   const mix_hlo labels = mix_hlo_convert(w, mix_emit_operand(e, node, 1), MIX_INT64),
-                bad = mix_hlo_binary(
-                    w, "or", mix_hlo_compare(w, "LT", labels, mix_hlo_like(w, labels, 0)),
-                    mix_hlo_compare(w, "GE", labels, mix_hlo_like(w, labels, (double)classes))),
+                bad = mix_emit_outside(e, labels, classes),
                 places = mix_hlo_iota(w, mix_type_of(MIX_INT64, shape), shape.rank - 1),
                 hot = mix_hlo_compare(w, "EQ", places, along_last(e, labels, shape)),
                 zero = mix_hlo_like(w, n.shifted, 0), nan = mix_hlo_like(w, n.shifted, NAN),
                 own = mix_hlo_reduce_last(w, "add", mix_hlo_select(w, hot, n.shifted, zero), 0),
                 loss = mix_hlo_subtract(w, mix_hlo_unary(w, "log", n.sum), own),
-                gradient = mix_hlo_subtract(w, probabilities(e, &n), mix_hlo_convert(w, hot, zero.dtype));
+                likely = probabilities(e, &n),
+                gradient = mix_hlo_subtract(w, likely, mix_hlo_convert(w, hot, zero.dtype));
   mix_emit_check(e, bad, labels,
                  (mix_bad_value){.what = "label",
                                  .range = "the classes",
@@ -195,12 +196,15 @@ static mix_hlo whole_like(mix_hlo_writer *w, mix_hlo x, int64_t number) {
   return mix_hlo_whole(w, x.type, number);
 }
 
+static mix_hlo highest_bit(mix_hlo_writer *w, mix_hlo bits) {
+  const mix_hlo last = whole_like(w, bits, 63);
+  return mix_hlo_subtract(w, last, mix_hlo_unary(w, "count_leading_zeros", bits));
+}
+
 /* floor(log2) of bits that are not 0. */
 static mix_hlo exponent_of(mix_hlo_writer *w, mix_hlo bits, mix_float_format f) {
   const mix_hlo field = mix_hlo_binary(w, "shift_right_logical", bits, whole_like(w, bits, f.fraction_bits)),
-                normal = mix_hlo_subtract(w, field, whole_like(w, bits, f.bias)),
-                top = mix_hlo_subtract(w, whole_like(w, bits, 63),
-                                       mix_hlo_unary(w, "count_leading_zeros", bits)),
+                normal = mix_hlo_subtract(w, field, whole_like(w, bits, f.bias)), top = highest_bit(w, bits),
                 small = mix_hlo_add(w, top, whole_like(w, bits, 1 - f.bias - f.fraction_bits));
   return mix_hlo_select(w, mix_hlo_compare(w, "EQ", field, whole_like(w, bits, 0)), small, normal);
 }
@@ -210,23 +214,16 @@ static mix_hlo double_of(mix_hlo_writer *w, mix_hlo bits, mix_float_format f) {
   if (f.fraction_bits == 52) return bits;
   const mix_hlo zero = whole_like(w, bits, 0),
                 field = mix_hlo_binary(w, "shift_right_logical", bits, whole_like(w, bits, f.fraction_bits)),
-                top = mix_hlo_subtract(w, whole_like(w, bits, 63),
-                                       mix_hlo_unary(w, "count_leading_zeros", bits)),
-                width = mix_hlo_select(w, mix_hlo_compare(w, "EQ", field, zero), top,
-                                       whole_like(w, bits, f.fraction_bits)),
+                top = highest_bit(w, bits), is_small = mix_hlo_compare(w, "EQ", field, zero),
+                width = mix_hlo_select(w, is_small, top, whole_like(w, bits, f.fraction_bits)),
                 one = whole_like(w, bits, 1),
                 mask = mix_hlo_subtract(w, mix_hlo_binary(w, "shift_left", one, width), one),
-                fraction = mix_hlo_binary(w, "shift_left", mix_hlo_and(w, bits, mask),
-                                          mix_hlo_subtract(w, whole_like(w, bits, 52), width)),
-                exponent = mix_hlo_binary(w, "shift_left",
-                                          mix_hlo_add(w, exponent_of(w, bits, f), whole_like(w, bits, 1023)),
-                                          whole_like(w, bits, 52)),
+                digits = mix_hlo_and(w, bits, mask), place = whole_like(w, bits, 52),
+                fraction = mix_hlo_binary(w, "shift_left", digits, mix_hlo_subtract(w, place, width)),
+                power = exponent_of(w, bits, f), biased = mix_hlo_add(w, power, whole_like(w, bits, 1023)),
+                exponent = mix_hlo_binary(w, "shift_left", biased, place),
                 all = mix_hlo_binary(w, "or", exponent, fraction);
   return mix_hlo_select(w, mix_hlo_compare(w, "EQ", bits, zero), zero, all);
-}
-
-static mix_hlo as_word(mix_hlo_writer *w, mix_hlo x) {
-  return mix_hlo_reshape(w, mix_hlo_convert(w, x, MIX_INT64), MIX_SHAPE(1));
 }
 
 void mix_emit_magnitudes(mix_emitter *e, const mix_ir_node *node) {
@@ -245,32 +242,31 @@ void mix_emit_magnitudes(mix_emitter *e, const mix_ir_node *node) {
                     whole_like(w, all_bits, (int64_t)((UINT64_C(1) << (8 * mix_dtype_size(dtype) - 1)) - 1)),
                 bits = mix_hlo_and(w, all_bits, sign), zero = whole_like(w, bits, 0),
                 top = whole_like(w, bits, infinity), is_zero = mix_hlo_compare(w, "EQ", bits, zero),
-                counted = mix_hlo_and(w, mix_hlo_compare(w, "LT", bits, top), mix_hlo_not(w, is_zero)),
+                finite = mix_hlo_compare(w, "LT", bits, top),
+                counted = mix_hlo_and(w, finite, mix_hlo_not(w, is_zero)),
                 subnormal = mix_hlo_and(
                     w, counted,
                     mix_hlo_compare(w, "LT", bits, whole_like(w, bits, INT64_C(1) << f.fraction_bits))),
-                most = whole_like(w, bits, INT64_MAX),
-                low = mix_hlo_reduce_all(w, "minimum", mix_hlo_select(w, counted, bits, most), 0x1p63),
-                smallest = mix_hlo_select(w, mix_hlo_compare(w, "EQ", low, whole_like(w, low, INT64_MAX)),
-                                          whole_like(w, low, 0), low),
+                behind = whole_like(w, bits, INT64_MAX),
+                low = mix_hlo_reduce_all(w, "minimum", mix_hlo_select(w, counted, bits, behind), 0x1p63),
+                nothing = mix_hlo_compare(w, "EQ", low, whole_like(w, low, INT64_MAX)),
+                smallest = mix_hlo_select(w, nothing, whole_like(w, low, 0), low),
                 largest = mix_hlo_reduce_all(w, "maximum", mix_hlo_select(w, counted, bits, zero), 0),
-                exponent = mix_hlo_subtract(w, exponent_of(w, bits, f),
-                                            whole_like(w, bits, mix_magnitude_lowest(dtype))),
+                power = exponent_of(w, bits, f),
+                lowest_power = whole_like(w, bits, mix_magnitude_lowest(dtype)),
+                exponent = mix_hlo_subtract(w, power, lowest_power),
                 bin = mix_hlo_select(w, counted, exponent, whole_like(w, bits, bins)),
                 none = mix_hlo_whole(w, mix_type_of(MIX_INT64, MIX_SHAPE(bins)), 0),
-                histogram = size
-                                ? mix_hlo_scatter(w, "add", none, mix_hlo_reshape(w, bin, MIX_SHAPE(size, 1)),
-                                                  whole_like(w, bits, 1))
-                                : none;
-  const mix_hlo parts[] = {
-      mix_hlo_whole(w, mix_type_of(MIX_INT64, MIX_SHAPE(1)), size),
-      as_word(w, count_where(w, is_zero)),
-      as_word(w, count_where(w, subnormal)),
-      as_word(w, count_where(w, mix_hlo_compare(w, "EQ", bits, top))),
-      as_word(w, count_where(w, mix_hlo_compare(w, "GT", bits, top))),
-      as_word(w, double_of(w, smallest, f)),
-      as_word(w, double_of(w, largest, f)),
-      histogram,
-  };
-  mix_emit_result(e, node, 0, mix_hlo_concatenate(w, MIX_MAGNITUDE_BINS + 1, parts, 0));
+                places = mix_hlo_reshape(w, bin, MIX_SHAPE(size, 1)), ones = whole_like(w, bits, 1);
+  mix_hlo parts[MIX_MAGNITUDE_BINS + 1];
+  int count = 0;
+  parts[count++] = mix_hlo_whole(w, mix_type_of(MIX_INT64, MIX_SHAPE(1)), size);
+  parts[count++] = mix_emit_word(w, count_where(w, is_zero));
+  parts[count++] = mix_emit_word(w, count_where(w, subnormal));
+  parts[count++] = mix_emit_word(w, count_where(w, mix_hlo_compare(w, "EQ", bits, top)));
+  parts[count++] = mix_emit_word(w, count_where(w, mix_hlo_compare(w, "GT", bits, top)));
+  parts[count++] = mix_emit_word(w, double_of(w, smallest, f));
+  parts[count++] = mix_emit_word(w, double_of(w, largest, f));
+  parts[count++] = size ? mix_hlo_scatter(w, "add", none, places, ones) : none;
+  mix_emit_result(e, node, 0, mix_hlo_concatenate(w, count, parts, 0));
 }

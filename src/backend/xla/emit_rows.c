@@ -1,11 +1,11 @@
 /* Indexed rows. Indices outside are ignored by the scatters, and moved inside before the gathers. */
 #include "backend/xla/emit_inside.h"
 
-/* Where the indices are outside [0, count). */
-static mix_hlo outside(mix_emitter *e, mix_hlo indices, int64_t count) {
+mix_hlo mix_emit_outside(mix_emitter *e, mix_hlo indices, int64_t count) {
   mix_hlo_writer *w = &e->w;
-  return mix_hlo_binary(w, "or", mix_hlo_compare(w, "LT", indices, mix_hlo_like(w, indices, 0)),
-                        mix_hlo_compare(w, "GE", indices, mix_hlo_like(w, indices, (double)count)));
+  const mix_hlo below = mix_hlo_compare(w, "LT", indices, mix_hlo_like(w, indices, 0)),
+                behind = mix_hlo_compare(w, "GE", indices, mix_hlo_like(w, indices, (double)count));
+  return mix_hlo_binary(w, "or", below, behind);
 }
 
 static mix_hlo indices_of(mix_emitter *e, const mix_ir_node *node, int operand) {
@@ -23,15 +23,15 @@ static mix_hlo take(mix_emitter *e, mix_hlo x, mix_hlo indices, mix_hlo bad, int
   if (!x.shape.dims[axis] || !mix_shape_size(shape)) return none;
   int axes[MIX_MAX_RANK];
   for (int d = 0; d < indices.shape.rank; d++) axes[d] = axis + d;
-  const mix_hlo inside = mix_hlo_select(w, bad, mix_hlo_like(w, indices, 0), indices);
-  return mix_hlo_select(w, mix_hlo_broadcast_along(w, bad, shape, axes), none,
-                        mix_hlo_take(w, x, inside, axis));
+  const mix_hlo inside = mix_hlo_select(w, bad, mix_hlo_like(w, indices, 0), indices),
+                ignored = mix_hlo_broadcast_along(w, bad, shape, axes);
+  return mix_hlo_select(w, ignored, none, mix_hlo_take(w, x, inside, axis));
 }
 
 void mix_emit_gather(mix_emitter *e, const mix_ir_node *node) {
   const int axis = ((const mix_axis_attributes *)node->attributes)->axis;
   const mix_hlo x = mix_emit_operand(e, node, 0), indices = indices_of(e, node, 1),
-                bad = outside(e, indices, x.shape.dims[axis]);
+                bad = mix_emit_outside(e, indices, x.shape.dims[axis]);
   check_index(e, bad, indices, "the gathered axis", x.shape.dims[axis]);
   mix_emit_result(e, node, 0, take(e, x, indices, bad, axis, mix_emit_type(e, node, 0).shape));
 }
@@ -41,7 +41,7 @@ void mix_emit_gather_rows(mix_emitter *e, const mix_ir_node *node) {
   const mix_hlo x = mix_emit_operand(e, node, 0), indices = indices_of(e, node, 1);
   mix_emit_result(
       e, node, 0,
-      take(e, x, indices, outside(e, indices, x.shape.dims[0]), 0, mix_emit_type(e, node, 0).shape));
+      take(e, x, indices, mix_emit_outside(e, indices, x.shape.dims[0]), 0, mix_emit_type(e, node, 0).shape));
 }
 
 /* Combines updates into rows of x; where `ignored`, none. */
@@ -58,7 +58,7 @@ static mix_hlo scatter(mix_emitter *e, const char *op, mix_hlo x, mix_hlo indice
 void mix_emit_segment_sum(mix_emitter *e, const mix_ir_node *node) {
   const int64_t rows = ((const mix_segment_attributes *)node->attributes)->rows;
   const mix_hlo updates = mix_emit_widen(e, mix_emit_operand(e, node, 0)), indices = indices_of(e, node, 1),
-                bad = outside(e, indices, rows),
+                bad = mix_emit_outside(e, indices, rows),
                 none = mix_hlo_number(&e->w, mix_type_of(updates.dtype, mix_emit_type(e, node, 0).shape), 0);
   check_index(e, bad, indices, "the rows", rows);
   mix_emit_result(e, node, 0, scatter(e, "add", none, indices, bad, updates));
@@ -69,14 +69,15 @@ void mix_emit_combine_rows(mix_emitter *e, const mix_ir_node *node) {
   mix_hlo_writer *w = &e->w;
   const int64_t rows = ((const mix_segment_attributes *)node->attributes)->rows;
   const mix_hlo updates = mix_emit_widen(e, mix_emit_operand(e, node, 0)), indices = indices_of(e, node, 1),
-                bad = outside(e, indices, rows);
+                bad = mix_emit_outside(e, indices, rows);
   const double count = (double)indices.shape.dims[0];
   const mix_hlo places = mix_hlo_iota(w, indices.type, 0),
                 table = mix_hlo_number(w, mix_type_of(MIX_INT64, MIX_SHAPE(rows)), count),
                 firsts = scatter(e, "minimum", table, indices, bad, places),
                 first = take(e, firsts, indices, bad, 0, indices.shape),
                 sums = scatter(e, "add", mix_hlo_like(w, updates, 0), first, bad, updates),
-                leads = mix_hlo_and(w, mix_hlo_compare(w, "EQ", first, places), mix_hlo_not(w, bad));
+                is_first = mix_hlo_compare(w, "EQ", first, places),
+                leads = mix_hlo_and(w, is_first, mix_hlo_not(w, bad));
   check_index(e, bad, indices, "the rows", rows);
   mix_emit_result(e, node, 0, sums);
   mix_emit_result(e, node, 1, mix_hlo_select(w, leads, indices, mix_hlo_like(w, indices, -1)));
@@ -84,7 +85,7 @@ void mix_emit_combine_rows(mix_emitter *e, const mix_ir_node *node) {
 
 void mix_emit_replace_rows(mix_emitter *e, const mix_ir_node *node) {
   const mix_hlo x = mix_emit_operand(e, node, 0), indices = indices_of(e, node, 1);
-  mix_emit_result(
-      e, node, 0,
-      scatter(e, NULL, x, indices, outside(e, indices, x.shape.dims[0]), mix_emit_operand(e, node, 2)));
+  mix_emit_result(e, node, 0,
+                  scatter(e, NULL, x, indices, mix_emit_outside(e, indices, x.shape.dims[0]),
+                          mix_emit_operand(e, node, 2)));
 }

@@ -78,7 +78,7 @@ static void loop_over(mix_emitter *e, const mix_ir_node *node, const layout *l, 
   first_state(e, node, l, state);
   mix_hlo_loop loop = mix_hlo_while(w, l->count, state);
   const mix_hlo steps = mix_hlo_like(w, state[0], (double)l->a->steps);
-  mix_hlo_do(w, &loop, mix_hlo_compare(w, "LT", state[0], steps));
+  mix_hlo_do(w, mix_hlo_compare(w, "LT", state[0], steps));
   e->ir = node->body;
   e->values = values;
   step(e, node->body, l, state, next);

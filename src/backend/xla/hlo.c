@@ -192,12 +192,20 @@ mix_hlo mix_hlo_binary(mix_hlo_writer *w, const char *op, mix_hlo a, mix_hlo b) 
   return end_like(w, begin(w, op, a.type, 2, (const mix_hlo[]){a, b}));
 }
 
+/* Without it XLA folds constants of signed integers as if they had no sign. */
+static const char *comparison_of(mix_dtype dtype) {
+  if (mix_dtype_is_floating(dtype)) return "";
+  const bool has_sign = dtype == MIX_INT8 || dtype == MIX_INT16 || dtype == MIX_INT32 || dtype == MIX_INT64;
+  return has_sign ? ", SIGNED" : ", UNSIGNED";
+}
+
 mix_hlo mix_hlo_compare(mix_hlo_writer *w, const char *how, mix_hlo a, mix_hlo b) {
   const mix_hlo operands[] = {a, b}, result = begin(w, "compare", mix_type_of(MIX_BOOL, a.shape), 0, NULL);
   mix_text_put(&w->text, " %s, ", how);
   mix_hlo_put(w, a);
   mix_text_put(&w->text, ", ");
   mix_hlo_put(w, b);
+  mix_text_put(&w->text, "%s", comparison_of(a.dtype));
   return end(w, result, 2, operands);
 }
 
@@ -535,8 +543,7 @@ mix_hlo_loop mix_hlo_while(mix_hlo_writer *w, int count, mix_hlo *state) {
   return loop;
 }
 
-void mix_hlo_do(mix_hlo_writer *w, mix_hlo_loop *loop, mix_hlo condition) {
-  (void)loop;
+void mix_hlo_do(mix_hlo_writer *w, mix_hlo condition) {
   put_return(w, 1, &condition);
   w->indent--;
   mix_hlo_line(w);

@@ -121,7 +121,7 @@ typedef struct mix_hlo_loop {
   mix_hlo *state;
 } mix_hlo_loop;
 mix_hlo_loop mix_hlo_while(mix_hlo_writer *w, int count, mix_hlo *state);
-void mix_hlo_do(mix_hlo_writer *w, mix_hlo_loop *loop, mix_hlo condition);
+void mix_hlo_do(mix_hlo_writer *w, mix_hlo condition);
 void mix_hlo_end(mix_hlo_writer *w, mix_hlo_loop *loop, const mix_hlo *next);
 
 static inline mix_type mix_type_of(mix_dtype dtype, mix_shape shape) { return (mix_type){dtype, shape}; }

@@ -89,10 +89,12 @@ static void deallocate(mix_memory *memory) {
   mix_free(b);
 }
 
+/* While another error is pending, finished values can still be read. */
 static bool settle(mix_memory *memory, bool for_writing) {
   const mix_memory *whole = mix_xla_whole(memory);
   const mix_ticket ticket = for_writing ? whole->used : whole->written;
-  return !ticket || mix_xla_wait(ticket) == MIX_OK;
+  const bool pending = mix_failed();
+  return !ticket || mix_xla_wait(ticket) == MIX_OK || pending;
 }
 
 static void *map(mix_memory *memory, mix_map_mode mode) {

@@ -17,7 +17,7 @@ enum { MESSAGE = 700 }; /* bytes of a plug-in's message that are shown */
 
 /* A newer plug-in refuses structs that are shorter than its own. Members that were added since are zero,
  * which means their default: so every struct is given longer than it is. */
-enum { ARGUMENTS = 192, LATER = 64 };
+enum { LATER = 64 };
 
 /* NULL: the plug-in has no such function. */
 static pjrt_function *function_of(const mix_pjrt *plugin, pjrt_call call) {
@@ -28,7 +28,7 @@ static pjrt_function *function_of(const mix_pjrt *plugin, pjrt_call call) {
 static void call_with(pjrt_function *function, void *arguments, size_t size, pjrt_error **error) {
   union {
     pjrt_object_args head;
-    char bytes[ARGUMENTS + LATER];
+    char bytes[PJRT_ARGUMENTS + LATER];
   } wide;
   memset(&wide, 0, sizeof wide);
   memcpy(&wide, arguments, size);
@@ -185,6 +185,10 @@ static const char *device_text(const mix_pjrt *plugin, pjrt_device *device, pjrt
   return text ? text : "a device without a name";
 }
 
+const char *mix_pjrt_device_kind(const mix_pjrt *plugin, int device) {
+  return device_text(plugin, plugin->devices[device], PJRT_DESCRIPTION_KIND);
+}
+
 void mix_pjrt_describe(const mix_pjrt *plugin, mix_text *text) {
   mix_text_put(text, "  plug-in: %s, PJRT API %d.%d\n", plugin->path, plugin->api->version.major,
                plugin->api->version.minor);
@@ -192,7 +196,7 @@ void mix_pjrt_describe(const mix_pjrt *plugin, mix_text *text) {
                plugin->version);
   enum { SHOWN = 8 };
   for (int i = 0; i < plugin->device_count && i < SHOWN; i++) {
-    const char *kind = device_text(plugin, plugin->devices[i], PJRT_DESCRIPTION_KIND),
+    const char *kind = mix_pjrt_device_kind(plugin, i),
                *name = device_text(plugin, plugin->devices[i], PJRT_DESCRIPTION_TO_STRING);
     mix_text_put(text, "  device %d: %.*s, %.*s%s\n", i, first_line(kind), kind, first_line(name), name,
                  i ? "" : "; in use");

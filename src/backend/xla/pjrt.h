@@ -22,6 +22,8 @@ typedef struct mix_pjrt {
 bool mix_pjrt_load(mix_pjrt *plugin, const char *path);
 /* Makes the client, on the first device that it can reach. False with the error recorded. */
 bool mix_pjrt_connect(mix_pjrt *plugin);
+/* "TPU v5 lite" and the like; a text that says so if it has none. */
+const char *mix_pjrt_device_kind(const mix_pjrt *plugin, int device);
 /* Lines on the platform, its version and its devices. */
 void mix_pjrt_describe(const mix_pjrt *plugin, mix_text *text);
 
@@ -30,8 +32,13 @@ void mix_pjrt_describe(const mix_pjrt *plugin, mix_text *text);
 /* Calls a function with its arguments, of which the head need not be set. False with the error recorded,
  * which begins with `what`. */
 bool mix_pjrt_call(const mix_pjrt *plugin, pjrt_call call, void *arguments, size_t size, const char *what);
+enum { PJRT_ARGUMENTS = 192 }; /* bytes of the longest struct of arguments, and more */
 #define MIX_PJRT_CALL(plugin, call, arguments, what)                                                         \
-  mix_pjrt_call(plugin, call, &(arguments), sizeof(arguments), what)
+  ((void)sizeof(struct {                                                                                     \
+     _Static_assert(sizeof(arguments) <= PJRT_ARGUMENTS, "larger than what a call copies");                  \
+     int none;                                                                                               \
+   }),                                                                                                       \
+   mix_pjrt_call(plugin, call, &(arguments), sizeof(arguments), what))
 /* Frees an object by its function; NULL: nothing. */
 void mix_pjrt_destroy(const mix_pjrt *plugin, pjrt_call call, void *object);
 /* Waits for an event and frees it; NULL: none. False with the error of what it stands for recorded. */

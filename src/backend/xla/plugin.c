@@ -23,7 +23,8 @@ static const char *failed, *problem; /* the latest library that failed, and how 
 
 const mix_pjrt *mix_xla_plugin(void) { return atomic_load(&in_use); }
 
-void mix_xla_put_places(mix_text *text) {
+/* Adds the names and folders that are searched. */
+static void put_places(mix_text *text) {
   for (int i = 0; i < NAMES; i++)
     mix_text_put(text, "%s%s", i ? i < NAMES - 1 ? ", " : " and " : "", names[i]);
   mix_text_put(text, " where the loader looks");
@@ -43,17 +44,6 @@ bool mix_xla_choose(const char *path, const char *source) {
     good = (chosen = mix_intern(path)) != NULL;
   pthread_mutex_unlock(&lock);
   return good;
-}
-
-mix_xla_pending mix_xla_set_aside(void) {
-  mix_xla_pending pending;
-  pending.status = mix_error_take(pending.message, sizeof pending.message);
-  return pending;
-}
-
-void mix_xla_bring_back(const mix_xla_pending *pending) {
-  mix_error_clear();
-  if (pending->status) mix_fail(pending->status, "%s", pending->message);
 }
 
 /* ---- searching ---- */
@@ -81,7 +71,7 @@ static bool search(void) {
     for (int i = 0; i < NAMES; i++)
       if (try_folder(folders[f], names[i])) return !mix_failed();
   mix_text places = {.grows = true};
-  mix_xla_put_places(&places);
+  put_places(&places);
   if (!places.failed)
     mix_fail(MIX_IO_ERROR,
              "no PJRT plug-in: give one by \"xla:PLUGIN.so\" or MIXTAPE_PJRT_PLUGIN; searched were %s",
@@ -112,12 +102,14 @@ static void load(const char *path) {
 
 const char *mix_xla_load(void) {
   if (mix_xla_plugin()) return NULL;
-  const mix_xla_pending pending = mix_xla_set_aside();
+  mix_error_aside pending;
+  mix_error_set_aside(&pending);
   pthread_mutex_lock(&lock);
   const char *path = wanted();
   if (!mix_xla_plugin() && !(failed && !strcmp(failed, path))) load(path);
   const char *reason = mix_xla_plugin() ? NULL : problem;
   pthread_mutex_unlock(&lock);
-  mix_xla_bring_back(&pending);
+  mix_error_clear(); /* the reason tells it */
+  mix_error_put_back(&pending);
   return reason;
 }

@@ -16,7 +16,7 @@ static int count;
 static mix_ticket last_ticket;
 static pjrt_buffer *word; /* of the latest run that has one, or zeros; NULL: not made yet */
 /* What a run met, until a wait has reported it. */
-static mix_xla_pending failure;
+static mix_error_aside failure;
 
 static const mix_type word_type = {MIX_INT64, {.rank = 1, .dims = {MIX_XLA_ERROR_WORDS}}};
 
@@ -63,7 +63,8 @@ mix_ticket mix_xla_runs_append(mix_xla_run *run) {
 
 /* The pending error of this thread becomes what a run met; the first one counts. */
 static void keep_failure(void) {
-  const mix_xla_pending met = mix_xla_set_aside();
+  mix_error_aside met;
+  mix_error_set_aside(&met);
   if (!failure.status) failure = met;
 }
 
@@ -120,9 +121,11 @@ static int until(mix_ticket ticket) {
 
 static void finish_quietly(int some) {
   if (!some) return;
-  const mix_xla_pending pending = mix_xla_set_aside();
+  mix_error_aside pending;
+  mix_error_set_aside(&pending);
   finish(some);
-  mix_xla_bring_back(&pending);
+  mix_error_clear();
+  mix_error_put_back(&pending);
 }
 
 void mix_xla_runs_trim(void) { finish_quietly(count > WAITING ? count - WAITING : 0); }
@@ -143,7 +146,7 @@ mix_status mix_xla_wait(mix_ticket ticket) {
   if (failure.status && !mix_failed()) {
     finish_quietly(count);
     replace_word(NULL);
-    mix_xla_bring_back(&failure);
+    mix_error_put_back(&failure);
     failure.status = MIX_OK;
   }
   pthread_mutex_unlock(&lock);

@@ -12,17 +12,8 @@
 const mix_pjrt *mix_xla_plugin(void);
 /* Loads the plug-in unless one is in use: the chosen one, else that of MIXTAPE_PJRT_PLUGIN, else the first
  * that is found by name. NULL: it is in use; else the reason why there is none, which lives as long as the
- * process. A library that has failed is not tried again. */
+ * process. The latest library that failed is not tried again. */
 const char *mix_xla_load(void);
-/* Takes the pending error of the thread, so that another one can be seen, and records it again. */
-typedef struct mix_xla_pending {
-  mix_status status;
-  char message[1024];
-} mix_xla_pending;
-mix_xla_pending mix_xla_set_aside(void);
-void mix_xla_bring_back(const mix_xla_pending *pending);
-/* Adds the names and folders that are searched. */
-void mix_xla_put_places(mix_text *text);
 
 /* ---- memory (memory.c) ---- */
 

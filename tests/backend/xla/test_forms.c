@@ -4,6 +4,7 @@
  *   == title | exact, or N ulp, or N ulp of largest
  *   a graph
  *
+ * whose arguments are extremes where the title has that word.
  * ulp: of the result's dtype at the expected value, or at the largest one (sums in another order). */
 #include "compile/support.h"
 #include "support/xla.h"
@@ -33,10 +34,11 @@ static int begin_xla(void **state) {
 
 /* Arguments are numbers at the ends of functions' ranges, and beyond. */
 static bool extreme;
-static const double extremes[] = {0,     -0.0,  INFINITY, -INFINITY, NAN,    1,    -1,    2.5,  -3.5, 0.5,
-                                  -0.5,  6,     7,        -20,       20,     60,   -60,   80,   -80,  1e-4,
-                                  -1e-4, 3e-5,  500,      -500,      30000,  -0.9, 1e9,   -1e9, 4e9,  1e19,
-                                  -1e19, 3e-12, 4.5,      -4.5,      0.0625, 9.7,  -9.75, 85,   -85};
+static const double extremes[] = {0, -0.0, INFINITY, -INFINITY, NAN, 1, -1, 2.5, -3.5, 0.5, -0.5, 6, 7, -20,
+                                  20, 60, -60, 80, -80, 1e-4, -1e-4, 3e-5, 500, -500, 30000, -0.9, 1e9, -1e9,
+                                  4e9, 1e19, -1e19, 3e-12, 4.5, -4.5, 0.0625, 9.7, -9.75, 85, -85, 70000,
+                                  /* barely above the middle of two numbers of float16, and of bfloat16 */
+                                  0x1.0020000001p0, 0x1.0100000001p0};
 
 /* Floats in [-1, 1), integers 0 to 2, both bools. */
 static mix_memory *argument(mix_type type, int number) {
@@ -271,10 +273,12 @@ static void all_other_ops(void **state) {
     const bound given = {!strncmp(bar, "| exact", 7) ? 0 : atof(bar + 1), strstr(bar, "of largest") != NULL};
     bound bounds[VALUES];
     for (int i = 0; i < VALUES; i++) bounds[i] = given;
+    extreme = strstr(title, "extremes") != NULL;
     check(title, body, bounds);
     cases++;
     if (at) *at = '=';
   }
+  extreme = false;
   assert_true(cases > 40);
 }
 

@@ -151,6 +151,16 @@ static void check_results(void) {
   mix_list *results = call(new_function());
   CHECK(results && mix_tensor_item(mix_list_get(results, 0)) == 0);
 }
+/* Each run that writes a variable takes its buffer. */
+static void check_donates(void) {
+  CHECK(mix_set_device(fake("donates")) == MIX_OK);
+  mix_variable *count = mix_variable_new(scalar(3), .name = "count");
+  mix_function *function = mix_function_new(twice_and_one, count);
+  for (int i = 0; i < 3; i++) {
+    CHECK(call(function));
+    CHECK(mix_tensor_item(mix_variable_value(count)) == 0); /* what the program gives */
+  }
+}
 static void a_program_that_is_refused(void **state) {
   (void)state;
   in_child(check_refuses);
@@ -162,6 +172,10 @@ static void memory_that_is_exhausted(void **state) {
 static void a_run_that_fails(void **state) {
   (void)state;
   in_child(check_fails);
+}
+static void variables_are_donated(void **state) {
+  (void)state;
+  in_child(check_donates);
 }
 static void a_wrong_number_of_results(void **state) {
   (void)state;
@@ -202,6 +216,7 @@ int main(void) {
       TEST(bad_libraries_are_named), TEST(the_environment_names_one), TEST(without_one_the_places_are_named),
       TEST(a_process_has_one),       TEST(a_program_that_is_refused), TEST(memory_that_is_exhausted),
       TEST(a_run_that_fails),        TEST(a_wrong_number_of_results), TEST(policies_suit_tpus_or_not),
+      TEST(variables_are_donated),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,6 +140,23 @@ static void the_error_word_latches(void **state) {
   variable_has(t.iterations, 6);
 }
 
+/* A callback that has failed can still report its loss; what a run met stays to be reported. */
+static void values_are_read_while_an_error_is_pending(void **state) {
+  (void)state;
+  XLA_OR_SKIP();
+  trainer t = new_trainer();
+  mix_function *step = mix_function_new(train_step, &t);
+  mix_list *results = mix_function_call(step, mix_list_of(batch(5, 0), labels(5, 0)));
+  mix_function_call(step, mix_list_of(batch(5, 0), labels(5, 7)));
+  no_error();
+  mix_fail(MIX_RUNTIME_ERROR, "a callback fails");
+  const double loss = mix_tensor_item(mix_list_get(results, 0));
+  assert_true(loss > 0 && isfinite(loss));
+  expect_error(MIX_RUNTIME_ERROR, "a callback fails");
+  assert_int_equal(mix_synchronize(), MIX_VALUE_ERROR);
+  expect_error(MIX_VALUE_ERROR, "label 7 (element 0)");
+}
+
 /* ---- donated steps of a model ---- */
 
 typedef struct training {
@@ -250,6 +267,7 @@ int main(void) {
       XLA(variables_follow_the_device),
       XLA(a_step_with_skips_is_the_cpus),
       XLA(the_error_word_latches),
+      XLA(values_are_read_while_an_error_is_pending),
       XLA(donated_steps_in_float32),
       XLA(donated_steps_in_mixed_float16),
       XLA(donated_steps_in_mixed_bfloat16),

@@ -7,8 +7,11 @@
 #include <string.h>
 
 /* no_entry: a library that is none; no_table, old, new: its table is of no use; refuses_to_start; no_devices;
- * tpu: says so; refuses: compiles nothing; exhausted: has no memory; fails: its runs do; works */
+ * exhausted_client: has no memory for one; tpu: says so; refuses: compiles nothing; exhausted: has no memory;
+ * fails: its runs do; donates: its programs have two results, and its runs fail if no argument is donated;
+ * works */
 #define IS(name) (!strcmp(FAKE, name))
+#define RESULTS (IS("donates") ? 2 : 1)
 
 struct pjrt_error {
   int code;
@@ -117,14 +120,18 @@ static pjrt_error *compile(void *arguments) {
   return check_size(arguments, sizeof *args);
 }
 static pjrt_error *count_results(void *arguments) {
-  ((pjrt_num_outputs_args *)arguments)->count = 1;
+  ((pjrt_num_outputs_args *)arguments)->count = RESULTS;
   return NULL;
 }
 static pjrt_error *execute(void *arguments) {
   pjrt_execute_args *args = arguments;
   if (IS("fails")) return error_of(13, "the fake fails");
-  args->results[0][0] = calloc(1, sizeof(pjrt_buffer) + 4);
-  args->results[0][0]->bytes = 4;
+  if (IS("donates") && args->options->keep_count >= args->argument_count)
+    return error_of(3, "nothing is donated");
+  for (int r = 0; r < RESULTS; r++) {
+    args->results[0][r] = calloc(1, sizeof(pjrt_buffer) + 4);
+    args->results[0][r]->bytes = 4;
+  }
   return NULL;
 }
 
