@@ -7,7 +7,7 @@
 /* Of the spatial axes of an operation, and the places of batch, channels and spatial axes in x, kernel, y. */
 typedef struct window {
   int axes;
-  int64_t stride[MIX_CONV_AXES], low[MIX_CONV_AXES], high[MIX_CONV_AXES], spread[MIX_CONV_AXES],
+  int64_t stride[MIX_CONV_AXES], low[MIX_CONV_AXES], high[MIX_CONV_AXES], lhs_dilation[MIX_CONV_AXES],
       dilation[MIX_CONV_AXES];
   const char *lhs, *rhs, *out; /* "b.f": . stands for the spatial axes */
   int64_t feature_groups, batch_groups;
@@ -47,7 +47,7 @@ static mix_hlo convolution(mix_emitter *e, mix_hlo x, mix_hlo kernel, const wind
   put_list(w, ", window = {stride = ", v->axes, v->stride);
   mix_text_put(&w->text, ", pad = [");
   for (int d = 0; d < v->axes; d++) put_list(w, d ? ", " : "", 2, (const int64_t[]){v->low[d], v->high[d]});
-  put_list(w, "], lhs_dilate = ", v->axes, v->spread);
+  put_list(w, "], lhs_dilate = ", v->axes, v->lhs_dilation);
   put_list(w, ", rhs_dilate = ", v->axes, v->dilation);
   mix_text_put(&w->text, "} {batch_group_count = %lld : i64, feature_group_count = %lld : i64",
                (long long)v->batch_groups, (long long)v->feature_groups);
@@ -74,7 +74,8 @@ static mix_shape kernel_shape(const mix_conv_geometry *g, int axes, int64_t rows
 }
 
 /* The kernel (..., channels, groups filters) reversed, as (..., filters, groups channels). */
-static mix_hlo turned_kernel(mix_emitter *e, mix_hlo kernel, const mix_conv_geometry *g, int axes) {
+static mix_hlo reversed_transposed_kernel(mix_emitter *e, mix_hlo kernel, const mix_conv_geometry *g,
+                                          int axes) {
   mix_hlo_writer *w = &e->w;
   mix_shape split = kernel_shape(g, axes, g->channels, g->groups);
   int spatial[MIX_CONV_AXES], permutation[MIX_MAX_RANK];
@@ -90,9 +91,9 @@ static mix_hlo turned_kernel(mix_emitter *e, mix_hlo kernel, const mix_conv_geom
 
 /* With padding after the last element such that there are `outputs` results. */
 static void fit(window *v, int d, int64_t size, int64_t kernel, int64_t outputs) {
-  const int64_t spread = size ? (size - 1) * v->spread[d] + 1 : 0,
+  const int64_t dilated = size ? (size - 1) * v->lhs_dilation[d] + 1 : 0,
                 reach = kernel ? (kernel - 1) * v->dilation[d] + 1 : 0;
-  v->high[d] = (outputs - 1) * v->stride[d] + reach - spread - v->low[d];
+  v->high[d] = (outputs - 1) * v->stride[d] + reach - dilated - v->low[d];
 }
 
 void mix_emit_conv(mix_emitter *e, const mix_ir_node *node) {
@@ -112,7 +113,7 @@ void mix_emit_conv(mix_emitter *e, const mix_ir_node *node) {
     v.stride[d] = kind == MIX_CONV_FORWARD           ? g.stride[at]
                   : kind == MIX_CONV_KERNEL_GRADIENT ? g.dilation[at]
                                                      : 1;
-    v.spread[d] = kind == MIX_CONV_INPUT_GRADIENT ? g.stride[at] : 1;
+    v.lhs_dilation[d] = kind == MIX_CONV_INPUT_GRADIENT ? g.stride[at] : 1;
     v.dilation[d] = kind == MIX_CONV_KERNEL_GRADIENT ? g.stride[at] : g.dilation[at];
     v.low[d] = kind == MIX_CONV_INPUT_GRADIENT ? reach - g.before[at] : g.before[at];
     if (kind == MIX_CONV_FORWARD) fit(&v, d, g.in[at], g.kernel[at], g.out[at]);
@@ -125,7 +126,7 @@ void mix_emit_conv(mix_emitter *e, const mix_ir_node *node) {
   }
   if (kind != MIX_CONV_KERNEL_GRADIENT) /* a depthwise one has (..., channels, multiplier) */
     kernel = mix_hlo_reshape(&e->w, kernel, kernel_shape(&g, axes, g.channels, g.groups * g.filters));
-  if (kind == MIX_CONV_INPUT_GRADIENT) kernel = turned_kernel(e, kernel, &g, axes);
+  if (kind == MIX_CONV_INPUT_GRADIENT) kernel = reversed_transposed_kernel(e, kernel, &g, axes);
   if (kind == MIX_CONV_KERNEL_GRADIENT) {
     v.lhs = "f.b";
     v.rhs = "i.o";

@@ -77,9 +77,9 @@ void mix_emit_resize_axis(mix_emitter *e, const mix_ir_node *node) {
     mix_emit_result(e, node, 0, mix_hlo_reduce(w, "add", parts, 0, 1, (const int[]){2}));
     return;
   }
-  const mix_shape spread = MIX_SHAPE(outer, a->to, t.span, inner);
+  const mix_shape repeated = MIX_SHAPE(outer, a->to, t.span, inner);
   x = mix_hlo_reshape(w, x, MIX_SHAPE(outer, a->to, inner));
-  x = mix_hlo_reshape(w, mix_hlo_broadcast_along(w, x, spread, (const int[]){0, 1, 3}),
+  x = mix_hlo_reshape(w, mix_hlo_broadcast_along(w, x, repeated, (const int[]){0, 1, 3}),
                       MIX_SHAPE(outer, a->to * t.span, inner));
   const mix_hlo products = mix_hlo_transpose(w, weighted(e, &t, x), (const int[]){1, 0, 2}),
                 none = mix_hlo_number(w, mix_type_of(x.dtype, MIX_SHAPE(a->from, outer, inner)), 0),

@@ -49,6 +49,8 @@ const char *mix_emit_precision(const mix_emitter *e, mix_dtype dtype);
 /* emit_elementwise.c; operands have the result's shape */
 mix_hlo mix_emit_opcode(mix_emitter *e, mix_opcode opcode, double alpha, const mix_hlo *operands);
 mix_hlo mix_emit_cast(mix_emitter *e, mix_hlo x, mix_dtype dtype);
+/* x, whose last axes were lost in a reduction, in a shape with them. */
+mix_hlo mix_emit_along_last(mix_emitter *e, mix_hlo reduced, mix_shape shape);
 /* emit_reduce.c: the least number of a dtype, which a maximum begins with */
 double mix_emit_lowest(mix_dtype dtype);
 /* The softmax over the last axis, in the wide dtype */

@@ -75,17 +75,18 @@ void mix_emit_avg_pool_grad(mix_emitter *e, const mix_ir_node *node) {
   mix_hlo_writer *w = &e->w;
   const mix_hlo dy = mix_emit_widen(e, mix_emit_operand(e, node, 0));
   const windows v = windows_of(node, mix_emit_type(e, node, 0).shape, dy.shape);
-  int64_t low[MIX_MAX_RANK], high[MIX_MAX_RANK], spread[MIX_MAX_RANK], one[MIX_MAX_RANK], none[MIX_MAX_RANK];
+  int64_t low[MIX_MAX_RANK], high[MIX_MAX_RANK], interior[MIX_MAX_RANK], one[MIX_MAX_RANK],
+      none[MIX_MAX_RANK];
   for (int d = 0; d < v.rank; d++) {
     low[d] = v.size[d] - 1 - v.low[d];
     high[d] = v.size[d] - 1 - v.high[d];
-    spread[d] = v.stride[d] - 1;
+    interior[d] = v.stride[d] - 1;
     one[d] = 1;
     none[d] = 0;
   }
   const mix_hlo parts = mix_hlo_divide(w, dy, counts(e, &v, dy.dtype)),
                 zero = mix_hlo_number(w, mix_type_of(dy.dtype, MIX_SCALAR), 0),
-                padded = mix_hlo_pad(w, parts, zero, low, high, spread);
+                padded = mix_hlo_pad(w, parts, zero, low, high, interior);
   mix_emit_result(e, node, 0, mix_hlo_reduce_window(w, "add", padded, 0, v.size, one, none, none));
 }
 
@@ -155,16 +156,16 @@ void mix_emit_max_pool_grad(mix_emitter *e, const mix_ir_node *node) {
                 zero = mix_hlo_number(w, mix_type_of(dy.dtype, MIX_SCALAR), 0);
   const windows v = windows_of(node, x.shape, y.shape);
   search s = begin_search(e, &v, x, y);
-  int64_t cell[MIX_MAX_RANK] = {0}, low[MIX_MAX_RANK], high[MIX_MAX_RANK], spread[MIX_MAX_RANK];
+  int64_t cell[MIX_MAX_RANK] = {0}, low[MIX_MAX_RANK], high[MIX_MAX_RANK], interior[MIX_MAX_RANK];
   mix_hlo sum = mix_hlo_number(w, mix_type_of(dy.dtype, x.shape), 0);
   do {
     for (int d = 0; d < v.rank; d++) {
       low[d] = cell[d] - v.low[d];
-      spread[d] = v.stride[d] - 1;
+      interior[d] = v.stride[d] - 1;
       high[d] = v.in[d] - low[d] - ((v.out[d] - 1) * v.stride[d] + 1);
     }
     const mix_hlo part = mix_hlo_select(w, is_chosen(e, &v, &s, cell), dy, none);
-    sum = mix_hlo_add(w, sum, mix_hlo_pad(w, part, zero, low, high, spread));
+    sum = mix_hlo_add(w, sum, mix_hlo_pad(w, part, zero, low, high, interior));
   } while (next_cell(&v, cell));
   mix_emit_result(e, node, 0, sum);
 }

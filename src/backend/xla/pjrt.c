@@ -41,8 +41,7 @@ static void call_with(pjrt_function *function, void *arguments, size_t size, pjr
 
 static mix_status status_of(pjrt_call call, int code) {
   if (code == PJRT_RESOURCE_EXHAUSTED) return MIX_MEMORY_ERROR;
-  const bool compiles = call == PJRT_CLIENT_COMPILE || call == PJRT_COMPILE;
-  return compiles || code == PJRT_UNIMPLEMENTED ? MIX_UNSUPPORTED : MIX_RUNTIME_ERROR;
+  return call == PJRT_CLIENT_COMPILE || code == PJRT_UNIMPLEMENTED ? MIX_UNSUPPORTED : MIX_RUNTIME_ERROR;
 }
 
 /* Records the error and frees it. */
@@ -109,7 +108,7 @@ static const pjrt_api *api_of(void *library, const char *path) {
   if (!entry.address)
     return mix_fail(MIX_FORMAT_ERROR, "%s is no PJRT plug-in: it does not export %s", path, PJRT_ENTRY);
   const pjrt_api *api = entry.call();
-  const size_t needed = offsetof(pjrt_api, functions) + ((size_t)PJRT_COMPILE + 1) * sizeof(pjrt_function *);
+  const size_t needed = offsetof(pjrt_api, functions) + PJRT_FUNCTIONS * sizeof(pjrt_function *);
   if (!api || api->struct_size < offsetof(pjrt_api, functions))
     return mix_fail(MIX_FORMAT_ERROR, "%s is no PJRT plug-in: %s gives no table of functions", path,
                     PJRT_ENTRY);

@@ -10,7 +10,7 @@
 typedef struct mix_pjrt {
   const char *path; /* interned */
   const pjrt_api *api;
-  pjrt_client *client; /* NULL: compiles for devices that are not here */
+  pjrt_client *client;
   pjrt_device *const *devices;
   int device_count;
   const char *platform, *version; /* interned: "cpu", "tpu" */
@@ -51,9 +51,6 @@ enum { MIX_PJRT_OPTIONS = 256 };
 size_t mix_pjrt_options(const char *platform, char options[MIX_PJRT_OPTIONS]);
 /* StableHLO text. `name`: of the function, for errors. */
 pjrt_loaded *mix_pjrt_compile(const mix_pjrt *plugin, const char *text, size_t size, const char *name);
-/* Compiles for a kind of device by name ("v5e:2x2"), which need not be here. */
-pjrt_executable *mix_pjrt_compile_for(const mix_pjrt *plugin, const char *topology, const char *text,
-                                      size_t size, const char *name);
 /* The number of results; -1 with the error recorded. */
 int mix_pjrt_result_count(const mix_pjrt *plugin, pjrt_loaded *loaded);
 /* The bytes are copied before it returns. */

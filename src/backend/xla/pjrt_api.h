@@ -17,7 +17,6 @@ typedef struct pjrt_event pjrt_event;
 typedef struct pjrt_client pjrt_client;
 typedef struct pjrt_device pjrt_device;
 typedef struct pjrt_description pjrt_description;
-typedef struct pjrt_topology pjrt_topology;
 typedef struct pjrt_buffer pjrt_buffer;
 typedef struct pjrt_executable pjrt_executable; /* compiled */
 typedef struct pjrt_loaded pjrt_loaded;         /* compiled and loaded into a client */
@@ -55,10 +54,7 @@ typedef enum pjrt_call {
   PJRT_EXECUTABLE_DESERIALIZE_AND_LOAD = 56,
   PJRT_BUFFER_DESTROY = 58,
   PJRT_BUFFER_TO_HOST_BUFFER = 70,
-  PJRT_TOPOLOGY_CREATE = 82,
-  PJRT_TOPOLOGY_DESTROY = 83,
-  PJRT_TOPOLOGY_PLATFORM_VERSION = 85,
-  PJRT_COMPILE = 89,
+  PJRT_FUNCTIONS /* in a table with all of these */
 } pjrt_call;
 
 /* PJRT_ERROR_DESTROY and PJRT_ERROR_MESSAGE return nothing. */
@@ -101,8 +97,7 @@ typedef struct pjrt_object_args {
 } pjrt_object_args;
 
 /* Of functions that give a text of an object, which lives as long as the object: PJRT_ERROR_MESSAGE,
- * PJRT_CLIENT_PLATFORM_NAME and _VERSION, PJRT_DESCRIPTION_KIND and _TO_STRING,
- * PJRT_TOPOLOGY_PLATFORM_VERSION. */
+ * PJRT_CLIENT_PLATFORM_NAME and _VERSION, PJRT_DESCRIPTION_KIND and _TO_STRING. */
 typedef struct pjrt_text_args {
   PJRT_HEAD;
   const void *object;
@@ -159,26 +154,6 @@ typedef struct pjrt_client_compile_args {
   size_t options_size;
   pjrt_loaded *loaded; /* out */
 } pjrt_client_compile_args;
-
-/* Compiles for devices that are not here. */
-typedef struct pjrt_compile_args {
-  PJRT_HEAD;
-  const pjrt_topology *topology;
-  const pjrt_program *program;
-  const char *options;
-  size_t options_size;
-  pjrt_client *client;         /* may be NULL */
-  pjrt_executable *executable; /* out */
-} pjrt_compile_args;
-
-typedef struct pjrt_topology_create_args {
-  PJRT_HEAD;
-  const char *name; /* "v5e:2x2" */
-  size_t name_size;
-  const void *options;
-  size_t option_count;
-  pjrt_topology *topology; /* out */
-} pjrt_topology_create_args;
 
 /* The order of dimensions in memory: {rank - 1, ..., 0} is that of C. */
 typedef struct pjrt_layout {

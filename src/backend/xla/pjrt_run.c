@@ -55,22 +55,6 @@ pjrt_loaded *mix_pjrt_compile(const mix_pjrt *plugin, const char *text, size_t s
   return MIX_PJRT_CALL(plugin, PJRT_CLIENT_COMPILE, args, what) ? args.loaded : NULL;
 }
 
-pjrt_executable *mix_pjrt_compile_for(const mix_pjrt *plugin, const char *topology, const char *text,
-                                      size_t size, const char *name) {
-  char options[MIX_PJRT_OPTIONS], what[160];
-  const pjrt_program program = program_of(text, size);
-  pjrt_topology_create_args create = {.name = topology, .name_size = strlen(topology)};
-  snprintf(what, sizeof what, "xla: the plug-in cannot compile %s for %s", name, topology);
-  if (!MIX_PJRT_CALL(plugin, PJRT_TOPOLOGY_CREATE, create, what)) return NULL;
-  pjrt_compile_args args = {.topology = create.topology,
-                            .program = &program,
-                            .options = options,
-                            .options_size = mix_pjrt_options(topology, options)};
-  const bool good = MIX_PJRT_CALL(plugin, PJRT_COMPILE, args, what);
-  mix_pjrt_destroy(plugin, PJRT_TOPOLOGY_DESTROY, create.topology);
-  return good ? args.executable : NULL;
-}
-
 int mix_pjrt_result_count(const mix_pjrt *plugin, pjrt_loaded *loaded) {
   static const char what[] = "xla: counting the results of a program";
   pjrt_part_args part = {.object = loaded};

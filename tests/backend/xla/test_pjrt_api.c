@@ -55,10 +55,6 @@ static void functions_have_their_places(void **state) {
   PLACE(PJRT_EXECUTABLE_DESERIALIZE_AND_LOAD, PJRT_Executable_DeserializeAndLoad);
   PLACE(PJRT_BUFFER_DESTROY, PJRT_Buffer_Destroy);
   PLACE(PJRT_BUFFER_TO_HOST_BUFFER, PJRT_Buffer_ToHostBuffer);
-  PLACE(PJRT_TOPOLOGY_CREATE, PJRT_TopologyDescription_Create);
-  PLACE(PJRT_TOPOLOGY_DESTROY, PJRT_TopologyDescription_Destroy);
-  PLACE(PJRT_TOPOLOGY_PLATFORM_VERSION, PJRT_TopologyDescription_PlatformVersion);
-  PLACE(PJRT_COMPILE, PJRT_Compile);
   SAME(pjrt_api, struct_size, PJRT_Api, struct_size);
   SAME(pjrt_api, version, PJRT_Api, pjrt_api_version);
   SAME(pjrt_api, version.major, PJRT_Api, pjrt_api_version.major_version);
@@ -79,7 +75,6 @@ static void arguments_of_one_object(void **state) {
   OBJECT(PJRT_Executable_Destroy_Args, executable);
   OBJECT(PJRT_LoadedExecutable_Destroy_Args, executable);
   OBJECT(PJRT_Buffer_Destroy_Args, buffer);
-  OBJECT(PJRT_TopologyDescription_Destroy_Args, topology);
 #define TEXT(theirs, member, text_member, size_member)                                                       \
   do {                                                                                                       \
     WHOLE(pjrt_text_args, theirs);                                                                           \
@@ -92,7 +87,6 @@ static void arguments_of_one_object(void **state) {
   TEXT(PJRT_Client_PlatformVersion_Args, client, platform_version, platform_version_size);
   TEXT(PJRT_DeviceDescription_Kind_Args, device_description, device_kind, device_kind_size);
   TEXT(PJRT_DeviceDescription_ToString_Args, device_description, to_string, to_string_size);
-  TEXT(PJRT_TopologyDescription_PlatformVersion_Args, topology, platform_version, platform_version_size);
 #define PART(theirs, member, part_member)                                                                    \
   do {                                                                                                       \
     WHOLE(pjrt_part_args, theirs);                                                                           \
@@ -128,19 +122,6 @@ static void arguments_of_clients_and_programs(void **state) {
   SAME(pjrt_client_compile_args, options, PJRT_Client_Compile_Args, compile_options);
   SAME(pjrt_client_compile_args, options_size, PJRT_Client_Compile_Args, compile_options_size);
   SAME(pjrt_client_compile_args, loaded, PJRT_Client_Compile_Args, executable);
-  WHOLE(pjrt_compile_args, PJRT_Compile_Args);
-  SAME(pjrt_compile_args, topology, PJRT_Compile_Args, topology);
-  SAME(pjrt_compile_args, program, PJRT_Compile_Args, program);
-  SAME(pjrt_compile_args, options, PJRT_Compile_Args, compile_options);
-  SAME(pjrt_compile_args, options_size, PJRT_Compile_Args, compile_options_size);
-  SAME(pjrt_compile_args, client, PJRT_Compile_Args, client);
-  SAME(pjrt_compile_args, executable, PJRT_Compile_Args, executable);
-  WHOLE(pjrt_topology_create_args, PJRT_TopologyDescription_Create_Args);
-  SAME(pjrt_topology_create_args, name, PJRT_TopologyDescription_Create_Args, topology_name);
-  SAME(pjrt_topology_create_args, name_size, PJRT_TopologyDescription_Create_Args, topology_name_size);
-  SAME(pjrt_topology_create_args, options, PJRT_TopologyDescription_Create_Args, create_options);
-  SAME(pjrt_topology_create_args, option_count, PJRT_TopologyDescription_Create_Args, num_options);
-  SAME(pjrt_topology_create_args, topology, PJRT_TopologyDescription_Create_Args, topology);
   WHOLE(pjrt_num_outputs_args, PJRT_Executable_NumOutputs_Args);
   SAME(pjrt_num_outputs_args, executable, PJRT_Executable_NumOutputs_Args, executable);
   SAME(pjrt_num_outputs_args, count, PJRT_Executable_NumOutputs_Args, num_outputs);
