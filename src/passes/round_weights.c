@@ -1,9 +1,8 @@
-/* round_weights: where the 16-bit copies of weights are not worth their memory (mix_set_memory), a product of few examples reads a float32
- * weight and rounds it on the way, so that no 16-bit copy of the weight exists; if
- * anything else reads the 16-bit weight, the copy serves all. The product becomes
- * matmul_downcast with round_operands; its other operand is upcast, which rounds to the same numbers. The
- * bits do not change. Not under jit_compile, where excess_precision would drop the upcast with the rounding
- * before it. */
+/* round_weights: where the 16-bit copies of weights are not worth their memory (mix_set_memory), a product of
+ * few examples reads a float32 weight and rounds it on the way, so that no 16-bit copy of the weight exists;
+ * if anything else reads the 16-bit weight, the copy serves all. The product becomes matmul_downcast with
+ * round_operands; its other operand is upcast, which rounds to the same numbers. The bits do not change. Not
+ * under jit_compile, where excess_precision would drop the upcast with the rounding before it. */
 #include "backend/backend.h"
 #include "passes/passes.h"
 #include "tensor/shape.h"

@@ -38,9 +38,9 @@ static void train_shape(shape s, const char *policy, const char *memory, double 
   mix_set_memory(memory);
   MIX_SCOPE {
     mix_set_global_policy(policy);
-    mix_model *model =
-        mix_sequential(mix_list_of(mix_dense(.units = s.units, .activation = "relu"), mix_dense(.units = s.units),
-                                   mix_dense(.units = 10), mix_activation("softmax", .dtype = "float32")));
+    mix_model *model = mix_sequential(mix_list_of(mix_dense(.units = s.units, .activation = "relu"),
+                                                  mix_dense(.units = s.units), mix_dense(.units = 10),
+                                                  mix_activation("softmax", .dtype = "float32")));
     mix_optimizer *optimizer = mix_rmsprop(.learning_rate = 0x1p-12);
     if (scale) optimizer = mix_loss_scale_optimizer(optimizer, .initial_scale = scale);
     mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = optimizer);
@@ -196,9 +196,8 @@ static void normalisations_in_few_passes(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(plans_near_the_least_and_the_same_bits),
-                                     cmocka_unit_test(the_default_at_4096_units),
-                                     cmocka_unit_test(the_default_keeps_small_copies),
-                                     cmocka_unit_test(normalisations_in_few_passes)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(plans_near_the_least_and_the_same_bits), cmocka_unit_test(the_default_at_4096_units),
+      cmocka_unit_test(the_default_keeps_small_copies), cmocka_unit_test(normalisations_in_few_passes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
