@@ -79,6 +79,9 @@ typedef struct mix_backend {
   /* Does the product on float32 operands that it rounds as it reads them (matmul_downcast with
    * round_operands) give the same bits, by the same kernel? NULL: never. */
   bool (*rounds_operands)(const mix_context *context, const mix_product *product);
+  /* Where 16 bits are only widened: are so many bytes of 16-bit copies of weights, or of stored gradients,
+   * which all those of a plan take, worth their memory by the context's setting? NULL: always. */
+  bool (*prefers_copies)(const mix_context *context, size_t bytes);
   /* Is speculative update fusion faster for a gradient and operands of its product of these sizes? */
   bool (*prefers_speculation)(const mix_context *context, size_t gradient_bytes, size_t operand_bytes);
   /* May result `output` of the step be written into the memory of its operand `input`? Both take the same

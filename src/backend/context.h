@@ -18,7 +18,7 @@ typedef struct mix_matmul_precision {
   mix_float32_precision float32;
 } mix_matmul_precision;
 
-typedef enum mix_memory_use { MIX_MEMORY_FAST, MIX_MEMORY_LEAST } mix_memory_use;
+typedef enum mix_memory_use { MIX_MEMORY_AUTO, MIX_MEMORY_FAST, MIX_MEMORY_LEAST } mix_memory_use;
 
 typedef struct mix_context {
   const struct mix_backend *backend;

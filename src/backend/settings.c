@@ -72,8 +72,8 @@ static choice float32 = {.call = "set_float32_precision",
 static choice memory = {.call = "set_memory",
                         .variable = "MIXTAPE_MEMORY",
                         .what = "use of memory",
-                        .expected = "\"fast\" or \"least\"",
-                        .names = (const char *const[]){"fast", "least", NULL},
+                        .expected = "\"auto\", \"fast\" or \"least\"",
+                        .names = (const char *const[]){"auto", "fast", "least", NULL},
                         .value = UNSET};
 
 static int named(const choice *c, const char *name, const char *source) {

@@ -31,7 +31,7 @@ typedef struct cli_loss_scale {
 
 typedef struct cli_options {
   /* NULL beside a model from a file: what the file says. */
-  const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *loop;
+  const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *memory, *loop;
   const char *device, *graph_rewrite, *dtype;
   const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png, *checkpoint;
   const char *class_weight; /* as given; parsed into: */

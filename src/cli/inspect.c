@@ -61,6 +61,12 @@ static int check_outputs(const cli_options *options, const mix_model *model) {
   if (options->output && ends_in_npy(options->output) && count > 1)
     fprintf(stderr, "mixtape predict: --output: the model has %d outputs, and %s holds one; name an .npz\n",
             count, options->output);
+  else if (!options->output && count == 1 && shape.rank == 3)
+    fprintf(
+        stderr,
+        "mixtape predict: the model's outputs are no classes of examples but scores of classes at each "
+        "position, given all inputs; --output FILE.npz writes them, and examples/12_transformer.c decodes "
+        "sequences token by token\n");
   else if (!options->output && !classes)
     fprintf(stderr, "mixtape predict: the model's outputs are no classes; --output FILE.npz writes them\n");
   else

@@ -119,6 +119,9 @@ static const row rows[] = {
      "follow this generation of Keras (default tf_keras)", "tf_keras", CHOSEN_BY_FILE},
     {"accumulate", CHOICE, FIELD(accumulate), RUNS | CLI_SUMMARY | CLI_BENCH, "auto|exact|blocked",
      "how products of 16-bit numbers are summed"},
+    {"memory", CHOICE, FIELD(memory), RUNS | CLI_BENCH, "auto|fast|least",
+     "whether 16-bit copies of weights and stored gradients may take memory where they save time (default "
+     "auto: up to 4 MiB, and where the processor multiplies 16-bit numbers); the numbers are the same"},
     {"jit-compile", FLAG, FIELD(jit_compile), CLI_TRAIN, NULL,
      "keep fused 16-bit values in float32 (docs/NUMERICS.md): faster, with different rounding"},
     {"graph-rewrite", CHOICE, FIELD(graph_rewrite), TRAINS, "float16|bfloat16",

@@ -99,6 +99,7 @@ void cli_try_environment(void) {
 int cli_setup(const cli_options *options) {
   if (options->semantics) mix_set_semantics(options->semantics);
   if (options->accumulate) mix_set_accumulate(options->accumulate);
+  if (options->memory) mix_set_memory(options->memory);
   if (options->device) mix_set_device(options->device);
   if (options->threads) mix_set_threads((int)options->threads);
   cli_try_environment();

@@ -11,8 +11,8 @@
  *   weights = matmul(a, b) with the update as epilogue               if fused
  *   weights = the update of `gradient`                               if unfused
  *
- * Where memory is to be least (mix_set_memory), nothing stores the gradient. The unproven product is only
- * tested, and computed again for the update:
+ * Where gradients are not worth their memory (mix_set_memory), nothing stores them. The unproven product is
+ * only tested, and computed again for the update:
  *
  *   finite = test of matmul(a, b)                                    if unproven
  *   weights = matmul(a, b) with the update as epilogue               if apply
@@ -21,12 +21,14 @@
  * for it: with small batches. The backend says where. */
 #include "compile/pass_pipeline.h"
 #include "compile/compile.h"
+#include "tensor/type.h"
 
 #include <string.h>
 
 typedef struct speculative {
   int product, update; /* steps; update -1: none */
   int load;            /* of the gradient, in the update's program */
+  bool recomputed;     /* instead of stored */
   mix_program *fused_program;
   int unproven, fused, unfused; /* slots of the guards */
 } speculative;
@@ -37,9 +39,8 @@ typedef struct speculation {
   const int *base;
   int base_count;
   speculative *of;
+  bool recompute; /* gradients of products that are only widened, instead of storing them */
 } speculation;
-
-static bool is_least(const speculation *f) { return f->ir->context->memory == MIX_MEMORY_LEAST; }
 
 static int base_of(const speculation *f, int slot) { return slot < f->base_count ? f->base[slot] : slot; }
 
@@ -56,6 +57,27 @@ static const mix_op *bound_of(const speculation *f, const mix_step *step) {
   return bound && context->backend->supports(context, bound, MIX_FLOAT32) ? bound : NULL;
 }
 
+/* Does the step multiply 16-bit numbers in float32? */
+static bool is_widened(const speculation *f, const mix_step *step) {
+  const mix_slot *slots = f->plan->slots, *a = &slots[step->inputs[0]], *b = &slots[step->inputs[1]];
+  const mix_context *context = f->ir->context;
+  const mix_product product = {.op = step->op,
+                               .attributes = step->attributes,
+                               .transpose_a = mix_op_transposes(step->op, step->attributes, 0),
+                               .transpose_b = mix_op_transposes(step->op, step->attributes, 1),
+                               .dtype = a->dtype,
+                               .a = a->shape,
+                               .b = b->shape,
+                               .result = slots[gradient_of(step)].shape};
+  if (a->dtype == MIX_FLOAT32) return mix_dtype_is_16_bit(slots[gradient_of(step)].dtype);
+  return context->backend->rounds_operands && context->backend->rounds_operands(context, &product);
+}
+
+/* `auto` leaves products alone that have instructions of their own. */
+static bool is_recomputed(const speculation *f, const mix_step *step) {
+  return f->ir->context->memory == MIX_MEMORY_LEAST || (f->recompute && is_widened(f, step));
+}
+
 /* A product with a bound (of matmul: a^T b) whose epilogue only stores and tests it. */
 static bool is_tested_product(const speculation *f, const mix_step *step) {
   int tested, factor;
@@ -66,7 +88,7 @@ static bool is_tested_product(const speculation *f, const mix_step *step) {
   /* A variable may have been overwritten before the fused update. */
   if (gradient->kind != MIX_SLOT_ARENA || a->kind == MIX_SLOT_VARIABLE || b->kind == MIX_SLOT_VARIABLE)
     return false;
-  if (is_least(f)) return gradient->bytes > a->bytes + b->bytes;
+  if (is_recomputed(f, step)) return gradient->bytes > a->bytes + b->bytes;
   return f->ir->context->backend->prefers_speculation(f->ir->context, gradient->bytes, a->bytes + b->bytes);
 }
 
@@ -116,6 +138,7 @@ static bool examine_product(speculation *f, int count, int t) {
   found->update = is_tested_product(f, product) ? find_update(f, t, &found->load) : -1;
   if (found->update >= 0 && is_taken(f, count, found->update)) found->update = -1;
   if (found->update < 0) return true;
+  found->recomputed = is_recomputed(f, product);
   found->fused_program = mix_epilogue_program(f->ir, f->plan->steps[found->update].program, found->load,
                                               f->plan->slots[gradient_of(product)].shape, &fits);
   if (!fits) found->update = -1;
@@ -202,7 +225,7 @@ static bool fused_step(speculation *f, const speculative *x, mix_step *made) {
   made->inputs = inputs;
   made->output_count = update->output_count;
   made->outputs = update->outputs;
-  made->guard = is_least(f) ? update->guard : x->fused;
+  made->guard = x->recomputed ? update->guard : x->fused;
   made->writes_variable = true;
   return true;
 }
@@ -235,8 +258,8 @@ static bool rebuild(speculation *f, int count) {
       if (t == x->product) {
         if (!bound_step(f, x, &steps[made++])) return false;
         step.guard = x->unproven;
-        if (is_least(f) && !only_test(f, &step)) return false;
-      } else if (t == x->update && is_least(f)) {
+        if (x->recomputed && !only_test(f, &step)) return false;
+      } else if (t == x->update && x->recomputed) {
         replaced = true;
         if (!fused_step(f, x, &steps[made++])) return false;
       } else if (t == x->update) {
@@ -251,15 +274,36 @@ static bool rebuild(speculation *f, int count) {
   return true;
 }
 
+/* Finds the products whose updates are fused, and how many; -1 if memory ran out. */
+static int examine_products(speculation *f) {
+  int count = 0;
+  for (int t = 0; t < f->plan->step_count; t++) {
+    if (!examine_product(f, count, t)) return -1;
+    count += f->of[count].update >= 0;
+  }
+  return count;
+}
+
+/* The gradients that would be stored if none were computed again. */
+static size_t stored_bytes(const speculation *f, int count) {
+  size_t bytes = 0;
+  for (int i = 0; i < count; i++)
+    if (f->of[i].recomputed) bytes += f->plan->slots[gradient_of(&f->plan->steps[f->of[i].product])].bytes;
+  return bytes;
+}
+
 bool mix_plan_speculative_updates(mix_ir *ir, mix_plan *plan, const int *base) {
   speculation f = {.ir = ir, .plan = plan, .base = base, .base_count = ir->value_count};
-  int count = 0;
+  const mix_backend *backend = ir->context->backend;
   if (!mix_pass_wanted(ir, "speculative_update")) return true;
   if (!(f.of = mix_ir_alloc(ir, sizeof *f.of * (size_t)(plan->step_count + 1)))) return false;
-  for (int t = 0; t < plan->step_count; t++) {
-    if (!examine_product(&f, count, t)) return false;
-    count += f.of[count].update >= 0;
+  f.recompute = backend->prefers_copies != NULL;
+  int count = examine_products(&f);
+  if (count > 0 && f.recompute && backend->prefers_copies(ir->context, stored_bytes(&f, count))) {
+    f.recompute = false;
+    count = examine_products(&f);
   }
+  if (count < 0) return false;
   mix_slot *slots = mix_ir_alloc(ir, sizeof *slots * (size_t)(plan->slot_count + 3 * count + 1));
   if (!count || !slots) return slots != NULL;
   memcpy(slots, plan->slots, sizeof *slots * (size_t)plan->slot_count);

@@ -1,9 +1,8 @@
-/* round_weights: where memory is to be least (mix_set_memory), a product of few examples reads a float32
- * weight and rounds it on the way, so that no 16-bit copy of the weight exists; if
- * anything else reads the 16-bit weight, the copy serves all. The product becomes
- * matmul_downcast with round_operands; its other operand is upcast, which rounds to the same numbers. The
- * bits do not change. Not under jit_compile, where excess_precision would drop the upcast with the rounding
- * before it. */
+/* round_weights: where the 16-bit copies of weights are not worth their memory (mix_set_memory), a product of
+ * few examples reads a float32 weight and rounds it on the way, so that no 16-bit copy of the weight exists;
+ * if anything else reads the 16-bit weight, the copy serves all. The product becomes matmul_downcast with
+ * round_operands; its other operand is upcast, which rounds to the same numbers. The bits do not change. Not
+ * under jit_compile, where excess_precision would drop the upcast with the rounding before it. */
 #include "backend/backend.h"
 #include "passes/passes.h"
 #include "tensor/shape.h"
@@ -12,10 +11,6 @@
 
 /* The upcast operand takes 4 bytes an element more, the copy of the weight 2. */
 enum { TIMES_SMALLER = 4 };
-
-static bool is_cast_of(const mix_ir_node *node, int value) {
-  return !node->dead && node->op->opcode == MIX_OPCODE_CAST && node->inputs[0] == value;
-}
 
 /* The operand that is the weight's cast, where the product may read the weight; -1: it may not. */
 static int weight_operand(const mix_ir *ir, const mix_ir_node *node, int cast) {
@@ -28,8 +23,7 @@ static int weight_operand(const mix_ir *ir, const mix_ir_node *node, int cast) {
                 other = mix_shape_size(ir->values[node->inputs[!operand]].shape);
   const mix_backend *backend = ir->context->backend;
   const mix_product product = mix_ir_product(ir, node);
-  const bool may = weight / TIMES_SMALLER >= other && backend->rounds_operands &&
-                   backend->rounds_operands(ir->context, &product);
+  const bool may = weight / TIMES_SMALLER >= other && backend->rounds_operands(ir->context, &product);
   return may ? operand : -1;
 }
 
@@ -64,31 +58,62 @@ static bool read_weight(mix_ir *ir, int n, int operand, int weight, int *wide) {
   return true;
 }
 
-/* Do products that may read the weight itself use its cast, and nothing else? */
-static bool only_products_read(const mix_ir *ir, int nodes, int cast, const int *uses) {
-  int products = 0;
-  for (int m = 0; m < nodes; m++) products += weight_operand(ir, &ir->nodes[m], cast) >= 0;
-  return products > 0 && products == uses[cast];
+/* By value: the products that may read the weight instead of this 16-bit form of it; -1: it is no such form.
+ * NULL: out of memory. */
+static int *count_products(mix_ir *ir) {
+  int *products = mix_ir_alloc(ir, sizeof *products * (size_t)(ir->value_count + 1));
+  bool *is_weight = mix_ir_alloc(ir, sizeof *is_weight * (size_t)(ir->value_count + 1));
+  if (!products || !is_weight) return NULL;
+  for (int i = 0; i < ir->variable_count; i++)
+    is_weight[ir->variables[i].entry] = ir->values[ir->variables[i].entry].dtype == MIX_FLOAT32;
+  for (int v = 0; v < ir->value_count; v++) products[v] = -1;
+  for (int n = 0; n < ir->node_count; n++) {
+    const mix_ir_node *node = &ir->nodes[n];
+    if (!node->dead && !node->source && node->op->opcode == MIX_OPCODE_CAST && is_weight[node->inputs[0]] &&
+        mix_dtype_is_16_bit(ir->values[node->first_output].dtype))
+      products[node->first_output] = 0;
+  }
+  for (int n = 0; n < ir->node_count; n++)
+    for (int i = 0; i < ir->nodes[n].input_count && i < MIX_CONTRACTED; i++) {
+      const int cast = ir->nodes[n].inputs[i];
+      if (products[cast] >= 0) products[cast] += weight_operand(ir, &ir->nodes[n], cast) >= 0;
+    }
+  return products;
+}
+
+/* The copies that nothing but such products read. Returns how many; `bytes`: what they take in all. */
+static int find_needless_copies(const mix_ir *ir, const int *products, const int *uses, int *copies,
+                                size_t *bytes) {
+  int count = 0;
+  *bytes = 0;
+  for (int n = 0; n < ir->node_count; n++) {
+    const int cast = ir->nodes[n].first_output;
+    if (ir->nodes[n].dead || products[cast] <= 0 || products[cast] != uses[cast]) continue;
+    copies[count++] = n;
+    *bytes += mix_value_bytes(ir->values[cast].dtype, ir->values[cast].shape);
+  }
+  return count;
 }
 
 bool mix_pass_round_weights(mix_ir *ir) {
-  if (ir->context->memory != MIX_MEMORY_LEAST || ir->excess_precision || ir->eager) return true;
+  const mix_context *context = ir->context;
+  if (!context->backend->rounds_operands || ir->excess_precision || ir->eager) return true;
   const int nodes = ir->node_count, values = ir->value_count;
-  int *wide = mix_ir_alloc(ir, sizeof *wide * (size_t)(values + 1));
-  const int *uses = mix_ir_uses(ir);
-  if (!wide || !uses) return false;
+  int *wide = mix_ir_alloc(ir, sizeof *wide * (size_t)(values + 1)),
+      *copies = mix_ir_alloc(ir, sizeof *copies * (size_t)(nodes + 1));
+  const int *uses = mix_ir_uses(ir), *products = count_products(ir);
+  size_t bytes;
+  if (!wide || !copies || !uses || !products) return false;
+  const int count = find_needless_copies(ir, products, uses, copies, &bytes);
+  if (!count || context->backend->prefers_copies(context, bytes)) return true;
   for (int v = 0; v < values; v++) wide[v] = -1;
-  for (int i = 0; i < ir->variable_count; i++)
-    for (int n = 0; n < nodes; n++) {
-      const int weight = ir->variables[i].entry, cast = ir->nodes[n].first_output;
-      if (!is_cast_of(&ir->nodes[n], weight) || ir->values[weight].dtype != MIX_FLOAT32 ||
-          !mix_dtype_is_16_bit(ir->values[cast].dtype) || !only_products_read(ir, nodes, cast, uses))
-        continue;
-      for (int m = 0; m < nodes; m++) {
-        const int operand = weight_operand(ir, &ir->nodes[m], cast);
-        if (operand >= 0 && !read_weight(ir, m, operand, weight, wide)) return false;
-      }
-      ir->nodes[n].dead = true;
+  for (int i = 0; i < count; i++) {
+    const int weight = ir->nodes[copies[i]].inputs[0], cast = ir->nodes[copies[i]].first_output;
+    for (int m = 0; m < nodes; m++) {
+      const int operand = weight_operand(ir, &ir->nodes[m], cast);
+      if (operand >= 0 && !read_weight(ir, m, operand, weight, wide)) return false;
     }
+    ir->nodes[copies[i]].dead = true;
+  }
   return mix_ir_sort(ir);
 }

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/object.h"
+#include "saving/cudnn_weights.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -79,22 +80,30 @@ static bool counts_differ(const mix_weights_reader *reader, const char *layer, c
 }
 
 static bool read_named(mix_weights_reader *reader, const char *group, const mix_texts *names,
-                       mix_list *variables) {
-  for (int i = 0; i < names->count; i++) {
-    const char *path = mix_join_path(group, names->items[i]);
-    if (!path || !mix_read_variable(reader, path, mix_list_items(variables)[i])) return false;
+                       mix_list *variables, mix_layer *layer) {
+  const char **paths = mix_scoped_memory(((size_t)names->count + 1) * sizeof *paths);
+  mix_variable *const *to = (mix_variable *const *)mix_list_items(variables);
+  for (int i = 0; paths && i < names->count; i++)
+    if (!(paths[i] = mix_join_path(group, names->items[i]))) return false;
+  for (int i = 0; paths && i < names->count && !mix_failed();) {
+    const bool cudnn =
+        i + MIX_CUDNN_VARIABLES <= names->count && mix_are_cudnn_weights(reader, layer, paths + i, to + i);
+    if (mix_failed()) return false;
+    if (!(cudnn ? mix_read_cudnn_weights(reader, paths + i, to + i)
+                : mix_read_variable(reader, paths[i], to[i])))
+      return false;
+    i += cudnn ? MIX_CUDNN_VARIABLES : 1;
   }
-  return true;
+  return !mix_failed();
 }
 
-static bool read_layer(mix_weights_reader *reader, const char *layer, mix_list *variables,
-                       const char *saved) {
+static bool read_layer(mix_weights_reader *reader, mix_layer *layer, mix_list *variables, const char *saved) {
   mix_texts names;
   const char *group = mix_join_path(reader->file->root, saved);
   if (!group || !variables || !mix_read_texts(reader->file, group, "weight_names", &names)) return false;
   const bool good = names.count == mix_list_count(variables)
-                        ? read_named(reader, group, &names, variables)
-                        : counts_differ(reader, layer, saved, variables, names.count);
+                        ? read_named(reader, group, &names, variables, layer)
+                        : counts_differ(reader, layer->name, saved, variables, names.count);
   mix_texts_free(&names);
   return good || mix_skip_mismatch(reader);
 }
@@ -141,7 +150,7 @@ static bool read_in_order(mix_weights_reader *reader, mix_texts *saved) {
            false;
   for (int i = 0; i < saved->count; i++) {
     mix_layer *layer = mix_list_items(layers)[i];
-    if (!read_layer(reader, layer->name, mix_legacy_variables(layer), saved->items[i])) return false;
+    if (!read_layer(reader, layer, mix_legacy_variables(layer), saved->items[i])) return false;
   }
   return true;
 }
@@ -154,7 +163,7 @@ static bool read_by_name(mix_weights_reader *reader, const mix_texts *saved) {
     for (int l = 0; l < mix_list_count(layers); l++) {
       mix_layer *layer = mix_list_items(layers)[l];
       if (strcmp(layer->name, saved->items[i])) continue;
-      if (!read_layer(reader, layer->name, mix_legacy_variables(layer), saved->items[i])) return false;
+      if (!read_layer(reader, layer, mix_legacy_variables(layer), saved->items[i])) return false;
     }
   return true;
 }
@@ -163,11 +172,11 @@ static bool read_by_name(mix_weights_reader *reader, const mix_texts *saved) {
 
 /* Files before TensorFlow 2.6 have no such group. */
 static bool read_own(mix_weights_reader *reader) {
-  const mix_layer *model = reader->model->layer;
+  mix_layer *model = reader->model->layer;
   mix_list *own = mix_own_variables(model);
   const char *group = mix_join_path(reader->file->root, MIX_OWN_WEIGHTS);
   if (!own || !group || !mix_hdf5_has(&reader->file->hdf5, group)) return !mix_failed();
-  return read_layer(reader, model->name, own, MIX_OWN_WEIGHTS);
+  return read_layer(reader, model, own, MIX_OWN_WEIGHTS);
 }
 
 bool mix_read_legacy_weights(mix_weights_reader *reader) {

@@ -37,7 +37,7 @@ static void a_bad_environment_is_an_error_that_names_it(void **state) {
   mix_memory_use_default();
   assert_int_equal(mix_error(), MIX_VALUE_ERROR);
   assert_non_null(strstr(mix_error_message(), "MIXTAPE_MEMORY"));
-  assert_non_null(strstr(mix_error_message(), "\"least\""));
+  assert_non_null(strstr(mix_error_message(), "\"auto\", \"fast\" or \"least\""));
   mix_error_clear();
   static const char *const bad[] = {"many", "-1", "3x", "100000"};
   for (int i = 0; i < 4; i++) {
@@ -138,7 +138,9 @@ static void memory(void **state) {
   context = mix_context_default();
   assert_int_equal(context.memory, MIX_MEMORY_LEAST);
   assert_int_not_equal(mix_context_key(&context), key);
-  assert_int_equal(mix_set_memory("fast"), MIX_OK);
+  assert_int_equal(mix_set_memory("auto"), MIX_OK);
+  assert_int_equal(mix_context_default().memory, MIX_MEMORY_AUTO);
+  assert_string_equal(mix_memory_name(), "auto");
 }
 
 /* Any change moves the key of compiled plans; a former setting gives its former key. */

@@ -45,7 +45,7 @@ static void help_explains_every_option(void **state) {
       "--loss ",      "--metrics",      "--loss-scale",   "--semantics",
       "--accumulate", "--loop",         "--device",       "--threads",
       "--verbose",    "--init-weights", "--save",         "--step-log",
-      "--json",       "--help"};
+      "--json",       "--memory",       "--help"};
   assert_code(run_program("train", "--help"), 0);
   for (size_t i = 0; i < sizeof options / sizeof *options; i++) assert_has(program_out, options[i]);
   static const char *const others[] = {"evaluate", "predict", "summary", "devices", "version", "bench"};
@@ -232,6 +232,7 @@ static void bad_values_end_with_2(void **state) {
                                         {"--loss-scale", "1e300"},
                                         {"--semantics", "keras4"},
                                         {"--accumulate", "fast"},
+                                        {"--memory", "little"},
                                         {"--loop", "while"},
                                         {"--device", "tpu"},
                                         {"--threads", "0"},

@@ -166,7 +166,9 @@ static void other_commands_take_it(void **state) {
   assert_code(run_program("evaluate", SMALL, "--init-weights", in_folder("t.npz")), 0);
   assert_code(run_program("predict", SMALL, "--output", in_folder("y.npz")), 0);
   assert_code(run_program("predict", SMALL), 2);
-  assert_has(program_err, "the model's outputs are no classes");
+  assert_has(program_err,
+             "the model's outputs are no classes of examples but scores of classes at each position");
+  assert_has(program_err, "--output FILE.npz writes them, and examples/12_transformer.c decodes");
   assert_code(run_program("numerics", SMALL, "--steps", "3", "--dtype", "fp16"), 0);
   assert_has(program_out, "encoder_positions/output");
   static const char *const explain[] = {"amp", "explain", SMALL, NULL};

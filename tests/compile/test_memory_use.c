@@ -73,7 +73,7 @@ static void the_bits_of_rounded_copies(void **state) {
           if (vectors && rows * 4 <= inputs && rows * 4 <= units) assert_int_equal(report.copy_bytes, 0);
           if (rows * 4 > inputs && rows * 4 > units) assert_true(report.copy_bytes > 0);
         }
-  mix_set_memory("fast");
+  mix_set_memory("auto");
 }
 
 int main(void) {

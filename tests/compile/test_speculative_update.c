@@ -271,6 +271,7 @@ static void failed_allocations(void **state) {
 }
 
 int main(void) {
+  mix_set_memory("fast"); /* gradients are stored unless a test says otherwise */
   mix_host_take_all_threads(true);
   const struct CMUnitTest tests[] = {
       TEST(both_paths_give_the_same_bits),

@@ -1,7 +1,7 @@
-/* The use of memory of training steps (mix_set_memory): with "least" the plan of a step of few examples comes
- * within 10 % of the least that its report states, is hardly larger than float32's, and gives the same bits
- * as with "fast", whatever the loss scale; normalisations move few operands. Bytes come from plans: nothing
- * is measured. */
+/* The use of memory of training steps (mix_set_memory): with "least", and with "auto" where copies are large,
+ * the plan of a step of few examples comes within 10 % of the least, is hardly larger than float32's, and
+ * gives the same bits as with "fast", whatever the loss scale; normalisations move few operands. Bytes come
+ * from plans: nothing is measured. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -13,44 +13,57 @@
 #include <string.h>
 
 /* A gradient of UNITS x UNITS takes 8 MiB in 16 bits: large enough for speculative updates. */
-enum { INPUTS = 96, UNITS = 2048, EXAMPLES = 8, STEPS = 3, WEIGHTS = UNITS * (UNITS + INPUTS + 12) + 10 };
+enum { INPUTS = 96, UNITS = 2048, EXAMPLES = 8, STEPS = 3, MAX_INPUTS = 784, MAX_EXAMPLES = 128 };
+
+typedef struct shape {
+  int inputs, units, examples, steps;
+} shape;
+static const shape small = {INPUTS, UNITS, EXAMPLES, STEPS};
+
+/* Trainable weights of the guide's model. */
+static int64_t weights_of(shape s) { return (int64_t)s.units * (s.units + s.inputs + 12) + 10; }
+enum { WEIGHTS = UNITS * (UNITS + INPUTS + 12) + 10 };
 
 typedef struct trained {
   mix_plan_report report;
   float *weights;
 } trained;
 
-static void train(const char *policy, const char *memory, double scale, trained *result) {
-  int64_t used = 0, labels[EXAMPLES];
-  static double numbers[EXAMPLES * INPUTS];
-  for (int i = 0; i < EXAMPLES * INPUTS; i++) numbers[i] = (double)((i * 7919 + 5) % 257 - 128) / 128;
-  for (int i = 0; i < EXAMPLES; i++) labels[i] = i * 7 % 10;
+static void train_shape(shape s, const char *policy, const char *memory, double scale, trained *result) {
+  int64_t used = 0, labels[MAX_EXAMPLES];
+  static double numbers[MAX_EXAMPLES * MAX_INPUTS];
+  for (int i = 0; i < s.examples * s.inputs; i++) numbers[i] = (double)((i * 7919 + 5) % 257 - 128) / 128;
+  for (int i = 0; i < s.examples; i++) labels[i] = i * 7 % 10;
   mix_set_seed(3);
   mix_set_memory(memory);
   MIX_SCOPE {
     mix_set_global_policy(policy);
-    mix_model *model =
-        mix_sequential(mix_list_of(mix_dense(.units = UNITS, .activation = "relu"), mix_dense(.units = UNITS),
-                                   mix_dense(.units = 10), mix_activation("softmax", .dtype = "float32")));
+    mix_model *model = mix_sequential(mix_list_of(mix_dense(.units = s.units, .activation = "relu"),
+                                                  mix_dense(.units = s.units), mix_dense(.units = 10),
+                                                  mix_activation("softmax", .dtype = "float32")));
     mix_optimizer *optimizer = mix_rmsprop(.learning_rate = 0x1p-12);
     if (scale) optimizer = mix_loss_scale_optimizer(optimizer, .initial_scale = scale);
     mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = optimizer);
-    mix_tensor *x = mix_tensor_from_doubles(numbers, MIX_FLOAT32, MIX_SHAPE(EXAMPLES, INPUTS)),
-               *y = mix_tensor_from(labels, MIX_INT64, MIX_SHAPE(EXAMPLES));
-    for (int i = 0; i < STEPS; i++) mix_model_train_on_batch(model, x, y);
+    mix_tensor *x = mix_tensor_from_doubles(numbers, MIX_FLOAT32, MIX_SHAPE(s.examples, s.inputs)),
+               *y = mix_tensor_from(labels, MIX_INT64, MIX_SHAPE(s.examples));
+    for (int i = 0; i < s.steps; i++) mix_model_train_on_batch(model, x, y);
     mix_function_report(mix_model_train_function(model), &result->report, sizeof result->report);
     mix_list *weights = mix_model_get_weights(model);
-    result->weights = malloc(sizeof(float) * WEIGHTS);
+    result->weights = malloc(sizeof(float) * (size_t)weights_of(s));
     for (int i = 0; i < mix_list_count(weights); i++) {
       const int64_t count = mix_shape_size(mix_tensor_shape(mix_list_get(weights, i)));
-      assert_true(used + count <= WEIGHTS);
+      assert_true(used + count <= weights_of(s));
       mix_tensor_read(mix_list_get(weights, i), MIX_FLOAT32, result->weights + used, (size_t)count);
       used += count;
     }
-    assert_int_equal(used, WEIGHTS);
+    assert_int_equal(used, weights_of(s));
     if (mix_error()) fail_msg("%s", mix_error_message());
   }
-  mix_set_memory("fast");
+  mix_set_memory("auto");
+}
+
+static void train(const char *policy, const char *memory, double scale, trained *result) {
+  train_shape(small, policy, memory, scale, result);
 }
 
 /* Scales for which gradients are proven finite, are only tested, and are infinite, so that steps are skipped.
@@ -85,6 +98,56 @@ static void plans_near_the_least_and_the_same_bits(void **state) {
     free(least.weights);
   }
   free(wide.weights);
+}
+
+/* The guide's model at batch 128, whose copies take 38 MiB: the default does without them where 16 bits are
+ * multiplied in float32. No step can do without weights, slots and the batch. */
+static void the_default_at_4096_units(void **state) {
+  (void)state;
+  const shape s = {784, 4096, 128, 1};
+  const size_t weights = (size_t)weights_of(s), copies = 2 * weights,
+               formula = 2 * sizeof(float) * weights + 128 * (784 * sizeof(float) + sizeof(int64_t)),
+               activations = 2 * sizeof(float) * 128 * 4096;
+  static const char *const policies[] = {"mixed_float16", "mixed_bfloat16"};
+  trained wide, of[3];
+  train_shape(s, "float32", "auto", 0, &wide);
+  assert_true(wide.report.peak_bytes >= formula);
+  free(wide.weights);
+  for (int p = 0; p < 2; p++) {
+    static const char *const settings[] = {"auto", "fast", "least"};
+    for (int i = 0; i < 3; i++) train_shape(s, policies[p], settings[i], 0, &of[i]);
+    const mix_plan_report *chosen = &of[0].report, *fast = &of[1].report, *least = &of[2].report;
+    assert_true(fast->peak_bytes >= formula + copies);
+    if (least->copy_bytes < copies / 10) { /* 16 bits are only widened */
+      assert_int_equal(chosen->peak_bytes, least->peak_bytes);
+      assert_true(10 * chosen->peak_bytes <= 11 * chosen->least_bytes);
+      assert_true(10 * chosen->peak_bytes <= 11 * formula);
+      assert_true(chosen->peak_bytes <= wide.report.peak_bytes + chosen->copy_bytes + activations);
+    } else {
+      assert_int_equal(chosen->peak_bytes, fast->peak_bytes);
+    }
+    for (int i = 1; i < 3; i++) {
+      assert_memory_equal(of[0].weights, of[i].weights, sizeof(float) * weights);
+      free(of[i].weights);
+    }
+    free(of[0].weights);
+  }
+}
+
+/* 1,024 units: the copies take 3.5 MiB, and the default keeps them. */
+static void the_default_keeps_small_copies(void **state) {
+  (void)state;
+  const shape s = {784, 1024, 32, 1};
+  static const char *const policies[] = {"mixed_float16", "mixed_bfloat16"};
+  trained chosen, fast;
+  for (int p = 0; p < 2; p++) {
+    train_shape(s, policies[p], "auto", 0, &chosen);
+    train_shape(s, policies[p], "fast", 0, &fast);
+    assert_true(chosen.report.copy_bytes >= 2 * 1024 * (1024 + 784));
+    assert_int_equal(chosen.report.peak_bytes, fast.report.peak_bytes);
+    free(chosen.weights);
+    free(fast.weights);
+  }
 }
 
 /* ---- normalisations ---- */
@@ -133,7 +196,8 @@ static void normalisations_in_few_passes(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(plans_near_the_least_and_the_same_bits),
-                                     cmocka_unit_test(normalisations_in_few_passes)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(plans_near_the_least_and_the_same_bits), cmocka_unit_test(the_default_at_4096_units),
+      cmocka_unit_test(the_default_keeps_small_copies), cmocka_unit_test(normalisations_in_few_passes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,22 +21,26 @@ static const char *describe(mix_reduction *r, mix_opcode fold, bool mean, const 
                        .class = mix_tile_class_of(type->dtype),
                        .outer = 1,
                        .length = 1,
-                       .inner = 1};
+                       .inner = 1,
+                       .tail = 1};
   bool reduced = false;
   for (int d = 0; d < type->shape.rank; d++) {
     const int64_t n = type->shape.dims[d];
     if (n == 0) return "an empty operand";
     if (n == 1) continue;
     if (axes >> d & 1) {
-      if (r->inner > 1) return "reduced axes that are not neighbours";
-      r->length *= n;
+      if (r->inner > 1) r->tail *= n, r->inner *= n;
+      if (r->inner == 1) r->length *= n;
       reduced = true;
+    } else if (r->tail > 1) {
+      return "reduced axes that are not neighbours";
     } else if (reduced) {
       r->inner *= n;
     } else {
       r->outer *= n;
     }
   }
+  if (r->tail > MIX_REDUCE_TAIL) return "reduced axes that are not neighbours, and many in the end";
   if (r->class == MIX_TILE_BOOL) return "bool";
   return NULL;
 }

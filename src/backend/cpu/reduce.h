@@ -1,4 +1,5 @@
-/* Reductions of adjacent axes, seen as (outer, length, inner) -> (outer, inner). */
+/* Reductions of adjacent axes, seen as (outer, length, inner) -> (outer, inner), and of two runs of axes, of
+ * which the second is short and last: (outer, length, inner / tail, tail) -> (outer, inner / tail). */
 #ifndef MIX_BACKEND_CPU_REDUCE_H
 #define MIX_BACKEND_CPU_REDUCE_H
 
@@ -7,12 +8,14 @@
 #include "ops/elementwise.h"
 #include "tensor/convert.h"
 
+enum { MIX_REDUCE_TAIL = 512 }; /* elements of a tail, at most */
+
 typedef struct mix_reduction {
   mix_opcode fold; /* ADD, MAXIMUM, MINIMUM */
   bool mean;
   mix_dtype dtype;
   mix_tile_class class; /* of the dtype: the type of the accumulator */
-  int64_t outer, length, inner;
+  int64_t outer, length, inner, tail;
 } mix_reduction;
 
 /* An accumulator: double for floating dtypes, int64 for integers. */
@@ -35,11 +38,13 @@ static inline mix_folded mix_fold(const mix_reduction *r, mix_folded a, mix_fold
 static inline void mix_reduction_store(const mix_reduction *r, void *result, int64_t index,
                                        mix_folded value) {
   if (r->class == MIX_TILE_INTEGER)
-    mix_store_integer(result, r->dtype, index, r->mean ? value.integer / r->length : value.integer);
+    mix_store_integer(result, r->dtype, index,
+                      r->mean ? value.integer / (r->length * r->tail) : value.integer);
   else if (r->dtype == MIX_FLOAT32)
-    ((float *)result)[index] = (float)(r->mean ? value.real / (double)r->length : value.real);
+    ((float *)result)[index] = (float)(r->mean ? value.real / (double)(r->length * r->tail) : value.real);
   else
-    mix_store_double(result, r->dtype, index, r->mean ? value.real / (double)r->length : value.real);
+    mix_store_double(result, r->dtype, index,
+                     r->mean ? value.real / (double)(r->length * r->tail) : value.real);
 }
 
 /* inner > 1: reductions of columns. The order of each sum does not depend on the number of threads. */

@@ -2,11 +2,14 @@
  * one by one into a tile. Up to 1024 rows this is one chain in float32, the order of TensorFlow's
  * BiasAddGrad, so that recorded runs of Keras are reproduced bit for bit. Longer columns are added 64 rows at
  * a time in float32, and those sums in double, so the error is that of 64 additions in float32. Long narrow
- * matrices are also cut into blocks of rows, whose sums are added in the order of the rows. */
+ * matrices are also cut into blocks of rows, whose sums are added in the order of the rows. Where
+ * neighbouring columns have one result (a tail), their sums are added in double. */
 #include "backend/cpu/column_order.h"
 #include "backend/cpu/reduce.h"
 #include "tensor/convert.h"
 #include <string.h>
+
+_Static_assert((int)MIX_REDUCE_TAIL <= (int)MIX_COLUMN_STRIP, "a strip holds a tail");
 
 enum { STRIP = MIX_COLUMN_STRIP, ROWS_IN_32 = MIX_COLUMN_CHAIN, ONE_CHAIN = MIX_ONE_CHAIN };
 
@@ -67,6 +70,16 @@ static void fold_lines(const mix_reduction *r, const mix_vector *vector, strip *
   }
 }
 
+/* Stores the results of `columns` columns, whole tails, from the reduction of each. */
+static void store_columns(const mix_reduction *r, void *result, int64_t first, const mix_folded *columns,
+                          int64_t count) {
+  for (int64_t j = 0; j < count; j += r->tail) {
+    mix_folded all = columns[j];
+    for (int64_t i = 1; i < r->tail; i++) all = mix_fold(r, all, columns[j + i]);
+    mix_reduction_store(r, result, (first + j) / r->tail, all);
+  }
+}
+
 /* Reduces rows [begin, end) of a narrow matrix: groups of rows side by side, then the rows of the group, then
  * the remaining rows. */
 static void fold_narrow(const mix_reduction *r, const mix_vector *vector, strip *s, const char *source,
@@ -103,17 +116,18 @@ static void run_narrow(const mix_reduction *r, const mix_vector *vector, const c
                   to = from + rows < r->length ? from + rows : r->length;
     mix_folded *sums = blocks > 1 ? partials + i * r->inner : own;
     fold_narrow(r, vector, &s, source + outer * matrix, from, to, sums);
-    for (int64_t j = 0; j < r->inner && blocks == 1; j++)
-      mix_reduction_store(r, result, outer * r->inner + j, sums[j]);
+    if (blocks == 1) store_columns(r, result, outer * r->inner, sums, r->inner);
   }
   if (blocks == 1) return;
   if (team->size > 1) mix_team_barrier(team);
-  mix_team_share(team, r->outer * r->inner, 64, &begin, &end);
-  for (int64_t i = begin; i < end; i++) {
+  mix_team_share(team, r->outer * r->inner / r->tail, 64, &begin, &end);
+  for (int64_t i = begin * r->tail; i < end * r->tail; i += r->tail) {
     const mix_folded *first = partials + i / r->inner * blocks * r->inner + i % r->inner;
-    mix_folded sum = *first;
-    for (int64_t b = 1; b < blocks; b++) sum = mix_fold(r, sum, first[b * r->inner]);
-    mix_reduction_store(r, result, i, sum);
+    for (int64_t j = 0; j < r->tail; j++) {
+      own[j] = first[j];
+      for (int64_t b = 1; b < blocks; b++) own[j] = mix_fold(r, own[j], first[b * r->inner + j]);
+    }
+    store_columns(r, result, i, own, r->tail);
   }
 }
 
@@ -128,7 +142,9 @@ void mix_reduce_columns(const mix_reduction *r, const mix_vector *vector, const 
   memset(s.tile, 0, sizeof s.tile);
   /* At least one strip for each thread. The sum of a column does not depend on its strip. */
   const int64_t element = (int64_t)mix_dtype_size(r->dtype), even = (r->inner + team->size - 1) / team->size;
-  const int64_t width = even < STRIP ? (even + 63) / 64 * 64 : STRIP, strips = (r->inner + width - 1) / width;
+  const int64_t whole = even < STRIP ? (even + 63) / 64 * 64 : STRIP,
+                width = whole < r->tail ? r->tail : whole / r->tail * r->tail,
+                strips = (r->inner + width - 1) / width;
   int64_t begin, end;
   mix_team_share(team, r->outer * strips, 1, &begin, &end);
   for (int64_t i = begin; i < end; i++) {
@@ -136,7 +152,6 @@ void mix_reduce_columns(const mix_reduction *r, const mix_vector *vector, const 
                   columns = r->inner - column < width ? r->inner - column : width;
     const char *first = (const char *)source + (outer * r->length * r->inner + column) * element;
     fold_lines(r, vector, &s, first, r->inner, r->length, columns);
-    for (int64_t j = 0; j < columns; j++)
-      mix_reduction_store(r, result, outer * r->inner + column + j, s.total[j]);
+    store_columns(r, result, outer * r->inner + column, s.total, columns);
   }
 }

@@ -108,6 +108,13 @@ bool mix_host_supports_epilogue(const mix_context *context, const mix_product *p
 
 /* ---- memory ---- */
 
+/* `auto` is a function of shapes alone, so that a plan takes the same memory on every machine. What stays in
+ * a core's share of the last cache saves rounding; what does not is read from memory, like the weight. */
+bool mix_host_prefers_copies(const mix_context *context, size_t bytes) {
+  enum { MAX_BYTES = 4 << 20 };
+  return context->memory == MIX_MEMORY_FAST || (context->memory == MIX_MEMORY_AUTO && bytes <= MAX_BYTES);
+}
+
 bool mix_host_prefers_speculation(const mix_context *context, size_t gradient_bytes, size_t operand_bytes) {
   enum {
     MIN_BYTES = 4 << 20, /* a smaller gradient stays in a cache and costs less than the extra steps */

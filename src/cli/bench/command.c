@@ -21,8 +21,8 @@ static void describe(const bench_settings *settings, bool timed) {
   printf("processor      %s, %d cores\n", mix_cpu_name(), mix_cpu_cores());
   printf("instructions   %s; in force: %s\n", found, in_force);
   printf("compiler       %s\n", __VERSION__);
-  printf("device         %s, %d threads, accumulation %s\n", mix_device(), settings->threads,
-         mix_accumulate());
+  printf("device         %s, %d threads, accumulation %s, memory %s\n", mix_device(), settings->threads,
+         mix_accumulate(), mix_memory_name());
   printf("load average   %.2f%s\n", load,
          loaded && timed
              ? "  LOADED: times below are spoilt; ratios of interleaved runs and best times suffer less"

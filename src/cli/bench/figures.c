@@ -85,8 +85,8 @@ static void explain_memory(const table *t, const bench_step *steps, int64_t unit
   }
   if (t->settings->text)
     printf(
-        "  least: the peak without 16-bit copies and stored gradients of weights; MIXTAPE_MEMORY=least comes "
-        "near it\n"
+        "  least: the peak without 16-bit copies and stored gradients of weights; --memory least comes near "
+        "it\n"
         "  state: weights, slots, metrics and the 16-bit copies of weights; between: activations and "
         "gradients that steps of the plan\n"
         "  hand on (under loss scaling gradients of weights too, which may have to wait for the finite "
