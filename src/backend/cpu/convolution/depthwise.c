@@ -28,10 +28,10 @@ typedef struct prepared_depthwise {
 typedef struct run_state {
   const prepared_depthwise *prepared;
   const mix_kernel_args *args;
-  mix_gemm_operands result; /* where and how it is stored */
-  bool direct;              /* sums are the result: float32 without a program */
-  float *sums, *part;       /* its workspace */
-  int64_t size;             /* bytes of a stored number */
+  mix_gemm_operands result;    /* where and how it is stored */
+  bool direct;                 /* sums are the result: float32 without a program */
+  float *sums, *part, *kernel; /* its workspace; the kernel is widened there, if it is an operand */
+  int64_t size;                /* bytes of a stored number */
 } run_state;
 
 static const char *unsupported_reason(const mix_kernel_args *args) {
@@ -52,9 +52,15 @@ static bool serial(const mix_kernel_args *args) {
 
 static int64_t sums_count(const mix_conv_geometry *g) { return round_up(STRIP * g->groups + BLOCK, 64); }
 
+/* Numbers of a thread's workspace. */
+static int64_t thread_count(const mix_conv_geometry *g, mix_conv_kind kind) {
+  const int64_t kernel = kind == MIX_CONV_KERNEL_GRADIENT ? 0 : mix_conv_cells(g->kernel) * g->groups;
+  return sums_count(g) + round_up(kernel, 64);
+}
+
 static size_t workspace(const mix_kernel_args *args, int threads) {
   const mix_conv_geometry g = mix_conv_geometry_of(args->op, args->attributes, args->input_types);
-  return (size_t)(sums_count(&g) * threads) * sizeof(float);
+  return (size_t)(thread_count(&g, mix_conv_kind_of(args->op)) * threads) * sizeof(float);
 }
 
 static void release(void *prepared) {
@@ -79,12 +85,6 @@ static bool prepare(mix_kernel_args *args, int threads) {
 }
 
 /* ---- sums ---- */
-
-static void sum_products(const run_state *s, float *sums, const char *a, const char *b,
-                         const mix_row_products *p, int64_t n) {
-  const mix_gemm_plan *plan = &s->prepared->plan;
-  plan->vector->sum_products[plan->result](sums, a, b, p, n);
-}
 
 static void store(const run_state *s, const float *sums, int64_t row, int64_t rows, int64_t column,
                   int64_t columns) {
@@ -125,12 +125,13 @@ static mix_conv_taps taps_of_dx(const mix_conv_geometry *g, int axis, int64_t ce
 /* A line of y or dx: cells of the result's last axis, `of` the other operand's sizes. */
 static void run_line(const run_state *s, bool of_y, int64_t example, int64_t row) {
   const mix_conv_geometry *g = &s->prepared->g;
+  const mix_gemm_plan *plan = &s->prepared->plan;
   const int64_t n = g->groups, *of = of_y ? g->in : g->out, cells = of_y ? g->out[COLUMN] : g->in[COLUMN],
                 first_row = (example * (of_y ? g->out[ROW] : g->in[ROW]) + row) * cells;
   const mix_conv_taps rows = of_y ? taps_of_y(g, ROW, row) : taps_of_dx(g, ROW, row);
   const char *image =
-                 (const char *)s->args->inputs[0] + (example * of[ROW] + rows.at) * of[COLUMN] * n * s->size,
-             *kernel = (const char *)s->args->inputs[1] + rows.kernel * g->kernel[COLUMN] * n * s->size;
+      (const char *)s->args->inputs[0] + (example * of[ROW] + rows.at) * of[COLUMN] * n * s->size;
+  const float *kernel = s->kernel + rows.kernel * g->kernel[COLUMN] * n;
   for (int64_t begin = 0; begin < cells; begin += STRIP) {
     const int64_t count = smaller(STRIP, cells - begin);
     float *sums = s->direct ? (float *)s->args->outputs[0] + (first_row + begin) * n : s->sums;
@@ -142,8 +143,8 @@ static void run_line(const run_state *s, bool of_y, int64_t example, int64_t row
                                   .a_inner = columns.step * n,
                                   .b_outer = rows.kernel_step * g->kernel[COLUMN] * n,
                                   .b_inner = columns.kernel_step * n};
-      sum_products(s, sums + i * n, image + columns.at * n * s->size, kernel + columns.kernel * n * s->size,
-                   &p, n);
+      plan->vector->sum_weighted[plan->result](sums + i * n, image + columns.at * n * s->size,
+                                               kernel + columns.kernel * n, &p, n);
     }
     if (!s->direct) store(s, sums, first_row + begin, count, 0, n);
   }
@@ -152,6 +153,7 @@ static void run_line(const run_state *s, bool of_y, int64_t example, int64_t row
 /* Channels [c, c + n) of the kernel's gradient at a cell: sums over each example, added in order. */
 static void run_cell(const run_state *s, int64_t row, int64_t column, int64_t c, int64_t n) {
   const mix_conv_geometry *g = &s->prepared->g;
+  const mix_gemm_plan *plan = &s->prepared->plan;
   const int64_t channels = g->groups, cell = row * g->kernel[COLUMN] + column;
   int64_t first[2], end[2], at[2];
   for (int i = 0; i < 2; i++) {
@@ -170,8 +172,8 @@ static void run_cell(const run_state *s, int64_t row, int64_t column, int64_t c,
   for (int64_t example = 0; example < g->batch; example++) {
     const int64_t x = ((example * g->in[ROW] + at[0]) * g->in[COLUMN] + at[1]) * channels + c,
                   dy = ((example * g->out[ROW] + first[0]) * g->out[COLUMN] + first[1]) * channels + c;
-    sum_products(s, s->part, (const char *)s->args->inputs[0] + x * s->size,
-                 (const char *)s->args->inputs[1] + dy * s->size, &p, n);
+    plan->vector->sum_products[plan->result](s->part, (const char *)s->args->inputs[0] + x * s->size,
+                                             (const char *)s->args->inputs[1] + dy * s->size, &p, n);
     for (int64_t i = 0; i < n; i++) s->sums[i] += s->part[i];
   }
   /* The last dimension of the result is the multiplier, 1, or the filters of all groups. */
@@ -186,9 +188,12 @@ static void run_cell(const run_state *s, int64_t row, int64_t column, int64_t c,
 
 static void run_lines(const run_state *s, bool of_y, const mix_team *team) {
   const mix_conv_geometry *g = &s->prepared->g;
+  const mix_gemm_plan *plan = &s->prepared->plan;
   const int64_t rows = of_y ? g->out[ROW] : g->in[ROW];
   int64_t begin, end;
   mix_team_share(team, g->batch * rows, 1, &begin, &end);
+  if (begin < end) /* each number of the kernel is read for every cell */
+    plan->vector->load[plan->result](s->kernel, s->args->inputs[1], mix_conv_cells(g->kernel) * g->groups);
   for (int64_t line = begin; line < end; line++) run_line(s, of_y, line / rows, line % rows);
 }
 
@@ -221,8 +226,8 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
                  .args = args,
                  .result = {.epilogue = prepared->epilogue, .args = args, .finite = tests ? &finite : NULL},
                  .size = (int64_t)mix_dtype_size(prepared->plan.result),
-                 .sums = (float *)args->workspace + team->rank * sums_count(&prepared->g)};
-  s.part = s.sums + BLOCK;
+                 .sums = (float *)args->workspace + team->rank * thread_count(&prepared->g, kind)};
+  s.part = s.sums + BLOCK, s.kernel = s.sums + sums_count(&prepared->g);
   if (tests) mix_gemm_test_sums(args, &s.result);
   if (!args->program) s.result.c = args->outputs[0];
   s.direct = !args->program && prepared->plan.result == MIX_FLOAT32;

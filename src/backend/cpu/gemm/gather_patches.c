@@ -24,18 +24,28 @@ static segment segment_at(const mix_gemm_patches *p, int64_t column, int64_t mos
   return s;
 }
 
+/* Sizes of an element in the image and where it is gathered. */
+typedef struct copying {
+  int64_t from, to;
+  mix_tile_load_function widen; /* NULL: as stored */
+} copying;
+
 /* One segment of the patch at `at` of an image. */
 static void gather_segment(const mix_gemm_patches *p, const segment *s, const char *image,
-                           const int64_t at[AXES], int64_t size, char *to) {
+                           const int64_t at[AXES], const copying *copy, char *to) {
   const int64_t y = at[0] + s->offset[0], x = at[1] + s->offset[1], length = p->image[2] * p->pixel,
                 from = at[2] * p->pixel + s->first;
   int64_t before = from < 0 ? smaller(-from, s->count) : 0, end = smaller(s->count, length - from);
   if (y < 0 || y >= p->image[0] || x < 0 || x >= p->image[1] || end < before) before = end = s->count;
-  if (before) memset(to, 0, (size_t)(before * size));
-  if (end > before)
-    memcpy(to + before * size, image + ((y * p->image[1] + x) * length + from + before) * size,
-           (size_t)((end - before) * size));
-  if (end < s->count) memset(to + end * size, 0, (size_t)((s->count - end) * size));
+  if (before) memset(to, 0, (size_t)(before * copy->to));
+  if (end > before) {
+    const char *source = image + ((y * p->image[1] + x) * length + from + before) * copy->from;
+    if (copy->widen)
+      copy->widen(to + before * copy->to, source, end - before);
+    else
+      memcpy(to + before * copy->to, source, (size_t)((end - before) * copy->to));
+  }
+  if (end < s->count) memset(to + end * copy->to, 0, (size_t)((s->count - end) * copy->to));
 }
 
 /* Where a row's patch is. */
@@ -59,28 +69,29 @@ static void next_place(const mix_gemm_patches *p, place *x) {
 }
 
 static void gather_segments(const mix_gemm_view *view, int count, const segment *segments, int64_t row,
-                            int64_t rows, char *to, int64_t stride) {
+                            int64_t rows, const copying *copy, char *to, int64_t stride) {
   const mix_gemm_patches *p = view->patches;
   const int64_t bytes = p->image[0] * p->image[1] * p->image[2] * p->pixel * view->size;
   place x = place_of(p, row);
   for (int64_t r = 0; r < rows; r++, next_place(p, &x)) {
     int64_t at[AXES];
     for (int i = 0; i < AXES; i++) at[i] = x.cell[i] * p->step[i] + p->origin[i];
-    char *here = to + r * stride * view->size;
-    for (int s = 0; s < count; here += segments[s++].count * view->size)
-      gather_segment(p, &segments[s], view->base + x.example * bytes, at, view->size, here);
+    char *here = to + r * stride * copy->to;
+    for (int s = 0; s < count; here += segments[s++].count * copy->to)
+      gather_segment(p, &segments[s], view->base + x.example * bytes, at, copy, here);
   }
 }
 
 void mix_gemm_gather_patches(const mix_gemm_view *view, int64_t row, int64_t rows, int64_t column,
-                             int64_t columns, char *to, int64_t stride) {
+                             int64_t columns, mix_tile_load_function widen, char *to, int64_t stride) {
+  const copying copy = {view->size, widen ? (int64_t)sizeof(float) : view->size, widen};
   while (columns > 0) {
     segment segments[SEGMENTS];
     int count = 0;
     int64_t taken = 0;
     for (; count < SEGMENTS && taken < columns; taken += segments[count++].count)
       segments[count] = segment_at(view->patches, column + taken, columns - taken);
-    gather_segments(view, count, segments, row, rows, to, stride);
-    column += taken, columns -= taken, to += taken * view->size;
+    gather_segments(view, count, segments, row, rows, &copy, to, stride);
+    column += taken, columns -= taken, to += taken * copy.to;
   }
 }

@@ -4,6 +4,7 @@
 #ifndef MIX_BACKEND_CPU_GEMM_OPERAND_VIEW_H
 #define MIX_BACKEND_CPU_GEMM_OPERAND_VIEW_H
 
+#include "backend/cpu/simd/vector_functions.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,27 +39,31 @@ static inline mix_gemm_view mix_gemm_view_transposed(const mix_gemm_view *view) 
   return result;
 }
 
-/* Copies `columns` columns from `column` on of `rows` stored rows from `row` on. */
+/* Copies `columns` columns from `column` on of `rows` stored rows from `row` on, or widens them to float32.
+ */
 void mix_gemm_gather_patches(const mix_gemm_view *view, int64_t row, int64_t rows, int64_t column,
-                             int64_t columns, char *to, int64_t stride);
+                             int64_t columns, mix_tile_load_function widen, char *to, int64_t stride);
 
 /* Elements from row to row of a gathered block of so many columns: off a power of two. */
 static inline int64_t mix_gemm_gathered_stride(int64_t columns) { return (columns + 15) / 16 * 16 + 16; }
 
-/* A block of an operand as a matrix in memory: itself, or gathered to `scratch`. */
+/* A block of an operand as a matrix in memory: itself, or gathered to `scratch`. widen: of a gathered one to
+ * float32; NULL: none. */
 static inline mix_gemm_view mix_gemm_view_block(const mix_gemm_view *view, int64_t row, int64_t rows,
-                                                int64_t column, int64_t columns, char *scratch) {
+                                                int64_t column, int64_t columns, char *scratch,
+                                                mix_tile_load_function widen) {
   mix_gemm_view block = *view;
   if (!view->patches) {
     block.base = mix_gemm_view_at(view, row, column);
     return block;
   }
   block.patches = NULL, block.base = scratch;
+  if (widen) block.size = sizeof(float);
   block.stride = mix_gemm_gathered_stride(view->transposed ? rows : columns);
   if (view->transposed)
-    mix_gemm_gather_patches(view, column, columns, row, rows, scratch, block.stride);
+    mix_gemm_gather_patches(view, column, columns, row, rows, widen, scratch, block.stride);
   else
-    mix_gemm_gather_patches(view, row, rows, column, columns, scratch, block.stride);
+    mix_gemm_gather_patches(view, row, rows, column, columns, widen, scratch, block.stride);
   return block;
 }
 

@@ -60,10 +60,18 @@ SIMD_INLINE vf v_load_part_or(const float *p, v_part part, float other) {
 SIMD_INLINE void v_store_part(float *p, vf x, v_part part) { _mm256_maskstore_ps(p, part_mask(part), x); }
 
 SIMD_INLINE __m128i load_16(const uint16_t *p) { return _mm_loadu_si128((const __m128i *)p); }
+/* In registers: a copy of a variable size through memory would wait for its own stores. */
 SIMD_INLINE __m128i load_part_16(const uint16_t *p, v_part part) {
-  uint16_t some[8] = {0};
-  memcpy(some, p, (size_t)part * sizeof *p);
-  return load_16(some);
+  uint64_t low = 0, high = 0, last = 0;
+  if (part >= 4) {
+    memcpy(&low, p, sizeof low);
+    memcpy(&last, p + part - 4, sizeof last);
+    if (part > 4) high = last >> (8 - part) * 16;
+  } else if (part > 0) {
+    /* The first, the middle and the last of up to three. */
+    low = p[0] | (uint64_t)p[part / 2] << part / 2 * 16 | (uint64_t)p[part - 1] << (part - 1) * 16;
+  }
+  return _mm_set_epi64x((int64_t)high, (int64_t)low);
 }
 SIMD_INLINE void store_part_16(uint16_t *p, __m128i x, v_part part) {
   uint16_t some[8];

@@ -141,6 +141,9 @@ typedef struct mix_vector {
    * i], for n numbers as stored. */
   void (*sum_products[MIX_DTYPE_COUNT])(float *sums, const void *a, const void *b, const mix_row_products *p,
                                         int64_t n);
+  /* The same, where b are float32 numbers. */
+  void (*sum_weighted[MIX_DTYPE_COUNT])(float *sums, const void *a, const void *b, const mix_row_products *p,
+                                        int64_t n);
   /* C (m, n) = A (m, k) B (k, n), or added to C, of matrices in the cache; element (i, p) of A is
    * a[i * a_row + p * a_depth]. Each element sums in the order of k. */
   void (*product)(float *c, int64_t c_stride, const float *a, int64_t a_row, int64_t a_depth, const float *b,

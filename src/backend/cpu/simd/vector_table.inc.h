@@ -100,5 +100,8 @@ const mix_vector VECTOR_NAME = {
     .sum_products = {[MIX_FLOAT16] = sum_products_f16,
                      [MIX_BFLOAT16] = sum_products_bf16,
                      [MIX_FLOAT32] = sum_products_f32},
+    .sum_weighted = {[MIX_FLOAT16] = sum_weighted_f16,
+                     [MIX_BFLOAT16] = sum_weighted_bf16,
+                     [MIX_FLOAT32] = sum_products_f32},
     .product = product,
 };

@@ -7,11 +7,13 @@
 #include "backend/cpu/gemm/gemm.h"
 
 typedef struct mix_blocked_plan {
+  const mix_gemm_storage *a_storage; /* of A as packing reads it */
   bool a_in_place, b_in_place, c_in_place;
   bool a_transposed;      /* A, stored along k, is packed along rows, which the fastest micro-kernels read */
   bool b_kept;            /* packed before a loop, all panels of a block of k side by side */
   bool b_widened;         /* in place, and widened by the storage's own micro-kernels */
   bool a_gathered;        /* patches, a block of A at a time: then a matrix for all the rest */
+  bool a_widened;         /* as it is gathered: then stored as the micro-kernels read it */
   bool prefetch_b;        /* rows of a B in place that are multiplied next */
   bool prefetch_a_source; /* the rows of A that are packed next, while tiles are multiplied */
   int a_panels;           /* panels of rows of A that are in the workspace at once */

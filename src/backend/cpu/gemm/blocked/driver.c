@@ -36,7 +36,7 @@ static prefetch_state prefetch_after(const run_state *s, const block *x, int64_t
   const mix_gemm_plan *plan = s->plan;
   const mix_blocked_plan *own = s->own;
   const mix_gemm_problem *p = &plan->problem;
-  const int64_t stored = mix_gemm_stored_size(plan->storage), stride = p->lda * stored;
+  const int64_t stored = mix_gemm_stored_size(own->a_storage), stride = p->lda * stored;
   const int64_t k_step = plan->engine->pairs ? 2 * MIX_GEMM_K_UNROLL : MIX_GEMM_K_UNROLL;
   if (!own->prefetch_a_source || i + 1 >= panels || (i + 1) % own->a_panels) return (prefetch_state){0};
   const int64_t row = x->rows * (i + 1) / panels,
@@ -142,9 +142,8 @@ static void multiply_row_panel(const run_state *s, const block *x, const void *a
 
 /* Packs rows [row, row + rows) of the block for k in [k, k + depth) of it. */
 static void pack_rows(const run_state *s, int64_t row, int64_t rows, int64_t k, int64_t depth, char *packed) {
-  const mix_gemm_plan *plan = s->plan;
   const mix_blocked_plan *own = s->own;
-  const mix_gemm_storage *storage = plan->storage;
+  const mix_gemm_storage *storage = own->a_storage;
   const mix_gemm_view *a = &s->a_block;
   const void *source = mix_gemm_view_at(a, row, k);
   if (own->a_transposed)
@@ -178,7 +177,8 @@ static void multiply_block(run_state *s, const block *x) {
   const mix_blocked_plan *own = s->own;
   const mix_gemm_engine *engine = plan->engine;
   const mix_gemm_storage *storage = plan->storage;
-  s->a_block = mix_gemm_view_block(&s->operands->a, x->row, x->rows, x->k, x->depth, s->gathered);
+  s->a_block = mix_gemm_view_block(&s->operands->a, x->row, x->rows, x->k, x->depth, s->gathered,
+                                   own->a_widened ? plan->vector->load[storage->dtype] : NULL);
   if (own->b_kept) {
     const int64_t first = kept_before(plan, x->k) + x->column * mix_gemm_packed_depth(engine, x->depth);
     s->b = at(s->operands->kept, first, engine->element_size);

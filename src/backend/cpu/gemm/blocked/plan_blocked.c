@@ -48,9 +48,18 @@ static bool streams_tiles(const mix_gemm_plan *plan) {
   return mix_gemm_may_stream(plan) && p->k <= STREAM_DEPTH && bytes > STREAM_BYTES;
 }
 
+/* Are patches of 16-bit numbers widened as they are gathered? Where a gathered block of float32 numbers needs
+ * no packing, this saves it. */
+static bool widens_as_gathered(const mix_gemm_plan *plan, int64_t columns) {
+  const mix_gemm_storage *wide = mix_gemm_storage_of(plan->engine, MIX_FLOAT32);
+  return plan->problem.patches && columns <= IN_PLACE_COLUMNS && wide->in_place &&
+         mix_dtype_size(plan->storage->dtype) == sizeof(uint16_t);
+}
+
 /* Rows of a block of A that is gathered: whole panels. */
 static int64_t gathered_rows(const mix_gemm_plan *plan) {
-  const int64_t row = plan->kc * (int64_t)mix_dtype_size(plan->storage->dtype), mr = plan->engine->mr;
+  const int64_t row = plan->kc * mix_gemm_stored_size(mix_blocked_plan_of(plan)->a_storage),
+                mr = plan->engine->mr;
   const int64_t panels = GATHERED_BYTES / (row * mr);
   return (panels > 0 ? panels : 1) * mr;
 }
@@ -76,12 +85,14 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
   const int64_t columns = smaller(p->n, round_up(divide_up(p->n, plan->grid_columns), engine->nr));
   const bool aliased = !p->patches && p->lda * element % CACHE_ALIAS == 0;
   own->a_gathered = p->patches;
+  own->a_widened = widens_as_gathered(plan, columns);
+  own->a_storage = own->a_widened ? mix_gemm_storage_of(engine, MIX_FLOAT32) : plan->storage;
   own->a_transposed = !p->transpose_a && !plan->compute_transposed && columns > IN_PLACE_COLUMNS &&
-                      plan->storage->pack_a_transposed;
-  own->a_in_place = plan->storage->in_place &&
+                      own->a_storage->pack_a_transposed;
+  own->a_in_place = own->a_storage->in_place &&
                     (p->transpose_a ? columns <= IN_PLACE_COLUMNS : !aliased && !own->a_transposed);
   /* Tiles read a line or two of each row of B at a time; from memory it is faster to pack whole rows. */
-  const int64_t stored = mix_gemm_stored_size(plan->storage);
+  const int64_t stored = mix_gemm_stored_size(plan->storage), a_stored = mix_gemm_stored_size(own->a_storage);
   const bool cached = p->k * p->n * stored <= mix_cpu_cache(2),
              vectors = engine->ragged_in_place || p->n % engine->lanes == 0;
   own->b_in_place = plan->storage->in_place && !p->transpose_b && vectors &&
@@ -95,7 +106,7 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
   own->prefetch_b = plan->compute_transposed && own->b_in_place;
   own->prefetch_a_source =
       !p->patches &&
-      (own->a_transposed || (p->transpose_a && !own->a_in_place && p->lda * stored % CACHE_ALIAS));
+      (own->a_transposed || (p->transpose_a && !own->a_in_place && p->lda * a_stored % CACHE_ALIAS));
   own->c_in_place = !p->epilogue && !p->scattered && !plan->compute_transposed &&
                     engine->sum_size == mix_dtype_size(plan->result);
   plan->stream = own->c_in_place ? streams_tiles(plan) : mix_gemm_streams_result(plan);
@@ -137,7 +148,7 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
   }
   if (own->a_gathered) {
     const int64_t across = p->transpose_a ? plan->kc : plan->mc, along = p->transpose_a ? plan->mc : plan->kc;
-    own->gathered_bytes = (size_t)whole_lines(across * mix_gemm_gathered_stride(along) * stored);
+    own->gathered_bytes = (size_t)whole_lines(across * mix_gemm_gathered_stride(along) * a_stored);
   }
   if (plan->compute_transposed) own->transpose_bytes = (size_t)whole_lines(p->m * engine->nr * sum);
 }
