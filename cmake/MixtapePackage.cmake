@@ -39,4 +39,6 @@ foreach(component RUNTIME DEVELOPMENT TOOLS)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE RENAME copyright COMPONENT ${lower} EXCLUDE_FROM_ALL
           DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${CPACK_DEBIAN_${component}_PACKAGE_NAME})
 endforeach()
+# cpack packs what is built, and builds nothing more.
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 include(CPack)

@@ -18,7 +18,7 @@ for file in bin/mixtape include/mixtape/mixtape.h include/mixtape.hpp lib*/libmi
   ls "$installed"/$file >/dev/null || fail "no $file"
 done
 version=$(pkg-config --modversion "$installed"/lib*/pkgconfig/mixtape.pc)
-"$installed/bin/mixtape" version | grep -qx "mixtape $version" ||
+"$installed/bin/mixtape" version | grep -x "mixtape $version" >/dev/null ||
   fail "the program and pkg-config have different versions"
 
 # Without the shared library the linker takes the static one.
@@ -26,8 +26,8 @@ rm "$installed"/lib*/libmixtape.so*
 export PKG_CONFIG_PATH=$(dirname "$installed"/lib*/pkgconfig/mixtape.pc)
 cc tests/api/consumer/consumer.c -o "$work/program" $(pkg-config --static --cflags --libs mixtape) ||
   fail "pkg-config --static does not link"
-! readelf -d "$work/program" | grep -q libmixtape || fail "the program needs libmixtape.so"
-readelf -d "$work/program" | grep -q libzip || fail "the program does not read files"
+! readelf -d "$work/program" | grep libmixtape >/dev/null || fail "the program needs libmixtape.so"
+readelf -d "$work/program" | grep libzip >/dev/null || fail "the program does not read files"
 "$work/program" >/dev/null
 
 scripts/uninstall "$BUILD" /opt/mix "$work/root" >>"$work/log"
