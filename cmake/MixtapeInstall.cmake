@@ -1,25 +1,57 @@
-# make install: headers, both libraries, the program, and the files of find_package(mixtape) and pkg-config.
+# make install: the library (component runtime); headers, static library, documents, examples and the files of
+# find_package(mixtape) and pkg-config (development); the program, its man pages and completions (tools).
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/mixtape DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        FILES_MATCHING PATTERN "*.h")
-install(TARGETS mixtape EXPORT mixtapeTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+install(TARGETS mixtape EXPORT mixtapeTargets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
 # libcurl is not linked: a download loads it at run time.
 set(static_libraries jansson zip png jpeg crypto z ${MIXTAPE_HDF5_LINK_LIBRARIES} ${OpenMP_C_LIB_NAMES}
                      ${CMAKE_DL_LIBS} m)
 target_link_libraries(mixtape_static INTERFACE "$<INSTALL_INTERFACE:${static_libraries}>")
-install(TARGETS mixtape_static EXPORT mixtapeTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS mixtape_static EXPORT mixtapeTargets
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/mixtape)
-install(EXPORT mixtapeTargets NAMESPACE mixtape:: DESTINATION ${config_folder})
+install(EXPORT mixtapeTargets NAMESPACE mixtape:: DESTINATION ${config_folder} COMPONENT development)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/mixtapeConfig.cmake.in
                               ${PROJECT_BINARY_DIR}/mixtapeConfig.cmake INSTALL_DESTINATION ${config_folder})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/mixtapeConfigVersion.cmake
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/mixtapeConfig.cmake ${PROJECT_BINARY_DIR}/mixtapeConfigVersion.cmake
-        DESTINATION ${config_folder})
+        DESTINATION ${config_folder} COMPONENT development)
 
 # mixtape.pc computes its prefix from its own place, so that `cmake --install BUILD --prefix DIR` is enough.
 file(RELATIVE_PATH MIXTAPE_PREFIX_FROM_PC ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(${PROJECT_SOURCE_DIR}/cmake/mixtape.pc.in ${PROJECT_BINARY_DIR}/mixtape.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/mixtape.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/mixtape.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+        COMPONENT development)
+
+# Documents keep the places that their links name.
+set(document_folder ${CMAKE_INSTALL_DATADIR}/doc/mixtape)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+              ${PROJECT_SOURCE_DIR}/CONTRIBUTING.md DESTINATION ${document_folder} COMPONENT development)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples DESTINATION ${document_folder}
+        COMPONENT development FILES_MATCHING PATTERN "*.md" PATTERN "*.c" PATTERN "*.png")
+
+# ---- the program ----
+install(TARGETS mixtape_program RUNTIME COMPONENT tools)
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND)
+  set(pages ${PROJECT_BINARY_DIR}/command_pages)
+  add_custom_command(OUTPUT ${pages}/man1/mixtape.1
+                     COMMAND ${CMAKE_COMMAND} -E rm -rf ${pages}
+                     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/command_pages
+                             $<TARGET_FILE:mixtape_program> ${pages}
+                     DEPENDS mixtape_program ${PROJECT_SOURCE_DIR}/tools/command_pages VERBATIM)
+  add_custom_target(command_pages ALL DEPENDS ${pages}/man1/mixtape.1)
+  install(DIRECTORY ${pages}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT tools)
+  install(FILES ${pages}/bash/mixtape DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+          COMPONENT tools)
+  install(FILES ${pages}/zsh/_mixtape DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT tools)
+  install(FILES ${pages}/fish/mixtape.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
+          COMPONENT tools)
+else()
+  message(WARNING "no python3: man pages and completions are not made")
+endif()

@@ -6,7 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MIXTAPE_VERSION "0.1.0"
+/* The version of these headers. MIX_VERSION_NUMBER is 10000 * major + 100 * minor + patch, for #if. */
+#define MIX_VERSION_MAJOR 0
+#define MIX_VERSION_MINOR 1
+#define MIX_VERSION_PATCH 0
+#define MIX_VERSION_NUMBER (MIX_VERSION_MAJOR * 10000 + MIX_VERSION_MINOR * 100 + MIX_VERSION_PATCH)
+#define MIX_VERSION_TEXT_(major, minor, patch) #major "." #minor "." #patch
+#define MIX_VERSION_EXPAND_(major, minor, patch) MIX_VERSION_TEXT_(major, minor, patch)
+#define MIXTAPE_VERSION MIX_VERSION_EXPAND_(MIX_VERSION_MAJOR, MIX_VERSION_MINOR, MIX_VERSION_PATCH)
 
 #if defined(__GNUC__)
 #define MIX_API __attribute__((visibility("default")))
@@ -43,7 +50,7 @@ typedef struct mix_model mix_model;
 typedef struct mix_history mix_history;
 
 /* Options structs begin with `size_t size`, which tells the library which version of the struct the caller
- * was compiled with. The C macros set it. In C++, zero the struct and set the size by hand:
+ * was compiled with. The C macros set it, and in C++ mix::options<> of mixtape.hpp; by hand:
  * mix_model_options o = {}; o.size = sizeof o; (layers and optimizers have a _defaults() function that
  * does this). An unknown size is a ValueError. A NULL pointer to options means all defaults. */
 
@@ -52,8 +59,9 @@ typedef struct mix_history mix_history;
 #define MIX_ZERO (-0x1p-1022)
 #define MIX_INT_ZERO (INT64_MIN)
 
-/* The version of the linked library, "major.minor.patch". */
+/* The version of the linked library, "major.minor.patch", and as MIX_VERSION_NUMBER counts. */
 MIX_API const char *mix_version(void);
+MIX_API int mix_version_number(void);
 
 #ifdef __cplusplus
 }

@@ -242,8 +242,8 @@ typedef struct mix_fit_options {
   void *validation_x, *validation_y;
   bool no_shuffle;              /* Keras: shuffle=True */
   uint64_t seed;                /* of the shuffling; 0: derived from the global seed */
-  /* 0: auto (a bar on a terminal, else a line for each epoch), MIX_SILENT, 1: bar, 2: a line for each
-   * epoch. */
+  /* 0: auto (a bar on a terminal, else a line for each epoch), 1: bar, 2: a line for each epoch, MIX_SILENT:
+   * as quiet below. */
   int verbose;
   /* Weights of classes in the loss, for integer labels (rows) and a model of one output. Missing classes
    * have weight 1 in keras3; tf_keras requires 0 to n - 1 (ValueError). */
@@ -267,6 +267,7 @@ typedef struct mix_fit_options {
   int64_t validation_steps;     /* 0: to the end of the data */
   int64_t validation_batch_size; /* 0: batch_size */
   int64_t validation_freq;      /* 0: 1, validation after each epoch; n: after every nth epoch */
+  bool quiet;                   /* no progress: Keras's verbose=0. ValueError beside verbose 1 or 2 */
 } mix_fit_options;
 #define MIX_SILENT (-1)
 /* Trains the model and returns the history of the epochs. NULL with the error recorded, also that of a
@@ -305,6 +306,7 @@ typedef struct mix_evaluate_options {
   void *sample_weight;          /* as in fit */
   int64_t steps;                /* 0: to the end of the data */
   mix_list *callbacks;          /* of mix_callback: their on_test hooks */
+  bool quiet;                   /* as in fit */
 } mix_evaluate_options;
 /* Loss and metrics over the data, without training. NULL with the error recorded. Tests the model: evaluates
  * of several threads run one after another, each with metrics of its own data. */
@@ -318,6 +320,7 @@ typedef struct mix_predict_options {
   mix_list *callbacks;          /* of mix_callback: their on_predict hooks */
   /* 0: nothing, or auto with a ProgbarLogger among the callbacks; MIX_SILENT, 1 and 2 as in fit. */
   int verbose;
+  bool quiet;                   /* as in fit */
 } mix_predict_options;
 /* The outputs for all rows: a list of tensors, one for each output. NULL with the error recorded. Reads the
  * model: threads predict side by side, each with plans and an arena of its own, which the model keeps for the

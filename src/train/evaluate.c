@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "train/callback.h"
 #include "train/data_adapter.h"
+#include "train/progress.h"
 #include "tensor/shape.h"
 #include <string.h>
 
@@ -48,7 +49,8 @@ static mix_logs *evaluate(mix_model *model, const mix_evaluate_options *given) {
   if (!mix_model_compiled(model, "evaluate")) return NULL;
   MIX_OPTIONS(mix_evaluate_options, options, given, "evaluate");
   if (!not_negative(options.batch_size, "evaluate", "batch_size") ||
-      !not_negative(options.steps, "evaluate", "steps"))
+      !not_negative(options.steps, "evaluate", "steps") ||
+      !mix_progress_take_quiet(&options.verbose, options.quiet, "evaluate"))
     return NULL;
   mix_logs *logs = NULL;
   MIX_SCOPE {
@@ -150,7 +152,8 @@ static bool show_prediction(mix_callbacks *callbacks, int verbose, int64_t targe
 static mix_list *predict(mix_model *model, const mix_predict_options *given) {
   MIX_OPTIONS(mix_predict_options, options, given, "predict");
   if (!not_negative(options.batch_size, "predict", "batch_size") ||
-      !not_negative(options.steps, "predict", "steps"))
+      !not_negative(options.steps, "predict", "steps") ||
+      !mix_progress_take_quiet(&options.verbose, options.quiet, "predict"))
     return NULL;
   collected all[MIX_MODEL_MAX] = {{0}};
   mix_list *result = mix_list_new(0, NULL);

@@ -5,6 +5,7 @@
 #include "data/pipeline/pipeline.h"
 #include "optim/optimizer.h"
 #include "train/fit_state.h"
+#include "train/progress.h"
 #include <math.h>
 #include <mixtape/ops.h>
 
@@ -299,7 +300,8 @@ static void run(mix_fit_state *f) {
 static mix_history *fit(mix_model *model, const mix_fit_options *given) {
   if (!mix_model_compiled(model, "fit")) return NULL;
   mix_fit_state f = {.model = model};
-  if (!mix_options_copy(&f.options, sizeof f.options, given, "fit") || !check_options(&f.options))
+  if (!mix_options_copy(&f.options, sizeof f.options, given, "fit") || !check_options(&f.options) ||
+      !mix_progress_take_quiet(&f.options.verbose, f.options.quiet, "fit"))
     return NULL;
   f.history = mix_history_new();
   f.seed = f.options.seed ? f.options.seed : mix_next_seed();

@@ -125,6 +125,13 @@ static void put_values(line *out, const mix_progress *progress, const mix_logs *
 
 /* ---- passes and steps ---- */
 
+bool mix_progress_take_quiet(int *verbose, bool quiet, const char *call) {
+  if (quiet && *verbose > 0)
+    mix_fail(MIX_VALUE_ERROR, "%s: quiet is true and verbose is %d; give one", call, *verbose);
+  if (quiet) *verbose = MIX_SILENT;
+  return !mix_failed();
+}
+
 void mix_progress_set(mix_progress *progress, int verbose, const mix_semantics *rules, int64_t target,
                       int64_t epochs) {
   if (verbose == 0) verbose = isatty(STDERR_FILENO) ? 1 : 2;

@@ -47,6 +47,26 @@ static void silence(void **state) {
   assert_string_equal(text, "");
 }
 
+/* 0 is Keras's "auto", as everywhere; quiet is what Keras's verbose=0 says. */
+static void quiet_is_silent(void **state) {
+  (void)state;
+  mix_model *model = product_model(1, 0);
+  mix_list *logger = mix_list_of(mix_progbar_logger(.count_mode = "steps"));
+  mix_set_log_callback(listen, NULL);
+  text[0] = 0;
+  mix_model_fit(model, counting(4), zeros(4), .batch_size = 1, .quiet = true);
+  mix_model_evaluate(model, counting(4), zeros(4), .quiet = true);
+  mix_model_predict(model, counting(4), .quiet = true, .callbacks = logger);
+  assert_no_error();
+  assert_string_equal(text, "");
+  mix_model_fit(model, counting(4), zeros(4), .quiet = true, .verbose = 2);
+  assert_error(MIX_VALUE_ERROR, "fit: quiet is true and verbose is 2; give one");
+  mix_model_evaluate(model, counting(4), zeros(4), .quiet = true, .verbose = 1);
+  assert_error(MIX_VALUE_ERROR, "evaluate: quiet is true and verbose is 1; give one");
+  mix_model_predict(model, counting(4), .quiet = true, .verbose = 2);
+  assert_error(MIX_VALUE_ERROR, "predict: quiet is true and verbose is 2; give one");
+}
+
 static void a_line_an_epoch(void **state) {
   (void)state;
   fit_with(2, 1);
@@ -294,6 +314,7 @@ static void keras3_s_logger_has_no_arguments(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(silence),
+      TEST(quiet_is_silent),
       TEST(a_line_an_epoch),
       TEST(a_nan_has_no_sign),
       TEST(epochs_are_announced_where_there_are_several),

@@ -1,0 +1,44 @@
+# make deb: three Debian packages out of the components of MixtapeInstall.cmake.
+set(CPACK_GENERATOR DEB)
+set(CPACK_COMPONENTS_ALL runtime development tools)
+set(CPACK_PACKAGE_VENDOR "The Mixtape authors")
+set(CPACK_PACKAGE_CONTACT "The Mixtape authors <mixtape@localhost>")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR}/packages)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+
+set(library libmixtape${PROJECT_VERSION_MAJOR})
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${library})
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "mixed precision neural network training in C: the library
+ Mixtape trains neural networks in mixed precision with the semantics of Keras.")
+
+# What the static library needs: the -dev packages of its own libraries, and of those of libzip.
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libmixtape-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+string(JOIN ", " CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
+       "${library} (= ${PROJECT_VERSION})" libjansson-dev libzip-dev zlib1g-dev libbz2-dev libhdf5-dev
+       libssl-dev libpng-dev libjpeg-dev)
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "mixed precision neural network training in C: development
+ Headers for C and C++, the static library, the manual and the examples of Mixtape.")
+
+set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME mixtape-tools)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS graphviz)
+set(CPACK_COMPONENT_TOOLS_DESCRIPTION "mixed precision neural network training in C: the program
+ The program mixtape trains, evaluates, converts and explains models in mixed precision.")
+
+# Each package has the licence under its own name; `make install` does not need these copies.
+foreach(component RUNTIME DEVELOPMENT TOOLS)
+  string(TOLOWER ${component} lower)
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE RENAME copyright COMPONENT ${lower} EXCLUDE_FROM_ALL
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${CPACK_DEBIAN_${component}_PACKAGE_NAME})
+endforeach()
+# cpack packs what is built, and builds nothing more.
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
+include(CPack)

@@ -1,0 +1,37 @@
+# scripts/install and scripts/uninstall: what is installed, that all of it goes and nothing else, and that a
+# program links with the static library by what pkg-config says.
+set -euo pipefail
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "install_commands: $*" >&2; exit 1; }
+installed=$work/root/opt/mix
+cd "$PROJECT"
+mkdir -p "$installed/share/doc"
+echo mine >"$installed/share/doc/other"
+scripts/install "$BUILD" /opt/mix "$work/root" >"$work/log"
+for file in bin/mixtape include/mixtape/mixtape.h include/mixtape.hpp lib*/libmixtape.a lib*/libmixtape.so.0 \
+  lib*/pkgconfig/mixtape.pc share/doc/mixtape/LICENSE share/doc/mixtape/README.md \
+  share/doc/mixtape/docs/NUMERICS.md share/doc/mixtape/docs/manual/README.md \
+  share/doc/mixtape/examples/01_guide.c share/man/man1/mixtape-train.1 \
+  share/bash-completion/completions/mixtape share/zsh/site-functions/_mixtape \
+  share/fish/vendor_completions.d/mixtape.fish; do
+  ls "$installed"/$file >/dev/null || fail "no $file"
+done
+version=$(pkg-config --modversion "$installed"/lib*/pkgconfig/mixtape.pc)
+"$installed/bin/mixtape" version | grep -x "mixtape $version" >/dev/null ||
+  fail "the program and pkg-config have different versions"
+
+# Without the shared library the linker takes the static one.
+rm "$installed"/lib*/libmixtape.so*
+export PKG_CONFIG_PATH=$(dirname "$installed"/lib*/pkgconfig/mixtape.pc)
+cc tests/api/consumer/consumer.c -o "$work/program" $(pkg-config --static --cflags --libs mixtape) ||
+  fail "pkg-config --static does not link"
+! readelf -d "$work/program" | grep libmixtape >/dev/null || fail "the program needs libmixtape.so"
+readelf -d "$work/program" | grep libzip >/dev/null || fail "the program does not read files"
+"$work/program" >/dev/null
+
+scripts/uninstall "$BUILD" /opt/mix "$work/root" >>"$work/log"
+left=$(cd "$installed" && find . ! -type d)
+[ "$left" = ./share/doc/other ] || fail "left: $left"
+! find "$installed" -name 'mixtape*' | grep . || fail "folders of its own are left"
+tail -n 1 "$work/log"
