@@ -10,7 +10,8 @@
  *    layers and looks for a part that is enough.
  * 4. Each layer of the set is left out in turn, until none can be.
  * 5. The set is confirmed on seeds that were not used before: the mean of their losses must pass. If it does
- *    not, larger sets that passed are tried, on new seeds again. */
+ *    not, float32 runs with these seeds join those that give mean and s, for they may be hard seeds. If the
+ *    mean does not pass then either, larger sets that passed are tried, on new seeds again. */
 #ifndef MIXTAPE_TUNING_H
 #define MIXTAPE_TUNING_H
 
@@ -102,7 +103,7 @@ typedef struct mix_tuning_run {
   const char *const *float32_layers; /* of this run, ended by NULL; NULL: the policy was float32 */
   uint64_t seed;
   double loss;
-  bool passed;          /* of "float32" true; of "confirm" of this seed alone */
+  bool passed;          /* by the limit of that time; of "confirm" of this seed alone; of "float32" true */
   const char *stopped;  /* why it was ended early or failed whatever its loss: "stalled", ...; NULL */
 } mix_tuning_run;
 /* The number of runs, and run `index` (from 0), in order. ValueError if the index is out of range. */

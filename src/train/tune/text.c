@@ -42,7 +42,9 @@ static void put_run(mix_text *text, const mix_tuning *t, int index) {
 }
 
 static const char *explanation(const mix_tuning *t) {
-  if (!strcmp(t->status, "found")) return "No layer of this set can be left out; new seeds confirm it.";
+  if (!strcmp(t->status, "found"))
+    return mix_tuning_count(t) ? "No layer of this set can be left out; new seeds confirm it."
+                               : "No layer needs float32; new seeds confirm it.";
   if (!strcmp(t->status, "none")) return "Not even with all layers in float32 does it train like float32.";
   if (!strcmp(t->status, "unconfirmed")) return "Sets passed the search, but not on new seeds.";
   return t->found >= 0 ? "The limit of trials ended the search; a smaller set may do."

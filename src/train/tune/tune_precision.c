@@ -78,25 +78,28 @@ static bool resolve(mix_tune_options *o) {
 
 /* ---- float32 ---- */
 
-/* The goal from the float32 runs, the only ones so far. */
+/* The goal from all float32 runs so far. */
 static void set_goal(mix_tuning *t, double tolerance) {
   bool same = true;
-  double squares = 0;
-  t->mean = t->deviation = 0;
+  double sum = 0, squares = 0, first = 0;
+  int count = 0;
   for (int i = 0; i < t->run_count; i++) {
-    t->mean += t->runs[i].loss / t->run_count;
-    same &= t->runs[i].loss == t->runs[0].loss;
+    if (t->runs[i].set) continue;
+    if (!count++) first = t->runs[i].loss;
+    sum += t->runs[i].loss;
+    same &= t->runs[i].loss == first;
   }
-  if (same) t->mean = t->runs[0].loss;
-  for (int i = 0; i < t->run_count; i++) squares += (t->runs[i].loss - t->mean) * (t->runs[i].loss - t->mean);
-  if (!same) t->deviation = sqrt(squares / (t->run_count - 1));
+  t->mean = same ? first : sum / count;
+  for (int i = 0; i < t->run_count; i++)
+    if (!t->runs[i].set) squares += (t->runs[i].loss - t->mean) * (t->runs[i].loss - t->mean);
+  t->deviation = same ? 0 : sqrt(squares / (count - 1));
   t->limit = t->mean + (same ? tolerance * fabs(t->mean) : DEVIATIONS * t->deviation);
 }
 
-static bool run_float32(state *s) {
-  const mix_tune_options *options = s->trials.options;
-  for (int64_t i = 0; i < options->seeds; i++) {
-    const mix_tune_record *run = mix_tune_run(&s->trials, NULL, s->new_seed++, MIX_TUNE_FLOAT32);
+/* False with the error recorded. */
+static bool run_float32(state *s, uint64_t first, int64_t count) {
+  for (int64_t i = 0; i < count; i++) {
+    const mix_tune_record *run = mix_tune_run(&s->trials, NULL, first + (uint64_t)i, MIX_TUNE_FLOAT32);
     if (run && !isfinite(run->loss))
       mix_fail(MIX_RUNTIME_ERROR,
                "tune_precision: in float32, with seed %llu, the loss is %g; make float32 train first "
@@ -104,7 +107,7 @@ static bool run_float32(state *s) {
                (unsigned long long)run->seed, run->loss);
     if (mix_failed()) return false;
   }
-  set_goal(s->tuning, options->tolerance);
+  set_goal(s->tuning, s->trials.options->tolerance);
   return true;
 }
 
@@ -148,18 +151,23 @@ static int smallest_passed(const mix_tuning *t, int above) {
   return best;
 }
 
-/* Does the mean of new seeds pass? */
+/* Does the mean of new seeds pass? If it does not, these may be hard seeds: float32 gets them too, and what is
+ * normal follows from all of its runs. */
 static bool confirm(state *s, int index) {
+  const int64_t count = s->trials.options->confirmations;
+  const uint64_t first = s->new_seed;
   double mean = 0;
   bool stopped = false;
-  for (int64_t i = 0; i < s->trials.options->confirmations; i++) {
+  s->new_seed += (uint64_t)count;
+  for (int64_t i = 0; i < count; i++) {
     const bool *set = s->tuning->runs[index].set;
-    const mix_tune_record *run = mix_tune_run(&s->trials, set, s->new_seed++, MIX_TUNE_CONFIRM);
+    const mix_tune_record *run = mix_tune_run(&s->trials, set, first + (uint64_t)i, MIX_TUNE_CONFIRM);
     if (!run) return false;
-    mean += run->loss / (double)s->trials.options->confirmations;
+    mean += run->loss / (double)count;
     stopped |= run->stopped != NULL;
   }
-  return !stopped && mean <= s->tuning->limit;
+  if (stopped || !isfinite(mean)) return false;
+  return mean <= s->tuning->limit || (run_float32(s, first, count) && mean <= s->tuning->limit);
 }
 
 /* The next set to confirm: the smallest one of more than `above` layers that passed, at last all layers, which
@@ -212,8 +220,8 @@ static void tune(const mix_tune_options *options, mix_tuning *tuning) {
   state s = {.trials = {options, tuning},
              .tuning = tuning,
              .left = options->max_trials - options->confirmations,
-             .new_seed = options->seed};
-  if (run_float32(&s)) search(&s);
+             .new_seed = options->seed + (uint64_t)options->seeds};
+  if (run_float32(&s, options->seed, options->seeds)) search(&s);
 }
 
 mix_tuning *mix_tune_precision_with(const mix_tune_options *given) {
