@@ -141,10 +141,10 @@ static int search(tuned *t, mix_model *model) {
              options->model, options->policy);
   mix_tuning *tuning = NULL;
   if (!mix_failed())
-    tuning = mix_tune_precision(train, list.items, .context = t, .policy = options->policy,
-                                .seeds = options->seeds, .confirmations = options->confirmations,
-                                .max_trials = options->max_trials, .seed = options->seed,
-                                .every = options->every);
+    tuning =
+        mix_tune_precision(train, list.items, .context = t, .policy = options->policy,
+                           .seeds = options->seeds, .confirmations = options->confirmations,
+                           .max_trials = options->max_trials, .seed = options->seed, .every = options->every);
   mix_free(list.items);
   return tuning ? report(t, tuning) : cli_fail();
 }

@@ -35,8 +35,7 @@ static void set_policies(json_t *value, bool (*replaces)(const json_t *dtype), c
   json_array_foreach(value, i, item) set_policies(item, replaces, policy);
   if (!json_is_object(value) || (class_name && !strcmp(class_name, "InputLayer"))) return;
   if (class_name && json_is_object(config)) {
-    if (replaces(json_object_get(config, "dtype")))
-      json_object_set_new(config, "dtype", json_string(policy));
+    if (replaces(json_object_get(config, "dtype"))) json_object_set_new(config, "dtype", json_string(policy));
     value = config;
   }
   json_object_foreach(value, key, item) set_policies(item, replaces, policy);

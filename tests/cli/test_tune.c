@@ -20,7 +20,8 @@ static void the_pair_of_a_file(void **state) {
   (void)state;
   char *model, *data, *saved = in_folder("tuned.keras");
   make_files(&model, &data);
-  assert_code(run_program("tune-precision", "--model", model, "--data", data, RUN, "--json", "--save", saved), 0);
+  assert_code(run_program("tune-precision", "--model", model, "--data", data, RUN, "--json", "--save", saved),
+              0);
   json_t *root = printed_object(), *layers = json_object_get(root, "float32_layers");
   assert_string_equal(json_string_value(json_object_get(root, "status")), "found");
   assert_int_equal(json_array_size(layers), 2);
@@ -38,8 +39,8 @@ static void the_pair_of_a_file(void **state) {
                   {"after", "mixed_float16"},
                   {"last", "mixed_float16"}};
   for (int i = 0; i < 5; i++)
-    assert_string_equal(
-        mix_policy_name(mix_layer_policy(mix_model_get_layer(tuned, expected[i].layer))), expected[i].policy);
+    assert_string_equal(mix_policy_name(mix_layer_policy(mix_model_get_layer(tuned, expected[i].layer))),
+                        expected[i].policy);
   for (int64_t i = 0; i < 4; i++) assert_near(weight_at(tuned, 0, i), weight_at(before, 0, i), 0);
 }
 
@@ -79,8 +80,8 @@ static void layers_of_the_guides_model(void **state) {
     for (int64_t j = 0; j < 8; j++)
       assert_near(at(mix_npz_get(first, mix_npz_name(first, i)), j),
                   at(mix_npz_get(second, mix_npz_name(first, i)), j), 0);
-  assert_code(run_program("summary", "--units", "8", "--policy", "mixed_float16", "--float32-layers", "dense_2"),
-              0);
+  assert_code(
+      run_program("summary", "--units", "8", "--policy", "mixed_float16", "--float32-layers", "dense_2"), 0);
   assert_has(program_out, "dense_2");
 }
 

@@ -131,10 +131,8 @@ static void a_run_without_an_update_fails(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(advice_leads_to_the_pair),
-      TEST(overrides_by_json_are_the_same),
-      TEST(bfloat16_needs_none),
-      TEST(a_hopeless_run_without_scaling_ends_early),
+      TEST(advice_leads_to_the_pair),      TEST(overrides_by_json_are_the_same),
+      TEST(bfloat16_needs_none),           TEST(a_hopeless_run_without_scaling_ends_early),
       TEST(a_run_without_an_update_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,8 +8,8 @@ static const char *const eight[] = {"a", "b", "c", "d", "e", "f", "g", "h", NULL
 /* A training whose loss depends on the set alone, and in float32 on the seed: 1.0, 1.1, 1.2, 1.0, ... */
 typedef struct training {
   bool (*enough)(const struct training *t, const mix_tune_trial *trial);
-  const char *suspects[4][3];   /* of the nth run under 16 bits */
-  bool new_seeds_need_h;        /* seeds after 3 pass only with layer h in float32 */
+  const char *suspects[4][3]; /* of the nth run under 16 bits */
+  bool new_seeds_need_h;      /* seeds after 3 pass only with layer h in float32 */
   int runs;
   int float32_runs;
 } training;
@@ -97,7 +97,8 @@ static void all_in_16_bits_comes_first(void **state) {
   static const struct {
     const char *purpose;
     uint64_t seed;
-  } expected[] = {{"float32", 1}, {"float32", 2}, {"float32", 3}, {"search", 1}, {"confirm", 4}, {"confirm", 5}};
+  } expected[] = {{"float32", 1}, {"float32", 2}, {"float32", 3},
+                  {"search", 1},  {"confirm", 4}, {"confirm", 5}};
   for (int i = 0; i < 6; i++) {
     assert_int_equal(mix_tuning_get_run(tuning, i, &run, sizeof run), MIX_OK);
     assert_string_equal(run.purpose, expected[i].purpose);

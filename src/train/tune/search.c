@@ -112,7 +112,8 @@ static mix_answer run(search_state *s) {
 mix_answer mix_search_smallest(const mix_search *search, bool *set, bool *known) {
   const size_t count = (size_t)search->count;
   bool *memory = mix_calloc(2 * count, sizeof *memory);
-  search_state s = {.search = search, .set = set, .tried = memory, .suspects = memory ? memory + count : NULL};
+  search_state s = {
+      .search = search, .set = set, .tried = memory, .suspects = memory ? memory + count : NULL};
   memset(set, 0, count);
   const mix_answer answer = memory ? run(&s) : MIX_NO_ANSWER;
   *known = s.known;

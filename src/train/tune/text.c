@@ -32,7 +32,7 @@ static void put_run(mix_text *text, const mix_tuning *t, int index) {
   const mix_tune_record *run = &t->runs[index];
   const char *verdict = !run->set ? "" : run->passed ? "passes" : run->stopped ? run->stopped : "fails";
   mix_text_put(text, "%4d  %-8s %5llu  %12.6g  %-15s ", index + 1, mix_tune_purpose_name(run->purpose),
-               (unsigned long long)run->seed, run->loss, verdict);
+               (unsigned long long)run->seed, isnan(run->loss) ? fabs(run->loss) : run->loss, verdict);
   if (!run->set)
     mix_text_put(text, "all");
   else if (!mix_tune_size(run->set, t->layer_count))
@@ -86,8 +86,9 @@ const char *mix_tuning_overrides(mix_tuning *t) {
   put_names(&text, names, "\"", ", ");
   mix_text_put(&text, ", NULL}\nKeras 3, before compile:\n  for name in [");
   put_names(&text, names, "\"", ", ");
-  mix_text_put(&text, "]:\n      model.get_layer(name).dtype_policy = \"float32\"\nmixtape:\n  --policy %s "
-                      "--float32-layers ",
+  mix_text_put(&text,
+               "]:\n      model.get_layer(name).dtype_policy = \"float32\"\nmixtape:\n  --policy %s "
+               "--float32-layers ",
                t->policy);
   put_names(&text, names, "", ",");
   mix_text_put(&text, "\n");
@@ -124,9 +125,8 @@ const char *mix_tuning_json(mix_tuning *t) {
   json_t *runs = json_array();
   for (int i = 0; i < t->run_count; i++) json_array_append_new(runs, run_json(t, i));
   return mix_json_keep_text(
-      &t->json,
-      json_pack("{s:s, s:s, s:o, s:b, s:i, s:{s:o, s:o, s:o}, s:o}", "status", t->status, "policy", t->policy,
-                "float32_layers", names_json(mix_tuning_layers(t)), "confirmed", t->confirmed, "trials",
-                trial_count(t), "float32", "mean", number(t->mean), "deviation", number(t->deviation),
-                "limit", number(t->limit), "runs", runs));
+      &t->json, json_pack("{s:s, s:s, s:o, s:b, s:i, s:{s:o, s:o, s:o}, s:o}", "status", t->status, "policy",
+                          t->policy, "float32_layers", names_json(mix_tuning_layers(t)), "confirmed",
+                          t->confirmed, "trials", trial_count(t), "float32", "mean", number(t->mean),
+                          "deviation", number(t->deviation), "limit", number(t->limit), "runs", runs));
 }

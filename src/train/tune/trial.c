@@ -122,8 +122,14 @@ static void log_run(const mix_tuning *t, const mix_tune_record *run) {
     if (run->set[i]) mix_text_put(&text, "%s%s", text.used ? " " : "", t->layers[i]);
   mix_log_message(MIX_LOG_INFO, "tune_precision: run %d (%s, seed %llu%s%s): loss %.6g%s%s%s", t->run_count,
                   mix_tune_purpose_name(run->purpose), (unsigned long long)run->seed,
-                  run->set ? ", float32: " : "", !run->set ? "" : text.used ? text.text : "none", run->loss,
-                  run->purpose == MIX_TUNE_FLOAT32 ? "" : run->passed ? ", passes" : ", fails",
+                  run->set ? ", float32: " : "",
+                  !run->set   ? ""
+                  : text.used ? text.text
+                              : "none",
+                  isnan(run->loss) ? fabs(run->loss) : run->loss,
+                  run->purpose == MIX_TUNE_FLOAT32 ? ""
+                  : run->passed                    ? ", passes"
+                                                   : ", fails",
                   run->stopped ? ": " : "", run->stopped ? run->stopped : "");
   mix_free(text.text);
 }
@@ -132,12 +138,12 @@ static void train(const mix_tune_trials *trials, running *r) {
   const mix_tune_options *options = trials->options;
   const bool float32 = r->record->purpose == MIX_TUNE_FLOAT32;
   static const char *const none[] = {NULL};
-  mix_tune_trial trial = {
-      .size = sizeof trial,
-      .policy = float32 ? "float32" : r->tuning->policy,
-      .seed = r->record->seed,
-      .float32_layers = float32 ? none : mix_tuning_names(r->tuning, r->tuning->run_count - 1),
-      .search = r};
+  mix_tune_trial trial = {.size = sizeof trial,
+                          .policy = float32 ? "float32" : r->tuning->policy,
+                          .seed = r->record->seed,
+                          .float32_layers =
+                              float32 ? none : mix_tuning_names(r->tuning, r->tuning->run_count - 1),
+                          .search = r};
   r->report = mix_numerics_new();
   trial.callbacks = make_callbacks(r, float32 ? FLOAT32_EVERY : options->every);
   if (mix_failed()) return;

@@ -128,8 +128,8 @@ static mix_answer ask(void *context, const bool *set, bool *suspects) {
   if (!run) {
     if (!s->left) return MIX_NO_ANSWER;
     s->left--;
-    run = mix_tune_run(&s->trials, set, s->trials.options->seed,
-                       s->passed ? MIX_TUNE_REDUCE : MIX_TUNE_SEARCH);
+    run =
+        mix_tune_run(&s->trials, set, s->trials.options->seed, s->passed ? MIX_TUNE_REDUCE : MIX_TUNE_SEARCH);
   }
   if (!run) return MIX_NO_ANSWER;
   if (suspects) memcpy(suspects, run->suspects, (size_t)s->tuning->layer_count);
@@ -151,8 +151,8 @@ static int smallest_passed(const mix_tuning *t, int above) {
   return best;
 }
 
-/* Does the mean of new seeds pass? If it does not, these may be hard seeds: float32 gets them too, and what is
- * normal follows from all of its runs. */
+/* Does the mean of new seeds pass? If it does not, these may be hard seeds: float32 gets them too, and what
+ * is normal follows from all of its runs. */
 static bool confirm(state *s, int index) {
   const int64_t count = s->trials.options->confirmations;
   const uint64_t first = s->new_seed;
@@ -170,8 +170,8 @@ static bool confirm(state *s, int index) {
   return mean <= s->tuning->limit || (run_float32(s, first, count) && mean <= s->tuning->limit);
 }
 
-/* The next set to confirm: the smallest one of more than `above` layers that passed, at last all layers, which
- * the search may not have asked about. -1: none. */
+/* The next set to confirm: the smallest one of more than `above` layers that passed, at last all layers,
+ * which the search may not have asked about. -1: none. */
 static int next_to_confirm(state *s, int above) {
   mix_tuning *t = s->tuning;
   const int index = smallest_passed(t, above);
