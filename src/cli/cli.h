@@ -35,6 +35,7 @@ typedef struct cli_options {
   const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *loop;
   const char *device, *graph_rewrite, *dtype;
   const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png, *checkpoint;
+  const char *trace;
   const char *const *float32_layers; /* ended by NULL; NULL: none */
   const char *class_weight; /* as given; parsed into: */
   int class_weight_count;
@@ -195,6 +196,10 @@ typedef struct cli_history {
 /* False if out of memory or out of columns. */
 bool cli_history_add(cli_history *history, int64_t epoch, const char *name, double value);
 void cli_history_free(cli_history *history);
+
+/* trace.c: --trace. CLI_OK, or the exit code after a message; the end gives `code` if that is another one. */
+int cli_trace_begin(const cli_options *options);
+int cli_trace_end(const cli_options *options, int code);
 
 /* The step log (--step-log). */
 typedef struct cli_step_log {

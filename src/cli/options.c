@@ -165,6 +165,9 @@ static const row rows[] = {
      "DIR with checkpoints is an error. force: also from the checkpoint of another run, which begins its "
      "epoch anew"},
     {"step-log", TEXT, FIELD(step_log), CLI_TRAIN, "FILE.jsonl", "write one line of JSON per step"},
+    {"trace", TEXT, FIELD(trace), CLI_TRAIN | CLI_EVALUATE | CLI_PREDICT | CLI_BENCH, "FILE.json",
+     "write when each kernel of the first 10 steps ran, and where, for https://ui.perfetto.dev or "
+     "chrome://tracing"},
     {"output", PATH, FIELD(output), CLI_PREDICT, "FILE.npz|FILE.npy",
      "write the outputs: y, or y_0, y_1, ...; an .npy has the only one (default: print the classes to "
      "standard output)"},

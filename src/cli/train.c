@@ -130,7 +130,8 @@ int cli_train(int argc, char **argv) {
   int code = cli_parse("train", CLI_TRAIN, argc, argv, &options);
   if (code) return code < 0 ? CLI_OK : code;
   mix_scope *scope = mix_scope_begin();
-  code = run(&options);
+  code = cli_trace_begin(&options);
+  if (!code) code = cli_trace_end(&options, run(&options));
   mix_scope_end(scope);
   return code;
 }
