@@ -92,7 +92,7 @@ static void set_goal(mix_tuning *t, double tolerance) {
   t->mean = same ? first : sum / count;
   for (int i = 0; i < t->run_count; i++)
     if (!t->runs[i].set) squares += (t->runs[i].loss - t->mean) * (t->runs[i].loss - t->mean);
-  t->deviation = same ? 0 : sqrt(squares / count);
+  t->deviation = same ? 0 : sqrt(squares / (count - 1));
   t->limit = t->mean + (same ? tolerance * fabs(t->mean) : DEVIATIONS * t->deviation);
 }
 
