@@ -43,6 +43,8 @@
 #include <mixtape/status.h>
 #include <mixtape/tape.h>
 #include <mixtape/tensor.h>
+#include <mixtape/trace.h>
+#include <mixtape/tuning.h>
 #include <mixtape/variable.h>
 
 #endif

@@ -24,6 +24,10 @@ typedef struct mix_from_json_options {
    * to live until the call returns; their functions as long as the model. NULL: none */
   const mix_layer_class *const *custom_layers;
   bool no_compile; /* do not compile the model, even if the text has the arguments */
+  /* Layers that compute in float32 though the text has them in 16 bits, with all that is in them: names, of
+   * layers in models in the model paths ("outer/inner"), ended by NULL. ValueError for a name that no layer
+   * has. NULL: none */
+  const char *const *float32_layers;
 } mix_from_json_options;
 /* A model with new weights from text of mix_model_to_json or of Keras, of any generation, or from the
  * config.json of a .keras archive. It is compiled if the text has a compile config. A functional model's own
@@ -49,6 +53,8 @@ typedef struct mix_load_options {
    * computes in 16 bits, float32 Activations follow the outputs, named after the layers before them with
    * "_float32" behind. */
   const char *policy;
+  /* As in mix_from_json_options; also of layers that get `policy`. */
+  const char *const *float32_layers;
 } mix_load_options;
 /* Keras's load_model: a model with its weights, and if it was compiled, with its loss, metrics and optimizer
  * and the optimizer's state. Reads what Keras 3 and tf_keras saved as .keras, and whole models in HDF5 (.h5),

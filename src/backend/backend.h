@@ -5,6 +5,7 @@
 
 #include "backend/context.h"
 #include "backend/plan.h"
+#include "backend/trace.h"
 #include "base/text.h"
 #include "ir/ir.h"
 
@@ -22,6 +23,7 @@ typedef struct mix_bindings {
   mix_memory **variables;
   mix_memory *const *results;
   mix_memory *arena;
+  mix_trace_run *trace; /* filled by a backend that runs at once; NULL: no trace */
 } mix_bindings;
 
 typedef struct mix_executable_facts {

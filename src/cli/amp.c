@@ -108,7 +108,7 @@ static mix_model *guide_model(const cli_options *options, int64_t batch, cli_par
 
 /* With made-up data. */
 static mix_model *other_model(cli_options *options, int64_t batch, cli_part *part) {
-  mix_model *model = cli_compiled_model(options);
+  mix_model *model = cli_compiled_model(options, 784);
   const cli_invention invention = cli_invention_of(options, batch, 1);
   return model && cli_invent_data(model, &invention, part) ? model : NULL;
 }

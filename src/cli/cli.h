@@ -20,7 +20,8 @@ enum {
   CLI_DEVICES = 16,
   CLI_BENCH = 32,
   CLI_VERSION = 64,
-  CLI_NUMERICS = 128
+  CLI_NUMERICS = 128,
+  CLI_TUNE = 256
 };
 
 typedef struct cli_loss_scale {
@@ -34,6 +35,8 @@ typedef struct cli_options {
   const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *memory, *loop;
   const char *device, *graph_rewrite, *dtype;
   const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png, *checkpoint;
+  const char *trace;
+  const char *const *float32_layers; /* ended by NULL; NULL: none */
   const char *class_weight; /* as given; parsed into: */
   int class_weight_count;
   int64_t class_labels[MIX_CLASS_MAX];
@@ -44,6 +47,7 @@ typedef struct cli_options {
   int64_t image_size, classes;                       /* 0: as the model or the data say */
   int64_t units, layers, heads, filter_size, length; /* 0: the model's defaults */
   int64_t batch_size, epochs, steps, threads, verbose, every, stall;
+  int64_t seeds, confirmations, max_trials;          /* 0: the default of precision tuning */
   int64_t checkpoint_freq; /* 0: each epoch */
   uint64_t seed;
   bool has_seed;
@@ -136,8 +140,15 @@ void cli_copy_sizes(cli_options *to, const cli_options *from);
 /* Builds the model under the global policy and loads --init-weights. NULL with the error recorded. */
 mix_model *cli_build_named_model(const cli_options *options);
 
-/* Makes, builds or loads the model of --model, compiled. NULL with the error recorded. */
-mix_model *cli_compiled_model(cli_options *options);
+/* float32_layers.c */
+/* "a,b,c". False if a name is empty, or with the error recorded. */
+bool cli_parse_float32_layers(const char *text, cli_options *options);
+/* The model with those layers in float32, not compiled. NULL with the error recorded. */
+mix_model *cli_keep_float32(const cli_options *options, mix_model *model);
+
+/* Makes, builds or loads the model of --model, compiled; `width`: of the guide's inputs. NULL with the error
+ * recorded. */
+mix_model *cli_compiled_model(cli_options *options, int64_t width);
 
 /* compile_options.c */
 /* The optimizer `base` with --loss-scale or --graph-rewrite. */
@@ -161,6 +172,8 @@ int cli_check_names(const cli_options *options);
 bool cli_is_saved_name(const char *path);
 mix_status cli_save(mix_model *model, const char *path);
 
+/* --epochs, or as many epochs as --steps needs. */
+int64_t cli_epoch_count(const cli_options *options, int64_t rows);
 /* Applies --class-weight. */
 void cli_weigh_classes(const cli_options *options, const mix_model *model, mix_fit_options *fit);
 
@@ -183,6 +196,10 @@ typedef struct cli_history {
 /* False if out of memory or out of columns. */
 bool cli_history_add(cli_history *history, int64_t epoch, const char *name, double value);
 void cli_history_free(cli_history *history);
+
+/* trace.c: --trace. CLI_OK, or the exit code after a message; the end gives `code` if that is another one. */
+int cli_trace_begin(const cli_options *options);
+int cli_trace_end(const cli_options *options, int code);
 
 /* The step log (--step-log). */
 typedef struct cli_step_log {
@@ -219,6 +236,7 @@ int cli_devices(int argc, char **argv);
 int cli_version(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_numerics(int argc, char **argv);
+int cli_tune_precision(int argc, char **argv);
 /* draw.c: pictures of graphs. cli_picture_path checks for a name in .dot, .svg or .png; cli_draw writes
  * graphviz text in that format. False with the error recorded. */
 bool cli_picture_path(const char *path);

@@ -262,7 +262,8 @@ bool cli_train_custom(const cli_options *options, mix_model *model, const cli_da
   if (!options->no_shuffle) l.train = mix_dataset_shuffle(l.train, 10000, .seed = options->seed);
   const bool all = l.rows > 0 && l.batch_size > l.rows; /* batches larger than the data, as in fit */
   l.train = mix_dataset_batch(l.train, all ? l.rows : l.batch_size);
-  l.step = mix_function_new(train_step, &l.training, .jit_compile = options->jit_compile);
+  l.step =
+      mix_function_new(train_step, &l.training, .name = "train_step", .jit_compile = options->jit_compile);
   if (options->checkpoint)
     l.checkpoint = mix_checkpoint_new(options->checkpoint, .model = model, .seed = options->seed,
                                       .force = options->force);

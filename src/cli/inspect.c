@@ -124,7 +124,8 @@ static int run(const char *name, int command, int (*body)(cli_options *options),
   int code = cli_parse(name, command, argc, argv, &options);
   if (code) return code < 0 ? CLI_OK : code;
   mix_scope *scope = mix_scope_begin();
-  code = body(&options);
+  code = cli_trace_begin(&options);
+  if (!code) code = cli_trace_end(&options, body(&options));
   mix_scope_end(scope);
   return code;
 }

@@ -27,6 +27,8 @@ static const command commands[] = {
     {"graph", cli_graph, "check compiled graphs in text form and run single passes on them"},
     {"numerics", cli_numerics,
      "report overflow and underflow of each layer over some training steps, with remedies"},
+    {"tune-precision", cli_tune_precision,
+     "the smallest set of layers that must stay float32 to train in 16 bits like float32"},
     {"bench", cli_bench, "speed and memory of training steps on this machine, as ratios within one run"},
     {"version", cli_version, "the version"},
 };
@@ -34,7 +36,7 @@ static const command commands[] = {
 static void help(FILE *out) {
   fprintf(out, "usage: mixtape COMMAND [OPTION...]\n\nMixed precision neural network training in C.\n\n");
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-    fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].help);
+    fprintf(out, "  %-14s %s\n", commands[i].name, commands[i].help);
   fprintf(out, "\n`mixtape COMMAND --help` explains a command's options.\n");
 }
 

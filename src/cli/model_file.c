@@ -16,7 +16,7 @@ bool cli_is_model_file(const cli_options *options) {
 mix_model *cli_load_model(cli_options *options, bool compile) {
   const mix_semantics *semantics = options->semantics ? mix_semantics_named(options->semantics) : NULL;
   mix_model *model = mix_model_load(options->model, .semantics = semantics, .no_compile = !compile,
-                                    .policy = options->policy);
+                                    .policy = options->policy, .float32_layers = options->float32_layers);
   if (model && options->init_weights) mix_model_load_weights(model, options->init_weights);
   if (mix_failed()) return NULL;
   mix_layer *main_layer = mix_model_main_layer(model);

@@ -28,7 +28,8 @@ typedef enum kind {
   SCALE,
   DATA,
   CLASS_WEIGHTS,
-  CALLBACK
+  CALLBACK,
+  LAYERS
 } kind;
 
 typedef struct row {
@@ -45,8 +46,8 @@ typedef struct row {
 enum { MAX_SIDE = 4096, MAX_CLASSES = 1 << 20 };
 
 #define FIELD(name) offsetof(cli_options, name)
-#define RUNS (CLI_TRAIN | CLI_EVALUATE | CLI_PREDICT | CLI_NUMERICS)
-#define TRAINS (CLI_TRAIN | CLI_NUMERICS)
+#define RUNS (CLI_TRAIN | CLI_EVALUATE | CLI_PREDICT | CLI_NUMERICS | CLI_TUNE)
+#define TRAINS (CLI_TRAIN | CLI_NUMERICS | CLI_TUNE)
 static const row rows[] = {
     {"model", MODEL, FIELD(model), RUNS | CLI_SUMMARY | CLI_BENCH,
      "guide|resnet50|resnet56|mobilenet_v2|transformer|FILE.keras|FILE.h5",
@@ -67,12 +68,17 @@ static const row rows[] = {
      "classes of a model by name (default 1000; resnet56 and with --data cifar10 10), tokens of the "
      "Transformer (default 33708; 0 fills up sequences) and classes of the guide's model (default 10); of a "
      "model from a file, the labels of --data synthetic (default: all that it has)"},
-    {"policy", CHOICE, FIELD(policy), RUNS | CLI_SUMMARY | CLI_BENCH,
+    {"policy", CHOICE, FIELD(policy), CLI_TUNE, "float16|bfloat16|mixed_float16|mixed_bfloat16",
+     "the policy to tune (default mixed_float16)", "mixed_float16", CHOSEN_BY_FILE},
+    {"policy", CHOICE, FIELD(policy), (RUNS & ~CLI_TUNE) | CLI_SUMMARY | CLI_BENCH,
      "float32|float64|float16|bfloat16|mixed_float16|mixed_bfloat16",
      "default float32; for a model from a file: of the layers that it has in float32", "float32",
      CHOSEN_BY_FILE},
     {"dtype", CHOICE, FIELD(dtype), RUNS | CLI_SUMMARY | CLI_BENCH, "fp32|fp16|bf16",
      "short for --policy float32, mixed_float16 and mixed_bfloat16"},
+    {"float32-layers", LAYERS, FIELD(float32_layers), (RUNS & ~CLI_TUNE) | CLI_SUMMARY, "A,B,...",
+     "layers that compute in float32 although --policy computes in 16 bits; `mixtape tune-precision` finds "
+     "them"},
     {"units", COUNT, FIELD(units), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
      "units of the guide's hidden layers (default 4096 with a GPU, else 64), or of the Transformer's layers "
      "(default 512)"},
@@ -86,20 +92,33 @@ static const row rows[] = {
      "tokens of a sequence of --data synthetic for the Transformer (default 32)"},
     {"batch-size", COUNT, FIELD(batch_size), RUNS | CLI_BENCH, "N",
      "examples per batch (default 32; with bench --advise 128)"},
-    {"epochs", COUNT, FIELD(epochs), CLI_TRAIN, "N", "passes over the training data (default 1)"},
-    {"steps", COUNT, FIELD(steps), CLI_TRAIN, "N", "stop training after N steps, regardless of --epochs"},
+    {"epochs", COUNT, FIELD(epochs), CLI_TRAIN | CLI_TUNE, "N", "passes over the training data (default 1)"},
+    {"steps", COUNT, FIELD(steps), CLI_TRAIN | CLI_TUNE, "N",
+     "stop training after N steps, regardless of --epochs"},
     {"steps", COUNT, FIELD(steps), CLI_NUMERICS, "N", "training steps (default 50)"},
     {"every", COUNT, FIELD(every), CLI_NUMERICS, "N",
      "watch every Nth step (default 1), and every step after a skipped one"},
+    {"every", COUNT, FIELD(every), CLI_TUNE, "N",
+     "the numerics report, which names suspects, watches every Nth step (default 25)"},
     {"stall", COUNT, FIELD(stall), CLI_NUMERICS, "N", "stop after N skipped steps in a row (default 20)"},
     {"validation-split", FRACTION, FIELD(validation_split), CLI_TRAIN, "F",
      "fraction at the end of the training data to validate on"},
+    {"validation-split", FRACTION, FIELD(validation_split), CLI_TUNE, "F",
+     "fraction at the end of the training data whose loss is compared (default: the test data, or 0.2 where "
+     "there are none)"},
     {"no-shuffle", FLAG, FIELD(no_shuffle), TRAINS, NULL, "keep the order of the examples"},
-    {"seed", SEED, FIELD(seed), RUNS, "N",
+    {"seed", SEED, FIELD(seed), RUNS & ~CLI_TUNE, "N",
      "seed of initial weights, shuffling and random layers (default 0)"},
+    {"seed", SEED, FIELD(seed), CLI_TUNE, "N", "the first seed; the others follow it (default 1)"},
+    {"seeds", COUNT, FIELD(seeds), CLI_TUNE, "N",
+     "float32 runs that give the mean loss and its deviation (default 3, at least 3)"},
+    {"confirmations", COUNT, FIELD(confirmations), CLI_TUNE, "N",
+     "new seeds on which the set that was found must hold (default 2)"},
+    {"max-trials", COUNT, FIELD(max_trials), CLI_TUNE, "N",
+     "most runs under --policy, confirmations included (default 100)"},
     {"class-weight", CLASS_WEIGHTS, FIELD(class_weight), TRAINS, "0=3,7=0.25",
      "weights of the classes in the loss"},
-    {"callback", CALLBACK, FIELD(callbacks), CLI_TRAIN, "NAME[:key=value,...]",
+    {"callback", CALLBACK, FIELD(callbacks), CLI_TRAIN | CLI_TUNE, "NAME[:key=value,...]",
      "early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger, tensorboard, "
      "backup_and_restore, terminate_on_nan or numerics_report; may be repeated"},
     {"tensorboard", TEXT, FIELD(tensorboard), CLI_TRAIN, "DIR",
@@ -122,9 +141,9 @@ static const row rows[] = {
     {"memory", CHOICE, FIELD(memory), RUNS | CLI_BENCH, "auto|fast|least",
      "whether 16-bit copies of weights and stored gradients may take memory where they save time (default "
      "auto: up to 4 MiB, and where the processor multiplies 16-bit numbers); the numbers are the same"},
-    {"jit-compile", FLAG, FIELD(jit_compile), CLI_TRAIN, NULL,
+    {"jit-compile", FLAG, FIELD(jit_compile), CLI_TRAIN | CLI_TUNE, NULL,
      "keep fused 16-bit values in float32 (docs/NUMERICS.md): faster, with different rounding"},
-    {"graph-rewrite", CHOICE, FIELD(graph_rewrite), TRAINS, "float16|bfloat16",
+    {"graph-rewrite", CHOICE, FIELD(graph_rewrite), TRAINS & ~CLI_TUNE, "float16|bfloat16",
      "rewrite a float32 model to 16 bits instead of using a policy"},
     {"loop", CHOICE, FIELD(loop), CLI_TRAIN, "fit|custom",
      "train with fit, or with a custom loop and a gradient tape (default fit)", "fit"},
@@ -138,6 +157,8 @@ static const row rows[] = {
     {"init-weights", PATH, FIELD(init_weights), RUNS, "FILE", "start from these weights: .npz, or of Keras"},
     {"save", PATH, FIELD(save), CLI_TRAIN, "FILE.keras|FILE.h5|FILE.weights.h5|FILE.npz",
      "write the model after training (.keras, .h5), or its weights"},
+    {"save", PATH, FIELD(save), CLI_TUNE, "FILE.keras|FILE.h5",
+     "write the model, not trained, with the layers that were found in float32"},
     {"checkpoint", TEXT, FIELD(checkpoint), CLI_TRAIN, "DIR",
      "save the training state in DIR after each epoch and when --steps ends training; keeps the last two"},
     {"checkpoint-freq", FREQUENCY, FIELD(checkpoint_freq), CLI_TRAIN, "epoch|N",
@@ -147,6 +168,9 @@ static const row rows[] = {
      "DIR with checkpoints is an error. force: also from the checkpoint of another run, which begins its "
      "epoch anew"},
     {"step-log", TEXT, FIELD(step_log), CLI_TRAIN, "FILE.jsonl", "write one line of JSON per step"},
+    {"trace", TEXT, FIELD(trace), CLI_TRAIN | CLI_EVALUATE | CLI_PREDICT | CLI_BENCH, "FILE.json",
+     "write when each kernel of the first 10 steps ran, and where, for https://ui.perfetto.dev or "
+     "chrome://tracing"},
     {"output", PATH, FIELD(output), CLI_PREDICT, "FILE.npz|FILE.npy",
      "write the outputs: y, or y_0, y_1, ...; an .npy has the only one (default: print the classes to "
      "standard output)"},
@@ -162,7 +186,7 @@ static const row rows[] = {
     {"all", FLAG, FIELD(all), CLI_NUMERICS, NULL, "show all intermediate values in the table"},
     {"png", PATH, FIELD(png), CLI_NUMERICS, "FILE.png",
      "draw the report: a strip of magnitudes for each tensor"},
-    {"json", FLAG, FIELD(json), CLI_TRAIN | CLI_EVALUATE | CLI_BENCH | CLI_NUMERICS, NULL,
+    {"json", FLAG, FIELD(json), CLI_TRAIN | CLI_EVALUATE | CLI_BENCH | CLI_NUMERICS | CLI_TUNE, NULL,
      "print one JSON object to standard output"},
 };
 /* getopt's code of row i is FIRST + i, above every character, so that `optopt` distinguishes them. */
@@ -315,7 +339,9 @@ static bool is_keras(const char *value) { return ends_in(value, ".keras") || end
 /* Is it the name of a file that the option takes? */
 static bool is_file(const row *row, const char *value) {
   if (row->field == FIELD(init_weights)) return *value;
-  if (row->field == FIELD(save)) return cli_is_saved_name(value);
+  if (row->field == FIELD(save))
+    return row->commands == CLI_TUNE ? is_keras(value) && !ends_in(value, ".weights.h5")
+                                     : cli_is_saved_name(value);
   if (row->field == FIELD(png)) return ends_in(value, ".png");
   return row->commands == CLI_PREDICT ? ends_in(value, ".npz") || ends_in(value, ".npy")
                                       : cli_picture_path(value);
@@ -385,6 +411,9 @@ static bool set_option(const char *command, const row *row, const char *value, c
   case CLASS_WEIGHTS:
     return parse_class_weights(value, options) ||
            bad_value(command, row, value, "LABEL=WEIGHT,LABEL=WEIGHT,..., each label once (at most 64)");
+  case LAYERS:
+    return cli_parse_float32_layers(value, options) ||
+           bad_value(command, row, value, "names of layers with commas between");
   case CALLBACK: return parse_callback(command, row, value, options);
   case SCALE: return parse_scale(value, field) || bad_value(command, row, value, row->argument);
   }
@@ -497,24 +526,28 @@ bool cli_is_option(int argc, char **argv, int *i, const char *name, const char *
   return true;
 }
 
-static void set_default(cli_options *options, const row *row) {
-  const char **field = (const char **)((char *)options + row->field);
-  if (!*field) *field = row->initial;
+/* Those of the command's own rows come before those of others for the same field. */
+static void set_defaults(cli_options *options, int commands, bool file) {
+  for (int own = 1; own >= 0; own--)
+    for (int i = 0; i < ROWS; i++) {
+      const char **field = (const char **)((char *)options + rows[i].field);
+      const bool applies = rows[i].initial && (!file || rows[i].when == ALWAYS);
+      if (applies && ((rows[i].commands & commands) != 0) == own && !*field) *field = rows[i].initial;
+    }
 }
 
 int cli_parse(const char *command, int commands, int argc, char **argv, cli_options *options) {
   *options = (cli_options){.verbose = -1};
   struct option list[ROWS + 2];
   int count = 0;
-  for (int i = 0; i < ROWS; i++) {
-    if (rows[i].initial && rows[i].when == ALWAYS) set_default(options, &rows[i]);
+  set_defaults(options, commands, true); /* those of the model's kind follow when it is known */
+  for (int i = 0; i < ROWS; i++)
     if (rows[i].commands & commands)
       list[count++] = (struct option){rows[i].name,
                                       rows[i].kind == FLAG     ? no_argument
                                       : rows[i].kind == RESUME ? optional_argument
                                                                : required_argument,
                                       NULL, FIRST + i};
-  }
   list[count++] = (struct option){"help", no_argument, NULL, FIRST + ROWS};
   list[count] = (struct option){0};
   opterr = 0;
@@ -539,7 +572,6 @@ int cli_parse(const char *command, int commands, int argc, char **argv, cli_opti
   if (!take_dtype(command, options)) return CLI_USAGE;
   if (!options->data && commands & RUNS)
     options->data = cli_is_named_model(options->model) ? "synthetic" : "mnist";
-  for (int i = 0; i < ROWS && !cli_is_model_file(options); i++)
-    if (rows[i].initial) set_default(options, &rows[i]);
+  set_defaults(options, commands, cli_is_model_file(options));
   return consistent(command, options) ? CLI_OK : CLI_USAGE;
 }

@@ -140,7 +140,7 @@ mix_model *cli_make_model(const cli_options *options, int64_t width) {
                            : mix_activation("softmax", .name = "predictions");
   mix_model *model = mix_model_new(inputs, mix_call(softmax, x));
   if (model && options->init_weights) mix_model_load_weights(model, options->init_weights);
-  return mix_error() == MIX_OK ? model : NULL;
+  return mix_error() == MIX_OK ? cli_keep_float32(options, model) : NULL;
 }
 
 mix_status cli_compile(const cli_options *options, mix_model *model) {
@@ -160,11 +160,11 @@ mix_status cli_compile(const cli_options *options, mix_model *model) {
 
 /* ---- all of it ---- */
 
-mix_model *cli_compiled_model(cli_options *options) {
+mix_model *cli_compiled_model(cli_options *options, int64_t width) {
   const bool file = cli_is_model_file(options);
   mix_model *model = file                                 ? cli_load_model(options, true)
                      : cli_is_named_model(options->model) ? cli_build_named_model(options)
-                                                          : cli_make_model(options, 784);
+                                                          : cli_make_model(options, width);
   if (!model || (file ? cli_compile_file(options, model) : cli_compile(options, model)) != MIX_OK)
     return NULL;
   return model;

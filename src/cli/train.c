@@ -8,8 +8,7 @@
 
 static void log_step(void *context, const mix_step_record *record) { cli_step_log_write(context, record); }
 
-/* --epochs, or as many epochs as --steps needs. */
-static int64_t epoch_count(const cli_options *options, int64_t rows) {
+int64_t cli_epoch_count(const cli_options *options, int64_t rows) {
   if (options->epochs) return options->epochs;
   if (!options->steps) return 1;
   double training = floor((double)rows * (1.0 - options->validation_split));
@@ -42,7 +41,7 @@ static bool train_fit(const cli_options *options, mix_model *model, const cli_da
                          .y = data->train.y,
                          .sample_weight = data->train.weights,
                          .batch_size = options->batch_size,
-                         .epochs = epoch_count(options, cli_part_rows(&data->train)),
+                         .epochs = cli_epoch_count(options, cli_part_rows(&data->train)),
                          .validation_split = options->validation_split,
                          .no_shuffle = options->no_shuffle,
                          .seed = options->seed,
@@ -131,7 +130,8 @@ int cli_train(int argc, char **argv) {
   int code = cli_parse("train", CLI_TRAIN, argc, argv, &options);
   if (code) return code < 0 ? CLI_OK : code;
   mix_scope *scope = mix_scope_begin();
-  code = run(&options);
+  code = cli_trace_begin(&options);
+  if (!code) code = cli_trace_end(&options, run(&options));
   mix_scope_end(scope);
   return code;
 }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "compile/pass_pipeline.h"
 #include "compile/plan_steps.h"
+#include "compile/trace.h"
 #include "tensor/shape.h"
 
 /* Bytes of operand i that a step reads: no more than it writes where it takes parts, and none of a table that
@@ -17,9 +18,9 @@ static size_t read_bytes(const mix_plan *plan, const mix_step *step, int i) {
   return in_place ? 0 : slot->bytes;
 }
 
-/* Bytes of a step's operands and results. A slot that is listed twice as operand counts once (a variable
+/* A slot that is listed twice as operand counts once (a variable
  * updated in place is read and written). */
-static size_t step_bytes(const mix_plan *plan, const mix_step *step) {
+size_t mix_step_bytes(const mix_plan *plan, const mix_step *step) {
   size_t bytes = 0;
   for (int i = 0; i < step->input_count; i++) {
     bool repeated = false;
@@ -50,7 +51,7 @@ static void fill_report(mix_compiled *compiled) {
     if (node->source == MIX_IR_ARGUMENT) report->argument_bytes += bytes;
     if (node->source == MIX_IR_CONSTANT) report->constant_bytes += bytes;
   }
-  for (int i = 0; i < plan->step_count; i++) report->moved_bytes += step_bytes(plan, &plan->steps[i]);
+  for (int i = 0; i < plan->step_count; i++) report->moved_bytes += mix_step_bytes(plan, &plan->steps[i]);
   for (int r = 0; r < plan->result_count; r++)
     report->result_bytes += mix_value_bytes(compiled->results[r].dtype, compiled->results[r].shape);
   report->peak_bytes = report->arena_bytes + report->variable_bytes + report->argument_bytes +
@@ -82,11 +83,14 @@ mix_ticket mix_compiled_enqueue(mix_compiled *compiled, mix_memory *const *argum
   const size_t arena_bytes = compiled->plan.arena_bytes;
   mix_memory *own = arena || !arena_bytes ? NULL : mix_memory_new(mix_compiled_device(compiled), arena_bytes);
   if (!own && !arena && arena_bytes) return mix_compiled_name_largest(compiled), 0;
+  mix_trace_run *trace = mix_tracing() ? mix_trace_begin_run(compiled) : NULL;
   const mix_bindings bindings = {.arguments = arguments,
                                  .variables = compiled->variables,
                                  .results = results,
-                                 .arena = arena ? arena : own};
+                                 .arena = arena ? arena : own,
+                                 .trace = trace};
   const mix_ticket ticket = move_variables(compiled) ? enqueue(compiled, &bindings) : 0;
+  if (trace) mix_trace_end_run(trace);
   mix_release(own);
   return ticket;
 }

@@ -15,6 +15,8 @@ typedef struct mix_compiled {
   mix_type *results;
   mix_memory **variables; /* of the run that is being enqueued */
   mix_plan_report report;
+  int64_t trace; /* the latest trace that it is described in (trace.c), */
+  int traced;    /* and its number there */
   struct mix_lifetime *lifetimes; /* of the values in the arena */
   int lifetime_count;
   mix_ir *captured;   /* a copy from before the passes; NULL unless requested */
@@ -34,6 +36,8 @@ bool mix_compiled_run(mix_compiled *compiled, mix_memory *const *arguments, mix_
 static inline const mix_memory_device *mix_compiled_device(const mix_compiled *compiled) {
   return compiled->context.backend->memory;
 }
+/* Bytes of a step's operands and results. */
+size_t mix_step_bytes(const mix_plan *plan, const mix_step *step);
 /* Runs one pass, even if it is disabled. False with the error recorded, also for an unknown name. */
 bool mix_pass_run(mix_ir *ir, const char *name);
 

@@ -17,6 +17,7 @@ mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *optio
                                            .custom_layers = options->custom_layers,
                                            .no_compile = options->no_compile};
   if (options->policy && !mix_override_policy(file->model, options->policy, options->semantics)) return NULL;
+  if (!mix_keep_float32(file->model, options->float32_layers, "model_load")) return NULL;
   const bool former = mix_zero_weights_set(true); /* each is read */
   mix_model *model = mix_model_from_object(file->model, &structure, true);
   mix_zero_weights_set(former);

@@ -245,7 +245,8 @@ mix_model *mix_model_from_json_with(const mix_from_json_options *given) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_from_json_options, options, given, "model_from_json");
   json_t *object = mix_json_parse(options.json, "model_from_json");
-  mix_model *model = object ? mix_model_from_object(object, &options, false) : NULL;
+  const bool good = object && mix_keep_float32(object, options.float32_layers, "model_from_json");
+  mix_model *model = good ? mix_model_from_object(object, &options, false) : NULL;
   json_decref(object);
   return model;
 }

@@ -61,6 +61,8 @@ mix_model *mix_model_from_object(const json_t *object, const mix_from_json_optio
 /* override_policy.c: changes the object of a model so that its float32 layers have another policy, also those
  * in models and wrappers. Where that computes in 16 bits, a float32 Activation follows each output. */
 bool mix_override_policy(json_t *object, const char *policy, const mix_semantics *semantics);
+/* Changes it so that layers with a policy of 16 bits have float32 (mix_from_json_options). */
+bool mix_keep_float32(json_t *object, const char *const *layers, const char *call);
 
 /* compile_config.c */
 /* The entries of a compile config, the optimizer included, and back: compiles the model. `written`: by which

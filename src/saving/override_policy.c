@@ -1,6 +1,8 @@
-/* Another policy for the float32 layers of a saved model, whose outputs end in float32. */
+/* Policies of a saved model: another one for its float32 layers, whose outputs then end in float32, and
+ * float32 for some of its layers. */
 #include "saving/model_json.h"
 
+#include "base/did_you_mean.h"
 #include "base/error.h"
 #include <string.h>
 
@@ -8,25 +10,77 @@ static const char *class_of(const json_t *object) {
   return json_string_value(json_object_get(object, "class_name"));
 }
 
-/* "float32", or the object of that policy. */
-static bool is_float32(const json_t *dtype) {
+/* Of "float32", or of the object of that policy. NULL: none. */
+static const char *policy_name(const json_t *dtype) {
   if (json_is_object(dtype)) dtype = json_object_get(json_object_get(dtype, "config"), "name");
-  return json_is_string(dtype) && !strcmp(json_string_value(dtype), "float32");
+  return json_string_value(dtype);
+}
+
+static bool is_float32(const json_t *dtype) {
+  const char *name = policy_name(dtype);
+  return name && !strcmp(name, "float32");
+}
+
+static bool is_16_bit(const json_t *dtype) {
+  const char *name = policy_name(dtype);
+  const size_t length = name ? strlen(name) : 0; /* float16, bfloat16, and mixed_ with them */
+  return length >= 7 && !strcmp(name + length - 7, "float16");
 }
 
 /* Inputs keep their dtype, which is that of the data. */
-static void set_policies(json_t *value, const char *policy) {
+static void set_policies(json_t *value, bool (*replaces)(const json_t *dtype), const char *policy) {
   const char *key, *class_name = class_of(value);
   json_t *item, *config = json_object_get(value, "config");
   size_t i;
-  json_array_foreach(value, i, item) set_policies(item, policy);
+  json_array_foreach(value, i, item) set_policies(item, replaces, policy);
   if (!json_is_object(value) || (class_name && !strcmp(class_name, "InputLayer"))) return;
   if (class_name && json_is_object(config)) {
-    if (is_float32(json_object_get(config, "dtype")))
-      json_object_set_new(config, "dtype", json_string(policy));
+    if (replaces(json_object_get(config, "dtype"))) json_object_set_new(config, "dtype", json_string(policy));
     value = config;
   }
-  json_object_foreach(value, key, item) set_policies(item, policy);
+  json_object_foreach(value, key, item) set_policies(item, replaces, policy);
+}
+
+/* ---- some layers in float32 ---- */
+
+static json_t *layers_of(const json_t *object) {
+  json_t *config = json_object_get(object, "config");
+  return json_is_array(config) ? config : json_object_get(config, "layers");
+}
+
+static const char *name_of(const json_t *layer) {
+  const char *name = json_string_value(json_object_get(json_object_get(layer, "config"), "name"));
+  return name ? name : json_string_value(json_object_get(layer, "name"));
+}
+
+/* The layer of that path; NULL: none. `suggestion` sees the names at its end. */
+static json_t *layer_at(const json_t *object, const char *path, mix_did_you_mean *suggestion) {
+  json_t *layer, *layers = layers_of(object);
+  size_t i;
+  json_array_foreach(layers, i, layer) {
+    const char *name = name_of(layer);
+    if (!name || !json_is_object(layer)) continue;
+    const size_t length = strlen(name);
+    mix_did_you_mean_try(suggestion, name);
+    if (!strcmp(path, name)) return layer;
+    if (strncmp(path, name, length) || path[length] != '/') continue;
+    json_t *inner = layer_at(layer, path + length + 1, suggestion);
+    if (inner) return inner;
+  }
+  return NULL;
+}
+
+bool mix_keep_float32(json_t *object, const char *const *layers, const char *call) {
+  for (int i = 0; layers && layers[i]; i++) {
+    char hint[100];
+    mix_did_you_mean suggestion = {.word = layers[i]};
+    json_t *layer = layer_at(object, layers[i], &suggestion);
+    if (!layer)
+      return mix_fail(MIX_VALUE_ERROR, "%s: float32_layers: the model has no layer '%s'%s", call, layers[i],
+                      mix_did_you_mean_hint(&suggestion, hint, sizeof hint));
+    set_policies(layer, is_16_bit, "float32");
+  }
+  return true;
 }
 
 /* ---- outputs ---- */
@@ -111,7 +165,7 @@ bool mix_override_policy(json_t *object, const char *name, const mix_semantics *
   json_t *config = json_object_get(object, "config");
   casts c = {object, json_is_array(config) ? config : json_object_get(config, "layers")};
   if (!policy || !json_is_array(c.layers)) return !mix_failed();
-  set_policies(object, name);
+  set_policies(object, is_float32, name);
   if (!computes_in_16_bits(policy)) return !mix_failed();
   json_t *outputs = json_object_get(config, "output_layers");
   if (outputs)

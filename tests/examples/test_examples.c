@@ -164,6 +164,14 @@ static void numerics_names_the_layer_and_the_remedy(void **state) {
               0.1 * number_after(output, "loss of the first epoch "));
 }
 
+/* Of five layers the two that see numbers beyond float16's range, and no other, are kept. */
+static void precision_tuning_finds_the_pair(void **state) {
+  (void)state;
+  assert_ends_well(run("13_precision_tuning", ""));
+  assert_line(output, "2 of 5 layers in float32: totals normal");
+  assert_line(output, "  --policy mixed_float16 --float32-layers totals,normal");
+}
+
 /* The rates and the range of skipped steps are known: each skip halves the scale of 2^30 until float16's
  * gradients fit, at about 2^17 to 2^19. */
 static void callbacks_set_rates_and_write_files(void **state) {
@@ -279,6 +287,7 @@ int main(void) {
       cmocka_unit_test(W23_W24_W25_custom_layers_print_their_dtypes),
       cmocka_unit_test(W14_loss_scale_moves_as_the_rule_says),
       cmocka_unit_test(numerics_names_the_layer_and_the_remedy),
+      cmocka_unit_test(precision_tuning_finds_the_pair),
       cmocka_unit_test(callbacks_set_rates_and_write_files),
       cmocka_unit_test(data_pipelines_train_and_report_errors),
       cmocka_unit_test(graph_rewrite_trains_as_float32_does),

@@ -735,6 +735,49 @@ static void memory_runs_out(void **state) {
   json_decref(record);
 }
 
+static const char *policy_in(mix_list *layers, const char *name) {
+  for (int i = 0; i < mix_list_count(layers); i++)
+    if (!strcmp(mix_layer_name(mix_list_get(layers, i)), name))
+      return mix_policy_name(mix_layer_policy(mix_list_get(layers, i)));
+  return "no such layer";
+}
+
+/* A layer, a wrapper with what is in it, and a layer in a model; in each generation's form of a policy. */
+static void layers_stay_float32(void **state) {
+  (void)state;
+  static const char *const generations[] = {"tf_keras", "keras3", "experimental"};
+  static const char *const kept[] = {"first", "both", "block/second", NULL};
+  for (int g = 0; g < 3; g++) {
+    mix_set_semantics(generations[g]);
+    mix_set_global_policy("mixed_float16");
+    mix_tensor *x = mix_input(.shape = MIX_SHAPE(3, 4), .name = "x");
+    mix_tensor *y = mix_call(mix_dense(.units = 4, .name = "first"), x);
+    y = mix_call(mix_bidirectional(mix_lstm(.units = 2), .name = "both"), y);
+    mix_tensor *in = mix_input(.shape = MIX_SHAPE(4), .name = "in");
+    mix_tensor *out = mix_call(mix_dense(.units = 4, .name = "second"), in);
+    out = mix_call(mix_dense(.units = 2, .name = "third"), out);
+    mix_model *block = mix_model_new(in, out, .name = "block");
+    mix_model *model = mix_model_new(x, mix_call(mix_model_layer(block), y));
+    const char *text = mix_model_to_json(good(model));
+    mix_model *made = good(mix_model_from_json(text, .float32_layers = kept));
+    assert_string_equal(policy_in(mix_model_layers(made), "first"), "float32");
+    assert_string_equal(policy_in(mix_model_layers(made), "both"), "float32");
+    mix_list *inner = mix_layer_layers(mix_model_get_layer(made, "both"));
+    assert_true(mix_list_count(inner) >= 2);
+    for (int i = 0; i < mix_list_count(inner); i++)
+      assert_string_equal(mix_policy_name(mix_layer_policy(mix_list_get(inner, i))), "float32");
+    mix_list *in_block = mix_layer_layers(mix_model_get_layer(made, "block"));
+    assert_string_equal(policy_in(in_block, "second"), "float32");
+    assert_string_equal(policy_in(in_block, "third"), "mixed_float16");
+    assert_null(mix_model_from_json(text, .float32_layers = (const char *const[]){"block/thid", NULL}));
+    assert_error(MIX_VALUE_ERROR, "no layer 'block/thid'");
+    assert_null(mix_model_from_json(text, .float32_layers = (const char *const[]){"second", NULL}));
+    assert_error(MIX_VALUE_ERROR, "no layer 'second'");
+    assert_null(mix_model_from_json(text, .float32_layers = (const char *const[]){"firts", NULL}));
+    assert_error(MIX_VALUE_ERROR, "did you mean 'first'?");
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(M05_recorded_models),
                                      TEST(reference_models),
@@ -752,7 +795,8 @@ int main(void) {
                                      TEST(texts_keep_their_generation),
                                      TEST(damaged_texts),
                                      TEST(deep_texts),
-                                     TEST(memory_runs_out)};
+                                     TEST(memory_runs_out),
+                                     TEST(layers_stay_float32)};
   int failed = cmocka_run_group_tests(tests, NULL, NULL);
   mix_shutdown();
   return failed;

@@ -294,16 +294,18 @@ static void record_failure(mix_executable *executable, int step) {
 
 static const mix_team alone_team = {.rank = 0, .size = 1};
 
-static void run_step(mix_executable *executable, int i, const mix_team *team) {
+/* False: it was left out. */
+static bool run_step(mix_executable *executable, int i, const mix_team *team) {
   mix_host_step *step = &executable->steps[i];
-  if (step->serial && team->rank) return;
-  if (step->guard && !*step->guard) return;
+  if (step->serial && team->rank) return false;
+  if (step->guard && !*step->guard) return false;
   /* Threads that are further on may already have failed in later steps. Those failures do not count, so
    * that all threads decide alike. */
   if (step->writes_variable && atomic_load_explicit(&executable->failed_step, memory_order_acquire) < i)
-    return;
+    return false;
   step->kernel->run(&step->args, step->serial ? &alone_team : team);
   if (atomic_load_explicit(&step->error.met, memory_order_relaxed)) record_failure(executable, i);
+  return true;
 }
 
 void mix_host_begin_steps(mix_executable *executable, const mix_team *team) {
@@ -329,6 +331,20 @@ static void run_stage(mix_executable *executable, int begin, int end, const mix_
   _mm_setcsr(control);
 }
 
+static void run_stage_traced(mix_executable *executable, int begin, int end, const mix_team *team) {
+  const unsigned control = _mm_getcsr();
+  if (executable->flush_subnormals) _mm_setcsr(control | FLUSH_SUBNORMALS);
+  for (int i = begin; i < end; i++) {
+    if (executable->steps[i].serial && team->rank) continue;
+    mix_trace_event *event = &executable->trace->events[i * executable->trace->shares + team->rank];
+    event->begin = mix_trace_now();
+    event->skipped = !run_step(executable, i, team);
+    event->end = mix_trace_now();
+    event->thread = mix_trace_thread();
+  }
+  _mm_setcsr(control);
+}
+
 static mix_ticket report_failure(mix_executable *executable) {
   int failed = atomic_load(&executable->failed_step);
   if (failed == INT_MAX) return DONE;
@@ -348,6 +364,12 @@ static void run_share(void *context, int stage, int share) {
             &(const mix_team){share, executable->threads, &executable->barrier});
 }
 
+static void run_share_traced(void *context, int stage, int share) {
+  mix_executable *executable = context;
+  run_stage_traced(executable, executable->begins[stage], executable->begins[stage + 1],
+                   &(const mix_team){share, executable->threads, &executable->barrier});
+}
+
 /* Runs the plan on one thread. The results have the bits of a plan compiled for one thread. */
 static mix_ticket run_alone(mix_executable *executable, const mix_bindings *bindings) {
   if (!executable->alone)
@@ -361,15 +383,18 @@ int mix_threads_awake(void) { return awake; }
 
 mix_ticket mix_host_enqueue(mix_executable *executable, const mix_bindings *bindings) {
   if (mix_failed() || !bind_all(executable, bindings)) return 0;
+  executable->trace = bindings->trace;
   const bool alone = executable->threads == 1 || !executable->parallel;
   if (!alone || executable->threads == 1)
     awake = executable->threads; /* a plan without parallel steps leaves the threads as they are */
   if (alone) {
-    run_stage(executable, 0, executable->plan->step_count,
-              &(const mix_team){.rank = 0, .size = 1, .barrier = &executable->barrier});
+    (bindings->trace ? run_stage_traced
+                     : run_stage)(executable, 0, executable->plan->step_count,
+                                  &(const mix_team){.rank = 0, .size = 1, .barrier = &executable->barrier});
     return report_failure(executable);
   }
-  const mix_crew_work work = {executable->stages, executable->stage_count, run_share, executable};
+  const mix_crew_work work = {executable->stages, executable->stage_count,
+                              bindings->trace ? run_share_traced : run_share, executable};
   switch (mix_crew_run(&work, executable->threads)) {
   case MIX_CREW_DONE: return report_failure(executable);
   case MIX_CREW_TOO_FEW: return run_alone(executable, bindings);

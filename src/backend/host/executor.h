@@ -50,6 +50,7 @@ struct mix_executable {
   /* The plan compiled for one thread; made when there first are fewer threads than requested. NULL:
    * not made. */
   mix_executable *alone;
+  mix_trace_run *trace; /* of the present run; NULL: none */
   mix_barrier barrier;
   _Alignas(64) atomic_int failed_step; /* the first step that met a bad value; INT_MAX: none */
 };

@@ -76,11 +76,13 @@ int cli_bench(int argc, char **argv) {
             options.model);
     return CLI_USAGE;
   }
+  const int begun = cli_trace_begin(&options);
+  if (begun) return begun;
   mix_scope *scope = mix_scope_begin();
   const int result = options.advise ? bench_run(&options, NULL, &advise, 1, NULL)
                      : of_other
                          ? bench_run(&options, NULL, &other, 1, NULL)
                          : bench_run(&options, NULL, tables, sizeof tables / sizeof *tables, options.only);
   mix_scope_end(scope);
-  return result;
+  return cli_trace_end(&options, result);
 }

@@ -27,7 +27,7 @@ static bool prepare(model_step *step, const bench_settings *settings, const char
   cli_copy_sizes(&options, settings->options);
   if (!cli_is_model_file(&options) && mix_set_global_policy(options.policy) != MIX_OK) return false;
   const size_t before = mix_buffer_bytes();
-  mix_model *model = cli_compiled_model(&options);
+  mix_model *model = cli_compiled_model(&options, 784);
   *step = (model_step){.policy = options.policy, .model = model};
   const cli_invention invention = cli_invention_of(&options, batch, 1);
   if (!model || !cli_invent_data(model, &invention, &part)) return false;

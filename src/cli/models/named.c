@@ -94,5 +94,5 @@ mix_model *cli_build_named_model(const cli_options *options) {
   const cli_transformer_sizes sizes = transformer_sizes(options);
   mix_model *model = named->build ? build_for_images(options, named) : cli_transformer(&sizes);
   if (model && options->init_weights) mix_model_load_weights(model, options->init_weights);
-  return mix_failed() ? NULL : model;
+  return mix_failed() ? NULL : cli_keep_float32(options, model);
 }

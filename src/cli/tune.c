@@ -1,0 +1,175 @@
+/* mixtape tune-precision: which layers must stay float32, by training runs of `mixtape train`. */
+#include "cli/cli.h"
+#include "base/alloc.h"
+#include "base/error.h"
+#include "model/model.h"
+
+#include <mixtape/tuning.h>
+
+#include <math.h>
+#include <string.h>
+
+static const double SPLIT = 0.2; /* without test data */
+
+typedef struct tuned {
+  const cli_options *options;
+  cli_data data;
+  int64_t width; /* of the guide's inputs */
+} tuned;
+
+/* ---- a run ---- */
+
+static void choose(const tuned *t, const char *policy, uint64_t seed, const char *const *float32_layers,
+                   cli_options *options) {
+  *options = *t->options;
+  options->policy = policy;
+  options->seed = seed;
+  options->float32_layers = float32_layers;
+  mix_clear_names(); /* layers get the same names in every run */
+  mix_set_seed(seed);
+  if (!cli_is_model_file(options)) mix_set_global_policy(policy);
+}
+
+static double validation_loss(const tuned *t, const cli_options *options, mix_model *model,
+                              mix_history *history) {
+  const int64_t epochs = mix_history_epochs(history);
+  if (options->validation_split > 0) return mix_logs_get(mix_history_epoch(history, epochs - 1), "val_loss");
+  const cli_part *test = &t->data.test;
+  const mix_logs *logs = mix_model_evaluate(model, test->x, test->y, .batch_size = options->batch_size,
+                                            .verbose = MIX_SILENT, .sample_weight = test->weights);
+  return logs ? mix_logs_get(logs, "loss") : NAN;
+}
+
+static double train(void *context, const mix_tune_trial *trial) {
+  const tuned *t = context;
+  cli_options options;
+  choose(t, trial->policy, trial->seed, trial->float32_layers, &options);
+  mix_model *model = cli_compiled_model(&options, t->width);
+  const cli_part *part = &t->data.train;
+  mix_fit_options fit = {.size = sizeof fit,
+                         .x = part->x,
+                         .y = part->y,
+                         .sample_weight = part->weights,
+                         .batch_size = options.batch_size,
+                         .epochs = cli_epoch_count(&options, cli_part_rows(part)),
+                         .validation_split = options.validation_split,
+                         .no_shuffle = options.no_shuffle,
+                         .seed = trial->seed,
+                         .verbose = MIX_SILENT,
+                         .steps = options.steps,
+                         .callbacks = trial->callbacks};
+  if (!model) return NAN;
+  cli_weigh_classes(&options, model, &fit);
+  for (int i = 0; i < options.callback_count; i++)
+    mix_list_append(fit.callbacks, mix_callback_from_text(options.callbacks[i]));
+  mix_history *history = mix_model_fit_with(model, &fit);
+  return history ? validation_loss(t, &options, model, history) : NAN;
+}
+
+/* ---- the layers to choose from ---- */
+
+typedef struct names {
+  const char **items; /* interned, ended by NULL */
+  int count, capacity;
+} names;
+
+static bool computes_in_16_bits(const mix_layer *layer) {
+  const mix_dtype dtype = mix_policy_compute_dtype(layer->policy);
+  return dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16;
+}
+
+static bool is_model(const mix_layer *layer) {
+  return layer->class.call == mix_class_functional.call || layer->class.call == mix_class_sequential.call;
+}
+
+static void add_name(names *list, const char *prefix, const char *name) {
+  char path[512];
+  snprintf(path, sizeof path, "%s%s", prefix, name);
+  if (!mix_reserve(&list->items, &list->capacity, list->count + 2, sizeof *list->items)) return;
+  list->items[list->count++] = mix_intern(path);
+  list->items[list->count] = NULL;
+}
+
+/* Layers of models in the model by their paths. Inputs compute nothing. */
+static void add_layers(names *list, const char *prefix, mix_list *layers) {
+  for (int i = 0; i < mix_list_count(layers) && !mix_failed(); i++) {
+    mix_layer *layer = mix_list_get(layers, i);
+    if (is_model(layer)) {
+      char inner[512];
+      snprintf(inner, sizeof inner, "%s%s/", prefix, layer->name);
+      add_layers(list, inner, mix_layer_layers(layer));
+    } else if (computes_in_16_bits(layer) && strcmp(layer->class.name, "InputLayer")) {
+      add_name(list, prefix, layer->name);
+    }
+  }
+}
+
+/* ---- the command ---- */
+
+static int print_result(const cli_options *options, mix_tuning *tuning) {
+  const char *text = options->json ? mix_tuning_json(tuning) : mix_tuning_table(tuning);
+  const bool set = mix_tuning_layers(tuning);
+  const char *paste = set && !options->json ? mix_tuning_overrides(tuning) : "";
+  if (!text || !paste) return cli_fail();
+  printf("%s%s%s", text, *paste ? "\n" : "", *paste ? paste : options->json ? "\n" : "");
+  return CLI_OK;
+}
+
+static int save(const tuned *t, const mix_tuning *tuning) {
+  cli_options options;
+  choose(t, t->options->policy, t->options->seed, mix_tuning_layers(tuning), &options);
+  mix_model *model = cli_compiled_model(&options, t->width);
+  return model && cli_save(model, options.save) == MIX_OK ? CLI_OK : cli_fail();
+}
+
+static int report(const tuned *t, mix_tuning *tuning) {
+  int code = print_result(t->options, tuning);
+  if (!code && t->options->save && mix_tuning_layers(tuning)) code = save(t, tuning);
+  if (!strcmp(mix_tuning_status(tuning), "found")) return code;
+  fprintf(stderr, "mixtape tune-precision: the search ended with '%s'%s\n", mix_tuning_status(tuning),
+          !strcmp(mix_tuning_status(tuning), "limit") ? "; --max-trials allows more" : "");
+  return CLI_FAILED;
+}
+
+static int search(tuned *t, mix_model *model) {
+  const cli_options *options = t->options;
+  names list = {0};
+  add_layers(&list, "", mix_model_layers(model));
+  if (!list.count && !mix_failed())
+    mix_fail(MIX_VALUE_ERROR,
+             "%s: no layer computes in 16 bits under %s; a file's layers get it where the file has float32",
+             options->model, options->policy);
+  mix_tuning *tuning = NULL;
+  if (!mix_failed())
+    tuning =
+        mix_tune_precision(train, list.items, .context = t, .policy = options->policy,
+                           .seeds = options->seeds, .confirmations = options->confirmations,
+                           .max_trials = options->max_trials, .seed = options->seed, .every = options->every);
+  mix_free(list.items);
+  return tuning ? report(t, tuning) : cli_fail();
+}
+
+static int run(cli_options *options) {
+  tuned t = {.options = options};
+  if (!options->policy) options->policy = "mixed_float16";
+  if (!options->has_seed) options->seed = 1;
+  int code = cli_setup(options);
+  if (!code && options->save) code = cli_check_output("tune-precision", "save", options->save);
+  cli_options first = *options; /* of a file it gets what the file says */
+  mix_model *model;
+  if (!code) code = cli_prepare(&first, CLI_TRAIN, &t.data, &model);
+  if (code) return code;
+  if (!t.data.test.x && options->validation_split == 0) options->validation_split = SPLIT;
+  t.width = !strcmp(options->model, "guide") ? mix_model_input_shape(model, 0).dims[1] : 0;
+  return search(&t, model);
+}
+
+int cli_tune_precision(int argc, char **argv) {
+  cli_options options;
+  int code = cli_parse("tune-precision", CLI_TUNE, argc, argv, &options);
+  if (code) return code < 0 ? CLI_OK : code;
+  mix_scope *scope = mix_scope_begin();
+  code = run(&options);
+  mix_scope_end(scope);
+  return code;
+}

@@ -1,0 +1,132 @@
+/* The result of precision tuning as text, to paste, and as JSON. */
+#include "train/tune/tune.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include <math.h>
+#include <string.h>
+
+static const char *keep(char **owner, mix_text *text) {
+  mix_free(*owner);
+  *owner = text->failed ? NULL : text->text;
+  if (text->failed) mix_free(text->text);
+  return *owner;
+}
+
+static void put_names(mix_text *t, const char *const *names, const char *quote, const char *between) {
+  for (int i = 0; names && names[i]; i++)
+    mix_text_put(t, "%s%s%s%s", i ? between : "", quote, names[i], quote);
+}
+
+static int trial_count(const mix_tuning *t) {
+  int count = 0;
+  for (int i = 0; i < t->run_count; i++) count += t->runs[i].set != NULL;
+  return count;
+}
+
+/* ---- the table ---- */
+
+static void put_run(mix_text *text, const mix_tuning *t, int index) {
+  const mix_tune_record *run = &t->runs[index];
+  const char *verdict = !run->set ? "" : run->passed ? "passes" : run->stopped ? run->stopped : "fails";
+  mix_text_put(text, "%4d  %-8s %5llu  %12.6g  %-15s ", index + 1, mix_tune_purpose_name(run->purpose),
+               (unsigned long long)run->seed, isnan(run->loss) ? fabs(run->loss) : run->loss, verdict);
+  if (!run->set)
+    mix_text_put(text, "all");
+  else if (!mix_tune_size(run->set, t->layer_count))
+    mix_text_put(text, "none");
+  put_names(text, mix_tuning_names(t, index), "", " ");
+  mix_text_put(text, "\n");
+}
+
+static const char *explanation(const mix_tuning *t) {
+  if (!strcmp(t->status, "found"))
+    return mix_tuning_count(t) ? "No layer of this set can be left out; new seeds confirm it."
+                               : "No layer needs float32; new seeds confirm it.";
+  if (!strcmp(t->status, "none")) return "Not even with all layers in float32 does it train like float32.";
+  if (!strcmp(t->status, "unconfirmed")) return "Sets passed the search, but not on new seeds.";
+  return t->found >= 0 ? "The limit of trials ended the search; a smaller set may do."
+                       : "The limit of trials ended the search before a set was found.";
+}
+
+const char *mix_tuning_table(mix_tuning *t) {
+  if (!mix_tuning_given(t, "tuning_table")) return NULL;
+  mix_text text = {.grows = true};
+  mix_text_put(&text, "float32: mean loss %.6g, deviation %.3g; a set passes at %.6g or less\n\n", t->mean,
+               t->deviation, t->limit);
+  mix_text_put(&text, " run  purpose   seed          loss  result          layers in float32\n");
+  for (int i = 0; i < t->run_count; i++) put_run(&text, t, i);
+  mix_text_put(&text, "\n%d trials under %s. %s\n", trial_count(t), t->policy, explanation(t));
+  if (t->found >= 0) {
+    mix_text_put(&text, "%d of %d layers in float32: ", mix_tuning_count(t), t->layer_count);
+    put_names(&text, mix_tuning_layers(t), "", " ");
+    mix_text_put(&text, mix_tuning_count(t) ? "\n" : "none\n");
+  }
+  return keep(&t->table, &text);
+}
+
+/* ---- to paste ---- */
+
+const char *mix_tuning_overrides(mix_tuning *t) {
+  if (!mix_tuning_given(t, "tuning_overrides")) return NULL;
+  if (t->found < 0)
+    return mix_fail(MIX_RUNTIME_ERROR, "tuning_overrides: the search ended with '%s' and has no set",
+                    t->status);
+  const char *const *names = mix_tuning_layers(t);
+  if (!names) return NULL;
+  mix_text text = {.grows = true};
+  if (!names[0]) {
+    mix_text_put(&text, "No layer needs float32: train under %s as it is.\n", t->policy);
+    return keep(&t->overrides, &text);
+  }
+  mix_text_put(&text, "C: .dtype = \"float32\" in the options of these layers, or for model_from_json and "
+                      "model_load:\n  .float32_layers = (const char *const[]){");
+  put_names(&text, names, "\"", ", ");
+  mix_text_put(&text, ", NULL}\nKeras 3, before compile:\n  for name in [");
+  put_names(&text, names, "\"", ", ");
+  mix_text_put(&text,
+               "]:\n      model.get_layer(name).dtype_policy = \"float32\"\nmixtape:\n  --policy %s "
+               "--float32-layers ",
+               t->policy);
+  put_names(&text, names, "", ",");
+  mix_text_put(&text, "\n");
+  return keep(&t->overrides, &text);
+}
+
+/* ---- JSON ---- */
+
+static json_t *number(double value) {
+  if (isnan(value)) return json_string("nan");
+  return isinf(value) ? json_string(value > 0 ? "inf" : "-inf") : json_real(value);
+}
+
+/* A name may be invalid UTF-8, which JSON cannot represent. */
+static json_t *names_json(const char *const *names) {
+  if (!names) return json_null();
+  json_t *list = json_array();
+  for (int i = 0; names[i]; i++) {
+    json_t *name = json_string(names[i]);
+    json_array_append_new(list, name ? name : json_string("(not UTF-8)"));
+  }
+  return list;
+}
+
+static json_t *run_json(const mix_tuning *t, int index) {
+  const mix_tune_record *run = &t->runs[index];
+  return json_pack("{s:s, s:I, s:o, s:b, s:s?, s:o}", "purpose", mix_tune_purpose_name(run->purpose), "seed",
+                   (json_int_t)run->seed, "loss", number(run->loss), "passed", run->passed, "stopped",
+                   run->stopped, "float32_layers", names_json(mix_tuning_names(t, index)));
+}
+
+const char *mix_tuning_json(mix_tuning *t) {
+  if (!mix_tuning_given(t, "tuning_json")) return NULL;
+  json_t *runs = json_array();
+  for (int i = 0; i < t->run_count; i++) json_array_append_new(runs, run_json(t, i));
+  return mix_json_keep_text(
+      &t->json, json_pack("{s:s, s:s, s:o, s:b, s:i, s:{s:o, s:o, s:o}, s:o}", "status", t->status, "policy",
+                          t->policy, "float32_layers", names_json(mix_tuning_layers(t)), "confirmed",
+                          t->confirmed, "trials", trial_count(t), "float32", "mean", number(t->mean),
+                          "deviation", number(t->deviation), "limit", number(t->limit), "runs", runs));
+}

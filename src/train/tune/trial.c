@@ -1,0 +1,166 @@
+/* One run of the caller's training: what it is told, what ends it early, and whom it suspects. */
+#include "train/tune/tune.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/text.h"
+#include <math.h>
+#include <mixtape/numerics.h>
+#include <string.h>
+
+/* The report watches the first step, every nth and those after a skipped one. */
+enum { FLOAT32_EVERY = 1 << 30 };
+
+typedef struct running {
+  mix_tuning *tuning;
+  mix_tune_record *record;
+  mix_numerics *report;
+  bool watches; /* a loss that is not finite ends the run */
+  bool not_finite;
+} running;
+
+static int layer_index(const mix_tuning *tuning, const char *layer) {
+  for (int i = 0; layer && i < tuning->layer_count; i++)
+    if (!strcmp(tuning->layers[i], layer)) return i;
+  return -1;
+}
+
+/* Index of the layer that a report's name means: itself, or the layer around it, as "block" for
+ * "block/dense". */
+static int layer_around(const mix_tuning *tuning, const char *name) {
+  int best = -1;
+  size_t longest = 0;
+  for (int i = 0; name && i < tuning->layer_count; i++) {
+    const size_t length = strlen(tuning->layers[i]);
+    if (length < longest || strncmp(tuning->layers[i], name, length)) continue;
+    if (name[length] && name[length] != '/') continue;
+    best = i, longest = length;
+  }
+  return best;
+}
+
+static const running *running_of(const mix_tune_trial *trial, const char *call) {
+  if (mix_failed()) return NULL;
+  if (!trial || !trial->search) mix_fail(MIX_TYPE_ERROR, "%s: expected the trial of a search", call);
+  return mix_failed() ? NULL : trial->search;
+}
+
+/* -1 with the error recorded. */
+static int known_layer(const running *r, const char *layer, const char *call) {
+  const int index = layer_index(r->tuning, layer);
+  if (index < 0)
+    mix_fail(MIX_VALUE_ERROR, "%s: '%s' is none of the %d layers of the search; name it in .layers", call,
+             layer ? layer : "NULL", r->tuning->layer_count);
+  return index;
+}
+
+const char *mix_tune_dtype(const mix_tune_trial *trial, const char *layer) {
+  const running *r = running_of(trial, "tune_dtype");
+  const int index = r ? known_layer(r, layer, "tune_dtype") : -1;
+  return index >= 0 && r->record->set && r->record->set[index] ? "float32" : NULL;
+}
+
+mix_status mix_tune_suspect(const mix_tune_trial *trial, const char *layer) {
+  const running *r = running_of(trial, "tune_suspect");
+  const int index = r ? known_layer(r, layer, "tune_suspect") : -1;
+  if (index >= 0) r->record->suspects[index] = true;
+  return mix_error();
+}
+
+/* ---- callbacks ---- */
+
+/* A dynamic loss scale skips such steps, and the report says when it gives up. */
+static mix_status begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
+  running *r = context;
+  (void)index, (void)logs;
+  r->watches = !mix_optimizer_dynamic(mix_model_optimizer(model));
+  return MIX_OK;
+}
+
+static mix_status stop_at_nan(void *context, mix_model *model, int64_t index, mix_logs *logs) {
+  running *r = context;
+  (void)index;
+  if (!r->watches || isfinite(mix_logs_get(logs, "loss"))) return MIX_OK;
+  r->not_finite = true;
+  return mix_model_set_stop_training(model, true);
+}
+
+static mix_list *make_callbacks(running *r, int64_t every) {
+  mix_callback *reporting = mix_numerics_report(.report = r->report, .every = every, .stop_at_stall = true);
+  mix_callback *stopping = mix_callback_new(.name = "precision tuning", .context = r, .on_train_begin = begin,
+                                            .on_train_batch_end = stop_at_nan);
+  return mix_list_of(reporting, stopping);
+}
+
+/* ---- after the run ---- */
+
+static void suspect(running *r, const char *name) {
+  const int index = layer_around(r->tuning, name);
+  if (index >= 0) r->record->suspects[index] = true;
+}
+
+static void read_report(running *r) {
+  for (int i = 0; i < mix_numerics_advice_count(r->report); i++) {
+    mix_numerics_advice advice;
+    if (!mix_numerics_get_advice(r->report, i, &advice, sizeof advice) &&
+        !strcmp(advice.kind, "float32_override"))
+      suspect(r, advice.layer);
+  }
+  suspect(r, mix_numerics_layer(r->report));
+  const int64_t steps = mix_numerics_steps(r->report);
+  if (!strcmp(mix_numerics_status(r->report), "stalled"))
+    r->record->stopped = "stalled";
+  else if (steps && mix_numerics_skipped(r->report) == steps)
+    r->record->stopped = "no step applied";
+  else if (r->not_finite)
+    r->record->stopped = "loss not finite";
+}
+
+static void log_run(const mix_tuning *t, const mix_tune_record *run) {
+  mix_text text = {.grows = true};
+  for (int i = 0; run->set && i < t->layer_count; i++)
+    if (run->set[i]) mix_text_put(&text, "%s%s", text.used ? " " : "", t->layers[i]);
+  mix_log_message(MIX_LOG_INFO, "tune_precision: run %d (%s, seed %llu%s%s): loss %.6g%s%s%s", t->run_count,
+                  mix_tune_purpose_name(run->purpose), (unsigned long long)run->seed,
+                  run->set ? ", float32: " : "",
+                  !run->set   ? ""
+                  : text.used ? text.text
+                              : "none",
+                  isnan(run->loss) ? fabs(run->loss) : run->loss,
+                  run->purpose == MIX_TUNE_FLOAT32 ? ""
+                  : run->passed                    ? ", passes"
+                                                   : ", fails",
+                  run->stopped ? ": " : "", run->stopped ? run->stopped : "");
+  mix_free(text.text);
+}
+
+static void train(const mix_tune_trials *trials, running *r) {
+  const mix_tune_options *options = trials->options;
+  const bool float32 = r->record->purpose == MIX_TUNE_FLOAT32;
+  static const char *const none[] = {NULL};
+  mix_tune_trial trial = {.size = sizeof trial,
+                          .policy = float32 ? "float32" : r->tuning->policy,
+                          .seed = r->record->seed,
+                          .float32_layers =
+                              float32 ? none : mix_tuning_names(r->tuning, r->tuning->run_count - 1),
+                          .search = r};
+  r->report = mix_numerics_new();
+  trial.callbacks = make_callbacks(r, float32 ? FLOAT32_EVERY : options->every);
+  if (mix_failed()) return;
+  r->record->loss = options->function(options->context, &trial);
+  if (!mix_failed()) read_report(r);
+}
+
+mix_tune_record *mix_tune_run(const mix_tune_trials *trials, const bool *set, uint64_t seed,
+                              mix_tune_purpose purpose) {
+  mix_tuning *tuning = trials->tuning;
+  running r = {.tuning = tuning, .record = mix_tuning_append(tuning, set)};
+  if (!r.record) return NULL;
+  r.record->seed = seed;
+  r.record->purpose = purpose;
+  MIX_SCOPE { train(trials, &r); }
+  if (mix_failed()) return NULL;
+  r.record->passed = purpose == MIX_TUNE_FLOAT32 || (!r.record->stopped && r.record->loss <= tuning->limit);
+  log_run(tuning, r.record);
+  return r.record;
+}

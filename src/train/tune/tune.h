@@ -1,0 +1,61 @@
+/* Internals of precision tuning: its result, run by run. */
+#ifndef MIX_TRAIN_TUNE_TUNE_H
+#define MIX_TRAIN_TUNE_TUNE_H
+
+#include "base/object.h"
+#include <mixtape/tuning.h>
+
+typedef enum mix_tune_purpose {
+  MIX_TUNE_FLOAT32,
+  MIX_TUNE_SEARCH,
+  MIX_TUNE_REDUCE,
+  MIX_TUNE_CONFIRM
+} mix_tune_purpose;
+
+typedef struct mix_tune_record {
+  mix_tune_purpose purpose;
+  uint64_t seed;
+  double loss;
+  bool passed;
+  const char *stopped; /* constant; NULL: it ran to its end */
+  bool *set;           /* one boolean a layer; NULL: float32 */
+  bool *suspects;      /* those that the run named */
+  const char **names;  /* of the set, ended by NULL; made when asked for */
+} mix_tune_record;
+
+struct mix_tuning {
+  mix_object object;
+  const char **layers; /* interned */
+  int layer_count;
+  const char *policy; /* interned */
+  const char *status; /* constant */
+  double mean, deviation, limit;
+  mix_tune_record *runs;
+  int run_count, run_capacity;
+  int found; /* the run whose set is the result; -1: none */
+  bool confirmed;
+  char *table, *json, *overrides;
+};
+extern const mix_class mix_tuning_class;
+
+/* tuning.c */
+mix_tuning *mix_tuning_new(const char *const *layers, const char *policy);
+/* Appends a run with a copy of the set; NULL: float32. NULL with the error recorded. */
+mix_tune_record *mix_tuning_append(mix_tuning *tuning, const bool *set);
+bool mix_tuning_given(const mix_tuning *tuning, const char *call);
+/* The names of a run's set, ended by NULL. NULL: float32, or with the error recorded. */
+const char *const *mix_tuning_names(const mix_tuning *tuning, int run);
+const char *mix_tune_purpose_name(mix_tune_purpose purpose);
+int mix_tune_size(const bool *set, int count);
+
+/* trial.c: one run of the caller's function. */
+typedef struct mix_tune_trials {
+  const mix_tune_options *options; /* resolved */
+  mix_tuning *tuning;
+} mix_tune_trials;
+/* Runs it under the policy with that set in float32; NULL: under float32. Appends the run; passed: its loss is
+ * at most the limit. NULL with the error recorded. */
+mix_tune_record *mix_tune_run(const mix_tune_trials *trials, const bool *set, uint64_t seed,
+                              mix_tune_purpose purpose);
+
+#endif

@@ -1,0 +1,251 @@
+/* Traces: the file's form, that every step of every traced run is there, and errors. */
+#include "model/support.h"
+#include "support/folder.h"
+#include <jansson.h>
+#include <mixtape/trace.h>
+#include <sys/stat.h>
+
+static mix_model *small_model(void) {
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(4));
+  mix_tensor *x = mix_call(mix_dense(.units = 8, .activation = "relu", .name = "hidden"), inputs);
+  mix_model *model = mix_model_new(inputs, mix_call(mix_dense(.units = 1, .name = "last \"one\""), x));
+  mix_model_compile(model, .loss = "mse", .optimizer_name = "adam");
+  return model;
+}
+
+static void train(mix_model *model, int64_t steps) {
+  mix_tensor *x = mix_fill(MIX_SHAPE(8, 4), 1, F32), *y = mix_fill(MIX_SHAPE(8, 1), 1, F32);
+  mix_model_fit(model, x, y, .batch_size = 8, .epochs = steps, .verbose = MIX_SILENT);
+  assert_no_error();
+}
+
+static json_t *events_of(const char *path, json_t **root) {
+  json_error_t error;
+  *root = json_load_file(path, 0, &error);
+  if (!*root) fail_msg("%s: line %d: %s", path, error.line, error.text);
+  json_t *events = json_object_get(*root, "traceEvents");
+  assert_true(json_is_array(events));
+  return events;
+}
+
+static double number_of(const json_t *event, const char *key) {
+  const json_t *value = json_object_get(event, key);
+  if (!json_is_number(value)) fail_msg("no number '%s'", key);
+  return json_number_value(value);
+}
+static const char *text_of(const json_t *event, const char *key) {
+  const json_t *value = json_object_get(event, key);
+  if (!json_is_string(value)) fail_msg("no text '%s'", key);
+  return json_string_value(value);
+}
+
+static bool is_complete(const json_t *event) { return !strcmp(text_of(event, "ph"), "X"); }
+static bool is_run(const json_t *event) {
+  return is_complete(event) && !strcmp(text_of(event, "cat"), "run");
+}
+
+/* The first run of that function. */
+static const json_t *run_of(json_t *events, const char *function) {
+  size_t i;
+  json_t *event;
+  json_array_foreach(events, i,
+                     event) if (is_run(event) && !strcmp(text_of(event, "name"), function)) return event;
+  fail_msg("no run of %s", function);
+  return NULL;
+}
+
+/* Times are whole nanoseconds; the sum of two as doubles is not exact. */
+static const double slack = 0.5e-3;
+static void assert_inside(const json_t *inner, const json_t *outer) {
+  assert_true(number_of(inner, "ts") >= number_of(outer, "ts") - slack);
+  assert_true(number_of(inner, "ts") + number_of(inner, "dur") <=
+              number_of(outer, "ts") + number_of(outer, "dur") + slack);
+}
+
+/* Steps 0 to n - 1 of each run are there with all shares that ran, inside it in time; on one thread none
+ * begins before the one before it has ended. Returns the number of runs of the function. */
+static int check_runs(json_t *events, const char *function) {
+  int runs = 0;
+  size_t i, k;
+  json_t *run, *event;
+  json_array_foreach(events, i, run) {
+    if (!is_run(run)) continue;
+    runs += !strcmp(text_of(run, "name"), function);
+    const json_t *args = json_object_get(run, "args");
+    const int number = (int)number_of(args, "run"), steps = (int)number_of(args, "steps");
+    assert_true(steps > 0 && steps < 4096);
+    unsigned char *seen = calloc((size_t)steps, 1);
+    double end[64] = {0};
+    json_array_foreach(events, k, event) {
+      if (!is_complete(event) || is_run(event)) continue;
+      const json_t *of = json_object_get(event, "args");
+      if ((int)number_of(of, "run") != number) continue;
+      seen[(int)number_of(of, "step")] = 1;
+      assert_inside(event, run);
+      const int thread = (int)number_of(event, "tid");
+      assert_true(thread > 0 && thread < 64 && number_of(event, "dur") >= 0);
+      assert_true(number_of(of, "share") < number_of(of, "shares"));
+      assert_true(*text_of(of, "op") && *text_of(of, "kernel") && *text_of(of, "operands") != ' ');
+      assert_non_null(strstr(text_of(event, "name"), text_of(of, "op")));
+      assert_true(number_of(event, "ts") >= end[thread] - slack);
+      end[thread] = number_of(event, "ts") + number_of(event, "dur");
+    }
+    for (int s = 0; s < steps; s++)
+      if (!seen[s]) fail_msg("run %d of %s: step %d is missing", number, text_of(run, "name"), s);
+    free(seen);
+  }
+  return runs;
+}
+
+static int count_events(json_t *events, const char *layer, const char *op) {
+  size_t i;
+  json_t *event;
+  int count = 0;
+  json_array_foreach(events, i, event) {
+    if (!is_complete(event) || is_run(event)) continue;
+    const json_t *args = json_object_get(event, "args");
+    count += strstr(text_of(args, "layer"), layer) && !strcmp(text_of(args, "op"), op);
+  }
+  return count;
+}
+
+/* Two steps of five are skipped, two traced. Each has the products of both layers: forward of each, and
+ * backward of the kernels of both and of the input of the second. */
+static void every_step_of_a_few_runs(void **state) {
+  (void)state;
+  char *path = in_folder("trace.json");
+  mix_model *model = small_model();
+  assert_int_equal(mix_trace_start(path, .skip = 2, .steps = 2), MIX_OK);
+  train(model, 5);
+  assert_int_equal(mix_trace_stop(), MIX_OK);
+  mix_plan_report report;
+  assert_int_equal(mix_function_report(mix_model_train_function(model), &report, sizeof report), MIX_OK);
+  json_t *root, *events = events_of(path, &root);
+  assert_int_equal(check_runs(events, "train_step"), 2);
+  assert_int_equal((int)number_of(json_object_get(run_of(events, "train_step"), "args"), "steps"),
+                   report.nodes);
+  assert_true(count_events(events, "hidden", "matmul") >= 2);
+  assert_true(count_events(events, "last \"one\"", "matmul") >= 2); /* quotes are escaped */
+  json_decref(root);
+  assert_int_equal(mix_trace_start(path, .skip = 4), MIX_OK);
+  train(model, 5);
+  assert_int_equal(mix_trace_stop(), MIX_OK);
+  assert_int_equal(check_runs(events_of(path, &root), "train_step"), 1);
+  json_decref(root);
+}
+
+/* The sums of what a plan's steps move is the report's figure. Shapes and dtypes are those of the operands.
+ */
+static mix_list *product(void *context, mix_list *arguments) {
+  (void)context;
+  return mix_list_of(mix_matmul(mix_list_get(arguments, 0), mix_list_get(arguments, 1), false, false));
+}
+static void one_product_in_numbers(void **state) {
+  (void)state;
+  char *path = in_folder("product.json");
+  mix_function *function = mix_function_new(product, NULL, .name = "product");
+  mix_tensor *a = mix_fill(MIX_SHAPE(4, 8), 1, F32), *b = mix_fill(MIX_SHAPE(8, 2), 1, F32);
+  mix_evaluate(2, (mix_tensor *[]){a, b});
+  assert_int_equal(mix_trace_start(path), MIX_OK);
+  assert_non_null(mix_function_call(function, mix_list_of(a, b)));
+  assert_int_equal(mix_trace_stop(), MIX_OK);
+  json_t *root, *events = events_of(path, &root), *event, *found = NULL;
+  assert_int_equal(check_runs(events, "product"), 1);
+  size_t i;
+  json_array_foreach(events, i, event) if (is_complete(event) && !is_run(event) &&
+                                           !strcmp(text_of(event, "name"), "matmul")) found = event;
+  assert_non_null(found);
+  const json_t *args = json_object_get(found, "args");
+  assert_string_equal(text_of(args, "operands"), "float32 (4, 8), float32 (8, 2)");
+  assert_string_equal(text_of(args, "results"), "float32 (4, 2)");
+  assert_int_equal((int)number_of(args, "bytes"), 4 * (4 * 8 + 8 * 2 + 4 * 2));
+  json_decref(root);
+}
+
+/* An infinite gradient: the update of that step is there, as skipped. */
+static void a_skipped_update_is_marked(void **state) {
+  (void)state;
+  char *path = in_folder("skipped.json");
+  mix_set_global_policy("mixed_float16");
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(1));
+  mix_model *model = mix_model_new(inputs, mix_call(mix_dense(.units = 1, .dtype = "float32"), inputs));
+  mix_model_compile(model, .loss = "mse", .optimizer_name = "adam");
+  mix_tensor *x = mix_fill(MIX_SHAPE(2, 1), INFINITY, F32), *y = mix_fill(MIX_SHAPE(2, 1), 1, F32);
+  assert_int_equal(mix_trace_start(path, .steps = 1), MIX_OK);
+  mix_model_fit(model, x, y, .verbose = MIX_SILENT);
+  assert_int_equal(mix_trace_stop(), MIX_OK);
+  json_t *root, *events = events_of(path, &root), *event;
+  assert_int_equal(check_runs(events, "train_step"), 1);
+  int skipped = 0;
+  size_t i;
+  json_array_foreach(events, i, event) skipped +=
+      json_is_true(json_object_get(json_object_get(event, "args"), "skipped"));
+  assert_true(skipped > 0);
+  json_decref(root);
+}
+
+/* More threads than one: their shares of a large step are there, and the bits are those without a trace. */
+static void all_threads_and_the_same_bits(void **state) {
+  (void)state;
+  char *path = in_folder("threads.json");
+  mix_set_threads(2);
+  mix_tensor *a = mix_fill(MIX_SHAPE(256, 256), 0.7, F32);
+  mix_evaluate(1, &a);
+  mix_function *function = mix_function_new(product, NULL, .name = "product");
+  double plain = at(mix_list_get(mix_function_call(function, mix_list_of(a, a)), 0), 77);
+  assert_int_equal(mix_trace_start(path), MIX_OK);
+  double traced = at(mix_list_get(mix_function_call(function, mix_list_of(a, a)), 0), 77);
+  assert_int_equal(mix_trace_stop(), MIX_OK);
+  assert_near(traced, plain, 0);
+  json_t *root, *events = events_of(path, &root), *event;
+  assert_int_equal(check_runs(events, "product"), 1);
+  bool shares[2] = {0};
+  size_t i;
+  json_array_foreach(events, i, event) if (is_complete(event) && !is_run(event))
+      shares[(int)number_of(json_object_get(event, "args"), "share")] = true;
+  assert_true(shares[0] && shares[1]);
+  json_decref(root);
+  mix_set_threads(1);
+}
+
+static void errors_are_said(void **state) {
+  (void)state;
+  char *path = in_folder("errors.json");
+  assert_int_equal(mix_trace_stop(), MIX_RUNTIME_ERROR);
+  assert_error(MIX_RUNTIME_ERROR, "no trace has been started");
+  assert_int_equal(mix_trace_start("/nonexistent/trace.json"), MIX_IO_ERROR);
+  assert_error(MIX_IO_ERROR, "/nonexistent/trace.json");
+  assert_int_equal(mix_trace_start(NULL), MIX_TYPE_ERROR);
+  assert_error(MIX_TYPE_ERROR, "path is NULL");
+  assert_int_equal(mix_trace_start(path, .steps = -1), MIX_VALUE_ERROR);
+  assert_error(MIX_VALUE_ERROR, "steps is -1");
+  assert_int_equal(mix_trace_start(path), MIX_OK);
+  assert_int_equal(mix_trace_start(path), MIX_RUNTIME_ERROR);
+  assert_error(MIX_RUNTIME_ERROR, "mix_trace_stop ends it");
+  mix_matmul(NULL, NULL, false, false); /* an error of the caller's stays, and the file is written */
+  assert_int_equal(mix_trace_stop(), MIX_OK);
+  assert_error(MIX_TYPE_ERROR, "matmul");
+  json_t *root, *events = events_of(path, &root);
+  assert_int_equal(check_runs(events, "none"), 0);
+  json_decref(root);
+  /* a folder that is gone by then */
+  char *folder = in_folder("gone"), inside[600];
+  char kept[512];
+  snprintf(kept, sizeof kept, "%s", folder);
+  assert_int_equal(mkdir(kept, 0777), 0);
+  snprintf(inside, sizeof inside, "%s/t.json", kept);
+  assert_int_equal(mix_trace_start(inside), MIX_OK);
+  assert_int_equal(rmdir(kept), 0);
+  assert_int_equal(mix_trace_stop(), MIX_IO_ERROR);
+  assert_error(MIX_IO_ERROR, "t.json");
+  assert_int_equal(mix_trace_start(path), MIX_OK); /* the failed one is over */
+  assert_int_equal(mix_trace_stop(), MIX_OK);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(every_step_of_a_few_runs),      TEST(one_product_in_numbers), TEST(a_skipped_update_is_marked),
+      TEST(all_threads_and_the_same_bits), TEST(errors_are_said),
+  };
+  return cmocka_run_group_tests(tests, folder_begin, folder_end);
+}
