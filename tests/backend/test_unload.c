@@ -1,5 +1,6 @@
-/* A plug-in that contains the library is unloaded while a thread that used it, OpenMP's threads and those of
- * a pipeline live. Where its code went away, the process would be ended by a signal. */
+/* A plug-in that contains the library is unloaded while a thread that used it, the threads of a plan and those
+ * of a pipeline live; and one whose functions a pipeline calls. Where its code went away, the process would be
+ * ended by a signal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,9 +8,13 @@
 
 #include <cmocka.h>
 
+#include "support/skip.h"
 #include <dlfcn.h>
+#include <mixtape/dataset.h>
+#include <mixtape/ops.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 typedef struct use {
@@ -30,6 +35,7 @@ static void *use_plugin(void *context) {
 }
 
 static void unload_after(const char *function) {
+  if (!getenv("MIXTAPE_PLUGIN")) SKIP("the sanitizers do not support a second library");
   use x = {.function = function};
   pthread_t thread;
   x.plugin = dlopen(getenv("MIXTAPE_PLUGIN"), RTLD_NOW | RTLD_LOCAL);
@@ -46,6 +52,11 @@ static void unload_after(const char *function) {
   assert_int_equal(x.result, 1);
 }
 
+static void a_thread_without_others_ends_after_the_library(void **state) {
+  (void)state;
+  unload_after("make_object");
+}
+
 static void a_thread_ends_after_the_library(void **state) {
   (void)state;
   unload_after("compute");
@@ -56,9 +67,62 @@ static void a_pass_outlives_the_library(void **state) {
   unload_after("begin_pass");
 }
 
+/* ---- functions of a plug-in ---- */
+
+static void *make_element(int64_t index) {
+  return index < 3 ? mix_list_of(mix_fill(MIX_SHAPE(1), (double)index, MIX_INT64)) : NULL;
+}
+static void *make_dataset(int64_t index) { return mix_dataset_range(index, 3, 1); }
+static void *(*const element_maker)(int64_t) = make_element, *(*const dataset_maker)(int64_t) = make_dataset;
+
+/* A data set of three elements, made by the function of that name. */
+static mix_dataset *dataset_with(void *plugin, int kind) {
+  static const char *const names[] = {"same", "all", "generate", "expand"};
+  union {
+    void *symbol;
+    mix_dataset_function map;
+    mix_dataset_predicate filter;
+    mix_dataset_generator generate;
+    mix_dataset_expansion expand;
+  } function = {.symbol = dlsym(plugin, names[kind])};
+  mix_dataset *numbers = mix_dataset_range(0, 3, 1);
+  void *elements = (void *)&element_maker, *datasets = (void *)&dataset_maker;
+  assert_non_null(function.symbol);
+  switch (kind) {
+  case 0: return mix_dataset_map(numbers, function.map, .num_parallel_calls = 2);
+  case 1: return mix_dataset_filter(numbers, function.filter);
+  case 2: return mix_dataset_from_generator(function.generate, .context = elements);
+  default:
+    return mix_dataset_interleave(mix_dataset_range(0, 1, 1), function.expand, .context = datasets,
+                                  .cycle_length = 1);
+  }
+}
+
+/* Each kind in a process of its own: a plug-in that stays for one stays for all. */
+static void functions_stay(void **state) {
+  (void)state;
+  for (int kind = 0; kind < 4; kind++) {
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+      int count = 0;
+      void *plugin = dlopen(getenv("MIXTAPE_FUNCTIONS_PLUGIN"), RTLD_NOW | RTLD_LOCAL);
+      if (!plugin) _exit(99);
+      mix_iterator *iterator = mix_dataset_iterate(mix_dataset_prefetch(dataset_with(plugin, kind), 1));
+      dlclose(plugin);
+      while (mix_iterator_next(iterator)) count++;
+      _exit(count);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (status != 3 << 8) fail_msg("kind %d ended with status %d", kind, status);
+  }
+}
+
 int main(void) {
-  if (!getenv("MIXTAPE_PLUGIN")) return 0; /* the sanitizers do not support a second library */
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_thread_ends_after_the_library),
-                                     cmocka_unit_test(a_pass_outlives_the_library)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_thread_without_others_ends_after_the_library),
+                                     cmocka_unit_test(a_thread_ends_after_the_library),
+                                     cmocka_unit_test(a_pass_outlives_the_library),
+                                     cmocka_unit_test(functions_stay)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

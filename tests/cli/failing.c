@@ -1,12 +1,33 @@
 /* The program mixtape with a failure: of the allocation number MIXTAPE_FAIL_ALLOCATION (from 0), whereupon it
- * says on standard error whether so many were made; or, with MIXTAPE_FAIL_WRITE, of the first write to
- * standard output, without a reason. */
+ * says on standard error whether so many were made; with MIXTAPE_FAIL_WRITE, of the first write to standard
+ * output, without a reason; with MIXTAPE_FAIL_OPEN, of opening the file of that name, whenever it is tried, by
+ * the limit of open files. */
 #define _GNU_SOURCE
 #include "base/alloc.h"
 
+#include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+/* Stands before the C library's. */
+int open(const char *path, int flags, ...) {
+  const char *refused = getenv("MIXTAPE_FAIL_OPEN");
+  struct rlimit limit;
+  va_list list;
+  va_start(list, flags);
+  const unsigned mode = flags & O_CREAT ? va_arg(list, unsigned) : 0;
+  va_end(list);
+  const int refuse = refused && !strcmp(path, refused) && getrlimit(RLIMIT_NOFILE, &limit) == 0;
+  if (refuse) setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, limit.rlim_max});
+  const int file = (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+  if (refuse) setrlimit(RLIMIT_NOFILE, &limit);
+  return file;
+}
 
 static void say_whether_one_failed(void) {
   if (mix_allocation_failure_injected()) fputs("no allocation failed\n", stderr);

@@ -1,6 +1,7 @@
 /* --checkpoint and --resume: stopped by --steps, killed while saving, disk full. The end must equal that of a
  * run without a stop. */
 #include "cli/program.h"
+#include "support/skip.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -251,6 +252,72 @@ static void only_a_damaged_checkpoint_falls_back(void **state) {
   }
 }
 
+/* Runs of 7 and 13 steps, which leave checkpoints 7 and 13: what falls back goes on from 7. */
+static void two_checkpoints(const char *loop) {
+  forget("run");
+  assert_code(RUN(loop, "resumed", "4", "--checkpoint", in_folder("run"), "--steps", "7"), 0);
+  assert_code(RUN(loop, "resumed", "4", "--checkpoint", in_folder("run"), "--steps", "13", "--resume"), 0);
+}
+static int resume(const char *loop) {
+  return RUN(loop, "resumed", "4", "--checkpoint", in_folder("run"), "--resume");
+}
+static void resumes_whole(const char *loop) {
+  assert_code(resume(loop), 0);
+  assert_same_files("straight.npz", "resumed.npz");
+  assert_same_files("straight.jsonl", "resumed.jsonl");
+}
+
+/* EMFILE where the newest file is opened, and nowhere else. */
+static void too_many_open_files_end_the_run(void **state) {
+  (void)state;
+  write_data();
+  const char *failing = getenv("MIXTAPE_FAILING_PROGRAM");
+  if (!failing) SKIP("MIXTAPE_FAILING_PROGRAM is not set");
+  static const char *const loops[] = {"fit", "custom"};
+  char former[1024];
+  snprintf(former, sizeof former, "%s", getenv("MIXTAPE_PROGRAM"));
+  for (int i = 0; i < 2; i++) {
+    assert_code(RUN(loops[i], "straight", "4", "--verbose", "0"), 0);
+    two_checkpoints(loops[i]);
+    setenv("MIXTAPE_PROGRAM", failing, 1);
+    setenv("MIXTAPE_FAIL_OPEN", in_folder("run/checkpoint-13.npz"), 1);
+    const int code = resume(loops[i]);
+    setenv("MIXTAPE_PROGRAM", former, 1);
+    unsetenv("MIXTAPE_FAIL_OPEN");
+    assert_code(code, 1);
+    assert_has(program_err, "checkpoint-13.npz: cannot be opened: Too many open files");
+    resumes_whole(loops[i]);
+  }
+}
+
+static bool become_nobody(void) { return setuid(65534) == 0; }
+
+/* Root may read any file: the program runs as a user who may not. */
+static void a_file_that_may_not_be_read_ends_the_run(void **state) {
+  (void)state;
+  write_data();
+  static const char *const loops[] = {"fit", "custom"};
+  for (int i = 0; i < 2; i++) {
+    char newest[600], command[200];
+    assert_code(RUN(loops[i], "straight", "4", "--verbose", "0"), 0);
+    two_checkpoints(loops[i]);
+    snprintf(newest, sizeof newest, "%s/run/checkpoint-13.npz", test_folder);
+    assert_int_equal(chmod(newest, 0), 0);
+    if (geteuid() == 0) {
+      snprintf(command, sizeof command, "chown -R 65534 '%s'", test_folder);
+      assert_int_equal(system(command), 0);
+      program_begins = become_nobody;
+    }
+    const int code = resume(loops[i]);
+    program_begins = NULL;
+    if (code == 125) SKIP("root cannot become user 65534 here");
+    assert_code(code, 1);
+    assert_has(program_err, "checkpoint-13.npz: cannot be opened: Permission denied");
+    assert_int_equal(chmod(newest, 0644), 0);
+    resumes_whole(loops[i]);
+  }
+}
+
 static void a_folder_in_use_is_refused(void **state) {
   (void)state;
   write_data();
@@ -369,6 +436,8 @@ int main(void) {
                                      cmocka_unit_test(metrics_with_much_state_resume),
                                      cmocka_unit_test(wrong_options_and_checkpoints),
                                      cmocka_unit_test(only_a_damaged_checkpoint_falls_back),
+                                     cmocka_unit_test(too_many_open_files_end_the_run),
+                                     cmocka_unit_test(a_file_that_may_not_be_read_ends_the_run),
                                      cmocka_unit_test(a_folder_in_use_is_refused),
                                      cmocka_unit_test(runs_killed_while_saving_resume),
                                      cmocka_unit_test(a_full_disk_is_an_error_and_loses_nothing)};

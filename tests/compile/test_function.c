@@ -499,6 +499,33 @@ static void memory_does_not_grow_with_signatures(void **state) {
   assert_true(mix_buffer_bytes() <= most);
 }
 
+/* A megabyte between its two products, which no plan has for itself. */
+static mix_list *two_products(void *context, mix_list *arguments) {
+  (void)context;
+  mix_tensor *x = mix_list_get(arguments, 0), *y = mix_matmul(x, x, false, true);
+  return mix_list_of(mix_reduce_sum(mix_matmul(y, x, false, false), MIX_ALL_AXES, false));
+}
+
+static void plans_share_an_arena(void **state) {
+  (void)state;
+  enum { LARGEST = 512, PLANS = 16 };
+  mix_function *function = mix_function_new(two_products, NULL);
+  size_t first = 0;
+  for (int i = 0; i < PLANS; i++) {
+    MIX_SCOPE {
+      mix_function_call(function, mix_list_of(mix_fill(MIX_SHAPE(LARGEST - i, 8), 1, MIX_FLOAT32)));
+    }
+    mix_synchronize();
+    no_error();
+    if (!i) first = mix_buffer_bytes();
+  }
+  mix_plan_report report;
+  mix_function_report(function, &report, sizeof report);
+  assert_true(report.arena_bytes > 1000000);
+  if (on_host() && mix_buffer_bytes() > first + report.arena_bytes / 2)
+    fail_msg("%zu bytes after the first plan, %zu after %d", first, mix_buffer_bytes(), PLANS);
+}
+
 static void clear_drops_all_plans(void **state) {
   (void)state;
   trainer t = new_trainer();
@@ -555,6 +582,7 @@ int main(void) {
       TEST(plans_that_are_not_used_go),
       TEST(a_misspelled_pass_is_corrected),
       TEST(memory_does_not_grow_with_signatures),
+      TEST(plans_share_an_arena),
       TEST(clear_drops_all_plans),
       TEST(once_for_each_signature),
       TEST(once_for_each_environment),

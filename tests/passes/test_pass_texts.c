@@ -149,6 +149,8 @@ static void no_such_pass(void **state) {
   (void)state;
   mix_ir *ir = mix_ir_read("empty", "return\n", 7, 0);
   assert_non_null(ir);
+  assert_false(mix_pass_run(ir, "fuse_epilogue"));
+  expect_error(MIX_VALUE_ERROR, "'fuse_epilogue'; did you mean 'fuse_epilogues'?");
   assert_false(mix_pass_run(ir, "fold2"));
   expect_error(MIX_VALUE_ERROR, "'fold2'", "remove_identities", "fuse_epilogues");
   mix_ir_free(ir);

@@ -3,7 +3,10 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-/* Leaves objects in the thread's root scope, and threads of OpenMP behind. */
+/* Leaves an object in the thread's root scope, and no thread. */
+PUBLIC int make_object(void) { return mix_list_new(0, NULL) != NULL; }
+
+/* Leaves objects in the thread's root scope, and threads of a plan behind. */
 PUBLIC int compute(void) {
   mix_set_device("cpu");
   mix_set_threads(2);
