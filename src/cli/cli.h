@@ -159,9 +159,10 @@ bool cli_name_metrics(char *text, mix_compile_options *compile);
 
 /* model_file.c: models that Keras saved. */
 bool cli_is_model_file(const cli_options *options);
+typedef enum cli_compilation { CLI_NOT_COMPILED, CLI_OPTIMIZER_ALONE, CLI_COMPILED } cli_compilation;
 /* Loads the model of the file, and --init-weights. `options` gets what the file chooses: generation and
- * policy. NULL with the error recorded. */
-mix_model *cli_load_model(cli_options *options, bool compile);
+ * policy. What --loss, --optimizer and --metrics stand for is not read. NULL with the error recorded. */
+mix_model *cli_load_model(cli_options *options, cli_compilation compilation);
 /* What --loss, --optimizer, --metrics, --loss-scale, ... say instead of the file. */
 mix_status cli_compile_file(const cli_options *options, mix_model *model);
 /* Validates names that only the library knows: of --optimizer, --loss and --metrics. CLI_OK, or the exit code

@@ -67,7 +67,7 @@ static int check(const paths *p) {
 }
 
 static int convert(const paths *p) {
-  mix_model *model = mix_model_load(p->model ? p->model : p->in);
+  mix_model *model = mix_model_load(p->model ? p->model : p->in, .no_compile = ends_in(p->out, ".npz"));
   if (mix_error() == MIX_FORMAT_ERROR && !p->model)
     fprintf(stderr, "mixtape convert: if %s has weights alone, --model FILE names their model\n", p->in);
   if (model && p->model) mix_model_load_weights(model, p->in);

@@ -13,10 +13,14 @@ bool cli_is_model_file(const cli_options *options) {
   return strcmp(options->model, "guide") && !cli_is_named_model(options->model);
 }
 
-mix_model *cli_load_model(cli_options *options, bool compile) {
+mix_model *cli_load_model(cli_options *options, cli_compilation compilation) {
   const mix_semantics *semantics = options->semantics ? mix_semantics_named(options->semantics) : NULL;
-  mix_model *model = mix_model_load(options->model, .semantics = semantics, .no_compile = !compile,
-                                    .policy = options->policy, .float32_layers = options->float32_layers);
+  const bool no_loss = compilation != CLI_COMPILED;
+  mix_model *model =
+      mix_model_load(options->model, .semantics = semantics, .policy = options->policy,
+                     .float32_layers = options->float32_layers,
+                     .no_compile = compilation == CLI_NOT_COMPILED, .no_loss = no_loss || options->loss,
+                     .no_metrics = no_loss || options->metrics, .no_optimizer = options->optimizer);
   if (model && options->init_weights) mix_model_load_weights(model, options->init_weights);
   if (mix_failed()) return NULL;
   mix_layer *main_layer = mix_model_main_layer(model);

@@ -162,7 +162,7 @@ mix_status cli_compile(const cli_options *options, mix_model *model) {
 
 mix_model *cli_compiled_model(cli_options *options, int64_t width) {
   const bool file = cli_is_model_file(options);
-  mix_model *model = file                                 ? cli_load_model(options, true)
+  mix_model *model = file                                 ? cli_load_model(options, CLI_COMPILED)
                      : cli_is_named_model(options->model) ? cli_build_named_model(options)
                                                           : cli_make_model(options, width);
   if (!model || (file ? cli_compile_file(options, model) : cli_compile(options, model)) != MIX_OK)
@@ -189,7 +189,7 @@ static int prepare_named(const cli_options *options, int command, cli_data *data
 
 static int prepare_file(cli_options *options, int command, cli_data *data, mix_model **model) {
   const bool compiles = command != CLI_PREDICT;
-  if (!(*model = cli_load_model(options, compiles))) return cli_fail();
+  if (!(*model = cli_load_model(options, compiles ? CLI_COMPILED : CLI_NOT_COMPILED))) return cli_fail();
   const int code = cli_check_names(options);
   if (code) return code;
   const bool synthetic = !strcmp(options->data, "synthetic"); /* made up for the model and its losses */

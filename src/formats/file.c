@@ -36,7 +36,7 @@ static ssize_t read_fully(int file, void *data, size_t size) {
 }
 
 void *mix_file_read(const char *path, size_t limit, size_t *size) {
-  int file = open(path, O_RDONLY | O_CLOEXEC);
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe does not wait for its writer */
   if (file < 0) return mix_fail(MIX_IO_ERROR, "%s: cannot be opened: %s", path, strerror(errno));
   struct stat status;
   void *data = NULL;

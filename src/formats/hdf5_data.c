@@ -12,12 +12,13 @@ enum { DEFLATE = 1, SHUFFLE = 2, MAX_FILTERS = 4, DEFLATE_MAX = 1032 };
 
 typedef struct dataset {
   mix_hdf5 *file;
+  uint64_t header;
   mix_hdf5_type type;
   mix_shape shape;
   size_t count;
   int filters[MAX_FILTERS], filter_count;
   mix_shape chunk;
-  size_t chunk_bytes;
+  size_t chunk_bytes, chunks_left;
   unsigned char *elements; /* count * type.size bytes, as in the file */
 } dataset;
 
@@ -77,6 +78,23 @@ static const unsigned char *undo_filters(const dataset *d, mix_span stored, uint
   return from;
 }
 
+/* ---- elements that are nowhere ---- */
+
+/* They have the fill value, which is 0 where nobody chose another. */
+static bool are_zeros(const dataset *d) {
+  mix_span span;
+  if (!mix_hdf5_find(d->file, d->header, MIX_HDF5_FILL_VALUE, &span)) return !mix_failed();
+  const bool newest = mix_span_number(&span, 1) == 3;
+  mix_span_skip(&span, newest ? 0 : 2);
+  if (!(mix_span_number(&span, 1) & (newest ? 0x20 : 0xff))) return true;
+  for (uint64_t left = mix_span_number(&span, 4); left > 0; left--) {
+    if (span.left && *span.at) return mix_hdf5_unsupported(d->file, "a fill value that is not 0");
+    if (!span.left) return mix_hdf5_damaged(d->file, "a fill value is cut off");
+    mix_span_skip(&span, 1);
+  }
+  return true;
+}
+
 /* ---- chunks ---- */
 
 /* Copies the part of a chunk that lies inside the data set. */
@@ -102,7 +120,7 @@ static void place_chunk(const dataset *d, const uint64_t *begin, const unsigned 
   }
 }
 
-static bool read_chunk(const dataset *d, mix_span key, uint64_t address, unsigned char *room) {
+static bool read_chunk(dataset *d, mix_span key, uint64_t address, unsigned char *room) {
   const uint64_t size = mix_span_number(&key, 4), skipped = mix_span_number(&key, 4);
   uint64_t begin[MIX_MAX_RANK] = {0};
   mix_span stored;
@@ -114,10 +132,11 @@ static bool read_chunk(const dataset *d, mix_span key, uint64_t address, unsigne
   if (!mix_hdf5_span(d->file, address, size, &stored)) return false;
   const unsigned char *chunk = undo_filters(d, stored, skipped, room);
   if (chunk) place_chunk(d, begin, chunk);
+  d->chunks_left -= d->chunks_left > 0;
   return chunk != NULL;
 }
 
-static bool read_chunks(const dataset *d, uint64_t address, int depth, unsigned char *room) {
+static bool read_chunks(dataset *d, uint64_t address, int depth, unsigned char *room) {
   mix_span span;
   if (depth > 16) return mix_hdf5_damaged(d->file, "the tree of chunks is too deep");
   if (!mix_hdf5_block(d->file, address, "TREE", &span)) return false;
@@ -134,27 +153,28 @@ static bool read_chunks(const dataset *d, uint64_t address, int depth, unsigned 
   return true;
 }
 
-/* Chunks that were never written are zero. */
 static bool read_chunked(dataset *d, mix_span span) {
   const int rank = (int)mix_span_number(&span, 1) - 1;
   const uint64_t tree = mix_span_number(&span, 8);
   if (rank != d->shape.rank || rank < 1) return mix_hdf5_damaged(d->file, "chunks of another rank");
   d->chunk.rank = rank;
   d->chunk_bytes = d->type.size;
+  d->chunks_left = 1;
   for (int i = 0; i < rank; i++) {
     d->chunk.dims[i] = (int64_t)mix_span_number(&span, 4);
     if (d->chunk.dims[i] == 0 || d->chunk_bytes > (SIZE_MAX >> 34) / (size_t)d->chunk.dims[i] * 4)
       return mix_hdf5_damaged(d->file, "chunks of an impossible size");
     d->chunk_bytes *= (size_t)d->chunk.dims[i];
+    d->chunks_left *= (size_t)((d->shape.dims[i] - 1) / d->chunk.dims[i] + 1);
   }
   if (span.short_) return mix_hdf5_damaged(d->file, "a layout is cut off");
   if (d->chunk_bytes > (d->file->size + 1) * DEFLATE_MAX)
     return mix_hdf5_damaged(d->file, "chunks that are larger than the file can hold");
-  if (tree == MIX_HDF5_NOWHERE) return true;
+  if (tree == MIX_HDF5_NOWHERE) return are_zeros(d);
   unsigned char *room = mix_alloc(2 * d->chunk_bytes);
   const bool good = room && read_chunks(d, tree, 0, room);
   mix_free(room);
-  return good;
+  return good && (!d->chunks_left || are_zeros(d));
 }
 
 /* ---- layouts ---- */
@@ -171,7 +191,10 @@ static bool read_layout(dataset *d, mix_span span) {
   mix_span stored;
   if (kind == 3) return mix_hdf5_unsupported(d->file, "virtual data sets, which read other files");
   if (version != 3 && !(version == 4 && kind < 2))
-    return mix_hdf5_unsupported(d->file, "this layout of chunks");
+    return mix_hdf5_unsupported(d->file, version == 4
+                                             ? "chunks in layout 4 (libver=\"latest\"; write the file "
+                                               "with libver=\"earliest\", or without chunks)"
+                                             : "this layout of data");
   if (kind == 2) return read_chunked(d, span);
   if (kind == 0) {
     stored = mix_span_take(&span, mix_span_number(&span, 2));
@@ -179,30 +202,30 @@ static bool read_layout(dataset *d, mix_span span) {
   }
   const uint64_t address = mix_span_number(&span, 8), size = mix_span_number(&span, 8);
   if (span.short_) return mix_hdf5_damaged(d->file, "a layout is cut off");
-  if (address == MIX_HDF5_NOWHERE) return true; /* never written: zeros */
+  if (address == MIX_HDF5_NOWHERE) return are_zeros(d); /* never written */
   return mix_hdf5_span(d->file, address, size, &stored) && copy_elements(d, stored);
 }
 
 /* ---- data sets ---- */
 
-/* Type, space and filters. `path` is for messages. */
-static bool describe(dataset *d, const char *path, uint64_t *header) {
+/* Header, type, space and filters. */
+static bool describe(dataset *d, const char *path) {
   mix_span span;
   mix_hdf5_begin(d->file);
   if (mix_failed()) return false;
-  if (!mix_hdf5_resolve(d->file, path, header)) {
+  if (!mix_hdf5_resolve(d->file, path, &d->header)) {
     mix_fail(MIX_FORMAT_ERROR, "%s: no data set '%s' in the file", d->file->name, path);
     return false;
   }
-  if (mix_hdf5_find(d->file, *header, MIX_HDF5_EXTERNAL_FILES, &span))
+  if (mix_hdf5_find(d->file, d->header, MIX_HDF5_EXTERNAL_FILES, &span))
     return mix_hdf5_unsupported(d->file, "data in other files");
-  if (!mix_hdf5_find(d->file, *header, MIX_HDF5_DATATYPE, &span))
+  if (!mix_hdf5_find(d->file, d->header, MIX_HDF5_DATATYPE, &span))
     return mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is no data set", d->file->name, path), false;
   if (!mix_hdf5_read_type(d->file, &span, &d->type)) return false;
-  if (!mix_hdf5_find(d->file, *header, MIX_HDF5_DATASPACE, &span))
+  if (!mix_hdf5_find(d->file, d->header, MIX_HDF5_DATASPACE, &span))
     return mix_hdf5_damaged(d->file, "a data set without a space");
   if (!mix_hdf5_read_space(d->file, span, &d->shape, &d->count)) return false;
-  return !mix_hdf5_find(d->file, *header, MIX_HDF5_FILTERS, &span) ? !mix_failed() : read_filters(d, span);
+  return !mix_hdf5_find(d->file, d->header, MIX_HDF5_FILTERS, &span) ? !mix_failed() : read_filters(d, span);
 }
 
 /* Bounded by what the file can hold: deflate shrinks by 1/1032 at most. */
@@ -212,23 +235,21 @@ static bool check_size(const dataset *d) {
   return mix_hdf5_damaged(d->file, "a data set is larger than the file can hold");
 }
 
-static bool read_elements(dataset *d, uint64_t header) {
+static bool read_elements(dataset *d) {
   mix_span span;
-  if (!mix_hdf5_find(d->file, header, MIX_HDF5_LAYOUT, &span))
+  if (!mix_hdf5_find(d->file, d->header, MIX_HDF5_LAYOUT, &span))
     return mix_failed() ? false : mix_hdf5_damaged(d->file, "a data set without a layout");
   return d->count == 0 || read_layout(d, span);
 }
 
 bool mix_hdf5_dataset(mix_hdf5 *file, const char *path, mix_hdf5_value *value) {
   dataset d = {.file = file};
-  uint64_t header;
   *value = (mix_hdf5_value){.dtype = MIX_DTYPE_NONE};
-  if (!describe(&d, path, &header) || !check_size(&d)) return false;
+  if (!describe(&d, path) || !check_size(&d)) return false;
   d.elements = mix_calloc(d.count + 1, d.type.size);
   value->shape = d.shape;
   value->count = d.count;
-  const bool good =
-      d.elements && read_elements(&d, header) && mix_hdf5_fill(file, &d.type, d.elements, value);
+  const bool good = d.elements && read_elements(&d) && mix_hdf5_fill(file, &d.type, d.elements, value);
   mix_free(d.elements);
   if (!good) *value = (mix_hdf5_value){.dtype = MIX_DTYPE_NONE};
   return good;
@@ -257,38 +278,36 @@ static mix_dtype tensor_dtype(const dataset *d, const char *path) {
 
 bool mix_hdf5_describe(mix_hdf5 *file, const char *path, mix_dtype *dtype, mix_shape *shape) {
   dataset d = {.file = file};
-  uint64_t header;
-  if (!describe(&d, path, &header) || !check_size(&d)) return false;
+  if (!describe(&d, path) || !check_size(&d)) return false;
   *dtype = tensor_dtype(&d, path);
   *shape = d.shape;
   return *dtype != MIX_DTYPE_NONE;
 }
 
 /* The elements go into the tensor's memory, without a copy between. */
-static mix_tensor *read_tensor(dataset *d, uint64_t header, mix_dtype dtype) {
+static mix_tensor *read_tensor(dataset *d, mix_dtype dtype) {
   void *data;
   mix_tensor *tensor = mix_tensor_unfilled(dtype, d->shape, &data);
   if (!tensor) return NULL;
   memset(data, 0, d->count * d->type.size);
   d->elements = data;
-  if (!read_elements(d, header)) return NULL;
+  if (!read_elements(d)) return NULL;
   if (d->type.big_endian) mix_hdf5_swap(data, d->count, d->type.size);
   return tensor;
 }
 
 mix_tensor *mix_hdf5_tensor(mix_hdf5 *file, const char *path) {
   dataset d = {.file = file};
-  uint64_t header;
-  if (!describe(&d, path, &header) || !check_size(&d)) return NULL;
+  if (!describe(&d, path) || !check_size(&d)) return NULL;
   const mix_dtype dtype = tensor_dtype(&d, path);
-  return dtype == MIX_DTYPE_NONE ? NULL : read_tensor(&d, header, dtype);
+  return dtype == MIX_DTYPE_NONE ? NULL : read_tensor(&d, dtype);
 }
 
 /* Where the elements lie in the file as they are; NULL: nowhere, or an error recorded. */
-static const unsigned char *find_elements(const dataset *d, uint64_t header) {
+static const unsigned char *find_elements(const dataset *d) {
   mix_span span, stored;
   if (d->type.big_endian || d->filter_count || !d->count) return NULL;
-  if (!mix_hdf5_find(d->file, header, MIX_HDF5_LAYOUT, &span)) return NULL;
+  if (!mix_hdf5_find(d->file, d->header, MIX_HDF5_LAYOUT, &span)) return NULL;
   const uint64_t version = mix_span_number(&span, 1), kind = mix_span_number(&span, 1);
   const uint64_t address = mix_span_number(&span, 8), size = mix_span_number(&span, 8);
   if ((version != 3 && version != 4) || kind != 1 || span.short_ || address == MIX_HDF5_NOWHERE) return NULL;
@@ -298,12 +317,11 @@ static const unsigned char *find_elements(const dataset *d, uint64_t header) {
 
 mix_tensor *mix_hdf5_borrow(mix_hdf5 *file, const char *path) {
   dataset d = {.file = file};
-  uint64_t header;
-  if (!describe(&d, path, &header) || !check_size(&d)) return NULL;
+  if (!describe(&d, path) || !check_size(&d)) return NULL;
   const mix_dtype dtype = tensor_dtype(&d, path);
-  const unsigned char *elements = dtype == MIX_DTYPE_NONE ? NULL : find_elements(&d, header);
+  const unsigned char *elements = dtype == MIX_DTYPE_NONE ? NULL : find_elements(&d);
   if (mix_failed()) return NULL;
-  if (!elements) return read_tensor(&d, header, dtype);
+  if (!elements) return read_tensor(&d, dtype);
   mix_memory *memory = mix_memory_wrap((void *)elements, d.count * d.type.size, NULL);
   mix_tensor *tensor = memory ? mix_tensor_of_memory(memory, dtype, d.shape) : NULL;
   mix_release(memory);

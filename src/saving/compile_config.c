@@ -231,9 +231,10 @@ static bool is_object_of_class(const json_t *value) { return json_object_get(val
 
 static void read_losses(const mix_model *model, const json_t *value, mix_compile_options *options) {
   if (!value || json_is_null(value)) return;
-  if (json_is_string(value))
+  if (json_is_string(value)) {
     options->loss = json_string_value(value);
-  else if (is_object_of_class(value))
+    read_loss(model, value); /* so that an error has its place */
+  } else if (is_object_of_class(value))
     options->loss_object = read_loss(model, value);
   else
     options->loss_objects = read_for_outputs(model, value, read_loss, "loss");
@@ -306,15 +307,28 @@ static mix_optimizer *read_optimizer(const mix_model *model, const json_t *value
                   value ? mix_json_kind(value) : "missing");
 }
 
+/* Begins the message of an error with its place, and how to do without: lists of names may follow. */
+static void place_error(const char *key, const char *option) {
+  mix_error_aside error;
+  if (!mix_failed() || mix_error() == MIX_MEMORY_ERROR) return;
+  mix_error_set_aside(&error);
+  mix_fail(error.status, "compile_config.%s (not read with --%s NAME, or .no_%s): %s", key, option, option,
+           error.message);
+}
+
 bool mix_model_compile_json(mix_model *model, const json_t *config, const mix_semantics *written) {
   mix_compile_options options = {.size = sizeof options};
   options.optimizer = read_optimizer(model, json_object_get(config, "optimizer"), written);
+  place_error("optimizer", "optimizer");
   read_losses(model, json_object_get(config, "loss"), &options);
+  place_error("loss", "loss");
   read_loss_weights(model, json_object_get(config, "loss_weights"), &options);
   read_metric_lists(model, json_object_get(config, "metrics"), "metrics", options.metrics,
                     &options.metric_objects);
+  place_error("metrics", "metrics");
   read_metric_lists(model, json_object_get(config, "weighted_metrics"), "weighted_metrics",
                     options.weighted_metrics, &options.weighted_metric_objects);
+  place_error("weighted_metrics", "metrics");
   options.jit_compile = json_is_true(json_object_get(config, "jit_compile"));
   if (mix_failed() || mix_model_compile_with(model, &options)) return false;
   if (written != model->semantics) return true;

@@ -105,7 +105,7 @@ static bool read_model(mix_keras_file *file) {
   if (!mix_failed() && !config)
     mix_fail(MIX_FORMAT_ERROR,
              "%s: no model in the file, which has no attribute model_config; weights alone "
-             "need mix_model_load_weights",
+             "need mix_model_load_weights (--model MODEL --init-weights FILE)",
              file->name);
   if (!mix_failed()) file->model = parse(file, config);
   if (file->model && version) mix_json_set(file->model, "keras_version", json_string(version));
@@ -137,8 +137,9 @@ static bool read_hdf5(mix_keras_file *file, const void *bytes, size_t size, bool
 
 /* ---- opening ---- */
 
+/* False: it cannot be opened, or is no file; opening a pipe could wait for ever. */
 static bool read_first(const char *path, char *first) {
-  FILE *stream = fopen(path, "rb");
+  FILE *stream = mix_file_exists(path) ? fopen(path, "rb") : NULL;
   memset(first, 0, SIGNATURE_SIZE);
   if (stream) (void)!fread(first, 1, SIGNATURE_SIZE, stream);
   if (stream) fclose(stream);
@@ -167,12 +168,12 @@ bool mix_keras_file_open(mix_keras_file *file, const char *path, bool structure)
   size_t size = 0;
   *file = (mix_keras_file){.name = path, .root = ""};
   if (mix_failed()) return false;
-  read_first(path, first);
+  const bool opens = read_first(path, first);
   if (is_zip(first)) {
     mix_zip *zip = mix_zip_open(path);
     return opened(file, zip && read_archive(file, zip, structure));
   }
-  if (memcmp(first, HDF5_SIGNATURE, SIGNATURE_SIZE) && mix_file_exists(path)) return neither(file);
+  if (opens && memcmp(first, HDF5_SIGNATURE, SIGNATURE_SIZE)) return neither(file);
   file->bytes = mix_file_read(path, SIZE_MAX, &size);
   return opened(file, read_hdf5(file, file->bytes, size, structure));
 }

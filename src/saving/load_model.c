@@ -1,5 +1,6 @@
 /* Models from files of Keras. */
 #include "base/error.h"
+#include "base/json.h"
 #include "optim/optimizer.h"
 #include "saving/model_json.h"
 #include "saving/read_weights.h"
@@ -11,6 +12,15 @@ static bool build_optimizer(mix_model *model) {
   return mix_optimizer_build(mix_optimizer_plain(optimizer), mix_model_trainable_variables(model)) == MIX_OK;
 }
 
+static void leave_out(json_t *object, const mix_load_options *options) {
+  json_t *compiled = json_object_get(object, "compile_config");
+  if (!json_is_object(compiled)) return;
+  if (options->no_loss) json_object_del(compiled, "loss");
+  if (options->no_metrics) json_object_del(compiled, "metrics");
+  if (options->no_metrics) json_object_del(compiled, "weighted_metrics");
+  if (options->no_optimizer) mix_json_set(compiled, "optimizer", json_string("rmsprop"));
+}
+
 mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *options) {
   const mix_from_json_options structure = {.size = sizeof structure,
                                            .semantics = options->semantics,
@@ -18,6 +28,7 @@ mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *optio
                                            .no_compile = options->no_compile};
   if (options->policy && !mix_override_policy(file->model, options->policy, options->semantics)) return NULL;
   if (!mix_keep_float32(file->model, options->float32_layers, "model_load")) return NULL;
+  leave_out(file->model, options);
   const bool former = mix_zero_weights_set(true); /* each is read */
   mix_model *model = mix_model_from_object(file->model, &structure, true);
   mix_zero_weights_set(former);
@@ -25,7 +36,8 @@ mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *optio
     json_decref(model->state->config);
     model->state->config = NULL;
   }
-  mix_weights_reader reader = {.file = file, .model = model, .call = "model_load"};
+  mix_weights_reader reader = {
+      .file = file, .model = model, .call = "model_load", .no_optimizer = options->no_optimizer};
   /* before the optimizer makes its state, of whatever shapes the file says */
   if (!model || !mix_check_weights(&reader)) return NULL;
   return build_optimizer(model) && mix_read_weights(&reader) ? model : NULL;

@@ -221,10 +221,13 @@ static mix_model *read_object(const json_t *object, const mix_from_json_options 
   mix_model *model = read_model(&reader, object, &is_model);
   json_decref(reader.shared);
   if (!is_model)
-    mix_fail(MIX_VALUE_ERROR, "model_from_json: class_name is '%.60s'; expected Functional or Sequential",
-             json_is_string(json_object_get(object, "class_name"))
-                 ? json_string_value(json_object_get(object, "class_name"))
-                 : "missing");
+    mix_fail(
+        MIX_VALUE_ERROR,
+        "model_from_json: class_name is '%.60s'; expected Functional or Sequential (a model whose call is "
+        "Python code is not in its file; make it in C, and give it the weights)",
+        json_is_string(json_object_get(object, "class_name"))
+            ? json_string_value(json_object_get(object, "class_name"))
+            : "missing");
   const json_t *compiled = json_object_get(object, "compile_config");
   bool good = model && choose_policy(&reader, object, model);
   if (good && !options->no_compile && json_object_size(compiled))

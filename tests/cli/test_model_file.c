@@ -6,6 +6,8 @@
 #include "cli/program.h"
 #include "formats/zip_members.h"
 #include <mixtape/saving.h>
+#include <sys/stat.h>
+#include <zip.h>
 
 enum { ROWS = 8 };
 static char nested[512], scaled[512]; /* files of tests/saving/files, of tf_keras */
@@ -417,6 +419,58 @@ static void a_model_without_a_loss_needs_the_option(void **state) {
   assert_code(run_program("predict", "--model", path, "--data", data, "--output", in_folder("p.npz")), 0);
 }
 
+static void add(zip_t *archive, const char *name, const void *bytes, size_t size) {
+  assert_true(zip_file_add(archive, name, zip_source_buffer(archive, bytes, size, 0), 0) >= 0);
+}
+
+/* `nested` with another text in its config, in a file of that name. */
+static void change_nested(const char *name, const char *from, const char *to) {
+  size_t size, weights_size;
+  MIX_SCOPE {
+    mix_zip *zip = mix_zip_open(nested);
+    char *config = mix_zip_read(zip, "config.json", SIZE_MAX - 1, &size), *at = strstr(config, from);
+    void *weights = mix_zip_read(zip, "model.weights.h5", SIZE_MAX - 1, &weights_size);
+    char *changed = malloc(size + strlen(to) + 1);
+    assert_true(at && changed && weights);
+    sprintf(changed, "%.*s%s%s", (int)(at - config), config, to, at + strlen(from));
+    zip_t *archive = zip_open(in_folder(name), ZIP_CREATE | ZIP_TRUNCATE, NULL);
+    assert_non_null(archive);
+    add(archive, "config.json", changed, strlen(changed));
+    add(archive, "model.weights.h5", weights, weights_size);
+    assert_int_equal(zip_close(archive), 0);
+    free(changed);
+    mix_free(config);
+    mix_free(weights);
+  }
+}
+
+/* Objects of Python in the arguments of compile: refused with their place, unless an option replaces them. */
+static void options_replace_what_nobody_knows(void **state) {
+  (void)state;
+  static const struct {
+    const char *from, *to, *place, *option, *instead;
+  } rows[] = {{"\"loss\": \"mse\"", "\"loss\": \"mine\"", "compile_config.loss (not read with --loss NAME",
+               "--loss", "mse"},
+              {"\"class_name\": \"Adam\"", "\"class_name\": \"Newton\"",
+               "compile_config.optimizer (not read with --optimizer NAME", "--optimizer", "adam"},
+              {"\"mae\"", "{\"class_name\": \"Mine\", \"config\": {}}",
+               "compile_config.metrics (not read with --metrics NAME", "--metrics", "mse"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    char path[512];
+    snprintf(path, sizeof path, "%s", in_folder("changed.keras"));
+    change_nested("changed.keras", rows[i].from, rows[i].to);
+    assert_code(run_program("train", "--model", path, "--data", data, "--verbose", "0"), 1);
+    assert_has(program_err, rows[i].place);
+    assert_code(run_program("train", "--model", path, "--data", data, "--verbose", "0", rows[i].option,
+                            rows[i].instead),
+                0);
+    assert_null(strstr(program_err, "the state of the optimizer"));
+    assert_code(run_program("predict", "--model", path, "--data", data, "--output", in_folder("p.npz")), 0);
+    assert_code(run_program("convert", path, in_folder("p2.npz")), 0);
+    assert_code(run_program("summary", "--model", path), !strcmp(rows[i].option, "--optimizer"));
+  }
+}
+
 static void other_files_are_refused(void **state) {
   (void)state;
   FILE *file = fopen(in_folder("text.keras"), "w");
@@ -426,6 +480,11 @@ static void other_files_are_refused(void **state) {
   assert_has(program_err, "neither an archive (.keras) nor HDF5 (.h5)");
   assert_code(run_program("train", "--model", in_folder("missing.keras"), "--data", data), 1);
   assert_has(program_err, "missing.keras");
+  assert_int_equal(mkfifo(in_folder("pipe.keras"), 0600), 0); /* which nobody writes to */
+  assert_code(run_program("summary", "--model", in_folder("pipe.keras")), 1);
+  assert_has(program_err, "pipe.keras: not a regular file");
+  assert_code(run_program("summary", "--model", extract("tf_keras", "nested.weights.h5")), 1);
+  assert_has(program_err, "--model MODEL --init-weights FILE");
 }
 
 int main(void) {
@@ -444,6 +503,7 @@ int main(void) {
       cmocka_unit_test(images_take_the_shape_of_the_input),
       cmocka_unit_test(unknown_layers_are_named_with_their_place),
       cmocka_unit_test(a_model_without_a_loss_needs_the_option),
+      cmocka_unit_test(options_replace_what_nobody_knows),
       cmocka_unit_test(other_files_are_refused),
   };
   return cmocka_run_group_tests_name("model files", tests, setup, folder_end);

@@ -205,7 +205,7 @@ static void refused(void **state) {
   assert_true(mix_hdf5_has(&file, "circle/self/self/self"));
   open_file("virtual");
   expect_refused(mix_hdf5_tensor(&file, "virtual"), MIX_UNSUPPORTED, "virtual");
-  expect_refused(mix_hdf5_tensor(&file, "chunked"), MIX_UNSUPPORTED, "layout");
+  expect_refused(mix_hdf5_tensor(&file, "chunked"), MIX_UNSUPPORTED, "chunks in layout 4");
   expect_refused(mix_hdf5_open(&file, "text", "no HDF5 here", 12), MIX_FORMAT_ERROR, "not an HDF5 file");
 }
 

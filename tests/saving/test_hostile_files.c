@@ -9,6 +9,7 @@
 #include "support/sanitizer.h"
 #include "support/skip.h"
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zip.h>
 
@@ -96,6 +97,25 @@ static void what_is_no_file_of_keras(void **state) {
   file = fopen(in_folder("empty.h5"), "w");
   fclose(file);
   expect_refused(mix_model_load(in_folder("empty.h5")), MIX_FORMAT_ERROR, "neither an archive");
+}
+
+/* root may read every file. */
+static void files_that_may_not_be_read(void **state) {
+  (void)state;
+  static const char *const names[] = {"secret.keras", "secret.h5"};
+  assert_int_equal(chmod(test_folder, 0755), 0);
+  for (int i = 0; i < 2; i++) {
+    FILE *file = fopen(in_folder(names[i]), "w");
+    fputs("secret", file);
+    fclose(file);
+    assert_int_equal(chmod(in_folder(names[i]), 0), 0);
+    const bool root = geteuid() == 0;
+    if (root) assert_int_equal(seteuid(65534), 0);
+    mix_model *model = mix_model_load(in_folder(names[i]));
+    if (root) assert_int_equal(seteuid(0), 0);
+    assert_null(model);
+    expect_error(MIX_IO_ERROR, "cannot be opened: Permission denied");
+  }
 }
 
 static void members_that_are_missing(void **state) {
@@ -195,7 +215,7 @@ static void classes_that_nobody_knows(void **state) {
   expect_config_refused("\"class_name\": \"Dense\"", "\"class_name\": \"Whirl\"", MIX_VALUE_ERROR,
                         "mix_register_layer (layer 'dense_1', config.layers[1])");
   expect_config_refused("\"class_name\": \"Functional\"", "\"class_name\": \"MyModel\"", MIX_VALUE_ERROR,
-                        "MyModel");
+                        "class_name is 'MyModel'; expected Functional or Sequential (a model whose call");
   expect_config_refused("\"class_name\": \"SGD\"", "\"class_name\": \"Newton\"", MIX_VALUE_ERROR, "Newton");
 }
 
@@ -291,19 +311,14 @@ static int end(void **state) {
 
 int main(void) {
 #define FILES_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
-  const struct CMUnitTest tests[] = {FILES_TEST(what_is_no_file_of_keras),
-                                     FILES_TEST(members_that_are_missing),
-                                     FILES_TEST(names_that_climb),
-                                     FILES_TEST(two_members_of_one_name),
-                                     FILES_TEST(zip_bombs),
-                                     FILES_TEST(configs_of_too_many_values),
-                                     FILES_TEST(cut_files),
-                                     FILES_TEST(classes_that_nobody_knows),
-                                     FILES_TEST(python_code),
-                                     FILES_TEST(numbers_that_are_none),
-                                     FILES_TEST(depth),
-                                     FILES_TEST(weights_of_another_model),
-                                     FILES_TEST(weights_that_the_file_does_not_have),
-                                     FILES_TEST(state_of_another_optimizer)};
+  const struct CMUnitTest tests[] = {
+      FILES_TEST(what_is_no_file_of_keras),   FILES_TEST(files_that_may_not_be_read),
+      FILES_TEST(members_that_are_missing),   FILES_TEST(names_that_climb),
+      FILES_TEST(two_members_of_one_name),    FILES_TEST(zip_bombs),
+      FILES_TEST(configs_of_too_many_values), FILES_TEST(cut_files),
+      FILES_TEST(classes_that_nobody_knows),  FILES_TEST(python_code),
+      FILES_TEST(numbers_that_are_none),      FILES_TEST(depth),
+      FILES_TEST(weights_of_another_model),   FILES_TEST(weights_that_the_file_does_not_have),
+      FILES_TEST(state_of_another_optimizer)};
   return cmocka_run_group_tests_name("hostile files", tests, NULL, NULL);
 }

@@ -114,7 +114,7 @@ static bool advise_policy(const bench_settings *settings, const char *policy, js
   if (file) options.semantics = NULL;
   if (named) cli_copy_sizes(&options, settings->options);
   if (!file && mix_set_global_policy(policy) != MIX_OK) return false;
-  mix_model *model = file    ? cli_load_model(&options, false)
+  mix_model *model = file    ? cli_load_model(&options, CLI_NOT_COMPILED)
                      : named ? cli_build_named_model(&options)
                              : cli_make_model(&options, BENCH_WIDTH);
   if (!model) return false;
