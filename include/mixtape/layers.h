@@ -295,7 +295,7 @@ typedef struct mix_batch_normalization_options {
   mix_constraint *beta_constraint, *gamma_constraint;
   bool fused; /* tf_keras: requires the fused rules (rank 4 or 5, not float64: ValueError) */
   bool not_fused; /* tf_keras: fused=False */
-  bool synchronized; /* accepted: there is one process */
+  bool synchronized; /* moments over the rows of all ranks (mixtape/distribute.h); never fused */
   /* Keras 3's batch renormalization (arXiv:1702.03275): training uses x r + d instead of x, where r and d
    * lead from the statistics of the batch to moving ones, the weights renorm_mean and renorm_stddev. */
   bool renorm;

@@ -13,6 +13,7 @@
 #include <mixtape/convolution.h>
 #include <mixtape/dataset.h>
 #include <mixtape/device.h>
+#include <mixtape/distribute.h>
 #include <mixtape/dtype.h>
 #include <mixtape/einsum.h>
 #include <mixtape/function.h>

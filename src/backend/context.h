@@ -25,6 +25,7 @@ typedef struct mix_context {
   int threads; /* at most */
   mix_matmul_precision precision;
   mix_memory_use memory;
+  struct mix_communicator *communicator; /* with the other processes; NULL: there is one */
 } mix_context;
 
 /* The context in force (mix_set_device, mix_set_threads, ...). */

@@ -1,6 +1,7 @@
 /* The device of the process. Its initial value comes from the environment on first use. A bad value is an
  * error of every use until mix_set_device replaces it. */
 #include "backend/backend.h"
+#include "backend/communicator.h"
 #include "base/processor.h"
 #include "base/error.h"
 #include <mixtape/device.h>
@@ -78,7 +79,8 @@ mix_context mix_context_default(void) {
   return (mix_context){.backend = mix_backend_current(),
                        .threads = mix_threads(),
                        .precision = mix_matmul_precision_default(),
-                       .memory = mix_memory_use_default()};
+                       .memory = mix_memory_use_default(),
+                       .communicator = mix_communicator_in_force()};
 }
 
 /* A function of the settings alone: restoring former settings finds the plans compiled under them again. */
@@ -87,6 +89,7 @@ uint64_t mix_context_key(const mix_context *context) {
   while (number < device_count && devices[number] != context->backend) number++;
   return (uint64_t)number << 56 | (uint64_t)context->memory << 54 |
          (uint64_t)context->precision.float32 << 52 | (uint64_t)context->precision.accumulation << 48 |
+         (uint64_t)(context->communicator ? context->communicator->number & 15 : 0) << 44 |
          (uint64_t)context->threads << 32 | mix_cpu_features();
 }
 

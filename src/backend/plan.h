@@ -46,6 +46,7 @@ typedef struct mix_plan {
   bool repeated;       /* a step of a loop: the threads are there already, and meet before and after it */
   int fixed_arguments; /* of the plan of a step of a loop: the last so many are the same in all steps */
   size_t arena_bytes;
+  struct mix_communicator *communicator; /* of its collectives (communicator.h); NULL: one process */
 } mix_plan;
 
 /* The test of mix_op_matmul_finite_bound, from the largest squared column norms. A NaN or an infinity gives

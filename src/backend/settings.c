@@ -2,6 +2,7 @@
  * environment when they are first needed. A bad value is an error of each call that needs it, until a call
  * sets it. */
 #include "backend/backend.h"
+#include "backend/communicator.h"
 #include "base/error.h"
 #include "base/processor.h"
 #include <mixtape/device.h>
@@ -125,3 +126,9 @@ mix_matmul_precision mix_matmul_precision_default(void) {
 const char *mix_memory_name(void) { return memory.names[value_of(&memory)]; }
 mix_status mix_set_memory(const char *name) { return set(&memory, name); }
 mix_memory_use mix_memory_use_default(void) { return (mix_memory_use)value_of(&memory); }
+
+/* ---- other processes ---- */
+
+static _Atomic(mix_communicator *) communicator;
+mix_communicator *mix_communicator_in_force(void) { return atomic_load(&communicator); }
+void mix_communicator_set(mix_communicator *next) { atomic_store(&communicator, next); }

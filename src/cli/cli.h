@@ -33,7 +33,7 @@ typedef struct cli_loss_scale {
 typedef struct cli_options {
   /* NULL beside a model from a file: what the file says. */
   const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *memory, *loop;
-  const char *device, *graph_rewrite, *dtype;
+  const char *device, *graph_rewrite, *dtype, *distribute;
   const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png, *checkpoint;
   const char *trace;
   const char *const *float32_layers; /* ended by NULL; NULL: none */
@@ -77,6 +77,18 @@ int cli_setup(const cli_options *options);
 /* Reads the environment variables for device, threads, accumulation and precision. Options override them;
  * errors in them are recorded here. */
 void cli_try_environment(void);
+
+/* distribute.c: --distribute. */
+static inline bool cli_is_distributed(const cli_options *options) {
+  return options->distribute && options->distribute[0] == 'm';
+}
+/* Starts the distribution. On ranks other than 0 `options` lose what prints, logs and saves. CLI_OK, or the
+ * exit code after a message. */
+int cli_join_ranks(cli_options *options);
+/* The exit code of the process, after `code` on this rank: a failed rank ends the others. */
+int cli_leave_ranks(const cli_options *options, int code);
+/* Does the callback write files or print? Only rank 0 has those. */
+bool cli_callback_is_local(const char *text);
 
 /* Data as the model takes it: tensors, or lists of them for several inputs and outputs; labels; images as
  * bytes if they are bytes. NULL if absent and not required by the sub-command. */

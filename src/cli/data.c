@@ -92,6 +92,6 @@ bool cli_load_data(const cli_options *options, int command, cli_data *data) {
              data->source, (long long)width_of(&data->test), (long long)data->width);
     return false;
   }
-  fprintf(stderr, "data: %s\n", data->source);
+  if (!mix_distribution_rank(mix_distribution_current())) fprintf(stderr, "data: %s\n", data->source);
   return mix_error() == MIX_OK;
 }

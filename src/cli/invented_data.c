@@ -103,6 +103,7 @@ bool cli_synthesize_data(const cli_options *options, int command, mix_model *mod
   if (command == CLI_TRAIN && !cli_invent_data(model, &invention, &data->train)) return false;
   invention.rows = batch, invention.seed = options->seed + 1;
   if (!cli_invent_data(model, &invention, &data->test)) return false;
-  fprintf(stderr, "data: synthetic: random numbers of seed %llu\n", (unsigned long long)options->seed);
+  if (!mix_distribution_rank(mix_distribution_current()))
+    fprintf(stderr, "data: synthetic: random numbers of seed %llu\n", (unsigned long long)options->seed);
   return true;
 }

@@ -220,6 +220,6 @@ bool cli_load_model_data(const cli_options *options, int command, mix_model *mod
     r.part = "train";
     if ((trains || !data->test.x) && !read_part(&r, &data->train, true, labelled)) return false;
   }
-  fprintf(stderr, "data: %s\n", data->source);
+  if (!mix_distribution_rank(mix_distribution_current())) fprintf(stderr, "data: %s\n", data->source);
   return !mix_failed();
 }

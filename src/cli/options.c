@@ -150,6 +150,10 @@ static const row rows[] = {
     {"device", DEVICE, FIELD(device), RUNS | CLI_SUMMARY | CLI_BENCH, "auto|cpu|cuda|ref|xla|xla:PLUGIN.so",
      "default auto; xla: programs compiled by XLA, run by the PJRT plug-in of that path, or of "
      "MIXTAPE_PJRT_PLUGIN"},
+    {"distribute", CHOICE, FIELD(distribute), CLI_TRAIN, "none|mpi",
+     "mpi: train in all processes that mpirun or srun started, each on its share of every batch; "
+     "--batch-size counts all rows, rank 0 prints and saves (default none)",
+     "none"},
     {"threads", THREADS, FIELD(threads), RUNS | CLI_BENCH, "N",
      "threads (default: the cores this process may use)"},
     {"verbose", LEVEL, FIELD(verbose), CLI_TRAIN | CLI_EVALUATE, "0|1|2",
@@ -507,11 +511,12 @@ static bool consistent(const char *command, const cli_options *options) {
                       : options->callback_count              ? "--callback"
                       : options->tensorboard                 ? "--tensorboard"
                       : strcmp(options->metrics, "accuracy") ? "--metrics"
+                      : cli_is_distributed(options)          ? "--distribute"
                                                              : NULL;
   if (extra)
     fprintf(stderr,
-            "mixtape %s: %s belongs to --loop fit; the custom loop weighs no classes, measures accuracy and "
-            "calls no callbacks\n",
+            "mixtape %s: %s belongs to --loop fit; the custom loop weighs no classes, measures accuracy, "
+            "calls no callbacks and runs in one process\n",
             command, extra);
   return !extra;
 }

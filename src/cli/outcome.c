@@ -11,7 +11,12 @@ int cli_option_code(void) { return mix_error() == MIX_MEMORY_ERROR ? CLI_FAILED 
 
 int cli_fail(void) {
   if (mix_error() == MIX_OK) return CLI_FAILED; /* already reported */
-  fprintf(stderr, "mixtape: %s: %s\n", mix_status_name(mix_error()), mix_error_message());
+  const mix_distribution *ranks = mix_distribution_current();
+  char rank[64] = "";
+  if (mix_distribution_size(ranks) > 1)
+    snprintf(rank, sizeof rank, "rank %d of %d: ", mix_distribution_rank(ranks),
+             mix_distribution_size(ranks));
+  fprintf(stderr, "mixtape: %s%s: %s\n", rank, mix_status_name(mix_error()), mix_error_message());
   mix_error_clear();
   return CLI_FAILED;
 }

@@ -53,7 +53,8 @@ static bool train_fit(const cli_options *options, mix_model *model, const cli_da
   if (options->callback_count || options->tensorboard || options->checkpoint)
     fit.callbacks = mix_list_new(0, NULL);
   for (int i = 0; i < options->callback_count; i++)
-    mix_list_append(fit.callbacks, mix_callback_from_text(options->callbacks[i]));
+    if (!mix_distribution_rank(mix_distribution_current()) || !cli_callback_is_local(options->callbacks[i]))
+      mix_list_append(fit.callbacks, mix_callback_from_text(options->callbacks[i]));
   if (options->tensorboard)
     mix_list_append(fit.callbacks, mix_tensorboard(options->tensorboard, .histogram_freq = 1));
   if (options->checkpoint)
@@ -99,6 +100,7 @@ int cli_check_output(const char *command, const char *option, const char *path) 
 static int run(cli_options *options) {
   cli_data data;
   int code = cli_setup(options);
+  if (!code) code = cli_join_ranks(options);
   if (!code && options->save) code = cli_check_output("train", "save", options->save);
   if (!code) code = cli_check_checkpoint(options);
   mix_model *model;
@@ -120,7 +122,8 @@ static int run(cli_options *options) {
                               .verbose = MIX_SILENT, .sample_weight = data.test.weights);
     if (!test) whole = cli_fail() == CLI_OK;
   }
-  if (good) code = cli_report(options, model, &history, test);
+  if (good && !mix_distribution_rank(mix_distribution_current()))
+    code = cli_report(options, model, &history, test);
   cli_history_free(&history);
   return code ? code : whole ? CLI_OK : CLI_FAILED;
 }
@@ -131,7 +134,7 @@ int cli_train(int argc, char **argv) {
   if (code) return code < 0 ? CLI_OK : code;
   mix_scope *scope = mix_scope_begin();
   code = cli_trace_begin(&options);
-  if (!code) code = cli_trace_end(&options, run(&options));
+  if (!code) code = cli_trace_end(&options, cli_leave_ranks(&options, run(&options)));
   mix_scope_end(scope);
   return code;
 }

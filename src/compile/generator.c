@@ -1,7 +1,9 @@
 /* Random generators: a variable holds (key, counter). Each draw uses its value and assigns counter + 1. */
 #include "compile/generator.h"
+#include "backend/communicator.h"
 #include "base/error.h"
 #include "graph/lock.h"
+#include "graph/trace.h"
 #include <mixtape/ops.h>
 #include <mixtape/random.h>
 
@@ -33,12 +35,22 @@ mix_variable *mix_generator_state(mix_generator *generator) {
   return mix_is(generator, &mix_generator_class) ? generator->state : NULL;
 }
 
+/* Of this rank: in a step each has rows of its own, and draws other numbers for them. The state itself stays
+ * the same everywhere, and so do values drawn outside functions, such as initial weights. */
+static mix_tensor *state_of_rank(mix_tensor *state) {
+  const mix_communicator *c = mix_communicator_in_force();
+  if (!c || !c->rank || !mix_capture_current()) return state;
+  const int64_t key = (int64_t)((uint64_t)c->rank * UINT64_C(0x9e3779b97f4a7c15)); /* 2^64 / golden ratio */
+  return mix_add(state, mix_tensor_from((const int64_t[]){key, 0}, MIX_INT64, MIX_SHAPE(2)));
+}
+
 /* The current state determines the numbers. The generator then holds counter + 1; captures follow program
  * order. */
 static mix_tensor *draw_locked(mix_generator *generator,
                                mix_tensor *(*random)(mix_tensor *, mix_shape, mix_dtype), mix_shape shape,
                                mix_dtype dtype) {
-  mix_tensor *state = mix_variable_true_value(generator->state), *numbers = random(state, shape, dtype);
+  mix_tensor *state = mix_variable_true_value(generator->state),
+             *numbers = random(state_of_rank(state), shape, dtype);
   if (!numbers) return NULL;
   mix_tensor *next = mix_add(state, mix_tensor_from((int64_t[]){0, 1}, MIX_INT64, MIX_SHAPE(2)));
   return mix_variable_assign(generator->state, next) == MIX_OK ? numbers : NULL;

@@ -456,6 +456,7 @@ bool mix_make_plan(mix_compiled *compiled) {
   if (!p.base || !p.uses || !p.exit_variable || !p.result_slot || !p.deferred_write || !plan->slots ||
       !plan->steps)
     return false;
+  plan->communicator = ir->context->communicator;
   plan->argument_count = ir->argument_count;
   plan->variable_count = ir->variable_count;
   plan->result_count = ir->result_count;

@@ -29,7 +29,7 @@ enum {
    * them a second time or ahead of the run. */
   MIX_OP_RANDOM = 1 << 11,
   MIX_OP_STATEFUL = 1 << 12, /* that it runs matters: not removed, merged, cloned, fused or folded */
-  /* Exchanges values with other processes: stateful, and all of them run in program order. No op yet. */
+  /* Exchanges values with other processes: stateful, and all of them run in program order. */
   MIX_OP_COLLECTIVE = 1 << 13 | MIX_OP_STATEFUL,
 
   /* Has the layout "rows": operand 0 holds values and operand 1 their indices, also once it is computed. */
@@ -44,6 +44,7 @@ enum {
   MIX_OP_SLICE = 1 << 18,  /* a block of its operand: mix_slice_attributes */
   MIX_OP_PAD = 1 << 19,    /* its operand as a block of its result: mix_pad_attributes */
   MIX_OP_SUM = 1 << 20,    /* the sum of any number of operands, which may broadcast */
+  MIX_OP_WAITS = 1 << 21,  /* of a collective: only waits for what an earlier one began */
 };
 
 /* The reductions that a program can end in. They give the bits of the op's own kernel. */

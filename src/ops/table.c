@@ -1,5 +1,7 @@
 /* The table of all operations. */
 #include "ops/table.h"
+
+#include "ops/collective.h"
 #include "graph/node.h"
 #include <string.h>
 
@@ -46,7 +48,9 @@ const mix_op *const mix_all_ops[] = {
     &mix_op_fill, &mix_op_range, &mix_op_random_uniform, &mix_op_random_normal,
     &mix_op_random_truncated_normal,
     /* loops */
-    &mix_op_scan, NULL};
+    &mix_op_scan,
+    /* collectives */
+    &mix_op_all_reduce_start, &mix_op_all_reduce_done, &mix_op_broadcast, &mix_op_all_gather, NULL};
 
 const mix_op *mix_op_by_name(const char *name) {
   for (int i = 0; name && mix_all_ops[i]; i++)

@@ -1,5 +1,6 @@
 /* Loss scaling, gradients and updates through one interface for plain and loss-scale optimizers. */
 #include "base/error.h"
+#include "distribute/distribute.h"
 #include "optim/optimizer.h"
 
 mix_tensor *mix_optimizer_scale_loss(mix_optimizer *optimizer, mix_tensor *loss) {
@@ -20,6 +21,7 @@ mix_tensor *mix_optimizer_scale_loss(mix_optimizer *optimizer, mix_tensor *loss)
 mix_status mix_optimizer_apply(mix_optimizer *optimizer, mix_list *scaled_gradients, mix_list *variables) {
   if (!mix_optimizer_check_lists("optimizer_apply", optimizer, scaled_gradients, variables))
     return mix_error();
+  if (!(scaled_gradients = mix_sum_gradients(scaled_gradients))) return mix_error();
   if (!optimizer->inner) return mix_optimizer_step(optimizer, scaled_gradients, variables, NULL, false);
   if (optimizer->semantics->finite_test_scaled)
     return mix_loss_scale_optimizer_step(optimizer, scaled_gradients, variables);
@@ -94,6 +96,7 @@ mix_status mix_optimizer_minimize_function(mix_optimizer *optimizer, mix_loss_fu
 
 mix_status mix_optimizer_apply_gradients(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables) {
   if (!mix_optimizer_check_lists("apply_gradients", optimizer, gradients, variables)) return mix_error();
+  if (!(gradients = mix_sum_gradients(gradients))) return mix_error();
   if (optimizer->inner) return mix_loss_scale_optimizer_step(optimizer, gradients, variables);
   return mix_optimizer_step(optimizer, gradients, variables, NULL, false);
 }

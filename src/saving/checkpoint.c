@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "distribute/distribute.h"
 #include "base/json.h"
 #include "base/philox.h"
 #include "saving/checkpoint_folder.h"
@@ -228,6 +229,7 @@ bool mix_checkpoint_apply(mix_checkpoint *checkpoint, mix_archive *archive) {
 
 bool mix_checkpoint_lock(mix_checkpoint *checkpoint, bool make, const char *call) {
   struct stat status;
+  if (mix_rank()) return true; /* rank 0 has the lock, and writes */
   if (make ? !mix_folder_make(checkpoint->folder) : stat(checkpoint->folder, &status) != 0 && errno == ENOENT)
     return !make; /* a folder that does not exist is nobody's */
   if (checkpoint->lock && mix_folder_lock_fits(checkpoint->lock, checkpoint->folder)) return true;
@@ -243,6 +245,7 @@ static bool alone(const mix_checkpoint *checkpoint) {
 
 bool mix_checkpoint_write(mix_checkpoint *checkpoint, mix_archive *archive, int64_t number) {
   if (!archive || mix_failed()) return false;
+  if (mix_rank()) return true;
   char *path = mix_checkpoint_lock(checkpoint, true, "checkpoint")
                    ? mix_checkpoint_folder_path(checkpoint->folder, number)
                    : NULL;
@@ -257,6 +260,7 @@ bool mix_checkpoint_write(mix_checkpoint *checkpoint, mix_archive *archive, int6
 }
 
 void mix_checkpoint_remove(mix_checkpoint *checkpoint) {
+  if (mix_rank()) return;
   mix_checkpoint_folder_remove(checkpoint->folder, alone(checkpoint));
 }
 

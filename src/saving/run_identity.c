@@ -175,8 +175,8 @@ static void append_value(mix_text *text, const json_t *value) {
 
 /* Appends the path to the first difference below two values that differ: "config.units is 9 here, 7 in the
  * checkpoint". */
-static void append_difference(mix_text *text, const char *separator, const json_t *ours,
-                              const json_t *theirs) {
+static void append_difference(mix_text *text, const char *separator, const json_t *ours, const json_t *theirs,
+                              const char *where) {
   const char *key;
   json_t *value;
   const bool objects = json_is_object(ours) && json_is_object(theirs);
@@ -185,7 +185,7 @@ static void append_difference(mix_text *text, const char *separator, const json_
       const json_t *a = json_object_get(ours, key), *b = json_object_get(theirs, key);
       if (json_equal(a, b)) continue;
       mix_text_put(text, "%s%s", separator, key);
-      append_difference(text, ".", a, b);
+      append_difference(text, ".", a, b, where);
       return;
     }
   for (size_t i = 0; json_is_array(ours) && json_is_array(theirs) &&
@@ -194,14 +194,14 @@ static void append_difference(mix_text *text, const char *separator, const json_
     const json_t *a = json_array_get(ours, i), *b = json_array_get(theirs, i);
     if (json_equal(a, b)) continue;
     mix_text_put(text, "[%zu]", i);
-    append_difference(text, ".", a, b);
+    append_difference(text, ".", a, b, where);
     return;
   }
   mix_text_put(text, " is ");
   append_value(text, ours);
   mix_text_put(text, " here, ");
   append_value(text, theirs);
-  mix_text_put(text, " in the checkpoint");
+  mix_text_put(text, " %s", where);
 }
 
 /* The names of layers, losses and variables say nothing: a second model has others. */
@@ -214,30 +214,40 @@ static void drop_names(json_t *value) {
   json_array_foreach(value, i, member) drop_names(member);
 }
 
-static void fail_difference(const char *name, const json_t *ours, const json_t *theirs,
-                            const mix_archive *archive) {
-  mix_text text = {.grows = true};
-  append_difference(&text, ": ", ours, theirs);
-  if (!text.failed)
-    mix_fail(MIX_VALUE_ERROR, "%s: %s%s; " MIX_RESUME_REMEDY, mix_archive_path(archive), name, text.text);
-  mix_free(text.text);
-}
-
-bool mix_run_identity_check(json_t *identity, mix_archive *archive) {
-  char *text = mix_archive_has(archive, ENTRY) ? mix_archive_get_text(archive, ENTRY) : NULL;
-  json_t *theirs = text ? mix_json_parse(text, mix_archive_path(archive)) : NULL, *ours,
-         *own = json_deep_copy(identity);
-  mix_free(text);
+/* Calls mix_fail with the path, what is before and after it, and the first difference of the two objects. */
+static bool compare(json_t *identity, json_t *theirs, const char *where, const char *before,
+                    const char *after) {
+  json_t *own = json_deep_copy(identity), *ours;
   const char *name;
   drop_names(own);
   drop_names(theirs);
   json_object_foreach(own, name, ours) {
     const json_t *other = json_object_get(theirs, name);
     if (!other || json_equal(ours, other)) continue;
-    fail_difference(name, ours, other, archive);
+    mix_text text = {.grows = true};
+    append_difference(&text, ": ", ours, other, where);
+    if (!text.failed) mix_fail(MIX_VALUE_ERROR, "%s: %s%s; %s", before, name, text.text, after);
+    mix_free(text.text);
     break;
   }
-  json_decref(theirs);
   json_decref(own);
+  return !mix_failed();
+}
+
+bool mix_run_identity_check(json_t *identity, mix_archive *archive) {
+  const char *path = mix_archive_path(archive);
+  char *text = mix_archive_has(archive, ENTRY) ? mix_archive_get_text(archive, ENTRY) : NULL;
+  json_t *theirs = text ? mix_json_parse(text, path) : NULL;
+  mix_free(text);
+  compare(identity, theirs, "in the checkpoint", path, MIX_RESUME_REMEDY);
+  json_decref(theirs);
+  return !mix_failed();
+}
+
+bool mix_run_identity_compare(json_t *identity, const char *first) {
+  json_t *theirs = mix_json_parse(first, "the run of rank 0");
+  compare(identity, theirs, "on rank 0", "another run than that of rank 0",
+          "start all ranks with the same program, options and data");
+  json_decref(theirs);
   return !mix_failed();
 }

@@ -21,5 +21,7 @@ bool mix_run_identity_put(json_t *identity, mix_archive *archive);
 /* ValueError that names the first difference. Only members that both have are compared: an older checkpoint
  * has none. */
 bool mix_run_identity_check(json_t *identity, mix_archive *archive);
+/* The same with the identity of rank 0, as JSON text. */
+bool mix_run_identity_compare(json_t *identity, const char *first);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "distribute/distribute.h"
 #include "tensor/shape.h"
 #include <mixtape/device.h>
 #include <mixtape/ops.h>
@@ -64,6 +65,18 @@ typedef struct step_losses {
   mix_tensor *outputs[MIX_MODEL_MAX];
 } step_losses;
 
+/* Every rank has the whole penalty, and losses are summed over the ranks. */
+static mix_tensor *share_of_penalty(mix_tensor *penalty) {
+  return mix_is_distributed() ? mix_divide(penalty, mix_scalar_like(penalty, mix_rank_count())) : penalty;
+}
+
+/* The losses of the whole batch, of which each rank has its part. */
+static void sum_losses(const mix_compiled_state *state, step_losses *losses) {
+  losses->total = mix_all_reduce(losses->total);
+  for (int i = 0; i < state->output_count; i++)
+    if (losses->outputs[i]) losses->outputs[i] = mix_all_reduce(losses->outputs[i]);
+}
+
 static bool compute_losses(mix_model *model, mix_list *outputs, mix_list *arguments, int inputs,
                            bool training, step_losses *losses) {
   mix_compiled_state *state = model->state;
@@ -83,10 +96,30 @@ static bool compute_losses(mix_model *model, mix_list *outputs, mix_list *argume
   }
   mix_list *penalties = mix_layer_losses(model->layer);
   for (int i = 0; penalties && i < mix_list_count(penalties); i++)
-    losses->total = add_widest(losses->total, mix_list_get(penalties, i));
+    losses->total = add_widest(losses->total, share_of_penalty(mix_list_get(penalties, i)));
   if (!mix_failed() && !losses->total)
     mix_fail(MIX_VALUE_ERROR, "fit: '%s' has no loss; name one in mix_model_compile", mix_model_name(model));
   return !mix_failed();
+}
+
+/* Several ranks: the states of all ranks after this batch alone, whose sums are added to the state before it.
+ * Returns the result of the batch. */
+static mix_tensor *update_on_all_ranks(mix_metric *metric, const mix_metric_update_options *update) {
+  int count = metric->state_count;
+  mix_tensor **values = mix_calloc(2 * (size_t)count + 2, sizeof *values), *result = NULL,
+             **sums = values ? values + count : NULL;
+  for (int i = 0; values && i < count; i++) values[i] = mix_variable_true_value(metric->state[i].variable);
+  if (values && mix_metric_reset(metric) == MIX_OK && mix_metric_update_with(metric, update) == MIX_OK) {
+    for (int i = 0; i < count; i++) {
+      sums[i] = mix_all_reduce(mix_variable_true_value(metric->state[i].variable));
+      mix_variable_assign(metric->state[i].variable, sums[i]);
+    }
+    result = mix_metric_result_tensor(metric);
+  }
+  for (int i = 0; result && i < count; i++)
+    mix_variable_assign(metric->state[i].variable, mix_add(values[i], sums[i]));
+  mix_free(values);
+  return result;
 }
 
 /* A metric's result for this batch alone, for step logs: reset, update, result, then the state is restored.
@@ -130,7 +163,8 @@ static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *argume
                            const step_losses *losses, bool training, mix_list *results) {
   mix_compiled_state *state = model->state;
   mix_dtype dtype = mix_metric_dtype(state->loss_tracker);
-  mix_tensor *rows = mix_scalar((double)mix_tensor_shape(mix_list_get(arguments, 0)).dims[0], dtype);
+  mix_tensor *rows =
+      mix_all_reduce(mix_scalar((double)mix_tensor_shape(mix_list_get(arguments, 0)).dims[0], dtype));
   mix_metric_update_options update = {
       .size = sizeof update, .values = mix_cast(losses->total, dtype), .sample_weight = rows};
   mix_metric_update_with(state->loss_tracker, &update);
@@ -149,8 +183,11 @@ static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *argume
     if (mix_failed() ||
         mix_metric_build(metric, mix_tensor_shape(update.values), mix_tensor_shape(update.y_pred)) != MIX_OK)
       break;
-    if (results) mix_list_append(results, batch_result(metric, &update));
-    mix_metric_update_with(metric, &update);
+    mix_tensor *result = mix_is_distributed() ? update_on_all_ranks(metric, &update)
+                         : results            ? batch_result(metric, &update)
+                                              : NULL;
+    if (results) mix_list_append(results, result);
+    if (!mix_is_distributed()) mix_metric_update_with(metric, &update);
   }
   return !mix_failed();
 }
@@ -201,6 +238,7 @@ static mix_list *train(mix_model *model, mix_list *arguments, const mix_step_obs
   int count = mix_list_count(variables);
   mix_list *own = gradients && observer ? part_of(gradients, 0, count) : gradients;
   if (!own || mix_optimizer_apply(state->optimizer, own, variables) != MIX_OK) return NULL;
+  sum_losses(state, &losses);
   mix_tensor *applied = mix_optimizer_applied(state->optimizer);
   mix_list *results = mix_list_of(losses.total, applied ? applied : mix_scalar(1, MIX_BOOL));
   if (!update_metrics(model, outputs, arguments, inputs, &losses, true, results)) return NULL;
@@ -220,6 +258,7 @@ static mix_list *test(mix_model *model, mix_list *arguments) {
   mix_list *given = model_inputs(model, arguments, inputs, model->state->input_names);
   mix_list *outputs = model_outputs(model, given, MIX_FALSE);
   if (!outputs || !compute_losses(model, outputs, arguments, inputs, false, &losses)) return NULL;
+  sum_losses(model->state, &losses);
   return update_metrics(model, outputs, arguments, inputs, &losses, false, NULL) ? mix_list_of(losses.total)
                                                                                  : NULL;
 }

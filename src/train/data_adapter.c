@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "data/pipeline/pipeline.h"
 #include "data/pipeline/iterator_position.h"
+#include "distribute/distribute.h"
 #include "graph/trace.h"
 #include <mixtape/ops.h>
 #include <string.h>
@@ -105,6 +106,7 @@ bool mix_data_adapter_open_arrays(mix_data_adapter *adapter, mix_list *arrays, i
     batch_size = adapter->steps ? rows / adapter->steps + (rows % adapter->steps != 0) : MIX_DEFAULT_BATCH;
   adapter->batches = mix_batches_new(count, list, 0, rows, batch_size, adapter->call);
   if (!adapter->batches) return false;
+  if (adapter->use != MIX_ADAPTER_PREDICT) mix_batches_share(adapter->batches);
   adapter->target = adapter->steps ? adapter->steps : mix_batches_count(adapter->batches);
   adapter->continues = adapter->use == MIX_ADAPTER_TRAIN && adapter->steps &&
                        adapter->steps != mix_batches_count(adapter->batches);
@@ -252,9 +254,26 @@ static mix_list *draw(mix_data_adapter *adapter) {
   return element;
 }
 
+/* This rank's rows of every tensor: each rank draws all elements. */
+static mix_list *share_of_element(mix_list *element) {
+  if (!mix_is_distributed()) return element;
+  mix_list *share = mix_list_new(0, NULL);
+  for (int i = 0; share && i < mix_list_count(element); i++) {
+    mix_tensor *whole = mix_list_get(element, i);
+    mix_shape size = mix_tensor_shape(whole), begin = {.rank = size.rank};
+    mix_rank_share(size.dims[0], &begin.dims[0], &size.dims[0]);
+    mix_tensor *part = mix_slice(whole, begin, size);
+    if (!part || mix_evaluate(1, &part) != MIX_OK) return NULL;
+    mix_list_append(share, part);
+  }
+  mix_list_set_structure(share, mix_list_structure(element));
+  return mix_failed() ? NULL : share;
+}
+
 static mix_list *next_element(mix_data_adapter *adapter) {
   mix_list *element = draw(adapter);
   if (!element || !holds_batches(adapter, element)) return NULL;
+  if (adapter->use != MIX_ADAPTER_PREDICT && !(element = share_of_element(element))) return NULL;
   if (mix_list_structure(element))
     return arrange_element(adapter, element) ? mix_arranged(&adapter->arrangement, element) : NULL;
   adapter->arranged = NULL;

@@ -6,6 +6,7 @@
 #include "optim/optimizer.h"
 #include "train/fit_state.h"
 #include "train/progress.h"
+#include "train/ranks.h"
 #include <math.h>
 #include <mixtape/ops.h>
 
@@ -277,7 +278,8 @@ static bool run_epoch(mix_fit_state *f, int64_t epoch) {
 static void run(mix_fit_state *f) {
   mix_logs *last = NULL;
   int64_t epoch = f->options.initial_epoch;
-  if (!mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BEGIN, 0, NULL) || !mix_backup_resume(f, &epoch)) return;
+  bool begun = mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BEGIN, 0, NULL) && mix_backup_resume(f, &epoch);
+  if (!mix_fit_share_values(f) || !begun) return;
   /* A run that was stopped stays stopped. */
   bool stopped = f->model->resumes && f->model->stop_training && !f->position;
   /* An epoch cut by `steps` is saved in its middle. If it is resumed with no steps left, its end is run
@@ -307,7 +309,7 @@ static mix_history *fit(mix_model *model, const mix_fit_options *given) {
   f.seed = f.options.seed ? f.options.seed : mix_next_seed();
   f.epochs = f.options.epochs ? f.options.epochs : 1;
   MIX_SCOPE {
-    if (f.history && prepare(&f)) run(&f);
+    if (mix_fit_join_ranks(&f, f.history && prepare(&f))) run(&f);
     mix_model_observe(model, NULL);
     mix_data_adapter_close(&f.adapter);
   }

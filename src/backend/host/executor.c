@@ -125,6 +125,7 @@ static bool make_steps(mix_executable *executable) {
                                    .tables = executable->tables,
                                    .flush_subnormals = executable->flush_subnormals,
                                    .precision = executable->precision,
+                                   .communicator = plan->communicator,
                                    .input_count = step->input_count,
                                    .output_count = step->output_count,
                                    .input_types = value,

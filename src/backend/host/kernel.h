@@ -65,6 +65,7 @@ typedef struct mix_kernel_args {
   bool flush_subnormals;
   void *prepared; /* the result of `prepare` */
   mix_matmul_precision precision;
+  struct mix_communicator *communicator; /* of collectives; NULL: one process */
   int input_count, output_count;
   const mix_type *input_types, *output_types;
   const void **inputs; /* addresses */
@@ -135,5 +136,8 @@ typedef struct mix_kernel_row {
 extern const mix_kernel_row mix_cpu_kernels[], mix_ref_kernels[];
 /* The kernel of loops of all host backends: runs the plan of a step again and again (host/scan.c). */
 extern const mix_kernel mix_host_scan;
+/* The kernels of collectives of all host backends: they call the communicator (host/collective.c). */
+extern const mix_kernel mix_host_all_reduce_start, mix_host_all_reduce_done, mix_host_broadcast,
+    mix_host_all_gather;
 
 #endif

@@ -145,11 +145,11 @@ static bool is_read_in_order(const mix_program *program, int input) {
 }
 
 /* A program reads and writes element by element. The operands of a product are read until its end. An update
- * leaves what it does not replace. */
+ * leaves what it does not replace. Collectives exchange in place. */
 bool mix_host_writes_over(const mix_plan *plan, const mix_step *step, int input, int output) {
   const mix_dtype from = plan->slots[step->inputs[input]].dtype,
                   to = plan->slots[step->outputs[output]].dtype;
-  if (step->op->flags & MIX_OP_UPDATES) return input == 0 && output == 0;
+  if (step->op->flags & MIX_OP_UPDATES || mix_op_is_collective(step->op)) return input == 0 && output == 0;
   return step->program && input >= (step->op->contraction ? MIX_CONTRACTED : 0) &&
          mix_dtype_size(from) == mix_dtype_size(to) && is_stored_over_space(step, output) &&
          is_read_in_order(step->program, input);

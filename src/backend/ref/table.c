@@ -1,5 +1,6 @@
 /* The kernel table of the device "ref": the reference kernel of every op. */
 #include "backend/ref/ref.h"
+#include "ops/collective.h"
 #include "ops/table.h"
 
 #define ROW(name, kernel)                                                                                    \
@@ -25,5 +26,9 @@ const mix_kernel_row mix_ref_kernels[] = {
     ROW(avg_pool3d, avg_pool),
     ROW(avg_pool_grad3d, avg_pool_grad),
     {&mix_op_scan, (const mix_kernel *const[]){&mix_host_scan, NULL}},
+    {&mix_op_all_reduce_start, (const mix_kernel *const[]){&mix_host_all_reduce_start, NULL}},
+    {&mix_op_all_reduce_done, (const mix_kernel *const[]){&mix_host_all_reduce_done, NULL}},
+    {&mix_op_broadcast, (const mix_kernel *const[]){&mix_host_broadcast, NULL}},
+    {&mix_op_all_gather, (const mix_kernel *const[]){&mix_host_all_gather, NULL}},
     {NULL, NULL},
 };

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/philox.h"
 #include "data/pipeline/gather.h"
+#include "distribute/distribute.h"
 
 struct mix_batches {
   mix_object object;
@@ -13,6 +14,7 @@ struct mix_batches {
   int64_t *order; /* (rows): absolute row numbers; NULL: in storage order */
   mix_buffers buffers;
   mix_list *current; /* retained */
+  bool shared;       /* among the ranks */
 };
 
 static void batches_finalize(void *object) {
@@ -51,6 +53,7 @@ mix_batches *mix_batches_new(int count, mix_tensor *const *arrays, int64_t first
   return mix_scoped(batches);
 }
 
+void mix_batches_share(mix_batches *batches) { batches->shared = true; }
 mix_list *mix_batches_arrays(const mix_batches *batches) { return batches->arrays; }
 int64_t mix_batches_rows(const mix_batches *batches) { return batches->rows; }
 int64_t mix_batches_count(const mix_batches *batches) {
@@ -97,10 +100,11 @@ mix_list *mix_batches_get(mix_batches *batches, int64_t index) {
     return mix_fail(MIX_VALUE_ERROR, "batch %lld of an epoch of %lld", (long long)index,
                     (long long)mix_batches_count(batches));
   mix_release(batches->current);
-  int64_t start = index * batches->batch_size;
-  batches->current =
-      mix_rows_gather(mix_list_count(batches->arrays), (mix_tensor *const *)mix_list_items(batches->arrays),
-                      batches->order ? batches->order + start : NULL, batches->first + start,
-                      mix_batches_size(batches, index), true, &batches->buffers);
+  int64_t start = index * batches->batch_size, first = 0, rows = mix_batches_size(batches, index);
+  if (batches->shared) mix_rank_share(rows, &first, &rows);
+  start += first;
+  batches->current = mix_rows_gather(
+      mix_list_count(batches->arrays), (mix_tensor *const *)mix_list_items(batches->arrays),
+      batches->order ? batches->order + start : NULL, batches->first + start, rows, true, &batches->buffers);
   return batches->current;
 }

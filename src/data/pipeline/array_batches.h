@@ -26,6 +26,8 @@ int64_t mix_batches_rows(const mix_batches *batches);
 int64_t mix_batches_count(const mix_batches *batches);
 /* Rows of batch `index`: batch_size, or the remainder for the last. */
 int64_t mix_batches_size(const mix_batches *batches, int64_t index);
+/* From now on mix_batches_get gives only this rank's share of each batch: consecutive rows, perhaps none. */
+void mix_batches_share(mix_batches *batches);
 /* Draws the row order of an epoch, a function of (seed, epoch). */
 bool mix_batches_begin(mix_batches *batches, mix_batch_order order, uint64_t seed, uint64_t epoch);
 /* Batch `index` (from 0) of the epoch: a list of evaluated tensors (batch, ...), NULL where the array is

@@ -113,13 +113,14 @@ static mix_tensor *gather_one(mix_tensor *array, const int64_t *rows, int64_t fi
   if (!mix_tensor_data(array)) return NULL;
   mix_dtype dtype = mix_tensor_dtype(array);
   mix_shape shape = mix_tensor_shape(array);
+  shape.dims[0] = 1;
+  const size_t row = mix_value_bytes(dtype, shape), bytes = row * (size_t)count;
   shape.dims[0] = count;
-  size_t bytes = mix_value_bytes(dtype, shape), row = bytes / (size_t)count;
   if (!stacked) {
     shape.rank--;
     memmove(shape.dims, shape.dims + 1, (size_t)shape.rank * sizeof *shape.dims);
   }
-  mix_memory *part = !rows && stacked ? part_of(array, (size_t)first * row, bytes) : NULL;
+  mix_memory *part = !rows && stacked && count ? part_of(array, (size_t)first * row, bytes) : NULL;
   if (part) {
     mix_tensor *tensor = mix_tensor_of_memory(part, dtype, shape);
     mix_release(part);

@@ -2,6 +2,7 @@
  * under every policy (docs/spec/mixed_precision.md, 5.1 and 5.2). The differences between generations are
  * fields of nn/policy/semantics.h. */
 #include "base/error.h"
+#include "distribute/distribute.h"
 #include "nn/keep.h"
 #include "nn/layers/moments.h"
 #include <math.h>
@@ -20,8 +21,8 @@ typedef struct batch_normalization {
  * ValueError if fused was requested and is not possible. */
 static bool decide_fused(const mix_layer *layer, batch_normalization *b, mix_shape in, int axis) {
   bool rank = in.rank == 4 || in.rank == 5, channels = axis == 1 || axis == in.rank - 1;
-  b->fused = layer->semantics->batch_norm_fused && !b->options.not_fused && rank && channels &&
-             layer->compute != MIX_FLOAT64;
+  b->fused = layer->semantics->batch_norm_fused && !b->options.not_fused && !b->options.synchronized &&
+             rank && channels && layer->compute != MIX_FLOAT64;
   if (!b->options.fused || b->fused || !layer->semantics->batch_norm_fused) return true;
   mix_fail(MIX_VALUE_ERROR,
            "%s: fused was asked for an input of rank %d, axis %d and dtype %s; "
@@ -92,6 +93,21 @@ static bool masked_moments(mix_tensor *x, mix_tensor *mask, mix_axes axes, mix_t
   return !mix_failed();
 }
 
+/* synchronized: moments of the rows of all ranks. Elements that no mask keeps do not count. */
+static bool moments_of_ranks(mix_tensor *x, mix_tensor *mask, mix_axes axes, mix_tensor **mean,
+                             mix_tensor **variance) {
+  mix_tensor *kept = mix_ones_like(x);
+  if (mask)
+    kept = mix_broadcast_to(mix_expand_dims(mix_cast(mask, mix_tensor_dtype(x)), -1), mix_tensor_shape(x));
+  mix_tensor *count = mix_all_reduce(mix_reduce_sum(kept, axes, true));
+  mix_tensor *sum = mix_all_reduce(mix_reduce_sum(mix_multiply(kept, x), axes, true));
+  *mean = mix_divide(sum, mix_maximum(count, mix_scalar_like(count, 1)));
+  mix_tensor *squares = mix_multiply(kept, mix_squared_difference(x, mix_stop_gradient(*mean)));
+  sum = mix_all_reduce(mix_reduce_sum(squares, axes, true));
+  *variance = mix_divide(sum, mix_maximum(count, mix_scalar_like(count, 1)));
+  return !mix_failed();
+}
+
 /* The mask, or NULL with a warning if the fused rules ignore it. */
 static mix_tensor *supported_mask(mix_layer *layer, batch_normalization *b, const mix_call_args *args) {
   mix_tensor *mask = mix_call_mask(args);
@@ -103,12 +119,23 @@ static mix_tensor *supported_mask(mix_layer *layer, batch_normalization *b, cons
   return NULL;
 }
 
+/* The mean over the ranks of a statistic of this rank's rows, weighed by their number, so that all ranks
+ * move alike. */
+static mix_tensor *mean_of_ranks(const mix_layer *layer, mix_tensor *batch, int64_t rows) {
+  const batch_normalization *b = mix_layer_data((mix_layer *)layer);
+  if (!mix_is_distributed() || b->options.synchronized) return batch;
+  mix_tensor *own = mix_scalar_like(batch, (double)rows);
+  mix_tensor *sum = mix_all_reduce(rows ? mix_multiply(batch, own) : mix_zeros_like(batch));
+  return mix_divide(sum, mix_all_reduce(own));
+}
+
 /* Updates a moving statistic. tf_keras computes in the variable's dtype, keras3 in that of the batch
  * statistic. */
-static bool move(mix_layer *layer, mix_variable *variable, mix_tensor *batch, double momentum) {
+static bool move(mix_layer *layer, mix_variable *variable, mix_tensor *batch, double momentum, int64_t rows) {
   mix_dtype dtype = mix_variable_true_dtype(variable);
   mix_tensor *old = mix_variable_true_value(variable), *moved;
   batch = mix_stop_gradient(mix_reshape(batch, mix_variable_shape(variable)));
+  batch = mean_of_ranks(layer, batch, rows);
   if (layer->semantics->batch_norm_update_subtracts) {
     mix_tensor *step = mix_kept(mix_subtract(old, mix_cast(batch, dtype)));
     moved = mix_kept(mix_subtract(old, mix_kept(mix_multiply(step, mix_scalar_like(old, 1 - momentum)))));
@@ -121,16 +148,21 @@ static bool move(mix_layer *layer, mix_variable *variable, mix_tensor *batch, do
   return moved && mix_variable_assign(variable, moved) == MIX_OK;
 }
 
+/* The number of elements of a channel. */
+static int64_t rows_of(const batch_normalization *b, mix_tensor *x) {
+  return mix_shape_size(mix_tensor_shape(x)) / mix_shape_size(mix_variable_shape(b->moving_mean));
+}
+
 static bool update(mix_layer *layer, mix_tensor *x, mix_tensor *mean, mix_tensor *variance) {
   const batch_normalization *b = mix_layer_data(layer);
+  const int64_t rows = rows_of(b, x);
   /* Bessel's correction, only for the moving variance */
   if (b->fused && layer->semantics->batch_norm_unbiased_moving_variance) {
-    double count = (double)mix_shape_size(mix_tensor_shape(x)) /
-                   (double)mix_shape_size(mix_variable_shape(b->moving_mean));
+    const double count = (double)rows;
     variance = mix_multiply(variance, mix_scalar_like(variance, count / (count > 1 ? count - 1 : 1)));
   }
-  return move(layer, b->moving_mean, mean, b->options.momentum) &&
-         move(layer, b->moving_variance, variance, b->options.momentum);
+  return move(layer, b->moving_mean, mean, b->options.momentum, rows) &&
+         move(layer, b->moving_variance, variance, b->options.momentum, rows);
 }
 
 /* ---- renormalization ---- */
@@ -142,8 +174,8 @@ static mix_tensor *bounded(mix_tensor *x, double low, double high) {
 }
 
 /* gamma and beta that first lead to r and d, and the new moving statistics. All of the shape `along`. */
-static bool renormalize(mix_layer *layer, mix_tensor *mean, mix_tensor *variance, mix_shape along,
-                        bool symbolic, mix_tensor **gamma, mix_tensor **beta) {
+static bool renormalize(mix_layer *layer, int64_t rows, mix_tensor *mean, mix_tensor *variance,
+                        mix_shape along, bool symbolic, mix_tensor **gamma, mix_tensor **beta) {
   const batch_normalization *b = mix_layer_data(layer);
   const mix_batch_normalization_options *o = &b->options;
   const mix_dtype wide = mix_tensor_dtype(mean);
@@ -160,9 +192,10 @@ static bool renormalize(mix_layer *layer, mix_tensor *mean, mix_tensor *variance
   *gamma = *gamma ? mix_multiply(r, *gamma) : r;
   *beta = *beta ? mix_add(d, *beta) : d;
   if (symbolic) return !mix_failed();
-  if (!move(layer, b->renorm_mean, mean, o->renorm_momentum) ||
-      !move(layer, b->renorm_stddev, stddev, o->renorm_momentum) ||
-      !move(layer, b->moving_mean, mean, o->momentum) || !move(layer, b->moving_stddev, stddev, o->momentum))
+  if (!move(layer, b->renorm_mean, mean, o->renorm_momentum, rows) ||
+      !move(layer, b->renorm_stddev, stddev, o->renorm_momentum, rows) ||
+      !move(layer, b->moving_mean, mean, o->momentum, rows) ||
+      !move(layer, b->moving_stddev, stddev, o->momentum, rows))
     return false;
   mix_tensor *moved = mix_variable_true_value(b->moving_stddev);
   if (!moved) return false;
@@ -184,8 +217,10 @@ static mix_list *batch_normalization_call(mix_layer *layer, const mix_call_args 
   mix_tensor *mean, *variance, *mask = supported_mask(layer, b, args);
   x = mix_cast(x, wide);
   if (args->training && layer->trainable) {
-    if (!(mask ? masked_moments(x, mask, reduced, &mean, &variance)
-               : mix_moments(x, reduced, false, &mean, &variance)))
+    const bool of_ranks = b->options.synchronized && mix_is_distributed() && !args->symbolic;
+    if (!(of_ranks ? moments_of_ranks(x, mask, reduced, &mean, &variance)
+          : mask   ? masked_moments(x, mask, reduced, &mean, &variance)
+                   : mix_moments(x, reduced, false, &mean, &variance)))
       return NULL;
     if (!b->options.renorm && !args->symbolic && !update(layer, x, mean, variance)) return NULL;
   } else {
@@ -194,7 +229,7 @@ static mix_list *batch_normalization_call(mix_layer *layer, const mix_call_args 
   }
   mix_tensor *gamma = mix_affine_value(b->gamma, wide, along), *beta = mix_affine_value(b->beta, wide, along);
   if (b->options.renorm && args->training && layer->trainable &&
-      !renormalize(layer, mean, variance, along, args->symbolic, &gamma, &beta))
+      !renormalize(layer, rows_of(b, x), mean, variance, along, args->symbolic, &gamma, &beta))
     return NULL;
   return mix_one_result(mix_cast(mix_normalized(x, mean, variance, b->options.epsilon, gamma, beta), result));
 }
@@ -204,6 +239,9 @@ static bool batch_normalization_check(void *options, const mix_layer_kind *kind)
   if (o->renorm && !(o->renorm_rmax >= o->renorm_rmin))
     return mix_fail(MIX_VALUE_ERROR, "%s: renorm_rmax is %g; expected at least renorm_rmin, %g", kind->call,
                     o->renorm_rmax, o->renorm_rmin),
+           false;
+  if (o->fused && o->synchronized)
+    return mix_fail(MIX_VALUE_ERROR, "%s: fused is not possible with synchronized; leave it out", kind->call),
            false;
   if (!o->fused || !o->not_fused) return true;
   return mix_fail(MIX_VALUE_ERROR, "%s: both fused and not_fused were given; give one", kind->call), false;

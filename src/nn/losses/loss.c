@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "distribute/distribute.h"
 #include "graph/node.h"
 #include "graph/trace.h"
 #include "base/json.h"
@@ -321,14 +322,27 @@ mix_tensor *mix_align_weights(mix_tensor *values, mix_tensor *weights) {
 
 /* ---- reduction ---- */
 
+static mix_tensor *sum_of(mix_tensor *values) {
+  return mix_kept(mix_reduce_sum(values, MIX_ALL_AXES, false));
+}
+/* The number of elements on all ranks. */
+static mix_tensor *count_of(mix_tensor *values, mix_dtype dtype) {
+  return mix_all_reduce(mix_scalar((double)mix_shape_size(mix_tensor_shape(values)), dtype));
+}
+/* This rank's part of the mean over all ranks: summed over them, losses and gradients are those of one
+ * process. */
+static mix_tensor *part_of_mean(mix_tensor *values) {
+  const mix_dtype dtype = mix_tensor_dtype(values), wide = mix_widened(dtype);
+  mix_tensor *sum = sum_of(mix_cast(values, wide));
+  return mix_cast(mix_kept(mix_divide(sum, count_of(values, wide))), dtype);
+}
+
 /* The mean of all elements; 0 if there are none. The sum is accumulated in float32, so that a float16 loss
  * of many samples stays finite. */
 static mix_tensor *mean_of(mix_tensor *values) {
+  if (mix_is_distributed()) return part_of_mean(values);
   if (!mix_shape_size(mix_tensor_shape(values))) return mix_scalar(0, mix_tensor_dtype(values));
   return mix_kept(mix_reduce_mean(values, MIX_ALL_AXES, false));
-}
-static mix_tensor *sum_of(mix_tensor *values) {
-  return mix_kept(mix_reduce_sum(values, MIX_ALL_AXES, false));
 }
 
 /* a / b, 0 where b is 0 */
@@ -353,9 +367,8 @@ static mix_tensor *mask_weights(const mix_loss *loss, mix_tensor *values, mix_te
   mix_tensor *valid = mix_cast(mask, wide);
   if (!valid) return NULL;
   if (loss->reduction == MIX_REDUCTION_SUM_OVER_BATCH_SIZE) {
-    mix_shape shape = mix_tensor_shape(valid);
-    mix_tensor *total = mix_scalar((double)mix_shape_size(shape), wide);
-    valid = mix_kept(mix_multiply(valid, divide_no_nan(total, sum_of(valid))));
+    mix_tensor *total = count_of(valid, wide), *all = mix_all_reduce(sum_of(valid));
+    valid = mix_kept(mix_multiply(valid, divide_no_nan(total, all)));
   }
   return mix_cast(valid, mix_tensor_dtype(values));
 }
@@ -372,7 +385,7 @@ static mix_tensor *reduce(const mix_loss *loss, mix_tensor *values, mix_tensor *
   /* A single value has no weighted mean. */
   if (!weights || !mix_tensor_shape(weighted).rank) return mean_of(weighted);
   /* The sum of the weights before any broadcast. */
-  return divide_no_nan(sum_of(weighted), sum_of(weights));
+  return divide_no_nan(sum_of(weighted), mix_all_reduce(sum_of(weights)));
 }
 
 /* tf_keras: vector labels with predictions (batch, 1) give one value for the whole batch, which sample

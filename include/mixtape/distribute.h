@@ -1,0 +1,63 @@
+/* Data parallel training in several processes. Each process (a rank) holds the whole model and computes its
+ * share of every batch; gradients, losses and metrics are summed over the ranks, so that all ranks hold the
+ * same weights, bit for bit. Start the program under mpirun or srun (docs/MPI.md):
+ *
+ *   mix_set_distribution(mix_distribution_mpi());
+ *   ... mix_model_fit(...) as in one process: batch_size counts the rows of all ranks ...
+ *   mix_set_distribution(NULL);
+ *
+ * Every rank must make the same calls in the same order, with the same data, options and seed. */
+#ifndef MIXTAPE_DISTRIBUTE_H
+#define MIXTAPE_DISTRIBUTE_H
+
+#include <mixtape/object.h>
+#include <mixtape/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mix_distribution mix_distribution;
+
+/* The processes that mpirun or srun started together with this one. It loads the plug-in of their MPI
+ * flavour, and the path in MIXTAPE_MPI_PLUGIN in place of it. In a process that was started by itself it is a
+ * distribution of one rank, and MPI is not loaded. A process has one; later calls return the same. OSError if
+ * there is no plug-in, RuntimeError if MPI does not start. Scoped. */
+MIX_API mix_distribution *mix_distribution_mpi(void);
+/* Sets the distribution of the process, which training and collectives use from now on. NULL: none. If nobody
+ * has set the number of threads, the ranks of a machine share its cores, unless the launcher has bound them
+ * to cores of their own. Setting NULL and releasing the last reference ends MPI, together with all ranks. */
+MIX_API mix_status mix_set_distribution(mix_distribution *distribution);
+/* The distribution in force, borrowed; NULL: none. */
+MIX_API mix_distribution *mix_distribution_current(void);
+/* From 0 to size - 1; 0 for NULL. */
+MIX_API int mix_distribution_rank(const mix_distribution *distribution);
+/* The number of ranks; 1 for NULL. */
+MIX_API int mix_distribution_size(const mix_distribution *distribution);
+/* Ends the processes of all ranks with this exit code, for a rank that cannot go on. Returns if that is not
+ * possible within a second; then end this process, and the launcher ends the others. */
+MIX_API void mix_distribution_abort(mix_distribution *distribution, int code);
+
+/* Seconds of communication so far on this rank. */
+typedef struct mix_distribution_times {
+  double communication; /* the communication thread at work */
+  double waited;        /* steps waited for it; the rest was hidden behind computing */
+} mix_distribution_times;
+MIX_API mix_distribution_times mix_distribution_measured(const mix_distribution *distribution);
+
+/* The sum of x over the ranks, on every rank; x itself in one process. Elements are added in the order of the
+ * ranks, 16-bit ones in float32, and rounded once. The gradient is the sum of the ranks' gradients. Outside a
+ * function it is computed at once. */
+MIX_API mix_tensor *mix_all_reduce(mix_tensor *x);
+/* x of rank `root` on every rank. Not differentiable. ValueError if there is no such rank. */
+MIX_API mix_tensor *mix_broadcast(mix_tensor *x, int root);
+/* The x of all ranks, (rows, ...), one after the other: (ranks * rows, ...). All have the same shape. Not
+ * differentiable. */
+MIX_API mix_tensor *mix_all_gather(mix_tensor *x);
+/* Replaces the values of variables by those of rank 0. A fit does it at its start. */
+MIX_API mix_status mix_broadcast_variables(mix_list *variables);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

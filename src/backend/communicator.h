@@ -1,0 +1,26 @@
+/* The other processes that run the same plans, as the kernels of collectives see them. All ranks make the
+ * same calls in the same order, each on a thread that may wait. */
+#ifndef MIX_BACKEND_COMMUNICATOR_H
+#define MIX_BACKEND_COMMUNICATOR_H
+
+#include <mixtape/dtype.h>
+
+typedef struct mix_communicator mix_communicator;
+struct mix_communicator {
+  int rank, ranks;
+  unsigned number; /* 1 to 15: part of the key of plans */
+  /* Each returns NULL, or why it failed: interned text. After a failure every call fails. */
+  /* Begins to replace the elements by their sums over the ranks. The memory is not to be touched until
+   * `finish` for its address. */
+  const char *(*reduce)(mix_communicator *self, void *data, mix_dtype dtype, int64_t count);
+  const char *(*finish)(mix_communicator *self, const void *data);
+  const char *(*broadcast)(mix_communicator *self, void *data, size_t bytes, int root);
+  /* `all` gets the bytes of every rank, in their order. */
+  const char *(*gather)(mix_communicator *self, const void *data, size_t bytes, void *all);
+};
+
+/* Of the context in force; NULL: one process. */
+mix_communicator *mix_communicator_in_force(void);
+void mix_communicator_set(mix_communicator *communicator);
+
+#endif

@@ -1,0 +1,41 @@
+/* --distribute: what each rank prints and writes, and how a rank that fails ends the others. */
+#include "cli/cli.h"
+
+#include <string.h>
+
+/* Warnings and progress are those of rank 0. */
+static void log_errors(void *context, mix_log_level level, const char *message) {
+  if (level == MIX_LOG_ERROR) mix_log_to_stderr(context, level, message);
+}
+
+int cli_join_ranks(cli_options *options) {
+  if (!cli_is_distributed(options)) return CLI_OK;
+  mix_distribution *ranks = mix_distribution_mpi();
+  mix_set_distribution(ranks);
+  if (mix_error() != MIX_OK) return cli_fail();
+  if (options->threads) mix_set_threads((int)options->threads);
+  if (mix_distribution_size(ranks) == 1)
+    fprintf(stderr, "mixtape train: --distribute mpi in one process; start it as in: mpirun -n 2 mixtape "
+                    "train --distribute mpi ...\n");
+  if (!mix_distribution_rank(ranks)) return CLI_OK;
+  mix_set_log_callback(log_errors, NULL);
+  options->save = options->step_log = options->tensorboard = NULL;
+  options->verbose = 0;
+  return CLI_OK;
+}
+
+int cli_leave_ranks(const cli_options *options, int code) {
+  mix_distribution *ranks = cli_is_distributed(options) ? mix_distribution_current() : NULL;
+  if (code && mix_distribution_size(ranks) > 1)
+    mix_distribution_abort(ranks, code); /* and it stays open: the others may not come to close it */
+  else
+    mix_set_distribution(NULL);
+  return code;
+}
+
+bool cli_callback_is_local(const char *text) {
+  static const char *const local[] = {"model_checkpoint", "csv_logger", "tensorboard", "numerics_report"};
+  for (size_t i = 0; i < sizeof local / sizeof *local; i++)
+    if (!strncmp(text, local[i], strlen(local[i]))) return true;
+  return false;
+}

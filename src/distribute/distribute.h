@@ -1,0 +1,29 @@
+/* What training asks about the other processes. With one process all of it is nothing. */
+#ifndef MIX_DISTRIBUTE_DISTRIBUTE_H
+#define MIX_DISTRIBUTE_DISTRIBUTE_H
+
+#include <mixtape/distribute.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Of the distribution in force. */
+int mix_rank(void);
+int mix_rank_count(void);
+static inline bool mix_is_distributed(void) { return mix_rank_count() > 1; }
+
+/* This rank's rows [*first, *first + *count) of a batch. Shares differ by one row at most; there may be
+ * none. */
+void mix_rank_share(int64_t rows, int64_t *first, int64_t *count);
+
+/* The gradients summed over the ranks, NULL where they are NULL. All sums begin before the first ends, in the
+ * order in which a backward pass makes them, in 16 bits where they are upcasts of 16-bit ones. The list
+ * itself in one process. */
+mix_list *mix_sum_gradients(mix_list *gradients);
+
+/* The text of rank 0, on every rank; mix_free it. NULL with the error recorded. */
+char *mix_text_of_first_rank(const char *call, const char *text);
+/* Waits for all ranks. False if an error is pending here, or on another rank: a RuntimeError then names the
+ * first such rank and has its message. */
+bool mix_ranks_succeed(const char *call);
+
+#endif

@@ -1,0 +1,126 @@
+/* The distribution of the process. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* sched_getaffinity */
+#endif
+#include "distribute/distribute.h"
+
+#include "backend/communicator.h"
+#include "base/error.h"
+#include "base/object.h"
+#include "base/processor.h"
+#include "distribute/exchange.h"
+#include "distribute/plugin.h"
+#include <mixtape/device.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct mix_distribution {
+  mix_object object;
+  mix_exchange *exchange; /* NULL: one process */
+  int rank, ranks;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static mix_distribution *only;    /* borrowed, while it lives */
+static mix_distribution *current; /* retained */
+static bool ended;                /* MPI starts once in a process */
+
+static void distribution_finalize(void *object) {
+  mix_distribution *distribution = object;
+  pthread_mutex_lock(&lock);
+  only = NULL;
+  ended |= distribution->exchange != NULL;
+  pthread_mutex_unlock(&lock);
+  if (distribution->exchange) mix_exchange_close(distribution->exchange);
+}
+
+static const mix_class distribution_class = {.name = "distribution", .finalize = distribution_finalize};
+
+static mix_distribution *start(void) {
+  if (ended)
+    return mix_fail(MIX_RUNTIME_ERROR,
+                    "distribution_mpi: MPI has ended in this process and cannot start again");
+  mix_distribution *made = mix_object_new(sizeof *made, &distribution_class);
+  if (!made) return NULL;
+  made->ranks = 1;
+  if (!mix_mpi_launched()) return made;
+  const mix_transport *transport = mix_mpi_plugin();
+  made->exchange = transport ? mix_exchange_open(transport, 1) : NULL;
+  if (!made->exchange) return mix_release(made), NULL;
+  const mix_exchange_place place = mix_exchange_place_of(made->exchange);
+  made->rank = place.rank;
+  made->ranks = place.ranks;
+  return made;
+}
+
+mix_distribution *mix_distribution_mpi(void) {
+  if (mix_failed()) return NULL;
+  pthread_mutex_lock(&lock);
+  mix_distribution *found = only ? mix_retain(only) : NULL;
+  pthread_mutex_unlock(&lock);
+  if (!found && (found = start())) {
+    pthread_mutex_lock(&lock);
+    only = found;
+    pthread_mutex_unlock(&lock);
+  }
+  return mix_scoped(found);
+}
+
+/* Does this process have cores of its own? */
+static bool is_bound(void) {
+  cpu_set_t cores;
+  return !sched_getaffinity(0, sizeof cores, &cores) && CPU_COUNT(&cores) < sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+static void share_cores(const mix_distribution *distribution) {
+  const mix_exchange_place place = mix_exchange_place_of(distribution->exchange);
+  if (getenv("MIXTAPE_THREADS") || getenv("OMP_NUM_THREADS") || is_bound()) return;
+  if (mix_threads() != mix_cpu_cores()) return; /* somebody has set it */
+  const int share = mix_cpu_cores() / place.local_ranks;
+  mix_set_threads(share > 1 ? share : 1);
+}
+
+mix_status mix_set_distribution(mix_distribution *distribution) {
+  if (mix_failed()) return mix_error();
+  if (distribution && !mix_is(distribution, &distribution_class))
+    return mix_fail_status(MIX_TYPE_ERROR, "set_distribution: expected a distribution or NULL");
+  mix_communicator *c =
+      distribution && distribution->ranks > 1 ? mix_exchange_communicator(distribution->exchange) : NULL;
+  mix_communicator_set(c);
+  if (c) share_cores(distribution);
+  pthread_mutex_lock(&lock);
+  mix_distribution *former = current;
+  current = mix_retain(distribution);
+  pthread_mutex_unlock(&lock);
+  mix_release(former);
+  return mix_error();
+}
+
+mix_distribution *mix_distribution_current(void) { return current; }
+int mix_distribution_rank(const mix_distribution *distribution) {
+  return mix_is(distribution, &distribution_class) ? distribution->rank : 0;
+}
+int mix_distribution_size(const mix_distribution *distribution) {
+  return mix_is(distribution, &distribution_class) ? distribution->ranks : 1;
+}
+void mix_distribution_abort(mix_distribution *distribution, int code) {
+  if (mix_is(distribution, &distribution_class) && distribution->exchange)
+    mix_exchange_abort(distribution->exchange, code);
+}
+mix_distribution_times mix_distribution_measured(const mix_distribution *distribution) {
+  if (!mix_is(distribution, &distribution_class) || !distribution->exchange)
+    return (mix_distribution_times){0};
+  const mix_exchange_times times = mix_exchange_times_of(distribution->exchange);
+  return (mix_distribution_times){.communication = times.working, .waited = times.waited};
+}
+
+int mix_rank(void) {
+  const mix_communicator *c = mix_communicator_in_force();
+  return c ? c->rank : 0;
+}
+int mix_rank_count(void) {
+  const mix_communicator *c = mix_communicator_in_force();
+  return c ? c->ranks : 1;
+}

@@ -1,0 +1,32 @@
+/* The communication thread: it alone calls the transport, from `open` on, and takes jobs from a queue. */
+#ifndef MIX_DISTRIBUTE_EXCHANGE_H
+#define MIX_DISTRIBUTE_EXCHANGE_H
+
+#include "backend/communicator.h"
+#include "distribute/transport.h"
+#include <stdbool.h>
+
+typedef struct mix_exchange mix_exchange;
+
+typedef struct mix_exchange_place {
+  int rank, ranks, local_rank, local_ranks; /* local: of those on this machine */
+} mix_exchange_place;
+
+/* Seconds since the start: the thread at work, and others waiting for it. */
+typedef struct mix_exchange_times {
+  double working, waited;
+  double bytes; /* that this rank has sent for sums */
+} mix_exchange_times;
+
+/* Starts the thread and opens the transport there. NULL with the error recorded. */
+mix_exchange *mix_exchange_open(const mix_transport *transport, unsigned number);
+mix_communicator *mix_exchange_communicator(mix_exchange *exchange);
+mix_exchange_place mix_exchange_place_of(const mix_exchange *exchange);
+mix_exchange_times mix_exchange_times_of(mix_exchange *exchange);
+/* Ends all processes, from the thread if it is free within a second. */
+void mix_exchange_abort(mix_exchange *exchange, int code);
+/* Closes the transport, with all other ranks, and ends the thread. After a failure it leaves both as they
+ * are: the other side may never answer. */
+void mix_exchange_close(mix_exchange *exchange);
+
+#endif

@@ -1,0 +1,86 @@
+/* Which plug-in, and where it is. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* dladdr */
+#endif
+#include "distribute/plugin.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef MIXTAPE_LIBDIR
+#define MIXTAPE_LIBDIR "lib"
+#endif
+
+/* What each flavour's launchers set. srun sets PMI_RANK (pmi2) or PMIX_RANK (pmix), which both flavours may
+ * speak; Debian's Open MPI speaks pmix, its MPICH pmi2. */
+static const struct {
+  const char *variable, *flavor;
+} launchers[] = {{"OMPI_COMM_WORLD_RANK", "openmpi"}, {"PMI_RANK", "mpich"}, {"PMIX_RANK", "openmpi"}};
+enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
+
+static const char *launched_flavor(void) {
+  for (int i = 0; i < LAUNCHERS; i++)
+    if (getenv(launchers[i].variable)) return launchers[i].flavor;
+  return NULL;
+}
+
+bool mix_mpi_launched(void) { return launched_flavor() != NULL; }
+
+static const mix_transport *load(const char *path) {
+  void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* MPI's own plug-ins look for its symbols */
+  if (!library) {
+    const char *reason = dlerror();
+    return mix_fail(MIX_IO_ERROR, "distribution_mpi: the plug-in %s cannot be loaded: %s", path,
+                    reason ? reason : "no reason given");
+  }
+  mix_transport_plugin_function *plugin;
+  *(void **)&plugin = dlsym(library, "mix_transport_plugin");
+  const mix_transport *transport = plugin ? plugin() : NULL;
+  if (transport && transport->version == MIX_TRANSPORT_VERSION) return transport;
+  dlclose(library);
+  return mix_fail(MIX_FORMAT_ERROR, "distribution_mpi: %s is no plug-in of this version of mixtape", path);
+}
+
+/* The folder of the program or library that this code is part of. */
+static bool own_folder(char *folder, size_t size) {
+  Dl_info info;
+  char path[PATH_MAX];
+  if (!dladdr((void *)mix_mpi_launched, &info) || !strchr(info.dli_fname, '/') ||
+      !realpath(info.dli_fname, path)) {
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (length < 0) return false;
+    path[length] = 0;
+  }
+  char *end = strrchr(path, '/');
+  if (!end || (size_t)(end - path) >= size) return false;
+  *end = 0;
+  strcpy(folder, path);
+  return true;
+}
+
+const mix_transport *mix_mpi_plugin(void) {
+  const char *given = getenv("MIXTAPE_MPI_PLUGIN"), *flavor = launched_flavor();
+  if (mix_failed()) return NULL;
+  if (given && *given) return load(given);
+  if (!flavor) flavor = "openmpi";
+  /* of a build: beside the program, its tests and examples; of an installation: beside library and program */
+  static const char *const places[] = {"plugins", "../plugins", "mixtape", "../" MIXTAPE_LIBDIR "/mixtape"};
+  char folder[PATH_MAX], path[PATH_MAX + 128], searched[1024];
+  mix_text list = {.text = searched, .size = sizeof searched};
+  for (size_t i = 0; own_folder(folder, sizeof folder) && i < sizeof places / sizeof *places; i++) {
+    snprintf(path, sizeof path, "%s/%s/mixtape_mpi_%s.so", folder, places[i], flavor);
+    if (!access(path, R_OK)) return load(path);
+    mix_text_put(&list, "%s%s/%s", i ? ", " : "", folder, places[i]);
+  }
+  return mix_fail(
+      MIX_IO_ERROR,
+      "distribution_mpi: there is no plug-in mixtape_mpi_%s.so; it is built where mpicc.%s is found "
+      "(Debian: %s), or name one in MIXTAPE_MPI_PLUGIN; searched were %s",
+      flavor, flavor, !strcmp(flavor, "mpich") ? "libmpich-dev" : "libopenmpi-dev", searched);
+}

@@ -1,0 +1,14 @@
+/* The plug-in of the MPI flavour that started this process. */
+#ifndef MIX_DISTRIBUTE_PLUGIN_H
+#define MIX_DISTRIBUTE_PLUGIN_H
+
+#include "distribute/transport.h"
+#include <stdbool.h>
+
+/* Was this process started by mpirun or srun? */
+bool mix_mpi_launched(void);
+/* Loads MIXTAPE_MPI_PLUGIN, else the plug-in of the flavour that the environment shows, from the folders of
+ * this build or installation. NULL with the error recorded. The plug-in stays loaded. */
+const mix_transport *mix_mpi_plugin(void);
+
+#endif

@@ -1,0 +1,22 @@
+/* Watches the ranks of this machine: the end of one is noticed at once, and MPI may never tell. */
+#ifndef MIX_DISTRIBUTE_WATCH_H
+#define MIX_DISTRIBUTE_WATCH_H
+
+#include <stdbool.h>
+
+typedef struct mix_watch mix_watch;
+
+/* What a rank tells the others about itself. */
+typedef struct mix_rank_identity {
+  char host[64];
+  int process;
+} mix_rank_identity;
+mix_rank_identity mix_rank_identity_own(void);
+
+/* Calls `ended` on a thread of the watch, once, when the first other rank of this machine has ended. NULL
+ * without an error where the system cannot watch processes. */
+mix_watch *mix_watch_begin(const mix_rank_identity *ranks, int count, int own,
+                           void (*ended)(void *context, int rank), void *context);
+void mix_watch_end(mix_watch *watch);
+
+#endif

@@ -1,0 +1,92 @@
+/* Collectives. All ranks run the same ones in the same order, which passes and planner keep
+ * (MIX_OP_COLLECTIVE). A process that is gone is an error at run time, as a bad value is. */
+#include "ops/collective.h"
+
+#include "ops/rules.h"
+
+mix_tensor *mix_all_reduce_start(mix_tensor *x) { return mix_apply1(&mix_op_all_reduce_start, x); }
+mix_tensor *mix_all_reduce_done(mix_tensor *pending) { return mix_apply1(&mix_op_all_reduce_done, pending); }
+
+/* What every rank adds flows back from what every rank makes of the sum. */
+static bool start_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                           mix_tensor **input_gradients) {
+  (void)node;
+  input_gradients[0] = mix_all_reduce_done(mix_all_reduce_start(output_gradients[0]));
+  return input_gradients[0] != NULL;
+}
+static bool done_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  (void)node;
+  input_gradients[0] = output_gradients[0];
+  return true;
+}
+
+const mix_op mix_op_all_reduce_start = {.name = "all_reduce_start",
+                                        .signature = "T->T",
+                                        .types = "number",
+                                        .flags = MIX_OP_COLLECTIVE | MIX_OP_CHECKS_VALUES,
+                                        .infer = mix_rule_same,
+                                        .gradient = start_gradient};
+const mix_op mix_op_all_reduce_done = {.name = "all_reduce_done",
+                                       .tf_name = "CollectiveReduceV2",
+                                       .signature = "T->T",
+                                       .types = "number",
+                                       .flags = MIX_OP_COLLECTIVE | MIX_OP_CHECKS_VALUES | MIX_OP_WAITS,
+                                       .infer = mix_rule_same,
+                                       .gradient = done_gradient};
+
+static bool broadcast_infer(mix_node *node) {
+  if (((const mix_broadcast_attributes *)node->attributes)->root < 0)
+    return mix_rule_fail(node, "the root is not a rank");
+  return mix_rule_same(node);
+}
+static const mix_field broadcast_fields[] = {
+    {"root", MIX_FIELD_INT, offsetof(mix_broadcast_attributes, root)}, {NULL}};
+
+const mix_op mix_op_broadcast = {.name = "broadcast",
+                                 .tf_name = "CollectiveBcastSendV2",
+                                 .signature = "T->T",
+                                 .types = "any",
+                                 .flags = MIX_OP_COLLECTIVE | MIX_OP_CHECKS_VALUES,
+                                 .attributes_size = sizeof(mix_broadcast_attributes),
+                                 .infer = broadcast_infer,
+                                 .fields = broadcast_fields};
+
+mix_tensor *mix_broadcast_from(mix_tensor *x, int root) {
+  return mix_apply(&mix_op_broadcast, &(mix_broadcast_attributes){root}, 1, &x);
+}
+
+static bool all_gather_infer(mix_node *node) {
+  const int ranks = ((const mix_all_gather_attributes *)node->attributes)->ranks;
+  mix_shape shape = mix_input_value(node, 0)->shape;
+  if (ranks < 1) return mix_rule_fail(node, "the number of ranks is not positive");
+  if (shape.rank < 1) return mix_rule_fail(node, "expected a tensor with rows, (rows, ...)");
+  if (shape.dims[0] != MIX_UNKNOWN) shape.dims[0] *= ranks;
+  return mix_rule_output(node, 0, shape);
+}
+static const mix_field all_gather_fields[] = {
+    {"ranks", MIX_FIELD_INT, offsetof(mix_all_gather_attributes, ranks)}, {NULL}};
+
+const mix_op mix_op_all_gather = {.name = "all_gather",
+                                  .tf_name = "CollectiveGatherV2",
+                                  .signature = "T->T",
+                                  .types = "any",
+                                  .flags = MIX_OP_COLLECTIVE | MIX_OP_CHECKS_VALUES,
+                                  .attributes_size = sizeof(mix_all_gather_attributes),
+                                  .infer = all_gather_infer,
+                                  .fields = all_gather_fields};
+
+mix_tensor *mix_all_gather_of(mix_tensor *x, int ranks) {
+  return mix_apply(&mix_op_all_gather, &(mix_all_gather_attributes){ranks}, 1, &x);
+}
+
+mix_tensor *mix_before_upcast(mix_tensor *x) {
+  if (!x || mix_tensor_dtype(x) != MIX_FLOAT32) return x;
+  const mix_node *node = x->node;
+  while (node->op->flags & MIX_OP_ELEMENTWISE && node->op->opcode == MIX_OPCODE_IDENTITY && node->input_count)
+    node = node->inputs[0].node;
+  if (node->op != &mix_op_cast || !node->input_count) return x;
+  const mix_value *source = mix_input_value(node, 0);
+  return mix_dtype_is_floating(source->dtype) && mix_dtype_size(source->dtype) == 2
+             ? mix_tensor_of(node->inputs[0].node, node->inputs[0].output)
+             : x;
+}

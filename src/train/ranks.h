@@ -1,0 +1,13 @@
+/* A fit on several ranks. */
+#ifndef MIX_TRAIN_RANKS_H
+#define MIX_TRAIN_RANKS_H
+
+#include "train/fit_state.h"
+
+/* After the preparation, which `prepared` says has succeeded: do all ranks run the same thing? False with an
+ * error on every rank, which names the rank and what differs or has failed. */
+bool mix_fit_join_ranks(mix_fit_state *f, bool prepared);
+/* After the state of a checkpoint was restored: weights and state of the optimizer become those of rank 0. */
+bool mix_fit_share_values(mix_fit_state *f);
+
+#endif

@@ -1,0 +1,261 @@
+/* Training in several processes: mpirun of each flavour that is installed starts tests/distribute/worker.c
+ * and the program, and what they save is compared with one process. */
+#include "cli/program.h"
+#include "support/skip.h"
+
+#include <mixtape/arrays.h>
+#include <sys/stat.h>
+#include <time.h>
+
+static const char *flavor; /* of the running test */
+
+static void set_environment(void) {
+  setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+  setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+  setenv("OMP_NUM_THREADS", "1", 1);
+}
+
+/* Standard output and error go to files of the test's folder. */
+static int run_command(const char *command) {
+  char line[4096], out[512], errors[512];
+  snprintf(out, sizeof out, "%s/stdout", test_folder);
+  snprintf(errors, sizeof errors, "%s/stderr", test_folder);
+  snprintf(line, sizeof line, "timeout 120 %s >%s 2>%s </dev/null", command, out, errors);
+  const int status = system(line);
+  read_text(out, program_out, sizeof program_out);
+  read_text(errors, program_err, sizeof program_err);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* ranks 0: without mpirun */
+static int run_ranks(int ranks, const char *program, const char *arguments) {
+  char command[3072], launcher[256] = "";
+  if (ranks)
+    snprintf(launcher, sizeof launcher, "mpirun.%s %s -n %d ", flavor,
+             strcmp(flavor, "openmpi") ? "" : "--oversubscribe --bind-to none", ranks);
+  snprintf(command, sizeof command, "%s%s %s", launcher, program, arguments);
+  return run_command(command);
+}
+
+static const char *worker(void) { return getenv("MIXTAPE_WORKER"); }
+
+/* Runs a task whose last argument, or the one that %s stands for, is a new folder of the test's. */
+static const char *run_task(int ranks, const char *name, const char *format) {
+  static char folder[8][512];
+  static int used;
+  char arguments[1024], *place = folder[used++ % 8];
+  snprintf(place, sizeof folder[0], "%s/%s_%d", test_folder, name, ranks);
+  mkdir(place, 0777);
+  snprintf(arguments, sizeof arguments, format, place);
+  assert_code(run_ranks(ranks, worker(), arguments), 0);
+  return place;
+}
+
+/* ---- weights ---- */
+
+typedef struct weights {
+  int64_t count;
+  float values[4096];
+} weights;
+
+static void read_weights(const char *folder, int rank, weights *w) {
+  char path[600];
+  snprintf(path, sizeof path, "%s/%d.npz", folder, rank);
+  w->count = 0;
+  MIX_SCOPE {
+    mix_npz *npz = mix_npz_open(path);
+    assert_non_null(npz);
+    for (int i = 0; i < mix_npz_count(npz); i++) {
+      mix_tensor *array = mix_npz_get(npz, mix_npz_name(npz, i));
+      const int64_t size = mix_shape_size(mix_tensor_shape(array));
+      assert_true(w->count + size <= 4096);
+      assert_int_equal(mix_tensor_read(array, MIX_FLOAT32, w->values + w->count, size), MIX_OK);
+      w->count += size;
+    }
+  }
+  assert_true(w->count > 0);
+}
+
+static void assert_same_bits(const char *a, int rank_a, const char *b, int rank_b) {
+  static weights x, y;
+  read_weights(a, rank_a, &x);
+  read_weights(b, rank_b, &y);
+  assert_int_equal(x.count, y.count);
+  assert_memory_equal(x.values, y.values, sizeof(float) * (size_t)x.count);
+}
+
+/* All differences are at most `share` of the largest weight. */
+static void assert_near(const char *a, const char *b, double share) {
+  static weights x, y;
+  double largest = 0, difference = 0;
+  read_weights(a, 0, &x);
+  read_weights(b, 0, &y);
+  assert_int_equal(x.count, y.count);
+  for (int64_t i = 0; i < x.count; i++) {
+    largest = fmax(largest, fabs((double)x.values[i]));
+    difference = fmax(difference, fabs((double)x.values[i] - (double)y.values[i]));
+  }
+  assert_true(largest > 0.01);
+  if (!(difference <= share * largest)) fail_msg("differ by %g of %g", difference, largest);
+}
+
+static void assert_ranks_agree(const char *folder, int ranks) {
+  for (int r = 1; r < ranks; r++) assert_same_bits(folder, 0, folder, r);
+}
+
+/* ---- tests, once with 2 ranks and once with 3 ---- */
+
+static void check_collectives(int ranks) { assert_code(run_ranks(ranks, worker(), "collectives"), 0); }
+
+/* 50 steps; 97 rows in batches of 32: the last batch has one row, so that other ranks have none. */
+static void check_float32(int ranks) {
+  const char *one = run_task(0, "float32", "train %s float32 97 32 50"),
+             *many = run_task(ranks, "float32", "train %s float32 97 32 50");
+  assert_near(one, many, 1e-5);
+  assert_ranks_agree(many, ranks);
+}
+
+static void check_integers(int ranks) {
+  const char *one = run_task(0, "integers", "integers %s"),
+             *many = run_task(ranks, "integers", "integers %s");
+  assert_same_bits(one, 0, many, 0);
+  assert_ranks_agree(many, ranks);
+}
+
+/* Every line of the log but the loss: step, verdict, loss scale, good steps. */
+static void read_verdicts(const char *folder, int rank, char *text, size_t size, int *skipped) {
+  char path[600], line[256];
+  snprintf(path, sizeof path, "%s/%d.log", folder, rank);
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  size_t used = 0;
+  *skipped = 0;
+  while (fgets(line, sizeof line, file)) {
+    *strrchr(line, ' ') = 0;
+    *skipped += strstr(line, " 0 ") != NULL;
+    used += (size_t)snprintf(text + used, size - used, "%s\n", line);
+  }
+  fclose(file);
+}
+
+/* From a loss scale that overflows at first. */
+static void check_loss_scale(int ranks) {
+  static char verdicts[2][8192];
+  int skipped[2];
+  const char *one = run_task(0, "mixed", "train %s mixed_float16 96 32 20"),
+             *many = run_task(ranks, "mixed", "train %s mixed_float16 96 32 20");
+  read_verdicts(one, 0, verdicts[0], sizeof verdicts[0], &skipped[0]);
+  assert_true(skipped[0] > 0 && skipped[0] < 20);
+  for (int r = 0; r < ranks; r++) {
+    read_verdicts(many, r, verdicts[1], sizeof verdicts[1], &skipped[1]);
+    assert_string_equal(verdicts[0], verdicts[1]);
+  }
+  assert_ranks_agree(many, ranks);
+}
+
+static void check_batch_norm(int ranks) {
+  const char *one = run_task(0, "norm", "batch_norm %s"), *many = run_task(ranks, "norm", "batch_norm %s");
+  assert_near(one, many, 1e-4);
+  assert_ranks_agree(many, ranks);
+}
+
+static double seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The job ends, long before the time limit of run_command, and names the rank. */
+static void check_death(int ranks) {
+  char name[64];
+  const double start = seconds();
+  assert_true(run_ranks(ranks, worker(), "dies") != 0);
+  assert_true(seconds() - start < 60);
+  snprintf(name, sizeof name, "rank 1 of %d (process ", ranks);
+  assert_has(program_err, name);
+}
+
+static void check_difference(int ranks) {
+  char name[64];
+  assert_true(run_ranks(ranks, worker(), "differs") != 0);
+  snprintf(name, sizeof name, "rank 1 of %d", ranks);
+  assert_has(program_err, name);
+  assert_has(program_err, "batch_size is 8 here, 16 on rank 0");
+}
+
+/* ---- the program ---- */
+
+#define TRAIN "train --data digits --units 16 --batch-size 128 --optimizer sgd --seed 3 --json --verbose 0 "
+
+static double number_of(const char *list, const char *name) {
+  json_t *object = printed_object(), *part = json_object_get(object, list);
+  json_t *value = json_object_get(part, name);
+  if (json_is_array(value)) value = json_array_get(value, 0);
+  const double number = number_in(value);
+  json_decref(object);
+  return number;
+}
+
+/* One object on standard output, with the losses and metrics of all rows. */
+static void check_program(int ranks) {
+  static const struct {
+    const char *list, *name;
+  } numbers[] = {{"history", "loss"}, {"history", "accuracy"}, {"test", "loss"}, {"test", "accuracy"}};
+  double one[4];
+  assert_code(run_ranks(0, getenv("MIXTAPE_PROGRAM"), TRAIN "--steps 20 --distribute mpi"), 0);
+  for (int i = 0; i < 4; i++) one[i] = number_of(numbers[i].list, numbers[i].name);
+  assert_code(run_ranks(ranks, getenv("MIXTAPE_PROGRAM"), TRAIN "--steps 20 --distribute mpi"), 0);
+  for (int i = 0; i < 4; i++)
+    assert_true(fabs(number_of(numbers[i].list, numbers[i].name) - one[i]) <= 1e-4 * one[i]);
+}
+
+/* Saved by one number of ranks, continued by another: as in one process. */
+static void check_resume(int ranks) {
+  char arguments[1024];
+  double one = 0, loss = 0;
+  snprintf(arguments, sizeof arguments, TRAIN "--steps 12 --distribute mpi");
+  assert_code(run_ranks(0, getenv("MIXTAPE_PROGRAM"), arguments), 0);
+  one = number_of("test", "loss");
+  snprintf(arguments, sizeof arguments, TRAIN "--steps 6 --distribute mpi --checkpoint %s/saved",
+           test_folder);
+  assert_code(run_ranks(ranks, getenv("MIXTAPE_PROGRAM"), arguments), 0);
+  snprintf(arguments, sizeof arguments, TRAIN "--steps 12 --distribute mpi --checkpoint %s/saved --resume",
+           test_folder);
+  assert_code(run_ranks(ranks == 2 ? 3 : 2, getenv("MIXTAPE_PROGRAM"), arguments), 0);
+  loss = number_of("test", "loss");
+  assert_true(fabs(loss - one) <= 1e-5 * one);
+}
+
+/* ---- one test a flavour and number of ranks ---- */
+
+static bool is_there(const char *name) {
+  char command[128];
+  snprintf(command, sizeof command, "command -v mpirun.%s >/dev/null 2>&1", name);
+  return system(command) == 0;
+}
+
+typedef void check(int ranks);
+
+static void run_check(const char *name, int ranks, check *what) {
+  flavor = name;
+  if (!is_there(name)) SKIP("mpirun.%s is not installed: scripts/bootstrap --check", name);
+  set_environment();
+  what(ranks);
+}
+
+#define TESTS(X)                                                                                             \
+  X(collectives)                                                                                             \
+  X(float32) X(integers) X(loss_scale) X(batch_norm) X(death) X(difference) X(program) X(resume)
+#define CASES(what)                                                                                          \
+  static void what##_openmpi_2(void **state) { (void)state, run_check("openmpi", 2, check_##what); }         \
+  static void what##_openmpi_3(void **state) { (void)state, run_check("openmpi", 3, check_##what); }         \
+  static void what##_mpich_2(void **state) { (void)state, run_check("mpich", 2, check_##what); }             \
+  static void what##_mpich_3(void **state) { (void)state, run_check("mpich", 3, check_##what); }
+TESTS(CASES)
+
+int main(void) {
+#define ROW(name) cmocka_unit_test_setup_teardown(name, folder_begin, folder_end)
+#define ROWS(what) ROW(what##_openmpi_2), ROW(what##_openmpi_3), ROW(what##_mpich_2), ROW(what##_mpich_3),
+  const struct CMUnitTest tests[] = {TESTS(ROWS)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

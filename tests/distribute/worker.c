@@ -1,0 +1,197 @@
+/* A rank of the tests in test_mpi.c. It prints what is wrong and ends with 1, or writes files for them.
+ *
+ *   worker collectives
+ *   worker train FOLDER POLICY ROWS BATCH STEPS   each rank saves its weights as FOLDER/RANK.npz
+ *   worker integers FOLDER                        the same on whole numbers, where sums are exact
+ *   worker batch_norm FOLDER
+ *   worker dies                                   rank 1 is killed after a step
+ *   worker differs                                rank 1 has another batch size */
+#include <math.h>
+#include <mixtape/mixtape.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int rank, ranks;
+
+static int fail(const char *what) {
+  fprintf(stderr, "rank %d of %d: %s%s%s\n", rank, ranks, what, mix_error() ? ": " : "", mix_error_message());
+  return 1;
+}
+#define CHECK(condition)                                                                                     \
+  if (!(condition)) return fail(#condition)
+
+/* ---- collectives ---- */
+
+static mix_list *sums_body(void *context, mix_list *arguments) {
+  (void)context;
+  mix_tensor *x = mix_list_get(arguments, 0);
+  mix_tape *tape = mix_tape_begin();
+  mix_tape_watch(tape, x);
+  mix_tensor *y =
+      mix_reduce_sum(mix_multiply(mix_all_reduce(x), mix_scalar_like(x, 1 + rank)), MIX_ALL_AXES, false);
+  mix_tape_end(tape);
+  mix_list *gradient = mix_tape_gradient(tape, y, mix_list_of(x));
+  return mix_list_of(mix_all_reduce(x), mix_list_get(gradient, 0), mix_all_gather(x), mix_broadcast(x, 1));
+}
+
+enum { LARGE = 300001 };
+
+/* More than one message. `first`, the largest number below which all whole ones are representable, + 1 + 1 is
+ * first + 2 if it is rounded once, and first if it is rounded twice. */
+static int check_large(mix_dtype dtype, float first) {
+  mix_tensor *x = mix_fill(MIX_SHAPE(LARGE), rank ? 1 : first, dtype);
+  mix_tensor *sum = mix_all_reduce(x);
+  float *values = malloc(sizeof *values * LARGE);
+  CHECK(values && mix_tensor_read(sum, MIX_FLOAT32, values, LARGE) == MIX_OK);
+  const float expected = dtype == MIX_FLOAT32 || ranks == 3 ? first + (float)(ranks - 1) : first;
+  for (int i = 0; i < LARGE; i++) CHECK(values[i] == expected);
+  free(values);
+  return 0;
+}
+
+static int collectives(void) {
+  const float own[] = {1 + (float)rank, 10 * (1 + (float)rank)};
+  const float total = (float)(ranks * (ranks + 1)) / 2;
+  float values[64];
+  mix_tensor *x = mix_tensor_from(own, MIX_FLOAT32, MIX_SHAPE(2));
+  mix_function *function = mix_function_new(sums_body, NULL);
+  mix_list *results = mix_function_call(function, mix_list_of(x));
+  CHECK(results);
+  CHECK(!mix_tensor_read(mix_list_get(results, 0), MIX_FLOAT32, values, 2));
+  CHECK(values[0] == total && values[1] == 10 * total);
+  CHECK(!mix_tensor_read(mix_list_get(results, 1), MIX_FLOAT32, values, 2));
+  CHECK(values[0] == total && values[1] == total); /* every rank r has the gradient 1 + r */
+  CHECK(!mix_tensor_read(mix_list_get(results, 2), MIX_FLOAT32, values, 2 * ranks));
+  for (int r = 0; r < ranks; r++)
+    CHECK(values[2 * r] == (float)(1 + r) && values[2 * r + 1] == (float)(10 * (1 + r)));
+  CHECK(!mix_tensor_read(mix_list_get(results, 3), MIX_FLOAT32, values, 2));
+  CHECK(values[0] == 2 && values[1] == 20);
+  CHECK(mix_tensor_item(mix_all_reduce(mix_scalar(rank, MIX_INT64))) == (double)(ranks * (ranks - 1)) / 2);
+  if (check_large(MIX_FLOAT32, 2048) || check_large(MIX_BFLOAT16, 256) || check_large(MIX_FLOAT16, 2048))
+    return 1;
+  CHECK(!mix_broadcast(x, ranks) && mix_error() == MIX_VALUE_ERROR);
+  mix_error_clear();
+  return 0;
+}
+
+/* ---- training ---- */
+
+static int save_weights(mix_model *model, const char *folder) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/%d.npz", folder, rank);
+  CHECK(mix_model_save_weights(model, path) == MIX_OK);
+  return 0;
+}
+
+/* Whole numbers from -2 to 2. */
+static mix_tensor *numbers(int64_t rows, int64_t columns, uint32_t seed) {
+  float *values = malloc(sizeof *values * (size_t)(rows * columns));
+  for (int64_t i = 0; values && i < rows * columns; i++) {
+    seed = seed * 1664525u + 1013904223u;
+    values[i] = (float)(int)(seed >> 24) / 51;
+    values[i] = floorf(values[i]) - 2;
+    if (values[i] > 2) values[i] = 2;
+  }
+  mix_tensor *tensor = values ? mix_tensor_from(values, MIX_FLOAT32, MIX_SHAPE(rows, columns)) : NULL;
+  free(values);
+  return tensor;
+}
+
+static mix_model *small_model(bool normalized, bool synchronized) {
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(8));
+  mix_tensor *x = mix_call(mix_dense(16, .activation = "relu"), inputs);
+  if (normalized) x = mix_call(mix_batch_normalization(.synchronized = synchronized), x);
+  return mix_model_new(inputs, mix_call(mix_dense(4, .dtype = "float32"), x));
+}
+
+static void on_step(void *context, const mix_step_record *record) {
+  FILE *file = context;
+  fprintf(file, "%lld %d %g %lld %.9g\n", (long long)record->step, record->applied, record->loss_scale,
+          (long long)record->good_steps, record->loss);
+  fflush(file);
+}
+
+static int fit_and_save(mix_model *model, const char *folder, int64_t rows, int64_t batch, int64_t steps) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/%d.log", folder, rank);
+  FILE *log = fopen(path, "w");
+  CHECK(log);
+  CHECK(mix_model_fit(model, numbers(rows, 8, 1), numbers(rows, 4, 2), .batch_size = batch, .epochs = steps,
+                      .steps = steps, .seed = 5, .verbose = MIX_SILENT, .on_step = on_step, .context = log));
+  fclose(log);
+  return save_weights(model, folder);
+}
+
+static int train(char **arguments) {
+  mix_set_seed(7 + (uint64_t)rank); /* other initial weights on each rank, until they are broadcast */
+  mix_set_global_policy(arguments[1]);
+  mix_model *model = small_model(false, false);
+  mix_model_compile(model, .loss = "mean_squared_error", .optimizer = mix_sgd(.learning_rate = 0.05));
+  if (!strcmp(arguments[1], "mixed_float16"))
+    mix_model_compile(model, .loss = "mean_squared_error",
+                      .optimizer =
+                          mix_loss_scale_optimizer(mix_sgd(.learning_rate = 0.05), .initial_scale = 0x1p20,
+                                                   .dynamic_growth_steps = 3));
+  return fit_and_save(model, arguments[0], atoll(arguments[2]), atoll(arguments[3]), atoll(arguments[4]));
+}
+
+/* Weights from zero, rates that are powers of two, few steps: float32 holds every sum. */
+static int integers(char **arguments) {
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(8));
+  mix_model *model = mix_model_new(inputs, mix_call(mix_dense(4, .kernel_initializer = "zeros"), inputs));
+  mix_model_compile(model, .loss = "mean_squared_error", .optimizer = mix_sgd(.learning_rate = 0.25));
+  return fit_and_save(model, arguments[0], 64, 32, 2);
+}
+
+static int batch_norm(char **arguments) {
+  mix_set_seed(7);
+  mix_model *model = small_model(true, true);
+  mix_model_compile(model, .loss = "mean_squared_error", .optimizer = mix_sgd(.learning_rate = 0.05));
+  return fit_and_save(model, arguments[0], 77, 16, 12);
+}
+
+static void die(void *context, const mix_step_record *record) {
+  (void)context;
+  if (rank == 1 && record->step == 3) kill(getpid(), SIGKILL);
+}
+
+static int fit_badly(int64_t batch, void (*callback)(void *, const mix_step_record *)) {
+  mix_set_seed(7);
+  mix_model *model = small_model(false, false);
+  mix_model_compile(model, .loss = "mean_squared_error", .optimizer = mix_sgd());
+  if (mix_model_fit(model, numbers(64, 8, 1), numbers(64, 4, 2), .batch_size = batch, .epochs = 100000,
+                    .seed = 5, .verbose = MIX_SILENT, .on_step = callback))
+    return 0;
+  fail("fit");
+  mix_distribution_abort(mix_distribution_current(), 1);
+  return 1;
+}
+
+static int run(int argc, char **argv) {
+  const char *task = argc > 1 ? argv[1] : "";
+  if (!strcmp(task, "collectives")) return collectives();
+  if (!strcmp(task, "train") && argc == 7) return train(argv + 2);
+  if (!strcmp(task, "integers") && argc == 3) return integers(argv + 2);
+  if (!strcmp(task, "batch_norm") && argc == 3) return batch_norm(argv + 2);
+  if (!strcmp(task, "dies")) return fit_badly(16, die);
+  if (!strcmp(task, "differs")) return fit_badly(rank == 1 ? 8 : 16, NULL);
+  return fail("unknown task");
+}
+
+int main(int argc, char **argv) {
+  mix_set_log_callback(mix_log_to_stderr, NULL);
+  mix_set_threads(1);
+  mix_scope *scope = mix_scope_begin();
+  mix_distribution *distribution = mix_distribution_mpi();
+  if (mix_set_distribution(distribution) != MIX_OK) return fail("mix_set_distribution");
+  rank = mix_distribution_rank(distribution);
+  ranks = mix_distribution_size(distribution);
+  const int code = run(argc, argv);
+  if (code) return code; /* without an end of MPI: the launcher ends the others */
+  mix_set_distribution(NULL);
+  mix_scope_end(scope);
+  return 0;
+}
