@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "compile/pass_pipeline.h"
 #include "compile/plan_steps.h"
+#include "graph/lock.h"
 #include "tensor/shape.h"
 
 /* Bytes of operand i that a step reads: no more than it writes where it takes parts, and none of a table that
@@ -86,7 +87,11 @@ mix_ticket mix_compiled_enqueue(mix_compiled *compiled, mix_memory *const *argum
                                  .variables = compiled->variables,
                                  .results = results,
                                  .arena = arena ? arena : own};
+  /* Other threads may run functions of the same variables, whose memory moves and is replaced. */
+  const bool replaces = compiled->context.backend->compile_graph != NULL;
+  if (replaces) mix_graph_lock();
   const mix_ticket ticket = move_variables(compiled) ? enqueue(compiled, &bindings) : 0;
+  if (replaces) mix_graph_unlock();
   mix_release(own);
   return ticket;
 }
