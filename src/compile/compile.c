@@ -6,6 +6,7 @@
 #include "compile/pass_pipeline.h"
 #include "compile/plan_steps.h"
 #include "compile/trace.h"
+#include "graph/lock.h"
 #include "tensor/shape.h"
 
 /* Bytes of operand i that a step reads: no more than it writes where it takes parts, and none of a table that
@@ -89,7 +90,11 @@ mix_ticket mix_compiled_enqueue(mix_compiled *compiled, mix_memory *const *argum
                                  .results = results,
                                  .arena = arena ? arena : own,
                                  .trace = trace};
+  /* Other threads may run functions of the same variables, whose memory moves and is replaced. */
+  const bool replaces = compiled->context.backend->compile_graph != NULL;
+  if (replaces) mix_graph_lock();
   const mix_ticket ticket = move_variables(compiled) ? enqueue(compiled, &bindings) : 0;
+  if (replaces) mix_graph_unlock();
   if (trace) mix_trace_end_run(trace);
   mix_release(own);
   return ticket;

@@ -267,11 +267,13 @@ bool mix_variable_move(mix_variable *variable, const mix_memory_device *device) 
   if (mix_memory_device_of(variable->memory) == device) return true;
   mix_graph_lock();
   mix_memory *moved = NULL;
-  if (mix_variable_before_write(variable)) moved = mix_memory_new(device, mix_memory_bytes(variable->memory));
-  bool good = moved && mix_memory_copy(moved, variable->memory);
-  if (good)
+  bool good = mix_memory_device_of(variable->memory) == device; /* another thread has done it */
+  if (!good && mix_variable_before_write(variable))
+    moved = mix_memory_new(device, mix_memory_bytes(variable->memory));
+  if (moved && mix_memory_copy(moved, variable->memory)) {
     mix_variable_replace(variable, moved);
-  else
+    good = true;
+  } else
     mix_release(moved);
   mix_graph_unlock();
   return good;

@@ -102,29 +102,80 @@ static inline void refuse_model(const char *name) {
   if (is_built_in(expected)) fail_msg("%s is refused for %s, which is built in", name, expected);
 }
 
-/* The models that are applications or the others. Returns how many have layers that are missing. */
-static inline int run_models(bool applications) {
-  int missing = 0;
-  find_models();
-  assert_true(model_count > MODELS_WITH_MISSING_LAYERS);
-  for (int i = 0; i < model_count; i++) {
-    char class_name[64], examples[16];
-    const bool lacking = has_missing_layer(models[i], class_name);
-    missing += lacking;
-    if (is_application(models[i]) != applications) continue;
-    if (lacking) {
-      refuse_model(models[i]);
-      continue;
-    }
-    const bounds b = bounds_of(models[i]);
-    json_t *recorded = recorded_of(models[i]);
-    snprintf(examples, sizeof examples, "%d", (int)json_integer_value(json_object_get(recorded, "examples")));
-    predict_model(models[i], examples, &b);
-    train_model(models[i], examples, recorded, &b);
-    json_decref(recorded);
+/* The model whose name is the test's state. */
+static inline void run_model(void **state) {
+  const char *name = *state;
+  char class_name[64], examples[16];
+  if (has_missing_layer(name, class_name)) {
+    refuse_model(name);
+    return;
   }
+  const bounds b = bounds_of(name);
+  json_t *recorded = recorded_of(name);
+  snprintf(examples, sizeof examples, "%d", (int)json_integer_value(json_object_get(recorded, "examples")));
+  predict_model(name, examples, &b);
+  train_model(name, examples, recorded, &b);
+  json_decref(recorded);
+}
+
+static inline void count_models(void **state) {
+  (void)state;
+  int missing = 0;
+  char class_name[64];
+  for (int i = 0; i < model_count; i++) missing += has_missing_layer(models[i], class_name);
+  print_message("%d of %d models have layers that are missing\n", missing, model_count);
+  assert_true(model_count > MODELS_WITH_MISSING_LAYERS);
+  assert_int_equal(missing, MODELS_WITH_MISSING_LAYERS);
+}
+
+static inline void no_models(void **state) {
+  (void)state;
+  SKIP("MIXTAPE_REFERENCE_DIR is unset");
+}
+
+/* MIXTAPE_REFERENCE_SUBSET: one of each family and policy. */
+static inline bool is_in_subset(const char *name) {
+  static const char *const names[] = {"k3-attention",          "k3-batch-normalization-4d",
+                                      "k3-bidirectional-lstm", "k3-cnn-gru-mixed_float16",
+                                      "k3-conv2d-groups",      "k3-conv2d-transpose-valid",
+                                      "k3-einsum-dense",       "k3-max-pooling2d",
+                                      "k3-resizing-nearest",   "k3-transformer-float32",
+                                      "tfk-separable-conv2d",  "tfk-shared-mixed_bfloat16",
+                                      "tfk-text-lstm-float32"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!strcmp(names[i], name)) return true;
+  return false;
+}
+
+/* MIXTAPE_REFERENCE_PART, K/N: every N-th model, from the K-th on. */
+static inline bool is_in_part(int number) {
+  const char *part = getenv("MIXTAPE_REFERENCE_PART");
+  int k = 1, n = 1;
+  if (part && *part && (sscanf(part, "%d/%d", &k, &n) != 2 || n < 1 || k < 1 || k > n)) {
+    fprintf(stderr, "MIXTAPE_REFERENCE_PART is %s; expected K/N\n", part);
+    exit(1);
+  }
+  return number % n == k - 1;
+}
+
+/* A test for each of the models that are applications, or of the others. */
+static inline int run_models(bool applications) {
+  static struct CMUnitTest tests[MAX_FILES + 1];
+  size_t count = 0;
+  const char *folder = getenv("MIXTAPE_REFERENCE_DIR");
+  if (folder && *folder) {
+    find_models();
+    tests[count++] = (struct CMUnitTest)TEST(count_models);
+  } else
+    tests[count++] = (struct CMUnitTest)TEST(no_models);
+  for (int i = 0; i < model_count; i++) {
+    const bool chosen = getenv("MIXTAPE_REFERENCE_SUBSET") ? is_in_subset(models[i]) : is_in_part(i);
+    if (chosen && is_application(models[i]) == applications)
+      tests[count++] = (struct CMUnitTest){models[i], run_model, NULL, NULL, models[i]};
+  }
+  const int failed = _cmocka_run_group_tests("reference models", tests, count, folder_begin, folder_end);
   for (int i = 0; i < model_count; i++) free(models[i]);
-  return missing;
+  return failed;
 }
 
 #endif

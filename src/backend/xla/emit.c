@@ -155,22 +155,31 @@ static void add_parameter(mix_emitter *e, mix_xla_parameter parameter, int value
   s->parameters[s->parameter_count++] = parameter;
 }
 
-static void add_sources(mix_emitter *e, const mix_ir *ir, mix_ir_source source) {
-  for (int i = 0; i < ir->argument_count || source == MIX_IR_CONSTANT; i++) {
+static void add_argument(mix_emitter *e, const mix_ir_node *node) {
+  const mix_xla_parameter parameter = {
+      .kind = MIX_XLA_ARGUMENT, .type = mix_emit_type(e, node, 0), .index = node->index, .result = -1};
+  add_parameter(e, parameter, node->first_output);
+}
+
+/* In the order of their numbers, whatever that of their nodes. */
+static void add_arguments(mix_emitter *e, const mix_ir *ir) {
+  for (int i = 0; i < ir->argument_count; i++)
     for (int n = 0; n < ir->node_count; n++) {
       const mix_ir_node *node = &ir->nodes[n];
-      if (node->dead || node->source != source) continue;
-      if (source == MIX_IR_ARGUMENT ? node->index != i : bytes_of(ir, node) <= LARGEST_CONSTANT) continue;
-      const bool constant = source == MIX_IR_CONSTANT;
-      add_parameter(e,
-                    (mix_xla_parameter){.kind = constant ? MIX_XLA_CONSTANT : MIX_XLA_ARGUMENT,
-                                        .type = ir->values[node->first_output].type,
-                                        .index = constant ? n : i,
-                                        .constant = constant ? node : NULL,
-                                        .result = -1},
-                    node->first_output);
+      if (!node->dead && node->source == MIX_IR_ARGUMENT && node->index == i) add_argument(e, node);
     }
-    if (source == MIX_IR_CONSTANT) return;
+}
+
+static void add_large_constants(mix_emitter *e, const mix_ir *ir) {
+  for (int n = 0; n < ir->node_count; n++) {
+    const mix_ir_node *node = &ir->nodes[n];
+    if (node->dead || node->source != MIX_IR_CONSTANT || bytes_of(ir, node) <= LARGEST_CONSTANT) continue;
+    const mix_xla_parameter parameter = {.kind = MIX_XLA_CONSTANT,
+                                         .type = mix_emit_type(e, node, 0),
+                                         .index = n,
+                                         .constant = node,
+                                         .result = -1};
+    add_parameter(e, parameter, node->first_output);
   }
 }
 
@@ -186,7 +195,7 @@ static bool make_signature(mix_emitter *e, mix_ir *ir) {
   s->results = mix_ir_alloc(ir, sizeof *s->results * (size_t)most);
   if (!s->parameters || !s->results) return false;
   for (int r = 0; r < ir->result_count; r++) s->results[s->result_count++] = ir->values[ir->results[r]].type;
-  add_sources(e, ir, MIX_IR_ARGUMENT);
+  add_arguments(e, ir);
   for (int i = 0; i < ir->variable_count; i++) {
     const mix_ir_variable *variable = &ir->variables[i];
     assigns |= is_assigned(variable);
@@ -197,7 +206,7 @@ static bool make_signature(mix_emitter *e, mix_ir *ir) {
                                       .result = is_assigned(variable) ? s->result_count : -1},
                   variable->entry);
   }
-  add_sources(e, ir, MIX_IR_CONSTANT);
+  add_large_constants(e, ir);
   if (checks) s->error_result = s->result_count;
   if (checks || assigns)
     add_parameter(e,

@@ -23,12 +23,6 @@ static void put_layout(mix_hlo_writer *w, const char *layout, int axes) {
   mix_text_put(&w->text, "]");
 }
 
-static void put_list(mix_hlo_writer *w, const char *before, int count, const int64_t *numbers) {
-  mix_text_put(&w->text, "%s[", before);
-  for (int i = 0; i < count; i++) mix_text_put(&w->text, "%s%lld", i ? ", " : "", (long long)numbers[i]);
-  mix_text_put(&w->text, "]");
-}
-
 static mix_hlo convolution(mix_emitter *e, mix_hlo x, mix_hlo kernel, const window *v, mix_shape shape) {
   mix_hlo_writer *w = &e->w;
   const mix_hlo result = mix_hlo_new(w, mix_type_of(mix_emit_wide(x.dtype), shape));
@@ -44,11 +38,12 @@ static mix_hlo convolution(mix_emitter *e, mix_hlo x, mix_hlo kernel, const wind
   put_layout(w, v->rhs, v->axes);
   mix_text_put(&w->text, "->");
   put_layout(w, v->out, v->axes);
-  put_list(w, ", window = {stride = ", v->axes, v->stride);
+  mix_hlo_put_numbers(w, ", window = {stride = ", v->axes, v->stride);
   mix_text_put(&w->text, ", pad = [");
-  for (int d = 0; d < v->axes; d++) put_list(w, d ? ", " : "", 2, (const int64_t[]){v->low[d], v->high[d]});
-  put_list(w, "], lhs_dilate = ", v->axes, v->lhs_dilation);
-  put_list(w, ", rhs_dilate = ", v->axes, v->dilation);
+  for (int d = 0; d < v->axes; d++)
+    mix_hlo_put_numbers(w, d ? ", " : "", 2, (const int64_t[]){v->low[d], v->high[d]});
+  mix_hlo_put_numbers(w, "], lhs_dilate = ", v->axes, v->lhs_dilation);
+  mix_hlo_put_numbers(w, ", rhs_dilate = ", v->axes, v->dilation);
   mix_text_put(&w->text, "} {batch_group_count = %lld : i64, feature_group_count = %lld : i64",
                (long long)v->batch_groups, (long long)v->feature_groups);
   if (precision)

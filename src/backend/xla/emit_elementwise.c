@@ -94,6 +94,13 @@ static mix_hlo choose(const operands *o, mix_hlo x, const char *how, double boun
 static mix_hlo square(const operands *o, mix_hlo x) { return multiply(o, x, x); }
 static mix_hlo one_plus(const operands *o, mix_hlo x) { return add(o, number(o, 1), x); }
 static mix_hlo exponential_less_one(const operands *o) { return unary(o, "exponential_minus_one", o->a); }
+/* XLA's quotient for float64, from Cephes, holds from 1/sqrt(2) - 1 on but is used below it, where 1 + x
+ * loses nothing that counts. */
+static mix_hlo logarithm_of_one_plus(const operands *o) {
+  const mix_hlo near = unary(o, "log_plus_one", o->a);
+  if (o->a.dtype != MIX_FLOAT64) return near;
+  return choose(o, o->a, "LT", -0.29, unary(o, "log", one_plus(o, o->a)), near);
+}
 
 static mix_hlo softplus(const operands *o) {
   const mix_hlo small = unary(o, "exponential", unary(o, "negate", unary(o, "abs", o->a))),
@@ -161,7 +168,7 @@ static mix_hlo formula(const operands *o, mix_opcode opcode) {
   case MIX_OPCODE_EXP: return unary(o, "exponential", a);
   case MIX_OPCODE_EXPM1: return exponential_less_one(o);
   case MIX_OPCODE_LOG: return unary(o, "log", a);
-  case MIX_OPCODE_LOG1P: return unary(o, "log_plus_one", a);
+  case MIX_OPCODE_LOG1P: return logarithm_of_one_plus(o);
   case MIX_OPCODE_SIN: return unary(o, "sine", a);
   case MIX_OPCODE_COS: return unary(o, "cosine", a);
   case MIX_OPCODE_TANH: return unary(o, "tanh", a);

@@ -2,8 +2,8 @@
 #include "backend/xla/emit_inside.h"
 
 #include "base/alloc.h"
-#include "tensor/convert.h"
 #include "tensor/shape.h"
+#include <math.h>
 
 void mix_emit_reshape(mix_emitter *e, const mix_ir_node *node) {
   mix_emit_result(e, node, 0, mix_emit_operand(e, node, 0));
@@ -60,17 +60,19 @@ void mix_emit_fill(mix_emitter *e, const mix_ir_node *node) {
   mix_emit_result(e, node, 0, mix_hlo_number(&e->w, mix_emit_type(e, node, 0), a->value));
 }
 
-/* The elements as numbers: each is start + i step in double, rounded once. */
+/* Are all elements whole numbers that double has? Then int64 gives them without rounding. */
+static bool is_whole(const mix_range_attributes *a) {
+  const double reach = fabs(a->start) + fabs(a->step) * (double)a->count;
+  return floor(a->start) == a->start && floor(a->step) == a->step && reach <= 0x1p53;
+}
+
+/* start + i step in double, rounded once. */
 void mix_emit_range(mix_emitter *e, const mix_ir_node *node) {
+  mix_hlo_writer *w = &e->w;
   const mix_range_attributes *a = node->attributes;
-  const mix_type type = mix_emit_type(e, node, 0);
-  char *data = mix_alloc(mix_value_bytes(type.dtype, type.shape) + 1);
-  if (!data) {
-    e->failed = true;
-    return;
-  }
-  for (int64_t i = 0; i < a->count; i++)
-    mix_store_double(data, type.dtype, i, a->start + (double)i * a->step);
-  mix_emit_result(e, node, 0, mix_hlo_constant(&e->w, type, data));
-  mix_free(data);
+  const mix_type type = mix_emit_type(e, node, 0),
+                 wide = mix_type_of(is_whole(a) ? MIX_INT64 : MIX_FLOAT64, type.shape);
+  const mix_hlo place = mix_hlo_iota(w, wide, 0), step = mix_hlo_number(w, wide, a->step),
+                start = mix_hlo_number(w, wide, a->start), way = mix_hlo_multiply(w, place, step);
+  mix_emit_result(e, node, 0, mix_emit_cast(e, mix_hlo_add(w, way, start), type.dtype));
 }

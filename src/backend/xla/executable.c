@@ -199,7 +199,7 @@ static void release_parameters(mix_executable *e) {
 }
 
 mix_ticket mix_xla_enqueue(mix_executable *e, const mix_bindings *bindings) {
-  if (mix_failed()) return 0;
+  if (mix_failed() || !mix_xla_usable()) return 0;
   mix_ticket ticket = 0;
   mix_xla_run *run = mix_calloc(1, sizeof *run);
   if (run && bind_arguments(e, bindings) && make_memories(e)) {

@@ -64,7 +64,7 @@ static mix_hlo end_like(mix_hlo_writer *w, mix_hlo result) {
   return result;
 }
 
-static void put_numbers(mix_hlo_writer *w, const char *before, int count, const int64_t *numbers) {
+void mix_hlo_put_numbers(mix_hlo_writer *w, const char *before, int count, const int64_t *numbers) {
   mix_text_put(&w->text, "%s[", before);
   for (int i = 0; i < count; i++) mix_text_put(&w->text, "%s%lld", i ? ", " : "", (long long)numbers[i]);
   mix_text_put(&w->text, "]");
@@ -290,9 +290,9 @@ mix_hlo mix_hlo_pad(mix_hlo_writer *w, mix_hlo x, mix_hlo value, const int64_t *
   for (int d = 0; d < x.shape.rank; d++)
     type.shape.dims[d] += low[d] + high[d] + (x.shape.dims[d] > 0 ? (x.shape.dims[d] - 1) * interior[d] : 0);
   const mix_hlo result = begin(w, "pad", type, 2, operands);
-  put_numbers(w, ", low = ", x.shape.rank, low);
-  put_numbers(w, ", high = ", x.shape.rank, high);
-  put_numbers(w, ", interior = ", x.shape.rank, interior);
+  mix_hlo_put_numbers(w, ", low = ", x.shape.rank, low);
+  mix_hlo_put_numbers(w, ", high = ", x.shape.rank, high);
+  mix_hlo_put_numbers(w, ", interior = ", x.shape.rank, interior);
   return end(w, result, 2, operands);
 }
 
@@ -390,7 +390,7 @@ mix_hlo mix_hlo_reduce_window(mix_hlo_writer *w, const char *op, mix_hlo x, doub
   put_array(w, "window_dimensions = ", rank, size);
   put_array(w, ", window_strides = ", rank, strides);
   mix_text_put(&w->text, ", padding = dense<[");
-  for (int d = 0; d < rank; d++) put_numbers(w, d ? ", " : "", 2, (const int64_t[]){low[d], high[d]});
+  for (int d = 0; d < rank; d++) mix_hlo_put_numbers(w, d ? ", " : "", 2, (const int64_t[]){low[d], high[d]});
   mix_text_put(&w->text, "]> : tensor<%dx2xi64>", rank);
   put_combiner(w, op, x.dtype);
   return end(w, result, 2, operands);
@@ -435,7 +435,7 @@ mix_hlo mix_hlo_take(mix_hlo_writer *w, mix_hlo x, mix_hlo indices, int axis) {
       type.shape.dims[type.shape.rank++] = indices.shape.dims[i];
   }
   const mix_hlo result = begin_general(w, "gather", type, 2, operands);
-  put_numbers(w, "dimension_numbers = #stablehlo.gather<offset_dims = ", offset_count, offsets);
+  mix_hlo_put_numbers(w, "dimension_numbers = #stablehlo.gather<offset_dims = ", offset_count, offsets);
   mix_text_put(&w->text,
                ", collapsed_slice_dims = [%d], start_index_map = [%d], index_vector_dim = %d>, "
                "indices_are_sorted = false",
@@ -449,9 +449,8 @@ mix_hlo mix_hlo_scatter(mix_hlo_writer *w, const char *op, mix_hlo x, mix_hlo in
   const mix_hlo operands[] = {x, indices, updates}, result = begin_general(w, "scatter", x.type, 3, operands);
   int64_t windows[MIX_MAX_RANK];
   for (int d = 1; d < updates.shape.rank; d++) windows[d - 1] = d;
-  put_numbers(w,
-              "scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = ", updates.shape.rank - 1,
-              windows);
+  mix_hlo_put_numbers(w, "scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = ",
+                      updates.shape.rank - 1, windows);
   mix_text_put(&w->text,
                ", inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, "
                "indices_are_sorted = false, unique_indices = false");
@@ -477,7 +476,7 @@ mix_hlo mix_hlo_row(mix_hlo_writer *w, mix_hlo x, mix_hlo row) {
   type.shape.dims[0] = 1;
   const mix_hlo result = begin(w, "dynamic_slice", type, 1, &x);
   put_row_index(w, x, row, zero);
-  put_numbers(w, ", sizes = ", type.shape.rank, type.shape.dims);
+  mix_hlo_put_numbers(w, ", sizes = ", type.shape.rank, type.shape.dims);
   mix_text_put(&w->text, " : (");
   mix_hlo_put_type(w, x.type);
   put_row_index_types(w, x);

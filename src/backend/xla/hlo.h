@@ -22,6 +22,8 @@ typedef struct mix_hlo_writer {
 void mix_hlo_line(mix_hlo_writer *w);
 void mix_hlo_put(mix_hlo_writer *w, mix_hlo x);
 void mix_hlo_put_type(mix_hlo_writer *w, mix_type type);
+/* `before`, then "[1, 2]". */
+void mix_hlo_put_numbers(mix_hlo_writer *w, const char *before, int count, const int64_t *numbers);
 /* A value that the caller's text defines. */
 mix_hlo mix_hlo_new(mix_hlo_writer *w, mix_type type);
 

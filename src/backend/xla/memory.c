@@ -91,6 +91,7 @@ static void deallocate(mix_memory *memory) {
 
 /* While another error is pending, finished values can still be read. */
 static bool settle(mix_memory *memory, bool for_writing) {
+  if (!mix_xla_usable()) return false;
   const mix_memory *whole = mix_xla_whole(memory);
   const mix_ticket ticket = for_writing ? whole->used : whole->written;
   const bool pending = mix_failed();
@@ -110,6 +111,7 @@ static void *map(mix_memory *memory, mix_map_mode mode) {
 
 static void unmap(mix_memory *memory) {
   block *b = block_of(memory);
+  if (mix_pjrt_lost()) return; /* its lock may be held for ever */
   pthread_mutex_lock(&b->lock);
   if (--b->maps == 0 && b->buffer) drop_host(b);
   pthread_mutex_unlock(&b->lock);
@@ -165,6 +167,8 @@ static pjrt_buffer *upload_copy(mix_memory *memory, mix_type type) {
 pjrt_buffer *mix_xla_buffer(mix_memory *memory, mix_type type, bool *own) {
   const bool here = memory->device == &mix_xla_memory;
   block *b = here ? block_of(memory) : NULL;
+  *own = false;
+  if (!mix_xla_usable()) return NULL;
   *own = !here || memory->bytes != b->bytes;
   if (*own) return upload_copy(memory, type);
   pthread_mutex_lock(&b->lock);

@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -60,7 +62,21 @@ static void record(const mix_pjrt *plugin, pjrt_call call, pjrt_error *error, co
   if (destroy) call_with(destroy, &object, sizeof object, NULL);
 }
 
+static atomic_bool has_client, in_child;
+
+static void lose_client(void) { atomic_store(&in_child, atomic_load(&has_client)); }
+static void watch_forks(void) { pthread_atfork(NULL, NULL, lose_client); }
+
+const char *mix_pjrt_lost(void) {
+  return atomic_load_explicit(&in_child, memory_order_relaxed)
+             ? "the plug-in was in use before fork, and works in the parent alone; a child uses the device "
+               "\"cpu\", or is started with exec"
+             : NULL;
+}
+
 bool mix_pjrt_call(const mix_pjrt *plugin, pjrt_call call, void *arguments, size_t size, const char *what) {
+  const char *lost = mix_pjrt_lost();
+  if (lost) return mix_fail(MIX_RUNTIME_ERROR, "%s: %s", what, lost), false;
   pjrt_function *function = function_of(plugin, call);
   pjrt_error *error = NULL;
   if (!function)
@@ -74,6 +90,7 @@ bool mix_pjrt_call(const mix_pjrt *plugin, pjrt_call call, void *arguments, size
 
 /* An object that cannot be freed stays; nothing can be done about that. */
 void mix_pjrt_destroy(const mix_pjrt *plugin, pjrt_call call, void *object) {
+  if (mix_pjrt_lost()) return;
   pjrt_function *function = object ? function_of(plugin, call) : NULL,
                 *destroy = function_of(plugin, PJRT_ERROR_DESTROY);
   pjrt_object_args args = {.object = object};
@@ -151,7 +168,9 @@ static const char *text_of(const mix_pjrt *plugin, pjrt_call call, const void *o
 }
 
 bool mix_pjrt_connect(mix_pjrt *plugin) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
   pjrt_client_create_args create = {0};
+  pthread_once(&once, watch_forks);
   if (!MIX_PJRT_CALL(plugin, PJRT_CLIENT_CREATE, create, plugin->path)) return false;
   pjrt_devices_args devices = {.client = create.client};
   const bool good = MIX_PJRT_CALL(plugin, PJRT_CLIENT_ADDRESSABLE_DEVICES, devices, plugin->path) &&
@@ -164,6 +183,7 @@ bool mix_pjrt_connect(mix_pjrt *plugin) {
     mix_pjrt_destroy(plugin, PJRT_CLIENT_DESTROY, create.client);
     return false;
   }
+  atomic_store(&has_client, true);
   plugin->client = create.client;
   plugin->devices = devices.devices;
   plugin->device_count = (int)devices.count;

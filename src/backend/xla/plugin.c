@@ -23,6 +23,12 @@ static const char *failed, *problem; /* the latest library that failed, and how 
 
 const mix_pjrt *mix_xla_plugin(void) { return atomic_load(&in_use); }
 
+bool mix_xla_usable(void) {
+  const char *lost = mix_pjrt_lost();
+  if (lost) mix_fail(MIX_RUNTIME_ERROR, "xla: %s", lost);
+  return !lost;
+}
+
 /* Adds the names and folders that are searched. */
 static void put_places(mix_text *text) {
   for (int i = 0; i < NAMES; i++)
@@ -33,6 +39,8 @@ static void put_places(mix_text *text) {
 
 bool mix_xla_choose(const char *path, const char *source) {
   bool good = false;
+  const char *lost = mix_pjrt_lost();
+  if (lost) return mix_fail(MIX_UNSUPPORTED, "%s: %s: %s", source, path, lost), false;
   pthread_mutex_lock(&lock);
   const mix_pjrt *now = mix_xla_plugin();
   if (!*path)
@@ -101,7 +109,7 @@ static void load(const char *path) {
 }
 
 const char *mix_xla_load(void) {
-  if (mix_xla_plugin()) return NULL;
+  if (mix_xla_plugin()) return mix_pjrt_lost();
   mix_error_aside pending;
   mix_error_set_aside(&pending);
   pthread_mutex_lock(&lock);

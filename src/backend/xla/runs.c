@@ -46,7 +46,9 @@ static void replace_word(pjrt_buffer *by) {
 }
 
 /* The threads of a plug-in must not be in a run when the process takes its memory down. */
-static void finish_all(void) { mix_xla_wait(UINT64_MAX); }
+static void finish_all(void) {
+  if (!mix_pjrt_lost()) mix_xla_wait(UINT64_MAX);
+}
 
 mix_ticket mix_xla_runs_append(mix_xla_run *run) {
   if (!last_ticket) atexit(finish_all);
@@ -132,6 +134,7 @@ void mix_xla_runs_trim(void) { finish_quietly(count > WAITING ? count - WAITING 
 
 void mix_xla_runs_finish(const mix_xla_signature *signature) {
   mix_ticket ticket = 0;
+  if (mix_pjrt_lost()) return;
   pthread_mutex_lock(&lock);
   for (const mix_xla_run *run = first; run; run = run->next)
     if (run->signature == signature) ticket = run->ticket;
@@ -141,6 +144,7 @@ void mix_xla_runs_finish(const mix_xla_signature *signature) {
 
 /* While another error is pending, what a run met stays to be reported. */
 mix_status mix_xla_wait(mix_ticket ticket) {
+  if (!mix_xla_usable()) return mix_error();
   pthread_mutex_lock(&lock);
   finish_quietly(until(ticket));
   if (failure.status && !mix_failed()) {

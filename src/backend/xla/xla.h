@@ -10,6 +10,8 @@
 
 /* The plug-in in use, or NULL. */
 const mix_pjrt *mix_xla_plugin(void);
+/* False with the error recorded: this is a child by fork, which must not take locks of the backend either. */
+bool mix_xla_usable(void);
 /* Loads the plug-in unless one is in use: the chosen one, else that of MIXTAPE_PJRT_PLUGIN, else the first
  * that is found by name. NULL: it is in use; else the reason why there is none, which lives as long as the
  * process. The latest library that failed is not tried again. */

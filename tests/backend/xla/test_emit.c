@@ -124,6 +124,24 @@ static void large_constants_are_parameters(void **state) {
   mix_ir_free(ir);
 }
 
+static size_t length_of_range(int count) {
+  char graph[200];
+  snprintf(graph, sizeof graph,
+           "%%0:float32(%d) = range() {start=0.5 step=3 count=%d dtype=float32}\nreturn %%0\n", count, count);
+  mix_ir *ir = read_graph(graph);
+  mix_xla_signature s;
+  char *text = mix_xla_emit(ir, &s);
+  no_error();
+  const size_t length = strlen(text);
+  mix_free(text);
+  mix_ir_free(ir);
+  return length;
+}
+static void a_range_is_not_written_out(void **state) {
+  (void)state;
+  assert_true(length_of_range(100000) < length_of_range(10) + 200);
+}
+
 /* Every op of the table has a form; what only plans contain has none, and collectives name themselves. */
 static void ops_without_a_form_name_themselves(void **state) {
   (void)state;
@@ -166,11 +184,9 @@ static void memory_may_run_out(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(graphs_and_programs),
-      TEST(a_signature_names_parameters_and_results),
-      TEST(an_error_word_has_a_message),
-      TEST(large_constants_are_parameters),
-      TEST(ops_without_a_form_name_themselves),
+      TEST(graphs_and_programs),         TEST(a_signature_names_parameters_and_results),
+      TEST(an_error_word_has_a_message), TEST(large_constants_are_parameters),
+      TEST(a_range_is_not_written_out),  TEST(ops_without_a_form_name_themselves),
       TEST(memory_may_run_out),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,9 +9,9 @@
 /* no_entry: a library that is none; no_table, old, new: its table is of no use; refuses_to_start; no_devices;
  * exhausted_client: has no memory for one; tpu: says so; refuses: compiles nothing; exhausted: has no memory;
  * fails: its runs do; donates: its programs have two results, and its runs fail if no argument is donated;
- * works */
+ * pairs: two results; works */
 #define IS(name) (!strcmp(FAKE, name))
-#define RESULTS (IS("donates") ? 2 : 1)
+#define RESULTS (IS("donates") || IS("pairs") ? 2 : 1)
 
 struct pjrt_error {
   int code;
