@@ -338,7 +338,7 @@ static void a_file_of_a_model(void **state) {
   mix_model_compile(model, .loss = "mse");
   assert_int_equal(mix_model_save(model, file), MIX_OK);
   assert_code(run_program("amp", "explain", file), 0);
-  char plain[1 << 14];
+  static char plain[sizeof program_out];
   snprintf(plain, sizeof plain, "%s", program_out);
   assert_has(plain, "only");
   assert_has(plain, "its op is in the allow list");
