@@ -31,6 +31,7 @@ typedef struct mix_numerics_report_options {
   bool stop_at_stall;           /* ends training when the loss scale stalls */
   const char *json, *table, *png; /* files written at the end of training and at a stall; NULL: none */
   bool no_intermediates;        /* only outputs and weights of layers, not the values between */
+  const char *html;             /* likewise a file: mix_numerics_write_html */
 } mix_numerics_report_options;
 /* The callback that watches the steps of fit. When the loss scale stalls, and at the end of training if
  * there was a problem, it logs the verdict as a warning. RuntimeError for more than one in a fit. IOError
@@ -156,6 +157,9 @@ MIX_API const char *mix_numerics_json(mix_numerics *report);
 /* Writes a picture: for each tensor its histogram over powers of two, above the range of its dtype. On an
  * IOError the old file is unchanged. */
 MIX_API mix_status mix_numerics_write_png(mix_numerics *report, const char *path);
+/* Writes the report as one page of HTML that needs no other file: verdict and advice, curves of loss and loss
+ * scale with the skipped steps, and the strips of the picture. On an IOError the old file is unchanged. */
+MIX_API mix_status mix_numerics_write_html(mix_numerics *report, const char *path);
 
 #ifdef __cplusplus
 }

@@ -7,16 +7,27 @@ static atomic_int chosen; /* mix_dtype */
 static mix_amp_observer watching;
 static void *watching_context;
 
+static _Thread_local const mix_amp_explaining *own;
+
+const mix_amp_explaining *mix_amp_explain_set(const mix_amp_explaining *explaining) {
+  const mix_amp_explaining *former = own;
+  own = explaining;
+  return former;
+}
+
 void mix_amp_observe(mix_amp_observer observer, void *context) {
   watching = observer;
   watching_context = context;
 }
 void mix_amp_observed(const struct mix_amp_result *result) {
-  if (watching) watching(watching_context, result);
+  if (own)
+    own->observer(own->context, result);
+  else if (watching)
+    watching(watching_context, result);
 }
 
 void mix_amp_set_target(mix_dtype target) { atomic_store(&chosen, (int)target); }
-mix_dtype mix_amp_target(void) { return (mix_dtype)atomic_load(&chosen); }
+mix_dtype mix_amp_target(void) { return own ? own->target : (mix_dtype)atomic_load(&chosen); }
 
 uint64_t mix_amp_key(void) {
   mix_dtype target = mix_amp_target();

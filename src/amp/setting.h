@@ -23,4 +23,13 @@ typedef void (*mix_amp_observer)(void *context, const struct mix_amp_result *res
 void mix_amp_observe(mix_amp_observer observer, void *context);
 void mix_amp_observed(const struct mix_amp_result *result);
 
+/* Instead of the setting and the observer, on this thread. NULL: those of the process again. Returns what was
+ * set before. */
+typedef struct mix_amp_explaining {
+  mix_dtype target;
+  mix_amp_observer observer;
+  void *context;
+} mix_amp_explaining;
+const mix_amp_explaining *mix_amp_explain_set(const mix_amp_explaining *explaining);
+
 #endif

@@ -6,6 +6,8 @@
 #include "cli/cli.h"
 #include "amp/setting.h"
 #include "amp/graph_json.h"
+#include "compile/explain_rewrite.h"
+#include "formats/file.h"
 #include "model/model.h"
 
 #include <stdlib.h>
@@ -13,12 +15,14 @@
 
 static const char *const usage =
     "usage: mixtape amp rewrite [--set NAME=VALUE]... GRAPH.json...\n"
-    "       mixtape amp explain [--json] [--output FILE] [--set NAME=VALUE]... GRAPH.json...\n"
+    "       mixtape amp explain [--json] [--output FILE] [--set NAME=VALUE]... GRAPH.json|GRAPH.txt...\n"
+    "       mixtape amp explain FILE.keras|FILE.h5 [TRAIN-OPTION...]\n"
     "       mixtape amp explain --model guide|NAME|FILE.keras|FILE.h5 [--json] [--output FILE]\n"
     "                           [--set NAME=VALUE]... [TRAIN-OPTION...]\n"
     "\n"
     "Applies the automatic mixed precision rewrite of TensorFlow 2.21 to graphs in the recorded format,\n"
-    "or to the training step of a model. The model takes options of `mixtape train`: --units,\n"
+    "to the text of a captured function (mix_function_dump, stage captured; --graph-rewrite bfloat16 there\n"
+    "too), or to the training step of a model, by name or from a file. The model takes options of `mixtape train`: --units,\n"
     "--optimizer, ..., and --graph-rewrite float16|bfloat16 (default float16).\n"
     "\n"
     "  rewrite   one line of JSON per file: name, status, nodes_added, dtypes, casts, and ops and\n"
@@ -35,6 +39,7 @@ static const char *const usage =
 
 typedef struct amp_command {
   bool explain, json, model;
+  mix_dtype target; /* of graphs as text */
   const char *output;
   char *picture; /* of the largest graph so far; owned */
   int picture_nodes;
@@ -67,7 +72,35 @@ static bool show(amp_command *command, const mix_rewrite_case *item, const mix_a
   return good;
 }
 
+enum { FILE_MAX = 1 << 28, MAX_NUMBER = 1 << 30 };
+
+static void observe(void *context, const mix_amp_result *result) {
+  amp_command *command = context;
+  show(command, &(const mix_rewrite_case){.name = result->graph->label}, result, true);
+}
+
+/* Recorded graphs are JSON objects; graphs as text never begin with a brace. */
+static bool is_json(const char *text, size_t size) {
+  size_t i = 0;
+  while (i < size && strchr(" \t\r\n", text[i])) i++;
+  return i == size || text[i] == '{';
+}
+
+/* The text of a captured function. False with the error recorded. */
+static bool show_text(amp_command *command, const char *path, const char *text, size_t size) {
+  mix_ir *ir = mix_ir_read(path, text, size, MAX_NUMBER);
+  const mix_amp_explaining explaining = {command->target, observe, command};
+  const bool good = ir && mix_explain_rewrite(ir, command->target, &explaining, path);
+  mix_ir_free(ir);
+  return good;
+}
+
 static bool show_file(amp_command *command, const char *path, bool heading, const mix_amp_options *base) {
+  size_t size;
+  char *text = command->explain ? mix_file_read(path, FILE_MAX, &size) : NULL;
+  const bool captured = text && !is_json(text, size), good = captured && show_text(command, path, text, size);
+  mix_free(text);
+  if (captured || mix_failed()) return good;
   mix_rewrite_case *item = mix_rewrite_read(path, base);
   mix_amp_result *result = item ? mix_amp_rewrite(item->graph, &item->options) : NULL;
   if (result && command->explain) mix_amp_find_redundant(result);
@@ -92,11 +125,6 @@ static int usage_error(const char *message, const char *detail) {
 }
 
 /* ---- the step of a model ---- */
-
-static void observe(void *context, const mix_amp_result *result) {
-  amp_command *command = context;
-  show(command, &(const mix_rewrite_case){.name = result->graph->label}, result, true);
-}
 
 /* With images of the built-in digits. */
 static mix_model *guide_model(const cli_options *options, int64_t batch, cli_part *part) {
@@ -159,13 +187,32 @@ static int set_option(const char *value) {
   return CLI_OK;
 }
 
+/* Is the argument an option whose value follows? */
+static bool is_awaiting(const char *argument) {
+  return argument[0] == '-' && argument[1] && !strchr(argument, '=') && strcmp(argument, "--json");
+}
+
+/* "--model=PATH" for the path of a model that stands alone; NULL: another argument. The text is kept. */
+static char *model_option(const char *argument, const char *before) {
+  static char option[4096];
+  const size_t length = strlen(argument);
+  const bool keras = length > 6 && !strcmp(argument + length - 6, ".keras"),
+             h5 = length > 3 && !strcmp(argument + length - 3, ".h5");
+  if (*argument == '-' || (!keras && !h5) || is_awaiting(before)) return NULL;
+  return snprintf(option, sizeof option, "--model=%s", argument) < (int)sizeof option ? option : NULL;
+}
+
 int cli_amp(int argc, char **argv) {
-  amp_command command = {0};
+  amp_command command = {.target = MIX_FLOAT16};
   bool options_end = false;
   const char *what = NULL;
   int files = 0;
   for (int i = 1; i < argc; i++)
     if (!strcmp(argv[i], "--model") || !strncmp(argv[i], "--model=", 8)) command.model = true;
+  for (int i = 2; i < argc && !command.model; i++) {
+    char *option = model_option(argv[i], argv[i - 1]);
+    if (option) argv[i] = option, command.model = true;
+  }
   /* Arguments not consumed here move to the front. */
   for (int i = 1; i < argc; i++) {
     bool option = !options_end && argv[i][0] == '-' && argv[i][1];
@@ -184,6 +231,10 @@ int cli_amp(int argc, char **argv) {
     } else if (option && cli_is_option(argc, argv, &i, "--set", &value)) {
       int code = set_option(value);
       if (code) return code;
+    } else if (option && !command.model && cli_is_option(argc, argv, &i, "--graph-rewrite", &value)) {
+      command.target = mix_dtype_from_name(value ? value : "");
+      if (command.target != MIX_FLOAT16 && command.target != MIX_BFLOAT16)
+        return usage_error("--graph-rewrite: expected float16 or bfloat16", "");
     } else if (option && !command.model) {
       fprintf(stderr, "mixtape amp: unknown option '%s'; `mixtape amp --help` lists them\n", argv[i]);
       return CLI_USAGE;

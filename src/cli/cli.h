@@ -35,7 +35,7 @@ typedef struct cli_options {
   const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *memory, *loop;
   const char *device, *graph_rewrite, *dtype, *distribute;
   const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png, *checkpoint;
-  const char *trace;
+  const char *trace, *html;
   const char *const *float32_layers; /* ended by NULL; NULL: none */
   const char *class_weight; /* as given; parsed into: */
   int class_weight_count;

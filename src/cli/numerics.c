@@ -18,13 +18,14 @@ static int run(cli_options *options) {
   cli_data data;
   int code = cli_setup(options);
   if (!code && options->png) code = cli_check_output("numerics", "png", options->png);
+  if (!code && options->html) code = cli_check_output("numerics", "html", options->html);
   mix_model *model;
   if (!code) code = cli_prepare(options, CLI_TRAIN, &data, &model);
   if (code) return code;
   mix_numerics *report = mix_numerics_new();
   mix_callback *watching =
       mix_numerics_report(.report = report, .every = options->every, .stall = options->stall,
-                          .stop_at_stall = true, .png = options->png);
+                          .stop_at_stall = true, .png = options->png, .html = options->html);
   int64_t steps = options->steps ? options->steps : STEPS;
   mix_fit_options fit = {.size = sizeof fit,
                          .x = data.train.x,

@@ -190,6 +190,8 @@ static const row rows[] = {
     {"all", FLAG, FIELD(all), CLI_NUMERICS, NULL, "show all intermediate values in the table"},
     {"png", PATH, FIELD(png), CLI_NUMERICS, "FILE.png",
      "draw the report: a strip of magnitudes for each tensor"},
+    {"html", PATH, FIELD(html), CLI_NUMERICS, "FILE.html",
+     "write the report as a page with strips, curves of loss and loss scale, and the advice"},
     {"json", FLAG, FIELD(json), CLI_TRAIN | CLI_EVALUATE | CLI_BENCH | CLI_NUMERICS | CLI_TUNE, NULL,
      "print one JSON object to standard output"},
 };
@@ -347,6 +349,7 @@ static bool is_file(const row *row, const char *value) {
     return row->commands == CLI_TUNE ? is_keras(value) && !ends_in(value, ".weights.h5")
                                      : cli_is_saved_name(value);
   if (row->field == FIELD(png)) return ends_in(value, ".png");
+  if (row->field == FIELD(html)) return ends_in(value, ".html");
   return row->commands == CLI_PREDICT ? ends_in(value, ".npz") || ends_in(value, ".npy")
                                       : cli_picture_path(value);
 }

@@ -8,6 +8,7 @@
 #include "compile/evaluate.h"
 #include "compile/pass_pipeline.h"
 #include "compile/compile.h"
+#include "compile/explain_rewrite.h"
 #include "compile/padded_batch.h"
 #include "compile/result_pool.h"
 #include "compile/row_independence.h"
@@ -60,6 +61,7 @@ struct mix_function {
   bool captured; /* the first capture, which may create variables, is done */
   specialization *latest;
   mix_memory *arena; /* shared by all plans, of the largest size */
+  char *table;       /* of mix_function_explain_rewrite */
 };
 
 static _Thread_local bool later_capture;
@@ -88,6 +90,7 @@ static void function_finalize(void *object) {
   mix_function *function = object;
   forget_all(function);
   mix_free(function->known);
+  mix_free(function->table);
 }
 
 static const mix_class function_class = {.name = "function", .finalize = function_finalize};
@@ -502,4 +505,19 @@ const char *mix_function_dump(mix_function *function, const char *stage) {
   const specialization *latest = function->latest;
   environment now = environment_now(function);
   return mix_compiled_text(latest->compiled, stage, compiles_alike(&latest->environment, &now));
+}
+
+const char *mix_function_explain_rewrite(mix_function *function, const char *dtype) {
+  if (mix_failed()) return NULL;
+  if (!mix_is(function, &function_class) || !function->latest)
+    return mix_fail(MIX_RUNTIME_ERROR, "function_explain_rewrite: the function has not been called yet");
+  const mix_dtype target = mix_dtype_from_name(dtype ? dtype : "float16");
+  if (target != MIX_FLOAT16 && target != MIX_BFLOAT16)
+    return mix_fail(MIX_VALUE_ERROR, "function_explain_rewrite: '%s'; expected float16 or bfloat16", dtype);
+  mix_ir *ir = mix_ir_copy(function->latest->compiled->captured);
+  char *table = ir ? mix_rewrite_tables(ir, target, "function_explain_rewrite") : NULL;
+  mix_ir_free(ir);
+  if (!table) return NULL;
+  mix_free(function->table);
+  return function->table = table;
 }

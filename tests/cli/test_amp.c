@@ -1,6 +1,7 @@
 /* `mixtape amp`: output, exit codes, messages. The decisions are tested in tests/spec/test_rewrite.c. */
 #include "support/skip.h"
 #include "cli/program.h"
+#include <mixtape/saving.h>
 
 static const char graph[] =
     "{\"name\": \"g\", \"mode\": \"onednn_bfloat16\", \"gpu\": null, \"env\": {}, \"graph\": {\"fetch\": [], "
@@ -291,11 +292,75 @@ static void usage(void **state) {
   assert_non_null(strstr(program_out, "explain"));
 }
 
+static mix_list *forward(void *context, mix_list *arguments) {
+  (void)context;
+  mix_tensor *x = mix_list_get(arguments, 0);
+  return mix_list_of(mix_exp(mix_matmul(x, x, false, false)));
+}
+
+/* The text of mix_function_dump gives the table of mix_function_explain_rewrite, under its function's name.
+ */
+static void text_of_a_function(void **state) {
+  (void)state;
+  char *file = in_folder("forward.txt"), *fused = in_folder("fused.txt"), expected[1 << 14];
+  mix_function *function = mix_function_new(forward, NULL, .name = "forward");
+  mix_tensor *x = mix_fill(MIX_SHAPE(4, 4), 1, MIX_FLOAT32);
+  assert_non_null(mix_function_call(function, mix_list_of(x)));
+  write_text(file, mix_function_dump(function, "captured"));
+  write_text(fused, mix_function_dump(function, "passes"));
+  static const char *const dtypes[] = {"float16", "bfloat16"};
+  for (int i = 0; i < 2; i++) {
+    const char *table = mix_function_explain_rewrite(function, dtypes[i]);
+    assert_non_null(table);
+    assert_code(run_program("amp", "explain", "--graph-rewrite", dtypes[i], file), 0);
+    const char *printed = strchr(program_out, '\n') + 1; /* behind the name */
+    snprintf(expected, sizeof expected, "%s", table);
+    assert_string_equal(strstr(printed, "MatMul"), strstr(expected, "MatMul"));
+    assert_has(printed, dtypes[i]);
+  }
+  assert_code(run_program("amp", "explain", "--json", file), 0);
+  json_t *root = printed_object();
+  assert_string_equal(json_string_value(json_object_get(root, "status")), "ok");
+  json_decref(root);
+  assert_code(run_program("amp", "explain", "--graph-rewrite", "float32", file), 2);
+  write_text(fused, "%0 = nothing\n");
+  assert_code(run_program("amp", "explain", fused), 1);
+  assert_has(program_err, "fused.txt");
+  mix_error_clear();
+}
+
+static void a_file_of_a_model(void **state) {
+  (void)state;
+  char *file = in_folder("model.keras");
+  mix_set_global_policy("float32");
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(4));
+  mix_model *model = mix_model_new(inputs, mix_call(mix_dense(.units = 2, .name = "only"), inputs));
+  mix_model_compile(model, .loss = "mse");
+  assert_int_equal(mix_model_save(model, file), MIX_OK);
+  assert_code(run_program("amp", "explain", file), 0);
+  static char plain[sizeof program_out];
+  snprintf(plain, sizeof plain, "%s", program_out);
+  assert_has(plain, "only");
+  assert_has(plain, "its op is in the allow list");
+  assert_code(run_program("amp", "explain", "--model", file), 0);
+  assert_string_equal(program_out, plain);
+  assert_code(run_program("amp", "explain", "--json", file), 0);
+  json_decref(printed_object());
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rewrite),       cmocka_unit_test(many_files),      cmocka_unit_test(explain),
-      cmocka_unit_test(removed_casts), cmocka_unit_test(environment),     cmocka_unit_test(edits),
-      cmocka_unit_test(pictures),      cmocka_unit_test(the_models_step), cmocka_unit_test(usage),
+      cmocka_unit_test(rewrite),
+      cmocka_unit_test(many_files),
+      cmocka_unit_test(explain),
+      cmocka_unit_test(removed_casts),
+      cmocka_unit_test(environment),
+      cmocka_unit_test(edits),
+      cmocka_unit_test(pictures),
+      cmocka_unit_test(the_models_step),
+      cmocka_unit_test(usage),
+      cmocka_unit_test(text_of_a_function),
+      cmocka_unit_test(a_file_of_a_model),
   };
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

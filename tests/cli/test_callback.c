@@ -61,7 +61,7 @@ static void wrong_callbacks_are_refused(void **state) {
   } wrong[] = {{"remote_monitor", "early_stopping"},
                {"early_stopping:patience=x", "patience"},
                {"model_checkpoint:filepath=a.onnx", ".npz"},
-               {"numerics_report", "give json, table or png"},
+               {"numerics_report", "give json, table, png or html"},
                {"early_stopping:restore_best_weights=yes", "expected true or false"}};
   for (int i = 0; i < 5; i++) {
     assert_int_equal(run_with(wrong[i].text, NULL, "fit"), 2);

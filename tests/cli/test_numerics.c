@@ -44,6 +44,41 @@ static void json_for_programs_and_a_picture(void **state) {
   json_decref(printed_object());
 }
 
+static int count_of(const char *text, const char *part) {
+  int count = 0;
+  for (const char *at = text; (at = strstr(at, part)); at += strlen(part)) count++;
+  return count;
+}
+
+/* One file, which names no other; a strip for each row, a dot in both curves for each skipped step. */
+static void a_page_by_itself(void **state) {
+  (void)state;
+  char *path = in_folder("report.html");
+  static char page[1 << 20];
+  assert_code(run_program("numerics", DIGITS, "--policy", "mixed_float16", "--loss-scale", "dynamic:1e9",
+                          "--steps", "25", "--json", "--html", path),
+              0);
+  json_t *root = printed_object(), *verdict = json_object_get(root, "verdict");
+  read_text(path, page, sizeof page);
+  static const char *const outside[] = {"http", "src=", "href=", "url(", "<script", "@import"};
+  for (int i = 0; i < 6; i++) assert_null(strstr(page, outside[i]));
+  const int skipped = (int)json_integer_value(json_object_get(root, "skipped"));
+  assert_int_equal(count_of(page, "class=\"skipped\""), 2 * skipped);
+  assert_has(page, "<svg id=\"loss\"");
+  assert_has(page, "<svg id=\"scale\"");
+  assert_has(page, json_string_value(json_object_get(verdict, "text")));
+  json_t *advice = json_object_get(verdict, "advice");
+  assert_true(json_array_size(advice) > 0);
+  assert_has(page, json_string_value(json_object_get(json_array_get(advice, 0), "text")));
+  assert_int_equal(count_of(page, "<svg"), count_of(page, "</svg>"));
+  assert_int_equal(count_of(page, "class=\"strip\""), count_of(page, "</td><td>float"));
+  assert_has(page, "dense_1/kernel</td><td>float16");
+  json_decref(root);
+  assert_code(run_program("numerics", DIGITS, "--html", "/nonexistent/report.html"), 1);
+  assert_has(program_err, "--html: cannot write '/nonexistent/report.html'");
+  assert_code(run_program("numerics", DIGITS, "--html", "report.txt"), 2);
+}
+
 /* The weights of a run with the callback and of one without are the same bytes. */
 static void train_with_the_callback_is_the_same_training(void **state) {
   (void)state;
@@ -93,6 +128,7 @@ static void errors(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_table_for_people),
+      cmocka_unit_test(a_page_by_itself),
       cmocka_unit_test(json_for_programs_and_a_picture),
       cmocka_unit_test(train_with_the_callback_is_the_same_training),
       cmocka_unit_test(errors),

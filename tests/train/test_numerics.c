@@ -1,6 +1,7 @@
 /* The numerics report on models with numbers that can be worked out by hand, and on models in which a known
  * layer overflows, underflows or gets NaN. */
 #include "train/numerics_support.h"
+#include <unistd.h>
 
 /* ---- counts ---- */
 
@@ -405,6 +406,38 @@ static void a_harmless_infinity_is_no_event(void **state) {
   assert_string_equal(mix_numerics_status(report), "healthy");
 }
 
+/* Names of layers are text, whatever is in them. Of 2,500 steps the curves keep every second: 1,250 points.
+ */
+static void a_page_escapes_names_and_thins_curves(void **state) {
+  (void)state;
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(1));
+  mix_model *model = mix_model_new(inputs, mix_call(mix_dense(.units = 1, .name = "a<b>&\"c\""), inputs));
+  mix_model_compile(model, .loss = "mse", .optimizer = mix_sgd(.learning_rate = 1e-9));
+  mix_numerics *report = mix_numerics_new();
+  mix_tensor *x = mix_fill(MIX_SHAPE(1, 1), 1, F32);
+  mix_model_fit(model, x, x, .epochs = 2500, .verbose = MIX_SILENT,
+                .callbacks = mix_list_of(mix_numerics_report(.report = report, .every = 2500)));
+  assert_no_error();
+  char path[] = "/tmp/mixtape-page-XXXXXX";
+  static char page[1 << 20];
+  close(mkstemp(path));
+  assert_int_equal(mix_numerics_write_html(report, path), MIX_OK);
+  FILE *file = fopen(path, "r");
+  page[fread(page, 1, sizeof page - 1, file)] = 0;
+  fclose(file);
+  unlink(path);
+  assert_non_null(strstr(page, "a&lt;b&gt;&amp;&quot;c&quot;/kernel"));
+  assert_null(strstr(page, "a<b>"));
+  const char *points = strstr(page, "points=\"") + strlen("points=\"");
+  int count = 0;
+  for (; *points != '"'; points++) count += *points == ',';
+  assert_int_equal(count, 1250);
+  assert_int_equal(mix_numerics_write_html(report, "/nonexistent/page.html"), MIX_IO_ERROR);
+  assert_error(MIX_IO_ERROR, "/nonexistent/page.html");
+  assert_int_equal(mix_numerics_write_html(NULL, "page.html"), MIX_TYPE_ERROR);
+  assert_error(MIX_TYPE_ERROR, "numerics_write_html");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(every_number_of_a_small_model),
@@ -423,6 +456,7 @@ int main(void) {
       TEST(nan_in_the_data_is_traced_to_them),
       TEST(nan_created_inside_a_layer),
       TEST(a_harmless_infinity_is_no_event),
+      TEST(a_page_escapes_names_and_thins_curves),
   };
   return cmocka_run_group_tests_name("model/numerics", tests, NULL, NULL);
 }

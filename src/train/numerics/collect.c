@@ -179,6 +179,20 @@ static mix_status record_watched(mix_numerics *r, mix_list *results, int own, st
   return mix_error();
 }
 
+/* Keeps every second point when there are too many. */
+static bool add_point(mix_numerics *r, double loss, bool applied) {
+  enum { POINTS_MAX = 2000 };
+  if (r->point_count == POINTS_MAX) {
+    for (int i = 0; i < POINTS_MAX / 2; i++) r->points[i] = r->points[2 * i];
+    r->point_count = POINTS_MAX / 2;
+    r->stride *= 2;
+  }
+  if ((r->steps - 1) % r->stride) return true;
+  if (!mix_reserve(&r->points, &r->point_capacity, r->point_count + 1, sizeof *r->points)) return false;
+  r->points[r->point_count++] = (mix_numerics_point){loss, r->scale, applied};
+  return true;
+}
+
 mix_status mix_numerics_after(void *context, mix_list *results, bool watched, int own) {
   mix_numerics *r = context;
   step s = {.applied = mix_tensor_item(mix_list_get(results, 1)) != 0};
@@ -187,9 +201,10 @@ mix_status mix_numerics_after(void *context, mix_list *results, bool watched, in
   if (watched) {
     record_watched(r, results, own, &s);
     mix_free(s.vectors);
-    return mix_error();
+  } else {
+    count_skip(r, s.applied, false, r->scale);
+    if (!s.applied) add_incident(r, &s, r->scale);
   }
-  count_skip(r, s.applied, false, r->scale);
-  if (!s.applied) add_incident(r, &s, r->scale);
+  if (!mix_failed()) add_point(r, mix_tensor_item(mix_list_get(results, 0)), s.applied);
   return mix_error();
 }

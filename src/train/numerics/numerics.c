@@ -25,11 +25,12 @@ void mix_numerics_clear(mix_numerics *r) {
   mix_free(r->entries);
   mix_free(r->layouts);
   mix_free(r->incidents);
+  mix_free(r->points);
   mix_free(r->table);
   mix_free(r->json);
   mix_object object = r->object;
-  *r =
-      (mix_numerics){.object = object, .every = 1, .stall_limit = 20, .intermediates = true, .concluded = -1};
+  *r = (mix_numerics){
+      .object = object, .every = 1, .stall_limit = 20, .intermediates = true, .concluded = -1, .stride = 1};
 }
 
 static void numerics_finalize(void *object) { mix_numerics_clear(object); }

@@ -42,6 +42,12 @@ typedef struct mix_numerics_incident {
   double loss_scale;
 } mix_numerics_incident;
 
+/* A step of the curves; of long runs one of `stride` steps. The scale is that of the latest watched step. */
+typedef struct mix_numerics_point {
+  double loss, scale;
+  bool applied;
+} mix_numerics_point;
+
 enum { MIX_NUMERICS_ADVICE_MAX = 4, MIX_NUMERICS_TEXT = 640 };
 typedef struct mix_numerics_conclusion {
   const char *status, *layer; /* status: constant; layer: interned or NULL */
@@ -72,6 +78,9 @@ struct mix_numerics {
   int layout_count, layout_capacity;
   mix_numerics_incident *incidents;
   int incident_count, incident_capacity;
+  mix_numerics_point *points;
+  int point_count, point_capacity;
+  int64_t stride;
   struct mix_numerics_watch *watch;               /* exists while a step is captured */
   void (*end_watch)(struct mix_numerics *report); /* releases `watch` */
   mix_numerics_conclusion conclusion;             /* conclusion of the steps so far */

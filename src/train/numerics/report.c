@@ -44,7 +44,8 @@ static mix_status train_begin(void *context, mix_model *model, int64_t index, mi
   watcher *w = context;
   mix_numerics *r = w->report;
   (void)index, (void)logs;
-  if (!writable(w->options.json) || !writable(w->options.table) || !writable(w->options.png))
+  if (!writable(w->options.json) || !writable(w->options.table) || !writable(w->options.png) ||
+      !writable(w->options.html))
     return mix_error();
   mix_numerics_clear(r);
   if (w->options.every) r->every = w->options.every;
@@ -70,6 +71,7 @@ static mix_status write_files(watcher *w) {
   if (w->options.json) write_text(w->options.json, mix_numerics_json(w->report));
   if (w->options.table) write_text(w->options.table, mix_numerics_table(w->report, false));
   if (w->options.png) mix_numerics_write_png(w->report, w->options.png);
+  if (w->options.html) mix_numerics_write_html(w->report, w->options.html);
   return mix_error();
 }
 
@@ -104,13 +106,14 @@ static const mix_field_row fields[] = {{FIELD(every), &mix_field_integer, .range
                                        {FIELD(json), &mix_field_text},
                                        {FIELD(table), &mix_field_text},
                                        {FIELD(png), &mix_field_text},
+                                       {FIELD(html), &mix_field_text},
                                        {0}};
 static mix_callback *make_from_text(const void *options) {
   const mix_numerics_report_options *o = options;
-  if (o->json || o->table || o->png) return mix_numerics_report_with(o);
+  if (o->json || o->table || o->png || o->html) return mix_numerics_report_with(o);
   return mix_fail(
       MIX_TYPE_ERROR,
-      "numerics_report: nobody would see the report; give json, table or png, the file that it goes to");
+      "numerics_report: nobody would see the report; give json, table, png or html, the file that it goes to");
 }
 const mix_callback_kind mix_numerics_report_kind = {"numerics_report", sizeof(mix_numerics_report_options),
                                                     fields, make_from_text};
@@ -118,8 +121,8 @@ const mix_callback_kind mix_numerics_report_kind = {"numerics_report", sizeof(mi
 mix_callback *mix_numerics_report_with(const mix_numerics_report_options *given) {
   mix_numerics_report_options options;
   if (!mix_callback_resolve(&mix_numerics_report_kind, given, &options)) return NULL;
-  const char *const files[] = {options.json, options.table, options.png};
-  for (int i = 0; i < 3; i++)
+  const char *const files[] = {options.json, options.table, options.png, options.html};
+  for (int i = 0; i < 4; i++)
     if (files[i] && !*files[i])
       return mix_fail(MIX_VALUE_ERROR, "numerics_report: the name of a file is empty");
   if (options.report && !mix_numerics_given(options.report, "numerics_report")) return NULL;

@@ -1,0 +1,179 @@
+/* The report as one page of HTML that needs no other file: verdict and advice, curves of loss and loss scale,
+ * and a strip for each tensor, as inline SVG. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "formats/file.h"
+#include "ops/magnitudes.h"
+#include "train/numerics/numerics.h"
+#include <math.h>
+#include <string.h>
+
+enum { STRIP = 720, HEIGHT = 16, CURVE = 140, LOWEST = -70, HIGHEST = 45 };
+
+static const char *const style =
+    "body{font:14px sans-serif;color:#1a1a1a;max-width:1150px;margin:2em auto}"
+    "td{padding:1px 8px;white-space:nowrap}th{text-align:left;padding:1px 8px;font-weight:normal;color:#777}"
+    "table{border-collapse:collapse}.bad{color:#d62728}.n{text-align:right}svg{display:block}"
+    "svg text{font:11px sans-serif;fill:#777}";
+
+/* Text of the user's: names of layers, messages. */
+static void put_escaped(mix_text *t, const char *text) {
+  for (; *text; text++) {
+    if (*text == '&')
+      mix_text_put(t, "&amp;");
+    else if (*text == '<')
+      mix_text_put(t, "&lt;");
+    else if (*text == '>')
+      mix_text_put(t, "&gt;");
+    else if (*text == '"')
+      mix_text_put(t, "&quot;");
+    else
+      mix_text_put(t, "%c", *text);
+  }
+}
+
+static void put_heading(mix_text *t, const mix_numerics *r) {
+  const mix_numerics_conclusion *c = mix_numerics_conclude(r);
+  mix_text_put(t, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><title>Numerics</title>");
+  mix_text_put(t, "<style>%s</style></head><body>\n<h1>Numerics of %lld steps, policy ", style,
+               (long long)r->steps);
+  put_escaped(t, r->policy ? r->policy : "none");
+  mix_text_put(t, "; %lld skipped</h1>\n<p id=\"verdict\"><b>Verdict: %s.</b> ", (long long)r->skipped,
+               c->status);
+  put_escaped(t, c->text);
+  mix_text_put(t, "</p>\n");
+  if (c->advice_count) mix_text_put(t, "<ul id=\"advice\">\n");
+  for (int i = 0; i < c->advice_count; i++) {
+    mix_text_put(t, "<li>");
+    put_escaped(t, c->advice[i].text);
+    mix_text_put(t, "</li>\n");
+  }
+  if (c->advice_count) mix_text_put(t, "</ul>\n");
+}
+
+/* ---- curves ---- */
+
+static double loss_at(const mix_numerics_point *p) { return p->loss; }
+static double scale_at(const mix_numerics_point *p) { return p->scale; }
+
+/* On a logarithmic axis where all values are positive. Steps that were skipped are red dots below. */
+static void put_curve(mix_text *t, const mix_numerics *r, const char *id, const char *title,
+                      double (*value)(const mix_numerics_point *)) {
+  double low = INFINITY, high = -INFINITY;
+  for (int i = 0; i < r->point_count; i++) {
+    const double v = value(&r->points[i]);
+    if (isfinite(v)) low = fmin(low, v), high = fmax(high, v);
+  }
+  const bool any = low <= high, logarithmic = any && low > 0;
+  const double bottom = logarithmic ? log2(low) : low, span = (logarithmic ? log2(high) : high) - bottom;
+  const double step = r->point_count > 1 ? (double)STRIP / (r->point_count - 1) : 0;
+  mix_text_put(t, "<h2>%s</h2>\n<svg id=\"%s\" width=\"%d\" height=\"%d\">", title, id, STRIP + 120,
+               CURVE + 24);
+  mix_text_put(t, "<rect width=\"%d\" height=\"%d\" fill=\"#f6f6f6\"/>", STRIP, CURVE);
+  bool drawing = false;
+  for (int i = 0; i < r->point_count; i++) {
+    const double v = value(&r->points[i]), x = step * i;
+    if (!isfinite(v)) {
+      if (drawing) mix_text_put(t, "\"/>");
+      drawing = false;
+      continue;
+    }
+    const double y =
+        CURVE - 8 - (CURVE - 16) * (span > 0 ? ((logarithmic ? log2(v) : v) - bottom) / span : 0.5);
+    if (!drawing)
+      mix_text_put(t, "<polyline fill=\"none\" stroke=\"#08306b\" stroke-width=\"1.5\" points=\"");
+    drawing = true;
+    mix_text_put(t, "%.1f,%.1f ", x, y);
+  }
+  if (drawing) mix_text_put(t, "\"/>");
+  for (int i = 0; i < r->point_count; i++)
+    if (!r->points[i].applied)
+      mix_text_put(t, "<circle class=\"skipped\" cx=\"%.1f\" cy=\"%d\" r=\"2\" fill=\"#d62728\"/>", step * i,
+                   CURVE - 3);
+  if (any)
+    mix_text_put(t, "<text x=\"%d\" y=\"12\">%.4g</text><text x=\"%d\" y=\"%d\">%.4g</text>", STRIP + 6, high,
+                 STRIP + 6, CURVE, low);
+  mix_text_put(t, "<text x=\"0\" y=\"%d\">step 1</text><text x=\"%d\" y=\"%d\">%lld</text></svg>\n",
+               CURVE + 16, STRIP - 20, CURVE + 16, (long long)r->steps);
+}
+
+/* ---- strips ---- */
+
+static double x_of(int exponent) {
+  const int inside = exponent < LOWEST ? LOWEST : exponent > HIGHEST + 1 ? HIGHEST + 1 : exponent;
+  return (double)(inside - LOWEST) * STRIP / (HIGHEST + 1 - LOWEST);
+}
+
+static void put_box(mix_text *t, int first, int end, const char *fill, double opacity) {
+  if (x_of(end) > x_of(first))
+    mix_text_put(t, "<rect x=\"%.1f\" width=\"%.1f\" height=\"%d\" fill=\"%s\" opacity=\"%.2f\"/>",
+                 x_of(first), x_of(end) - x_of(first), HEIGHT, fill, opacity);
+}
+
+static void put_strip(mix_text *t, const mix_numerics_entry *entry, const mix_numerics_sum *sum) {
+  const int lowest = mix_magnitude_lowest(entry->dtype), normal = mix_magnitude_normal(entry->dtype);
+  double total = 0;
+  for (int b = 0; b < mix_magnitude_bins(entry->dtype); b++) total += (double)sum->bins[b];
+  mix_text_put(t, "<svg class=\"strip\" width=\"%d\" height=\"%d\">", STRIP, HEIGHT);
+  mix_text_put(t, "<rect width=\"%d\" height=\"%d\" fill=\"#dedede\"/>", STRIP, HEIGHT);
+  put_box(t, lowest, normal, "#ffe3b3", 1);
+  put_box(t, normal, mix_magnitude_highest(entry->dtype) + 1, "#f8f8f8", 1);
+  for (int b = 0; b < mix_magnitude_bins(entry->dtype); b++) {
+    if (!sum->bins[b]) continue;
+    const double share = 1 + log10((double)sum->bins[b] / total) / 6; /* a millionth to all */
+    put_box(t, lowest + b, lowest + b + 1, "#08306b", 0.15 + 0.85 * (share > 0 ? share : 0));
+  }
+  mix_text_put(t, "</svg>");
+}
+
+static void put_row(mix_text *t, const mix_numerics_entry *entry, bool gradient) {
+  const mix_numerics_sum *sum = gradient ? &entry->gradient : &entry->forward;
+  const mix_numerics_statistics *s = &sum->statistics;
+  const bool first = gradient ? entry->first_gradient : entry->first_forward;
+  mix_text_put(t, "<tr%s><td>%s", mix_numerics_finite(s) ? "" : " class=\"bad\"", first ? "&#9654; " : "");
+  put_escaped(t, entry->layer);
+  mix_text_put(t, "/");
+  put_escaped(t, entry->tensor);
+  mix_text_put(t, "</td><td>%s</td><td class=\"n\">%.1f%%</td><td>", mix_dtype_name(entry->dtype),
+               s->elements ? 100 * (double)s->zeros / (double)s->elements : 0);
+  put_strip(t, entry, sum);
+  mix_text_put(t, "</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td></tr>\n", (long long)s->infinities,
+               (long long)s->nans);
+}
+
+static void put_axis(mix_text *t) {
+  mix_text_put(t, "<tr><th></th><th>dtype</th><th>zeros</th><th><svg width=\"%d\" height=\"14\">", STRIP);
+  for (int e = LOWEST + 10; e < HIGHEST; e += 10)
+    mix_text_put(t, "<text x=\"%.1f\" y=\"11\">2^%d</text>", x_of(e), e);
+  mix_text_put(t, "</svg></th><th>inf</th><th>nan</th></tr>\n");
+}
+
+static void put_panel(mix_text *t, const mix_numerics *r, const char *id, const char *title, bool gradient) {
+  mix_text_put(t, "<h2>%s</h2>\n<table id=\"%s\">\n", title, id);
+  put_axis(t);
+  for (int i = 0; i < r->entry_count; i++) {
+    const mix_numerics_entry *entry = &r->entries[gradient ? r->entry_count - 1 - i : i];
+    if (mix_numerics_shown(entry) && (!gradient || entry->has_gradient)) put_row(t, entry, gradient);
+  }
+  mix_text_put(t, "</table>\n");
+}
+
+mix_status mix_numerics_write_html(mix_numerics *r, const char *path) {
+  if (!mix_given(r, &mix_numerics_class, "numerics_write_html", "a numerics report") ||
+      !mix_numerics_given(r, "numerics_write_html"))
+    return mix_error();
+  if (!path || !*path) return mix_fail_status(MIX_TYPE_ERROR, "numerics_write_html: no path");
+  mix_text t = {.grows = true};
+  put_heading(&t, r);
+  put_curve(&t, r, "loss", "Loss", loss_at);
+  if (r->scaled) put_curve(&t, r, "scale", "Loss scale; red: skipped steps", scale_at);
+  put_panel(&t, r, "forward", "Forward pass: magnitudes as powers of two", false);
+  put_panel(&t, r, "backward", r->scaled ? "Gradients of the scaled loss" : "Gradients of the loss", true);
+  mix_text_put(
+      &t, "<p>White: normal numbers of the dtype; yellow: subnormal; grey: outside of it. The darker, the "
+          "more values. &#9654;: where a step went wrong first.</p>\n</body></html>\n");
+  if (!t.failed) mix_file_replace(path, &(mix_bytes){t.text, t.used}, 1, "numerics_write_html");
+  mix_free(t.text);
+  return mix_error();
+}
