@@ -226,7 +226,7 @@ static void fail_difference(const char *name, const json_t *ours, const json_t *
 bool mix_run_identity_check(json_t *identity, mix_archive *archive) {
   char *text = mix_archive_has(archive, ENTRY) ? mix_archive_get_text(archive, ENTRY) : NULL;
   json_t *theirs = text ? mix_json_parse(text, mix_archive_path(archive)) : NULL, *ours,
-         *own = json_deep_copy(identity);
+         *own = mix_json_copy(identity);
   mix_free(text);
   const char *name;
   drop_names(own);
