@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "amp/graph_json.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,10 @@ static void append(bool *ok, json_t *array, json_t *value) {
 /* A text that may be cut inside a UTF-8 sequence. */
 static json_t *cut_text(const char *text) {
   size_t length = strlen(text);
+  errno = 0;
   json_t *value = json_stringn(text, length);
-  for (size_t cut = 1; !value && cut < 4 && cut <= length; cut++) value = json_stringn(text, length - cut);
+  for (size_t cut = 1; !value && errno != ENOMEM && cut < 4 && cut <= length; cut++)
+    value = json_stringn(text, length - cut);
   return value;
 }
 

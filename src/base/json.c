@@ -8,30 +8,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool mix_json_set(json_t *object, const char *key, json_t *value) {
-  const bool whole = value && object;
-  if (whole) errno = 0;
-  if (whole && !json_object_set_new(object, key, value)) return true;
-  if (!object && value) json_decref(value);
-  if (!object || errno == ENOMEM)
+/* jansson gives no reason; malloc gives ENOMEM. */
+static bool not_stored(const void *container, const char *what) {
+  if (!container || errno == ENOMEM)
     mix_fail_memory("a config");
   else
     mix_fail(
         MIX_VALUE_ERROR,
         "config: '%.60s' or its value cannot be JSON: a number that is not finite, or a text that is not "
         "UTF-8",
-        key);
+        what);
   return false;
 }
 
+bool mix_json_set(json_t *object, const char *key, json_t *value) {
+  const bool whole = value && object;
+  if (whole) errno = 0;
+  if (whole && !json_object_set_new(object, key, value)) return true;
+  if (!object && value) json_decref(value);
+  return not_stored(object, key);
+}
+
 bool mix_json_append(json_t *list, json_t *value) {
-  if (mix_failed())
-    json_decref(value);
-  else if (value && json_array_append_new(list, value) == 0)
-    return true;
-  else
-    mix_fail_memory("a list of a config");
-  return false;
+  if (mix_failed()) return json_decref(value), false;
+  if (value && list) errno = 0;
+  return json_array_append_new(list, value) == 0 || not_stored(list, "an item");
+}
+
+bool mix_json_update(json_t *object, json_t *members) {
+  errno = 0;
+  return json_object_update(object, members) == 0 || not_stored(members ? object : NULL, "a member");
+}
+
+bool mix_json_extend(json_t *list, json_t *items) {
+  errno = 0;
+  return json_array_extend(list, items) == 0 || not_stored(items ? list : NULL, "an item");
+}
+
+/* jansson's own copies go on where an item is lost. */
+json_t *mix_json_copy(const json_t *json) {
+  json_t *copy = json_deep_copy((json_t *)json);
+  if (copy && json_equal(copy, (json_t *)json)) return mix_json_whole(copy);
+  json_decref(copy);
+  return mix_json_whole(NULL);
+}
+
+json_t *mix_json_whole(json_t *json) {
+  if (json && !mix_failed()) return json;
+  json_decref(json);
+  if (!mix_failed()) mix_fail_memory("a config");
+  return NULL;
 }
 
 /* Python's repr: an exponent of two digits from 1e16 and below 1e-4, else a point. */

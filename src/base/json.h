@@ -1,16 +1,25 @@
-/* Configs as JSON: text, and members of objects. */
+/* Configs as JSON: text, and members of objects. What is left out because memory ran out must not go unseen:
+ * values are stored by the functions here alone (tools/check_rules). */
 #ifndef MIX_BASE_JSON_H
 #define MIX_BASE_JSON_H
 
 #include <jansson.h>
 #include <mixtape/api.h>
 
-/* Stores `value` under `key` and takes ownership of it. False with the error recorded: out of memory, or
- * value NULL. */
+/* Stores `value` under `key` and takes ownership of it, also where it fails. False with the error recorded:
+ * out of memory, also of the caller who has no object or value; or a value that JSON does not have. */
 bool mix_json_set(json_t *object, const char *key, json_t *value);
-/* Appends `value` and takes ownership of it, also where it fails. False with the error recorded: out of
- * memory; false too after an earlier error. */
+/* Appends `value` in the same way; false too after an earlier error. */
 bool mix_json_append(json_t *list, json_t *value);
+/* Stores all members, or appends all items, of another, which stays the caller's. False with the error
+ * recorded. */
+bool mix_json_update(json_t *object, json_t *members);
+bool mix_json_extend(json_t *list, json_t *items);
+/* A copy of all of it. NULL with the error recorded. */
+json_t *mix_json_copy(const json_t *json);
+/* `json` at the end of its making. After an error it is released: NULL with the error recorded, which is
+ * out of memory where `json` is NULL without a reason. */
+json_t *mix_json_whole(json_t *json);
 /* Text as Python's json.dumps(ensure_ascii=False) writes it: the shortest numbers that read back. Freed with
  * mix_free. */
 char *mix_json_text(const json_t *json);

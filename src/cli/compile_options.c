@@ -1,4 +1,5 @@
 /* What --metrics, --loss-scale and --graph-rewrite say to compile. */
+#include "base/json.h"
 #include "cli/cli.h"
 
 #include "optim/optimizer.h"
@@ -38,7 +39,7 @@ static mix_optimizer *enable_rewrite(const cli_options *options, mix_optimizer *
 /* Keras 3 has no fixed loss-scale wrapper: every optimizer takes a loss_scale_factor. */
 static mix_optimizer *with_factor(mix_optimizer *optimizer, double factor) {
   json_t *object = mix_optimizer_to_json(optimizer);
-  json_object_set_new(json_object_get(object, "config"), "loss_scale_factor", json_real(factor));
+  mix_json_set(json_object_get(object, "config"), "loss_scale_factor", json_real(factor));
   mix_optimizer *result = mix_optimizer_from_json(object, optimizer->semantics);
   json_decref(object);
   return result;

@@ -1,5 +1,6 @@
 /* Results: the JSON object of --json, the lines of the guide, the step log. Non-finite numbers are strings in
  * JSON. */
+#include "base/json.h"
 #include "base/number.h"
 #include "cli/cli.h"
 #include "model/model.h"
@@ -142,8 +143,8 @@ static json_t *history_object(const cli_history *history) {
     const struct cli_column *column = &history->columns[i];
     json_t *values = json_array();
     for (int64_t e = 0; e < history->epochs; e++)
-      json_array_append_new(values, number(e < column->epochs ? column->values[e] : NAN));
-    json_object_set_new(object, column->name, values);
+      mix_json_append(values, number(e < column->epochs ? column->values[e] : NAN));
+    mix_json_set(object, column->name, values);
   }
   return object;
 }
@@ -151,7 +152,7 @@ static json_t *history_object(const cli_history *history) {
 static json_t *logs_object(const mix_logs *logs) {
   json_t *object = json_object();
   for (int i = 0; i < mix_logs_count(logs); i++)
-    json_object_set_new(object, mix_logs_name(logs, i), number(mix_logs_value(logs, i)));
+    mix_json_set(object, mix_logs_name(logs, i), number(mix_logs_value(logs, i)));
   return object;
 }
 
@@ -172,24 +173,25 @@ int cli_report(const cli_options *options, mix_model *model, const cli_history *
     return CLI_OK;
   }
   json_t *object = json_object();
-  json_object_set_new(object, "policy", json_string(options->policy));
-  json_object_set_new(object, "device", json_string(mix_device()));
+  mix_json_set(object, "policy", json_string(options->policy));
+  mix_json_set(object, "device", json_string(mix_device()));
   const int64_t examples = options->batch_size ? options->batch_size : MIX_DEFAULT_BATCH;
   const mix_kernel_info service = mix_model_kernel_info(model, compute_dtype(options, model), examples);
-  json_object_set_new(object, "accumulate", json_string(service.accumulation));
-  if (options->jit_compile) json_object_set_new(object, "jit_compile", json_true());
-  if (history) json_object_set_new(object, "history", history_object(history));
-  if (test) json_object_set_new(object, "test", logs_object(test));
+  mix_json_set(object, "accumulate", json_string(service.accumulation));
+  if (options->jit_compile) mix_json_set(object, "jit_compile", json_true());
+  if (history) mix_json_set(object, "history", history_object(history));
+  if (test) mix_json_set(object, "test", logs_object(test));
   if (history) {
-    json_object_set_new(object, "steps", json_integer(history->steps));
+    mix_json_set(object, "steps", json_integer(history->steps));
     json_t *seconds = json_object();
-    json_object_set_new(seconds, "start", json_real(history->start_seconds));
-    json_object_set_new(seconds, "train", json_real(history->train_seconds));
-    json_object_set_new(object, "seconds", seconds);
+    mix_json_set(seconds, "start", json_real(history->start_seconds));
+    mix_json_set(seconds, "train", json_real(history->train_seconds));
+    mix_json_set(object, "seconds", seconds);
   }
   /* The kernel of the model's largest product, and why. After the members that every version has. */
-  json_object_set_new(object, "products",
-                      json_pack("{s:s, s:s}", "kernel", service.kernel, "why", service.description));
+  mix_json_set(object, "products",
+               json_pack("{s:s, s:s}", "kernel", service.kernel, "why", service.description));
+  if (!(object = mix_json_whole(object))) return cli_fail();
   bool written = json_dumpf(object, stdout, JSON_COMPACT) == 0 && putchar('\n') != EOF;
   json_decref(object);
   return written ? CLI_OK : CLI_FAILED;

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include <mixtape/ops.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,7 +205,7 @@ static mix_tensor **retained_tensors(mix_list *list) {
 static json_t *form_of(void *given, int count) {
   if (!mix_is(given, &mix_list_class)) return json_integer(0);
   json_t *list = json_array();
-  for (int i = 0; i < count; i++) json_array_append_new(list, json_integer(i));
+  for (int i = 0; i < count; i++) mix_json_append(list, json_integer(i));
   return list;
 }
 

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/fields.h"
+#include "base/json.h"
 #include <string.h>
 
 static mix_status put(mix_config *config, const char *key, json_t *value) {

@@ -88,7 +88,7 @@ const mix_value_kind mix_field_policy = {"a policy",   sizeof(void *), NULL, NUL
 
 static json_t *list_of(const mix_axes *axes) {
   json_t *list = json_array();
-  for (int i = 0; i < axes->count; i++) json_array_append_new(list, json_integer(axes->axis[i]));
+  for (int i = 0; i < axes->count; i++) mix_json_append(list, json_integer(axes->axis[i]));
   return list;
 }
 
@@ -173,7 +173,7 @@ static json_t *write_shape(const mix_fields *fields, const mix_field_row *field,
   json_t *list = json_array();
   for (int i = 0; i < shape->rank; i++) {
     bool open = shape->dims[i] == MIX_UNKNOWN && field->kind != &mix_field_sizes;
-    json_array_append_new(list, open ? json_null() : json_integer(shape->dims[i]));
+    mix_json_append(list, open ? json_null() : json_integer(shape->dims[i]));
   }
   return list;
 }
@@ -239,7 +239,7 @@ static json_t *write_numbers(const mix_fields *fields, const mix_field_row *fiel
   const mix_numbers *numbers = mix_field_at(field, options);
   if (!numbers->count) return json_null();
   json_t *list = json_array();
-  for (int i = 0; i < numbers->count; i++) json_array_append_new(list, mix_number_json(numbers->values[i]));
+  for (int i = 0; i < numbers->count; i++) mix_json_append(list, mix_number_json(numbers->values[i]));
   return list;
 }
 /* A single number is a list of one. */
@@ -267,7 +267,7 @@ static json_t *parse_numbers(const char *text) {
     char *end;
     double value = mix_number_read(at, &end);
     if (end == at || (*end && *end != ':') || !isfinite(value)) break;
-    json_array_append_new(list, mix_number_json(value));
+    mix_json_append(list, mix_number_json(value));
     if (!*end) return list;
     at = end;
   }

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/did_you_mean.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
@@ -113,7 +114,7 @@ static json_t *own_members(const json_t *config, const mix_fields *fields, bool 
   keywords.refusal = fields->rules->unknown_keyword_error;
   const bool ignores_decay = decay && !keywords.rules->learning_rate_decay;
   if (ignores_decay && !check_decay(decay, fields)) return NULL;
-  json_t *own = json_copy((json_t *)config);
+  json_t *own = mix_json_copy(config);
   if (ignores_decay) json_object_del(own, "decay");
   if (fields->rules->config_legacy_keys_ignored) {
     json_object_del(own, "jit_compile");

@@ -3,6 +3,7 @@
 #include "optim/schedule.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include <math.h>
 #include <mixtape/ops.h>
 #include <string.h>
@@ -110,7 +111,7 @@ static json_t *write_values(const mix_fields *fields, const mix_field_row *field
   (void)fields;
   const mix_numbers *numbers = mix_field_at(field, options);
   json_t *list = json_array();
-  for (int i = 0; i < numbers->count; i++) json_array_append_new(list, json_real(numbers->values[i]));
+  for (int i = 0; i < numbers->count; i++) mix_json_append(list, json_real(numbers->values[i]));
   return list;
 }
 static bool read_values(const mix_fields *fields, const mix_field_row *field, const json_t *value,

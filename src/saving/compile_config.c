@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/losses/loss.h"
 #include "optim/optimizer.h"
 #include <string.h>
@@ -15,11 +16,13 @@ static json_t *loss_metric_json(const mix_metric *metric, json_t *config) {
          *own = json_object();
   const char *name = metric->loss->kind->class_name;
   if (!strcmp(name, "LogCosh")) name = "LogCoshError";
-  json_object_set(own, "name", json_object_get(config, "name"));
-  json_object_set(own, "dtype", json_object_get(config, "dtype"));
+  static const char *const kept[] = {"name", "dtype"};
+  for (int i = 0; i < 2; i++)
+    if (json_object_get(config, kept[i]))
+      mix_json_set(own, kept[i], json_incref(json_object_get(config, kept[i])));
   json_object_del(options, "name");
   json_object_del(options, "reduction");
-  json_object_update(own, options);
+  if (loss) mix_json_update(own, options);
   const char *module = metric->semantics->objects_have_module ? "keras.metrics" : NULL;
   json_t *object = mix_json_object(module, name, own);
   json_decref(loss);
@@ -43,13 +46,13 @@ static json_t *object_json(void *object) {
   if (mix_is(object, &mix_metric_object_class)) return metric_json(object);
   list = json_array();
   for (int i = 0; i < mix_list_count(object); i++)
-    json_array_append_new(list, object_json(mix_list_get(object, i)));
+    mix_json_append(list, object_json(mix_list_get(object, i)));
   return list;
 }
 
 static json_t *texts_json(const char *const *texts) {
   json_t *list = json_array();
-  for (int i = 0; i < MIX_MODEL_MAX && texts[i]; i++) json_array_append_new(list, json_string(texts[i]));
+  for (int i = 0; i < MIX_MODEL_MAX && texts[i]; i++) mix_json_append(list, json_string(texts[i]));
   return list;
 }
 
@@ -64,7 +67,7 @@ static json_t *loss_weights_json(const mix_compile_options *given, int outputs) 
   json_t *list = json_array();
   for (int i = 0; i < outputs; i++) {
     any |= given->loss_weights[i] != 0;
-    json_array_append_new(list, json_real(mix_option_number(given->loss_weights[i], 1)));
+    mix_json_append(list, json_real(mix_option_number(given->loss_weights[i], 1)));
   }
   if (any) return list;
   json_decref(list);
@@ -76,17 +79,17 @@ static json_t *metrics_json(const char *const *names, mix_list *objects, int out
   if (!names[0]) return object_json(objects);
   if (outputs == 1) {
     json_t *list = texts_json(names), *more = objects ? object_json(objects) : NULL;
-    if (json_is_array(more)) json_array_extend(list, more);
+    if (json_is_array(more)) mix_json_extend(list, more);
     json_decref(more);
     return list;
   }
   json_t *list = json_array();
   for (int i = 0; i < outputs; i++) {
     json_t *own = texts_json(names), *more = objects ? object_json(mix_list_get(objects, i)) : NULL;
-    if (json_is_array(more)) json_array_extend(own, more);
-    if (json_is_object(more)) json_array_append(own, more);
+    if (json_is_array(more)) mix_json_extend(own, more);
+    if (json_is_object(more)) mix_json_append(own, json_incref(more));
     json_decref(more);
-    json_array_append_new(list, own);
+    mix_json_append(list, own);
   }
   return list;
 }
@@ -98,32 +101,27 @@ static json_t *given_json(const mix_model *model) {
   const int outputs = model->state->output_count;
   const bool saved = rules->compile_defaults_saved;
   json_t *config = json_object();
-  json_object_set_new(config, "loss", loss_json(given));
+  mix_json_set(config, "loss", loss_json(given));
   if (!rules->compile_metrics_before_weights)
-    json_object_set_new(config, "loss_weights", loss_weights_json(given, outputs));
-  json_object_set_new(config, "metrics", metrics_json(given->metrics, given->metric_objects, outputs));
+    mix_json_set(config, "loss_weights", loss_weights_json(given, outputs));
+  mix_json_set(config, "metrics", metrics_json(given->metrics, given->metric_objects, outputs));
   if (rules->compile_metrics_before_weights)
-    json_object_set_new(config, "loss_weights", loss_weights_json(given, outputs));
-  json_object_set_new(config, "weighted_metrics",
-                      metrics_json(given->weighted_metrics, given->weighted_metric_objects, outputs));
-  json_object_set_new(config, "run_eagerly", saved ? json_false() : json_null());
-  json_object_set_new(config, "steps_per_execution", saved ? json_integer(1) : json_null());
-  json_object_set_new(config, "jit_compile",
-                      given->jit_compile ? json_true()
-                      : saved            ? json_false()
-                                         : json_null());
+    mix_json_set(config, "loss_weights", loss_weights_json(given, outputs));
+  mix_json_set(config, "weighted_metrics",
+               metrics_json(given->weighted_metrics, given->weighted_metric_objects, outputs));
+  mix_json_set(config, "run_eagerly", saved ? json_false() : json_null());
+  mix_json_set(config, "steps_per_execution", saved ? json_integer(1) : json_null());
+  mix_json_set(config, "jit_compile", given->jit_compile ? json_true() : saved ? json_false() : json_null());
   return config;
 }
 
 json_t *mix_compile_config_json(mix_model *model) {
   json_t *config = json_object(), *rest = model->state->config;
-  json_object_set_new(config, "optimizer", mix_optimizer_to_json(model->state->given_optimizer));
+  mix_json_set(config, "optimizer", mix_optimizer_to_json(model->state->given_optimizer));
   rest = rest ? json_incref(rest) : given_json(model);
-  json_object_update(config, rest);
+  mix_json_update(config, rest);
   json_decref(rest);
-  if (!mix_failed()) return config;
-  json_decref(config);
-  return NULL;
+  return mix_json_whole(config);
 }
 
 /* ---- reading ---- */
@@ -279,7 +277,7 @@ static void read_metric_lists(const mix_model *model, const json_t *value, const
 
 /* The config of an optimizer for another generation: None is the default of what only one of them has. */
 static json_t *translated(const json_t *object) {
-  json_t *copy = json_deep_copy(object), *config = json_object_get(copy, "config"), *value;
+  json_t *copy = mix_json_copy(object), *config = json_object_get(copy, "config"), *value;
   json_t *inner = json_object_get(config, "inner_optimizer");
   const char *key;
   void *next;
@@ -332,7 +330,7 @@ bool mix_model_compile_json(mix_model *model, const json_t *config, const mix_se
   options.jit_compile = json_is_true(json_object_get(config, "jit_compile"));
   if (mix_failed() || mix_model_compile_with(model, &options)) return false;
   if (written != model->semantics) return true;
-  if (!(model->state->config = json_deep_copy(config))) return mix_fail_memory("the settings of compile");
+  if (!(model->state->config = mix_json_copy(config))) return false;
   json_object_del(model->state->config, "optimizer");
   return true;
 }

@@ -2,23 +2,23 @@
 #include "saving/model_json.h"
 
 #include "base/error.h"
+#include "base/json.h"
 #include <stdlib.h>
 #include <string.h>
 
 json_t *mix_form_fill(const json_t *form, mix_form_leaf *leaf, void *context) {
   const char *key;
   json_t *item;
+  if (!form) return mix_json_whole(NULL);
   if (json_is_integer(form)) return leaf(context, (int)json_integer_value(form));
   json_t *filled = json_is_array(form) ? json_array() : json_object();
   if (json_is_array(form))
     for (size_t i = 0; i < json_array_size(form); i++)
-      json_array_append_new(filled, mix_form_fill(json_array_get(form, i), leaf, context));
+      mix_json_append(filled, mix_form_fill(json_array_get(form, i), leaf, context));
   else
     json_object_foreach((json_t *)form, key, item)
-        json_object_set_new(filled, key, mix_form_fill(item, leaf, context));
-  if (!mix_failed()) return filled;
-  json_decref(filled);
-  return NULL;
+        mix_json_set(filled, key, mix_form_fill(item, leaf, context));
+  return mix_json_whole(filled);
 }
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
@@ -30,16 +30,19 @@ static json_t *form_of_object(const json_t *object, bool (*is_leaf)(const json_t
   size_t count = 0;
   const char **keys = mix_scoped_memory((json_object_size(object) + 1) * sizeof *keys);
   if (!keys) return json_decref(form), NULL;
-  json_object_foreach((json_t *)object, key, item) keys[count++] = key, json_object_set(form, key, item);
+  json_object_foreach((json_t *)object, key, item) {
+    keys[count++] = key;
+    mix_json_set(form, key, json_incref(item));
+  }
   qsort(keys, count, sizeof *keys, by_text);
   for (size_t i = 0; i < count; i++)
-    json_object_set_new(form, keys[i], mix_form_of(json_object_get(object, keys[i]), is_leaf, leaves));
+    mix_json_set(form, keys[i], mix_form_of(json_object_get(object, keys[i]), is_leaf, leaves));
   return form;
 }
 
 json_t *mix_form_of(const json_t *structure, bool (*is_leaf)(const json_t *), json_t *leaves) {
   if (is_leaf(structure)) {
-    json_array_append(leaves, (json_t *)structure);
+    if (!mix_json_append(leaves, json_incref((json_t *)structure))) return NULL;
     return json_integer((json_int_t)json_array_size(leaves) - 1);
   }
   if (json_is_object(structure)) return form_of_object(structure, is_leaf, leaves);
@@ -48,6 +51,6 @@ json_t *mix_form_of(const json_t *structure, bool (*is_leaf)(const json_t *), js
                     mix_json_kind(structure));
   json_t *form = json_array();
   for (size_t i = 0; i < json_array_size(structure); i++)
-    json_array_append_new(form, mix_form_of(json_array_get(structure, i), is_leaf, leaves));
+    mix_json_append(form, mix_form_of(json_array_get(structure, i), is_leaf, leaves));
   return form;
 }

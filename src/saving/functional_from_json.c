@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -307,7 +308,7 @@ static bool read_layer(saved_graph *graph, saved_layer *layer, const json_t *obj
   if (!layer->name) return mix_fail(MIX_VALUE_ERROR, "model_from_json: layer %d has no name", index), false;
   if (json_object_get(graph->names, layer->name))
     return mix_fail(MIX_VALUE_ERROR, "model_from_json: two layers are named '%.60s'", layer->name), false;
-  json_object_set_new(graph->names, layer->name, json_integer(index));
+  mix_json_set(graph->names, layer->name, json_integer(index));
   layer->nodes = json_object_get(object, "inbound_nodes");
   const bool input = mix_is_input_object(object);
   layer->count = input ? 1 : (int)json_array_size(layer->nodes);

@@ -1,5 +1,6 @@
 /* Models as legacy HDF5 files describe them: model_config and training_config (docs/spec/keras.md, 18). */
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/losses/loss.h"
 #include "saving/model_json.h"
 #include <string.h>
@@ -10,7 +11,7 @@ static json_t *legacy_layer(const json_t *object);
 
 /* The config, with the layers in it in the legacy form. */
 static json_t *legacy_config(const json_t *config) {
-  json_t *copy = json_copy((json_t *)config), *layers = json_object_get(config, "layers");
+  json_t *copy = mix_json_copy(config), *layers = json_object_get(config, "layers");
   if (!json_is_array(layers)) return copy;
   json_t *list = json_array();
   for (size_t i = 0; i < json_array_size(layers); i++)
@@ -30,7 +31,7 @@ static json_t *legacy_class(const json_t *object) {
 
 static json_t *legacy_layer(const json_t *object) {
   static const char *const newer[] = {"module", "registered_name", "build_config", "compile_config"};
-  json_t *copy = json_copy((json_t *)object);
+  json_t *copy = mix_json_copy(object);
   mix_json_set(copy, "class_name", legacy_class(object));
   for (size_t i = 0; i < sizeof newer / sizeof *newer; i++) json_object_del(copy, newer[i]);
   mix_json_set(copy, "config", legacy_config(json_object_get(object, "config")));
@@ -58,12 +59,12 @@ static json_t *full_names(json_t *loss, const mix_semantics *semantics) {
   }
   if (json_is_array(loss)) {
     json_t *list = json_array();
-    json_array_foreach(loss, index, value) json_array_append_new(list, full_names(value, semantics));
+    json_array_foreach(loss, index, value) mix_json_append(list, full_names(value, semantics));
     return list;
   }
   if (!json_is_object(loss) || json_object_get(loss, "class_name")) return json_incref(loss);
   json_t *object = json_object();
-  json_object_foreach(loss, key, value) json_object_set_new(object, key, full_names(value, semantics));
+  json_object_foreach(loss, key, value) mix_json_set(object, key, full_names(value, semantics));
   return object;
 }
 
@@ -77,9 +78,9 @@ static json_t *legacy_optimizer(const json_t *optimizer, const mix_semantics *se
 }
 
 json_t *mix_legacy_training_json(const json_t *compiled, const mix_semantics *semantics) {
-  json_t *training = json_copy((json_t *)compiled), *loss = json_object_get(compiled, "loss");
+  json_t *training = mix_json_copy(compiled), *loss = json_object_get(compiled, "loss");
   json_object_del(training, "optimizer");
-  if (loss) json_object_set_new(training, "loss", full_names(loss, semantics));
+  if (loss) mix_json_set(training, "loss", full_names(loss, semantics));
   if (!mix_json_set(training, "optimizer_config",
                     legacy_optimizer(json_object_get(compiled, "optimizer"), semantics)) ||
       mix_failed()) {

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/fields.h"
 #include "nn/layer/registry.h"
 #include <string.h>
@@ -67,7 +68,7 @@ static mix_layer *shared_layer(mix_json_reader *reader, const char *id) {
 }
 
 static void share_layer(mix_json_reader *reader, const char *id, mix_layer *layer) {
-  json_object_set_new(reader->shared, id, json_integer(mix_list_count(reader->shared_layers)));
+  mix_json_set(reader->shared, id, json_integer(mix_list_count(reader->shared_layers)));
   mix_list_append(reader->shared_layers, layer);
 }
 
@@ -158,7 +159,7 @@ static mix_tensor *stated_input(mix_json_reader *reader, const json_t *config, c
   if (!json_is_array(shape) || json_is_array(json_array_get(shape, 0))) return NULL;
   json_t *object = json_pack("{s:{s:O}}", "config", "batch_shape", (json_t *)shape);
   if (json_is_string(dtype) && shape != json_object_get(config, "build_input_shape"))
-    json_object_set(json_object_get(object, "config"), "dtype", (json_t *)dtype);
+    mix_json_set(json_object_get(object, "config"), "dtype", json_incref((json_t *)dtype));
   mix_tensor *input = mix_reader_input(reader, object);
   json_decref(object);
   return input;

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/layers/recurrent/recurrent.h"
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,7 @@ json_t *mix_shape_json(mix_shape shape, bool open_batch) {
   json_t *list = json_array();
   for (int i = 0; i < shape.rank; i++) {
     bool open = shape.dims[i] == MIX_UNKNOWN || (open_batch && !i);
-    json_array_append_new(list, open ? json_null() : json_integer(shape.dims[i]));
+    mix_json_append(list, open ? json_null() : json_integer(shape.dims[i]));
   }
   return list;
 }
@@ -59,7 +60,7 @@ static json_t *tensor_or_null(const written_call *written, const mix_tensor *ten
 static json_t *tensors_json(const written_call *written, mix_list *list) {
   json_t *array = json_array();
   for (int i = 0; i < mix_list_count(list); i++)
-    json_array_append_new(array, tensor_or_null(written, mix_list_get(list, i)));
+    mix_json_append(array, tensor_or_null(written, mix_list_get(list, i)));
   return array;
 }
 
@@ -76,10 +77,10 @@ static json_t *arguments_json(const written_call *written, mix_list *list) {
     mix_tensor *tensor = mix_list_get(list, i);
     const bool number = tensor && !mix_tensor_is_symbolic(tensor) && mix_tensor_shape(tensor).rank == 0;
     const double value = number ? mix_tensor_item(tensor) : 0;
-    json_array_append_new(array, !number ? tensor_or_null(written, tensor)
-                                 : mix_dtype_is_floating(mix_tensor_dtype(tensor))
-                                     ? json_real(value)
-                                     : json_integer((json_int_t)value));
+    mix_json_append(array, !number ? tensor_or_null(written, tensor)
+                           : mix_dtype_is_floating(mix_tensor_dtype(tensor))
+                               ? json_real(value)
+                               : json_integer((json_int_t)value));
   }
   return array;
 }
@@ -123,12 +124,12 @@ static void put_attention_keywords(const written_call *written, const mix_layer_
   for (int i = 0; given->argument_masks && i < mix_list_count(given->argument_masks); i++) {
     if (!mix_list_get(given->argument_masks, i)) continue;
     snprintf(name, sizeof name, "%s_mask", call->layer->kind->call_tensors[i + 1]);
-    json_object_set_new(keywords, name, tensor_or_null(written, mix_list_get(given->argument_masks, i)));
+    mix_json_set(keywords, name, tensor_or_null(written, mix_list_get(given->argument_masks, i)));
   }
   if (given->attention_mask)
-    json_object_set_new(keywords, "attention_mask", tensor_or_null(written, given->attention_mask));
-  if (given->return_attention_scores) json_object_set_new(keywords, "return_attention_scores", json_true());
-  if (given->use_causal_mask) json_object_set_new(keywords, "use_causal_mask", json_true());
+    mix_json_set(keywords, "attention_mask", tensor_or_null(written, given->attention_mask));
+  if (given->return_attention_scores) mix_json_set(keywords, "return_attention_scores", json_true());
+  if (given->use_causal_mask) mix_json_set(keywords, "use_causal_mask", json_true());
 }
 
 /* The keyword arguments that were given, and those that Keras 3 sets by itself. */
@@ -145,29 +146,29 @@ static json_t *keywords_json(const written_call *written, const mix_layer_call *
       snprintf(name, sizeof name, "%s", call->layer->kind->call_tensors[i + 1]);
     else
       continue;
-    json_object_set_new(keywords, name, tensor_or_null(written, mix_list_get(call->arguments, i)));
+    mix_json_set(keywords, name, tensor_or_null(written, mix_list_get(call->arguments, i)));
   }
   put_attention_keywords(written, call, keywords);
   if (call->initial_state)
-    json_object_set_new(keywords, "initial_state", states_json(written, call->initial_state, objects));
-  if (training) json_object_set_new(keywords, "training", json_boolean(training == MIX_TRUE));
+    mix_json_set(keywords, "initial_state", states_json(written, call->initial_state, objects));
+  if (training) mix_json_set(keywords, "training", json_boolean(training == MIX_TRUE));
   bool mask = (kind && kind->call_has_mask) || (own && is_nested_model(call->layer));
   const bool named = call->layer->kind && call->layer->kind->call_tensors;
   if (call->masks && !call->inputs_are_list)
-    json_object_set_new(keywords, named ? "query_mask" : "mask",
-                        tensor_or_null(written, mix_list_get(call->masks, 0)));
+    mix_json_set(keywords, named ? "query_mask" : "mask",
+                 tensor_or_null(written, mix_list_get(call->masks, 0)));
   else if (call->masks)
-    json_object_set_new(keywords, "mask", tensors_json(written, call->masks));
+    mix_json_set(keywords, "mask", tensors_json(written, call->masks));
   else if (mask)
-    json_object_set_new(keywords, "mask", null_mask(call));
-  return keywords;
+    mix_json_set(keywords, "mask", null_mask(call));
+  return mix_json_whole(keywords);
 }
 
 static json_t *input_leaf(void *context, int index) {
   const written_call *written = context;
   const mix_tensor *tensor = mix_list_get(written->tensors, index);
   json_t *leaf = tensor_or_null(written, tensor);
-  if (leaf && written->keywords) json_array_append(leaf, written->keywords);
+  if (leaf && written->keywords) mix_json_append(leaf, json_incref(written->keywords));
   return leaf;
 }
 
@@ -179,7 +180,7 @@ static json_t *input_form(const mix_layer_call *call) {
   }
   if (!call->inputs_are_list && mix_list_count(call->inputs) == 1) return json_integer(0);
   json_t *form = json_array();
-  for (int i = 0; i < mix_list_count(call->inputs); i++) json_array_append_new(form, json_integer(i));
+  for (int i = 0; i < mix_list_count(call->inputs); i++) mix_json_append(form, json_integer(i));
   return form;
 }
 
@@ -194,15 +195,13 @@ static json_t *call_json(const mix_functional *graph, const mix_layer_call *call
   json_decref(form);
   if (objects) {
     json_t *args = call->arguments ? arguments_json(&written, call->arguments) : json_array();
-    json_array_insert_new(args, 0, inputs);
+    if (json_array_insert_new(args, 0, inputs)) mix_json_whole(NULL);
     node = json_pack("{s:o,s:o}", "args", args, "kwargs", keywords);
   } else {
     node = single ? json_pack("[o]", inputs) : inputs;
     json_decref(keywords);
   }
-  if (!mix_failed() && node) return node;
-  json_decref(node);
-  return NULL;
+  return mix_json_whole(node);
 }
 
 /* Also of an input layer, which has none. A layer of the model that begins it in Keras's place is refused. */
@@ -210,7 +209,7 @@ static json_t *calls_json(const mix_functional *graph, const mix_layer *layer) {
   json_t *nodes = json_array();
   for (int c = 0; c < graph->call_count && !mix_failed(); c++)
     if (graph->calls[c]->layer == layer && graph->calls[c]->inputs)
-      json_array_append_new(nodes, call_json(graph, graph->calls[c]));
+      mix_json_append(nodes, call_json(graph, graph->calls[c]));
   return nodes;
 }
 
@@ -265,9 +264,9 @@ static json_t *functional_config(mix_layer *model) {
     mix_layer *layer = mix_list_get(model->layers, i);
     json_t *object = mix_layer_to_json(layer, false);
     if (!object) break;
-    json_object_set_new(object, "name", json_string(layer->name));
-    json_object_set_new(object, "inbound_nodes", calls_json(graph, layer));
-    json_array_append_new(layers, object);
+    mix_json_set(object, "name", json_string(layer->name));
+    mix_json_set(object, "inbound_nodes", calls_json(graph, layer));
+    mix_json_append(layers, object);
   }
   return json_pack("{s:s,s:b,s:o,s:o,s:o}", "name", model->name, "trainable", model->trainable, "layers",
                    layers, "input_layers", histories_json(graph, false, single), "output_layers",
@@ -309,9 +308,9 @@ static json_t *sequential_layers(mix_layer *model, mix_shape shape) {
   json_t *layers = json_array();
   const mix_layer *first = first_layer(model);
   bool implied = shape.rank > 0 && !(first && first->is_input);
-  if (implied) json_array_append_new(layers, implied_input_json(model, shape));
+  if (implied) mix_json_append(layers, implied_input_json(model, shape));
   for (int i = 0; i < mix_list_count(model->layers) && !mix_failed(); i++)
-    json_array_append_new(layers, mix_layer_to_json(mix_list_get(model->layers, i), implied));
+    mix_json_append(layers, mix_layer_to_json(mix_list_get(model->layers, i), implied));
   return layers;
 }
 
@@ -319,12 +318,12 @@ static json_t *sequential_config(mix_layer *model) {
   mix_shape shape = sequential_shape(model);
   json_t *config = json_pack("{s:s}", "name", model->name);
   if (model->semantics->sequential_saves_policy) {
-    json_object_set_new(config, "trainable", json_boolean(model->trainable));
-    json_object_set_new(config, "dtype", mix_policy_to_json(model->policy, model->semantics));
+    mix_json_set(config, "trainable", json_boolean(model->trainable));
+    mix_json_set(config, "dtype", mix_policy_to_json(model->policy, model->semantics));
   }
-  json_object_set_new(config, "layers", sequential_layers(model, shape));
+  mix_json_set(config, "layers", sequential_layers(model, shape));
   if (model->semantics->sequential_saves_policy && shape.rank > 0)
-    json_object_set_new(config, "build_input_shape", mix_shape_json(shape, false));
+    mix_json_set(config, "build_input_shape", mix_shape_json(shape, false));
   return config;
 }
 
@@ -342,14 +341,14 @@ static json_t *build_shapes_json(const mix_layer *layer, bool open_batch) {
     char name[32];
     for (int i = 0; i < layer->build_count; i++) {
       snprintf(name, sizeof name, "%s_shape", names[i]);
-      json_object_set_new(named, name, mix_shape_json(layer->build_shapes[i], open_batch));
+      mix_json_set(named, name, mix_shape_json(layer->build_shapes[i], open_batch));
     }
     return named;
   }
   if (!layer->built_for_list) return mix_shape_json(layer->build_shapes[0], open_batch);
   json_t *shapes = json_array();
   for (int i = 0; i < layer->build_count; i++)
-    json_array_append_new(shapes, mix_shape_json(layer->build_shapes[i], open_batch));
+    mix_json_append(shapes, mix_shape_json(layer->build_shapes[i], open_batch));
   return shapes;
 }
 
@@ -364,10 +363,10 @@ static json_t *build_shape(mix_layer *layer, bool open_batch) {
   }
   if (layer->class.call == mix_class_sequential.call) {
     mix_shape shape = sequential_shape(layer);
-    return shape.rank > 0 ? mix_shape_json(shape, false) : NULL;
+    return shape.rank > 0 ? mix_json_whole(mix_shape_json(shape, false)) : NULL;
   }
   if (layer->kind && layer->kind->built_from_start && rules->built_from_start_unsaved) return NULL;
-  return layer->build_count ? build_shapes_json(layer, open_batch) : NULL;
+  return layer->build_count ? mix_json_whole(build_shapes_json(layer, open_batch)) : NULL;
 }
 
 static json_t *object_of(mix_layer *layer) {
@@ -378,7 +377,7 @@ static json_t *object_of(mix_layer *layer) {
   json_t *config = functional ? functional_config(layer) : sequential_config(layer);
   json_t *object = mix_json_object(rules->objects_have_module ? module : NULL, layer->class.name, config);
   if (object && functional && rules->objects_have_module)
-    json_object_set_new(object, "registered_name", json_string("Functional"));
+    mix_json_set(object, "registered_name", json_string("Functional"));
   return object;
 }
 
@@ -390,20 +389,21 @@ static json_t *build_config(mix_layer *layer, bool open_batch) {
                      layer->build_count > 1;
   if (!shape || !rnn || !rnn->called_with_states || !layer->semantics->node_objects) {
     json_decref(states);
-    return shape ? json_pack("{s:o}", named ? "shapes_dict" : "input_shape", shape) : NULL;
+    return shape ? mix_json_whole(json_pack("{s:o}", named ? "shapes_dict" : "input_shape", shape)) : NULL;
   }
   for (int i = 0; i < rnn->sizes.count; i++) {
     json_t *state = json_pack("[n]");
     for (int d = 0; d < rnn->sizes.states[i].rank; d++)
-      json_array_append_new(state, json_integer(rnn->sizes.states[i].dims[d]));
-    json_array_append_new(states, state);
+      mix_json_append(state, json_integer(rnn->sizes.states[i].dims[d]));
+    mix_json_append(states, state);
   }
   if (rnn->sizes.count == 1) { /* stands alone */
     json_t *one = json_incref(json_array_get(states, 0));
     json_decref(states);
     states = one;
   }
-  return json_pack("{s:{s:o,s:o}}", "shapes_dict", "sequences_shape", shape, "initial_state_shape", states);
+  return mix_json_whole(
+      json_pack("{s:{s:o,s:o}}", "shapes_dict", "sequences_shape", shape, "initial_state_shape", states));
 }
 
 /* Where the config of a layer has the object of an inner one, by its attribute; NULL: nowhere. `item`: of the
@@ -427,20 +427,18 @@ static void add_inner_build_configs(mix_layer *layer, json_t *object, bool open_
     if (!json_is_object(place)) continue;
     add_inner_build_configs(inner, place, open_batch);
     json_t *config = build_config(inner, open_batch);
-    if (config) json_object_set_new(place, "build_config", config);
+    if (config) mix_json_set(place, "build_config", config);
   }
 }
 
 json_t *mix_layer_to_json(mix_layer *layer, bool open_batch) {
   json_t *object = object_of(layer),
          *config = object && !mix_failed() ? build_config(layer, open_batch) : NULL;
-  if (config) json_object_set_new(object, "build_config", config);
+  if (config) mix_json_set(object, "build_config", config);
   if (object) add_inner_build_configs(layer, object, open_batch);
   if (object && is_nested_model(layer) && layer->semantics->compile_config_always)
-    json_object_set_new(object, "compile_config", json_object());
-  if (!mix_failed()) return object;
-  json_decref(object);
-  return NULL;
+    mix_json_set(object, "compile_config", json_object());
+  return mix_json_whole(object);
 }
 
 /* ---- models ---- */
@@ -448,10 +446,8 @@ json_t *mix_layer_to_json(mix_layer *layer, bool open_batch) {
 json_t *mix_model_archive_json(mix_model *model) {
   json_t *object = mix_layer_to_json(model->layer, false);
   json_t *compiled = object && model->state ? mix_compile_config_json(model) : NULL;
-  if (compiled) json_object_set_new(object, "compile_config", compiled);
-  if (!mix_failed()) return object;
-  json_decref(object);
-  return NULL;
+  if (compiled) mix_json_set(object, "compile_config", compiled);
+  return mix_json_whole(object);
 }
 
 /* What to_json gives. */
@@ -464,7 +460,7 @@ static json_t *text_json(mix_model *model) {
                            json_object_get(object, "config"), "keras_version", rules->keras_version,
                            "backend", "tensorflow");
   json_decref(object);
-  return text;
+  return mix_json_whole(text);
 }
 
 bool mix_model_has_structure(const mix_model *model, const char *call) {

@@ -4,6 +4,7 @@
 
 #include "base/did_you_mean.h"
 #include "base/error.h"
+#include "base/json.h"
 #include <string.h>
 
 static const char *class_of(const json_t *object) {
@@ -35,7 +36,7 @@ static void set_policies(json_t *value, bool (*replaces)(const json_t *dtype), c
   json_array_foreach(value, i, item) set_policies(item, replaces, policy);
   if (!json_is_object(value) || (class_name && !strcmp(class_name, "InputLayer"))) return;
   if (class_name && json_is_object(config)) {
-    if (replaces(json_object_get(config, "dtype"))) json_object_set_new(config, "dtype", json_string(policy));
+    if (replaces(json_object_get(config, "dtype"))) mix_json_set(config, "dtype", json_string(policy));
     value = config;
   }
   json_object_foreach(value, key, item) set_policies(item, replaces, policy);
@@ -118,7 +119,7 @@ static void rename_output(const casts *c, const char *before, const char *name) 
   for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
     json_t *named = json_object_get(compiled, keys[i]), *value = json_object_get(named, before);
     if (!value || class_of(named)) continue;
-    json_object_set(named, name, value);
+    mix_json_set(named, name, json_incref(value));
     json_object_del(named, before);
   }
 }
@@ -136,14 +137,14 @@ static void cast_outputs(const casts *c, json_t *structure) {
   }
   json_t *layer = append_cast(c, before, name, sizeof name);
   if (!layer) return;
-  json_t *call = json_deep_copy(structure);
-  json_array_append_new(call, json_object());
-  json_object_set_new(layer, "inbound_nodes", json_pack("[[o]]", call));
+  json_t *call = mix_json_copy(structure);
+  mix_json_append(call, json_object());
+  mix_json_set(layer, "inbound_nodes", json_pack("[[o]]", call));
   rename_output(c, before, name);
   json_array_clear(structure);
-  json_array_append_new(structure, json_string(name));
-  json_array_append_new(structure, json_integer(0));
-  json_array_append_new(structure, json_integer(0));
+  mix_json_append(structure, json_string(name));
+  mix_json_append(structure, json_integer(0));
+  mix_json_append(structure, json_integer(0));
 }
 
 static void cast_last(const casts *c) {

@@ -217,7 +217,7 @@ static void drop_names(json_t *value) {
 /* Calls mix_fail with the path, what is before and after it, and the first difference of the two objects. */
 static bool compare(json_t *identity, json_t *theirs, const char *where, const char *before,
                     const char *after) {
-  json_t *own = json_deep_copy(identity), *ours;
+  json_t *own = mix_json_copy(identity), *ours;
   const char *name;
   drop_names(own);
   drop_names(theirs);

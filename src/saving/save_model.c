@@ -1,6 +1,7 @@
 /* Saves whole models: .keras archives and legacy HDF5 files. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "formats/zip_writer.h"
 #include "optim/optimizer.h"
 #include "saving/model_json.h"
@@ -32,7 +33,7 @@ static json_t *metadata_json(const mix_semantics *rules) {
   struct tm fields;
   const time_t now = time(NULL);
   if (localtime_r(&now, &fields)) strftime(date, sizeof date, "%Y-%m-%d@%H:%M:%S", &fields);
-  return json_pack("{s:s,s:s}", "keras_version", rules->keras_version, "date_saved", date);
+  return mix_json_whole(json_pack("{s:s,s:s}", "keras_version", rules->keras_version, "date_saved", date));
 }
 
 static bool write_members(const char *path, const char *metadata, const char *config, mix_bytes weights) {
@@ -63,6 +64,7 @@ static bool save_archive(mix_model *model, const char *path, const json_t *struc
 
 /* Takes the JSON. */
 static bool write_json(mix_hdf5_writer *file, const char *name, json_t *json) {
+  json = mix_json_whole(json);
   char *text = json ? mix_json_python_text(json) : NULL;
   const bool done = text && mix_hdf5_write_text(file, "", name, text);
   mix_free(text);

@@ -1,6 +1,7 @@
 /* Models of a generation that is saved as another: as a model of that one, with the same weights and state.
  */
 #include "base/error.h"
+#include "base/json.h"
 #include "optim/optimizer.h"
 #include "saving/model_json.h"
 #include "saving/weight_tree.h"
@@ -11,7 +12,7 @@
 static void mark_legacy(json_t *optimizer) {
   json_t *config = json_object_get(optimizer, "config"), *inner = json_object_get(config, "optimizer");
   if (!inner) inner = json_object_get(config, "inner_optimizer");
-  json_object_set_new(inner ? inner : optimizer, "module", json_string("keras.optimizers.legacy"));
+  mix_json_set(inner ? inner : optimizer, "module", json_string("keras.optimizers.legacy"));
 }
 
 static bool copy_values(mix_list *from, mix_list *to) {
@@ -35,7 +36,7 @@ static bool copy_optimizer(mix_model *model, mix_model *twin) {
 
 mix_model *mix_model_saved_twin(mix_model *model, const json_t *object, bool compiled) {
   const mix_semantics *rules = model->semantics;
-  json_t *copy = json_deep_copy(object), *config = json_object_get(copy, "compile_config");
+  json_t *copy = mix_json_copy(object), *config = json_object_get(copy, "compile_config");
   mark_legacy(json_object_get(config, "optimizer"));
   mix_from_json_options options = {
       .size = sizeof options, .semantics = rules->saved_as, .no_compile = !compiled};

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "data/pipeline/pipeline.h"
 #include "data/pipeline/iterator_position.h"
 #include "saving/run_identity.h"
@@ -130,10 +131,10 @@ static bool put_history(const mix_history *history, mix_archive *archive) {
     const mix_logs *logs = mix_list_get(history->epochs, e);
     json_t *row = json_array();
     for (int i = 0; i < mix_logs_count(logs); i++) {
-      json_array_append_new(row, json_string(mix_logs_name(logs, i)));
+      mix_json_append(row, json_string(mix_logs_name(logs, i)));
       values[used++] = mix_logs_value(logs, i);
     }
-    json_array_append_new(names, row);
+    mix_json_append(names, row);
   }
   mix_archive_put_json(archive, "history/names", names);
   if (values)
@@ -177,8 +178,7 @@ static bool put_callbacks(const mix_fit_state *f, mix_archive *archive) {
       snprintf(name, sizeof name, "callbacks/%d/%d", i, j);
       mix_archive_put(archive, name, mix_list_get(values, j));
     }
-    json_array_append_new(list,
-                          json_pack("[s, i]", callback->options.name, values ? mix_list_count(values) : -1));
+    mix_json_append(list, json_pack("[s, i]", callback->options.name, values ? mix_list_count(values) : -1));
   }
   return mix_archive_put_json(archive, "callbacks", list);
 }

@@ -1,6 +1,7 @@
 /* `mixtape bench --advise`: which layers of a model gain from mixed precision on this machine, which do not,
  * and why. */
 #include "cli/bench/advice.h"
+#include "base/json.h"
 #include "base/processor.h"
 #include "cli/bench/bench.h"
 #include "cli/bench/step_candidate.h"
@@ -20,11 +21,10 @@ static void print(const bench_settings *settings, json_t *rows, const char *laye
   const char *verdict = extra ? "extra" : bench_advice_verdict(gain);
   json_t *row = json_pack("{s:s, s:s, s:o, s:s, s:s}", "layer", layer, "part", what, "gain",
                           extra ? json_null() : json_real(gain), "verdict", verdict, "why", a->why);
-  if (a->kernel) json_object_set_new(row, "kernel", json_string(a->kernel));
+  if (a->kernel) mix_json_set(row, "kernel", json_string(a->kernel));
   if (s)
-    json_object_set_new(row, "shape",
-                        json_pack("[I, I, I]", (json_int_t)s->m, (json_int_t)s->n, (json_int_t)s->k));
-  json_array_append_new(rows, row);
+    mix_json_set(row, "shape", json_pack("[I, I, I]", (json_int_t)s->m, (json_int_t)s->n, (json_int_t)s->k));
+  mix_json_append(rows, row);
   if (!settings->text) return;
   char shape[64] = "", ratio[16] = "";
   if (s)
@@ -128,9 +128,9 @@ static bool advise_policy(const bench_settings *settings, const char *policy, js
   advise_layers(settings, mix_model_layers(model), &first, rows, &all);
   const bool good = mix_error() == MIX_OK;
   const double gain = all.narrow > 0 ? all.wide / all.narrow : 1;
-  json_array_append_new(advice, json_pack("{s:s, s:I, s:o, s:f, s:s}", "policy", policy, "batch_size",
-                                          (json_int_t)settings->batch, "rows", rows, "step_gain", gain,
-                                          "verdict", bench_advice_verdict(gain)));
+  mix_json_append(advice, json_pack("{s:s, s:I, s:o, s:f, s:s}", "policy", policy, "batch_size",
+                                    (json_int_t)settings->batch, "rows", rows, "step_gain", gain, "verdict",
+                                    bench_advice_verdict(gain)));
   if (settings->text) printf("  the whole step: %.2fx, %s\n", gain, bench_advice_verdict(gain));
   return good;
 }
@@ -141,7 +141,7 @@ bool bench_advise(const bench_settings *given) {
   bench_settings settings = *given;
   if (!settings.batch) settings.batch = 128;
   json_t *advice = json_array();
-  json_object_set_new(settings.json, "advice", advice);
+  mix_json_set(settings.json, "advice", advice);
   bool good = true;
   if (settings.policy && strcmp(settings.policy, "float32"))
     good = advise_policy(&settings, settings.policy, advice);

@@ -1,4 +1,5 @@
 /* The sub-command `mixtape bench`: measures the user's own machine, without other libraries. */
+#include "base/json.h"
 #include "base/processor.h"
 #include "cli/bench/bench.h"
 #include <stdlib.h>
@@ -12,11 +13,11 @@ static void describe(const bench_settings *settings, bool timed) {
   double load = -1;
   if (getloadavg(&load, 1) < 1) load = -1;
   const bool loaded = load > 0.3 * mix_cpu_cores();
-  json_object_set_new(settings->json, "machine",
-                      json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:f, s:b}", "processor", mix_cpu_name(),
-                                "cores", mix_cpu_cores(), "instruction_sets_found", found, "instruction_sets",
-                                in_force, "compiler", __VERSION__, "device", mix_device(), "threads",
-                                settings->threads, "load_average", load, "loaded", loaded));
+  mix_json_set(settings->json, "machine",
+               json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:i, s:f, s:b}", "processor", mix_cpu_name(),
+                         "cores", mix_cpu_cores(), "instruction_sets_found", found, "instruction_sets",
+                         in_force, "compiler", __VERSION__, "device", mix_device(), "threads",
+                         settings->threads, "load_average", load, "loaded", loaded));
   if (!settings->text) return;
   printf("processor      %s, %d cores\n", mix_cpu_name(), mix_cpu_cores());
   printf("instructions   %s; in force: %s\n", found, in_force);

@@ -1,4 +1,5 @@
 /* Table figures: the project's figures, each beside its goal for the instruction sets in force. */
+#include "base/json.h"
 #include "base/processor.h"
 #include "cli/bench/bench.h"
 #include "cli/bench/comparison.h"
@@ -46,9 +47,9 @@ static void add(const table *t, const char *name, double value, goals goals) {
   const bool missing = isnan(value);
   const bool met = goals.at_most ? value <= goal : value >= goal;
   json_t *row = json_pack("{s:s, s:o}", "figure", name, "measured", missing ? json_null() : json_real(value));
-  if (goal > 0) json_object_set_new(row, goals.at_most ? "at_most" : "at_least", json_real(goal));
-  if (goal > 0 && !missing) json_object_set_new(row, "met", json_boolean(met));
-  json_array_append_new(t->rows, row);
+  if (goal > 0) mix_json_set(row, goals.at_most ? "at_most" : "at_least", json_real(goal));
+  if (goal > 0 && !missing) mix_json_set(row, "met", json_boolean(met));
+  mix_json_append(t->rows, row);
   if (!t->settings->text) return;
   char measured[32], wanted[32] = "";
   snprintf(measured, sizeof measured, missing ? "absent" : "%.3f", value);
@@ -75,13 +76,13 @@ static void explain_memory(const table *t, const bench_step *steps, int64_t unit
       printf("  %-76s %8.1f %8.1f %8.1f %8.1f %8.1f %8.1f\n", step_names[i], mib(r->peak_bytes),
              mib(r->least_bytes), mib(r->variable_bytes), mib(r->arena_bytes), mib(r->workspace_bytes),
              mib(r->argument_bytes));
-    json_array_append_new(
-        t->memory,
-        json_pack("{s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "units", (json_int_t)units, "batch_size",
-                  (json_int_t)batch, "policy", step_names[i], "peak_bytes", (json_int_t)r->peak_bytes,
-                  "state_bytes", (json_int_t)r->variable_bytes, "between_bytes", (json_int_t)r->arena_bytes,
-                  "scratch_bytes", (json_int_t)r->workspace_bytes, "batch_bytes",
-                  (json_int_t)r->argument_bytes, "least_bytes", (json_int_t)r->least_bytes));
+    mix_json_append(t->memory,
+                    json_pack("{s:I, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "units", (json_int_t)units,
+                              "batch_size", (json_int_t)batch, "policy", step_names[i], "peak_bytes",
+                              (json_int_t)r->peak_bytes, "state_bytes", (json_int_t)r->variable_bytes,
+                              "between_bytes", (json_int_t)r->arena_bytes, "scratch_bytes",
+                              (json_int_t)r->workspace_bytes, "batch_bytes", (json_int_t)r->argument_bytes,
+                              "least_bytes", (json_int_t)r->least_bytes));
   }
   if (t->settings->text)
     printf(
@@ -121,8 +122,8 @@ static bool share_of_scaling(const table *t, bench_step *scaled, bench_step *uns
 /* The quartiles show how much so few rounds can tell. */
 static void add_scaling(const table *t, const char *name, const scaling *x, goals goals) {
   add(t, name, x->share, goals);
-  json_object_set_new(json_array_get(t->rows, json_array_size(t->rows) - 1), "quartiles",
-                      json_pack("[f, f]", x->quartiles[0], x->quartiles[1]));
+  mix_json_set(json_array_get(t->rows, json_array_size(t->rows) - 1), "quartiles",
+               json_pack("[f, f]", x->quartiles[0], x->quartiles[1]));
   if (t->settings->text)
     printf("  at least half of %d rounds lie between %.3f and %.3f\n", x->rounds, x->quartiles[0],
            x->quartiles[1]);
@@ -297,8 +298,8 @@ static void add_shape(const table *t, const bench_shape *shape, const product_fi
            (long long)shape->m, (long long)shape->n, (long long)shape->k);
   json_t *row = json_pack("{s:s}", "product", name);
   for (int f = 0; f < count; f++)
-    if (!isnan(ratios[f])) json_object_set_new(row, list[f].label, json_real(ratios[f]));
-  json_array_append_new(t->products, row);
+    if (!isnan(ratios[f])) mix_json_set(row, list[f].label, json_real(ratios[f]));
+  mix_json_append(t->products, row);
   if (!t->settings->text) return;
   printf("  %-22s", name);
   for (int f = 0; f < count; f++) isnan(ratios[f]) ? printf(" %9s", "") : printf(" %9.3f", ratios[f]);
@@ -380,9 +381,9 @@ bool bench_figures(const bench_settings *settings) {
              .rows = json_array(),
              .memory = json_array(),
              .products = json_array()};
-  json_object_set_new(settings->json, "figures",
-                      json_pack("{s:s, s:o, s:o, s:o}", "goals_for", machine_names[t.machine], "rows", t.rows,
-                                "memory_plan", t.memory, "products", t.products));
+  mix_json_set(settings->json, "figures",
+               json_pack("{s:s, s:o, s:o, s:o}", "goals_for", machine_names[t.machine], "rows", t.rows,
+                         "memory_plan", t.memory, "products", t.products));
   if (settings->text)
     printf("\nfigures, goals for a processor with %s; speeds as ratios\n", machine_names[t.machine]);
   double copy;

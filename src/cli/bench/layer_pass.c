@@ -1,4 +1,5 @@
 #include "cli/bench/layer_pass.h"
+#include "base/json.h"
 
 #include "cli/bench/comparison.h"
 #include <stdio.h>
@@ -32,10 +33,10 @@ bool bench_layer_time(const bench_settings *settings, const bench_layer_pass *pa
   if (settings->text) printf("%-34s %5lld %-8s", pass->layer, (long long)pass->batch, pass->pass);
   for (int i = 0; i < BENCH_LAYER_POLICIES; i++) {
     const double speed = bench_ratio(&runs[0], &runs[i], rounds);
-    json_array_append_new(results, json_pack("{s:s, s:I, s:s, s:s, s:f, s:f, s:f}", "layer", pass->layer,
-                                             "batch_size", (json_int_t)pass->batch, "pass", pass->pass,
-                                             "policy", policies[i], "seconds", runs[i].median, "best_seconds",
-                                             runs[i].best, "speed_to_float32", speed));
+    mix_json_append(results,
+                    json_pack("{s:s, s:I, s:s, s:s, s:f, s:f, s:f}", "layer", pass->layer, "batch_size",
+                              (json_int_t)pass->batch, "pass", pass->pass, "policy", policies[i], "seconds",
+                              runs[i].median, "best_seconds", runs[i].best, "speed_to_float32", speed));
     if (settings->text) printf("  %9.3f %9.3f %6.2fx", 1e3 * runs[i].median, 1e3 * runs[i].best, speed);
   }
   if (settings->text) printf("\n");

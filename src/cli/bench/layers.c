@@ -1,5 +1,6 @@
 /* Table layers: convolutions of image models, forward and backward, in each policy's compute dtype; then
  * layers of sequences and image models. */
+#include "base/json.h"
 #include "cli/bench/layer_pass.h"
 #include <mixtape/convolution.h>
 #include <stdio.h>
@@ -66,7 +67,7 @@ static bool prepare(const bench_layer_pass *pass, const char *policy, mix_dtype 
 bool bench_layers(const bench_settings *settings) {
   static const char *const passes[] = {"forward", "backward"};
   json_t *results = json_array();
-  json_object_set_new(settings->json, "layers", results);
+  mix_json_set(settings->json, "layers", results);
   if (settings->text)
     printf("\nlayers; ms: median, best, speed to float32\n%-34s %5s %-8s  %27s  %27s  %27s\n", "", "batch",
            "", "float32", "mixed_float16", "mixed_bfloat16");

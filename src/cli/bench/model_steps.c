@@ -1,6 +1,7 @@
 /* The training step of a model from a file: as it was saved, and with mixed policies for its float32 layers;
  * or of a model by name under those policies. */
 #include "base/alloc.h"
+#include "base/json.h"
 #include "cli/bench/bench.h"
 #include "cli/bench/comparison.h"
 #include <mixtape/function.h>
@@ -76,7 +77,7 @@ bool bench_model_steps(const bench_settings *settings) {
   json_t *rows = json_array();
   for (int i = 0; i < count; i++) {
     const double ratio = bench_ratio(&runs[0], &runs[i], rounds);
-    json_array_append_new(rows, row(&steps[i], &runs[i], ratio));
+    mix_json_append(rows, row(&steps[i], &runs[i], ratio));
     if (settings->text)
       printf("%-15s %11.4f %11.4f %8.2fx %10.2f %11.2f %11.2f\n", steps[i].policy, 1e3 * runs[i].median,
              1e3 * runs[i].best, ratio, 1e3 * steps[i].first_seconds,

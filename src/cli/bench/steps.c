@@ -1,5 +1,6 @@
 /* Table steps: the training step of the guide's model in each policy, beside the step's products alone, and
  * the memory of its plan. */
+#include "base/json.h"
 #include "cli/bench/bench.h"
 #include "cli/bench/comparison.h"
 #include "cli/bench/step_candidate.h"
@@ -97,7 +98,7 @@ static bool one_configuration(const bench_settings *settings, configuration c, j
   for (int i = 0; i < count; i++) {
     const bench_candidate *step = &runs[2 * i], *products = &runs[2 * i + 1];
     const double ratio = bench_ratio(&runs[0], step, rounds), share = 1 - bench_ratio(products, step, rounds);
-    json_array_append_new(rows, row(&candidates[i], step, products, ratio, share));
+    mix_json_append(rows, row(&candidates[i], step, products, ratio, share));
     if (settings->text)
       printf("%-15s %11.4f %11.4f %8.2fx %11.4f %8.0f%% %10.2f %11.2f %11.2f %11.2f %6d %8d\n",
              candidates[i].step.policy, 1e3 * step->median, 1e3 * step->best, ratio, 1e3 * products->median,
@@ -121,7 +122,7 @@ bool bench_steps(const bench_settings *settings) {
     count = 1;
   }
   json_t *results = json_array();
-  json_object_set_new(settings->json, "steps", results);
+  mix_json_set(settings->json, "steps", results);
   bool good = true;
   for (int i = 0; i < count && good; i++) {
     MIX_SCOPE { good = one_configuration(settings, list[i], results); }

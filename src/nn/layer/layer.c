@@ -2,6 +2,7 @@
 #include "nn/layer/layer.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/config.h"
 #include "nn/fields.h"
 #include "nn/layer/registry.h"
@@ -243,9 +244,9 @@ json_t *mix_layer_config_json(mix_layer *layer) {
     config.object = mix_fields_write(&fields, layer->data, config.object);
   }
   bool custom = config.object && layer->class.get_config;
-  if (!custom || layer->class.get_config(layer, &config) == MIX_OK) return config.object;
-  json_decref(config.object);
-  return NULL;
+  if (custom && layer->class.get_config(layer, &config) != MIX_OK && !mix_failed())
+    mix_fail(MIX_VALUE_ERROR, "the layer '%s' gives no config", layer->name);
+  return mix_json_whole(config.object);
 }
 
 mix_layer *mix_layer_read(const mix_layer_kind *kind, const json_t *config, const mix_semantics *semantics) {

@@ -1,5 +1,6 @@
 /* Layers from their configs: of custom classes and of the built-in ones. */
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/layer/registry.h"
 #include "nn/layers/recurrent/recurrent.h"
 #include <string.h>
@@ -126,7 +127,7 @@ static json_t *write_layers(const mix_fields *fields, const mix_field_row *field
   json_t *array = json_array();
   for (int i = 0; i < mix_list_count(layers); i++) {
     mix_layer *layer = mix_list_get(layers, i);
-    json_array_append_new(array, mix_layer_object_json(layer, mix_layer_config_json(layer)));
+    mix_json_append(array, mix_layer_object_json(layer, mix_layer_config_json(layer)));
   }
   return array;
 }

@@ -2,6 +2,7 @@
  * under every policy (docs/spec/mixed_precision.md, 5.1 and 5.2). The differences between generations are
  * fields of nn/policy/semantics.h. */
 #include "base/error.h"
+#include "base/json.h"
 #include "distribute/distribute.h"
 #include "nn/keep.h"
 #include "nn/layers/moments.h"
@@ -280,9 +281,9 @@ static json_t *write_clipping(const mix_fields *fields, const mix_field_row *fie
   (void)fields, (void)field;
   const mix_batch_normalization_options *o = options;
   json_t *clipping = json_object();
-  if (isfinite(o->renorm_rmax)) json_object_set_new(clipping, "rmax", mix_number_json(o->renorm_rmax));
-  if (isfinite(o->renorm_rmin)) json_object_set_new(clipping, "rmin", mix_number_json(o->renorm_rmin));
-  if (isfinite(o->renorm_dmax)) json_object_set_new(clipping, "dmax", mix_number_json(o->renorm_dmax));
+  if (isfinite(o->renorm_rmax)) mix_json_set(clipping, "rmax", mix_number_json(o->renorm_rmax));
+  if (isfinite(o->renorm_rmin)) mix_json_set(clipping, "rmin", mix_number_json(o->renorm_rmin));
+  if (isfinite(o->renorm_dmax)) mix_json_set(clipping, "dmax", mix_number_json(o->renorm_dmax));
   if (json_object_size(clipping) || o->renorm) return clipping;
   json_decref(clipping);
   return json_null();

@@ -1,6 +1,7 @@
 /* Helpers that the layers share. */
 #include "nn/layers/builtin.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/philox.h"
 #include "ops/table.h"
 #include "tensor/shape.h"
@@ -20,7 +21,7 @@ bool mix_config_without_trainable(mix_layer *layer, mix_config *config) {
 static mix_status set_axes(mix_config *config, mix_axes axes, int rank) {
   json_t *list = json_array();
   for (int i = 0; i < axes.count; i++)
-    json_array_append_new(list, json_integer(axes.axis[i] < 0 ? axes.axis[i] + rank : axes.axis[i]));
+    mix_json_append(list, json_integer(axes.axis[i] < 0 ? axes.axis[i] + rank : axes.axis[i]));
   return mix_json_set(config->object, "axis", list) ? MIX_OK : mix_error();
 }
 

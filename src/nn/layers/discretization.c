@@ -3,6 +3,7 @@
  * boundaries agree with Keras's. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/layers/builtin.h"
 #include <string.h>
 #include <math.h>
@@ -220,7 +221,7 @@ static json_t *write_boundaries(const mix_fields *fields, const mix_field_row *f
   (void)fields, (void)field;
   const mix_discretization_options *o = options;
   json_t *list = o->bin_boundaries ? json_array() : json_null();
-  for (int i = 0; i < o->boundary_count; i++) json_array_append_new(list, json_real(o->bin_boundaries[i]));
+  for (int i = 0; i < o->boundary_count; i++) mix_json_append(list, json_real(o->bin_boundaries[i]));
   return list;
 }
 static bool read_boundaries(const mix_fields *fields, const mix_field_row *field, const json_t *value,

@@ -1,6 +1,7 @@
 /* Input: the symbolic tensor that a functional model starts from, and its InputLayer. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/config.h"
 #include "nn/layer/layer.h"
 #include <string.h>

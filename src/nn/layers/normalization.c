@@ -1,6 +1,7 @@
 /* Normalization: by a mean and a variance that are given or adapted to data (docs/spec/keras.md, section 7).
  */
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/layers/builtin.h"
 #include "nn/layers/moments.h"
 
@@ -143,7 +144,7 @@ static json_t *numbers_to_json(mix_tensor *tensor) {
   int64_t count = mix_shape_size(shape);
   mix_scope *scope = mix_scope_begin();
   const double *data = mix_tensor_data(mix_cast(tensor, MIX_FLOAT64));
-  for (int64_t i = 0; data && i < count; i++) json_array_append_new(list, json_real(data[i]));
+  for (int64_t i = 0; data && i < count; i++) mix_json_append(list, json_real(data[i]));
   mix_scope_end(scope);
   if (shape.rank > 0 || !data) return list;
   json_t *number = json_incref(json_array_get(list, 0));

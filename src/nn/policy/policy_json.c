@@ -1,6 +1,7 @@
 /* Policies as JSON, in the format of each generation (docs/spec/mixed_precision.md, 1.6). */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/config.h"
 #include "nn/policy/loss_scale.h"
 #include "nn/policy/policy.h"

@@ -2,6 +2,7 @@
  * conceptual graph. Its reader accepts only the connections of Keras 3, so every generation uses that
  * form. */
 #include "base/error.h"
+#include "base/json.h"
 #include "train/callback.h"
 #include "nn/config.h"
 #include "nn/layer/layer.h"
@@ -15,15 +16,15 @@ static json_t *tensor_json(const mix_functional *graph, const mix_tensor *tensor
   if (!call) return NULL;
   for (int c = 0; c < graph->call_count && graph->calls[c] != call; c++)
     earlier += graph->calls[c]->layer == call->layer;
-  return json_pack("{s:s, s:{s:s, s:[s, i, i]}}", "class_name", "__keras_tensor__", "config", "dtype",
-                   mix_dtype_name(mix_tensor_dtype(tensor)), "keras_history", call->layer->name, earlier,
-                   output);
+  return mix_json_whole(json_pack("{s:s, s:{s:s, s:[s, i, i]}}", "class_name", "__keras_tensor__", "config",
+                                  "dtype", mix_dtype_name(mix_tensor_dtype(tensor)), "keras_history",
+                                  call->layer->name, earlier, output));
 }
 
 static void append_inputs(json_t *inputs, const mix_functional *graph, mix_list *tensors) {
   for (int i = 0; tensors && i < mix_list_count(tensors); i++) {
     json_t *tensor = mix_list_get(tensors, i) ? tensor_json(graph, mix_list_get(tensors, i)) : NULL;
-    if (tensor) json_array_append_new(inputs, tensor);
+    if (tensor) mix_json_append(inputs, tensor);
   }
 }
 
@@ -35,7 +36,7 @@ static json_t *inbound_json(const mix_functional *graph, const mix_layer *layer)
     json_t *inputs = json_array();
     append_inputs(inputs, graph, graph->calls[c]->inputs);
     append_inputs(inputs, graph, graph->calls[c]->arguments);
-    json_array_append_new(nodes, json_pack("{s:[o], s:{}}", "args", inputs, "kwargs"));
+    mix_json_append(nodes, json_pack("{s:[o], s:{}}", "args", inputs, "kwargs"));
   }
   return nodes;
 }
@@ -52,17 +53,11 @@ static json_t *ends_json(const mix_functional *graph, mix_tensor *const *tensors
   json_t *ends = json_array();
   for (int i = 0; i < count; i++) {
     json_t *tensor = tensor_json(graph, tensors[i]);
-    json_array_append(ends, json_object_get(json_object_get(tensor, "config"), "keras_history"));
+    json_t *history = json_object_get(json_object_get(tensor, "config"), "keras_history");
+    if (history) mix_json_append(ends, json_incref(history));
     json_decref(tensor);
   }
   return ends;
-}
-
-/* Appends a layer. If `layer` is NULL or memory runs out, frees the list and returns NULL. */
-static json_t *with_layer(json_t *layers, json_t *layer) {
-  if (!json_array_append_new(layers, layer)) return layers;
-  json_decref(layers);
-  return NULL;
 }
 
 static json_t *functional_json(mix_layer *model) {
@@ -74,8 +69,8 @@ static json_t *functional_json(mix_layer *model) {
       seen = graph->calls[before]->layer == graph->calls[c]->layer;
     if (seen) continue;
     json_t *layer = layer_json(graph->calls[c]->layer);
-    json_object_set_new(layer, "inbound_nodes", inbound_json(graph, graph->calls[c]->layer));
-    layers = with_layer(layers, layer);
+    mix_json_set(layer, "inbound_nodes", inbound_json(graph, graph->calls[c]->layer));
+    mix_json_append(layers, layer);
   }
   return json_pack("{s:s, s:s, s:{s:s, s:o, s:o, s:o}}", "class_name", "Functional", "name", model->name,
                    "config", "name", model->name, "layers", layers, "input_layers",
@@ -86,7 +81,7 @@ static json_t *functional_json(mix_layer *model) {
 static json_t *sequential_json(mix_layer *model) {
   json_t *layers = json_array();
   for (int i = 0; i < mix_list_count(model->layers); i++)
-    layers = with_layer(layers, layer_json(mix_list_get(model->layers, i)));
+    mix_json_append(layers, layer_json(mix_list_get(model->layers, i)));
   return json_pack("{s:s, s:s, s:{s:s, s:o}}", "class_name", "Sequential", "name", model->name, "config",
                    "name", model->name, "layers", layers);
 }
@@ -96,10 +91,8 @@ static json_t *model_json(mix_layer *layer) {
 }
 
 char *mix_graph_text(const mix_model *model) {
-  json_t *json = layer_json(model->layer);
+  json_t *json = mix_json_whole(layer_json(model->layer));
   char *text = mix_json_text(json);
-  if (!json && !mix_failed())
-    mix_fail(MIX_VALUE_ERROR, "a layer of '%s' gives no config", model->layer->name);
   json_decref(json);
   return text;
 }

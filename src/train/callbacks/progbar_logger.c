@@ -1,6 +1,7 @@
 /* ProgbarLogger, and its place among the callbacks of a run. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "train/callback.h"
 #include <string.h>
 
@@ -120,7 +121,7 @@ static json_t *parse_names(const char *text) {
   json_t *list = json_array();
   for (size_t length; *text; text += length + (text[length] == ':')) {
     length = strcspn(text, ":");
-    json_array_append_new(list, json_stringn(text, length));
+    mix_json_append(list, json_stringn(text, length));
   }
   return list;
 }

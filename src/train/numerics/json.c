@@ -1,8 +1,10 @@
 /* The numerics report as JSON. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "train/numerics/numerics.h"
 #include "ops/magnitudes.h"
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 
@@ -12,8 +14,9 @@ static json_t *number(double value) {
 }
 /* A layer's name may be invalid UTF-8, which JSON cannot represent. */
 static json_t *text_of(const char *text) {
+  errno = 0;
   json_t *string = json_string(text);
-  return string ? string : json_string("(not UTF-8)");
+  return string || errno == ENOMEM ? string : json_string("(not UTF-8)");
 }
 static json_t *text_or_null(const char *text) { return text ? text_of(text) : json_null(); }
 
@@ -23,7 +26,7 @@ static json_t *histogram(const mix_numerics_sum *sum, mix_dtype dtype) {
   while (first <= last && !sum->bins[first]) first++;
   while (last >= first && !sum->bins[last]) last--;
   json_t *counts = json_array();
-  for (int i = first; i <= last; i++) json_array_append_new(counts, json_integer(sum->bins[i]));
+  for (int i = first; i <= last; i++) mix_json_append(counts, json_integer(sum->bins[i]));
   return json_pack("{s:i, s:o}", "first_exponent", first <= last ? mix_magnitude_lowest(dtype) + first : 0,
                    "counts", counts);
 }
@@ -39,8 +42,7 @@ static json_t *statistics(const mix_numerics_sum *sum, mix_dtype dtype) {
 
 static json_t *tensor(const mix_numerics_entry *entry) {
   json_t *shape = json_array();
-  for (int d = 0; d < entry->shape.rank; d++)
-    json_array_append_new(shape, json_integer(entry->shape.dims[d]));
+  for (int d = 0; d < entry->shape.rank; d++) mix_json_append(shape, json_integer(entry->shape.dims[d]));
   return json_pack("{s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "layer", text_of(entry->layer), "tensor",
                    text_of(entry->tensor), "kind", mix_numerics_kind_name(entry->kind), "op", entry->op,
                    "dtype", mix_dtype_name(entry->dtype), "shape", shape, "forward",
@@ -62,11 +64,11 @@ static json_t *verdict(const mix_numerics *r) {
   const mix_numerics_conclusion *c = mix_numerics_conclude(r);
   json_t *advice = json_array();
   for (int i = 0; i < c->advice_count; i++)
-    json_array_append_new(
-        advice, json_pack("{s:s, s:o, s:o, s:o}", "kind", c->advice[i].kind, "layer",
-                          text_or_null(c->advice[i].layer), "loss_scale",
-                          c->advice[i].loss_scale > 0 ? number(c->advice[i].loss_scale) : json_null(), "text",
-                          text_of(c->advice[i].text)));
+    mix_json_append(advice,
+                    json_pack("{s:s, s:o, s:o, s:o}", "kind", c->advice[i].kind, "layer",
+                              text_or_null(c->advice[i].layer), "loss_scale",
+                              c->advice[i].loss_scale > 0 ? number(c->advice[i].loss_scale) : json_null(),
+                              "text", text_of(c->advice[i].text)));
   return json_pack("{s:s, s:o, s:o, s:o}", "status", c->status, "layer", text_or_null(c->layer), "text",
                    text_of(c->text), "advice", advice);
 }
@@ -82,13 +84,14 @@ const char *mix_numerics_json(mix_numerics *r) {
       !mix_numerics_given(r, "numerics_json"))
     return NULL;
   json_t *tensors = json_array(), *events = json_array();
-  for (int i = 0; i < r->entry_count; i++) json_array_append_new(tensors, tensor(&r->entries[i]));
-  for (int i = 0; i < r->incident_count; i++) json_array_append_new(events, event(r, i));
+  for (int i = 0; i < r->entry_count; i++) mix_json_append(tensors, tensor(&r->entries[i]));
+  for (int i = 0; i < r->incident_count; i++) mix_json_append(events, event(r, i));
   json_t *root = json_pack(
       "{s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "policy", text_or_null(r->policy), "graph_rewrite",
       r->rewrite == MIX_DTYPE_NONE ? json_null() : json_string(mix_dtype_name(r->rewrite)), "steps",
       (json_int_t)r->steps, "watched", (json_int_t)r->watched, "skipped", (json_int_t)r->skipped,
       "loss_scale", loss_scale(r), "verdict", verdict(r), "events", events, "tensors", tensors);
+  root = mix_json_whole(root);
   char *dumped = root ? json_dumps(root, JSON_COMPACT) : NULL;
   json_decref(root);
   mix_free(r->json);

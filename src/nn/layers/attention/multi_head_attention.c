@@ -1,5 +1,6 @@
 /* MultiHeadAttention: attention over the axes between batch and features, in several heads. */
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/layers/attention/attention.h"
 #include <math.h>
 #include <stdio.h>
@@ -160,7 +161,7 @@ static mix_shape multi_head_attention_output_shape(mix_layer *layer, int count,
 static bool put_shape(mix_config *config, const char *key, const mix_shape *shape) {
   json_t *list = shape ? json_array() : json_null();
   for (int i = 0; shape && i < shape->rank; i++)
-    json_array_append_new(list, shape->dims[i] == MIX_UNKNOWN ? json_null() : json_integer(shape->dims[i]));
+    mix_json_append(list, shape->dims[i] == MIX_UNKNOWN ? json_null() : json_integer(shape->dims[i]));
   return mix_json_set(config->object, key, list);
 }
 

@@ -17,7 +17,7 @@ static json_t *write_per_axis(const mix_fields *fields, const mix_field_row *fie
   const mix_shape *numbers = mix_field_at(field, options);
   if (!numbers->rank) return json_null();
   json_t *list = json_array();
-  for (int i = 0; i < numbers->rank; i++) json_array_append_new(list, json_integer(numbers->dims[i]));
+  for (int i = 0; i < numbers->rank; i++) mix_json_append(list, json_integer(numbers->dims[i]));
   return list;
 }
 

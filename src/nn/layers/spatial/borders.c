@@ -1,5 +1,6 @@
 /* ZeroPadding1D, 2D, 3D and Cropping1D, 2D, 3D. */
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/layers/spatial/spatial.h"
 #include "tensor/shape.h"
 
@@ -29,8 +30,8 @@ static bool resolve_borders(const mix_fields *fields, const mix_field_row *field
 
 static json_t *pair_of(const int64_t *cells) {
   json_t *pair = json_array();
-  json_array_append_new(pair, json_integer(cells[0]));
-  json_array_append_new(pair, json_integer(cells[1]));
+  mix_json_append(pair, json_integer(cells[0]));
+  mix_json_append(pair, json_integer(cells[1]));
   return pair;
 }
 static json_t *write_borders(const mix_fields *fields, const mix_field_row *field, const void *options) {
@@ -38,7 +39,7 @@ static json_t *write_borders(const mix_fields *fields, const mix_field_row *fiel
   const mix_borders *b = mix_field_at(field, options);
   if (b->count == 2) return pair_of(b->cells);
   json_t *list = json_array();
-  for (int i = 0; i < b->count; i += 2) json_array_append_new(list, pair_of(b->cells + i));
+  for (int i = 0; i < b->count; i += 2) mix_json_append(list, pair_of(b->cells + i));
   return list;
 }
 

@@ -1,11 +1,12 @@
 #include "nn/layers/spatial/random_images.h"
 #include "base/error.h"
+#include "base/json.h"
 #include <math.h>
 
 static json_t *numbers_of(double a, double b) {
   json_t *pair = json_array();
-  json_array_append_new(pair, mix_number_json(a));
-  json_array_append_new(pair, mix_number_json(b));
+  mix_json_append(pair, mix_number_json(a));
+  mix_json_append(pair, mix_number_json(b));
   return pair;
 }
 
