@@ -3,6 +3,7 @@
 #ifndef MIXTAPE_REGULARIZER_H
 #define MIXTAPE_REGULARIZER_H
 
+#include <mixtape/ops.h>
 #include <mixtape/semantics.h>
 #include <mixtape/tensor.h>
 
@@ -44,6 +45,7 @@ typedef struct mix_constraint_options {
   int axis;               /* the axis of the norm: 0 */
   mix_tensor *(*function)(void *context, mix_tensor *weight); /* instead of a name */
   void *context;
+  mix_axes axes;          /* of the norm instead of `axis`, as 0, 1 and 2 of a convolution's kernel */
 } mix_constraint_options;
 /* Creates a constraint from a name or a function, not both (ValueError). */
 MIX_API mix_constraint *mix_constraint_with(const mix_constraint_options *options);

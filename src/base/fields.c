@@ -387,3 +387,4 @@ static bool read_fixed(const mix_fields *fields, const mix_field_row *field, con
 }
 const mix_value_kind mix_field_fixed = {
     .expected = "its only value", .write = write_fixed, .read = read_fixed};
+const mix_value_kind mix_field_refused = {.expected = "its only value", .read = read_fixed};

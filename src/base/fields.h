@@ -74,8 +74,8 @@ extern const mix_value_kind mix_field_number, /* double: MIX_ZERO is 0 */
     mix_field_frequency,                      /* int64_t: epoch is 0, batch 1 */
     mix_field_text,                           /* const char * */
     /* No member: configs have the JSON in `text`. Another value in a config is an error, unless the row is
-     * optional: then it says nothing that the library has. */
-    mix_field_fixed;
+     * optional: then it says nothing that the library has. `refused` is in no config that is written. */
+    mix_field_fixed, mix_field_refused;
 
 /* The functions of mix_field_number, for kinds of numbers that configs write in another way. */
 bool mix_resolve_number(const mix_fields *fields, const mix_field_row *field, void *options);

@@ -160,6 +160,7 @@ mix_variable *mix_optimizer_variable(const char *name, mix_tensor *(*initial)(co
 }
 
 static mix_tensor *zero_count(const void *context) { return (void)context, mix_scalar(0, MIX_INT64); }
+static mix_tensor *zero_int32(const void *context) { return (void)context, mix_scalar(0, MIX_INT32); }
 static mix_tensor *given_rate(const void *context) {
   return mix_scalar(*(const double *)context, mix_floatx());
 }
@@ -245,9 +246,14 @@ static bool add_state(mix_optimizer *optimizer, mix_variable ***array, const cha
     }
     from.variable = optimizer->trainable[i];
     from.shape = from.variable->shape;
-    if (from.slot_shape && !from.slot_shape(from.variable, from.slot, &from.shape)) continue;
-    (*array)[i] = mix_optimizer_variable(name, initial_value, &from);
-    if (!(*array)[i] || mix_list_append(optimizer->variables, (*array)[i]) != MIX_OK) return false;
+    const bool missing = from.slot_shape && !from.slot_shape(from.variable, from.slot, &from.shape);
+    if (missing && !optimizer->rules->missing_slots_counted) continue;
+    mix_variable *state = mix_optimizer_variable(name, missing ? zero_int32 : initial_value, &from);
+    if (!state || mix_list_append(optimizer->variables, state) != MIX_OK) return mix_release(state), false;
+    if (missing)
+      mix_release(state);
+    else
+      (*array)[i] = state;
   }
   return *array != NULL;
 }

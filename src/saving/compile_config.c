@@ -305,28 +305,31 @@ static mix_optimizer *read_optimizer(const mix_model *model, const json_t *value
                   value ? mix_json_kind(value) : "missing");
 }
 
-/* Begins the message of an error with its place, and how to do without: lists of names may follow. */
-static void place_error(const char *key, const char *option) {
+/* Begins the message of an error with its place, and how to do without: lists of names may follow. True if
+ * there is none. */
+static bool succeeded(const char *key, const char *option) {
   mix_error_aside error;
-  if (!mix_failed() || mix_error() == MIX_MEMORY_ERROR) return;
+  if (!mix_failed()) return true;
+  if (mix_error() == MIX_MEMORY_ERROR) return false;
   mix_error_set_aside(&error);
   mix_fail(error.status, "compile_config.%s (not read with --%s NAME, or .no_%s): %s", key, option, option,
            error.message);
+  return false;
 }
 
 bool mix_model_compile_json(mix_model *model, const json_t *config, const mix_semantics *written) {
   mix_compile_options options = {.size = sizeof options};
   options.optimizer = read_optimizer(model, json_object_get(config, "optimizer"), written);
-  place_error("optimizer", "optimizer");
+  if (!succeeded("optimizer", "optimizer")) return false;
   read_losses(model, json_object_get(config, "loss"), &options);
-  place_error("loss", "loss");
+  if (!succeeded("loss", "loss")) return false;
   read_loss_weights(model, json_object_get(config, "loss_weights"), &options);
   read_metric_lists(model, json_object_get(config, "metrics"), "metrics", options.metrics,
                     &options.metric_objects);
-  place_error("metrics", "metrics");
+  if (!succeeded("metrics", "metrics")) return false;
   read_metric_lists(model, json_object_get(config, "weighted_metrics"), "weighted_metrics",
                     options.weighted_metrics, &options.weighted_metric_objects);
-  place_error("weighted_metrics", "metrics");
+  if (!succeeded("weighted_metrics", "metrics")) return false;
   options.jit_compile = json_is_true(json_object_get(config, "jit_compile"));
   if (mix_failed() || mix_model_compile_with(model, &options)) return false;
   if (written != model->semantics) return true;

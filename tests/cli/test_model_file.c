@@ -461,6 +461,7 @@ static void options_replace_what_nobody_knows(void **state) {
     change_nested("changed.keras", rows[i].from, rows[i].to);
     assert_code(run_program("train", "--model", path, "--data", data, "--verbose", "0"), 1);
     assert_has(program_err, rows[i].place);
+    assert_null(strstr(strstr(program_err, "compile_config") + 1, "compile_config"));
     assert_code(run_program("train", "--model", path, "--data", data, "--verbose", "0", rows[i].option,
                             rows[i].instead),
                 0);

@@ -196,6 +196,9 @@ static void names_by_generation(void **state) {
   expect_refused(mix_activate("sofmax", x), MIX_VALUE_ERROR,
                  "'sofmax' is not known to tf_keras; did you mean 'softmax'?");
   EXPECT(mix_activate("LeakyReLU", x), 1e-7, 0, -0.6, -0.15, 0, 1, 3);
+  EXPECT(mix_activate("leaky_relu", x), 1e-7, 0, -0.4, -0.1, 0, 1, 3);
+  EXPECT(mix_activate("relu6", mix_multiply(x, mix_scalar(4, MIX_FLOAT32))), 0, 0, 0, 0, 0, 4, 6);
+  EXPECT(mix_activate("log_softmax", MATRIX(MIX_FLOAT64, 1, 2, 0, 0)), 1e-14, 0, -log(2), -log(2));
   mix_set_semantics("keras3");
   expect_refused(mix_activate("LeakyReLU", x), MIX_VALUE_ERROR, "LeakyReLU");
   expect_refused(mix_activate("relu", NULL), MIX_TYPE_ERROR, "expected a tensor");

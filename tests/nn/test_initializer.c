@@ -180,6 +180,10 @@ static void constraints(void **state) {
   EXPECT(
       mix_constraint_call(mix_constraint_new("min_max_norm", .min_value = 1, .max_value = 2, .rate = 0.5), w),
       1e-6, 0, 3 * 0.7, 0.45, 4 * 0.7, -0.6);
+  /* both axes: a norm of 5.024938 */
+  EXPECT(mix_constraint_call(mix_constraint_new("unit_norm", .axes = MIX_AXES(0, 1)), w), 1e-6, 0,
+         3 / sqrt(25.25), 0.3 / sqrt(25.25), 4 / sqrt(25.25), -0.4 / sqrt(25.25));
+  expect_refused(mix_constraint_new("unit_norm", .axes = {.count = 9}), MIX_VALUE_ERROR, "axes.count is 9");
   expect_refused(mix_constraint_new("tight"), MIX_VALUE_ERROR, "tight");
 }
 

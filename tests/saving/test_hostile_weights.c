@@ -84,6 +84,17 @@ static void a_soft_link_to_itself(void **state) {
   expect_file_refused(file, MIX_UNSUPPORTED, "soft links");
 }
 
+/* In a group whose links are messages of their own, as those that count the order of creation are. */
+static void a_soft_link_in_a_new_group(void **state) {
+  (void)state;
+  const hid_t file = without("layers/dense/vars"), made = H5Pcreate(H5P_GROUP_CREATE);
+  H5Pset_link_creation_order(made, H5P_CRT_ORDER_TRACKED);
+  H5Gclose(H5Gcreate2(file, "layers/dense/vars", H5P_DEFAULT, made, H5P_DEFAULT));
+  H5Pclose(made);
+  H5Lcreate_soft("/layers/dense/vars/0", file, kernel, H5P_DEFAULT, H5P_DEFAULT);
+  expect_file_refused(file, MIX_UNSUPPORTED, "soft links");
+}
+
 /* vars holds itself, and a group further up, as the weights. */
 static void groups_that_hold_each_other(void **state) {
   (void)state;
@@ -204,6 +215,7 @@ static int end(void **state) {
 int main(void) {
 #define WEIGHTS_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
   const struct CMUnitTest tests[] = {WEIGHTS_TEST(a_soft_link_to_itself),
+                                     WEIGHTS_TEST(a_soft_link_in_a_new_group),
                                      WEIGHTS_TEST(groups_that_hold_each_other),
                                      WEIGHTS_TEST(a_circle_beside_the_weights),
                                      WEIGHTS_TEST(an_external_link),

@@ -11,9 +11,10 @@ typedef struct recorded {
   const char *name;
   double outputs, losses, weights; /* 0: not compared */
 } recorded;
-static const recorded float32_cases[] = {{"nested", 1e-5, 1e-5, 5e-5},   {"scaled", 1e-5, 1e-5, 5e-5},
-                                         {"schedule", 1e-5, 1e-5, 5e-5}, {"nadam", 1e-5, 1e-5, 5e-5},
-                                         {"averages", 1e-5, 1e-5, 5e-5}, {"custom", 1e-5, 1e-5, 5e-5}};
+static const recorded float32_cases[] = {
+    {"nested", 1e-5, 1e-5, 5e-5},    {"scaled", 1e-5, 1e-5, 5e-5},   {"schedule", 1e-5, 1e-5, 5e-5},
+    {"nadam", 1e-5, 1e-5, 5e-5},     {"averages", 1e-5, 1e-5, 5e-5}, {"custom", 1e-5, 1e-5, 5e-5},
+    {"adafactor", 1e-5, 1e-5, 5e-5}, {"conv", 1e-5, 1e-5, 5e-5},     {"masked", 1e-5, 1e-5, 5e-5}};
 static const recorded accumulate = {"accumulate", 1e-5, 1e-5, 5e-5};
 static const recorded old = {"old", 1e-5, 1e-5, 5e-5}, old_scaled = {"old_scaled", 1e-5, 1e-5, 5e-5};
 static const recorded policies = {"policies", 5e-2, 2e-2, 0}; /* as those in bfloat16 */

@@ -245,8 +245,8 @@ static const struct {
     {"LeakyReLU", TF_KERAS, leaky_relu_layer},
     {"ELU", TF_KERAS, elu},
     {"Softmax", TF_KERAS, softmax},
-    {"leaky_relu", KERAS3, leaky_relu},
-    {"relu6", KERAS3, relu6},
+    {"leaky_relu", BOTH, leaky_relu},
+    {"relu6", BOTH, relu6},
     {"celu", KERAS3, celu},
     {"log_sigmoid", KERAS3, log_sigmoid},
     {"hard_silu", KERAS3, hard_silu},
@@ -260,7 +260,7 @@ static const struct {
     {"sparse_plus", KERAS3, sparse_plus},
     {"sparse_sigmoid", KERAS3, sparse_sigmoid},
     {"squareplus", KERAS3, squareplus},
-    {"log_softmax", KERAS3, log_softmax},
+    {"log_softmax", BOTH, log_softmax},
     {"sparsemax", KERAS3, sparsemax},
 };
 

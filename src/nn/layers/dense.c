@@ -79,6 +79,7 @@ static const mix_field_row fields[] = {
     {FIELD(kernel_constraint), &mix_field_constraint},
     {FIELD(bias_constraint), &mix_field_constraint},
     {"quantization_config", 0, &mix_field_fixed, .text = "null", .only = MIX_RULE(config_newer_options)},
+    {"lora_rank", 0, &mix_field_refused, .text = "null"}, /* other weights train */
     {0}};
 MIX_LAYER_KIND(dense, mix_dense_options, .fields = fields,
                MIX_LAYER_CLASS(.name = "Dense", .instance_size = sizeof(dense), .build = dense_build,

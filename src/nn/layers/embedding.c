@@ -55,6 +55,7 @@ static const mix_field_row fields[] = {
     {"input_length", 0, &mix_field_fixed, .text = "null", .optional = true,
      .only = MIX_RULE(input_batch_input_shape)},
     {"quantization_config", 0, &mix_field_fixed, .text = "null", .only = MIX_RULE(config_newer_options)},
+    {"lora_rank", 0, &mix_field_refused, .text = "null"}, /* other weights train */
     {0}};
 MIX_LAYER_KIND(embedding, mix_embedding_options, .fields = fields,
                MIX_LAYER_CLASS(.name = "Embedding", .instance_size = sizeof(embedding),

@@ -9,19 +9,34 @@
 #include <mixtape/ops.h>
 #include <string.h>
 
-/* An axis whose zero is the first one. */
+/* An axis, whose zero is the first one, or a list that goes to `axes`. */
 static json_t *write_axis(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
-  return json_integer(*(const int *)mix_field_at(field, options));
+  const mix_constraint_options *o = options;
+  (void)fields, (void)field;
+  if (!o->axes.count) return json_integer(o->axis);
+  json_t *list = json_array();
+  for (int i = 0; i < o->axes.count; i++) json_array_append_new(list, json_integer(o->axes.axis[i]));
+  return list;
 }
 static bool read_axis(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                       void *options) {
+  mix_constraint_options *o = options;
   (void)fields;
-  if (!json_is_null(value) && !json_is_integer(value)) return mix_field_mistyped(field, value), false;
-  *(int *)mix_field_at(field, options) = (int)json_integer_value(value);
+  if (json_is_null(value)) return true;
+  const size_t count = json_is_array(value) ? json_array_size(value) : 0;
+  if (!json_is_integer(value) && (count < 1 || count > MIX_MAX_RANK))
+    return mix_field_mistyped(field, value), false;
+  if (json_is_integer(value)) o->axis = (int)json_integer_value(value);
+  o->axes.count = (int)count;
+  for (size_t i = 0; i < count; i++) {
+    const json_t *axis = json_array_get(value, i);
+    if (!json_is_integer(axis)) return mix_field_mistyped(field, axis), false;
+    o->axes.axis[i] = (int)json_integer_value(axis);
+  }
   return true;
 }
-static const mix_value_kind axis_kind = {"an integer", sizeof(int), NULL, NULL, write_axis, read_axis, NULL};
+static const mix_value_kind axis_kind = {
+    "an integer or a list of them", sizeof(int), NULL, NULL, write_axis, read_axis, NULL};
 
 #define FIELD(member) MIX_FIELD(mix_constraint_options, member)
 static const mix_field_row rows[] = {{FIELD(min_value), &mix_field_number},
@@ -65,6 +80,9 @@ mix_constraint *mix_constraint_with(const mix_constraint_options *options) {
     return mix_fail(MIX_VALUE_ERROR, "constraint: both a name and a function were given; give one");
   const kind *kind = o.function ? NULL : mix_find_named("constraint", o.constraint, kinds);
   if (!kind && !o.function) return NULL;
+  if (o.axes.count < 0 || o.axes.count > MIX_MAX_RANK)
+    return mix_fail(MIX_VALUE_ERROR, "constraint: axes.count is %d; expected 0 to %d", o.axes.count,
+                    MIX_MAX_RANK);
   if (kind && o.max_value == 0) o.max_value = kind->max_value;
   if (!mix_fields_resolve(&(mix_fields){NULL, rows, "constraint"}, &o)) return NULL;
   mix_constraint *constraint = mix_object_new(sizeof *constraint, &mix_constraint_class);
@@ -87,7 +105,8 @@ mix_tensor *mix_constraint_call(mix_constraint *constraint, mix_tensor *weight) 
   if (o->function) return mix_returned(o->function(o->context, weight), "constraint");
   const projection projection = constraint->kind->projection;
   if (projection == NON_NEG) return mix_maximum(weight, mix_scalar_like(weight, 0));
-  mix_tensor *norm = mix_sqrt(mix_reduce_sum(mix_square(weight), MIX_AXES(o->axis), true));
+  mix_tensor *norm =
+      mix_sqrt(mix_reduce_sum(mix_square(weight), o->axes.count ? o->axes : MIX_AXES(o->axis), true));
   mix_tensor *divisor = mix_add(mix_scalar_like(norm, epsilon), norm);
   if (projection == UNIT_NORM) return mix_divide(weight, divisor);
   double low = projection == MIN_MAX_NORM ? o->min_value : 0;

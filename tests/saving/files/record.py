@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records files of real Keras, with what the models predict and how they train on.
 
-  record.py keras3|tf_keras    writes keras3.zip or tf_keras.zip beside itself
+  record.py keras3|tf_keras [CASE...]    writes keras3.zip or tf_keras.zip beside itself, or the cases into it
 
 Recorded with Keras 3.15.1, and tf_keras 2.21.0, on TensorFlow 2.21.0 on a CPU. Each case trains two steps,
 is saved in every format and predicts: NAME.keras, NAME.weights.h5, NAME.h5 (whole model), NAME.legacy.h5
@@ -82,6 +82,22 @@ def custom():
     return keras.Model(x, Twice(name="pair")(L.Dense(4)(x)))
 
 
+def conv():
+    """Norms along several axes, and an Identity."""
+    x = L.Input((4, 4, 2))
+    h = L.Conv2D(3, 2, kernel_constraint=keras.constraints.MaxNorm(0.3, axis=[0, 1, 2]))(x)
+    h = L.Identity()(h) if hasattr(L, "Identity") else h
+    return keras.Model(x, L.Dense(2)(L.Flatten()(h)))
+
+
+def masked():
+    """Masks that Keras 3 saves as operations: of Masking, Concatenate and Add."""
+    x = L.Input((5, 3))
+    a, b = L.Masking(0.0)(x), L.Masking(0.5)(x)
+    h = L.Concatenate()([L.Concatenate()([a, b]), x])
+    return keras.Model(x, L.Dense(2)(L.Add()([L.LSTM(3)(h), L.LSTM(3)(L.Add()([a, b])), L.LSTM(3)(a)])))
+
+
 def chain():
     return keras.Sequential([L.Input((4,)), L.Dense(3), L.LayerNormalization(), L.Dense(2)], name="chain")
 
@@ -96,6 +112,9 @@ cases = {
     "averages": (chain, lambda: o.Adam(0.01, use_ema=True, ema_momentum=0.9)),
     "policies": (policies, lambda: o.SGD(0.05)),
     "custom": (custom, lambda: o.SGD(0.05)),
+    "adafactor": (small, lambda: o.Adafactor(0.05)),
+    "conv": (conv, lambda: o.SGD(0.05, momentum=0.9)),
+    "masked": (masked, lambda: o.SGD(0.05, momentum=0.9)),
 }
 if new:
     cases["accumulate"] = small, lambda: o.Adam(0.01, gradient_accumulation_steps=2)
@@ -119,7 +138,7 @@ def scale_of(optimizer):
 def save_all(model, name, folder):
     model.save(f"{folder}/{name}.keras")
     model.save_weights(f"{folder}/{name}.weights.h5")
-    if name == ("policies" if new else "custom"):
+    if name in (("policies", "masked", "adafactor") if new else ("custom",)):
         return  # such files take no bfloat16, and no two weights of one name
     model.save(f"{folder}/{name}.h5")
     if not new:
@@ -140,7 +159,10 @@ def record(name, folder):
     outputs = len(model.outputs)
     metrics = [["mae"]] * outputs if outputs > 1 else ["mae"]
     model.compile(optimizer(), loss="mse", metrics=metrics)
-    x = [random.normal(size=(6, 4)).astype("float32") for _ in model.inputs]
+    x = [random.normal(size=(6, *t.shape[1:])).astype("float32") for t in model.inputs]
+    if name == "masked":
+        x[0][:3, 3:] = 0
+        x[0][2:5, 2:] = 0.5
     y = [random.normal(size=(6, int(t.shape[1]))).astype("float32") for t in model.outputs]
     arrays = {f"x_{i}": a for i, a in enumerate(x)} | {f"y_{i}": a for i, a in enumerate(y)}
     x, y = (x, y) if outputs > 1 else (x[0], y[0])
@@ -171,9 +193,13 @@ def in_pieces(folder):
 def main():
     place = pathlib.Path(__file__).parent / f"{generation}.zip"
     with tempfile.TemporaryDirectory() as folder:
-        for name in cases:
+        only = sys.argv[2:]
+        if only:
+            with zipfile.ZipFile(place) as archive:
+                archive.extractall(folder)
+        for name in only or cases:
             record(name, folder)
-        if not new:
+        if not new and not only:
             in_pieces(folder)
         with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
             for file in sorted(pathlib.Path(folder).iterdir()):
