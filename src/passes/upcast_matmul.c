@@ -2,8 +2,9 @@
  * operands to float32 while it packs them, although float32 operands could be read in place. Where the
  * backend prefers it (small products, for which packing costs most), the product becomes matmul_downcast: it
  * reads the same numbers as float32 and rounds its result. The upcasts join the programs that produce the
- * operands, and cached copies of weights hold float32. The bits do not change. Not under jit_compile, where
- * excess_precision would drop both casts, and not in eager graphs. */
+ * operands, cached copies of weights hold float32, and those of a loop's fixed operands are made before it.
+ * The bits do not change. Not under jit_compile, where excess_precision would drop both casts, and not in
+ * eager graphs. */
 #include "backend/backend.h"
 #include "passes/passes.h"
 #include "tensor/type.h"
@@ -57,6 +58,10 @@ bool mix_pass_upcast_matmul(mix_ir *ir) {
     }
     ir->nodes[n].op = op->contraction->downcast;
     ir->nodes[n].attributes = attributes;
+  }
+  for (int n = 0; n < nodes; n++) {
+    mix_ir *body = ir->nodes[n].dead ? NULL : ir->nodes[n].body;
+    if (body && (!mix_pass_upcast_matmul(body) || !mix_pass_hoist_upcasts(ir, n))) return false;
   }
   return mix_ir_sort(ir);
 }
