@@ -40,6 +40,15 @@ static void *downcast_attributes(mix_ir *ir, const mix_ir_node *product, mix_dty
   return attributes;
 }
 
+/* Of loop n, before its fixed operands are looked for. */
+static bool upcast_in_body(mix_ir *ir, int n) {
+  mix_ir *body = ir->nodes[n].body;
+  body->context = ir->context;
+  body->eager = ir->eager;
+  body->excess_precision = ir->excess_precision;
+  return mix_pass_upcast_matmul(body) && mix_pass_hoist_upcasts(ir, n);
+}
+
 bool mix_pass_upcast_matmul(mix_ir *ir) {
   if (ir->excess_precision || ir->eager) return true;
   int nodes = ir->node_count, values = ir->value_count;
@@ -59,9 +68,7 @@ bool mix_pass_upcast_matmul(mix_ir *ir) {
     ir->nodes[n].op = op->contraction->downcast;
     ir->nodes[n].attributes = attributes;
   }
-  for (int n = 0; n < nodes; n++) {
-    mix_ir *body = ir->nodes[n].dead ? NULL : ir->nodes[n].body;
-    if (body && (!mix_pass_upcast_matmul(body) || !mix_pass_hoist_upcasts(ir, n))) return false;
-  }
+  for (int n = 0; n < nodes; n++)
+    if (!ir->nodes[n].dead && ir->nodes[n].body && !upcast_in_body(ir, n)) return false;
   return mix_ir_sort(ir);
 }
