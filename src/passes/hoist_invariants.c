@@ -1,6 +1,6 @@
 /* hoist_invariants: what a step of a loop computes of values that are the same in all steps is computed once,
- * before the loop: the casts of weights that the rewrite has put into it. Nothing becomes larger by it, and
- * nothing moves that may fail or draws numbers. */
+ * before the loop: the casts of weights that the rewrite has put into it. Nothing becomes larger by it but
+ * upcast operands of products, and nothing moves that may fail or draws numbers. */
 #include "passes/passes.h"
 #include "tensor/shape.h"
 #include "tensor/type.h"
@@ -10,11 +10,19 @@
 typedef struct hoisting {
   mix_ir *ir, *body;
   int loop;     /* node of ir */
+  bool upcasts; /* what products read moves although it is larger */
   int *outside; /* by value of the body: the same value of ir; -1: it changes, or stays in the body */
 } hoisting;
 
 static size_t bytes_of(const mix_ir *ir, int value) {
   return mix_value_bytes(ir->values[value].dtype, ir->values[value].shape);
+}
+
+static bool feeds_product(const mix_ir *ir, int value) {
+  for (int n = 0; n < ir->node_count; n++)
+    for (int i = 0; !ir->nodes[n].dead && ir->nodes[n].op->contraction && i < MIX_CONTRACTED; i++)
+      if (ir->nodes[n].inputs[i] == value) return true;
+  return false;
 }
 
 static bool moves(const hoisting *h, const mix_ir_node *node) {
@@ -28,7 +36,7 @@ static bool moves(const hoisting *h, const mix_ir_node *node) {
     in += bytes_of(h->body, node->inputs[i]);
   }
   for (int o = 0; o < node->output_count; o++) out += bytes_of(h->body, node->first_output + o);
-  return out <= in;
+  return out <= in || (h->upcasts && feeds_product(h->body, node->first_output));
 }
 
 /* The node in the graph around the loop. */
@@ -65,8 +73,8 @@ static bool add_operand(hoisting *h, int value) {
   return true;
 }
 
-static bool hoist(mix_ir *ir, int n) {
-  hoisting h = {.ir = ir, .body = ir->nodes[n].body, .loop = n};
+static bool hoist(mix_ir *ir, int n, bool upcasts) {
+  hoisting h = {.ir = ir, .body = ir->nodes[n].body, .loop = n, .upcasts = upcasts};
   const mix_scan_attributes *attributes = ir->nodes[n].attributes;
   const int nodes = h.body->node_count, values = h.body->value_count,
             varying = attributes->carries + attributes->inputs;
@@ -96,7 +104,9 @@ bool mix_pass_hoist_invariants(mix_ir *ir) {
   const int nodes = ir->node_count;
   for (int n = 0; n < nodes; n++) {
     mix_ir *body = ir->nodes[n].dead ? NULL : ir->nodes[n].body;
-    if (body && (!mix_pass_hoist_invariants(body) || !hoist(ir, n))) return false;
+    if (body && (!mix_pass_hoist_invariants(body) || !hoist(ir, n, false))) return false;
   }
   return mix_ir_sort(ir);
 }
+
+bool mix_pass_hoist_upcasts(mix_ir *ir, int loop) { return hoist(ir, loop, true); }

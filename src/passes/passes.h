@@ -8,6 +8,8 @@
 
 /* Computes what is the same in all steps of a loop before it. */
 bool mix_pass_hoist_invariants(mix_ir *ir);
+/* The same of one loop, with casts to wider numbers that its products read. */
+bool mix_pass_hoist_upcasts(mix_ir *ir, int loop);
 /* Turns einsum into products of matrices, transposes and reshapes. */
 bool mix_pass_expand_einsum(mix_ir *ir);
 /* Replaces identities and casts to the same dtype by their operands. */

@@ -2,8 +2,9 @@
  * operands to float32 while it packs them, although float32 operands could be read in place. Where the
  * backend prefers it (small products, for which packing costs most), the product becomes matmul_downcast: it
  * reads the same numbers as float32 and rounds its result. The upcasts join the programs that produce the
- * operands, and cached copies of weights hold float32. The bits do not change. Not under jit_compile, where
- * excess_precision would drop both casts, and not in eager graphs. */
+ * operands, cached copies of weights hold float32, and those of a loop's fixed operands are made before it.
+ * The bits do not change. Not under jit_compile, where excess_precision would drop both casts, and not in
+ * eager graphs. */
 #include "backend/backend.h"
 #include "passes/passes.h"
 #include "tensor/type.h"
@@ -39,6 +40,15 @@ static void *downcast_attributes(mix_ir *ir, const mix_ir_node *product, mix_dty
   return attributes;
 }
 
+/* Of loop n, before its fixed operands are looked for. */
+static bool upcast_in_body(mix_ir *ir, int n) {
+  mix_ir *body = ir->nodes[n].body;
+  body->context = ir->context;
+  body->eager = ir->eager;
+  body->excess_precision = ir->excess_precision;
+  return mix_pass_upcast_matmul(body) && mix_pass_hoist_upcasts(ir, n);
+}
+
 bool mix_pass_upcast_matmul(mix_ir *ir) {
   if (ir->excess_precision || ir->eager) return true;
   int nodes = ir->node_count, values = ir->value_count;
@@ -58,5 +68,7 @@ bool mix_pass_upcast_matmul(mix_ir *ir) {
     ir->nodes[n].op = op->contraction->downcast;
     ir->nodes[n].attributes = attributes;
   }
+  for (int n = 0; n < nodes; n++)
+    if (!ir->nodes[n].dead && ir->nodes[n].body && !upcast_in_body(ir, n)) return false;
   return mix_ir_sort(ir);
 }
