@@ -17,10 +17,10 @@ static void set_environment(void) {
 
 /* Standard output and error go to files of the test's folder. */
 static int run_command(const char *command) {
-  char line[4096], out[512], errors[512];
+  char line[8192], out[512], errors[512];
   snprintf(out, sizeof out, "%s/stdout", test_folder);
   snprintf(errors, sizeof errors, "%s/stderr", test_folder);
-  snprintf(line, sizeof line, "timeout 120 %s >%s 2>%s </dev/null", command, out, errors);
+  snprintf(line, sizeof line, "timeout 120 %.4000s >%s 2>%s </dev/null", command, out, errors);
   const int status = system(line);
   read_text(out, program_out, sizeof program_out);
   read_text(errors, program_err, sizeof program_err);
@@ -181,11 +181,11 @@ static void check_killed(int ranks) {
   snprintf(script, sizeof script, "%s/kill.sh", test_folder);
   FILE *file = fopen(script, "w");
   assert_non_null(file);
-  fprintf(
-      file,
-      "until process=$(sed -n 's/.* rank 1 is process \\([0-9]*\\).*/\\1/p' %s/stderr) && [ -n \"$process\" ]\n"
-      "do sleep 0.1; done\nkill -9 $process\n",
-      test_folder);
+  fprintf(file,
+          "until process=$(sed -n 's/.* rank 1 is process \\([0-9]*\\).*/\\1/p' %s/stderr) &&\n"
+          "[ -n \"$process\" ]\n"
+          "do sleep 0.1; done\nkill -9 $process\n",
+          test_folder);
   fclose(file);
   snprintf(command, sizeof command,
            "sh -c 'sh %s & exec mpirun.%s %s -n %d %s " TRAIN "--epochs 100000 --distribute mpi'", script,
