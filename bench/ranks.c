@@ -63,7 +63,8 @@ static double time_sum(int64_t count) {
   double least = 1e9;
   mix_tensor *x = mix_fill(MIX_SHAPE(count), 1, MIX_FLOAT32);
   mix_evaluate(1, &x);
-  for (int i = 0; i < 20; i++) MIX_SCOPE {
+  for (int i = 0; i < 20; i++)
+    MIX_SCOPE {
       const double begin = now();
       mix_all_reduce(x);
       if (now() - begin < least) least = now() - begin;

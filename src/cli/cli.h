@@ -82,6 +82,10 @@ void cli_try_environment(void);
 static inline bool cli_is_distributed(const cli_options *options) {
   return options->distribute && options->distribute[0] == 'm';
 }
+/* Before any thread exists: goes on in a child, and says which rank it was if a signal ends it. The launcher
+ * hears of that only then, and would not name the rank. Returns in the child, or where there is no launcher.
+ */
+void cli_watch_rank(const cli_options *options);
 /* Starts the distribution. On ranks other than 0 `options` lose what prints, logs and saves. CLI_OK, or the
  * exit code after a message. */
 int cli_join_ranks(cli_options *options);

@@ -1,7 +1,42 @@
 /* --distribute: what each rank prints and writes, and how a rank that fails ends the others. */
 #include "cli/cli.h"
+#include "distribute/plugin.h"
 
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- a process that watches over the rank ---- */
+
+static volatile sig_atomic_t rank_process;
+static void pass_on(int number) { kill(rank_process, number); }
+
+static void wait_for_rank(pid_t child) {
+  int status;
+  char host[64] = "";
+  rank_process = child;
+  signal(SIGTERM, pass_on);
+  signal(SIGINT, pass_on);
+  while (waitpid(child, &status, 0) < 0) continue; /* interrupted */
+  if (!WIFSIGNALED(status)) _exit(WEXITSTATUS(status));
+  gethostname(host, sizeof host - 1);
+  fprintf(stderr,
+          "mixtape train: rank %s (process %d on %s) was ended by signal %d (%s), and with it this job\n",
+          mix_mpi_launched_rank(), (int)child, host, WTERMSIG(status), strsignal(WTERMSIG(status)));
+  _exit(128 + WTERMSIG(status));
+}
+
+void cli_watch_rank(const cli_options *options) {
+  if (!cli_is_distributed(options) || !mix_mpi_launched()) return;
+  const pid_t child = fork();
+  if (child > 0) wait_for_rank(child);
+  if (!child) prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+/* ---- ranks ---- */
 
 /* Warnings and progress are those of rank 0. */
 static void log_errors(void *context, mix_log_level level, const char *message) {

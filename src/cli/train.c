@@ -132,6 +132,7 @@ int cli_train(int argc, char **argv) {
   cli_options options;
   int code = cli_parse("train", CLI_TRAIN, argc, argv, &options);
   if (code) return code < 0 ? CLI_OK : code;
+  cli_watch_rank(&options);
   mix_scope *scope = mix_scope_begin();
   code = cli_trace_begin(&options);
   if (!code) code = cli_trace_end(&options, cli_leave_ranks(&options, run(&options)));

@@ -90,6 +90,7 @@ mix_status mix_set_distribution(mix_distribution *distribution) {
       distribution && distribution->ranks > 1 ? mix_exchange_communicator(distribution->exchange) : NULL;
   mix_communicator_set(c);
   if (c) share_cores(distribution);
+  if (c && !c->rank && distribution != current) mix_exchange_log_ranks(distribution->exchange);
   pthread_mutex_lock(&lock);
   mix_distribution *former = current;
   current = mix_retain(distribution);

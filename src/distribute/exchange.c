@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "distribute/sum.h"
 #include "distribute/watch.h"
 #include "tensor/shape.h"
@@ -391,6 +392,18 @@ mix_exchange *mix_exchange_open(const mix_transport *transport, unsigned number)
 
 mix_communicator *mix_exchange_communicator(mix_exchange *x) { return &x->communicator; }
 mix_exchange_place mix_exchange_place_of(const mix_exchange *x) { return x->place; }
+
+void mix_exchange_log_ranks(const mix_exchange *x) {
+  const mix_rank_identity *ranks = x->ranks;
+  for (int first = 0, end; first < x->place.ranks; first = end) {
+    mix_text text = {.grows = true};
+    mix_text_put(&text, "distribution: on %s", ranks[first].host);
+    for (end = first; end < x->place.ranks && !strcmp(ranks[end].host, ranks[first].host); end++)
+      mix_text_put(&text, "%s rank %d is process %d", end > first ? "," : "", end, ranks[end].process);
+    if (!text.failed) mix_log_text(MIX_LOG_INFO, text.text);
+    mix_free(text.text);
+  }
+}
 
 mix_exchange_times mix_exchange_times_of(mix_exchange *x) {
   pthread_mutex_lock(&x->lock);

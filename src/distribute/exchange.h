@@ -23,6 +23,9 @@ mix_exchange *mix_exchange_open(const mix_transport *transport, unsigned number)
 mix_communicator *mix_exchange_communicator(mix_exchange *exchange);
 mix_exchange_place mix_exchange_place_of(const mix_exchange *exchange);
 mix_exchange_times mix_exchange_times_of(mix_exchange *exchange);
+/* Logs which process on which machine each rank is, so that a launcher's message about a process names the
+ * rank. */
+void mix_exchange_log_ranks(const mix_exchange *exchange);
 /* Ends all processes, from the thread if it is free within a second. */
 void mix_exchange_abort(mix_exchange *exchange, int code);
 /* Closes the transport, with all other ranks, and ends the thread. After a failure it leaves both as they

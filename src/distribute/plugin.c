@@ -32,6 +32,12 @@ static const char *launched_flavor(void) {
 
 bool mix_mpi_launched(void) { return launched_flavor() != NULL; }
 
+const char *mix_mpi_launched_rank(void) {
+  for (int i = 0; i < LAUNCHERS; i++)
+    if (getenv(launchers[i].variable)) return getenv(launchers[i].variable);
+  return "?";
+}
+
 static const mix_transport *load(const char *path) {
   void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* MPI's own plug-ins look for its symbols */
   if (!library) {

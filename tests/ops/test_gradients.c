@@ -314,7 +314,9 @@ static mix_tensor *build_resize_smaller(mix_tensor *const *x) {
   { {.rank = 4, .dims = {1, 2, 1, 3}}, -1, 1 }
 /* In one process. */
 static mix_tensor *build_start(mix_tensor *const *x) { return mix_all_reduce_start(x[0]); }
-static mix_tensor *build_done(mix_tensor *const *x) { return mix_all_reduce_done(mix_all_reduce_start(x[0])); }
+static mix_tensor *build_done(mix_tensor *const *x) {
+  return mix_all_reduce_done(mix_all_reduce_start(x[0]));
+}
 static const row rows[] = {
     {"all_reduce_start", build_start, 1, {{M, -2, 2}}, 0},
     {"all_reduce_done", build_done, 1, {{M, -2, 2}}, 0},

@@ -2,7 +2,6 @@
  * moved, and replaced by copies of others, on the reference device. */
 #include "ops/support.h"
 #include "graph/op.h"
-#include "ops/collective.h"
 #include "tensor/shape.h"
 #include <mixtape/device.h>
 #include <mixtape/einsum.h>
@@ -426,21 +425,13 @@ static void sources(void **state) {
   check_node(mix_stateless_truncated_normal(seed, MIX_SHAPE(ROWS, 2), MIX_FLOAT32));
 }
 
-/* Their rows are those of all ranks. */
-static void collectives(void **state) {
-  (void)state;
-  check_node(mix_all_reduce_start(F(ROWS, 2)));
-  check_node(mix_all_reduce_done(mix_all_reduce_start(F(ROWS, 2))));
-  check_node(mix_broadcast_from(F(ROWS, 2), 0));
-  check_node(mix_all_gather_of(F(ROWS, 2), 1));
-}
-
 /* Runs after the others: no op was left out, and one with the trait was seen to have it. */
 static void every_op_was_checked(void **state) {
   (void)state;
   for (int i = 0; mix_all_ops[i]; i++) {
     const mix_op *op = mix_all_ops[i];
-    if (op->flags & (MIX_OP_SOURCE | MIX_OP_LOOP)) { /* loops: tests/nn/test_layers_all.c */
+    /* loops: tests/nn/test_layers_all.c; the rows of collectives are those of all ranks */
+    if (op->flags & (MIX_OP_SOURCE | MIX_OP_LOOP) || mix_op_is_collective(op)) {
       assert_null(op->row_independent);
     } else {
       if (!met[i]) fail_msg("op '%s': an example in this test is missing", op->name);
@@ -458,7 +449,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(elementwise_ops),  TEST(reductions),         TEST(products), TEST(convolutions),
       TEST(einsums),          TEST(attentions),         TEST(classes),  TEST(indices_and_rows),
-      TEST(parts_and_shapes), TEST(windows_and_images), TEST(sources),  TEST(collectives),
-      TEST(every_op_was_checked)};
+      TEST(parts_and_shapes), TEST(windows_and_images), TEST(sources),  TEST(every_op_was_checked)};
   return cmocka_run_group_tests_name("ops/row_independence", tests, on_the_reference, NULL);
 }
