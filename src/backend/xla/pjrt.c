@@ -41,8 +41,13 @@ static void call_with(pjrt_function *function, void *arguments, size_t size, pjr
   memcpy(arguments, &wide, size);
 }
 
+/* XLA's CPU tells of exhausted memory in a run by its message alone, with the code of an internal error. */
+static bool is_exhausted(int code, const char *text, int size) {
+  static const char words[] = "Out of memory";
+  return code == PJRT_RESOURCE_EXHAUSTED || (size && memmem(text, (size_t)size, words, sizeof words - 1));
+}
+
 static mix_status status_of(pjrt_call call, int code) {
-  if (code == PJRT_RESOURCE_EXHAUSTED) return MIX_MEMORY_ERROR;
   return call == PJRT_CLIENT_COMPILE || code == PJRT_UNIMPLEMENTED ? MIX_UNSUPPORTED : MIX_RUNTIME_ERROR;
 }
 
@@ -57,8 +62,10 @@ static void record(const mix_pjrt *plugin, pjrt_call call, pjrt_error *error, co
   if (message) call_with(message, &text, sizeof text, NULL);
   if (code) call_with(code, &number, sizeof number, NULL);
   const int shown = text.text ? (int)(text.size < MESSAGE ? text.size : MESSAGE) : 0;
-  mix_fail(status_of(call, number.code), "%s: %.*s%s", what, shown, shown ? text.text : "",
-           shown ? "" : "the plug-in gave an error without a message");
+  const bool exhausted = is_exhausted(number.code, text.text, shown);
+  mix_fail(exhausted ? MIX_MEMORY_ERROR : status_of(call, number.code), "%s: %.*s%s%s", what, shown,
+           shown ? text.text : "", shown ? "" : "the plug-in gave an error without a message",
+           exhausted ? "; release what is no longer needed, or use a smaller batch or model" : "");
   if (destroy) call_with(destroy, &object, sizeof object, NULL);
 }
 

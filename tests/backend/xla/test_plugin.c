@@ -98,6 +98,15 @@ static void check_exhausted(void) {
   CHECK(!call(new_function()));
   check_error(MIX_MEMORY_ERROR, "copying to the device", "the fake has no memory");
 }
+/* Told by the message alone, as XLA's CPU does. The variable keeps its value. */
+static void check_exhausted_run(void) {
+  CHECK(mix_set_device(fake("exhausted_run")) == MIX_OK);
+  mix_variable *count = mix_variable_new(scalar(3), .name = "count");
+  mix_function *function = new_function_of(count);
+  CHECK(!call(function));
+  check_error(MIX_MEMORY_ERROR, "Out of memory allocating a run", "use a smaller batch");
+  CHECK(mix_tensor_item(mix_variable_value(count)) == 3);
+}
 static void check_fails(void) {
   CHECK(mix_set_device(fake("fails")) == MIX_OK);
   CHECK(!call(new_function()));
@@ -129,6 +138,7 @@ static void a_program_that_is_refused(void **state) {
 static void memory_that_is_exhausted(void **state) {
   (void)state;
   in_child(check_exhausted);
+  in_child(check_exhausted_run);
 }
 static void a_run_that_fails(void **state) {
   (void)state;

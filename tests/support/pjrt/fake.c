@@ -8,10 +8,10 @@
 
 /* no_entry: a library that is none; no_table, old, new: its table is of no use; refuses_to_start; no_devices;
  * exhausted_client: has no memory for one; tpu: says so; refuses: compiles nothing; exhausted: has no memory;
- * fails: its runs do; donates: its programs have two results, and its runs fail if no argument is donated;
- * pairs: two results; works */
+ * exhausted_run: its runs have none; fails: they fail; donates: its programs have two results, and its runs
+ * fail if no argument is donated; pairs: two results; works */
 #define IS(name) (!strcmp(FAKE, name))
-#define RESULTS (IS("donates") || IS("pairs") ? 2 : 1)
+#define RESULTS (IS("donates") || IS("pairs") || IS("exhausted_run") ? 2 : 1)
 
 struct pjrt_error {
   int code;
@@ -126,6 +126,7 @@ static pjrt_error *count_results(void *arguments) {
 static pjrt_error *execute(void *arguments) {
   pjrt_execute_args *args = arguments;
   if (IS("fails")) return error_of(13, "the fake fails");
+  if (IS("exhausted_run")) return error_of(13, "Error preparing: Out of memory allocating a run");
   if (IS("donates") && args->options->keep_count >= args->argument_count)
     return error_of(3, "nothing is donated");
   for (int r = 0; r < RESULTS; r++) {
