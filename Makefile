@@ -31,7 +31,7 @@ uninstall: ## removes what install of this version put below PREFIX
 	@scripts/uninstall build/release "$(PREFIX)" "$(DESTDIR)"
 
 deb: build ## Debian packages of library, headers and program, in build/release/packages
-	@cd build/release && cpack -G DEB >cpack.log || { cat cpack.log >&2; exit 1; }
+	@cd build/release && cpack -G DEB >cpack.log 2>&1 || { cat cpack.log >&2; exit 1; }
 	@ls build/release/packages/*.deb
 
 reference: ## the reference of the public headers, by Doxygen, in build/reference/html

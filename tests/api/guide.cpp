@@ -124,9 +124,7 @@ int main() {
     bool passed = false;
     try {
       passed = test.test();
-    } catch (const std::exception &e) {
-      std::printf("%s\n", e.what());
-    }
+    } catch (const std::exception &e) { std::printf("%s\n", e.what()); }
     if (!passed) std::printf("%s failed\n", test.name), failed++;
   }
   mix_shutdown();
