@@ -1,6 +1,7 @@
 /* Decisions of the rewrite in the recorded format. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "amp/graph_json.h"
 
 #include <errno.h>
@@ -9,13 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Jansson returns -1 on NULL values, so a chain of calls needs one check at its end: `ok` becomes false
- * without memory. */
+/* A chain of calls needs one check at its end: `ok` becomes false without memory. */
 static void put(bool *ok, json_t *object, const char *key, json_t *value) {
-  if (json_object_set_new(object, key, value) != 0) *ok = false;
+  if (!mix_json_set(object, key, value)) *ok = false;
 }
 static void append(bool *ok, json_t *array, json_t *value) {
-  if (json_array_append_new(array, value) != 0) *ok = false;
+  if (!mix_json_append(array, value)) *ok = false;
 }
 
 /* A text that may be cut inside a UTF-8 sequence. */

@@ -298,7 +298,7 @@ static bool make_calls(saved_graph *graph) {
 static bool take_name(saved_graph *graph, const char *name) {
   if (json_object_get(graph->taken, name))
     return mix_fail(MIX_VALUE_ERROR, "model_from_json: two layers are named '%.60s'", name), false;
-  return !json_object_set_new(graph->taken, name, json_true());
+  return mix_json_set(graph->taken, name, json_true());
 }
 
 static bool read_layer(saved_graph *graph, saved_layer *layer, const json_t *object, int index) {

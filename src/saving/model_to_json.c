@@ -194,8 +194,10 @@ static json_t *call_json(const mix_functional *graph, const mix_layer_call *call
   const bool single = json_is_integer(form);
   json_decref(form);
   if (objects) {
-    json_t *args = call->arguments ? arguments_json(&written, call->arguments) : json_array();
-    if (json_array_insert_new(args, 0, inputs)) mix_json_whole(NULL);
+    json_t *args = json_array(), *more = call->arguments ? arguments_json(&written, call->arguments) : NULL;
+    mix_json_append(args, inputs);
+    if (more) mix_json_extend(args, more);
+    json_decref(more);
     node = json_pack("{s:o,s:o}", "args", args, "kwargs", keywords);
   } else {
     node = single ? json_pack("[o]", inputs) : inputs;

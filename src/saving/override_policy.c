@@ -107,9 +107,7 @@ static json_t *append_cast(const casts *c, const char *before, char *name, size_
     snprintf(name, size, "%.200s_float32_%d", before, number);
   json_t *layer = json_pack("{s:s, s:s, s:{s:s, s:s, s:s}}", "class_name", "Activation", "name", name,
                             "config", "name", name, "activation", "linear", "dtype", "float32");
-  if (json_array_append_new(c->layers, layer))
-    return mix_fail(MIX_MEMORY_ERROR, "model_load: no memory for the layer '%s'", name);
-  return layer;
+  return mix_json_append(c->layers, layer) ? layer : NULL;
 }
 
 /* Losses and metrics may stand under the names of outputs. */

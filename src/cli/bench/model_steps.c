@@ -86,5 +86,5 @@ bool bench_model_steps(const bench_settings *settings) {
   if (settings->text) printf("speed: the first row's time over this one's, median of the rounds\n");
   json_t *result = json_pack("{s:s, s:I, s:i, s:o}", "model", settings->model, "batch_size",
                              (json_int_t)batch, "rounds", rounds, "policies", rows);
-  return json_object_set_new(settings->json, "model_steps", result) == 0;
+  return mix_json_set(settings->json, "model_steps", result);
 }

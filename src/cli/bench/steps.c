@@ -108,9 +108,9 @@ static bool one_configuration(const bench_settings *settings, configuration c, j
              (double)candidates[i].step.peak / (1 << 20), candidates[i].step.report.nodes,
              candidates[i].step.report.barriers);
   }
-  return json_array_append_new(results,
-                               json_pack("{s:I, s:I, s:i, s:o}", "units", (json_int_t)c.units, "batch_size",
-                                         (json_int_t)c.batch, "rounds", rounds, "policies", rows)) == 0;
+  return mix_json_append(results,
+                         json_pack("{s:I, s:I, s:i, s:o}", "units", (json_int_t)c.units, "batch_size",
+                                   (json_int_t)c.batch, "rounds", rounds, "policies", rows));
 }
 
 bool bench_steps(const bench_settings *settings) {
