@@ -17,6 +17,7 @@
 #include "graph/trace.h"
 #include "tensor/shape.h"
 #include <mixtape/function.h>
+#include <mixtape/graph_rewrite.h>
 #include <string.h>
 
 /* What a capture depends on besides its arguments. */
