@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* jansson gives no reason; malloc gives ENOMEM. */
+/* jansson gives no reason; malloc gives ENOMEM. What succeeds leaves errno as it was: it may be the reason
+ * why the value that comes next is NULL. */
+static bool stored(int errno_before) { return errno = errno_before, true; }
 static bool not_stored(const void *container, const char *what) {
   if (!container || errno == ENOMEM)
     mix_fail_memory("a config");
@@ -23,26 +25,31 @@ static bool not_stored(const void *container, const char *what) {
 
 bool mix_json_set(json_t *object, const char *key, json_t *value) {
   const bool whole = value && object;
+  const int before = errno;
   if (whole) errno = 0;
-  if (whole && !json_object_set_new(object, key, value)) return true;
+  if (whole && !json_object_set_new(object, key, value)) return stored(before);
   if (!object && value) json_decref(value);
   return not_stored(object, key);
 }
 
 bool mix_json_append(json_t *list, json_t *value) {
   if (mix_failed()) return json_decref(value), false;
+  const int before = errno;
   if (value && list) errno = 0;
-  return json_array_append_new(list, value) == 0 || not_stored(list, "an item");
+  return json_array_append_new(list, value) == 0 ? stored(before) : not_stored(list, "an item");
 }
 
 bool mix_json_update(json_t *object, json_t *members) {
+  const int before = errno;
   errno = 0;
-  return json_object_update(object, members) == 0 || not_stored(members ? object : NULL, "a member");
+  return json_object_update(object, members) == 0 ? stored(before)
+                                                  : not_stored(members ? object : NULL, "a member");
 }
 
 bool mix_json_extend(json_t *list, json_t *items) {
+  const int before = errno;
   errno = 0;
-  return json_array_extend(list, items) == 0 || not_stored(items ? list : NULL, "an item");
+  return json_array_extend(list, items) == 0 ? stored(before) : not_stored(items ? list : NULL, "an item");
 }
 
 /* jansson's own copies go on where an item is lost. */

@@ -1,5 +1,6 @@
 /* Configs as JSON: text, and members of objects. What is left out because memory ran out must not go unseen:
- * values are stored by the functions here alone (tools/check_rules). */
+ * values are stored by the functions here, or by jansson's where the caller looks at the result
+ * (tools/check_rules). Those here leave errno as it was where they succeed. */
 #ifndef MIX_BASE_JSON_H
 #define MIX_BASE_JSON_H
 
