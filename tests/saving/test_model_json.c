@@ -759,10 +759,12 @@ static void tensors_by_name_order_the_layers(void **state) {
     static char text[8192];
     snprintf(
         text, sizeof text,
-        "{\"class_name\": \"Functional\", \"keras_version\": \"3.15.1\", \"config\": {\"name\": \"m\", \"layers\": ["
+        "{\"class_name\": \"Functional\", \"keras_version\": \"3.15.1\", "
+        "\"config\": {\"name\": \"m\", \"layers\": ["
         "{\"class_name\": \"InputLayer\", \"config\": {\"batch_shape\": [null, 3, 4], \"name\": \"in\"}, "
         "\"name\": \"in\", \"inbound_nodes\": []}, %s%s%s"
-        "{\"module\": \"keras.layers\", \"class_name\": \"MultiHeadAttention\", \"config\": {\"name\": \"att\", "
+        "{\"module\": \"keras.layers\", \"class_name\": \"MultiHeadAttention\", "
+        "\"config\": {\"name\": \"att\", "
         "\"num_heads\": 2, \"key_dim\": 3}, \"name\": \"att\", \"inbound_nodes\": [{%s}]}], "
         "\"input_layers\": [[\"in\", 0, 0]], \"output_layers\": [[\"att\", 0, 0]]}}",
         PROJECTION("q"), PROJECTION("v"), PROJECTION("k"), rows[i].call);
@@ -781,6 +783,7 @@ static void tensors_by_name_order_the_layers(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(M05_recorded_models),
+                                     TEST(tensors_by_name_order_the_layers),
                                      TEST(reference_models),
                                      TEST(models_of_c_are_written_as_keras_does),
                                      TEST(the_text_is_pythons),
