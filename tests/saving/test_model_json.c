@@ -739,22 +739,23 @@ static void memory_runs_out(void **state) {
  * places, come in another order than those given by position. */
 static void tensors_by_name_order_the_layers(void **state) {
   (void)state;
-#define TENSOR(layer)                                                                                        \
+#define RESULT_OF(layer)                                                                                     \
   "{\"class_name\": \"__keras_tensor__\", \"config\": {\"shape\": [null, 3, 4], \"dtype\": \"float32\", "    \
   "\"keras_history\": [\"" layer "\", 0, 0]}}"
 #define PROJECTION(name)                                                                                     \
   "{\"module\": \"keras.layers\", \"class_name\": \"Dense\", \"config\": {\"name\": \"" name                 \
   "\", \"units\": 4}, "                                                                                      \
-  "\"name\": \"" name "\", \"inbound_nodes\": [{\"args\": [" TENSOR("in") "], \"kwargs\": {}}]}, "
+  "\"name\": \"" name "\", \"inbound_nodes\": [{\"args\": [" RESULT_OF("in") "], \"kwargs\": {}}]}, "
   static const struct {
     const char *call, *order;
-  } rows[] = {
-      {"\"args\": [], \"kwargs\": {\"query\": " TENSOR("q") ", \"value\": " TENSOR("v") ", \"key\": " TENSOR(
-           "k") "}",
-       "in k q v att "},
-      {"\"args\": [" TENSOR("q") "], \"kwargs\": {\"value\": " TENSOR("v") ", \"key\": " TENSOR("k") "}",
-       "in q k v att "},
-      {"\"args\": [" TENSOR("q") ", " TENSOR("v") ", " TENSOR("k") "], \"kwargs\": {}", "in q v k att "}};
+  } rows[] = {{"\"args\": [], \"kwargs\": {\"query\": " RESULT_OF("q") ", \"value\": " RESULT_OF(
+                   "v") ", \"key\": " RESULT_OF("k") "}",
+               "in k q v att "},
+              {"\"args\": [" RESULT_OF("q") "], \"kwargs\": {\"value\": " RESULT_OF(
+                   "v") ", \"key\": " RESULT_OF("k") "}",
+               "in q k v att "},
+              {"\"args\": [" RESULT_OF("q") ", " RESULT_OF("v") ", " RESULT_OF("k") "], \"kwargs\": {}",
+               "in q v k att "}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     static char text[8192];
     snprintf(
