@@ -39,16 +39,45 @@ static bool is_input(const walk *w, int c) {
 /* A model may begin at a tensor that a layer made. That call is outside the model. */
 static bool is_outside(const walk *w, int c) { return w->graph->calls[c]->inputs && is_input(w, c); }
 
+typedef void on_source(walk *w, int source, int depth);
+
+static void one_source(walk *w, const mix_tensor *tensor, on_source *act, int depth) {
+  const int source = tensor && tensor->node->symbolic ? call_of(w, tensor) : -1;
+  if (source >= 0) act(w, source, depth);
+}
+
+static mix_tensor *item(mix_list *list, int i) {
+  return list && i >= 0 && i < mix_list_count(list) ? mix_list_items(list)[i] : NULL;
+}
+
+/* What was given by name comes in the order of the names, as Keras 3 flattens it: key, query, value. */
+static void named_sources(walk *w, const mix_layer_call *call, int positional, on_source *act, int depth) {
+  static const int places[] = {2, 0, 1};
+  one_source(w, call->keywords.attention_mask, act, depth);
+  for (int i = 0; i < 3; i++) {
+    const int place = places[i];
+    if (place >= positional)
+      one_source(w, item(place ? call->arguments : call->inputs, place ? place - 1 : 0), act, depth);
+    one_source(w, place ? item(call->keywords.argument_masks, place - 1) : item(call->masks, 0), act, depth);
+  }
+}
+
 /* Calls `act` for each call whose results call `c` reads. */
-static void each_source(walk *w, int c, void (*act)(walk *w, int source, int depth), int depth) {
+static void each_source(walk *w, int c, on_source *act, int depth) {
   const mix_layer_call *call = w->graph->calls[c];
-  mix_list *const lists[] = {call->inputs, call->arguments, call->masks, call->initial_state};
-  for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
-    for (int i = 0; lists[l] && i < mix_list_count(lists[l]); i++) {
-      mix_tensor *tensor = mix_list_get(lists[l], i);
-      int source = tensor && tensor->node->symbolic ? call_of(w, tensor) : -1;
-      if (source >= 0) act(w, source, depth);
-    }
+  const int inputs = call->inputs ? mix_list_count(call->inputs) : 0;
+  const int count = inputs + (call->arguments ? mix_list_count(call->arguments) : 0);
+  const int positional = count - call->keywords.by_name;
+  for (int i = 0; i < positional; i++)
+    one_source(w, i < inputs ? item(call->inputs, i) : item(call->arguments, i - inputs), act, depth);
+  if (call->layer->kind && call->layer->kind->call_tensors) {
+    named_sources(w, call, positional, act, depth);
+    return;
+  }
+  for (int i = 0; call->masks && i < mix_list_count(call->masks); i++)
+    one_source(w, item(call->masks, i), act, depth);
+  for (int i = 0; call->initial_state && i < mix_list_count(call->initial_state); i++)
+    one_source(w, item(call->initial_state, i), act, depth);
 }
 
 static void visit(walk *w, int c, int depth) {

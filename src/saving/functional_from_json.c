@@ -82,6 +82,7 @@ typedef struct read_call {
   bool inputs_are_list, waits; /* for a call that is not made yet */
   mix_training training;
   mix_call_keywords keywords;
+  int positional; /* tensors before those given by name; -1: all */
 } read_call;
 
 /* The tensors of a structure, NULL for null; the list is made if it is NULL. */
@@ -230,6 +231,7 @@ static void read_node_object(const saved_graph *graph, const saved_layer *layer,
     return;
   }
   call->inputs_are_list = !is_leaf(inputs);
+  if (kind && kind->call_tensors) call->positional = (int)json_array_size(args);
   collect(graph, inputs, &call->inputs, call);
   for (size_t i = 1; i < json_array_size(args) && !mix_failed() && !call->waits; i++)
     read_argument(graph, json_array_get(args, i), call);
@@ -248,10 +250,18 @@ static void read_node_list(const saved_graph *graph, const saved_layer *layer, c
   json_decref(leaves);
 }
 
+/* In the record of the call, from which the order of the layers follows. */
+static void note_names(const read_call *call, mix_list *results) {
+  mix_layer_call *record = mix_tensor_history(mix_list_get(results, 0), NULL);
+  const int count = 1 + (call->arguments ? mix_list_count(call->arguments) : 0);
+  if (record && call->positional >= 0 && call->positional < count)
+    record->keywords.by_name = count - call->positional;
+}
+
 /* Makes the next call of the layer. False: it waits, or it failed. */
 static bool make_call(const saved_graph *graph, saved_layer *layer) {
   const json_t *node = json_array_get(layer->nodes, (size_t)layer->made);
-  read_call call = {.training = MIX_INHERIT};
+  read_call call = {.training = MIX_INHERIT, .positional = -1};
   if (json_object_get(node, "args") || json_object_get(node, "kwargs"))
     read_node_object(graph, layer, node, &call);
   else
@@ -272,7 +282,9 @@ static bool make_call(const saved_graph *graph, saved_layer *layer) {
                               .use_causal_mask = call.keywords.use_causal_mask,
                               .return_attention_scores = call.keywords.return_attention_scores};
   layer->results[layer->made] = mix_call_outputs_with(layer->layer, &options);
-  return layer->results[layer->made] && ++layer->made;
+  if (!layer->results[layer->made]) return false;
+  note_names(&call, layer->results[layer->made++]);
+  return true;
 }
 
 /* Rounds over the layers, until all calls are made or a round makes none. */

@@ -148,6 +148,10 @@ static json_t *keywords_json(const written_call *written, const mix_layer_call *
       continue;
     mix_json_set(keywords, name, tensor_or_null(written, mix_list_get(call->arguments, i)));
   }
+  const int count = 1 + (call->arguments ? mix_list_count(call->arguments) : 0);
+  for (int i = count - call->keywords.by_name; objects && i < count; i++)
+    mix_json_set(keywords, call->layer->kind->call_tensors[i],
+                 tensor_or_null(written, mix_list_get(i ? call->arguments : call->inputs, i ? i - 1 : 0)));
   put_attention_keywords(written, call, keywords);
   if (call->initial_state)
     mix_json_set(keywords, "initial_state", states_json(written, call->initial_state, objects));
@@ -198,6 +202,7 @@ static json_t *call_json(const mix_functional *graph, const mix_layer_call *call
     mix_json_append(args, inputs);
     if (more) mix_json_extend(args, more);
     json_decref(more);
+    for (int i = 0; i < call->keywords.by_name; i++) json_array_remove(args, json_array_size(args) - 1);
     node = json_pack("{s:o,s:o}", "args", args, "kwargs", keywords);
   } else {
     node = single ? json_pack("[o]", inputs) : inputs;

@@ -778,8 +778,56 @@ static void layers_stay_float32(void **state) {
   }
 }
 
+/* Keras 3 visits what was given by name in the order of the names, so that layers, and weights by their
+ * places, come in another order than those given by position. */
+static void tensors_by_name_order_the_layers(void **state) {
+  (void)state;
+#define RESULT_OF(layer)                                                                                     \
+  "{\"class_name\": \"__keras_tensor__\", \"config\": {\"shape\": [null, 3, 4], \"dtype\": \"float32\", "    \
+  "\"keras_history\": [\"" layer "\", 0, 0]}}"
+#define PROJECTION(name)                                                                                     \
+  "{\"module\": \"keras.layers\", \"class_name\": \"Dense\", \"config\": {\"name\": \"" name                 \
+  "\", \"units\": 4}, "                                                                                      \
+  "\"name\": \"" name "\", \"inbound_nodes\": [{\"args\": [" RESULT_OF("in") "], \"kwargs\": {}}]}, "
+  static const struct {
+    const char *call, *order;
+  } rows[] = {{"\"args\": [], \"kwargs\": {\"query\": " RESULT_OF("q") ", \"value\": " RESULT_OF(
+                   "v") ", \"key\": " RESULT_OF("k") "}",
+               "in k q v att "},
+              {"\"args\": [" RESULT_OF("q") "], \"kwargs\": {\"value\": " RESULT_OF(
+                   "v") ", \"key\": " RESULT_OF("k") "}",
+               "in q k v att "},
+              {"\"args\": [" RESULT_OF("q") ", " RESULT_OF("v") ", " RESULT_OF("k") "], \"kwargs\": {}",
+               "in q v k att "}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    static char text[8192];
+    snprintf(
+        text, sizeof text,
+        "{\"class_name\": \"Functional\", \"keras_version\": \"3.15.1\", "
+        "\"config\": {\"name\": \"m\", \"layers\": ["
+        "{\"class_name\": \"InputLayer\", \"config\": {\"batch_shape\": [null, 3, 4], \"name\": \"in\"}, "
+        "\"name\": \"in\", \"inbound_nodes\": []}, %s%s%s"
+        "{\"module\": \"keras.layers\", \"class_name\": \"MultiHeadAttention\", "
+        "\"config\": {\"name\": \"att\", "
+        "\"num_heads\": 2, \"key_dim\": 3}, \"name\": \"att\", \"inbound_nodes\": [{%s}]}], "
+        "\"input_layers\": [[\"in\", 0, 0]], \"output_layers\": [[\"att\", 0, 0]]}}",
+        PROJECTION("q"), PROJECTION("v"), PROJECTION("k"), rows[i].call);
+    mix_model *model = mix_model_from_json(text);
+    for (int again = 0; again < 2; again++) {
+      char order[64] = "";
+      assert_no_error();
+      for (int l = 0; l < mix_list_count(model->layer->layers); l++)
+        snprintf(order + strlen(order), sizeof order - strlen(order), "%s ",
+                 mix_layer_name(mix_list_get(model->layer->layers, l)));
+      assert_string_equal(order, rows[i].order);
+      model = mix_model_from_json(mix_model_to_json(model));
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(M05_recorded_models),
+                                     TEST(tensors_by_name_order_the_layers),
                                      TEST(reference_models),
                                      TEST(models_of_c_are_written_as_keras_does),
                                      TEST(the_text_is_pythons),

@@ -70,6 +70,7 @@ typedef struct mix_call_keywords {
   mix_list *argument_masks;
   mix_tensor *attention_mask;
   bool use_causal_mask, return_attention_scores;
+  int by_name; /* of a text: so many of the last tensors were given by name, which orders layers in Keras 3 */
 } mix_call_keywords;
 
 /* A symbolic call of a layer that no other layer made; the `history` of its results points to it. It retains
