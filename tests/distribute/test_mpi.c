@@ -13,6 +13,7 @@ static void set_environment(void) {
   setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
   setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
   setenv("OMP_NUM_THREADS", "1", 1);
+  setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* MPI keeps memory until the process ends */
 }
 
 /* Standard output and error go to files of the test's folder. */
