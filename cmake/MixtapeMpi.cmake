@@ -1,5 +1,7 @@
 # One plug-in for each MPI flavour whose compiler wrapper is found. The library links none: it loads the
 # plug-in of the flavour that started the processes (src/distribute/plugin.c).
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/distribute/plugin.c PROPERTIES
+                            COMPILE_DEFINITIONS MIXTAPE_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/plugins)
 set(MIXTAPE_MPI_FLAVORS "")
 foreach(flavor openmpi mpich)

@@ -11,8 +11,11 @@
 
 /* ---- a process that watches over the rank ---- */
 
-static volatile sig_atomic_t rank_process;
-static void pass_on(int number) { kill(rank_process, number); }
+static volatile sig_atomic_t rank_process, passed_on;
+static void pass_on(int number) {
+  passed_on = number;
+  kill(rank_process, number);
+}
 
 static void wait_for_rank(pid_t child) {
   int status;
@@ -22,6 +25,7 @@ static void wait_for_rank(pid_t child) {
   signal(SIGINT, pass_on);
   while (waitpid(child, &status, 0) < 0) continue; /* interrupted */
   if (!WIFSIGNALED(status)) _exit(WEXITSTATUS(status));
+  if (passed_on == WTERMSIG(status)) _exit(128 + passed_on); /* the launcher or the user ends the job */
   gethostname(host, sizeof host - 1);
   fprintf(stderr,
           "mixtape train: rank %s (process %d on %s) was ended by signal %d (%s), and with it this job\n",

@@ -4,6 +4,7 @@
  *   worker train FOLDER POLICY ROWS BATCH STEPS   each rank saves its weights as FOLDER/RANK.npz
  *   worker integers FOLDER                        the same on whole numbers, where sums are exact
  *   worker batch_norm FOLDER
+ *   worker one_nan                                rank 1 has a gradient that is not finite
  *   worker dies                                   rank 1 is killed after a step
  *   worker differs                                rank 1 has another batch size */
 #include <math.h>
@@ -153,6 +154,21 @@ static int batch_norm(char **arguments) {
   return fit_and_save(model, arguments[0], 77, 16, 12);
 }
 
+/* Gradients of one, at first NaN on the last rank: then no rank applies it (docs/spec, O13). */
+static int one_nan(void) {
+  mix_variable *v = mix_variable_new(mix_scalar(5, MIX_FLOAT32));
+  mix_optimizer *optimizer =
+      mix_loss_scale_optimizer(mix_sgd(.learning_rate = 1), .initial_scale = 2, .dynamic_growth_steps = 2);
+  for (int step = 0; step < 2; step++) {
+    const bool bad = step == 0 && rank == ranks - 1;
+    mix_tensor *gradient = mix_scalar(bad ? NAN : 1, MIX_FLOAT32);
+    CHECK(!mix_optimizer_apply_gradients(optimizer, mix_list_of(gradient), mix_list_of(v)));
+    CHECK(mix_tensor_item(mix_variable_value(v)) == (step ? 5 - ranks : 5));
+    CHECK(mix_tensor_item(mix_optimizer_loss_scale(optimizer)) == 1);
+  }
+  return 0;
+}
+
 static void die(void *context, const mix_step_record *record) {
   (void)context;
   if (rank == 1 && record->step == 3) kill(getpid(), SIGKILL);
@@ -176,6 +192,7 @@ static int run(int argc, char **argv) {
   if (!strcmp(task, "train") && argc == 7) return train(argv + 2);
   if (!strcmp(task, "integers") && argc == 3) return integers(argv + 2);
   if (!strcmp(task, "batch_norm") && argc == 3) return batch_norm(argv + 2);
+  if (!strcmp(task, "one_nan")) return one_nan();
   if (!strcmp(task, "dies")) return fit_badly(16, die);
   if (!strcmp(task, "differs")) return fit_badly(rank == 1 ? 8 : 16, NULL);
   return fail("unknown task");
