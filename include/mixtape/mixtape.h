@@ -34,6 +34,7 @@
 #include <mixtape/optimizer.h>
 #include <mixtape/policy.h>
 #include <mixtape/pooling.h>
+#include <mixtape/program.h>
 #include <mixtape/random.h>
 #include <mixtape/recurrent.h>
 #include <mixtape/regularizer.h>
@@ -47,5 +48,6 @@
 #include <mixtape/trace.h>
 #include <mixtape/tuning.h>
 #include <mixtape/variable.h>
+#include <mixtape/variable_lists.h>
 
 #endif

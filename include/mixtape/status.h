@@ -47,23 +47,6 @@ MIX_API mix_status mix_error_take(char *message, size_t size);
 /* The name of a status: "ValueError" for MIX_VALUE_ERROR. */
 MIX_API const char *mix_status_name(mix_status status);
 
-/* For programs, which include <stdio.h> and <stdlib.h>. The library itself never prints or exits.
- *   return MIX_EXIT_CODE();                      0, or 1 after the pending error's message
- *   MIX_CHECK(mix_model_compile(model, ...));    ends the program at an error, with its place and message */
-#define MIX_EXIT_CODE()                                                                                     \
-  (mix_error() == MIX_OK                                                                                    \
-       ? 0                                                                                                  \
-       : (fprintf(stderr, "%s: %s\n", mix_status_name(mix_error()), mix_error_message()), 1))
-#define MIX_CHECK(...)                                                                                      \
-  do {                                                                                                      \
-    (void)(__VA_ARGS__);                                                                                    \
-    if (mix_error() != MIX_OK) {                                                                            \
-      fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, mix_status_name(mix_error()),                  \
-              mix_error_message());                                                                         \
-      exit(EXIT_FAILURE);                                                                                   \
-    }                                                                                                       \
-  } while (0)
-
 /* PROGRESS: a piece of progress output, to be written unchanged. The others are whole messages without a
  * newline. */
 typedef enum mix_log_level {

@@ -3,6 +3,7 @@
 #include "graph/variable.h"
 #include "tensor/shape.h"
 #include <mixtape/ops.h>
+#include <mixtape/variable_lists.h>
 #include <stdio.h>
 
 /* Item `i` as a variable; NULL with the error recorded. */
