@@ -99,13 +99,20 @@ static void every_step_is_its_function(void **state) {
 static int released;
 static void release(void *context) { ++*(int *)context; }
 
-/* The first error is reported, and steps after it release what they were given. */
+/* The first error is reported. Contexts of steps before it were taken over, those after it were not. */
 static void errors_pass_through(void **state) {
   (void)state;
   assert_null(mix_data_pipeline(mix_dataset_range(0, 4, 1), mix_step_batch(-1),
                                 mix_step_map(tenfold, .context = &released, .release = release)));
   assert_error(MIX_VALUE_ERROR, "dataset_batch: batch_size is -1");
+  assert_int_equal(released, 0);
+  MIX_SCOPE {
+    assert_null(mix_data_pipeline(mix_dataset_range(0, 4, 1),
+                                  mix_step_map(tenfold, .context = &released, .release = release),
+                                  mix_step_batch(-1)));
+  }
   assert_int_equal(released, 1);
+  assert_error(MIX_VALUE_ERROR, "dataset_batch: batch_size is -1");
   assert_null(mix_data_pipeline(NULL, mix_step_batch(2), mix_step_cache()));
   assert_error(MIX_TYPE_ERROR, "dataset_batch");
   assert_null(mix_data_pipeline(mix_dataset_range(0, 4, 1), mix_step_map(NULL)));
