@@ -53,8 +53,8 @@ int main(int argc, char **argv) {
                 .optimizer = mix_loss_scale_optimizer(mix_rmsprop())};
 
   mix_images data = strcmp(name, "digits") ? mix_mnist_load() : mix_digits_load();
-  mix_dataset *train = mix_dataset_batch(
-      mix_dataset_shuffle(mix_dataset_from_tensors(data.x_train, data.y_train), 10000), batch_size);
+  mix_dataset *train = mix_data_pipeline(mix_dataset_from_tensors(data.x_train, data.y_train),
+                                         mix_step_shuffle(10000), mix_step_batch(batch_size));
   mix_dataset *test = mix_dataset_batch(mix_dataset_from_tensors(data.x_test, data.y_test), batch_size);
   mix_function *step = mix_function_new(train_step, &t), *predict = mix_function_new(test_step, &t);
 
@@ -79,5 +79,5 @@ int main(int argc, char **argv) {
     printf("Loss scale: %g after %lld steps\n", scale, (long long)mix_optimizer_iterations(t.optimizer));
 
   mix_scope_end(scope);
-  return mix_error() ? (fprintf(stderr, "%s\n", mix_error_message()), 1) : 0;
+  return MIX_EXIT_CODE();
 }

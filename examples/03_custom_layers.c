@@ -97,5 +97,5 @@ int main(void) {
   fprintf(stderr, "%s\n", message);
 
   mix_scope_end(scope);
-  return mix_error() ? (fprintf(stderr, "%s\n", mix_error_message()), 1) : 0;
+  return MIX_EXIT_CODE();
 }

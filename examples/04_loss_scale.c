@@ -57,5 +57,5 @@ int main(void) {
   printf("iterations: %lld\n", (long long)mix_optimizer_iterations(optimizer));
 
   mix_scope_end(scope);
-  return mix_error() ? (fprintf(stderr, "%s\n", mix_error_message()), 1) : 0;
+  return MIX_EXIT_CODE();
 }

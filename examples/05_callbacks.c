@@ -89,5 +89,5 @@ int main(int argc, char **argv) {
            mix_logs_get(loaded, "accuracy"));
 
   mix_scope_end(scope);
-  return mix_error() ? (fprintf(stderr, "%s\n", mix_error_message()), 1) : 0;
+  return MIX_EXIT_CODE();
 }

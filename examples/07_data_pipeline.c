@@ -80,8 +80,8 @@ int main(int argc, char **argv) {
   int64_t count = mix_dataset_cardinality(images);
 
   /* A small pipeline first: the even numbers from 0 to 9, in pairs. */
-  mix_iterator *pairs =
-      mix_dataset_iterate(mix_dataset_batch(mix_dataset_filter(mix_dataset_range(0, 10, 1), is_even), 2));
+  mix_iterator *pairs = mix_dataset_iterate(
+      mix_data_pipeline(mix_dataset_range(0, 10, 1), mix_step_filter(is_even), mix_step_batch(2)));
   for (mix_list *pair; (pair = mix_iterator_next(pairs));) {
     char text[96];
     printf("%s\n", mix_tensor_text(mix_list_get(pair, 0), text, sizeof text));
@@ -89,15 +89,15 @@ int main(int argc, char **argv) {
 
   /* Four readers in turn, images zipped with their weights, in random order, normalised by two threads, in
    * full batches, prefetched. */
-  mix_dataset *read =
-      mix_dataset_interleave(mix_dataset_range(0, 4, 1), quarter, .context = images, .cycle_length = 4);
-  mix_dataset *train =
-      mix_dataset_map(mix_dataset_shuffle(read, 2000, .seed = 1), normalise, .num_parallel_calls = 2);
-  train = mix_dataset_zip(train, mix_dataset_from_generator(weight_of, .context = &count));
-  train = mix_dataset_prefetch(mix_dataset_batch(train, 128, .drop_remainder = true), -1);
+  mix_dataset *read = mix_data_pipeline(
+      mix_dataset_range(0, 4, 1), mix_step_interleave(quarter, .context = images, .cycle_length = 4),
+      mix_step_shuffle(2000, .seed = 1), mix_step_map(normalise, .num_parallel_calls = 2));
+  mix_dataset *weights = mix_dataset_from_generator(weight_of, .context = &count);
+  mix_dataset *train = mix_data_pipeline(mix_dataset_zip(read, weights),
+                                         mix_step_batch(128, .drop_remainder = true), mix_step_prefetch(-1));
   /* The test data never changes, so it is normalised once. */
-  mix_dataset *test = mix_dataset_map(mix_dataset_from_tensors(digits.x_test, digits.y_test), normalise);
-  test = mix_dataset_cache(mix_dataset_batch(test, 500));
+  mix_dataset *test = mix_data_pipeline(mix_dataset_from_tensors(digits.x_test, digits.y_test),
+                                        mix_step_map(normalise), mix_step_batch(500), mix_step_cache());
 
   mix_model *model = small_model();
   mix_history *history =
@@ -110,7 +110,8 @@ int main(int argc, char **argv) {
     printf("%lld images, %lld steps\n", (long long)count, (long long)mix_history_steps(history));
 
   /* Nested elements: x and y are dicts, whose names say which input and output they are. */
-  mix_dataset *named = mix_dataset_batch(mix_dataset_map(mix_dataset_take(images, 2000), by_name), 100);
+  mix_dataset *named =
+      mix_data_pipeline(images, mix_step_take(2000), mix_step_map(by_name), mix_step_batch(100));
   printf("Elements: %s\n", mix_dataset_element_spec(named));
   history = mix_model_fit(two_inputs(), named, NULL, .verbose = MIX_SILENT);
   printf("Two inputs: loss %.4f\n", mix_logs_get(mix_history_epoch(history, 0), "loss"));
@@ -126,5 +127,5 @@ int main(int argc, char **argv) {
   }
 
   mix_scope_end(scope);
-  return mix_error() ? (fprintf(stderr, "%s\n", mix_error_message()), 1) : 0;
+  return MIX_EXIT_CODE();
 }

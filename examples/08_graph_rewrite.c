@@ -49,5 +49,5 @@ int main(int argc, char **argv) {
   printf("difference: %.4f\n", mixed - full);
 
   mix_scope_end(scope);
-  return mix_error() ? (fprintf(stderr, "%s\n", mix_error_message()), 1) : 0;
+  return MIX_EXIT_CODE();
 }

@@ -61,5 +61,5 @@ int main(void) {
   printf("layers of the clone: %d\n", mix_list_count(mix_model_layers(clone)));
 
   mix_scope_end(scope);
-  return mix_error() ? (fprintf(stderr, "%s\n", mix_error_message()), 1) : 0;
+  return MIX_EXIT_CODE();
 }

@@ -72,5 +72,5 @@ int main(int argc, char **argv) {
   mix_logs *scores = mix_model_evaluate(model, test.symbols, test.labels, .verbose = MIX_SILENT);
   if (scores) printf("%s: test accuracy %.4f\n", policy, mix_logs_get(scores, "accuracy"));
   mix_scope_end(scope);
-  return mix_error() ? (fprintf(stderr, "%s\n", mix_error_message()), 1) : 0;
+  return MIX_EXIT_CODE();
 }

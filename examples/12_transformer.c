@@ -218,5 +218,5 @@ int main(int argc, char **argv) {
   score(function, &p, 1, policy);
   score(function, &p, BEAMS, policy);
   mix_scope_end(scope);
-  return mix_error() ? (fprintf(stderr, "%s\n", mix_error_message()), 1) : 0;
+  return MIX_EXIT_CODE();
 }

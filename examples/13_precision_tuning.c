@@ -68,5 +68,5 @@ int main(void) {
   if (mix_tuning_layers(tuning)) printf("%s", mix_tuning_overrides(tuning));
 
   mix_scope_end(scope);
-  return mix_error() ? (fprintf(stderr, "%s\n", mix_error_message()), 1) : 0;
+  return MIX_EXIT_CODE();
 }

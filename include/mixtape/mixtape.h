@@ -11,6 +11,7 @@
 #include <mixtape/checkpoint.h>
 #include <mixtape/cifar10.h>
 #include <mixtape/convolution.h>
+#include <mixtape/data_pipeline.h>
 #include <mixtape/dataset.h>
 #include <mixtape/device.h>
 #include <mixtape/distribute.h>
@@ -34,6 +35,7 @@
 #include <mixtape/optimizer.h>
 #include <mixtape/policy.h>
 #include <mixtape/pooling.h>
+#include <mixtape/program.h>
 #include <mixtape/random.h>
 #include <mixtape/recurrent.h>
 #include <mixtape/regularizer.h>
@@ -47,5 +49,6 @@
 #include <mixtape/trace.h>
 #include <mixtape/tuning.h>
 #include <mixtape/variable.h>
+#include <mixtape/variable_lists.h>
 
 #endif

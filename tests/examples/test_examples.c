@@ -172,6 +172,17 @@ static void precision_tuning_finds_the_pair(void **state) {
   assert_line(output, "  --policy mixed_float16 --float32-layers totals,normal");
 }
 
+/* 12,000 digits in parts of 32, four an update: 93 updates an epoch; the scale skips few or none. */
+static void accumulated_gradients_train(void **state) {
+  (void)state;
+  assert_ends_well(run("14_gradient_accumulation", "2"));
+  assert_non_null(strstr(output, "Epoch 1: loss "));
+  const char *second = strstr(output, "Epoch 2: loss ");
+  assert_non_null(second);
+  assert_true(number_after(second, "loss ") < 0.7 * number_after(output, "Epoch 1: loss "));
+  assert_true(number_after(output, " after ") <= 2 * 93 && number_after(output, " after ") > 2 * 93 - 20);
+}
+
 /* The rates and the range of skipped steps are known: each skip halves the scale of 2^30 until float16's
  * gradients fit, at about 2^17 to 2^19. */
 static void callbacks_set_rates_and_write_files(void **state) {
@@ -288,6 +299,7 @@ int main(void) {
       cmocka_unit_test(W14_loss_scale_moves_as_the_rule_says),
       cmocka_unit_test(numerics_names_the_layer_and_the_remedy),
       cmocka_unit_test(precision_tuning_finds_the_pair),
+      cmocka_unit_test(accumulated_gradients_train),
       cmocka_unit_test(callbacks_set_rates_and_write_files),
       cmocka_unit_test(data_pipelines_train_and_report_errors),
       cmocka_unit_test(graph_rewrite_trains_as_float32_does),

@@ -35,7 +35,8 @@ static void put_escaped(mix_text *t, const char *text) {
 
 static void put_heading(mix_text *t, const mix_numerics *r) {
   const mix_numerics_conclusion *c = mix_numerics_conclude(r);
-  mix_text_put(t, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><title>Numerics</title>");
+  mix_text_put(t,
+               "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><title>Numerics</title>");
   mix_text_put(t, "<style>%s</style></head><body>\n<h1>Numerics of %lld steps, policy ", style,
                (long long)r->steps);
   put_escaped(t, r->policy ? r->policy : "none");

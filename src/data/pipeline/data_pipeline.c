@@ -1,0 +1,47 @@
+/* Pipelines in one expression: steps of dataset.h that get their dataset last. */
+#include "base/error.h"
+#include <mixtape/data_pipeline.h>
+
+mix_dataset *mix_data_pipeline_of(mix_dataset *source, int count, const mix_data_step *steps) {
+  for (int i = 0; i < count; i++) source = steps[i].apply(source, steps[i].options);
+  return source;
+}
+
+#define APPLY_WITH(step)                                                                                     \
+  mix_dataset *mix_data_apply_##step(mix_dataset *dataset, const void *given) {                              \
+    mix_dataset_##step##_options options = {0};                                                              \
+    mix_options_copy(&options, sizeof options, given, "dataset_" #step);                                     \
+    options.size = sizeof options;                                                                           \
+    options.dataset = dataset;                                                                               \
+    return mix_dataset_##step##_with(&options);                                                              \
+  }
+APPLY_WITH(shuffle)
+APPLY_WITH(batch)
+APPLY_WITH(padded_batch)
+APPLY_WITH(window)
+APPLY_WITH(map)
+APPLY_WITH(filter)
+APPLY_WITH(interleave)
+
+#define APPLY_NUMBER(step)                                                                                   \
+  mix_dataset *mix_data_apply_##step(mix_dataset *dataset, const void *number) {                             \
+    return mix_dataset_##step(dataset, *(const int64_t *)number);                                            \
+  }
+APPLY_NUMBER(repeat)
+APPLY_NUMBER(take)
+APPLY_NUMBER(skip)
+APPLY_NUMBER(enumerate)
+APPLY_NUMBER(prefetch)
+
+mix_dataset *mix_data_apply_shard(mix_dataset *dataset, const void *count_and_index) {
+  const int64_t *numbers = count_and_index;
+  return mix_dataset_shard(dataset, numbers[0], numbers[1]);
+}
+mix_dataset *mix_data_apply_unbatch(mix_dataset *dataset, const void *unused) {
+  (void)unused;
+  return mix_dataset_unbatch(dataset);
+}
+mix_dataset *mix_data_apply_cache(mix_dataset *dataset, const void *unused) {
+  (void)unused;
+  return mix_dataset_cache(dataset);
+}
