@@ -1,5 +1,5 @@
-// Mixtape in C++17, over the C headers: scopes end with their block, errors are exceptions, and options need no
-// size. All objects stay those of the C headers, owned by the innermost scope (mixtape/object.h).
+// Mixtape in C++17, over the C headers: scopes end with their block, errors are exceptions, and options need
+// no size. All objects stay those of the C headers, owned by the innermost scope (mixtape/object.h).
 //
 //   mix::scope scope;
 //   mix_layer *dense = mix::with(mix_dense_with, [](auto &o) { o.units = 64; o.activation = "relu"; });

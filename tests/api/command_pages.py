@@ -53,8 +53,8 @@ def complete_bash(*words):
 
 def complete_fish(*words):
     line = " ".join(words)
-    output = run("fish", "--no-config", "-c", f"source {folder}/fish/mixtape.fish; complete -C '{line}'").stdout
-    return [row.split("\t")[0] for row in output.splitlines()]
+    script = f"source {folder}/fish/mixtape.fish; complete -C '{line}'"
+    return [row.split("\t")[0] for row in run("fish", "--no-config", "-c", script).stdout.splitlines()]
 
 
 def check_shell(shell, complete, commands):
