@@ -13,6 +13,7 @@
 #include <mixtape/dataset.h>
 #include <mixtape/ops.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -119,10 +120,22 @@ static void functions_stay(void **state) {
   }
 }
 
+/* A fake, and the one for CPUs where it is at hand: its threads and the end of the process come later. */
+static void a_pjrt_plug_in_outlives_the_library(void **state) {
+  (void)state;
+  char path[600];
+  const char *fakes = getenv("MIXTAPE_FAKE_PJRT"), *real = getenv("MIXTAPE_TEST_PJRT");
+  assert_non_null(fakes);
+  snprintf(path, sizeof path, "%s/fake_works.so", fakes);
+  setenv("MIXTAPE_UNLOAD_PJRT", real && !access(real, R_OK) ? real : path, 1);
+  unload_after("run_on_xla");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_thread_without_others_ends_after_the_library),
                                      cmocka_unit_test(a_thread_ends_after_the_library),
                                      cmocka_unit_test(a_pass_outlives_the_library),
-                                     cmocka_unit_test(functions_stay)};
+                                     cmocka_unit_test(functions_stay),
+                                     cmocka_unit_test(a_pjrt_plug_in_outlives_the_library)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* A plug-in that contains a whole static library, for backend/test_unload.c. */
 #include <mixtape/mixtape.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #define PUBLIC __attribute__((visibility("default")))
 
@@ -21,4 +23,18 @@ PUBLIC int begin_pass(void) {
   mix_dataset *numbers = mix_dataset_repeat(mix_dataset_range(0, 100, 1), -1);
   mix_dataset *data = mix_dataset_map(numbers, same, .context = NULL, .num_parallel_calls = 2);
   return mix_iterator_next(mix_dataset_iterate(mix_dataset_prefetch(data, 64))) != NULL;
+}
+
+static mix_list *doubled(void *context, mix_list *arguments) {
+  (void)context;
+  return mix_list_of(mix_add(mix_list_get(arguments, 0), mix_list_get(arguments, 0)));
+}
+
+/* Leaves a run behind that nobody waited for, and values in the memory of a PJRT plug-in. */
+PUBLIC int run_on_xla(void) {
+  char device[600];
+  snprintf(device, sizeof device, "xla:%s", getenv("MIXTAPE_UNLOAD_PJRT"));
+  mix_set_device(device);
+  mix_function *function = mix_function_new(doubled, NULL);
+  return mix_function_call(function, mix_list_of(mix_fill(MIX_SCALAR, 1, MIX_FLOAT32))) != NULL;
 }
