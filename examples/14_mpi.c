@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
                     .seed = 1, .verbose = rank ? MIX_SILENT : 2);
   mix_logs *test = mix_model_evaluate(model, x_test, digits.y_test, .verbose = MIX_SILENT);
   if (!rank && history && test)
-    printf("%d processes: test loss %.4f, accuracy %.3f\n", mix_distribution_size(ranks),
+    printf("ranks: %d, test loss %.4f, test accuracy %.3f\n", mix_distribution_size(ranks),
            mix_logs_get(test, "loss"), mix_logs_get(test, "accuracy"));
 
   if (mix_error()) { /* one process that fails ends all of them */

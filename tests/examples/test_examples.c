@@ -277,6 +277,15 @@ static void transformer_translates_numbers(void **state) {
   assert_true(number_after(output, "mixed_float16: beam search: ") > 0.6);
 }
 
+/* In one process, where there is no launcher: tests/distribute/test_mpi.c trains in several. Guessing gives
+ * 0.1. */
+static void ranks_train_alone_too(void **state) {
+  (void)state;
+  assert_ends_well(run("14_mpi", "mixed_float16 2"));
+  assert_non_null(strstr(output, "ranks: 1, "));
+  assert_true(number_after(output, "test accuracy ") > 0.5);
+}
+
 /* Missing data end the programs with code 1 and a message that lists the searched folders. */
 static void missing_data_are_an_error(void **state) {
   (void)state;
@@ -307,6 +316,7 @@ int main(void) {
       cmocka_unit_test(resnet_trains_on_drawn_images),
       cmocka_unit_test(lstm_remembers_the_order_of_marks),
       cmocka_unit_test(transformer_translates_numbers),
+      cmocka_unit_test(ranks_train_alone_too),
       cmocka_unit_test(missing_data_are_an_error),
   };
   return cmocka_run_group_tests(tests, make_data, remove_data);
