@@ -18,9 +18,9 @@ mix_model *cli_load_model(cli_options *options, cli_compilation compilation) {
   const bool no_loss = compilation != CLI_COMPILED;
   mix_model *model =
       mix_model_load(options->model, .semantics = semantics, .policy = options->policy,
-                     .float32_layers = options->float32_layers,
-                     .no_compile = compilation == CLI_NOT_COMPILED, .no_loss = no_loss || options->loss,
-                     .no_metrics = no_loss || options->metrics, .no_optimizer = options->optimizer);
+                     .float32_layers = options->float32_layers, .no_compile = compilation == CLI_NOT_COMPILED,
+                     .no_loss = no_loss || options->loss, .no_metrics = no_loss || options->metrics,
+                     .no_optimizer = options->optimizer);
   if (model && options->init_weights) mix_model_load_weights(model, options->init_weights);
   if (mix_failed()) return NULL;
   mix_layer *main_layer = mix_model_main_layer(model);

@@ -1,6 +1,6 @@
-/* A plug-in that contains the library is unloaded while a thread that used it, the threads of a plan and those
- * of a pipeline live; and one whose functions a pipeline calls. Where its code went away, the process would be
- * ended by a signal. */
+/* A plug-in that contains the library is unloaded while a thread that used it, the threads of a plan and
+ * those of a pipeline live; and one whose functions a pipeline calls. Where its code went away, the process
+ * would be ended by a signal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -132,10 +132,9 @@ static void a_pjrt_plug_in_outlives_the_library(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_thread_without_others_ends_after_the_library),
-                                     cmocka_unit_test(a_thread_ends_after_the_library),
-                                     cmocka_unit_test(a_pass_outlives_the_library),
-                                     cmocka_unit_test(functions_stay),
-                                     cmocka_unit_test(a_pjrt_plug_in_outlives_the_library)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_thread_without_others_ends_after_the_library),
+      cmocka_unit_test(a_thread_ends_after_the_library), cmocka_unit_test(a_pass_outlives_the_library),
+      cmocka_unit_test(functions_stay), cmocka_unit_test(a_pjrt_plug_in_outlives_the_library)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

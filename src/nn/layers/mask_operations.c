@@ -76,7 +76,7 @@ static mix_list *all_call(mix_layer *layer, const mix_call_args *args) {
 /* One axis is a number. */
 static mix_status any_config(mix_layer *layer, mix_config *config) {
   const any_options *o = mix_layer_data(layer);
-  if (o->axis.count == 1) json_object_set_new(config->object, "axis", json_integer(o->axis.axis[0]));
+  if (o->axis.count == 1) mix_json_set(config->object, "axis", json_integer(o->axis.axis[0]));
   return plain_config(layer, config);
 }
 MIX_OPERATION(any, any_options, "Any", any_call, any_config, .fields = any_fields)
@@ -115,7 +115,7 @@ static mix_list *ones_like_call(mix_layer *layer, const mix_call_args *args) {
 }
 static mix_status like_config(mix_layer *layer, mix_config *config) {
   const mix_status status = plain_config(layer, config);
-  json_object_set_new(config->object, "dtype", is_bool(layer) ? json_string("bool") : json_null());
+  mix_json_set(config->object, "dtype", is_bool(layer) ? json_string("bool") : json_null());
   return status;
 }
 MIX_OPERATION(zeros_like, plain_options, "ZerosLike", zeros_like_call, like_config)

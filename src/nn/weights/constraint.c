@@ -15,7 +15,7 @@ static json_t *write_axis(const mix_fields *fields, const mix_field_row *field, 
   (void)fields, (void)field;
   if (!o->axes.count) return json_integer(o->axis);
   json_t *list = json_array();
-  for (int i = 0; i < o->axes.count; i++) json_array_append_new(list, json_integer(o->axes.axis[i]));
+  for (int i = 0; i < o->axes.count; i++) mix_json_append(list, json_integer(o->axes.axis[i]));
   return list;
 }
 static bool read_axis(const mix_fields *fields, const mix_field_row *field, const json_t *value,

@@ -108,7 +108,7 @@ static json_t *names_json(const char *const *names) {
   json_t *list = json_array();
   for (int i = 0; names[i]; i++) {
     json_t *name = json_string(names[i]);
-    json_array_append_new(list, name ? name : json_string("(not UTF-8)"));
+    mix_json_append(list, name ? name : json_string("(not UTF-8)"));
   }
   return list;
 }
@@ -123,7 +123,7 @@ static json_t *run_json(const mix_tuning *t, int index) {
 const char *mix_tuning_json(mix_tuning *t) {
   if (!mix_tuning_given(t, "tuning_json")) return NULL;
   json_t *runs = json_array();
-  for (int i = 0; i < t->run_count; i++) json_array_append_new(runs, run_json(t, i));
+  for (int i = 0; i < t->run_count; i++) mix_json_append(runs, run_json(t, i));
   return mix_json_keep_text(
       &t->json, json_pack("{s:s, s:s, s:o, s:b, s:i, s:{s:o, s:o, s:o}, s:o}", "status", t->status, "policy",
                           t->policy, "float32_layers", names_json(mix_tuning_layers(t)), "confirmed",
