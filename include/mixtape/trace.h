@@ -12,17 +12,18 @@ extern "C" {
 typedef struct mix_trace_options {
   size_t size;
   const char *path; /* required: the file, which mix_trace_stop writes */
-  /* Runs of captured functions to trace, such as steps of fit, in the whole process. What is evaluated outside
-   * functions between them is in the trace too. 0: 10. */
+  /* Runs of captured functions to trace, such as steps of fit, in the whole process. What is evaluated
+   * outside functions between them is in the trace too. 0: 10. */
   int64_t steps;
   int64_t skip; /* runs of functions before these, which are not traced */
 } mix_trace_options;
 /* Starts a trace. Every run of a function or evaluation is an event of the thread that called it, named after
  * the function. On host devices each kernel is an event of each thread that ran a share of it, named
- * "layer/op", with layer, op, kernel, operands and results, bytes moved by all shares together, and the share.
+ * "layer/op", with layer, op, kernel, operands and results, bytes moved by all shares together, and the
+ * share.
  * A step that its guard left out (a skipped update) is there with "skipped": true. A loop is one kernel.
- * RuntimeError if a trace has been started; IOError if the file cannot be written. Without a trace a run costs
- * one test more. */
+ * RuntimeError if a trace has been started; IOError if the file cannot be written. Without a trace a run
+ * costs one test more. */
 MIX_API mix_status mix_trace_start_with(const mix_trace_options *options);
 /* Ends the trace, waits for runs that are in it, and writes the file, which is replaced whole or not at all.
  * RuntimeError if none was started; IOError if the file cannot be written. Also writes with an error pending,
