@@ -99,7 +99,8 @@ class Plugin:
         form, form_size = text(b"mlir")
         options, options_size = text(compile_options())
         source = arguments(code=code, code_size=code_size, form=form, form_size=form_size)
-        made = self.call(COMPILE, arguments(topology=topology, program=ctypes.c_void_p(ctypes.addressof(source)),
+        made = self.call(COMPILE, arguments(topology=topology,
+                                            program=ctypes.c_void_p(ctypes.addressof(source)),
                                             options=options, options_size=options_size,
                                             client=ctypes.c_void_p(), executable=ctypes.c_void_p()))
         self.call(EXECUTABLE_DESTROY, arguments(executable=ctypes.c_void_p(made.executable)))

@@ -23,7 +23,7 @@ bool mix_pjrt_load(mix_pjrt *plugin, const char *path);
 /* Makes the client, on the first device that it can reach. False with the error recorded. */
 bool mix_pjrt_connect(mix_pjrt *plugin);
 /* NULL; in a child by fork of the process that made the client, whose threads are not there and whose locks
- * may be held for ever: why it cannot be used. Then no call reaches the plug-in, and nothing of it is freed. */
+ * may be held for ever: why it cannot be used. Then no call reaches the plug-in, nothing of it is freed. */
 const char *mix_pjrt_lost(void);
 /* "TPU v5 lite" and the like; a text that says so if it has none. */
 const char *mix_pjrt_device_kind(const mix_pjrt *plugin, int device);
