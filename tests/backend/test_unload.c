@@ -1,6 +1,6 @@
-/* A plug-in that contains the library is unloaded while a thread that used it, the threads of a plan and those
- * of a pipeline live; and one whose functions a pipeline calls. Where its code went away, the process would be
- * ended by a signal. */
+/* A plug-in that contains the library is unloaded while a thread that used it, the threads of a plan and
+ * those of a pipeline live; and one whose functions a pipeline calls. Where its code went away, the process
+ * would be ended by a signal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* The program mixtape with a failure: of the allocation number MIXTAPE_FAIL_ALLOCATION (from 0), whereupon it
  * says on standard error whether so many were made; with MIXTAPE_FAIL_WRITE, of the first write to standard
- * output, without a reason; with MIXTAPE_FAIL_OPEN, of opening the file of that name, whenever it is tried, by
- * the limit of open files. */
+ * output, without a reason; with MIXTAPE_FAIL_OPEN, of opening the file of that name, whenever it is tried,
+ * by the limit of open files. */
 #define _GNU_SOURCE
 #include "base/alloc.h"
 

@@ -1,5 +1,5 @@
-/* A plug-in of functions for data sets, without the library, for backend/test_unload.c. What they give is made
- * by the function that their context is. */
+/* A plug-in of functions for data sets, without the library, for backend/test_unload.c. What they give is
+ * made by the function that their context is. */
 #include <mixtape/dataset.h>
 
 #define PUBLIC __attribute__((visibility("default")))
