@@ -22,7 +22,7 @@
 
 extern char **environ;
 static char program_out[1 << 18], program_err[1 << 18]; /* of the latest run */
-static bool (*program_begins)(void);                     /* in its process, before it; false: exit code 125 */
+static bool (*program_begins)(void);                    /* in its process, before it; false: exit code 125 */
 
 static inline void read_text(const char *path, char *text, size_t size) {
   FILE *file = fopen(path, "r");
