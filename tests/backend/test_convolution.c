@@ -39,6 +39,7 @@ static const shape shapes[] = {
     {2, 1, {3, 3}, {2, 2}, {3, 3}, {1, 1}, {0, 0}, {0, 0}, 0, 8, 1},
     {2, 2, {8, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 5, 5, 10},    /* the same by groups */
     {2, 1, {19, 20}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, 44, 40}, /* several tiles and blocks */
+    {2, 1, {9, 10}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, 5, 170},  /* patches packed after gathering */
 };
 
 static const mix_op *const operations[3][3] = {
