@@ -1,6 +1,7 @@
 /* Operations as layers of a functional model, as Keras 3 saves the masks of Embedding, Masking, Concatenate
  * and the merging layers. A second operand is a further argument of the call. */
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/layers/builtin.h"
 #include <string.h>
 
