@@ -270,8 +270,8 @@ static void run_check(const char *name, int ranks, check *what) {
 
 #define TESTS(X)                                                                                             \
   X(collectives)                                                                                             \
-  X(one_nan) X(float32) X(integers) X(loss_scale) X(batch_norm) X(death) X(killed) X(difference) X(program)  \
-      X(resume)
+  X(one_nan)                                                                                                 \
+  X(float32) X(integers) X(loss_scale) X(batch_norm) X(death) X(killed) X(difference) X(program) X(resume)
 #define CASES(what)                                                                                          \
   static void what##_openmpi_2(void **state) { (void)state, run_check("openmpi", 2, check_##what); }         \
   static void what##_openmpi_3(void **state) { (void)state, run_check("openmpi", 3, check_##what); }         \

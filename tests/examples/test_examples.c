@@ -281,7 +281,7 @@ static void transformer_translates_numbers(void **state) {
  * 0.1. */
 static void ranks_train_alone_too(void **state) {
   (void)state;
-  assert_ends_well(run("14_mpi", "mixed_float16 2"));
+  assert_ends_well(run("15_mpi", "mixed_float16 2"));
   assert_non_null(strstr(output, "ranks: 1, "));
   assert_true(number_after(output, "test accuracy ") > 0.5);
 }

@@ -1,6 +1,6 @@
 /* Data parallel training: every process computes its share of each batch, and all hold the same weights.
  *
- *   mpirun -n 2 14_mpi [POLICY [EPOCHS]]
+ *   mpirun -n 2 15_mpi [POLICY [EPOCHS]]
  *
  * Started alone it trains in one process, to the same losses but for rounding. The policy is mixed_float16 if
  * none is given. */
