@@ -36,7 +36,7 @@ bool mix_compiled_run(mix_compiled *compiled, mix_memory *const *arguments, mix_
 static inline const mix_memory_device *mix_compiled_device(const mix_compiled *compiled) {
   return compiled->context.backend->memory;
 }
-/* Bytes of a step's operands and results. */
+/* step_bytes.c: bytes of a step's operands and results. */
 size_t mix_step_bytes(const mix_plan *plan, const mix_step *step);
 /* Runs one pass, even if it is disabled. False with the error recorded, also for an unknown name. */
 bool mix_pass_run(mix_ir *ir, const char *name);
