@@ -1,6 +1,6 @@
-# make deb: three Debian packages out of the components of MixtapeInstall.cmake.
+# make deb: Debian packages out of the components of MixtapeInstall.cmake, and one for each MPI plug-in.
 set(CPACK_GENERATOR DEB)
-set(CPACK_COMPONENTS_ALL runtime development tools)
+set(CPACK_COMPONENTS_ALL runtime development tools ${MIXTAPE_MPI_FLAVORS})
 set(CPACK_PACKAGE_VENDOR "The Mixtape authors")
 set(CPACK_PACKAGE_CONTACT "The Mixtape authors <mixtape@localhost>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
@@ -33,9 +33,17 @@ set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS graphviz)
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION "mixed precision neural network training in C: the program
  The program mixtape trains, evaluates, converts and explains models in mixed precision.")
 
+foreach(flavor ${MIXTAPE_MPI_FLAVORS})
+  string(TOUPPER ${flavor} upper)
+  set(CPACK_DEBIAN_${upper}_PACKAGE_NAME mixtape-${flavor})
+  set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION science)
+  set(CPACK_COMPONENT_${upper}_DESCRIPTION "mixed precision neural network training in C: ${flavor}
+ The plug-in by which Mixtape trains in several processes on ${flavor}.")
+endforeach()
+
 # Each package has the licence under its own name; `make install` does not need these copies.
-foreach(component RUNTIME DEVELOPMENT TOOLS)
-  string(TOLOWER ${component} lower)
+foreach(lower ${CPACK_COMPONENTS_ALL})
+  string(TOUPPER ${lower} component)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE RENAME copyright COMPONENT ${lower} EXCLUDE_FROM_ALL
           DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${CPACK_DEBIAN_${component}_PACKAGE_NAME})
 endforeach()

@@ -44,7 +44,7 @@ template <class Result> Result check(Result result) {
 // A scope that ends with its block, by an exception too.
 class scope {
 public:
-  scope() : scope_(check(mix_scope_begin())) {}
+  scope() : scope_((check(), check(mix_scope_begin()))) {}
   ~scope() { mix_scope_end(scope_); }
   scope(const scope &) = delete;
   scope &operator=(const scope &) = delete;

@@ -54,8 +54,9 @@ MIX_API mix_dtype mix_graph_rewrite_dtype(void);
 
 /* What the rewrite to a dtype (NULL: "float16") makes of the function that was called last, as a table: each
  * op with its list, its dtype before and after, and the reason; the casts that it inserts; totals. Nothing is
- * compiled, and whether the rewrite is on does not matter. The function should be one of float32. The text lives
- * until the next call of this with the same function. RuntimeError before the first call of the function. */
+ * compiled, and whether the rewrite is on does not matter. The function should be one of float32. The text
+ * lives until the next call of this with the same function. RuntimeError before the first call of the
+ * function. */
 MIX_API const char *mix_function_explain_rewrite(mix_function *function, const char *dtype);
 
 #ifdef __cplusplus

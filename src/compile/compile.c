@@ -18,8 +18,10 @@ static void fill_report(mix_compiled *compiled) {
   report->nodes = plan->step_count;
   report->barriers = facts.barriers;
   report->workspace_bytes = facts.workspace_bytes;
-  for (int i = 0; i < ir->variable_count; i++)
-    report->variable_bytes += mix_memory_bytes(ir->variables[i].variable->memory);
+  for (int i = 0; i < ir->variable_count; i++) { /* not of its memory, which another thread may replace */
+    const mix_variable *variable = ir->variables[i].variable;
+    report->variable_bytes += mix_value_bytes(variable->dtype, variable->shape);
+  }
   for (int n = 0; n < ir->node_count; n++) {
     const mix_ir_node *node = &ir->nodes[n];
     const mix_ir_value *value = &ir->values[node->first_output];

@@ -1,8 +1,8 @@
 /* Locks for threads that share tensors and variables. The graph lock protects what evaluation and
  * assignment change: the values of nodes, their operands, and the read node of a variable. It is held
  * while nodes are walked or a variable is written, but not while a plan runs, so threads compute in
- * parallel. A run that reads the storage of a variable, and a copy of one, pins the storages; an
- * assignment waits for them. */
+ * parallel; a backend that replaces the memory of variables takes its runs under it. A run that reads the
+ * storage of a variable, and a copy of one, pins the storages; an assignment waits for them. */
 #ifndef MIX_GRAPH_LOCK_H
 #define MIX_GRAPH_LOCK_H
 

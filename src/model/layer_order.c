@@ -74,10 +74,11 @@ static void each_source(walk *w, int c, on_source *act, int depth) {
     named_sources(w, call, positional, act, depth);
     return;
   }
-  for (int i = 0; call->masks && i < mix_list_count(call->masks); i++)
-    one_source(w, item(call->masks, i), act, depth);
+  /* Keras visits keywords in the order of their names. */
   for (int i = 0; call->initial_state && i < mix_list_count(call->initial_state); i++)
     one_source(w, item(call->initial_state, i), act, depth);
+  for (int i = 0; call->masks && i < mix_list_count(call->masks); i++)
+    one_source(w, item(call->masks, i), act, depth);
 }
 
 static void visit(walk *w, int c, int depth) {

@@ -245,7 +245,7 @@ static bool alone(const mix_checkpoint *checkpoint) {
 
 bool mix_checkpoint_write(mix_checkpoint *checkpoint, mix_archive *archive, int64_t number) {
   if (!archive || mix_failed()) return false;
-  if (mix_rank()) return true;
+  if (mix_rank()) return checkpoint->newest = number, true;
   char *path = mix_checkpoint_lock(checkpoint, true, "checkpoint")
                    ? mix_checkpoint_folder_path(checkpoint->folder, number)
                    : NULL;
@@ -312,7 +312,7 @@ mix_status mix_checkpoint_save(mix_checkpoint *checkpoint, int64_t step, mix_ite
   if (step < 0)
     return mix_fail_status(MIX_VALUE_ERROR, "checkpoint_save: step is %lld; expected 0 or more",
                            (long long)step);
-  int64_t existing = checkpoint->newest < 0
+  int64_t existing = checkpoint->newest < 0 && !mix_rank()
                          ? mix_checkpoint_folder_newest(checkpoint->folder, INT64_MAX, "checkpoint_save")
                          : -1;
   if (existing >= 0)

@@ -18,7 +18,8 @@ static void leave_out(json_t *object, const mix_load_options *options) {
   if (options->no_loss) json_object_del(compiled, "loss");
   if (options->no_metrics) json_object_del(compiled, "metrics");
   if (options->no_metrics) json_object_del(compiled, "weighted_metrics");
-  if (options->no_optimizer) mix_json_set(compiled, "optimizer", json_string("rmsprop"));
+  if (options->no_optimizer && json_object_get(compiled, "optimizer"))
+    mix_json_set(compiled, "optimizer", json_string("rmsprop"));
 }
 
 mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *options) {

@@ -31,7 +31,8 @@ typedef struct mix_progress {
   int value_count, value_capacity;
 } mix_progress;
 
-/* Makes `verbose` silent where the caller's options say quiet. False with the error recorded if they say both. */
+/* Makes `verbose` silent where the caller's options say quiet. False with the error recorded if they say
+ * both. */
 bool mix_progress_take_quiet(int *verbose, bool quiet, const char *call);
 /* `verbose` as given by the user: 0 is auto, MIX_SILENT is silent. */
 void mix_progress_set(mix_progress *progress, int verbose, const mix_semantics *rules, int64_t target,

@@ -1,9 +1,9 @@
-# make deb: the three packages, what is in them, and that they install and go again. As root in a root folder
+# make deb: the packages, what is in them, and that they install and go again. As root in a root folder
 # of its own, whose package database has what they depend on.
 set -euo pipefail
 skip() { echo "skipped because $*"; exit 77; }
 fail() { echo "debian_packages: $*" >&2; exit 1; }
-for tool in dpkg-deb dpkg-shlibdeps; do command -v $tool >/dev/null || skip "there is no $tool"; done
+for tool in dpkg-deb dpkg-shlibdeps file; do command -v $tool >/dev/null || skip "there is no $tool"; done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 (cd "$BUILD" && cpack -G DEB -B "$work" >"$work/log" 2>&1) || { cat "$work/log"; fail "cpack failed"; }
@@ -23,6 +23,11 @@ has "$development" 'usr/lib/.*mixtape\.pc'
 has "$development" usr/share/doc/mixtape/examples/01_guide.c
 has "$tools" usr/bin/mixtape
 has "$tools" usr/share/man/man1/mixtape.1
+for plugin in "$BUILD"/plugins/mixtape_mpi_*.so; do
+  [ -e "$plugin" ] || continue
+  flavor=${plugin##*/mixtape_mpi_} flavor=${flavor%.so}
+  has "$(ls "$work"/mixtape-"$flavor"_*.deb)" "usr/lib/.*mixtape/mixtape_mpi_$flavor\.so"
+done
 field() { dpkg-deb -f "$1" "$2"; }
 depends() { [[ $(field "$1" Depends) == *"$2"* ]] || fail "$(basename "$1") does not depend on $2"; }
 depends "$library" libhdf5

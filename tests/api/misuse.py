@@ -14,6 +14,7 @@ import sys
 EXCLUDED = {
     "mix_retain", "mix_release", "mix_scope_begin", "mix_scope_end", "mix_scope_leave", "mix_shutdown",
     "mix_set_log_callback", "mix_policy_scope_end", "mix_autocast_end",
+    "mix_data_pipeline_of",
 }
 # Opaque handles that are objects with a class, as kinds of wrong objects for each other.
 OBJECTS = {
@@ -131,6 +132,16 @@ PLAIN = {
     "mix_checkpoint_latest": {"folder": '"."'}, "mix_model_get_layer": {"name": '"inner"'},
     "mix_set_graph_rewrite": {"dtype": '"float16"'}, "mix_set_accumulate": {"name": '"auto"'},
     "mix_set_float32_precision": {"name": '"highest"'},
+    "mix_set_memory": {"name": '"auto"'},
+    **{f"mix_variables_{what}": {"variables": "a_list_of_variables()"}
+       for what in ("zeros_like", "assign_zeros", "assign_add", "values")},
+    **{f"mix_data_apply_{step}": {"options": f"&(mix_dataset_{step}_options){{.size = sizeof(mix_dataset_{step}_options), "
+                                             f".{member}}}"}
+       for step, member in (("shuffle", "buffer_size = 2"), ("batch", "batch_size = 2"),
+                            ("padded_batch", "batch_size = 2"), ("window", "window = 2"),
+                            ("map", "function = body"), ("filter", "predicate = keep"),
+                            ("interleave", "function = expand"))},
+    "mix_data_apply_shard": {"count_and_index": "(const int64_t[]){2, 0}"},
 }
 ARTICLE = {"optimizer": "an", "initializer": "an", "iterator": "an", "npz": "an"}
 

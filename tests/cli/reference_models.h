@@ -134,17 +134,31 @@ static inline void no_models(void **state) {
 }
 
 /* MIXTAPE_REFERENCE_SUBSET: one of each family and policy. */
+static const char *const subset[] = {
+    "k3-attention",         "k3-batch-normalization-4d", "k3-bidirectional-lstm", "k3-cnn-gru-mixed_float16",
+    "k3-conv2d-groups",     "k3-conv2d-transpose-valid", "k3-einsum-dense",       "k3-max-pooling2d",
+    "k3-resizing-nearest",  "k3-transformer-float32",    "tfk-separable-conv2d",  "tfk-shared-mixed_bfloat16",
+    "tfk-text-lstm-float32"};
+static inline bool is_subset_asked(void) {
+  const char *asked = getenv("MIXTAPE_REFERENCE_SUBSET");
+  return asked && *asked;
+}
 static inline bool is_in_subset(const char *name) {
-  static const char *const names[] = {"k3-attention",          "k3-batch-normalization-4d",
-                                      "k3-bidirectional-lstm", "k3-cnn-gru-mixed_float16",
-                                      "k3-conv2d-groups",      "k3-conv2d-transpose-valid",
-                                      "k3-einsum-dense",       "k3-max-pooling2d",
-                                      "k3-resizing-nearest",   "k3-transformer-float32",
-                                      "tfk-separable-conv2d",  "tfk-shared-mixed_bfloat16",
-                                      "tfk-text-lstm-float32"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (!strcmp(names[i], name)) return true;
+  for (size_t i = 0; i < sizeof subset / sizeof *subset; i++)
+    if (!strcmp(subset[i], name)) return true;
   return false;
+}
+static inline void subset_is_recorded(void **state) {
+  (void)state;
+  size_t found = 0;
+  for (int i = 0; i < model_count; i++) found += is_in_subset(models[i]);
+  assert_int_equal(found, sizeof subset / sizeof *subset);
+}
+/* What the model before left pending. */
+static inline int forget_errors(void **state) {
+  (void)state;
+  mix_error_clear();
+  return 0;
 }
 
 /* MIXTAPE_REFERENCE_PART, K/N: every N-th model, from the K-th on. */
@@ -160,18 +174,19 @@ static inline bool is_in_part(int number) {
 
 /* A test for each of the models that are applications, or of the others. */
 static inline int run_models(bool applications) {
-  static struct CMUnitTest tests[MAX_FILES + 1];
+  static struct CMUnitTest tests[MAX_FILES + 2];
   size_t count = 0;
   const char *folder = getenv("MIXTAPE_REFERENCE_DIR");
   if (folder && *folder) {
     find_models();
     tests[count++] = (struct CMUnitTest)TEST(count_models);
+    if (is_subset_asked()) tests[count++] = (struct CMUnitTest)TEST(subset_is_recorded);
   } else
     tests[count++] = (struct CMUnitTest)TEST(no_models);
   for (int i = 0; i < model_count; i++) {
-    const bool chosen = getenv("MIXTAPE_REFERENCE_SUBSET") ? is_in_subset(models[i]) : is_in_part(i);
+    const bool chosen = is_subset_asked() ? is_in_subset(models[i]) : is_in_part(i);
     if (chosen && is_application(models[i]) == applications)
-      tests[count++] = (struct CMUnitTest){models[i], run_model, NULL, NULL, models[i]};
+      tests[count++] = (struct CMUnitTest){models[i], run_model, forget_errors, NULL, models[i]};
   }
   const int failed = _cmocka_run_group_tests("reference models", tests, count, folder_begin, folder_end);
   for (int i = 0; i < model_count; i++) free(models[i]);

@@ -305,7 +305,7 @@ static void a_file_that_may_not_be_read_ends_the_run(void **state) {
     assert_int_equal(chmod(newest, 0), 0);
     if (geteuid() == 0) {
       snprintf(command, sizeof command, "chown -R 65534 '%s'", test_folder);
-      assert_int_equal(system(command), 0);
+      if (system(command)) SKIP("root cannot give files away here");
       program_begins = become_nobody;
     }
     const int code = resume(loops[i]);

@@ -449,12 +449,15 @@ static void options_replace_what_nobody_knows(void **state) {
   (void)state;
   static const struct {
     const char *from, *to, *place, *option, *instead;
-  } rows[] = {{"\"loss\": \"mse\"", "\"loss\": \"mine\"", "compile_config.loss (not read with --loss NAME",
-               "--loss", "mse"},
+  } rows[] = {{"\"loss\": \"mse\"", "\"loss\": \"mine\"",
+               "compile_config.loss (not read with .no_loss of mix_model_load, or --loss NAME", "--loss",
+               "mse"},
               {"\"class_name\": \"Adam\"", "\"class_name\": \"Newton\"",
-               "compile_config.optimizer (not read with --optimizer NAME", "--optimizer", "adam"},
+               "compile_config.optimizer (not read with .no_optimizer of mix_model_load, or --optimizer NAME",
+               "--optimizer", "adam"},
               {"\"mae\"", "{\"class_name\": \"Mine\", \"config\": {}}",
-               "compile_config.metrics (not read with --metrics NAME", "--metrics", "mse"}};
+               "compile_config.metrics (not read with .no_metrics of mix_model_load, or --metrics NAME",
+               "--metrics", "mse"}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     char path[512];
     snprintf(path, sizeof path, "%s", in_folder("changed.keras"));

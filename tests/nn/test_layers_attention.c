@@ -326,6 +326,8 @@ static void refused_attention(void **state) {
   expect_refused(mix_multi_head_attention(.num_heads = 2, .key_dim = -1), MIX_VALUE_ERROR, "key_dim");
   expect_refused(mix_multi_head_attention(2, 2, .dropout = 2), MIX_VALUE_ERROR, "dropout");
   expect_refused(mix_call(mix_multi_head_attention(2, 2), x), MIX_TYPE_ERROR, "value is missing");
+  expect_refused(mix_call(mix_multi_head_attention(2, 2), x, .arguments = mix_list_of(x, x, x)),
+                 MIX_TYPE_ERROR, "3 arguments behind its input; expected at most 2");
   expect_refused(mix_call(mix_multi_head_attention(2, 2), x, .arguments = mix_list_of(flat)), MIX_VALUE_ERROR,
                  "equal ranks");
   expect_refused(mix_call(mix_multi_head_attention(2, 2), x,

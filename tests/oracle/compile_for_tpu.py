@@ -35,7 +35,7 @@ def skip(reason):
 def find_libtpu():
     given = os.environ.get("MIXTAPE_LIBTPU")
     if given:
-        return given
+        return given if os.path.exists(given) else sys.exit(f"MIXTAPE_LIBTPU is {given}, which is no file")
     package = importlib.util.find_spec("libtpu")
     if package and package.submodule_search_locations:
         found = pathlib.Path(package.submodule_search_locations[0]) / "libtpu.so"
@@ -84,7 +84,8 @@ class Plugin:
         said = arguments(error=ctypes.c_void_p(error), text=ctypes.c_void_p(), size=ctypes.c_size_t())
         self.function(ERROR_MESSAGE)(ctypes.addressof(said))
         message = ctypes.string_at(said.text, said.size).decode(errors="replace")
-        self.function(ERROR_DESTROY)(ctypes.addressof(arguments(error=ctypes.c_void_p(error))))
+        gone = arguments(error=ctypes.c_void_p(error))
+        self.function(ERROR_DESTROY)(ctypes.addressof(gone))
         raise RuntimeError(message)
 
     def topology(self, name):
@@ -181,7 +182,7 @@ def main():
                         compiled[name] += 1
                 if not count:
                     raise RuntimeError("its log has no captured function")
-            except RuntimeError as error:
+            except (RuntimeError, subprocess.CalledProcessError) as error:
                 failed += 1
                 print(f"{case['name']}: {error}")
     for name in targets:

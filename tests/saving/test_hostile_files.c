@@ -110,7 +110,7 @@ static void files_that_may_not_be_read(void **state) {
     fclose(file);
     assert_int_equal(chmod(in_folder(names[i]), 0), 0);
     const bool root = geteuid() == 0;
-    if (root) assert_int_equal(seteuid(65534), 0);
+    if (root && seteuid(65534)) SKIP("root cannot become user 65534 here");
     mix_model *model = mix_model_load(in_folder(names[i]));
     if (root) assert_int_equal(seteuid(0), 0);
     assert_null(model);

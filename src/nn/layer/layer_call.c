@@ -499,6 +499,13 @@ static bool takes_attention_keywords(const mix_layer *layer, const mix_call_opti
   if (!kind->call_is_attention && o->return_attention_scores) refused = "return_attention_scores";
   if (!kind->call_tensors && o->attention_mask) refused = "attention_mask";
   if (refused) mix_fail(MIX_TYPE_ERROR, "%s: its call has no argument %s", layer->name, refused);
+  int names = 0;
+  while (kind->call_tensors && kind->call_tensors[names]) names++;
+  const int more = names && o->arguments ? mix_list_count(o->arguments) : 0;
+  if (more && more >= names)
+    return mix_fail(MIX_TYPE_ERROR, "%s: %d arguments behind its input; expected at most %d", layer->name,
+                    more, names - 1),
+           false;
   return !refused;
 }
 

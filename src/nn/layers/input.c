@@ -16,8 +16,8 @@ static mix_status input_config(mix_layer *layer, mix_config *config) {
   json_t *shape = json_array();
   for (int i = 0; shape && i < data->batch_shape.rank; i++) {
     int64_t dim = data->batch_shape.dims[i];
-    if (json_array_append_new(shape, dim == MIX_UNKNOWN ? json_null() : json_integer(dim)))
-      return mix_fail_status(MIX_MEMORY_ERROR, "config");
+    if (!mix_json_append(shape, dim == MIX_UNKNOWN ? json_null() : json_integer(dim)))
+      return json_decref(shape), mix_error();
   }
   /* An InputLayer has a dtype instead of a policy, and no `trainable`. */
   json_object_clear(config->object);

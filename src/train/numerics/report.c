@@ -113,7 +113,7 @@ static mix_callback *make_from_text(const void *options) {
   if (o->json || o->table || o->png || o->html) return mix_numerics_report_with(o);
   return mix_fail(
       MIX_TYPE_ERROR,
-      "numerics_report: nobody would see the report; give json, table, png or html, the file that it goes to");
+      "numerics_report: nobody would see the report; give json, table, png or html, a file for it");
 }
 const mix_callback_kind mix_numerics_report_kind = {"numerics_report", sizeof(mix_numerics_report_options),
                                                     fields, make_from_text};

@@ -4,7 +4,11 @@
 
 #include <stdbool.h>
 
-typedef enum mix_answer { MIX_ENOUGH, MIX_NOT_ENOUGH, MIX_NO_ANSWER /* a limit or an error: stop */ } mix_answer;
+typedef enum mix_answer {
+  MIX_ENOUGH,
+  MIX_NOT_ENOUGH,
+  MIX_NO_ANSWER, /* a limit or an error: stop */
+} mix_answer;
 
 typedef struct mix_search {
   int count; /* of items; sets are arrays of as many booleans */

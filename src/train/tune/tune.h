@@ -53,8 +53,8 @@ typedef struct mix_tune_trials {
   const mix_tune_options *options; /* resolved */
   mix_tuning *tuning;
 } mix_tune_trials;
-/* Runs it under the policy with that set in float32; NULL: under float32. Appends the run; passed: its loss is
- * at most the limit. NULL with the error recorded. */
+/* Runs it under the policy with that set in float32; NULL: under float32. Appends the run; passed: its loss
+ * is at most the limit. NULL with the error recorded. */
 mix_tune_record *mix_tune_run(const mix_tune_trials *trials, const bool *set, uint64_t seed,
                               mix_tune_purpose purpose);
 

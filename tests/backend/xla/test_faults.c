@@ -45,6 +45,7 @@ static void with_a_failure(int allocation) {
   CHECK(mix_set_device("cpu") == MIX_OK);
   mix_list *results = call(new_function_of(count));
   CHECK(results && mix_tensor_item(mix_list_get(results, 0)) == 41);
+  CHECK(mix_synchronize() == MIX_OK);
   CHECK(mix_tensor_item(mix_variable_value(count)) == 1);
   if (good) _exit(FINISHED);
 }
