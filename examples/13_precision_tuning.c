@@ -41,8 +41,8 @@ static double train(void *context, const mix_tune_trial *trial) {
   mix_set_global_policy(trial->policy);
   mix_model *model = make_model(trial);
   mix_history *history = mix_model_fit(model, d->x, d->y, .batch_size = 32, .epochs = 10, .seed = trial->seed,
-                                       .verbose = MIX_SILENT, .callbacks = trial->callbacks);
-  mix_logs *test = history ? mix_model_evaluate(model, d->test_x, d->test_y, .verbose = MIX_SILENT) : NULL;
+                                       .quiet = true, .callbacks = trial->callbacks);
+  mix_logs *test = history ? mix_model_evaluate(model, d->test_x, d->test_y, .quiet = true) : NULL;
   return test ? mix_logs_get(test, "loss") : NAN;
 }
 

@@ -69,6 +69,7 @@ int main(int argc, char **argv) {
     MIX_SCOPE {
       mix_metric *mean = mix_metric_mean();
       mix_iterator *iterator = mix_dataset_iterate(parts);
+      mix_variables_assign_zeros(t.sums); /* parts without an update at the end of an epoch are dropped */
       int64_t count = 0;
       for (mix_list *part; (part = mix_iterator_next(iterator));)
         MIX_SCOPE {

@@ -23,8 +23,8 @@ typedef struct mix_data_step {
   const void *options;
 } mix_data_step;
 /* The source after all steps. NULL with the error recorded where a step fails, also the first one because the
- * source is NULL. The contexts of steps before it have been taken over and go with the scope; its own and
- * those of later steps are still the caller's (object.h). */
+ * source is NULL; later steps are not called then. The contexts of steps before it have been taken over and
+ * go with the scope; its own and those of later steps are still the caller's (object.h). */
 MIX_API mix_dataset *mix_data_pipeline_of(mix_dataset *source, int count, const mix_data_step *steps);
 
 /* What the macros below apply. Options are those of dataset.h, whose member `dataset` is ignored; for repeat,

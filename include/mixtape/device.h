@@ -47,13 +47,15 @@ MIX_API const char *mix_accumulate_in_force(mix_dtype dtype);
 MIX_API mix_status mix_set_float32_precision(const char *name);
 /* The name of the selected precision. */
 MIX_API const char *mix_float32_precision_name(void);
-/* Sets what a training step under a policy of 16 bits may spend memory on. "fast": 16-bit copies of weights
- * live beside the float32 weights, and gradients that wait for the finite test are stored. "least": products
- * of few examples round the float32 weights as they read them, and gradients of weights are computed a second
- * time for the update where the test cannot be proven beforehand. "auto" (the default): as "fast" where the
- * processor has instructions for products of the 16-bit dtype. Where it multiplies in float32, as "fast"
- * while the copies of all such weights take at most 4 MiB, and so for the gradients, else as "least". The
- * bits are the same. MIXTAPE_MEMORY sets the initial value. */
+/* Sets what products of 16-bit numbers may spend memory on. "fast": 16-bit copies of weights live beside the
+ * float32 weights, and gradients that wait for the finite test are stored. "least": products of few examples
+ * round the float32 weights as they read them, and gradients of weights larger than the operands of their
+ * product are computed a second time for the update where the test cannot be proven beforehand. "auto" (the
+ * default): as "fast" outside of training steps, and for each product that the processor multiplies as 16
+ * bits. The other products of a training step, which are multiplied in float32, are as "fast" while the
+ * copies of all their weights take at most 4 MiB, else as "least"; and so for the gradients, of which only
+ * those of 4 MiB or more, and at least four times the operands, are computed again. The bits are the same.
+ * MIXTAPE_MEMORY sets the initial value. */
 MIX_API mix_status mix_set_memory(const char *name);
 /* The name of the setting. */
 MIX_API const char *mix_memory_name(void);

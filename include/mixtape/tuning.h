@@ -76,7 +76,9 @@ MIX_API mix_tuning *mix_tune_precision_with(const mix_tune_options *options);
                                 .function = tuned_function, .layers = __VA_ARGS__})
 #endif
 
-/* "found": the set passes, on new seeds too, and not without any one of its layers.
+/* "found": the set passes, on new seeds too, and on the seed of the search not without any one of its layers.
+ * Where smaller sets passed the search but not on new seeds, it is a larger one, of which some layers may not
+ * be needed; the table says so.
  * "limit": max_trials ended the search. If there is a set it passed, but a smaller one may do.
  * "unconfirmed": sets passed on the seed of the search, and none on new ones. There is no set.
  * "none": not even with all layers in float32 is the loss that of float32. There is no set. */

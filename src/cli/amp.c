@@ -7,9 +7,9 @@
 #include "amp/setting.h"
 #include "amp/graph_json.h"
 #include "compile/explain_rewrite.h"
-#include "formats/file.h"
 #include "model/model.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,7 +72,7 @@ static bool show(amp_command *command, const mix_rewrite_case *item, const mix_a
   return good;
 }
 
-enum { FILE_MAX = 1 << 28, MAX_NUMBER = 1 << 30 };
+enum { FILE_MAX = 1 << 28, PIECE = 1 << 16, MAX_NUMBER = 1 << 30 };
 
 static void observe(void *context, const mix_amp_result *result) {
   amp_command *command = context;
@@ -95,13 +95,42 @@ static bool show_text(amp_command *command, const char *path, const char *text, 
   return good;
 }
 
-static bool show_file(amp_command *command, const char *path, bool heading, const mix_amp_options *base) {
-  size_t size;
-  char *text = command->explain ? mix_file_read(path, FILE_MAX, &size) : NULL;
-  const bool captured = text && !is_json(text, size), good = captured && show_text(command, path, text, size);
+/* All of a file, which may be a pipe; mix_free it. NULL with the error recorded. */
+static char *read_all(const char *path, size_t *size) {
+  FILE *file = fopen(path, "rb");
+  if (!file) return mix_fail(MIX_IO_ERROR, "cannot open %s: %s", path, strerror(errno));
+  char *text = NULL;
+  int used = 0, capacity = 0;
+  size_t got;
+  do {
+    if (!mix_reserve(&text, &capacity, used + PIECE, 1)) break;
+    got = fread(text + used, 1, PIECE, file);
+    used += (int)got;
+  } while (got == PIECE && used <= FILE_MAX);
+  if (!mix_failed() && ferror(file)) mix_fail(MIX_IO_ERROR, "cannot read %s: %s", path, strerror(errno));
+  if (!mix_failed() && used > FILE_MAX)
+    mix_fail(MIX_FORMAT_ERROR, "%s: more than the %d bytes that such a file can have", path, FILE_MAX);
+  fclose(file);
+  *size = (size_t)used;
+  if (!mix_failed()) return text;
   mix_free(text);
-  if (captured || mix_failed()) return good;
-  mix_rewrite_case *item = mix_rewrite_read(path, base);
+  return NULL;
+}
+
+/* A recorded graph. Files to explain may hold the text of a captured function instead. */
+static bool show_file(amp_command *command, const char *path, bool heading, const mix_amp_options *base) {
+  mix_rewrite_case *item = NULL;
+  if (command->explain) {
+    size_t size;
+    char *text = read_all(path, &size);
+    const bool captured = text && !is_json(text, size);
+    const bool good = captured && show_text(command, path, text, size);
+    if (text && !captured) item = mix_rewrite_read_memory(path, text, size, base);
+    mix_free(text);
+    if (captured) return good;
+  } else {
+    item = mix_rewrite_read(path, base);
+  }
   mix_amp_result *result = item ? mix_amp_rewrite(item->graph, &item->options) : NULL;
   if (result && command->explain) mix_amp_find_redundant(result);
   return result && show(command, item, result, heading);

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "nn/policy/loss_scale.h"
 
+#include <ctype.h>
 #include <getopt.h>
 #include <math.h>
 #include <stddef.h>
@@ -20,6 +21,7 @@ typedef enum kind {
   COUNT,
   LEVEL,
   SEED,
+  FIRST_SEED, /* 0 is the default of precision tuning */
   THREADS,
   FREQUENCY,
   FRACTION,
@@ -109,7 +111,7 @@ static const row rows[] = {
     {"no-shuffle", FLAG, FIELD(no_shuffle), TRAINS, NULL, "keep the order of the examples"},
     {"seed", SEED, FIELD(seed), RUNS & ~CLI_TUNE, "N",
      "seed of initial weights, shuffling and random layers (default 0)"},
-    {"seed", SEED, FIELD(seed), CLI_TUNE, "N", "the first seed; the others follow it (default 1)"},
+    {"seed", FIRST_SEED, FIELD(seed), CLI_TUNE, "N", "the first seed; the others follow it (default 1)"},
     {"seeds", COUNT, FIELD(seeds), CLI_TUNE, "N",
      "float32 runs that give the mean loss and its deviation (default 3, at least 3)"},
     {"confirmations", COUNT, FIELD(confirmations), CLI_TUNE, "N",
@@ -118,9 +120,12 @@ static const row rows[] = {
      "most runs under --policy, confirmations included (default 100)"},
     {"class-weight", CLASS_WEIGHTS, FIELD(class_weight), TRAINS, "0=3,7=0.25",
      "weights of the classes in the loss"},
-    {"callback", CALLBACK, FIELD(callbacks), CLI_TRAIN | CLI_TUNE, "NAME[:key=value,...]",
+    {"callback", CALLBACK, FIELD(callbacks), CLI_TRAIN, "NAME[:key=value,...]",
      "early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger, tensorboard, "
      "backup_and_restore, terminate_on_nan or numerics_report; may be repeated"},
+    {"callback", CALLBACK, FIELD(callbacks), CLI_TUNE, "NAME[:key=value,...]",
+     "early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger, tensorboard, "
+     "backup_and_restore or terminate_on_nan; may be repeated"},
     {"tensorboard", TEXT, FIELD(tensorboard), CLI_TRAIN, "DIR",
      "write TensorBoard event files: loss, metrics, learning rate, loss scale, skipped steps, weights"},
     {"optimizer", TEXT, FIELD(optimizer), TRAINS, "NAME[:key=value,...]",
@@ -320,10 +325,22 @@ static bool parse_class_weights(const char *text, cli_options *options) {
   }
 }
 
+/* As mix_callback_from_text reads names: without case and underscores. */
+static bool is_numerics_report(const char *text) {
+  const char *name = "numericsreport";
+  for (; *text && *text != ':'; text++)
+    if (*text != '_' && tolower((unsigned char)*text) != *name++) return false;
+  return !*name;
+}
+
 /* Validates the text at once, so that an error is reported as one of the option. */
 static bool parse_callback(const char *command, const row *row, const char *text, cli_options *options) {
   if (options->callback_count == CLI_CALLBACK_MAX)
     return bad_value(command, row, text, "at most 16 callbacks");
+  if (row->commands == CLI_TUNE && is_numerics_report(text))
+    return bad_value(
+        command, row, text,
+        "another callback, for each run has the search's own report; `mixtape numerics` writes one");
   bool good = false;
   MIX_SCOPE { good = mix_callback_from_text(text) != NULL; }
   if (!good || mix_error() != MIX_OK) {
@@ -371,6 +388,7 @@ static const struct {
 } ranges[] = {[COUNT] = {1, INT64_MAX, "a positive whole number"},
               [LEVEL] = {0, 2, NULL},
               [SEED] = {0, INT64_MAX, "a whole number from 0 on"},
+              [FIRST_SEED] = {1, INT64_MAX, "a whole number from 1 on"},
               [THREADS] = {1, 1024, "a whole number from 1 to 1024"},
               [FREQUENCY] = {1, INT64_MAX, "epoch or a positive whole number of steps"}};
 
@@ -398,7 +416,8 @@ static bool set_option(const char *command, const row *row, const char *value, c
     *(const char **)field = value;
     return mix_is_choice("auto|cpu|cuda|ref|xla", value) || (!strncmp(value, "xla:", 4) && value[4]) ||
            bad_value(command, row, value, row->argument);
-  case SEED: options->has_seed = true; /* fall through */
+  case SEED:
+  case FIRST_SEED: options->has_seed = true; /* fall through */
   case COUNT:
   case LEVEL:
   case THREADS:

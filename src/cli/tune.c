@@ -14,7 +14,8 @@ static const double SPLIT = 0.2; /* without test data */
 typedef struct tuned {
   const cli_options *options;
   cli_data data;
-  int64_t width; /* of the guide's inputs */
+  int64_t width;             /* of the guide's inputs */
+  const char *const *layers; /* to choose from, ended by NULL */
 } tuned;
 
 /* ---- a run ---- */
@@ -44,6 +45,8 @@ static double train(void *context, const mix_tune_trial *trial) {
   const tuned *t = context;
   cli_options options;
   choose(t, trial->policy, trial->seed, trial->float32_layers, &options);
+  /* the policy alone leaves layers in 16 bits that the file has in 16 bits */
+  if (!strcmp(trial->policy, "float32") && cli_is_model_file(&options)) options.float32_layers = t->layers;
   mix_model *model = cli_compiled_model(&options, t->width);
   const cli_part *part = &t->data.train;
   mix_fit_options fit = {.size = sizeof fit,
@@ -140,12 +143,14 @@ static int search(tuned *t, mix_model *model) {
              "%s: no layer computes in 16 bits under %s; a file's layers get it where the file has float32",
              options->model, options->policy);
   mix_tuning *tuning = NULL;
+  t->layers = list.items;
   if (!mix_failed())
     tuning =
         mix_tune_precision(train, list.items, .context = t, .policy = options->policy,
                            .seeds = options->seeds, .confirmations = options->confirmations,
                            .max_trials = options->max_trials, .seed = options->seed, .every = options->every);
   mix_free(list.items);
+  t->layers = NULL;
   return tuning ? report(t, tuning) : cli_fail();
 }
 

@@ -18,7 +18,7 @@
  *   weights = matmul(a, b) with the update as epilogue               if apply
  *
  * All give the same bits. It pays where the gradient is much larger than the operands, which must be kept
- * for it: with small batches. The backend says where. */
+ * for it: with small batches. The backend says where; for the least memory, wherever it is larger. */
 #include "compile/pass_pipeline.h"
 #include "compile/compile.h"
 #include "tensor/type.h"
@@ -88,8 +88,9 @@ static bool is_tested_product(const speculation *f, const mix_step *step) {
   /* A variable may have been overwritten before the fused update. */
   if (gradient->kind != MIX_SLOT_ARENA || a->kind == MIX_SLOT_VARIABLE || b->kind == MIX_SLOT_VARIABLE)
     return false;
-  if (is_recomputed(f, step)) return gradient->bytes > a->bytes + b->bytes;
-  return f->ir->context->backend->prefers_speculation(f->ir->context, gradient->bytes, a->bytes + b->bytes);
+  const mix_context *context = f->ir->context;
+  if (context->memory == MIX_MEMORY_LEAST) return gradient->bytes > a->bytes + b->bytes;
+  return context->backend->prefers_speculation(context, gradient->bytes, a->bytes + b->bytes);
 }
 
 /* The load of the gradient, if the step is its update and reads it once; otherwise -1. */

@@ -55,16 +55,15 @@ static bool cache_cast(mix_ir *ir, int index, int cast_node, mix_dtype dtype) {
   return true;
 }
 
-/* Caches cast n of variable `index` to 16 bits: first its cast back to float32, then the 16-bit value itself
- * if it still has uses. */
+/* Caches cast n of variable `index` to 16 bits: first its casts back to float32, of which each loop that
+ * reads them has one, then the 16-bit value itself if it still has uses. */
 static bool cache_casts(mix_ir *ir, int index, int n, int nodes) {
   const int narrow = ir->nodes[n].first_output;
   const mix_dtype dtype = ir->values[narrow].dtype;
   for (int m = n + 1; m < nodes; m++)
-    if (is_cast_of(&ir->nodes[m], narrow) && ir->values[ir->nodes[m].first_output].dtype == MIX_FLOAT32) {
-      if (!cache_cast(ir, index, m, dtype)) return false;
-      break;
-    }
+    if (is_cast_of(&ir->nodes[m], narrow) && ir->values[ir->nodes[m].first_output].dtype == MIX_FLOAT32 &&
+        !cache_cast(ir, index, m, dtype))
+      return false;
   const int *uses = mix_ir_uses(ir);
   if (!uses) return false;
   if (uses[narrow]) return cache_cast(ir, index, n, dtype);

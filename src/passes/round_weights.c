@@ -58,6 +58,13 @@ static bool read_weight(mix_ir *ir, int n, int operand, int weight, int *wide) {
   return true;
 }
 
+/* Where only a training step may do without copies, a weight that the graph does not write keeps its copy,
+ * which serves every run. */
+static bool needs_no_copy(const mix_ir *ir, const mix_ir_variable *weight) {
+  if (ir->values[weight->entry].dtype != MIX_FLOAT32) return false;
+  return ir->context->memory != MIX_MEMORY_AUTO || weight->exit != weight->entry;
+}
+
 /* By value: the products that may read the weight instead of this 16-bit form of it; -1: it is no such form.
  * NULL: out of memory. */
 static int *count_products(mix_ir *ir) {
@@ -65,7 +72,7 @@ static int *count_products(mix_ir *ir) {
   bool *is_weight = mix_ir_alloc(ir, sizeof *is_weight * (size_t)(ir->value_count + 1));
   if (!products || !is_weight) return NULL;
   for (int i = 0; i < ir->variable_count; i++)
-    is_weight[ir->variables[i].entry] = ir->values[ir->variables[i].entry].dtype == MIX_FLOAT32;
+    is_weight[ir->variables[i].entry] = needs_no_copy(ir, &ir->variables[i]);
   for (int v = 0; v < ir->value_count; v++) products[v] = -1;
   for (int n = 0; n < ir->node_count; n++) {
     const mix_ir_node *node = &ir->nodes[n];
@@ -96,8 +103,8 @@ static int find_needless_copies(const mix_ir *ir, const int *products, const int
 }
 
 bool mix_pass_round_weights(mix_ir *ir) {
-  const mix_context *context = ir->context;
-  if (!context->backend->rounds_operands || ir->excess_precision || ir->eager) return true;
+  const mix_backend *backend = ir->context->backend;
+  if (!backend->rounds_operands || ir->excess_precision || ir->eager) return true;
   const int nodes = ir->node_count, values = ir->value_count;
   int *wide = mix_ir_alloc(ir, sizeof *wide * (size_t)(values + 1)),
       *copies = mix_ir_alloc(ir, sizeof *copies * (size_t)(nodes + 1));
@@ -105,7 +112,7 @@ bool mix_pass_round_weights(mix_ir *ir) {
   size_t bytes;
   if (!wide || !copies || !uses || !products) return false;
   const int count = find_needless_copies(ir, products, uses, copies, &bytes);
-  if (!count || context->backend->prefers_copies(context, bytes)) return true;
+  if (!count || !backend->prefers_copies || backend->prefers_copies(ir->context, bytes)) return true;
   for (int v = 0; v < values; v++) wide[v] = -1;
   for (int i = 0; i < count; i++) {
     const int weight = ir->nodes[copies[i]].inputs[0], cast = ir->nodes[copies[i]].first_output;

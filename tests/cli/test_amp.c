@@ -106,6 +106,20 @@ static void explain(void **state) {
   json_decref(report);
 }
 
+/* A pipe is read once, whatever is in it. */
+static void explain_reads_a_pipe(void **state) {
+  (void)state;
+  const char *file = in_folder("g.json"), *out = in_folder("piped.txt");
+  char command[4096];
+  static char text[1 << 14];
+  write_text(file, graph);
+  snprintf(command, sizeof command, "cat '%s' | '%s' amp explain /dev/stdin >'%s'", file,
+           getenv("MIXTAPE_PROGRAM"), out);
+  assert_int_equal(system(command), 0);
+  read_text(out, text, sizeof text);
+  assert_non_null(strstr(text, "m     MatMul  allow  T              float32   bfloat16"));
+}
+
 /* c -> Cast to float32 -> m, and m -> Cast to bfloat16 -> r. The only reader of the first is converted, so it
  * becomes a cast from bfloat16 to bfloat16. The second cancels the cast inserted before it, which has no
  * other reader. */
@@ -353,6 +367,7 @@ int main(void) {
       cmocka_unit_test(rewrite),
       cmocka_unit_test(many_files),
       cmocka_unit_test(explain),
+      cmocka_unit_test(explain_reads_a_pipe),
       cmocka_unit_test(removed_casts),
       cmocka_unit_test(environment),
       cmocka_unit_test(edits),

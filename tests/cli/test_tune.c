@@ -65,6 +65,22 @@ static void the_options_that_it_prints_train(void **state) {
   assert_has(program_err, "the model has no layer 'dwn'; did you mean 'down'?");
 }
 
+/* Its layers compute in float32 for the float32 runs, which would overflow otherwise. */
+static void a_file_in_16_bits(void **state) {
+  (void)state;
+  char *model, *data, *mixed = in_folder("mixed.keras");
+  make_files(&model, &data);
+  mix_set_global_policy("mixed_float16");
+  assert_int_equal(mix_model_save(model_with_a_pair(NULL, NULL), mixed), MIX_OK);
+  mix_set_global_policy("float32");
+  assert_code(
+      run_program("tune-precision", "--model", mixed, "--data", data, RUN, "--max-trials", "3", "--json"), 1);
+  assert_has(program_err, "the search ended with 'limit'");
+  json_t *root = printed_object();
+  assert_true(json_is_real(json_object_get(json_object_get(root, "float32"), "mean")));
+  json_decref(root);
+}
+
 /* The guide's model has the weights that it would have without the option. */
 static void layers_of_the_guides_model(void **state) {
   (void)state;
@@ -97,6 +113,10 @@ static void what_goes_wrong(void **state) {
               1);
   assert_has(program_err, "make float32 train first");
   assert_code(run_program("tune-precision", "--policy", "float32"), 2);
+  assert_code(run_program("tune-precision", "--seed", "0"), 2);
+  assert_has(program_err, "--seed: '0' given; expected a whole number from 1 on");
+  assert_code(run_program("tune-precision", "--callback", "NumericsReport:json=a.json"), 2);
+  assert_has(program_err, "each run has the search's own report");
   assert_code(run_program("tune-precision", "--seeds", "2", "--data", "digits"), 1);
   assert_has(program_err, "seeds is 2; expected at least 3");
   assert_code(run_program("tune-precision", "--save", "weights.npz"), 2);
@@ -107,9 +127,8 @@ static void what_goes_wrong(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(the_pair_of_a_file),
-      TEST(the_options_that_it_prints_train),
-      TEST(layers_of_the_guides_model),
+      TEST(the_pair_of_a_file), TEST(the_options_that_it_prints_train),
+      TEST(a_file_in_16_bits),  TEST(layers_of_the_guides_model),
       TEST(what_goes_wrong),
   };
   return cmocka_run_group_tests(tests, folder_begin, folder_end);

@@ -96,6 +96,11 @@ static void every_step_is_its_function(void **state) {
       "[0] [1] [2] [3]");
 }
 
+static mix_dataset *count_calls(mix_dataset *dataset, const void *calls) {
+  ++**(int *const *)calls;
+  return dataset;
+}
+
 static int released;
 static void release(void *context) { ++*(int *)context; }
 
@@ -113,6 +118,11 @@ static void errors_pass_through(void **state) {
   }
   assert_int_equal(released, 1);
   assert_error(MIX_VALUE_ERROR, "dataset_batch: batch_size is -1");
+  int calls = 0, *counter = &calls;
+  const mix_data_step counted = {count_calls, &counter};
+  assert_null(mix_data_pipeline(mix_dataset_range(0, 4, 1), counted, mix_step_batch(-1), counted));
+  assert_error(MIX_VALUE_ERROR, "dataset_batch: batch_size is -1");
+  assert_int_equal(calls, 1);
   assert_null(mix_data_pipeline(NULL, mix_step_batch(2), mix_step_cache()));
   assert_error(MIX_TYPE_ERROR, "dataset_batch");
   assert_null(mix_data_pipeline(mix_dataset_range(0, 4, 1), mix_step_map(NULL)));

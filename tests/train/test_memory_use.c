@@ -150,6 +150,17 @@ static void the_default_keeps_small_copies(void **state) {
   }
 }
 
+/* 1,120 units: the gradients take 4.1 MiB, but none of them 4 MiB, so that the default computes none again:
+ * both are stored until the finite test. */
+static void the_default_stores_small_gradients(void **state) {
+  (void)state;
+  const shape s = {784, 1120, 128, 1};
+  trained chosen;
+  train_shape(s, "mixed_float16", "auto", 0x1p15, &chosen);
+  assert_true(chosen.report.arena_bytes >= 2 * 1120 * (1120 + 784));
+  free(chosen.weights);
+}
+
 /* ---- normalisations ---- */
 
 enum { ROWS = 2048, WIDTH = 512 };
@@ -196,8 +207,10 @@ static void normalisations_in_few_passes(void **state) {
 }
 
 int main(void) {
+  mix_set_threads(2); /* each thread adds a workspace to the plan */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(plans_near_the_least_and_the_same_bits), cmocka_unit_test(the_default_at_4096_units),
-      cmocka_unit_test(the_default_keeps_small_copies), cmocka_unit_test(normalisations_in_few_passes)};
+      cmocka_unit_test(the_default_keeps_small_copies), cmocka_unit_test(the_default_stores_small_gradients),
+      cmocka_unit_test(normalisations_in_few_passes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -438,6 +438,36 @@ static void a_page_escapes_names_and_thins_curves(void **state) {
   assert_error(MIX_TYPE_ERROR, "numerics_write_html");
 }
 
+/* Gradients of about 200 times the scale overflow from 2^121 on. There the scale falls and after two steps
+ * grows again: every third step is skipped, and each has its dot in both curves, though of two steps one has
+ * a point. */
+static void thinned_curves_show_skipped_steps(void **state) {
+  (void)state;
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(1));
+  mix_model *model = mix_model_new(inputs, mix_call(mix_dense(.units = 1), inputs));
+  mix_model_compile(model, .loss = "mse",
+                    .optimizer = mix_loss_scale_optimizer(
+                        mix_sgd(.learning_rate = 1e-9), .initial_scale = 0x1p115, .dynamic_growth_steps = 2));
+  mix_numerics *report = mix_numerics_new();
+  mix_model_fit(model, mix_fill(MIX_SHAPE(1, 1), 1, F32), mix_fill(MIX_SHAPE(1, 1), 100, F32), .epochs = 2500,
+                .verbose = MIX_SILENT,
+                .callbacks = mix_list_of(mix_numerics_report(.report = report, .every = 2500)));
+  assert_no_error();
+  assert_int_equal(mix_numerics_steps(report), 2500);
+  assert_true(mix_numerics_skipped(report) > 700);
+  char path[] = "/tmp/mixtape-page-XXXXXX";
+  static char page[1 << 20];
+  close(mkstemp(path));
+  assert_int_equal(mix_numerics_write_html(report, path), MIX_OK);
+  FILE *file = fopen(path, "r");
+  page[fread(page, 1, sizeof page - 1, file)] = 0;
+  fclose(file);
+  unlink(path);
+  int dots = 0;
+  for (const char *dot = page; (dot = strstr(dot, "<circle")); dot++) dots++;
+  assert_int_equal(dots, 2 * mix_numerics_skipped(report));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(every_number_of_a_small_model),
@@ -457,6 +487,7 @@ int main(void) {
       TEST(nan_created_inside_a_layer),
       TEST(a_harmless_infinity_is_no_event),
       TEST(a_page_escapes_names_and_thins_curves),
+      TEST(thinned_curves_show_skipped_steps),
   };
   return cmocka_run_group_tests_name("model/numerics", tests, NULL, NULL);
 }

@@ -169,6 +169,10 @@ static void a_limit_is_said(void **state) {
   assert_set(tuning, "limit", "abcdefgh");
   assert_true(mix_tuning_confirmed(tuning));
   assert_int_equal(more.runs, 4);
+  /* none, cf, f and c; two do not confirm cf; none is left for all layers */
+  training confirming = {.enough = pair_cf, .suspects = {{"c", "f"}}, .new_seeds_need_h = true};
+  assert_set(tune(&confirming, 6), "limit", "");
+  assert_int_equal(confirming.runs, 6);
 }
 
 /* What passes on the search's seed alone is not taken: of larger sets the first that holds is. */
@@ -181,6 +185,8 @@ static void new_seeds_decide(void **state) {
   mix_tuning_get_run(tuning, mix_tuning_run_count(tuning) - 1, &run, sizeof run);
   assert_string_equal(run.purpose, "confirm");
   assert_int_equal(run.seed, 7); /* 4 and 5 for cf, 6 and 7 for all */
+  assert_non_null(strstr(mix_tuning_table(tuning), "some layers of this one may not be needed."));
+  assert_null(strstr(mix_tuning_table(tuning), "No layer of this set can be left out"));
 }
 
 /* One of the new seeds may be above the limit, if their mean is not; a NaN never passes. */
@@ -296,9 +302,13 @@ static void the_text_says_all(void **state) {
   const char *table = mix_tuning_table(tuning);
   assert_non_null(strstr(table, "mean loss 1.1, deviation 0.1; a set passes at 1.3 or less"));
   assert_non_null(strstr(table, "2 of 8 layers in float32: c f\n"));
+  assert_non_null(strstr(table, "No layer of this set can be left out; new seeds confirm it."));
   const char *paste = mix_tuning_overrides(tuning);
   assert_non_null(strstr(paste, "(const char *const[]){\"c\", \"f\", NULL}"));
-  assert_non_null(strstr(paste, "for name in [\"c\", \"f\"]:"));
+  assert_non_null(strstr(paste, "for path in [\"c\", \"f\"]:\n      layer = model\n"));
+  assert_non_null(strstr(paste, "      for name in path.split(\"/\"):\n"
+                                "          layer = layer.get_layer(name)\n"
+                                "      layer.dtype_policy = \"float32\"\n"));
   assert_non_null(strstr(paste, "--policy mixed_float16 --float32-layers c,f\n"));
   json_t *root = json_loads(mix_tuning_json(tuning), 0, NULL);
   assert_string_equal(json_string_value(json_object_get(root, "status")), "found");

@@ -108,8 +108,9 @@ bool mix_host_supports_epilogue(const mix_context *context, const mix_product *p
 
 /* ---- memory ---- */
 
-/* `auto` is a function of shapes alone, so that a plan takes the same memory on every machine. What stays in
- * a core's share of the last cache saves rounding; what does not is read from memory, like the weight. */
+/* Under `auto` what stays in a core's share of the last cache saves rounding; what does not is read from
+ * memory, like the weight. The limit is a constant and not that cache's size, so that machines with the same
+ * kernels choose alike. */
 bool mix_host_prefers_copies(const mix_context *context, size_t bytes) {
   enum { MAX_BYTES = 4 << 20 };
   return context->memory == MIX_MEMORY_FAST || (context->memory == MIX_MEMORY_AUTO && bytes <= MAX_BYTES);

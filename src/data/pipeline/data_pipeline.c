@@ -3,7 +3,7 @@
 #include <mixtape/data_pipeline.h>
 
 mix_dataset *mix_data_pipeline_of(mix_dataset *source, int count, const mix_data_step *steps) {
-  for (int i = 0; i < count; i++) source = steps[i].apply(source, steps[i].options);
+  for (int i = 0; i < count && (source || !i); i++) source = steps[i].apply(source, steps[i].options);
   return source;
 }
 
@@ -23,8 +23,12 @@ APPLY_WITH(map)
 APPLY_WITH(filter)
 APPLY_WITH(interleave)
 
+static mix_dataset *fail_number(const char *step) {
+  return mix_fail(MIX_TYPE_ERROR, "data_pipeline: the step %s got no number; expected an int64_t", step);
+}
 #define APPLY_NUMBER(step)                                                                                   \
   mix_dataset *mix_data_apply_##step(mix_dataset *dataset, const void *number) {                             \
+    if (!number) return fail_number(#step);                                                                  \
     return mix_dataset_##step(dataset, *(const int64_t *)number);                                            \
   }
 APPLY_NUMBER(repeat)
@@ -35,6 +39,7 @@ APPLY_NUMBER(prefetch)
 
 mix_dataset *mix_data_apply_shard(mix_dataset *dataset, const void *count_and_index) {
   const int64_t *numbers = count_and_index;
+  if (!numbers) return fail_number("shard");
   return mix_dataset_shard(dataset, numbers[0], numbers[1]);
 }
 mix_dataset *mix_data_apply_unbatch(mix_dataset *dataset, const void *unused) {

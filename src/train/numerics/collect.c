@@ -179,15 +179,22 @@ static mix_status record_watched(mix_numerics *r, mix_list *results, int own, st
   return mix_error();
 }
 
-/* Keeps every second point when there are too many. */
+/* Keeps every second point when there are too many. A skipped step without a point marks the one before. */
 static bool add_point(mix_numerics *r, double loss, bool applied) {
   enum { POINTS_MAX = 2000 };
   if (r->point_count == POINTS_MAX) {
-    for (int i = 0; i < POINTS_MAX / 2; i++) r->points[i] = r->points[2 * i];
+    for (int i = 0; i < POINTS_MAX / 2; i++) {
+      const bool next = r->points[2 * i + 1].applied;
+      r->points[i] = r->points[2 * i];
+      r->points[i].applied &= next;
+    }
     r->point_count = POINTS_MAX / 2;
     r->stride *= 2;
   }
-  if ((r->steps - 1) % r->stride) return true;
+  if ((r->steps - 1) % r->stride) {
+    if (r->point_count) r->points[r->point_count - 1].applied &= applied;
+    return true;
+  }
   if (!mix_reserve(&r->points, &r->point_capacity, r->point_count + 1, sizeof *r->points)) return false;
   r->points[r->point_count++] = (mix_numerics_point){loss, r->scale, applied};
   return true;

@@ -2,6 +2,7 @@
  * and a strip for each tensor, as inline SVG. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "formats/file.h"
 #include "ops/magnitudes.h"
@@ -31,6 +32,13 @@ static void put_escaped(mix_text *t, const char *text) {
     else
       mix_text_put(t, "%c", *text);
   }
+}
+
+/* Between two texts. Not by %f, which writes 0,5 in some locales. */
+static void put_number(mix_text *t, const char *before, char form, int digits, double x, const char *after) {
+  char number[400]; /* the largest double with %.1f has 311 characters */
+  mix_number_write(number, sizeof number, form, digits, x);
+  mix_text_put(t, "%s%s%s", before, number, after);
 }
 
 static void put_heading(mix_text *t, const mix_numerics *r) {
@@ -85,16 +93,21 @@ static void put_curve(mix_text *t, const mix_numerics *r, const char *id, const 
     if (!drawing)
       mix_text_put(t, "<polyline fill=\"none\" stroke=\"#08306b\" stroke-width=\"1.5\" points=\"");
     drawing = true;
-    mix_text_put(t, "%.1f,%.1f ", x, y);
+    put_number(t, "", 'f', 1, x, ",");
+    put_number(t, "", 'f', 1, y, " ");
   }
   if (drawing) mix_text_put(t, "\"/>");
   for (int i = 0; i < r->point_count; i++)
-    if (!r->points[i].applied)
-      mix_text_put(t, "<circle class=\"skipped\" cx=\"%.1f\" cy=\"%d\" r=\"2\" fill=\"#d62728\"/>", step * i,
-                   CURVE - 3);
-  if (any)
-    mix_text_put(t, "<text x=\"%d\" y=\"12\">%.4g</text><text x=\"%d\" y=\"%d\">%.4g</text>", STRIP + 6, high,
-                 STRIP + 6, CURVE, low);
+    if (!r->points[i].applied) {
+      put_number(t, "<circle class=\"skipped\" cx=\"", 'f', 1, step * i, "\"");
+      mix_text_put(t, " cy=\"%d\" r=\"2\" fill=\"#d62728\"/>", CURVE - 3);
+    }
+  if (any) {
+    mix_text_put(t, "<text x=\"%d\" y=\"12\">", STRIP + 6);
+    put_number(t, "", 'g', 4, high, "</text>");
+    mix_text_put(t, "<text x=\"%d\" y=\"%d\">", STRIP + 6, CURVE);
+    put_number(t, "", 'g', 4, low, "</text>");
+  }
   mix_text_put(t, "<text x=\"0\" y=\"%d\">step 1</text><text x=\"%d\" y=\"%d\">%lld</text></svg>\n",
                CURVE + 16, STRIP - 20, CURVE + 16, (long long)r->steps);
 }
@@ -107,9 +120,11 @@ static double x_of(int exponent) {
 }
 
 static void put_box(mix_text *t, int first, int end, const char *fill, double opacity) {
-  if (x_of(end) > x_of(first))
-    mix_text_put(t, "<rect x=\"%.1f\" width=\"%.1f\" height=\"%d\" fill=\"%s\" opacity=\"%.2f\"/>",
-                 x_of(first), x_of(end) - x_of(first), HEIGHT, fill, opacity);
+  if (x_of(end) <= x_of(first)) return;
+  put_number(t, "<rect x=\"", 'f', 1, x_of(first), "\"");
+  put_number(t, " width=\"", 'f', 1, x_of(end) - x_of(first), "\"");
+  mix_text_put(t, " height=\"%d\" fill=\"%s\"", HEIGHT, fill);
+  put_number(t, " opacity=\"", 'f', 2, opacity, "\"/>");
 }
 
 static void put_strip(mix_text *t, const mix_numerics_entry *entry, const mix_numerics_sum *sum) {
@@ -136,8 +151,9 @@ static void put_row(mix_text *t, const mix_numerics_entry *entry, bool gradient)
   put_escaped(t, entry->layer);
   mix_text_put(t, "/");
   put_escaped(t, entry->tensor);
-  mix_text_put(t, "</td><td>%s</td><td class=\"n\">%.1f%%</td><td>", mix_dtype_name(entry->dtype),
-               s->elements ? 100 * (double)s->zeros / (double)s->elements : 0);
+  mix_text_put(t, "</td><td>%s</td>", mix_dtype_name(entry->dtype));
+  put_number(t, "<td class=\"n\">", 'f', 1, s->elements ? 100 * (double)s->zeros / (double)s->elements : 0,
+             "%</td><td>");
   put_strip(t, entry, sum);
   mix_text_put(t, "</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td></tr>\n", (long long)s->infinities,
                (long long)s->nans);
@@ -145,8 +161,10 @@ static void put_row(mix_text *t, const mix_numerics_entry *entry, bool gradient)
 
 static void put_axis(mix_text *t) {
   mix_text_put(t, "<tr><th></th><th>dtype</th><th>zeros</th><th><svg width=\"%d\" height=\"14\">", STRIP);
-  for (int e = LOWEST + 10; e < HIGHEST; e += 10)
-    mix_text_put(t, "<text x=\"%.1f\" y=\"11\">2^%d</text>", x_of(e), e);
+  for (int e = LOWEST + 10; e < HIGHEST; e += 10) {
+    put_number(t, "<text x=\"", 'f', 1, x_of(e), "\"");
+    mix_text_put(t, " y=\"11\">2^%d</text>", e);
+  }
   mix_text_put(t, "</svg></th><th>inf</th><th>nan</th></tr>\n");
 }
 

@@ -45,7 +45,7 @@ typedef struct mix_numerics_incident {
 /* A step of the curves; of long runs one of `stride` steps. The scale is that of the latest watched step. */
 typedef struct mix_numerics_point {
   double loss, scale;
-  bool applied;
+  bool applied; /* this step and those up to the next point */
 } mix_numerics_point;
 
 enum { MIX_NUMERICS_ADVICE_MAX = 4, MIX_NUMERICS_TEXT = 640 };

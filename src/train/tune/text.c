@@ -42,6 +42,8 @@ static void put_run(mix_text *text, const mix_tuning *t, int index) {
 }
 
 static const char *explanation(const mix_tuning *t) {
+  if (!strcmp(t->status, "found") && t->larger)
+    return "Smaller sets passed the search, but not on new seeds; some layers of this one may not be needed.";
   if (!strcmp(t->status, "found"))
     return mix_tuning_count(t) ? "No layer of this set can be left out; new seeds confirm it."
                                : "No layer needs float32; new seeds confirm it.";
@@ -84,11 +86,12 @@ const char *mix_tuning_overrides(mix_tuning *t) {
   mix_text_put(&text, "C: .dtype = \"float32\" in the options of these layers, or for model_from_json and "
                       "model_load:\n  .float32_layers = (const char *const[]){");
   put_names(&text, names, "\"", ", ");
-  mix_text_put(&text, ", NULL}\nKeras 3, before compile:\n  for name in [");
+  mix_text_put(&text, ", NULL}\nKeras 3, before compile:\n  for path in [");
   put_names(&text, names, "\"", ", ");
   mix_text_put(&text,
-               "]:\n      model.get_layer(name).dtype_policy = \"float32\"\nmixtape:\n  --policy %s "
-               "--float32-layers ",
+               "]:\n      layer = model\n      for name in path.split(\"/\"):\n"
+               "          layer = layer.get_layer(name)\n      layer.dtype_policy = \"float32\"\n"
+               "mixtape:\n  --policy %s --float32-layers ",
                t->policy);
   put_names(&text, names, "", ",");
   mix_text_put(&text, "\n");

@@ -34,6 +34,7 @@ struct mix_tuning {
   int run_count, run_capacity;
   int found; /* the run whose set is the result; -1: none */
   bool confirmed;
+  bool larger; /* smaller sets passed the search, but not on new seeds */
   char *table, *json, *overrides;
 };
 extern const mix_class mix_tuning_class;

@@ -171,8 +171,8 @@ static bool confirm(state *s, int index) {
 }
 
 /* The next set to confirm: the smallest one of more than `above` layers that passed, at last all layers,
- * which the search may not have asked about. -1: none. */
-static int next_to_confirm(state *s, int above) {
+ * which the search may not have asked about. -1: none; *limited is set if it could not ask any more. */
+static int next_to_confirm(state *s, int above, bool *limited) {
   mix_tuning *t = s->tuning;
   const int index = smallest_passed(t, above);
   if (index >= 0 || above < 0 || above == t->layer_count) return index;
@@ -180,6 +180,7 @@ static int next_to_confirm(state *s, int above) {
   if (all) memset(all, true, (size_t)t->layer_count);
   const mix_answer answer = all ? ask(s, all, NULL) : MIX_NO_ANSWER;
   mix_free(all);
+  *limited |= answer == MIX_NO_ANSWER;
   return answer == MIX_ENOUGH ? smallest_passed(t, above) : -1;
 }
 
@@ -188,14 +189,15 @@ static void confirm_smallest(state *s, bool limited) {
   mix_tuning *t = s->tuning;
   const int64_t each = s->trials.options->confirmations;
   s->left += each;
-  for (int above = -1, index; !t->confirmed && (index = next_to_confirm(s, above)) >= 0; s->left -= each) {
+  for (int above = -1, index; !t->confirmed && (index = next_to_confirm(s, above, &limited)) >= 0;
+       s->left -= each) {
     if (s->left < each) {
       limited = true;
       break;
     }
     t->confirmed = confirm(s, index);
     if (mix_failed()) return;
-    if (t->confirmed) t->found = index;
+    if (t->confirmed) t->found = index, t->larger = above >= 0;
     above = mix_tune_size(t->runs[index].set, t->layer_count);
   }
   if (mix_failed()) return;

@@ -28,10 +28,11 @@ typedef struct prepared_depthwise {
 typedef struct run_state {
   const prepared_depthwise *prepared;
   const mix_kernel_args *args;
-  mix_gemm_operands result;    /* where and how it is stored */
-  bool direct;                 /* sums are the result: float32 without a program */
-  float *sums, *part, *kernel; /* its workspace; the kernel is widened there, if it is an operand */
-  int64_t size;                /* bytes of a stored number */
+  mix_gemm_operands result;  /* where and how it is stored */
+  bool direct;               /* sums are the result: float32 without a program */
+  float *sums, *part, *wide; /* its workspace; wide: of the kernel in float32, NULL: it is read in place */
+  const float *kernel;
+  int64_t size; /* bytes of a stored number */
 } run_state;
 
 static const char *unsupported_reason(const mix_kernel_args *args) {
@@ -52,15 +53,21 @@ static bool serial(const mix_kernel_args *args) {
 
 static int64_t sums_count(const mix_conv_geometry *g) { return round_up(STRIP * g->groups + BLOCK, 64); }
 
+/* Each number of the kernel is read for every cell, so that a thread widens it once. */
+static bool widens_kernel(mix_conv_kind kind, mix_dtype dtype) {
+  return kind != MIX_CONV_KERNEL_GRADIENT && dtype != MIX_FLOAT32;
+}
+
 /* Numbers of a thread's workspace. */
-static int64_t thread_count(const mix_conv_geometry *g, mix_conv_kind kind) {
-  const int64_t kernel = kind == MIX_CONV_KERNEL_GRADIENT ? 0 : mix_conv_cells(g->kernel) * g->groups;
+static int64_t thread_count(const mix_conv_geometry *g, mix_conv_kind kind, mix_dtype dtype) {
+  const int64_t kernel = widens_kernel(kind, dtype) ? mix_conv_cells(g->kernel) * g->groups : 0;
   return sums_count(g) + round_up(kernel, 64);
 }
 
 static size_t workspace(const mix_kernel_args *args, int threads) {
   const mix_conv_geometry g = mix_conv_geometry_of(args->op, args->attributes, args->input_types);
-  return (size_t)(thread_count(&g, mix_conv_kind_of(args->op)) * threads) * sizeof(float);
+  const int64_t count = thread_count(&g, mix_conv_kind_of(args->op), args->input_types[0].dtype);
+  return (size_t)(count * threads) * sizeof(float);
 }
 
 static void release(void *prepared) {
@@ -192,8 +199,8 @@ static void run_lines(const run_state *s, bool of_y, const mix_team *team) {
   const int64_t rows = of_y ? g->out[ROW] : g->in[ROW];
   int64_t begin, end;
   mix_team_share(team, g->batch * rows, 1, &begin, &end);
-  if (begin < end) /* each number of the kernel is read for every cell */
-    plan->vector->load[plan->result](s->kernel, s->args->inputs[1], mix_conv_cells(g->kernel) * g->groups);
+  if (begin < end && s->wide)
+    plan->vector->load[plan->result](s->wide, s->args->inputs[1], mix_conv_cells(g->kernel) * g->groups);
   for (int64_t line = begin; line < end; line++) run_line(s, of_y, line / rows, line % rows);
 }
 
@@ -226,8 +233,11 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
                  .args = args,
                  .result = {.epilogue = prepared->epilogue, .args = args, .finite = tests ? &finite : NULL},
                  .size = (int64_t)mix_dtype_size(prepared->plan.result),
-                 .sums = (float *)args->workspace + team->rank * thread_count(&prepared->g, kind)};
-  s.part = s.sums + BLOCK, s.kernel = s.sums + sums_count(&prepared->g);
+                 .sums = (float *)args->workspace +
+                         team->rank * thread_count(&prepared->g, kind, prepared->plan.result)};
+  s.part = s.sums + BLOCK;
+  if (widens_kernel(kind, prepared->plan.result)) s.wide = s.sums + sums_count(&prepared->g);
+  s.kernel = s.wide ? s.wide : args->inputs[1];
   if (tests) mix_gemm_test_sums(args, &s.result);
   if (!args->program) s.result.c = args->outputs[0];
   s.direct = !args->program && prepared->plan.result == MIX_FLOAT32;

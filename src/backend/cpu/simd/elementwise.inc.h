@@ -103,7 +103,7 @@ UNARY(ceil, v_ceil(x))
 UNARY(round, v_rint(x))
 UNARY(sqrt, v_sqrt(x))
 UNARY(rsqrt, v_rsqrt_at(x, i, immediate))
-UNARY(square, x *x)
+UNARY(square, x * x)
 UNARY(reciprocal, v_reciprocal_at(x, i, immediate))
 UNARY(exp, v_exp(x))
 UNARY(expm1, v_expm1(x))
@@ -127,7 +127,7 @@ UNARY_TO_BOOL(is_inf, v_eq(v_abs(x), v_set(INFINITY)))
 UNARY_TO_BOOL(is_nan, v_unordered(x, x))
 BINARY(add, x + y)
 BINARY(subtract, x - y)
-BINARY(multiply, x *y)
+BINARY(multiply, x * y)
 BINARY(divide, x / y)
 BINARY(floor_divide, v_floor(x / y))
 BINARY_LIBRARY(floor_mod, floor_mod_float(x, y))
@@ -142,17 +142,17 @@ BINARY_TO_BOOL(less_equal, v_le(x, y))
 BINARY_TO_BOOL(greater, v_lt(y, x))
 BINARY_TO_BOOL(greater_equal, v_le(y, x))
 /* x times 0 where the gate is closed: NaN for an x that is not finite. */
-BINARY(relu_grad, v_select(v_lt(v_set(0), y), x, x *v_set(0)))
-BINARY(relu6_grad, v_select(m_and(v_lt(v_set(0), y), v_lt(y, v_set(6))), x, x *v_set(0)))
+BINARY(relu_grad, v_select(v_lt(v_set(0), y), x, x * v_set(0)))
+BINARY(relu6_grad, v_select(m_and(v_lt(v_set(0), y), v_lt(y, v_set(6))), x, x * v_set(0)))
 BINARY(leaky_relu_grad, v_select(v_lt(v_set(0), y), x, v_set((float)immediate) * x))
-BINARY(softplus_grad, x *v_sigmoid(y))
+BINARY(softplus_grad, x * v_sigmoid(y))
 BINARY(softsign_grad, x / ((v_set(1) + v_abs(y)) * (v_set(1) + v_abs(y))))
-BINARY(elu_grad, v_select(v_lt(y, v_set(0)), x *(y + v_set(1)), x))
-BINARY(selu_grad, v_select(v_lt(y, v_set(0)), x *((y + v_set(SELU_PRODUCT)) + v_set(SELU_PRODUCT_ERROR)),
-                           x *v_set((float)SELU_SCALE)))
-BINARY(tanh_grad, y *one_minus_square(x))
-BINARY(sigmoid_grad, y *x *(v_set(1) - x))
-BINARY(sqrt_grad, y *v_set(0.5f) / x)
+BINARY(elu_grad, v_select(v_lt(y, v_set(0)), x * (y + v_set(1)), x))
+BINARY(selu_grad, v_select(v_lt(y, v_set(0)), x * ((y + v_set(SELU_PRODUCT)) + v_set(SELU_PRODUCT_ERROR)),
+                           x * v_set((float)SELU_SCALE)))
+BINARY(tanh_grad, y * one_minus_square(x))
+BINARY(sigmoid_grad, y * x * (v_set(1) - x))
+BINARY(sqrt_grad, y * v_set(0.5f) / x)
 BINARY(rsqrt_grad, v_set(-0.5f) * y * (x * x * x))
 BINARY(reciprocal_grad, negated(y) * x * x)
 
@@ -191,13 +191,13 @@ static void tile_clip(ARGUMENTS) {
     }                                                                                                        \
   }
 #define EACH_SUPERINSTRUCTION(X)                                                                             \
-  X(MULTIPLY, ADD, 0, x *y, t + z)                                                                           \
-  X(MULTIPLY, ADD, 1, x *y, z + t)                                                                           \
-  X(MULTIPLY, SUBTRACT, 0, x *y, t - z)                                                                      \
-  X(MULTIPLY, SUBTRACT, 1, x *y, z - t)                                                                      \
-  X(MULTIPLY, MULTIPLY, 0, x *y, t *z)                                                                       \
-  X(MULTIPLY, MULTIPLY, 1, x *y, z *t)                                                                       \
-  X(MULTIPLY, DIVIDE, 0, x *y, t / z)                                                                        \
+  X(MULTIPLY, ADD, 0, x * y, t + z)                                                                          \
+  X(MULTIPLY, ADD, 1, x * y, z + t)                                                                          \
+  X(MULTIPLY, SUBTRACT, 0, x * y, t - z)                                                                     \
+  X(MULTIPLY, SUBTRACT, 1, x * y, z - t)                                                                     \
+  X(MULTIPLY, MULTIPLY, 0, x * y, t * z)                                                                     \
+  X(MULTIPLY, MULTIPLY, 1, x * y, z * t)                                                                     \
+  X(MULTIPLY, DIVIDE, 0, x * y, t / z)                                                                       \
   X(ADD, ADD, 0, x + y, t + z)                                                                               \
   X(ADD, ADD, 1, x + y, z + t)                                                                               \
   X(ADD, MULTIPLY, 0, x + y, t * z)                                                                          \
@@ -207,8 +207,8 @@ static void tile_clip(ARGUMENTS) {
   X(SUBTRACT, MULTIPLY, 1, x - y, z * t)                                                                     \
   X(DIVIDE, SUBTRACT, 1, x / y, z - t)
 #define EACH_SUPERINSTRUCTION_OF_TWO(X)                                                                      \
-  X(SQUARE, MULTIPLY, 0, z, x *x, t *z)                                                                      \
-  X(SQUARE, MULTIPLY, 1, z, x *x, z *t)                                                                      \
+  X(SQUARE, MULTIPLY, 0, z, x * x, t * z)                                                                    \
+  X(SQUARE, MULTIPLY, 1, z, x * x, z * t)                                                                    \
   X(SQRT, ADD, 0, z, v_sqrt(x), t + z)                                                                       \
   X(SQRT, ADD, 1, z, v_sqrt(x), z + t)                                                                       \
   X(ADD, RSQRT, 0, y, x + y, v_rsqrt_at(t, i, immediate))                                                    \
@@ -222,8 +222,10 @@ EACH_SUPERINSTRUCTION(SUPERINSTRUCTION_FUNCTION)
 EACH_SUPERINSTRUCTION_OF_TWO(SUPERINSTRUCTION_OF_TWO_FUNCTION)
 #define SUPERINSTRUCTION_ROW(first, second, position, ...)                                                   \
   {MIX_OPCODE_##first, MIX_OPCODE_##second, position, tile_##first##_then_##second##_##position},
-static const mix_superinstruction superinstructions[] = {EACH_SUPERINSTRUCTION(
-    SUPERINSTRUCTION_ROW) EACH_SUPERINSTRUCTION_OF_TWO(SUPERINSTRUCTION_ROW){.function = NULL}};
+static const mix_superinstruction superinstructions[] = {
+    EACH_SUPERINSTRUCTION(SUPERINSTRUCTION_ROW)
+    EACH_SUPERINSTRUCTION_OF_TWO(SUPERINSTRUCTION_ROW)
+    {.function = NULL}};
 
 UNARY(round_f16, v_round_f16(x))
 static void tile_round_bf16(ARGUMENTS) {
