@@ -7,6 +7,7 @@
  */
 #include "base/clock.h"
 
+#include <math.h>
 #include <mixtape/mixtape.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,16 +73,18 @@ static double time_sum(int64_t count) {
   return least;
 }
 
-/* The time of a sum of `bytes` on R ranks: its chunks go to their owners and their sums to all, each R - 1
- * messages of bytes / R. */
+/* The time of a sum of `bytes` on R ranks, in exchanges of 16 MiB at most: in each of them chunks go to their
+ * owners and their sums to all, both in R - 1 messages. */
 static double predict_sum(double bytes, double ranks, double latency, double seconds_per_byte) {
-  return 2 * ((ranks - 1) * latency + bytes * (ranks - 1) / ranks * seconds_per_byte);
+  const double exchanges = ceil(bytes / (16 << 20));
+  return 2 * (exchanges * (ranks - 1) * latency + bytes * (ranks - 1) / ranks * seconds_per_byte);
 }
 
 static void print_prediction(double gradient_bytes, double compute, double hidden, int measured, double small,
                              double large, double large_bytes) {
-  const double others = measured - 1, latency = small / (2 * others),
-               per_byte = (large - small) / (2 * large_bytes * others / measured);
+  /* The small sum is one round of messages, the large one two. */
+  const double others = measured - 1, latency = small / others,
+               per_byte = (large - 2 * small) / (2 * large_bytes * others / measured);
   printf("\nlatency %.1f us, bandwidth %.2f GB/s; gradients %.1f MB\n", 1e6 * latency, 1e-9 / per_byte,
          1e-6 * gradient_bytes);
   printf("predicted, for the same rows a rank:\n%8s %14s %12s\n", "ranks", "sums (ms)", "efficiency");

@@ -4,28 +4,43 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/distribute/plugin.c PROPER
                             COMPILE_DEFINITIONS MIXTAPE_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/plugins)
 set(MIXTAPE_MPI_FLAVORS "")
+# Debian names the wrappers mpicc.openmpi and mpicc.mpich; elsewhere there is one mpicc, of either flavour.
+find_program(MIXTAPE_MPICC NAMES mpicc)
+set(plain "")
+if(MIXTAPE_MPICC)
+  execute_process(COMMAND ${MIXTAPE_MPICC} --showme:version RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
+  if(result EQUAL 0)
+    set(plain openmpi)
+  else()
+    set(plain mpich)
+  endif()
+endif()
 foreach(flavor openmpi mpich)
   find_program(MIXTAPE_MPICC_${flavor} NAMES mpicc.${flavor})
-  if(NOT MIXTAPE_MPICC_${flavor})
+  set(wrapper ${MIXTAPE_MPICC_${flavor}})
+  if(NOT wrapper AND flavor STREQUAL plain)
+    set(wrapper ${MIXTAPE_MPICC})
+  endif()
+  if(NOT wrapper)
     continue()
   endif()
   # What the wrapper adds to the compiler's command line: the compiler stays the one of the build.
   if(flavor STREQUAL "openmpi")
-    execute_process(COMMAND ${MIXTAPE_MPICC_${flavor}} --showme:compile OUTPUT_VARIABLE compile
+    execute_process(COMMAND ${wrapper} --showme:compile OUTPUT_VARIABLE compile
                     OUTPUT_STRIP_TRAILING_WHITESPACE)
-    execute_process(COMMAND ${MIXTAPE_MPICC_${flavor}} --showme:link OUTPUT_VARIABLE link
+    execute_process(COMMAND ${wrapper} --showme:link OUTPUT_VARIABLE link
                     OUTPUT_STRIP_TRAILING_WHITESPACE)
   else()
-    execute_process(COMMAND ${MIXTAPE_MPICC_${flavor}} -compile_info OUTPUT_VARIABLE compile
+    execute_process(COMMAND ${wrapper} -compile_info OUTPUT_VARIABLE compile
                     OUTPUT_STRIP_TRAILING_WHITESPACE)
-    execute_process(COMMAND ${MIXTAPE_MPICC_${flavor}} -link_info OUTPUT_VARIABLE link
+    execute_process(COMMAND ${wrapper} -link_info OUTPUT_VARIABLE link
                     OUTPUT_STRIP_TRAILING_WHITESPACE)
   endif()
   separate_arguments(compile UNIX_COMMAND "${compile}")
   separate_arguments(link UNIX_COMMAND "${link}")
   list(FILTER compile INCLUDE REGEX "^-I")
   list(TRANSFORM compile REPLACE "^-I" "")
-  list(FILTER link INCLUDE REGEX "^-[lL]")
+  list(FILTER link INCLUDE REGEX "^-([lL]|Wl,)")
   add_library(mixtape_mpi_${flavor} MODULE ${PROJECT_SOURCE_DIR}/src/distribute/mpi/plugin.c)
   target_include_directories(mixtape_mpi_${flavor} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_include_directories(mixtape_mpi_${flavor} SYSTEM PRIVATE ${compile})
@@ -33,6 +48,13 @@ foreach(flavor openmpi mpich)
   target_link_libraries(mixtape_mpi_${flavor} PRIVATE ${link})
   set_target_properties(mixtape_mpi_${flavor} PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY
                                                          ${PROJECT_BINARY_DIR}/plugins)
-  install(TARGETS mixtape_mpi_${flavor} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/mixtape)
+  install(TARGETS mixtape_mpi_${flavor} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/mixtape
+          COMPONENT ${flavor})
   list(APPEND MIXTAPE_MPI_FLAVORS ${flavor})
 endforeach()
+if(MIXTAPE_MPI_FLAVORS)
+  list(JOIN MIXTAPE_MPI_FLAVORS ", " plugins)
+else()
+  set(plugins none)
+endif()
+message(STATUS "MPI plug-ins: ${plugins}")

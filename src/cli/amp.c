@@ -121,7 +121,7 @@ static char *read_all(const char *path, size_t *size) {
 static bool show_file(amp_command *command, const char *path, bool heading, const mix_amp_options *base) {
   mix_rewrite_case *item = NULL;
   if (command->explain) {
-    size_t size;
+    size_t size = 0;
     char *text = read_all(path, &size);
     const bool captured = text && !is_json(text, size);
     const bool good = captured && show_text(command, path, text, size);

@@ -58,7 +58,7 @@ int cli_join_ranks(cli_options *options) {
                     "train --distribute mpi ...\n");
   if (!mix_distribution_rank(ranks)) return CLI_OK;
   mix_set_log_callback(log_errors, NULL);
-  options->save = options->step_log = options->tensorboard = NULL;
+  options->save = options->step_log = options->tensorboard = options->trace = NULL;
   options->verbose = 0;
   return CLI_OK;
 }

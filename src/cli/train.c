@@ -99,9 +99,7 @@ int cli_check_output(const char *command, const char *option, const char *path) 
 
 static int run(cli_options *options) {
   cli_data data;
-  int code = cli_setup(options);
-  if (!code) code = cli_join_ranks(options);
-  if (!code && options->save) code = cli_check_output("train", "save", options->save);
+  int code = options->save ? cli_check_output("train", "save", options->save) : CLI_OK;
   if (!code) code = cli_check_checkpoint(options);
   mix_model *model;
   if (!code) code = cli_prepare(options, CLI_TRAIN, &data, &model);
@@ -134,8 +132,11 @@ int cli_train(int argc, char **argv) {
   if (code) return code < 0 ? CLI_OK : code;
   cli_watch_rank(&options);
   mix_scope *scope = mix_scope_begin();
-  code = cli_trace_begin(&options);
-  if (!code) code = cli_trace_end(&options, cli_leave_ranks(&options, run(&options)));
+  code = cli_setup(&options);
+  if (!code) code = cli_join_ranks(&options);
+  if (!code) code = cli_trace_begin(&options); /* of rank 0 alone */
+  if (!code) code = cli_trace_end(&options, run(&options));
+  code = cli_leave_ranks(&options, code);
   mix_scope_end(scope);
   return code;
 }

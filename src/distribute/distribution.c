@@ -1,7 +1,4 @@
 /* The distribution of the process. */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* sched_getaffinity */
-#endif
 #include "distribute/distribute.h"
 
 #include "backend/communicator.h"
@@ -12,9 +9,7 @@
 #include "distribute/plugin.h"
 #include <mixtape/device.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 struct mix_distribution {
   mix_object object;
@@ -68,17 +63,11 @@ mix_distribution *mix_distribution_mpi(void) {
   return mix_scoped(found);
 }
 
-/* Does this process have cores of its own? */
-static bool is_bound(void) {
-  cpu_set_t cores;
-  return !sched_getaffinity(0, sizeof cores, &cores) && CPU_COUNT(&cores) < sysconf(_SC_NPROCESSORS_ONLN);
-}
-
 static void share_cores(const mix_distribution *distribution) {
   const mix_exchange_place place = mix_exchange_place_of(distribution->exchange);
-  if (getenv("MIXTAPE_THREADS") || getenv("OMP_NUM_THREADS") || is_bound()) return;
+  if (getenv("MIXTAPE_THREADS") || getenv("OMP_NUM_THREADS")) return;
   if (mix_threads() != mix_cpu_cores()) return; /* somebody has set it */
-  const int share = mix_cpu_cores() / place.local_ranks;
+  const int share = mix_cpu_cores() / place.sharing;
   mix_set_threads(share > 1 ? share : 1);
 }
 

@@ -198,7 +198,7 @@ static void rank_ended(void *context, int rank) {
 
 static int open_transport(mix_exchange *x) {
   mix_exchange_place *p = &x->place;
-  int code = x->transport->open(&p->rank, &p->ranks, &p->local_rank, &p->local_ranks, &x->stop);
+  int code = x->transport->open(&p->rank, &p->ranks, &x->stop);
   if (code) return code;
   const size_t size = sizeof *x->ranks;
   size_t at[p->ranks + 1];
@@ -206,6 +206,7 @@ static int open_transport(mix_exchange *x) {
   const mix_rank_identity own = mix_rank_identity_own();
   if (!(x->ranks = mix_calloc((size_t)p->ranks, size))) return NO_MEMORY;
   if ((code = x->transport->gather(&own, x->ranks, at))) return code;
+  for (int r = 0; r < p->ranks; r++) p->sharing += mix_ranks_share_cores(&x->ranks[r], &x->ranks[p->rank]);
   x->watch = mix_watch_begin(x->ranks, p->ranks, p->rank, rank_ended, x);
   return 0;
 }

@@ -9,7 +9,8 @@
 typedef struct mix_exchange mix_exchange;
 
 typedef struct mix_exchange_place {
-  int rank, ranks, local_rank, local_ranks; /* local: of those on this machine */
+  int rank, ranks;
+  int sharing; /* ranks that may run on the cores of this one, it included */
 } mix_exchange_place;
 
 /* Seconds since the start: the thread at work, and others waiting for it. */

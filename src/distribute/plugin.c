@@ -86,7 +86,7 @@ const mix_transport *mix_mpi_plugin(void) {
   }
   return mix_fail(
       MIX_IO_ERROR,
-      "distribution_mpi: there is no plug-in mixtape_mpi_%s.so; it is built where mpicc.%s is found "
-      "(Debian: %s), or name one in MIXTAPE_MPI_PLUGIN; searched were %s",
+      "distribution_mpi: there is no plug-in mixtape_mpi_%s.so; it is built where mpicc.%s, or an mpicc "
+      "of this flavour, is found (Debian: %s), or name one in MIXTAPE_MPI_PLUGIN; searched were %s",
       flavor, flavor, !strcmp(flavor, "mpich") ? "libmpich-dev" : "libopenmpi-dev", searched);
 }

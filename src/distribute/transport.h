@@ -8,14 +8,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { MIX_TRANSPORT_VERSION = 1, MIX_TRANSPORT_STOPPED = -2 };
+enum { MIX_TRANSPORT_VERSION = 2, MIX_TRANSPORT_STOPPED = -2 };
 
 typedef struct mix_transport {
   unsigned version;   /* MIX_TRANSPORT_VERSION */
   const char *flavor; /* "Open MPI", "MPICH" */
   /* Functions return 0, or a code that error_text explains. */
   /* Calls that wait give up with MIX_TRANSPORT_STOPPED once *stop is true. */
-  int (*open)(int *rank, int *ranks, int *local_rank, int *local_ranks, const atomic_bool *stop);
+  int (*open)(int *rank, int *ranks, const atomic_bool *stop);
   /* Bytes [at[r], at[r + 1]) of `send` go to rank r, whose part for this one becomes the next `received`
    * bytes of `receive`, in the order of the ranks. */
   int (*exchange)(const void *send, const size_t *at, void *receive, size_t received);

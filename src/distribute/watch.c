@@ -1,6 +1,6 @@
 /* One thread, which waits for the descriptors of processes (Linux 5.3 and later). */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* syscall */
+#define _GNU_SOURCE /* syscall, sched_getaffinity */
 #endif
 #include "distribute/watch.h"
 
@@ -8,7 +8,10 @@
 #include "base/error.h"
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,10 +25,33 @@ struct mix_watch {
   void *context;
 };
 
+_Static_assert(sizeof((mix_rank_identity *)0)->cores == sizeof(cpu_set_t), "cores is a cpu_set_t");
+_Static_assert(sizeof(mix_rank_identity) == 64 + 40 + 128 + 2 * sizeof(int), "no padding");
+
+static void read_boot(char *text, int size) {
+  FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+  if (file && !fgets(text, size, file)) *text = 0;
+  if (file) fclose(file);
+}
+
 mix_rank_identity mix_rank_identity_own(void) {
   mix_rank_identity own = {.process = (int)getpid()};
+  cpu_set_t cores;
+  struct stat space;
   gethostname(own.host, sizeof own.host - 1);
+  read_boot(own.boot, sizeof own.boot);
+  if (!stat("/proc/self/ns/pid", &space)) own.process_space = (unsigned)space.st_ino;
+  /* of the main thread: MPI may have bound this one, which calls it */
+  if (!sched_getaffinity(getpid(), sizeof cores, &cores)) memcpy(own.cores, &cores, sizeof cores);
   return own;
+}
+
+static bool same_machine(const mix_rank_identity *a, const mix_rank_identity *b) {
+  return !strncmp(a->host, b->host, sizeof a->host) && !strncmp(a->boot, b->boot, sizeof a->boot);
+}
+
+bool mix_ranks_share_cores(const mix_rank_identity *a, const mix_rank_identity *b) {
+  return same_machine(a, b) && !memcmp(a->cores, b->cores, sizeof a->cores);
 }
 
 static void *watch(void *context) {
@@ -48,7 +74,9 @@ static void destroy(mix_watch *w) {
 static bool open_descriptors(mix_watch *w, const mix_rank_identity *ranks, int count, int own) {
   int ends[2];
   for (int r = 0; r < count; r++) {
-    if (r == own || strncmp(ranks[r].host, ranks[own].host, sizeof ranks[r].host)) continue;
+    if (r == own || !same_machine(&ranks[r], &ranks[own]) ||
+        ranks[r].process_space != ranks[own].process_space)
+      continue;
     const int descriptor = (int)syscall(SYS_pidfd_open, ranks[r].process, 0);
     if (descriptor < 0) continue;
     w->ranks[w->count] = r;

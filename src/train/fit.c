@@ -279,7 +279,7 @@ static void run(mix_fit_state *f) {
   mix_logs *last = NULL;
   int64_t epoch = f->options.initial_epoch;
   bool begun = mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BEGIN, 0, NULL) && mix_backup_resume(f, &epoch);
-  if (!mix_fit_share_values(f) || !begun) return;
+  if (!mix_fit_share_values(f, epoch) || !begun) return;
   /* A run that was stopped stays stopped. */
   bool stopped = f->model->resumes && f->model->stop_training && !f->position;
   /* An epoch cut by `steps` is saved in its middle. If it is resumed with no steps left, its end is run

@@ -7,7 +7,9 @@
 #include "optim/optimizer.h"
 #include "saving/run_identity.h"
 #include <mixtape/device.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct number {
   const char *name;
@@ -32,7 +34,6 @@ static json_t *identify(mix_fit_state *f) {
       {"validation_batch_size", o->validation_batch_size},
       {"jit_compile", f->model->state->jit_compile},
       {"metrics", f->model->state->metric_count},
-      {"callbacks", mix_list_count(o->callbacks)},
       {"whether the run resumes", f->model->resumes},
   };
   bool good = identity != NULL;
@@ -74,9 +75,21 @@ bool mix_fit_join_ranks(mix_fit_state *f, bool prepared) {
   return mix_ranks_succeed("fit") && prepared;
 }
 
-bool mix_fit_share_values(mix_fit_state *f) {
+/* Each rank has read the checkpoint itself, perhaps from another folder or an older state of it. */
+static bool check_place(const mix_fit_state *f, int64_t epoch) {
+  char own[64];
+  snprintf(own, sizeof own, "epoch %lld, step %lld", (long long)epoch, (long long)f->history->steps);
+  char *first = mix_text_of_first_rank("fit", own);
+  if (first && strcmp(own, first))
+    mix_fail(MIX_VALUE_ERROR,
+             "fit: the checkpoint is at %s here, at %s on rank 0; all ranks must see one folder", own, first);
+  mix_free(first);
+  return mix_ranks_succeed("fit");
+}
+
+bool mix_fit_share_values(mix_fit_state *f, int64_t epoch) {
   if (!mix_is_distributed()) return !mix_failed();
-  if (!mix_ranks_succeed("fit")) return false;
+  if (!mix_ranks_succeed("fit") || !check_place(f, epoch)) return false;
   mix_list *variables[] = {mix_layer_weights(f->model->layer),
                            mix_optimizer_variables(f->model->state->optimizer)};
   for (int i = 0; i < 2; i++)

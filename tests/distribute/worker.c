@@ -4,6 +4,7 @@
  *   worker train FOLDER POLICY ROWS BATCH STEPS   each rank saves its weights as FOLDER/RANK.npz
  *   worker integers FOLDER                        the same on whole numbers, where sums are exact
  *   worker batch_norm FOLDER
+ *   worker batch_norm_alone FOLDER                each rank normalizes by its own rows
  *   worker one_nan                                rank 1 has a gradient that is not finite
  *   worker dies                                   rank 1 is killed after a step
  *   worker differs                                rank 1 has another batch size */
@@ -154,6 +155,14 @@ static int batch_norm(char **arguments) {
   return fit_and_save(model, arguments[0], 77, 16, 12);
 }
 
+/* The last batch has one row: other ranks have none. */
+static int batch_norm_alone(char **arguments) {
+  mix_set_seed(7);
+  mix_model *model = small_model(true, false);
+  mix_model_compile(model, .loss = "mean_squared_error", .optimizer = mix_sgd(.learning_rate = 0.05));
+  return fit_and_save(model, arguments[0], 97, 32, 12);
+}
+
 /* Gradients of one, at first NaN on the last rank: then no rank applies it (docs/spec, O13). */
 static int one_nan(void) {
   mix_variable *v = mix_variable_new(mix_scalar(5, MIX_FLOAT32));
@@ -192,6 +201,7 @@ static int run(int argc, char **argv) {
   if (!strcmp(task, "train") && argc == 7) return train(argv + 2);
   if (!strcmp(task, "integers") && argc == 3) return integers(argv + 2);
   if (!strcmp(task, "batch_norm") && argc == 3) return batch_norm(argv + 2);
+  if (!strcmp(task, "batch_norm_alone") && argc == 3) return batch_norm_alone(argv + 2);
   if (!strcmp(task, "one_nan")) return one_nan();
   if (!strcmp(task, "dies")) return fit_badly(16, die);
   if (!strcmp(task, "differs")) return fit_badly(rank == 1 ? 8 : 16, NULL);

@@ -14,10 +14,6 @@ enum { WINDOW = 64 }; /* ranks at a time in an exchange */
 static int own, all;
 static const atomic_bool *stopped;
 
-static int split(MPI_Comm *local) {
-  return MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, local);
-}
-
 /* Waiting in MPI would occupy a core that computes: the ranks of a machine share them. */
 static int wait_for(int count, MPI_Request *requests) {
   enum { SPINS = 200, LONGEST = 100000 }; /* tests without a pause; nanoseconds of the longest one */
@@ -34,17 +30,12 @@ static int wait_for(int count, MPI_Request *requests) {
   }
 }
 
-static int open_mpi(int *rank, int *ranks, int *local_rank, int *local_ranks, const atomic_bool *stop) {
+static int open_mpi(int *rank, int *ranks, const atomic_bool *stop) {
   stopped = stop;
-  MPI_Comm local;
   int got, code = MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &got);
   if (!code) code = MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if (!code) code = MPI_Comm_rank(MPI_COMM_WORLD, &own);
   if (!code) code = MPI_Comm_size(MPI_COMM_WORLD, &all);
-  if (!code) code = split(&local);
-  if (!code) code = MPI_Comm_rank(local, local_rank);
-  if (!code) code = MPI_Comm_size(local, local_ranks);
-  if (!code) code = MPI_Comm_free(&local);
   *rank = own, *ranks = all;
   return code;
 }
@@ -90,8 +81,10 @@ static int broadcast(void *data, size_t bytes, int root) {
   int code = 0;
   for (size_t done = 0; done < bytes && !code; done += LARGEST) {
     const size_t left = bytes - done;
-    code = MPI_Bcast((char *)data + done, (int)(left < LARGEST ? left : LARGEST), MPI_BYTE, root,
-                     MPI_COMM_WORLD);
+    MPI_Request request;
+    code = MPI_Ibcast((char *)data + done, (int)(left < LARGEST ? left : LARGEST), MPI_BYTE, root,
+                      MPI_COMM_WORLD, &request);
+    if (!code) code = wait_for(1, &request);
   }
   return code;
 }

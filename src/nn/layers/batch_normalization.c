@@ -109,6 +109,14 @@ static bool moments_of_ranks(mix_tensor *x, mix_tensor *mask, mix_axes axes, mix
   return !mix_failed();
 }
 
+/* This rank has no rows of the batch, which a mean would divide by: any statistics do, as long as what the
+ * gradients of gamma and beta are multiplied with is finite. */
+static bool moments_of_none(mix_dtype dtype, mix_shape along, mix_tensor **mean, mix_tensor **variance) {
+  *mean = mix_fill(along, 0, dtype);
+  *variance = mix_fill(along, 1, dtype);
+  return !mix_failed();
+}
+
 /* The mask, or NULL with a warning if the fused rules ignore it. */
 static mix_tensor *supported_mask(mix_layer *layer, batch_normalization *b, const mix_call_args *args) {
   mix_tensor *mask = mix_call_mask(args);
@@ -219,7 +227,9 @@ static mix_list *batch_normalization_call(mix_layer *layer, const mix_call_args 
   x = mix_cast(x, wide);
   if (args->training && layer->trainable) {
     const bool of_ranks = b->options.synchronized && mix_is_distributed() && !args->symbolic;
+    const bool none = mix_is_distributed() && !args->symbolic && mix_shape_size(shape) == 0;
     if (!(of_ranks ? moments_of_ranks(x, mask, reduced, &mean, &variance)
+          : none   ? moments_of_none(wide, along, &mean, &variance)
           : mask   ? masked_moments(x, mask, reduced, &mean, &variance)
                    : mix_moments(x, reduced, false, &mean, &variance)))
       return NULL;
