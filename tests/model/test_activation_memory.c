@@ -92,7 +92,7 @@ static double bytes_of_recurrence(int kind, const char *policy, int64_t steps) {
 
 static void recurrent_layers_keep_what_the_formula_says(void **state) {
   (void)state;
-  enum { FEW = 64, MANY = 192 };
+  enum { FEW = 32, MANY = 64 };
   static const int units[] = {2 + 1, 6 + 6, 7 + 4}; /* kept, and gradients of the gates' products */
   static const char *const policies[] = {"float32", "mixed_float16", "mixed_bfloat16"};
   for (int kind = 0; kind < 3; kind++)
