@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- a process that watches over the rank ---- */
@@ -65,9 +66,12 @@ int cli_join_ranks(cli_options *options) {
 
 int cli_leave_ranks(const cli_options *options, int code) {
   mix_distribution *ranks = cli_is_distributed(options) ? mix_distribution_current() : NULL;
-  if (code && mix_distribution_size(ranks) > 1)
+  if (code && mix_distribution_size(ranks) > 1) {
+    /* A launcher drops what it has not yet read of a rank that aborts. */
+    fflush(NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
     mix_distribution_abort(ranks, code); /* and it stays open: the others may not come to close it */
-  else
+  } else
     mix_set_distribution(NULL);
   return code;
 }
