@@ -46,7 +46,6 @@ static void write_file(int gates, mix_shape bias, int sets) {
   mix_bytes bytes;
   assert_true(mix_hdf5_writer_bytes(file, &bytes));
   assert_true(mix_file_replace(path, &bytes, 1, "test"));
-  mix_release(file);
 }
 
 static mix_model *model_of(mix_layer *layer) {
