@@ -33,6 +33,8 @@ bool mix_options_copy(void *current, size_t current_size, const void *options, c
 #define MIX_OPTIONS(type, name, options, call)                                                               \
   type name;                                                                                                 \
   if (!mix_options_copy(&name, sizeof name, options, call)) return 0
+/* The other way: fills the caller's struct of `size` bytes, which may be shorter, and its size member. */
+mix_status mix_struct_fill(void *to, size_t size, const void *from, size_t current_size, const char *call);
 
 /* Sends a message to the log callback. */
 void mix_log_message(mix_log_level level, const char *format, ...) MIX_PRINTF(2, 3);

@@ -1,4 +1,4 @@
-/* Options structs of callers, which may be older than the library. */
+/* Structs of callers, which may be older than the library: options, and what queries fill. */
 #include "base/error.h"
 
 #include <string.h>
@@ -20,4 +20,13 @@ bool mix_options_copy(void *current, size_t current_size, const void *options, c
   if (options) memcpy(current, options, size);
   memcpy(current, &current_size, sizeof current_size);
   return true;
+}
+
+mix_status mix_struct_fill(void *to, size_t size, const void *from, size_t current_size, const char *call) {
+  if (!to || size < sizeof(size_t) || size > current_size)
+    return mix_fail_status(MIX_VALUE_ERROR, "%s: a struct of %zu bytes; expected at most %zu", call, size,
+                           current_size);
+  memcpy(to, from, size);
+  memcpy(to, &size, sizeof size);
+  return MIX_OK;
 }

@@ -406,8 +406,21 @@ static void a_harmless_infinity_is_no_event(void **state) {
   assert_string_equal(mix_numerics_status(report), "healthy");
 }
 
-/* Names of layers are text, whatever is in them. Of 2,500 steps the curves keep every second: 1,250 points.
- */
+/* The report as a page; valid until the next call. */
+static const char *page_of(mix_numerics *report) {
+  char path[] = "/tmp/mixtape-page-XXXXXX";
+  static char page[1 << 20];
+  close(mkstemp(path));
+  assert_int_equal(mix_numerics_write_html(report, path), MIX_OK);
+  FILE *file = fopen(path, "r");
+  page[fread(page, 1, sizeof page - 1, file)] = 0;
+  fclose(file);
+  unlink(path);
+  return page;
+}
+
+/* Names of layers are text, whatever is in them. Of 2,500 steps the curves keep every second:
+ * 1,250 points. */
 static void a_page_escapes_names_and_thins_curves(void **state) {
   (void)state;
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(1));
@@ -418,14 +431,7 @@ static void a_page_escapes_names_and_thins_curves(void **state) {
   mix_model_fit(model, x, x, .epochs = 2500, .verbose = MIX_SILENT,
                 .callbacks = mix_list_of(mix_numerics_report(.report = report, .every = 2500)));
   assert_no_error();
-  char path[] = "/tmp/mixtape-page-XXXXXX";
-  static char page[1 << 20];
-  close(mkstemp(path));
-  assert_int_equal(mix_numerics_write_html(report, path), MIX_OK);
-  FILE *file = fopen(path, "r");
-  page[fread(page, 1, sizeof page - 1, file)] = 0;
-  fclose(file);
-  unlink(path);
+  const char *page = page_of(report);
   assert_non_null(strstr(page, "a&lt;b&gt;&amp;&quot;c&quot;/kernel"));
   assert_null(strstr(page, "a<b>"));
   const char *points = strstr(page, "points=\"") + strlen("points=\"");
@@ -455,14 +461,7 @@ static void thinned_curves_show_skipped_steps(void **state) {
   assert_no_error();
   assert_int_equal(mix_numerics_steps(report), 2500);
   assert_true(mix_numerics_skipped(report) > 700);
-  char path[] = "/tmp/mixtape-page-XXXXXX";
-  static char page[1 << 20];
-  close(mkstemp(path));
-  assert_int_equal(mix_numerics_write_html(report, path), MIX_OK);
-  FILE *file = fopen(path, "r");
-  page[fread(page, 1, sizeof page - 1, file)] = 0;
-  fclose(file);
-  unlink(path);
+  const char *page = page_of(report);
   int dots = 0;
   for (const char *dot = page; (dot = strstr(dot, "<circle")); dot++) dots++;
   assert_int_equal(dots, 2 * mix_numerics_skipped(report));

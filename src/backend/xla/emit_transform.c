@@ -32,8 +32,8 @@ static mix_hlo reflected(const image *m, mix_hlo at, float n) {
                 raised = mix_hlo_select(w, is_low, raised_low, at),
                 is_left = mix_hlo_compare(w, "LT", raised, constant(m, -n)),
                 shifted = mix_hlo_add(w, raised, period),
-                turned = mix_hlo_subtract(w, mix_hlo_unary(w, "negate", raised), one),
-                below = mix_hlo_select(w, is_left, shifted, turned),
+                reflected = mix_hlo_subtract(w, mix_hlo_unary(w, "negate", raised), one),
+                below = mix_hlo_select(w, is_left, shifted, reflected),
                 remainder = mix_hlo_subtract(
                     w, at, mix_hlo_multiply(w, period, truncated(m, mix_hlo_divide(w, at, period)))),
                 is_right = mix_hlo_compare(w, "GE", remainder, constant(m, n)),

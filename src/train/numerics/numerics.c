@@ -60,16 +60,6 @@ int mix_numerics_event_count(const mix_numerics *report) {
   return mix_is(report, &mix_numerics_class) ? report->incident_count : 0;
 }
 
-/* Fills the caller's struct, which may be an older, shorter version. */
-static mix_status copy_out(void *to, size_t size, const void *from, size_t max_size, const char *call) {
-  if (!to || size < sizeof(size_t) || size > max_size)
-    return mix_fail_status(MIX_VALUE_ERROR, "%s: a struct of %zu bytes; expected at most %zu", call, size,
-                           max_size);
-  memcpy(to, from, size);
-  *(size_t *)to = size;
-  return MIX_OK;
-}
-
 static bool index_given(const mix_numerics *report, int index, int count, const char *call) {
   if (!mix_numerics_given(report, call)) return false;
   if (index < 0 || index >= count) mix_fail(MIX_VALUE_ERROR, "%s: index %d of %d", call, index, count);
@@ -89,7 +79,7 @@ mix_status mix_numerics_get_row(const mix_numerics *report, int index, mix_numer
                            .forward = entry->forward.statistics,
                            .gradient = entry->gradient.statistics,
                            .has_gradient = entry->has_gradient};
-  return copy_out(row, row_size, &full, sizeof full, "numerics_get_row");
+  return mix_struct_fill(row, row_size, &full, sizeof full, "numerics_get_row");
 }
 
 int64_t mix_numerics_histogram(const mix_numerics *report, int row, bool gradient, int exponent) {
@@ -117,7 +107,7 @@ mix_status mix_numerics_get_event(const mix_numerics *report, int index, mix_num
                              .op = entry ? entry->op : NULL,
                              .nan = incident->nan,
                              .loss_scale = incident->loss_scale};
-  return copy_out(event, event_size, &full, sizeof full, "numerics_get_event");
+  return mix_struct_fill(event, event_size, &full, sizeof full, "numerics_get_event");
 }
 
 const char *mix_numerics_status(const mix_numerics *report) {
@@ -140,5 +130,5 @@ mix_status mix_numerics_get_advice(const mix_numerics *report, int index, mix_nu
   const struct mix_numerics_advice_item *item = &mix_numerics_conclude(report)->advice[index];
   mix_numerics_advice full = {
       .kind = item->kind, .layer = item->layer, .loss_scale = item->loss_scale, .text = item->text};
-  return copy_out(advice, advice_size, &full, sizeof full, "numerics_get_advice");
+  return mix_struct_fill(advice, advice_size, &full, sizeof full, "numerics_get_advice");
 }

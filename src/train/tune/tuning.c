@@ -89,19 +89,10 @@ int mix_tuning_count(const mix_tuning *t) {
 bool mix_tuning_confirmed(const mix_tuning *t) { return mix_is(t, &mix_tuning_class) && t->confirmed; }
 int mix_tuning_run_count(const mix_tuning *t) { return mix_is(t, &mix_tuning_class) ? t->run_count : 0; }
 
-static mix_status copy_out(void *to, size_t size, const void *from, size_t max_size, const char *call) {
-  if (!to || size < sizeof(size_t) || size > max_size)
-    return mix_fail_status(MIX_VALUE_ERROR, "%s: a struct of %zu bytes; expected at most %zu", call, size,
-                           max_size);
-  memcpy(to, from, size);
-  *(size_t *)to = size;
-  return MIX_OK;
-}
-
 mix_status mix_tuning_get_goal(const mix_tuning *t, mix_tuning_goal *goal, size_t goal_size) {
   if (!mix_tuning_given(t, "tuning_get_goal")) return mix_error();
   const mix_tuning_goal full = {.mean = t->mean, .deviation = t->deviation, .limit = t->limit};
-  return copy_out(goal, goal_size, &full, sizeof full, "tuning_get_goal");
+  return mix_struct_fill(goal, goal_size, &full, sizeof full, "tuning_get_goal");
 }
 
 mix_status mix_tuning_get_run(const mix_tuning *t, int index, mix_tuning_run *run, size_t run_size) {
@@ -115,5 +106,5 @@ mix_status mix_tuning_get_run(const mix_tuning *t, int index, mix_tuning_run *ru
                                .loss = record->loss,
                                .passed = record->passed,
                                .stopped = record->stopped};
-  return mix_failed() ? mix_error() : copy_out(run, run_size, &full, sizeof full, "tuning_get_run");
+  return mix_failed() ? mix_error() : mix_struct_fill(run, run_size, &full, sizeof full, "tuning_get_run");
 }

@@ -18,7 +18,6 @@ static const struct {
 } exempt[] = {
     {"speculative_update", "*", "two ways of one update: the steps of CPU plans"},
     {"training_step", "the_steady_state_allocates_nothing", "speed: what a run of the CPU allocates"},
-    {"activation_memory", "recurrent_layers_keep_what_the_formula_says", "the memory of CPU plans"},
     {"stages", "the_log_says_the_same", "the passes of CPU plans"},
 };
 
