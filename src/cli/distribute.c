@@ -1,6 +1,7 @@
 /* --distribute: what each rank prints and writes, and how a rank that fails ends the others. */
 #include "cli/cli.h"
 #include "distribute/plugin.h"
+#include "train/callback.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -79,6 +80,6 @@ int cli_leave_ranks(const cli_options *options, int code) {
 bool cli_callback_is_local(const char *text) {
   static const char *const local[] = {"model_checkpoint", "csv_logger", "tensorboard", "numerics_report"};
   for (size_t i = 0; i < sizeof local / sizeof *local; i++)
-    if (!strncmp(text, local[i], strlen(local[i]))) return true;
+    if (mix_callback_text_names(text, local[i])) return true;
   return false;
 }

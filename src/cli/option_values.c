@@ -3,8 +3,8 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "train/callback.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -65,20 +65,12 @@ static bool parse_class_weights(const char *text, cli_options *options) {
   }
 }
 
-/* As mix_callback_from_text reads names: without case and underscores. */
-static bool is_numerics_report(const char *text) {
-  const char *name = "numericsreport";
-  for (; *text && *text != ':'; text++)
-    if (*text != '_' && tolower((unsigned char)*text) != *name++) return false;
-  return !*name;
-}
-
 /* Validates the text at once, so that an error is reported as one of the option. */
 static bool parse_callback(const char *command, const cli_option_row *row, const char *text,
                            cli_options *options) {
   if (options->callback_count == CLI_CALLBACK_MAX)
     return bad_value(command, row, text, "at most 16 callbacks");
-  if (row->commands == CLI_TUNE && is_numerics_report(text))
+  if (row->commands == CLI_TUNE && mix_callback_text_names(text, "numerics_report"))
     return bad_value(
         command, row, text,
         "another callback, for each run has the search's own report; `mixtape numerics` writes one");

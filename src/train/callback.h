@@ -33,6 +33,8 @@ typedef struct mix_callback_kind {
                                                    make_##callback};
 /* Copies a caller's options and fills in their defaults. False with the error recorded. */
 bool mix_callback_resolve(const mix_callback_kind *kind, const void *given, void *options);
+/* callbacks/from_text.c: does the text for mix_callback_from_text ask for the callback of that name? */
+bool mix_callback_text_names(const char *text, const char *name);
 
 typedef enum mix_hook {
   MIX_ON_TRAIN_BEGIN,

@@ -246,6 +246,33 @@ static void check_program(int ranks) {
   assert_int_equal(access(path, F_OK), 0);
 }
 
+/* Callbacks that write files are those of rank 0, however their names are spelled. Each rank has a folder of
+ * its own to write to. */
+static void check_files(int ranks) {
+  static const char *const written[] = {"log.csv", "model.keras", "logs", "report.html"};
+  char script[512], path[600];
+  for (int r = 0; r < ranks; r++) {
+    snprintf(path, sizeof path, "%s/%d", test_folder, r);
+    assert_int_equal(mkdir(path, 0777), 0);
+  }
+  snprintf(script, sizeof script, "%s/files.sh", test_folder);
+  FILE *file = fopen(script, "w");
+  assert_non_null(file);
+  fprintf(file,
+          "cd \"%s/${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\" && exec %s " TRAIN
+          "--steps 2 --distribute mpi --callback CSVLogger:filename=log.csv "
+          "--callback ModelCheckpoint:filepath=model.keras,monitor=loss "
+          "--callback Tensor_Board:log_dir=logs --callback NumericsReport:html=report.html\n",
+          test_folder, getenv("MIXTAPE_PROGRAM"));
+  fclose(file);
+  assert_code(run_ranks(ranks, "sh", script), 0);
+  for (int r = 0; r < ranks; r++)
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
+      snprintf(path, sizeof path, "%s/%d/%s", test_folder, r, written[i]);
+      if ((access(path, F_OK) == 0) != (r == 0)) fail_msg("rank %d: %s", r, written[i]);
+    }
+}
+
 /* Saved by one number of ranks, continued by another: as in one process. */
 static void check_resume(int ranks) {
   char arguments[1024];
@@ -311,7 +338,8 @@ static void run_check(const char *name, int ranks, check *what) {
   X(float32)                                                                                                 \
   X(integers)                                                                                                \
   X(loss_scale)                                                                                              \
-  X(batch_norm) X(batch_norm_alone) X(death) X(killed) X(difference) X(program) X(resume) X(other_checkpoint)
+  X(batch_norm)                                                                                              \
+  X(batch_norm_alone) X(death) X(killed) X(difference) X(program) X(files) X(resume) X(other_checkpoint)
 #define CASES(what)                                                                                          \
   static void what##_openmpi_2(void **state) { (void)state, run_check("openmpi", 2, check_##what); }         \
   static void what##_openmpi_3(void **state) { (void)state, run_check("openmpi", 3, check_##what); }         \

@@ -49,12 +49,16 @@ static mix_callback *make_from_text(const mix_callback_kind *kind, const char *t
   return callback;
 }
 
+bool mix_callback_text_names(const char *text, const char *name) {
+  return text && same_name(name, text, strcspn(text, ":"));
+}
+
 mix_callback *mix_callback_from_text(const char *text) {
   if (mix_failed()) return NULL;
   if (!text) return mix_fail(MIX_TYPE_ERROR, "callback_from_text: no text");
   size_t length = strcspn(text, ":");
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    if (same_name(kinds[i]->name, text, length))
+    if (mix_callback_text_names(text, kinds[i]->name))
       return make_from_text(kinds[i], text + length + (text[length] == ':'));
   return mix_fail(
       MIX_VALUE_ERROR,
