@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,6 +66,20 @@ json_t *mix_json_whole(json_t *json) {
   json_decref(json);
   if (!mix_failed()) mix_fail_memory("a config");
   return NULL;
+}
+
+json_t *mix_json_name(const char *text) {
+  const int before = errno;
+  errno = 0;
+  json_t *string = json_string(text);
+  if (!string && errno != ENOMEM) string = json_string("(not UTF-8)");
+  if (string) errno = before;
+  return string;
+}
+
+json_t *mix_json_real(double value) {
+  if (isnan(value)) return json_string("nan");
+  return isinf(value) ? json_string(value > 0 ? "inf" : "-inf") : json_real(value);
 }
 
 /* Python's repr: an exponent of two digits from 1e16 and below 1e-4, else a point. */

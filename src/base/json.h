@@ -28,6 +28,10 @@ char *mix_json_text(const json_t *json);
 char *mix_json_python_text(const json_t *json);
 /* Parses text. NULL with a ValueError that quotes `call`. */
 json_t *mix_json_parse(const char *text, const char *call);
+/* A string; where the text is not UTF-8, as a caller's name may be, "(not UTF-8)". NULL: out of memory. */
+json_t *mix_json_name(const char *text);
+/* A number; one that is not finite as the string "nan", "inf" or "-inf". NULL: out of memory. */
+json_t *mix_json_real(double value);
 /* {"module", "class_name", "config", "registered_name": null}, and without a module {"class_name", "config"}.
  * Takes ownership of the config; NULL gives NULL. */
 json_t *mix_json_object(const char *module, const char *class_name, json_t *config);

@@ -46,12 +46,6 @@ void cli_history_free(cli_history *history) {
   }
 }
 
-static json_t *number(double value) {
-  if (isnan(value)) return json_string("nan");
-  if (isinf(value)) return json_string(value > 0 ? "inf" : "-inf");
-  return json_real(value);
-}
-
 /* ---- the step log ---- */
 
 /* If the path names standard output (/dev/stdout), its descriptor is duplicated. A new open would have its
@@ -104,13 +98,14 @@ void cli_step_log_write(cli_step_log *log, const mix_step_record *record) {
   }
   json_t *line = json_object();
   int lost = json_object_set_new(line, "step", json_integer(record->step));
-  lost |= json_object_set_new(line, "loss", number(record->loss));
+  lost |= json_object_set_new(line, "loss", mix_json_real(record->loss));
   for (int i = 0; i < mix_logs_count(record->metrics); i++)
     lost |= json_object_set_new(line, mix_logs_name(record->metrics, i),
-                                number(mix_logs_value(record->metrics, i)));
+                                mix_json_real(mix_logs_value(record->metrics, i)));
   lost |= json_object_set_new(line, "applied", json_boolean(record->applied));
   lost |= json_object_set_new(line, "iterations", json_integer(record->iterations));
-  if (record->has_loss_scale) lost |= json_object_set_new(line, "loss_scale", number(record->loss_scale));
+  if (record->has_loss_scale)
+    lost |= json_object_set_new(line, "loss_scale", mix_json_real(record->loss_scale));
   if (record->has_good_steps)
     lost |= json_object_set_new(line, "good_steps", json_integer(record->good_steps));
   errno = 0;
@@ -143,7 +138,7 @@ static json_t *history_object(const cli_history *history) {
     const struct cli_column *column = &history->columns[i];
     json_t *values = json_array();
     for (int64_t e = 0; e < history->epochs; e++)
-      mix_json_append(values, number(e < column->epochs ? column->values[e] : NAN));
+      mix_json_append(values, mix_json_real(e < column->epochs ? column->values[e] : NAN));
     mix_json_set(object, column->name, values);
   }
   return object;
@@ -152,7 +147,7 @@ static json_t *history_object(const cli_history *history) {
 static json_t *logs_object(const mix_logs *logs) {
   json_t *object = json_object();
   for (int i = 0; i < mix_logs_count(logs); i++)
-    mix_json_set(object, mix_logs_name(logs, i), number(mix_logs_value(logs, i)));
+    mix_json_set(object, mix_logs_name(logs, i), mix_json_real(mix_logs_value(logs, i)));
   return object;
 }
 

@@ -4,11 +4,10 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include <inttypes.h>
-#include <jansson.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 /* What events of a plan have in common. */
 typedef struct described_plan {
@@ -42,10 +41,12 @@ static trace current; /* under the lock */
 /* ---- descriptions ---- */
 
 static void put_string(mix_text *text, const char *string) {
-  json_t *json = json_string(string);
-  char *quoted = json ? json_dumps(json, JSON_ENCODE_ANY) : NULL;
-  mix_text_put(text, "%s", quoted ? quoted : "\"(not UTF-8)\"");
-  free(quoted);
+  json_t *json = mix_json_name(string);
+  char *quoted = mix_json_text(json);
+  if (!json) mix_fail_memory("a trace");
+  text->failed |= !quoted;
+  mix_text_put(text, "%s", quoted ? quoted : "");
+  mix_free(quoted);
   json_decref(json);
 }
 

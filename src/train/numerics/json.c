@@ -4,21 +4,9 @@
 #include "base/json.h"
 #include "train/numerics/numerics.h"
 #include "ops/magnitudes.h"
-#include <errno.h>
 #include <jansson.h>
-#include <math.h>
 
-static json_t *number(double value) {
-  if (isnan(value)) return json_string("nan");
-  return isinf(value) ? json_string(value > 0 ? "inf" : "-inf") : json_real(value);
-}
-/* A layer's name may be invalid UTF-8, which JSON cannot represent. */
-static json_t *text_of(const char *text) {
-  errno = 0;
-  json_t *string = json_string(text);
-  return string || errno == ENOMEM ? string : json_string("(not UTF-8)");
-}
-static json_t *text_or_null(const char *text) { return text ? text_of(text) : json_null(); }
+static json_t *text_or_null(const char *text) { return text ? mix_json_name(text) : json_null(); }
 
 /* Counts from the first nonzero exponent to the last. */
 static json_t *histogram(const mix_numerics_sum *sum, mix_dtype dtype) {
@@ -36,15 +24,16 @@ static json_t *statistics(const mix_numerics_sum *sum, mix_dtype dtype) {
   return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "elements", (json_int_t)s->elements, "zeros",
                    (json_int_t)s->zeros, "subnormals", (json_int_t)s->subnormals, "infinities",
                    (json_int_t)s->infinities, "nans", (json_int_t)s->nans, "smallest",
-                   s->smallest > 0 ? number(s->smallest) : json_null(), "largest",
-                   s->largest > 0 ? number(s->largest) : json_null(), "histogram", histogram(sum, dtype));
+                   s->smallest > 0 ? mix_json_real(s->smallest) : json_null(), "largest",
+                   s->largest > 0 ? mix_json_real(s->largest) : json_null(), "histogram",
+                   histogram(sum, dtype));
 }
 
 static json_t *tensor(const mix_numerics_entry *entry) {
   json_t *shape = json_array();
   for (int d = 0; d < entry->shape.rank; d++) mix_json_append(shape, json_integer(entry->shape.dims[d]));
-  return json_pack("{s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "layer", text_of(entry->layer), "tensor",
-                   text_of(entry->tensor), "kind", mix_numerics_kind_name(entry->kind), "op", entry->op,
+  return json_pack("{s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "layer", mix_json_name(entry->layer), "tensor",
+                   mix_json_name(entry->tensor), "kind", mix_numerics_kind_name(entry->kind), "op", entry->op,
                    "dtype", mix_dtype_name(entry->dtype), "shape", shape, "forward",
                    statistics(&entry->forward, entry->dtype), "gradient",
                    entry->has_gradient ? statistics(&entry->gradient, entry->dtype) : json_null());
@@ -57,26 +46,26 @@ static json_t *event(const mix_numerics *r, int index) {
                    e.applied, "pass", e.forward ? "forward" : "backward", "layer", text_or_null(e.layer),
                    "tensor", text_or_null(e.tensor), "tensor_layer", text_or_null(e.tensor_layer), "op",
                    text_or_null(e.op), "value", e.layer ? json_string(e.nan ? "nan" : "inf") : json_null(),
-                   "loss_scale", number(e.loss_scale));
+                   "loss_scale", mix_json_real(e.loss_scale));
 }
 
 static json_t *verdict(const mix_numerics *r) {
   const mix_numerics_conclusion *c = mix_numerics_conclude(r);
   json_t *advice = json_array();
   for (int i = 0; i < c->advice_count; i++)
-    mix_json_append(advice,
-                    json_pack("{s:s, s:o, s:o, s:o}", "kind", c->advice[i].kind, "layer",
-                              text_or_null(c->advice[i].layer), "loss_scale",
-                              c->advice[i].loss_scale > 0 ? number(c->advice[i].loss_scale) : json_null(),
-                              "text", text_of(c->advice[i].text)));
+    mix_json_append(
+        advice, json_pack("{s:s, s:o, s:o, s:o}", "kind", c->advice[i].kind, "layer",
+                          text_or_null(c->advice[i].layer), "loss_scale",
+                          c->advice[i].loss_scale > 0 ? mix_json_real(c->advice[i].loss_scale) : json_null(),
+                          "text", mix_json_name(c->advice[i].text)));
   return json_pack("{s:s, s:o, s:o, s:o}", "status", c->status, "layer", text_or_null(c->layer), "text",
-                   text_of(c->text), "advice", advice);
+                   mix_json_name(c->text), "advice", advice);
 }
 
 static json_t *loss_scale(const mix_numerics *r) {
   if (!r->scaled || !r->watched) return json_null();
-  return json_pack("{s:b, s:o, s:o, s:o}", "dynamic", r->dynamic, "first", number(r->first_scale), "last",
-                   number(r->scale), "least", number(r->min_scale));
+  return json_pack("{s:b, s:o, s:o, s:o}", "dynamic", r->dynamic, "first", mix_json_real(r->first_scale),
+                   "last", mix_json_real(r->scale), "least", mix_json_real(r->min_scale));
 }
 
 const char *mix_numerics_json(mix_numerics *r) {

@@ -100,26 +100,17 @@ const char *mix_tuning_overrides(mix_tuning *t) {
 
 /* ---- JSON ---- */
 
-static json_t *number(double value) {
-  if (isnan(value)) return json_string("nan");
-  return isinf(value) ? json_string(value > 0 ? "inf" : "-inf") : json_real(value);
-}
-
-/* A name may be invalid UTF-8, which JSON cannot represent. */
 static json_t *names_json(const char *const *names) {
   if (!names) return json_null();
   json_t *list = json_array();
-  for (int i = 0; names[i]; i++) {
-    json_t *name = json_string(names[i]);
-    mix_json_append(list, name ? name : json_string("(not UTF-8)"));
-  }
+  for (int i = 0; names[i]; i++) mix_json_append(list, mix_json_name(names[i]));
   return list;
 }
 
 static json_t *run_json(const mix_tuning *t, int index) {
   const mix_tune_record *run = &t->runs[index];
   return json_pack("{s:s, s:I, s:o, s:b, s:s?, s:o}", "purpose", mix_tune_purpose_name(run->purpose), "seed",
-                   (json_int_t)run->seed, "loss", number(run->loss), "passed", run->passed, "stopped",
+                   (json_int_t)run->seed, "loss", mix_json_real(run->loss), "passed", run->passed, "stopped",
                    run->stopped, "float32_layers", names_json(mix_tuning_names(t, index)));
 }
 
@@ -128,8 +119,9 @@ const char *mix_tuning_json(mix_tuning *t) {
   json_t *runs = json_array();
   for (int i = 0; i < t->run_count; i++) mix_json_append(runs, run_json(t, i));
   return mix_json_keep_text(
-      &t->json, json_pack("{s:s, s:s, s:o, s:b, s:i, s:{s:o, s:o, s:o}, s:o}", "status", t->status, "policy",
-                          t->policy, "float32_layers", names_json(mix_tuning_layers(t)), "confirmed",
-                          t->confirmed, "trials", trial_count(t), "float32", "mean", number(t->mean),
-                          "deviation", number(t->deviation), "limit", number(t->limit), "runs", runs));
+      &t->json,
+      json_pack("{s:s, s:s, s:o, s:b, s:i, s:{s:o, s:o, s:o}, s:o}", "status", t->status, "policy", t->policy,
+                "float32_layers", names_json(mix_tuning_layers(t)), "confirmed", t->confirmed, "trials",
+                trial_count(t), "float32", "mean", mix_json_real(t->mean), "deviation",
+                mix_json_real(t->deviation), "limit", mix_json_real(t->limit), "runs", runs));
 }
