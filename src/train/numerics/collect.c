@@ -212,6 +212,9 @@ mix_status mix_numerics_after(void *context, mix_list *results, bool watched, in
     count_skip(r, s.applied, false, r->scale);
     if (!s.applied) add_incident(r, &s, r->scale);
   }
-  if (!mix_failed()) add_point(r, mix_tensor_item(mix_list_get(results, 0)), s.applied);
+  if (!mix_failed()) {
+    r->loss = mix_tensor_item(mix_list_get(results, 0));
+    add_point(r, r->loss, s.applied);
+  }
   return mix_error();
 }

@@ -1,4 +1,5 @@
 /* One run of the caller's training: what it is told, what ends it early, and whom it suspects. */
+#include "train/numerics/numerics.h"
 #include "train/tune/tune.h"
 
 #include "base/alloc.h"
@@ -77,10 +78,11 @@ static mix_status begin(void *context, mix_model *model, int64_t index, mix_logs
   return MIX_OK;
 }
 
+/* The report, the callback before this one, has each step's loss; logs would compute all metrics anew. */
 static mix_status stop_at_nan(void *context, mix_model *model, int64_t index, mix_logs *logs) {
   running *r = context;
-  (void)index;
-  if (!r->watches || isfinite(mix_logs_get(logs, "loss"))) return MIX_OK;
+  (void)index, (void)logs;
+  if (!r->watches || isfinite(r->report->loss)) return MIX_OK;
   r->not_finite = true;
   return mix_model_set_stop_training(model, true);
 }
@@ -88,7 +90,7 @@ static mix_status stop_at_nan(void *context, mix_model *model, int64_t index, mi
 static mix_list *make_callbacks(running *r, int64_t every) {
   mix_callback *reporting = mix_numerics_report(.report = r->report, .every = every, .stop_at_stall = true);
   mix_callback *stopping = mix_callback_new(.name = "precision tuning", .context = r, .on_train_begin = begin,
-                                            .on_train_batch_end = stop_at_nan);
+                                            .on_train_batch_end = stop_at_nan, .no_batch_logs = true);
   return mix_list_of(reporting, stopping);
 }
 
