@@ -9,14 +9,11 @@
 #include <mixtape/numerics.h>
 #include <string.h>
 
-/* The report watches the first step, every nth and those after a skipped one. */
-enum { FLOAT32_EVERY = 1 << 30 };
-
 typedef struct running {
   mix_tuning *tuning;
   mix_tune_record *record;
-  mix_numerics *report;
-  bool watches; /* a loss that is not finite ends the run */
+  mix_numerics *report; /* NULL: in float32 */
+  bool watches;         /* a loss that is not finite ends the run */
   bool not_finite;
 } running;
 
@@ -81,17 +78,19 @@ static mix_status begin(void *context, mix_model *model, int64_t index, mix_logs
 /* The report, the callback before this one, has each step's loss; logs would compute all metrics anew. */
 static mix_status stop_at_nan(void *context, mix_model *model, int64_t index, mix_logs *logs) {
   running *r = context;
-  (void)index, (void)logs;
-  if (!r->watches || isfinite(r->report->loss)) return MIX_OK;
+  (void)index;
+  if (!r->watches || isfinite(r->report ? r->report->loss : mix_logs_get(logs, "loss"))) return MIX_OK;
   r->not_finite = true;
   return mix_model_set_stop_training(model, true);
 }
 
+/* Float32 has no layer to suspect: a report would compile its watched step for nothing. */
 static mix_list *make_callbacks(running *r, int64_t every) {
-  mix_callback *reporting = mix_numerics_report(.report = r->report, .every = every, .stop_at_stall = true);
   mix_callback *stopping = mix_callback_new(.name = "precision tuning", .context = r, .on_train_begin = begin,
-                                            .on_train_batch_end = stop_at_nan, .no_batch_logs = true);
-  return mix_list_of(reporting, stopping);
+                                            .on_train_batch_end = stop_at_nan, .no_batch_logs = r->report);
+  if (!r->report) return mix_list_of(stopping);
+  return mix_list_of(mix_numerics_report(.report = r->report, .every = every, .stop_at_stall = true),
+                     stopping);
 }
 
 /* ---- after the run ---- */
@@ -114,8 +113,6 @@ static void read_report(running *r) {
     r->record->stopped = "stalled";
   else if (steps && mix_numerics_skipped(r->report) == steps)
     r->record->stopped = "no step applied";
-  else if (r->not_finite)
-    r->record->stopped = "loss not finite";
 }
 
 static void log_run(const mix_tuning *t, const mix_tune_record *run) {
@@ -146,11 +143,12 @@ static void train(const mix_tune_trials *trials, running *r) {
                           .float32_layers =
                               float32 ? none : mix_tuning_names(r->tuning, r->tuning->run_count - 1),
                           .search = r};
-  r->report = mix_numerics_new();
-  trial.callbacks = make_callbacks(r, float32 ? FLOAT32_EVERY : options->every);
+  if (!float32) r->report = mix_numerics_new();
+  trial.callbacks = make_callbacks(r, options->every);
   if (mix_failed()) return;
   r->record->loss = options->function(options->context, &trial);
-  if (!mix_failed()) read_report(r);
+  if (!mix_failed() && r->report) read_report(r);
+  if (!r->record->stopped && r->not_finite) r->record->stopped = "loss not finite";
 }
 
 mix_tune_record *mix_tune_run(const mix_tune_trials *trials, const bool *set, uint64_t seed,
