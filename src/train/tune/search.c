@@ -1,5 +1,6 @@
 /* Advice first, delta debugging where it runs dry, and then each item in turn. */
 #include "train/tune/search.h"
+#include "train/tune/tune.h"
 
 #include "base/alloc.h"
 #include <string.h>
@@ -8,19 +9,12 @@ typedef struct search_state {
   const mix_search *search;
   bool *set; /* the best so far */
   bool *tried, *suspects;
-  bool known; /* `set` is enough */
 } search_state;
-
-static int size_of(const bool *set, int count) {
-  int size = 0;
-  for (int i = 0; i < count; i++) size += set[i];
-  return size;
-}
 
 /* Asks about `tried`, which becomes the best set if it is enough. */
 static mix_answer ask_tried(search_state *s) {
   const mix_answer answer = s->search->ask(s->search->context, s->tried, NULL);
-  if (answer == MIX_ENOUGH) memcpy(s->set, s->tried, (size_t)s->search->count), s->known = true;
+  if (answer == MIX_ENOUGH) memcpy(s->set, s->tried, (size_t)s->search->count);
   return answer;
 }
 
@@ -30,7 +24,6 @@ static mix_answer follow_suspects(search_state *s) {
   for (;;) {
     memset(s->suspects, 0, (size_t)count);
     const mix_answer answer = s->search->ask(s->search->context, s->set, s->suspects);
-    s->known = answer == MIX_ENOUGH;
     if (answer != MIX_NOT_ENOUGH) return answer;
     bool added = false;
     for (int i = 0; i < count; i++)
@@ -41,7 +34,7 @@ static mix_answer follow_suspects(search_state *s) {
 
 /* `tried` becomes part `part` of `parts` of the set's items, or all others. */
 static void take_part(search_state *s, int part, int parts, bool others) {
-  const int size = size_of(s->set, s->search->count);
+  const int size = mix_tune_size(s->set, s->search->count);
   const int from = part * size / parts, to = (part + 1) * size / parts;
   for (int i = 0, item = 0; i < s->search->count; i++) {
     const bool inside = s->set[i] && item >= from && item < to;
@@ -66,7 +59,7 @@ static mix_answer try_parts(search_state *s, int parts, bool *was_part) {
 /* Delta debugging: ever finer parts of a set that is enough. */
 static mix_answer reduce_by_parts(search_state *s) {
   for (int parts = 2;;) {
-    const int size = size_of(s->set, s->search->count);
+    const int size = mix_tune_size(s->set, s->search->count);
     bool was_part = false;
     if (size < 2) return MIX_ENOUGH;
     if (parts > size) parts = size;
@@ -109,14 +102,11 @@ static mix_answer run(search_state *s) {
   return leave_out(s);
 }
 
-mix_answer mix_search_smallest(const mix_search *search, bool *set, bool *known) {
+mix_answer mix_search_smallest(const mix_search *search) {
   const size_t count = (size_t)search->count;
-  bool *memory = mix_calloc(2 * count, sizeof *memory);
-  search_state s = {
-      .search = search, .set = set, .tried = memory, .suspects = memory ? memory + count : NULL};
-  memset(set, 0, count);
-  const mix_answer answer = memory ? run(&s) : MIX_NO_ANSWER;
-  *known = s.known;
+  bool *memory = mix_calloc(3 * count, sizeof *memory);
+  if (!memory) return MIX_NO_ANSWER;
+  const mix_answer answer = run(&(search_state){search, memory, memory + count, memory + 2 * count});
   mix_free(memory);
   return answer;
 }

@@ -18,9 +18,9 @@ typedef struct mix_search {
   void *context;
 } mix_search;
 
-/* Fills `set` with a set that is enough and from which no single item can be left out. MIX_NOT_ENOUGH: all
- * items together are not. MIX_NO_ANSWER: it was stopped; *known says if `set` is enough all the same. Out of
- * memory is MIX_NO_ANSWER with the error recorded. */
-mix_answer mix_search_smallest(const mix_search *search, bool *set, bool *known);
+/* Looks for a set that is enough and from which no single item can be left out: of those that were enough,
+ * the last. MIX_NOT_ENOUGH: all items together are not. MIX_NO_ANSWER: it was stopped. Out of memory is
+ * MIX_NO_ANSWER with the error recorded. */
+mix_answer mix_search_smallest(const mix_search *search);
 
 #endif

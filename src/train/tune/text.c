@@ -121,7 +121,7 @@ const char *mix_tuning_json(mix_tuning *t) {
   return mix_json_keep_text(
       &t->json,
       json_pack("{s:s, s:s, s:o, s:b, s:i, s:{s:o, s:o, s:o}, s:o}", "status", t->status, "policy", t->policy,
-                "float32_layers", names_json(mix_tuning_layers(t)), "confirmed", t->confirmed, "trials",
+                "float32_layers", names_json(mix_tuning_layers(t)), "confirmed", t->found >= 0, "trials",
                 trial_count(t), "float32", "mean", mix_json_real(t->mean), "deviation",
                 mix_json_real(t->deviation), "limit", mix_json_real(t->limit), "runs", runs));
 }

@@ -15,7 +15,6 @@ typedef struct state {
   mix_tuning *tuning;
   int64_t left;      /* runs that the search may still make */
   uint64_t new_seed; /* this one and those after it were not used so far */
-  bool passed;       /* some set has passed */
 } state;
 
 /* ---- options ---- */
@@ -122,23 +121,6 @@ static const mix_tune_record *remembered(const mix_tuning *t, const bool *set) {
   return NULL;
 }
 
-static mix_answer ask(void *context, const bool *set, bool *suspects) {
-  state *s = context;
-  const mix_tune_record *run = remembered(s->tuning, set);
-  if (!run) {
-    if (!s->left) return MIX_NO_ANSWER;
-    s->left--;
-    run =
-        mix_tune_run(&s->trials, set, s->trials.options->seed, s->passed ? MIX_TUNE_REDUCE : MIX_TUNE_SEARCH);
-  }
-  if (!run) return MIX_NO_ANSWER;
-  if (suspects) memcpy(suspects, run->suspects, (size_t)s->tuning->layer_count);
-  s->passed |= run->passed;
-  return run->passed ? MIX_ENOUGH : MIX_NOT_ENOUGH;
-}
-
-/* ---- the confirmation ---- */
-
 /* The smallest set that passed the search, of those with more than `above` layers; -1: none. */
 static int smallest_passed(const mix_tuning *t, int above) {
   int best = -1, least = t->layer_count + 1;
@@ -150,6 +132,22 @@ static int smallest_passed(const mix_tuning *t, int above) {
   }
   return best;
 }
+
+static mix_answer ask(void *context, const bool *set, bool *suspects) {
+  state *s = context;
+  const mix_tune_record *run = remembered(s->tuning, set);
+  if (!run) {
+    if (!s->left) return MIX_NO_ANSWER;
+    s->left--;
+    run = mix_tune_run(&s->trials, set, s->trials.options->seed,
+                       smallest_passed(s->tuning, -1) >= 0 ? MIX_TUNE_REDUCE : MIX_TUNE_SEARCH);
+  }
+  if (!run) return MIX_NO_ANSWER;
+  if (suspects) memcpy(suspects, run->suspects, (size_t)s->tuning->layer_count);
+  return run->passed ? MIX_ENOUGH : MIX_NOT_ENOUGH;
+}
+
+/* ---- the confirmation ---- */
 
 /* Does the mean of new seeds pass? If it does not, these may be hard seeds: float32 gets them too, and what
  * is normal follows from all of its runs. */
@@ -189,28 +187,25 @@ static void confirm_smallest(state *s, bool limited) {
   mix_tuning *t = s->tuning;
   const int64_t each = s->trials.options->confirmations;
   s->left += each;
-  for (int above = -1, index; !t->confirmed && (index = next_to_confirm(s, above, &limited)) >= 0;
+  for (int above = -1, index; t->found < 0 && (index = next_to_confirm(s, above, &limited)) >= 0;
        s->left -= each) {
     if (s->left < each) {
       limited = true;
       break;
     }
-    t->confirmed = confirm(s, index);
+    const bool confirmed = confirm(s, index);
     if (mix_failed()) return;
-    if (t->confirmed) t->found = index, t->larger = above >= 0;
+    if (confirmed) t->found = index, t->larger = above >= 0;
     above = mix_tune_size(t->runs[index].set, t->layer_count);
   }
   if (mix_failed()) return;
-  t->status = limited ? "limit" : t->confirmed ? "found" : "unconfirmed";
+  t->status = limited ? "limit" : t->found >= 0 ? "found" : "unconfirmed";
 }
 
 static void search(state *s) {
   mix_tuning *t = s->tuning;
-  bool known, *set = mix_calloc((size_t)t->layer_count, sizeof *set);
-  if (!set) return;
   const mix_search question = {.count = t->layer_count, .ask = ask, .context = s};
-  const mix_answer answer = mix_search_smallest(&question, set, &known);
-  mix_free(set);
+  const mix_answer answer = mix_search_smallest(&question);
   if (mix_failed()) return;
   if (answer == MIX_NOT_ENOUGH)
     t->status = "none";

@@ -86,7 +86,7 @@ int mix_tuning_count(const mix_tuning *t) {
   return mix_is(t, &mix_tuning_class) && t->found >= 0 ? mix_tune_size(t->runs[t->found].set, t->layer_count)
                                                        : -1;
 }
-bool mix_tuning_confirmed(const mix_tuning *t) { return mix_is(t, &mix_tuning_class) && t->confirmed; }
+bool mix_tuning_confirmed(const mix_tuning *t) { return mix_is(t, &mix_tuning_class) && t->found >= 0; }
 int mix_tuning_run_count(const mix_tuning *t) { return mix_is(t, &mix_tuning_class) ? t->run_count : 0; }
 
 mix_status mix_tuning_get_goal(const mix_tuning *t, mix_tuning_goal *goal, size_t goal_size) {
