@@ -199,7 +199,7 @@ static double confirm_by_seed(void *context, const mix_tune_trial *trial) {
 static void the_mean_of_new_seeds_decides(void **state) {
   (void)state;
   static const char *const one[] = {"a", NULL};
-  double good[] = {1.35, 1.2}, bad[] = {1.35, 1.3, 1.35, 1.3}, nan[] = {1, NAN, 1, NAN};
+  double good[] = {1.35, 1.2}, bad[] = {1.35, 1.3, 1.35, 1.3}, nan[] = {1, -NAN, 1, -NAN};
   mix_tuning *tuning = mix_tune_precision(confirm_by_seed, one, .context = good);
   assert_string_equal(mix_tuning_status(tuning), "found");
   assert_int_equal(mix_tuning_count(tuning), 0);
@@ -212,6 +212,7 @@ static void the_mean_of_new_seeds_decides(void **state) {
   assert_true(json_is_null(json_object_get(root, "float32_layers")));
   /* A NaN is no matter of the seed: float32 is not asked again. */
   assert_int_equal(json_array_size(json_object_get(root, "runs")), 3 + 1 + 2 + 1 + 2);
+  assert_null(strstr(mix_tuning_table(tuning), "-nan"));
   json_t *last = json_array_get(json_object_get(root, "runs"), 8);
   assert_string_equal(json_string_value(json_object_get(last, "loss")), "nan");
   json_decref(root);

@@ -4,8 +4,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/text.h"
-#include <math.h>
 #include <string.h>
 
 static const char *keep(char **owner, mix_text *text) {
@@ -15,7 +13,7 @@ static const char *keep(char **owner, mix_text *text) {
   return *owner;
 }
 
-static void put_names(mix_text *t, const char *const *names, const char *quote, const char *between) {
+void mix_tune_put_names(mix_text *t, const char *const *names, const char *quote, const char *between) {
   for (int i = 0; names && names[i]; i++)
     mix_text_put(t, "%s%s%s%s", i ? between : "", quote, names[i], quote);
 }
@@ -32,12 +30,12 @@ static void put_run(mix_text *text, const mix_tuning *t, int index) {
   const mix_tune_record *run = &t->runs[index];
   const char *verdict = !run->set ? "" : run->passed ? "passes" : run->stopped ? run->stopped : "fails";
   mix_text_put(text, "%4d  %-8s %5llu  %12.6g  %-15s ", index + 1, mix_tune_purpose_name(run->purpose),
-               (unsigned long long)run->seed, isnan(run->loss) ? fabs(run->loss) : run->loss, verdict);
+               (unsigned long long)run->seed, run->loss, verdict);
   if (!run->set)
     mix_text_put(text, "all");
   else if (!mix_tune_size(run->set, t->layer_count))
     mix_text_put(text, "none");
-  put_names(text, mix_tuning_names(t, index), "", " ");
+  mix_tune_put_names(text, mix_tuning_names(t, index), "", " ");
   mix_text_put(text, "\n");
 }
 
@@ -63,7 +61,7 @@ const char *mix_tuning_table(mix_tuning *t) {
   mix_text_put(&text, "\n%d trials under %s. %s\n", trial_count(t), t->policy, explanation(t));
   if (t->found >= 0) {
     mix_text_put(&text, "%d of %d layers in float32: ", mix_tuning_count(t), t->layer_count);
-    put_names(&text, mix_tuning_layers(t), "", " ");
+    mix_tune_put_names(&text, mix_tuning_layers(t), "", " ");
     mix_text_put(&text, mix_tuning_count(t) ? "\n" : "none\n");
   }
   return keep(&t->table, &text);
@@ -85,15 +83,15 @@ const char *mix_tuning_overrides(mix_tuning *t) {
   }
   mix_text_put(&text, "C: .dtype = \"float32\" in the options of these layers, or for model_from_json and "
                       "model_load:\n  .float32_layers = (const char *const[]){");
-  put_names(&text, names, "\"", ", ");
+  mix_tune_put_names(&text, names, "\"", ", ");
   mix_text_put(&text, ", NULL}\nKeras 3, before compile:\n  for path in [");
-  put_names(&text, names, "\"", ", ");
+  mix_tune_put_names(&text, names, "\"", ", ");
   mix_text_put(&text,
                "]:\n      layer = model\n      for name in path.split(\"/\"):\n"
                "          layer = layer.get_layer(name)\n      layer.dtype_policy = \"float32\"\n"
                "mixtape:\n  --policy %s --float32-layers ",
                t->policy);
-  put_names(&text, names, "", ",");
+  mix_tune_put_names(&text, names, "", ",");
   mix_text_put(&text, "\n");
   return keep(&t->overrides, &text);
 }

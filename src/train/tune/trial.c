@@ -4,7 +4,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/text.h"
 #include <math.h>
 #include <mixtape/numerics.h>
 #include <string.h>
@@ -117,15 +116,14 @@ static void read_report(running *r) {
 
 static void log_run(const mix_tuning *t, const mix_tune_record *run) {
   mix_text text = {.grows = true};
-  for (int i = 0; run->set && i < t->layer_count; i++)
-    if (run->set[i]) mix_text_put(&text, "%s%s", text.used ? " " : "", t->layers[i]);
+  mix_tune_put_names(&text, mix_tuning_names(t, t->run_count - 1), "", " ");
   mix_log_message(MIX_LOG_INFO, "tune_precision: run %d (%s, seed %llu%s%s): loss %.6g%s%s%s", t->run_count,
                   mix_tune_purpose_name(run->purpose), (unsigned long long)run->seed,
                   run->set ? ", float32: " : "",
                   !run->set   ? ""
                   : text.used ? text.text
                               : "none",
-                  isnan(run->loss) ? fabs(run->loss) : run->loss,
+                  run->loss,
                   run->purpose == MIX_TUNE_FLOAT32 ? ""
                   : run->passed                    ? ", passes"
                                                    : ", fails",
@@ -146,7 +144,8 @@ static void train(const mix_tune_trials *trials, running *r) {
   if (!float32) r->report = mix_numerics_new();
   trial.callbacks = make_callbacks(r, options->every);
   if (mix_failed()) return;
-  r->record->loss = options->function(options->context, &trial);
+  const double loss = options->function(options->context, &trial);
+  r->record->loss = isnan(loss) ? NAN : loss;
   if (!mix_failed() && r->report) read_report(r);
   if (!r->record->stopped && r->not_finite) r->record->stopped = "loss not finite";
 }

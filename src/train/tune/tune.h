@@ -3,6 +3,7 @@
 #define MIX_TRAIN_TUNE_TUNE_H
 
 #include "base/object.h"
+#include "base/text.h"
 #include <mixtape/tuning.h>
 
 typedef enum mix_tune_purpose {
@@ -15,7 +16,7 @@ typedef enum mix_tune_purpose {
 typedef struct mix_tune_record {
   mix_tune_purpose purpose;
   uint64_t seed;
-  double loss;
+  double loss; /* not a number: without a sign, which would be printed */
   bool passed;
   const char *stopped; /* constant; NULL: it ran to its end */
   bool *set;           /* one boolean a layer; NULL: float32 */
@@ -47,6 +48,9 @@ bool mix_tuning_given(const mix_tuning *tuning, const char *call);
 const char *const *mix_tuning_names(const mix_tuning *tuning, int run);
 const char *mix_tune_purpose_name(mix_tune_purpose purpose);
 int mix_tune_size(const bool *set, int count);
+
+/* text.c: the names, of an array ended by NULL, each in quotes, with a text between. */
+void mix_tune_put_names(mix_text *text, const char *const *names, const char *quote, const char *between);
 
 /* trial.c: one run of the caller's function. */
 typedef struct mix_tune_trials {
