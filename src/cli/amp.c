@@ -8,6 +8,7 @@
 #include "amp/graph_json.h"
 #include "compile/explain_rewrite.h"
 #include "model/model.h"
+#include "tensor/type.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -262,7 +263,7 @@ int cli_amp(int argc, char **argv) {
       if (code) return code;
     } else if (option && !command.model && cli_is_option(argc, argv, &i, "--graph-rewrite", &value)) {
       command.target = mix_dtype_from_name(value ? value : "");
-      if (command.target != MIX_FLOAT16 && command.target != MIX_BFLOAT16)
+      if (!mix_dtype_is_16_bit(command.target))
         return usage_error("--graph-rewrite: expected float16 or bfloat16", "");
     } else if (option && !command.model) {
       fprintf(stderr, "mixtape amp: unknown option '%s'; `mixtape amp --help` lists them\n", argv[i]);

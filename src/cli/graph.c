@@ -105,7 +105,7 @@ static int parse(int argc, char **argv, graph_options *options) {
     } else if (cli_is_option(argc, argv, &i, "--rewrite", &value)) {
       if (!value) return missing_value("--rewrite");
       mix_dtype target = mix_dtype_from_name(value);
-      if (target != MIX_FLOAT16 && target != MIX_BFLOAT16) {
+      if (!mix_dtype_is_16_bit(target)) {
         fprintf(stderr, "mixtape graph: --rewrite %s; expected float16 or bfloat16\n", value);
         return CLI_USAGE;
       }

@@ -125,7 +125,7 @@ int cli_setup(const cli_options *options) {
 
 static bool computes_in_16_bits(void) {
   mix_dtype dtype = mix_policy_compute_dtype(mix_global_policy());
-  return dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16;
+  return mix_dtype_is_16_bit(dtype);
 }
 
 mix_model *cli_make_model(const cli_options *options, int64_t width) {

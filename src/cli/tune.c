@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "model/model.h"
+#include "tensor/type.h"
 
 #include <mixtape/tuning.h>
 
@@ -77,12 +78,7 @@ typedef struct names {
 } names;
 
 static bool computes_in_16_bits(const mix_layer *layer) {
-  const mix_dtype dtype = mix_policy_compute_dtype(layer->policy);
-  return dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16;
-}
-
-static bool is_model(const mix_layer *layer) {
-  return layer->class.call == mix_class_functional.call || layer->class.call == mix_class_sequential.call;
+  return mix_dtype_is_16_bit(mix_policy_compute_dtype(layer->policy));
 }
 
 static void add_name(names *list, const char *prefix, const char *name) {
@@ -97,11 +93,11 @@ static void add_name(names *list, const char *prefix, const char *name) {
 static void add_layers(names *list, const char *prefix, mix_list *layers) {
   for (int i = 0; i < mix_list_count(layers) && !mix_failed(); i++) {
     mix_layer *layer = mix_list_get(layers, i);
-    if (is_model(layer)) {
+    if (layer->is_model) {
       char inner[512];
       snprintf(inner, sizeof inner, "%s%s/", prefix, layer->name);
       add_layers(list, inner, mix_layer_layers(layer));
-    } else if (computes_in_16_bits(layer) && strcmp(layer->class.name, "InputLayer")) {
+    } else if (computes_in_16_bits(layer) && !layer->is_input) {
       add_name(list, prefix, layer->name);
     }
   }

@@ -513,7 +513,7 @@ const char *mix_function_explain_rewrite(mix_function *function, const char *dty
   if (!mix_is(function, &function_class) || !function->latest)
     return mix_fail(MIX_RUNTIME_ERROR, "function_explain_rewrite: the function has not been called yet");
   const mix_dtype target = mix_dtype_from_name(dtype ? dtype : "float16");
-  if (target != MIX_FLOAT16 && target != MIX_BFLOAT16)
+  if (!mix_dtype_is_16_bit(target))
     return mix_fail(MIX_VALUE_ERROR, "function_explain_rewrite: '%s'; expected float16 or bfloat16", dtype);
   mix_ir *ir = mix_ir_copy(function->latest->compiled->captured);
   char *table = ir ? mix_rewrite_tables(ir, target, "function_explain_rewrite") : NULL;
