@@ -2,7 +2,6 @@
  * model's training step. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/text.h"
 #include "cli/cli.h"
 #include "amp/setting.h"
 #include "amp/graph_json.h"
@@ -10,7 +9,6 @@
 #include "model/model.h"
 #include "tensor/type.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,7 +71,7 @@ static bool show(amp_command *command, const mix_rewrite_case *item, const mix_a
   return good;
 }
 
-enum { FILE_MAX = 1 << 28, PIECE = 1 << 16, MAX_NUMBER = 1 << 30 };
+enum { MAX_NUMBER = 1 << 30 };
 
 static void observe(void *context, const mix_amp_result *result) {
   amp_command *command = context;
@@ -96,34 +94,12 @@ static bool show_text(amp_command *command, const char *path, const char *text, 
   return good;
 }
 
-/* All of a file, which may be a pipe; mix_free it. NULL with the error recorded. */
-static char *read_all(const char *path, size_t *size) {
-  FILE *file = fopen(path, "rb");
-  if (!file) return mix_fail(MIX_IO_ERROR, "cannot open %s: %s", path, strerror(errno));
-  char *text = NULL;
-  int used = 0, capacity = 0;
-  size_t got;
-  do {
-    if (!mix_reserve(&text, &capacity, used + PIECE, 1)) break;
-    got = fread(text + used, 1, PIECE, file);
-    used += (int)got;
-  } while (got == PIECE && used <= FILE_MAX);
-  if (!mix_failed() && ferror(file)) mix_fail(MIX_IO_ERROR, "cannot read %s: %s", path, strerror(errno));
-  if (!mix_failed() && used > FILE_MAX)
-    mix_fail(MIX_FORMAT_ERROR, "%s: more than the %d bytes that such a file can have", path, FILE_MAX);
-  fclose(file);
-  *size = (size_t)used;
-  if (!mix_failed()) return text;
-  mix_free(text);
-  return NULL;
-}
-
 /* A recorded graph. Files to explain may hold the text of a captured function instead. */
 static bool show_file(amp_command *command, const char *path, bool heading, const mix_amp_options *base) {
   mix_rewrite_case *item = NULL;
   if (command->explain) {
     size_t size = 0;
-    char *text = read_all(path, &size);
+    char *text = cli_read_text(path, &size);
     const bool captured = text && !is_json(text, size);
     const bool good = captured && show_text(command, path, text, size);
     if (text && !captured) item = mix_rewrite_read_memory(path, text, size, base);

@@ -262,6 +262,11 @@ bool cli_draw(const char *path, const char *text);
 /* drawing/: draws the model in the format of the name's end. False with the error recorded. */
 bool cli_draw_model(const char *path, mix_model *model);
 
+/* text_file.c: all of a file, which may be a pipe, or "-", standard input; ended by a zero, and zeros in it
+ * become \1, which is no text either and which the readers report. mix_free it. NULL with the error
+ * recorded. */
+char *cli_read_text(const char *path, size_t *size);
+
 int cli_amp(int argc, char **argv);
 int cli_graph(int argc, char **argv);
 

@@ -11,11 +11,10 @@
 #include "compile/pass_pipeline.h"
 #include "passes/passes.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_PASSES = 64, MAX_NUMBER = 1 << 30, FILE_MAX = 1 << 28 };
+enum { MAX_PASSES = 64, MAX_NUMBER = 1 << 30 };
 
 static void usage(FILE *out) {
   fprintf(
@@ -120,32 +119,6 @@ static int parse(int argc, char **argv, graph_options *options) {
   return CLI_USAGE;
 }
 
-/* The whole file; mix_free it. NULL with the error recorded. */
-static char *read_file(const char *path, size_t *size) {
-  FILE *file = strcmp(path, "-") ? fopen(path, "rb") : stdin;
-  mix_text text = {.grows = true};
-  char part[1 << 14];
-  size_t got = 0;
-  while (file && (got = fread(part, 1, sizeof part, file)) > 0) {
-    for (size_t i = 0; i < got; i++)
-      if (!part[i]) part[i] = '\1'; /* not text: the reader reports it */
-    mix_text_put(&text, "%.*s", (int)got, part);
-    if (text.used > FILE_MAX && !text.failed) { /* an endless device */
-      mix_fail(MIX_VALUE_ERROR, "graph: %s is longer than 256 MiB, more than any log of graphs", path);
-      text.failed = true;
-    }
-    if (text.failed) break;
-  }
-  bool good = file && !ferror(file) && !text.failed;
-  if (!good && !text.failed) mix_fail(MIX_IO_ERROR, "graph: cannot read %s: %s", path, strerror(errno));
-  if (file && file != stdin) fclose(file);
-  if (good && !text.text) text.text = mix_calloc(1, 1);
-  *size = text.used;
-  if (good) return text.text;
-  mix_free(text.text);
-  return NULL;
-}
-
 static const char *next_line(const char *at) {
   const char *end = strchr(at, '\n');
   return end ? end + 1 : at + strlen(at);
@@ -238,7 +211,7 @@ int cli_graph(int argc, char **argv) {
   int code = parse(argc, argv, &options);
   if (code) return code < 0 ? CLI_OK : code;
   size_t size;
-  char *text = read_file(options.file, &size);
+  char *text = cli_read_text(options.file, &size);
   if (!text) return cli_fail();
   section s = {0}, other;
   const char *at = text;
