@@ -152,11 +152,13 @@ static int show_model(amp_command *command, int argc, char **argv) {
   cli_options options;
   int code = cli_parse("amp explain", CLI_TRAIN, argc, argv, &options);
   if (code) return code < 0 ? CLI_OK : code;
-  const char *kept = options.save          ? "--save"
-                     : options.step_log    ? "--step-log"
-                     : options.checkpoint  ? "--checkpoint"
-                     : options.tensorboard ? "--tensorboard"
-                                           : NULL;
+  const char *kept = options.save                   ? "--save"
+                     : options.step_log             ? "--step-log"
+                     : options.checkpoint           ? "--checkpoint"
+                     : options.tensorboard          ? "--tensorboard"
+                     : options.trace                ? "--trace"
+                     : cli_is_distributed(&options) ? "--distribute"
+                                                    : NULL;
   if (kept) return usage_error(kept, " belongs to train: explain runs one step and saves nothing");
   if (!options.graph_rewrite && options.policy && !strncmp(options.policy, "mixed_", 6))
     return usage_error(options.policy,
