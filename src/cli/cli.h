@@ -191,8 +191,8 @@ mix_status cli_save(mix_model *model, const char *path);
 
 /* --epochs, or as many epochs as --steps needs. */
 int64_t cli_epoch_count(const cli_options *options, int64_t rows);
-/* Applies --class-weight. */
-void cli_weigh_classes(const cli_options *options, const mix_model *model, mix_fit_options *fit);
+/* What a command's fit on those data has in common with others, --class-weight included. It is silent. */
+mix_fit_options cli_fit_options(const cli_options *options, const mix_model *model, const cli_part *part);
 
 /* Checks that --checkpoint can be used with or without --resume. CLI_OK, or the exit code after a message. */
 int cli_check_checkpoint(const cli_options *options);

@@ -26,19 +26,9 @@ static int run(cli_options *options) {
   mix_callback *watching =
       mix_numerics_report(.report = report, .every = options->every, .stall = options->stall,
                           .stop_at_stall = true, .png = options->png, .html = options->html);
-  int64_t steps = options->steps ? options->steps : STEPS;
-  mix_fit_options fit = {.size = sizeof fit,
-                         .x = data.train.x,
-                         .y = data.train.y,
-                         .sample_weight = data.train.weights,
-                         .batch_size = options->batch_size,
-                         .epochs = steps,
-                         .steps = steps,
-                         .no_shuffle = options->no_shuffle,
-                         .seed = options->seed,
-                         .verbose = MIX_SILENT,
-                         .callbacks = mix_list_of(watching)};
-  cli_weigh_classes(options, model, &fit);
+  mix_fit_options fit = cli_fit_options(options, model, &data.train);
+  fit.steps = fit.epochs = options->steps ? options->steps : STEPS;
+  fit.callbacks = mix_list_of(watching);
   return mix_model_fit_with(model, &fit) ? print_report(options, report) : cli_fail();
 }
 

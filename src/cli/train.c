@@ -17,7 +17,7 @@ int64_t cli_epoch_count(const cli_options *options, int64_t rows) {
 }
 
 /* tf_keras requires a weight for every class. Classes of the model that were not named get weight 1. */
-void cli_weigh_classes(const cli_options *options, const mix_model *model, mix_fit_options *fit) {
+static void weigh_classes(const cli_options *options, const mix_model *model, mix_fit_options *fit) {
   const mix_shape outputs = mix_model_output_shape(model, 0);
   const int64_t classes = outputs.rank > 1 ? outputs.dims[outputs.rank - 1] : 0;
   fit->class_weight_count = options->class_weight_count;
@@ -34,22 +34,28 @@ void cli_weigh_classes(const cli_options *options, const mix_model *model, mix_f
   }
 }
 
-static bool train_fit(const cli_options *options, mix_model *model, const cli_data *data,
-                      cli_history *history, cli_step_log *log) {
+mix_fit_options cli_fit_options(const cli_options *options, const mix_model *model, const cli_part *part) {
   mix_fit_options fit = {.size = sizeof fit,
-                         .x = data->train.x,
-                         .y = data->train.y,
-                         .sample_weight = data->train.weights,
+                         .x = part->x,
+                         .y = part->y,
+                         .sample_weight = part->weights,
                          .batch_size = options->batch_size,
-                         .epochs = cli_epoch_count(options, cli_part_rows(&data->train)),
+                         .epochs = cli_epoch_count(options, cli_part_rows(part)),
                          .validation_split = options->validation_split,
                          .no_shuffle = options->no_shuffle,
                          .seed = options->seed,
-                         .verbose = cli_verbose(options),
-                         .steps = options->steps,
-                         .on_step = log->file ? log_step : NULL,
-                         .context = log};
-  cli_weigh_classes(options, model, &fit);
+                         .verbose = MIX_SILENT,
+                         .steps = options->steps};
+  weigh_classes(options, model, &fit);
+  return fit;
+}
+
+static bool train_fit(const cli_options *options, mix_model *model, const cli_data *data,
+                      cli_history *history, cli_step_log *log) {
+  mix_fit_options fit = cli_fit_options(options, model, &data->train);
+  fit.verbose = cli_verbose(options);
+  fit.on_step = log->file ? log_step : NULL;
+  fit.context = log;
   if (options->callback_count || options->tensorboard || options->checkpoint)
     fit.callbacks = mix_list_new(0, NULL);
   for (int i = 0; i < options->callback_count; i++)

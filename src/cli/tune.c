@@ -49,21 +49,9 @@ static double train(void *context, const mix_tune_trial *trial) {
   /* the policy alone leaves layers in 16 bits that the file has in 16 bits */
   if (!strcmp(trial->policy, "float32") && cli_is_model_file(&options)) options.float32_layers = t->layers;
   mix_model *model = cli_compiled_model(&options, t->width);
-  const cli_part *part = &t->data.train;
-  mix_fit_options fit = {.size = sizeof fit,
-                         .x = part->x,
-                         .y = part->y,
-                         .sample_weight = part->weights,
-                         .batch_size = options.batch_size,
-                         .epochs = cli_epoch_count(&options, cli_part_rows(part)),
-                         .validation_split = options.validation_split,
-                         .no_shuffle = options.no_shuffle,
-                         .seed = trial->seed,
-                         .verbose = MIX_SILENT,
-                         .steps = options.steps,
-                         .callbacks = trial->callbacks};
   if (!model) return NAN;
-  cli_weigh_classes(&options, model, &fit);
+  mix_fit_options fit = cli_fit_options(&options, model, &t->data.train);
+  fit.callbacks = trial->callbacks;
   for (int i = 0; i < options.callback_count; i++)
     mix_list_append(fit.callbacks, mix_callback_from_text(options.callbacks[i]));
   mix_history *history = mix_model_fit_with(model, &fit);
