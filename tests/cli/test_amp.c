@@ -306,6 +306,19 @@ static void usage(void **state) {
   assert_non_null(strstr(program_out, "explain"));
 }
 
+/* Options of train that explain would ignore. */
+static void what_belongs_to_train(void **state) {
+  (void)state;
+  static const char *const options[][2] = {{"--save", "m.keras"}, {"--step-log", "log"},
+                                           {"--checkpoint", "c"}, {"--tensorboard", "t"},
+                                           {"--trace", "t.json"}, {"--distribute", "mpi"}};
+  for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+    assert_code(run_program("amp", "explain", "--model", "guide", options[i][0], options[i][1]), 2);
+    assert_has(program_err, options[i][0]);
+    assert_has(program_err, "belongs to train");
+  }
+}
+
 static mix_list *forward(void *context, mix_list *arguments) {
   (void)context;
   mix_tensor *x = mix_list_get(arguments, 0);
@@ -367,6 +380,7 @@ int main(void) {
       cmocka_unit_test(rewrite),
       cmocka_unit_test(many_files),
       cmocka_unit_test(explain),
+      cmocka_unit_test(what_belongs_to_train),
       cmocka_unit_test(explain_reads_a_pipe),
       cmocka_unit_test(removed_casts),
       cmocka_unit_test(environment),
