@@ -66,6 +66,16 @@ void mix_text_put_word(mix_text *text, const char *word) {
     mix_text_put(text, "%s", word);
 }
 
+void mix_text_put_escaped(mix_text *text, const char *word) {
+  for (; *word; word++) switch (*word) {
+    case '<': mix_text_put(text, "&lt;"); break;
+    case '>': mix_text_put(text, "&gt;"); break;
+    case '&': mix_text_put(text, "&amp;"); break;
+    case '"': mix_text_put(text, "&quot;"); break;
+    default: mix_text_put(text, "%c", *word);
+    }
+}
+
 bool mix_is_choice(const char *choices, const char *word) {
   for (size_t length = strlen(word);; choices++) {
     size_t size = strcspn(choices, "|");

@@ -21,6 +21,9 @@ void mix_text_put_word(mix_text *text, const char *word);
 /* The word, always in single quotes. */
 void mix_text_put_quoted(mix_text *text, const char *word);
 
+/* The text in XML or HTML, with & < > and " as entities. */
+void mix_text_put_escaped(mix_text *text, const char *word);
+
 /* Is the word one of those that stand in `choices` with | between? */
 bool mix_is_choice(const char *choices, const char *word);
 

@@ -41,15 +41,6 @@ char *drawing_dot(const drawing *d) {
 
 /* ---- SVG ---- */
 
-static void put_escaped(mix_text *out, const char *line) {
-  for (; *line; line++) switch (*line) {
-    case '<': mix_text_put(out, "&lt;"); break;
-    case '>': mix_text_put(out, "&gt;"); break;
-    case '&': mix_text_put(out, "&amp;"); break;
-    default: mix_text_put(out, "%c", *line);
-    }
-}
-
 static void put_box(mix_text *out, const drawing_node *node) {
   const double left = node->centre - node->width / 2.0;
   mix_text_put(
@@ -58,7 +49,7 @@ static void put_box(mix_text *out, const drawing_node *node) {
   for (int i = 0; i < drawing_line_count(node); i++) {
     mix_text_put(out, "<text x=\"%.1f\" y=\"%d\"%s>", node->centre,
                  node->y + DRAWING_MARGIN / 2 + DRAWING_LINE * (i + 1) - 3, i ? "" : " font-weight=\"bold\"");
-    put_escaped(out, node->lines[i]);
+    mix_text_put_escaped(out, node->lines[i]);
     mix_text_put(out, "</text>\n");
   }
 }

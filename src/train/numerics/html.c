@@ -10,29 +10,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { STRIP = 720, HEIGHT = 16, CURVE = 140, LOWEST = -70, HIGHEST = 45 };
+enum { STRIP = 720, HEIGHT = 16, CURVE = 140 };
 
 static const char *const style =
     "body{font:14px sans-serif;color:#1a1a1a;max-width:1150px;margin:2em auto}"
     "td{padding:1px 8px;white-space:nowrap}th{text-align:left;padding:1px 8px;font-weight:normal;color:#777}"
     "table{border-collapse:collapse}.bad{color:#d62728}.n{text-align:right}svg{display:block}"
     "svg text{font:11px sans-serif;fill:#777}";
-
-/* Text of the user's: names of layers, messages. */
-static void put_escaped(mix_text *t, const char *text) {
-  for (; *text; text++) {
-    if (*text == '&')
-      mix_text_put(t, "&amp;");
-    else if (*text == '<')
-      mix_text_put(t, "&lt;");
-    else if (*text == '>')
-      mix_text_put(t, "&gt;");
-    else if (*text == '"')
-      mix_text_put(t, "&quot;");
-    else
-      mix_text_put(t, "%c", *text);
-  }
-}
 
 /* Between two texts. Not by %f, which writes 0,5 in some locales. */
 static void put_number(mix_text *t, const char *before, char form, int digits, double x, const char *after) {
@@ -47,15 +31,15 @@ static void put_heading(mix_text *t, const mix_numerics *r) {
                "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><title>Numerics</title>");
   mix_text_put(t, "<style>%s</style></head><body>\n<h1>Numerics of %lld steps, policy ", style,
                (long long)r->steps);
-  put_escaped(t, r->policy ? r->policy : "none");
+  mix_text_put_escaped(t, r->policy ? r->policy : "none");
   mix_text_put(t, "; %lld skipped</h1>\n<p id=\"verdict\"><b>Verdict: %s.</b> ", (long long)r->skipped,
                c->status);
-  put_escaped(t, c->text);
+  mix_text_put_escaped(t, c->text);
   mix_text_put(t, "</p>\n");
   if (c->advice_count) mix_text_put(t, "<ul id=\"advice\">\n");
   for (int i = 0; i < c->advice_count; i++) {
     mix_text_put(t, "<li>");
-    put_escaped(t, c->advice[i].text);
+    mix_text_put_escaped(t, c->advice[i].text);
     mix_text_put(t, "</li>\n");
   }
   if (c->advice_count) mix_text_put(t, "</ul>\n");
@@ -115,8 +99,10 @@ static void put_curve(mix_text *t, const mix_numerics *r, const char *id, const 
 /* ---- strips ---- */
 
 static double x_of(int exponent) {
-  const int inside = exponent < LOWEST ? LOWEST : exponent > HIGHEST + 1 ? HIGHEST + 1 : exponent;
-  return (double)(inside - LOWEST) * STRIP / (HIGHEST + 1 - LOWEST);
+  const int inside = exponent < MIX_NUMERICS_LOWEST        ? MIX_NUMERICS_LOWEST
+                     : exponent > MIX_NUMERICS_HIGHEST + 1 ? MIX_NUMERICS_HIGHEST + 1
+                                                           : exponent;
+  return (double)(inside - MIX_NUMERICS_LOWEST) * STRIP / (MIX_NUMERICS_HIGHEST + 1 - MIX_NUMERICS_LOWEST);
 }
 
 static void put_box(mix_text *t, int first, int end, const char *fill, double opacity) {
@@ -148,9 +134,9 @@ static void put_row(mix_text *t, const mix_numerics_entry *entry, bool gradient)
   const mix_numerics_statistics *s = &sum->statistics;
   const bool first = gradient ? entry->first_gradient : entry->first_forward;
   mix_text_put(t, "<tr%s><td>%s", mix_numerics_finite(s) ? "" : " class=\"bad\"", first ? "&#9654; " : "");
-  put_escaped(t, entry->layer);
+  mix_text_put_escaped(t, entry->layer);
   mix_text_put(t, "/");
-  put_escaped(t, entry->tensor);
+  mix_text_put_escaped(t, entry->tensor);
   mix_text_put(t, "</td><td>%s</td>", mix_dtype_name(entry->dtype));
   put_number(t, "<td class=\"n\">", 'f', 1, s->elements ? 100 * (double)s->zeros / (double)s->elements : 0,
              "%</td><td>");
@@ -161,7 +147,7 @@ static void put_row(mix_text *t, const mix_numerics_entry *entry, bool gradient)
 
 static void put_axis(mix_text *t) {
   mix_text_put(t, "<tr><th></th><th>dtype</th><th>zeros</th><th><svg width=\"%d\" height=\"14\">", STRIP);
-  for (int e = LOWEST + 10; e < HIGHEST; e += 10) {
+  for (int e = MIX_NUMERICS_LOWEST + 10; e < MIX_NUMERICS_HIGHEST; e += 10) {
     put_number(t, "<text x=\"", 'f', 1, x_of(e), "\"");
     mix_text_put(t, " y=\"11\">2^%d</text>", e);
   }
@@ -173,7 +159,7 @@ static void put_panel(mix_text *t, const mix_numerics *r, const char *id, const 
   put_axis(t);
   for (int i = 0; i < r->entry_count; i++) {
     const mix_numerics_entry *entry = &r->entries[gradient ? r->entry_count - 1 - i : i];
-    if (mix_numerics_shown(entry) && (!gradient || entry->has_gradient)) put_row(t, entry, gradient);
+    if (mix_numerics_drawn(entry, gradient)) put_row(t, entry, gradient);
   }
   mix_text_put(t, "</table>\n");
 }

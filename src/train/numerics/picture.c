@@ -21,9 +21,7 @@ enum {
   MARK = 44,
   CELLS_WIDTH = 760,
   CELL_MIN = 7,
-  ROWS_MAX = 1000,
-  LOWEST = -70, /* range of exponents in a picture */
-  HIGHEST = 45
+  ROWS_MAX = 1000
 };
 
 static const mix_colour INK = 0x1a1a1a, FAINT = 0x777777, GRID = 0xd0d0d0, OUTSIDE = 0xdedede,
@@ -41,13 +39,9 @@ static int strip_width(const picture *p) { return (p->highest - p->lowest + 1) *
 
 /* ---- measuring ---- */
 
-static bool is_drawn(const mix_numerics_entry *entry, bool gradient) {
-  return mix_numerics_shown(entry) && (!gradient || entry->has_gradient);
-}
-
 static int rows(const mix_numerics *r, bool gradient) {
   int count = 0;
-  for (int i = 0; i < r->entry_count; i++) count += is_drawn(&r->entries[i], gradient);
+  for (int i = 0; i < r->entry_count; i++) count += mix_numerics_drawn(&r->entries[i], gradient);
   return count < ROWS_MAX ? count : ROWS_MAX;
 }
 
@@ -69,14 +63,14 @@ static void measure(picture *p) {
   p->lowest = -20, p->highest = 8;
   for (int i = 0; i < r->entry_count; i++) {
     const mix_numerics_entry *entry = &r->entries[i];
-    if (!is_drawn(entry, false)) continue;
+    if (!mix_numerics_drawn(entry, false)) continue;
     extend_range(p, entry, &entry->forward);
     extend_range(p, entry, &entry->gradient);
     int length = (int)(strlen(entry->layer) + strlen(entry->tensor)) + 1;
     if (length > longest) longest = length < NAME_MAX ? length : NAME_MAX;
   }
-  p->lowest = p->lowest - 2 < LOWEST ? LOWEST : p->lowest - 2;
-  p->highest = p->highest + 2 > HIGHEST ? HIGHEST : p->highest + 2;
+  p->lowest = p->lowest - 2 < MIX_NUMERICS_LOWEST ? MIX_NUMERICS_LOWEST : p->lowest - 2;
+  p->highest = p->highest + 2 > MIX_NUMERICS_HIGHEST ? MIX_NUMERICS_HIGHEST : p->highest + 2;
   p->cell = CELLS_WIDTH / (p->highest - p->lowest + 1);
   if (p->cell < CELL_MIN) p->cell = CELL_MIN;
   p->name_width = mix_canvas_text_width(SIZE, longest);
@@ -241,7 +235,7 @@ static void draw_panel(picture *p, const char *title, bool gradient) {
   draw_axis(p);
   for (int i = 0; i < r->entry_count && left; i++) {
     const mix_numerics_entry *entry = &r->entries[gradient ? r->entry_count - 1 - i : i];
-    if (!is_drawn(entry, gradient)) continue;
+    if (!mix_numerics_drawn(entry, gradient)) continue;
     draw_row(p, entry, gradient);
     left--;
   }

@@ -18,6 +18,10 @@ bool mix_numerics_shown(const mix_numerics_entry *entry) {
          entry->first_forward || entry->first_gradient;
 }
 
+bool mix_numerics_drawn(const mix_numerics_entry *entry, bool gradient) {
+  return mix_numerics_shown(entry) && (!gradient || entry->has_gradient);
+}
+
 static const char *share_text(int64_t part, int64_t whole, char *text, size_t size) {
   double share = whole ? 100 * (double)part / (double)whole : 0;
   if (part == 0)
