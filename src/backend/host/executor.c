@@ -324,17 +324,7 @@ void mix_host_run_steps(mix_executable *executable, const mix_team *team) {
   }
 }
 
-/* Runs steps as one thread of the team. */
-static void run_stage(mix_executable *executable, int begin, int end, const mix_team *team) {
-  const unsigned control = _mm_getcsr();
-  if (executable->flush_subnormals) _mm_setcsr(control | FLUSH_SUBNORMALS);
-  for (int i = begin; i < end; i++) run_step(executable, i, team);
-  _mm_setcsr(control);
-}
-
 static void run_stage_traced(mix_executable *executable, int begin, int end, const mix_team *team) {
-  const unsigned control = _mm_getcsr();
-  if (executable->flush_subnormals) _mm_setcsr(control | FLUSH_SUBNORMALS);
   for (int i = begin; i < end; i++) {
     if (executable->steps[i].serial && team->rank) continue;
     mix_trace_event *event = &executable->trace->events[i * executable->trace->shares + team->rank];
@@ -343,6 +333,16 @@ static void run_stage_traced(mix_executable *executable, int begin, int end, con
     event->end = mix_trace_now();
     event->thread = mix_trace_thread();
   }
+}
+
+/* Runs steps as one thread of the team. */
+static void run_stage(mix_executable *executable, int begin, int end, const mix_team *team) {
+  const unsigned control = _mm_getcsr();
+  if (executable->flush_subnormals) _mm_setcsr(control | FLUSH_SUBNORMALS);
+  if (executable->trace)
+    run_stage_traced(executable, begin, end, team);
+  else
+    for (int i = begin; i < end; i++) run_step(executable, i, team);
   _mm_setcsr(control);
 }
 
@@ -365,12 +365,6 @@ static void run_share(void *context, int stage, int share) {
             &(const mix_team){share, executable->threads, &executable->barrier});
 }
 
-static void run_share_traced(void *context, int stage, int share) {
-  mix_executable *executable = context;
-  run_stage_traced(executable, executable->begins[stage], executable->begins[stage + 1],
-                   &(const mix_team){share, executable->threads, &executable->barrier});
-}
-
 /* Runs the plan on one thread. The results have the bits of a plan compiled for one thread. */
 static mix_ticket run_alone(mix_executable *executable, const mix_bindings *bindings) {
   if (!executable->alone)
@@ -389,13 +383,11 @@ mix_ticket mix_host_enqueue(mix_executable *executable, const mix_bindings *bind
   if (!alone || executable->threads == 1)
     awake = executable->threads; /* a plan without parallel steps leaves the threads as they are */
   if (alone) {
-    (bindings->trace ? run_stage_traced
-                     : run_stage)(executable, 0, executable->plan->step_count,
-                                  &(const mix_team){.rank = 0, .size = 1, .barrier = &executable->barrier});
+    run_stage(executable, 0, executable->plan->step_count,
+              &(const mix_team){.rank = 0, .size = 1, .barrier = &executable->barrier});
     return report_failure(executable);
   }
-  const mix_crew_work work = {executable->stages, executable->stage_count,
-                              bindings->trace ? run_share_traced : run_share, executable};
+  const mix_crew_work work = {executable->stages, executable->stage_count, run_share, executable};
   switch (mix_crew_run(&work, executable->threads)) {
   case MIX_CREW_DONE: return report_failure(executable);
   case MIX_CREW_TOO_FEW: return run_alone(executable, bindings);
