@@ -1,7 +1,6 @@
 /* Lists of variables: accumulators of their shapes, and assignments to all of them. */
 #include "base/error.h"
 #include "graph/variable.h"
-#include "tensor/shape.h"
 #include <mixtape/ops.h>
 #include <mixtape/variable_lists.h>
 #include <stdio.h>

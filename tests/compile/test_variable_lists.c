@@ -1,9 +1,6 @@
-/* Lists of variables: accumulators, in captured functions too, and errors; the checks for programs. */
+/* Lists of variables: accumulators, in captured functions too, and errors. */
 #include "model/support.h"
-#include <mixtape/program.h>
 #include <mixtape/variable_lists.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static mix_list *two_variables(void) {
   return mix_list_of(mix_variable_new(ARRAY(F32, MIX_SHAPE(2), 1, 2), .name = "a"),
@@ -69,53 +66,12 @@ static void errors_name_the_item(void **state) {
   assert_error(MIX_TYPE_ERROR, "item 0");
 }
 
-/* What the macros write goes to a pipe; the child's exit code is theirs. */
-static int code_of(int (*program)(void), char *text, size_t size) {
-  int ends[2], status;
-  assert_int_equal(pipe(ends), 0);
-  fflush(NULL);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(ends[1], STDERR_FILENO);
-    const int code = program();
-    fflush(NULL);
-    _exit(code);
-  }
-  close(ends[1]);
-  const ssize_t got = read(ends[0], text, size - 1);
-  text[got > 0 ? got : 0] = 0;
-  close(ends[0]);
-  assert_int_equal(waitpid(child, &status, 0), child);
-  return WEXITSTATUS(status);
-}
-static int ends_well(void) {
-  MIX_CHECK(mix_scalar(1, F32));
-  return MIX_EXIT_CODE();
-}
-static int ends_badly(void) {
-  mix_variables_values(mix_list_of(NULL));
-  return MIX_EXIT_CODE();
-}
-static int is_checked(void) {
-  MIX_CHECK(mix_variables_values(mix_list_of(NULL)));
-  return 7;
-}
-static void programs_end_with_the_message(void **state) {
-  (void)state;
-  char text[512];
-  assert_int_equal(code_of(ends_well, text, sizeof text), 0);
-  assert_string_equal(text, "");
-  assert_int_equal(code_of(ends_badly, text, sizeof text), 1);
-  assert_string_equal(text, "TypeError: variables_values: item 0 of the list is no variable\n");
-  assert_int_equal(code_of(is_checked, text, sizeof text), 1);
-  assert_non_null(strstr(text, "test_variable_lists.c:"));
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(accumulators_begin_with_zeros), TEST(values_are_added_and_cleared),
-      TEST(captured_functions_add_too),    TEST(errors_name_the_item),
-      TEST(programs_end_with_the_message),
+      TEST(accumulators_begin_with_zeros),
+      TEST(values_are_added_and_cleared),
+      TEST(captured_functions_add_too),
+      TEST(errors_name_the_item),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,8 +129,18 @@ static void errors_pass_through(void **state) {
   assert_error(MIX_TYPE_ERROR, "dataset_map");
 }
 
+/* The functions behind the macros, which always give a number. */
+static void a_step_without_its_number(void **state) {
+  (void)state;
+  mix_dataset *range = mix_dataset_range(0, 4, 1);
+  assert_null(mix_data_apply_take(range, NULL));
+  assert_error(MIX_TYPE_ERROR, "the step take got no number");
+  assert_null(mix_data_apply_shard(range, NULL));
+  assert_error(MIX_TYPE_ERROR, "the step shard got no number");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(steps_come_in_order), TEST(every_step_is_its_function),
-                                     TEST(errors_pass_through)};
+                                     TEST(errors_pass_through), TEST(a_step_without_its_number)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
