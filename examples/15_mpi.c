@@ -43,8 +43,8 @@ int main(int argc, char **argv) {
            mix_logs_get(test, "loss"), mix_logs_get(test, "accuracy"));
 
   if (mix_error()) { /* one process that fails ends all of them */
-    fprintf(stderr, "rank %d: %s\n", rank, mix_error_message());
-    mix_distribution_abort(ranks, 1);
+    fprintf(stderr, "rank %d: ", rank);
+    mix_distribution_abort(ranks, MIX_EXIT_CODE());
     return 1;
   }
   mix_set_distribution(NULL); /* with the scope's reference, MPI ends here */
