@@ -18,14 +18,16 @@ typedef struct mix_trace_options {
   int64_t skip; /* runs of functions before these, which are not traced */
 } mix_trace_options;
 /* Starts a trace. Every run of a function or evaluation is an event of the thread that called it, named after
- * the function. On host devices each kernel is an event of each thread that ran a share of it, named
+ * the function. On a device with a queue it lasts until the run is enqueued, not until the device has run it.
+ * On host devices each kernel is an event of each thread that ran a share of it, named
  * "layer/op", with layer, op, kernel, operands and results, bytes moved by all shares together, and the
  * share.
  * A step that its guard left out (a skipped update) is there with "skipped": true. A loop is one kernel.
  * RuntimeError if a trace has been started; IOError if the file cannot be written. Without a trace a run
  * costs one test more. */
 MIX_API mix_status mix_trace_start_with(const mix_trace_options *options);
-/* Ends the trace, waits for runs that are in it, and writes the file, which is replaced whole or not at all.
+/* Ends the trace, waits until calls whose runs are in it have made or enqueued them, but not for what a
+ * device's queue holds, and writes the file, which is replaced whole or not at all.
  * RuntimeError if none was started; IOError if the file cannot be written. Also writes with an error pending,
  * which stays. */
 MIX_API mix_status mix_trace_stop(void);
