@@ -112,7 +112,7 @@ int main(int argc, char **argv) {
   if (good && size > 1) small = time_sum(1), large = time_sum(LARGE);
   if (!good || mix_error()) {
     fprintf(stderr, "ranks: rank %d: %s\n", rank, mix_error_message());
-    mix_distribution_abort(ranks, 1);
+    mix_distribution_end_job(ranks, 1);
     return 1;
   }
   if (!rank) {

@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
 
   if (mix_error()) { /* one process that fails ends all of them */
     fprintf(stderr, "rank %d: ", rank);
-    mix_distribution_abort(ranks, MIX_EXIT_CODE());
+    mix_distribution_end_job(ranks, MIX_EXIT_CODE());
     return 1;
   }
   mix_set_distribution(NULL); /* with the scope's reference, MPI ends here */

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- a process that watches over the rank ---- */
@@ -32,6 +31,7 @@ static void wait_for_rank(pid_t child) {
   fprintf(stderr,
           "mixtape train: rank %s (process %d on %s) was ended by signal %d (%s), and with it this job\n",
           mix_mpi_launched_rank(), (int)child, host, WTERMSIG(status), strsignal(WTERMSIG(status)));
+  mix_wait_for_launcher();
   _exit(128 + WTERMSIG(status));
 }
 
@@ -67,12 +67,9 @@ int cli_join_ranks(cli_options *options) {
 
 int cli_leave_ranks(const cli_options *options, int code) {
   mix_distribution *ranks = cli_is_distributed(options) ? mix_distribution_current() : NULL;
-  if (code && mix_distribution_size(ranks) > 1) {
-    /* A launcher drops what it has not yet read of a rank that aborts. */
-    fflush(NULL);
-    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
-    mix_distribution_abort(ranks, code); /* and it stays open: the others may not come to close it */
-  } else
+  if (code && mix_distribution_size(ranks) > 1)
+    mix_distribution_end_job(ranks, code); /* and it stays open: the others may not come to close it */
+  else
     mix_set_distribution(NULL);
   return code;
 }

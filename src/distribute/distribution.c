@@ -95,9 +95,10 @@ int mix_distribution_rank(const mix_distribution *distribution) {
 int mix_distribution_size(const mix_distribution *distribution) {
   return mix_is(distribution, &distribution_class) ? distribution->ranks : 1;
 }
-void mix_distribution_abort(mix_distribution *distribution, int code) {
-  if (mix_is(distribution, &distribution_class) && distribution->exchange)
-    mix_exchange_abort(distribution->exchange, code);
+void mix_distribution_end_job(mix_distribution *distribution, int code) {
+  if (!mix_is(distribution, &distribution_class) || !distribution->exchange) return;
+  if (distribution->ranks > 1) mix_wait_for_launcher();
+  mix_exchange_end_job(distribution->exchange, code);
 }
 mix_distribution_times mix_distribution_measured(const mix_distribution *distribution) {
   if (!mix_is(distribution, &distribution_class) || !distribution->exchange)

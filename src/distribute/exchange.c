@@ -23,7 +23,7 @@ enum {
   SEGMENTS = 128      /* of a bucket */
 };
 
-typedef enum kind { SUM, BROADCAST, GATHER, ABORT, CLOSE } kind;
+typedef enum kind { SUM, BROADCAST, GATHER, END_JOB, CLOSE } kind;
 
 typedef struct segment {
   void *data;
@@ -157,7 +157,7 @@ static int run(mix_exchange *x, job *j) {
   case SUM: return sum_bucket(x, j);
   case BROADCAST: return x->transport->broadcast(j->segments[0].data, j->bytes, j->number);
   case GATHER: return gather_whole(x, j);
-  case ABORT: x->transport->abort(j->number); return 0;
+  case END_JOB: x->transport->end_job(j->number); return 0;
   case CLOSE: return close_transport(x);
   }
   return 0;
@@ -221,7 +221,7 @@ static void *serve(void *context) {
   for (bool open = !opened; open;) {
     while (!x->first) pthread_cond_wait(&x->work, &x->lock);
     job *j = x->first;
-    const bool failed = x->failure && j->kind != ABORT;
+    const bool failed = x->failure && j->kind != END_JOB;
     pthread_mutex_unlock(&x->lock);
     const double start = now();
     const int code = failed ? 0 : run(x, j);
@@ -413,12 +413,12 @@ mix_exchange_times mix_exchange_times_of(mix_exchange *x) {
   return times;
 }
 
-void mix_exchange_abort(mix_exchange *x, int code) {
+void mix_exchange_end_job(mix_exchange *x, int code) {
   struct timespec until;
   clock_gettime(CLOCK_REALTIME, &until);
   until.tv_sec += 1;
   pthread_mutex_lock(&x->lock);
-  job *j = new_job(x, ABORT, MIX_INT8);
+  job *j = new_job(x, END_JOB, MIX_INT8);
   if (j) {
     j->number = code, j->awaited = true;
     push(x, j);

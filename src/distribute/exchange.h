@@ -28,7 +28,7 @@ mix_exchange_times mix_exchange_times_of(mix_exchange *exchange);
  * rank. */
 void mix_exchange_log_ranks(const mix_exchange *exchange);
 /* Ends all processes, from the thread if it is free within a second. */
-void mix_exchange_abort(mix_exchange *exchange, int code);
+void mix_exchange_end_job(mix_exchange *exchange, int code);
 /* Closes the transport, with all other ranks, and ends the thread. After a failure it leaves both as they
  * are: the other side may never answer. */
 void mix_exchange_close(mix_exchange *exchange);

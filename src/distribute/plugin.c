@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef MIXTAPE_LIBDIR
@@ -36,6 +38,17 @@ const char *mix_mpi_launched_rank(void) {
   for (int i = 0; i < LAUNCHERS; i++)
     if (getenv(launchers[i].variable)) return getenv(launchers[i].variable);
   return "?";
+}
+
+/* A launcher drops what it has not yet read of a rank that ends its job. */
+void mix_wait_for_launcher(void) {
+  fflush(NULL);
+  for (int stream = STDOUT_FILENO, unread, tries = 0; stream <= STDERR_FILENO && tries < 100;)
+    if (!ioctl(stream, FIONREAD, &unread) && unread)
+      nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL), tries++;
+    else
+      stream++;
+  nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
 }
 
 static const mix_transport *load(const char *path) {

@@ -23,7 +23,7 @@ typedef struct mix_transport {
   int (*gather)(const void *part, void *all, const size_t *at);
   int (*broadcast)(void *data, size_t bytes, int root);
   int (*close)(void);
-  void (*abort)(int code); /* ends all processes */
+  void (*end_job)(int code); /* ends all processes */
   void (*error_text)(int code, char *text, size_t size);
 } mix_transport;
 

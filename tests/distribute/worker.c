@@ -191,7 +191,7 @@ static int fit_badly(int64_t batch, void (*callback)(void *, const mix_step_reco
                     .seed = 5, .verbose = MIX_SILENT, .on_step = callback))
     return 0;
   fail("fit");
-  mix_distribution_abort(mix_distribution_current(), 1);
+  mix_distribution_end_job(mix_distribution_current(), 1);
   return 1;
 }
 

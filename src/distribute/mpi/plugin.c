@@ -90,7 +90,7 @@ static int broadcast(void *data, size_t bytes, int root) {
 }
 
 static int close_mpi(void) { return MPI_Finalize(); }
-static void abort_mpi(int code) { MPI_Abort(MPI_COMM_WORLD, code); }
+static void end_mpi_job(int code) { MPI_Abort(MPI_COMM_WORLD, code); }
 
 static void error_text(int code, char *text, size_t size) {
   char message[MPI_MAX_ERROR_STRING];
@@ -114,7 +114,7 @@ __attribute__((visibility("default"))) const mix_transport *mix_transport_plugin
       .gather = gather,
       .broadcast = broadcast,
       .close = close_mpi,
-      .abort = abort_mpi,
+      .end_job = end_mpi_job,
       .error_text = error_text,
   };
   return &transport;
