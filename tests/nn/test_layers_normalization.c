@@ -312,6 +312,31 @@ static void group_normalization(void **state) {
   expect_refused(mix_group_normalization(.groups = -2), MIX_VALUE_ERROR, "groups");
   expect_refused(mix_call(mix_group_normalization(.groups = 1, .axis = -2), x), MIX_VALUE_ERROR, "batch");
 }
+/* y and the gradient of x, times dy, of images with the channels first. */
+static void normalize_groups(int axis, mix_tensor *x, mix_tensor *dy, mix_tensor *results[2]) {
+  static const mix_axes to_last = {4, {0, 2, 3, 1}}, to_first = {4, {0, 3, 1, 2}};
+  mix_layer *layer = mix_group_normalization(.groups = 2, .axis = axis, .dtype = "float64");
+  mix_tape *tape = mix_tape_begin();
+  mix_tape_watch(tape, x);
+  mix_tensor *y = mix_call(layer, axis == 1 ? x : mix_transpose(x, to_last));
+  results[0] = axis == 1 ? y : mix_transpose(y, to_first);
+  mix_tensor *product = mix_multiply(results[0], dy);
+  mix_tape_end(tape);
+  results[1] = mix_list_get(mix_tape_gradient(tape, product, mix_list_of(x)), 0);
+}
+/* With the channels last, moments are those of rows of a group first. */
+static void groups_of_images_with_channels_last(void **state) {
+  (void)state;
+  const mix_shape shape = MIX_SHAPE(2, 16, 3, 5);
+  mix_generator *generator = mix_generator_new(1);
+  mix_tensor *x = mix_add(mix_random_uniform(generator, shape, MIX_FLOAT64), mix_scalar(1000, MIX_FLOAT64)),
+             *dy = mix_random_uniform(generator, shape, MIX_FLOAT64), *first[2], *last[2];
+  normalize_groups(1, x, dy, first);
+  normalize_groups(-1, x, dy, last);
+  for (int i = 0; i < 2; i++)
+    assert_true(mix_tensor_item(mix_reduce_max(mix_abs(mix_subtract(first[i], last[i])), MIX_AXES(), false)) <
+                1e-8);
+}
 /* 5.1: in the compute dtype, where variances overflow; 5.2: in float32. */
 static void group_normalization_widens_in_keras3(void **state) {
   (void)state;
@@ -518,6 +543,7 @@ int main(void) {
                                      TEST(layer_normalization_affine_dtype),
                                      TEST(layer_normalization_in_pure_float16),
                                      TEST(group_normalization),
+                                     TEST(groups_of_images_with_channels_last),
                                      TEST(group_normalization_widens_in_keras3),
                                      TEST(rms_normalization),
                                      TEST(unit_normalization),
