@@ -45,6 +45,12 @@ static mix_list *metric_body(void *context, mix_list *arguments) {
   return NULL;
 }
 
+static mix_tensor *uniform(uint64_t seed, mix_shape shape) {
+  mix_generator *generator = mix_generator_new(seed);
+  mix_tensor *x = mix_random_uniform(generator, shape, MIX_FLOAT32);
+  return mix_evaluate(1, &x) == MIX_OK ? x : NULL;
+}
+
 static mix_tensor *operand(uint64_t seed, bool classes) {
   if (classes) { /* labels of a sparse loss */
     int64_t *labels = malloc(sizeof *labels * ROWS);
@@ -53,11 +59,10 @@ static mix_tensor *operand(uint64_t seed, bool classes) {
     free(labels);
     return y;
   }
-  mix_generator *generator = mix_generator_new(seed);
-  mix_tensor *x = mix_random_uniform(generator, MIX_SHAPE(ROWS, WIDTH), MIX_FLOAT32);
-  return mix_evaluate(1, &x) == MIX_OK ? x : NULL;
+  return uniform(seed, MIX_SHAPE(ROWS, WIDTH));
 }
 
+/* The last argument is the operand. */
 static bool measure(const bench_settings *settings, json_t *rows, const char *name, const char *what,
                     double min, mix_function_body body, subject *s, mix_list *arguments) {
   mix_function *function = mix_function_new(body, s, .name = "passes");
@@ -66,7 +71,8 @@ static bool measure(const bench_settings *settings, json_t *rows, const char *na
   if (!mix_function_call(function, arguments) ||
       mix_function_report(function, &report, sizeof report) != MIX_OK)
     return false;
-  snprintf(shape, sizeof shape, "(%d, %d)", ROWS, WIDTH);
+  mix_shape_text(mix_tensor_shape(mix_list_get(arguments, mix_list_count(arguments) - 1)), shape,
+                 sizeof shape);
   const int steps = bench_passes_over(function, shape);
   const double passes = (double)report.moved_bytes / ((double)ROWS * WIDTH * sizeof(float));
   json_array_append_new(rows, json_pack("{s:s, s:s, s:f, s:f, s:i}", "name", name, "what", what, "passes",
@@ -79,19 +85,22 @@ static bool measure(const bench_settings *settings, json_t *rows, const char *na
  * backward x and dy are read and dx written. By columns: x is read once more for its moments, and backward x
  * and dy once more for two sums. Forward and backward give gradients alone: y is not computed. */
 static bool layers(const bench_settings *settings, json_t *rows) {
+  const mix_shape matrix = MIX_SHAPE(ROWS, WIDTH), images = MIX_SHAPE(ROWS / 256, 16, 16, WIDTH);
   const struct {
     const char *name;
     mix_layer *layer;
+    mix_shape shape;
     double forward, backward;
-  } list[] = {{"BatchNormalization", mix_batch_normalization(), 3, 5},
-              {"LayerNormalization", mix_layer_normalization(), 2, 3},
-              {"GroupNormalization", mix_group_normalization(.groups = 32), 2, 3},
-              {"RMSNormalization", mix_rms_normalization(), 2, 3},
-              {"UnitNormalization", mix_unit_normalization(), 2, 3}};
-  mix_tensor *x = operand(1, false), *dy = operand(2, false);
+  } list[] = {{"BatchNormalization", mix_batch_normalization(), matrix, 3, 5},
+              {"LayerNormalization", mix_layer_normalization(), matrix, 2, 3},
+              {"GroupNormalization", mix_group_normalization(.groups = 32), matrix, 2, 3},
+              {"GroupNormalization of images", mix_group_normalization(.groups = 32), images, 2, 3},
+              {"RMSNormalization", mix_rms_normalization(), matrix, 2, 3},
+              {"UnitNormalization", mix_unit_normalization(), matrix, 2, 3}};
   for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
     subject s = {.layer = list[i].layer};
-    if (!s.layer || mix_layer_build(s.layer, MIX_SHAPE(ROWS, WIDTH)) != MIX_OK ||
+    mix_tensor *x = uniform(1, list[i].shape), *dy = uniform(2, list[i].shape);
+    if (!s.layer || mix_layer_build(s.layer, list[i].shape) != MIX_OK ||
         !measure(settings, rows, list[i].name, "forward", list[i].forward, layer_body, &s, mix_list_of(x)))
       return false;
     s.backward = true;

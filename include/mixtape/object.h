@@ -16,8 +16,8 @@ MIX_API void *mix_retain(void *object);
 MIX_API void mix_release(void *object);
 
 /* Plug-ins (dlopen). The object that contains this library, or that it is linked into as a static library,
- * stays in the process after dlclose once a thread has made an object, run a plan on several threads or begun
- * a pipeline's threads: they and the thread's end still call it. dlopen finds it again, with its state. */
+ * stays in the process after dlclose once a thread has made an object: the thread's end, and the threads of
+ * plans and pipelines, still call it. dlopen finds it again, with its state. */
 
 /* A scope owns the results of constructors. With no scope open they belong to the thread's root scope,
  * which is released at thread exit or by mix_shutdown. */

@@ -61,6 +61,12 @@ json_t *mix_json_copy(const json_t *json) {
   return mix_json_whole(NULL);
 }
 
+json_t *mix_json_shallow_copy(json_t *object) {
+  json_t *copy = json_object();
+  mix_json_update(copy, object);
+  return mix_json_whole(copy);
+}
+
 json_t *mix_json_whole(json_t *json) {
   if (json && !mix_failed()) return json;
   json_decref(json);

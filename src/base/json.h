@@ -18,6 +18,8 @@ bool mix_json_update(json_t *object, json_t *members);
 bool mix_json_extend(json_t *list, json_t *items);
 /* A copy of all of it. NULL with the error recorded. */
 json_t *mix_json_copy(const json_t *json);
+/* An object with the members of another, which both share. NULL with the error recorded. */
+json_t *mix_json_shallow_copy(json_t *object);
 /* `json` at the end of its making. After an error it is released: NULL with the error recorded, which is
  * out of memory where `json` is NULL without a reason. */
 json_t *mix_json_whole(json_t *json);

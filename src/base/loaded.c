@@ -5,7 +5,6 @@
 #include "base/loaded.h"
 #include <dlfcn.h>
 #include <link.h>
-#include <pthread.h>
 #include <stddef.h>
 
 void mix_keep_loaded(const void *address) {
@@ -17,12 +16,7 @@ void mix_keep_loaded(const void *address) {
   if (handle) dlclose(handle);
 }
 
-static void keep(void) {
+void mix_keep_library_loaded(void) {
   static const char here;
   mix_keep_loaded(&here);
-}
-
-void mix_keep_library_loaded(void) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, keep);
 }

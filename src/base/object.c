@@ -191,7 +191,8 @@ static void at_thread_exit(void *unused) {
 }
 
 static void make_exit_key(void) {
-  mix_keep_library_loaded(); /* a thread may end after dlclose */
+  /* Threads may end after dlclose, and those of plans and pipelines, which objects begin, go on. */
+  mix_keep_library_loaded();
   exit_key_made = pthread_key_create(&exit_key, at_thread_exit) == 0;
 }
 

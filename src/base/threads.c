@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/loaded.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -17,11 +16,7 @@ bool mix_threads_lost(void) { return atomic_load_explicit(&lost, memory_order_re
 
 static void lose(void) { atomic_store(&lost, true); }
 
-/* OpenMP's threads return into this library's regions, also after dlclose. */
-static void prepare(void) {
-  mix_keep_library_loaded();
-  pthread_atfork(NULL, NULL, lose);
-}
+static void watch_forks(void) { pthread_atfork(NULL, NULL, lose); }
 
 /* Waits until all have been created, so that they exist at the same time. */
 static void *wait_for_all(void *mutex) {
@@ -45,7 +40,7 @@ static int try_threads(pthread_t *threads, int count) {
 bool mix_threads_start(int count) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   if (count > team) {
-    pthread_once(&once, prepare);
+    pthread_once(&once, watch_forks);
     pthread_t *threads = mix_calloc((size_t)count, sizeof *threads);
     if (!threads) return false;
     const int reason = try_threads(threads, count - 1);

@@ -88,27 +88,35 @@ static void check_names(void) {
 
 const char *mix_pass_name(int index) { return index >= 0 && index < (int)PASSES ? passes[index].name : NULL; }
 
-/* A graph that is not being compiled gets the default context. */
-static bool use_context(mix_ir *ir) {
-  if (ir->context) return true;
-  mix_context *context = mix_ir_alloc(ir, sizeof *context);
-  if (!context) return false;
-  *context = mix_context_default();
-  ir->context = context;
-  return true;
-}
-
 /* The bodies of loops, whose passes are those of the graph. */
-static bool run_in_bodies(mix_ir *ir, const pass_row *pass) {
-  for (int n = 0; n < ir->node_count; n++) {
-    mix_ir *body = ir->nodes[n].dead ? NULL : ir->nodes[n].body;
-    if (!body) continue;
+static void prepare_bodies(mix_ir *ir) {
+  for (int b = 0; b < ir->body_count; b++) {
+    mix_ir *body = ir->bodies[b];
     body->context = ir->context;
     body->evaluate = ir->evaluate;
     body->eager = ir->eager;
     body->excess_precision = ir->excess_precision;
     body->replay = true; /* reports are those of the graph around it */
-    if (!run_in_bodies(body, pass) || !pass->run(body)) return false;
+    prepare_bodies(body);
+  }
+}
+
+/* A graph that is not being compiled gets the default context. */
+static bool prepare(mix_ir *ir) {
+  if (!ir->context) {
+    mix_context *context = mix_ir_alloc(ir, sizeof *context);
+    if (!context) return false;
+    *context = mix_context_default();
+    ir->context = context;
+  }
+  prepare_bodies(ir);
+  return true;
+}
+
+static bool run_in_bodies(mix_ir *ir, const pass_row *pass) {
+  for (int n = 0; n < ir->node_count; n++) {
+    mix_ir *body = ir->nodes[n].dead ? NULL : ir->nodes[n].body;
+    if (body && !(run_in_bodies(body, pass) && pass->run(body))) return false;
   }
   return true;
 }
@@ -116,7 +124,7 @@ static bool run_in_bodies(mix_ir *ir, const pass_row *pass) {
 static bool run_pass(mix_ir *ir, const pass_row *pass) { return pass->run(ir) && run_in_bodies(ir, pass); }
 
 bool mix_passes_run_one(mix_ir *ir, const char *name) {
-  if (!use_context(ir)) return false;
+  if (!prepare(ir)) return false;
   for (int i = 0; i < (int)PASSES; i++)
     if (!strcmp(passes[i].name, name)) {
       if (!run_pass(ir, &passes[i])) return false;
@@ -148,7 +156,7 @@ static void log_graph(mix_ir *ir, const char *when, const char *pass) {
 }
 
 static bool run(mix_ir *ir, size_t count, bool verbose) {
-  if (!use_context(ir)) return false;
+  if (!prepare(ir)) return false;
   for (size_t i = 0; i < count; i++) {
     /* later passes move casts into programs */
     if (passes[i].run == mix_pass_expand_add_n) mix_cast_watch_end(ir);

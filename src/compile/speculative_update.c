@@ -39,7 +39,6 @@ typedef struct speculation {
   const int *base;
   int base_count;
   speculative *of;
-  bool recompute; /* gradients of products that are only widened, instead of storing them */
 } speculation;
 
 static int base_of(const speculation *f, int slot) { return slot < f->base_count ? f->base[slot] : slot; }
@@ -75,7 +74,8 @@ static bool is_widened(const speculation *f, const mix_step *step) {
 
 /* `auto` leaves products alone that have instructions of their own. */
 static bool is_recomputed(const speculation *f, const mix_step *step) {
-  return f->ir->context->memory == MIX_MEMORY_LEAST || (f->recompute && is_widened(f, step));
+  const mix_context *context = f->ir->context;
+  return context->memory == MIX_MEMORY_LEAST || (context->backend->prefers_copies && is_widened(f, step));
 }
 
 /* A product with a bound (of matmul: a^T b) whose epilogue only stores and tests it. */
@@ -293,18 +293,21 @@ static size_t stored_bytes(const speculation *f, int count) {
   return bytes;
 }
 
+/* Where the backend prefers their memory to computing them again. */
+static void store_gradients(speculation *f, int count) {
+  const mix_context *context = f->ir->context;
+  if (context->memory == MIX_MEMORY_LEAST || !context->backend->prefers_copies) return;
+  if (!context->backend->prefers_copies(context, stored_bytes(f, count))) return;
+  for (int i = 0; i < count; i++) f->of[i].recomputed = false;
+}
+
 bool mix_plan_speculative_updates(mix_ir *ir, mix_plan *plan, const int *base) {
   speculation f = {.ir = ir, .plan = plan, .base = base, .base_count = ir->value_count};
-  const mix_backend *backend = ir->context->backend;
   if (!mix_pass_wanted(ir, "speculative_update")) return true;
   if (!(f.of = mix_ir_alloc(ir, sizeof *f.of * (size_t)(plan->step_count + 1)))) return false;
-  f.recompute = backend->prefers_copies != NULL;
-  int count = examine_products(&f);
-  if (count > 0 && f.recompute && backend->prefers_copies(ir->context, stored_bytes(&f, count))) {
-    f.recompute = false;
-    count = examine_products(&f);
-  }
+  const int count = examine_products(&f);
   if (count < 0) return false;
+  store_gradients(&f, count);
   mix_slot *slots = mix_ir_alloc(ir, sizeof *slots * (size_t)(plan->slot_count + 3 * count + 1));
   if (!count || !slots) return slots != NULL;
   memcpy(slots, plan->slots, sizeof *slots * (size_t)plan->slot_count);

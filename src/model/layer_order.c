@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* A call of the graph. The fields of its layer stand at the first call of that layer. */
 typedef struct place {
@@ -50,12 +51,19 @@ static mix_tensor *item(mix_list *list, int i) {
   return list && i >= 0 && i < mix_list_count(list) ? mix_list_items(list)[i] : NULL;
 }
 
+/* The place of the name that follows `name` in the order of names, or of the first; -1: none. */
+static int following(const char *const *names, const char *name) {
+  int next = -1;
+  for (int i = 0; names[i]; i++)
+    if ((!name || strcmp(names[i], name) > 0) && (next < 0 || strcmp(names[i], names[next]) < 0)) next = i;
+  return next;
+}
+
 /* What was given by name comes in the order of the names, as Keras 3 flattens it: key, query, value. */
 static void named_sources(walk *w, const mix_layer_call *call, int positional, on_source *act, int depth) {
-  static const int places[] = {2, 0, 1};
+  const char *const *names = call->layer->kind->call_tensors;
   one_source(w, call->keywords.attention_mask, act, depth);
-  for (int i = 0; i < 3; i++) {
-    const int place = places[i];
+  for (int place = following(names, NULL); place >= 0; place = following(names, names[place])) {
     if (place >= positional)
       one_source(w, item(place ? call->arguments : call->inputs, place ? place - 1 : 0), act, depth);
     one_source(w, place ? item(call->keywords.argument_masks, place - 1) : item(call->masks, 0), act, depth);

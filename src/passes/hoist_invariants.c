@@ -10,7 +10,7 @@
 typedef struct hoisting {
   mix_ir *ir, *body;
   int loop;     /* node of ir */
-  bool upcasts; /* what products read moves although it is larger */
+  bool upcasts; /* casts that products read move although they are larger */
   int *outside; /* by value of the body: the same value of ir; -1: it changes, or stays in the body */
 } hoisting;
 
@@ -36,7 +36,8 @@ static bool moves(const hoisting *h, const mix_ir_node *node) {
     in += bytes_of(h->body, node->inputs[i]);
   }
   for (int o = 0; o < node->output_count; o++) out += bytes_of(h->body, node->first_output + o);
-  return out <= in || (h->upcasts && feeds_product(h->body, node->first_output));
+  if (out <= in) return true;
+  return h->upcasts && node->op->opcode == MIX_OPCODE_CAST && feeds_product(h->body, node->first_output);
 }
 
 /* The node in the graph around the loop. */

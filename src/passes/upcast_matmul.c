@@ -42,11 +42,7 @@ static void *downcast_attributes(mix_ir *ir, const mix_ir_node *product, mix_dty
 
 /* Of loop n, before its fixed operands are looked for. */
 static bool upcast_in_body(mix_ir *ir, int n) {
-  mix_ir *body = ir->nodes[n].body;
-  body->context = ir->context;
-  body->eager = ir->eager;
-  body->excess_precision = ir->excess_precision;
-  return mix_pass_upcast_matmul(body) && mix_pass_hoist_upcasts(ir, n);
+  return mix_pass_upcast_matmul(ir->nodes[n].body) && mix_pass_hoist_upcasts(ir, n);
 }
 
 bool mix_pass_upcast_matmul(mix_ir *ir) {

@@ -326,6 +326,7 @@ bool mix_model_compile_json(mix_model *model, const json_t *config, const mix_se
   read_losses(model, json_object_get(config, "loss"), &options);
   if (!succeeded("loss", "loss")) return false;
   read_loss_weights(model, json_object_get(config, "loss_weights"), &options);
+  if (!succeeded("loss_weights", "loss")) return false;
   read_metric_lists(model, json_object_get(config, "metrics"), "metrics", options.metrics,
                     &options.metric_objects);
   if (!succeeded("metrics", "metrics")) return false;

@@ -7,11 +7,11 @@
 
 /* ---- layers ---- */
 
-static json_t *legacy_layer(const json_t *object);
+static json_t *legacy_layer(json_t *object);
 
 /* The config, with the layers in it in the legacy form. */
-static json_t *legacy_config(const json_t *config) {
-  json_t *copy = mix_json_copy(config), *layers = json_object_get(config, "layers");
+static json_t *legacy_config(json_t *config) {
+  json_t *copy = mix_json_shallow_copy(config), *layers = json_object_get(config, "layers");
   if (!json_is_array(layers)) return copy;
   json_t *list = json_array();
   for (size_t i = 0; i < json_array_size(layers); i++)
@@ -29,9 +29,9 @@ static json_t *legacy_class(const json_t *object) {
   return kind && kind->keras_name ? json_string(kind->keras_name) : json_incref((json_t *)name);
 }
 
-static json_t *legacy_layer(const json_t *object) {
+static json_t *legacy_layer(json_t *object) {
   static const char *const newer[] = {"module", "registered_name", "build_config", "compile_config"};
-  json_t *copy = mix_json_copy(object);
+  json_t *copy = mix_json_shallow_copy(object);
   mix_json_set(copy, "class_name", legacy_class(object));
   for (size_t i = 0; i < sizeof newer / sizeof *newer; i++) json_object_del(copy, newer[i]);
   mix_json_set(copy, "config", legacy_config(json_object_get(object, "config")));
@@ -77,8 +77,8 @@ static json_t *legacy_optimizer(const json_t *optimizer, const mix_semantics *se
                    json_object_get(optimizer, "config"));
 }
 
-json_t *mix_legacy_training_json(const json_t *compiled, const mix_semantics *semantics) {
-  json_t *training = mix_json_copy(compiled), *loss = json_object_get(compiled, "loss");
+json_t *mix_legacy_training_json(json_t *compiled, const mix_semantics *semantics) {
+  json_t *training = mix_json_shallow_copy(compiled), *loss = json_object_get(compiled, "loss");
   json_object_del(training, "optimizer");
   if (loss) mix_json_set(training, "loss", full_names(loss, semantics));
   if (!mix_json_set(training, "optimizer_config",

@@ -16,6 +16,7 @@ static void leave_out(json_t *object, const mix_load_options *options) {
   json_t *compiled = json_object_get(object, "compile_config");
   if (!json_is_object(compiled)) return;
   if (options->no_loss) json_object_del(compiled, "loss");
+  if (options->no_loss) json_object_del(compiled, "loss_weights");
   if (options->no_metrics) json_object_del(compiled, "metrics");
   if (options->no_metrics) json_object_del(compiled, "weighted_metrics");
   if (options->no_optimizer && json_object_get(compiled, "optimizer"))

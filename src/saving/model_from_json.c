@@ -22,8 +22,12 @@ static bool begins(const json_t *object, const char *key, const char *prefix) {
   return text && !strncmp(text, prefix, strlen(prefix));
 }
 
+json_t *mix_json_layers(const json_t *config) {
+  return json_is_array(config) ? (json_t *)config : json_object_get(config, "layers");
+}
+
 static const mix_semantics *generation_of_layers(const json_t *config) {
-  const json_t *layers = json_is_array(config) ? config : json_object_get(config, "layers");
+  const json_t *layers = mix_json_layers(config);
   const mix_semantics *found = NULL;
   for (size_t i = 0; i < json_array_size(layers) && !found; i++)
     found = mix_json_generation(json_array_get(layers, i));
@@ -183,7 +187,7 @@ static bool read_policy(mix_json_reader *reader, const json_t *config, mix_layer
 }
 
 mix_model *mix_reader_sequential(mix_json_reader *reader, const json_t *config) {
-  const json_t *layers = json_is_array(config) ? config : json_object_get(config, "layers");
+  const json_t *layers = mix_json_layers(config);
   if (!json_is_array(layers))
     return mix_fail(MIX_VALUE_ERROR, "model_from_json: a sequential model has no list of layers");
   mix_sequential_options options = {.size = sizeof options, .semantics = reader->semantics};

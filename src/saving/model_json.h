@@ -28,7 +28,7 @@ mix_model *mix_model_saved_twin(mix_model *model, const json_t *object, bool com
 /* legacy_json.c: what legacy files say of an archive's object, and of its compile config. NULL with the error
  * recorded. */
 json_t *mix_legacy_model_json(const json_t *object);
-json_t *mix_legacy_training_json(const json_t *compiled, const mix_semantics *semantics);
+json_t *mix_legacy_training_json(json_t *compiled, const mix_semantics *semantics);
 /* A shape as configs hold it. */
 json_t *mix_shape_json(mix_shape shape, bool open_batch);
 
@@ -46,6 +46,9 @@ typedef struct mix_json_reader {
   /* A layer, or a model as a layer: item `index` of the present model's layers; borrowed from the scope. */
   mix_layer *(*read_layer)(struct mix_json_reader *reader, const json_t *object, int index);
 } mix_json_reader;
+/* The layers of a model's config: in it, or itself where that is their list, as in old sequential models.
+ * NULL: none. */
+json_t *mix_json_layers(const json_t *config);
 /* The semantics of the generation that wrote the object of a model; NULL: nothing tells. */
 const mix_semantics *mix_json_generation(const json_t *object);
 /* input_from_json.c: the symbolic tensor of an InputLayer's object. */

@@ -44,11 +44,6 @@ static void set_policies(json_t *value, bool (*replaces)(const json_t *dtype), c
 
 /* ---- some layers in float32 ---- */
 
-static json_t *layers_of(const json_t *object) {
-  json_t *config = json_object_get(object, "config");
-  return json_is_array(config) ? config : json_object_get(config, "layers");
-}
-
 static const char *name_of(const json_t *layer) {
   const char *name = json_string_value(json_object_get(json_object_get(layer, "config"), "name"));
   return name ? name : json_string_value(json_object_get(layer, "name"));
@@ -56,7 +51,7 @@ static const char *name_of(const json_t *layer) {
 
 /* The layer of that path; NULL: none. `suggestion` sees the names at its end. */
 static json_t *layer_at(const json_t *object, const char *path, mix_did_you_mean *suggestion) {
-  json_t *layer, *layers = layers_of(object);
+  json_t *layer, *layers = mix_json_layers(json_object_get(object, "config"));
   size_t i;
   json_array_foreach(layers, i, layer) {
     const char *name = name_of(layer);
@@ -162,7 +157,7 @@ static bool computes_in_16_bits(const mix_policy *policy) {
 bool mix_override_policy(json_t *object, const char *name, const mix_semantics *semantics) {
   mix_policy *policy = mix_policy_new(name, .semantics = mix_semantics_or_current(semantics));
   json_t *config = json_object_get(object, "config");
-  casts c = {object, json_is_array(config) ? config : json_object_get(config, "layers")};
+  casts c = {object, mix_json_layers(config)};
   if (!policy || !json_is_array(c.layers)) return !mix_failed();
   set_policies(object, is_float32, name);
   if (!computes_in_16_bits(policy)) return !mix_failed();

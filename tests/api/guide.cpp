@@ -81,6 +81,24 @@ bool throws_the_message() {
   return false;
 }
 
+// With an error pending no scope begins: what is made next belongs to `scope`, and leaves it for `around`.
+bool begins_no_scope() {
+  bool released = false, threw = false;
+  mix::scope around;
+  {
+    mix::scope scope;
+    mix_set_global_policy("float17");
+    try {
+      mix::scope inner;
+    } catch (const mix::error &) { threw = true; }
+    mix_scope_leave(mix::with(mix_callback_with, [&](auto &o) {
+      o.context = &released;
+      o.release = set;
+    }));
+  }
+  return threw && !released;
+}
+
 // kept objects outlive the scope, copies and moves count, and the last one releases.
 bool keeps() {
   bool released = false;
@@ -117,6 +135,7 @@ int main() {
     bool (*test)();
   } tests[] = {{"trains", trains},
                {"throws_the_message", throws_the_message},
+               {"begins_no_scope", begins_no_scope},
                {"keeps", keeps},
                {"makes_lists_and_shapes", makes_lists_and_shapes}};
   int failed = 0;

@@ -238,6 +238,18 @@ static void numbers_that_are_none(void **state) {
   expect_config_refused("\"units\": 3", "\"units\": 4611686018427387904", MIX_VALUE_ERROR, "");
 }
 
+/* The error names a remedy that works. */
+static void weights_of_losses_that_are_none(void **state) {
+  (void)state;
+  static const char from[] = "\"loss_weights\": null", to[] = "\"loss_weights\": [\"heavy\"]";
+  expect_config_refused(from, to, MIX_TYPE_ERROR,
+                        "compile_config.loss_weights (not read with .no_loss of mix_model_load");
+  char *text = config_with(from, to);
+  assert_non_null(mix_model_load(model_of(text), .no_loss = true));
+  assert_no_error();
+  free(text);
+}
+
 /* Of the JSON, and of models in models. */
 static void depth(void **state) {
   (void)state;
@@ -319,6 +331,6 @@ int main(void) {
       FILES_TEST(classes_that_nobody_knows),  FILES_TEST(python_code),
       FILES_TEST(numbers_that_are_none),      FILES_TEST(depth),
       FILES_TEST(weights_of_another_model),   FILES_TEST(weights_that_the_file_does_not_have),
-      FILES_TEST(state_of_another_optimizer)};
+      FILES_TEST(state_of_another_optimizer), FILES_TEST(weights_of_losses_that_are_none)};
   return cmocka_run_group_tests_name("hostile files", tests, NULL, NULL);
 }

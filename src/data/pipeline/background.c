@@ -6,7 +6,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/loaded.h"
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -143,7 +142,6 @@ static void *run(void *argument) {
  * program's own threads. */
 static bool start_workers(mix_background *background) {
   sigset_t all, former;
-  mix_keep_library_loaded();
   background->process = getpid();
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &former);

@@ -162,6 +162,7 @@ static void check_lost(mix_status status) {
 /* What a child asks of the device is an error, not a wait; the CPU works in it, and it ends by exit. */
 static void use_in_child(void) {
   alarm(60);
+  CHECK(mix_synchronize() == MIX_OK); /* it has no runs */
   CHECK(!call(function));
   check_lost(MIX_RUNTIME_ERROR);
   CHECK(!call(new_function_of(count))); /* is compiled */

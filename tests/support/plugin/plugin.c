@@ -16,13 +16,10 @@ PUBLIC int compute(void) {
   return mix_tensor_item(mix_reduce_sum(mix_matmul(x, x, false, false), MIX_ALL_AXES, false)) == 1 << 24;
 }
 
-static mix_list *same(void *context, mix_list *element) { return (void)context, element; }
-
-/* Leaves a pass behind whose threads work. */
+/* Leaves a pass behind whose thread works. It calls no function that is in the plug-in for itself. */
 PUBLIC int begin_pass(void) {
   mix_dataset *numbers = mix_dataset_repeat(mix_dataset_range(0, 100, 1), -1);
-  mix_dataset *data = mix_dataset_map(numbers, same, .context = NULL, .num_parallel_calls = 2);
-  return mix_iterator_next(mix_dataset_iterate(mix_dataset_prefetch(data, 64))) != NULL;
+  return mix_iterator_next(mix_dataset_iterate(mix_dataset_prefetch(numbers, 64))) != NULL;
 }
 
 static mix_list *doubled(void *context, mix_list *arguments) {

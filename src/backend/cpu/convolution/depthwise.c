@@ -58,15 +58,15 @@ static bool widens_kernel(mix_conv_kind kind, mix_dtype dtype) {
   return kind != MIX_CONV_KERNEL_GRADIENT && dtype != MIX_FLOAT32;
 }
 
-/* Numbers of a thread's workspace. */
-static int64_t thread_count(const mix_conv_geometry *g, mix_conv_kind kind, mix_dtype dtype) {
+/* Of a thread's workspace. */
+static int64_t thread_floats(const mix_conv_geometry *g, mix_conv_kind kind, mix_dtype dtype) {
   const int64_t kernel = widens_kernel(kind, dtype) ? mix_conv_cells(g->kernel) * g->groups : 0;
   return sums_count(g) + round_up(kernel, 64);
 }
 
 static size_t workspace(const mix_kernel_args *args, int threads) {
   const mix_conv_geometry g = mix_conv_geometry_of(args->op, args->attributes, args->input_types);
-  const int64_t count = thread_count(&g, mix_conv_kind_of(args->op), args->input_types[0].dtype);
+  const int64_t count = thread_floats(&g, mix_conv_kind_of(args->op), args->input_types[0].dtype);
   return (size_t)(count * threads) * sizeof(float);
 }
 
@@ -234,7 +234,7 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
                  .result = {.epilogue = prepared->epilogue, .args = args, .finite = tests ? &finite : NULL},
                  .size = (int64_t)mix_dtype_size(prepared->plan.result),
                  .sums = (float *)args->workspace +
-                         team->rank * thread_count(&prepared->g, kind, prepared->plan.result)};
+                         team->rank * thread_floats(&prepared->g, kind, prepared->plan.result)};
   s.part = s.sums + BLOCK;
   if (widens_kernel(kind, prepared->plan.result)) s.wide = s.sums + sums_count(&prepared->g);
   s.kernel = s.wide ? s.wide : args->inputs[1];
