@@ -1,7 +1,7 @@
 /* Training in several processes: the step of the guide's model, the share of communication that is hidden
  * behind computing, latency and bandwidth, and the efficiency that these predict for 2 to 1,024 ranks.
  *
- *   mpirun -n N bench/ranks [UNITS [BATCH [STEPS [POLICY]]]]     default: 1024 units, 1024 rows, 20 steps
+ *   mpirun -n N bench/ranks [UNITS [BATCH [STEPS [POLICY]]]]     default: 1024 1024 20 mixed_float16
  *
  * BATCH counts the rows of all ranks. In one process there is nothing to communicate: only the step is timed.
  */

@@ -25,16 +25,18 @@ foreach(flavor openmpi mpich)
     continue()
   endif()
   # What the wrapper adds to the compiler's command line: the compiler stays the one of the build.
+  set(ask -compile_info -link_info)
   if(flavor STREQUAL "openmpi")
-    execute_process(COMMAND ${wrapper} --showme:compile OUTPUT_VARIABLE compile
-                    OUTPUT_STRIP_TRAILING_WHITESPACE)
-    execute_process(COMMAND ${wrapper} --showme:link OUTPUT_VARIABLE link
-                    OUTPUT_STRIP_TRAILING_WHITESPACE)
-  else()
-    execute_process(COMMAND ${wrapper} -compile_info OUTPUT_VARIABLE compile
-                    OUTPUT_STRIP_TRAILING_WHITESPACE)
-    execute_process(COMMAND ${wrapper} -link_info OUTPUT_VARIABLE link
-                    OUTPUT_STRIP_TRAILING_WHITESPACE)
+    set(ask --showme:compile --showme:link)
+  endif()
+  list(POP_FRONT ask compile_option link_option)
+  execute_process(COMMAND ${wrapper} ${compile_option} OUTPUT_VARIABLE compile RESULT_VARIABLE compile_result
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  execute_process(COMMAND ${wrapper} ${link_option} OUTPUT_VARIABLE link RESULT_VARIABLE link_result
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT "${compile_result}/${link_result}" STREQUAL "0/0")
+    message(WARNING "${wrapper} does not answer ${compile_option} or ${link_option}: no plug-in for ${flavor}")
+    continue()
   endif()
   separate_arguments(compile UNIX_COMMAND "${compile}")
   separate_arguments(link UNIX_COMMAND "${link}")

@@ -33,10 +33,16 @@ set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS graphviz)
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION "mixed precision neural network training in C: the program
  The program mixtape trains, evaluates, converts and explains models in mixed precision.")
 
+# A plug-in serves the program as well as the library, of the same version; its flavour's mpirun starts both.
+set(launcher_openmpi openmpi-bin)
+set(launcher_mpich mpich)
 foreach(flavor ${MIXTAPE_MPI_FLAVORS})
   string(TOUPPER ${flavor} upper)
   set(CPACK_DEBIAN_${upper}_PACKAGE_NAME mixtape-${flavor})
   set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION science)
+  set(CPACK_DEBIAN_${upper}_PACKAGE_DEPENDS
+      "mixtape-tools (= ${PROJECT_VERSION}) | ${library} (= ${PROJECT_VERSION})")
+  set(CPACK_DEBIAN_${upper}_PACKAGE_RECOMMENDS ${launcher_${flavor}})
   set(CPACK_COMPONENT_${upper}_DESCRIPTION "mixed precision neural network training in C: ${flavor}
  The plug-in by which Mixtape trains in several processes on ${flavor}.")
 endforeach()

@@ -71,7 +71,8 @@ because(REASONS, "comes with the application models", "M11")
 # What the test of a row leaves out.
 PARTIAL = {}
 because(PARTIAL, "a variable without an initial value stands for a tensor", "V15")
-because(PARTIAL, "with 4096 units one epoch in `.ci/run`, all five in `.ci/nightly guide`; needs MNIST", "M10")
+because(PARTIAL, "with 4096 units one epoch in `.ci/run`, all five in `.ci/nightly guide`; needs MNIST",
+        "M10")
 because(
     PARTIAL,
     "512 units in `.ci/run`; `.ci/nightly guide` has 4096, which end at 0.897 and 0.899 with seeds 1 and 2; "

@@ -23,20 +23,25 @@ has "$development" 'usr/lib/.*mixtape\.pc'
 has "$development" usr/share/doc/mixtape/examples/01_guide.c
 has "$tools" usr/bin/mixtape
 has "$tools" usr/share/man/man1/mixtape.1
+field() { dpkg-deb -f "$1" "$2"; }
+depends() { [[ $(field "$1" Depends) == *"$2"* ]] || fail "$(basename "$1") does not depend on $2"; }
+all=("$library" "$development" "$tools") names=(libmixtape0 libmixtape-dev mixtape-tools)
 for plugin in "$BUILD"/plugins/mixtape_mpi_*.so; do
   [ -e "$plugin" ] || continue
   flavor=${plugin##*/mixtape_mpi_} flavor=${flavor%.so}
-  has "$(ls "$work"/mixtape-"$flavor"_*.deb)" "usr/lib/.*mixtape/mixtape_mpi_$flavor\.so"
+  package=$(ls "$work"/mixtape-"$flavor"_*.deb)
+  has "$package" "usr/lib/.*mixtape/mixtape_mpi_$flavor\.so"
+  depends "$package" "mixtape-tools (= $(field "$tools" Version)) | libmixtape0 (= "
+  depends "$package" "lib${flavor}"
+  all+=("$package") names+=("mixtape-$flavor")
 done
-field() { dpkg-deb -f "$1" "$2"; }
-depends() { [[ $(field "$1" Depends) == *"$2"* ]] || fail "$(basename "$1") does not depend on $2"; }
 depends "$library" libhdf5
 depends "$development" 'libmixtape0 (= '
 depends "$tools" 'libc6 (>= '
 dpkg-deb --ctrl-tarfile "$library" | tar -xO ./postinst | grep ldconfig >/dev/null ||
   fail "libmixtape0 does not call ldconfig"
 [ "$(dpkg-deb -c "$library" | wc -l)" -lt 20 ] || fail "libmixtape0 has more than the library"
-both=$(for package in "$library" "$development" "$tools"; do
+both=$(for package in "${all[@]}"; do
   dpkg-deb -c "$package" | awk '!/^d/ {print $6}'
 done | sort | uniq -d)
 [ -z "$both" ] || fail "in two packages: $both"
@@ -48,12 +53,11 @@ mkdir -p "$root/var/lib/dpkg/info" "$root/var/lib/dpkg/updates" "$root/var/lib/d
 touch "$root/var/lib/dpkg/available"
 # What is installed here counts as installed there; its files are not.
 cp /var/lib/dpkg/status "$root/var/lib/dpkg/status"
-packages="libmixtape0 libmixtape-dev mixtape-tools"
 dpkg_there() { dpkg --root="$root" --no-triggers --force-depends,script-chrootless "$@" >>"$work/log" 2>&1; }
-dpkg_there --unpack "$library" "$development" "$tools" || { tail "$work/log"; fail "dpkg --unpack"; }
+dpkg_there --unpack "${all[@]}" || { tail "$work/log"; fail "dpkg --unpack"; }
 "$root/usr/bin/mixtape" version >/dev/null || fail "the installed program does not run"
-dpkg_there --purge $packages || { tail "$work/log"; fail "dpkg --purge"; }
+dpkg_there --purge "${names[@]}" || { tail "$work/log"; fail "dpkg --purge"; }
 left=$(find "$root/usr" ! -type d 2>/dev/null || true)
 [ -z "$left" ] || fail "left after purge: $left"
 [ ! -e "$root/usr/share/doc/mixtape" ] || fail "a folder is left after purge"
-echo "three packages of $(field "$library" Version) install and go"
+echo "${#all[@]} packages of $(field "$library" Version) install and go"

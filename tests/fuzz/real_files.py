@@ -3,9 +3,10 @@
 
   real_files.py CORPUS MIXTAPE [FOLDER...]
 
-Into the folders of CORPUS named hdf5, keras_file, model_json and zip_members go the files of tests/saving/files
-and tests/formats/hdf5, and the .keras files in the folders ($MIXTAPE_REFERENCE_DIR/models); the program MIXTAPE
-converts them to the legacy form. Larger ones than 64 KiB are left out: they only slow the fuzzer down.
+Into the folders of CORPUS named hdf5, keras_file, model_json and zip_members go the files of
+tests/saving/files and tests/formats/hdf5, and the .keras files in the folders
+($MIXTAPE_REFERENCE_DIR/models); the program MIXTAPE converts them to the legacy form. Larger ones than 64 KiB
+are left out: they only slow the fuzzer down.
 """
 import hashlib
 import io

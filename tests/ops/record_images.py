@@ -15,10 +15,12 @@ img=np.arange(12,dtype=np.float32).reshape(1,3,4,1)
 t=np.array([[0.8,-0.4,0.7,0.3,1.1,-0.9,0.02,-0.01]],np.float32)
 for f in ['CONSTANT','REFLECT','WRAP','NEAREST']:
     for i in ['NEAREST','BILINEAR']:
-        y=tf.raw_ops.ImageProjectiveTransformV3(images=img,transforms=t,output_shape=[3,4],fill_value=-1.0,interpolation=i,fill_mode=f).numpy()
+        y=tf.raw_ops.ImageProjectiveTransformV3(images=img,transforms=t,output_shape=[3,4],fill_value=-1.0,
+                                                interpolation=i,fill_mode=f).numpy()
         show(f+' '+i,y)
 t=np.array([[-3.1,0,1.2,0,2.7,-4.3,0,0]],np.float32)
 for f in ['CONSTANT','REFLECT','WRAP','NEAREST']:
     for i in ['NEAREST','BILINEAR']:
-        y=tf.raw_ops.ImageProjectiveTransformV3(images=img,transforms=t,output_shape=[3,4],fill_value=-1.0,interpolation=i,fill_mode=f).numpy()
+        y=tf.raw_ops.ImageProjectiveTransformV3(images=img,transforms=t,output_shape=[3,4],fill_value=-1.0,
+                                                interpolation=i,fill_mode=f).numpy()
         show('far '+f+' '+i,y)

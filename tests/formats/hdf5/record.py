@@ -68,7 +68,8 @@ for name, libver in (("earliest", "earliest"), ("v108", ("v108", "v108")), ("lat
     with h5py.File(FOLDER / f"small-{name}.h5", "w", libver=libver) as f:
         f.create_dataset("d/vars/0", data=numbers(6, "f4").reshape(2, 3))
         f.attrs["layer_names"] = [b"d"]
-    with h5py.File(FOLDER / f"small-{name}-attributes.h5", "w", libver=libver, track_order=name == "latest") as f:
+    file = FOLDER / f"small-{name}-attributes.h5"
+    with h5py.File(file, "w", libver=libver, track_order=name == "latest") as f:
         f.attrs["model_config"] = "{}"
         f.create_dataset("0", data=np.array([0x3F80], "u2").view("V2")).attrs["dtype"] = "bfloat16"
     with h5py.File(FOLDER / f"small-{name}-chunks.h5", "w", libver=libver) as f:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Records what real Keras prints as the summary of models in files, for a terminal of 80 columns and of some for
-one of 120.
+"""Records what real Keras prints as the summary of models in files, for a terminal of 80 columns and of some
+for one of 120.
 
   record.py keras3|tf_keras FOLDER    writes keras3.txt or tf_keras.txt beside itself
 
-FOLDER: the recorded models (k3-*.keras, tfk-*.keras). Those of tests/saving/files are added. Files with a layer
-under mixed_float16 are loaded by Keras 3 while that policy is the global one, as mixtape compiles them. Recorded
-with Keras 3.15.1 and tf_keras 2.21.0 on TensorFlow 2.21.0.
+FOLDER: the recorded models (k3-*.keras, tfk-*.keras). Those of tests/saving/files are added. Files with a
+layer under mixed_float16 are loaded by Keras 3 while that policy is the global one, as mixtape compiles them.
+Recorded with Keras 3.15.1 and tf_keras 2.21.0 on TensorFlow 2.21.0.
 """
 import os
 import pathlib
@@ -23,8 +23,8 @@ if new:
 else:
     import tf_keras as keras
 here = pathlib.Path(__file__).resolve().parent
-KINDS = ("shared", "resnet", "transformer", "mobile", "encoder", "unet", "text", "wavenet", "random3", "dense",
-         "normalization", "lstm-options", "multi-head", "group-query", "bidirectional")
+KINDS = ("shared", "resnet", "transformer", "mobile", "encoder", "unet", "text", "wavenet", "random3",
+         "dense", "normalization", "lstm-options", "multi-head", "group-query", "bidirectional")
 
 
 def summary(path, columns):

@@ -1,6 +1,7 @@
-# Records conv_lstm.inc, what ConvLSTM layers of Keras give: (python conv_lstm.py keras3; python conv_lstm.py tf_keras) >
-# conv_lstm.inc, with TensorFlow 2.21 on a CPU. TensorFlow convolves with channels first on GPUs alone: those numbers
-# are of the same layer with its channels last, on inputs whose channels are moved.
+# Records conv_lstm.inc, what ConvLSTM layers of Keras give, with TensorFlow 2.21 on a CPU:
+#   (python conv_lstm.py keras3; python conv_lstm.py tf_keras) >conv_lstm.inc
+# TensorFlow convolves with channels first on GPUs alone: those numbers are of the same layer with its
+# channels last, on inputs whose channels are moved.
 import sys
 
 import numpy as np
@@ -30,7 +31,8 @@ def print_numbers(x):
 cases = {
     "plain": (layers.ConvLSTM1D(2, 3, return_state=True), (2, 3, 5, 2), False),
     "strides": (
-        layers.ConvLSTM2D(1, (2, 3), strides=(2, 1), padding="same", return_sequences=True, return_state=True),
+        layers.ConvLSTM2D(1, (2, 3), strides=(2, 1), padding="same", return_sequences=True,
+                          return_state=True),
         (1, 2, 3, 4, 2),
         False,
     ),
@@ -40,7 +42,11 @@ cases = {
         False,
     ),
     "first": (layers.ConvLSTM2D(2, 2, return_sequences=True, return_state=True), (1, 2, 2, 3, 4), True),
-    "three_axes": (layers.ConvLSTM3D(1, (1, 2, 2), padding="same", return_state=True), (1, 2, 2, 2, 2, 2), False),
+    "three_axes": (
+        layers.ConvLSTM3D(1, (1, 2, 2), padding="same", return_state=True),
+        (1, 2, 2, 2, 2, 2),
+        False,
+    ),
 }
 for name, (layer, shape, first) in cases.items():
     x = last(sines(shape, 0.3), first)

@@ -1,5 +1,5 @@
-# Records recurrent.inc, what recurrent layers of Keras give under 16-bit policies: python recurrent.py keras3 (or
-# tf_keras, which gives the same) > recurrent.inc, with TensorFlow 2.21 on a CPU.
+# Records recurrent.inc, what recurrent layers of Keras give under 16-bit policies: python recurrent.py keras3
+# (or tf_keras, which gives the same) >recurrent.inc, with TensorFlow 2.21 on a CPU.
 import sys
 
 import numpy as np

@@ -140,7 +140,8 @@ def scaled():
 
 def attention():
     a, b, c = keras.Input((5, 4)), keras.Input((3, 4)), keras.Input((3, 6))
-    y, scores = L.MultiHeadAttention(2, 3, value_dim=2, dropout=0.1, name="cross")(a, b, c, return_attention_scores=True)
+    cross = L.MultiHeadAttention(2, 3, value_dim=2, dropout=0.1, name="cross")
+    y, scores = cross(a, b, c, return_attention_scores=True)
     y = L.MultiHeadAttention(1, 4, use_bias=False, output_shape=4)(y, y, use_causal_mask=True)
     y = L.Attention(use_scale=True, score_mode="concat")([y, b], use_causal_mask=True)
     y = L.AdditiveAttention()([y, b, b])
