@@ -143,6 +143,11 @@ static void scales_fit_what_cairo_can_draw(void **state) {
   assert_int_equal(p.image.height, 32767);
   assert_int_equal(pixel_at(&p, 5, 32700), RED);
   free(p.pixels);
+  assert_true(
+      mix_canvas_open(&canvas, 16, 0, mix_canvas_scale(16, 0, 1), "test")); /* a model without layers */
+  p = written(&canvas);
+  assert_int_equal(p.image.width * p.image.height, 16);
+  free(p.pixels);
   expect_refused(mix_canvas_open(&canvas, 20, 52001, 1, "test"), MIX_INTERNAL_ERROR, "test: cairo: ");
 }
 

@@ -86,7 +86,7 @@ bool mix_canvas_open(mix_canvas *canvas, int width, int height, double scale, co
                     "%s: pictures are drawn by the library cairo, which cannot be loaded; install it (on "
                     "Debian the package libcairo2)",
                     call);
-  const int columns = (int)(width * scale), rows = (int)(height * scale);
+  const int columns = (int)fmax(1, width * scale), rows = (int)fmax(1, height * scale);
   canvas->pixels = mix_calloc((size_t)columns * (size_t)rows, 4);
   if (!canvas->pixels) return false;
   canvas->surface =
