@@ -54,6 +54,16 @@ static void load_library(void) {
   cairo.loaded = mix_load_library((const char *const[]){"libcairo.so.2", NULL}, functions);
 }
 
+bool mix_canvas_available(const char *call) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, load_library);
+  if (cairo.loaded) return true;
+  return mix_fail(MIX_UNSUPPORTED,
+                  "%s: pictures are drawn by the library cairo, which cannot be loaded; install it (on "
+                  "Debian the package libcairo2)",
+                  call);
+}
+
 static bool fail(const char *call, cairo_status_t status) {
   if (status == CAIRO_STATUS_NO_MEMORY) return mix_fail_memory("a picture");
   return mix_fail(MIX_INTERNAL_ERROR, "%s: cairo: %s", call, cairo.status_to_string(status));
@@ -78,14 +88,8 @@ static void choose_font(cairo_t *context) {
 }
 
 bool mix_canvas_open(mix_canvas *canvas, int width, int height, double scale, const char *call) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, load_library);
   *canvas = (mix_canvas){.call = call};
-  if (!cairo.loaded)
-    return mix_fail(MIX_UNSUPPORTED,
-                    "%s: pictures are drawn by the library cairo, which cannot be loaded; install it (on "
-                    "Debian the package libcairo2)",
-                    call);
+  if (!mix_canvas_available(call)) return false;
   const int columns = (int)fmax(1, width * scale), rows = (int)fmax(1, height * scale);
   canvas->pixels = mix_calloc((size_t)columns * (size_t)rows, 4);
   if (!canvas->pixels) return false;

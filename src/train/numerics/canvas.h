@@ -14,6 +14,8 @@ typedef struct mix_canvas {
   const char *call; /* whose errors name it */
 } mix_canvas;
 
+/* Loads cairo; false with the error recorded where it is missing. Opening a canvas does it too. */
+bool mix_canvas_available(const char *call);
 /* Pixels a unit: the largest scale up to `wanted` at which a picture of that size can be drawn. */
 double mix_canvas_scale(int width, int height, double wanted);
 /* Opens a white canvas of `width` x `height` units; false with the error recorded. */
