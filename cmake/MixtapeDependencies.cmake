@@ -3,7 +3,7 @@ find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS C)
 pkg_check_modules(MIXTAPE_PACKAGES REQUIRED IMPORTED_TARGET jansson libzip zlib libcrypto libcurl libpng
-                                                       libjpeg)
+                                                       libjpeg cairo)
 # Debian names the library without MPI; elsewhere it has the only name.
 pkg_search_module(MIXTAPE_HDF5 REQUIRED IMPORTED_TARGET hdf5-serial hdf5)
 

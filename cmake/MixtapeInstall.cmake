@@ -6,7 +6,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INC
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(TARGETS mixtape EXPORT mixtapeTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
-# libcurl is not linked: a download loads it at run time.
+# libcurl and cairo are not linked: the first download and the first picture load them.
 set(static_libraries jansson zip png jpeg crypto z ${MIXTAPE_HDF5_LINK_LIBRARIES} ${OpenMP_C_LIB_NAMES}
                      ${CMAKE_DL_LIBS} m)
 target_link_libraries(mixtape_static INTERFACE "$<INSTALL_INTERFACE:${static_libraries}>")

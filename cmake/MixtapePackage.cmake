@@ -15,6 +15,8 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(library libmixtape${PROJECT_VERSION_MAJOR})
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${library})
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
+# What is loaded when first needed: for pictures and for downloads.
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS "libcairo2, libcurl4")
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "mixed precision neural network training in C: the library
  Mixtape trains neural networks in mixed precision with the semantics of Keras.")
 

@@ -1,4 +1,5 @@
-/* Keeps shared objects loaded by opening them once more with RTLD_NODELETE. */
+/* Keeps shared objects loaded by opening them once more with RTLD_NODELETE, and loads libraries that few
+ * programs need. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* dladdr1 */
 #endif
@@ -6,6 +7,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stddef.h>
+#include <string.h>
 
 void mix_keep_loaded(const void *address) {
   Dl_info info;
@@ -19,4 +21,15 @@ void mix_keep_loaded(const void *address) {
 void mix_keep_library_loaded(void) {
   static const char here;
   mix_keep_loaded(&here);
+}
+
+bool mix_load_library(const char *const *names, const mix_library_function *functions) {
+  void *library = NULL;
+  for (; *names && !library; names++) library = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
+  for (; library && functions->name; functions++) {
+    void *found = dlsym(library, functions->name);
+    if (!found) return false;
+    memcpy(functions->pointer, &found, sizeof found); /* POSIX allows it for what dlsym gives */
+  }
+  return library != NULL;
 }

@@ -38,6 +38,7 @@ done
 depends "$library" libhdf5
 depends "$development" 'libmixtape0 (= '
 depends "$tools" 'libc6 (>= '
+[[ $(field "$library" Recommends) == *libcairo2* ]] || fail "libmixtape0 does not recommend libcairo2"
 dpkg-deb --ctrl-tarfile "$library" | tar -xO ./postinst | grep ldconfig >/dev/null ||
   fail "libmixtape0 does not call ldconfig"
 [ "$(dpkg-deb -c "$library" | wc -l)" -lt 20 ] || fail "libmixtape0 has more than the library"

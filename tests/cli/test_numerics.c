@@ -44,6 +44,27 @@ static void json_for_programs_and_a_picture(void **state) {
   json_decref(printed_object());
 }
 
+/* What the loader takes for cairo is none. It is looked for before training. */
+static void without_cairo_only_pictures_are_missing(void **state) {
+  (void)state;
+  FILE *file = fopen(in_folder("libcairo.so.2"), "w");
+  assert_non_null(file);
+  fputs("no library", file);
+  fclose(file);
+  setenv("LD_LIBRARY_PATH", test_folder, 1);
+  assert_code(run_program("numerics", DIGITS, "--steps", "1", "--png", in_folder("none.png")), 1);
+  assert_has(program_err, "numerics_report: pictures are drawn by the library cairo, which cannot be loaded");
+  assert_has(program_err, "libcairo2");
+  assert_string_equal(program_out, "");
+  assert_int_equal(access(in_folder("none.png"), F_OK), -1);
+  assert_code(run_program("numerics", DIGITS, "--steps", "1"), 0);
+  assert_code(run_program("summary", "--model", "guide", "--output", in_folder("none.png")), 1);
+  assert_has(program_err, "summary: pictures are drawn by the library cairo");
+  assert_code(run_program("summary", "--model", "guide", "--output", in_folder("some.svg")), 0);
+  unsetenv("LD_LIBRARY_PATH");
+  forget("libcairo.so.2");
+}
+
 static int count_of(const char *text, const char *part) {
   int count = 0;
   for (const char *at = text; (at = strstr(at, part)); at += strlen(part)) count++;
@@ -130,6 +151,7 @@ int main(void) {
       cmocka_unit_test(a_table_for_people),
       cmocka_unit_test(a_page_by_itself),
       cmocka_unit_test(json_for_programs_and_a_picture),
+      cmocka_unit_test(without_cairo_only_pictures_are_missing),
       cmocka_unit_test(train_with_the_callback_is_the_same_training),
       cmocka_unit_test(errors),
   };

@@ -1,7 +1,7 @@
 /* The numerics report in a training run, as table, JSON and picture, and its errors. */
 #include "train/numerics_support.h"
+#include "support/picture.h"
 #include <jansson.h>
-#include <png.h>
 #include <unistd.h>
 
 /* ---- in a training run ---- */
@@ -136,27 +136,6 @@ static void the_table_shows_layers_and_failures(void **state) {
   assert_non_null(strstr(mix_numerics_table(report, true), "small/matmul"));
 }
 
-typedef struct picture {
-  png_image image;
-  unsigned char *pixels;
-} picture;
-static picture read_picture(const char *path) {
-  picture p = {.image = {.version = PNG_IMAGE_VERSION}};
-  assert_true(png_image_begin_read_from_file(&p.image, path));
-  p.image.format = PNG_FORMAT_RGB;
-  p.pixels = malloc(PNG_IMAGE_SIZE(p.image));
-  assert_non_null(p.pixels);
-  assert_true(png_image_finish_read(&p.image, NULL, p.pixels, 0, NULL));
-  return p;
-}
-static int64_t pixels_of(const picture *p, unsigned colour) {
-  int64_t count = 0, all = (int64_t)p->image.width * p->image.height;
-  for (int64_t i = 0; i < all; i++)
-    count += p->pixels[3 * i] == colour >> 16 && p->pixels[3 * i + 1] == (colour >> 8 & 255) &&
-             p->pixels[3 * i + 2] == (colour & 255);
-  return count;
-}
-
 /* The mark of an infinity is a box of 40 by 20, partly covered by its letters. */
 static void the_picture_can_be_read(void **state) {
   (void)state;
@@ -167,7 +146,7 @@ static void the_picture_can_be_read(void **state) {
   picture bad = read_picture(path);
   assert_true(bad.image.width >= 1100 && bad.image.width < 2400);
   assert_true(pixels_of(&bad, 0xd62728) > 400);
-  assert_true(pixels_of(&bad, 0xffffff) > (int64_t)bad.image.width * bad.image.height / 3);
+  assert_true(pixels_of(&bad, 0xffffff) > (int)(bad.image.width * bad.image.height / 3));
   report = mix_numerics_run(overflowing_model("float32"), hundreds(), ones(), .steps = 2, .batch_size = 16);
   assert_int_equal(mix_numerics_write_png(report, path), MIX_OK);
   picture good = read_picture(path);

@@ -8,7 +8,7 @@
 #include "train/numerics/canvas.h"
 #include <string.h>
 
-enum { ARROW = 4, BIG = 2, MAX_PIXELS = 1 << 28, MAX_SIDE = 1 << 16 };
+enum { ARROW = 4, BIG = 2, LINES = 0x444444 };
 
 static char *finished(mix_text *out) {
   if (!out->failed) return out->text;
@@ -80,47 +80,49 @@ char *drawing_svg(const drawing *d) {
 
 /* ---- PNG ---- */
 
-static void draw_line(mix_canvas *canvas, int big, double x, int y, double past_x, int past_y) {
+static void draw_line(mix_canvas *canvas, double x, double y, double past_x, double past_y) {
   const double left = x < past_x ? x : past_x, right = x < past_x ? past_x : x;
-  mix_canvas_fill(canvas, (int)(left * big), y * big, (int)((right - left) * big) + big,
-                  (past_y - y) * big + big, 0x444444);
+  mix_canvas_fill(canvas, left - 0.5, y, right - left + 1, past_y - y + 1, LINES);
 }
 
-static void draw_edge(mix_canvas *canvas, int big, const drawing *d, const drawing_edge *edge) {
+static void draw_edge(mix_canvas *canvas, const drawing *d, const drawing_edge *edge) {
   const drawing_node *from = &d->nodes[edge->from], *to = &d->nodes[edge->to];
   const int height = drawing_edge_height(d, edge);
-  draw_line(canvas, big, from->centre, from->y + from->height, from->centre, height);
-  draw_line(canvas, big, from->centre, height, to->centre, height);
-  draw_line(canvas, big, to->centre, height, to->centre, to->y + (to->waypoint ? to->height : 0));
-  for (int i = 0; !to->waypoint && i < 2 * ARROW * big; i++)
-    mix_canvas_fill(canvas, (int)(to->centre * big) - i / 2, to->y * big - i, i + big, 1, 0x444444);
+  draw_line(canvas, from->centre, from->y + from->height, from->centre, height);
+  draw_line(canvas, from->centre, height, to->centre, height);
+  draw_line(canvas, to->centre, height, to->centre, to->y + (to->waypoint ? to->height : -1));
+  const double arrow[3][2] = {
+      {to->centre, to->y}, {to->centre - ARROW, to->y - 2 * ARROW}, {to->centre + ARROW, to->y - 2 * ARROW}};
+  if (!to->waypoint) mix_canvas_triangle(canvas, arrow, LINES);
 }
 
-static void draw_box(mix_canvas *canvas, int big, const drawing_node *node) {
-  const int left = (int)((node->centre - node->width / 2.0) * big), top = node->y * big;
-  mix_canvas_fill(canvas, left, top, node->width * big, node->height * big, 0x444444);
-  mix_canvas_fill(canvas, left + big, top + big, (node->width - 2) * big, (node->height - 2) * big,
-                  node->colour);
-  for (int i = 0; i < drawing_line_count(node); i++) {
-    const int width = mix_canvas_text_width(big, (int)strlen(node->lines[i]));
-    mix_canvas_text(canvas, left + (node->width * big - width) / 2,
-                    (node->y + DRAWING_MARGIN / 2 + DRAWING_LINE * i + 3) * big, big, 0x000000,
+static int count_letters(const char *text) {
+  int letters = 0;
+  for (; *text; text++) letters += ((unsigned char)*text & 0xc0) != 0x80;
+  return letters;
+}
+
+static void draw_box(mix_canvas *canvas, const drawing_node *node) {
+  const double left = node->centre - node->width / 2.0;
+  mix_canvas_fill(canvas, left, node->y, node->width, node->height, LINES);
+  mix_canvas_fill(canvas, left + 1, node->y + 1, node->width - 2, node->height - 2, node->colour);
+  for (int i = 0; i < drawing_line_count(node); i++)
+    mix_canvas_text(canvas, node->centre - DRAWING_LETTER * count_letters(node->lines[i]) / 2.0,
+                    node->y + DRAWING_MARGIN / 2 + DRAWING_LINE * i + 3, DRAWING_LETTER, 0x000000,
                     node->lines[i]);
-  }
 }
 
 bool drawing_write_png(const drawing *d, const char *path) {
-  const int64_t pixels = (int64_t)d->width * d->height;
-  const int big = pixels * BIG * BIG <= MAX_PIXELS && d->height * (int64_t)BIG <= MAX_SIDE ? BIG : 1;
-  if (pixels > MAX_PIXELS)
+  const double scale = mix_canvas_scale(d->width, d->height, BIG);
+  if (scale < 1)
     return mix_fail(MIX_VALUE_ERROR, "%s: %d x %d points are too many for a PNG; name an .svg", path,
                     d->width, d->height);
   mix_canvas canvas;
-  if (!mix_canvas_open(&canvas, d->width * big, d->height * big)) return false;
-  for (int i = 0; i < d->edge_count; i++) draw_edge(&canvas, big, d, &d->edges[i]);
+  if (!mix_canvas_open(&canvas, d->width, d->height, scale, "summary")) return false;
+  for (int i = 0; i < d->edge_count; i++) draw_edge(&canvas, d, &d->edges[i]);
   for (int i = 0; i < d->node_count; i++)
-    if (!d->nodes[i].waypoint) draw_box(&canvas, big, &d->nodes[i]);
-  const bool good = mix_canvas_write_png(&canvas, path, "summary");
+    if (!d->nodes[i].waypoint) draw_box(&canvas, &d->nodes[i]);
+  const bool good = mix_canvas_write_png(&canvas, path);
   mix_canvas_close(&canvas);
   return good;
 }

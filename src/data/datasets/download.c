@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/loaded.h"
 #include <curl/curl.h>
-#include <dlfcn.h>
 #include <openssl/sha.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -25,37 +25,19 @@ static struct {
   void (*easy_cleanup)(CURL *);
   CURLcode (*easy_getinfo)(CURL *, CURLINFO, ...);
   const char *(*easy_strerror)(CURLcode);
-  const char *missing;
+  bool loaded;
 } library;
 
-static void *open_library(const char *const *names) {
-  for (; *names; names++) {
-    void *handle = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
-    if (handle) return handle;
-  }
-  return NULL;
-}
-
-static void load_libraries(void) {
-  void *curl = open_library((const char *const[]){"libcurl.so.4", "libcurl-gnutls.so.4", NULL});
-  if (!curl) {
-    library.missing = "libcurl cannot be loaded";
-    return;
-  }
-  const struct {
-    const char *name;
-    /* The address of the function pointer to fill. POSIX allows copying dlsym's result into it. */
-    void *function;
-  } symbols[] = {
-      {"curl_easy_init", &library.easy_init},       {"curl_easy_setopt", &library.easy_setopt},
-      {"curl_easy_perform", &library.easy_perform}, {"curl_easy_cleanup", &library.easy_cleanup},
-      {"curl_easy_getinfo", &library.easy_getinfo}, {"curl_easy_strerror", &library.easy_strerror},
-  };
-  for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
-    void *symbol = dlsym(curl, symbols[i].name);
-    if (!symbol) library.missing = "libcurl lacks a function";
-    memcpy(symbols[i].function, &symbol, sizeof symbol);
-  }
+static void load_library(void) {
+  static const mix_library_function functions[] = {{"curl_easy_init", &library.easy_init},
+                                                   {"curl_easy_setopt", &library.easy_setopt},
+                                                   {"curl_easy_perform", &library.easy_perform},
+                                                   {"curl_easy_cleanup", &library.easy_cleanup},
+                                                   {"curl_easy_getinfo", &library.easy_getinfo},
+                                                   {"curl_easy_strerror", &library.easy_strerror},
+                                                   {NULL, NULL}};
+  library.loaded =
+      mix_load_library((const char *const[]){"libcurl.so.4", "libcurl-gnutls.so.4", NULL}, functions);
 }
 
 typedef struct received {
@@ -120,9 +102,9 @@ static CURLcode set_options(CURL *curl, const mix_download_request *request, rec
 
 void *mix_download(const mix_download_request *request, size_t *size, char *reason, size_t reason_size) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, load_libraries);
-  if (library.missing) {
-    snprintf(reason, reason_size, "%s", library.missing);
+  pthread_once(&once, load_library);
+  if (!library.loaded) {
+    snprintf(reason, reason_size, "libcurl cannot be loaded");
     return NULL;
   }
   CURL *curl = library.easy_init();

@@ -1,41 +1,181 @@
-/* Rectangles and text on an RGB image, written as PNG. */
+/* Rectangles and text by cairo, which is loaded for the first picture: few programs draw one, and it brings
+ * fonts and a window system with it. */
 #include "train/numerics/canvas.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/loaded.h"
 #include "formats/file.h"
-#include <png.h>
+#include <cairo.h>
+#include <math.h>
+#include <pthread.h>
 #include <string.h>
 
-bool mix_canvas_open(mix_canvas *canvas, int width, int height) {
-  size_t bytes = 3 * (size_t)width * (size_t)height;
-  *canvas = (mix_canvas){width, height, mix_alloc(bytes)};
-  if (canvas->pixels) memset(canvas->pixels, 0xff, bytes);
-  return canvas->pixels != NULL;
+enum { MAX_SIDE = 32767 /* cairo's */, MAX_PIXELS = 1 << 28, TEXT_BYTES = 512 };
+
+/* ---- the library ---- */
+
+#define FUNCTIONS(_)                                                                                         \
+  _(image_surface_create_for_data)                                                                           \
+  _(create)                                                                                                  \
+  _(destroy)                                                                                                 \
+  _(surface_destroy)                                                                                         \
+  _(surface_write_to_png_stream)                                                                             \
+  _(scale)                                                                                                   \
+  _(paint)                                                                                                   \
+  _(set_source_rgb)                                                                                          \
+  _(rectangle)                                                                                               \
+  _(move_to)                                                                                                 \
+  _(line_to)                                                                                                 \
+  _(fill)                                                                                                    \
+  _(select_font_face)                                                                                        \
+  _(set_font_size)                                                                                           \
+  _(font_options_create)                                                                                     \
+  _(font_options_destroy)                                                                                    \
+  _(font_options_set_hint_metrics)                                                                           \
+  _(font_options_set_antialias)                                                                              \
+  _(set_font_options)                                                                                        \
+  _(text_extents)                                                                                            \
+  _(show_text)                                                                                               \
+  _(status)                                                                                                  \
+  _(status_to_string)
+
+/* Declared as in cairo's own header. */
+static struct {
+#define POINTER(name) __typeof__(&cairo_##name) name;
+  FUNCTIONS(POINTER)
+#undef POINTER
+  bool loaded;
+} cairo;
+
+static void load_library(void) {
+#define ROW(name) {"cairo_" #name, &cairo.name},
+  static const mix_library_function functions[] = {FUNCTIONS(ROW){NULL, NULL}};
+#undef ROW
+  cairo.loaded = mix_load_library((const char *const[]){"libcairo.so.2", NULL}, functions);
+}
+
+bool mix_canvas_available(const char *call) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, load_library);
+  if (cairo.loaded) return true;
+  return mix_fail(MIX_UNSUPPORTED,
+                  "%s: pictures are drawn by the library cairo, which cannot be loaded; install it (on "
+                  "Debian the package libcairo2)",
+                  call);
+}
+
+static bool fail(const char *call, cairo_status_t status) {
+  if (status == CAIRO_STATUS_NO_MEMORY) return mix_fail_memory("a picture");
+  return mix_fail(MIX_INTERNAL_ERROR, "%s: cairo: %s", call, cairo.status_to_string(status));
+}
+
+/* ---- opening ---- */
+
+double mix_canvas_scale(int width, int height, double wanted) {
+  const double side = MAX_SIDE / (double)(width > height ? width : height),
+               area = sqrt(MAX_PIXELS / ((double)width * height));
+  return fmin(wanted, fmin(side, area));
+}
+
+/* The advance of a letter must not depend on the scale. */
+static void choose_font(cairo_t *context) {
+  cairo_font_options_t *options = cairo.font_options_create();
+  cairo.font_options_set_hint_metrics(options, CAIRO_HINT_METRICS_OFF);
+  cairo.font_options_set_antialias(options, CAIRO_ANTIALIAS_GRAY);
+  cairo.set_font_options(context, options);
+  cairo.font_options_destroy(options);
+  cairo.select_font_face(context, "monospace", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
+}
+
+bool mix_canvas_open(mix_canvas *canvas, int width, int height, double scale, const char *call) {
+  *canvas = (mix_canvas){.call = call};
+  if (!mix_canvas_available(call)) return false;
+  const int columns = (int)fmax(1, width * scale), rows = (int)fmax(1, height * scale);
+  canvas->pixels = mix_calloc((size_t)columns * (size_t)rows, 4);
+  if (!canvas->pixels) return false;
+  canvas->surface =
+      cairo.image_surface_create_for_data(canvas->pixels, CAIRO_FORMAT_RGB24, columns, rows, 4 * columns);
+  canvas->context = cairo.create(canvas->surface);
+  cairo.set_source_rgb(canvas->context, 1, 1, 1);
+  cairo.paint(canvas->context);
+  cairo.scale(canvas->context, scale, scale);
+  choose_font(canvas->context);
+  const cairo_status_t status = cairo.status(canvas->context);
+  if (status == CAIRO_STATUS_SUCCESS) return true;
+  mix_canvas_close(canvas);
+  return fail(call, status);
 }
 
 void mix_canvas_close(mix_canvas *canvas) {
+  if (canvas->context) cairo.destroy(canvas->context);
+  if (canvas->surface) cairo.surface_destroy(canvas->surface);
   mix_free(canvas->pixels);
-  canvas->pixels = NULL;
+  *canvas = (mix_canvas){0};
 }
 
-void mix_canvas_fill(mix_canvas *canvas, int x, int y, int width, int height, mix_colour colour) {
-  int right = x + width < canvas->width ? x + width : canvas->width,
-      below = y + height < canvas->height ? y + height : canvas->height;
-  for (int row = y < 0 ? 0 : y; row < below; row++)
-    for (int column = x < 0 ? 0 : x; column < right; column++) {
-      uint8_t *pixel = canvas->pixels + 3 * ((size_t)row * (size_t)canvas->width + (size_t)column);
-      pixel[0] = (uint8_t)(colour >> 16), pixel[1] = (uint8_t)(colour >> 8), pixel[2] = (uint8_t)colour;
-    }
+/* ---- drawing ---- */
+
+static void set_colour(cairo_t *context, mix_colour colour) {
+  cairo.set_source_rgb(context, (colour >> 16) / 255.0, (colour >> 8 & 0xff) / 255.0,
+                       (colour & 0xff) / 255.0);
 }
 
-void mix_canvas_text(mix_canvas *canvas, int x, int y, int size, mix_colour colour, const char *text) {
-  for (; *text; text++, x += MIX_GLYPH_WIDTH * size) {
-    const uint8_t *glyph = mix_bitmap_font[(*text >= ' ' && *text <= '~' ? *text : '?') - ' '];
-    for (int row = 0; row < MIX_GLYPH_ROWS; row++)
-      for (int column = 0; column < MIX_GLYPH_WIDTH - 1; column++)
-        if (glyph[row] >> (MIX_GLYPH_WIDTH - 2 - column) & 1)
-          mix_canvas_fill(canvas, x + column * size, y + row * size, size, size, colour);
+void mix_canvas_fill(mix_canvas *canvas, double x, double y, double width, double height, mix_colour colour) {
+  set_colour(canvas->context, colour);
+  cairo.rectangle(canvas->context, x, y, width, height);
+  cairo.fill(canvas->context);
+}
+
+void mix_canvas_triangle(mix_canvas *canvas, const double corners[3][2], mix_colour colour) {
+  set_colour(canvas->context, colour);
+  cairo.move_to(canvas->context, corners[0][0], corners[0][1]);
+  for (int i = 1; i < 3; i++) cairo.line_to(canvas->context, corners[i][0], corners[i][1]);
+  cairo.fill(canvas->context);
+}
+
+/* The bytes of the UTF-8 character at `text`; 0: there is none. */
+static int character_bytes(const unsigned char *text) {
+  static const unsigned smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  const int bytes = text[0] < 0x80 ? 1 : text[0] < 0xc0 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4;
+  if (bytes < 2) return bytes;
+  unsigned code = text[0] & (0x7fu >> bytes);
+  for (int i = 1; i < bytes; i++) {
+    if ((text[i] & 0xc0) != 0x80) return 0;
+    code = code << 6 | (text[i] & 0x3f);
   }
+  return code < smallest[bytes] || code > 0x10ffff || code >> 11 == 0x1b || text[0] >= 0xf8 ? 0 : bytes;
+}
+
+/* Cairo draws nothing more after a text that it refuses. */
+static void make_printable(char *to, size_t size, const char *text) {
+  const unsigned char *from = (const unsigned char *)text;
+  size_t used = 0;
+  while (*from) {
+    const int bytes = character_bytes(from), taken = bytes ? bytes : 1;
+    if (used + (size_t)taken >= size) break;
+    if (bytes && *from >= ' ')
+      memcpy(to + used, from, (size_t)bytes);
+    else
+      to[used] = '?';
+    used += (size_t)taken, from += taken;
+  }
+  to[used] = '\0';
+}
+
+void mix_canvas_text(mix_canvas *canvas, double x, double y, double letter, mix_colour colour,
+                     const char *text) {
+  char printable[TEXT_BYTES];
+  make_printable(printable, sizeof printable, text);
+  cairo_text_extents_t extents;
+  cairo.set_font_size(canvas->context, 2 * letter);
+  cairo.text_extents(canvas->context, "H", &extents);
+  if (!(extents.x_advance > 0)) return;
+  const double size = 2 * letter * letter / extents.x_advance;
+  cairo.set_font_size(canvas->context, size);
+  cairo.text_extents(canvas->context, "H", &extents);
+  set_colour(canvas->context, colour);
+  cairo.move_to(canvas->context, x, y - extents.y_bearing);
+  cairo.show_text(canvas->context, printable);
 }
 
 mix_colour mix_colour_between(mix_colour a, mix_colour b, double t) {
@@ -47,17 +187,34 @@ mix_colour mix_colour_between(mix_colour a, mix_colour b, double t) {
   return mixed;
 }
 
-bool mix_canvas_write_png(const mix_canvas *canvas, const char *path, const char *call) {
-  png_image image = {.version = PNG_IMAGE_VERSION,
-                     .width = (png_uint_32)canvas->width,
-                     .height = (png_uint_32)canvas->height,
-                     .format = PNG_FORMAT_RGB};
-  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
-  void *file = mix_alloc(size);
-  if (!file) return false;
-  bool good = png_image_write_to_memory(&image, file, &size, 0, canvas->pixels, 0, NULL) != 0;
-  if (!good) mix_fail(MIX_INTERNAL_ERROR, "%s: libpng: %s", call, image.message);
-  good = good && mix_file_replace(path, &(mix_bytes){file, size}, 1, call);
-  mix_free(file);
+/* ---- writing ---- */
+
+typedef struct png_file {
+  unsigned char *bytes;
+  size_t size, capacity;
+} png_file;
+
+static cairo_status_t append(void *context, const unsigned char *bytes, unsigned count) {
+  png_file *file = context;
+  if (file->size + count > file->capacity) {
+    const size_t capacity = 2 * (file->size + count);
+    unsigned char *grown = mix_realloc(file->bytes, capacity);
+    if (!grown) return CAIRO_STATUS_NO_MEMORY;
+    file->bytes = grown, file->capacity = capacity;
+  }
+  memcpy(file->bytes + file->size, bytes, count);
+  file->size += count;
+  return CAIRO_STATUS_SUCCESS;
+}
+
+bool mix_canvas_write_png(const mix_canvas *canvas, const char *path) {
+  png_file file = {0};
+  cairo_status_t status = cairo.status(canvas->context);
+  if (status == CAIRO_STATUS_SUCCESS)
+    status = cairo.surface_write_to_png_stream(canvas->surface, append, &file);
+  const bool good = status == CAIRO_STATUS_SUCCESS
+                        ? mix_file_replace(path, &(mix_bytes){file.bytes, file.size}, 1, canvas->call)
+                        : fail(canvas->call, status);
+  mix_free(file.bytes);
   return good;
 }

@@ -1,34 +1,35 @@
-/* An RGB image in memory: rectangles and text, written as PNG. */
+/* A picture in memory, drawn by cairo and written as PNG. */
 #ifndef MIX_TRAIN_NUMERICS_CANVAS_H
 #define MIX_TRAIN_NUMERICS_CANVAS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* with one dot between letters */
-enum { MIX_GLYPH_ROWS = 9, MIX_GLYPH_WIDTH = 6, MIX_GLYPH_HEIGHT = 7 /* without descenders */ };
-/* ' ' to '~' */
-extern const uint8_t mix_bitmap_font[95][MIX_GLYPH_ROWS];
-
 typedef uint32_t mix_colour; /* 0xRRGGBB */
 
 typedef struct mix_canvas {
-  int width, height;
-  uint8_t *pixels; /* (height, width, 3) */
+  struct _cairo_surface *surface;
+  struct _cairo *context;
+  unsigned char *pixels;
+  const char *call; /* whose errors name it */
 } mix_canvas;
 
-/* Opens a white canvas; false with the error recorded. */
-bool mix_canvas_open(mix_canvas *canvas, int width, int height);
+/* Loads cairo; false with the error recorded where it is missing. Opening a canvas does it too. */
+bool mix_canvas_available(const char *call);
+/* Pixels a unit: the largest scale up to `wanted` at which a picture of that size can be drawn. */
+double mix_canvas_scale(int width, int height, double wanted);
+/* Opens a white canvas of `width` x `height` units; false with the error recorded. */
+bool mix_canvas_open(mix_canvas *canvas, int width, int height, double scale, const char *call);
 void mix_canvas_close(mix_canvas *canvas);
-/* Clips to the canvas. */
-void mix_canvas_fill(mix_canvas *canvas, int x, int y, int width, int height, mix_colour colour);
-/* Draws text with its upper left corner at (x, y), each dot a square of `size`. Non-ASCII characters become
- * '?'. */
-void mix_canvas_text(mix_canvas *canvas, int x, int y, int size, mix_colour colour, const char *text);
-static inline int mix_canvas_text_width(int size, int letters) { return letters * MIX_GLYPH_WIDTH * size; }
+void mix_canvas_fill(mix_canvas *canvas, double x, double y, double width, double height, mix_colour colour);
+void mix_canvas_triangle(mix_canvas *canvas, const double corners[3][2], mix_colour colour);
+/* Draws a line of text whose capital letters begin at (x, y), above and to the left. Letters are `letter`
+ * wide. What is not UTF-8 becomes '?'. */
+void mix_canvas_text(mix_canvas *canvas, double x, double y, double letter, mix_colour colour,
+                     const char *text);
 /* Interpolates between two colours: t = 0 is the first, 1 the second. */
 mix_colour mix_colour_between(mix_colour a, mix_colour b, double t);
-/* Replaces the file atomically. False with the error recorded. */
-bool mix_canvas_write_png(const mix_canvas *canvas, const char *path, const char *call);
+/* Replaces the file atomically. False with the error recorded, also one of drawing. */
+bool mix_canvas_write_png(const mix_canvas *canvas, const char *path);
 
 #endif

@@ -10,7 +10,8 @@
 #include <string.h>
 
 enum {
-  SIZE = 2, /* pixels of a text dot */
+  LETTER = 12, /* the width of one */
+  TITLE = 18,
   MARGIN = 24,
   ROW = 26,
   STRIP = 20,
@@ -73,7 +74,7 @@ static void measure(picture *p) {
   p->highest = p->highest + 2 > MIX_NUMERICS_HIGHEST ? MIX_NUMERICS_HIGHEST : p->highest + 2;
   p->cell = CELLS_WIDTH / (p->highest - p->lowest + 1);
   if (p->cell < CELL_MIN) p->cell = CELL_MIN;
-  p->name_width = mix_canvas_text_width(SIZE, longest);
+  p->name_width = LETTER * longest;
   p->dtype_at = MARGIN + p->name_width + 16;
   p->zeros_at = p->dtype_at + DTYPE;
   p->strip_at = p->zeros_at + ZEROS + 16;
@@ -95,7 +96,7 @@ static int wrap_text(picture *p, const char *text, int max_letters, mix_colour c
       while (length > max_letters / 2 && text[length] != ' ') length--;
     }
     snprintf(line, sizeof line, "%.*s", length, text);
-    if (draw) mix_canvas_text(&p->canvas, MARGIN, p->y + lines * LINE, SIZE, colour, line);
+    if (draw) mix_canvas_text(&p->canvas, MARGIN, p->y + lines * LINE, LETTER, colour, line);
     lines++;
     text += length;
     while (*text == ' ') text++;
@@ -107,11 +108,11 @@ static int wrap_text(picture *p, const char *text, int max_letters, mix_colour c
 static int heading(picture *p, int width, bool draw) {
   const mix_numerics *r = p->report;
   const mix_numerics_conclusion *c = mix_numerics_conclude(r);
-  int max_letters = (width - 2 * MARGIN) / mix_canvas_text_width(SIZE, 1), first = p->y;
+  int max_letters = (width - 2 * MARGIN) / LETTER, first = p->y;
   char text[2 * MIX_NUMERICS_TEXT];
   snprintf(text, sizeof text, "Numerics of %lld steps, policy %s; %lld skipped", (long long)r->steps,
            r->policy ? r->policy : "none", (long long)r->skipped);
-  if (draw) mix_canvas_text(&p->canvas, MARGIN, p->y, SIZE + 1, INK, text);
+  if (draw) mix_canvas_text(&p->canvas, MARGIN, p->y, TITLE, INK, text);
   p->y += LINE + 16;
   snprintf(text, sizeof text, "Verdict: %s. %s", c->status, c->text);
   p->y += LINE * wrap_text(p, text, max_letters, INK, draw);
@@ -171,14 +172,14 @@ static void draw_zeros(picture *p, const mix_numerics_statistics *s, int y) {
            100 * share);
   mix_canvas_fill(&p->canvas, p->zeros_at, y, (int)(ZEROS * share + 0.5), STRIP, ZERO);
   mix_canvas_fill(&p->canvas, p->zeros_at, y + STRIP - 1, ZEROS, 1, GRID);
-  if (s->zeros) mix_canvas_text(&p->canvas, p->zeros_at + 4, y + 3, SIZE, INK, text);
+  if (s->zeros) mix_canvas_text(&p->canvas, p->zeros_at + 4, y + 3, LETTER, INK, text);
 }
 
 static void draw_mark(picture *p, int64_t count, int column, int y, mix_colour colour, const char *text) {
   int x = p->marks_at + column * MARK;
   if (count) {
     mix_canvas_fill(&p->canvas, x, y, MARK - 4, STRIP, colour);
-    mix_canvas_text(&p->canvas, x + 3, y + 3, SIZE, 0xffffff, text);
+    mix_canvas_text(&p->canvas, x + 3, y + 3, LETTER, 0xffffff, text);
   } else {
     mix_canvas_fill(&p->canvas, x, y + STRIP - 1, MARK - 4, 1, GRID);
   }
@@ -195,10 +196,10 @@ static void draw_row(picture *p, const mix_numerics_entry *entry, bool gradient)
   snprintf(full, sizeof full, "%s/%s", entry->layer, entry->tensor);
   snprintf(name, sizeof name, "%.*s", NAME_MAX, full);
   if (strlen(full) > NAME_MAX) memcpy(name + NAME_MAX - 2, "..", 3);
-  mix_canvas_text(&p->canvas, MARGIN, p->y + 3, SIZE, wrong ? INFINITY_MARK : INK, name);
+  mix_canvas_text(&p->canvas, MARGIN, p->y + 3, LETTER, wrong ? INFINITY_MARK : INK, name);
   if (gradient ? entry->first_gradient : entry->first_forward)
     mix_canvas_fill(&p->canvas, MARGIN - 14, p->y, 8, STRIP, INFINITY_MARK);
-  mix_canvas_text(&p->canvas, p->dtype_at, p->y + 3, SIZE, FAINT, short_dtype(entry->dtype));
+  mix_canvas_text(&p->canvas, p->dtype_at, p->y + 3, LETTER, FAINT, short_dtype(entry->dtype));
   draw_zeros(p, &sum->statistics, p->y);
   fill_exponents(p, p->y, p->lowest, p->highest, OUTSIDE);
   fill_exponents(p, p->y, mix_magnitude_lowest(entry->dtype), mix_magnitude_normal(entry->dtype) - 1,
@@ -214,14 +215,13 @@ static void draw_row(picture *p, const mix_numerics_entry *entry, bool gradient)
 }
 
 static void draw_axis(picture *p) {
-  mix_canvas_text(&p->canvas, p->zeros_at, p->y, SIZE, FAINT, "zeros");
-  mix_canvas_text(&p->canvas, p->marks_at + 3, p->y, SIZE, FAINT, "inf nan");
+  mix_canvas_text(&p->canvas, p->zeros_at, p->y, LETTER, FAINT, "zeros");
+  mix_canvas_text(&p->canvas, p->marks_at + 3, p->y, LETTER, FAINT, "inf nan");
   for (int e = (p->lowest / 10) * 10; e <= p->highest; e += 10) {
     char text[16];
     snprintf(text, sizeof text, "2^%d", e);
-    if (e <= p->lowest || exponent_at(p, e) + mix_canvas_text_width(SIZE, (int)strlen(text)) > p->marks_at)
-      continue;
-    mix_canvas_text(&p->canvas, exponent_at(p, e), p->y, SIZE, FAINT, text);
+    if (e <= p->lowest || exponent_at(p, e) + LETTER * (int)strlen(text) > p->marks_at) continue;
+    mix_canvas_text(&p->canvas, exponent_at(p, e), p->y, LETTER, FAINT, text);
     mix_canvas_fill(&p->canvas, exponent_at(p, e), p->y + 18, 1, LINE - 18, FAINT);
   }
   p->y += LINE;
@@ -230,7 +230,7 @@ static void draw_axis(picture *p) {
 static void draw_panel(picture *p, const char *title, bool gradient) {
   const mix_numerics *r = p->report;
   int left = rows(r, gradient);
-  mix_canvas_text(&p->canvas, MARGIN, p->y, SIZE, INK, title);
+  mix_canvas_text(&p->canvas, MARGIN, p->y, LETTER, INK, title);
   p->y += LINE + 4;
   draw_axis(p);
   for (int i = 0; i < r->entry_count && left; i++) {
@@ -251,16 +251,16 @@ static void draw_legend(picture *p) {
   for (int i = 0; i < 3; i++) {
     mix_canvas_fill(&p->canvas, x, p->y, 30, STRIP, FAINT);
     mix_canvas_fill(&p->canvas, x + 1, p->y + 1, 28, STRIP - 2, boxes[i].colour);
-    mix_canvas_text(&p->canvas, x + 38, p->y + 3, SIZE, INK, boxes[i].text);
-    x += 38 + mix_canvas_text_width(SIZE, (int)strlen(boxes[i].text)) + 24;
+    mix_canvas_text(&p->canvas, x + 38, p->y + 3, LETTER, INK, boxes[i].text);
+    x += 38 + LETTER * (int)strlen(boxes[i].text) + 24;
   }
   for (int i = 0; i <= 6; i++)
     mix_canvas_fill(&p->canvas, x + 24 * i, p->y, 24, STRIP, shade(pow(10, i - 6)));
-  mix_canvas_text(&p->canvas, x + 7 * 24 + 8, p->y + 3, SIZE, INK, "0.0001% to 100% of the nonzero values");
+  mix_canvas_text(&p->canvas, x + 7 * 24 + 8, p->y + 3, LETTER, INK, "0.0001% to 100% of the nonzero values");
   p->y += ROW;
   if (!p->report->incident_count) return;
   mix_canvas_fill(&p->canvas, MARGIN - 14, p->y, 8, STRIP, INFINITY_MARK);
-  mix_canvas_text(&p->canvas, MARGIN, p->y + 3, SIZE, INK, "where a step went wrong first");
+  mix_canvas_text(&p->canvas, MARGIN, p->y + 3, LETTER, INK, "where a step went wrong first");
 }
 
 static void draw(picture *p, int width) {
@@ -287,9 +287,10 @@ mix_status mix_numerics_write_png(mix_numerics *report, const char *path) {
   if (width < 1100) width = 1100;
   int height = 2 * MARGIN + heading(&p, width, false) + LINE + panels * (3 * LINE + 4) +
                (rows(report, false) + rows(report, true) + 2) * ROW;
-  if (!mix_canvas_open(&p.canvas, width, height)) return mix_error();
+  if (!mix_canvas_open(&p.canvas, width, height, mix_canvas_scale(width, height, 1), "numerics_write_png"))
+    return mix_error();
   draw(&p, width);
-  mix_canvas_write_png(&p.canvas, path, "numerics_write_png");
+  mix_canvas_write_png(&p.canvas, path);
   mix_canvas_close(&p.canvas);
   return mix_error();
 }

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "formats/file.h"
 #include "train/callback.h"
+#include "train/numerics/canvas.h"
 #include "train/numerics/numerics.h"
 #include "ops/magnitudes.h"
 #include <errno.h>
@@ -45,7 +46,7 @@ static mix_status train_begin(void *context, mix_model *model, int64_t index, mi
   mix_numerics *r = w->report;
   (void)index, (void)logs;
   if (!writable(w->options.json) || !writable(w->options.table) || !writable(w->options.png) ||
-      !writable(w->options.html))
+      !writable(w->options.html) || (w->options.png && !mix_canvas_available("numerics_report")))
     return mix_error();
   mix_numerics_clear(r);
   if (w->options.every) r->every = w->options.every;
