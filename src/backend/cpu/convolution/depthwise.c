@@ -11,8 +11,8 @@
 enum {
   ROW = 1, /* axes: rows and columns of cells */
   COLUMN = 2,
-  STRIP = 16,  /* cells whose sums are stored at once */
-  BLOCK = 128, /* channels of the kernel's gradient that a thread sums at once */
+  STRIP = 2 * MIX_CELLS, /* cells whose sums are stored at once */
+  BLOCK = 128,           /* channels of the kernel's gradient that a thread sums at once */
   SERIAL_OPERATIONS = 1 << 15,
 };
 
@@ -129,6 +129,35 @@ static mix_conv_taps taps_of_dx(const mix_conv_geometry *g, int axis, int64_t ce
   return valid_taps(mix_conv_taps_of_dx(g, axis, cell), g->out[axis]);
 }
 
+/* Whether cells side by side share what is widened (sum_cells). */
+static bool shares_columns(const run_state *s, bool of_y) {
+  const mix_conv_geometry *g = &s->prepared->g;
+  const mix_gemm_plan *plan = &s->prepared->plan;
+  return of_y && plan->vector->sum_cells[plan->result] && g->groups >= plan->vector->lanes &&
+         g->kernel[COLUMN] == 3 && g->stride[COLUMN] == 1 && g->dilation[COLUMN] == 1;
+}
+
+/* Sums of `count` cells of a line of y, in groups of MIX_CELLS, of which the last may sum cells again.
+ * Returns how many cells are summed: too few are left to others. */
+static int64_t sum_groups(const run_state *s, float *sums, const char *image, const float *kernel,
+                          const mix_conv_taps *rows, int64_t begin, int64_t count) {
+  const mix_conv_geometry *g = &s->prepared->g;
+  const mix_gemm_plan *plan = &s->prepared->plan;
+  const int64_t n = g->groups;
+  int64_t done = 0;
+  while (count >= MIX_CELLS && count - done > MIX_CELLS / 2) {
+    const int64_t at = smaller(done, count - MIX_CELLS);
+    const mix_cell_products p = {.rows = rows->count,
+                                 .a_row = rows->step * g->in[COLUMN] * n,
+                                 .b_row = rows->kernel_step * g->kernel[COLUMN] * n,
+                                 .column = begin + at - g->before[COLUMN],
+                                 .columns = g->in[COLUMN]};
+    plan->vector->sum_cells[plan->result](sums + at * n, image, kernel, &p, n);
+    done = at + MIX_CELLS;
+  }
+  return done;
+}
+
 /* A line of y or dx: cells of the result's last axis, `of` the other operand's sizes. */
 static void run_line(const run_state *s, bool of_y, int64_t example, int64_t row) {
   const mix_conv_geometry *g = &s->prepared->g;
@@ -139,10 +168,12 @@ static void run_line(const run_state *s, bool of_y, int64_t example, int64_t row
   const char *image =
       (const char *)s->args->inputs[0] + (example * of[ROW] + rows.at) * of[COLUMN] * n * s->size;
   const float *kernel = s->kernel + rows.kernel * g->kernel[COLUMN] * n;
+  const bool shares = shares_columns(s, of_y);
   for (int64_t begin = 0; begin < cells; begin += STRIP) {
     const int64_t count = smaller(STRIP, cells - begin);
     float *sums = s->direct ? (float *)s->args->outputs[0] + (first_row + begin) * n : s->sums;
-    for (int64_t i = 0; i < count; i++) {
+    int64_t i = shares ? sum_groups(s, sums, image, kernel, &rows, begin, count) : 0;
+    for (; i < count; i++) {
       const mix_conv_taps columns = of_y ? taps_of_y(g, COLUMN, begin + i) : taps_of_dx(g, COLUMN, begin + i);
       const mix_row_products p = {.outer = rows.count,
                                   .inner = columns.count,

@@ -40,3 +40,42 @@ SUM_PRODUCTS(sum_products_f16, f16, uint16_t, f16, uint16_t)
 SUM_PRODUCTS(sum_products_bf16, bf16, uint16_t, bf16, uint16_t)
 SUM_PRODUCTS(sum_weighted_f16, f16, uint16_t, f32, float)
 SUM_PRODUCTS(sum_weighted_bf16, bf16, uint16_t, f32, float)
+
+/* Each vector of the image is widened once for all cells that see it, whose sums stay in registers. The
+ * columns of a row come in order, and so do the terms of each sum. The next cells' part of the last row is
+ * fetched ahead: lines of several columns by turns are no pattern that the processor foresees. */
+#define SUM_CELLS(name, type, element)                                                                       \
+  static inline __attribute__((always_inline)) void name##_columns(                                          \
+      float *sums, const element *a, const float *b, const mix_cell_products *p, int64_t n, bool inside) {   \
+    enum { WIDTH = 3, COLUMNS = MIX_CELLS + WIDTH - 1, LINE = 64 };                                          \
+    const uintptr_t next =                                                                                   \
+        (uintptr_t)(a + (p->rows - 1) * p->a_row) + (uintptr_t)((p->column + COLUMNS) * n) * sizeof *a;      \
+    for (int64_t at = 0; at < n; at += LANES) {                                                              \
+      const int64_t i = at + LANES <= n ? at : n - LANES;                                                    \
+      for (uintptr_t l = 0; l < MIX_CELLS * LANES * sizeof *a; l += LINE)                                    \
+        __builtin_prefetch((const void *)(next + (uintptr_t)(i * MIX_CELLS) * sizeof *a + l));               \
+      vf c[MIX_CELLS];                                                                                       \
+      for (int t = 0; t < MIX_CELLS; t++) c[t] = v_set(0);                                                   \
+      for (int64_t row = 0; row < p->rows; row++) {                                                          \
+        const element *from = a + row * p->a_row + i;                                                        \
+        vf w[WIDTH];                                                                                         \
+        for (int k = 0; k < WIDTH; k++) w[k] = v_load(b + row * p->b_row + k * n + i);                       \
+        _Pragma("GCC unroll 9") for (int j = 0; j < COLUMNS; j++) {                                          \
+          const int64_t column = p->column + j;                                                              \
+          if (!inside && (column < 0 || column >= p->columns)) continue;                                     \
+          const vf x = v_load_##type(from + column * n);                                                     \
+          _Pragma("GCC unroll 3") for (int k = 0; k < WIDTH; k++) if (j >= k && j - k < MIX_CELLS)           \
+              V_ACCUMULATE(c[j - k], x, w[k]);                                                               \
+        }                                                                                                    \
+      }                                                                                                      \
+      for (int t = 0; t < MIX_CELLS; t++) v_store(sums + t * n + i, c[t]);                                   \
+    }                                                                                                        \
+  }                                                                                                          \
+  static void name(float *sums, const void *a, const float *b, const mix_cell_products *p, int64_t n) {      \
+    if (p->column >= 0 && p->column + MIX_CELLS + 2 <= p->columns)                                           \
+      name##_columns(sums, a, b, p, n, true);                                                                \
+    else                                                                                                     \
+      name##_columns(sums, a, b, p, n, false);                                                               \
+  }
+SUM_CELLS(sum_cells_f16, f16, uint16_t)
+SUM_CELLS(sum_cells_bf16, bf16, uint16_t)

@@ -82,6 +82,15 @@ typedef struct mix_row_products {
   int64_t outer, inner, a_outer, a_inner, b_outer, b_inner;
 } mix_row_products;
 
+enum { MIX_CELLS = 7 }; /* sums side by side that share what is widened; common images have multiples of 7 */
+
+/* MIX_CELLS cells of a line under a kernel three cells wide. `column`, of `columns`, is that of the image
+ * which the first of them sees first; one outside gives no terms. */
+typedef struct mix_cell_products {
+  int64_t rows, a_row, b_row; /* of the kernel, and numbers from one to the next */
+  int64_t column, columns;
+} mix_cell_products;
+
 typedef struct mix_vector {
   const char *name; /* "generic", "avx2", "avx512" */
   int lanes;        /* floats in a vector */
@@ -144,6 +153,9 @@ typedef struct mix_vector {
   /* The same, where b are float32 numbers. */
   void (*sum_weighted[MIX_DTYPE_COUNT])(float *sums, const void *a, const void *b, const mix_row_products *p,
                                         int64_t n);
+  /* The same sums, in the same order, of MIX_CELLS cells of n >= `lanes` channels. NULL: no gain. */
+  void (*sum_cells[MIX_DTYPE_COUNT])(float *sums, const void *a, const float *b, const mix_cell_products *p,
+                                     int64_t n);
   /* C (m, n) = A (m, k) B (k, n), or added to C, of matrices in the cache; element (i, p) of A is
    * a[i * a_row + p * a_depth]. Each element sums in the order of k. */
   void (*product)(float *c, int64_t c_stride, const float *a, int64_t a_row, int64_t a_depth, const float *b,
