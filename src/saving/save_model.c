@@ -73,7 +73,7 @@ static bool write_json(mix_hdf5_writer *file, const char *name, json_t *json) {
 }
 
 static bool save_legacy(mix_model *model, const char *path, const json_t *structure, bool compiled) {
-  const json_t *config = json_object_get(structure, "compile_config");
+  json_t *config = json_object_get(structure, "compile_config");
   mix_hdf5_writer *file = mix_weights_file_new(model, CALL);
   return mix_hdf5_write_text(file, "", "keras_version", model->semantics->keras_version) &&
          mix_hdf5_write_text(file, "", "backend", "tensorflow") &&
