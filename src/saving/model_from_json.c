@@ -22,10 +22,6 @@ static bool begins(const json_t *object, const char *key, const char *prefix) {
   return text && !strncmp(text, prefix, strlen(prefix));
 }
 
-json_t *mix_json_layers(const json_t *config) {
-  return json_is_array(config) ? (json_t *)config : json_object_get(config, "layers");
-}
-
 static const mix_semantics *generation_of_layers(const json_t *config) {
   const json_t *layers = mix_json_layers(config);
   const mix_semantics *found = NULL;

@@ -48,7 +48,9 @@ typedef struct mix_json_reader {
 } mix_json_reader;
 /* The layers of a model's config: in it, or itself where that is their list, as in old sequential models.
  * NULL: none. */
-json_t *mix_json_layers(const json_t *config);
+static inline json_t *mix_json_layers(const json_t *config) {
+  return json_is_array(config) ? (json_t *)config : json_object_get(config, "layers");
+}
 /* The semantics of the generation that wrote the object of a model; NULL: nothing tells. */
 const mix_semantics *mix_json_generation(const json_t *object);
 /* input_from_json.c: the symbolic tensor of an InputLayer's object. */
