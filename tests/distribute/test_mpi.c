@@ -398,8 +398,8 @@ static void run_check(const char *name, int ranks, check *what) {
   X(one_value)                                                                                               \
   X(death)                                                                                                   \
   X(killed)                                                                                                  \
-  X(difference) X(program) X(custom_loop) X(srun_without_mpi) X(files) X(watched) X(observer) X(resume)      \
-      X(other_checkpoint)
+  X(difference)                                                                                              \
+  X(program) X(custom_loop) X(srun_without_mpi) X(files) X(watched) X(observer) X(resume) X(other_checkpoint)
 #define CASES(what)                                                                                          \
   static void what##_openmpi_2(void **state) { (void)state, run_check("openmpi", 2, check_##what); }         \
   static void what##_openmpi_3(void **state) { (void)state, run_check("openmpi", 3, check_##what); }         \
