@@ -35,7 +35,7 @@ typedef struct mix_numerics_report_options {
 } mix_numerics_report_options;
 /* The callback that watches the steps of fit. When the loss scale stalls, and at the end of training if
  * there was a problem, it logs the verdict as a warning. RuntimeError for more than one in a fit. IOError
- * before training if a file cannot be written. */
+ * before training if a file cannot be written. In several processes all ranks have it, and rank 0 writes. */
 MIX_API mix_callback *mix_numerics_report_with(const mix_numerics_report_options *options);
 
 typedef struct mix_numerics_run_options {

@@ -2,9 +2,12 @@
  * optimizer, over batches of a shuffled data set. */
 #include "base/number.h"
 #include "cli/cli.h"
+#include "distribute/distribute.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
 #include "saving/checkpoint.h"
+#include "saving/run_identity.h"
+#include "train/ranks.h"
 
 #include <math.h>
 #include <string.h>
@@ -40,9 +43,14 @@ static mix_tensor *batch_accuracy(mix_tensor *labels, mix_tensor *predictions) {
   bool classes = mix_tensor_shape(labels).rank < mix_tensor_shape(predictions).rank;
   mix_tensor *right =
       mix_equal(mix_argmax(predictions, -1), classes ? mix_cast(labels, MIX_INT64) : mix_argmax(labels, -1));
-  return mix_reduce_mean(mix_cast(right, MIX_FLOAT32), MIX_ALL_AXES, false);
+  right = mix_cast(right, MIX_FLOAT32);
+  if (!mix_is_distributed()) return mix_reduce_mean(right, MIX_ALL_AXES, false);
+  mix_tensor *sums[] = {mix_reduce_sum(right, MIX_ALL_AXES, false),
+                        mix_scalar((double)mix_shape_size(mix_tensor_shape(right)), MIX_FLOAT32)};
+  return mix_all_reduce_together(2, sums) ? mix_divide(sums[0], sums[1]) : NULL;
 }
 
+/* On several ranks `batch` has this one's rows, and the results are those of all rows. */
 static mix_list *train_step(void *context, mix_list *batch) {
   training *t = context;
   mix_list *variables = mix_model_trainable_variables(t->model);
@@ -55,7 +63,7 @@ static mix_list *train_step(void *context, mix_list *batch) {
   mix_list *scaled_gradients = mix_tape_gradient(tape, scaled_loss, variables);
   mix_optimizer_apply(t->optimizer, scaled_gradients, variables);
   mix_tensor *applied = mix_optimizer_applied(t->optimizer);
-  return mix_list_of(loss, batch_accuracy(mix_list_get(batch, 1), predictions),
+  return mix_list_of(mix_all_reduce(loss), batch_accuracy(mix_list_get(batch, 1), predictions),
                      applied ? applied : mix_scalar(1, MIX_BOOL));
 }
 
@@ -171,7 +179,7 @@ static bool resume(loop *l, mix_iterator *batches) {
   l->history->steps = state[STATE_STEPS];
   if (!l->checkpoint->another) l->loss = sums[0], l->right = sums[1], l->seen = sums[2];
   for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) get_column(l, columns[i]);
-  fprintf(stderr, "checkpoint: goes on after step %lld\n", (long long)step);
+  if (!mix_rank()) fprintf(stderr, "checkpoint: goes on after step %lld\n", (long long)step);
   return mix_error() == MIX_OK;
 }
 
@@ -181,8 +189,19 @@ static bool limit_reached(const loop *l) {
   return l->options->steps && l->history->steps >= l->options->steps;
 }
 
+/* This rank's rows of a batch, of which each rank draws all. */
+static mix_list *share_of(mix_list *batch) {
+  if (!mix_is_distributed()) return batch;
+  int64_t first, count;
+  mix_list *share = mix_list_new(0, NULL);
+  mix_rank_share(mix_tensor_shape(mix_list_get(batch, 0)).dims[0], &first, &count);
+  for (int i = 0; i < mix_list_count(batch); i++)
+    mix_list_append(share, rows(mix_list_get(batch, i), first, count));
+  return mix_error() == MIX_OK ? share : NULL;
+}
+
 static void one_step(loop *l, mix_list *batch, mix_iterator *batches) {
-  mix_list *results = mix_function_call(l->step, batch);
+  mix_list *share = share_of(batch), *results = share ? mix_function_call(l->step, share) : NULL;
   if (!results) return;
   double size = (double)mix_tensor_shape(mix_list_get(batch, 1)).dims[0],
          accuracy = mix_tensor_item(mix_list_get(results, 1));
@@ -246,6 +265,33 @@ static bool split(loop *l, mix_tensor **x, mix_tensor **y) {
   return true;
 }
 
+/* ---- several ranks ---- */
+
+/* Takes part whatever has failed. */
+static bool join_ranks(const loop *l, bool prepared) {
+  if (!mix_is_distributed()) return prepared;
+  const cli_options *o = l->options;
+  json_t *identity = prepared ? mix_run_identity_new(l->training.model, l->training.optimizer) : NULL;
+  if (identity &&
+      (!mix_run_identity_dataset(identity, "data set", l->train) ||
+       !mix_run_identity_number(identity, "epochs", o->epochs) ||
+       !mix_run_identity_number(identity, "steps", o->steps) ||
+       !mix_run_identity_number(identity, "jit_compile", o->jit_compile) ||
+       !mix_run_identity_number(identity, "validation rows",
+                                l->x_validation ? mix_tensor_shape(l->x_validation).dims[0] : 0))) {
+    json_decref(identity);
+    identity = NULL;
+  }
+  return mix_ranks_run_the_same("train", identity) && prepared;
+}
+
+static bool begin_pass(loop *l, mix_iterator *batches, bool first) {
+  if (!first) return true;
+  const bool good = !l->checkpoint || resume(l, batches);
+  return good && mix_ranks_share_values("train", l->training.model, l->training.optimizer, l->epoch,
+                                        l->history->steps);
+}
+
 bool cli_train_custom(const cli_options *options, mix_model *model, const cli_data *data,
                       cli_history *history, cli_step_log *log) {
   loop l = {.options = options,
@@ -267,12 +313,12 @@ bool cli_train_custom(const cli_options *options, mix_model *model, const cli_da
   if (options->checkpoint)
     l.checkpoint = mix_checkpoint_new(options->checkpoint, .model = model, .seed = options->seed,
                                       .force = options->force);
-  bool first = true, good = mix_error() == MIX_OK;
+  bool first = true, good = join_ranks(&l, mix_error() == MIX_OK);
   int64_t before = 0, skipped = 0;
   for (; good && l.epoch < epochs && !limit_reached(&l); l.epoch++)
     MIX_SCOPE {
       mix_iterator *batches = mix_dataset_iterate(l.train);
-      good = !first || !l.checkpoint || resume(&l, batches);
+      good = begin_pass(&l, batches, first);
       if (first) before = history->steps, skipped = mix_optimizer_skipped_steps(l.training.optimizer);
       if (good && l.epoch < epochs) good = run_epoch(&l, batches);
       first = false;

@@ -75,7 +75,7 @@ int cli_leave_ranks(const cli_options *options, int code) {
 }
 
 bool cli_callback_is_local(const char *text) {
-  static const char *const local[] = {"model_checkpoint", "csv_logger", "tensorboard", "numerics_report"};
+  static const char *const local[] = {"model_checkpoint", "csv_logger", "tensorboard"};
   for (size_t i = 0; i < sizeof local / sizeof *local; i++)
     if (mix_callback_text_names(text, local[i])) return true;
   return false;

@@ -92,12 +92,11 @@ bool cli_options_agree(const char *command, const cli_options *options) {
                       : options->callback_count              ? "--callback"
                       : options->tensorboard                 ? "--tensorboard"
                       : strcmp(options->metrics, "accuracy") ? "--metrics"
-                      : cli_is_distributed(options)          ? "--distribute"
                                                              : NULL;
   if (extra)
     fprintf(stderr,
-            "mixtape %s: %s belongs to --loop fit; the custom loop weighs no classes, measures accuracy, "
-            "calls no callbacks and runs in one process\n",
+            "mixtape %s: %s belongs to --loop fit; the custom loop weighs no classes, measures accuracy and "
+            "calls no callbacks\n",
             command, extra);
   return !extra;
 }

@@ -107,8 +107,8 @@ const cli_option_row cli_option_rows[] = {
      "default auto; xla: programs compiled by XLA, run by the PJRT plug-in of that path, or of "
      "MIXTAPE_PJRT_PLUGIN"},
     {"distribute", CHOICE, FIELD(distribute), CLI_TRAIN, "none|mpi",
-     "mpi: train in all processes that mpirun or srun started, each on its share of every batch; "
-     "--batch-size counts all rows, rank 0 prints and saves (default none)",
+     "mpi: train in all processes that mpirun or srun started, each on its share of every batch, with "
+     "either loop; --batch-size counts all rows, rank 0 prints and saves (default none)",
      "none"},
     {"threads", THREADS, FIELD(threads), RUNS | CLI_BENCH, "N",
      "threads (default: the cores this process may use)"},

@@ -86,7 +86,7 @@ int cli_check_checkpoint(const cli_options *options) {
     fprintf(stderr, "mixtape train: --checkpoint: cannot write to '%s': %s\n", options->checkpoint, reason);
     return CLI_FAILED;
   }
-  if (step < 0 && options->resume)
+  if (step < 0 && options->resume && !mix_distribution_rank(mix_distribution_current()))
     fprintf(stderr, "checkpoint: %s holds none yet; training begins\n", options->checkpoint);
   if (step < 0 || options->resume) return CLI_OK;
   fprintf(stderr,

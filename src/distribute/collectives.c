@@ -20,6 +20,16 @@ mix_tensor *mix_all_reduce(mix_tensor *x) {
   return mix_is_distributed() ? at_once(mix_all_reduce_done(mix_all_reduce_start(x))) : x;
 }
 
+bool mix_all_reduce_together(int count, mix_tensor **values) {
+  if (!mix_is_distributed()) return !mix_failed();
+  for (int i = 0; i < count; i++)
+    if (values[i]) values[i] = mix_all_reduce_start(values[i]);
+  for (int i = 0; i < count && !mix_failed(); i++)
+    if (values[i]) values[i] = mix_all_reduce_done(values[i]);
+  for (int i = 0; i < count && !mix_failed(); i++) at_once(values[i]);
+  return !mix_failed();
+}
+
 mix_tensor *mix_broadcast(mix_tensor *x, int root) {
   if (!mix_given(x, &mix_tensor_class, "broadcast", "a tensor")) return NULL;
   if (root < 0 || root >= mix_rank_count())

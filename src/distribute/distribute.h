@@ -20,6 +20,10 @@ void mix_rank_share(int64_t rows, int64_t *first, int64_t *count);
  * itself in one process. */
 mix_list *mix_sum_gradients(mix_list *gradients);
 
+/* Each value (NULL items are left out) becomes its sum over the ranks. All sums begin before the first ends,
+ * so that they cross the network together. Nothing in one process; false with the error recorded. */
+bool mix_all_reduce_together(int count, mix_tensor **values);
+
 /* The text of rank 0, on every rank; mix_free it. NULL with the error recorded. */
 char *mix_text_of_first_rank(const char *call, const char *text);
 /* Waits for all ranks. False if an error is pending here, or on another rank: a RuntimeError then names the

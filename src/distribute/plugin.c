@@ -34,6 +34,12 @@ static const char *launched_flavor(void) {
 
 bool mix_mpi_launched(void) { return launched_flavor() != NULL; }
 
+/* srun alone sets the number of tasks of a step: a batch script has none. */
+bool mix_mpi_is_missing(void) {
+  const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
+  return !mix_mpi_launched() && getenv("SLURM_PROCID") && tasks && atoi(tasks) > 1;
+}
+
 const char *mix_mpi_launched_rank(void) {
   for (int i = 0; i < LAUNCHERS; i++)
     if (getenv(launchers[i].variable)) return getenv(launchers[i].variable);

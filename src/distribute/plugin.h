@@ -7,6 +7,8 @@
 
 /* Was this process started by mpirun or srun? */
 bool mix_mpi_launched(void);
+/* Was it started with others by srun, which no MPI was asked of? */
+bool mix_mpi_is_missing(void);
 /* The rank of this process as the launcher's environment has it, before MPI starts; "?": unknown. */
 const char *mix_mpi_launched_rank(void);
 /* Flushes all streams and leaves the launcher time to pass on what was printed. Call it before a rank ends

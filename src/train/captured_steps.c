@@ -72,9 +72,11 @@ static mix_tensor *share_of_penalty(mix_tensor *penalty) {
 
 /* The losses of the whole batch, of which each rank has its part. */
 static void sum_losses(const mix_compiled_state *state, step_losses *losses) {
-  losses->total = mix_all_reduce(losses->total);
-  for (int i = 0; i < state->output_count; i++)
-    if (losses->outputs[i]) losses->outputs[i] = mix_all_reduce(losses->outputs[i]);
+  mix_tensor *sums[1 + MIX_MODEL_MAX] = {losses->total};
+  for (int i = 0; i < state->output_count; i++) sums[1 + i] = losses->outputs[i];
+  mix_all_reduce_together(1 + state->output_count, sums);
+  losses->total = sums[0];
+  for (int i = 0; i < state->output_count; i++) losses->outputs[i] = sums[1 + i];
 }
 
 static bool compute_losses(mix_model *model, mix_list *outputs, mix_list *arguments, int inputs,
@@ -110,11 +112,10 @@ static mix_tensor *update_on_all_ranks(mix_metric *metric, const mix_metric_upda
              **sums = values ? values + count : NULL;
   for (int i = 0; values && i < count; i++) values[i] = mix_variable_true_value(metric->state[i].variable);
   if (values && mix_metric_reset(metric) == MIX_OK && mix_metric_update_with(metric, update) == MIX_OK) {
-    for (int i = 0; i < count; i++) {
-      sums[i] = mix_all_reduce(mix_variable_true_value(metric->state[i].variable));
-      mix_variable_assign(metric->state[i].variable, sums[i]);
-    }
-    result = mix_metric_result_tensor(metric);
+    for (int i = 0; i < count; i++) sums[i] = mix_variable_true_value(metric->state[i].variable);
+    bool good = mix_all_reduce_together(count, sums);
+    for (int i = 0; i < count && good; i++) good = !mix_variable_assign(metric->state[i].variable, sums[i]);
+    result = good ? mix_metric_result_tensor(metric) : NULL;
   }
   for (int i = 0; result && i < count; i++)
     mix_variable_assign(metric->state[i].variable, mix_add(values[i], sums[i]));

@@ -1,4 +1,4 @@
-/* A fit on several ranks: the same run everywhere, from the same weights. */
+/* Training on several ranks: the same run everywhere, from the same weights. */
 #include "train/ranks.h"
 
 #include "base/alloc.h"
@@ -47,52 +47,62 @@ static json_t *identify(mix_fit_state *f) {
   return NULL;
 }
 
-static void check_identity(mix_fit_state *f) {
-  json_t *identity = identify(f);
-  char *own = identity ? json_dumps(identity, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-  if (identity && !own) mix_fail_memory("the identity of a run");
+bool mix_ranks_run_the_same(const char *call, json_t *identity) {
   /* Every rank takes part, whatever has failed. */
   mix_error_aside pending;
   mix_error_set_aside(&pending);
-  char *first = mix_text_of_first_rank("fit", own ? own : "{}");
-  if (first && identity) mix_run_identity_compare(identity, first);
+  char *own = identity ? json_dumps(identity, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+  if (identity && !own) mix_fail_memory("the identity of a run");
+  char *first = mix_text_of_first_rank(call, own ? own : "{}");
+  if (first && own) mix_run_identity_compare(identity, first);
   mix_error_put_back(&pending);
   free(own);
   mix_free(first);
   json_decref(identity);
+  return mix_ranks_succeed(call);
 }
 
 bool mix_fit_join_ranks(mix_fit_state *f, bool prepared) {
   if (!mix_is_distributed()) return prepared;
-  if (prepared) {
-    check_identity(f);
-  } else {
-    mix_error_aside pending;
-    mix_error_set_aside(&pending);
-    mix_free(mix_text_of_first_rank("fit", "{}"));
-    mix_error_put_back(&pending);
-  }
-  return mix_ranks_succeed("fit") && prepared;
+  return mix_ranks_run_the_same("fit", prepared ? identify(f) : NULL) && prepared;
 }
 
 /* Each rank has read the checkpoint itself, perhaps from another folder or an older state of it. */
-static bool check_place(const mix_fit_state *f, int64_t epoch) {
+static bool check_place(const char *call, int64_t epoch, int64_t steps) {
   char own[64];
-  snprintf(own, sizeof own, "epoch %lld, step %lld", (long long)epoch, (long long)f->history->steps);
+  snprintf(own, sizeof own, "epoch %lld, step %lld", (long long)epoch, (long long)steps);
+  char *first = mix_text_of_first_rank(call, own);
+  if (first && strcmp(own, first))
+    mix_fail(MIX_VALUE_ERROR,
+             "%s: the checkpoint is at %s here, at %s on rank 0; all ranks must see one folder", call, own,
+             first);
+  mix_free(first);
+  return mix_ranks_succeed(call);
+}
+
+bool mix_ranks_share_values(const char *call, mix_model *model, mix_optimizer *optimizer, int64_t epoch,
+                            int64_t steps) {
+  if (!mix_is_distributed()) return !mix_failed();
+  if (!mix_ranks_succeed(call) || !check_place(call, epoch, steps)) return false;
+  mix_list *variables[] = {mix_layer_weights(model->layer), mix_optimizer_variables(optimizer)};
+  for (int i = 0; i < 2; i++)
+    if (!variables[i] || mix_broadcast_variables(variables[i]) != MIX_OK) return false;
+  return true;
+}
+
+/* A callback that watches gradients asks for more of them, which ranks may have to exchange. */
+static bool check_observer(const mix_fit_state *f) {
+  const char *own = f->model->state->observer ? "a numerics report" : "no numerics report";
   char *first = mix_text_of_first_rank("fit", own);
   if (first && strcmp(own, first))
     mix_fail(MIX_VALUE_ERROR,
-             "fit: the checkpoint is at %s here, at %s on rank 0; all ranks must see one folder", own, first);
+             "fit: %s here, %s on rank 0; give it to all ranks: only rank 0 writes its files", own, first);
   mix_free(first);
   return mix_ranks_succeed("fit");
 }
 
 bool mix_fit_share_values(mix_fit_state *f, int64_t epoch) {
   if (!mix_is_distributed()) return !mix_failed();
-  if (!mix_ranks_succeed("fit") || !check_place(f, epoch)) return false;
-  mix_list *variables[] = {mix_layer_weights(f->model->layer),
-                           mix_optimizer_variables(f->model->state->optimizer)};
-  for (int i = 0; i < 2; i++)
-    if (!variables[i] || mix_broadcast_variables(variables[i]) != MIX_OK) return false;
-  return true;
+  return mix_ranks_succeed("fit") && check_observer(f) &&
+         mix_ranks_share_values("fit", f->model, f->model->state->optimizer, epoch, f->history->steps);
 }

@@ -163,6 +163,12 @@ static void check_batch_norm(int ranks) {
   assert_ranks_agree(many, ranks);
 }
 
+static void check_one_value(int ranks) {
+  const char *one = run_task(0, "value", "one_value %s"), *many = run_task(ranks, "value", "one_value %s");
+  assert_near(one, many, 1e-5);
+  assert_ranks_agree(many, ranks);
+}
+
 static void check_batch_norm_alone(int ranks) {
   static weights w;
   const char *many = run_task(ranks, "norm_alone", "batch_norm_alone %s");
@@ -206,6 +212,24 @@ static void check_killed(int ranks) {
   assert_null(strstr(program_err, "rank 0 (process ")); /* which the launcher ended after it */
 }
 
+/* A numerics report asks for gradients that cross the sums of a synchronized normalization. */
+static void check_watched(int ranks) { run_task(ranks, "watched", "watched %s"); }
+
+static void check_observer(int ranks) {
+  assert_failed(run_ranks(ranks, worker(), "observer ."));
+  assert_has(program_err, "a numerics report on rank 0; give it to all ranks");
+}
+
+/* As srun without --mpi starts it: processes that would each train alone. */
+static void check_srun_without_mpi(int ranks) {
+  char command[1024];
+  snprintf(command, sizeof command,
+           "env SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=%d %s " TRAIN "--steps 1 --distribute mpi", ranks,
+           getenv("MIXTAPE_PROGRAM"));
+  assert_code(run_command(command), 1);
+  assert_has(program_err, "give it --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)");
+}
+
 static void check_difference(int ranks) {
   char name[64];
   assert_true(run_ranks(ranks, worker(), "differs") != 0);
@@ -244,6 +268,37 @@ static void check_program(int ranks) {
   assert_int_equal(access(path, F_OK), 0);
   snprintf(path, sizeof path, "%s/trace.json", test_folder);
   assert_int_equal(access(path, F_OK), 0);
+}
+
+/* The loop with the gradient tape, over the end of an epoch, whose last batch is not full. A run on ranks is
+ * continued by another number of them. */
+static void check_custom_loop(int ranks) {
+#define LOOP TRAIN "--loop custom --validation-split 0.1 --distribute mpi --policy %s --steps %d "
+  static const char *const policies[] = {"float32", "mixed_float16"};
+  static const struct {
+    const char *list, *name;
+  } numbers[] = {{"history", "loss"}, {"history", "accuracy"}, {"history", "val_loss"},
+                 {"test", "loss"},    {"test", "accuracy"},    {"history", "val_accuracy"}};
+  double one[6];
+  char arguments[1024];
+  for (int p = 0; p < 2; p++) {
+    const double bound = p ? 1e-2 : 1e-5; /* rows are rounded to 16 bits apart from the others' */
+    snprintf(arguments, sizeof arguments, LOOP, policies[p], 100);
+    assert_code(run_ranks(0, getenv("MIXTAPE_PROGRAM"), arguments), 0);
+    for (int i = 0; i < 6; i++) one[i] = number_of(numbers[i].list, numbers[i].name);
+    snprintf(arguments, sizeof arguments, LOOP "--checkpoint %s/%s", policies[p], 90, test_folder,
+             policies[p]);
+    assert_code(run_ranks(ranks, getenv("MIXTAPE_PROGRAM"), arguments), 0);
+    snprintf(arguments, sizeof arguments, LOOP "--checkpoint %s/%s --resume", policies[p], 100, test_folder,
+             policies[p]);
+    assert_code(run_ranks(ranks == 2 ? 3 : 2, getenv("MIXTAPE_PROGRAM"), arguments), 0);
+    for (int i = 0; i < 6; i++) {
+      const double many = number_of(numbers[i].list, numbers[i].name);
+      if (!(fabs(many - one[i]) <= bound * fabs(one[i])))
+        fail_msg("%s: %s %s: %.9g, %.9g in one process", policies[p], numbers[i].list, numbers[i].name, many,
+                 one[i]);
+    }
+  }
 }
 
 /* Callbacks that write files are those of rank 0, however their names are spelled. Each rank has a folder of
@@ -339,7 +394,12 @@ static void run_check(const char *name, int ranks, check *what) {
   X(integers)                                                                                                \
   X(loss_scale)                                                                                              \
   X(batch_norm)                                                                                              \
-  X(batch_norm_alone) X(death) X(killed) X(difference) X(program) X(files) X(resume) X(other_checkpoint)
+  X(batch_norm_alone)                                                                                        \
+  X(one_value)                                                                                               \
+  X(death)                                                                                                   \
+  X(killed)                                                                                                  \
+  X(difference)                                                                                              \
+  X(program) X(custom_loop) X(srun_without_mpi) X(files) X(watched) X(observer) X(resume) X(other_checkpoint)
 #define CASES(what)                                                                                          \
   static void what##_openmpi_2(void **state) { (void)state, run_check("openmpi", 2, check_##what); }         \
   static void what##_openmpi_3(void **state) { (void)state, run_check("openmpi", 3, check_##what); }         \

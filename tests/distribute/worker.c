@@ -4,8 +4,11 @@
  *   worker train FOLDER POLICY ROWS BATCH STEPS   each rank saves its weights as FOLDER/RANK.npz
  *   worker integers FOLDER                        the same on whole numbers, where sums are exact
  *   worker batch_norm FOLDER
+ *   worker one_value FOLDER                       the loss is one value for the whole batch
  *   worker batch_norm_alone FOLDER                each rank normalizes by its own rows
  *   worker one_nan                                rank 1 has a gradient that is not finite
+ *   worker watched FOLDER                         a numerics report, which stops the training
+ *   worker observer FOLDER                        the report is on rank 0 alone
  *   worker dies                                   rank 1 is killed after a step
  *   worker differs                                rank 1 has another batch size */
 #include <math.h>
@@ -148,11 +151,12 @@ static int integers(char **arguments) {
   return fit_and_save(model, arguments[0], 64, 32, 2);
 }
 
+/* The last batch has one row: other ranks have none. */
 static int batch_norm(char **arguments) {
   mix_set_seed(7);
   mix_model *model = small_model(true, true);
   mix_model_compile(model, .loss = "mean_squared_error", .optimizer = mix_sgd(.learning_rate = 0.05));
-  return fit_and_save(model, arguments[0], 77, 16, 12);
+  return fit_and_save(model, arguments[0], 65, 16, 12);
 }
 
 /* The last batch has one row: other ranks have none. */
@@ -160,6 +164,20 @@ static int batch_norm_alone(char **arguments) {
   mix_set_seed(7);
   mix_model *model = small_model(true, false);
   mix_model_compile(model, .loss = "mean_squared_error", .optimizer = mix_sgd(.learning_rate = 0.05));
+  return fit_and_save(model, arguments[0], 97, 32, 12);
+}
+
+static mix_tensor *mean_of_batch(void *context, mix_tensor *y_true, mix_tensor *y_pred) {
+  (void)context;
+  return mix_reduce_mean(mix_squared_difference(y_true, y_pred), MIX_ALL_AXES, false);
+}
+
+/* The last batch has one row: other ranks have none. */
+static int one_value(char **arguments) {
+  mix_set_seed(7);
+  mix_model *model = small_model(false, false);
+  mix_loss *loss = mix_loss_new(.function = mean_of_batch, .name = "mean_of_batch");
+  mix_model_compile(model, .loss_object = loss, .optimizer = mix_sgd(.learning_rate = 0.05));
   return fit_and_save(model, arguments[0], 97, 32, 12);
 }
 
@@ -176,6 +194,33 @@ static int one_nan(void) {
     CHECK(mix_tensor_item(mix_optimizer_loss_scale(optimizer)) == 1);
   }
   return 0;
+}
+
+/* Ranks have other rows, and the gradients of a frozen layer's outputs are those of the report alone. The
+ * loss scale never becomes small enough, so that the report ends the training. */
+static int watched(bool everywhere, const char *folder) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/%d.json", folder, rank);
+  mix_set_seed(7);
+  mix_set_global_policy("mixed_float16");
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(8));
+  mix_tensor *x = mix_call(mix_dense(16, .not_trainable = true), inputs);
+  x = mix_call(mix_batch_normalization(.synchronized = true), x);
+  mix_model *model = mix_model_new(inputs, mix_call(mix_dense(4, .dtype = "float32"), x));
+  mix_model_compile(model, .loss = "mean_squared_error",
+                    .optimizer = mix_loss_scale_optimizer(mix_sgd(), .initial_scale = 0x1p120));
+  mix_callback *report = mix_numerics_report(.stop_at_stall = true, .stall = 5, .every = 2, .json = path);
+  mix_list *callbacks = everywhere || !rank ? mix_list_of(report) : mix_list_new(0, NULL);
+  mix_history *history = mix_model_fit(model, numbers(64, 8, 1), numbers(64, 4, 2), .batch_size = 16,
+                                       .epochs = 3, .seed = 5, .verbose = MIX_SILENT, .callbacks = callbacks);
+  if (history && everywhere) {
+    CHECK(mix_history_steps(history) == 5);
+    CHECK((access(path, F_OK) == 0) == (rank == 0));
+    return 0;
+  }
+  fail("fit");
+  mix_distribution_end_job(mix_distribution_current(), 1);
+  return 1;
 }
 
 static void die(void *context, const mix_step_record *record) {
@@ -202,7 +247,10 @@ static int run(int argc, char **argv) {
   if (!strcmp(task, "integers") && argc == 3) return integers(argv + 2);
   if (!strcmp(task, "batch_norm") && argc == 3) return batch_norm(argv + 2);
   if (!strcmp(task, "batch_norm_alone") && argc == 3) return batch_norm_alone(argv + 2);
+  if (!strcmp(task, "one_value") && argc == 3) return one_value(argv + 2);
   if (!strcmp(task, "one_nan")) return one_nan();
+  if (!strcmp(task, "watched") && argc == 3) return watched(true, argv[2]);
+  if (!strcmp(task, "observer") && argc == 3) return watched(false, argv[2]);
   if (!strcmp(task, "dies")) return fit_badly(16, die);
   if (!strcmp(task, "differs")) return fit_badly(rank == 1 ? 8 : 16, NULL);
   return fail("unknown task");

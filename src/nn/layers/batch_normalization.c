@@ -100,8 +100,10 @@ static bool moments_of_ranks(mix_tensor *x, mix_tensor *mask, mix_axes axes, mix
   mix_tensor *kept = mix_ones_like(x);
   if (mask)
     kept = mix_broadcast_to(mix_expand_dims(mix_cast(mask, mix_tensor_dtype(x)), -1), mix_tensor_shape(x));
-  mix_tensor *count = mix_all_reduce(mix_reduce_sum(kept, axes, true));
-  mix_tensor *sum = mix_all_reduce(mix_reduce_sum(mix_multiply(kept, x), axes, true));
+  mix_tensor *of_ranks[] = {mix_reduce_sum(kept, axes, true),
+                            mix_reduce_sum(mix_multiply(kept, x), axes, true)};
+  if (!mix_all_reduce_together(2, of_ranks)) return false;
+  mix_tensor *count = of_ranks[0], *sum = of_ranks[1];
   *mean = mix_divide(sum, mix_maximum(count, mix_scalar_like(count, 1)));
   mix_tensor *squares = mix_multiply(kept, mix_squared_difference(x, mix_stop_gradient(*mean)));
   sum = mix_all_reduce(mix_reduce_sum(squares, axes, true));
@@ -128,23 +130,29 @@ static mix_tensor *supported_mask(mix_layer *layer, batch_normalization *b, cons
   return NULL;
 }
 
-/* The mean over the ranks of a statistic of this rank's rows, weighed by their number, so that all ranks
- * move alike. */
-static mix_tensor *mean_of_ranks(const mix_layer *layer, mix_tensor *batch, int64_t rows) {
-  const batch_normalization *b = mix_layer_data((mix_layer *)layer);
-  if (!mix_is_distributed() || b->options.synchronized) return batch;
-  mix_tensor *own = mix_scalar_like(batch, (double)rows);
-  mix_tensor *sum = mix_all_reduce(rows ? mix_multiply(batch, own) : mix_zeros_like(batch));
-  return mix_divide(sum, mix_all_reduce(own));
+/* What moving statistics move towards: without a gradient, and the mean over the ranks of the statistics of
+ * their rows, weighed by their number, so that all ranks move alike. */
+static bool targets_of_ranks(const batch_normalization *b, int64_t rows, mix_tensor **mean,
+                             mix_tensor **deviation) {
+  const mix_shape shape = mix_variable_shape(b->moving_mean);
+  mix_tensor *sums[] = {mix_stop_gradient(mix_reshape(*mean, shape)),
+                        mix_stop_gradient(mix_reshape(*deviation, shape)), NULL};
+  if (!mix_failed() && mix_is_distributed() && !b->options.synchronized) {
+    mix_tensor *own = mix_scalar_like(sums[0], (double)rows);
+    for (int i = 0; i < 2; i++) sums[i] = rows ? mix_multiply(sums[i], own) : mix_zeros_like(sums[i]);
+    sums[2] = own;
+    if (!mix_all_reduce_together(3, sums)) return false;
+    for (int i = 0; i < 2; i++) sums[i] = mix_divide(sums[i], sums[2]);
+  }
+  *mean = sums[0], *deviation = sums[1];
+  return !mix_failed();
 }
 
 /* Updates a moving statistic. tf_keras computes in the variable's dtype, keras3 in that of the batch
  * statistic. */
-static bool move(mix_layer *layer, mix_variable *variable, mix_tensor *batch, double momentum, int64_t rows) {
+static bool move(mix_layer *layer, mix_variable *variable, mix_tensor *batch, double momentum) {
   mix_dtype dtype = mix_variable_true_dtype(variable);
   mix_tensor *old = mix_variable_true_value(variable), *moved;
-  batch = mix_stop_gradient(mix_reshape(batch, mix_variable_shape(variable)));
-  batch = mean_of_ranks(layer, batch, rows);
   if (layer->semantics->batch_norm_update_subtracts) {
     mix_tensor *step = mix_kept(mix_subtract(old, mix_cast(batch, dtype)));
     moved = mix_kept(mix_subtract(old, mix_kept(mix_multiply(step, mix_scalar_like(old, 1 - momentum)))));
@@ -170,8 +178,9 @@ static bool update(mix_layer *layer, mix_tensor *x, mix_tensor *mean, mix_tensor
     const double count = (double)rows;
     variance = mix_multiply(variance, mix_scalar_like(variance, count / (count > 1 ? count - 1 : 1)));
   }
-  return move(layer, b->moving_mean, mean, b->options.momentum, rows) &&
-         move(layer, b->moving_variance, variance, b->options.momentum, rows);
+  return targets_of_ranks(b, rows, &mean, &variance) &&
+         move(layer, b->moving_mean, mean, b->options.momentum) &&
+         move(layer, b->moving_variance, variance, b->options.momentum);
 }
 
 /* ---- renormalization ---- */
@@ -201,10 +210,9 @@ static bool renormalize(mix_layer *layer, int64_t rows, mix_tensor *mean, mix_te
   *gamma = *gamma ? mix_multiply(r, *gamma) : r;
   *beta = *beta ? mix_add(d, *beta) : d;
   if (symbolic) return !mix_failed();
-  if (!move(layer, b->renorm_mean, mean, o->renorm_momentum, rows) ||
-      !move(layer, b->renorm_stddev, stddev, o->renorm_momentum, rows) ||
-      !move(layer, b->moving_mean, mean, o->momentum, rows) ||
-      !move(layer, b->moving_stddev, stddev, o->momentum, rows))
+  if (!targets_of_ranks(b, rows, &mean, &stddev) || !move(layer, b->renorm_mean, mean, o->renorm_momentum) ||
+      !move(layer, b->renorm_stddev, stddev, o->renorm_momentum) ||
+      !move(layer, b->moving_mean, mean, o->momentum) || !move(layer, b->moving_stddev, stddev, o->momentum))
     return false;
   mix_tensor *moved = mix_variable_true_value(b->moving_stddev);
   if (!moved) return false;

@@ -337,6 +337,17 @@ static mix_tensor *part_of_mean(mix_tensor *values) {
   return mix_cast(mix_kept(mix_divide(sum, count_of(values, wide))), dtype);
 }
 
+/* A loss that is one value for the whole batch: the values of the ranks count by their rows. A rank without
+ * rows has a value that is not finite, perhaps, and adds 0, to which its predictions lead all the same: each
+ * rank must find gradients for the same variables. */
+static mix_tensor *by_rows(mix_tensor *value, mix_tensor *predictions) {
+  const mix_dtype dtype = mix_tensor_dtype(value), wide = mix_widened(dtype);
+  const int64_t rows = mix_tensor_shape(predictions).dims[0];
+  mix_tensor *own = mix_scalar((double)rows, wide), *all = mix_all_reduce(own);
+  mix_tensor *sum = rows ? mix_multiply(mix_cast(value, wide), own) : sum_of(mix_cast(predictions, wide));
+  return mix_cast(mix_kept(mix_divide(sum, all)), dtype);
+}
+
 /* The mean of all elements; 0 if there are none. The sum is accumulated in float32, so that a float16 loss
  * of many samples stays finite. */
 static mix_tensor *mean_of(mix_tensor *values) {
@@ -373,9 +384,14 @@ static mix_tensor *mask_weights(const mix_loss *loss, mix_tensor *values, mix_te
   return mix_cast(valid, mix_tensor_dtype(values));
 }
 
-static mix_tensor *reduce(const mix_loss *loss, mix_tensor *values, mix_tensor *weights) {
+static mix_tensor *reduce(const mix_loss *loss, mix_tensor *values, mix_tensor *weights,
+                          mix_tensor *predictions) {
   mix_tensor *weighted = weights ? mix_kept(mix_multiply(values, weights)) : values;
   if (!weighted) return NULL;
+  const bool single = !mix_tensor_shape(weighted).rank && mix_tensor_shape(predictions).rank;
+  if (single && mix_is_distributed() && loss->reduction != MIX_REDUCTION_NONE &&
+      loss->reduction != MIX_REDUCTION_SUM)
+    return by_rows(weighted, predictions);
   switch (loss->reduction) {
   case MIX_REDUCTION_NONE: return weighted;
   case MIX_REDUCTION_SUM: return sum_of(weighted);
@@ -424,7 +440,7 @@ mix_tensor *mix_loss_call_with(mix_loss *loss, mix_tensor *y_true, const mix_los
     mix_tensor *valid = mask_weights(loss, values, mask);
     weights = weights ? mix_kept(mix_multiply(weights, valid)) : valid;
   }
-  mix_tensor *result = mix_failed() || !values ? NULL : reduce(loss, values, weights);
+  mix_tensor *result = mix_failed() || !values ? NULL : reduce(loss, values, weights, y_pred);
   mix_graph_scope_set(scope);
   return result;
 }

@@ -1,6 +1,7 @@
 /* The callback that fills a numerics report, and mix_numerics_run. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "distribute/distribute.h"
 #include "formats/file.h"
 #include "train/callback.h"
 #include "train/numerics/canvas.h"
@@ -45,6 +46,8 @@ static mix_status train_begin(void *context, mix_model *model, int64_t index, mi
   watcher *w = context;
   mix_numerics *r = w->report;
   (void)index, (void)logs;
+  /* All ranks watch, because gradients may be exchanged while they are computed; rank 0 writes. */
+  if (mix_rank()) w->options.json = w->options.table = w->options.png = w->options.html = NULL;
   if (!writable(w->options.json) || !writable(w->options.table) || !writable(w->options.png) ||
       !writable(w->options.html) || (w->options.png && !mix_canvas_available("numerics_report")))
     return mix_error();
