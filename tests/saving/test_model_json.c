@@ -385,6 +385,35 @@ static void compile_settings_are_written(void **state) {
   json_decref(json);
 }
 
+/* HDF5 files of tf_keras have the output's name before that of a metric. */
+static void metrics_lose_the_name_of_their_output(void **state) {
+  (void)state;
+  mix_set_semantics("tf_keras");
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(3));
+  mix_model *model = mix_model_new(
+      x, mix_list_of(mix_call(mix_dense(1, .name = "a"), x), mix_call(mix_dense(1, .name = "a_b"), x)));
+  json_t *json = good(mix_json_parse(good((void *)mix_model_to_json(model)), "test"));
+  static const char metric[] =
+      "[{\"class_name\": \"MeanMetricWrapper\", \"config\": {\"name\": \"%s\", \"fn\": "
+      "\"mean_squared_error\"}}]";
+  char first[200], second[200], both[500];
+  snprintf(first, sizeof first, metric, "a_m");
+  snprintf(second, sizeof second, metric, "a_b_m");
+  snprintf(both, sizeof both, "{\"optimizer\": \"sgd\", \"loss\": \"mse\", \"metrics\": [%s, %s]}", first,
+           second);
+  mix_json_set(json, "compile_config", good(mix_json_parse(both, "test")));
+  char *text = mix_json_text(json);
+  mix_tensor *label = mix_fill(MIX_SHAPE(2, 1), 1, MIX_FLOAT32);
+  mix_logs *logs =
+      mix_model_evaluate(good(mix_model_from_json(text)), mix_fill(MIX_SHAPE(2, 3), 1, MIX_FLOAT32),
+                         mix_list_of(label, label), .verbose = MIX_SILENT);
+  assert_no_error();
+  assert_string_equal(mix_logs_name(logs, 3), "a_m");
+  assert_string_equal(mix_logs_name(logs, 4), "a_b_m");
+  mix_free(text);
+  json_decref(json);
+}
+
 /* M05: a model with a mixed_float16 layer scales its loss, as if that policy were the global one. */
 static void a_mixed_layer_scales_the_loss(void **state) {
   (void)state;
@@ -833,6 +862,7 @@ int main(void) {
                                      TEST(the_text_is_pythons),
                                      TEST(compile_settings_come_back),
                                      TEST(compile_settings_are_written),
+                                     TEST(metrics_lose_the_name_of_their_output),
                                      TEST(a_mixed_layer_scales_the_loss),
                                      TEST(custom_layers_come_back),
                                      TEST(registered_layers_come_back),
