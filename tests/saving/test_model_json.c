@@ -621,6 +621,41 @@ static void older_forms(void **state) {
   assert_non_null(strstr(mix_model_to_json(model), "DTypePolicy"));
 }
 
+/* ZerosLike and OnesLike of Keras 3 have the dtype of their tensor where the config has none. */
+static void operations_have_their_dtype(void **state) {
+  (void)state;
+  static const char form[] =
+      "{'class_name': 'Functional', 'keras_version': '3.15.0', 'config': {'name': 'm', 'layers': ["
+      "{'class_name': 'InputLayer', 'config': {'batch_shape': [null, 3], 'dtype': 'int32', 'name': 'i'}, "
+      "'inbound_nodes': []}, {'module': 'keras.src.ops.numpy', 'class_name': '%s', "
+      "'config': {'name': 'z', 'dtype': %s}, 'inbound_nodes': [{'args': [{'class_name': '__keras_tensor__', "
+      "'config': {'keras_history': ['i', 0, 0]}}], 'kwargs': {}}]}], 'input_layers': [['i', 0, 0]], "
+      "'output_layers': [['z', 0, 0]]}}";
+  static const struct {
+    const char *text;
+    mix_dtype dtype;
+  } rows[] = {{"null", MIX_INT32},
+              {"\"bool\"", MIX_BOOL},
+              {"\"float32\"", MIX_FLOAT32},
+              {"\"float16\"", MIX_FLOAT16},
+              {"\"uint8\"", MIX_UINT8}};
+  for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
+    char text[1000], config[60];
+    snprintf(text, sizeof text, form, i % 2 ? "OnesLike" : "ZerosLike", rows[i / 2].text);
+    for (char *at = text; *at; at++)
+      if (*at == '\'') *at = '"';
+    mix_model *model = good(mix_model_from_json(text));
+    mix_tensor *got = good(mix_model_call(model, mix_fill(MIX_SHAPE(2, 3), 7, MIX_INT32)));
+    assert_int_equal(mix_tensor_dtype(got), rows[i / 2].dtype);
+    assert_true(mix_tensor_item(mix_reduce_max(mix_cast(got, MIX_FLOAT32), (mix_axes){0}, false)) ==
+                (double)(i % 2));
+    snprintf(config, sizeof config, "{\"name\": \"z\", \"dtype\": %s}", rows[i / 2].text);
+    assert_non_null(strstr(mix_model_to_json(model), config));
+    mix_model *again = good(mix_model_clone(model));
+    assert_string_equal(mix_model_to_json(again), mix_model_to_json(model));
+  }
+}
+
 /* What each generation writes comes back as that generation, whatever the current one. */
 static void texts_keep_their_generation(void **state) {
   (void)state;
@@ -870,6 +905,7 @@ int main(void) {
                                      TEST(clones_keep_functions),
                                      TEST(subclassed_models_are_refused),
                                      TEST(older_forms),
+                                     TEST(operations_have_their_dtype),
                                      TEST(texts_keep_their_generation),
                                      TEST(damaged_texts),
                                      TEST(deep_texts),
