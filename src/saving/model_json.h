@@ -36,7 +36,7 @@ json_t *mix_shape_json(mix_shape shape, bool open_batch);
 typedef struct mix_json_reader {
   const mix_semantics *semantics; /* of what is made */
   const mix_semantics *written;   /* of the generation that wrote the text */
-  json_t *shared; /* shared_object_id -> index in shared_layers */
+  json_t *shared;                 /* shared_object_id -> index in shared_layers */
   mix_list *shared_layers;
   bool mixed_float16; /* a layer with that policy was read */
   bool of_file;       /* that policy is then the model's, whatever its own config says */
