@@ -37,7 +37,8 @@ MIX_API mix_tensor *mix_regularizer_call(mix_regularizer *regularizer, mix_tenso
 
 typedef struct mix_constraint_options {
   size_t size;
-  /* "max_norm", "unit_norm", "non_neg", "min_max_norm", or Keras's class names; unknown name: ValueError. */
+  /* "max_norm", "unit_norm", "non_neg", "min_max_norm", "radial_constraint" (tf_keras; of kernels of Conv2D),
+   * or Keras's class names; unknown name: ValueError. */
   const char *constraint;
   double min_value;       /* min_max_norm: 0 */
   double max_value;       /* 0: 2 for max_norm, 1 for min_max_norm; MIX_ZERO is accepted */

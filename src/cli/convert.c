@@ -1,11 +1,13 @@
 /* mixtape convert: a file of a model or of weights in another form. */
 #include "cli/cli.h"
+#include "base/error.h"
 #include "formats/file.h"
 
 #include <string.h>
 
 static void usage(FILE *out) {
-  fprintf(out, "usage: mixtape convert IN OUT [--model FILE]\n"
+  fprintf(out, "usage: mixtape convert IN OUT [--model FILE] [--loss NAME] [--optimizer NAME]\n"
+               "                       [--metrics NAMES] [--no-compile]\n"
                "\n"
                "Writes what IN holds as OUT, in the form that the end of OUT's name says, as the Keras\n"
                "generation of the file writes it. What IN is, its content says.\n"
@@ -15,28 +17,52 @@ static void usage(FILE *out) {
                "  .weights.h5  the weights, and the optimizer state of a compiled model\n"
                "  .npz         the weights alone, in get_weights() order\n"
                "\n"
-               "  --model FILE  the model (.keras or .h5) whose weights IN has, where IN has weights alone\n"
-               "  -h, --help    this text\n");
+               "  --model FILE      the model (.keras or .h5) of IN, where IN has weights alone\n"
+               "  --loss NAME       this loss instead of the file's, as one whose code is Python's\n"
+               "  --optimizer NAME  this optimizer instead of the file's\n"
+               "  --metrics NAMES   these metrics instead of the file's\n"
+               "  --no-compile      without compile settings and optimizer state\n"
+               "  -h, --help        this text\n");
 }
 
-typedef struct paths {
-  const char *in, *out, *model;
-} paths;
+typedef struct conversion {
+  const char *in, *out, *model, *loss, *optimizer, *metrics;
+  bool no_compile;
+} conversion;
 
 static int wrong(const char *message, const char *value) {
   fprintf(stderr, "mixtape convert: %s%s; `mixtape convert --help` explains\n", value ? value : "", message);
   return CLI_USAGE;
 }
 
+/* An option with a value that stands at `i`; false: there is none. */
+static bool take_option(int argc, char **argv, int *i, conversion *p, const char **missing) {
+  const struct {
+    const char *name, **value;
+  } options[] = {{"--model", &p->model},
+                 {"--loss", &p->loss},
+                 {"--optimizer", &p->optimizer},
+                 {"--metrics", &p->metrics}};
+  for (size_t o = 0; o < sizeof options / sizeof *options; o++)
+    if (cli_is_option(argc, argv, i, options[o].name, options[o].value)) {
+      if (!*options[o].value) *missing = options[o].name;
+      return true;
+    }
+  return false;
+}
+
 /* CLI_OK to continue, CLI_USAGE after a message, -1 after printing --help. */
-static int parse(int argc, char **argv, paths *p) {
+static int parse(int argc, char **argv, conversion *p) {
   for (int i = 1; i < argc; i++) {
+    const char *missing = NULL;
     if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
       usage(stdout);
       return -1;
     }
-    if (cli_is_option(argc, argv, &i, "--model", &p->model)) {
-      if (!p->model) return wrong("--model: its value is missing", NULL);
+    if (take_option(argc, argv, &i, p, &missing)) {
+      if (missing) return wrong(": its value is missing", missing);
+    } else if (!strcmp(argv[i], "--no-compile")) {
+      p->no_compile = true;
     } else if (argv[i][0] == '-' && argv[i][1]) {
       return wrong(": no such option", argv[i]);
     } else if (!p->in) {
@@ -47,6 +73,9 @@ static int parse(int argc, char **argv, paths *p) {
       return wrong(": two files are converted, IN and OUT", argv[i]);
     }
   }
+  if (p->no_compile && (p->loss || p->optimizer || p->metrics))
+    return wrong("--no-compile leaves out what --loss, --optimizer and --metrics say; give one or the other",
+                 NULL);
   return p->out ? CLI_OK : wrong("expected two files, IN and OUT", NULL);
 }
 
@@ -55,7 +84,7 @@ static bool ends_in(const char *path, const char *end) {
 }
 
 /* What can be known before any work is done. */
-static int check(const paths *p) {
+static int check(const conversion *p) {
   if (!cli_is_saved_name(p->out))
     return wrong(": expected a name that ends in .keras, .weights.h5, .h5 or .npz", p->out);
   if (!p->model && (ends_in(p->in, ".npz") || ends_in(p->in, ".weights.h5")))
@@ -66,8 +95,19 @@ static int check(const paths *p) {
   return CLI_FAILED;
 }
 
-static int convert(const paths *p) {
-  mix_model *model = mix_model_load(p->model ? p->model : p->in, .no_compile = ends_in(p->out, ".npz"));
+static mix_model *load(const conversion *p) {
+  cli_options options = {.model = p->model ? p->model : p->in,
+                         .loss = p->loss,
+                         .optimizer = p->optimizer,
+                         .metrics = p->metrics};
+  const bool bare = p->no_compile || ends_in(p->out, ".npz");
+  mix_model *model = cli_load_model(&options, bare ? CLI_NOT_COMPILED : CLI_COMPILED);
+  if (model && !bare && (p->loss || p->optimizer || p->metrics)) cli_compile_file(&options, model);
+  return mix_failed() ? NULL : model;
+}
+
+static int convert(const conversion *p) {
+  mix_model *model = load(p);
   if (mix_error() == MIX_FORMAT_ERROR && !p->model)
     fprintf(stderr, "mixtape convert: if %s has weights alone, --model FILE names their model\n", p->in);
   if (model && p->model) mix_model_load_weights(model, p->in);
@@ -75,7 +115,7 @@ static int convert(const paths *p) {
 }
 
 int cli_convert(int argc, char **argv) {
-  paths p = {NULL};
+  conversion p = {NULL};
   int code = parse(argc, argv, &p);
   if (code) return code < 0 ? CLI_OK : code;
   code = check(&p);

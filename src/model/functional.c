@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include <mixtape/ops.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -226,6 +227,26 @@ static bool symbolic_all(mix_list *list, const char *what) {
   return true;
 }
 
+static bool is_name_before(const mix_functional *graph, int output, const char *name) {
+  bool found = false;
+  for (int i = 0; i < output; i++) found |= !strcmp(graph->output_names[i], name);
+  return found;
+}
+
+/* Those of the layers; in tf_keras a second output of one layer is "lstm_1", or the next that is free. */
+static bool name_outputs(mix_functional *graph, const mix_semantics *semantics) {
+  char text[300];
+  for (int i = 0; i < graph->output_count && !mix_failed(); i++) {
+    const char *layer = mix_tensor_history(graph->outputs[i], NULL)->layer->name, *name = layer;
+    for (int n = 1; name && semantics->output_names_unique && is_name_before(graph, i, name); n++) {
+      snprintf(text, sizeof text, "%s_%d", layer, n);
+      name = mix_intern(text);
+    }
+    graph->output_names[i] = name;
+  }
+  return !mix_failed();
+}
+
 mix_model *mix_model_with(const mix_model_options *given) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_model_options, options, given, "model_new");
@@ -248,7 +269,7 @@ mix_model *mix_model_with(const mix_model_options *given) {
   graph->input_form = form_of(options.inputs, graph->input_count);
   graph->output_form = form_of(options.outputs, graph->output_count);
   if (!graph->inputs || !graph->outputs || !collect(graph)) return NULL;
-  if (!mix_functional_add_layers(layer, graph)) return NULL;
+  if (!name_outputs(graph, semantics) || !mix_functional_add_layers(layer, graph)) return NULL;
   layer->built = true;
   return mix_model_wrap(layer, MIX_FUNCTIONAL);
 }

@@ -26,8 +26,7 @@ const char *mix_model_output_name(const mix_model *model, int output) {
     snprintf(name, sizeof name, "output_%d", output + 1);
     return mix_intern(name);
   }
-  int index;
-  return mix_layer_name(mix_tensor_history(functional_of(model)->outputs[output], &index)->layer);
+  return functional_of(model)->output_names[output];
 }
 
 /* The input layer that a sequential model may begin with; NULL: none. */

@@ -129,6 +129,7 @@ typedef struct mix_functional {
   int call_count;
   /* The structure in which the user gave them: an index, or lists and objects of them. */
   json_t *input_form, *output_form;
+  const char *output_names[MIX_MODEL_MAX]; /* in logs and dicts of data */
 } mix_functional;
 /* What the first call of a sequential model was given; rank 0: there was none. */
 typedef struct mix_sequential_input {
@@ -142,7 +143,8 @@ int mix_functional_call_number(const mix_functional *graph, const mix_layer_call
 mix_tensor *mix_model_conform(mix_tensor *given, mix_shape wanted, mix_dtype dtype);
 /* layer_order.c: makes the layers of the calls inner layers of the model, in Keras's order. */
 bool mix_functional_add_layers(mix_layer *model, const mix_functional *graph);
-/* The number of outputs and inputs, and the name of the layer that produces an output. */
+/* The number of outputs and inputs, and the name of an output: that of its layer, which tf_keras
+ * makes unique. */
 int mix_model_output_count(const mix_model *model);
 int mix_model_input_count(const mix_model *model);
 const char *mix_model_output_name(const mix_model *model, int output);

@@ -11,11 +11,28 @@ static bool is_model(const mix_layer *layer) {
   return layer->class.call == mix_class_functional.call || layer->class.call == mix_class_sequential.call;
 }
 
+static bool holds_model(const mix_layer *layer) {
+  bool holds = false;
+  for (int i = 0; i < mix_list_count(layer->layers); i++) {
+    const mix_layer *inner = mix_list_items(layer->layers)[i];
+    holds |= inner->is_model || holds_model(inner);
+  }
+  return holds;
+}
+
+/* The config of a layer has no models. */
+static mix_layer *copy_with_models(mix_layer *layer) {
+  json_t *object = mix_layer_to_json(layer, false);
+  mix_layer *copy = object ? mix_layer_from_saved(object, layer->semantics) : NULL;
+  json_decref(object);
+  return copy;
+}
+
 mix_layer *mix_layer_clone(mix_layer *layer) {
   if (!mix_given(layer, &mix_layer_object_class, "layer_clone", "a layer")) return NULL;
   if (!mix_is(layer, &mix_layer_object_class))
     return mix_fail(MIX_TYPE_ERROR, "layer_clone: the object is no layer");
-  if (!is_model(layer)) return mix_layer_copy(layer);
+  if (!is_model(layer)) return holds_model(layer) ? copy_with_models(layer) : mix_layer_copy(layer);
   mix_model *model = clone_of_layer(layer, &(const mix_clone_options){.size = sizeof(mix_clone_options)});
   return model ? model->layer : NULL;
 }

@@ -134,26 +134,24 @@ static const char *name_in(const json_t *value) {
   return function ? json_string_value(json_object_get(value, "config")) : NULL;
 }
 
-static void *read_loss(const mix_model *model, const json_t *value) {
+static void *read_loss(const mix_model *model, const json_t *value, int output) {
+  (void)output;
   const char *name = name_in(value);
   if (json_is_null(value)) return NULL;
   if (name) return mix_loss_new(name, .semantics = model->semantics);
   return mix_loss_from_json(value, model->semantics);
 }
 
-/* In these files the names of metrics have those of their outputs before them, as in logs. */
-static const char *without_output(const mix_model *model, const char *name) {
-  const int outputs = mix_model_output_count(model);
-  for (int i = 0; name && outputs > 1 && i < outputs; i++) {
-    const char *output = mix_model_output_name(model, i);
-    const size_t length = strlen(output);
-    if (!strncmp(name, output, length) && name[length] == '_') return name + length + 1;
-  }
-  return name;
+/* In these files the names of metrics have that of their output before them, as in logs. */
+static const char *without_output(const mix_model *model, const char *name, int output) {
+  if (!name || mix_model_output_count(model) < 2) return name;
+  const char *prefix = mix_model_output_name(model, output);
+  const size_t length = strlen(prefix);
+  return !strncmp(name, prefix, length) && name[length] == '_' ? name + length + 1 : name;
 }
 
 /* How tf_keras saves the mean of a function's values in HDF5 files. */
-static void *read_wrapper(const mix_model *model, const json_t *value) {
+static void *read_wrapper(const mix_model *model, const json_t *value, int output) {
   const json_t *config = json_object_get(value, "config");
   const char *function = name_in(json_object_get(config, "fn"));
   if (!function)
@@ -162,20 +160,20 @@ static void *read_wrapper(const mix_model *model, const json_t *value) {
                     "name",
                     mix_json_kind(json_object_get(config, "fn")));
   mix_metric_options options = {.size = sizeof options, .metric = function, .semantics = model->semantics};
-  options.name = without_output(model, mix_json_string_or(config, "name", NULL));
+  options.name = without_output(model, mix_json_string_or(config, "name", NULL), output);
   options.dtype = mix_json_string_or(config, "dtype", NULL);
   return mix_failed() ? NULL : mix_metric_with(&options);
 }
 
 /* keras3 logs a metric under the name by which it was requested. */
-static void *read_metric(const mix_model *model, const json_t *value) {
+static void *read_metric(const mix_model *model, const json_t *value, int output) {
   const char *name = name_in(value), *class_name = json_string_value(json_object_get(value, "class_name"));
   if (name) {
     mix_metric_options options = {.size = sizeof options, .metric = name, .semantics = model->semantics};
     if (model->semantics->metric_named_as_requested) options.name = name;
     return mix_metric_with(&options);
   }
-  if (class_name && !strcmp(class_name, "MeanMetricWrapper")) return read_wrapper(model, value);
+  if (class_name && !strcmp(class_name, "MeanMetricWrapper")) return read_wrapper(model, value, output);
   if (!class_name)
     return mix_fail(MIX_TYPE_ERROR, "model_from_json: a metric is %s; expected a name or an object",
                     mix_json_kind(value));
@@ -185,15 +183,15 @@ static void *read_metric(const mix_model *model, const json_t *value) {
   return metric;
 }
 
-typedef void *item_reader(const mix_model *model, const json_t *value);
+typedef void *item_reader(const mix_model *model, const json_t *value, int output);
 
 /* A metric or a list of metrics becomes a list. */
-static void *read_metrics(const mix_model *model, const json_t *value) {
+static void *read_metrics(const mix_model *model, const json_t *value, int output) {
   if (json_is_null(value)) return NULL;
   mix_list *list = mix_list_new(0, NULL);
-  if (!json_is_array(value)) mix_list_append(list, read_metric(model, value));
+  if (!json_is_array(value)) mix_list_append(list, read_metric(model, value, output));
   for (size_t i = 0; i < json_array_size(value) && !mix_failed(); i++)
-    mix_list_append(list, read_metric(model, json_array_get(value, i)));
+    mix_list_append(list, read_metric(model, json_array_get(value, i), output));
   return list;
 }
 
@@ -220,7 +218,7 @@ static mix_list *read_for_outputs(const mix_model *model, const json_t *value, i
                     json_array_size(value), what, outputs);
   for (int i = 0; i < outputs && !mix_failed(); i++) {
     const json_t *item = json_is_array(value) ? json_array_get(value, (size_t)i) : of_output(model, value, i);
-    mix_list_append(list, item && !json_is_null(item) ? read(model, item) : NULL);
+    mix_list_append(list, item && !json_is_null(item) ? read(model, item, i) : NULL);
   }
   return mix_failed() ? NULL : list;
 }
@@ -231,9 +229,9 @@ static void read_losses(const mix_model *model, const json_t *value, mix_compile
   if (!value || json_is_null(value)) return;
   if (json_is_string(value)) {
     options->loss = json_string_value(value);
-    read_loss(model, value); /* so that an error has its place */
+    read_loss(model, value, 0); /* so that an error has its place */
   } else if (is_object_of_class(value))
-    options->loss_object = read_loss(model, value);
+    options->loss_object = read_loss(model, value, 0);
   else
     options->loss_objects = read_for_outputs(model, value, read_loss, "loss");
 }
@@ -269,10 +267,11 @@ static void read_metric_lists(const mix_model *model, const json_t *value, const
   else if (outputs > 1)
     *objects = read_for_outputs(model, value, read_metrics, what);
   else
-    *objects =
-        read_metrics(model, json_is_object(value) && !is_object_of_class(value) ? of_output(model, value, 0)
+    *objects = read_metrics(model,
+                            json_is_object(value) && !is_object_of_class(value) ? of_output(model, value, 0)
                             : json_is_array(json_array_get(value, 0))           ? json_array_get(value, 0)
-                                                                                : value);
+                                                                                : value,
+                            0);
 }
 
 /* The config of an optimizer for another generation: None is the default of what only one of them has. */

@@ -107,6 +107,16 @@ static mix_layer *read_layer(mix_json_reader *reader, const json_t *object) {
   return layer;
 }
 
+/* A layer that another one wraps. */
+static mix_layer *read_inner_layer(void *context, const json_t *object) {
+  mix_json_reader *reader = context;
+  const size_t length = strlen(reader->path);
+  snprintf(reader->path + length, sizeof reader->path - length, ".config.layer");
+  mix_layer *layer = read_layer(reader, object);
+  reader->path[length] = 0;
+  return layer;
+}
+
 /* Ends the message of an error with the layer's name and place. */
 static void place_error(mix_json_reader *reader, const json_t *object) {
   char message[1024];
@@ -219,7 +229,10 @@ static mix_model *read_object(const json_t *object, const mix_from_json_options 
                             .of_file = of_file,
                             .shared = json_object(),
                             .shared_layers = mix_list_new(0, NULL)};
+  const mix_inner_layer_reader inner = {read_inner_layer, &reader};
+  const mix_inner_layer_reader *former = mix_inner_layer_reader_set(&inner);
   mix_model *model = read_model(&reader, object, &is_model);
+  mix_inner_layer_reader_set(former);
   json_decref(reader.shared);
   if (!is_model)
     mix_fail(
@@ -234,6 +247,20 @@ static mix_model *read_object(const json_t *object, const mix_from_json_options 
   if (good && !options->no_compile && json_object_size(compiled))
     good = mix_model_compile_json(model, compiled, written);
   return good && !mix_failed() ? model : NULL;
+}
+
+mix_layer *mix_layer_from_saved(const json_t *object, const mix_semantics *semantics) {
+  mix_json_reader reader = {.read_layer = read_layer_at,
+                            .semantics = semantics,
+                            .written = semantics,
+                            .shared = json_object(),
+                            .shared_layers = mix_list_new(0, NULL)};
+  const mix_inner_layer_reader inner = {read_inner_layer, &reader};
+  const mix_inner_layer_reader *former = mix_inner_layer_reader_set(&inner);
+  mix_layer *layer = read_layer(&reader, object);
+  mix_inner_layer_reader_set(former);
+  json_decref(reader.shared);
+  return layer;
 }
 
 mix_model *mix_model_from_object(const json_t *object, const mix_from_json_options *options, bool of_file) {

@@ -63,6 +63,9 @@ mix_model *mix_reader_sequential(mix_json_reader *reader, const json_t *config);
  * of_file: loss scaling as if the policy of the layers were the global one. */
 mix_model *mix_model_from_object(const json_t *object, const mix_from_json_options *options, bool of_file);
 
+/* A layer of an object that mix_layer_to_json wrote, also one with models in it; scoped. */
+mix_layer *mix_layer_from_saved(const json_t *object, const mix_semantics *semantics);
+
 /* override_policy.c: changes the object of a model so that its float32 layers have another policy, also those
  * in models and wrappers. Where that computes in 16 bits, a float32 Activation follows each output. */
 bool mix_override_policy(json_t *object, const char *policy, const mix_semantics *semantics);

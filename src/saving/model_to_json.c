@@ -424,7 +424,15 @@ static json_t *inner_object(const mix_layer *layer, const json_t *config, const 
   return json_object_get(config, attribute);
 }
 
-static void add_inner_build_configs(mix_layer *layer, json_t *object, bool open_batch) {
+/* The configs of layers know nothing of models. */
+static void put_model(mix_layer *model, json_t *place, bool open_batch) {
+  json_t *object = mix_layer_to_json(model, open_batch);
+  if (object) json_object_clear(place);
+  if (object) mix_json_update(place, object);
+  json_decref(object);
+}
+
+static void complete_inner_objects(mix_layer *layer, json_t *object, bool open_batch) {
   int item = 0;
   for (int i = 0; i < mix_list_count(layer->layers); i++) {
     mix_layer *inner = mix_list_items(layer->layers)[i];
@@ -432,7 +440,11 @@ static void add_inner_build_configs(mix_layer *layer, json_t *object, bool open_
                         ? inner_object(layer, json_object_get(object, "config"), inner->attribute, &item)
                         : NULL;
     if (!json_is_object(place)) continue;
-    add_inner_build_configs(inner, place, open_batch);
+    if (is_nested_model(inner)) {
+      put_model(inner, place, open_batch);
+      continue;
+    }
+    complete_inner_objects(inner, place, open_batch);
     json_t *config = build_config(inner, open_batch);
     if (config) mix_json_set(place, "build_config", config);
   }
@@ -442,7 +454,7 @@ json_t *mix_layer_to_json(mix_layer *layer, bool open_batch) {
   json_t *object = object_of(layer),
          *config = object && !mix_failed() ? build_config(layer, open_batch) : NULL;
   if (config) mix_json_set(object, "build_config", config);
-  if (object) add_inner_build_configs(layer, object, open_batch);
+  if (object) complete_inner_objects(layer, object, open_batch);
   if (object && is_nested_model(layer) && layer->semantics->compile_config_always)
     mix_json_set(object, "compile_config", json_object());
   return mix_json_whole(object);

@@ -80,10 +80,19 @@ mix_status mix_logs_set(mix_logs *logs, const char *name, double value) {
   return mix_error();
 }
 
+/* A later result of one name takes the place of an earlier one: in Keras 3 outputs of one layer share the
+ * name of their losses. */
+static bool put(mix_logs *logs, const char *name, double value) {
+  const int i = entry_named(logs, name);
+  if (i < 0) return mix_logs_add(logs, name, value);
+  logs->entries[i].value = value;
+  return true;
+}
+
 bool mix_logs_add_result(mix_logs *logs, const char *name, mix_tensor *result) {
   if (!result) return false;
   int64_t count = mix_shape_size(mix_tensor_shape(result));
-  if (count == 1) return mix_logs_add(logs, name, mix_tensor_item(result));
+  if (count == 1) return put(logs, name, mix_tensor_item(result));
   double *numbers = mix_alloc(sizeof *numbers * (size_t)count);
   bool good = numbers && mix_tensor_read(result, MIX_FLOAT64, numbers, count) == MIX_OK;
   for (int64_t i = 0; i < count && good; i++) {

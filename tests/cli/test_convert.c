@@ -75,6 +75,10 @@ static void what_is_refused_before_any_work(void **state) {
   assert_has(program_err, "two files");
   assert_code(run_program("convert", model, npz, npz), 2);
   assert_code(run_program("convert", model, npz, "--model"), 2);
+  assert_code(run_program("convert", model, npz, "--loss"), 2);
+  assert_has(program_err, "--loss: its value is missing");
+  assert_code(run_program("convert", model, npz, "--no-compile", "--loss", "mse"), 2);
+  assert_has(program_err, "one or the other");
   assert_code(run_program("convert", model, npz, "--compress"), 2);
   assert_has(program_err, "no such option");
   assert_int_equal(access(npz, F_OK), -1);
@@ -99,6 +103,24 @@ static void files_that_do_not_convert(void **state) {
   assert_code(run_program("convert", in_folder("weights.h5"), in_folder("out.keras"), "--model",
                           in_folder("model.keras")),
               0);
+}
+
+/* The state of the file's optimizer stays. */
+static void compile_settings_instead_of_the_files(void **state) {
+  (void)state;
+  write_trained(in_folder("model.keras"), "keras3");
+  assert_code(run_program("convert", in_folder("model.keras"), in_folder("out.h5"), "--loss", "mae",
+                          "--metrics", "mse"),
+              0);
+  MIX_SCOPE {
+    mix_model *model = mix_model_load(in_folder("out.h5"));
+    mix_logs *logs = mix_model_evaluate(
+        model, ones(4), mix_list_of(mix_fill(MIX_SHAPE(6, 2), 3, MIX_FLOAT32)), .verbose = MIX_SILENT);
+    assert_int_equal(mix_error(), MIX_OK);
+    assert_int_equal(mix_optimizer_iterations(mix_model_optimizer(model)), 1);
+    assert_string_equal(mix_logs_name(logs, mix_logs_count(logs) - 1), "mse");
+    assert_true(mix_logs_value(logs, 0) < mix_logs_value(logs, 1)); /* numbers further than 1 away */
+  }
 }
 
 static void save_of_train(void **state) {
@@ -128,8 +150,9 @@ static int end(void **state) {
 
 int main(void) {
 #define CONVERT_TEST(function) cmocka_unit_test_setup_teardown(function, folder_begin, end)
-  const struct CMUnitTest tests[] = {CONVERT_TEST(every_kind_from_every_kind),
-                                     CONVERT_TEST(what_is_refused_before_any_work),
-                                     CONVERT_TEST(files_that_do_not_convert), CONVERT_TEST(save_of_train)};
+  const struct CMUnitTest tests[] = {
+      CONVERT_TEST(every_kind_from_every_kind), CONVERT_TEST(what_is_refused_before_any_work),
+      CONVERT_TEST(files_that_do_not_convert), CONVERT_TEST(compile_settings_instead_of_the_files),
+      CONVERT_TEST(save_of_train)};
   return cmocka_run_group_tests_name("convert", tests, NULL, NULL);
 }

@@ -477,6 +477,13 @@ static void options_replace_what_nobody_knows(void **state) {
     assert_null(strstr(program_err, "the state of the optimizer"));
     assert_code(run_program("predict", "--model", path, "--data", data, "--output", in_folder("p.npz")), 0);
     assert_code(run_program("convert", path, in_folder("p2.npz")), 0);
+    assert_code(run_program("convert", path, in_folder("p2.h5")), 1);
+    assert_has(program_err, rows[i].option);
+    assert_code(run_program("convert", path, in_folder("p2.h5"), rows[i].option, rows[i].instead), 0);
+    assert_code(run_program("train", "--model", in_folder("p2.h5"), "--data", data, "--verbose", "0"), 0);
+    assert_code(run_program("convert", path, in_folder("p2.keras"), "--no-compile"), 0);
+    assert_code(run_program("train", "--model", in_folder("p2.keras"), "--data", data, "--verbose", "0"), 1);
+    assert_has(program_err, "without a loss");
     assert_code(run_program("summary", "--model", path), !strcmp(rows[i].option, "--optimizer"));
   }
 }

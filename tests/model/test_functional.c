@@ -66,6 +66,44 @@ static void several_outputs_have_losses_of_their_own(void **state) {
   assert_error(MIX_VALUE_ERROR, "1 arrays of labels; the model has 2 outputs");
 }
 
+static mix_logs *evaluated_outputs_of_one_layer(const char *generation) {
+  mix_set_semantics(generation);
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(2, 1));
+  mix_layer *rnn =
+      mix_simple_rnn(1, .return_state = true, .no_bias = true, .activation = "linear",
+                     .kernel_initializer = "ones", .recurrent_initializer = "zeros", .name = "rnn");
+  mix_layer *taken = mix_dense(.units = 1, .kernel_initializer = "ones", .name = "rnn_1");
+  mix_list *results = mix_call_outputs(rnn, x);
+  mix_model *model =
+      mix_model_new(x, mix_list_of(mix_list_get(results, 0), mix_call(taken, mix_list_get(results, 0)),
+                                   mix_list_get(results, 1)));
+  mix_model_compile(model, .loss = "mse", .metrics = {"mae"}, .optimizer = mix_sgd());
+  mix_tensor *data = ARRAY(F32, MIX_SHAPE(1, 2, 1), 5, 7);
+  mix_list *labels = mix_list_of(ARRAY(F32, MIX_SHAPE(1, 1), 6), ARRAY(F32, MIX_SHAPE(1, 1), 5),
+                                 ARRAY(F32, MIX_SHAPE(1, 1), 4));
+  mix_logs *logs = mix_model_evaluate(model, data, labels, .verbose = MIX_SILENT);
+  assert_no_error();
+  return logs;
+}
+
+static void assert_logs(const mix_logs *logs, int count, const char *const *names, const double *values) {
+  assert_int_equal(mix_logs_count(logs), count);
+  for (int i = 0; i < count; i++) {
+    assert_string_equal(mix_logs_name(logs, i), names[i]);
+    assert_true(mix_logs_value(logs, i) == values[i]);
+  }
+}
+
+/* Keras 3 shows the last of the losses of one name. */
+static void outputs_of_one_layer_are_named_as_in_keras(void **state) {
+  (void)state;
+  static const char *const unique[] = {"loss",    "rnn_loss",  "rnn_1_loss", "rnn_2_loss",
+                                       "rnn_mae", "rnn_1_mae", "rnn_2_mae"};
+  assert_logs(evaluated_outputs_of_one_layer("tf_keras"), 7, unique, (const double[]){14, 1, 4, 9, 1, 2, 3});
+  static const char *const shared[] = {"loss", "rnn_loss", "rnn_1_loss", "rnn_mae", "rnn_1_mae", "rnn_mae_1"};
+  assert_logs(evaluated_outputs_of_one_layer("keras3"), 6, shared, (const double[]){14, 9, 4, 1, 2, 3});
+}
+
 static void an_output_without_a_loss_is_left_out(void **state) {
   (void)state;
   mix_tensor *x = mix_input(.shape = MIX_SHAPE(1));
@@ -250,6 +288,7 @@ int main(void) {
 
       TEST(several_inputs_are_matched_in_order),
       TEST(several_outputs_have_losses_of_their_own),
+      TEST(outputs_of_one_layer_are_named_as_in_keras),
       TEST(an_output_without_a_loss_is_left_out),
       TEST(a_shared_layer_has_one_weight_and_the_sum_of_gradients),
       TEST(a_model_is_a_layer_of_another),

@@ -187,6 +187,29 @@ static void constraints(void **state) {
   expect_refused(mix_constraint_new("tight"), MIX_VALUE_ERROR, "tight");
 }
 
+/* tf_keras takes the middle and the rings around it from the diagonal. */
+static void radial_constraint(void **state) {
+  (void)state;
+  static const double wanted[4][25] = {
+      {0, 0, 0, 0},
+      {4, 4, 4, 4, 0, 4, 4, 4, 4},
+      {15, 15, 15, 15, 15, 5, 5, 15, 15, 5, 5, 15, 15, 15, 15, 15},
+      {18, 18, 18, 18, 18, 18, 12, 12, 12, 18, 18, 12, 6, 12, 18, 18, 12, 12, 12, 18, 18, 18, 18, 18, 18}};
+  mix_constraint *radial = mix_constraint_new("RadialConstraint");
+  for (int64_t size = 2; size < 6; size++) {
+    mix_tensor *w = mix_range(0, (double)(size * size), 1, MIX_FLOAT32);
+    mix_tensor *got = mix_constraint_call(radial, mix_reshape(w, MIX_SHAPE(size, size, 1, 1)));
+    expect_values(got, size * size, wanted[size - 2], 0, 0);
+  }
+  mix_tensor *channels = mix_reshape(mix_range(0, 24, 1, MIX_FLOAT32), MIX_SHAPE(2, 2, 2, 3));
+  EXPECT_EXACT(mix_constraint_call(radial, channels), 0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5, 0,
+               1, 2, 3, 4, 5);
+  expect_refused(mix_constraint_call(radial, mix_fill(MIX_SHAPE(2, 3, 1, 1), 0, MIX_FLOAT32)),
+                 MIX_VALUE_ERROR, "(2, 3, 1, 1)");
+  expect_refused(mix_constraint_call(radial, mix_fill(MIX_SHAPE(2, 2), 0, MIX_FLOAT32)), MIX_VALUE_ERROR,
+                 "(2, 2)");
+}
+
 static mix_tensor *a_penalty(void *context, mix_tensor *weight) {
   (void)context;
   return weight;
@@ -261,6 +284,7 @@ int main(void) {
                                      TEST(refusals),
                                      TEST(regularizers),
                                      TEST(constraints),
+                                     TEST(radial_constraint),
                                      TEST(names_and_seeds),
                                      TEST(configs_are_read_and_written)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,6 +77,35 @@ static void bidirectional_of_two_layers(void **state_) {
   expect_values(mix_list_get(got, 0), 6, wanted, 0, 0);
 }
 
+/* Sums of the inputs so far, in the direction of the layer. */
+static mix_layer *summing(bool backwards) {
+  return mix_simple_rnn(1, .activation = "linear", .no_bias = true, .kernel_initializer = "ones",
+                        .recurrent_initializer = "ones", .return_sequences = true, .go_backwards = backwards);
+}
+
+/* In Keras the second layer's outputs are flipped, whichever runs backwards. */
+static void bidirectional_of_a_layer_that_runs_backwards(void **state) {
+  (void)state;
+  static const double wanted[] = {4, 7, 6, 3, 7, 1};
+  for (int i = 0; i < 2; i++) {
+    mix_set_semantics(i ? "keras3" : "tf_keras");
+    mix_layer *both = mix_bidirectional(summing(true), .backward_layer = i ? summing(false) : NULL);
+    expect_values(mix_call(both, SEQUENCE(1, 2, 4)), 6, wanted, 0, 0);
+  }
+}
+
+static void bidirectional_without_merging_is_null_in_json(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    mix_set_semantics(i ? "keras3" : "tf_keras");
+    const char *text = mix_layer_serialize(mix_bidirectional(mix_gru(2), "none"));
+    assert_non_null(strstr(text, "\"merge_mode\": null"));
+    mix_list *results =
+        mix_call_outputs(mix_layer_deserialize(text, NULL), mix_fill(MIX_SHAPE(2, 3, 2), 1, MIX_FLOAT32));
+    assert_int_equal(mix_list_count(results), 2);
+  }
+}
+
 static void bidirectional_layers_must_match(void **state) {
   (void)state;
   assert_null(mix_bidirectional(mix_lstm(2), .backward_layer = mix_lstm(2)));
@@ -112,8 +141,12 @@ static void time_distributed_is_the_layer_on_each_step(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(L27_bidirectional_weights_and_shapes), TEST(bidirectional_merges),
-                                     TEST(bidirectional_of_two_layers), TEST(bidirectional_layers_must_match),
+  const struct CMUnitTest tests[] = {TEST(L27_bidirectional_weights_and_shapes),
+                                     TEST(bidirectional_merges),
+                                     TEST(bidirectional_of_two_layers),
+                                     TEST(bidirectional_of_a_layer_that_runs_backwards),
+                                     TEST(bidirectional_without_merging_is_null_in_json),
+                                     TEST(bidirectional_layers_must_match),
                                      TEST(time_distributed_is_the_layer_on_each_step)};
   return cmocka_run_group_tests_name("recurrent wrappers", tests, NULL, NULL);
 }

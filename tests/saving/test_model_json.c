@@ -385,6 +385,35 @@ static void compile_settings_are_written(void **state) {
   json_decref(json);
 }
 
+/* HDF5 files of tf_keras have the output's name before that of a metric. */
+static void metrics_lose_the_name_of_their_output(void **state) {
+  (void)state;
+  mix_set_semantics("tf_keras");
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(3));
+  mix_model *model = mix_model_new(
+      x, mix_list_of(mix_call(mix_dense(1, .name = "a"), x), mix_call(mix_dense(1, .name = "a_b"), x)));
+  json_t *json = good(mix_json_parse(good((void *)mix_model_to_json(model)), "test"));
+  static const char metric[] =
+      "[{\"class_name\": \"MeanMetricWrapper\", \"config\": {\"name\": \"%s\", \"fn\": "
+      "\"mean_squared_error\"}}]";
+  char first[200], second[200], both[500];
+  snprintf(first, sizeof first, metric, "a_m");
+  snprintf(second, sizeof second, metric, "a_b_m");
+  snprintf(both, sizeof both, "{\"optimizer\": \"sgd\", \"loss\": \"mse\", \"metrics\": [%s, %s]}", first,
+           second);
+  mix_json_set(json, "compile_config", good(mix_json_parse(both, "test")));
+  char *text = mix_json_text(json);
+  mix_tensor *label = mix_fill(MIX_SHAPE(2, 1), 1, MIX_FLOAT32);
+  mix_logs *logs =
+      mix_model_evaluate(good(mix_model_from_json(text)), mix_fill(MIX_SHAPE(2, 3), 1, MIX_FLOAT32),
+                         mix_list_of(label, label), .verbose = MIX_SILENT);
+  assert_no_error();
+  assert_string_equal(mix_logs_name(logs, 3), "a_m");
+  assert_string_equal(mix_logs_name(logs, 4), "a_b_m");
+  mix_free(text);
+  json_decref(json);
+}
+
 /* M05: a model with a mixed_float16 layer scales its loss, as if that policy were the global one. */
 static void a_mixed_layer_scales_the_loss(void **state) {
   (void)state;
@@ -590,6 +619,41 @@ static void older_forms(void **state) {
                                "\"dtype\": \"float32\"}}]}, \"keras_version\": \"2.13\"}",
                                .semantics = mix_semantics_named("keras3")));
   assert_non_null(strstr(mix_model_to_json(model), "DTypePolicy"));
+}
+
+/* ZerosLike and OnesLike of Keras 3 have the dtype of their tensor where the config has none. */
+static void operations_have_their_dtype(void **state) {
+  (void)state;
+  static const char form[] =
+      "{'class_name': 'Functional', 'keras_version': '3.15.0', 'config': {'name': 'm', 'layers': ["
+      "{'class_name': 'InputLayer', 'config': {'batch_shape': [null, 3], 'dtype': 'int32', 'name': 'i'}, "
+      "'inbound_nodes': []}, {'module': 'keras.src.ops.numpy', 'class_name': '%s', "
+      "'config': {'name': 'z', 'dtype': %s}, 'inbound_nodes': [{'args': [{'class_name': '__keras_tensor__', "
+      "'config': {'keras_history': ['i', 0, 0]}}], 'kwargs': {}}]}], 'input_layers': [['i', 0, 0]], "
+      "'output_layers': [['z', 0, 0]]}}";
+  static const struct {
+    const char *text;
+    mix_dtype dtype;
+  } rows[] = {{"null", MIX_INT32},
+              {"\"bool\"", MIX_BOOL},
+              {"\"float32\"", MIX_FLOAT32},
+              {"\"float16\"", MIX_FLOAT16},
+              {"\"uint8\"", MIX_UINT8}};
+  for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
+    char text[1000], config[60];
+    snprintf(text, sizeof text, form, i % 2 ? "OnesLike" : "ZerosLike", rows[i / 2].text);
+    for (char *at = text; *at; at++)
+      if (*at == '\'') *at = '"';
+    mix_model *model = good(mix_model_from_json(text));
+    mix_tensor *got = good(mix_model_call(model, mix_fill(MIX_SHAPE(2, 3), 7, MIX_INT32)));
+    assert_int_equal(mix_tensor_dtype(got), rows[i / 2].dtype);
+    assert_true(mix_tensor_item(mix_reduce_max(mix_cast(got, MIX_FLOAT32), (mix_axes){0}, false)) ==
+                (double)(i % 2));
+    snprintf(config, sizeof config, "{\"name\": \"z\", \"dtype\": %s}", rows[i / 2].text);
+    assert_non_null(strstr(mix_model_to_json(model), config));
+    mix_model *again = good(mix_model_clone(model));
+    assert_string_equal(mix_model_to_json(again), mix_model_to_json(model));
+  }
 }
 
 /* What each generation writes comes back as that generation, whatever the current one. */
@@ -833,6 +897,7 @@ int main(void) {
                                      TEST(the_text_is_pythons),
                                      TEST(compile_settings_come_back),
                                      TEST(compile_settings_are_written),
+                                     TEST(metrics_lose_the_name_of_their_output),
                                      TEST(a_mixed_layer_scales_the_loss),
                                      TEST(custom_layers_come_back),
                                      TEST(registered_layers_come_back),
@@ -840,6 +905,7 @@ int main(void) {
                                      TEST(clones_keep_functions),
                                      TEST(subclassed_models_are_refused),
                                      TEST(older_forms),
+                                     TEST(operations_have_their_dtype),
                                      TEST(texts_keep_their_generation),
                                      TEST(damaged_texts),
                                      TEST(deep_texts),

@@ -388,6 +388,34 @@ static void two_weights_of_one_name(void **state) {
 }
 
 /* Under another global policy Keras would not wrap the optimizer, and not find its state. */
+static mix_model *with_models_inside_of_layers(void) {
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(4, 3)), *step = mix_input(.shape = MIX_SHAPE(2));
+  mix_model *chain = mix_sequential(mix_list_of(mix_dense(5, "relu"), mix_dense(2)), .name = "chain");
+  mix_model *graph = mix_model_new(step, mix_call(mix_dense(3), step), .name = "graph");
+  mix_tensor *y = mix_call(mix_time_distributed(mix_model_layer(chain)), x);
+  return mix_model_new(x, mix_call(mix_time_distributed(mix_model_layer(graph)), y));
+}
+
+/* The config of a TimeDistributed alone does not have that of a model in it. */
+static void models_inside_of_layers(void **state) {
+  (void)state;
+  static const char *const generations[] = {"keras3", "tf_keras"}, *const names[] = {"in.keras", "in.h5"};
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    mix_model *model = with_models_inside_of_layers();
+    mix_list *x = mix_list_of(mix_reshape(mix_range(-12, 12, 1, MIX_FLOAT32), MIX_SHAPE(2, 4, 3)));
+    for (int i = 0; i < 2; i++) {
+      mix_model_save(model, in_folder(names[i]));
+      mix_model *again = loaded(in_folder(names[i]));
+      assert_same_tensors(names[i], mix_model_predict(model, x), mix_model_predict(again, x));
+    }
+    mix_model *clone = mix_model_clone(model);
+    mix_model_set_weights(clone, mix_model_get_weights(model));
+    assert_no_error();
+    assert_same_tensors("clone", mix_model_predict(model, x), mix_model_predict(clone, x));
+  }
+}
+
 static void the_wrapped_optimizer_is_saved(void **state) {
   (void)state;
   static const char *const generations[] = {"keras3", "tf_keras"};
@@ -576,6 +604,7 @@ int main(void) {
                                      SAVE_TEST(a_class_of_two_names),
                                      SAVE_TEST(Z12_names_of_three_thousand_layers),
                                      SAVE_TEST(two_weights_of_one_name),
+                                     SAVE_TEST(models_inside_of_layers),
                                      SAVE_TEST(the_wrapped_optimizer_is_saved),
                                      SAVE_TEST(the_experimental_generation),
                                      SAVE_TEST(names_and_models_that_are_refused),

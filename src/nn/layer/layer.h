@@ -167,6 +167,13 @@ const char *mix_layer_keras_name(const mix_layer *layer);
 mix_layer *mix_layer_from_json(const char *class_name, const json_t *config, const mix_semantics *semantics);
 /* The same from {"class_name", "config", "registered_name"}; `call` is named in messages. */
 mix_layer *mix_layer_from_object(const json_t *object, const mix_semantics *semantics, const char *call);
+/* Reads the layers that options of layers hold, such as that of a TimeDistributed, which may be a model. */
+typedef struct mix_inner_layer_reader {
+  mix_layer *(*read)(void *context, const json_t *object);
+  void *context;
+} mix_inner_layer_reader;
+/* The thread's reader until it is set back, borrowed; NULL: mix_layer_from_object. Returns the former. */
+const mix_inner_layer_reader *mix_inner_layer_reader_set(const mix_inner_layer_reader *reader);
 /* A layer of a class of the user from a config, scoped. */
 mix_layer *mix_layer_read_custom(const mix_layer_class *class, const json_t *config,
                                  const mix_semantics *semantics);

@@ -9,6 +9,14 @@
 static const mix_layer_kind *const kinds[] = {MIX_BUILT_IN_LAYERS(ADDRESS)};
 #undef ADDRESS
 
+static _Thread_local const mix_inner_layer_reader *inner_reader;
+
+const mix_inner_layer_reader *mix_inner_layer_reader_set(const mix_inner_layer_reader *reader) {
+  const mix_inner_layer_reader *former = inner_reader;
+  inner_reader = reader;
+  return former;
+}
+
 /* Archives have the public name of a class, legacy files Keras's own. */
 const mix_layer_kind *mix_layer_kind_named(const char *class_name) {
   for (size_t i = 0; class_name && i < sizeof kinds / sizeof *kinds; i++)
@@ -44,7 +52,9 @@ mix_layer *mix_layer_from_config(const char *class_name, const char *text, const
   json_t *config = mix_json_parse(text, "layer_from_config");
   if (config && !json_is_object(config))
     mix_fail(MIX_TYPE_ERROR, "layer_from_config: the config is no object: %.60s", text);
+  const mix_inner_layer_reader *former = mix_inner_layer_reader_set(NULL);
   mix_layer *layer = config ? mix_layer_from_json(class_name, config, semantics) : NULL;
+  mix_inner_layer_reader_set(former);
   json_decref(config);
   return layer;
 }
@@ -62,9 +72,12 @@ mix_layer *mix_layer_from_object(const json_t *object, const mix_semantics *sema
 
 mix_layer *mix_layer_deserialize(const char *text, const mix_semantics *semantics) {
   if (mix_failed()) return NULL;
+  /* a layer's from_config may call this while a model is read */
+  const mix_inner_layer_reader *former = mix_inner_layer_reader_set(NULL);
   json_t *json = mix_json_parse(text, "layer_deserialize");
   mix_layer *layer = json ? mix_layer_from_object(json, semantics, "layer_deserialize") : NULL;
   json_decref(json);
+  mix_inner_layer_reader_set(former);
   return layer;
 }
 
@@ -81,6 +94,11 @@ mix_layer *mix_layer_copy(mix_layer *layer) {
 }
 
 /* ---- options that are layers ---- */
+
+static mix_layer *read_inner(const mix_fields *fields, const json_t *object) {
+  return inner_reader ? inner_reader->read(inner_reader->context, object)
+                      : mix_layer_from_object(object, fields->rules, fields->call);
+}
 
 static bool resolve_layer(const mix_fields *fields, const mix_field_row *field, void *options) {
   mix_layer *layer = *(mix_layer **)mix_field_at(field, options);
@@ -102,7 +120,7 @@ static json_t *write_layer(const mix_fields *fields, const mix_field_row *field,
 static bool read_layer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                        void *options) {
   if (json_is_null(value)) return true;
-  *(mix_layer **)mix_field_at(field, options) = mix_layer_from_object(value, fields->rules, fields->call);
+  *(mix_layer **)mix_field_at(field, options) = read_inner(fields, value);
   return !mix_failed();
 }
 const mix_value_kind mix_field_layer = {"a layer",   sizeof(mix_layer *), resolve_layer, release_object,
@@ -136,7 +154,7 @@ static bool read_layers(const mix_fields *fields, const mix_field_row *field, co
   if (!json_is_array(value)) return mix_field_mistyped(field, value), false;
   mix_list *layers = mix_list_new(0, NULL);
   for (size_t i = 0; i < json_array_size(value) && !mix_failed(); i++)
-    mix_list_append(layers, mix_layer_from_object(json_array_get(value, i), fields->rules, fields->call));
+    mix_list_append(layers, read_inner(fields, json_array_get(value, i)));
   *(mix_list **)mix_field_at(field, options) = layers;
   return !mix_failed();
 }

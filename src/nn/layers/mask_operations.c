@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "nn/layers/builtin.h"
-#include <string.h>
 
 /* ---- configs ---- */
 
@@ -102,11 +101,23 @@ MIX_OPERATION(expand_dims, expand_dims_options, "ExpandDims", expand_dims_call, 
 
 /* ---- constants of a tensor's shape ---- */
 
-static bool is_bool(const mix_layer *layer) { return !strcmp(mix_policy_name(layer->policy), "bool"); }
+typedef struct like_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  bool has_dtype; /* else that of the tensor */
+} like_options;
+
+static bool like_check(void *options, const mix_layer_kind *kind) {
+  like_options *o = options;
+  (void)kind;
+  o->has_dtype = o->policy || o->dtype;
+  return true;
+}
 
 static mix_list *like(const mix_layer *layer, const mix_call_args *args, mix_tensor *(*make)(mix_tensor *x)) {
+  const like_options *o = layer->data;
   mix_tensor *x = mix_call_input(args, 0);
-  return mix_one_result(make(is_bool(layer) ? mix_cast(x, MIX_BOOL) : x));
+  return mix_one_result(make(o->has_dtype ? mix_cast(x, layer->compute) : x));
 }
 static mix_list *zeros_like_call(mix_layer *layer, const mix_call_args *args) {
   return like(layer, args, mix_zeros_like);
@@ -115,9 +126,11 @@ static mix_list *ones_like_call(mix_layer *layer, const mix_call_args *args) {
   return like(layer, args, mix_ones_like);
 }
 static mix_status like_config(mix_layer *layer, mix_config *config) {
+  const like_options *o = layer->data;
   const mix_status status = plain_config(layer, config);
-  mix_json_set(config->object, "dtype", is_bool(layer) ? json_string("bool") : json_null());
+  mix_json_set(config->object, "dtype",
+               o->has_dtype ? json_string(mix_dtype_name(layer->compute)) : json_null());
   return status;
 }
-MIX_OPERATION(zeros_like, plain_options, "ZerosLike", zeros_like_call, like_config)
-MIX_OPERATION(ones_like, plain_options, "OnesLike", ones_like_call, like_config)
+MIX_OPERATION(zeros_like, like_options, "ZerosLike", zeros_like_call, like_config, .check = like_check)
+MIX_OPERATION(ones_like, like_options, "OnesLike", ones_like_call, like_config, .check = like_check)

@@ -182,6 +182,7 @@ struct mix_semantics {
 
   /* compile and fit (docs/spec/keras.md, 11 and 13 to 15) */
   bool history_keys_sorted;       /* K3: the keys of logs and of a history are sorted */
+  bool output_names_unique;       /* L, X: outputs of one layer are named "lstm", "lstm_1"; K3: alike */
   bool metric_names_numbered;     /* K3: a second metric of one name gets "_1"; else ValueError */
   bool metric_named_as_requested; /* K3: logged under the text of the request; else under the object's name */
   bool weighted_metrics_last;     /* K3: behind those of all outputs; else behind their own output's */

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "nn/weights/named.h"
 #include "nn/weights/weights.h"
+#include "tensor/shape.h"
 #include <mixtape/ops.h>
 #include <string.h>
 
@@ -45,7 +46,7 @@ static const mix_field_row rows[] = {{FIELD(min_value), &mix_field_number},
                                      {FIELD(axis), &axis_kind},
                                      {NULL}};
 
-typedef enum projection { MAX_NORM, UNIT_NORM, NON_NEG, MIN_MAX_NORM } projection;
+typedef enum projection { MAX_NORM, UNIT_NORM, NON_NEG, MIN_MAX_NORM, RADIAL } projection;
 
 typedef struct kind {
   const char *name, *class_name;
@@ -62,7 +63,8 @@ static const kind kinds[] = {{"max_norm", "MaxNorm", MAX_NORM, 2, {OFFSET(max_va
                               "MinMaxNorm",
                               MIN_MAX_NORM,
                               1,
-                              {OFFSET(min_value), OFFSET(rate), OFFSET(max_value), OFFSET(axis)}}};
+                              {OFFSET(min_value), OFFSET(rate), OFFSET(max_value), OFFSET(axis)}},
+                             {"radial_constraint", "RadialConstraint", RADIAL, 0, {0}}};
 
 struct mix_constraint {
   mix_object object;
@@ -97,6 +99,33 @@ const char *mix_constraint_name(const mix_constraint *constraint) {
   return mix_is(constraint, &mix_constraint_class) && constraint->kind ? constraint->kind->name : NULL;
 }
 
+/* Where on the diagonal of a square of `size` the value of a place comes from. The rings around the middle
+ * have, from outside, the values 2 half - 1, 2 half - 2, ..., and the middle half - 1, as tf_keras counts
+ * them. */
+static int64_t radial_source(int64_t size, int64_t row, int64_t column) {
+  const int64_t half = size / 2, r = row < size - 1 - row ? row : size - 1 - row,
+                c = column < size - 1 - column ? column : size - 1 - column, ring = r < c ? r : c;
+  return ring >= half - 1 + size % 2 ? half - 1 : 2 * half - 1 - ring;
+}
+
+/* A kernel (rows, columns, in, out) that is the same in each ring around the middle. */
+static mix_tensor *radial(mix_tensor *weight) {
+  const mix_shape shape = mix_tensor_shape(weight);
+  const int64_t size = shape.dims[0];
+  char text[160];
+  if (shape.rank != 4 || size != shape.dims[1] || size < 2)
+    return mix_fail(MIX_VALUE_ERROR,
+                    "constraint: radial_constraint of a weight of shape %s; expected a kernel (size, size, "
+                    "inputs, outputs) of size 2 or more",
+                    mix_shape_text(shape, text, sizeof text));
+  int32_t *places = mix_scoped_memory(sizeof *places * (size_t)(size * size));
+  for (int64_t i = 0; places && i < size * size; i++)
+    places[i] = (int32_t)(radial_source(size, i / size, i % size) * (size + 1));
+  if (!places) return NULL;
+  mix_tensor *rows = mix_reshape(weight, MIX_SHAPE(size * size, shape.dims[2], shape.dims[3]));
+  return mix_reshape(mix_gather(rows, mix_tensor_from(places, MIX_INT32, MIX_SHAPE(size * size)), 0), shape);
+}
+
 mix_tensor *mix_constraint_call(mix_constraint *constraint, mix_tensor *weight) {
   if (!mix_given(constraint, &mix_constraint_class, "constraint_call", "a constraint") ||
       !mix_given(weight, &mix_tensor_class, "constraint_call", "a weight"))
@@ -104,6 +133,7 @@ mix_tensor *mix_constraint_call(mix_constraint *constraint, mix_tensor *weight) 
   const mix_constraint_options *o = &constraint->options;
   if (o->function) return mix_returned(o->function(o->context, weight), "constraint");
   const projection projection = constraint->kind->projection;
+  if (projection == RADIAL) return radial(weight);
   if (projection == NON_NEG) return mix_maximum(weight, mix_scalar_like(weight, 0));
   mix_tensor *norm =
       mix_sqrt(mix_reduce_sum(mix_square(weight), o->axes.count ? o->axes : MIX_AXES(o->axis), true));

@@ -78,7 +78,7 @@ static bool ready(mix_layer *layer) {
   mix_rnn *f = mix_rnn_of(b->forward), *r = mix_rnn_of(b->backward);
   if (!check_flags(layer, &f->flags, &r->flags)) return false;
   f->flags.zero_output_for_mask = r->flags.zero_output_for_mask = f->flags.return_sequences;
-  r->keeps_order = r->flags.go_backwards;
+  r->flips = true;
   return add_inner(layer, b);
 }
 
@@ -156,8 +156,6 @@ static mix_tensor *mask_of_result(mix_layer *layer, const mix_call_args *args) {
 static mix_status get_config(mix_layer *layer, mix_config *config) {
   const bidirectional *b = layer->data;
   mix_layer *saved = layer->semantics->bidirectional_keeps_layer ? b->options.layer : b->forward;
-  const bool none = !strcmp(b->options.merge_mode, "none");
-  if (none) mix_json_set(config->object, "merge_mode", json_null());
   if (!mix_json_set(config->object, "layer", mix_layer_object_json(saved, mix_layer_config_json(saved))))
     return mix_error();
   mix_layer *other = b->options.backward_layer;
@@ -169,8 +167,25 @@ static mix_status get_config(mix_layer *layer, mix_config *config) {
   return mix_error();
 }
 
+static bool read_merge_mode(const mix_fields *fields, const mix_field_row *field, const json_t *value,
+                            void *options) {
+  if (!json_is_null(value)) return mix_field_text.read(fields, field, value, options);
+  *(const char **)mix_field_at(field, options) = "none";
+  return true;
+}
+static json_t *write_merge_mode(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  const char *mode = *(const char *const *)mix_field_at(field, options);
+  return strcmp(mode, "none") ? mix_field_text.write(fields, field, options) : json_null();
+}
+static bool resolve_merge_mode(const mix_fields *fields, const mix_field_row *field, void *options) {
+  return mix_field_text.resolve(fields, field, options);
+}
+/* const char *: null is no merging */
+static const mix_value_kind merge_mode = {
+    "a string", sizeof(char *), resolve_merge_mode, NULL, write_merge_mode, read_merge_mode, NULL};
+
 static const mix_field_row fields[] = {
-    {MIX_FIELD(mix_bidirectional_options, merge_mode), &mix_field_text, .text = "concat",
+    {MIX_FIELD(mix_bidirectional_options, merge_mode), &merge_mode, .text = "concat",
      .choices = "concat|sum|mul|ave|none"},
     {MIX_FIELD(mix_bidirectional_options, layer), &mix_field_layer, .required = true},
     {MIX_FIELD(mix_bidirectional_options, backward_layer), &mix_field_layer, .omit_none = MIX_ALWAYS},

@@ -239,8 +239,8 @@ static void keep_states(const rnn_call *call, mix_list *carry) {
 static mix_tensor *sequences(const rnn_call *call, mix_tensor *outputs) {
   const mix_rnn_flags *flags = &call->rnn->flags;
   if (!flags->time_major) outputs = swap_axes(outputs);
-  return flags->go_backwards && !call->rnn->keeps_order ? reverse_steps(outputs, flags->time_major ? 0 : 1)
-                                                        : outputs;
+  const bool reverse = flags->go_backwards != call->rnn->flips;
+  return reverse ? reverse_steps(outputs, flags->time_major ? 0 : 1) : outputs;
 }
 
 static mix_list *compute(rnn_call *call, mix_tensor *x) {
