@@ -35,7 +35,8 @@ foreach(flavor openmpi mpich)
   execute_process(COMMAND ${wrapper} ${link_option} OUTPUT_VARIABLE link RESULT_VARIABLE link_result
                   OUTPUT_STRIP_TRAILING_WHITESPACE)
   if(NOT "${compile_result}/${link_result}" STREQUAL "0/0")
-    message(WARNING "${wrapper} does not answer ${compile_option} or ${link_option}: no plug-in for ${flavor}")
+    message(WARNING
+            "${wrapper} does not answer ${compile_option} or ${link_option}: no plug-in for ${flavor}")
     continue()
   endif()
   separate_arguments(compile UNIX_COMMAND "${compile}")
