@@ -32,6 +32,7 @@ set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "mixed precision neural network trai
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME mixtape-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS graphviz)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_RECOMMENDS ${CPACK_DEBIAN_RUNTIME_PACKAGE_RECOMMENDS})
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION "mixed precision neural network training in C: the program
  The program mixtape trains, evaluates, converts and explains models in mixed precision.")
 

@@ -35,8 +35,9 @@ MIX_API int mix_distribution_rank(const mix_distribution *distribution);
 /* The number of ranks; 1 for NULL. */
 MIX_API int mix_distribution_size(const mix_distribution *distribution);
 /* Ends the processes of all ranks, this one too, with this exit code: for a rank that cannot go on. First
- * flushes all streams and waits a moment, so that the launcher passes on what was printed. Returns if the job
- * cannot be ended within a second more; then end this process, and the launcher ends the others. */
+ * flushes standard output and error and waits a moment, so that the launcher passes on what was printed.
+ * Returns if the job cannot be ended within a second more; then end this process, and the launcher ends the
+ * others. */
 MIX_API void mix_distribution_end_job(mix_distribution *distribution, int code);
 
 /* Seconds of communication so far on this rank. */

@@ -29,7 +29,8 @@ typedef struct mix_numerics_report_options {
    * minimum. */
   int64_t stall;
   bool stop_at_stall;           /* ends training when the loss scale stalls */
-  const char *json, *table, *png; /* files written at the end of training and at a stall; NULL: none */
+  /* Files written at the end of training and at a stall; NULL: none. png needs the library cairo. */
+  const char *json, *table, *png;
   bool no_intermediates;        /* only outputs and weights of layers, not the values between */
   const char *html;             /* likewise a file: mix_numerics_write_html */
 } mix_numerics_report_options;
@@ -155,7 +156,7 @@ MIX_API const char *mix_numerics_table(mix_numerics *report, bool all);
 /* The whole report, including histograms, as one JSON object. Numbers that are not finite are strings. */
 MIX_API const char *mix_numerics_json(mix_numerics *report);
 /* Writes a picture: for each tensor its histogram over powers of two, above the range of its dtype. On an
- * IOError the old file is unchanged. */
+ * IOError the old file is unchanged. Unsupported without the library cairo. */
 MIX_API mix_status mix_numerics_write_png(mix_numerics *report, const char *path);
 /* Writes the report as one page of HTML that needs no other file: verdict and advice, curves of loss and loss
  * scale with the skipped steps, and the strips of the picture. On an IOError the old file is unchanged. */

@@ -23,13 +23,20 @@ void mix_keep_library_loaded(void) {
   mix_keep_loaded(&here);
 }
 
-bool mix_load_library(const char *const *names, const mix_library_function *functions) {
-  void *library = NULL;
-  for (; *names && !library; names++) library = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
-  for (; library && functions->name; functions++) {
+static bool take_functions(void *library, const mix_library_function *functions) {
+  for (; functions->name; functions++) {
     void *found = dlsym(library, functions->name);
     if (!found) return false;
     memcpy(functions->pointer, &found, sizeof found); /* POSIX allows it for what dlsym gives */
   }
-  return library != NULL;
+  return true;
+}
+
+bool mix_load_library(const char *const *names, const mix_library_function *functions) {
+  for (; *names; names++) {
+    void *library = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
+    if (library && take_functions(library, functions)) return true;
+    if (library) dlclose(library);
+  }
+  return false;
 }

@@ -15,8 +15,8 @@ typedef struct mix_library_function {
   const char *name;
   void *pointer;
 } mix_library_function;
-/* Loads the first library that there is of `names`, for good, and fills the pointers. Both lists end with
- * NULL. False if no library has all functions. */
+/* Loads the first library of `names` that has all functions, for good, and fills the pointers. Both lists end
+ * with NULL. False if no library has all functions. */
 bool mix_load_library(const char *const *names, const mix_library_function *functions);
 
 #endif

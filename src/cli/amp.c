@@ -157,6 +157,8 @@ static int show_model(amp_command *command, int argc, char **argv) {
                      : options.checkpoint           ? "--checkpoint"
                      : options.tensorboard          ? "--tensorboard"
                      : options.trace                ? "--trace"
+                     : options.callback_count       ? "--callback"
+                     : options.resume               ? "--resume"
                      : cli_is_distributed(&options) ? "--distribute"
                                                     : NULL;
   if (kept) return usage_error(kept, " belongs to train: explain runs one step and saves nothing");

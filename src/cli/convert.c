@@ -52,6 +52,10 @@ static bool take_option(int argc, char **argv, int *i, conversion *p, const char
 }
 
 /* CLI_OK to continue, CLI_USAGE after a message, -1 after printing --help. */
+static bool ends_in(const char *path, const char *end) {
+  return strlen(path) > strlen(end) && !strcmp(path + strlen(path) - strlen(end), end);
+}
+
 static int parse(int argc, char **argv, conversion *p) {
   for (int i = 1; i < argc; i++) {
     const char *missing = NULL;
@@ -76,11 +80,9 @@ static int parse(int argc, char **argv, conversion *p) {
   if (p->no_compile && (p->loss || p->optimizer || p->metrics))
     return wrong("--no-compile leaves out what --loss, --optimizer and --metrics say; give one or the other",
                  NULL);
+  if (p->out && ends_in(p->out, ".npz") && (p->loss || p->optimizer || p->metrics))
+    return wrong(" has weights alone; leave out --loss, --optimizer and --metrics", p->out);
   return p->out ? CLI_OK : wrong("expected two files, IN and OUT", NULL);
-}
-
-static bool ends_in(const char *path, const char *end) {
-  return strlen(path) > strlen(end) && !strcmp(path + strlen(path) - strlen(end), end);
 }
 
 /* What can be known before any work is done. */

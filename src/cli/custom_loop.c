@@ -274,6 +274,8 @@ static bool join_ranks(const loop *l, bool prepared) {
   json_t *identity = prepared ? mix_run_identity_new(l->training.model, l->training.optimizer) : NULL;
   if (identity &&
       (!mix_run_identity_dataset(identity, "data set", l->train) ||
+       !mix_run_identity_number(identity, "loop custom", true) ||
+       !mix_run_identity_number(identity, "seed", (int64_t)o->seed) ||
        !mix_run_identity_number(identity, "epochs", o->epochs) ||
        !mix_run_identity_number(identity, "steps", o->steps) ||
        !mix_run_identity_number(identity, "jit_compile", o->jit_compile) ||

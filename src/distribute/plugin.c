@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,11 +47,18 @@ const char *mix_mpi_launched_rank(void) {
   return "?";
 }
 
+static bool is_unread(int stream) {
+  struct stat status;
+  int unread;
+  return !fstat(stream, &status) && S_ISFIFO(status.st_mode) && !ioctl(stream, FIONREAD, &unread) && unread;
+}
+
 /* A launcher drops what it has not yet read of a rank that ends its job. */
 void mix_wait_for_launcher(void) {
-  fflush(NULL);
-  for (int stream = STDOUT_FILENO, unread, tries = 0; stream <= STDERR_FILENO && tries < 100;)
-    if (!ioctl(stream, FIONREAD, &unread) && unread)
+  fflush(stdout);
+  fflush(stderr);
+  for (int stream = STDOUT_FILENO, tries = 0; stream <= STDERR_FILENO && tries < 100;)
+    if (is_unread(stream))
       nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL), tries++;
     else
       stream++;

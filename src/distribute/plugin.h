@@ -11,8 +11,8 @@ bool mix_mpi_launched(void);
 bool mix_mpi_is_missing(void);
 /* The rank of this process as the launcher's environment has it, before MPI starts; "?": unknown. */
 const char *mix_mpi_launched_rank(void);
-/* Flushes all streams and leaves the launcher time to pass on what was printed. Call it before a rank ends
- * the job. */
+/* Flushes standard output and error and leaves the launcher time to pass on what was printed. Call it before
+ * a rank ends the job. */
 void mix_wait_for_launcher(void);
 /* Loads MIXTAPE_MPI_PLUGIN, else the plug-in of the flavour that the environment shows, from the folders of
  * this build or installation. NULL with the error recorded. The plug-in stays loaded. */

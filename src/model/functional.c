@@ -235,12 +235,13 @@ static bool is_name_before(const mix_functional *graph, int output, const char *
 
 /* Those of the layers; in tf_keras a second output of one layer is "lstm_1", or the next that is free. */
 static bool name_outputs(mix_functional *graph, const mix_semantics *semantics) {
-  char text[300];
   for (int i = 0; i < graph->output_count && !mix_failed(); i++) {
     const char *layer = mix_tensor_history(graph->outputs[i], NULL)->layer->name, *name = layer;
     for (int n = 1; name && semantics->output_names_unique && is_name_before(graph, i, name); n++) {
-      snprintf(text, sizeof text, "%s_%d", layer, n);
-      name = mix_intern(text);
+      mix_text text = {.grows = true};
+      mix_text_put(&text, "%s_%d", layer, n);
+      name = text.failed ? NULL : mix_intern(text.text);
+      mix_free(text.text);
     }
     graph->output_names[i] = name;
   }

@@ -32,7 +32,8 @@ mix_layer *mix_layer_clone(mix_layer *layer) {
   if (!mix_given(layer, &mix_layer_object_class, "layer_clone", "a layer")) return NULL;
   if (!mix_is(layer, &mix_layer_object_class))
     return mix_fail(MIX_TYPE_ERROR, "layer_clone: the object is no layer");
-  if (!is_model(layer)) return holds_model(layer) ? copy_with_models(layer) : mix_layer_copy(layer);
+  if (!is_model(layer))
+    return layer->kind && holds_model(layer) ? copy_with_models(layer) : mix_layer_copy(layer);
   mix_model *model = clone_of_layer(layer, &(const mix_clone_options){.size = sizeof(mix_clone_options)});
   return model ? model->layer : NULL;
 }

@@ -104,6 +104,12 @@ static bool compute_losses(mix_model *model, mix_list *outputs, mix_list *argume
   return !mix_failed();
 }
 
+/* A rank without rows in the batch adds nothing: the mean of no values would be none. */
+static bool update_from_rows(mix_metric *metric, const mix_metric_update_options *update) {
+  const mix_shape shape = mix_tensor_shape(update->y_pred);
+  return (shape.rank && !shape.dims[0]) || mix_metric_update_with(metric, update) == MIX_OK;
+}
+
 /* Several ranks: the states of all ranks after this batch alone, whose sums are added to the state before it.
  * Returns the result of the batch. */
 static mix_tensor *update_on_all_ranks(mix_metric *metric, const mix_metric_update_options *update) {
@@ -111,7 +117,7 @@ static mix_tensor *update_on_all_ranks(mix_metric *metric, const mix_metric_upda
   mix_tensor **values = mix_calloc(2 * (size_t)count + 2, sizeof *values), *result = NULL,
              **sums = values ? values + count : NULL;
   for (int i = 0; values && i < count; i++) values[i] = mix_variable_true_value(metric->state[i].variable);
-  if (values && mix_metric_reset(metric) == MIX_OK && mix_metric_update_with(metric, update) == MIX_OK) {
+  if (values && mix_metric_reset(metric) == MIX_OK && update_from_rows(metric, update)) {
     for (int i = 0; i < count; i++) sums[i] = mix_variable_true_value(metric->state[i].variable);
     bool good = mix_all_reduce_together(count, sums);
     for (int i = 0; i < count && good; i++) good = !mix_variable_assign(metric->state[i].variable, sums[i]);

@@ -38,7 +38,14 @@ done
 depends "$library" libhdf5
 depends "$development" 'libmixtape0 (= '
 depends "$tools" 'libc6 (>= '
-[[ $(field "$library" Recommends) == *libcairo2* ]] || fail "libmixtape0 does not recommend libcairo2"
+# Loaded when first needed, not linked.
+for package in "$library" "$tools"; do
+  for loaded in libcairo2 libcurl4; do
+    name=$(basename "$package")
+    [[ $(field "$package" Recommends) == *$loaded* ]] || fail "$name does not recommend $loaded"
+    [[ $(field "$package" Depends) != *${loaded%[0-9]}* ]] || fail "$name depends on $loaded"
+  done
+done
 dpkg-deb --ctrl-tarfile "$library" | tar -xO ./postinst | grep ldconfig >/dev/null ||
   fail "libmixtape0 does not call ldconfig"
 [ "$(dpkg-deb -c "$library" | wc -l)" -lt 20 ] || fail "libmixtape0 has more than the library"

@@ -6,8 +6,13 @@ trap 'rm -rf "$work"' EXIT
 fail() { echo "install_commands: $*" >&2; exit 1; }
 installed=$work/root/opt/mix
 cd "$PROJECT"
-! scripts/install "$BUILD" "$PROJECT/." 2>"$work/log" || fail "installed into the folder of the sources"
-grep 'folder of the sources' "$work/log" >/dev/null || fail "the refusal says: $(cat "$work/log")"
+for command in install uninstall; do
+  for destination in '' /; do
+    ! scripts/$command "$BUILD" "$PROJECT/." "$destination" 2>"$work/log" ||
+      fail "$command takes the folder of the sources"
+    grep 'folder of the sources' "$work/log" >/dev/null || fail "the refusal says: $(cat "$work/log")"
+  done
+done
 mkdir -p "$installed/share/doc"
 echo mine >"$installed/share/doc/other"
 scripts/install "$BUILD" /opt/mix "$work/root" >"$work/log"

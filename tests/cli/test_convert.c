@@ -79,6 +79,8 @@ static void what_is_refused_before_any_work(void **state) {
   assert_has(program_err, "--loss: its value is missing");
   assert_code(run_program("convert", model, npz, "--no-compile", "--loss", "mse"), 2);
   assert_has(program_err, "one or the other");
+  assert_code(run_program("convert", model, npz, "--loss", "mse"), 2);
+  assert_has(program_err, "weights alone");
   assert_code(run_program("convert", model, npz, "--compress"), 2);
   assert_has(program_err, "no such option");
   assert_int_equal(access(npz, F_OK), -1);

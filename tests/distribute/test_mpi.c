@@ -243,7 +243,7 @@ static void check_difference(int ranks) {
 static double number_of(const char *list, const char *name) {
   json_t *object = printed_object(), *part = json_object_get(object, list);
   json_t *value = json_object_get(part, name);
-  if (json_is_array(value)) value = json_array_get(value, 0);
+  if (json_is_array(value)) value = json_array_get(value, json_array_size(value) - 1); /* the last epoch */
   const double number = number_in(value);
   json_decref(object);
   return number;

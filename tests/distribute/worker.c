@@ -177,8 +177,12 @@ static int one_value(char **arguments) {
   mix_set_seed(7);
   mix_model *model = small_model(false, false);
   mix_loss *loss = mix_loss_new(.function = mean_of_batch, .name = "mean_of_batch");
-  mix_model_compile(model, .loss_object = loss, .optimizer = mix_sgd(.learning_rate = 0.05));
-  return fit_and_save(model, arguments[0], 97, 32, 12);
+  mix_metric *metric = mix_metric_new(.function = mean_of_batch, .name = "mean");
+  mix_model_compile(model, .loss_object = loss, .optimizer = mix_sgd(.learning_rate = 0.05),
+                    .metric_objects = mix_list_of(metric));
+  if (fit_and_save(model, arguments[0], 97, 32, 12)) return 1;
+  CHECK(isfinite(mix_metric_result(metric)));
+  return 0;
 }
 
 /* Gradients of one, at first NaN on the last rank: then no rank applies it (docs/spec, O13). */

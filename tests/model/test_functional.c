@@ -1,4 +1,5 @@
 /* Functional models: several inputs and outputs, shared layers, models inside models. */
+#include "model/model.h"
 #include "model/support.h"
 #include "nn/layer/layer.h"
 
@@ -102,6 +103,18 @@ static void outputs_of_one_layer_are_named_as_in_keras(void **state) {
   assert_logs(evaluated_outputs_of_one_layer("tf_keras"), 7, unique, (const double[]){14, 1, 4, 9, 1, 2, 3});
   static const char *const shared[] = {"loss", "rnn_loss", "rnn_1_loss", "rnn_mae", "rnn_1_mae", "rnn_mae_1"};
   assert_logs(evaluated_outputs_of_one_layer("keras3"), 6, shared, (const double[]){14, 9, 4, 1, 2, 3});
+}
+
+static void long_names_of_outputs_are_whole(void **state) {
+  (void)state;
+  char name[400] = "";
+  memset(name, 'a', sizeof name - 1);
+  mix_set_semantics("tf_keras");
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(2, 1));
+  mix_list *results = mix_call_outputs(mix_simple_rnn(1, .return_state = true, .name = name), x);
+  mix_model *model = mix_model_new(x, results);
+  assert_string_equal(mix_model_output_name(model, 0), name);
+  assert_int_equal(strlen(mix_model_output_name(model, 1)), sizeof name - 1 + 2);
 }
 
 static void an_output_without_a_loss_is_left_out(void **state) {
@@ -289,6 +302,7 @@ int main(void) {
       TEST(several_inputs_are_matched_in_order),
       TEST(several_outputs_have_losses_of_their_own),
       TEST(outputs_of_one_layer_are_named_as_in_keras),
+      TEST(long_names_of_outputs_are_whole),
       TEST(an_output_without_a_loss_is_left_out),
       TEST(a_shared_layer_has_one_weight_and_the_sum_of_gradients),
       TEST(a_model_is_a_layer_of_another),

@@ -140,6 +140,17 @@ static void time_distributed_is_the_layer_on_each_step(void **state) {
   expect_error(MIX_VALUE_ERROR, "(2, 3)");
 }
 
+/* A mask of each step's own: steps that it hides leave the state as it is. */
+static void time_distributed_gives_each_step_its_mask(void **state) {
+  (void)state;
+  static const double sums[] = {1, 4};
+  mix_tensor *mask = mix_cast(mix_reshape(SEQUENCE(1, 0, 1, 1), MIX_SHAPE(1, 2, 2)), MIX_BOOL);
+  mix_layer *sum = mix_simple_rnn(1, .activation = "linear", .no_bias = true, .kernel_initializer = "ones",
+                                  .recurrent_initializer = "ones");
+  mix_tensor *x = mix_reshape(SEQUENCE(1, 7, 1, 3), MIX_SHAPE(1, 2, 2, 1));
+  expect_values(mix_call(mix_time_distributed(sum), x, .mask = mask), 2, sums, 0, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(L27_bidirectional_weights_and_shapes),
                                      TEST(bidirectional_merges),
@@ -147,6 +158,7 @@ int main(void) {
                                      TEST(bidirectional_of_a_layer_that_runs_backwards),
                                      TEST(bidirectional_without_merging_is_null_in_json),
                                      TEST(bidirectional_layers_must_match),
-                                     TEST(time_distributed_is_the_layer_on_each_step)};
+                                     TEST(time_distributed_is_the_layer_on_each_step),
+                                     TEST(time_distributed_gives_each_step_its_mask)};
   return cmocka_run_group_tests_name("recurrent wrappers", tests, NULL, NULL);
 }

@@ -653,6 +653,13 @@ static void operations_have_their_dtype(void **state) {
     assert_non_null(strstr(mix_model_to_json(model), config));
     mix_model *again = good(mix_model_clone(model));
     assert_string_equal(mix_model_to_json(again), mix_model_to_json(model));
+    /* no policy: it stays where the layers of the file get another one */
+    json_t *object = json_loads(text, 0, NULL);
+    assert_true(mix_override_policy(object, "mixed_float16", mix_semantics_or_current(NULL)));
+    char *replaced = json_dumps(object, 0);
+    assert_non_null(strstr(replaced, config));
+    free(replaced);
+    json_decref(object);
   }
 }
 

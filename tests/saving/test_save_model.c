@@ -387,7 +387,6 @@ static void two_weights_of_one_name(void **state) {
   assert_int_equal(mix_model_load_weights(model, path), MIX_OK);
 }
 
-/* Under another global policy Keras would not wrap the optimizer, and not find its state. */
 static mix_model *with_models_inside_of_layers(void) {
   mix_tensor *x = mix_input(.shape = MIX_SHAPE(4, 3)), *step = mix_input(.shape = MIX_SHAPE(2));
   mix_model *chain = mix_sequential(mix_list_of(mix_dense(5, "relu"), mix_dense(2)), .name = "chain");
@@ -416,6 +415,7 @@ static void models_inside_of_layers(void **state) {
   }
 }
 
+/* Under another global policy Keras would not wrap the optimizer, and not find its state. */
 static void the_wrapped_optimizer_is_saved(void **state) {
   (void)state;
   static const char *const generations[] = {"keras3", "tf_keras"};

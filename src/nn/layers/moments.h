@@ -7,7 +7,8 @@
 /* The dtype of statistics of values of a dtype: float64 for float64, else float32. */
 mix_dtype mix_widened(mix_dtype dtype);
 /* Mean and biased variance over the axes, which stay with size 1, in x's dtype. For 16-bit x both are
- * computed in float32 and then rounded; `clipped` (keras3) first clips them to +-65504. */
+ * computed in float32 and then rounded; `clipped` (keras3) first clips them to +-65504. Where the last axis
+ * and others apart from it are reduced, as by groups over images, they are combined from those of rows. */
 bool mix_moments(mix_tensor *x, mix_axes axes, bool clipped, mix_tensor **mean, mix_tensor **variance);
 /* gamma (x - mean) / sqrt(variance + epsilon) + beta in x's dtype, with broadcasting. gamma and beta may be
  * NULL. */

@@ -284,7 +284,7 @@ mix_status mix_numerics_write_png(mix_numerics *report, const char *path) {
   picture p = {.report = report, .y = MARGIN};
   measure(&p);
   int width = p.marks_at + 2 * MARK + MARGIN, panels = rows(report, true) ? 2 : 1;
-  if (width < 1100) width = 1100;
+  if (width < 1274) width = 1274; /* of the legend */
   int height = 2 * MARGIN + heading(&p, width, false) + LINE + panels * (3 * LINE + 4) +
                (rows(report, false) + rows(report, true) + 2) * ROW;
   if (!mix_canvas_open(&p.canvas, width, height, mix_canvas_scale(width, height, 1), "numerics_write_png"))

@@ -42,15 +42,17 @@ static bool writable(const char *path) {
   return !reason;
 }
 
+/* All ranks watch, because gradients may be exchanged while they are computed; rank 0 writes. */
+static bool can_write(const mix_numerics_report_options *o) {
+  return writable(o->json) && writable(o->table) && writable(o->png) && writable(o->html) &&
+         (!o->png || mix_canvas_available("numerics_report"));
+}
+
 static mix_status train_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
   watcher *w = context;
   mix_numerics *r = w->report;
   (void)index, (void)logs;
-  /* All ranks watch, because gradients may be exchanged while they are computed; rank 0 writes. */
-  if (mix_rank()) w->options.json = w->options.table = w->options.png = w->options.html = NULL;
-  if (!writable(w->options.json) || !writable(w->options.table) || !writable(w->options.png) ||
-      !writable(w->options.html) || (w->options.png && !mix_canvas_available("numerics_report")))
-    return mix_error();
+  if (!mix_rank() && !can_write(&w->options)) return mix_error();
   mix_numerics_clear(r);
   if (w->options.every) r->every = w->options.every;
   if (w->options.stall) r->stall_limit = w->options.stall;
@@ -72,6 +74,7 @@ static bool write_text(const char *path, const char *text) {
 }
 
 static mix_status write_files(watcher *w) {
+  if (mix_rank()) return MIX_OK;
   if (w->options.json) write_text(w->options.json, mix_numerics_json(w->report));
   if (w->options.table) write_text(w->options.table, mix_numerics_table(w->report, false));
   if (w->options.png) mix_numerics_write_png(w->report, w->options.png);

@@ -60,7 +60,7 @@ static mix_list *call(mix_layer *layer, const mix_call_args *args) {
   const mix_shape sequence = mix_tensor_shape(x), rows = folded(sequence);
   const bool symbolic = args->symbolic;
   mix_tensor *steps = symbolic ? symbol(mix_tensor_dtype(x), rows) : mix_reshape(x, rows);
-  if (mask && !symbolic) mask = mix_reshape(mask, MIX_SHAPE(rows.dims[0]));
+  if (mask && !symbolic) mask = mix_reshape(mask, folded(mix_tensor_shape(mask)));
   mix_tensor *y = mix_call(inner_of(layer), steps, .mask = symbolic ? NULL : mask,
                            .training = args->training ? MIX_TRUE : MIX_FALSE);
   if (!y) return NULL;
