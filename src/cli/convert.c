@@ -51,11 +51,11 @@ static bool take_option(int argc, char **argv, int *i, conversion *p, const char
   return false;
 }
 
-/* CLI_OK to continue, CLI_USAGE after a message, -1 after printing --help. */
 static bool ends_in(const char *path, const char *end) {
   return strlen(path) > strlen(end) && !strcmp(path + strlen(path) - strlen(end), end);
 }
 
+/* CLI_OK to continue, CLI_USAGE after a message, -1 after printing --help. */
 static int parse(int argc, char **argv, conversion *p) {
   for (int i = 1; i < argc; i++) {
     const char *missing = NULL;
