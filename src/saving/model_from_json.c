@@ -95,15 +95,32 @@ static mix_layer *new_layer(mix_json_reader *reader, const json_t *object) {
   return layer;
 }
 
+/* Models that share models of models would take time without end to go through. */
+static mix_layer *count_nest(mix_layer *layer) {
+  enum { MAX_NEST = 100000 };
+  int nest = 1;
+  for (int i = 0; layer && i < mix_list_count(layer->layers); i++) {
+    const mix_layer *inner = mix_list_get(layer->layers, i);
+    nest += inner->nest ? inner->nest : 1;
+    if (nest > MAX_NEST)
+      return mix_fail(MIX_VALUE_ERROR,
+                      "model_from_json: a model has more than %d layers, counted with those "
+                      "of the models in it",
+                      MAX_NEST);
+  }
+  if (layer) layer->nest = nest;
+  return layer;
+}
+
 static mix_layer *read_layer(mix_json_reader *reader, const json_t *object) {
   char id[32];
   const json_t *shared = json_object_get(object, "shared_object_id");
   if (mix_failed()) return NULL;
-  if (!json_is_integer(shared)) return new_layer(reader, object);
+  if (!json_is_integer(shared)) return count_nest(new_layer(reader, object));
   snprintf(id, sizeof id, "%lld", (long long)json_integer_value(shared));
   mix_layer *layer = shared_layer(reader, id);
   if (layer && is_text(object, "class_name", layer->class.name)) return layer;
-  if ((layer = new_layer(reader, object))) share_layer(reader, id, layer);
+  if ((layer = count_nest(new_layer(reader, object)))) share_layer(reader, id, layer);
   return layer;
 }
 

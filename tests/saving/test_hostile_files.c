@@ -266,6 +266,24 @@ static void depth(void **state) {
   free(text);
 }
 
+/* Each model has the one before it twice, so that there are 3 2^18 - 2 layers. */
+static void shared_models_of_models(void **state) {
+  (void)state;
+  enum { LEVELS = 18 };
+#define MODEL "{\"class_name\": \"Sequential\", \"shared_object_id\": %d, \"config\": "
+  char *text = malloc(1 << 14), *at = text;
+  for (int i = LEVELS; i > 0; i--) at += sprintf(at, MODEL "{\"name\": \"s%d\", \"layers\": [", i, i);
+  at += sprintf(at, MODEL "{\"name\": \"s0\", \"layers\": []}}", 0);
+  for (int i = 1; i <= LEVELS; i++)
+    at += sprintf(at,
+                  ", {\"class_name\": \"Sequential\", \"config\": {\"name\": \"t%d\", \"layers\": [" MODEL
+                  "{}}]}}]}}",
+                  i, i - 1);
+#undef MODEL
+  expect_refused(mix_model_load(model_of(text)), MIX_VALUE_ERROR, "more than 100000 layers");
+  free(text);
+}
+
 /* ---- weights ---- */
 
 static void weights_of_another_model(void **state) {
@@ -323,14 +341,22 @@ static int end(void **state) {
 
 int main(void) {
 #define FILES_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
-  const struct CMUnitTest tests[] = {
-      FILES_TEST(what_is_no_file_of_keras),   FILES_TEST(files_that_may_not_be_read),
-      FILES_TEST(members_that_are_missing),   FILES_TEST(names_that_climb),
-      FILES_TEST(two_members_of_one_name),    FILES_TEST(zip_bombs),
-      FILES_TEST(configs_of_too_many_values), FILES_TEST(cut_files),
-      FILES_TEST(classes_that_nobody_knows),  FILES_TEST(python_code),
-      FILES_TEST(numbers_that_are_none),      FILES_TEST(depth),
-      FILES_TEST(weights_of_another_model),   FILES_TEST(weights_that_the_file_does_not_have),
-      FILES_TEST(state_of_another_optimizer), FILES_TEST(weights_of_losses_that_are_none)};
+  const struct CMUnitTest tests[] = {FILES_TEST(what_is_no_file_of_keras),
+                                     FILES_TEST(files_that_may_not_be_read),
+                                     FILES_TEST(members_that_are_missing),
+                                     FILES_TEST(names_that_climb),
+                                     FILES_TEST(two_members_of_one_name),
+                                     FILES_TEST(zip_bombs),
+                                     FILES_TEST(configs_of_too_many_values),
+                                     FILES_TEST(cut_files),
+                                     FILES_TEST(classes_that_nobody_knows),
+                                     FILES_TEST(python_code),
+                                     FILES_TEST(numbers_that_are_none),
+                                     FILES_TEST(depth),
+                                     FILES_TEST(shared_models_of_models),
+                                     FILES_TEST(weights_of_another_model),
+                                     FILES_TEST(weights_that_the_file_does_not_have),
+                                     FILES_TEST(state_of_another_optimizer),
+                                     FILES_TEST(weights_of_losses_that_are_none)};
   return cmocka_run_group_tests_name("hostile files", tests, NULL, NULL);
 }

@@ -52,6 +52,7 @@ struct mix_layer {
   bool is_model;                         /* its weights are listed layer by layer in every generation */
   mix_list *weights;                     /* own variables, in creation order */
   mix_list *layers;                      /* inner layers */
+  int nest;                              /* of a file: its layers and theirs; 0: not counted */
   mix_list *losses;                      /* tensors added by the latest call */
   mix_list *generators;                  /* random state; NULL: none */
   mix_list *states;                      /* variables that calls leave to the next; NULL: none */
