@@ -14,8 +14,9 @@
 static mix_tensor *image_input(const mix_model *model, mix_tensor *x) {
   if (!model->state || !model->state->image_bytes || mix_tensor_dtype(x) != MIX_UINT8) return x;
   mix_tensor *scaled = mix_divide(mix_cast(x, MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32));
-  mix_shape shape = mix_tensor_shape(x);
-  if (mix_model_input_shape(model, 0).rank != 2 || shape.rank <= 2) return scaled;
+  const mix_shape shape = mix_tensor_shape(x),
+                  taken = model->input_shape.rank ? model->input_shape : mix_model_input_shape(model, 0);
+  if (taken.rank != 2 || shape.rank <= 2) return scaled;
   return mix_reshape(scaled, (mix_shape){.rank = 2, .dims = {shape.dims[0], -1}});
 }
 

@@ -67,14 +67,18 @@ static void predict_is_inference(void **state) {
 
 static void predict_of_bytes_of_images(void **state) {
   (void)state;
-  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(4));
-  mix_model *model = mix_model_new(inputs, mix_call(mix_activation("linear"), inputs));
-  mix_model_compile(model, .loss = "mse", .image_bytes = true);
-  mix_tensor *x = ARRAY(MIX_UINT8, MIX_SHAPE(1, 2, 2), 0, 1, 128, 255);
-  mix_tensor *outputs = mix_list_get(mix_model_predict(model, x), 0);
-  assert_true(mix_shape_equal(mix_tensor_shape(outputs), MIX_SHAPE(1, 4)));
   static const float expected[] = {0, 1 / 255.0f, 128 / 255.0f, 1};
-  for (int i = 0; i < 4; i++) assert_true(at(outputs, i) == expected[i]);
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(4));
+  mix_model *models[] = {mix_model_new(inputs, mix_call(mix_activation("linear"), inputs)),
+                         mix_sequential(mix_list_of(mix_activation("linear")))};
+  mix_model_build(models[1], MIX_SHAPE(MIX_UNKNOWN, 4));
+  for (int m = 0; m < 2; m++) {
+    mix_model_compile(models[m], .loss = "mse", .image_bytes = true);
+    mix_tensor *x = ARRAY(MIX_UINT8, MIX_SHAPE(1, 2, 2), 0, 1, 128, 255);
+    mix_tensor *outputs = mix_list_get(mix_model_predict(models[m], x), 0);
+    assert_true(mix_shape_equal(mix_tensor_shape(outputs), MIX_SHAPE(1, 4)));
+    for (int i = 0; i < 4; i++) assert_true(at(outputs, i) == expected[i]);
+  }
 }
 
 /* The numbers are those of one batch, independent of earlier ones. */
