@@ -11,11 +11,13 @@ static bool has_slot(const mix_optimizer *optimizer, int slot) {
          (slot == AVERAGE_GRADIENT && options->centered);
 }
 
-/* rho * average + (1 - rho) * value, assigned to the slot. */
+/* rho * average + (1 - rho) * value, assigned to the slot. The CPU's chain wants the new part first; nested
+ * calls would leave that to the compiler. */
 static mix_tensor *running_mean(mix_update *update, mix_variable *slot, double rho, mix_tensor *value) {
-  mix_tensor *mean =
-      mix_add(mix_multiply(mix_update_number(update, rho, slot->dtype), mix_update_get(update, slot)),
-              mix_multiply(mix_update_one_minus(update, rho, slot->dtype), value));
+  mix_tensor *added = mix_multiply(mix_update_one_minus(update, rho, slot->dtype), value);
+  mix_tensor *decayed =
+      mix_multiply(mix_update_number(update, rho, slot->dtype), mix_update_get(update, slot));
+  mix_tensor *mean = mix_add(decayed, added);
   mix_update_set(update, slot, mean);
   return mean;
 }
