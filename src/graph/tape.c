@@ -40,7 +40,6 @@ mix_tape *mix_tape_begin_with(const mix_tape_options *given) {
   MIX_OPTIONS(mix_tape_options, options, given, "tape_begin");
   mix_tape *tape = mix_object_new(sizeof *tape, &mix_tape_class);
   if (!tape) return NULL;
-  tape->begin = mix_node_next_sequence();
   tape->persistent = options.persistent;
   tape->watch_accessed = !options.no_watch_accessed;
   tape->open = true;

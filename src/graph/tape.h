@@ -15,7 +15,6 @@ struct mix_tape {
   mix_object object;
   mix_tape *outer; /* the tape that was open when this one began */
   bool open, persistent, used, watch_accessed;
-  uint64_t begin;   /* sequence number of the first node that can be recorded */
   mix_node **nodes; /* retained, in order of creation */
   int node_count, node_capacity;
   mix_watched *watched;

@@ -50,8 +50,6 @@ mix_tape *mix_tapes_set(mix_tape *tape) {
 
 bool mix_tapes_open(void) { return innermost != NULL; }
 
-uint64_t mix_tapes_begin_sequence(void) { return innermost ? innermost->begin : 0; }
-
 bool mix_tapes_record(mix_node *node) {
   if (node->symbolic || node->input_count == 0) return true;
   for (mix_tape *tape = innermost; tape; tape = tape->outer) {

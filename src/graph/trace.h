@@ -23,8 +23,6 @@ bool mix_capture_record(mix_node *node);
 /* Records a new node on every open tape of this thread. Returns false with the error recorded if memory
  * runs out. */
 bool mix_tapes_record(mix_node *node);
-/* The sequence number at which the innermost open tape, the newest, began; 0 if none is open. */
-uint64_t mix_tapes_begin_sequence(void);
 /* True if a tape is open on this thread. */
 bool mix_tapes_open(void);
 /* The innermost open tape of this thread, or NULL; its `outer` tapes record too. Set returns the former

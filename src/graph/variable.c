@@ -106,19 +106,14 @@ mix_binding *mix_capture_binding(mix_capture *in, mix_variable *variable) {
   return binding;
 }
 
-static void binding_forget_reads(mix_binding *binding) {
+static void forget_read(mix_binding *binding) {
   mix_release(binding->read);
   binding->read = NULL;
-  for (int i = 0; i < 4; i++) {
-    mix_release(binding->casts[i].node);
-    binding->casts[i].node = NULL;
-    binding->casts[i].dtype = MIX_DTYPE_NONE;
-  }
 }
 
 void mix_capture_clear(mix_capture *in) {
   for (int i = 0; i < in->binding_count; i++) {
-    binding_forget_reads(&in->bindings[i]);
+    forget_read(&in->bindings[i]);
     mix_release(in->bindings[i].current.node);
     mix_release(in->bindings[i].entry);
     mix_release(in->bindings[i].variable);
@@ -132,7 +127,7 @@ void mix_capture_clear(mix_capture *in) {
 bool mix_capture_assign(mix_capture *in, mix_variable *variable, mix_tensor *value) {
   mix_binding *binding = mix_capture_binding(in, variable);
   if (!binding) return false;
-  binding_forget_reads(binding);
+  forget_read(binding);
   mix_retain(value->node);
   mix_release(binding->current.node);
   binding->current = (mix_edge){value->node, value->output};

@@ -44,8 +44,6 @@ typedef struct mix_binding {
   mix_node *entry;        /* its value on entry: a placeholder */
   mix_edge current;       /* its current value (retained); `entry` until assigned */
   mix_node *read;         /* the read node of the current value, made once; retained */
-  /* cast(read), one for each dtype; retained. */
-  struct { mix_dtype dtype; mix_node *node; } casts[4];
   bool assigned;
 } mix_binding;
 
