@@ -293,8 +293,16 @@ json_t *mix_layer_object_json(const mix_layer *layer, json_t *config) {
   bool own = layer->kind || layer->is_model || layer->is_input;
   const char *module = layer->semantics->objects_have_module ? "keras.layers" : NULL;
   const char *other = module && layer->kind ? layer->kind->module : NULL;
+  char inside[120];
+  if (other && *other == '.') {
+    snprintf(inside, sizeof inside, "%s%s", layer->semantics->source_package, other);
+    other = inside;
+  }
   json_t *object = mix_json_object(other ? other : module, layer->class.name, config);
-  if (other && object) mix_json_set(object, "registered_name", json_string(layer->class.name));
+  const char *package = layer->kind && layer->kind->registered ? layer->semantics->optimizer_package : NULL;
+  if (other && object)
+    mix_json_set(object, "registered_name",
+                 json_sprintf("%s%s%s", package ? package : "", package ? ">" : "", layer->class.name));
   if (own || !module || !object) return object;
   mix_json_set(object, "module", json_null());
   mix_json_set(object, "registered_name", json_string(mix_registered_name(&layer->class)));

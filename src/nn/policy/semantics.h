@@ -167,6 +167,7 @@ struct mix_semantics {
   const char *optimizer_package; /* L: of the class of an optimizer in .h5 files, "Custom>SGD" */
   bool bfloat16_saved;           /* K3 reads bfloat16 from .weights.h5; else weights are saved as float32 */
   const char *functional_module;
+  const char *source_package; /* of classes that have no public module: "keras.src" */
   bool sequential_saves_policy;  /* K3: with trainable, dtype and build_input_shape */
   bool build_shapes_named;       /* K3: the build_config of a layer of several tensors names their shapes */
   bool functional_saves_shape;   /* L: the shape in its build_config; K3: null */
