@@ -777,6 +777,10 @@ static mix_tensor *through_integers(mix_tensor *const *x) {
 }
 static mix_tensor *mean_of_many(mix_tensor *const *x) { return mix_reduce_mean(x[0], MIX_ALL_AXES, false); }
 
+static mix_tensor *by_transforms(mix_tensor *const *x) {
+  return mix_projective_transform(ones(MIX_FLOAT32, MIX_SHAPE(1, 2, 3, 1)), x[0], MIX_BILINEAR, MIX_FILL_WRAP,
+                                  0);
+}
 static void operands_without_gradient(void **state) {
   (void)state;
   mix_tensor *x = tensor(MIX_FLOAT32, MIX_SHAPE(2), NUMBERS(3, -2));
@@ -785,6 +789,8 @@ static void operands_without_gradient(void **state) {
   assert_null(mix_list_get(gradient_of(build_floor, 1, &x), 0));
   assert_null(mix_list_get(gradient_of(build_ceil, 1, &x), 0));
   assert_null(mix_list_get(gradient_of(build_round, 1, &x), 0));
+  mix_tensor *transforms = ones(MIX_FLOAT32, MIX_SHAPE(1, 8));
+  assert_null(mix_list_get(gradient_of(by_transforms, 1, &transforms), 0));
   no_error();
 }
 

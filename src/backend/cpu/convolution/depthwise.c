@@ -7,6 +7,7 @@
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/simd/attributes.h"
 #include "base/alloc.h"
 #include <string.h>
 
@@ -131,7 +132,7 @@ static void valid(int64_t from, int64_t step, int64_t limit, int64_t count, int6
 }
 
 /* Inlined: as a call it costs 3 % of a line of a small image. */
-static inline __attribute__((always_inline)) mix_conv_taps valid_taps(mix_conv_taps t, int64_t limit) {
+SIMD_INLINE mix_conv_taps valid_taps(mix_conv_taps t, int64_t limit) {
   int64_t first, end;
   valid(t.at, t.step, limit, t.count, &first, &end);
   t.kernel += first * t.kernel_step, t.at += first * t.step, t.count = end - first;
