@@ -43,6 +43,14 @@ static const shape shapes[] = {
     /* Depthwise: groups of cells that share columns, the last of a strip summed again or too small. */
     {2, 1, {7, 23}, {3, 3}, {2, 1}, {1, 1}, {1, 2}, {0, 1}, 0, 70, 1},
     {2, 2, {5, 30}, {3, 3}, {1, 1}, {2, 1}, {2, 1}, {2, 1}, 0, 19, 1},
+    /* Several filters a channel: rows of x shorter than a vector and longer, blocks of the kernel's gradient
+     * that begin inside a row, more filters than a block. */
+    {2, 2, {6, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 0, 80, 2},
+    {2, 1, {9, 8}, {3, 3}, {2, 2}, {1, 1}, {0, 1}, {1, 1}, 0, 27, 5},
+    {2, 3, {5, 6}, {2, 3}, {1, 1}, {1, 2}, {1, 2}, {0, 2}, 0, 3, 8},
+    {1, 2, {12}, {3}, {1}, {1}, {1}, {1}, 0, 2, 150},
+    {2, 2, {7, 6}, {3, 3}, {1, 2}, {1, 1}, {1, 1}, {1, 0}, 0, 130, 3},
+    {2, 1, {6, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 21, 21, 84}, /* the same by groups */
 };
 
 static const mix_op *const operations[3][3] = {
