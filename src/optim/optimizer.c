@@ -185,6 +185,10 @@ static mix_tensor *initial_value(const void *context) {
 mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *options, size_t options_size) {
   mix_optimizer_settings given = {0};
   if (mix_failed() || !mix_options_copy(&given, options_size, options, class->lower_case_name)) return NULL;
+  if (given.common.schedule && given.common.learning_rate != 0)
+    return mix_fail(MIX_VALUE_ERROR, "%s: .learning_rate is %g, and .schedule is given too; give one of them",
+                    class->lower_case_name,
+                    given.common.learning_rate == MIX_ZERO ? 0 : given.common.learning_rate);
   mix_optimizer *optimizer = mix_object_new(sizeof *optimizer, &mix_optimizer_object_class);
   if (!optimizer) return NULL;
   optimizer->options = given;
