@@ -61,6 +61,17 @@ static void a_rate_and_a_schedule_are_refused(void **state) {
   assert_non_null(mix_adam(.schedule = schedule));
 }
 
+static void a_rate_that_is_no_number_is_refused(void **state) {
+  (void)state;
+  assert_null(mix_adam(.learning_rate = NAN));
+  assert_string_equal(mix_error_message(), "adam: learning_rate is nan; expected a number");
+  ASSERT_ERROR(MIX_VALUE_ERROR);
+  mix_optimizer *adam = mix_adam(.learning_rate = 0.25);
+  assert_int_equal(mix_optimizer_set_learning_rate(adam, NAN), MIX_VALUE_ERROR);
+  ASSERT_ERROR(MIX_VALUE_ERROR);
+  assert_true(mix_optimizer_learning_rate(adam) == 0.25);
+}
+
 static void a_misspelled_optimizer_is_corrected(void **state) {
   (void)state;
   assert_null(mix_optimizer_from_text("adm:learning_rate=0.5", NULL));
@@ -352,6 +363,7 @@ int main(void) {
                                      TEST(command_line_text),
                                      TEST(a_misspelled_optimizer_is_corrected),
                                      TEST(a_rate_and_a_schedule_are_refused),
+                                     TEST(a_rate_that_is_no_number_is_refused),
                                      TEST(configs_come_back),
                                      TEST(numbers_have_the_fewest_digits_that_come_back),
                                      TEST(config_keys_of_each_generation),
