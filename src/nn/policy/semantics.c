@@ -1,6 +1,7 @@
 /* The rules of the three generations (docs/spec/mixed_precision.md, section 10; docs/spec/keras.md, 8 to 12).
  */
 #include "nn/policy/semantics.h"
+#include "base/did_you_mean.h"
 #include "base/error.h"
 #include <stdatomic.h>
 #include <string.h>
@@ -337,9 +338,12 @@ const mix_semantics *mix_semantics_named(const char *name) {
   if (mix_failed()) return NULL;
   for (size_t i = 0; name && i < sizeof tables / sizeof *tables; i++)
     if (!strcmp(tables[i]->name, name)) return tables[i];
-  return mix_fail(MIX_VALUE_ERROR,
-                  "semantics: \"%s\" is not known; expected \"tf_keras\", \"keras3\" or \"experimental\"",
-                  name ? name : "NULL");
+  char hint[100];
+  return mix_fail(
+      MIX_VALUE_ERROR,
+      "semantics: \"%s\" is not known%s; expected \"tf_keras\", \"keras3\" or \"experimental\"",
+      name ? name : "NULL",
+      mix_did_you_mean_choice(name ? name : "", "tf_keras|keras3|experimental", hint, sizeof hint));
 }
 
 mix_status mix_set_semantics(const char *name) {
