@@ -74,7 +74,7 @@ mix_status mix_model_save_weights(mix_model *model, const char *path) {
   MIX_SCOPE {
     if (mix_model_weights_ready(model, SAVE)) {
       if (kind == MIX_FILE_WEIGHTS)
-        mix_hdf5_save(mix_weights_file(model, SAVE, false), path, SAVE);
+        mix_hdf5_save(mix_weights_file(model, SAVE, false, false), path, SAVE);
       else if (kind == MIX_FILE_LEGACY)
         save_legacy(model, path);
       else

@@ -33,6 +33,9 @@ struct mix_layer_kind {
   bool call_is_attention; /* its call has use_causal_mask and return_attention_scores */
   mix_training call_training;
   bool built_from_start;
+  /* True where a call that trains is not the same on two batches as on one of both: the layer computes over
+   * the samples of a batch, or counts its calls. NULL: it is the same. */
+  bool (*mixes_samples)(const mix_layer *layer);
 };
 
 struct mix_layer {
@@ -43,8 +46,9 @@ struct mix_layer {
   /* The attribute of the layer around it, in paths of weights; NULL: the name. "cells/" before a class: an
    * item of the list of that name. */
   const char *attribute;
-  const char *path;   /* interned; set by the first call or build: "outer/dense_1" */
-  mix_policy *policy; /* retained */
+  const mix_layer *maker; /* in whose `build` it was made without a name; only compared */
+  const char *path;       /* interned; set by the first call or build: "outer/dense_1" */
+  mix_policy *policy;     /* retained */
   const mix_semantics *semantics;
   /* the policy's; under "_infer" those of the first input */
   mix_dtype compute, variable;
