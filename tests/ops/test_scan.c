@@ -259,8 +259,8 @@ static void sixteen_bit_gradients_add_up_in_float32(void **state) {
   has_values(mix_list_get(gradients, 0), 1, NUMBERS(1.171875));
 }
 
-/* As in TensorFlow, a step that reads float32 in float16 adds its gradient up in float32: 2 steps of 40000 are
- * too much for float16. */
+/* As in TensorFlow, a step that reads float32 in float16 adds its gradient up in float32: twice 40000 is too
+ * much for float16. */
 static mix_list *add_narrowed(void *context, mix_list *carry, mix_list *inputs) {
   mix_tensor *w = mix_cast(context, MIX_FLOAT16);
   mix_tensor *x = mix_multiply(w, mix_list_get(inputs, 0));
