@@ -211,7 +211,6 @@ static void read_keywords(const saved_graph *graph, const saved_layer *layer, co
 
 /* The arguments of an operation, in which {"tensor": index} stands for a tensor. A new reference. */
 static json_t *read_operand(const saved_graph *graph, const json_t *value, read_call *call) {
-  const char *key;
   json_t *item, *form;
   size_t i;
   if (mix_failed() || call->waits) return json_null();
@@ -226,13 +225,15 @@ static json_t *read_operand(const saved_graph *graph, const json_t *value, read_
     json_array_foreach(value, i, item) mix_json_append(form, read_operand(graph, item, call));
     return form;
   }
-  if (!json_is_object(value) || json_object_get(value, "class_name")) return mix_json_copy(value);
-  form = json_object();
-  json_object_foreach((json_t *)value, key, item) mix_json_set(form, key, read_operand(graph, item, call));
-  return form;
+  if (json_is_object(value) && !json_object_get(value, "class_name"))
+    mix_fail(MIX_VALUE_ERROR,
+             "model_from_json: an object without class_name stands among the arguments of an operation");
+  return mix_json_copy(value);
 }
 
 static void read_operation_node(const saved_graph *graph, const json_t *node, read_call *call) {
+  const char *name;
+  json_t *value;
   call->inputs = mix_list_new(0, NULL);
   call->inputs_are_list = true;
   call->form = json_object();
@@ -241,7 +242,10 @@ static void read_operation_node(const saved_graph *graph, const json_t *node, re
     mix_fail(MIX_VALUE_ERROR, "model_from_json: args of an operation are %s and kwargs %s; expected a list "
                               "and an object", mix_json_kind(args), mix_json_kind(keywords));
   mix_json_set(call->form, "args", args ? read_operand(graph, args, call) : json_array());
-  mix_json_set(call->form, "kwargs", keywords ? read_operand(graph, keywords, call) : json_object());
+  json_t *named = json_object();
+  json_object_foreach((json_t *)keywords, name, value)
+      mix_json_set(named, name, read_operand(graph, value, call));
+  mix_json_set(call->form, "kwargs", named);
 }
 
 /* {"args": [inputs, ...], "kwargs": {...}} */

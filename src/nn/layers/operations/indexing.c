@@ -66,10 +66,10 @@ static mix_tensor *sliced(const mix_operands *o, mix_tensor *x, int axis, const 
   if (step == 0 || step > MAX_PLACES || step < -MAX_PLACES)
     return mix_fail(MIX_VALUE_ERROR, "%s: a slice has the step %lld", o->layer->name, (long long)step);
   const bool backward = step < 0;
-  if (size == MIX_UNKNOWN) return x; /* of shapes alone; the size stays unknown */
   if (!read_bound(o, slice, "start", backward ? size - 1 : 0, size, backward, &begin) ||
       !read_bound(o, slice, "stop", backward ? -1 : size, size, backward, &end))
     return NULL;
+  if (size == MIX_UNKNOWN) return x; /* of shapes alone; the size stays unknown */
   const int64_t distance = backward ? begin - end : end - begin, stride = backward ? -step : step;
   const int64_t count = distance <= 0 ? 0 : (distance + stride - 1) / stride;
   if (step == 1) return count == size ? x : part(x, axis, count ? begin : 0, count);

@@ -218,8 +218,7 @@ static bool is_class(const json_t *value, const char *wanted) {
 /* {"tensor": index} */
 static mix_tensor *placed_tensor(const mix_operands *o, const json_t *value) {
   const json_t *index = json_object_get(value, "tensor");
-  if (!json_is_integer(index)) return NULL;
-  const json_int_t place = json_integer_value(index);
+  const json_int_t place = json_is_integer(index) ? json_integer_value(index) : -1;
   if (place < 0 || place >= mix_list_count(o->tensors))
     return mix_fail(MIX_VALUE_ERROR, "%s: tensor %lld of its call is asked for; it has %d", o->layer->name,
                     (long long)place, mix_list_count(o->tensors));
@@ -260,8 +259,9 @@ mix_tensor *mix_operand(const mix_operands *o, const char *name) {
 
 /* As Keras's result_type: a lattice in which float16 and bfloat16 meet in float32. */
 mix_dtype mix_dtype_promoted(mix_dtype a, mix_dtype b) {
-  if (a == b || b == MIX_DTYPE_NONE || b == MIX_BOOL) return a;
+  if (a == b || b == MIX_DTYPE_NONE) return a;
   if (a == MIX_DTYPE_NONE || a == MIX_BOOL) return b;
+  if (b == MIX_BOOL) return a;
   const bool float_a = mix_dtype_is_floating(a), float_b = mix_dtype_is_floating(b);
   if (float_a != float_b) return float_a ? a : b;
   const size_t size_a = mix_dtype_size(a), size_b = mix_dtype_size(b);
@@ -275,8 +275,7 @@ static mix_dtype dtype_of_all(int count, mix_tensor *const *tensors, bool floats
   for (int i = 0; i < count; i++)
     if (tensors[i]) dtype = mix_dtype_promoted(dtype, mix_tensor_dtype(tensors[i]));
   if (floats && !mix_dtype_is_floating(dtype)) return mix_floatx();
-  const bool none = dtype == MIX_DTYPE_NONE || dtype == MIX_BOOL;
-  return none && integers ? MIX_INT32 : dtype;
+  return dtype == MIX_BOOL && integers ? MIX_INT32 : dtype;
 }
 
 bool mix_operands_promoted(const mix_operands *o, int count, const char *const *names, mix_operand_dtype rule,
