@@ -239,8 +239,10 @@ static void read_operation_node(const saved_graph *graph, const json_t *node, re
   call->form = json_object();
   const json_t *args = json_object_get(node, "args"), *keywords = json_object_get(node, "kwargs");
   if ((args && !json_is_array(args)) || (keywords && !json_is_object(keywords)))
-    mix_fail(MIX_VALUE_ERROR, "model_from_json: args of an operation are %s and kwargs %s; expected a list "
-                              "and an object", mix_json_kind(args), mix_json_kind(keywords));
+    mix_fail(MIX_VALUE_ERROR,
+             "model_from_json: args of an operation are %s and kwargs %s; expected a list "
+             "and an object",
+             mix_json_kind(args), mix_json_kind(keywords));
   mix_json_set(call->form, "args", args ? read_operand(graph, args, call) : json_array());
   json_t *named = json_object();
   json_object_foreach((json_t *)keywords, name, value)

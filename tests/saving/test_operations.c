@@ -26,7 +26,7 @@
 #define ELLIPSIS "{\"class_name\": \"__ellipsis__\", \"config\": {}}"
 #define INPUT(name, shape, dtype)                                                                            \
   "{\"module\": \"keras.layers\", \"class_name\": \"InputLayer\", \"config\": {\"batch_shape\": " shape      \
-  ", \"dtype\": \"" dtype "\", \"sparse\": false, \"ragged\": false, \"name\": \"" name                       \
+  ", \"dtype\": \"" dtype "\", \"sparse\": false, \"ragged\": false, \"name\": \"" name                      \
   "\"}, \"registered_name\": null, \"name\": \"" name "\", \"inbound_nodes\": []}"
 
 typedef struct row {
@@ -39,20 +39,20 @@ typedef struct row {
 /* The caller frees it. */
 static char *text_of(const row *r) {
   mix_text text = {.grows = true};
-  mix_text_put(&text,
-               "{\"module\": \"keras.src.models.functional\", \"class_name\": \"Functional\", \"config\": "
-               "{\"name\": \"m\", \"trainable\": true, \"layers\": [" INPUT("a", "[null, 2, 3]", "float32")
-               ", " INPUT("b", "[null, 2, 3]", "float32") ", " INPUT("i", "[null, 2]", "int32") ", " INPUT(
-                   "h", "[null, 2, 3]", "float16"));
+  mix_text_put(
+      &text,
+      "{\"module\": \"keras.src.models.functional\", \"class_name\": \"Functional\", \"config\": "
+      "{\"name\": \"m\", \"trainable\": true, \"layers\": [" INPUT("a", "[null, 2, 3]", "float32") ", " INPUT(
+          "b", "[null, 2, 3]", "float32") ", " INPUT("i", "[null, 2]",
+                                                     "int32") ", " INPUT("h", "[null, 2, 3]", "float16"));
   mix_text_put(&text,
                ", {\"module\": \"%s\", \"class_name\": \"%s\", \"config\": {\"name\": \"op\"%s%s}, "
                "\"registered_name\": \"%s\", \"name\": \"op\", \"inbound_nodes\": [{\"args\": [%s], "
                "\"kwargs\": {%s}}]}",
                r->module, r->class_name, r->config ? ", " : "", r->config ? r->config : "", r->class_name,
                r->args, r->kwargs ? r->kwargs : "");
-  mix_text_put(&text,
-               "], \"input_layers\": [[\"a\", 0, 0], [\"b\", 0, 0], [\"i\", 0, 0], [\"h\", 0, 0]], "
-               "\"output_layers\": [\"op\", 0, 0]}, \"registered_name\": \"Functional\"}");
+  mix_text_put(&text, "], \"input_layers\": [[\"a\", 0, 0], [\"b\", 0, 0], [\"i\", 0, 0], [\"h\", 0, 0]], "
+                      "\"output_layers\": [\"op\", 0, 0]}, \"registered_name\": \"Functional\"}");
   assert_false(text.failed);
   return text.text;
 }
@@ -63,8 +63,8 @@ static mix_tensor *result_of(mix_model *model) {
              *b = ARRAY(F32, MIX_SHAPE(1, 2, 3), 2, 4, -1, 0.5, 2, 3),
              *i = ARRAY(MIX_INT32, MIX_SHAPE(1, 2), 2, 1);
   mix_list *inputs = mix_list_of(a, b, i, mix_cast(b, MIX_FLOAT16));
-  mix_list *results =
-      mix_call_outputs_with(model->layer, &(mix_call_options){.size = sizeof(mix_call_options), .inputs = inputs});
+  mix_list *results = mix_call_outputs_with(
+      model->layer, &(mix_call_options){.size = sizeof(mix_call_options), .inputs = inputs});
   if (!results) fail_msg("%s", mix_error_message());
   return mix_list_get(results, 0);
 }
@@ -113,11 +113,17 @@ static void check(const row *r) {
 
 #define NUMPY "keras.src.ops.numpy"
 #define FULL                                                                                                 \
-  {.rank = 3, .dims = { 1, 2, 3 }}
+  {                                                                                                          \
+    .rank = 3, .dims = { 1, 2, 3 }                                                                           \
+  }
 #define PAIR                                                                                                 \
-  {.rank = 2, .dims = { 1, 2 }}
+  {                                                                                                          \
+    .rank = 2, .dims = { 1, 2 }                                                                              \
+  }
 #define TRIPLE                                                                                               \
-  {.rank = 2, .dims = { 1, 3 }}
+  {                                                                                                          \
+    .rank = 2, .dims = { 1, 3 }                                                                              \
+  }
 
 static void check_all(const row *rows, size_t count) {
   for (size_t k = 0; k < count; k++)
@@ -147,9 +153,15 @@ static void binary(void **state) {
       {NUMPY, "LessEqual", NULL, A ", " B, NULL, MIX_BOOL, FULL, {1, 1, 0, 0, 1, 1}},
       {NUMPY, "NotEqual", NULL, I ", 2", NULL, MIX_BOOL, PAIR, {0, 1}},
       {NUMPY, "LogicalOr", NULL, A ", true", NULL, MIX_BOOL, FULL, {1, 1, 1, 1, 1, 1}},
-      {NUMPY, "Add", NULL,
-       A ", {\"class_name\": \"__numpy__\", \"config\": {\"value\": [1.0, 2.0, 3.0], \"dtype\": \"float32\"}}",
-       NULL, F32, FULL, {2, 0, 6, 5, 2.5, -3}},
+      {NUMPY,
+       "Add",
+       NULL,
+       A
+       ", {\"class_name\": \"__numpy__\", \"config\": {\"value\": [1.0, 2.0, 3.0], \"dtype\": \"float32\"}}",
+       NULL,
+       F32,
+       FULL,
+       {2, 0, 6, 5, 2.5, -3}},
   };
   CHECK_ALL(rows);
 }
@@ -161,12 +173,30 @@ static void unary(void **state) {
       {NUMPY, "Absolute", NULL, A, NULL, F32, FULL, {1, 2, 3, 4, 0.5, 6}},
       {NUMPY, "Square", NULL, H, NULL, MIX_FLOAT16, FULL, {4, 16, 1, 0.25, 4, 9}},
       {NUMPY, "Sqrt", NULL, I, NULL, F32, PAIR, {1.41421356, 1}},
-      {NUMPY, "Exp", NULL, A, NULL, F32, FULL,
+      {NUMPY,
+       "Exp",
+       NULL,
+       A,
+       NULL,
+       F32,
+       FULL,
        {2.7182818, 0.13533528, 20.0855369, 54.5981500, 1.6487213, 0.00247875}},
       {NUMPY, "Round", "\"decimals\": 0", A, NULL, F32, FULL, {1, -2, 3, 4, 0, -6}},
-      {"keras.src.ops.math", "Erf", NULL, A, NULL, F32, FULL,
+      {"keras.src.ops.math",
+       "Erf",
+       NULL,
+       A,
+       NULL,
+       F32,
+       FULL,
        {0.84270079, -0.99532227, 0.99997791, 1, 0.52049988, -1}},
-      {"keras.src.ops.core", "Cast", "\"dtype\": \"float16\"", A, NULL, MIX_FLOAT16, FULL,
+      {"keras.src.ops.core",
+       "Cast",
+       "\"dtype\": \"float16\"",
+       A,
+       NULL,
+       MIX_FLOAT16,
+       FULL,
        {1, -2, 3, 4, 0.5, -6}},
       {"keras.src.ops.core", "StopGradient", NULL, A, NULL, F32, FULL, {1, -2, 3, 4, 0.5, -6}},
       {NUMPY, "Clip", "\"x_min\": -1, \"x_max\": 2", A, NULL, F32, FULL, {1, -1, 2, 2, 0.5, -1}},
@@ -181,8 +211,14 @@ static void reductions(void **state) {
   (void)state;
   static const row rows[] = {
       {NUMPY, "Mean", "\"axis\": 1, \"keepdims\": false", A, NULL, F32, TRIPLE, {2.5, -0.75, -1.5}},
-      {NUMPY, "Mean", "\"axis\": [1, 2], \"keepdims\": true", H, NULL, MIX_FLOAT16,
-       {.rank = 3, .dims = {1, 1, 1}}, {1.75}},
+      {NUMPY,
+       "Mean",
+       "\"axis\": [1, 2], \"keepdims\": true",
+       H,
+       NULL,
+       MIX_FLOAT16,
+       {.rank = 3, .dims = {1, 1, 1}},
+       {1.75}},
       {NUMPY, "Mean", "\"axis\": null, \"keepdims\": false", I, NULL, F32, {.rank = 0}, {1.5}},
       {NUMPY, "Sum", "\"axis\": -1, \"keepdims\": false", A, NULL, F32, PAIR, {2, -1.5}},
       {NUMPY, "Max", "\"axis\": -1, \"keepdims\": false, \"initial\": null", A, NULL, F32, PAIR, {3, 4}},
@@ -193,7 +229,13 @@ static void reductions(void **state) {
       {NUMPY, "Argmax", "\"axis\": -1, \"keepdims\": false", A, NULL, MIX_INT32, PAIR, {2, 0}},
       {NUMPY, "Argmin", "\"axis\": null, \"keepdims\": false", A, NULL, MIX_INT32, {.rank = 0}, {5}},
       {NUMPY, "Any", "\"axis\": 1, \"keepdims\": false", A, NULL, MIX_BOOL, TRIPLE, {1, 1, 1}},
-      {"keras.src.ops.math", "Logsumexp", "\"axis\": 1, \"keepdims\": false", A, NULL, F32, TRIPLE,
+      {"keras.src.ops.math",
+       "Logsumexp",
+       "\"axis\": 1, \"keepdims\": false",
+       A,
+       NULL,
+       F32,
+       TRIPLE,
        {4.0485874, 0.5788897, 3.0001234}},
   };
   CHECK_ALL(rows);
@@ -202,30 +244,90 @@ static void reductions(void **state) {
 static void shapes(void **state) {
   (void)state;
   static const row rows[] = {
-      {NUMPY, "Reshape", "\"newshape\": [-1, 3, 2]", A, NULL, F32, {.rank = 3, .dims = {1, 3, 2}},
+      {NUMPY,
+       "Reshape",
+       "\"newshape\": [-1, 3, 2]",
+       A,
+       NULL,
+       F32,
+       {.rank = 3, .dims = {1, 3, 2}},
        {1, -2, 3, 4, 0.5, -6}},
-      {NUMPY, "Transpose", "\"axes\": [0, 2, 1]", A, NULL, F32, {.rank = 3, .dims = {1, 3, 2}},
+      {NUMPY,
+       "Transpose",
+       "\"axes\": [0, 2, 1]",
+       A,
+       NULL,
+       F32,
+       {.rank = 3, .dims = {1, 3, 2}},
        {1, 4, -2, 0.5, 3, -6}},
       {NUMPY, "ExpandDims", "\"axis\": 1", I, NULL, MIX_INT32, {.rank = 3, .dims = {1, 1, 2}}, {2, 1}},
-      {NUMPY, "Swapaxes", "\"axis1\": 1, \"axis2\": 2", A, NULL, F32, {.rank = 3, .dims = {1, 3, 2}},
+      {NUMPY,
+       "Swapaxes",
+       "\"axis1\": 1, \"axis2\": 2",
+       A,
+       NULL,
+       F32,
+       {.rank = 3, .dims = {1, 3, 2}},
        {1, 4, -2, 0.5, 3, -6}},
-      {NUMPY, "Moveaxis", "\"source\": -1, \"destination\": 1", A, NULL, F32,
-       {.rank = 3, .dims = {1, 3, 2}}, {1, 4, -2, 0.5, 3, -6}},
-      {NUMPY, "Concatenate", "\"axis\": -1", "[" A ", " H "]", NULL, F32, {.rank = 3, .dims = {1, 2, 6}},
+      {NUMPY,
+       "Moveaxis",
+       "\"source\": -1, \"destination\": 1",
+       A,
+       NULL,
+       F32,
+       {.rank = 3, .dims = {1, 3, 2}},
+       {1, 4, -2, 0.5, 3, -6}},
+      {NUMPY,
+       "Concatenate",
+       "\"axis\": -1",
+       "[" A ", " H "]",
+       NULL,
+       F32,
+       {.rank = 3, .dims = {1, 2, 6}},
        {1, -2, 3, 2, 4, -1, 4, 0.5, -6, 0.5, 2, 3}},
-      {NUMPY, "Stack", "\"axis\": 1", "[" I ", " I "]", NULL, MIX_INT32, {.rank = 3, .dims = {1, 2, 2}},
+      {NUMPY,
+       "Stack",
+       "\"axis\": 1",
+       "[" I ", " I "]",
+       NULL,
+       MIX_INT32,
+       {.rank = 3, .dims = {1, 2, 2}},
        {2, 1, 2, 1}},
-      {NUMPY, "Split", "\"indices_or_sections\": [1], \"axis\": -1", A, NULL, F32,
-       {.rank = 3, .dims = {1, 2, 1}}, {1, 4}},
+      {NUMPY,
+       "Split",
+       "\"indices_or_sections\": [1], \"axis\": -1",
+       A,
+       NULL,
+       F32,
+       {.rank = 3, .dims = {1, 2, 1}},
+       {1, 4}},
       {NUMPY, "Flip", "\"axis\": 2", A, NULL, F32, FULL, {3, -2, 1, -6, 0.5, 4}},
       {NUMPY, "Roll", "\"shift\": 1, \"axis\": 2", A, NULL, F32, FULL, {3, 1, -2, -6, 4, 0.5}},
-      {NUMPY, "Repeat", "\"repeats\": 2, \"axis\": 1", I, NULL, MIX_INT32, {.rank = 2, .dims = {1, 4}},
+      {NUMPY,
+       "Repeat",
+       "\"repeats\": 2, \"axis\": 1",
+       I,
+       NULL,
+       MIX_INT32,
+       {.rank = 2, .dims = {1, 4}},
        {2, 2, 1, 1}},
       {NUMPY, "Tile", "\"repeats\": [1, 2]", I, NULL, MIX_INT32, {.rank = 2, .dims = {1, 4}}, {2, 1, 2, 1}},
-      {NUMPY, "Pad", "\"pad_width\": [[0, 0], [1, 0]], \"mode\": \"constant\"", I, "\"constant_values\": 7",
-       MIX_INT32, TRIPLE, {7, 2, 1}},
-      {NUMPY, "Pad", "\"pad_width\": [[0, 0], [0, 1]], \"mode\": \"reflect\"", I, "\"constant_values\": null",
-       MIX_INT32, TRIPLE, {2, 1, 2}},
+      {NUMPY,
+       "Pad",
+       "\"pad_width\": [[0, 0], [1, 0]], \"mode\": \"constant\"",
+       I,
+       "\"constant_values\": 7",
+       MIX_INT32,
+       TRIPLE,
+       {7, 2, 1}},
+      {NUMPY,
+       "Pad",
+       "\"pad_width\": [[0, 0], [0, 1]], \"mode\": \"reflect\"",
+       I,
+       "\"constant_values\": null",
+       MIX_INT32,
+       TRIPLE,
+       {2, 1, 2}},
   };
   CHECK_ALL(rows);
 }
@@ -234,16 +336,33 @@ static void parts(void **state) {
   (void)state;
   static const row rows[] = {
       {NUMPY, "GetItem", NULL, A ", [" ALL ", -1]", NULL, F32, TRIPLE, {4, 0.5, -6}},
-      {NUMPY, "GetItem", NULL, A ", [" ELLIPSIS ", null, 1]", NULL, F32, {.rank = 3, .dims = {1, 2, 1}},
+      {NUMPY,
+       "GetItem",
+       NULL,
+       A ", [" ELLIPSIS ", null, 1]",
+       NULL,
+       F32,
+       {.rank = 3, .dims = {1, 2, 1}},
        {-2, 0.5}},
-      {NUMPY, "GetItem", NULL, A ", [" ALL ", " ALL ", " SLICE("null", "null", "2") "]", NULL, F32,
-       {.rank = 3, .dims = {1, 2, 2}}, {1, 3, 4, -6}},
-      {NUMPY, "GetItem", NULL, A ", [" ALL ", 0, " SLICE("null", "null", "-1") "]", NULL, F32, TRIPLE,
+      {NUMPY,
+       "GetItem",
+       NULL,
+       A ", [" ALL ", " ALL ", " SLICE("null", "null", "2") "]",
+       NULL,
+       F32,
+       {.rank = 3, .dims = {1, 2, 2}},
+       {1, 3, 4, -6}},
+      {NUMPY,
+       "GetItem",
+       NULL,
+       A ", [" ALL ", 0, " SLICE("null", "null", "-1") "]",
+       NULL,
+       F32,
+       TRIPLE,
        {3, -2, 1}},
       {NUMPY, "GetItem", NULL, A ", [" ALL ", 0, " SLICE("-2", "9", "null") "]", NULL, F32, PAIR, {-2, 3}},
       {NUMPY, "GetItem", NULL, I ", 0", NULL, MIX_INT32, {.rank = 1, .dims = {2}}, {2, 1}},
-      {NUMPY, "Take", "\"axis\": 2", A ", [0, -1]", NULL, F32, {.rank = 3, .dims = {1, 2, 2}},
-       {1, 3, 4, -6}},
+      {NUMPY, "Take", "\"axis\": 2", A ", [0, -1]", NULL, F32, {.rank = 3, .dims = {1, 2, 2}}, {1, 3, 4, -6}},
   };
   CHECK_ALL(rows);
 }
@@ -251,12 +370,24 @@ static void parts(void **state) {
 static void products(void **state) {
   (void)state;
   static const row rows[] = {
-      {NUMPY, "Matmul", NULL,
-       A ", {\"class_name\": \"__numpy__\", \"config\": {\"value\": [1.0, 2.0, 3.0], \"dtype\": \"float32\"}}",
-       NULL, F32, PAIR, {6, -13}},
+      {NUMPY,
+       "Matmul",
+       NULL,
+       A
+       ", {\"class_name\": \"__numpy__\", \"config\": {\"value\": [1.0, 2.0, 3.0], \"dtype\": \"float32\"}}",
+       NULL,
+       F32,
+       PAIR,
+       {6, -13}},
       {NUMPY, "Dot", NULL, A ", 2.0", NULL, F32, FULL, {2, -4, 6, 8, 1, -12}},
-      {NUMPY, "Einsum", "\"subscripts\": \"bij,bkj->bik\"", A ", " B, NULL, F32,
-       {.rank = 3, .dims = {1, 2, 2}}, {-9, 5.5, 16, -15}},
+      {NUMPY,
+       "Einsum",
+       "\"subscripts\": \"bij,bkj->bik\"",
+       A ", " B,
+       NULL,
+       F32,
+       {.rank = 3, .dims = {1, 2, 2}},
+       {-9, 5.5, 16, -15}},
   };
   CHECK_ALL(rows);
 }
@@ -265,16 +396,46 @@ static void activations(void **state) {
   (void)state;
   static const row rows[] = {
       {"keras.src.ops.nn", "Relu", NULL, A, NULL, F32, FULL, {1, 0, 3, 4, 0.5, 0}},
-      {"keras.src.ops.nn", "HardSigmoid", NULL, A, NULL, F32, FULL,
+      {"keras.src.ops.nn",
+       "HardSigmoid",
+       NULL,
+       A,
+       NULL,
+       F32,
+       FULL,
        {0.6666667, 0.1666667, 1, 1, 0.5833333, 0}},
-      {"keras.src.ops.nn", "LeakyRelu", "\"negative_slope\": 0.5", A, NULL, F32, FULL, {1, -1, 3, 4, 0.5, -3}},
+      {"keras.src.ops.nn",
+       "LeakyRelu",
+       "\"negative_slope\": 0.5",
+       A,
+       NULL,
+       F32,
+       FULL,
+       {1, -1, 3, 4, 0.5, -3}},
       {"keras.src.ops.nn", "Elu", "\"alpha\": 0.0", A, NULL, F32, FULL, {1, 0, 3, 4, 0.5, 0}},
-      {"keras.src.ops.nn", "Gelu", "\"approximate\": false", H, NULL, MIX_FLOAT16, FULL,
+      {"keras.src.ops.nn",
+       "Gelu",
+       "\"approximate\": false",
+       H,
+       NULL,
+       MIX_FLOAT16,
+       FULL,
        {1.9545, 3.9999, -0.15866, 0.34573, 1.9545, 2.99595}},
-      {"keras.src.ops.nn", "Softmax", "\"axis\": 1", A, NULL, F32, FULL,
+      {"keras.src.ops.nn",
+       "Softmax",
+       "\"axis\": 1",
+       A,
+       NULL,
+       F32,
+       FULL,
        {0.04742587, 0.0758582, 0.9998766, 0.9525741, 0.9241418, 0.0001234}},
-      {"keras.src.ops.nn", "OneHot",
-       "\"num_classes\": 3, \"axis\": -1, \"dtype\": \"int32\", \"sparse\": false", I, NULL, MIX_INT32, FULL,
+      {"keras.src.ops.nn",
+       "OneHot",
+       "\"num_classes\": 3, \"axis\": -1, \"dtype\": \"int32\", \"sparse\": false",
+       I,
+       NULL,
+       MIX_INT32,
+       FULL,
        {0, 0, 1, 0, 1, 0}},
   };
   CHECK_ALL(rows);
@@ -283,7 +444,13 @@ static void activations(void **state) {
 /* Elements of all axes but the batch have the sum 1. */
 static void softmax_of_several_axes(void **state) {
   (void)state;
-  static const row r = {"keras.src.ops.nn", "Softmax", "\"axis\": [1, 2]", A, NULL, F32, FULL,
+  static const row r = {"keras.src.ops.nn",
+                        "Softmax",
+                        "\"axis\": [1, 2]",
+                        A,
+                        NULL,
+                        F32,
+                        FULL,
                         {0.03432673, 0.00170903, 0.25364208, 0.68947066, 0.02082021, 0.0000313}};
   check(&r);
 }
@@ -292,8 +459,14 @@ static void softmax_of_several_axes(void **state) {
 
 static void each_result_of_a_split(void **state) {
   (void)state;
-  static const row r = {NUMPY, "Split", "\"indices_or_sections\": 3, \"axis\": 2", A, NULL, F32,
-                        {.rank = 3, .dims = {1, 2, 1}}, {3, -6}};
+  static const row r = {NUMPY,
+                        "Split",
+                        "\"indices_or_sections\": 3, \"axis\": 2",
+                        A,
+                        NULL,
+                        F32,
+                        {.rank = 3, .dims = {1, 2, 1}},
+                        {3, -6}};
   char *text = text_of(&r), *last = strstr(text, "[\"op\", 0, 0]");
   last[10] = '2';
   mix_model *model = mix_model_from_json(text);
@@ -309,18 +482,26 @@ static void gradients_pass(void **state) {
   (void)state;
   static const char text[] =
       "{\"module\": \"keras.src.models.functional\", \"class_name\": \"Functional\", \"config\": {\"name\": "
-      "\"m\", \"layers\": [" INPUT("a", "[null, 2, 3]", "float32") ", {\"module\": \"keras.layers\", "
-      "\"class_name\": \"Dense\", \"config\": {\"name\": \"d\", \"trainable\": true, \"units\": 3, "
-      "\"use_bias\": false, \"kernel_initializer\": \"ones\"}, \"name\": \"d\", \"inbound_nodes\": "
-      "[{\"args\": [" A "], \"kwargs\": {}}]}, {\"module\": \"keras.src.ops.numpy\", \"class_name\": "
-      "\"Add\", \"config\": {\"name\": \"add\"}, \"name\": \"add\", \"inbound_nodes\": [{\"args\": ["
-      TENSOR("d", "[null, 2, 3]", "float32") ", " A "], \"kwargs\": {}}]}, {\"module\": "
-      "\"keras.src.ops.numpy\", \"class_name\": \"GetItem\", \"config\": {\"name\": \"last\"}, \"name\": "
-      "\"last\", \"inbound_nodes\": [{\"args\": [" TENSOR("add", "[null, 2, 3]", "float32") ", [" ALL
-      ", -1]], \"kwargs\": {}}]}, {\"module\": \"keras.src.ops.numpy\", \"class_name\": \"Mean\", \"config\": "
-      "{\"name\": \"mean\", \"axis\": -1, \"keepdims\": false}, \"name\": \"mean\", \"inbound_nodes\": "
-      "[{\"args\": [" TENSOR("last", "[null, 3]", "float32") "], \"kwargs\": {}}]}], \"input_layers\": "
-      "[\"a\", 0, 0], \"output_layers\": [\"mean\", 0, 0]}}";
+      "\"m\", \"layers\": [" INPUT(
+          "a", "[null, 2, 3]",
+          "float32") ", {\"module\": \"keras.layers\", "
+                     "\"class_name\": \"Dense\", \"config\": {\"name\": \"d\", \"trainable\": true, \"units\": 3, "
+                     "\"use_bias\": false, \"kernel_initializer\": \"ones\"}, \"name\": \"d\", \"inbound_nodes\": "
+                     "[{\"args\": [" A
+                     "], \"kwargs\": {}}]}, {\"module\": \"keras.src.ops.numpy\", \"class_name\": "
+                     "\"Add\", \"config\": {\"name\": \"add\"}, \"name\": \"add\", \"inbound_nodes\": [{\"args\": [" TENSOR(
+                         "d", "[null, 2, 3]",
+                         "float32") ", " A "], \"kwargs\": {}}]}, {\"module\": "
+                                    "\"keras.src.ops.numpy\", \"class_name\": \"GetItem\", \"config\": {\"name\": \"last\"}, \"name\": "
+                                    "\"last\", \"inbound_nodes\": [{\"args\": [" TENSOR(
+                                        "add", "[null, 2, 3]",
+                                        "float32") ", [" ALL
+                                                   ", -1]], \"kwargs\": {}}]}, {\"module\": \"keras.src.ops.numpy\", \"class_name\": \"Mean\", \"config\": "
+                                                   "{\"name\": \"mean\", \"axis\": -1, \"keepdims\": false}, \"name\": \"mean\", \"inbound_nodes\": "
+                                                   "[{\"args\": [" TENSOR(
+                                                       "last", "[null, 3]",
+                                                       "float32") "], \"kwargs\": {}}]}], \"input_layers\": "
+                                                                  "[\"a\", 0, 0], \"output_layers\": [\"mean\", 0, 0]}}";
   mix_model *model = mix_model_from_json(text);
   if (!model) fail_msg("%s", mix_error_message());
   mix_tape *tape = mix_tape_begin();
@@ -338,8 +519,14 @@ static void gradients_pass(void **state) {
 /* The layer Add takes a list, the operation two operands; neither reads the other's call. */
 static void layers_of_the_same_name_stay(void **state) {
   (void)state;
-  static const row layer = {"keras.layers", "Add", "\"trainable\": true, \"dtype\": \"float32\"",
-                            "[" A ", " B "]", NULL, F32, FULL, {3, 2, 2, 4.5, 2.5, -3}};
+  static const row layer = {"keras.layers",
+                            "Add",
+                            "\"trainable\": true, \"dtype\": \"float32\"",
+                            "[" A ", " B "]",
+                            NULL,
+                            F32,
+                            FULL,
+                            {3, 2, 2, 4.5, 2.5, -3}};
   static const row operation = {NUMPY, "Add", NULL, A ", " B, NULL, F32, FULL, {3, 2, 2, 4.5, 2.5, -3}};
   static const row confused = {NUMPY, "Add", NULL, "[" A ", " B "]", NULL, F32, FULL, {0}};
   char *text = text_of(&layer);
@@ -413,7 +600,8 @@ static void refusals(void **state) {
       {{NUMPY, "Repeat", "\"repeats\": [1, 2], \"axis\": 1", A}, MIX_TYPE_ERROR, "repeats"},
       {{NUMPY, "Pad", "\"pad_width\": [[1, 1]], \"mode\": \"edge\"", A}, MIX_VALUE_ERROR, "mode"},
       {{NUMPY, "Pad", "\"pad_width\": \"x\", \"mode\": \"constant\"", A}, MIX_TYPE_ERROR, "pad_width"},
-      {{NUMPY, "Pad", "\"pad_width\": [[0, 0], [9, 0], [0, 0]], \"mode\": \"reflect\"", A}, MIX_VALUE_ERROR,
+      {{NUMPY, "Pad", "\"pad_width\": [[0, 0], [9, 0], [0, 0]], \"mode\": \"reflect\"", A},
+       MIX_VALUE_ERROR,
        "reflect"},
       {{NUMPY, "GetItem", NULL, A ", [" ALL ", 2]"}, MIX_VALUE_ERROR, "index 2"},
       {{NUMPY, "GetItem", NULL, A ", [0, 0, 0, 0]"}, MIX_VALUE_ERROR, "4 indices"},

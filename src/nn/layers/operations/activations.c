@@ -22,8 +22,8 @@ static mix_list *squareplus_call(const mix_operands *o) {
   double b;
   mix_tensor *x = mix_operand(o, "x");
   if (!x || !mix_operand_number(o, "b", 4, &b)) return NULL;
-  return mix_one_result(mix_activate("squareplus", mix_operand_floating(x),
-                                     .alpha = b == 0 ? MIX_ZERO : b, .semantics = &mix_semantics_keras3));
+  return mix_one_result(mix_activate("squareplus", mix_operand_floating(x), .alpha = b == 0 ? MIX_ZERO : b,
+                                     .semantics = &mix_semantics_keras3));
 }
 
 static mix_list *gelu_call(const mix_operands *o) {
@@ -70,11 +70,12 @@ static mix_list *along(const mix_operands *o, const char *name) {
   x = x ? mix_operand_floating(x) : NULL;
   if (!x || !mix_operand_axes(o, "axis", mix_tensor_shape(x).rank, &axes)) return NULL;
   if (!axes.count) /* None is all */
-    for (axes.count = 0; axes.count < mix_tensor_shape(x).rank; axes.count++) axes.axis[axes.count] = axes.count;
+    for (axes.count = 0; axes.count < mix_tensor_shape(x).rank; axes.count++)
+      axes.axis[axes.count] = axes.count;
   if (!axes.count) return mix_fail(MIX_VALUE_ERROR, "%s: the operand is a scalar", o->layer->name);
   if (axes.count > 1) return mix_one_result(over_axes(name, x, axes));
-  return mix_one_result(mix_activate(name, x, .axis = mix_axis_option(axes.axis[0]),
-                                     .semantics = &mix_semantics_keras3));
+  return mix_one_result(
+      mix_activate(name, x, .axis = mix_axis_option(axes.axis[0]), .semantics = &mix_semantics_keras3));
 }
 static mix_list *softmax_call(const mix_operands *o) { return along(o, "softmax"); }
 static mix_list *log_softmax_call(const mix_operands *o) { return along(o, "log_softmax"); }

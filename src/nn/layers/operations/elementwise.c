@@ -7,9 +7,7 @@ static const char *const x1_x2[] = {"x1", "x2"};
 
 /* ---- of one operand ---- */
 
-static mix_tensor *trunc_(mix_tensor *x) {
-  return mix_multiply(mix_sign(x), mix_floor(mix_abs(x)));
-}
+static mix_tensor *trunc_(mix_tensor *x) { return mix_multiply(mix_sign(x), mix_floor(mix_abs(x))); }
 static mix_tensor *tan_(mix_tensor *x) { return mix_divide(mix_sin(x), mix_cos(x)); }
 static mix_tensor *scaled_log(mix_tensor *x, double base) {
   return mix_divide(mix_log(x), mix_scalar_like(x, log(base)));
@@ -91,14 +89,14 @@ static mix_list *zeros_like_call(const mix_operands *o) { return like(o, 0); }
 static mix_list *ones_like_call(const mix_operands *o) { return like(o, 1); }
 static mix_list *full_like_call(const mix_operands *o) {
   double value;
-  if (!mix_operand_json(o, "fill_value"))
-    return mix_operand_refused(o, "fill_value", NULL, "a number");
+  if (!mix_operand_json(o, "fill_value")) return mix_operand_refused(o, "fill_value", NULL, "a number");
   return mix_operand_number(o, "fill_value", 0, &value) ? like(o, value) : NULL;
 }
 
 /* ---- the table ---- */
 
-#define UNARY(name, module, function, ...) MIX_OPERATION(name, module, "x", "", .unary = function, __VA_ARGS__)
+#define UNARY(name, module, function, ...)                                                                   \
+  MIX_OPERATION(name, module, "x", "", .unary = function, __VA_ARGS__)
 #define FLOATING(name, module, function) UNARY(name, module, function, .dtype = MIX_OPERANDS_FLOATING)
 #define BINARY(name, function, rule)                                                                         \
   MIX_OPERATION(name, "numpy", "x1|x2", "", .binary = function, .dtype = MIX_OPERANDS_##rule)

@@ -1,4 +1,4 @@
-/* Operations: the tables, the values of a call, and the dtypes of operands. */
+/* Operations: their configs and calls, the values of a call, and the dtypes of operands. */
 #include "nn/layers/operations/operation.h"
 
 #include "base/alloc.h"
@@ -8,17 +8,7 @@
 #include "tensor/shape.h"
 #include <string.h>
 
-/* ---- tables ---- */
-
-const mix_operation *mix_operation_named(const char *class_name) {
-  const mix_operation *const tables[] = {mix_elementwise_operations, mix_reduction_operations,
-                                         mix_shape_operations,       mix_index_operations,
-                                         mix_product_operations,     mix_nn_operations};
-  for (size_t t = 0; class_name && t < sizeof tables / sizeof *tables; t++)
-    for (const mix_operation *row = tables[t]; row->operands; row++)
-      if (!strcmp(row->kind.class.name, class_name)) return row;
-  return NULL;
-}
+/* ---- rows ---- */
 
 const mix_operation *mix_operation_of(const mix_layer *layer) {
   const bool is = layer->kind && layer->kind->class.call == mix_operation_call;
@@ -66,9 +56,7 @@ mix_status mix_operation_config(mix_layer *layer, mix_config *config) {
   return !own || mix_json_update(config->object, own) ? MIX_OK : mix_error();
 }
 
-void mix_operation_finalize(mix_layer *layer) {
-  json_decref(((mix_operation_options *)layer->data)->config);
-}
+void mix_operation_finalize(mix_layer *layer) { json_decref(((mix_operation_options *)layer->data)->config); }
 
 /* ---- values ---- */
 
@@ -196,7 +184,8 @@ static mix_tensor *array_of(const mix_operands *o, const char *name, const json_
   /* each number has a place in the text, so that the size has a bound */
   double *numbers = NULL, *next;
   size_t most = 1;
-  for (const json_t *at = value; json_is_array(at); at = json_array_get(at, 0)) most *= json_array_size(at) + 1;
+  for (const json_t *at = value; json_is_array(at); at = json_array_get(at, 0))
+    most *= json_array_size(at) + 1;
   if (size < 0 || (uint64_t)size > most || size > (int64_t)1 << 26)
     return mix_operand_refused(o, name, value, "an array of at most 67108864 numbers");
   numbers = next = mix_calloc((size_t)size + 1, sizeof *numbers);

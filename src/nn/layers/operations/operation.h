@@ -7,29 +7,31 @@
 
 typedef struct mix_operation mix_operation;
 
-/* A call of an operation. Its values stand in the call or in the config; mix_operand_... find both by name. */
+/* A call of an operation. Its values stand in the call or in the config; mix_operand_... find both by name.
+ */
 typedef struct mix_operands {
   const mix_layer *layer;
   const mix_operation *operation;
   const json_t *config; /* its own options */
-  const json_t *form;   /* {"args", "kwargs"}, whose tensors are {"tensor": index}; NULL: the tensors in order */
+  const json_t
+      *form; /* {"args", "kwargs"}, whose tensors are {"tensor": index}; NULL: the tensors in order */
   mix_list *tensors;
 } mix_operands;
 
 /* The dtype in which an element-wise operation computes. */
 typedef enum mix_operand_dtype {
-  MIX_OPERANDS_PROMOTED,    /* that of Keras's result_type */
-  MIX_OPERANDS_FLOATING,    /* the same with float */
-  MIX_OPERANDS_TYPED,       /* the same; a number has its own dtype, int32 or the default, and bool is int32 */
+  MIX_OPERANDS_PROMOTED, /* that of Keras's result_type */
+  MIX_OPERANDS_FLOATING, /* the same with float */
+  MIX_OPERANDS_TYPED,    /* the same; a number has its own dtype, int32 or the default, and bool is int32 */
   MIX_OPERANDS_BOOLEAN
 } mix_operand_dtype;
 
 struct mix_operation {
-  mix_layer_kind kind;   /* first: layers point to it */
-  const char *operands;  /* of the call, in order: "x1|x2" */
-  const char *options;   /* of the config: "axis|keepdims" */
-  bool takes_list;       /* the first operand is a list of tensors */
-  bool takes_several;    /* the operands are any number of tensors: "operands" */
+  mix_layer_kind kind;  /* first: layers point to it */
+  const char *operands; /* of the call, in order: "x1|x2" */
+  const char *options;  /* of the config: "axis|keepdims" */
+  bool takes_list;      /* the first operand is a list of tensors */
+  bool takes_several;   /* the operands are any number of tensors: "operands" */
   mix_operand_dtype dtype;
   mix_list *(*call)(const mix_operands *o);
   /* in place of `call` */

@@ -15,7 +15,8 @@ static bool operands_of(const mix_operands *o, mix_tensor **pair, mix_dtype *res
 /* Vectors are rows on the left and columns on the right. */
 static mix_tensor *product(mix_tensor *a, mix_tensor *b) {
   const bool row = mix_tensor_shape(a).rank == 1, column = mix_tensor_shape(b).rank == 1;
-  mix_tensor *y = mix_matmul(row ? mix_expand_dims(a, 0) : a, column ? mix_expand_dims(b, 1) : b, false, false);
+  mix_tensor *y =
+      mix_matmul(row ? mix_expand_dims(a, 0) : a, column ? mix_expand_dims(b, 1) : b, false, false);
   if (column && y) y = mix_squeeze(y, MIX_AXES(-1));
   return row && y ? mix_squeeze(y, column ? MIX_AXES(-1) : MIX_AXES(-2)) : y;
 }

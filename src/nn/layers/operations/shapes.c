@@ -110,27 +110,26 @@ static mix_list *swapaxes_call(const mix_operands *o) {
   return mix_one_result(mix_transpose(x, axes));
 }
 
+/* The axes of `source` go to `destination`; the others keep their order. */
 static mix_list *moveaxis_call(const mix_operands *o) {
   mix_axes from, to, axes;
   mix_tensor *x = mix_operand(o, "x");
   const int rank = x ? mix_tensor_shape(x).rank : 0;
-  int place[MIX_MAX_RANK], next = 0;
+  bool placed[MIX_MAX_RANK] = {false}, moved[MIX_MAX_RANK] = {false};
   if (!x || !mix_operand_axes(o, "source", rank, &from) || !mix_operand_axes(o, "destination", rank, &to))
     return NULL;
   if (from.count != to.count)
     return mix_fail(MIX_VALUE_ERROR, "%s: %d axes of source and %d of destination", o->layer->name,
                     from.count, to.count);
-  for (int i = 0; i < rank; i++) place[i] = -1;
-  for (int i = 0; i < from.count; i++) place[to.axis[i]] = from.axis[i];
   axes.count = rank;
-  for (int i = 0; i < rank; i++) {
-    bool moved = true;
-    while (place[i] < 0 && moved) {
-      moved = false;
-      for (int k = 0; k < from.count; k++) moved |= from.axis[k] == next;
-      next += moved;
-    }
-    axes.axis[i] = place[i] >= 0 ? place[i] : next++;
+  for (int i = 0; i < from.count; i++) {
+    axes.axis[to.axis[i]] = from.axis[i];
+    placed[to.axis[i]] = moved[from.axis[i]] = true;
+  }
+  for (int place = 0, next = 0; place < rank; place++) {
+    if (placed[place]) continue;
+    while (moved[next]) next++;
+    axes.axis[place] = next++;
   }
   return mix_one_result(mix_transpose(x, axes));
 }
@@ -141,8 +140,7 @@ static mix_list *concatenate_call(const mix_operands *o) {
   mix_list *list = mix_operand_list(o, "xs");
   const int axis = list ? mix_operand_axis(o, "axis", mix_tensor_shape(mix_list_get(list, 0)).rank, 0) : -1;
   if (axis < 0) return NULL;
-  return mix_one_result(
-      mix_concat(mix_list_count(list), (mix_tensor *const *)mix_list_items(list), axis));
+  return mix_one_result(mix_concat(mix_list_count(list), (mix_tensor *const *)mix_list_items(list), axis));
 }
 
 static mix_list *stack_call(const mix_operands *o) {
@@ -314,7 +312,8 @@ static bool read_pads(const mix_operands *o, int rank, mix_shape *before, mix_sh
     return mix_fail(MIX_VALUE_ERROR, "%s: pad_width has %zu items for rank %d", o->layer->name,
                     json_array_size(width), rank);
   for (int i = 0; i < rank; i++) {
-    const json_t *of_axis = listed ? json_array_get(width, json_array_size(width) == 1 ? 0 : (size_t)i) : width;
+    const json_t *of_axis =
+        listed ? json_array_get(width, json_array_size(width) == 1 ? 0 : (size_t)i) : width;
     const json_t *first = json_is_array(of_axis) ? json_array_get(of_axis, 0) : of_axis,
                  *second = json_array_size(of_axis) > 1 ? json_array_get(of_axis, 1) : first;
     if (!json_is_integer(first) || !json_is_integer(second))
