@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "nn/layers/operations/operation.h"
+#include "nn/layers/keras_operations/keras_operation.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -291,7 +291,7 @@ static void note_names(const read_call *call, mix_list *results) {
 }
 
 /* Makes the next call of an operation. */
-static bool make_operation_call(const saved_graph *graph, saved_layer *layer, const json_t *node) {
+static bool make_keras_operation_call(const saved_graph *graph, saved_layer *layer, const json_t *node) {
   read_call call = {.training = MIX_INHERIT};
   read_operation_node(graph, node, &call);
   const bool ready = !mix_failed() && !call.waits;
@@ -310,7 +310,7 @@ static bool make_operation_call(const saved_graph *graph, saved_layer *layer, co
 /* Makes the next call of the layer. False: it waits, or it failed. */
 static bool make_call(const saved_graph *graph, saved_layer *layer) {
   const json_t *node = json_array_get(layer->nodes, (size_t)layer->made);
-  if (mix_operation_of(layer->layer)) return make_operation_call(graph, layer, node);
+  if (mix_keras_operation_of(layer->layer)) return make_keras_operation_call(graph, layer, node);
   read_call call = {.training = MIX_INHERIT, .positional = -1};
   if (json_object_get(node, "args") || json_object_get(node, "kwargs"))
     read_node_object(graph, layer, node, &call);

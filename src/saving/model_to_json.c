@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "nn/layers/operations/operation.h"
+#include "nn/layers/keras_operations/keras_operation.h"
 #include "nn/layers/recurrent/recurrent.h"
 #include <stdio.h>
 #include <string.h>
@@ -91,8 +91,8 @@ static json_t *operand_json(const written_call *written, const json_t *form) {
 }
 
 /* A call from C has no form. */
-static json_t *operation_call_json(const written_call *written, const mix_layer_call *call) {
-  const mix_operation *operation = mix_operation_of(call->layer);
+static json_t *keras_operation_call_json(const written_call *written, const mix_layer_call *call) {
+  const mix_keras_operation *operation = mix_keras_operation_of(call->layer);
   if (!call->layer->semantics->node_objects)
     return mix_fail(MIX_UNSUPPORTED,
                     "model_to_json: '%s' is the Keras 3 operation %s, which models of %s do not have",
@@ -211,7 +211,7 @@ static json_t *input_form(const mix_layer_call *call) {
 /* keras3: {"args": [inputs, ...], "kwargs": {...}}; tf_keras: [[layer, node, tensor, {...}], ...] */
 static json_t *call_json(const mix_functional *graph, const mix_layer_call *call) {
   written_call written = {graph, call->inputs, NULL};
-  if (mix_operation_of(call->layer)) return operation_call_json(&written, call);
+  if (mix_keras_operation_of(call->layer)) return keras_operation_call_json(&written, call);
   json_t *keywords = keywords_json(&written, call), *form = input_form(call), *node;
   const bool objects = call->layer->semantics->node_objects;
   written.keywords = objects ? NULL : keywords;

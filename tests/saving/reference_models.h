@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "formats/zip_members.h"
-#include "nn/layers/operations/operation.h"
+#include "nn/layers/keras_operations/keras_operation.h"
 #include "support/skip.h"
 #include <dirent.h>
 
@@ -115,7 +115,7 @@ static inline bool is_built_in(const char *class_name) {
   static const char *const others[] = {"InputLayer", "Functional", "Model", "Sequential"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (!strcmp(others[i], class_name)) return true;
-  return mix_layer_kind_named(class_name) || mix_operation_named(class_name);
+  return mix_layer_kind_named(class_name) || mix_keras_operation_named(class_name);
 }
 
 /* The first class of a layer that is not built in; NULL: all are. */

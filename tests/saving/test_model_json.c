@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "model/support.h"
-#include "nn/layers/operations/operation.h"
+#include "nn/layers/keras_operations/keras_operation.h"
 #include "nn/losses/loss.h"
 #include "optim/optimizer.h"
 #include "saving/model_json.h"
@@ -204,7 +204,7 @@ static const char *missing_class(const json_t *object) {
   const char *name = json_string_value(json_object_get(object, "class_name")), *missing = NULL;
   const json_t *config = json_object_get(object, "config"), *layers = json_object_get(config, "layers");
   bool found = !strcmp(name, "InputLayer") || !strcmp(name, "Functional") || !strcmp(name, "Sequential");
-  if (!found && !mix_layer_kind_named(name) && !mix_operation_named(name)) return name;
+  if (!found && !mix_layer_kind_named(name) && !mix_keras_operation_named(name)) return name;
   static const char *const inner[] = {"layer", "backward_layer", "cell"};
   for (size_t i = 0; i < json_array_size(layers) && !missing; i++)
     missing = missing_class(json_array_get(layers, i));

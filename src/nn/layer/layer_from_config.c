@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "nn/layer/registry.h"
-#include "nn/layers/operations/operation.h"
+#include "nn/layers/keras_operations/keras_operation.h"
 #include "nn/layers/recurrent/recurrent.h"
 #include <string.h>
 
@@ -38,7 +38,7 @@ static mix_layer *from_class(const char *class_name, const char *registered_name
     return mix_layer_read_custom(&custom, config, semantics);
   const mix_layer_kind *kind = mix_failed() ? NULL : mix_layer_kind_named(class_name);
   if (kind) return mix_layer_read(kind, config, semantics);
-  const mix_operation *operation = mix_operation_named(class_name);
+  const mix_keras_operation *operation = mix_keras_operation_named(class_name);
   if (operation) return mix_layer_read(&operation->kind, config, semantics);
   return mix_fail(MIX_VALUE_ERROR,
                   "layer_from_config: there is no built-in layer class '%.60s', so layers of it are not "
@@ -73,7 +73,7 @@ bool mix_object_is_operation(const json_t *object) {
   const char *module = json_string_value(json_object_get(object, "module"));
   if (module) return !strncmp(module, "keras.src.ops", strlen("keras.src.ops"));
   const char *name = json_string_value(json_object_get(object, "class_name"));
-  const mix_operation *operation = mix_operation_named(name);
+  const mix_keras_operation *operation = mix_keras_operation_named(name);
   const json_t *arguments = first_arguments(object), *config = json_object_get(object, "config");
   if (!operation || !arguments || json_object_get(config, "trainable")) return false;
   return operation->takes_list == json_is_array(json_array_get(arguments, 0));
@@ -84,7 +84,7 @@ static mix_layer *operation_from_object(const json_t *object, const mix_semantic
                                         const char *call) {
   const char *name = json_string_value(json_object_get(object, "class_name"));
   const char *module = json_string_value(json_object_get(object, "module"));
-  const mix_operation *operation = mix_operation_named(name);
+  const mix_keras_operation *operation = mix_keras_operation_named(name);
   if (operation)
     return mix_layer_read(&operation->kind, json_object_get(object, "config"),
                           mix_semantics_or_current(semantics));

@@ -1,6 +1,6 @@
 /* Operations that reduce axes. */
 #include "base/error.h"
-#include "nn/layers/operations/operation.h"
+#include "nn/layers/keras_operations/keras_operation.h"
 
 /* ---- float32 inside, the dtype of the operand outside ---- */
 
@@ -115,9 +115,9 @@ static mix_list *average_call(const mix_operands *o) {
 /* ---- the table ---- */
 
 #define REDUCTION(name, module, function, ...)                                                               \
-  MIX_OPERATION(name, module, "x", "axis|keepdims", .reduce = function, __VA_ARGS__)
+  MIX_KERAS_OPERATION(name, module, "x", "axis|keepdims", .reduce = function, __VA_ARGS__)
 
-const mix_operation mix_reduction_operations[] = {
+const mix_keras_operation mix_keras_reduction_operations[] = {
     REDUCTION("Mean", "numpy", mean),
     REDUCTION("Sum", "numpy", sum),
     REDUCTION("Var", "numpy", var),
@@ -127,11 +127,11 @@ const mix_operation mix_reduction_operations[] = {
     REDUCTION("Amax", "numpy", mix_reduce_max),
     REDUCTION("Amin", "numpy", mix_reduce_min),
     REDUCTION("Logsumexp", "math", logsumexp),
-    MIX_OPERATION("CountNonzero", "numpy", "x", "axis", .reduce = count_nonzero),
-    MIX_OPERATION("Prod", "numpy", "x", "axis|keepdims|dtype", .call = prod_call),
-    MIX_OPERATION("Max", "numpy", "x", "axis|keepdims|initial", .call = max_call),
-    MIX_OPERATION("Min", "numpy", "x", "axis|keepdims|initial", .call = min_call),
-    MIX_OPERATION("Argmax", "numpy", "x", "axis|keepdims", .call = argmax_call),
-    MIX_OPERATION("Argmin", "numpy", "x", "axis|keepdims", .call = argmin_call),
-    MIX_OPERATION("Average", "numpy", "x|weights", "axis", .call = average_call),
+    MIX_KERAS_OPERATION("CountNonzero", "numpy", "x", "axis", .reduce = count_nonzero),
+    MIX_KERAS_OPERATION("Prod", "numpy", "x", "axis|keepdims|dtype", .call = prod_call),
+    MIX_KERAS_OPERATION("Max", "numpy", "x", "axis|keepdims|initial", .call = max_call),
+    MIX_KERAS_OPERATION("Min", "numpy", "x", "axis|keepdims|initial", .call = min_call),
+    MIX_KERAS_OPERATION("Argmax", "numpy", "x", "axis|keepdims", .call = argmax_call),
+    MIX_KERAS_OPERATION("Argmin", "numpy", "x", "axis|keepdims", .call = argmin_call),
+    MIX_KERAS_OPERATION("Average", "numpy", "x|weights", "axis", .call = average_call),
     {.operands = NULL}};

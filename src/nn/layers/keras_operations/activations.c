@@ -1,6 +1,6 @@
 /* Operations of keras.ops.nn. */
 #include "base/error.h"
-#include "nn/layers/operations/operation.h"
+#include "nn/layers/keras_operations/keras_operation.h"
 
 /* An activation with an option that is a number. */
 #define WITH_NUMBER(name, option, absent)                                                                    \
@@ -115,9 +115,9 @@ static mix_list *one_hot_call(const mix_operands *o) {
 /* ---- the table ---- */
 
 #define NAMED(class_name, name)                                                                              \
-  MIX_OPERATION(class_name, "nn", "x", "", .activation = name, .dtype = MIX_OPERANDS_FLOATING)
+  MIX_KERAS_OPERATION(class_name, "nn", "x", "", .activation = name, .dtype = MIX_OPERANDS_FLOATING)
 
-const mix_operation mix_nn_operations[] = {
+const mix_keras_operation mix_keras_nn_operations[] = {
     NAMED("Relu", "relu"),
     NAMED("Relu6", "relu6"),
     NAMED("Sigmoid", "sigmoid"),
@@ -132,15 +132,15 @@ const mix_operation mix_nn_operations[] = {
     NAMED("LogSigmoid", "log_sigmoid"),
     NAMED("SparsePlus", "sparse_plus"),
     NAMED("SparseSigmoid", "sparse_sigmoid"),
-    MIX_OPERATION("Elu", "nn", "x", "alpha", .call = elu_call),
-    MIX_OPERATION("Celu", "nn", "x", "alpha", .call = celu_call),
-    MIX_OPERATION("LeakyRelu", "nn", "x", "negative_slope", .call = leaky_relu_call),
-    MIX_OPERATION("SoftShrink", "nn", "x", "threshold", .call = soft_shrink_call),
-    MIX_OPERATION("HardShrink", "nn", "x", "threshold", .call = hard_shrink_call),
-    MIX_OPERATION("Squareplus", "nn", "x", "b", .call = squareplus_call),
-    MIX_OPERATION("Gelu", "nn", "x", "approximate", .call = gelu_call),
-    MIX_OPERATION("Softmax", "nn", "x", "axis", .call = softmax_call),
-    MIX_OPERATION("LogSoftmax", "nn", "x", "axis", .call = log_softmax_call),
-    MIX_OPERATION("Glu", "nn", "x", "axis", .call = glu_call),
-    MIX_OPERATION("OneHot", "nn", "x", "num_classes|axis|dtype|sparse", .call = one_hot_call),
+    MIX_KERAS_OPERATION("Elu", "nn", "x", "alpha", .call = elu_call),
+    MIX_KERAS_OPERATION("Celu", "nn", "x", "alpha", .call = celu_call),
+    MIX_KERAS_OPERATION("LeakyRelu", "nn", "x", "negative_slope", .call = leaky_relu_call),
+    MIX_KERAS_OPERATION("SoftShrink", "nn", "x", "threshold", .call = soft_shrink_call),
+    MIX_KERAS_OPERATION("HardShrink", "nn", "x", "threshold", .call = hard_shrink_call),
+    MIX_KERAS_OPERATION("Squareplus", "nn", "x", "b", .call = squareplus_call),
+    MIX_KERAS_OPERATION("Gelu", "nn", "x", "approximate", .call = gelu_call),
+    MIX_KERAS_OPERATION("Softmax", "nn", "x", "axis", .call = softmax_call),
+    MIX_KERAS_OPERATION("LogSoftmax", "nn", "x", "axis", .call = log_softmax_call),
+    MIX_KERAS_OPERATION("Glu", "nn", "x", "axis", .call = glu_call),
+    MIX_KERAS_OPERATION("OneHot", "nn", "x", "num_classes|axis|dtype|sparse", .call = one_hot_call),
     {.operands = NULL}};

@@ -1,17 +1,17 @@
 /* Operations of Keras 3 as layers of a functional model: `x + residual`, keras.ops.mean(x). Tables of rows
  * describe them; a file holds a group. */
-#ifndef MIX_NN_LAYERS_OPERATIONS_OPERATION_H
-#define MIX_NN_LAYERS_OPERATIONS_OPERATION_H
+#ifndef MIX_NN_LAYERS_KERAS_OPERATIONS_KERAS_OPERATION_H
+#define MIX_NN_LAYERS_KERAS_OPERATIONS_KERAS_OPERATION_H
 
 #include "nn/layers/builtin.h"
 
-typedef struct mix_operation mix_operation;
+typedef struct mix_keras_operation mix_keras_operation;
 
 /* A call of an operation. Its values stand in the call or in the config; mix_operand_... find both by name.
  */
 typedef struct mix_operands {
   const mix_layer *layer;
-  const mix_operation *operation;
+  const mix_keras_operation *operation;
   const json_t *config; /* its own options */
   const json_t
       *form; /* {"args", "kwargs"}, whose tensors are {"tensor": index}; NULL: the tensors in order */
@@ -26,7 +26,7 @@ typedef enum mix_operand_dtype {
   MIX_OPERANDS_BOOLEAN
 } mix_operand_dtype;
 
-struct mix_operation {
+struct mix_keras_operation {
   mix_layer_kind kind;  /* first: layers point to it */
   const char *operands; /* of the call, in order: "x1|x2" */
   const char *options;  /* of the config: "axis|keepdims" */
@@ -41,40 +41,41 @@ struct mix_operation {
   const char *activation; /* of Keras 3 */
 };
 
-typedef struct mix_operation_options {
+typedef struct mix_keras_operation_options {
   size_t size;
   MIX_LAYER_OPTIONS
   json_t *config; /* owned; NULL: of no options */
-} mix_operation_options;
+} mix_keras_operation_options;
 
-mix_layer *mix_operation_from_config(const mix_layer_kind *kind, const json_t *config, void *options);
-mix_list *mix_operation_call(mix_layer *layer, const mix_call_args *args);
-mix_status mix_operation_config(mix_layer *layer, mix_config *config);
-void mix_operation_finalize(mix_layer *layer);
+mix_layer *mix_keras_operation_from_config(const mix_layer_kind *kind, const json_t *config, void *options);
+mix_list *mix_keras_operation_call(mix_layer *layer, const mix_call_args *args);
+mix_status mix_keras_operation_config(mix_layer *layer, mix_config *config);
+void mix_keras_operation_finalize(mix_layer *layer);
 
 /* A row: names of class, module below keras.src.ops, operands and options. */
-#define MIX_OPERATION(class_name, module_name, operand_names, option_names, ...)                             \
+#define MIX_KERAS_OPERATION(class_name, module_name, operand_names, option_names, ...)                       \
   {                                                                                                          \
     .kind = {.call = class_name,                                                                             \
-             .options_size = sizeof(mix_operation_options),                                                  \
+             .options_size = sizeof(mix_keras_operation_options),                                            \
              .module = "keras.src.ops." module_name,                                                         \
              .built_from_start = true,                                                                       \
              .named_only = true,                                                                             \
-             .from_config = mix_operation_from_config,                                                       \
-             MIX_LAYER_CLASS(.name = class_name, .call = mix_operation_call,                                 \
-                             .get_config = mix_operation_config, .finalize = mix_operation_finalize,         \
-                             .no_autocast = true)},                                                          \
+             .from_config = mix_keras_operation_from_config,                                                 \
+             MIX_LAYER_CLASS(.name = class_name, .call = mix_keras_operation_call,                           \
+                             .get_config = mix_keras_operation_config,                                       \
+                             .finalize = mix_keras_operation_finalize, .no_autocast = true)},                \
     .operands = operand_names, .options = option_names, __VA_ARGS__                                          \
   }
 
 /* The tables, each ended by a row without a class. */
-extern const mix_operation mix_elementwise_operations[], mix_reduction_operations[], mix_shape_operations[],
-    mix_index_operations[], mix_product_operations[], mix_nn_operations[];
+extern const mix_keras_operation mix_keras_elementwise_operations[], mix_keras_reduction_operations[],
+    mix_keras_shape_operations[], mix_keras_index_operations[], mix_keras_product_operations[],
+    mix_keras_nn_operations[];
 
 /* The operation of that class; NULL: there is none. */
-const mix_operation *mix_operation_named(const char *class_name);
+const mix_keras_operation *mix_keras_operation_named(const char *class_name);
 /* That of a layer; NULL: it is none. */
-const mix_operation *mix_operation_of(const mix_layer *layer);
+const mix_keras_operation *mix_keras_operation_of(const mix_layer *layer);
 
 /* ---- values of a call ---- */
 

@@ -1,6 +1,6 @@
 /* Products of matrices. */
 #include "base/error.h"
-#include "nn/layers/operations/operation.h"
+#include "nn/layers/keras_operations/keras_operation.h"
 #include <mixtape/einsum.h>
 
 /* Integers multiply in float32, as in Keras on TensorFlow. `result`: the dtype of the product. */
@@ -63,8 +63,9 @@ static mix_list *einsum_call(const mix_operands *o) {
 
 /* ---- the table ---- */
 
-const mix_operation mix_product_operations[] = {
-    MIX_OPERATION("Matmul", "numpy", "x1|x2", "", .call = matmul_call),
-    MIX_OPERATION("Dot", "numpy", "x1|x2", "", .call = dot_call),
-    MIX_OPERATION("Einsum", "numpy", "operands", "subscripts", .call = einsum_call, .takes_several = true),
+const mix_keras_operation mix_keras_product_operations[] = {
+    MIX_KERAS_OPERATION("Matmul", "numpy", "x1|x2", "", .call = matmul_call),
+    MIX_KERAS_OPERATION("Dot", "numpy", "x1|x2", "", .call = dot_call),
+    MIX_KERAS_OPERATION("Einsum", "numpy", "operands", "subscripts", .call = einsum_call,
+                        .takes_several = true),
     {.operands = NULL}};

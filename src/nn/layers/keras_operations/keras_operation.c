@@ -1,5 +1,5 @@
 /* Operations: their configs and calls, the values of a call, and the dtypes of operands. */
-#include "nn/layers/operations/operation.h"
+#include "nn/layers/keras_operations/keras_operation.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -10,9 +10,9 @@
 
 /* ---- rows ---- */
 
-const mix_operation *mix_operation_of(const mix_layer *layer) {
-  const bool is = layer->kind && layer->kind->class.call == mix_operation_call;
-  return is ? (const mix_operation *)layer->kind : NULL;
+const mix_keras_operation *mix_keras_operation_of(const mix_layer *layer) {
+  const bool is = layer->kind && layer->kind->class.call == mix_keras_operation_call;
+  return is ? (const mix_keras_operation *)layer->kind : NULL;
 }
 
 /* The place of a name in "x1|x2"; -1: it is not there. */
@@ -34,8 +34,8 @@ static int count_of(const char *names) {
 
 /* ---- configs ---- */
 
-mix_layer *mix_operation_from_config(const mix_layer_kind *kind, const json_t *config, void *options) {
-  const mix_operation *operation = (const mix_operation *)kind;
+mix_layer *mix_keras_operation_from_config(const mix_layer_kind *kind, const json_t *config, void *options) {
+  const mix_keras_operation *operation = (const mix_keras_operation *)kind;
   const char *key;
   json_t *value, *own = json_object();
   json_object_foreach((json_t *)config, key, value) {
@@ -47,16 +47,18 @@ mix_layer *mix_operation_from_config(const mix_layer_kind *kind, const json_t *c
   }
   mix_layer *layer = mix_failed() ? NULL : mix_layer_of_kind(kind, options);
   if (!layer) return json_decref(own), NULL;
-  ((mix_operation_options *)layer->data)->config = own;
+  ((mix_keras_operation_options *)layer->data)->config = own;
   return layer;
 }
 
-mix_status mix_operation_config(mix_layer *layer, mix_config *config) {
-  json_t *own = ((const mix_operation_options *)layer->data)->config;
+mix_status mix_keras_operation_config(mix_layer *layer, mix_config *config) {
+  json_t *own = ((const mix_keras_operation_options *)layer->data)->config;
   return !own || mix_json_update(config->object, own) ? MIX_OK : mix_error();
 }
 
-void mix_operation_finalize(mix_layer *layer) { json_decref(((mix_operation_options *)layer->data)->config); }
+void mix_keras_operation_finalize(mix_layer *layer) {
+  json_decref(((mix_keras_operation_options *)layer->data)->config);
+}
 
 /* ---- values ---- */
 
@@ -319,7 +321,7 @@ mix_tensor *mix_operand_places(mix_tensor *x, const int64_t *places, int64_t cou
 /* ---- the call ---- */
 
 /* The form of a call that has tensors alone, in order. A new reference. */
-static json_t *form_of_tensors(const mix_operation *operation, int count) {
+static json_t *form_of_tensors(const mix_keras_operation *operation, int count) {
   json_t *args = json_array();
   for (int i = 0; i < count; i++) mix_json_append(args, json_pack("{s:i}", "tensor", i));
   if (operation->takes_list) args = json_pack("[o]", args);
@@ -354,7 +356,7 @@ static mix_tensor *reduced(const mix_operands *o, mix_tensor *x) {
 }
 
 static mix_list *compute(const mix_operands *o) {
-  const mix_operation *operation = o->operation;
+  const mix_keras_operation *operation = o->operation;
   static const char *const names[] = {"x1", "x2"};
   mix_tensor *pair[2];
   if (operation->call) return operation->call(o);
@@ -371,10 +373,10 @@ static mix_list *compute(const mix_operands *o) {
   return mix_one_result(operation->reduce ? reduced(o, x) : operation->unary(x));
 }
 
-mix_list *mix_operation_call(mix_layer *layer, const mix_call_args *args) {
+mix_list *mix_keras_operation_call(mix_layer *layer, const mix_call_args *args) {
   mix_operands o = {.layer = layer,
-                    .operation = mix_operation_of(layer),
-                    .config = ((const mix_operation_options *)layer->data)->config,
+                    .operation = mix_keras_operation_of(layer),
+                    .config = ((const mix_keras_operation_options *)layer->data)->config,
                     .form = mix_call_form(),
                     .tensors = args->inputs};
   if (args->arguments && !o.form) {

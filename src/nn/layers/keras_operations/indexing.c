@@ -1,6 +1,6 @@
 /* Operations that take parts of tensors: x[:, -1], keras.ops.take. */
 #include "base/error.h"
-#include "nn/layers/operations/operation.h"
+#include "nn/layers/keras_operations/keras_operation.h"
 #include <string.h>
 
 enum { MAX_PLACES = 1 << 24 };
@@ -157,8 +157,8 @@ static mix_list *slice_call(const mix_operands *o) {
 
 /* ---- the table ---- */
 
-const mix_operation mix_index_operations[] = {
-    MIX_OPERATION("GetItem", "numpy", "x|key", "", .call = get_item_call),
-    MIX_OPERATION("Take", "numpy", "x|indices", "axis", .call = take_call),
-    MIX_OPERATION("Slice", "core", "inputs|start_indices", "shape", .call = slice_call),
+const mix_keras_operation mix_keras_index_operations[] = {
+    MIX_KERAS_OPERATION("GetItem", "numpy", "x|key", "", .call = get_item_call),
+    MIX_KERAS_OPERATION("Take", "numpy", "x|indices", "axis", .call = take_call),
+    MIX_KERAS_OPERATION("Slice", "core", "inputs|start_indices", "shape", .call = slice_call),
     {.operands = NULL}};

@@ -1,6 +1,6 @@
 /* Element-wise operations of one or two operands. */
 #include "base/error.h"
-#include "nn/layers/operations/operation.h"
+#include "nn/layers/keras_operations/keras_operation.h"
 #include <math.h>
 
 static const char *const x1_x2[] = {"x1", "x2"};
@@ -96,12 +96,12 @@ static mix_list *full_like_call(const mix_operands *o) {
 /* ---- the table ---- */
 
 #define UNARY(name, module, function, ...)                                                                   \
-  MIX_OPERATION(name, module, "x", "", .unary = function, __VA_ARGS__)
+  MIX_KERAS_OPERATION(name, module, "x", "", .unary = function, __VA_ARGS__)
 #define FLOATING(name, module, function) UNARY(name, module, function, .dtype = MIX_OPERANDS_FLOATING)
 #define BINARY(name, function, rule)                                                                         \
-  MIX_OPERATION(name, "numpy", "x1|x2", "", .binary = function, .dtype = MIX_OPERANDS_##rule)
+  MIX_KERAS_OPERATION(name, "numpy", "x1|x2", "", .binary = function, .dtype = MIX_OPERANDS_##rule)
 
-const mix_operation mix_elementwise_operations[] = {
+const mix_keras_operation mix_keras_elementwise_operations[] = {
     BINARY("Add", mix_add, PROMOTED),
     BINARY("Subtract", mix_subtract, PROMOTED),
     BINARY("Multiply", mix_multiply, PROMOTED),
@@ -148,12 +148,12 @@ const mix_operation mix_elementwise_operations[] = {
     FLOATING("Isfinite", "numpy", mix_is_finite),
     FLOATING("Isinf", "numpy", mix_is_inf),
     FLOATING("Isnan", "numpy", mix_is_nan),
-    MIX_OPERATION("Round", "numpy", "x", "decimals", .call = round_call),
-    MIX_OPERATION("Clip", "numpy", "x", "x_min|x_max", .call = clip_call),
-    MIX_OPERATION("Cast", "core", "x", "dtype", .call = cast_call),
-    MIX_OPERATION("StopGradient", "core", "variable", "", .call = stop_gradient_call),
-    MIX_OPERATION("Where", "numpy", "condition|x1|x2", "", .call = where_call),
-    MIX_OPERATION("ZerosLike", "numpy", "x", "dtype", .call = zeros_like_call),
-    MIX_OPERATION("OnesLike", "numpy", "x", "dtype", .call = ones_like_call),
-    MIX_OPERATION("FullLike", "numpy", "x|fill_value", "dtype", .call = full_like_call),
+    MIX_KERAS_OPERATION("Round", "numpy", "x", "decimals", .call = round_call),
+    MIX_KERAS_OPERATION("Clip", "numpy", "x", "x_min|x_max", .call = clip_call),
+    MIX_KERAS_OPERATION("Cast", "core", "x", "dtype", .call = cast_call),
+    MIX_KERAS_OPERATION("StopGradient", "core", "variable", "", .call = stop_gradient_call),
+    MIX_KERAS_OPERATION("Where", "numpy", "condition|x1|x2", "", .call = where_call),
+    MIX_KERAS_OPERATION("ZerosLike", "numpy", "x", "dtype", .call = zeros_like_call),
+    MIX_KERAS_OPERATION("OnesLike", "numpy", "x", "dtype", .call = ones_like_call),
+    MIX_KERAS_OPERATION("FullLike", "numpy", "x|fill_value", "dtype", .call = full_like_call),
     {.operands = NULL}};

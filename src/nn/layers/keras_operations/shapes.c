@@ -1,6 +1,6 @@
 /* Operations that change shapes: reshape, transpose, join, split, repeat and pad. */
 #include "base/error.h"
-#include "nn/layers/operations/operation.h"
+#include "nn/layers/keras_operations/keras_operation.h"
 #include "ops/table.h"
 #include <string.h>
 
@@ -354,22 +354,22 @@ static mix_list *pad_call(const mix_operands *o) {
 
 /* ---- the table ---- */
 
-const mix_operation mix_shape_operations[] = {
-    MIX_OPERATION("Reshape", "numpy", "x", "newshape", .call = reshape_call),
-    MIX_OPERATION("Ravel", "numpy", "x", "", .call = ravel_call),
-    MIX_OPERATION("ExpandDims", "numpy", "x", "axis", .call = expand_dims_call),
-    MIX_OPERATION("Squeeze", "numpy", "x", "axis", .call = squeeze_call),
-    MIX_OPERATION("BroadcastTo", "numpy", "x", "shape", .call = broadcast_to_call),
-    MIX_OPERATION("Transpose", "numpy", "x", "axes", .call = transpose_call),
-    MIX_OPERATION("Swapaxes", "numpy", "x", "axis1|axis2", .call = swapaxes_call),
-    MIX_OPERATION("Moveaxis", "numpy", "x", "source|destination", .call = moveaxis_call),
-    MIX_OPERATION("Concatenate", "numpy", "xs", "axis", .call = concatenate_call, .takes_list = true),
-    MIX_OPERATION("Stack", "numpy", "x", "axis", .call = stack_call, .takes_list = true),
-    MIX_OPERATION("Split", "numpy", "x", "indices_or_sections|axis", .call = split_call),
-    MIX_OPERATION("Unstack", "core", "x", "num|axis", .call = unstack_call),
-    MIX_OPERATION("Repeat", "numpy", "x", "repeats|axis", .call = repeat_call),
-    MIX_OPERATION("Tile", "numpy", "x", "repeats", .call = tile_call),
-    MIX_OPERATION("Flip", "numpy", "x", "axis", .call = flip_call),
-    MIX_OPERATION("Roll", "numpy", "x", "shift|axis", .call = roll_call),
-    MIX_OPERATION("Pad", "numpy", "x|constant_values", "pad_width|mode", .call = pad_call),
+const mix_keras_operation mix_keras_shape_operations[] = {
+    MIX_KERAS_OPERATION("Reshape", "numpy", "x", "newshape", .call = reshape_call),
+    MIX_KERAS_OPERATION("Ravel", "numpy", "x", "", .call = ravel_call),
+    MIX_KERAS_OPERATION("ExpandDims", "numpy", "x", "axis", .call = expand_dims_call),
+    MIX_KERAS_OPERATION("Squeeze", "numpy", "x", "axis", .call = squeeze_call),
+    MIX_KERAS_OPERATION("BroadcastTo", "numpy", "x", "shape", .call = broadcast_to_call),
+    MIX_KERAS_OPERATION("Transpose", "numpy", "x", "axes", .call = transpose_call),
+    MIX_KERAS_OPERATION("Swapaxes", "numpy", "x", "axis1|axis2", .call = swapaxes_call),
+    MIX_KERAS_OPERATION("Moveaxis", "numpy", "x", "source|destination", .call = moveaxis_call),
+    MIX_KERAS_OPERATION("Concatenate", "numpy", "xs", "axis", .call = concatenate_call, .takes_list = true),
+    MIX_KERAS_OPERATION("Stack", "numpy", "x", "axis", .call = stack_call, .takes_list = true),
+    MIX_KERAS_OPERATION("Split", "numpy", "x", "indices_or_sections|axis", .call = split_call),
+    MIX_KERAS_OPERATION("Unstack", "core", "x", "num|axis", .call = unstack_call),
+    MIX_KERAS_OPERATION("Repeat", "numpy", "x", "repeats|axis", .call = repeat_call),
+    MIX_KERAS_OPERATION("Tile", "numpy", "x", "repeats", .call = tile_call),
+    MIX_KERAS_OPERATION("Flip", "numpy", "x", "axis", .call = flip_call),
+    MIX_KERAS_OPERATION("Roll", "numpy", "x", "shift|axis", .call = roll_call),
+    MIX_KERAS_OPERATION("Pad", "numpy", "x|constant_values", "pad_width|mode", .call = pad_call),
     {.operands = NULL}};
