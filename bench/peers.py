@@ -74,16 +74,16 @@ def torch_step(dtype, units, batch):
     return step
 
 
-def tensorflow_layer(dtype, batch, size, channels, filters, cells, stride):
+def tensorflow_layer(dtype, batch, size, channels, filters, cells, stride, multiplier=1):
     """A convolution with a bias, forward and backward, as compiled functions of given tensors."""
     import tensorflow as tf
     out = -(-size // stride)
 
     def numbers(*shape):
         return tf.cast(tf.random.uniform(shape) - 0.5, dtype)
-    x, bias = numbers(batch, size, size, channels), numbers(filters or channels)
-    kernel = numbers(cells, cells, channels, filters or 1)
-    dy = numbers(batch, out, out, filters or channels)
+    x, bias = numbers(batch, size, size, channels), numbers(filters or channels * multiplier)
+    kernel = numbers(cells, cells, channels, filters or multiplier)
+    dy = numbers(batch, out, out, filters or channels * multiplier)
     conv = tf.nn.conv2d if filters else tf.nn.depthwise_conv2d
     strides = [1, stride, stride, 1]
 
@@ -109,10 +109,10 @@ def tensorflow_layer(dtype, batch, size, channels, filters, cells, stride):
     return forward, backward
 
 
-def torch_layer(dtype, batch, size, channels, filters, cells, stride):
+def torch_layer(dtype, batch, size, channels, filters, cells, stride, multiplier=1):
     import torch
     narrow = getattr(torch, dtype)
-    conv = torch.nn.Conv2d(channels, filters or channels, cells, stride, cells // 2,
+    conv = torch.nn.Conv2d(channels, filters or channels * multiplier, cells, stride, cells // 2,
                            groups=1 if filters else channels).to(narrow)
     conv = conv.to(memory_format=torch.channels_last)
     x = torch.rand(batch, channels, size, size).to(narrow).to(memory_format=torch.channels_last)
@@ -130,12 +130,14 @@ def torch_layer(dtype, batch, size, channels, filters, cells, stride):
     return forward, backward
 
 
-# The rows of `mixtape bench --only layers`: size, channels, filters (0: depthwise), cells, stride.
+# The rows of `mixtape bench --only layers`: size, channels, filters (0: depthwise), cells, stride, and the
+# filters of a channel.
 LAYERS = {"3x3, 64 to 64, 56x56": (56, 64, 64, 3, 1),
           "1x1, 256 to 64, 56x56": (56, 256, 64, 1, 1),
           "7x7 stride 2, 3 to 64, 224x224": (224, 3, 64, 7, 2),
           "3x3 stride 2, 128 to 256, 56x56": (56, 128, 256, 3, 2),
-          "depthwise 3x3, 128, 28x28": (28, 128, 0, 3, 1)}
+          "depthwise 3x3, 128, 28x28": (28, 128, 0, 3, 1),
+          "depthwise 3x3, 128 times 2, 28x28": (28, 128, 0, 3, 1, 2)}
 
 
 def tensorflow_recurrent(dtype, kind, units, steps, batch, compiled=False):

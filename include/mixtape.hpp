@@ -9,8 +9,10 @@
 
 #include <mixtape/mixtape.h>
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -77,29 +79,27 @@ template <class Options> struct options : Options {
 };
 
 namespace detail {
-template <class Type> struct same { using type = Type; };
-template <class Type> using same_t = typename same<Type>::type;
+template <class Pointer> using options_of = std::remove_const_t<std::remove_pointer_t<Pointer>>;
 
-template <class Options, class Fill> options<Options> filled(Fill &fill) {
-  options<Options> result;
-  fill(static_cast<Options &>(result));
-  return result;
+// The last of `given` fills in the options; those before it are the function's first arguments.
+template <class Result, class... Parameters, class Given, std::size_t... Before>
+Result call_with(Result (*function)(Parameters...), Given given, std::index_sequence<Before...>) {
+  constexpr std::size_t last = sizeof...(Before);
+  using pointer = std::tuple_element_t<last, std::tuple<Parameters...>>;
+  options<options_of<pointer>> filled;
+  std::get<last>(given)(static_cast<options_of<pointer> &>(filled));
+  return check(function(std::get<Before>(std::move(given))..., &filled));
 }
 } // namespace detail
 
 // with(mix_dense_with, [](auto &o) { o.units = 64; }) calls a function of options, which the lambda fills in.
 // What the function takes before them comes between: with(mix_model_fit_with, model, [&](auto &o) { ... }).
-template <class Result, class Options, class Fill,
-          class = std::enable_if_t<std::is_invocable_v<Fill &, Options &>>>
-Result with(Result (*function)(const Options *), Fill &&fill) {
-  const auto o = detail::filled<Options>(fill);
-  return check(function(&o));
-}
-template <class Result, class First, class Options, class Fill,
-          class = std::enable_if_t<std::is_invocable_v<Fill &, Options &>>>
-Result with(Result (*function)(First, const Options *), detail::same_t<First> first, Fill &&fill) {
-  const auto o = detail::filled<Options>(fill);
-  return check(function(first, &o));
+template <class Result, class... Parameters, class... Given>
+Result with(Result (*function)(Parameters...), Given &&...given) {
+  static_assert(sizeof...(Parameters) == sizeof...(Given) && sizeof...(Given) > 0,
+                "expected what the function takes before the options, and then a lambda that fills them in");
+  return detail::call_with(function, std::forward_as_tuple(std::forward<Given>(given)...),
+                           std::make_index_sequence<sizeof...(Parameters) - 1>());
 }
 
 // MIX_SHAPE

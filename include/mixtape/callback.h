@@ -77,13 +77,13 @@ typedef struct mix_reduce_lr_on_plateau_options {
   double min_lr;
 } mix_reduce_lr_on_plateau_options;
 /* ReduceLROnPlateau: multiplies the learning rate by `factor` after `patience` epochs without improvement;
- * logs learning_rate. */
+ * logs the rate as "learning_rate" (tf_keras and experimental: "lr"). */
 MIX_API mix_callback *mix_reduce_lr_on_plateau_with(const mix_reduce_lr_on_plateau_options *options);
 
 /* Returns the learning rate of an epoch (from 0), given that of the previous one. A result that is not
  * finite is a ValueError. */
 typedef double (*mix_learning_rate_function)(void *context, int64_t epoch, double learning_rate);
-/* LearningRateScheduler: sets the learning rate at the begin of each epoch; logs learning_rate. */
+/* LearningRateScheduler: sets the learning rate at the begin of each epoch; logs it as the one above does. */
 MIX_API mix_callback *mix_learning_rate_scheduler(mix_learning_rate_function schedule, void *context);
 
 typedef struct mix_model_checkpoint_options {

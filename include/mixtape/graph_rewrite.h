@@ -46,8 +46,8 @@ MIX_API mix_graph_rewrite_options mix_graph_rewrite_defaults(void);
 MIX_API mix_status mix_disable_mixed_precision_graph_rewrite(void);
 
 /* Sets the rewrite without an optimizer: to "float16", to "bfloat16" (which needs no loss scaling), or off
- * (NULL). ValueError for another name. The rewrite does not count as enabled then, so policies may still
- * be set. */
+ * (NULL). ValueError for another name. The rewrite does not count as enabled then: as in TensorFlow, a mixed
+ * policy beside it is no error; it is a warning in the log. */
 MIX_API mix_status mix_set_graph_rewrite(const char *dtype);
 /* The dtype to which captured functions are rewritten; MIX_DTYPE_NONE: no rewrite. */
 MIX_API mix_dtype mix_graph_rewrite_dtype(void);

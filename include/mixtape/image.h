@@ -208,7 +208,9 @@ typedef enum mix_fill_mode {
 /* TensorFlow's ImageProjectiveTransformV3 of images (batch, height, width, channels): pixel (x, y) of a
  * result is the pixel ((a0 x + a1 y + a2) / k, (b0 x + b1 y + b2) / k) of the image, k = c0 x + c1 y + 1,
  * with a row (a0, a1, a2, b0, b1, b2, c0, c1) of the float32 transforms (batch, 8). interpolation:
- * MIX_NEAREST or MIX_BILINEAR. No gradient. */
+ * MIX_NEAREST or MIX_BILINEAR. The gradient of the images adds to each pixel what the
+ * result's pixels have of it (TensorFlow transforms the result's gradient by the inverse matrices instead, an
+ * estimate); transforms have none. */
 MIX_API mix_tensor *mix_projective_transform(mix_tensor *images, mix_tensor *transforms,
                                              mix_interpolation interpolation, mix_fill_mode fill_mode,
                                              double fill_value);

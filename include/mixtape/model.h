@@ -104,10 +104,10 @@ MIX_API mix_list *mix_model_non_trainable_variables(mix_model *model);
 MIX_API mix_list *mix_model_get_weights(mix_model *model);
 MIX_API mix_status mix_model_set_weights(mix_model *model, mix_list *values);
 /* Writes the weights, in the form that the end of the name says: .weights.h5, the tree of Keras's archives,
- * with the optimizer's state if the model is compiled; .h5 or .hdf5, the legacy form, layer by layer; any
- * other name is an .npz with the weights under their names ("dense_1/kernel"), in order; a name that was
- * there before gets a number ("dense_1/kernel_1"). The file is replaced whole or not at all. ValueError for
- * .keras, which is a whole model's (mix_model_save). Reads the model. */
+ * with the optimizer's state if the model is compiled; .h5 or .hdf5, the legacy form, layer by layer; .npz,
+ * with the weights under their names ("dense_1/kernel"), in order; a name that was there before gets a
+ * number ("dense_1/kernel_1"). The file is replaced whole or not at all. ValueError for another name, and
+ * for .keras, which is a whole model's (mix_model_save). Reads the model. */
 MIX_API mix_status mix_model_save_weights(mix_model *model, const char *path);
 typedef struct mix_load_weights_options {
   size_t size;

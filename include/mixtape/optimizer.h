@@ -24,7 +24,7 @@ typedef struct mix_schedule mix_schedule;
 #define MIX_OPTIMIZER_FIELDS                                                                                \
   size_t size;                                                                                              \
   double learning_rate;                /* 0: the class's default; MIX_ZERO is accepted */                   \
-  mix_schedule *schedule;              /* instead of learning_rate */                                       \
+  mix_schedule *schedule;              /* instead of learning_rate; ValueError with both */                 \
   /* decoupled: w -= w * weight_decay * learning_rate before the update */                                  \
   double weight_decay;                                                                                      \
   double clipnorm;                     /* g * c / max(|g|, c), for each variable */                         \

@@ -134,7 +134,10 @@ typedef struct mix_bidirectional_options {
 } mix_bidirectional_options;
 MIX_API mix_layer *mix_bidirectional_with(const mix_bidirectional_options *options);
 
-/* TimeDistributed: a layer on each step, as on a batch of all steps. */
+/* TimeDistributed: a layer on each step. tf_keras: in one call on a batch of all steps. keras3: in a call for
+ * each step, where that is not the same: BatchNormalization has the moments of a step and moves its
+ * statistics with each, stateful layers go on from step to step, layers of a user's see a batch of one step;
+ * a graph then has as many calls as there are steps. */
 typedef struct mix_time_distributed_options {
   size_t size;
   MIX_LAYER_OPTIONS

@@ -56,8 +56,8 @@ typedef struct mix_load_options {
   /* As in mix_from_json_options; also of layers that get `policy`. */
   const char *const *float32_layers;
   /* Parts of the arguments of compile that are left out, because others follow by mix_model_compile: the file
-   * may then have objects there that nobody knows. The weights of losses go with them. Without its optimizer,
-   * whose state is not read either, the model has an rmsprop. */
+   * may then have objects there that nobody knows. The weights of losses stay, if they are numbers and as
+   * many as the outputs. Without its optimizer, whose state is not read either, the model has an rmsprop. */
   bool no_loss, no_optimizer, no_metrics;
 } mix_load_options;
 /* Keras's load_model: a model with its weights, and if it was compiled, with its loss, metrics and optimizer

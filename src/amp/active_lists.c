@@ -79,7 +79,10 @@ static bool edit(mix_amp_lists *lists, mix_amp_class class, const char *names, b
     if (length == 0) continue;
     int *classes = add ? mix_amp_names_add(&lists->classes, op) : mix_amp_names_find(&lists->classes, op);
     if (mix_failed()) return false;
-    if (!known(op, graph)) warn_unknown(lists, class, op, graph);
+    if (!known(op, graph)) {
+      warn_unknown(lists, class, op, graph);
+      if (!lists->unknown) lists->unknown = op;
+    }
     if (mix_failed()) return false;
     if (add)
       *classes |= 1 << class;

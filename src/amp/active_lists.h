@@ -89,6 +89,7 @@ typedef struct mix_amp_lists {
   int text_used;
   bool infer_denies;    /* LEVEL=TREAT_INFER_AS_DENY: infer ops count as deny ops */
   const char *conflict; /* an op in two lists, or NULL */
+  const char *unknown;  /* the first edited op that is in no list and in no node of the graph, or NULL */
 } mix_amp_lists;
 
 /* The edited lists of a mode. Warns of edited ops that are in no list and, if a graph is given, in no node of

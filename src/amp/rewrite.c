@@ -97,21 +97,28 @@ static mix_amp_result *make(mix_amp_graph *graph, const mix_amp_options *options
   return r;
 }
 
+static void refuse_conflict(mix_amp_result *r, const mix_amp_lists *lists) {
+  const unsigned classes = (unsigned)mix_amp_lists_classes(lists, lists->conflict);
+  const mix_amp_class lowest = mix_amp_lists_class(lists, lists->conflict),
+                      other = (mix_amp_class)__builtin_ctz(classes & ~(1u << lowest));
+  static const char *const edits[] = {[MIX_AMP_ALLOW] = "ALLOWLIST",
+                                      [MIX_AMP_INFER] = "INFERLIST",
+                                      [MIX_AMP_DENY] = "DENYLIST",
+                                      [MIX_AMP_CLEAR] = "CLEARLIST"};
+  r->status = MIX_AMP_INVALID_ARGUMENT;
+  snprintf(
+      r->message, sizeof r->message,
+      "the op lists have conflicting entries: %.120s is in the %s list and in the %s list; one edit more "
+      "takes it out of one: %s_REMOVE=%.120s or %s_REMOVE=%.120s",
+      lists->conflict, mix_amp_class_name(lowest), mix_amp_class_name(other), edits[lowest], lists->conflict,
+      edits[other], lists->conflict);
+}
+
 /* The steps after the preconditions. Returns whether the graph changes. */
 static bool run(mix_amp_result *r, mix_amp_lists *lists) {
   if (!mix_amp_lists_make(lists, &r->options, r->graph)) return false;
-  if (lists->conflict) {
-    r->status = MIX_AMP_INVALID_ARGUMENT;
-    const int lowest = mix_amp_lists_class(lists, lists->conflict),
-              other =
-                  __builtin_ctz((unsigned)mix_amp_lists_classes(lists, lists->conflict) & ~(1u << lowest));
-    snprintf(
-        r->message, sizeof r->message,
-        "the op lists have conflicting entries: %.200s is in the %s list and in the %s list; one edit more "
-        "takes it out of one",
-        lists->conflict, mix_amp_class_name((mix_amp_class)lowest), mix_amp_class_name((mix_amp_class)other));
-    return false;
-  }
+  if (lists->unknown) snprintf(r->unknown, sizeof r->unknown, "%s", lists->unknown);
+  if (lists->conflict) return refuse_conflict(r, lists), false;
   find_processable(r);
   for (int n = 0; n < r->graph->node_count; n++)
     r->class[n] = (uint8_t)mix_amp_lists_class(lists, mix_amp_signature_of(r, n)->op);

@@ -57,6 +57,7 @@ typedef struct mix_amp_result {
   mix_amp_dtype target;
   mix_amp_status status;
   char message[512]; /* of the status, or why the graph is unchanged */
+  char unknown[200]; /* an op that only an edit of the lists names; "": none */
   bool emulated;     /* dtypes stay and casts round */
 
   /* By node. */

@@ -2,6 +2,7 @@
  * error of every use until mix_set_device replaces it. */
 #include "backend/backend.h"
 #include "backend/communicator.h"
+#include "base/did_you_mean.h"
 #include "base/processor.h"
 #include "base/error.h"
 #include <mixtape/device.h>
@@ -19,6 +20,7 @@ static atomic_int device = UNSET;
 
 /* The index of a device, or UNSET with the error recorded. `source`: the call or the environment variable. */
 static int device_named(const char *name, const char *source) {
+  char hint[100];
   if (name && strcmp(name, "auto") == 0) name = "cpu"; /* the best device of this build */
   if (name && strncmp(name, "xla:", 4) == 0) {
     if (!mix_xla_choose(name + 4, source)) return UNSET;
@@ -35,9 +37,10 @@ static int device_named(const char *name, const char *source) {
     mix_fail(MIX_UNSUPPORTED, "%s: device \"cuda\" is unavailable: %s", source, mix_cuda_missing);
   else
     mix_fail(MIX_VALUE_ERROR,
-             "%s: there is no device \"%s\"; expected \"cpu\", \"ref\", \"cuda\", \"xla\", "
+             "%s: there is no device \"%s\"%s; expected \"cpu\", \"ref\", \"cuda\", \"xla\", "
              "\"xla:PLUGIN.so\" or \"auto\"",
-             source, name ? name : "");
+             source, name ? name : "",
+             mix_did_you_mean_choice(name ? name : "", "cpu|ref|cuda|xla|auto", hint, sizeof hint));
   return UNSET;
 }
 

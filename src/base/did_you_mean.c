@@ -43,6 +43,20 @@ void mix_did_you_mean_try(mix_did_you_mean *nearest, const char *candidate) {
   nearest->distance = d;
 }
 
+const char *mix_did_you_mean_choice(const char *word, const char *choices, char *text, size_t size) {
+  mix_did_you_mean nearest = {.word = word};
+  char words[2][MAX_LENGTH + 1]; /* the best so far, and the next */
+  int next = 0;
+  for (size_t length; *choices; choices += length + (choices[length] == '|')) {
+    length = strcspn(choices, "|");
+    if (length > MAX_LENGTH) continue;
+    snprintf(words[next], sizeof words[next], "%.*s", (int)length, choices);
+    mix_did_you_mean_try(&nearest, words[next]);
+    if (nearest.found == words[next]) next = !next;
+  }
+  return mix_did_you_mean_hint(&nearest, text, size);
+}
+
 const char *mix_did_you_mean_hint(const mix_did_you_mean *nearest, char *text, size_t size) {
   if (!nearest->found) return "";
   snprintf(text, size, "; did you mean '%s'?", nearest->found);

@@ -16,5 +16,7 @@ typedef struct mix_did_you_mean {
 void mix_did_you_mean_try(mix_did_you_mean *nearest, const char *candidate);
 /* "; did you mean 'accuracy'?", or "" if no candidate is close. */
 const char *mix_did_you_mean_hint(const mix_did_you_mean *nearest, char *text, size_t size);
+/* The hint for one of the words that stand in `choices` with | between. */
+const char *mix_did_you_mean_choice(const char *word, const char *choices, char *text, size_t size);
 
 #endif

@@ -1,5 +1,6 @@
 #include "base/fields.h"
 #include "base/alloc.h"
+#include "base/did_you_mean.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/number.h"
@@ -96,15 +97,18 @@ static bool is_known(const mix_fields *fields, const mix_field_row *row) {
  * configs of the generation have. */
 static const mix_field_row *find(const mix_fields *fields, const char *name, bool known) {
   const mix_field_row *row;
-  char list[512] = "none";
+  char list[512] = "none", hint[100];
   mix_text names = {.text = list, .size = sizeof list};
+  mix_did_you_mean nearest = {.word = name};
   for (int i = 0; (row = used_at(fields, i)); i++) {
     if (known && !is_known(fields, row)) continue;
     if (!strcmp(row->name, name) || (row->alias && !strcmp(row->alias, name))) return row;
+    mix_did_you_mean_try(&nearest, row->name);
     mix_text_put(&names, "%s%s", names.used ? ", " : "", row->name);
   }
   return mix_fail(fields->refusal ? fields->refusal : MIX_VALUE_ERROR,
-                  "%s: unexpected argument '%.60s'; known: %s", fields->call, name, list);
+                  "%s: unexpected argument '%.60s'%s; known: %s", fields->call, name,
+                  mix_did_you_mean_hint(&nearest, hint, sizeof hint), list);
 }
 
 bool mix_fields_check(const mix_fields *fields, const json_t *config) {
@@ -335,11 +339,11 @@ static bool resolve_text(const mix_fields *fields, const mix_field_row *field, v
   const char **text = mix_field_at(field, options);
   const char *value = *text ? *text : field->text;
   if (value && field->choices && !mix_is_choice(field->choices, value)) {
-    char known[256];
+    char known[256], hint[100];
     mix_text list = {.text = known, .size = sizeof known};
     put_choices(&list, field->choices);
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s '%.60s' is not known; expected %s", fields->call, field->name,
-                    value, known),
+    return mix_fail(MIX_VALUE_ERROR, "%s: %s '%.60s' is not known%s; expected %s", fields->call, field->name,
+                    value, mix_did_you_mean_choice(value, field->choices, hint, sizeof hint), known),
            false;
   }
   *text = mix_intern(value);

@@ -1,7 +1,23 @@
 #include "base/format.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+
+static bool begins_letter(char c) { return ((unsigned char)c & 0xc0) != 0x80; }
+
+size_t mix_letters(const char *text) {
+  size_t letters = 0;
+  for (; *text; text++) letters += begins_letter(*text);
+  return letters;
+}
+
+size_t mix_letters_bytes(const char *text, size_t count) {
+  size_t bytes = 0;
+  for (; text[bytes]; bytes++)
+    if (begins_letter(text[bytes]) && !count--) break;
+  return bytes;
+}
 
 void mix_mark_cut(char *text, size_t size, size_t length) {
   static const char dots[] = "...";

@@ -37,8 +37,8 @@ static const char *const usage =
     "A file's \"env\" overrides these variables.\n";
 
 typedef struct amp_command {
-  bool explain, json, model;
-  mix_dtype target; /* of graphs as text */
+  bool explain, json, model, edited; /* edited: --set was given */
+  mix_dtype target;                  /* of graphs as text */
   const char *output;
   char *picture; /* of the largest graph so far; owned */
   int picture_nodes;
@@ -56,9 +56,24 @@ static bool keep_picture(amp_command *command, const mix_amp_result *result) {
   return true;
 }
 
-/* Prints one graph to standard output. False with the error recorded. */
+/* What is to be explained must be rewritten, and as --set says: another status of the rewrite, and an edit of
+ * an op that there is not, are errors. False with the error recorded. */
+static bool is_explained(const amp_command *command, const mix_rewrite_case *item,
+                         const mix_amp_result *result) {
+  if (!command->explain) return true;
+  if (result->status != MIX_AMP_OK)
+    return mix_fail(MIX_VALUE_ERROR, "%s: %s: %s", item->name, mix_amp_status_name(result->status),
+                    result->message);
+  if (!command->edited || !*result->unknown) return true;
+  return mix_fail(MIX_VALUE_ERROR, "%s: --set names the op '%s', which is in no list and in no node of it",
+                  item->name, result->unknown);
+}
+
+/* Prints one graph to standard output. A graph that cannot be explained has no table, but its status is in
+ * the JSON. False with the error recorded. */
 static bool show(amp_command *command, const mix_rewrite_case *item, const mix_amp_result *result,
                  bool heading) {
+  if (!command->json && !is_explained(command, item, result)) return false;
   char *text = !command->explain ? mix_rewrite_result_text(item, result)
                : command->json   ? mix_rewrite_explain_text(item, result)
                                  : mix_amp_report(result);
@@ -66,7 +81,7 @@ static bool show(amp_command *command, const mix_rewrite_case *item, const mix_a
   if (text && table && heading) printf("%s%s\n", command->graphs ? "\n" : "", item->name);
   if (text) printf("%s%s", text, table ? "" : "\n");
   command->graphs++;
-  bool good = text && keep_picture(command, result);
+  bool good = text && is_explained(command, item, result) && keep_picture(command, result);
   mix_free(text);
   return good;
 }
@@ -241,6 +256,7 @@ int cli_amp(int argc, char **argv) {
     } else if (option && cli_is_option(argc, argv, &i, "--set", &value)) {
       int code = set_option(value);
       if (code) return code;
+      command.edited = true;
     } else if (option && !command.model && cli_is_option(argc, argv, &i, "--graph-rewrite", &value)) {
       command.target = mix_dtype_from_name(value ? value : "");
       if (!mix_dtype_is_16_bit(command.target))

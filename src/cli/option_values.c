@@ -1,6 +1,7 @@
 /* Reading the values of options. */
 #include "cli/options.h"
 
+#include "base/did_you_mean.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "train/callback.h"
@@ -10,7 +11,10 @@
 
 static bool bad_value(const char *command, const cli_option_row *row, const char *value,
                       const char *expected) {
-  fprintf(stderr, "mixtape %s: --%s: '%s' given; expected %s\n", command, row->name, value, expected);
+  const bool names = row->kind == CHOICE || row->kind == MODEL || row->kind == DATA || row->kind == DEVICE;
+  char hint[100];
+  fprintf(stderr, "mixtape %s: --%s: '%s' given%s; expected %s\n", command, row->name, value,
+          names ? mix_did_you_mean_choice(value, row->argument, hint, sizeof hint) : "", expected);
   return false;
 }
 

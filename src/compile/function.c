@@ -501,7 +501,10 @@ mix_status mix_function_report(mix_function *function, mix_plan_report *report, 
 
 const char *mix_function_dump(mix_function *function, const char *stage) {
   if (mix_failed()) return NULL;
-  if (!mix_is(function, &function_class) || !function->latest)
+  if (!mix_is(function, &function_class))
+    return mix_fail(MIX_TYPE_ERROR, "function_dump: %s; expected a function",
+                    function ? "got another object" : "got NULL");
+  if (!function->latest)
     return mix_fail(MIX_RUNTIME_ERROR, "function_dump: the function has not been called yet");
   const specialization *latest = function->latest;
   environment now = environment_now(function);

@@ -255,10 +255,12 @@ bool mix_hdf5_dataset(mix_hdf5 *file, const char *path, mix_hdf5_value *value) {
   return good;
 }
 
-/* The dtype of opaque bytes, from the attribute that Keras 3 writes beside them. */
+/* The dtype of opaque bytes, from the attribute that Keras 3 writes beside them, except in legacy files,
+ * which it does not read again: two bytes are a bfloat16 of NumPy there. */
 static mix_dtype opaque_dtype(mix_hdf5 *file, const char *path, size_t size) {
   mix_hdf5_value text;
-  if (size != 2 || !mix_hdf5_attribute(file, path, "dtype", &text)) return MIX_DTYPE_NONE;
+  if (size != 2) return MIX_DTYPE_NONE;
+  if (!mix_hdf5_attribute(file, path, "dtype", &text)) return mix_failed() ? MIX_DTYPE_NONE : MIX_BFLOAT16;
   const bool is = text.texts && text.count == 1 && !strcmp(text.texts[0], "bfloat16");
   mix_hdf5_value_free(&text);
   return is ? MIX_BFLOAT16 : MIX_DTYPE_NONE;

@@ -13,6 +13,7 @@ static void body_finalize(void *object) {
   mix_free(body->parameters);
   mix_free(body->results);
   mix_free(body->nodes);
+  mix_free(body->varies);
 }
 
 static const mix_class body_class = {.name = "body", .finalize = body_finalize};
@@ -23,18 +24,26 @@ int mix_body_parameter(const mix_body *body, mix_edge edge) {
   return -1;
 }
 
-bool mix_body_computes(const mix_body *body, mix_edge edge) {
+/* The index of a node; -1: it is none of the body's. */
+static int find_node(const mix_body *body, const mix_node *node) {
   int low = 0, high = body->node_count - 1;
   while (low <= high) {
     const int middle = (low + high) / 2;
     const uint64_t sequence = body->nodes[middle]->sequence;
-    if (sequence == edge.node->sequence) return true;
-    if (sequence < edge.node->sequence)
+    if (sequence == node->sequence) return middle;
+    if (sequence < node->sequence)
       low = middle + 1;
     else
       high = middle - 1;
   }
-  return false;
+  return -1;
+}
+
+bool mix_body_computes(const mix_body *body, mix_edge edge) { return find_node(body, edge.node) >= 0; }
+
+bool mix_body_varies(const mix_body *body, mix_edge edge) {
+  const int parameter = mix_body_parameter(body, edge), node = find_node(body, edge.node);
+  return parameter >= 0 ? parameter < body->varying_count : node >= 0 && body->varies[node];
 }
 
 static bool is_watched(mix_edge edge) {
@@ -69,15 +78,19 @@ static bool find_nodes(const mix_body *body, uint64_t begin, mix_node_set *set) 
   return true;
 }
 
-static bool keep_dependent(mix_body *body, const mix_node_set *set) {
+static bool keep_nodes(mix_body *body, const mix_node_set *set, bool (*belongs)(const mix_node *node)) {
   body->nodes = mix_calloc((size_t)set->count + 1, sizeof(mix_node *));
-  if (!body->nodes) return false;
+  body->varies = mix_calloc((size_t)set->count + 1, sizeof *body->varies);
+  if (!body->nodes || !body->varies) return false;
   for (int i = 0; i < set->count; i++) {
     mix_node *node = set->nodes[i];
-    bool depends = false;
-    for (int j = 0; j < node->input_count && !depends; j++)
-      depends = mix_body_parameter(body, node->inputs[j]) >= 0 || mix_body_computes(body, node->inputs[j]);
-    if (depends) body->nodes[body->node_count++] = mix_retain(node);
+    bool varies = false, kept = belongs(node);
+    for (int j = 0; j < node->input_count; j++) {
+      varies = varies || mix_body_varies(body, node->inputs[j]);
+      kept = kept || mix_body_computes(body, node->inputs[j]);
+    }
+    body->varies[body->node_count] = varies;
+    if (varies || kept) body->nodes[body->node_count++] = mix_retain(node);
   }
   return true;
 }
@@ -112,7 +125,7 @@ bool mix_body_add_results(mix_body *body, int count, const mix_edge *results) {
 }
 
 mix_body *mix_body_new(int varying_count, const mix_edge *varying, int result_count, const mix_edge *results,
-                       uint64_t begin) {
+                       uint64_t begin, bool (*belongs)(const mix_node *node)) {
   mix_body *body = mix_object_new(sizeof *body, &body_class);
   if (!body) return NULL;
   mix_node_set set = {0};
@@ -124,7 +137,7 @@ mix_body *mix_body_new(int varying_count, const mix_edge *varying, int result_co
   }
   body->varying_count = varying_count;
   good = good && mix_body_add_results(body, result_count, results) && find_nodes(body, begin, &set) &&
-         keep_dependent(body, &set) && find_invariants(body, capacity);
+         keep_nodes(body, &set, belongs) && find_invariants(body, capacity);
   mix_node_set_clear(&set);
   if (good) return body;
   mix_release(body);

@@ -10,6 +10,19 @@ static mix_loss *named_loss(const mix_model *model, const char *name) {
   return mix_loss_with(&options);
 }
 
+/* Is there nothing behind the outputs? */
+static bool fits_outputs(const mix_compiled_state *state, const mix_compile_options *options) {
+  int losses = MIX_MODEL_MAX, weights = MIX_MODEL_MAX;
+  while (losses && !options->losses[losses - 1]) losses--;
+  while (weights && options->loss_weights[weights - 1] == 0) weights--;
+  const char *what = losses > state->output_count ? "losses" : "loss_weights";
+  const int count = losses > state->output_count ? losses : weights;
+  if (count <= state->output_count) return true;
+  mix_fail(MIX_VALUE_ERROR, "model_compile: %d %s; the model has %d output%s", count, what,
+           state->output_count, state->output_count == 1 ? "" : "s");
+  return false;
+}
+
 static bool resolve_losses(mix_model *model, mix_compiled_state *state, const mix_compile_options *options) {
   int ways = (options->loss != NULL) + (options->loss_object != NULL) + (options->losses[0] != NULL) +
              (options->loss_objects != NULL);
@@ -17,6 +30,7 @@ static bool resolve_losses(mix_model *model, mix_compiled_state *state, const mi
     mix_fail(MIX_VALUE_ERROR, "model_compile: give one of loss, loss_object, losses and loss_objects");
     return false;
   }
+  if (!fits_outputs(state, options)) return false;
   if (options->loss_objects && mix_list_count(options->loss_objects) != state->output_count) {
     mix_fail(MIX_VALUE_ERROR, "model_compile: %d loss_objects; the model has %d outputs",
              mix_list_count(options->loss_objects), state->output_count);

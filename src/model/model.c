@@ -2,6 +2,7 @@
 #include "model/model.h"
 
 #include "base/alloc.h"
+#include "base/did_you_mean.h"
 #include "base/error.h"
 #include <string.h>
 
@@ -87,10 +88,16 @@ mix_list *mix_model_layers(mix_model *model) {
 mix_layer *mix_model_get_layer(mix_model *model, const char *name) {
   mix_list *layers = mix_model_layers(model);
   if (!layers) return NULL;
-  for (int i = 0; i < mix_list_count(layers); i++)
-    if (name && !strcmp(mix_layer_name(mix_list_get(layers, i)), name)) return mix_list_get(layers, i);
-  return mix_fail(MIX_VALUE_ERROR, "model_get_layer: no layer of '%s' is named '%s'", mix_model_name(model),
-                  name ? name : "(null)");
+  if (!name) return mix_fail(MIX_TYPE_ERROR, "model_get_layer: name is NULL");
+  mix_did_you_mean nearest = {.word = name};
+  char hint[100];
+  for (int i = 0; i < mix_list_count(layers); i++) {
+    const char *own = mix_layer_name(mix_list_get(layers, i));
+    if (!strcmp(own, name)) return mix_list_get(layers, i);
+    mix_did_you_mean_try(&nearest, own);
+  }
+  return mix_fail(MIX_VALUE_ERROR, "model_get_layer: no layer of '%s' is named '%s'%s", mix_model_name(model),
+                  name, mix_did_you_mean_hint(&nearest, hint, sizeof hint));
 }
 
 mix_list *mix_model_weights(mix_model *model) {

@@ -113,10 +113,22 @@ static bool read_axes(const mix_fields *fields, const mix_field_row *field, cons
 
 static bool resolve_axes(const mix_fields *fields, const mix_field_row *field, void *options) {
   const mix_axes *axes = mix_field_at(field, options);
-  if (axes->count >= 0 && axes->count <= MIX_MAX_RANK) return true;
-  return mix_fail(MIX_VALUE_ERROR, "%s: %s names %d axes; expected 0 to %d", fields->call, field->name,
-                  axes->count, MIX_MAX_RANK),
-         false;
+  if (axes->count < 0) /* `.axis = -1` sets the first member of the list */
+    return mix_fail(MIX_VALUE_ERROR,
+                    "%s: %s is a list of axes, and is the number %s%d; expected MIX_AXES(%d)", fields->call,
+                    field->name, axes->count == MIX_AXIS_0 ? "MIX_AXIS_0, " : "", axes->count,
+                    mix_axis_number(axes->count)),
+           false;
+  if (axes->count > MIX_MAX_RANK)
+    return mix_fail(MIX_VALUE_ERROR, "%s: %s names %d axes; expected 0 to %d", fields->call, field->name,
+                    axes->count, MIX_MAX_RANK),
+           false;
+  for (int i = 0; i < axes->count; i++)
+    if (axes->axis[i] == MIX_AXIS_0)
+      return mix_fail(MIX_VALUE_ERROR, "%s: %s has MIX_AXIS_0 in a list of axes, where 0 is axis 0 itself",
+                      fields->call, field->name),
+             false;
+  return true;
 }
 static json_t *write_axes(const mix_fields *fields, const mix_field_row *field, const void *options) {
   (void)fields;

@@ -213,12 +213,24 @@ static bool transform_infer(mix_node *node) {
   return mix_rule_output(node, 0, images);
 }
 
+/* The transforms have none, as in TensorFlow. */
+static bool transform_gradient(mix_node *node, mix_tensor *const *output_gradients,
+                               mix_tensor **input_gradients) {
+  mix_transform_attributes attributes = *(const mix_transform_attributes *)node->attributes;
+  attributes.transposed = !attributes.transposed;
+  attributes.fill_value = 0;
+  input_gradients[0] = mix_apply(&mix_op_projective_transform, &attributes, 2,
+                                 (mix_tensor *[]){output_gradients[0], mix_node_input(node, 1)});
+  return !mix_failed();
+}
+
 static bool transform_rows(const mix_row_query *query) { return query->batched[0] && query->batched[1]; }
 
 static const mix_field transform_fields[] = {
     {"interpolation", MIX_FIELD_INT, offsetof(mix_transform_attributes, interpolation)},
     {"fill_mode", MIX_FIELD_INT, offsetof(mix_transform_attributes, fill_mode)},
     {"fill_value", MIX_FIELD_DOUBLE, offsetof(mix_transform_attributes, fill_value)},
+    {"transposed", MIX_FIELD_BOOL, offsetof(mix_transform_attributes, transposed)},
     {NULL}};
 
 const mix_op mix_op_projective_transform = {.name = "projective_transform",
@@ -228,12 +240,15 @@ const mix_op mix_op_projective_transform = {.name = "projective_transform",
                                             .attributes_size = sizeof(mix_transform_attributes),
                                             .infer = transform_infer,
                                             .row_independent = transform_rows,
+                                            .gradient = transform_gradient,
                                             .fields = transform_fields};
 
 mix_tensor *mix_projective_transform(mix_tensor *images, mix_tensor *transforms,
                                      mix_interpolation interpolation, mix_fill_mode fill_mode,
                                      double fill_value) {
   return mix_apply(&mix_op_projective_transform,
-                   &(mix_transform_attributes){(int)interpolation, (int)fill_mode, fill_value}, 2,
-                   (mix_tensor *[]){images, transforms});
+                   &(mix_transform_attributes){.interpolation = (int)interpolation,
+                                               .fill_mode = (int)fill_mode,
+                                               .fill_value = fill_value},
+                   2, (mix_tensor *[]){images, transforms});
 }

@@ -27,7 +27,9 @@ static bool save_values(mix_body *body, int carry_count) {
   for (int n = 0; n < body->node_count && good; n++)
     for (int o = 0; o < body->nodes[n]->output_count && good; o++) {
       const mix_edge edge = {body->nodes[n], o};
-      if (is_output(body, carry_count, edge) || mix_edge_value(edge)->shape.rank == MIX_MAX_RANK) continue;
+      if (!body->varies[n] || is_output(body, carry_count, edge) ||
+          mix_edge_value(edge)->shape.rank == MIX_MAX_RANK)
+        continue;
       good = mix_reserve(&saved, &capacity, count + 1, sizeof *saved);
       if (good) saved[count++] = edge;
     }
@@ -60,10 +62,19 @@ static mix_node *new_node(const mix_op *op, const mix_scan_parts *parts, mix_bod
   return node;
 }
 
+/* A step rounds what it reads to float16 by itself, so that gradients of steps add up in the wide dtype:
+ * their sum may be too large for float16. hoist_invariants moves it out again. */
+static bool rounds_to_float16(const mix_node *node) {
+  if (node->op != &mix_op_cast || node->outputs[0].dtype != MIX_FLOAT16) return false;
+  const mix_dtype before = mix_input_value(node, 0)->dtype;
+  return before == MIX_FLOAT32 || before == MIX_FLOAT64;
+}
+
 mix_node *mix_scan_build(const mix_op *op, const mix_scan_parts *parts) {
   if (mix_failed()) return NULL;
-  mix_body *body = mix_body_new(parts->carry_count + parts->input_count, parts->varying,
-                                parts->carry_count + parts->output_count, parts->results, parts->begin);
+  mix_body *body =
+      mix_body_new(parts->carry_count + parts->input_count, parts->varying,
+                   parts->carry_count + parts->output_count, parts->results, parts->begin, rounds_to_float16);
   if (!body) return NULL;
   mix_node *node = NULL;
   if (!mix_tapes_open() || save_values(body, parts->carry_count)) node = new_node(op, parts, body);

@@ -57,10 +57,7 @@ static mix_tensor *saved_steps(const backward *b, mix_edge edge) {
   return NULL;
 }
 
-static bool varies(const backward *b, mix_edge edge) {
-  const int parameter = mix_body_parameter(b->body, edge);
-  return parameter >= 0 ? parameter < b->body->varying_count : mix_body_computes(b->body, edge);
-}
+static bool varies(const backward *b, mix_edge edge) { return mix_body_varies(b->body, edge); }
 
 static bool add_saved_input(backward *b, mix_edge edge) {
   if (find_pair(&b->inputs, edge) >= 0) return true;
@@ -200,25 +197,34 @@ static mix_tensor *all_rows(mix_tensor *steps) {
   return mix_reshape(steps, MIX_SHAPE(shape.dims[0] * shape.dims[1], shape.dims[2]));
 }
 
-static mix_tensor *total_sum(backward *b, mix_edge edge) {
+static mix_tensor *total_sum(backward *b, mix_edge edge, mix_dtype dtype) {
   const mix_reduce_attributes *attributes = edge.node->attributes;
   mix_axes axes = {.count = 1 + attributes->axis_count};
   for (int i = 0; i < attributes->axis_count; i++) axes.axis[i + 1] = attributes->axes[i] + 1;
-  return mix_reshape(mix_reduce_sum(steps_of(b, edge.node->inputs[0]), axes, false),
-                     mix_edge_value(edge)->shape);
+  mix_tensor *steps = mix_cast(steps_of(b, edge.node->inputs[0]), dtype);
+  return mix_reshape(mix_reduce_sum(steps, axes, false), mix_edge_value(edge)->shape);
 }
 
-static mix_tensor *total(backward *b, mix_edge edge) {
+/* The dtype in which a value that is cast is summed: where steps cast float16 to a wider dtype, in that. */
+static mix_dtype dtype_of_sum(mix_edge before_cast, mix_dtype after) {
+  const mix_dtype before = mix_edge_value(before_cast)->dtype;
+  return before == MIX_FLOAT16 && (after == MIX_FLOAT32 || after == MIX_FLOAT64) ? after : before;
+}
+
+/* In the value's dtype, or in a wider one. */
+static mix_tensor *total(backward *b, mix_edge edge, mix_dtype dtype) {
   const mix_node *node = edge.node;
   if (is_row_product(node))
-    return mix_matmul(all_rows(steps_of(b, node->inputs[0])), all_rows(steps_of(b, node->inputs[1])), true,
-                      false);
-  if (node->op == &mix_op_bias_add_grad) return mix_bias_add_gradient(steps_of(b, node->inputs[0]));
-  if (node->op == &mix_op_reduce_sum) return total_sum(b, edge);
-  mix_tensor *sum = total(b, node->inputs[0]);
-  if (node->op == &mix_op_cast) return mix_cast(sum, mix_edge_value(edge)->dtype);
+    return mix_matmul(mix_cast(all_rows(steps_of(b, node->inputs[0])), dtype),
+                      mix_cast(all_rows(steps_of(b, node->inputs[1])), dtype), true, false);
+  if (node->op == &mix_op_bias_add_grad)
+    return mix_bias_add_gradient(mix_cast(steps_of(b, node->inputs[0]), dtype));
+  if (node->op == &mix_op_reduce_sum) return total_sum(b, edge, dtype);
+  if (node->op == &mix_op_cast)
+    return mix_cast(total(b, node->inputs[0], dtype_of_sum(node->inputs[0], dtype)), dtype);
+  mix_tensor *sum = total(b, node->inputs[0], dtype);
   if (node->op == &mix_op_reshape) return mix_reshape(sum, mix_edge_value(edge)->shape);
-  for (int i = 1; i < node->input_count; i++) sum = mix_add(sum, total(b, node->inputs[i]));
+  for (int i = 1; i < node->input_count; i++) sum = mix_add(sum, total(b, node->inputs[i], dtype));
   return sum;
 }
 
@@ -306,7 +312,7 @@ static mix_tensor *gradient_of(backward *b, int parameter) {
     return parameter < b->attributes->carries ? carried : mix_cast(carried, dtype);
   }
   if (b->stacked[parameter] >= 0) return b->outputs.outside[b->stacked[parameter]];
-  return b->gradients[parameter] ? total(b, edge_of(b->gradients[parameter])) : NULL;
+  return b->gradients[parameter] ? total(b, edge_of(b->gradients[parameter]), dtype) : NULL;
 }
 
 static bool build(backward *b, mix_tensor *const *above, mix_tensor **below) {

@@ -159,10 +159,12 @@ typedef struct mix_resize_attributes {
   bool antialias, transposed;
 } mix_resize_attributes;
 extern const mix_op mix_op_resize_axis;
-/* (images (batch, height, width, channels), transforms (batch, 8)); a mix_interpolation, a mix_fill_mode. */
+/* (images (batch, height, width, channels), transforms (batch, 8)); a mix_interpolation, a mix_fill_mode.
+ * transposed: the gradient of the images, from that of the result. */
 typedef struct mix_transform_attributes {
   int interpolation, fill_mode;
   double fill_value;
+  bool transposed;
 } mix_transform_attributes;
 extern const mix_op mix_op_projective_transform;
 /* Operand: state, int64 (2): key and counter. Element i uses Philox block (key, counter, i).

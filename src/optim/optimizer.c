@@ -131,7 +131,9 @@ static bool check_common(const mix_optimizer *optimizer) {
   if (!check_clipping(optimizer->rules, call, options->clipnorm, options->global_clipnorm,
                       options->clipvalue))
     return false;
-  if (options->gradient_accumulation_steps != 0 && options->gradient_accumulation_steps < 2)
+  if (isnan(options->learning_rate))
+    mix_fail(MIX_VALUE_ERROR, "%s: learning_rate is nan; expected a number", call);
+  else if (options->gradient_accumulation_steps != 0 && options->gradient_accumulation_steps < 2)
     mix_fail(MIX_VALUE_ERROR, "%s: gradient_accumulation_steps is %lld; expected an integer of at least 2",
              call, (long long)options->gradient_accumulation_steps);
   else if (options->use_ema && !(options->ema_momentum >= 0 && options->ema_momentum <= 1))
@@ -185,6 +187,10 @@ static mix_tensor *initial_value(const void *context) {
 mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *options, size_t options_size) {
   mix_optimizer_settings given = {0};
   if (mix_failed() || !mix_options_copy(&given, options_size, options, class->lower_case_name)) return NULL;
+  if (given.common.schedule && given.common.learning_rate != 0)
+    return mix_fail(MIX_VALUE_ERROR, "%s: .learning_rate is %g, and .schedule is given too; give one of them",
+                    class->lower_case_name,
+                    given.common.learning_rate == MIX_ZERO ? 0 : given.common.learning_rate);
   mix_optimizer *optimizer = mix_object_new(sizeof *optimizer, &mix_optimizer_object_class);
   if (!optimizer) return NULL;
   optimizer->options = given;
@@ -452,6 +458,9 @@ mix_status mix_optimizer_set_learning_rate(mix_optimizer *optimizer, double lear
   if (!mix_is(optimizer, &mix_optimizer_object_class))
     return mix_fail_status(MIX_TYPE_ERROR, "optimizer_set_learning_rate: no optimizer");
   optimizer = mix_optimizer_plain(optimizer);
+  if (isnan(learning_rate))
+    return mix_fail_status(MIX_VALUE_ERROR,
+                           "optimizer_set_learning_rate: the rate is nan; expected a number");
   if (!optimizer->learning_rate)
     return mix_fail_status(MIX_TYPE_ERROR,
                            "optimizer_set_learning_rate: the learning rate of %s follows a schedule; "

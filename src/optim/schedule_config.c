@@ -1,12 +1,13 @@
 /* Schedules as JSON, in the form of keras.optimizers.schedules.serialize:
  * {"class_name": "ExponentialDecay", "config": {...}}. */
 #include "base/alloc.h"
+#include "base/did_you_mean.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "nn/config.h"
 #include "nn/policy/semantics.h"
 #include "optim/schedule.h"
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 json_t *mix_schedule_to_json(const mix_schedule *schedule, const mix_semantics *semantics) {
@@ -45,15 +46,16 @@ mix_schedule *mix_schedule_from_json(const json_t *json) {
   const json_t *config = json_object_get(json, "config");
   if (!class_name || !json_is_object(config))
     return mix_fail(MIX_VALUE_ERROR, "schedule: expected {\"class_name\": ..., \"config\": {...}}");
-  char known[256] = "";
-  size_t used = 0;
+  char list[256] = "", hint[100];
+  mix_text known = {.text = list, .size = sizeof list};
+  mix_did_you_mean nearest = {.word = class_name};
   for (const mix_schedule_kind *const *kind = mix_schedule_kinds; *kind; kind++) {
     if (!strcmp((*kind)->class_name, class_name)) return from_config(*kind, config);
-    if (used < sizeof known)
-      used +=
-          (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", (*kind)->class_name);
+    mix_did_you_mean_try(&nearest, (*kind)->class_name);
+    mix_text_put(&known, "%s%s", known.used ? ", " : "", (*kind)->class_name);
   }
-  return mix_fail(MIX_VALUE_ERROR, "schedule: unknown schedule \"%.100s\"; known: %s", class_name, known);
+  return mix_fail(MIX_VALUE_ERROR, "schedule: unknown schedule \"%.100s\"%s; known: %s", class_name,
+                  mix_did_you_mean_hint(&nearest, hint, sizeof hint), list);
 }
 
 const char *mix_schedule_serialize(mix_schedule *schedule, const mix_semantics *semantics) {

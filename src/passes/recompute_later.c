@@ -105,5 +105,5 @@ bool mix_ir_recompute_later(mix_ir *ir) {
       if (operand >= 0 && is_stored(&s, operand) && !mix_uses_clone_for_others(&s.uses, n, s.uses.key[n]))
         return false;
     }
-  return ir->node_count == count || mix_ir_sort(ir);
+  return ir->node_count == count || (mix_ir_sort(ir) && mix_pass_dce(ir)); /* what only later stages read */
 }

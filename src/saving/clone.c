@@ -23,7 +23,7 @@ static bool holds_model(const mix_layer *layer) {
 /* The config of a layer has no models. */
 static mix_layer *copy_with_models(mix_layer *layer) {
   json_t *object = mix_layer_to_json(layer, false);
-  mix_layer *copy = object ? mix_layer_from_saved(object, layer->semantics) : NULL;
+  mix_layer *copy = object ? mix_layer_from_saved(object, layer->semantics, "layer_clone") : NULL;
   json_decref(object);
   return copy;
 }

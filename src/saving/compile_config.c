@@ -56,22 +56,35 @@ static json_t *texts_json(const char *const *texts) {
   return list;
 }
 
+static bool has_weights(const mix_compile_options *given, int outputs) {
+  bool any = false;
+  for (int i = 0; i < outputs; i++) any |= given->loss_weights[i] != 0;
+  return any;
+}
+
 static json_t *loss_json(const mix_compile_options *given) {
   if (given->loss) return json_string(given->loss);
   if (given->losses[0]) return texts_json(given->losses);
   return object_json(given->loss_object ? (void *)given->loss_object : (void *)given->loss_objects);
 }
 
-static json_t *loss_weights_json(const mix_compile_options *given, int outputs) {
-  bool any = false;
+/* Keras 3 takes as many losses as weights. */
+static json_t *losses_json(const mix_compile_options *given, int outputs) {
+  json_t *loss = loss_json(given);
+  if (!loss || outputs < 2 || json_is_array(loss) || json_is_null(loss) || !has_weights(given, outputs))
+    return loss;
   json_t *list = json_array();
-  for (int i = 0; i < outputs; i++) {
-    any |= given->loss_weights[i] != 0;
+  for (int i = 0; i < outputs; i++) mix_json_append(list, mix_json_copy(loss));
+  json_decref(loss);
+  return list;
+}
+
+static json_t *loss_weights_json(const mix_compile_options *given, int outputs) {
+  if (!has_weights(given, outputs)) return json_null();
+  json_t *list = json_array();
+  for (int i = 0; i < outputs; i++)
     mix_json_append(list, json_real(mix_option_number(given->loss_weights[i], 1)));
-  }
-  if (any) return list;
-  json_decref(list);
-  return json_null();
+  return list;
 }
 
 /* Names are for every output, as Keras has them for the only one. */
@@ -101,7 +114,7 @@ static json_t *given_json(const mix_model *model) {
   const int outputs = model->state->output_count;
   const bool saved = rules->compile_defaults_saved;
   json_t *config = json_object();
-  mix_json_set(config, "loss", loss_json(given));
+  mix_json_set(config, "loss", losses_json(given, outputs));
   if (!rules->compile_metrics_before_weights)
     mix_json_set(config, "loss_weights", loss_weights_json(given, outputs));
   mix_json_set(config, "metrics", metrics_json(given->metrics, given->metric_objects, outputs));
@@ -236,9 +249,18 @@ static void read_losses(const mix_model *model, const json_t *value, mix_compile
     options->loss_objects = read_for_outputs(model, value, read_loss, "loss");
 }
 
-static void read_loss_weights(const mix_model *model, const json_t *value, mix_compile_options *options) {
+/* Without losses (mix_load_options) those that do not fit are left out. */
+static void read_loss_weights(const mix_model *model, const json_t *value, bool no_loss,
+                              mix_compile_options *options) {
+  const int outputs = mix_model_output_count(model);
   if (!value || json_is_null(value)) return;
-  for (int i = 0; i < mix_model_output_count(model); i++) {
+  if (json_is_array(value) && json_array_size(value) != (size_t)outputs) {
+    if (!no_loss)
+      mix_fail(MIX_VALUE_ERROR, "model_from_json: %zu items of loss_weights for %d outputs",
+               json_array_size(value), outputs);
+    return;
+  }
+  for (int i = 0; i < outputs; i++) {
     const json_t *item = json_is_array(value)    ? json_array_get(value, (size_t)i)
                          : json_is_object(value) ? of_output(model, value, i)
                                                  : value;
@@ -324,7 +346,8 @@ bool mix_model_compile_json(mix_model *model, const json_t *config, const mix_se
   if (!succeeded("optimizer", "optimizer")) return false;
   read_losses(model, json_object_get(config, "loss"), &options);
   if (!succeeded("loss", "loss")) return false;
-  read_loss_weights(model, json_object_get(config, "loss_weights"), &options);
+  read_loss_weights(model, json_object_get(config, "loss_weights"), !json_object_get(config, "loss"),
+                    &options);
   if (!succeeded("loss_weights", "loss")) return false;
   read_metric_lists(model, json_object_get(config, "metrics"), "metrics", options.metrics,
                     &options.metric_objects);

@@ -57,14 +57,21 @@ static saved_layer *layer_named(const saved_graph *graph, const char *name) {
                   name);
 }
 
-/* The tensor; NULL without an error if its layer is not called yet. */
-static mix_tensor *find_tensor(const saved_graph *graph, const json_t *value) {
+/* The tensor; NULL without an error if its layer is not called yet. `end`: of an input or output of the
+ * model.
+ */
+static mix_tensor *find_tensor(const saved_graph *graph, const json_t *value, bool end) {
   const json_t *history = history_in(value);
   saved_layer *layer = history ? layer_named(graph, json_string_value(json_array_get(history, 0))) : NULL;
   if (!layer) return NULL;
   json_int_t node = json_integer_value(json_array_get(history, 1)),
              output = json_integer_value(json_array_get(history, 2));
-  if (graph->reader->written->nested_calls_from_one && layer->layer && layer->layer->is_model) node--;
+  const mix_semantics *written = graph->reader->written;
+  if (written->nested_calls_from_one && layer->layer && layer->layer->is_model) node--;
+  /* a 0, which Keras does not write, is the first call too */
+  if (end && node && written->model_ends_from_one && layer->layer &&
+      layer->layer->class.call == mix_class_functional.call)
+    node--;
   if (node < 0 || node >= layer->count)
     return mix_fail(MIX_VALUE_ERROR, "model_from_json: call %lld of layer '%.60s' is asked for; it has %d",
                     (long long)node, layer->name, layer->count);
@@ -85,6 +92,7 @@ typedef struct read_call {
   mix_training training;
   mix_call_keywords keywords;
   int positional; /* tensors before those given by name; -1: all */
+  bool is_end;    /* it is none: inputs or outputs of the model */
 } read_call;
 
 /* The tensors of a structure, NULL for null; the list is made if it is NULL. */
@@ -93,7 +101,7 @@ static void collect(const saved_graph *graph, const json_t *structure, mix_list 
   if (!*list) *list = mix_list_new(0, NULL);
   for (size_t i = 0; i < json_array_size(leaves) && !mix_failed() && !call->waits; i++) {
     const json_t *leaf = json_array_get(leaves, i);
-    mix_tensor *tensor = json_is_null(leaf) ? NULL : find_tensor(graph, leaf);
+    mix_tensor *tensor = json_is_null(leaf) ? NULL : find_tensor(graph, leaf, call->is_end);
     call->waits = !tensor && !json_is_null(leaf);
     mix_list_append(*list, tensor);
   }
@@ -397,7 +405,7 @@ static bool read_layers(saved_graph *graph, const json_t *layers) {
 /* The tensors of input_layers or output_layers, with their structure. */
 static mix_list *read_ends(const saved_graph *graph, const json_t *structure, const char *key,
                            json_t **form) {
-  read_call call = {.training = MIX_INHERIT};
+  read_call call = {.training = MIX_INHERIT, .is_end = true};
   mix_list *list = NULL;
   json_t *leaves = json_array();
   *form = mix_form_of(structure ? structure : json_null(), is_history, leaves);

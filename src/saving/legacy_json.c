@@ -9,10 +9,17 @@
 
 static json_t *legacy_layer(json_t *object);
 
-/* The config, with the layers in it in the legacy form. */
-static json_t *legacy_config(json_t *config) {
-  json_t *copy = mix_json_shallow_copy(config), *layers = json_object_get(config, "layers");
-  if (!json_is_array(layers)) return copy;
+static bool is_model(const json_t *object) {
+  const char *name = json_string_value(json_object_get(object, "class_name"));
+  const json_t *module = json_object_get(object, "module");
+  return name && !json_is_null(module) && (!strcmp(name, "Functional") || !strcmp(name, "Sequential"));
+}
+
+/* The config, of a model with its layers in the legacy form. */
+static json_t *legacy_config(const json_t *object) {
+  json_t *config = json_object_get(object, "config"), *layers = json_object_get(config, "layers");
+  json_t *copy = mix_json_shallow_copy(config);
+  if (!is_model(object) || !json_is_array(layers)) return copy;
   json_t *list = json_array();
   for (size_t i = 0; i < json_array_size(layers); i++)
     mix_json_append(list, legacy_layer(json_array_get(layers, i)));
@@ -34,13 +41,13 @@ static json_t *legacy_layer(json_t *object) {
   json_t *copy = mix_json_shallow_copy(object);
   mix_json_set(copy, "class_name", legacy_class(object));
   for (size_t i = 0; i < sizeof newer / sizeof *newer; i++) json_object_del(copy, newer[i]);
-  mix_json_set(copy, "config", legacy_config(json_object_get(object, "config")));
+  mix_json_set(copy, "config", legacy_config(object));
   return copy;
 }
 
 json_t *mix_legacy_model_json(const json_t *object) {
   json_t *model = json_pack("{s:O,s:o}", "class_name", json_object_get(object, "class_name"), "config",
-                            legacy_config(json_object_get(object, "config")));
+                            legacy_config(object));
   if (model && !mix_failed()) return model;
   json_decref(model);
   return mix_fail_memory("the model's config");

@@ -12,11 +12,23 @@ static bool build_optimizer(mix_model *model) {
   return mix_optimizer_build(mix_optimizer_plain(optimizer), mix_model_trainable_variables(model)) == MIX_OK;
 }
 
+/* A number, or some of them in a list or an object. */
+static bool are_numbers(const json_t *value) {
+  const char *key;
+  json_t *item;
+  bool good = json_is_number(value) || json_is_array(value) || json_is_object(value);
+  for (size_t i = 0; i < json_array_size(value); i++) good &= json_is_number(json_array_get(value, i));
+  json_object_foreach((json_t *)value, key, item) good &= json_is_number(item);
+  return good;
+}
+
+/* The weights of losses stay: they are those of the losses that follow, where the outputs are the same. */
 static void leave_out(json_t *object, const mix_load_options *options) {
   json_t *compiled = json_object_get(object, "compile_config");
   if (!json_is_object(compiled)) return;
   if (options->no_loss) json_object_del(compiled, "loss");
-  if (options->no_loss) json_object_del(compiled, "loss_weights");
+  if (options->no_loss && !are_numbers(json_object_get(compiled, "loss_weights")))
+    json_object_del(compiled, "loss_weights");
   if (options->no_metrics) json_object_del(compiled, "metrics");
   if (options->no_metrics) json_object_del(compiled, "weighted_metrics");
   if (options->no_optimizer && json_object_get(compiled, "optimizer"))

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "nn/fields.h"
 #include "nn/layer/registry.h"
+#include <stdio.h>
 #include <string.h>
 
 enum { MAX_DEPTH = 100 }; /* of models in models */
@@ -72,6 +73,76 @@ static void share_layer(mix_json_reader *reader, const char *id, mix_layer *laye
   mix_list_append(reader->shared_layers, layer);
 }
 
+/* ---- layers whose first object has no id ---- */
+
+/* Python notes a layer that it meets again in an object of which it has written a copy before, so that an id
+ * without an earlier object means the layer of the same config that stands earlier. */
+static bool same_json(const json_t *a, const json_t *b);
+
+static bool is_noted_later(const char *key) {
+  return !strcmp(key, "shared_object_id") || !strcmp(key, "build_config");
+}
+
+static size_t count_keys(const json_t *object) {
+  return json_object_size(object) - (json_object_get(object, "shared_object_id") != NULL) -
+         (json_object_get(object, "build_config") != NULL);
+}
+
+static bool same_object(const json_t *a, const json_t *b) {
+  const char *key;
+  json_t *value;
+  if (count_keys(a) != count_keys(b)) return false;
+  json_object_foreach((json_t *)a, key, value) {
+    if (!is_noted_later(key) && !same_json(value, json_object_get(b, key))) return false;
+  }
+  return true;
+}
+
+static bool same_json(const json_t *a, const json_t *b) {
+  if (json_is_object(a) && json_is_object(b)) return same_object(a, b);
+  if (!json_is_array(a) || !json_is_array(b)) return json_equal(a, b);
+  bool same = json_array_size(a) == json_array_size(b);
+  for (size_t i = 0; same && i < json_array_size(a); i++)
+    same = same_json(json_array_get(a, i), json_array_get(b, i));
+  return same;
+}
+
+/* "Dense dense", in the scope; NULL: it has no name. */
+static const char *title_of(const json_t *object) {
+  const char *class_name = json_string_value(json_object_get(object, "class_name"));
+  const char *name = json_string_value(json_object_get(json_object_get(object, "config"), "name"));
+  if (!class_name || !name) return NULL;
+  const size_t size = strlen(class_name) + strlen(name) + 2;
+  char *title = mix_scoped_memory(size);
+  if (title) snprintf(title, size, "%s %s", class_name, name);
+  return title;
+}
+
+/* A second one of that title is told from the first by nothing, so that neither is found. */
+static void note_unmarked(mix_json_reader *reader, const json_t *object, mix_layer *layer) {
+  const char *title = title_of(object);
+  if (!title) return;
+  json_t *entry = json_object_get(reader->unmarked, title);
+  if (entry) {
+    json_object_clear(entry);
+    return;
+  }
+  mix_json_set(
+      reader->unmarked, title,
+      json_pack("{s:O,s:i}", "object", (json_t *)object, "index", mix_list_count(reader->shared_layers)));
+  mix_list_append(reader->shared_layers, layer);
+}
+
+static mix_layer *unmarked_layer(const mix_json_reader *reader, const json_t *object) {
+  const char *title = title_of(object);
+  const json_t *entry = title ? json_object_get(reader->unmarked, title) : NULL;
+  const json_t *config = json_object_get(json_object_get(entry, "object"), "config");
+  if (!config || !same_json(config, json_object_get(object, "config"))) return NULL;
+  return mix_list_get(reader->shared_layers, (int)json_integer_value(json_object_get(entry, "index")));
+}
+
+/* ---- a layer ---- */
+
 /* Python in a file is not run. */
 static bool has_no_code(const json_t *object) {
   mix_layer_class custom;
@@ -90,7 +161,7 @@ static mix_layer *new_layer(mix_json_reader *reader, const json_t *object) {
   mix_model *model = read_model(reader, object, &is_model);
   if (is_model) return model ? model->layer : NULL;
   if (!has_no_code(object)) return NULL;
-  mix_layer *layer = mix_layer_from_object(object, reader->semantics, "model_from_json");
+  mix_layer *layer = mix_layer_from_object(object, reader->semantics, reader->call);
   if (layer && !strcmp(mix_policy_name(layer->policy), "mixed_float16")) reader->mixed_float16 = true;
   return layer;
 }
@@ -116,11 +187,17 @@ static mix_layer *read_layer(mix_json_reader *reader, const json_t *object) {
   char id[32];
   const json_t *shared = json_object_get(object, "shared_object_id");
   if (mix_failed()) return NULL;
-  if (!json_is_integer(shared)) return count_nest(new_layer(reader, object));
+  mix_layer *layer;
+  if (!json_is_integer(shared)) {
+    if ((layer = count_nest(new_layer(reader, object)))) note_unmarked(reader, object, layer);
+    return layer;
+  }
   snprintf(id, sizeof id, "%lld", (long long)json_integer_value(shared));
-  mix_layer *layer = shared_layer(reader, id);
+  layer = shared_layer(reader, id);
   if (layer && is_text(object, "class_name", layer->class.name)) return layer;
-  if ((layer = count_nest(new_layer(reader, object)))) share_layer(reader, id, layer);
+  if (!layer) layer = unmarked_layer(reader, object);
+  if (!layer) layer = count_nest(new_layer(reader, object));
+  if (layer) share_layer(reader, id, layer);
   return layer;
 }
 
@@ -237,20 +314,29 @@ static bool choose_policy(const mix_json_reader *reader, const json_t *object, m
   return set_policy(layer, policy);
 }
 
+static mix_json_reader new_reader(const mix_semantics *semantics, const mix_semantics *written,
+                                  const char *call) {
+  return (mix_json_reader){.read_layer = read_layer_at,
+                           .semantics = semantics,
+                           .written = written,
+                           .call = call,
+                           .shared = json_object(),
+                           .unmarked = json_object(),
+                           .shared_layers = mix_list_new(0, NULL)};
+}
+
 static mix_model *read_object(const json_t *object, const mix_from_json_options *options, bool of_file) {
   bool is_model;
   const mix_semantics *written = mix_semantics_or_current(mix_json_generation(object));
-  mix_json_reader reader = {.read_layer = read_layer_at,
-                            .semantics = options->semantics ? options->semantics : written,
-                            .written = written,
-                            .of_file = of_file,
-                            .shared = json_object(),
-                            .shared_layers = mix_list_new(0, NULL)};
+  mix_json_reader reader =
+      new_reader(options->semantics ? options->semantics : written, written, "model_from_json");
+  reader.of_file = of_file;
   const mix_inner_layer_reader inner = {read_inner_layer, &reader};
   const mix_inner_layer_reader *former = mix_inner_layer_reader_set(&inner);
   mix_model *model = read_model(&reader, object, &is_model);
   mix_inner_layer_reader_set(former);
   json_decref(reader.shared);
+  json_decref(reader.unmarked);
   if (!is_model)
     mix_fail(
         MIX_VALUE_ERROR,
@@ -266,17 +352,16 @@ static mix_model *read_object(const json_t *object, const mix_from_json_options 
   return good && !mix_failed() ? model : NULL;
 }
 
-mix_layer *mix_layer_from_saved(const json_t *object, const mix_semantics *semantics) {
-  mix_json_reader reader = {.read_layer = read_layer_at,
-                            .semantics = semantics,
-                            .written = semantics,
-                            .shared = json_object(),
-                            .shared_layers = mix_list_new(0, NULL)};
+mix_layer *mix_layer_from_saved(const json_t *object, const mix_semantics *semantics, const char *call) {
+  semantics = mix_semantics_or_current(semantics);
+  const mix_semantics *written = mix_json_generation(object);
+  mix_json_reader reader = new_reader(semantics, written ? written : semantics, call);
   const mix_inner_layer_reader inner = {read_inner_layer, &reader};
   const mix_inner_layer_reader *former = mix_inner_layer_reader_set(&inner);
   mix_layer *layer = read_layer(&reader, object);
   mix_inner_layer_reader_set(former);
   json_decref(reader.shared);
+  json_decref(reader.unmarked);
   return layer;
 }
 

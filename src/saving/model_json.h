@@ -18,6 +18,8 @@ json_t *mix_form_of(const json_t *structure, bool (*is_leaf)(const json_t *), js
 /* The object of a layer or of a model in it: module, class_name, config, registered_name, build_config.
  * open_batch: the batch size in its shapes is that of data, so null. */
 json_t *mix_layer_to_json(mix_layer *layer, bool open_batch);
+/* The object of a layer alone, with models in it, which says of no layer for what shapes it was built. */
+json_t *mix_layer_object_with_models(mix_layer *layer);
 /* What an archive has: the object of the model, with its compile config. NULL with the error recorded. */
 json_t *mix_model_archive_json(mix_model *model);
 /* Fails for a subclassed model, whose structure is its program. */
@@ -37,10 +39,12 @@ typedef struct mix_json_reader {
   const mix_semantics *semantics; /* of what is made */
   const mix_semantics *written;   /* of the generation that wrote the text */
   json_t *shared;                 /* shared_object_id -> index in shared_layers */
+  json_t *unmarked;               /* "Dense dense" -> the object without an id, and its index there too */
   mix_list *shared_layers;
   bool mixed_float16; /* a layer with that policy was read */
   bool of_file;       /* that policy is then the model's, whatever its own config says */
   bool placed;        /* the error's message says where */
+  const char *call;   /* for messages */
   int depth;          /* models around the present layer */
   char path[256];     /* of the present layer, for messages: "config.layers[3]" */
   /* A layer, or a model as a layer: item `index` of the present model's layers; borrowed from the scope. */
@@ -63,8 +67,9 @@ mix_model *mix_reader_sequential(mix_json_reader *reader, const json_t *config);
  * of_file: loss scaling as if the policy of the layers were the global one. */
 mix_model *mix_model_from_object(const json_t *object, const mix_from_json_options *options, bool of_file);
 
-/* A layer of an object that mix_layer_to_json wrote, also one with models in it; scoped. */
-mix_layer *mix_layer_from_saved(const json_t *object, const mix_semantics *semantics);
+/* A layer of an object that mix_layer_to_json wrote, also a model and one with models in it; scoped. `call`
+ * is named in messages. */
+mix_layer *mix_layer_from_saved(const json_t *object, const mix_semantics *semantics, const char *call);
 
 /* override_policy.c: changes the object of a model so that its float32 layers have another policy, also those
  * in models and wrappers. Where that computes in 16 bits, a float32 Activation follows each output. */

@@ -9,6 +9,39 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- layers that stand at several places ---- */
+
+/* The layers of the text so far, with their objects. */
+typedef struct json_writer {
+  mix_list *layers;
+  json_t *objects;
+  int shared;
+  bool models_only; /* of layers in layers that are no models nothing is added */
+} json_writer;
+
+static json_writer new_writer(bool models_only) {
+  return (json_writer){mix_list_new(0, NULL), json_array(), 0, models_only};
+}
+
+/* One number for all objects of a layer, as Keras reads it. It writes the number only where it has seen the
+ * layer before, and makes two layers of it. */
+static void note_object(json_writer *writer, const mix_layer *layer, json_t *object) {
+  int before = 0;
+  while (before < mix_list_count(writer->layers) && mix_list_items(writer->layers)[before] != layer) before++;
+  if (before == mix_list_count(writer->layers)) {
+    mix_list_append(writer->layers, (void *)layer);
+    mix_json_append(writer->objects, json_incref(object));
+    return;
+  }
+  json_t *first = json_array_get(writer->objects, (size_t)before);
+  if (!json_object_get(first, "shared_object_id"))
+    mix_json_set(first, "shared_object_id", json_integer(++writer->shared));
+  mix_json_set(object, "shared_object_id", json_incref(json_object_get(first, "shared_object_id")));
+}
+
+static json_t *new_json(json_writer *writer, mix_layer *layer, bool open_batch);
+static json_t *layer_json(json_writer *writer, mix_layer *layer, bool open_batch);
+
 json_t *mix_shape_json(mix_shape shape, bool open_batch) {
   json_t *list = json_array();
   for (int i = 0; i < shape.rank; i++) {
@@ -24,12 +57,14 @@ static bool is_nested_model(const mix_layer *layer) {
   return layer->class.call == mix_class_functional.call || layer->class.call == mix_class_sequential.call;
 }
 
-/* [layer, node, tensor] */
-static json_t *history_json(const mix_functional *graph, const mix_tensor *tensor) {
+/* [layer, node, tensor]; `end`: as an input or output of the model. */
+static json_t *history_json(const mix_functional *graph, const mix_tensor *tensor, bool end) {
   int output = 0;
   const mix_layer_call *call = mix_tensor_history(tensor, &output);
+  const mix_semantics *rules = call->layer->semantics;
   int number = mix_functional_call_number(graph, call);
-  if (call->layer->semantics->nested_calls_from_one && is_nested_model(call->layer)) number++;
+  if (rules->nested_calls_from_one && is_nested_model(call->layer)) number++;
+  if (end && rules->model_ends_from_one && call->layer->class.call == mix_class_functional.call) number++;
   return json_pack("[s,i,i]", call->layer->name, number, output);
 }
 
@@ -39,7 +74,8 @@ static json_t *keras_tensor_json(const mix_functional *graph, const mix_tensor *
                     "model_to_json: a layer was called on a tensor that holds data; use an input for it");
   return json_pack("{s:s,s:{s:o,s:s,s:o}}", "class_name", "__keras_tensor__", "config", "shape",
                    mix_shape_json(mix_tensor_shape(tensor), false), "dtype",
-                   mix_dtype_name(mix_tensor_dtype(tensor)), "keras_history", history_json(graph, tensor));
+                   mix_dtype_name(mix_tensor_dtype(tensor)), "keras_history",
+                   history_json(graph, tensor, false));
 }
 
 /* A call that is being written. */
@@ -55,7 +91,7 @@ static json_t *tensor_or_null(const written_call *written, const mix_tensor *ten
   if (call && call->layer->semantics->node_objects) return keras_tensor_json(written->graph, tensor);
   json_t *object = keras_tensor_json(written->graph, tensor); /* checks the tensor */
   json_decref(object);
-  return object ? history_json(written->graph, tensor) : NULL;
+  return object ? history_json(written->graph, tensor, false) : NULL;
 }
 
 static json_t *tensors_json(const written_call *written, mix_list *list) {
@@ -243,11 +279,11 @@ static json_t *calls_json(const mix_functional *graph, const mix_layer *layer) {
 
 static json_t *input_history_leaf(void *context, int index) {
   const mix_functional *graph = context;
-  return history_json(graph, graph->inputs[index]);
+  return history_json(graph, graph->inputs[index], true);
 }
 static json_t *output_history_leaf(void *context, int index) {
   const mix_functional *graph = context;
-  return history_json(graph, graph->outputs[index]);
+  return history_json(graph, graph->outputs[index], true);
 }
 
 /* input_layers and output_layers; tf_keras has a list in any case. */
@@ -283,14 +319,14 @@ static bool names_are_unique(const mix_layer *model) {
   return true;
 }
 
-static json_t *functional_config(mix_layer *model) {
+static json_t *functional_config(json_writer *writer, mix_layer *model) {
   const mix_functional *graph = mix_layer_data(model);
   const bool single = model->semantics->node_objects;
   if (!inputs_are_layers(model, graph) || !names_are_unique(model)) return NULL;
   json_t *layers = json_array();
   for (int i = 0; i < mix_list_count(model->layers) && !mix_failed(); i++) {
     mix_layer *layer = mix_list_get(model->layers, i);
-    json_t *object = mix_layer_to_json(layer, false);
+    json_t *object = layer_json(writer, layer, false);
     if (!object) break;
     mix_json_set(object, "name", json_string(layer->name));
     mix_json_set(object, "inbound_nodes", calls_json(graph, layer));
@@ -332,24 +368,24 @@ static json_t *implied_input_json(const mix_layer *model, mix_shape shape) {
   return input ? mix_layer_to_json(mix_tensor_history(input, NULL)->layer, false) : NULL;
 }
 
-static json_t *sequential_layers(mix_layer *model, mix_shape shape) {
+static json_t *sequential_layers(json_writer *writer, mix_layer *model, mix_shape shape) {
   json_t *layers = json_array();
   const mix_layer *first = first_layer(model);
   bool implied = shape.rank > 0 && !(first && first->is_input);
   if (implied) mix_json_append(layers, implied_input_json(model, shape));
   for (int i = 0; i < mix_list_count(model->layers) && !mix_failed(); i++)
-    mix_json_append(layers, mix_layer_to_json(mix_list_get(model->layers, i), implied));
+    mix_json_append(layers, layer_json(writer, mix_list_get(model->layers, i), implied));
   return layers;
 }
 
-static json_t *sequential_config(mix_layer *model) {
+static json_t *sequential_config(json_writer *writer, mix_layer *model) {
   mix_shape shape = sequential_shape(model);
   json_t *config = json_pack("{s:s}", "name", model->name);
   if (model->semantics->sequential_saves_policy) {
     mix_json_set(config, "trainable", json_boolean(model->trainable));
     mix_json_set(config, "dtype", mix_policy_to_json(model->policy, model->semantics));
   }
-  mix_json_set(config, "layers", sequential_layers(model, shape));
+  mix_json_set(config, "layers", sequential_layers(writer, model, shape));
   if (model->semantics->sequential_saves_policy && shape.rank > 0)
     mix_json_set(config, "build_input_shape", mix_shape_json(shape, false));
   return config;
@@ -397,12 +433,12 @@ static json_t *build_shape(mix_layer *layer, bool open_batch) {
   return layer->build_count ? mix_json_whole(build_shapes_json(layer, open_batch)) : NULL;
 }
 
-static json_t *object_of(mix_layer *layer) {
+static json_t *object_of(json_writer *writer, mix_layer *layer) {
   if (!is_nested_model(layer)) return mix_layer_object_json(layer, mix_layer_config_json(layer));
   const mix_semantics *rules = layer->semantics;
   const bool functional = layer->class.call == mix_class_functional.call;
   const char *module = functional ? rules->functional_module : "keras";
-  json_t *config = functional ? functional_config(layer) : sequential_config(layer);
+  json_t *config = functional ? functional_config(writer, layer) : sequential_config(writer, layer);
   json_t *object = mix_json_object(rules->objects_have_module ? module : NULL, layer->class.name, config);
   if (object && functional && rules->objects_have_module)
     mix_json_set(object, "registered_name", json_string("Functional"));
@@ -446,38 +482,61 @@ static json_t *inner_object(const mix_layer *layer, const json_t *config, const 
 }
 
 /* The configs of layers know nothing of models. */
-static void put_model(mix_layer *model, json_t *place, bool open_batch) {
-  json_t *object = mix_layer_to_json(model, open_batch);
+static void put_model(json_writer *writer, mix_layer *model, json_t *place, bool open_batch) {
+  json_t *object = new_json(writer, model, open_batch);
   if (object) json_object_clear(place);
   if (object) mix_json_update(place, object);
   json_decref(object);
 }
 
-static void complete_inner_objects(mix_layer *layer, json_t *object, bool open_batch) {
+static void complete_inner_objects(json_writer *writer, mix_layer *layer, json_t *object, bool open_batch) {
   int item = 0;
-  for (int i = 0; i < mix_list_count(layer->layers); i++) {
+  for (int i = 0; layer->kind && i < mix_list_count(layer->layers); i++) {
     mix_layer *inner = mix_list_items(layer->layers)[i];
     json_t *place = inner->attribute
                         ? inner_object(layer, json_object_get(object, "config"), inner->attribute, &item)
                         : NULL;
     if (!json_is_object(place)) continue;
     if (is_nested_model(inner)) {
-      put_model(inner, place, open_batch);
-      continue;
+      put_model(writer, inner, place, open_batch);
+    } else {
+      complete_inner_objects(writer, inner, place, open_batch);
+      json_t *config = writer->models_only ? NULL : build_config(inner, open_batch);
+      if (config) mix_json_set(place, "build_config", config);
     }
-    complete_inner_objects(inner, place, open_batch);
-    json_t *config = build_config(inner, open_batch);
-    if (config) mix_json_set(place, "build_config", config);
+    if (!writer->models_only) note_object(writer, inner, place);
   }
 }
 
-json_t *mix_layer_to_json(mix_layer *layer, bool open_batch) {
-  json_t *object = object_of(layer),
+static json_t *new_json(json_writer *writer, mix_layer *layer, bool open_batch) {
+  json_t *object = object_of(writer, layer),
          *config = object && !mix_failed() ? build_config(layer, open_batch) : NULL;
   if (config) mix_json_set(object, "build_config", config);
-  if (object) complete_inner_objects(layer, object, open_batch);
+  if (object) complete_inner_objects(writer, layer, object, open_batch);
   if (object && is_nested_model(layer) && layer->semantics->compile_config_always)
     mix_json_set(object, "compile_config", json_object());
+  return mix_json_whole(object);
+}
+
+static json_t *layer_json(json_writer *writer, mix_layer *layer, bool open_batch) {
+  json_t *object = new_json(writer, layer, open_batch);
+  if (object) note_object(writer, layer, object);
+  return object;
+}
+
+json_t *mix_layer_to_json(mix_layer *layer, bool open_batch) {
+  json_writer writer = new_writer(false);
+  json_t *object = layer_json(&writer, layer, open_batch);
+  json_decref(writer.objects);
+  return mix_json_whole(object);
+}
+
+json_t *mix_layer_object_with_models(mix_layer *layer) {
+  if (is_nested_model(layer)) return mix_layer_to_json(layer, false);
+  json_writer writer = new_writer(true);
+  json_t *object = object_of(&writer, layer);
+  if (object) complete_inner_objects(&writer, layer, object, false);
+  json_decref(writer.objects);
   return mix_json_whole(object);
 }
 

@@ -13,6 +13,7 @@ typedef struct state {
   const char *group;
   mix_texts names; /* of legacy files; else the numbers from 0 */
   int count;
+  bool scaled; /* of a loss-scale optimizer, whose inner one has a state of its own */
 } state;
 
 static const char *path_at(const state *s, int index) {
@@ -37,11 +38,12 @@ static mix_list *with_learning_rate(mix_optimizer *optimizer) {
 
 /* The variables that so many values are of: with or without the learning rate, and without loss scaling where
  * the file had none. NULL: none. */
-static mix_list *variables_of(mix_optimizer *optimizer, int count) {
+static mix_list *variables_of(mix_optimizer *optimizer, const state *s) {
+  mix_optimizer *unscaled = s->scaled ? NULL : optimizer->inner;
   mix_list *const candidates[] = {mix_optimizer_saved_variables(optimizer), with_learning_rate(optimizer),
-                                  optimizer->inner ? mix_optimizer_saved_variables(optimizer->inner) : NULL};
+                                  unscaled ? mix_optimizer_saved_variables(unscaled) : NULL};
   for (int i = 0; i < 3 && !mix_failed(); i++)
-    if (candidates[i] && mix_list_count(candidates[i]) == count) return candidates[i];
+    if (candidates[i] && mix_list_count(candidates[i]) == s->count) return candidates[i];
   return NULL;
 }
 
@@ -59,7 +61,7 @@ static bool counts_differ(const mix_weights_reader *reader, mix_optimizer *optim
 }
 
 static bool read_state(mix_weights_reader *reader, mix_optimizer *optimizer, const state *s) {
-  mix_list *variables = variables_of(optimizer, s->count);
+  mix_list *variables = variables_of(optimizer, s);
   if (!variables) return !mix_failed() && counts_differ(reader, optimizer, s->count);
   for (int i = 0; i < s->count; i++) {
     const char *path = path_at(s, i);
@@ -73,8 +75,8 @@ static bool read_state(mix_weights_reader *reader, mix_optimizer *optimizer, con
 /* A file of a loss-scale optimizer has the inner one's state at a path of its own. */
 static bool find_by_path(const mix_weights_reader *reader, const mix_optimizer *optimizer, state *s) {
   static const char inner[] = "optimizer/inner_optimizer/vars";
-  const bool plain = !optimizer->inner && mix_hdf5_has(&reader->file->hdf5, inner);
-  s->group = plain ? inner : "optimizer/vars";
+  s->scaled = mix_hdf5_has(&reader->file->hdf5, inner);
+  s->group = s->scaled && !optimizer->inner ? inner : "optimizer/vars";
   s->count = mix_count_links(reader->file, s->group);
   return s->count >= 0;
 }

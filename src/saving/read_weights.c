@@ -87,13 +87,33 @@ static bool read_object(void *context, const char *path, const char *name, mix_l
   return good || mix_skip_mismatch(reader);
 }
 
+/* ---- layers at several places ---- */
+
+static bool is_there(void *context, const char *path, const char *name, mix_list *variables) {
+  mix_weights_reader *reader = context;
+  (void)name;
+  if (mix_is_optimizer_path(path)) return true;
+  const char *group = group_of(reader, path);
+  return group && mix_count_links(reader->file, group) == mix_list_count(variables);
+}
+
+/* Archives that this library writes for tf_keras have the weights at each place of a layer, and the groups
+ * are numbered so. */
+static bool read_objects(mix_weights_reader *reader) {
+  mix_model *model = reader->model;
+  const bool may_have = model->semantics->saved_names_skip_seen && mix_weight_tree_repeats(model);
+  const bool places = may_have && mix_visit_weight_places(model, is_there, reader);
+  if (mix_failed()) return false;
+  return places ? mix_visit_weight_places(model, read_object, reader)
+                : mix_visit_weight_tree(model, read_object, reader);
+}
+
 /* ---- the call ---- */
 
 static bool read_all(mix_weights_reader *reader) {
   bool good = false;
   MIX_SCOPE {
-    good = reader->file->by_path ? mix_visit_weight_tree(reader->model, read_object, reader)
-                                 : mix_read_legacy_weights(reader);
+    good = reader->file->by_path ? read_objects(reader) : mix_read_legacy_weights(reader);
     good = good && mix_read_optimizer(reader);
   }
   return good && !mix_failed();

@@ -49,7 +49,7 @@ static bool write_members(const char *path, const char *metadata, const char *co
 
 static bool save_archive(mix_model *model, const char *path, const json_t *structure, bool compiled) {
   mix_bytes weights;
-  mix_hdf5_writer *file = mix_weights_file(model, CALL, !compiled);
+  mix_hdf5_writer *file = mix_weights_file(model, CALL, !compiled, true);
   json_t *about = metadata_json(model->semantics);
   char *metadata = about ? mix_json_python_text(about) : NULL, *config = mix_json_python_text(structure);
   const bool done = metadata && config && mix_hdf5_writer_bytes(file, &weights) &&

@@ -13,6 +13,7 @@ typedef struct walk {
   void *context;
   const mix_semantics *rules;
   mix_list *seen;
+  bool places, repeats;
 } walk;
 
 static bool is_seen(const walk *w, const void *object) {
@@ -55,7 +56,10 @@ static int uses(json_t *used, const char *name) {
 }
 
 static bool visit_child(walk *w, mix_layer *layer, const char *path, const char *name, json_t *used) {
-  if (w->rules->saved_names_skip_seen && is_seen(w, layer)) return true;
+  if (w->rules->saved_names_skip_seen && !w->places && is_seen(w, layer)) {
+    w->repeats = true;
+    return true;
+  }
   path = join(path, name, uses(used, name));
   return path && visit_layer(w, layer, path);
 }
@@ -115,7 +119,10 @@ static bool visit_inner_layers(walk *w, const mix_layer *layer, const char *path
 }
 
 static bool visit_layer(walk *w, mix_layer *layer, const char *path) {
-  if (is_seen(w, layer)) return true;
+  if (!w->places && is_seen(w, layer)) {
+    w->repeats = true;
+    return true;
+  }
   mix_list *own = own_variables(layer);
   if (!own || !w->visit(w->context, path, layer->name, own) || mix_list_append(w->seen, layer)) return false;
   json_t *used = json_object();
@@ -168,8 +175,26 @@ static bool visit_own_optimizer(const walk *w, const mix_model *model) {
   return visit_optimizer(w, optimizer, "optimizer");
 }
 
+static bool visit_all(walk *w, mix_model *model) {
+  w->rules = model->semantics;
+  if (!(w->seen = mix_list_new(0, NULL))) return false;
+  return visit_layer(w, model->layer, "") && visit_own_optimizer(w, model) && !mix_failed();
+}
+
 bool mix_visit_weight_tree(mix_model *model, mix_weight_visit *visit, void *context) {
-  walk w = {visit, context, model->semantics, mix_list_new(0, NULL)};
-  if (!w.seen) return false;
-  return visit_layer(&w, model->layer, "") && visit_own_optimizer(&w, model) && !mix_failed();
+  return visit_all(&(walk){.visit = visit, .context = context}, model);
+}
+
+bool mix_visit_weight_places(mix_model *model, mix_weight_visit *visit, void *context) {
+  return visit_all(&(walk){.visit = visit, .context = context, .places = true}, model);
+}
+
+static bool pass(void *context, const char *path, const char *name, mix_list *variables) {
+  (void)context, (void)path, (void)name, (void)variables;
+  return true;
+}
+
+bool mix_weight_tree_repeats(mix_model *model) {
+  walk w = {.visit = pass};
+  return visit_all(&w, model) && w.repeats;
 }

@@ -14,6 +14,11 @@ typedef bool mix_weight_visit(void *context, const char *path, const char *name,
  * their own names in the place of the attribute that holds them in Python. Last comes the
  * optimizer of a compiled model, if Keras finds it. Ends with the first false, which is the result. */
 bool mix_visit_weight_tree(mix_model *model, mix_weight_visit *visit, void *context);
+/* The same for each place of a layer, as if another one stood there. Where tf_keras loads a model from an
+ * archive it makes a layer for each, and looks for the weights of all. */
+bool mix_visit_weight_places(mix_model *model, mix_weight_visit *visit, void *context);
+/* Does a layer stand at several places? */
+bool mix_weight_tree_repeats(mix_model *model);
 /* True for the paths of the optimizer, where a file may have other variables than the model. */
 bool mix_is_optimizer_path(const char *path);
 /* The state of an optimizer that files of its generation hold, in their order: a new list. What is not built

@@ -66,11 +66,15 @@ mix_status mix_model_save_weights(mix_model *model, const char *path) {
                            ": '%.200s' names a whole model; use mix_model_save, or give a name that ends in "
                            ".weights.h5, .h5 or .npz",
                            path);
+  if (kind == MIX_FILE_UNKNOWN)
+    return mix_fail_status(
+        MIX_VALUE_ERROR,
+        SAVE ": '%.200s' given; expected a name that ends in .weights.h5, .h5, .hdf5 or .npz", path);
   MIX_MODEL_USE(model, MIX_READS_MODEL, SAVE)
   MIX_SCOPE {
     if (mix_model_weights_ready(model, SAVE)) {
       if (kind == MIX_FILE_WEIGHTS)
-        mix_hdf5_save(mix_weights_file(model, SAVE, false), path, SAVE);
+        mix_hdf5_save(mix_weights_file(model, SAVE, false, false), path, SAVE);
       else if (kind == MIX_FILE_LEGACY)
         save_legacy(model, path);
       else

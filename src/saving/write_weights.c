@@ -88,7 +88,12 @@ static bool write_object(void *context, const char *path, const char *name, mix_
   return true;
 }
 
-mix_hdf5_writer *mix_weights_file(mix_model *model, const char *call, bool no_optimizer) {
-  writing w = {mix_weights_file_new(model, call), model->semantics, no_optimizer};
-  return w.file && mix_visit_weight_tree(model, write_object, &w) ? w.file : NULL;
+mix_hdf5_writer *mix_weights_file(mix_model *model, const char *call, bool no_optimizer, bool archive) {
+  const bool places = archive && model->semantics->saved_names_skip_seen;
+  bool (*visit_all)(mix_model *, mix_weight_visit *, void *) =
+      places ? mix_visit_weight_places : mix_visit_weight_tree;
+  size_t size = 0;
+  writing w = {.rules = model->semantics, .no_optimizer = no_optimizer};
+  if (visit_all(model, add_size, &size)) w.file = mix_hdf5_writer_new(call, size);
+  return w.file && visit_all(model, write_object, &w) ? w.file : NULL;
 }

@@ -127,6 +127,17 @@ bool makes_lists_and_shapes() {
          shape.rank == 2 && shape.dims[1] == 3 && mix::shape().rank == 0;
 }
 
+// One argument before the options, a text, and two.
+bool takes_arguments_before_options() {
+  mix::scope scope;
+  const double values[] = {1, 3};
+  mix_tensor *y = mix::check(mix_tensor_from_doubles(values, MIX_FLOAT32, mix::shape(2, 1)));
+  mix_tensor *zeros = mix::with(mix_activate_with, "relu", [y](auto &o) { o.x = mix_negative(y); });
+  mix_loss *mse = mix::with(mix_loss_with, [](auto &o) { o.loss = "mse"; });
+  mix_tensor *loss = mix::with(mix_loss_call_with, mse, y, [zeros](auto &o) { o.y_pred = zeros; });
+  return mix::check(mix_tensor_item(loss)) == 5; /* (1 + 9) / 2 */
+}
+
 } // namespace
 
 int main() {
@@ -137,7 +148,8 @@ int main() {
                {"throws_the_message", throws_the_message},
                {"begins_no_scope", begins_no_scope},
                {"keeps", keeps},
-               {"makes_lists_and_shapes", makes_lists_and_shapes}};
+               {"makes_lists_and_shapes", makes_lists_and_shapes},
+               {"takes_arguments_before_options", takes_arguments_before_options}};
   int failed = 0;
   for (const auto &test : tests) {
     bool passed = false;

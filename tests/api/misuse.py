@@ -58,6 +58,7 @@ PLAIN = {
     "mix_metric_options": {"metric": '"mean"'}, "mix_metric_update_options": {"values": "a_tensor()"},
     "mix_subclassed_options": {"layer": "a_layer()"}, "mix_model_checkpoint_options": {"filepath": '"x.npz"'},
     "mix_csv_logger_options": {"filename": '"x.csv"'},
+    "mix_model_save_weights": {"path": '"x.npz"'},
     "mix_backup_and_restore_options": {"backup_dir": '"y"'},
     "mix_dataset_generator_options": {"generate": "generate"}, "mix_dataset_window_options": {"window": "2"},
     "mix_dataset_map_options": {"function": "body"}, "mix_dataset_filter_options": {"predicate": "keep"},

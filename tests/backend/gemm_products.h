@@ -132,6 +132,7 @@ static inline mix_kernel_args args_of(const product *x) {
   return (mix_kernel_args){.op = x->op,
                            .attributes = &x->attributes,
                            .program = x->program,
+                           .precision = mix_matmul_precision_default(),
                            .input_count = x->program && x->in[2] ? 3 : 2,
                            .output_count = 1,
                            .input_types = x->inputs,
@@ -341,14 +342,17 @@ static inline void ask_for_sums_of(const mix_kernel *kernel) {
 
 /* The kernel whose unsupported_reason says which shapes this one can compute: itself, but for chains of 32.
  * Those serve large products under `auto` alone, and can compute the shapes of chains of 16. */
-static inline const mix_kernel *shapes_of(const mix_kernel *kernel) {
+static inline const mix_kernel *shapes_in(const mix_kernel *const *table, const mix_kernel *kernel) {
   const char *chains = strstr(kernel->name, "_t4x32_");
   if (!chains) return kernel;
   char name[64];
   snprintf(name, sizeof name, "%.*s_t4x16_%s", (int)(chains - kernel->name), kernel->name, chains + 7);
-  const mix_kernel *other = kernel_named(mix_cpu_matmul_kernels, name);
+  const mix_kernel *other = kernel_named(table, name);
   assert_non_null(other);
   return other;
+}
+static inline const mix_kernel *shapes_of(const mix_kernel *kernel) {
+  return shapes_in(mix_cpu_matmul_kernels, kernel);
 }
 
 #endif

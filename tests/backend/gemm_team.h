@@ -21,7 +21,8 @@ static inline void *work(void *context) {
   return NULL;
 }
 
-static inline void run_team(const mix_kernel *kernel, const mix_kernel_args *args, int size) {
+/* Returns how many barriers the team passed. */
+static inline int run_team(const mix_kernel *kernel, const mix_kernel_args *args, int size) {
   mix_barrier barrier = {0};
   pthread_t handles[MAX_THREADS];
   worker workers[MAX_THREADS];
@@ -31,6 +32,7 @@ static inline void run_team(const mix_kernel *kernel, const mix_kernel_args *arg
   }
   work(&workers[0]);
   for (int i = 1; i < size; i++) pthread_join(handles[i], NULL);
+  return (int)mix_awaited_number(&barrier.generation);
 }
 
 #endif

@@ -40,9 +40,22 @@ static const shape shapes[] = {
     {2, 2, {8, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 5, 5, 10},    /* the same by groups */
     {2, 1, {19, 20}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, 44, 40}, /* several tiles and blocks */
     {2, 1, {9, 10}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, 5, 170},  /* patches packed after gathering */
+    /* For tiles and float16 sums: phases; groups; deep sums of few results, also by phases. */
+    {2, 2, {13, 12}, {3, 3}, {2, 2}, {1, 1}, {0, 1}, {1, 1}, 1, 40, 36},
+    {2, 2, {9, 8}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 2, 66, 48},
+    {2, 2, {18, 17}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, 14, 24},
+    {2, 4, {7, 6}, {4, 4}, {2, 2}, {1, 1}, {1, 1}, {2, 1}, 2, 40, 280},
     /* Depthwise: groups of cells that share columns, the last of a strip summed again or too small. */
     {2, 1, {7, 23}, {3, 3}, {2, 1}, {1, 1}, {1, 2}, {0, 1}, 0, 70, 1},
     {2, 2, {5, 30}, {3, 3}, {1, 1}, {2, 1}, {2, 1}, {2, 1}, 0, 19, 1},
+    /* Several filters a channel: rows of x shorter than a vector and longer, blocks of the kernel's gradient
+     * that begin inside a row, more filters than a block. */
+    {2, 2, {6, 5}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 0, 80, 2},
+    {2, 1, {9, 8}, {3, 3}, {2, 2}, {1, 1}, {0, 1}, {1, 1}, 0, 27, 5},
+    {2, 3, {5, 6}, {2, 3}, {1, 1}, {1, 2}, {1, 2}, {0, 2}, 0, 3, 8},
+    {1, 2, {12}, {3}, {1}, {1}, {1}, {1}, 0, 2, 150},
+    {2, 2, {7, 6}, {3, 3}, {1, 2}, {1, 1}, {1, 1}, {1, 0}, 0, 130, 3},
+    {2, 1, {6, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 21, 21, 84}, /* the same by groups */
 };
 
 static const mix_op *const operations[3][3] = {
@@ -125,7 +138,8 @@ static void run_step_with(const mix_kernel *kernel, step *x, int threads) {
   memset(workspace, 0xff, bytes + 64);
   args.workspace = workspace;
   if (kernel->prepare) assert_true(kernel->prepare(&args, threads));
-  run_team(kernel, &args, size);
+  const int passed = run_team(kernel, &args, size);
+  assert_int_equal(passed, size > 1 && kernel->barriers ? kernel->barriers(&args, threads) : 0);
   if (kernel->release)
     kernel->release(args.prepared);
   else
@@ -225,7 +239,8 @@ static void agrees(const mix_kernel *kernel, mix_dtype dtype) {
         if (with == 1) add_bias_relu(&x, &e);
         if (with == 2) add_finite_test(&x, &e);
         const mix_kernel_args args = step_args(&x);
-        if (!kernel->unsupported_reason(&args)) compare(kernel, &x, names[with], s, kind), done++;
+        if (!shapes_in(mix_cpu_conv_kernels, kernel)->unsupported_reason(&args))
+          compare(kernel, &x, names[with], s, kind), done++;
         free_step(&x);
       }
   assert_true(done > 0);
@@ -255,7 +270,7 @@ static void finds_what_is_not_finite(const mix_kernel *kernel, mix_dtype dtype) 
       step x = make_step(&shapes[s], kind, dtype);
       add_finite_test(&x, &e);
       const mix_kernel_args args = step_args(&x);
-      if (!kernel->unsupported_reason(&args)) {
+      if (!shapes_in(mix_cpu_conv_kernels, kernel)->unsupported_reason(&args)) {
         bool finite = true;
         const int64_t last = mix_shape_size(x.inputs[1].shape) - 1;
         mix_store_double(x.in[1], x.inputs[1].dtype, last, INFINITY);
@@ -276,6 +291,9 @@ static void each_kernel(void **state) {
   const mix_kernel *kernel = *state;
   if (kernel->needs & ~mix_cpu_features()) SKIP("%s is not for this instruction set", kernel->name);
   static const mix_dtype every[] = {MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32};
+  ask_for_sums_of(kernel);
+  assert_int_equal(mix_set_float32_precision(strstr(kernel->name, "f32_acc32_amx") ? "high" : "highest"),
+                   MIX_OK);
   random_state = 1;
   for (int d = 0; d < 3; d++) { /* the depthwise kernel is of all three, and of the vectors in force */
     const mix_dtype dtype = kernel->operands == MIX_DTYPE_NONE ? every[d] : kernel->operands;

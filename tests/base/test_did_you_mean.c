@@ -62,9 +62,28 @@ static void the_hint(void **state) {
   assert_string_equal(mix_did_you_mean_hint(&nearest, text, sizeof text), "; did you mean 'train'?");
 }
 
+static void one_of_the_choices(void **state) {
+  (void)state;
+  char text[100];
+  static const char choices[] = "fan_in|fan_out|fan_avg";
+  assert_string_equal(mix_did_you_mean_choice("fan_ot", choices, text, sizeof text),
+                      "; did you mean 'fan_out'?");
+  assert_string_equal(mix_did_you_mean_choice("fanavg", choices, text, sizeof text),
+                      "; did you mean 'fan_avg'?");
+  /* the first of equals */
+  assert_string_equal(mix_did_you_mean_choice("fan_i", choices, text, sizeof text),
+                      "; did you mean 'fan_in'?");
+  assert_string_equal(mix_did_you_mean_choice("speed", choices, text, sizeof text), "");
+  assert_string_equal(mix_did_you_mean_choice("speed", "", text, sizeof text), "");
+  char longer[200];
+  memset(longer, 'x', sizeof longer);
+  memcpy(longer + 100, "|train", 7);
+  assert_string_equal(mix_did_you_mean_choice("trian", longer, text, sizeof text), "; did you mean 'train'?");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(near_words_are_found),
                                      cmocka_unit_test(words_of_any_length_are_taken),
-                                     cmocka_unit_test(the_hint)};
+                                     cmocka_unit_test(the_hint), cmocka_unit_test(one_of_the_choices)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

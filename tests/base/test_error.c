@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "base/format.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -83,6 +84,16 @@ static void a_long_message_is_cut_between_characters(void **state) {
     assert_string_equal(message + length - 3, "...");
     assert_int_equal((unsigned char)message[length - 4], 0xa9); /* the character is complete */
   }
+}
+
+static void letters_are_counted_and_not_cut(void **state) {
+  (void)state;
+  static const char text[] = "a\xc3\xa9\xe6\x97\xa5\xf0\x9f\x98\x80z"; /* of 1, 2, 3, 4 and 1 bytes */
+  static const size_t bytes[] = {0, 1, 3, 6, 10, 11, 11};
+  assert_int_equal(mix_letters(text), 5);
+  assert_int_equal(mix_letters(""), 0);
+  for (size_t count = 0; count < sizeof bytes / sizeof *bytes; count++)
+    assert_int_equal(mix_letters_bytes(text, count), bytes[count]);
 }
 
 static void ok_is_not_an_error_to_record(void **state) {
@@ -195,6 +206,7 @@ int main(void) {
       cmocka_unit_test_teardown(clearing_allows_the_next, clear),
       cmocka_unit_test_teardown(taking_returns_and_clears, clear),
       cmocka_unit_test_teardown(a_long_message_is_cut_between_characters, clear),
+      cmocka_unit_test_teardown(letters_are_counted_and_not_cut, clear),
       cmocka_unit_test_teardown(ok_is_not_an_error_to_record, clear),
       cmocka_unit_test_teardown(memory_errors_name_what, clear),
       cmocka_unit_test_teardown(errors_belong_to_their_thread, clear),

@@ -215,6 +215,32 @@ static void edits(void **state) {
   assert_true(contains(program_err, "expected NAME=VALUE"));
 }
 
+/* A graph that is not rewritten as --set says is not explained: exit code 1, and no table. */
+static void edits_that_cannot_be(void **state) {
+  (void)state;
+  const char *file = in_folder("g.json");
+  write_text(file, graph);
+  assert_int_equal(
+      run_program_to(NULL, (const char *[]){"amp", "explain", "--set", "ALLOWLIST_ADD=Exp", file, NULL}), 1);
+  assert_string_equal(program_out, "");
+  assert_true(contains(program_err, "ValueError: g: InvalidArgument: the op lists have conflicting entries: "
+                                    "Exp is in the allow list and in the deny list"));
+  assert_true(contains(program_err, "ALLOWLIST_REMOVE=Exp or DENYLIST_REMOVE=Exp"));
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--json", "--set",
+                                                         "ALLOWLIST_ADD=Exp", file, NULL}),
+                   1);
+  assert_true(contains(program_out, "\"status\":\"InvalidArgument\""));
+  assert_int_equal(
+      run_program_to(NULL, (const char *[]){"amp", "explain", "--set", "ALLOWLIST_ADD=Foo", file, NULL}), 1);
+  assert_string_equal(program_out, "");
+  assert_true(contains(program_err, "g: --set names the op 'Foo', which is in no list"));
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--model", "guide", "--units",
+                                                         "16", "--set", "ALLOWLIST_ADD=Sum", NULL}),
+                   1);
+  assert_string_equal(program_out, "");
+  assert_true(contains(program_err, "Sum is in the allow list and in the deny list"));
+}
+
 /* Graphviz text, and pictures if the dot program is found. Without it the error names the package. */
 static void pictures(void **state) {
   (void)state;
@@ -385,6 +411,7 @@ int main(void) {
       cmocka_unit_test(removed_casts),
       cmocka_unit_test(environment),
       cmocka_unit_test(edits),
+      cmocka_unit_test(edits_that_cannot_be),
       cmocka_unit_test(pictures),
       cmocka_unit_test(the_models_step),
       cmocka_unit_test(usage),

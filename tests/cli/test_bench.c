@@ -3,6 +3,7 @@
 #include "support/skip.h"
 #include "base/processor.h"
 #include "cli/program.h"
+#include <mixtape/saving.h>
 
 /* A benchmark program, by its name. Skips the test if it was not built. */
 static int run_benchmark(const char *name, const char *const *arguments) {
@@ -281,6 +282,57 @@ static void advice_follows_the_instruction_set(void **state) {
   json_decref(advice);
 }
 
+static json_t *advice_for(const char *model, const char *batch) {
+  const char *const arguments[] = {"bench", "--advise",     "--json", "--model",
+                                   model,   "--batch-size", batch,    NULL};
+  if (run_program_to(NULL, arguments)) fail_msg("%s", program_err);
+  json_t *object = json_loads(program_out, 0, NULL), *advice = json_object_get(object, "advice");
+  json_incref(advice);
+  json_decref(object);
+  return advice;
+}
+
+/* A convolution is the product of its patches: 3x3 of 16 channels, on images of 32 x 32. */
+static void convolutions_are_advised(void **state) {
+  (void)state;
+  json_t *advice = advice_for("resnet56", "20");
+  assert_int_equal(json_array_size(advice), 2);
+  const json_t *row = part_of(json_array_get(advice, 0), "conv2_block1_1_conv", "gradient of kernel");
+  static const int expected[] = {9 * 16, 16, 20 * 32 * 32};
+  for (size_t i = 0; i < 3; i++)
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(row, "shape"), i)), expected[i]);
+  assert_non_null(part_of(json_array_get(advice, 0), "conv2_block1_1_conv", "update"));
+  assert_string_equal(text(json_array_get(advice, 0), "sizes"), ""); /* the 10 classes are float32 */
+  json_decref(advice);
+  assert_int_equal(
+      run_program_to(NULL, (const char *const[]){"bench", "--advise", "--model", "resnet56", "--batch-size",
+                                                 "20", "--policy", "mixed_bfloat16", NULL}),
+      0);
+  const char *why = strstr(program_out, "not estimated: only Dense layers and convolutions");
+  assert_true(why && !strstr(why + 1, "not estimated"));
+  assert_non_null(strstr(program_out, "the batch 20\n"));
+}
+
+/* A file's own 16-bit policy stands alone, because options do not change it. */
+static void a_file_in_16_bits_is_advised_once(void **state) {
+  (void)state;
+  const char *file = in_folder("mixed.keras");
+  MIX_SCOPE {
+    mix_set_global_policy("mixed_float16");
+    mix_tensor *x = mix_input(.shape = MIX_SHAPE(5, 12));
+    mix_model *model = mix_model_new(x, mix_call(mix_dense(.units = 7, .name = "seven"), x));
+    assert_int_equal(mix_model_save(model, file), MIX_OK);
+    mix_set_global_policy("float32");
+  }
+  json_t *advice = advice_for(file, "16");
+  assert_int_equal(json_array_size(advice), 1);
+  assert_string_equal(text(json_array_get(advice, 0), "policy"), "mixed_float16");
+  assert_string_equal(text(json_array_get(advice, 0), "sizes"), "seven units 7");
+  const json_t *shape = json_object_get(part_of(json_array_get(advice, 0), "seven", "forward"), "shape");
+  assert_int_equal(json_integer_value(json_array_get(shape, 0)), 16 * 5);
+  json_decref(advice);
+}
+
 static void a_policy_needs_advise(void **state) {
   (void)state;
   const char *const arguments[] = {"bench", "--quick", "--policy", "mixed_float16", NULL};
@@ -351,6 +403,8 @@ int main(void) {
       cmocka_unit_test(layers_of_each_policy),
       cmocka_unit_test(figures_beside_their_goals),
       cmocka_unit_test(advice_follows_the_instruction_set),
+      cmocka_unit_test(convolutions_are_advised),
+      cmocka_unit_test(a_file_in_16_bits_is_advised_once),
       cmocka_unit_test(a_policy_needs_advise),
       cmocka_unit_test(what_is_unknown_is_refused),
       cmocka_unit_test(the_benchmark_program_has_all_tables),

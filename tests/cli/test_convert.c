@@ -1,6 +1,9 @@
 /* `mixtape convert`, and --save by the end of the name. */
 #include "cli/program.h"
 
+#include "base/json.h"
+#include "saving/keras_file.h"
+
 static mix_model *small(void) {
   mix_tensor *x = mix_input(.shape = MIX_SHAPE(4));
   mix_tensor *y = mix_call(mix_dense(.units = 3, .activation = "relu", .name = "first"), x);
@@ -125,6 +128,44 @@ static void compile_settings_instead_of_the_files(void **state) {
   }
 }
 
+static mix_model *weighted(void) {
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(4));
+  mix_model *model = mix_model_new(x, mix_list_of(mix_call(mix_dense(.units = 2, .name = "left"), x),
+                                                  mix_call(mix_dense(.units = 1, .name = "right"), x)));
+  mix_model_compile(model, .loss = "mse", .loss_weights = {0.25, 3}, .optimizer = mix_sgd());
+  return model;
+}
+
+/* --loss says nothing of the weights of the outputs. */
+static void the_weights_of_losses_stay(void **state) {
+  (void)state;
+  static const char *const generations[] = {"keras3", "tf_keras"}, *const names[] = {"in.keras", "in.h5"};
+  for (int i = 0; i < 4; i++)
+    MIX_SCOPE {
+      mix_set_semantics(generations[i % 2]);
+      mix_model_save(weighted(), in_folder(names[i / 2]));
+      assert_int_equal(mix_error(), MIX_OK);
+      assert_code(run_program("convert", in_folder(names[i / 2]), in_folder("out.keras"), "--loss", "mae"),
+                  0);
+      mix_model *model = mix_model_load(in_folder("out.keras"));
+      mix_list *zeros = mix_list_new(0, NULL), *weights = mix_model_get_weights(model);
+      for (int w = 0; w < mix_list_count(weights); w++)
+        mix_list_append(zeros, mix_zeros_like(mix_list_get(weights, w)));
+      mix_model_set_weights(model, zeros);
+      mix_list *labels =
+          mix_list_of(mix_fill(MIX_SHAPE(6, 2), 2, MIX_FLOAT32), mix_fill(MIX_SHAPE(6, 1), 5, MIX_FLOAT32));
+      mix_logs *logs = mix_model_evaluate(model, ones(4), labels, .verbose = MIX_SILENT);
+      assert_int_equal(mix_error(), MIX_OK);
+      assert_true(mix_logs_get(logs, "loss") == 0.25 * 2 + 3 * 5);
+      /* one loss for all is refused by Keras 3 beside weights */
+      mix_keras_file file;
+      assert_true(mix_keras_file_open(&file, in_folder("out.keras"), true));
+      json_t *loss = json_object_get(json_object_get(file.model, "compile_config"), "loss");
+      assert_int_equal(json_array_size(loss), 2);
+      mix_keras_file_close(&file);
+    }
+}
+
 static void save_of_train(void **state) {
   (void)state;
   static const char *const names[] = {"out.keras", "out.h5", "out.weights.h5", "out.npz"};
@@ -154,7 +195,7 @@ int main(void) {
 #define CONVERT_TEST(function) cmocka_unit_test_setup_teardown(function, folder_begin, end)
   const struct CMUnitTest tests[] = {
       CONVERT_TEST(every_kind_from_every_kind), CONVERT_TEST(what_is_refused_before_any_work),
-      CONVERT_TEST(files_that_do_not_convert), CONVERT_TEST(compile_settings_instead_of_the_files),
-      CONVERT_TEST(save_of_train)};
+      CONVERT_TEST(files_that_do_not_convert),  CONVERT_TEST(compile_settings_instead_of_the_files),
+      CONVERT_TEST(the_weights_of_losses_stay), CONVERT_TEST(save_of_train)};
   return cmocka_run_group_tests_name("convert", tests, NULL, NULL);
 }

@@ -331,6 +331,25 @@ static void models_are_drawn(void **state) {
   free(p.pixels);
 }
 
+/* Names are cut between characters, after 48 of them. */
+static void long_names_of_many_letters_are_drawn(void **state) {
+  (void)state;
+  static char text[1 << 14];
+  char name[2 * 60 + 1] = "", expected[200] = "\"";
+  for (int i = 0; i < 60; i++) strcat(name, "\xc3\xa9");
+  strncat(expected, name, 2 * 48);
+  strcat(expected, " (Dense)");
+  MIX_SCOPE {
+    mix_tensor *x = mix_input(.shape = MIX_SHAPE(2));
+    mix_model *model = mix_model_new(x, mix_call(mix_dense(.units = 1, .name = name), x));
+    assert_int_equal(mix_model_save(model, in_folder("letters.keras")), MIX_OK);
+  }
+  assert_code(run_program("summary", "--model", in_folder("letters.keras"), "--output", in_folder("l.dot")),
+              0);
+  read_text(in_folder("l.dot"), text, sizeof text);
+  assert_has(text, expected);
+}
+
 /* ---- other commands ---- */
 
 static void every_command_takes_a_file(void **state) {
@@ -516,6 +535,7 @@ int main(void) {
       cmocka_unit_test(outputs_go_to_an_npz_or_an_npy),
       cmocka_unit_test(weights_are_saved_and_loaded),
       cmocka_unit_test(models_are_drawn),
+      cmocka_unit_test(long_names_of_many_letters_are_drawn),
       cmocka_unit_test(every_command_takes_a_file),
       cmocka_unit_test(images_take_the_shape_of_the_input),
       cmocka_unit_test(unknown_layers_are_named_with_their_place),

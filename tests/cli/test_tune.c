@@ -65,6 +65,26 @@ static void the_options_that_it_prints_train(void **state) {
   assert_has(program_err, "the model has no layer 'dwn'; did you mean 'down'?");
 }
 
+/* Each run reads the weights anew, from a file with the state of another optimizer. */
+static void what_each_run_warns_of_is_said_once(void **state) {
+  (void)state;
+  mix_tensor *x, *y;
+  const char *model = in_folder("state.keras"), *data = in_folder("state.npz");
+  mix_set_global_policy("float32");
+  pair_data(320, 0, &x, &y);
+  assert_int_equal(mix_npz_save(data, 2, (const char *const[]){"x", "y"}, (mix_tensor *[]){x, y}), MIX_OK);
+  mix_model *trained = model_with_a_pair(NULL, NULL);
+  assert_non_null(mix_model_train_on_batch(trained, x, y));
+  assert_int_equal(mix_model_save(trained, model), MIX_OK);
+  assert_code(run_program("tune-precision", "--model", model, "--data", data, "--optimizer",
+                          "sgd:momentum=0.5", "--init-weights", model, RUN, "--max-trials", "3"),
+              1);
+  const char *said = strstr(program_err, "the state of the optimizer 'RMSprop' is not read");
+  assert_non_null(said);
+  assert_null(strstr(said + 1, "the state of the optimizer 'RMSprop' is not read"));
+  assert_has(program_err, "tune_precision: run 3");
+}
+
 /* Its layers compute in float32 for the float32 runs, which would overflow otherwise. */
 static void a_file_in_16_bits(void **state) {
   (void)state;
@@ -129,7 +149,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(the_pair_of_a_file), TEST(the_options_that_it_prints_train),
       TEST(a_file_in_16_bits),  TEST(layers_of_the_guides_model),
-      TEST(what_goes_wrong),
+      TEST(what_goes_wrong),    TEST(what_each_run_warns_of_is_said_once),
   };
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

@@ -398,6 +398,8 @@ static void misuse_is_an_error(void **state) {
   mix_plan_report report;
   assert_int_equal(mix_function_report(function, &report, sizeof report), MIX_RUNTIME_ERROR);
   expect_error(MIX_RUNTIME_ERROR, "not been called");
+  assert_null(mix_function_dump(NULL, "plan"));
+  expect_error(MIX_TYPE_ERROR, "function_dump", "got NULL", "expected a function");
   assert_null(mix_function_dump(function, "plan"));
   expect_error(MIX_RUNTIME_ERROR, "not been called");
 }

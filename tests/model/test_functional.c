@@ -67,6 +67,18 @@ static void several_outputs_have_losses_of_their_own(void **state) {
   assert_error(MIX_VALUE_ERROR, "1 arrays of labels; the model has 2 outputs");
 }
 
+/* What stands behind the outputs is an error, not left out. */
+static void more_losses_than_outputs(void **state) {
+  (void)state;
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(2));
+  mix_model *model = mix_model_new(x, mix_call(mix_dense(.units = 1), x));
+  assert_int_equal(mix_model_compile(model, .losses = {"mse", "mae"}), MIX_VALUE_ERROR);
+  assert_error(MIX_VALUE_ERROR, "2 losses; the model has 1 output");
+  assert_int_equal(mix_model_compile(model, .loss = "mse", .loss_weights = {1, 0, 2}), MIX_VALUE_ERROR);
+  assert_error(MIX_VALUE_ERROR, "3 loss_weights; the model has 1 output");
+  assert_int_equal(mix_model_compile(model, .losses = {"mse"}, .loss_weights = {2}), MIX_OK);
+}
+
 static mix_logs *evaluated_outputs_of_one_layer(const char *generation) {
   mix_set_semantics(generation);
   mix_tensor *x = mix_input(.shape = MIX_SHAPE(2, 1));
@@ -301,6 +313,7 @@ int main(void) {
 
       TEST(several_inputs_are_matched_in_order),
       TEST(several_outputs_have_losses_of_their_own),
+      TEST(more_losses_than_outputs),
       TEST(outputs_of_one_layer_are_named_as_in_keras),
       TEST(long_names_of_outputs_are_whole),
       TEST(an_output_without_a_loss_is_left_out),

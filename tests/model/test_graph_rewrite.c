@@ -266,13 +266,21 @@ static void section_7_1_policies_that_are_not_mixed(void **state) {
 }
 
 /* Setting the option without wrapping does not enable the rewrite: no optimizer is checked, and mixed
- * policies are allowed. */
+ * policies are allowed, with a warning. */
 static void section_7_1_the_option_alone(void **state) {
   (void)state;
   assert_int_equal(mix_set_graph_rewrite("float16"), MIX_OK);
   assert_false(mix_graph_rewrite_enabled());
   assert_int_equal(mix_graph_rewrite_dtype(), MIX_FLOAT16);
+  assert_int_equal(mix_set_global_policy("float64"), MIX_OK);
+  assert_null(strstr(warnings, "together"));
   assert_int_equal(mix_set_global_policy("mixed_float16"), MIX_OK);
+  assert_non_null(strstr(warnings, "set_global_policy: a mixed policy and the rewrite"));
+  warnings[0] = 0;
+  assert_int_equal(mix_set_graph_rewrite(NULL), MIX_OK);
+  assert_null(strstr(warnings, "together"));
+  assert_int_equal(mix_set_graph_rewrite("float16"), MIX_OK);
+  assert_non_null(strstr(warnings, "set_graph_rewrite: a mixed policy and the rewrite"));
   mix_set_global_policy("float32");
   assert_true(after_a_step(RAW, true, mix_sgd(.learning_rate = 0x1p20)) == 1);
   assert_int_equal(mix_set_graph_rewrite(NULL), MIX_OK);

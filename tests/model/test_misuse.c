@@ -141,12 +141,12 @@ static void invalid_ranks(void **state) {
     assert_error(MIX_VALUE_ERROR, "layer_output_shape: input_shape has rank");
   }
   for (int i = 0; i < 2; i++) {
-    REFUSED(mix_normalization(.axis = counts[i]), MIX_VALUE_ERROR, "normalization: axis names");
-    REFUSED(mix_layer_normalization(.axis = counts[i]), MIX_VALUE_ERROR, "layer_normalization: axis names");
-    REFUSED(mix_rms_normalization(.axis = counts[i]), MIX_VALUE_ERROR, "rms_normalization: axis names");
-    REFUSED(mix_unit_normalization(.axis = counts[i]), MIX_VALUE_ERROR, "unit_normalization: axis names");
-    REFUSED(mix_softmax_layer(.axis = counts[i]), MIX_VALUE_ERROR, "softmax_layer: axis names");
-    REFUSED(mix_prelu(.shared_axes = counts[i]), MIX_VALUE_ERROR, "prelu: shared_axes names");
+    REFUSED(mix_normalization(.axis = counts[i]), MIX_VALUE_ERROR, "normalization: axis ");
+    REFUSED(mix_layer_normalization(.axis = counts[i]), MIX_VALUE_ERROR, "layer_normalization: axis ");
+    REFUSED(mix_rms_normalization(.axis = counts[i]), MIX_VALUE_ERROR, "rms_normalization: axis ");
+    REFUSED(mix_unit_normalization(.axis = counts[i]), MIX_VALUE_ERROR, "unit_normalization: axis ");
+    REFUSED(mix_softmax_layer(.axis = counts[i]), MIX_VALUE_ERROR, "softmax_layer: axis ");
+    REFUSED(mix_prelu(.shared_axes = counts[i]), MIX_VALUE_ERROR, "prelu: shared_axes ");
     REFUSED(mix_reduce_sum(matrix(), counts[i], false), MIX_VALUE_ERROR, "reduce_sum");
   }
 }
@@ -177,6 +177,9 @@ static void unknown_names(void **state) {
   REFUSED(mix_constraint_new("max"), MIX_VALUE_ERROR, "max_norm, unit_norm, non_neg, min_max_norm");
   REFUSED(mix_loss_new("mean_squared_eror"), MIX_VALUE_ERROR, "did you mean 'mean_squared_error'");
   REFUSED(mix_metric_new("acuracy"), MIX_VALUE_ERROR, "did you mean 'accuracy'");
+  mix_model *model = mix_sequential(mix_list_of(mix_dense(.units = 2, .name = "hidden")));
+  REFUSED(mix_model_get_layer(model, "hiden"), MIX_VALUE_ERROR, "is named 'hiden'; did you mean 'hidden'?");
+  REFUSED(mix_model_get_layer(model, NULL), MIX_TYPE_ERROR, "name is NULL");
   REFUSED(mix_spatial_dropout2d(.rate = 0.5, .data_format = "NHWC"), MIX_VALUE_ERROR,
           "channels_last or channels_first");
 }

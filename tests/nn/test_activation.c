@@ -194,7 +194,9 @@ static void names_by_generation(void **state) {
   assert_ptr_equal(mix_activate(NULL, x), x); /* None is linear */
   expect_refused(mix_activate("celu", x), MIX_VALUE_ERROR, "celu");
   expect_refused(mix_activate("sofmax", x), MIX_VALUE_ERROR,
-                 "'sofmax' is not known to tf_keras; did you mean 'softmax'?");
+                 "'sofmax' is not known to tf_keras; did you mean 'softmax'?; expected one of linear, relu, "
+                 "softmax, elu, selu, softplus, softsign, silu, gelu, tanh, sigmoid, exponential, "
+                 "hard_sigmoid, mish, LeakyReLU, leaky_relu, relu6");
   EXPECT(mix_activate("LeakyReLU", x), 1e-7, 0, -0.6, -0.15, 0, 1, 3);
   EXPECT(mix_activate("leaky_relu", x), 1e-7, 0, -0.4, -0.1, 0, 1, 3);
   EXPECT(mix_activate("relu6", mix_multiply(x, mix_scalar(4, MIX_FLOAT32))), 0, 0, 0, 0, 0, 4, 6);

@@ -147,6 +147,12 @@ static void what_is_no_axis_or_size_is_refused(void **state) {
   mix_fields f = fields();
   options many = {.axes = {.count = 99}}, empty = {.numbers = {.count = 2}}, deep = {.shape = {.rank = 99}};
   expect_refused(mix_fields_resolve(&f, &many), MIX_VALUE_ERROR, "axes names 99 axes");
+  options number = {.axes = {.count = -2}}, zero = {.axes = {.count = MIX_AXIS_0}},
+          listed = {.axes = MIX_AXES(1, MIX_AXIS_0)};
+  expect_refused(mix_fields_resolve(&f, &number), MIX_VALUE_ERROR, "is the number -2; expected MIX_AXES(-2)");
+  expect_refused(mix_fields_resolve(&f, &zero), MIX_VALUE_ERROR,
+                 "MIX_AXIS_0, -2147483648; expected MIX_AXES(0)");
+  expect_refused(mix_fields_resolve(&f, &listed), MIX_VALUE_ERROR, "where 0 is axis 0 itself");
   expect_refused(mix_fields_resolve(&f, &empty), MIX_TYPE_ERROR, "numbers has 2 numbers and no values");
   expect_refused(mix_fields_resolve(&f, &deep), MIX_VALUE_ERROR, "rank 99");
 }

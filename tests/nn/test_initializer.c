@@ -139,9 +139,22 @@ static void half_precision_is_rounded_float32(void **state) {
 static void refusals(void **state) {
   (void)state;
   expect_refused(mix_initializer_new("glorot"), MIX_VALUE_ERROR, "glorot");
+  /* each name once, though aliases repeat some */
+  expect_refused(
+      mix_initializer_new("glorot_unifrom"), MIX_VALUE_ERROR,
+      "initializer: 'glorot_unifrom' is not known; did you mean 'glorot_uniform'?; expected one of "
+      "zeros, ones, constant, identity, random_normal, random_uniform, truncated_normal, "
+      "variance_scaling, glorot_uniform, glorot_normal, he_uniform, he_normal, lecun_uniform, "
+      "lecun_normal, orthogonal");
+  assert_null(mix_initializer_new("nobody"));
+  const char *zeros = strstr(mix_error_message(), "zeros");
+  assert_true(zeros && !strstr(zeros + 1, "zeros"));
+  mix_error_clear();
   expect_refused(mix_initializer_new(NULL), MIX_VALUE_ERROR, "NULL");
   expect_refused(mix_initializer_new("variance_scaling", .scale = -1), MIX_VALUE_ERROR, "positive");
   expect_refused(mix_initializer_new("variance_scaling", .mode = "fan"), MIX_VALUE_ERROR, "fan_avg");
+  expect_refused(mix_initializer_new("variance_scaling", .mode = "fan_uot"), MIX_VALUE_ERROR,
+                 "'fan_uot' is not known; did you mean 'fan_out'?; expected");
   expect_refused(mix_initializer_new("variance_scaling", .distribution = "flat"), MIX_VALUE_ERROR, "flat");
   expect_refused(mix_initializer_call(mix_initializer_new("orthogonal"), MIX_SHAPE(3), MIX_FLOAT32),
                  MIX_VALUE_ERROR, "rank");

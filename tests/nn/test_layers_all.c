@@ -15,6 +15,13 @@ static mix_tensor *cube(void *context, const mix_call_args *args) {
   return mix_multiply(mix_square(x), x);
 }
 
+/* A layer that only files have, from its class and its own keys. */
+static mix_layer *from_file(const char *class_name, const char *keys, const char *dtype) {
+  char config[200];
+  snprintf(config, sizeof config, "{\"dtype\": \"%s\", %s}", dtype, keys);
+  return mix_layer_from_config(class_name, config, NULL);
+}
+
 /* Layers over spatial axes. */
 #define SPATIAL_LAYERS(X)                                                                                    \
   X(max_pooling1d, mix_max_pooling1d(.padding = "same", .dtype = dtype))                                     \
@@ -72,6 +79,9 @@ static mix_tensor *cube(void *context, const mix_call_args *args) {
   X(relu, mix_relu_layer(.max_value = 0.6, .negative_slope = 0.1, .threshold = 0.3, .dtype = dtype))         \
   X(leaky_relu, mix_leaky_relu_layer(.dtype = dtype))                                                        \
   X(prelu, mix_prelu(.dtype = dtype))                                                                        \
+  X(layer_scale, from_file("LayerScale", "\"init_values\": 0.5, \"projection_dim\": 4", dtype))              \
+  X(stochastic_depth, from_file("StochasticDepth", "\"drop_path_rate\": 0.5", dtype))                        \
+  X(custom_scale, from_file("CustomScaleLayer", "\"scale\": 0.25", dtype))                                   \
   X(prelu_shared, mix_prelu(.shared_axes = MIX_AXES(1), .dtype = dtype))                                     \
   X(elu, mix_elu_layer(.alpha = 0.5, .dtype = dtype))                                                        \
   X(thresholded_relu, mix_thresholded_relu(.theta = 0.4, .dtype = dtype))                                    \
@@ -221,6 +231,9 @@ static const trial trials[] = {
     ONE(relu, X234),
     ONE(leaky_relu, X234),
     ONE(prelu, X234),
+    ONE(layer_scale, X234),
+    ONE(stochastic_depth, X234),
+    {make_custom_scale, 2, {X234, X234}},
     ONE(prelu_shared, X234),
     ONE(elu, X234),
     ONE(thresholded_relu, X234),

@@ -327,6 +327,7 @@ static void P40_keras3_bad_names(void **state) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     expect_refused(keras3(names[i]), MIX_VALUE_ERROR, "cannot be converted");
   expect_refused(keras3(text), MIX_VALUE_ERROR, "cannot be converted");
+  expect_refused(keras3("mixed_flaot16"), MIX_VALUE_ERROR, "; did you mean 'mixed_float16'?; valid names");
 }
 /* DTypePolicy(123): NULL means "the global policy" there, so a dtype object represents a non-string. */
 static void P41_keras3_no_string(void **state) {

@@ -1,6 +1,8 @@
 /* Bidirectional and TimeDistributed: weights, merges, states, and misuse. */
 #include "nn/recurrent_support.h"
 
+#include <mixtape/model.h>
+
 static void L27_bidirectional_weights_and_shapes(void **state) {
   (void)state;
   static const mix_shape wanted[] = {{2, {2, 12}}, {2, {3, 12}}, {1, {12}},
@@ -94,6 +96,19 @@ static void bidirectional_of_a_layer_that_runs_backwards(void **state) {
   }
 }
 
+/* The wrapper turns the outputs round in its own calls alone. */
+static void the_given_backward_layer_stays_as_it_is(void **state) {
+  (void)state;
+  static const double alone[] = {4, 6, 7};
+  for (int i = 0; i < 2; i++) {
+    mix_set_semantics(i ? "keras3" : "tf_keras");
+    mix_layer *backward = summing(true);
+    mix_layer *both = mix_bidirectional(summing(false), .backward_layer = backward);
+    mix_call(both, SEQUENCE(1, 2, 4));
+    expect_values(mix_call(backward, SEQUENCE(1, 2, 4)), 3, alone, 0, 0);
+  }
+}
+
 static void bidirectional_without_merging_is_null_in_json(void **state) {
   (void)state;
   for (int i = 0; i < 2; i++) {
@@ -151,6 +166,78 @@ static void time_distributed_gives_each_step_its_mask(void **state) {
   expect_values(mix_call(mix_time_distributed(sum), x, .mask = mask), 2, sums, 0, 0);
 }
 
+/* ---- layers that mix samples ---- */
+
+static mix_tensor *two_steps(void) { return mix_reshape(SEQUENCE(1, 10, 3, 30), MIX_SHAPE(2, 2, 1)); }
+
+/* Steps of means 2 and 20, and variances 1 and 100: keras3 moves its statistics twice, tf_keras once, by the
+ * mean and the variance of all. */
+static void time_distributed_batch_normalization(void **state) {
+  (void)state;
+  static const double moved[] = {10.5, 50.5}, together[] = {5.5, 66.25};
+  for (int i = 0; i < 2; i++) {
+    mix_set_semantics(i ? "keras3" : "tf_keras");
+    mix_layer *norm = mix_batch_normalization(.momentum = 0.5, .epsilon = MIX_ZERO);
+    double y[4];
+    mix_tensor_read(mix_call(mix_time_distributed(norm), two_steps(), .training = MIX_TRUE), MIX_FLOAT64, y,
+                    4);
+    mix_list *weights = mix_layer_weights(norm);
+    double mean, variance;
+    mix_tensor_read(mix_variable_value(mix_list_get(weights, 2)), MIX_FLOAT64, &mean, 1);
+    mix_tensor_read(mix_variable_value(mix_list_get(weights, 3)), MIX_FLOAT64, &variance, 1);
+    const double *wanted = i ? moved : together;
+    assert_true(fabs(mean - wanted[0]) < 1e-5 && fabs(variance - wanted[1]) < 1e-4);
+    for (int k = 0; k < 4 && i; k++) assert_true(fabs(y[k] - (k < 2 ? -1 : 1)) < 1e-5);
+  }
+}
+
+/* A frozen one does not mix samples. */
+static void time_distributed_of_a_frozen_batch_normalization(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  mix_layer *norm = mix_batch_normalization(.momentum = 0.5, .not_trainable = true);
+  mix_call(mix_time_distributed(norm), two_steps(), .training = MIX_TRUE);
+  double mean = 1;
+  mix_tensor_read(mix_variable_value(mix_list_get(mix_layer_weights(norm), 2)), MIX_FLOAT64, &mean, 1);
+  assert_true(mean == 0);
+}
+
+static mix_list *count_samples(mix_layer *layer, const mix_call_args *args) {
+  mix_tensor *x = mix_call_input(args, 0);
+  (void)layer;
+  mix_layer_add_loss(layer, mix_scalar((double)mix_tensor_shape(x).dims[0], MIX_FLOAT32));
+  return mix_list_of(x);
+}
+
+/* A layer of a user's, and a model with a penalty, are called once a step; a penalty of the wrapped layer
+ * itself does not count in Keras 3, which calls its `call`. */
+static void time_distributed_calls_and_their_losses(void **state) {
+  (void)state;
+  static const mix_layer_class counter = {
+      .size = sizeof(mix_layer_class), .name = "Counter", .call = count_samples};
+  for (int i = 0; i < 2; i++) {
+    mix_set_semantics(i ? "keras3" : "tf_keras");
+    mix_layer *layer = mix_time_distributed(mix_layer_new(.layer_class = &counter));
+    mix_call(layer, two_steps());
+    mix_list *losses = mix_layer_losses(layer);
+    assert_int_equal(mix_list_count(losses), i ? 2 : 1);
+    assert_true(mix_tensor_item(mix_list_get(losses, 0)) == (i ? 2 : 4));
+
+    mix_layer *penalised = mix_dense(.units = 1, .kernel_initializer = "ones",
+                                     .activity_regularizer = mix_regularizer_new("l2", .l2 = 1));
+    layer = mix_time_distributed(penalised);
+    mix_call(layer, two_steps());
+    assert_int_equal(mix_list_count(mix_layer_losses(layer)), i ? 0 : 1);
+    mix_model *model = mix_sequential(mix_list_of(penalised));
+    mix_model_build(model, MIX_SHAPE(MIX_UNKNOWN, 1));
+    layer = mix_time_distributed(mix_model_layer(model));
+    mix_call(layer, two_steps());
+    losses = mix_layer_losses(layer);
+    assert_int_equal(mix_list_count(losses), i ? 2 : 1);
+    assert_true(fabs(mix_tensor_item(mix_list_get(losses, 0)) - (i ? 5 : 252.5)) < 1e-4);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(L27_bidirectional_weights_and_shapes),
                                      TEST(bidirectional_merges),
@@ -159,6 +246,10 @@ int main(void) {
                                      TEST(bidirectional_without_merging_is_null_in_json),
                                      TEST(bidirectional_layers_must_match),
                                      TEST(time_distributed_is_the_layer_on_each_step),
-                                     TEST(time_distributed_gives_each_step_its_mask)};
+                                     TEST(time_distributed_gives_each_step_its_mask),
+                                     TEST(the_given_backward_layer_stays_as_it_is),
+                                     TEST(time_distributed_batch_normalization),
+                                     TEST(time_distributed_of_a_frozen_batch_normalization),
+                                     TEST(time_distributed_calls_and_their_losses)};
   return cmocka_run_group_tests_name("recurrent wrappers", tests, NULL, NULL);
 }

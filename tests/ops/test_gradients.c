@@ -299,12 +299,33 @@ WINDOW_OPS(3d, in_volume, volume_of)
 static mix_tensor *build_resize_axis(mix_tensor *const *x) {
   return mix_resize_axis(x[0], 1, 5, MIX_BICUBIC, false);
 }
+/* A turn with a divisor, then a place far outside of the image for each pixel but one. */
+static mix_tensor *transform(mix_tensor *images, mix_interpolation interpolation, mix_fill_mode mode) {
+  const double t[] = {0.8, -0.4, 0.7, 0.3, 1.1, -0.9, 0.02, -0.01, -3.1, 0, 1.2, 0, 2.7, -4.3, 0, 0};
+  return mix_projective_transform(images, tensor(MIX_FLOAT32, MIX_SHAPE(2, 8), t), interpolation, mode, 0.5);
+}
+#define TRANSFORM(name, interpolation, mode)                                                                 \
+  static mix_tensor *build_transform_##name(mix_tensor *const *x) {                                          \
+    return transform(x[0], interpolation, mode);                                                             \
+  }
+TRANSFORM(nearest, MIX_NEAREST, MIX_FILL_CONSTANT)
+TRANSFORM(constant, MIX_BILINEAR, MIX_FILL_CONSTANT)
+TRANSFORM(reflect, MIX_BILINEAR, MIX_FILL_REFLECT)
+TRANSFORM(wrap, MIX_BILINEAR, MIX_FILL_WRAP)
+TRANSFORM(edge, MIX_NEAREST, MIX_FILL_NEAREST)
+/* The divisor of the second column's pixels is 0. */
+static mix_tensor *build_transform_nowhere(mix_tensor *const *x) {
+  const double t[] = {1, 0, 0, 0, 1, 0, -1, 0, 1, 0, 0, 0, 1, 0, 0, 0};
+  return mix_projective_transform(x[0], tensor(MIX_FLOAT32, MIX_SHAPE(2, 8), t), MIX_BILINEAR,
+                                  MIX_FILL_REFLECT, 0.5);
+}
 static mix_tensor *build_resize_smaller(mix_tensor *const *x) {
   return mix_resize_axis(x[0], 0, 1, MIX_LANCZOS3, true);
 }
 
 #define M MIX_SHAPE(2, 3)
 #define CUBE MIX_SHAPE(2, 3, 2)
+#define IMAGES MIX_SHAPE(2, 3, 2, 2)
 /* Domains avoid poles. The values themselves avoid kinks and ties (see `fill_operand`). */
 #define QUERIES                                                                                              \
   { {.rank = 4, .dims = {1, 3, 2, 2}}, -1, 1 }
@@ -486,6 +507,12 @@ static const row rows[] = {
     {"avg_pool_grad3d", build_avg_pool_grad3d, 1, {{VOLUME, -2, 2}}, 0},
     {"resize_axis", build_resize_axis, 1, {{M, -2, 2}}, 0},
     {"resize_axis", build_resize_smaller, 1, {{CUBE, -2, 2}}, 0},
+    {"projective_transform", build_transform_nearest, 1, {{IMAGES, -2, 2}}, 0},
+    {"projective_transform", build_transform_constant, 1, {{IMAGES, -2, 2}}, 0},
+    {"projective_transform", build_transform_reflect, 1, {{IMAGES, -2, 2}}, 0},
+    {"projective_transform", build_transform_wrap, 1, {{IMAGES, -2, 2}}, 0},
+    {"projective_transform", build_transform_edge, 1, {{IMAGES, -2, 2}}, 0},
+    {"projective_transform", build_transform_nowhere, 1, {{IMAGES, -2, 2}}, 0},
 };
 
 /* ---- values ---- */
@@ -750,6 +777,10 @@ static mix_tensor *through_integers(mix_tensor *const *x) {
 }
 static mix_tensor *mean_of_many(mix_tensor *const *x) { return mix_reduce_mean(x[0], MIX_ALL_AXES, false); }
 
+static mix_tensor *by_transforms(mix_tensor *const *x) {
+  return mix_projective_transform(ones(MIX_FLOAT32, MIX_SHAPE(1, 2, 3, 1)), x[0], MIX_BILINEAR, MIX_FILL_WRAP,
+                                  0);
+}
 static void operands_without_gradient(void **state) {
   (void)state;
   mix_tensor *x = tensor(MIX_FLOAT32, MIX_SHAPE(2), NUMBERS(3, -2));
@@ -758,6 +789,8 @@ static void operands_without_gradient(void **state) {
   assert_null(mix_list_get(gradient_of(build_floor, 1, &x), 0));
   assert_null(mix_list_get(gradient_of(build_ceil, 1, &x), 0));
   assert_null(mix_list_get(gradient_of(build_round, 1, &x), 0));
+  mix_tensor *transforms = ones(MIX_FLOAT32, MIX_SHAPE(1, 8));
+  assert_null(mix_list_get(gradient_of(by_transforms, 1, &transforms), 0));
   no_error();
 }
 

@@ -259,6 +259,24 @@ static void sixteen_bit_gradients_add_up_in_float32(void **state) {
   has_values(mix_list_get(gradients, 0), 1, NUMBERS(1.171875));
 }
 
+/* As in TensorFlow, a step that reads float32 in float16 adds its gradient up in float32: 2 steps of 40000 are
+ * too much for float16. */
+static mix_list *add_narrowed(void *context, mix_list *carry, mix_list *inputs) {
+  mix_tensor *w = mix_cast(context, MIX_FLOAT16);
+  mix_tensor *x = mix_multiply(w, mix_list_get(inputs, 0));
+  return mix_list_of(mix_list_of(mix_add(mix_list_get(carry, 0), mix_cast(x, MIX_FLOAT32))), NULL);
+}
+static void gradients_of_steps_in_float16_add_up_in_float32(void **state) {
+  (void)state;
+  mix_tensor *w = mix_scalar(1, MIX_FLOAT32), *x = mix_fill(MIX_SHAPE(2), 40000, MIX_FLOAT16);
+  mix_tape *tape = mix_tape_begin();
+  mix_tape_watch(tape, w);
+  mix_list *result = mix_scan(add_narrowed, w, mix_list_of(mix_scalar(0, MIX_FLOAT32)), mix_list_of(x));
+  mix_list *gradients = mix_tape_gradient(tape, carry_of(result, 0), mix_list_of(w));
+  has_type(mix_list_get(gradients, 0), MIX_FLOAT32, MIX_SHAPE());
+  has_values(mix_list_get(gradients, 0), 1, NUMBERS(80000));
+}
+
 /* ---- numbers of steps ---- */
 
 static void no_steps_and_no_inputs(void **state) {
@@ -490,6 +508,7 @@ int main(void) {
                                      TEST(sums_of_gradients_over_the_steps),
                                      TEST(loops_in_loops),
                                      TEST(sixteen_bit_gradients_add_up_in_float32),
+                                     TEST(gradients_of_steps_in_float16_add_up_in_float32),
                                      TEST(no_steps_and_no_inputs),
                                      TEST(steps_without_inputs),
                                      TEST(plans_do_not_grow_with_the_steps),

@@ -48,10 +48,37 @@ static void command_line_text(void **state) {
   }
 }
 
+static void a_rate_and_a_schedule_are_refused(void **state) {
+  (void)state;
+  mix_schedule *schedule = mix_exponential_decay(0.1, 10, 0.5, false);
+  assert_null(mix_adam(.learning_rate = 0.25, .schedule = schedule));
+  assert_string_equal(mix_error_message(),
+                      "adam: .learning_rate is 0.25, and .schedule is given too; give one of them");
+  ASSERT_ERROR(MIX_VALUE_ERROR);
+  assert_null(mix_sgd(.learning_rate = MIX_ZERO, .schedule = schedule));
+  assert_non_null(strstr(mix_error_message(), ".learning_rate is 0, and .schedule"));
+  ASSERT_ERROR(MIX_VALUE_ERROR);
+  assert_non_null(mix_adam(.schedule = schedule));
+}
+
+static void a_rate_that_is_no_number_is_refused(void **state) {
+  (void)state;
+  assert_null(mix_adam(.learning_rate = NAN));
+  assert_string_equal(mix_error_message(), "adam: learning_rate is nan; expected a number");
+  ASSERT_ERROR(MIX_VALUE_ERROR);
+  mix_optimizer *adam = mix_adam(.learning_rate = 0.25);
+  assert_int_equal(mix_optimizer_set_learning_rate(adam, NAN), MIX_VALUE_ERROR);
+  ASSERT_ERROR(MIX_VALUE_ERROR);
+  assert_true(mix_optimizer_learning_rate(adam) == 0.25);
+}
+
 static void a_misspelled_optimizer_is_corrected(void **state) {
   (void)state;
   assert_null(mix_optimizer_from_text("adm:learning_rate=0.5", NULL));
   assert_non_null(strstr(mix_error_message(), "\"adm\"; did you mean 'adam'?"));
+  ASSERT_ERROR(MIX_VALUE_ERROR);
+  assert_null(mix_optimizer_from_text("adam:beta1=0.5", NULL));
+  assert_non_null(strstr(mix_error_message(), "'beta1'; did you mean 'beta_1'?"));
   ASSERT_ERROR(MIX_VALUE_ERROR);
   assert_null(mix_optimizer_from_name("rms_prop"));
   assert_non_null(strstr(mix_error_message(), "; did you mean 'rmsprop'?"));
@@ -335,6 +362,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {TEST(names),
                                      TEST(command_line_text),
                                      TEST(a_misspelled_optimizer_is_corrected),
+                                     TEST(a_rate_and_a_schedule_are_refused),
+                                     TEST(a_rate_that_is_no_number_is_refused),
                                      TEST(configs_come_back),
                                      TEST(numbers_have_the_fewest_digits_that_come_back),
                                      TEST(config_keys_of_each_generation),

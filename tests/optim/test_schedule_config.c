@@ -173,6 +173,9 @@ static void errors(void **state) {
     assert_null(mix_schedule_deserialize(wrong[i]));
     ASSERT_ERROR(MIX_VALUE_ERROR);
   }
+  assert_null(mix_schedule_deserialize("{\"class_name\": \"CosinDecay\", \"config\": {}}"));
+  assert_non_null(strstr(mix_error_message(), "\"CosinDecay\"; did you mean 'CosineDecay'?; known: Exp"));
+  ASSERT_ERROR(MIX_VALUE_ERROR);
   assert_null(mix_schedule_deserialize(
       "{\"class_name\": \"PiecewiseConstantDecay\", \"config\": {\"boundaries\": [\"a\"], \"values\": [1, "
       "2]}}"));

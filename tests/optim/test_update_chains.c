@@ -1,7 +1,7 @@
 /* The updates that optimizers emit and the chains that the CPU has for them (backend/cpu/simd/
  * fused_chains.inc.h) are spelled apart. Here each optimizer with a chain, in each generation, with and
- * without loss scaling and with every option that leaves its arithmetic alone, compiles to a plan that uses
- * one chain for each variable. */
+ * without loss scaling, with every option that leaves its arithmetic alone and with gradients that products
+ * compute in the same plan, compiles to a plan that uses one chain for each variable. */
 #include "../compile/support.h"
 
 #include "backend/cpu/program/prepared_program.h"
@@ -10,7 +10,7 @@
 #include "support/captured_graph.h"
 #include <mixtape/mixtape.h>
 
-enum { ELEMENTS = 1000, VARIABLES = 2 };
+enum { ROWS = 40, COLUMNS = 25, EXAMPLES = 8, VARIABLES = 2 };
 
 static int chains_of(const mix_plan *plan) {
   int count = 0;
@@ -24,24 +24,29 @@ static int chains_of(const mix_plan *plan) {
   return count;
 }
 
+static mix_tensor *gradient(graph *g, bool product) {
+  if (!product) return argument(g, MIX_FLOAT32, MIX_SHAPE(ROWS, COLUMNS));
+  return mix_matmul(argument(g, MIX_FLOAT32, MIX_SHAPE(EXAMPLES, ROWS)),
+                    argument(g, MIX_FLOAT32, MIX_SHAPE(EXAMPLES, COLUMNS)), true, false);
+}
+
 /* Captures one update of two variables and returns the chains of its plan. */
-static int chains_in_update(const char *text, const char *generation, bool scaled) {
+static int chains_in_update(const char *text, const char *generation, bool scaled, bool product) {
   mix_set_semantics(generation);
   mix_optimizer *optimizer = mix_optimizer_from_text(text, NULL);
   if (scaled && strcmp(generation, "experimental"))
     optimizer = mix_loss_scale_optimizer(optimizer);
   else if (scaled)
     optimizer = mix_loss_scale_optimizer(optimizer, .loss_scale = mix_dynamic_loss_scale());
-  mix_variable *v[VARIABLES] = {variable("a", mix_fill(MIX_SHAPE(ELEMENTS), 1, MIX_FLOAT32)),
-                                variable("b", mix_fill(MIX_SHAPE(ELEMENTS), 2, MIX_FLOAT32))};
+  mix_variable *v[VARIABLES] = {variable("a", mix_fill(MIX_SHAPE(ROWS, COLUMNS), 1, MIX_FLOAT32)),
+                                variable("b", mix_fill(MIX_SHAPE(ROWS, COLUMNS), 2, MIX_FLOAT32))};
   mix_list *variables = mix_list_of(v[0], v[1]);
   mix_optimizer_build(optimizer, variables);
   no_error();
   graph g;
   begin_graph(&g);
   mix_list *gradients = mix_list_new(0, NULL);
-  for (int i = 0; i < VARIABLES; i++)
-    mix_list_append(gradients, argument(&g, MIX_FLOAT32, MIX_SHAPE(ELEMENTS)));
+  for (int i = 0; i < VARIABLES; i++) mix_list_append(gradients, gradient(&g, product));
   if (scaled)
     mix_optimizer_apply(optimizer, gradients, variables);
   else
@@ -84,14 +89,15 @@ static void every_update_with_a_chain_uses_it(void **state) {
               {"adamw", true}};
   for (int g = 0; g < COUNT(generations); g++)
     for (int r = 0; r < COUNT(rows); r++)
-      for (int scaled = 0; scaled < 2; scaled++) {
+      for (int kind = 0; kind < 4; kind++) {
+        const bool scaled = kind & 1, product = kind & 2;
         const bool experimental = !strcmp(generations[g], "experimental");
         if (experimental && (rows[r].except_experimental || (scaled && strstr(rows[r].optimizer, "clip"))))
           continue;
-        const int chains = chains_in_update(rows[r].optimizer, generations[g], scaled);
+        const int chains = chains_in_update(rows[r].optimizer, generations[g], scaled, product);
         if (chains != VARIABLES)
-          print_error("%s in %s%s: %d chains for %d variables\n", rows[r].optimizer, generations[g],
-                      scaled ? ", scaled" : "", chains, VARIABLES);
+          print_error("%s in %s%s%s: %d chains for %d variables\n", rows[r].optimizer, generations[g],
+                      scaled ? ", scaled" : "", product ? ", of products" : "", chains, VARIABLES);
         failures += chains != VARIABLES;
       }
   assert_int_equal(failures, 0);

@@ -170,7 +170,8 @@ static const char *const names[] = {"sequential",
                                     "merges",
                                     "words",
                                     "scaled",
-                                    "attention"};
+                                    "attention",
+                                    "applications"};
 
 static void M05_recorded_models(void **state) {
   (void)state;

@@ -4,6 +4,7 @@
 #include "saving/recorded_files.h"
 
 #include "base/json.h"
+#include "formats/file.h"
 #include "formats/hdf5.h"
 #include "saving/keras_file.h"
 #include "saving/weight_tree.h"
@@ -295,6 +296,28 @@ static void Z09_bfloat16(void **state) {
   }
 }
 
+/* As in the .h5 of Keras 3, which it cannot read itself. */
+static void bfloat16_without_its_name(void **state) {
+  (void)state;
+  size_t size;
+  mix_set_semantics("keras3");
+  mix_set_global_policy("bfloat16");
+  mix_model *model = two_layers("a", "b"), *other = two_layers("a", "b");
+  const char *path = in_folder("model.weights.h5");
+  assert_int_equal(mix_model_save_weights(model, path), MIX_OK);
+  char *bytes = mix_file_read(path, SIZE_MAX - 1, &size);
+  int found = 0;
+  for (size_t i = 0; i + 6 < size; i++)
+    if (!memcmp(bytes + i, "dtype", 6)) memcpy(bytes + i, "dtypo", 5), found++;
+  assert_true(found > 0);
+  FILE *file = fopen(path, "wb");
+  assert_int_equal(fwrite(bytes, 1, size, file), size);
+  fclose(file);
+  mix_free(bytes);
+  assert_int_equal(mix_model_load_weights(other, path), MIX_OK);
+  assert_same_variables(path, mix_model_weights(model), mix_model_weights(other));
+}
+
 static bool add_name(void *context, const char *name, bool is_group) {
   (void)is_group;
   strcat(strcat(context, name), " ");
@@ -412,6 +435,189 @@ static void models_inside_of_layers(void **state) {
     mix_model_set_weights(clone, mix_model_get_weights(model));
     assert_no_error();
     assert_same_tensors("clone", mix_model_predict(model, x), mix_model_predict(clone, x));
+  }
+}
+
+/* One model under a TimeDistributed and called by itself. */
+static mix_model *with_a_shared_model(bool functional) {
+  mix_tensor *a = mix_input(.shape = MIX_SHAPE(3, 4), .name = "a"),
+             *b = mix_input(.shape = MIX_SHAPE(4), .name = "b");
+  mix_tensor *step = mix_input(.shape = MIX_SHAPE(4), .name = "step");
+  mix_layer *dense = mix_dense(4, "tanh", .name = "d");
+  mix_model *inner = functional ? mix_model_new(step, mix_call(dense, step), .name = "inner")
+                                : mix_sequential(mix_list_of(dense), .name = "inner");
+  if (!functional) mix_model_build(inner, MIX_SHAPE(MIX_UNKNOWN, 4));
+  mix_tensor *steps = mix_call(mix_time_distributed(mix_model_layer(inner), .name = "td"), a);
+  mix_tensor *alone = mix_call(mix_model_layer(inner), b);
+  mix_model *other = mix_sequential(mix_list_of(mix_dense(4, .name = "e")), .name = "other");
+  mix_model_build(other, MIX_SHAPE(MIX_UNKNOWN, 4));
+  alone = mix_call(mix_model_layer(other), alone);
+  mix_model *model =
+      mix_model_new(mix_list_of(a, b), mix_list_of(mix_call(mix_flatten(), steps), alone), .name = "whole");
+  mix_model_compile(model, .loss = "mse", .optimizer = mix_adam());
+  return model;
+}
+
+static mix_list *shared_x(void) {
+  return mix_list_of(mix_reshape(mix_range(-12, 12, 1, F32), MIX_SHAPE(2, 3, 4)),
+                     mix_fill(MIX_SHAPE(2, 4), 0.5, F32));
+}
+static mix_list *shared_y(void) {
+  return mix_list_of(mix_fill(MIX_SHAPE(2, 12), 1, F32), mix_fill(MIX_SHAPE(2, 4), 1, F32));
+}
+
+/* As Python writes it: the id stands in the second object alone. */
+static char *without_first_id(const char *path) {
+  json_t *config = config_of(path), *layers = json_object_get(json_object_get(config, "config"), "layers");
+  json_t *first = NULL;
+  for (size_t i = 0; i < json_array_size(layers); i++) {
+    json_t *inner = json_object_get(json_object_get(json_array_get(layers, i), "config"), "layer");
+    if (inner) first = inner;
+  }
+  assert_true(json_is_integer(json_object_get(first, "shared_object_id")));
+  json_object_del(first, "shared_object_id");
+  char *text = json_dumps(config, 0);
+  json_decref(config);
+  return text;
+}
+
+static void a_model_shared_by_a_wrapper(void **state) {
+  (void)state;
+  static const char *const generations[] = {"keras3", "tf_keras"}, *const names[] = {"in.keras", "in.h5"};
+  for (int i = 0; i < 4; i++) {
+    mix_set_semantics(generations[i % 2]);
+    mix_model *model = with_a_shared_model(i / 2);
+    mix_model_train_on_batch(model, shared_x(), shared_y());
+    double losses[2], others[2];
+    for (int n = 0; n < 2; n++) mix_model_save(model, in_folder(names[n]));
+    train(model, shared_x(), shared_y(), losses);
+    for (int n = 0; n < 2; n++) {
+      mix_model *again = loaded(in_folder(names[n]));
+      assert_int_equal(mix_list_count(mix_model_weights(again)), 4);
+      train(again, shared_x(), shared_y(), others);
+      assert_memory_equal(losses, others, sizeof losses);
+      assert_same_variables(names[n], mix_model_weights(model), mix_model_weights(again));
+    }
+    char *text = without_first_id(in_folder("in.keras"));
+    mix_model *read = mix_model_from_json(text);
+    assert_no_error();
+    assert_int_equal(mix_list_count(mix_model_weights(read)), 4);
+    free(text);
+    /* tf_keras makes a model for each place when it loads the archive, and looks for weights there */
+    const char *second =
+        i / 2 ? "layers/functional/layers/dense/vars/0" : "layers/sequential/layers/dense/vars/0";
+    const char *next =
+        i < 2 ? "layers/sequential_1/layers/dense/vars/0" : "layers/sequential/layers/dense/vars/0";
+    assert_true(has(in_folder("in.keras"), "layers/time_distributed/layer/layers/dense/vars/0"));
+    assert_true(has(in_folder("in.keras"), next));
+    assert_int_equal(has(in_folder("in.keras"), second), i % 2);
+    /* in Python the models are the same */
+    mix_model_save_weights(model, in_folder("in.weights.h5"));
+    assert_int_equal(mix_model_load_weights(read, in_folder("in.weights.h5")), MIX_OK);
+    assert_same_variables("in.weights.h5", mix_model_weights(model), mix_model_weights(read));
+    assert_int_equal(has(in_folder("in.weights.h5"), "layers/sequential_1/layers/dense/vars/0"), i == 0);
+  }
+}
+
+/* Keras 3 counts the calls of a Functional model from 1 where its result is an output, and from 0 elsewhere.
+ */
+static void a_functional_model_at_the_end(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(4)), *step = mix_input(.shape = MIX_SHAPE(4));
+  mix_model *inner = mix_model_new(step, mix_call(mix_dense(4), step), .name = "inner");
+  mix_tensor *once = mix_call(mix_model_layer(inner), x);
+  mix_model *model = mix_model_new(x, mix_list_of(once, mix_call(mix_model_layer(inner), once)));
+  const char *path = in_folder("in.keras");
+  assert_int_equal(mix_model_save(model, path), MIX_OK);
+  json_t *config = config_of(path),
+         *ends = json_object_get(json_object_get(config, "config"), "output_layers");
+  for (size_t i = 0; i < 2; i++)
+    assert_int_equal(json_integer_value(json_array_get(json_array_get(ends, i), 1)), i + 1);
+  json_decref(config);
+  mix_list *data = mix_list_of(mix_fill(MIX_SHAPE(2, 4), 0.5, F32));
+  assert_same_tensors(path, mix_model_predict(model, data), mix_model_predict(loaded(path), data));
+}
+
+/* ---- layers of a user's ---- */
+
+/* Inner layers that are made in `build` without names, of which each model counts on. */
+static mix_status unnamed_build(mix_layer *layer, int count, const mix_shape *shapes) {
+  (void)count, (void)shapes;
+  mix_layer **inner = mix_layer_data(layer);
+  for (int i = 0; i < 3; i++)
+    inner[i] = mix_layer_add_layer(layer, i == 1 ? mix_layer_normalization() : mix_dense(.units = 4 + i));
+  return mix_error();
+}
+static mix_list *unnamed_call(mix_layer *layer, const mix_call_args *args) {
+  mix_layer **inner = mix_layer_data(layer);
+  mix_tensor *y = mix_call_input(args, 0);
+  for (int i = 0; i < 3; i++) y = mix_call(inner[i], y);
+  return mix_list_of(y);
+}
+/* A key of the config that models have too. */
+static mix_status unnamed_config(mix_layer *layer, mix_config *config) {
+  (void)layer;
+  return mix_config_json(config, "layers",
+                         "[1, \"two\", {\"class_name\": \"Dense\", \"module\": \"keras.layers\"}]");
+}
+static mix_status unnamed_from_config(mix_layer *layer, mix_config *config) {
+  const char *layers = mix_config_get_json(config, "layers");
+  (void)layer;
+  assert_non_null(layers);
+  assert_non_null(strstr(layers, "\"two\""));
+  assert_non_null(strstr(layers, "\"keras.layers\""));
+  return mix_error();
+}
+static const mix_layer_class unnamed_class = {.size = sizeof(mix_layer_class),
+                                              .name = "Unnamed",
+                                              .instance_size = 3 * sizeof(mix_layer *),
+                                              .build = unnamed_build,
+                                              .call = unnamed_call,
+                                              .get_config = unnamed_config,
+                                              .from_config = unnamed_from_config};
+
+static void layers_without_names_inside_of_others(void **state) {
+  (void)state;
+  static const char *const generations[] = {"keras3", "tf_keras"}, *const names[] = {"in.keras", "in.h5"};
+  mix_register_layer("test", NULL, &unnamed_class);
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    mix_dense(.units = 1); /* takes a name */
+    mix_tensor *x = mix_input(.shape = MIX_SHAPE(4));
+    mix_model *model = mix_model_new(x, mix_call(mix_layer_new(.layer_class = &unnamed_class), x));
+    mix_list *data = mix_list_of(mix_fill(MIX_SHAPE(2, 4), 0.5, F32));
+    for (int n = 0; n < 2; n++) {
+      mix_model_save(model, in_folder(names[n]));
+      mix_model *again = loaded(in_folder(names[n]));
+      assert_same_tensors(names[n], mix_model_predict(model, data), mix_model_predict(again, data));
+    }
+    assert_true(has(in_folder("in.keras"), "layers/unnamed/dense/vars/1"));
+    assert_true(has(in_folder("in.keras"), "layers/unnamed/dense_1/vars/1"));
+    assert_true(has(in_folder("in.keras"), "layers/unnamed/layer_normalization/vars/1"));
+  }
+}
+
+/* The text of a layer alone has the model in it. */
+static void a_layer_alone_with_a_model_in_it(void **state) {
+  (void)state;
+  static const char *const generations[] = {"keras3", "tf_keras"};
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    mix_model *chain = mix_sequential(mix_list_of(mix_dense(5, "relu"), mix_dense(2)), .name = "chain");
+    mix_model_build(chain, MIX_SHAPE(MIX_UNKNOWN, 3));
+    mix_layer *layer = mix_time_distributed(mix_model_layer(chain)), *made[3];
+    made[0] = mix_layer_deserialize(mix_layer_serialize(layer), NULL);
+    made[1] = mix_layer_from_config("TimeDistributed", mix_layer_config(layer), NULL);
+    made[2] = mix_layer_deserialize(mix_layer_serialize(mix_model_layer(chain)), NULL);
+    for (int i = 0; i < 3; i++) {
+      assert_no_error();
+      const mix_shape in = i < 2 ? MIX_SHAPE(2, 4, 3) : MIX_SHAPE(2, 3);
+      mix_tensor *y = mix_call(made[i], mix_fill(in, 1, F32));
+      assert_no_error();
+      assert_int_equal(mix_tensor_shape(y).dims[mix_tensor_shape(y).rank - 1], 2);
+      assert_int_equal(mix_list_count(mix_layer_weights(made[i])), 4);
+    }
   }
 }
 
@@ -600,11 +806,16 @@ int main(void) {
                                      SAVE_TEST(Z04_weights_of_a_recurrent_layer_are_its_cells),
                                      SAVE_TEST(Z08_mixed_policies),
                                      SAVE_TEST(Z09_bfloat16),
+                                     SAVE_TEST(bfloat16_without_its_name),
                                      SAVE_TEST(Z10_legacy_names),
                                      SAVE_TEST(a_class_of_two_names),
                                      SAVE_TEST(Z12_names_of_three_thousand_layers),
                                      SAVE_TEST(two_weights_of_one_name),
                                      SAVE_TEST(models_inside_of_layers),
+                                     SAVE_TEST(a_model_shared_by_a_wrapper),
+                                     SAVE_TEST(a_functional_model_at_the_end),
+                                     SAVE_TEST(layers_without_names_inside_of_others),
+                                     SAVE_TEST(a_layer_alone_with_a_model_in_it),
                                      SAVE_TEST(the_wrapped_optimizer_is_saved),
                                      SAVE_TEST(the_experimental_generation),
                                      SAVE_TEST(names_and_models_that_are_refused),

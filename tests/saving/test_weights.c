@@ -216,6 +216,21 @@ static void equal_names_are_told_apart(void **state) {
   unlink(path);
 }
 
+/* A name says what is written, so that no zip stands under ".npy". */
+static void other_endings_are_refused(void **state) {
+  (void)state;
+  mix_model *model = model_under("float32");
+  static const char *const ends[] = {".npy", "", ".h5.bak", ".NPZ", ".txt"};
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    char name[100];
+    snprintf(name, sizeof name, "%.50s%s", path, ends[i]);
+    if (!*ends[i]) name[strlen(name) - 4] = 0;
+    assert_int_equal(mix_model_save_weights(model, name), MIX_VALUE_ERROR);
+    assert_error(MIX_VALUE_ERROR, "expected a name that ends in .weights.h5, .h5, .hdf5 or .npz");
+    assert_int_not_equal(access(name, F_OK), 0);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       FILE_TEST(M04_weights_saved_mixed_load_into_float32),
@@ -228,6 +243,7 @@ int main(void) {
       FILE_TEST(mismatches_are_named),
       TEST(weights_come_layer_by_layer),
       TEST(equal_names_are_told_apart),
+      FILE_TEST(other_endings_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

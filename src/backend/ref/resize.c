@@ -77,53 +77,85 @@ static float mapped(float at, int64_t count, int mode) {
   return fminf(fmaxf(at, 0), n - 1);
 }
 
-typedef struct image {
-  const mix_kernel_args *args;
-  int64_t height, width, channels, first; /* first: its first element */
-  double fill;
-} image;
+/* A pixel of an image, of which a pixel of the result has `weight`; -1: outside. */
+typedef struct term {
+  int64_t pixel;
+  double weight;
+} term;
 
-static double pixel(const image *m, float y, float x, int64_t channel) {
-  if (!(y >= 0 && y < (float)m->height && x >= 0 && x < (float)m->width)) return m->fill;
-  const int64_t at = ((int64_t)y * m->width + (int64_t)x) * m->channels + channel;
-  return mix_ref_load(m->args->inputs[0], m->args->input_types[0].dtype, m->first + at).real;
+static int64_t pixel_at(mix_shape images, float y, float x) {
+  const int64_t height = images.dims[1], width = images.dims[2];
+  if (!(y >= 0 && y < (float)height && x >= 0 && x < (float)width)) return -1;
+  return (int64_t)y * width + (int64_t)x;
 }
 
-static double between(const image *m, float y, float x, int64_t channel) {
-  const float y0 = floorf(y), x0 = floorf(x), y1 = y0 + 1, x1 = x0 + 1;
-  const double top = (double)(x1 - x) * pixel(m, y0, x0, channel) +
-                     (double)(x - x0) * pixel(m, y0, x1, channel),
-               bottom = (double)(x1 - x) * pixel(m, y1, x0, channel) +
-                        (double)(x - x0) * pixel(m, y1, x1, channel);
-  return (double)(y1 - y) * top + (double)(y - y0) * bottom;
+/* The terms of pixel `i` of a result. Returns how many. */
+static int terms_of(const mix_transform_attributes *a, mix_shape images, const float *t, int64_t i,
+                    term terms[4]) {
+  const int64_t height = images.dims[1], width = images.dims[2];
+  const float x = (float)(i % width), y = (float)(i / width), k = t[6] * x + t[7] * y + 1;
+  terms[0] = (term){.pixel = -1, .weight = 1};
+  if (k == 0) return 1;
+  const float from_x = mapped((t[0] * x + t[1] * y + t[2]) / k, width, a->fill_mode),
+              from_y = mapped((t[3] * x + t[4] * y + t[5]) / k, height, a->fill_mode);
+  if (a->interpolation == MIX_NEAREST) {
+    terms[0].pixel = pixel_at(images, roundf(from_y), roundf(from_x));
+    return 1;
+  }
+  const float y0 = floorf(from_y), x0 = floorf(from_x), y1 = y0 + 1, x1 = x0 + 1;
+  for (int j = 0; j < 4; j++) {
+    const bool below = j / 2, right = j % 2;
+    const double of_y = (double)(below ? from_y - y0 : y1 - from_y),
+                 of_x = (double)(right ? from_x - x0 : x1 - from_x);
+    terms[j] = (term){pixel_at(images, below ? y1 : y0, right ? x1 : x0), of_y * of_x};
+  }
+  return 4;
+}
+
+static size_t image_bytes(const mix_kernel_args *args, int threads) {
+  (void)threads;
+  const mix_shape images = args->input_types[0].shape;
+  const bool transposed = ((const mix_transform_attributes *)args->attributes)->transposed;
+  return transposed ? (size_t)(images.dims[1] * images.dims[2] * images.dims[3]) * sizeof(double) : 0;
+}
+
+/* Image b, or its gradient, which is summed in the workspace. */
+static void transform_image(const mix_kernel_args *args, int64_t b) {
+  const mix_transform_attributes *a = args->attributes;
+  const mix_dtype dtype = args->input_types[0].dtype;
+  const mix_shape images = args->input_types[0].shape;
+  const float *t = (const float *)args->inputs[1] + 8 * b;
+  const int64_t pixels = images.dims[1] * images.dims[2], channels = images.dims[3],
+                first = b * pixels * channels;
+  double *sums = args->workspace;
+  if (a->transposed) memset(sums, 0, (size_t)(pixels * channels) * sizeof *sums);
+  for (int64_t i = 0; i < pixels; i++) {
+    term terms[4];
+    const int count = terms_of(a, images, t, i, terms);
+    for (int64_t c = 0; c < channels; c++) {
+      const int64_t element = first + i * channels + c;
+      const double dy = a->transposed ? mix_ref_load(args->inputs[0], dtype, element).real : 0;
+      double sum = 0;
+      for (int j = 0; j < count; j++) {
+        const int64_t at = terms[j].pixel * channels + c;
+        const bool outside = terms[j].pixel < 0;
+        if (!a->transposed)
+          sum += terms[j].weight *
+                 (outside ? a->fill_value : mix_ref_load(args->inputs[0], dtype, first + at).real);
+        else if (!outside)
+          sums[at] += terms[j].weight * dy;
+      }
+      if (!a->transposed)
+        mix_ref_store(args->outputs[0], dtype, element, mix_ref_round((mix_ref_value){.real = sum}, dtype));
+    }
+  }
+  for (int64_t i = 0; i < pixels * channels && a->transposed; i++)
+    mix_ref_store(args->outputs[0], dtype, first + i, mix_ref_round((mix_ref_value){.real = sums[i]}, dtype));
 }
 
 static void projective_transform_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
-  const mix_transform_attributes *a = args->attributes;
-  const mix_shape shape = args->input_types[0].shape;
-  const mix_dtype dtype = args->input_types[0].dtype;
-  image m = {.args = args,
-             .height = shape.dims[1],
-             .width = shape.dims[2],
-             .channels = shape.dims[3],
-             .fill = a->fill_value};
-  int64_t element = 0;
-  for (int64_t b = 0; b < shape.dims[0]; b++, m.first = element) {
-    const float *t = (const float *)args->inputs[1] + 8 * b;
-    for (int64_t i = 0; i < m.height * m.width; i++) {
-      const float x = (float)(i % m.width), y = (float)(i / m.width), k = t[6] * x + t[7] * y + 1;
-      const float from_x = mapped((t[0] * x + t[1] * y + t[2]) / k, m.width, a->fill_mode),
-                  from_y = mapped((t[3] * x + t[4] * y + t[5]) / k, m.height, a->fill_mode);
-      for (int64_t c = 0; c < m.channels; c++, element++) {
-        const double value = k == 0 ? m.fill
-                             : a->interpolation == MIX_BILINEAR
-                                 ? between(&m, from_y, from_x, c)
-                                 : pixel(&m, roundf(from_y), roundf(from_x), c);
-        mix_ref_store(args->outputs[0], dtype, element, mix_ref_round((mix_ref_value){.real = value}, dtype));
-      }
-    }
-  }
+  for (int64_t b = 0; b < args->input_types[0].shape.dims[0]; b++) transform_image(args, b);
 }
 
 const mix_kernel mix_ref_resize_axis = {.name = "ref_resize_axis",
@@ -131,5 +163,7 @@ const mix_kernel mix_ref_resize_axis = {.name = "ref_resize_axis",
                                         .prepare = prepare_weights,
                                         .workspace = row_bytes,
                                         .run = resize_axis_run};
-const mix_kernel mix_ref_projective_transform = {
-    .name = "ref_projective_transform", .serial = mix_ref_serial, .run = projective_transform_run};
+const mix_kernel mix_ref_projective_transform = {.name = "ref_projective_transform",
+                                                 .serial = mix_ref_serial,
+                                                 .workspace = image_bytes,
+                                                 .run = projective_transform_run};

@@ -70,7 +70,13 @@ static mix_hlo with_channels(const image *m, mix_hlo x) {
   return mix_hlo_broadcast_along(&m->e->w, x, m->fill.shape, (const int[]){0, 1});
 }
 
-static mix_hlo pixel(const image *m, mix_hlo y, mix_hlo x) {
+/* A pixel of the image for each one of the result. */
+typedef struct pixel {
+  mix_hlo inside; /* whether it is, (batch, height width, channels) */
+  mix_hlo row;    /* of m->pixels; another of the same image where it is not inside */
+} pixel;
+
+static pixel pixel_at(const image *m, mix_hlo y, mix_hlo x) {
   mix_hlo_writer *w = &m->e->w;
   const mix_hlo zero = constant(m, 0), height = constant(m, (double)m->height),
                 width = constant(m, (double)m->width), top = mix_hlo_compare(w, "GE", y, zero),
@@ -83,34 +89,52 @@ static mix_hlo pixel(const image *m, mix_hlo y, mix_hlo x) {
                 image = mix_hlo_iota(w, type, 0),
                 first = mix_hlo_multiply(w, image, mix_hlo_whole(w, type, m->height * m->width)),
                 in_row = mix_hlo_add(w, mix_hlo_multiply(w, row, mix_hlo_whole(w, type, m->width)), column);
-  const mix_hlo there = with_channels(m, inside),
-                value = mix_hlo_take(w, m->pixels, mix_hlo_add(w, first, in_row), 0);
-  return mix_hlo_select(w, there, value, m->fill);
+  return (pixel){with_channels(m, inside), mix_hlo_add(w, first, in_row)};
 }
 
-static mix_hlo mixture(const image *m, mix_hlo from, mix_hlo at, mix_hlo to, mix_hlo a, mix_hlo b) {
+static mix_hlo take(const image *m, const pixel *p) {
+  return mix_hlo_select(&m->e->w, p->inside, mix_hlo_take(&m->e->w, m->pixels, p->row, 0), m->fill);
+}
+/* The sums of the images' gradient with the part of a pixel of each result's. */
+static mix_hlo give(const image *m, const pixel *p, mix_hlo sums, mix_hlo part) {
   mix_hlo_writer *w = &m->e->w;
-  const mix_dtype dtype = a.dtype;
-  const mix_hlo of_a = mix_hlo_convert(w, with_channels(m, mix_hlo_subtract(w, to, at)), dtype),
-                of_b = mix_hlo_convert(w, with_channels(m, mix_hlo_subtract(w, at, from)), dtype);
-  const mix_hlo part_a = mix_hlo_multiply(w, of_a, a), part_b = mix_hlo_multiply(w, of_b, b);
-  return mix_hlo_add(w, part_a, part_b);
+  const int64_t count = mix_shape_size(m->cells);
+  const mix_hlo safe = mix_hlo_select(w, p->inside, part, mix_hlo_like(w, part, 0));
+  return mix_hlo_scatter(w, "add", sums, mix_hlo_reshape(w, p->row, MIX_SHAPE(count, 1)),
+                         mix_hlo_reshape(w, safe, MIX_SHAPE(count, m->channels)));
 }
 
-static mix_hlo between(const image *m, mix_hlo y, mix_hlo x) {
+/* The pixels around a place, and their weights. */
+typedef struct neighbours {
+  int count;
+  pixel pixels[4];
+  mix_hlo weights[4]; /* of a pixel alone: none */
+} neighbours;
+
+static neighbours around(const image *m, mix_hlo y, mix_hlo x) {
   mix_hlo_writer *w = &m->e->w;
-  const mix_hlo y0 = mix_hlo_unary(w, "floor", y), x0 = mix_hlo_unary(w, "floor", x),
-                y1 = mix_hlo_add(w, y0, constant(m, 1)), x1 = mix_hlo_add(w, x0, constant(m, 1)),
-                top_left = pixel(m, y0, x0), top_right = pixel(m, y0, x1), bottom_left = pixel(m, y1, x0),
-                bottom_right = pixel(m, y1, x1), top = mixture(m, x0, x, x1, top_left, top_right),
-                bottom = mixture(m, x0, x, x1, bottom_left, bottom_right);
-  return mixture(m, y0, y, y1, top, bottom);
+  const mix_hlo one = constant(m, 1), y0 = mix_hlo_unary(w, "floor", y), x0 = mix_hlo_unary(w, "floor", x),
+                ys[] = {y0, mix_hlo_add(w, y0, one)}, xs[] = {x0, mix_hlo_add(w, x0, one)},
+                of_y[] = {mix_hlo_subtract(w, ys[1], y), mix_hlo_subtract(w, y, y0)},
+                of_x[] = {mix_hlo_subtract(w, xs[1], x), mix_hlo_subtract(w, x, x0)};
+  neighbours n = {.count = 4};
+  for (int i = 0; i < 4; i++) {
+    const mix_hlo rows = mix_hlo_convert(w, with_channels(m, of_y[i / 2]), m->fill.dtype),
+                  columns = mix_hlo_convert(w, with_channels(m, of_x[i % 2]), m->fill.dtype);
+    n.pixels[i] = pixel_at(m, ys[i / 2], xs[i % 2]);
+    n.weights[i] = mix_hlo_multiply(w, rows, columns);
+  }
+  return n;
 }
 
-static mix_hlo nearest(const image *m, mix_hlo y, mix_hlo x) {
+static neighbours nearest(const image *m, mix_hlo y, mix_hlo x) {
   const mix_hlo row = mix_hlo_unary(&m->e->w, "round_nearest_afz", y),
                 column = mix_hlo_unary(&m->e->w, "round_nearest_afz", x);
-  return pixel(m, row, column);
+  return (neighbours){.count = 1, .pixels = {pixel_at(m, row, column)}};
+}
+
+static mix_hlo weighted(const image *m, const neighbours *n, int i, mix_hlo x) {
+  return n->count == 1 ? x : mix_hlo_multiply(&m->e->w, n->weights[i], x);
 }
 
 /* (a x + b y + c) / k, where t is (batch, 8) */
@@ -125,6 +149,23 @@ static mix_hlo linear(const image *m, mix_hlo t, int first, mix_hlo x, mix_hlo y
   const mix_hlo of_x = mix_hlo_multiply(w, coefficient(m, t, first), x),
                 of_y = mix_hlo_multiply(w, coefficient(m, t, first + 1), y);
   return mix_hlo_add(w, mix_hlo_add(w, of_x, of_y), last);
+}
+
+/* `nowhere`: pixels of the result that have no place in the image. */
+static mix_hlo transformed(const image *m, const neighbours *n, mix_hlo nowhere) {
+  mix_hlo_writer *w = &m->e->w;
+  mix_hlo sum = weighted(m, n, 0, take(m, &n->pixels[0]));
+  for (int i = 1; i < n->count; i++) sum = mix_hlo_add(w, sum, weighted(m, n, i, take(m, &n->pixels[i])));
+  return mix_hlo_select(w, nowhere, m->fill, sum);
+}
+static mix_hlo gradient(const image *m, const neighbours *n, mix_hlo nowhere, mix_hlo dy) {
+  mix_hlo_writer *w = &m->e->w;
+  mix_hlo sums = mix_hlo_like(w, m->pixels, 0);
+  for (int i = 0; i < n->count; i++) {
+    const mix_hlo part = weighted(m, n, i, dy);
+    sums = give(m, &n->pixels[i], sums, mix_hlo_select(w, nowhere, mix_hlo_like(w, part, 0), part));
+  }
+  return sums;
 }
 
 void mix_emit_projective_transform(mix_emitter *e, const mix_ir_node *node) {
@@ -150,8 +191,10 @@ void mix_emit_projective_transform(mix_emitter *e, const mix_ir_node *node) {
                                 m.width, a->fill_mode),
                 from_y = mapped(&m, mix_hlo_divide(w, linear(&m, t, 3, x, y, coefficient(&m, t, 5)), k),
                                 m.height, a->fill_mode),
-                value = a->interpolation == MIX_BILINEAR ? between(&m, from_y, from_x)
-                                                         : nearest(&m, from_y, from_x),
                 nowhere = with_channels(&m, mix_hlo_compare(w, "EQ", k, constant(&m, 0)));
-  mix_emit_result(e, node, 0, mix_hlo_select(w, nowhere, m.fill, value));
+  const neighbours n =
+      a->interpolation == MIX_BILINEAR ? around(&m, from_y, from_x) : nearest(&m, from_y, from_x);
+  mix_emit_result(e, node, 0,
+                  a->transposed ? gradient(&m, &n, nowhere, mix_hlo_reshape(w, images, m.fill.shape))
+                                : transformed(&m, &n, nowhere));
 }

@@ -10,14 +10,16 @@ enum { BATCH = 8 };
 
 typedef struct layer {
   const char *name;
-  int64_t size, channels, filters, cells, stride; /* of square images and kernels; filters 0: depthwise */
+  int64_t size, channels, filters, cells, stride; /* of square images and kernels; filters 0: depthwise, */
+  int64_t multiplier;                             /* filters of a channel */
 } layer;
 
 static const layer layers[] = {{"3x3, 64 to 64, 56x56", 56, 64, 64, 3, 1},
                                {"1x1, 256 to 64, 56x56", 56, 256, 64, 1, 1},
                                {"7x7 stride 2, 3 to 64, 224x224", 224, 3, 64, 7, 2},
                                {"3x3 stride 2, 128 to 256, 56x56", 56, 128, 256, 3, 2},
-                               {"depthwise 3x3, 128, 28x28", 28, 128, 0, 3, 1}};
+                               {"depthwise 3x3, 128, 28x28", 28, 128, 0, 3, 1, 1},
+                               {"depthwise 3x3, 128 times 2, 28x28", 28, 128, 0, 3, 1, 2}};
 
 static mix_tensor *forward(const layer *l, mix_list *arguments) {
   mix_tensor *x = mix_list_get(arguments, 0), *kernel = mix_list_get(arguments, 1);
@@ -50,10 +52,12 @@ static mix_list *backward_body(void *context, mix_list *arguments) {
 static bool prepare(const bench_layer_pass *pass, const char *policy, mix_dtype dtype,
                     bench_layer_call *call) {
   const layer *l = pass->context;
-  const int64_t out = (l->size + l->stride - 1) / l->stride, y = l->filters ? l->filters : l->channels;
-  const mix_shape shapes[] = {MIX_SHAPE(pass->batch, l->size, l->size, l->channels),
-                              MIX_SHAPE(l->cells, l->cells, l->channels, l->filters ? l->filters : 1),
-                              MIX_SHAPE(y), MIX_SHAPE(pass->batch, out, out, y)};
+  const int64_t out = (l->size + l->stride - 1) / l->stride,
+                y = l->filters ? l->filters : l->channels * l->multiplier;
+  const mix_shape shapes[] = {
+      MIX_SHAPE(pass->batch, l->size, l->size, l->channels),
+      MIX_SHAPE(l->cells, l->cells, l->channels, l->filters ? l->filters : l->multiplier), MIX_SHAPE(y),
+      MIX_SHAPE(pass->batch, out, out, y)};
   mix_generator *generator = mix_generator_new(1);
   (void)policy;
   *call = (bench_layer_call){mix_function_new(strcmp(pass->pass, "forward") ? backward_body : forward_body,

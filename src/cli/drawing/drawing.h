@@ -8,7 +8,7 @@ enum { DRAWING_LINES = 3, DRAWING_LETTER = 6, DRAWING_LINE = 13, DRAWING_MARGIN 
 
 /* A box, or a point on an edge that passes a rank. Lengths are in units: a letter is DRAWING_LETTER wide. */
 typedef struct drawing_node {
-  char lines[DRAWING_LINES][128]; /* empty ones at the end are left out */
+  char lines[DRAWING_LINES][256]; /* empty ones at the end are left out */
   uint32_t colour;                /* 0xRRGGBB */
   bool waypoint;
   int rank, order; /* from the top; from the left */

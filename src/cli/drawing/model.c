@@ -1,12 +1,13 @@
 /* Models as graphs: a box for each call of a layer, with its shape, dtype and parameters. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "cli/drawing/drawing.h"
 
 #include <string.h>
 
-enum { MAX_NODES = 1 << 18 };
+enum { MAX_NODES = 1 << 18, NAME_LETTERS = 48, CLASS_LETTERS = 40 };
 
 int drawing_add_node(drawing *d) {
   if (d->node_count == MAX_NODES) {
@@ -70,8 +71,11 @@ static int add_box(drawing *d, mix_layer *layer, int call, int count, const mix_
   drawing_node *node = &d->nodes[index];
   mix_text title = {.text = node->lines[0], .size = sizeof node->lines[0]},
            shape = {.text = node->lines[1], .size = sizeof node->lines[1]};
-  mix_text_put(&title, "%.48s (%.40s)", mix_layer_name(layer), mix_layer_class_name(layer));
+  const char *name = mix_layer_name(layer), *class = mix_layer_class_name(layer);
+  mix_text_put(&title, "%.*s (%.*s)", (int)mix_letters_bytes(name, NAME_LETTERS), name,
+               (int)mix_letters_bytes(class, CLASS_LETTERS), class);
   if (call) mix_text_put(&title, ", call %d", call + 1);
+  mix_mark_cut(node->lines[0], sizeof node->lines[0], title.used);
   for (int i = 0; i < count && i < 2; i++) {
     mix_text_put(&shape, i ? ", " : "");
     put_shape(&shape, shapes[i]);

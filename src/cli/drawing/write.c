@@ -1,6 +1,7 @@
 /* Drawings as graphviz text, SVG and PNG. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/drawing/drawing.h"
@@ -96,18 +97,12 @@ static void draw_edge(mix_canvas *canvas, const drawing *d, const drawing_edge *
   if (!to->waypoint) mix_canvas_triangle(canvas, arrow, LINES);
 }
 
-static int count_letters(const char *text) {
-  int letters = 0;
-  for (; *text; text++) letters += ((unsigned char)*text & 0xc0) != 0x80;
-  return letters;
-}
-
 static void draw_box(mix_canvas *canvas, const drawing_node *node) {
   const double left = node->centre - node->width / 2.0;
   mix_canvas_fill(canvas, left, node->y, node->width, node->height, LINES);
   mix_canvas_fill(canvas, left + 1, node->y + 1, node->width - 2, node->height - 2, node->colour);
   for (int i = 0; i < drawing_line_count(node); i++)
-    mix_canvas_text(canvas, node->centre - DRAWING_LETTER * count_letters(node->lines[i]) / 2.0,
+    mix_canvas_text(canvas, node->centre - DRAWING_LETTER * (double)mix_letters(node->lines[i]) / 2.0,
                     node->y + DRAWING_MARGIN / 2 + DRAWING_LINE * i + 3, DRAWING_LETTER, 0x000000,
                     node->lines[i]);
 }

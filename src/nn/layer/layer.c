@@ -5,8 +5,10 @@
 #include "base/json.h"
 #include "nn/config.h"
 #include "nn/fields.h"
+#include "nn/layer/building.h"
 #include "nn/layer/registry.h"
 #include "nn/weights/weights.h"
+#include <stdio.h>
 #include <string.h>
 
 /* ---- options ---- */
@@ -112,6 +114,7 @@ mix_layer *mix_layer_make(const mix_layer_class *class, const mix_layer_common *
   layer->layers = mix_retain(mix_list_new(0, NULL));
   layer->losses = mix_retain(mix_list_new(0, NULL));
   layer->name = mix_failed() ? NULL : choose_name(&copy, common, semantics);
+  if (!common->name || !common->name[0]) layer->maker = mix_layer_building();
   if (layer->name) return layer;
   layer->class.finalize = NULL; /* the instance was never initialized */
   if (data) layer->data = NULL; /* the caller's */
@@ -210,6 +213,24 @@ static bool holds(const mix_layer *layer, const mix_layer *wanted) {
   return found;
 }
 
+static bool is_attribute(const mix_layer *layer, const char *attribute) {
+  for (int i = 0; i < mix_list_count(layer->layers); i++) {
+    const mix_layer *inner = mix_list_items(layer->layers)[i];
+    if (!strcmp(inner->attribute ? inner->attribute : inner->name, attribute)) return true;
+  }
+  return false;
+}
+
+/* The place in files of a layer that another one makes in its `build` without a name: its class, and a number
+ * from the second on. Names are counted through the process. */
+static const char *free_attribute(const mix_layer *layer, const mix_layer *inner) {
+  char class_name[160], text[200];
+  mix_snake_case(inner->class.name, inner->semantics->private_name_prefix, class_name, sizeof class_name);
+  snprintf(text, sizeof text, "%s", class_name);
+  for (int i = 1; is_attribute(layer, text); i++) snprintf(text, sizeof text, "%s_%d", class_name, i);
+  return mix_intern(text);
+}
+
 mix_layer *mix_layer_add_layer(mix_layer *layer, mix_layer *inner) {
   if (!mix_given(layer, &mix_layer_object_class, "layer_add_layer", "a layer") ||
       !mix_given(inner, &mix_layer_object_class, "layer_add_layer", "an inner layer"))
@@ -219,6 +240,9 @@ mix_layer *mix_layer_add_layer(mix_layer *layer, mix_layer *inner) {
         MIX_VALUE_ERROR,
         "layer_add_layer: '%s' would hold itself, by '%s'; expected a layer that does not hold it",
         layer->name, inner->name);
+  if (!inner->attribute && inner->maker == layer && !layer->kind &&
+      !(inner->attribute = free_attribute(layer, inner)))
+    return NULL;
   return mix_list_append(layer->layers, inner) ? NULL : inner;
 }
 
@@ -283,25 +307,20 @@ mix_layer *mix_layer_read_custom(const mix_layer_class *class, const json_t *jso
   return mix_fail(status ? status : MIX_INTERNAL_ERROR, "%s: from_config failed", layer->name);
 }
 
-const char *mix_layer_config(mix_layer *layer) {
-  return mix_given(layer, &mix_layer_object_class, "layer_config", "a layer")
-             ? mix_json_keep_text(&layer->config, mix_layer_config_json(layer))
-             : NULL;
-}
-
-const char *mix_layer_serialize(mix_layer *layer) {
-  json_t *config = mix_given(layer, &mix_layer_object_class, "layer_serialize", "a layer")
-                       ? mix_layer_config_json(layer)
-                       : NULL;
-  return config ? mix_json_keep_text(&layer->serialized, mix_layer_object_json(layer, config)) : NULL;
-}
-
 json_t *mix_layer_object_json(const mix_layer *layer, json_t *config) {
   bool own = layer->kind || layer->is_model || layer->is_input;
   const char *module = layer->semantics->objects_have_module ? "keras.layers" : NULL;
   const char *other = module && layer->kind ? layer->kind->module : NULL;
+  char inside[120];
+  if (other && *other == '.') {
+    snprintf(inside, sizeof inside, "%s%s", layer->semantics->source_package, other);
+    other = inside;
+  }
   json_t *object = mix_json_object(other ? other : module, layer->class.name, config);
-  if (other && object) mix_json_set(object, "registered_name", json_string(layer->class.name));
+  const char *package = layer->kind && layer->kind->registered ? layer->semantics->optimizer_package : NULL;
+  if (other && object)
+    mix_json_set(object, "registered_name",
+                 json_sprintf("%s%s%s", package ? package : "", package ? ">" : "", layer->class.name));
   if (own || !module || !object) return object;
   mix_json_set(object, "module", json_null());
   mix_json_set(object, "registered_name", json_string(mix_registered_name(&layer->class)));

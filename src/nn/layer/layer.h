@@ -24,7 +24,8 @@ struct mix_layer_kind {
   const char *keras_name; /* of Keras's class, where its public name is another; NULL: it is not */
   /* What configs of Keras 3 models say of the class: its call has an argument `mask`; the default of its
    * argument `training`, unless None; it is built when it is made, so that there is no build_config. */
-  const char *module; /* NULL: "keras.layers" */
+  const char *module; /* NULL: "keras.layers"; one that begins with a dot is of the generation's sources */
+  bool registered; /* such a class is registered in the package of the generation's optimizers, if it has one */
   bool call_has_mask;
   /* The first tensors of its call by name, ended by NULL: "query", "value", "key". Its build gets the shapes
    * of those that are given, and each may have a mask. NULL: "inputs" alone. */
@@ -33,6 +34,9 @@ struct mix_layer_kind {
   mix_training call_training;
   bool built_from_start;
   bool named_only; /* of the options of every layer, configs have the name alone: operations */
+  /* True where a call that trains is not the same on two batches as on one of both: the layer computes over
+   * the samples of a batch, or counts its calls. NULL: it is the same. */
+  bool (*mixes_samples)(const mix_layer *layer);
 };
 
 struct mix_layer {
@@ -43,8 +47,9 @@ struct mix_layer {
   /* The attribute of the layer around it, in paths of weights; NULL: the name. "cells/" before a class: an
    * item of the list of that name. */
   const char *attribute;
-  const char *path;   /* interned; set by the first call or build: "outer/dense_1" */
-  mix_policy *policy; /* retained */
+  const mix_layer *maker; /* in whose `build` it was made without a name; only compared */
+  const char *path;       /* interned; set by the first call or build: "outer/dense_1" */
+  mix_policy *policy;     /* retained */
   const mix_semantics *semantics;
   /* the policy's; under "_infer" those of the first input */
   mix_dtype compute, variable;

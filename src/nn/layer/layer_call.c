@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/keep.h"
+#include "nn/layer/building.h"
 #include "nn/layer/layer.h"
 #include "tensor/shape.h"
 #include "graph/trace.h"
@@ -239,7 +240,9 @@ static bool build(mix_layer *layer, int count, const mix_shape *shapes) {
     /* Initial values do not depend on the caller. */
     mix_dtype former = mix_cast_dtype_set(MIX_DTYPE_NONE);
     const char *scope = mix_graph_scope_set(layer->path);
+    const mix_layer *outer = mix_layer_building_set(layer);
     mix_status status = layer->class.build(layer, count, shapes);
+    mix_layer_building_set(outer);
     mix_graph_scope_set(scope);
     mix_cast_dtype_set(former);
     if (status || mix_failed()) {

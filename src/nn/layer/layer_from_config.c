@@ -50,18 +50,6 @@ mix_layer *mix_layer_from_json(const char *class_name, const json_t *config, con
   return mix_failed() ? NULL : from_class(class_name, NULL, config, semantics);
 }
 
-mix_layer *mix_layer_from_config(const char *class_name, const char *text, const mix_semantics *semantics) {
-  if (mix_failed()) return NULL;
-  json_t *config = mix_json_parse(text, "layer_from_config");
-  if (config && !json_is_object(config))
-    mix_fail(MIX_TYPE_ERROR, "layer_from_config: the config is no object: %.60s", text);
-  const mix_inner_layer_reader *former = mix_inner_layer_reader_set(NULL);
-  mix_layer *layer = config ? mix_layer_from_json(class_name, config, semantics) : NULL;
-  mix_inner_layer_reader_set(former);
-  json_decref(config);
-  return layer;
-}
-
 /* ---- operations ---- */
 
 /* The arguments of the first call in the form of Keras 3; NULL: it has another. */
@@ -104,17 +92,6 @@ mix_layer *mix_layer_from_object(const json_t *object, const mix_semantics *sema
   if (mix_object_is_operation(object)) return operation_from_object(object, semantics, call);
   const char *registered_name = json_string_value(json_object_get(object, "registered_name"));
   return from_class(json_string_value(class_name), registered_name, config, semantics);
-}
-
-mix_layer *mix_layer_deserialize(const char *text, const mix_semantics *semantics) {
-  if (mix_failed()) return NULL;
-  /* a layer's from_config may call this while a model is read */
-  const mix_inner_layer_reader *former = mix_inner_layer_reader_set(NULL);
-  json_t *json = mix_json_parse(text, "layer_deserialize");
-  mix_layer *layer = json ? mix_layer_from_object(json, semantics, "layer_deserialize") : NULL;
-  json_decref(json);
-  mix_inner_layer_reader_set(former);
-  return layer;
 }
 
 mix_layer *mix_layer_copy(mix_layer *layer) {

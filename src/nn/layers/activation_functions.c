@@ -233,14 +233,14 @@ static const struct {
     {"selu", BOTH, selu},
     {"softplus", BOTH, softplus},
     {"softsign", BOTH, softsign},
-    {"swish", BOTH, silu},
+    {"silu", BOTH, silu},
     {"gelu", BOTH, gelu},
     {"tanh", BOTH, tanh_},
     {"sigmoid", BOTH, sigmoid},
     {"exponential", BOTH, exponential},
     {"hard_sigmoid", BOTH, hard_sigmoid},
     {"mish", BOTH, mish},
-    {"silu", BOTH, silu},
+    {"swish", BOTH, silu},
     {"ReLU", TF_KERAS, relu},
     {"LeakyReLU", TF_KERAS, leaky_relu_layer},
     {"ELU", TF_KERAS, elu},
@@ -272,6 +272,13 @@ static function find(const char *name, const mix_semantics *semantics) {
   return NULL;
 }
 
+/* Has a row before it the same function? */
+static bool is_alias(size_t row) {
+  for (size_t i = 0; i < row; i++)
+    if (table[i].apply == table[row].apply) return true;
+  return false;
+}
+
 bool mix_activation_known(const char *activation, const mix_semantics *semantics, const char *call) {
   if (find(activation, semantics)) return true;
   char list[512], hint[100];
@@ -280,7 +287,7 @@ bool mix_activation_known(const char *activation, const mix_semantics *semantics
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)
     if (find(table[i].name, semantics)) {
       mix_did_you_mean_try(&nearest, table[i].name);
-      mix_text_put(&names, "%s%s", names.used ? ", " : "", table[i].name);
+      if (!is_alias(i)) mix_text_put(&names, "%s%s", names.used ? ", " : "", table[i].name);
     }
   mix_fail(MIX_VALUE_ERROR, "%s: activation '%.60s' is not known to %s%s; expected one of %s", call,
            activation, semantics->name, mix_did_you_mean_hint(&nearest, hint, sizeof hint), list);

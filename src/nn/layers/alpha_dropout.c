@@ -30,13 +30,19 @@ static bool alpha_dropout_ready(mix_layer *layer) {
   return (d->generator = mix_layer_generator(layer, d->options.seed)) != NULL;
 }
 
+/* One draw for all samples, or for so many. */
+static bool mixes_samples(const mix_layer *layer) {
+  const mix_shape noise = ((const alpha_dropout *)layer->data)->options.noise_shape;
+  return noise.rank && noise.dims[0] != MIX_UNKNOWN;
+}
+
 static const mix_field_row fields[] = {
     {MIX_FIELD(mix_alpha_dropout_options, rate), &mix_field_number, .range = MIX_BELOW_ONE},
     {MIX_FIELD(mix_alpha_dropout_options, seed), &mix_field_seed},
     {MIX_FIELD(mix_alpha_dropout_options, noise_shape), &mix_field_shape, .optional = true},
     {0}};
 MIX_LAYER_KIND(alpha_dropout, mix_alpha_dropout_options, .fields = fields, .built_from_start = true,
-               .call_training = MIX_FALSE, .ready = alpha_dropout_ready,
+               .call_training = MIX_FALSE, .ready = alpha_dropout_ready, .mixes_samples = mixes_samples,
                MIX_LAYER_CLASS(.name = "AlphaDropout", .instance_size = sizeof(alpha_dropout),
                                .call = alpha_dropout_call, .output_shape = mix_layer_same_shape,
                                .supports_masking = true))

@@ -253,6 +253,8 @@ static mix_list *batch_normalization_call(mix_layer *layer, const mix_call_args 
   return mix_one_result(mix_cast(mix_normalized(x, mean, variance, b->options.epsilon, gamma, beta), result));
 }
 
+static bool mixes_samples(const mix_layer *layer) { return layer->trainable; }
+
 static bool batch_normalization_check(void *options, const mix_layer_kind *kind) {
   const mix_batch_normalization_options *o = options;
   if (o->renorm && !(o->renorm_rmax >= o->renorm_rmin))
@@ -360,6 +362,7 @@ static const mix_field_row fields[] = {
     {0}};
 MIX_LAYER_KIND(batch_normalization, mix_batch_normalization_options, .fields = fields, .call_has_mask = true,
                .check = batch_normalization_check, .ready = batch_normalization_ready,
+               .mixes_samples = mixes_samples,
                MIX_LAYER_CLASS(.name = "BatchNormalization", .instance_size = sizeof(batch_normalization),
                                .build = batch_normalization_build, .call = batch_normalization_call,
                                .get_config = batch_normalization_config, .output_shape = mix_layer_same_shape,

@@ -78,6 +78,12 @@ static mix_list *call(mix_layer *layer, const mix_call_args *args) {
   return mix_one_result(y);
 }
 
+/* Each call goes on with the power iteration. */
+static bool mixes_samples(const mix_layer *layer) {
+  (void)layer;
+  return true;
+}
+
 static mix_shape output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
   (void)count;
   return mix_layer_output_shape(inner_of(layer), input_shapes[0]);
@@ -125,7 +131,7 @@ static const mix_field_row fields[] = {
      .range = MIX_POSITIVE},
     {0}};
 MIX_LAYER_KIND(spectral_normalization, mix_spectral_normalization_options, .fields = fields, .ready = ready,
-               .call_training = MIX_FALSE,
+               .call_training = MIX_FALSE, .mixes_samples = mixes_samples,
                MIX_LAYER_CLASS(.name = "SpectralNormalization",
                                .instance_size = sizeof(spectral_normalization), .build = build, .call = call,
                                .output_shape = output_shape))

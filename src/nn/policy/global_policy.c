@@ -10,6 +10,14 @@ static mix_policy *global; /* retained; NULL: never set, floatx applies */
 static mix_dtype floatx = MIX_FLOAT32;
 static bool rewrite_enabled;
 
+void mix_warn_of_rewrite_and_policy(const char *call, bool mixed, bool rewritten) {
+  if (mixed && rewritten)
+    mix_log_message(MIX_LOG_WARNING,
+                    "%s: a mixed policy and the rewrite that mix_set_graph_rewrite turned on are in force "
+                    "together, and both change dtypes; choose one of them",
+                    call);
+}
+
 /* Sets `policy` (may be NULL) and releases the previous one. */
 static void store(mix_policy *policy) {
   mix_retain(policy);
@@ -47,6 +55,8 @@ mix_status mix_set_global_policy_object(mix_policy *policy) {
         "set_global_policy: only policies with a floating-point compute dtype can be global, but '%s' "
         "computes in %s",
         policy->name, mix_dtype_name(policy->compute));
+  if (semantics->global_refused_by_rewrite && mix_policy_is_mixed(policy))
+    mix_warn_of_rewrite_and_policy("set_global_policy", true, mix_amp_target() != MIX_DTYPE_NONE);
   store(policy);
   return MIX_OK;
 }

@@ -1,6 +1,7 @@
 /* Policy names and their meaning (docs/spec/mixed_precision.md, 1.1 to 1.3). */
 #include "nn/policy/policy.h"
 #include "base/alloc.h"
+#include "base/did_you_mean.h"
 #include "base/error.h"
 #include "nn/policy/loss_scale.h"
 #include "nn/number.h"
@@ -53,11 +54,14 @@ static bool refuse_removed(const char *name) {
 }
 
 static bool refuse_name(const char *name, const mix_semantics *semantics) {
+  char hint[100];
   mix_fail(
       MIX_VALUE_ERROR,
-      "policy: '%.60s%s' cannot be converted to a %s; valid names are 'mixed_float16', 'mixed_bfloat16', and "
-      "the name of any dtype such as 'float32'",
-      name, strlen(name) > 60 ? "..." : "", semantics->policy_class);
+      "policy: '%.60s%s' cannot be converted to a %s%s; valid names are 'mixed_float16', 'mixed_bfloat16', "
+      "and the name of any dtype such as 'float32'",
+      name, strlen(name) > 60 ? "..." : "", semantics->policy_class,
+      mix_did_you_mean_choice(name, "mixed_float16|mixed_bfloat16|float16|bfloat16|float32|float64", hint,
+                              sizeof hint));
   return false;
 }
 

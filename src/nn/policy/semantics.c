@@ -1,6 +1,7 @@
 /* The rules of the three generations (docs/spec/mixed_precision.md, section 10; docs/spec/keras.md, 8 to 12).
  */
 #include "nn/policy/semantics.h"
+#include "base/did_you_mean.h"
 #include "base/error.h"
 #include <stdatomic.h>
 #include <string.h>
@@ -25,6 +26,7 @@ const mix_semantics mix_semantics_tf_keras = {
     .optimizer_package = "Custom",
     .saved_names_numbered = true,
     .functional_module = "tf_keras.src.engine.functional",
+    .source_package = "tf_keras.src",
     .functional_saves_shape = true,
     .compile_metrics_before_weights = true,
     .policy_infer = true,
@@ -129,6 +131,7 @@ const mix_semantics mix_semantics_keras3 = {
     .additive_attention_scales_query = true,
     .config_axes_listed = true,
     .functional_module = "keras.src.models.functional",
+    .source_package = "keras.src",
     .keras_version = "3.15.1",
     .saved_objects_named = true,
     .bfloat16_saved = true,
@@ -152,6 +155,8 @@ const mix_semantics mix_semantics_keras3 = {
     .global_stored_at_first_read = true,
     .all_arguments_cast = true,
     .rnn_casts_initial_state = true,
+    .model_ends_from_one = true,
+    .time_distributed_by_step = true,
     .rnn_seed_saved = true,
     .conv_lstm_sizes_known = true,
     .cast_before_input_spec = true,
@@ -252,6 +257,7 @@ const mix_semantics mix_semantics_experimental = {
     .keras_version = "2.4.0",
     .saved_names_numbered = true,
     .functional_module = "tensorflow.python.keras.engine.functional",
+    .source_package = "tensorflow.python.keras",
     .compile_metrics_before_weights = true,
     .policy_has_loss_scale = true,
     .policy_infer = true,
@@ -334,9 +340,12 @@ const mix_semantics *mix_semantics_named(const char *name) {
   if (mix_failed()) return NULL;
   for (size_t i = 0; name && i < sizeof tables / sizeof *tables; i++)
     if (!strcmp(tables[i]->name, name)) return tables[i];
-  return mix_fail(MIX_VALUE_ERROR,
-                  "semantics: \"%s\" is not known; expected \"tf_keras\", \"keras3\" or \"experimental\"",
-                  name ? name : "NULL");
+  char hint[100];
+  return mix_fail(
+      MIX_VALUE_ERROR,
+      "semantics: \"%s\" is not known%s; expected \"tf_keras\", \"keras3\" or \"experimental\"",
+      name ? name : "NULL",
+      mix_did_you_mean_choice(name ? name : "", "tf_keras|keras3|experimental", hint, sizeof hint));
 }
 
 mix_status mix_set_semantics(const char *name) {

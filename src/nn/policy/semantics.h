@@ -147,6 +147,7 @@ struct mix_semantics {
   /* models as JSON (docs/spec/keras.md, 17) */
   bool node_objects; /* K3: a call is {"args", "kwargs"}; else a list of [layer, node, tensor, keywords] */
   bool nested_calls_from_one;   /* L, X: the calls of a nested model are numbered from 1 */
+  bool model_ends_from_one;     /* K3: a model's ends count the calls of Functional ones from 1 */
   bool input_batch_input_shape; /* L, X: InputLayer and Embedding save batch_input_shape; K3: batch_shape */
   bool input_named_by_layer;    /* L, X: "dense_input", before the layer "dense" of a sequential model */
   /* K3: configs have options that the library does not offer: renorm, quantization_config, ... */
@@ -167,6 +168,7 @@ struct mix_semantics {
   const char *optimizer_package; /* L: of the class of an optimizer in .h5 files, "Custom>SGD" */
   bool bfloat16_saved;           /* K3 reads bfloat16 from .weights.h5; else weights are saved as float32 */
   const char *functional_module;
+  const char *source_package; /* of classes that have no public module: "keras.src" */
   bool sequential_saves_policy;  /* K3: with trainable, dtype and build_input_shape */
   bool build_shapes_named;       /* K3: the build_config of a layer of several tensors names their shapes */
   bool functional_saves_shape;   /* L: the shape in its build_config; K3: null */
@@ -216,6 +218,7 @@ struct mix_semantics {
   bool rnn_casts_initial_state;   /* K3: given states are cast to the cell's compute dtype */
   bool rnn_time_major;            /* L, X: has time_major, and saves it and `implementation` */
   bool bidirectional_keeps_layer; /* L, X: saves the given layer; K3: its forward copy */
+  bool time_distributed_by_step;  /* K3: calls its layer on each step; else once on a batch of all steps */
   bool rnn_seed_saved;            /* K3: configs of LSTM, GRU and cells have the seed */
   bool conv_lstm_hard_sigmoid;    /* L, X: the default of ConvLSTM's recurrent_activation; K3: sigmoid */
   bool conv_lstm_sizes_known;     /* K3: a spatial size that is not known is a ValueError */

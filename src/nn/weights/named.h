@@ -2,6 +2,7 @@
 #ifndef MIX_NN_WEIGHTS_NAMED_H
 #define MIX_NN_WEIGHTS_NAMED_H
 
+#include "base/did_you_mean.h"
 #include "base/error.h"
 #include "base/text.h"
 #include <string.h>
@@ -12,15 +13,20 @@
   mix_find_named_of(what, given, table, sizeof(table) / sizeof *(table), sizeof *(table))
 static inline const void *mix_find_named_of(const char *what, const char *given, const void *rows,
                                             size_t count, size_t size) {
-  char list[512];
+  char list[512], hint[100];
   mix_text names = {.text = list, .size = sizeof list};
+  mix_did_you_mean nearest = {.word = given ? given : ""};
   for (size_t i = 0; i < count; i++) {
     const char *const *row = (const void *)((const char *)rows + i * size);
     if (given && (!strcmp(row[0], given) || !strcmp(row[1], given))) return row;
-    mix_text_put(&names, "%s%s", i ? ", " : "", row[0]);
+    mix_did_you_mean_try(&nearest, row[0]);
+    mix_did_you_mean_try(&nearest, row[1]);
+    size_t before = 0;
+    while (before < i && strcmp(*(const char *const *)((const char *)rows + before * size), row[0])) before++;
+    if (before == i) mix_text_put(&names, "%s%s", i ? ", " : "", row[0]); /* aliases repeat a name */
   }
-  return mix_fail(MIX_VALUE_ERROR, "%s: '%.60s' is not known; expected one of %s", what,
-                  given ? given : "NULL", list);
+  return mix_fail(MIX_VALUE_ERROR, "%s: '%.60s' is not known%s; expected one of %s", what,
+                  given ? given : "NULL", mix_did_you_mean_hint(&nearest, hint, sizeof hint), list);
 }
 
 /* False with the error recorded if both a name and an object are given, or an error is pending. */

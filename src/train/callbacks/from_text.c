@@ -2,9 +2,11 @@
  * "early_stopping:monitor=val_loss,patience=3".
  */
 #include "base/alloc.h"
+#include "base/did_you_mean.h"
 #include "base/error.h"
 #include "train/callback.h"
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- kinds ---- */
@@ -60,10 +62,14 @@ mix_callback *mix_callback_from_text(const char *text) {
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
     if (mix_callback_text_names(text, kinds[i]->name))
       return make_from_text(kinds[i], text + length + (text[length] == ':'));
+  char word[64], hint[100];
+  snprintf(word, sizeof word, "%.*s", (int)length, text);
+  mix_did_you_mean nearest = {.word = word};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) mix_did_you_mean_try(&nearest, kinds[i]->name);
   return mix_fail(
       MIX_VALUE_ERROR,
-      "callback_from_text: '%.*s' is not known; expected early_stopping, reduce_lr_on_plateau, "
+      "callback_from_text: '%s' is not known%s; expected early_stopping, reduce_lr_on_plateau, "
       "model_checkpoint, csv_logger, tensorboard, backup_and_restore, progbar_logger, terminate_on_nan or "
       "numerics_report",
-      (int)length, text);
+      word, mix_did_you_mean_hint(&nearest, hint, sizeof hint));
 }

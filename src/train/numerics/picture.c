@@ -2,6 +2,7 @@
  * of two, drawn over the range of the dtype. A bar in front shows zeros; marks behind it show infinities and
  * NaN. */
 #include "base/error.h"
+#include "base/format.h"
 #include "train/numerics/canvas.h"
 #include "train/numerics/numerics.h"
 #include "ops/magnitudes.h"
@@ -16,8 +17,9 @@ enum {
   ROW = 26,
   STRIP = 20,
   LINE = 24,
-  NAME_MAX = 32,
-  DTYPE = 60, /* columns */
+  NAME_MAX = 32,      /* letters */
+  LINE_LETTERS = 127, /* of text */
+  DTYPE = 60,         /* columns */
   ZEROS = 84,
   MARK = 44,
   CELLS_WIDTH = 760,
@@ -67,7 +69,7 @@ static void measure(picture *p) {
     if (!mix_numerics_drawn(entry, false)) continue;
     extend_range(p, entry, &entry->forward);
     extend_range(p, entry, &entry->gradient);
-    int length = (int)(strlen(entry->layer) + strlen(entry->tensor)) + 1;
+    int length = (int)(mix_letters(entry->layer) + mix_letters(entry->tensor)) + 1;
     if (length > longest) longest = length < NAME_MAX ? length : NAME_MAX;
   }
   p->lowest = p->lowest - 2 < MIX_NUMERICS_LOWEST ? MIX_NUMERICS_LOWEST : p->lowest - 2;
@@ -88,12 +90,13 @@ static void measure(picture *p) {
 static int wrap_text(picture *p, const char *text, int max_letters, mix_colour colour, bool draw) {
   int lines = 0;
   while (*text) {
-    char line[256];
-    int length = (int)strlen(text);
-    if (max_letters > (int)sizeof line - 1) max_letters = sizeof line - 1;
-    if (length > max_letters) {
-      length = max_letters;
-      while (length > max_letters / 2 && text[length] != ' ') length--;
+    char line[4 * LINE_LETTERS + 1];
+    if (max_letters > LINE_LETTERS) max_letters = LINE_LETTERS;
+    int length = (int)mix_letters_bytes(text, (size_t)max_letters);
+    if (text[length]) {
+      const int whole = length;
+      while (length > whole / 2 && text[length] != ' ') length--;
+      if (text[length] != ' ') length = whole;
     }
     snprintf(line, sizeof line, "%.*s", length, text);
     if (draw) mix_canvas_text(&p->canvas, MARGIN, p->y + lines * LINE, LETTER, colour, line);
@@ -191,11 +194,12 @@ static const char *short_dtype(mix_dtype dtype) {
 
 static void draw_row(picture *p, const mix_numerics_entry *entry, bool gradient) {
   const mix_numerics_sum *sum = gradient ? &entry->gradient : &entry->forward;
-  char name[NAME_MAX + 1], full[256];
+  char name[4 * NAME_MAX + 1], full[256];
   bool wrong = !mix_numerics_finite(&sum->statistics);
   snprintf(full, sizeof full, "%s/%s", entry->layer, entry->tensor);
-  snprintf(name, sizeof name, "%.*s", NAME_MAX, full);
-  if (strlen(full) > NAME_MAX) memcpy(name + NAME_MAX - 2, "..", 3);
+  const bool cut = mix_letters(full) > NAME_MAX;
+  snprintf(name, sizeof name, "%.*s%s", (int)mix_letters_bytes(full, cut ? NAME_MAX - 2 : NAME_MAX), full,
+           cut ? ".." : "");
   mix_canvas_text(&p->canvas, MARGIN, p->y + 3, LETTER, wrong ? INFINITY_MARK : INK, name);
   if (gradient ? entry->first_gradient : entry->first_forward)
     mix_canvas_fill(&p->canvas, MARGIN - 14, p->y, 8, STRIP, INFINITY_MARK);

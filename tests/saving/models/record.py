@@ -151,6 +151,14 @@ def attention():
     return keras.Model([a, b, c], [y, scores]), [(5, 4), (3, 4), (3, 6)]
 
 
+def applications():
+    package = __import__(keras.__name__ + ".src.applications", fromlist=["convnext", "inception_resnet_v2"])
+    x = keras.Input((4, 4, 6))
+    y = package.convnext.LayerScale(0.1, 6)(L.Dense(6)(x))
+    y = package.convnext.StochasticDepth(0.25)(y)
+    return keras.Model(x, package.inception_resnet_v2.CustomScaleLayer(0.3)([x, y])), [(4, 4, 6)]
+
+
 def write(name, model, shapes):
     text = model.to_json()
     record = {"name": name, "text": text}
@@ -175,6 +183,7 @@ def write(name, model, shapes):
 
 
 for function in (sequential, sequential_built, sequential_open, several, dictionary, nested,
-                 nested_sequential, policies, mixed, norms, noise, merges, words, scaled, attention):
+                 nested_sequential, policies, mixed, norms, noise, merges, words, scaled, attention,
+                 applications):
     keras.backend.clear_session()
     write(function.__name__.replace("_", "-"), *function())

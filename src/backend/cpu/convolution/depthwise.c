@@ -1,10 +1,13 @@
-/* Convolutions of each channel by itself, with one filter each, and their gradients. Channels lie side by
- * side in vectors; every result is a sum of products of rows of channels, which stays in registers. */
+/* Convolutions of each channel by itself, and their gradients. Channels lie side by side in vectors; every
+ * result is a sum of products of rows of channels, which stays in registers. Where a channel has several
+ * filters, their results lie side by side: each number of x is repeated in a register, and the gradient of
+ * the input sums what stands side by side. */
 #include "backend/cpu/convolution/taps.h"
 #include "backend/cpu/gemm/block_arithmetic.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/cpu/kernels.h"
+#include "backend/cpu/simd/attributes.h"
 #include "base/alloc.h"
 #include <string.h>
 
@@ -12,16 +15,18 @@ enum {
   ROW = 1, /* axes: rows and columns of cells */
   COLUMN = 2,
   STRIP = 2 * MIX_CELLS, /* cells whose sums are stored at once */
-  BLOCK = 128,           /* channels of the kernel's gradient that a thread sums at once */
+  BLOCK = 128, /* filters of the kernel's gradient that a thread sums at once, or those of a channel */
   SERIAL_OPERATIONS = 1 << 15,
 };
 
 typedef struct prepared_depthwise {
   mix_conv_geometry g;
+  int64_t filters;    /* of all channels */
   mix_gemm_plan plan; /* only how results are stored */
   mix_tile_program *epilogue;
   atomic_int finished; /* threads */
   atomic_bool failed;  /* the finite test of one of them */
+  int32_t quotients[]; /* mix_repeat */
 } prepared_depthwise;
 
 /* A thread's run. */
@@ -31,6 +36,7 @@ typedef struct run_state {
   mix_gemm_operands result;  /* where and how it is stored */
   bool direct;               /* sums are the result: float32 without a program */
   float *sums, *part, *wide; /* its workspace; wide: of the kernel in float32, NULL: it is read in place */
+  mix_repeat repeat;
   const float *kernel;
   int64_t size; /* bytes of a stored number */
 } run_state;
@@ -39,19 +45,28 @@ static const char *unsupported_reason(const mix_kernel_args *args) {
   const mix_dtype dtype = args->input_types[0].dtype;
   if (dtype == MIX_FLOAT64) return "operands of another dtype";
   const mix_conv_geometry g = mix_conv_geometry_of(args->op, args->attributes, args->input_types);
-  if (g.channels != 1 || g.filters != 1) return "not a channel and a filter in each group";
+  if (g.channels != 1) return "several channels in a group";
+  if (g.filters > 1 && g.groups == 1) return "a product of one channel";
   if (g.in[0] != 1 || g.kernel[0] != 1 || g.out[0] != 1 || g.before[0] != 0) return "three spatial axes";
-  if (g.batch * g.groups * mix_conv_cells(g.in) * mix_conv_cells(g.out) == 0) return "no elements";
+  if (g.batch * g.groups * g.filters * mix_conv_cells(g.in) * mix_conv_cells(g.out) == 0)
+    return "no elements";
   return mix_gemm_result_unsupported_reason(args, dtype);
 }
 
 static bool serial(const mix_kernel_args *args) {
   const mix_conv_geometry g = mix_conv_geometry_of(args->op, args->attributes, args->input_types);
-  return (double)(g.batch * g.groups) * (double)mix_conv_cells(g.out) * (double)mix_conv_cells(g.kernel) <
+  return (double)(g.batch * g.groups * g.filters) * (double)mix_conv_cells(g.out) *
+             (double)mix_conv_cells(g.kernel) <
          SERIAL_OPERATIONS;
 }
 
-static int64_t sums_count(const mix_conv_geometry *g) { return round_up(STRIP * g->groups + BLOCK, 64); }
+static int64_t sums_count(const mix_conv_geometry *g) {
+  return round_up(STRIP * g->groups * g->filters + BLOCK, 64);
+}
+/* Channels of the kernel's gradient that a thread sums at once. */
+static int64_t block_channels(const mix_conv_geometry *g) {
+  return g->filters < BLOCK ? BLOCK / g->filters : 1;
+}
 
 /* Each number of the kernel is read for every cell, so that a thread widens it once. */
 static bool widens_kernel(mix_conv_kind kind, mix_dtype dtype) {
@@ -60,7 +75,7 @@ static bool widens_kernel(mix_conv_kind kind, mix_dtype dtype) {
 
 /* Of a thread's workspace. */
 static int64_t thread_floats(const mix_conv_geometry *g, mix_conv_kind kind, mix_dtype dtype) {
-  const int64_t kernel = widens_kernel(kind, dtype) ? mix_conv_cells(g->kernel) * g->groups : 0;
+  const int64_t kernel = widens_kernel(kind, dtype) ? mix_conv_cells(g->kernel) * g->groups * g->filters : 0;
   return sums_count(g) + round_up(kernel, 64);
 }
 
@@ -77,12 +92,17 @@ static void release(void *prepared) {
 
 static bool prepare(mix_kernel_args *args, int threads) {
   (void)threads;
-  prepared_depthwise *prepared = mix_calloc(1, sizeof *prepared);
+  const mix_conv_geometry g = mix_conv_geometry_of(args->op, args->attributes, args->input_types);
+  const bool of_dx = mix_conv_kind_of(args->op) == MIX_CONV_INPUT_GRADIENT;
+  const int64_t quotients = g.filters + MIX_REPEAT_AHEAD;
+  prepared_depthwise *prepared =
+      mix_calloc(1, sizeof *prepared + sizeof *prepared->quotients * (size_t)quotients);
   if (!prepared) return false;
-  prepared->g = mix_conv_geometry_of(args->op, args->attributes, args->input_types);
+  prepared->g = g, prepared->filters = g.groups * g.filters;
+  for (int64_t i = 0; i < quotients; i++) prepared->quotients[i] = (int32_t)(i / g.filters);
   prepared->plan = (mix_gemm_plan){.vector = mix_vector_current(),
                                    .result = args->input_types[0].dtype,
-                                   .problem.ldc = prepared->g.groups};
+                                   .problem.ldc = of_dx ? g.groups : prepared->filters};
   if (args->program && !(prepared->epilogue = mix_tile_prepare(args->program))) {
     mix_free(prepared);
     return false;
@@ -111,7 +131,8 @@ static void valid(int64_t from, int64_t step, int64_t limit, int64_t count, int6
   if (*end < *first) *end = *first;
 }
 
-static mix_conv_taps valid_taps(mix_conv_taps t, int64_t limit) {
+/* Inlined: as a call it costs 3 % of a line of a small image. */
+SIMD_INLINE mix_conv_taps valid_taps(mix_conv_taps t, int64_t limit) {
   int64_t first, end;
   valid(t.at, t.step, limit, t.count, &first, &end);
   t.kernel += first * t.kernel_step, t.at += first * t.step, t.count = end - first;
@@ -133,8 +154,9 @@ static mix_conv_taps taps_of_dx(const mix_conv_geometry *g, int axis, int64_t ce
 static bool shares_columns(const run_state *s, bool of_y) {
   const mix_conv_geometry *g = &s->prepared->g;
   const mix_gemm_plan *plan = &s->prepared->plan;
-  return of_y && plan->vector->sum_cells[plan->result] && g->groups >= plan->vector->lanes &&
-         g->kernel[COLUMN] == 3 && g->stride[COLUMN] == 1 && g->dilation[COLUMN] == 1;
+  return of_y && g->filters == 1 && plan->vector->sum_cells[plan->result] &&
+         g->groups >= plan->vector->lanes && g->kernel[COLUMN] == 3 && g->stride[COLUMN] == 1 &&
+         g->dilation[COLUMN] == 1;
 }
 
 /* Sums of `count` cells of a line of y, in groups of MIX_CELLS, of which the last may sum cells again.
@@ -162,13 +184,16 @@ static int64_t sum_groups(const run_state *s, float *sums, const char *image, co
 static void run_line(const run_state *s, bool of_y, int64_t example, int64_t row) {
   const mix_conv_geometry *g = &s->prepared->g;
   const mix_gemm_plan *plan = &s->prepared->plan;
-  const int64_t n = g->groups, *of = of_y ? g->in : g->out, cells = of_y ? g->out[COLUMN] : g->in[COLUMN],
+  const int64_t filters = s->prepared->filters, n = of_y ? filters : g->groups,
+                m = of_y ? g->groups : filters, *of = of_y ? g->in : g->out,
+                cells = of_y ? g->out[COLUMN] : g->in[COLUMN],
                 first_row = (example * (of_y ? g->out[ROW] : g->in[ROW]) + row) * cells;
   const mix_conv_taps rows = of_y ? taps_of_y(g, ROW, row) : taps_of_dx(g, ROW, row);
   const char *image =
-      (const char *)s->args->inputs[0] + (example * of[ROW] + rows.at) * of[COLUMN] * n * s->size;
-  const float *kernel = s->kernel + rows.kernel * g->kernel[COLUMN] * n;
-  const bool shares = shares_columns(s, of_y);
+      (const char *)s->args->inputs[0] + (example * of[ROW] + rows.at) * of[COLUMN] * m * s->size;
+  const float *kernel = s->kernel + rows.kernel * g->kernel[COLUMN] * filters;
+  const bool shares = shares_columns(s, of_y), repeats = of_y && g->filters > 1,
+             adds = !of_y && g->filters > 1;
   for (int64_t begin = 0; begin < cells; begin += STRIP) {
     const int64_t count = smaller(STRIP, cells - begin);
     float *sums = s->direct ? (float *)s->args->outputs[0] + (first_row + begin) * n : s->sums;
@@ -177,22 +202,28 @@ static void run_line(const run_state *s, bool of_y, int64_t example, int64_t row
       const mix_conv_taps columns = of_y ? taps_of_y(g, COLUMN, begin + i) : taps_of_dx(g, COLUMN, begin + i);
       const mix_row_products p = {.outer = rows.count,
                                   .inner = columns.count,
-                                  .a_outer = rows.step * of[COLUMN] * n,
-                                  .a_inner = columns.step * n,
-                                  .b_outer = rows.kernel_step * g->kernel[COLUMN] * n,
-                                  .b_inner = columns.kernel_step * n};
-      plan->vector->sum_weighted[plan->result](sums + i * n, image + columns.at * n * s->size,
-                                               kernel + columns.kernel * n, &p, n);
+                                  .a_outer = rows.step * of[COLUMN] * m,
+                                  .a_inner = columns.step * m,
+                                  .b_outer = rows.kernel_step * g->kernel[COLUMN] * filters,
+                                  .b_inner = columns.kernel_step * filters};
+      const char *from = image + columns.at * m * s->size;
+      const float *with = kernel + columns.kernel * filters;
+      if (repeats)
+        plan->vector->sum_repeated_weighted[plan->result](sums + i * n, from, with, &p, &s->repeat, n);
+      else
+        plan->vector->sum_weighted[plan->result](adds ? s->part : sums + i * n, from, with, &p, filters);
+      if (adds) plan->vector->sum_neighbours(sums + i * n, s->part, g->filters, n);
     }
     if (!s->direct) store(s, sums, first_row + begin, count, 0, n);
   }
 }
 
-/* Channels [c, c + n) of the kernel's gradient at a cell: sums over each example, added in order. */
-static void run_cell(const run_state *s, int64_t row, int64_t column, int64_t c, int64_t n) {
+/* The kernel's gradient at a cell, of `count` channels from c: sums over each example, added in order. */
+static void run_cell(const run_state *s, int64_t row, int64_t column, int64_t c, int64_t count) {
   const mix_conv_geometry *g = &s->prepared->g;
   const mix_gemm_plan *plan = &s->prepared->plan;
-  const int64_t channels = g->groups, cell = row * g->kernel[COLUMN] + column;
+  const int64_t channels = g->groups, filters = s->prepared->filters, n = count * g->filters,
+                cell = row * g->kernel[COLUMN] + column;
   int64_t first[2], end[2], at[2];
   for (int i = 0; i < 2; i++) {
     const int axis = ROW + i;
@@ -204,22 +235,30 @@ static void run_cell(const run_state *s, int64_t row, int64_t column, int64_t c,
                               .inner = end[1] - first[1],
                               .a_outer = g->stride[ROW] * g->in[COLUMN] * channels,
                               .a_inner = g->stride[COLUMN] * channels,
-                              .b_outer = g->out[COLUMN] * channels,
-                              .b_inner = channels};
+                              .b_outer = g->out[COLUMN] * filters,
+                              .b_inner = filters};
+  mix_repeat repeat = s->repeat;
+  repeat.first = c;
   memset(s->sums, 0, (size_t)n * sizeof(float));
   for (int64_t example = 0; example < g->batch; example++) {
-    const int64_t x = ((example * g->in[ROW] + at[0]) * g->in[COLUMN] + at[1]) * channels + c,
-                  dy = ((example * g->out[ROW] + first[0]) * g->out[COLUMN] + first[1]) * channels + c;
-    plan->vector->sum_products[plan->result](s->part, (const char *)s->args->inputs[0] + x * s->size,
-                                             (const char *)s->args->inputs[1] + dy * s->size, &p, n);
+    const char *x = (const char *)s->args->inputs[0] +
+                    ((example * g->in[ROW] + at[0]) * g->in[COLUMN] + at[1]) * channels * s->size,
+               *dy = (const char *)s->args->inputs[1] +
+                     (((example * g->out[ROW] + first[0]) * g->out[COLUMN] + first[1]) * filters +
+                      c * g->filters) *
+                         s->size;
+    if (g->filters == 1)
+      plan->vector->sum_products[plan->result](s->part, x + c * s->size, dy, &p, n);
+    else
+      plan->vector->sum_repeated[plan->result](s->part, x, dy, &p, &repeat, n);
     for (int64_t i = 0; i < n; i++) s->sums[i] += s->part[i];
   }
-  /* The last dimension of the result is the multiplier, 1, or the filters of all groups. */
+  /* The last dimension of the result is the multiplier, or the filters of all groups. */
   const bool depthwise = !((const mix_conv_attributes *)s->args->attributes)->groups;
   if (s->result.epilogue && depthwise)
-    store(s, s->sums, cell * channels + c, n, 0, 1);
+    store(s, s->sums, cell * channels + c, count, 0, g->filters);
   else
-    store(s, s->sums, cell, 1, c, n);
+    store(s, s->sums, cell, 1, c * g->filters, n);
 }
 
 /* ---- the kernel ---- */
@@ -231,18 +270,19 @@ static void run_lines(const run_state *s, bool of_y, const mix_team *team) {
   int64_t begin, end;
   mix_team_share(team, g->batch * rows, 1, &begin, &end);
   if (begin < end && s->wide)
-    plan->vector->load[plan->result](s->wide, s->args->inputs[1], mix_conv_cells(g->kernel) * g->groups);
+    plan->vector->load[plan->result](s->wide, s->args->inputs[1],
+                                     mix_conv_cells(g->kernel) * s->prepared->filters);
   for (int64_t line = begin; line < end; line++) run_line(s, of_y, line / rows, line % rows);
 }
 
 static void run_cells(const run_state *s, const mix_team *team) {
   const mix_conv_geometry *g = &s->prepared->g;
-  const int64_t blocks = divide_up(g->groups, BLOCK);
+  const int64_t most = block_channels(g), blocks = divide_up(g->groups, most);
   int64_t begin, end;
   mix_team_share(team, mix_conv_cells(g->kernel) * blocks, 1, &begin, &end);
   for (int64_t i = begin; i < end; i++) {
-    const int64_t cell = i / blocks, c = i % blocks * BLOCK;
-    run_cell(s, cell / g->kernel[COLUMN], cell % g->kernel[COLUMN], c, smaller(BLOCK, g->groups - c));
+    const int64_t cell = i / blocks, c = i % blocks * most;
+    run_cell(s, cell / g->kernel[COLUMN], cell % g->kernel[COLUMN], c, smaller(most, g->groups - c));
   }
 }
 
@@ -257,6 +297,7 @@ static void finish(const mix_kernel_args *args, const mix_team *team, bool finit
 
 static void run(const mix_kernel_args *args, const mix_team *team) {
   const prepared_depthwise *prepared = args->prepared;
+  const mix_conv_geometry *g = &prepared->g;
   const mix_conv_kind kind = mix_conv_kind_of(args->op);
   const bool tests = args->program && args->program->reduction == MIX_REDUCE_ALL_FINITE;
   bool finite = true;
@@ -265,8 +306,11 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
                  .result = {.epilogue = prepared->epilogue, .args = args, .finite = tests ? &finite : NULL},
                  .size = (int64_t)mix_dtype_size(prepared->plan.result),
                  .sums = (float *)args->workspace +
-                         team->rank * thread_floats(&prepared->g, kind, prepared->plan.result)};
-  s.part = s.sums + BLOCK;
+                         team->rank * thread_floats(&prepared->g, kind, prepared->plan.result),
+                 .repeat = {.times = prepared->g.filters,
+                            .count = prepared->g.groups,
+                            .quotients = prepared->quotients}};
+  s.part = s.sums + (kind == MIX_CONV_KERNEL_GRADIENT ? block_channels(g) * g->filters : STRIP * g->groups);
   if (widens_kernel(kind, prepared->plan.result)) s.wide = s.sums + sums_count(&prepared->g);
   s.kernel = s.wide ? s.wide : args->inputs[1];
   if (tests) mix_gemm_test_sums(args, &s.result);

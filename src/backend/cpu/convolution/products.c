@@ -203,13 +203,25 @@ static size_t workspace(const mix_gemm_engine *engine, const mix_kernel_args *ar
   return transposed_bytes(&c) + (bytes > own ? bytes : own);
 }
 
-/* The kernel is transposed before the products; a product's own workspace is free after one more. */
+/* Does a product wait until all threads have left the products before it? They share one workspace, in which
+ * threads of one plan without barriers have parts of their own. */
+static bool waits(const product *p, int64_t number, int64_t group, bool shared) {
+  return group > 0 ? p->plan.barriers > 0 : number > 0 && shared;
+}
+
+/* Of the products and between them; and one after the kernel is transposed. */
 static int barriers(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads) {
   const conv c = conv_of(args);
-  if (c.phases) return 1; /* blocked products have none */
-  product p = product_of(args, &c, 0);
-  mix_gemm_make_plan(engine, mix_gemm_storage_of(engine, c.dtype), &p.problem, threads, &p.plan);
-  return p.plan.barriers ? (p.plan.barriers + 1) * (int)c.g.groups - 1 : 0;
+  if (threads < 2) return 0;
+  const bool shared = make(engine, args, &c, threads, NULL).shared > 0;
+  int count = c.phases;
+  for (int64_t i = 0; i < product_count(&c); i++) {
+    product p = product_of(args, &c, i);
+    mix_gemm_make_plan(engine, mix_gemm_storage_of(engine, c.dtype), &p.problem, threads, &p.plan);
+    for (int64_t group = 0; group < c.g.groups; group++)
+      count += p.plan.barriers + waits(&p, i, group, shared);
+  }
+  return count;
 }
 
 static void release(void *prepared) {
@@ -345,7 +357,7 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
     for (int64_t group = 0; group < c->g.groups; group++) {
       const product *p = &prepared->products[i];
       mix_gemm_operands operands = operands_of(prepared, args, p, group, transposed);
-      if (p->plan.barriers && group > 0) mix_team_barrier(team);
+      if (waits(p, i, group, w->shared > 0)) mix_team_barrier(team);
       run_product(args, p, &operands, team, tests ? &finite : NULL, shared, own);
     }
   if (tests) finish(args, team, finite);

@@ -150,6 +150,7 @@ SIMD_INLINE vf v_ceil(vf x) { return _mm256_ceil_ps(x); }
 SIMD_INLINE vf v_rint(vf x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 SIMD_INLINE vi v_to_integer(vf x) { return (vi)_mm256_cvtps_epi32(x); }
 SIMD_INLINE vf v_from_integer(vi x) { return _mm256_cvtepi32_ps((__m256i)x); }
+SIMD_INLINE vf v_permute(vf x, vi lanes) { return _mm256_permutevar8x32_ps(x, (__m256i)lanes); }
 /* In two factors, so that subnormal results and 2^128 come out right. */
 SIMD_INLINE vf v_scale(vf x, vf n) {
   const vi whole = v_to_integer(n), half = whole >> 1;

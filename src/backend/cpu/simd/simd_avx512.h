@@ -152,6 +152,7 @@ SIMD_INLINE vf v_ceil(vf x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_POS_I
 SIMD_INLINE vf v_rint(vf x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 SIMD_INLINE vi v_to_integer(vf x) { return (vi)_mm512_cvtps_epi32(x); }
 SIMD_INLINE vf v_from_integer(vi x) { return _mm512_cvtepi32_ps((__m512i)x); }
+SIMD_INLINE vf v_permute(vf x, vi lanes) { return _mm512_permutexvar_ps((__m512i)lanes, x); }
 /* Subnormal results are rounded once. */
 SIMD_INLINE vf v_scale(vf x, vf n) { return _mm512_scalef_ps(x, n); }
 

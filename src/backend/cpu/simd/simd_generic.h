@@ -146,6 +146,9 @@ SIMD_INLINE vi v_to_integer(vf x) {
   return (vi)(x + magic) - (vi)magic;
 }
 SIMD_INLINE vf v_from_integer(vi x) { return (vf){(float)x[0], (float)x[1], (float)x[2], (float)x[3]}; }
+SIMD_INLINE vf v_permute(vf x, vi lanes) {
+  return (vf){x[lanes[0] & 3], x[lanes[1] & 3], x[lanes[2] & 3], x[lanes[3] & 3]};
+}
 SIMD_INLINE vf v_scale(vf x, vf n) {
   const vi whole = v_to_integer(n), half = whole >> 1;
   const vf a = (vf)((vu)(half + 127) << 23), b = (vf)((vu)(whole - half + 127) << 23);

@@ -41,6 +41,104 @@ SUM_PRODUCTS(sum_products_bf16, bf16, uint16_t, bf16, uint16_t)
 SUM_PRODUCTS(sum_weighted_f16, f16, uint16_t, f32, float)
 SUM_PRODUCTS(sum_weighted_bf16, bf16, uint16_t, f32, float)
 
+/* Where the elements of a for `i` and the vectors behind it lie: a vector of a row, never past the row's end,
+ * of which v_permute takes the lanes. Two vectors of b need no more than one of a. */
+typedef struct repeat_place {
+  int64_t from;
+  vi lanes[2];
+} repeat_place;
+SIMD_INLINE repeat_place place_repeated(const mix_repeat *repeat, int64_t element, int64_t rest) {
+  const int64_t last = repeat->count - LANES;
+  repeat_place place = {.from = element < last ? element : last > 0 ? last : 0};
+  for (int j = 0; j < 2; j++) {
+    memcpy(&place.lanes[j], repeat->quotients + rest + j * LANES, sizeof place.lanes[j]);
+    place.lanes[j] += v_set_integer((int32_t)(element - place.from));
+  }
+  return place;
+}
+
+/* As above. `narrow`: rows of a shorter than a vector. */
+#define SUM_REPEATED(name, type_a, element_a, type_b, element_b)                                             \
+  SIMD_INLINE vf name##_load(const element_a *from, const mix_repeat *repeat, bool narrow) {                 \
+    return narrow ? v_load_##type_a##_part(from, v_first(repeat->count)) : v_load_##type_a(from);            \
+  }                                                                                                          \
+  SIMD_INLINE void name##_rows(float *sums, const element_a *x, const element_b *y,                          \
+                               const mix_row_products *p, const mix_repeat *repeat, int64_t n,               \
+                               bool narrow) {                                                                \
+    enum { PAIRS = 2, STEP = 2 * LANES };                                                                    \
+    const int64_t times = repeat->times;                                                                     \
+    int64_t i = 0, element = repeat->first, rest = 0;                                                        \
+    for (; i + PAIRS * STEP <= n; i += PAIRS * STEP) {                                                       \
+      repeat_place at[PAIRS];                                                                                \
+      for (int h = 0; h < PAIRS; h++) {                                                                      \
+        at[h] = place_repeated(repeat, element, rest);                                                       \
+        const int64_t whole = repeat->quotients[rest + STEP];                                                \
+        element += whole, rest += STEP - whole * times;                                                      \
+      }                                                                                                      \
+      vf c[2 * PAIRS] = {v_set(0), v_set(0), v_set(0), v_set(0)};                                            \
+      for (int64_t o = 0; o < p->outer; o++)                                                                 \
+        for (int64_t t = 0; t < p->inner; t++) {                                                             \
+          const element_a *from = x + o * p->a_outer + t * p->a_inner;                                       \
+          const element_b *with = y + o * p->b_outer + t * p->b_inner + i;                                   \
+          for (int h = 0; h < PAIRS; h++) {                                                                  \
+            const vf elements = name##_load(from + at[h].from, repeat, narrow);                              \
+            for (int j = 0; j < 2; j++)                                                                      \
+              V_ACCUMULATE(c[2 * h + j], v_permute(elements, at[h].lanes[j]),                                \
+                           v_load_##type_b(with + (2 * h + j) * LANES));                                     \
+          }                                                                                                  \
+        }                                                                                                    \
+      for (int j = 0; j < 2 * PAIRS; j++) v_store(sums + i + j * LANES, c[j]);                               \
+    }                                                                                                        \
+    for (; i < n; i += LANES) {                                                                              \
+      const repeat_place at = place_repeated(repeat, element, rest);                                         \
+      const int64_t whole = repeat->quotients[rest + LANES];                                                 \
+      element += whole, rest += LANES - whole * times;                                                       \
+      const bool full = i + LANES <= n;                                                                      \
+      const v_part part = v_first(full ? LANES : n - i);                                                     \
+      vf c = v_set(0);                                                                                       \
+      for (int64_t o = 0; o < p->outer; o++)                                                                 \
+        for (int64_t t = 0; t < p->inner; t++) {                                                             \
+          const element_a *from = x + o * p->a_outer + t * p->a_inner;                                       \
+          const element_b *with = y + o * p->b_outer + t * p->b_inner + i;                                   \
+          V_ACCUMULATE(c, v_permute(name##_load(from + at.from, repeat, narrow), at.lanes[0]),               \
+                       full ? v_load_##type_b(with) : v_load_##type_b##_part(with, part));                   \
+        }                                                                                                    \
+      if (full)                                                                                              \
+        v_store(sums + i, c);                                                                                \
+      else                                                                                                   \
+        v_store_part(sums + i, c, part);                                                                     \
+    }                                                                                                        \
+  }                                                                                                          \
+  static void name(float *sums, const void *a, const void *b, const mix_row_products *p,                     \
+                   const mix_repeat *repeat, int64_t n) {                                                    \
+    if (repeat->count < LANES)                                                                               \
+      name##_rows(sums, a, b, p, repeat, n, true);                                                           \
+    else                                                                                                     \
+      name##_rows(sums, a, b, p, repeat, n, false);                                                          \
+  }
+SUM_REPEATED(sum_repeated_f32, f32, float, f32, float)
+SUM_REPEATED(sum_repeated_f16, f16, uint16_t, f16, uint16_t)
+SUM_REPEATED(sum_repeated_bf16, bf16, uint16_t, bf16, uint16_t)
+SUM_REPEATED(sum_repeated_weighted_f16, f16, uint16_t, f32, float)
+SUM_REPEATED(sum_repeated_weighted_bf16, bf16, uint16_t, f32, float)
+
+SIMD_INLINE void sum_each(float *sums, const float *x, int64_t times, int64_t n) {
+  for (int64_t i = 0; i < n; i++) {
+    float sum = x[i * times];
+    for (int64_t j = 1; j < times; j++) sum += x[i * times + j];
+    sums[i] = sum;
+  }
+}
+/* A compiler makes vectors of the sums where it knows how many numbers one has. */
+static void sum_neighbours(float *restrict sums, const float *restrict x, int64_t times, int64_t n) {
+  switch (times) {
+  case 2: sum_each(sums, x, 2, n); break;
+  case 3: sum_each(sums, x, 3, n); break;
+  case 4: sum_each(sums, x, 4, n); break;
+  default: sum_each(sums, x, times, n); break;
+  }
+}
+
 /* Each vector of the image is widened once for all cells that see it, whose sums stay in registers. The
  * columns of a row come in order, and so do the terms of each sum. The next cells' part of the last row is
  * fetched ahead: lines of several columns by turns are no pattern that the processor foresees. */

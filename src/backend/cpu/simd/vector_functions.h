@@ -82,6 +82,14 @@ typedef struct mix_row_products {
   int64_t outer, inner, a_outer, a_inner, b_outer, b_inner;
 } mix_row_products;
 
+/* Each element of a row of a belongs to `times` > 1 neighbours of b: element i of b to element first + i /
+ * times. quotients[i] = i / times, for i < times + MIX_REPEAT_AHEAD. */
+enum { MIX_REPEAT_AHEAD = 32 };
+typedef struct mix_repeat {
+  int64_t times, first, count; /* count: elements in a row of a */
+  const int32_t *quotients;
+} mix_repeat;
+
 enum { MIX_CELLS = 7 }; /* sums side by side that share what is widened; common images have multiples of 7 */
 
 /* MIX_CELLS cells of a line under a kernel three cells wide. `column`, of `columns`, is that of the image
@@ -160,6 +168,14 @@ typedef struct mix_vector {
    * a[i * a_row + p * a_depth]. Each element sums in the order of k. */
   void (*product)(float *c, int64_t c_stride, const float *a, int64_t a_row, int64_t a_depth, const float *b,
                   int64_t b_stride, int64_t m, int64_t n, int64_t k, bool add);
+  /* sum_products and sum_weighted where the elements of a are repeated; a: the start of a row. */
+  void (*sum_repeated[MIX_DTYPE_COUNT])(float *sums, const void *a, const void *b, const mix_row_products *p,
+                                        const mix_repeat *repeat, int64_t n);
+  void (*sum_repeated_weighted[MIX_DTYPE_COUNT])(float *sums, const void *a, const void *b,
+                                                 const mix_row_products *p, const mix_repeat *repeat,
+                                                 int64_t n);
+  /* sums[i] = the sum of x[i * times] to x[i * times + times - 1], in order, for n sums. */
+  void (*sum_neighbours)(float *sums, const float *x, int64_t times, int64_t n);
 } mix_vector;
 
 /* Functions on tiles of double and int64, and conversions from and to them. They are rare, so in plain C, one

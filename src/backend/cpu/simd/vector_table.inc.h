@@ -103,6 +103,13 @@ const mix_vector VECTOR_NAME = {
     .sum_weighted = {[MIX_FLOAT16] = sum_weighted_f16,
                      [MIX_BFLOAT16] = sum_weighted_bf16,
                      [MIX_FLOAT32] = sum_products_f32},
+    .sum_repeated = {[MIX_FLOAT16] = sum_repeated_f16,
+                     [MIX_BFLOAT16] = sum_repeated_bf16,
+                     [MIX_FLOAT32] = sum_repeated_f32},
+    .sum_repeated_weighted = {[MIX_FLOAT16] = sum_repeated_weighted_f16,
+                              [MIX_BFLOAT16] = sum_repeated_weighted_bf16,
+                              [MIX_FLOAT32] = sum_repeated_f32},
+    .sum_neighbours = sum_neighbours,
     .sum_cells = {[MIX_FLOAT16] = sum_cells_f16, [MIX_BFLOAT16] = sum_cells_bf16},
     .product = product,
 };

@@ -78,7 +78,6 @@ static bool ready(mix_layer *layer) {
   mix_rnn *f = mix_rnn_of(b->forward), *r = mix_rnn_of(b->backward);
   if (!check_flags(layer, &f->flags, &r->flags)) return false;
   f->flags.zero_output_for_mask = r->flags.zero_output_for_mask = f->flags.return_sequences;
-  r->flips = true;
   return add_inner(layer, b);
 }
 
@@ -121,6 +120,17 @@ static mix_list *states_of(const mix_call_args *args) {
   return mix_list_new(mix_list_count(args->inputs) - 1, mix_list_items(args->inputs) + 1);
 }
 
+/* Its outputs in the order of the inputs here alone: the layer may be the caller's, who calls it too. */
+static mix_list *call_backward(const bidirectional *b, mix_tensor *x, mix_tensor *mask, mix_list *states,
+                               mix_training training) {
+  mix_rnn *rnn = mix_rnn_of(b->backward);
+  rnn->flips = true;
+  mix_list *results =
+      mix_call_outputs(b->backward, x, .mask = mask, .initial_state = states, .training = training);
+  rnn->flips = false;
+  return results;
+}
+
 static mix_list *call(mix_layer *layer, const mix_call_args *args) {
   const bidirectional *b = layer->data;
   const char *mode = b->options.merge_mode;
@@ -132,8 +142,7 @@ static mix_list *call(mix_layer *layer, const mix_call_args *args) {
   const mix_training training = args->training ? MIX_TRUE : MIX_FALSE;
   mix_list *f =
       mix_call_outputs(b->forward, x, .mask = mask, .initial_state = half(states, 0), .training = training);
-  mix_list *r =
-      mix_call_outputs(b->backward, x, .mask = mask, .initial_state = half(states, 1), .training = training);
+  mix_list *r = call_backward(b, x, mask, half(states, 1), training);
   if (!f || !r) return NULL;
   mix_tensor *forward = mix_cast(mix_list_get(f, 0), layer->compute);
   mix_tensor *backward = mix_cast(mix_list_get(r, 0), layer->compute);

@@ -1,4 +1,4 @@
-/* TimeDistributed: a layer on every step of sequences, as one batch of all steps. */
+/* TimeDistributed: a layer on every step of sequences, as one batch of all steps where that is the same. */
 #include "base/error.h"
 #include "nn/layers/recurrent/recurrent.h"
 #include "tensor/shape.h"
@@ -54,15 +54,66 @@ static mix_tensor *symbol(mix_dtype dtype, mix_shape shape) {
   return tensor;
 }
 
+/* ---- step by step ---- */
+
+/* A layer of a user's may do what it likes with a batch, and an operation of Keras 3 takes any axis. */
+static bool mixes_samples(const mix_layer *layer, bool training) {
+  const mix_rnn *rnn = mix_rnn_of(layer);
+  bool mixes = (!layer->kind && !layer->is_model && !layer->is_input) || (rnn && rnn->flags.stateful) ||
+               (layer->kind && layer->kind->named_only) ||
+               (training && layer->kind && layer->kind->mixes_samples && layer->kind->mixes_samples(layer));
+  for (int i = 0; !mixes && i < mix_list_count(layer->layers); i++) {
+    const mix_layer *inner = mix_list_items(layer->layers)[i];
+    mixes = inner->activity_regularizer || mixes_samples(inner, training); /* a loss for each call */
+  }
+  return mixes;
+}
+
+/* Step `step` of (batch, steps, ...). */
+static mix_tensor *step_of(mix_tensor *x, int64_t step) {
+  const mix_shape all = mix_tensor_shape(x);
+  mix_shape begin = {.rank = all.rank}, size = all, one = {.rank = all.rank - 1, .dims = {all.dims[0]}};
+  begin.dims[1] = step;
+  size.dims[1] = 1;
+  for (int i = 1; i < one.rank; i++) one.dims[i] = all.dims[i + 1];
+  return mix_reshape(mix_slice(x, begin, size), one);
+}
+
+/* keras3 calls the layer's `call` itself, which adds no activity loss. */
+static mix_tensor *call_inner(const mix_layer *layer, mix_tensor *x, mix_tensor *mask, bool training) {
+  mix_layer *inner = inner_of(layer);
+  mix_regularizer *regularizer = inner->activity_regularizer;
+  if (layer->semantics->time_distributed_by_step) inner->activity_regularizer = NULL;
+  mix_tensor *y = mix_call(inner, x, .mask = mask, .training = training ? MIX_TRUE : MIX_FALSE);
+  inner->activity_regularizer = regularizer;
+  return y;
+}
+
+/* Keras, too, has a call for each step in its graph. */
+static mix_list *call_steps(mix_layer *layer, const mix_call_args *args, mix_tensor *x, mix_tensor *mask) {
+  const int64_t steps = mix_tensor_shape(x).dims[1];
+  mix_list *results = mix_list_new(0, NULL);
+  for (int64_t i = 0; i < steps && !mix_failed(); i++) {
+    mix_tensor *y = call_inner(layer, step_of(x, i), mask ? step_of(mask, i) : NULL, args->training);
+    mix_list_append(results, y ? mix_expand_dims(y, 1) : NULL);
+  }
+  if (mix_failed()) return NULL;
+  return mix_one_result(mix_concat((int)steps, (mix_tensor *const *)mix_list_items(results), 1));
+}
+
+/* ---- calling ---- */
+
 static mix_list *call(mix_layer *layer, const mix_call_args *args) {
   mix_tensor *x = mix_call_input(args, 0), *mask = mix_call_mask(args);
   if (!x || !is_sequence(layer, mix_tensor_shape(x))) return NULL;
   const mix_shape sequence = mix_tensor_shape(x), rows = folded(sequence);
   const bool symbolic = args->symbolic;
+  if (!symbolic && sequence.dims[1] > 0 && layer->semantics->time_distributed_by_step &&
+      mixes_samples(inner_of(layer), args->training))
+    return call_steps(layer, args, x, mask);
   mix_tensor *steps = symbolic ? symbol(mix_tensor_dtype(x), rows) : mix_reshape(x, rows);
   if (mask && !symbolic) mask = mix_reshape(mask, folded(mix_tensor_shape(mask)));
-  mix_tensor *y = mix_call(inner_of(layer), steps, .mask = symbolic ? NULL : mask,
-                           .training = args->training ? MIX_TRUE : MIX_FALSE);
+  mix_tensor *y = call_inner(layer, steps, symbolic ? NULL : mask, args->training);
   if (!y) return NULL;
   const mix_shape shape = unfolded(sequence, mix_tensor_shape(y));
   return mix_one_result(symbolic ? symbol(mix_tensor_dtype(y), shape) : mix_reshape(y, shape));

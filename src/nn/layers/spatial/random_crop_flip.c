@@ -72,8 +72,13 @@ static const mix_field_row crop_fields[] = {
     MIX_IMAGE_DATA_FORMAT_FIELD(mix_random_crop_options),
     MIX_RANDOM_TYPE_FIELD,
     {0}};
+/* One crop for a batch. */
+static bool crops_together(const mix_layer *layer) {
+  (void)layer;
+  return true;
+}
 MIX_LAYER_KIND(random_crop, mix_random_crop_options, .fields = crop_fields, .call_training = MIX_TRUE,
-               .ready = random_crop_ready,
+               .ready = random_crop_ready, .mixes_samples = crops_together,
                MIX_LAYER_CLASS(.name = "RandomCrop", .instance_size = sizeof(random_crop),
                                .call = random_crop_call, .output_shape = random_crop_output_shape))
 

@@ -71,8 +71,10 @@ typedef struct mix_amx_plan {
   int grid_depth; /* 2: each half of k has its own threads */
   int64_t shared_blocks;
   size_t shared_block_bytes;
-  int64_t c_stride;                 /* of sums in the workspace */
-  size_t a_bytes, b_bytes, c_bytes; /* the parts of a thread's workspace; with split_k sums are shared */
+  int64_t gathered_rows; /* rows of op(A), of patches, that are gathered at once and then packed */
+  int64_t c_stride;      /* of sums in the workspace */
+  /* The parts of a thread's workspace; with split_k sums are shared. */
+  size_t a_bytes, b_bytes, c_bytes, gathered_bytes;
 } mix_amx_plan;
 MIX_GEMM_OWN_PLAN(mix_amx_plan)
 

@@ -6,7 +6,7 @@
  * then a panel of A stays in the first-level cache while it is multiplied with all panels of B. What the
  * outer loop over blocks packs is kept for the inner one. The team packs the inner loop's operand for all
  * threads in advance, where enough blocks of the outer loop use it. Rows of a bfloat16 A that few columns use
- * are not packed.
+ * are not packed. Patches of images are gathered, a few panels at a time, and then packed as a matrix.
  *
  * The order of sums depends on the shape alone: each element of C takes the steps of k in order, or those of
  * either half of k where C is small and k large (plan_amx.c). Sums that leave a tile register keep all their
@@ -35,13 +35,13 @@ static const mix_amx_storage *storage_of(mix_dtype dtype) {
 
 /* An operand: rows of op(A) or columns of op(B). */
 typedef struct operand {
-  const char *source;
-  int64_t stride, size; /* elements from row to row; bytes of an element */
-  bool across;          /* k goes from row to row */
+  mix_gemm_view lines; /* whose rows are these rows or columns, and whose columns are k */
   mix_amx_pack *pack;
   unsigned char *packed, *flags;
-  bool kept;     /* packed for all of k */
-  bool in_place; /* of A: only the tail of k behind whole steps is packed */
+  bool kept;      /* packed for all of k */
+  bool in_place;  /* of A: only the tail of k behind whole steps is packed */
+  char *gathered; /* of patches: where `gathered_rows` of them are gathered before they are packed */
+  int64_t gathered_rows;
 } operand;
 
 /* Rows or columns [first, first + count) of an operand for [k, k + depth), and where they are packed. */
@@ -52,20 +52,38 @@ typedef struct operand_block {
   int64_t stride;
 } operand_block;
 
+/* Packs lines [first, first + count) for [k, k + depth); `panel` bytes from panel to panel. Patches are
+ * gathered first, some whole panels at a time. */
+static void pack_lines(const operand *x, int64_t first, int64_t count, int64_t k, int64_t depth,
+                       int64_t panel, unsigned char *packed, unsigned char *flags) {
+  const int64_t some = x->gathered ? x->gathered_rows : count;
+  for (int64_t at = 0; at < count; at += some) {
+    const int64_t lines = smaller(some, count - at), panels = at / AMX_PANEL;
+    const mix_gemm_view block =
+        mix_gemm_view_block(&x->lines, first + at, lines, k, depth, x->gathered, NULL);
+    x->pack(block.base, block.stride, lines, depth, packed + panels * panel,
+            flags + panels * divide_up(depth, AMX_STEP));
+  }
+}
+
 static operand_block pack(const mix_gemm_plan *plan, const operand *x, int64_t first, int64_t count,
                           int64_t k, int64_t depth, bool done) {
   const int64_t panels = divide_up(count, AMX_PANEL), step = mix_amx_parts(plan->storage->dtype) * AMX_PAIR;
-  const int64_t before = x->kept ? k / AMX_STEP * panels : 0;
-  const char *source = x->source + (x->across ? k * x->stride + first : first * x->stride + k) * x->size;
+  const int64_t before = x->kept ? k / AMX_STEP * panels : 0, panel = divide_up(depth, AMX_STEP) * step;
   if (x->in_place) {
     const int64_t whole = depth / AMX_STEP * AMX_STEP;
-    if (whole < depth)
-      x->pack(source + whole * x->size, x->stride, count, depth - whole, x->packed, x->flags);
-    return (operand_block){first, count, AMX_PAIR, x->packed, x->flags, source, x->stride * x->size};
+    if (whole < depth) pack_lines(x, first, count, k + whole, depth - whole, AMX_PAIR, x->packed, x->flags);
+    return (operand_block){first,
+                           count,
+                           AMX_PAIR,
+                           x->packed,
+                           x->flags,
+                           mix_gemm_view_at(&x->lines, first, k),
+                           x->lines.stride * x->lines.size};
   }
-  if (!done) x->pack(source, x->stride, count, depth, x->packed + before * step, x->flags + before);
-  return (operand_block){
-      first, count, divide_up(depth, AMX_STEP) * step, x->packed + before * step, x->flags + before, NULL, 0};
+  unsigned char *packed = x->packed + before * step, *flags = x->flags + before;
+  if (!done) pack_lines(x, first, count, k, depth, panel, packed, flags);
+  return (operand_block){first, count, panel, packed, flags, NULL, 0};
 }
 
 /* Panel i of a block of A, `depth` of k. */
@@ -225,22 +243,20 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
   mix_gemm_share(p->m, AMX_PANEL, block_index / plan->grid_columns, plan->grid_rows, &s.begin[0], &s.end[0]);
   mix_gemm_share(p->n, AMX_PANEL, block_index % plan->grid_columns, plan->grid_columns, &s.begin[1],
                  &s.end[1]);
-  s.x[0] =
-      (operand){.source = operands->a.base, .stride = operands->a.stride, .across = operands->a.transposed};
-  s.x[1] =
-      (operand){.source = operands->b.base, .stride = operands->b.stride, .across = !operands->b.transposed};
+  s.x[0].lines = operands->a, s.x[1].lines = mix_gemm_view_transposed(&operands->b);
   const int64_t block[2] = {plan->mc, plan->nc};
   const size_t bytes[2] = {own->a_bytes, own->b_bytes};
   unsigned char *memory = workspace;
   for (int i = 0; i < 2; i++) {
     operand *x = &s.x[i];
-    x->size = (int64_t)mix_dtype_size(storage->dtype);
-    x->pack = storage->pack[i][x->across];
+    x->pack = storage->pack[i][x->lines.transposed];
     x->kept = i == outer ? own->keep_outer : own->shared_blocks > 0;
     x->in_place = i == 0 && own->a_in_place;
     place(plan, x, memory, block[i], x->in_place ? AMX_STEP : x->kept ? p->k : plan->kc);
     memory += bytes[i];
   }
+  if (p->patches) s.x[0].gathered = (char *)memory, s.x[0].gathered_rows = own->gathered_rows;
+  memory += own->gathered_bytes;
   if (own->split_k)
     run_split_k(&s, (float *)((char *)shared + 2 * own->c_bytes * (size_t)block_index));
   else

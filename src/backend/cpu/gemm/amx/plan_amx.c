@@ -13,8 +13,11 @@ enum {
   SHARED_BYTES = 33 << 20,
   /* A packed row or column costs as much as so many elements of C, */
   PACKING = 128,
-  TRANSPOSING = 2, /* times this where packing transposes. */
-  SHALLOW = 10,    /* k below it is mostly padding */
+  TRANSPOSING = 2, /* times this where packing transposes, */
+  GATHERING = 1,   /* and once more for patches, which are gathered first. */
+  /* Of patches gathered at once: they stay in the second-level cache beside what they are packed for. */
+  GATHERED_BYTES = 64 << 10,
+  SHALLOW = 10, /* k below it is mostly padding */
   /* split_k: k at least this and so many times the rows and columns, where both blocks of sums fit the
    * second-level cache. */
   DEEP = 512,
@@ -44,7 +47,6 @@ static const struct {
 const char *mix_amx_unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
                                        const mix_gemm_problem *p) {
   (void)engine;
-  if (p->patches) return "patches of images";
   if (dtype == MIX_FLOAT32 && p->precision.float32 != MIX_FLOAT32_HIGH)
     return "full float32 precision in force";
   const int parts = mix_amx_parts(dtype);
@@ -64,6 +66,25 @@ static size_t packed_bytes(const mix_gemm_plan *plan, int64_t count, int64_t dep
   return (size_t)round_up(steps * (mix_amx_parts(plan->storage->dtype) * AMX_PAIR + 1), 64);
 }
 
+/* Costs of packing rows of A [0] and columns of B [1], in PACKING. */
+static void packing_costs(const mix_gemm_problem *p, int64_t costs[2]) {
+  costs[0] = (p->transpose_a ? TRANSPOSING : 1) + (p->patches ? GATHERING : 0);
+  costs[1] = p->transpose_b ? TRANSPOSING : 1;
+}
+
+/* Completes a plan of patches that has its blocks. */
+static void lay_out_gathering(mix_gemm_plan *plan) {
+  mix_amx_plan *own = mix_amx_plan_in(plan);
+  const mix_gemm_problem *p = &plan->problem;
+  if (!p->patches) return;
+  const int64_t size = (int64_t)mix_dtype_size(plan->storage->dtype), panel = AMX_PANEL * plan->kc * size;
+  const int64_t panels = GATHERED_BYTES > panel ? GATHERED_BYTES / panel : 1;
+  own->gathered_rows = smaller(panels * AMX_PANEL, plan->mc);
+  const int64_t rows = p->transpose_a ? plan->kc : own->gathered_rows,
+                columns = p->transpose_a ? own->gathered_rows : plan->kc;
+  own->gathered_bytes = (size_t)whole_lines(rows * mix_gemm_gathered_stride(columns) * size);
+}
+
 /* Completes a plan with split_k; returns its cost. A thread packs its half of k by itself: the rows of A or B
  * are often in its cache from the product before. */
 static double lay_out_split_k(mix_gemm_plan *plan) {
@@ -79,8 +100,9 @@ static double lay_out_split_k(mix_gemm_plan *plan) {
   own->c_stride = round_up(columns, AMX_PANEL) + 16;
   own->c_bytes = (size_t)(round_up(rows, AMX_PANEL) * own->c_stride) * sizeof(float);
   plan->barriers = own->grid_depth > 1;
-  const double packing =
-      (double)((p->transpose_a ? TRANSPOSING : 1) * rows + (p->transpose_b ? TRANSPOSING : 1) * columns);
+  int64_t cost[2];
+  packing_costs(p, cost);
+  const double packing = (double)(cost[0] * rows + cost[1] * columns);
   const double results = (double)rows * (double)columns;
   return (results + PACKING * packing) / own->grid_depth +
          (plan->barriers ? results * ADDING / (double)p->k : 0);
@@ -93,7 +115,8 @@ static double lay_out(mix_gemm_plan *plan, bool share) {
   const mix_gemm_problem *p = &plan->problem;
   const int parts = mix_amx_parts(plan->storage->dtype), outer = own->columns_outside, inner = !outer;
   const int64_t all[2] = {p->m, p->n}, grid[2] = {plan->grid_rows, plan->grid_columns};
-  const int packing_cost[2] = {p->transpose_a ? TRANSPOSING : 1, p->transpose_b ? TRANSPOSING : 1};
+  int64_t packing_cost[2];
+  packing_costs(p, packing_cost);
   if (share && own->a_in_place && inner == 0) return INFINITY;
   int64_t size[2], block[2], blocks[2];
   for (int i = 0; i < 2; i++) {
@@ -126,7 +149,7 @@ static double lay_out(mix_gemm_plan *plan, bool share) {
   const int64_t outer_times = share ? parts_shared : own->keep_outer ? 1 : blocks[inner];
   const double inner_times = share ? SHARED_PACKING / plan->threads : (double)blocks[outer];
   const double packing = (double)(packing_cost[outer] * size[outer] * outer_times) +
-                         packing_cost[inner] * (double)size[inner] * inner_times;
+                         (double)(packing_cost[inner] * size[inner]) * inner_times;
   const double reading = share ? SHARED_READING * (double)(size[inner] * blocks[outer]) : 0;
   return (double)size[0] * (double)size[1] + PACKING * (packing + reading);
 }
@@ -142,7 +165,7 @@ static bool is_split_k(const mix_gemm_problem *p) {
 static bool reads_a_in_place(const mix_gemm_plan *plan) {
   const mix_gemm_problem *p = &plan->problem;
   const int64_t stored = (int64_t)mix_dtype_size(plan->storage->dtype);
-  if (mix_amx_parts(plan->storage->dtype) > 1 || p->transpose_a) return false;
+  if (mix_amx_parts(plan->storage->dtype) > 1 || p->transpose_a || p->patches) return false;
   return p->m % (AMX_PANEL / 2) == 0 && p->k >= AMX_STEP && p->n <= IN_PLACE_COLUMNS &&
          p->lda * stored % CACHE_ALIAS != 0;
 }
@@ -164,12 +187,13 @@ void mix_amx_make_plan(mix_gemm_plan *plan) {
         const double cost = own->split_k ? lay_out_split_k(&candidate) : lay_out(&candidate, way & 2);
         if (cost < best) best = cost, *plan = candidate;
       }
+  lay_out_gathering(plan);
   plan->stream = mix_gemm_streams_result(plan);
 }
 
 mix_gemm_workspace mix_amx_workspace(const mix_gemm_plan *plan) {
   const mix_amx_plan *own = mix_amx_plan_of(plan);
-  const size_t packed = own->a_bytes + own->b_bytes;
+  const size_t packed = own->a_bytes + own->b_bytes + own->gathered_bytes;
   if (own->split_k)
     return (mix_gemm_workspace){2 * own->c_bytes * (size_t)(plan->grid_rows * plan->grid_columns), packed};
   return (mix_gemm_workspace){(size_t)own->shared_blocks * own->shared_block_bytes, packed + own->c_bytes};

@@ -17,6 +17,7 @@ typedef struct mix_blocked_plan {
   bool prefetch_b;        /* rows of a B in place that are multiplied next */
   bool prefetch_a_source; /* the rows of A that are packed next, while tiles are multiplied */
   int a_panels;           /* panels of rows of A that are in the workspace at once */
+  int c_panels;           /* panels of rows whose sums are stored at once */
   int64_t a_panel_stride; /* elements from one of these to the next; 0: side by side */
   int64_t a_stride, c_stride; /* of packed A, of sums in the workspace */
   size_t a_bytes, b_bytes, c_bytes, transpose_bytes, gathered_bytes; /* the parts of a thread's workspace */

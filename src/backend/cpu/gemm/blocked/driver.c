@@ -10,6 +10,7 @@ typedef struct run_state {
   const mix_gemm_operands *operands;
   char *a, *packed_b, *c, *transpose, *gathered;
   const char *b;         /* the panels of the current block of B */
+  int64_t sums_row;      /* of the block: its sums are the first of `c` */
   mix_gemm_view a_block; /* of the current block of A */
 } run_state;
 
@@ -110,9 +111,7 @@ static void multiply_panels(const run_state *s, const block *x, const void *a, i
     c_stride = p->ldc;
     if (plan->stream && columns % engine->lanes == 0 && (uintptr_t)c % 64 == 0) store = MIX_GEMM_STREAM;
   } else {
-    /* The workspace holds the sums of one panel, or of the block. */
-    const int64_t sums_row = x->first && x->last && !plan->compute_transposed ? 0 : row;
-    c = s->c + (sums_row * c_stride + column) * (int64_t)engine->sum_size;
+    c = s->c + ((row - s->sums_row) * c_stride + column) * (int64_t)engine->sum_size;
   }
   mix_gemm_micro *const *micro =
       own->b_widened
@@ -172,6 +171,14 @@ static void pack_panels(const run_state *s, const block *x, int64_t first, int64
     }
 }
 
+/* Stores the sums of rows [row, end) of the block. */
+static void store_rows(const run_state *s, const block *x, int64_t row, int64_t end) {
+  const int64_t stride = s->own->c_stride;
+  mix_gemm_store_result(s->plan, s->operands,
+                        at(s->c, (row - s->sums_row) * stride, s->plan->engine->sum_size), stride,
+                        x->row + row, end - row, x->column, x->columns, end < x->rows);
+}
+
 static void multiply_block(run_state *s, const block *x) {
   const mix_gemm_plan *plan = s->plan;
   const mix_blocked_plan *own = s->own;
@@ -189,6 +196,7 @@ static void multiply_block(run_state *s, const block *x) {
     s->b = s->packed_b;
   }
   const int64_t panels = (x->rows + engine->mr - 1) / engine->mr;
+  s->sums_row = 0;
   /* Panels of even heights: 64 rows are 13, 13, 13, 13, 12, not 14, 14, 14, 14, 8. */
   if (plan->compute_transposed && own->a_in_place) {
     for (int64_t column = 0; column < x->columns; column += engine->nr)
@@ -199,7 +207,7 @@ static void multiply_block(run_state *s, const block *x) {
       }
   } else {
     for (int64_t i = 0; i < panels; i++) {
-      const int64_t row = x->rows * i / panels, rows = x->rows * (i + 1) / panels - row;
+      const int64_t row = x->rows * i / panels, group = i - i % own->c_panels;
       const void *a = mix_gemm_view_at(&s->a_block, row, 0);
       int64_t a_stride = s->a_block.stride;
       if (!own->a_in_place) {
@@ -209,12 +217,13 @@ static void multiply_block(run_state *s, const block *x) {
             own->a_panel_stride ? (i - first) * own->a_panel_stride : row - x->rows * first / panels;
         a = at(s->a, from, engine->element_size), a_stride = own->a_stride;
       }
+      /* The workspace holds the sums of a group of panels, or of the block. */
+      const int64_t first_row = x->rows * group / panels;
+      if (x->first && x->last && !plan->compute_transposed) s->sums_row = first_row;
       multiply_row_panel(s, x, a, a_stride, i, panels);
-      if (x->last && !own->c_in_place && !plan->compute_transposed) {
-        const char *sums = x->first ? s->c : at(s->c, row * own->c_stride, engine->sum_size);
-        mix_gemm_store_result(plan, s->operands, sums, own->c_stride, x->row + row, rows, x->column,
-                              x->columns, row + rows < x->rows);
-      }
+      if (x->last && !own->c_in_place && !plan->compute_transposed &&
+          (i + 1 == panels || i + 1 == group + own->c_panels))
+        store_rows(s, x, first_row, x->rows * (i + 1) / panels);
     }
   }
   if (x->last && plan->compute_transposed)

@@ -28,8 +28,16 @@ static void PASTE(pack_a_along_m, STORAGE)(const void *source, int64_t stride, i
   real *to = packed;
   for (int64_t k = 0; k < depth; k++, from += stride, to += packed_stride) {
     int i = 0;
+    for (; i + 2 * LANES <= rows; i += 2 * LANES) {
+      v_store(to + i, WIDEN(from + i));
+      v_store(to + i + LANES, WIDEN(from + i + LANES));
+    }
     for (; i + LANES <= rows; i += LANES) v_store(to + i, WIDEN(from + i));
-    if (i < rows) v_store(to + i, WIDEN_PART(from + i, rows - i));
+    if (i == rows) continue;
+    if (i) /* overlaps */
+      v_store(to + rows - LANES, WIDEN(from + rows - LANES));
+    else
+      v_store(to, WIDEN_PART(from, rows));
   }
 }
 

@@ -38,6 +38,10 @@ enum {
    * bytes. */
   STREAM_DEPTH = 64,
   STREAM_BYTES = 16 << 20,
+  /* So many sums are stored at once: an epilogue starts once for several panels of few columns, */
+  STORED_SUMS = 2048,
+  /* and takes rows of at most so many columns as one. */
+  DENSE_COLUMNS = 256,
 };
 
 /* Do tiles write C past the caches themselves? Only a large C of few terms: the fastest micro-kernel does not
@@ -140,10 +144,13 @@ void mix_blocked_make_plan(mix_gemm_plan *plan) {
   own->b_bytes = own->b_in_place || own->b_kept
                      ? 0
                      : whole_lines(packed_depth * round_up(plan->nc, engine->nr) * element);
+  const int64_t panel = engine->mr * plan->nc;
+  own->c_panels = panel > 0 && panel < STORED_SUMS ? (int)(STORED_SUMS / panel) : 1;
   if (!own->c_in_place) {
     const int64_t sums_rows =
-        k_blocks > 1 || plan->compute_transposed ? plan->mc : smaller(engine->mr, plan->mc);
-    own->c_stride = round_up(plan->nc, engine->nr) + engine->lanes; /* off a power of two */
+        k_blocks > 1 || plan->compute_transposed ? plan->mc : smaller(own->c_panels * engine->mr, plan->mc);
+    const bool dense = plan->nc % engine->nr == 0 && plan->nc <= DENSE_COLUMNS && !plan->compute_transposed;
+    own->c_stride = round_up(plan->nc, engine->nr) + (dense ? 0 : engine->lanes); /* off a power of two */
     own->c_bytes = (size_t)whole_lines(sums_rows * own->c_stride * sum);
   }
   if (own->a_gathered) {

@@ -5,8 +5,9 @@
  * Then panels of rows of A are packed, one at a time or some together where k goes from row to row, and
  * multiplied with all panels of B. Consecutive blocks of columns form a span, which uses rows of A that are
  * packed once. An operand that all tiles of a share use (its rows of A or columns of B) is packed once for
- * all of k, where it fits. Where few rows use B, its next block is prefetched while this one is multiplied.
- * Sums are float32, in the workspace until the last block of k. */
+ * all of k, where it fits. Patches of images are gathered before they are packed. Where few rows use B, its
+ * next block is prefetched while this one is multiplied. Sums are float32, in the workspace until the last
+ * block of k. */
 #include "backend/backend.h"
 #include "backend/cpu/gemm/fp16/fp16.h"
 #include "backend/cpu/gemm/block_arithmetic.h"
@@ -20,6 +21,8 @@ enum {
   /* Panels of A packed together where k goes from row to row; a stolen tile has about as many, */
   GROUP = 16,
   STEAL_COLUMNS = 2, /* or so many panels of B. */
+  /* The same of patches: what is gathered shares the second-level cache with B. */
+  GATHERED_GROUP = 8,
   /* At most so many columns use rows of A as rows. More of them read a panel from the second-level cache
    * again and again, and repay transposing it. */
   ROWS_AS_ROWS_COLUMNS = 128,
@@ -58,7 +61,6 @@ static const char *unsupported_reason_sums(const mix_gemm_problem *p, bool long_
 static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
                                       const mix_gemm_problem *p) {
   (void)dtype; /* both */
-  if (p->patches) return "patches of images";
   if (p->n <= FEW_COLUMNS || p->m <= FEW_COLUMNS)
     return "few rows or columns, bound by reading the other operand";
   if (p->k < SHALLOW) return "few products in a sum";
@@ -77,7 +79,18 @@ static size_t scales_bytes(const mix_gemm_plan *plan, int64_t panels) {
   return (size_t)whole_lines(panels * panel_scales(plan) * (int64_t)sizeof(float));
 }
 static bool spans(const mix_gemm_plan *plan) { return mix_fp16_plan_of(plan)->column_span > plan->nc; }
-static int64_t packed_at_once(const mix_gemm_plan *plan) { return plan->problem.transpose_a ? GROUP : 1; }
+static int64_t packed_at_once(const mix_gemm_plan *plan) {
+  const mix_gemm_problem *p = &plan->problem;
+  return !p->transpose_a ? 1 : p->patches ? GATHERED_GROUP : GROUP;
+}
+/* Patches of the rows that are packed at once. */
+static size_t gathered_bytes(const mix_gemm_plan *plan) {
+  const mix_gemm_problem *p = &plan->problem;
+  if (!p->patches) return 0;
+  const int64_t packed = packed_at_once(plan) * FP16_MR, rows = p->transpose_a ? plan->kc : packed,
+                columns = p->transpose_a ? packed : plan->kc;
+  return (size_t)whole_lines(rows * mix_gemm_gathered_stride(columns) * (int64_t)sizeof(uint16_t));
+}
 
 static void make_plan(mix_gemm_plan *plan) {
   mix_fp16_plan *own = mix_fp16_plan_in(plan);
@@ -121,12 +134,13 @@ static void make_plan(mix_gemm_plan *plan) {
   own->b_bytes = scales_bytes(plan, own->b_panels) + panels_bytes(plan, own->b_panels, FP16_NR);
   own->c_stride = (summed ? own->column_span : plan->nc) + 16; /* off a power of two */
   own->c_bytes = (size_t)((summed ? plan->mc : FP16_MR) * own->c_stride) * sizeof(float);
+  own->gathered_bytes = gathered_bytes(plan);
   plan->stream = mix_gemm_streams_result(plan);
 }
 
 static mix_gemm_workspace workspace_of(const mix_gemm_plan *plan) {
   const mix_fp16_plan *own = mix_fp16_plan_of(plan);
-  return (mix_gemm_workspace){.thread = own->a_bytes + own->b_bytes + own->c_bytes};
+  return (mix_gemm_workspace){.thread = own->a_bytes + own->b_bytes + own->c_bytes + own->gathered_bytes};
 }
 
 /* An operand, and where its panels are packed. */
@@ -147,6 +161,7 @@ typedef struct run_state {
   int64_t packed,
       packed_end; /* where packed_once: rows or columns, in panels, that are packed for all of k */
   float *c;
+  char *gathered; /* patches, before they are packed */
 } run_state;
 
 /* A block of C, in panels, and of k; the columns of its span. */
@@ -161,25 +176,36 @@ static int64_t first_column(const run_state *s, int64_t panel) {
   return smaller(panel * FP16_NR, s->plan->problem.n);
 }
 
-/* Packs `count` panels of rows or columns from starts[0] on as the packed panels from `index` on. */
-static void pack(const run_state *s, const operand *to, int64_t count, const int64_t *starts, const block *x,
-                 int64_t index) {
+/* Packs `count` panels of rows or columns from starts[0] on, for `depth` of k from `k` on, as the packed
+ * panels from `index` on. */
+static void pack(const run_state *s, const operand *to, int64_t count, const int64_t *starts, int64_t k,
+                 int64_t depth, int64_t index) {
   const int64_t scales = panel_scales(s->plan);
-  mix_fp16_pack(&to->how, (int)count, starts, x->k, x->depth, to->panels + index * to->elements, to->elements,
+  mix_fp16_pack(&to->how, (int)count, starts, k, depth, to->panels + index * to->elements, to->elements,
                 to->scales + index * scales, scales);
 }
 
 static void pack_columns(const run_state *s, const block *x, int64_t index) {
   int64_t starts[FP16_MAX_PANELS + 1];
   for (int64_t i = 0; i <= x->columns; i++) starts[i] = first_column(s, x->column + i);
-  pack(s, &s->b, x->columns, starts, x, index);
+  pack(s, &s->b, x->columns, starts, x->k, x->depth, index);
 }
 
 /* Packs `count` rows' panels from panel `panel` of the block on. */
 static void pack_rows(const run_state *s, const block *x, int64_t panel, int64_t count, int64_t index) {
   int64_t starts[FP16_MAX_PANELS + 1];
   for (int64_t i = 0; i <= count; i++) starts[i] = first_row(s, x->row + panel + i);
-  pack(s, &s->a, count, starts, x, index);
+  if (!s->operands->a.patches) {
+    pack(s, &s->a, count, starts, x->k, x->depth, index);
+    return;
+  }
+  const int64_t row = starts[0];
+  const mix_gemm_view view =
+      mix_gemm_view_block(&s->operands->a, row, starts[count] - row, x->k, x->depth, s->gathered, NULL);
+  operand gathered = s->a;
+  gathered.how.source = (const uint16_t *)view.base, gathered.how.stride = view.stride;
+  for (int64_t i = 0; i <= count; i++) starts[i] -= row;
+  pack(s, &gathered, count, starts, 0, x->depth, index);
 }
 
 /* What tiles prefetch of B, as stored: `rows` of `bytes` bytes. Each chain of a tile prefetches a part of one
@@ -320,7 +346,7 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
   char *memory = workspace;
   place(plan, &s.a, own->a_panels, memory), memory += own->a_bytes;
   place(plan, &s.b, own->b_panels, memory), memory += own->b_bytes;
-  s.c = (float *)memory;
+  s.c = (float *)memory, s.gathered = memory + own->c_bytes;
   mix_gemm_work work;
   mix_gemm_begin(&work, plan, operands->stealing, team->rank);
   block x;

@@ -43,7 +43,7 @@ typedef struct mix_fp16_plan {
   int a_panels, b_panels; /* of rows of A, of columns of B, that are in the workspace at once */
   int64_t column_span;    /* columns, of several blocks, for which rows of A are packed once */
   int64_t c_stride;       /* of sums in the workspace */
-  size_t a_bytes, b_bytes, c_bytes; /* the parts of a thread's workspace */
+  size_t a_bytes, b_bytes, c_bytes, gathered_bytes; /* the parts of a thread's workspace */
 } mix_fp16_plan;
 MIX_GEMM_OWN_PLAN(mix_fp16_plan)
 

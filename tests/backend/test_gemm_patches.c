@@ -1,0 +1,197 @@
+/* Products whose A is patches of images, on every engine: the bits are those of the plain matrix in which the
+ * patches are written out, with every number of threads. */
+#include "backend/cpu/gemm/amx/amx.h"
+#include "backend/gemm_products.h"
+
+enum { AXES = MIX_GEMM_PATCH_AXES, EXAMPLES = 2 };
+
+typedef struct engine_test {
+  const char *name;
+  const mix_gemm_engine *engine;
+  mix_dtype dtype;
+  uint32_t needs;
+} engine_test;
+
+enum {
+  TILES = MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16,
+  HALVES = MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16,
+  PAIRS = MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16, /* whether they gain or not */
+};
+static const engine_test engines[] = {
+    {"bf16_amx", &mix_gemm_f32_amx, MIX_BFLOAT16, TILES},
+    {"f16_amx", &mix_gemm_f32_amx, MIX_FLOAT16, TILES},
+    {"f32_amx", &mix_gemm_f32_amx, MIX_FLOAT32, TILES},
+    {"f16_t4x16", &mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, HALVES},
+    {"bf16_t4x16", &mix_gemm_t4x16_avx512fp16, MIX_BFLOAT16, HALVES},
+    {"f16_t4x32", &mix_gemm_t4x32_avx512fp16, MIX_FLOAT16, HALVES},
+    {"bf16_t4x32", &mix_gemm_t4x32_avx512fp16, MIX_BFLOAT16, HALVES},
+    {"bf16_avx512bf16", &mix_gemm_f32_avx512bf16, MIX_BFLOAT16, PAIRS},
+    {"f32_avx512", &mix_gemm_f32_avx512, MIX_FLOAT32, MIX_CPU_AVX512},
+    {"f16_avx512", &mix_gemm_f32_avx512, MIX_FLOAT16, MIX_CPU_AVX512},
+    {"bf16_avx512", &mix_gemm_f32_avx512, MIX_BFLOAT16, MIX_CPU_AVX512},
+    {"f64_avx512", &mix_gemm_f64_avx512, MIX_FLOAT64, MIX_CPU_AVX512},
+    {"f32_avx2", &mix_gemm_f32_avx2, MIX_FLOAT32, MIX_CPU_AVX2},
+    {"f16_avx2", &mix_gemm_f32_avx2, MIX_FLOAT16, MIX_CPU_AVX2},
+    {"bf16_avx2", &mix_gemm_f32_avx2, MIX_BFLOAT16, MIX_CPU_AVX2},
+    {"f64_avx2", &mix_gemm_f64_avx2, MIX_FLOAT64, MIX_CPU_AVX2},
+    {"f32_generic", &mix_gemm_f32_generic, MIX_FLOAT32, 0},
+    {"f16_generic", &mix_gemm_f32_generic, MIX_FLOAT16, 0},
+    {"bf16_generic", &mix_gemm_f32_generic, MIX_BFLOAT16, 0},
+    {"f64_generic", &mix_gemm_f64_generic, MIX_FLOAT64, 0},
+};
+enum { ENGINES = sizeof engines / sizeof *engines };
+
+static const struct {
+  mix_gemm_patches patches;
+  int64_t n;
+} cases[] = {
+    {{{1, 9, 8}, {1, 3, 3}, {1, 9, 8}, {1, 1, 1}, {1, 1, 1}, {0, -1, -1}, 16, 16}, 72},
+    {{{1, 10, 11}, {1, 3, 2}, {1, 21, 20}, {1, 2, 2}, {1, 2, 3}, {0, -2, -1}, 13, 13}, 70},
+    {{{1, 6, 7}, {1, 3, 3}, {1, 6, 7}, {1, 1, 1}, {1, 1, 1}, {0, -1, -1}, 20, 60}, 130}, /* a group */
+    {{{3, 4, 5}, {2, 3, 3}, {4, 5, 6}, {1, 1, 1}, {1, 1, 1}, {-1, -1, -1}, 7, 7}, 67},
+    {{{1, 1, 90}, {1, 1, 130}, {1, 1, 160}, {1, 1, 2}, {1, 1, 1}, {0, 0, -70}, 3, 3}, 90},
+    /* Several blocks of rows and of k; transposed, k in two halves. */
+    {{{1, 25, 26}, {1, 3, 3}, {1, 25, 26}, {1, 1, 1}, {1, 1, 1}, {0, -1, -1}, 32, 32}, 96},
+    {{{1, 19, 18}, {1, 3, 3}, {1, 19, 18}, {1, 1, 1}, {1, 1, 1}, {0, -1, -1}, 70, 70}, 530},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static int64_t product_of(const int64_t *numbers) { return numbers[0] * numbers[1] * numbers[2]; }
+
+/* Column `column` of patch `row`, in elements of the images; -1: outside. */
+static int64_t place_of_element(const mix_gemm_patches *p, int64_t row, int64_t column) {
+  const int64_t channel = column % p->channels;
+  int64_t cell = row, window = column / p->channels, at[AXES];
+  for (int i = AXES - 1; i >= 0; i--) {
+    at[i] = cell % p->cells[i] * p->step[i] + window % p->window[i] * p->window_step[i] + p->origin[i];
+    cell /= p->cells[i], window /= p->window[i];
+    if (at[i] < 0 || at[i] >= p->image[i]) return -1;
+  }
+  return (((cell * p->image[0] + at[0]) * p->image[1] + at[1]) * p->image[2] + at[2]) * p->pixel + channel;
+}
+
+static char *written_out(const mix_gemm_patches *p, const char *images, size_t size, int64_t rows,
+                         int64_t columns, mix_dtype dtype) {
+  char *to = matrix(dtype, rows * columns);
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t c = 0; c < columns; c++) {
+      const int64_t place = place_of_element(p, r, c);
+      if (place >= 0) memcpy(to + (size_t)(r * columns + c) * size, images + (size_t)place * size, size);
+    }
+  return to;
+}
+
+static char *numbers(mix_dtype dtype, int64_t count) {
+  char *to = matrix(dtype, count);
+  for (int64_t i = 0; i < count; i++) mix_store_double(to, dtype, i, uniform());
+  return to;
+}
+
+/* A run of a plan, as a kernel does it. */
+typedef struct plan_run {
+  mix_gemm_plan plan;
+  mix_gemm_operands operands;
+  char *workspace;
+} plan_run;
+
+static void run_plan(const mix_kernel_args *args, const mix_team *team) {
+  const plan_run *x = args->prepared;
+  const mix_gemm_workspace *w = &x->plan.workspace;
+  mix_gemm_run(&x->plan, &x->operands, team, x->workspace,
+               x->workspace + w->shared + w->thread * (size_t)team->rank);
+}
+static const mix_kernel runner = {.name = "a plan", .run = run_plan};
+
+/* The sums, as float32 or float64. The workspace starts as NaNs, and the bytes behind it must not change. */
+static char *run_problem(const engine_test *e, const mix_gemm_problem *problem, mix_gemm_view a,
+                         mix_gemm_view b, int threads, mix_gemm_plan *plan) {
+  plan_run x = {.operands = {.a = a, .b = b}};
+  mix_gemm_make_plan(e->engine, mix_gemm_storage_of(e->engine, e->dtype), problem, threads, &x.plan);
+  assert_false(x.plan.compute_transposed);
+  *plan = x.plan;
+  const size_t bytes = x.plan.workspace.shared + x.plan.workspace.thread * (size_t)threads;
+  x.workspace = mix_alloc_buffer(bytes + 64);
+  assert_non_null(x.workspace);
+  memset(x.workspace, 0xff, bytes + 64);
+  const int64_t results = problem->m * problem->n;
+  x.operands.c = matrix(x.plan.result, results);
+  memset(x.operands.c, 0x7f, (size_t)results * mix_dtype_size(x.plan.result));
+  run_team(&runner, &(mix_kernel_args){.prepared = &x}, threads);
+  for (int i = 0; i < 64; i++) assert_int_equal((unsigned char)x.workspace[bytes + (size_t)i], 0xff);
+  mix_free_buffer(x.workspace, bytes + 64);
+  return x.operands.c;
+}
+
+/* What plans of tiles are there to be tried. */
+typedef struct seen {
+  bool halves, shared, kept, parts;
+} seen;
+
+static void note(const engine_test *e, const mix_gemm_plan *plan, seen *all) {
+  if (e->engine != &mix_gemm_f32_amx) return;
+  const mix_amx_plan *own = mix_amx_plan_of(plan);
+  all->halves |= own->split_k, all->shared |= own->shared_blocks > 0, all->kept |= own->keep_outer;
+  all->parts |= own->gathered_rows < plan->mc;
+}
+
+static void compare(const engine_test *e, int number, bool transpose_a, bool transpose_b, bool finite,
+                    seen *all) {
+  const mix_gemm_patches *p = &cases[number].patches;
+  const int64_t rows = EXAMPLES * product_of(p->cells), columns = product_of(p->window) * p->channels,
+                n = cases[number].n, count = EXAMPLES * product_of(p->image) * p->pixel,
+                skipped = p->pixel - p->channels, k = transpose_a ? rows : columns;
+  const int64_t size = (int64_t)mix_dtype_size(e->dtype);
+  char *images = numbers(e->dtype, count), *kernel = numbers(e->dtype, k * n);
+  if (!finite) {
+    mix_store_double(images, e->dtype, count / 2, INFINITY);
+    mix_store_double(images, e->dtype, count - 1, NAN);
+  }
+  char *plain = written_out(p, images + skipped * size, (size_t)size, rows, columns, e->dtype);
+  mix_gemm_problem problem = {.m = transpose_a ? columns : rows,
+                              .n = n,
+                              .k = k,
+                              .transpose_a = transpose_a,
+                              .transpose_b = transpose_b,
+                              .lda = columns,
+                              .ldb = transpose_b ? k : n,
+                              .ldc = n,
+                              .rounded = e->dtype == MIX_FLOAT64 ? MIX_DTYPE_NONE : MIX_FLOAT32};
+  const mix_gemm_view a = {plain, size, columns, transpose_a, NULL},
+                      b = {kernel, size, problem.ldb, transpose_b, NULL},
+                      view = {images + skipped * size, size, p->pixel, transpose_a, p};
+  mix_gemm_plan written, gathered;
+  char *expected = run_problem(e, &problem, a, b, 1, &written);
+  problem.patches = true, problem.lda = p->pixel;
+  for (int threads = 1; threads <= MAX_THREADS; threads++) {
+    char *got = run_problem(e, &problem, view, b, threads, &gathered);
+    assert_ptr_equal(written.algorithm, gathered.algorithm);
+    note(e, &gathered, all);
+    const int64_t width = (int64_t)mix_dtype_size(gathered.result);
+    for (int64_t i = 0; i < problem.m * n; i++)
+      if (memcmp(got + i * width, expected + i * width, (size_t)width))
+        fail_msg("%s, case %d, transposed %d %d, %d threads: element %lld is %g, not %g", e->name, number,
+                 transpose_a, transpose_b, threads, (long long)i, mix_load_double(got, gathered.result, i),
+                 mix_load_double(expected, gathered.result, i));
+    free(got);
+  }
+  free(expected), free(plain), free(images), free(kernel);
+}
+
+static void each_engine(void **state) {
+  const engine_test *e = *state;
+  mix_cpu_override(UINT32_MAX);
+  if (e->needs & ~mix_cpu_features()) SKIP("%s is not for this processor", e->name);
+  random_state = 1;
+  seen all = {0};
+  for (int number = 0; number < CASES; number++)
+    for (int way = 0; way < 4; way++) compare(e, number, way & 1, way & 2, way != number % 4, &all);
+  const bool tiles = e->engine == &mix_gemm_f32_amx;
+  assert_true(all.halves == tiles && all.shared == tiles && all.kept == tiles && all.parts == tiles);
+}
+
+int main(void) {
+  static struct CMUnitTest tests[ENGINES];
+  for (int i = 0; i < ENGINES; i++)
+    tests[i] = (struct CMUnitTest){engines[i].name, each_engine, NULL, NULL, (void *)&engines[i]};
+  return _cmocka_run_group_tests("patches", tests, ENGINES, NULL, NULL);
+}
