@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "nn/layers/keras_operations/keras_operation.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -86,6 +87,7 @@ static mix_tensor *find_tensor(const saved_graph *graph, const json_t *value, bo
 /* The arguments of a call as they are collected. */
 typedef struct read_call {
   mix_list *inputs, *arguments, *masks, *initial_state;
+  json_t *form;                /* of an operation; owned */
   bool inputs_are_list, waits; /* for a call that is not made yet */
   mix_training training;
   mix_call_keywords keywords;
@@ -215,15 +217,45 @@ static void read_keywords(const saved_graph *graph, const saved_layer *layer, co
     mix_list_append(masks, NULL);
 }
 
-/* A further argument: a structure of tensors, or a number of the dtype of the first input. */
-static void read_argument(const saved_graph *graph, const json_t *value, read_call *call) {
-  if (!json_is_number(value)) {
-    collect(graph, value, &call->arguments, call);
-    return;
+/* The arguments of an operation, in which {"tensor": index} stands for a tensor. A new reference. */
+static json_t *read_operand(const saved_graph *graph, const json_t *value, read_call *call) {
+  json_t *item, *form;
+  size_t i;
+  if (mix_failed() || call->waits) return json_null();
+  if (is_keras_tensor(value)) {
+    mix_tensor *tensor = find_tensor(graph, value);
+    call->waits = !tensor;
+    if (tensor) mix_list_append(call->inputs, tensor);
+    return json_pack("{s:i}", "tensor", mix_list_count(call->inputs) - 1);
   }
-  if (!call->arguments) call->arguments = mix_list_new(0, NULL);
-  const mix_dtype dtype = mix_tensor_dtype(mix_list_get(call->inputs, 0));
-  mix_list_append(call->arguments, mix_scalar(json_number_value(value), dtype));
+  if (json_is_array(value)) {
+    form = json_array();
+    json_array_foreach(value, i, item) mix_json_append(form, read_operand(graph, item, call));
+    return form;
+  }
+  if (json_is_object(value) && !json_object_get(value, "class_name"))
+    mix_fail(MIX_VALUE_ERROR,
+             "model_from_json: an object without class_name stands among the arguments of an operation");
+  return mix_json_copy(value);
+}
+
+static void read_operation_node(const saved_graph *graph, const json_t *node, read_call *call) {
+  const char *name;
+  json_t *value;
+  call->inputs = mix_list_new(0, NULL);
+  call->inputs_are_list = true;
+  call->form = json_object();
+  const json_t *args = json_object_get(node, "args"), *keywords = json_object_get(node, "kwargs");
+  if ((args && !json_is_array(args)) || (keywords && !json_is_object(keywords)))
+    mix_fail(MIX_VALUE_ERROR,
+             "model_from_json: args of an operation are %s and kwargs %s; expected a list "
+             "and an object",
+             mix_json_kind(args), mix_json_kind(keywords));
+  mix_json_set(call->form, "args", args ? read_operand(graph, args, call) : json_array());
+  json_t *named = json_object();
+  json_object_foreach((json_t *)keywords, name, value)
+      mix_json_set(named, name, read_operand(graph, value, call));
+  mix_json_set(call->form, "kwargs", named);
 }
 
 /* {"args": [inputs, ...], "kwargs": {...}} */
@@ -242,7 +274,7 @@ static void read_node_object(const saved_graph *graph, const saved_layer *layer,
   if (kind && kind->call_tensors) call->positional = (int)json_array_size(args);
   collect(graph, inputs, &call->inputs, call);
   for (size_t i = 1; i < json_array_size(args) && !mix_failed() && !call->waits; i++)
-    read_argument(graph, json_array_get(args, i), call);
+    collect(graph, json_array_get(args, i), &call->arguments, call);
   if (!mix_failed() && !call->waits) read_keywords(graph, layer, keywords, call);
 }
 
@@ -266,9 +298,27 @@ static void note_names(const read_call *call, mix_list *results) {
     record->keywords.by_name = count - call->positional;
 }
 
+/* Makes the next call of an operation. */
+static bool make_keras_operation_call(const saved_graph *graph, saved_layer *layer, const json_t *node) {
+  read_call call = {.training = MIX_INHERIT};
+  read_operation_node(graph, node, &call);
+  const bool ready = !mix_failed() && !call.waits;
+  if (ready && !mix_list_count(call.inputs))
+    mix_fail(MIX_VALUE_ERROR, "model_from_json: a call of operation '%.60s' has no tensors", layer->name);
+  else if (ready)
+    layer->results[layer->made] =
+        mix_layer_call_outputs(layer->layer, call.inputs, true, NULL, NULL, NULL, MIX_INHERIT,
+                               &(mix_call_keywords){.form = call.form});
+  json_decref(call.form);
+  const bool made = ready && !mix_failed() && layer->results[layer->made];
+  layer->made += made;
+  return made;
+}
+
 /* Makes the next call of the layer. False: it waits, or it failed. */
 static bool make_call(const saved_graph *graph, saved_layer *layer) {
   const json_t *node = json_array_get(layer->nodes, (size_t)layer->made);
+  if (mix_keras_operation_of(layer->layer)) return make_keras_operation_call(graph, layer, node);
   read_call call = {.training = MIX_INHERIT, .positional = -1};
   if (json_object_get(node, "args") || json_object_get(node, "kwargs"))
     read_node_object(graph, layer, node, &call);

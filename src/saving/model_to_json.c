@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "nn/layers/keras_operations/keras_operation.h"
 #include "nn/layers/recurrent/recurrent.h"
 #include <stdio.h>
 #include <string.h>
@@ -106,19 +107,38 @@ static json_t *states_json(const written_call *written, mix_list *states, bool o
                                                 : tensors_json(written, states);
 }
 
-/* Further arguments of a call; a scalar that holds data is a number. */
-static json_t *arguments_json(const written_call *written, mix_list *list) {
-  json_t *array = json_array();
-  for (int i = 0; i < mix_list_count(list); i++) {
-    mix_tensor *tensor = mix_list_get(list, i);
-    const bool number = tensor && !mix_tensor_is_symbolic(tensor) && mix_tensor_shape(tensor).rank == 0;
-    const double value = number ? mix_tensor_item(tensor) : 0;
-    mix_json_append(array, !number ? tensor_or_null(written, tensor)
-                           : mix_dtype_is_floating(mix_tensor_dtype(tensor))
-                               ? json_real(value)
-                               : json_integer((json_int_t)value));
+/* The arguments of an operation with the tensors that stand for {"tensor": index}. */
+static json_t *operand_json(const written_call *written, const json_t *form) {
+  const char *key;
+  const json_t *index = json_object_get(form, "tensor");
+  json_t *item, *value;
+  size_t i;
+  if (json_is_integer(index))
+    return tensor_or_null(written, mix_list_get(written->tensors, (int)json_integer_value(index)));
+  if (json_is_array(form)) {
+    value = json_array();
+    json_array_foreach(form, i, item) mix_json_append(value, operand_json(written, item));
+    return value;
   }
-  return array;
+  if (!json_is_object(form)) return json_incref((json_t *)form);
+  value = json_object();
+  json_object_foreach((json_t *)form, key, item) mix_json_set(value, key, operand_json(written, item));
+  return value;
+}
+
+/* A call from C has no form. */
+static json_t *keras_operation_call_json(const written_call *written, const mix_layer_call *call) {
+  const mix_keras_operation *operation = mix_keras_operation_of(call->layer);
+  if (!call->layer->semantics->node_objects)
+    return mix_fail(MIX_UNSUPPORTED,
+                    "model_to_json: '%s' is the Keras 3 operation %s, which models of %s do not have",
+                    call->layer->name, operation->kind.call, call->layer->semantics->name);
+  if (call->keywords.form) return operand_json(written, call->keywords.form);
+  json_t *args = tensors_json(written, call->inputs);
+  for (int i = 0; call->arguments && i < mix_list_count(call->arguments); i++)
+    mix_json_append(args, tensor_or_null(written, mix_list_get(call->arguments, i)));
+  if (operation->takes_list) args = json_pack("[o]", args);
+  return mix_json_whole(json_pack("{s:o,s:{}}", "args", args, "kwargs"));
 }
 
 /* Masks that Keras found by itself are results of operations. */
@@ -227,6 +247,7 @@ static json_t *input_form(const mix_layer_call *call) {
 /* keras3: {"args": [inputs, ...], "kwargs": {...}}; tf_keras: [[layer, node, tensor, {...}], ...] */
 static json_t *call_json(const mix_functional *graph, const mix_layer_call *call) {
   written_call written = {graph, call->inputs, NULL};
+  if (mix_keras_operation_of(call->layer)) return keras_operation_call_json(&written, call);
   json_t *keywords = keywords_json(&written, call), *form = input_form(call), *node;
   const bool objects = call->layer->semantics->node_objects;
   written.keywords = objects ? NULL : keywords;
@@ -234,7 +255,7 @@ static json_t *call_json(const mix_functional *graph, const mix_layer_call *call
   const bool single = json_is_integer(form);
   json_decref(form);
   if (objects) {
-    json_t *args = json_array(), *more = call->arguments ? arguments_json(&written, call->arguments) : NULL;
+    json_t *args = json_array(), *more = call->arguments ? tensors_json(&written, call->arguments) : NULL;
     mix_json_append(args, inputs);
     if (more) mix_json_extend(args, more);
     json_decref(more);

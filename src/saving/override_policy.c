@@ -28,18 +28,14 @@ static bool is_16_bit(const json_t *dtype) {
   return length >= 7 && !strcmp(name + length - 7, "float16");
 }
 
-static bool is_operation(const json_t *object) {
-  const char *module = json_string_value(json_object_get(object, "module"));
-  return module && !strncmp(module, "keras.src.ops", strlen("keras.src.ops"));
-}
-
 /* Inputs keep their dtype, which is that of the data, and operations that of their results. */
 static void set_policies(json_t *value, bool (*replaces)(const json_t *dtype), const char *policy) {
   const char *key, *class_name = class_of(value);
   json_t *item, *config = json_object_get(value, "config");
   size_t i;
   json_array_foreach(value, i, item) set_policies(item, replaces, policy);
-  if (!json_is_object(value) || (class_name && !strcmp(class_name, "InputLayer")) || is_operation(value))
+  if (!json_is_object(value) || (class_name && !strcmp(class_name, "InputLayer")) ||
+      mix_object_is_operation(value))
     return;
   if (class_name && json_is_object(config)) {
     if (replaces(json_object_get(config, "dtype"))) mix_json_set(config, "dtype", json_string(policy));

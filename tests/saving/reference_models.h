@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "formats/zip_members.h"
-#include "nn/layers/builtin.h"
+#include "nn/layers/keras_operations/keras_operation.h"
 #include "support/skip.h"
 #include <dirent.h>
 
@@ -112,15 +112,10 @@ static inline void assert_close(const char *model, const char *what, int index, 
 /* ---- layers that are missing ---- */
 
 static inline bool is_built_in(const char *class_name) {
-#define ADDRESS(name) &mix_##name##_kind,
-  static const mix_layer_kind *const kinds[] = {MIX_BUILT_IN_LAYERS(ADDRESS)};
-#undef ADDRESS
   static const char *const others[] = {"InputLayer", "Functional", "Model", "Sequential"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (!strcmp(others[i], class_name)) return true;
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-    if (!strcmp(kinds[i]->class.name, class_name)) return true;
-  return false;
+  return mix_layer_kind_named(class_name) || mix_keras_operation_named(class_name);
 }
 
 /* The first class of a layer that is not built in; NULL: all are. */

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "model/support.h"
-#include "nn/layers/builtin.h"
+#include "nn/layers/keras_operations/keras_operation.h"
 #include "nn/losses/loss.h"
 #include "optim/optimizer.h"
 #include "saving/model_json.h"
@@ -200,15 +200,12 @@ static char *archive_config(const char *path) {
   return text;
 }
 
-#define KIND(name) &mix_##name##_kind,
 /* A class of a layer in this object that the library lacks; NULL: it has all. */
 static const char *missing_class(const json_t *object) {
-  static const mix_layer_kind *const kinds[] = {MIX_BUILT_IN_LAYERS(KIND)};
   const char *name = json_string_value(json_object_get(object, "class_name")), *missing = NULL;
   const json_t *config = json_object_get(object, "config"), *layers = json_object_get(config, "layers");
   bool found = !strcmp(name, "InputLayer") || !strcmp(name, "Functional") || !strcmp(name, "Sequential");
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) found |= !strcmp(kinds[i]->class.name, name);
-  if (!found) return name;
+  if (!found && !mix_layer_kind_named(name) && !mix_keras_operation_named(name)) return name;
   static const char *const inner[] = {"layer", "backward_layer", "cell"};
   for (size_t i = 0; i < json_array_size(layers) && !missing; i++)
     missing = missing_class(json_array_get(layers, i));

@@ -20,6 +20,13 @@ static const mix_field_row common_fields[] = {
     {MIX_FIELD(mix_layer_common, activity_regularizer), &mix_field_regularizer, .omit_none = MIX_ALWAYS},
     {0}};
 
+static const mix_field_row name_fields[] = {{MIX_FIELD(mix_layer_common, name), &mix_field_text}, {0}};
+
+/* Those of every layer that configs of the class have. */
+static const mix_field_row *common_fields_of(const mix_layer_kind *kind) {
+  return kind && kind->named_only ? name_fields : common_fields;
+}
+
 static mix_fields fields_of(const mix_layer_kind *kind, const mix_semantics *semantics) {
   return (mix_fields){.rows = kind->fields, .call = kind->call, .rules = semantics};
 }
@@ -261,7 +268,7 @@ mix_status mix_layer_set_input_spec(mix_layer *layer, const mix_input_spec *spec
 
 json_t *mix_layer_config_json(mix_layer *layer) {
   mix_layer_common common = common_of(layer);
-  const mix_fields fields_of_all = {.rows = common_fields, .rules = layer->semantics};
+  const mix_fields fields_of_all = {.rows = common_fields_of(layer->kind), .rules = layer->semantics};
   mix_config config = {mix_fields_write(&fields_of_all, &common, NULL)};
   if (config.object && layer->kind) {
     mix_fields fields = fields_of(layer->kind, layer->semantics);
@@ -275,7 +282,7 @@ json_t *mix_layer_config_json(mix_layer *layer) {
 
 mix_layer *mix_layer_read(const mix_layer_kind *kind, const json_t *config, const mix_semantics *semantics) {
   mix_fields fields = fields_of(kind, semantics);
-  fields.common = common_fields;
+  fields.common = common_fields_of(kind);
   char *options = mix_calloc(1, kind->options_size);
   mix_layer *layer = NULL;
   if (!options) return NULL;

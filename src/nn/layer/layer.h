@@ -33,6 +33,7 @@ struct mix_layer_kind {
   bool call_is_attention; /* its call has use_causal_mask and return_attention_scores */
   mix_training call_training;
   bool built_from_start;
+  bool named_only; /* of the options of every layer, configs have the name alone: operations */
   /* True where a call that trains is not the same on two batches as on one of both: the layer computes over
    * the samples of a batch, or counts its calls. NULL: it is the same. */
   bool (*mixes_samples)(const mix_layer *layer);
@@ -77,6 +78,7 @@ typedef struct mix_call_keywords {
   mix_tensor *attention_mask;
   bool use_causal_mask, return_attention_scores;
   int by_name; /* of a text: so many of the last tensors were given by name, which orders layers in Keras 3 */
+  json_t *form; /* of an operation: its arguments, with the places of its tensors; NULL: the tensors alone */
 } mix_call_keywords;
 
 /* A symbolic call of a layer that no other layer made; the `history` of its results points to it. It retains
@@ -129,6 +131,8 @@ mix_list *mix_layer_states(mix_layer *layer);
 
 /* The training flag of the enclosing call; false outside. */
 bool mix_training_current(void);
+/* The form of the call that runs, of an operation; NULL: it has none. Borrowed. */
+const json_t *mix_call_form(void);
 /* True: weights start at zero on this thread, for a model whose weights are read
  * next. Returns the former value. */
 bool mix_zero_weights_set(bool zero);
@@ -164,7 +168,10 @@ mix_layer *mix_layer_read(const mix_layer_kind *kind, const json_t *config, cons
 
 /* {"name", "trainable", "dtype", own keys}; a new jansson reference. */
 json_t *mix_layer_config_json(mix_layer *layer);
-/* The library's class of that name; NULL: there is none. */
+/* Is it the object of an operation of Keras 3, known or not? By its module, which legacy files lack: there
+ * by the call and the config, which has no `trainable`. */
+bool mix_object_is_operation(const json_t *object);
+/* The library's class of that name, which is no operation; NULL: there is none. */
 const mix_layer_kind *mix_layer_kind_named(const char *class_name);
 /* The name of its class inside Keras: in summaries, legacy files and paths of weights. */
 const char *mix_layer_keras_name(const mix_layer *layer);

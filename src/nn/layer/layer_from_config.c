@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "nn/layer/registry.h"
+#include "nn/layers/keras_operations/keras_operation.h"
 #include "nn/layers/recurrent/recurrent.h"
 #include <string.h>
 
@@ -37,6 +38,8 @@ static mix_layer *from_class(const char *class_name, const char *registered_name
     return mix_layer_read_custom(&custom, config, semantics);
   const mix_layer_kind *kind = mix_failed() ? NULL : mix_layer_kind_named(class_name);
   if (kind) return mix_layer_read(kind, config, semantics);
+  const mix_keras_operation *operation = mix_keras_operation_named(class_name);
+  if (operation) return mix_layer_read(&operation->kind, config, semantics);
   return mix_fail(MIX_VALUE_ERROR,
                   "layer_from_config: there is no built-in layer class '%.60s', so layers of it are not "
                   "supported; a class of your own needs mix_register_layer",
@@ -47,6 +50,38 @@ mix_layer *mix_layer_from_json(const char *class_name, const json_t *config, con
   return mix_failed() ? NULL : from_class(class_name, NULL, config, semantics);
 }
 
+/* ---- operations ---- */
+
+/* The arguments of the first call in the form of Keras 3; NULL: it has another. */
+static const json_t *first_arguments(const json_t *object) {
+  return json_object_get(json_array_get(json_object_get(object, "inbound_nodes"), 0), "args");
+}
+
+bool mix_object_is_operation(const json_t *object) {
+  const char *module = json_string_value(json_object_get(object, "module"));
+  if (module) return !strncmp(module, "keras.src.ops", strlen("keras.src.ops"));
+  const char *name = json_string_value(json_object_get(object, "class_name"));
+  const mix_keras_operation *operation = mix_keras_operation_named(name);
+  const json_t *arguments = first_arguments(object), *config = json_object_get(object, "config");
+  if (!operation || !arguments || json_object_get(config, "trainable")) return false;
+  return operation->takes_list == json_is_array(json_array_get(arguments, 0));
+}
+
+/* By its class alone: a class of the user's or of keras.layers may have the same name. */
+static mix_layer *operation_from_object(const json_t *object, const mix_semantics *semantics,
+                                        const char *call) {
+  const char *name = json_string_value(json_object_get(object, "class_name"));
+  const char *module = json_string_value(json_object_get(object, "module"));
+  const mix_keras_operation *operation = mix_keras_operation_named(name);
+  if (operation)
+    return mix_layer_read(&operation->kind, json_object_get(object, "config"),
+                          mix_semantics_or_current(semantics));
+  return mix_fail(MIX_UNSUPPORTED,
+                  "%s: the Keras operation '%.60s' (%.60s) is not supported; compute it in a layer of your "
+                  "own, whose class mix_register_layer takes",
+                  call, name, module);
+}
+
 mix_layer *mix_layer_from_object(const json_t *object, const mix_semantics *semantics, const char *call) {
   if (mix_failed()) return NULL;
   const json_t *config = json_object_get(object, "config"),
@@ -54,6 +89,7 @@ mix_layer *mix_layer_from_object(const json_t *object, const mix_semantics *sema
   if (!json_is_string(class_name) || !json_is_object(config))
     return mix_fail(MIX_VALUE_ERROR, "%s: expected an object with class_name and config, got %s", call,
                     mix_json_kind(object));
+  if (mix_object_is_operation(object)) return operation_from_object(object, semantics, call);
   const char *registered_name = json_string_value(json_object_get(object, "registered_name"));
   return from_class(json_string_value(class_name), registered_name, config, semantics);
 }

@@ -56,10 +56,11 @@ static mix_tensor *symbol(mix_dtype dtype, mix_shape shape) {
 
 /* ---- step by step ---- */
 
-/* A layer of a user's may do what it likes with a batch. */
+/* A layer of a user's may do what it likes with a batch, and an operation of Keras 3 takes any axis. */
 static bool mixes_samples(const mix_layer *layer, bool training) {
   const mix_rnn *rnn = mix_rnn_of(layer);
   bool mixes = (!layer->kind && !layer->is_model && !layer->is_input) || (rnn && rnn->flags.stateful) ||
+               (layer->kind && layer->kind->named_only) ||
                (training && layer->kind && layer->kind->mixes_samples && layer->kind->mixes_samples(layer));
   for (int i = 0; !mixes && i < mix_list_count(layer->layers); i++) {
     const mix_layer *inner = mix_list_items(layer->layers)[i];
