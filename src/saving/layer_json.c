@@ -42,6 +42,7 @@ mix_layer *mix_layer_from_config(const char *class_name, const char *text, const
   if (config && !json_is_object(config))
     mix_fail(MIX_TYPE_ERROR, "layer_from_config: the config is no object: %.60s", text);
   json_t *object = config && !mix_failed() ? json_object() : NULL;
+  if (config && !object && !mix_failed()) mix_fail_memory("a config");
   if (object && class_name) mix_json_set(object, "class_name", json_string(class_name));
   if (object) mix_json_set(object, "config", json_incref(config));
   mix_layer *layer = object ? mix_layer_from_saved(object, semantics, "layer_from_config") : NULL;
