@@ -223,7 +223,7 @@ static json_t *read_operand(const saved_graph *graph, const json_t *value, read_
   size_t i;
   if (mix_failed() || call->waits) return json_null();
   if (is_keras_tensor(value)) {
-    mix_tensor *tensor = find_tensor(graph, value, call->is_end);
+    mix_tensor *tensor = find_tensor(graph, value, false);
     call->waits = !tensor;
     if (tensor) mix_list_append(call->inputs, tensor);
     return json_pack("{s:i}", "tensor", mix_list_count(call->inputs) - 1);

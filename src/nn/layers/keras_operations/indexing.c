@@ -3,7 +3,7 @@
 #include "nn/layers/keras_operations/keras_operation.h"
 #include <string.h>
 
-enum { MAX_PLACES = 1 << 24 };
+enum { MAX_STEP = 1 << 24 };
 
 /* ---- take ---- */
 
@@ -47,14 +47,6 @@ static bool read_bound(const mix_operands *o, const json_t *slice, const char *k
   return true;
 }
 
-static mix_tensor *part(mix_tensor *x, int axis, int64_t begin, int64_t count) {
-  mix_shape from = {.rank = mix_tensor_shape(x).rank}, size = from;
-  for (int i = 0; i < size.rank; i++) size.dims[i] = MIX_UNKNOWN;
-  from.dims[axis] = begin;
-  size.dims[axis] = count;
-  return mix_slice(x, from, size);
-}
-
 static mix_tensor *sliced(const mix_operands *o, mix_tensor *x, int axis, const json_t *slice) {
   const int64_t size = mix_tensor_shape(x).dims[axis];
   const json_t *step_json = json_object_get(slice, "step");
@@ -63,7 +55,7 @@ static mix_tensor *sliced(const mix_operands *o, mix_tensor *x, int axis, const 
     if (!json_is_integer(step_json)) return mix_operand_refused(o, "step", step_json, "an integer");
     step = json_integer_value(step_json);
   }
-  if (step == 0 || step > MAX_PLACES || step < -MAX_PLACES)
+  if (step == 0 || step > MAX_STEP || step < -MAX_STEP)
     return mix_fail(MIX_VALUE_ERROR, "%s: a slice has the step %lld", o->layer->name, (long long)step);
   const bool backward = step < 0;
   if (!read_bound(o, slice, "start", backward ? size - 1 : 0, size, backward, &begin) ||
@@ -72,13 +64,7 @@ static mix_tensor *sliced(const mix_operands *o, mix_tensor *x, int axis, const 
   if (size == MIX_UNKNOWN) return x; /* of shapes alone; the size stays unknown */
   const int64_t distance = backward ? begin - end : end - begin, stride = backward ? -step : step;
   const int64_t count = distance <= 0 ? 0 : (distance + stride - 1) / stride;
-  if (step == 1) return count == size ? x : part(x, axis, count ? begin : 0, count);
-  if (count > MAX_PLACES)
-    return mix_fail(MIX_UNSUPPORTED, "%s: a slice with a step has %lld items; expected at most %d",
-                    o->layer->name, (long long)count, MAX_PLACES);
-  int64_t *places = mix_scoped_memory((size_t)(count + 1) * sizeof *places);
-  for (int64_t i = 0; places && i < count; i++) places[i] = begin + i * step;
-  return places ? mix_operand_places(x, places, count, axis) : NULL;
+  return step == 1 && count == size ? x : mix_operand_range(x, axis, begin, count, step);
 }
 
 /* The item of an axis, which goes. */
@@ -89,7 +75,7 @@ static mix_tensor *item(const mix_operands *o, mix_tensor *x, int axis, int64_t 
   if (index < -size || index >= size)
     return mix_fail(MIX_VALUE_ERROR, "%s: index %lld is outside axis %d of size %lld", o->layer->name,
                     (long long)index, axis, (long long)size);
-  return mix_squeeze(part(x, axis, index < 0 ? index + size : index, 1), MIX_AXES(axis));
+  return mix_squeeze(mix_operand_range(x, axis, index < 0 ? index + size : index, 1, 1), MIX_AXES(axis));
 }
 
 /* How many axes of x the items of a key take. */

@@ -157,12 +157,11 @@ int mix_operand_axis(const mix_operands *o, const char *name, int rank, int abse
 
 /* ---- arrays ---- */
 
-/* The numbers of nested lists, row by row. `shape` is that of the first items. */
+/* The numbers of nested lists, row by row; next NULL: only looks whether they have that shape. */
 static bool read_numbers(const json_t *value, const mix_shape *shape, int depth, double **next) {
   if (depth == shape->rank) {
-    if (!json_is_number(value) && !json_is_boolean(value)) return false;
-    *(*next)++ = json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
-    return true;
+    if (next) *(*next)++ = json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
+    return json_is_number(value) || json_is_boolean(value);
   }
   if (json_array_size(value) != (size_t)shape->dims[depth] || !json_is_array(value)) return false;
   for (size_t i = 0; i < json_array_size(value); i++)
@@ -180,21 +179,15 @@ static const json_t *first_number(const json_t *value, mix_shape *shape) {
 static mix_tensor *array_of(const mix_operands *o, const char *name, const json_t *value, mix_dtype dtype) {
   mix_shape shape = {.rank = 0};
   const json_t *first = first_number(value, &shape);
-  const int64_t size = mix_shape_size(shape);
   if (dtype == MIX_DTYPE_NONE)
     dtype = json_is_boolean(first) ? MIX_BOOL : json_is_integer(first) ? MIX_INT32 : mix_floatx();
-  /* each number has a place in the text, so that the size has a bound */
-  double *numbers = NULL, *next;
-  size_t most = 1;
-  for (const json_t *at = value; json_is_array(at); at = json_array_get(at, 0))
-    most *= json_array_size(at) + 1;
-  if (size < 0 || (uint64_t)size > most || size > (int64_t)1 << 26)
-    return mix_operand_refused(o, name, value, "an array of at most 67108864 numbers");
-  numbers = next = mix_calloc((size_t)size + 1, sizeof *numbers);
+  if (!read_numbers(value, &shape, 0, NULL))
+    return mix_operand_refused(o, name, value, "lists of numbers of one length");
+  /* as many as the text has */
+  double *numbers = mix_calloc((size_t)mix_shape_size(shape) + 1, sizeof *numbers), *next = numbers;
   if (!numbers) return NULL;
-  mix_tensor *tensor = read_numbers(value, &shape, 0, &next)
-                           ? mix_tensor_from_doubles(numbers, dtype, shape)
-                           : mix_operand_refused(o, name, value, "lists of numbers of one length");
+  read_numbers(value, &shape, 0, &next);
+  mix_tensor *tensor = mix_tensor_from_doubles(numbers, dtype, shape);
   mix_free(numbers);
   return tensor;
 }
@@ -313,9 +306,17 @@ mix_tensor *mix_operand_floating(mix_tensor *x) {
   return !x || mix_dtype_is_floating(mix_tensor_dtype(x)) ? x : mix_cast(x, mix_floatx());
 }
 
-mix_tensor *mix_operand_places(mix_tensor *x, const int64_t *places, int64_t count, int axis) {
-  mix_tensor *indices = mix_tensor_from(places, MIX_INT64, MIX_SHAPE(count));
-  return mix_gather(x, indices, axis);
+mix_tensor *mix_operand_range(mix_tensor *x, int axis, int64_t begin, int64_t count, int64_t step) {
+  if (step == 1 || count == 0) {
+    mix_shape from = {.rank = mix_tensor_shape(x).rank}, size = from;
+    for (int i = 0; i < size.rank; i++) size.dims[i] = MIX_UNKNOWN;
+    from.dims[axis] = count ? begin : 0;
+    size.dims[axis] = count;
+    return mix_slice(x, from, size);
+  }
+  mix_tensor *places =
+      mix_range((double)begin, (double)begin + (double)count * (double)step, (double)step, MIX_INT64);
+  return mix_gather(x, places, axis);
 }
 
 /* ---- the call ---- */

@@ -4,7 +4,7 @@
 #include "ops/table.h"
 #include <string.h>
 
-enum { MAX_PLACES = 1 << 24 };
+enum { MAX_PAD = 1 << 24 };
 
 /* x with another size along one axis. */
 static mix_shape resized(mix_tensor *x, int axis, int64_t size) {
@@ -153,15 +153,6 @@ static mix_list *stack_call(const mix_operands *o) {
   return mix_one_result(mix_concat(mix_list_count(wide), (mix_tensor *const *)mix_list_items(wide), axis));
 }
 
-/* x from `begin` to `end` along an axis. */
-static mix_tensor *part(mix_tensor *x, int axis, int64_t begin, int64_t end) {
-  mix_shape from = {.rank = mix_tensor_shape(x).rank}, size = from;
-  for (int i = 0; i < size.rank; i++) size.dims[i] = MIX_UNKNOWN;
-  from.dims[axis] = begin;
-  size.dims[axis] = end - begin;
-  return mix_slice(x, from, size);
-}
-
 static mix_list *split_call(const mix_operands *o) {
   enum { MOST = 1000 };
   int64_t given[MOST];
@@ -184,7 +175,7 @@ static mix_list *split_call(const mix_operands *o) {
     if (end < begin || end > size)
       return mix_fail(MIX_VALUE_ERROR, "%s: indices_or_sections has %lld behind %lld; axis %d has size %lld",
                       o->layer->name, (long long)end, (long long)begin, axis, (long long)size);
-    mix_list_append(parts, part(x, axis, begin, end));
+    mix_list_append(parts, mix_operand_range(x, axis, begin, end - begin, 1));
     begin = end;
   }
   return mix_failed() ? NULL : parts;
@@ -201,7 +192,7 @@ static mix_list *unstack_call(const mix_operands *o) {
                     (long long)size, MOST);
   mix_list *parts = mix_list_new(0, NULL);
   for (int64_t i = 0; i < size && !mix_failed(); i++)
-    mix_list_append(parts, mix_squeeze(part(x, axis, i, i + 1), MIX_AXES(axis)));
+    mix_list_append(parts, mix_squeeze(mix_operand_range(x, axis, i, 1, 1), MIX_AXES(axis)));
   return mix_failed() ? NULL : parts;
 }
 
@@ -241,39 +232,7 @@ static mix_list *tile_call(const mix_operands *o) {
   return x ? mix_one_result(x) : NULL;
 }
 
-/* ---- places along an axis ---- */
-
-/* The place in a tensor of that size that an operation puts at `index`. */
-typedef int64_t place_function(int64_t index, int64_t size, int64_t value);
-
-static mix_tensor *rearranged(const mix_operands *o, mix_tensor *x, int axis, int64_t count,
-                              place_function *place, int64_t value) {
-  const int64_t size = size_along(x, axis);
-  if (size == MIX_UNKNOWN) return x; /* of shapes alone */
-  if (count < 0 || count > MAX_PLACES)
-    return mix_fail(MIX_UNSUPPORTED, "%s: axis %d would have %lld places; expected at most %d",
-                    o->layer->name, axis, (long long)count, MAX_PLACES);
-  int64_t *places = mix_scoped_memory((size_t)(count + 1) * sizeof *places);
-  if (!places) return NULL;
-  for (int64_t i = 0; i < count; i++) places[i] = place(i, size, value);
-  return mix_operand_places(x, places, count, axis);
-}
-
-static int64_t from_the_end(int64_t index, int64_t size, int64_t value) {
-  (void)value;
-  return size - 1 - index;
-}
-static int64_t rolled(int64_t index, int64_t size, int64_t shift) {
-  return ((index - shift % size) % size + size) % size;
-}
-static int64_t reflected(int64_t index, int64_t size, int64_t before) {
-  const int64_t at = index - before;
-  return at < 0 ? -at : at < size ? at : 2 * size - 2 - at;
-}
-static int64_t mirrored(int64_t index, int64_t size, int64_t before) {
-  const int64_t at = index - before;
-  return at < 0 ? -at - 1 : at < size ? at : 2 * size - 1 - at;
-}
+/* ---- other orders along an axis ---- */
 
 static mix_list *flip_call(const mix_operands *o) {
   mix_axes axes;
@@ -282,9 +241,18 @@ static mix_list *flip_call(const mix_operands *o) {
   const bool all = !mix_operand_json(o, "axis");
   for (int i = 0; x && i < (all ? mix_tensor_shape(x).rank : axes.count); i++) {
     const int axis = all ? i : axes.axis[i];
-    x = rearranged(o, x, axis, size_along(x, axis), from_the_end, 0);
+    const int64_t size = size_along(x, axis); /* of shapes alone where it is unknown */
+    if (size > 1) x = mix_operand_range(x, axis, size - 1, size, -1);
   }
   return mix_one_result(x);
+}
+
+static mix_tensor *rolled(mix_tensor *x, int axis, int64_t shift) {
+  const int64_t size = size_along(x, axis), places = size > 1 ? (shift % size + size) % size : 0;
+  if (!places) return x;
+  mix_tensor *ends[] = {mix_operand_range(x, axis, size - places, places, 1),
+                        mix_operand_range(x, axis, 0, size - places, 1)};
+  return mix_concat(2, ends, axis);
 }
 
 static mix_list *roll_call(const mix_operands *o) {
@@ -294,11 +262,10 @@ static mix_list *roll_call(const mix_operands *o) {
   const mix_shape shape = mix_tensor_shape(x);
   if (!mix_operand_json(o, "axis")) {
     x = flattened(x);
-    x = x ? rearranged(o, x, 0, size_along(x, 0), rolled, shift) : NULL;
-    return x ? mix_one_result(mix_layer_reshape(x, shape)) : NULL;
+    return x ? mix_one_result(mix_layer_reshape(rolled(x, 0, shift), shape)) : NULL;
   }
   const int axis = mix_operand_axis(o, "axis", shape.rank, 0);
-  return axis < 0 ? NULL : mix_one_result(rearranged(o, x, axis, shape.dims[axis], rolled, shift));
+  return axis < 0 ? NULL : mix_one_result(rolled(x, axis, shift));
 }
 
 /* ---- padding ---- */
@@ -320,12 +287,22 @@ static bool read_pads(const mix_operands *o, int rank, mix_shape *before, mix_sh
       return mix_operand_refused(o, "pad_width", of_axis, "integers");
     before->dims[i] = json_integer_value(first);
     after->dims[i] = json_integer_value(second);
-    if (before->dims[i] < 0 || after->dims[i] < 0 || before->dims[i] > MAX_PLACES ||
-        after->dims[i] > MAX_PLACES)
+    if (before->dims[i] < 0 || after->dims[i] < 0 || before->dims[i] > MAX_PAD || after->dims[i] > MAX_PAD)
       return mix_fail(MIX_VALUE_ERROR, "%s: pad_width has %lld and %lld; expected 0 to %d", o->layer->name,
-                      (long long)before->dims[i], (long long)after->dims[i], MAX_PLACES);
+                      (long long)before->dims[i], (long long)after->dims[i], MAX_PAD);
   }
   return true;
+}
+
+/* x between its mirror images; edge: 1 where the outermost items stand once. */
+static mix_tensor *mirrored(mix_tensor *x, int axis, int64_t before, int64_t after, int edge) {
+  const int64_t size = size_along(x, axis);
+  mix_tensor *pieces[3];
+  int count = 0;
+  if (before) pieces[count++] = mix_operand_range(x, axis, before - 1 + edge, before, -1);
+  pieces[count++] = x;
+  if (after) pieces[count++] = mix_operand_range(x, axis, size - 1 - edge, after, -1);
+  return mix_concat(count, pieces, axis);
 }
 
 static mix_list *pad_call(const mix_operands *o) {
@@ -343,11 +320,11 @@ static mix_list *pad_call(const mix_operands *o) {
                     o->layer->name, mode);
   for (int axis = 0; x && axis < before.rank; axis++) {
     const int64_t size = size_along(x, axis), first = before.dims[axis], last = after.dims[axis];
-    if (!first && !last) continue;
-    if (size >= 0 && (first > size - edge || last > size - edge))
+    if (size == MIX_UNKNOWN || (!first && !last)) continue; /* of shapes alone; it stays unknown */
+    if (first > size - edge || last > size - edge)
       return mix_fail(MIX_VALUE_ERROR, "%s: axis %d of size %lld is padded by %lld and %lld in mode %s",
                       o->layer->name, axis, (long long)size, (long long)first, (long long)last, mode);
-    x = rearranged(o, x, axis, first + size + last, edge ? reflected : mirrored, first);
+    x = mirrored(x, axis, first, last, edge);
   }
   return mix_one_result(x);
 }
