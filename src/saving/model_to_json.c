@@ -188,8 +188,29 @@ static json_t *input_form(const mix_layer_call *call) {
   return form;
 }
 
+static json_t *operand_leaf(void *context, int index) {
+  const written_call *written = context;
+  return tensor_or_null(written, mix_list_get(written->tensors, index));
+}
+
+/* Of an operation of tf_keras, which Keras 3 does not have. */
+static json_t *operation_call_json(const mix_functional *graph, const mix_layer_call *call) {
+  written_call written = {graph, mix_list_new(0, NULL), NULL};
+  if (call->layer->semantics->node_objects)
+    return mix_fail(MIX_UNSUPPORTED,
+                    "model_to_json: layer '%s' is a %s of tf_keras, which Keras 3 lacks; save the model in "
+                    "the generation tf_keras",
+                    call->layer->name, call->layer->class.name);
+  mix_list *const lists[] = {call->inputs, call->arguments};
+  for (int l = 0; l < 2; l++)
+    for (int i = 0; lists[l] && i < mix_list_count(lists[l]); i++)
+      mix_list_append(written.tensors, mix_list_get(lists[l], i));
+  return mix_operation_node_json(call->keywords.form, operand_leaf, &written);
+}
+
 /* keras3: {"args": [inputs, ...], "kwargs": {...}}; tf_keras: [[layer, node, tensor, {...}], ...] */
 static json_t *call_json(const mix_functional *graph, const mix_layer_call *call) {
+  if (call->keywords.form) return operation_call_json(graph, call);
   written_call written = {graph, call->inputs, NULL};
   json_t *keywords = keywords_json(&written, call), *form = input_form(call), *node;
   const bool objects = call->layer->semantics->node_objects;

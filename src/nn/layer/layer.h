@@ -32,6 +32,7 @@ struct mix_layer_kind {
   bool call_is_attention; /* its call has use_causal_mask and return_attention_scores */
   mix_training call_training;
   bool built_from_start;
+  bool call_has_form; /* an operation of tf_keras: its calls have a form (mix_call_keywords) */
 };
 
 struct mix_layer {
@@ -72,6 +73,7 @@ typedef struct mix_call_keywords {
   mix_tensor *attention_mask;
   bool use_causal_mask, return_attention_scores;
   int by_name; /* of a text: so many of the last tensors were given by name, which orders layers in Keras 3 */
+  json_t *form; /* all that an operation of tf_keras was given (nn/layers/operations/operation.h); NULL: none */
 } mix_call_keywords;
 
 /* A symbolic call of a layer that no other layer made; the `history` of its results points to it. It retains
@@ -129,6 +131,8 @@ bool mix_training_current(void);
 bool mix_zero_weights_set(bool zero);
 /* Is a layer being called on this thread? */
 bool mix_layer_in_call(void);
+/* The form of the innermost call, borrowed; NULL: it has none. */
+const json_t *mix_call_form(void);
 
 /* A name made unique in the process: "dense", "dense_1". Interned. */
 const char *mix_unique_name(const char *prefix, bool from_one);

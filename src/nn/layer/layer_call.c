@@ -15,6 +15,7 @@
 static _Thread_local struct {
   int depth;
   bool training;
+  const json_t *form;
 } context;
 static _Thread_local const mix_layer_observer *observer;
 
@@ -26,6 +27,7 @@ const mix_layer_observer *mix_layer_observer_set(const mix_layer_observer *given
 
 bool mix_training_current(void) { return context.depth && context.training; }
 bool mix_layer_in_call(void) { return context.depth > 0; }
+const json_t *mix_call_form(void) { return context.form; }
 
 mix_tensor *mix_call_input(const mix_call_args *args, int index) {
   return mix_given(args, NULL, "call_input", "what the layer's call was given")
@@ -50,6 +52,7 @@ static void call_finalize(void *object) {
   mix_release(call->initial_state);
   mix_release(call->keywords.argument_masks);
   mix_release(call->keywords.attention_mask);
+  json_decref(call->keywords.form);
   mix_free(call->outputs);
   mix_free(call->shapes);
 }
@@ -106,6 +109,7 @@ static bool record(const invocation *given, mix_list *outputs) {
   call->keywords = given->keywords;
   mix_retain(call->keywords.argument_masks);
   mix_retain(call->keywords.attention_mask);
+  json_incref(call->keywords.form);
   const bool good = mix_layer_call_add_results(call, outputs);
   mix_release(call);
   return good;
@@ -401,17 +405,20 @@ static bool is_symbolic(mix_list *list) {
 }
 
 /* Runs the layer's call function with its path, cast dtype and training flag in force. */
-static mix_list *compute(const mix_layer *layer, const mix_call_args *args) {
+static mix_list *compute(const mix_layer *layer, const mix_call_args *args, const json_t *form) {
   const char *path = path_of(layer);
   if (!path) return NULL;
   mix_dtype former = mix_cast_dtype_set(scope_dtype(layer));
   bool updates = mix_cast_updates_set(layer->semantics->assign_add_reads_cast_value),
        training = context.training;
+  const json_t *outer = context.form;
   const char *scope = mix_graph_scope_set(path);
   context.depth++;
   context.training = args->training;
+  context.form = form;
   mix_list *called = layer->class.call((mix_layer *)layer, args);
   context.training = training;
+  context.form = outer;
   context.depth--;
   mix_graph_scope_set(scope);
   mix_cast_updates_set(updates);
@@ -452,7 +459,7 @@ static mix_list *invoke(invocation *given, bool symbolic) {
                         .attention_mask = given->keywords.attention_mask,
                         .use_causal_mask = given->keywords.use_causal_mask,
                         .return_attention_scores = given->keywords.return_attention_scores};
-  mix_list *called = compute(layer, &args);
+  mix_list *called = compute(layer, &args, given->keywords.form);
   mix_list *results = called ? results_of(given, called, symbolic) : NULL;
   if (!results) return NULL;
   note_mask(layer, &args, results);
