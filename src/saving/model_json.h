@@ -73,6 +73,8 @@ typedef struct mix_operation_node {
 bool mix_read_operation_node(const json_t *node, const char *layer, mix_operation_node *read);
 /* The node back; `reference` makes [layer, call, result] of a tensor's number. */
 json_t *mix_operation_node_json(const json_t *form, mix_form_leaf *reference, void *context);
+/* The shapes of the first argument; `shape` makes that of a tensor's number. */
+json_t *mix_operation_shapes_json(const json_t *form, mix_form_leaf *shape, void *context);
 
 /* A model of an object with config, keras_version and compile_config (mix_model_from_json_with); scoped.
  * of_file: loss scaling as if the policy of the layers were the global one. */

@@ -283,6 +283,22 @@ static bool names_are_unique(const mix_layer *model) {
   return true;
 }
 
+static json_t *operand_shape_leaf(void *context, int index) {
+  return mix_shape_json(mix_tensor_shape(mix_list_get(context, index)), false);
+}
+
+/* An operation is built for the shapes of its first argument, also of constants in it. */
+static void put_operand_shapes(const mix_functional *graph, const mix_layer *layer, json_t *object) {
+  json_t *config = json_object_get(object, "build_config");
+  for (int c = 0; config && c < graph->call_count; c++) {
+    const mix_layer_call *call = graph->calls[c];
+    if (call->layer != layer || !call->keywords.form) continue;
+    mix_json_set(config, "input_shape",
+                 mix_operation_shapes_json(call->keywords.form, operand_shape_leaf, call->inputs));
+    return;
+  }
+}
+
 static json_t *functional_config(mix_layer *model) {
   const mix_functional *graph = mix_layer_data(model);
   const bool single = model->semantics->node_objects;
@@ -292,6 +308,7 @@ static json_t *functional_config(mix_layer *model) {
     mix_layer *layer = mix_list_get(model->layers, i);
     json_t *object = mix_layer_to_json(layer, false);
     if (!object) break;
+    put_operand_shapes(graph, layer, object);
     mix_json_set(object, "name", json_string(layer->name));
     mix_json_set(object, "inbound_nodes", calls_json(graph, layer));
     mix_json_append(layers, object);

@@ -163,3 +163,27 @@ json_t *mix_operation_node_json(const json_t *form, mix_form_leaf *reference, vo
   json_decref(keywords);
   return node;
 }
+
+/* Lists in lists, of one length each. */
+static json_t *constant_shape_json(const json_t *value) {
+  json_t *shape = json_array();
+  for (; json_is_array(value); value = json_array_get(value, 0))
+    mix_json_append(shape, json_integer((json_int_t)json_array_size(value)));
+  return mix_json_whole(shape);
+}
+
+static json_t *shapes_json(const writing *w, const json_t *form) {
+  const json_t *number = json_object_get(form, MIX_OPERAND_TENSOR);
+  const json_t *fixed = json_object_get(form, MIX_OPERAND_VALUE);
+  if (number) return w->reference(w->context, (int)json_integer_value(number));
+  if (fixed) return constant_shape_json(fixed);
+  json_t *list = json_array();
+  for (size_t i = 0; i < json_array_size(form); i++)
+    mix_json_append(list, shapes_json(w, json_array_get(form, i)));
+  return mix_json_whole(list);
+}
+
+json_t *mix_operation_shapes_json(const json_t *form, mix_form_leaf *shape, void *context) {
+  const writing w = {shape, context};
+  return shapes_json(&w, json_object_get(form, "args"));
+}
