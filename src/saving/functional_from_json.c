@@ -280,8 +280,7 @@ static void note_names(const read_call *call, mix_list *results) {
 /* Makes the next call of the layer. False: it waits, or it failed. */
 static bool make_call(const saved_graph *graph, saved_layer *layer) {
   const json_t *node = json_array_get(layer->nodes, (size_t)layer->made);
-  if (layer->layer->kind && layer->layer->kind->call_has_form)
-    return make_operation_call(graph, layer, node);
+  if (layer->layer->kind && layer->layer->kind->call_has_form) return make_operation_call(graph, layer, node);
   read_call call = {.training = MIX_INHERIT, .positional = -1};
   if (json_object_get(node, "args") || json_object_get(node, "kwargs"))
     read_node_object(graph, layer, node, &call);

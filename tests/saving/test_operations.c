@@ -66,7 +66,7 @@ static void check_values(const row *r, mix_tensor *got) {
   if (mix_shape_size(mix_tensor_shape(got)) != r->count)
     fail_msg("%s: %lld elements", r->function, (long long)mix_shape_size(mix_tensor_shape(got)));
   for (int i = 0; i < r->count; i++)
-    if (!(fabs(at(got, i) - r->expected[i]) <= 1e-6))
+    if (!(fabs(at(got, i) - r->expected[i]) <= 1e-6 * fmax(1, fabs(r->expected[i]))))
       fail_msg("%s %s: element %d is %.9g, not %g", r->function, r->node, i, at(got, i), r->expected[i]);
 }
 
@@ -101,13 +101,22 @@ static const row rows[] = {
     {"nn.relu6", "['x', 0, 0, {}]", 6, {1, 0, 3, 0, 5, 0}},
     {"nn.leaky_relu", "['x', 0, 0, {'alpha': 0.1}]", 6, {1, -.2, 3, -.4, 5, -.6}},
     {"nn.leaky_relu", "['x', 0, 0, {}]", 6, {1, -.4, 3, -.8, 5, -1.2}},
-    {"clip_by_value", "['x', 0, 0, {'clip_value_min': -1.0, 'clip_value_max': 2.0}]", 6, {1, -1, 2, -1, 2, -1}},
+    {"clip_by_value",
+     "['x', 0, 0, {'clip_value_min': -1.0, 'clip_value_max': 2.0}]",
+     6,
+     {1, -1, 2, -1, 2, -1}},
     /* axes */
     {"math.reduce_mean", "['x', 0, 0, {'axis': 1}]", 3, {-1.5, 1.5, -1.5}},
     {"math.reduce_sum", "['x', 0, 0, {'axis': [1, 2], 'keepdims': true}]", 1, {-3}},
     {"math.reduce_max", "['x', 0, 0, {'axis': -1}]", 2, {3, 5}},
     {"math.reduce_sum", "['x', 0, 0, {'axis': []}]", 6, {1, -2, 3, -4, 5, -6}},
     {"math.reduce_variance", "['x', 0, 0, {'axis': 1}]", 3, {6.25, 12.25, 20.25}},
+    {"nn.moments", "['x', 0, 0, {'axes': [2]}]", 2, {38.0 / 9, 206.0 / 9}, .result = 1},
+    {"compat.v1.norm",
+     "['x', 0, 0, {'ord': 'euclidean', 'axis': [1, 2], 'keepdims': null}]",
+     1,
+     {9.53939201416}},
+    {"math.divide_no_nan", "['x', 0, 0, {'y': [1.0, 0.0, 2.0]}]", 6, {1, 0, 1.5, -4, 0, -3}},
     {"math.argmax", "['x', 0, 0, {'axis': -1, 'output_type': 'int32'}]", 2, {2, 1}},
     /* shapes */
     {"reshape", "['x', 0, 0, {'shape': [-1, 3, 2]}]", 6, {1, -2, 3, -4, 5, -6}},
@@ -117,33 +126,47 @@ static const row rows[] = {
     {"repeat", "['x', 0, 0, {'repeats': 2, 'axis': 1}]", 12, {1, -2, 3, 1, -2, 3, -4, 5, -6, -4, 5, -6}},
     {"compat.v1.gather", "['x', 0, 0, {'indices': [2, 0], 'axis': 2}]", 4, {3, 1, -6, -4}},
     {"reverse", "['x', 0, 0, {'axis': [1]}]", 6, {-4, 5, -6, 1, -2, 3}},
-    {"compat.v1.pad", "['x', 0, 0, {'paddings': [[0, 0], [0, 1], [0, 0]], 'constant_values': 7}]", 9,
+    {"compat.v1.pad",
+     "['x', 0, 0, {'paddings': [[0, 0], [0, 1], [0, 0]], 'constant_values': 7}]",
+     9,
      {1, -2, 3, -4, 5, -6, 7, 7, 7}},
     {"split", "['x', 0, 0, {'num_or_size_splits': [1, -1], 'axis': 2}]", 4, {-2, 3, 5, -6}, .result = 1},
     {"unstack", "['x', 0, 0, {'axis': 1}]", 3, {-4, 5, -6}, .result = 1},
     {"cast", "['x', 0, 0, {'dtype': 'int32'}]", 6, {1, -2, 3, -4, 5, -6}},
     /* lists of tensors and constants */
-    {"concat", "[['x', 0, 0, {'axis': 1}], ['x', 0, 0, {'axis': 1}]]", 12,
+    {"concat",
+     "[['x', 0, 0, {'axis': 1}], ['x', 0, 0, {'axis': 1}]]",
+     12,
      {1, -2, 3, -4, 5, -6, 1, -2, 3, -4, 5, -6}},
-    {"concat", "[['x', 0, 0, {'axis': -1}], ['_CONSTANT_VALUE', -1, [[[7.0], [8.0]]], {'axis': -1}]]", 8,
+    {"concat",
+     "[['x', 0, 0, {'axis': -1}], ['_CONSTANT_VALUE', -1, [[[7.0], [8.0]]], {'axis': -1}]]",
+     8,
      {1, -2, 3, 7, -4, 5, -6, 8}},
-    {"stack", "[['x', 0, 0, {'axis': 3}], ['x', 0, 0, {'axis': 3}]]", 12,
+    {"stack",
+     "[['x', 0, 0, {'axis': 3}], ['x', 0, 0, {'axis': 3}]]",
+     12,
      {1, 1, -2, -2, 3, 3, -4, -4, 5, 5, -6, -6}},
     {"math.add_n", "[['x', 0, 0, {}], ['x', 0, 0, {}], ['x', 0, 0, {}]]", 6, {3, -6, 9, -12, 15, -18}},
     {"linalg.matmul", "['x', 0, 0, {'b': " SAME ", 'transpose_b': true}]", 4, {14, -32, -32, 77}},
     {"linalg.matmul", "['x', 0, 0, {'b': [[1.0], [1.0], [2.0]]}]", 2, {5, -11}},
     /* x[...] */
     {"__operators__.getitem", "['x', 0, 0, {'slice_spec': [" ALL ", -1]}]", 3, {-4, 5, -6}},
-    {"__operators__.getitem", "['x', 0, 0, {'slice_spec': [" ALL ", 0, {'start': 1, 'stop': null, 'step': null}]}]",
-     2, {-2, 3}},
     {"__operators__.getitem",
-     "['x', 0, 0, {'slice_spec': [" ALL ", " ALL ", {'start': null, 'stop': null, 'step': 2}]}]", 4,
+     "['x', 0, 0, {'slice_spec': [" ALL ", 0, {'start': 1, 'stop': null, 'step': null}]}]",
+     2,
+     {-2, 3}},
+    {"__operators__.getitem",
+     "['x', 0, 0, {'slice_spec': [" ALL ", " ALL ", {'start': null, 'stop': null, 'step': 2}]}]",
+     4,
      {1, 3, -4, -6}},
     {"__operators__.getitem",
-     "['x', 0, 0, {'slice_spec': [" ALL ", {'start': null, 'stop': null, 'step': -1}]}]", 6,
+     "['x', 0, 0, {'slice_spec': [" ALL ", {'start': null, 'stop': null, 'step': -1}]}]",
+     6,
      {-4, 5, -6, 1, -2, 3}},
     {"__operators__.getitem",
-     "['x', 0, 0, {'slice_spec': [" ALL ", null, {'start': null, 'stop': -1, 'step': null}]}]", 3, {1, -2, 3}},
+     "['x', 0, 0, {'slice_spec': [" ALL ", null, {'start': null, 'stop': -1, 'step': null}]}]",
+     3,
+     {1, -2, 3}},
     {"__operators__.getitem", "['x', 0, 0, {'slice_spec': [{'class_name': '__ellipsis__'}, 1]}]", 2, {-2, 5}},
     {"__operators__.getitem", "['x', 0, 0, {'slice_spec': " ALL "}]", 6, {1, -2, 3, -4, 5, -6}},
 };
@@ -167,16 +190,21 @@ static const struct {
     {"linalg.svd", "['x', 0, 0, {}]", "TFOpLambda: tf.linalg.svd is not supported", MIX_UNSUPPORTED},
     {"einsum", "['_CONSTANT_VALUE', -1, 'ij->ji', {}]", "tf.einsum is not supported", MIX_UNSUPPORTED},
     {"math.add", "['x', 0, 0, {}]", "tf.math.add in layer 'o': y is missing", MIX_TYPE_ERROR},
-    {"math.add", "[['x', 0, 0, {'y': 1}], ['x', 0, 0, {}]]", "x is an array; expected a tensor", MIX_TYPE_ERROR},
+    {"math.add", "[['x', 0, 0, {'y': 1}], ['x', 0, 0, {}]]", "x is an array; expected a tensor",
+     MIX_TYPE_ERROR},
     {"math.abs", "['x', 0, 0, {'y': 1}]", "its argument 'y' is not supported", MIX_TYPE_ERROR},
     {"math.abs", "['x', 0, 0, {'x': 1}]", "its argument 'x' is given twice", MIX_TYPE_ERROR},
     {"math.add", "['x', 0, 0, {'y': 'two'}]", "y is a string; expected a tensor or numbers", MIX_TYPE_ERROR},
-    {"math.add", "['x', 0, 0, {'y': [1, [2, 3]]}]", "y is an array; expected a tensor or numbers", MIX_TYPE_ERROR},
-    {"math.add", "['x', 0, 0, {'y': true}]", "y holds booleans; the other operand is float32", MIX_TYPE_ERROR},
-    {"math.reduce_sum", "['x', 0, 0, {'axis': 'one'}]", "axis is a string; expected an integer", MIX_TYPE_ERROR},
+    {"math.add", "['x', 0, 0, {'y': [1, [2, 3]]}]", "y is an array; expected a tensor or numbers",
+     MIX_TYPE_ERROR},
+    {"math.add", "['x', 0, 0, {'y': true}]", "y holds booleans; the other operand is float32",
+     MIX_TYPE_ERROR},
+    {"math.reduce_sum", "['x', 0, 0, {'axis': 'one'}]", "axis is a string; expected an integer",
+     MIX_TYPE_ERROR},
     {"math.reduce_sum", "['x', 0, 0, {'axis': 99999999999}]", "axis is", MIX_TYPE_ERROR},
     {"math.reduce_sum", "['x', 0, 0, {'axis': 7}]", "axis", MIX_VALUE_ERROR},
-    {"math.add", "['x', 0, 0, {'y': ['z', 0, 0]}]", "needs layer 'z', which the model lacks", MIX_VALUE_ERROR},
+    {"math.add", "['x', 0, 0, {'y': ['z', 0, 0]}]", "needs layer 'z', which the model lacks",
+     MIX_VALUE_ERROR},
     {"math.abs", "['z', 0, 0, {}]", "needs layer 'z', which the model lacks", MIX_VALUE_ERROR},
     {"math.add", "['x', 0, 0, {'y': ['x', 1, 0]}]", "call 1 of layer 'x' is asked for", MIX_VALUE_ERROR},
     {"math.add", "['x', 0, 0, {'y': ['o', 0, 0]}]", "form a circle", MIX_VALUE_ERROR},
@@ -194,7 +222,8 @@ static const struct {
     {"reshape", "['x', 0, 0, {'shape': [1, 1, 1, 1, 1, 1, 1, 1, 6]}]", "at most 8 integers", MIX_TYPE_ERROR},
     {"__operators__.getitem", "['x', 0, 0, {'slice_spec': [" ALL ", 2]}]", "2 is outside axis 1 of size 2",
      MIX_VALUE_ERROR},
-    {"__operators__.getitem", "['x', 0, 0, {'slice_spec': 0}]", "axis 0 has an unknown size", MIX_UNSUPPORTED},
+    {"__operators__.getitem", "['x', 0, 0, {'slice_spec': 0}]", "axis 0 has an unknown size",
+     MIX_UNSUPPORTED},
     {"__operators__.getitem", "['x', 0, 0, {'slice_spec': ['one']}]", "slice_spec is", MIX_TYPE_ERROR},
     {"__operators__.getitem", "['x', 0, 0, {'slice_spec': [" ALL ", {'start': 0, 'stop': 1, 'step': 0}]}]",
      "slice_spec is", MIX_TYPE_ERROR},
@@ -255,8 +284,9 @@ static void operations_train(void **state) {
   MIX_SCOPE {
     mix_model *models[] = {
         trained_model("'float32'", OPERATION("math.multiply", "['d', 0, 0, {'y': 0.5}]")),
-        trained_model("'float32'", "{'class_name': 'Rescaling', 'config': {'name': 'o', 'scale': 0.5, "
-                                   "'dtype': 'float32'}, 'name': 'o', 'inbound_nodes': [[['d', 0, 0, {}]]]}")};
+        trained_model("'float32'",
+                      "{'class_name': 'Rescaling', 'config': {'name': 'o', 'scale': 0.5, "
+                      "'dtype': 'float32'}, 'name': 'o', 'inbound_nodes': [[['d', 0, 0, {}]]]}")};
     double losses[2][2];
     for (int i = 0; i < 4; i++) {
       mix_logs *logs = mix_model_train_on_batch(models[i / 2], input(), mix_fill(MIX_SHAPE(1, 2, 2), 1, F32));
@@ -354,14 +384,10 @@ static void operations_are_called_in_their_model(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(functions_compute),
-      cmocka_unit_test(what_cannot_be_is_an_error),
-      cmocka_unit_test(deep_lists_are_an_error),
-      cmocka_unit_test(operations_train),
-      cmocka_unit_test(operations_do_not_cast),
-      cmocka_unit_test(operations_take_another_policy),
-      cmocka_unit_test(operations_are_saved),
-      cmocka_unit_test(operations_are_called_in_their_model),
+      cmocka_unit_test(functions_compute),       cmocka_unit_test(what_cannot_be_is_an_error),
+      cmocka_unit_test(deep_lists_are_an_error), cmocka_unit_test(operations_train),
+      cmocka_unit_test(operations_do_not_cast),  cmocka_unit_test(operations_take_another_policy),
+      cmocka_unit_test(operations_are_saved),    cmocka_unit_test(operations_are_called_in_their_model),
   };
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

@@ -73,7 +73,8 @@ typedef struct mix_call_keywords {
   mix_tensor *attention_mask;
   bool use_causal_mask, return_attention_scores;
   int by_name; /* of a text: so many of the last tensors were given by name, which orders layers in Keras 3 */
-  json_t *form; /* all that an operation of tf_keras was given (nn/layers/operations/operation.h); NULL: none */
+  json_t
+      *form; /* all that an operation of tf_keras was given (nn/layers/operations/operation.h); NULL: none */
 } mix_call_keywords;
 
 /* A symbolic call of a layer that no other layer made; the `history` of its results points to it. It retains

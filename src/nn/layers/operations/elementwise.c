@@ -34,9 +34,17 @@ mix_list *mix_operation_truediv(const mix_operation_call *call) {
   return mix_one_result(mix_divide(mix_cast(a, wide), mix_cast(b, wide)));
 }
 
+/* 0 where the divisor is 0, which must not reach the gradient. */
+mix_list *mix_operation_divide_no_nan(const mix_operation_call *call) {
+  mix_tensor *a, *b;
+  if (!mix_operation_pair(call, "x", "y", &a, &b)) return NULL;
+  mix_tensor *zero = mix_scalar_like(b, 0), *none = mix_equal(b, zero);
+  mix_tensor *divided = mix_divide(a, mix_select(none, mix_scalar_like(b, 1), b));
+  return mix_one_result(mix_select(none, zero, divided));
+}
+
 mix_list *mix_operation_clip(const mix_operation_call *call) {
-  mix_tensor *x = first_tensor(call),
-             *low = x ? mix_operation_tensor(call, "clip_value_min", x) : NULL,
+  mix_tensor *x = first_tensor(call), *low = x ? mix_operation_tensor(call, "clip_value_min", x) : NULL,
              *high = low ? mix_operation_tensor(call, "clip_value_max", x) : NULL;
   if (!high) return NULL;
   const bool scalars = !mix_tensor_shape(low).rank && !mix_tensor_shape(high).rank;
@@ -81,7 +89,8 @@ mix_list *mix_operation_matmul(const mix_operation_call *call) {
   bool turn_a, turn_b, conjugate_a, conjugate_b;
   mix_tensor *a, *b;
   if (!mix_operation_pair(call, "a", "b", &a, &b) || !refuse_flags(call, refused) ||
-      !mix_operation_flag(call, "transpose_a", &turn_a) || !mix_operation_flag(call, "transpose_b", &turn_b) ||
+      !mix_operation_flag(call, "transpose_a", &turn_a) ||
+      !mix_operation_flag(call, "transpose_b", &turn_b) ||
       !mix_operation_flag(call, "adjoint_a", &conjugate_a) ||
       !mix_operation_flag(call, "adjoint_b", &conjugate_b))
     return NULL;
@@ -147,13 +156,37 @@ mix_list *mix_operation_l2_normalize(const mix_operation_call *call) {
   return mix_one_result(mix_multiply(x, mix_rsqrt(mix_maximum(sum, mix_scalar_like(x, epsilon)))));
 }
 
+/* Mean and variance. */
+mix_list *mix_operation_moments(const mix_operation_call *call) {
+  mix_tensor *x = first_tensor(call);
+  mix_axes axes;
+  bool keep_dims;
+  if (!x || !mix_operation_axes(call, "axes", &axes) || !mix_operation_flag(call, "keepdims", &keep_dims))
+    return NULL;
+  if (mix_operation_value(call, "shift")) return mix_operation_refused(call, "shift", "null");
+  mix_tensor *mean = mix_reduce_mean(x, axes, keep_dims), *wide = mix_reduce_mean(x, axes, true);
+  mix_tensor *spread = mix_square(mix_subtract(x, mix_stop_gradient(wide)));
+  mix_list *results = mix_list_of(mean, mix_reduce_mean(spread, axes, keep_dims));
+  return mix_failed() ? NULL : results;
+}
+
+mix_list *mix_operation_norm(const mix_operation_call *call) {
+  mix_tensor *x = first_tensor(call);
+  mix_axes axes;
+  bool keep_dims;
+  const char *order = json_string_value(mix_operation_value(call, "ord"));
+  if (!x || !mix_operation_axes(call, "axis", &axes) || !mix_operation_flag(call, "keepdims", &keep_dims))
+    return NULL;
+  if (!order || strcmp(order, "euclidean")) return mix_operation_refused(call, "ord", "euclidean");
+  return mix_one_result(mix_sqrt(mix_reduce_sum(mix_square(x), axes, keep_dims)));
+}
+
 static mix_list *arg(const mix_operation_call *call, mix_tensor *(*find)(mix_tensor *x, int axis)) {
   mix_tensor *x = first_tensor(call);
   mix_dtype dtype;
   int axis = 0;
   if (!x || !mix_operation_dtype(call, "output_type", MIX_INT64, &dtype)) return NULL;
-  if (mix_operation_value(call, "axis") &&
-      !mix_operation_axis(call, "axis", mix_tensor_shape(x).rank, &axis))
+  if (mix_operation_value(call, "axis") && !mix_operation_axis(call, "axis", mix_tensor_shape(x).rank, &axis))
     return NULL;
   mix_tensor *index = find(x, axis);
   return mix_one_result(index && dtype != MIX_INT64 ? mix_cast(index, dtype) : index);

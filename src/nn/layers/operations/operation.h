@@ -1,5 +1,5 @@
-/* TensorFlow's functions as layers of functional models of tf_keras, TFOpLambda and SlicingOpLambda: the table
- * of the functions, and the arguments of a call of one. */
+/* TensorFlow's functions as layers of functional models of tf_keras, TFOpLambda and SlicingOpLambda: the
+ * table of the functions, and the arguments of a call of one. */
 #ifndef MIX_NN_LAYERS_OPERATIONS_OPERATION_H
 #define MIX_NN_LAYERS_OPERATIONS_OPERATION_H
 
@@ -68,11 +68,14 @@ bool mix_operation_axis(const mix_operation_call *call, const char *name, int ra
 bool mix_operation_number(const mix_operation_call *call, const char *name, double *number);
 bool mix_operation_flag(const mix_operation_call *call, const char *name, bool *flag);
 /* The dtype of that name; `absent` where it is not given. */
-bool mix_operation_dtype(const mix_operation_call *call, const char *name, mix_dtype absent, mix_dtype *dtype);
+bool mix_operation_dtype(const mix_operation_call *call, const char *name, mix_dtype absent,
+                         mix_dtype *dtype);
 
 /* ---- the rows ---- */
-mix_operation_build mix_operation_unary, mix_operation_binary, mix_operation_reduce,
-    mix_operation_truediv, mix_operation_clip, mix_operation_where, mix_operation_matmul, mix_operation_add_n,
+mix_operation_build mix_operation_unary, mix_operation_binary, mix_operation_reduce, mix_operation_truediv,
+    mix_operation_divide_no_nan, mix_operation_moments, mix_operation_norm,
+
+    mix_operation_clip, mix_operation_where, mix_operation_matmul, mix_operation_add_n,
     mix_operation_bias_add, mix_operation_logsumexp, mix_operation_variance, mix_operation_std,
     mix_operation_l2_normalize, mix_operation_argmax, mix_operation_argmin, mix_operation_softmax,
     mix_operation_log_softmax, mix_operation_sigmoid, mix_operation_gelu, mix_operation_silu,

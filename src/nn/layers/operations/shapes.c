@@ -37,7 +37,7 @@ mix_list *mix_operation_transpose(const mix_operation_call *call) {
   mix_tensor *x = first_tensor(call);
   mix_axes permutation;
   return x && mix_operation_axes(call, "perm", &permutation) ? mix_one_result(mix_transpose(x, permutation))
-                                                              : NULL;
+                                                             : NULL;
 }
 
 mix_list *mix_operation_expand_dims(const mix_operation_call *call) {

@@ -13,7 +13,8 @@ typedef struct indexing {
   mix_shape shape;     /* of x */
   int axis;            /* the next of x */
   mix_shape begin, size;
-  int64_t starts[MIX_MAX_RANK], steps[MIX_MAX_RANK], counts[MIX_MAX_RANK]; /* of axes with another step than 1 */
+  int64_t starts[MIX_MAX_RANK], steps[MIX_MAX_RANK],
+      counts[MIX_MAX_RANK]; /* of axes with another step than 1 */
   mix_axes dropped;
   int rank;                      /* of the result */
   bool is_new[2 * MIX_MAX_RANK]; /* axes of the result */
@@ -110,7 +111,8 @@ static bool take_item(indexing *x, const json_t *item, int further) {
   }
   const bool slice = is_slice(item);
   if ((!slice && !json_is_integer(item)) || x->axis >= x->shape.rank) return refused(x);
-  const bool good = slice ? take_slice(x, item) && add_axis(x, false) : take_index(x, json_integer_value(item));
+  const bool good =
+      slice ? take_slice(x, item) && add_axis(x, false) : take_index(x, json_integer_value(item));
   x->axis++;
   return good;
 }
@@ -144,8 +146,7 @@ static mix_tensor *apply(const indexing *x, mix_tensor *tensor) {
   tensor = tensor ? mix_slice(tensor, x->begin, x->size) : NULL;
   if (tensor && x->dropped.count) tensor = mix_squeeze(tensor, x->dropped);
   for (int i = 0; tensor && i < x->rank; i++)
-    if (x->is_new[i])
-      tensor = mix_expand_dims(tensor, i);
+    if (x->is_new[i]) tensor = mix_expand_dims(tensor, i);
   return tensor;
 }
 
