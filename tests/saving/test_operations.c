@@ -2,6 +2,7 @@
  * beside the calls; what the layers write is what they read. */
 #include "model/support.h"
 
+#include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "saving/model_json.h"
@@ -359,7 +360,9 @@ static void operations_are_saved(void **state) {
     const json_t *layer = json_array_get(mix_json_layers(json_object_get(object, "config")), 1);
     const json_t *shapes = json_object_get(json_object_get(layer, "build_config"), "input_shape");
     assert_string_equal(json_string_value(json_object_get(layer, "class_name")), "TFOpLambda");
-    assert_string_equal(mix_json_text(shapes), "[[null, 2, 3], [1, 2, 1]]");
+    char *text = mix_json_text(shapes);
+    assert_string_equal(text, "[[null, 2, 3], [1, 2, 1]]");
+    mix_free(text);
     json_decref(object);
     mix_model *model = mix_model_from_json(text_of("TFOpLambda", r.function, r.node, 0),
                                            .semantics = mix_semantics_named("keras3"));
