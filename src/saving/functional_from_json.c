@@ -290,6 +290,25 @@ static void read_node_list(const saved_graph *graph, const saved_layer *layer, c
   json_decref(leaves);
 }
 
+/* ---- operations of tf_keras ---- */
+
+static mix_tensor *referred(void *context, const json_t *reference) {
+  return find_tensor(context, reference, false);
+}
+
+/* Makes the next call of an operation. False: it waits, or it failed. */
+static bool make_operation_call(const saved_graph *graph, saved_layer *layer, const json_t *node) {
+  mix_operation_node read = {.find = referred, .context = (void *)graph};
+  if (!mix_read_operation_node(node, layer->name, &read)) return false;
+  const mix_call_keywords keywords = {.form = read.form};
+  layer->results[layer->made] = mix_layer_call_outputs(layer->layer, read.inputs, read.inputs_are_list,
+                                                       read.arguments, NULL, NULL, MIX_INHERIT, &keywords);
+  json_decref(read.form);
+  if (!layer->results[layer->made]) return false;
+  layer->made++;
+  return true;
+}
+
 /* In the record of the call, from which the order of the layers follows. */
 static void note_names(const read_call *call, mix_list *results) {
   mix_layer_call *record = mix_tensor_history(mix_list_get(results, 0), NULL);
@@ -319,6 +338,7 @@ static bool make_keras_operation_call(const saved_graph *graph, saved_layer *lay
 static bool make_call(const saved_graph *graph, saved_layer *layer) {
   const json_t *node = json_array_get(layer->nodes, (size_t)layer->made);
   if (mix_keras_operation_of(layer->layer)) return make_keras_operation_call(graph, layer, node);
+  if (layer->layer->kind && layer->layer->kind->call_has_form) return make_operation_call(graph, layer, node);
   read_call call = {.training = MIX_INHERIT, .positional = -1};
   if (json_object_get(node, "args") || json_object_get(node, "kwargs"))
     read_node_object(graph, layer, node, &call);

@@ -244,8 +244,31 @@ static json_t *input_form(const mix_layer_call *call) {
   return form;
 }
 
+static bool has_form(const mix_layer *layer) { return layer->kind && layer->kind->call_has_form; }
+
+static json_t *operand_leaf(void *context, int index) {
+  const written_call *written = context;
+  return tensor_or_null(written, mix_list_get(written->tensors, index));
+}
+
+/* Of an operation of tf_keras, which Keras 3 does not have. */
+static json_t *operation_call_json(const mix_functional *graph, const mix_layer_call *call) {
+  written_call written = {graph, mix_list_new(0, NULL), NULL};
+  if (call->layer->semantics->node_objects)
+    return mix_fail(MIX_UNSUPPORTED,
+                    "model_to_json: layer '%s' is a %s of tf_keras, which Keras 3 lacks; save the model in "
+                    "the generation tf_keras",
+                    call->layer->name, call->layer->class.name);
+  mix_list *const lists[] = {call->inputs, call->arguments};
+  for (int l = 0; l < 2; l++)
+    for (int i = 0; lists[l] && i < mix_list_count(lists[l]); i++)
+      mix_list_append(written.tensors, mix_list_get(lists[l], i));
+  return mix_operation_node_json(call->keywords.form, operand_leaf, &written);
+}
+
 /* keras3: {"args": [inputs, ...], "kwargs": {...}}; tf_keras: [[layer, node, tensor, {...}], ...] */
 static json_t *call_json(const mix_functional *graph, const mix_layer_call *call) {
+  if (has_form(call->layer)) return operation_call_json(graph, call);
   written_call written = {graph, call->inputs, NULL};
   if (mix_keras_operation_of(call->layer)) return keras_operation_call_json(&written, call);
   json_t *keywords = keywords_json(&written, call), *form = input_form(call), *node;
@@ -319,6 +342,22 @@ static bool names_are_unique(const mix_layer *model) {
   return true;
 }
 
+static json_t *operand_shape_leaf(void *context, int index) {
+  return mix_shape_json(mix_tensor_shape(mix_list_get(context, index)), false);
+}
+
+/* An operation is built for the shapes of its first argument, also of constants in it. */
+static void put_operand_shapes(const mix_functional *graph, const mix_layer *layer, json_t *object) {
+  json_t *config = json_object_get(object, "build_config");
+  for (int c = 0; config && c < graph->call_count; c++) {
+    const mix_layer_call *call = graph->calls[c];
+    if (call->layer != layer || !has_form(layer)) continue;
+    mix_json_set(config, "input_shape",
+                 mix_operation_shapes_json(call->keywords.form, operand_shape_leaf, call->inputs));
+    return;
+  }
+}
+
 static json_t *functional_config(json_writer *writer, mix_layer *model) {
   const mix_functional *graph = mix_layer_data(model);
   const bool single = model->semantics->node_objects;
@@ -328,6 +367,7 @@ static json_t *functional_config(json_writer *writer, mix_layer *model) {
     mix_layer *layer = mix_list_get(model->layers, i);
     json_t *object = layer_json(writer, layer, false);
     if (!object) break;
+    put_operand_shapes(graph, layer, object);
     mix_json_set(object, "name", json_string(layer->name));
     mix_json_set(object, "inbound_nodes", calls_json(graph, layer));
     mix_json_append(layers, object);

@@ -37,6 +37,7 @@ struct mix_layer_kind {
   /* True where a call that trains is not the same on two batches as on one of both: the layer computes over
    * the samples of a batch, or counts its calls. NULL: it is the same. */
   bool (*mixes_samples)(const mix_layer *layer);
+  bool call_has_form; /* an operation of tf_keras: its calls have a form (mix_call_keywords) */
 };
 
 struct mix_layer {
@@ -78,7 +79,7 @@ typedef struct mix_call_keywords {
   mix_tensor *attention_mask;
   bool use_causal_mask, return_attention_scores;
   int by_name; /* of a text: so many of the last tensors were given by name, which orders layers in Keras 3 */
-  json_t *form; /* of an operation: its arguments, with the places of its tensors; NULL: the tensors alone */
+  json_t *form; /* all that an operation was given, with the places of its tensors; NULL: the tensors alone */
 } mix_call_keywords;
 
 /* A symbolic call of a layer that no other layer made; the `history` of its results points to it. It retains

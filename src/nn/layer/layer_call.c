@@ -414,14 +414,14 @@ static mix_list *compute(const mix_layer *layer, const mix_call_args *args, cons
   mix_dtype former = mix_cast_dtype_set(scope_dtype(layer));
   bool updates = mix_cast_updates_set(layer->semantics->assign_add_reads_cast_value),
        training = context.training;
+  const json_t *outer = context.form;
   const char *scope = mix_graph_scope_set(path);
-  const json_t *former_form = context.form;
   context.depth++;
   context.training = args->training;
   context.form = form;
   mix_list *called = layer->class.call((mix_layer *)layer, args);
-  context.form = former_form;
   context.training = training;
+  context.form = outer;
   context.depth--;
   mix_graph_scope_set(scope);
   mix_cast_updates_set(updates);

@@ -9,7 +9,7 @@
 #include <mixtape/ops.h>
 
 /* The layers that are made from configs, mix_<name>_kind, by the folder of their files: nn/layers/, and below
- * it convolution/, spatial/, recurrent/ and attention/. */
+ * it convolution/, spatial/, recurrent/, attention/ and operations/. */
 /* clang-format off */
 #define MIX_PLAIN_LAYERS(X)                                                                                  \
   X(dense) X(activation) X(flatten) X(dropout) X(softmax_layer) X(relu_layer) X(leaky_relu_layer) X(prelu)   \
@@ -39,9 +39,10 @@
   X(bidirectional) X(time_distributed) X(conv_lstm1d) X(conv_lstm2d) X(conv_lstm3d)
 #define MIX_ATTENTION_LAYERS(X)                                                                              \
   X(einsum_dense) X(multi_head_attention) X(grouped_query_attention) X(attention) X(additive_attention)
+#define MIX_OPERATION_LAYERS(X) X(tf_op_lambda) X(slicing_op_lambda)
 #define MIX_BUILT_IN_LAYERS(X)                                                                               \
   MIX_PLAIN_LAYERS(X) MIX_CONVOLUTION_LAYERS(X) MIX_SPATIAL_LAYERS(X) MIX_RECURRENT_LAYERS(X)                \
-  MIX_ATTENTION_LAYERS(X)
+  MIX_ATTENTION_LAYERS(X) MIX_OPERATION_LAYERS(X)
 /* clang-format on */
 #define MIX_DECLARE_KIND(name) extern const mix_layer_kind mix_##name##_kind;
 MIX_BUILT_IN_LAYERS(MIX_DECLARE_KIND)

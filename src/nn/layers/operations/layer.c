@@ -1,0 +1,55 @@
+/* The layers of TensorFlow's functions in functional models of tf_keras. */
+#include "nn/layers/operations/operation.h"
+
+#include "base/error.h"
+
+typedef struct op_lambda_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  const char *function;
+} op_lambda_options;
+
+static bool function_known(void *options, const mix_layer_kind *kind) {
+  const char *function = ((const op_lambda_options *)options)->function;
+  if (function && mix_operation_named(function)) return true;
+  mix_fail(MIX_UNSUPPORTED, "%s: tf.%.80s is not supported", kind->class.name, function ? function : "?");
+  return false;
+}
+
+static mix_list *tensors_of(const mix_call_args *args) {
+  mix_list *all = mix_list_new(0, NULL);
+  for (int i = 0; i < mix_list_count(args->inputs); i++) mix_list_append(all, mix_list_get(args->inputs, i));
+  for (int i = 0; args->arguments && i < mix_list_count(args->arguments); i++)
+    mix_list_append(all, mix_list_get(args->arguments, i));
+  return mix_failed() ? NULL : all;
+}
+
+static mix_list *op_lambda_call(mix_layer *layer, const mix_call_args *args) {
+  const op_lambda_options *o = mix_layer_data(layer);
+  const json_t *form = mix_call_form();
+  mix_operation_call call = {
+      .operation = mix_operation_named(o->function), .layer = layer, .tensors = tensors_of(args)};
+  if (!form)
+    return mix_fail(MIX_UNSUPPORTED,
+                    "%s '%s': it is called inside the model of its file alone; use the function of "
+                    "<mixtape/ops.h>",
+                    layer->class.name, layer->name);
+  mix_list *results = mix_operation_read(&call, form) ? call.operation->build(&call) : NULL;
+  mix_operation_release(&call);
+  return mix_failed() ? NULL : results;
+}
+
+static const mix_field_row fields[] = {
+    {MIX_FIELD(op_lambda_options, function), &mix_field_text, .required = true}, {0}};
+
+#define OP_LAMBDA(operation, class_name)                                                                     \
+  const mix_layer_kind mix_##operation##_kind = {                                                            \
+      .call = #operation,                                                                                    \
+      .options_size = sizeof(op_lambda_options),                                                             \
+      .fields = fields,                                                                                      \
+      .check = function_known,                                                                               \
+      .module = "tf_keras.src.layers.core.tf_op_layer",                                                      \
+      .call_has_form = true,                                                                                 \
+      MIX_LAYER_CLASS(.name = class_name, .call = op_lambda_call, .no_autocast = true)};
+OP_LAMBDA(tf_op_lambda, "TFOpLambda")
+OP_LAMBDA(slicing_op_lambda, "SlicingOpLambda")

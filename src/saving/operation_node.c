@@ -1,0 +1,189 @@
+/* Calls of TensorFlow's functions in the inbound_nodes of tf_keras, both ways: the first argument is
+ * [layer, call, result, keywords] or ["_CONSTANT_VALUE", -1, value, keywords], or a list of such; keywords
+ * have tensors as [layer, call, result]. */
+#include "saving/model_json.h"
+
+#include "base/error.h"
+#include "nn/layers/operations/operation.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define CONSTANT "_CONSTANT_VALUE"
+enum { MAX_DEPTH = 64 };
+
+/* ---- reading ---- */
+
+typedef struct reading {
+  mix_operation_node *node;
+  const char *layer;
+  const json_t *keywords; /* of the first leaf */
+  mix_list *tensors;
+} reading;
+
+static bool is_leaf(const json_t *value) {
+  return json_array_size(value) >= 3 && json_is_string(json_array_get(value, 0)) &&
+         json_is_integer(json_array_get(value, 1));
+}
+
+static bool is_reference(const json_t *value) {
+  const size_t size = json_array_size(value);
+  return (size == 3 || size == 4) && is_leaf(value) && json_is_integer(json_array_get(value, 2));
+}
+
+/* Finds the tensor, and stands its number in the form. */
+static json_t *tensor_form(reading *r, const json_t *reference) {
+  mix_tensor *tensor = r->node->find(r->node->context, reference);
+  if (!tensor) {
+    r->node->waits = true;
+    return json_null();
+  }
+  mix_list_append(r->tensors, tensor);
+  return json_pack("{s:i}", MIX_OPERAND_TENSOR, mix_list_count(r->tensors) - 1);
+}
+
+static json_t *refused(const reading *r, const char *what) {
+  return mix_fail(MIX_VALUE_ERROR, "model_from_json: the call of layer '%.60s' %s", r->layer, what);
+}
+
+static json_t *value_form(reading *r, const json_t *value, int depth);
+
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* Members in the order of their names, in which Keras counts the tensors; the form keeps that of the text. */
+static json_t *object_form(reading *r, const json_t *object, int depth) {
+  const char *key, **keys = mix_scoped_memory((json_object_size(object) + 1) * sizeof *keys);
+  json_t *item, *form = json_object();
+  size_t count = 0;
+  if (!keys) return json_decref(form), NULL;
+  json_object_foreach((json_t *)object, key, item) {
+    keys[count++] = key;
+    mix_json_set(form, key, json_null());
+  }
+  qsort(keys, count, sizeof *keys, by_text);
+  for (size_t i = 0; i < count && !mix_failed() && !r->node->waits; i++)
+    mix_json_set(form, keys[i], value_form(r, json_object_get(object, keys[i]), depth));
+  return mix_json_whole(form);
+}
+
+static json_t *value_form(reading *r, const json_t *value, int depth) {
+  if (depth > MAX_DEPTH) return refused(r, "has lists that are more than 64 deep");
+  if (is_reference(value)) return tensor_form(r, value);
+  if (json_object_get(value, MIX_OPERAND_TENSOR) || json_object_get(value, MIX_OPERAND_VALUE))
+    return refused(r, "has an object that no function takes");
+  if (json_is_object(value)) return object_form(r, value, depth + 1);
+  if (!json_is_array(value)) return json_incref((json_t *)value);
+  json_t *form = json_array();
+  for (size_t i = 0; i < json_array_size(value) && !mix_failed() && !r->node->waits; i++)
+    mix_json_append(form, value_form(r, json_array_get(value, i), depth + 1));
+  return mix_json_whole(form);
+}
+
+/* The first argument. */
+static json_t *first_form(reading *r, const json_t *value, int depth) {
+  if (depth > MAX_DEPTH) return refused(r, "has lists that are more than 64 deep");
+  if (is_leaf(value)) {
+    if (!r->keywords) r->keywords = json_array_get(value, 3);
+    if (strcmp(json_string_value(json_array_get(value, 0)), CONSTANT))
+      return is_reference(value) ? tensor_form(r, value)
+                                 : refused(r, "has something else than [layer, call, result, keywords]");
+    return json_pack("{s:O}", MIX_OPERAND_VALUE, json_array_get(value, 2));
+  }
+  if (!json_is_array(value)) return refused(r, "has something else than [layer, call, result, keywords]");
+  r->node->inputs_are_list = true;
+  json_t *form = json_array();
+  for (size_t i = 0; i < json_array_size(value) && !mix_failed() && !r->node->waits; i++)
+    mix_json_append(form, first_form(r, json_array_get(value, i), depth + 1));
+  return mix_json_whole(form);
+}
+
+/* Inputs are the tensors of the first argument; of a constant, all. */
+static void share_tensors(mix_operation_node *node, mix_list *tensors, int first) {
+  node->inputs = mix_list_new(0, NULL);
+  for (int i = 0; i < mix_list_count(tensors); i++) {
+    const bool input = !first || i < first;
+    if (!input && !node->arguments) node->arguments = mix_list_new(0, NULL);
+    mix_list_append(input ? node->inputs : node->arguments, mix_list_get(tensors, i));
+  }
+}
+
+bool mix_read_operation_node(const json_t *node, const char *layer, mix_operation_node *read) {
+  reading r = {.node = read, .layer = layer, .tensors = mix_list_new(0, NULL)};
+  json_t *first = first_form(&r, node, 0), *keywords = NULL;
+  const int count = first ? mix_list_count(r.tensors) : 0;
+  if (r.keywords && !json_is_object(r.keywords))
+    refused(&r, "has keywords that are no object");
+  else if (!mix_failed() && !read->waits)
+    keywords = r.keywords ? object_form(&r, r.keywords, 0) : json_object();
+  if (keywords && !mix_failed() && !read->waits && !mix_list_count(r.tensors))
+    refused(&r, "has no tensor; expected one at least");
+  if (mix_failed() || read->waits) return json_decref(first), json_decref(keywords), false;
+  share_tensors(read, r.tensors, count);
+  read->form = mix_json_whole(json_pack("{s:o,s:o}", "args", first, "kwargs", keywords));
+  return read->form;
+}
+
+/* ---- writing ---- */
+
+typedef struct writing {
+  mix_form_leaf *reference;
+  void *context;
+} writing;
+
+static json_t *value_json(const writing *w, const json_t *form) {
+  const char *key;
+  json_t *item;
+  const json_t *number = json_object_get(form, MIX_OPERAND_TENSOR);
+  if (number) return w->reference(w->context, (int)json_integer_value(number));
+  if (json_is_object(form)) {
+    json_t *object = json_object();
+    json_object_foreach((json_t *)form, key, item) mix_json_set(object, key, value_json(w, item));
+    return mix_json_whole(object);
+  }
+  if (!json_is_array(form)) return json_incref((json_t *)form);
+  json_t *list = json_array();
+  for (size_t i = 0; i < json_array_size(form); i++)
+    mix_json_append(list, value_json(w, json_array_get(form, i)));
+  return mix_json_whole(list);
+}
+
+static json_t *first_json(const writing *w, const json_t *form, json_t *keywords) {
+  const json_t *fixed = json_object_get(form, MIX_OPERAND_VALUE);
+  if (fixed) return mix_json_whole(json_pack("[s,i,O,O]", CONSTANT, -1, fixed, keywords));
+  json_t *list = json_is_array(form) ? json_array() : value_json(w, form);
+  if (!json_is_array(form)) mix_json_append(list, json_incref(keywords));
+  for (size_t i = 0; i < json_array_size(form); i++)
+    mix_json_append(list, first_json(w, json_array_get(form, i), keywords));
+  return mix_json_whole(list);
+}
+
+json_t *mix_operation_node_json(const json_t *form, mix_form_leaf *reference, void *context) {
+  const writing w = {reference, context};
+  json_t *keywords = value_json(&w, json_object_get(form, "kwargs"));
+  json_t *node = keywords ? first_json(&w, json_object_get(form, "args"), keywords) : NULL;
+  json_decref(keywords);
+  return node;
+}
+
+/* Lists in lists, of one length each. */
+static json_t *constant_shape_json(const json_t *value) {
+  json_t *shape = json_array();
+  for (; json_is_array(value); value = json_array_get(value, 0))
+    mix_json_append(shape, json_integer((json_int_t)json_array_size(value)));
+  return mix_json_whole(shape);
+}
+
+static json_t *shapes_json(const writing *w, const json_t *form) {
+  const json_t *number = json_object_get(form, MIX_OPERAND_TENSOR);
+  const json_t *fixed = json_object_get(form, MIX_OPERAND_VALUE);
+  if (number) return w->reference(w->context, (int)json_integer_value(number));
+  if (fixed) return constant_shape_json(fixed);
+  json_t *list = json_array();
+  for (size_t i = 0; i < json_array_size(form); i++)
+    mix_json_append(list, shapes_json(w, json_array_get(form, i)));
+  return mix_json_whole(list);
+}
+
+json_t *mix_operation_shapes_json(const json_t *form, mix_form_leaf *shape, void *context) {
+  const writing w = {shape, context};
+  return shapes_json(&w, json_object_get(form, "args"));
+}
