@@ -298,7 +298,7 @@ static mix_tensor *referred(void *context, const json_t *reference) {
 
 /* Makes the next call of an operation. False: it waits, or it failed. */
 static bool make_operation_call(const saved_graph *graph, saved_layer *layer, const json_t *node) {
-  mix_operation_node read = {.find = referred, .context = (void *)graph};
+  mix_tf_operation_node read = {.find = referred, .context = (void *)graph};
   if (!mix_read_operation_node(node, layer->name, &read)) return false;
   const mix_call_keywords keywords = {.form = read.form};
   layer->results[layer->made] = mix_layer_call_outputs(layer->layer, read.inputs, read.inputs_are_list,

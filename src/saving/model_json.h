@@ -63,22 +63,22 @@ bool mix_is_input_object(const json_t *object);
 mix_model *mix_reader_functional(mix_json_reader *reader, const json_t *config);
 mix_model *mix_reader_sequential(mix_json_reader *reader, const json_t *config);
 
-/* operation_node.c: the calls of TensorFlow's functions (nn/layers/operations/operation.h). What a node of the
- * text says of one; the form is the caller's. */
-typedef struct mix_operation_node {
+/* tf_operation_node.c: the calls of TensorFlow's functions (nn/layers/tf_operations/operation.h). What a node
+ * of the text says of one; the form is the caller's. */
+typedef struct mix_tf_operation_node {
   mix_tensor *(*find)(void *context, const json_t *reference); /* NULL without an error: not made yet */
   void *context;
   json_t *form;
   mix_list *inputs, *arguments; /* arguments: NULL for none */
   bool inputs_are_list;
   bool waits;
-} mix_operation_node;
+} mix_tf_operation_node;
 /* False with the error recorded, or where a tensor is not made yet. */
-bool mix_read_operation_node(const json_t *node, const char *layer, mix_operation_node *read);
+bool mix_read_operation_node(const json_t *node, const char *layer, mix_tf_operation_node *read);
 /* The node back; `reference` makes [layer, call, result] of a tensor's number. */
-json_t *mix_operation_node_json(const json_t *form, mix_form_leaf *reference, void *context);
+json_t *mix_tf_operation_node_json(const json_t *form, mix_form_leaf *reference, void *context);
 /* The shapes of the first argument; `shape` makes that of a tensor's number. */
-json_t *mix_operation_shapes_json(const json_t *form, mix_form_leaf *shape, void *context);
+json_t *mix_tf_operation_shapes_json(const json_t *form, mix_form_leaf *shape, void *context);
 
 /* A model of an object with config, keras_version and compile_config (mix_model_from_json_with); scoped.
  * of_file: loss scaling as if the policy of the layers were the global one. */

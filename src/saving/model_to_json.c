@@ -263,7 +263,7 @@ static json_t *operation_call_json(const mix_functional *graph, const mix_layer_
   for (int l = 0; l < 2; l++)
     for (int i = 0; lists[l] && i < mix_list_count(lists[l]); i++)
       mix_list_append(written.tensors, mix_list_get(lists[l], i));
-  return mix_operation_node_json(call->keywords.form, operand_leaf, &written);
+  return mix_tf_operation_node_json(call->keywords.form, operand_leaf, &written);
 }
 
 /* keras3: {"args": [inputs, ...], "kwargs": {...}}; tf_keras: [[layer, node, tensor, {...}], ...] */
@@ -353,7 +353,7 @@ static void put_operand_shapes(const mix_functional *graph, const mix_layer *lay
     const mix_layer_call *call = graph->calls[c];
     if (call->layer != layer || !has_form(layer)) continue;
     mix_json_set(config, "input_shape",
-                 mix_operation_shapes_json(call->keywords.form, operand_shape_leaf, call->inputs));
+                 mix_tf_operation_shapes_json(call->keywords.form, operand_shape_leaf, call->inputs));
     return;
   }
 }

@@ -4,7 +4,7 @@
 #include "saving/model_json.h"
 
 #include "base/error.h"
-#include "nn/layers/operations/operation.h"
+#include "nn/layers/tf_operations/operation.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ enum { MAX_DEPTH = 64 };
 /* ---- reading ---- */
 
 typedef struct reading {
-  mix_operation_node *node;
+  mix_tf_operation_node *node;
   const char *layer;
   const json_t *keywords; /* of the first leaf */
   mix_list *tensors;
@@ -97,7 +97,7 @@ static json_t *first_form(reading *r, const json_t *value, int depth) {
 }
 
 /* Inputs are the tensors of the first argument; of a constant, all. */
-static void share_tensors(mix_operation_node *node, mix_list *tensors, int first) {
+static void share_tensors(mix_tf_operation_node *node, mix_list *tensors, int first) {
   node->inputs = mix_list_new(0, NULL);
   for (int i = 0; i < mix_list_count(tensors); i++) {
     const bool input = !first || i < first;
@@ -106,7 +106,7 @@ static void share_tensors(mix_operation_node *node, mix_list *tensors, int first
   }
 }
 
-bool mix_read_operation_node(const json_t *node, const char *layer, mix_operation_node *read) {
+bool mix_read_operation_node(const json_t *node, const char *layer, mix_tf_operation_node *read) {
   reading r = {.node = read, .layer = layer, .tensors = mix_list_new(0, NULL)};
   json_t *first = first_form(&r, node, 0), *keywords = NULL;
   const int count = first ? mix_list_count(r.tensors) : 0;
@@ -156,7 +156,7 @@ static json_t *first_json(const writing *w, const json_t *form, json_t *keywords
   return mix_json_whole(list);
 }
 
-json_t *mix_operation_node_json(const json_t *form, mix_form_leaf *reference, void *context) {
+json_t *mix_tf_operation_node_json(const json_t *form, mix_form_leaf *reference, void *context) {
   const writing w = {reference, context};
   json_t *keywords = value_json(&w, json_object_get(form, "kwargs"));
   json_t *node = keywords ? first_json(&w, json_object_get(form, "args"), keywords) : NULL;
@@ -183,7 +183,7 @@ static json_t *shapes_json(const writing *w, const json_t *form) {
   return mix_json_whole(list);
 }
 
-json_t *mix_operation_shapes_json(const json_t *form, mix_form_leaf *shape, void *context) {
+json_t *mix_tf_operation_shapes_json(const json_t *form, mix_form_leaf *shape, void *context) {
   const writing w = {shape, context};
   return shapes_json(&w, json_object_get(form, "args"));
 }

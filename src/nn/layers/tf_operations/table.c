@@ -1,18 +1,18 @@
 /* TensorFlow's functions that a TFOpLambda may call. */
-#include "nn/layers/operations/operation.h"
+#include "nn/layers/tf_operations/operation.h"
 
 #include <string.h>
 
 #define UNARY(name, parameters, operation)                                                                   \
-  { name, parameters, mix_operation_unary, .unary = operation }
+  { name, parameters, mix_tf_operation_unary, .unary = operation }
 #define BINARY(name, operation)                                                                              \
-  { name, "x y name", mix_operation_binary, .binary = operation }
+  { name, "x y name", mix_tf_operation_binary, .binary = operation }
 #define REDUCE(name, operation)                                                                              \
-  { "math." name, "input_tensor axis=null keepdims=false name", mix_operation_reduce, .reduce = operation }
+  { "math." name, "input_tensor axis=null keepdims=false name", mix_tf_operation_reduce, .reduce = operation }
 #define BUILD(name, parameters, function)                                                                    \
-  { name, parameters, mix_operation_##function }
+  { name, parameters, mix_tf_operation_##function }
 
-static const mix_operation operations[] = {
+static const mix_tf_operation operations[] = {
     BINARY("__operators__.add", mix_add),
     BINARY("math.add", mix_add),
     BINARY("math.subtract", mix_subtract),
@@ -121,7 +121,7 @@ static const mix_operation operations[] = {
     BUILD("__operators__.getitem", "tensor slice_spec var=null", getitem),
 };
 
-const mix_operation *mix_operation_named(const char *function) {
+const mix_tf_operation *mix_tf_operation_named(const char *function) {
   for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
     if (!strcmp(operations[i].function, function)) return &operations[i];
   return NULL;

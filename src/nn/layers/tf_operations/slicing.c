@@ -1,5 +1,5 @@
 /* x[...] with numbers, slices, new axes and an ellipsis. */
-#include "nn/layers/operations/operation.h"
+#include "nn/layers/tf_operations/operation.h"
 
 #include "base/error.h"
 #include "base/json.h"
@@ -8,7 +8,7 @@
 
 /* An x[...] on its way. */
 typedef struct indexing {
-  const mix_operation_call *call;
+  const mix_tf_operation_call *call;
   const json_t *items; /* a list, or one item */
   mix_shape shape;     /* of x */
   int axis;            /* the next of x */
@@ -31,7 +31,7 @@ static bool is_slice(const json_t *item) {
 }
 
 static void *refused(const indexing *x) {
-  return mix_operation_mistyped(x->call, "slice_spec", "integers, slices, null and one ellipsis");
+  return mix_tf_operation_mistyped(x->call, "slice_spec", "integers, slices, null and one ellipsis");
 }
 
 static bool outside(const indexing *x, int64_t index) {
@@ -142,7 +142,7 @@ static bool take_items(indexing *x) {
 
 static mix_tensor *apply(const indexing *x, mix_tensor *tensor) {
   for (int i = 0; tensor && i < x->shape.rank; i++)
-    if (x->steps[i]) tensor = mix_operation_take(tensor, i, x->starts[i], x->steps[i], x->counts[i]);
+    if (x->steps[i]) tensor = mix_tf_operation_take(tensor, i, x->starts[i], x->steps[i], x->counts[i]);
   tensor = tensor ? mix_slice(tensor, x->begin, x->size) : NULL;
   if (tensor && x->dropped.count) tensor = mix_squeeze(tensor, x->dropped);
   for (int i = 0; tensor && i < x->rank; i++)
@@ -150,8 +150,8 @@ static mix_tensor *apply(const indexing *x, mix_tensor *tensor) {
   return tensor;
 }
 
-mix_list *mix_operation_getitem(const mix_operation_call *call) {
-  mix_tensor *tensor = mix_operation_tensor(call, "tensor", NULL);
+mix_list *mix_tf_operation_getitem(const mix_tf_operation_call *call) {
+  mix_tensor *tensor = mix_tf_operation_tensor(call, "tensor", NULL);
   if (!tensor) return NULL;
   indexing x = {.call = call, .shape = mix_tensor_shape(tensor)};
   for (int i = 0; i < call->count; i++)

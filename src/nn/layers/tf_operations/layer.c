@@ -1,5 +1,5 @@
 /* The layers of TensorFlow's functions in functional models of tf_keras. */
-#include "nn/layers/operations/operation.h"
+#include "nn/layers/tf_operations/operation.h"
 
 #include "base/error.h"
 
@@ -11,7 +11,7 @@ typedef struct op_lambda_options {
 
 static bool function_known(void *options, const mix_layer_kind *kind) {
   const char *function = ((const op_lambda_options *)options)->function;
-  if (function && mix_operation_named(function)) return true;
+  if (function && mix_tf_operation_named(function)) return true;
   mix_fail(MIX_UNSUPPORTED, "%s: tf.%.80s is not supported", kind->class.name, function ? function : "?");
   return false;
 }
@@ -27,15 +27,15 @@ static mix_list *tensors_of(const mix_call_args *args) {
 static mix_list *op_lambda_call(mix_layer *layer, const mix_call_args *args) {
   const op_lambda_options *o = mix_layer_data(layer);
   const json_t *form = mix_call_form();
-  mix_operation_call call = {
-      .operation = mix_operation_named(o->function), .layer = layer, .tensors = tensors_of(args)};
+  mix_tf_operation_call call = {
+      .operation = mix_tf_operation_named(o->function), .layer = layer, .tensors = tensors_of(args)};
   if (!form)
     return mix_fail(MIX_UNSUPPORTED,
                     "%s '%s': it is called inside the model of its file alone; use the function of "
                     "<mixtape/ops.h>",
                     layer->class.name, layer->name);
-  mix_list *results = mix_operation_read(&call, form) ? call.operation->build(&call) : NULL;
-  mix_operation_release(&call);
+  mix_list *results = mix_tf_operation_read(&call, form) ? call.operation->build(&call) : NULL;
+  mix_tf_operation_release(&call);
   return mix_failed() ? NULL : results;
 }
 

@@ -1,5 +1,5 @@
 /* The arguments of an operation's call, bound to the parameters of its function. */
-#include "nn/layers/operations/operation.h"
+#include "nn/layers/tf_operations/operation.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -12,14 +12,14 @@ enum { NAME_SIZE = 24 };
 
 /* ---- binding ---- */
 
-static int parameter_named(const mix_operation_call *call, const char *name) {
+static int parameter_named(const mix_tf_operation_call *call, const char *name) {
   for (int i = 0; i < call->count; i++)
     if (!strcmp(call->names[i], name)) return i;
   return -1;
 }
 
 /* "axis=null": one of the row's parameters, with its default where it has one. */
-static bool add_parameter(mix_operation_call *call, const char *text, size_t length) {
+static bool add_parameter(mix_tf_operation_call *call, const char *text, size_t length) {
   char *name = mix_scoped_memory(length + 1);
   if (!name) return false;
   memcpy(name, text, length);
@@ -34,7 +34,7 @@ static bool add_parameter(mix_operation_call *call, const char *text, size_t len
   return mix_json_append(call->values, json);
 }
 
-static bool read_parameters(mix_operation_call *call) {
+static bool read_parameters(mix_tf_operation_call *call) {
   const char *text = call->operation->parameters;
   while (*text) {
     const size_t length = strcspn(text, " ");
@@ -44,13 +44,13 @@ static bool read_parameters(mix_operation_call *call) {
   return true;
 }
 
-static bool give(mix_operation_call *call, int place, const json_t *value) {
+static bool give(mix_tf_operation_call *call, int place, const json_t *value) {
   call->given |= 1U << place;
   if (!json_array_set(call->values, (size_t)place, (json_t *)value)) return true;
   return mix_fail_memory("a call's arguments"), false;
 }
 
-static bool read_keyword(mix_operation_call *call, const char *name, const json_t *value) {
+static bool read_keyword(mix_tf_operation_call *call, const char *name, const json_t *value) {
   const int place = parameter_named(call, name);
   if (place > 0) return give(call, place, value);
   if (place < 0 && (!strcmp(name, "name") || json_is_null(value))) return true;
@@ -59,7 +59,7 @@ static bool read_keyword(mix_operation_call *call, const char *name, const json_
   return false;
 }
 
-bool mix_operation_read(mix_operation_call *call, const json_t *form) {
+bool mix_tf_operation_read(mix_tf_operation_call *call, const json_t *form) {
   const char *name;
   json_t *value, *keywords = json_object_get(form, "kwargs");
   call->values = json_array();
@@ -68,7 +68,7 @@ bool mix_operation_read(mix_operation_call *call, const json_t *form) {
   return !mix_failed();
 }
 
-void mix_operation_release(mix_operation_call *call) { json_decref(call->values); }
+void mix_tf_operation_release(mix_tf_operation_call *call) { json_decref(call->values); }
 
 /* ---- errors ---- */
 
@@ -76,7 +76,7 @@ static const char *kind_of(const json_t *value) {
   return json_object_get(value, MIX_OPERAND_TENSOR) ? "a tensor" : mix_json_kind(value);
 }
 
-static void *fail_argument(const mix_operation_call *call, mix_status status, const char *name,
+static void *fail_argument(const mix_tf_operation_call *call, mix_status status, const char *name,
                            const char *expected) {
   const int place = parameter_named(call, name);
   const json_t *value = place >= 0 ? json_array_get(call->values, (size_t)place) : NULL;
@@ -89,29 +89,29 @@ static void *fail_argument(const mix_operation_call *call, mix_status status, co
                   status == MIX_UNSUPPORTED ? "supported is" : "expected", expected);
 }
 
-void *mix_operation_mistyped(const mix_operation_call *call, const char *name, const char *expected) {
+void *mix_tf_operation_mistyped(const mix_tf_operation_call *call, const char *name, const char *expected) {
   return fail_argument(call, MIX_TYPE_ERROR, name, expected);
 }
-void *mix_operation_refused(const mix_operation_call *call, const char *name, const char *expected) {
+void *mix_tf_operation_refused(const mix_tf_operation_call *call, const char *name, const char *expected) {
   return fail_argument(call, MIX_UNSUPPORTED, name, expected);
 }
 
 /* ---- tensors ---- */
 
 /* Also null. A list of one tensor is that tensor, as older files have it. */
-static const json_t *value_of(const mix_operation_call *call, const char *name) {
+static const json_t *value_of(const mix_tf_operation_call *call, const char *name) {
   const int place = parameter_named(call, name);
   const json_t *value = place >= 0 ? json_array_get(call->values, (size_t)place) : NULL;
   return json_object_get(value, MIX_OPERAND_VALUE) ? json_object_get(value, MIX_OPERAND_VALUE) : value;
 }
 
-const json_t *mix_operation_value(const mix_operation_call *call, const char *name) {
+const json_t *mix_tf_operation_value(const mix_tf_operation_call *call, const char *name) {
   const json_t *value = value_of(call, name);
   return json_is_null(value) ? NULL : value;
 }
 
 /* NULL without an error: the value is no tensor. */
-static mix_tensor *tensor_in(const mix_operation_call *call, const json_t *value) {
+static mix_tensor *tensor_in(const mix_tf_operation_call *call, const json_t *value) {
   const json_t *number = json_object_get(value, MIX_OPERAND_TENSOR);
   if (!number) return NULL;
   const json_int_t index = json_integer_value(number);
@@ -120,7 +120,7 @@ static mix_tensor *tensor_in(const mix_operation_call *call, const json_t *value
                   call->operation->function, call->layer->name, mix_list_count(call->tensors));
 }
 
-mix_tensor *mix_operation_given_tensor(const mix_operation_call *call, const char *name) {
+mix_tensor *mix_tf_operation_given_tensor(const mix_tf_operation_call *call, const char *name) {
   const json_t *value = value_of(call, name);
   if (json_array_size(value) == 1 && json_object_get(json_array_get(value, 0), MIX_OPERAND_TENSOR))
     value = json_array_get(value, 0);
@@ -163,16 +163,16 @@ static bool suits(const numbers *n, mix_dtype dtype) {
 }
 
 /* Counts the numbers, which a list of lists of unlike lengths may have more of than its shape says. */
-static mix_tensor *constant(const mix_operation_call *call, const char *name, const json_t *value,
+static mix_tensor *constant(const mix_tf_operation_call *call, const char *name, const json_t *value,
                             const mix_tensor *like) {
   mix_shape shape;
-  if (!shape_of(value, &shape)) return mix_operation_mistyped(call, name, "a tensor or numbers");
+  if (!shape_of(value, &shape)) return mix_tf_operation_mistyped(call, name, "a tensor or numbers");
   const int64_t size = mix_shape_size(shape);
   enum { MAX_CONSTANT = 1 << 24 };
   numbers n = {size <= MAX_CONSTANT ? mix_scoped_memory((size_t)size * sizeof(double)) : NULL};
   if (!n.items)
-    return size <= MAX_CONSTANT ? NULL : mix_operation_refused(call, name, "at most 16777216 numbers");
-  if (!read_numbers(value, shape, 0, &n)) return mix_operation_mistyped(call, name, "a tensor or numbers");
+    return size <= MAX_CONSTANT ? NULL : mix_tf_operation_refused(call, name, "at most 16777216 numbers");
+  if (!read_numbers(value, shape, 0, &n)) return mix_tf_operation_mistyped(call, name, "a tensor or numbers");
   const mix_dtype dtype = like        ? mix_tensor_dtype(like)
                           : n.boolean ? MIX_BOOL
                           : n.real    ? mix_floatx()
@@ -186,28 +186,29 @@ static mix_tensor *constant(const mix_operation_call *call, const char *name, co
                   mix_dtype_name(dtype));
 }
 
-mix_tensor *mix_operation_tensor(const mix_operation_call *call, const char *name, const mix_tensor *like) {
-  mix_tensor *tensor = mix_operation_given_tensor(call, name);
+mix_tensor *mix_tf_operation_tensor(const mix_tf_operation_call *call, const char *name,
+                                    const mix_tensor *like) {
+  mix_tensor *tensor = mix_tf_operation_given_tensor(call, name);
   if (tensor || mix_failed()) return tensor;
-  const json_t *value = mix_operation_value(call, name);
+  const json_t *value = mix_tf_operation_value(call, name);
   return value ? constant(call, name, value, like)
-               : mix_operation_mistyped(call, name, "a tensor or numbers");
+               : mix_tf_operation_mistyped(call, name, "a tensor or numbers");
 }
 
-bool mix_operation_pair(const mix_operation_call *call, const char *first, const char *second, mix_tensor **a,
-                        mix_tensor **b) {
-  const mix_tensor *like = mix_operation_given_tensor(call, first);
-  if (!like && !mix_failed()) like = mix_operation_given_tensor(call, second);
-  *a = mix_failed() ? NULL : mix_operation_tensor(call, first, like);
-  *b = *a ? mix_operation_tensor(call, second, like ? like : *a) : NULL;
+bool mix_tf_operation_pair(const mix_tf_operation_call *call, const char *first, const char *second,
+                           mix_tensor **a, mix_tensor **b) {
+  const mix_tensor *like = mix_tf_operation_given_tensor(call, first);
+  if (!like && !mix_failed()) like = mix_tf_operation_given_tensor(call, second);
+  *a = mix_failed() ? NULL : mix_tf_operation_tensor(call, first, like);
+  *b = *a ? mix_tf_operation_tensor(call, second, like ? like : *a) : NULL;
   return *b;
 }
 
-mix_list *mix_operation_tensors(const mix_operation_call *call, const char *name) {
-  const json_t *value = mix_operation_value(call, name);
+mix_list *mix_tf_operation_tensors(const mix_tf_operation_call *call, const char *name) {
+  const json_t *value = mix_tf_operation_value(call, name);
   const mix_tensor *like = NULL;
   mix_list *list = mix_list_new(0, NULL);
-  if (!json_array_size(value)) return mix_operation_mistyped(call, name, "a list of tensors");
+  if (!json_array_size(value)) return mix_tf_operation_mistyped(call, name, "a list of tensors");
   for (size_t i = 0; i < json_array_size(value) && !like && !mix_failed(); i++)
     like = tensor_in(call, json_array_get(value, i));
   for (size_t i = 0; i < json_array_size(value) && !mix_failed(); i++) {
@@ -228,30 +229,30 @@ static bool small_integer(const json_t *value, int64_t *integer) {
   return json_is_integer(value) && *integer >= -LIMIT && *integer <= LIMIT;
 }
 
-bool mix_operation_integers(const mix_operation_call *call, const char *name, mix_shape *list) {
-  const json_t *value = mix_operation_value(call, name);
+bool mix_tf_operation_integers(const mix_tf_operation_call *call, const char *name, mix_shape *list) {
+  const json_t *value = mix_tf_operation_value(call, name);
   const bool one = json_is_integer(value);
   list->rank = one ? 1 : (int)json_array_size(value);
   bool good = (one || json_is_array(value)) && json_array_size(value) <= MIX_MAX_RANK;
   for (int i = 0; good && i < list->rank; i++)
     good = small_integer(one ? value : json_array_get(value, (size_t)i), &list->dims[i]);
-  return good || mix_operation_mistyped(call, name, "an integer or a list of at most 8 integers");
+  return good || mix_tf_operation_mistyped(call, name, "an integer or a list of at most 8 integers");
 }
 
-bool mix_operation_axes(const mix_operation_call *call, const char *name, mix_axes *axes) {
+bool mix_tf_operation_axes(const mix_tf_operation_call *call, const char *name, mix_axes *axes) {
   mix_shape list;
   *axes = MIX_ALL_AXES;
-  if (!mix_operation_value(call, name)) return true;
-  if (!mix_operation_integers(call, name, &list)) return false;
+  if (!mix_tf_operation_value(call, name)) return true;
+  if (!mix_tf_operation_integers(call, name, &list)) return false;
   axes->count = list.rank;
   for (int i = 0; i < list.rank; i++) axes->axis[i] = (int)list.dims[i];
   return true;
 }
 
-bool mix_operation_axis(const mix_operation_call *call, const char *name, int rank, int *axis) {
+bool mix_tf_operation_axis(const mix_tf_operation_call *call, const char *name, int rank, int *axis) {
   int64_t given;
-  if (!small_integer(mix_operation_value(call, name), &given))
-    return mix_operation_mistyped(call, name, "an integer");
+  if (!small_integer(mix_tf_operation_value(call, name), &given))
+    return mix_tf_operation_mistyped(call, name, "an integer");
   *axis = mix_axis_normal((int)given, rank);
   if (*axis >= 0) return true;
   mix_fail(MIX_VALUE_ERROR, "tf.%s in layer '%s': %s %lld is outside a tensor of rank %d",
@@ -259,24 +260,24 @@ bool mix_operation_axis(const mix_operation_call *call, const char *name, int ra
   return false;
 }
 
-bool mix_operation_number(const mix_operation_call *call, const char *name, double *number) {
-  const json_t *value = mix_operation_value(call, name);
-  if (!json_is_number(value)) return mix_operation_mistyped(call, name, "a number");
+bool mix_tf_operation_number(const mix_tf_operation_call *call, const char *name, double *number) {
+  const json_t *value = mix_tf_operation_value(call, name);
+  if (!json_is_number(value)) return mix_tf_operation_mistyped(call, name, "a number");
   *number = json_number_value(value);
   return true;
 }
 
-bool mix_operation_flag(const mix_operation_call *call, const char *name, bool *flag) {
-  const json_t *value = mix_operation_value(call, name);
+bool mix_tf_operation_flag(const mix_tf_operation_call *call, const char *name, bool *flag) {
+  const json_t *value = mix_tf_operation_value(call, name);
   *flag = json_is_true(value);
-  return !value || json_is_boolean(value) || mix_operation_mistyped(call, name, "true or false");
+  return !value || json_is_boolean(value) || mix_tf_operation_mistyped(call, name, "true or false");
 }
 
-bool mix_operation_dtype(const mix_operation_call *call, const char *name, mix_dtype absent,
-                         mix_dtype *dtype) {
-  const json_t *value = mix_operation_value(call, name);
+bool mix_tf_operation_dtype(const mix_tf_operation_call *call, const char *name, mix_dtype absent,
+                            mix_dtype *dtype) {
+  const json_t *value = mix_tf_operation_value(call, name);
   *dtype = absent;
   if (!value) return true;
   *dtype = json_is_string(value) ? mix_dtype_from_name(json_string_value(value)) : MIX_DTYPE_NONE;
-  return *dtype != MIX_DTYPE_NONE || mix_operation_mistyped(call, name, "the name of a dtype");
+  return *dtype != MIX_DTYPE_NONE || mix_tf_operation_mistyped(call, name, "the name of a dtype");
 }

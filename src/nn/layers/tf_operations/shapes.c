@@ -1,5 +1,5 @@
 /* TensorFlow's functions that move elements. */
-#include "nn/layers/operations/operation.h"
+#include "nn/layers/tf_operations/operation.h"
 
 #include "base/error.h"
 #include "base/json.h"
@@ -8,49 +8,50 @@
 
 enum { MAX_PARTS = 1024 }; /* of a split, a tile and the like: each is a node of the graph */
 
-static mix_tensor *first_tensor(const mix_operation_call *call) {
-  return mix_operation_tensor(call, call->names[0], NULL);
+static mix_tensor *first_tensor(const mix_tf_operation_call *call) {
+  return mix_tf_operation_tensor(call, call->names[0], NULL);
 }
 static int rank_of(const mix_tensor *x) { return mix_tensor_shape(x).rank; }
 
-static mix_list *parts_refused(const mix_operation_call *call, const char *name) {
-  return mix_operation_refused(call, name, "at most 1024 parts");
+static mix_list *parts_refused(const mix_tf_operation_call *call, const char *name) {
+  return mix_tf_operation_refused(call, name, "at most 1024 parts");
 }
 
 /* ---- shapes ---- */
 
-mix_list *mix_operation_reshape(const mix_operation_call *call) {
+mix_list *mix_tf_operation_reshape(const mix_tf_operation_call *call) {
   mix_tensor *x = first_tensor(call);
   mix_shape shape;
-  if (!x || !mix_operation_integers(call, "shape", &shape)) return NULL;
+  if (!x || !mix_tf_operation_integers(call, "shape", &shape)) return NULL;
   return mix_one_result(mix_reshape(x, shape));
 }
 
-mix_list *mix_operation_broadcast_to(const mix_operation_call *call) {
+mix_list *mix_tf_operation_broadcast_to(const mix_tf_operation_call *call) {
   mix_tensor *x = first_tensor(call);
   mix_shape shape;
-  if (!x || !mix_operation_integers(call, "shape", &shape)) return NULL;
+  if (!x || !mix_tf_operation_integers(call, "shape", &shape)) return NULL;
   return mix_one_result(mix_broadcast_to(x, shape));
 }
 
-mix_list *mix_operation_transpose(const mix_operation_call *call) {
+mix_list *mix_tf_operation_transpose(const mix_tf_operation_call *call) {
   mix_tensor *x = first_tensor(call);
   mix_axes permutation;
-  return x && mix_operation_axes(call, "perm", &permutation) ? mix_one_result(mix_transpose(x, permutation))
-                                                             : NULL;
+  return x && mix_tf_operation_axes(call, "perm", &permutation)
+             ? mix_one_result(mix_transpose(x, permutation))
+             : NULL;
 }
 
-mix_list *mix_operation_expand_dims(const mix_operation_call *call) {
+mix_list *mix_tf_operation_expand_dims(const mix_tf_operation_call *call) {
   mix_tensor *x = first_tensor(call);
   int axis;
-  if (!x || !mix_operation_axis(call, "axis", rank_of(x) + 1, &axis)) return NULL;
+  if (!x || !mix_tf_operation_axis(call, "axis", rank_of(x) + 1, &axis)) return NULL;
   return mix_one_result(mix_expand_dims(x, axis));
 }
 
-mix_list *mix_operation_squeeze(const mix_operation_call *call) {
+mix_list *mix_tf_operation_squeeze(const mix_tf_operation_call *call) {
   mix_tensor *x = first_tensor(call);
   mix_axes axes;
-  return x && mix_operation_axes(call, "axis", &axes) ? mix_one_result(mix_squeeze(x, axes)) : NULL;
+  return x && mix_tf_operation_axes(call, "axis", &axes) ? mix_one_result(mix_squeeze(x, axes)) : NULL;
 }
 
 /* ---- parts ---- */
@@ -59,19 +60,19 @@ static mix_tensor *joined(mix_list *list, int axis) {
   return mix_concat(mix_list_count(list), (mix_tensor *const *)mix_list_items(list), axis);
 }
 
-mix_list *mix_operation_concat(const mix_operation_call *call) {
-  mix_list *list = mix_operation_tensors(call, "values");
+mix_list *mix_tf_operation_concat(const mix_tf_operation_call *call) {
+  mix_list *list = mix_tf_operation_tensors(call, "values");
   int axis;
-  if (!list || !mix_operation_axis(call, "axis", rank_of(mix_list_get(list, 0)), &axis)) return NULL;
+  if (!list || !mix_tf_operation_axis(call, "axis", rank_of(mix_list_get(list, 0)), &axis)) return NULL;
   return mix_one_result(joined(list, axis));
 }
 
-mix_list *mix_operation_stack(const mix_operation_call *call) {
-  mix_list *list = mix_operation_tensors(call, "values"), *wide = list ? mix_list_new(0, NULL) : NULL;
+mix_list *mix_tf_operation_stack(const mix_tf_operation_call *call) {
+  mix_list *list = mix_tf_operation_tensors(call, "values"), *wide = list ? mix_list_new(0, NULL) : NULL;
   int axis;
   if (!wide) return NULL;
   const int rank = rank_of(mix_list_get(list, 0));
-  if (!mix_operation_axis(call, "axis", rank + 1, &axis)) return NULL;
+  if (!mix_tf_operation_axis(call, "axis", rank + 1, &axis)) return NULL;
   for (int i = 0; i < mix_list_count(list) && !mix_failed(); i++)
     mix_list_append(wide, mix_expand_dims(mix_list_get(list, i), axis));
   return mix_failed() ? NULL : mix_one_result(joined(wide, axis));
@@ -88,14 +89,14 @@ static mix_tensor *part(mix_tensor *x, int axis, int64_t start, int64_t count) {
 }
 
 /* The axis and its size, which must be known. */
-static bool known_axis(const mix_operation_call *call, const mix_tensor *x, int *axis, int64_t *size) {
-  if (!x || !mix_operation_axis(call, "axis", rank_of(x), axis)) return false;
+static bool known_axis(const mix_tf_operation_call *call, const mix_tensor *x, int *axis, int64_t *size) {
+  if (!x || !mix_tf_operation_axis(call, "axis", rank_of(x), axis)) return false;
   *size = mix_tensor_shape(x).dims[*axis];
-  return *size != MIX_UNKNOWN || mix_operation_refused(call, "axis", "one whose size is known");
+  return *size != MIX_UNKNOWN || mix_tf_operation_refused(call, "axis", "one whose size is known");
 }
 
 /* A -1 among the sizes is what is left. */
-static bool complete_sizes(const mix_operation_call *call, int64_t total, int count, int64_t *sizes) {
+static bool complete_sizes(const mix_tf_operation_call *call, int64_t total, int count, int64_t *sizes) {
   int64_t sum = 0;
   int open = -1;
   for (int i = 0; i < count; i++)
@@ -113,23 +114,23 @@ static bool complete_sizes(const mix_operation_call *call, int64_t total, int co
 }
 
 /* The number of parts, with their sizes; 0 with the error recorded. */
-static int part_sizes(const mix_operation_call *call, int64_t total, int64_t *sizes) {
-  const json_t *value = mix_operation_value(call, "num_or_size_splits");
+static int part_sizes(const mix_tf_operation_call *call, int64_t total, int64_t *sizes) {
+  const json_t *value = mix_tf_operation_value(call, "num_or_size_splits");
   const bool listed = json_is_array(value);
   const int64_t count = listed ? (int64_t)json_array_size(value) : json_integer_value(value);
   if (!listed && !json_is_integer(value))
-    return mix_operation_mistyped(call, "num_or_size_splits", "an integer or a list of them"), 0;
+    return mix_tf_operation_mistyped(call, "num_or_size_splits", "an integer or a list of them"), 0;
   if (count < 1 || count > MAX_PARTS) return parts_refused(call, "num_or_size_splits"), 0;
   for (int i = 0; i < count; i++) {
     const json_t *item = json_array_get(value, (size_t)i);
     sizes[i] = listed ? json_integer_value(item) : total / count;
     if (listed && (!json_is_integer(item) || sizes[i] < -1 || sizes[i] > total))
-      return mix_operation_mistyped(call, "num_or_size_splits", "sizes of parts"), 0;
+      return mix_tf_operation_mistyped(call, "num_or_size_splits", "sizes of parts"), 0;
   }
   return complete_sizes(call, total, (int)count, sizes) ? (int)count : 0;
 }
 
-mix_list *mix_operation_split(const mix_operation_call *call) {
+mix_list *mix_tf_operation_split(const mix_tf_operation_call *call) {
   mix_tensor *x = first_tensor(call);
   int axis;
   int64_t total, sizes[MAX_PARTS], start = 0;
@@ -141,14 +142,14 @@ mix_list *mix_operation_split(const mix_operation_call *call) {
   return parts;
 }
 
-mix_list *mix_operation_unstack(const mix_operation_call *call) {
+mix_list *mix_tf_operation_unstack(const mix_tf_operation_call *call) {
   mix_tensor *x = first_tensor(call);
   int axis;
   int64_t count;
   if (!known_axis(call, x, &axis, &count)) return NULL;
-  const json_t *given = mix_operation_value(call, "num");
+  const json_t *given = mix_tf_operation_value(call, "num");
   if (given && json_integer_value(given) != count)
-    return mix_operation_mistyped(call, "num", "the size of the axis");
+    return mix_tf_operation_mistyped(call, "num", "the size of the axis");
   if (count < 1 || count > MAX_PARTS) return parts_refused(call, "axis");
   mix_list *parts = mix_list_new(0, NULL);
   for (int64_t i = 0; i < count && !mix_failed(); i++)
@@ -164,12 +165,12 @@ static mix_tensor *copies(mix_tensor *x, int axis, int64_t count) {
   return mix_failed() ? NULL : joined(list, axis);
 }
 
-mix_list *mix_operation_tile(const mix_operation_call *call) {
+mix_list *mix_tf_operation_tile(const mix_tf_operation_call *call) {
   mix_tensor *x = first_tensor(call);
   mix_shape multiples;
-  if (!x || !mix_operation_integers(call, "multiples", &multiples)) return NULL;
+  if (!x || !mix_tf_operation_integers(call, "multiples", &multiples)) return NULL;
   if (multiples.rank != rank_of(x))
-    return mix_operation_mistyped(call, "multiples", "one integer for each axis");
+    return mix_tf_operation_mistyped(call, "multiples", "one integer for each axis");
   for (int i = 0; i < multiples.rank && !mix_failed(); i++) {
     const int64_t count = multiples.dims[i];
     if (count < 1 || count > MAX_PARTS) return parts_refused(call, "multiples");
@@ -185,7 +186,7 @@ static mix_tensor *take(mix_tensor *x, int axis, const int32_t *places, int64_t 
   return indices ? mix_gather(x, indices, axis) : NULL;
 }
 
-mix_tensor *mix_operation_take(mix_tensor *x, int axis, int64_t start, int64_t step, int64_t count) {
+mix_tensor *mix_tf_operation_take(mix_tensor *x, int axis, int64_t start, int64_t step, int64_t count) {
   int32_t *places = count <= MAX_PLACES ? mix_scoped_memory(((size_t)count + 1) * sizeof *places) : NULL;
   if (!places)
     return count <= MAX_PLACES ? NULL : mix_fail(MIX_UNSUPPORTED, "a slice takes more than 16777216 steps");
@@ -193,66 +194,69 @@ mix_tensor *mix_operation_take(mix_tensor *x, int axis, int64_t start, int64_t s
   return take(x, axis, places, count);
 }
 
-mix_list *mix_operation_repeat(const mix_operation_call *call) {
+mix_list *mix_tf_operation_repeat(const mix_tf_operation_call *call) {
   mix_tensor *x = first_tensor(call);
   mix_shape repeats;
   int axis;
   int64_t size;
-  if (!known_axis(call, x, &axis, &size) || !mix_operation_integers(call, "repeats", &repeats)) return NULL;
+  if (!known_axis(call, x, &axis, &size) || !mix_tf_operation_integers(call, "repeats", &repeats))
+    return NULL;
   const int64_t count = repeats.rank == 1 ? repeats.dims[0] : 0;
   if (count < 1 || count > MAX_PARTS || size > MAX_PLACES / MAX_PARTS)
-    return mix_operation_refused(call, "repeats", "one integer from 1 to 1024");
+    return mix_tf_operation_refused(call, "repeats", "one integer from 1 to 1024");
   int32_t *places = mix_scoped_memory((size_t)(size * count + 1) * sizeof *places);
   for (int64_t i = 0; places && i < size * count; i++) places[i] = (int32_t)(i / count);
   return places ? mix_one_result(take(x, axis, places, size * count)) : NULL;
 }
 
-mix_list *mix_operation_reverse(const mix_operation_call *call) {
+mix_list *mix_tf_operation_reverse(const mix_tf_operation_call *call) {
   mix_tensor *x = first_tensor(call);
   mix_shape axes;
-  if (!x || !mix_operation_integers(call, "axis", &axes)) return NULL;
+  if (!x || !mix_tf_operation_integers(call, "axis", &axes)) return NULL;
   const mix_shape shape = mix_tensor_shape(x);
   for (int i = 0; i < axes.rank && !mix_failed(); i++) {
     const int axis = mix_axis_normal((int)axes.dims[i], shape.rank);
-    if (axis < 0) return mix_operation_mistyped(call, "axis", "axes of the tensor");
+    if (axis < 0) return mix_tf_operation_mistyped(call, "axis", "axes of the tensor");
     if (shape.dims[axis] == MIX_UNKNOWN)
-      return mix_operation_refused(call, "axis", "axes whose sizes are known");
-    x = mix_operation_take(x, axis, shape.dims[axis] - 1, -1, shape.dims[axis]);
+      return mix_tf_operation_refused(call, "axis", "axes whose sizes are known");
+    x = mix_tf_operation_take(x, axis, shape.dims[axis] - 1, -1, shape.dims[axis]);
   }
   return mix_failed() ? NULL : mix_one_result(mix_identity(x));
 }
 
-mix_list *mix_operation_gather(const mix_operation_call *call) {
-  mix_tensor *x = first_tensor(call), *indices = x ? mix_operation_tensor(call, "indices", NULL) : NULL;
+mix_list *mix_tf_operation_gather(const mix_tf_operation_call *call) {
+  mix_tensor *x = first_tensor(call), *indices = x ? mix_tf_operation_tensor(call, "indices", NULL) : NULL;
   int axis = 0;
   if (!indices) return NULL;
-  const json_t *batch = mix_operation_value(call, "batch_dims");
+  const json_t *batch = mix_tf_operation_value(call, "batch_dims");
   if (batch && (!json_is_integer(batch) || json_integer_value(batch)))
-    return mix_operation_refused(call, "batch_dims", "0");
-  if (mix_operation_value(call, "axis") && !mix_operation_axis(call, "axis", rank_of(x), &axis)) return NULL;
+    return mix_tf_operation_refused(call, "batch_dims", "0");
+  if (mix_tf_operation_value(call, "axis") && !mix_tf_operation_axis(call, "axis", rank_of(x), &axis))
+    return NULL;
   return mix_one_result(mix_gather(x, indices, axis));
 }
 
-mix_list *mix_operation_one_hot(const mix_operation_call *call) {
+mix_list *mix_tf_operation_one_hot(const mix_tf_operation_call *call) {
   mix_tensor *indices = first_tensor(call);
   mix_dtype dtype;
   double depth;
-  if (!indices || !mix_operation_number(call, "depth", &depth) ||
-      !mix_operation_dtype(call, "dtype", mix_floatx(), &dtype))
+  if (!indices || !mix_tf_operation_number(call, "depth", &depth) ||
+      !mix_tf_operation_dtype(call, "dtype", mix_floatx(), &dtype))
     return NULL;
-  if (mix_operation_value(call, "on_value") || mix_operation_value(call, "off_value"))
-    return mix_operation_refused(call, mix_operation_value(call, "on_value") ? "on_value" : "off_value",
-                                 "null");
-  const json_t *axis = mix_operation_value(call, "axis");
-  if (axis && json_integer_value(axis) != -1) return mix_operation_refused(call, "axis", "-1");
-  if (!(depth >= 0 && depth <= 1e9)) return mix_operation_mistyped(call, "depth", "a number from 0 to 10^9");
+  if (mix_tf_operation_value(call, "on_value") || mix_tf_operation_value(call, "off_value"))
+    return mix_tf_operation_refused(call, mix_tf_operation_value(call, "on_value") ? "on_value" : "off_value",
+                                    "null");
+  const json_t *axis = mix_tf_operation_value(call, "axis");
+  if (axis && json_integer_value(axis) != -1) return mix_tf_operation_refused(call, "axis", "-1");
+  if (!(depth >= 0 && depth <= 1e9))
+    return mix_tf_operation_mistyped(call, "depth", "a number from 0 to 10^9");
   return mix_one_result(mix_one_hot(indices, (int64_t)depth, dtype));
 }
 
 /* ---- padding ---- */
 
-static bool read_paddings(const mix_operation_call *call, int rank, mix_shape *before, mix_shape *after) {
-  const json_t *value = mix_operation_value(call, "paddings");
+static bool read_paddings(const mix_tf_operation_call *call, int rank, mix_shape *before, mix_shape *after) {
+  const json_t *value = mix_tf_operation_value(call, "paddings");
   *before = *after = (mix_shape){.rank = rank};
   bool good = json_is_array(value) && (int)json_array_size(value) == rank;
   for (int i = 0; good && i < rank; i++) {
@@ -264,17 +268,17 @@ static bool read_paddings(const mix_operation_call *call, int rank, mix_shape *b
     good &= before->dims[i] >= 0 && after->dims[i] >= 0 && before->dims[i] <= 1000000000 &&
             after->dims[i] <= 1000000000;
   }
-  return good || mix_operation_mistyped(call, "paddings", "[before, after] for each axis");
+  return good || mix_tf_operation_mistyped(call, "paddings", "[before, after] for each axis");
 }
 
-mix_list *mix_operation_pad(const mix_operation_call *call) {
+mix_list *mix_tf_operation_pad(const mix_tf_operation_call *call) {
   mix_tensor *x = first_tensor(call);
   mix_shape before, after;
   double value;
   if (!x || !read_paddings(call, rank_of(x), &before, &after) ||
-      !mix_operation_number(call, "constant_values", &value))
+      !mix_tf_operation_number(call, "constant_values", &value))
     return NULL;
-  const char *mode = json_string_value(mix_operation_value(call, "mode"));
-  if (!mode || strcmp(mode, "CONSTANT")) return mix_operation_refused(call, "mode", "CONSTANT");
+  const char *mode = json_string_value(mix_tf_operation_value(call, "mode"));
+  if (!mode || strcmp(mode, "CONSTANT")) return mix_tf_operation_refused(call, "mode", "CONSTANT");
   return mix_one_result(mix_pad(x, before, after, value));
 }
