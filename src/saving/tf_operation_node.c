@@ -25,6 +25,12 @@ static bool is_leaf(const json_t *value) {
          json_is_integer(json_array_get(value, 1));
 }
 
+/* A layer may have that name; its calls count from 0. */
+static bool is_constant(const json_t *leaf) {
+  return !strcmp(json_string_value(json_array_get(leaf, 0)), CONSTANT) &&
+         json_integer_value(json_array_get(leaf, 1)) == -1;
+}
+
 static bool is_reference(const json_t *value) {
   const size_t size = json_array_size(value);
   return (size == 3 || size == 4) && is_leaf(value) && json_is_integer(json_array_get(value, 2));
@@ -83,7 +89,7 @@ static json_t *first_form(reading *r, const json_t *value, int depth) {
   if (depth > MAX_DEPTH) return refused(r, "has lists that are more than 64 deep");
   if (is_leaf(value)) {
     if (!r->keywords) r->keywords = json_array_get(value, 3);
-    if (strcmp(json_string_value(json_array_get(value, 0)), CONSTANT))
+    if (!is_constant(value))
       return is_reference(value) ? tensor_form(r, value)
                                  : refused(r, "has something else than [layer, call, result, keywords]");
     return json_pack("{s:O}", MIX_OPERAND_VALUE, json_array_get(value, 2));

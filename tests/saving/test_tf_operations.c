@@ -372,6 +372,30 @@ static void operations_are_saved(void **state) {
   }
 }
 
+/* Constants are told from the calls of a layer that has their name. */
+static void a_layer_may_be_named_as_constants(void **state) {
+  (void)state;
+  const row r = {"math.subtract",
+                 "['_CONSTANT_VALUE', -1, 1.0, {'y': ['_CONSTANT_VALUE', 0, 0]}]",
+                 6,
+                 {0, 3, -2, 5, -4, 7}};
+  MIX_SCOPE {
+    const char *text = text_of("TFOpLambda", r.function, r.node, 0);
+    char *named = mix_scoped_memory(strlen(text) + 100);
+    for (const char *from = text; *from;) {
+      const bool name = !strncmp(from, "\"x\"", 3);
+      strcat(named, name ? "\"_CONSTANT_VALUE\"" : (char[]){*from, 0});
+      from += name ? 3 : 1;
+    }
+    check_values(&r, predicted(mix_model_from_json(named)));
+    check_values(&r, predicted(mix_model_from_json(mix_model_to_json(mix_model_from_json(named)))));
+  }
+  MIX_SCOPE {
+    assert_null(mix_model_from_json(text_of("TFOpLambda", "math.abs", "['_CONSTANT_VALUE', 0, 0, {}]", 0)));
+    assert_error(MIX_VALUE_ERROR, "needs layer '_CONSTANT_VALUE'");
+  }
+}
+
 /* A layer alone does not know its arguments. */
 static void operations_are_called_in_their_model(void **state) {
   (void)state;
@@ -387,10 +411,15 @@ static void operations_are_called_in_their_model(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(functions_compute),       cmocka_unit_test(what_cannot_be_is_an_error),
-      cmocka_unit_test(deep_lists_are_an_error), cmocka_unit_test(operations_train),
-      cmocka_unit_test(operations_do_not_cast),  cmocka_unit_test(operations_take_another_policy),
-      cmocka_unit_test(operations_are_saved),    cmocka_unit_test(operations_are_called_in_their_model),
+      cmocka_unit_test(functions_compute),
+      cmocka_unit_test(what_cannot_be_is_an_error),
+      cmocka_unit_test(deep_lists_are_an_error),
+      cmocka_unit_test(operations_train),
+      cmocka_unit_test(operations_do_not_cast),
+      cmocka_unit_test(operations_take_another_policy),
+      cmocka_unit_test(operations_are_saved),
+      cmocka_unit_test(a_layer_may_be_named_as_constants),
+      cmocka_unit_test(operations_are_called_in_their_model),
   };
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }
