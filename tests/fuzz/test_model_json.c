@@ -62,17 +62,21 @@ static const char *const texts[] = {
     "{\"class_name\":\"InputLayer\",\"config\":{\"batch_input_shape\":[null,2,3],\"dtype\":\"float32\","
     "\"name\":\"a\"},\"name\":\"a\",\"inbound_nodes\":[]},"
     "{\"class_name\":\"SlicingOpLambda\",\"config\":{\"name\":\"s\",\"function\":\"__operators__.getitem\"},"
-    "\"name\":\"s\",\"inbound_nodes\":[[\"a\",0,0,{\"slice_spec\":[{\"start\":null,\"stop\":null,\"step\":null},"
+    "\"name\":\"s\",\"inbound_nodes\":[[\"a\",0,0,{\"slice_spec\":[{\"start\":null,\"stop\":null,"
+    "\"step\":null},"
     "{\"start\":-1,\"stop\":null,\"step\":-1},null,2]}]]},"
-    "{\"class_name\":\"TFOpLambda\",\"config\":{\"name\":\"t\",\"function\":\"math.subtract\"},\"name\":\"t\","
+    "{\"class_name\":\"TFOpLambda\",\"config\":{\"name\":\"t\",\"function\":\"math.subtract\"},"
+    "\"name\":\"t\","
     "\"inbound_nodes\":[[\"_CONSTANT_VALUE\",-1,[[1.0],[2.5]],{\"y\":[\"s\",0,0],\"name\":null}]]},"
     "{\"class_name\":\"TFOpLambda\",\"config\":{\"name\":\"c\",\"function\":\"concat\"},\"name\":\"c\","
     "\"inbound_nodes\":[[[\"t\",0,0,{\"axis\":1}],[\"s\",0,0,{\"axis\":1}]]]},"
-    "{\"class_name\":\"TFOpLambda\",\"config\":{\"name\":\"r\",\"function\":\"math.reduce_mean\"},\"name\":\"r\","
+    "{\"class_name\":\"TFOpLambda\",\"config\":{\"name\":\"r\",\"function\":\"math.reduce_mean\"},"
+    "\"name\":\"r\","
     "\"inbound_nodes\":[[\"c\",0,0,{\"axis\":[1,-1],\"keepdims\":true}]]},"
     "{\"class_name\":\"TFOpLambda\",\"config\":{\"name\":\"p\",\"function\":\"split\"},\"name\":\"p\","
     "\"inbound_nodes\":[[\"c\",0,0,{\"num_or_size_splits\":[1,-1],\"axis\":1}]]}],"
-    "\"input_layers\":[[\"a\",0,0]],\"output_layers\":[[\"r\",0,0],[\"p\",0,1]]},\"keras_version\":\"2.15.0\"}",
+    "\"input_layers\":[[\"a\",0,0]],\"output_layers\":[[\"r\",0,0],[\"p\",0,1]]},"
+    "\"keras_version\":\"2.15.0\"}",
 };
 
 static void damaged_models(void **state) {

@@ -477,31 +477,29 @@ static void each_result_of_a_split(void **state) {
 
 /* ---- training ---- */
 
+#define LAYER(module, class_name, name, config, args)                                                        \
+  ", {\"module\": \"" module "\", \"class_name\": \"" class_name "\", \"config\": {\"name\": \"" name        \
+  "\"" config "}, \"name\": \"" name "\", \"inbound_nodes\": [{\"args\": [" args "], \"kwargs\": {}}]}"
+#define NUMPY "keras.src.ops.numpy"
+#define DENSE_CONFIG                                                                                         \
+  ", \"trainable\": true, \"units\": 3, \"use_bias\": false, \"kernel_initializer\": \"ones\""
+#define MEAN_CONFIG ", \"axis\": -1, \"keepdims\": false"
+#define D TENSOR("d", "[null, 2, 3]", "float32")
+#define SUM TENSOR("add", "[null, 2, 3]", "float32")
+#define LAST TENSOR("last", "[null, 3]", "float32")
+
 /* The mean of (dense(a) + a)[:, -1], whose gradient by a weight of row k is a[1][k] / 3. */
 static void gradients_pass(void **state) {
   (void)state;
   static const char text[] =
-      "{\"module\": \"keras.src.models.functional\", \"class_name\": \"Functional\", \"config\": {\"name\": "
-      "\"m\", \"layers\": [" INPUT(
-          "a", "[null, 2, 3]",
-          "float32") ", {\"module\": \"keras.layers\", "
-                     "\"class_name\": \"Dense\", \"config\": {\"name\": \"d\", \"trainable\": true, \"units\": 3, "
-                     "\"use_bias\": false, \"kernel_initializer\": \"ones\"}, \"name\": \"d\", \"inbound_nodes\": "
-                     "[{\"args\": [" A
-                     "], \"kwargs\": {}}]}, {\"module\": \"keras.src.ops.numpy\", \"class_name\": "
-                     "\"Add\", \"config\": {\"name\": \"add\"}, \"name\": \"add\", \"inbound_nodes\": [{\"args\": [" TENSOR(
-                         "d", "[null, 2, 3]",
-                         "float32") ", " A "], \"kwargs\": {}}]}, {\"module\": "
-                                    "\"keras.src.ops.numpy\", \"class_name\": \"GetItem\", \"config\": {\"name\": \"last\"}, \"name\": "
-                                    "\"last\", \"inbound_nodes\": [{\"args\": [" TENSOR(
-                                        "add", "[null, 2, 3]",
-                                        "float32") ", [" ALL
-                                                   ", -1]], \"kwargs\": {}}]}, {\"module\": \"keras.src.ops.numpy\", \"class_name\": \"Mean\", \"config\": "
-                                                   "{\"name\": \"mean\", \"axis\": -1, \"keepdims\": false}, \"name\": \"mean\", \"inbound_nodes\": "
-                                                   "[{\"args\": [" TENSOR(
-                                                       "last", "[null, 3]",
-                                                       "float32") "], \"kwargs\": {}}]}], \"input_layers\": "
-                                                                  "[\"a\", 0, 0], \"output_layers\": [\"mean\", 0, 0]}}";
+      "{\"module\": \"keras.src.models.functional\", \"class_name\": \"Functional\", \"config\": {"
+      "\"name\": \"m\", \"layers\": ["
+      /* the layers */
+      INPUT("a", "[null, 2, 3]", "float32") LAYER("keras.layers", "Dense", "d", DENSE_CONFIG, A)
+          LAYER(NUMPY, "Add", "add", "", D ", " A) LAYER(NUMPY, "GetItem", "last", "", SUM ", [" ALL ", -1]")
+              LAYER(NUMPY, "Mean", "mean", MEAN_CONFIG, LAST)
+      /* the model */
+      "], \"input_layers\": [\"a\", 0, 0], \"output_layers\": [\"mean\", 0, 0]}}";
   mix_model *model = mix_model_from_json(text);
   if (!model) fail_msg("%s", mix_error_message());
   mix_tape *tape = mix_tape_begin();

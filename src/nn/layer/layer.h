@@ -25,7 +25,7 @@ struct mix_layer_kind {
   /* What configs of Keras 3 models say of the class: its call has an argument `mask`; the default of its
    * argument `training`, unless None; it is built when it is made, so that there is no build_config. */
   const char *module; /* NULL: "keras.layers"; one that begins with a dot is of the generation's sources */
-  bool registered; /* such a class is registered in the package of the generation's optimizers, if it has one */
+  bool registered; /* that one is registered in the package of the generation's optimizers, if it has one */
   bool call_has_mask;
   /* The first tensors of its call by name, ended by NULL: "query", "value", "key". Its build gets the shapes
    * of those that are given, and each may have a mask. NULL: "inputs" alone. */
