@@ -84,7 +84,7 @@ static bool keep_nodes(mix_body *body, const mix_node_set *set, bool (*belongs)(
   if (!body->nodes || !body->varies) return false;
   for (int i = 0; i < set->count; i++) {
     mix_node *node = set->nodes[i];
-    bool varies = false, kept = belongs(node);
+    bool varies = false, kept = belongs(node) && !is_watched((mix_edge){node, 0});
     for (int j = 0; j < node->input_count; j++) {
       varies = varies || mix_body_varies(body, node->inputs[j]);
       kept = kept || mix_body_computes(body, node->inputs[j]);

@@ -1,6 +1,7 @@
 /* The node of a loop from the values of one step. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "graph/loop_trace.h"
 #include "graph/trace.h"
 #include "ops/scan.h"
 
@@ -63,9 +64,12 @@ static mix_node *new_node(const mix_op *op, const mix_scan_parts *parts, mix_bod
 }
 
 /* A step rounds what it reads to float16 by itself, so that gradients of steps add up in the wide dtype:
- * their sum may be too large for float16. hoist_invariants moves it out again. */
+ * their sum may be too large for float16. hoist_invariants moves it out again. Not in a loop inside a loop:
+ * what is rounded may change in the outer one, whose gradient must find it among its own nodes. */
 static bool rounds_to_float16(const mix_node *node) {
-  if (node->op != &mix_op_cast || node->outputs[0].dtype != MIX_FLOAT16) return false;
+  if (mix_loop_trace_current() || node->op != &mix_op_cast || !node->input_count ||
+      node->outputs[0].dtype != MIX_FLOAT16)
+    return false;
   const mix_dtype before = mix_input_value(node, 0)->dtype;
   return before == MIX_FLOAT32 || before == MIX_FLOAT64;
 }

@@ -71,7 +71,7 @@ static void layers_of_each_policy(void **state) {
                                                          "--threads", "2", "--only", "layers", NULL}));
   const json_t *rows = json_object_get(object, "layers");
   /* Convolutions and layers of sequences, two passes each, and image models, of each policy. */
-  assert_int_equal(json_array_size(rows), ((5 + 6) * 2 + 3) * 3);
+  assert_int_equal(json_array_size(rows), ((6 + 6) * 2 + 3) * 3);
   for (size_t i = 0; i < json_array_size(rows); i++) {
     const json_t *row = json_array_get(rows, i);
     assert_true(number(row, "best_seconds") > 0 && number(row, "seconds") >= number(row, "best_seconds"));

@@ -277,6 +277,27 @@ static void gradients_of_steps_in_float16_add_up_in_float32(void **state) {
   has_values(mix_list_get(gradients, 0), 1, NUMBERS(80000));
 }
 
+/* x * 1 + x * 2 by a loop whose steps read x in float16, in a loop that makes x anew. */
+static mix_list *triple(void *context, mix_list *carry, mix_list *inputs) {
+  (void)inputs;
+  mix_list *sum = mix_scan(add_narrowed, mix_list_get(carry, 0), mix_list_of(mix_scalar(0, MIX_FLOAT32)),
+                           mix_list_of(context));
+  return mix_list_of(mix_list_of(carry_of(sum, 0)), NULL);
+}
+static void a_loop_in_a_loop_rounds_what_the_outer_one_makes(void **state) {
+  (void)state;
+  const double numbers[] = {1, 2};
+  mix_tensor *x = mix_scalar(1, MIX_FLOAT32),
+             *factors = mix_tensor_from_doubles(numbers, MIX_FLOAT16, MIX_SHAPE(2));
+  mix_tape *tape = mix_tape_begin();
+  mix_tape_watch(tape, x);
+  mix_list *result = mix_scan(triple, factors, mix_list_of(x), NULL, .steps = 2);
+  has_values(carry_of(result, 0), 1, NUMBERS(9));
+  mix_list *gradients = mix_tape_gradient(tape, carry_of(result, 0), mix_list_of(x));
+  no_error();
+  has_values(mix_list_get(gradients, 0), 1, NUMBERS(9));
+}
+
 /* ---- numbers of steps ---- */
 
 static void no_steps_and_no_inputs(void **state) {
@@ -509,6 +530,7 @@ int main(void) {
                                      TEST(loops_in_loops),
                                      TEST(sixteen_bit_gradients_add_up_in_float32),
                                      TEST(gradients_of_steps_in_float16_add_up_in_float32),
+                                     TEST(a_loop_in_a_loop_rounds_what_the_outer_one_makes),
                                      TEST(no_steps_and_no_inputs),
                                      TEST(steps_without_inputs),
                                      TEST(plans_do_not_grow_with_the_steps),

@@ -50,7 +50,8 @@ static int barriers(const mix_kernel_args *args, int threads) {
   const mix_scan_attributes *attributes = args->attributes;
   const int64_t most = 1 << 20, steps = attributes->steps < most ? attributes->steps : most;
   const mix_executable *step = ((const loop *)args->prepared)->step;
-  return threads < 2 ? 0 : (int)steps * (2 + step->barriers) + 2 * (step->kept_bytes > 0);
+  const int64_t count = steps * (2 + (int64_t)step->barriers) + 2 * (step->kept_bytes > 0);
+  return threads < 2 ? 0 : (int)(count < most << 8 ? count : most << 8);
 }
 
 /* Value errors of a step are those of the loop. */
