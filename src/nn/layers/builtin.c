@@ -121,6 +121,19 @@ mix_tensor *mix_dropped(mix_tensor *x, double rate, mix_shape noise_shape, mix_g
   return mix_select(keep, mix_multiply(x, mix_scalar_like(x, 1 / (1 - rate))), mix_scalar_like(x, 0));
 }
 
+mix_tensor *mix_layer_range(mix_tensor *x, int axis, int64_t begin, int64_t count, int64_t step) {
+  if (step == 1 || count == 0) {
+    mix_shape from = {.rank = mix_tensor_shape(x).rank}, size = from;
+    for (int i = 0; i < size.rank; i++) size.dims[i] = MIX_UNKNOWN;
+    from.dims[axis] = count ? begin : 0;
+    size.dims[axis] = count;
+    return mix_slice(x, from, size);
+  }
+  mix_tensor *places =
+      mix_range((double)begin, (double)begin + (double)count * (double)step, (double)step, MIX_INT64);
+  return mix_gather(x, places, axis);
+}
+
 mix_generator *mix_layer_generator(mix_layer *layer, uint64_t seed) {
   mix_scope *scope = mix_scope_begin();
   mix_generator *generator = mix_generator_new(seed ? seed : mix_next_seed());

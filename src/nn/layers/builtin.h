@@ -76,6 +76,8 @@ bool mix_layer_axes(const mix_layer *layer, mix_axes given, int rank, mix_axes *
 mix_axes mix_other_axes(mix_axes axes, int rank);
 /* The sizes along the axes. in_place: with the shape's rank, and 1 along all other axes. */
 mix_shape mix_shape_of_axes(mix_shape shape, mix_axes axes, bool in_place);
+/* `count` items of x along an axis of known size, from `begin` on, `step` apart. They lie inside it. */
+mix_tensor *mix_layer_range(mix_tensor *x, int axis, int64_t begin, int64_t count, int64_t step);
 /* A reshape that allows several unknown dimensions in a symbolic tensor. */
 mix_tensor *mix_layer_reshape(mix_tensor *x, mix_shape shape);
 /* x, cast to the layer's compute dtype if it is not floating-point. */

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "nn/config.h"
 #include "nn/layer/layer.h"
+#include "tensor/shape.h"
 #include <string.h>
 
 static mix_list *input_call(mix_layer *layer, const mix_call_args *args) {
@@ -74,6 +75,11 @@ mix_tensor *mix_input_with(const mix_input_options *options) {
                     (long long)o.batch_size);
   mix_shape shape = {.rank = o.shape.rank + 1, .dims = {o.batch_size > 0 ? o.batch_size : MIX_UNKNOWN}};
   memcpy(shape.dims + 1, o.shape.dims, (size_t)o.shape.rank * sizeof *shape.dims);
+  mix_shape example = shape;
+  for (int i = 0; i < example.rank; i++)
+    if (example.dims[i] == MIX_UNKNOWN) example.dims[i] = 1;
+  if (mix_shape_checked_size(example) < 0)
+    return mix_fail(MIX_VALUE_ERROR, "input: the shape has more elements than a tensor can have");
   const char *name = input_name(&o, semantics);
   mix_layer_common common = {.name = name, .dtype = mix_dtype_name(dtype), .semantics = semantics};
   mix_layer *layer = mix_layer_make(&input_layer_class, &common, NULL, "input");

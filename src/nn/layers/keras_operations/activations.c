@@ -107,9 +107,10 @@ static mix_list *one_hot_call(const mix_operands *o) {
                     o->layer->name, (long long)classes, sparse ? "true" : "false");
   if (!mix_dtype_is_integer(mix_tensor_dtype(x))) x = mix_cast(x, MIX_INT32);
   mix_tensor *y = mix_one_hot(x, classes, dtype);
+  if (!y) return NULL; /* also of a rank that `order` has no place for */
   mix_axes order = {.count = rank};
   for (int i = 0; i < rank; i++) order.axis[i] = i < axis ? i : i == axis ? rank - 1 : i - 1;
-  return y ? mix_one_result(mix_transpose(y, order)) : NULL;
+  return mix_one_result(mix_transpose(y, order));
 }
 
 /* ---- the table ---- */

@@ -64,7 +64,7 @@ static mix_tensor *sliced(const mix_operands *o, mix_tensor *x, int axis, const 
   if (size == MIX_UNKNOWN) return x; /* of shapes alone; the size stays unknown */
   const int64_t distance = backward ? begin - end : end - begin, stride = backward ? -step : step;
   const int64_t count = distance <= 0 ? 0 : (distance + stride - 1) / stride;
-  return step == 1 && count == size ? x : mix_operand_range(x, axis, begin, count, step);
+  return step == 1 && count == size ? x : mix_layer_range(x, axis, begin, count, step);
 }
 
 /* The item of an axis, which goes. */
@@ -75,7 +75,7 @@ static mix_tensor *item(const mix_operands *o, mix_tensor *x, int axis, int64_t 
   if (index < -size || index >= size)
     return mix_fail(MIX_VALUE_ERROR, "%s: index %lld is outside axis %d of size %lld", o->layer->name,
                     (long long)index, axis, (long long)size);
-  return mix_squeeze(mix_operand_range(x, axis, index < 0 ? index + size : index, 1, 1), MIX_AXES(axis));
+  return mix_squeeze(mix_layer_range(x, axis, index < 0 ? index + size : index, 1, 1), MIX_AXES(axis));
 }
 
 /* How many axes of x the items of a key take. */

@@ -259,6 +259,7 @@ static mix_dtype dtype_of_all(int count, mix_tensor *const *tensors, bool floats
   for (int i = 0; i < count; i++)
     if (tensors[i]) dtype = mix_dtype_promoted(dtype, mix_tensor_dtype(tensors[i]));
   if (floats && !mix_dtype_is_floating(dtype)) return mix_floatx();
+  if (dtype == MIX_DTYPE_NONE) return MIX_INT32; /* integers alone */
   return dtype == MIX_BOOL && integers ? MIX_INT32 : dtype;
 }
 
@@ -304,19 +305,6 @@ mix_list *mix_operand_list(const mix_operands *o, const char *name) {
 
 mix_tensor *mix_operand_floating(mix_tensor *x) {
   return !x || mix_dtype_is_floating(mix_tensor_dtype(x)) ? x : mix_cast(x, mix_floatx());
-}
-
-mix_tensor *mix_operand_range(mix_tensor *x, int axis, int64_t begin, int64_t count, int64_t step) {
-  if (step == 1 || count == 0) {
-    mix_shape from = {.rank = mix_tensor_shape(x).rank}, size = from;
-    for (int i = 0; i < size.rank; i++) size.dims[i] = MIX_UNKNOWN;
-    from.dims[axis] = count ? begin : 0;
-    size.dims[axis] = count;
-    return mix_slice(x, from, size);
-  }
-  mix_tensor *places =
-      mix_range((double)begin, (double)begin + (double)count * (double)step, (double)step, MIX_INT64);
-  return mix_gather(x, places, axis);
 }
 
 /* ---- the call ---- */

@@ -107,7 +107,5 @@ mix_list *mix_operand_list(const mix_operands *o, const char *name);
 mix_tensor *mix_operand_floating(mix_tensor *x);
 /* Of both without weak types. */
 mix_dtype mix_dtype_promoted(mix_dtype a, mix_dtype b);
-/* `count` items of x along an axis of known size, from `begin` on, `step` apart. They lie inside it. */
-mix_tensor *mix_operand_range(mix_tensor *x, int axis, int64_t begin, int64_t count, int64_t step);
 
 #endif

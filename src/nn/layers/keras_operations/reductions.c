@@ -45,10 +45,15 @@ static mix_tensor *logsumexp(mix_tensor *x, mix_axes axes, bool keep) {
   mix_tensor *max = mix_stop_gradient(mix_reduce_max(x, axes, true));
   max = mix_select(mix_is_finite(max), max, mix_scalar_like(max, 0)); /* an infinite one is not subtracted */
   mix_tensor *log = mix_log(mix_reduce_sum(mix_exp(mix_subtract(x, max)), axes, keep));
-  return mix_add(log, keep || !max ? max : mix_reshape(max, mix_tensor_shape(log)));
+  return mix_add(log, keep || !max ? max : mix_layer_reshape(max, mix_tensor_shape(log)));
 }
 
 /* ---- extremes ---- */
+
+/* An empty list of axes, which is not the same as none. */
+static bool reduces_nothing(const mix_operands *o, mix_axes axes) {
+  return !axes.count && json_is_array(mix_operand_json(o, "axis"));
+}
 
 static mix_list *extreme(const mix_operands *o, bool largest) {
   mix_tensor *x = mix_operand(o, "x");
@@ -58,6 +63,7 @@ static mix_list *extreme(const mix_operands *o, bool largest) {
   if (!x || !mix_operand_axes(o, "axis", mix_tensor_shape(x).rank, &axes) ||
       !mix_operand_flag(o, "keepdims", false, &keep) || !mix_operand_number(o, "initial", 0, &initial))
     return NULL;
+  if (reduces_nothing(o, axes)) return mix_one_result(x);
   if (mix_tensor_dtype(x) == MIX_BOOL)
     return mix_one_result(largest ? mix_reduce_any(x, axes, keep) : mix_reduce_all(x, axes, keep));
   mix_tensor *y = largest ? mix_reduce_max(x, axes, keep) : mix_reduce_min(x, axes, keep);

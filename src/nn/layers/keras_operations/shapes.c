@@ -175,7 +175,7 @@ static mix_list *split_call(const mix_operands *o) {
     if (end < begin || end > size)
       return mix_fail(MIX_VALUE_ERROR, "%s: indices_or_sections has %lld behind %lld; axis %d has size %lld",
                       o->layer->name, (long long)end, (long long)begin, axis, (long long)size);
-    mix_list_append(parts, mix_operand_range(x, axis, begin, end - begin, 1));
+    mix_list_append(parts, mix_layer_range(x, axis, begin, end - begin, 1));
     begin = end;
   }
   return mix_failed() ? NULL : parts;
@@ -192,7 +192,7 @@ static mix_list *unstack_call(const mix_operands *o) {
                     (long long)size, MOST);
   mix_list *parts = mix_list_new(0, NULL);
   for (int64_t i = 0; i < size && !mix_failed(); i++)
-    mix_list_append(parts, mix_squeeze(mix_operand_range(x, axis, i, 1, 1), MIX_AXES(axis)));
+    mix_list_append(parts, mix_squeeze(mix_layer_range(x, axis, i, 1, 1), MIX_AXES(axis)));
   return mix_failed() ? NULL : parts;
 }
 
@@ -242,7 +242,7 @@ static mix_list *flip_call(const mix_operands *o) {
   for (int i = 0; x && i < (all ? mix_tensor_shape(x).rank : axes.count); i++) {
     const int axis = all ? i : axes.axis[i];
     const int64_t size = size_along(x, axis); /* of shapes alone where it is unknown */
-    if (size > 1) x = mix_operand_range(x, axis, size - 1, size, -1);
+    if (size > 1) x = mix_layer_range(x, axis, size - 1, size, -1);
   }
   return mix_one_result(x);
 }
@@ -250,8 +250,8 @@ static mix_list *flip_call(const mix_operands *o) {
 static mix_tensor *rolled(mix_tensor *x, int axis, int64_t shift) {
   const int64_t size = size_along(x, axis), places = size > 1 ? (shift % size + size) % size : 0;
   if (!places) return x;
-  mix_tensor *ends[] = {mix_operand_range(x, axis, size - places, places, 1),
-                        mix_operand_range(x, axis, 0, size - places, 1)};
+  mix_tensor *ends[] = {mix_layer_range(x, axis, size - places, places, 1),
+                        mix_layer_range(x, axis, 0, size - places, 1)};
   return mix_concat(2, ends, axis);
 }
 
@@ -299,9 +299,9 @@ static mix_tensor *mirrored(mix_tensor *x, int axis, int64_t before, int64_t aft
   const int64_t size = size_along(x, axis);
   mix_tensor *pieces[3];
   int count = 0;
-  if (before) pieces[count++] = mix_operand_range(x, axis, before - 1 + edge, before, -1);
+  if (before) pieces[count++] = mix_layer_range(x, axis, before - 1 + edge, before, -1);
   pieces[count++] = x;
-  if (after) pieces[count++] = mix_operand_range(x, axis, size - 1 - edge, after, -1);
+  if (after) pieces[count++] = mix_layer_range(x, axis, size - 1 - edge, after, -1);
   return mix_concat(count, pieces, axis);
 }
 

@@ -175,7 +175,7 @@ static mix_tensor *constant(const mix_tf_operation_call *call, const char *name,
   if (!read_numbers(value, shape, 0, &n)) return mix_tf_operation_mistyped(call, name, "a tensor or numbers");
   const mix_dtype dtype = like        ? mix_tensor_dtype(like)
                           : n.boolean ? MIX_BOOL
-                          : n.real    ? mix_floatx()
+                          : n.real    ? MIX_FLOAT32
                                       : MIX_INT32;
   if (suits(&n, dtype)) return mix_tensor_from_doubles(n.items, dtype, shape);
   return mix_fail(MIX_TYPE_ERROR, "tf.%s in layer '%s': %s holds %s; the other operand is %s",

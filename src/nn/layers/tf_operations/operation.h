@@ -87,7 +87,4 @@ mix_tf_operation_build mix_tf_operation_unary, mix_tf_operation_binary, mix_tf_o
     mix_tf_operation_broadcast_to, mix_tf_operation_cast, mix_tf_operation_zeros_like,
     mix_tf_operation_ones_like, mix_tf_operation_getitem;
 
-/* Elements of x along an axis at constant places; the axis has a known size. */
-mix_tensor *mix_tf_operation_take(mix_tensor *x, int axis, int64_t start, int64_t step, int64_t count);
-
 #endif

@@ -179,21 +179,6 @@ mix_list *mix_tf_operation_tile(const mix_tf_operation_call *call) {
   return mix_failed() ? NULL : mix_one_result(mix_identity(x));
 }
 
-enum { MAX_PLACES = 1 << 24 };
-
-static mix_tensor *take(mix_tensor *x, int axis, const int32_t *places, int64_t count) {
-  mix_tensor *indices = mix_tensor_from(places, MIX_INT32, (mix_shape){.rank = 1, .dims = {count}});
-  return indices ? mix_gather(x, indices, axis) : NULL;
-}
-
-mix_tensor *mix_tf_operation_take(mix_tensor *x, int axis, int64_t start, int64_t step, int64_t count) {
-  int32_t *places = count <= MAX_PLACES ? mix_scoped_memory(((size_t)count + 1) * sizeof *places) : NULL;
-  if (!places)
-    return count <= MAX_PLACES ? NULL : mix_fail(MIX_UNSUPPORTED, "a slice takes more than 16777216 steps");
-  for (int64_t i = 0; i < count; i++) places[i] = (int32_t)(start + i * step);
-  return take(x, axis, places, count);
-}
-
 mix_list *mix_tf_operation_repeat(const mix_tf_operation_call *call) {
   mix_tensor *x = first_tensor(call);
   mix_shape repeats;
@@ -202,11 +187,11 @@ mix_list *mix_tf_operation_repeat(const mix_tf_operation_call *call) {
   if (!known_axis(call, x, &axis, &size) || !mix_tf_operation_integers(call, "repeats", &repeats))
     return NULL;
   const int64_t count = repeats.rank == 1 ? repeats.dims[0] : 0;
-  if (count < 1 || count > MAX_PARTS || size > MAX_PLACES / MAX_PARTS)
+  if (count < 1 || count > MAX_PARTS || size > INT32_MAX / MAX_PARTS)
     return mix_tf_operation_refused(call, "repeats", "one integer from 1 to 1024");
-  int32_t *places = mix_scoped_memory((size_t)(size * count + 1) * sizeof *places);
-  for (int64_t i = 0; places && i < size * count; i++) places[i] = (int32_t)(i / count);
-  return places ? mix_one_result(take(x, axis, places, size * count)) : NULL;
+  mix_tensor *places = mix_floor_divide(mix_range(0, (double)(size * count), 1, MIX_INT32),
+                                        mix_scalar((double)count, MIX_INT32));
+  return mix_one_result(mix_gather(x, places, axis));
 }
 
 mix_list *mix_tf_operation_reverse(const mix_tf_operation_call *call) {
@@ -219,7 +204,7 @@ mix_list *mix_tf_operation_reverse(const mix_tf_operation_call *call) {
     if (axis < 0) return mix_tf_operation_mistyped(call, "axis", "axes of the tensor");
     if (shape.dims[axis] == MIX_UNKNOWN)
       return mix_tf_operation_refused(call, "axis", "axes whose sizes are known");
-    x = mix_tf_operation_take(x, axis, shape.dims[axis] - 1, -1, shape.dims[axis]);
+    x = mix_layer_range(x, axis, shape.dims[axis] - 1, shape.dims[axis], -1);
   }
   return mix_failed() ? NULL : mix_one_result(mix_identity(x));
 }
@@ -241,7 +226,7 @@ mix_list *mix_tf_operation_one_hot(const mix_tf_operation_call *call) {
   mix_dtype dtype;
   double depth;
   if (!indices || !mix_tf_operation_number(call, "depth", &depth) ||
-      !mix_tf_operation_dtype(call, "dtype", mix_floatx(), &dtype))
+      !mix_tf_operation_dtype(call, "dtype", MIX_FLOAT32, &dtype))
     return NULL;
   if (mix_tf_operation_value(call, "on_value") || mix_tf_operation_value(call, "off_value"))
     return mix_tf_operation_refused(call, mix_tf_operation_value(call, "on_value") ? "on_value" : "off_value",

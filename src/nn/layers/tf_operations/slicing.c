@@ -142,7 +142,7 @@ static bool take_items(indexing *x) {
 
 static mix_tensor *apply(const indexing *x, mix_tensor *tensor) {
   for (int i = 0; tensor && i < x->shape.rank; i++)
-    if (x->steps[i]) tensor = mix_tf_operation_take(tensor, i, x->starts[i], x->steps[i], x->counts[i]);
+    if (x->steps[i]) tensor = mix_layer_range(tensor, i, x->starts[i], x->counts[i], x->steps[i]);
   tensor = tensor ? mix_slice(tensor, x->begin, x->size) : NULL;
   if (tensor && x->dropped.count) tensor = mix_squeeze(tensor, x->dropped);
   for (int i = 0; tensor && i < x->rank; i++)
