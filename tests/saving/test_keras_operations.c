@@ -201,6 +201,7 @@ static void unary(void **state) {
       {"keras.src.ops.core", "StopGradient", NULL, A, NULL, F32, FULL, {1, -2, 3, 4, 0.5, -6}},
       {NUMPY, "Clip", "\"x_min\": -1, \"x_max\": 2", A, NULL, F32, FULL, {1, -1, 2, 2, 0.5, -1}},
       {NUMPY, "Where", NULL, A ", " B ", 0.0", NULL, F32, FULL, {2, 4, -1, 0.5, 2, 3}},
+      {NUMPY, "Where", NULL, A ", 7, 0", NULL, MIX_INT32, FULL, {7, 7, 7, 7, 7, 7}},
       {NUMPY, "ZerosLike", "\"dtype\": \"int32\"", A, NULL, MIX_INT32, FULL, {0, 0, 0, 0, 0, 0}},
       {NUMPY, "OnesLike", "\"dtype\": null", H, NULL, MIX_FLOAT16, FULL, {1, 1, 1, 1, 1, 1}},
   };
@@ -475,6 +476,18 @@ static void each_result_of_a_split(void **state) {
   mix_free(text);
 }
 
+static void one_hot_of_the_highest_rank(void **state) {
+  (void)state;
+  mix_layer *layer = mix_layer_deserialize(
+      "{\"module\": \"keras.src.ops.nn\", \"class_name\": \"OneHot\", \"config\": {\"name\": \"o\", "
+      "\"num_classes\": 3, \"axis\": -1}}",
+      mix_semantics_named("keras3"));
+  assert_no_error();
+  mix_shape shape = {.rank = MIX_MAX_RANK};
+  for (int i = 0; i < MIX_MAX_RANK; i++) shape.dims[i] = 1;
+  expect_refused(mix_call(layer, mix_fill(shape, 1, MIX_INT32)), MIX_VALUE_ERROR, "more than 8 dimensions");
+}
+
 /* ---- training ---- */
 
 #define LAYER(module, class_name, name, config, args)                                                        \
@@ -634,6 +647,7 @@ int main(void) {
       cmocka_unit_test(activations),
       cmocka_unit_test(softmax_of_several_axes),
       cmocka_unit_test(each_result_of_a_split),
+      cmocka_unit_test(one_hot_of_the_highest_rank),
       cmocka_unit_test(gradients_pass),
       cmocka_unit_test(layers_of_the_same_name_stay),
       cmocka_unit_test(registered_classes_stay),
