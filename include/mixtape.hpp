@@ -93,7 +93,8 @@ Result call_with(Result (*function)(Parameters...), Given given, std::index_sequ
 } // namespace detail
 
 // with(mix_dense_with, [](auto &o) { o.units = 64; }) calls a function of options, which the lambda fills in.
-// What the function takes before them comes between: with(mix_model_fit_with, model, [&](auto &o) { ... }).
+// What the function takes before them comes between, nullptr for none:
+// with(mix_model_fit_with, model, [&](auto &o) { ... }).
 template <class Result, class... Parameters, class... Given>
 Result with(Result (*function)(Parameters...), Given &&...given) {
   static_assert(sizeof...(Parameters) == sizeof...(Given) && sizeof...(Given) > 0,
