@@ -104,6 +104,7 @@ static const mix_field_row *find(const mix_fields *fields, const char *name, boo
     if (known && !is_known(fields, row)) continue;
     if (!strcmp(row->name, name) || (row->alias && !strcmp(row->alias, name))) return row;
     mix_did_you_mean_try(&nearest, row->name);
+    if (row->alias) mix_did_you_mean_try(&nearest, row->alias);
     mix_text_put(&names, "%s%s", names.used ? ", " : "", row->name);
   }
   return mix_fail(fields->refusal ? fields->refusal : MIX_VALUE_ERROR,

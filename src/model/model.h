@@ -137,6 +137,13 @@ typedef struct mix_sequential_input {
   mix_dtype dtype;
 } mix_sequential_input;
 extern const mix_layer_class mix_class_functional, mix_class_sequential;
+static inline bool mix_layer_is_functional(const mix_layer *layer) {
+  return layer->class.call == mix_class_functional.call;
+}
+/* Is it a model with a structure of layers, which a subclassed one does not have? */
+static inline bool mix_layer_is_structured(const mix_layer *layer) {
+  return mix_layer_is_functional(layer) || layer->class.call == mix_class_sequential.call;
+}
 /* Which of its layer's calls in the graph it is, from 0. */
 int mix_functional_call_number(const mix_functional *graph, const mix_layer_call *call);
 /* Data for an input as Keras takes them: another dtype is cast, a last axis of one is added or removed. */

@@ -70,8 +70,8 @@ mix_status mix_set_graph_rewrite(const char *dtype) {
   if (dtype && target != MIX_FLOAT16 && target != MIX_BFLOAT16)
     return mix_fail_status(MIX_VALUE_ERROR,
                            "set_graph_rewrite: \"%s\"; expected \"float16\", \"bfloat16\" or NULL", dtype);
-  mix_warn_of_rewrite_and_policy("set_graph_rewrite", mix_mixed_policy_in_use(), dtype);
   mix_amp_set_target(target);
+  mix_warn_of_rewrite_and_policy("set_graph_rewrite");
   return MIX_OK;
 }
 

@@ -1,6 +1,7 @@
 /* hoist_invariants: what a step of a loop computes of values that are the same in all steps is computed once,
- * before the loop: the casts of weights that the rewrite has put into it. Nothing becomes larger by it but
- * upcast operands of products, and nothing moves that may fail or draws numbers. */
+ * before the loop: casts of weights, which a step keeps (ops/scan_build.c) or the rewrite has put into it.
+ * Nothing becomes larger by it but upcast operands of products, and nothing moves that may fail or draws
+ * numbers. */
 #include "passes/passes.h"
 #include "tensor/shape.h"
 #include "tensor/type.h"

@@ -7,10 +7,6 @@
 
 static mix_model *clone_of_layer(mix_layer *layer, const mix_clone_options *options);
 
-static bool is_model(const mix_layer *layer) {
-  return layer->class.call == mix_class_functional.call || layer->class.call == mix_class_sequential.call;
-}
-
 static bool holds_model(const mix_layer *layer) {
   bool holds = false;
   for (int i = 0; i < mix_list_count(layer->layers); i++) {
@@ -32,7 +28,7 @@ mix_layer *mix_layer_clone(mix_layer *layer) {
   if (!mix_given(layer, &mix_layer_object_class, "layer_clone", "a layer")) return NULL;
   if (!mix_is(layer, &mix_layer_object_class))
     return mix_fail(MIX_TYPE_ERROR, "layer_clone: the object is no layer");
-  if (!is_model(layer))
+  if (!mix_layer_is_structured(layer))
     return layer->kind && holds_model(layer) ? copy_with_models(layer) : mix_layer_copy(layer);
   mix_model *model = clone_of_layer(layer, &(const mix_clone_options){.size = sizeof(mix_clone_options)});
   return model ? model->layer : NULL;
@@ -178,8 +174,8 @@ static mix_model *clone_sequential(mix_layer *old, const mix_clone_options *opti
 }
 
 static mix_model *clone_of_layer(mix_layer *layer, const mix_clone_options *options) {
-  mix_model *model = layer->class.call == mix_class_functional.call ? clone_functional(layer, options)
-                                                                    : clone_sequential(layer, options);
+  mix_model *model =
+      mix_layer_is_functional(layer) ? clone_functional(layer, options) : clone_sequential(layer, options);
   if (!model) return NULL;
   mix_layer *made = model->layer;
   mix_release(made->policy);

@@ -69,8 +69,7 @@ static mix_tensor *find_tensor(const saved_graph *graph, const json_t *value, bo
   const mix_semantics *written = graph->reader->written;
   if (written->nested_calls_from_one && layer->layer && layer->layer->is_model) node--;
   /* a 0, which Keras does not write, is the first call too */
-  if (end && node && written->model_ends_from_one && layer->layer &&
-      layer->layer->class.call == mix_class_functional.call)
+  if (end && node && written->model_ends_from_one && layer->layer && mix_layer_is_functional(layer->layer))
     node--;
   if (node < 0 || node >= layer->count)
     return mix_fail(MIX_VALUE_ERROR, "model_from_json: call %lld of layer '%.60s' is asked for; it has %d",
@@ -338,7 +337,7 @@ static bool make_keras_operation_call(const saved_graph *graph, saved_layer *lay
 static bool make_call(const saved_graph *graph, saved_layer *layer) {
   const json_t *node = json_array_get(layer->nodes, (size_t)layer->made);
   if (mix_keras_operation_of(layer->layer)) return make_keras_operation_call(graph, layer, node);
-  if (layer->layer->kind && layer->layer->kind->call_has_form) return make_operation_call(graph, layer, node);
+  if (mix_call_has_form(layer->layer)) return make_operation_call(graph, layer, node);
   read_call call = {.training = MIX_INHERIT, .positional = -1};
   if (json_object_get(node, "args") || json_object_get(node, "kwargs"))
     read_node_object(graph, layer, node, &call);

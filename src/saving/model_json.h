@@ -34,6 +34,15 @@ json_t *mix_legacy_training_json(json_t *compiled, const mix_semantics *semantic
 /* A shape as configs hold it. */
 json_t *mix_shape_json(mix_shape shape, bool open_batch);
 
+/* calls_to_json.c: the calls of a layer of a functional model (inbound_nodes), none for an input layer; and
+ * the places of its inputs or outputs, of which a single one may stand alone. */
+json_t *mix_functional_calls_json(const mix_functional *graph, const mix_layer *layer);
+json_t *mix_functional_ends_json(const mix_functional *graph, bool outputs, bool single);
+/* Is it an operation of tf_keras, whose calls have a form? */
+static inline bool mix_call_has_form(const mix_layer *layer) {
+  return layer->kind && layer->kind->call_has_form;
+}
+
 /* What the reading of one text shares. */
 typedef struct mix_json_reader {
   const mix_semantics *semantics; /* of what is made */

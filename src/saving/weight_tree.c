@@ -126,10 +126,8 @@ static bool visit_layer(walk *w, mix_layer *layer, const char *path) {
   mix_list *own = own_variables(layer);
   if (!own || !w->visit(w->context, path, layer->name, own) || mix_list_append(w->seen, layer)) return false;
   json_t *used = json_object();
-  const bool is_container =
-      layer->class.call == mix_class_functional.call || layer->class.call == mix_class_sequential.call;
-  const bool good =
-      is_container ? visit_model_layers(w, layer, path, used) : visit_inner_layers(w, layer, path, used);
+  const bool good = mix_layer_is_structured(layer) ? visit_model_layers(w, layer, path, used)
+                                                   : visit_inner_layers(w, layer, path, used);
   json_decref(used);
   return good && !mix_failed();
 }

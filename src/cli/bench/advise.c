@@ -257,11 +257,11 @@ static bool advise_policy(const bench_settings *settings, const char *policy, js
 }
 
 /* Has the file a 16-bit policy, which no option changes? */
-static bool has_own_policy(const bench_settings *settings, const char **policy) {
-  *policy = NULL;
+static bool has_own_policy(const bench_settings *settings) {
   if (!settings->model || cli_is_named_model(settings->model)) return false;
   bool own = false;
-  MIX_SCOPE { own = model_under(settings, policy) && strcmp(*policy, "float32"); }
+  const char *policy = NULL;
+  MIX_SCOPE { own = model_under(settings, &policy) && strcmp(policy, "float32"); }
   return own;
 }
 
@@ -272,11 +272,10 @@ bool bench_advise(const bench_settings *given) {
   if (!settings.batch) settings.batch = 128;
   json_t *advice = json_array();
   mix_json_set(settings.json, "advice", advice);
-  const char *own;
   bool good = true;
   if (settings.policy && strcmp(settings.policy, "float32"))
     good = advise_policy(&settings, settings.policy, advice);
-  else if (has_own_policy(&settings, &own))
+  else if (has_own_policy(&settings))
     good = advise_policy(&settings, NULL, advice);
   else
     for (int i = 0; i < 2 && good; i++)

@@ -10,11 +10,11 @@ static mix_policy *global; /* retained; NULL: never set, floatx applies */
 static mix_dtype floatx = MIX_FLOAT32;
 static bool rewrite_enabled;
 
-void mix_warn_of_rewrite_and_policy(const char *call, bool mixed, bool rewritten) {
-  if (mixed && rewritten)
+void mix_warn_of_rewrite_and_policy(const char *call) {
+  if (mix_mixed_policy_in_use() && mix_amp_target() != MIX_DTYPE_NONE)
     mix_log_message(MIX_LOG_WARNING,
-                    "%s: a mixed policy and the rewrite that mix_set_graph_rewrite turned on are in force "
-                    "together, and both change dtypes; choose one of them",
+                    "%s: a mixed policy and the rewrite of mix_set_graph_rewrite are both set, and both "
+                    "change dtypes; choose one of them",
                     call);
 }
 
@@ -55,9 +55,8 @@ mix_status mix_set_global_policy_object(mix_policy *policy) {
         "set_global_policy: only policies with a floating-point compute dtype can be global, but '%s' "
         "computes in %s",
         policy->name, mix_dtype_name(policy->compute));
-  if (semantics->global_refused_by_rewrite && mix_policy_is_mixed(policy))
-    mix_warn_of_rewrite_and_policy("set_global_policy", true, mix_amp_target() != MIX_DTYPE_NONE);
   store(policy);
+  mix_warn_of_rewrite_and_policy("set_global_policy");
   return MIX_OK;
 }
 

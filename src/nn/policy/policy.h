@@ -33,8 +33,9 @@ mix_policy *mix_policy_from_json(const json_t *json, const mix_semantics *semant
 mix_status mix_graph_rewrite_set(bool enabled);
 /* Is the global policy mixed? */
 bool mix_mixed_policy_in_use(void);
-/* TensorFlow does not check the option, which is no enabling: a warning, if both are true. */
-void mix_warn_of_rewrite_and_policy(const char *call, bool mixed, bool rewritten);
+/* Warns if the global policy is mixed and the rewrite's option is set, which enables nothing: TensorFlow does
+ * not check it. */
+void mix_warn_of_rewrite_and_policy(const char *call);
 
 /* Logs once a process how well the GPUs support the policy, mixed_float16 or mixed_bfloat16. */
 void mix_device_check(const char *policy_name);

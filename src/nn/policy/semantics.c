@@ -338,14 +338,15 @@ static _Atomic(const mix_semantics *) current = &mix_semantics_tf_keras;
 
 const mix_semantics *mix_semantics_named(const char *name) {
   if (mix_failed()) return NULL;
-  for (size_t i = 0; name && i < sizeof tables / sizeof *tables; i++)
+  mix_did_you_mean nearest = {.word = name};
+  for (size_t i = 0; name && i < sizeof tables / sizeof *tables; i++) {
     if (!strcmp(tables[i]->name, name)) return tables[i];
+    mix_did_you_mean_try(&nearest, tables[i]->name);
+  }
   char hint[100];
-  return mix_fail(
-      MIX_VALUE_ERROR,
-      "semantics: \"%s\" is not known%s; expected \"tf_keras\", \"keras3\" or \"experimental\"",
-      name ? name : "NULL",
-      mix_did_you_mean_choice(name ? name : "", "tf_keras|keras3|experimental", hint, sizeof hint));
+  return mix_fail(MIX_VALUE_ERROR,
+                  "semantics: \"%s\" is not known%s; expected \"tf_keras\", \"keras3\" or \"experimental\"",
+                  name ? name : "NULL", mix_did_you_mean_hint(&nearest, hint, sizeof hint));
 }
 
 mix_status mix_set_semantics(const char *name) {

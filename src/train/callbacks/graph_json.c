@@ -42,8 +42,7 @@ static json_t *inbound_json(const mix_functional *graph, const mix_layer *layer)
 }
 
 static json_t *layer_json(mix_layer *layer) {
-  if (layer->class.call == mix_class_functional.call || layer->class.call == mix_class_sequential.call)
-    return model_json(layer);
+  if (mix_layer_is_structured(layer)) return model_json(layer);
   return json_pack("{s:s, s:s, s:o}", "class_name", layer->class.name, "name", layer->name, "config",
                    mix_layer_config_json(layer));
 }
@@ -87,7 +86,7 @@ static json_t *sequential_json(mix_layer *model) {
 }
 
 static json_t *model_json(mix_layer *layer) {
-  return layer->class.call == mix_class_functional.call ? functional_json(layer) : sequential_json(layer);
+  return mix_layer_is_functional(layer) ? functional_json(layer) : sequential_json(layer);
 }
 
 char *mix_graph_text(const mix_model *model) {

@@ -1,5 +1,6 @@
 /* TimeDistributed: a layer on every step of sequences, as one batch of all steps where that is the same. */
 #include "base/error.h"
+#include "nn/layers/keras_operations/keras_operation.h"
 #include "nn/layers/recurrent/recurrent.h"
 #include "tensor/shape.h"
 
@@ -60,7 +61,7 @@ static mix_tensor *symbol(mix_dtype dtype, mix_shape shape) {
 static bool mixes_samples(const mix_layer *layer, bool training) {
   const mix_rnn *rnn = mix_rnn_of(layer);
   bool mixes = (!layer->kind && !layer->is_model && !layer->is_input) || (rnn && rnn->flags.stateful) ||
-               (layer->kind && layer->kind->named_only) ||
+               mix_keras_operation_of(layer) ||
                (training && layer->kind && layer->kind->mixes_samples && layer->kind->mixes_samples(layer));
   for (int i = 0; !mixes && i < mix_list_count(layer->layers); i++) {
     const mix_layer *inner = mix_list_items(layer->layers)[i];
@@ -71,12 +72,7 @@ static bool mixes_samples(const mix_layer *layer, bool training) {
 
 /* Step `step` of (batch, steps, ...). */
 static mix_tensor *step_of(mix_tensor *x, int64_t step) {
-  const mix_shape all = mix_tensor_shape(x);
-  mix_shape begin = {.rank = all.rank}, size = all, one = {.rank = all.rank - 1, .dims = {all.dims[0]}};
-  begin.dims[1] = step;
-  size.dims[1] = 1;
-  for (int i = 1; i < one.rank; i++) one.dims[i] = all.dims[i + 1];
-  return mix_reshape(mix_slice(x, begin, size), one);
+  return mix_squeeze(mix_layer_range(x, 1, step, 1, 1), MIX_AXES(1));
 }
 
 /* keras3 calls the layer's `call` itself, which adds no activity loss. */
