@@ -1,7 +1,6 @@
 /* Functional models from JSON: calls the layers as the text says, each as soon as its inputs are there. */
 #include "saving/model_json.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "nn/layers/keras_operations/keras_operation.h"

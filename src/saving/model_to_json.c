@@ -1,10 +1,8 @@
 /* Models as JSON, as Keras writes them (docs/spec/keras.md, 17.1). */
 #include "saving/model_json.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "nn/layers/recurrent/recurrent.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -41,15 +39,6 @@ static void note_object(json_writer *writer, const mix_layer *layer, json_t *obj
 static json_t *new_json(json_writer *writer, mix_layer *layer, bool open_batch);
 static json_t *layer_json(json_writer *writer, mix_layer *layer, bool open_batch);
 
-json_t *mix_shape_json(mix_shape shape, bool open_batch) {
-  json_t *list = json_array();
-  for (int i = 0; i < shape.rank; i++) {
-    bool open = shape.dims[i] == MIX_UNKNOWN || (open_batch && !i);
-    mix_json_append(list, open ? json_null() : json_integer(shape.dims[i]));
-  }
-  return list;
-}
-
 /* ---- functional models ---- */
 
 static bool inputs_are_layers(const mix_layer *model, const mix_functional *graph) {
@@ -77,22 +66,6 @@ static bool names_are_unique(const mix_layer *model) {
   return true;
 }
 
-static json_t *operand_shape_leaf(void *context, int index) {
-  return mix_shape_json(mix_tensor_shape(mix_list_get(context, index)), false);
-}
-
-/* An operation is built for the shapes of its first argument, also of constants in it. */
-static void put_operand_shapes(const mix_functional *graph, const mix_layer *layer, json_t *object) {
-  json_t *config = json_object_get(object, "build_config");
-  for (int c = 0; config && c < graph->call_count; c++) {
-    const mix_layer_call *call = graph->calls[c];
-    if (call->layer != layer || !mix_call_has_form(layer)) continue;
-    mix_json_set(config, "input_shape",
-                 mix_tf_operation_shapes_json(call->keywords.form, operand_shape_leaf, call->inputs));
-    return;
-  }
-}
-
 static json_t *functional_config(json_writer *writer, mix_layer *model) {
   const mix_functional *graph = mix_layer_data(model);
   const bool single = model->semantics->node_objects;
@@ -102,7 +75,7 @@ static json_t *functional_config(json_writer *writer, mix_layer *model) {
     mix_layer *layer = mix_list_get(model->layers, i);
     json_t *object = layer_json(writer, layer, false);
     if (!object) break;
-    put_operand_shapes(graph, layer, object);
+    mix_put_operand_shapes(graph, layer, object);
     mix_json_set(object, "name", json_string(layer->name));
     mix_json_set(object, "inbound_nodes", mix_functional_calls_json(graph, layer));
     mix_json_append(layers, object);
@@ -114,23 +87,10 @@ static json_t *functional_config(json_writer *writer, mix_layer *model) {
 
 /* ---- sequential models ---- */
 
-static mix_layer *first_layer(const mix_layer *model) {
-  return mix_list_count(model->layers) ? mix_list_items(model->layers)[0] : NULL;
-}
-
-/* The shape of the input with an open batch size if it is that of data; rank 0: unknown. */
-static mix_shape sequential_shape(const mix_layer *model) {
-  const mix_layer *first = first_layer(model);
-  if (first && first->is_input) return ((const mix_input_layer_data *)first->data)->batch_shape;
-  mix_shape shape = ((const mix_sequential_input *)model->data)->shape;
-  if (shape.rank > 0) shape.dims[0] = MIX_UNKNOWN;
-  return shape;
-}
-
 /* The input layer that Keras puts in front of a model that was built without one. */
 static json_t *implied_input_json(const mix_layer *model, mix_shape shape) {
   const mix_semantics *rules = model->semantics;
-  const mix_layer *first = first_layer(model);
+  const mix_layer *first = mix_sequential_first(model);
   char name[256] = "input_layer";
   if (rules->input_named_by_layer) snprintf(name, sizeof name, "%.240s_input", first->name);
   mix_dtype dtype = ((const mix_sequential_input *)model->data)->dtype;
@@ -145,7 +105,7 @@ static json_t *implied_input_json(const mix_layer *model, mix_shape shape) {
 
 static json_t *sequential_layers(json_writer *writer, mix_layer *model, mix_shape shape) {
   json_t *layers = json_array();
-  const mix_layer *first = first_layer(model);
+  const mix_layer *first = mix_sequential_first(model);
   bool implied = shape.rank > 0 && !(first && first->is_input);
   if (implied) mix_json_append(layers, implied_input_json(model, shape));
   for (int i = 0; i < mix_list_count(model->layers) && !mix_failed(); i++)
@@ -154,7 +114,7 @@ static json_t *sequential_layers(json_writer *writer, mix_layer *model, mix_shap
 }
 
 static json_t *sequential_config(json_writer *writer, mix_layer *model) {
-  mix_shape shape = sequential_shape(model);
+  mix_shape shape = mix_sequential_shape(model);
   json_t *config = json_pack("{s:s}", "name", model->name);
   if (model->semantics->sequential_saves_policy) {
     mix_json_set(config, "trainable", json_boolean(model->trainable));
@@ -168,46 +128,6 @@ static json_t *sequential_config(json_writer *writer, mix_layer *model) {
 
 /* ---- layers ---- */
 
-static json_t *input_shape_leaf(void *context, int index) {
-  const mix_functional *graph = context;
-  return mix_shape_json(mix_tensor_shape(graph->inputs[index]), false);
-}
-
-static json_t *build_shapes_json(const mix_layer *layer, bool open_batch) {
-  const char *const *names = layer->kind ? layer->kind->call_tensors : NULL;
-  if (names && layer->semantics->build_shapes_named && layer->build_count > 1) {
-    json_t *named = json_object();
-    char name[32];
-    for (int i = 0; i < layer->build_count; i++) {
-      snprintf(name, sizeof name, "%s_shape", names[i]);
-      mix_json_set(named, name, mix_shape_json(layer->build_shapes[i], open_batch));
-    }
-    return named;
-  }
-  if (!layer->built_for_list) return mix_shape_json(layer->build_shapes[0], open_batch);
-  json_t *shapes = json_array();
-  for (int i = 0; i < layer->build_count; i++)
-    mix_json_append(shapes, mix_shape_json(layer->build_shapes[i], open_batch));
-  return shapes;
-}
-
-/* The shapes that a layer was built for; NULL: its object has no build_config. */
-static json_t *build_shape(mix_layer *layer, bool open_batch) {
-  const mix_semantics *rules = layer->semantics;
-  if (!rules->objects_have_module || layer->is_input) return NULL;
-  if (mix_layer_is_functional(layer)) {
-    const mix_functional *graph = mix_layer_data(layer);
-    return rules->functional_saves_shape ? mix_form_fill(graph->input_form, input_shape_leaf, (void *)graph)
-                                         : json_null();
-  }
-  if (layer->class.call == mix_class_sequential.call) {
-    mix_shape shape = sequential_shape(layer);
-    return shape.rank > 0 ? mix_json_whole(mix_shape_json(shape, false)) : NULL;
-  }
-  if (layer->kind && layer->kind->built_from_start && rules->built_from_start_unsaved) return NULL;
-  return layer->build_count ? mix_json_whole(build_shapes_json(layer, open_batch)) : NULL;
-}
-
 static json_t *object_of(json_writer *writer, mix_layer *layer) {
   if (!mix_layer_is_structured(layer)) return mix_layer_object_json(layer, mix_layer_config_json(layer));
   const mix_semantics *rules = layer->semantics;
@@ -218,31 +138,6 @@ static json_t *object_of(json_writer *writer, mix_layer *layer) {
   if (object && functional && rules->objects_have_module)
     mix_json_set(object, "registered_name", json_string("Functional"));
   return object;
-}
-
-/* Keras 3 keeps the shapes of all arguments of a first call that had more than one. */
-static json_t *build_config(mix_layer *layer, bool open_batch) {
-  const mix_rnn *rnn = mix_rnn_of(layer);
-  json_t *shape = build_shape(layer, open_batch), *states = json_array();
-  const bool named = layer->kind && layer->kind->call_tensors && layer->semantics->build_shapes_named &&
-                     layer->build_count > 1;
-  if (!shape || !rnn || !rnn->called_with_states || !layer->semantics->node_objects) {
-    json_decref(states);
-    return shape ? mix_json_whole(json_pack("{s:o}", named ? "shapes_dict" : "input_shape", shape)) : NULL;
-  }
-  for (int i = 0; i < rnn->sizes.count; i++) {
-    json_t *state = json_pack("[n]");
-    for (int d = 0; d < rnn->sizes.states[i].rank; d++)
-      mix_json_append(state, json_integer(rnn->sizes.states[i].dims[d]));
-    mix_json_append(states, state);
-  }
-  if (rnn->sizes.count == 1) { /* stands alone */
-    json_t *one = json_incref(json_array_get(states, 0));
-    json_decref(states);
-    states = one;
-  }
-  return mix_json_whole(
-      json_pack("{s:{s:o,s:o}}", "shapes_dict", "sequences_shape", shape, "initial_state_shape", states));
 }
 
 /* Where the config of a layer has the object of an inner one, by its attribute; NULL: nowhere. `item`: of the
@@ -276,7 +171,7 @@ static void complete_inner_objects(json_writer *writer, mix_layer *layer, json_t
       put_model(writer, inner, place, open_batch);
     } else {
       complete_inner_objects(writer, inner, place, open_batch);
-      json_t *config = writer->models_only ? NULL : build_config(inner, open_batch);
+      json_t *config = writer->models_only ? NULL : mix_build_config_json(inner, open_batch);
       if (config) mix_json_set(place, "build_config", config);
     }
     if (!writer->models_only) note_object(writer, inner, place);
@@ -285,7 +180,7 @@ static void complete_inner_objects(json_writer *writer, mix_layer *layer, json_t
 
 static json_t *new_json(json_writer *writer, mix_layer *layer, bool open_batch) {
   json_t *object = object_of(writer, layer),
-         *config = object && !mix_failed() ? build_config(layer, open_batch) : NULL;
+         *config = object && !mix_failed() ? mix_build_config_json(layer, open_batch) : NULL;
   if (config) mix_json_set(object, "build_config", config);
   if (object) complete_inner_objects(writer, layer, object, open_batch);
   if (object && mix_layer_is_structured(layer) && layer->semantics->compile_config_always)
