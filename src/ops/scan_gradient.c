@@ -138,9 +138,9 @@ static bool find_gradients(backward *b, mix_tensor *const *above) {
 /* ---- sums over all steps of the gradients of invariants ---- */
 
 /* The sum of a value of the gradient over all steps, as one operation on all steps of its operands, where it
- * has such a form: a product over the rows of the batch, a sum over them, and sums and casts of these. Before
- * the new scan is built, it makes outputs of the values that are needed, and returns whether all is
- * possible. */
+ * has such a form: a product over the rows of the batch, a sum over them, and sums, casts and paddings of
+ * these. Before the new scan is built, it makes outputs of the values that are needed, and returns whether
+ * all is possible. */
 static bool plan_total(backward *b, mix_edge edge);
 
 static bool plan_steps_of(backward *b, mix_edge edge) {
@@ -157,7 +157,11 @@ static bool is_row_product(const mix_node *node) {
 
 static bool is_linear(const mix_op *op) {
   return op == &mix_op_add || op == &mix_op_add_n || op == &mix_op_cast || op == &mix_op_identity ||
-         op == &mix_op_reshape;
+         op == &mix_op_reshape || op == &mix_op_pad;
+}
+static bool changes_shape(const mix_op *op) { return op == &mix_op_reshape || op == &mix_op_pad; }
+static bool pads_with_a_number(const mix_node *node) {
+  return node->op == &mix_op_pad && ((const mix_pad_attributes *)node->attributes)->value != 0;
 }
 
 static bool plan_total(backward *b, mix_edge edge) {
@@ -166,10 +170,10 @@ static bool plan_total(backward *b, mix_edge edge) {
   if (is_row_product(node)) return plan_steps_of(b, node->inputs[0]) && plan_steps_of(b, node->inputs[1]);
   if (node->op == &mix_op_bias_add_grad || node->op == &mix_op_reduce_sum)
     return plan_steps_of(b, node->inputs[0]);
-  if (!is_linear(node->op)) return false;
+  if (!is_linear(node->op) || pads_with_a_number(node)) return false;
   for (int i = 0; i < node->input_count; i++) {
     const mix_shape in = mix_input_value(node, i)->shape, out = mix_edge_value(edge)->shape;
-    if ((node->op != &mix_op_reshape && !mix_shape_equal(in, out)) || !plan_total(b, node->inputs[i]))
+    if ((!changes_shape(node->op) && !mix_shape_equal(in, out)) || !plan_total(b, node->inputs[i]))
       return false;
   }
   return true;
@@ -224,6 +228,8 @@ static mix_tensor *total(backward *b, mix_edge edge, mix_dtype dtype) {
     return mix_cast(total(b, node->inputs[0], dtype_of_sum(node->inputs[0], dtype)), dtype);
   mix_tensor *sum = total(b, node->inputs[0], dtype);
   if (node->op == &mix_op_reshape) return mix_reshape(sum, mix_edge_value(edge)->shape);
+  const mix_pad_attributes *pad = node->attributes;
+  if (node->op == &mix_op_pad) return mix_pad(sum, pad->before, pad->after, 0);
   for (int i = 1; i < node->input_count; i++) sum = mix_add(sum, total(b, node->inputs[i], dtype));
   return sum;
 }

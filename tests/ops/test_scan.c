@@ -277,6 +277,34 @@ static void gradients_of_steps_in_float16_add_up_in_float32(void **state) {
   has_values(mix_list_get(gradients, 0), 1, NUMBERS(80000));
 }
 
+/* A step that reads a row of the weight, as GRU its second bias: all steps are summed after the loop, which
+ * carries nothing of the weight's size. */
+static mix_list *add_second_row(void *context, mix_list *carry, mix_list *inputs) {
+  (void)inputs;
+  mix_tensor *w = mix_cast(context, MIX_FLOAT16);
+  mix_tensor *bias = mix_reshape(mix_slice(w, MIX_SHAPE(1, 0), MIX_SHAPE(1, 3)), MIX_SHAPE(3));
+  return mix_list_of(mix_list_of(mix_bias_add(mix_list_get(carry, 0), bias)), NULL);
+}
+static mix_list *gradient_of_rows(void *context, mix_list *arguments) {
+  (void)context;
+  mix_tensor *w = mix_list_get(arguments, 0);
+  mix_tape *tape = mix_tape_begin();
+  mix_tape_watch(tape, w);
+  mix_list *result = mix_scan(add_second_row, w, mix_list_of(mix_fill(MIX_SHAPE(2, 3), 0, MIX_FLOAT16)), NULL,
+                              .steps = 40000);
+  return mix_tape_gradient(tape, carry_of(result, 0), mix_list_of(w));
+}
+static void gradients_of_rows_add_up_after_the_loop(void **state) {
+  (void)state;
+  mix_function *function = mix_function_new(gradient_of_rows, NULL, .name = "rows");
+  mix_list *result = mix_function_call(function, mix_list_of(mix_fill(MIX_SHAPE(2, 3), 0, MIX_FLOAT32)));
+  no_error();
+  has_values(mix_list_get(result, 0), 6, NUMBERS(0, 0, 0, 80000, 80000, 80000));
+  const char *graph = mix_function_dump(function, "captured");
+  assert_null(strstr(graph, "carries=2"));
+  assert_non_null(strstr(graph, "carries=1"));
+}
+
 /* x * 1 + x * 2 by a loop whose steps read x in float16, in a loop that makes x anew. */
 static mix_list *triple(void *context, mix_list *carry, mix_list *inputs) {
   (void)inputs;
@@ -530,6 +558,7 @@ int main(void) {
                                      TEST(loops_in_loops),
                                      TEST(sixteen_bit_gradients_add_up_in_float32),
                                      TEST(gradients_of_steps_in_float16_add_up_in_float32),
+                                     TEST(gradients_of_rows_add_up_after_the_loop),
                                      TEST(a_loop_in_a_loop_rounds_what_the_outer_one_makes),
                                      TEST(no_steps_and_no_inputs),
                                      TEST(steps_without_inputs),
