@@ -174,6 +174,11 @@ json_t *mix_json_object(const char *module, const char *class_name, json_t *conf
                    "registered_name");
 }
 
+bool mix_json_is_class(const json_t *json, const char *class_name) {
+  const char *name = json_string_value(json_object_get(json, "class_name"));
+  return name && !strcmp(name, class_name);
+}
+
 const char *mix_json_kind(const json_t *json) {
   static const char *const kinds[] = {"an object",     "an array", "a string", "an integer",
                                       "a real number", "true",     "false",    "null"};

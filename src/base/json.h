@@ -37,6 +37,8 @@ json_t *mix_json_real(double value);
 /* {"module", "class_name", "config", "registered_name": null}, and without a module {"class_name", "config"}.
  * Takes ownership of the config; NULL gives NULL. */
 json_t *mix_json_object(const char *module, const char *class_name, json_t *config);
+/* Is it the object of a class of that name? */
+bool mix_json_is_class(const json_t *json, const char *class_name);
 /* What messages call it: "a string"; NULL: "missing". */
 const char *mix_json_kind(const json_t *json);
 /* Members of an object, with defaults. A member of another type is a TypeError (false / NULL with the error

@@ -57,23 +57,9 @@ static json_t *states_json(const written_call *written, mix_list *states, bool o
                                                 : tensors_json(written, states);
 }
 
-/* The arguments of an operation with the tensors that stand for {"tensor": index}. */
-static json_t *operand_json(const written_call *written, const json_t *form) {
-  const char *key;
-  const json_t *index = json_object_get(form, "tensor");
-  json_t *item, *value;
-  size_t i;
-  if (json_is_integer(index))
-    return tensor_or_null(written, mix_list_get(written->tensors, (int)json_integer_value(index)));
-  if (json_is_array(form)) {
-    value = json_array();
-    json_array_foreach(form, i, item) mix_json_append(value, operand_json(written, item));
-    return value;
-  }
-  if (!json_is_object(form)) return json_incref((json_t *)form);
-  value = json_object();
-  json_object_foreach((json_t *)form, key, item) mix_json_set(value, key, operand_json(written, item));
-  return value;
+static json_t *operand_leaf(void *context, int number) {
+  const written_call *written = context;
+  return tensor_or_null(written, mix_list_get(written->tensors, number));
 }
 
 /* A call from C has no form. */
@@ -83,10 +69,8 @@ static json_t *keras_operation_call_json(const written_call *written, const mix_
     return mix_fail(MIX_UNSUPPORTED,
                     "model_to_json: '%s' is the Keras 3 operation %s, which models of %s do not have",
                     call->layer->name, operation->kind.call, call->layer->semantics->name);
-  if (call->keywords.form) return operand_json(written, call->keywords.form);
-  json_t *args = tensors_json(written, call->inputs);
-  for (int i = 0; call->arguments && i < mix_list_count(call->arguments); i++)
-    mix_json_append(args, tensor_or_null(written, mix_list_get(call->arguments, i)));
+  if (call->keywords.form) return mix_operand_form_fill(call->keywords.form, operand_leaf, (void *)written);
+  json_t *args = tensors_json(written, written->tensors);
   if (operation->takes_list) args = json_pack("[o]", args);
   return mix_json_whole(json_pack("{s:o,s:{}}", "args", args, "kwargs"));
 }
@@ -194,30 +178,21 @@ static json_t *input_form(const mix_layer_call *call) {
   return form;
 }
 
-static json_t *operand_leaf(void *context, int index) {
-  const written_call *written = context;
-  return tensor_or_null(written, mix_list_get(written->tensors, index));
-}
-
 /* Of an operation of tf_keras, which Keras 3 does not have. */
 static json_t *operation_call_json(const mix_functional *graph, const mix_layer_call *call) {
-  written_call written = {graph, mix_list_new(0, NULL), NULL};
+  written_call written = {graph, mix_operand_tensors(call->inputs, call->arguments), NULL};
   if (call->layer->semantics->node_objects)
     return mix_fail(MIX_UNSUPPORTED,
                     "model_to_json: layer '%s' is a %s of tf_keras, which Keras 3 lacks; save the model in "
                     "the generation tf_keras",
                     call->layer->name, call->layer->class.name);
-  mix_list *const lists[] = {call->inputs, call->arguments};
-  for (int l = 0; l < 2; l++)
-    for (int i = 0; lists[l] && i < mix_list_count(lists[l]); i++)
-      mix_list_append(written.tensors, mix_list_get(lists[l], i));
   return mix_tf_operation_node_json(call->keywords.form, operand_leaf, &written);
 }
 
 /* keras3: {"args": [inputs, ...], "kwargs": {...}}; tf_keras: [[layer, node, tensor, {...}], ...] */
 static json_t *call_json(const mix_functional *graph, const mix_layer_call *call) {
   if (mix_call_has_form(call->layer)) return operation_call_json(graph, call);
-  written_call written = {graph, call->inputs, NULL};
+  written_call written = {graph, mix_operand_tensors(call->inputs, call->arguments), NULL};
   if (mix_keras_operation_of(call->layer)) return keras_operation_call_json(&written, call);
   json_t *keywords = keywords_json(&written, call), *form = input_form(call), *node;
   const bool objects = call->layer->semantics->node_objects;

@@ -32,10 +32,7 @@ static bool is_history(const json_t *value) {
          json_is_integer(json_array_get(value, 1)) && json_is_integer(json_array_get(value, 2));
 }
 
-static bool is_keras_tensor(const json_t *value) {
-  const char *class_name = json_string_value(json_object_get(value, "class_name"));
-  return class_name && !strcmp(class_name, "__keras_tensor__");
-}
+static bool is_keras_tensor(const json_t *value) { return mix_json_is_class(value, "__keras_tensor__"); }
 
 /* A tensor in either form; also null, which stands for no tensor, and objects that no reader knows. */
 static bool is_leaf(const json_t *value) {
@@ -215,7 +212,7 @@ static void read_keywords(const saved_graph *graph, const saved_layer *layer, co
     mix_list_append(masks, NULL);
 }
 
-/* The arguments of an operation, in which {"tensor": index} stands for a tensor. A new reference. */
+/* The arguments of an operation, in which mix_operand_form stands for a tensor. A new reference. */
 static json_t *read_operand(const saved_graph *graph, const json_t *value, read_call *call) {
   json_t *item, *form;
   size_t i;
@@ -224,7 +221,7 @@ static json_t *read_operand(const saved_graph *graph, const json_t *value, read_
     mix_tensor *tensor = find_tensor(graph, value, false);
     call->waits = !tensor;
     if (tensor) mix_list_append(call->inputs, tensor);
-    return json_pack("{s:i}", "tensor", mix_list_count(call->inputs) - 1);
+    return mix_operand_form(mix_list_count(call->inputs) - 1);
   }
   if (json_is_array(value)) {
     form = json_array();

@@ -11,6 +11,10 @@
 typedef json_t *mix_form_leaf(void *context, int index);
 /* The form with what `leaf` makes of each index. NULL with the error recorded. */
 json_t *mix_form_fill(const json_t *form, mix_form_leaf *leaf, void *context);
+/* The same of the form of an operation's call, in which tensors are those of mix_operand_form. */
+json_t *mix_operand_form_fill(const json_t *form, mix_form_leaf *leaf, void *context);
+/* The names of an object's members, sorted; of the innermost scope. NULL with the error recorded. */
+const char **mix_sorted_keys(const json_t *object);
 /* The form of a structure whose leaves `is_leaf` knows. They are appended to the array `leaves`; those of
  * objects in the order of their sorted keys, as Keras flattens them. */
 json_t *mix_form_of(const json_t *structure, bool (*is_leaf)(const json_t *), json_t *leaves);

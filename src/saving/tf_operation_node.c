@@ -5,7 +5,6 @@
 
 #include "base/error.h"
 #include "nn/layers/tf_operations/operation.h"
-#include <stdlib.h>
 #include <string.h>
 
 #define CONSTANT "_CONSTANT_VALUE"
@@ -44,7 +43,7 @@ static json_t *tensor_form(reading *r, const json_t *reference) {
     return json_null();
   }
   mix_list_append(r->tensors, tensor);
-  return json_pack("{s:i}", MIX_OPERAND_TENSOR, mix_list_count(r->tensors) - 1);
+  return mix_operand_form(mix_list_count(r->tensors) - 1);
 }
 
 static json_t *refused(const reading *r, const char *what) {
@@ -53,19 +52,12 @@ static json_t *refused(const reading *r, const char *what) {
 
 static json_t *value_form(reading *r, const json_t *value, int depth);
 
-static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-
 /* Members in the order of their names, in which Keras counts the tensors; the form keeps that of the text. */
 static json_t *object_form(reading *r, const json_t *object, int depth) {
-  const char *key, **keys = mix_scoped_memory((json_object_size(object) + 1) * sizeof *keys);
-  json_t *item, *form = json_object();
-  size_t count = 0;
-  if (!keys) return json_decref(form), NULL;
-  json_object_foreach((json_t *)object, key, item) {
-    keys[count++] = key;
-    mix_json_set(form, key, json_null());
-  }
-  qsort(keys, count, sizeof *keys, by_text);
+  const char **keys = mix_sorted_keys(object);
+  const size_t count = json_object_size(object);
+  json_t *form = keys ? mix_json_shallow_copy((json_t *)object) : NULL;
+  if (!form) return mix_json_whole(NULL);
   for (size_t i = 0; i < count && !mix_failed() && !r->node->waits; i++)
     mix_json_set(form, keys[i], value_form(r, json_object_get(object, keys[i]), depth));
   return mix_json_whole(form);
@@ -136,20 +128,7 @@ typedef struct writing {
 } writing;
 
 static json_t *value_json(const writing *w, const json_t *form) {
-  const char *key;
-  json_t *item;
-  const json_t *number = json_object_get(form, MIX_OPERAND_TENSOR);
-  if (number) return w->reference(w->context, (int)json_integer_value(number));
-  if (json_is_object(form)) {
-    json_t *object = json_object();
-    json_object_foreach((json_t *)form, key, item) mix_json_set(object, key, value_json(w, item));
-    return mix_json_whole(object);
-  }
-  if (!json_is_array(form)) return json_incref((json_t *)form);
-  json_t *list = json_array();
-  for (size_t i = 0; i < json_array_size(form); i++)
-    mix_json_append(list, value_json(w, json_array_get(form, i)));
-  return mix_json_whole(list);
+  return mix_operand_form_fill(form, w->reference, w->context);
 }
 
 static json_t *first_json(const writing *w, const json_t *form, json_t *keywords) {
@@ -179,9 +158,9 @@ static json_t *constant_shape_json(const json_t *value) {
 }
 
 static json_t *shapes_json(const writing *w, const json_t *form) {
-  const json_t *number = json_object_get(form, MIX_OPERAND_TENSOR);
+  const int number = mix_operand_form_number(form);
   const json_t *fixed = json_object_get(form, MIX_OPERAND_VALUE);
-  if (number) return w->reference(w->context, (int)json_integer_value(number));
+  if (number >= 0) return w->reference(w->context, number);
   if (fixed) return constant_shape_json(fixed);
   json_t *list = json_array();
   for (size_t i = 0; i < json_array_size(form); i++)

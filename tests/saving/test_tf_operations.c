@@ -182,6 +182,64 @@ static void functions_compute(void **state) {
     }
 }
 
+/* ---- what needs another operation before it ---- */
+
+/* Operation `o` of operation `p` of x. */
+static mix_model *model_of_two(const char *first, const char *first_node, const char *function,
+                               const char *node, int result) {
+  enum { SIZE = 4000 };
+  char *text = mix_scoped_memory(SIZE);
+  snprintf(text, SIZE,
+           "{'class_name': 'Functional', 'config': {'name': 'm', 'layers': [{'class_name': 'InputLayer', "
+           "'config': {'batch_input_shape': [null, 2, 3], 'dtype': 'float32', 'name': 'x'}, 'name': 'x', "
+           "'inbound_nodes': []}, {'class_name': 'TFOpLambda', 'config': {'name': 'p', 'dtype': 'float32', "
+           "'function': '%s'}, 'name': 'p', 'inbound_nodes': [%s]}, {'class_name': 'TFOpLambda', 'config': "
+           "{'name': 'o', 'dtype': 'float32', 'function': '%s'}, 'name': 'o', 'inbound_nodes': [%s]}], "
+           "'input_layers': [['x', 0, 0]], 'output_layers': [['o', 0, %d]]}" KERAS,
+           first, first_node, function, node, result);
+  return mix_model_from_json(json_of(text));
+}
+
+static mix_tensor *result_of(mix_model *model, mix_tensor *x) {
+  assert_no_error();
+  mix_list *results = mix_call_outputs_with(
+      model->layer, &(mix_call_options){.size = sizeof(mix_call_options), .inputs = mix_list_of(x)});
+  assert_no_error();
+  return mix_list_get(results, 0);
+}
+
+/* Unlike the activation of tf_keras, tf.nn.softmax takes a vector. */
+static void softmax_of_a_vector(void **state) {
+  (void)state;
+  static const char *const functions[] = {"nn.softmax", "nn.log_softmax"};
+  MIX_SCOPE {
+    mix_tensor *x = ARRAY(F32, MIX_SHAPE(1, 2, 3), 1, -2, 3, -1, 2, -3);
+    for (int i = 0; i < 2; i++) {
+      mix_tensor *y = result_of(model_of_two("math.reduce_sum", "['x', 0, 0, {'axis': [0, 1]}]", functions[i],
+                                             "['p', 0, 0, {}]", 0),
+                                x);
+      assert_true(mix_shape_equal(mix_tensor_shape(y), MIX_SHAPE(3)));
+      for (int k = 0; k < 3; k++) assert_true(fabs(at(y, k) - (i ? -log(3) : 1. / 3)) < 1e-6);
+    }
+  }
+}
+
+/* 666 squared is too much for float16; the mean of the squares is not. As TensorFlow computes them. */
+static void moments_of_float16_are_computed_in_float32(void **state) {
+  (void)state;
+  MIX_SCOPE {
+    mix_tensor *x = ARRAY(F32, MIX_SHAPE(1, 2, 3), 100, -200, 300, -40, 50, -60);
+    const double expected[2][2] = {{66.6875, -16.671875}, {42208, 2288}};
+    for (int i = 0; i < 2; i++) {
+      mix_tensor *y = result_of(model_of_two("cast", "['x', 0, 0, {'dtype': 'float16'}]", "nn.moments",
+                                             "['p', 0, 0, {'axes': [2]}]", i),
+                                x);
+      assert_int_equal(mix_tensor_dtype(y), MIX_FLOAT16);
+      for (int k = 0; k < 2; k++) assert_true(at(y, k) == expected[i][k]);
+    }
+  }
+}
+
 /* ---- errors ---- */
 
 static const struct {
@@ -412,6 +470,8 @@ static void operations_are_called_in_their_model(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(functions_compute),
+      cmocka_unit_test(softmax_of_a_vector),
+      cmocka_unit_test(moments_of_float16_are_computed_in_float32),
       cmocka_unit_test(what_cannot_be_is_an_error),
       cmocka_unit_test(deep_lists_are_an_error),
       cmocka_unit_test(operations_train),

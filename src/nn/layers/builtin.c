@@ -134,6 +134,24 @@ mix_tensor *mix_layer_range(mix_tensor *x, int axis, int64_t begin, int64_t coun
   return mix_gather(x, places, axis);
 }
 
+mix_list *mix_layer_unstack(mix_tensor *x, int axis, int64_t count) {
+  mix_list *items = mix_list_new(0, NULL);
+  for (int64_t i = 0; i < count && !mix_failed(); i++)
+    mix_list_append(items, mix_squeeze(mix_layer_range(x, axis, i, 1, 1), MIX_AXES(axis)));
+  return mix_failed() ? NULL : items;
+}
+
+mix_tensor *mix_layer_concat(const mix_list *list, int axis) {
+  return mix_concat(mix_list_count(list), (mix_tensor *const *)mix_list_items(list), axis);
+}
+
+mix_tensor *mix_layer_stack(const mix_list *list, int axis) {
+  mix_list *wide = mix_list_new(0, NULL);
+  for (int i = 0; i < mix_list_count(list) && !mix_failed(); i++)
+    mix_list_append(wide, mix_expand_dims(mix_list_get(list, i), axis));
+  return mix_failed() ? NULL : mix_layer_concat(wide, axis);
+}
+
 mix_generator *mix_layer_generator(mix_layer *layer, uint64_t seed) {
   mix_scope *scope = mix_scope_begin();
   mix_generator *generator = mix_generator_new(seed ? seed : mix_next_seed());

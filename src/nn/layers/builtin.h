@@ -78,6 +78,11 @@ mix_axes mix_other_axes(mix_axes axes, int rank);
 mix_shape mix_shape_of_axes(mix_shape shape, mix_axes axes, bool in_place);
 /* `count` items of x along an axis of known size, from `begin` on, `step` apart. They lie inside it. */
 mix_tensor *mix_layer_range(mix_tensor *x, int axis, int64_t begin, int64_t count, int64_t step);
+/* Each of the `count` items along an axis, without the axis. */
+mix_list *mix_layer_unstack(mix_tensor *x, int axis, int64_t count);
+/* The tensors of a list one after another along an axis, or along a new one. */
+mix_tensor *mix_layer_concat(const mix_list *list, int axis);
+mix_tensor *mix_layer_stack(const mix_list *list, int axis);
 /* A reshape that allows several unknown dimensions in a symbolic tensor. */
 mix_tensor *mix_layer_reshape(mix_tensor *x, mix_shape shape);
 /* x, cast to the layer's compute dtype if it is not floating-point. */

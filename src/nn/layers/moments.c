@@ -1,6 +1,7 @@
 /* Moments, normalisation by them, and gamma and beta. */
 #include "nn/layers/moments.h"
 #include "base/error.h"
+#include "nn/formulas.h"
 
 mix_dtype mix_widened(mix_dtype dtype) { return dtype == MIX_FLOAT64 ? MIX_FLOAT64 : MIX_FLOAT32; }
 
@@ -60,16 +61,13 @@ mix_tensor *mix_normalized(mix_tensor *x, mix_tensor *mean, mix_tensor *variance
 }
 
 mix_tensor *mix_unit_length(mix_tensor *x, mix_axes axes, const mix_semantics *semantics) {
+  if (semantics->unit_norm_by_rsqrt) return mix_scale_to_unit(x, axes, 1e-24);
   mix_tensor *sum = mix_reduce_sum(mix_square(x), axes, true);
-  if (semantics->unit_norm_by_rsqrt)
-    return mix_multiply(x, mix_rsqrt(mix_maximum(sum, mix_scalar_like(sum, 1e-24))));
   return mix_divide(x, mix_sqrt(mix_maximum(sum, mix_scalar_like(sum, 1e-12))));
 }
 
 mix_tensor *mix_l2_normalize(mix_tensor *x, mix_axes axes, const mix_semantics *semantics) {
-  mix_tensor *sum = mix_reduce_sum(mix_square(x), axes, true);
-  return mix_multiply(
-      x, mix_rsqrt(mix_maximum(sum, mix_scalar_like(sum, semantics->unit_norm_by_rsqrt ? 1e-14 : 1e-12))));
+  return mix_scale_to_unit(x, axes, semantics->unit_norm_by_rsqrt ? 1e-14 : 1e-12);
 }
 
 /* ---- gamma and beta ---- */

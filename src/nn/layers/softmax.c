@@ -1,20 +1,14 @@
 /* The Softmax layer: over one or more axes, with an optional mask (docs/spec/mixed_precision.md, 5.1
  * and 5.2). */
+#include "nn/formulas.h"
 #include "nn/layers/builtin.h"
-
-/* log(sum(exp(x))) over the axes, which stay with size 1. An infinite maximum is not subtracted. */
-static mix_tensor *log_sum_exp(mix_tensor *x, mix_axes axes) {
-  mix_tensor *max = mix_stop_gradient(mix_reduce_max(x, axes, true));
-  max = mix_select(mix_is_finite(max), max, mix_scalar_like(max, 0));
-  return mix_add(mix_log(mix_reduce_sum(mix_exp(mix_subtract(x, max)), axes, true)), max);
-}
 
 static mix_tensor *normalised(const mix_layer *layer, mix_tensor *x) {
   mix_axes axes;
   if (!x || !mix_layer_axes(layer, ((const mix_softmax_layer_options *)mix_layer_data(layer))->axis,
                             mix_tensor_shape(x).rank, &axes))
     return NULL;
-  if (axes.count > 1) return mix_exp(mix_subtract(x, log_sum_exp(x, axes)));
+  if (axes.count > 1) return mix_exp(mix_subtract(x, mix_log_sum_exp(x, axes, true)));
   return mix_activate("softmax", x, .axis = mix_axis_option(axes.axis[0]), .semantics = layer->semantics);
 }
 

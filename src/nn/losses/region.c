@@ -2,6 +2,7 @@
  * for the whole batch, or one for each index of the axes that are not reduced. */
 #include "base/error.h"
 #include "graph/node.h"
+#include "nn/formulas.h"
 #include "nn/layers/builtin.h"
 #include "nn/losses/loss.h"
 #include "tensor/shape.h"
@@ -45,11 +46,7 @@ mix_tensor *mix_loss_tversky(const mix_loss *loss, mix_tensor *y_true, mix_tenso
 /* log(sum(exp(x))) over the last axis, of the elements in the mask; -infinity if there are none. */
 static mix_tensor *log_sum_exp(mix_tensor *x, mix_tensor *mask) {
   mix_tensor *chosen = mix_select(mask, x, mix_scalar_like(x, -INFINITY));
-  mix_tensor *largest = mix_reduce_max(chosen, MIX_AXES(-1), true);
-  mix_tensor *shift =
-      mix_stop_gradient(mix_select(mix_is_finite(largest), largest, mix_scalar_like(largest, 0)));
-  mix_tensor *sum = mix_reduce_sum(mix_exp(mix_subtract(chosen, shift)), MIX_AXES(-1), false);
-  return mix_add(mix_log(sum), mix_squeeze(shift, MIX_AXES(-1)));
+  return mix_log_sum_exp(chosen, MIX_AXES(-1), false);
 }
 
 /* Sun et al.: Circle loss: a unified perspective of pair similarity optimization; arXiv:2002.10857. Labels

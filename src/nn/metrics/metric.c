@@ -280,12 +280,6 @@ mix_tensor *mix_metric_number(const mix_metric *metric, double value) {
   return mix_scalar(value, metric->dtype);
 }
 
-mix_tensor *mix_divide_no_nan(mix_tensor *a, mix_tensor *b) {
-  mix_tensor *none = mix_equal(b, mix_scalar_like(b, 0));
-  mix_tensor *quotient = mix_divide(a, mix_select(none, mix_scalar_like(b, 1), b));
-  return mix_select(none, mix_scalar_like(quotient, 0), quotient);
-}
-
 void mix_metric_align(mix_tensor **a, mix_tensor **b) {
   if (!*a || !*b) return;
   mix_tensor **lower = mix_tensor_shape(*a).rank < mix_tensor_shape(*b).rank ? a : b,

@@ -4,6 +4,7 @@
 
 #include "base/object.h"
 #include "nn/fields.h"
+#include "nn/formulas.h"
 #include "nn/losses/loss.h"
 #include "nn/policy/semantics.h"
 #include <jansson.h>
@@ -70,8 +71,6 @@ bool mix_metric_take_arguments(mix_metric *metric, const mix_metric_options *giv
 mix_tensor *mix_metric_value(const mix_metric *metric, int index);
 /* variable += amount */
 mix_status mix_metric_add(mix_metric *metric, int index, mix_tensor *amount);
-/* a / b, 0 where b is 0 */
-mix_tensor *mix_divide_no_nan(mix_tensor *a, mix_tensor *b);
 /* A scalar of the metric's dtype. */
 mix_tensor *mix_metric_number(const mix_metric *metric, double value);
 /* For shapes (B) and (B, 1): squeezes the last dimension of the higher rank. */

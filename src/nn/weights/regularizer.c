@@ -2,6 +2,7 @@
 #include "graph/node.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "nn/formulas.h"
 #include "base/fields.h"
 #include "base/json.h"
 #include "nn/weights/named.h"
@@ -56,8 +57,7 @@ static mix_tensor *orthogonal(const mix_regularizer_options *o, mix_tensor *weig
                     shape.rank);
   bool columns = !strcmp(o->mode, "columns");
   double n = (double)shape.dims[columns ? 1 : 0], pairs = n * (n - 1) / 2;
-  mix_tensor *length = mix_reduce_sum(mix_square(weight), MIX_AXES(columns ? 0 : 1), true);
-  mix_tensor *unit = mix_multiply(weight, mix_rsqrt(mix_maximum(length, mix_scalar_like(length, 1e-12))));
+  mix_tensor *unit = mix_scale_to_unit(weight, MIX_AXES(columns ? 0 : 1), 1e-12);
   mix_tensor *products = mix_matmul(unit, unit, columns, !columns);
   mix_tensor *index = mix_range(0, n, 1, MIX_INT64);
   mix_tensor *off_diagonal = mix_not_equal(mix_expand_dims(index, 0), mix_expand_dims(index, 1));

@@ -1,9 +1,8 @@
 /* Element-wise operations of one or two operands. */
 #include "base/error.h"
+#include "nn/formulas.h"
 #include "nn/layers/keras_operations/keras_operation.h"
 #include <math.h>
-
-static const char *const x1_x2[] = {"x1", "x2"};
 
 /* ---- of one operand ---- */
 
@@ -54,11 +53,6 @@ static mix_list *stop_gradient_call(const mix_operands *o) {
 /* ---- of two operands ---- */
 
 static mix_tensor *logical_xor_(mix_tensor *a, mix_tensor *b) { return mix_not_equal(a, b); }
-static mix_tensor *divide_no_nan(mix_tensor *a, mix_tensor *b) {
-  mix_tensor *zero = mix_scalar_like(b, 0), *is_zero = mix_equal(b, zero);
-  mix_tensor *quotient = mix_divide(a, mix_select(is_zero, mix_scalar_like(b, 1), b));
-  return mix_select(is_zero, mix_scalar_like(quotient, 0), quotient);
-}
 
 /* ---- of three ---- */
 
@@ -70,7 +64,7 @@ static mix_list *where_call(const mix_operands *o) {
                     "%s: the Keras operation Where without x1 and x2, whose result has no shape before its "
                     "values are known, is not supported",
                     o->layer->name);
-  if (!mix_operands_promoted(o, 2, x1_x2, MIX_OPERANDS_PROMOTED, pair)) return NULL;
+  if (!mix_operand_pair(o, MIX_OPERANDS_PROMOTED, pair)) return NULL;
   return mix_one_result(mix_select(mix_cast(condition, MIX_BOOL), pair[0], pair[1]));
 }
 
@@ -107,7 +101,7 @@ const mix_keras_operation mix_keras_elementwise_operations[] = {
     BINARY("Multiply", mix_multiply, PROMOTED),
     BINARY("Divide", mix_divide, FLOATING),
     BINARY("TrueDivide", mix_divide, FLOATING),
-    BINARY("DivideNoNan", divide_no_nan, FLOATING),
+    BINARY("DivideNoNan", mix_divide_no_nan, FLOATING),
     BINARY("Power", mix_power, PROMOTED),
     BINARY("Maximum", mix_maximum, PROMOTED),
     BINARY("Minimum", mix_minimum, PROMOTED),

@@ -1,9 +1,7 @@
 /* Operations that take parts of tensors: x[:, -1], keras.ops.take. */
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/layers/keras_operations/keras_operation.h"
-#include <string.h>
-
-enum { MAX_STEP = 1 << 24 };
 
 /* ---- take ---- */
 
@@ -13,10 +11,7 @@ static mix_list *take_call(const mix_operands *o) {
   if (!mix_dtype_is_integer(mix_tensor_dtype(indices)))
     return mix_fail(MIX_TYPE_ERROR, "%s: indices are %s; expected integers", o->layer->name,
                     mix_dtype_name(mix_tensor_dtype(indices)));
-  if (!mix_operand_json(o, "axis")) {
-    const int64_t all = mix_shape_size(mix_tensor_shape(x));
-    x = mix_layer_reshape(x, MIX_SHAPE(all < 0 ? MIX_UNKNOWN : all));
-  }
+  if (!mix_operand_json(o, "axis")) x = mix_reshape(x, MIX_SHAPE(MIX_UNKNOWN));
   const int axis = mix_failed() ? -1 : mix_operand_axis(o, "axis", mix_tensor_shape(x).rank, 0);
   if (axis < 0) return NULL;
   const int64_t size = mix_tensor_shape(x).dims[axis];
@@ -28,43 +23,15 @@ static mix_list *take_call(const mix_operands *o) {
 
 /* ---- x[...] ---- */
 
-static bool is_class(const json_t *value, const char *wanted) {
-  const char *name = json_string_value(json_object_get(value, "class_name"));
-  return name && !strcmp(name, wanted);
-}
-
-/* A bound of a slice, which Python cuts to 0 ... size, or -1 ... size - 1 for a negative step. */
-static bool read_bound(const mix_operands *o, const json_t *slice, const char *key, int64_t absent,
-                       int64_t size, bool backward, int64_t *bound) {
-  const json_t *value = json_object_get(slice, key);
-  const int64_t low = backward ? -1 : 0, high = backward ? size - 1 : size;
-  *bound = absent;
-  if (!value || json_is_null(value)) return true;
-  if (!json_is_integer(value)) return mix_operand_refused(o, key, value, "an integer in its slice");
-  *bound = json_integer_value(value);
-  if (*bound < 0) *bound = *bound < -size ? low : *bound + size;
-  *bound = *bound < low ? low : *bound > high ? high : *bound;
-  return true;
-}
-
-static mix_tensor *sliced(const mix_operands *o, mix_tensor *x, int axis, const json_t *slice) {
+static mix_tensor *sliced(const mix_operands *o, mix_tensor *x, int axis, const json_t *value) {
   const int64_t size = mix_tensor_shape(x).dims[axis];
-  const json_t *step_json = json_object_get(slice, "step");
-  int64_t begin, end, step = 1;
-  if (step_json && !json_is_null(step_json)) {
-    if (!json_is_integer(step_json)) return mix_operand_refused(o, "step", step_json, "an integer");
-    step = json_integer_value(step_json);
-  }
-  if (step == 0 || step > MAX_STEP || step < -MAX_STEP)
-    return mix_fail(MIX_VALUE_ERROR, "%s: a slice has the step %lld", o->layer->name, (long long)step);
-  const bool backward = step < 0;
-  if (!read_bound(o, slice, "start", backward ? size - 1 : 0, size, backward, &begin) ||
-      !read_bound(o, slice, "stop", backward ? -1 : size, size, backward, &end))
-    return NULL;
+  int64_t begin;
+  mix_json_slice slice;
+  if (!mix_json_slice_read(value, &slice))
+    return mix_operand_refused(o, "key", value, "slices of integers, with a step other than 0");
   if (size == MIX_UNKNOWN) return x; /* of shapes alone; the size stays unknown */
-  const int64_t distance = backward ? begin - end : end - begin, stride = backward ? -step : step;
-  const int64_t count = distance <= 0 ? 0 : (distance + stride - 1) / stride;
-  return step == 1 && count == size ? x : mix_layer_range(x, axis, begin, count, step);
+  const int64_t count = mix_json_slice_range(&slice, size, &begin);
+  return slice.step == 1 && count == size ? x : mix_layer_range(x, axis, begin, count, slice.step);
 }
 
 /* The item of an axis, which goes. */
@@ -83,7 +50,7 @@ static int taken(const json_t *keys) {
   int count = 0;
   size_t i;
   json_t *key;
-  json_array_foreach(keys, i, key) count += !json_is_null(key) && !is_class(key, "__ellipsis__");
+  json_array_foreach(keys, i, key) count += !json_is_null(key) && !mix_json_is_class(key, "__ellipsis__");
   return count;
 }
 
@@ -99,11 +66,11 @@ static mix_tensor *indexed(const mix_operands *o, mix_tensor *x, const json_t *k
     if (!x || mix_failed()) return NULL;
     if (json_is_null(key)) {
       x = mix_expand_dims(x, axis++);
-    } else if (is_class(key, "__ellipsis__")) {
+    } else if (mix_json_is_class(key, "__ellipsis__")) {
       if (skipped) return mix_fail(MIX_VALUE_ERROR, "%s: the key has two ellipses", o->layer->name);
       skipped = true;
       axis += rank - used;
-    } else if (is_class(key, "__slice__")) {
+    } else if (mix_json_is_class(key, "__slice__")) {
       x = sliced(o, x, axis++, json_object_get(key, "config"));
     } else if (json_is_integer(key)) {
       x = item(o, x, axis, json_integer_value(key));

@@ -1,10 +1,10 @@
 /* Operations: their configs and calls, the values of a call, and the dtypes of operands. */
 #include "nn/layers/keras_operations/keras_operation.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "nn/config.h"
+#include "nn/layers/operands.h"
 #include "tensor/shape.h"
 #include <string.h>
 
@@ -157,56 +157,25 @@ int mix_operand_axis(const mix_operands *o, const char *name, int rank, int abse
 
 /* ---- arrays ---- */
 
-/* The numbers of nested lists, row by row; next NULL: only looks whether they have that shape. */
-static bool read_numbers(const json_t *value, const mix_shape *shape, int depth, double **next) {
-  if (depth == shape->rank) {
-    if (next) *(*next)++ = json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
-    return json_is_number(value) || json_is_boolean(value);
-  }
-  if (json_array_size(value) != (size_t)shape->dims[depth] || !json_is_array(value)) return false;
-  for (size_t i = 0; i < json_array_size(value); i++)
-    if (!read_numbers(json_array_get(value, i), shape, depth + 1, next)) return false;
-  return true;
-}
-
-static const json_t *first_number(const json_t *value, mix_shape *shape) {
-  for (; json_is_array(value) && shape->rank < MIX_MAX_RANK; value = json_array_get(value, 0))
-    shape->dims[shape->rank++] = (int64_t)json_array_size(value);
-  return value;
-}
-
-/* A list of lists of numbers of one length. dtype none: that of its first number. */
+/* dtype none: that which TensorFlow gives them, which takes no booleans among numbers. */
 static mix_tensor *array_of(const mix_operands *o, const char *name, const json_t *value, mix_dtype dtype) {
-  mix_shape shape = {.rank = 0};
-  const json_t *first = first_number(value, &shape);
-  if (dtype == MIX_DTYPE_NONE)
-    dtype = json_is_boolean(first) ? MIX_BOOL : json_is_integer(first) ? MIX_INT32 : mix_floatx();
-  if (!read_numbers(value, &shape, 0, NULL))
-    return mix_operand_refused(o, name, value, "lists of numbers of one length");
-  /* as many as the text has */
-  double *numbers = mix_calloc((size_t)mix_shape_size(shape) + 1, sizeof *numbers), *next = numbers;
-  if (!numbers) return NULL;
-  read_numbers(value, &shape, 0, &next);
-  mix_tensor *tensor = mix_tensor_from_doubles(numbers, dtype, shape);
-  mix_free(numbers);
-  return tensor;
+  mix_json_numbers n;
+  bool good = mix_json_numbers_read(value, &n);
+  if (dtype == MIX_DTYPE_NONE) {
+    good &= !n.boolean || (!n.integer && !n.real);
+    dtype = n.boolean ? MIX_BOOL : n.integer && !n.real ? MIX_INT32 : MIX_FLOAT32;
+  }
+  if (good) return mix_tensor_from_doubles(n.items, dtype, n.shape);
+  return mix_failed() ? NULL : mix_operand_refused(o, name, value, "lists of numbers of one length and kind");
 }
 
 /* ---- operands ---- */
 
-static bool is_class(const json_t *value, const char *wanted) {
-  const char *name = json_string_value(json_object_get(value, "class_name"));
-  return name && !strcmp(name, wanted);
-}
-
-/* {"tensor": index} */
-static mix_tensor *placed_tensor(const mix_operands *o, const json_t *value) {
-  const json_t *index = json_object_get(value, "tensor");
-  const json_int_t place = json_is_integer(index) ? json_integer_value(index) : -1;
-  if (place < 0 || place >= mix_list_count(o->tensors))
-    return mix_fail(MIX_VALUE_ERROR, "%s: tensor %lld of its call is asked for; it has %d", o->layer->name,
-                    (long long)place, mix_list_count(o->tensors));
-  return mix_list_get(o->tensors, (int)place);
+static mix_tensor *placed_tensor(const mix_operands *o, int place) {
+  if (place >= mix_list_count(o->tensors))
+    return mix_fail(MIX_VALUE_ERROR, "%s: tensor %d of its call is asked for; it has %d", o->layer->name,
+                    place, mix_list_count(o->tensors));
+  return mix_list_get(o->tensors, place);
 }
 
 static mix_tensor *constant(const mix_operands *o, const char *name, const json_t *value) {
@@ -223,8 +192,10 @@ static mix_tensor *constant(const mix_operands *o, const char *name, const json_
 static mix_tensor *tensor_of(const mix_operands *o, const char *name, const json_t *value) {
   if (json_is_integer(value) || json_is_real(value)) return NULL;
   if (json_is_boolean(value)) return mix_scalar(json_is_true(value), MIX_BOOL);
-  if (json_object_get(value, "tensor")) return placed_tensor(o, value);
-  if (is_class(value, "__numpy__") || is_class(value, "__tensor__")) return constant(o, name, value);
+  const int place = mix_operand_form_number(value);
+  if (place >= 0) return placed_tensor(o, place);
+  if (mix_json_is_class(value, "__numpy__") || mix_json_is_class(value, "__tensor__"))
+    return constant(o, name, value);
   if (json_is_array(value)) return array_of(o, name, value, MIX_DTYPE_NONE);
   if (!value)
     return mix_fail(MIX_TYPE_ERROR, "%s: the Keras operation %s lacks its operand %s", o->layer->name,
@@ -241,8 +212,8 @@ mix_tensor *mix_operand(const mix_operands *o, const char *name) {
 
 /* ---- dtypes ---- */
 
-/* As Keras's result_type: a lattice in which float16 and bfloat16 meet in float32. */
-mix_dtype mix_dtype_promoted(mix_dtype a, mix_dtype b) {
+/* As Keras's result_type without weak types: a lattice in which float16 and bfloat16 meet in float32. */
+static mix_dtype promoted(mix_dtype a, mix_dtype b) {
   if (a == b || b == MIX_DTYPE_NONE) return a;
   if (a == MIX_DTYPE_NONE || a == MIX_BOOL) return b;
   if (b == MIX_BOOL) return a;
@@ -257,7 +228,7 @@ mix_dtype mix_dtype_promoted(mix_dtype a, mix_dtype b) {
 static mix_dtype dtype_of_all(int count, mix_tensor *const *tensors, bool floats, bool integers) {
   mix_dtype dtype = MIX_DTYPE_NONE;
   for (int i = 0; i < count; i++)
-    if (tensors[i]) dtype = mix_dtype_promoted(dtype, mix_tensor_dtype(tensors[i]));
+    if (tensors[i]) dtype = promoted(dtype, mix_tensor_dtype(tensors[i]));
   if (floats && !mix_dtype_is_floating(dtype)) return mix_floatx();
   if (dtype == MIX_DTYPE_NONE) return MIX_INT32; /* integers alone */
   return dtype == MIX_BOOL && integers ? MIX_INT32 : dtype;
@@ -283,6 +254,11 @@ bool mix_operands_promoted(const mix_operands *o, int count, const char *const *
   return !mix_failed();
 }
 
+bool mix_operand_pair(const mix_operands *o, mix_operand_dtype rule, mix_tensor **pair) {
+  static const char *const names[] = {"x1", "x2"};
+  return mix_operands_promoted(o, 2, names, rule, pair);
+}
+
 mix_list *mix_operand_list(const mix_operands *o, const char *name) {
   /* operands without names are all of the call */
   const json_t *value =
@@ -295,7 +271,7 @@ mix_list *mix_operand_list(const mix_operands *o, const char *name) {
     const json_t *item = json_array_get(value, i);
     mix_tensor *tensor = json_is_object(item) ? tensor_of(o, name, item) : NULL;
     if (!tensor) return mix_failed() ? NULL : mix_operand_refused(o, name, item, "tensors in its list");
-    dtype = mix_dtype_promoted(dtype, mix_tensor_dtype(tensor));
+    dtype = promoted(dtype, mix_tensor_dtype(tensor));
     mix_list_append(list, tensor);
   }
   for (int i = 0; i < mix_list_count(list) && !mix_failed(); i++)
@@ -312,7 +288,7 @@ mix_tensor *mix_operand_floating(mix_tensor *x) {
 /* The form of a call that has tensors alone, in order. A new reference. */
 static json_t *form_of_tensors(const mix_keras_operation *operation, int count) {
   json_t *args = json_array();
-  for (int i = 0; i < count; i++) mix_json_append(args, json_pack("{s:i}", "tensor", i));
+  for (int i = 0; i < count; i++) mix_json_append(args, mix_operand_form(i));
   if (operation->takes_list) args = json_pack("[o]", args);
   return mix_json_whole(json_pack("{s:o,s:{}}", "args", args, "kwargs"));
 }
@@ -346,13 +322,11 @@ static mix_tensor *reduced(const mix_operands *o, mix_tensor *x) {
 
 static mix_list *compute(const mix_operands *o) {
   const mix_keras_operation *operation = o->operation;
-  static const char *const names[] = {"x1", "x2"};
   mix_tensor *pair[2];
   if (operation->call) return operation->call(o);
   if (operation->binary)
-    return mix_operands_promoted(o, 2, names, operation->dtype, pair)
-               ? mix_one_result(operation->binary(pair[0], pair[1]))
-               : NULL;
+    return mix_operand_pair(o, operation->dtype, pair) ? mix_one_result(operation->binary(pair[0], pair[1]))
+                                                       : NULL;
   mix_tensor *x = mix_operand(o, "x");
   if (x && operation->dtype == MIX_OPERANDS_FLOATING) x = mix_operand_floating(x);
   if (x && operation->dtype == MIX_OPERANDS_BOOLEAN) x = mix_cast(x, MIX_BOOL);
@@ -367,12 +341,7 @@ mix_list *mix_keras_operation_call(mix_layer *layer, const mix_call_args *args) 
                     .operation = mix_keras_operation_of(layer),
                     .config = ((const mix_keras_operation_options *)layer->data)->config,
                     .form = mix_call_form(),
-                    .tensors = args->inputs};
-  if (args->arguments && !o.form) {
-    o.tensors = mix_list_new(mix_list_count(args->inputs), mix_list_items(args->inputs));
-    for (int i = 0; i < mix_list_count(args->arguments); i++)
-      mix_list_append(o.tensors, mix_list_get(args->arguments, i));
-  }
+                    .tensors = mix_operand_tensors(args->inputs, args->arguments)};
   json_t *form = o.form ? NULL : form_of_tensors(o.operation, mix_list_count(o.tensors));
   if (form) o.form = form;
   mix_list *results = !mix_failed() && check_names(&o) ? compute(&o) : NULL;

@@ -4,6 +4,7 @@
 #define MIX_NN_LAYERS_KERAS_OPERATIONS_KERAS_OPERATION_H
 
 #include "nn/layers/builtin.h"
+#include "nn/layers/operands.h"
 
 typedef struct mix_keras_operation mix_keras_operation;
 
@@ -13,8 +14,7 @@ typedef struct mix_operands {
   const mix_layer *layer;
   const mix_keras_operation *operation;
   const json_t *config; /* its own options */
-  const json_t
-      *form; /* {"args", "kwargs"}, whose tensors are {"tensor": index}; NULL: the tensors in order */
+  const json_t *form;   /* {"args", "kwargs"}, whose tensors are those of mix_operand_form */
   mix_list *tensors;
 } mix_operands;
 
@@ -98,14 +98,14 @@ int mix_operand_axis(const mix_operands *o, const char *name, int rank, int abse
 
 /* A tensor, or a number or an array as one of its own dtype. */
 mix_tensor *mix_operand(const mix_operands *o, const char *name);
-/* The same for several in one dtype, by Keras's promotion: "x1", "x2". */
+/* The same for several in one dtype, by Keras's promotion. */
 bool mix_operands_promoted(const mix_operands *o, int count, const char *const *names, mix_operand_dtype rule,
                            mix_tensor **tensors);
+/* The same for x1 and x2. */
+bool mix_operand_pair(const mix_operands *o, mix_operand_dtype rule, mix_tensor **pair);
 /* The tensors of a list, or of a call with any number of them, in one dtype. */
 mix_list *mix_operand_list(const mix_operands *o, const char *name);
 /* Casts what is not floating-point to the default dtype. */
 mix_tensor *mix_operand_floating(mix_tensor *x);
-/* Of both without weak types. */
-mix_dtype mix_dtype_promoted(mix_dtype a, mix_dtype b);
 
 #endif

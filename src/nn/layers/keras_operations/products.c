@@ -5,8 +5,7 @@
 
 /* Integers multiply in float32, as in Keras on TensorFlow. `result`: the dtype of the product. */
 static bool operands_of(const mix_operands *o, mix_tensor **pair, mix_dtype *result) {
-  static const char *const names[] = {"x1", "x2"};
-  if (!mix_operands_promoted(o, 2, names, MIX_OPERANDS_TYPED, pair)) return false;
+  if (!mix_operand_pair(o, MIX_OPERANDS_TYPED, pair)) return false;
   *result = mix_tensor_dtype(pair[0]);
   for (int i = 0; i < 2; i++) pair[i] = mix_operand_floating(pair[i]);
   return !mix_failed();

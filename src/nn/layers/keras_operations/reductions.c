@@ -1,13 +1,12 @@
 /* Operations that reduce axes. */
 #include "base/error.h"
+#include "nn/formulas.h"
 #include "nn/layers/keras_operations/keras_operation.h"
+#include "nn/layers/moments.h"
 
 /* ---- float32 inside, the dtype of the operand outside ---- */
 
-/* Of 16 bits and of integers: float32. */
-static mix_tensor *widened(mix_tensor *x) {
-  return mix_tensor_dtype(x) == MIX_FLOAT64 ? x : mix_cast(x, MIX_FLOAT32);
-}
+static mix_tensor *widened(mix_tensor *x) { return mix_cast(x, mix_widened(mix_tensor_dtype(x))); }
 static mix_tensor *narrowed(mix_tensor *y, mix_tensor *x) {
   const mix_dtype dtype = mix_tensor_dtype(x);
   return y && mix_dtype_is_floating(dtype) ? mix_cast(y, dtype) : y;
@@ -15,15 +14,11 @@ static mix_tensor *narrowed(mix_tensor *y, mix_tensor *x) {
 static mix_tensor *mean(mix_tensor *x, mix_axes axes, bool keep) {
   return narrowed(mix_reduce_mean(widened(x), axes, keep), x);
 }
-static mix_tensor *variance(mix_tensor *x, mix_axes axes, bool keep) {
-  mix_tensor *distance = mix_subtract(x, mix_reduce_mean(x, axes, true));
-  return mix_reduce_mean(mix_square(distance), axes, keep);
-}
 static mix_tensor *var(mix_tensor *x, mix_axes axes, bool keep) {
-  return narrowed(variance(widened(x), axes, keep), x);
+  return narrowed(mix_reduce_variance(widened(x), axes, keep), x);
 }
 static mix_tensor *std(mix_tensor *x, mix_axes axes, bool keep) {
-  return mix_sqrt(variance(mix_operand_floating(x), axes, keep));
+  return mix_sqrt(mix_reduce_variance(mix_operand_floating(x), axes, keep));
 }
 
 /* ---- sums ---- */
@@ -41,11 +36,7 @@ static mix_tensor *count_nonzero(mix_tensor *x, mix_axes axes, bool keep) {
   return mix_reduce_sum(mix_cast(mix_cast(x, MIX_BOOL), MIX_INT32), axes, keep);
 }
 static mix_tensor *logsumexp(mix_tensor *x, mix_axes axes, bool keep) {
-  x = mix_operand_floating(x);
-  mix_tensor *max = mix_stop_gradient(mix_reduce_max(x, axes, true));
-  max = mix_select(mix_is_finite(max), max, mix_scalar_like(max, 0)); /* an infinite one is not subtracted */
-  mix_tensor *log = mix_log(mix_reduce_sum(mix_exp(mix_subtract(x, max)), axes, keep));
-  return mix_add(log, keep || !max ? max : mix_layer_reshape(max, mix_tensor_shape(log)));
+  return mix_log_sum_exp(mix_operand_floating(x), axes, keep);
 }
 
 /* ---- extremes ---- */

@@ -1,7 +1,7 @@
 /* Operations that change shapes: reshape, transpose, join, split, repeat and pad. */
 #include "base/error.h"
 #include "nn/layers/keras_operations/keras_operation.h"
-#include "ops/table.h"
+#include "nn/layers/spatial/spatial.h"
 #include <string.h>
 
 enum { MAX_PAD = 1 << 24 };
@@ -15,10 +15,7 @@ static mix_shape resized(mix_tensor *x, int axis, int64_t size) {
 
 static int64_t size_along(mix_tensor *x, int axis) { return mix_tensor_shape(x).dims[axis]; }
 
-static mix_tensor *flattened(mix_tensor *x) {
-  const int64_t size = mix_shape_size(mix_tensor_shape(x));
-  return mix_layer_reshape(x, MIX_SHAPE(size < 0 ? MIX_UNKNOWN : size));
-}
+static mix_tensor *flattened(mix_tensor *x) { return mix_reshape(x, MIX_SHAPE(MIX_UNKNOWN)); }
 
 /* ---- other shapes of the same elements ---- */
 
@@ -45,8 +42,7 @@ static mix_list *reshape_call(const mix_operands *o) {
                     o->layer->name);
   /* the dimension -1 of a shape that is unknown stays so */
   const bool known = mix_shape_size(mix_tensor_shape(x)) >= 0;
-  return mix_one_result(known ? mix_reshape(x, shape)
-                              : mix_apply(&mix_op_reshape, &(mix_shape_attributes){.shape = shape}, 1, &x));
+  return mix_one_result(known ? mix_reshape(x, shape) : mix_open_result(x, shape));
 }
 
 static mix_list *ravel_call(const mix_operands *o) {
@@ -140,17 +136,14 @@ static mix_list *concatenate_call(const mix_operands *o) {
   mix_list *list = mix_operand_list(o, "xs");
   const int axis = list ? mix_operand_axis(o, "axis", mix_tensor_shape(mix_list_get(list, 0)).rank, 0) : -1;
   if (axis < 0) return NULL;
-  return mix_one_result(mix_concat(mix_list_count(list), (mix_tensor *const *)mix_list_items(list), axis));
+  return mix_one_result(mix_layer_concat(list, axis));
 }
 
 static mix_list *stack_call(const mix_operands *o) {
-  mix_list *list = mix_operand_list(o, "x"), *wide = mix_list_new(0, NULL);
+  mix_list *list = mix_operand_list(o, "x");
   const int axis =
       list ? mix_operand_axis(o, "axis", mix_tensor_shape(mix_list_get(list, 0)).rank + 1, 0) : -1;
-  for (int i = 0; axis >= 0 && i < mix_list_count(list); i++)
-    mix_list_append(wide, mix_expand_dims(mix_list_get(list, i), axis));
-  if (axis < 0 || mix_failed()) return NULL;
-  return mix_one_result(mix_concat(mix_list_count(wide), (mix_tensor *const *)mix_list_items(wide), axis));
+  return axis < 0 ? NULL : mix_one_result(mix_layer_stack(list, axis));
 }
 
 static mix_list *split_call(const mix_operands *o) {
@@ -190,10 +183,7 @@ static mix_list *unstack_call(const mix_operands *o) {
   if (size < 1 || size > MOST)
     return mix_fail(MIX_VALUE_ERROR, "%s: axis %d has size %lld; expected 1 to %d", o->layer->name, axis,
                     (long long)size, MOST);
-  mix_list *parts = mix_list_new(0, NULL);
-  for (int64_t i = 0; i < size && !mix_failed(); i++)
-    mix_list_append(parts, mix_squeeze(mix_layer_range(x, axis, i, 1, 1), MIX_AXES(axis)));
-  return mix_failed() ? NULL : parts;
+  return mix_layer_unstack(x, axis, size);
 }
 
 /* ---- repeating ---- */

@@ -1,7 +1,6 @@
 /* The arguments of an operation's call, bound to the parameters of its function. */
 #include "nn/layers/tf_operations/operation.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "tensor/shape.h"
@@ -73,7 +72,7 @@ void mix_tf_operation_release(mix_tf_operation_call *call) { json_decref(call->v
 /* ---- errors ---- */
 
 static const char *kind_of(const json_t *value) {
-  return json_object_get(value, MIX_OPERAND_TENSOR) ? "a tensor" : mix_json_kind(value);
+  return mix_operand_form_number(value) >= 0 ? "a tensor" : mix_json_kind(value);
 }
 
 static void *fail_argument(const mix_tf_operation_call *call, mix_status status, const char *name,
@@ -112,72 +111,37 @@ const json_t *mix_tf_operation_value(const mix_tf_operation_call *call, const ch
 
 /* NULL without an error: the value is no tensor. */
 static mix_tensor *tensor_in(const mix_tf_operation_call *call, const json_t *value) {
-  const json_t *number = json_object_get(value, MIX_OPERAND_TENSOR);
-  if (!number) return NULL;
-  const json_int_t index = json_integer_value(number);
-  if (index >= 0 && index < mix_list_count(call->tensors)) return mix_list_get(call->tensors, (int)index);
+  const int number = mix_operand_form_number(value);
+  if (number < 0) return NULL;
+  if (number < mix_list_count(call->tensors)) return mix_list_get(call->tensors, number);
   return mix_fail(MIX_VALUE_ERROR, "tf.%s in layer '%s': it was called on %d tensors; expected one more",
                   call->operation->function, call->layer->name, mix_list_count(call->tensors));
 }
 
-mix_tensor *mix_tf_operation_given_tensor(const mix_tf_operation_call *call, const char *name) {
+/* NULL without an error: it is a constant. */
+static mix_tensor *given_tensor(const mix_tf_operation_call *call, const char *name) {
   const json_t *value = value_of(call, name);
-  if (json_array_size(value) == 1 && json_object_get(json_array_get(value, 0), MIX_OPERAND_TENSOR))
+  if (json_array_size(value) == 1 && mix_operand_form_number(json_array_get(value, 0)) >= 0)
     value = json_array_get(value, 0);
   return tensor_in(call, value);
 }
 
-/* The shape of lists in lists of numbers. */
-static bool shape_of(const json_t *value, mix_shape *shape) {
-  for (shape->rank = 0; json_is_array(value); value = json_array_get(value, 0)) {
-    if (shape->rank == MIX_MAX_RANK || !json_array_size(value)) return false;
-    shape->dims[shape->rank++] = (int64_t)json_array_size(value);
-  }
-  return true;
-}
-
-typedef struct numbers {
-  double *items;
-  int64_t count;
-  bool boolean, real; /* some of them are */
-} numbers;
-
-static bool read_numbers(const json_t *value, mix_shape shape, int depth, numbers *out) {
-  if (depth < shape.rank) {
-    bool good = json_is_array(value) && (int64_t)json_array_size(value) == shape.dims[depth];
-    for (size_t i = 0; good && i < json_array_size(value); i++)
-      good = read_numbers(json_array_get(value, i), shape, depth + 1, out);
-    return good;
-  }
-  if (!json_is_number(value) && !json_is_boolean(value)) return false;
-  out->boolean |= json_is_boolean(value);
-  out->real |= json_is_real(value);
-  out->items[out->count++] = json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
-  return true;
-}
-
 /* Numbers of another kind than the dtype's are TensorFlow's error. */
-static bool suits(const numbers *n, mix_dtype dtype) {
-  if (dtype == MIX_BOOL) return n->boolean && !n->real;
+static bool suits(const mix_json_numbers *n, mix_dtype dtype) {
+  if (dtype == MIX_BOOL) return !n->integer && !n->real;
   return !n->boolean && (mix_dtype_is_floating(dtype) || !n->real);
 }
 
-/* Counts the numbers, which a list of lists of unlike lengths may have more of than its shape says. */
 static mix_tensor *constant(const mix_tf_operation_call *call, const char *name, const json_t *value,
                             const mix_tensor *like) {
-  mix_shape shape;
-  if (!shape_of(value, &shape)) return mix_tf_operation_mistyped(call, name, "a tensor or numbers");
-  const int64_t size = mix_shape_size(shape);
-  enum { MAX_CONSTANT = 1 << 24 };
-  numbers n = {size <= MAX_CONSTANT ? mix_scoped_memory((size_t)size * sizeof(double)) : NULL};
-  if (!n.items)
-    return size <= MAX_CONSTANT ? NULL : mix_tf_operation_refused(call, name, "at most 16777216 numbers");
-  if (!read_numbers(value, shape, 0, &n)) return mix_tf_operation_mistyped(call, name, "a tensor or numbers");
-  const mix_dtype dtype = like        ? mix_tensor_dtype(like)
-                          : n.boolean ? MIX_BOOL
-                          : n.real    ? MIX_FLOAT32
-                                      : MIX_INT32;
-  if (suits(&n, dtype)) return mix_tensor_from_doubles(n.items, dtype, shape);
+  mix_json_numbers n;
+  if (!mix_json_numbers_read(value, &n))
+    return mix_failed() ? NULL : mix_tf_operation_mistyped(call, name, "a tensor or numbers");
+  const mix_dtype dtype = like                   ? mix_tensor_dtype(like)
+                          : n.boolean            ? MIX_BOOL
+                          : n.integer && !n.real ? MIX_INT32
+                                                 : MIX_FLOAT32;
+  if (suits(&n, dtype)) return mix_tensor_from_doubles(n.items, dtype, n.shape);
   return mix_fail(MIX_TYPE_ERROR, "tf.%s in layer '%s': %s holds %s; the other operand is %s",
                   call->operation->function, call->layer->name, name,
                   n.boolean ? "booleans"
@@ -188,7 +152,7 @@ static mix_tensor *constant(const mix_tf_operation_call *call, const char *name,
 
 mix_tensor *mix_tf_operation_tensor(const mix_tf_operation_call *call, const char *name,
                                     const mix_tensor *like) {
-  mix_tensor *tensor = mix_tf_operation_given_tensor(call, name);
+  mix_tensor *tensor = given_tensor(call, name);
   if (tensor || mix_failed()) return tensor;
   const json_t *value = mix_tf_operation_value(call, name);
   return value ? constant(call, name, value, like)
@@ -197,8 +161,8 @@ mix_tensor *mix_tf_operation_tensor(const mix_tf_operation_call *call, const cha
 
 bool mix_tf_operation_pair(const mix_tf_operation_call *call, const char *first, const char *second,
                            mix_tensor **a, mix_tensor **b) {
-  const mix_tensor *like = mix_tf_operation_given_tensor(call, first);
-  if (!like && !mix_failed()) like = mix_tf_operation_given_tensor(call, second);
+  const mix_tensor *like = given_tensor(call, first);
+  if (!like && !mix_failed()) like = given_tensor(call, second);
   *a = mix_failed() ? NULL : mix_tf_operation_tensor(call, first, like);
   *b = *a ? mix_tf_operation_tensor(call, second, like ? like : *a) : NULL;
   return *b;

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "nn/formulas.h"
 #include "tensor/shape.h"
 #include <mixtape/activation.h>
 #include <string.h>
@@ -32,15 +33,6 @@ mix_list *mix_tf_operation_truediv(const mix_tf_operation_call *call) {
     return mix_one_result(mix_divide(a, b));
   const mix_dtype wide = mix_dtype_size(dtype) <= 2 ? MIX_FLOAT32 : MIX_FLOAT64;
   return mix_one_result(mix_divide(mix_cast(a, wide), mix_cast(b, wide)));
-}
-
-/* 0 where the divisor is 0, which must not reach the gradient. */
-mix_list *mix_tf_operation_divide_no_nan(const mix_tf_operation_call *call) {
-  mix_tensor *a, *b;
-  if (!mix_tf_operation_pair(call, "x", "y", &a, &b)) return NULL;
-  mix_tensor *zero = mix_scalar_like(b, 0), *none = mix_equal(b, zero);
-  mix_tensor *divided = mix_divide(a, mix_select(none, mix_scalar_like(b, 1), b));
-  return mix_one_result(mix_select(none, zero, divided));
 }
 
 mix_list *mix_tf_operation_clip(const mix_tf_operation_call *call) {
@@ -123,23 +115,17 @@ mix_list *mix_tf_operation_reduce(const mix_tf_operation_call *call) {
   return mix_one_result(r.none ? mix_identity(r.x) : call->operation->reduce(r.x, r.axes, r.keep_dims));
 }
 
-/* The largest element is taken out, so that no exponential overflows. */
 mix_list *mix_tf_operation_logsumexp(const mix_tf_operation_call *call) {
   reduction r;
   if (!read_reduction(call, &r)) return NULL;
   if (r.none) return mix_one_result(mix_identity(r.x));
-  mix_tensor *top = mix_stop_gradient(mix_reduce_max(r.x, r.axes, true)), *zero = mix_scalar_like(r.x, 0);
-  mix_tensor *shift = mix_select(mix_is_finite(top), top, zero);
-  mix_tensor *sum = mix_log(mix_reduce_sum(mix_exp(mix_subtract(r.x, shift)), r.axes, r.keep_dims));
-  return mix_one_result(mix_add(sum, mix_reduce_sum(shift, r.axes, r.keep_dims)));
+  return mix_one_result(mix_log_sum_exp(r.x, r.axes, r.keep_dims));
 }
 
 static mix_tensor *variance(const mix_tf_operation_call *call) {
   reduction r;
   if (!read_reduction(call, &r)) return NULL;
-  if (r.none) return mix_zeros_like(r.x);
-  mix_tensor *difference = mix_subtract(r.x, mix_reduce_mean(r.x, r.axes, true));
-  return mix_reduce_mean(mix_square(difference), r.axes, r.keep_dims);
+  return r.none ? mix_zeros_like(r.x) : mix_reduce_variance(r.x, r.axes, r.keep_dims);
 }
 mix_list *mix_tf_operation_variance(const mix_tf_operation_call *call) {
   return mix_one_result(variance(call));
@@ -157,11 +143,10 @@ mix_list *mix_tf_operation_l2_normalize(const mix_tf_operation_call *call) {
       !mix_tf_operation_number(call, "epsilon", &epsilon))
     return NULL;
   if (mix_tf_operation_value(call, "dim")) return mix_tf_operation_refused(call, "dim", "null");
-  mix_tensor *sum = mix_reduce_sum(mix_square(x), axes, true);
-  return mix_one_result(mix_multiply(x, mix_rsqrt(mix_maximum(sum, mix_scalar_like(x, epsilon)))));
+  return mix_one_result(mix_scale_to_unit(x, axes, epsilon));
 }
 
-/* Mean and variance. */
+/* Mean and variance; of float16 in float32, rounded at the end. */
 mix_list *mix_tf_operation_moments(const mix_tf_operation_call *call) {
   mix_tensor *x = first_tensor(call);
   mix_axes axes;
@@ -170,9 +155,14 @@ mix_list *mix_tf_operation_moments(const mix_tf_operation_call *call) {
       !mix_tf_operation_flag(call, "keepdims", &keep_dims))
     return NULL;
   if (mix_tf_operation_value(call, "shift")) return mix_tf_operation_refused(call, "shift", "null");
-  mix_tensor *mean = mix_reduce_mean(x, axes, keep_dims), *wide = mix_reduce_mean(x, axes, true);
-  mix_tensor *spread = mix_square(mix_subtract(x, mix_stop_gradient(wide)));
-  mix_list *results = mix_list_of(mean, mix_reduce_mean(spread, axes, keep_dims));
+  const mix_dtype dtype = mix_tensor_dtype(x);
+  mix_tensor *y = dtype == MIX_FLOAT16 ? mix_cast(x, MIX_FLOAT32) : x, *mean = mix_reduce_mean(y, axes, true);
+  mix_tensor *variance = mix_reduce_mean(mix_squared_difference(y, mix_stop_gradient(mean)), axes, true);
+  if (!keep_dims) {
+    mean = mix_squeeze(mean, axes);
+    variance = mix_squeeze(variance, axes);
+  }
+  mix_list *results = mix_list_of(mix_cast(mean, dtype), mix_cast(variance, dtype));
   return mix_failed() ? NULL : results;
 }
 
@@ -202,7 +192,8 @@ static mix_list *arg(const mix_tf_operation_call *call, mix_tensor *(*find)(mix_
 mix_list *mix_tf_operation_argmax(const mix_tf_operation_call *call) { return arg(call, mix_argmax); }
 mix_list *mix_tf_operation_argmin(const mix_tf_operation_call *call) { return arg(call, mix_argmin); }
 
-/* ---- activations; sigmoid and softmax keep their logits, which losses use ---- */
+/* ---- activations; sigmoid and softmax keep their logits, which losses use. Those of keras3 take vectors
+ * ---- */
 
 static mix_list *activate(const mix_tf_operation_call *call, const char *activation) {
   mix_tensor *x = first_tensor(call);
@@ -211,23 +202,14 @@ static mix_list *activate(const mix_tf_operation_call *call, const char *activat
              !mix_tf_operation_axis(call, "axis", mix_tensor_shape(x).rank, &axis)))
     return NULL;
   const mix_activate_options options = {
-      .size = sizeof options, .x = x, .axis = axis ? axis : MIX_AXIS_0, .semantics = call->layer->semantics};
+      .size = sizeof options, .x = x, .axis = mix_axis_option(axis), .semantics = &mix_semantics_keras3};
   return mix_one_result(mix_activate_with(activation, &options));
 }
 mix_list *mix_tf_operation_softmax(const mix_tf_operation_call *call) { return activate(call, "softmax"); }
 mix_list *mix_tf_operation_sigmoid(const mix_tf_operation_call *call) { return activate(call, "sigmoid"); }
 
-/* Along another axis than the last, which is brought to the end and back. */
 mix_list *mix_tf_operation_log_softmax(const mix_tf_operation_call *call) {
-  mix_tensor *x = first_tensor(call);
-  if (!x) return NULL;
-  const int rank = mix_tensor_shape(x).rank;
-  int axis = rank - 1;
-  if (mix_tf_operation_value(call, "axis") && !mix_tf_operation_axis(call, "axis", rank, &axis)) return NULL;
-  if (axis == rank - 1) return mix_one_result(mix_log_softmax(x));
-  mix_axes swap = {.count = rank};
-  for (int i = 0; i < rank; i++) swap.axis[i] = i == axis ? rank - 1 : i == rank - 1 ? axis : i;
-  return mix_one_result(mix_transpose(mix_log_softmax(mix_transpose(x, swap)), swap));
+  return activate(call, "log_softmax");
 }
 
 mix_list *mix_tf_operation_gelu(const mix_tf_operation_call *call) {

@@ -16,19 +16,12 @@ static bool function_known(void *options, const mix_layer_kind *kind) {
   return false;
 }
 
-static mix_list *tensors_of(const mix_call_args *args) {
-  mix_list *all = mix_list_new(0, NULL);
-  for (int i = 0; i < mix_list_count(args->inputs); i++) mix_list_append(all, mix_list_get(args->inputs, i));
-  for (int i = 0; args->arguments && i < mix_list_count(args->arguments); i++)
-    mix_list_append(all, mix_list_get(args->arguments, i));
-  return mix_failed() ? NULL : all;
-}
-
 static mix_list *op_lambda_call(mix_layer *layer, const mix_call_args *args) {
   const op_lambda_options *o = mix_layer_data(layer);
   const json_t *form = mix_call_form();
-  mix_tf_operation_call call = {
-      .operation = mix_tf_operation_named(o->function), .layer = layer, .tensors = tensors_of(args)};
+  mix_tf_operation_call call = {.operation = mix_tf_operation_named(o->function),
+                                .layer = layer,
+                                .tensors = mix_operand_tensors(args->inputs, args->arguments)};
   if (!form)
     return mix_fail(MIX_UNSUPPORTED,
                     "%s '%s': it is called inside the model of its file alone; use the function of "

@@ -4,11 +4,11 @@
 #define MIX_NN_LAYERS_TF_OPERATIONS_OPERATION_H
 
 #include "nn/layers/builtin.h"
+#include "nn/layers/operands.h"
 
 /* The form of a call (mix_call_keywords): {"args": first argument, "kwargs": {name: value}}. Values are those
- * of the text, but for tensors, {MIX_OPERAND_TENSOR: number among the inputs and then the arguments}; in the
- * first argument a value is {MIX_OPERAND_VALUE: value}. */
-#define MIX_OPERAND_TENSOR "$tensor"
+ * of the text, but for tensors (mix_operand_form); in the first argument a value is
+ * {MIX_OPERAND_VALUE: value}. */
 #define MIX_OPERAND_VALUE "$value"
 
 typedef struct mix_tf_operation mix_tf_operation;
@@ -53,8 +53,6 @@ const json_t *mix_tf_operation_value(const mix_tf_operation_call *call, const ch
 /* A tensor, or a constant, which takes the dtype of `like`; like NULL: float32, or int32 if it is integer. */
 mix_tensor *mix_tf_operation_tensor(const mix_tf_operation_call *call, const char *name,
                                     const mix_tensor *like);
-/* A tensor that is no constant; NULL without an error. */
-mix_tensor *mix_tf_operation_given_tensor(const mix_tf_operation_call *call, const char *name);
 /* Two operands, of which a constant takes the dtype of the other. */
 bool mix_tf_operation_pair(const mix_tf_operation_call *call, const char *first, const char *second,
                            mix_tensor **a, mix_tensor **b);
@@ -74,8 +72,7 @@ bool mix_tf_operation_dtype(const mix_tf_operation_call *call, const char *name,
 
 /* ---- the rows ---- */
 mix_tf_operation_build mix_tf_operation_unary, mix_tf_operation_binary, mix_tf_operation_reduce,
-    mix_tf_operation_truediv, mix_tf_operation_divide_no_nan, mix_tf_operation_moments, mix_tf_operation_norm,
-
+    mix_tf_operation_truediv, mix_tf_operation_moments, mix_tf_operation_norm,
     mix_tf_operation_clip, mix_tf_operation_where, mix_tf_operation_matmul, mix_tf_operation_add_n,
     mix_tf_operation_bias_add, mix_tf_operation_logsumexp, mix_tf_operation_variance, mix_tf_operation_std,
     mix_tf_operation_l2_normalize, mix_tf_operation_argmax, mix_tf_operation_argmin, mix_tf_operation_softmax,

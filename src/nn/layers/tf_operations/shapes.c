@@ -56,36 +56,18 @@ mix_list *mix_tf_operation_squeeze(const mix_tf_operation_call *call) {
 
 /* ---- parts ---- */
 
-static mix_tensor *joined(mix_list *list, int axis) {
-  return mix_concat(mix_list_count(list), (mix_tensor *const *)mix_list_items(list), axis);
-}
-
 mix_list *mix_tf_operation_concat(const mix_tf_operation_call *call) {
   mix_list *list = mix_tf_operation_tensors(call, "values");
   int axis;
   if (!list || !mix_tf_operation_axis(call, "axis", rank_of(mix_list_get(list, 0)), &axis)) return NULL;
-  return mix_one_result(joined(list, axis));
+  return mix_one_result(mix_layer_concat(list, axis));
 }
 
 mix_list *mix_tf_operation_stack(const mix_tf_operation_call *call) {
-  mix_list *list = mix_tf_operation_tensors(call, "values"), *wide = list ? mix_list_new(0, NULL) : NULL;
+  mix_list *list = mix_tf_operation_tensors(call, "values");
   int axis;
-  if (!wide) return NULL;
-  const int rank = rank_of(mix_list_get(list, 0));
-  if (!mix_tf_operation_axis(call, "axis", rank + 1, &axis)) return NULL;
-  for (int i = 0; i < mix_list_count(list) && !mix_failed(); i++)
-    mix_list_append(wide, mix_expand_dims(mix_list_get(list, i), axis));
-  return mix_failed() ? NULL : mix_one_result(joined(wide, axis));
-}
-
-/* x from `start` on along the axis, `count` elements. */
-static mix_tensor *part(mix_tensor *x, int axis, int64_t start, int64_t count) {
-  mix_shape begin = {.rank = rank_of(x)}, size = {.rank = rank_of(x)};
-  for (int i = 0; i < begin.rank; i++) {
-    begin.dims[i] = i == axis ? start : 0;
-    size.dims[i] = i == axis ? count : -1;
-  }
-  return mix_slice(x, begin, size);
+  if (!list || !mix_tf_operation_axis(call, "axis", rank_of(mix_list_get(list, 0)) + 1, &axis)) return NULL;
+  return mix_one_result(mix_layer_stack(list, axis));
 }
 
 /* The axis and its size, which must be known. */
@@ -138,7 +120,7 @@ mix_list *mix_tf_operation_split(const mix_tf_operation_call *call) {
   const int count = part_sizes(call, total, sizes);
   mix_list *parts = count ? mix_list_new(0, NULL) : NULL;
   for (int i = 0; i < count && !mix_failed(); start += sizes[i++])
-    mix_list_append(parts, part(x, axis, start, sizes[i]));
+    mix_list_append(parts, mix_layer_range(x, axis, start, sizes[i], 1));
   return parts;
 }
 
@@ -151,10 +133,7 @@ mix_list *mix_tf_operation_unstack(const mix_tf_operation_call *call) {
   if (given && json_integer_value(given) != count)
     return mix_tf_operation_mistyped(call, "num", "the size of the axis");
   if (count < 1 || count > MAX_PARTS) return parts_refused(call, "axis");
-  mix_list *parts = mix_list_new(0, NULL);
-  for (int64_t i = 0; i < count && !mix_failed(); i++)
-    mix_list_append(parts, mix_squeeze(part(x, axis, i, 1), MIX_AXES(axis)));
-  return parts;
+  return mix_layer_unstack(x, axis, count);
 }
 
 /* ---- elements by their places ---- */
@@ -162,7 +141,7 @@ mix_list *mix_tf_operation_unstack(const mix_tf_operation_call *call) {
 static mix_tensor *copies(mix_tensor *x, int axis, int64_t count) {
   mix_list *list = mix_list_new(0, NULL);
   for (int64_t i = 0; i < count && !mix_failed(); i++) mix_list_append(list, x);
-  return mix_failed() ? NULL : joined(list, axis);
+  return mix_failed() ? NULL : mix_layer_concat(list, axis);
 }
 
 mix_list *mix_tf_operation_tile(const mix_tf_operation_call *call) {

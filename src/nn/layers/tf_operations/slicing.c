@@ -22,8 +22,7 @@ typedef struct indexing {
 
 static bool is_ellipsis(const json_t *item) {
   const char *text = json_string_value(item);
-  const char *name = json_string_value(json_object_get(item, "class_name"));
-  return (text && !strcmp(text, "Ellipsis")) || (name && !strcmp(name, "__ellipsis__"));
+  return (text && !strcmp(text, "Ellipsis")) || mix_json_is_class(item, "__ellipsis__");
 }
 
 static bool is_slice(const json_t *item) {
@@ -47,41 +46,25 @@ static bool of_unknown_size(const indexing *x) {
   return false;
 }
 
-/* An integer of a slice; `absent` for null. */
-static bool bound(const indexing *x, const json_t *slice, const char *key, int64_t absent, int64_t *value) {
-  const json_t *given = json_object_get(slice, key);
-  *value = given && !json_is_null(given) ? json_integer_value(given) : absent;
-  return !given || json_is_null(given) || json_is_integer(given) || refused(x);
-}
-
-/* As Python clips the ends of a slice. */
-static int64_t clipped(int64_t index, int64_t size, int64_t low, int64_t high) {
-  if (index < 0) index = index < -size ? low : index + size;
-  return index < low ? low : index > high ? high : index;
-}
-
-static bool take_slice(indexing *x, const json_t *slice) {
-  const int64_t size = x->shape.dims[x->axis];
-  int64_t step, start, stop;
-  if (!bound(x, slice, "step", 1, &step)) return false;
-  if (!step || step > INT32_MAX || step < INT32_MIN) return refused(x);
-  const bool back = step < 0;
-  if (!bound(x, slice, "start", back ? INT64_MAX : 0, &start) ||
-      !bound(x, slice, "stop", back ? INT64_MIN : INT64_MAX, &stop))
-    return false;
-  if (size == MIX_UNKNOWN) return (step == 1 && !start && stop == INT64_MAX) || of_unknown_size(x);
-  start = clipped(start, size, back ? -1 : 0, back ? size - 1 : size);
-  stop = stop == INT64_MIN ? -1 : clipped(stop, size, back ? -1 : 0, back ? size - 1 : size);
-  const int64_t span = back ? start - stop : stop - start, pace = back ? -step : step;
-  const int64_t count = span > 0 ? (span + pace - 1) / pace : 0;
-  if (step == 1) {
-    x->begin.dims[x->axis] = count ? start : 0;
-    x->size.dims[x->axis] = count;
+static bool take_slice(indexing *x, const json_t *value) {
+  const int axis = x->axis;
+  const int64_t size = x->shape.dims[axis];
+  mix_json_slice slice;
+  if (!mix_json_slice_read(value, &slice)) return refused(x);
+  if (size == MIX_UNKNOWN) {
+    const bool from_0 = !slice.start || !json_integer_value(slice.start);
+    return (slice.step == 1 && from_0 && !slice.stop) || of_unknown_size(x);
+  }
+  int64_t begin;
+  const int64_t count = mix_json_slice_range(&slice, size, &begin);
+  if (slice.step == 1) {
+    x->begin.dims[axis] = count ? begin : 0;
+    x->size.dims[axis] = count;
     return true;
   }
-  x->starts[x->axis] = start;
-  x->steps[x->axis] = step;
-  x->counts[x->axis] = count;
+  x->starts[axis] = begin;
+  x->steps[axis] = slice.step;
+  x->counts[axis] = count;
   return true;
 }
 

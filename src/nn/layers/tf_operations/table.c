@@ -1,6 +1,7 @@
 /* TensorFlow's functions that a TFOpLambda may call. */
 #include "nn/layers/tf_operations/operation.h"
 
+#include "nn/formulas.h"
 #include <string.h>
 
 #define UNARY(name, parameters, operation)                                                                   \
@@ -19,7 +20,7 @@ static const mix_tf_operation operations[] = {
     BINARY("math.multiply", mix_multiply),
     BUILD("math.truediv", "x y name", truediv),
     BUILD("math.divide", "x y name", truediv),
-    BUILD("math.divide_no_nan", "x y name", divide_no_nan),
+    BINARY("math.divide_no_nan", mix_divide_no_nan),
     BINARY("math.floordiv", mix_floor_divide),
     BINARY("compat.v1.floor_div", mix_floor_divide),
     BINARY("math.floormod", mix_floor_mod),

@@ -1,0 +1,45 @@
+/* What calls of operations are given, in the JSON of their forms (mix_call_keywords): tensors by their
+ * numbers, constants and slices. */
+#ifndef MIX_NN_LAYERS_OPERANDS_H
+#define MIX_NN_LAYERS_OPERANDS_H
+
+#include <jansson.h>
+#include <mixtape/layer.h>
+
+/* ---- tensors ---- */
+
+/* The member of an object that stands for a tensor: its number among the inputs and then the arguments. */
+#define MIX_OPERAND_TENSOR "$tensor"
+
+/* A new reference. */
+json_t *mix_operand_form(int number);
+/* -1: it stands for no tensor. */
+int mix_operand_form_number(const json_t *form);
+/* The inputs of a call and then its arguments, which may be NULL. */
+mix_list *mix_operand_tensors(mix_list *inputs, mix_list *arguments);
+
+/* ---- numbers, or lists in lists of them ---- */
+
+typedef struct mix_json_numbers {
+  double *items; /* row by row; of the innermost scope */
+  mix_shape shape;
+  bool boolean, integer, real; /* some of them are */
+} mix_json_numbers;
+
+/* False: no memory, which is recorded; or, without an error, other values than numbers, or lists of unlike
+ * lengths. */
+bool mix_json_numbers_read(const json_t *value, mix_json_numbers *numbers);
+
+/* ---- slices: {"start", "stop", "step"}, of integers or null ---- */
+
+typedef struct mix_json_slice {
+  const json_t *start, *stop; /* NULL: from or to the end */
+  int64_t step;
+} mix_json_slice;
+
+/* False, without an error: it has other values, or a step of 0 or beyond 2^24. */
+bool mix_json_slice_read(const json_t *value, mix_json_slice *slice);
+/* The number of elements that it takes of an axis of that size, from `begin` on, as Python cuts it. */
+int64_t mix_json_slice_range(const mix_json_slice *slice, int64_t size, int64_t *begin);
+
+#endif
