@@ -18,18 +18,27 @@ static const char *json_of(const char *text) {
   return copy;
 }
 
-/* x of shape (2, 3), then layer `o` of that function with that node; `result` of it is the output. */
-static const char *text_of(const char *class_name, const char *function, const char *node, int result) {
-  enum { SIZE = 4000 };
+#define LAYER                                                                                                \
+  "{'class_name': '%s', 'config': {'name': '%s', 'trainable': true, 'dtype': 'float32', 'function': '%s'}, " \
+  "'name': '%s', 'inbound_nodes': [%s]}"
+enum { SIZE = 4000 };
+
+/* x of shape (2, 3), then those layers; `result` of layer `o` is the output. */
+static const char *text_of_layers(const char *layers, int result) {
   char *text = mix_scoped_memory(SIZE);
   snprintf(text, SIZE,
            "{'class_name': 'Functional', 'config': {'name': 'm', 'layers': [{'class_name': 'InputLayer', "
            "'config': {'batch_input_shape': [null, 2, 3], 'dtype': 'float32', 'name': 'x'}, 'name': 'x', "
-           "'inbound_nodes': []}, {'class_name': '%s', 'config': {'name': 'o', 'trainable': true, 'dtype': "
-           "'float32', 'function': '%s'}, 'name': 'o', 'inbound_nodes': [%s]}], 'input_layers': [['x', 0, "
-           "0]], 'output_layers': [['o', 0, %d]]}" KERAS,
-           class_name, function, node, result);
+           "'inbound_nodes': []}, %s], 'input_layers': [['x', 0, 0]], 'output_layers': [['o', 0, %d]]}" KERAS,
+           layers, result);
   return json_of(text);
+}
+
+/* With layer `o` of that function with that node. */
+static const char *text_of(const char *class_name, const char *function, const char *node, int result) {
+  char *layer = mix_scoped_memory(SIZE);
+  snprintf(layer, SIZE, LAYER, class_name, "o", function, "o", node);
+  return text_of_layers(layer, result);
 }
 
 static mix_tensor *input(void) { return ARRAY(F32, MIX_SHAPE(1, 2, 3), 1, -2, 3, -4, 5, -6); }
@@ -187,17 +196,10 @@ static void functions_compute(void **state) {
 /* Operation `o` of operation `p` of x. */
 static mix_model *model_of_two(const char *first, const char *first_node, const char *function,
                                const char *node, int result) {
-  enum { SIZE = 4000 };
-  char *text = mix_scoped_memory(SIZE);
-  snprintf(text, SIZE,
-           "{'class_name': 'Functional', 'config': {'name': 'm', 'layers': [{'class_name': 'InputLayer', "
-           "'config': {'batch_input_shape': [null, 2, 3], 'dtype': 'float32', 'name': 'x'}, 'name': 'x', "
-           "'inbound_nodes': []}, {'class_name': 'TFOpLambda', 'config': {'name': 'p', 'dtype': 'float32', "
-           "'function': '%s'}, 'name': 'p', 'inbound_nodes': [%s]}, {'class_name': 'TFOpLambda', 'config': "
-           "{'name': 'o', 'dtype': 'float32', 'function': '%s'}, 'name': 'o', 'inbound_nodes': [%s]}], "
-           "'input_layers': [['x', 0, 0]], 'output_layers': [['o', 0, %d]]}" KERAS,
-           first, first_node, function, node, result);
-  return mix_model_from_json(json_of(text));
+  char *layers = mix_scoped_memory(SIZE);
+  snprintf(layers, SIZE, LAYER ", " LAYER, "TFOpLambda", "p", first, "p", first_node, "TFOpLambda", "o",
+           function, "o", node);
+  return mix_model_from_json(text_of_layers(layers, result));
 }
 
 static mix_tensor *result_of(mix_model *model, mix_tensor *x) {
@@ -317,7 +319,6 @@ static void deep_lists_are_an_error(void **state) {
 
 /* Dense, then that layer, then a Dense; `layer` begins with its class. */
 static mix_model *trained_model(const char *policy, const char *layer) {
-  enum { SIZE = 4000 };
   char *text = mix_scoped_memory(SIZE);
   snprintf(text, SIZE,
            "{'class_name': 'Functional', 'config': {'name': 'm', 'layers': [{'class_name': 'InputLayer', "
