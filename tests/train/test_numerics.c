@@ -105,6 +105,73 @@ static void shared_layers_and_short_batches(void **state) {
   }
 }
 
+/* ---- loops ---- */
+
+static mix_model *recurrent_model(mix_layer *layer, const char *policy) {
+  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(6, 4));
+  mix_model *model = mix_model_new(
+      inputs, mix_call(mix_dense(.units = 1, .dtype = "float32", .name = "last"), mix_call(layer, inputs)));
+  mix_model_compile(model, .loss = "mse", .optimizer = mix_sgd(.learning_rate = 0.01));
+  if (!model) fail_msg("%s: %s", policy, mix_error_message());
+  return model;
+}
+
+static mix_numerics *run_recurrent(mix_model *model) {
+  return mix_numerics_run(model, mix_fill(MIX_SHAPE(8, 6, 4), 0.5, F32), mix_fill(MIX_SHAPE(8, 1), 0.5, F32),
+                          .steps = 2, .batch_size = 8);
+}
+
+/* The weights that a step reads have gradients, added up in float32; values of a step are those of all steps
+ * together. */
+static void recurrent_layers(void **state) {
+  (void)state;
+  static const char *const policies[] = {"float32", "mixed_float16", "mixed_bfloat16"};
+  for (int i = 0; i < 9; i++)
+    MIX_SCOPE {
+      mix_clear_names();
+      const char *policy = policies[i / 3];
+      mix_set_global_policy(policy);
+      mix_layer *layer = i % 3 == 0   ? mix_lstm(3, .name = "rnn")
+                         : i % 3 == 1 ? mix_gru(3, .name = "rnn")
+                                      : mix_bidirectional(mix_lstm(3, .name = "lstm"), .name = "rnn");
+      mix_numerics *report = run_recurrent(recurrent_model(layer, policy));
+      if (!report) fail_msg("%s: %s", policy, mix_error_message());
+      int kernels = 0, steps = 0;
+      for (int r = 0; r < mix_numerics_row_count(report); r++) {
+        mix_numerics_row row;
+        mix_numerics_get_row(report, r, &row, sizeof row);
+        kernels += !strcmp(row.tensor, "recurrent_kernel") && row.has_gradient;
+        steps += !strcmp(row.tensor, "tanh") && row.shape.rank == 3 && row.shape.dims[0] == 6;
+      }
+      assert_true(kernels >= 1 + (i % 3 == 2));
+      assert_true(steps >= 1);
+    }
+  mix_set_global_policy("float32");
+}
+
+/* 3 states of up to 1 by weights of 40,000 make up to 120,000, beyond float16, before the gates make 1 of it.
+ */
+static void an_overflow_inside_a_step_is_seen(void **state) {
+  (void)state;
+  mix_clear_names();
+  mix_set_global_policy("mixed_float16");
+  mix_layer *layer =
+      mix_lstm(3, .name = "rnn", .kernel_initializer_object = mix_initializer_new("constant", .value = 1000),
+               .recurrent_initializer_object = mix_initializer_new("constant", .value = 40000));
+  mix_numerics *report = run_recurrent(recurrent_model(layer, "mixed_float16"));
+  assert_no_error();
+  int64_t infinities = 0;
+  for (int r = 0; r < mix_numerics_row_count(report); r++) {
+    mix_numerics_row row;
+    mix_numerics_get_row(report, r, &row, sizeof row);
+    if (row.kind == MIX_NUMERICS_INTERMEDIATE && strstr(row.layer, "rnn"))
+      infinities += row.forward.infinities;
+    if (!strcmp(row.tensor, "output")) assert_int_equal(row.forward.infinities, 0);
+  }
+  assert_true(infinities > 0);
+  mix_set_global_policy("float32");
+}
+
 /* ---- training is bit-identical ---- */
 
 static unsigned char *trained_bits(const char *policy, int64_t every, size_t *size) {
@@ -472,6 +539,8 @@ int main(void) {
       TEST(every_number_of_a_small_model),
       TEST(sixteen_bit_values_before_unscaling),
       TEST(shared_layers_and_short_batches),
+      TEST(recurrent_layers),
+      TEST(an_overflow_inside_a_step_is_seen),
       TEST(training_is_the_same_to_the_last_bit),
       TEST(the_layer_that_overflows_forward_is_named),
       TEST(a_forward_value_near_overflow_is_reported),

@@ -3,9 +3,12 @@
  * watched values do not change. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "graph/body.h"
+#include "graph/loop_trace.h"
 #include "graph/tape.h"
 #include "train/numerics/numerics.h"
 #include "ops/magnitudes.h"
+#include "ops/table.h"
 #include <mixtape/ops.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,6 +65,7 @@ static void layer_called(void *context, const mix_layer *layer, const char *path
                          mix_list *results) {
   struct mix_numerics_watch *watch = context;
   (void)layer;
+  if (mix_loop_trace_current()) return; /* a value of one step: add_steps */
   const char *name = layer_name(watch->report, path);
   for (int i = 0; i < mix_list_count(inputs); i++) {
     const mix_tensor *input = mix_list_get(inputs, i);
@@ -133,20 +137,6 @@ static const char *layer_of(const struct mix_numerics_watch *watch, const mix_no
   return behind_outputs(watch, node) ? "loss" : layer_name(watch->report, node->scope);
 }
 
-/* Adds a weight as the layer uses it: the cast of its value, or the value itself. */
-static void add_weight(struct mix_numerics_watch *watch, mix_node *node) {
-  for (int i = 0; i < node->input_count; i++) {
-    mix_edge edge = node->inputs[i];
-    if (!reads(edge) || (behind_outputs(watch, node) && !mix_variable_trainable(edge.node->variable)))
-      continue;
-    const char *layer = layer_of(watch, node), *name = variable_name(edge.node->variable);
-    bool cast = node->op->opcode == MIX_OPCODE_CAST;
-    if (cast) add(watch, (mix_edge){node, 0}, layer, name, MIX_NUMERICS_WEIGHT);
-    if (!cast || watch->report->intermediates)
-      add(watch, edge, layer, name, cast ? MIX_NUMERICS_INTERMEDIATE : MIX_NUMERICS_WEIGHT);
-  }
-}
-
 /* Blames the layer whose backward operation computes the gradient of an operand: the consumer's layer. If the
  * consumer is a cast or the loss, blames the operand's own layer, whose dtype the gradient does not fit. */
 static void blame_consumer(struct mix_numerics_watch *watch, const mix_node *node) {
@@ -158,14 +148,59 @@ static void blame_consumer(struct mix_numerics_watch *watch, const mix_node *nod
   }
 }
 
+/* Was it made in the step of a loop? Such a value belongs to that step. */
+static bool is_in_step(const mix_node *node, mix_node *const *nodes, int count) {
+  for (int n = 0; n < count; n++) {
+    const mix_body *body = nodes[n]->body;
+    if (body && body->varying_count && node->sequence < nodes[n]->sequence &&
+        node->sequence > body->parameters[0].node->sequence)
+      return true;
+  }
+  return false;
+}
+
+/* The values of all steps of a loop, which its gradient reads, under the names that they have in the step. */
+static void add_steps(struct mix_numerics_watch *watch, mix_node *loop) {
+  const mix_scan_attributes *attributes = loop->attributes;
+  for (int output = attributes->carries; output < loop->output_count; output++) {
+    const mix_edge inside = loop->body->results[output];
+    if (mix_body_computes(loop->body, inside) && !moves_only(inside.node))
+      add(watch, (mix_edge){loop, output}, layer_of(watch, inside.node), inside.node->op->name,
+          MIX_NUMERICS_INTERMEDIATE);
+  }
+}
+
+/* Adds a weight as the layer uses it: the cast of its value, or the value itself. A cast in the step of a
+ * loop has no gradient of its own: steps are summed in the value's dtype. */
+static void add_weight(struct mix_numerics_watch *watch, mix_node *node, bool in_step) {
+  for (int i = 0; i < node->input_count; i++) {
+    mix_edge edge = node->inputs[i];
+    if (!reads(edge) || (behind_outputs(watch, node) && !mix_variable_trainable(edge.node->variable)))
+      continue;
+    const char *layer = layer_of(watch, node), *name = variable_name(edge.node->variable);
+    bool cast = node->op->opcode == MIX_OPCODE_CAST;
+    if (cast) add(watch, (mix_edge){node, 0}, layer, name, MIX_NUMERICS_WEIGHT);
+    const bool itself = !cast || in_step;
+    item *known = itself ? find(watch, edge) : NULL;
+    if (known) known->kind = MIX_NUMERICS_WEIGHT;
+    if (itself || watch->report->intermediates)
+      add(watch, edge, layer, name, itself ? MIX_NUMERICS_WEIGHT : MIX_NUMERICS_INTERMEDIATE);
+  }
+}
+
 static void add_recorded(struct mix_numerics_watch *watch, mix_tape *tape) {
   int count;
   mix_node *const *nodes = mix_tape_nodes(tape, &count);
   for (int n = 0; n < count; n++) {
     if (nodes[n]->sequence < watch->first) continue;
-    add_weight(watch, nodes[n]);
-    if (!watch->report->intermediates || moves_only(nodes[n])) continue;
+    const bool in_step = is_in_step(nodes[n], nodes, count);
+    add_weight(watch, nodes[n], in_step);
+    if (!watch->report->intermediates || moves_only(nodes[n]) || in_step) continue;
     if (!nodes[n]->scope && !behind_outputs(watch, nodes[n])) continue;
+    if (nodes[n]->body) {
+      add_steps(watch, nodes[n]);
+      continue;
+    }
     for (int output = 0; output < nodes[n]->output_count; output++)
       add(watch, (mix_edge){nodes[n], output}, layer_of(watch, nodes[n]), nodes[n]->op->name,
           MIX_NUMERICS_INTERMEDIATE);
