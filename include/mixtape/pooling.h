@@ -20,8 +20,8 @@ typedef struct mix_pool_window {
   mix_shape before, after; /* padding; rank 0: none */
 } mix_pool_window;
 /* The largest element of each window of x, of an integer or floating dtype; a NaN is the largest. The
- * gradient goes to the first one (TensorFlow's MaxPool, and MaxPool3D compiled by XLA; without XLA its CPU
- * kernel of MaxPool3D gives the gradient to each of them). ValueError for windows that x does not have. */
+ * gradient goes to the first one, and with three spatial axes to each of them, as in TensorFlow's kernels of
+ * MaxPool and MaxPool3D. ValueError for windows that x does not have. */
 MIX_API mix_tensor *mix_max_pool(mix_tensor *x, const mix_pool_window *window);
 /* The mean of the elements of each window of x, of a floating dtype, without the padding (AvgPool and
  * AvgPool3D). 16-bit elements are added in float32. */

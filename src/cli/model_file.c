@@ -30,7 +30,7 @@ mix_model *cli_load_model(cli_options *options, cli_compilation compilation) {
   if (options->graph_rewrite && options->policy && !strncmp(options->policy, "mixed_", 6))
     return mix_fail(
         MIX_VALUE_ERROR,
-        "%s computes under %s, and what --graph-rewrite rewrites is a float32 model; leave it out",
+        "%s computes under %s already; the graph rewrite is for float32 models: train it without the rewrite",
         options->model, options->policy);
   mix_set_semantics(options->semantics);
   return mix_failed() ? NULL : model;

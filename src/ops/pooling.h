@@ -13,6 +13,9 @@ typedef struct mix_pool {
       before[MIX_POOL_AXES];
   int64_t in_cells, out_cells;
 } mix_pool;
+/* Does the gradient of the maximum go to each of the largest elements, and not to the first alone? As in
+ * TensorFlow's kernel of MaxPool3D. */
+static inline bool mix_pool_gives_each(mix_shape x) { return x.rank == MIX_POOL_AXES + 2; }
 mix_pool mix_pool_of(const mix_pool_attributes *attributes, mix_shape x, mix_shape y);
 
 /* The elements [begin, end) of x along each axis that a window reads; the padding is left out. */

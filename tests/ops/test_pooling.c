@@ -77,6 +77,19 @@ static void gradients_go_to_the_first_maximum(void **state) {
   }
 }
 
+/* As TensorFlow's kernel of MaxPool3D; the numbers are its. */
+static void gradients_of_volumes_go_to_each_maximum(void **state) {
+  (void)state;
+  const mix_shape shape = MIX_SHAPE(1, 2, 2, 2, 1), twos = MIX_SHAPE(2, 2, 2), ones = MIX_SHAPE(1, 1, 1);
+  const mix_pool_window whole = {.size = twos}, same = {twos, ones, MIX_SHAPE(0, 0, 0), ones};
+  const double threes[] = {3, 3, 3, 3, 3, 3, 3, 3};
+  for (int d = 0; d < COUNT(floating); d++) {
+    mix_tensor *x = tensor(floating[d], shape, NUMBERS(0, 0, 1, 1, 0, 0, 1, 0));
+    has_values(gradient_of(x, mix_max_pool, &whole, threes), 8, NUMBERS(0, 0, 3, 3, 0, 0, 3, 0));
+    has_values(gradient_of(x, mix_max_pool, &same, threes), 8, NUMBERS(0, 0, 6, 12, 0, 3, 12, 6));
+  }
+}
+
 /* The values where the maxima are: TensorFlow's MaxPoolGradGrad. */
 static void second_gradients_read_the_maxima(void **state) {
   (void)state;
@@ -88,6 +101,16 @@ static void second_gradients_read_the_maxima(void **state) {
                        (mix_tensor *[]){x, mix_apply(&mix_op_max_pool, &a, 1, &x),
                                         line(MIX_FLOAT32, 4, NUMBERS(10, 20, 30, 40))}),
              2, NUMBERS(10, 40));
+  mix_tensor *volume = tensor(MIX_FLOAT32, MIX_SHAPE(1, 1, 1, 4, 1), NUMBERS(5, 5, 1, 2));
+  const mix_pool_attributes b = {.size = MIX_SHAPE(1, 1, 2),
+                                 .strides = MIX_SHAPE(1, 1, 2),
+                                 .before = MIX_SHAPE(0, 0, 0),
+                                 .after = MIX_SHAPE(0, 0, 0)};
+  has_values(
+      mix_apply(&mix_op_max_pool_grad_grad3d, &b, 3,
+                (mix_tensor *[]){volume, mix_apply(&mix_op_max_pool3d, &b, 1, &volume),
+                                 tensor(MIX_FLOAT32, MIX_SHAPE(1, 1, 1, 4, 1), NUMBERS(10, 20, 30, 40))}),
+      2, NUMBERS(30, 40));
   assert_string_equal(mix_op_max_pool_grad_grad3d.tf_name, "MaxPool3DGradGrad");
 }
 
@@ -127,6 +150,7 @@ int main(void) {
                                      TEST(padding_is_left_out),
                                      TEST(planes_and_volumes),
                                      TEST(gradients_go_to_the_first_maximum),
+                                     TEST(gradients_of_volumes_go_to_each_maximum),
                                      TEST(second_gradients_read_the_maxima),
                                      TEST(unknown_dimensions),
                                      TEST(bad_windows)};

@@ -119,9 +119,10 @@ static void store_sums(const mix_kernel_args *args, const strip *s, const char *
              s->width);
 }
 
-/* left: what no element of the window has received yet, of dy. */
+/* left: what is still to be given, of dy: all of it where each of the largest elements has it. */
 static void max_grad_strip(const mix_kernel_args *args, const strip *s, char *sums) {
   tile x, y, left, less, part, zero;
+  const bool each = mix_pool_gives_each(args->input_types[0].shape);
   int64_t at[MIX_POOL_AXES];
   const mix_tile_function select = mix_tile_instruction_of(s->vector, MIX_OPCODE_SELECT, s->class);
   fill_number(s, &zero, 0);
@@ -135,8 +136,9 @@ static void max_grad_strip(const mix_kernel_args *args, const strip *s, char *su
       apply(s, MIX_OPCODE_LESS, less.bytes, x.bytes, y.bytes, false);
       select(part.bytes, (const void *[]){less.bytes, zero.bytes, left.bytes}, (const int[]){1, 0, 1},
              s->width, 0);
-      select(left.bytes, (const void *[]){less.bytes, left.bytes, zero.bytes}, (const int[]){1, 1, 0},
-             s->width, 0);
+      if (!each)
+        select(left.bytes, (const void *[]){less.bytes, left.bytes, zero.bytes}, (const int[]){1, 1, 0},
+               s->width, 0);
       apply(s, MIX_OPCODE_ADD, sum, sum, part.bytes, false);
     }
   }

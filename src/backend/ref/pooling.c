@@ -36,17 +36,22 @@ static void max_pool_run(const mix_kernel_args *args, const mix_team *team) {
   }
 }
 
-/* The element of x, counted in x, that is the first of its window that is not less than the maximum. */
-static int64_t chosen(const mix_kernel_args *args, const mix_pool *p, int64_t w, int64_t c) {
+typedef void visit_function(void *context, int64_t element);
+
+/* Visits the elements of x, counted in x, that are not less than the maximum of their window: the first one,
+ * or each. */
+static void visit_largest(const mix_kernel_args *args, const mix_pool *p, int64_t w, int64_t c,
+                          visit_function *visit, void *context) {
   const mix_dtype dtype = args->input_types[0].dtype;
   const mix_pool_range range = mix_pool_range_of(p, w % p->out_cells);
   const mix_ref_value max = mix_ref_load(args->inputs[1], dtype, w * p->channels + c);
-  int64_t at[MIX_POOL_AXES], element = -1;
+  int64_t at[MIX_POOL_AXES];
   for (int64_t i = mix_pool_first(p, &range, at); i >= 0; i = mix_pool_next(p, &range, at)) {
-    element = (w / p->out_cells * p->in_cells + i) * p->channels + c;
-    if (!is_less(mix_ref_load(args->inputs[0], dtype, element), max, dtype)) return element;
+    const int64_t element = (w / p->out_cells * p->in_cells + i) * p->channels + c;
+    if (is_less(mix_ref_load(args->inputs[0], dtype, element), max, dtype)) continue;
+    visit(context, element);
+    if (!mix_pool_gives_each(args->input_types[0].shape)) return;
   }
-  return -1;
 }
 
 static size_t sums_bytes(const mix_kernel_args *args, int threads) {
@@ -62,6 +67,14 @@ static void store_sums(const mix_kernel_args *args) {
     mix_ref_store(args->outputs[0], dtype, i, mix_ref_round((mix_ref_value){.real = sums[i]}, dtype));
 }
 
+typedef struct share {
+  double *sums, value;
+} share;
+static void add_share(void *context, int64_t element) {
+  const share *s = context;
+  s->sums[element] += s->value;
+}
+
 static void max_pool_grad_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
   const mix_pool p = pool_of(args, &args->input_types[0], &args->input_types[1]);
@@ -69,11 +82,19 @@ static void max_pool_grad_run(const mix_kernel_args *args, const mix_team *team)
   memset(sums, 0, sums_bytes(args, 1));
   for (int64_t w = 0; w < p.batch * p.out_cells; w++)
     for (int64_t c = 0; c < p.channels; c++) {
-      const int64_t element = chosen(args, &p, w, c);
-      if (element >= 0)
-        sums[element] += mix_ref_load(args->inputs[2], args->input_types[2].dtype, w * p.channels + c).real;
+      share s = {sums, mix_ref_load(args->inputs[2], args->input_types[2].dtype, w * p.channels + c).real};
+      visit_largest(args, &p, w, c, add_share, &s);
     }
   store_sums(args);
+}
+
+typedef struct reading {
+  const mix_kernel_args *args;
+  double sum;
+} reading;
+static void read_element(void *context, int64_t element) {
+  reading *r = context;
+  r->sum += mix_ref_load(r->args->inputs[2], r->args->input_types[2].dtype, element).real;
 }
 
 static void max_pool_grad_grad_run(const mix_kernel_args *args, const mix_team *team) {
@@ -82,9 +103,10 @@ static void max_pool_grad_grad_run(const mix_kernel_args *args, const mix_team *
   const mix_pool p = pool_of(args, &args->input_types[0], &args->output_types[0]);
   for (int64_t w = 0; w < p.batch * p.out_cells; w++)
     for (int64_t c = 0; c < p.channels; c++) {
-      const int64_t element = chosen(args, &p, w, c);
+      reading r = {.args = args};
+      visit_largest(args, &p, w, c, read_element, &r);
       mix_ref_store(args->outputs[0], dtype, w * p.channels + c,
-                    element < 0 ? (mix_ref_value){0} : mix_ref_load(args->inputs[2], dtype, element));
+                    mix_ref_round((mix_ref_value){.real = r.sum}, dtype));
     }
 }
 

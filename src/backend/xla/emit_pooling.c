@@ -142,8 +142,9 @@ static search begin_search(mix_emitter *e, const windows *v, mix_hlo x, mix_hlo 
 static mix_hlo is_chosen(mix_emitter *e, const windows *v, search *s, const int64_t *cell) {
   mix_hlo_writer *w = &e->w;
   const mix_hlo less = mix_hlo_compare(w, "LT", at_cell(e, v, s->x, cell), s->y),
-                reaches = mix_hlo_not(w, less), fits = mix_hlo_and(w, reaches, inside(e, v, cell)),
-                chosen = mix_hlo_and(w, fits, mix_hlo_not(w, s->found));
+                reaches = mix_hlo_not(w, less), fits = mix_hlo_and(w, reaches, inside(e, v, cell));
+  if (mix_pool_gives_each(v->shape)) return fits;
+  const mix_hlo chosen = mix_hlo_and(w, fits, mix_hlo_not(w, s->found));
   s->found = mix_hlo_binary(w, "or", s->found, chosen);
   return chosen;
 }
@@ -174,13 +175,15 @@ void mix_emit_max_pool_grad_grad(mix_emitter *e, const mix_ir_node *node) {
   if (is_empty(e, node)) return;
   const mix_hlo x = mix_emit_operand(e, node, 0), y = mix_emit_operand(e, node, 1);
   const windows v = windows_of(node, x.shape, y.shape);
-  const mix_hlo values = padded(e, &v, mix_emit_operand(e, node, 2), 0);
+  const mix_hlo values = padded(e, &v, mix_emit_widen(e, mix_emit_operand(e, node, 2)), 0);
   search s = begin_search(e, &v, x, y);
   int64_t cell[MIX_MAX_RANK] = {0};
-  mix_hlo result = mix_hlo_like(&e->w, y, 0);
+  const mix_hlo none = mix_hlo_whole(&e->w, mix_type_of(values.dtype, y.shape), 0);
+  mix_hlo sum = none;
   do {
-    const mix_hlo chosen = is_chosen(e, &v, &s, cell);
-    result = mix_hlo_select(&e->w, chosen, at_cell(e, &v, values, cell), result);
+    const mix_hlo part =
+        mix_hlo_select(&e->w, is_chosen(e, &v, &s, cell), at_cell(e, &v, values, cell), none);
+    sum = mix_hlo_add(&e->w, sum, part);
   } while (next_cell(&v, cell));
-  mix_emit_result(e, node, 0, result);
+  mix_emit_result(e, node, 0, sum);
 }
