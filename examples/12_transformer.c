@@ -7,19 +7,12 @@
  * The policy is mixed_float16 if none is given; float32 trains the same network without mixed precision. */
 #include <mixtape/mixtape.h>
 
+#include "12_number_words.h"
+#include "12_word_search.h"
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { UNITS = 64, HEADS = 4, LAYERS = 2, NUMBERS = 9999, TEST = 500, BEAMS = 4 };
-enum { FIGURES = 4, WORDS = 8, FIGURE_TOKENS = 11 }; /* a figure's token is the figure + 1; 0 fills up */
-enum { BEGIN = 1, END, ONE, TWENTY = ONE + 19, HUNDRED = TWENTY + 8, THOUSAND, WORD_TOKENS };
-static const char *const names[] = {
-    "",         "<",       ">",       "one",       "two",      "three",    "four",    "five",
-    "six",      "seven",   "eight",   "nine",      "ten",      "eleven",   "twelve",  "thirteen",
-    "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",  "thirty",
-    "forty",    "fifty",   "sixty",   "seventy",   "eighty",   "ninety",   "hundred", "thousand"};
+enum { UNITS = 64, HEADS = 4, LAYERS = 2 };
 
 /* ---- two layers of our own ---- */
 
@@ -90,111 +83,6 @@ static mix_model *build(void) {
   x = mix_call(mix_dense(WORD_TOKENS, .name = "logits"), normalized(x));
   return mix_model_new(mix_list_of(figures, words),
                        mix_call(mix_activation("softmax", .dtype = "float32"), x));
-}
-
-/* ---- data ---- */
-
-static int put_below_100(int number, int32_t *words) {
-  int count = 0;
-  if (number >= 20) words[count++] = TWENTY + number / 10 - 2, number %= 10;
-  if (number) words[count++] = ONE + number - 1;
-  return count;
-}
-
-/* The figures, and the words with END behind them. */
-static void translate(int number, int32_t figures[FIGURES], int32_t words[WORDS]) {
-  char text[16];
-  int count = 0;
-  snprintf(text, sizeof text, "%d", number);
-  for (int i = 0; i < FIGURES; i++) figures[i] = i < (int)strlen(text) ? text[i] - '0' + 1 : 0;
-  memset(words, 0, WORDS * sizeof *words);
-  if (number >= 1000) words[count++] = ONE + number / 1000 - 1, words[count++] = THOUSAND;
-  if (number % 1000 >= 100) words[count++] = ONE + number / 100 % 10 - 1, words[count++] = HUNDRED;
-  count += put_below_100(number % 100, words + count);
-  words[count] = END;
-}
-
-typedef struct pairs {
-  int32_t figures[NUMBERS][FIGURES], words[NUMBERS][WORDS], before[NUMBERS][WORDS]; /* before: BEGIN first */
-} pairs;
-
-/* Each number once, in an order that every run has: the first TEST of them are kept from training. */
-static void make(pairs *p) {
-  for (int i = 0; i < NUMBERS; i++) {
-    translate(i * 7001 % NUMBERS + 1, p->figures[i], p->words[i]); /* 7001 and 9999 have no common factor */
-    p->before[i][0] = BEGIN;
-    for (int t = 1; t < WORDS; t++) p->before[i][t] = p->words[i][t - 1] == END ? 0 : p->words[i][t - 1];
-  }
-}
-
-/* ---- search ---- */
-
-static mix_list *probabilities(void *model, mix_list *arguments) {
-  return mix_list_of(mix_model_call(model, arguments));
-}
-
-typedef struct beam {
-  int32_t words[WORDS + 1]; /* BEGIN, the words, END */
-  double score;             /* sum of logarithms */
-} beam;
-
-/* The `width` best of the beams of one sentence, each continued by each word; an ended one stays as it is. */
-static void extend(beam *beams, int width, int t, const float *next) {
-  beam best[BEAMS];
-  for (int i = 0; i < width; i++) best[i] = (beam){.words = {BEGIN}, .score = -INFINITY};
-  for (int b = 0; b < width; b++)
-    for (int word = 0; word < WORD_TOKENS; word++) {
-      beam candidate = beams[b];
-      const bool ended = !beams[b].words[t] || beams[b].words[t] == END;
-      if (ended ? word != 0 : word < END) continue;
-      candidate.words[t + 1] = word;
-      if (!ended) candidate.score += log(next[b * WORDS * WORD_TOKENS + t * WORD_TOKENS + word]);
-      for (int i = 0; i < width; i++)
-        if (candidate.score > best[i].score) {
-          const beam moved = best[i];
-          best[i] = candidate, candidate = moved;
-        }
-    }
-  memcpy(beams, best, (size_t)width * sizeof *beams);
-}
-
-/* Translates `count` numbers; the best beam of number i is beams[i * width]. A width of 1 is greedy search.
- */
-static bool search(mix_function *function, const int32_t (*figures)[FIGURES], int count, int width,
-                   beam *beams) {
-  static int32_t source[TEST * BEAMS][FIGURES], words[TEST * BEAMS][WORDS];
-  static float next[TEST * BEAMS][WORDS][WORD_TOKENS];
-  const int rows = count * width;
-  for (int i = 0; i < rows; i++) {
-    memcpy(source[i], figures[i / width], sizeof *source);
-    beams[i] = (beam){.words = {BEGIN}, .score = i % width ? -INFINITY : 0};
-  }
-  for (int t = 0; t < WORDS; t++)
-    MIX_SCOPE {
-      for (int i = 0; i < rows; i++) memcpy(words[i], beams[i].words, sizeof *words);
-      mix_list *found = mix_function_call(
-          function, mix_list_of(mix_tensor_from(source, MIX_INT32, MIX_SHAPE(rows, FIGURES)),
-                                mix_tensor_from(words, MIX_INT32, MIX_SHAPE(rows, WORDS))));
-      if (found) mix_tensor_read(mix_list_get(found, 0), MIX_FLOAT32, next, rows * WORDS * WORD_TOKENS);
-      for (int i = 0; i < count && !mix_error(); i++) extend(&beams[i * width], width, t, next[i * width][0]);
-    }
-  return !mix_error();
-}
-
-/* The share of the numbers whose words are all right. */
-static void score(mix_function *function, const pairs *p, int width, const char *policy) {
-  static beam beams[TEST * BEAMS];
-  int right = 0;
-  if (!search(function, p->figures, TEST, width, beams)) return;
-  for (int i = 0; i < TEST; i++) right += !memcmp(beams[i * width].words + 1, p->words[i], sizeof *p->words);
-  printf("%s: %s search: %.4f of %d numbers\n", policy, width > 1 ? "beam" : "greedy", right / (double)TEST,
-         TEST);
-  for (int i = 0; i < 3; i++) {
-    printf("  ");
-    for (int k = 0; k < FIGURES && p->figures[i][k]; k++) putchar('0' + p->figures[i][k] - 1);
-    for (const int32_t *w = beams[i * width].words + 1; *w && *w != END; w++) printf(" %s", names[*w]);
-    printf("\n");
-  }
 }
 
 int main(int argc, char **argv) {
