@@ -20,6 +20,7 @@ typedef struct example {
   int epochs;
   double floor;
   const char *score;
+  int first_seed;
 } example;
 
 static double score_of(const example *x, const char *policy, int seed) {
@@ -45,7 +46,7 @@ typedef struct sample {
 
 static sample sample_seeds(const example *x, const char *policy) {
   double values[SEEDS], mean = 0, squares = 0;
-  for (int i = 0; i < SEEDS; i++) mean += (values[i] = score_of(x, policy, i + 1)) / SEEDS;
+  for (int i = 0; i < SEEDS; i++) mean += (values[i] = score_of(x, policy, x->first_seed + i)) / SEEDS;
   for (int i = 0; i < SEEDS; i++) squares += (values[i] - mean) * (values[i] - mean);
   print_message("%s, %s: mean %.4f\n", x->program, policy, mean);
   return (sample){mean, sqrt(squares / (SEEDS - 1) / SEEDS)};
@@ -62,23 +63,23 @@ static void learns_as_float32(const example *x) {
   }
 }
 
-/* The floor was set when the first seed alone had run. */
+/* Of each: the floor was set before any of its seeds had run. */
+
 static void resnet(void **state) {
   (void)state;
-  learns_as_float32(&(const example){"10_resnet", "digits", 5, 0.9});
+  learns_as_float32(&(const example){"10_resnet", "digits", 5, 0.9, NULL, 101});
 }
 
-/* Guessing gives 0.25. The floor was set before any seed had run. */
+/* Guessing gives 0.25. */
 static void lstm(void **state) {
   (void)state;
-  learns_as_float32(&(const example){"11_lstm", "", 10, 0.95});
+  learns_as_float32(&(const example){"11_lstm", "", 10, 0.95, NULL, 1});
 }
 
-/* Of 500 numbers that were not trained on, with every word right. The floor was set before any seed had run.
- */
+/* Of 500 numbers that were not trained on, with every word right. */
 static void transformer(void **state) {
   (void)state;
-  learns_as_float32(&(const example){"12_transformer", "", 3, 0.9, "greedy search:"});
+  learns_as_float32(&(const example){"12_transformer", "", 3, 0.9, "greedy search:", 1});
 }
 
 int main(void) {
