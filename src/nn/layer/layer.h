@@ -80,6 +80,9 @@ typedef struct mix_call_keywords {
   bool use_causal_mask, return_attention_scores;
   int by_name; /* of a text: so many of the last tensors were given by name, which orders layers in Keras 3 */
   json_t *form; /* all that an operation was given, with the places of its tensors; NULL: the tensors alone */
+  /* Of layers around the called one: its results add no activity loss; the outputs of all steps of a
+   * recurrent layer are in the reverse of the order in which they are computed. */
+  bool no_activity_loss, steps_reversed;
 } mix_call_keywords;
 
 /* A symbolic call of a layer that no other layer made; the `history` of its results points to it. It retains
@@ -134,6 +137,8 @@ mix_list *mix_layer_states(mix_layer *layer);
 bool mix_training_current(void);
 /* The form of the call that runs, of an operation; NULL: it has none. Borrowed. */
 const json_t *mix_call_form(void);
+/* What the call that runs was given as steps_reversed. */
+bool mix_call_steps_reversed(void);
 /* True: weights start at zero on this thread, for a model whose weights are read
  * next. Returns the former value. */
 bool mix_zero_weights_set(bool zero);

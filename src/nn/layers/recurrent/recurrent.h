@@ -159,7 +159,6 @@ typedef struct mix_rnn {
   mix_layer *cell;                 /* in the layer's list */
   mix_cell_states sizes;           /* of the built cell */
   bool called, called_with_states; /* what the first call was given */
-  bool flips;                      /* outputs of all steps are in the reverse of the order of computation */
 } mix_rnn;
 
 /* The instance; NULL: another layer. */
