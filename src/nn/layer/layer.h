@@ -181,10 +181,8 @@ bool mix_object_is_operation(const json_t *object);
 const mix_layer_kind *mix_layer_kind_named(const char *class_name);
 /* The name of its class inside Keras: in summaries, legacy files and paths of weights. */
 const char *mix_layer_keras_name(const mix_layer *layer);
-/* A layer from its class name and config, scoped: of a custom class (registry.h) or a built-in one, else
- * ValueError. */
-mix_layer *mix_layer_from_json(const char *class_name, const json_t *config, const mix_semantics *semantics);
-/* The same from {"class_name", "config", "registered_name"}; `call` is named in messages. */
+/* A layer from {"class_name", "config", "registered_name"}, scoped: of a custom class (registry.h) or a
+ * built-in one, else ValueError. `call` is named in messages. */
 mix_layer *mix_layer_from_object(const json_t *object, const mix_semantics *semantics, const char *call);
 /* Reads the layers that options of layers hold, such as that of a TimeDistributed, which may be a model. */
 typedef struct mix_inner_layer_reader {
