@@ -133,8 +133,6 @@ mix_list *mix_layer_generators(mix_layer *layer);
 /* The states of a layer and its inner layers, in a new list. */
 mix_list *mix_layer_states(mix_layer *layer);
 
-/* The training flag of the enclosing call; false outside. */
-bool mix_training_current(void);
 /* The form of the call that runs, of an operation; NULL: it has none. Borrowed. */
 const json_t *mix_call_form(void);
 /* What the call that runs was given as steps_reversed. */
@@ -142,8 +140,6 @@ bool mix_call_steps_reversed(void);
 /* True: weights start at zero on this thread, for a model whose weights are read
  * next. Returns the former value. */
 bool mix_zero_weights_set(bool zero);
-/* Is a layer being called on this thread? */
-bool mix_layer_in_call(void);
 
 /* A name made unique in the process: "dense", "dense_1". Interned. */
 const char *mix_unique_name(const char *prefix, bool from_one);

@@ -26,8 +26,6 @@ const mix_layer_observer *mix_layer_observer_set(const mix_layer_observer *given
   return former;
 }
 
-bool mix_training_current(void) { return context.depth && context.training; }
-bool mix_layer_in_call(void) { return context.depth > 0; }
 const json_t *mix_call_form(void) { return context.keywords ? context.keywords->form : NULL; }
 bool mix_call_steps_reversed(void) { return context.keywords && context.keywords->steps_reversed; }
 
