@@ -257,6 +257,10 @@ static void options_that_are_nan(void **state) {
   NAN_REFUSED(gru, "recurrent_dropout", .units = 1, .recurrent_dropout = NAN);
   NAN_REFUSED(multi_head_attention, "dropout", .num_heads = 1, .key_dim = 1, .dropout = NAN);
   NAN_REFUSED(reduce_lr_on_plateau, "factor", .factor = NAN);
+  NAN_REFUSED(activate, "negative_slope", "leaky_relu", matrix(), .negative_slope = NAN);
+  NAN_REFUSED(activate, "max_value", "relu", matrix(), .max_value = NAN);
+  NAN_REFUSED(activate, "threshold", "threshold", matrix(), .threshold = NAN);
+  NAN_REFUSED(activate, "alpha", "elu", matrix(), .alpha = NAN);
 }
 #undef NAN_REFUSED
 
@@ -282,6 +286,14 @@ static void numbers_of_lists_and_of_objects_that_are_nan(void **state) {
           "boundary 1 is nan after 1");
   REFUSED(mix_discretization(.num_bins = 2, .boundary_count = 2), MIX_VALUE_ERROR, "without bin_boundaries");
   assert_non_null(mix_early_stopping(.baseline = NAN)); /* none */
+  assert_non_null(
+      mix_activate("threshold", matrix(), .value = NAN, .semantics = mix_semantics_named("keras3")));
+  mix_model *model = product_model(1, 0.5);
+  FAILS(mix_model_compile(model, .loss = "mse", .loss_weights = {NAN}), MIX_VALUE_ERROR,
+        "model_compile: loss_weights[0] is nan; expected a number");
+  REFUSED(mix_model_fit(model, counting(2), counting(2), .class_weight_count = 2, .class_labels = {0, 1},
+                        .class_weights = {1, NAN}),
+          MIX_VALUE_ERROR, "fit: class_weights[1] is nan; expected a number");
 }
 
 /* ---- user functions that return nothing, or call themselves ---- */

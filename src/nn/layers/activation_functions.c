@@ -302,10 +302,25 @@ mix_shape mix_activation_shape(const char *activation, mix_shape shape) {
   return shape;
 }
 
+/* Of `value`, which elements may become, every number is one. */
+static bool are_numbers(const mix_activate_options *o) {
+  const struct {
+    const char *name;
+    double number;
+  } given[] = {{"negative_slope", o->negative_slope},
+               {"max_value", o->max_value},
+               {"threshold", o->threshold},
+               {"alpha", o->alpha}};
+  for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+    if (isnan(given[i].number))
+      return mix_fail(MIX_VALUE_ERROR, "activate: %s is nan; expected a number", given[i].name), false;
+  return true;
+}
+
 mix_tensor *mix_activate_with(const char *activation, const mix_activate_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_activate_options, o, options, "activate");
-  if (!mix_given(o.x, &mix_tensor_class, "activate", "a tensor")) return NULL;
+  if (!mix_given(o.x, &mix_tensor_class, "activate", "a tensor") || !are_numbers(&o)) return NULL;
   o.semantics = mix_semantics_or_current(o.semantics);
   return is_known(activation, o.semantics, "activate") ? find(activation, o.semantics)(o.x, &o) : NULL;
 }
