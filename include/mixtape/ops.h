@@ -78,7 +78,8 @@ MIX_API mix_tensor *mix_fill(mix_shape shape, double value, mix_dtype dtype);
 /* The shape and dtype of x, filled with zeros or ones. */
 MIX_API mix_tensor *mix_zeros_like(mix_tensor *x);
 MIX_API mix_tensor *mix_ones_like(mix_tensor *x);
-/* start, start + step, ... while below stop (above, for a negative step). */
+/* start, start + step, ... while below stop (above, for a negative step). ValueError if an integer dtype
+ * lacks one of them. */
 MIX_API mix_tensor *mix_range(double start, double stop, double step, mix_dtype dtype);
 
 /* ---- reductions ----

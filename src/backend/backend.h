@@ -129,14 +129,10 @@ const mix_backend *mix_backend_current(void);
 /* Makes a backend known, which lives as long as the process, under its name. Call before other threads use
  * the library. False: no room. */
 bool mix_backend_add(const mix_backend *backend);
-/* Known backends; NULL after the last. */
-const mix_backend *mix_backend_at(int index);
 /* The number of CPU threads that ran the latest plan of the calling thread, itself included. They wait for
  * the next plan and start in about a microsecond. Plans without parallel steps do not count. 1 before the
  * first plan. */
 int mix_threads_awake(void);
-/* The reason why there is no device "cuda" (static text). */
-extern const char *const mix_cuda_missing;
 
 /* ---- the backend of a context, asked about products (kernel_info.c) ---- */
 

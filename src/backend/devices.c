@@ -15,7 +15,7 @@ enum { UNSET = -1 };
 enum { DEVICES_MAX = 8 };
 static const mix_backend *devices[DEVICES_MAX] = {&mix_backend_cpu, &mix_backend_ref, &mix_backend_xla};
 static int device_count = 3;
-const char *const mix_cuda_missing = "this build has no CUDA backend yet";
+static const char *const cuda_missing = "this build has no CUDA backend yet";
 static atomic_int device = UNSET;
 
 /* The index of a device, or UNSET with the error recorded. `source`: the call or the environment variable. */
@@ -34,7 +34,7 @@ static int device_named(const char *name, const char *source) {
     return UNSET;
   }
   if (name && strcmp(name, "cuda") == 0)
-    mix_fail(MIX_UNSUPPORTED, "%s: device \"cuda\" is unavailable: %s", source, mix_cuda_missing);
+    mix_fail(MIX_UNSUPPORTED, "%s: device \"cuda\" is unavailable: %s", source, cuda_missing);
   else
     mix_fail(MIX_VALUE_ERROR,
              "%s: there is no device \"%s\"%s; expected \"cpu\", \"ref\", \"cuda\", \"xla\", "
@@ -60,7 +60,6 @@ bool mix_backend_add(const mix_backend *backend) {
   return true;
 }
 
-const mix_backend *mix_backend_at(int index) { return index < device_count ? devices[index] : NULL; }
 const mix_backend *mix_backend_current(void) { return devices[device_current()]; }
 const char *mix_device(void) { return mix_backend_current()->name; }
 
@@ -107,13 +106,12 @@ const char *mix_devices_text(void) {
   static _Thread_local char page[8192];
   mix_text text = {.text = page, .size = sizeof page};
   const mix_context now = mix_context_default();
-  const mix_backend *backend;
-  for (int i = 0; (backend = mix_backend_at(i)); i++) {
+  for (int i = 0; i < device_count; i++) {
     mix_context context = now;
-    context.backend = backend;
-    backend->describe(&context, &text);
+    context.backend = devices[i];
+    devices[i]->describe(&context, &text);
   }
-  mix_text_put(&text, "cuda: unavailable: %s\n", mix_cuda_missing);
+  mix_text_put(&text, "cuda: unavailable: %s\n", cuda_missing);
   mix_text_put(&text, "in force: device %s, %d thread%s, accumulation %s, float32 precision %s\n",
                now.backend->name, now.threads, now.threads == 1 ? "" : "s",
                mix_accumulation_name(now.precision.accumulation),

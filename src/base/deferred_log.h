@@ -9,7 +9,5 @@
  * order. */
 void mix_log_defer(void);
 void mix_log_flush(void);
-/* Queues the message and returns true if this thread's messages are deferred. */
-bool mix_log_deferred(mix_log_level level, const char *message);
 
 #endif

@@ -190,14 +190,15 @@ static const struct {
   const char *expected;
   double low, high;
   bool low_open, high_open;
-} ranges[] = {[MIX_POSITIVE] = {"a positive number", 0, INFINITY, true, false},
+} ranges[] = {[MIX_UNBOUNDED] = {"a number", -INFINITY, INFINITY, false, false},
+              [MIX_POSITIVE] = {"a positive number", 0, INFINITY, true, false},
               [MIX_NOT_NEGATIVE] = {"a number that is not negative", 0, INFINITY, false, false},
               [MIX_UNIT_INTERVAL] = {"a number in [0, 1]", 0, 1, false, false},
               [MIX_BELOW_ONE] = {"a number in [0, 1)", 0, 1, false, true},
               [MIX_BETWEEN_0_AND_1] = {"a number between 0 and 1", 0, 1, true, true}};
 
 static bool in_range(const mix_fields *fields, const mix_field_row *field, double x) {
-  if (field->range == MIX_UNBOUNDED) return true;
+  if (isnan(x) && isnan(field->number)) return true;
   double low = ranges[field->range].low, high = ranges[field->range].high;
   if ((ranges[field->range].low_open ? x > low : x >= low) &&
       (ranges[field->range].high_open ? x < high : x <= high))

@@ -36,6 +36,7 @@ typedef struct mix_value_kind {
   const char *text_expected;          /* what messages about text ask for; NULL: `expected` */
 } mix_value_kind;
 
+/* NaN, which no config can say, is in none, and passes only where it is the default. */
 typedef enum mix_field_range {
   MIX_UNBOUNDED,
   MIX_POSITIVE,

@@ -29,7 +29,8 @@ static _Thread_local deferred_message *first, *last;
 
 void mix_log_defer(void) { depth++; }
 
-bool mix_log_deferred(mix_log_level level, const char *message) {
+/* Queues the message and returns true if this thread's messages are deferred. */
+static bool defer_message(mix_log_level level, const char *message) {
   if (depth == 0) return false;
   const size_t size = strlen(message) + 1;
   deferred_message *deferred = mix_alloc(sizeof *deferred + size);
@@ -86,7 +87,7 @@ void mix_log_message(mix_log_level level, const char *format, ...) {
 }
 
 void mix_log_text(mix_log_level level, const char *message) {
-  if (mix_log_deferred(level, message)) return;
+  if (defer_message(level, message)) return;
   pthread_mutex_lock(&log_mutex);
   if (log_callback) log_callback(log_context, level, message);
   pthread_mutex_unlock(&log_mutex);

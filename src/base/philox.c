@@ -56,13 +56,6 @@ void mix_set_seed(uint64_t value) {
   pthread_mutex_unlock(&mutex);
 }
 
-uint64_t mix_seed(void) {
-  pthread_mutex_lock(&mutex);
-  uint64_t value = seed;
-  pthread_mutex_unlock(&mutex);
-  return value;
-}
-
 void mix_seed_state(uint64_t state[2]) {
   pthread_mutex_lock(&mutex);
   state[0] = seed;

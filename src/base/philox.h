@@ -11,10 +11,8 @@ mix_philox mix_philox_block(uint64_t key, uint64_t counter, uint64_t index);
 /* Word `index` of the stream (key, counter): word index % 4 of block index / 4. */
 uint32_t mix_philox_word(uint64_t key, uint64_t counter, uint64_t index);
 
-/* The global seed; 0 until mix_set_seed, which philox.c also defines. */
-uint64_t mix_seed(void);
 /* The default seed of the next layer, initializer or dataset created without one: a function of the global
- * seed and the creation number. */
+ * seed (mix_set_seed, which philox.c also defines; 0 until then) and the creation number. */
 uint64_t mix_next_seed(void);
 /* Save and restore the seed and the creation number, for a checkpoint. */
 void mix_seed_state(uint64_t state[2]);

@@ -8,7 +8,6 @@
 #include <mixtape/tuning.h>
 
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 
 static const double SPLIT = 0.2; /* without test data */
@@ -156,31 +155,35 @@ static int run(cli_options *options) {
 
 /* ---- the log ---- */
 
-/* Each run loads and compiles the model anew, with the same warnings. */
+typedef struct warnings {
+  const char **seen; /* interned */
+  int count, capacity;
+} warnings;
+
+static bool is_repeated(warnings *w, const char *message) {
+  const char *text = mix_intern(message);
+  for (int i = 0; i < w->count; i++)
+    if (w->seen[i] == text) return true;
+  if (text && mix_reserve(&w->seen, &w->capacity, w->count + 1, sizeof *w->seen)) w->seen[w->count++] = text;
+  return false;
+}
+
+/* Each run loads and compiles the model anew, with the same warnings. The log calls from one thread at a
+ * time. */
 static void log_once(void *context, mix_log_level level, const char *message) {
-  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  static uint64_t seen[256];
-  static int count;
-  (void)context;
-  uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
-  for (const char *c = message; *c; c++) hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
-  bool repeated = false;
-  pthread_mutex_lock(&lock);
-  for (int i = 0; i < count && level == MIX_LOG_WARNING; i++) repeated |= seen[i] == hash;
-  if (level == MIX_LOG_WARNING && !repeated && count < (int)(sizeof seen / sizeof *seen))
-    seen[count++] = hash;
-  pthread_mutex_unlock(&lock);
-  if (!repeated) mix_log_to_stderr(NULL, level, message);
+  if (level != MIX_LOG_WARNING || !is_repeated(context, message)) mix_log_to_stderr(NULL, level, message);
 }
 
 int cli_tune_precision(int argc, char **argv) {
   cli_options options;
   int code = cli_parse("tune-precision", CLI_TUNE, argc, argv, &options);
   if (code) return code < 0 ? CLI_OK : code;
-  mix_set_log_callback(log_once, NULL);
+  warnings seen = {0};
+  mix_set_log_callback(log_once, &seen);
   mix_scope *scope = mix_scope_begin();
   code = run(&options);
   mix_scope_end(scope);
   mix_set_log_callback(mix_log_to_stderr, NULL);
+  mix_free(seen.seen);
   return code;
 }

@@ -138,8 +138,8 @@ void mix_summary_histogram(mix_message *value, const char *tag, double (*buckets
   put_metadata(value, "histograms", "");
 }
 
-void mix_summary_text(mix_message *value, const char *tag, const char *plugin, const char *content,
-                      const char *text) {
+static void summary_text(mix_message *value, const char *tag, const char *plugin, const char *content,
+                         const char *text) {
   mix_message tensor = {0};
   mix_message_text(value, VALUE_TAG, tag);
   mix_message_integer(&tensor, TENSOR_DTYPE, DT_STRING);
@@ -179,7 +179,7 @@ bool mix_event_file_histogram(mix_event_file *file, const char *tag, int64_t ste
 bool mix_event_file_text(mix_event_file *file, const char *tag, int64_t step, const char *plugin,
                          const char *content, const char *text) {
   mix_message summary = {0};
-  mix_summary_text(&summary, tag, plugin, content, text);
+  summary_text(&summary, tag, plugin, content, text);
   return write_value(file, step, &summary);
 }
 

@@ -35,11 +35,9 @@ bool mix_event_file_close(mix_event_file *file);
 
 /* CRC-32C (Castagnoli), masked by rotation and addition as TFRecord specifies. */
 uint32_t mix_masked_crc32c(const void *data, size_t size);
-/* Summary.Value: a scalar, a histogram, a text. */
+/* Summary.Value: a scalar, a histogram. */
 void mix_summary_scalar(mix_message *value, const char *tag, float scalar);
 void mix_summary_histogram(mix_message *value, const char *tag, double (*buckets)[3], int count);
-void mix_summary_text(mix_message *value, const char *tag, const char *plugin, const char *content,
-                      const char *text);
 /* Makes an Event with a summary of `value`, which is freed. */
 void mix_event_of(mix_message *event, double wall_time, int64_t step, mix_message *value);
 

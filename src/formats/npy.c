@@ -139,7 +139,8 @@ static bool parse_boolean(const char *name, cursor *c, bool *value) {
   return *value || accept_word(c, "False") || damaged(name, "'fortran_order' is neither True nor False");
 }
 
-bool mix_npy_parse_header(const char *name, const char *text, size_t size, mix_npy_header *header) {
+/* The dictionary of a header: `size` characters, no terminating zero needed. */
+static bool parse_header(const char *name, const char *text, size_t size, mix_npy_header *header) {
   cursor c = {text, text + size};
   bool descr = false, fortran = false, shape = false;
   *header = (mix_npy_header){0};
@@ -193,8 +194,7 @@ static uint64_t read_header(const mix_byte_source *source, mix_npy_header *heade
   if (length > HEADER_LIMIT) return damaged(source->name, "the header is absurdly long");
   if (length > source->size - start) return damaged(source->name, "the header is longer than the file");
   char text[HEADER_LIMIT];
-  if (!read_bytes(source, text, length) || !mix_npy_parse_header(source->name, text, length, header))
-    return 0;
+  if (!read_bytes(source, text, length) || !parse_header(source->name, text, length, header)) return 0;
   return start + length;
 }
 

@@ -23,8 +23,6 @@ typedef struct mix_npy_header {
   mix_dtype dtype; /* the dtype in memory */
 } mix_npy_header;
 
-/* Parses the dictionary of a header (`size` characters, no terminating zero needed). */
-bool mix_npy_parse_header(const char *name, const char *text, size_t size, mix_npy_header *header);
 /* Reads an array that must fill the source exactly; scoped. */
 mix_tensor *mix_npy_read(const mix_byte_source *source);
 /* The same from memory. */

@@ -39,7 +39,8 @@ static int find_node(const mix_body *body, const mix_node *node) {
   return -1;
 }
 
-bool mix_body_computes(const mix_body *body, mix_edge edge) { return find_node(body, edge.node) >= 0; }
+/* Is the edge a result of one of its nodes? */
+static bool computes(const mix_body *body, mix_edge edge) { return find_node(body, edge.node) >= 0; }
 
 bool mix_body_varies(const mix_body *body, mix_edge edge) {
   const int parameter = mix_body_parameter(body, edge), node = find_node(body, edge.node);
@@ -87,7 +88,7 @@ static bool keep_nodes(mix_body *body, const mix_node_set *set, bool (*belongs)(
     bool varies = false, kept = belongs(node) && !is_watched((mix_edge){node, 0});
     for (int j = 0; j < node->input_count; j++) {
       varies = varies || mix_body_varies(body, node->inputs[j]);
-      kept = kept || mix_body_computes(body, node->inputs[j]);
+      kept = kept || computes(body, node->inputs[j]);
     }
     body->varies[body->node_count] = varies;
     if (varies || kept) body->nodes[body->node_count++] = mix_retain(node);
@@ -96,7 +97,7 @@ static bool keep_nodes(mix_body *body, const mix_node_set *set, bool (*belongs)(
 }
 
 static bool add_invariant(mix_body *body, int *capacity, mix_edge edge) {
-  if (mix_body_computes(body, edge) || is_constant(edge) || mix_body_parameter(body, edge) >= 0) return true;
+  if (computes(body, edge) || is_constant(edge) || mix_body_parameter(body, edge) >= 0) return true;
   if (!mix_reserve(&body->parameters, capacity, body->parameter_count + 1, sizeof *body->parameters))
     return false;
   mix_retain(edge.node);

@@ -27,8 +27,6 @@ mix_body *mix_body_new(int varying_count, const mix_edge *varying, int result_co
 bool mix_body_add_results(mix_body *body, int count, const mix_edge *results);
 /* The number of the parameter that an edge is; -1: none. */
 int mix_body_parameter(const mix_body *body, mix_edge edge);
-/* True if the edge is a result of one of its nodes. */
-bool mix_body_computes(const mix_body *body, mix_edge edge);
 /* True if the edge changes from step to step. */
 bool mix_body_varies(const mix_body *body, mix_edge edge);
 

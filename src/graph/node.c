@@ -30,7 +30,7 @@ static void tensor_finalize(void *object) {
   mix_release(tensor->mask);
 }
 
-const mix_class mix_node_class = {.name = "node", .finalize = node_finalize};
+static const mix_class node_class = {.name = "node", .finalize = node_finalize};
 const mix_class mix_tensor_class = {.name = "tensor", .finalize = tensor_finalize};
 
 /* ---- operand dtypes against the signature ---- */
@@ -188,7 +188,7 @@ static mix_node *node_allocate(const mix_op *op, const void *attributes, int inp
   size_t inputs_at = (sizeof(mix_node) + 15) & ~(size_t)15;
   size_t outputs_at = inputs_at + sizeof(mix_edge) * (size_t)input_count;
   size_t attributes_at = outputs_at + sizeof(mix_value) * (size_t)output_count;
-  mix_node *node = mix_object_new(attributes_at + op->attributes_size, &mix_node_class);
+  mix_node *node = mix_object_new(attributes_at + op->attributes_size, &node_class);
   if (!node) return NULL;
   char *base = (char *)node;
   node->op = op;

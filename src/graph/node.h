@@ -46,7 +46,7 @@ struct mix_tensor {
   mix_tensor *mask;    /* Keras's _keras_mask, retained, or NULL */
 };
 
-extern const mix_class mix_node_class, mix_tensor_class;
+extern const mix_class mix_tensor_class;
 
 /* Creates every node: checks operand dtypes against the signature, infers shapes and records on the open
  * tapes. `attributes` is copied. Returns the node with one reference for the caller, or NULL with the

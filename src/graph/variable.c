@@ -93,7 +93,8 @@ const char *mix_variable_text(const mix_variable *variable, char *text, size_t s
 
 /* ---- captures ---- */
 
-mix_binding *mix_capture_binding(mix_capture *in, mix_variable *variable) {
+/* Created on first use; NULL with the error recorded. */
+static mix_binding *binding_of(mix_capture *in, mix_variable *variable) {
   for (int i = in->binding_count - 1; i >= 0; i--)
     if (in->bindings[i].variable == variable) return &in->bindings[i];
   if (!mix_reserve(&in->bindings, &in->binding_capacity, in->binding_count + 1, sizeof *in->bindings))
@@ -125,7 +126,7 @@ void mix_capture_clear(mix_capture *in) {
 }
 
 bool mix_capture_assign(mix_capture *in, mix_variable *variable, mix_tensor *value) {
-  mix_binding *binding = mix_capture_binding(in, variable);
+  mix_binding *binding = binding_of(in, variable);
   if (!binding) return false;
   forget_read(binding);
   mix_retain(value->node);
@@ -138,7 +139,7 @@ bool mix_capture_assign(mix_capture *in, mix_variable *variable, mix_tensor *val
 /* ---- reading ---- */
 
 static mix_tensor *read_in_capture(mix_capture *capture, mix_variable *variable) {
-  mix_binding *binding = mix_capture_binding(capture, variable);
+  mix_binding *binding = binding_of(capture, variable);
   if (!binding) return NULL;
   if (!binding->read && !(binding->read = mix_node_read(variable, &binding->current, NULL))) return NULL;
   return mix_tensor_of(binding->read, 0);

@@ -55,8 +55,6 @@ typedef struct mix_capture {
   int stateful_count, stateful_capacity;
 } mix_capture;
 
-/* Created on first use; NULL with the error recorded. */
-mix_binding *mix_capture_binding(mix_capture *capture, mix_variable *variable);
 void mix_capture_clear(mix_capture *capture);
 /* Inside a capture: binds the variable to a new value of its stored dtype and shape. */
 bool mix_capture_assign(mix_capture *capture, mix_variable *variable, mix_tensor *value);

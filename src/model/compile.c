@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "optim/optimizer.h"
+#include <math.h>
 
 static mix_loss *named_loss(const mix_model *model, const char *name) {
   mix_loss_options options = {.size = sizeof options, .loss = name, .semantics = model->semantics};
@@ -47,6 +48,8 @@ static bool resolve_losses(mix_model *model, mix_compiled_state *state, const mi
       loss = named_loss(model, options->losses[i]);
     else if (options->loss_objects)
       loss = mix_list_get(options->loss_objects, i);
+    if (isnan(options->loss_weights[i]))
+      mix_fail(MIX_VALUE_ERROR, "model_compile: loss_weights[%d] is nan; expected a number", i);
     if (mix_failed()) return false;
     if (loss && !mix_is(loss, &mix_loss_class)) {
       mix_fail(MIX_TYPE_ERROR, "model_compile: the loss of output %d is another object; expected a loss", i);

@@ -235,6 +235,11 @@ static bool copy_numbers(const mix_fields *fields, const mix_field_row *field, v
                     numbers->count),
            false;
   if (!numbers->count) return true;
+  for (int i = 0; i < numbers->count; i++)
+    if (isnan(given[i]))
+      return mix_fail(MIX_VALUE_ERROR, "%s: number %d of %s is nan; expected a number", fields->call, i,
+                      field->name),
+             false;
   double *copy = mix_alloc(sizeof *copy * (size_t)numbers->count);
   if (copy) memcpy(copy, given, sizeof *copy * (size_t)numbers->count);
   numbers->values = copy;

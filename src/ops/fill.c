@@ -72,6 +72,13 @@ const mix_op mix_op_range = {.name = "range",
                              .infer = range_infer,
                              .fields = range_fields};
 
+/* Does an integer dtype have the number, cut to a whole one? */
+static bool has_integer(mix_dtype dtype, double x) {
+  const bool sign = dtype != MIX_UINT8;
+  const double above = ldexp(1, (int)mix_dtype_size(dtype) * 8 - sign);
+  return trunc(x) >= (sign ? -above : 0) && trunc(x) < above;
+}
+
 mix_tensor *mix_range(double start, double stop, double step, mix_dtype dtype) {
   if (mix_failed() || !mix_dtype_checked("range", dtype)) return NULL;
   double count = ceil((stop - start) / step);
@@ -80,6 +87,11 @@ mix_tensor *mix_range(double start, double stop, double step, mix_dtype dtype) {
         MIX_VALUE_ERROR, "range", NULL,
         "start %g, stop %g, step %g; expected finite numbers, a step other than 0, and a countable result",
         start, stop, step);
+  const double last = start + (count - 1) * step;
+  if (count > 0 && mix_dtype_is_integer(dtype) && !(has_integer(dtype, start) && has_integer(dtype, last)))
+    return mix_call_fail(MIX_VALUE_ERROR, "range", NULL,
+                         "%.17g to %.17g; %s does not have all of these numbers", start, last,
+                         mix_dtype_name(dtype));
   mix_range_attributes attributes = {
       .start = start, .step = step, .count = count > 0 ? (int64_t)count : 0, .dtype = dtype};
   return mix_apply(&mix_op_range, &attributes, 0, NULL);

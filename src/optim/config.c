@@ -63,7 +63,7 @@ mix_optimizer *mix_optimizer_from_text(const char *text, const mix_semantics *se
 
 /* ---- JSON ---- */
 
-json_t *mix_optimizer_config_json(mix_optimizer *optimizer) {
+static json_t *config_json(mix_optimizer *optimizer) {
   if (optimizer->inner)
     return mix_loss_scale_optimizer_config_json(optimizer, mix_optimizer_to_json(optimizer->inner));
   mix_fields fields = mix_optimizer_fields(optimizer->class, optimizer->rules);
@@ -85,7 +85,7 @@ json_t *mix_optimizer_to_json(mix_optimizer *optimizer) {
   if (optimizer->inner) module = optimizer->semantics->wrapper_module;
   if (!optimizer->semantics->objects_have_module) module = NULL;
   const char *class_name = mix_optimizer_class_name(optimizer);
-  json_t *object = mix_json_object(module, class_name, mix_optimizer_config_json(optimizer));
+  json_t *object = mix_json_object(module, class_name, config_json(optimizer));
   if (object && optimizer->inner && optimizer->semantics->wrapper_registered)
     mix_json_set(object, "registered_name", json_string(class_name));
   return object;
@@ -191,7 +191,7 @@ mix_optimizer *mix_optimizer_deserialize(const char *text, const mix_semantics *
 
 const char *mix_optimizer_get_config(mix_optimizer *optimizer) {
   return mix_given(optimizer, &mix_optimizer_object_class, "optimizer_get_config", "an optimizer")
-             ? mix_json_keep_text(&optimizer->text, mix_optimizer_config_json(optimizer))
+             ? mix_json_keep_text(&optimizer->text, config_json(optimizer))
              : NULL;
 }
 const char *mix_optimizer_serialize(mix_optimizer *optimizer) {

@@ -131,9 +131,7 @@ static bool check_common(const mix_optimizer *optimizer) {
   if (!check_clipping(optimizer->rules, call, options->clipnorm, options->global_clipnorm,
                       options->clipvalue))
     return false;
-  if (isnan(options->learning_rate))
-    mix_fail(MIX_VALUE_ERROR, "%s: learning_rate is nan; expected a number", call);
-  else if (options->gradient_accumulation_steps != 0 && options->gradient_accumulation_steps < 2)
+  if (options->gradient_accumulation_steps != 0 && options->gradient_accumulation_steps < 2)
     mix_fail(MIX_VALUE_ERROR, "%s: gradient_accumulation_steps is %lld; expected an integer of at least 2",
              call, (long long)options->gradient_accumulation_steps);
   else if (options->use_ema && !(options->ema_momentum >= 0 && options->ema_momentum <= 1))

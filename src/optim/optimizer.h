@@ -236,8 +236,7 @@ static inline mix_optimizer *mix_optimizer_plain(const mix_optimizer *optimizer)
   return optimizer->inner ? optimizer->inner : (mix_optimizer *)optimizer;
 }
 
-/* Configs as JSON: new jansson references. */
-json_t *mix_optimizer_config_json(mix_optimizer *optimizer);
+/* The config as JSON, a new jansson reference. */
 json_t *mix_optimizer_to_json(mix_optimizer *optimizer);
 /* From {"class_name", "config"}; scoped. */
 mix_optimizer *mix_optimizer_from_json(const json_t *json, const mix_semantics *semantics);

@@ -189,6 +189,23 @@ const mix_schedule_kind *const mix_schedule_kinds[] = {&mix_schedule_exponential
                                                        &mix_schedule_cosine_restarts,
                                                        NULL};
 
+static bool is_number(const mix_schedule_kind *kind, const char *name, double x) {
+  if (isnan(x)) mix_fail(MIX_VALUE_ERROR, "%s: %s is nan; expected a number", kind->class_name, name);
+  return !isnan(x);
+}
+
+static bool are_numbers(const mix_schedule_kind *kind, const mix_schedule_options *options) {
+  for (const mix_field_row *row = kind->fields; row->name; row++)
+    if ((row->kind == &mix_field_number || row->kind == &steps_kind) &&
+        !is_number(kind, row->name, *(const double *)mix_field_at(row, options)))
+      return false;
+  for (int i = 0; i < options->boundaries.count; i++)
+    if (!is_number(kind, "a boundary", options->boundaries.values[i])) return false;
+  for (int i = 0; i < options->values.count; i++)
+    if (!is_number(kind, "a value", options->values.values[i])) return false;
+  return true;
+}
+
 /* Replaces a caller's list by a copy of `count` numbers. */
 static bool copy_list(mix_numbers *list, int count) {
   double *copy = mix_alloc(((size_t)count + 1) * sizeof *copy);
@@ -203,6 +220,7 @@ mix_schedule *mix_schedule_new(const mix_schedule_kind *kind, const mix_schedule
   if (kind && !piecewise && !(options->parameters[1] > 0))
     return mix_fail(MIX_VALUE_ERROR, "%s: %s is %g; expected a positive number", kind->class_name,
                     kind->fields[1].name, options->parameters[1]);
+  if (kind && !are_numbers(kind, options)) return NULL;
   mix_schedule *schedule = mix_object_new(sizeof *schedule, &mix_schedule_class);
   if (!schedule) return NULL;
   schedule->kind = kind;

@@ -6,7 +6,7 @@
 
 const char *mix_passes_disabled(void) { return getenv("MIXTAPE_DISABLE_PASSES"); }
 
-bool mix_pass_listed(const char *list, const char *name) {
+static bool is_listed(const char *list, const char *name) {
   size_t length = strlen(name);
   while (list && *list) {
     size_t word = strcspn(list, ",");
@@ -16,12 +16,10 @@ bool mix_pass_listed(const char *list, const char *name) {
   return false;
 }
 
-bool mix_pass_disabled(const char *name) { return mix_pass_listed(mix_passes_disabled(), name); }
-
 bool mix_pass_wanted(const mix_ir *ir, const char *name) {
   const char *const *listed = ir->context->backend->passes;
   while (listed && *listed && strcmp(*listed, name)) listed++;
-  return (!listed || *listed) && !mix_pass_disabled(name);
+  return (!listed || *listed) && !is_listed(mix_passes_disabled(), name);
 }
 
 void mix_program_strides(mix_shape shape, mix_shape space, int64_t strides[MIX_MAX_RANK]) {

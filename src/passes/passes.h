@@ -51,10 +51,8 @@ bool mix_pass_overlap_collectives(mix_ir *ir);
 
 /* Does the backend want the pass of this name, and is it not disabled by MIXTAPE_DISABLE_PASSES? */
 bool mix_pass_wanted(const mix_ir *ir, const char *name);
-/* Is it disabled? Then the list itself (NULL: none), and whether a list contains a name. */
-bool mix_pass_disabled(const char *name);
+/* The names of MIXTAPE_DISABLE_PASSES; NULL: none. */
 const char *mix_passes_disabled(void);
-bool mix_pass_listed(const char *list, const char *name);
 
 /* Can `to` represent every value of `from`, including infinities, NaN, subnormal numbers and both zeros? */
 bool mix_dtype_embeds(mix_dtype from, mix_dtype to);

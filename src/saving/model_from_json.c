@@ -23,15 +23,18 @@ static bool begins(const json_t *object, const char *key, const char *prefix) {
   return text && !strncmp(text, prefix, strlen(prefix));
 }
 
+static const mix_semantics *generation_of(const json_t *object);
+
 static const mix_semantics *generation_of_layers(const json_t *config) {
   const json_t *layers = mix_json_layers(config);
   const mix_semantics *found = NULL;
   for (size_t i = 0; i < json_array_size(layers) && !found; i++)
-    found = mix_json_generation(json_array_get(layers, i));
+    found = generation_of(json_array_get(layers, i));
   return found;
 }
 
-const mix_semantics *mix_json_generation(const json_t *object) {
+/* The semantics of the generation that wrote the object of a model; NULL: nothing tells. */
+static const mix_semantics *generation_of(const json_t *object) {
   const json_t *config = json_object_get(object, "config");
   if (begins(object, "keras_version", "3") || begins(object, "module", "keras.src.models"))
     return &mix_semantics_keras3;
@@ -52,10 +55,12 @@ const mix_semantics *mix_json_generation(const json_t *object) {
 
 /* ---- layers ---- */
 
+static mix_model *read_sequential(mix_json_reader *reader, const json_t *config);
+
 static mix_model *read_model(mix_json_reader *reader, const json_t *object, bool *is_model) {
   const json_t *config = json_object_get(object, "config");
   *is_model = true;
-  if (is_text(object, "class_name", "Sequential")) return mix_reader_sequential(reader, config);
+  if (is_text(object, "class_name", "Sequential")) return read_sequential(reader, config);
   if (is_text(object, "class_name", "Functional") || is_text(object, "class_name", "Model"))
     return mix_reader_functional(reader, config);
   *is_model = false;
@@ -286,7 +291,7 @@ static bool read_policy(mix_json_reader *reader, const json_t *config, mix_layer
   return set_policy(layer, policy);
 }
 
-mix_model *mix_reader_sequential(mix_json_reader *reader, const json_t *config) {
+static mix_model *read_sequential(mix_json_reader *reader, const json_t *config) {
   const json_t *layers = mix_json_layers(config);
   if (!json_is_array(layers))
     return mix_fail(MIX_VALUE_ERROR, "model_from_json: a sequential model has no list of layers");
@@ -327,7 +332,7 @@ static mix_json_reader new_reader(const mix_semantics *semantics, const mix_sema
 
 static mix_model *read_object(const json_t *object, const mix_from_json_options *options, bool of_file) {
   bool is_model;
-  const mix_semantics *written = mix_semantics_or_current(mix_json_generation(object));
+  const mix_semantics *written = mix_semantics_or_current(generation_of(object));
   mix_json_reader reader =
       new_reader(options->semantics ? options->semantics : written, written, "model_from_json");
   reader.of_file = of_file;
@@ -354,7 +359,7 @@ static mix_model *read_object(const json_t *object, const mix_from_json_options 
 
 mix_layer *mix_layer_from_saved(const json_t *object, const mix_semantics *semantics, const char *call) {
   semantics = mix_semantics_or_current(semantics);
-  const mix_semantics *written = mix_json_generation(object);
+  const mix_semantics *written = generation_of(object);
   mix_json_reader reader = new_reader(semantics, written ? written : semantics, call);
   const mix_inner_layer_reader inner = {read_inner_layer, &reader};
   const mix_inner_layer_reader *former = mix_inner_layer_reader_set(&inner);

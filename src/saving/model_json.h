@@ -80,13 +80,10 @@ typedef struct mix_json_reader {
 static inline json_t *mix_json_layers(const json_t *config) {
   return json_is_array(config) ? (json_t *)config : json_object_get(config, "layers");
 }
-/* The semantics of the generation that wrote the object of a model; NULL: nothing tells. */
-const mix_semantics *mix_json_generation(const json_t *object);
 /* input_from_json.c: the symbolic tensor of an InputLayer's object. */
 mix_tensor *mix_reader_input(mix_json_reader *reader, const json_t *object);
 bool mix_is_input_object(const json_t *object);
 mix_model *mix_reader_functional(mix_json_reader *reader, const json_t *config);
-mix_model *mix_reader_sequential(mix_json_reader *reader, const json_t *config);
 
 /* tf_operation_node.c: the calls of TensorFlow's functions (nn/layers/tf_operations/operation.h). What a node
  * of the text says of one; the form is the caller's. */

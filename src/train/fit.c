@@ -36,6 +36,9 @@ static bool check_options(const mix_fit_options *o) {
   if (o->class_weight_count < 0 || o->class_weight_count > MIX_CLASS_MAX)
     mix_fail(MIX_VALUE_ERROR, "fit: class_weight_count is %d; expected 0 to %d", o->class_weight_count,
              MIX_CLASS_MAX);
+  for (int i = 0; i < o->class_weight_count && !mix_failed(); i++)
+    if (isnan(o->class_weights[i]))
+      mix_fail(MIX_VALUE_ERROR, "fit: class_weights[%d] is nan; expected a number", i);
   return !mix_failed();
 }
 

@@ -207,12 +207,27 @@ static void ranges_include_their_ends_or_not(void **state) {
                {MIX_UNIT_INTERVAL, 1.01, false},    {MIX_BELOW_ONE, MIX_ZERO, true},
                {MIX_BELOW_ONE, 1, false},           {MIX_BETWEEN_0_AND_1, MIX_ZERO, false},
                {MIX_BETWEEN_0_AND_1, 0.5, true},    {MIX_BETWEEN_0_AND_1, 1, false},
-               {MIX_UNBOUNDED, -5, true},           {MIX_UNBOUNDED, NAN, true}};
+               {MIX_UNBOUNDED, -5, true},           {MIX_UNBOUNDED, -INFINITY, true},
+               {MIX_UNBOUNDED, NAN, false},         {MIX_POSITIVE, NAN, false},
+               {MIX_NOT_NEGATIVE, NAN, false},      {MIX_UNIT_INTERVAL, NAN, false},
+               {MIX_BELOW_ONE, NAN, false},         {MIX_BETWEEN_0_AND_1, NAN, false}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const mix_field_row row[] = {{FIELD(rate), &mix_field_number, .range = cases[i].range}, {0}};
     options o = {.rate = cases[i].value};
     assert_int_equal(mix_fields_resolve(&(mix_fields){.rows = row, .call = "thing"}, &o), cases[i].inside);
     mix_error_clear();
+  }
+}
+
+/* A callback's baseline, which there may not be. */
+static void nan_is_a_number_where_it_is_the_default(void **state) {
+  (void)state;
+  static const double defaults[] = {NAN, INFINITY, 0};
+  for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
+    const mix_field_row row[] = {{FIELD(rate), &mix_field_number, .number = defaults[i]}, {0}};
+    options o = {.rate = NAN};
+    assert_int_equal(mix_fields_resolve(&(mix_fields){.rows = row, .call = "thing"}, &o), i == 0);
+    if (i) expect_error(MIX_VALUE_ERROR, "thing: rate is nan; expected a number");
   }
 }
 
@@ -352,6 +367,7 @@ int main(void) {
                                      TEST(other_types_are_refused),
                                      TEST(values_out_of_range_are_refused),
                                      TEST(ranges_include_their_ends_or_not),
+                                     TEST(nan_is_a_number_where_it_is_the_default),
                                      TEST(an_optional_number_may_have_a_range),
                                      TEST(text_gives_the_same_as_json),
                                      TEST(wrong_text_is_refused),

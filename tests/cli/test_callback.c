@@ -77,6 +77,17 @@ static void wrong_callbacks_are_refused(void **state) {
   assert_non_null(strstr(program_err, "/proc/none/log.csv"));
 }
 
+static void the_message_names_all_callbacks(void **state) {
+  (void)state;
+  assert_null(mix_callback_from_text("early_stoping"));
+  assert_int_equal(mix_error(), MIX_VALUE_ERROR);
+  assert_string_equal(mix_error_message(),
+                      "callback_from_text: 'early_stoping' is not known; did you mean 'early_stopping'?; "
+                      "expected one of early_stopping, reduce_lr_on_plateau, model_checkpoint, csv_logger, "
+                      "tensorboard, backup_and_restore, progbar_logger, terminate_on_nan, numerics_report");
+  mix_error_clear();
+}
+
 /* Both ways of enabling it write an event file to each folder. */
 static void tensorboard_gets_its_files(void **state) {
   (void)state;
@@ -102,6 +113,7 @@ static void tensorboard_gets_its_files(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(callbacks_of_the_command_line_are_called),
                                      cmocka_unit_test(tensorboard_gets_its_files),
-                                     cmocka_unit_test(wrong_callbacks_are_refused)};
+                                     cmocka_unit_test(wrong_callbacks_are_refused),
+                                     cmocka_unit_test(the_message_names_all_callbacks)};
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

@@ -241,6 +241,30 @@ static void captures_cast(void **state) {
   variable_has(x, 9);
 }
 
+static mix_list *product_of_two_reads(void *context, mix_list *arguments) {
+  (void)arguments;
+  inside(MIX_FLOAT16);
+  mix_tensor *first = mix_variable_value(context), *second = mix_variable_value(context);
+  outside();
+  return mix_list_of(mix_multiply(first, second));
+}
+
+static int casts_to_half(mix_function *function, const char *stage) {
+  const char *text = mix_function_dump(function, stage);
+  int casts = 0;
+  no_error();
+  for (; (text = strstr(text, ":float16() = cast(")); text++) casts++;
+  return casts;
+}
+
+static void reads_of_one_variable_share_a_cast(void **state) {
+  (void)state;
+  mix_function *function = mix_function_new(product_of_two_reads, seven());
+  is_half(mix_list_get(mix_function_call(function, NULL), 0), 49);
+  assert_int_equal(casts_to_half(function, "before cse"), 2);
+  assert_int_equal(casts_to_half(function, "cse"), 1);
+}
+
 /* Each call of a function uses the cast scope of that call, as without a capture, not that of its first
  * call. */
 static void captures_see_the_callers_cast(void **state) {
@@ -303,6 +327,7 @@ int main(void) {
       TEST(V20_a_float32_child_reads_the_parents_variable),
       TEST(V24_a_float64_scope),
       TEST(captures_cast),
+      TEST(reads_of_one_variable_share_a_cast),
       TEST(captures_see_the_callers_cast),
       TEST(gradients_of_reads_add_up_in_float32),
   };

@@ -140,15 +140,24 @@ static void invalid_ranks(void **state) {
     assert_int_equal(mix_layer_output_shape(mix_dense(.units = 2), ranks[i]).rank, 0);
     assert_error(MIX_VALUE_ERROR, "layer_output_shape: input_shape has rank");
   }
+  static const char *const says[] = {"names 9 axes; expected 0 to 8",
+                                     "is a list of axes, and is the number -1; expected MIX_AXES(-1)"};
+#define AXES_REFUSED(call, name)                                                                             \
+  do {                                                                                                       \
+    snprintf(text, sizeof text, "%s %s", name, says[i]);                                                     \
+    REFUSED(call, MIX_VALUE_ERROR, text);                                                                    \
+  } while (0)
   for (int i = 0; i < 2; i++) {
-    REFUSED(mix_normalization(.axis = counts[i]), MIX_VALUE_ERROR, "normalization: axis ");
-    REFUSED(mix_layer_normalization(.axis = counts[i]), MIX_VALUE_ERROR, "layer_normalization: axis ");
-    REFUSED(mix_rms_normalization(.axis = counts[i]), MIX_VALUE_ERROR, "rms_normalization: axis ");
-    REFUSED(mix_unit_normalization(.axis = counts[i]), MIX_VALUE_ERROR, "unit_normalization: axis ");
-    REFUSED(mix_softmax_layer(.axis = counts[i]), MIX_VALUE_ERROR, "softmax_layer: axis ");
-    REFUSED(mix_prelu(.shared_axes = counts[i]), MIX_VALUE_ERROR, "prelu: shared_axes ");
-    REFUSED(mix_reduce_sum(matrix(), counts[i], false), MIX_VALUE_ERROR, "reduce_sum");
+    AXES_REFUSED(mix_normalization(.axis = counts[i]), "normalization: axis");
+    AXES_REFUSED(mix_layer_normalization(.axis = counts[i]), "layer_normalization: axis");
+    AXES_REFUSED(mix_rms_normalization(.axis = counts[i]), "rms_normalization: axis");
+    AXES_REFUSED(mix_unit_normalization(.axis = counts[i]), "unit_normalization: axis");
+    AXES_REFUSED(mix_softmax_layer(.axis = counts[i]), "softmax_layer: axis");
+    AXES_REFUSED(mix_prelu(.shared_axes = counts[i]), "prelu: shared_axes");
+    snprintf(text, sizeof text, "a list of %d axes; expected 0 to 8", counts[i].count);
+    REFUSED(mix_reduce_sum(matrix(), counts[i], false), MIX_VALUE_ERROR, text);
   }
+#undef AXES_REFUSED
 }
 
 static void numbers_that_cannot_be_counted(void **state) {
@@ -184,13 +193,107 @@ static void unknown_names(void **state) {
           "channels_last or channels_first");
 }
 
-/* JSON has no NaN and only UTF-8: the error names the cause, not out of memory. */
+/* JSON has no infinity and only UTF-8: the error names the cause, not out of memory. */
 static void configs_that_cannot_be_written(void **state) {
   (void)state;
-  REFUSED(mix_layer_config(mix_masking(.mask_value = NAN)), MIX_VALUE_ERROR, "'mask_value'");
+  REFUSED(mix_layer_config(mix_masking(.mask_value = INFINITY)), MIX_VALUE_ERROR, "'mask_value'");
   REFUSED(mix_layer_config(mix_dense(.units = 2, .name = "\xff\xfe")), MIX_VALUE_ERROR, "not UTF-8");
   REFUSED(mix_loss_scale_optimizer(mix_sgd(), .initial_scale = NAN), MIX_VALUE_ERROR,
           "the loss scale is nan");
+}
+
+/* An option that is no number would make every weight one that is none. */
+#define NAN_REFUSED(name, option, ...)                                                                       \
+  REFUSED(mix_##name(__VA_ARGS__), MIX_VALUE_ERROR, #name ": " option " is nan; expected a ")
+static void options_that_are_nan(void **state) {
+  (void)state;
+  NAN_REFUSED(sgd, "learning_rate", .learning_rate = NAN);
+  NAN_REFUSED(sgd, "momentum", .momentum = NAN);
+  NAN_REFUSED(sgd, "weight_decay", .weight_decay = NAN);
+  NAN_REFUSED(sgd, "decay", .decay = NAN);
+  NAN_REFUSED(sgd, "clipnorm", .clipnorm = NAN);
+  NAN_REFUSED(sgd, "global_clipnorm", .global_clipnorm = NAN);
+  NAN_REFUSED(sgd, "clipvalue", .clipvalue = NAN);
+  NAN_REFUSED(sgd, "loss_scale_factor", .loss_scale_factor = NAN);
+  NAN_REFUSED(sgd, "ema_momentum", .ema_momentum = NAN);
+  NAN_REFUSED(rmsprop, "rho", .rho = NAN);
+  NAN_REFUSED(rmsprop, "momentum", .momentum = NAN);
+  NAN_REFUSED(rmsprop, "epsilon", .epsilon = NAN);
+  NAN_REFUSED(adam, "beta_1", .beta_1 = NAN);
+  NAN_REFUSED(adam, "beta_2", .beta_2 = NAN);
+  NAN_REFUSED(adam, "epsilon", .epsilon = NAN);
+  NAN_REFUSED(adamw, "weight_decay", .weight_decay = NAN);
+  NAN_REFUSED(nadam, "beta_1", .beta_1 = NAN);
+  NAN_REFUSED(adamax, "beta_2", .beta_2 = NAN);
+  NAN_REFUSED(adagrad, "initial_accumulator_value", .initial_accumulator_value = NAN);
+  NAN_REFUSED(adadelta, "rho", .rho = NAN);
+  NAN_REFUSED(adafactor, "beta_2_decay", .beta_2_decay = NAN);
+  NAN_REFUSED(adafactor, "clip_threshold", .clip_threshold = NAN);
+  NAN_REFUSED(ftrl, "learning_rate_power", .learning_rate_power = NAN);
+  NAN_REFUSED(ftrl, "beta", .beta = NAN);
+  NAN_REFUSED(lamb, "beta_1", .beta_1 = NAN);
+  NAN_REFUSED(lion, "beta_1", .beta_1 = NAN);
+  NAN_REFUSED(dropout, "rate", .rate = NAN);
+  NAN_REFUSED(spatial_dropout1d, "rate", .rate = NAN);
+  NAN_REFUSED(gaussian_dropout, "rate", .rate = NAN);
+  NAN_REFUSED(alpha_dropout, "rate", .rate = NAN);
+  NAN_REFUSED(gaussian_noise, "stddev", .stddev = NAN);
+  NAN_REFUSED(batch_normalization, "momentum", .momentum = NAN);
+  NAN_REFUSED(batch_normalization, "epsilon", .epsilon = NAN);
+  NAN_REFUSED(batch_normalization, "renorm_momentum", .renorm_momentum = NAN);
+  NAN_REFUSED(batch_normalization, "renorm_rmax", .renorm_rmax = NAN);
+  NAN_REFUSED(layer_normalization, "epsilon", .epsilon = NAN);
+  NAN_REFUSED(group_normalization, "epsilon", .epsilon = NAN);
+  NAN_REFUSED(rms_normalization, "epsilon", .epsilon = NAN);
+  NAN_REFUSED(leaky_relu_layer, "negative_slope", .negative_slope = NAN);
+  NAN_REFUSED(elu_layer, "alpha", .alpha = NAN);
+  NAN_REFUSED(relu_layer, "max_value", .max_value = NAN);
+  NAN_REFUSED(thresholded_relu, "theta", .theta = NAN);
+  NAN_REFUSED(masking, "mask_value", .mask_value = NAN);
+  NAN_REFUSED(rescaling, "scale", .scale = NAN);
+  NAN_REFUSED(rescaling, "offset", .scale = 1, .offset = NAN);
+  NAN_REFUSED(activity_regularization, "l1", .l1 = NAN);
+  NAN_REFUSED(lstm, "dropout", .units = 1, .dropout = NAN);
+  NAN_REFUSED(gru, "recurrent_dropout", .units = 1, .recurrent_dropout = NAN);
+  NAN_REFUSED(multi_head_attention, "dropout", .num_heads = 1, .key_dim = 1, .dropout = NAN);
+  NAN_REFUSED(reduce_lr_on_plateau, "factor", .factor = NAN);
+  NAN_REFUSED(activate, "negative_slope", "leaky_relu", matrix(), .negative_slope = NAN);
+  NAN_REFUSED(activate, "max_value", "relu", matrix(), .max_value = NAN);
+  NAN_REFUSED(activate, "threshold", "threshold", matrix(), .threshold = NAN);
+  NAN_REFUSED(activate, "alpha", "elu", matrix(), .alpha = NAN);
+}
+#undef NAN_REFUSED
+
+static void numbers_of_lists_and_of_objects_that_are_nan(void **state) {
+  (void)state;
+  REFUSED(mix_initializer_new("random_normal", .stddev = NAN), MIX_VALUE_ERROR, "stddev is nan");
+  REFUSED(mix_constraint_new("max_norm", .max_value = NAN), MIX_VALUE_ERROR, "max_value is nan");
+  REFUSED(mix_loss_new("huber", .delta = NAN), MIX_VALUE_ERROR, "delta is nan");
+  REFUSED(mix_metric_new("binary_accuracy", .threshold = NAN), MIX_VALUE_ERROR, "threshold is nan");
+  REFUSED(mix_metric_new("precision", .thresholds = MIX_NUMBERS(0.5, NAN)), MIX_VALUE_ERROR,
+          "number 1 of thresholds is nan");
+  REFUSED(mix_exponential_decay(NAN, 10, 0.5, false), MIX_VALUE_ERROR, "initial_learning_rate is nan");
+  REFUSED(mix_exponential_decay(1, NAN, 0.5, false), MIX_VALUE_ERROR, "decay_steps is nan");
+  REFUSED(mix_exponential_decay(1, 10, NAN, false), MIX_VALUE_ERROR, "decay_rate is nan");
+  REFUSED(mix_cosine_decay(1, 10, NAN, 0, 0), MIX_VALUE_ERROR, "alpha is nan");
+  REFUSED(mix_cosine_decay(1, 10, 0, 1, NAN), MIX_VALUE_ERROR, "warmup_steps is nan");
+  const double numbers[] = {1, 0.5}, broken[] = {1, NAN};
+  REFUSED(mix_piecewise_constant_decay(1, broken + 1, numbers), MIX_VALUE_ERROR, "a boundary is nan");
+  REFUSED(mix_piecewise_constant_decay(1, numbers, broken), MIX_VALUE_ERROR, "a value is nan");
+  REFUSED(mix_discretization(.bin_boundaries = broken + 1, .boundary_count = 1), MIX_VALUE_ERROR,
+          "boundary 0 is nan");
+  REFUSED(mix_discretization(.bin_boundaries = broken, .boundary_count = 2), MIX_VALUE_ERROR,
+          "boundary 1 is nan after 1");
+  REFUSED(mix_discretization(.num_bins = 2, .boundary_count = 2), MIX_VALUE_ERROR, "without bin_boundaries");
+  assert_non_null(mix_early_stopping(.baseline = NAN)); /* none */
+  assert_non_null(
+      mix_activate("threshold", matrix(), .value = NAN, .semantics = mix_semantics_named("keras3")));
+  mix_model *model = product_model(1, 0.5);
+  FAILS(mix_model_compile(model, .loss = "mse", .loss_weights = {NAN}), MIX_VALUE_ERROR,
+        "model_compile: loss_weights[0] is nan; expected a number");
+  REFUSED(mix_model_fit(model, counting(2), counting(2), .class_weight_count = 2, .class_labels = {0, 1},
+                        .class_weights = {1, NAN}),
+          MIX_VALUE_ERROR, "fit: class_weights[1] is nan; expected a number");
 }
 
 /* ---- user functions that return nothing, or call themselves ---- */
@@ -319,6 +422,8 @@ int main(void) {
                                      TEST(numbers_that_cannot_be_counted),
                                      TEST(unknown_names),
                                      TEST(configs_that_cannot_be_written),
+                                     TEST(options_that_are_nan),
+                                     TEST(numbers_of_lists_and_of_objects_that_are_nan),
                                      TEST(a_scalar_names_itself),
                                      TEST(functions_that_return_null),
                                      TEST(cycles_of_objects_and_calls),

@@ -238,6 +238,27 @@ static void time_distributed_calls_and_their_losses(void **state) {
   }
 }
 
+static mix_list *note_regularizer(mix_layer *layer, const mix_call_args *args) {
+  *(mix_regularizer **)mix_layer_data(layer) = layer->activity_regularizer;
+  return mix_list_of(mix_call_input(args, 0));
+}
+
+/* Another thread may call it at the same time. */
+static void calls_leave_the_wrapped_layer_as_it_is(void **state) {
+  (void)state;
+  static const mix_layer_class noting = {.size = sizeof(mix_layer_class),
+                                         .name = "Noting",
+                                         .instance_size = sizeof(mix_regularizer *),
+                                         .call = note_regularizer};
+  mix_set_semantics("keras3");
+  mix_layer *inner =
+      mix_layer_new(.layer_class = &noting, .activity_regularizer = mix_regularizer_new("l2", .l2 = 1));
+  mix_layer *layer = mix_time_distributed(inner);
+  assert_non_null(mix_call(layer, two_steps()));
+  assert_non_null(*(mix_regularizer **)mix_layer_data(inner));
+  assert_int_equal(mix_list_count(mix_layer_losses(layer)), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(L27_bidirectional_weights_and_shapes),
                                      TEST(bidirectional_merges),
@@ -250,6 +271,7 @@ int main(void) {
                                      TEST(the_given_backward_layer_stays_as_it_is),
                                      TEST(time_distributed_batch_normalization),
                                      TEST(time_distributed_of_a_frozen_batch_normalization),
-                                     TEST(time_distributed_calls_and_their_losses)};
+                                     TEST(time_distributed_calls_and_their_losses),
+                                     TEST(calls_leave_the_wrapped_layer_as_it_is)};
   return cmocka_run_group_tests_name("recurrent wrappers", tests, NULL, NULL);
 }

@@ -430,6 +430,44 @@ static void reshaping(void **state) {
   refused(mix_broadcast_to(x, MIX_SHAPE(MIX_UNKNOWN, 1, 3)), MIX_VALUE_ERROR, "broadcast_to", "unknown");
 }
 
+/* An integer that does not have the number would wrap to another one. */
+static void ranges_that_integers_lack(void) {
+  static const struct {
+    double start, stop, step;
+    mix_dtype dtype;
+    const char *said; /* NULL: the dtype has them */
+  } rows[] = {{0, 128, 127, MIX_INT8, NULL},
+              {0, 129, 128, MIX_INT8, "0 to 128; int8"},
+              {-128, -130, -2, MIX_INT8, NULL},
+              {-129, 0, 129, MIX_INT8, "-129 to -129; int8"},
+              {0, 256, 255, MIX_UINT8, NULL},
+              {0, 257, 256, MIX_UINT8, "0 to 256; uint8"},
+              {1, -2, -1, MIX_UINT8, "1 to -1; uint8"},
+              {0, 32769, 32768, MIX_INT16, "0 to 32768; int16"},
+              {0x1p31 - 1, 0x1p31, 1, MIX_INT32, NULL},
+              {0x1p31 - 1, 0x1p31 + 1, 1, MIX_INT32, "2147483647 to 2147483648; int32"},
+              {0, 0x1p33, 1, MIX_INT32, "0 to 8589934591; int32"},
+              {0x1p31, 0, 1, MIX_INT32, NULL}, /* empty */
+              {-0x1p31, 0, 0x1p31, MIX_INT32, NULL},
+              {-0x1p31 - 1, 0, 0x1p32, MIX_INT32, "-2147483649 to -2147483649; int32"},
+              {-0x1p63, 0, 0x1p63, MIX_INT64, NULL},
+              {0, 0x1p64, 0x1p63, MIX_INT64, "0 to 9.2233720368547758e+18; int64"},
+              {-0.5, 1, 1, MIX_UINT8, NULL}, /* cut to 0 */
+              {0, 0x1p33, 0x1p32, MIX_FLOAT32, NULL},
+              {-1e308, 1e308, 1e-308, MIX_FLOAT64, "countable"},
+              {0, 0x1p54, 1, MIX_FLOAT64, "countable"},
+              {0, 0x1p54, 1, MIX_INT32, "countable"},
+              {0, 1, 1e-300, MIX_INT64, "countable"},
+              {NAN, 1, 1, MIX_INT64, "finite"}};
+  for (int i = 0; i < COUNT(rows); i++) {
+    mix_tensor *range = mix_range(rows[i].start, rows[i].stop, rows[i].step, rows[i].dtype);
+    if (rows[i].said)
+      refused(range, MIX_VALUE_ERROR, "range", rows[i].said);
+    else
+      assert_int_equal(mix_tensor_dtype(range), rows[i].dtype);
+  }
+}
+
 static void sources(void **state) {
   (void)state;
   mix_tensor *key = tensor(MIX_INT64, MIX_SHAPE(2), NUMBERS(1, 0));
@@ -453,6 +491,7 @@ static void sources(void **state) {
   refused(mix_range(0, 5, 0, MIX_FLOAT32), MIX_VALUE_ERROR, "range", "step 0");
   refused(mix_range(0, INFINITY, 1, MIX_FLOAT32), MIX_VALUE_ERROR, "range");
   refused(mix_range(0, 5, 1, MIX_COMPLEX64), MIX_TYPE_ERROR, "range", "complex64");
+  ranges_that_integers_lack();
   refused(mix_fill(MIX_SHAPE(2, MIX_UNKNOWN), 0, MIX_FLOAT32), MIX_VALUE_ERROR, "fill", "(2, None)");
   refused(mix_fill(MIX_SHAPE(INT64_C(1) << 40, INT64_C(1) << 40), 0, MIX_FLOAT32), MIX_VALUE_ERROR, "fill",
           "too many");

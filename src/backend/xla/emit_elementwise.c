@@ -306,7 +306,8 @@ static mix_hlo logical(const operands *o, mix_opcode opcode) {
   }
 }
 
-mix_hlo mix_emit_opcode(mix_emitter *e, mix_opcode opcode, double alpha, const mix_hlo *x) {
+/* The operands have the result's shape. */
+static mix_hlo emit_opcode(mix_emitter *e, mix_opcode opcode, double alpha, const mix_hlo *x) {
   const int count = mix_opcode_operands(opcode);
   const mix_dtype dtype = x[0].dtype;
   operands o = {e, x[0], count > 1 ? x[1] : x[0], count > 2 ? x[2] : x[0], alpha};
@@ -340,5 +341,5 @@ void mix_emit_elementwise(mix_emitter *e, const mix_ir_node *node) {
   }
   const bool has_alpha = opcode == MIX_OPCODE_LEAKY_RELU || opcode == MIX_OPCODE_LEAKY_RELU_GRAD;
   const double alpha = has_alpha ? ((const mix_alpha_attributes *)node->attributes)->alpha : 0;
-  mix_emit_result(e, node, 0, mix_emit_opcode(e, opcode, alpha, x));
+  mix_emit_result(e, node, 0, emit_opcode(e, opcode, alpha, x));
 }

@@ -46,8 +46,7 @@ const char *mix_emit_precision(const mix_emitter *e, mix_dtype dtype);
 
 /* ---- families ---- */
 
-/* emit_elementwise.c; operands have the result's shape */
-mix_hlo mix_emit_opcode(mix_emitter *e, mix_opcode opcode, double alpha, const mix_hlo *operands);
+/* emit_elementwise.c */
 mix_hlo mix_emit_cast(mix_emitter *e, mix_hlo x, mix_dtype dtype);
 /* x, whose last axes were lost in a reduction, in a shape with them. */
 mix_hlo mix_emit_along_last(mix_emitter *e, mix_hlo reduced, mix_shape shape);

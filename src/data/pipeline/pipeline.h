@@ -103,8 +103,6 @@ void mix_cursor_close(mix_cursor *cursor);
 /* ---- dataset_state.c: the state of a data set ----
  * The numbers of all steps, each once, in the order of mix_steps. As class->save and class->restore. */
 int mix_dataset_save_state(mix_dataset *dataset, uint64_t *state);
-/* steps.c: inputs other than the first, by index; NULL after the last. */
-mix_dataset *mix_dataset_beside(const mix_dataset *dataset, int index);
 bool mix_dataset_restore_state(mix_dataset *dataset, const uint64_t *state);
 /* A copy of the current state; mix_free it. NULL with the error recorded. */
 uint64_t *mix_dataset_state_now(mix_dataset *dataset);

@@ -3,7 +3,8 @@
 
 #include "base/alloc.h"
 
-mix_dataset *mix_dataset_beside(const mix_dataset *dataset, int index) {
+/* An input other than the first, by index; NULL after the last. */
+static mix_dataset *input_beside(const mix_dataset *dataset, int index) {
   mix_dataset *other = dataset->class->beside ? dataset->class->beside(dataset, index) : NULL;
   return other == dataset->input ? NULL : other;
 }
@@ -62,7 +63,7 @@ static bool enter(walk *walk, mix_dataset *dataset) {
   if (!fresh) return true;
   if (!mix_reserve(&walk->frames, &walk->capacity, walk->depth + 1, sizeof *walk->frames)) return false;
   int beside = 0;
-  while (mix_dataset_beside(dataset, beside)) beside++;
+  while (input_beside(dataset, beside)) beside++;
   const bool stops = walk->with_state && dataset->class->opens_input;
   walk->frames[walk->depth++] = (frame){dataset, stops ? NULL : dataset->input, beside};
   return true;
@@ -76,7 +77,7 @@ static bool run(walk *walk, mix_steps *steps) {
     if (next)
       top->input = NULL;
     else if (top->beside > 0)
-      next = mix_dataset_beside(top->dataset, --top->beside);
+      next = input_beside(top->dataset, --top->beside);
     if (next) {
       if (!enter(walk, next)) return false;
       continue;

@@ -29,7 +29,7 @@ bool mix_names_add(mix_names *names, const char *name) {
 static int by_text(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
-void mix_names_sort(mix_names *names) {
+static void sort(mix_names *names) {
   if (names->count) qsort(names->items, (size_t)names->count, sizeof *names->items, by_text);
 }
 void mix_names_release(mix_names *names) {
@@ -83,7 +83,7 @@ bool mix_index_folders(const char *directory, mix_names *folders) {
   for (int64_t i = 0; i < folders->count; i++)
     if (folders->items[i][0] != '.') folders->items[kept++] = folders->items[i];
   folders->count = kept;
-  mix_names_sort(folders);
+  sort(folders);
   return true;
 }
 
@@ -101,11 +101,11 @@ bool mix_index_images(const char *folder, bool follow_links, mix_names *paths) {
                    "image_dataset_from_directory: more than %d folders in %s; do its links lead in a circle?",
                    MAX_FOLDERS, folder) != NULL;
   }
-  mix_names_sort(&folders);
+  sort(&folders);
   for (int64_t i = 0; good && i < folders.count; i++) {
     files.count = 0;
     good = list(folders.items[i], &files, NULL, false, follow_links);
-    mix_names_sort(&files);
+    sort(&files);
     for (int64_t f = 0; good && f < files.count; f++) {
       char *path = mix_path_join(folders.items[i], files.items[f]);
       good = path && mix_names_add(paths, path);

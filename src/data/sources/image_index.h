@@ -11,7 +11,6 @@ typedef struct mix_names {
   int64_t count, room;
 } mix_names;
 bool mix_names_add(mix_names *names, const char *name);
-void mix_names_sort(mix_names *names);
 void mix_names_release(mix_names *names);
 
 /* The folders in a folder, sorted, without those whose names begin with a dot. False with the error recorded.

@@ -80,6 +80,9 @@ typedef struct mix_call_keywords {
   bool use_causal_mask, return_attention_scores;
   int by_name; /* of a text: so many of the last tensors were given by name, which orders layers in Keras 3 */
   json_t *form; /* all that an operation was given, with the places of its tensors; NULL: the tensors alone */
+  /* Of layers around the called one: its results add no activity loss; the outputs of all steps of a
+   * recurrent layer are in the reverse of the order in which they are computed. */
+  bool no_activity_loss, steps_reversed;
 } mix_call_keywords;
 
 /* A symbolic call of a layer that no other layer made; the `history` of its results points to it. It retains
@@ -130,15 +133,13 @@ mix_list *mix_layer_generators(mix_layer *layer);
 /* The states of a layer and its inner layers, in a new list. */
 mix_list *mix_layer_states(mix_layer *layer);
 
-/* The training flag of the enclosing call; false outside. */
-bool mix_training_current(void);
 /* The form of the call that runs, of an operation; NULL: it has none. Borrowed. */
 const json_t *mix_call_form(void);
+/* What the call that runs was given as steps_reversed. */
+bool mix_call_steps_reversed(void);
 /* True: weights start at zero on this thread, for a model whose weights are read
  * next. Returns the former value. */
 bool mix_zero_weights_set(bool zero);
-/* Is a layer being called on this thread? */
-bool mix_layer_in_call(void);
 
 /* A name made unique in the process: "dense", "dense_1". Interned. */
 const char *mix_unique_name(const char *prefix, bool from_one);
@@ -176,10 +177,8 @@ bool mix_object_is_operation(const json_t *object);
 const mix_layer_kind *mix_layer_kind_named(const char *class_name);
 /* The name of its class inside Keras: in summaries, legacy files and paths of weights. */
 const char *mix_layer_keras_name(const mix_layer *layer);
-/* A layer from its class name and config, scoped: of a custom class (registry.h) or a built-in one, else
- * ValueError. */
-mix_layer *mix_layer_from_json(const char *class_name, const json_t *config, const mix_semantics *semantics);
-/* The same from {"class_name", "config", "registered_name"}; `call` is named in messages. */
+/* A layer from {"class_name", "config", "registered_name"}, scoped: of a custom class (registry.h) or a
+ * built-in one, else ValueError. `call` is named in messages. */
 mix_layer *mix_layer_from_object(const json_t *object, const mix_semantics *semantics, const char *call);
 /* Reads the layers that options of layers hold, such as that of a TimeDistributed, which may be a model. */
 typedef struct mix_inner_layer_reader {

@@ -16,7 +16,7 @@
 static _Thread_local struct {
   int depth;
   bool training;
-  const json_t *form;
+  const mix_call_keywords *keywords;
 } context;
 static _Thread_local const mix_layer_observer *observer;
 
@@ -26,9 +26,8 @@ const mix_layer_observer *mix_layer_observer_set(const mix_layer_observer *given
   return former;
 }
 
-bool mix_training_current(void) { return context.depth && context.training; }
-bool mix_layer_in_call(void) { return context.depth > 0; }
-const json_t *mix_call_form(void) { return context.form; }
+const json_t *mix_call_form(void) { return context.keywords ? context.keywords->form : NULL; }
+bool mix_call_steps_reversed(void) { return context.keywords && context.keywords->steps_reversed; }
 
 mix_tensor *mix_call_input(const mix_call_args *args, int index) {
   return mix_given(args, NULL, "call_input", "what the layer's call was given")
@@ -408,20 +407,21 @@ static bool is_symbolic(mix_list *list) {
 }
 
 /* Runs the layer's call function with its path, cast dtype and training flag in force. */
-static mix_list *compute(const mix_layer *layer, const mix_call_args *args, const json_t *form) {
+static mix_list *compute(const mix_layer *layer, const mix_call_args *args,
+                         const mix_call_keywords *keywords) {
   const char *path = path_of(layer);
   if (!path) return NULL;
   mix_dtype former = mix_cast_dtype_set(scope_dtype(layer));
   bool updates = mix_cast_updates_set(layer->semantics->assign_add_reads_cast_value),
        training = context.training;
-  const json_t *outer = context.form;
+  const mix_call_keywords *outer = context.keywords;
   const char *scope = mix_graph_scope_set(path);
   context.depth++;
   context.training = args->training;
-  context.form = form;
+  context.keywords = keywords;
   mix_list *called = layer->class.call((mix_layer *)layer, args);
   context.training = training;
-  context.form = outer;
+  context.keywords = outer;
   context.depth--;
   mix_graph_scope_set(scope);
   mix_cast_updates_set(updates);
@@ -462,11 +462,11 @@ static mix_list *invoke(invocation *given, bool symbolic) {
                         .attention_mask = given->keywords.attention_mask,
                         .use_causal_mask = given->keywords.use_causal_mask,
                         .return_attention_scores = given->keywords.return_attention_scores};
-  mix_list *called = compute(layer, &args, given->keywords.form);
+  mix_list *called = compute(layer, &args, &given->keywords);
   mix_list *results = called ? results_of(given, called, symbolic) : NULL;
   if (!results) return NULL;
   note_mask(layer, &args, results);
-  if (!add_activity_losses(layer, results, symbolic)) return NULL;
+  if (!given->keywords.no_activity_loss && !add_activity_losses(layer, results, symbolic)) return NULL;
   if (symbolic && !context.depth && !record(given, results)) return NULL;
   if (observer && !symbolic && !mix_failed())
     observer->called(observer->context, layer, path_of(layer), cast.inputs, results);

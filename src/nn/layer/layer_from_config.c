@@ -46,10 +46,6 @@ static mix_layer *from_class(const char *class_name, const char *registered_name
                   class_name ? class_name : "NULL");
 }
 
-mix_layer *mix_layer_from_json(const char *class_name, const json_t *config, const mix_semantics *semantics) {
-  return mix_failed() ? NULL : from_class(class_name, NULL, config, semantics);
-}
-
 /* ---- operations ---- */
 
 /* The arguments of the first call in the form of Keras 3; NULL: it has another. */

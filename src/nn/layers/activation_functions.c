@@ -279,7 +279,9 @@ static bool is_alias(size_t row) {
   return false;
 }
 
-bool mix_activation_known(const char *activation, const mix_semantics *semantics, const char *call) {
+/* Has the generation an activation of that name? NULL is linear. Otherwise false with a ValueError that lists
+ * the known names. */
+static bool is_known(const char *activation, const mix_semantics *semantics, const char *call) {
   if (find(activation, semantics)) return true;
   char list[512], hint[100];
   mix_text names = {.text = list, .size = sizeof list};
@@ -300,20 +302,34 @@ mix_shape mix_activation_shape(const char *activation, mix_shape shape) {
   return shape;
 }
 
+/* Of `value`, which elements may become, every number is one. */
+static bool are_numbers(const mix_activate_options *o) {
+  const struct {
+    const char *name;
+    double number;
+  } given[] = {{"negative_slope", o->negative_slope},
+               {"max_value", o->max_value},
+               {"threshold", o->threshold},
+               {"alpha", o->alpha}};
+  for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+    if (isnan(given[i].number))
+      return mix_fail(MIX_VALUE_ERROR, "activate: %s is nan; expected a number", given[i].name), false;
+  return true;
+}
+
 mix_tensor *mix_activate_with(const char *activation, const mix_activate_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_activate_options, o, options, "activate");
-  if (!mix_given(o.x, &mix_tensor_class, "activate", "a tensor")) return NULL;
+  if (!mix_given(o.x, &mix_tensor_class, "activate", "a tensor") || !are_numbers(&o)) return NULL;
   o.semantics = mix_semantics_or_current(o.semantics);
-  return mix_activation_known(activation, o.semantics, "activate") ? find(activation, o.semantics)(o.x, &o)
-                                                                   : NULL;
+  return is_known(activation, o.semantics, "activate") ? find(activation, o.semantics)(o.x, &o) : NULL;
 }
 
 /* ---- as the option of a layer: a name, NULL for linear ---- */
 
 static bool resolve(const mix_fields *fields, const mix_field_row *field, void *options) {
   const char **name = mix_field_at(field, options);
-  if (!mix_activation_known(*name, fields->rules, fields->call)) return false;
+  if (!is_known(*name, fields->rules, fields->call)) return false;
   *name = mix_intern(*name);
   return !mix_failed();
 }

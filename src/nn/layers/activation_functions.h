@@ -6,9 +6,6 @@
 #include "nn/policy/semantics.h"
 #include <mixtape/activation.h>
 
-/* True if the generation has an activation of that name; NULL is linear. Otherwise false with a ValueError
- * that lists the known names. */
-bool mix_activation_known(const char *activation, const mix_semantics *semantics, const char *call);
 /* The shape of the activation's result for an input of that shape: "glu" halves the last axis. */
 mix_shape mix_activation_shape(const char *activation, mix_shape shape);
 

@@ -251,6 +251,12 @@ static bool discretization_check(void *options, const mix_layer_kind *kind) {
     return mix_fail(MIX_VALUE_ERROR, "%s: boundary_count is %d; expected a number that is not negative",
                     kind->call, o->boundary_count),
            false;
+  if (o->boundary_count && !o->bin_boundaries)
+    return mix_fail(MIX_VALUE_ERROR, "%s: boundary_count is %d without bin_boundaries", kind->call,
+                    o->boundary_count),
+           false;
+  if (o->boundary_count && isnan(o->bin_boundaries[0]))
+    return mix_fail(MIX_VALUE_ERROR, "%s: boundary 0 is nan; expected a number", kind->call), false;
   for (int i = 1; i < o->boundary_count; i++)
     if (!(o->bin_boundaries[i - 1] < o->bin_boundaries[i]))
       return mix_fail(MIX_VALUE_ERROR, "%s: boundary %d is %g after %g; expected ascending numbers",

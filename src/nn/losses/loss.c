@@ -65,7 +65,8 @@ static const mix_field_row circle_fields[] = {
 static const mix_field_row generalized_fields[] = {
     {FIELD(q), &mix_field_number, .number = 0.5, .range = MIX_BETWEEN_0_AND_1}, {0}};
 
-const mix_loss_kind mix_loss_kinds[] = {
+/* The last row has no name. */
+static const mix_loss_kind kinds[] = {
     {"mean_squared_error", "MeanSquaredError", {"mse"}, mix_loss_mean_squared_error, false, false},
     {"mean_absolute_error", "MeanAbsoluteError", {"mae"}, mix_loss_mean_absolute_error, false, false},
     {"mean_absolute_percentage_error",
@@ -172,13 +173,13 @@ static bool known_here(const mix_loss_kind *kind, const mix_semantics *semantics
 }
 
 const mix_loss_kind *mix_loss_kind_named(const char *name, const mix_semantics *semantics) {
-  for (const mix_loss_kind *kind = mix_loss_kinds; name && kind->name; kind++)
+  for (const mix_loss_kind *kind = kinds; name && kind->name; kind++)
     if (kind_matches(kind, name)) return known_here(kind, semantics) ? kind : NULL;
   return NULL;
 }
 
 void mix_loss_names_try(mix_did_you_mean *nearest, const mix_semantics *semantics) {
-  for (const mix_loss_kind *kind = mix_loss_kinds; kind->name; kind++) {
+  for (const mix_loss_kind *kind = kinds; kind->name; kind++) {
     if (!known_here(kind, semantics)) continue;
     mix_did_you_mean_try(nearest, kind->name);
     mix_did_you_mean_try(nearest, kind->class_name);
@@ -195,7 +196,7 @@ static void *unknown(const char *name, const mix_semantics *semantics) {
   if (nearest.found)
     return mix_fail(MIX_VALUE_ERROR, "loss: '%.60s' is not known to %s%s", name, semantics->name,
                     mix_did_you_mean_hint(&nearest, hint, sizeof hint));
-  for (const mix_loss_kind *kind = mix_loss_kinds; kind->name; kind++)
+  for (const mix_loss_kind *kind = kinds; kind->name; kind++)
     if (known_here(kind, semantics)) mix_text_put(&known, "%s%s", known.used ? ", " : "", kind->name);
   return mix_fail(MIX_VALUE_ERROR, "loss: '%.60s' is not known to %s; known: %s", name, semantics->name,
                   list);

@@ -38,7 +38,6 @@ struct mix_loss {
   mix_loss_options options; /* resolved; texts are interned */
 };
 extern const mix_class mix_loss_class;
-extern const mix_loss_kind mix_loss_kinds[]; /* the last row has no name */
 /* True if the labels of the loss are class numbers. */
 static inline bool mix_loss_takes_class_numbers(const mix_loss *loss) {
   return loss->kind && loss->kind->integer_labels;

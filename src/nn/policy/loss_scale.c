@@ -30,7 +30,7 @@ static void finalize(void *object) {
   mix_free(loss_scale->serialized);
   mix_free(loss_scale->config);
 }
-const mix_class mix_loss_scale_class = {.name = "loss_scale", .finalize = finalize};
+static const mix_class loss_scale_class = {.name = "loss_scale", .finalize = finalize};
 
 bool mix_loss_scale_check(double scale, mix_dtype dtype, const char *call) {
   const bool wide = dtype == MIX_FLOAT64;
@@ -54,7 +54,7 @@ mix_loss_scale *mix_fixed_loss_scale(double value) {
     return mix_fail(MIX_VALUE_ERROR, "fixed_loss_scale: the value is %g; expected a number of at least 1",
                     value);
   if (!mix_loss_scale_check(value, MIX_FLOAT32, "fixed_loss_scale")) return NULL;
-  mix_loss_scale *loss_scale = mix_object_new(sizeof *loss_scale, &mix_loss_scale_class);
+  mix_loss_scale *loss_scale = mix_object_new(sizeof *loss_scale, &loss_scale_class);
   if (!loss_scale) return NULL;
   loss_scale->initial = value;
   loss_scale->semantics = mix_semantics_current();
@@ -69,7 +69,7 @@ static mix_variable *state(const char *name, double value, mix_dtype dtype) {
 mix_loss_scale *mix_loss_scale_dynamic(double initial, int64_t increment_period, double multiplier,
                                        const mix_semantics *semantics) {
   if (mix_failed() || !mix_loss_scale_check(initial, MIX_FLOAT32, "dynamic_loss_scale")) return NULL;
-  mix_loss_scale *loss_scale = mix_object_new(sizeof *loss_scale, &mix_loss_scale_class);
+  mix_loss_scale *loss_scale = mix_object_new(sizeof *loss_scale, &loss_scale_class);
   if (!loss_scale) return NULL;
   *loss_scale = (mix_loss_scale){.object = loss_scale->object,
                                  .dynamic = true,
@@ -116,29 +116,29 @@ mix_loss_scale *mix_loss_scale_get(const char *identifier) {
 /* ---- state ---- */
 
 bool mix_loss_scale_is_dynamic(const mix_loss_scale *loss_scale) {
-  return mix_is(loss_scale, &mix_loss_scale_class) && loss_scale->dynamic;
+  return mix_is(loss_scale, &loss_scale_class) && loss_scale->dynamic;
 }
 double mix_loss_scale_initial(const mix_loss_scale *loss_scale) {
-  return mix_is(loss_scale, &mix_loss_scale_class) ? loss_scale->initial : 0;
+  return mix_is(loss_scale, &loss_scale_class) ? loss_scale->initial : 0;
 }
 int64_t mix_loss_scale_increment_period(const mix_loss_scale *loss_scale) {
-  return mix_is(loss_scale, &mix_loss_scale_class) ? loss_scale->increment_period : 0;
+  return mix_is(loss_scale, &loss_scale_class) ? loss_scale->increment_period : 0;
 }
 double mix_loss_scale_multiplier(const mix_loss_scale *loss_scale) {
-  return mix_is(loss_scale, &mix_loss_scale_class) ? loss_scale->multiplier : 0;
+  return mix_is(loss_scale, &loss_scale_class) ? loss_scale->multiplier : 0;
 }
 mix_variable *mix_loss_scale_variable(const mix_loss_scale *loss_scale) {
-  return mix_is(loss_scale, &mix_loss_scale_class) ? loss_scale->scale : NULL;
+  return mix_is(loss_scale, &loss_scale_class) ? loss_scale->scale : NULL;
 }
 mix_variable *mix_loss_scale_good_steps(const mix_loss_scale *loss_scale) {
-  return mix_is(loss_scale, &mix_loss_scale_class) ? loss_scale->good_steps : NULL;
+  return mix_is(loss_scale, &loss_scale_class) ? loss_scale->good_steps : NULL;
 }
 mix_variable *mix_loss_scale_skipped_steps(const mix_loss_scale *loss_scale) {
-  return mix_is(loss_scale, &mix_loss_scale_class) ? loss_scale->skipped_steps : NULL;
+  return mix_is(loss_scale, &loss_scale_class) ? loss_scale->skipped_steps : NULL;
 }
 
 mix_tensor *mix_loss_scale_value(mix_loss_scale *loss_scale) {
-  if (!mix_given(loss_scale, &mix_loss_scale_class, "loss_scale_value", "a loss scale")) return NULL;
+  if (!mix_given(loss_scale, &loss_scale_class, "loss_scale_value", "a loss scale")) return NULL;
   return loss_scale->dynamic ? mix_variable_true_value(loss_scale->scale)
                              : mix_scalar(loss_scale->initial, MIX_FLOAT32);
 }
@@ -158,7 +158,7 @@ static mix_tensor *reduced(const mix_loss_scale *loss_scale, mix_tensor *scale) 
 }
 
 mix_tensor *mix_loss_scale_update(mix_loss_scale *loss_scale, mix_tensor *all_finite) {
-  if (!mix_given(loss_scale, &mix_loss_scale_class, "loss_scale_update", "a loss scale") ||
+  if (!mix_given(loss_scale, &loss_scale_class, "loss_scale_update", "a loss scale") ||
       !mix_given(all_finite, &mix_tensor_class, "loss_scale_update", "a bool scalar"))
     return NULL;
   if (!loss_scale->dynamic) return mix_scalar(1, MIX_BOOL);
@@ -200,7 +200,7 @@ mix_tensor *mix_all_finite_of(mix_list *gradients) {
 const char *mix_loss_scale_text(const mix_loss_scale *loss_scale, char *text, size_t size) {
   char numbers[4][32];
   if (!text || !size) return "";
-  if (!mix_is(loss_scale, &mix_loss_scale_class)) {
+  if (!mix_is(loss_scale, &loss_scale_class)) {
     snprintf(text, size, "None");
   } else if (!loss_scale->dynamic) {
     snprintf(text, size, "FixedLossScale(%s)", mix_python_float(loss_scale->initial, numbers[0]));
@@ -216,7 +216,7 @@ const char *mix_loss_scale_text(const mix_loss_scale *loss_scale, char *text, si
   return text;
 }
 
-json_t *mix_loss_scale_config_json(mix_loss_scale *loss_scale) {
+static json_t *config_json(mix_loss_scale *loss_scale) {
   if (!loss_scale) return json_null();
   mix_fields fields = fields_of(loss_scale);
   return mix_fields_write(&fields, loss_scale, NULL);
@@ -225,17 +225,17 @@ json_t *mix_loss_scale_config_json(mix_loss_scale *loss_scale) {
 json_t *mix_loss_scale_to_json(mix_loss_scale *loss_scale) {
   if (!loss_scale) return json_null();
   return mix_json_object(NULL, loss_scale->dynamic ? "DynamicLossScale" : "FixedLossScale",
-                         mix_loss_scale_config_json(loss_scale));
+                         config_json(loss_scale));
 }
 
 const char *mix_loss_scale_serialize(mix_loss_scale *loss_scale) {
-  return mix_given(loss_scale, &mix_loss_scale_class, "loss_scale_serialize", "a loss scale")
+  return mix_given(loss_scale, &loss_scale_class, "loss_scale_serialize", "a loss scale")
              ? mix_json_keep_text(&loss_scale->serialized, mix_loss_scale_to_json(loss_scale))
              : NULL;
 }
 const char *mix_loss_scale_config(mix_loss_scale *loss_scale) {
-  return mix_given(loss_scale, &mix_loss_scale_class, "loss_scale_config", "a loss scale")
-             ? mix_json_keep_text(&loss_scale->config, mix_loss_scale_config_json(loss_scale))
+  return mix_given(loss_scale, &loss_scale_class, "loss_scale_config", "a loss scale")
+             ? mix_json_keep_text(&loss_scale->config, config_json(loss_scale))
              : NULL;
 }
 

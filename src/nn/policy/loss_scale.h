@@ -20,11 +20,9 @@ struct mix_loss_scale {
   mix_variable *skipped_steps;
   char *serialized, *config;
 };
-extern const mix_class mix_loss_scale_class;
 
-/* New jansson references. */
+/* A new jansson reference. */
 json_t *mix_loss_scale_to_json(mix_loss_scale *loss_scale); /* {"class_name", "config"} */
-json_t *mix_loss_scale_config_json(mix_loss_scale *loss_scale);
 /* From {"class_name", "config"}, a number, "dynamic", or null (NULL without an error), under the given
  * semantics. */
 mix_loss_scale *mix_loss_scale_from_json(const json_t *json, const mix_semantics *semantics);

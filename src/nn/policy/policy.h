@@ -25,7 +25,6 @@ extern const mix_class mix_policy_class;
 bool mix_policy_is_mixed(const mix_policy *policy);
 /* New references (jansson's); NULL with the error recorded. semantics: of the form; NULL: the policy's. */
 json_t *mix_policy_to_json(mix_policy *policy, const mix_semantics *semantics);
-json_t *mix_policy_config_json(mix_policy *policy);
 /* A scoped policy from a string, null or an object. */
 mix_policy *mix_policy_from_json(const json_t *json, const mix_semantics *semantics);
 

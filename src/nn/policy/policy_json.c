@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-json_t *mix_policy_config_json(mix_policy *policy) {
+static json_t *config_json(mix_policy *policy) {
   json_t *config = json_object();
   bool float8 = policy->quantization_mode && !strcmp(policy->quantization_mode, "float8");
   bool good = policy->quantization_mode
@@ -36,7 +36,7 @@ json_t *mix_policy_to_json(mix_policy *policy, const mix_semantics *semantics) {
     if (!mix_policy_is_mixed(policy)) return json_string(policy->name);
   }
   return mix_json_object(semantics->objects_have_module ? semantics->policy_module : NULL,
-                         class_of(policy, semantics), mix_policy_config_json(policy));
+                         class_of(policy, semantics), config_json(policy));
 }
 
 const char *mix_policy_serialize(mix_policy *policy) {
@@ -46,7 +46,7 @@ const char *mix_policy_serialize(mix_policy *policy) {
 }
 const char *mix_policy_config(mix_policy *policy) {
   return mix_given(policy, &mix_policy_class, "policy_config", "a policy")
-             ? mix_json_keep_text(&policy->config, mix_policy_config_json(policy))
+             ? mix_json_keep_text(&policy->config, config_json(policy))
              : NULL;
 }
 

@@ -71,7 +71,7 @@ struct mix_constraint {
   const kind *kind; /* NULL: a user's function */
   mix_constraint_options options;
 };
-const mix_class mix_constraint_class = {.name = "constraint"};
+static const mix_class constraint_class = {.name = "constraint"};
 
 static const double epsilon = 1e-7;
 
@@ -87,7 +87,7 @@ mix_constraint *mix_constraint_with(const mix_constraint_options *options) {
                     MIX_MAX_RANK);
   if (kind && o.max_value == 0) o.max_value = kind->max_value;
   if (!mix_fields_resolve(&(mix_fields){NULL, rows, "constraint"}, &o)) return NULL;
-  mix_constraint *constraint = mix_object_new(sizeof *constraint, &mix_constraint_class);
+  mix_constraint *constraint = mix_object_new(sizeof *constraint, &constraint_class);
   if (!constraint) return NULL;
   o.constraint = NULL;
   constraint->kind = kind;
@@ -96,7 +96,7 @@ mix_constraint *mix_constraint_with(const mix_constraint_options *options) {
 }
 
 const char *mix_constraint_name(const mix_constraint *constraint) {
-  return mix_is(constraint, &mix_constraint_class) && constraint->kind ? constraint->kind->name : NULL;
+  return mix_is(constraint, &constraint_class) && constraint->kind ? constraint->kind->name : NULL;
 }
 
 /* Where on the diagonal of a square of `size` the value of a place comes from. The rings around the middle
@@ -127,7 +127,7 @@ static mix_tensor *radial(mix_tensor *weight) {
 }
 
 mix_tensor *mix_constraint_call(mix_constraint *constraint, mix_tensor *weight) {
-  if (!mix_given(constraint, &mix_constraint_class, "constraint_call", "a constraint") ||
+  if (!mix_given(constraint, &constraint_class, "constraint_call", "a constraint") ||
       !mix_given(weight, &mix_tensor_class, "constraint_call", "a weight"))
     return NULL;
   const mix_constraint_options *o = &constraint->options;
@@ -149,7 +149,7 @@ mix_tensor *mix_constraint_call(mix_constraint *constraint, mix_tensor *weight) 
 
 mix_constraint *mix_constraint_choose(const char *name, mix_constraint *object, const char *call) {
   if (!mix_one_given("constraint", name, object, call)) return NULL;
-  if (object && !mix_given(object, &mix_constraint_class, call, "a constraint")) return NULL;
+  if (object && !mix_given(object, &constraint_class, call, "a constraint")) return NULL;
   return object ? object : name ? mix_constraint_new(name) : NULL;
 }
 

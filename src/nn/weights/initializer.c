@@ -34,7 +34,7 @@ struct mix_initializer {
   mix_initializer_options options; /* with the seed that configs have; 0: none */
   uint64_t seed;                   /* the given one, or the derived one */
 };
-const mix_class mix_initializer_class = {.name = "initializer"};
+static const mix_class initializer_class = {.name = "initializer"};
 
 static mix_tensor *state_of(const mix_initializer *initializer) {
   int64_t state[2] = {(int64_t)initializer->seed, 0};
@@ -202,7 +202,7 @@ mix_initializer *mix_initializer_with(const mix_initializer_options *options) {
   if (kind->scale) o.scale = kind->scale, o.mode = kind->mode, o.distribution = kind->distribution;
   /* No other kind has a row that refuses a value. */
   if (!mix_fields_resolve(&(mix_fields){NULL, kind->rows, "initializer variance_scaling"}, &o)) return NULL;
-  mix_initializer *initializer = mix_object_new(sizeof *initializer, &mix_initializer_class);
+  mix_initializer *initializer = mix_object_new(sizeof *initializer, &initializer_class);
   if (!initializer) return NULL;
   o.initializer = NULL;
   initializer->kind = kind;
@@ -212,15 +212,15 @@ mix_initializer *mix_initializer_with(const mix_initializer_options *options) {
 }
 
 const char *mix_initializer_name(const mix_initializer *initializer) {
-  return mix_is(initializer, &mix_initializer_class) ? initializer->kind->name : NULL;
+  return mix_is(initializer, &initializer_class) ? initializer->kind->name : NULL;
 }
 uint64_t mix_initializer_seed(const mix_initializer *initializer) {
-  return mix_is(initializer, &mix_initializer_class) ? initializer->seed : 0;
+  return mix_is(initializer, &initializer_class) ? initializer->seed : 0;
 }
 
 mix_tensor *mix_initializer_call(mix_initializer *initializer, mix_shape shape, mix_dtype dtype) {
   char text[160];
-  if (!mix_given(initializer, &mix_initializer_class, "initializer_call", "an initializer")) return NULL;
+  if (!mix_given(initializer, &initializer_class, "initializer_call", "an initializer")) return NULL;
   if (mix_shape_checked_size(shape) < 0)
     return mix_fail(MIX_VALUE_ERROR, "initializer %s: %s is no shape that a weight can have",
                     initializer->kind->name, mix_shape_text(shape, text, sizeof text));

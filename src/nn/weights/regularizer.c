@@ -30,7 +30,7 @@ struct mix_regularizer {
   const kind *kind; /* NULL: a user's function */
   mix_regularizer_options options;
 };
-const mix_class mix_regularizer_class = {.name = "regularizer"};
+static const mix_class regularizer_class = {.name = "regularizer"};
 
 static mix_tensor *scaled_sum(mix_tensor *x, double factor) {
   mix_tensor *sum = mix_reduce_sum(x, MIX_ALL_AXES, false);
@@ -93,7 +93,7 @@ mix_regularizer *mix_regularizer_with(const mix_regularizer_options *options) {
     return mix_fail(MIX_VALUE_ERROR,
                     "regularizer: l1 is %g, l2 is %g; expected finite numbers that are not negative", o.l1,
                     o.l2);
-  mix_regularizer *regularizer = mix_object_new(sizeof *regularizer, &mix_regularizer_class);
+  mix_regularizer *regularizer = mix_object_new(sizeof *regularizer, &regularizer_class);
   if (!regularizer) return NULL;
   o.regularizer = NULL;
   regularizer->kind = kind;
@@ -102,11 +102,11 @@ mix_regularizer *mix_regularizer_with(const mix_regularizer_options *options) {
 }
 
 const char *mix_regularizer_name(const mix_regularizer *regularizer) {
-  return mix_is(regularizer, &mix_regularizer_class) && regularizer->kind ? regularizer->kind->name : NULL;
+  return mix_is(regularizer, &regularizer_class) && regularizer->kind ? regularizer->kind->name : NULL;
 }
 
 mix_tensor *mix_regularizer_call(mix_regularizer *regularizer, mix_tensor *weight) {
-  if (!mix_given(regularizer, &mix_regularizer_class, "regularizer_call", "a regularizer") ||
+  if (!mix_given(regularizer, &regularizer_class, "regularizer_call", "a regularizer") ||
       !mix_given(weight, &mix_tensor_class, "regularizer_call", "a weight"))
     return NULL;
   const mix_regularizer_options *o = &regularizer->options;
@@ -117,7 +117,7 @@ mix_tensor *mix_regularizer_call(mix_regularizer *regularizer, mix_tensor *weigh
 mix_regularizer *mix_regularizer_choose(const char *name, mix_regularizer *object,
                                         const mix_semantics *semantics, const char *call) {
   if (!mix_one_given("regularizer", name, object, call)) return NULL;
-  if (object && !mix_given(object, &mix_regularizer_class, call, "a regularizer")) return NULL;
+  if (object && !mix_given(object, &regularizer_class, call, "a regularizer")) return NULL;
   return object ? object : name ? mix_regularizer_new(name, .semantics = semantics) : NULL;
 }
 

@@ -8,7 +8,6 @@
 #include <mixtape/initializer.h>
 #include <mixtape/regularizer.h>
 
-extern const mix_class mix_initializer_class, mix_regularizer_class, mix_constraint_class;
 /* New jansson references: {"module", "class_name", "config", "registered_name"}; null for NULL. */
 json_t *mix_initializer_to_json(const mix_initializer *initializer, const mix_semantics *semantics);
 json_t *mix_regularizer_to_json(const mix_regularizer *regularizer);

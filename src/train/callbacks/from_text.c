@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/did_you_mean.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "train/callback.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -59,17 +60,16 @@ mix_callback *mix_callback_from_text(const char *text) {
   if (mix_failed()) return NULL;
   if (!text) return mix_fail(MIX_TYPE_ERROR, "callback_from_text: no text");
   size_t length = strcspn(text, ":");
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+  char word[64], list[256], hint[100];
+  snprintf(word, sizeof word, "%.*s", (int)length, text);
+  mix_text names = {.text = list, .size = sizeof list};
+  mix_did_you_mean nearest = {.word = word};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
     if (mix_callback_text_names(text, kinds[i]->name))
       return make_from_text(kinds[i], text + length + (text[length] == ':'));
-  char word[64], hint[100];
-  snprintf(word, sizeof word, "%.*s", (int)length, text);
-  mix_did_you_mean nearest = {.word = word};
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) mix_did_you_mean_try(&nearest, kinds[i]->name);
-  return mix_fail(
-      MIX_VALUE_ERROR,
-      "callback_from_text: '%s' is not known%s; expected early_stopping, reduce_lr_on_plateau, "
-      "model_checkpoint, csv_logger, tensorboard, backup_and_restore, progbar_logger, terminate_on_nan or "
-      "numerics_report",
-      word, mix_did_you_mean_hint(&nearest, hint, sizeof hint));
+    mix_did_you_mean_try(&nearest, kinds[i]->name);
+    mix_text_put(&names, "%s%s", i ? ", " : "", kinds[i]->name);
+  }
+  return mix_fail(MIX_VALUE_ERROR, "callback_from_text: '%s' is not known%s; expected one of %s", word,
+                  mix_did_you_mean_hint(&nearest, hint, sizeof hint), list);
 }

@@ -13,13 +13,14 @@ const char *mix_numerics_kind_name(mix_numerics_kind kind) {
   return names[kind];
 }
 
-bool mix_numerics_shown(const mix_numerics_entry *entry) {
+/* Intermediate values only if they were the first non-finite value of a step. */
+static bool is_shown(const mix_numerics_entry *entry) {
   return (entry->kind != MIX_NUMERICS_INTERMEDIATE && entry->kind != MIX_NUMERICS_INPUT) ||
          entry->first_forward || entry->first_gradient;
 }
 
 bool mix_numerics_drawn(const mix_numerics_entry *entry, bool gradient) {
-  return mix_numerics_shown(entry) && (!gradient || entry->has_gradient);
+  return is_shown(entry) && (!gradient || entry->has_gradient);
 }
 
 static const char *share_text(int64_t part, int64_t whole, char *text, size_t size) {
@@ -53,7 +54,7 @@ static int name_width(const mix_numerics *r, bool all) {
   int width = 12;
   for (int i = 0; i < r->entry_count; i++) {
     int own = (int)(strlen(r->entries[i].layer) + strlen(r->entries[i].tensor)) + 1;
-    if ((all || mix_numerics_shown(&r->entries[i])) && own > width) width = own;
+    if ((all || is_shown(&r->entries[i])) && own > width) width = own;
   }
   return width < NAMES ? width : NAMES;
 }
@@ -83,7 +84,7 @@ static void put_tensors(mix_text *t, const mix_numerics *r, bool all) {
   int width = name_width(r, all), left_out = 0;
   put_head(t, "Forward pass", width);
   for (int i = 0; i < r->entry_count; i++) {
-    if (all || mix_numerics_shown(&r->entries[i]))
+    if (all || is_shown(&r->entries[i]))
       put_row(t, &r->entries[i], false, width);
     else
       left_out++;
@@ -93,7 +94,7 @@ static void put_tensors(mix_text *t, const mix_numerics *r, bool all) {
                      : "Gradients of the loss, in backward order",
            width);
   for (int i = r->entry_count - 1; i >= 0; i--)
-    if (r->entries[i].has_gradient && (all || mix_numerics_shown(&r->entries[i])))
+    if (r->entries[i].has_gradient && (all || is_shown(&r->entries[i])))
       put_row(t, &r->entries[i], true, width);
   mix_text_put(t, "\nsmallest, largest: of the nonzero finite magnitudes. zeros: of all values. subnormal: "
                   "of the nonzero ones.\n");

@@ -37,7 +37,6 @@ struct mix_tuning {
   bool larger; /* smaller sets passed the search, but not on new seeds */
   char *table, *json, *overrides;
 };
-extern const mix_class mix_tuning_class;
 
 /* tuning.c */
 mix_tuning *mix_tuning_new(const char *const *layers, const char *policy);

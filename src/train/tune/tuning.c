@@ -19,14 +19,14 @@ static void finalize(void *object) {
   mix_free(t->json);
   mix_free(t->overrides);
 }
-const mix_class mix_tuning_class = {.name = "precision tuning", .finalize = finalize};
+static const mix_class tuning_class = {.name = "precision tuning", .finalize = finalize};
 
 bool mix_tuning_given(const mix_tuning *tuning, const char *call) {
-  return mix_given(tuning, &mix_tuning_class, call, "a precision tuning");
+  return mix_given(tuning, &tuning_class, call, "a precision tuning");
 }
 
 mix_tuning *mix_tuning_new(const char *const *layers, const char *policy) {
-  mix_tuning *t = mix_object_new(sizeof *t, &mix_tuning_class);
+  mix_tuning *t = mix_object_new(sizeof *t, &tuning_class);
   if (!t) return NULL;
   t->found = -1;
   t->limit = NAN;
@@ -76,18 +76,16 @@ const char *mix_tune_purpose_name(mix_tune_purpose purpose) {
   return names[purpose];
 }
 
-const char *mix_tuning_status(const mix_tuning *t) {
-  return mix_is(t, &mix_tuning_class) ? t->status : "none";
-}
+const char *mix_tuning_status(const mix_tuning *t) { return mix_is(t, &tuning_class) ? t->status : "none"; }
 const char *const *mix_tuning_layers(const mix_tuning *t) {
-  return mix_is(t, &mix_tuning_class) && t->found >= 0 ? mix_tuning_names(t, t->found) : NULL;
+  return mix_is(t, &tuning_class) && t->found >= 0 ? mix_tuning_names(t, t->found) : NULL;
 }
 int mix_tuning_count(const mix_tuning *t) {
-  return mix_is(t, &mix_tuning_class) && t->found >= 0 ? mix_tune_size(t->runs[t->found].set, t->layer_count)
-                                                       : -1;
+  return mix_is(t, &tuning_class) && t->found >= 0 ? mix_tune_size(t->runs[t->found].set, t->layer_count)
+                                                   : -1;
 }
-bool mix_tuning_confirmed(const mix_tuning *t) { return mix_is(t, &mix_tuning_class) && t->found >= 0; }
-int mix_tuning_run_count(const mix_tuning *t) { return mix_is(t, &mix_tuning_class) ? t->run_count : 0; }
+bool mix_tuning_confirmed(const mix_tuning *t) { return mix_is(t, &tuning_class) && t->found >= 0; }
+int mix_tuning_run_count(const mix_tuning *t) { return mix_is(t, &tuning_class) ? t->run_count : 0; }
 
 mix_status mix_tuning_get_goal(const mix_tuning *t, mix_tuning_goal *goal, size_t goal_size) {
   if (!mix_tuning_given(t, "tuning_get_goal")) return mix_error();

@@ -120,17 +120,6 @@ static mix_list *states_of(const mix_call_args *args) {
   return mix_list_new(mix_list_count(args->inputs) - 1, mix_list_items(args->inputs) + 1);
 }
 
-/* Its outputs in the order of the inputs here alone: the layer may be the caller's, who calls it too. */
-static mix_list *call_backward(const bidirectional *b, mix_tensor *x, mix_tensor *mask, mix_list *states,
-                               mix_training training) {
-  mix_rnn *rnn = mix_rnn_of(b->backward);
-  rnn->flips = true;
-  mix_list *results =
-      mix_call_outputs(b->backward, x, .mask = mask, .initial_state = states, .training = training);
-  rnn->flips = false;
-  return results;
-}
-
 static mix_list *call(mix_layer *layer, const mix_call_args *args) {
   const bidirectional *b = layer->data;
   const char *mode = b->options.merge_mode;
@@ -140,9 +129,12 @@ static mix_list *call(mix_layer *layer, const mix_call_args *args) {
                     layer->name, mix_list_count(states));
   mix_tensor *x = mix_call_input(args, 0), *mask = mix_call_mask(args);
   const mix_training training = args->training ? MIX_TRUE : MIX_FALSE;
+  if (mix_failed()) return NULL;
+  mix_list *masks = mask ? mix_list_of(mask) : NULL;
   mix_list *f =
-      mix_call_outputs(b->forward, x, .mask = mask, .initial_state = half(states, 0), .training = training);
-  mix_list *r = call_backward(b, x, mask, half(states, 1), training);
+      mix_layer_call_outputs(b->forward, mix_list_of(x), false, NULL, masks, half(states, 0), training, NULL);
+  mix_list *r = mix_layer_call_outputs(b->backward, mix_list_of(x), false, NULL, masks, half(states, 1),
+                                       training, &(mix_call_keywords){.steps_reversed = true});
   if (!f || !r) return NULL;
   mix_tensor *forward = mix_cast(mix_list_get(f, 0), layer->compute);
   mix_tensor *backward = mix_cast(mix_list_get(r, 0), layer->compute);

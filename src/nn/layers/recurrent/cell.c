@@ -102,7 +102,8 @@ bool mix_cell_states_of(mix_layer *cell, mix_shape inputs, mix_cell_states *stat
 
 /* ---- products ---- */
 
-mix_tensor *mix_cell_product(mix_tensor *x, mix_tensor *kernel) {
+/* x (..., in) times kernel (in, n). */
+static mix_tensor *matrix_product(mix_tensor *x, mix_tensor *kernel) {
   mix_shape shape = mix_tensor_shape(x);
   if (shape.rank == 2) return mix_matmul(x, kernel, false, false);
   mix_tensor *rows = mix_reshape(
@@ -120,7 +121,7 @@ mix_tensor *mix_gate(mix_tensor *x, int gate, int count, int64_t units) {
 }
 
 static mix_tensor *product(const mix_cell_run *run, mix_tensor *x, mix_tensor *kernel, bool of_state) {
-  return run->kind->product ? run->kind->product(run, x, kernel, of_state) : mix_cell_product(x, kernel);
+  return run->kind->product ? run->kind->product(run, x, kernel, of_state) : matrix_product(x, kernel);
 }
 
 /* x, masked for each gate, times the columns of the gate. */

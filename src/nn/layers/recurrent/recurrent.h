@@ -38,7 +38,7 @@ typedef struct mix_cell_run mix_cell_run;
 struct mix_cell_kind {
   int gates;
   bool masks_by_gate; /* a dropout mask for each gate, also without recurrent dropout */
-  /* What stands for a product with a kernel, or with columns of one; NULL: mix_cell_product. */
+  /* What stands for a product with a kernel, or with columns of one; NULL: one product of matrices. */
   mix_tensor *(*product)(const mix_cell_run *run, mix_tensor *x, mix_tensor *kernel, bool of_state);
   /* Draws the masks for inputs (batch, ...) of one step. NULL: those of the options. */
   bool (*begin)(mix_cell_run *run, mix_shape inputs, mix_dtype dtype);
@@ -78,8 +78,6 @@ mix_status mix_cell_add_weights(mix_layer *layer, mix_shape kernel, mix_shape re
 mix_list *mix_cell_call(mix_layer *layer, const mix_call_args *args);
 bool mix_cell_check(void *options, const mix_layer_kind *kind);
 bool mix_cell_ready(mix_layer *layer, const mix_cell_kind *kind);
-/* x (..., in) times kernel (in, n), as one product of matrices. */
-mix_tensor *mix_cell_product(mix_tensor *x, mix_tensor *kernel);
 /* Columns [gate * units, (gate + count) * units) of (..., n). */
 mix_tensor *mix_gate(mix_tensor *x, int gate, int count, int64_t units);
 /* The product of the inputs with all gates; of masked inputs, a mask a gate, with their columns. */
@@ -159,7 +157,6 @@ typedef struct mix_rnn {
   mix_layer *cell;                 /* in the layer's list */
   mix_cell_states sizes;           /* of the built cell */
   bool called, called_with_states; /* what the first call was given */
-  bool flips;                      /* outputs of all steps are in the reverse of the order of computation */
 } mix_rnn;
 
 /* The instance; NULL: another layer. */

@@ -239,7 +239,7 @@ static void keep_states(const rnn_call *call, mix_list *carry) {
 static mix_tensor *sequences(const rnn_call *call, mix_tensor *outputs) {
   const mix_rnn_flags *flags = &call->rnn->flags;
   if (!flags->time_major) outputs = swap_axes(outputs);
-  const bool reverse = flags->go_backwards != call->rnn->flips;
+  const bool reverse = flags->go_backwards != mix_call_steps_reversed();
   return reverse ? reverse_steps(outputs, flags->time_major ? 0 : 1) : outputs;
 }
 

@@ -77,12 +77,11 @@ static mix_tensor *step_of(mix_tensor *x, int64_t step) {
 
 /* keras3 calls the layer's `call` itself, which adds no activity loss. */
 static mix_tensor *call_inner(const mix_layer *layer, mix_tensor *x, mix_tensor *mask, bool training) {
-  mix_layer *inner = inner_of(layer);
-  mix_regularizer *regularizer = inner->activity_regularizer;
-  if (layer->semantics->time_distributed_by_step) inner->activity_regularizer = NULL;
-  mix_tensor *y = mix_call(inner, x, .mask = mask, .training = training ? MIX_TRUE : MIX_FALSE);
-  inner->activity_regularizer = regularizer;
-  return y;
+  const mix_call_keywords keywords = {.no_activity_loss = layer->semantics->time_distributed_by_step};
+  mix_list *masks = mask ? mix_list_of(mask) : NULL;
+  mix_list *results = mix_layer_call_outputs(inner_of(layer), mix_list_of(x), false, NULL, masks, NULL,
+                                             training ? MIX_TRUE : MIX_FALSE, &keywords);
+  return results ? mix_list_get(results, 0) : NULL;
 }
 
 /* Keras, too, has a call for each step in its graph. */

@@ -75,7 +75,7 @@ static mix_shape center_crop_output_shape(mix_layer *layer, int count, const mix
   return mix_image_shape(input_shapes[0], o->data_format, o->height, o->width);
 }
 
-mix_tensor *mix_crop_center(mix_tensor *x, int64_t height, int64_t width) {
+static mix_tensor *crop_center(mix_tensor *x, int64_t height, int64_t width) {
   if (!x) return NULL;
   const int64_t top = mix_tensor_shape(x).dims[1] - height, left = mix_tensor_shape(x).dims[2] - width;
   if (top >= 0 && left >= 0) return mix_crop(x, top / 2, left / 2, height, width);
@@ -96,7 +96,7 @@ static mix_list *center_crop_call(mix_layer *layer, const mix_call_args *args) {
   const mix_shape in = mix_tensor_shape(x);
   if (mix_is_open(images, 1, 2))
     return mix_one_result(mix_open_result(x, center_crop_output_shape(layer, 1, &in)));
-  return mix_one_result(mix_image_result(mix_crop_center(images, o->height, o->width), x, o->data_format));
+  return mix_one_result(mix_image_result(crop_center(images, o->height, o->width), x, o->data_format));
 }
 
 static const mix_field_row center_crop_fields[] = {

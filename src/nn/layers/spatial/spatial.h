@@ -65,8 +65,7 @@ mix_tensor *mix_crop_to_aspect(mix_tensor *x, int64_t height, int64_t width);
 mix_tensor *mix_pad_to_aspect(mix_tensor *x, int64_t height, int64_t width, double fill_value);
 /* height x width pixels from (top, left) on. */
 mix_tensor *mix_crop(mix_tensor *x, int64_t top, int64_t left, int64_t height, int64_t width);
-/* CenterCrop's rule, and that for images that are smaller: the part of the aspect ratio, resized. */
-mix_tensor *mix_crop_center(mix_tensor *x, int64_t height, int64_t width);
+/* What crops do to images that are smaller: the part of the aspect ratio, resized. */
 mix_tensor *mix_crop_and_resize(mix_tensor *x, int64_t height, int64_t width);
 
 /* The output of a window along an axis of n elements with "same" padding, and how much precedes them. */

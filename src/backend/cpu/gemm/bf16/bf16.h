@@ -14,8 +14,6 @@
 
 #include "backend/cpu/gemm/gemm.h"
 
-/* Blocked products of all shapes, less those that other algorithms or widening kernels do faster. */
-extern const mix_gemm_algorithm mix_gemm_pairs;
 extern const mix_gemm_algorithm *const mix_gemm_pair_algorithms[];
 
 #endif
