@@ -96,13 +96,14 @@ static void nadam_begin(mix_update *update) {
 }
 
 /* True where tf_keras leaves P unchanged for a variable: it compares iterations + 2 with a Python counter
- * that tracing has made a constant, n + 1 + i for variable i of n in a function that builds the optimizer.
- * Other functions, whose constants differ, are not reproduced. Nor is a match of the first variable while P
- * is 1, where 1 - P would be 0. */
+ * that tracing has made a constant, 1 + i for variable i, and n more of n where the function builds the
+ * optimizer, for it is traced twice then. A match of the first variable while P is 1, where 1 - P would be 0,
+ * is not reproduced. */
 static mix_tensor *reuses_product(mix_update *update) {
-  mix_tensor *iterations = mix_update_get(update, update->optimizer->iterations);
-  mix_tensor *matches =
-      mix_equal(iterations, mix_scalar_like(iterations, update->gradient_count - 1 + update->gradient));
+  const mix_optimizer *optimizer = update->optimizer;
+  const int traced = optimizer->built_in_step ? update->gradient_count : 0;
+  mix_tensor *iterations = mix_update_get(update, optimizer->iterations);
+  mix_tensor *matches = mix_equal(iterations, mix_scalar_like(iterations, traced - 1 + update->gradient));
   if (update->gradient > 0) return matches;
   mix_tensor *product = mix_update_get(update, update->optimizer->product);
   return mix_logical_and(matches, mix_less(product, mix_scalar_like(product, 1)));

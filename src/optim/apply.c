@@ -316,7 +316,7 @@ static bool build_step(step *s, mix_list *gradients, mix_list *variables, bool c
 mix_status mix_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables,
                               mix_tensor *guard, bool count_skipped) {
   int count = mix_list_count(gradients);
-  if (count == 0 || mix_optimizer_build(optimizer, variables) != MIX_OK) return mix_error();
+  if (count == 0 || mix_optimizer_build_in_step(optimizer, variables) != MIX_OK) return mix_error();
   step s = {.optimizer = optimizer,
             .capacity = count,
             .gradients = mix_calloc((size_t)count, sizeof *s.gradients),

@@ -281,7 +281,8 @@ mix_status mix_loss_scale_optimizer_step(mix_optimizer *optimizer, mix_list *gra
   mix_release(optimizer->applied);
   optimizer->applied = NULL;
   mix_optimizer *inner = optimizer->inner;
-  if (mix_list_count(gradients) == 0 || mix_optimizer_build(inner, variables) != MIX_OK) return mix_error();
+  if (mix_list_count(gradients) == 0 || mix_optimizer_build_in_step(inner, variables) != MIX_OK)
+    return mix_error();
   for (int i = 0; i < mix_list_count(variables); i++)
     if (mix_optimizer_index(inner, mix_list_get(variables, i), i) < 0)
       return mix_fail_status(MIX_VALUE_ERROR,

@@ -349,6 +349,11 @@ mix_status mix_optimizer_build(mix_optimizer *optimizer, mix_list *variables) {
   return optimizer->built ? MIX_OK : build(optimizer, variables);
 }
 
+mix_status mix_optimizer_build_in_step(mix_optimizer *optimizer, mix_list *variables) {
+  optimizer->built_in_step |= !optimizer->built;
+  return mix_optimizer_build(optimizer, variables);
+}
+
 mix_status mix_optimizer_exclude_from_weight_decay(mix_optimizer *optimizer, mix_list *variables,
                                                    int name_count, const char *const *names) {
   if (mix_failed()) return mix_error();

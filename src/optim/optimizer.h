@@ -98,7 +98,7 @@ struct mix_optimizer {
 
   mix_variable *iterations;    /* int64 scalar */
   mix_variable *learning_rate; /* floatx scalar; NULL with a schedule */
-  bool built;
+  bool built, built_in_step; /* by its first update, or as if: not before training */
   int count; /* of the variables it was built for */
   /* Indexed as the trainable variables, retained. Entries are NULL where a variable has none. */
   mix_variable **trainable, **averages, **accumulators, **slots[MIX_MAX_SLOTS];
@@ -119,6 +119,9 @@ struct mix_optimizer {
   char *text;          /* the latest config */
 };
 extern const mix_class mix_optimizer_object_class;
+
+/* mix_optimizer_build by an update, or by what stands for one. */
+mix_status mix_optimizer_build_in_step(mix_optimizer *optimizer, mix_list *variables);
 
 /* A pending assignment of one update. Nothing is assigned before all values of the update are known. A
  * guarded value is select(condition, value, old) with `old` the value on entry: the pattern that a plan

@@ -41,8 +41,9 @@ static mix_list *with_learning_rate(mix_optimizer *optimizer) {
 static mix_list *variables_of(mix_optimizer *optimizer, const state *s) {
   mix_optimizer *unscaled = s->scaled ? NULL : optimizer->inner;
   mix_list *const candidates[] = {mix_optimizer_saved_variables(optimizer), with_learning_rate(optimizer),
-                                  unscaled ? mix_optimizer_saved_variables(unscaled) : NULL};
-  for (int i = 0; i < 3 && !mix_failed(); i++)
+                                  unscaled ? mix_optimizer_variables_of_file(unscaled, false) : NULL,
+                                  mix_optimizer_variables_of_file(optimizer, s->scaled)};
+  for (int i = 0; i < 4 && !mix_failed(); i++)
     if (candidates[i] && mix_list_count(candidates[i]) == s->count) return candidates[i];
   return NULL;
 }

@@ -54,7 +54,7 @@ mix_list *mix_training_optimizer_variables(mix_optimizer *optimizer, mix_model *
     return mix_fail(MIX_VALUE_ERROR,
                     "checkpoint: %s has no state yet; give the model, or call mix_optimizer_build",
                     plain->name);
-  if (!plain->built && mix_optimizer_build(plain, mix_model_trainable_variables(model)) != MIX_OK)
+  if (!plain->built && mix_optimizer_build_in_step(plain, mix_model_trainable_variables(model)) != MIX_OK)
     return NULL;
   mix_list *variables = mix_optimizer_variables(optimizer);
   if (!variables) return NULL;

@@ -134,23 +134,34 @@ static bool visit_layer(walk *w, mix_layer *layer, const char *path) {
 
 /* ---- optimizers ---- */
 
+/* Nadam's product, and the numbers that stand in for slots that a variable has not. */
+static bool is_untracked(const mix_optimizer *optimizer, const mix_variable *variable) {
+  return variable == optimizer->product || (optimizer->class->slot_shape && variable->dtype == MIX_INT32);
+}
+
 /* Appends what files hold of the state of a plain optimizer. */
-static void append_state(const mix_optimizer *optimizer, mix_list *variables) {
+static void append_state(const mix_optimizer *optimizer, bool wrapped, mix_list *variables) {
   const mix_semantics *rules = optimizer->rules;
   for (int i = 0; i < mix_list_count(optimizer->variables); i++) {
     mix_variable *variable = mix_list_items(optimizer->variables)[i];
     if (variable == optimizer->learning_rate && !rules->learning_rate_saved) continue;
     if (variable == optimizer->product && !rules->nadam_product_saved) continue;
+    if (wrapped && rules->wrapped_state_untracked && is_untracked(optimizer, variable)) continue;
     mix_list_append(variables, variable);
   }
 }
 
 mix_list *mix_optimizer_saved_variables(mix_optimizer *optimizer) {
+  const mix_optimizer *plain = mix_optimizer_plain(optimizer);
+  return mix_optimizer_variables_of_file(optimizer, plain->wrapped);
+}
+
+mix_list *mix_optimizer_variables_of_file(mix_optimizer *optimizer, bool wrapped) {
   mix_list *all = mix_optimizer_variables(optimizer), *saved = mix_list_new(0, NULL);
   const mix_optimizer *plain = all ? mix_optimizer_plain(optimizer) : NULL;
   const int own = plain ? mix_list_count(all) - mix_list_count(plain->variables) : 0;
   for (int i = 0; i < own; i++) mix_list_append(saved, mix_list_items(all)[i]);
-  if (plain) append_state(plain, saved);
+  if (plain) append_state(plain, wrapped, saved);
   return mix_failed() ? NULL : saved;
 }
 

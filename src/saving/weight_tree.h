@@ -24,5 +24,7 @@ bool mix_is_optimizer_path(const char *path);
 /* The state of an optimizer that files of its generation hold, in their order: a new list. What is not built
  * yet is missing. */
 mix_list *mix_optimizer_saved_variables(mix_optimizer *optimizer);
+/* The same of a file in which the plain optimizer is wrapped by a loss-scale optimizer, or is not. */
+mix_list *mix_optimizer_variables_of_file(mix_optimizer *optimizer, bool wrapped);
 
 #endif

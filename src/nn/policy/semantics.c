@@ -143,6 +143,7 @@ const mix_semantics mix_semantics_keras3 = {
     .optimizer_in_weights_file = true,
     .learning_rate_saved = true,
     .missing_slots_counted = true,
+    .wrapped_state_untracked = true,
     .nadam_product_saved = true,
     .policy_equal_by_name = true,
     .policy_quantized = true,

@@ -311,6 +311,8 @@ struct mix_semantics {
   bool gradients_cast; /* K3: a gradient of another dtype than its variable is cast; else TypeError */
   /* X: slots are created slot by slot (except those of Ftrl); else variable by variable */
   bool slots_slot_by_slot;
+  /* K3: an optimizer in a loss-scale optimizer does not track, nor save, what is no slot of a variable */
+  bool wrapped_state_untracked;
   bool missing_slots_counted; /* K3: a slot of Adafactor that a vector lacks is an integer 0 in the state */
   bool config_says_not_legacy;     /* L: configs contain jit_compile and is_legacy_optimizer */
   bool config_legacy_keys_ignored; /* L, K3: those two keys have no effect; X: they are unknown */

@@ -164,7 +164,7 @@ static void add_steps(struct mix_numerics_watch *watch, mix_node *loop) {
   const mix_scan_attributes *attributes = loop->attributes;
   for (int output = attributes->carries; output < loop->output_count; output++) {
     const mix_edge inside = loop->body->results[output];
-    if (mix_body_computes(loop->body, inside) && !moves_only(inside.node))
+    if (mix_body_varies(loop->body, inside) && !moves_only(inside.node))
       add(watch, (mix_edge){loop, output}, layer_of(watch, inside.node), inside.node->op->name,
           MIX_NUMERICS_INTERMEDIATE);
   }
