@@ -72,7 +72,7 @@ static inline bounded rounded(bounded x, mix_dtype dtype) {
   const double is = round_to(x.is, dtype);
   return (bounded){is, fmax(round_to(x.is + x.off, dtype) - is, is - round_to(x.is - x.off, dtype))};
 }
-/* Rounded to the storage dtype, beside the number before. */
+/* Rounded to the storage dtype; `is` stays as it was. */
 static inline bounded stored(const attention_form *f, bounded x) {
   x = widened(x, unit_roundoff(f->dtype));
   x.off += smallest(f->dtype) / 2;

@@ -223,7 +223,7 @@ static int64_t read_tape(const attention_case *c, mix_tensor *const *x, bool pla
 
 /* Two forms are as far apart as the errors of both. A gradient grows as the root of its n terms, its error as
  * n times that of a term. In 16 bits the plain form has some 5 half ulps in each: of P, dP, dS twice, and a
- * head's result. In float32 both forms have (n + 8) u in P and in the row sum and n u in a sum. So of 600 keys
+ * head's result. In float32 both forms have (n + 8) u in P and the row sum, and n u in a sum. So of 600 keys
  * the errors are below 1 / 2 of the largest gradient in bfloat16, 1 / 8 in float16 and 1 / 128 in float32. */
 static void gradients_as_those_of_the_plain_form(void **state) {
   (void)state;
