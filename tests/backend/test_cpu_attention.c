@@ -1,18 +1,10 @@
-/* Attention by blocks on the CPU against the reference, and the reference against the plain form; its memory
- * is linear in the number of places. */
+/* Attention by blocks and its gradients, on the CPU and on the reference, against their formulas and against
+ * the plain form; its memory is linear in the number of places. */
+#include "backend/attention_bounds.h"
 #include "backend/host/executor.h"
-#include "ops/support.h"
 #include "base/philox.h"
 #include <mixtape/device.h>
 #include <mixtape/function.h>
-
-enum { ELEMENTS = 40000, OPERANDS = 6 };
-
-typedef struct attention_case {
-  int64_t batch, queries, keys, heads, groups, dim, value_dim;
-  mix_shape mask;
-  mix_attention_attributes attributes;
-} attention_case;
 
 #define NO_MASK                                                                                              \
   {                                                                                                          \
@@ -42,6 +34,17 @@ static const attention_case cases[] = {
      {4, {1, 1, 1, 50}},
      {.scale = 1, .mask_value = -1e9, .mask_zeroes = true, .rate = 0.3}},
     {1, 1, 600, 1, 1, 3, 1, NO_MASK, {.scale = 1, .mask_value = -1e9, .mask_adds = true, .rate = 0.5}},
+    {1, 45, 45, 8, 2, 6, 5, {4, {1, 1, 45, 45}}, {.scale = 0.4, .mask_value = -2.4e38, .causal = true}, 9},
+    {2, 34, 29, 3, 1, 7, 4, {4, {2, 1, 34, 29}}, {.scale = 0.6, .mask_value = -2.4e38}},
+    {2,
+     20,
+     36,
+     6,
+     3,
+     5,
+     5,
+     {4, {2, 6, 20, 36}},
+     {.scale = 1, .mask_value = -3e4, .mask_adds = true, .causal = true, .rate = 0.25}},
 };
 
 /* Uniform in (-1, 1). */
@@ -54,12 +57,17 @@ static mix_tensor *numbers_of(mix_dtype dtype, mix_shape shape, int seed) {
   return mix_tensor_from_doubles(values, dtype, shape);
 }
 
-/* Every fifth is masked, and the first row of a mask with queries. */
-static mix_tensor *mask_of(mix_shape shape) {
+/* Every fifth is masked, and the first row of a mask with queries; or all outside of the window. */
+static mix_tensor *mask_of(const attention_case *c) {
   static bool values[ELEMENTS];
+  const mix_shape shape = c->mask;
   const int64_t count = mix_shape_size(shape);
+  assert_true(count <= ELEMENTS);
   for (int64_t i = 0; i < count; i++)
-    values[i] = count == 1 || ((i * 3 + 1) % 5 && !(shape.dims[2] > 1 && i < shape.dims[3]));
+    if (c->window)
+      values[i] = llabs(i / shape.dims[3] % shape.dims[2] - i % shape.dims[3]) < c->window;
+    else
+      values[i] = count == 1 || ((i * 3 + 1) % 5 && !(shape.dims[2] > 1 && i < shape.dims[3]));
   return mix_tensor_from(values, MIX_BOOL, shape);
 }
 
@@ -67,7 +75,7 @@ static void make_operands(const attention_case *c, mix_dtype dtype, mix_tensor *
   x[0] = numbers_of(dtype, MIX_SHAPE(c->batch, c->queries, c->heads, c->dim), 1);
   x[1] = numbers_of(dtype, MIX_SHAPE(c->batch, c->keys, c->groups, c->dim), 2);
   x[2] = numbers_of(dtype, MIX_SHAPE(c->batch, c->keys, c->groups, c->value_dim), 3);
-  x[3] = mask_of(c->mask);
+  x[3] = mask_of(c);
   x[4] = mix_tensor_from((const int64_t[]){5, 9}, MIX_INT64, MIX_SHAPE(2));
   x[5] = numbers_of(dtype, MIX_SHAPE(c->batch, c->queries, c->heads, c->value_dim), 4);
 }
@@ -86,58 +94,174 @@ static int64_t read_results(mix_tensor *first, int results, double *to) {
   return total;
 }
 
+static double got[ELEMENTS], wanted[ELEMENTS];
+
+/* ---- within the bounds of docs/NUMERICS.md, Einstein sums and attention ---- */
+
+static bounded right[ELEMENTS], other[ELEMENTS];
+
+static const attention_operands *read_operands(const attention_case *c, mix_dtype dtype,
+                                               mix_tensor *const *x) {
+  static attention_operands operands;
+  const mix_shape scores = MIX_SHAPE(c->batch, c->heads, c->queries, c->keys);
+  for (int i = 0; i < OPERANDS; i++) read_into(x[i], mix_shape_size(mix_tensor_shape(x[i])), operands.of[i]);
+  if (c->attributes.rate > 0)
+    read_into(mix_stateless_uniform(x[OF_STATE], scores, dtype), mix_shape_size(scores), operands.drawn);
+  return &operands;
+}
+
+static void compare_bounded(const attention_case *c, const char *what, mix_dtype dtype, int64_t count) {
+  for (int64_t i = 0; i < count; i++)
+    if (!(fabs(got[i] - right[i].is) <= right[i].off))
+      fail_msg("case %d, %s on %s in %s: element %d is %.9g, not %.9g within %g", (int)(c - cases), what,
+               mix_device(), mix_dtype_name(dtype), (int)i, got[i], right[i].is, right[i].off);
+}
+
+static const mix_dtype kernel_dtypes[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16};
+static const char *const devices[] = {"ref", "cpu"};
+
+static void both_devices_within_the_bound(void **state) {
+  (void)state;
+  const char *former = mix_device();
+  for (int i = 0; i < COUNT(cases) * COUNT(kernel_dtypes) * 2; i++)
+    MIX_SCOPE {
+      const attention_form form = {.of = &cases[i / 2 % COUNT(cases)],
+                                   .dtype = kernel_dtypes[i / 2 / COUNT(cases)]};
+      const bool gradient = i % 2;
+      const mix_op *op = gradient ? &mix_op_attention_grad : &mix_op_attention;
+      mix_tensor *x[OPERANDS];
+      make_operands(form.of, form.dtype, x);
+      (gradient ? bound_gradients : bound_results)(&form, read_operands(form.of, form.dtype, x), right);
+      for (int device = 0; device < COUNT(devices); device++) {
+        assert_int_equal(mix_set_device(devices[device]), MIX_OK);
+        const int64_t count =
+            read_results(mix_apply(op, &form.of->attributes, gradient ? 6 : 5, x), gradient ? 3 : 1, got);
+        compare_bounded(form.of, op->name, form.dtype, count);
+      }
+    }
+  mix_set_device(former);
+}
+
+/* The elements of the gradients of query, key and value. */
+static void count_gradients(const attention_case *c, int64_t counts[3]) {
+  counts[0] = c->batch * c->queries * c->heads * c->dim;
+  counts[1] = c->batch * c->keys * c->groups * c->dim;
+  counts[2] = c->batch * c->keys * c->groups * c->value_dim;
+}
+
+/* Is the largest of each gradient at least `times` the largest error? So zeros are far outside. */
+static void expect_small_errors(const attention_form *f, const bounded *x, const bounded *more,
+                                double times) {
+  int64_t counts[3], first = 0;
+  count_gradients(f->of, counts);
+  for (int k = 0; k < 3; first += counts[k++]) {
+    double largest = 0, off = 0;
+    for (int64_t i = first; i < first + counts[k]; i++) {
+      largest = fmax(largest, fabs(x[i].is));
+      off = fmax(off, x[i].off + (more ? more[i].off : 0));
+    }
+    if (!(largest >= times * off))
+      fail_msg("case %d in %s: gradient %d of %g at most has an error of %g", (int)(f->of - cases),
+               mix_dtype_name(f->dtype), k, largest, off);
+  }
+}
+
+static bool changes_gradients(const attention_case *c, attention_fault fault) {
+  const mix_attention_attributes *a = &c->attributes;
+  if (fault == SCALE) return a->scale != 1;
+  if (fault == DROPOUT) return a->rate > 0;
+  if (fault == MASK) /* a row without keys */
+    return !a->mask_adds && !a->mask_zeroes && c->mask.dims[2] > 1 && !c->window;
+  return true;
+}
+
+/* No kernel with one of these faults passes for a right one: the two have no number in common at an element.
+ * The largest gradients are 16 times as large as their errors in 16 bits, and 256 times in float32. */
+static void wrong_gradients_are_refused(void **state) {
+  (void)state;
+  int64_t counts[3];
+  for (int i = 0; i < COUNT(cases) * COUNT(kernel_dtypes); i++)
+    MIX_SCOPE {
+      attention_form form = {.of = &cases[i % COUNT(cases)], .dtype = kernel_dtypes[i / COUNT(cases)]};
+      mix_tensor *x[OPERANDS];
+      make_operands(form.of, form.dtype, x);
+      const attention_operands *operands = read_operands(form.of, form.dtype, x);
+      count_gradients(form.of, counts);
+      bound_gradients(&form, operands, right);
+      expect_small_errors(&form, right, NULL, form.dtype == MIX_FLOAT32 ? 256 : 16);
+      for (form.without = NOTHING + 1; form.without < FAULTS; form.without++) {
+        bool refused = !changes_gradients(form.of, form.without);
+        if (refused) continue;
+        bound_gradients(&form, operands, other);
+        for (int64_t k = 0; k < counts[0] + counts[1] + counts[2]; k++)
+          refused |= fabs(right[k].is - other[k].is) > right[k].off + other[k].off;
+        if (!refused)
+          fail_msg("case %d in %s: fault %d is within the bound", i % COUNT(cases),
+                   mix_dtype_name(form.dtype), (int)form.without);
+      }
+    }
+}
+
+/* ---- the plain form ---- */
+
+/* The gradients of query, key and value. */
+static int64_t read_tape(const attention_case *c, mix_tensor *const *x, bool plain, double *to) {
+  int64_t counts[3], total = 0;
+  mix_list *sources = mix_list_of(x[0], x[1], x[2]);
+  mix_tape *tape = mix_tape_begin();
+  for (int i = 0; i < 3; i++) mix_tape_watch(tape, x[i]);
+  mix_tensor *y = plain ? mix_attention_plain(x, &c->attributes)
+                        : mix_apply(&mix_op_attention, &c->attributes, 5, (mix_tensor **)x);
+  mix_tape_end(tape);
+  no_error();
+  mix_list *gradients = mix_tape_gradient_from(tape, mix_list_of(y), mix_list_of(x[OF_GRADIENT]), sources);
+  no_error();
+  count_gradients(c, counts);
+  for (int i = 0; i < 3; total += counts[i++]) read_into(mix_list_get(gradients, i), counts[i], to + total);
+  return total;
+}
+
+/* Two forms are as far apart as the errors of both. A gradient grows as the root of its n terms, its error as
+ * n times that of a term. In 16 bits the plain form has some 5 half ulps in each: of P, dP, dS twice, and a
+ * head's result. In float32 both forms have (n + 8) u in P and the row sum, and n u in a sum. So of 600 keys
+ * the errors are below 1 / 2 of the largest gradient in bfloat16, 1 / 8 in float16 and 1 / 128 in float32. */
+static void gradients_as_those_of_the_plain_form(void **state) {
+  (void)state;
+  static const struct {
+    mix_dtype dtype;
+    double times;
+  } rows[] = {{MIX_FLOAT64, 128}, {MIX_FLOAT32, 128}, {MIX_FLOAT16, 8}, {MIX_BFLOAT16, 2}};
+  const char *former = mix_device(), *accumulate = mix_accumulate();
+  assert_int_equal(mix_set_accumulate("exact"), MIX_OK);
+  for (int i = 0; i < COUNT(cases) * COUNT(rows) * COUNT(devices); i++)
+    MIX_SCOPE {
+      attention_form form = {.of = &cases[i / 2 % COUNT(cases)], .dtype = rows[i / 2 / COUNT(cases)].dtype};
+      mix_tensor *x[OPERANDS];
+      assert_int_equal(mix_set_device(devices[i % 2]), MIX_OK);
+      make_operands(form.of, form.dtype, x);
+      const attention_operands *operands = read_operands(form.of, form.dtype, x);
+      bound_gradients(&form, operands, right);
+      form.plain = true;
+      bound_gradients(&form, operands, other);
+      expect_small_errors(&form, right, other, rows[i / 2 / COUNT(cases)].times);
+      const int64_t count = read_tape(form.of, x, true, wanted);
+      read_tape(form.of, x, false, got);
+      for (int64_t k = 0; k < count; k++)
+        if (!(fabs(got[k] - wanted[k]) <= right[k].off + other[k].off))
+          fail_msg("case %d on %s in %s: element %d is %.9g, not %.9g of the plain form within %g",
+                   (int)(form.of - cases), mix_device(), mix_dtype_name(form.dtype), (int)k, got[k],
+                   wanted[k], right[k].off + other[k].off);
+    }
+  mix_set_accumulate(accumulate);
+  mix_set_device(former);
+}
+
 static void compare(const attention_case *c, const char *what, mix_dtype dtype, int64_t count,
                     const double *got, const double *wanted, double bound) {
   for (int64_t i = 0; i < count; i++)
     if (!(fabs(got[i] - wanted[i]) <= bound))
       fail_msg("case %d, %s in %s: element %d is %.9g, not %.9g within %g", (int)(c - cases), what,
                mix_dtype_name(dtype), (int)i, got[i], wanted[i], bound);
-}
-
-static double got[ELEMENTS], wanted[ELEMENTS];
-
-/* The forward pass: of `dim` products in (-1, 1) a score is off by dim (dim + 1) / 2 u at most in float32 (u
- * = 2^-24), which is the relative error of its exp; sums of keys and the quotient add keys + 8 u. So a convex
- * sum of values in (-1, 1) is off by twice that. In 16 bits a score on a tie may round the other way, an ulp
- * of dim, that is 2 dim u16; then the rounding of probabilities, dropout's product and the result, 2 u16
- * each, where dropout magnifies by 1 / (1 - rate). */
-static double forward_bound(const attention_case *c, mix_dtype dtype) {
-  const double u = 0x1p-24, dim = (double)c->dim, keys = (double)c->keys;
-  double bound = 2 * (dim * (dim + 1) / 2 + keys + 8) * u;
-  if (dtype != MIX_FLOAT32) bound += (2 * dim + 6) * unit_roundoff(dtype);
-  return bound / (1 - c->attributes.rate);
-}
-
-/* The gradients: dP is a sum of value_dim products, of error value_dim (value_dim + 1) / 2 u, dS = P (dP -
- * sum) at most 2 value_dim P; sums over keys weigh by P, sums over queries by 1. Each factor carries the
- * error of P. */
-static double gradient_bound(const attention_case *c, mix_dtype dtype) {
-  const double values = (double)c->value_dim, rows = (double)(c->queries * (c->heads / c->groups));
-  return rows * (2 * values + 1) * (forward_bound(c, dtype) + 2 * values * 0x1p-24) +
-         2 * rows * values * unit_roundoff(dtype);
-}
-
-static void on_the_cpu_as_on_the_reference(void **state) {
-  (void)state;
-  static const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16};
-  const char *former = mix_device();
-  for (int i = 0; i < COUNT(cases) * COUNT(dtypes) * 2; i++)
-    MIX_SCOPE {
-      const attention_case *c = &cases[i / 2 % COUNT(cases)];
-      const mix_dtype dtype = dtypes[i / 2 / COUNT(cases)];
-      const bool gradient = i % 2;
-      const mix_op *op = gradient ? &mix_op_attention_grad : &mix_op_attention;
-      mix_tensor *x[OPERANDS];
-      make_operands(c, dtype, x);
-      assert_int_equal(mix_set_device("ref"), MIX_OK);
-      int64_t count =
-          read_results(mix_apply(op, &c->attributes, gradient ? 6 : 5, x), gradient ? 3 : 1, wanted);
-      assert_int_equal(mix_set_device("cpu"), MIX_OK);
-      read_results(mix_apply(op, &c->attributes, gradient ? 6 : 5, x), gradient ? 3 : 1, got);
-      compare(c, op->name, dtype, count, got, wanted,
-              gradient ? gradient_bound(c, dtype) : forward_bound(c, dtype));
-    }
-  mix_set_device(former);
 }
 
 /* In float32 and float64 the reference rounds where the plain form does, in the same order of sums. */
@@ -232,8 +356,9 @@ static void memory_is_linear(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(on_the_cpu_as_on_the_reference),
-                                     TEST(the_reference_as_the_plain_form),
-                                     TEST(bits_do_not_depend_on_threads), TEST(memory_is_linear)};
+  const struct CMUnitTest tests[] = {
+      TEST(both_devices_within_the_bound),        TEST(wrong_gradients_are_refused),
+      TEST(gradients_as_those_of_the_plain_form), TEST(the_reference_as_the_plain_form),
+      TEST(bits_do_not_depend_on_threads),        TEST(memory_is_linear)};
   return cmocka_run_group_tests_name("attention by blocks", tests, NULL, NULL);
 }
