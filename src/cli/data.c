@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/object.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const cli_part *cli_part_to_test(const cli_data *data) { return data->test.x ? &data->test : &data->train; }
@@ -33,6 +34,9 @@ static bool load_npz(const char *path, int command, cli_data *data) {
   if (command != CLI_PREDICT && data->train.x) data->train.y = mix_npz_require(npz, "y_train");
   if (command != CLI_PREDICT && data->test.x) data->test.y = mix_npz_require(npz, "y_test");
   data->source = path;
+  if (mix_npz_get(npz, "sample_weight_train") || mix_npz_get(npz, "sample_weight"))
+    fprintf(stderr, "mixtape: %s: its sample_weight is not used: only models from files take weights\n",
+            path);
   return mix_error() == MIX_OK;
 }
 

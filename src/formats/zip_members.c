@@ -6,6 +6,7 @@
 #include "base/object.h"
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -141,10 +142,13 @@ static bool check_size(const mix_zip *zip, const char *member, const zip_stat_t 
   if (status->comp_size <= zip->bytes && status->size <= limit && sound &&
       (stored || status->comp_method == ZIP_CM_DEFLATE))
     return true;
-  mix_fail(MIX_FORMAT_ERROR,
-           "%s: '%s' declares %llu bytes, of which %llu are stored; expected at most %zu, and no more than "
-           "100 times what is stored",
-           zip->name, member, (unsigned long long)status->size, (unsigned long long)status->comp_size, limit);
+  char most[64] = "";
+  if (limit < SIZE_MAX / 2) snprintf(most, sizeof most, "at most %zu, and ", limit);
+  mix_fail(
+      MIX_FORMAT_ERROR,
+      "%s: '%s' declares %llu bytes, of which %llu are stored; expected %sno more than 100 times what is "
+      "stored",
+      zip->name, member, (unsigned long long)status->size, (unsigned long long)status->comp_size, most);
   return false;
 }
 
