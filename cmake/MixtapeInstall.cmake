@@ -34,6 +34,8 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PR
               ${PROJECT_SOURCE_DIR}/CONTRIBUTING.md DESTINATION ${document_folder} COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples DESTINATION ${document_folder}
         COMPONENT development FILES_MATCHING PATTERN "*.md" PATTERN "*.c" PATTERN "*.png")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/bench/results DESTINATION ${document_folder}/bench
+        COMPONENT development FILES_MATCHING PATTERN "*.md")
 
 # ---- the program ----
 install(TARGETS mixtape_program RUNTIME COMPONENT tools)

@@ -24,6 +24,7 @@ for file in bin/mixtape include/mixtape/mixtape.h include/mixtape.hpp lib*/libmi
   share/fish/vendor_completions.d/mixtape.fish; do
   ls "$installed"/$file >/dev/null || fail "no $file"
 done
+tools/check_links "$installed/share/doc/mixtape" >"$work/links" || fail "$(cat "$work/links")"
 version=$(pkg-config --modversion "$installed"/lib*/pkgconfig/mixtape.pc)
 "$installed/bin/mixtape" version | grep -x "mixtape $version" >/dev/null ||
   fail "the program and pkg-config have different versions"

@@ -50,6 +50,7 @@ static void the_options_that_it_prints_train(void **state) {
   make_files(&model, &data);
   assert_code(run_program("tune-precision", "--model", model, "--data", data, RUN), 0);
   assert_has(program_out, "2 of 5 layers in float32: up down\n");
+  assert_has(program_out, "Keras 3 and tf_keras, a model under mixed_float16");
   assert_has(program_out, "--policy mixed_float16 --float32-layers up,down\n");
   assert_has(program_err, "tune_precision: run 1 (float32, seed 1)");
   assert_code(run_program("train", "--model", model, "--data", data, RUN, "--policy", "mixed_float16",

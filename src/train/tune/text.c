@@ -69,6 +69,23 @@ const char *mix_tuning_table(mix_tuning *t) {
 
 /* ---- to paste ---- */
 
+/* By configs, in which a layer's policy stands beside those of what it wraps: a layer of Keras 3 whose
+ * dtype_policy is set leaves cells and wrapped layers in 16 bits, and in tf_keras it cannot be set. */
+static const char keras_function[] = "def to_float32(value):\n"
+                                     "    for item in value.values() if isinstance(value, dict) else value:\n"
+                                     "        if isinstance(item, (dict, list)):\n"
+                                     "            to_float32(item)\n"
+                                     "    if isinstance(value, dict) and \"dtype\" in value:\n"
+                                     "        value[\"dtype\"] = \"float32\"\n\n"
+                                     "config, weights = model.get_config(), model.get_weights()\n";
+static const char keras_lines[] =
+    "    layer = config\n"
+    "    for name in path.split(\"/\"):\n"
+    "        layer = next(c for c in (x[\"config\"] for x in layer[\"layers\"]) if c[\"name\"] == name)\n"
+    "    to_float32(layer)\n\n"
+    "model = type(model).from_config(config)\n"
+    "model.set_weights(weights)\n";
+
 const char *mix_tuning_overrides(mix_tuning *t) {
   if (!mix_tuning_given(t, "tuning_overrides")) return NULL;
   if (t->found < 0)
@@ -84,13 +101,12 @@ const char *mix_tuning_overrides(mix_tuning *t) {
   mix_text_put(&text, "C: .dtype = \"float32\" in the options of these layers, or for model_from_json and "
                       "model_load:\n  .float32_layers = (const char *const[]){");
   mix_tune_put_names(&text, names, "\"", ", ");
-  mix_text_put(&text, ", NULL}\nKeras 3, before compile:\n  for path in [");
-  mix_tune_put_names(&text, names, "\"", ", ");
   mix_text_put(&text,
-               "]:\n      layer = model\n      for name in path.split(\"/\"):\n"
-               "          layer = layer.get_layer(name)\n      layer.dtype_policy = \"float32\"\n"
-               "mixtape:\n  --policy %s --float32-layers ",
-               t->policy);
+               ", NULL}\nKeras 3 and tf_keras, a model under %s, before compile; it is made anew:\n%s"
+               "for path in [",
+               t->policy, keras_function);
+  mix_tune_put_names(&text, names, "\"", ", ");
+  mix_text_put(&text, "]:\n%smixtape:\n  --policy %s --float32-layers ", keras_lines, t->policy);
   mix_tune_put_names(&text, names, "", ",");
   mix_text_put(&text, "\n");
   return keep(&t->overrides, &text);
