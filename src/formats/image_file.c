@@ -95,7 +95,7 @@ static void decode_png(png_reader *r, const char *name, int channels) {
   r->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, png_fails, png_is_silent);
   r->info = r->png ? png_create_info_struct(r->png) : NULL;
   if (!r->info) {
-    mix_fail(MIX_MEMORY_ERROR, "%s: no memory for the PNG reader", name);
+    mix_fail_memory("a reader of PNG images");
     return;
   }
   png_set_read_fn(r->png, r, take_bytes);
