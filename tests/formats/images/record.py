@@ -71,8 +71,9 @@ def jpeg_of_inks(inks, adobe):
     bits += "1" * (-len(bits) % 8)
     data = bytes(int(bits[i : i + 8], 2) for i in range(0, len(bits), 8)).replace(b"\xff", b"\xff\0")
     parts = [segment(0xEE, b"Adobe" + bytes([0, 100, 0, 0, 0, 0, 0]))] if adobe else []
+    components = b"".join(bytes([i, 0x11, 0]) for i in range(1, 5))
     parts += [segment(0xDB, b"\0" + b"\1" * 64),
-              segment(0xC0, struct.pack(">BHHB", 8, 3, 2, 4) + b"".join(bytes([i, 0x11, 0]) for i in range(1, 5))),
+              segment(0xC0, struct.pack(">BHHB", 8, 3, 2, 4) + components),
               segment(0xC4, dc), segment(0xC4, ac),
               segment(0xDA, bytes([4, 1, 0, 2, 0, 3, 0, 4, 0, 0, 63, 0]))]
     return b"\xff\xd8" + b"".join(parts) + data + b"\xff\xd9"
