@@ -14,7 +14,8 @@ typedef struct mix_cifar10_options {
   size_t size;
   /* Search only here. NULL: $MIXTAPE_DATA_DIR, $KERAS_HOME/datasets, ~/.keras/datasets, then download. */
   const char *directory;
-  bool bytes; /* uint8, as Keras gives them */
+  bool bytes;    /* uint8, as Keras gives them */
+  bool optional; /* where no file is found: no download and no error; all fields are NULL */
 } mix_cifar10_options;
 /* Loads 50,000 training and 10,000 test images (Krizhevsky: Learning multiple layers of features from tiny
  * images; 2009). x is float32 (n, 32, 32, 3), bytes / 255, and y is int64 (n); with .bytes = true, x is uint8

@@ -42,8 +42,9 @@ typedef struct mix_image_dataset_options {
   const char *subset;      /* with a split: "training", "validation" or "both" */
   const char *interpolation; /* NULL: "bilinear"; as Resizing of tf_keras */
   bool follow_links;         /* also folders that are links */
-  bool crop_to_aspect_ratio, pad_to_aspect_ratio;
-  const char *data_format; /* NULL: "channels_last"; "channels_first" */
+  bool crop_to_aspect_ratio; /* to the part in the middle, which is then resized */
+  bool pad_to_aspect_ratio;  /* with zeros around the resized image, as tf.image.resize_with_pad */
+  const char *data_format;   /* NULL: "channels_last"; "channels_first" */
 } mix_image_dataset_options;
 /* Finds the files .png, .jpg, .jpeg, .bmp and .gif (in any case) in the folder of each class, and in the
  * folders in it. Files are read when an element is needed, several at once. A file that is damaged, or no PNG

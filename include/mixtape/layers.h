@@ -358,7 +358,7 @@ typedef struct mix_spectral_normalization_options {
   size_t size;
   MIX_LAYER_OPTIONS
   mix_layer *layer;         /* required; retained */
-  int64_t power_iterations; /* 0 means 1; positive (ValueError) */
+  int64_t power_iterations; /* 0 means 1; 1 to 1024 (ValueError) */
 } mix_spectral_normalization_options;
 MIX_API mix_layer *mix_spectral_normalization_with(const mix_spectral_normalization_options *options);
 

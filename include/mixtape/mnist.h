@@ -25,7 +25,8 @@ typedef struct mix_mnist_options {
   size_t size;
   /* Search only here. NULL: $MIXTAPE_DATA_DIR, $KERAS_HOME/datasets, ~/.keras/datasets, then download. */
   const char *directory;
-  bool bytes; /* uint8, as in the files */
+  bool bytes;    /* uint8, as in the files */
+  bool optional; /* where no file is found: no download and no error; all fields are NULL */
 } mix_mnist_options;
 /* Loads 60,000 training and 10,000 test images (LeCun, Cortes, Burges: The MNIST database of handwritten
  * digits). Each directory, and its folder mnist/, is searched for mnist.npz (Keras's cache), then for the
@@ -35,7 +36,7 @@ typedef struct mix_mnist_options {
  * was tried and what to do. */
 MIX_API mix_mnist mix_mnist_load_with(const mix_mnist_options *options);
 #ifndef __cplusplus
-#define mix_mnist_load(...)                                                                                 \
+#define mix_mnist_load(...)                                                                                  \
   mix_mnist_load_with(&(const mix_mnist_options){.size = sizeof(mix_mnist_options), __VA_ARGS__})
 #endif
 
@@ -51,7 +52,7 @@ typedef struct mix_digits_options {
  * stream than training images. Every ten successive images show ten different digits. */
 MIX_API mix_digits mix_digits_load_with(const mix_digits_options *options);
 #ifndef __cplusplus
-#define mix_digits_load(...)                                                                                \
+#define mix_digits_load(...)                                                                                 \
   mix_digits_load_with(&(const mix_digits_options){.size = sizeof(mix_digits_options), __VA_ARGS__})
 #endif
 

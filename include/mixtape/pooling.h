@@ -68,7 +68,7 @@ MIX_API mix_layer *mix_global_average_pooling3d_with(const mix_global_pooling_op
 typedef struct mix_adaptive_pooling_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_shape output_size;   /* required: for all axes, or for each one */
+  mix_shape output_size;   /* required: for all axes, or for each one; at most 65536 (ValueError) */
   const char *data_format; /* NULL: "channels_last"; "channels_first" */
 } mix_adaptive_pooling_options;
 MIX_API mix_layer *mix_adaptive_max_pooling1d_with(const mix_adaptive_pooling_options *options);

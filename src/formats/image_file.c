@@ -16,7 +16,7 @@
 #define FILE_LIMIT ((size_t)1 << 30)
 #define PIXEL_LIMIT (INT64_C(1) << 28)
 
-enum { RGBA = 4 };
+enum { RGBA = 4, INKS = 4 };
 
 static mix_tensor *damaged(const char *name, const char *format, const char *reason) {
   return mix_fail(MIX_FORMAT_ERROR, "%s: not a usable %s image: %.200s", name, format, reason);
@@ -32,31 +32,101 @@ static mix_tensor *new_image(const char *name, const char *format, int64_t heigh
 
 /* ---- PNG ---- */
 
-/* Opacity is dropped, not applied; grey is libpng's 0.299 R + 0.587 G + 0.114 B. */
-static void pick_channels(unsigned char *to, const unsigned char *rgba, int64_t count, int channels) {
-  for (int64_t i = 0; i < count; i++, rgba += RGBA, to += channels) {
-    if (channels == 1)
-      to[0] = (unsigned char)((9798 * rgba[0] + 19235 * rgba[1] + 3735 * rgba[2] + 16384) >> 15);
-    else
-      memcpy(to, rgba, (size_t)channels);
+enum { DEPTH = 8 }; /* bits of a value in the result */
+
+/* What outlives a jump. */
+typedef struct png_reader {
+  png_structp png;
+  png_infop info;
+  jmp_buf jump;
+  char message[200];
+  const unsigned char *data;
+  size_t left;
+  mix_tensor *result;
+} png_reader;
+
+static void png_fails(png_structp png, png_const_charp message) {
+  png_reader *r = png_get_error_ptr(png);
+  snprintf(r->message, sizeof r->message, "%s", message);
+  longjmp(r->jump, 1);
+}
+/* Of damage outside the pixels. */
+static void png_is_silent(png_structp png, png_const_charp message) {
+  (void)png;
+  (void)message;
+}
+
+static void take_bytes(png_structp png, png_bytep to, size_t count) {
+  png_reader *r = png_get_io_ptr(png);
+  if (count > r->left) png_error(png, "the file ends too early");
+  memcpy(to, r->data, count);
+  r->data += count;
+  r->left -= count;
+}
+
+/* Chunks without pixels or colours, which can be large once unpacked. */
+static void skip_chunks(png_structp png) {
+  static const png_byte names[] = "bKGD\0eXIf\0hIST\0iTXt\0oFFs\0pCAL\0pHYs\0sCAL\0sPLT\0tEXt\0tIME\0zTXt";
+  png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, names, (int)sizeof names / 5);
+}
+
+/* TensorFlow's choices, so that the bytes are its bytes: values of 16 bits lose the low byte; opacity is
+ * dropped, not applied; grey is 0.299 R + 0.587 G + 0.114 B, and only for it gAMA counts; opacity that is
+ * added has the bits that the file's values have. */
+static void choose_conversions(const png_reader *r, int channels) {
+  const int type = png_get_color_type(r->png, r->info), depth = png_get_bit_depth(r->png, r->info);
+  const bool grey = !(type & PNG_COLOR_MASK_COLOR), opacity = type & PNG_COLOR_MASK_ALPHA;
+  const bool one_clear_colour = png_get_valid(r->png, r->info, PNG_INFO_tRNS);
+  if (channels != RGBA)
+    png_set_strip_alpha(r->png);
+  else if (!opacity && one_clear_colour)
+    png_set_tRNS_to_alpha(r->png);
+  else if (!opacity)
+    png_set_add_alpha(r->png, (1u << depth) - 1, PNG_FILLER_AFTER);
+  if (depth > DEPTH) png_set_strip_16(r->png);
+  if (type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(r->png);
+  if (grey && depth < DEPTH) png_set_expand_gray_1_2_4_to_8(r->png);
+  if (grey && channels > 1) png_set_gray_to_rgb(r->png);
+  if (!grey && channels == 1) png_set_rgb_to_gray_fixed(r->png, PNG_ERROR_ACTION_NONE, 29900, 58700);
+}
+
+static void decode_png(png_reader *r, const char *name, int channels) {
+  void *pixels;
+  r->png = png_create_read_struct(PNG_LIBPNG_VER_STRING, r, png_fails, png_is_silent);
+  r->info = r->png ? png_create_info_struct(r->png) : NULL;
+  if (!r->info) {
+    mix_fail_memory("a reader of PNG images");
+    return;
   }
+  png_set_read_fn(r->png, r, take_bytes);
+  skip_chunks(r->png);
+  png_read_info(r->png, r->info);
+  const size_t height = png_get_image_height(r->png, r->info), width = png_get_image_width(r->png, r->info);
+  choose_conversions(r, channels);
+  const int passes = png_set_interlace_handling(r->png);
+  png_read_update_info(r->png, r->info);
+  if (png_get_rowbytes(r->png, r->info) != width * (size_t)channels) png_error(r->png, "unknown colours");
+  r->result = new_image(name, "PNG", (int64_t)height, (int64_t)width, channels, &pixels);
+  if (!r->result) return;
+  for (int pass = 0; pass < passes; pass++)
+    for (size_t row = 0; row < height; row++)
+      png_read_row(r->png, (png_bytep)pixels + row * width * (size_t)channels, NULL);
+  png_read_end(r->png, NULL);
 }
 
 static mix_tensor *read_png(const char *name, const void *data, size_t size, int channels) {
-  png_image image = {.version = PNG_IMAGE_VERSION};
-  if (!png_image_begin_read_from_memory(&image, data, size)) return damaged(name, "PNG", image.message);
-  void *pixels;
-  mix_tensor *result = new_image(name, "PNG", image.height, image.width, channels, &pixels);
-  image.format = PNG_FORMAT_RGBA;
-  unsigned char *rgba = result ? mix_alloc(PNG_IMAGE_SIZE(image)) : NULL;
-  if (rgba && png_image_finish_read(&image, NULL, rgba, 0, NULL)) {
-    pick_channels(pixels, rgba, (int64_t)image.height * image.width, channels);
-  } else if (rgba) {
-    damaged(name, "PNG", image.message);
-  }
-  mix_free(rgba);
-  png_image_free(&image);
-  return mix_failed() ? NULL : result;
+  png_reader *r = mix_calloc(1, sizeof *r);
+  if (!r) return NULL;
+  r->data = data;
+  r->left = size;
+  if (setjmp(r->jump))
+    damaged(name, "PNG", r->message);
+  else
+    decode_png(r, name, channels);
+  png_destroy_read_struct(&r->png, &r->info, NULL);
+  mix_tensor *result = mix_failed() ? NULL : r->result;
+  mix_free(r);
+  return result;
 }
 
 /* ---- JPEG ---- */
@@ -85,22 +155,41 @@ typedef struct jpeg_reader {
   struct jpeg_decompress_struct info;
   jpeg_errors errors;
   mix_tensor *result;
+  unsigned char *inks; /* a row in CMYK */
 } jpeg_reader;
+
+/* As TensorFlow mixes them; Adobe's files hold the complements. */
+static void mix_inks(unsigned char *rgb, const unsigned char *inks, size_t width, bool complements) {
+  for (size_t i = 0; i < width; i++, inks += INKS)
+    for (int c = 0; c < INKS - 1; c++)
+      *rgb++ = (unsigned char)(complements ? inks[INKS - 1] * inks[c] / 255
+                                           : (255 - inks[INKS - 1]) * (255 - inks[c]) / 255);
+}
+
+/* TensorFlow's choices, so that the bytes are its bytes; all others are libjpeg's own. */
+static void choose_decoding(struct jpeg_decompress_struct *info, int channels) {
+  const bool inks = info->jpeg_color_space == JCS_CMYK || info->jpeg_color_space == JCS_YCCK;
+  info->out_color_space = channels == 1 ? JCS_GRAYSCALE : inks ? JCS_CMYK : JCS_RGB;
+  info->dct_method = JDCT_IFAST;
+}
 
 static void decode_jpeg(jpeg_reader *r, const char *name, const void *data, size_t size, int channels) {
   void *pixels;
   jpeg_create_decompress(&r->info);
   jpeg_mem_src(&r->info, data, (unsigned long)size);
   jpeg_read_header(&r->info, TRUE);
-  r->info.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
+  choose_decoding(&r->info, channels);
   jpeg_calc_output_dimensions(&r->info);
-  r->result = new_image(name, "JPEG", r->info.output_height, r->info.output_width, channels, &pixels);
-  if (!r->result) return;
+  const size_t height = r->info.output_height, width = r->info.output_width;
+  r->result = new_image(name, "JPEG", (int64_t)height, (int64_t)width, channels, &pixels);
+  if (r->result && r->info.out_color_space == JCS_CMYK) r->inks = mix_alloc(width * INKS);
+  if (mix_failed()) return;
   jpeg_start_decompress(&r->info);
-  while (r->info.output_scanline < r->info.output_height) {
-    JSAMPROW row =
-        (JSAMPROW)pixels + (size_t)r->info.output_scanline * r->info.output_width * (size_t)channels;
-    jpeg_read_scanlines(&r->info, &row, 1);
+  while (r->info.output_scanline < height) {
+    unsigned char *row = (unsigned char *)pixels + r->info.output_scanline * width * (size_t)channels;
+    JSAMPROW to = r->inks ? r->inks : row;
+    jpeg_read_scanlines(&r->info, &to, 1);
+    if (r->inks) mix_inks(row, r->inks, width, r->info.saw_Adobe_marker);
   }
   jpeg_finish_decompress(&r->info);
 }
@@ -119,6 +208,7 @@ static mix_tensor *read_jpeg(const char *name, const void *data, size_t size, in
   else
     decode_jpeg(r, name, data, size, channels);
   jpeg_destroy_decompress(&r->info);
+  mix_free(r->inks);
   mix_tensor *result = mix_failed() ? NULL : r->result;
   mix_free(r);
   return result;

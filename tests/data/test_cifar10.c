@@ -117,6 +117,8 @@ static void damaged_files(void **state) {
   unlink(in_folder("d/data_batch_3.bin"));
   assert_null(mix_cifar10_load(in_folder("d")).x_train);
   assert_failed(MIX_IO_ERROR, "not data_batch_3.bin");
+  assert_null(mix_cifar10_load(in_folder("d"), .optional = true).x_train);
+  assert_failed(MIX_IO_ERROR, "not data_batch_3.bin");
 }
 
 static void nothing_there(void **state) {
@@ -125,6 +127,9 @@ static void nothing_there(void **state) {
   assert_failed(MIX_IO_ERROR, "cifar-10-binary.tar.gz are in");
   assert_null(mix_cifar10_load().x_train);
   assert_failed(MIX_IO_ERROR, "MIXTAPE_OFFLINE");
+  assert_null(mix_cifar10_load(in_folder("none"), .optional = true).x_train);
+  assert_null(mix_cifar10_load(.optional = true).source);
+  assert_int_equal(mix_error(), MIX_OK);
 }
 
 int main(void) {

@@ -1,6 +1,9 @@
-/* image_dataset_from_directory: order of files, labels, splits, sizes, and what is refused. */
+/* image_dataset_from_directory: order of files, labels, splits, sizes, those of Keras for other aspect ratios
+ * (recorded/record_aspects.py), and what is refused. */
 #include "formats/image_bytes.h"
 
+#include <jansson.h>
+#include <math.h>
 #include <mixtape/image_dataset.h>
 #include <mixtape/ops.h>
 
@@ -119,6 +122,79 @@ static void sizes_and_batches(void **state) {
   }
 }
 
+/* ---- recorded aspect ratios ---- */
+
+enum { MAX_PIXELS = 4096 };
+
+static int64_t number_at(const json_t *object, const char *key, size_t index) {
+  return json_integer_value(json_array_get(json_object_get(object, key), index));
+}
+
+/* The image of record_aspects.py, alone in a folder. */
+static void write_pattern(int height, int width) {
+  static bytes file;
+  unsigned char pixels[MAX_PIXELS];
+  assert_true(height * width <= MAX_PIXELS);
+  for (int i = 0; i < height * width; i++) {
+    const int y = i / width, x = i % width;
+    pixels[i] = (unsigned char)(y * 31 + x * 17 + y * x % 13);
+  }
+  file.size = 0;
+  put_png(&file, height, width, 1, pixels);
+  write_file(in_folder("t/pattern.png"), file.data, file.size);
+}
+
+/* Values are at most 255, and each is a sum of at most 2 x 9 rounded products along each axis. */
+static void expect_values(mix_tensor *image, mix_shape shape, const json_t *values, const char *what) {
+  static float got[MAX_PIXELS];
+  const int count = (int)mix_shape_size(shape);
+  assert_true(mix_shape_equal(mix_tensor_shape(image), shape));
+  assert_int_equal(json_array_size(values), count);
+  assert_int_equal(mix_tensor_read(image, MIX_FLOAT32, got, count), MIX_OK);
+  for (int i = 0; i < count; i++) {
+    const double wanted = json_number_value(json_array_get(values, (size_t)i));
+    if (!(fabs(got[i] - wanted) <= 36 * 255 * 0x1p-23))
+      fail_msg("%s: pixel %d is %.9g, expected %.9g", what, i, got[i], wanted);
+  }
+}
+
+static void compare_aspect(const json_t *record) {
+  const char *interpolation = json_string_value(json_object_get(record, "interpolation")),
+             *option = json_string_value(json_object_get(record, "option"));
+  const json_t *values = json_object_get(record, "values");
+  const int64_t height = number_at(record, "size", 0), width = number_at(record, "size", 1);
+  char what[100];
+  write_pattern((int)number_at(record, "image", 0), (int)number_at(record, "image", 1));
+  snprintf(what, sizeof what, "%s from %d x %d to %d x %d", option, (int)number_at(record, "image", 0),
+           (int)number_at(record, "image", 1), (int)height, (int)width);
+  mix_image_dataset d = mix_image_dataset_from_directory(
+      tree(), .no_labels = true, .no_shuffle = true, .batch_size = -1, .color_mode = "grayscale",
+      .height = height, .width = width, .interpolation = interpolation,
+      .pad_to_aspect_ratio = !strcmp(option, "pad"), .crop_to_aspect_ratio = !strcmp(option, "crop"));
+  mix_list *element = mix_iterator_next(mix_dataset_iterate(d.dataset));
+  if (json_is_null(values)) {
+    assert_null(element);
+    assert_failed(MIX_VALUE_ERROR, "t/pattern.png: 2 x 1 pixels, padded to the aspect ratio, leave none");
+    return;
+  }
+  if (!element) fail_msg("%s: %s", what, mix_error_message());
+  expect_values(mix_list_get(element, 0), MIX_SHAPE(height, width, 1), values, what);
+}
+
+static void aspect_ratios_are_those_of_keras(void **state) {
+  (void)state;
+  make_folder("t");
+  char path[4096];
+  snprintf(path, sizeof path, "%s/data/recorded/aspects.json", getenv("MIXTAPE_TESTS_DIR"));
+  json_error_t error;
+  json_t *records = json_load_file(path, 0, &error);
+  if (!records) fail_msg("%s: %s", path, error.text);
+  assert_true(json_array_size(records) > 15);
+  for (size_t i = 0; i < json_array_size(records); i++)
+    MIX_SCOPE { compare_aspect(json_array_get(records, i)); }
+  json_decref(records);
+}
+
 static void shuffling_and_splits(void **state) {
   (void)state;
   make_folder("t");
@@ -206,8 +282,11 @@ static void bad_options(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {FOLDER_TEST(order_and_labels), FOLDER_TEST(sizes_and_batches),
-                                     FOLDER_TEST(shuffling_and_splits), FOLDER_TEST(a_damaged_file_is_named),
+  const struct CMUnitTest tests[] = {FOLDER_TEST(order_and_labels),
+                                     FOLDER_TEST(sizes_and_batches),
+                                     FOLDER_TEST(aspect_ratios_are_those_of_keras),
+                                     FOLDER_TEST(shuffling_and_splits),
+                                     FOLDER_TEST(a_damaged_file_is_named),
                                      FOLDER_TEST(bad_options)};
   return cmocka_run_group_tests_name("data/image_dataset", tests, NULL, NULL);
 }

@@ -130,6 +130,9 @@ static void a_missing_set_lists_the_searched_folders(void **state) {
     if (!strstr(message, parts[i])) print_message("lacks %s: %s\n", parts[i], message);
     assert_non_null(strstr(message, parts[i]));
   }
+  assert_null(mix_mnist_load(.optional = true).x_train);
+  assert_null(mix_mnist_load(in_folder("nowhere"), .optional = true).source);
+  assert_int_equal(mix_error(), MIX_OK);
 }
 
 /* A damaged data set is an error; the search does not continue. */

@@ -300,6 +300,33 @@ static void missing_data_are_an_error(void **state) {
   }
 }
 
+/* Damaged data are an error too, also where other data would do. */
+static void damaged_data_are_an_error(void **state) {
+  (void)state;
+  char cifar[300], mnist[300];
+  snprintf(cifar, sizeof cifar, "%s/data_batch_1.bin", folder);
+  snprintf(mnist, sizeof mnist, "%s/mnist.npz", folder);
+  const char *const paths[] = {cifar, mnist};
+  for (int i = 0; i < 2; i++) {
+    FILE *file = fopen(paths[i], "w");
+    assert_non_null(file);
+    assert_int_equal(fputs("damaged", file) < 0, 0);
+    assert_int_equal(fclose(file), 0);
+  }
+  setenv("MIXTAPE_DATA_DIR", folder, 1);
+  assert_int_equal(run("10_resnet", ""), 1);
+  assert_non_null(strstr(messages, "data_batch_1.bin: 7 bytes"));
+  assert_null(strstr(output, "Data:"));
+  static const char *const examples[] = {"01_guide", "02_custom_loop", "08_graph_rewrite"};
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(run(examples[i], ""), 1);
+    assert_non_null(strstr(messages, "mnist.npz"));
+    assert_null(strstr(output, "Data:"));
+  }
+  assert_int_equal(run("10_resnet", "cifar"), 2);
+  assert_non_null(strstr(messages, "no data set 'cifar'"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(guide_trains_and_evaluates),
@@ -318,6 +345,7 @@ int main(void) {
       cmocka_unit_test(transformer_translates_numbers),
       cmocka_unit_test(ranks_train_alone_too),
       cmocka_unit_test(missing_data_are_an_error),
+      cmocka_unit_test(damaged_data_are_an_error),
   };
   return cmocka_run_group_tests(tests, make_data, remove_data);
 }

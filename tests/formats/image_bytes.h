@@ -32,7 +32,7 @@ static inline void put_jpeg(bytes *b, int height, int width, int channels, const
   info.input_components = channels;
   info.in_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
   jpeg_set_defaults(&info);
-  jpeg_set_quality(&info, 100, TRUE);
+  jpeg_set_quality(&info, 95, TRUE);
   if (channels == 3) info.comp_info[0].h_samp_factor = info.comp_info[0].v_samp_factor = 1;
   if (progressive) jpeg_simple_progression(&info);
   jpeg_start_compress(&info, TRUE);

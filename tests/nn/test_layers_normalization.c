@@ -516,6 +516,8 @@ static void spectral_normalization(void **state) {
   assert_int_equal(mix_list_count(mix_layer_losses(layer)), 1);
   expect_refused(mix_spectral_normalization(), MIX_TYPE_ERROR, "layer is missing");
   expect_refused(mix_spectral_normalization(mix_dense(2), -1), MIX_VALUE_ERROR, "power_iterations");
+  expect_refused(mix_spectral_normalization(mix_dense(2), 1025), MIX_VALUE_ERROR,
+                 "power_iterations is 1025; expected at most 1024");
   expect_refused(
       mix_call(mix_spectral_normalization(mix_flatten()), mix_fill(MIX_SHAPE(1, 3), 1, MIX_FLOAT32)),
       MIX_VALUE_ERROR, "no weight 'kernel'");

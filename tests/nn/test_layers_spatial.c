@@ -87,6 +87,11 @@ static void adaptive_pooling(void **state) {
       mix_call(mix_adaptive_max_pooling1d(MIX_SHAPE(3)), SHAPED(MIX_SHAPE(1, 7, 1), 1, 9, 3, 2, 8, 0, 4)), 9,
       8, 8);
   expect_refused(mix_adaptive_max_pooling1d(), MIX_TYPE_ERROR, "output_size is missing");
+  /* each bin is a node of the graph */
+  expect_refused(mix_adaptive_max_pooling1d(MIX_SHAPE(65537)), MIX_VALUE_ERROR,
+                 "output_size has 65537; expected at most 65536 along an axis");
+  expect_refused(mix_adaptive_average_pooling2d(MIX_SHAPE(2, INT64_C(1000000000000))), MIX_VALUE_ERROR,
+                 "output_size has 1000000000000");
 }
 
 static void masked_steps_are_left_out(void **state) {

@@ -172,7 +172,7 @@ mix_cifar10 mix_cifar10_load_with(const mix_cifar10_options *given) {
   mix_scope *scope = mix_scope_begin();
   if (!scope) return images;
   found_files found = {.images = &images};
-  if (mix_data_files_find(&files, options.directory, &found)) {
+  if (mix_data_files_find(&files, options.directory, options.optional, &found)) {
     images.x_train = options.bytes ? found.arrays[0] : scaled(found.arrays[0]);
     images.y_train = options.bytes ? found.arrays[1] : numbers(found.arrays[1]);
     images.x_test = options.bytes ? found.arrays[2] : scaled(found.arrays[2]);

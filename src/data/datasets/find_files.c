@@ -65,10 +65,11 @@ static void download(const mix_data_files *files, const char *folder, const text
   mix_free(data);
 }
 
-bool mix_data_files_find(const mix_data_files *files, const char *directory, void *context) {
+bool mix_data_files_find(const mix_data_files *files, const char *directory, bool optional, void *context) {
   text tried = {.length = 0};
   if (directory) {
     if (search_both(files, directory, &tried, context)) return !mix_failed();
+    if (optional) return false;
     return mix_fail(MIX_IO_ERROR, "%s: %s in %s", files->call, files->missing_there, directory), false;
   }
   const char *data_dir = getenv("MIXTAPE_DATA_DIR"), *keras_home = getenv("KERAS_HOME"),
@@ -85,7 +86,7 @@ bool mix_data_files_find(const mix_data_files *files, const char *directory, voi
     if (!first) first = folders[i];
     found = search_both(files, folders[i], &tried, context);
   }
-  if (!found) download(files, first, &tried, context);
+  if (!found && !optional) download(files, first, &tried, context);
   for (int i = 0; i < 3; i++) mix_free(folders[i]);
-  return !mix_failed();
+  return (found || !optional) && !mix_failed();
 }

@@ -18,7 +18,8 @@ typedef struct mix_data_files {
   bool (*search)(const char *folder, void *context);
   void (*take)(const void *data, size_t size, void *context); /* the content of the download */
 } mix_data_files;
-/* False with the error recorded. */
-bool mix_data_files_find(const mix_data_files *files, const char *directory, void *context);
+/* False with the error recorded. If they are optional, then without one where there are no files: nothing is
+ * downloaded. */
+bool mix_data_files_find(const mix_data_files *files, const char *directory, bool optional, void *context);
 
 #endif

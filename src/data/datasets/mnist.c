@@ -123,7 +123,8 @@ mix_mnist mix_mnist_load_with(const mix_mnist_options *given) {
   mix_scope *scope = mix_scope_begin();
   if (!scope) return images;
   found_files found = {.images = &images};
-  if (mix_data_files_find(&files, options.directory, &found) && mix_images_check(images.source, found.arrays))
+  if (mix_data_files_find(&files, options.directory, options.optional, &found) &&
+      mix_images_check(images.source, found.arrays))
     mix_images_finish(&images, found.arrays, options.bytes);
   mix_images_leave(&images);
   mix_scope_end(scope);

@@ -48,14 +48,19 @@ static int channels_of(const mix_image_dataset_options *o) {
   return !strcmp(o->color_mode, "rgb") ? 3 : !strcmp(o->color_mode, "rgba") ? 4 : 1;
 }
 
+static mix_tensor *change_size(const char *name, mix_tensor *x, const mix_image_dataset_options *o) {
+  const mix_interpolation interpolation = mix_interpolation_named(o->interpolation);
+  if (o->pad_to_aspect_ratio) return mix_resize_with_pad(name, x, o->height, o->width, interpolation);
+  if (o->crop_to_aspect_ratio) x = mix_crop_to_aspect(x, o->height, o->width);
+  return mix_resize_images(x, o->height, o->width, interpolation, false);
+}
+
 static mix_tensor *image_of(const image_files *files, int64_t index) {
   const mix_image_dataset_options *o = &files->options;
-  mix_tensor *bytes = mix_image_load(files->paths[index], channels_of(o));
+  const char *path = files->paths[index];
+  mix_tensor *bytes = mix_image_load(path, channels_of(o));
   if (!bytes) return NULL;
-  mix_tensor *x = mix_expand_dims(mix_cast(bytes, MIX_FLOAT32), 0);
-  if (o->crop_to_aspect_ratio) x = mix_crop_to_aspect(x, o->height, o->width);
-  if (o->pad_to_aspect_ratio) x = mix_pad_to_aspect(x, o->height, o->width, 0);
-  x = mix_resize_images(x, o->height, o->width, mix_interpolation_named(o->interpolation), false);
+  mix_tensor *x = change_size(path, mix_expand_dims(mix_cast(bytes, MIX_FLOAT32), 0), o);
   x = mix_from_channels_last(x, o->data_format);
   return x ? mix_squeeze(x, MIX_AXES(0)) : NULL;
 }

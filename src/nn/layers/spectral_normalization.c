@@ -6,6 +6,8 @@
 #include "tensor/shape.h"
 #include <string.h>
 
+enum { ITERATION_LIMIT = 1024 }; /* each is a dozen nodes of the graph */
+
 typedef struct spectral_normalization {
   mix_spectral_normalization_options options;
   mix_variable *kernel, *vector_u; /* owned by the lists of the inner layer and of this one */
@@ -90,6 +92,11 @@ static mix_shape output_shape(mix_layer *layer, int count, const mix_shape *inpu
 }
 
 static bool ready(mix_layer *layer) {
+  const int64_t iterations = ((const spectral_normalization *)layer->data)->options.power_iterations;
+  if (iterations > ITERATION_LIMIT)
+    return mix_fail(MIX_VALUE_ERROR, "%s: power_iterations is %lld; expected at most %d", layer->name,
+                    (long long)iterations, ITERATION_LIMIT),
+           false;
   mix_layer *inner = inner_of(layer);
   inner->attribute = "layer";
   return mix_layer_add_layer(layer, inner) != NULL;

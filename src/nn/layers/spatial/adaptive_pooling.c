@@ -5,11 +5,19 @@
 
 typedef mix_tensor *pool_function(mix_tensor *x, const mix_pool_window *window);
 
+/* Of an axis: each is a node of the graph. */
+enum { BIN_LIMIT = 65536 };
+
 /* A window of `length` elements along one axis. */
 static mix_pool_window window_along(int axes, int axis, int64_t length) {
   mix_pool_window window = {.size = {.rank = axes}};
   for (int d = 0; d < axes; d++) window.size.dims[d] = d == axis ? length : 1;
   return window;
+}
+
+/* i n / count, rounded down, of i <= count <= BIN_LIMIT, where i n may be too large a number. */
+static int64_t portion(int64_t i, int64_t n, int64_t count) {
+  return i * (n / count) + i * (n % count) / count;
 }
 
 /* Bin i of n elements in `count` bins is floor(i n / count) to ceil((i + 1) n / count). */
@@ -22,8 +30,8 @@ static mix_tensor *pool_axis(mix_tensor *x, int axes, int axis, int64_t count, p
   mix_list *bins = mix_list_new(0, NULL);
   for (int64_t i = 0; i < count && !mix_failed(); i++) {
     mix_shape begin = {.rank = shape.rank}, size = shape;
-    begin.dims[axis + 1] = i * n / count;
-    size.dims[axis + 1] = ((i + 1) * n + count - 1) / count - begin.dims[axis + 1];
+    begin.dims[axis + 1] = portion(i, n, count);
+    size.dims[axis + 1] = n - portion(count - 1 - i, n, count) - begin.dims[axis + 1];
     window = window_along(axes, axis, size.dims[axis + 1]);
     mix_list_append(bins, pool(mix_slice(x, begin, size), &window));
   }
@@ -61,7 +69,13 @@ static mix_list *average_call(mix_layer *layer, const mix_call_args *args) {
 }
 
 static bool adaptive_ready(mix_layer *layer) {
-  return mix_layer_spatial(layer, ((const mix_adaptive_pooling_options *)layer->data)->output_size.rank);
+  const mix_shape *sizes = &((const mix_adaptive_pooling_options *)layer->data)->output_size;
+  for (int d = 0; d < sizes->rank; d++)
+    if (sizes->dims[d] > BIN_LIMIT)
+      return mix_fail(MIX_VALUE_ERROR, "%s: output_size has %lld; expected at most %d along an axis",
+                      layer->name, (long long)sizes->dims[d], BIN_LIMIT),
+             false;
+  return mix_layer_spatial(layer, sizes->rank);
 }
 
 #define ADAPTIVE(axes)                                                                                       \

@@ -3,6 +3,7 @@
 #include "nn/layers/moments.h"
 #include "nn/layers/spatial/spatial.h"
 #include "tensor/shape.h"
+#include <math.h>
 #include <strings.h>
 
 /* ---- batches ---- */
@@ -114,4 +115,30 @@ mix_tensor *mix_pad_to_aspect(mix_tensor *x, int64_t height, int64_t width, doub
   const int64_t rows = (scaled(w, height, width) - h) / 2, columns = (scaled(h, width, height) - w) / 2;
   const mix_shape around = MIX_SHAPE(0, rows > 0 ? rows : 0, columns > 0 ? columns : 0, 0);
   return mix_pad(x, around, around, fill_value);
+}
+
+/* What is ahead of a side of `size` (not yet rounded to pixels) in the middle of `whole`. */
+static int64_t centered(int64_t whole, float size) {
+  const float before = floorf(((float)whole - size) / 2);
+  return before > 0 ? (int64_t)before : 0;
+}
+
+/* In float32, as TensorFlow computes it: a side can become a pixel shorter than the exact number. */
+mix_tensor *mix_resize_with_pad(const char *name, mix_tensor *x, int64_t height, int64_t width,
+                                mix_interpolation interpolation) {
+  if (!x) return NULL;
+  const int64_t h = mix_tensor_shape(x).dims[1], w = mix_tensor_shape(x).dims[2];
+  const float ratio = fmaxf((float)w / (float)width, (float)h / (float)height);
+  const float exact_rows = (float)h / ratio, exact_columns = (float)w / ratio;
+  const int64_t rows = (int64_t)exact_rows, columns = (int64_t)exact_columns;
+  if (rows < 1 || columns < 1)
+    return mix_fail(
+        MIX_VALUE_ERROR,
+        "%s: %lld x %lld pixels, padded to the aspect ratio, leave none in an image of %lld x %lld; "
+        "choose a larger size",
+        name, (long long)h, (long long)w, (long long)height, (long long)width);
+  const int64_t top = centered(height, exact_rows), left = centered(width, exact_columns);
+  x = mix_resize_images(x, rows, columns, interpolation, false);
+  return mix_pad(x, MIX_SHAPE(0, top, left, 0), MIX_SHAPE(0, height - top - rows, width - left - columns, 0),
+                 0);
 }

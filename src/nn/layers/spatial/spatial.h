@@ -63,6 +63,10 @@ mix_tensor *mix_resize_images(mix_tensor *x, int64_t height, int64_t width, mix_
 /* The part in the middle that has the aspect ratio of height to width, or the images padded to it. */
 mix_tensor *mix_crop_to_aspect(mix_tensor *x, int64_t height, int64_t width);
 mix_tensor *mix_pad_to_aspect(mix_tensor *x, int64_t height, int64_t width, double fill_value);
+/* Resized to fit, as far as the aspect ratio allows, and zeros around: tf.image.resize_with_pad. A ValueError
+ * that begins with the name, if nothing is left of the shorter side. */
+mix_tensor *mix_resize_with_pad(const char *name, mix_tensor *x, int64_t height, int64_t width,
+                                mix_interpolation interpolation);
 /* height x width pixels from (top, left) on. */
 mix_tensor *mix_crop(mix_tensor *x, int64_t top, int64_t left, int64_t height, int64_t width);
 /* What crops do to images that are smaller: the part of the aspect ratio, resized. */
