@@ -39,6 +39,16 @@ static int run_ranks(int ranks, const char *program, const char *arguments) {
   return run_command(command);
 }
 
+/* The last rank has `other` as well; `environment`: its own variables, as for env. */
+static int run_unlike(int ranks, const char *program, const char *arguments, const char *other,
+                      const char *environment) {
+  char command[4096];
+  snprintf(command, sizeof command, "mpirun.%s %s -n %d %s %.1200s : -n 1 env %.200s %s %.1200s %.600s", flavor,
+           strcmp(flavor, "openmpi") ? "" : "--oversubscribe --bind-to none", ranks - 1, program, arguments,
+           environment, program, arguments, other);
+  return run_command(command);
+}
+
 static const char *worker(void) { return getenv("MIXTAPE_WORKER"); }
 
 /* Runs a task whose last argument, or the one that %s stands for, is a new folder of the test's. */
@@ -301,6 +311,57 @@ static void check_custom_loop(int ranks) {
   }
 }
 
+/* A rank that cannot begin is named, and ends the others, which wait for it. */
+static void check_usage(int ranks) {
+  static const struct {
+    const char *other, *message;
+  } cases[] = {{"--bogus", "unknown option '--bogus'"},
+               {"--resume", "--resume needs --checkpoint DIR"},
+               {"--model missing.keras", "--units belongs to --model guide"},
+               {"--optimizer bogus", "--optimizer: ValueError: optimizer: unknown optimizer"},
+               {"--distribute mip", "--distribute: 'mip' given"},
+               {"--help", "--help is not given to all ranks"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char message[256];
+    assert_code(run_unlike(ranks, getenv("MIXTAPE_PROGRAM"), TRAIN "--steps 2 --distribute mpi",
+                           cases[i].other, ""),
+                2);
+    snprintf(message, sizeof message, "rank %d of %d: %s", ranks - 1, ranks, cases[i].message);
+    assert_has(program_err, message);
+  }
+}
+
+static int count_of(const char *text, const char *part) {
+  int count = 0;
+  while ((text = strstr(text, part))) text++, count++;
+  return count;
+}
+
+/* What all ranks lack is told once. */
+static void check_usage_of_all(int ranks) {
+  static const char *const others[] = {"--bogus", "--optimizer bogus"};
+  for (int i = 0; i < 2; i++) {
+    char arguments[512], message[64];
+    snprintf(arguments, sizeof arguments, TRAIN "--steps 2 --distribute mpi %s", others[i]);
+    assert_code(run_ranks(ranks, getenv("MIXTAPE_PROGRAM"), arguments), 2);
+    snprintf(message, sizeof message, "rank 0 of %d: ", ranks);
+    assert_has(program_err, message);
+    assert_int_equal(count_of(program_err, "bogus"), 1);
+  }
+  assert_code(run_ranks(ranks, getenv("MIXTAPE_PROGRAM"), "train --distribute mpi --help"), 0);
+}
+
+/* Without a plug-in MPI does not start on this rank. */
+static void check_no_plugin(int ranks) {
+  char message[64];
+  assert_code(run_unlike(ranks, getenv("MIXTAPE_PROGRAM"), TRAIN "--steps 2 --distribute mpi", "",
+                         "MIXTAPE_MPI_PLUGIN=/missing.so"),
+              1);
+  snprintf(message, sizeof message, "rank %d cannot join the others", ranks - 1);
+  assert_has(program_err, message);
+  assert_has(program_err, "the plug-in /missing.so cannot be loaded");
+}
+
 /* Callbacks that write files are those of rank 0, however their names are spelled. Each rank has a folder of
  * its own to write to. */
 static void check_files(int ranks) {
@@ -399,6 +460,9 @@ static void run_check(const char *name, int ranks, check *what) {
   X(death)                                                                                                   \
   X(killed)                                                                                                  \
   X(difference)                                                                                              \
+  X(usage)                                                                                                   \
+  X(usage_of_all)                                                                                            \
+  X(no_plugin)                                                                                               \
   X(program) X(custom_loop) X(srun_without_mpi) X(files) X(watched) X(observer) X(resume) X(other_checkpoint)
 #define CASES(what)                                                                                          \
   static void what##_openmpi_2(void **state) { (void)state, run_check("openmpi", 2, check_##what); }         \
