@@ -17,7 +17,8 @@ int cli_verbose(const cli_options *options) {
 /* Reports a pending error as one of the option. */
 static int check_option(const char *option) {
   if (mix_error() == MIX_OK) return CLI_OK;
-  fprintf(stderr, "mixtape: %s--%s: %s: %s\n", cli_rank(), option, mix_status_name(mix_error()), mix_error_message());
+  fprintf(stderr, "mixtape: %s--%s: %s: %s\n", cli_rank(), option, mix_status_name(mix_error()),
+          mix_error_message());
   const int code = cli_option_code();
   mix_error_clear();
   return code;
