@@ -139,9 +139,21 @@ static void print_less(cli_options *options) {
   options->verbose = 0;
 }
 
+/* Ranks that have --distribute mpi wait for this one. */
+static void say_who_is_alone(void) {
+  if (mix_mpi_launched_ranks() > 1)
+    fprintf(stderr,
+            "mixtape train: rank %s of %d trains alone; all ranks need --distribute mpi to share a run\n",
+            mix_mpi_launched_rank(), mix_mpi_launched_ranks());
+}
+
 int cli_join_ranks(cli_options *options, int code) {
   const bool joins = held.file ? code || cli_is_distributed(options) : !code && cli_is_distributed(options);
-  if (!joins) return print_held(), code;
+  if (!joins) {
+    print_held();
+    if (!code) say_who_is_alone();
+    return code;
+  }
   stop_holding();
   if (code) mix_error_clear();
   mix_distribution *ranks = mix_distribution_mpi();

@@ -11,6 +11,8 @@ bool mix_mpi_launched(void);
 bool mix_mpi_is_missing(void);
 /* The rank of this process as the launcher's environment has it, before MPI starts; "?": unknown. */
 const char *mix_mpi_launched_rank(void);
+/* The number of processes that the launcher started; 0: unknown. */
+int mix_mpi_launched_ranks(void);
 /* Flushes standard output and error and leaves the launcher time to pass on what was printed. Call it before
  * a rank ends the job. */
 void mix_wait_for_launcher(void);

@@ -398,6 +398,15 @@ static void check_usage_of_all(int ranks) {
   assert_code(run_ranks(ranks, getenv("MIXTAPE_PROGRAM"), "train --distribute mpi --help"), 0);
 }
 
+static void check_alone(int ranks) {
+  assert_code(run_ranks(ranks, getenv("MIXTAPE_PROGRAM"), TRAIN "--steps 2"), 0);
+  for (int r = 0; r < ranks; r++) {
+    char message[64];
+    snprintf(message, sizeof message, "rank %d of %d trains alone", r, ranks);
+    assert_has(program_err, message);
+  }
+}
+
 /* Without a plug-in MPI does not start on this rank. */
 static void check_no_plugin(int ranks) {
   char message[64];
@@ -511,6 +520,7 @@ static void run_check(const char *name, int ranks, check *what) {
   X(options)                                                                                                 \
   X(usage)                                                                                                   \
   X(usage_of_all)                                                                                            \
+  X(alone)                                                                                                   \
   X(no_plugin)                                                                                               \
   X(program) X(custom_loop) X(srun_without_mpi) X(files) X(watched) X(observer) X(resume) X(other_checkpoint)
 #define CASES(what)                                                                                          \
