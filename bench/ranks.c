@@ -60,9 +60,9 @@ static bool time_steps(int64_t units, int64_t batch, int64_t steps, result *r) {
 /* ---- latency and bandwidth ---- */
 
 /* Seconds of a sum of that many numbers over all ranks, the least of several rounds. */
-static double time_sum(int64_t count) {
+static double time_sum(int64_t count, mix_dtype dtype) {
   double least = 1e9;
-  mix_tensor *x = mix_fill(MIX_SHAPE(count), 1, MIX_FLOAT32);
+  mix_tensor *x = mix_fill(MIX_SHAPE(count), 1, dtype);
   mix_evaluate(1, &x);
   for (int i = 0; i < 20; i++)
     MIX_SCOPE {
@@ -80,13 +80,13 @@ static double predict_sum(double bytes, double ranks, double latency, double sec
   return 2 * (exchanges * (ranks - 1) * latency + bytes * (ranks - 1) / ranks * seconds_per_byte);
 }
 
-static void print_prediction(double gradient_bytes, double compute, double hidden, int measured, double small,
-                             double large, double large_bytes) {
+static void print_prediction(mix_dtype dtype, double gradient_bytes, double compute, double hidden,
+                             int measured, double small, double large, double large_bytes) {
   /* The small sum is one round of messages, the large one two. */
   const double others = measured - 1, latency = small / others,
                per_byte = (large - 2 * small) / (2 * large_bytes * others / measured);
-  printf("\nlatency %.1f us, bandwidth %.2f GB/s; gradients %.1f MB\n", 1e6 * latency, 1e-9 / per_byte,
-         1e-6 * gradient_bytes);
+  printf("\nlatency %.1f us, bandwidth of sums in %s %.2f GB/s; gradients %.1f MB\n", 1e6 * latency,
+         mix_dtype_name(dtype), 1e-9 / per_byte, 1e-6 * gradient_bytes);
   printf("predicted, for the same rows a rank:\n%8s %14s %12s\n", "ranks", "sums (ms)", "efficiency");
   for (int ranks = 2; ranks <= 1024; ranks *= 2) {
     const double sum = predict_sum(gradient_bytes, ranks, latency, per_byte);
@@ -100,16 +100,19 @@ int main(int argc, char **argv) {
   const int64_t units = argc > 1 ? atoll(argv[1]) : 1024, batch = argc > 2 ? atoll(argv[2]) : 1024,
                 steps = argc > 3 ? atoll(argv[3]) : 20;
   const char *policy = argc > 4 ? argv[4] : "mixed_float16";
-  enum { LARGE = 4 << 20 }; /* elements */
+  enum { LARGE = 16 << 20 }; /* bytes: one exchange */
   mix_scope *scope = mix_scope_begin();
   mix_distribution *ranks = mix_distribution_mpi();
   mix_set_distribution(ranks);
   const int size = mix_distribution_size(ranks), rank = mix_distribution_rank(ranks);
   mix_set_global_policy(policy);
+  /* gradients are summed in the dtype in which they are computed */
+  const mix_dtype dtype = mix_policy_compute_dtype(mix_global_policy());
+  const int64_t width = (int64_t)mix_dtype_size(dtype);
   result r = {0};
   double small = 0, large = 0;
   bool good = time_steps(units, batch, steps, &r);
-  if (good && size > 1) small = time_sum(1), large = time_sum(LARGE);
+  if (good && size > 1) small = time_sum(1, dtype), large = time_sum(LARGE / width, dtype);
   if (!good || mix_error()) {
     fprintf(stderr, "ranks: rank %d: %s\n", rank, mix_error_message());
     mix_distribution_end_job(ranks, 1);
@@ -124,9 +127,8 @@ int main(int argc, char **argv) {
       printf("communication %.2f ms a step, of which steps waited for %.2f ms: %.0f %% hidden\n",
              1e3 * r.communication, 1e3 * r.waited, 100 * (hidden > 0 ? hidden : 0));
       const double weights = (double)(784 * units + units * units + 12 * units + 10);
-      const double width = policy[0] == 'm' ? 2 : 4;
-      print_prediction(width * weights, r.step - r.waited, hidden > 0 ? hidden : 0, size, small, large,
-                       4.0 * LARGE);
+      print_prediction(dtype, (double)width * weights, r.step - r.waited, hidden > 0 ? hidden : 0, size,
+                       small, large, LARGE);
     }
   }
   mix_set_distribution(NULL);

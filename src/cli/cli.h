@@ -66,6 +66,8 @@ bool cli_is_option(int argc, char **argv, int *i, const char *name, const char *
 /* The library's value of --verbose; automatic if not given. */
 int cli_verbose(const cli_options *options);
 
+/* What a message on standard error has before its text: "rank 1 of 2: "; "" in one process. */
+const char *cli_rank(void);
 /* Prints the pending error and returns the exit code. */
 int cli_fail(void);
 /* The exit code for a pending error in an option: CLI_USAGE, or CLI_FAILED if memory ran out. */
@@ -86,11 +88,15 @@ static inline bool cli_is_distributed(const cli_options *options) {
  * hears of that only then, and would not name the rank. Returns in the child, or where there is no launcher.
  */
 void cli_watch_rank(const cli_options *options);
-/* Starts the distribution. On ranks other than 0 `options` lose what prints, logs and saves. CLI_OK, or the
- * exit code after a message. */
-int cli_join_ranks(cli_options *options);
+/* Before the options are parsed: on a rank that a launcher started to train with others, what is printed to
+ * standard error waits until the ranks have joined. */
+void cli_hold_messages(int argc, char **argv);
+/* Starts the distribution, also on a rank whose options are wrong or that printed the help: `code` is the
+ * exit code so far, -1 after --help. On ranks other than 0 `options` lose what prints, logs and saves. CLI_OK
+ * to go on; else `code` of this rank or of another, after a message that names it. */
+int cli_join_ranks(cli_options *options, int code);
 /* The exit code of the process, after `code` on this rank: a failed rank ends the others. */
-int cli_leave_ranks(const cli_options *options, int code);
+int cli_leave_ranks(int code);
 /* Does the callback write files or print? Only rank 0 has those. */
 bool cli_callback_is_local(const char *text);
 

@@ -1,14 +1,64 @@
 /* --distribute: what each rank prints and writes, and how a rank that fails ends the others. */
 #include "cli/cli.h"
+#include "distribute/distribute.h"
 #include "distribute/plugin.h"
 #include "train/callback.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* ---- messages before the ranks have joined ---- */
+
+static struct {
+  FILE *file, *errors; /* file NULL: nothing is held */
+  char *text;
+  size_t size;
+} held;
+
+/* The options may be wrong, so that they cannot be parsed. */
+static bool asks_for_ranks(int argc, char **argv) {
+  for (int i = 1; i < argc; i++) {
+    const char *value = NULL;
+    if (cli_is_option(argc, argv, &i, "--distribute", &value)) {
+      if (value && strcmp(value, "none")) return true;
+    } else {
+      value = strrchr(argv[i], '=');
+      if (!strcmp(value ? value + 1 : argv[i], "mpi")) return true;
+    }
+  }
+  return false;
+}
+
+void cli_hold_messages(int argc, char **argv) {
+  if (!mix_mpi_launched() || !asks_for_ranks(argc, argv)) return;
+  held.file = open_memstream(&held.text, &held.size);
+  if (held.file) held.errors = stderr, stderr = held.file;
+}
+
+static void stop_holding(void) {
+  if (!held.file) return;
+  stderr = held.errors;
+  fclose(held.file);
+  held.file = NULL;
+}
+
+static void print_held(void) {
+  stop_holding();
+  if (held.text) fputs(held.text, stderr);
+}
+
+/* "mixtape train: unknown option" becomes "mixtape train: rank 1 of 2: unknown option". */
+static void print_held_of_rank(int rank, int ranks) {
+  const char *text = held.text ? held.text : "", *colon = strstr(text, ": ");
+  const int begin = colon ? (int)(colon + 2 - text) : 0;
+  fprintf(stderr, "%.*srank %d of %d: %s", begin, begin ? text : "mixtape train: ", rank, ranks,
+          *text ? text + begin : "--help is not given to all ranks\n");
+}
 
 /* ---- a process that watches over the rank ---- */
 
@@ -22,6 +72,7 @@ static void wait_for_rank(pid_t child) {
   int status;
   char host[64] = "";
   rank_process = child;
+  stop_holding(); /* the child prints */
   signal(SIGTERM, pass_on);
   signal(SIGINT, pass_on);
   while (waitpid(child, &status, 0) < 0) continue; /* interrupted */
@@ -49,25 +100,89 @@ static void log_errors(void *context, mix_log_level level, const char *message) 
   if (level == MIX_LOG_ERROR) mix_log_to_stderr(context, level, message);
 }
 
-int cli_join_ranks(cli_options *options) {
-  if (!cli_is_distributed(options)) return CLI_OK;
-  mix_distribution *ranks = mix_distribution_mpi();
-  mix_set_distribution(ranks);
-  if (mix_error() != MIX_OK) return cli_fail();
-  if (options->threads) mix_set_threads((int)options->threads);
-  if (mix_distribution_size(ranks) == 1)
-    fprintf(stderr, "mixtape train: --distribute mpi in one process; start it as in: mpirun -n 2 mixtape "
-                    "train --distribute mpi ...\n");
-  if (!mix_distribution_rank(ranks)) return CLI_OK;
+/* The rank whose failure is told: the first one; with none, the first that was asked for --help; -1: all can
+ * begin. */
+static int first_failure(const int *codes, int ranks) {
+  for (int r = 0; r < ranks; r++)
+    if (codes[r] > 0) return r;
+  for (int r = 0; r < ranks; r++)
+    if (codes[r] < 0) return r;
+  return -1;
+}
+
+static bool all_are(const int *codes, int ranks, int code) {
+  for (int r = 0; r < ranks; r++)
+    if (codes[r] != code) return false;
+  return true;
+}
+
+/* One rank prints for all that cannot begin. Returns its exit code, on every rank, so that the launcher gets
+ * that one; -1 if all have printed the help. */
+static int agree_to_begin(const mix_distribution *distribution, int code) {
+  const int ranks = mix_distribution_size(distribution), rank = mix_distribution_rank(distribution);
+  int codes[ranks];
+  if (!mix_gather_numbers("train", code, codes)) return cli_fail();
+  const int first = first_failure(codes, ranks);
+  if (first < 0 || all_are(codes, ranks, -1)) return first < 0 ? CLI_OK : -1;
+  code = codes[first] > 0 ? codes[first] : CLI_USAGE;
+  if (first == rank) {
+    print_held_of_rank(rank, ranks);
+    mix_wait_for_launcher();
+  }
+  return mix_gather_numbers("train", code, codes) ? code : cli_fail(); /* it has been printed */
+}
+
+/* Warnings and results are those of rank 0. */
+static void print_less(cli_options *options) {
   mix_set_log_callback(log_errors, NULL);
   options->save = options->step_log = options->tensorboard = options->trace = NULL;
   options->verbose = 0;
+}
+
+/* Ranks that have --distribute mpi wait for this one. */
+static void say_who_is_alone(void) {
+  if (mix_mpi_launched_ranks() > 1)
+    fprintf(stderr,
+            "mixtape train: rank %s of %d trains alone; all ranks need --distribute mpi to share a run\n",
+            mix_mpi_launched_rank(), mix_mpi_launched_ranks());
+}
+
+int cli_join_ranks(cli_options *options, int code) {
+  const bool joins = held.file ? code || cli_is_distributed(options) : !code && cli_is_distributed(options);
+  if (!joins) {
+    print_held();
+    if (!code) say_who_is_alone();
+    return code;
+  }
+  stop_holding();
+  if (code) mix_error_clear();
+  mix_distribution *ranks = mix_distribution_mpi();
+  mix_set_distribution(ranks);
+  if (mix_error() != MIX_OK) {
+    print_held();
+    if (mix_mpi_launched())
+      fprintf(stderr, "mixtape train: rank %s cannot join the others, and ends the job\n",
+              mix_mpi_launched_rank());
+    cli_fail();
+    if (!code) code = CLI_FAILED;
+    mix_end_job_without_mpi(code);
+    return code;
+  }
+  const bool several = mix_distribution_size(ranks) > 1;
+  if (several && (code = agree_to_begin(ranks, code))) return code;
+  print_held();
+  if (code) return code;
+  if (options->threads) mix_set_threads((int)options->threads);
+  if (!several)
+    fprintf(stderr, "mixtape train: --distribute mpi in one process; start it as in: mpirun -n 2 mixtape "
+                    "train --distribute mpi ...\n");
+  if (mix_distribution_rank(ranks)) print_less(options);
   return CLI_OK;
 }
 
-int cli_leave_ranks(const cli_options *options, int code) {
-  mix_distribution *ranks = cli_is_distributed(options) ? mix_distribution_current() : NULL;
-  if (code && mix_distribution_size(ranks) > 1)
+int cli_leave_ranks(int code) {
+  mix_distribution *ranks = mix_distribution_current();
+  if (code > 0 && mix_distribution_size(ranks) > 1)
     mix_distribution_end_job(ranks, code); /* and it stays open: the others may not come to close it */
   else
     mix_set_distribution(NULL);

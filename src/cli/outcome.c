@@ -9,14 +9,17 @@ double cli_seconds(void) { return mix_clock(CLOCK_MONOTONIC) - began; }
 
 int cli_option_code(void) { return mix_error() == MIX_MEMORY_ERROR ? CLI_FAILED : CLI_USAGE; }
 
+const char *cli_rank(void) {
+  static char text[64];
+  const mix_distribution *ranks = mix_distribution_current();
+  if (mix_distribution_size(ranks) < 2) return "";
+  snprintf(text, sizeof text, "rank %d of %d: ", mix_distribution_rank(ranks), mix_distribution_size(ranks));
+  return text;
+}
+
 int cli_fail(void) {
   if (mix_error() == MIX_OK) return CLI_FAILED; /* already reported */
-  const mix_distribution *ranks = mix_distribution_current();
-  char rank[64] = "";
-  if (mix_distribution_size(ranks) > 1)
-    snprintf(rank, sizeof rank, "rank %d of %d: ", mix_distribution_rank(ranks),
-             mix_distribution_size(ranks));
-  fprintf(stderr, "mixtape: %s%s: %s\n", rank, mix_status_name(mix_error()), mix_error_message());
+  fprintf(stderr, "mixtape: %s%s: %s\n", cli_rank(), mix_status_name(mix_error()), mix_error_message());
   mix_error_clear();
   return CLI_FAILED;
 }

@@ -17,7 +17,8 @@ int cli_verbose(const cli_options *options) {
 /* Reports a pending error as one of the option. */
 static int check_option(const char *option) {
   if (mix_error() == MIX_OK) return CLI_OK;
-  fprintf(stderr, "mixtape: --%s: %s: %s\n", option, mix_status_name(mix_error()), mix_error_message());
+  fprintf(stderr, "mixtape: %s--%s: %s: %s\n", cli_rank(), option, mix_status_name(mix_error()),
+          mix_error_message());
   const int code = cli_option_code();
   mix_error_clear();
   return code;
@@ -30,17 +31,17 @@ static int check_name(const mix_metric *metric, const char *const *before, int c
   for (int i = 0; metric && i < count; i++)
     if (!strcmp(mix_metric_name(metric), before[i])) {
       fprintf(stderr,
-              "mixtape: --metrics: two metrics are called '%s'; leave one out, or name it, as in "
+              "mixtape: %s--metrics: two metrics are called '%s'; leave one out, or name it, as in "
               "auc:name=another\n",
-              before[i]);
+              cli_rank(), before[i]);
       return CLI_USAGE;
     }
   for (size_t i = 0; metric && i < sizeof reserved / sizeof *reserved; i++)
     if (!strcmp(mix_metric_name(metric), reserved[i])) {
       fprintf(stderr,
-              "mixtape: --metrics: a metric cannot be called '%s', which the logs have already; "
+              "mixtape: %s--metrics: a metric cannot be called '%s', which the logs have already; "
               "give another name\n",
-              reserved[i]);
+              cli_rank(), reserved[i]);
       return CLI_USAGE;
     }
   return CLI_OK;
@@ -53,8 +54,8 @@ static int try_metrics(const cli_options *options) {
   if (!text) {
     code = check_option("metrics");
   } else if (!cli_name_metrics(text, &compile)) {
-    fprintf(stderr, "mixtape: --metrics: '%s' given; expected names with commas between, at most %d\n",
-            options->metrics, MIX_MODEL_MAX);
+    fprintf(stderr, "mixtape: %s--metrics: '%s' given; expected names with commas between, at most %d\n",
+            cli_rank(), options->metrics, MIX_MODEL_MAX);
     code = CLI_USAGE;
   }
   const char *names[MIX_MODEL_MAX];

@@ -83,16 +83,17 @@ int cli_check_checkpoint(const cli_options *options) {
   if (mix_error() != MIX_OK) return cli_fail();
   const char *reason = mix_folder_unwritable_reason(options->checkpoint);
   if (reason) {
-    fprintf(stderr, "mixtape train: --checkpoint: cannot write to '%s': %s\n", options->checkpoint, reason);
+    fprintf(stderr, "mixtape train: %s--checkpoint: cannot write to '%s': %s\n", cli_rank(),
+            options->checkpoint, reason);
     return CLI_FAILED;
   }
   if (step < 0 && options->resume && !mix_distribution_rank(mix_distribution_current()))
     fprintf(stderr, "checkpoint: %s holds none yet; training begins\n", options->checkpoint);
   if (step < 0 || options->resume) return CLI_OK;
   fprintf(stderr,
-          "mixtape train: --checkpoint: %s holds a checkpoint of step %lld; "
+          "mixtape train: %s--checkpoint: %s holds a checkpoint of step %lld; "
           "give --resume to go on from there, or name another folder\n",
-          options->checkpoint, (long long)step);
+          cli_rank(), options->checkpoint, (long long)step);
   return CLI_FAILED;
 }
 
@@ -134,15 +135,15 @@ static int run(cli_options *options) {
 
 int cli_train(int argc, char **argv) {
   cli_options options;
+  cli_hold_messages(argc, argv);
   int code = cli_parse("train", CLI_TRAIN, argc, argv, &options);
-  if (code) return code < 0 ? CLI_OK : code;
-  cli_watch_rank(&options);
+  if (!code) cli_watch_rank(&options);
   mix_scope *scope = mix_scope_begin();
-  code = cli_setup(&options);
-  if (!code) code = cli_join_ranks(&options);
+  if (!code) code = cli_setup(&options);
+  code = cli_join_ranks(&options, code);
   if (!code) code = cli_trace_begin(&options); /* of rank 0 alone */
   if (!code) code = cli_trace_end(&options, run(&options));
-  code = cli_leave_ranks(&options, code);
+  code = cli_leave_ranks(code);
   mix_scope_end(scope);
-  return code;
+  return code < 0 ? CLI_OK : code;
 }

@@ -25,6 +25,13 @@ char *mix_text_of_first_rank(const char *call, const char *text) {
   return NULL;
 }
 
+bool mix_gather_numbers(const char *call, int own, int *all) {
+  mix_communicator *c = mix_communicator_in_force();
+  if (c) return succeeded(call, c->gather(c, &own, sizeof own, all));
+  *all = own;
+  return true;
+}
+
 bool mix_ranks_succeed(const char *call) {
   enum { BYTES = MIX_ERROR_BYTES };
   mix_communicator *c = mix_communicator_in_force();

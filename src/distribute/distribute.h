@@ -26,6 +26,8 @@ bool mix_all_reduce_together(int count, mix_tensor **values);
 
 /* The text of rank 0, on every rank; mix_free it. NULL with the error recorded. */
 char *mix_text_of_first_rank(const char *call, const char *text);
+/* The number of each rank, in their order, on every rank. False with the error recorded. */
+bool mix_gather_numbers(const char *call, int own, int *all);
 /* Waits for all ranks. False if an error is pending here, or on another rank: a RuntimeError then names the
  * first such rank and has its message. */
 bool mix_ranks_succeed(const char *call);

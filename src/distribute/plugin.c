@@ -47,6 +47,13 @@ const char *mix_mpi_launched_rank(void) {
   return "?";
 }
 
+int mix_mpi_launched_ranks(void) {
+  static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+  for (size_t i = 0; mix_mpi_launched() && i < sizeof sizes / sizeof *sizes; i++)
+    if (getenv(sizes[i])) return atoi(getenv(sizes[i]));
+  return 0;
+}
+
 static bool is_unread(int stream) {
   struct stat status;
   int unread;
@@ -63,6 +70,13 @@ void mix_wait_for_launcher(void) {
     else
       stream++;
   nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+}
+
+void mix_end_job_without_mpi(int code) {
+  const char *launcher = getenv("PMI_FD");
+  if (!launcher) return;
+  mix_wait_for_launcher();
+  dprintf(atoi(launcher), "cmd=abort exitcode=%d\n", code);
 }
 
 static const mix_transport *load(const char *path) {

@@ -8,6 +8,7 @@
 #include "compile/evaluate.h"
 #include "data/pipeline/steps.h"
 #include "nn/losses/loss.h"
+#include "nn/metrics/metric.h"
 #include "optim/optimizer.h"
 #include "saving/training_variables.h"
 #include "tensor/memory.h"
@@ -62,7 +63,7 @@ static json_t *losses_of(const mix_compiled_state *state) {
   return losses;
 }
 
-static bool set(json_t *identity, const char *name, json_t *value) {
+bool mix_run_identity_set(json_t *identity, const char *name, json_t *value) {
   if (mix_failed() || !value) {
     json_decref(value);
     if (!mix_failed()) mix_fail_memory("a checkpoint's identity");
@@ -76,21 +77,33 @@ json_t *mix_run_identity_new(mix_model *model, mix_optimizer *optimizer) {
   bool good = identity || (mix_fail_memory("a checkpoint's identity"), false);
   if (good && model) {
     append_layers(layers, model->layer);
-    good = set(identity, "model", layers);
+    good = mix_run_identity_set(identity, "model", layers);
   } else {
     json_decref(layers);
   }
   if (good && optimizer)
-    good = set(identity, "optimizer", optimizer_config(optimizer)) &&
-           set(identity, "loss scale", loss_scale_config(optimizer));
-  if (good && model && model->state) good = set(identity, "loss", losses_of(model->state));
+    good = mix_run_identity_set(identity, "optimizer", optimizer_config(optimizer)) &&
+           mix_run_identity_set(identity, "loss scale", loss_scale_config(optimizer));
+  if (good && model && model->state) good = mix_run_identity_set(identity, "loss", losses_of(model->state));
   if (good) return identity;
   json_decref(identity);
   return NULL;
 }
 
+bool mix_run_identity_metrics(json_t *identity, const mix_model *model) {
+  const mix_compiled_state *state = model->state;
+  json_t *list = json_array();
+  for (int i = 0; i < state->metric_count; i++) {
+    mix_metric *metric = state->metrics[i].metric;
+    const char *text = mix_metric_get_config(metric);
+    json_t *config = config_or_null(text ? mix_json_parse(text, "a metric") : NULL);
+    if (!mix_json_append(list, json_pack("{s:s,s:o}", "class", metric->class.name, "config", config))) break;
+  }
+  return mix_run_identity_set(identity, "metrics", list);
+}
+
 bool mix_run_identity_number(json_t *identity, const char *name, int64_t number) {
-  return set(identity, name, json_integer(number));
+  return mix_run_identity_set(identity, name, json_integer(number));
 }
 
 /* ---- data ---- */
@@ -127,7 +140,7 @@ static bool append_arrays(json_t *list, mix_list *arrays) {
 bool mix_run_identity_arrays(json_t *identity, const char *name, mix_list *arrays) {
   json_t *list = json_array();
   MIX_SCOPE { append_arrays(list, arrays); }
-  return set(identity, name, list);
+  return mix_run_identity_set(identity, name, list);
 }
 
 /* "batch 20", and the arrays of a source. */
@@ -158,7 +171,7 @@ bool mix_run_identity_dataset(json_t *identity, const char *name, mix_dataset *d
     mix_log_message(MIX_LOG_WARNING,
                     "checkpoint: the elements of a generator have no digest: whether a resumed run gets the "
                     "same ones is not checked");
-  return set(identity, name, list);
+  return mix_run_identity_set(identity, name, list);
 }
 
 /* ---- comparison ---- */
@@ -204,13 +217,13 @@ static void append_difference(mix_text *text, const char *separator, const json_
   mix_text_put(text, " %s", where);
 }
 
-/* The names of layers, losses and variables say nothing: a second model has others. */
+/* The names of layers, losses and variables say nothing: a second model has others. Those of policies do. */
 static void drop_names(json_t *value) {
   const char *key;
   json_t *member;
   size_t i;
   json_object_del(value, "name");
-  json_object_foreach(value, key, member) drop_names(member);
+  json_object_foreach(value, key, member) if (strcmp(key, "dtype")) drop_names(member);
   json_array_foreach(value, i, member) drop_names(member);
 }
 

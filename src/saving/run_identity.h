@@ -10,6 +10,10 @@
 /* A new object with the configs of the model's layers, its losses and the optimizer as given (either may be
  * NULL). What has no config, such as a function of the user, is left out. NULL with the error recorded. */
 json_t *mix_run_identity_new(mix_model *model, mix_optimizer *optimizer);
+/* Adds a value, and takes it; NULL is an error. */
+bool mix_run_identity_set(json_t *identity, const char *name, json_t *value);
+/* Adds the configs of the metrics of a compiled model. */
+bool mix_run_identity_metrics(json_t *identity, const mix_model *model);
 /* Adds a number. */
 bool mix_run_identity_number(json_t *identity, const char *name, int64_t number);
 /* Adds dtypes, shapes and SHA-256 of arrays (NULL items are left out). */

@@ -3,6 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
+#include "saving/run_identity.h"
 #include <stddef.h>
 #include <string.h>
 
@@ -60,6 +62,11 @@ mix_callback *mix_callback_with(const mix_callback_options *given) {
 mix_callback *mix_callback_own(const mix_callback_options *options) {
   mix_callback *callback = mix_callback_with(options);
   if (!callback) options->release(options->context);
+  return callback;
+}
+
+mix_callback *mix_callback_steers(mix_callback *callback, mix_callback_steering steering) {
+  if (callback) callback->steering = steering;
   return callback;
 }
 
@@ -136,4 +143,20 @@ bool mix_callbacks_run(const mix_callbacks *callbacks, mix_hook hook, int64_t in
     if (mix_failed()) return name_callback(callback, hooks[hook].name);
   }
   return true;
+}
+
+static json_t *steering_json(const mix_callback_steering *steering) {
+  const mix_fields fields = {
+      .rows = steering->kind->fields, .call = steering->kind->name, .in_use = steering->in_use};
+  json_t *config = mix_fields_write(&fields, steering->options, NULL);
+  return config ? json_pack("{s:s,s:o}", "class", fields.call, "config", config) : NULL;
+}
+
+bool mix_callbacks_identify(const mix_callbacks *callbacks, json_t *identity) {
+  json_t *list = json_array();
+  for (int i = 0; callbacks->items && i < mix_list_count(callbacks->items); i++) {
+    const mix_callback *callback = mix_list_get(callbacks->items, i);
+    if (callback->steering.kind && !mix_json_append(list, steering_json(&callback->steering))) break;
+  }
+  return mix_run_identity_set(identity, "callbacks", list);
 }

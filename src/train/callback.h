@@ -8,17 +8,11 @@
 
 /* The settings of BackupAndRestore, which fit executes (backup.c). */
 typedef struct mix_backup {
-  const char *folder; /* interned */
+  mix_backup_and_restore_options options; /* resolved */
+  const char *folder;                     /* interned */
   int64_t save_freq;
   bool keep, only_newest, force;
 } mix_backup;
-
-struct mix_callback {
-  mix_object object;
-  mix_callback_options options;
-  const mix_backup *backup; /* the context of BackupAndRestore; NULL: another callback */
-  mix_progress *progress;   /* the context of ProgbarLogger; NULL: another callback */
-};
 
 /* A callback that text can make: "early_stopping:patience=3". */
 typedef struct mix_callback_kind {
@@ -27,6 +21,23 @@ typedef struct mix_callback_kind {
   const mix_field_row *fields;
   mix_callback *(*make)(const void *options);
 } mix_callback_kind;
+
+/* How a callback steers training: all ranks must have it, with these options. A callback without a kind may
+ * be on one rank alone, as those are that write files. */
+typedef struct mix_callback_steering {
+  const mix_callback_kind *kind;
+  const void *options;  /* resolved, in the context */
+  const size_t *in_use; /* of fields.h */
+} mix_callback_steering;
+
+struct mix_callback {
+  mix_object object;
+  mix_callback_options options;
+  mix_callback_steering steering;
+  const mix_backup *backup; /* the context of BackupAndRestore; NULL: another callback */
+  mix_progress *progress;   /* the context of ProgbarLogger; NULL: another callback */
+};
+
 #define MIX_CALLBACK_KIND(callback, rows)                                                                    \
   static mix_callback *make_##callback(const void *options) { return mix_##callback##_with(options); }       \
   const mix_callback_kind mix_##callback##_kind = {#callback, sizeof(mix_##callback##_options), rows,        \
@@ -60,8 +71,8 @@ typedef struct mix_callbacks {
   mix_callback *last; /* borrowed: the run's own ProgbarLogger, called after them; NULL: none */
   const char *call;
   unsigned present, logs; /* bit masks: hooks that some callback has; hooks that read batch logs */
-  bool tests; /* the run is an evaluation */
-  bool shows; /* some callback is a ProgbarLogger */
+  bool tests;             /* the run is an evaluation */
+  bool shows;             /* some callback is a ProgbarLogger */
 } mix_callbacks;
 
 /* False with a TypeError if an item is no callback. */
@@ -83,6 +94,10 @@ bool mix_callbacks_due(const mix_callbacks *callbacks, int64_t current);
 
 /* Makes a callback that owns its context. On failure the context is released at once. */
 mix_callback *mix_callback_own(const mix_callback_options *options);
+/* Returns the callback, which may be NULL. */
+mix_callback *mix_callback_steers(mix_callback *callback, mix_callback_steering steering);
+/* Adds the callbacks that steer training to a run's identity. */
+bool mix_callbacks_identify(const mix_callbacks *callbacks, json_t *identity);
 
 /* callbacks/monitor.c: a callback's state as a list of one tensor of numbers, and back. ValueError if the
  * list is not such a state; more tensors may follow. */
@@ -101,9 +116,10 @@ typedef struct mix_monitor {
   bool up; /* larger is better */
 } mix_monitor;
 /* The rows of monitor and mode, and the monitor of resolved options. */
-#define MIX_MONITOR_FIELD(type) {MIX_FIELD(type, monitor), &mix_field_text, .text = "val_loss"}
+#define MIX_MONITOR_FIELD(type)                                                                              \
+  { MIX_FIELD(type, monitor), &mix_field_text, .text = "val_loss" }
 #define MIX_MODE_FIELD(type)                                                                                 \
-  {MIX_FIELD(type, mode), &mix_field_text, .text = "auto", .choices = "auto|min|max"}
+  { MIX_FIELD(type, mode), &mix_field_text, .text = "auto", .choices = "auto|min|max" }
 mix_monitor mix_monitor_of(mix_monitor_owner by, const char *name, const char *mode);
 /* Determines the direction of mode auto. */
 bool mix_monitor_begin(mix_monitor *monitor, mix_model *model);

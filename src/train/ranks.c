@@ -3,6 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
+#include "data/pipeline/pipeline.h"
 #include "distribute/distribute.h"
 #include "optim/optimizer.h"
 #include "saving/run_identity.h"
@@ -16,38 +18,92 @@ typedef struct number {
   int64_t value;
 } number;
 
-static json_t *identify(mix_fit_state *f) {
+/* Numbers of fit that all ranks must share. */
+static bool add_numbers(const mix_fit_state *f, json_t *identity) {
   const mix_fit_options *o = &f->options;
   const mix_batches *batches = f->adapter.batches;
-  json_t *identity = mix_run_identity_new(f->model, f->model->state->optimizer);
   const number numbers[] = {
+      {"loop custom", false}, /* true in the program's other loop */
+      {"rows", batches ? mix_batches_rows(batches) : 0},
       {"batch_size", batches ? mix_batches_size(batches, 0) : 0},
       {"epochs", f->epochs},
       {"initial_epoch", o->initial_epoch},
       {"steps", o->steps},
       {"steps_per_epoch", o->steps_per_epoch},
       {"no_shuffle", o->no_shuffle},
-      {"seed", (int64_t)f->seed},
       {"validation", f->validation_x != NULL},
       {"validation_steps", o->validation_steps},
       {"validation_freq", o->validation_freq},
       {"validation_batch_size", o->validation_batch_size},
       {"jit_compile", f->model->state->jit_compile},
-      {"metrics", f->model->state->metric_count},
       {"whether the run resumes", f->model->resumes},
   };
-  bool good = identity != NULL;
+  bool good = true;
   for (size_t i = 0; good && i < sizeof numbers / sizeof *numbers; i++)
     good = mix_run_identity_number(identity, numbers[i].name, numbers[i].value);
-  if (good)
-    good = f->adapter.dataset ? mix_run_identity_dataset(identity, "data set", f->adapter.dataset)
-                              : mix_run_identity_arrays(identity, "data", mix_batches_arrays(batches));
+  return good;
+}
+
+/* A seed that nobody gave is drawn from that of the process, which may have been set. */
+static json_t *seed_json(const mix_fit_state *f) {
+  char drawn[64];
+  if (f->options.seed) return json_integer((json_int_t)f->options.seed);
+  snprintf(drawn, sizeof drawn, "none (%llu was drawn)", (unsigned long long)f->seed);
+  return json_string(drawn);
+}
+
+static json_t *class_weights_json(const mix_fit_options *o) {
+  char label[32];
+  json_t *weights = json_object();
+  for (int i = 0; i < o->class_weight_count; i++) {
+    snprintf(label, sizeof label, "%lld", (long long)o->class_labels[i]);
+    if (!mix_json_set(weights, label, json_real(o->class_weights[i]))) break;
+  }
+  return weights;
+}
+
+/* Validation data that were given as such. Those of a split are among the training data. */
+static bool add_validation_data(const mix_fit_state *f, json_t *identity) {
+  const mix_fit_options *o = &f->options;
+  bool good = true;
+  if (!o->validation_x) return true;
+  if (mix_is_dataset(o->validation_x))
+    return mix_run_identity_dataset(identity, "validation data set", o->validation_x);
+  MIX_SCOPE {
+    const mix_data_adapter_data data = {
+        .x = o->validation_x, .y = o->validation_y, .sample_weight = o->validation_sample_weight};
+    mix_step_arguments arguments;
+    mix_list *arrays = mix_data_adapter_arrays(f->model, &data, MIX_ADAPTER_TEST, "fit", &arguments);
+    good = arrays && mix_run_identity_arrays(identity, "validation data", arrays);
+  }
+  return good;
+}
+
+static json_t *identify(mix_fit_state *f) {
+  json_t *identity = mix_run_identity_new(f->model, f->model->state->optimizer);
+  const bool good =
+      identity && add_numbers(f, identity) && mix_run_identity_set(identity, "seed", seed_json(f)) &&
+      mix_run_identity_set(identity, "validation_split", json_real(f->options.validation_split)) &&
+      mix_run_identity_set(identity, "class weights", class_weights_json(&f->options)) &&
+      mix_run_identity_metrics(identity, f->model) && mix_callbacks_identify(&f->callbacks, identity) &&
+      (f->adapter.dataset
+           ? mix_run_identity_dataset(identity, "data set", f->adapter.dataset)
+           : mix_run_identity_arrays(identity, "data", mix_batches_arrays(f->adapter.batches))) &&
+      add_validation_data(f, identity);
   if (good) return identity;
   json_decref(identity);
   return NULL;
 }
 
+/* Settings of the process that decide about numbers. */
+static bool add_settings(json_t *identity) {
+  return mix_run_identity_set(identity, "device", json_string(mix_device())) &&
+         mix_run_identity_set(identity, "accumulate", json_string(mix_accumulate())) &&
+         mix_run_identity_set(identity, "float32 precision", json_string(mix_float32_precision_name()));
+}
+
 bool mix_ranks_run_the_same(const char *call, json_t *identity) {
+  if (identity && !add_settings(identity)) json_decref(identity), identity = NULL;
   /* Every rank takes part, whatever has failed. */
   mix_error_aside pending;
   mix_error_set_aside(&pending);
@@ -90,19 +146,8 @@ bool mix_ranks_share_values(const char *call, mix_model *model, mix_optimizer *o
   return true;
 }
 
-/* A callback that watches gradients asks for more of them, which ranks may have to exchange. */
-static bool check_observer(const mix_fit_state *f) {
-  const char *own = f->model->state->observer ? "a numerics report" : "no numerics report";
-  char *first = mix_text_of_first_rank("fit", own);
-  if (first && strcmp(own, first))
-    mix_fail(MIX_VALUE_ERROR,
-             "fit: %s here, %s on rank 0; give it to all ranks: only rank 0 writes its files", own, first);
-  mix_free(first);
-  return mix_ranks_succeed("fit");
-}
-
 bool mix_fit_share_values(mix_fit_state *f, int64_t epoch) {
   if (!mix_is_distributed()) return !mix_failed();
-  return mix_ranks_succeed("fit") && check_observer(f) &&
+  return mix_ranks_succeed("fit") &&
          mix_ranks_share_values("fit", f->model, f->model->state->optimizer, epoch, f->history->steps);
 }

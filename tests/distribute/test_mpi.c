@@ -39,6 +39,16 @@ static int run_ranks(int ranks, const char *program, const char *arguments) {
   return run_command(command);
 }
 
+/* The last rank has `other` as well; `environment`: its own variables, as for env. */
+static int run_unlike(int ranks, const char *program, const char *arguments, const char *other,
+                      const char *environment) {
+  char command[4096];
+  snprintf(command, sizeof command, "mpirun.%s %s -n %d %s %.1200s : -n 1 env %.200s %s %.1200s %.600s",
+           flavor, strcmp(flavor, "openmpi") ? "" : "--oversubscribe --bind-to none", ranks - 1, program,
+           arguments, environment, program, arguments, other);
+  return run_command(command);
+}
+
 static const char *worker(void) { return getenv("MIXTAPE_WORKER"); }
 
 /* Runs a task whose last argument, or the one that %s stands for, is a new folder of the test's. */
@@ -109,6 +119,7 @@ static void assert_ranks_agree(const char *folder, int ranks) {
 
 static void check_collectives(int ranks) { assert_code(run_ranks(ranks, worker(), "collectives"), 0); }
 
+/* O13: in tests/distribute/worker.c. */
 static void check_one_nan(int ranks) { assert_code(run_ranks(ranks, worker(), "one_nan"), 0); }
 
 /* 50 steps; 97 rows in batches of 32: the last batch has one row, so that other ranks have none. */
@@ -217,7 +228,7 @@ static void check_watched(int ranks) { run_task(ranks, "watched", "watched %s");
 
 static void check_observer(int ranks) {
   assert_failed(run_ranks(ranks, worker(), "observer ."));
-  assert_has(program_err, "a numerics report on rank 0; give it to all ranks");
+  assert_has(program_err, "callbacks[0] is nothing here, {\"class\": \"numerics_report\"");
 }
 
 /* As srun without --mpi starts it: processes that would each train alone. */
@@ -231,11 +242,29 @@ static void check_srun_without_mpi(int ranks) {
 }
 
 static void check_difference(int ranks) {
-  char name[64];
-  assert_true(run_ranks(ranks, worker(), "differs") != 0);
+  static const char *const cases[][2] = {
+      {"batch_size", "batch_size is 8 here, 16 on rank 0"},
+      {"patience", "callbacks[0].config.patience is 2 here, 1 on rank 0"},
+      {"schedule",
+       "callbacks[0] is {\"class\": \"learning_rate_scheduler\", \"config\": {}} here, nothing on"},
+      {"validation", "validation data[0].sha256 is"},
+      {"class_weights", "class weights: 1 is 0.5 here, 2.0 on rank 0"},
+      {"seed", "seed is \"none ("}};
+  char name[64], arguments[64];
   snprintf(name, sizeof name, "rank 1 of %d", ranks);
-  assert_has(program_err, name);
-  assert_has(program_err, "batch_size is 8 here, 16 on rank 0");
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    snprintf(arguments, sizeof arguments, "differs %s", cases[i][0]);
+    assert_failed(run_ranks(ranks, worker(), arguments));
+    assert_has(program_err, name);
+    assert_has(program_err, cases[i][1]);
+  }
+}
+
+/* Callbacks that only write files, and callbacks of the user's, may be on rank 0 alone. */
+static void check_files_of_one_rank(int ranks) {
+  char path[600];
+  snprintf(path, sizeof path, "%s/log.csv", run_task(ranks, "one_log", "files %s"));
+  assert_int_equal(access(path, F_OK), 0);
 }
 
 /* ---- the program ---- */
@@ -299,6 +328,94 @@ static void check_custom_loop(int ranks) {
                  one[i]);
     }
   }
+}
+
+/* A rank that cannot begin is named, and ends the others, which wait for it. */
+static void check_usage(int ranks) {
+  static const struct {
+    const char *other, *message;
+  } cases[] = {{"--bogus", "unknown option '--bogus'"},
+               {"--resume", "--resume needs --checkpoint DIR"},
+               {"--model missing.keras", "--units belongs to --model guide"},
+               {"--optimizer bogus", "--optimizer: ValueError: optimizer: unknown optimizer"},
+               {"--distribute mip", "--distribute: 'mip' given"},
+               {"--help", "--help is not given to all ranks"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char message[256];
+    assert_code(
+        run_unlike(ranks, getenv("MIXTAPE_PROGRAM"), TRAIN "--steps 2 --distribute mpi", cases[i].other, ""),
+        2);
+    snprintf(message, sizeof message, "rank %d of %d: %s", ranks - 1, ranks, cases[i].message);
+    assert_has(program_err, message);
+  }
+}
+
+static int count_of(const char *text, const char *part) {
+  int count = 0;
+  while ((text = strstr(text, part))) text++, count++;
+  return count;
+}
+
+/* Options that change numbers, on the last rank alone. */
+static void check_options(int ranks) {
+#define RUN "train --data digits --units 16 --batch-size 128 --verbose 0 --epochs 3 --distribute mpi "
+#define MIXED RUN "--policy mixed_float16 --loss-scale none"
+  static const struct {
+    const char *all, *other, *message;
+  } cases[] = {
+      {RUN, "--callback early_stopping:monitor=loss,patience=0,min_delta=5",
+       "{\"class\": \"early_stopping\""},
+      {RUN, "--callback reduce_lr_on_plateau:monitor=loss", "{\"class\": \"reduce_lr_on_plateau\""},
+      {RUN, "--class-weight 0=3", "class weights: 0 is 3.0 here, nothing on rank 0"},
+      {RUN, "--device ref", "device is \"ref\" here, \"cpu\" on rank 0"},
+      {RUN, "--accumulate blocked", "accumulate is \"blocked\" here, \"auto\" on rank 0"},
+      {RUN, "--metrics accuracy,mse", "metrics[1] is"},
+      {RUN, "--loop custom", "loop custom is 1 here, 0 on rank 0"},
+      {RUN, "--seed 4", "seed is 4 here, \"none ("},
+      {RUN "--validation-split 0.1", "--validation-split 0.2", "rows is 9600 here, 10800 on rank 0"},
+      {MIXED, "--policy mixed_bfloat16", "dtype.config.name is \"mixed_bfloat16\" here"},
+  };
+  char rank[64];
+  snprintf(rank, sizeof rank, "rank %d of %d", ranks - 1, ranks);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_code(run_unlike(ranks, getenv("MIXTAPE_PROGRAM"), cases[i].all, cases[i].other, ""), 1);
+    assert_has(program_err, rank);
+    assert_has(program_err, cases[i].message);
+  }
+}
+
+/* What all ranks lack is told once. */
+static void check_usage_of_all(int ranks) {
+  static const char *const others[] = {"--bogus", "--optimizer bogus"};
+  for (int i = 0; i < 2; i++) {
+    char arguments[512], message[64];
+    snprintf(arguments, sizeof arguments, TRAIN "--steps 2 --distribute mpi %s", others[i]);
+    assert_code(run_ranks(ranks, getenv("MIXTAPE_PROGRAM"), arguments), 2);
+    snprintf(message, sizeof message, "rank 0 of %d: ", ranks);
+    assert_has(program_err, message);
+    assert_int_equal(count_of(program_err, "bogus"), 1);
+  }
+  assert_code(run_ranks(ranks, getenv("MIXTAPE_PROGRAM"), "train --distribute mpi --help"), 0);
+}
+
+static void check_alone(int ranks) {
+  assert_code(run_ranks(ranks, getenv("MIXTAPE_PROGRAM"), TRAIN "--steps 2"), 0);
+  for (int r = 0; r < ranks; r++) {
+    char message[64];
+    snprintf(message, sizeof message, "rank %d of %d trains alone", r, ranks);
+    assert_has(program_err, message);
+  }
+}
+
+/* Without a plug-in MPI does not start on this rank. */
+static void check_no_plugin(int ranks) {
+  char message[64];
+  assert_code(run_unlike(ranks, getenv("MIXTAPE_PROGRAM"), TRAIN "--steps 2 --distribute mpi", "",
+                         "MIXTAPE_MPI_PLUGIN=/missing.so"),
+              1);
+  snprintf(message, sizeof message, "rank %d cannot join the others", ranks - 1);
+  assert_has(program_err, message);
+  assert_has(program_err, "the plug-in /missing.so cannot be loaded");
 }
 
 /* Callbacks that write files are those of rank 0, however their names are spelled. Each rank has a folder of
@@ -399,6 +516,12 @@ static void run_check(const char *name, int ranks, check *what) {
   X(death)                                                                                                   \
   X(killed)                                                                                                  \
   X(difference)                                                                                              \
+  X(files_of_one_rank)                                                                                       \
+  X(options)                                                                                                 \
+  X(usage)                                                                                                   \
+  X(usage_of_all)                                                                                            \
+  X(alone)                                                                                                   \
+  X(no_plugin)                                                                                               \
   X(program) X(custom_loop) X(srun_without_mpi) X(files) X(watched) X(observer) X(resume) X(other_checkpoint)
 #define CASES(what)                                                                                          \
   static void what##_openmpi_2(void **state) { (void)state, run_check("openmpi", 2, check_##what); }         \

@@ -10,7 +10,8 @@
  *   worker watched FOLDER                         a numerics report, which stops the training
  *   worker observer FOLDER                        the report is on rank 0 alone
  *   worker dies                                   rank 1 is killed after a step
- *   worker differs                                rank 1 has another batch size */
+ *   worker differs WHAT                           rank 1 has another batch_size, patience, ...
+ *   worker files FOLDER                           rank 0 has callbacks that write files */
 #include <math.h>
 #include <mixtape/mixtape.h>
 #include <signal.h>
@@ -185,7 +186,7 @@ static int one_value(char **arguments) {
   return 0;
 }
 
-/* Gradients of one, at first NaN on the last rank: then no rank applies it (docs/spec, O13). */
+/* O13: gradients of one, at first NaN on the last rank: then no rank applies it. */
 static int one_nan(void) {
   mix_variable *v = mix_variable_new(mix_scalar(5, MIX_FLOAT32));
   mix_optimizer *optimizer =
@@ -232,16 +233,78 @@ static void die(void *context, const mix_step_record *record) {
   if (rank == 1 && record->step == 3) kill(getpid(), SIGKILL);
 }
 
-static int fit_badly(int64_t batch, void (*callback)(void *, const mix_step_record *)) {
+static mix_model *compiled_model(void) {
   mix_set_seed(7);
   mix_model *model = small_model(false, false);
   mix_model_compile(model, .loss = "mean_squared_error", .optimizer = mix_sgd());
-  if (mix_model_fit(model, numbers(64, 8, 1), numbers(64, 4, 2), .batch_size = batch, .epochs = 100000,
-                    .seed = 5, .verbose = MIX_SILENT, .on_step = callback))
-    return 0;
+  return model;
+}
+
+static int end(mix_history *history) {
+  if (history) return 0;
   fail("fit");
   mix_distribution_end_job(mix_distribution_current(), 1);
   return 1;
+}
+
+static int dies(void) {
+  return end(mix_model_fit(compiled_model(), numbers(64, 8, 1), numbers(64, 4, 2), .batch_size = 16,
+                           .epochs = 100000, .seed = 5, .verbose = MIX_SILENT, .on_step = die));
+}
+
+static double schedule(void *context, int64_t epoch, double rate) {
+  (void)context, (void)epoch;
+  return rate;
+}
+
+/* What decides about numbers is another on rank 1. */
+static int differs(const char *what) {
+  const bool other = rank == 1;
+  mix_model *model = compiled_model();
+  mix_fit_options fit = {.size = sizeof fit,
+                         .x = numbers(64, 8, 1),
+                         .y = numbers(64, 4, 2),
+                         .batch_size = 16,
+                         .epochs = 3,
+                         .seed = 5,
+                         .verbose = MIX_SILENT};
+  if (!strcmp(what, "batch_size") && other) fit.batch_size = 8;
+  if (!strcmp(what, "patience"))
+    fit.callbacks = mix_list_of(mix_early_stopping(.monitor = "loss", .patience = other ? 2 : 1));
+  if (!strcmp(what, "schedule") && other)
+    fit.callbacks = mix_list_of(mix_learning_rate_scheduler(schedule, NULL));
+  if (!strcmp(what, "validation"))
+    fit.validation_x = numbers(8, 8, other ? 4 : 3), fit.validation_y = numbers(8, 4, 5);
+  if (!strcmp(what, "class_weights"))
+    for (; fit.class_weight_count < 4; fit.class_weight_count++) {
+      fit.class_labels[fit.class_weight_count] = fit.class_weight_count;
+      fit.class_weights[fit.class_weight_count] = other ? 0.5 : fit.class_weight_count + 1;
+    }
+  if (!strcmp(what, "class_weights")) fit.class_weights[0] = 1;
+  if (!strcmp(what, "seed")) fit.seed = 0, mix_set_seed(other);
+  return end(mix_model_fit_with(model, &fit));
+}
+
+static mix_status count_epoch(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
+  (void)model, (void)epoch, (void)logs;
+  ++*(int *)context;
+  return MIX_OK;
+}
+
+static int files(const char *folder) {
+  char path[512];
+  int epochs = 0;
+  snprintf(path, sizeof path, "%s/log.csv", folder);
+  mix_list *callbacks = mix_list_of(mix_terminate_on_nan());
+  if (!rank) {
+    mix_list_append(callbacks, mix_csv_logger(path));
+    mix_list_append(callbacks, mix_callback_new(.on_epoch_end = count_epoch, .context = &epochs));
+  }
+  if (end(mix_model_fit(compiled_model(), numbers(64, 8, 1), numbers(64, 4, 2), .batch_size = 16, .epochs = 2,
+                        .seed = 5, .verbose = MIX_SILENT, .callbacks = callbacks)))
+    return 1;
+  CHECK(epochs == (rank ? 0 : 2));
+  return 0;
 }
 
 static int run(int argc, char **argv) {
@@ -255,8 +318,9 @@ static int run(int argc, char **argv) {
   if (!strcmp(task, "one_nan")) return one_nan();
   if (!strcmp(task, "watched") && argc == 3) return watched(true, argv[2]);
   if (!strcmp(task, "observer") && argc == 3) return watched(false, argv[2]);
-  if (!strcmp(task, "dies")) return fit_badly(16, die);
-  if (!strcmp(task, "differs")) return fit_badly(rank == 1 ? 8 : 16, NULL);
+  if (!strcmp(task, "dies")) return dies();
+  if (!strcmp(task, "differs") && argc == 3) return differs(argv[2]);
+  if (!strcmp(task, "files") && argc == 3) return files(argv[2]);
   return fail("unknown task");
 }
 

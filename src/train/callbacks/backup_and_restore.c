@@ -21,15 +21,18 @@ mix_callback *mix_backup_and_restore_with(const mix_backup_and_restore_options *
     return mix_fail(MIX_VALUE_ERROR, "backup_and_restore: backup_dir is missing");
   mix_backup *backup = mix_alloc(sizeof *backup);
   if (!backup) return NULL;
-  *backup = (mix_backup){.folder = options.backup_dir,
+  *backup = (mix_backup){.options = options,
+                         .folder = options.backup_dir,
                          .save_freq = options.save_freq,
                          .keep = options.keep_checkpoint,
                          .only_newest = options.only_newest,
                          .force = options.force};
+  static const size_t steers[] = {OFFSET(save_freq), OFFSET(force), 0};
   mix_callback *callback = mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
                                                                     .name = "BackupAndRestore",
                                                                     .context = backup,
                                                                     .release = mix_free});
   if (callback) callback->backup = backup;
-  return callback;
+  return mix_callback_steers(callback,
+                             (mix_callback_steering){&mix_backup_and_restore_kind, &backup->options, steers});
 }

@@ -103,13 +103,14 @@ mix_callback *mix_early_stopping_with(const mix_early_stopping_options *given) {
   *early = (early_stopping){.options = options,
                             .monitor = mix_monitor_of(MIX_BY_EARLY_STOPPING, options.monitor, options.mode),
                             .baseline = options.baseline};
-  return mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
-                                                  .name = "EarlyStopping",
-                                                  .context = early,
-                                                  .release = early_release,
-                                                  .on_train_begin = early_begin,
-                                                  .on_epoch_end = early_epoch_end,
-                                                  .on_train_end = early_end,
-                                                  .get_state = early_get_state,
-                                                  .set_state = early_set_state});
+  return mix_callback_steers(mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
+                                                                      .name = "EarlyStopping",
+                                                                      .context = early,
+                                                                      .release = early_release,
+                                                                      .on_train_begin = early_begin,
+                                                                      .on_epoch_end = early_epoch_end,
+                                                                      .on_train_end = early_end,
+                                                                      .get_state = early_get_state,
+                                                                      .set_state = early_set_state}),
+                             (mix_callback_steering){&mix_early_stopping_kind, &early->options, NULL});
 }

@@ -12,20 +12,13 @@
 
 /* ---- kinds ---- */
 
-static mix_callback *make_terminate(const void *options) {
-  (void)options;
-  return mix_terminate_on_nan();
-}
-static const mix_callback_kind terminate_on_nan = {"terminate_on_nan", sizeof(size_t), NULL, make_terminate};
-
 extern const mix_callback_kind mix_early_stopping_kind, mix_reduce_lr_on_plateau_kind,
     mix_model_checkpoint_kind, mix_csv_logger_kind, mix_tensorboard_kind, mix_backup_and_restore_kind,
-    mix_progbar_logger_kind, mix_numerics_report_kind;
-static const mix_callback_kind *const kinds[] = {&mix_early_stopping_kind,   &mix_reduce_lr_on_plateau_kind,
-                                                 &mix_model_checkpoint_kind, &mix_csv_logger_kind,
-                                                 &mix_tensorboard_kind,      &mix_backup_and_restore_kind,
-                                                 &mix_progbar_logger_kind,   &terminate_on_nan,
-                                                 &mix_numerics_report_kind};
+    mix_progbar_logger_kind, mix_terminate_on_nan_kind, mix_numerics_report_kind;
+static const mix_callback_kind *const kinds[] = {
+    &mix_early_stopping_kind, &mix_reduce_lr_on_plateau_kind, &mix_model_checkpoint_kind,
+    &mix_csv_logger_kind,     &mix_tensorboard_kind,          &mix_backup_and_restore_kind,
+    &mix_progbar_logger_kind, &mix_terminate_on_nan_kind,     &mix_numerics_report_kind};
 
 /* ---- text ---- */
 

@@ -38,6 +38,9 @@ static mix_status scheduler_epoch_end(void *context, mix_model *model, int64_t e
   return log_rate(model, logs);
 }
 
+/* Text cannot make it, for it has a function. */
+static const mix_callback_kind scheduler_kind = {.name = "learning_rate_scheduler"};
+
 mix_callback *mix_learning_rate_scheduler(mix_learning_rate_function schedule, void *context) {
   if (mix_failed()) return NULL;
   if (!schedule)
@@ -46,12 +49,13 @@ mix_callback *mix_learning_rate_scheduler(mix_learning_rate_function schedule, v
   scheduler *s = mix_alloc(sizeof *s);
   if (!s) return NULL;
   *s = (scheduler){schedule, context};
-  return mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
-                                                  .name = "LearningRateScheduler",
-                                                  .context = s,
-                                                  .release = mix_free,
-                                                  .on_epoch_begin = scheduler_epoch_begin,
-                                                  .on_epoch_end = scheduler_epoch_end});
+  return mix_callback_steers(mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
+                                                                      .name = "LearningRateScheduler",
+                                                                      .context = s,
+                                                                      .release = mix_free,
+                                                                      .on_epoch_begin = scheduler_epoch_begin,
+                                                                      .on_epoch_end = scheduler_epoch_end}),
+                             (mix_callback_steering){.kind = &scheduler_kind});
 }
 
 /* ---- ReduceLROnPlateau ---- */
@@ -133,12 +137,13 @@ mix_callback *mix_reduce_lr_on_plateau_with(const mix_reduce_lr_on_plateau_optio
   if (!p) return NULL;
   *p =
       (plateau){.options = options, .monitor = mix_monitor_of(MIX_BY_PLATEAU, options.monitor, options.mode)};
-  return mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
-                                                  .name = "ReduceLROnPlateau",
-                                                  .context = p,
-                                                  .release = mix_free,
-                                                  .on_train_begin = plateau_begin,
-                                                  .on_epoch_end = plateau_epoch_end,
-                                                  .get_state = plateau_get_state,
-                                                  .set_state = plateau_set_state});
+  return mix_callback_steers(mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
+                                                                      .name = "ReduceLROnPlateau",
+                                                                      .context = p,
+                                                                      .release = mix_free,
+                                                                      .on_train_begin = plateau_begin,
+                                                                      .on_epoch_end = plateau_epoch_end,
+                                                                      .get_state = plateau_get_state,
+                                                                      .set_state = plateau_set_state}),
+                             (mix_callback_steering){&mix_reduce_lr_on_plateau_kind, &p->options, NULL});
 }

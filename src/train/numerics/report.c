@@ -141,14 +141,18 @@ mix_callback *mix_numerics_report_with(const mix_numerics_report_options *given)
     watcher_release(w);
     return NULL;
   }
-  return mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
-                                                  .name = "NumericsReport",
-                                                  .context = w,
-                                                  .release = watcher_release,
-                                                  .on_train_begin = train_begin,
-                                                  .on_train_batch_end = batch_end,
-                                                  .on_train_end = train_end,
-                                                  .no_batch_logs = true});
+  static const size_t steers[] = {offsetof(mix_numerics_report_options, every),
+                                  offsetof(mix_numerics_report_options, stall),
+                                  offsetof(mix_numerics_report_options, stop_at_stall), 0};
+  return mix_callback_steers(mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
+                                                                      .name = "NumericsReport",
+                                                                      .context = w,
+                                                                      .release = watcher_release,
+                                                                      .on_train_begin = train_begin,
+                                                                      .on_train_batch_end = batch_end,
+                                                                      .on_train_end = train_end,
+                                                                      .no_batch_logs = true}),
+                             (mix_callback_steering){&mix_numerics_report_kind, &w->options, steers});
 }
 
 mix_numerics *mix_numerics_run_with(mix_model *model, const mix_numerics_run_options *given) {
