@@ -344,6 +344,36 @@ static void refused_attention(void **state) {
 
 /* ---- EinsumDense ---- */
 
+static void expect_losses(mix_layer *layer, int count, const double *expected) {
+  mix_list *losses = mix_layer_losses(layer);
+  assert_int_equal(mix_list_count(losses), count);
+  for (int i = 0; i < count; i++) NEAR(mix_list_get(losses, i), expected[i]);
+}
+
+/* The l1 norms of query, key, value and the layer's result, in the order of their calls. */
+static void activity_penalties(void **state) {
+  (void)state;
+  static const double own[] = {3.1594572}, inner[] = {4, 5.25, 5.25, 3.1594572},
+                      both[] = {4, 5.25, 5.25, 3.1594572, 3.1594572}, sum[] = {4};
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    mix_regularizer *l1 = mix_regularizer_new("l1", .l1 = 1);
+    mix_layer *layer = identities(mix_multi_head_attention(1, 2, .activity_regularizer = l1));
+    mix_call(layer, query(), .arguments = mix_list_of(value()));
+    expect_losses(layer, is_keras3(g) ? 4 : 1, is_keras3(g) ? inner : own);
+    assert_non_null(strstr(mix_layer_config(layer), "\"L1\""));
+    layer = mix_einsum_dense(.equation = "abc,cd->abd", .output_shape = MIX_SHAPE(-1, 2),
+                             .kernel_initializer = "ones", .activity_regularizer = l1);
+    mix_call(layer, query());
+    expect_losses(layer, is_keras3(g), sum);
+    assert_int_equal(!strstr(mix_layer_config(layer), "\"activity_regularizer\": null"), is_keras3(g));
+    if (!is_keras3(g)) continue;
+    layer = identities(mix_grouped_query_attention(2, 1, 1, .activity_regularizer = l1));
+    mix_call(layer, query(), .arguments = mix_list_of(value()));
+    expect_losses(layer, 5, both);
+  }
+}
+
 static void einsum_dense_shapes(void **state) {
   (void)state;
   const struct {
@@ -476,6 +506,7 @@ int main(void) {
                                      TEST(blocks_as_all_scores),
                                      TEST(L26_weights),
                                      TEST(refused_attention),
+                                     TEST(activity_penalties),
                                      TEST(einsum_dense_shapes),
                                      TEST(einsum_dense_fans),
                                      TEST(refused_equations),
