@@ -128,6 +128,7 @@ const mix_semantics mix_semantics_keras3 = {
     .attention_newer_options = true,
     .attention_axes_of_inputs = true,
     .attention_activity_inner = true,
+    .attention_masks_carried = true,
     .attention_properties_saved = true,
     .additive_attention_scales_query = true,
     .config_axes_listed = true,

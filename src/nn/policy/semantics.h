@@ -235,6 +235,9 @@ struct mix_semantics {
   bool attention_axes_of_inputs;
   /* K3: an activity regularizer of multi-head attention is not of its own results, only of its projections */
   bool attention_activity_inner;
+  /* K3: of layers with several named tensors, the mask that the first carries goes on to the result, not a
+   * given one, which multi-head attention ignores altogether */
+  bool attention_masks_carried;
   bool additive_attention_scales_query; /* K3: its scale has the query's dimension; else the value's */
   bool attention_properties_saved;      /* K3: files name the projections of MultiHeadAttention without '_' */
 
