@@ -133,7 +133,7 @@ typedef struct mix_call_options {
   size_t size;
   void *inputs;        /* required: a mix_tensor or a mix_list of tensors, Keras's first argument */
   mix_list *arguments; /* further tensors; tf_keras does not cast them, keras3 does */
-  mix_tensor *mask;    /* for a single input; NULL: the mask that the input carries */
+  mix_tensor *mask;    /* for a single input, but of MultiHeadAttention in Keras 3; NULL: its own */
   mix_list *masks;     /* for a list of inputs */
   mix_training training;
   mix_list *initial_state;

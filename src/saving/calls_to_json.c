@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "nn/layers/keras_operations/keras_operation.h"
+#include "nn/layers/operands.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -32,12 +33,15 @@ static json_t *keras_tensor_json(const mix_functional *graph, const mix_tensor *
 typedef struct written_call {
   const mix_functional *graph;
   mix_list *tensors;
-  json_t *keywords; /* of the form of tf_keras */
+  bool takes_arrays; /* it is a call of Keras 3 */
+  json_t *keywords;  /* of the form of tf_keras */
 } written_call;
 
-static json_t *tensor_or_null(const written_call *written, const mix_tensor *tensor) {
+static json_t *tensor_or_null(const written_call *written, mix_tensor *tensor) {
   if (!tensor) return json_null();
   const mix_layer_call *call = mix_tensor_history(tensor, NULL);
+  if (written->takes_arrays && !call && !mix_tensor_is_symbolic(tensor))
+    return mix_array_form(tensor, "model_to_json");
   if (call && call->layer->semantics->node_objects) return keras_tensor_json(written->graph, tensor);
   json_t *object = keras_tensor_json(written->graph, tensor); /* checks the tensor */
   json_decref(object);
@@ -139,9 +143,10 @@ static json_t *keywords_json(const written_call *written, const mix_layer_call *
     mix_json_set(keywords, name, tensor_or_null(written, mix_list_get(call->arguments, i)));
   }
   const int count = 1 + (call->arguments ? mix_list_count(call->arguments) : 0);
-  for (int i = count - call->keywords.by_name; objects && i < count; i++)
-    mix_json_set(keywords, call->layer->kind->call_tensors[i],
-                 tensor_or_null(written, mix_list_get(i ? call->arguments : call->inputs, i ? i - 1 : 0)));
+  for (int i = count - call->keywords.by_name; objects && i < count; i++) {
+    mix_tensor *tensor = mix_list_get(i ? call->arguments : call->inputs, i ? i - 1 : 0);
+    if (tensor) mix_json_set(keywords, call->layer->kind->call_tensors[i], tensor_or_null(written, tensor));
+  }
   put_attention_keywords(written, call, keywords);
   if (call->initial_state)
     mix_json_set(keywords, "initial_state", states_json(written, call->initial_state, objects));
@@ -160,7 +165,7 @@ static json_t *keywords_json(const written_call *written, const mix_layer_call *
 
 static json_t *input_leaf(void *context, int index) {
   const written_call *written = context;
-  const mix_tensor *tensor = mix_list_get(written->tensors, index);
+  mix_tensor *tensor = mix_list_get(written->tensors, index);
   json_t *leaf = tensor_or_null(written, tensor);
   if (leaf && written->keywords) mix_json_append(leaf, json_incref(written->keywords));
   return leaf;
@@ -180,7 +185,7 @@ static json_t *input_form(const mix_layer_call *call) {
 
 /* Of an operation of tf_keras, which Keras 3 does not have. */
 static json_t *operation_call_json(const mix_functional *graph, const mix_layer_call *call) {
-  written_call written = {graph, mix_operand_tensors(call->inputs, call->arguments), NULL};
+  written_call written = {.graph = graph, .tensors = mix_operand_tensors(call->inputs, call->arguments)};
   if (call->layer->semantics->node_objects)
     return mix_fail(MIX_UNSUPPORTED,
                     "model_to_json: layer '%s' is a %s of tf_keras, which Keras 3 lacks; save the model in "
@@ -192,10 +197,11 @@ static json_t *operation_call_json(const mix_functional *graph, const mix_layer_
 /* keras3: {"args": [inputs, ...], "kwargs": {...}}; tf_keras: [[layer, node, tensor, {...}], ...] */
 static json_t *call_json(const mix_functional *graph, const mix_layer_call *call) {
   if (mix_call_has_form(call->layer)) return operation_call_json(graph, call);
-  written_call written = {graph, mix_operand_tensors(call->inputs, call->arguments), NULL};
+  const bool objects = call->layer->semantics->node_objects;
+  written_call written = {
+      .graph = graph, .tensors = mix_operand_tensors(call->inputs, call->arguments), .takes_arrays = objects};
   if (mix_keras_operation_of(call->layer)) return keras_operation_call_json(&written, call);
   json_t *keywords = keywords_json(&written, call), *form = input_form(call), *node;
-  const bool objects = call->layer->semantics->node_objects;
   written.keywords = objects ? NULL : keywords;
   json_t *inputs = mix_form_fill(form, input_leaf, &written);
   const bool single = json_is_integer(form);

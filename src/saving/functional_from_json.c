@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "nn/layers/keras_operations/keras_operation.h"
+#include "nn/layers/operands.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -90,13 +91,17 @@ typedef struct read_call {
   bool is_end;    /* it is none: inputs or outputs of the model */
 } read_call;
 
-/* The tensors of a structure, NULL for null; the list is made if it is NULL. */
+/* The tensors of a structure, NULL for null, arrays as tensors that hold data; the list is made if it is
+ * NULL. */
 static void collect(const saved_graph *graph, const json_t *structure, mix_list **list, read_call *call) {
   json_t *leaves = json_array(), *form = mix_form_of(structure, is_leaf, leaves);
   if (!*list) *list = mix_list_new(0, NULL);
   for (size_t i = 0; i < json_array_size(leaves) && !mix_failed() && !call->waits; i++) {
     const json_t *leaf = json_array_get(leaves, i);
-    mix_tensor *tensor = json_is_null(leaf) ? NULL : find_tensor(graph, leaf, call->is_end);
+    mix_tensor *tensor = json_is_null(leaf) ? NULL
+                         : mix_is_array_form(leaf)
+                             ? mix_array_form_read(leaf, "model_from_json", "a constant")
+                             : find_tensor(graph, leaf, call->is_end);
     call->waits = !tensor && !json_is_null(leaf);
     mix_list_append(*list, tensor);
   }
@@ -197,6 +202,10 @@ static void read_keyword(const saved_graph *graph, const saved_layer *layer, con
              layer->name, name);
 }
 
+static void pad(mix_list *list, int count) {
+  while (list && mix_list_count(list) < count && !mix_failed()) mix_list_append(list, NULL);
+}
+
 static void read_keywords(const saved_graph *graph, const saved_layer *layer, const json_t *keywords,
                           read_call *call) {
   const char *name;
@@ -206,10 +215,12 @@ static void read_keywords(const saved_graph *graph, const saved_layer *layer, co
     read_keyword(graph, layer, name, value, call);
   }
   if (call->masks && all_null(call->masks)) call->masks = NULL;
-  /* masks stand for the tensors that are there */
   mix_list *masks = call->keywords.argument_masks;
-  while (masks && call->arguments && mix_list_count(masks) < mix_list_count(call->arguments) && !mix_failed())
-    mix_list_append(masks, NULL);
+  if (!masks || mix_failed()) return;
+  /* one list may end before the other: a mask of the key may be that of the value in its place */
+  if (!call->arguments) call->arguments = mix_list_new(0, NULL);
+  pad(masks, mix_list_count(call->arguments));
+  pad(call->arguments, mix_list_count(masks));
 }
 
 /* The arguments of an operation, in which mix_operand_form stands for a tensor. A new reference. */

@@ -231,9 +231,10 @@ static bool get_callbacks(mix_fit_state *f) {
 
 /* ---- called by fit ---- */
 
-/* Data set or arrays, and the batch size, become part of the run's identity. */
+/* Class weights, data set or arrays, and the batch size become part of the run's identity. */
 static bool identify_data(mix_fit_state *f) {
   json_t *identity = f->checkpoint->identity;
+  if (!mix_run_identity_set(identity, "class weights", mix_class_weights_json(&f->options))) return false;
   if (f->adapter.dataset) return mix_run_identity_dataset(identity, "data set", f->adapter.dataset);
   return mix_run_identity_arrays(identity, "data", mix_batches_arrays(f->adapter.batches)) &&
          mix_run_identity_number(identity, "batch_size", mix_batches_size(f->adapter.batches, 0));

@@ -1,8 +1,10 @@
 /* Sample weights, and the weights that fit's class_weight gives to labels (docs/spec/keras.md, 13.2). */
-#include "model/model.h"
+#include "train/fit_state.h"
 
 #include "base/error.h"
+#include "base/json.h"
 #include <mixtape/ops.h>
+#include <stdio.h>
 
 static bool check_labels(const mix_model *model, int count, const int64_t *labels, int64_t *classes) {
   *classes = 0;
@@ -85,4 +87,14 @@ mix_tensor *mix_model_weights_of_samples(mix_model *model, mix_list *arguments, 
   mix_shape shape = mix_tensor_shape(samples);
   for (int d = 1; d < shape.rank; d++) shape.dims[d] = 1;
   return mix_multiply(samples, mix_reshape(classes, shape));
+}
+
+json_t *mix_class_weights_json(const mix_fit_options *o) {
+  char label[32];
+  json_t *weights = json_object();
+  for (int i = 0; i < o->class_weight_count; i++) {
+    snprintf(label, sizeof label, "%lld", (long long)o->class_labels[i]);
+    if (!mix_json_set(weights, label, json_real(o->class_weights[i]))) break;
+  }
+  return weights;
 }

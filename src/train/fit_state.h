@@ -40,4 +40,7 @@ bool mix_backup_after_step(mix_fit_state *f, int64_t epoch);
 bool mix_backup_after_epoch(mix_fit_state *f, int64_t epoch);
 void mix_backup_after_training(mix_fit_state *f);
 
+/* class_weight.c: the class weights of a fit by their labels, for the run's identity. */
+json_t *mix_class_weights_json(const mix_fit_options *options);
+
 #endif

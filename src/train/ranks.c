@@ -52,16 +52,6 @@ static json_t *seed_json(const mix_fit_state *f) {
   return json_string(drawn);
 }
 
-static json_t *class_weights_json(const mix_fit_options *o) {
-  char label[32];
-  json_t *weights = json_object();
-  for (int i = 0; i < o->class_weight_count; i++) {
-    snprintf(label, sizeof label, "%lld", (long long)o->class_labels[i]);
-    if (!mix_json_set(weights, label, json_real(o->class_weights[i]))) break;
-  }
-  return weights;
-}
-
 /* Validation data that were given as such. Those of a split are among the training data. */
 static bool add_validation_data(const mix_fit_state *f, json_t *identity) {
   const mix_fit_options *o = &f->options;
@@ -84,7 +74,7 @@ static json_t *identify(mix_fit_state *f) {
   const bool good =
       identity && add_numbers(f, identity) && mix_run_identity_set(identity, "seed", seed_json(f)) &&
       mix_run_identity_set(identity, "validation_split", json_real(f->options.validation_split)) &&
-      mix_run_identity_set(identity, "class weights", class_weights_json(&f->options)) &&
+      mix_run_identity_set(identity, "class weights", mix_class_weights_json(&f->options)) &&
       mix_run_identity_metrics(identity, f->model) && mix_callbacks_identify(&f->callbacks, identity) &&
       (f->adapter.dataset
            ? mix_run_identity_dataset(identity, "data set", f->adapter.dataset)

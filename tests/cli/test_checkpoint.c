@@ -204,6 +204,10 @@ static void wrong_options_and_checkpoints(void **state) {
     assert_has(program_err, "seed is 6 here, 5 in the checkpoint");
     assert_code(AGAIN("--resume", "--optimizer", "sgd", "--loss", "mse"), 1);
     assert_has(program_err, "loss[0].class_name");
+    if (!strcmp(loops[i], "fit")) {
+      assert_code(AGAIN("--resume", "--optimizer", "sgd", "--class-weight", "0=3"), 1);
+      assert_has(program_err, "class weights");
+    }
     assert_code(AGAIN("--resume=perhaps", "--optimizer", "sgd"), 2);
     assert_has(program_err, "expected --resume or --resume=force");
     assert_code(AGAIN("--resume=force", "--optimizer", "sgd:learning_rate=0.5", "--batch-size", "10"), 0);

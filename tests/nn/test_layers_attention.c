@@ -108,14 +108,39 @@ static void multi_head_masks(void **state) {
     mix_tensor *v_mask = mask_of(MIX_SHAPE(1, 3), (const bool[]){true, true, false}),
                *repeated = mix_broadcast_to(mix_expand_dims(v_mask, 1), MIX_SHAPE(1, 3, 3));
     double own[6], explicit[6];
-    mix_tensor *y = mix_call(layer, query(), .arguments = values, .argument_masks = mix_list_of(v_mask),
-                             .mask = mask_of(MIX_SHAPE(1, 3), (const bool[]){true, true, true}));
+    mix_tensor *masked = query();
+    masked->mask = mix_retain(mask_of(MIX_SHAPE(1, 3), (const bool[]){true, true, true}));
+    mix_tensor *y = mix_call(layer, masked, .arguments = values, .argument_masks = mix_list_of(v_mask));
     assert_non_null(y->mask);
     mix_tensor_read(y, MIX_FLOAT64, own, 6);
     mix_tensor_read(mix_call(layer, query(), .arguments = values, .attention_mask = repeated), MIX_FLOAT64,
                     explicit, 6);
     assert_memory_equal(own, explicit, sizeof own);
   }
+}
+
+/* In Keras 3 the mask that a query carries goes on to the result, not a given one, which is ignored by
+ * multi-head attention. */
+static void given_masks_of_queries(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+#define FIRST 0.4246596693992615, -0.38256508111953735
+#define LAST -0.11765176057815552, 1.2683205604553223
+  mix_tensor *masked = query(), *given = mask_of(MIX_SHAPE(1, 3), (const bool[]){true, false, true});
+  masked->mask = mix_retain(mask_of(MIX_SHAPE(1, 3), (const bool[]){true, true, false}));
+  mix_list *values = mix_list_of(value());
+  mix_layer *layer = identities(mix_multi_head_attention(1, 2));
+  mix_tensor *y = mix_call(layer, query(), .arguments = values, .mask = given);
+  NEAR(y, FIRST, 0.46626025438308716, 0.5, LAST);
+  assert_null(y->mask);
+  y = mix_call(layer, masked, .arguments = values, .mask = given);
+  NEAR(y, FIRST, 0.46626025438308716, 0.5, 0.25, 0.5);
+  assert_ptr_equal(y->mask, masked->mask);
+  layer = identities(mix_grouped_query_attention(2, 1, 1));
+  y = mix_call(layer, masked, .arguments = values, .mask = given);
+  NEAR(y, FIRST, 0.25, 0.5, LAST);
+  assert_ptr_equal(y->mask, masked->mask);
+  assert_null(mix_call(layer, query(), .arguments = values, .mask = given)->mask);
 }
 
 /* tf_keras lowers masked scores by 1e9, so that large ones still win, unless the option replaces them. */
@@ -344,6 +369,36 @@ static void refused_attention(void **state) {
 
 /* ---- EinsumDense ---- */
 
+static void expect_losses(mix_layer *layer, int count, const double *expected) {
+  mix_list *losses = mix_layer_losses(layer);
+  assert_int_equal(mix_list_count(losses), count);
+  for (int i = 0; i < count; i++) NEAR(mix_list_get(losses, i), expected[i]);
+}
+
+/* The l1 norms of the layer's results, and of its projections of query, key, value and result. */
+static void activity_penalties(void **state) {
+  (void)state;
+  static const double own[] = {3.1594572}, inner[] = {4, 5.25, 5.25, 3.1594572},
+                      both[] = {3.1594572, 4, 5.25, 5.25, 3.1594572}, sum[] = {4};
+  for (int g = 0; g < 2; g++) {
+    mix_set_semantics(generations[g]);
+    mix_regularizer *l1 = mix_regularizer_new("l1", .l1 = 1);
+    mix_layer *layer = identities(mix_multi_head_attention(1, 2, .activity_regularizer = l1));
+    mix_call(layer, query(), .arguments = mix_list_of(value()));
+    expect_losses(layer, is_keras3(g) ? 4 : 1, is_keras3(g) ? inner : own);
+    assert_non_null(strstr(mix_layer_config(layer), "\"L1\""));
+    layer = mix_einsum_dense(.equation = "abc,cd->abd", .output_shape = MIX_SHAPE(-1, 2),
+                             .kernel_initializer = "ones", .activity_regularizer = l1);
+    mix_call(layer, query());
+    expect_losses(layer, is_keras3(g), sum);
+    assert_int_equal(!strstr(mix_layer_config(layer), "\"activity_regularizer\": null"), is_keras3(g));
+    if (!is_keras3(g)) continue;
+    layer = identities(mix_grouped_query_attention(2, 1, 1, .activity_regularizer = l1));
+    mix_call(layer, query(), .arguments = mix_list_of(value()));
+    expect_losses(layer, 5, both);
+  }
+}
+
 static void einsum_dense_shapes(void **state) {
   (void)state;
   const struct {
@@ -471,11 +526,13 @@ int main(void) {
   const struct CMUnitTest tests[] = {TEST(attention_scores_and_masks),
                                      TEST(dropout_draws_anew),
                                      TEST(multi_head_masks),
+                                     TEST(given_masks_of_queries),
                                      TEST(robust_masking),
                                      TEST(cross_attention_by_its_formula),
                                      TEST(blocks_as_all_scores),
                                      TEST(L26_weights),
                                      TEST(refused_attention),
+                                     TEST(activity_penalties),
                                      TEST(einsum_dense_shapes),
                                      TEST(einsum_dense_fans),
                                      TEST(refused_equations),

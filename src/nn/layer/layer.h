@@ -30,6 +30,7 @@ struct mix_layer_kind {
   /* The first tensors of its call by name, ended by NULL: "query", "value", "key". Its build gets the shapes
    * of those that are given, and each may have a mask. NULL: "inputs" alone. */
   const char *const *call_tensors;
+  bool call_ignores_mask; /* under attention_masks_carried: a given mask of its first tensor */
   bool call_is_attention; /* its call has use_causal_mask and return_attention_scores */
   mix_training call_training;
   bool built_from_start;

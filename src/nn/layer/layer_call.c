@@ -367,6 +367,13 @@ static mix_list *results_of(const invocation *given, mix_list *called, bool symb
   return results;
 }
 
+static bool carries_masks(const mix_layer *layer) {
+  return layer->semantics->attention_masks_carried && layer->kind && layer->kind->call_tensors;
+}
+static bool ignores_mask(const mix_layer *layer) {
+  return carries_masks(layer) && layer->kind->call_ignores_mask;
+}
+
 /* Sets the layer's mask on the result, unless an inner layer has set one. */
 static void note_mask(const mix_layer *layer, const mix_call_args *args, mix_list *results) {
   mix_tensor *mask = NULL;
@@ -441,7 +448,8 @@ static bool is_training(const mix_layer *layer, mix_training given) {
 static mix_list *invoke(invocation *given, bool symbolic) {
   mix_layer *layer = given->layer;
   invocation cast = *given;
-  mix_list *masks = masks_of(given->inputs, given->masks),
+  mix_list *carried = carries_masks(layer) ? masks_of(given->inputs, NULL) : NULL;
+  mix_list *masks = ignores_mask(layer) ? carried : masks_of(given->inputs, given->masks),
            *argument_masks = masks_of(given->arguments, given->keywords.argument_masks);
   infer_dtype(layer, mix_tensor_dtype(mix_list_items(given->inputs)[0]));
   if (layer->semantics->cast_before_input_spec && !cast_inputs(&cast)) return NULL;
@@ -465,6 +473,7 @@ static mix_list *invoke(invocation *given, bool symbolic) {
   mix_list *called = compute(layer, &args, &given->keywords);
   mix_list *results = called ? results_of(given, called, symbolic) : NULL;
   if (!results) return NULL;
+  if (carries_masks(layer)) args.masks = carried;
   note_mask(layer, &args, results);
   if (!given->keywords.no_activity_loss && !add_activity_losses(layer, results, symbolic)) return NULL;
   if (symbolic && !context.depth && !record(given, results)) return NULL;

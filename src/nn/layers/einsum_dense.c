@@ -58,8 +58,12 @@ static bool read_equation(const char *text, equation *e) {
 }
 
 static bool einsum_dense_check(void *options, const mix_layer_kind *kind) {
-  const mix_einsum_dense_options *o = options;
+  mix_einsum_dense_options *o = options;
   equation e;
+  if (mix_semantics_or_current(o->semantics)->einsum_activity_dropped) {
+    mix_release(o->activity_regularizer);
+    o->activity_regularizer = NULL;
+  }
   if (o->equation && read_equation(o->equation, &e)) return true;
   mix_fail(MIX_VALUE_ERROR,
            "%s: the equation is '%.100s'; expected [X],[Y]->[Z], ...[X],[Y]->...[Z] or [X]...,[Y]->[Z]...",

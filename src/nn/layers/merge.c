@@ -13,11 +13,10 @@ static bool given_a_list(const mix_layer *layer, const mix_call_args *args) {
   return args->inputs_are_list;
 }
 
-static bool one_batch_size(const mix_layer *layer, const mix_call_args *args) {
+static bool one_batch_size(const mix_layer *layer, int count, const mix_shape *shapes) {
   int64_t batch = MIX_UNKNOWN;
-  for (int i = 0; i < mix_list_count(args->inputs); i++) {
-    mix_shape shape = mix_tensor_shape(mix_call_input(args, i));
-    int64_t own = shape.rank ? shape.dims[0] : MIX_UNKNOWN;
+  for (int i = 0; i < count; i++) {
+    int64_t own = shapes[i].rank ? shapes[i].dims[0] : MIX_UNKNOWN;
     if (batch != MIX_UNKNOWN && own != MIX_UNKNOWN && own != batch) {
       mix_fail(MIX_VALUE_ERROR, "%s: input %d has batch size %lld, others have %lld", layer->name, i,
                (long long)own, (long long)batch);
@@ -108,11 +107,16 @@ static mix_tensor *extreme_of_kept(const merge_rule *rule, const mix_call_args *
   return result;
 }
 
+/* Later calls broadcast, as in Keras: a constant may stand for each sample of any batch. */
+static mix_status merge_build(mix_layer *layer, int count, const mix_shape *shapes) {
+  return one_batch_size(layer, count, shapes) ? MIX_OK : mix_error();
+}
+
 static mix_list *merge_call(mix_layer *layer, const mix_call_args *args) {
   const merge_rule *rule = rule_of(layer);
   int count = mix_list_count(args->inputs), rank = 0;
   bool one_rank = true;
-  if (!given_a_list(layer, args) || !one_batch_size(layer, args)) return NULL;
+  if (!given_a_list(layer, args)) return NULL;
   if (rule->count && count != rule->count)
     return mix_fail(MIX_VALUE_ERROR, "%s: got %d inputs; expected exactly %d", layer->name, count,
                     rule->count);
@@ -153,8 +157,9 @@ static mix_tensor *merge_mask(mix_layer *layer, const mix_call_args *args) {
 
 #define MERGE(name, class_name)                                                                              \
   MIX_LAYER_KIND_ONLY(name, mix_merge_options,                                                               \
-                      MIX_LAYER_CLASS(class_name, .call = merge_call, .output_shape = merge_output_shape,    \
-                                      .supports_masking = true, .compute_mask = merge_mask))
+                      MIX_LAYER_CLASS(class_name, .build = merge_build, .call = merge_call,                  \
+                                      .output_shape = merge_output_shape, .supports_masking = true,          \
+                                      .compute_mask = merge_mask))
 MERGE(add_layer, "Add")
 MERGE(subtract_layer, "Subtract")
 MERGE(multiply_layer, "Multiply")
@@ -267,12 +272,13 @@ static mix_tensor *contracted_last(mix_tensor *x, int axis) {
 
 static mix_list *dot_call(mix_layer *layer, const mix_call_args *args) {
   const mix_dot_options *d = mix_layer_data(layer);
-  if (!given_a_list(layer, args) || !one_batch_size(layer, args)) return NULL;
+  if (!given_a_list(layer, args)) return NULL;
   if (mix_list_count(args->inputs) != 2)
     return mix_fail(MIX_VALUE_ERROR, "%s: got %d inputs; expected exactly 2", layer->name,
                     mix_list_count(args->inputs));
   mix_tensor *x = mix_call_input(args, 0), *y = mix_call_input(args, 1);
   mix_shape shapes[2] = {mix_tensor_shape(x), mix_tensor_shape(y)};
+  if (!one_batch_size(layer, 2, shapes)) return NULL;
   int axes[2];
   if (!dot_axes(layer, shapes, axes)) return NULL;
   if (d->normalize) {

@@ -5,6 +5,8 @@
 #include "base/fields.h"
 #include "base/json.h"
 #include "base/object.h"
+#include "tensor/shape.h"
+#include <math.h>
 
 /* ---- tensors ---- */
 
@@ -62,6 +64,55 @@ bool mix_json_numbers_read(const json_t *value, mix_json_numbers *numbers) {
   numbers->items = mix_scoped_memory(((size_t)mix_shape_size(numbers->shape) + 1) * sizeof(double));
   if (numbers->items) store_numbers(value, numbers->items);
   return numbers->items;
+}
+
+/* ---- arrays ---- */
+
+bool mix_is_array_form(const json_t *value) {
+  return mix_json_is_class(value, "__tensor__") || mix_json_is_class(value, "__numpy__");
+}
+
+mix_tensor *mix_array_form_read(const json_t *form, const char *owner, const char *name) {
+  const json_t *config = json_object_get(form, "config"), *value = json_object_get(config, "value");
+  const char *dtype_name = json_string_value(json_object_get(config, "dtype"));
+  const mix_dtype dtype = mix_dtype_from_name(dtype_name ? dtype_name : "none");
+  mix_json_numbers n;
+  if (dtype == MIX_DTYPE_NONE || !mix_dtype_size(dtype))
+    return mix_fail(MIX_VALUE_ERROR, "%s: %s is an array of dtype '%.60s', which tensors have not", owner,
+                    name, dtype_name ? dtype_name : "none");
+  if (mix_json_numbers_read(value, &n)) return mix_tensor_from_doubles(n.items, dtype, n.shape);
+  if (mix_failed()) return NULL;
+  return mix_fail(MIX_TYPE_ERROR, "%s: %s is an array of %s; expected lists of numbers of one length", owner,
+                  name, mix_json_kind(value));
+}
+
+static json_t *number_form(double number, mix_dtype dtype) {
+  if (dtype == MIX_BOOL) return json_boolean(number != 0);
+  return mix_dtype_is_floating(dtype) ? json_real(number) : json_integer((json_int_t)number);
+}
+
+/* Takes the numbers of the axes from `axis` on, row by row. */
+static json_t *lists_of(const double **numbers, mix_dtype dtype, mix_shape shape, int axis) {
+  if (axis == shape.rank) return number_form(*(*numbers)++, dtype);
+  json_t *list = json_array();
+  for (int64_t i = 0; i < shape.dims[axis] && !mix_failed(); i++)
+    mix_json_append(list, lists_of(numbers, dtype, shape, axis + 1));
+  return list;
+}
+
+json_t *mix_array_form(mix_tensor *tensor, const char *name) {
+  const mix_dtype dtype = mix_tensor_dtype(tensor);
+  const mix_shape shape = mix_tensor_shape(tensor);
+  const int64_t count = mix_shape_size(shape);
+  double *numbers = mix_scoped_memory(((size_t)count + 1) * sizeof *numbers);
+  if (!numbers || mix_tensor_read(tensor, MIX_FLOAT64, numbers, count)) return NULL;
+  for (int64_t i = 0; i < count; i++)
+    if (!isfinite(numbers[i]))
+      return mix_fail(MIX_UNSUPPORTED, "%s: a constant has a number that is not finite, which JSON has not",
+                      name);
+  const double *next = numbers;
+  return mix_json_whole(json_pack("{s:s,s:{s:o,s:s}}", "class_name", "__tensor__", "config", "value",
+                                  lists_of(&next, dtype, shape, 0), "dtype", mix_dtype_name(dtype)));
 }
 
 /* ---- slices ---- */

@@ -30,6 +30,14 @@ typedef struct mix_json_numbers {
  * lengths. */
 bool mix_json_numbers_read(const json_t *value, mix_json_numbers *numbers);
 
+/* ---- arrays of Keras 3: {"class_name": "__tensor__" or "__numpy__", "config": {"value", "dtype"}} ---- */
+
+bool mix_is_array_form(const json_t *value);
+/* NULL: the error is recorded, which names the owner and the value. */
+mix_tensor *mix_array_form_read(const json_t *form, const char *owner, const char *name);
+/* A new reference; `name` is for messages. NULL: the error is recorded. */
+json_t *mix_array_form(mix_tensor *tensor, const char *name);
+
 /* ---- slices: {"start", "stop", "step"}, of integers or null ---- */
 
 typedef struct mix_json_slice {

@@ -168,7 +168,7 @@ struct mix_semantics {
   const char *optimizer_package; /* L: of the class of an optimizer in .h5 files, "Custom>SGD" */
   bool bfloat16_saved;           /* K3 reads bfloat16 from .weights.h5; else weights are saved as float32 */
   const char *functional_module;
-  const char *source_package; /* of classes that have no public module: "keras.src" */
+  const char *source_package;    /* of classes that have no public module: "keras.src" */
   bool sequential_saves_policy;  /* K3: with trainable, dtype and build_input_shape */
   bool build_shapes_named;       /* K3: the build_config of a layer of several tensors names their shapes */
   bool functional_saves_shape;   /* L: the shape in its build_config; K3: null */
@@ -222,6 +222,7 @@ struct mix_semantics {
   bool rnn_seed_saved;            /* K3: configs of LSTM, GRU and cells have the seed */
   bool conv_lstm_hard_sigmoid;    /* L, X: the default of ConvLSTM's recurrent_activation; K3: sigmoid */
   bool conv_lstm_sizes_known;     /* K3: a spatial size that is not known is a ValueError */
+  bool einsum_activity_dropped;   /* L, X: EinsumDense drops its activity regularizer */
   bool einsum_fans_by_axes; /* K3: fans of EinsumDense's kernel are products of its summed and other axes */
   /* K3: scores and softmax of multi-head attention are in float32 where no scores are asked for and there is
    * no dropout; else in the compute dtype */
@@ -232,8 +233,11 @@ struct mix_semantics {
   bool attention_shapes_saved; /* L, X: configs of MultiHeadAttention have the shapes that it was built for */
   /* K3: negative attention axes count from the last axis of the inputs; else of the projections */
   bool attention_axes_of_inputs;
-  /* K3: an activity regularizer of multi-head attention is that of its projections; else also its own */
+  /* K3: an activity regularizer of multi-head attention is not of its own results, only of its projections */
   bool attention_activity_inner;
+  /* K3: of layers with several named tensors, the mask that the first carries goes on to the result, not a
+   * given one, which multi-head attention ignores altogether */
+  bool attention_masks_carried;
   bool additive_attention_scales_query; /* K3: its scale has the query's dimension; else the value's */
   bool attention_properties_saved;      /* K3: files name the projections of MultiHeadAttention without '_' */
 
@@ -313,8 +317,8 @@ struct mix_semantics {
   bool slots_slot_by_slot;
   /* K3: an optimizer in a loss-scale optimizer does not track, nor save, what is no slot of a variable */
   bool wrapped_state_untracked;
-  bool missing_slots_counted; /* K3: a slot of Adafactor that a vector lacks is an integer 0 in the state */
-  bool config_says_not_legacy;     /* L: configs contain jit_compile and is_legacy_optimizer */
+  bool missing_slots_counted;  /* K3: a slot of Adafactor that a vector lacks is an integer 0 in the state */
+  bool config_says_not_legacy; /* L: configs contain jit_compile and is_legacy_optimizer */
   bool config_legacy_keys_ignored; /* L, K3: those two keys have no effect; X: they are unknown */
   /* K3: Nadam's product uses beta_1 and 0.96 unrounded; else they are cast through float32 */
   bool nadam_product_uncast;

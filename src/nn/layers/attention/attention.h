@@ -50,6 +50,7 @@ typedef struct mix_head_attention {
   char dot[5 * MIX_MAX_RANK], combine[5 * MIX_MAX_RANK];
   bool robust;      /* masked scores are replaced, in tf_keras too */
   bool query_first; /* operand 0 of `dot` is the query, else the key */
+  mix_tensor *bias; /* added to scores in float32; NULL: none, as in all layers */
 } mix_head_attention;
 
 /* Makes the inner layers softmax and dropout. */
@@ -69,6 +70,5 @@ bool mix_attention_called(const mix_layer *layer, const mix_call_args *args);
 mix_tensor *mix_attention_key(const mix_call_args *args);
 /* The results of the layer from those of mix_attend; gate: NULL: none. */
 mix_list *mix_attention_outputs(mix_list *attended, mix_layer *gate, mix_layer *output, mix_tensor *query);
-bool mix_attention_ready(mix_layer *layer);
 
 #endif

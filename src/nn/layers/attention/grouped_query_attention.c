@@ -86,7 +86,7 @@ static const mix_field_row fields[] = {
     {0}};
 MIX_LAYER_KIND(grouped_query_attention, mix_grouped_query_attention_options, .fields = fields,
                .keras_name = "GroupedQueryAttention", .check = grouped_query_attention_check,
-               .ready = mix_attention_ready, .call_tensors = mix_attention_tensors, .call_is_attention = true,
+               .call_tensors = mix_attention_tensors, .call_is_attention = true,
                MIX_LAYER_CLASS(.name = "GroupQueryAttention",
                                .instance_size = sizeof(grouped_query_attention),
                                .build = grouped_query_attention_build, .call = grouped_query_attention_call,

@@ -76,7 +76,7 @@ static mix_list *attend_by_blocks(mix_layer *layer, const mix_head_attention *at
 static bool takes_blocks(const mix_head_attention *attention, const mix_call_args *args,
                          mix_tensor *const heads[3], const mix_tensor *mask, bool wide) {
   return !args->return_attention_scores && !args->symbolic && attention->attention_axes == 1 &&
-         mix_tensor_shape(heads[0]).rank == 4 && attention->rate < 1 &&
+         !attention->bias && mix_tensor_shape(heads[0]).rank == 4 && attention->rate < 1 &&
          mix_tensor_dtype(heads[0]) != MIX_FLOAT64 && mix_amp_target() == MIX_DTYPE_NONE &&
          (!mask || wide || attention->robust || mix_tensor_dtype(mask) == MIX_BOOL);
 }
@@ -102,7 +102,8 @@ static mix_list *attend_in_float32(const mix_head_attention *attention, mix_tens
   mix_tensor *scores = mix_cast(scores_of(attention, heads[0], heads[1]), wide);
   if (!scores) return NULL;
   scores = mix_multiply(scores, mix_scalar_like(scores, attention->scale));
-  mask = mask ? expanded_mask(mix_cast(mask, MIX_BOOL), mix_tensor_shape(scores).rank, 1) : NULL;
+  if (attention->bias) scores = mix_add(scores, mix_cast(attention->bias, wide));
+  mask = mask && scores ? expanded_mask(mix_cast(mask, MIX_BOOL), mix_tensor_shape(scores).rank, 1) : NULL;
   if (mask) scores = mix_select(mask, scores, mix_scalar_like(scores, MIX_MASKED_SCORE));
   return mix_one_result(combined(attention, mix_cast(mix_softmax(scores), given), heads[2]));
 }

@@ -188,7 +188,7 @@ static bool multi_head_attention_check(void *options, const mix_layer_kind *kind
   return true;
 }
 
-bool mix_attention_ready(mix_layer *layer) {
+static bool multi_head_attention_ready(mix_layer *layer) {
   if (!layer->semantics->attention_activity_inner) return true;
   mix_release(layer->activity_regularizer);
   layer->activity_regularizer = NULL;
@@ -219,8 +219,8 @@ static const mix_field_row fields[] = {
     {0}};
 const char *const mix_attention_tensors[] = {"query", "value", "key", NULL};
 MIX_LAYER_KIND(multi_head_attention, mix_multi_head_attention_options, .fields = fields,
-               .check = multi_head_attention_check, .ready = mix_attention_ready,
-               .call_tensors = mix_attention_tensors, .call_is_attention = true,
+               .check = multi_head_attention_check, .ready = multi_head_attention_ready,
+               .call_tensors = mix_attention_tensors, .call_is_attention = true, .call_ignores_mask = true,
                MIX_LAYER_CLASS(.name = "MultiHeadAttention", .instance_size = sizeof(multi_head_attention),
                                .build = multi_head_attention_build, .call = multi_head_attention_call,
                                .output_shape = multi_head_attention_output_shape,

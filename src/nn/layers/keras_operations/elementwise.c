@@ -145,6 +145,8 @@ const mix_keras_operation mix_keras_elementwise_operations[] = {
     MIX_KERAS_OPERATION("Round", "numpy", "x", "decimals", .call = round_call),
     MIX_KERAS_OPERATION("Clip", "numpy", "x", "x_min|x_max", .call = clip_call),
     MIX_KERAS_OPERATION("Cast", "core", "x", "dtype", .call = cast_call),
+    /* no tensor is sparse or ragged */
+    MIX_KERAS_OPERATION("ConvertToTensor", "core", "x", "dtype|sparse|ragged", .call = cast_call),
     MIX_KERAS_OPERATION("StopGradient", "core", "variable", "", .call = stop_gradient_call),
     MIX_KERAS_OPERATION("Where", "numpy", "condition|x1|x2", "", .call = where_call),
     MIX_KERAS_OPERATION("ZerosLike", "numpy", "x", "dtype", .call = zeros_like_call),

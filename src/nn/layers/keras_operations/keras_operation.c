@@ -157,14 +157,11 @@ int mix_operand_axis(const mix_operands *o, const char *name, int rank, int abse
 
 /* ---- arrays ---- */
 
-/* dtype none: that which TensorFlow gives them, which takes no booleans among numbers. */
-static mix_tensor *array_of(const mix_operands *o, const char *name, const json_t *value, mix_dtype dtype) {
+/* Of the dtype that TensorFlow gives them, which takes no booleans among numbers. */
+static mix_tensor *array_of(const mix_operands *o, const char *name, const json_t *value) {
   mix_json_numbers n;
-  bool good = mix_json_numbers_read(value, &n);
-  if (dtype == MIX_DTYPE_NONE) {
-    good &= !n.boolean || (!n.integer && !n.real);
-    dtype = n.boolean ? MIX_BOOL : n.integer && !n.real ? MIX_INT32 : MIX_FLOAT32;
-  }
+  const bool good = mix_json_numbers_read(value, &n) && (!n.boolean || (!n.integer && !n.real));
+  const mix_dtype dtype = n.boolean ? MIX_BOOL : n.integer && !n.real ? MIX_INT32 : MIX_FLOAT32;
   if (good) return mix_tensor_from_doubles(n.items, dtype, n.shape);
   return mix_failed() ? NULL : mix_operand_refused(o, name, value, "lists of numbers of one length and kind");
 }
@@ -178,25 +175,14 @@ static mix_tensor *placed_tensor(const mix_operands *o, int place) {
   return mix_list_get(o->tensors, place);
 }
 
-static mix_tensor *constant(const mix_operands *o, const char *name, const json_t *value) {
-  const json_t *config = json_object_get(value, "config");
-  const char *dtype_name = json_string_value(json_object_get(config, "dtype"));
-  const mix_dtype dtype = mix_dtype_from_name(dtype_name ? dtype_name : "none");
-  if (dtype == MIX_DTYPE_NONE || !mix_dtype_size(dtype))
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s is an array of dtype '%.60s', which tensors have not",
-                    o->layer->name, name, dtype_name ? dtype_name : "none");
-  return array_of(o, name, json_object_get(config, "value"), dtype);
-}
-
 /* A tensor, or an array; NULL without an error: it is a number, which has no dtype of its own. */
 static mix_tensor *tensor_of(const mix_operands *o, const char *name, const json_t *value) {
   if (json_is_integer(value) || json_is_real(value)) return NULL;
   if (json_is_boolean(value)) return mix_scalar(json_is_true(value), MIX_BOOL);
   const int place = mix_operand_form_number(value);
   if (place >= 0) return placed_tensor(o, place);
-  if (mix_json_is_class(value, "__numpy__") || mix_json_is_class(value, "__tensor__"))
-    return constant(o, name, value);
-  if (json_is_array(value)) return array_of(o, name, value, MIX_DTYPE_NONE);
+  if (mix_is_array_form(value)) return mix_array_form_read(value, o->layer->name, name);
+  if (json_is_array(value)) return array_of(o, name, value);
   if (!value)
     return mix_fail(MIX_TYPE_ERROR, "%s: the Keras operation %s lacks its operand %s", o->layer->name,
                     o->operation->kind.call, name);
@@ -341,7 +327,8 @@ mix_list *mix_keras_operation_call(mix_layer *layer, const mix_call_args *args) 
                     .operation = mix_keras_operation_of(layer),
                     .config = ((const mix_keras_operation_options *)layer->data)->config,
                     .form = mix_call_form(),
-                    .tensors = mix_operand_tensors(args->inputs, args->arguments)};
+                    .tensors = mix_operand_tensors(args->inputs, args->arguments),
+                    .symbolic = args->symbolic};
   json_t *form = o.form ? NULL : form_of_tensors(o.operation, mix_list_count(o.tensors));
   if (form) o.form = form;
   mix_list *results = !mix_failed() && check_names(&o) ? compute(&o) : NULL;

@@ -16,6 +16,7 @@ typedef struct mix_operands {
   const json_t *config; /* its own options */
   const json_t *form;   /* {"args", "kwargs"}, whose tensors are those of mix_operand_form */
   mix_list *tensors;
+  bool symbolic;
 } mix_operands;
 
 /* The dtype in which an element-wise operation computes. */

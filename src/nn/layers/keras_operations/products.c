@@ -1,6 +1,8 @@
-/* Products of matrices. */
+/* Products of matrices, and attention. */
 #include "base/error.h"
+#include "nn/layers/attention/attention.h"
 #include "nn/layers/keras_operations/keras_operation.h"
+#include <math.h>
 #include <mixtape/einsum.h>
 
 /* Integers multiply in float32, as in Keras on TensorFlow. `result`: the dtype of the product. */
@@ -60,6 +62,65 @@ static mix_list *einsum_call(const mix_operands *o) {
   return y ? mix_one_result(mix_cast(y, dtype)) : NULL;
 }
 
+/* ---- attention ---- */
+
+/* (batch, places, heads, size) of numbers with fractions; heads of keys and values are shared evenly. */
+static bool check_heads(const mix_operands *o, mix_tensor *const heads[3]) {
+  mix_shape shapes[3];
+  for (int i = 0; i < 3; i++) {
+    shapes[i] = mix_tensor_shape(heads[i]);
+    if (shapes[i].rank == 4 && shapes[i].dims[2] > 0 && shapes[i].dims[3] > 0 &&
+        mix_dtype_is_floating(mix_tensor_dtype(heads[i])))
+      continue;
+    char text[160];
+    return mix_fail(MIX_VALUE_ERROR,
+                    "%s: an operand of DotProductAttention is %s %s; expected four axes of floating-point "
+                    "numbers, of which the last two have known sizes",
+                    o->layer->name, mix_dtype_name(mix_tensor_dtype(heads[i])),
+                    mix_shape_text(shapes[i], text, sizeof text)),
+           false;
+  }
+  if (shapes[1].dims[2] == shapes[2].dims[2] && shapes[0].dims[2] % shapes[1].dims[2] == 0) return true;
+  return mix_fail(MIX_VALUE_ERROR,
+                  "%s: query, key and value of DotProductAttention have %lld, %lld and %lld heads; expected "
+                  "as many of the key as of the value, and a multiple of them of the query",
+                  o->layer->name, (long long)shapes[0].dims[2], (long long)shapes[1].dims[2],
+                  (long long)shapes[2].dims[2]),
+         false;
+}
+
+/* Bias or mask of scores, with the axes that it lacks in front; NULL without an error: it is not given. */
+static mix_tensor *of_scores(const mix_operands *o, const char *name, mix_dtype dtype) {
+  mix_tensor *tensor = mix_operand_json(o, name) ? mix_operand(o, name) : NULL;
+  if (tensor && dtype == MIX_BOOL && mix_tensor_dtype(tensor) != MIX_BOOL)
+    return mix_fail(MIX_TYPE_ERROR, "%s: %s of DotProductAttention is %s; expected bool", o->layer->name,
+                    name, mix_dtype_name(mix_tensor_dtype(tensor)));
+  while (tensor && mix_tensor_shape(tensor).rank < 4) tensor = mix_expand_dims(tensor, 0);
+  return tensor ? mix_cast(tensor, dtype) : NULL;
+}
+
+/* Flash attention is another way to the same numbers. */
+static mix_list *dot_product_attention_call(const mix_operands *o) {
+  static const char *const names[] = {"query", "key", "value"};
+  mix_head_attention attention = {
+      .attention_axes = 1, .query_first = true, .dot = "btnh,bsnh->bnts", .combine = "bnts,bsnh->btnh"};
+  mix_call_args args = {.size = sizeof args, .symbolic = o->symbolic};
+  mix_tensor *heads[3];
+  bool flash;
+  if (mix_operand_json(o, "attn_logits_soft_cap"))
+    return mix_fail(MIX_UNSUPPORTED, "%s: attn_logits_soft_cap of DotProductAttention is not supported",
+                    o->layer->name);
+  if (!mix_operands_promoted(o, 3, names, MIX_OPERANDS_PROMOTED, heads) || !check_heads(o, heads) ||
+      !mix_operand_number(o, "scale", 1 / sqrt((double)mix_tensor_shape(heads[1]).dims[3]),
+                          &attention.scale) ||
+      !mix_operand_flag(o, "is_causal", false, &args.use_causal_mask) ||
+      !mix_operand_flag(o, "flash_attention", false, &flash))
+    return NULL;
+  attention.bias = of_scores(o, "bias", mix_tensor_dtype(heads[0]));
+  mix_tensor *mask = of_scores(o, "mask", MIX_BOOL);
+  return mix_failed() ? NULL : mix_attend((mix_layer *)o->layer, &attention, &args, heads, mask);
+}
+
 /* ---- the table ---- */
 
 const mix_keras_operation mix_keras_product_operations[] = {
@@ -67,4 +128,6 @@ const mix_keras_operation mix_keras_product_operations[] = {
     MIX_KERAS_OPERATION("Dot", "numpy", "x1|x2", "", .call = dot_call),
     MIX_KERAS_OPERATION("Einsum", "numpy", "operands", "subscripts", .call = einsum_call,
                         .takes_several = true),
+    MIX_KERAS_OPERATION("DotProductAttention", "nn", "query|key|value|bias|mask|scale",
+                        "is_causal|flash_attention|attn_logits_soft_cap", .call = dot_product_attention_call),
     {.operands = NULL}};
