@@ -96,12 +96,11 @@ static void nadam_begin(mix_update *update) {
 }
 
 /* True where tf_keras leaves P unchanged for a variable: it compares iterations + 2 with a Python counter
- * that tracing has made a constant, 1 + i for variable i, and n more of n where the function builds the
- * optimizer, for it is traced twice then. A match of the first variable while P is 1, where 1 - P would be 0,
- * is not reproduced. */
+ * that tracing has made a constant, 1 + i for variable i, and n more of n where the function is traced twice.
+ * A match of the first variable while P is 1, where 1 - P would be 0, is not reproduced. */
 static mix_tensor *reuses_product(mix_update *update) {
   const mix_optimizer *optimizer = update->optimizer;
-  const int traced = optimizer->built_in_step ? update->gradient_count : 0;
+  const int traced = optimizer->traced_twice ? update->gradient_count : 0;
   mix_tensor *iterations = mix_update_get(update, optimizer->iterations);
   mix_tensor *matches = mix_equal(iterations, mix_scalar_like(iterations, traced - 1 + update->gradient));
   if (update->gradient > 0) return matches;

@@ -350,7 +350,7 @@ mix_status mix_optimizer_build(mix_optimizer *optimizer, mix_list *variables) {
 }
 
 mix_status mix_optimizer_build_in_step(mix_optimizer *optimizer, mix_list *variables) {
-  optimizer->built_in_step |= !optimizer->built;
+  optimizer->traced_twice |= !optimizer->built;
   return mix_optimizer_build(optimizer, variables);
 }
 

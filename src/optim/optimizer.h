@@ -98,7 +98,8 @@ struct mix_optimizer {
 
   mix_variable *iterations;    /* int64 scalar */
   mix_variable *learning_rate; /* floatx scalar; NULL with a schedule */
-  bool built, built_in_step; /* by its first update, or as if: not before training */
+  bool built;
+  bool traced_twice; /* by tf_keras: its training function makes variables when it first runs */
   int count; /* of the variables it was built for */
   /* Indexed as the trainable variables, retained. Entries are NULL where a variable has none. */
   mix_variable **trainable, **averages, **accumulators, **slots[MIX_MAX_SLOTS];

@@ -5,10 +5,11 @@
 #include "saving/model_json.h"
 #include "saving/read_weights.h"
 
-/* Keras makes the optimizer's state before it reads it. */
-static bool build_optimizer(mix_model *model) {
+/* Keras makes the optimizer's state before it reads it, and of a legacy file the metrics. */
+static bool build_optimizer(mix_model *model, bool legacy) {
   mix_optimizer *optimizer = model->state ? model->state->optimizer : NULL;
   if (!optimizer || !model->layer->built) return true;
+  model->state->metrics_made = legacy;
   return mix_optimizer_build(mix_optimizer_plain(optimizer), mix_model_trainable_variables(model)) == MIX_OK;
 }
 
@@ -54,7 +55,7 @@ mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *optio
       .file = file, .model = model, .call = "model_load", .no_optimizer = options->no_optimizer};
   /* before the optimizer makes its state, of whatever shapes the file says */
   if (!model || !mix_check_weights(&reader)) return NULL;
-  return build_optimizer(model) && mix_read_weights(&reader) ? model : NULL;
+  return build_optimizer(model, !file->by_path) && mix_read_weights(&reader) ? model : NULL;
 }
 
 mix_model *mix_model_load_with(const mix_load_options *given) {

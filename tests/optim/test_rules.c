@@ -163,7 +163,8 @@ static void T11_nadam(void **state) {
 
 /* The momentum product after each of two steps with two variables. keras3 advances it once a step. tf_keras,
  * as in its fit, advances it with each variable except the first of the second step, and except the second of
- * the first step where the optimizer was built before, as in a loaded model. u_t = 0.9 (1 - 0.96^t / 2). */
+ * the first step where the optimizer was built before, as in a loaded model without metrics. u_t = 0.9 (1 -
+ * 0.96^t / 2). */
 static void nadam_product(void **state) {
   (void)state;
   const double u1 = 0.9 * (1 - 0.5 * 0.96), u2 = 0.9 * (1 - 0.5 * 0.96 * 0.96), beta = (double)0.9f,

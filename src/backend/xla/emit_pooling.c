@@ -178,7 +178,7 @@ void mix_emit_max_pool_grad_grad(mix_emitter *e, const mix_ir_node *node) {
   const mix_hlo values = padded(e, &v, mix_emit_widen(e, mix_emit_operand(e, node, 2)), 0);
   search s = begin_search(e, &v, x, y);
   int64_t cell[MIX_MAX_RANK] = {0};
-  const mix_hlo none = mix_hlo_whole(&e->w, mix_type_of(values.dtype, y.shape), 0);
+  const mix_hlo none = mix_hlo_number(&e->w, mix_type_of(values.dtype, y.shape), 0);
   mix_hlo sum = none;
   do {
     const mix_hlo part =
