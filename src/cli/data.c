@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/object.h"
 
-#include <stdio.h>
 #include <string.h>
 
 const cli_part *cli_part_to_test(const cli_data *data) { return data->test.x ? &data->test : &data->train; }
@@ -34,9 +33,10 @@ static bool load_npz(const char *path, int command, cli_data *data) {
   if (command != CLI_PREDICT && data->train.x) data->train.y = mix_npz_require(npz, "y_train");
   if (command != CLI_PREDICT && data->test.x) data->test.y = mix_npz_require(npz, "y_test");
   data->source = path;
-  if (mix_npz_get(npz, "sample_weight_train") || mix_npz_get(npz, "sample_weight"))
-    fprintf(stderr, "mixtape: %s: its sample_weight is not used: only models from files take weights\n",
-            path);
+  for (int i = 0; i < mix_npz_count(npz); i++)
+    if (!strncmp(mix_npz_name(npz, i), "sample_weight", strlen("sample_weight")))
+      mix_log_message(MIX_LOG_WARNING, "%s: its %s is not used: only models from files take weights", path,
+                      mix_npz_name(npz, i));
   return mix_error() == MIX_OK;
 }
 

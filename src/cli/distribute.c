@@ -158,6 +158,11 @@ int cli_join_ranks(cli_options *options, int code) {
   if (code) mix_error_clear();
   mix_distribution *ranks = mix_distribution_mpi();
   mix_set_distribution(ranks);
+  if (mix_error() != MIX_OK && code < 0) { /* --help needs no other rank */
+    mix_error_clear();
+    print_held();
+    return code;
+  }
   if (mix_error() != MIX_OK) {
     print_held();
     if (mix_mpi_launched())

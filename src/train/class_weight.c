@@ -94,7 +94,7 @@ json_t *mix_class_weights_json(const mix_fit_options *o) {
   json_t *weights = json_object();
   for (int i = 0; i < o->class_weight_count; i++) {
     snprintf(label, sizeof label, "%lld", (long long)o->class_labels[i]);
-    if (!mix_json_set(weights, label, json_real(o->class_weights[i]))) break;
+    if (!mix_json_set(weights, label, mix_json_real(o->class_weights[i]))) break;
   }
   return weights;
 }

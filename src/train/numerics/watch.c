@@ -191,9 +191,11 @@ static void add_weight(struct mix_numerics_watch *watch, mix_node *node, bool in
 static void add_recorded(struct mix_numerics_watch *watch, mix_tape *tape) {
   int count;
   mix_node *const *nodes = mix_tape_nodes(tape, &count);
+  bool loops = false;
+  for (int n = 0; n < count; n++) loops |= nodes[n]->body != NULL;
   for (int n = 0; n < count; n++) {
     if (nodes[n]->sequence < watch->first) continue;
-    const bool in_step = is_in_step(nodes[n], nodes, count);
+    const bool in_step = loops && is_in_step(nodes[n], nodes, count);
     add_weight(watch, nodes[n], in_step);
     if (!watch->report->intermediates || moves_only(nodes[n]) || in_step) continue;
     if (!nodes[n]->scope && !behind_outputs(watch, nodes[n])) continue;

@@ -44,10 +44,9 @@ static mix_tensor *repeated(mix_tensor *heads, int64_t count) {
 }
 
 /* Without all scores in memory: the op rounds as the other two forms do. `wide`: as attend_in_float32. */
-static mix_list *attend_by_blocks(mix_layer *layer, const mix_head_attention *attention,
+static mix_list *attend_by_blocks(const mix_semantics *rules, const mix_head_attention *attention,
                                   const mix_call_args *args, mix_tensor *const heads[3], mix_tensor *mask,
                                   bool wide) {
-  const mix_semantics *rules = layer->semantics;
   const bool drops = attention->rate > 0 && args->training;
   mix_tensor *query = heads[0];
   mix_attention_attributes attributes = {
@@ -112,10 +111,12 @@ mix_list *mix_attend(mix_layer *layer, const mix_head_attention *attention, cons
                      mix_tensor *const heads[3], mix_tensor *mask) {
   if (mix_failed()) return NULL;
   const mix_shape query = mix_tensor_shape(heads[0]), key = mix_tensor_shape(heads[1]);
-  const bool wide = layer->semantics->attention_scores_float32 && attention->rate == 0 &&
+  /* without layers of its own it is the operation of Keras 3 */
+  const mix_semantics *rules = attention->softmax ? layer->semantics : &mix_semantics_keras3;
+  const bool wide = rules->attention_scores_float32 && attention->rate == 0 &&
                     !args->return_attention_scores && query.rank == 4;
   if (takes_blocks(attention, args, heads, mask, wide))
-    return attend_by_blocks(layer, attention, args, heads, mask, wide);
+    return attend_by_blocks(rules, attention, args, heads, mask, wide);
   mix_tensor *plain[3] = {heads[0], repeated(heads[1], query.dims[2]), repeated(heads[2], query.dims[2])};
   if (args->use_causal_mask) {
     mix_tensor *causal = mix_causal_mask(query.dims[1], key.dims[1]);
