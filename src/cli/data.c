@@ -33,10 +33,12 @@ static bool load_npz(const char *path, int command, cli_data *data) {
   if (command != CLI_PREDICT && data->train.x) data->train.y = mix_npz_require(npz, "y_train");
   if (command != CLI_PREDICT && data->test.x) data->test.y = mix_npz_require(npz, "y_test");
   data->source = path;
-  for (int i = 0; i < mix_npz_count(npz); i++)
-    if (!strncmp(mix_npz_name(npz, i), "sample_weight", strlen("sample_weight")))
+  for (int i = 0; mix_error() == MIX_OK && i < mix_npz_count(npz); i++) {
+    const char *name = mix_npz_name(npz, i);
+    if (name && !strncmp(name, "sample_weight", strlen("sample_weight")))
       mix_log_message(MIX_LOG_WARNING, "%s: its %s is not used: only models from files take weights", path,
-                      mix_npz_name(npz, i));
+                      name);
+  }
   return mix_error() == MIX_OK;
 }
 
