@@ -189,6 +189,19 @@ static void metrics_have_the_names_of_keras(void **state) {
   json_decref(object);
 }
 
+/* The guide's model takes no weights of examples. */
+static void weights_of_samples_are_not_ignored_silently(void **state) {
+  (void)state;
+  MIX_SCOPE {
+    mix_npz_save(in_folder("weighted.npz"), 3, (const char *const[]){"x_train", "y_train", "sample_weight"},
+                 (mix_tensor *const[]){mix_fill(MIX_SHAPE(8, 4), 1, MIX_FLOAT32),
+                                       mix_fill(MIX_SHAPE(8), 1, MIX_INT64),
+                                       mix_fill(MIX_SHAPE(8), 2, MIX_FLOAT32)});
+  }
+  assert_code(run_program("train", "--data", in_folder("weighted.npz"), "--units", "4", "--verbose", "0"), 0);
+  assert_has(program_err, "its sample_weight is not used");
+}
+
 static void bad_values_end_with_2(void **state) {
   (void)state;
   static const char *const rows[][2] = {{"--model", "resnet"},
@@ -576,6 +589,7 @@ int main(void) {
       cmocka_unit_test(a_graph_becomes_a_program),
       cmocka_unit_test(help_fits_a_terminal),
       cmocka_unit_test(metrics_have_the_names_of_keras),
+      cmocka_unit_test(weights_of_samples_are_not_ignored_silently),
       cmocka_unit_test(bad_values_end_with_2),
       cmocka_unit_test(options_that_exclude_each_other_end_with_2),
       cmocka_unit_test(what_fails_while_running_ends_with_1),
