@@ -2,7 +2,7 @@
  * (recorded/record_aspects.py), and what is refused. */
 #include "formats/image_bytes.h"
 
-#include <jansson.h>
+#include "support/records.h"
 #include <math.h>
 #include <mixtape/image_dataset.h>
 #include <mixtape/ops.h>
@@ -184,12 +184,7 @@ static void compare_aspect(const json_t *record) {
 static void aspect_ratios_are_those_of_keras(void **state) {
   (void)state;
   make_folder("t");
-  char path[4096];
-  snprintf(path, sizeof path, "%s/data/recorded/aspects.json", getenv("MIXTAPE_TESTS_DIR"));
-  json_error_t error;
-  json_t *records = json_load_file(path, 0, &error);
-  if (!records) fail_msg("%s: %s", path, error.text);
-  assert_true(json_array_size(records) > 15);
+  json_t *records = load_records("data/recorded/aspects.json", 15);
   for (size_t i = 0; i < json_array_size(records); i++)
     MIX_SCOPE { compare_aspect(json_array_get(records, i)); }
   json_decref(records);

@@ -3,7 +3,7 @@
 #include "formats/image_bytes.h"
 #include "formats/image_file.h"
 
-#include <jansson.h>
+#include "support/records.h"
 
 enum { HEIGHT = 2, WIDTH = 3 };
 static const unsigned char rgba[] = {255, 0,  0,  255, 0,   255, 0,   128, 0,  0,  255, 0,
@@ -117,12 +117,7 @@ static int compare(const json_t *image, int channels) {
 
 static void bytes_are_those_of_tensorflow(void **state) {
   (void)state;
-  char path[4096];
-  snprintf(path, sizeof path, "%s/formats/images/images.json", getenv("MIXTAPE_TESTS_DIR"));
-  json_error_t error;
-  json_t *images = json_load_file(path, 0, &error);
-  if (!images) fail_msg("%s: %s", path, error.text);
-  assert_true(json_array_size(images) > 40);
+  json_t *images = load_records("formats/images/images.json", 40);
   int different = 0;
   for (size_t i = 0; i < json_array_size(images); i++)
     for (int channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1)

@@ -178,13 +178,25 @@ static void arrays_of_one_sample(void **state) {
   expect_numbers(y, NUMBERS(2, 4, 4, 6, 6, 8));
 }
 
+typedef struct refusal {
+  const char *layers;
+  mix_status status;
+  const char *mentions;
+} refusal;
+
+static void check_refusals(const refusal *rows, size_t count) {
+  for (size_t k = 0; k < count; k++)
+    MIX_SCOPE {
+      char *text = text_of(rows[k].layers);
+      if (mix_model_from_json(text)) fail_msg("row %zu is read", k);
+      expect_error(rows[k].status, rows[k].mentions);
+      mix_free(text);
+    }
+}
+
 static void refused_arrays(void **state) {
   (void)state;
-  static const struct {
-    const char *layers;
-    mix_status status;
-    const char *mentions;
-  } rows[] = {
+  static const refusal rows[] = {
       {ADD(ARRAY_FORM("__tensor__", VALUES, "float7")), MIX_VALUE_ERROR, "float7"},
       {ADD(ARRAY_FORM("__tensor__", "[[1.0], [1.0, 2.0]]", "float32")), MIX_TYPE_ERROR, "lists of numbers"},
       {ADD(ARRAY_FORM("__tensor__", "\"x\"", "float32")), MIX_TYPE_ERROR, "array of a string"},
@@ -192,13 +204,7 @@ static void refused_arrays(void **state) {
       {ADD("{\"class_name\": \"__tensors__\"}"), MIX_VALUE_ERROR, "another object"},
       {ADD(ARRAY_FORM("__tensor__", "[[[1.0, 2.0, 3.0]]]", "float32")), MIX_VALUE_ERROR, "broadcast"},
   };
-  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-    MIX_SCOPE {
-      char *text = text_of(rows[k].layers);
-      if (mix_model_from_json(text)) fail_msg("row %zu is read", k);
-      expect_error(rows[k].status, rows[k].mentions);
-      mix_free(text);
-    }
+  check_refusals(rows, sizeof rows / sizeof *rows);
 }
 
 static void arrays_that_no_text_holds(void **state) {
@@ -271,11 +277,7 @@ static void grouped_dot_product_attention(void **state) {
 
 static void refused_dot_products(void **state) {
   (void)state;
-  static const struct {
-    const char *layers;
-    mix_status status;
-    const char *mentions;
-  } rows[] = {
+  static const refusal rows[] = {
       {DOT(", \"attn_logits_soft_cap\": 2.0", XYY, NONE), MIX_UNSUPPORTED, "attn_logits_soft_cap"},
       {DOT(DEFAULTS, Q ", " V ", " V, NONE), MIX_VALUE_ERROR, "four axes"},
       {DOT(DEFAULTS, X ", " Y ", " Q, NONE), MIX_VALUE_ERROR, "four axes"},
@@ -289,13 +291,7 @@ static void refused_dot_products(void **state) {
            NONE),
        MIX_VALUE_ERROR, "heads"},
   };
-  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-    MIX_SCOPE {
-      char *text = text_of(rows[k].layers);
-      if (mix_model_from_json(text)) fail_msg("row %zu is read", k);
-      expect_error(rows[k].status, rows[k].mentions);
-      mix_free(text);
-    }
+  check_refusals(rows, sizeof rows / sizeof *rows);
 }
 
 int main(void) {

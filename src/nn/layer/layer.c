@@ -251,21 +251,6 @@ mix_list *mix_layer_layers(mix_layer *layer) {
   return mix_list_new(mix_list_count(layer->layers), mix_list_items(layer->layers));
 }
 
-mix_status mix_layer_set_input_spec(mix_layer *layer, const mix_input_spec *spec) {
-  if (!mix_given(layer, &mix_layer_object_class, "layer_set_input_spec", "a layer")) return mix_error();
-  mix_input_spec copy;
-  if (!mix_options_copy(&copy, sizeof copy, spec, "layer_set_input_spec")) return mix_error();
-  if (copy.dtype && mix_dtype_from_name(copy.dtype) == MIX_DTYPE_NONE)
-    return mix_fail_status(MIX_VALUE_ERROR, "%s: input_spec: there is no dtype '%.60s'", layer->name,
-                           copy.dtype);
-  if (copy.axis_count < 0 || copy.axis_count > MIX_MAX_RANK)
-    return mix_fail_status(MIX_VALUE_ERROR, "%s: input_spec: axis_count is %d; expected 0 to %d", layer->name,
-                           copy.axis_count, MIX_MAX_RANK);
-  copy.dtype = mix_intern(copy.dtype);
-  layer->spec = copy;
-  return mix_error();
-}
-
 json_t *mix_layer_config_json(mix_layer *layer) {
   mix_layer_common common = common_of(layer);
   const mix_fields fields_of_all = {.rows = common_fields_of(layer->kind), .rules = layer->semantics};

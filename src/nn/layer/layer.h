@@ -108,6 +108,9 @@ bool mix_layer_call_add_results(mix_layer_call *call, mix_list *outputs);
 /* The call that produced a symbolic tensor, or NULL. *output: which result it is. */
 mix_layer_call *mix_tensor_history(const mix_tensor *tensor, int *output);
 
+/* input_spec.c: do the inputs of a call fit its specification? False with a ValueError. */
+bool mix_layer_spec_holds(const mix_layer *layer, mix_list *inputs);
+
 /* The full form of a call, for models that replay records; keywords may be NULL. Returns a list of results.
  */
 mix_list *mix_layer_call_outputs(mix_layer *layer, mix_list *inputs, bool inputs_are_list,

@@ -1,16 +1,13 @@
-/* Layer calls: build once, cast by policy, compute, record symbolic calls (docs/spec/mixed_precision.md, 3
- * and 4). */
+/* Layer calls: cast by policy, compute, record symbolic calls (docs/spec/mixed_precision.md, 3 and 4). */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/keep.h"
-#include "nn/layer/building.h"
+#include "nn/layer/layer_build.h"
 #include "nn/layer/layer.h"
 #include "tensor/shape.h"
 #include "graph/trace.h"
 #include <mixtape/ops.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 /* The innermost layer call of the thread. */
 static _Thread_local struct {
@@ -115,52 +112,6 @@ static bool record(const invocation *given, mix_list *outputs) {
   return good;
 }
 
-/* ---- input specification ---- */
-
-static bool spec_axes(const mix_layer *layer, int index, mix_shape shape) {
-  char text[160];
-  for (int i = 0; i < layer->spec.axis_count; i++) {
-    int axis = mix_axis_normal(layer->spec.axes[i], shape.rank);
-    if (axis >= 0 && (shape.dims[axis] == layer->spec.axis_sizes[i] || shape.dims[axis] == MIX_UNKNOWN))
-      continue;
-    mix_fail(MIX_VALUE_ERROR, "%s: input %d has shape %s; expected axis %d to have size %lld", layer->name,
-             index, mix_shape_text(shape, text, sizeof text), layer->spec.axes[i],
-             (long long)layer->spec.axis_sizes[i]);
-    return false;
-  }
-  return true;
-}
-
-static bool spec_holds(const mix_layer *layer, mix_list *inputs) {
-  char text[160];
-  const mix_input_spec *spec = &layer->spec;
-  for (int i = 0; i < mix_list_count(inputs); i++) {
-    const mix_value *value = mix_tensor_value(mix_list_items(inputs)[i]);
-    mix_shape shape = value->shape;
-    if (spec->dtype && value->dtype != mix_dtype_from_name(spec->dtype)) {
-      mix_fail(MIX_VALUE_ERROR, "%s: input %d has dtype %s; expected %s", layer->name, i,
-               mix_dtype_name(value->dtype), spec->dtype);
-      return false;
-    }
-    bool rank = (!spec->rank || shape.rank == spec->rank) &&
-                (!spec->min_rank || shape.rank >= spec->min_rank) &&
-                (!spec->max_rank || shape.rank <= spec->max_rank);
-    if (!rank) {
-      mix_fail(MIX_VALUE_ERROR, "%s: input %d has shape %s of rank %d; expected %s %d", layer->name, i,
-               mix_shape_text(shape, text, sizeof text), shape.rank,
-               spec->rank                                      ? "rank"
-               : spec->min_rank && shape.rank < spec->min_rank ? "at least rank"
-                                                               : "at most rank",
-               spec->rank                                      ? spec->rank
-               : spec->min_rank && shape.rank < spec->min_rank ? spec->min_rank
-                                                               : spec->max_rank);
-      return false;
-    }
-    if (!spec_axes(layer, i, shape)) return false;
-  }
-  return true;
-}
-
 /* ---- casting ---- */
 
 /* The list with floating tensors of other dtypes cast; the same list if nothing changes. */
@@ -198,86 +149,6 @@ static mix_dtype scope_dtype(const mix_layer *layer) {
   mix_dtype outer = mix_cast_dtype();
   if (outer != MIX_DTYPE_NONE) return layer->autocast ? own : MIX_DTYPE_NONE;
   return layer->compute != layer->variable ? own : MIX_DTYPE_NONE;
-}
-
-/* ---- building ---- */
-
-/* "outer/dense_1". */
-static const char *path_of(const mix_layer *layer) {
-  const char *outer = mix_graph_scope();
-  if (!outer || !outer[0]) return layer->name;
-  size_t size = strlen(outer) + strlen(layer->name) + 2;
-  char *text = mix_alloc(size);
-  if (!text) return NULL;
-  snprintf(text, size, "%s/%s", outer, layer->name);
-  const char *path = mix_intern(text);
-  mix_free(text);
-  return path;
-}
-
-/* A layer that infers its dtype takes that of its first input permanently. */
-static void infer_dtype(mix_layer *layer, mix_dtype input) {
-  if (layer->compute != MIX_DTYPE_NONE || layer->variable != MIX_DTYPE_NONE) return;
-  layer->compute = layer->variable = input;
-}
-
-/* For configs. */
-static bool keep_build_shapes(mix_layer *layer, int count, const mix_shape *shapes) {
-  mix_free(layer->build_shapes);
-  layer->build_shapes = mix_alloc((size_t)count * sizeof *shapes);
-  layer->build_count = layer->build_shapes ? count : 0;
-  if (layer->build_shapes) memcpy(layer->build_shapes, shapes, (size_t)count * sizeof *shapes);
-  return layer->build_shapes;
-}
-
-static bool build(mix_layer *layer, int count, const mix_shape *shapes) {
-  if (layer->built) return true;
-  if (!keep_build_shapes(layer, count, shapes)) return false;
-  layer->path = path_of(layer);
-  if (!layer->path) return false;
-  if (layer->class.build) {
-    /* Initial values do not depend on the caller. */
-    mix_dtype former = mix_cast_dtype_set(MIX_DTYPE_NONE);
-    const char *scope = mix_graph_scope_set(layer->path);
-    const mix_layer *outer = mix_layer_building_set(layer);
-    mix_status status = layer->class.build(layer, count, shapes);
-    mix_layer_building_set(outer);
-    mix_graph_scope_set(scope);
-    mix_cast_dtype_set(former);
-    if (status || mix_failed()) {
-      mix_release(layer->weights); /* a later attempt starts over */
-      layer->weights = NULL;
-      mix_fail(status ? status : MIX_INTERNAL_ERROR, "%s: build failed", layer->name);
-      return false;
-    }
-  }
-  layer->built = true;
-  return true;
-}
-
-/* The shapes of further tensors are those of layers that name them, up to the first that is not given. */
-static bool build_for(mix_layer *layer, mix_list *inputs, mix_list *arguments, bool are_list) {
-  if (layer->built) return true;
-  layer->built_for_list = are_list;
-  int count = mix_list_count(inputs),
-      further = layer->kind && layer->kind->call_tensors && arguments ? mix_list_count(arguments) : 0;
-  mix_shape *shapes = mix_calloc((size_t)(count + further), sizeof *shapes);
-  if (!shapes) return false;
-  for (int i = 0; i < count; i++) shapes[i] = mix_tensor_shape(mix_list_items(inputs)[i]);
-  for (int i = 0; i < further && mix_list_items(arguments)[i]; i++)
-    shapes[count++] = mix_tensor_shape(mix_list_items(arguments)[i]);
-  bool good = build(layer, count, shapes);
-  mix_free(shapes);
-  return good;
-}
-
-mix_status mix_layer_build(mix_layer *layer, mix_shape input_shape) {
-  if (!mix_given(layer, &mix_layer_object_class, "layer_build", "a layer") ||
-      !mix_shape_option(input_shape, "layer_build", "input_shape"))
-    return mix_error();
-  infer_dtype(layer, mix_floatx());
-  build(layer, 1, &input_shape);
-  return mix_error();
 }
 
 /* ---- the call ---- */
@@ -416,7 +287,7 @@ static bool is_symbolic(mix_list *list) {
 /* Runs the layer's call function with its path, cast dtype and training flag in force. */
 static mix_list *compute(const mix_layer *layer, const mix_call_args *args,
                          const mix_call_keywords *keywords) {
-  const char *path = path_of(layer);
+  const char *path = mix_layer_path_in_scope(layer);
   if (!path) return NULL;
   mix_dtype former = mix_cast_dtype_set(scope_dtype(layer));
   bool updates = mix_cast_updates_set(layer->semantics->assign_add_reads_cast_value),
@@ -451,10 +322,10 @@ static mix_list *invoke(invocation *given, bool symbolic) {
   mix_list *carried = carries_masks(layer) ? masks_of(given->inputs, NULL) : NULL;
   mix_list *masks = ignores_mask(layer) ? carried : masks_of(given->inputs, given->masks),
            *argument_masks = masks_of(given->arguments, given->keywords.argument_masks);
-  infer_dtype(layer, mix_tensor_dtype(mix_list_items(given->inputs)[0]));
+  mix_layer_infer_dtype(layer, mix_tensor_dtype(mix_list_items(given->inputs)[0]));
   if (layer->semantics->cast_before_input_spec && !cast_inputs(&cast)) return NULL;
-  if (!spec_holds(layer, cast.inputs) ||
-      !build_for(layer, given->inputs, given->arguments, given->inputs_are_list))
+  if (!mix_layer_spec_holds(layer, cast.inputs) ||
+      !mix_layer_build_for(layer, given->inputs, given->arguments, given->inputs_are_list))
     return NULL;
   if (!layer->semantics->cast_before_input_spec && !cast_inputs(&cast)) return NULL;
   if (!context.depth) clear_losses(layer);
@@ -478,7 +349,7 @@ static mix_list *invoke(invocation *given, bool symbolic) {
   if (!given->keywords.no_activity_loss && !add_activity_losses(layer, results, symbolic)) return NULL;
   if (symbolic && !context.depth && !record(given, results)) return NULL;
   if (observer && !symbolic && !mix_failed())
-    observer->called(observer->context, layer, path_of(layer), cast.inputs, results);
+    observer->called(observer->context, layer, mix_layer_path_in_scope(layer), cast.inputs, results);
   return mix_failed() ? NULL : results;
 }
 

@@ -23,11 +23,6 @@ static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype d
 }
 
 /* Blocked products of all shapes, less those that other algorithms or widening kernels do faster. */
-static const mix_gemm_algorithm bf16_pairs = {.name = "pairs",
-                                              .unsupported_reason = unsupported_reason,
-                                              .plan = mix_blocked_make_plan,
-                                              .workspace = mix_blocked_workspace,
-                                              .kept_bytes = mix_blocked_kept_bytes,
-                                              .keep = mix_blocked_keep,
-                                              .run = mix_blocked_run};
+static const mix_gemm_algorithm bf16_pairs = {
+    .name = "pairs", .unsupported_reason = unsupported_reason, MIX_BLOCKED_FUNCTIONS};
 const mix_gemm_algorithm *const mix_gemm_pair_algorithms[] = {&bf16_pairs, NULL};

@@ -267,10 +267,5 @@ mix_gemm_workspace mix_blocked_workspace(const mix_gemm_plan *plan) {
                                         own->gathered_bytes};
 }
 
-const mix_gemm_algorithm mix_gemm_blocked = {.name = "blocked",
-                                             .unsupported_reason = unsupported_reason,
-                                             .plan = mix_blocked_make_plan,
-                                             .workspace = mix_blocked_workspace,
-                                             .kept_bytes = mix_blocked_kept_bytes,
-                                             .keep = mix_blocked_keep,
-                                             .run = mix_blocked_run};
+const mix_gemm_algorithm mix_gemm_blocked = {
+    .name = "blocked", .unsupported_reason = unsupported_reason, MIX_BLOCKED_FUNCTIONS};
