@@ -42,6 +42,9 @@ static int run(const char *example, const char *arguments) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+/* Under valgrind, some hundred times slower, the longest examples run one epoch, whose scores say nothing. */
+static bool is_checked(void) { return getenv("MIXTAPE_EXAMPLES_UNDER") != NULL; }
+
 static void assert_ends_well(int code) {
   if (code != 0) print_message("exit code %d\n%s\n%s\n", code, output, messages);
   assert_int_equal(code, 0);
@@ -253,10 +256,10 @@ static void graph_rewrite_trains_as_float32_does(void **state) {
  * 0.1; such runs reach 0.9. */
 static void resnet_trains_on_drawn_images(void **state) {
   (void)state;
-  assert_ends_well(run("10_resnet", "digits mixed_float16 3"));
+  assert_ends_well(run("10_resnet", is_checked() ? "digits mixed_float16 1" : "digits mixed_float16 3"));
   assert_line(output, "Data: the built-in digits in random colours");
-  assert_true(number_after(output, "mixed_float16: test accuracy ") > 0.75);
-  assert_line(messages, "Epoch 3/3");
+  assert_true(is_checked() || number_after(output, "mixed_float16: test accuracy ") > 0.75);
+  assert_line(messages, is_checked() ? "Epoch 1/1" : "Epoch 3/3");
   assert_int_equal(run("10_resnet", "cifar10"), 1);
   assert_non_null(strstr(messages, "cifar-10-batches-bin"));
 }
@@ -264,9 +267,9 @@ static void resnet_trains_on_drawn_images(void **state) {
 /* 3,000 sequences in batches of 50: 600 steps. Guessing gives 0.25. */
 static void lstm_remembers_the_order_of_marks(void **state) {
   (void)state;
-  assert_ends_well(run("11_lstm", "mixed_float16 10"));
-  assert_true(number_after(output, "mixed_float16: test accuracy ") > 0.9);
-  assert_line(messages, "Epoch 10/10");
+  assert_ends_well(run("11_lstm", is_checked() ? "mixed_float16 1" : "mixed_float16 10"));
+  assert_true(is_checked() || number_after(output, "mixed_float16: test accuracy ") > 0.9);
+  assert_line(messages, is_checked() ? "Epoch 1/1" : "Epoch 10/10");
 }
 
 /* One epoch. Guessing translates none, and such runs nearly all. */
