@@ -9,6 +9,7 @@
 #include "optim/optimizer.h"
 #include "saving/run_identity.h"
 #include <mixtape/device.h>
+#include <mixtape/graph_rewrite.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,10 +86,16 @@ static json_t *identify(mix_fit_state *f) {
   return NULL;
 }
 
+static const char *graph_rewrite_name(void) {
+  const mix_dtype dtype = mix_graph_rewrite_dtype();
+  return dtype == MIX_DTYPE_NONE ? "off" : mix_dtype_name(dtype);
+}
+
 /* Settings of the process that decide about numbers. */
 static bool add_settings(json_t *identity) {
   return mix_run_identity_set(identity, "device", json_string(mix_device())) &&
          mix_run_identity_set(identity, "accumulate", json_string(mix_accumulate())) &&
+         mix_run_identity_set(identity, "graph rewrite", json_string(graph_rewrite_name())) &&
          mix_run_identity_set(identity, "float32 precision", json_string(mix_float32_precision_name()));
 }
 

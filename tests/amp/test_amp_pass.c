@@ -10,6 +10,7 @@
 #include "graph/tape.h"
 #include "graph/trace.h"
 #include "support/captured_graph.h"
+#include "support/count.h"
 #include <mixtape/attention.h>
 #include <mixtape/convolution.h>
 #include <stdio.h>
@@ -118,12 +119,6 @@ static void convolution_layer(void **state) {
   for (int i = 0; i < COUNT(expected); i++)
     if (!strstr(mix_ir_text(ir), expected[i])) fail_msg("no %s in\n%s", expected[i], mix_ir_text(ir));
   mix_ir_free(ir);
-}
-
-static int count_of(const char *text, const char *part) {
-  int count = 0;
-  for (const char *p = text; (p = strstr(p, part)); p++) count++;
-  return count;
 }
 
 static const char *rewritten_call(mix_layer *layer, mix_shape shape, bool as_list) {

@@ -1,6 +1,7 @@
 /* `mixtape numerics`: the report of the guide's model on the built-in digits, its output formats, and
  * errors. */
 #include "cli/program.h"
+#include "support/count.h"
 #include <png.h>
 
 #define DIGITS "--data", "digits", "--units", "16", "--batch-size", "64", "--seed", "1"
@@ -63,12 +64,6 @@ static void without_cairo_only_pictures_are_missing(void **state) {
   assert_code(run_program("summary", "--model", "guide", "--output", in_folder("some.svg")), 0);
   unsetenv("LD_LIBRARY_PATH");
   forget("libcairo.so.2");
-}
-
-static int count_of(const char *text, const char *part) {
-  int count = 0;
-  for (const char *at = text; (at = strstr(at, part)); at += strlen(part)) count++;
-  return count;
 }
 
 /* One file, which names no other; a strip for each row, a dot in both curves for each skipped step. */

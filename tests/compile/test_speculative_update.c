@@ -4,6 +4,7 @@
 #include "compile/support.h"
 #include "backend/host/executor.h"
 #include "support/memory.h"
+#include "support/count.h"
 #include <mixtape/random.h>
 
 enum { INPUTS = 1500, UNITS = 1411 }; /* 4.2 million bytes of gradient in float16 */
@@ -192,12 +193,6 @@ static mix_list *pair_step(void *context, mix_list *arguments) {
   return mix_list_of(finite);
 }
 
-static int times_in(const char *text, const char *word) {
-  int count = 0;
-  for (; (text = strstr(text, word)); text++) count++;
-  return count;
-}
-
 /* Either gradient may be proved finite, be finite without proof, or not be finite. */
 static void two_gradients_under_one_test(void **state) {
   (void)state;
@@ -221,7 +216,7 @@ static void two_gradients_under_one_test(void **state) {
         unsetenv("MIXTAPE_DISABLE_PASSES");
         for (int k = 0; k < 2; k++) same_bytes(&speculative.t[k], &tested.t[k]);
       }
-    assert_int_equal(times_in(mix_function_dump(one, "plan"), " matmul_finite_bound ["), added ? 1 : 2);
+    assert_int_equal(count_of(mix_function_dump(one, "plan"), " matmul_finite_bound ["), added ? 1 : 2);
   }
 }
 

@@ -2,6 +2,7 @@
  * and the program, and what they save is compared with one process. */
 #include "cli/program.h"
 #include "support/skip.h"
+#include "support/count.h"
 
 #include <mixtape/arrays.h>
 #include <sys/stat.h>
@@ -12,6 +13,8 @@ static void set_environment(void) {
   setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
   setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
   setenv("OMP_NUM_THREADS", "1", 1);
+  unsetenv("MIXTAPE_DEVICE"); /* the tests name the defaults */
+  unsetenv("MIXTAPE_ACCUMULATE");
   setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* MPI keeps memory until the process ends */
 }
 
@@ -350,12 +353,6 @@ static void check_usage(int ranks) {
   }
 }
 
-static int count_of(const char *text, const char *part) {
-  int count = 0;
-  while ((text = strstr(text, part))) text++, count++;
-  return count;
-}
-
 /* Options that change numbers, on the last rank alone. */
 static void check_options(int ranks) {
 #define RUN "train --data digits --units 16 --batch-size 128 --verbose 0 --epochs 3 --distribute mpi "
@@ -369,6 +366,7 @@ static void check_options(int ranks) {
       {RUN, "--class-weight 0=3", "class weights: 0 is 3.0 here, nothing on rank 0"},
       {RUN, "--device ref", "device is \"ref\" here, \"cpu\" on rank 0"},
       {RUN, "--accumulate blocked", "accumulate is \"blocked\" here, \"auto\" on rank 0"},
+      {RUN, "--graph-rewrite", "graph rewrite is \"float16\" here, \"off\" on rank 0"},
       {RUN, "--metrics accuracy,mse", "metrics[1] is"},
       {RUN, "--loop custom", "loop custom is 1 here, 0 on rank 0"},
       {RUN, "--seed 4", "seed is 4 here, \"none ("},
@@ -384,7 +382,7 @@ static void check_options(int ranks) {
   }
 }
 
-/* What all ranks lack is told once. */
+/* What all ranks have wrong is reported once. */
 static void check_usage_of_all(int ranks) {
   static const char *const others[] = {"--bogus", "--optimizer bogus"};
   for (int i = 0; i < 2; i++) {

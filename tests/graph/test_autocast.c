@@ -1,6 +1,7 @@
 /* Autocast variables: the rows of docs/spec/mixed_precision.md 9.4 that need no layer. The value is 7 and the
  * scope float16 unless the row says otherwise. */
 #include "../compile/support.h"
+#include "support/count.h"
 
 #include <pthread.h>
 
@@ -251,10 +252,8 @@ static mix_list *product_of_two_reads(void *context, mix_list *arguments) {
 
 static int casts_to_half(mix_function *function, const char *stage) {
   const char *text = mix_function_dump(function, stage);
-  int casts = 0;
   no_error();
-  for (; (text = strstr(text, ":float16() = cast(")); text++) casts++;
-  return casts;
+  return count_of(text, ":float16() = cast(");
 }
 
 static void reads_of_one_variable_share_a_cast(void **state) {

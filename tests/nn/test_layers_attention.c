@@ -119,15 +119,20 @@ static void multi_head_masks(void **state) {
   }
 }
 
+#define FIRST 0.4246596693992615, -0.38256508111953735
+#define LAST -0.11765176057815552, 1.2683205604553223
+static mix_tensor *masked_query(void) {
+  mix_tensor *masked = query();
+  masked->mask = mix_retain(mask_of(MIX_SHAPE(1, 3), (const bool[]){true, true, false}));
+  return masked;
+}
+
 /* In Keras 3 the mask that a query carries goes on to the result, not a given one, which is ignored by
  * multi-head attention. */
 static void given_masks_of_queries(void **state) {
   (void)state;
   mix_set_semantics("keras3");
-#define FIRST 0.4246596693992615, -0.38256508111953735
-#define LAST -0.11765176057815552, 1.2683205604553223
-  mix_tensor *masked = query(), *given = mask_of(MIX_SHAPE(1, 3), (const bool[]){true, false, true});
-  masked->mask = mix_retain(mask_of(MIX_SHAPE(1, 3), (const bool[]){true, true, false}));
+  mix_tensor *masked = masked_query(), *given = mask_of(MIX_SHAPE(1, 3), (const bool[]){true, false, true});
   mix_list *values = mix_list_of(value());
   mix_layer *layer = identities(mix_multi_head_attention(1, 2));
   mix_tensor *y = mix_call(layer, query(), .arguments = values, .mask = given);
@@ -141,6 +146,25 @@ static void given_masks_of_queries(void **state) {
   NEAR(y, FIRST, 0.25, 0.5, LAST);
   assert_ptr_equal(y->mask, masked->mask);
   assert_null(mix_call(layer, query(), .arguments = values, .mask = given)->mask);
+}
+
+/* The layer of tf_keras has no argument for it: a given mask counts as if the query carried it, and the
+ * numbers are those of such queries there. */
+static void given_masks_of_queries_in_tf_keras(void **state) {
+  (void)state;
+  mix_set_semantics("tf_keras");
+  mix_tensor *masked = masked_query(), *given = mask_of(MIX_SHAPE(1, 3), (const bool[]){true, false, true}),
+             *y;
+  mix_list *values = mix_list_of(value());
+  mix_layer *layer = identities(mix_multi_head_attention(1, 2));
+  y = mix_call(layer, masked, .arguments = values);
+  NEAR(y, FIRST, 0.46626025438308716, 0.5, 0.25, 0.5);
+  assert_ptr_equal(y->mask, masked->mask);
+  for (int carries = 0; carries < 2; carries++) {
+    y = mix_call(layer, carries ? masked : query(), .arguments = values, .mask = given);
+    NEAR(y, FIRST, 0.25, 0.5, LAST);
+    assert_ptr_equal(y->mask->node, given->node);
+  }
 }
 
 /* tf_keras lowers masked scores by 1e9, so that large ones still win, unless the option replaces them. */
@@ -527,6 +551,7 @@ int main(void) {
                                      TEST(dropout_draws_anew),
                                      TEST(multi_head_masks),
                                      TEST(given_masks_of_queries),
+                                     TEST(given_masks_of_queries_in_tf_keras),
                                      TEST(robust_masking),
                                      TEST(cross_attention_by_its_formula),
                                      TEST(blocks_as_all_scores),

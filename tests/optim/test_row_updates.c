@@ -1,6 +1,7 @@
 /* Updates from row-sparse gradients: against recorded runs of Keras (recorded/record_rows.py), in memory
  * traffic, and under loss scaling. */
 #include "support.h"
+#include "support/records.h"
 #include <jansson.h>
 #include <mixtape/layers.h>
 #include <mixtape/loss_scale.h>
@@ -20,14 +21,7 @@ static double bound_of(const double *recorded) {
   return STEPS * 16 * largest * 0x1p-24;
 }
 
-static json_t *records(void) {
-  char path[4096];
-  json_error_t error;
-  snprintf(path, sizeof path, "%s/optim/recorded/rows.json", getenv("MIXTAPE_TESTS_DIR"));
-  json_t *json = json_load_file(path, 0, &error);
-  if (!json) fail_msg("%s: %s", path, error.text);
-  return json;
-}
+static json_t *records(void) { return load_records("optim/recorded/rows.json", 0); }
 
 static void read_numbers(const json_t *list, double *numbers, int count) {
   assert_int_equal(json_array_size(list), count);

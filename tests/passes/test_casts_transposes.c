@@ -5,6 +5,7 @@
 #include "passes/passes.h"
 #include "tensor/convert.h"
 #include "support/memory.h"
+#include "support/count.h"
 #include <stdio.h>
 
 typedef mix_tensor *body(mix_tensor *const *x);
@@ -34,12 +35,6 @@ static void run(body *f, mix_list *arguments, const char *disabled, outcome *out
   snprintf(out->text, sizeof out->text, "%s", mix_function_dump(function, "passes"));
 }
 
-static int occurrences(const char *text, const char *part) {
-  int count = 0;
-  for (const char *at = text; (at = strstr(at, part)); at++) count++;
-  return count;
-}
-
 /* The pass reduces the occurrences of `part` from `before` to `left` and changes no bit. */
 static void cleans(body *f, mix_list *arguments, const char *pass, const char *part, int before, int left) {
   static outcome with, without;
@@ -47,9 +42,9 @@ static void cleans(body *f, mix_list *arguments, const char *pass, const char *p
   run(f, arguments, "fuse", &with);
   snprintf(disabled, sizeof disabled, "fuse,%s", pass);
   run(f, arguments, disabled, &without);
-  assert_int_equal(occurrences(without.text, part), before);
-  if (occurrences(with.text, part) != left)
-    fail_msg("%d of %s left, not %d:\n%s", occurrences(with.text, part), part, left, with.text);
+  assert_int_equal(count_of(without.text, part), before);
+  if (count_of(with.text, part) != left)
+    fail_msg("%d of %s left, not %d:\n%s", count_of(with.text, part), part, left, with.text);
   assert_int_equal(with.count, without.count);
   assert_memory_equal(with.bytes, without.bytes, with.count);
 }
@@ -207,8 +202,8 @@ static void transposes(void **state) {
         for (int f = 0; f < COUNT(bodies); f++) {
           run(bodies[f], arguments[f], "fuse", &with);
           run(bodies[f], arguments[f], "fuse,fold_transposes", &without);
-          assert_true(occurrences(without.text, "transpose(") > 0);
-          if (wide) assert_int_equal(occurrences(with.text, "transpose("), 0);
+          assert_true(count_of(without.text, "transpose(") > 0);
+          if (wide) assert_int_equal(count_of(with.text, "transpose("), 0);
           assert_memory_equal(with.bytes, without.bytes, with.count);
         }
       }

@@ -8,12 +8,10 @@
 #include "base/text.h"
 #include "saving/model_json.h"
 #include "support/expect.h"
+#include "saving/keras3_text.h"
 
 /* ---- models of one or two layers behind six inputs ---- */
 
-#define TENSOR(name, shape, dtype)                                                                           \
-  "{\"class_name\": \"__keras_tensor__\", \"config\": {\"shape\": " shape ", \"dtype\": \"" dtype            \
-  "\", \"keras_history\": [\"" name "\", 0, 0]}}"
 #define Q TENSOR("q", "[null, 3, 2]", "float32")
 #define V TENSOR("v", "[null, 3, 2]", "float32")
 #define M TENSOR("m", "[null, 3]", "bool")
@@ -21,10 +19,6 @@
 #define I TENSOR("i", "[null, 3]", "int32")
 #define X TENSOR("x", "[null, 2, 2, 2]", "float32")
 #define Y TENSOR("y", "[null, 2, 2, 2]", "float32")
-#define INPUT(name, shape, dtype)                                                                            \
-  "{\"module\": \"keras.layers\", \"class_name\": \"InputLayer\", \"config\": {\"batch_shape\": " shape      \
-  ", \"dtype\": \"" dtype "\", \"name\": \"" name "\"}, \"registered_name\": null, \"name\": \"" name        \
-  "\", \"inbound_nodes\": []}, "
 #define LAYER(module, class_name, name, config, args, kwargs)                                                \
   "{\"module\": \"" module "\", \"class_name\": \"" class_name "\", \"config\": {\"name\": \"" name          \
   "\"" config "}, \"registered_name\": null, \"name\": \"" name "\", \"inbound_nodes\": [{\"args\": [" args  \
@@ -35,16 +29,21 @@
 /* The caller frees it. The last layer is the output, "l". */
 static char *text_of(const char *layers) {
   mix_text text = {.grows = true};
-  mix_text_put(&text,
-               "{\"module\": \"keras.src.models.functional\", \"class_name\": \"Functional\", \"config\": "
-               "{\"name\": \"model\", \"trainable\": true, \"layers\": [%s%s], \"input_layers\": "
-               "[[\"q\", 0, 0], [\"v\", 0, 0], [\"m\", 0, 0], [\"n\", 0, 0], [\"i\", 0, 0], [\"x\", 0, 0], "
-               "[\"y\", 0, 0]], \"output_layers\": [\"l\", 0, 0]}, \"registered_name\": \"Functional\"}",
-               INPUT("q", "[null, 3, 2]", "float32") INPUT("v", "[null, 3, 2]", "float32")
-                   INPUT("m", "[null, 3]", "bool") INPUT("n", "[null, 3]", "bool")
-                       INPUT("i", "[null, 3]", "int32") INPUT("x", "[null, 2, 2, 2]", "float32")
-                           INPUT("y", "[null, 2, 2, 2]", "float32"),
-               layers);
+  mix_text_put(
+      &text,
+      "{\"module\": \"keras.src.models.functional\", \"class_name\": \"Functional\", \"config\": "
+      "{\"name\": \"model\", \"trainable\": true, \"layers\": [%s%s], \"input_layers\": "
+      "[[\"q\", 0, 0], [\"v\", 0, 0], [\"m\", 0, 0], [\"n\", 0, 0], [\"i\", 0, 0], [\"x\", 0, 0], "
+      "[\"y\", 0, 0]], \"output_layers\": [\"l\", 0, 0]}, \"registered_name\": \"Functional\"}",
+      INPUT("q", "[null, 3, 2]", "float32") ", " INPUT("v", "[null, 3, 2]", "float32") ", " INPUT(
+          "m", "[null, 3]",
+          "bool") ", " INPUT("n", "[null, 3]",
+                             "bool") ", " INPUT("i", "[null, 3]",
+                                                "int32") ", " INPUT("x", "[null, 2, 2, 2]",
+                                                                    "float32") ", " INPUT("y",
+                                                                                          "[null, 2, 2, 2]",
+                                                                                          "float32") ", ",
+      layers);
   assert_false(text.failed);
   return text.text;
 }

@@ -9,12 +9,10 @@
 #include "nn/layers/keras_operations/keras_operation.h"
 #include "saving/model_json.h"
 #include "support/expect.h"
+#include "saving/keras3_text.h"
 
 /* ---- models of one operation ---- */
 
-#define TENSOR(name, shape, dtype)                                                                           \
-  "{\"class_name\": \"__keras_tensor__\", \"config\": {\"shape\": " shape ", \"dtype\": \"" dtype            \
-  "\", \"keras_history\": [\"" name "\", 0, 0]}}"
 #define A TENSOR("a", "[null, 2, 3]", "float32")
 #define B TENSOR("b", "[null, 2, 3]", "float32")
 #define I TENSOR("i", "[null, 2]", "int32")
@@ -24,11 +22,6 @@
   "}}"
 #define ALL SLICE("null", "null", "null")
 #define ELLIPSIS "{\"class_name\": \"__ellipsis__\", \"config\": {}}"
-#define INPUT(name, shape, dtype)                                                                            \
-  "{\"module\": \"keras.layers\", \"class_name\": \"InputLayer\", \"config\": {\"batch_shape\": " shape      \
-  ", \"dtype\": \"" dtype "\", \"sparse\": false, \"ragged\": false, \"name\": \"" name                      \
-  "\"}, \"registered_name\": null, \"name\": \"" name "\", \"inbound_nodes\": []}"
-
 typedef struct row {
   const char *module, *class_name, *config, *args, *kwargs;
   mix_dtype dtype;

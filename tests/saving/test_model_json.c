@@ -9,6 +9,7 @@
 #include "optim/optimizer.h"
 #include "saving/model_json.h"
 #include "support/expect.h"
+#include "support/records.h"
 #include <dirent.h>
 #include <zip.h>
 
@@ -79,12 +80,9 @@ static void expect_text(const char *name, const char *got, const char *expected)
 }
 
 static json_t *recorded(const char *name) {
-  char path[700];
-  json_error_t error;
-  snprintf(path, sizeof path, "%s/saving/models/%s.json", getenv("MIXTAPE_TESTS_DIR"), name);
-  json_t *json = json_load_file(path, 0, &error);
-  if (!json) fail_msg("%s: %s", path, error.text);
-  return json;
+  char file[128];
+  snprintf(file, sizeof file, "saving/models/%s.json", name);
+  return load_records(file, 0);
 }
 
 static mix_tensor *tensor_of(const json_t *array, mix_dtype dtype) {
