@@ -10,6 +10,7 @@
 
 enum {
   MIX_TILE_ELEMENTS = 512,     /* max elements of a tile; in every program the grain of the threads' shares */
+  MIX_TILE_CAST = 4096,        /* max elements of a tile of a program that only casts */
   MIX_TILE_MEMORY = 24 * 1024, /* tiles and uniform values of a thread: half a first-level cache of 48 KiB */
   MIX_TILE_REGISTERS = 128,
   MIX_TILE_STORES = 32,
@@ -77,7 +78,7 @@ struct mix_tile_program {
   int64_t count, inner, rows; /* elements; elements of a row; count = rows * inner */
   bool streams;               /* too large for the second-level cache */
   bool flat;                  /* all loads are contiguous, uniform or accumulators: the space is one row */
-  int tile;                   /* elements of a tile, at most MIX_TILE_ELEMENTS */
+  int tile;                   /* elements of a tile */
   size_t memory;              /* bytes in use of MIX_TILE_MEMORY */
   int register_count, load_count, preamble_count, body_count, store_count;
   int accumulator_element; /* bytes of an element of a product's raw result: 4; 8 for a float64 product */

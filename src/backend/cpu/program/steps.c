@@ -222,6 +222,13 @@ void mix_tile_add_steps(mix_tile_plan *plan) {
   add_stores(plan);
 }
 
+/* Does the program only load one operand and store it in another dtype? In the caches, where nothing is
+ * prefetched for the next tile, the fewest tiles are fastest. */
+static bool only_casts(const mix_tile_plan *plan) {
+  const mix_tile_program *p = plan->p;
+  return plan->slots == 1 && p->body_count == 1 && p->body[0].load >= 0 && !p->streams;
+}
+
 bool mix_tile_place(mix_tile_plan *plan) {
   mix_tile_program *p = plan->p;
   size_t width = 4;
@@ -231,7 +238,7 @@ bool mix_tile_place(mix_tile_plan *plan) {
       width = 8;
   const size_t uniform_bytes = (size_t)plan->uniforms * MIX_TILE_PADDING;
   size_t slot_bytes = 0;
-  for (p->tile = MIX_TILE_ELEMENTS; p->tile >= 64; p->tile /= 2) {
+  for (p->tile = only_casts(plan) ? MIX_TILE_CAST : MIX_TILE_ELEMENTS; p->tile >= 64; p->tile /= 2) {
     slot_bytes = (size_t)p->tile * width + MIX_TILE_PADDING;
     if (uniform_bytes + (size_t)plan->slots * slot_bytes <= MIX_TILE_MEMORY) break;
   }
