@@ -30,6 +30,7 @@ static void fill_report(mix_compiled *compiled) {
     if (node->source == MIX_IR_CONSTANT) report->constant_bytes += bytes;
   }
   for (int i = 0; i < plan->step_count; i++) report->moved_bytes += mix_step_bytes(plan, &plan->steps[i]);
+  report->moved_bytes -= facts.cached_bytes;
   for (int r = 0; r < plan->result_count; r++)
     report->result_bytes += mix_value_bytes(compiled->results[r].dtype, compiled->results[r].shape);
   report->peak_bytes = report->arena_bytes + report->variable_bytes + report->argument_bytes +

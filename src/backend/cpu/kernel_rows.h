@@ -17,8 +17,22 @@
   MIX_CPU_KERNEL(op, avx512, MIX_CPU_AVX512, text, __VA_ARGS__)                                              \
   MIX_CPU_KERNEL(op, avx2, MIX_CPU_AVX2, text, __VA_ARGS__)                                                  \
   MIX_CPU_KERNEL(op, generic, 0, text, __VA_ARGS__)                                                          \
+  MIX_CPU_TABLE(op)
+#define MIX_CPU_TABLE(op)                                                                                    \
   const mix_kernel *const mix_cpu_##op##_kernels[] = {&op##_kernel_avx512, &op##_kernel_avx2,                \
                                                       &op##_kernel_generic, NULL};
+
+/* The same for kernels that run in bands: band_<op>(args, band, vector). */
+#define MIX_CPU_BANDS(op, set, features, text, ...)                                                          \
+  static void op##_band_##set(const mix_kernel_args *args, const mix_band *band) {                           \
+    band_##op(args, band, &mix_vector_##set);                                                                \
+  }                                                                                                          \
+  MIX_CPU_KERNEL(op, set, features, text, .run_band = op##_band_##set, __VA_ARGS__)
+#define MIX_CPU_KERNELS_IN_BANDS(op, text, ...)                                                              \
+  MIX_CPU_BANDS(op, avx512, MIX_CPU_AVX512, text, __VA_ARGS__)                                               \
+  MIX_CPU_BANDS(op, avx2, MIX_CPU_AVX2, text, __VA_ARGS__)                                                   \
+  MIX_CPU_BANDS(op, generic, 0, text, __VA_ARGS__)                                                           \
+  MIX_CPU_TABLE(op)
 
 /* Below this many elements a kernel of simple instructions is serial: a barrier costs as much as about
  * 5,000 elements, and the data moves between caches. */

@@ -19,11 +19,14 @@ static double add_up(const mix_vector *vector, bool wide, const char *x, int64_t
   return sum;
 }
 
-static void run_row_moments(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+static int64_t row_count(const mix_kernel_args *args) { return mix_shape_size(args->output_types[0].shape); }
+
+/* Rows [begin, end). */
+static void run_rows(const mix_kernel_args *args, int64_t begin, int64_t end, const mix_vector *vector) {
   static const int steps[3] = {1, 0, 0}; /* the mean is the same for all */
   const mix_type *x = &args->input_types[0];
   const bool wide = x->dtype == MIX_FLOAT64;
-  const int64_t rows = mix_shape_size(args->output_types[0].shape), n = mix_shape_size(x->shape) / rows,
+  const int64_t n = mix_shape_size(x->shape) / row_count(args),
                 row_bytes = n * (int64_t)mix_dtype_size(x->dtype);
   const mix_tile_load_function load = mix_tile_load_of(vector, x->dtype);
   const mix_tile_function square =
@@ -31,8 +34,6 @@ static void run_row_moments(const mix_kernel_args *args, const mix_team *team, c
   const bool direct = (wide || x->dtype == MIX_FLOAT32) && n % 16 == 0;
   buffers b;
   memset(b.x + n * (wide ? 8 : 4), 0, MIX_TILE_PADDING); /* read, and not used */
-  int64_t begin, end;
-  mix_team_share(team, rows, n < 512 ? 512 / n : 1, &begin, &end);
   for (int64_t row = begin; row < end; row++) {
     const char *values = (const char *)args->inputs[0] + row * row_bytes;
     if (!direct) {
@@ -58,6 +59,22 @@ static void run_row_moments(const mix_kernel_args *args, const mix_team *team, c
   }
 }
 
+static void run_row_moments(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+  const int64_t rows = row_count(args), n = mix_shape_size(args->input_types[0].shape) / rows;
+  int64_t begin, end;
+  mix_team_share(team, rows, n < 512 ? 512 / n : 1, &begin, &end);
+  run_rows(args, begin, end, vector);
+}
+
+static bool bands(const mix_kernel_args *args, int threads, int64_t rows, mix_band_access *access) {
+  (void)threads, (void)access;
+  return row_count(args) % rows == 0;
+}
+static void band_row_moments(const mix_kernel_args *args, const mix_band *band, const mix_vector *vector) {
+  const int64_t each = row_count(args) / band->rows;
+  run_rows(args, band->begin * each, band->end * each, vector);
+}
+
 static const char *unsupported_reason(const mix_kernel_args *args) {
   const int64_t rows = mix_shape_size(args->output_types[0].shape),
                 size = mix_shape_size(args->input_types[0].shape);
@@ -67,4 +84,5 @@ static const char *unsupported_reason(const mix_kernel_args *args) {
 static bool serial(const mix_kernel_args *args) {
   return mix_shape_size(args->input_types[0].shape) < MIX_CPU_SMALL;
 }
-MIX_CPU_KERNELS(row_moments, "row_moments_acc32", .unsupported_reason = unsupported_reason, .serial = serial)
+MIX_CPU_KERNELS_IN_BANDS(row_moments, "row_moments_acc32", .unsupported_reason = unsupported_reason,
+                         .serial = serial, .bands = bands)

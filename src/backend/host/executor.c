@@ -1,7 +1,7 @@
 /* Compiles a plan into kernels with their addresses, and runs it. A run takes no lock. It allocates only
  * once, if there are fewer threads than the plan was compiled for (inside a parallel region of the caller, or
  * in a forked child). */
-#include "backend/host/executor.h"
+#include "backend/host/bands.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "tensor/memory_inside.h"
@@ -198,7 +198,7 @@ static bool build(mix_executable *executable) {
     if (!executable->workspace) return false;
     for (int i = 0; i < plan->step_count; i++) executable->steps[i].args.workspace = executable->workspace;
   }
-  return make_kept(executable) && mix_host_schedule(executable);
+  return make_kept(executable) && mix_host_form_bands(executable) && mix_host_schedule(executable);
 }
 
 /* Where threads outnumber cores, the awaited one may need the waiting one's core. */
@@ -253,6 +253,7 @@ void mix_host_destroy(mix_executable *executable) {
   mix_free(executable->values);
   mix_free(executable->stages);
   mix_free(executable->begins);
+  mix_free(executable->bands);
   mix_free(executable->first);
   mix_free(executable->bound);
   mix_free(executable->patches);
@@ -288,6 +289,11 @@ static bool bind_all(mix_executable *executable, const mix_bindings *bindings) {
   return true;
 }
 
+bool mix_host_step_may_fail(const mix_step *step) {
+  if (step->op->flags & MIX_OP_CHECKS_VALUES) return true;
+  return step->program && mix_program_may_fail(step->program);
+}
+
 static void record_failure(mix_executable *executable, int step) {
   int first = atomic_load(&executable->failed_step);
   while (step < first && !atomic_compare_exchange_weak(&executable->failed_step, &first, step)) continue;
@@ -309,6 +315,17 @@ static bool run_step(mix_executable *executable, int i, const mix_team *team) {
   return true;
 }
 
+/* Runs the step, or the steps in bands that begin with it. Returns the next step. */
+static int run_at(mix_executable *executable, int i, const mix_team *team) {
+  const mix_host_bands *bands = executable->steps[i].bands;
+  if (!bands) {
+    run_step(executable, i, team);
+    return i + 1;
+  }
+  mix_host_run_bands(executable, bands, team);
+  return bands->end;
+}
+
 void mix_host_begin_steps(mix_executable *executable, const mix_team *team) {
   for (int i = 0; i < executable->plan->step_count && executable->kept_bytes; i++) {
     mix_host_step *step = &executable->steps[i];
@@ -318,16 +335,39 @@ void mix_host_begin_steps(mix_executable *executable, const mix_team *team) {
 }
 
 void mix_host_run_steps(mix_executable *executable, const mix_team *team) {
-  for (int i = 0; i < executable->plan->step_count; i++) {
+  for (int i = 0; i < executable->plan->step_count;) {
     if (executable->steps[i].barrier_before) mix_team_barrier(team);
-    run_step(executable, i, team);
+    i = run_at(executable, i, team);
+  }
+}
+
+static mix_trace_event *event_of(mix_executable *executable, int step, const mix_team *team) {
+  return &executable->trace->events[step * executable->trace->shares + team->rank];
+}
+
+/* Steps in bands take turns: each has an equal part of their time. */
+static void run_bands_traced(mix_executable *executable, const mix_host_bands *bands, const mix_team *team) {
+  const int64_t begin = mix_trace_now();
+  mix_host_run_bands(executable, bands, team);
+  const int64_t each = (mix_trace_now() - begin) / (bands->end - bands->begin);
+  for (int i = bands->begin; i < bands->end; i++) {
+    mix_trace_event *event = event_of(executable, i, team);
+    event->begin = begin + (i - bands->begin) * each;
+    event->end = event->begin + each;
+    event->thread = mix_trace_thread();
   }
 }
 
 static void run_stage_traced(mix_executable *executable, int begin, int end, const mix_team *team) {
   for (int i = begin; i < end; i++) {
+    const mix_host_bands *bands = executable->steps[i].bands;
+    if (bands) {
+      run_bands_traced(executable, bands, team);
+      i = bands->end - 1;
+      continue;
+    }
     if (executable->steps[i].serial && team->rank) continue;
-    mix_trace_event *event = &executable->trace->events[i * executable->trace->shares + team->rank];
+    mix_trace_event *event = event_of(executable, i, team);
     event->begin = mix_trace_now();
     event->skipped = !run_step(executable, i, team);
     event->end = mix_trace_now();
@@ -342,7 +382,7 @@ static void run_stage(mix_executable *executable, int begin, int end, const mix_
   if (executable->trace)
     run_stage_traced(executable, begin, end, team);
   else
-    for (int i = begin; i < end; i++) run_step(executable, i, team);
+    for (int i = begin; i < end;) i = run_at(executable, i, team);
   _mm_setcsr(control);
 }
 
@@ -403,7 +443,10 @@ mix_status mix_host_wait(mix_ticket ticket) {
 /* ---- queries for dumps ---- */
 
 void mix_host_facts(const mix_executable *executable, mix_executable_facts *facts) {
-  *facts = (mix_executable_facts){executable->barriers, executable->threads, executable->workspace_bytes};
+  *facts = (mix_executable_facts){.barriers = executable->barriers,
+                                  .threads = executable->threads,
+                                  .workspace_bytes = executable->workspace_bytes};
+  for (int i = 0; i < executable->band_count; i++) facts->cached_bytes += executable->bands[i].cached_bytes;
 }
 
 const char *mix_host_kernel_name(const mix_executable *executable, int step) {

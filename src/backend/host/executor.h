@@ -7,14 +7,19 @@
 #include "backend/host/host.h"
 #include "base/crew.h"
 
+typedef struct mix_host_bands mix_host_bands; /* host/bands.h */
+
 typedef struct mix_host_step {
   mix_kernel_args args;
   const mix_kernel *kernel;
   const bool *guard;     /* the step runs only if true; NULL: always */
   mix_value_error error; /* one a step, so that a message can name the step */
   bool serial, barrier_before, writes_variable;
-  bool prepared; /* the kernel's prepare succeeded */
-  bool keeps;    /* args.kept is to be filled before a loop */
+  bool prepared;               /* the kernel's prepare succeeded */
+  bool keeps;                  /* args.kept is to be filled before a loop */
+  const mix_host_bands *bands; /* the step runs in these; NULL: by itself */
+  uint64_t kept;               /* in bands: bit i is set if later steps read output i */
+  bool late;                   /* in bands: some outputs are written after all bands */
 } mix_host_step;
 
 /* An address to rewrite when a binding changes. */
@@ -43,6 +48,8 @@ struct mix_executable {
   void *workspace, *kept;
   size_t workspace_bytes, kept_bytes;
   int barriers;
+  mix_host_bands *bands;
+  int band_count;
   /* What threads do between two barriers: steps [begins[s], begins[s + 1]). */
   mix_crew_stage *stages;
   int *begins;
@@ -68,6 +75,9 @@ void mix_host_run_steps(mix_executable *executable, const mix_team *team);
 int mix_host_thread_count(const mix_plan *plan, int threads, uint32_t features);
 /* For tests and benchmarks: plans that are compiled from now on take all threads, however small they are. */
 void mix_host_take_all_threads(bool all);
+/* May a value of an operand make the step fail? Programs, including epilogues, fail only by integer
+ * arithmetic. */
+bool mix_host_step_may_fail(const mix_step *step);
 /* Places the barriers of a plan whose kernels have been chosen, and makes its stages
  * (host/place_barriers.c). False: out of memory, recorded. */
 bool mix_host_schedule(mix_executable *executable);

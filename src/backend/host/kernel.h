@@ -89,6 +89,18 @@ void mix_value_error_text(const mix_kernel_args *args, const char *scope, char *
 /* The types of the operands, for messages; `text`. */
 const char *mix_kernel_operands_text(const mix_kernel_args *args, char *text, size_t size);
 
+/* Rows [begin, end) of the `rows` that a step is cut into (host/bands.c). */
+typedef struct mix_band {
+  int64_t rows, begin, end;
+  uint64_t kept; /* bit i is set if later steps of the band read output i: it belongs into the caches */
+} mix_band;
+/* What a step in bands accesses. Every other operand and result has a multiple of `rows` elements, of which a
+ * band accesses exactly those of its own rows. */
+typedef struct mix_band_access {
+  uint64_t whole_inputs; /* bit i is set if each band reads all of operand i */
+  uint64_t late_outputs; /* bit i is set if end_bands writes output i */
+} mix_band_access;
+
 typedef struct mix_kernel {
   const char *name; /* storage and accumulation in it: "gemm_f16_acc32_avx512" */
   uint32_t needs;   /* mix_cpu_feature bits */
@@ -113,6 +125,14 @@ typedef struct mix_kernel {
    * every operand and result that has `count` elements and is accessed in its own order. Steps with the
    * same share need no barrier between them for such values. NULL: unknown. */
   bool (*share)(const mix_kernel_args *args, int64_t *count, int64_t *grain);
+  /* Can the step run some of `rows` at a time, with the same bits? Sets *access. NULL: no. */
+  bool (*bands)(const mix_kernel_args *args, int threads, int64_t rows, mix_band_access *access);
+  void (*run_band)(const mix_kernel_args *args, const mix_band *band);
+  /* Where sums divide the rows among the threads: sets this thread's and returns true. NULL: nowhere. */
+  bool (*band_share)(const mix_kernel_args *args, const mix_team *team, int64_t rows, int64_t *begin,
+                     int64_t *end);
+  /* After all bands of all steps, with `barriers`, if there are late outputs. */
+  void (*end_bands)(const mix_kernel_args *args, const mix_team *team);
   /* Products: do x and y, the same matrices stored in two ways, sum in the same order? NULL: yes. */
   bool (*same_order)(const mix_kernel_args *x, const mix_kernel_args *y);
   /* Products of 16-bit matrices: the kernel of matmul_downcast that gives the same bits on operands upcast

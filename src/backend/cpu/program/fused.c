@@ -45,10 +45,26 @@ static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
   return mix_tile_share(args->prepared, count, grain);
 }
 
+static bool bands(const mix_kernel_args *args, int threads, int64_t rows, mix_band_access *access) {
+  return mix_tile_bands(args->prepared, args, threads, rows, access);
+}
+static void run_band(const mix_kernel_args *args, const mix_band *band) {
+  mix_tile_run_band(args->prepared, args, band);
+}
+static bool band_share(const mix_kernel_args *args, const mix_team *team, int64_t rows, int64_t *begin,
+                       int64_t *end) {
+  (void)rows; /* those of the columns */
+  return mix_tile_band_share(args->prepared, team, begin, end);
+}
+static void end_bands(const mix_kernel_args *args, const mix_team *team) {
+  mix_tile_end_bands(args->prepared, args, team);
+}
+
 #define FUSED(set, features)                                                                                 \
   MIX_CPU_KERNEL(fused, set, features, "fused", .unsupported_reason = unsupported_reason,                    \
                  .workspace = workspace, .prepare = prepare_##set, .serial = serial, .barriers = barriers,   \
-                 .share = share)
+                 .share = share, .bands = bands, .run_band = run_band, .band_share = band_share,             \
+                 .end_bands = end_bands)
 FUSED(avx512, MIX_CPU_AVX512)
 FUSED(avx2, MIX_CPU_AVX2)
 FUSED(generic, 0)

@@ -35,7 +35,7 @@ typedef struct mix_tile_load {
   mix_tile_function round; /* of an accumulator, to the dtype of the load; NULL: none */
   size_t element, held;    /* bytes of an element in memory and in a tile */
   int64_t strides[MIX_MAX_RANK];
-  int64_t offset; /* bytes */
+  int64_t offset;    /* bytes */
   bool used, direct; /* direct: memory has the layout of a tile and can be used in place */
   bool stored;       /* stored unchanged by a store other than the first; an earlier store may overwrite it */
   bool fetched;      /* prefetched by the fused chain that reads it, if it is used in place */
@@ -107,6 +107,14 @@ size_t mix_tile_sums_bytes(const mix_tile_program *prepared);
 /* Runs this thread's share of the whole program, without a barrier. If there is a reduction,
  * args->workspace has mix_tile_pieces_bytes, then MIX_TILE_REDUCTION_BYTES for each thread. */
 void mix_tile_run(const mix_tile_program *prepared, const mix_kernel_args *args, const mix_team *team);
+/* Bands of rows, as in mix_kernel: run_bands.c. */
+bool mix_tile_bands(const mix_tile_program *prepared, const mix_kernel_args *args, int threads, int64_t rows,
+                    mix_band_access *access);
+void mix_tile_run_band(const mix_tile_program *prepared, const mix_kernel_args *args, const mix_band *band);
+/* run_sums.c */
+bool mix_tile_band_share(const mix_tile_program *prepared, const mix_team *team, int64_t *begin,
+                         int64_t *end);
+void mix_tile_end_bands(const mix_tile_program *prepared, const mix_kernel_args *args, const mix_team *team);
 /* The share of the threads, as mix_kernel.share. False: it is not mix_team_share(count, grain) of the flat
  * space. */
 bool mix_tile_share(const mix_tile_program *prepared, int64_t *count, int64_t *grain);

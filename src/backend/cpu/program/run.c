@@ -240,7 +240,8 @@ static void run_tile(mix_tile_state *r, const mix_tile_span *t) {
     char *result = (char *)r->args->outputs[store->output] + t->flat * (int64_t)store->element;
     const char *value = r->at[store->reg];
     if (result == value) continue;
-    if (store->stream && at_once && !((uintptr_t)result % 64) && t->n % MIX_TILE_STREAMED == 0)
+    const bool kept = store->output < 64 && r->kept >> store->output & 1;
+    if (store->stream && at_once && !kept && !((uintptr_t)result % 64) && t->n % MIX_TILE_STREAMED == 0)
       store->stream(result, value, t->n), r->streamed = true;
     else if (t->dense)
       store->store(result, value, t->n);
@@ -257,15 +258,15 @@ static bool loads_what_is_stored(const mix_tile_load *load, const mix_tile_store
          args->inputs[load->input] == args->outputs[store->output];
 }
 
-/* Initialises the state and runs the preamble. A uniform value fills its group of MIX_TILE_PADDING bytes, for
- * every vector width. */
-static void start(mix_tile_state *r, const mix_tile_program *p, const mix_kernel_args *args, char *memory) {
+/* A uniform value fills its group of MIX_TILE_PADDING bytes, for every vector width. */
+void mix_tile_start(mix_tile_state *r, const mix_tile_program *p, const mix_kernel_args *args, char *memory) {
   r->p = p;
   r->args = args;
   r->memory = memory;
   r->pitch = p->inner;
   r->end_row = -1;
   r->streamed = false;
+  r->kept = 0;
   r->expanded = false;
   r->overwrites = false;
   r->packets = 0;
@@ -432,7 +433,7 @@ bool mix_tile_share(const mix_tile_program *p, int64_t *count, int64_t *grain) {
 void mix_tile_run(const mix_tile_program *p, const mix_kernel_args *args, const mix_team *team) {
   _Alignas(64) char memory[MIX_TILE_MEMORY];
   mix_tile_state r;
-  start(&r, p, args, memory);
+  mix_tile_start(&r, p, args, memory);
   if (p->program->sum_count) {
     mix_tile_run_sums(&r, team);
     return;
@@ -472,7 +473,7 @@ bool mix_tile_run_block(const mix_tile_program *p, const mix_kernel_args *args, 
   _Alignas(64) char memory[MIX_TILE_MEMORY];
   if (rows <= 0 || columns <= 0) return true;
   mix_tile_state r;
-  start(&r, p, args, memory);
+  mix_tile_start(&r, p, args, memory);
   r.accumulator = accumulator;
   r.accumulator_stride = stride;
   r.first_row = row;

@@ -42,6 +42,7 @@ typedef struct mix_tile_state {
   bool expanded;          /* the tiles of periodic loads are already filled */
   bool overwrites;        /* `stored` loads are copied first: an earlier store overwrites their memory */
   bool streamed;          /* something was stored past the caches */
+  uint64_t kept;          /* bit i is set if output i is not to be stored past the caches */
   const uint16_t *tested; /* numbers that the finite test reads as stored; NULL: tiles are computed */
   uint16_t infinity;      /* the bits of infinity in their dtype */
   bool finite;
@@ -58,10 +59,17 @@ typedef struct mix_tile_span {
   bool dense;                /* the pieces are contiguous in the space */
 } mix_tile_span;
 
+/* Initialises the state, of which `memory` has MIX_TILE_MEMORY bytes, and runs the preamble. */
+void mix_tile_start(mix_tile_state *r, const mix_tile_program *p, const mix_kernel_args *args, char *memory);
 /* Runs elements [begin, end) of the space. */
 void mix_tile_run_range(mix_tile_state *r, int64_t begin, int64_t end);
 /* run_sums.c: runs the thread's share of a program that ends in several sums, or in sums of columns. */
 void mix_tile_run_sums(mix_tile_state *r, const mix_team *team);
+/* run_sums.c: runs elements [begin, end), whole rows, of such a program; mix_tile_end_bands ends its
+ * columns. */
+void mix_tile_run_sums_range(mix_tile_state *r, int64_t begin, int64_t end);
+/* run_sums.c: can bands of so many rows be run by a team of `threads`? */
+bool mix_tile_sums_by_bands(const mix_tile_program *p, int threads, int64_t rows);
 /* run_sums.c: adds the values of a tile to all sums. */
 void mix_tile_add_to_sums(mix_tile_state *r, const mix_tile_span *t);
 /* Is the reduction a sum or a mean? */

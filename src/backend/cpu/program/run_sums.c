@@ -182,12 +182,12 @@ static double column_of_block(const chains *c, const column_sums *s, int64_t blo
   return whole ? sum + tail : tail;
 }
 
-static void store_columns(const mix_tile_state *r, const chains *c, const mix_program_sum *sum,
-                          const char *sums, const mix_team *team) {
-  const mix_dtype dtype = mix_program_register_dtype(r->p->program, sum->reg);
+static void store_columns(const mix_tile_program *p, const mix_kernel_args *args, const chains *c,
+                          const mix_program_sum *sum, const char *sums, const mix_team *team) {
+  const mix_dtype dtype = mix_program_register_dtype(p->program, sum->reg);
   const column_sums s = {sums, mix_tile_class_of(dtype)};
   const int64_t blocks = divide_up(c->rows, c->block);
-  void *output = r->args->outputs[sum->output];
+  void *output = args->outputs[sum->output];
   int64_t begin, end;
   mix_team_share(team, c->columns, 64, &begin, &end);
   for (int64_t j = begin; j < end; j++) {
@@ -223,24 +223,61 @@ static void run_share(mix_tile_state *r, const chains *c, const mix_team *team) 
   mix_tile_run_range(r, begin * longest, end * longest);
 }
 
-void mix_tile_run_sums(mix_tile_state *r, const mix_team *team) {
-  const mix_program *program = r->p->program;
-  const chains c = chains_of(r->p);
-  mix_tile_adder adders[MIX_PROGRAM_SUMS];
-  for (int i = 0; i < program->sum_count; i++) {
+static void begin_sums(mix_tile_state *r, mix_tile_adder *adders) {
+  for (int i = 0; i < r->p->program->sum_count; i++) {
     memset(adders[i].lanes, 0, sizeof adders[i].lanes);
     adders[i].summed = 0;
     adders[i].total = 0;
     adders[i].pieces = NULL;
   }
   r->row_adders = adders;
+}
+
+static void end_columns(const mix_tile_program *p, const mix_kernel_args *args, const chains *c,
+                        const mix_team *team) {
+  const char *sums = args->workspace;
+  if (team->size > 1) mix_team_barrier(team);
+  for (int i = 0; i < p->program->sum_count; i++) {
+    if (p->program->sums[i].column) store_columns(p, args, c, &p->program->sums[i], sums, team);
+    sums += bytes_of_sum(p, &p->program->sums[i], c);
+  }
+}
+
+void mix_tile_run_sums(mix_tile_state *r, const mix_team *team) {
+  const chains c = chains_of(r->p);
+  mix_tile_adder adders[MIX_PROGRAM_SUMS];
+  begin_sums(r, adders);
   run_share(r, &c, team);
   if (r->streamed) mix_end_streams();
-  if (!c.columns) return;
-  if (team->size > 1) mix_team_barrier(team);
-  const char *sums = r->args->workspace;
-  for (int i = 0; i < program->sum_count; i++) {
-    if (program->sums[i].column) store_columns(r, &c, &program->sums[i], sums, team);
-    sums += bytes_of_sum(r->p, &program->sums[i], &c);
-  }
+  if (c.columns) end_columns(r->p, r->args, &c, team);
+}
+
+/* ---- bands ---- */
+
+bool mix_tile_sums_by_bands(const mix_tile_program *p, int threads, int64_t rows) {
+  const chains c = chains_of(p);
+  for (int i = 0; i < p->program->sum_count; i++)
+    if (p->program->sums[i].row && p->count / rows % p->program->sums[i].row) return false;
+  return !c.columns || (c.rows == rows && (threads < 2 || chain_count(&c) > 1));
+}
+
+void mix_tile_run_sums_range(mix_tile_state *r, int64_t begin, int64_t end) {
+  mix_tile_adder adders[MIX_PROGRAM_SUMS];
+  begin_sums(r, adders);
+  mix_tile_run_range(r, begin, end);
+}
+
+bool mix_tile_band_share(const mix_tile_program *p, const mix_team *team, int64_t *begin, int64_t *end) {
+  const chains c = chains_of(p);
+  if (!c.columns) return false;
+  mix_team_share(team, chain_count(&c), 1, begin, end);
+  const bool none = *begin >= *end;
+  *end = none ? 0 : chain_by_number(&c, *end - 1).end / c.columns;
+  *begin = none ? 0 : chain_by_number(&c, *begin).begin / c.columns;
+  return true;
+}
+
+void mix_tile_end_bands(const mix_tile_program *p, const mix_kernel_args *args, const mix_team *team) {
+  const chains c = chains_of(p);
+  end_columns(p, args, &c, team);
 }

@@ -1,0 +1,27 @@
+/* Bands: consecutive steps that run together, some rows at a time, so that what one step leaves in the caches
+ * is there for the next. */
+#ifndef MIX_BACKEND_HOST_BANDS_H
+#define MIX_BACKEND_HOST_BANDS_H
+
+#include "backend/host/executor.h"
+
+/* Steps [begin, end) of a plan, in bands. */
+struct mix_host_bands {
+  int begin, end;
+  int64_t rows, band;  /* of the steps; of a band, at most */
+  int sharer;          /* the step whose kernel divides the rows among the threads; -1: none */
+  size_t bytes;        /* that the steps access by rows, each once */
+  size_t cached_bytes; /* that do not pass between memory and processor, because they are in the caches */
+};
+
+/* Finds the steps of a plan, whose kernels have been chosen, that run in bands. False: out of memory,
+ * recorded. */
+bool mix_host_form_bands(mix_executable *executable);
+/* Runs this thread's rows. */
+void mix_host_run_bands(mix_executable *executable, const mix_host_bands *bands, const mix_team *team);
+/* For tests: whether plans that are compiled from now on run in bands. ALWAYS: in bands of three rows,
+ * whatever the caches. */
+typedef enum mix_host_band_rule { MIX_BANDS_BY_SIZE, MIX_BANDS_NEVER, MIX_BANDS_ALWAYS } mix_host_band_rule;
+void mix_host_set_band_rule(mix_host_band_rule rule);
+
+#endif
