@@ -1,10 +1,18 @@
 /* Table passes: bytes that the plan of a layer, loss or metric moves, over the bytes of its operand, beside
  * the minimum for an operand larger than every cache. Nothing is timed: the numbers come from the plan. */
 #include "tables.h"
+
+#include "base/processor.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 4096, WIDTH = 512, Y_IN_AND_OUT = 2 };
+enum { MIN_ROWS = 4096, MAX_ROWS = 65536, WIDTH = 512, Y_IN_AND_OUT = 2 };
+
+/* Whole images, twice the largest cache if that is at most 128 MiB. */
+static int64_t operand_rows(void) {
+  const int64_t rows = 2 * mix_cpu_cache(3) / (WIDTH * (int64_t)sizeof(float)) / 256 * 256;
+  return rows < MIN_ROWS ? MIN_ROWS : rows > MAX_ROWS ? MAX_ROWS : rows;
+}
 
 typedef struct subject {
   mix_layer *layer;
@@ -53,13 +61,13 @@ static mix_tensor *uniform(uint64_t seed, mix_shape shape) {
 
 static mix_tensor *operand(uint64_t seed, bool classes) {
   if (classes) { /* labels of a sparse loss */
-    int64_t *labels = malloc(sizeof *labels * ROWS);
-    for (int64_t i = 0; labels && i < ROWS; i++) labels[i] = i * 7 % WIDTH;
-    mix_tensor *y = labels ? mix_tensor_from(labels, MIX_INT64, MIX_SHAPE(ROWS)) : NULL;
+    int64_t *labels = malloc(sizeof *labels * (size_t)operand_rows());
+    for (int64_t i = 0; labels && i < operand_rows(); i++) labels[i] = i * 7 % WIDTH;
+    mix_tensor *y = labels ? mix_tensor_from(labels, MIX_INT64, MIX_SHAPE(operand_rows())) : NULL;
     free(labels);
     return y;
   }
-  return uniform(seed, MIX_SHAPE(ROWS, WIDTH));
+  return uniform(seed, MIX_SHAPE(operand_rows(), WIDTH));
 }
 
 /* The last argument is the operand. */
@@ -74,7 +82,7 @@ static bool measure(const bench_settings *settings, json_t *rows, const char *na
   mix_shape_text(mix_tensor_shape(mix_list_get(arguments, mix_list_count(arguments) - 1)), shape,
                  sizeof shape);
   const int steps = bench_passes_over(function, shape);
-  const double passes = (double)report.moved_bytes / ((double)ROWS * WIDTH * sizeof(float));
+  const double passes = (double)report.moved_bytes / ((double)operand_rows() * WIDTH * sizeof(float));
   json_array_append_new(rows, json_pack("{s:s, s:s, s:f, s:f, s:i}", "name", name, "what", what, "passes",
                                         passes, "least", min, "steps", steps));
   if (settings->text) printf("%-36s %-20s %8.2f %8.2f %6d\n", name, what, passes, min, steps);
@@ -85,7 +93,8 @@ static bool measure(const bench_settings *settings, json_t *rows, const char *na
  * backward x and dy are read and dx written. By columns: x is read once more for its moments, and backward x
  * and dy once more for two sums. Forward and backward give gradients alone: y is not computed. */
 static bool layers(const bench_settings *settings, json_t *rows) {
-  const mix_shape matrix = MIX_SHAPE(ROWS, WIDTH), images = MIX_SHAPE(ROWS / 256, 16, 16, WIDTH);
+  const mix_shape matrix = MIX_SHAPE(operand_rows(), WIDTH),
+                  images = MIX_SHAPE(operand_rows() / 256, 16, 16, WIDTH);
   const struct {
     const char *name;
     mix_layer *layer;
@@ -169,10 +178,10 @@ bool bench_memory_passes(const bench_settings *settings) {
   json_object_set_new(settings->json, "passes", rows);
   if (settings->text)
     printf(
-        "\npasses over an operand (%d, %d) float32: bytes that the plan moves over its bytes; least: where "
+        "\npasses over an operand (%lld, %d) float32: bytes that the plan moves over its bytes; least: where "
         "only rows fit a cache\n"
         "%-36s %-20s %8s %8s %6s\n",
-        ROWS, WIDTH, "layer, loss or metric", "what", "passes", "least", "steps");
+        (long long)operand_rows(), WIDTH, "layer, loss or metric", "what", "passes", "least", "steps");
   bool good = true;
   MIX_SCOPE { good = layers(settings, rows); }
   if (good)

@@ -101,21 +101,28 @@ static bool shares_pieces(const mix_reduction *r) {
   return r->inner == 1 && r->outer < 16 && r->length > PIECE;
 }
 
+/* Reduces rows [begin, end). */
+static void reduce_whole_rows(const mix_reduction *r, const mix_vector *vector, const char *source,
+                              void *result, int64_t begin, int64_t end) {
+  const int64_t element = (int64_t)mix_dtype_size(r->dtype), pieces = (r->length + PIECE - 1) / PIECE;
+  for (int64_t row = begin; row < end; row++) {
+    mix_folded all = {0};
+    for (int64_t i = 0; i < pieces; i++) {
+      const int64_t n = r->length - i * PIECE < PIECE ? r->length - i * PIECE : PIECE;
+      const mix_folded piece = fold_piece(r, vector, source + (row * r->length + i * PIECE) * element, n);
+      all = i ? mix_fold(r, all, piece) : piece;
+    }
+    mix_reduction_store(r, result, row, all);
+  }
+}
+
 static void reduce_rows(const mix_reduction *r, const mix_vector *vector, const char *source, void *result,
                         mix_folded *partials, const mix_team *team) {
   const int64_t element = (int64_t)mix_dtype_size(r->dtype), pieces = (r->length + PIECE - 1) / PIECE;
   int64_t begin, end;
   if (!shares_pieces(r)) {
     mix_team_share(team, r->outer, r->length < PART ? PART / r->length : 1, &begin, &end);
-    for (int64_t row = begin; row < end; row++) {
-      mix_folded all = {0};
-      for (int64_t i = 0; i < pieces; i++) {
-        const int64_t n = r->length - i * PIECE < PIECE ? r->length - i * PIECE : PIECE;
-        const mix_folded piece = fold_piece(r, vector, source + (row * r->length + i * PIECE) * element, n);
-        all = i ? mix_fold(r, all, piece) : piece;
-      }
-      mix_reduction_store(r, result, row, all);
-    }
+    reduce_whole_rows(r, vector, source, result, begin, end);
     return;
   }
   mix_team_share(team, r->outer * pieces, 1, &begin, &end);
@@ -178,9 +185,33 @@ static int barriers(const mix_kernel_args *args, int threads) {
   return r.inner > 1 ? mix_reduce_columns_meets(&r) : shares_pieces(&r);
 }
 
+/* Rows or matrices that nothing else is shared with. */
+static bool bands(const mix_kernel_args *args, int threads, int64_t rows, mix_band_access *access) {
+  mix_reduction r;
+  (void)access;
+  return !describe_args(&r, args) && r.outer % rows == 0 && !workspace(args, threads);
+}
+static void run_band(const mix_kernel_args *args, const mix_band *band, const mix_vector *vector) {
+  static const mix_team alone = {.rank = 0, .size = 1};
+  mix_reduction r;
+  if (describe_args(&r, args)) return;
+  const int64_t each = r.outer / band->rows, begin = band->begin * each, end = band->end * each,
+                element = (int64_t)mix_dtype_size(r.dtype);
+  if (r.inner == 1) {
+    reduce_whole_rows(&r, vector, args->inputs[0], args->outputs[0], begin, end);
+    return;
+  }
+  r.outer = end - begin;
+  mix_reduce_columns(&r, vector, (const char *)args->inputs[0] + begin * r.length * r.inner * element,
+                     (char *)args->outputs[0] + begin * r.inner / r.tail * element, NULL, &alone);
+}
+
 #define REDUCE(op, text)                                                                                     \
-  MIX_CPU_KERNELS(op, text, .unsupported_reason = unsupported_reason, .serial = serial,                      \
-                  .workspace = workspace, .barriers = barriers)
+  static void band_##op(const mix_kernel_args *args, const mix_band *band, const mix_vector *vector) {       \
+    run_band(args, band, vector);                                                                            \
+  }                                                                                                          \
+  MIX_CPU_KERNELS_IN_BANDS(op, text, .unsupported_reason = unsupported_reason, .serial = serial,             \
+                           .workspace = workspace, .barriers = barriers, .bands = bands)
 REDUCE(reduce_sum, "reduce_sum_acc32")
 REDUCE(reduce_mean, "reduce_mean_acc32")
 REDUCE(reduce_max, "reduce_max")

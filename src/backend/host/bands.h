@@ -5,7 +5,7 @@
 
 #include "backend/host/executor.h"
 
-/* Steps [begin, end) of a plan, in bands. */
+/* Steps in bands: order[begin] to order[end - 1] of the executable. */
 struct mix_host_bands {
   int begin, end;
   int64_t rows, band;  /* of the steps; of a band, at most */
@@ -14,8 +14,8 @@ struct mix_host_bands {
   size_t cached_bytes; /* that do not pass between memory and processor, because they are in the caches */
 };
 
-/* Finds the steps of a plan, whose kernels have been chosen, that run in bands. False: out of memory,
- * recorded. */
+/* Finds the steps of a plan, whose kernels have been chosen, that run in bands, and the order in which all
+ * steps run. False: out of memory, recorded. */
 bool mix_host_form_bands(mix_executable *executable);
 /* Runs this thread's rows. */
 void mix_host_run_bands(mix_executable *executable, const mix_host_bands *bands, const mix_team *team);

@@ -254,6 +254,7 @@ void mix_host_destroy(mix_executable *executable) {
   mix_free(executable->stages);
   mix_free(executable->begins);
   mix_free(executable->bands);
+  mix_free(executable->order);
   mix_free(executable->first);
   mix_free(executable->bound);
   mix_free(executable->patches);
@@ -315,12 +316,13 @@ static bool run_step(mix_executable *executable, int i, const mix_team *team) {
   return true;
 }
 
-/* Runs the step, or the steps in bands that begin with it. Returns the next step. */
-static int run_at(mix_executable *executable, int i, const mix_team *team) {
-  const mix_host_bands *bands = executable->steps[i].bands;
+/* Runs the step at this place of the order, or the steps in bands that begin there. Returns the next place.
+ */
+static int run_at(mix_executable *executable, int place, const mix_team *team) {
+  const mix_host_bands *bands = executable->steps[executable->order[place]].bands;
   if (!bands) {
-    run_step(executable, i, team);
-    return i + 1;
+    run_step(executable, executable->order[place], team);
+    return place + 1;
   }
   mix_host_run_bands(executable, bands, team);
   return bands->end;
@@ -336,7 +338,7 @@ void mix_host_begin_steps(mix_executable *executable, const mix_team *team) {
 
 void mix_host_run_steps(mix_executable *executable, const mix_team *team) {
   for (int i = 0; i < executable->plan->step_count;) {
-    if (executable->steps[i].barrier_before) mix_team_barrier(team);
+    if (executable->steps[executable->order[i]].barrier_before) mix_team_barrier(team);
     i = run_at(executable, i, team);
   }
 }
@@ -351,7 +353,7 @@ static void run_bands_traced(mix_executable *executable, const mix_host_bands *b
   mix_host_run_bands(executable, bands, team);
   const int64_t each = (mix_trace_now() - begin) / (bands->end - bands->begin);
   for (int i = bands->begin; i < bands->end; i++) {
-    mix_trace_event *event = event_of(executable, i, team);
+    mix_trace_event *event = event_of(executable, executable->order[i], team);
     event->begin = begin + (i - bands->begin) * each;
     event->end = event->begin + each;
     event->thread = mix_trace_thread();
@@ -359,11 +361,12 @@ static void run_bands_traced(mix_executable *executable, const mix_host_bands *b
 }
 
 static void run_stage_traced(mix_executable *executable, int begin, int end, const mix_team *team) {
-  for (int i = begin; i < end; i++) {
+  for (int place = begin; place < end; place++) {
+    const int i = executable->order[place];
     const mix_host_bands *bands = executable->steps[i].bands;
     if (bands) {
       run_bands_traced(executable, bands, team);
-      i = bands->end - 1;
+      place = bands->end - 1;
       continue;
     }
     if (executable->steps[i].serial && team->rank) continue;

@@ -50,7 +50,8 @@ struct mix_executable {
   int barriers;
   mix_host_bands *bands;
   int band_count;
-  /* What threads do between two barriers: steps [begins[s], begins[s + 1]). */
+  int *order; /* the steps as they run: bands bring some together */
+  /* What threads do between two barriers: order[begins[s]] to order[begins[s + 1] - 1]. */
   mix_crew_stage *stages;
   int *begins;
   int stage_count;

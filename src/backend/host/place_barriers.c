@@ -12,18 +12,20 @@ static int barriers_inside(const mix_executable *executable, int step) {
 
 /* What runs between two places where threads may wait: a step, or steps in bands. */
 typedef struct unit {
-  int begin, end;
+  int begin, end; /* places of the order */
   bool serial;
   int inside; /* barriers */
 } unit;
 
-static unit unit_at(const mix_executable *executable, int step) {
+static unit unit_at(const mix_executable *executable, int place) {
+  const int step = executable->order[place];
   const mix_host_bands *bands = executable->steps[step].bands;
   if (!bands)
-    return (unit){step, step + 1, executable->steps[step].serial, barriers_inside(executable, step)};
-  unit u = {step, bands->end, false, 0};
+    return (unit){place, place + 1, executable->steps[step].serial, barriers_inside(executable, step)};
+  unit u = {place, bands->end, false, 0};
   for (int i = u.begin; i < u.end; i++)
-    if (executable->steps[i].late) u.inside += barriers_inside(executable, i);
+    if (executable->steps[executable->order[i]].late)
+      u.inside += barriers_inside(executable, executable->order[i]);
   return u;
 }
 
@@ -38,7 +40,7 @@ static bool make_stages(mix_executable *executable) {
   for (int i = 0; i < count; i = u.end) {
     u = unit_at(executable, i);
     const bool together = u.inside > 0;
-    if (!stage || executable->steps[i].barrier_before || together || stage->together) {
+    if (!stage || executable->steps[executable->order[i]].barrier_before || together || stage->together) {
       executable->begins[executable->stage_count] = i;
       stage = &executable->stages[executable->stage_count++];
       *stage = (mix_crew_stage){.shares = 1, .together = together};
@@ -55,10 +57,10 @@ static void unit_accesses(const mix_executable *executable, const unit *u, mix_a
                           mix_access_set *now) {
   now->count = 0;
   for (int i = u->begin; i < u->end; i++) {
-    mix_step_accesses(executable, i, one);
+    mix_step_accesses(executable, executable->order[i], one);
     for (int t = 0; t < one->count; t++) {
       now->list[now->count] = one->list[t];
-      if (executable->steps[i].bands) now->list[now->count].in_order = false;
+      if (executable->steps[executable->order[i]].bands) now->list[now->count].in_order = false;
       now->count++;
     }
   }
@@ -79,7 +81,7 @@ bool mix_host_schedule(mix_executable *executable) {
   bool first_may_fail = false, team_may_fail = false;
   unit u;
   for (int i = 0; i < plan->step_count; i = u.end) {
-    const mix_step *step = &plan->steps[i];
+    const mix_step *step = &plan->steps[executable->order[i]];
     u = unit_at(executable, i);
     unit_accesses(executable, &u, &one, &now);
     bool wait =
@@ -87,7 +89,7 @@ bool mix_host_schedule(mix_executable *executable) {
     /* All threads must agree on whether variables may be written. Steps in bands write none. */
     if (step->writes_variable) wait = wait || team_may_fail || (!u.serial && first_may_fail);
     bool always = step->guard < 0 && !step->writes_variable;
-    executable->steps[i].barrier_before = wait;
+    executable->steps[executable->order[i]].barrier_before = wait;
     executable->barriers += wait + u.inside;
     if (wait || (u.inside > 0 && always)) {
       by_first.count = by_team.count = 0;

@@ -1,0 +1,193 @@
+/* Steps that run together in bands of rows give the bits that they give one after another, on any number of
+ * threads, with rows that fill no band and no vector, and move fewer bytes. */
+#include "../compile/support.h"
+
+#include "backend/host/bands.h"
+#include <mixtape/mixtape.h>
+
+enum { MAX_RESULTS = 16, THREADS = 3 };
+
+typedef struct subject {
+  mix_layer *layer; /* NULL: a chain of operations */
+} subject;
+
+static mix_tensor *uniform(uint64_t seed, mix_shape shape, mix_dtype dtype) {
+  mix_tensor *x = mix_random_uniform(mix_generator_new(seed), shape, MIX_FLOAT32);
+  x = mix_cast(mix_subtract(x, mix_scalar(0.4, MIX_FLOAT32)), dtype);
+  assert_int_equal(mix_evaluate(1, &x), MIX_OK);
+  return x;
+}
+
+/* y and the gradients of x and the weights. */
+static mix_list *normalise(void *context, mix_list *arguments) {
+  const subject *s = context;
+  mix_tensor *x = mix_list_get(arguments, 0);
+  mix_tape *tape = mix_tape_begin();
+  mix_tape_watch(tape, x);
+  mix_tensor *y = mix_call(s->layer, x, .training = MIX_TRUE);
+  mix_tape_end(tape);
+  mix_list *sources = mix_layer_trainable_weights(s->layer);
+  mix_list_append(sources, x);
+  mix_list *results =
+      mix_tape_gradient_from(tape, mix_list_of(y), mix_list_of(mix_list_get(arguments, 1)), sources);
+  mix_list_append(results, y);
+  return results;
+}
+
+/* Rows: a maximum, exponentials of which two things are made, their sum, and the mean of columns. */
+static mix_list *chain(void *context, mix_list *arguments) {
+  (void)context;
+  mix_tensor *x = mix_list_get(arguments, 0), *dy = mix_list_get(arguments, 1);
+  const mix_axes rows = MIX_AXES(-1);
+  mix_tensor *max = mix_reduce_max(x, rows, true), *e = mix_exp(mix_subtract(x, max)),
+             *p = mix_divide(e, mix_reduce_sum(e, rows, true)),
+             *inner = mix_reduce_sum(mix_multiply(p, dy), rows, true),
+             *columns = mix_reduce_mean(mix_multiply(p, dy), MIX_AXES(0), false);
+  return mix_list_of(p, mix_multiply(p, mix_subtract(dy, inner)), columns);
+}
+
+typedef struct outcome {
+  char *bytes[MAX_RESULTS];
+  size_t sizes[MAX_RESULTS], moved;
+  int count;
+} outcome;
+
+static outcome run(subject *s, mix_list *arguments, mix_host_band_rule rule, int threads) {
+  outcome o = {.count = 0};
+  mix_host_set_band_rule(rule);
+  mix_set_threads(threads);
+  mix_function *function = mix_function_new(s->layer ? normalise : chain, s, .name = "bands");
+  mix_list *results = mix_function_call(function, arguments);
+  mix_plan_report report;
+  no_error();
+  assert_int_equal(mix_function_report(function, &report, sizeof report), MIX_OK);
+  o.moved = report.moved_bytes;
+  for (o.count = 0; o.count < mix_list_count(results); o.count++) {
+    mix_tensor *t = mix_list_get(results, o.count);
+    o.sizes[o.count] = (size_t)mix_shape_size(mix_tensor_shape(t)) * mix_dtype_size(mix_tensor_dtype(t));
+    o.bytes[o.count] = malloc(o.sizes[o.count] + 1);
+    memcpy(o.bytes[o.count], mix_tensor_data(t), o.sizes[o.count]);
+  }
+  mix_host_set_band_rule(MIX_BANDS_BY_SIZE);
+  return o;
+}
+
+static void free_outcome(outcome *o) {
+  for (int i = 0; i < o->count; i++) free(o->bytes[i]);
+}
+
+/* Returns the bytes that bands save. */
+static size_t compare(subject *s, mix_shape shape, mix_dtype dtype, int threads) {
+  mix_list *arguments = mix_list_of(uniform(3, shape, dtype), uniform(4, shape, dtype));
+  outcome apart = run(s, arguments, MIX_BANDS_NEVER, 1), bands = run(s, arguments, MIX_BANDS_ALWAYS, threads);
+  assert_int_equal(apart.count, bands.count);
+  for (int i = 0; i < apart.count; i++) {
+    assert_int_equal(apart.sizes[i], bands.sizes[i]);
+    if (memcmp(apart.bytes[i], bands.bytes[i], apart.sizes[i]))
+      fail_msg("result %d of %d on %d threads", i, apart.count, threads);
+  }
+  const size_t saved = apart.moved - bands.moved;
+  free_outcome(&apart);
+  free_outcome(&bands);
+  return saved;
+}
+
+static const mix_shape matrices[] = {
+    {.rank = 2, .dims = {7, 24}}, {.rank = 2, .dims = {130, 48}}, {.rank = 2, .dims = {1100, 264}}};
+static const mix_shape images[] = {{.rank = 4, .dims = {5, 3, 7, 24}}, {.rank = 4, .dims = {9, 16, 5, 48}}};
+static const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16};
+
+static mix_layer *layer_of(int kind, mix_shape shape) {
+  mix_layer *list[] = {mix_layer_normalization(), mix_group_normalization(.groups = 8),
+                       mix_rms_normalization(), mix_unit_normalization()};
+  assert_int_equal(mix_layer_build(list[kind], shape), MIX_OK);
+  return list[kind];
+}
+
+static void normalisations(void **state) {
+  (void)state;
+  enum { KINDS = 4 };
+  mix_host_take_all_threads(true);
+  for (int d = 0; d < COUNT(dtypes); d++)
+    for (int kind = 0; kind < KINDS; kind++)
+      for (int i = 0; i < COUNT(matrices) + COUNT(images); i++)
+        for (int threads = 1; threads <= THREADS; threads++)
+          MIX_SCOPE {
+            const bool matrix = i < COUNT(matrices);
+            const mix_shape shape = matrix ? matrices[i] : images[i - COUNT(matrices)];
+            mix_set_global_policy(d == 0 ? "float32" : d == 1 ? "mixed_float16" : "mixed_bfloat16");
+            subject s = {.layer = layer_of(kind, shape)};
+            const size_t saved = compare(&s, shape, dtypes[d], threads);
+            const size_t operand = (size_t)mix_shape_size(shape) * mix_dtype_size(dtypes[d]);
+            /* LayerNormalization reads x once, where it reads it three times. In the memory of others values
+             * of different rows overlap, which divides their bands. */
+            if (kind == 0 && threads == 1 && matrix && saved < 2 * operand)
+              fail_msg("dtype %d, layer %d, shape %d: %zu bytes saved", d, kind, i, saved);
+          }
+  mix_host_take_all_threads(false);
+  mix_set_global_policy("float32");
+}
+
+static void chains(void **state) {
+  (void)state;
+  mix_host_take_all_threads(true);
+  for (int d = 0; d < COUNT(dtypes); d++)
+    for (int i = 0; i < COUNT(matrices); i++)
+      for (int threads = 1; threads <= THREADS; threads++)
+        MIX_SCOPE {
+          subject s = {.layer = NULL};
+          if (!compare(&s, matrices[i], dtypes[d], threads)) fail_msg("dtype %d, shape %d", d, i);
+        }
+  mix_host_take_all_threads(false);
+}
+
+/* Operands that the caches hold are not cut into bands. */
+static void small_operands_stay_whole(void **state) {
+  (void)state;
+  subject s = {.layer = layer_of(0, matrices[1])};
+  mix_list *arguments =
+      mix_list_of(uniform(3, matrices[1], MIX_FLOAT32), uniform(4, matrices[1], MIX_FLOAT32));
+  outcome apart = run(&s, arguments, MIX_BANDS_NEVER, 2), by_size = run(&s, arguments, MIX_BANDS_BY_SIZE, 2);
+  assert_int_equal(apart.moved, by_size.moved);
+  free_outcome(&apart);
+  free_outcome(&by_size);
+}
+
+/* Where they do not: LayerNormalization reads x and dy once and writes y and dx. */
+static void large_operands(void **state) {
+  (void)state;
+  if (mix_cpu_cache(3) > 64 << 20) skip(); /* five operands of twice the cache */
+  const int64_t columns = 512, rows = 2 * mix_cpu_cache(3) / (columns * (int64_t)sizeof(float)) / 64 * 64;
+  const mix_shape shape = MIX_SHAPE(rows, columns);
+  subject s = {.layer = layer_of(0, shape)};
+  mix_list *arguments = mix_list_of(uniform(3, shape, MIX_FLOAT32), uniform(4, shape, MIX_FLOAT32));
+  outcome o = run(&s, arguments, MIX_BANDS_BY_SIZE, 2);
+  assert_in_range(100 * o.moved / ((size_t)rows * (size_t)columns * sizeof(float)), 400, 410);
+  free_outcome(&o);
+}
+
+/* A trace has every step. */
+static void traces(void **state) {
+  (void)state;
+  subject s = {.layer = layer_of(0, matrices[1])};
+  mix_list *arguments =
+      mix_list_of(uniform(3, matrices[1], MIX_FLOAT32), uniform(4, matrices[1], MIX_FLOAT32));
+  mix_trace_start("bands.json", .steps = 1);
+  outcome o = run(&s, arguments, MIX_BANDS_ALWAYS, 2);
+  assert_int_equal(mix_trace_stop(), MIX_OK);
+  FILE *file = fopen("bands.json", "r");
+  static char text[1 << 16];
+  assert_non_null(file);
+  text[fread(text, 1, sizeof text - 1, file)] = 0;
+  fclose(file);
+  remove("bands.json");
+  assert_non_null(strstr(text, "row_moments"));
+  assert_non_null(strstr(text, "/fused"));
+  free_outcome(&o);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {TEST(normalisations), TEST(chains), TEST(small_operands_stay_whole),
+                                     TEST(large_operands), TEST(traces)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
