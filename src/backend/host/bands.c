@@ -1,14 +1,13 @@
 #include "backend/host/bands.h"
-#include "backend/host/step_accesses.h"
+#include "backend/host/band_places.h"
 #include "base/alloc.h"
 #include "tensor/shape.h"
 #include <stdatomic.h>
 #include <string.h>
 
 enum {
-  MAX_STEPS = 32, /* of one group */
-  MAX_LATER = 8,  /* steps that one group leaves behind it */
-  MAX_RANGES = 256,
+  MAX_STEPS = 32,      /* of one group */
+  MAX_LATER = 8,       /* steps that one group leaves behind it */
   MAX_CANDIDATES = 24, /* numbers of rows to try */
   ROWS_OF_THREAD = 4,  /* at least */
   TEST_ROWS = 3,       /* of a band under MIX_BANDS_ALWAYS */
@@ -24,134 +23,86 @@ static bool may_run_in_bands(const mix_executable *executable, int i) {
          step->input_count <= 64 && step->output_count <= 64;
 }
 
-/* ---- what a group saves ---- */
-
-/* Ranges that steps of a group access by rows, each once. */
-typedef struct ranges {
-  const mix_range_access *list[MAX_RANGES];
-  bool written[MAX_RANGES];
-  int count;
-} ranges;
-
-/* Bytes that pass between memory and processor if all that a band accesses stays in the caches: what is read
- * first is read, and what is written is written, once. */
-static size_t bytes_of_ranges(const ranges *r) {
-  size_t bytes = 0;
-  for (int i = 0; i < r->count; i++) {
-    const size_t one = r->list[i]->end - r->list[i]->begin;
-    bytes += !r->list[i]->write * one + r->written[i] * one;
-  }
-  return bytes;
-}
-
-/* The same range listed twice by one step counts once, as in mix_step_bytes. */
-static size_t bytes_of_step(const mix_access_set *step) {
-  size_t bytes = 0;
-  for (int i = 0; i < step->count; i++) {
-    bool repeated = !step->list[i].in_order;
-    for (int j = 0; j < i; j++)
-      repeated = repeated || (step->list[j].write == step->list[i].write && step->list[j].in_order &&
-                              mix_same_range(&step->list[j], &step->list[i]));
-    if (!repeated) bytes += step->list[i].end - step->list[i].begin;
-  }
-  return bytes;
-}
-
-static void add_ranges(ranges *r, const mix_access_set *step) {
-  for (int i = 0; i < step->count; i++) {
-    const mix_range_access *access = &step->list[i];
-    int at = 0;
-    if (!access->in_order) continue;
-    while (at < r->count && !mix_same_range(r->list[at], access)) at++;
-    if (at == r->count) r->list[r->count] = access, r->written[r->count++] = false;
-    r->written[at] = r->written[at] || access->write;
-  }
-}
-
-static int64_t bytes_of_row(const ranges *r, int64_t rows) {
-  size_t bytes = 0;
-  for (int i = 0; i < r->count; i++) bytes += r->list[i]->end - r->list[i]->begin;
-  return (int64_t)bytes / rows + 1;
-}
-
 /* ---- groups ---- */
 
 /* Steps of a plan that may run in bands, and those between them that can run after them, in order. */
 typedef struct group {
   mix_host_bands bands;
+  mix_band_places places;
   int steps[MAX_STEPS], count;
   int later[MAX_LATER], later_count;
-  int next; /* the first step behind all of these */
+  int pointers; /* operands and results of all members */
+  int next;     /* the first step behind all of these */
 } group;
 
-/* Memory for the accesses of the steps of a group, and of those that run later, and for those of one step. */
+/* The groups that are compared, the accesses of the steps that one leaves for later, and those of a step. */
 typedef struct scratch {
-  mix_access_set set, later, step;
-  ranges ranges;
+  group now, longest, best;
+  mix_access_set later, step;
+  bool *is_member;
 } scratch;
 
-static void append(mix_access_set *to, const mix_access_set *from) {
-  memcpy(to->list + to->count, from->list, (size_t)from->count * sizeof *from->list);
-  to->count += from->count;
-}
-
 /* Adds a step if it can run in bands with those of the group. */
-static bool join(const mix_executable *executable, int i, group *g, scratch *x) {
+static bool join(const mix_executable *executable, int i, scratch *x) {
+  group *g = &x->now;
   const mix_host_step *host = &executable->steps[i];
   const mix_team first_thread = {.size = executable->threads};
+  const int pointers = host->args.input_count + host->args.output_count;
   mix_band_access access = {0};
   int64_t begin, end;
-  if (g->count == MAX_STEPS || !may_run_in_bands(executable, i) ||
+  if (g->count == MAX_STEPS || g->pointers + pointers > MIX_BAND_OPERANDS ||
+      !may_run_in_bands(executable, i) ||
       !host->kernel->bands(&host->args, executable->threads, g->bands.rows, &access))
     return false;
-  mix_band_accesses(executable, i, g->bands.rows, &access, &x->step);
-  if (mix_accesses_conflict(&x->set, &x->step) || mix_accesses_conflict(&x->later, &x->step)) return false;
   const bool shares = host->kernel->band_share &&
                       host->kernel->band_share(&host->args, &first_thread, g->bands.rows, &begin, &end);
-  if ((shares && g->bands.sharer >= 0) || x->ranges.count + x->step.count > MAX_RANGES) return false;
+  mix_band_accesses(executable, i, g->bands.rows, &access, &x->step);
+  if ((shares && g->bands.sharer >= 0) || mix_accesses_conflict(&x->later, &x->step) ||
+      !mix_band_places_add(&g->places, g->count, &x->step))
+    return false;
   if (shares) g->bands.sharer = i;
-  const mix_access_set added = {x->set.list + x->set.count, x->step.count};
-  append(&x->set, &x->step);
-  add_ranges(&x->ranges, &added);
   g->steps[g->count++] = i;
-  g->bands.cached_bytes += bytes_of_step(&added);
+  g->pointers += pointers;
   return true;
 }
 
 /* Leaves a step for after the bands. */
-static bool leave(const mix_executable *executable, int i, group *g, scratch *x) {
+static bool leave(const mix_executable *executable, int i, scratch *x) {
   const mix_step *step = &executable->plan->steps[i];
-  if (g->later_count == MAX_LATER || step->guard >= 0 || step->writes_variable ||
+  if (!x->now.count || x->now.later_count == MAX_LATER || step->guard >= 0 || step->writes_variable ||
       mix_host_step_may_fail(step))
     return false;
   mix_step_accesses(executable, i, &x->step);
-  for (int k = 0; k < x->step.count; k++) x->step.list[k].in_order = false;
-  append(&x->later, &x->step);
-  g->later[g->later_count++] = i;
+  for (int k = 0; k < x->step.count; k++) {
+    x->later.list[x->later.count] = x->step.list[k];
+    x->later.list[x->later.count++].in_order = false;
+  }
+  x->now.later[x->now.later_count++] = i;
   return true;
 }
 
-/* The group that begins with a step, of so many rows, that saves most; with the fewest steps. */
-static group group_of(const mix_executable *executable, int begin, int64_t rows, scratch *x) {
-  group best = {.next = 0}, now = {.bands = {.rows = rows, .sharer = -1}};
-  x->set.count = x->later.count = x->ranges.count = 0;
-  size_t apart = 0; /* bytes that the steps access, each by itself */
+/* Sets x->longest to the group that begins with a step, of so many rows, that saves most; with the fewest
+ * steps. */
+static void find_longest(const mix_executable *executable, int begin, int64_t rows, scratch *x) {
+  memset(&x->now, 0, sizeof x->now);
+  x->now.bands = (mix_host_bands){.rows = rows, .sharer = -1};
+  x->longest.next = 0;
+  x->longest.bands.cached_bytes = 0;
+  x->later.count = 0;
   for (int i = begin; i < executable->plan->step_count; i++) {
-    now.bands.cached_bytes = apart;
-    if (!join(executable, i, &now, x)) {
-      if (!now.count || !leave(executable, i, &now, x)) break;
+    if (!join(executable, i, x)) {
+      if (!leave(executable, i, x)) break;
       continue;
     }
-    apart = now.bands.cached_bytes;
-    const int64_t row = bytes_of_row(&x->ranges, rows);
-    now.next = i + 1;
-    now.bands.bytes = bytes_of_ranges(&x->ranges);
-    now.bands.cached_bytes = apart - now.bands.bytes;
-    now.bands.band = mix_cpu_cache(2) / 2 / row;
-    if (!now.bands.band && row <= mix_cpu_cache(3) / 2 / executable->threads) now.bands.band = 1;
-    if (now.bands.band && now.bands.cached_bytes > best.bands.cached_bytes) best = now;
+    mix_host_bands *bands = &x->now.bands;
+    const int64_t row = (int64_t)mix_band_row_bytes(&x->now.places, rows, false) + 1;
+    x->now.next = i + 1;
+    bands->bytes = mix_band_places_bytes(&x->now.places);
+    bands->cached_bytes = x->now.places.apart - bands->bytes;
+    bands->band = mix_cpu_cache(2) / 2 / row;
+    if (!bands->band && row <= mix_cpu_cache(3) / 2 / executable->threads) bands->band = 1;
+    if (bands->band && bands->cached_bytes > x->longest.bands.cached_bytes) x->longest = x->now;
   }
-  return best;
 }
 
 /* Products of leading dimensions of the operands and results of a step. */
@@ -182,16 +133,19 @@ static bool pays(const mix_executable *executable, const group *g) {
          g->bands.bytes > (size_t)mix_cpu_cache(3);
 }
 
-static group best_group(const mix_executable *executable, int begin, scratch *x) {
+/* Sets x->best to the best group that begins with a step; its `next` is 0 if there is none. */
+static void find_best(const mix_executable *executable, int begin, scratch *x) {
   int64_t candidates[MAX_CANDIDATES];
-  group best = {.next = 0};
   const int count =
       may_run_in_bands(executable, begin) ? candidates_of(&executable->steps[begin], candidates) : 0;
+  x->best.next = 0;
+  x->best.bands.cached_bytes = 0;
   for (int i = 0; i < count; i++) {
-    const group g = group_of(executable, begin, candidates[i], x);
-    if (pays(executable, &g) && g.bands.cached_bytes > best.bands.cached_bytes) best = g;
+    find_longest(executable, begin, candidates[i], x);
+    if (x->longest.next && pays(executable, &x->longest) &&
+        x->longest.bands.cached_bytes > x->best.bands.cached_bytes)
+      x->best = x->longest;
   }
-  return best;
 }
 
 /* Do later steps of the group read output k of a step? */
@@ -204,8 +158,39 @@ static bool is_kept(const mix_executable *executable, const group *g, int member
   return false;
 }
 
-/* Adds the group to the order, and the steps that it leaves behind it. */
-static void form(mix_executable *executable, const group *g, int *place) {
+/* Gives the places that are a thread's own their memory. False: out of memory, recorded. */
+static bool place_own(const mix_executable *executable, group *g, mix_host_bands *bands, scratch *x) {
+  size_t offsets[MIX_BAND_PLACES] = {0};
+  memset(x->is_member, 0, (size_t)executable->plan->step_count);
+  for (int i = 0; i < g->count; i++) x->is_member[g->steps[i]] = true;
+  mix_band_places_own(&g->places, executable, x->is_member, g->steps[0], &x->step);
+  bands->bytes = mix_band_places_bytes(&g->places);
+  bands->cached_bytes = g->places.apart - bands->bytes;
+  for (int p = 0; p < g->places.count; p++) {
+    const mix_range_access *range = &g->places.list[p].range;
+    if (!g->places.list[p].own) continue;
+    offsets[p] = bands->own_bytes;
+    bands->own_bytes +=
+        ((range->end - range->begin) / (size_t)bands->rows * (size_t)bands->band + 63) & ~(size_t)63;
+  }
+  bands->own = mix_calloc((size_t)g->places.operand_count + 1, sizeof *bands->own);
+  for (int i = 0; bands->own && i < g->places.operand_count; i++) {
+    const mix_band_operand *operand = &g->places.operands[i];
+    const mix_band_place *place = &g->places.list[operand->place];
+    if (place->own)
+      bands->own[bands->own_count++] = (mix_own_operand){
+          .member = operand->member,
+          .operand = operand->operand,
+          .offset = offsets[operand->place],
+          .row = (place->range.end - place->range.begin) / (size_t)bands->rows,
+      };
+  }
+  return bands->own != NULL;
+}
+
+/* Adds x->best to the order, and the steps that it leaves behind it. False: out of memory, recorded. */
+static bool form(mix_executable *executable, scratch *x, int *place) {
+  group *g = &x->best;
   mix_host_bands *own = &executable->bands[executable->band_count++];
   *own = g->bands;
   own->begin = *place;
@@ -225,19 +210,32 @@ static void form(mix_executable *executable, const group *g, int *place) {
   for (int i = 0; i < g->later_count && g->later[i] < g->next; i++)
     executable->order[(*place)++] = g->later[i];
   executable->parallel = true;
+  return place_own(executable, g, own, x);
 }
 
-static void form_all(mix_executable *executable, scratch *x) {
+static bool form_all(mix_executable *executable, scratch *x) {
   const int count = executable->plan->step_count;
   int place = 0;
   for (int i = 0; i < count;) {
-    const group g = best_group(executable, i, x);
-    if (g.next)
-      form(executable, &g, &place);
+    find_best(executable, i, x);
+    if (!x->best.next)
+      executable->order[place++] = i++;
+    else if (form(executable, x, &place))
+      i = x->best.next;
     else
-      executable->order[place++] = i;
-    i = g.next ? g.next : i + 1;
+      return false;
   }
+  return true;
+}
+
+/* Each thread has own_bytes of the group that needs most. */
+static bool make_own_memory(mix_executable *executable) {
+  for (int i = 0; i < executable->band_count; i++)
+    if (executable->bands[i].own_bytes > executable->own_bytes)
+      executable->own_bytes = executable->bands[i].own_bytes;
+  if (!executable->own_bytes) return true;
+  executable->own = mix_alloc_buffer(executable->own_bytes * (size_t)executable->threads);
+  return executable->own != NULL;
 }
 
 bool mix_host_form_bands(mix_executable *executable) {
@@ -245,17 +243,62 @@ bool mix_host_form_bands(mix_executable *executable) {
   size_t total = 0;
   for (int i = 0; i < count; i++) total += (size_t)mix_step_access_count(executable, i);
   scratch *x = mix_calloc(1, sizeof *x);
-  mix_range_access *memory = mix_calloc(3 * total + 1, sizeof *memory);
+  mix_range_access *memory = mix_calloc(2 * total + 1, sizeof *memory);
   executable->bands = mix_calloc((size_t)count / 2 + 1, sizeof *executable->bands);
   executable->order = mix_calloc((size_t)count + 1, sizeof *executable->order);
-  const bool good = x && memory && executable->bands && executable->order;
+  bool good = x && memory && executable->bands && executable->order &&
+              (x->is_member = mix_calloc((size_t)count + 1, sizeof *x->is_member)) != NULL;
   if (good) {
-    x->set.list = memory, x->later.list = memory + total, x->step.list = memory + 2 * total;
-    form_all(executable, x);
+    x->later.list = memory, x->step.list = memory + total;
+    good = form_all(executable, x) && make_own_memory(executable);
   }
+  if (x) mix_free(x->is_member);
   mix_free(x);
   mix_free(memory);
   return good;
+}
+
+void mix_host_free_bands(mix_executable *executable) {
+  for (int i = 0; i < executable->band_count; i++) mix_free(executable->bands[i].own);
+  if (executable->own) mix_free_buffer(executable->own, executable->own_bytes * (size_t)executable->threads);
+  mix_free(executable->bands);
+  mix_free(executable->order);
+}
+
+/* ---- run ---- */
+
+/* What the kernels of a group get on one thread: its own places have addresses that change with the band. */
+typedef struct thread_args {
+  mix_kernel_args args[MAX_STEPS];
+  const void *inputs[MIX_BAND_OPERANDS];
+  void *outputs[MIX_BAND_OPERANDS];
+} thread_args;
+
+static void fill_args(thread_args *t, const mix_executable *executable, const mix_host_bands *bands) {
+  int inputs = 0, outputs = 0;
+  for (int i = bands->begin; i < bands->end; i++) {
+    mix_kernel_args *args = &t->args[i - bands->begin];
+    *args = executable->steps[executable->order[i]].args;
+    memcpy(t->inputs + inputs, args->inputs, (size_t)args->input_count * sizeof *args->inputs);
+    memcpy(t->outputs + outputs, args->outputs, (size_t)args->output_count * sizeof *args->outputs);
+    args->inputs = t->inputs + inputs;
+    args->outputs = t->outputs + outputs;
+    inputs += args->input_count;
+    outputs += args->output_count;
+  }
+}
+
+/* A kernel adds the offset of the band's first row, which is at the beginning of the thread's own memory. */
+static void place_band(thread_args *t, const mix_host_bands *bands, char *own, int64_t row) {
+  for (int i = 0; i < bands->own_count; i++) {
+    const mix_own_operand *x = &bands->own[i];
+    mix_kernel_args *args = &t->args[x->member];
+    void *address = (void *)((uintptr_t)own + x->offset - (size_t)row * x->row);
+    if (x->operand < args->input_count)
+      args->inputs[x->operand] = address;
+    else
+      args->outputs[x->operand - args->input_count] = address;
+  }
 }
 
 void mix_host_run_bands(mix_executable *executable, const mix_host_bands *bands, const mix_team *team) {
@@ -263,17 +306,22 @@ void mix_host_run_bands(mix_executable *executable, const mix_host_bands *bands,
   const mix_host_step *sharer = bands->sharer < 0 ? NULL : &executable->steps[bands->sharer];
   if (!sharer || !sharer->kernel->band_share(&sharer->args, team, bands->rows, &begin, &end))
     mix_team_share(team, bands->rows, 1, &begin, &end);
-  for (int64_t row = begin; row < end; row += bands->band)
+  char *own = executable->own ? executable->own + (size_t)team->rank * executable->own_bytes : NULL;
+  thread_args t;
+  fill_args(&t, executable, bands);
+  for (int64_t row = begin; row < end; row += bands->band) {
+    place_band(&t, bands, own, row);
     for (int i = bands->begin; i < bands->end; i++) {
       const mix_host_step *host = &executable->steps[executable->order[i]];
-      host->kernel->run_band(&host->args,
+      host->kernel->run_band(&t.args[i - bands->begin],
                              &(const mix_band){.rows = bands->rows,
                                                .begin = row,
                                                .end = end - row < bands->band ? end : row + bands->band,
                                                .kept = host->kept});
     }
+  }
   for (int i = bands->begin; i < bands->end; i++) {
     const mix_host_step *host = &executable->steps[executable->order[i]];
-    if (host->late) host->kernel->end_bands(&host->args, team);
+    if (host->late) host->kernel->end_bands(&t.args[i - bands->begin], team);
   }
 }

@@ -253,8 +253,7 @@ void mix_host_destroy(mix_executable *executable) {
   mix_free(executable->values);
   mix_free(executable->stages);
   mix_free(executable->begins);
-  mix_free(executable->bands);
-  mix_free(executable->order);
+  mix_host_free_bands(executable);
   mix_free(executable->first);
   mix_free(executable->bound);
   mix_free(executable->patches);
@@ -448,7 +447,8 @@ mix_status mix_host_wait(mix_ticket ticket) {
 void mix_host_facts(const mix_executable *executable, mix_executable_facts *facts) {
   *facts = (mix_executable_facts){.barriers = executable->barriers,
                                   .threads = executable->threads,
-                                  .workspace_bytes = executable->workspace_bytes};
+                                  .workspace_bytes = executable->workspace_bytes +
+                                                     executable->own_bytes * (size_t)executable->threads};
   for (int i = 0; i < executable->band_count; i++) facts->cached_bytes += executable->bands[i].cached_bytes;
 }
 

@@ -50,6 +50,8 @@ struct mix_executable {
   int barriers;
   mix_host_bands *bands;
   int band_count;
+  char *own; /* own_bytes for each thread: values that only steps in bands use */
+  size_t own_bytes;
   int *order; /* the steps as they run: bands bring some together */
   /* What threads do between two barriers: order[begins[s]] to order[begins[s + 1] - 1]. */
   mix_crew_stage *stages;

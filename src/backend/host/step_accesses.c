@@ -51,6 +51,7 @@ static mix_range_access *add_slot(mix_access_set *to, const mix_slot *slot, bool
   size_t begin = slot->kind == MIX_SLOT_ARENA ? slot->offset : 0;
   to->list[to->count] = (mix_range_access){.space = slot->kind,
                                            .index = slot->kind == MIX_SLOT_ARENA ? 0 : slot->index,
+                                           .operand = -1,
                                            .begin = begin,
                                            .end = begin + slot->bytes,
                                            .element = mix_dtype_size(slot->dtype),
@@ -64,7 +65,7 @@ static void add_guard_and_workspace(const mix_executable *executable, int number
   if (step->guard >= 0) add_slot(now, &executable->plan->slots[step->guard], false);
   if (host->kernel->workspace && host->kernel->workspace(&host->args, executable->threads))
     now->list[now->count++] =
-        (mix_range_access){.space = WORKSPACE, .begin = 0, .end = SIZE_MAX, .write = true};
+        (mix_range_access){.space = WORKSPACE, .operand = -1, .begin = 0, .end = SIZE_MAX, .write = true};
 }
 
 void mix_step_accesses(const mix_executable *executable, int number, mix_access_set *now) {
@@ -77,6 +78,7 @@ void mix_step_accesses(const mix_executable *executable, int number, mix_access_
     bool write = i >= step->input_count;
     const mix_slot *slot = slot_of(executable, number, i);
     mix_range_access *access = add_slot(now, slot, write);
+    if (access) access->operand = i;
     if (!access || !shared || mix_shape_size(slot->shape) != count) continue;
     if (!write && step->program && !loaded_in_order(step->program, i)) continue;
     access->in_order = true;
@@ -95,6 +97,7 @@ void mix_band_accesses(const mix_executable *executable, int number, int64_t row
                whole =
                    write ? bands->late_outputs >> (i - step->input_count) & 1 : bands->whole_inputs >> i & 1;
     mix_range_access *access = add_slot(now, slot_of(executable, number, i), write);
+    if (access) access->operand = i;
     if (!access || whole) continue;
     access->in_order = true;
     access->count = rows;
