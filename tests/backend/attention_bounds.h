@@ -93,7 +93,8 @@ static inline void add_product(sum *s, bounded a, bounded b) {
   s->size += (fabs(a.is) + a.off) * (fabs(b.is) + b.off);
   s->terms++;
 }
-/* Of products, in any order, with or without fused multiply-adds. */
+/* Of products, in any order, with or without fused multiply-adds: n operations at most for each of n, its own
+ * and n - 1 sums, and one to spare. */
 static inline bounded total(const attention_form *f, const sum *s) {
   return (bounded){s->is, s->off + share_of(f, (double)s->terms + 1) * s->size};
 }
@@ -151,7 +152,7 @@ static inline bounded score(const attention_form *f, const attention_operands *x
   bounded s = rounded(dot(f, query_of(f, x->of[OF_QUERY], r, f->of->dim),
                           key_of(f, x->of[OF_KEY], r, key, f->of->dim), f->of->dim),
                       f->dtype);
-  if (a->scale != 1) s = product(s, exact(a->scale), share_of(f, 2));
+  if (a->scale != 1) s = product(s, exact(a->scale), share_of(f, 2)); /* the scale is rounded, too */
   if (!r->attends[key]) {
     if (!a->mask_adds) return exact(value);
     s.is += value;
@@ -160,8 +161,10 @@ static inline bounded score(const attention_form *f, const attention_operands *x
   return a->mask_adds ? rounded(s, f->dtype) : s;
 }
 
-/* exp(x) / sum(exp(x)): the errors of the scores, and 2 ulp of each exponential, the sum and the quotient. A
- * score so far below the largest that its exponential is zero in every dtype has the probability 0. */
+/* exp(x) / sum(exp(x)). With s the error of a score, the numerator is off by a share of exp(s) - 1, and the
+ * sum by its mean, for the mean of exp(-s) is at least 1 / that of exp(s); 2 ulp of either exponential, n - 1
+ * sums and a quotient are n + 8 operations. A score so far below the largest that its exponential is zero in
+ * every dtype has the probability 0. */
 static inline void softmax(const attention_form *f, bounded *x) {
   const int64_t n = f->of->keys;
   const double operations = share_of(f, (double)n + 8);
@@ -201,6 +204,7 @@ static inline void make_row(const attention_form *f, const attention_operands *x
     if (f->plain && !cleared) r->wide[key].off = before.off + fabs(before.is - r->p[key].is);
     if (f->plain && cleared) r->wide[key] = before;
     r->factor[key] = a->rate == 0 ? 1 : x->drawn[first + key] >= rate ? factor : 0;
+    /* a product of 16 bits is exact before it is rounded, and one of float32 is rounded once */
     r->kept[key] =
         r->factor[key] == 1 ? r->p[key] : rounded(product(r->p[key], exact(r->factor[key]), 0), f->dtype);
   }
@@ -217,7 +221,7 @@ static inline bool left_out(const attention_form *f, attention_fault fault, int6
   return f->without == fault && at / BLOCK == (count - 1) / BLOCK;
 }
 
-/* The gradients of a row's scores. */
+/* The gradients of a row's scores: two operations after the sums, and two of the scale, which is rounded. */
 static inline void score_gradients(const attention_form *f, const attention_operands *x,
                                    const attention_row *r, bounded *ds) {
   const attention_case *c = f->of;

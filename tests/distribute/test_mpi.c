@@ -1,56 +1,9 @@
 /* Training in several processes: mpirun of each flavour that is installed starts tests/distribute/worker.c
  * and the program, and what they save is compared with one process. */
-#include "cli/program.h"
-#include "support/skip.h"
-#include "support/count.h"
+#include "distribute/ranks.h"
 
 #include <mixtape/arrays.h>
 #include <sys/stat.h>
-
-static const char *flavor; /* of the running test */
-
-static void set_environment(void) {
-  setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-  setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-  setenv("OMP_NUM_THREADS", "1", 1);
-  unsetenv("MIXTAPE_DEVICE"); /* the tests name the defaults */
-  unsetenv("MIXTAPE_ACCUMULATE");
-  setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* MPI keeps memory until the process ends */
-}
-
-enum { TIMED_OUT = 124 }; /* exit code of timeout */
-
-/* Standard output and error go to files of the test's folder. */
-static int run_command(const char *command) {
-  char line[8192], out[512], errors[512];
-  snprintf(out, sizeof out, "%s/stdout", test_folder);
-  snprintf(errors, sizeof errors, "%s/stderr", test_folder);
-  snprintf(line, sizeof line, "timeout 120 %.4000s >%s 2>%s </dev/null", command, out, errors);
-  const int status = system(line);
-  read_text(out, program_out, sizeof program_out);
-  read_text(errors, program_err, sizeof program_err);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-/* ranks 0: without mpirun */
-static int run_ranks(int ranks, const char *program, const char *arguments) {
-  char command[3072], launcher[256] = "";
-  if (ranks)
-    snprintf(launcher, sizeof launcher, "mpirun.%s %s -n %d ", flavor,
-             strcmp(flavor, "openmpi") ? "" : "--oversubscribe --bind-to none", ranks);
-  snprintf(command, sizeof command, "%s%s %s", launcher, program, arguments);
-  return run_command(command);
-}
-
-/* The last rank has `other` as well; `environment`: its own variables, as for env. */
-static int run_unlike(int ranks, const char *program, const char *arguments, const char *other,
-                      const char *environment) {
-  char command[4096];
-  snprintf(command, sizeof command, "mpirun.%s %s -n %d %s %.1200s : -n 1 env %.200s %s %.1200s %.600s",
-           flavor, strcmp(flavor, "openmpi") ? "" : "--oversubscribe --bind-to none", ranks - 1, program,
-           arguments, environment, program, arguments, other);
-  return run_command(command);
-}
 
 static const char *worker(void) { return getenv("MIXTAPE_WORKER"); }
 
@@ -191,8 +144,6 @@ static void check_batch_norm_alone(int ranks) {
   assert_ranks_agree(many, ranks);
 }
 
-#define TRAIN "train --data digits --units 16 --batch-size 128 --optimizer sgd --seed 3 --json --verbose 0 "
-
 static void assert_failed(int code) {
   assert_int_not_equal(code, 0);
   assert_int_not_equal(code, TIMED_OUT);
@@ -217,9 +168,8 @@ static void check_killed(int ranks) {
           test_folder);
   fclose(file);
   snprintf(command, sizeof command,
-           "sh -c 'sh %s & exec mpirun.%s %s -n %d %s " TRAIN "--epochs 100000 --distribute mpi'", script,
-           flavor, strcmp(flavor, "openmpi") ? "" : "--oversubscribe --bind-to none", ranks,
-           getenv("MIXTAPE_PROGRAM"));
+           "sh -c 'sh %s & exec %s -n %d %s " TRAIN "--epochs 100000 --distribute mpi'", script, launcher(),
+           ranks, getenv("MIXTAPE_PROGRAM"));
   assert_failed(run_command(command));
   assert_has(program_err, "rank 1 (process ");
   assert_has(program_err, "was ended by signal 9");
@@ -232,16 +182,6 @@ static void check_watched(int ranks) { run_task(ranks, "watched", "watched %s");
 static void check_observer(int ranks) {
   assert_failed(run_ranks(ranks, worker(), "observer ."));
   assert_has(program_err, "callbacks[0] is nothing here, {\"class\": \"numerics_report\"");
-}
-
-/* As srun without --mpi starts it: processes that would each train alone. */
-static void check_srun_without_mpi(int ranks) {
-  char command[1024];
-  snprintf(command, sizeof command,
-           "env SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=%d %s " TRAIN "--steps 1 --distribute mpi", ranks,
-           getenv("MIXTAPE_PROGRAM"));
-  assert_code(run_command(command), 1);
-  assert_has(program_err, "give it --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)");
 }
 
 static void check_difference(int ranks) {
@@ -333,89 +273,6 @@ static void check_custom_loop(int ranks) {
   }
 }
 
-/* A rank that cannot begin is named, and ends the others, which wait for it. */
-static void check_usage(int ranks) {
-  static const struct {
-    const char *other, *message;
-  } cases[] = {{"--bogus", "unknown option '--bogus'"},
-               {"--resume", "--resume needs --checkpoint DIR"},
-               {"--model missing.keras", "--units belongs to --model guide"},
-               {"--optimizer bogus", "--optimizer: ValueError: optimizer: unknown optimizer"},
-               {"--distribute mip", "--distribute: 'mip' given"},
-               {"--help", "--help is not given to all ranks"}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    char message[256];
-    assert_code(
-        run_unlike(ranks, getenv("MIXTAPE_PROGRAM"), TRAIN "--steps 2 --distribute mpi", cases[i].other, ""),
-        2);
-    snprintf(message, sizeof message, "rank %d of %d: %s", ranks - 1, ranks, cases[i].message);
-    assert_has(program_err, message);
-  }
-}
-
-/* Options that change numbers, on the last rank alone. */
-static void check_options(int ranks) {
-#define RUN "train --data digits --units 16 --batch-size 128 --verbose 0 --epochs 3 --distribute mpi "
-#define MIXED RUN "--policy mixed_float16 --loss-scale none"
-  static const struct {
-    const char *all, *other, *message;
-  } cases[] = {
-      {RUN, "--callback early_stopping:monitor=loss,patience=0,min_delta=5",
-       "{\"class\": \"early_stopping\""},
-      {RUN, "--callback reduce_lr_on_plateau:monitor=loss", "{\"class\": \"reduce_lr_on_plateau\""},
-      {RUN, "--class-weight 0=3", "class weights: 0 is 3.0 here, nothing on rank 0"},
-      {RUN, "--device ref", "device is \"ref\" here, \"cpu\" on rank 0"},
-      {RUN, "--accumulate blocked", "accumulate is \"blocked\" here, \"auto\" on rank 0"},
-      {RUN, "--graph-rewrite bfloat16", "graph rewrite is \"bfloat16\" here, \"off\" on rank 0"},
-      {RUN, "--metrics accuracy,mse", "metrics[1] is"},
-      {RUN, "--loop custom", "loop custom is 1 here, 0 on rank 0"},
-      {RUN, "--seed 4", "seed is 4 here, \"none ("},
-      {RUN "--validation-split 0.1", "--validation-split 0.2", "rows is 9600 here, 10800 on rank 0"},
-      {MIXED, "--policy mixed_bfloat16", "dtype.config.name is \"mixed_bfloat16\" here"},
-  };
-  char rank[64];
-  snprintf(rank, sizeof rank, "rank %d of %d", ranks - 1, ranks);
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    assert_code(run_unlike(ranks, getenv("MIXTAPE_PROGRAM"), cases[i].all, cases[i].other, ""), 1);
-    assert_has(program_err, rank);
-    assert_has(program_err, cases[i].message);
-  }
-}
-
-/* What all ranks have wrong is reported once. */
-static void check_usage_of_all(int ranks) {
-  static const char *const others[] = {"--bogus", "--optimizer bogus"};
-  for (int i = 0; i < 2; i++) {
-    char arguments[512], message[64];
-    snprintf(arguments, sizeof arguments, TRAIN "--steps 2 --distribute mpi %s", others[i]);
-    assert_code(run_ranks(ranks, getenv("MIXTAPE_PROGRAM"), arguments), 2);
-    snprintf(message, sizeof message, "rank 0 of %d: ", ranks);
-    assert_has(program_err, message);
-    assert_int_equal(count_of(program_err, "bogus"), 1);
-  }
-  assert_code(run_ranks(ranks, getenv("MIXTAPE_PROGRAM"), "train --distribute mpi --help"), 0);
-}
-
-static void check_alone(int ranks) {
-  assert_code(run_ranks(ranks, getenv("MIXTAPE_PROGRAM"), TRAIN "--steps 2"), 0);
-  for (int r = 0; r < ranks; r++) {
-    char message[64];
-    snprintf(message, sizeof message, "rank %d of %d trains alone", r, ranks);
-    assert_has(program_err, message);
-  }
-}
-
-/* Without a plug-in MPI does not start on this rank. */
-static void check_no_plugin(int ranks) {
-  char message[64];
-  assert_code(run_unlike(ranks, getenv("MIXTAPE_PROGRAM"), TRAIN "--steps 2 --distribute mpi", "",
-                         "MIXTAPE_MPI_PLUGIN=/missing.so"),
-              1);
-  snprintf(message, sizeof message, "rank %d cannot join the others", ranks - 1);
-  assert_has(program_err, message);
-  assert_has(program_err, "the plug-in /missing.so cannot be loaded");
-}
-
 /* Callbacks that write files are those of rank 0, however their names are spelled. Each rank has a folder of
  * its own to write to. */
 static void check_files(int ranks) {
@@ -480,28 +337,6 @@ static void check_other_checkpoint(int ranks) {
   assert_has(program_err, "step 6 on rank 0; all ranks must see one folder");
 }
 
-/* ---- one test a flavour and number of ranks ---- */
-
-/* The launcher, and the plug-in beside the program. */
-static bool is_there(const char *name) {
-  char command[256];
-  snprintf(command, sizeof command,
-           "command -v mpirun.%s >/dev/null 2>&1 && "
-           "test -e \"$(dirname \"$MIXTAPE_PROGRAM\")/plugins/mixtape_mpi_%s.so\"",
-           name, name);
-  return system(command) == 0;
-}
-
-typedef void check(int ranks);
-
-static void run_check(const char *name, int ranks, check *what) {
-  flavor = name;
-  if (!is_there(name))
-    SKIP("mpirun.%s is not installed, or its plug-in was not built: scripts/bootstrap --check", name);
-  set_environment();
-  what(ranks);
-}
-
 #define TESTS(X)                                                                                             \
   X(collectives)                                                                                             \
   X(one_nan)                                                                                                 \
@@ -515,22 +350,16 @@ static void run_check(const char *name, int ranks, check *what) {
   X(killed)                                                                                                  \
   X(difference)                                                                                              \
   X(files_of_one_rank)                                                                                       \
-  X(options)                                                                                                 \
-  X(usage)                                                                                                   \
-  X(usage_of_all)                                                                                            \
-  X(alone)                                                                                                   \
-  X(no_plugin)                                                                                               \
-  X(program) X(custom_loop) X(srun_without_mpi) X(files) X(watched) X(observer) X(resume) X(other_checkpoint)
-#define CASES(what)                                                                                          \
-  static void what##_openmpi_2(void **state) { (void)state, run_check("openmpi", 2, check_##what); }         \
-  static void what##_openmpi_3(void **state) { (void)state, run_check("openmpi", 3, check_##what); }         \
-  static void what##_mpich_2(void **state) { (void)state, run_check("mpich", 2, check_##what); }             \
-  static void what##_mpich_3(void **state) { (void)state, run_check("mpich", 3, check_##what); }
+  X(program)                                                                                                 \
+  X(custom_loop)                                                                                             \
+  X(files)                                                                                                   \
+  X(watched)                                                                                                 \
+  X(observer)                                                                                                \
+  X(resume)                                                                                                  \
+  X(other_checkpoint)
 TESTS(CASES)
 
 int main(void) {
-#define ROW(name) cmocka_unit_test_setup_teardown(name, folder_begin, folder_end)
-#define ROWS(what) ROW(what##_openmpi_2), ROW(what##_openmpi_3), ROW(what##_mpich_2), ROW(what##_mpich_3),
   const struct CMUnitTest tests[] = {TESTS(ROWS)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,8 @@ static void learns_as_float32(const example *x) {
   }
 }
 
-/* Of each: the floor was set before any of its seeds had run. */
+/* Seeds are those from first_seed on. None of them may have run when the floor is set: a new floor needs new
+ * seeds. */
 
 static void resnet(void **state) {
   (void)state;

@@ -202,7 +202,7 @@ static void configs_that_cannot_be_written(void **state) {
           "the loss scale is nan");
 }
 
-/* An option that is no number would make every weight one that is none. */
+/* An option that is NaN would make every weight NaN. */
 #define NAN_REFUSED(name, option, ...)                                                                       \
   REFUSED(mix_##name(__VA_ARGS__), MIX_VALUE_ERROR, #name ": " option " is nan; expected a ")
 static void options_that_are_nan(void **state) {

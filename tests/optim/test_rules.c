@@ -178,7 +178,7 @@ static void nadam_product(void **state) {
   } rows[] = {{"keras3", false, u1, u1 * u2},
               {"tf_keras", false, cast1 * cast1, cast1 * cast1 * cast2},
               {"tf_keras", true, cast1, cast1 * cast2 * cast2}};
-  for (int i = 0; i < 3; i++) {
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     mix_set_semantics(rows[i].semantics);
     mix_optimizer *optimizer = mix_nadam(0);
     mix_list *variables = mix_list_of(VARIABLE(MIX_FLOAT64, "a", 1), VARIABLE(MIX_FLOAT64, "b", 1));

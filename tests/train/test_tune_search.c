@@ -310,7 +310,13 @@ static void the_text_says_all(void **state) {
   /* Both generations read configs; layer.dtype_policy can be set in Keras 3 alone. */
   assert_non_null(strstr(paste, "Keras 3 and tf_keras, a model under mixed_float16, before compile"));
   assert_null(strstr(paste, "dtype_policy"));
-  assert_non_null(strstr(paste, "config, weights = model.get_config(), model.get_weights()\n"
+  assert_non_null(strstr(paste, "def to_float32(value):\n"
+                                "    for item in value.values() if isinstance(value, dict) else value:\n"
+                                "        if isinstance(item, (dict, list)):\n"
+                                "            to_float32(item)\n"
+                                "    if isinstance(value, dict) and \"dtype\" in value:\n"
+                                "        value[\"dtype\"] = \"float32\"\n\n"
+                                "config, weights = model.get_config(), model.get_weights()\n"
                                 "for path in [\"c\", \"f\"]:\n    layer = config\n"));
   assert_non_null(strstr(paste, "    to_float32(layer)\n\nmodel = type(model).from_config(config)\n"
                                 "model.set_weights(weights)\nmixtape:\n"));

@@ -50,6 +50,11 @@ static double rounded(const geometry *g, double x) {
   return mix_ref_round((mix_ref_value){.real = x}, g->dtype).real;
 }
 
+/* As scores have it, which are in float32 or float64. */
+static double scale_of(const geometry *g) {
+  return g->dtype == MIX_FLOAT64 ? g->attributes->scale : (double)(float)g->attributes->scale;
+}
+
 static bool attends(const geometry *g, const row *r, int64_t key) {
   const bool *mask = g->args->inputs[3];
   const int64_t at = r->batch * g->mask_strides[0] + r->head * g->mask_strides[1] +
@@ -76,7 +81,7 @@ static void probabilities(const geometry *g, const row *r, double *p) {
     const int64_t at = place(r->batch, g->keys, key, g->groups, r->group, g->dim);
     double dot = 0;
     for (int64_t d = 0; d < g->dim; d++) dot += number(g, 0, query + d) * number(g, 1, at + d);
-    p[key] = rounded(g, dot) * a->scale;
+    p[key] = rounded(g, dot) * scale_of(g);
     if (!attends(g, r, key)) p[key] = a->mask_adds ? p[key] + a->mask_value : a->mask_value;
     if (g->dtype != MIX_FLOAT64) p[key] = (float)p[key];
     if (a->mask_adds) p[key] = rounded(g, p[key]);
@@ -126,7 +131,7 @@ static void differentiate(const geometry *g, const row *r, double *p, double *dp
   }
   for (int64_t key = 0; key < g->keys; key++) {
     const bool passes = g->attributes->mask_adds || attends(g, r, key);
-    dp[key] = passes ? p[key] * (dp[key] - sum) * g->attributes->scale : 0;
+    dp[key] = passes ? p[key] * (dp[key] - sum) * scale_of(g) : 0;
   }
   for (int64_t d = 0; d < g->dim; d++) {
     double dq = 0;

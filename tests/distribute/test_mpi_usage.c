@@ -1,0 +1,104 @@
+/* Ranks of `mixtape train` whose options are wrong or differ, which are alone, or which cannot start MPI. */
+#include "distribute/ranks.h"
+#include "support/count.h"
+
+/* A rank that cannot begin is named, and ends the others, which wait for it. */
+static void check_usage(int ranks) {
+  static const struct {
+    const char *other, *message;
+  } cases[] = {{"--bogus", "unknown option '--bogus'"},
+               {"--resume", "--resume needs --checkpoint DIR"},
+               {"--model missing.keras", "--units belongs to --model guide"},
+               {"--optimizer bogus", "--optimizer: ValueError: optimizer: unknown optimizer"},
+               {"--distribute mip", "--distribute: 'mip' given"},
+               {"--help", "--help is not given to all ranks"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char message[256];
+    assert_code(
+        run_unlike(ranks, getenv("MIXTAPE_PROGRAM"), TRAIN "--steps 2 --distribute mpi", cases[i].other, ""),
+        2);
+    snprintf(message, sizeof message, "rank %d of %d: %s", ranks - 1, ranks, cases[i].message);
+    assert_has(program_err, message);
+  }
+}
+
+/* Options that change numbers, on the last rank alone. */
+static void check_options(int ranks) {
+#define RUN "train --data digits --units 16 --batch-size 128 --verbose 0 --epochs 3 --distribute mpi "
+#define MIXED RUN "--policy mixed_float16 --loss-scale none"
+  static const struct {
+    const char *all, *other, *message;
+  } cases[] = {
+      {RUN, "--callback early_stopping:monitor=loss,patience=0,min_delta=5",
+       "{\"class\": \"early_stopping\""},
+      {RUN, "--callback reduce_lr_on_plateau:monitor=loss", "{\"class\": \"reduce_lr_on_plateau\""},
+      {RUN, "--class-weight 0=3", "class weights: 0 is 3.0 here, nothing on rank 0"},
+      {RUN, "--device ref", "device is \"ref\" here, \"cpu\" on rank 0"},
+      {RUN, "--accumulate blocked", "accumulate is \"blocked\" here, \"auto\" on rank 0"},
+      {RUN, "--graph-rewrite bfloat16", "graph rewrite is \"bfloat16\" here, \"off\" on rank 0"},
+      {RUN, "--metrics accuracy,mse", "metrics[1] is"},
+      {RUN, "--loop custom", "loop custom is 1 here, 0 on rank 0"},
+      {RUN, "--seed 4", "seed is 4 here, \"none ("},
+      {RUN "--validation-split 0.1", "--validation-split 0.2", "rows is 9600 here, 10800 on rank 0"},
+      {MIXED, "--policy mixed_bfloat16", "dtype.config.name is \"mixed_bfloat16\" here"},
+  };
+  char rank[64];
+  snprintf(rank, sizeof rank, "rank %d of %d", ranks - 1, ranks);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_code(run_unlike(ranks, getenv("MIXTAPE_PROGRAM"), cases[i].all, cases[i].other, ""), 1);
+    assert_has(program_err, rank);
+    assert_has(program_err, cases[i].message);
+  }
+}
+
+/* What all ranks have wrong is reported once. */
+static void check_usage_of_all(int ranks) {
+  static const char *const others[] = {"--bogus", "--optimizer bogus"};
+  for (int i = 0; i < 2; i++) {
+    char arguments[512], message[64];
+    snprintf(arguments, sizeof arguments, TRAIN "--steps 2 --distribute mpi %s", others[i]);
+    assert_code(run_ranks(ranks, getenv("MIXTAPE_PROGRAM"), arguments), 2);
+    snprintf(message, sizeof message, "rank 0 of %d: ", ranks);
+    assert_has(program_err, message);
+    assert_int_equal(count_of(program_err, "bogus"), 1);
+  }
+  assert_code(run_ranks(ranks, getenv("MIXTAPE_PROGRAM"), "train --distribute mpi --help"), 0);
+}
+
+static void check_alone(int ranks) {
+  assert_code(run_ranks(ranks, getenv("MIXTAPE_PROGRAM"), TRAIN "--steps 2"), 0);
+  for (int r = 0; r < ranks; r++) {
+    char message[64];
+    snprintf(message, sizeof message, "rank %d of %d trains alone", r, ranks);
+    assert_has(program_err, message);
+  }
+}
+
+/* Without a plug-in MPI does not start on this rank. */
+static void check_no_plugin(int ranks) {
+  char message[64];
+  assert_code(run_unlike(ranks, getenv("MIXTAPE_PROGRAM"), TRAIN "--steps 2 --distribute mpi", "",
+                         "MIXTAPE_MPI_PLUGIN=/missing.so"),
+              1);
+  snprintf(message, sizeof message, "rank %d cannot join the others", ranks - 1);
+  assert_has(program_err, message);
+  assert_has(program_err, "the plug-in /missing.so cannot be loaded");
+}
+
+/* As srun without --mpi starts it: processes that would each train alone. */
+static void check_srun_without_mpi(int ranks) {
+  char command[1024];
+  snprintf(command, sizeof command,
+           "env SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=%d %s " TRAIN "--steps 1 --distribute mpi", ranks,
+           getenv("MIXTAPE_PROGRAM"));
+  assert_code(run_command(command), 1);
+  assert_has(program_err, "give it --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)");
+}
+
+#define TESTS(X) X(usage) X(usage_of_all) X(options) X(alone) X(no_plugin) X(srun_without_mpi)
+TESTS(CASES)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {TESTS(ROWS)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
