@@ -6,8 +6,7 @@
 #include <string.h>
 
 bool mix_is_input_object(const json_t *object) {
-  const char *name = json_string_value(json_object_get(object, "class_name"));
-  return name && !strcmp(name, "InputLayer");
+  return mix_json_is_class(object, "InputLayer");
 }
 
 /* batch_shape (keras3), batch_input_shape (tf_keras). */
