@@ -139,8 +139,8 @@ static mix_list *multi_head_attention_call(mix_layer *layer, const mix_call_args
   mix_tensor *mask = mix_attention_mask(args, m->options.sliding_window, false);
   mix_tensor *heads[3] = {mix_call(m->query, query), mix_call(m->key, mix_attention_key(args)),
                           mix_call(m->value, mix_call_argument(args, 0))};
-  return mix_attention_outputs(mix_attend(layer, &m->attention, args, heads, mask), m->gate, m->output,
-                               query);
+  return mix_attention_outputs(mix_attend(layer->semantics, &m->attention, args, heads, mask), m->gate,
+                               m->output, query);
 }
 
 static mix_shape multi_head_attention_output_shape(mix_layer *layer, int count,
