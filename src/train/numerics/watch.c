@@ -149,13 +149,13 @@ static void blame_consumer(struct mix_numerics_watch *watch, const mix_node *nod
 }
 
 /* The loops of a tape whose steps have values of their own. */
-typedef struct loops {
+typedef struct loop_list {
   const mix_node **nodes; /* owned */
   int count, capacity;
-} loops;
+} loop_list;
 
 /* False with the error recorded. */
-static bool find_loops(loops *found, mix_node *const *nodes, int count) {
+static bool find_loops(loop_list *found, mix_node *const *nodes, int count) {
   for (int n = 0; n < count; n++) {
     if (!nodes[n]->body || !nodes[n]->body->varying_count) continue;
     if (!mix_reserve(&found->nodes, &found->capacity, found->count + 1, sizeof *found->nodes)) return false;
@@ -165,7 +165,7 @@ static bool find_loops(loops *found, mix_node *const *nodes, int count) {
 }
 
 /* Was it made in the step of a loop? Such a value belongs to that step. */
-static bool is_in_step(const mix_node *node, const loops *loops) {
+static bool is_in_step(const mix_node *node, const loop_list *loops) {
   for (int n = 0; n < loops->count; n++) {
     const mix_node *loop = loops->nodes[n];
     if (node->sequence < loop->sequence && node->sequence > loop->body->parameters[0].node->sequence)
@@ -205,7 +205,7 @@ static void add_weight(struct mix_numerics_watch *watch, mix_node *node, bool in
 
 static void add_recorded(struct mix_numerics_watch *watch, mix_tape *tape) {
   int count;
-  loops loops = {0};
+  loop_list loops = {0};
   mix_node *const *nodes = mix_tape_nodes(tape, &count);
   const bool found = find_loops(&loops, nodes, count);
   for (int n = 0; n < count && found; n++) {
