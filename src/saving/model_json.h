@@ -28,10 +28,6 @@ json_t *mix_build_config_json(mix_layer *layer, bool open_batch);
 /* An operation of tf_keras is built for the shapes of its first argument, also of constants in it: changes
  * the build_config of its object. */
 void mix_put_operand_shapes(const mix_functional *graph, const mix_layer *layer, json_t *object);
-/* The first layer of a sequential model; NULL: it has none. The shape of its input, with an open batch size
- * if it is that of data; rank 0: unknown. */
-mix_layer *mix_sequential_first(const mix_layer *model);
-mix_shape mix_sequential_shape(const mix_layer *model);
 
 /* The object of a layer or of a model in it: module, class_name, config, registered_name, build_config.
  * open_batch: the batch size in its shapes is that of data, so null. */
