@@ -19,9 +19,6 @@ const char **mix_sorted_keys(const json_t *object);
  * objects in the order of their sorted keys, as Keras flattens them. */
 json_t *mix_form_of(const json_t *structure, bool (*is_leaf)(const json_t *), json_t *leaves);
 
-/* A shape as configs hold it. */
-json_t *mix_shape_json(mix_shape shape, bool open_batch);
-
 /* build_config.c: the shapes that a layer was built for, the member build_config of its object; NULL: it has
  * none. */
 json_t *mix_build_config_json(mix_layer *layer, bool open_batch);

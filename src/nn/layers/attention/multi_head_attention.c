@@ -159,10 +159,7 @@ static mix_shape multi_head_attention_output_shape(mix_layer *layer, int count,
 /* ---- configs ---- */
 
 static bool put_shape(mix_config *config, const char *key, const mix_shape *shape) {
-  json_t *list = shape ? json_array() : json_null();
-  for (int i = 0; shape && i < shape->rank; i++)
-    mix_json_append(list, shape->dims[i] == MIX_UNKNOWN ? json_null() : json_integer(shape->dims[i]));
-  return mix_json_set(config->object, key, list);
+  return mix_json_set(config->object, key, shape ? mix_shape_json(*shape, false) : json_null());
 }
 
 /* The shapes that it was built for, and a single output size as a number. */
