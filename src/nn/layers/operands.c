@@ -10,6 +10,16 @@
 
 /* ---- tensors ---- */
 
+bool mix_operand_form_reserved(const json_t *json) {
+  const char *key;
+  json_t *item;
+  size_t i;
+  bool reserved = json_object_get(json, MIX_OPERAND_TENSOR) || json_object_get(json, MIX_OPERAND_VALUE);
+  json_object_foreach((json_t *)json, key, item) reserved = reserved || mix_operand_form_reserved(item);
+  json_array_foreach(json, i, item) reserved = reserved || mix_operand_form_reserved(item);
+  return reserved;
+}
+
 json_t *mix_operand_form(int number) { return json_pack("{s:i}", MIX_OPERAND_TENSOR, number); }
 
 int mix_operand_form_number(const json_t *form) {

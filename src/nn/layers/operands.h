@@ -10,7 +10,11 @@
 
 /* The member of an object that stands for a tensor: its number among the inputs and then the arguments. */
 #define MIX_OPERAND_TENSOR "$tensor"
+/* The member of an object that holds a constant where a tensor is expected, in forms of tf_keras. */
+#define MIX_OPERAND_VALUE "$value"
 
+/* Has the JSON of a call, or an object in it, a member of that name? Only forms have: a text is refused. */
+bool mix_operand_form_reserved(const json_t *json);
 /* A new reference. */
 json_t *mix_operand_form(int number);
 /* -1: it stands for no tensor. */
