@@ -25,14 +25,15 @@ mix_list *mix_operand_tensors(mix_list *inputs, mix_list *arguments);
 /* ---- numbers, or lists in lists of them ---- */
 
 typedef struct mix_json_numbers {
-  double *items; /* row by row; of the innermost scope */
+  const json_t *json;
   mix_shape shape;
   bool boolean, integer, real; /* some of them are */
 } mix_json_numbers;
 
-/* False: no memory, which is recorded; or, without an error, other values than numbers, or lists of unlike
- * lengths. */
+/* False, without an error: other values than numbers, or lists of unlike lengths. */
 bool mix_json_numbers_read(const json_t *value, mix_json_numbers *numbers);
+/* A tensor of them. Integers are exact in int64. NULL: the error is recorded. */
+mix_tensor *mix_json_numbers_tensor(const mix_json_numbers *numbers, mix_dtype dtype);
 
 /* ---- arrays of Keras 3: {"class_name": "__tensor__" or "__numpy__", "config": {"value", "dtype"}} ---- */
 
