@@ -1,7 +1,6 @@
 /* Models from JSON of any generation. */
 #include "saving/model_json.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "nn/fields.h"

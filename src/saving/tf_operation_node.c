@@ -4,7 +4,7 @@
 #include "saving/model_json.h"
 
 #include "base/error.h"
-#include "nn/layers/tf_operations/operation.h"
+#include "nn/layers/operands.h"
 #include <string.h>
 
 #define CONSTANT "_CONSTANT_VALUE"

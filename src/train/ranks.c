@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "data/pipeline/pipeline.h"
 #include "distribute/distribute.h"
 #include "optim/optimizer.h"

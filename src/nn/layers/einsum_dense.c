@@ -2,7 +2,6 @@
 #include "base/error.h"
 #include "nn/layers/activation_functions.h"
 #include "nn/layers/builtin.h"
-#include "ops/table.h"
 #include <ctype.h>
 #include <mixtape/einsum.h>
 #include <stdio.h>

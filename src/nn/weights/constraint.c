@@ -1,6 +1,5 @@
 /* Constraints: projections of weights after an update (docs/spec/keras.md, section 9). */
 #include "graph/node.h"
-#include "base/alloc.h"
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/json.h"

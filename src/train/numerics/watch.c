@@ -7,7 +7,6 @@
 #include "graph/loop_trace.h"
 #include "graph/tape.h"
 #include "train/numerics/numerics.h"
-#include "ops/magnitudes.h"
 #include "ops/table.h"
 #include <mixtape/ops.h>
 #include <stdio.h>
