@@ -4,9 +4,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "optim/optimizer.h"
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

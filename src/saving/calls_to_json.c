@@ -6,7 +6,6 @@
 #include "nn/layers/keras_operations/keras_operation.h"
 #include "nn/layers/operands.h"
 #include <stdio.h>
-#include <string.h>
 
 /* [layer, node, tensor]; `end`: as an input or output of the model. */
 static json_t *history_json(const mix_functional *graph, const mix_tensor *tensor, bool end) {

@@ -6,7 +6,6 @@
 #include "optim/optimizer.h"
 #include "saving/weight_tree.h"
 #include <stdio.h>
-#include <string.h>
 
 /* Where the values are. */
 typedef struct state {

@@ -4,7 +4,6 @@
 #include "nn/layers/builtin.h"
 #include <ctype.h>
 #include <mixtape/einsum.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { TERM = MIX_MAX_RANK + 1 };

@@ -4,7 +4,6 @@
 #include "nn/layers/attention/attention.h"
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 typedef struct multi_head_attention {
   mix_multi_head_attention_options options;

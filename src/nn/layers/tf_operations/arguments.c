@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "tensor/shape.h"
-#include <math.h>
 #include <string.h>
 
 enum { NAME_SIZE = 24 };
