@@ -275,8 +275,7 @@ mix_tensor *mix_operand_floating(mix_tensor *x) {
 
 /* ---- the call ---- */
 
-/* The form of a call that has tensors alone, in order. A new reference. */
-static json_t *form_of_tensors(const mix_keras_operation *operation, int count) {
+json_t *mix_keras_operation_form(const mix_keras_operation *operation, int count) {
   json_t *args = json_array();
   for (int i = 0; i < count; i++) mix_json_append(args, mix_operand_form(i));
   if (operation->takes_list) args = json_pack("[o]", args);
@@ -333,7 +332,7 @@ mix_list *mix_keras_operation_call(mix_layer *layer, const mix_call_args *args) 
                     .form = mix_call_form(),
                     .tensors = mix_operand_tensors(args->inputs, args->arguments),
                     .symbolic = args->symbolic};
-  json_t *form = o.form ? NULL : form_of_tensors(o.operation, mix_list_count(o.tensors));
+  json_t *form = o.form ? NULL : mix_keras_operation_form(o.operation, mix_list_count(o.tensors));
   if (form) o.form = form;
   mix_list *results = !mix_failed() && check_names(&o) ? compute(&o) : NULL;
   json_decref(form);
