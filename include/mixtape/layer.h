@@ -133,8 +133,10 @@ typedef struct mix_call_options {
   size_t size;
   void *inputs;        /* required: a mix_tensor or a mix_list of tensors, Keras's first argument */
   mix_list *arguments; /* further tensors; tf_keras does not cast them, keras3 does */
-  mix_tensor *mask;    /* for a single input, but of MultiHeadAttention in Keras 3; NULL: its own */
-  mix_list *masks;     /* for a list of inputs */
+  /* Masks of the inputs; NULL: those that they carry. MultiHeadAttention of Keras 3 takes the latter in any
+   * case, and ignores one that is given. */
+  mix_tensor *mask; /* of a single input */
+  mix_list *masks;  /* of a list of inputs */
   mix_training training;
   mix_list *initial_state;
   /* Of attention layers, with Keras's names. */

@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 static const char *const status_names[] = {
 #define MIX_AMP_STATUS_ROW(code, name) name,

@@ -2,8 +2,6 @@
 #include "base/number.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 void mix_scan_blanks(mix_scan *scan) {

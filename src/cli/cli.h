@@ -66,8 +66,9 @@ bool cli_is_option(int argc, char **argv, int *i, const char *name, const char *
 /* The library's value of --verbose; automatic if not given. */
 int cli_verbose(const cli_options *options);
 
-/* What a message on standard error has before its text: "rank 1 of 2: "; "" in one process. */
-const char *cli_rank(void);
+/* Prints a line on standard error: "mixtape COMMAND: rank 1 of 2: text", without the rank in one process.
+ * command "": without its name. */
+void cli_say(const char *command, const char *format, ...) MIX_PRINTF(2, 3);
 /* Prints the pending error and returns the exit code. */
 int cli_fail(void);
 /* The exit code for a pending error in an option: CLI_USAGE, or CLI_FAILED if memory ran out. */

@@ -150,10 +150,9 @@ static bool same_run(const loop *l, const int64_t saved[STATE_NUMBERS]) {
   describe(l, current);
   for (int i = STATE_BATCH_SIZE; i < STATE_NUMBERS; i++)
     if (saved[i] != current[i]) {
-      fprintf(stderr,
-              "mixtape train: %s--resume: %s is %lld here, %lld in %s; "
-              "resume with the data and options it was made with\n",
-              cli_rank(), names[i], (long long)current[i], (long long)saved[i], l->options->checkpoint);
+      cli_say("train",
+              "--resume: %s is %lld here, %lld in %s; resume with the data and options it was made with",
+              names[i], (long long)current[i], (long long)saved[i], l->options->checkpoint);
       return false;
     }
   return true;
@@ -167,8 +166,8 @@ static bool resume(loop *l, mix_iterator *batches) {
   mix_tensor *numbers = mix_checkpoint_get(l->checkpoint, "state"),
              *totals = mix_checkpoint_get(l->checkpoint, "sums");
   if (!numbers || !totals) {
-    fprintf(stderr, "mixtape train: %s--resume: %s holds a checkpoint of another loop; give --loop fit\n",
-            cli_rank(), l->options->checkpoint);
+    cli_say("train", "--resume: %s holds a checkpoint of another loop; give --loop fit",
+            l->options->checkpoint);
     return false;
   }
   if (mix_tensor_read(numbers, MIX_INT64, state, STATE_NUMBERS) ||
@@ -253,8 +252,7 @@ static bool split(loop *l, mix_tensor **x, mix_tensor **y) {
   if (count == 0 || (count == total && part > 0)) {
     char given[32];
     mix_number_write_shortest(given, sizeof given, part);
-    fprintf(stderr, "mixtape train: %s--validation-split %s of %lld examples leaves a part empty\n",
-            cli_rank(), given, (long long)total);
+    cli_say("train", "--validation-split %s of %lld examples leaves a part empty", given, (long long)total);
     return false;
   }
   if (count == total) return true;

@@ -147,8 +147,25 @@ static void say_who_is_alone(void) {
             mix_mpi_launched_rank(), mix_mpi_launched_ranks());
 }
 
+/* With the error recorded. Returns the exit code; --help needs no other rank. */
+static int cannot_join(int code) {
+  print_held();
+  if (code < 0) {
+    mix_error_clear();
+    return code;
+  }
+  if (mix_mpi_launched())
+    fprintf(stderr, "mixtape train: rank %s cannot join the others, and ends the job\n",
+            mix_mpi_launched_rank());
+  cli_fail();
+  if (!code) code = CLI_FAILED;
+  mix_end_job_without_mpi(code);
+  return code;
+}
+
 int cli_join_ranks(cli_options *options, int code) {
-  const bool joins = held.file ? code || cli_is_distributed(options) : !code && cli_is_distributed(options);
+  /* A rank that cannot begin joins the others only where they wait: its messages are then held. */
+  const bool joins = code ? held.file != NULL : cli_is_distributed(options);
   if (!joins) {
     print_held();
     if (!code) say_who_is_alone();
@@ -158,21 +175,7 @@ int cli_join_ranks(cli_options *options, int code) {
   if (code) mix_error_clear();
   mix_distribution *ranks = mix_distribution_mpi();
   mix_set_distribution(ranks);
-  if (mix_error() != MIX_OK && code < 0) { /* --help needs no other rank */
-    mix_error_clear();
-    print_held();
-    return code;
-  }
-  if (mix_error() != MIX_OK) {
-    print_held();
-    if (mix_mpi_launched())
-      fprintf(stderr, "mixtape train: rank %s cannot join the others, and ends the job\n",
-              mix_mpi_launched_rank());
-    cli_fail();
-    if (!code) code = CLI_FAILED;
-    mix_end_job_without_mpi(code);
-    return code;
-  }
+  if (mix_error() != MIX_OK) return cannot_join(code);
   const bool several = mix_distribution_size(ranks) > 1;
   if (several && (code = agree_to_begin(ranks, code))) return code;
   print_held();

@@ -9,7 +9,6 @@
 #include "backend/xla/emit.h"
 #include "compile/compile.h"
 #include "compile/pass_pipeline.h"
-#include "passes/passes.h"
 
 #include <stdlib.h>
 #include <string.h>

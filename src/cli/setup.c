@@ -5,7 +5,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/text.h"
 #include "optim/optimizer.h"
 
 #include <string.h>
@@ -17,8 +16,7 @@ int cli_verbose(const cli_options *options) {
 /* Reports a pending error as one of the option. */
 static int check_option(const char *option) {
   if (mix_error() == MIX_OK) return CLI_OK;
-  fprintf(stderr, "mixtape: %s--%s: %s: %s\n", cli_rank(), option, mix_status_name(mix_error()),
-          mix_error_message());
+  cli_say("", "--%s: %s: %s", option, mix_status_name(mix_error()), mix_error_message());
   const int code = cli_option_code();
   mix_error_clear();
   return code;
@@ -30,18 +28,16 @@ static int check_name(const mix_metric *metric, const char *const *before, int c
   static const char *const reserved[] = {"loss", "step", "applied", "iterations", "loss_scale", "good_steps"};
   for (int i = 0; metric && i < count; i++)
     if (!strcmp(mix_metric_name(metric), before[i])) {
-      fprintf(stderr,
-              "mixtape: %s--metrics: two metrics are called '%s'; leave one out, or name it, as in "
-              "auc:name=another\n",
-              cli_rank(), before[i]);
+      cli_say("",
+              "--metrics: two metrics are called '%s'; leave one out, or name it, as in "
+              "auc:name=another",
+              before[i]);
       return CLI_USAGE;
     }
   for (size_t i = 0; metric && i < sizeof reserved / sizeof *reserved; i++)
     if (!strcmp(mix_metric_name(metric), reserved[i])) {
-      fprintf(stderr,
-              "mixtape: %s--metrics: a metric cannot be called '%s', which the logs have already; "
-              "give another name\n",
-              cli_rank(), reserved[i]);
+      cli_say("", "--metrics: a metric cannot be called '%s', which the logs have already; give another name",
+              reserved[i]);
       return CLI_USAGE;
     }
   return CLI_OK;
@@ -54,8 +50,8 @@ static int try_metrics(const cli_options *options) {
   if (!text) {
     code = check_option("metrics");
   } else if (!cli_name_metrics(text, &compile)) {
-    fprintf(stderr, "mixtape: %s--metrics: '%s' given; expected names with commas between, at most %d\n",
-            cli_rank(), options->metrics, MIX_MODEL_MAX);
+    cli_say("", "--metrics: '%s' given; expected names with commas between, at most %d", options->metrics,
+            MIX_MODEL_MAX);
     code = CLI_USAGE;
   }
   const char *names[MIX_MODEL_MAX];

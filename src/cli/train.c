@@ -83,17 +83,16 @@ int cli_check_checkpoint(const cli_options *options) {
   if (mix_error() != MIX_OK) return cli_fail();
   const char *reason = mix_folder_unwritable_reason(options->checkpoint);
   if (reason) {
-    fprintf(stderr, "mixtape train: %s--checkpoint: cannot write to '%s': %s\n", cli_rank(),
-            options->checkpoint, reason);
+    cli_say("train", "--checkpoint: cannot write to '%s': %s", options->checkpoint, reason);
     return CLI_FAILED;
   }
   if (step < 0 && options->resume && !mix_distribution_rank(mix_distribution_current()))
     fprintf(stderr, "checkpoint: %s holds none yet; training begins\n", options->checkpoint);
   if (step < 0 || options->resume) return CLI_OK;
-  fprintf(stderr,
-          "mixtape train: %s--checkpoint: %s holds a checkpoint of step %lld; "
-          "give --resume to go on from there, or name another folder\n",
-          cli_rank(), options->checkpoint, (long long)step);
+  cli_say("train",
+          "--checkpoint: %s holds a checkpoint of step %lld; give --resume to go on from there, or name "
+          "another folder",
+          options->checkpoint, (long long)step);
   return CLI_FAILED;
 }
 

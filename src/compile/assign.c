@@ -11,7 +11,6 @@
 #include "graph/trace.h"
 #include <mixtape/ops.h>
 #include <stdint.h>
-#include <string.h>
 
 static bool may_create(const mix_variable_options *options, mix_dtype dtype) {
   const char *name = options->name ? options->name : "variable";

@@ -10,7 +10,6 @@
 #include "graph/trace.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The results in memory of their own, NULL with the error recorded. */
 static mix_memory **run_results(mix_compiled *compiled) {

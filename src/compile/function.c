@@ -13,7 +13,6 @@
 #include "compile/result_pool.h"
 #include "compile/row_independence.h"
 #include "graph/lock.h"
-#include "graph/tape.h"
 #include "graph/trace.h"
 #include "tensor/shape.h"
 #include <mixtape/function.h>

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct pass_row {

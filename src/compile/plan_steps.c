@@ -3,8 +3,6 @@
  * into the arena and copied into its variable at the very end. */
 #include "compile/plan_steps.h"
 
-#include "base/alloc.h"
-#include "base/error.h"
 #include "compile/pass_pipeline.h"
 #include "tensor/shape.h"
 #include <string.h>

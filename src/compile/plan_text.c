@@ -2,7 +2,6 @@
 #include "compile/compile.h"
 
 #include "base/text.h"
-#include <stdio.h>
 
 static void put_slot(mix_text *out, const mix_compiled *compiled, int s) {
   static const char *const kinds[] = {"argument", "variable", "constant", "arena", "result"};

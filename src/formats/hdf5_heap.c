@@ -1,8 +1,6 @@
 /* Fractal heaps and B-trees of version 2: dense links and attributes of HDF5 files. */
 #include "formats/hdf5_inside.h"
 
-#include <string.h>
-
 /* ---- the heap ---- */
 
 typedef struct heap {

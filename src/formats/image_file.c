@@ -159,7 +159,7 @@ typedef struct jpeg_reader {
 } jpeg_reader;
 
 /* As TensorFlow mixes them; Adobe's files hold the complements. */
-static void mix_inks(unsigned char *rgb, const unsigned char *inks, size_t width, bool complements) {
+static void convert_inks(unsigned char *rgb, const unsigned char *inks, size_t width, bool complements) {
   for (size_t i = 0; i < width; i++, inks += INKS)
     for (int c = 0; c < INKS - 1; c++)
       *rgb++ = (unsigned char)(complements ? inks[INKS - 1] * inks[c] / 255
@@ -189,7 +189,7 @@ static void decode_jpeg(jpeg_reader *r, const char *name, const void *data, size
     unsigned char *row = (unsigned char *)pixels + r->info.output_scanline * width * (size_t)channels;
     JSAMPROW to = r->inks ? r->inks : row;
     jpeg_read_scanlines(&r->info, &to, 1);
-    if (r->inks) mix_inks(row, r->inks, width, r->info.saw_Adobe_marker);
+    if (r->inks) convert_inks(row, r->inks, width, r->info.saw_Adobe_marker);
   }
   jpeg_finish_decompress(&r->info);
 }

@@ -5,7 +5,6 @@
 #include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <stdio.h>
-#include <string.h>
 
 static bool shape_valid(const char *call, mix_dtype dtype, mix_shape shape) {
   char text[160];

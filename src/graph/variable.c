@@ -8,7 +8,6 @@
 #include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <stdio.h>
-#include <string.h>
 
 static _Thread_local mix_dtype cast_dtype;
 static _Thread_local bool cast_updates;

@@ -9,7 +9,6 @@
 #include "tensor/shape.h"
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include <mixtape/ops.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

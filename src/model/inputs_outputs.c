@@ -31,7 +31,7 @@ const char *mix_model_output_name(const mix_model *model, int output) {
 
 /* The input layer that a sequential model may begin with; NULL: none. */
 static mix_layer *input_layer(const mix_model *model) {
-  mix_layer *first = mix_list_count(model->layer->layers) ? mix_list_get(model->layer->layers, 0) : NULL;
+  mix_layer *first = mix_sequential_first(model->layer);
   return first && first->is_input ? first : NULL;
 }
 

@@ -4,7 +4,6 @@
 #include "model/model.h"
 
 #include "base/alloc.h"
-#include "base/error.h"
 #include <stdlib.h>
 #include <string.h>
 

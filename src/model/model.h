@@ -141,10 +141,17 @@ extern const mix_layer_class mix_class_functional, mix_class_sequential;
 static inline bool mix_layer_is_functional(const mix_layer *layer) {
   return layer->class.call == mix_class_functional.call;
 }
+static inline bool mix_layer_is_sequential(const mix_layer *layer) {
+  return layer->class.call == mix_class_sequential.call;
+}
 /* Is it a model with a structure of layers, which a subclassed one does not have? */
 static inline bool mix_layer_is_structured(const mix_layer *layer) {
-  return mix_layer_is_functional(layer) || layer->class.call == mix_class_sequential.call;
+  return mix_layer_is_functional(layer) || mix_layer_is_sequential(layer);
 }
+/* The first layer of a sequential model; NULL: it has none. The shape of its input, with an open batch size
+ * if it is that of data; rank 0: unknown. */
+mix_layer *mix_sequential_first(const mix_layer *model);
+mix_shape mix_sequential_shape(const mix_layer *model);
 /* Which of its layer's calls in the graph it is, from 0. */
 int mix_functional_call_number(const mix_functional *graph, const mix_layer_call *call);
 /* Data for an input as Keras takes them: another dtype is cast, a last axis of one is added or removed. */

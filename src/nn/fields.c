@@ -178,16 +178,18 @@ const mix_value_kind mix_field_axis = {"an integer", sizeof(int), resolve_axis, 
 static bool resolve_shape(const mix_fields *fields, const mix_field_row *field, void *options) {
   return mix_shape_option(*(const mix_shape *)mix_field_at(field, options), fields->call, field->name);
 }
+json_t *mix_shape_json(mix_shape shape, bool open_batch) {
+  json_t *list = json_array();
+  for (int i = 0; i < shape.rank; i++) {
+    const bool open = shape.dims[i] == MIX_UNKNOWN || (open_batch && !i);
+    mix_json_append(list, open ? json_null() : json_integer(shape.dims[i]));
+  }
+  return list;
+}
 static json_t *write_shape(const mix_fields *fields, const mix_field_row *field, const void *options) {
   (void)fields;
   const mix_shape *shape = mix_field_at(field, options);
-  if (!shape->rank && field->optional) return json_null();
-  json_t *list = json_array();
-  for (int i = 0; i < shape->rank; i++) {
-    bool open = shape->dims[i] == MIX_UNKNOWN && field->kind != &mix_field_sizes;
-    mix_json_append(list, open ? json_null() : json_integer(shape->dims[i]));
-  }
-  return list;
+  return !shape->rank && field->optional ? json_null() : mix_shape_json(*shape, false);
 }
 static bool read_shape(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                        void *options) {
@@ -291,10 +293,18 @@ static json_t *parse_numbers(const char *text) {
   json_decref(list);
   return NULL;
 }
+static json_t *write_sizes(const mix_fields *fields, const mix_field_row *field, const void *options) {
+  (void)fields;
+  const mix_shape *sizes = mix_field_at(field, options);
+  if (!sizes->rank && field->optional) return json_null();
+  json_t *list = json_array();
+  for (int i = 0; i < sizes->rank; i++) mix_json_append(list, json_integer(sizes->dims[i]));
+  return list;
+}
 /* "2:3" */
 const mix_value_kind mix_field_sizes = {
     "a list of sizes", sizeof(mix_shape), NULL,          NULL,
-    write_shape,       read_shape,        parse_numbers, "sizes with colons between, such as 2:3"};
+    write_sizes,       read_shape,        parse_numbers, "sizes with colons between, such as 2:3"};
 const mix_value_kind mix_field_numbers = {
     "a list of numbers", sizeof(mix_numbers), copy_numbers,  free_numbers,
     write_numbers,       read_numbers,        parse_numbers, "numbers with colons between, such as 0:1"};

@@ -26,6 +26,8 @@ extern const mix_value_kind mix_field_initializer, /* a name, or the object at `
 
 /* An integer if the number is whole. */
 json_t *mix_number_json(double value);
+/* A shape as configs hold it: null is an unknown dimension, and the first one of an open batch. */
+json_t *mix_shape_json(mix_shape shape, bool open_batch);
 /* Converts an axis from the form of options (0 means the last, MIX_AXIS_0 means 0), and back. */
 static inline int mix_axis_number(int option) {
   return option == 0 ? -1 : option == MIX_AXIS_0 ? 0 : option;

@@ -1,5 +1,6 @@
 /* Operations without operands: fill and range; and constants that take dtype or shape from a tensor. */
 #include "ops/rules.h"
+#include "tensor/convert.h"
 #include <math.h>
 
 static bool fill_infer(mix_node *node) {
@@ -74,9 +75,7 @@ const mix_op mix_op_range = {.name = "range",
 
 /* Does an integer dtype have the number, cut to a whole one? */
 static bool has_integer(mix_dtype dtype, double x) {
-  const bool sign = dtype != MIX_UINT8;
-  const double above = ldexp(1, (int)mix_dtype_size(dtype) * 8 - sign);
-  return trunc(x) >= (sign ? -above : 0) && trunc(x) < above;
+  return trunc(x) >= (double)mix_dtype_lowest(dtype) && trunc(x) < (double)mix_dtype_highest(dtype) + 1;
 }
 
 mix_tensor *mix_range(double start, double stop, double step, mix_dtype dtype) {

@@ -1,6 +1,5 @@
 /* Reductions over axes, argmax and argmin, all_finite, and the sum that reverses broadcasting. */
 #include "ops/rules.h"
-#include <math.h>
 
 static const mix_reduce_attributes *reduction(const mix_node *node) { return node->attributes; }
 

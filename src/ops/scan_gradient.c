@@ -3,9 +3,9 @@
 #include "ops/scan.h"
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include "graph/node_set.h"
 #include "graph/tape.h"
-#include "ops/rules.h"
 #include <string.h>
 
 /* Values inside the step, and the tensors outside that they stand for. */

@@ -9,7 +9,6 @@
 #include "graph/trace.h"
 #include <mixtape/regularizer.h>
 #include <stdio.h>
-#include <string.h>
 
 typedef struct step {
   mix_update update;

@@ -1,16 +1,10 @@
 /* Optimizers from names, command-line text and JSON configs, and as configs. The option rows of the class
  * serve all of them. */
-#include "nn/config.h"
-#include "base/alloc.h"
 #include "base/did_you_mean.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/number.h"
 #include "optim/optimizer.h"
-#include "optim/schedule.h"
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

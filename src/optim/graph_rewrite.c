@@ -5,7 +5,6 @@
 #include "amp/setting.h"
 #include "nn/policy/policy.h"
 #include "optim/optimizer.h"
-#include <string.h>
 
 mix_graph_rewrite_options mix_graph_rewrite_defaults(void) {
   return (mix_graph_rewrite_options){.size = sizeof(mix_graph_rewrite_options)};

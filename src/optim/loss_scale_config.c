@@ -1,7 +1,6 @@
 /* Configs of loss-scale optimizers: each generation's form, and the older forms that it reads. */
 #include "base/error.h"
 #include "base/json.h"
-#include "nn/config.h"
 #include "nn/policy/loss_scale.h"
 #include "optim/optimizer.h"
 #include <stdio.h>

@@ -9,7 +9,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 const mix_optimizer_class *const mix_optimizer_classes[] = {&mix_sgd_class,
                                                             &mix_rmsprop_class,

@@ -1,6 +1,5 @@
 /* RMSprop: divides the gradient by its running root mean square (Tieleman and Hinton, 2012; centred: Graves,
  * 2013). */
-#include "base/error.h"
 #include "optim/optimizer.h"
 
 enum { VELOCITY, MOMENTUM, AVERAGE_GRADIENT };

@@ -3,8 +3,8 @@
 #include "base/alloc.h"
 #include "base/did_you_mean.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
-#include "nn/config.h"
 #include "nn/policy/semantics.h"
 #include "optim/schedule.h"
 #include <math.h>

@@ -7,7 +7,6 @@
 #include "ops/table.h"
 #include "optim/optimizer.h"
 #include "tensor/shape.h"
-#include <string.h>
 
 int mix_optimizer_index(const mix_optimizer *optimizer, const mix_variable *variable, int hint) {
   if (hint >= 0 && hint < optimizer->count && optimizer->trainable[hint] == variable) return hint;

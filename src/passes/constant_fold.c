@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "tensor/memory.h"
 #include "tensor/shape.h"
-#include <string.h>
 
 enum { MAX_BYTES = 256, PITCH = MAX_BYTES + 64 };
 

@@ -6,7 +6,7 @@
 #include "tensor/shape.h"
 #include <string.h>
 
-static size_t mix_bytes_hash(size_t hash, const void *data, size_t size) {
+static size_t hash_bytes(size_t hash, const void *data, size_t size) {
   const unsigned char *bytes = data;
   for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * 0x100000001b3u;
   return hash;
@@ -24,10 +24,10 @@ static bool eligible(const mix_ir *ir, const mix_ir_node *node) {
 }
 
 static size_t node_hash(const mix_ir *ir, const mix_ir_node *node) {
-  size_t hash = mix_bytes_hash(0xcbf29ce484222325u, &node->op, sizeof node->op);
-  hash = mix_bytes_hash(hash, node->inputs, sizeof(int) * (size_t)node->input_count);
+  size_t hash = hash_bytes(0xcbf29ce484222325u, &node->op, sizeof node->op);
+  hash = hash_bytes(hash, node->inputs, sizeof(int) * (size_t)node->input_count);
   const void *data = node->source == MIX_IR_CONSTANT ? mix_ir_map_constant(node) : NULL;
-  if (data) hash = mix_bytes_hash(hash, data, constant_bytes(ir, node));
+  if (data) hash = hash_bytes(hash, data, constant_bytes(ir, node));
   if (data) mix_ir_unmap_constant(node);
   return hash;
 }

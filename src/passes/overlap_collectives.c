@@ -2,8 +2,6 @@
  * read, so that what is computed between hides it. Collectives keep their order. */
 #include "passes/passes.h"
 
-#include "base/alloc.h"
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 

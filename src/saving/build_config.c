@@ -5,18 +5,6 @@
 #include "nn/layers/recurrent/recurrent.h"
 #include <stdio.h>
 
-mix_layer *mix_sequential_first(const mix_layer *model) {
-  return mix_list_count(model->layers) ? mix_list_items(model->layers)[0] : NULL;
-}
-
-mix_shape mix_sequential_shape(const mix_layer *model) {
-  const mix_layer *first = mix_sequential_first(model);
-  if (first && first->is_input) return ((const mix_input_layer_data *)first->data)->batch_shape;
-  mix_shape shape = ((const mix_sequential_input *)model->data)->shape;
-  if (shape.rank > 0) shape.dims[0] = MIX_UNKNOWN;
-  return shape;
-}
-
 static json_t *input_shape_leaf(void *context, int index) {
   const mix_functional *graph = context;
   return mix_shape_json(mix_tensor_shape(graph->inputs[index]), false);
@@ -49,7 +37,7 @@ static json_t *build_shape(mix_layer *layer, bool open_batch) {
     return rules->functional_saves_shape ? mix_form_fill(graph->input_form, input_shape_leaf, (void *)graph)
                                          : json_null();
   }
-  if (layer->class.call == mix_class_sequential.call) {
+  if (mix_layer_is_sequential(layer)) {
     mix_shape shape = mix_sequential_shape(layer);
     return shape.rank > 0 ? mix_json_whole(mix_shape_json(shape, false)) : NULL;
   }

@@ -6,7 +6,6 @@
 #include "nn/layers/keras_operations/keras_operation.h"
 #include "nn/layers/operands.h"
 #include <stdio.h>
-#include <string.h>
 
 /* [layer, node, tensor]; `end`: as an input or output of the model. */
 static json_t *history_json(const mix_functional *graph, const mix_tensor *tensor, bool end) {
@@ -66,17 +65,17 @@ static json_t *operand_leaf(void *context, int number) {
   return tensor_or_null(written, mix_list_get(written->tensors, number));
 }
 
-/* A call from C has no form. */
 static json_t *keras_operation_call_json(const written_call *written, const mix_layer_call *call) {
   const mix_keras_operation *operation = mix_keras_operation_of(call->layer);
   if (!call->layer->semantics->node_objects)
     return mix_fail(MIX_UNSUPPORTED,
                     "model_to_json: '%s' is the Keras 3 operation %s, which models of %s do not have",
                     call->layer->name, operation->kind.call, call->layer->semantics->name);
-  if (call->keywords.form) return mix_operand_form_fill(call->keywords.form, operand_leaf, (void *)written);
-  json_t *args = tensors_json(written, written->tensors);
-  if (operation->takes_list) args = json_pack("[o]", args);
-  return mix_json_whole(json_pack("{s:o,s:{}}", "args", args, "kwargs"));
+  json_t *form = call->keywords.form ? json_incref(call->keywords.form)
+                                     : mix_keras_operation_form(operation, mix_list_count(written->tensors));
+  json_t *filled = form ? mix_operand_form_fill(form, operand_leaf, (void *)written) : NULL;
+  json_decref(form);
+  return filled;
 }
 
 /* Masks that Keras found by itself are results of operations. */

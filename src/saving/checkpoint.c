@@ -13,7 +13,6 @@
 #include "data/pipeline/pipeline.h"
 #include "saving/run_identity.h"
 #include "saving/training_variables.h"
-#include "tensor/shape.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

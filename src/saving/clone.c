@@ -1,7 +1,6 @@
 /* Clones of models: the same calls of new layers. */
 #include "saving/model_json.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "nn/layer/registry.h"
 

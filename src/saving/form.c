@@ -71,12 +71,3 @@ json_t *mix_form_of(const json_t *structure, bool (*is_leaf)(const json_t *), js
     mix_json_append(form, mix_form_of(json_array_get(structure, i), is_leaf, leaves));
   return form;
 }
-
-json_t *mix_shape_json(mix_shape shape, bool open_batch) {
-  json_t *list = json_array();
-  for (int i = 0; i < shape.rank; i++) {
-    bool open = shape.dims[i] == MIX_UNKNOWN || (open_batch && !i);
-    mix_json_append(list, open ? json_null() : json_integer(shape.dims[i]));
-  }
-  return list;
-}

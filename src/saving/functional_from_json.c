@@ -326,6 +326,11 @@ static void note_names(const read_call *call, mix_list *results) {
 /* Makes the next call of an operation. */
 static bool make_keras_operation_call(const saved_graph *graph, saved_layer *layer, const json_t *node) {
   read_call call = {.training = MIX_INHERIT};
+  if (mix_operand_form_reserved(node))
+    return mix_fail(MIX_VALUE_ERROR,
+                    "model_from_json: the call of layer '%.60s' has an object that no operation takes",
+                    layer->name),
+           false;
   read_operation_node(graph, node, &call);
   const bool ready = !mix_failed() && !call.waits;
   if (ready && !mix_list_count(call.inputs))

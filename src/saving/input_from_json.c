@@ -5,10 +5,7 @@
 #include "nn/fields.h"
 #include <string.h>
 
-bool mix_is_input_object(const json_t *object) {
-  const char *name = json_string_value(json_object_get(object, "class_name"));
-  return name && !strcmp(name, "InputLayer");
-}
+bool mix_is_input_object(const json_t *object) { return mix_json_is_class(object, "InputLayer"); }
 
 /* batch_shape (keras3), batch_input_shape (tf_keras). */
 static bool read_batch_shape(const json_t *config, mix_shape *shape) {

@@ -10,9 +10,8 @@
 static json_t *legacy_layer(json_t *object);
 
 static bool is_model(const json_t *object) {
-  const char *name = json_string_value(json_object_get(object, "class_name"));
-  const json_t *module = json_object_get(object, "module");
-  return name && !json_is_null(module) && (!strcmp(name, "Functional") || !strcmp(name, "Sequential"));
+  return !json_is_null(json_object_get(object, "module")) &&
+         (mix_json_is_class(object, "Functional") || mix_json_is_class(object, "Sequential"));
 }
 
 /* The config, of a model with its layers in the legacy form. */

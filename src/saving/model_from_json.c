@@ -1,7 +1,6 @@
 /* Models from JSON of any generation. */
 #include "saving/model_json.h"
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "nn/fields.h"
@@ -45,10 +44,10 @@ static const mix_semantics *generation_of(const json_t *object) {
       begins(object, "module", "keras.src.engine"))
     return &mix_semantics_tf_keras;
   if (json_object_get(config, "batch_input_shape") ||
-      is_text(json_object_get(config, "dtype"), "class_name", "Policy"))
+      mix_json_is_class(json_object_get(config, "dtype"), "Policy"))
     return &mix_semantics_tf_keras;
   if (json_object_get(config, "batch_shape") ||
-      is_text(json_object_get(config, "dtype"), "class_name", "DTypePolicy"))
+      mix_json_is_class(json_object_get(config, "dtype"), "DTypePolicy"))
     return &mix_semantics_keras3;
   return generation_of_layers(config);
 }
@@ -60,8 +59,8 @@ static mix_model *read_sequential(mix_json_reader *reader, const json_t *config)
 static mix_model *read_model(mix_json_reader *reader, const json_t *object, bool *is_model) {
   const json_t *config = json_object_get(object, "config");
   *is_model = true;
-  if (is_text(object, "class_name", "Sequential")) return read_sequential(reader, config);
-  if (is_text(object, "class_name", "Functional") || is_text(object, "class_name", "Model"))
+  if (mix_json_is_class(object, "Sequential")) return read_sequential(reader, config);
+  if (mix_json_is_class(object, "Functional") || mix_json_is_class(object, "Model"))
     return mix_reader_functional(reader, config);
   *is_model = false;
   return NULL;
@@ -152,7 +151,7 @@ static mix_layer *unmarked_layer(const mix_json_reader *reader, const json_t *ob
 static bool has_no_code(const json_t *object) {
   mix_layer_class custom;
   const json_t *function = json_object_get(json_object_get(object, "config"), "function");
-  if (!is_text(object, "class_name", "Lambda") || !function || json_is_string(function)) return true;
+  if (!mix_json_is_class(object, "Lambda") || !function || json_is_string(function)) return true;
   if (mix_custom_layer_find("Lambda", NULL, &custom)) return true;
   mix_fail(
       MIX_UNSUPPORTED,
@@ -199,7 +198,7 @@ static mix_layer *read_layer(mix_json_reader *reader, const json_t *object) {
   }
   snprintf(id, sizeof id, "%lld", (long long)json_integer_value(shared));
   layer = shared_layer(reader, id);
-  if (layer && is_text(object, "class_name", layer->class.name)) return layer;
+  if (layer && mix_json_is_class(object, layer->class.name)) return layer;
   if (!layer) layer = unmarked_layer(reader, object);
   if (!layer) layer = count_nest(new_layer(reader, object));
   if (layer) share_layer(reader, id, layer);

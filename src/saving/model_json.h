@@ -19,19 +19,12 @@ const char **mix_sorted_keys(const json_t *object);
  * objects in the order of their sorted keys, as Keras flattens them. */
 json_t *mix_form_of(const json_t *structure, bool (*is_leaf)(const json_t *), json_t *leaves);
 
-/* A shape as configs hold it. */
-json_t *mix_shape_json(mix_shape shape, bool open_batch);
-
 /* build_config.c: the shapes that a layer was built for, the member build_config of its object; NULL: it has
  * none. */
 json_t *mix_build_config_json(mix_layer *layer, bool open_batch);
 /* An operation of tf_keras is built for the shapes of its first argument, also of constants in it: changes
  * the build_config of its object. */
 void mix_put_operand_shapes(const mix_functional *graph, const mix_layer *layer, json_t *object);
-/* The first layer of a sequential model; NULL: it has none. The shape of its input, with an open batch size
- * if it is that of data; rank 0: unknown. */
-mix_layer *mix_sequential_first(const mix_layer *model);
-mix_shape mix_sequential_shape(const mix_layer *model);
 
 /* The object of a layer or of a model in it: module, class_name, config, registered_name, build_config.
  * open_batch: the batch size in its shapes is that of data, so null. */

@@ -6,7 +6,6 @@
 #include "optim/optimizer.h"
 #include "saving/weight_tree.h"
 #include <stdio.h>
-#include <string.h>
 
 /* Where the values are. */
 typedef struct state {
@@ -39,13 +38,13 @@ static mix_list *with_learning_rate(mix_optimizer *optimizer) {
 /* The variables that so many values are of: with or without the learning rate, and without loss scaling where
  * the file had none. NULL: none. */
 static mix_list *variables_of(mix_optimizer *optimizer, const state *s) {
-  mix_optimizer *unscaled = s->scaled ? NULL : optimizer->inner;
-  mix_list *plain = unscaled ? mix_optimizer_variables_of_file(unscaled, false) : NULL;
+  mix_list *plain =
+      !s->scaled && optimizer->inner ? mix_optimizer_variables_of_file(optimizer->inner, false) : NULL;
   /* an archive says that it has no loss scaling; in a legacy file the number of values decides */
   mix_list *const candidates[] = {s->names.items ? NULL : plain, mix_optimizer_saved_variables(optimizer),
                                   with_learning_rate(optimizer), plain,
                                   mix_optimizer_variables_of_file(optimizer, s->scaled)};
-  for (int i = 0; i < 5 && !mix_failed(); i++)
+  for (size_t i = 0; i < sizeof candidates / sizeof *candidates && !mix_failed(); i++)
     if (candidates[i] && mix_list_count(candidates[i]) == s->count) return candidates[i];
   return NULL;
 }

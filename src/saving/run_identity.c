@@ -11,7 +11,6 @@
 #include "nn/metrics/metric.h"
 #include "optim/optimizer.h"
 #include "saving/training_variables.h"
-#include "tensor/memory.h"
 #include "tensor/shape.h"
 #include <openssl/evp.h>
 #include <string.h>

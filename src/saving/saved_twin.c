@@ -5,7 +5,6 @@
 #include "optim/optimizer.h"
 #include "saving/model_json.h"
 #include "saving/weight_tree.h"
-#include "saving/write_weights.h"
 
 /* The optimizer is of the family that the other generation calls legacy, also inside a loss-scale optimizer.
  */

@@ -4,7 +4,7 @@
 #include "saving/model_json.h"
 
 #include "base/error.h"
-#include "nn/layers/tf_operations/operation.h"
+#include "nn/layers/operands.h"
 #include <string.h>
 
 #define CONSTANT "_CONSTANT_VALUE"
@@ -66,8 +66,6 @@ static json_t *object_form(reading *r, const json_t *object, int depth) {
 static json_t *value_form(reading *r, const json_t *value, int depth) {
   if (depth > MAX_DEPTH) return refused(r, "has lists that are more than 64 deep");
   if (is_reference(value)) return tensor_form(r, value);
-  if (json_object_get(value, MIX_OPERAND_TENSOR) || json_object_get(value, MIX_OPERAND_VALUE))
-    return refused(r, "has an object that no function takes");
   if (json_is_object(value)) return object_form(r, value, depth + 1);
   if (!json_is_array(value)) return json_incref((json_t *)value);
   json_t *form = json_array();
@@ -106,6 +104,7 @@ static void share_tensors(mix_tf_operation_node *node, mix_list *tensors, int fi
 
 bool mix_read_operation_node(const json_t *node, const char *layer, mix_tf_operation_node *read) {
   reading r = {.node = read, .layer = layer, .tensors = mix_list_new(0, NULL)};
+  if (mix_operand_form_reserved(node)) return refused(&r, "has an object that no function takes"), false;
   json_t *first = first_form(&r, node, 0), *keywords = NULL;
   const int count = first ? mix_list_count(r.tensors) : 0;
   if (r.keywords && !json_is_object(r.keywords))

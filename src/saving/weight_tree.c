@@ -66,7 +66,7 @@ static bool visit_child(walk *w, mix_layer *layer, const char *path, const char 
 
 /* The layers of a model by their classes. A sequential model has no input layer in Keras. */
 static bool visit_model_layers(walk *w, mix_layer *model, const char *path, json_t *used) {
-  const bool sequential = model->class.call == mix_class_sequential.call;
+  const bool sequential = mix_layer_is_sequential(model);
   char name[256];
   path = join(path, "layers", 0);
   for (int i = 0; path && i < mix_list_count(model->layers); i++) {

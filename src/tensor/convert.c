@@ -85,6 +85,16 @@ int64_t mix_wrap_integer(int64_t x, mix_dtype dtype) {
   }
 }
 
+int64_t mix_dtype_lowest(mix_dtype dtype) {
+  if (dtype == MIX_UINT8 || dtype == MIX_BOOL) return 0;
+  return -(INT64_C(1) << (8 * mix_dtype_size(dtype) - 2)) * 2;
+}
+
+int64_t mix_dtype_highest(mix_dtype dtype) {
+  if (dtype == MIX_BOOL) return 1;
+  return dtype == MIX_UINT8 ? UINT8_MAX : ~mix_dtype_lowest(dtype);
+}
+
 /* Round to odd: the bits below float64's last place are ORed into it, so that only the later rounding to 8
  * or 11 bits counts. Boldo and Melquiond, Emulation of a FMA and correctly rounded sums, IEEE Transactions
  * on Computers 57(4), 2008. */

@@ -26,6 +26,9 @@ static inline uint16_t mix_f32_to_bf16(float x) {
 int64_t mix_f64_to_i64(double x);
 /* An integer truncated to the width of an integer dtype (two's complement). */
 int64_t mix_wrap_integer(int64_t x, mix_dtype dtype);
+/* The smallest and the largest number of an integer dtype or bool. */
+int64_t mix_dtype_lowest(mix_dtype dtype);
+int64_t mix_dtype_highest(mix_dtype dtype);
 
 /* One element as double or int64, and back with one rounding. A floating value becomes an integer by
  * mix_f64_to_i64 and then mix_wrap_integer, as in a register of a fused program. It becomes a bool by != 0

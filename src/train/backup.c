@@ -231,13 +231,12 @@ static bool get_callbacks(mix_fit_state *f) {
 
 /* ---- called by fit ---- */
 
-/* Class weights, data set or arrays, and the batch size become part of the run's identity. */
+/* The data, and the batch size of arrays, become part of the run's identity. */
 static bool identify_data(mix_fit_state *f) {
+  const mix_batches *batches = f->adapter.batches;
   json_t *identity = f->checkpoint->identity;
-  if (!mix_run_identity_set(identity, "class weights", mix_class_weights_json(&f->options))) return false;
-  if (f->adapter.dataset) return mix_run_identity_dataset(identity, "data set", f->adapter.dataset);
-  return mix_run_identity_arrays(identity, "data", mix_batches_arrays(f->adapter.batches)) &&
-         mix_run_identity_number(identity, "batch_size", mix_batches_size(f->adapter.batches, 0));
+  return mix_fit_identify_data(f, identity) &&
+         (!batches || mix_run_identity_number(identity, "batch_size", mix_batches_size(batches, 0)));
 }
 
 /* Without force only what the position needs is checked here, the rest with the variables. */

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "optim/optimizer.h"
 #include "distribute/distribute.h"
-#include "tensor/shape.h"
 #include <mixtape/device.h>
 #include <mixtape/ops.h>
 #include <mixtape/tape.h>

@@ -316,6 +316,7 @@ static mix_history *fit(mix_model *model, const mix_fit_options *given) {
     mix_model_observe(model, NULL);
     mix_data_adapter_close(&f.adapter);
   }
+  json_decref(f.data_identity);
   return mix_failed() ? NULL : f.history;
 }
 

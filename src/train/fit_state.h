@@ -16,6 +16,7 @@ typedef struct mix_fit_state {
   uint64_t seed;
   int64_t epochs;
   bool ended; /* the data ran out: no more epochs */
+  json_t *data_identity; /* owned: digests of the data, which take long; NULL: not taken yet */
 
   /* Used by BackupAndRestore. */
   const mix_backup *backup; /* NULL: none, and the fields below are unused */
@@ -42,5 +43,7 @@ void mix_backup_after_training(mix_fit_state *f);
 
 /* class_weight.c: the class weights of a fit by their labels, for the run's identity. */
 json_t *mix_class_weights_json(const mix_fit_options *options);
+/* data_identity.c: adds class weights and the data set or arrays to a run's identity. */
+bool mix_fit_identify_data(mix_fit_state *f, json_t *identity);
 
 #endif

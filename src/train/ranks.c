@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "data/pipeline/pipeline.h"
 #include "distribute/distribute.h"
 #include "optim/optimizer.h"
@@ -75,12 +74,8 @@ static json_t *identify(mix_fit_state *f) {
   const bool good =
       identity && add_numbers(f, identity) && mix_run_identity_set(identity, "seed", seed_json(f)) &&
       mix_run_identity_set(identity, "validation_split", json_real(f->options.validation_split)) &&
-      mix_run_identity_set(identity, "class weights", mix_class_weights_json(&f->options)) &&
       mix_run_identity_metrics(identity, f->model) && mix_callbacks_identify(&f->callbacks, identity) &&
-      (f->adapter.dataset
-           ? mix_run_identity_dataset(identity, "data set", f->adapter.dataset)
-           : mix_run_identity_arrays(identity, "data", mix_batches_arrays(f->adapter.batches))) &&
-      add_validation_data(f, identity);
+      mix_fit_identify_data(f, identity) && add_validation_data(f, identity);
   if (good) return identity;
   json_decref(identity);
   return NULL;

@@ -468,6 +468,55 @@ static void softmax_of_several_axes(void **state) {
   check(&r);
 }
 
+/* ---- integers ---- */
+
+#define N TENSOR("n", "[null, 2]", "int64")
+#define LARGE "[[9007199254740993, 9223372036854775807]]"
+#define LARGE_ARRAY                                                                                          \
+  "{\"class_name\": \"__tensor__\", \"config\": {\"value\": " LARGE ", \"dtype\": \"int64\"}}"
+
+/* A model of one layer behind `n`, also after it was written, on zeros. */
+static void check_integers(const char *module, const char *config, const char *args, int64_t first,
+                           int64_t second) {
+  mix_text text = {.grows = true};
+  mix_text_put(
+      &text,
+      "{\"module\": \"keras.src.models.functional\", \"class_name\": \"Functional\", \"config\": "
+      "{\"name\": \"m\", \"trainable\": true, \"layers\": [" INPUT(
+          "n", "[null, 2]",
+          "int64") ", "
+                   "{\"module\": \"%s\", \"class_name\": \"Add\", \"config\": {\"name\": \"op\"%s}, "
+                   "\"registered_name\": null, \"name\": \"op\", \"inbound_nodes\": [{\"args\": [%s], "
+                   "\"kwargs\": {}}]}], \"input_layers\": [[\"n\", 0, 0]], \"output_layers\": [\"op\", 0, 0]}, "
+                   "\"registered_name\": \"Functional\"}",
+      module, config, args);
+  const char *written = text.text;
+  for (int i = 0; i < 2; i++) {
+    int64_t got[2] = {0};
+    mix_model *model = mix_model_from_json(written);
+    if (!model) fail_msg("%s", mix_error_message());
+    mix_tensor *y = mix_call(model->layer, mix_fill(MIX_SHAPE(1, 2), 0, MIX_INT64));
+    assert_int_equal(mix_tensor_dtype(y), MIX_INT64);
+    assert_int_equal(mix_tensor_read(y, MIX_INT64, got, 2), MIX_OK);
+    assert_true(got[0] == first && got[1] == second);
+    written = mix_model_to_json(model);
+    if (!written) fail_msg("%s", mix_error_message());
+  }
+  mix_free(text.text);
+}
+
+/* 2^53 + 1 is no double, and 2^63 - 1 would become 2^63. */
+static void large_integers_are_exact(void **state) {
+  (void)state;
+  const int64_t large = (INT64_C(1) << 53) + 1;
+  MIX_SCOPE {
+    check_integers(NUMPY, "", N ", 9007199254740993", large, large);
+    check_integers(NUMPY, "", N ", " LARGE_ARRAY, large, INT64_MAX);
+    check_integers("keras.layers", ", \"trainable\": true, \"dtype\": \"float32\"",
+                   "[" N ", " LARGE_ARRAY "]", large, INT64_MAX);
+  }
+}
+
 /* ---- several results ---- */
 
 static void each_result_of_a_split(void **state) {
@@ -606,7 +655,15 @@ static void refusals(void **state) {
       {{NUMPY, "Add", NULL, A ", 3", "\"z\": 4"}, MIX_TYPE_ERROR, "unknown operand 'z'"},
       {{NUMPY, "Add", NULL, A ", \"three\""}, MIX_TYPE_ERROR, "x2 of the Keras operation Add is a string"},
       {{NUMPY, "Add", NULL, A ", {\"tensor\": 0}"}, MIX_VALUE_ERROR, "without class_name"},
-      {{NUMPY, "Add", NULL, A ", {\"class_name\": \"x\", \"$tensor\": 7}"}, MIX_VALUE_ERROR, "its call"},
+      {{NUMPY, "Add", NULL, A ", {\"class_name\": \"x\", \"$tensor\": 7}"},
+       MIX_VALUE_ERROR,
+       "no operation takes"},
+      {{NUMPY, "Add", NULL, A ", {\"class_name\": \"x\", \"$tensor\": 0}"},
+       MIX_VALUE_ERROR,
+       "no operation takes"},
+      {{NUMPY, "GetItem", NULL, A ", [" ALL ", " SLICE("null", "null", "null, \"of\": {\"$tensor\": 7}") "]"},
+       MIX_VALUE_ERROR,
+       "no operation takes"},
       {{NUMPY, "Add", NULL, A ", [1, [2]]"}, MIX_TYPE_ERROR, "lists of numbers"},
       {{NUMPY, "Add", NULL, A ", [true, 2, 3]"}, MIX_TYPE_ERROR, "one length and kind"},
       {{NUMPY, "Add", NULL, A ", [[], []]"}, MIX_VALUE_ERROR, "add"},
@@ -663,6 +720,7 @@ int main(void) {
       cmocka_unit_test(products),
       cmocka_unit_test(activations),
       cmocka_unit_test(softmax_of_several_axes),
+      cmocka_unit_test(large_integers_are_exact),
       cmocka_unit_test(each_result_of_a_split),
       cmocka_unit_test(one_hot_of_the_highest_rank),
       cmocka_unit_test(gradients_pass),

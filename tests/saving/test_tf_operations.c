@@ -242,6 +242,22 @@ static void moments_of_float16_are_computed_in_float32(void **state) {
   }
 }
 
+/* 2^53 + 1 is no double. */
+static void large_integers_are_exact(void **state) {
+  (void)state;
+  static const char *const nodes[] = {"['p', 0, 0, {'y': 9007199254740993}]",
+                                      "['_CONSTANT_VALUE', -1, 9007199254740993, {'y': ['p', 0, 0]}]"};
+  for (int i = 0; i < 2; i++)
+    MIX_SCOPE {
+      mix_model *model = model_of_two("cast", "['x', 0, 0, {'dtype': 'int64'}]", "math.add", nodes[i], 0);
+      mix_tensor *y = result_of(model, mix_fill(MIX_SHAPE(1, 2, 3), 0, F32));
+      int64_t got[6] = {0};
+      assert_int_equal(mix_tensor_dtype(y), MIX_INT64);
+      assert_int_equal(mix_tensor_read(y, MIX_INT64, got, 6), MIX_OK);
+      assert_true(got[0] == (INT64_C(1) << 53) + 1);
+    }
+}
+
 /* ---- errors ---- */
 
 static const struct {
@@ -274,6 +290,9 @@ static const struct {
     {"math.abs", "'x'", "something else than [layer, call, result, keywords]", MIX_VALUE_ERROR},
     {"math.abs", "[]", "has no tensor", MIX_VALUE_ERROR},
     {"math.add", "['x', 0, 0, {'y': {'$tensor': 9}}]", "an object that no function takes", MIX_VALUE_ERROR},
+    {"math.add", "['_CONSTANT_VALUE', -1, {'$tensor': 0}, {'y': " SAME "}]",
+     "an object that no function takes", MIX_VALUE_ERROR},
+    {"math.add", "['x', 0, 0, {'y': {'$value': 1.0}}]", "an object that no function takes", MIX_VALUE_ERROR},
     {"cast", "['x', 0, 0, {'dtype': 'float99'}]", "expected the name of a dtype", MIX_TYPE_ERROR},
     {"where", "['x', 0, 0, {}]", "supported is a tensor", MIX_UNSUPPORTED},
     {"tile", "['x', 0, 0, {'multiples': [1, 1000000, 1]}]", "at most 1024 parts", MIX_UNSUPPORTED},
@@ -473,6 +492,7 @@ int main(void) {
       cmocka_unit_test(functions_compute),
       cmocka_unit_test(softmax_of_a_vector),
       cmocka_unit_test(moments_of_float16_are_computed_in_float32),
+      cmocka_unit_test(large_integers_are_exact),
       cmocka_unit_test(what_cannot_be_is_an_error),
       cmocka_unit_test(deep_lists_are_an_error),
       cmocka_unit_test(operations_train),

@@ -122,6 +122,18 @@ static void integers_wrap_to_their_width(void **state) {
   assert_true(mix_wrap_integer(INT64_MIN, MIX_INT64) == INT64_MIN);
 }
 
+/* One further wraps to the other end. */
+static void limits_of_integers(void **state) {
+  (void)state;
+  static const mix_dtype dtypes[] = {MIX_INT8, MIX_INT16, MIX_INT32, MIX_INT64, MIX_UINT8};
+  for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+    const int64_t low = mix_dtype_lowest(dtypes[i]), high = mix_dtype_highest(dtypes[i]);
+    assert_true(low < high && mix_wrap_integer(low, dtypes[i]) == low);
+    assert_true(mix_wrap_integer((int64_t)((uint64_t)high + 1), dtypes[i]) == low);
+  }
+  assert_true(mix_dtype_lowest(MIX_BOOL) == 0 && mix_dtype_highest(MIX_BOOL) == 1);
+}
+
 static uint16_t stored_integer(int64_t x, mix_dtype dtype) {
   uint16_t bits;
   mix_store_integer(&bits, dtype, 0, x);
@@ -260,6 +272,7 @@ int main(void) {
       cmocka_unit_test(N14_two_steps_above_zero),
       cmocka_unit_test(floats_become_integers_toward_zero),
       cmocka_unit_test(integers_wrap_to_their_width),
+      cmocka_unit_test(limits_of_integers),
       cmocka_unit_test(integers_are_rounded_once),
       cmocka_unit_test(bools_are_zero_or_one),
       cmocka_unit_test(names_only_hold_nothing),

@@ -8,7 +8,6 @@
 #include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <math.h>
-#include <string.h>
 
 enum { PIECE = 4096, PART = 512 };
 

@@ -5,7 +5,6 @@
 #include "ops/table.h"
 #include "tensor/convert.h"
 #include <math.h>
-#include <string.h>
 
 enum { BUFFER = 2048, MAX_ROWS = 256 };
 

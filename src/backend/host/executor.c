@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "tensor/memory_inside.h"
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <xmmintrin.h>
 

@@ -1,7 +1,6 @@
 /* Pooling, window by window. */
 #include "backend/ref/ref.h"
 #include "ops/pooling.h"
-#include <math.h>
 #include <string.h>
 
 /* Of the op that args describe: of x and y, wherever they are. */

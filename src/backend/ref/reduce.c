@@ -2,6 +2,7 @@
  * and all_finite. */
 #include "backend/ref/ref.h"
 #include "ops/table.h"
+#include "tensor/convert.h"
 #include <math.h>
 
 /* The accumulators are in the workspace, one for each element of the result. */
@@ -14,16 +15,8 @@ typedef struct reduction {
 static mix_ref_value zero(mix_dtype dtype) { return (void)dtype, (mix_ref_value){0}; }
 static mix_ref_value one(mix_dtype dtype) { return (void)dtype, (mix_ref_value){1, 1}; }
 
-static mix_ref_value lowest(mix_dtype dtype) {
-  if (dtype == MIX_UINT8 || dtype == MIX_BOOL) return (mix_ref_value){-INFINITY, 0};
-  return (mix_ref_value){-INFINITY, -(INT64_C(1) << (8 * mix_dtype_size(dtype) - 2)) * 2};
-}
-
-static mix_ref_value highest(mix_dtype dtype) {
-  if (dtype == MIX_UINT8 || dtype == MIX_BOOL)
-    return (mix_ref_value){INFINITY, dtype == MIX_BOOL ? 1 : UINT8_MAX};
-  return (mix_ref_value){INFINITY, ~lowest(dtype).integer};
-}
+static mix_ref_value lowest(mix_dtype dtype) { return (mix_ref_value){-INFINITY, mix_dtype_lowest(dtype)}; }
+static mix_ref_value highest(mix_dtype dtype) { return (mix_ref_value){INFINITY, mix_dtype_highest(dtype)}; }
 
 static mix_ref_value fold_sum(mix_ref_value sum, mix_ref_value x) {
   return (mix_ref_value){sum.real + x.real, (int64_t)((uint64_t)sum.integer + (uint64_t)x.integer)};

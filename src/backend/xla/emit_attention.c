@@ -2,8 +2,6 @@
  * queries, keys). Rounds where the reference kernel does; what that keeps in double is float32 here. */
 #include "backend/xla/emit_inside.h"
 
-#include <math.h>
-
 typedef struct heads {
   mix_emitter *e;
   const mix_attention_attributes *a;

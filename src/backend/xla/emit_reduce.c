@@ -1,6 +1,7 @@
 /* Reductions. Sums of 16 bits are float32. */
 #include "backend/xla/emit_inside.h"
 
+#include "tensor/convert.h"
 #include <math.h>
 
 mix_hlo mix_emit_along_last(mix_emitter *e, mix_hlo reduced, mix_shape shape) {
@@ -9,16 +10,12 @@ mix_hlo mix_emit_along_last(mix_emitter *e, mix_hlo reduced, mix_shape shape) {
 }
 
 double mix_emit_lowest(mix_dtype dtype) {
-  if (mix_dtype_is_floating(dtype)) return -INFINITY;
-  if (dtype == MIX_UINT8 || dtype == MIX_BOOL) return 0;
-  return -ldexp(1, 8 * (int)mix_dtype_size(dtype) - 1);
+  return mix_dtype_is_floating(dtype) ? -INFINITY : (double)mix_dtype_lowest(dtype);
 }
 
+/* Of int64 it rounds up, and is cut to the largest. */
 static double highest(mix_dtype dtype) {
-  if (mix_dtype_is_floating(dtype)) return INFINITY;
-  if (dtype == MIX_BOOL) return 1;
-  return dtype == MIX_UINT8 ? 255
-                            : -mix_emit_lowest(dtype) - 1; /* of int64 rounds up, and is cut to the largest */
+  return mix_dtype_is_floating(dtype) ? INFINITY : (double)mix_dtype_highest(dtype);
 }
 
 static void reduce(mix_emitter *e, const mix_ir_node *node, const char *op, mix_hlo x, double first) {

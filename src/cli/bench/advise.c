@@ -3,11 +3,9 @@
 #include "cli/bench/advice.h"
 #include "base/alloc.h"
 #include "base/json.h"
-#include "base/processor.h"
 #include "base/text.h"
 #include "cli/bench/bench.h"
 #include "cli/bench/step_candidate.h"
-#include "compile/compile.h"
 #include "nn/layer/layer.h"
 #include "tensor/shape.h"
 #include <stdio.h>

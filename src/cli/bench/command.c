@@ -2,7 +2,6 @@
 #include "base/json.h"
 #include "base/processor.h"
 #include "cli/bench/bench.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* Other work on the machine spoils times. Ratios of interleaved rounds and best times suffer less. */

@@ -7,7 +7,6 @@
 #include "cli/bench/update_candidate.h"
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Goals differ by what multiplies 16-bit numbers: tiles, float16 vectors, pairs of bfloat16 at a gain, or
  * float32 vectors. */

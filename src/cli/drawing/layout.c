@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "cli/drawing/drawing.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { SWEEPS = 8, BETWEEN = 16, BEFORE_EDGES = 14, LANE = 5 };

@@ -5,8 +5,6 @@
 #include "base/text.h"
 #include "cli/drawing/drawing.h"
 
-#include <string.h>
-
 enum { MAX_NODES = 1 << 18, NAME_LETTERS = 48, CLASS_LETTERS = 40 };
 
 int drawing_add_node(drawing *d) {

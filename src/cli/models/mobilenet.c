@@ -21,7 +21,7 @@ static mix_tensor *rectify(mix_tensor *x, const char *prefix, const char *part) 
   return mix_call(mix_relu_layer(.max_value = 6, .name = name_layer(prefix, part, name)), x);
 }
 
-static mix_tensor *mix_channels(mix_tensor *x, int64_t filters, const char *prefix, const char *part) {
+static mix_tensor *combine_channels(mix_tensor *x, int64_t filters, const char *prefix, const char *part) {
   char name[NAME];
   return mix_call(mix_conv2d(filters, MIX_SHAPE(1), .padding = "same", .no_bias = true,
                              .name = name_layer(prefix, part, name)),
@@ -49,12 +49,12 @@ static mix_tensor *inverted_residual(mix_tensor *x, int64_t channels, int64_t fi
   mix_tensor *before = x;
   if (block) {
     snprintf(prefix, sizeof prefix, "block_%d_", block);
-    x = mix_channels(x, 6 * channels, prefix, "expand");
+    x = combine_channels(x, 6 * channels, prefix, "expand");
     x = rectify(normalize(x, prefix, "expand_BN"), prefix, "expand_relu");
   }
   x = filter_channels(x, stride, prefix);
   x = rectify(normalize(x, prefix, "depthwise_BN"), prefix, "depthwise_relu");
-  x = normalize(mix_channels(x, filters, prefix, "project"), prefix, "project_BN");
+  x = normalize(combine_channels(x, filters, prefix, "project"), prefix, "project_BN");
   if (stride > 1 || channels != filters) return x;
   return mix_call(mix_add_layer(.name = name_layer(prefix, "add", name)), mix_list_of(before, x));
 }

@@ -9,7 +9,6 @@
 #include "formats/tar.h"
 #include "graph/unfilled_tensor.h"
 #include <mixtape/ops.h>
-#include <stdio.h>
 #include <string.h>
 
 #define URL "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"

@@ -7,7 +7,6 @@
 #include <curl/curl.h>
 #include <openssl/sha.h>
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include "data/pipeline/gather.h"
 
 #include "backend/backend.h"
-#include "base/alloc.h"
 #include "base/crew.h"
 #include "base/error.h"
 #include "compile/evaluate.h"

@@ -7,7 +7,6 @@
 #include "formats/file.h"
 #include "formats/image_file.h"
 #include "nn/layers/spatial/spatial.h"
-#include <math.h>
 #include <mixtape/image_dataset.h>
 #include <stdlib.h>
 #include <string.h>

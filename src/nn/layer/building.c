@@ -1,8 +1,6 @@
 /* The layer whose `build` runs on the thread. */
 #include "nn/layer/building.h"
 
-#include <stddef.h>
-
 static _Thread_local const mix_layer *building;
 
 const mix_layer *mix_layer_building(void) { return building; }

@@ -1,7 +1,6 @@
 /* What a layer takes: rank, axes and dtype of its inputs. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/fields.h"
 #include "nn/layer/layer.h"
 #include "tensor/shape.h"
 

@@ -7,7 +7,6 @@
 #include "nn/fields.h"
 #include "nn/layer/building.h"
 #include "nn/layer/registry.h"
-#include "nn/weights/weights.h"
 #include <stdio.h>
 #include <string.h>
 

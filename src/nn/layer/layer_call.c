@@ -1,7 +1,6 @@
 /* Layer calls: cast by policy, compute, record symbolic calls (docs/spec/mixed_precision.md, 3 and 4). */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "nn/keep.h"
 #include "nn/layer/layer_build.h"
 #include "nn/layer/layer.h"
 #include "tensor/shape.h"

@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {

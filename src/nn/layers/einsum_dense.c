@@ -2,10 +2,8 @@
 #include "base/error.h"
 #include "nn/layers/activation_functions.h"
 #include "nn/layers/builtin.h"
-#include "ops/table.h"
 #include <ctype.h>
 #include <mixtape/einsum.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { TERM = MIX_MAX_RANK + 1 };

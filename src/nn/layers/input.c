@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "nn/config.h"
+#include "nn/fields.h"
 #include "nn/layer/layer.h"
 #include "tensor/shape.h"
 #include <string.h>
@@ -14,12 +15,7 @@ static mix_list *input_call(mix_layer *layer, const mix_call_args *args) {
 
 static mix_status input_config(mix_layer *layer, mix_config *config) {
   const mix_input_layer_data *data = mix_layer_data(layer);
-  json_t *shape = json_array();
-  for (int i = 0; shape && i < data->batch_shape.rank; i++) {
-    int64_t dim = data->batch_shape.dims[i];
-    if (!mix_json_append(shape, dim == MIX_UNKNOWN ? json_null() : json_integer(dim)))
-      return json_decref(shape), mix_error();
-  }
+  json_t *shape = mix_json_whole(mix_shape_json(data->batch_shape, false));
   /* An InputLayer has a dtype instead of a policy, and no `trainable`. */
   json_object_clear(config->object);
   const char *key = layer->semantics->input_batch_input_shape ? "batch_input_shape" : "batch_shape";

@@ -10,6 +10,16 @@
 
 /* ---- tensors ---- */
 
+bool mix_operand_form_reserved(const json_t *json) {
+  const char *key;
+  json_t *item;
+  size_t i;
+  bool reserved = json_object_get(json, MIX_OPERAND_TENSOR) || json_object_get(json, MIX_OPERAND_VALUE);
+  json_object_foreach((json_t *)json, key, item) reserved = reserved || mix_operand_form_reserved(item);
+  json_array_foreach(json, i, item) reserved = reserved || mix_operand_form_reserved(item);
+  return reserved;
+}
+
 json_t *mix_operand_form(int number) { return json_pack("{s:i}", MIX_OPERAND_TENSOR, number); }
 
 int mix_operand_form_number(const json_t *form) {
@@ -48,22 +58,37 @@ static bool check_numbers(const json_t *value, int depth, mix_json_numbers *n) {
   return good;
 }
 
-static double *store_numbers(const json_t *value, double *next) {
-  if (!json_is_array(value)) {
-    *next = json_is_boolean(value) ? json_is_true(value) : json_number_value(value);
-    return next + 1;
-  }
-  for (size_t i = 0; i < json_array_size(value); i++) next = store_numbers(json_array_get(value, i), next);
-  return next;
+bool mix_json_numbers_read(const json_t *value, mix_json_numbers *numbers) {
+  *numbers = (mix_json_numbers){.json = value, .shape = shape_of(value)};
+  return check_numbers(value, 0, numbers);
 }
 
-bool mix_json_numbers_read(const json_t *value, mix_json_numbers *numbers) {
-  *numbers = (mix_json_numbers){.shape = shape_of(value)};
-  /* before memory is taken: lists of unlike lengths may hold fewer numbers than their first ones say */
-  if (!check_numbers(value, 0, numbers)) return false;
-  numbers->items = mix_scoped_memory(((size_t)mix_shape_size(numbers->shape) + 1) * sizeof(double));
-  if (numbers->items) store_numbers(value, numbers->items);
-  return numbers->items;
+/* Large integers have more digits than a double. */
+typedef union element {
+  int64_t integer;
+  double real;
+} element;
+
+static element *store_numbers(const json_t *value, bool integers, element *next) {
+  if (json_is_array(value)) {
+    for (size_t i = 0; i < json_array_size(value); i++)
+      next = store_numbers(json_array_get(value, i), integers, next);
+    return next;
+  }
+  if (integers)
+    next->integer = json_is_true(value) ? 1 : json_integer_value(value);
+  else
+    next->real = json_is_true(value) ? 1 : json_number_value(value);
+  return next + 1;
+}
+
+mix_tensor *mix_json_numbers_tensor(const mix_json_numbers *n, mix_dtype dtype) {
+  const bool integers = dtype == MIX_INT64 && !n->real;
+  element *numbers = mix_scoped_memory(((size_t)mix_shape_size(n->shape) + 1) * sizeof *numbers);
+  if (!numbers) return NULL;
+  store_numbers(n->json, integers, numbers);
+  return integers ? mix_tensor_from(numbers, MIX_INT64, n->shape)
+                  : mix_tensor_from_doubles(&numbers->real, dtype, n->shape);
 }
 
 /* ---- arrays ---- */
@@ -80,19 +105,18 @@ mix_tensor *mix_array_form_read(const json_t *form, const char *owner, const cha
   if (dtype == MIX_DTYPE_NONE || !mix_dtype_size(dtype))
     return mix_fail(MIX_VALUE_ERROR, "%s: %s is an array of dtype '%.60s', which tensors have not", owner,
                     name, dtype_name ? dtype_name : "none");
-  if (mix_json_numbers_read(value, &n)) return mix_tensor_from_doubles(n.items, dtype, n.shape);
-  if (mix_failed()) return NULL;
+  if (mix_json_numbers_read(value, &n)) return mix_json_numbers_tensor(&n, dtype);
   return mix_fail(MIX_TYPE_ERROR, "%s: %s is an array of %s; expected lists of numbers of one length", owner,
                   name, mix_json_kind(value));
 }
 
-static json_t *number_form(double number, mix_dtype dtype) {
-  if (dtype == MIX_BOOL) return json_boolean(number != 0);
-  return mix_dtype_is_floating(dtype) ? json_real(number) : json_integer((json_int_t)number);
+static json_t *number_form(element number, mix_dtype dtype) {
+  if (dtype == MIX_BOOL) return json_boolean(number.integer != 0);
+  return mix_dtype_is_floating(dtype) ? json_real(number.real) : json_integer(number.integer);
 }
 
 /* Takes the numbers of the axes from `axis` on, row by row. */
-static json_t *lists_of(const double **numbers, mix_dtype dtype, mix_shape shape, int axis) {
+static json_t *lists_of(const element **numbers, mix_dtype dtype, mix_shape shape, int axis) {
   if (axis == shape.rank) return number_form(*(*numbers)++, dtype);
   json_t *list = json_array();
   for (int64_t i = 0; i < shape.dims[axis] && !mix_failed(); i++)
@@ -104,13 +128,14 @@ json_t *mix_array_form(mix_tensor *tensor, const char *name) {
   const mix_dtype dtype = mix_tensor_dtype(tensor);
   const mix_shape shape = mix_tensor_shape(tensor);
   const int64_t count = mix_shape_size(shape);
-  double *numbers = mix_scoped_memory(((size_t)count + 1) * sizeof *numbers);
-  if (!numbers || mix_tensor_read(tensor, MIX_FLOAT64, numbers, count)) return NULL;
-  for (int64_t i = 0; i < count; i++)
-    if (!isfinite(numbers[i]))
+  const bool floating = mix_dtype_is_floating(dtype);
+  element *numbers = mix_scoped_memory(((size_t)count + 1) * sizeof *numbers);
+  if (!numbers || mix_tensor_read(tensor, floating ? MIX_FLOAT64 : MIX_INT64, numbers, count)) return NULL;
+  for (int64_t i = 0; i < count && floating; i++)
+    if (!isfinite(numbers[i].real))
       return mix_fail(MIX_UNSUPPORTED, "%s: a constant has a number that is not finite, which JSON has not",
                       name);
-  const double *next = numbers;
+  const element *next = numbers;
   return mix_json_whole(json_pack("{s:s,s:{s:o,s:s}}", "class_name", "__tensor__", "config", "value",
                                   lists_of(&next, dtype, shape, 0), "dtype", mix_dtype_name(dtype)));
 }

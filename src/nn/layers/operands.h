@@ -10,7 +10,11 @@
 
 /* The member of an object that stands for a tensor: its number among the inputs and then the arguments. */
 #define MIX_OPERAND_TENSOR "$tensor"
+/* The member of an object that holds a constant where a tensor is expected, in forms of tf_keras. */
+#define MIX_OPERAND_VALUE "$value"
 
+/* Has the JSON of a call, or an object in it, a member of that name? Only forms have: a text is refused. */
+bool mix_operand_form_reserved(const json_t *json);
 /* A new reference. */
 json_t *mix_operand_form(int number);
 /* -1: it stands for no tensor. */
@@ -21,14 +25,15 @@ mix_list *mix_operand_tensors(mix_list *inputs, mix_list *arguments);
 /* ---- numbers, or lists in lists of them ---- */
 
 typedef struct mix_json_numbers {
-  double *items; /* row by row; of the innermost scope */
+  const json_t *json;
   mix_shape shape;
   bool boolean, integer, real; /* some of them are */
 } mix_json_numbers;
 
-/* False: no memory, which is recorded; or, without an error, other values than numbers, or lists of unlike
- * lengths. */
+/* False, without an error: other values than numbers, or lists of unlike lengths. */
 bool mix_json_numbers_read(const json_t *value, mix_json_numbers *numbers);
+/* A tensor of them. Integers are exact in int64. NULL: the error is recorded. */
+mix_tensor *mix_json_numbers_tensor(const mix_json_numbers *numbers, mix_dtype dtype);
 
 /* ---- arrays of Keras 3: {"class_name": "__tensor__" or "__numpy__", "config": {"value", "dtype"}} ---- */
 

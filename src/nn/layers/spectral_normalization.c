@@ -1,7 +1,6 @@
 /* SpectralNormalization (Miyato et al.; arXiv:1802.05957): power iteration on the kernel of an inner layer.
  */
 #include "base/error.h"
-#include "nn/keep.h"
 #include "nn/layers/moments.h"
 #include "tensor/shape.h"
 #include <string.h>

@@ -2,8 +2,8 @@
  * for the whole batch, or one for each index of the axes that are not reduced. */
 #include "base/error.h"
 #include "graph/node.h"
+#include "nn/fields.h"
 #include "nn/formulas.h"
-#include "nn/layers/builtin.h"
 #include "nn/losses/loss.h"
 #include "tensor/shape.h"
 #include <math.h>

@@ -4,7 +4,6 @@
 #include "nn/metrics/metric.h"
 #include "ops/table.h"
 #include "tensor/shape.h"
-#include <string.h>
 
 enum { MATRIX };
 

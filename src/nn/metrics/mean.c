@@ -5,7 +5,6 @@
 #include "graph/trace.h"
 #include "nn/metrics/metric.h"
 #include "tensor/shape.h"
-#include <string.h>
 
 enum { TOTAL, COUNT };
 

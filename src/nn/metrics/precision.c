@@ -3,7 +3,6 @@
 #include "nn/metrics/confusion.h"
 #include <math.h>
 #include "tensor/shape.h"
-#include <string.h>
 
 static mix_status update(mix_metric *metric, const mix_metric_args *args) {
   return mix_confusion_update(metric, args, NULL);

@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "nn/config.h"
 #include "nn/policy/loss_scale.h"
 #include "nn/policy/policy.h"
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* Constraints: projections of weights after an update (docs/spec/keras.md, section 9). */
 #include "graph/node.h"
-#include "base/alloc.h"
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/json.h"
@@ -8,7 +7,6 @@
 #include "nn/weights/weights.h"
 #include "tensor/shape.h"
 #include <mixtape/ops.h>
-#include <string.h>
 
 /* An axis, whose zero is the first one, or a list that goes to `axes`. */
 static json_t *write_axis(const mix_fields *fields, const mix_field_row *field, const void *options) {

@@ -1,6 +1,5 @@
 /* Regularisers: penalties on weights (docs/spec/keras.md, section 9). */
 #include "graph/node.h"
-#include "base/alloc.h"
 #include "base/error.h"
 #include "nn/formulas.h"
 #include "base/fields.h"

@@ -5,7 +5,6 @@
 #include "train/callback.h"
 #include <mixtape/saving.h>
 #include <math.h>
-#include <string.h>
 
 enum { PATH_MAX = 4096 };
 

@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "train/numerics/numerics.h"
 #include "ops/magnitudes.h"
-#include <math.h>
 
 enum { INCIDENTS_MAX = 10000 };
 

@@ -8,7 +8,6 @@
 #include "ops/magnitudes.h"
 #include "train/numerics/numerics.h"
 #include <math.h>
-#include <string.h>
 
 enum { STRIP = 720, HEIGHT = 16, CURVE = 140 };
 

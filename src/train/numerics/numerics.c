@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "ops/magnitudes.h"
-#include <string.h>
 
 bool mix_numerics_finite(const mix_numerics_statistics *s) { return !s->infinities && !s->nans; }
 

@@ -6,7 +6,6 @@
 #include "train/callback.h"
 #include "train/numerics/canvas.h"
 #include "train/numerics/numerics.h"
-#include "ops/magnitudes.h"
 #include <errno.h>
 #include <mixtape/graph_rewrite.h>
 #include <stdio.h>

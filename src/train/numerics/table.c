@@ -1,6 +1,5 @@
 /* The numerics report as a table. */
 #include "base/alloc.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "train/numerics/numerics.h"
 #include <stdio.h>

@@ -7,7 +7,6 @@
 #include "graph/loop_trace.h"
 #include "graph/tape.h"
 #include "train/numerics/numerics.h"
-#include "ops/magnitudes.h"
 #include "ops/table.h"
 #include <mixtape/ops.h>
 #include <stdio.h>
@@ -148,12 +147,27 @@ static void blame_consumer(struct mix_numerics_watch *watch, const mix_node *nod
   }
 }
 
-/* Was it made in the step of a loop? Such a value belongs to that step. */
-static bool is_in_step(const mix_node *node, mix_node *const *nodes, int count) {
+/* The loops of a tape whose steps have values of their own. */
+typedef struct loop_list {
+  const mix_node **nodes; /* owned */
+  int count, capacity;
+} loop_list;
+
+/* False with the error recorded. */
+static bool find_loops(loop_list *found, mix_node *const *nodes, int count) {
   for (int n = 0; n < count; n++) {
-    const mix_body *body = nodes[n]->body;
-    if (body && body->varying_count && node->sequence < nodes[n]->sequence &&
-        node->sequence > body->parameters[0].node->sequence)
+    if (!nodes[n]->body || !nodes[n]->body->varying_count) continue;
+    if (!mix_reserve(&found->nodes, &found->capacity, found->count + 1, sizeof *found->nodes)) return false;
+    found->nodes[found->count++] = nodes[n];
+  }
+  return true;
+}
+
+/* Was it made in the step of a loop? Such a value belongs to that step. */
+static bool is_in_step(const mix_node *node, const loop_list *loops) {
+  for (int n = 0; n < loops->count; n++) {
+    const mix_node *loop = loops->nodes[n];
+    if (node->sequence < loop->sequence && node->sequence > loop->body->parameters[0].node->sequence)
       return true;
   }
   return false;
@@ -190,12 +204,12 @@ static void add_weight(struct mix_numerics_watch *watch, mix_node *node, bool in
 
 static void add_recorded(struct mix_numerics_watch *watch, mix_tape *tape) {
   int count;
+  loop_list loops = {0};
   mix_node *const *nodes = mix_tape_nodes(tape, &count);
-  bool loops = false;
-  for (int n = 0; n < count; n++) loops |= nodes[n]->body != NULL;
-  for (int n = 0; n < count; n++) {
+  const bool found = find_loops(&loops, nodes, count);
+  for (int n = 0; n < count && found; n++) {
     if (nodes[n]->sequence < watch->first) continue;
-    const bool in_step = loops && is_in_step(nodes[n], nodes, count);
+    const bool in_step = is_in_step(nodes[n], &loops);
     add_weight(watch, nodes[n], in_step);
     if (!watch->report->intermediates || moves_only(nodes[n]) || in_step) continue;
     if (!nodes[n]->scope && !behind_outputs(watch, nodes[n])) continue;
@@ -207,6 +221,7 @@ static void add_recorded(struct mix_numerics_watch *watch, mix_tape *tape) {
       add(watch, (mix_edge){nodes[n], output}, layer_of(watch, nodes[n]), nodes[n]->op->name,
           MIX_NUMERICS_INTERMEDIATE);
   }
+  mix_free(loops.nodes);
   for (int n = 0; n < count; n++) blame_consumer(watch, nodes[n]);
 }
 

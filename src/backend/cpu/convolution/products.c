@@ -9,7 +9,6 @@
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/cpu/kernels.h"
 #include "base/alloc.h"
-#include <string.h>
 
 enum {
   AXES = MIX_CONV_AXES,

@@ -56,10 +56,10 @@ typedef struct mix_head_attention {
 /* Makes the inner layers softmax and dropout. */
 bool mix_head_attention_build(mix_layer *layer, mix_head_attention *attention, mix_axes softmax_axes,
                               uint64_t seed);
-/* The mask is the one of mix_attention_mask, without the causal one. A list of the output and, if the call
- * asks for it, the probabilities. */
-mix_list *mix_attend(mix_layer *layer, const mix_head_attention *attention, const mix_call_args *args,
-                     mix_tensor *const heads[3], mix_tensor *mask);
+/* By the rules of a layer, or of an operation. The mask is the one of mix_attention_mask, without the causal
+ * one. A list of the output and, if the call asks for it, the probabilities. */
+mix_list *mix_attend(const mix_semantics *rules, const mix_head_attention *attention,
+                     const mix_call_args *args, mix_tensor *const heads[3], mix_tensor *mask);
 
 /* ---- layers of projections ---- */
 

@@ -50,8 +50,8 @@ static mix_list *grouped_query_attention_call(mix_layer *layer, const mix_call_a
   mix_tensor *mask = mix_attention_mask(args, o->sliding_window, false);
   mix_tensor *heads[3] = {mix_call(g->query, query), mix_call(g->key, mix_attention_key(args)),
                           mix_call(g->value, mix_call_argument(args, 0))};
-  return mix_attention_outputs(mix_attend(layer, &g->attention, args, heads, mask), g->gate, g->output,
-                               query);
+  return mix_attention_outputs(mix_attend(layer->semantics, &g->attention, args, heads, mask), g->gate,
+                               g->output, query);
 }
 
 /* Its name is that of Keras's class, whose public name is another. */

@@ -107,12 +107,10 @@ static mix_list *attend_in_float32(const mix_head_attention *attention, mix_tens
   return mix_one_result(combined(attention, mix_cast(mix_softmax(scores), given), heads[2]));
 }
 
-mix_list *mix_attend(mix_layer *layer, const mix_head_attention *attention, const mix_call_args *args,
-                     mix_tensor *const heads[3], mix_tensor *mask) {
+mix_list *mix_attend(const mix_semantics *rules, const mix_head_attention *attention,
+                     const mix_call_args *args, mix_tensor *const heads[3], mix_tensor *mask) {
   if (mix_failed()) return NULL;
   const mix_shape query = mix_tensor_shape(heads[0]), key = mix_tensor_shape(heads[1]);
-  /* without layers of its own it is the operation of Keras 3 */
-  const mix_semantics *rules = attention->softmax ? layer->semantics : &mix_semantics_keras3;
   const bool wide = rules->attention_scores_float32 && attention->rate == 0 &&
                     !args->return_attention_scores && query.rank == 4;
   if (takes_blocks(attention, args, heads, mask, wide))

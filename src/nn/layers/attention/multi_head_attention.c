@@ -4,7 +4,6 @@
 #include "nn/layers/attention/attention.h"
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 typedef struct multi_head_attention {
   mix_multi_head_attention_options options;
@@ -139,8 +138,8 @@ static mix_list *multi_head_attention_call(mix_layer *layer, const mix_call_args
   mix_tensor *mask = mix_attention_mask(args, m->options.sliding_window, false);
   mix_tensor *heads[3] = {mix_call(m->query, query), mix_call(m->key, mix_attention_key(args)),
                           mix_call(m->value, mix_call_argument(args, 0))};
-  return mix_attention_outputs(mix_attend(layer, &m->attention, args, heads, mask), m->gate, m->output,
-                               query);
+  return mix_attention_outputs(mix_attend(layer->semantics, &m->attention, args, heads, mask), m->gate,
+                               m->output, query);
 }
 
 static mix_shape multi_head_attention_output_shape(mix_layer *layer, int count,
@@ -159,10 +158,7 @@ static mix_shape multi_head_attention_output_shape(mix_layer *layer, int count,
 /* ---- configs ---- */
 
 static bool put_shape(mix_config *config, const char *key, const mix_shape *shape) {
-  json_t *list = shape ? json_array() : json_null();
-  for (int i = 0; shape && i < shape->rank; i++)
-    mix_json_append(list, shape->dims[i] == MIX_UNKNOWN ? json_null() : json_integer(shape->dims[i]));
-  return mix_json_set(config->object, key, list);
+  return mix_json_set(config->object, key, shape ? mix_shape_json(*shape, false) : json_null());
 }
 
 /* The shapes that it was built for, and a single output size as a number. */

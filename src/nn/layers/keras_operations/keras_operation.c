@@ -162,8 +162,8 @@ static mix_tensor *array_of(const mix_operands *o, const char *name, const json_
   mix_json_numbers n;
   const bool good = mix_json_numbers_read(value, &n) && (!n.boolean || (!n.integer && !n.real));
   const mix_dtype dtype = n.boolean ? MIX_BOOL : n.integer && !n.real ? MIX_INT32 : MIX_FLOAT32;
-  if (good) return mix_tensor_from_doubles(n.items, dtype, n.shape);
-  return mix_failed() ? NULL : mix_operand_refused(o, name, value, "lists of numbers of one length and kind");
+  return good ? mix_json_numbers_tensor(&n, dtype)
+              : mix_operand_refused(o, name, value, "lists of numbers of one length and kind");
 }
 
 /* ---- operands ---- */
@@ -189,11 +189,16 @@ static mix_tensor *tensor_of(const mix_operands *o, const char *name, const json
   return mix_operand_refused(o, name, value, "a tensor or a number");
 }
 
+static mix_tensor *number_of(const json_t *value, mix_dtype dtype) {
+  mix_json_numbers n;
+  return mix_json_numbers_read(value, &n) ? mix_json_numbers_tensor(&n, dtype) : NULL;
+}
+
 mix_tensor *mix_operand(const mix_operands *o, const char *name) {
   const json_t *value = mix_operand_json(o, name);
   mix_tensor *tensor = tensor_of(o, name, value);
   if (tensor || mix_failed()) return tensor;
-  return mix_scalar(json_number_value(value), json_is_integer(value) ? MIX_INT32 : mix_floatx());
+  return number_of(value, json_is_integer(value) ? MIX_INT32 : mix_floatx());
 }
 
 /* ---- dtypes ---- */
@@ -235,8 +240,7 @@ bool mix_operands_promoted(const mix_operands *o, int count, const char *const *
   if (rule == MIX_OPERANDS_TYPED && dtype == MIX_BOOL) dtype = MIX_INT32;
   if (rule == MIX_OPERANDS_BOOLEAN) dtype = MIX_BOOL;
   for (int i = 0; i < count && !mix_failed(); i++)
-    tensors[i] = tensors[i] ? mix_cast(tensors[i], dtype)
-                            : mix_scalar(json_number_value(mix_operand_json(o, names[i])), dtype);
+    tensors[i] = tensors[i] ? mix_cast(tensors[i], dtype) : number_of(mix_operand_json(o, names[i]), dtype);
   return !mix_failed();
 }
 
@@ -271,8 +275,7 @@ mix_tensor *mix_operand_floating(mix_tensor *x) {
 
 /* ---- the call ---- */
 
-/* The form of a call that has tensors alone, in order. A new reference. */
-static json_t *form_of_tensors(const mix_keras_operation *operation, int count) {
+json_t *mix_keras_operation_form(const mix_keras_operation *operation, int count) {
   json_t *args = json_array();
   for (int i = 0; i < count; i++) mix_json_append(args, mix_operand_form(i));
   if (operation->takes_list) args = json_pack("[o]", args);
@@ -329,7 +332,7 @@ mix_list *mix_keras_operation_call(mix_layer *layer, const mix_call_args *args) 
                     .form = mix_call_form(),
                     .tensors = mix_operand_tensors(args->inputs, args->arguments),
                     .symbolic = args->symbolic};
-  json_t *form = o.form ? NULL : form_of_tensors(o.operation, mix_list_count(o.tensors));
+  json_t *form = o.form ? NULL : mix_keras_operation_form(o.operation, mix_list_count(o.tensors));
   if (form) o.form = form;
   mix_list *results = !mix_failed() && check_names(&o) ? compute(&o) : NULL;
   json_decref(form);

@@ -78,6 +78,9 @@ const mix_keras_operation *mix_keras_operation_named(const char *class_name);
 /* That of a layer; NULL: it is none. */
 const mix_keras_operation *mix_keras_operation_of(const mix_layer *layer);
 
+/* The form of a call that has tensors alone, in order, as one from C. A new reference. */
+json_t *mix_keras_operation_form(const mix_keras_operation *operation, int count);
+
 /* ---- values of a call ---- */
 
 /* The JSON of a value; NULL: absent or null. */

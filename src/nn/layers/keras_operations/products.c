@@ -118,7 +118,7 @@ static mix_list *dot_product_attention_call(const mix_operands *o) {
     return NULL;
   attention.bias = of_scores(o, "bias", mix_tensor_dtype(heads[0]));
   mix_tensor *mask = of_scores(o, "mask", MIX_BOOL);
-  return mix_failed() ? NULL : mix_attend((mix_layer *)o->layer, &attention, &args, heads, mask);
+  return mix_failed() ? NULL : mix_attend(&mix_semantics_keras3, &attention, &args, heads, mask);
 }
 
 /* ---- the table ---- */

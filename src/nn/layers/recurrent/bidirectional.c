@@ -2,7 +2,6 @@
  * Bidirectional recurrent neural networks; IEEE Trans. Signal Processing 45(11), 1997). */
 #include "base/error.h"
 #include "base/json.h"
-#include "graph/trace.h"
 #include "nn/layers/recurrent/recurrent.h"
 #include <stdio.h>
 #include <string.h>

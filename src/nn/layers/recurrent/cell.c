@@ -4,7 +4,6 @@
 #include "nn/layers/activation_functions.h"
 #include "nn/layers/recurrent/recurrent.h"
 #include "tensor/shape.h"
-#include <string.h>
 
 /* ---- options ---- */
 

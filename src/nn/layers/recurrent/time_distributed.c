@@ -90,10 +90,9 @@ static mix_list *call_steps(mix_layer *layer, const mix_call_args *args, mix_ten
   mix_list *results = mix_list_new(0, NULL);
   for (int64_t i = 0; i < steps && !mix_failed(); i++) {
     mix_tensor *y = call_inner(layer, step_of(x, i), mask ? step_of(mask, i) : NULL, args->training);
-    mix_list_append(results, y ? mix_expand_dims(y, 1) : NULL);
+    mix_list_append(results, y);
   }
-  if (mix_failed()) return NULL;
-  return mix_one_result(mix_concat((int)steps, (mix_tensor *const *)mix_list_items(results), 1));
+  return mix_failed() ? NULL : mix_one_result(mix_layer_stack(results, 1));
 }
 
 /* ---- calling ---- */

@@ -1,5 +1,4 @@
 /* RandomCrop and RandomFlip. */
-#include "base/error.h"
 #include "nn/layers/spatial/random_images.h"
 #include <string.h>
 

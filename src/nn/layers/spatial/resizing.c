@@ -1,7 +1,7 @@
 /* Resizing and CenterCrop. */
 #include "base/error.h"
 #include "nn/layers/spatial/spatial.h"
-#include "tensor/shape.h"
+#include "tensor/convert.h"
 
 /* ---- Resizing ---- */
 
@@ -11,12 +11,12 @@ static mix_shape resizing_output_shape(mix_layer *layer, int count, const mix_sh
   return mix_image_shape(input_shapes[0], o->data_format, o->height, o->width);
 }
 
-/* Rounded and cut to the dtype's range, as integer images are. */
+/* Rounded and cut to the dtype's range, as integer images of 8 and 16 bits are. */
 static mix_tensor *rounded(mix_tensor *y, mix_dtype dtype) {
-  const double limit = dtype == MIX_UINT8 ? 255 : dtype == MIX_INT8 ? 127 : dtype == MIX_INT16 ? 32767 : 0;
   y = mix_round(y);
-  if (limit && y)
-    y = mix_clip(y, mix_scalar_like(y, dtype == MIX_UINT8 ? 0 : -limit - 1), mix_scalar_like(y, limit));
+  if (y && mix_dtype_is_integer(dtype) && mix_dtype_size(dtype) <= 2)
+    y = mix_clip(y, mix_scalar_like(y, (double)mix_dtype_lowest(dtype)),
+                 mix_scalar_like(y, (double)mix_dtype_highest(dtype)));
   return mix_cast(y, dtype);
 }
 

@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "tensor/shape.h"
-#include <math.h>
 #include <string.h>
 
 enum { NAME_SIZE = 24 };
@@ -135,13 +134,12 @@ static bool suits(const mix_json_numbers *n, mix_dtype dtype) {
 static mix_tensor *constant(const mix_tf_operation_call *call, const char *name, const json_t *value,
                             const mix_tensor *like) {
   mix_json_numbers n;
-  if (!mix_json_numbers_read(value, &n))
-    return mix_failed() ? NULL : mix_tf_operation_mistyped(call, name, "a tensor or numbers");
+  if (!mix_json_numbers_read(value, &n)) return mix_tf_operation_mistyped(call, name, "a tensor or numbers");
   const mix_dtype dtype = like                   ? mix_tensor_dtype(like)
                           : n.boolean            ? MIX_BOOL
                           : n.integer && !n.real ? MIX_INT32
                                                  : MIX_FLOAT32;
-  if (suits(&n, dtype)) return mix_tensor_from_doubles(n.items, dtype, n.shape);
+  if (suits(&n, dtype)) return mix_json_numbers_tensor(&n, dtype);
   return mix_fail(MIX_TYPE_ERROR, "tf.%s in layer '%s': %s holds %s; the other operand is %s",
                   call->operation->function, call->layer->name, name,
                   n.boolean ? "booleans"

@@ -2,7 +2,6 @@
 #include "nn/layers/tf_operations/operation.h"
 
 #include "base/error.h"
-#include "base/json.h"
 #include "nn/formulas.h"
 #include "tensor/shape.h"
 #include <mixtape/activation.h>

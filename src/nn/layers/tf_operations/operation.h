@@ -9,7 +9,6 @@
 /* The form of a call (mix_call_keywords): {"args": first argument, "kwargs": {name: value}}. Values are those
  * of the text, but for tensors (mix_operand_form); in the first argument a value is
  * {MIX_OPERAND_VALUE: value}. */
-#define MIX_OPERAND_VALUE "$value"
 
 typedef struct mix_tf_operation mix_tf_operation;
 

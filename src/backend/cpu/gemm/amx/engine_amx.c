@@ -13,7 +13,6 @@
  * bits. */
 #include "backend/cpu/gemm/amx/amx.h"
 #include "backend/cpu/gemm/block_arithmetic.h"
-#include <string.h>
 
 static const mix_amx_storage amx_storages[] = {
     {.dtype = MIX_BFLOAT16,

@@ -1,7 +1,6 @@
 /* Plans of AMX products: the grid of threads, the blocks, what is packed when, by whom and where. Each choice
  * is by cost, in elements of C. No choice depends on the threads that changes the order of sums. Measured on
  * processors with 2 MiB of second-level cache. */
-#include "backend/backend.h"
 #include "backend/cpu/gemm/amx/amx.h"
 #include "backend/cpu/gemm/block_arithmetic.h"
 #include <math.h>

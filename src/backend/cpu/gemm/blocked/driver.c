@@ -1,7 +1,6 @@
 /* The driver of blocked products on vectors. */
 #include "backend/cpu/gemm/block_arithmetic.h"
 #include "backend/cpu/gemm/blocked/blocked.h"
-#include <string.h>
 
 /* A thread's product and the parts of its workspace. */
 typedef struct run_state {

@@ -8,7 +8,6 @@
  * all of k, where it fits. Patches of images are gathered before they are packed. Where few rows use B, its
  * next block is prefetched while this one is multiplied. Sums are float32, in the workspace until the last
  * block of k. */
-#include "backend/backend.h"
 #include "backend/cpu/gemm/fp16/fp16.h"
 #include "backend/cpu/gemm/block_arithmetic.h"
 #include <string.h>
