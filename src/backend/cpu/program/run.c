@@ -9,10 +9,16 @@
 /* Is n a multiple of the group? Then instructions may access memory in place, without padding. */
 static inline bool is_whole(const mix_tile_span *t) { return t->n % 16 == 0; }
 
+/* Copies the first element over all n. */
 static void fill_with(void *tile, size_t held, int64_t n) {
   if (held == 4) {
+    typedef uint32_t four __attribute__((vector_size(16)));
     uint32_t *r = tile, value = r[0];
-    for (int64_t i = 1; i < n; i++) r[i] = value;
+    const four values = {value, value, value, value};
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+      memcpy(r + i, &values, sizeof values), memcpy(r + i + 4, &values, sizeof values);
+    for (; i < n; i++) r[i] = value;
   } else {
     uint64_t *r = tile, value = r[0];
     for (int64_t i = 1; i < n; i++) r[i] = value;
@@ -55,14 +61,28 @@ static int64_t offset_of(const mix_tile_program *p, const mix_tile_load *load, i
   return at + flat * load->strides[0];
 }
 
+/* Goes on to the next row of the space: `row` are the indices of all dimensions but the last, `at` the
+ * element of the operand. */
+static int64_t next_row(const mix_tile_program *p, const mix_tile_load *load, int64_t *row, int64_t at) {
+  for (int d = p->rank - 2; d >= 0; d--) {
+    at += load->strides[d];
+    if (++row[d] < p->dims[d]) break;
+    at -= row[d] * load->strides[d];
+    row[d] = 0;
+  }
+  return at;
+}
+
 static void load_general(const mix_tile_state *r, const mix_tile_load *load, char *slot, const char *source,
                          const mix_tile_span *t) {
   const mix_tile_program *p = r->p;
   const int64_t stride = load->strides[p->rank - 1];
-  const bool simple = p->rank == 2 && r->pitch == p->inner;
+  const bool rows = r->pitch == p->inner; /* pieces begin in consecutive rows */
+  int64_t row[MIX_MAX_RANK], flat = t->flat, at = 0;
+  for (int d = p->rank - 1; d >= 0; flat /= p->dims[d--]) row[d] = flat % p->dims[d];
+  for (int d = 0; d < p->rank; d++) at += row[d] * load->strides[d];
   for (int64_t i = 0; i < t->pieces; i++) {
-    const int64_t at = simple ? (t->row + i) * load->strides[0] + t->column * stride
-                              : offset_of(p, load, t->flat + i * r->pitch);
+    if (i) at = rows ? next_row(p, load, row, at) : offset_of(p, load, t->flat + i * r->pitch);
     load_strided(load, slot + (size_t)(i * t->length) * load->held, source + at * (int64_t)load->element,
                  stride, t->length);
   }
