@@ -487,7 +487,8 @@ static void check_integers(const char *module, const char *config, const char *a
           "int64") ", "
                    "{\"module\": \"%s\", \"class_name\": \"Add\", \"config\": {\"name\": \"op\"%s}, "
                    "\"registered_name\": null, \"name\": \"op\", \"inbound_nodes\": [{\"args\": [%s], "
-                   "\"kwargs\": {}}]}], \"input_layers\": [[\"n\", 0, 0]], \"output_layers\": [\"op\", 0, 0]}, "
+                   "\"kwargs\": {}}]}], \"input_layers\": [[\"n\", 0, 0]], "
+                   "\"output_layers\": [\"op\", 0, 0]}, "
                    "\"registered_name\": \"Functional\"}",
       module, config, args);
   const char *written = text.text;

@@ -19,7 +19,7 @@ void mix_host_set_band_rule(mix_host_band_rule choice) { atomic_store(&rule, cho
 static bool may_run_in_bands(const mix_executable *executable, int i) {
   const mix_step *step = &executable->plan->steps[i];
   const mix_host_step *host = &executable->steps[i];
-  return host->kernel->bands && step->guard < 0 && !step->writes_variable && !mix_host_step_may_fail(step) &&
+  return host->kernel->bands && step->guard < 0 && !step->writes_variable && !mix_step_may_fail(step) &&
          step->input_count <= 64 && step->output_count <= 64;
 }
 
@@ -70,7 +70,7 @@ static bool join(const mix_executable *executable, int i, scratch *x) {
 static bool leave(const mix_executable *executable, int i, scratch *x) {
   const mix_step *step = &executable->plan->steps[i];
   if (!x->now.count || x->now.later_count == MAX_LATER || step->guard >= 0 || step->writes_variable ||
-      mix_host_step_may_fail(step))
+      mix_step_may_fail(step))
     return false;
   mix_step_accesses(executable, i, &x->step);
   for (int k = 0; k < x->step.count; k++) {

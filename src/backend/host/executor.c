@@ -288,11 +288,6 @@ static bool bind_all(mix_executable *executable, const mix_bindings *bindings) {
   return true;
 }
 
-bool mix_host_step_may_fail(const mix_step *step) {
-  if (step->op->flags & MIX_OP_CHECKS_VALUES) return true;
-  return step->program && mix_program_may_fail(step->program);
-}
-
 static void record_failure(mix_executable *executable, int step) {
   int first = atomic_load(&executable->failed_step);
   while (step < first && !atomic_compare_exchange_weak(&executable->failed_step, &first, step)) continue;

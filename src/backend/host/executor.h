@@ -78,9 +78,6 @@ void mix_host_run_steps(mix_executable *executable, const mix_team *team);
 int mix_host_thread_count(const mix_plan *plan, int threads, uint32_t features);
 /* For tests and benchmarks: plans that are compiled from now on take all threads, however small they are. */
 void mix_host_take_all_threads(bool all);
-/* May a value of an operand make the step fail? Programs, including epilogues, fail only by integer
- * arithmetic. */
-bool mix_host_step_may_fail(const mix_step *step);
 /* Places the barriers of a plan whose kernels have been chosen, and makes its stages
  * (host/place_barriers.c). False: out of memory, recorded. */
 bool mix_host_schedule(mix_executable *executable);

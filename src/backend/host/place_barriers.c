@@ -97,7 +97,7 @@ bool mix_host_schedule(mix_executable *executable) {
     }
     mix_access_set *accessed = u.serial ? &by_first : &by_team;
     for (int t = 0; t < now.count; t++) accessed->list[accessed->count++] = now.list[t];
-    if (mix_host_step_may_fail(step)) *(u.serial ? &first_may_fail : &team_may_fail) = true;
+    if (mix_step_may_fail(step)) *(u.serial ? &first_may_fail : &team_may_fail) = true;
   }
   mix_free(memory);
   return make_stages(executable);

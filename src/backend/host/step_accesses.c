@@ -2,6 +2,10 @@
 
 enum { WORKSPACE = -1 };
 
+bool mix_step_may_fail(const mix_step *step) {
+  return step->op->flags & MIX_OP_CHECKS_VALUES || (step->program && mix_program_may_fail(step->program));
+}
+
 bool mix_same_range(const mix_range_access *a, const mix_range_access *b) {
   return a->space == b->space && a->index == b->index && a->begin == b->begin && a->end == b->end;
 }

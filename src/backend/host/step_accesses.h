@@ -1,4 +1,5 @@
-/* The bytes that steps of a plan access, and whether two steps may run without waiting in between. */
+/* The bytes that steps of a plan access, whether two steps may run without waiting in between, and whether
+ * one may fail. */
 #ifndef MIX_BACKEND_HOST_STEP_ACCESSES_H
 #define MIX_BACKEND_HOST_STEP_ACCESSES_H
 
@@ -28,6 +29,9 @@ void mix_band_accesses(const mix_executable *executable, int step, int64_t rows,
                        const mix_band_access *access, mix_access_set *now);
 /* Can a byte be written by one thread and accessed by another, if nobody waits between these accesses? */
 bool mix_accesses_conflict(const mix_access_set *old, const mix_access_set *now);
+/* May a value of an operand make the step fail? Programs, including epilogues, fail only by integer
+ * arithmetic. */
+bool mix_step_may_fail(const mix_step *step);
 /* Do both access the same bytes? */
 bool mix_same_range(const mix_range_access *a, const mix_range_access *b);
 
