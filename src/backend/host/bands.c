@@ -8,8 +8,8 @@
 enum {
   MAX_STEPS = 32,      /* of one group */
   MAX_LATER = 8,       /* steps that one group leaves behind it */
-  MAX_CANDIDATES = 24, /* numbers of rows to try */
-  ROWS_OF_THREAD = 4,  /* at least */
+  LARGE_OPERANDS = 16, /* of a group: one of them is at least this part of what the caches hold */
+  ROWS_OF_THREAD = 4,  /* at least, on average */
   TEST_ROWS = 3,       /* of a band under MIX_BANDS_ALWAYS */
 };
 
@@ -32,12 +32,11 @@ typedef struct group {
   int steps[MAX_STEPS], count;
   int later[MAX_LATER], later_count;
   int pointers; /* operands and results of all members */
-  int next;     /* the first step behind all of these */
 } group;
 
-/* The groups that are compared, the accesses of the steps that one leaves for later, and those of a step. */
+/* The group that is tried, the accesses of the steps that it leaves for later, and those of a step. */
 typedef struct scratch {
-  group now, longest, best;
+  group now;
   mix_access_set later, step;
   bool *is_member;
 } scratch;
@@ -81,71 +80,77 @@ static bool leave(const mix_executable *executable, int i, scratch *x) {
   return true;
 }
 
-/* Sets x->longest to the group that begins with a step, of so many rows, that saves most; with the fewest
- * steps. */
-static void find_longest(const mix_executable *executable, int begin, int64_t rows, scratch *x) {
-  memset(&x->now, 0, sizeof x->now);
-  x->now.bands = (mix_host_bands){.rows = rows, .sharer = -1};
-  x->longest.next = 0;
-  x->longest.bands.cached_bytes = 0;
-  x->later.count = 0;
-  for (int i = begin; i < executable->plan->step_count; i++) {
+/* Sets x->now to the steps from `begin` to before `end` that run together in so many rows, and those left.
+ * Returns the end of the shortest such group that saves most, and sets *saved to what it saves. */
+static int try_group(const mix_executable *executable, int begin, int end, int64_t rows, scratch *x,
+                     size_t *saved) {
+  group *g = &x->now;
+  int best = 0;
+  g->bands = (mix_host_bands){.rows = rows, .sharer = -1};
+  g->count = g->later_count = g->pointers = g->places.count = g->places.operand_count = x->later.count = 0;
+  g->places.apart = *saved = 0;
+  for (int i = begin; i < end; i++) {
     if (!join(executable, i, x)) {
       if (!leave(executable, i, x)) break;
       continue;
     }
-    mix_host_bands *bands = &x->now.bands;
-    const int64_t row = (int64_t)mix_band_row_bytes(&x->now.places, rows, false) + 1;
-    x->now.next = i + 1;
-    bands->bytes = mix_band_places_bytes(&x->now.places);
-    bands->cached_bytes = x->now.places.apart - bands->bytes;
-    bands->band = mix_cpu_cache(2) / 2 / row;
-    if (!bands->band && row <= mix_cpu_cache(3) / 2 / executable->threads) bands->band = 1;
-    if (bands->band && bands->cached_bytes > x->longest.bands.cached_bytes) x->longest = x->now;
+    const int64_t row = (int64_t)mix_band_row_bytes(&g->places, rows, false) + 1;
+    g->bands.bytes = mix_band_places_bytes(&g->places);
+    g->bands.cached_bytes = g->places.apart - g->bands.bytes;
+    g->bands.band = mix_cpu_cache(2) / 2 / row;
+    if (!g->bands.band && row <= mix_cpu_cache(3) / 2 / executable->threads) g->bands.band = 1;
+    if (g->bands.band && g->bands.cached_bytes > *saved) best = i + 1, *saved = g->bands.cached_bytes;
   }
+  return best;
 }
 
-/* Products of leading dimensions of the operands and results of a step. */
-static int candidates_of(const mix_host_step *host, int64_t *list) {
-  int count = 0;
+/* The shape of the largest operand or result. */
+static mix_shape largest_of(const mix_host_step *host) {
+  mix_shape largest = {.rank = 0};
   for (int i = 0; i < host->args.input_count + host->args.output_count; i++) {
-    const mix_shape *shape =
-        &(i < host->args.input_count ? &host->args.input_types[i]
-                                     : &host->args.output_types[i - host->args.input_count])
-             ->shape;
-    int64_t rows = 1;
-    for (int d = 0; d < shape->rank; d++) {
-      rows *= shape->dims[d];
-      bool known = rows < 2 || count == MAX_CANDIDATES;
-      for (int j = 0; j < count; j++) known = known || list[j] == rows;
-      if (!known) list[count++] = rows;
-    }
+    const mix_type *type = i < host->args.input_count ? &host->args.input_types[i]
+                                                      : &host->args.output_types[i - host->args.input_count];
+    if (!i || mix_shape_size(type->shape) > mix_shape_size(largest)) largest = type->shape;
   }
-  return count;
+  return largest;
 }
 
 /* Is the group worth it: would what its steps access not have stayed in the caches? */
-static bool pays(const mix_executable *executable, const group *g) {
-  const mix_host_band_rule now = atomic_load(&rule);
-  if (now == MIX_BANDS_NEVER || g->count < 2 || !g->bands.cached_bytes) return false;
-  if (now == MIX_BANDS_ALWAYS) return true;
-  return g->bands.rows >= (int64_t)ROWS_OF_THREAD * executable->threads &&
-         g->bands.bytes > (size_t)mix_cpu_cache(3);
+static bool pays(const group *g) {
+  if (g->count < 2 || !g->bands.cached_bytes) return false;
+  if (atomic_load(&rule) == MIX_BANDS_ALWAYS) return true;
+  return g->bands.bytes > (size_t)mix_cpu_cache(3);
 }
 
-/* Sets x->best to the best group that begins with a step; its `next` is 0 if there is none. */
-static void find_best(const mix_executable *executable, int begin, scratch *x) {
-  int64_t candidates[MAX_CANDIDATES];
-  const int count =
-      may_run_in_bands(executable, begin) ? candidates_of(&executable->steps[begin], candidates) : 0;
-  x->best.next = 0;
-  x->best.bands.cached_bytes = 0;
-  for (int i = 0; i < count; i++) {
-    find_longest(executable, begin, candidates[i], x);
-    if (x->longest.next && pays(executable, &x->longest) &&
-        x->longest.bands.cached_bytes > x->best.bands.cached_bytes)
-      x->best = x->longest;
+/* Do all threads have some? */
+static bool enough_rows(const mix_executable *executable, int64_t rows) {
+  return atomic_load(&rule) == MIX_BANDS_ALWAYS || rows >= (int64_t)ROWS_OF_THREAD * executable->threads;
+}
+
+/* Can a group with such an operand pass over more than the caches hold? */
+static bool is_large(mix_shape shape) {
+  return atomic_load(&rule) == MIX_BANDS_ALWAYS ||
+         mix_shape_size(shape) * (int64_t)sizeof(float) * LARGE_OPERANDS > mix_cpu_cache(3);
+}
+
+/* Sets x->now to the best group that begins with a step. Returns its end; 0 if there is none. */
+static int find_group(const mix_executable *executable, int begin, scratch *x) {
+  const int count = executable->plan->step_count;
+  const mix_shape largest = largest_of(&executable->steps[begin]);
+  int64_t rows = 1, best_rows = 0;
+  size_t best = 0, saved;
+  int end = 0;
+  if (!may_run_in_bands(executable, begin) || !is_large(largest)) return 0;
+  for (int d = 0; d < largest.rank; d++) {
+    if (largest.dims[d] == 1) continue;
+    rows *= largest.dims[d];
+    if (rows < 2 || !enough_rows(executable, rows)) continue;
+    const int at = try_group(executable, begin, count, rows, x, &saved);
+    if (saved > best) best = saved, best_rows = rows, end = at;
   }
+  if (!end) return 0;
+  try_group(executable, begin, end, best_rows, x, &saved);
+  return pays(&x->now) ? end : 0;
 }
 
 /* Do later steps of the group read output k of a step? */
@@ -159,7 +164,8 @@ static bool is_kept(const mix_executable *executable, const group *g, int member
 }
 
 /* Gives the places that are a thread's own their memory. False: out of memory, recorded. */
-static bool place_own(const mix_executable *executable, group *g, mix_host_bands *bands, scratch *x) {
+static bool place_own(const mix_executable *executable, mix_host_bands *bands, scratch *x) {
+  group *g = &x->now;
   size_t offsets[MIX_BAND_PLACES] = {0};
   memset(x->is_member, 0, (size_t)executable->plan->step_count);
   for (int i = 0; i < g->count; i++) x->is_member[g->steps[i]] = true;
@@ -188,9 +194,9 @@ static bool place_own(const mix_executable *executable, group *g, mix_host_bands
   return bands->own != NULL;
 }
 
-/* Adds x->best to the order, and the steps that it leaves behind it. False: out of memory, recorded. */
+/* Adds x->now to the order, and the steps that it leaves behind it. False: out of memory, recorded. */
 static bool form(mix_executable *executable, scratch *x, int *place) {
-  group *g = &x->best;
+  const group *g = &x->now;
   mix_host_bands *own = &executable->bands[executable->band_count++];
   *own = g->bands;
   own->begin = *place;
@@ -207,21 +213,20 @@ static bool form(mix_executable *executable, scratch *x, int *place) {
       host->kept |= (uint64_t)is_kept(executable, g, i, k) << k;
     executable->order[(*place)++] = g->steps[i];
   }
-  for (int i = 0; i < g->later_count && g->later[i] < g->next; i++)
-    executable->order[(*place)++] = g->later[i];
+  for (int i = 0; i < g->later_count; i++) executable->order[(*place)++] = g->later[i];
   executable->parallel = true;
-  return place_own(executable, g, own, x);
+  return place_own(executable, own, x);
 }
 
 static bool form_all(mix_executable *executable, scratch *x) {
   const int count = executable->plan->step_count;
   int place = 0;
   for (int i = 0; i < count;) {
-    find_best(executable, i, x);
-    if (!x->best.next)
+    const int end = find_group(executable, i, x);
+    if (!end)
       executable->order[place++] = i++;
     else if (form(executable, x, &place))
-      i = x->best.next;
+      i = end;
     else
       return false;
   }
@@ -238,15 +243,25 @@ static bool make_own_memory(mix_executable *executable) {
   return executable->own != NULL;
 }
 
+/* Bytes of all values but constants: a plan that the caches hold has no bands. */
+static bool may_have_bands(const mix_plan *plan) {
+  size_t bytes = 0;
+  for (int i = 0; i < plan->slot_count; i++)
+    if (plan->slots[i].kind != MIX_SLOT_CONSTANT) bytes += plan->slots[i].bytes;
+  return plan->step_count > 1 && (atomic_load(&rule) == MIX_BANDS_ALWAYS || bytes > (size_t)mix_cpu_cache(3));
+}
+
 bool mix_host_form_bands(mix_executable *executable) {
   const int count = executable->plan->step_count;
+  executable->order = mix_calloc((size_t)count + 1, sizeof *executable->order);
+  for (int i = 0; executable->order && i < count; i++) executable->order[i] = i;
+  if (!executable->order || !may_have_bands(executable->plan)) return executable->order != NULL;
   size_t total = 0;
   for (int i = 0; i < count; i++) total += (size_t)mix_step_access_count(executable, i);
   scratch *x = mix_calloc(1, sizeof *x);
   mix_range_access *memory = mix_calloc(2 * total + 1, sizeof *memory);
   executable->bands = mix_calloc((size_t)count / 2 + 1, sizeof *executable->bands);
-  executable->order = mix_calloc((size_t)count + 1, sizeof *executable->order);
-  bool good = x && memory && executable->bands && executable->order &&
+  bool good = x && memory && executable->bands &&
               (x->is_member = mix_calloc((size_t)count + 1, sizeof *x->is_member)) != NULL;
   if (good) {
     x->later.list = memory, x->step.list = memory + total;
