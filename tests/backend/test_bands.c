@@ -165,6 +165,31 @@ static void large_operands(void **state) {
   free_outcome(&o);
 }
 
+/* Wherever memory ends, that is an error and nothing else; then the function works. */
+static void failed_allocations(void **state) {
+  (void)state;
+  subject s = {.layer = layer_of(1, images[0])};
+  mix_list *arguments = mix_list_of(uniform(3, images[0], MIX_FLOAT32), uniform(4, images[0], MIX_FLOAT32));
+  mix_host_set_band_rule(MIX_BANDS_ALWAYS);
+  mix_host_take_all_threads(true);
+  mix_set_threads(2);
+  bool failed = true;
+  int64_t count = 0;
+  for (; failed; count++)
+    MIX_SCOPE {
+      mix_function *function = mix_function_new(normalise, &s, .name = "bands");
+      mix_inject_allocation_failure(count);
+      mix_function_call(function, arguments);
+      mix_inject_allocation_failure(-1);
+      failed = mix_error() != MIX_OK;
+      if (failed) expect_error(MIX_MEMORY_ERROR, "memory");
+      assert_non_null(mix_function_call(function, arguments));
+    }
+  assert_true(count > 100);
+  mix_host_take_all_threads(false);
+  mix_host_set_band_rule(MIX_BANDS_BY_SIZE);
+}
+
 /* A trace has every step. */
 static void traces(void **state) {
   (void)state;
@@ -186,7 +211,8 @@ static void traces(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(normalisations), TEST(chains), TEST(small_operands_stay_whole),
-                                     TEST(large_operands), TEST(traces)};
+  const struct CMUnitTest tests[] = {
+      TEST(normalisations),     TEST(chains), TEST(small_operands_stay_whole), TEST(large_operands),
+      TEST(failed_allocations), TEST(traces)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,9 @@
 /* Random steps over variables of several dtypes, captured and op by op: the same bits for any number of
- * threads and any disabled passes. Variables get values, old values too, rounded or not, conditionally or
- * not. Sizes are no multiples of a vector, so that partial tiles and packets occur. */
+ * threads and any disabled passes, half of them in bands of rows. Variables get values, old values too,
+ * rounded or not, conditionally or not. Sizes are no multiples of a vector, so that partial tiles and packets
+ * occur. */
 #include "compile/support.h"
-#include "backend/host/executor.h"
+#include "backend/host/bands.h"
 
 #include "base/philox.h"
 
@@ -125,6 +126,7 @@ static void captured_steps_have_the_bits_of_single_operations(void **state) {
   for (uint64_t seed = 0; seed < SEEDS; seed++)
     for (int form = 0; form < 3; form++)
       MIX_SCOPE {
+        mix_host_set_band_rule(seed % 2 ? MIX_BANDS_ALWAYS : MIX_BANDS_NEVER);
         char off[200] = "";
         position = seed * 1000 + 900;
         for (int i = 0; i < COUNT(passes) && form == 2; i++)

@@ -18,8 +18,9 @@ static bool may_be_own(const mix_band_place *place) {
   return place->range.space == MIX_SLOT_ARENA && place->range.in_order && place->range.write;
 }
 
-/* Values that overlap in the arena are never needed at the same time. Of two in different rows the earlier
- * one must therefore be gone, with all its readers in the group, and can be a thread's own. */
+/* Values that overlap in the arena are never needed at the same time; what a step writes over an operand has
+ * all of its bytes. Of two in different rows the earlier one must therefore be gone, with all its readers in
+ * the group, and can be a thread's own. */
 static bool meets(const mix_band_place *place, const mix_range_access *access) {
   return !place->closed && overlap(&place->range, access) && (place->written || access->write) &&
          !(access->in_order && place->range.in_order && mix_same_range(&place->range, access));

@@ -153,13 +153,16 @@ static int find_group(const mix_executable *executable, int begin, scratch *x) {
   return pays(&x->now) ? end : 0;
 }
 
-/* Do later steps of the group read output k of a step? */
-static bool is_kept(const mix_executable *executable, const group *g, int member, int k) {
-  const mix_step *steps = executable->plan->steps;
-  const int output = steps[g->steps[member]].outputs[k];
-  for (int i = member + 1; i < g->count; i++)
-    for (int j = 0; j < steps[g->steps[i]].input_count; j++)
-      if (steps[g->steps[i]].inputs[j] == output) return true;
+/* Do later steps of the group read the place of operand i of a member? */
+static bool is_kept(const mix_executable *executable, const group *g, int member, int i) {
+  int place = -1;
+  for (int k = 0; k < g->places.operand_count; k++) {
+    const mix_band_operand *x = &g->places.operands[k];
+    if (x->member == member && x->operand == i) place = x->place;
+    if (x->member > member && x->place == place &&
+        x->operand < executable->plan->steps[g->steps[x->member]].input_count)
+      return true;
+  }
   return false;
 }
 
@@ -210,7 +213,7 @@ static bool form(mix_executable *executable, scratch *x, int *place) {
     host->serial = false;
     host->late = access.late_outputs != 0;
     for (int k = 0; k < host->args.output_count; k++)
-      host->kept |= (uint64_t)is_kept(executable, g, i, k) << k;
+      host->kept |= (uint64_t)is_kept(executable, g, i, host->args.input_count + k) << k;
     executable->order[(*place)++] = g->steps[i];
   }
   for (int i = 0; i < g->later_count; i++) executable->order[(*place)++] = g->later[i];

@@ -254,11 +254,13 @@ void mix_tile_run_sums(mix_tile_state *r, const mix_team *team) {
 
 /* ---- bands ---- */
 
+enum { CHAINS_OF_THREAD = 4 }; /* at least, on average: all steps of a band are shared as its sums are */
+
 bool mix_tile_sums_by_bands(const mix_tile_program *p, int threads, int64_t rows) {
   const chains c = chains_of(p);
   for (int i = 0; i < p->program->sum_count; i++)
     if (p->program->sums[i].row && p->count / rows % p->program->sums[i].row) return false;
-  return !c.columns || (c.rows == rows && (threads < 2 || chain_count(&c) > 1));
+  return !c.columns || (c.rows == rows && (threads < 2 || chain_count(&c) >= CHAINS_OF_THREAD * threads));
 }
 
 void mix_tile_run_sums_range(mix_tile_state *r, int64_t begin, int64_t end) {
