@@ -18,6 +18,11 @@ static mix_tensor *uniform(uint64_t seed, mix_shape shape, mix_dtype dtype) {
   return x;
 }
 
+/* x and the gradient of y. */
+static mix_list *arguments_of(mix_shape shape, mix_dtype dtype) {
+  return mix_list_of(uniform(3, shape, dtype), uniform(4, shape, dtype));
+}
+
 /* y and the gradients of x and the weights. */
 static mix_list *normalise(void *context, mix_list *arguments) {
   const subject *s = context;
@@ -78,7 +83,7 @@ static void free_outcome(outcome *o) {
 
 /* Returns the bytes that bands save. */
 static size_t compare(subject *s, mix_shape shape, mix_dtype dtype, int threads) {
-  mix_list *arguments = mix_list_of(uniform(3, shape, dtype), uniform(4, shape, dtype));
+  mix_list *arguments = arguments_of(shape, dtype);
   outcome apart = run(s, arguments, MIX_BANDS_NEVER, 1), bands = run(s, arguments, MIX_BANDS_ALWAYS, threads);
   assert_int_equal(apart.count, bands.count);
   for (int i = 0; i < apart.count; i++) {
@@ -96,6 +101,7 @@ static const mix_shape matrices[] = {
     {.rank = 2, .dims = {7, 24}}, {.rank = 2, .dims = {130, 48}}, {.rank = 2, .dims = {1100, 264}}};
 static const mix_shape images[] = {{.rank = 4, .dims = {5, 3, 7, 24}}, {.rank = 4, .dims = {9, 16, 5, 48}}};
 static const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16};
+static const char *const policies[] = {"float32", "mixed_float16", "mixed_bfloat16"};
 
 static mix_layer *layer_of(int kind, mix_shape shape) {
   mix_layer *list[] = {mix_layer_normalization(), mix_group_normalization(.groups = 8),
@@ -115,13 +121,14 @@ static void normalisations(void **state) {
           MIX_SCOPE {
             const bool matrix = i < COUNT(matrices);
             const mix_shape shape = matrix ? matrices[i] : images[i - COUNT(matrices)];
-            mix_set_global_policy(d == 0 ? "float32" : d == 1 ? "mixed_float16" : "mixed_bfloat16");
+            mix_set_global_policy(policies[d]);
             subject s = {.layer = layer_of(kind, shape)};
             const size_t saved = compare(&s, shape, dtypes[d], threads);
             const size_t operand = (size_t)mix_shape_size(shape) * mix_dtype_size(dtypes[d]);
-            /* On one thread something of the size of x is read once instead of twice, at least. */
-            if (threads == 1 && matrix && saved < operand)
-              fail_msg("dtype %d, layer %d, shape %d: %zu bytes saved", d, kind, i, saved);
+            /* Something of the size of x is read once instead of twice, at least. Few rows have too few
+             * chains of sums for several threads. */
+            if (matrix && (threads == 1 || i == COUNT(matrices) - 1) && saved < operand)
+              fail_msg("dtype %d, layer %d, shape %d, %d threads: %zu saved", d, kind, i, threads, saved);
           }
   mix_host_take_all_threads(false);
   mix_set_global_policy("float32");
@@ -144,8 +151,7 @@ static void chains(void **state) {
 static void small_operands_stay_whole(void **state) {
   (void)state;
   subject s = {.layer = layer_of(0, matrices[1])};
-  mix_list *arguments =
-      mix_list_of(uniform(3, matrices[1], MIX_FLOAT32), uniform(4, matrices[1], MIX_FLOAT32));
+  mix_list *arguments = arguments_of(matrices[1], MIX_FLOAT32);
   outcome apart = run(&s, arguments, MIX_BANDS_NEVER, 2), by_size = run(&s, arguments, MIX_BANDS_BY_SIZE, 2);
   assert_int_equal(apart.moved, by_size.moved);
   free_outcome(&apart);
@@ -159,7 +165,7 @@ static void large_operands(void **state) {
   const int64_t columns = 512, rows = 2 * mix_cpu_cache(3) / (columns * (int64_t)sizeof(float)) / 64 * 64;
   const mix_shape shape = MIX_SHAPE(rows, columns);
   subject s = {.layer = layer_of(0, shape)};
-  mix_list *arguments = mix_list_of(uniform(3, shape, MIX_FLOAT32), uniform(4, shape, MIX_FLOAT32));
+  mix_list *arguments = arguments_of(shape, MIX_FLOAT32);
   outcome o = run(&s, arguments, MIX_BANDS_BY_SIZE, 2);
   assert_in_range(100 * o.moved / ((size_t)rows * (size_t)columns * sizeof(float)), 400, 410);
   free_outcome(&o);
@@ -169,7 +175,7 @@ static void large_operands(void **state) {
 static void failed_allocations(void **state) {
   (void)state;
   subject s = {.layer = layer_of(1, images[0])};
-  mix_list *arguments = mix_list_of(uniform(3, images[0], MIX_FLOAT32), uniform(4, images[0], MIX_FLOAT32));
+  mix_list *arguments = arguments_of(images[0], MIX_FLOAT32);
   mix_host_set_band_rule(MIX_BANDS_ALWAYS);
   mix_host_take_all_threads(true);
   mix_set_threads(2);
@@ -194,8 +200,7 @@ static void failed_allocations(void **state) {
 static void traces(void **state) {
   (void)state;
   subject s = {.layer = layer_of(0, matrices[1])};
-  mix_list *arguments =
-      mix_list_of(uniform(3, matrices[1], MIX_FLOAT32), uniform(4, matrices[1], MIX_FLOAT32));
+  mix_list *arguments = arguments_of(matrices[1], MIX_FLOAT32);
   mix_trace_start("bands.json", .steps = 1);
   outcome o = run(&s, arguments, MIX_BANDS_ALWAYS, 2);
   assert_int_equal(mix_trace_stop(), MIX_OK);

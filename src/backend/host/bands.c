@@ -53,8 +53,8 @@ static bool join(const mix_executable *executable, int i, scratch *x) {
       !may_run_in_bands(executable, i) ||
       !host->kernel->bands(&host->args, executable->threads, g->bands.rows, &access))
     return false;
-  const bool shares = host->kernel->band_share &&
-                      host->kernel->band_share(&host->args, &first_thread, g->bands.rows, &begin, &end);
+  const bool shares =
+      host->kernel->band_share && host->kernel->band_share(&host->args, &first_thread, &begin, &end);
   mix_band_accesses(executable, i, g->bands.rows, &access, &x->step);
   if ((shares && g->bands.sharer >= 0) || mix_accesses_conflict(&x->later, &x->step) ||
       !mix_band_places_add(&g->places, g->count, &x->step))
@@ -95,8 +95,7 @@ static int try_group(const mix_executable *executable, int begin, int end, int64
       continue;
     }
     const int64_t row = (int64_t)mix_band_row_bytes(&g->places, rows, false) + 1;
-    g->bands.bytes = mix_band_places_bytes(&g->places);
-    g->bands.cached_bytes = g->places.apart - g->bands.bytes;
+    g->bands.cached_bytes = g->places.apart - mix_band_places_bytes(&g->places);
     g->bands.band = mix_cpu_cache(2) / 2 / row;
     if (!g->bands.band && row <= mix_cpu_cache(3) / 2 / executable->threads) g->bands.band = 1;
     if (g->bands.band && g->bands.cached_bytes > *saved) best = i + 1, *saved = g->bands.cached_bytes;
@@ -119,7 +118,7 @@ static mix_shape largest_of(const mix_host_step *host) {
 static bool pays(const group *g) {
   if (g->count < 2 || !g->bands.cached_bytes) return false;
   if (atomic_load(&rule) == MIX_BANDS_ALWAYS) return true;
-  return g->bands.bytes > (size_t)mix_cpu_cache(3);
+  return mix_band_places_bytes(&g->places) > (size_t)mix_cpu_cache(3);
 }
 
 /* Do all threads have some? */
@@ -154,7 +153,7 @@ static int find_group(const mix_executable *executable, int begin, scratch *x) {
 }
 
 /* Do later steps of the group read the place of operand i of a member? */
-static bool is_kept(const mix_executable *executable, const group *g, int member, int i) {
+static bool is_reread(const mix_executable *executable, const group *g, int member, int i) {
   int place = -1;
   for (int k = 0; k < g->places.operand_count; k++) {
     const mix_band_operand *x = &g->places.operands[k];
@@ -173,8 +172,7 @@ static bool place_own(const mix_executable *executable, mix_host_bands *bands, s
   memset(x->is_member, 0, (size_t)executable->plan->step_count);
   for (int i = 0; i < g->count; i++) x->is_member[g->steps[i]] = true;
   mix_band_places_own(&g->places, executable, x->is_member, g->steps[0], &x->step);
-  bands->bytes = mix_band_places_bytes(&g->places);
-  bands->cached_bytes = g->places.apart - bands->bytes;
+  bands->cached_bytes = g->places.apart - mix_band_places_bytes(&g->places);
   for (int p = 0; p < g->places.count; p++) {
     const mix_range_access *range = &g->places.list[p].range;
     if (!g->places.list[p].own) continue;
@@ -213,7 +211,7 @@ static bool form(mix_executable *executable, scratch *x, int *place) {
     host->serial = false;
     host->late = access.late_outputs != 0;
     for (int k = 0; k < host->args.output_count; k++)
-      host->kept |= (uint64_t)is_kept(executable, g, i, host->args.input_count + k) << k;
+      host->reread |= (uint64_t)is_reread(executable, g, i, host->args.input_count + k) << k;
     executable->order[(*place)++] = g->steps[i];
   }
   for (int i = 0; i < g->later_count; i++) executable->order[(*place)++] = g->later[i];
@@ -322,7 +320,7 @@ static void place_band(thread_args *t, const mix_host_bands *bands, char *own, i
 void mix_host_run_bands(mix_executable *executable, const mix_host_bands *bands, const mix_team *team) {
   int64_t begin, end;
   const mix_host_step *sharer = bands->sharer < 0 ? NULL : &executable->steps[bands->sharer];
-  if (!sharer || !sharer->kernel->band_share(&sharer->args, team, bands->rows, &begin, &end))
+  if (!sharer || !sharer->kernel->band_share(&sharer->args, team, &begin, &end))
     mix_team_share(team, bands->rows, 1, &begin, &end);
   char *own = executable->own ? executable->own + (size_t)team->rank * executable->own_bytes : NULL;
   thread_args t;
@@ -335,7 +333,7 @@ void mix_host_run_bands(mix_executable *executable, const mix_host_bands *bands,
                              &(const mix_band){.rows = bands->rows,
                                                .begin = row,
                                                .end = end - row < bands->band ? end : row + bands->band,
-                                               .kept = host->kept});
+                                               .reread = host->reread});
     }
   }
   for (int i = bands->begin; i < bands->end; i++) {

@@ -20,7 +20,6 @@ struct mix_host_bands {
   mix_own_operand *own;
   int own_count;
   size_t own_bytes;    /* of a thread */
-  size_t bytes;        /* that the steps access by rows, each once */
   size_t cached_bytes; /* that do not pass between memory and processor, because they are in the caches */
 };
 

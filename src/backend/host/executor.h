@@ -18,7 +18,7 @@ typedef struct mix_host_step {
   bool prepared;               /* the kernel's prepare succeeded */
   bool keeps;                  /* args.kept is to be filled before a loop */
   const mix_host_bands *bands; /* the step runs in these; NULL: by itself */
-  uint64_t kept;               /* in bands: bit i is set if later steps read output i */
+  uint64_t reread;             /* in bands: bit i is set if later steps read output i */
   bool late;                   /* in bands: some outputs are written after all bands */
 } mix_host_step;
 

@@ -92,7 +92,7 @@ const char *mix_kernel_operands_text(const mix_kernel_args *args, char *text, si
 /* Rows [begin, end) of the `rows` that a step is cut into (host/bands.c). */
 typedef struct mix_band {
   int64_t rows, begin, end;
-  uint64_t kept; /* bit i is set if later steps of the band read output i: it belongs into the caches */
+  uint64_t reread; /* bit i is set if later steps of the band read output i: it belongs into the caches */
 } mix_band;
 /* What a step in bands accesses. Every other operand and result has a multiple of `rows` elements, of which a
  * band accesses exactly those of its own rows. */
@@ -128,9 +128,8 @@ typedef struct mix_kernel {
   /* Can the step run some of `rows` at a time, with the same bits? Sets *access. NULL: no. */
   bool (*bands)(const mix_kernel_args *args, int threads, int64_t rows, mix_band_access *access);
   void (*run_band)(const mix_kernel_args *args, const mix_band *band);
-  /* Where sums divide the rows among the threads: sets this thread's and returns true. NULL: nowhere. */
-  bool (*band_share)(const mix_kernel_args *args, const mix_team *team, int64_t rows, int64_t *begin,
-                     int64_t *end);
+  /* Do sums of columns divide the rows among the threads? Sets this thread's. NULL: no. */
+  bool (*band_share)(const mix_kernel_args *args, const mix_team *team, int64_t *begin, int64_t *end);
   /* After all bands of all steps, with `barriers`, if there are late outputs. */
   void (*end_bands)(const mix_kernel_args *args, const mix_team *team);
   /* Products: do x and y, the same matrices stored in two ways, sum in the same order? NULL: yes. */

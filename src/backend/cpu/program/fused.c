@@ -51,9 +51,7 @@ static bool bands(const mix_kernel_args *args, int threads, int64_t rows, mix_ba
 static void run_band(const mix_kernel_args *args, const mix_band *band) {
   mix_tile_run_band(args->prepared, args, band);
 }
-static bool band_share(const mix_kernel_args *args, const mix_team *team, int64_t rows, int64_t *begin,
-                       int64_t *end) {
-  (void)rows; /* those of the columns */
+static bool band_share(const mix_kernel_args *args, const mix_team *team, int64_t *begin, int64_t *end) {
   return mix_tile_band_share(args->prepared, team, begin, end);
 }
 static void end_bands(const mix_kernel_args *args, const mix_team *team) {

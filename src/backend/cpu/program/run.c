@@ -78,9 +78,8 @@ static void load_general(const mix_tile_state *r, const mix_tile_load *load, cha
   const mix_tile_program *p = r->p;
   const int64_t stride = load->strides[p->rank - 1];
   const bool rows = r->pitch == p->inner; /* pieces begin in consecutive rows */
-  int64_t row[MIX_MAX_RANK], flat = t->flat, at = 0;
+  int64_t row[MIX_MAX_RANK], flat = t->flat, at = offset_of(p, load, t->flat);
   for (int d = p->rank - 1; d >= 0; flat /= p->dims[d--]) row[d] = flat % p->dims[d];
-  for (int d = 0; d < p->rank; d++) at += row[d] * load->strides[d];
   for (int64_t i = 0; i < t->pieces; i++) {
     if (i) at = rows ? next_row(p, load, row, at) : offset_of(p, load, t->flat + i * r->pitch);
     load_strided(load, slot + (size_t)(i * t->length) * load->held, source + at * (int64_t)load->element,
@@ -260,8 +259,8 @@ static void run_tile(mix_tile_state *r, const mix_tile_span *t) {
     char *result = (char *)r->args->outputs[store->output] + t->flat * (int64_t)store->element;
     const char *value = r->at[store->reg];
     if (result == value) continue;
-    const bool kept = store->output < 64 && r->kept >> store->output & 1;
-    if (store->stream && at_once && !kept && !((uintptr_t)result % 64) && t->n % MIX_TILE_STREAMED == 0)
+    const bool reread = store->output < 64 && r->reread >> store->output & 1;
+    if (store->stream && at_once && !reread && !((uintptr_t)result % 64) && t->n % MIX_TILE_STREAMED == 0)
       store->stream(result, value, t->n), r->streamed = true;
     else if (t->dense)
       store->store(result, value, t->n);
@@ -286,7 +285,7 @@ void mix_tile_start(mix_tile_state *r, const mix_tile_program *p, const mix_kern
   r->pitch = p->inner;
   r->end_row = -1;
   r->streamed = false;
-  r->kept = 0;
+  r->reread = 0;
   r->expanded = false;
   r->overwrites = false;
   r->packets = 0;

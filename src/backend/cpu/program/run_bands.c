@@ -59,7 +59,7 @@ void mix_tile_run_band(const mix_tile_program *p, const mix_kernel_args *args, c
   mix_tile_state r;
   const int64_t row = p->count / band->rows, begin = band->begin * row, end = band->end * row;
   mix_tile_start(&r, p, args, memory);
-  r.kept = band->kept;
+  r.reread = band->reread;
   if (p->program->sum_count)
     mix_tile_run_sums_range(&r, begin, end);
   else

@@ -42,7 +42,7 @@ typedef struct mix_tile_state {
   bool expanded;          /* the tiles of periodic loads are already filled */
   bool overwrites;        /* `stored` loads are copied first: an earlier store overwrites their memory */
   bool streamed;          /* something was stored past the caches */
-  uint64_t kept;          /* bit i is set if output i is not to be stored past the caches */
+  uint64_t reread;        /* bit i is set if output i is not to be stored past the caches */
   const uint16_t *tested; /* numbers that the finite test reads as stored; NULL: tiles are computed */
   uint16_t infinity;      /* the bits of infinity in their dtype */
   bool finite;
