@@ -10,5 +10,6 @@
   "{\"module\": \"keras.layers\", \"class_name\": \"InputLayer\", \"config\": {\"batch_shape\": " shape      \
   ", \"dtype\": \"" dtype "\", \"sparse\": false, \"ragged\": false, \"name\": \"" name                      \
   "\"}, \"registered_name\": null, \"name\": \"" name "\", \"inbound_nodes\": []}"
+#define AND_INPUT(name, shape, dtype) ", " INPUT(name, shape, dtype)
 
 #endif

@@ -29,21 +29,16 @@
 /* The caller frees it. The last layer is the output, "l". */
 static char *text_of(const char *layers) {
   mix_text text = {.grows = true};
-  mix_text_put(
-      &text,
-      "{\"module\": \"keras.src.models.functional\", \"class_name\": \"Functional\", \"config\": "
-      "{\"name\": \"model\", \"trainable\": true, \"layers\": [%s%s], \"input_layers\": "
-      "[[\"q\", 0, 0], [\"v\", 0, 0], [\"m\", 0, 0], [\"n\", 0, 0], [\"i\", 0, 0], [\"x\", 0, 0], "
-      "[\"y\", 0, 0]], \"output_layers\": [\"l\", 0, 0]}, \"registered_name\": \"Functional\"}",
-      INPUT("q", "[null, 3, 2]", "float32") ", " INPUT("v", "[null, 3, 2]", "float32") ", " INPUT(
-          "m", "[null, 3]",
-          "bool") ", " INPUT("n", "[null, 3]",
-                             "bool") ", " INPUT("i", "[null, 3]",
-                                                "int32") ", " INPUT("x", "[null, 2, 2, 2]",
-                                                                    "float32") ", " INPUT("y",
-                                                                                          "[null, 2, 2, 2]",
-                                                                                          "float32") ", ",
-      layers);
+  mix_text_put(&text,
+               "{\"module\": \"keras.src.models.functional\", \"class_name\": \"Functional\", \"config\": "
+               "{\"name\": \"model\", \"trainable\": true, \"layers\": [%s%s], \"input_layers\": "
+               "[[\"q\", 0, 0], [\"v\", 0, 0], [\"m\", 0, 0], [\"n\", 0, 0], [\"i\", 0, 0], [\"x\", 0, 0], "
+               "[\"y\", 0, 0]], \"output_layers\": [\"l\", 0, 0]}, \"registered_name\": \"Functional\"}",
+               INPUT("q", "[null, 3, 2]", "float32") AND_INPUT("v", "[null, 3, 2]", "float32")
+                   AND_INPUT("m", "[null, 3]", "bool") AND_INPUT("n", "[null, 3]", "bool")
+                       AND_INPUT("i", "[null, 3]", "int32") AND_INPUT("x", "[null, 2, 2, 2]", "float32")
+                           AND_INPUT("y", "[null, 2, 2, 2]", "float32") ", ",
+               layers);
   assert_false(text.failed);
   return text.text;
 }

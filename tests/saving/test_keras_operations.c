@@ -32,12 +32,11 @@ typedef struct row {
 /* The caller frees it. */
 static char *text_of(const row *r) {
   mix_text text = {.grows = true};
-  mix_text_put(
-      &text,
-      "{\"module\": \"keras.src.models.functional\", \"class_name\": \"Functional\", \"config\": "
-      "{\"name\": \"m\", \"trainable\": true, \"layers\": [" INPUT("a", "[null, 2, 3]", "float32") ", " INPUT(
-          "b", "[null, 2, 3]", "float32") ", " INPUT("i", "[null, 2]",
-                                                     "int32") ", " INPUT("h", "[null, 2, 3]", "float16"));
+  mix_text_put(&text,
+               "{\"module\": \"keras.src.models.functional\", \"class_name\": \"Functional\", \"config\": "
+               "{\"name\": \"m\", \"trainable\": true, \"layers\": [" INPUT("a", "[null, 2, 3]", "float32")
+                   AND_INPUT("b", "[null, 2, 3]", "float32") AND_INPUT("i", "[null, 2]", "int32")
+                       AND_INPUT("h", "[null, 2, 3]", "float16"));
   mix_text_put(&text,
                ", {\"module\": \"%s\", \"class_name\": \"%s\", \"config\": {\"name\": \"op\"%s%s}, "
                "\"registered_name\": \"%s\", \"name\": \"op\", \"inbound_nodes\": [{\"args\": [%s], "
@@ -682,6 +681,10 @@ static void refusals(void **state) {
       {{NUMPY, "Repeat", "\"repeats\": [1, 2], \"axis\": 1", A}, MIX_TYPE_ERROR, "repeats"},
       {{NUMPY, "Pad", "\"pad_width\": [[1, 1]], \"mode\": \"edge\"", A}, MIX_VALUE_ERROR, "mode"},
       {{NUMPY, "Pad", "\"pad_width\": \"x\", \"mode\": \"constant\"", A}, MIX_TYPE_ERROR, "pad_width"},
+      {{NUMPY, "Pad", "\"pad_width\": [[0, 0], [1, 0]], \"mode\": \"constant\"", I,
+        "\"constant_values\": 9223372036854775806"},
+       MIX_TYPE_ERROR,
+       "expected a number that float64 holds"},
       {{NUMPY, "Pad", "\"pad_width\": [[0, 0], [9, 0], [0, 0]], \"mode\": \"reflect\"", A},
        MIX_VALUE_ERROR,
        "reflect"},

@@ -294,6 +294,8 @@ static const struct {
      "an object that no function takes", MIX_VALUE_ERROR},
     {"math.add", "['x', 0, 0, {'y': {'$value': 1.0}}]", "an object that no function takes", MIX_VALUE_ERROR},
     {"cast", "['x', 0, 0, {'dtype': 'float99'}]", "expected the name of a dtype", MIX_TYPE_ERROR},
+    {"pad", "['x', 0, 0, {'paddings': [[0, 0], [0, 1], [0, 0]], 'constant_values': 9007199254740993}]",
+     "expected a number that float64 holds", MIX_TYPE_ERROR},
     {"where", "['x', 0, 0, {}]", "supported is a tensor", MIX_UNSUPPORTED},
     {"tile", "['x', 0, 0, {'multiples': [1, 1000000, 1]}]", "at most 1024 parts", MIX_UNSUPPORTED},
     {"split", "['x', 0, 0, {'num_or_size_splits': [1, 1], 'axis': 2}]", "do not fill an axis of 3",

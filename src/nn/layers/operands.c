@@ -58,6 +58,13 @@ static bool check_numbers(const json_t *value, int depth, mix_json_numbers *n) {
   return good;
 }
 
+bool mix_json_number_read(const json_t *value, double *number) {
+  if (!json_is_number(value)) return false;
+  *number = json_number_value(value);
+  if (json_is_real(value)) return true;
+  return (*number < 0x1p63 ? (int64_t)*number : INT64_MAX) == json_integer_value(value);
+}
+
 bool mix_json_numbers_read(const json_t *value, mix_json_numbers *numbers) {
   *numbers = (mix_json_numbers){.json = value, .shape = shape_of(value)};
   return check_numbers(value, 0, numbers);

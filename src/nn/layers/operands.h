@@ -24,8 +24,13 @@ mix_list *mix_operand_tensors(mix_list *inputs, mix_list *arguments);
 
 /* ---- numbers, or lists in lists of them ---- */
 
+/* False, without an error: no number, or an integer that float64 does not hold. The largest of int64 becomes
+ * 2^63, which tensors of int64 have as that number. */
+bool mix_json_number_read(const json_t *value, double *number);
+#define MIX_NUMBER_EXPECTED "a number that float64 holds"
+
 typedef struct mix_json_numbers {
-  const json_t *json;
+  const json_t *json; /* borrowed */
   mix_shape shape;
   bool boolean, integer, real; /* some of them are */
 } mix_json_numbers;

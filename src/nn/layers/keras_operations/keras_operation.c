@@ -84,8 +84,9 @@ bool mix_operand_integer(const mix_operands *o, const char *name, int64_t absent
 
 bool mix_operand_number(const mix_operands *o, const char *name, double absent, double *value) {
   const json_t *json = mix_operand_json(o, name);
-  *value = json_is_number(json) ? json_number_value(json) : absent;
-  return !json || json_is_number(json) || mix_operand_refused(o, name, json, "a number");
+  *value = absent;
+  return !json || mix_json_number_read(json, value) ||
+         mix_operand_refused(o, name, json, MIX_NUMBER_EXPECTED);
 }
 
 bool mix_operand_flag(const mix_operands *o, const char *name, bool absent, bool *value) {

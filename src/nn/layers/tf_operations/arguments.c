@@ -223,10 +223,8 @@ bool mix_tf_operation_axis(const mix_tf_operation_call *call, const char *name, 
 }
 
 bool mix_tf_operation_number(const mix_tf_operation_call *call, const char *name, double *number) {
-  const json_t *value = mix_tf_operation_value(call, name);
-  if (!json_is_number(value)) return mix_tf_operation_mistyped(call, name, "a number");
-  *number = json_number_value(value);
-  return true;
+  return mix_json_number_read(mix_tf_operation_value(call, name), number) ||
+         mix_tf_operation_mistyped(call, name, MIX_NUMBER_EXPECTED);
 }
 
 bool mix_tf_operation_flag(const mix_tf_operation_call *call, const char *name, bool *flag) {
