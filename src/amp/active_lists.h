@@ -50,6 +50,7 @@ enum {
   MIX_AMP_EDIT_BLACK,
   MIX_AMP_EDITS
 };
+extern const char *const mix_amp_edit_names[MIX_AMP_EDITS]; /* "ALLOWLIST", ... */
 typedef struct mix_amp_edit {
   /* comma-separated op names, blanks not trimmed; NULL: none. Additions come first. */
   const char *add, *remove;

@@ -36,8 +36,8 @@ static const struct {
               {"UNSAFE_FORCE_ALL", MIX_AMP_UNSAFE_FORCE_ALL},
               {"TREAT_INFER_AS_DENY", MIX_AMP_TREAT_INFER_AS_DENY}};
 
-static const char *const edit_names[MIX_AMP_EDITS] = {"ALLOWLIST", "INFERLIST", "DENYLIST", "CLEARLIST",
-                                                      "WHITELIST", "GRAYLIST",  "BLACKLIST"};
+const char *const mix_amp_edit_names[MIX_AMP_EDITS] = {"ALLOWLIST", "INFERLIST", "DENYLIST", "CLEARLIST",
+                                                       "WHITELIST", "GRAYLIST",  "BLACKLIST"};
 static const struct {
   const char *name;
   size_t field;
@@ -83,8 +83,8 @@ bool mix_amp_options_set(mix_amp_options *options, const char *name, const char 
     if (!strcmp(name, switches[i].name)) return set_switch(options, i, value);
   const char *last = strrchr(name, '_');
   for (int i = 0; last && i < MIX_AMP_EDITS; i++) {
-    if (strlen(edit_names[i]) != (size_t)(last - name) ||
-        strncmp(name, edit_names[i], (size_t)(last - name)) != 0)
+    if (strlen(mix_amp_edit_names[i]) != (size_t)(last - name) ||
+        strncmp(name, mix_amp_edit_names[i], (size_t)(last - name)) != 0)
       continue;
     if (!strcmp(last, "_ADD"))
       options->edits[i].add = value;

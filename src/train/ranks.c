@@ -1,8 +1,10 @@
 /* Training on several ranks: the same run everywhere, from the same weights. */
 #include "train/ranks.h"
 
+#include "amp/setting.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "data/pipeline/pipeline.h"
 #include "distribute/distribute.h"
 #include "optim/optimizer.h"
@@ -86,11 +88,30 @@ static const char *graph_rewrite_name(void) {
   return dtype == MIX_DTYPE_NONE ? "off" : mix_dtype_name(dtype);
 }
 
+/* The level and the edits of the rewrite's lists, from the environment. NULL: the error is recorded. */
+static json_t *graph_rewrite_lists(void) {
+  mix_amp_options options;
+  if (!mix_amp_setting_options(mix_graph_rewrite_dtype(), &options)) return NULL;
+  json_t *lists = json_pack("{s:i}", "level", (int)options.level);
+  for (int i = 0; i < MIX_AMP_EDITS; i++) {
+    const mix_amp_edit *edit = &options.edits[i];
+    if (edit->add || edit->remove)
+      mix_json_set(lists, mix_amp_edit_names[i], json_pack("[s?, s?]", edit->add, edit->remove));
+  }
+  return lists;
+}
+
+static bool add_graph_rewrite(json_t *identity) {
+  if (!mix_run_identity_set(identity, "graph rewrite", json_string(graph_rewrite_name()))) return false;
+  return mix_graph_rewrite_dtype() == MIX_DTYPE_NONE ||
+         mix_run_identity_set(identity, "lists of the graph rewrite", graph_rewrite_lists());
+}
+
 /* Settings of the process that decide about numbers. */
 static bool add_settings(json_t *identity) {
   return mix_run_identity_set(identity, "device", json_string(mix_device())) &&
          mix_run_identity_set(identity, "accumulate", json_string(mix_accumulate())) &&
-         mix_run_identity_set(identity, "graph rewrite", json_string(graph_rewrite_name())) &&
+         add_graph_rewrite(identity) &&
          mix_run_identity_set(identity, "float32 precision", json_string(mix_float32_precision_name()));
 }
 

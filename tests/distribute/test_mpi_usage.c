@@ -27,7 +27,7 @@ static void check_options(int ranks) {
 #define RUN "train --data digits --units 16 --batch-size 128 --verbose 0 --epochs 3 --distribute mpi "
 #define MIXED RUN "--policy mixed_float16 --loss-scale none"
   static const struct {
-    const char *all, *other, *message;
+    const char *all, *other, *message, *environment;
   } cases[] = {
       {RUN, "--callback early_stopping:monitor=loss,patience=0,min_delta=5",
        "{\"class\": \"early_stopping\""},
@@ -41,11 +41,16 @@ static void check_options(int ranks) {
       {RUN, "--seed 4", "seed is 4 here, \"none ("},
       {RUN "--validation-split 0.1", "--validation-split 0.2", "rows is 9600 here, 10800 on rank 0"},
       {MIXED, "--policy mixed_bfloat16", "dtype.config.name is \"mixed_bfloat16\" here"},
+      {RUN "--graph-rewrite bfloat16 ", "", "lists of the graph rewrite: level is 3 here, 0 on rank 0",
+       "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LEVEL=TREAT_INFER_AS_DENY"},
+      {RUN "--graph-rewrite bfloat16 ", "", "lists of the graph rewrite: DENYLIST is ",
+       "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_DENYLIST_ADD=Relu"},
   };
   char rank[64];
   snprintf(rank, sizeof rank, "rank %d of %d", ranks - 1, ranks);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    assert_code(run_unlike(ranks, getenv("MIXTAPE_PROGRAM"), cases[i].all, cases[i].other, ""), 1);
+    const char *environment = cases[i].environment ? cases[i].environment : "";
+    assert_code(run_unlike(ranks, getenv("MIXTAPE_PROGRAM"), cases[i].all, cases[i].other, environment), 1);
     assert_has(program_err, rank);
     assert_has(program_err, cases[i].message);
   }
