@@ -61,8 +61,7 @@ static int try_metrics(const cli_options *options) {
     bool missing = mix_error() == MIX_TYPE_ERROR && !strchr(compile.metrics[i], ':');
     code = check_option("metrics");
     if (code && missing)
-      fprintf(stderr, "mixtape: --metrics: arguments are given as in %s:key=value,key=value\n",
-              compile.metrics[i]);
+      cli_say("", "--metrics: arguments are given as in %s:key=value,key=value", compile.metrics[i]);
     if (!code) code = check_name(metric, names, i);
     if (!code) names[i] = mix_metric_name(metric);
   }

@@ -99,7 +99,7 @@ int cli_check_checkpoint(const cli_options *options) {
 int cli_check_output(const char *command, const char *option, const char *path) {
   const char *reason = mix_file_unwritable_reason(path);
   if (!reason) return CLI_OK;
-  fprintf(stderr, "mixtape %s: --%s: cannot write '%s': %s\n", command, option, path, reason);
+  cli_say(command, "--%s: cannot write '%s': %s", option, path, reason);
   return CLI_FAILED;
 }
 

@@ -29,21 +29,15 @@ const char *mix_model_output_name(const mix_model *model, int output) {
   return functional_of(model)->output_names[output];
 }
 
-/* The input layer that a sequential model may begin with; NULL: none. */
-static mix_layer *input_layer(const mix_model *model) {
-  mix_layer *first = mix_sequential_first(model->layer);
-  return first && first->is_input ? first : NULL;
-}
-
 static mix_shape first_shape(const mix_model *model) {
-  const mix_layer *first = input_layer(model);
+  const mix_layer *first = mix_sequential_input_layer(model->layer);
   return first ? ((const mix_input_layer_data *)first->data)->batch_shape : (mix_shape){.rank = -1};
 }
 
 const char *mix_model_input_name(const mix_model *model, int input) {
   mix_layer *layer = NULL;
   int index;
-  if (model->kind == MIX_SEQUENTIAL) layer = input_layer(model);
+  if (model->kind == MIX_SEQUENTIAL) layer = mix_sequential_input_layer(model->layer);
   if (model->kind == MIX_FUNCTIONAL)
     layer = mix_tensor_history(functional_of(model)->inputs[input], &index)->layer;
   return layer ? mix_layer_name(layer) : NULL;
@@ -56,7 +50,7 @@ mix_shape mix_model_input_shape(const mix_model *model, int input) {
 
 mix_dtype mix_model_input_dtype(const mix_model *model, int input) {
   if (model->kind == MIX_FUNCTIONAL) return mix_tensor_dtype(functional_of(model)->inputs[input]);
-  const mix_layer *first = model->kind == MIX_SEQUENTIAL ? input_layer(model) : NULL;
+  const mix_layer *first = model->kind == MIX_SEQUENTIAL ? mix_sequential_input_layer(model->layer) : NULL;
   return first ? ((const mix_input_layer_data *)first->data)->dtype : mix_floatx();
 }
 

@@ -5,8 +5,8 @@
 
 /* The data as the input layer that the model may begin with has them. */
 static mix_list *conformed(const mix_layer *layer, mix_list *values) {
-  const mix_layer *first = mix_sequential_first(layer);
-  if (!first || !first->is_input || mix_list_count(values) != 1) return values;
+  const mix_layer *first = mix_sequential_input_layer(layer);
+  if (!first || mix_list_count(values) != 1) return values;
   const mix_input_layer_data *input = first->data;
   mix_tensor *value = mix_model_conform(mix_list_get(values, 0), input->batch_shape, input->dtype);
   return value ? mix_list_of(value) : NULL;

@@ -411,7 +411,7 @@ static bool read_layer(saved_graph *graph, saved_layer *layer, const json_t *obj
     return mix_fail(MIX_VALUE_ERROR, "model_from_json: two layers are named '%.60s'", layer->name), false;
   mix_json_set(graph->names, layer->name, json_integer(index));
   layer->nodes = json_object_get(object, "inbound_nodes");
-  const bool input = mix_is_input_object(object);
+  const bool input = mix_json_is_class(object, "InputLayer");
   layer->count = input ? 1 : (int)json_array_size(layer->nodes);
   layer->results = mix_scoped_memory(((size_t)layer->count + 1) * sizeof *layer->results);
   if (!layer->results) return false;

@@ -5,8 +5,6 @@
 #include "nn/fields.h"
 #include <string.h>
 
-bool mix_is_input_object(const json_t *object) { return mix_json_is_class(object, "InputLayer"); }
-
 /* batch_shape (keras3), batch_input_shape (tf_keras). */
 static bool read_batch_shape(const json_t *config, mix_shape *shape) {
   const char *key = json_object_get(config, "batch_shape") ? "batch_shape" : "batch_input_shape";

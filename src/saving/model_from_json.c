@@ -12,8 +12,8 @@ enum { MAX_DEPTH = 100 }; /* of models in models */
 
 /* ---- which generation wrote it ---- */
 
-static bool is_text(const json_t *object, const char *key, const char *wanted) {
-  const char *text = json_string_value(json_object_get(object, key));
+static bool is_version(const json_t *object, const char *wanted) {
+  const char *text = json_string_value(json_object_get(object, "keras_version"));
   return text && !strcmp(text, wanted);
 }
 
@@ -37,8 +37,7 @@ static const mix_semantics *generation_of(const json_t *object) {
   const json_t *config = json_object_get(object, "config");
   if (begins(object, "keras_version", "3") || begins(object, "module", "keras.src.models"))
     return &mix_semantics_keras3;
-  if (is_text(object, "keras_version", "2.2.4-tf") || is_text(object, "keras_version", "2.3.0-tf") ||
-      is_text(object, "keras_version", "2.4.0"))
+  if (is_version(object, "2.2.4-tf") || is_version(object, "2.3.0-tf") || is_version(object, "2.4.0"))
     return &mix_semantics_experimental; /* of TensorFlow 2.1, 2.2 and 2.3; 2.4 has that of 2.3 */
   if (begins(object, "keras_version", "2") || begins(object, "module", "tf_keras") ||
       begins(object, "module", "keras.src.engine"))
@@ -246,7 +245,7 @@ static bool add_layers(mix_json_reader *reader, mix_model *model, const json_t *
   for (size_t i = 0; i < json_array_size(layers) && !mix_failed(); i++) {
     const json_t *object = json_array_get(layers, i);
     mix_layer *layer;
-    if (!mix_is_input_object(object))
+    if (!mix_json_is_class(object, "InputLayer"))
       layer = reader->read_layer(reader, object, (int)i);
     else if (i)
       return mix_fail(MIX_VALUE_ERROR, "model_from_json: an InputLayer is item %zu of a sequential model", i),

@@ -75,7 +75,6 @@ static inline json_t *mix_json_layers(const json_t *config) {
 }
 /* input_from_json.c: the symbolic tensor of an InputLayer's object. */
 mix_tensor *mix_reader_input(mix_json_reader *reader, const json_t *object);
-bool mix_is_input_object(const json_t *object);
 mix_model *mix_reader_functional(mix_json_reader *reader, const json_t *config);
 
 /* tf_operation_node.c: the calls of TensorFlow's functions (nn/layers/tf_operations/operation.h). What a node

@@ -105,8 +105,7 @@ static json_t *implied_input_json(const mix_layer *model, mix_shape shape) {
 
 static json_t *sequential_layers(json_writer *writer, mix_layer *model, mix_shape shape) {
   json_t *layers = json_array();
-  const mix_layer *first = mix_sequential_first(model);
-  bool implied = shape.rank > 0 && !(first && first->is_input);
+  bool implied = shape.rank > 0 && !mix_sequential_input_layer(model);
   if (implied) mix_json_append(layers, implied_input_json(model, shape));
   for (int i = 0; i < mix_list_count(model->layers) && !mix_failed(); i++)
     mix_json_append(layers, layer_json(writer, mix_list_get(model->layers, i), implied));

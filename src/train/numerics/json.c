@@ -30,12 +30,10 @@ static json_t *statistics(const mix_numerics_sum *sum, mix_dtype dtype) {
 }
 
 static json_t *tensor(const mix_numerics_entry *entry) {
-  json_t *shape = json_array();
-  for (int d = 0; d < entry->shape.rank; d++) mix_json_append(shape, json_integer(entry->shape.dims[d]));
   return json_pack("{s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "layer", mix_json_name(entry->layer), "tensor",
                    mix_json_name(entry->tensor), "kind", mix_numerics_kind_name(entry->kind), "op", entry->op,
-                   "dtype", mix_dtype_name(entry->dtype), "shape", shape, "forward",
-                   statistics(&entry->forward, entry->dtype), "gradient",
+                   "dtype", mix_dtype_name(entry->dtype), "shape", mix_shape_json(entry->shape, false),
+                   "forward", statistics(&entry->forward, entry->dtype), "gradient",
                    entry->has_gradient ? statistics(&entry->gradient, entry->dtype) : json_null());
 }
 

@@ -13,12 +13,8 @@ static bool resolve_per_axis(const mix_fields *fields, const mix_field_row *fiel
 }
 
 static json_t *write_per_axis(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   const mix_shape *numbers = mix_field_at(field, options);
-  if (!numbers->rank) return json_null();
-  json_t *list = json_array();
-  for (int i = 0; i < numbers->rank; i++) mix_json_append(list, json_integer(numbers->dims[i]));
-  return list;
+  return numbers->rank ? mix_field_sizes.write(fields, field, options) : json_null();
 }
 
 static bool read_per_axis(const mix_fields *fields, const mix_field_row *field, const json_t *value,
