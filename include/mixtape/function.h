@@ -75,11 +75,12 @@ typedef struct mix_plan_report {
   size_t argument_bytes;
   size_t result_bytes;
   size_t constant_bytes;
-  size_t workspace_bytes; /* scratch memory of kernels (packed panels) */
+  size_t workspace_bytes; /* scratch memory of kernels (packed panels) and threads */
   size_t peak_bytes;      /* the total */
   /* The operands and results of all steps, each counted once per step, or once for several steps that run
-   * together, some rows at a time: the memory traffic of a run without caches. Of a table of which rows are
-   * gathered, or replaced in place, these rows count. Guarded steps that a run may skip are counted too. */
+   * together, some rows at a time: the memory traffic of a run without caches. What only such steps use does
+   * not count. Of a table of which rows are gathered, or replaced in place, these rows count. Guarded steps
+   * that a run may skip are counted too. */
   size_t moved_bytes;
   size_t copy_bytes; /* of variable_bytes: the 16-bit copies of weights */
   /* The least total that these steps allow: peak_bytes without copy_bytes, with the intermediate values that

@@ -98,10 +98,8 @@ static void detect_name(void) {
   if (length > 0) snprintf(found.name, sizeof found.name, "%s", start);
 }
 
-/* Leaf 4 (Intel) and leaf 0x8000001D (AMD) describe the caches in the same format. Returns the levels found,
- * as bits. */
-static unsigned detect_caches(void) {
-  unsigned known = 0;
+/* Leaf 4 (Intel) and leaf 0x8000001D (AMD) describe the caches in the same format. */
+static void detect_caches(void) {
   bool amd =
       !bit(cpuid(1, 0).a, 31) && cpuid(0x80000000u, 0).a >= 0x8000001Du && bit(cpuid(0x80000001u, 0).c, 22);
   enum { NONE, DATA, INSTRUCTIONS };
@@ -112,16 +110,14 @@ static unsigned detect_caches(void) {
     if (type == INSTRUCTIONS || level < 1 || level > 3) continue;
     found.caches[level] =
         (int64_t)((l.b >> 22) + 1) * ((l.b >> 12 & 1023) + 1) * ((l.b & 4095) + 1) * ((int64_t)l.c + 1);
-    known |= 1u << level;
   }
-  return known;
 }
 
 #else
 
 static uint32_t detect_features(void) { return 0; }
 static void detect_name(void) {}
-static unsigned detect_caches(void) { return 0; }
+static void detect_caches(void) {}
 
 #endif
 
@@ -130,12 +126,11 @@ static void detect(void) {
       [1] = _SC_LEVEL1_DCACHE_SIZE, [2] = _SC_LEVEL2_CACHE_SIZE, [3] = _SC_LEVEL3_CACHE_SIZE};
   found.features = detect_features();
   detect_name();
-  /* sysconf adds up the third-level caches of an AMD processor, each of which only some cores share. */
-  const unsigned known = detect_caches();
   for (int level = 1; level <= 3; level++) {
-    long size = known >> level & 1 ? 0 : sysconf(names[level]);
+    long size = sysconf(names[level]);
     if (size > 0) found.caches[level] = size;
   }
+  detect_caches(); /* sysconf adds up an AMD processor's third-level caches, which only some cores share */
 }
 
 static void detect_once(void) {

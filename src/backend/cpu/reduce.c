@@ -147,22 +147,6 @@ static void run(const mix_kernel_args *args, const mix_team *team, const mix_vec
   else
     reduce_rows(&r, vector, args->inputs[0], args->outputs[0], args->workspace, team);
 }
-static void run_reduce_sum(const mix_kernel_args *args, const mix_team *team, const mix_vector *v) {
-  run(args, team, v);
-}
-static void run_reduce_mean(const mix_kernel_args *args, const mix_team *team, const mix_vector *v) {
-  run(args, team, v);
-}
-static void run_reduce_max(const mix_kernel_args *args, const mix_team *team, const mix_vector *v) {
-  run(args, team, v);
-}
-static void run_reduce_min(const mix_kernel_args *args, const mix_team *team, const mix_vector *v) {
-  run(args, team, v);
-}
-static void run_bias_add_grad(const mix_kernel_args *args, const mix_team *team, const mix_vector *v) {
-  run(args, team, v);
-}
-
 static const char *unsupported_reason(const mix_kernel_args *args) {
   mix_reduction r;
   return describe_args(&r, args);
@@ -184,14 +168,13 @@ static int barriers(const mix_kernel_args *args, int threads) {
   return r.inner > 1 ? mix_reduce_columns_meets(&r) : shares_pieces(&r);
 }
 
-/* Rows or matrices that nothing else is shared with. */
+/* Whole rows or matrices, whose sums need no workspace. */
 static bool bands(const mix_kernel_args *args, int threads, int64_t rows, mix_band_access *access) {
   mix_reduction r;
   (void)access;
   return !describe_args(&r, args) && r.outer % rows == 0 && !workspace(args, threads);
 }
 static void run_band(const mix_kernel_args *args, const mix_band *band, const mix_vector *vector) {
-  static const mix_team alone = {.rank = 0, .size = 1};
   mix_reduction r;
   if (describe_args(&r, args)) return;
   const int64_t each = r.outer / band->rows, begin = band->begin * each, end = band->end * each,
@@ -202,10 +185,13 @@ static void run_band(const mix_kernel_args *args, const mix_band *band, const mi
   }
   r.outer = end - begin;
   mix_reduce_columns(&r, vector, (const char *)args->inputs[0] + begin * r.length * r.inner * element,
-                     (char *)args->outputs[0] + begin * r.inner / r.tail * element, NULL, &alone);
+                     (char *)args->outputs[0] + begin * r.inner / r.tail * element, NULL, &mix_team_alone);
 }
 
 #define REDUCE(op, text)                                                                                     \
+  static void run_##op(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {        \
+    run(args, team, vector);                                                                                 \
+  }                                                                                                          \
   static void band_##op(const mix_kernel_args *args, const mix_band *band, const mix_vector *vector) {       \
     run_band(args, band, vector);                                                                            \
   }                                                                                                          \

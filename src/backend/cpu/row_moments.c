@@ -76,10 +76,9 @@ static void band_row_moments(const mix_kernel_args *args, const mix_band *band, 
 }
 
 static const char *unsupported_reason(const mix_kernel_args *args) {
-  const int64_t rows = mix_shape_size(args->output_types[0].shape),
-                size = mix_shape_size(args->input_types[0].shape);
+  const int64_t size = mix_shape_size(args->input_types[0].shape);
   if (!size) return "an empty operand";
-  return size / rows > MIX_MOMENTS_ROW ? "rows longer than a buffer" : NULL;
+  return size / row_count(args) > MIX_MOMENTS_ROW ? "rows longer than a buffer" : NULL;
 }
 static bool serial(const mix_kernel_args *args) {
   return mix_shape_size(args->input_types[0].shape) < MIX_CPU_SMALL;

@@ -293,8 +293,6 @@ static void record_failure(mix_executable *executable, int step) {
   while (step < first && !atomic_compare_exchange_weak(&executable->failed_step, &first, step)) continue;
 }
 
-static const mix_team alone_team = {.rank = 0, .size = 1};
-
 /* False: it was left out. */
 static bool run_step(mix_executable *executable, int i, const mix_team *team) {
   mix_host_step *step = &executable->steps[i];
@@ -304,7 +302,7 @@ static bool run_step(mix_executable *executable, int i, const mix_team *team) {
    * that all threads decide alike. */
   if (step->writes_variable && atomic_load_explicit(&executable->failed_step, memory_order_acquire) < i)
     return false;
-  step->kernel->run(&step->args, step->serial ? &alone_team : team);
+  step->kernel->run(&step->args, step->serial ? &mix_team_alone : team);
   if (atomic_load_explicit(&step->error.met, memory_order_relaxed)) record_failure(executable, i);
   return true;
 }
@@ -325,7 +323,7 @@ void mix_host_begin_steps(mix_executable *executable, const mix_team *team) {
   for (int i = 0; i < executable->plan->step_count && executable->kept_bytes; i++) {
     mix_host_step *step = &executable->steps[i];
     if (step->keeps && !(step->serial && team->rank))
-      step->kernel->begin(&step->args, step->serial ? &alone_team : team);
+      step->kernel->begin(&step->args, step->serial ? &mix_team_alone : team);
   }
 }
 

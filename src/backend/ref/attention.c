@@ -50,7 +50,7 @@ static double rounded(const geometry *g, double x) {
   return mix_ref_round((mix_ref_value){.real = x}, g->dtype).real;
 }
 
-/* As scores have it, which are in float32 or float64. */
+/* The scale in the dtype of the scores, float32 or float64. */
 static double scale_of(const geometry *g) {
   return g->dtype == MIX_FLOAT64 ? g->attributes->scale : (double)(float)g->attributes->scale;
 }

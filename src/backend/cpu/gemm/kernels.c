@@ -215,7 +215,7 @@ static void finish(const mix_kernel_args *args, const mix_team *team, bool tests
 static void run(const mix_kernel_args *args, const mix_team *team) {
   prepared_gemm *prepared = args->prepared;
   const mix_gemm_plan *plan = &prepared->plan;
-  const mix_team alone = {.size = 1}, *runners = prepared->share_batches ? &alone : team;
+  const mix_team *runners = prepared->share_batches ? &mix_team_alone : team;
   char *shared = (char *)args->workspace + (prepared->share_batches ? workspace_of(prepared, team->rank) : 0);
   char *own = shared + plan->workspace.shared + plan->workspace.thread * (size_t)runners->rank;
   const bool tests = args->program && args->program->reduction == MIX_REDUCE_ALL_FINITE;

@@ -32,7 +32,7 @@ size_t mix_blocked_kept_bytes(const mix_gemm_plan *plan);
 void mix_blocked_keep(const mix_gemm_plan *plan, const mix_gemm_view *b, int rank, int threads, void *kept);
 extern const mix_gemm_algorithm mix_gemm_blocked;
 
-/* The functions of algorithms that differ in the problems that they take. */
+/* What blocked algorithms have in common; unsupported_reason differs. */
 #define MIX_BLOCKED_FUNCTIONS                                                                                \
   .plan = mix_blocked_make_plan, .workspace = mix_blocked_workspace, .kept_bytes = mix_blocked_kept_bytes,   \
   .keep = mix_blocked_keep, .run = mix_blocked_run
