@@ -178,8 +178,8 @@ static bool changes_gradients(const attention_case *c, attention_fault fault) {
 /* No kernel with one of these faults passes for a right one: at some element they are farther apart than the
  * errors of both. A gradient grows as the root of its n terms, its error in float32 as n times 3 n u (n + 8
  * of P, n of the row sum and of the sum): of 600 keys it is below 1 / 256 of the largest. In 16 bits a result
- * has e more, and less than a fifth of the terms an ulp, as there is a tie within their error: below 1 / 16.
- */
+ * has e more, and a share of the terms an ulp, as there is a tie within their error: 2 (n + 8) u of half an
+ * ulp, 2^-11, and scores' errors, below a fifth. So it is below 1 / 16. */
 static void wrong_gradients_are_refused(void **state) {
   (void)state;
   int64_t counts[3];

@@ -1,4 +1,5 @@
 /* `mixtape amp`: output, exit codes, messages. The decisions are tested in tests/spec/test_rewrite.c. */
+#include "support/count.h"
 #include "support/skip.h"
 #include "cli/program.h"
 #include <mixtape/saving.h>
@@ -60,11 +61,8 @@ static void many_files(void **state) {
     arguments[count++] = file;
   }
   assert_int_equal(run_program_to(NULL, arguments), 1);
-  int lines = 0, messages = 0;
-  for (const char *p = program_out; (p = strstr(p, "{\"name\":\"g\",")); p++) lines++;
-  for (const char *p = program_err; (p = strstr(p, "mixtape: ")); p++) messages++;
-  assert_int_equal(lines, GOOD);
-  assert_int_equal(messages, 4);
+  assert_int_equal(count_of(program_out, "{\"name\":\"g\","), GOOD);
+  assert_int_equal(count_of(program_err, "mixtape: "), 4);
   static const char *const said[] = {"empty.json: line 1", "cannot open ", "cannot read ",
                                      "cut.json: line 1"};
   const char *at = program_err;

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "support/count.h"
 #include "support/skip.h"
 #include <glob.h>
 
@@ -43,7 +44,7 @@ static int run(const char *example, const char *arguments) {
 }
 
 /* Under valgrind, some hundred times slower, the longest examples run one epoch, whose scores say nothing. */
-static bool is_checked(void) { return getenv("MIXTAPE_EXAMPLES_UNDER") != NULL; }
+static bool is_under_valgrind(void) { return getenv("MIXTAPE_EXAMPLES_UNDER") != NULL; }
 
 static void assert_ends_well(int code) {
   if (code != 0) print_message("exit code %d\n%s\n%s\n", code, output, messages);
@@ -207,10 +208,7 @@ static void callbacks_set_rates_and_write_files(void **state) {
                skipped = strtod(strchr(first, ',') + 1, NULL);
   assert_true(scale == (double)(1 << 30) / (double)(1 << (int)skipped)); /* too few steps to grow */
   assert_true(skipped >= 9 && skipped <= 16);
-  int epochs = 0;
-  for (const char *p = output; (p = strstr(p, "\nEpoch ")); p++) epochs++;
-  epochs++;                 /* the first line */
-  assert_true(epochs < 30); /* early stopping */
+  assert_true(count_of(output, "\nEpoch ") + 1 < 30); /* early stopping */
   const double accuracy = number_after(output, "test accuracy ");
   assert_true(accuracy > 0.95);
   /* The best weights in memory and in the file differ by at most min_delta. */
@@ -256,10 +254,11 @@ static void graph_rewrite_trains_as_float32_does(void **state) {
  * 0.1; such runs reach 0.9. */
 static void resnet_trains_on_drawn_images(void **state) {
   (void)state;
-  assert_ends_well(run("10_resnet", is_checked() ? "digits mixed_float16 1" : "digits mixed_float16 3"));
+  assert_ends_well(
+      run("10_resnet", is_under_valgrind() ? "digits mixed_float16 1" : "digits mixed_float16 3"));
   assert_line(output, "Data: the built-in digits in random colours");
-  assert_true(is_checked() || number_after(output, "mixed_float16: test accuracy ") > 0.75);
-  assert_line(messages, is_checked() ? "Epoch 1/1" : "Epoch 3/3");
+  assert_true(is_under_valgrind() || number_after(output, "mixed_float16: test accuracy ") > 0.75);
+  assert_line(messages, is_under_valgrind() ? "Epoch 1/1" : "Epoch 3/3");
   assert_int_equal(run("10_resnet", "cifar10"), 1);
   assert_non_null(strstr(messages, "cifar-10-batches-bin"));
 }
@@ -267,9 +266,9 @@ static void resnet_trains_on_drawn_images(void **state) {
 /* 3,000 sequences in batches of 50: 600 steps. Guessing gives 0.25. */
 static void lstm_remembers_the_order_of_marks(void **state) {
   (void)state;
-  assert_ends_well(run("11_lstm", is_checked() ? "mixed_float16 1" : "mixed_float16 10"));
-  assert_true(is_checked() || number_after(output, "mixed_float16: test accuracy ") > 0.9);
-  assert_line(messages, is_checked() ? "Epoch 1/1" : "Epoch 10/10");
+  assert_ends_well(run("11_lstm", is_under_valgrind() ? "mixed_float16 1" : "mixed_float16 10"));
+  assert_true(is_under_valgrind() || number_after(output, "mixed_float16: test accuracy ") > 0.9);
+  assert_line(messages, is_under_valgrind() ? "Epoch 1/1" : "Epoch 10/10");
 }
 
 /* One epoch. Guessing translates none, and such runs nearly all. */

@@ -9,7 +9,7 @@ static const char *const generations[] = {"tf_keras", "keras3"};
 static bool is_keras3(int generation) { return generation == 1; }
 /* Keras's numbers, too, are those of float32, which rounds by at most u = 2^-24 of a number, by u / sqrt(3)
  * in the root mean square: a score of up to 2.3 4 times, and probabilities have two scores' errors; a
- * probability 11 times, a result 3 times. Both have sqrt(2 (2 4 2.3^2 + 14) / 3) u = 6.2 u of the sum of
+ * probability 11 times, a result 3 times. Both have sqrt(2 (2 4 2.3^2 + 14) / 3) u = 6.1 u of the sum of
  * |probability value|, which is at most 0.8 (1 + |result|): the bound, 17 u (1 + |result|), is three of these
  * deviations. */
 #define NEAR(tensor, ...) EXPECT(tensor, 1e-6, 1e-6, __VA_ARGS__)

@@ -2,6 +2,7 @@
  * for any shape and number of threads. A value needed after its sum is recomputed, never stored. */
 #include "compile/support.h"
 #include "backend/host/executor.h"
+#include "support/count.h"
 #include "support/memory.h"
 #include <stdio.h>
 
@@ -135,11 +136,8 @@ static mix_list *column_sums(void *context, mix_list *arguments) {
   }
   return results;
 }
-static int64_t programs_with_sums(mix_function *function) {
-  int64_t count = 0;
-  for (const char *at = mix_function_dump(function, "fuse"); (at = strstr(at, " by columns of ")); at++)
-    count++;
-  return count;
+static int programs_with_sums(mix_function *function) {
+  return count_of(mix_function_dump(function, "fuse"), " by columns of ");
 }
 static void columns_too(void **state) {
   (void)state;
@@ -241,9 +239,8 @@ static void values_needed_after_the_sum_are_recomputed(void **state) {
   mix_list *results = mix_function_call(function, mix_list_of(x));
   no_error();
   const char *plan = mix_function_dump(function, "plan");
-  int steps = 0;
-  for (const char *at = plan; (at = strstr(at, "fused [")); at++) steps++;
-  if (steps > 3 || strstr(plan, "arena+0:float32(100, 100)")) /* The sum, its root, the quotient. */
+  if (count_of(plan, "fused [") > 3 ||
+      strstr(plan, "arena+0:float32(100, 100)")) /* The sum, its root, the quotient. */
     fail_msg("%s", plan);
   mix_plan_report report;
   mix_function_report(function, &report, sizeof report);
