@@ -14,6 +14,12 @@ static const mix_amp_class edited[MIX_AMP_EDITS] = {MIX_AMP_ALLOW, MIX_AMP_INFER
 static const char *const class_names[] = {
     [MIX_AMP_ALLOW] = "allow", [MIX_AMP_INFER] = "infer", [MIX_AMP_DENY] = "deny", [MIX_AMP_CLEAR] = "clear"};
 
+const char *mix_amp_class_list(mix_amp_class class) {
+  int edit = 0;
+  while (edited[edit] != class) edit++;
+  return mix_amp_edit_names[edit];
+}
+
 static bool in_mode(const mix_amp_table *table, const mix_amp_options *options) {
   if (!(table->modes & 1u << options->mode)) return false;
   if (options->mode == MIX_AMP_CUDA_FLOAT16) {

@@ -38,6 +38,7 @@ typedef enum mix_amp_level {
   MIX_AMP_UNSAFE_FORCE_ALL,  /* every op that can be forced */
   MIX_AMP_TREAT_INFER_AS_DENY,
 } mix_amp_level;
+const char *mix_amp_level_name(mix_amp_level level); /* NULL: normal */
 
 /* The current list names, then the older spellings, which are applied after them. */
 enum {
@@ -51,6 +52,7 @@ enum {
   MIX_AMP_EDITS
 };
 extern const char *const mix_amp_edit_names[MIX_AMP_EDITS]; /* "ALLOWLIST", ... */
+const char *mix_amp_class_list(mix_amp_class class);        /* the current name of its list */
 typedef struct mix_amp_edit {
   /* comma-separated op names, blanks not trimmed; NULL: none. Additions come first. */
   const char *add, *remove;

@@ -35,6 +35,13 @@ static const struct {
 } levels[] = {{"TENSOR_CORES_ONLY", MIX_AMP_TENSOR_CORES_ONLY},
               {"UNSAFE_FORCE_ALL", MIX_AMP_UNSAFE_FORCE_ALL},
               {"TREAT_INFER_AS_DENY", MIX_AMP_TREAT_INFER_AS_DENY}};
+#define COUNT(array) (int)(sizeof(array) / sizeof *(array))
+
+const char *mix_amp_level_name(mix_amp_level level) {
+  for (int i = 0; i < COUNT(levels); i++)
+    if (levels[i].level == level) return levels[i].name;
+  return NULL;
+}
 
 const char *const mix_amp_edit_names[MIX_AMP_EDITS] = {"ALLOWLIST", "INFERLIST", "DENYLIST", "CLEARLIST",
                                                        "WHITELIST", "GRAYLIST",  "BLACKLIST"};
@@ -45,7 +52,6 @@ static const struct {
 } switches[] = {{"IGNORE_PERFORMANCE", offsetof(mix_amp_options, ignore_performance), false},
                 {"SIMULATE_GPU", offsetof(mix_amp_options, simulate_gpu), false},
                 {"EMULATE_FP16", offsetof(mix_amp_options, no_emulation), true}};
-#define COUNT(array) (int)(sizeof(array) / sizeof *(array))
 
 static bool set_level(mix_amp_options *options, const char *value) {
   options->level = MIX_AMP_LEVEL_NORMAL;

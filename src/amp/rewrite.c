@@ -100,17 +100,13 @@ static void refuse_conflict(mix_amp_result *r, const mix_amp_lists *lists) {
   const unsigned classes = (unsigned)mix_amp_lists_classes(lists, lists->conflict);
   const mix_amp_class lowest = mix_amp_lists_class(lists, lists->conflict),
                       other = (mix_amp_class)__builtin_ctz(classes & ~(1u << lowest));
-  static const int edits[] = {[MIX_AMP_ALLOW] = MIX_AMP_EDIT_ALLOW,
-                              [MIX_AMP_INFER] = MIX_AMP_EDIT_INFER,
-                              [MIX_AMP_DENY] = MIX_AMP_EDIT_DENY,
-                              [MIX_AMP_CLEAR] = MIX_AMP_EDIT_CLEAR};
   r->status = MIX_AMP_INVALID_ARGUMENT;
   snprintf(
       r->message, sizeof r->message,
       "the op lists have conflicting entries: %.120s is in the %s list and in the %s list; one edit more "
       "takes it out of one: %s_REMOVE=%.120s or %s_REMOVE=%.120s",
-      lists->conflict, mix_amp_class_name(lowest), mix_amp_class_name(other),
-      mix_amp_edit_names[edits[lowest]], lists->conflict, mix_amp_edit_names[edits[other]], lists->conflict);
+      lists->conflict, mix_amp_class_name(lowest), mix_amp_class_name(other), mix_amp_class_list(lowest),
+      lists->conflict, mix_amp_class_list(other), lists->conflict);
 }
 
 /* The steps after the preconditions. Returns whether the graph changes. */

@@ -88,23 +88,32 @@ static const char *graph_rewrite_name(void) {
   return dtype == MIX_DTYPE_NONE ? "off" : mix_dtype_name(dtype);
 }
 
-/* The level and the edits of the rewrite's lists, from the environment. NULL: the error is recorded. */
-static json_t *graph_rewrite_lists(void) {
+static bool put_edit(json_t *variables, int list, const char *action, const char *ops) {
+  char key[24];
+  snprintf(key, sizeof key, "%s_%s", mix_amp_edit_names[list], action);
+  return !ops || !*ops || mix_json_set(variables, key, mix_json_name(ops));
+}
+
+/* The level and the edits of the lists, as the environment variables give them. NULL: the error is
+ * recorded. */
+static json_t *graph_rewrite_variables(void) {
   mix_amp_options options;
   if (!mix_amp_setting_options(mix_graph_rewrite_dtype(), &options)) return NULL;
-  json_t *lists = json_pack("{s:i}", "level", (int)options.level);
-  for (int i = 0; i < MIX_AMP_EDITS; i++) {
-    const mix_amp_edit *edit = &options.edits[i];
-    if (edit->add || edit->remove)
-      mix_json_set(lists, mix_amp_edit_names[i], json_pack("[s?, s?]", edit->add, edit->remove));
-  }
-  return lists;
+  json_t *variables = json_object();
+  const char *level = mix_amp_level_name(options.level);
+  bool good = !level || mix_json_set(variables, "LEVEL", json_string(level));
+  for (int i = 0; good && i < MIX_AMP_EDITS; i++)
+    good = put_edit(variables, i, "ADD", options.edits[i].add) &&
+           put_edit(variables, i, "REMOVE", options.edits[i].remove);
+  if (good) return variables;
+  json_decref(variables);
+  return NULL;
 }
 
 static bool add_graph_rewrite(json_t *identity) {
   if (!mix_run_identity_set(identity, "graph rewrite", json_string(graph_rewrite_name()))) return false;
   return mix_graph_rewrite_dtype() == MIX_DTYPE_NONE ||
-         mix_run_identity_set(identity, "lists of the graph rewrite", graph_rewrite_lists());
+         mix_run_identity_set(identity, "environment of the graph rewrite", graph_rewrite_variables());
 }
 
 /* Settings of the process that decide about numbers. */

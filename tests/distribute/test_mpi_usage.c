@@ -41,9 +41,11 @@ static void check_options(int ranks) {
       {RUN, "--seed 4", "seed is 4 here, \"none ("},
       {RUN "--validation-split 0.1", "--validation-split 0.2", "rows is 9600 here, 10800 on rank 0"},
       {MIXED, "--policy mixed_bfloat16", "dtype.config.name is \"mixed_bfloat16\" here"},
-      {RUN "--graph-rewrite bfloat16 ", "", "lists of the graph rewrite: level is 3 here, 0 on rank 0",
+      {RUN "--graph-rewrite bfloat16 ", "",
+       "environment of the graph rewrite: LEVEL is \"TREAT_INFER_AS_DENY\" here, nothing on rank 0",
        "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_LEVEL=TREAT_INFER_AS_DENY"},
-      {RUN "--graph-rewrite bfloat16 ", "", "lists of the graph rewrite: DENYLIST is ",
+      {RUN "--graph-rewrite bfloat16 ", "",
+       "environment of the graph rewrite: DENYLIST_ADD is \"Relu\" here, nothing on rank 0",
        "TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_DENYLIST_ADD=Relu"},
   };
   char rank[64];
