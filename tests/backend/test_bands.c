@@ -211,25 +211,32 @@ static void failed_allocations(void **state) {
   free_outcome(&apart);
 }
 
-/* A trace has every step of a group. */
+/* A trace has every step of a group, on one thread once. */
 static void traces(void **state) {
   (void)state;
   static char text[1 << 16];
   subject s = {.layer = layer_of(0, matrices[1])};
   mix_list *arguments = arguments_of(matrices[1], MIX_FLOAT32);
   outcome apart = run(&s, arguments, MIX_BANDS_NEVER, 1);
-  mix_trace_start("bands.json", .steps = 1);
-  outcome bands = run(&s, arguments, MIX_BANDS_ALWAYS, 1);
-  assert_int_equal(mix_trace_stop(), MIX_OK);
-  assert_true(bands.moved < apart.moved);
-  FILE *file = fopen("bands.json", "r");
-  assert_non_null(file);
-  text[fread(text, 1, sizeof text - 1, file)] = 0;
-  fclose(file);
-  remove("bands.json");
-  assert_int_equal(count_of(text, "\"cat\": \"kernel\""), bands.steps);
+  for (int threads = 1; threads <= 2; threads++) {
+    mix_trace_start("bands.json", .steps = 1);
+    outcome bands = run(&s, arguments, MIX_BANDS_ALWAYS, threads);
+    assert_int_equal(mix_trace_stop(), MIX_OK);
+    assert_true(bands.moved < apart.moved);
+    FILE *file = fopen("bands.json", "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    remove("bands.json");
+    if (threads == 1) assert_int_equal(count_of(text, "\"cat\": \"kernel\""), bands.steps);
+    for (int step = 0; step < bands.steps; step++) {
+      char number[24];
+      snprintf(number, sizeof number, "\"step\": %d,", step);
+      if (!strstr(text, number)) fail_msg("%d threads: %s of %d is missing", threads, number, bands.steps);
+    }
+    free_outcome(&bands);
+  }
   free_outcome(&apart);
-  free_outcome(&bands);
 }
 
 static int end_bands_test(void **state) {

@@ -117,14 +117,15 @@ static void same(mix_tensor *a, mix_tensor *b, uint64_t seed, const char *what, 
                n[i]);
 }
 
-static int64_t moved_bytes(uint64_t seed, bool bands) {
+static size_t moved_bytes(uint64_t seed, bool bands) {
   model m = new_model(seed, false);
   mix_function *function = mix_function_new(step, &m);
   mix_plan_report report;
+  mix_set_threads(1);
   mix_host_set_band_rule(bands ? MIX_BANDS_ALWAYS : MIX_BANDS_NEVER);
   mix_function_call(function, mix_list_of(mix_fill(shape_of(seed), 0.75, MIX_FLOAT32)));
   assert_int_equal(mix_function_report(function, &report, sizeof report), MIX_OK);
-  return (int64_t)report.moved_bytes;
+  return report.moved_bytes;
 }
 
 static void captured_steps_have_the_bits_of_single_operations(void **state) {
@@ -133,11 +134,15 @@ static void captured_steps_have_the_bits_of_single_operations(void **state) {
       "remove_identities",   "simplify_casts", "sink_broadcasts",    "constant_fold",   "cse",         "dce",
       "select_to_predicate", "upcast_matmul",  "cache_weight_casts", "expand_add_n",    "row_moments", "fuse",
       "fuse_epilogues",      "inplace",        "memory_plan",        "fold_transposes", "join_pads"};
-  int64_t moved[2] = {0}; /* bytes apart and in bands, of the same steps */
+  int seeds_saving = 0; /* whose steps move fewer bytes in bands */
   for (uint64_t seed = 0; seed < SEEDS; seed++)
     for (int form = 0; form < 3; form++)
       MIX_SCOPE {
-        for (int bands = 0; bands < 2 && form == 0; bands++) moved[bands] += moved_bytes(seed, bands);
+        if (form == 0 && on_host()) {
+          const size_t apart = moved_bytes(seed, false), bands = moved_bytes(seed, true);
+          assert_true(bands <= apart);
+          seeds_saving += bands < apart;
+        }
         mix_host_set_band_rule(seed % 2 ? MIX_BANDS_ALWAYS : MIX_BANDS_NEVER);
         char off[200] = "";
         position = seed * 1000 + 900;
@@ -160,7 +165,7 @@ static void captured_steps_have_the_bits_of_single_operations(void **state) {
                  "variable", i);
         }
       }
-  if (on_host()) assert_true(moved[1] < moved[0]);
+  assert_true(!on_host() || seeds_saving > 0);
   mix_host_set_band_rule(MIX_BANDS_BY_SIZE);
 }
 
