@@ -21,7 +21,8 @@ typedef struct mix_trace_options {
  * the function. On a device with a queue it lasts until the run is enqueued, not until the device has run it.
  * On host devices each kernel is an event of each thread that ran a share of it, named
  * "layer/op", with layer, op, kernel, operands and results, bytes moved by all shares together, and the
- * share. Steps that run together, some rows at a time, share their time equally.
+ * share. Steps that run together, some rows at a time, share their time equally; their bytes are those of
+ * each step by itself.
  * A step that its guard left out (a skipped update) is there with "skipped": true. A loop is one kernel.
  * RuntimeError if a trace has been started; IOError if the file cannot be written. Without a trace a run
  * costs one test more. */

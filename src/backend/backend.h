@@ -30,7 +30,7 @@ typedef struct mix_executable_facts {
   int barriers; /* in one run */
   int threads;
   size_t workspace_bytes; /* scratch owned by the executable */
-  size_t cached_bytes;    /* of steps in bands that do not pass between memory and processor */
+  size_t cached_bytes;    /* of operands of steps in bands: those that stay in the caches */
 } mix_executable_facts;
 
 /* A product, for queries about its kernel. Shapes are those of the operands as stored. */

@@ -94,7 +94,7 @@ static int check(const conversion *p) {
     return wrong(": a file of weights alone; --model FILE names the model that they are of", p->in);
   const char *reason = mix_file_unwritable_reason(p->out);
   if (!reason) return CLI_OK;
-  fprintf(stderr, "mixtape convert: cannot write '%s': %s\n", p->out, reason);
+  cli_say("convert", "cannot write '%s': %s", p->out, reason);
   return CLI_FAILED;
 }
 

@@ -60,14 +60,14 @@ bool cli_step_log_open(cli_step_log *log, const char *path, bool resumes) {
   log->fresh = exists && !standard && S_ISREG(status.st_mode);
   const int copy = standard ? dup(STDOUT_FILENO) : -1;
   if ((log->file = copy >= 0 ? fdopen(copy, "w") : fopen(path, log->fresh ? "r+" : "w"))) return true;
-  fprintf(stderr, "mixtape: --step-log: cannot write '%s': %s\n", path, strerror(errno));
+  cli_say("", "--step-log: cannot write '%s': %s", path, strerror(errno));
   return false;
 }
 
 /* Reported once. Training continues; the exit code shows the failure. */
 static void step_log_failed(cli_step_log *log) {
   if (!log->failed) /* jansson runs out of memory without setting errno */
-    fprintf(stderr, "mixtape: --step-log: '%s' could not be written whole: %s\n", log->path,
+    cli_say("", "--step-log: '%s' could not be written whole: %s", log->path,
             strerror(errno ? errno : ENOMEM));
   log->failed = true;
 }

@@ -148,11 +148,11 @@ static inline bool mix_layer_is_sequential(const mix_layer *layer) {
 static inline bool mix_layer_is_structured(const mix_layer *layer) {
   return mix_layer_is_functional(layer) || mix_layer_is_sequential(layer);
 }
-/* The first layer of a sequential model; NULL: it has none. The shape of its input, with an open batch size
- * if it is that of data; rank 0: unknown. */
+/* The first layer of a sequential model; NULL: it has none. */
 mix_layer *mix_sequential_first(const mix_layer *model);
 /* The input layer that it may begin with; NULL: none. */
 mix_layer *mix_sequential_input_layer(const mix_layer *model);
+/* The shape of its input, with an open batch size if it is that of data; rank 0: unknown. */
 mix_shape mix_sequential_shape(const mix_layer *model);
 /* Which of its layer's calls in the graph it is, from 0. */
 int mix_functional_call_number(const mix_functional *graph, const mix_layer_call *call);

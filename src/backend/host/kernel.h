@@ -15,7 +15,7 @@ typedef struct mix_team {
   int rank, size;
   struct mix_barrier *barrier;
 } mix_team;
-static const mix_team mix_team_alone = {.rank = 0, .size = 1};
+static const mix_team mix_team_alone = {.rank = 0, .size = 1}; /* of serial steps */
 /* Waits for the whole team. Only kernels with `barriers` > 0 may call it, and every thread calls it
  * exactly that often. */
 void mix_team_barrier(const mix_team *team);

@@ -24,8 +24,8 @@ mix_list *mix_operand_tensors(mix_list *inputs, mix_list *arguments);
 
 /* ---- numbers, or lists in lists of them ---- */
 
-/* False, without an error: no number, or an integer that float64 does not hold. The largest of int64 becomes
- * 2^63, which tensors of int64 have as that number. */
+/* False, without an error: no number, or an integer that float64 does not hold, whatever the dtype of the
+ * operands. INT64_MAX becomes 2^63, which is INT64_MAX again in int64. */
 bool mix_json_number_read(const json_t *value, double *number);
 #define MIX_NUMBER_EXPECTED "a number that float64 holds"
 

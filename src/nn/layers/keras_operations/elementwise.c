@@ -83,7 +83,8 @@ static mix_list *zeros_like_call(const mix_operands *o) { return like(o, 0); }
 static mix_list *ones_like_call(const mix_operands *o) { return like(o, 1); }
 static mix_list *full_like_call(const mix_operands *o) {
   double value;
-  if (!mix_operand_json(o, "fill_value")) return mix_operand_refused(o, "fill_value", NULL, "a number");
+  if (!mix_operand_json(o, "fill_value"))
+    return mix_operand_refused(o, "fill_value", NULL, MIX_NUMBER_EXPECTED);
   return mix_operand_number(o, "fill_value", 0, &value) ? like(o, value) : NULL;
 }
 
