@@ -63,31 +63,29 @@ bool mix_band_places_add(mix_band_places *places, int member, const mix_access_s
   return true;
 }
 
-/* Does a step that is no member read bytes of the range, from step `first` on, before one writes all of
- * them? */
-static bool read_elsewhere(const mix_executable *executable, const mix_range_access *range,
-                           const bool *is_member, int first, mix_access_set *memory) {
-  for (int i = first; i < executable->plan->step_count; i++) {
-    if (is_member[i]) continue;
-    bool covered = false;
-    mix_step_accesses(executable, i, memory);
-    for (int k = 0; k < memory->count; k++) {
-      const mix_range_access *access = &memory->list[k];
-      if (!overlap(access, range)) continue;
-      if (!access->write) return true;
-      covered = covered || (access->begin <= range->begin && access->end >= range->end);
-    }
-    if (covered) return false;
-  }
-  return false;
+static const mix_range_access *find_overlap(const mix_access_set *set, const mix_range_access *range) {
+  for (int i = 0; i < set->count; i++)
+    if (overlap(&set->list[i], range)) return &set->list[i];
+  return NULL;
 }
 
-void mix_band_places_own(mix_band_places *places, const mix_executable *executable, const bool *is_member,
-                         int first, mix_access_set *memory) {
+/* Does a step that is no member read the value of the range? A write ends it, even of some of the bytes: see
+ * meets. Operands are listed before results. */
+static bool read_elsewhere(const mix_executable *executable, const mix_range_access *range,
+                           const mix_access_set *later, int end, mix_access_set *memory) {
+  const mix_range_access *access = find_overlap(later, range);
+  for (int i = end; !access && i < executable->plan->step_count; i++) {
+    mix_step_accesses(executable, i, memory);
+    access = find_overlap(memory, range);
+  }
+  return access && !access->write;
+}
+
+void mix_band_places_own(mix_band_places *places, const mix_executable *executable,
+                         const mix_access_set *later, int end, mix_access_set *memory) {
   for (int p = 0; p < places->count; p++) {
     mix_band_place *place = &places->list[p];
-    if (!place->own && may_be_own(place) &&
-        !read_elsewhere(executable, &place->range, is_member, first, memory))
+    if (!place->own && may_be_own(place) && !read_elsewhere(executable, &place->range, later, end, memory))
       place->own = true;
   }
 }
@@ -102,10 +100,10 @@ size_t mix_band_places_bytes(const mix_band_places *places) {
   return bytes;
 }
 
-size_t mix_band_row_bytes(const mix_band_places *places, int64_t rows, bool own) {
+size_t mix_band_row_bytes(const mix_band_places *places, int64_t rows) {
   size_t bytes = 0;
   for (int p = 0; p < places->count; p++)
-    if (places->list[p].range.in_order && (places->list[p].own || !own))
+    if (places->list[p].range.in_order)
       bytes += (places->list[p].range.end - places->list[p].range.begin) / (size_t)rows;
   return bytes;
 }

@@ -29,13 +29,13 @@ typedef struct mix_band_places {
 /* Adds what the next member accesses. False, with nothing changed, if bands of the steps would not do what
  * the steps do one after another, or if there is no room. */
 bool mix_band_places_add(mix_band_places *places, int member, const mix_access_set *step);
-/* Makes a thread's own what no step but the members reads, of which `first` is the first; `memory` is for the
- * accesses of a step. */
-void mix_band_places_own(mix_band_places *places, const mix_executable *executable, const bool *is_member,
-                         int first, mix_access_set *memory);
+/* Makes a thread's own what no step but the members reads. `later`: the accesses of the steps that the group
+ * leaves behind it; `end`: the first step after the group; `memory` is for the accesses of a step. */
+void mix_band_places_own(mix_band_places *places, const mix_executable *executable,
+                         const mix_access_set *later, int end, mix_access_set *memory);
 /* Bytes that pass between memory and processor if all that a band accesses stays in the caches; those of one
- * row of the places, or of a thread's own alone. */
+ * row of the places. */
 size_t mix_band_places_bytes(const mix_band_places *places);
-size_t mix_band_row_bytes(const mix_band_places *places, int64_t rows, bool own);
+size_t mix_band_row_bytes(const mix_band_places *places, int64_t rows);
 
 #endif

@@ -38,7 +38,6 @@ typedef struct group {
 typedef struct scratch {
   group now;
   mix_access_set later, step;
-  bool *is_member;
 } scratch;
 
 /* Adds a step if it can run in bands with those of the group. */
@@ -94,7 +93,7 @@ static int try_group(const mix_executable *executable, int begin, int end, int64
       if (!leave(executable, i, x)) break;
       continue;
     }
-    const int64_t row = (int64_t)mix_band_row_bytes(&g->places, rows, false) + 1;
+    const int64_t row = (int64_t)mix_band_row_bytes(&g->places, rows) + 1;
     g->bands.cached_bytes = g->places.apart - mix_band_places_bytes(&g->places);
     g->bands.band = mix_cpu_cache(2) / 2 / row;
     if (!g->bands.band && row <= mix_cpu_cache(3) / 2 / executable->threads) g->bands.band = 1;
@@ -169,9 +168,7 @@ static bool is_reread(const mix_executable *executable, const group *g, int memb
 static bool place_own(const mix_executable *executable, mix_host_bands *bands, scratch *x) {
   group *g = &x->now;
   size_t offsets[MIX_BAND_PLACES] = {0};
-  memset(x->is_member, 0, (size_t)executable->plan->step_count);
-  for (int i = 0; i < g->count; i++) x->is_member[g->steps[i]] = true;
-  mix_band_places_own(&g->places, executable, x->is_member, g->steps[0], &x->step);
+  mix_band_places_own(&g->places, executable, &x->later, g->steps[g->count - 1] + 1, &x->step);
   bands->cached_bytes = g->places.apart - mix_band_places_bytes(&g->places);
   for (int p = 0; p < g->places.count; p++) {
     const mix_range_access *range = &g->places.list[p].range;
@@ -246,10 +243,12 @@ static bool make_own_memory(mix_executable *executable) {
 
 /* Bytes of all values but constants: a plan that the caches hold has no bands. */
 static bool may_have_bands(const mix_plan *plan) {
+  const mix_host_band_rule now = atomic_load(&rule);
   size_t bytes = 0;
+  if (now == MIX_BANDS_NEVER || plan->step_count < 2) return false;
   for (int i = 0; i < plan->slot_count; i++)
     if (plan->slots[i].kind != MIX_SLOT_CONSTANT) bytes += plan->slots[i].bytes;
-  return plan->step_count > 1 && (atomic_load(&rule) == MIX_BANDS_ALWAYS || bytes > (size_t)mix_cpu_cache(3));
+  return now == MIX_BANDS_ALWAYS || bytes > (size_t)mix_cpu_cache(3);
 }
 
 bool mix_host_form_bands(mix_executable *executable) {
@@ -262,13 +261,11 @@ bool mix_host_form_bands(mix_executable *executable) {
   scratch *x = mix_calloc(1, sizeof *x);
   mix_range_access *memory = mix_calloc(2 * total + 1, sizeof *memory);
   executable->bands = mix_calloc((size_t)count / 2 + 1, sizeof *executable->bands);
-  bool good = x && memory && executable->bands &&
-              (x->is_member = mix_calloc((size_t)count + 1, sizeof *x->is_member)) != NULL;
+  bool good = x && memory && executable->bands;
   if (good) {
     x->later.list = memory, x->step.list = memory + total;
     good = form_all(executable, x) && make_own_memory(executable);
   }
-  if (x) mix_free(x->is_member);
   mix_free(x);
   mix_free(memory);
   return good;

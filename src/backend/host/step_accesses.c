@@ -82,7 +82,6 @@ void mix_step_accesses(const mix_executable *executable, int number, mix_access_
     bool write = i >= step->input_count;
     const mix_slot *slot = slot_of(executable, number, i);
     mix_range_access *access = add_slot(now, slot, write);
-    if (access) access->operand = i;
     if (!access || !shared || mix_shape_size(slot->shape) != count) continue;
     if (!write && step->program && !loaded_in_order(step->program, i)) continue;
     access->in_order = true;

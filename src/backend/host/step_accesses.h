@@ -9,7 +9,7 @@
  * of the elements. In bands: of `count` rows; element is 0. */
 typedef struct mix_range_access {
   int space, index; /* space: a mix_slot_kind, or that of the workspace */
-  int operand;      /* of the step: inputs, then outputs; -1: guard or workspace */
+  int operand;      /* in bands, of the step: inputs, then outputs; -1: guard or workspace */
   size_t begin, end, element;
   bool write, in_order;
   int64_t count, grain;
