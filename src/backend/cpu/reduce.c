@@ -147,6 +147,7 @@ static void run(const mix_kernel_args *args, const mix_team *team, const mix_vec
   else
     reduce_rows(&r, vector, args->inputs[0], args->outputs[0], args->workspace, team);
 }
+
 static const char *unsupported_reason(const mix_kernel_args *args) {
   mix_reduction r;
   return describe_args(&r, args);

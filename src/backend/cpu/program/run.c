@@ -77,9 +77,9 @@ static void load_general(const mix_tile_state *r, const mix_tile_load *load, cha
                          const mix_tile_span *t) {
   const mix_tile_program *p = r->p;
   const int64_t stride = load->strides[p->rank - 1];
-  const bool rows = r->pitch == p->inner; /* pieces begin in consecutive rows */
-  int64_t row[MIX_MAX_RANK], flat = t->flat, at = offset_of(p, load, t->flat);
-  for (int d = p->rank - 1; d >= 0; flat /= p->dims[d--]) row[d] = flat % p->dims[d];
+  const bool rows = t->pieces > 1 && r->pitch == p->inner; /* pieces begin in consecutive rows */
+  int64_t row[MIX_MAX_RANK], rest = t->row, at = offset_of(p, load, t->flat);
+  for (int d = p->rank - 2; rows && d >= 0; rest /= p->dims[d--]) row[d] = rest % p->dims[d];
   for (int64_t i = 0; i < t->pieces; i++) {
     if (i) at = rows ? next_row(p, load, row, at) : offset_of(p, load, t->flat + i * r->pitch);
     load_strided(load, slot + (size_t)(i * t->length) * load->held, source + at * (int64_t)load->element,
