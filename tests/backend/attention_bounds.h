@@ -93,8 +93,8 @@ static inline void add_product(sum *s, bounded a, bounded b) {
   s->size += (fabs(a.is) + a.off) * (fabs(b.is) + b.off);
   s->terms++;
 }
-/* Of products, in any order, with or without fused multiply-adds: n operations at most for each of n, its own
- * and n - 1 sums, and one to spare. */
+/* Of products, in any order, with or without fused multiply-adds: each of n passes its own rounding and at
+ * most n - 1 sums; and one operation to spare. */
 static inline bounded total(const attention_form *f, const sum *s) {
   return (bounded){s->is, s->off + share_of(f, (double)s->terms + 1) * s->size};
 }

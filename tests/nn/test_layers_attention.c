@@ -10,7 +10,7 @@ static bool is_keras3(int generation) { return generation == 1; }
 /* Keras's numbers, too, are those of float32, which rounds by at most u = 2^-24 of a number, by u / sqrt(3)
  * in the root mean square: a score of up to 2.3 4 times, and probabilities have two scores' errors; a
  * probability 11 times, a result 3 times. Both have sqrt(2 (2 4 2.3^2 + 14) / 3) u = 6.1 u of the sum of
- * |probability value|, which is at most 0.8 (1 + |result|): the bound, 17 u (1 + |result|), is three of these
+ * |probability value|, which is at most 0.8 (1 + |result|): the bound, 17 u (1 + |result|), is 3.5 of these
  * deviations. */
 #define NEAR(tensor, ...) EXPECT(tensor, 1e-6, 1e-6, __VA_ARGS__)
 
@@ -511,7 +511,7 @@ static void einsum_dense_shapes(void **state) {
 }
 
 /* Keras 3: fans are products of the summed and the other axes of the kernel; before, of its last two. The
- * largest of 32,768 even numbers is in the last hundredth but for once in 10^143. */
+ * largest of 32,768 uniform numbers is in the last hundredth but for once in 10^143. */
 static void einsum_dense_fans(void **state) {
   (void)state;
   const double limits[] = {sqrt(6. / (16 * 64 + 32 * 64)), sqrt(6. / (64 + 16 * 32))};

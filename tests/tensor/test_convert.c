@@ -129,6 +129,7 @@ static void limits_of_integers(void **state) {
   for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
     const int64_t low = mix_dtype_lowest(dtypes[i]), high = mix_dtype_highest(dtypes[i]);
     assert_true(low < high && mix_wrap_integer(low, dtypes[i]) == low);
+    assert_true(mix_wrap_integer(high, dtypes[i]) == high);
     assert_true(mix_wrap_integer((int64_t)((uint64_t)high + 1), dtypes[i]) == low);
   }
   assert_true(mix_dtype_lowest(MIX_BOOL) == 0 && mix_dtype_highest(MIX_BOOL) == 1);
