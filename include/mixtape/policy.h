@@ -12,25 +12,27 @@ extern "C" {
 #endif
 
 /* The name is that of a dtype ("float32"), "mixed_float16" (compute in float16, variables in float32) or
- * "mixed_bfloat16". tf_keras and experimental also accept "_infer" (both unset), keras3 also quantization
- * names ("int8_from_mixed_bfloat16"). Other names are a ValueError. */
+ * "mixed_bfloat16". tf_keras and experimental also accept "_infer" (both unset). Other names are a
+ * ValueError. keras3 also has quantization names ("int8_from_mixed_bfloat16"): such policies can be made,
+ * compared and written, but nothing computes in their modes yet, so that a layer or model that is given one
+ * and mix_set_global_policy are a NotImplementedError. */
 typedef struct mix_policy_options {
   size_t size;
-  const char *name; /* required (TypeError); keras3: NULL copies the name of the global policy */
-  double loss_scale;                 /* experimental only: a fixed loss scale */
-  const char *loss_scale_name;       /* experimental only: "dynamic" */
+  const char *name;            /* required (TypeError); keras3: NULL copies the name of the global policy */
+  double loss_scale;           /* experimental only: a fixed loss scale */
+  const char *loss_scale_name; /* experimental only: "dynamic" */
   mix_loss_scale *loss_scale_object; /* experimental only: retained; policies may share it */
   /* experimental only: Keras's loss_scale=None. Without any of these four options, mixed_float16 scales
    * dynamically. */
   bool no_loss_scale;
-  const mix_semantics *semantics;    /* NULL: the default of the process */
-  int64_t amax_history_length;       /* keras3, float8_from_...: 0 means 1024 */
+  const mix_semantics *semantics; /* NULL: the default of the process */
+  int64_t amax_history_length;    /* keras3, float8_from_...: 0 means 1024 */
 } mix_policy_options;
 /* Creates a policy. TypeError if the name is missing. ValueError if the name is unknown or an option does
  * not belong to the generation. */
 MIX_API mix_policy *mix_policy_with(const mix_policy_options *options);
 #ifndef __cplusplus
-#define mix_policy_new(...)                                                                                 \
+#define mix_policy_new(...)                                                                                  \
   mix_policy_with(&(const mix_policy_options){.size = sizeof(mix_policy_options), __VA_ARGS__})
 #endif
 /* Always a TypeError, whose message says to pass mix_dtype_name(dtype): Keras refuses dtype objects here. */

@@ -4,6 +4,7 @@
 #include "base/did_you_mean.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "nn/policy/quantization.h"
 #include "train/callback.h"
 
 #include <math.h>
@@ -137,6 +138,19 @@ static bool set_integer(const char *command, const cli_option_row *row, const ch
   return bad_value(command, row, value, expected ? expected : row->argument);
 }
 
+/* False after saying that the policy is one of Keras, of a mode that nothing computes in. */
+static bool names_no_mode(const char *command, const cli_option_row *row, const char *value) {
+  if (row->field != FIELD(policy)) return true;
+  MIX_SCOPE {
+    const mix_policy *policy = mix_policy_new(value, .semantics = mix_semantics_named("keras3"));
+    mix_policy_check_global(policy, "--policy");
+  }
+  const bool refused = mix_error() == MIX_UNSUPPORTED;
+  if (refused) fprintf(stderr, "mixtape %s: %s\n", command, mix_error_message());
+  mix_error_clear();
+  return !refused;
+}
+
 bool cli_set_option(const char *command, const cli_option_row *row, const char *value, cli_options *options) {
   void *field = (char *)options + row->field;
   switch (row->kind) {
@@ -148,7 +162,8 @@ bool cli_set_option(const char *command, const cli_option_row *row, const char *
            bad_value(command, row, value, row->argument);
   case CHOICE:
     *(const char **)field = value;
-    return mix_is_choice(row->argument, value) || bad_value(command, row, value, row->argument);
+    return mix_is_choice(row->argument, value) ||
+           (names_no_mode(command, row, value) && bad_value(command, row, value, row->argument));
   case DEVICE:
     *(const char **)field = value;
     return mix_is_choice("auto|cpu|cuda|ref|xla", value) || (!strncmp(value, "xla:", 4) && value[4]) ||

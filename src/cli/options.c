@@ -43,38 +43,63 @@ static void print_help(const char *command, int commands) {
   print_option("-h, --help", "this text");
 }
 
-/* Reports what getopt rejected: an option without its argument, with an unexpected one, ambiguous or
- * unknown. */
-static int reject_option(const char *command, int commands, int code, const char *word) {
-  char letter[] = {'-', (char)optopt, 0};
-  /* One of several letters: word is the whole argument, or the one before. */
-  if (optopt > 0 && optopt < HELP) word = letter;
+/* Finds the row of an option that the word begins, or resembles. Returns how many it begins. */
+static int find_similar(int commands, const char *name, mix_did_you_mean *suggestion) {
+  const char *found = NULL;
+  int begins = 0;
+  for (int i = 0; i <= CLI_OPTION_ROWS; i++) {
+    const char *other = i < CLI_OPTION_ROWS ? cli_option_rows[i].name : "help";
+    if (i < CLI_OPTION_ROWS && !(cli_option_rows[i].commands & commands)) continue;
+    mix_did_you_mean_try(suggestion, other);
+    if (!*name || strncmp(other, name, strlen(name))) continue;
+    found = other;
+    begins++;
+  }
+  if (begins == 1) suggestion->found = found;
+  return begins;
+}
+
+static void print_ambiguous(int commands, const char *name) {
+  for (int i = 0; i < CLI_OPTION_ROWS; i++)
+    if (cli_option_rows[i].commands & commands && !strncmp(cli_option_rows[i].name, name, strlen(name)))
+      fprintf(stderr, " --%s", cli_option_rows[i].name);
+  if (!strncmp("help", name, strlen(name))) fprintf(stderr, " --help");
+}
+
+/* Reports an option that is unknown, shortened, ambiguous, without its argument, or with an unexpected one.
+ */
+static int reject_option(const char *command, int commands, int code, const char *given) {
+  char word[128];
+  snprintf(word, sizeof word, "%.*s", (int)strcspn(given, "="), given);
+  const bool letter = optopt > 0 && optopt < HELP; /* of several: `given` may be the argument before */
+  if (letter) snprintf(word, sizeof word, "-%c", optopt);
   const char *name = word + strspn(word, "-");
   mix_did_you_mean suggestion = {.word = name};
-  int begins = 0;
+  const int begins = find_similar(commands, name, &suggestion);
   bool suggested = false;
-  for (int i = 0; i < CLI_OPTION_ROWS; i++) {
-    if (!(cli_option_rows[i].commands & commands)) continue;
-    begins += *name && !strncmp(cli_option_rows[i].name, name, strlen(name));
-    mix_did_you_mean_try(&suggestion, cli_option_rows[i].name);
-  }
   if (code == ':')
     fprintf(stderr, "mixtape %s: an argument is missing for '%s'", command, word);
   else if (optopt >= HELP)
-    fprintf(stderr, "mixtape %s: '%s': --%s takes no argument", command, word,
+    fprintf(stderr, "mixtape %s: '%s': --%s takes no argument", command, given,
             optopt == HELP ? "help" : cli_option_rows[optopt - FIRST].name);
-  else if (word != letter && begins > 1) {
+  else if (!letter && begins > 1) {
     fprintf(stderr, "mixtape %s: '%s' may mean", command, word);
-    for (int i = 0; i < CLI_OPTION_ROWS; i++)
-      if (cli_option_rows[i].commands & commands && !strncmp(cli_option_rows[i].name, name, strlen(name)))
-        fprintf(stderr, " --%s", cli_option_rows[i].name);
+    print_ambiguous(commands, name);
   } else {
     fprintf(stderr, "mixtape %s: unknown option '%s'", command, word);
-    suggested = word != letter && suggestion.found;
+    suggested = !letter && suggestion.found;
     if (suggested) fprintf(stderr, "; did you mean '--%s'?", suggestion.found);
   }
   fprintf(stderr, "%s `mixtape %s --help` lists the options\n", suggested ? "" : ";", command);
   return CLI_USAGE;
+}
+
+/* getopt takes what begins one option for it; a later option would change what such a word means. */
+static bool is_whole(int code, const char *word) {
+  const char *name = code == HELP ? "help" : code >= FIRST ? cli_option_rows[code - FIRST].name : NULL;
+  if (!name) return true; /* a letter */
+  const size_t length = strlen(name);
+  return !strncmp(word + 2, name, length) && (!word[2 + length] || word[2 + length] == '=');
 }
 
 bool cli_is_option(int argc, char **argv, int *i, const char *name, const char **value) {
@@ -115,6 +140,12 @@ int cli_parse(const char *command, int commands, int argc, char **argv, cli_opti
   opterr = 0;
   optind = 0; /* also forgets the letters that an earlier command line left */
   for (int code; (code = getopt_long(argc, argv, ":h", list, NULL)) != -1;) {
+    const bool apart = code >= FIRST && optarg && optarg == argv[optind - 1];
+    const char *word = argv[optind - 1 - apart];
+    if (code >= HELP && !is_whole(code, word)) {
+      optopt = 0; /* no letter */
+      return reject_option(command, commands, '?', word);
+    }
     if (code == HELP || code == 'h') {
       print_help(command, commands);
       return -1;

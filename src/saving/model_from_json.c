@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "nn/fields.h"
 #include "nn/layer/registry.h"
+#include "nn/policy/quantization.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -273,7 +274,7 @@ static mix_tensor *stated_input(mix_json_reader *reader, const json_t *config, c
 }
 
 static bool set_policy(mix_layer *layer, mix_policy *policy) {
-  if (!policy) return false;
+  if (!mix_policy_check_layer(policy, layer->class.name, layer->name, "model_from_json")) return false;
   mix_release(layer->policy);
   layer->policy = mix_retain(policy);
   layer->compute = policy->compute;

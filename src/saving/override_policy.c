@@ -5,6 +5,7 @@
 #include "base/did_you_mean.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "nn/policy/quantization.h"
 #include <string.h>
 
 static const char *class_of(const json_t *object) {
@@ -160,7 +161,8 @@ bool mix_override_policy(json_t *object, const char *name, const mix_semantics *
   mix_policy *policy = mix_policy_new(name, .semantics = mix_semantics_or_current(semantics));
   json_t *config = json_object_get(object, "config");
   casts c = {object, mix_json_layers(config)};
-  if (!policy || !json_is_array(c.layers)) return !mix_failed();
+  if (!mix_policy_check_global(policy, "model_load")) return false;
+  if (!json_is_array(c.layers)) return true;
   set_policies(object, is_float32, name);
   if (!computes_in_16_bits(policy)) return !mix_failed();
   json_t *outputs = json_object_get(config, "output_layers");

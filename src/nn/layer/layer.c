@@ -7,6 +7,7 @@
 #include "nn/fields.h"
 #include "nn/layer/building.h"
 #include "nn/layer/registry.h"
+#include "nn/policy/quantization.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -97,7 +98,7 @@ mix_layer *mix_layer_make(const mix_layer_class *class, const mix_layer_common *
   if (mix_failed() || !copy_class(&copy, class, call)) return NULL;
   const mix_semantics *semantics = mix_semantics_or_current(common->semantics);
   mix_policy *policy = choose_policy(common, semantics, call);
-  if (!policy) return NULL;
+  if (!mix_policy_check_layer(policy, copy.name, common->name, call)) return NULL;
   mix_layer *layer = mix_object_new(sizeof *layer, &mix_layer_object_class);
   if (!layer) return NULL;
   layer->class = copy;
@@ -264,15 +265,24 @@ json_t *mix_layer_config_json(mix_layer *layer) {
   return mix_json_whole(config.object);
 }
 
+/* The policy is checked before the options that only quantized layers have. */
+static bool read_common(const mix_layer_kind *kind, const json_t *config, const mix_semantics *semantics,
+                        void *options) {
+  const mix_fields fields = {.rows = common_fields_of(kind), .call = kind->call, .rules = semantics};
+  const mix_layer_common *common = options;
+  if (!mix_fields_read(&fields, config, options)) return false;
+  return !common->policy ||
+         mix_policy_check_layer(common->policy, kind->class.name, common->name, kind->call);
+}
+
 mix_layer *mix_layer_read(const mix_layer_kind *kind, const json_t *config, const mix_semantics *semantics) {
-  mix_fields fields = fields_of(kind, semantics);
-  fields.common = common_fields_of(kind);
+  const mix_fields fields = fields_of(kind, semantics);
   char *options = mix_calloc(1, kind->options_size);
   mix_layer *layer = NULL;
   if (!options) return NULL;
   memcpy(options, &(mix_layer_common){.size = kind->options_size, .semantics = semantics},
          sizeof(mix_layer_common));
-  if (mix_fields_read(&fields, config, options))
+  if (read_common(kind, config, semantics, options) && mix_fields_read(&fields, config, options))
     layer = kind->from_config ? kind->from_config(kind, config, options) : mix_layer_of_kind(kind, options);
   mix_free(options);
   return layer;

@@ -4,6 +4,7 @@
 #include "base/did_you_mean.h"
 #include "base/error.h"
 #include "nn/policy/loss_scale.h"
+#include "nn/policy/quantization.h"
 #include "nn/number.h"
 #include <stdio.h>
 #include <string.h>
@@ -94,21 +95,6 @@ static bool plain(const char *name, const mix_semantics *semantics, meaning *m) 
   return true;
 }
 
-/* "int8", "int4", "int4/128", "float8", "ternary", "gptq/4/128", "awq/4/128". The number fields are digits or
- * -1. */
-static bool mode_known(const char *mode) {
-  static const char *const exact[] = {"int8", "int4", "float8", "ternary"};
-  for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
-    if (!strcmp(mode, exact[i])) return true;
-  int bits = 0, group = 0, end = 0;
-  if (sscanf(mode, "int4/%d%n", &group, &end) == 1 && !mode[end]) return group == -1 || group > 0;
-  if (sscanf(mode, "gptq/%d/%d%n", &bits, &group, &end) == 2 && !mode[end])
-    return (bits == 2 || bits == 3 || bits == 4 || bits == 8) && (group == -1 || group > 0);
-  if (sscanf(mode, "awq/%d/%d%n", &bits, &group, &end) == 2 && !mode[end])
-    return bits == 4 && (group == -1 || group > 0);
-  return false;
-}
-
 /* "int8_from_mixed_bfloat16": the mode, and the policy that gives the dtypes. */
 static bool quantized(const char *name, const char *from, const mix_semantics *semantics, meaning *m) {
   const char *source = from + strlen("_from_");
@@ -116,7 +102,7 @@ static bool quantized(const char *name, const char *from, const mix_semantics *s
     return refuse_name(name, semantics);
   memcpy(m->mode, name, (size_t)(from - name));
   strcpy(m->source, source);
-  if (!mode_known(m->mode) || !plain(source, semantics, m)) return refuse_name(name, semantics);
+  if (!mix_quantization_known(m->mode) || !plain(source, semantics, m)) return refuse_name(name, semantics);
   if ((starts_with(m->mode, "int8") || starts_with(m->mode, "int4")) && !strcmp(source, "float16")) {
     mix_fail(MIX_VALUE_ERROR,
              "policy: '%s' is refused: %s quantisation doesn't work well with compute dtype float16; use "
@@ -135,7 +121,7 @@ static bool parse_name(const char *name, const mix_semantics *semantics, meaning
     if (starts_with(name, "float8_")) {
       mix_fail(
           MIX_UNSUPPORTED,
-          "policy: '%.60s': this library has no float8 tensors; 'float8_from_mixed_bfloat16' is accepted",
+          "policy: '%.60s': this library has no float8 tensors; expected a wider type such as 'bfloat16'",
           name);
       return false;
     }

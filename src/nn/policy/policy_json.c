@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "nn/policy/loss_scale.h"
 #include "nn/policy/policy.h"
+#include "nn/policy/quantization.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -24,8 +25,13 @@ static json_t *config_json(mix_policy *policy) {
 }
 
 static const char *class_of(const mix_policy *policy, const mix_semantics *semantics) {
-  if (!policy->quantization_mode) return semantics->policy_class;
-  return strcmp(policy->quantization_mode, "float8") ? "QuantizedDTypePolicy" : "QuantizedFloat8DTypePolicy";
+  return policy->quantization_mode ? mix_quantization_class(policy->quantization_mode)
+                                   : semantics->policy_class;
+}
+
+static const char *module_of(const mix_policy *policy, const mix_semantics *semantics) {
+  if (!semantics->objects_have_module) return NULL;
+  return policy->quantization_mode ? "keras.dtype_policies" : semantics->policy_module;
 }
 
 json_t *mix_policy_to_json(mix_policy *policy, const mix_semantics *semantics) {
@@ -34,8 +40,7 @@ json_t *mix_policy_to_json(mix_policy *policy, const mix_semantics *semantics) {
     if (policy->compute == MIX_DTYPE_NONE) return json_null();
     if (!mix_policy_is_mixed(policy)) return json_string(policy->name);
   }
-  return mix_json_object(semantics->objects_have_module ? semantics->policy_module : NULL,
-                         class_of(policy, semantics), config_json(policy));
+  return mix_json_object(module_of(policy, semantics), class_of(policy, semantics), config_json(policy));
 }
 
 const char *mix_policy_serialize(mix_policy *policy) {
@@ -94,12 +99,7 @@ static mix_policy *from_config(const json_t *config, const mix_semantics *semant
 }
 
 mix_policy *mix_policy_from_json(const json_t *json, const mix_semantics *semantics) {
-  static const char *const classes[] = {"Policy",
-                                        "PolicyV1",
-                                        "DTypePolicy",
-                                        "FloatDTypePolicy",
-                                        "QuantizedDTypePolicy",
-                                        "QuantizedFloat8DTypePolicy"};
+  static const char *const classes[] = {"Policy", "PolicyV1", "DTypePolicy", "FloatDTypePolicy"};
   if (mix_failed() || !json) return NULL;
   if (json_is_null(json)) {
     if (!semantics->policy_infer) return mix_global_policy();
@@ -112,6 +112,11 @@ mix_policy *mix_policy_from_json(const json_t *json, const mix_semantics *semant
   if (!class_name) return NULL;
   for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
     if (!strcmp(classes[i], class_name)) return from_config(json_object_get(json, "config"), semantics);
+  if (mix_quantization_has_class(class_name)) return from_config(json_object_get(json, "config"), semantics);
+  if (!strcmp(class_name, "DTypePolicyMap"))
+    return mix_fail(MIX_UNSUPPORTED,
+                    "policy_deserialize: a DTypePolicyMap, which has policies for paths of layers, is not "
+                    "supported yet; give each layer a policy of its own");
   return mix_fail(MIX_VALUE_ERROR, "policy_deserialize: class \"%.60s\" is no policy", class_name);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "nn/policy/quantization.h"
 #include "tensor/type.h"
 #include <math.h>
 #include <string.h>
@@ -40,8 +41,8 @@ static bool check_layers(const char *const *layers) {
 
 static bool is_16_bit(const char *name) {
   const mix_policy *policy = mix_policy_new(name);
-  const mix_dtype dtype = policy ? mix_policy_compute_dtype(policy) : MIX_FLOAT32;
-  if (!mix_failed() && !mix_dtype_is_16_bit(dtype))
+  if (!mix_policy_check_global(policy, "tune_precision")) return false;
+  if (!mix_dtype_is_16_bit(mix_policy_compute_dtype(policy)))
     mix_fail(MIX_VALUE_ERROR,
              "tune_precision: policy is %s; expected one that computes in 16 bits, such as mixed_float16",
              name);
