@@ -280,6 +280,8 @@ struct mix_history {
 };
 mix_history *mix_history_new(void);
 
+/* The class numbers of labels, int64, also of those that are one-hot or smoothed. */
+mix_tensor *mix_class_labels(mix_tensor *y);
 /* train/class_weight.c: sets the class weights of a fit (count 0: none). The training step is captured again
  * if they change. */
 mix_status mix_model_set_class_weights(mix_model *model, int count, const int64_t *labels,

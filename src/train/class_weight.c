@@ -56,14 +56,18 @@ mix_status mix_model_set_class_weights(mix_model *model, int count, const int64_
   return MIX_OK;
 }
 
+mix_tensor *mix_class_labels(mix_tensor *y) {
+  const mix_shape shape = mix_tensor_shape(y);
+  if (shape.rank > 1) y = shape.dims[shape.rank - 1] == 1 ? mix_squeeze(y, MIX_AXES(-1)) : mix_argmax(y, -1);
+  if (mix_dtype_is_floating(mix_tensor_dtype(y))) y = mix_round(y); /* smoothed labels, as in Keras */
+  return mix_cast(y, MIX_INT64);
+}
+
 /* The class weights of labels: (rows) or (rows, time) float32; NULL: none. */
 static mix_tensor *class_weights_of(mix_model *model, mix_tensor *y) {
   mix_tensor *table = model->state->class_weights;
   if (!table) return NULL;
-  mix_shape shape = mix_tensor_shape(y);
-  if (shape.rank > 1) y = shape.dims[shape.rank - 1] == 1 ? mix_squeeze(y, MIX_AXES(-1)) : mix_argmax(y, -1);
-  if (mix_dtype_is_floating(mix_tensor_dtype(y))) y = mix_round(y); /* smoothed labels, as in Keras */
-  mix_tensor *labels = mix_cast(y, MIX_INT64);
+  mix_tensor *labels = mix_class_labels(y);
   if (model->state->class_weights_all)
     return mix_gather(table, labels, 0); /* a label out of range is an error of the step */
   int64_t classes = mix_tensor_shape(table).dims[0];

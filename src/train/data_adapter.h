@@ -17,9 +17,9 @@ typedef struct mix_data_adapter {
   mix_model *model;
   const char *call; /* for messages */
   mix_data_adapter_use use;
-  mix_batches *batches;   /* batches of arrays, borrowed from the enclosing scope; NULL: a data set */
-  mix_dataset *dataset;   /* borrowed */
-  mix_iterator *iterator; /* retained */
+  mix_batches *batches;         /* batches of arrays, borrowed from the enclosing scope; NULL: a data set */
+  mix_dataset *dataset;         /* borrowed */
+  mix_iterator *iterator;       /* retained */
   mix_step_arguments arguments; /* of arrays, or of the current element */
   /* How nested elements give the arguments: places among their leaves, for their structure. */
   const mix_structure *arranged;
@@ -27,10 +27,10 @@ typedef struct mix_data_adapter {
     int places[3 * MIX_MODEL_MAX]; /* -1: none */
     int count, inputs, outputs;
   } arrangement;
-  int64_t steps;          /* requested per epoch; 0: to the end of the data */
-  int64_t target;         /* steps per epoch; -1: not known yet */
-  int64_t position;       /* batches returned in this epoch */
-  bool continues;         /* the next epoch continues in the data where this one ends */
+  int64_t steps;    /* requested per epoch; 0: to the end of the data */
+  int64_t target;   /* steps per epoch; -1: not known yet */
+  int64_t position; /* batches returned in this epoch */
+  bool continues;   /* the next epoch continues in the data where this one ends */
   /* Arrays: the current pass over them, and its next batch. A pass is an epoch, unless epochs continue. */
   int64_t pass, next, passes; /* passes: their number if epochs continue; -1: unlimited */
   bool begun, resumed;
@@ -70,6 +70,10 @@ bool mix_data_adapter_begin(mix_data_adapter *adapter, mix_batch_order order, ui
 /* The next batch: a list of evaluated tensors, valid until the next call; NULL at the end, or with the error
  * recorded. */
 mix_list *mix_data_adapter_next(mix_data_adapter *adapter);
+
+/* label_error.c: after a step failed with this batch, says in the error which row of the data has the label
+ * that was refused, or that class weights lack. Another error stays. */
+void mix_data_adapter_explain(const mix_data_adapter *adapter, mix_list *batch);
 
 /* Writes the position in the data as values of a checkpoint: within the current epoch, or (`at_epoch_end`)
  * before the next one. */

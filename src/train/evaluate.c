@@ -28,8 +28,11 @@ static bool test_batches(mix_model *model, mix_data_adapter *adapter, const mix_
       mix_list *batch = mix_data_adapter_next(adapter);
       int64_t index = adapter->position - 1;
       more = batch != NULL;
+      mix_list *results = NULL;
       if (more && mix_callbacks_run(callbacks, MIX_ON_TEST_BATCH_BEGIN, index, NULL) &&
-          mix_function_call(mix_model_test_step(model), batch)) {
+          !(results = mix_function_call(mix_model_test_step(model), batch)))
+        mix_data_adapter_explain(adapter, batch);
+      if (results) {
         bool due = mix_callbacks_due(callbacks, index + 1);
         mix_logs *logs = due || mix_callbacks_want_logs(callbacks, MIX_ON_TEST_BATCH_END)
                              ? mix_model_current_logs(model)

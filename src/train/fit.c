@@ -186,7 +186,7 @@ static bool run_step(mix_fit_state *f, int64_t epoch) {
   if (!batch || !mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BATCH_BEGIN, done - 1, NULL)) return false;
   bool watched;
   mix_list *results = mix_function_call(mix_model_fit_step(f->model, &watched), batch);
-  if (!results) return false;
+  if (!results) return mix_data_adapter_explain(&f->adapter, batch), false;
   f->history->steps++;
   if (!notify_observer(f->model->state, results, watched)) return false;
   if (f->options.on_step) report_step(f, results, epoch);

@@ -94,6 +94,13 @@ bool mix_batches_begin(mix_batches *batches, mix_batch_order order, uint64_t see
   return true;
 }
 
+int64_t mix_batches_row(const mix_batches *batches, int64_t index, int64_t row) {
+  int64_t first = 0, rows = mix_batches_size(batches, index);
+  if (batches->shared) mix_rank_share(rows, &first, &rows);
+  const int64_t at = index * batches->batch_size + first + row;
+  return batches->order ? batches->order[at] : batches->first + at;
+}
+
 mix_list *mix_batches_get(mix_batches *batches, int64_t index) {
   if (mix_failed()) return NULL;
   if (index < 0 || index >= mix_batches_count(batches))

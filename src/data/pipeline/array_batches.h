@@ -30,6 +30,8 @@ int64_t mix_batches_size(const mix_batches *batches, int64_t index);
 void mix_batches_share(mix_batches *batches);
 /* Draws the row order of an epoch, a function of (seed, epoch). */
 bool mix_batches_begin(mix_batches *batches, mix_batch_order order, uint64_t seed, uint64_t epoch);
+/* The row of the arrays that is row `row` of batch `index`, of this rank's share. */
+int64_t mix_batches_row(const mix_batches *batches, int64_t index, int64_t row);
 /* Batch `index` (from 0) of the epoch: a list of evaluated tensors (batch, ...), NULL where the array is
  * NULL. Borrowed: the next call releases it and reuses its memory, unless it or one of its tensors was
  * retained. NULL with the error recorded. */
