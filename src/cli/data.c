@@ -23,14 +23,21 @@ mix_images cli_load_image_set(const char *name) {
                                    : mix_cifar10_load(.bytes = true);
 }
 
+/* "x_train", or "x" where there is none of that name. */
+static mix_tensor *training_array(mix_npz *npz, const char *name, const char *plain) {
+  mix_tensor *array = mix_npz_get(npz, name);
+  if (!array && !mix_failed()) array = mix_npz_get(npz, plain);
+  return array || mix_failed() ? array : mix_npz_require(npz, name);
+}
+
 /* Training needs training data. */
 static bool load_npz(const char *path, int command, cli_data *data) {
   mix_npz *npz = mix_npz_open(path);
   if (!npz) return false;
   if (command != CLI_TRAIN) data->test.x = mix_npz_get(npz, "x_test");
-  if (!data->test.x) data->train.x = mix_npz_require(npz, "x_train");
+  if (!data->test.x) data->train.x = training_array(npz, "x_train", "x");
   if (command == CLI_TRAIN) data->test.x = mix_npz_get(npz, "x_test");
-  if (command != CLI_PREDICT && data->train.x) data->train.y = mix_npz_require(npz, "y_train");
+  if (command != CLI_PREDICT && data->train.x) data->train.y = training_array(npz, "y_train", "y");
   if (command != CLI_PREDICT && data->test.x) data->test.y = mix_npz_require(npz, "y_test");
   data->source = path;
   for (int i = 0; mix_error() == MIX_OK && i < mix_npz_count(npz); i++) {

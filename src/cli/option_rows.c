@@ -11,8 +11,8 @@ const cli_option_row cli_option_rows[] = {
      "guide"},
     {"data", DATA, FIELD(data), RUNS, "mnist|digits|cifar10|synthetic|FILE.npz",
      "MNIST, the built-in digits, CIFAR-10, random numbers of --seed in the shapes that the model takes, or "
-     "arrays x_train, y_train (x_test, y_test); for a model from a file, as they are: x or x_0, x_1, ..., y "
-     "or y_0, ..., sample_weight, each also with _train or _test behind (default mnist; for a model by name "
+     "arrays x, y, also with _train or _test behind; for a model from a file, as they are: x or x_0, x_1, "
+     "..., y or y_0, ..., sample_weight, each also with _train or _test behind (default mnist; for a model by name "
      "synthetic)"},
     {"image-size", COUNT, FIELD(image_size), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
      "sides of the images of a model by name (default 224; resnet56 and with --data cifar10 32); else, with "

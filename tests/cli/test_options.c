@@ -73,6 +73,31 @@ static void unknown_options_end_with_2(void **state) {
 }
 
 /* Each message repeats the wrong text as given, and says what to do. */
+/* The names that a model from a file takes too. */
+static void plain_names_are_training_data(void **state) {
+  (void)state;
+  MIX_SCOPE {
+    mix_npz *data = mix_npz_open(in_folder("data.npz"));
+    mix_tensor *x = mix_npz_require(data, "x_train"), *y = mix_npz_require(data, "y_train");
+    mix_npz_save(in_folder("plain.npz"), 2, (const char *const[]){"x", "y"}, (mix_tensor *const[]){x, y});
+    mix_npz_save(in_folder("none.npz"), 1, (const char *const[]){"inputs"}, (mix_tensor *const[]){x});
+  }
+  char expected[2][4000];
+  const char *const files[] = {"data.npz", "plain.npz"};
+  for (int i = 0; i < 2; i++) {
+    assert_code(run_program("train", "--data", in_folder(files[i]), "--units", "4", "--verbose", "0",
+                            "--save", in_folder("w.npz")),
+                0);
+    assert_code(run_program("evaluate", "--data", in_folder(files[i]), "--units", "4", "--init-weights",
+                            in_folder("w.npz")),
+                0);
+    snprintf(expected[i], sizeof expected[i], "%s", program_out);
+  }
+  assert_string_equal(expected[0], expected[1]);
+  assert_code(run_program("train", "--data", in_folder("none.npz")), 1);
+  assert_has(program_err, "no array 'x_train' in the archive; there are: inputs");
+}
+
 static void near_misses_get_a_suggestion(void **state) {
   (void)state;
   static const struct {
@@ -593,6 +618,7 @@ int main(void) {
       cmocka_unit_test(a_command_is_needed),
       cmocka_unit_test(help_explains_every_option),
       cmocka_unit_test(unknown_options_end_with_2),
+      cmocka_unit_test(plain_names_are_training_data),
       cmocka_unit_test(near_misses_get_a_suggestion),
       cmocka_unit_test(help_has_several_names),
       cmocka_unit_test(a_graph_becomes_a_program),
