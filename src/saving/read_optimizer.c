@@ -62,8 +62,24 @@ static bool counts_differ(const mix_weights_reader *reader, mix_optimizer *optim
   return !mix_failed();
 }
 
+/* Has the file no state that training made? An optimizer that was never built has a counter at 0, its
+ * learning rate and the loss scale: scalars, of which the integers are 0. */
+static bool is_unused(const mix_weights_reader *reader, const state *s) {
+  enum { MAX_SCALARS = 8 };
+  for (int i = 0; i < s->count; i++) {
+    mix_dtype dtype;
+    mix_shape shape;
+    const char *path = i < MAX_SCALARS ? path_at(s, i) : NULL;
+    if (!path || !mix_hdf5_describe(&reader->file->hdf5, path, &dtype, &shape) || shape.rank) return false;
+    if (mix_dtype_is_integer(dtype) && mix_tensor_item(mix_hdf5_tensor(&reader->file->hdf5, path)) != 0)
+      return false;
+  }
+  return true;
+}
+
 static bool read_state(mix_weights_reader *reader, mix_optimizer *optimizer, const state *s) {
   mix_list *variables = variables_of(optimizer, s);
+  if (!variables && !mix_failed() && is_unused(reader, s)) return true;
   if (!variables) return !mix_failed() && counts_differ(reader, optimizer, s->count);
   for (int i = 0; i < s->count; i++) {
     const char *path = path_at(s, i);

@@ -328,6 +328,27 @@ static void state_of_another_optimizer(void **state) {
   free(text);
 }
 
+/* Of a model that was compiled and not trained there is no state to miss. */
+static void state_of_an_optimizer_that_was_never_built(void **state) {
+  (void)state;
+  static const char *const generations[] = {"tf_keras", "keras3"}, *const files[] = {"new.keras", "new.h5"};
+  mix_set_log_callback(count_warning, NULL);
+  warnings = 0;
+  for (int i = 0; i < 8; i++)
+    MIX_SCOPE {
+      mix_set_semantics(generations[i / 2 % 2]);
+      mix_tensor *x = mix_input(.shape = MIX_SHAPE(3));
+      mix_layer *dense = mix_dense(2, .dtype = i / 4 ? "mixed_float16" : "float32");
+      mix_model *model = mix_model_new(x, mix_call(dense, x));
+      mix_optimizer *adam = mix_adam();
+      mix_model_compile(model, .loss = "mse", .optimizer = i / 4 ? mix_loss_scale_optimizer(adam) : adam);
+      assert_int_equal(mix_model_save(model, in_folder(files[i % 2])), MIX_OK);
+      assert_non_null(mix_model_load(in_folder(files[i % 2])));
+      assert_no_error();
+      if (warnings) fail_msg("%s, %s", generations[i / 2 % 2], files[i % 2]);
+    }
+}
+
 static int begin(void **state) {
   config = member_of("keras3", "schedule.keras", "config.json", &(size_t){0});
   weights = member_of("keras3", "schedule.keras", "model.weights.h5", &weights_size);
@@ -357,6 +378,7 @@ int main(void) {
                                      FILES_TEST(weights_of_another_model),
                                      FILES_TEST(weights_that_the_file_does_not_have),
                                      FILES_TEST(state_of_another_optimizer),
+                                     FILES_TEST(state_of_an_optimizer_that_was_never_built),
                                      FILES_TEST(weights_of_losses_that_are_none)};
   return cmocka_run_group_tests_name("hostile files", tests, NULL, NULL);
 }
