@@ -3,7 +3,9 @@
 #include "data/support.h"
 
 #include "base/alloc.h"
-#include "data/datasets/download.h"
+#include "data/datasets/find_files.h"
+
+#include <stdlib.h>
 
 /* sha256sum of "abc" (FIPS 180-2, appendix B.1) */
 #define ABC_SHA256 "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -65,10 +67,54 @@ static void everything_else_is_an_error(void **state) {
   assert_int_equal(mix_error(), MIX_OK);
 }
 
+/* ---- the announcement ---- */
+
+static char announced[1000];
+
+static void note_message(void *context, mix_log_level level, const char *message) {
+  (void)context, (void)level;
+  if (!*announced) snprintf(announced, sizeof announced, "%s", message);
+}
+static bool find_nothing(const char *folder, void *context) {
+  (void)folder, (void)context;
+  return false;
+}
+static void see_announced(const void *data, size_t size, void *context) {
+  (void)data, (void)size;
+  *(bool *)context = strstr(announced, "abc_load: no abc is in ") &&
+                     strstr(announced, "; downloading file://") &&
+                     strstr(announced, ", which is then kept in ");
+}
+
+/* Before anything goes out: what is missing and where, from where it comes, and where it stays. */
+static void a_download_is_announced(void **state) {
+  (void)state;
+  if (!available()) SKIP("libcurl cannot be loaded");
+  char url[700];
+  bool seen = false;
+  snprintf(url, sizeof url, "file://%s", in_folder("abc"));
+  write_file(in_folder("abc"), "abc", 3);
+  setenv("MIXTAPE_DATA_DIR", in_folder("kept"), 1);
+  unsetenv("MIXTAPE_OFFLINE");
+  const mix_data_files files = {.call = "abc_load",
+                                .folder = "abc",
+                                .missing = "no abc is",
+                                .kept_as = "abc.bin",
+                                .request = {url, ABC_SHA256, 3, true},
+                                .search = find_nothing,
+                                .take = see_announced};
+  mix_set_log_callback(note_message, NULL);
+  assert_true(mix_data_files_find(&files, NULL, false, &seen));
+  mix_set_log_callback(NULL, NULL);
+  unsetenv("MIXTAPE_DATA_DIR");
+  if (!seen) fail_msg("%s", announced);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       FOLDER_TEST(content_of_the_right_checksum_is_given),
       FOLDER_TEST(everything_else_is_an_error),
+      FOLDER_TEST(a_download_is_announced),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

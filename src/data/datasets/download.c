@@ -111,7 +111,6 @@ void *mix_download(const mix_download_request *request, size_t *size, char *reas
     snprintf(reason, reason_size, "libcurl cannot be initialised");
     return NULL;
   }
-  mix_log_message(MIX_LOG_INFO, "downloading %s", request->url);
   received r = {.limit = request->limit};
   char found[65] = "";
   CURLcode code = set_options(curl, request, &r);

@@ -50,6 +50,9 @@ static void download(const mix_data_files *files, const char *folder, const text
              files->missing, tried->length ? tried->characters : "any folder (none is known)", files->remedy);
     return;
   }
+  mix_log_message(MIX_LOG_INFO, "%s: %s in %s; downloading %s, which is then kept in %s", files->call,
+                  files->missing, tried->length ? tried->characters : "any folder", files->request.url,
+                  folder ? folder : "no folder");
   char reason[400];
   size_t size;
   void *data = mix_download(&files->request, &size, reason, sizeof reason);
