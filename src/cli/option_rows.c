@@ -12,8 +12,8 @@ const cli_option_row cli_option_rows[] = {
     {"data", DATA, FIELD(data), RUNS, "mnist|digits|cifar10|synthetic|FILE.npz",
      "MNIST, the built-in digits, CIFAR-10, random numbers of --seed in the shapes that the model takes, or "
      "arrays x, y, also with _train or _test behind; for a model from a file, as they are: x or x_0, x_1, "
-     "..., y or y_0, ..., sample_weight, each also with _train or _test behind (default mnist; for a model by "
-     "name synthetic)"},
+     "..., y or y_0, ..., sample_weight, each also with _train or _test behind (default mnist; for a "
+     "model by name synthetic)"},
     {"image-size", COUNT, FIELD(image_size), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
      "sides of the images of a model by name (default 224; resnet56 and with --data cifar10 32); else, with "
      "--data synthetic, where the model leaves them open (default 28 for the guide's model, else 16)"},
