@@ -12,39 +12,39 @@
 #include "amp/names.h"
 
 /* TensorFlow's dtypes: code, name, quantised. The four floats that a rewrite reads or produces come first. */
-#define MIX_AMP_DTYPE_LIST(X)                        \
-  X(FLOAT16, "float16", false)                       \
-  X(BFLOAT16, "bfloat16", false)                     \
-  X(FLOAT32, "float32", false)                       \
-  X(FLOAT64, "float64", false)                       \
-  X(VARIANT, "variant", false)                       \
-  X(RESOURCE, "resource", false)                     \
-  X(BOOL, "bool", false)                             \
-  X(STRING, "string", false)                         \
-  X(INT2, "int2", false)                             \
-  X(INT4, "int4", false)                             \
-  X(INT8, "int8", false)                             \
-  X(INT16, "int16", false)                           \
-  X(INT32, "int32", false)                           \
-  X(INT64, "int64", false)                           \
-  X(UINT2, "uint2", false)                           \
-  X(UINT4, "uint4", false)                           \
-  X(UINT8, "uint8", false)                           \
-  X(UINT16, "uint16", false)                         \
-  X(UINT32, "uint32", false)                         \
-  X(UINT64, "uint64", false)                         \
-  X(COMPLEX64, "complex64", false)                   \
-  X(COMPLEX128, "complex128", false)                 \
-  X(QINT8, "qint8", true)                            \
-  X(QUINT8, "quint8", true)                          \
-  X(QINT16, "qint16", true)                          \
-  X(QUINT16, "quint16", true)                        \
-  X(QINT32, "qint32", true)                          \
-  X(FLOAT8_E5M2, "float8_e5m2", false)               \
-  X(FLOAT8_E4M3FN, "float8_e4m3fn", false)           \
-  X(FLOAT8_E4M3FNUZ, "float8_e4m3fnuz", false)       \
-  X(FLOAT8_E4M3B11FNUZ, "float8_e4m3b11fnuz", false) \
-  X(FLOAT8_E5M2FNUZ, "float8_e5m2fnuz", false)       \
+#define MIX_AMP_DTYPE_LIST(X)                                                                                \
+  X(FLOAT16, "float16", false)                                                                               \
+  X(BFLOAT16, "bfloat16", false)                                                                             \
+  X(FLOAT32, "float32", false)                                                                               \
+  X(FLOAT64, "float64", false)                                                                               \
+  X(VARIANT, "variant", false)                                                                               \
+  X(RESOURCE, "resource", false)                                                                             \
+  X(BOOL, "bool", false)                                                                                     \
+  X(STRING, "string", false)                                                                                 \
+  X(INT2, "int2", false)                                                                                     \
+  X(INT4, "int4", false)                                                                                     \
+  X(INT8, "int8", false)                                                                                     \
+  X(INT16, "int16", false)                                                                                   \
+  X(INT32, "int32", false)                                                                                   \
+  X(INT64, "int64", false)                                                                                   \
+  X(UINT2, "uint2", false)                                                                                   \
+  X(UINT4, "uint4", false)                                                                                   \
+  X(UINT8, "uint8", false)                                                                                   \
+  X(UINT16, "uint16", false)                                                                                 \
+  X(UINT32, "uint32", false)                                                                                 \
+  X(UINT64, "uint64", false)                                                                                 \
+  X(COMPLEX64, "complex64", false)                                                                           \
+  X(COMPLEX128, "complex128", false)                                                                         \
+  X(QINT8, "qint8", true)                                                                                    \
+  X(QUINT8, "quint8", true)                                                                                  \
+  X(QINT16, "qint16", true)                                                                                  \
+  X(QUINT16, "quint16", true)                                                                                \
+  X(QINT32, "qint32", true)                                                                                  \
+  X(FLOAT8_E5M2, "float8_e5m2", false)                                                                       \
+  X(FLOAT8_E4M3FN, "float8_e4m3fn", false)                                                                   \
+  X(FLOAT8_E4M3FNUZ, "float8_e4m3fnuz", false)                                                               \
+  X(FLOAT8_E4M3B11FNUZ, "float8_e4m3b11fnuz", false)                                                         \
+  X(FLOAT8_E5M2FNUZ, "float8_e5m2fnuz", false)                                                               \
   X(FLOAT4_E2M1FN, "float4_e2m1fn", false)
 
 typedef enum mix_amp_dtype {

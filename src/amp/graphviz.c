@@ -3,7 +3,9 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "amp/forward_nodes.h"
 #include "amp/rewrite.h"
+#include <string.h>
 
 static const struct {
   mix_amp_class class;
@@ -64,10 +66,14 @@ static void put_node(mix_text *out, const mix_amp_result *r, int n) {
   mix_text_put(out, "\" fillcolor=\"%s\"%s];\n", colour_of(class), converted ? " penwidth=3" : "");
 }
 
-static void put_casts(mix_text *out, const mix_amp_result *r) {
+static void put_casts(mix_text *out, const mix_amp_result *r, const char *drawn) {
   for (int c = 0; c < r->cast_count; c++) {
     const mix_amp_cast *cast = &r->casts[c];
     const char *removed = r->cast_removed[c];
+    bool feeds = false;
+    for (int u = cast->first_use; u < cast->first_use + cast->use_count; u++)
+      feeds |= drawn[r->graph->inputs[r->uses[u]].node];
+    if (!drawn[cast->node] || (cast->use_count && !feeds)) continue;
     mix_text_put(
         out,
         "  c%d [label=\"Cast\\n%s%s%s\" shape=ellipse style=\"%s\" fillcolor=\"#e8d5f2\" fontsize=9%s];\n", c,
@@ -88,27 +94,70 @@ static void put_legend(mix_text *out) {
   mix_text_put(out, "  }\n");
 }
 
-char *mix_amp_picture(const mix_amp_result *r) {
+static void put_edges(mix_text *out, const mix_amp_result *r, const char *drawn) {
+  for (int i = 0; i < r->graph->input_count; i++) {
+    const mix_amp_input *input = &r->graph->inputs[i];
+    if (!drawn[input->node] || input->source < 0 || !drawn[input->source]) continue;
+    if (r->input_cast[i] >= 0)
+      mix_text_put(out, "  c%d -> n%d;\n", r->input_cast[i], input->node);
+    else
+      mix_text_put(out, "  n%d -> n%d;\n", input->source, input->node);
+  }
+}
+
+/* The bytes of the layer's path in a name: all before the last slash. */
+static size_t path_bytes(const char *name) {
+  const char *end = strrchr(name, '/');
+  return end ? (size_t)(end - name) : 0;
+}
+
+/* Each layer in a frame of its own, in the order of its first node. */
+static bool put_nodes(mix_text *out, const mix_amp_result *r, const char *drawn) {
+  const mix_amp_graph *graph = r->graph;
+  char *done = mix_calloc((size_t)graph->node_count + 1, 1);
+  if (!done) return false;
+  for (int n = 0; n < graph->node_count; n++) {
+    const char *name = graph->nodes[n].name;
+    const size_t bytes = path_bytes(name);
+    if (!drawn[n] || done[n]) continue;
+    if (bytes) {
+      mix_text_put(out, "  subgraph cluster_%d {\n    fontsize=10 color=\"#909090\" label=\"", n);
+      for (size_t c = 0; c < bytes; c++) put_escaped(out, (const char[2]){name[c], 0});
+      mix_text_put(out, "\";\n");
+    }
+    for (int m = n; m < (bytes ? graph->node_count : n + 1); m++) {
+      const char *other = graph->nodes[m].name;
+      if (!drawn[m] || done[m] || (bytes && (path_bytes(other) != bytes || strncmp(name, other, bytes))))
+        continue;
+      put_node(out, r, m);
+      done[m] = 1;
+    }
+    if (bytes) mix_text_put(out, "  }\n");
+  }
+  mix_free(done);
+  return true;
+}
+
+char *mix_amp_picture(const mix_amp_result *r, bool whole, int *nodes) {
   if (mix_failed() || !r) return NULL;
+  char *drawn = mix_amp_forward_nodes(r, whole);
+  if (!drawn) return NULL;
   mix_text out = {.grows = true};
   mix_text_put(&out, "digraph \"");
   put_escaped(&out, r->graph->label);
   mix_text_put(
       &out,
-      "\" {\n  rankdir=TB;\n  node [shape=box style=filled fontname=\"Helvetica\" fontsize=10];\n  edge "
-      "[color=\"#606060\"];\n");
+      "\" {\n  rankdir=TB; nslimit=4; nslimit1=4;\n  node [shape=box style=filled fontname=\"Helvetica\" "
+      "fontsize=10];\n  edge [color=\"#606060\"];\n");
   put_legend(&out);
-  for (int n = 0; n < r->graph->node_count; n++) put_node(&out, r, n);
-  put_casts(&out, r);
-  for (int i = 0; i < r->graph->input_count; i++) {
-    const mix_amp_input *input = &r->graph->inputs[i];
-    if (r->input_cast[i] >= 0)
-      mix_text_put(&out, "  c%d -> n%d;\n", r->input_cast[i], input->node);
-    else if (input->source >= 0)
-      mix_text_put(&out, "  n%d -> n%d;\n", input->source, input->node);
-  }
+  const bool good = put_nodes(&out, r, drawn);
+  put_casts(&out, r, drawn);
+  put_edges(&out, r, drawn);
   mix_text_put(&out, "}\n");
-  if (!out.failed) return out.text;
+  *nodes = 0;
+  for (int n = 0; n < r->graph->node_count; n++) *nodes += drawn[n];
+  mix_free(drawn);
+  if (good && !out.failed) return out.text;
   mix_free(out.text);
   return NULL;
 }

@@ -8,7 +8,7 @@ typedef struct mix_amp_names {
   struct mix_amp_name {
     const char *text; /* NULL: free */
     int value;
-  } *slots;
+  } * slots;
   int slot_count, count; /* slot_count is a power of two or 0 */
 } mix_amp_names;
 

@@ -1,6 +1,7 @@
 /* The report: why each type was converted or not, as a table. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "amp/paint.h"
 
 #include <stdarg.h>
@@ -77,7 +78,7 @@ const char *mix_amp_explain(const mix_amp_result *r, int type, char *text, size_
         text[used++] = *pattern;
         continue;
       }
-      int length = snprintf(text + used, size - used, "%s", names[name_index++]);
+      int length = snprintf(text + used, size - used, "%s", MIX_PRINTABLE(names[name_index++]));
       used = used + (size_t)length < size ? used + (size_t)length : size - 1;
       pattern++;
     }
@@ -168,7 +169,7 @@ static void put_readers(sheet *s, const mix_amp_result *r, int number) {
   for (int u = cast->first_use; u < cast->first_use + cast->use_count; u++) {
     const mix_amp_input *input = &r->graph->inputs[r->uses[u]];
     if (u - cast->first_use < SHOWN)
-      put(s, "%s%s:%d", readers++ ? ", " : "", r->graph->nodes[input->node].name,
+      put(s, "%s%s:%d", readers++ ? ", " : "", MIX_PRINTABLE(r->graph->nodes[input->node].name),
           r->uses[u] - r->graph->nodes[input->node].first_input);
   }
   if (cast->use_count > SHOWN) put(s, " and %d more", cast->use_count - SHOWN);
@@ -187,7 +188,7 @@ static void put_casts(sheet *s, const mix_amp_result *r) {
     if (cast->cast >= 0)
       put(s, "cast%d -> ", cast->cast);
     else
-      put(s, "%s:%d -> ", r->graph->nodes[cast->node].name, cast->port);
+      put(s, "%s:%d -> ", MIX_PRINTABLE(r->graph->nodes[cast->node].name), cast->port);
     put_readers(s, r, c);
   }
 }
@@ -217,35 +218,62 @@ static void put_totals(sheet *s, const mix_amp_result *r) {
         (long long)r->bytes_cast);
 }
 
-char *mix_amp_report(const mix_amp_result *r) {
-  enum { MAX = 52 };
-  if (mix_failed() || !r) return NULL;
-  const mix_amp_graph *graph = r->graph;
-  sheet s = {0};
-  int name_width = 4, op_width = 2;
-  for (int n = 0; n < graph->node_count; n++) {
-    int name = (int)strnlen(graph->nodes[n].name, MAX),
-        op = (int)strnlen(mix_amp_signature_of(r, n)->op, MAX);
-    if (name > name_width) name_width = name;
-    if (op > op_width) op_width = op;
+/* ---- its rows ---- */
+
+typedef struct columns {
+  int name, op;
+} columns;
+
+enum { LETTERS = 52 };
+
+/* In so many letters, as all names of a column; longer ones end in dots. */
+static void put_column(sheet *s, const char *text, int width) {
+  const char *shown_text = MIX_PRINTABLE(text);
+  const bool cut = mix_letters(shown_text) > (size_t)width;
+  const int bytes = (int)mix_letters_bytes(shown_text, (size_t)(cut ? width - 3 : width));
+  put(s, "%.*s%s%*s  ", bytes, shown_text, cut ? "..." : "", cut ? 0 : width - (int)mix_letters(shown_text),
+      "");
+}
+
+static int letters_of(const char *text) {
+  const size_t letters = mix_letters(MIX_PRINTABLE(text));
+  return letters < LETTERS ? (int)letters : LETTERS;
+}
+
+static columns columns_of(const mix_amp_result *r) {
+  columns c = {4, 2};
+  for (int n = 0; n < r->graph->node_count; n++) {
+    const int name = letters_of(r->graph->nodes[n].name), op = letters_of(mix_amp_signature_of(r, n)->op);
+    if (name > c.name) c.name = name;
+    if (op > c.op) c.op = op;
   }
-  put(&s, "%-*s  %-*s  %-5s  %-13s  %-8s  %-8s  %s\n", name_width, "node", op_width, "op", "list", "type",
-      "before", "after", "reason");
-  for (int n = 0; n < graph->node_count; n++) {
+  return c;
+}
+
+static void put_type(sheet *s, const mix_amp_result *r, const columns *c, int node, int type) {
+  const char *class = mix_amp_class_name((mix_amp_class)r->class[node]), *removed = r->node_removed[node];
+  char reason[1024] = "it has no types";
+  const mix_amp_type *t = type < 0 ? NULL : &r->graph->types[type];
+  put_column(s, r->graph->nodes[node].name, c->name);
+  put_column(s, mix_amp_signature_of(r, node)->op, c->op);
+  if (t) mix_amp_explain(r, type, reason, sizeof reason);
+  put(s, "%-5s  %-13s  %-8s  %-8s  %s%s%s\n", class, t ? MIX_PRINTABLE(t->id) : "-",
+      t ? mix_amp_dtype_name(t->dtype) : "-", t ? mix_amp_dtype_name(r->after[type]) : "-",
+      MIX_PRINTABLE(reason), t && removed ? "; then removed by " : "", t && removed ? removed : "");
+}
+
+char *mix_amp_report(const mix_amp_result *r) {
+  if (mix_failed() || !r) return NULL;
+  const columns c = columns_of(r);
+  sheet s = {0};
+  put(&s, "%-*s  %-*s  %-5s  %-13s  %-8s  %-8s  %s\n", c.name, "node", c.op, "op", "list", "type", "before",
+      "after", "reason");
+  for (int n = 0; n < r->graph->node_count; n++) {
     const mix_amp_signature *signature = mix_amp_signature_of(r, n);
-    const char *class = mix_amp_class_name((mix_amp_class)r->class[n]);
-    bool any = any_float32(graph, signature);
-    if (signature->type_count == 0)
-      put(&s, "%-*s  %-*s  %-5s  %-13s  %-8s  %-8s  it has no types\n", name_width, graph->nodes[n].name,
-          op_width, signature->op, class, "-", "-", "-");
-    for (int t = signature->first_type; t < signature->first_type + signature->type_count; t++) {
-      char reason[1024];
-      if (shown(r, signature, t, any))
-        put(&s, "%-*s  %-*s  %-5s  %-13s  %-8s  %-8s  %s%s%s\n", name_width, graph->nodes[n].name, op_width,
-            signature->op, class, graph->types[t].id, mix_amp_dtype_name(graph->types[t].dtype),
-            mix_amp_dtype_name(r->after[t]), mix_amp_explain(r, t, reason, sizeof reason),
-            r->node_removed[n] ? "; then removed by " : "", r->node_removed[n] ? r->node_removed[n] : "");
-    }
+    const bool any = any_float32(r->graph, signature);
+    if (signature->type_count == 0) put_type(&s, r, &c, n, -1);
+    for (int t = signature->first_type; t < signature->first_type + signature->type_count; t++)
+      if (shown(r, signature, t, any)) put_type(&s, r, &c, n, t);
   }
   put_casts(&s, r);
   put_totals(&s, r);

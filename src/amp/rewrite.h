@@ -6,10 +6,10 @@
 #include "amp/active_lists.h"
 
 /* TensorFlow's statuses. After any other than OK the graph is unchanged. */
-#define MIX_AMP_STATUS_LIST(X)                 \
-  X(OK, "ok")                                  \
-  X(INVALID_ARGUMENT, "InvalidArgument")       \
-  X(FAILED_PRECONDITION, "FailedPrecondition") \
+#define MIX_AMP_STATUS_LIST(X)                                                                               \
+  X(OK, "ok")                                                                                                \
+  X(INVALID_ARGUMENT, "InvalidArgument")                                                                     \
+  X(FAILED_PRECONDITION, "FailedPrecondition")                                                               \
   X(INTERNAL, "Internal")
 typedef enum mix_amp_status {
 #define MIX_AMP_STATUS_ENUM(code, name) MIX_AMP_##code,
@@ -111,6 +111,7 @@ const char *mix_amp_explain(const mix_amp_result *result, int type, char *text, 
  * mix_free; NULL with the error recorded. */
 char *mix_amp_report(const mix_amp_result *result);
 /* graphviz.c: the graph in graphviz's language. Freed with mix_free; NULL with the error recorded. */
-char *mix_amp_picture(const mix_amp_result *result);
+/* whole: of the whole step, else of its forward pass. *nodes: how many it draws. */
+char *mix_amp_picture(const mix_amp_result *result, bool whole, int *nodes);
 
 #endif

@@ -2,6 +2,7 @@
  * model's training step. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "cli/cli.h"
 #include "amp/setting.h"
 #include "amp/graph_json.h"
@@ -14,7 +15,8 @@
 
 static const char *const usage =
     "usage: mixtape amp rewrite [--set NAME=VALUE]... GRAPH.json...\n"
-    "       mixtape amp explain [--json] [--output FILE] [--set NAME=VALUE]... GRAPH.json|GRAPH.txt...\n"
+    "       mixtape amp explain [--json] [--output FILE [--whole-step]] [--set NAME=VALUE]...\n"
+    "                           GRAPH.json|GRAPH.txt...\n"
     "       mixtape amp explain FILE.keras|FILE.h5 [TRAIN-OPTION...]\n"
     "       mixtape amp explain --model guide|NAME|FILE.keras|FILE.h5 [--json] [--output FILE]\n"
     "                           [--set NAME=VALUE]... [TRAIN-OPTION...]\n"
@@ -31,28 +33,33 @@ static const char *const usage =
     "  --json    explain: one line of JSON per graph instead of the table\n"
     "  --output  explain: a picture of the graph (of several, the largest), coloured by list, with its\n"
     "            casts: FILE.dot; or FILE.svg or FILE.png, which need the program dot of graphviz\n"
+    "            The forward pass is drawn, each layer in a frame of its own; dot draws up to 800 nodes,\n"
+    "            a .dot has them all\n"
+    "  --whole-step  explain: the picture has the backward pass and the optimizer too\n"
     "  --set     sets the environment variable TF_AUTO_MIXED_PRECISION_GRAPH_REWRITE_NAME: LEVEL,\n"
     "            ALLOWLIST_ADD, DENYLIST_REMOVE, ...\n"
     "\n"
     "A file's \"env\" overrides these variables.\n";
 
 typedef struct amp_command {
-  bool explain, json, model, edited; /* edited: --set was given */
-  mix_dtype target;                  /* of graphs as text */
+  bool explain, json, model, edited, whole; /* edited: --set was given; whole: --whole-step */
+  mix_dtype target;                         /* of graphs as text */
   const char *output;
   char *picture; /* of the largest graph so far; owned */
-  int picture_nodes;
+  int picture_nodes, graph_nodes;
   int graphs;
 } amp_command;
 
 /* Keeps the picture of the largest graph. False with the error recorded. */
 static bool keep_picture(amp_command *command, const mix_amp_result *result) {
-  if (!command->output || result->graph->node_count <= command->picture_nodes) return true;
-  char *picture = mix_amp_picture(result);
+  if (!command->output || result->graph->node_count <= command->graph_nodes) return true;
+  int nodes = 0;
+  char *picture = mix_amp_picture(result, command->whole, &nodes);
   if (!picture) return false;
   mix_free(command->picture);
   command->picture = picture;
-  command->picture_nodes = result->graph->node_count;
+  command->picture_nodes = nodes;
+  command->graph_nodes = result->graph->node_count;
   return true;
 }
 
@@ -78,7 +85,7 @@ static bool show(amp_command *command, const mix_rewrite_case *item, const mix_a
                : command->json   ? mix_rewrite_explain_text(item, result)
                                  : mix_amp_report(result);
   bool table = command->explain && !command->json;
-  if (text && table && heading) printf("%s%s\n", command->graphs ? "\n" : "", item->name);
+  if (text && table && heading) printf("%s%s\n", command->graphs ? "\n" : "", MIX_PRINTABLE(item->name));
   if (text) printf("%s%s", text, table ? "" : "\n");
   command->graphs++;
   bool good = text && is_explained(command, item, result) && keep_picture(command, result);
@@ -214,7 +221,8 @@ static int set_option(const char *value) {
 
 /* Is the argument an option whose value follows? */
 static bool is_awaiting(const char *argument) {
-  return argument[0] == '-' && argument[1] && !strchr(argument, '=') && strcmp(argument, "--json");
+  return argument[0] == '-' && argument[1] && !strchr(argument, '=') && strcmp(argument, "--json") &&
+         strcmp(argument, "--whole-step");
 }
 
 /* "--model=PATH" for the path of a model that stands alone; NULL: another argument. The text is kept. */
@@ -250,6 +258,8 @@ int cli_amp(int argc, char **argv) {
       options_end = true;
     else if (option && !strcmp(argv[i], "--json"))
       command.json = true;
+    else if (option && !strcmp(argv[i], "--whole-step"))
+      command.whole = true;
     else if (option && cli_is_option(argc, argv, &i, "--output", &value)) {
       if (!value) return usage_error("an argument is missing for --output", "");
       command.output = value;
@@ -275,13 +285,15 @@ int cli_amp(int argc, char **argv) {
     fprintf(stderr, "mixtape amp: unknown command '%s'; expected rewrite or explain\n", what);
     return CLI_USAGE;
   }
-  if (!command.explain && (command.json || command.output || command.model))
-    return usage_error("rewrite: its output is JSON; --json, --output and --model belong to explain", "");
+  if (!command.explain && (command.json || command.output || command.model || command.whole))
+    return usage_error(
+        "rewrite: its output is JSON; --json, --output, --whole-step and --model belong to explain", "");
+  if (command.whole && !command.output) return usage_error("--whole-step", " belongs to --output FILE");
   if (files == 0 && !command.model) return usage_error(what, ": no graph was named");
   if (command.output && !cli_picture_path(command.output))
     return usage_error(command.output, ": a picture's name ends in .dot, .svg or .png");
   int code = command.model ? show_model(&command, files + 1, argv) : show_files(&command, files, argv + 1);
-  if (command.picture && !cli_draw(command.output, command.picture)) code = cli_fail();
+  if (command.picture && !cli_draw(command.output, command.picture, command.picture_nodes)) code = cli_fail();
   mix_free(command.picture);
   return code;
 }

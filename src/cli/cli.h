@@ -52,7 +52,7 @@ typedef struct cli_options {
   uint64_t seed;
   bool has_seed;
   double validation_split;
-  bool no_shuffle, jit_compile, json, quick, advise, all, resume, force;
+  bool no_shuffle, jit_compile, json, quick, advise, all, resume, force, retune;
 } cli_options;
 
 /* Parses the arguments after the sub-command's name into options. Returns CLI_OK to continue, CLI_USAGE after
@@ -264,7 +264,7 @@ int cli_tune_precision(int argc, char **argv);
 /* draw.c: pictures of graphs. cli_picture_path checks for a name in .dot, .svg or .png; cli_draw writes
  * graphviz text in that format. False with the error recorded. */
 bool cli_picture_path(const char *path);
-bool cli_draw(const char *path, const char *text);
+bool cli_draw(const char *path, const char *text, int nodes);
 
 /* drawing/: draws the model in the format of the name's end. False with the error recorded. */
 bool cli_draw_model(const char *path, mix_model *model);

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/object.h"
 
 #include <string.h>
@@ -105,6 +106,7 @@ bool cli_load_data(const cli_options *options, int command, cli_data *data) {
              data->source, (long long)width_of(&data->test), (long long)data->width);
     return false;
   }
-  if (!mix_distribution_rank(mix_distribution_current())) fprintf(stderr, "data: %s\n", data->source);
+  if (!mix_distribution_rank(mix_distribution_current()))
+    fprintf(stderr, "data: %s\n", MIX_PRINTABLE(data->source));
   return mix_error() == MIX_OK;
 }

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include "base/error.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "model/model.h"
 
@@ -220,6 +221,7 @@ bool cli_load_model_data(const cli_options *options, int command, mix_model *mod
     r.part = "train";
     if ((trains || !data->test.x) && !read_part(&r, &data->train, true, labelled)) return false;
   }
-  if (!mix_distribution_rank(mix_distribution_current())) fprintf(stderr, "data: %s\n", data->source);
+  if (!mix_distribution_rank(mix_distribution_current()))
+    fprintf(stderr, "data: %s\n", MIX_PRINTABLE(data->source));
   return !mix_failed();
 }

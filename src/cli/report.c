@@ -2,6 +2,7 @@
  * JSON. */
 #include "base/json.h"
 #include "base/number.h"
+#include "base/format.h"
 #include "cli/cli.h"
 #include "model/model.h"
 
@@ -163,7 +164,7 @@ int cli_report(const cli_options *options, mix_model *model, const cli_history *
   if (!options->json) {
     char text[64];
     for (int i = 0; i < mix_logs_count(test); i++)
-      printf("Test %s: %s\n", mix_logs_name(test, i),
+      printf("Test %s: %s\n", MIX_PRINTABLE(mix_logs_name(test, i)),
              cli_number_text(mix_logs_value(test, i), text, sizeof text));
     return CLI_OK;
   }

@@ -17,6 +17,7 @@ typedef struct tuned {
   cli_data data;
   int64_t width;             /* of the guide's inputs */
   const char *const *layers; /* to choose from, ended by NULL */
+  bool keeps;                /* the file's policies, its own float32 layers among them */
 } tuned;
 
 /* ---- a run ---- */
@@ -24,7 +25,7 @@ typedef struct tuned {
 static void choose(const tuned *t, const char *policy, uint64_t seed, const char *const *float32_layers,
                    cli_options *options) {
   *options = *t->options;
-  options->policy = policy;
+  options->policy = t->keeps && strcmp(policy, "float32") ? NULL : policy;
   options->seed = seed;
   options->float32_layers = float32_layers;
   mix_clear_names(); /* layers get the same names in every run */
@@ -93,12 +94,25 @@ static void add_layers(names *list, const char *prefix, mix_list *layers) {
 
 /* ---- the command ---- */
 
-static int print_result(const cli_options *options, mix_tuning *tuning) {
+/* --policy would be given to the float32 layers of the file too. */
+static void print_paste(const tuned *t, const char *paste) {
+  char option[64];
+  snprintf(option, sizeof option, "--policy %s ", t->options->policy);
+  const char *found = t->keeps ? strstr(paste, option) : NULL;
+  if (found)
+    printf("%.*s%s", (int)(found - paste), paste, found + strlen(option));
+  else
+    printf("%s", paste);
+}
+
+static int print_result(const tuned *t, mix_tuning *tuning) {
+  const cli_options *options = t->options;
   const char *text = options->json ? mix_tuning_json(tuning) : mix_tuning_table(tuning);
   const bool set = mix_tuning_layers(tuning);
   const char *paste = set && !options->json ? mix_tuning_overrides(tuning) : "";
   if (!text || !paste) return cli_fail();
-  printf("%s%s%s", text, *paste ? "\n" : "", *paste ? paste : options->json ? "\n" : "");
+  printf("%s%s", text, *paste ? "\n" : options->json ? "\n" : "");
+  print_paste(t, paste);
   return CLI_OK;
 }
 
@@ -110,7 +124,7 @@ static int save(const tuned *t, const mix_tuning *tuning) {
 }
 
 static int report(const tuned *t, mix_tuning *tuning) {
-  int code = print_result(t->options, tuning);
+  int code = print_result(t, tuning);
   if (!code && t->options->save && mix_tuning_layers(tuning)) code = save(t, tuning);
   if (!strcmp(mix_tuning_status(tuning), "found")) return code;
   fprintf(stderr, "mixtape tune-precision: the search ended with '%s'%s\n", mix_tuning_status(tuning),
@@ -138,13 +152,53 @@ static int search(tuned *t, mix_model *model) {
   return tuning ? report(t, tuning) : cli_fail();
 }
 
+/* The policy of the first layer in 16 bits; NULL: all compute in float32. */
+static const char *policy_of_16_bits(mix_list *layers) {
+  const char *found = NULL;
+  for (int i = 0; i < mix_list_count(layers) && !found; i++) {
+    mix_layer *layer = mix_list_get(layers, i);
+    if (layer->is_model)
+      found = policy_of_16_bits(mix_layer_layers(layer));
+    else if (computes_in_16_bits(layer) && !layer->is_input)
+      found = mix_policy_name(layer->policy);
+  }
+  return found;
+}
+
+/* A file with layers in 16 bits says itself which of its layers are float32. */
+static int keep_policies(tuned *t, cli_options *options) {
+  if (!cli_is_model_file(options) || options->retune) return CLI_OK;
+  cli_options as_it_is = *options;
+  as_it_is.policy = NULL;
+  mix_model *model = cli_load_model(&as_it_is, CLI_NOT_COMPILED);
+  if (!model) return cli_fail();
+  const char *policy = policy_of_16_bits(mix_model_layers(model));
+  mix_clear_names();
+  if (!policy) return CLI_OK;
+  if (options->policy && strcmp(options->policy, policy)) {
+    cli_say(
+        "tune-precision",
+        "--policy: '%s' given; %s has layers under %s; leave --policy out, or give --retune, which changes "
+        "its float32 layers",
+        options->policy, options->model, policy);
+    return CLI_USAGE;
+  }
+  t->keeps = true;
+  options->policy = mix_intern(policy);
+  return CLI_OK;
+}
+
 static int run(cli_options *options) {
   tuned t = {.options = options};
-  if (!options->policy) options->policy = "mixed_float16";
   if (!options->has_seed) options->seed = 1;
+  const bool file = cli_is_model_file(options);
+  if (!options->policy && !file) options->policy = "mixed_float16";
   int code = cli_setup(options);
+  if (!code) code = keep_policies(&t, options);
+  if (!options->policy) options->policy = "mixed_float16";
   if (!code && options->save) code = cli_check_output("tune-precision", "save", options->save);
   cli_options first = *options; /* of a file it gets what the file says */
+  if (t.keeps) first.policy = NULL;
   mix_model *model;
   if (!code) code = cli_prepare(&first, CLI_TRAIN, &t.data, &model);
   if (code) return code;

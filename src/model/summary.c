@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "optim/optimizer.h"
 #include <mixtape/device.h>
@@ -129,7 +130,8 @@ static void put_count(const summary *s, mix_text *out, int64_t count) {
 
 static void begin_row(summary *s, mix_layer *layer) {
   clear_cells(s);
-  mix_text_put(&s->cells[0], "%s (%s)", mix_layer_name(layer), mix_layer_keras_name(layer));
+  mix_text_put(&s->cells[0], "%s (%s)", MIX_PRINTABLE(mix_layer_name(layer)),
+               MIX_PRINTABLE(mix_layer_keras_name(layer)));
   put_count(s, &s->cells[2], layer->built || layer->is_input ? parameters(mix_layer_weights(layer)) : 0);
   if (!layer->built && !layer->is_input) mix_text_put(&s->cells[2], s->boxes ? " (unbuilt)" : " (unused)");
 }
@@ -171,7 +173,8 @@ static void put_connections(summary *s, const mix_functional *graph, const mix_l
         const mix_layer_call *source = mix_tensor_history(mix_list_items(lists[l])[i], &output);
         if (!source) continue;
         mix_text_put(out, s->boxes ? "%s%s[%d][%d]" : "%s'%s[%d][%d]'", count++ ? ", " : "",
-                     mix_layer_name(source->layer), mix_functional_call_number(graph, source), output);
+                     MIX_PRINTABLE(mix_layer_name(source->layer)), mix_functional_call_number(graph, source),
+                     output);
       }
   }
   if (!s->boxes)
@@ -282,7 +285,7 @@ static int terminal_columns(void) {
 
 static void put_table(summary *s, mix_text *out) {
   const bool connected = s->model->kind == MIX_FUNCTIONAL && !is_chain(mix_layer_data(s->model->layer));
-  mix_text_put(out, "Model: \"%s\"\n", mix_model_name(s->model));
+  mix_text_put(out, "Model: \"%s\"\n", MIX_PRINTABLE(mix_model_name(s->model)));
   s->table = mix_summary_table_begin(out, s->boxes, connected, terminal_columns());
   if (s->model->kind == MIX_SEQUENTIAL)
     put_chain(s);
@@ -308,7 +311,8 @@ static void put_policies(mix_model *model, const mix_policy *most, mix_text *out
     const mix_layer *layer = mix_list_get(model->layer->layers, i);
     if (layer->is_input || layer->is_model || !strcmp(policy_text(layer->policy), policy_text(most)))
       continue;
-    mix_text_put(out, "%s%s %s", others ? ", " : " (", layer->name, policy_text(layer->policy));
+    mix_text_put(out, "%s%s %s", others ? ", " : " (", MIX_PRINTABLE(layer->name),
+                 policy_text(layer->policy));
     if (++others == LISTED) mix_text_put(out, ", ...");
   }
   if (others) mix_text_put(out, ")");

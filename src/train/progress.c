@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/format.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -54,7 +55,7 @@ static void put_rate(line *out, const mix_progress *progress, double per_step) {
 static void put_value(line *out, const mix_progress *progress, const char *name, double value) {
   if (isnan(value)) value = fabs(value); /* prints nan, not -nan */
   bool plain = (progress->verbose == 2 ? value : fabs(value)) > 1e-3;
-  put(out, plain ? " - %s: %.4f" : " - %s: %.4e", name, value);
+  put(out, plain ? " - %s: %.4f" : " - %s: %.4e", MIX_PRINTABLE(name), value);
 }
 
 /* ---- numbers that callbacks add to the logs of batches ---- */

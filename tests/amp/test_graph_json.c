@@ -277,7 +277,7 @@ static void long_names(void **state) {
       mix_amp_result *result = item ? mix_amp_rewrite(item->graph, &item->options) : NULL;
       mix_amp_find_redundant(result);
       char *texts[] = {mix_rewrite_result_text(item, result), mix_rewrite_explain_text(item, result),
-                       mix_amp_report(result), mix_amp_picture(result)};
+                       mix_amp_report(result), mix_amp_picture(result, false, &(int){0})};
       assert_true(!result == (mix_error() == MIX_FORMAT_ERROR));
       for (int k = 0; k < 4; k++) assert_true(!texts[k] == !result), mix_free(texts[k]);
       if (!result) assert_non_null(strstr(mix_error_message(), "g.json: "));

@@ -102,6 +102,29 @@ static void a_file_in_16_bits(void **state) {
   json_decref(root);
 }
 
+/* They stay, in what is printed and saved too, unless --retune is given. */
+static void float32_layers_of_a_mixed_file(void **state) {
+  (void)state;
+  char *model, *data, *mixed = in_folder("kept.keras"), *saved = in_folder("kept_tuned.keras");
+  make_files(&model, &data);
+  mix_set_global_policy("mixed_float16");
+  assert_int_equal(mix_model_save(model_with_a_pair("float32", NULL), mixed), MIX_OK);
+  mix_set_global_policy("float32");
+  assert_code(run_program("tune-precision", "--model", mixed, "--data", data, RUN, "--save", saved), 0);
+  assert_has(program_out, "1 of 4 layers in float32: down\n");
+  assert_has(program_out, "mixtape:\n  --float32-layers down\n");
+  mix_model *tuned = mix_model_load(saved);
+  assert_no_error();
+  assert_string_equal(mix_policy_name(mix_layer_policy(mix_model_get_layer(tuned, "up"))), "float32");
+  assert_string_equal(mix_policy_name(mix_layer_policy(mix_model_get_layer(tuned, "down"))), "float32");
+  assert_string_equal(mix_policy_name(mix_layer_policy(mix_model_get_layer(tuned, "last"))), "mixed_float16");
+  assert_code(run_program("tune-precision", "--model", mixed, "--data", data, RUN, "--retune"), 0);
+  assert_has(program_out, "2 of 5 layers in float32: up down\n");
+  assert_code(
+      run_program("tune-precision", "--model", mixed, "--data", data, RUN, "--policy", "mixed_bfloat16"), 2);
+  assert_has(program_err, "leave --policy out, or give --retune");
+}
+
 /* The guide's model has the weights that it would have without the option. */
 static void layers_of_the_guides_model(void **state) {
   (void)state;
@@ -148,9 +171,13 @@ static void what_goes_wrong(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(the_pair_of_a_file), TEST(the_options_that_it_prints_train),
-      TEST(a_file_in_16_bits),  TEST(layers_of_the_guides_model),
-      TEST(what_goes_wrong),    TEST(what_each_run_warns_of_is_said_once),
+      TEST(the_pair_of_a_file),
+      TEST(the_options_that_it_prints_train),
+      TEST(a_file_in_16_bits),
+      TEST(float32_layers_of_a_mixed_file),
+      TEST(layers_of_the_guides_model),
+      TEST(what_goes_wrong),
+      TEST(what_each_run_warns_of_is_said_once),
   };
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     mix_amp_result *result = item ? mix_amp_rewrite(item->graph, &item->options) : NULL;
     if (result) mix_amp_find_redundant(result);
     char *texts[] = {mix_rewrite_result_text(item, result), mix_rewrite_explain_text(item, result),
-                     mix_amp_report(result), mix_amp_picture(result)};
+                     mix_amp_report(result), mix_amp_picture(result, false, &(int){0})};
     for (int i = 0; i < 4; i++) mix_free(texts[i]);
   }
   mix_error_clear();

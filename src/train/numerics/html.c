@@ -8,6 +8,7 @@
 #include "ops/magnitudes.h"
 #include "train/numerics/numerics.h"
 #include <math.h>
+#include <string.h>
 
 enum { STRIP = 720, HEIGHT = 16, CURVE = 140 };
 
@@ -49,6 +50,28 @@ static void put_heading(mix_text *t, const mix_numerics *r) {
 static double loss_at(const mix_numerics_point *p) { return p->loss; }
 static double scale_at(const mix_numerics_point *p) { return p->scale; }
 
+static void put_end(mix_text *t, int y, int digits, double value) {
+  mix_text_put(t, "<text x=\"%d\" y=\"%d\">", STRIP + 6, y);
+  put_number(t, "", 'g', digits, value, "</text>");
+}
+
+/* With as many digits as tell the ends apart; one number where the curve is flat. */
+static void put_ends(mix_text *t, double low, double high) {
+  char a[40], b[40];
+  int digits = 4;
+  for (; digits < 17; digits++) {
+    mix_number_write(a, sizeof a, 'g', digits, low);
+    mix_number_write(b, sizeof b, 'g', digits, high);
+    if (low == high || strcmp(a, b)) break;
+  }
+  if (low == high) {
+    put_end(t, CURVE / 2 + 4, digits, low);
+    return;
+  }
+  put_end(t, 12, digits, high);
+  put_end(t, CURVE, digits, low);
+}
+
 /* On a logarithmic axis where all values are positive. Steps that were skipped are red dots below. */
 static void put_curve(mix_text *t, const mix_numerics *r, const char *id, const char *title,
                       double (*value)(const mix_numerics_point *)) {
@@ -85,12 +108,7 @@ static void put_curve(mix_text *t, const mix_numerics *r, const char *id, const 
       put_number(t, "<circle class=\"skipped\" cx=\"", 'f', 1, step * i, "\"");
       mix_text_put(t, " cy=\"%d\" r=\"2\" fill=\"#d62728\"/>", CURVE - 3);
     }
-  if (any) {
-    mix_text_put(t, "<text x=\"%d\" y=\"12\">", STRIP + 6);
-    put_number(t, "", 'g', 4, high, "</text>");
-    mix_text_put(t, "<text x=\"%d\" y=\"%d\">", STRIP + 6, CURVE);
-    put_number(t, "", 'g', 4, low, "</text>");
-  }
+  if (any) put_ends(t, low, high);
   mix_text_put(t, "<text x=\"0\" y=\"%d\">step 1</text><text x=\"%d\" y=\"%d\">%lld</text></svg>\n",
                CURVE + 16, STRIP - 20, CURVE + 16, (long long)r->steps);
 }

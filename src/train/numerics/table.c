@@ -1,5 +1,6 @@
 /* The numerics report as a table. */
 #include "base/alloc.h"
+#include "base/format.h"
 #include "base/text.h"
 #include "train/numerics/numerics.h"
 #include <stdio.h>
@@ -48,12 +49,22 @@ static const char *count_text(int64_t count, char *text, size_t size) {
   return text;
 }
 
+/* Layer and tensor in at most so many letters. */
+static const char *name_text(const mix_numerics_entry *entry, int width, char *text, size_t size) {
+  const int length = snprintf(text, size, "%s/%s", MIX_PRINTABLE(entry->layer), MIX_PRINTABLE(entry->tensor));
+  mix_mark_cut(text, size, (size_t)length);
+  if (mix_letters(text) > (size_t)width) memcpy(text + mix_letters_bytes(text, (size_t)width - 3), "...", 4);
+  return text;
+}
+
 /* The width of the name column. */
 static int name_width(const mix_numerics *r, bool all) {
   int width = 12;
   for (int i = 0; i < r->entry_count; i++) {
-    int own = (int)(strlen(r->entries[i].layer) + strlen(r->entries[i].tensor)) + 1;
-    if ((all || is_shown(&r->entries[i])) && own > width) width = own;
+    const mix_numerics_entry *entry = &r->entries[i];
+    const int own =
+        (int)(mix_letters(MIX_PRINTABLE(entry->layer)) + mix_letters(MIX_PRINTABLE(entry->tensor))) + 1;
+    if ((all || is_shown(entry)) && own > width) width = own;
   }
   return width < NAMES ? width : NAMES;
 }
@@ -61,17 +72,17 @@ static int name_width(const mix_numerics *r, bool all) {
 static void put_row(mix_text *t, const mix_numerics_entry *entry, bool gradient, int width) {
   const mix_numerics_statistics *s = gradient ? &entry->gradient.statistics : &entry->forward.statistics;
   const bool first = gradient ? entry->first_gradient : entry->first_forward;
-  char name[160], shape[160], smallest[32], largest[32], zeros[32], subnormals[32], infinities[32], nans[32];
+  char name[512], shape[160], smallest[32], largest[32], zeros[32], subnormals[32], infinities[32], nans[32];
   int64_t nonzero = s->elements - s->zeros - s->infinities - s->nans;
-  snprintf(name, sizeof name, "%s/%s", entry->layer, entry->tensor);
-  mix_text_put(t, "%c %-*.*s %-8s %-13s %9s %9s %7s %9s %8s %8s\n", first ? '>' : ' ', width, width, name,
-               mix_dtype_name(entry->dtype), mix_shape_text(entry->shape, shape, sizeof shape),
-               magnitude_text(s->smallest, smallest, sizeof smallest),
-               magnitude_text(s->largest, largest, sizeof largest),
-               share_text(s->zeros, s->elements, zeros, sizeof zeros),
-               share_text(s->subnormals, nonzero, subnormals, sizeof subnormals),
-               count_text(s->infinities, infinities, sizeof infinities),
-               count_text(s->nans, nans, sizeof nans));
+  name_text(entry, width, name, sizeof name);
+  mix_text_put(
+      t, "%c %-*s %-8s %-13s %9s %9s %7s %9s %8s %8s\n", first ? '>' : ' ', mix_column_bytes(name, width),
+      name, mix_dtype_name(entry->dtype), mix_shape_text(entry->shape, shape, sizeof shape),
+      magnitude_text(s->smallest, smallest, sizeof smallest),
+      magnitude_text(s->largest, largest, sizeof largest),
+      share_text(s->zeros, s->elements, zeros, sizeof zeros),
+      share_text(s->subnormals, nonzero, subnormals, sizeof subnormals),
+      count_text(s->infinities, infinities, sizeof infinities), count_text(s->nans, nans, sizeof nans));
 }
 
 static void put_head(mix_text *t, const char *title, int width) {
@@ -120,16 +131,17 @@ static void put_incidents(mix_text *t, const mix_numerics *r) {
       mix_text_put(t, "not looked at\n");
     else
       mix_text_put(t, "%s first in %s%s/%s%s%s\n", a->nan ? "NaN" : "infinity",
-                   gradient ? "the gradient of " : "", entry->layer, entry->tensor,
+                   gradient ? "the gradient of " : "", MIX_PRINTABLE(entry->layer),
+                   MIX_PRINTABLE(entry->tensor),
                    gradient ? ", made by the backward pass of " : ", forward pass",
-                   gradient ? entry->blamed : "");
+                   gradient ? MIX_PRINTABLE(entry->blamed) : "");
   }
 }
 
 static void put_verdict(mix_text *t, const mix_numerics *r) {
   const mix_numerics_conclusion *c = mix_numerics_conclude(r);
-  mix_text_put(t, "Verdict: %s. %s\n", c->status, c->text);
-  for (int i = 0; i < c->advice_count; i++) mix_text_put(t, "  * %s\n", c->advice[i].text);
+  mix_text_put(t, "Verdict: %s. %s\n", c->status, MIX_PRINTABLE(c->text));
+  for (int i = 0; i < c->advice_count; i++) mix_text_put(t, "  * %s\n", MIX_PRINTABLE(c->advice[i].text));
 }
 
 static void put_summary(mix_text *t, const mix_numerics *r) {

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "base/json.h"
 #include <string.h>
 
@@ -15,7 +16,7 @@ static const char *keep(char **owner, mix_text *text) {
 
 void mix_tune_put_names(mix_text *t, const char *const *names, const char *quote, const char *between) {
   for (int i = 0; names && names[i]; i++)
-    mix_text_put(t, "%s%s%s%s", i ? between : "", quote, names[i], quote);
+    mix_text_put(t, "%s%s%s%s", i ? between : "", quote, MIX_PRINTABLE(names[i]), quote);
 }
 
 static int trial_count(const mix_tuning *t) {
