@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "cli/cli.h"
+#include "cli/models/models.h"
 #include "amp/setting.h"
 #include "amp/graph_json.h"
 #include "compile/explain_rewrite.h"
@@ -30,6 +31,7 @@ static const char *const usage =
     "            attrs_added of renamed ops\n"
     "  explain   a table of every op: its layer and name, its list, dtype before and after, and why;\n"
     "            the inserted casts, the casts that later passes remove, and the bytes saved\n"
+    "            of a model under a mixed policy instead a table of its layers: policy, dtypes, casts\n"
     "  --json    explain: one line of JSON per graph instead of the table\n"
     "  --output  explain: a picture of the graph (of several, the largest), coloured by list, with its\n"
     "            casts: FILE.dot; or FILE.svg or FILE.png, which need the program dot of graphviz\n"
@@ -169,6 +171,38 @@ static mix_model *other_model(cli_options *options, int64_t batch, cli_part *par
   return model && cli_invent_data(model, &invention, part) ? model : NULL;
 }
 
+/* Whether the policy, of the option or of a file, is one of 16 bits. Errors come with the step. */
+static bool is_mixed(cli_options *options) {
+  if (options->policy) return strstr(options->policy, "float16") != NULL;
+  bool mixed = false;
+  cli_options first = *options;
+  if (!cli_is_model_file(options)) return false;
+  cli_register_transformer_layers();
+  MIX_SCOPE {
+    mix_model *model = cli_load_model(&first, CLI_NOT_COMPILED);
+    mixed = model && cli_is_mixed(model);
+  }
+  mix_error_clear();
+  mix_clear_names();
+  return mixed;
+}
+
+static int show_policies(const amp_command *command, cli_options *options) {
+  if (command->output || command->json)
+    return usage_error(command->output ? "--output" : "--json",
+                       " belongs to the rewrite of float32 models; `mixtape summary --output FILE` draws the "
+                       "layers of this one, coloured by dtype");
+  int code = cli_setup(options);
+  if (code != CLI_OK) return code;
+  MIX_SCOPE {
+    mix_model *model = cli_is_model_file(options)           ? cli_load_model(options, CLI_NOT_COMPILED)
+                       : cli_is_named_model(options->model) ? cli_build_named_model(options)
+                                                            : cli_make_model(options, 784);
+    if (!model || !cli_print_policies(model)) code = CLI_FAILED;
+  }
+  return code == CLI_OK ? CLI_OK : cli_fail();
+}
+
 /* Trains for one step and shows what is compiled for it. */
 static int show_model(amp_command *command, int argc, char **argv) {
   cli_options options;
@@ -184,9 +218,7 @@ static int show_model(amp_command *command, int argc, char **argv) {
                      : cli_is_distributed(&options) ? "--distribute"
                                                     : NULL;
   if (kept) return usage_error(kept, " belongs to train: explain runs one step and saves nothing");
-  if (!options.graph_rewrite && options.policy && !strncmp(options.policy, "mixed_", 6))
-    return usage_error(options.policy,
-                       " is a policy, and what is rewritten is a float32 model; leave --policy out");
+  if (!options.graph_rewrite && is_mixed(&options)) return show_policies(command, &options);
   if (!options.graph_rewrite) options.graph_rewrite = "float16";
   int64_t batch = options.batch_size ? options.batch_size : MIX_DEFAULT_BATCH;
   if ((code = cli_setup(&options)) != CLI_OK) return code;

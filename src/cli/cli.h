@@ -261,6 +261,11 @@ int cli_version(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 int cli_numerics(int argc, char **argv);
 int cli_tune_precision(int argc, char **argv);
+/* amp_policy.c: does a layer compute in 16 bits? Prints each layer's policy, dtypes and casts; false with the
+ * error recorded. */
+bool cli_is_mixed(mix_model *model);
+bool cli_print_policies(mix_model *model);
+
 /* draw.c: pictures of graphs. cli_picture_path checks for a name in .dot, .svg or .png; cli_draw writes
  * graphviz text in that format. False with the error recorded. */
 bool cli_picture_path(const char *path);

@@ -185,6 +185,25 @@ static void messages_go_to_standard_error(void **state) {
   remove(path);
   assert_string_equal(text, "a whole message\n3/4");
 }
+/* Names come from files: what they hold must neither reach a terminal's control nor forge a line. */
+static void control_characters_are_escaped(void **state) {
+  (void)state;
+  char small[8], room[64];
+  assert_string_equal(mix_printable("größe/körner", room, sizeof room), "größe/körner");
+  assert_string_equal(mix_printable("a\x1b[2J\nb\x7f\t", room, sizeof room), "a\\x1b[2J\\nb\\x7f\\t");
+  assert_string_equal(mix_printable("a\xc2\x9b-\x9b\xff", room, sizeof room), "a\\xc2\\x9b-\\x9b\\xff");
+  assert_string_equal(mix_printable("\x1b\x1b\x1b", small, sizeof small), "\\x1b...");
+  assert_null(mix_fail(MIX_VALUE_ERROR, "no layer '%s'", "a\nb\x1b[31m"));
+  assert_string_equal(mix_error_message(), "no layer 'a\\nb\\x1b[31m'");
+  mix_error_clear();
+  char many[MIX_ERROR_BYTES];
+  memset(many, 1, sizeof many - 1);
+  many[sizeof many - 1] = 0;
+  mix_fail(MIX_VALUE_ERROR, "%s", many);
+  assert_null(strchr(mix_error_message(), 1));
+  assert_non_null(strstr(mix_error_message(), "..."));
+}
+
 static void verbose_finds_whole_words(void **state) {
   (void)state;
   assert_false(mix_verbose("dispatch"));
@@ -213,6 +232,7 @@ int main(void) {
       cmocka_unit_test_teardown(statuses_have_names, clear),
       cmocka_unit_test_teardown(messages_go_to_the_callback, clear),
       cmocka_unit_test_teardown(messages_go_to_standard_error, clear),
+      cmocka_unit_test_teardown(control_characters_are_escaped, clear),
       cmocka_unit_test_teardown(verbose_finds_whole_words, clear),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -239,6 +239,47 @@ static void edits_that_cannot_be(void **state) {
   assert_true(contains(program_err, "Sum is in the allow list and in the deny list"));
 }
 
+/* The picture has the forward pass, each layer in its frame; with --whole-step it is all, and too many nodes
+ * for dot are an error before dot runs. */
+static void pictures_of_a_step(void **state) {
+  (void)state;
+  const char *dot = in_folder("step.dot"), *svg = in_folder("step.svg");
+  static char text[1 << 20];
+#define STEP                                                                                                 \
+  "amp", "explain", "--model", "transformer", "--layers", "1", "--units", "8", "--heads", "2", "--length",   \
+      "4", "--classes", "9", "--batch-size", "2", "--output"
+  assert_int_equal(run_program_to("/dev/null", (const char *[]){STEP, dot, NULL}), 0);
+  read_text(dot, text, sizeof text);
+  assert_true(contains(text, "encoder_0_self_attention\";\n"));
+  assert_false(contains(text, "RMSprop"));
+  assert_false(contains(text, "ReluGrad"));
+  assert_int_equal(run_program_to("/dev/null", (const char *[]){STEP, dot, "--whole-step", NULL}), 0);
+  read_text(dot, text, sizeof text);
+  assert_true(contains(text, "RMSprop"));
+  assert_int_equal(run_program_to("/dev/null", (const char *[]){STEP, svg, "--whole-step", NULL}), 1);
+  assert_true(contains(program_err, "nodes, and dot draws at most 800 in time; leave --whole-step out"));
+  assert_int_equal(
+      run_program_to(NULL, (const char *[]){"amp", "explain", "--model", "guide", "--whole-step", NULL}), 2);
+}
+
+/* Not the rewrite but the policy decided. */
+static void a_mixed_policy(void **state) {
+  (void)state;
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--model", "guide", "--units",
+                                                         "16", "--policy", "mixed_float16", NULL}),
+                   0);
+  assert_true(
+      contains(program_out, "dense_1       Dense                   mixed_float16   float16   float32    "));
+  assert_true(contains(program_out, "kernel, bias to float16"));
+  assert_true(contains(
+      program_out,
+      "predictions   Activation              float32         float32   -          input from float16"));
+  assert_int_equal(run_program_to(NULL, (const char *[]){"amp", "explain", "--model", "guide", "--policy",
+                                                         "mixed_float16", "--output", "a.svg", NULL}),
+                   2);
+  assert_true(contains(program_err, "mixtape summary --output"));
+}
+
 /* Graphviz text, and pictures if the dot program is found. Without it the error names the package. */
 static void pictures(void **state) {
   (void)state;
@@ -411,6 +452,8 @@ int main(void) {
       cmocka_unit_test(edits),
       cmocka_unit_test(edits_that_cannot_be),
       cmocka_unit_test(pictures),
+      cmocka_unit_test(pictures_of_a_step),
+      cmocka_unit_test(a_mixed_policy),
       cmocka_unit_test(the_models_step),
       cmocka_unit_test(usage),
       cmocka_unit_test(text_of_a_function),

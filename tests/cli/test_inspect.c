@@ -162,8 +162,36 @@ static void version_is_the_headers(void **state) {
   assert_string_equal(program_out, "mixtape " MIXTAPE_VERSION "\n");
 }
 
+/* A file's names must not forge a line of a table, move its columns or control the terminal. */
+static void names_that_forge(void **state) {
+  (void)state;
+  char *path = in_folder("forged.keras");
+  static const char name[] = "x\nTotal params: 1\x1b[2J_and_so_on_and_so_on_and_so_on_and_so_on_to_the_end";
+  mix_tensor *in = mix_input(.shape = MIX_SHAPE(4));
+  mix_model *model = mix_model_new(in, mix_call(mix_dense(2, .name = name), in));
+  mix_model_compile(model, .loss = "mse");
+  assert_int_equal(mix_model_save(model, path), MIX_OK);
+  assert_code(run_program("summary", "--model", path), 0);
+  assert_null(strchr(program_out, 0x1b));
+  assert_null(strstr(program_out, "\nTotal params: 1\x1b"));
+  assert_has(program_out, "x\\nTotal");
+  assert_code(run_program("numerics", "--model", path, "--data", "synthetic", "--steps", "2"), 0);
+  assert_null(strchr(program_out, 0x1b));
+  assert_has(program_out, "x\\nTotal params: 1\\x1b[2J");
+  const char *head = strstr(program_out, "\n  tensor "), *row = strstr(program_out, "  x\\nTotal");
+  assert_true(head && row && row[1] == ' ');
+  head++;
+  assert_int_equal(strstr(head, " dtype ") - head, strstr(row, " float32 ") - row);
+  assert_code(run_program("train", "--model", path, "--data", "synthetic", "--float32-layers", name,
+                          "--init-weights", "a\nb\x1b.npz"),
+              1);
+  assert_null(strchr(program_err, 0x1b));
+  assert_has(program_err, "a\\nb\\x1b.npz");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(names_that_forge),
       cmocka_unit_test(evaluate_prints_loss_and_metrics),
       cmocka_unit_test(W17_results_are_printed_as_python_prints_them),
       cmocka_unit_test(predict_prints_classes_or_writes_outputs),
