@@ -66,6 +66,24 @@ static void without_cairo_only_pictures_are_missing(void **state) {
   forget("libcairo.so.2");
 }
 
+/* A scale that never changes is one number, not the same one at both ends. */
+static void an_axis_of_a_flat_curve(void **state) {
+  (void)state;
+  char *path = in_folder("flat.html");
+  static char page[1 << 20];
+  assert_code(run_program("numerics", DIGITS, "--policy", "mixed_float16", "--loss-scale", "1024", "--steps",
+                          "3", "--json", "--html", path),
+              0);
+  read_text(path, page, sizeof page);
+  char *curve = strstr(page, "<svg id=\"scale\"");
+  assert_non_null(curve);
+  *strstr(curve, "</svg>") = 0;
+  assert_int_equal(count_of(curve, ">1024</text>"), 1);
+  char *loss = strstr(page, "<svg id=\"loss\"");
+  *strstr(loss, "</svg>") = 0;
+  assert_int_equal(count_of(loss, "<text x=\"726\""), 2);
+}
+
 /* One file, which names no other; a strip for each row, a dot in both curves for each skipped step. */
 static void a_page_by_itself(void **state) {
   (void)state;
@@ -145,6 +163,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_table_for_people),
       cmocka_unit_test(a_page_by_itself),
+      cmocka_unit_test(an_axis_of_a_flat_curve),
       cmocka_unit_test(json_for_programs_and_a_picture),
       cmocka_unit_test(without_cairo_only_pictures_are_missing),
       cmocka_unit_test(train_with_the_callback_is_the_same_training),

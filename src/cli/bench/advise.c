@@ -2,6 +2,7 @@
  * and why. */
 #include "cli/bench/advice.h"
 #include "base/alloc.h"
+#include "base/format.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/bench/bench.h"
@@ -11,7 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_REASONS = 64, RULE = 8 /* units, filters and batches should be multiples of it */ };
+enum {
+  MAX_REASONS = 64,
+  RULE = 8 /* units, filters and batches should be multiples of it */,
+  MIN_NAME = 14,
+  MAX_NAME = 40
+};
 
 typedef struct totals {
   double wide, narrow;
@@ -22,6 +28,7 @@ typedef struct advised {
   const bench_settings *settings;
   json_t *rows;
   totals all;
+  int width;  /* of the column of names */
   bool first; /* no layer with a product came yet */
   char reasons[MAX_REASONS][192];
   int reason_count;
@@ -37,6 +44,24 @@ static const char *reason(advised *a, const char *why, char *text, size_t size) 
   if (new) snprintf(a->reasons[a->reason_count++], sizeof a->reasons[0], "%s", why);
   snprintf(text, size, new ? "[%d] %s" : "[%d]", i + 1, why);
   return text;
+}
+
+static int name_width(mix_list *layers, int width) {
+  for (int i = 0; i < mix_list_count(layers); i++) {
+    mix_layer *layer = mix_list_get(layers, i);
+    const int own = (int)mix_letters(MIX_PRINTABLE(layer->name));
+    if (own > width) width = own < MAX_NAME ? own : MAX_NAME;
+    if (layer->is_model) width = name_width(mix_layer_layers(layer), width);
+  }
+  return width;
+}
+
+/* Ends in dots where it is longer than the column. */
+static void fit_name(const char *name, int width, char *text, size_t size) {
+  const char *whole = MIX_PRINTABLE(name);
+  const bool cut = mix_letters(whole) > (size_t)width;
+  const int bytes = (int)mix_letters_bytes(whole, (size_t)(cut ? width - 3 : width));
+  snprintf(text, size, "%.*s%s", bytes, whole, cut ? "..." : "");
 }
 
 /* A pass that float32 does not have is "extra" and has no gain. */
@@ -56,8 +81,10 @@ static void print(advised *advised, const char *layer, const char *what, const b
   if (s)
     snprintf(shape, sizeof shape, "(%lld, %lld, %lld)", (long long)s->m, (long long)s->n, (long long)s->k);
   if (!extra) snprintf(ratio, sizeof ratio, "%.2fx", gain);
-  printf("  %-14s %-20s %-20s %6s  %-6s %s\n", layer, what, shape, ratio, verdict,
-         reason(advised, a->why, why, sizeof why));
+  char name[256];
+  fit_name(layer, advised->width, name, sizeof name);
+  printf("  %-*s %-20s %-20s %6s  %-6s %s\n", mix_column_bytes(name, advised->width), name, what, shape,
+         ratio, verdict, reason(advised, a->why, why, sizeof why));
 }
 
 /* ---- layers of products ---- */
@@ -240,6 +267,7 @@ static bool advise_policy(const bench_settings *settings, const char *policy, js
     printf("\nadvice for %s under %s, batch %lld: float32's time over the policy's, by rules drawn from "
            "measurements\n",
            settings->model ? settings->model : "the guide's model", policy, (long long)settings->batch);
+  advised.width = name_width(mix_model_layers(model), MIN_NAME);
   advise_layers(&advised, mix_model_layers(model));
   const bool good = mix_error() == MIX_OK && !advised.odd.failed;
   const totals all = advised.all;
