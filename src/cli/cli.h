@@ -37,7 +37,7 @@ typedef struct cli_options {
   const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png, *checkpoint;
   const char *trace, *html;
   const char *const *float32_layers; /* ended by NULL; NULL: none */
-  const char *class_weight; /* as given; parsed into: */
+  const char *class_weight;          /* as given; parsed into: */
   int class_weight_count;
   int64_t class_labels[MIX_CLASS_MAX];
   double class_weights[MIX_CLASS_MAX];
@@ -47,8 +47,8 @@ typedef struct cli_options {
   int64_t image_size, classes;                       /* 0: as the model or the data say */
   int64_t units, layers, heads, filter_size, length; /* 0: the model's defaults */
   int64_t batch_size, epochs, steps, threads, verbose, every, stall;
-  int64_t seeds, confirmations, max_trials;          /* 0: the default of precision tuning */
-  int64_t checkpoint_freq; /* 0: each epoch */
+  int64_t seeds, confirmations, max_trials; /* 0: the default of precision tuning */
+  int64_t checkpoint_freq;                  /* 0: each epoch */
   uint64_t seed;
   bool has_seed;
   double validation_split;
@@ -267,7 +267,8 @@ bool cli_is_mixed(mix_model *model);
 bool cli_print_policies(mix_model *model);
 
 /* draw.c: pictures of graphs. cli_picture_path checks for a name in .dot, .svg or .png; cli_draw writes
- * graphviz text in that format. False with the error recorded. */
+ * graphviz text of so many nodes in that format; too many for dot are a ValueError. False with the error
+ * recorded. */
 bool cli_picture_path(const char *path);
 bool cli_draw(const char *path, const char *text, int nodes);
 

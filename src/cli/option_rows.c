@@ -70,8 +70,8 @@ const cli_option_row cli_option_rows[] = {
     {"max-trials", COUNT, FIELD(max_trials), CLI_TUNE, "N",
      "most runs under --policy, confirmations included (default 100)"},
     {"retune", FLAG, FIELD(retune), CLI_TUNE, NULL,
-     "of a file with layers in 16 bits, give --policy to its float32 layers too; without it they stay float32, "
-     "and the others have the file's policy"},
+     "of a file with layers in 16 bits, give --policy to its float32 layers too; without it they stay "
+     "float32, and the others have the file's policy"},
     {"class-weight", CLASS_WEIGHTS, FIELD(class_weight), TRAINS, "0=3,7=0.25",
      "weights of the classes in the loss"},
     {"callback", CALLBACK, FIELD(callbacks), CLI_TRAIN, "NAME[:key=value,...]",

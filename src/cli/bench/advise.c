@@ -51,7 +51,7 @@ static int name_width(mix_list *layers, int width) {
     mix_layer *layer = mix_list_get(layers, i);
     const int own = (int)mix_letters(MIX_PRINTABLE(layer->name));
     if (own > width) width = own < MAX_NAME ? own : MAX_NAME;
-    if (layer->is_model) width = name_width(mix_layer_layers(layer), width);
+    width = name_width(mix_layer_layers(layer), width);
   }
   return width;
 }
@@ -101,7 +101,8 @@ typedef struct layer_product {
 
 static void note_size(advised *a, const char *layer, const char *what, int64_t size) {
   if (size % RULE)
-    mix_text_put(&a->odd, "%s%s %s %lld", a->odd.used ? ", " : "", layer, what, (long long)size);
+    mix_text_put(&a->odd, "%s%s %s %lld", a->odd.used ? ", " : "", MIX_PRINTABLE(layer), what,
+                 (long long)size);
 }
 
 /* The update of the weights. Bytes a weight: RMSprop reads and writes slot and weight: 16. The 16-bit
