@@ -184,7 +184,7 @@ static void names_that_forge(void **state) {
   assert_int_equal(strstr(head, " dtype ") - head, strstr(row, " float32 ") - row);
   assert_code(run_program("bench", "--advise", "--model", path, "--policy", "mixed_float16"), 0);
   assert_null(strchr(program_out, 0x1b));
-  assert_has(program_out, "\n  x\\nTotal params: 1\\x1b[2J_and_so_on_an... ");
+  assert_has(program_out, "\n  x\\nTotal params: 1\\x1b[2J_and_so_on_a... gradient of kernel");
   assert_code(run_program("train", "--model", path, "--data", "synthetic", "--float32-layers", name,
                           "--init-weights", "a\nb\x1b.npz"),
               1);
