@@ -207,6 +207,16 @@ MIX_API bool mix_logs_has(const mix_logs *logs, const char *name);
 /* Changes the value of a name, or appends it. Callbacks use this to add to the history. */
 MIX_API mix_status mix_logs_set(mix_logs *logs, const char *name, double value);
 
+/* ---- several processes ----
+ * Whose rows the data of a call are (docs/MPI.md). One process: both are the same. All ranks give the same
+ * value; another one is an error on all of them. */
+typedef enum mix_rank_rows {
+  MIX_SHARED, /* every rank gives the same data, and computes its share of each batch */
+  /* Each rank's rows are its own, as many as it likes: a batch is the rows of all ranks together. A rank
+   * whose data end before those of the others has no rows in the batches left. */
+  MIX_LOCAL
+} mix_rank_rows;
+
 /* ---- fit ---- */
 /* The results of a training step, for logs of every step. */
 typedef struct mix_step_record {
@@ -268,11 +278,17 @@ typedef struct mix_fit_options {
   int64_t validation_batch_size; /* 0: batch_size */
   int64_t validation_freq;      /* 0: 1, validation after each epoch; n: after every nth epoch */
   bool quiet;                   /* no progress: Keras's verbose=0. ValueError beside verbose 1 or 2 */
+  /* Several processes: whose rows training and validation data are. With MIX_LOCAL batch_size, splits and
+   * elements of data sets are those of this rank; each has one row at least, and all give arrays, or all data
+   * sets, whose elements cost one more small message a step. ValueError if ranks differ in it, or give other
+   * data with MIX_SHARED; NotImplementedError for data sets with BackupAndRestore, which keeps the place of
+   * rank 0 alone. */
+  mix_rank_rows rows;
 } mix_fit_options;
 #define MIX_SILENT (-1)
 /* Trains the model and returns the history of the epochs. NULL with the error recorded, also that of a
  * callback; mix_model_history then has the epochs so far. An array of a floating dtype other than floatx
- * is cast to floatx. Changes the model until it returns. */
+ * is cast to floatx. Changes the model until it returns. Collective. */
 MIX_API mix_history *mix_model_fit_with(mix_model *model, const mix_fit_options *options);
 /* The number of epochs in the history. */
 MIX_API int64_t mix_history_epochs(const mix_history *history);
@@ -307,9 +323,10 @@ typedef struct mix_evaluate_options {
   int64_t steps;                /* 0: to the end of the data */
   mix_list *callbacks;          /* of mix_callback: their on_test hooks */
   bool quiet;                   /* as in fit */
+  mix_rank_rows rows;           /* as in fit */
 } mix_evaluate_options;
 /* Loss and metrics over the data, without training. NULL with the error recorded. Tests the model: evaluates
- * of several threads run one after another, each with metrics of its own data. */
+ * of several threads run one after another, each with metrics of its own data. Collective. */
 MIX_API mix_logs *mix_model_evaluate_with(mix_model *model, const mix_evaluate_options *options);
 
 typedef struct mix_predict_options {
@@ -340,10 +357,21 @@ MIX_API mix_list *mix_model_predict_with(mix_model *model, const mix_predict_opt
       &(const mix_predict_options){.size = sizeof(mix_predict_options), .x = __VA_ARGS__})
 #endif
 
-/* Trains or tests on one batch, with x and y as in fit. Metrics are reset first, so the logs describe this
- * batch only. train_on_batch changes the model, test_on_batch tests it. */
+typedef struct mix_on_batch_options {
+  size_t size;
+  void *x, *y; /* required, as in fit; no data sets */
+  void *sample_weight; /* as in fit */
+  /* Several processes: MIX_SHARED: every rank gives the whole batch. MIX_LOCAL: its own rows, perhaps none,
+   * (0, ...). If ranks differ in it, or give other data with MIX_SHARED, all have a ValueError after the
+   * step, which is then worth nothing. */
+  mix_rank_rows rows;
+} mix_on_batch_options;
+/* Trains or tests on one batch. Metrics are reset first, so the logs describe this batch only. train_on_batch
+ * changes the model, test_on_batch tests it. Those without options share the rows. Collective. */
 MIX_API mix_logs *mix_model_train_on_batch(mix_model *model, void *x, void *y);
 MIX_API mix_logs *mix_model_test_on_batch(mix_model *model, void *x, void *y);
+MIX_API mix_logs *mix_model_train_on_batch_with(mix_model *model, const mix_on_batch_options *options);
+MIX_API mix_logs *mix_model_test_on_batch_with(mix_model *model, const mix_on_batch_options *options);
 
 /* Keras's table of layers, output shapes and parameters, followed by policy, accumulation and device. The
  * string lives until a call that changes the model, and then the next call. Reads the model. */

@@ -32,6 +32,13 @@ bool mix_gather_numbers(const char *call, int own, int *all) {
   return true;
 }
 
+bool mix_gather_integers(const char *call, int count, const int64_t *own, int64_t *all) {
+  mix_communicator *c = mix_communicator_in_force();
+  if (c) return succeeded(call, c->gather(c, own, sizeof *own * (size_t)count, all));
+  memcpy(all, own, sizeof *own * (size_t)count);
+  return true;
+}
+
 bool mix_ranks_succeed(const char *call) {
   enum { BYTES = MIX_ERROR_BYTES };
   mix_communicator *c = mix_communicator_in_force();

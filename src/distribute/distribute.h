@@ -28,6 +28,8 @@ bool mix_all_reduce_together(int count, mix_tensor **values);
 char *mix_text_of_first_rank(const char *call, const char *text);
 /* The number of each rank, in their order, on every rank. False with the error recorded. */
 bool mix_gather_numbers(const char *call, int own, int *all);
+/* The same for `count` numbers of each rank. */
+bool mix_gather_integers(const char *call, int count, const int64_t *own, int64_t *all);
 /* Waits for all ranks. False if an error is pending here, or on another rank: a RuntimeError then names the
  * first such rank and has its message. */
 bool mix_ranks_succeed(const char *call);

@@ -62,6 +62,7 @@ typedef struct mix_compiled_state {
   mix_function *train, *test;        /* retained, made on first use */
   const mix_step_observer *observer; /* of the running fit; NULL: none */
   mix_function *watched;             /* the step as observed: retained */
+  mix_variable *agreement; /* retained: what ranks tell each other within a step; NULL: nothing yet */
 } mix_compiled_state;
 
 /* What a call does with a model, as model.h says it of each function: calls that only read run side by side,
@@ -241,6 +242,12 @@ mix_function *mix_model_train_step(mix_model *model);
 mix_function *mix_model_test_step(mix_model *model);
 mix_function *mix_predictor_step(mix_predictor *predictor, const mix_structure *input_names);
 mix_status mix_model_reset_metrics(mix_model *model);
+/* step_agreement.c: several processes tell each other within the next steps' messages what they were given.
+ * Afterwards: were all given the same? Else a ValueError, on every rank. */
+bool mix_model_tell_ranks(mix_model *model, uint32_t digest);
+bool mix_model_ranks_agree(mix_model *model, const char *call);
+/* Within a step: the sum of `rows` over the ranks. */
+mix_tensor *mix_model_rows_of_ranks(mix_compiled_state *state, mix_tensor *rows);
 /* What else is to be known of the arguments of the next steps. The steps are captured again if it changes. */
 typedef struct mix_step_arguments {
   int weights;
@@ -291,8 +298,8 @@ mix_status mix_model_set_class_weights(mix_model *model, int count, const int64_
 mix_tensor *mix_model_weights_of_samples(mix_model *model, mix_list *arguments, int inputs, int output,
                                          bool training);
 
-/* train/arrays.c: prepares arrays as lists of (rows, ...) tensors of equal length. Floating arrays are cast
- * to floatx. */
-mix_list *mix_model_arrays(mix_list *given, const char *call);
+/* train/arrays.c: prepares arrays as lists of (rows, ...) tensors of equal length, not 0 unless they
+ * may be empty. Floating arrays are cast to floatx. */
+mix_list *mix_model_arrays(mix_list *given, bool may_be_empty, const char *call);
 
 #endif

@@ -226,9 +226,14 @@ static void drop_names(json_t *value) {
   json_array_foreach(value, i, member) drop_names(member);
 }
 
-/* Calls mix_fail with the path, what is before and after it, and the first difference of the two objects. */
+static bool is_of_data(const char *name) {
+  return !strcmp(name, "rows") || !strncmp(name, "data", 4) || !strncmp(name, "validation data", 15);
+}
+
+/* Calls mix_fail with the path, what is before and after it, and the first difference of the two objects.
+ * `of_data`: what is after a difference of the data. */
 static bool compare(json_t *identity, json_t *theirs, const char *where, const char *before,
-                    const char *after) {
+                    const char *after, const char *of_data) {
   json_t *own = mix_json_copy(identity), *ours;
   const char *name;
   drop_names(own);
@@ -238,7 +243,8 @@ static bool compare(json_t *identity, json_t *theirs, const char *where, const c
     if (!other || json_equal(ours, other)) continue;
     mix_text text = {.grows = true};
     append_difference(&text, ": ", ours, other, where);
-    if (!text.failed) mix_fail(MIX_VALUE_ERROR, "%s: %s%s; %s", before, name, text.text, after);
+    if (!text.failed)
+      mix_fail(MIX_VALUE_ERROR, "%s: %s%s; %s", before, name, text.text, is_of_data(name) ? of_data : after);
     mix_free(text.text);
     break;
   }
@@ -251,7 +257,7 @@ bool mix_run_identity_check(json_t *identity, mix_archive *archive) {
   char *text = mix_archive_has(archive, ENTRY) ? mix_archive_get_text(archive, ENTRY) : NULL;
   json_t *theirs = text ? mix_json_parse(text, path) : NULL;
   mix_free(text);
-  compare(identity, theirs, "in the checkpoint", path, MIX_RESUME_REMEDY);
+  compare(identity, theirs, "in the checkpoint", path, MIX_RESUME_REMEDY, MIX_RESUME_REMEDY);
   json_decref(theirs);
   return !mix_failed();
 }
@@ -259,7 +265,8 @@ bool mix_run_identity_check(json_t *identity, mix_archive *archive) {
 bool mix_run_identity_compare(json_t *identity, const char *first) {
   json_t *theirs = mix_json_parse(first, "the run of rank 0");
   compare(identity, theirs, "on rank 0", "another run than that of rank 0",
-          "start all ranks with the same program, options and data");
+          "start all ranks with the same program, options and data",
+          "give all ranks the same data, or all of them .rows = MIX_LOCAL if each has rows of its own");
   json_decref(theirs);
   return !mix_failed();
 }

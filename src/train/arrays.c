@@ -7,7 +7,7 @@
 #include <mixtape/ops.h>
 
 /* Floating-point arrays are cast to floatx, as Keras's data adapters do. */
-mix_list *mix_model_arrays(mix_list *given, const char *call) {
+mix_list *mix_model_arrays(mix_list *given, bool may_be_empty, const char *call) {
   if (!given) return NULL;
   mix_list *converted = mix_list_new(0, NULL);
   int64_t rows = -1;
@@ -18,7 +18,8 @@ mix_list *mix_model_arrays(mix_list *given, const char *call) {
       return mix_fail(MIX_TYPE_ERROR, "%s: array %d is symbolic; expected data", call, i);
     if (shape.rank < 1)
       return mix_fail(MIX_VALUE_ERROR, "%s: array %d is a scalar; expected (rows, ...)", call, i);
-    if (shape.dims[0] == 0) return mix_fail(MIX_VALUE_ERROR, "%s: array %d has no rows", call, i);
+    if (shape.dims[0] == 0 && !may_be_empty)
+      return mix_fail(MIX_VALUE_ERROR, "%s: array %d has no rows", call, i);
     if (rows >= 0 && shape.dims[0] != rows)
       return mix_fail(MIX_VALUE_ERROR, "%s: arrays of %lld and %lld rows; all must have the same number",
                       call, (long long)rows, (long long)shape.dims[0]);

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "data/pipeline/pipeline.h"
 #include "data/pipeline/iterator_position.h"
+#include "distribute/distribute.h"
 #include "saving/run_identity.h"
 #include "saving/training_variables.h"
 #include <stdio.h>
@@ -29,8 +30,9 @@ static const char *const run_names[RUN_NUMBERS] = {
 static void describe_run(const mix_fit_state *f, int64_t run[RUN_NUMBERS]) {
   const mix_batches *batches = f->adapter.batches;
   run[RUN_DATASET] = !batches;
-  run[RUN_ROWS] = batches ? mix_batches_rows(batches) : 0;
-  run[RUN_BATCH_SIZE] = batches ? mix_batches_size(batches, 0) : 0;
+  const bool shared = batches && f->options.rows == MIX_SHARED;
+  run[RUN_ROWS] = shared ? mix_batches_rows(batches) : 0;
+  run[RUN_BATCH_SIZE] = shared ? mix_batches_size(batches, 0) : 0;
   run[RUN_STEPS_PER_EPOCH] = f->options.steps_per_epoch;
   run[RUN_NO_SHUFFLE] = batches && f->options.no_shuffle;
   run[RUN_VALIDATES] = f->validation_x != NULL;
@@ -236,7 +238,8 @@ static bool identify_data(mix_fit_state *f) {
   const mix_batches *batches = f->adapter.batches;
   json_t *identity = f->checkpoint->identity;
   return mix_fit_identify_data(f, identity) &&
-         (!batches || mix_run_identity_number(identity, "batch_size", mix_batches_size(batches, 0)));
+         (!batches || f->options.rows == MIX_LOCAL ||
+          mix_run_identity_number(identity, "batch_size", mix_batches_size(batches, 0)));
 }
 
 /* Without force only what the position needs is checked here, the rest with the variables. */
@@ -257,6 +260,13 @@ bool mix_backup_open(mix_fit_state *f) {
   }
   f->model->resumes = false;
   if (!f->backup) return true;
+  if (f->adapter.dataset && f->options.rows == MIX_LOCAL && mix_is_distributed()) {
+    mix_fail(
+        MIX_UNSUPPORTED,
+        "fit: BackupAndRestore with .rows = MIX_LOCAL and a data set: the place of rank 0 alone is kept; "
+        "give arrays, or .rows = MIX_SHARED");
+    return false;
+  }
   mix_checkpoint_options options = {.size = sizeof options,
                                     .folder = f->backup->folder,
                                     .model = f->model,

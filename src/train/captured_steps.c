@@ -171,8 +171,8 @@ static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *argume
                            const step_losses *losses, bool training, mix_list *results) {
   mix_compiled_state *state = model->state;
   mix_dtype dtype = mix_metric_dtype(state->loss_tracker);
-  mix_tensor *rows =
-      mix_all_reduce(mix_scalar((double)mix_tensor_shape(mix_list_get(arguments, 0)).dims[0], dtype));
+  mix_tensor *rows = mix_model_rows_of_ranks(
+      state, mix_scalar((double)mix_tensor_shape(mix_list_get(arguments, 0)).dims[0], dtype));
   mix_metric_update_options update = {
       .size = sizeof update, .values = mix_cast(losses->total, dtype), .sample_weight = rows};
   mix_metric_update_with(state->loss_tracker, &update);

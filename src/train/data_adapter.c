@@ -60,7 +60,7 @@ static mix_list *nested_arrays(mix_model *model, const mix_data_adapter_data *da
       !mix_arrange(model, leaves, &x, labelled ? &y : NULL, weighted ? &weights : NULL, call, &arrangement,
                    arguments))
     return NULL;
-  return mix_model_arrays(mix_arranged(&arrangement, leaves), call);
+  return mix_model_arrays(mix_arranged(&arrangement, leaves), data->may_be_empty, call);
 }
 
 mix_list *mix_data_adapter_arrays(mix_model *model, const mix_data_adapter_data *data,
@@ -71,7 +71,7 @@ mix_list *mix_data_adapter_arrays(mix_model *model, const mix_data_adapter_data 
   mix_list *all = mix_list_new(0, NULL);
   mix_list *xs = mix_tensors_given(data->x, call, "x");
   if (!append_all(all, xs)) return NULL;
-  if (use == MIX_ADAPTER_PREDICT) return mix_model_arrays(all, call);
+  if (use == MIX_ADAPTER_PREDICT) return mix_model_arrays(all, false, call);
   mix_list *ys = mix_tensors_given(data->y, call, "y");
   if (!append_all(all, ys)) return NULL;
   int outputs = model->state->output_count;
@@ -88,7 +88,7 @@ mix_list *mix_data_adapter_arrays(mix_model *model, const mix_data_adapter_data 
                       "%s: %d arrays of sample weights; expected one, or one for each of the %d outputs",
                       call, arguments->weights, outputs);
   }
-  return mix_model_arrays(all, call);
+  return mix_model_arrays(all, data->may_be_empty, call);
 }
 
 bool mix_data_adapter_open_arrays(mix_data_adapter *adapter, mix_list *arrays, int64_t rows,
@@ -106,10 +106,10 @@ bool mix_data_adapter_open_arrays(mix_data_adapter *adapter, mix_list *arrays, i
     batch_size = adapter->steps ? rows / adapter->steps + (rows % adapter->steps != 0) : MIX_DEFAULT_BATCH;
   adapter->batches = mix_batches_new(count, list, 0, rows, batch_size, adapter->call);
   if (!adapter->batches) return false;
-  if (adapter->use != MIX_ADAPTER_PREDICT) mix_batches_share(adapter->batches);
-  adapter->target = adapter->steps ? adapter->steps : mix_batches_count(adapter->batches);
-  adapter->continues = adapter->use == MIX_ADAPTER_TRAIN && adapter->steps &&
-                       adapter->steps != mix_batches_count(adapter->batches);
+  if (adapter->use != MIX_ADAPTER_PREDICT && adapter->rows == MIX_SHARED) mix_batches_share(adapter->batches);
+  if (adapter->use != MIX_ADAPTER_PREDICT)
+    adapter->digest = mix_rank_data_digest(arrays, adapter->rows, true);
+  mix_data_adapter_set_target(adapter);
   /* tf_keras repeats arrays once per epoch, as one continuous pass. */
   adapter->passes = adapter->model->semantics->arrays_repeat ? -1 : epochs;
   return true;
@@ -145,16 +145,29 @@ bool mix_data_adapter_may_read(const char *call) {
 
 bool mix_data_adapter_open(mix_data_adapter *adapter, mix_model *model, const mix_data_adapter_data *data,
                            mix_data_adapter_use use, const char *call) {
-  *adapter = (mix_data_adapter){.model = model, .call = call, .use = use, .steps = data->steps};
-  if (!mix_data_adapter_may_read(call)) return false;
+  *adapter =
+      (mix_data_adapter){.model = model, .call = call, .use = use, .steps = data->steps, .rows = data->rows};
+  if (!mix_data_adapter_may_read(call) || !mix_rank_rows_check(data->rows, call)) return false;
   if (mix_is_dataset(data->x)) return open_dataset(adapter, data);
   mix_list *arrays = mix_data_adapter_arrays(model, data, use, call, &adapter->arguments);
   return mix_data_adapter_open_arrays(adapter, arrays, -1, data->batch_size, 1);
 }
 
-void mix_data_adapter_close(mix_data_adapter *adapter) {
+static void close_iterator(mix_data_adapter *adapter) {
   mix_release(adapter->iterator);
   adapter->iterator = NULL;
+}
+
+static bool open_iterator(mix_data_adapter *adapter) {
+  close_iterator(adapter);
+  MIX_SCOPE { adapter->iterator = mix_retain(mix_dataset_iterate(adapter->dataset)); }
+  return adapter->iterator != NULL;
+}
+
+void mix_data_adapter_close(mix_data_adapter *adapter) {
+  close_iterator(adapter);
+  mix_release(adapter->no_rows);
+  adapter->no_rows = NULL;
 }
 
 static bool begin_pass(mix_data_adapter *adapter) {
@@ -172,10 +185,9 @@ static bool begin_arrays(mix_data_adapter *adapter, mix_batch_order order, uint6
 bool mix_data_adapter_begin(mix_data_adapter *adapter, mix_batch_order order, uint64_t seed, uint64_t epoch) {
   adapter->position = 0;
   if (adapter->batches) return begin_arrays(adapter, order, seed, (int64_t)epoch);
-  if (adapter->iterator && adapter->continues) return true;
-  mix_data_adapter_close(adapter);
-  MIX_SCOPE { adapter->iterator = mix_retain(mix_dataset_iterate(adapter->dataset)); }
-  return adapter->iterator != NULL;
+  if ((adapter->iterator || adapter->waits) && adapter->continues) return true;
+  adapter->waits = false;
+  return open_iterator(adapter);
 }
 
 /* ---- elements of data sets ---- */
@@ -241,39 +253,30 @@ static bool arrange_element(mix_data_adapter *adapter, mix_list *element) {
   return true;
 }
 
-static mix_list *draw(mix_data_adapter *adapter) {
+static mix_list *take(mix_data_adapter *adapter) {
   mix_list *element = adapter->iterator ? mix_iterator_next_leaves(adapter->iterator) : NULL;
-  /* Keras 3 starts a new pass if the last epoch happened to end with the data. */
-  if (!element && !mix_failed() && adapter->continues && !adapter->position &&
-      adapter->model->semantics->epoch_restarts_data) {
-    mix_data_adapter_close(adapter);
-    MIX_SCOPE { adapter->iterator = mix_retain(mix_dataset_iterate(adapter->dataset)); }
-    element = adapter->iterator ? mix_iterator_next_leaves(adapter->iterator) : NULL;
-  }
-  if (!element) mix_data_adapter_close(adapter);
-  return element;
+  if (!element || !holds_batches(adapter, element)) element = NULL, close_iterator(adapter);
+  if (adapter->rows == MIX_SHARED || !mix_is_distributed()) return element;
+  return mix_data_adapter_element_of_ranks(adapter, element);
 }
 
-/* This rank's rows of every tensor: each rank draws all elements. */
-static mix_list *share_of_element(mix_list *element) {
-  if (!mix_is_distributed()) return element;
-  mix_list *share = mix_list_new(0, NULL);
-  for (int i = 0; share && i < mix_list_count(element); i++) {
-    mix_tensor *whole = mix_list_get(element, i);
-    mix_shape size = mix_tensor_shape(whole), begin = {.rank = size.rank};
-    mix_rank_share(size.dims[0], &begin.dims[0], &size.dims[0]);
-    mix_tensor *part = mix_slice(whole, begin, size);
-    if (!part || mix_evaluate(1, &part) != MIX_OK) return NULL;
-    mix_list_append(share, part);
-  }
-  mix_list_set_structure(share, mix_list_structure(element));
-  return mix_failed() ? NULL : share;
+static mix_list *draw(mix_data_adapter *adapter) {
+  mix_list *element = take(adapter);
+  /* Keras 3 starts a new pass if the last epoch happened to end with the data. */
+  if (element || mix_failed() || !adapter->continues || adapter->position ||
+      !adapter->model->semantics->epoch_restarts_data)
+    return element;
+  open_iterator(adapter);
+  return take(adapter);
 }
 
 static mix_list *next_element(mix_data_adapter *adapter) {
   mix_list *element = draw(adapter);
-  if (!element || !holds_batches(adapter, element)) return NULL;
-  if (adapter->use != MIX_ADAPTER_PREDICT && !(element = share_of_element(element))) return NULL;
+  if (!element) return NULL;
+  if (adapter->use != MIX_ADAPTER_PREDICT) {
+    adapter->digest = mix_rank_data_digest(element, adapter->rows, false); /* steps may augment at random */
+    if (!(element = mix_rank_data_share(element, adapter->rows))) return NULL;
+  }
   if (mix_list_structure(element))
     return arrange_element(adapter, element) ? mix_arranged(&adapter->arrangement, element) : NULL;
   adapter->arranged = NULL;
@@ -301,7 +304,10 @@ mix_list *mix_data_adapter_next(mix_data_adapter *adapter) {
   if (adapter->steps && adapter->position == adapter->steps) return NULL;
   mix_list *batch = adapter->batches ? next_batch(adapter) : next_element(adapter);
   if (!batch) return NULL;
-  if (adapter->use != MIX_ADAPTER_PREDICT) mix_model_set_step_arguments(adapter->model, &adapter->arguments);
+  if (adapter->use != MIX_ADAPTER_PREDICT) {
+    mix_model_set_step_arguments(adapter->model, &adapter->arguments);
+    if (!mix_model_tell_ranks(adapter->model, adapter->digest)) return NULL;
+  }
   if (adapter->use == MIX_ADAPTER_TRAIN && adapter->arguments.weights &&
       adapter->model->state->class_weights && adapter->model->semantics->class_weights_alone)
     return mix_fail(MIX_VALUE_ERROR,

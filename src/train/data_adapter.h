@@ -36,12 +36,19 @@ typedef struct mix_data_adapter {
   bool begun, resumed;
   mix_batch_order order;
   uint64_t seed;
+  /* Several ranks. */
+  mix_rank_rows rows;
+  uint32_t digest;   /* of the arrays, or of the current element */
+  mix_list *no_rows; /* an element without rows: retained, once there was one */
+  bool waits;        /* this rank has no more elements, but others have */
 } mix_data_adapter;
 
 typedef struct mix_data_adapter_data {
   void *x, *y, *sample_weight; /* as given by the user */
   int64_t batch_size;          /* 0: 32, or derived from `steps` */
   int64_t steps;               /* per epoch; 0: to the end of the data */
+  mix_rank_rows rows;
+  bool may_be_empty; /* arrays may have no rows */
 } mix_data_adapter_data;
 
 /* The arrays as one list in the order of a step's arguments: inputs, labels, weights. A label that is not
@@ -62,6 +69,12 @@ bool mix_data_adapter_open_arrays(mix_data_adapter *adapter, mix_list *arrays, i
                                   int64_t batch_size, int64_t epochs);
 /* False with a RuntimeError: a function is being captured. */
 bool mix_data_adapter_may_read(const char *call);
+/* What the number of batches of arrays decides. */
+static inline void mix_data_adapter_set_target(mix_data_adapter *adapter) {
+  const int64_t batches = mix_batches_count(adapter->batches);
+  adapter->target = adapter->steps ? adapter->steps : batches;
+  adapter->continues = adapter->use == MIX_ADAPTER_TRAIN && adapter->steps && adapter->steps != batches;
+}
 /* Both steps, for arrays or a data set. The caller must close the adapter, also on failure. */
 bool mix_data_adapter_open(mix_data_adapter *adapter, mix_model *model, const mix_data_adapter_data *data,
                            mix_data_adapter_use use, const char *call);
@@ -74,6 +87,17 @@ mix_list *mix_data_adapter_next(mix_data_adapter *adapter);
 /* label_error.c: after a step failed with this batch, says in the error which row of the data has the label
  * that was refused, or that class weights lack. Another error stays. */
 void mix_data_adapter_explain(const mix_data_adapter *adapter, mix_list *batch);
+/* rank_data.c: what several ranks make of their data. Are they whose rows `rows` says? */
+bool mix_rank_rows_check(mix_rank_rows rows, const char *call);
+/* What ranks compare within a step: with MIX_SHARED dtypes, shapes and perhaps a sample of the values. */
+uint32_t mix_rank_data_digest(mix_list *arrays, mix_rank_rows rows, bool values);
+/* This rank's share of the rows of every tensor, or with MIX_LOCAL all of them. */
+mix_list *mix_rank_data_share(mix_list *arrays, mix_rank_rows rows);
+/* Every rank calls it after it has opened its adapter, or has failed to. Those of MIX_LOCAL arrays then have
+ * as many batches as the longest. */
+bool mix_data_adapter_meet(mix_data_adapter *adapter, bool opened);
+/* In each step of MIX_LOCAL data sets: the own element, one without rows if only others have one, or NULL. */
+mix_list *mix_data_adapter_element_of_ranks(mix_data_adapter *adapter, mix_list *own);
 
 /* Writes the position in the data as values of a checkpoint: within the current epoch, or (`at_epoch_end`)
  * before the next one. */

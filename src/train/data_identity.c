@@ -7,10 +7,12 @@
 /* NULL with the error recorded. */
 static json_t *describe_data(const mix_fit_state *f) {
   json_t *data = json_object();
+  /* Ranks that have data of their own share neither a run's identity nor a checkpoint's of them. */
   const bool good =
       mix_run_identity_set(data, "class weights", mix_class_weights_json(&f->options)) &&
-      (f->adapter.dataset ? mix_run_identity_dataset(data, "data set", f->adapter.dataset)
-                          : mix_run_identity_arrays(data, "data", mix_batches_arrays(f->adapter.batches)));
+      (f->options.rows == MIX_LOCAL ? true
+       : f->adapter.dataset         ? mix_run_identity_dataset(data, "data set", f->adapter.dataset)
+                            : mix_run_identity_arrays(data, "data", mix_batches_arrays(f->adapter.batches)));
   if (good) return data;
   json_decref(data);
   return NULL;

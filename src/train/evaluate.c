@@ -32,7 +32,7 @@ static bool test_batches(mix_model *model, mix_data_adapter *adapter, const mix_
       if (more && mix_callbacks_run(callbacks, MIX_ON_TEST_BATCH_BEGIN, index, NULL) &&
           !(results = mix_function_call(mix_model_test_step(model), batch)))
         mix_data_adapter_explain(adapter, batch);
-      if (results) {
+      if (results && mix_model_ranks_agree(model, adapter->call)) {
         bool due = mix_callbacks_due(callbacks, index + 1);
         mix_logs *logs = due || mix_callbacks_want_logs(callbacks, MIX_ON_TEST_BATCH_END)
                              ? mix_model_current_logs(model)
@@ -57,15 +57,17 @@ static mix_logs *evaluate(mix_model *model, const mix_evaluate_options *given) {
     return NULL;
   mix_logs *logs = NULL;
   MIX_SCOPE {
-    mix_data_adapter adapter = {.model = model};
+    mix_data_adapter adapter = {.model = model, .call = "evaluate"};
     mix_data_adapter_data data = {.x = options.x,
                                   .y = options.y,
                                   .sample_weight = options.sample_weight,
                                   .batch_size = options.batch_size,
-                                  .steps = options.steps};
+                                  .steps = options.steps,
+                                  .rows = options.rows};
     mix_callbacks callbacks;
-    if (mix_callbacks_open(&callbacks, model, options.callbacks, "evaluate") &&
-        mix_data_adapter_open(&adapter, model, &data, MIX_ADAPTER_TEST, "evaluate") &&
+    const bool opened = mix_callbacks_open(&callbacks, model, options.callbacks, "evaluate") &&
+                        mix_data_adapter_open(&adapter, model, &data, MIX_ADAPTER_TEST, "evaluate");
+    if (mix_data_adapter_meet(&adapter, opened) &&
         mix_callbacks_show(&callbacks, true, options.verbose, adapter.target, 1) &&
         mix_callbacks_run(&callbacks, MIX_ON_TEST_BEGIN, 0, NULL)) {
       if (test_batches(model, &adapter, &callbacks)) logs = mix_retain(mix_model_current_logs(model));
@@ -189,17 +191,23 @@ mix_list *mix_model_predict_with(mix_model *model, const mix_predict_options *op
 
 /* ---- one batch ---- */
 
-static mix_logs *on_batch(mix_model *model, void *x, void *y, const char *call,
+static mix_logs *on_batch(mix_model *model, const mix_on_batch_options *given, const char *call,
                           mix_function *(*step_of)(mix_model *model)) {
   if (!mix_model_compiled(model, call)) return NULL;
+  MIX_OPTIONS(mix_on_batch_options, o, given, call);
+  if (!mix_rank_rows_check(o.rows, call)) return NULL;
   mix_logs *logs = NULL;
   MIX_SCOPE {
-    mix_data_adapter_data data = {.x = x, .y = y};
+    mix_data_adapter_data data = {
+        .x = o.x, .y = o.y, .sample_weight = o.sample_weight, .may_be_empty = o.rows == MIX_LOCAL};
     mix_step_arguments arguments;
     mix_list *arrays = mix_data_adapter_arrays(model, &data, MIX_ADAPTER_TEST, call, &arguments);
     if (arrays) mix_model_set_step_arguments(model, &arguments);
     mix_function *step = arrays ? step_of(model) : NULL;
-    if (step && mix_model_reset_metrics(model) == MIX_OK && mix_function_call(step, arrays))
+    mix_list *own = step ? mix_rank_data_share(arrays, o.rows) : NULL;
+    if (own && mix_model_reset_metrics(model) == MIX_OK &&
+        mix_model_tell_ranks(model, mix_rank_data_digest(arrays, o.rows, true)) &&
+        mix_function_call(step, own) && mix_model_ranks_agree(model, call))
       logs = mix_retain(mix_model_current_logs(model));
   }
   return mix_scoped(logs);
@@ -210,17 +218,26 @@ static mix_function *unweighted_train_step(mix_model *model) {
   return mix_model_set_class_weights(model, 0, NULL, NULL) == MIX_OK ? mix_model_train_step(model) : NULL;
 }
 
-mix_logs *mix_model_train_on_batch(mix_model *model, void *x, void *y) {
+mix_logs *mix_model_train_on_batch_with(mix_model *model, const mix_on_batch_options *options) {
   mix_logs *logs = NULL;
   MIX_MODEL_USE(model, MIX_CHANGES_MODEL, "train_on_batch") {
-    logs = on_batch(model, x, y, "train_on_batch", unweighted_train_step);
+    logs = on_batch(model, options, "train_on_batch", unweighted_train_step);
   }
   return logs;
 }
-mix_logs *mix_model_test_on_batch(mix_model *model, void *x, void *y) {
+mix_logs *mix_model_test_on_batch_with(mix_model *model, const mix_on_batch_options *options) {
   mix_logs *logs = NULL;
   MIX_MODEL_USE(model, MIX_CHANGES_METRICS, "test_on_batch") {
-    logs = on_batch(model, x, y, "test_on_batch", mix_model_test_step);
+    logs = on_batch(model, options, "test_on_batch", mix_model_test_step);
   }
   return logs;
+}
+
+mix_logs *mix_model_train_on_batch(mix_model *model, void *x, void *y) {
+  return mix_model_train_on_batch_with(
+      model, &(mix_on_batch_options){.size = sizeof(mix_on_batch_options), .x = x, .y = y});
+}
+mix_logs *mix_model_test_on_batch(mix_model *model, void *x, void *y) {
+  return mix_model_test_on_batch_with(
+      model, &(mix_on_batch_options){.size = sizeof(mix_on_batch_options), .x = x, .y = y});
 }

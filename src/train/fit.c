@@ -39,7 +39,7 @@ static bool check_options(const mix_fit_options *o) {
   for (int i = 0; i < o->class_weight_count && !mix_failed(); i++)
     if (isnan(o->class_weights[i]))
       mix_fail(MIX_VALUE_ERROR, "fit: class_weights[%d] is nan; expected a number", i);
-  return !mix_failed();
+  return !mix_failed() && mix_rank_rows_check(o->rows, "fit");
 }
 
 /* Rows [first, first + count) as a new tensor; a whole array is returned unchanged. */
@@ -110,7 +110,8 @@ static bool open_adapter(mix_fit_state *f) {
                                 .y = o->y,
                                 .sample_weight = o->sample_weight,
                                 .batch_size = o->batch_size,
-                                .steps = o->steps_per_epoch};
+                                .steps = o->steps_per_epoch,
+                                .rows = o->rows};
   bool given = o->validation_x || o->validation_y;
   if (!given && o->validation_sample_weight) {
     mix_fail(MIX_VALUE_ERROR, "fit: validation_sample_weight without validation_x, whose rows it weighs");
@@ -125,8 +126,11 @@ static bool open_adapter(mix_fit_state *f) {
                o->validation_split);
     return !mix_failed() && mix_data_adapter_open(&f->adapter, f->model, &data, MIX_ADAPTER_TRAIN, "fit");
   }
-  f->adapter = (mix_data_adapter){
-      .model = f->model, .call = "fit", .use = MIX_ADAPTER_TRAIN, .steps = o->steps_per_epoch};
+  f->adapter = (mix_data_adapter){.model = f->model,
+                                  .call = "fit",
+                                  .use = MIX_ADAPTER_TRAIN,
+                                  .steps = o->steps_per_epoch,
+                                  .rows = o->rows};
   if (!mix_data_adapter_may_read("fit")) return false;
   mix_list *all = mix_data_adapter_arrays(f->model, &data, MIX_ADAPTER_TRAIN, "fit", &f->adapter.arguments);
   if (!all) return false;
@@ -142,8 +146,7 @@ static bool prepare(mix_fit_state *f) {
       MIX_OK)
     return false;
   f->history->first_epoch = o->initial_epoch;
-  f->history->params = (mix_history_params){
-      .verbose = o->verbose, .epochs = f->epochs, .steps = f->adapter.target > 0 ? f->adapter.target : 0};
+  f->history->params = (mix_history_params){.verbose = o->verbose, .epochs = f->epochs};
   mix_release(f->model->history);
   f->model->history = mix_retain(f->history);
   f->model->stop_training = false;
@@ -187,6 +190,7 @@ static bool run_step(mix_fit_state *f, int64_t epoch) {
   bool watched;
   mix_list *results = mix_function_call(mix_model_fit_step(f->model, &watched), batch);
   if (!results) return mix_data_adapter_explain(&f->adapter, batch), false;
+  if (!mix_model_ranks_agree(f->model, "fit")) return false;
   f->history->steps++;
   if (!notify_observer(f->model->state, results, watched)) return false;
   if (f->options.on_step) report_step(f, results, epoch);
@@ -229,7 +233,8 @@ static mix_logs *validate(mix_fit_state *f, int64_t epoch) {
                                    .verbose = MIX_SILENT,
                                    .sample_weight = f->validation_weight,
                                    .steps = f->options.validation_steps,
-                                   .callbacks = f->options.callbacks};
+                                   .callbacks = f->options.callbacks,
+                                   .rows = f->options.rows};
   return mix_model_evaluate_with(f->model, &evaluate);
 }
 
@@ -280,6 +285,9 @@ static bool run_epoch(mix_fit_state *f, int64_t epoch) {
 
 static void run(mix_fit_state *f) {
   mix_logs *last = NULL;
+  const int64_t target = f->adapter.target;
+  mix_callbacks_set_target(&f->callbacks, target);
+  if (!f->history->params.steps && target > 0) f->history->params.steps = target;
   int64_t epoch = f->options.initial_epoch;
   bool begun = mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BEGIN, 0, NULL) && mix_backup_resume(f, &epoch);
   if (!mix_fit_share_values(f, epoch) || !begun) return;

@@ -15,7 +15,7 @@ typedef struct mix_fit_state {
   mix_history *history;
   uint64_t seed;
   int64_t epochs;
-  bool ended; /* the data ran out: no more epochs */
+  bool ended;            /* the data ran out: no more epochs */
   json_t *data_identity; /* owned: digests of the data, which take long; NULL: not taken yet */
 
   /* Used by BackupAndRestore. */

@@ -24,10 +24,11 @@ typedef struct number {
 static bool add_numbers(const mix_fit_state *f, json_t *identity) {
   const mix_fit_options *o = &f->options;
   const mix_batches *batches = f->adapter.batches;
+  const bool local = o->rows == MIX_LOCAL;
   const number numbers[] = {
       {"loop custom", false}, /* true in the program's other loop */
-      {"rows", batches ? mix_batches_rows(batches) : 0},
-      {"batch_size", batches ? mix_batches_size(batches, 0) : 0},
+      {"rows", batches && !local ? mix_batches_rows(batches) : 0},
+      {"batch_size", batches && !local ? mix_batches_size(batches, 0) : 0},
       {"epochs", f->epochs},
       {"initial_epoch", o->initial_epoch},
       {"steps", o->steps},
@@ -46,6 +47,11 @@ static bool add_numbers(const mix_fit_state *f, json_t *identity) {
   return good;
 }
 
+static bool add_rows(const mix_fit_state *f, json_t *identity) {
+  const char *name = f->options.rows == MIX_LOCAL ? "MIX_LOCAL" : "MIX_SHARED";
+  return mix_run_identity_set(identity, ".rows", json_string(name));
+}
+
 /* A seed that nobody gave is drawn from that of the process, which may have been set. */
 static json_t *seed_json(const mix_fit_state *f) {
   char drawn[64];
@@ -58,7 +64,7 @@ static json_t *seed_json(const mix_fit_state *f) {
 static bool add_validation_data(const mix_fit_state *f, json_t *identity) {
   const mix_fit_options *o = &f->options;
   bool good = true;
-  if (!o->validation_x) return true;
+  if (!o->validation_x || o->rows == MIX_LOCAL) return true;
   if (mix_is_dataset(o->validation_x))
     return mix_run_identity_dataset(identity, "validation data set", o->validation_x);
   MIX_SCOPE {
@@ -74,7 +80,8 @@ static bool add_validation_data(const mix_fit_state *f, json_t *identity) {
 static json_t *identify(mix_fit_state *f) {
   json_t *identity = mix_run_identity_new(f->model, f->model->state->optimizer);
   const bool good =
-      identity && add_numbers(f, identity) && mix_run_identity_set(identity, "seed", seed_json(f)) &&
+      identity && add_rows(f, identity) && add_numbers(f, identity) &&
+      mix_run_identity_set(identity, "seed", seed_json(f)) &&
       mix_run_identity_set(identity, "validation_split", json_real(f->options.validation_split)) &&
       mix_run_identity_metrics(identity, f->model) && mix_callbacks_identify(&f->callbacks, identity) &&
       mix_fit_identify_data(f, identity) && add_validation_data(f, identity);
@@ -142,7 +149,8 @@ bool mix_ranks_run_the_same(const char *call, json_t *identity) {
 
 bool mix_fit_join_ranks(mix_fit_state *f, bool prepared) {
   if (!mix_is_distributed()) return prepared;
-  return mix_ranks_run_the_same("fit", prepared ? identify(f) : NULL) && prepared;
+  if (!mix_ranks_run_the_same("fit", prepared ? identify(f) : NULL) || !prepared) return false;
+  return f->options.rows == MIX_SHARED || mix_data_adapter_meet(&f->adapter, true);
 }
 
 /* Each rank has read the checkpoint itself, perhaps from another folder or an older state of it. */

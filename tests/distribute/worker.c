@@ -11,7 +11,10 @@
  *   worker observer FOLDER                        the report is on rank 0 alone
  *   worker dies                                   rank 1 is killed after a step
  *   worker differs WHAT                           rank 1 has another batch_size, patience, ...
- *   worker files FOLDER                           rank 0 has callbacks that write files */
+ *   worker files FOLDER                           rank 0 has callbacks that write files
+ *   worker rows TASK ...                          rows_worker.c */
+#include "distribute/rows_worker.h"
+
 #include <math.h>
 #include <mixtape/mixtape.h>
 #include <signal.h>
@@ -321,6 +324,7 @@ static int run(int argc, char **argv) {
   if (!strcmp(task, "dies")) return dies();
   if (!strcmp(task, "differs") && argc == 3) return differs(argv[2]);
   if (!strcmp(task, "files") && argc == 3) return files(argv[2]);
+  if (!strcmp(task, "rows")) return rows_task(argc - 2, argv + 2);
   return fail("unknown task");
 }
 

@@ -15,6 +15,7 @@ struct mix_batches {
   mix_buffers buffers;
   mix_list *current; /* retained */
   bool shared;       /* among the ranks */
+  int64_t count;     /* 0: what the rows give */
 };
 
 static void batches_finalize(void *object) {
@@ -57,11 +58,14 @@ void mix_batches_share(mix_batches *batches) { batches->shared = true; }
 mix_list *mix_batches_arrays(const mix_batches *batches) { return batches->arrays; }
 int64_t mix_batches_rows(const mix_batches *batches) { return batches->rows; }
 int64_t mix_batches_count(const mix_batches *batches) {
-  return (batches->rows - 1) / batches->batch_size + 1;
+  const int64_t own = (batches->rows - 1) / batches->batch_size + 1;
+  return batches->count > own ? batches->count : own;
 }
+void mix_batches_extend(mix_batches *batches, int64_t count) { batches->count = count; }
 
 int64_t mix_batches_size(const mix_batches *batches, int64_t index) {
   int64_t left = batches->rows - index * batches->batch_size;
+  if (left < 0) left = 0;
   return left < batches->batch_size ? left : batches->batch_size;
 }
 
@@ -109,7 +113,7 @@ mix_list *mix_batches_get(mix_batches *batches, int64_t index) {
   mix_release(batches->current);
   int64_t start = index * batches->batch_size, first = 0, rows = mix_batches_size(batches, index);
   if (batches->shared) mix_rank_share(rows, &first, &rows);
-  start += first;
+  start = rows ? start + first : 0;
   batches->current = mix_rows_gather(
       mix_list_count(batches->arrays), (mix_tensor *const *)mix_list_items(batches->arrays),
       batches->order ? batches->order + start : NULL, batches->first + start, rows, true, &batches->buffers);

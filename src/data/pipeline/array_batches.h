@@ -22,12 +22,14 @@ mix_batches *mix_batches_new(int count, mix_tensor *const *arrays, int64_t first
 /* The whole arrays, borrowed. */
 mix_list *mix_batches_arrays(const mix_batches *batches);
 int64_t mix_batches_rows(const mix_batches *batches);
-/* Batches in an epoch: ceil(rows / batch_size). */
+/* Batches in an epoch: ceil(rows / batch_size), or more, of which the last ones have no rows. */
 int64_t mix_batches_count(const mix_batches *batches);
-/* Rows of batch `index`: batch_size, or the remainder for the last. */
+/* Rows of batch `index`: batch_size, or the remainder for the last, or none. */
 int64_t mix_batches_size(const mix_batches *batches, int64_t index);
 /* From now on mix_batches_get gives only this rank's share of each batch: consecutive rows, perhaps none. */
 void mix_batches_share(mix_batches *batches);
+/* From now on there are at least `count` batches. */
+void mix_batches_extend(mix_batches *batches, int64_t count);
 /* Draws the row order of an epoch, a function of (seed, epoch). */
 bool mix_batches_begin(mix_batches *batches, mix_batch_order order, uint64_t seed, uint64_t epoch);
 /* The row of the arrays that is row `row` of batch `index`, of this rank's share. */

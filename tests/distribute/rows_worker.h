@@ -1,0 +1,9 @@
+/* Tasks of worker.c about whose rows the data of the ranks are. */
+#ifndef TESTS_DISTRIBUTE_ROWS_WORKER_H
+#define TESTS_DISTRIBUTE_ROWS_WORKER_H
+
+/* mismatch, or TASK RANKS FOLDER: what that many ranks compute, on them or in one process. Each writes its
+ * logs to FOLDER/RANK.log and its weights to FOLDER/RANK.npz. */
+int rows_task(int argc, char **argv);
+
+#endif
