@@ -16,7 +16,7 @@ MIX_API const char *mix_model_to_json(mix_model *model);
 
 typedef struct mix_from_json_options {
   size_t size;
-  const char *json;               /* required */
+  const char *json; /* required */
   /* Of model and layers; NULL: the generation that wrote the text. TensorFlow 2.4 wrote the same version as
    * 2.3 ("2.4.0"), which counts as experimental. */
   const mix_semantics *semantics;
@@ -37,8 +37,8 @@ typedef struct mix_from_json_options {
 MIX_API mix_model *mix_model_from_json_with(const mix_from_json_options *options);
 #ifndef __cplusplus
 /* mix_model_from_json(text, .no_compile = true) */
-#define mix_model_from_json(...)                                                                            \
-  mix_model_from_json_with(                                                                                 \
+#define mix_model_from_json(...)                                                                             \
+  mix_model_from_json_with(                                                                                  \
       &(const mix_from_json_options){.size = sizeof(mix_from_json_options), .json = __VA_ARGS__})
 #endif
 
@@ -71,7 +71,7 @@ typedef struct mix_load_options {
 MIX_API mix_model *mix_model_load_with(const mix_load_options *options);
 #ifndef __cplusplus
 /* mix_model_load("model.keras", .no_compile = true) */
-#define mix_model_load(...)                                                                                 \
+#define mix_model_load(...)                                                                                  \
   mix_model_load_with(&(const mix_load_options){.size = sizeof(mix_load_options), .path = __VA_ARGS__})
 #endif
 
@@ -80,17 +80,23 @@ typedef struct mix_save_options {
   const char *path;  /* required: ends in .keras, or in .h5 or .hdf5 */
   bool no_optimizer; /* leave out the arguments of compile and the optimizer's state */
   bool no_overwrite; /* IOError if the file exists */
+  /* The generation that the file is for; NULL: the model's. experimental: as tf_keras */
+  const mix_semantics *semantics;
 } mix_save_options;
 /* Keras's model.save: structure, weights, and of a compiled model the arguments of compile and the
  * optimizer's state, as the model's generation writes them (experimental: as tf_keras), so that Keras of that
  * generation loads the file, under its default policy too. A loss scale is kept where that generation keeps
  * it (keras3). .h5 is the legacy form: Keras 3 itself loads such a file but cannot go on with its optimizer.
+ * `.semantics` writes the file for another generation: the same layers, weights, compile arguments and
+ * optimizer state, in its form. NotImplementedError, which names the layer, for a layer or an option that it
+ * lacks, and for an activation that it computes otherwise; a warning for optimizer state that its files do
+ * not keep, and for an optimizer or a mask that it treats by another rule.
  * The file is replaced whole or not at all, and keeps its mode. ValueError for another name,
  * NotImplementedError for a subclassed model, IOError if the file cannot be written. Reads the model. */
 MIX_API mix_status mix_model_save_with(mix_model *model, const mix_save_options *options);
 #ifndef __cplusplus
-/* mix_model_save(model, "model.keras", .no_optimizer = true) */
-#define mix_model_save(model, ...)                                                                          \
+/* mix_model_save(model, "model.keras", .semantics = mix_semantics_named("keras3")) */
+#define mix_model_save(model, ...)                                                                           \
   mix_model_save_with(model, &(const mix_save_options){.size = sizeof(mix_save_options), .path = __VA_ARGS__})
 #endif
 
@@ -109,9 +115,8 @@ typedef struct mix_clone_options {
  * model. */
 MIX_API mix_model *mix_model_clone_with(const mix_clone_options *options);
 #ifndef __cplusplus
-#define mix_model_clone(...)                                                                                \
-  mix_model_clone_with(                                                                                     \
-      &(const mix_clone_options){.size = sizeof(mix_clone_options), .model = __VA_ARGS__})
+#define mix_model_clone(...)                                                                                 \
+  mix_model_clone_with(&(const mix_clone_options){.size = sizeof(mix_clone_options), .model = __VA_ARGS__})
 #endif
 /* A layer of the class and config of another, also of a model, with new weights. What clone_function returns
  * for the layers that it does not replace. */

@@ -138,6 +138,41 @@ json_t *mix_fields_write(const mix_fields *fields, const void *options, json_t *
   return NULL;
 }
 
+/* ---- what another generation lacks ---- */
+
+static bool has_name(const mix_fields *fields, const char *name) {
+  const mix_field_row *row;
+  for (int i = 0; (row = used_at(fields, i)); i++)
+    if (is_known(fields, row) && !strcmp(row->name, name)) return true;
+  return false;
+}
+
+static bool is_default(const mix_fields *fields, const mix_field_row *row, const void *options, size_t size) {
+  void *defaults = mix_scoped_memory(size);
+  if (!defaults || (row->kind->resolve && !row->kind->resolve(fields, row, defaults))) return false;
+  json_t *a = row->kind->write(fields, row, options), *b = row->kind->write(fields, row, defaults);
+  json_t *stated = row->text ? json_loads(row->text, JSON_DECODE_ANY, NULL) : NULL;
+  const bool same = json_equal(a, b) || (stated && json_equal(a, stated));
+  json_decref(a);
+  json_decref(b);
+  json_decref(stated);
+  if (row->kind->release) row->kind->release(row, defaults);
+  return same;
+}
+
+const char *mix_fields_lost(const mix_fields *fields, const mix_semantics *other, const void *options,
+                            size_t options_size) {
+  mix_fields theirs = *fields;
+  const mix_field_row *row;
+  theirs.rules = other;
+  for (int i = 0; (row = used_at(fields, i)) && !mix_failed(); i++) {
+    if (!row->kind->write || !row->kind->size || row->kind == &mix_field_seed || !is_known(fields, row)) continue;
+    if (!has_name(&theirs, row->name) && !is_default(fields, row, options, options_size))
+      return mix_failed() ? NULL : row->name;
+  }
+  return NULL;
+}
+
 bool mix_fields_read(const mix_fields *fields, const json_t *config, void *options) {
   const mix_field_row *row;
   for (int i = 0; (row = used_at(fields, i)) && !mix_failed(); i++) {

@@ -51,7 +51,7 @@ struct mix_field_row {
   size_t offset;
   const mix_value_kind *kind;
   double number;         /* the default of a number; not finite: None */
-  const char *text;      /* the default of a text or of a name */
+  const char *text;      /* the default of a text or of a name; of sizes, in JSON, what stands for none */
   const char *choices;   /* of a text: "int|count"; NULL: any */
   mix_field_range range; /* of a number */
   bool required;
@@ -105,6 +105,10 @@ bool mix_fields_read(const mix_fields *fields, const json_t *config, void *optio
 /* Is each member of the config a row in use that configs of the generation have? Else an error that lists
  * their names. */
 bool mix_fields_check(const mix_fields *fields, const json_t *config);
+/* The name of an option that configs of the generation have and those of `other` lack, with a value that is
+ * not its default; NULL: there is none, or an error. Seeds do not count. */
+const char *mix_fields_lost(const mix_fields *fields, const mix_semantics *other, const void *options,
+                            size_t options_size);
 /* A config from "key=value,key=value"; NULL with the error recorded. The text may be empty. */
 json_t *mix_fields_parse(const mix_fields *fields, const char *text);
 /* Memory of the innermost scope, zeroed. */

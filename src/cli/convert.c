@@ -2,12 +2,15 @@
 #include "cli/cli.h"
 #include "base/error.h"
 #include "formats/file.h"
+#include "model/model.h"
+#include "saving/model_json.h"
 
 #include <string.h>
 
 static void usage(FILE *out) {
   fprintf(out, "usage: mixtape convert IN OUT [--model FILE] [--loss NAME] [--optimizer NAME]\n"
                "                       [--metrics NAMES] [--no-compile]\n"
+               "                       [--semantics tf_keras|keras3]\n"
                "\n"
                "Writes what IN holds as OUT, in the form that the end of OUT's name says, as the Keras\n"
                "generation of the file writes it. What IN is, its content says.\n"
@@ -22,12 +25,14 @@ static void usage(FILE *out) {
                "                    the weights of the outputs' losses stay\n"
                "  --optimizer NAME  this optimizer instead of the file's\n"
                "  --metrics NAMES   these metrics instead of the file's\n"
+               "  --semantics NAME  the generation that OUT is for: keras3 for Keras 3, tf_keras for\n"
+               "                    TensorFlow's Keras 2 (default the generation of IN)\n"
                "  --no-compile      without compile settings and optimizer state\n"
                "  -h, --help        this text\n");
 }
 
 typedef struct conversion {
-  const char *in, *out, *model, *loss, *optimizer, *metrics;
+  const char *in, *out, *model, *loss, *optimizer, *metrics, *semantics;
   bool no_compile;
 } conversion;
 
@@ -43,7 +48,8 @@ static bool take_option(int argc, char **argv, int *i, conversion *p, const char
   } options[] = {{"--model", &p->model},
                  {"--loss", &p->loss},
                  {"--optimizer", &p->optimizer},
-                 {"--metrics", &p->metrics}};
+                 {"--metrics", &p->metrics},
+                 {"--semantics", &p->semantics}};
   for (size_t o = 0; o < sizeof options / sizeof *options; o++)
     if (cli_is_option(argc, argv, i, options[o].name, options[o].value)) {
       if (!*options[o].value) *missing = options[o].name;
@@ -90,6 +96,8 @@ static int parse(int argc, char **argv, conversion *p) {
 static int check(const conversion *p) {
   if (!cli_is_saved_name(p->out))
     return wrong(": expected a name that ends in .keras, .weights.h5, .h5 or .npz", p->out);
+  if (p->semantics && strcmp(p->semantics, "keras3") && strcmp(p->semantics, "tf_keras"))
+    return wrong(": --semantics is keras3 or tf_keras", p->semantics);
   if (!p->model && (ends_in(p->in, ".npz") || ends_in(p->in, ".weights.h5")))
     return wrong(": a file of weights alone; --model FILE names the model that they are of", p->in);
   const char *reason = mix_file_unwritable_reason(p->out);
@@ -109,11 +117,19 @@ static mix_model *load(const conversion *p) {
   return mix_failed() ? NULL : model;
 }
 
+/* The model as OUT has it: of the generation that it is for. */
+static mix_model *in_generation(const conversion *p, mix_model *model) {
+  const mix_semantics *wanted = p->semantics ? mix_semantics_named(p->semantics) : model->semantics;
+  if (mix_failed() || wanted == mix_file_semantics(model, NULL)) return model;
+  return mix_model_in_generation(model, wanted, model->state, "convert");
+}
+
 static int convert(const conversion *p) {
   mix_model *model = load(p);
   if (mix_error() == MIX_FORMAT_ERROR && !p->model)
     fprintf(stderr, "mixtape convert: if %s has weights alone, --model FILE names their model\n", p->in);
   if (model && p->model) mix_model_load_weights(model, p->in);
+  if (model && !mix_failed()) model = in_generation(p, model);
   return mix_error() == MIX_OK && cli_save(model, p->out) == MIX_OK ? CLI_OK : cli_fail();
 }
 

@@ -35,9 +35,22 @@ json_t *mix_layer_object_with_models(mix_layer *layer);
 json_t *mix_model_archive_json(mix_model *model);
 /* Fails for a subclassed model, whose structure is its program. */
 bool mix_model_has_structure(const mix_model *model, const char *call);
-/* saved_twin.c: the model of the object, in the generation that saves the model's, with its weights and its
- * optimizer's state; scoped. NULL with the error recorded. */
-mix_model *mix_model_saved_twin(mix_model *model, const json_t *object, bool compiled);
+/* save_model.c: what files of whole models have, with the optimizer as it trains. NULL with the error
+ * recorded. */
+json_t *mix_model_saved_json(mix_model *model, bool compiled);
+/* saved_twin.c: a model of another generation, with the same layers and weights, and if compiled with the
+ * arguments of compile and the optimizer's state; scoped. Warns of what that generation lacks or does by
+ * another rule in training. NULL with the error recorded, also if it cannot have the model. */
+mix_model *mix_model_in_generation(mix_model *model, const mix_semantics *semantics, bool compiled,
+                                   const char *call);
+/* generation_check.c: has the generation all layers and options of the model, which compute there as here?
+ * Warns of what trains, or passes masks, by another rule. False with the error recorded. */
+bool mix_check_generation(mix_model *model, const mix_semantics *semantics, bool compiled, const char *call);
+/* The generation whose files are written for one; NULL: that of the model. */
+static inline const mix_semantics *mix_file_semantics(const mix_model *model, const mix_semantics *given) {
+  const mix_semantics *semantics = given ? given : model->semantics;
+  return semantics->saved_as ? semantics->saved_as : semantics;
+}
 /* legacy_json.c: what legacy files say of an archive's object, and of its compile config. NULL with the error
  * recorded. */
 json_t *mix_legacy_model_json(const json_t *object);

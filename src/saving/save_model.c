@@ -15,7 +15,7 @@
 
 /* With the optimizer as it trains: Keras reads its state into no other. What compile wrapped because of the
  * policy would be missing where another policy is the global one. */
-static json_t *structure_json(mix_model *model, bool compiled) {
+json_t *mix_model_saved_json(mix_model *model, bool compiled) {
   json_t *object = compiled ? mix_model_archive_json(model) : mix_layer_to_json(model->layer, false);
   const mix_compiled_state *state = model->state;
   if (!object || !compiled || state->optimizer == state->given_optimizer) return object;
@@ -105,12 +105,9 @@ static bool can_save(const mix_model *model, const mix_save_options *options) {
 
 static void save(mix_model *model, const mix_save_options *options) {
   const bool compiled = model->state && !options->no_optimizer;
-  json_t *structure = structure_json(model, compiled);
-  if (structure && model->semantics->saved_as) {
-    model = mix_model_saved_twin(model, structure, compiled);
-    json_decref(structure);
-    structure = model ? structure_json(model, compiled) : NULL;
-  }
+  const mix_semantics *semantics = mix_file_semantics(model, options->semantics);
+  if (semantics != model->semantics) model = mix_model_in_generation(model, semantics, compiled, CALL);
+  json_t *structure = model ? mix_model_saved_json(model, compiled) : NULL;
   if (structure && mix_file_kind_of(options->path) == MIX_FILE_ARCHIVE)
     save_archive(model, options->path, structure, compiled);
   else if (structure)

@@ -275,6 +275,13 @@ static bool read_common(const mix_layer_kind *kind, const json_t *config, const 
          mix_policy_check_layer(common->policy, kind->class.name, common->name, kind->call);
 }
 
+const char *mix_layer_lost_option(const mix_layer *layer, const mix_semantics *other) {
+  if (!layer->kind || !layer->kind->fields) return NULL;
+  mix_fields fields = fields_of(layer->kind, layer->semantics);
+  fields.common = common_fields_of(layer->kind);
+  return mix_fields_lost(&fields, other, layer->data, layer->kind->options_size);
+}
+
 mix_layer *mix_layer_read(const mix_layer_kind *kind, const json_t *config, const mix_semantics *semantics) {
   const mix_fields fields = fields_of(kind, semantics);
   char *options = mix_calloc(1, kind->options_size);

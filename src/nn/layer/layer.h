@@ -38,7 +38,8 @@ struct mix_layer_kind {
   /* True where a call that trains is not the same on two batches as on one of both: the layer computes over
    * the samples of a batch, or counts its calls. NULL: it is the same. */
   bool (*mixes_samples)(const mix_layer *layer);
-  bool call_has_form; /* an operation of tf_keras: its calls have a form (mix_call_keywords) */
+  bool call_has_form;              /* an operation of tf_keras: its calls have a form (mix_call_keywords) */
+  bool keras3_only, tf_keras_only; /* the other generation has no class of that name (layer_names_keras3) */
 };
 
 struct mix_layer {
@@ -174,6 +175,9 @@ mix_layer *mix_layer_read(const mix_layer_kind *kind, const json_t *config, cons
 
 /* {"name", "trainable", "dtype", own keys}; a new jansson reference. */
 json_t *mix_layer_config_json(mix_layer *layer);
+/* The name of an option that configs of another generation lack, with a value that is not its default; NULL:
+ * there is none, or an error. Seeds do not count. */
+const char *mix_layer_lost_option(const mix_layer *layer, const mix_semantics *other);
 /* Is it the object of an operation of Keras 3, known or not? By its module, which legacy files lack: there
  * by the call and the config, which has no `trainable`. */
 bool mix_object_is_operation(const json_t *object);

@@ -49,7 +49,7 @@ static const mix_field_row fields[] = {{MIX_FIELD(mix_rms_normalization_options,
                                         .number = 1e-6, .range = MIX_NOT_NEGATIVE},
                                        {0}};
 /* It drops masks, as in Keras. */
-MIX_LAYER_KIND(rms_normalization, mix_rms_normalization_options, .fields = fields,
+MIX_LAYER_KIND(rms_normalization, mix_rms_normalization_options, .fields = fields, .keras3_only = true,
                MIX_LAYER_CLASS(.name = "RMSNormalization", .instance_size = sizeof(rms_normalization),
                                .build = rms_normalization_build, .call = rms_normalization_call,
                                .get_config = rms_normalization_config, .output_shape = mix_layer_same_shape))

@@ -12,6 +12,6 @@ static mix_list *thresholded_relu_call(mix_layer *layer, const mix_call_args *ar
 static const mix_field_row fields[] = {{MIX_FIELD(mix_thresholded_relu_options, theta), &mix_field_number,
                                         .number = 1, .range = MIX_NOT_NEGATIVE},
                                        {0}};
-MIX_LAYER_KIND(thresholded_relu, mix_thresholded_relu_options, .fields = fields,
+MIX_LAYER_KIND(thresholded_relu, mix_thresholded_relu_options, .fields = fields, .tf_keras_only = true,
                MIX_LAYER_CLASS(.name = "ThresholdedReLU", .call = thresholded_relu_call,
                                .output_shape = mix_layer_same_shape, .supports_masking = true))

@@ -184,6 +184,7 @@ const mix_semantics mix_semantics_keras3 = {
     .metric_inputs_uncast = true,
     .metric_values_by_sample = true,
     .metric_names_keras3 = true,
+    .layer_names_keras3 = true,
     .metric_negatives_last = true,
     .metric_ratio_epsilon = true,
     .metric_iou_integer = true,

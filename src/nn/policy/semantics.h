@@ -192,7 +192,8 @@ struct mix_semantics {
   bool class_weights_complete;    /* L, X: keys must be 0 to n - 1, labels below n; K3: 1 where missing */
   bool output_dicts_partial;      /* L, X: a dict of labels or weights may lack outputs; K3: ValueError */
   bool unused_inputs_warned;      /* L, X: a dict of inputs with a name that is no input logs a warning */
-  bool class_weights_alone;       /* K3: with sample weights ValueError; else the two are multiplied */
+  bool layer_names_keras3;  /* K3 has the layers of layer_kind.keras3_only; else those of tf_keras_only */
+  bool class_weights_alone; /* K3: with sample weights ValueError; else the two are multiplied */
   /* K3: with steps_per_epoch, arrays repeat as often as needed; else once an epoch */
   bool arrays_repeat;
   /* K3: with steps_per_epoch, an epoch that begins at the end of the data starts over */

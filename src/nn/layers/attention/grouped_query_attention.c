@@ -85,8 +85,9 @@ static const mix_field_row fields[] = {
     {FIELD(seed), &mix_field_seed},
     {0}};
 MIX_LAYER_KIND(grouped_query_attention, mix_grouped_query_attention_options, .fields = fields,
-               .keras_name = "GroupedQueryAttention", .check = grouped_query_attention_check,
-               .call_tensors = mix_attention_tensors, .call_is_attention = true,
+               .keras3_only = true, .keras_name = "GroupedQueryAttention",
+               .check = grouped_query_attention_check, .call_tensors = mix_attention_tensors,
+               .call_is_attention = true,
                MIX_LAYER_CLASS(.name = "GroupQueryAttention",
                                .instance_size = sizeof(grouped_query_attention),
                                .build = grouped_query_attention_build, .call = grouped_query_attention_call,

@@ -61,6 +61,7 @@ void mix_keras_operation_finalize(mix_layer *layer);
              .module = "keras.src.ops." module_name,                                                         \
              .built_from_start = true,                                                                       \
              .named_only = true,                                                                             \
+             .keras3_only = true,                                                                            \
              .from_config = mix_keras_operation_from_config,                                                 \
              MIX_LAYER_CLASS(.name = class_name, .call = mix_keras_operation_call,                           \
                              .get_config = mix_keras_operation_config,                                       \

@@ -84,7 +84,7 @@ static bool adaptive_ready(mix_layer *layer) {
                                                 MIX_DATA_FORMAT_FIELD(mix_adaptive_pooling_options),         \
                                                 {0}};                                                        \
   MIX_LAYER_KIND_ONLY(adaptive_max_pooling##axes##d, mix_adaptive_pooling_options, .fields = fields_##axes,  \
-                      .ready = adaptive_ready,                                                               \
+                      .ready = adaptive_ready, .keras3_only = true,                                          \
                       MIX_LAYER_CLASS(.name = "AdaptiveMaxPooling" #axes "D", .call = max_call,              \
                                       .output_shape = adaptive_output_shape))                                \
   MIX_LAYER_KIND_ONLY(adaptive_average_pooling##axes##d, mix_adaptive_pooling_options,                       \

@@ -43,6 +43,7 @@ static const mix_field_row fields[] = {
       .check = function_known,                                                                               \
       .module = "tf_keras.src.layers.core.tf_op_layer",                                                      \
       .call_has_form = true,                                                                                 \
+      .tf_keras_only = true,                                                                                 \
       MIX_LAYER_CLASS(.name = class_name, .call = op_lambda_call, .no_autocast = true)};
 OP_LAMBDA(tf_op_lambda, "TFOpLambda")
 OP_LAMBDA(slicing_op_lambda, "SlicingOpLambda")

@@ -1,0 +1,179 @@
+/* What another generation of Keras lacks, or computes by another rule, of a model that is saved for it. */
+#include "base/error.h"
+#include "base/json.h"
+#include "nn/layers/builtin.h"
+#include "nn/policy/loss_scale.h"
+#include "optim/optimizer.h"
+#include "saving/model_json.h"
+#include <string.h>
+
+typedef struct check {
+  const mix_semantics *from, *to;
+  const char *call;
+} check;
+
+static bool differs(const mix_semantics *a, const mix_semantics *b, size_t rule) {
+  return *((const bool *)a + rule) != *((const bool *)b + rule);
+}
+
+/* ---- layers: errors ---- */
+
+static bool has_class(const check *c, const mix_layer *layer) {
+  const mix_layer_kind *kind = layer->kind;
+  if (!kind || !(c->to->layer_names_keras3 ? kind->tf_keras_only : kind->keras3_only)) return true;
+  return mix_fail(MIX_UNSUPPORTED,
+                  "%s: %s has no class %s, so that it cannot load the layer '%s'; save for %s, or put layers "
+                  "in its place that both have",
+                  c->call, c->to->name, kind->class.name, layer->name, c->from->name),
+         false;
+}
+
+static bool has_options(const check *c, const mix_layer *layer) {
+  const char *option = mix_layer_lost_option(layer, c->to);
+  if (option)
+    mix_fail(MIX_UNSUPPORTED,
+             "%s: %s has no option %s of %s, which the layer '%s' sets; save for %s, or leave it out",
+             c->call, c->to->name, option, layer->class.name, layer->name, c->from->name);
+  return !mix_failed();
+}
+
+/* The one activation that both have under one name and compute otherwise. */
+static bool has_activations(const check *c, const mix_layer *layer, const json_t *config) {
+  const char *key;
+  json_t *value;
+  if (!differs(c->from, c->to, MIX_RULE(hard_sigmoid_relu6))) return true;
+  json_object_foreach((json_t *)config, key, value) {
+    const char *name = json_string_value(value);
+    if (name && !strcmp(name, "hard_sigmoid") && strstr(key, "activation"))
+      return mix_fail(
+                 MIX_UNSUPPORTED,
+                 "%s: %s computes hard_sigmoid, the %s of the layer '%s', by another formula than %s, so "
+                 "that the file would predict other numbers; save for %s",
+                 c->call, c->to->name, key, layer->name, c->from->name, c->from->name),
+             false;
+  }
+  return true;
+}
+
+/* They count from the end of other shapes. */
+static bool has_axes(const check *c, const mix_layer *layer, const json_t *config) {
+  const json_t *axes = json_object_get(config, "attention_axes");
+  bool negative = json_is_integer(axes) && json_integer_value(axes) < 0;
+  for (size_t i = 0; i < json_array_size(axes); i++)
+    negative |= json_integer_value(json_array_get(axes, i)) < 0;
+  if (!negative || !differs(c->from, c->to, MIX_RULE(attention_axes_of_inputs))) return true;
+  return mix_fail(
+             MIX_UNSUPPORTED,
+             "%s: %s counts the negative attention_axes of the layer '%s' from another end than %s; give "
+             "axes from 0 on",
+             c->call, c->to->name, layer->name, c->from->name),
+         false;
+}
+
+static bool has_numbers(const check *c, mix_layer *layer) {
+  json_t *config = mix_layer_config_json(layer);
+  const bool good = config && has_activations(c, layer, config) && has_axes(c, layer, config);
+  json_decref(config);
+  return good;
+}
+
+/* ---- masks: warnings ---- */
+
+static const struct {
+  const mix_layer_kind *kind;
+  size_t rule;
+} masked_rules[] = {{&mix_add_layer_kind, MIX_RULE(merge_keeps_any)},
+                    {&mix_subtract_layer_kind, MIX_RULE(merge_keeps_any)},
+                    {&mix_multiply_layer_kind, MIX_RULE(merge_keeps_any)},
+                    {&mix_average_kind, MIX_RULE(merge_keeps_any)},
+                    {&mix_maximum_layer_kind, MIX_RULE(merge_keeps_any)},
+                    {&mix_minimum_layer_kind, MIX_RULE(merge_keeps_any)},
+                    {&mix_concatenate_kind, MIX_RULE(merge_keeps_any)},
+                    {&mix_rescaling_kind, MIX_RULE(preprocessing_passes_masks)},
+                    {&mix_normalization_kind, MIX_RULE(preprocessing_passes_masks)},
+                    {&mix_multi_head_attention_kind, MIX_RULE(attention_masks_carried)},
+                    {&mix_attention_kind, MIX_RULE(attention_masks_carried)},
+                    {&mix_additive_attention_kind, MIX_RULE(attention_masks_carried)}};
+
+static bool has_mask(const mix_list *tensors) {
+  for (int i = 0; i < mix_list_count(tensors); i++) {
+    const mix_tensor *tensor = mix_list_items(tensors)[i];
+    if (tensor && tensor->mask) return true;
+  }
+  return false;
+}
+
+static void warn_of_masks(const check *c, const mix_layer_call *call) {
+  if (!has_mask(call->inputs) && !has_mask(call->arguments) && !call->masks) return;
+  for (size_t i = 0; i < sizeof masked_rules / sizeof *masked_rules; i++)
+    if (call->layer->kind == masked_rules[i].kind && differs(c->from, c->to, masked_rules[i].rule))
+      mix_log_message(MIX_LOG_WARNING,
+                      "%s: the layer '%s' has a mask, which %s passes on by another rule than %s: steps that "
+                      "are masked may count otherwise there",
+                      c->call, call->layer->name, c->to->name, c->from->name);
+}
+
+static void warn_of_calls(const check *c, const mix_layer *model) {
+  const mix_functional *graph = mix_layer_is_functional(model) ? mix_layer_data((mix_layer *)model) : NULL;
+  for (int i = 0; graph && i < graph->call_count; i++) warn_of_masks(c, graph->calls[i]);
+}
+
+/* ---- the walk ---- */
+
+/* `outer`: the layer around it; a Bidirectional sets an option of its layers in every generation. */
+static bool check_layers(const check *c, mix_layer *layer, const mix_layer *outer) {
+  const bool chosen = outer && outer->kind == &mix_bidirectional_kind;
+  if (mix_layer_is_structured(layer))
+    warn_of_calls(c, layer);
+  else if (!layer->is_input &&
+           !(has_class(c, layer) && (chosen || has_options(c, layer)) && has_numbers(c, layer)))
+    return false;
+  for (int i = 0; i < mix_list_count(layer->layers); i++)
+    if (!check_layers(c, mix_list_items(layer->layers)[i], layer)) return false;
+  return !mix_failed();
+}
+
+/* ---- optimizers: warnings ---- */
+
+static const struct {
+  const mix_optimizer_class *class;
+  size_t rule;
+  const char *what;
+} optimizer_rules[] = {{&mix_rmsprop_class, MIX_RULE(rmsprop_epsilon_outside), "where epsilon is added"},
+                       {&mix_adagrad_class, MIX_RULE(adagrad_epsilon_outside), "where epsilon is added"},
+                       {&mix_adamax_class, MIX_RULE(adamax_bias_outside), "where epsilon is added"},
+                       {&mix_nadam_class, MIX_RULE(nadam_product_per_variable), "how its momentum grows"}};
+
+static void warn_of_rules(const check *c, const mix_optimizer *optimizer) {
+  const mix_optimizer *plain = mix_optimizer_plain(optimizer);
+  const bool legacy = plain->rules->saved_as && c->to->config_says_not_legacy; /* it stays so */
+  for (size_t i = 0; !legacy && i < sizeof optimizer_rules / sizeof *optimizer_rules; i++)
+    if (plain->class == optimizer_rules[i].class && differs(plain->rules, c->to, optimizer_rules[i].rule))
+      mix_log_message(MIX_LOG_WARNING,
+                      "%s: the optimizer '%s' trains on by another rule in %s than in %s: %s", c->call,
+                      plain->name, c->to->name, c->from->name, optimizer_rules[i].what);
+}
+
+static void warn_of_state(const check *c, mix_optimizer *optimizer) {
+  const mix_loss_scale *scale = optimizer->loss_scale;
+  const mix_optimizer *plain = mix_optimizer_plain(optimizer);
+  if (plain->built && plain->product && !c->to->nadam_product_saved)
+    mix_log_message(MIX_LOG_WARNING,
+                    "%s: the momentum product of the optimizer '%s' is left out: files of %s do not keep it",
+                    c->call, plain->name, c->to->name);
+  if (!scale || !scale->dynamic || c->to->wrapper_state_in_variables || !c->from->wrapper_state_in_variables)
+    return;
+  mix_log_message(MIX_LOG_WARNING,
+                  "%s: the present loss scale and its count of steps are left out: files of %s do not keep "
+                  "them, and training begins there with %g again",
+                  c->call, c->to->name, scale->initial);
+}
+
+bool mix_check_generation(mix_model *model, const mix_semantics *semantics, bool compiled, const char *call) {
+  const check c = {model->semantics, semantics, call};
+  if (!check_layers(&c, model->layer, NULL)) return false;
+  mix_optimizer *optimizer = compiled ? model->state->optimizer : NULL;
+  if (optimizer) warn_of_rules(&c, optimizer);
+  if (optimizer) warn_of_state(&c, optimizer);
+  return !mix_failed();
+}
