@@ -4,7 +4,9 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "nn/layers/keras_operations/keras_operation.h"
+#include "nn/layers/builtin.h"
 #include "nn/layers/operands.h"
+#include "nn/layers/recurrent/recurrent.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -345,6 +347,17 @@ static bool make_keras_operation_call(const saved_graph *graph, saved_layer *lay
   return made;
 }
 
+/* A text of another generation may have the initial states of a recurrent layer among its inputs. */
+static void separate_states(const saved_layer *layer, read_call *call) {
+  const mix_layer *rnn = layer->layer;
+  const int count = mix_list_count(call->inputs);
+  if (rnn->semantics->rnn_states_in_inputs || count < 2 || call->initial_state) return;
+  if (!mix_rnn_of(rnn) && rnn->kind != &mix_bidirectional_kind) return;
+  call->initial_state = mix_list_new(count - 1, mix_list_items(call->inputs) + 1);
+  call->inputs = mix_list_new(1, mix_list_items(call->inputs));
+  call->inputs_are_list = false;
+}
+
 /* Makes the next call of the layer. False: it waits, or it failed. */
 static bool make_call(const saved_graph *graph, saved_layer *layer) {
   const json_t *node = json_array_get(layer->nodes, (size_t)layer->made);
@@ -356,6 +369,7 @@ static bool make_call(const saved_graph *graph, saved_layer *layer) {
   else
     read_node_list(graph, layer, node, &call);
   if (mix_failed() || call.waits) return false;
+  separate_states(layer, &call);
   if (!mix_list_count(call.inputs) || all_null(call.inputs))
     return mix_fail(MIX_VALUE_ERROR, "model_from_json: a call of layer '%.60s' has no inputs", layer->name),
            false;

@@ -154,25 +154,31 @@ static void warn_of_rules(const check *c, const mix_optimizer *optimizer) {
                       plain->name, c->to->name, c->from->name, optimizer_rules[i].what);
 }
 
-static void warn_of_state(const check *c, mix_optimizer *optimizer) {
-  const mix_loss_scale *scale = optimizer->loss_scale;
+static void warn_of_loss_scale(const check *c, mix_loss_scale *scale) {
+  double now = scale->initial;
+  if (!scale->dynamic || c->to->wrapper_state_in_variables || !c->from->wrapper_state_in_variables) return;
+  MIX_SCOPE { now = mix_tensor_item(mix_variable_true_value(scale->scale)); }
+  if (now != scale->initial)
+    mix_log_message(
+        MIX_LOG_WARNING,
+        "%s: the loss scale %g is left out: files of %s do not keep it, and training begins there "
+        "with %g again",
+        c->call, now, c->to->name, scale->initial);
+}
+
+static void warn_of_state(const check *c, const mix_optimizer *optimizer) {
   const mix_optimizer *plain = mix_optimizer_plain(optimizer);
   if (plain->built && plain->product && !c->to->nadam_product_saved)
     mix_log_message(MIX_LOG_WARNING,
                     "%s: the momentum product of the optimizer '%s' is left out: files of %s do not keep it",
                     c->call, plain->name, c->to->name);
-  if (!scale || !scale->dynamic || c->to->wrapper_state_in_variables || !c->from->wrapper_state_in_variables)
-    return;
-  mix_log_message(MIX_LOG_WARNING,
-                  "%s: the present loss scale and its count of steps are left out: files of %s do not keep "
-                  "them, and training begins there with %g again",
-                  c->call, c->to->name, scale->initial);
+  if (optimizer->loss_scale) warn_of_loss_scale(c, optimizer->loss_scale);
 }
 
 bool mix_check_generation(mix_model *model, const mix_semantics *semantics, bool compiled, const char *call) {
   const check c = {model->semantics, semantics, call};
   if (!check_layers(&c, model->layer, NULL)) return false;
-  mix_optimizer *optimizer = compiled ? model->state->optimizer : NULL;
+  const mix_optimizer *optimizer = compiled ? model->state->optimizer : NULL;
   if (optimizer) warn_of_rules(&c, optimizer);
   if (optimizer) warn_of_state(&c, optimizer);
   return !mix_failed();

@@ -65,6 +65,45 @@ static void every_kind_from_every_kind(void **state) {
   }
 }
 
+/* --semantics: into each kind of file of the other generation, and back to the bits. */
+static const char *version_of(const char *path) {
+  static char version[32];
+  mix_keras_file file;
+  assert_true(mix_keras_file_open(&file, path, true));
+  snprintf(version, sizeof version, "%s", json_string_value(json_object_get(file.model, "keras_version")));
+  mix_keras_file_close(&file);
+  return version;
+}
+
+static void the_other_generation(void **state) {
+  (void)state;
+  static const char *const generations[] = {"keras3", "tf_keras"};
+  static const char *const kinds[] = {"x.keras", "x.h5", "x.weights.h5", "x.npz"};
+  for (int g = 0; g < 2; g++) {
+    write_trained(in_folder("model.keras"), generations[g]);
+    assert_code(run_program("convert", in_folder("model.keras"), in_folder("other.keras"), "--semantics",
+                            generations[!g]),
+                0);
+    assert_string_equal(program_err, "");
+    MIX_SCOPE {
+      mix_model *model = mix_model_load(in_folder("model.keras"));
+      for (int k = 0; k < 4; k++) {
+        char out[512];
+        snprintf(out, sizeof out, "%s", in_folder(kinds[k]));
+        assert_code(run_program("convert", in_folder("model.keras"), out, "--semantics", generations[!g]), 0);
+        mix_model *again = mix_model_load(k < 2 ? out : in_folder("other.keras"));
+        if (k >= 2) mix_model_load_weights(again, out);
+        assert_same_weights(model, again);
+        if (k < 2) assert_string_equal(version_of(out), g == 0 ? "2.21.0" : "3.15.1");
+        assert_int_equal(mix_optimizer_iterations(mix_model_optimizer(again)), 1);
+      }
+    }
+  }
+  assert_code(run_program("convert", in_folder("model.keras"), in_folder("y.keras"), "--semantics", "keras"),
+              2);
+  assert_has(program_err, "--semantics is keras3 or tf_keras");
+}
+
 static void what_is_refused_before_any_work(void **state) {
   (void)state;
   write_trained(in_folder("model.keras"), "keras3");
@@ -193,9 +232,12 @@ static int end(void **state) {
 
 int main(void) {
 #define CONVERT_TEST(function) cmocka_unit_test_setup_teardown(function, folder_begin, end)
-  const struct CMUnitTest tests[] = {
-      CONVERT_TEST(every_kind_from_every_kind), CONVERT_TEST(what_is_refused_before_any_work),
-      CONVERT_TEST(files_that_do_not_convert),  CONVERT_TEST(compile_settings_instead_of_the_files),
-      CONVERT_TEST(the_weights_of_losses_stay), CONVERT_TEST(save_of_train)};
+  const struct CMUnitTest tests[] = {CONVERT_TEST(every_kind_from_every_kind),
+                                     CONVERT_TEST(the_other_generation),
+                                     CONVERT_TEST(what_is_refused_before_any_work),
+                                     CONVERT_TEST(files_that_do_not_convert),
+                                     CONVERT_TEST(compile_settings_instead_of_the_files),
+                                     CONVERT_TEST(the_weights_of_losses_stay),
+                                     CONVERT_TEST(save_of_train)};
   return cmocka_run_group_tests_name("convert", tests, NULL, NULL);
 }

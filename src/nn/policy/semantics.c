@@ -9,6 +9,7 @@
 const mix_semantics mix_semantics_tf_keras = {
     .name = "tf_keras",
     .nested_calls_from_one = true,
+    .rnn_states_in_inputs = true,
     .rnn_time_major = true,
     .output_names_unique = true,
     .conv_lstm_hard_sigmoid = true,
@@ -244,6 +245,7 @@ const mix_semantics mix_semantics_experimental = {
     .name = "experimental",
     .nadam_product_saved = true,
     .nested_calls_from_one = true,
+    .rnn_states_in_inputs = true,
     .rnn_time_major = true,
     .output_names_unique = true,
     .conv_lstm_hard_sigmoid = true,

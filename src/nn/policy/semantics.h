@@ -217,6 +217,7 @@ struct mix_semantics {
 
   /* recurrent layers (docs/spec/keras.md, 4) */
   bool rnn_casts_initial_state;   /* K3: given states are cast to the cell's compute dtype */
+  bool rnn_states_in_inputs;      /* L, X: given states follow the input in one list; K3: an argument */
   bool rnn_time_major;            /* L, X: has time_major, and saves it and `implementation` */
   bool bidirectional_keeps_layer; /* L, X: saves the given layer; K3: its forward copy */
   bool time_distributed_by_step;  /* K3: calls its layer on each step; else once on a batch of all steps */
