@@ -17,7 +17,7 @@ struct mix_checkpoint {
   json_t *identity;         /* run_identity.h */
   mix_folder_lock *lock;    /* NULL: not locked yet */
   bool only_newest, force;
-  bool another; /* forced: the checkpoint is another run's */
+  bool another;             /* forced: the checkpoint is another run's */
   int64_t newest, previous; /* numbers of the last two files written or restored; -1: none */
   int value_count, name_capacity, value_capacity;
   const char **value_names; /* interned */

@@ -13,7 +13,7 @@ typedef struct mix_keras_file {
    * alone. */
   json_t *model;
   mix_hdf5 hdf5;
-  void *bytes;      /* of the HDF5 file; owned */
+  void *bytes; /* of the HDF5 file; owned */
 } mix_keras_file;
 
 /* True if the file begins as an .npz of arrays and holds no model. */

@@ -36,7 +36,22 @@ static void leave_out(json_t *object, const mix_load_options *options) {
     mix_json_set(compiled, "optimizer", json_string("rmsprop"));
 }
 
+/* Weights stand at paths, or in the order, of the generation that wrote them, so that it reads them first. */
+static mix_model *through_writer(mix_keras_file *file, const mix_load_options *options) {
+  mix_load_options own = *options;
+  own.semantics = NULL;
+  mix_model *model = mix_model_of_file(file, &own);
+  return model ? mix_model_twin(model, options->semantics, model->state, "model_load") : NULL;
+}
+
+static bool has_other_places(const mix_keras_file *file, const mix_semantics *semantics) {
+  const mix_semantics *written = mix_json_generation(file->model);
+  return semantics && (semantics->attention_properties_saved != written->attention_properties_saved ||
+                       semantics->weights_trainable_first != written->weights_trainable_first);
+}
+
 mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *options) {
+  if (has_other_places(file, options->semantics)) return through_writer(file, options);
   const mix_from_json_options structure = {.size = sizeof structure,
                                            .semantics = options->semantics,
                                            .custom_layers = options->custom_layers,

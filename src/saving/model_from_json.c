@@ -52,6 +52,10 @@ static const mix_semantics *generation_of(const json_t *object) {
   return generation_of_layers(config);
 }
 
+const mix_semantics *mix_json_generation(const json_t *object) {
+  return mix_semantics_or_current(generation_of(object));
+}
+
 /* ---- layers ---- */
 
 static mix_model *read_sequential(mix_json_reader *reader, const json_t *config);
@@ -331,7 +335,7 @@ static mix_json_reader new_reader(const mix_semantics *semantics, const mix_sema
 
 static mix_model *read_object(const json_t *object, const mix_from_json_options *options, bool of_file) {
   bool is_model;
-  const mix_semantics *written = mix_semantics_or_current(generation_of(object));
+  const mix_semantics *written = mix_json_generation(object);
   mix_json_reader reader =
       new_reader(options->semantics ? options->semantics : written, written, "model_from_json");
   reader.of_file = of_file;

@@ -43,6 +43,10 @@ json_t *mix_model_saved_json(mix_model *model, bool compiled);
  * another rule in training. NULL with the error recorded, also if it cannot have the model. */
 mix_model *mix_model_in_generation(mix_model *model, const mix_semantics *semantics, bool compiled,
                                    const char *call);
+/* The same where the generation's rules are asked for, whatever they change: without a check or a warning. */
+mix_model *mix_model_twin(mix_model *model, const mix_semantics *semantics, bool compiled, const char *call);
+/* model_from_json.c: the generation that wrote the object of a model; the current one where nothing tells. */
+const mix_semantics *mix_json_generation(const json_t *object);
 /* generation_check.c: has the generation all layers and options of the model, which compute there as here?
  * Warns of what trains, or passes masks, by another rule. False with the error recorded. */
 bool mix_check_generation(mix_model *model, const mix_semantics *semantics, bool compiled, const char *call);

@@ -182,9 +182,7 @@ static bool copy_state(mix_model *model, mix_model *twin, const char *call) {
          copy_optimizer(&p, model, twin);
 }
 
-mix_model *mix_model_in_generation(mix_model *model, const mix_semantics *semantics, bool compiled,
-                                   const char *call) {
-  if (!mix_check_generation(model, semantics, compiled, call)) return NULL;
+mix_model *mix_model_twin(mix_model *model, const mix_semantics *semantics, bool compiled, const char *call) {
   json_t *object = mix_model_saved_json(model, compiled);
   if (!object) return NULL;
   choose_family(json_object_get(json_object_get(object, "compile_config"), "optimizer"), model, semantics);
@@ -193,4 +191,10 @@ mix_model *mix_model_in_generation(mix_model *model, const mix_semantics *semant
     twin = make_twin(model, object, semantics, compiled);
   json_decref(object);
   return twin && copy_state(model, twin, call) ? twin : NULL;
+}
+
+mix_model *mix_model_in_generation(mix_model *model, const mix_semantics *semantics, bool compiled,
+                                   const char *call) {
+  if (!mix_check_generation(model, semantics, compiled, call)) return NULL;
+  return mix_model_twin(model, semantics, compiled, call);
 }

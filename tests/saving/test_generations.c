@@ -254,6 +254,26 @@ static void a_class_of_the_users(void **state) {
   }
 }
 
+/* Under the rules of another generation than the file's (--semantics of train): with its slots too. */
+static void loaded_as_the_other(void **state) {
+  (void)state;
+  for (int g = 0; g < 2; g++)
+    for (int f = 0; f < 2; f++)
+      MIX_SCOPE {
+        mix_set_semantics(generations[g]);
+        mix_model *model = varied();
+        mix_model_compile(model, .loss = "mse", .optimizer = mix_adam());
+        train(model, 2);
+        mix_model_save(model, in_folder(files_of[f]));
+        mix_model *made =
+            mix_model_load(in_folder(files_of[f]), .semantics = mix_semantics_named(generations[!g]));
+        assert_no_error();
+        assert_string_equal(made->semantics->name, generations[!g]);
+        assert_within(predicted(model), predicted(made), 1e-6);
+        assert_same_slots(model, made);
+      }
+}
+
 /* ---- what the other lacks ---- */
 
 static void check_refused(const char *from, mix_layer *layer, const char *what) {
@@ -321,6 +341,7 @@ int main(void) {
                                      GENERATION_TEST(initial_states),
                                      GENERATION_TEST(the_experimental_generation),
                                      GENERATION_TEST(a_class_of_the_users),
+                                     GENERATION_TEST(loaded_as_the_other),
                                      GENERATION_TEST(layers_and_options_that_are_missing),
                                      GENERATION_TEST(rules_that_train_otherwise)};
   return cmocka_run_group_tests_name("models for another generation", tests, NULL, NULL);
