@@ -2,6 +2,7 @@
 """Real Keras loads what `mixtape convert` writes, predicts, and trains on.
 
   converted.py keras3|tf_keras MIXTAPE FOLDER...
+  converted.py --other keras3|tf_keras MIXTAPE FOLDER...
 
 MIXTAPE is the program; the folders hold NAME.keras with NAME.npz (x, y, predict_0, ...; losses in NAME.json,
 or keras_losses), as $MIXTAPE_REFERENCE_DIR/models does and tests/saving/files/*.zip unpacked; models of the
@@ -13,6 +14,10 @@ and for each Keras, under its default global policy,
   recorded,
   has the same optimizer state as after loading its own file, unless the policy wrapped the optimizer,
   trains on with the recorded losses.
+
+--other takes the models of the other generation, converted to .keras and .h5 with --semantics: Keras loads
+them, predicts what was recorded within the bounds, and trains on with the recorded losses. What the program
+refuses because Keras lacks it is printed.
 
 Keras 3 does not go on with the optimizer of any .h5 (it builds it without variables), so that there its new
 compile trains. tf_keras keeps no loss scale in a file. Not part of the tests: it needs TensorFlow, Keras and
@@ -29,6 +34,9 @@ import zipfile
 os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
 import numpy as np
 
+other = sys.argv[1] == "--other"
+if other:
+    del sys.argv[1]
 generation, program = sys.argv[1:3]
 new = generation == "keras3"
 if new:
@@ -41,7 +49,7 @@ failures = []
 def is_ours(path):
     with zipfile.ZipFile(path) as archive:
         version = json.loads(archive.read("metadata.json"))["keras_version"]
-    return version.startswith("3") == new
+    return version.startswith("3") == (new != other)
 
 
 def convert(*arguments):
@@ -191,6 +199,33 @@ def check_case(case, folder):
         file.unlink()
 
 
+def check_other(case, folder):
+    """False: the program refuses the model."""
+    for kind in "keras", "h5":
+        file = folder / f"{case.name}.{kind}"
+        error = convert(case.path, file, "--semantics", generation)
+        if "NotImplementedError" in error:
+            print("refused:", case.name, error.splitlines()[-1])
+            return False
+        check(case, kind, not error, error)
+        if error:
+            continue
+        try:
+            model = keras.models.load_model(file)
+            made, recorded = case.predict(model), case.data("predict")
+            recorded = recorded if isinstance(recorded, list) else [recorded]
+            for a, b in zip(made, recorded):
+                check(case, kind, off(a, b) <= case.bounds[0], f"is off by {off(a, b)}")
+            if len(case.losses) and model.optimizer and not (kind == "h5" and new):
+                for i, (a, b) in enumerate(zip(case.train(model, len(case.losses)), case.losses)):
+                    check(case, kind, abs(a - b) <= 2 * case.bounds[1] * (i + 1) * abs(b),
+                          f"loss {i + 1} is {a}, not {b}")
+        except Exception as error:
+            check(case, kind, False, f"{type(error).__name__}: {str(error)[:300]}")
+        file.unlink()
+    return True
+
+
 def main():
     paths = [path for folder in sys.argv[3:] for path in sorted(pathlib.Path(folder).glob("*.keras"))
              if is_ours(path)]
@@ -202,11 +237,16 @@ def main():
                 missing += 1
                 continue
             keras.backend.clear_session()
-            check_case(Case(path), pathlib.Path(name))
+            if other and not check_other(Case(path), pathlib.Path(name)):
+                missing += 1
+                continue
+            if not other:
+                check_case(Case(path), pathlib.Path(name))
             checked += 1
             print("checked", path.stem, flush=True)
-    print(f"{generation}: {checked} models checked in four kinds of files, {missing} have layers that are "
-          f"missing here, {len(failures)} failures")
+    kinds, place = ("two", "there") if other else ("four", "here")
+    print(f"{generation}: {checked} models checked in {kinds} kinds of files, {missing} have layers that are "
+          f"missing {place}, {len(failures)} failures")
     sys.exit(bool(failures))
 
 
