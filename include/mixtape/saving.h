@@ -89,8 +89,8 @@ typedef struct mix_save_options {
  * it (keras3). .h5 is the legacy form: Keras 3 itself loads such a file but cannot go on with its optimizer.
  * `.semantics` writes the file for another generation: the same layers, weights, compile arguments and
  * optimizer state, in its form. NotImplementedError, which names the layer, for a layer or an option that it
- * lacks, and for an activation that it computes otherwise; a warning for optimizer state that its files do
- * not keep, and for an optimizer or a mask that it treats by another rule.
+ * lacks, and for an activation or a mask that it treats otherwise; a warning for optimizer state that its
+ * files do not keep, and for what trains there by another rule.
  * The file is replaced whole or not at all, and keeps its mode. ValueError for another name,
  * NotImplementedError for a subclassed model, IOError if the file cannot be written. Reads the model. */
 MIX_API mix_status mix_model_save_with(mix_model *model, const mix_save_options *options);

@@ -77,7 +77,7 @@ static bool has_numbers(const check *c, mix_layer *layer) {
   return good;
 }
 
-/* ---- masks: warnings ---- */
+/* ---- masks ---- */
 
 static const struct {
   const mix_layer_kind *kind;
@@ -103,19 +103,41 @@ static bool has_mask(const mix_list *tensors) {
   return false;
 }
 
-static void warn_of_masks(const check *c, const mix_layer_call *call) {
-  if (!has_mask(call->inputs) && !has_mask(call->arguments) && !call->masks) return;
-  for (size_t i = 0; i < sizeof masked_rules / sizeof *masked_rules; i++)
-    if (call->layer->kind == masked_rules[i].kind && differs(c->from, c->to, masked_rules[i].rule))
-      mix_log_message(MIX_LOG_WARNING,
-                      "%s: the layer '%s' has a mask, which %s passes on by another rule than %s: steps that "
-                      "are masked may count otherwise there",
-                      c->call, call->layer->name, c->to->name, c->from->name);
+/* Any of them, and all of them, is then the same. */
+static bool has_one_mask(const mix_list *tensors) {
+  for (int i = 1; i < mix_list_count(tensors); i++) {
+    const mix_tensor *first = mix_list_items(tensors)[0], *tensor = mix_list_items(tensors)[i];
+    if (!first || !tensor || first->mask != tensor->mask) return false;
+  }
+  return true;
 }
 
-static void warn_of_calls(const check *c, const mix_layer *model) {
+/* Layers behind it would count other steps; of attention only where a mask was given. */
+static bool check_rule(const check *c, const mix_layer_call *call, size_t rule) {
+  static const char text[] = "%s: the layer '%s' has a mask, which %s passes on by another rule than %s%s";
+  if (rule == MIX_RULE(merge_keeps_any) && has_one_mask(call->inputs)) return true;
+  if (rule == MIX_RULE(attention_masks_carried))
+    mix_log_message(MIX_LOG_WARNING, text, c->call, call->layer->name, c->to->name, c->from->name,
+                    ": steps that are masked may count otherwise there");
+  else
+    mix_fail(MIX_UNSUPPORTED, text, c->call, call->layer->name, c->to->name, c->from->name,
+             ", so that the file would predict other numbers; join or scale tensors before they are masked");
+  return !mix_failed();
+}
+
+static bool check_masks(const check *c, const mix_layer_call *call) {
+  if (!has_mask(call->inputs) && !has_mask(call->arguments) && !call->masks) return true;
+  for (size_t i = 0; i < sizeof masked_rules / sizeof *masked_rules; i++)
+    if (call->layer->kind == masked_rules[i].kind && differs(c->from, c->to, masked_rules[i].rule))
+      return check_rule(c, call, masked_rules[i].rule);
+  return true;
+}
+
+static bool check_calls(const check *c, const mix_layer *model) {
   const mix_functional *graph = mix_layer_is_functional(model) ? mix_layer_data((mix_layer *)model) : NULL;
-  for (int i = 0; graph && i < graph->call_count; i++) warn_of_masks(c, graph->calls[i]);
+  for (int i = 0; graph && i < graph->call_count; i++)
+    if (!check_masks(c, graph->calls[i])) return false;
+  return true;
 }
 
 /* ---- the walk ---- */
@@ -123,10 +145,9 @@ static void warn_of_calls(const check *c, const mix_layer *model) {
 /* `outer`: the layer around it; a Bidirectional sets an option of its layers in every generation. */
 static bool check_layers(const check *c, mix_layer *layer, const mix_layer *outer) {
   const bool chosen = outer && outer->kind == &mix_bidirectional_kind;
-  if (mix_layer_is_structured(layer))
-    warn_of_calls(c, layer);
-  else if (!layer->is_input &&
-           !(has_class(c, layer) && (chosen || has_options(c, layer)) && has_numbers(c, layer)))
+  if (mix_layer_is_structured(layer) && !check_calls(c, layer)) return false;
+  if (!mix_layer_is_structured(layer) && !layer->is_input &&
+      !(has_class(c, layer) && (chosen || has_options(c, layer)) && has_numbers(c, layer)))
     return false;
   for (int i = 0; i < mix_list_count(layer->layers); i++)
     if (!check_layers(c, mix_list_items(layer->layers)[i], layer)) return false;

@@ -307,6 +307,22 @@ static void layers_and_options_that_are_missing(void **state) {
                 "the activation of the layer 'inner'");
 }
 
+/* Two masks are joined by any and by all of them; one is the same by both. */
+static void masks_that_are_joined(void **state) {
+  (void)state;
+  mix_set_semantics("tf_keras");
+  for (int same = 0; same < 2; same++) {
+    mix_tensor *x = mix_input(.shape = MIX_SHAPE(4, 3)), *a = mix_call(mix_masking(.mask_value = 1), x);
+    mix_tensor *b = same ? mix_call(mix_dropout(0.5), a) : mix_call(mix_masking(.mask_value = 2), x);
+    mix_tensor *y = mix_call(mix_add_layer(.name = "joined"), mix_list_of(a, b));
+    mix_model *model = mix_model_new(x, mix_call(mix_gru(.units = 2), y));
+    const mix_semantics *other = mix_semantics_named("keras3");
+    assert_int_equal(mix_model_save(model, in_folder("m.keras"), .semantics = other),
+                     same ? MIX_OK : MIX_UNSUPPORTED);
+    if (!same) expect_error(MIX_UNSUPPORTED, "the layer 'joined' has a mask, which keras3 passes on by");
+  }
+}
+
 static void rules_that_train_otherwise(void **state) {
   (void)state;
   for (int g = 0; g < 2; g++)
@@ -343,6 +359,7 @@ int main(void) {
                                      GENERATION_TEST(a_class_of_the_users),
                                      GENERATION_TEST(loaded_as_the_other),
                                      GENERATION_TEST(layers_and_options_that_are_missing),
+                                     GENERATION_TEST(masks_that_are_joined),
                                      GENERATION_TEST(rules_that_train_otherwise)};
   return cmocka_run_group_tests_name("models for another generation", tests, NULL, NULL);
 }
