@@ -166,7 +166,8 @@ const char *mix_fields_lost(const mix_fields *fields, const mix_semantics *other
   const mix_field_row *row;
   theirs.rules = other;
   for (int i = 0; (row = used_at(fields, i)) && !mix_failed(); i++) {
-    if (!row->kind->write || !row->kind->size || row->kind == &mix_field_seed || !is_known(fields, row)) continue;
+    if (!row->kind->write || !row->kind->size || row->kind == &mix_field_seed || !is_known(fields, row))
+      continue;
     if (!has_name(&theirs, row->name) && !is_default(fields, row, options, options_size))
       return mix_failed() ? NULL : row->name;
   }

@@ -35,7 +35,7 @@ json_t *mix_layer_object_with_models(mix_layer *layer);
 json_t *mix_model_archive_json(mix_model *model);
 /* Fails for a subclassed model, whose structure is its program. */
 bool mix_model_has_structure(const mix_model *model, const char *call);
-/* save_model.c: what files of whole models have, with the optimizer as it trains. NULL with the error
+/* What files of whole models have, with the optimizer as it trains. NULL with the error
  * recorded. */
 json_t *mix_model_saved_json(mix_model *model, bool compiled);
 /* saved_twin.c: a model of another generation, with the same layers and weights, and if compiled with the

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "optim/optimizer.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -251,4 +252,19 @@ const char *mix_model_to_json(mix_model *model) {
     json_decref(json);
   }
   return text ? mix_model_keep_text(&model->json, text) : NULL;
+}
+
+/* ---- of files ---- */
+
+/* With the optimizer as it trains: Keras reads its state into no other. What compile wrapped because of the
+ * policy would be missing where another policy is the global one. */
+json_t *mix_model_saved_json(mix_model *model, bool compiled) {
+  json_t *object = compiled ? mix_model_archive_json(model) : mix_layer_to_json(model->layer, false);
+  const mix_compiled_state *state = model->state;
+  if (!object || !compiled || state->optimizer == state->given_optimizer) return object;
+  if (mix_json_set(json_object_get(object, "compile_config"), "optimizer",
+                   mix_optimizer_to_json(state->optimizer)))
+    return object;
+  json_decref(object);
+  return NULL;
 }

@@ -3,28 +3,12 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "formats/zip_writer.h"
-#include "optim/optimizer.h"
 #include "saving/model_json.h"
 #include "saving/write_weights.h"
 #include <string.h>
 #include <time.h>
 
 #define CALL "model_save"
-
-/* ---- the structure ---- */
-
-/* With the optimizer as it trains: Keras reads its state into no other. What compile wrapped because of the
- * policy would be missing where another policy is the global one. */
-json_t *mix_model_saved_json(mix_model *model, bool compiled) {
-  json_t *object = compiled ? mix_model_archive_json(model) : mix_layer_to_json(model->layer, false);
-  const mix_compiled_state *state = model->state;
-  if (!object || !compiled || state->optimizer == state->given_optimizer) return object;
-  if (mix_json_set(json_object_get(object, "compile_config"), "optimizer",
-                   mix_optimizer_to_json(state->optimizer)))
-    return object;
-  json_decref(object);
-  return NULL;
-}
 
 /* ---- .keras ---- */
 

@@ -40,8 +40,8 @@ static mix_list *conv_transpose_call(mix_layer *layer, const mix_call_args *args
   {                                                                                                          \
     {MIX_FIELD(TYPE, filters), &mix_field_integer, .range = MIX_POSITIVE}, MIX_WINDOW_FIELDS(TYPE),          \
         {MIX_PER_AXIS_FIELD(TYPE, output_padding), .optional = true},                                        \
-        {MIX_PER_AXIS_FIELD(TYPE, dilation_rate), .text = "[1, 1, 1]", .except = rule}, MIX_INHERITED_FIELD("groups", "1"),       \
-        MIX_KERNEL_FIELDS(TYPE, kernel), MIX_BIAS_FIELDS(TYPE), {                                            \
+        {MIX_PER_AXIS_FIELD(TYPE, dilation_rate), .text = "[1, 1, 1]", .except = rule},                      \
+        MIX_INHERITED_FIELD("groups", "1"), MIX_KERNEL_FIELDS(TYPE, kernel), MIX_BIAS_FIELDS(TYPE), {        \
       0                                                                                                      \
     }                                                                                                        \
   }
