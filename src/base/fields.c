@@ -48,6 +48,11 @@ void *mix_field_mistyped(const mix_field_row *field, const json_t *value) {
                   field->kind->expected);
 }
 
+bool mix_field_read_integer(const mix_field_row *field, const json_t *value, int64_t low, int64_t high,
+                            int64_t *number) {
+  return mix_json_integer_read(value, field->name, field->kind->expected, low, high, number);
+}
+
 static bool resolve(const mix_fields *fields, const mix_field_row *row, void *options) {
   if (row->required && !mix_field_given(row, options))
     mix_fail(fields->refusal ? fields->refusal : MIX_TYPE_ERROR, "%s: %s is missing; expected %s%s",
@@ -285,9 +290,10 @@ static json_t *write_integer(const mix_fields *fields, const mix_field_row *fiel
 }
 static bool read_integer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                          void *options) {
-  int64_t n = json_integer_value(value);
+  int64_t n = 0;
   if (json_is_null(value) && !field->optional) return true;
-  if (!json_is_null(value) && !json_is_integer(value)) return mix_field_mistyped(field, value), false;
+  /* MIX_INT_ZERO, the lowest integer, would be zero. */
+  if (!json_is_null(value) && !mix_field_read_integer(field, value, -INT64_MAX, INT64_MAX, &n)) return false;
   *(int64_t *)mix_field_at(field, options) = n == 0 ? MIX_INT_ZERO : n;
   return json_is_null(value) || in_range(fields, field, (double)n); /* 0 is no None */
 }
@@ -319,9 +325,12 @@ static json_t *write_seed(const mix_fields *fields, const mix_field_row *field, 
 static bool read_raw_integer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                              void *options) {
   (void)fields;
+  /* Flagged numbers are compared as doubles, which have all integers of that size. */
+  const int64_t most = field->kind == &mix_field_flagged ? INT64_C(1) << 53 : INT64_MAX;
   if (json_is_null(value)) return true;
-  if (!json_is_integer(value)) return mix_field_mistyped(field, value), false;
-  *(int64_t *)mix_field_at(field, options) = json_integer_value(value);
+  if (!mix_field_read_integer(field, value, most == INT64_MAX ? INT64_MIN : -most, most,
+                              mix_field_at(field, options)))
+    return false;
   if (field->other) *(bool *)mix_field_other(field, options) = true;
   return true;
 }

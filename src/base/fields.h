@@ -94,6 +94,10 @@ static inline void *mix_field_other(const mix_field_row *field, const void *opti
 bool mix_field_given(const mix_field_row *field, const void *options);
 /* Records that the value has another type than the field. Returns NULL. */
 void *mix_field_mistyped(const mix_field_row *field, const json_t *value);
+/* The value of a field as an integer from `low` to `high`. False with the error recorded
+ * (mix_json_integer_read). */
+bool mix_field_read_integer(const mix_field_row *field, const json_t *value, int64_t low, int64_t high,
+                            int64_t *number);
 
 /* On failure the struct holds nothing that must be released. */
 bool mix_fields_resolve(const mix_fields *fields, void *options);

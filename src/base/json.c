@@ -222,6 +222,27 @@ bool mix_json_boolean_or(const json_t *object, const char *key, bool default_val
   return default_value;
 }
 
+bool mix_json_integer_read(const json_t *value, const char *name, const char *expected, int64_t low,
+                           int64_t high, int64_t *number) {
+  *number = json_integer_value(value);
+  if (!json_is_integer(value))
+    mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected %s", name, mix_json_kind(value), expected);
+  else if (*number < low || *number > high)
+    mix_fail(MIX_VALUE_ERROR, "config: \"%s\" is %lld; expected an integer from %lld to %lld", name,
+             (long long)*number, (long long)low, (long long)high);
+  else
+    return true;
+  return false;
+}
+
+bool mix_json_int_read(const json_t *value, const char *name, const char *expected, int low, int high,
+                       int *number) {
+  int64_t wide;
+  const bool good = mix_json_integer_read(value, name, expected, low, high, &wide);
+  if (good) *number = (int)wide;
+  return good;
+}
+
 const char *mix_json_keep_text(char **owner, json_t *json) {
   char *text = mix_json_text(json);
   json_decref(json);

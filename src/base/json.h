@@ -47,6 +47,14 @@ const char *mix_json_string_or(const json_t *object, const char *key, const char
 double mix_json_number_or(const json_t *object, const char *key, double default_value);
 int64_t mix_json_integer_or(const json_t *object, const char *key, int64_t default_value);
 bool mix_json_boolean_or(const json_t *object, const char *key, bool default_value);
+/* The one reader of integers that have a range. False with the error recorded: a TypeError that asks for
+ * `expected` where the value is no integer, a ValueError where it is below `low` or above `high`. Messages
+ * call the value `name`. */
+bool mix_json_integer_read(const json_t *value, const char *name, const char *expected, int64_t low,
+                           int64_t high, int64_t *number);
+/* The same for what is kept as an int. */
+bool mix_json_int_read(const json_t *value, const char *name, const char *expected, int low, int high,
+                       int *number);
 
 /* Stores the text of `json`, which it consumes, in *owner, whose former text it frees. NULL with the error
  * recorded. */

@@ -92,6 +92,10 @@ static json_t *list_of(const mix_axes *axes) {
   return list;
 }
 
+bool mix_field_read_axis(const mix_field_row *field, const json_t *value, int *axis) {
+  return mix_json_int_read(value, field->name, field->kind->expected, -MIX_MAX_RANK, MIX_MAX_RANK - 1, axis);
+}
+
 static bool read_axes(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                       void *options) {
   (void)fields;
@@ -105,8 +109,7 @@ static bool read_axes(const mix_fields *fields, const mix_field_row *field, cons
   axes->count = (int)count;
   for (size_t i = 0; i < count; i++) {
     const json_t *axis = json_is_array(value) ? json_array_get(value, i) : value;
-    if (!json_is_integer(axis)) return mix_field_mistyped(field, axis), false;
-    axes->axis[i] = (int)json_integer_value(axis);
+    if (!mix_field_read_axis(field, axis, &axes->axis[i])) return false;
   }
   return true;
 }
@@ -165,8 +168,9 @@ static bool read_axis(const mix_fields *fields, const mix_field_row *field, cons
   (void)fields;
   if (json_array_size(value) == 1) value = json_array_get(value, 0);
   if (json_is_null(value)) return true;
-  if (!json_is_integer(value)) return mix_field_mistyped(field, value), false;
-  *(int *)mix_field_at(field, options) = mix_axis_option(json_integer_value(value));
+  int axis;
+  if (!mix_field_read_axis(field, value, &axis)) return false;
+  *(int *)mix_field_at(field, options) = mix_axis_option(axis);
   return true;
 }
 static json_t *parse_axis(const char *text) { return mix_field_integer.parse(text); }
@@ -174,6 +178,10 @@ const mix_value_kind mix_field_axis = {"an integer", sizeof(int), resolve_axis, 
                                        write_axis,   read_axis,   parse_axis};
 
 /* ---- shapes ---- */
+
+bool mix_field_read_size(const mix_field_row *field, const json_t *value, int64_t *size) {
+  return mix_field_read_integer(field, value, MIX_UNKNOWN, INT64_MAX / (int64_t)sizeof(double), size);
+}
 
 static bool resolve_shape(const mix_fields *fields, const mix_field_row *field, void *options) {
   return mix_shape_option(*(const mix_shape *)mix_field_at(field, options), fields->call, field->name);
@@ -205,8 +213,8 @@ static bool read_shape(const mix_fields *fields, const mix_field_row *field, con
   shape->rank = (int)rank;
   for (size_t i = 0; i < rank; i++) {
     const json_t *dim = json_array_get(value, i);
-    if (!json_is_integer(dim) && !json_is_null(dim)) return mix_field_mistyped(field, dim), false;
-    shape->dims[i] = json_is_null(dim) ? MIX_UNKNOWN : json_integer_value(dim);
+    shape->dims[i] = MIX_UNKNOWN;
+    if (!json_is_null(dim) && !mix_field_read_size(field, dim, &shape->dims[i])) return false;
   }
   return true;
 }
@@ -215,8 +223,9 @@ const mix_value_kind mix_field_shape = {"a list of sizes", sizeof(mix_shape), re
 static bool read_size_or_shape(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                                void *options) {
   if (!json_is_integer(value)) return read_shape(fields, field, value, options);
-  *(mix_shape *)mix_field_at(field, options) = (mix_shape){.rank = 1, .dims = {json_integer_value(value)}};
-  return true;
+  mix_shape *shape = mix_field_at(field, options);
+  shape->rank = 1;
+  return mix_field_read_size(field, value, &shape->dims[0]);
 }
 const mix_value_kind mix_field_size_or_shape = {"a size or a list of sizes",
                                                 sizeof(mix_shape),

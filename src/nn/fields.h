@@ -24,6 +24,12 @@ extern const mix_value_kind mix_field_initializer, /* a name, or the object at `
   {MIX_FIELD(type, member), &mix_field_initializer, .text = initializer,                                    \
    .other = offsetof(type, member##_object)}
 
+/* An axis of a tensor, from its first on or from its end: -MIX_MAX_RANK to MIX_MAX_RANK - 1. False with the
+ * error recorded. */
+bool mix_field_read_axis(const mix_field_row *field, const json_t *value, int *axis);
+/* A size, -1 for an unknown one; so many elements have a size in bytes in all dtypes. False with the error
+ * recorded. */
+bool mix_field_read_size(const mix_field_row *field, const json_t *value, int64_t *size);
 /* An integer if the number is whole. */
 json_t *mix_number_json(double value);
 /* A shape as configs hold it: null is an unknown dimension, and the first one of an open batch. */
@@ -32,6 +38,6 @@ json_t *mix_shape_json(mix_shape shape, bool open_batch);
 static inline int mix_axis_number(int option) {
   return option == 0 ? -1 : option == MIX_AXIS_0 ? 0 : option;
 }
-static inline int mix_axis_option(int64_t number) { return number == 0 ? MIX_AXIS_0 : (int)number; }
+static inline int mix_axis_option(int number) { return number == 0 ? MIX_AXIS_0 : number; }
 
 #endif

@@ -103,8 +103,10 @@ mix_optimizer *mix_loss_scale_optimizer_from_json(const json_t *config, const mi
       .size = sizeof options, .semantics = semantics, .fixed = json_is_false(dynamic)};
   if (json_is_number(initial))
     options.initial_scale = json_number_value(initial) == 0 ? MIX_ZERO : json_number_value(initial);
-  if (json_is_integer(steps))
-    options.dynamic_growth_steps = json_integer_value(steps) == 0 ? MIX_INT_ZERO : json_integer_value(steps);
+  if (json_is_integer(steps) && !mix_json_integer_read(steps, "dynamic_growth_steps", "an integer", 0,
+                                                       INT64_MAX, &options.dynamic_growth_steps))
+    return NULL;
+  if (json_is_integer(steps) && !options.dynamic_growth_steps) options.dynamic_growth_steps = MIX_INT_ZERO;
   options.name = json_string_value(json_object_get(config, "name"));
   options.inner = read_inner(json_object_get(config, "inner_optimizer"), semantics);
   return options.inner ? mix_loss_scale_optimizer_with(&options) : NULL;

@@ -66,9 +66,11 @@ static mix_tensor *find_tensor(const saved_graph *graph, const json_t *value, bo
   json_int_t node = json_integer_value(json_array_get(history, 1)),
              output = json_integer_value(json_array_get(history, 2));
   const mix_semantics *written = graph->reader->written;
-  if (written->nested_calls_from_one && layer->layer && layer->layer->is_model) node--;
+  const bool below = node < 0; /* also of what has no number before it */
+  if (!below && written->nested_calls_from_one && layer->layer && layer->layer->is_model) node--;
   /* a 0, which Keras does not write, is the first call too */
-  if (end && node && written->model_ends_from_one && layer->layer && mix_layer_is_functional(layer->layer))
+  if (end && node > 0 && written->model_ends_from_one && layer->layer &&
+      mix_layer_is_functional(layer->layer))
     node--;
   if (node < 0 || node >= layer->count)
     return mix_fail(MIX_VALUE_ERROR, "model_from_json: call %lld of layer '%.60s' is asked for; it has %d",

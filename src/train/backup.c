@@ -10,6 +10,7 @@
 #include "distribute/distribute.h"
 #include "saving/run_identity.h"
 #include "saving/training_variables.h"
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -191,8 +192,9 @@ static int saved_callback(const json_t *list, const char *name, int nth, int *co
   for (size_t i = 0; i < json_array_size(list); i++) {
     const json_t *item = json_array_get(list, i);
     const char *theirs = json_string_value(json_array_get(item, 0));
-    *count = (int)json_integer_value(json_array_get(item, 1));
-    if (theirs && !strcmp(theirs, name) && nth-- == 0) return (int)i;
+    if (!theirs || strcmp(theirs, name) || nth-- != 0) continue;
+    const json_t *saved = json_array_get(item, 1);
+    return mix_json_int_read(saved, "callbacks", "a number of values", -1, INT_MAX, count) ? (int)i : -1;
   }
   return -1;
 }
@@ -203,10 +205,10 @@ static bool get_callback(mix_fit_state *f, const json_t *list, int index) {
   for (int i = 0; i < index; i++)
     nth += !strcmp(mix_callback_name(mix_list_get(f->callbacks.items, i)), callback->options.name);
   int saved = saved_callback(list, callback->options.name, nth, &count);
-  if (saved < 0)
+  if (saved < 0 && !mix_failed())
     mix_log_message(MIX_LOG_WARNING, "fit: callback '%s' has no state in %s; it begins anew",
                     callback->options.name, mix_archive_path(f->resumed));
-  if (saved < 0 || count < 0) return true;
+  if (saved < 0 || count < 0) return !mix_failed();
   mix_list *values = mix_list_new(0, NULL);
   for (int j = 0; j < count && !mix_failed(); j++) {
     char name[64];

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "ops/table.h"
 #include <mixtape/ops.h>
 #include <stdio.h>
 
@@ -60,7 +61,7 @@ mix_tensor *mix_class_labels(mix_tensor *y) {
   const mix_shape shape = mix_tensor_shape(y);
   if (shape.rank > 1) y = shape.dims[shape.rank - 1] == 1 ? mix_squeeze(y, MIX_AXES(-1)) : mix_argmax(y, -1);
   if (mix_dtype_is_floating(mix_tensor_dtype(y))) y = mix_round(y); /* smoothed labels, as in Keras */
-  return mix_cast(y, MIX_INT64);
+  return mix_cast(mix_index_values(y), MIX_INT64);
 }
 
 /* The class weights of labels: (rows) or (rows, time) float32; NULL: none. */

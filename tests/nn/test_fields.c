@@ -127,6 +127,32 @@ static void axes_and_shapes(void **state) {
   mix_fields_release(&f, &from_c);
 }
 
+/* None acts as the number that its lower 32 bits are. */
+static void numbers_out_of_range_are_refused(void **state) {
+  (void)state;
+#define AXES "expected an integer from -8 to 7"
+#define SIZES "expected an integer from -1 to 1152921504606846975"
+  static const char *const cases[][2] = {
+      {"{\"axis\": 4294967297}", "\"axis\" is 4294967297; " AXES},
+      {"{\"axis\": -2147483648}", "\"axis\" is -2147483648; " AXES},
+      {"{\"every_axis\": [-4294967295]}", "\"every_axis\" is -4294967295; " AXES},
+      {"{\"axes\": 8}", "\"axes\" is 8; " AXES},
+      {"{\"axes\": [0, 4294967297]}", "\"axes\" is 4294967297; " AXES},
+      {"{\"list\": [4294967298, 1]}", "\"list\" is 4294967298; " AXES},
+      {"{\"shape\": [9223372036854775807]}", "\"shape\" is 9223372036854775807; " SIZES},
+      {"{\"sizes\": [2, -2]}", "\"sizes\" is -2; " SIZES},
+      {"{\"constraint\": {\"class_name\": \"MaxNorm\", \"config\": {\"axis\": 4294967297}}}",
+       "\"axis\" is 4294967297; " AXES},
+      {"{\"constraint\": {\"class_name\": \"MaxNorm\", \"config\": {\"axis\": [0, 4294967297]}}}",
+       "\"axis\" is 4294967297; " AXES}};
+#undef AXES
+#undef SIZES
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    options o;
+    expect_refused(from_json(cases[i][0], &o), MIX_VALUE_ERROR, cases[i][1]);
+  }
+}
+
 static void what_is_no_axis_or_size_is_refused(void **state) {
   (void)state;
   static const struct {
@@ -171,8 +197,12 @@ static void text(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(defaults),        TEST(objects_are_retained_and_released),  TEST(objects_from_json),
-      TEST(axes_and_shapes), TEST(what_is_no_axis_or_size_is_refused), TEST(text)};
+  const struct CMUnitTest tests[] = {TEST(defaults),
+                                     TEST(objects_are_retained_and_released),
+                                     TEST(objects_from_json),
+                                     TEST(axes_and_shapes),
+                                     TEST(numbers_out_of_range_are_refused),
+                                     TEST(what_is_no_axis_or_size_is_refused),
+                                     TEST(text)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -231,6 +231,34 @@ static void A14_embedding_of_floating_indices(void **state) {
     assert_false(mix_variable_is_autocast(table));
   }
 }
+
+/* Fractions are rounded down, so that what is no row before row 0 is not row 0. */
+static void what_is_no_index_is_refused(void **state) {
+  (void)state;
+  static const struct {
+    double index;
+    const char *part;
+  } cases[] = {{NAN, "which NaN becomes as an integer, (element 1) is outside the gathered axis, [0, 3)"},
+               {0x1p32, "index 4294967296 (element 1) is outside the gathered axis, [0, 3)"},
+               {-0.5, "index -1 (element 1) is outside the gathered axis, [0, 3)"},
+               {3, "index 3 (element 1) is outside the gathered axis, [0, 3)"}};
+  mix_layer *layer = mix_embedding(3, 2, .name = "words");
+  mix_layer_build(layer, MIX_SHAPE(MIX_UNKNOWN, 2));
+  mix_layer_set_weights(layer, mix_list_of(MATRIX(MIX_FLOAT32, 3, 2, 0, 1, 10, 11, 20, 21)));
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (int floats = 0; floats < 2; floats++) {
+      mix_dtype dtype = floats ? MIX_FLOAT64 : MIX_FLOAT32;
+      assert_null(mix_tensor_data(mix_call(layer, MATRIX(dtype, 1, 2, 1, cases[i].index))));
+      assert_non_null(strstr(mix_error_message(), cases[i].part));
+      assert_non_null(strstr(mix_error_message(), "words"));
+      assert_int_equal(mix_error_take(NULL, 0), MIX_VALUE_ERROR);
+    }
+  }
+  EXPECT_EXACT(mix_call(layer, MATRIX(MIX_FLOAT32, 1, 2, 2, 1.5)), 20, 21, 10, 11);
+  mix_layer *counts = mix_category_encoding(3, .output_mode = "count");
+  assert_null(mix_tensor_data(mix_call(counts, MATRIX(MIX_FLOAT32, 1, 2, 1, -0.5))));
+  assert_int_equal(mix_error_take(NULL, 0), MIX_VALUE_ERROR);
+}
 static void L32_mask_zero(void **state) {
   (void)state;
   mix_tensor *y =
@@ -270,6 +298,7 @@ int main(void) {
                                      TEST(ids_outside),
                                      TEST(embedding),
                                      TEST(A14_embedding_of_floating_indices),
+                                     TEST(what_is_no_index_is_refused),
                                      TEST(L32_mask_zero),
                                      TEST(embedding_gradient_is_float32)};
   return cmocka_run_group_tests(tests, NULL, NULL);

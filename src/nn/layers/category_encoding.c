@@ -1,6 +1,7 @@
 /* CategoryEncoding: encodes integer ids as one-hot, multi-hot or counts. */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
+#include "ops/table.h"
 
 static mix_list *category_encoding_call(mix_layer *layer, const mix_call_args *args) {
   const mix_category_encoding_options *o = mix_layer_data(layer);
@@ -10,7 +11,7 @@ static mix_list *category_encoding_call(mix_layer *layer, const mix_call_args *a
   if (weights && mode != MIX_CATEGORY_COUNT)
     return mix_fail(MIX_VALUE_ERROR, "%s: weights of counts were given; the output mode is %s", layer->name,
                     o->output_mode);
-  if (!mix_dtype_is_integer(mix_tensor_dtype(ids))) ids = mix_cast(ids, MIX_INT64);
+  ids = mix_index_values(ids);
   /* An identity lookup: an id out of range sets the plan's error. */
   if (layer->semantics->category_encoding_checked)
     ids = mix_gather(mix_range(0, (double)o->num_tokens, 1, MIX_INT64), ids, 0);

@@ -1,6 +1,7 @@
 /* Embedding: rows of a table at integer indices, gathered in the variable's dtype and then cast
  * (docs/spec/mixed_precision.md, 5.1). */
 #include "nn/layers/builtin.h"
+#include "ops/table.h"
 
 typedef struct embedding {
   mix_embedding_options options;
@@ -20,9 +21,7 @@ static mix_status embedding_build(mix_layer *layer, int count, const mix_shape *
 
 static mix_list *embedding_call(mix_layer *layer, const mix_call_args *args) {
   const embedding *e = mix_layer_data(layer);
-  mix_tensor *indices = mix_call_input(args, 0);
-  mix_dtype dtype = mix_tensor_dtype(indices);
-  if (dtype != MIX_INT32 && dtype != MIX_INT64) indices = mix_cast(indices, MIX_INT32);
+  mix_tensor *indices = mix_index_values(mix_call_input(args, 0));
   return mix_one_result(mix_cast(mix_gather(mix_variable_value(e->embeddings), indices, 0), layer->compute));
 }
 

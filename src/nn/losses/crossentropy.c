@@ -4,6 +4,7 @@
 #include "graph/node.h"
 #include "nn/layers/builtin.h"
 #include "nn/losses/loss.h"
+#include "ops/table.h"
 #include "tensor/shape.h"
 #include <mixtape/ops.h>
 
@@ -163,8 +164,8 @@ static mix_tensor *sparse_logits(const mix_loss *loss, mix_tensor *y_pred, int a
   return are_logits ? x : mix_log(mix_clip_between(x, MIX_EPSILON, 1 - MIX_EPSILON));
 }
 
-/* Labels as class numbers, one for each prediction; a last dimension of 1 is squeezed. NaN becomes the value
- * of TensorFlow's cast, -2^63, which the kernel rejects as out of range, and not class 0. */
+/* Labels as class numbers, one for each prediction; a last dimension of 1 is squeezed. What is no class
+ * number, the kernel rejects as out of range. */
 static mix_tensor *class_numbers(const mix_loss *loss, mix_tensor *y_true, mix_shape predictions) {
   mix_shape labels = mix_tensor_shape(y_true);
   if (labels.rank && labels.rank == predictions.rank && labels.dims[labels.rank - 1] == 1)
@@ -177,9 +178,8 @@ static mix_tensor *class_numbers(const mix_loss *loss, mix_tensor *y_true, mix_s
                     loss->name, mix_shape_text(labels, a, sizeof a),
                     mix_shape_text(predictions, b, sizeof b));
   }
-  mix_tensor *numbers = mix_cast(y_true, MIX_INT64);
-  if (!numbers || !mix_dtype_is_floating(mix_tensor_dtype(y_true))) return numbers;
-  return mix_select(mix_is_nan(y_true), mix_scalar(-0x1p63, MIX_INT64), numbers);
+  mix_tensor *numbers = mix_index_values(y_true);
+  return numbers ? mix_cast(numbers, MIX_INT64) : NULL;
 }
 
 mix_tensor *mix_loss_sparse_categorical_crossentropy(const mix_loss *loss, mix_tensor *y_true,

@@ -1,6 +1,7 @@
 /* Accuracies: 1 for a hit, 0 for a miss (docs/spec/keras.md, section 11). */
 #include "base/error.h"
 #include "nn/metrics/metric.h"
+#include "ops/table.h"
 #include <string.h>
 
 static mix_tensor *hits(const mix_metric *metric, mix_tensor *matches) {
@@ -78,5 +79,5 @@ mix_tensor *mix_metric_top_k(const mix_metric *metric, mix_tensor *y_true, mix_t
   return in_top_k(metric, mix_argmax(y_true, -1), y_pred);
 }
 mix_tensor *mix_metric_sparse_top_k(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
-  return in_top_k(metric, mix_cast(class_indices(y_true, y_pred), MIX_INT64), y_pred);
+  return in_top_k(metric, mix_index_values(class_indices(y_true, y_pred)), y_pred);
 }

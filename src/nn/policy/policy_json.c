@@ -82,9 +82,9 @@ static mix_policy *from_config(const json_t *config, const mix_semantics *semant
     return mix_fail(MIX_TYPE_ERROR, "policy: the name is %.17g; expected a string", json_number_value(given));
   options.name = mix_json_string_or(config, "name", NULL);
   const json_t *amax = json_object_get(config, "amax_history_length");
-  if (amax && !json_is_integer(amax))
-    return mix_fail(MIX_TYPE_ERROR, "policy: amax_history_length must be an integer");
-  options.amax_history_length = amax ? json_integer_value(amax) : 0;
+  if (amax)
+    mix_json_integer_read(amax, "amax_history_length", "an integer", 0, INT64_MAX,
+                          &options.amax_history_length);
   if (mix_failed()) return NULL;
   if (mode) {
     snprintf(name, sizeof name, "%.30s_from_%.40s", mode, source ? source : "");

@@ -1,8 +1,8 @@
 /* Constraints: projections of weights after an update (docs/spec/keras.md, section 9). */
 #include "graph/node.h"
 #include "base/error.h"
-#include "base/fields.h"
 #include "base/json.h"
+#include "nn/fields.h"
 #include "nn/weights/named.h"
 #include "nn/weights/weights.h"
 #include "tensor/shape.h"
@@ -25,12 +25,10 @@ static bool read_axis(const mix_fields *fields, const mix_field_row *field, cons
   const size_t count = json_is_array(value) ? json_array_size(value) : 0;
   if (!json_is_integer(value) && (count < 1 || count > MIX_MAX_RANK))
     return mix_field_mistyped(field, value), false;
-  if (json_is_integer(value)) o->axis = (int)json_integer_value(value);
+  if (json_is_integer(value) && !mix_field_read_axis(field, value, &o->axis)) return false;
   o->axes.count = (int)count;
   for (size_t i = 0; i < count; i++) {
-    const json_t *axis = json_array_get(value, i);
-    if (!json_is_integer(axis)) return mix_field_mistyped(field, axis), false;
-    o->axes.axis[i] = (int)json_integer_value(axis);
+    if (!mix_field_read_axis(field, json_array_get(value, i), &o->axes.axis[i])) return false;
   }
   return true;
 }

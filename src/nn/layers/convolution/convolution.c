@@ -30,8 +30,7 @@ static bool read_per_axis(const mix_fields *fields, const mix_field_row *field, 
   numbers->rank = (int)count;
   for (size_t i = 0; i < count; i++) {
     const json_t *number = json_is_array(value) ? json_array_get(value, i) : value;
-    if (!json_is_integer(number)) return mix_field_mistyped(field, number), false;
-    numbers->dims[i] = json_integer_value(number);
+    if (!mix_field_read_size(field, number, &numbers->dims[i])) return false;
   }
   return true;
 }

@@ -1,6 +1,7 @@
 /* Operations of keras.ops.nn. */
 #include "base/error.h"
 #include "nn/layers/keras_operations/keras_operation.h"
+#include "ops/table.h"
 
 /* An activation with an option that is a number. */
 #define WITH_NUMBER(name, option, absent)                                                                    \
@@ -105,8 +106,7 @@ static mix_list *one_hot_call(const mix_operands *o) {
   if (sparse || classes < 0)
     return mix_fail(MIX_VALUE_ERROR, "%s: num_classes is %lld and sparse %s; expected 0 or more, and false",
                     o->layer->name, (long long)classes, sparse ? "true" : "false");
-  if (!mix_dtype_is_integer(mix_tensor_dtype(x))) x = mix_cast(x, MIX_INT32);
-  mix_tensor *y = mix_one_hot(x, classes, dtype);
+  mix_tensor *y = mix_one_hot(mix_index_values(x), classes, dtype);
   if (!y) return NULL; /* also of a rank that `order` has no place for */
   mix_axes order = {.count = rank};
   for (int i = 0; i < rank; i++) order.axis[i] = i < axis ? i : i == axis ? rank - 1 : i - 1;

@@ -49,7 +49,7 @@ static bool read_borders(const mix_fields *fields, const mix_field_row *field, c
   mix_borders *b = mix_field_at(field, options);
   const size_t axes = (size_t)field->number, entries = axes == 1 ? 2 : axes;
   if (json_is_null(value)) return true;
-  if (json_is_integer(value)) return b->count = 1, b->cells[0] = json_integer_value(value), true;
+  if (json_is_integer(value)) return b->count = 1, mix_field_read_size(field, value, &b->cells[0]);
   if (!json_is_array(value)) return mix_field_mistyped(field, value), false;
   if (json_array_size(value) != entries)
     return mix_fail(MIX_VALUE_ERROR, "%s: %s has %zu entries; expected %zu", fields->call, field->name,
@@ -60,8 +60,7 @@ static bool read_borders(const mix_fields *fields, const mix_field_row *field, c
     const bool pair = axes > 1 && json_array_size(entry) == 2;
     for (size_t side = 0; side < (axes > 1 ? 2u : 1u); side++) {
       const json_t *cells = pair ? json_array_get(entry, side) : entry;
-      if (!json_is_integer(cells)) return mix_field_mistyped(field, cells), false;
-      b->cells[b->count++] = json_integer_value(cells);
+      if (!mix_field_read_size(field, cells, &b->cells[b->count++])) return false;
     }
   }
   return true;

@@ -30,8 +30,9 @@ static bool resolve_per_axis(const mix_fields *fields, const mix_field_row *fiel
 static bool read_per_axis(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                           void *options) {
   if (!json_is_integer(value)) return mix_field_sizes.read(fields, field, value, options);
-  *(mix_shape *)mix_field_at(field, options) = MIX_SHAPE(json_integer_value(value));
-  return true;
+  mix_shape *sizes = mix_field_at(field, options);
+  sizes->rank = 1;
+  return mix_field_read_size(field, value, &sizes->dims[0]);
 }
 
 static json_t *write_per_axis(const mix_fields *fields, const mix_field_row *field, const void *options) {
