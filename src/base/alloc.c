@@ -20,9 +20,14 @@ static atomic_ullong allocations;
  * the program. */
 static const uint64_t ADDRESS_SPACE = UINT64_C(1) << 47;
 
+static atomic_size_t limit;
+
+void mix_limit_allocations(size_t size) { atomic_store(&limit, size); }
+
 static bool refuse(size_t size) {
+  const size_t most = atomic_load_explicit(&limit, memory_order_relaxed);
   atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
-  if (size > ADDRESS_SPACE) return true;
+  if (size > ADDRESS_SPACE || (most && size > most)) return true;
   if (atomic_load_explicit(&countdown, memory_order_relaxed) < 0) return false;
   return atomic_fetch_sub_explicit(&countdown, 1, memory_order_relaxed) == 0;
 }

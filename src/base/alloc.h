@@ -27,6 +27,8 @@ void mix_buffer_peak_reset(void);
 /* For tests: after `count` more allocations the next one fails, in the whole process. A negative count
  * switches injection off. Returns the number of allocations made so far. */
 uint64_t mix_inject_allocation_failure(int64_t count);
+/* For tests: larger requests fail from now on, as they would on a machine of that size; 0: no limit. */
+void mix_limit_allocations(size_t size);
 /* True while an injected failure is pending. Caches are then bypassed, so that every object is an
  * allocation that can fail. */
 bool mix_allocation_failure_injected(void);
