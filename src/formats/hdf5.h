@@ -14,6 +14,7 @@ typedef struct mix_hdf5 {
   size_t size;
   uint64_t root;  /* the object header of the root group */
   int64_t visits; /* blocks that one call may still read: ends walks of links that form a circle */
+  struct mix_hdf5_index *index; /* the links of large groups, sorted; NULL: none yet */
 } mix_hdf5;
 
 /* The elements of an attribute or of a data set. */
@@ -27,6 +28,8 @@ typedef struct mix_hdf5_value {
 
 /* Opens a file in memory, which the caller keeps. FormatError if it is none. */
 bool mix_hdf5_open(mix_hdf5 *file, const char *name, const void *bytes, size_t size);
+/* Ends the use of a file, one that did not open too; the bytes stay the caller's. */
+void mix_hdf5_close(mix_hdf5 *file);
 
 /* Calls `visit` for each link of the group at `path` ("", "layers/dense"), in the order of their names, and
  * says whether it leads to a group. Ends with the first false, which is the result. */

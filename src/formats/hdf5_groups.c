@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/key_map.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,44 +122,7 @@ static bool is_group(mix_hdf5 *file, uint64_t header) {
   return mix_hdf5_messages(file, header, on_message, &l) && l.is_group;
 }
 
-/* ---- paths ---- */
-
-typedef struct lookup {
-  const char *name;
-  size_t length;
-  uint64_t header;
-  bool found;
-} lookup;
-
-static bool is_named(void *context, const char *name, size_t length, uint64_t header) {
-  lookup *l = context;
-  if (length != l->length || memcmp(name, l->name, length)) return true;
-  l->found = true;
-  l->header = header;
-  return false;
-}
-
-bool mix_hdf5_resolve(mix_hdf5 *file, const char *path, uint64_t *header) {
-  *header = file->root;
-  for (const char *part = path; *part && !mix_failed();) {
-    lookup l = {part, strcspn(part, "/"), 0, false};
-    part += l.length + (part[l.length] == '/');
-    if (l.length == 0) continue;
-    links all = {.file = file, .visit = is_named, .context = &l};
-    mix_hdf5_messages(file, *header, on_message, &all);
-    if (mix_failed() || !l.found) return false;
-    *header = l.header;
-  }
-  return !mix_failed();
-}
-
-/* ---- what callers see ---- */
-
-bool mix_hdf5_has(mix_hdf5 *file, const char *path) {
-  uint64_t header;
-  mix_hdf5_begin(file);
-  return !mix_failed() && mix_hdf5_resolve(file, path, &header);
-}
+/* ---- links in the order of their names ---- */
 
 typedef struct entry {
   char *name;
@@ -166,7 +130,6 @@ typedef struct entry {
 } entry;
 
 typedef struct listing {
-  mix_hdf5 *file;
   entry *entries;
   int count, capacity;
 } listing;
@@ -186,20 +149,138 @@ static int by_name(const void *a, const void *b) {
   return strcmp(((const entry *)a)->name, ((const entry *)b)->name);
 }
 
+static void free_listing(listing *l) {
+  for (int i = 0; i < l->count; i++) mix_free(l->entries[i].name);
+  mix_free(l->entries);
+  *l = (listing){0};
+}
+
+/* The caller frees it, also after an error. */
+static bool list_links(mix_hdf5 *file, uint64_t group, listing *l) {
+  links all = {.file = file, .visit = add_entry, .context = l};
+  const bool good = mix_hdf5_messages(file, group, on_message, &all) && !mix_failed();
+  if (good && l->count > 1) qsort(l->entries, (size_t)l->count, sizeof *l->entries, by_name);
+  return good;
+}
+
+/* ---- large groups ---- */
+
+/* A path is found in the links of each group on its way, so that those of large groups are kept. */
+enum { FEW_LINKS = 64 };
+
+struct mix_hdf5_index {
+  mix_key_map places; /* of the groups' headers in `groups` */
+  listing *groups;
+  int count, capacity;
+  size_t links; /* of all of them */
+};
+
+static void forget_groups(mix_hdf5 *file) {
+  struct mix_hdf5_index *index = file->index;
+  for (int i = 0; index && i < index->count; i++) free_listing(&index->groups[i]);
+  if (index) mix_free(index->groups);
+  if (index) mix_key_map_clear(&index->places);
+  mix_free(index);
+  file->index = NULL;
+}
+
+void mix_hdf5_close(mix_hdf5 *file) { forget_groups(file); }
+
+static const listing *known_group(const mix_hdf5 *file, uint64_t group) {
+  const int place = file->index ? mix_key_map_get(&file->index->places, group) : -1;
+  return place < 0 ? NULL : &file->index->groups[place];
+}
+
+/* A link takes 8 bytes and more. Only in hostile files groups share links; there the oldest are forgotten. */
+static const listing *learn_group(mix_hdf5 *file, uint64_t group) {
+  if (file->index && file->index->links > file->size / 8) forget_groups(file);
+  if (!file->index && !(file->index = mix_calloc(1, sizeof *file->index))) return NULL;
+  struct mix_hdf5_index *index = file->index;
+  if (!mix_reserve(&index->groups, &index->capacity, index->count + 1, sizeof *index->groups)) return NULL;
+  listing *l = &index->groups[index->count];
+  *l = (listing){0};
+  if (list_links(file, group, l) && mix_key_map_set(&index->places, group, index->count)) {
+    index->links += (size_t)l->count;
+    index->count++;
+    return l;
+  }
+  free_listing(l);
+  return NULL;
+}
+
+/* ---- paths ---- */
+
+typedef struct lookup {
+  const char *name;
+  size_t length;
+  uint64_t header;
+  bool found;
+  int others; /* links that are not it */
+} lookup;
+
+static bool is_named(void *context, const char *name, size_t length, uint64_t header) {
+  lookup *l = context;
+  if (length != l->length || memcmp(name, l->name, length)) return ++l->others <= FEW_LINKS;
+  l->found = true;
+  l->header = header;
+  return false;
+}
+
+static void find_sorted(const listing *group, lookup *l) {
+  int low = 0, high = group->count;
+  while (low < high && !l->found) {
+    const int middle = low + (high - low) / 2;
+    const entry *link = &group->entries[middle];
+    int order = strncmp(l->name, link->name, l->length);
+    if (!order && link->name[l->length]) order = -1;
+    if (!order) l->found = true, l->header = link->header;
+    if (order < 0) high = middle;
+    if (order > 0) low = middle + 1;
+  }
+}
+
+static void find_link(mix_hdf5 *file, uint64_t group, lookup *l) {
+  const listing *known = known_group(file, group);
+  if (!known) {
+    links all = {.file = file, .visit = is_named, .context = l};
+    mix_hdf5_messages(file, group, on_message, &all);
+    if (mix_failed() || l->others <= FEW_LINKS) return;
+    known = learn_group(file, group);
+  }
+  if (known) find_sorted(known, l);
+}
+
+bool mix_hdf5_resolve(mix_hdf5 *file, const char *path, uint64_t *header) {
+  *header = file->root;
+  for (const char *part = path; *part && !mix_failed();) {
+    lookup l = {.name = part, .length = strcspn(part, "/")};
+    part += l.length + (part[l.length] == '/');
+    if (l.length == 0) continue;
+    find_link(file, *header, &l);
+    if (mix_failed() || !l.found) return false;
+    *header = l.header;
+  }
+  return !mix_failed();
+}
+
+/* ---- what callers see ---- */
+
+bool mix_hdf5_has(mix_hdf5 *file, const char *path) {
+  uint64_t header;
+  mix_hdf5_begin(file);
+  return !mix_failed() && mix_hdf5_resolve(file, path, &header);
+}
+
 bool mix_hdf5_list(mix_hdf5 *file, const char *path, mix_hdf5_visit *visit, void *context) {
   uint64_t header;
   mix_hdf5_begin(file);
   if (mix_failed()) return false;
   if (!mix_hdf5_resolve(file, path, &header))
     return mix_fail(MIX_FORMAT_ERROR, "%s: no group '%s' in the file", file->name, path), false;
-  listing l = {.file = file};
-  links all = {.file = file, .visit = add_entry, .context = &l};
-  bool good = mix_hdf5_messages(file, header, on_message, &all) && !mix_failed();
-  if (good && l.count > 1) qsort(l.entries, (size_t)l.count, sizeof *l.entries, by_name);
-  for (int i = 0; i < l.count; i++) {
-    good = good && visit(context, l.entries[i].name, is_group(file, l.entries[i].header)) && !mix_failed();
-    mix_free(l.entries[i].name);
-  }
-  mix_free(l.entries);
+  listing l = {0};
+  bool good = list_links(file, header, &l);
+  for (int i = 0; i < l.count && good; i++)
+    good = visit(context, l.entries[i].name, is_group(file, l.entries[i].header)) && !mix_failed();
+  free_listing(&l);
   return good;
 }

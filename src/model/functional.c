@@ -10,17 +10,9 @@
 
 static mix_functional *functional_of(const mix_layer *layer) { return mix_layer_data(layer); }
 
-static int call_index(const mix_functional *graph, const mix_layer_call *call) {
-  for (int i = 0; i < graph->call_count; i++)
-    if (graph->calls[i] == call) return i;
-  return -1;
-}
-
 int mix_functional_call_number(const mix_functional *graph, const mix_layer_call *call) {
-  int number = 0;
-  for (int c = 0; c < graph->call_count && graph->calls[c] != call; c++)
-    number += graph->calls[c]->layer == call->layer;
-  return number;
+  const int place = mix_functional_call_place(graph, call);
+  return place < 0 ? 0 : graph->of_layer[place].number;
 }
 
 static int by_sequence(const void *a, const void *b) {
@@ -39,8 +31,10 @@ static bool add_call(mix_functional *graph, int *capacity, mix_tensor *tensor) {
         tensor->node->op->name);
     return false;
   }
-  if (call_index(graph, call) >= 0) return true;
-  if (!mix_reserve(&graph->calls, capacity, graph->call_count + 1, sizeof *graph->calls)) return false;
+  if (mix_functional_call_place(graph, call) >= 0) return true;
+  if (!mix_reserve(&graph->calls, capacity, graph->call_count + 1, sizeof *graph->calls) ||
+      !mix_key_map_set(&graph->places, mix_address_key(call), graph->call_count))
+    return false;
   graph->calls[graph->call_count++] = mix_retain(call);
   return true;
 }
@@ -49,6 +43,24 @@ static bool is_input(const mix_functional *graph, const mix_layer_call *call) {
   for (int i = 0; i < graph->input_count; i++)
     if (mix_tensor_history(graph->inputs[i], &(int){0}) == call) return true;
   return false;
+}
+
+/* Sorts the calls as they were made, and notes where each stands. */
+static bool place_calls(mix_functional *graph) {
+  qsort(graph->calls, (size_t)graph->call_count, sizeof *graph->calls, by_sequence);
+  graph->of_layer = mix_calloc((size_t)graph->call_count + 1, sizeof *graph->of_layer);
+  bool good = graph->of_layer;
+  for (int c = graph->call_count - 1; c >= 0 && good; c--) {
+    const mix_layer_call *call = graph->calls[c];
+    graph->of_layer[c].next = mix_functional_first_call(graph, call->layer);
+    good = mix_key_map_set(&graph->places, mix_address_key(call), c) &&
+           mix_key_map_set(&graph->places, mix_address_key(call->layer), c);
+  }
+  for (int c = 0; c < graph->call_count && good; c++) {
+    const int next = graph->of_layer[c].next;
+    if (next >= 0) graph->of_layer[next].number = graph->of_layer[c].number + 1;
+  }
+  return good;
 }
 
 /* Collects the calls that the outputs need, back to the inputs. */
@@ -77,8 +89,7 @@ static bool collect(mix_functional *graph) {
     mix_tensor *mask = call->keywords.attention_mask;
     if (mask && mask->node->symbolic && !add_call(graph, &capacity, mask)) return false;
   }
-  qsort(graph->calls, (size_t)graph->call_count, sizeof *graph->calls, by_sequence);
-  return true;
+  return place_calls(graph);
 }
 
 /* ---- replay ---- */
@@ -87,7 +98,7 @@ static bool collect(mix_functional *graph) {
 static mix_tensor *mapped_tensor(const mix_functional *graph, mix_list *const *results, mix_tensor *tensor) {
   if (!tensor || !tensor->node->symbolic) return tensor;
   int output;
-  int index = call_index(graph, mix_tensor_history(tensor, &output));
+  int index = mix_functional_call_place(graph, mix_tensor_history(tensor, &output));
   return index >= 0 && results[index] ? mix_list_get(results[index], output) : NULL;
 }
 
@@ -137,7 +148,7 @@ static mix_list *functional_call(mix_layer *layer, const mix_call_args *args) {
   if (!results) return NULL;
   for (int i = 0; i < graph->input_count && !mix_failed(); i++) {
     int output, place = place_of(graph, layer, args->inputs, i),
-                index = call_index(graph, mix_tensor_history(graph->inputs[i], &output));
+                index = mix_functional_call_place(graph, mix_tensor_history(graph->inputs[i], &output));
     if (place >= 0) results[index] = mix_list_of(conformed_input(graph, inputs, place, i));
   }
   for (int c = 0; c < graph->call_count && !mix_failed(); c++) {
@@ -166,6 +177,8 @@ static void functional_finalize(mix_layer *layer) {
   mix_free(graph->inputs);
   mix_free(graph->outputs);
   mix_free(graph->calls);
+  mix_free(graph->of_layer);
+  mix_key_map_clear(&graph->places);
   json_decref(graph->input_form);
   json_decref(graph->output_form);
 }

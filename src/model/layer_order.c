@@ -4,6 +4,7 @@
 #include "model/model.h"
 
 #include "base/alloc.h"
+#include "base/error.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,13 +22,12 @@ typedef struct walk {
   place *places; /* one for each call */
   int *order;    /* the calls that the walk has finished: a call's inputs come before it */
   int finished, positions;
+  int *waiting; /* a stack of calls to visit, and as ~c of calls whose inputs are visited */
+  int waiting_count, waiting_capacity;
 } walk;
 
 static int call_of(const walk *w, const mix_tensor *tensor) {
-  mix_layer_call *call = mix_tensor_history(tensor, &(int){0});
-  for (int c = 0; c < w->graph->call_count; c++)
-    if (w->graph->calls[c] == call) return c;
-  return -1;
+  return mix_functional_call_place(w->graph, mix_tensor_history(tensor, &(int){0}));
 }
 
 static bool is_input(const walk *w, int c) {
@@ -88,13 +88,42 @@ static void each_source(walk *w, int c, on_source *act, int depth) {
     one_source(w, item(call->masks, i), act, depth);
 }
 
-static void visit(walk *w, int c, int depth) {
+static void push(walk *w, int c, int depth) {
+  (void)depth;
+  if (mix_reserve(&w->waiting, &w->waiting_capacity, w->waiting_count + 1, sizeof *w->waiting))
+    w->waiting[w->waiting_count++] = c;
+}
+
+/* Pushes the sources of a call so that the first is popped first. */
+static void push_sources(walk *w, int c) {
+  int begin = w->waiting_count;
+  each_source(w, c, push, 0);
+  for (int end = w->waiting_count - 1; begin < end; begin++, end--) {
+    const int last = w->waiting[end];
+    w->waiting[end] = w->waiting[begin];
+    w->waiting[begin] = last;
+  }
+}
+
+static void meet(walk *w, int c) {
   place *p = &w->places[c];
   if (p->met || is_outside(w, c)) return;
   p->met = true;
   if (w->places[p->layer].position < 0) w->places[p->layer].position = w->positions++;
-  each_source(w, c, visit, depth);
-  w->order[w->finished++] = c;
+  push(w, ~c, 0);
+  push_sources(w, c);
+}
+
+/* Depth first and without recursion, for a chain may be as long as a file says. */
+static void visit(walk *w, int output) {
+  push(w, output, 0);
+  while (w->waiting_count && !mix_failed()) {
+    const int c = w->waiting[--w->waiting_count];
+    if (c < 0)
+      w->order[w->finished++] = ~c;
+    else
+      meet(w, c);
+  }
 }
 
 static void deepen(walk *w, int c, int depth) {
@@ -121,11 +150,9 @@ static void place_unused_inputs(walk *w) {
 }
 
 static void start(walk *w) {
-  for (int c = 0; c < w->graph->call_count; c++) {
-    int first = 0;
-    while (w->graph->calls[first]->layer != w->graph->calls[c]->layer) first++;
-    w->places[c] = (place){.layer = first, .position = -1};
-  }
+  for (int c = 0; c < w->graph->call_count; c++)
+    w->places[c] = (place){.layer = mix_functional_first_call(w->graph, w->graph->calls[c]->layer),
+                           .position = -1};
 }
 
 static int by_depth(const void *a, const void *b) {
@@ -153,11 +180,12 @@ bool mix_functional_add_layers(mix_layer *model, const mix_functional *graph) {
   bool good = w.places && w.order;
   if (good) {
     start(&w);
-    for (int i = 0; i < graph->output_count; i++) visit(&w, call_of(&w, graph->outputs[i]), 0);
+    for (int i = 0; i < graph->output_count; i++) visit(&w, call_of(&w, graph->outputs[i]));
     find_depths(&w);
     place_unused_inputs(&w);
-    good = add_in_order(&w, model);
+    good = !mix_failed() && add_in_order(&w, model);
   }
+  mix_free(w.waiting);
   mix_free(w.places);
   mix_free(w.order);
   return good;

@@ -3,6 +3,7 @@
 #define MIX_MODEL_MODEL_H
 
 #include "backend/backend.h"
+#include "base/key_map.h"
 #include "base/structure.h"
 #include "nn/layer/layer.h"
 #include "nn/metrics/metric.h"
@@ -129,15 +130,22 @@ typedef struct mix_functional {
   int input_count, output_count;
   mix_layer_call **calls; /* retained, in the order they were made */
   int call_count;
+  mix_key_map places; /* of calls in `calls`, and of layers that of their first call */
+  struct mix_call_place {
+    int next;   /* the next call of the same layer; -1: none */
+    int number; /* which of its layer's calls it is, from 0 */
+  } * of_layer; /* (call_count) */
   /* The structure in which the user gave them: an index, or lists and objects of them. */
   json_t *input_form, *output_form;
   const char *output_names[MIX_MODEL_MAX]; /* in logs and dicts of data */
 } mix_functional;
-/* What the first call of a sequential model was given; rank 0: there was none. */
-typedef struct mix_sequential_input {
-  mix_shape shape;
+/* What a sequential model keeps. */
+typedef struct mix_sequential_data {
+  mix_shape shape; /* of the first call's input; rank 0: there was none */
   mix_dtype dtype;
-} mix_sequential_input;
+  mix_key_map names; /* of its first `named` layers: interned */
+  int named;
+} mix_sequential_data;
 extern const mix_layer_class mix_class_functional, mix_class_sequential;
 static inline bool mix_layer_is_functional(const mix_layer *layer) {
   return layer->class.call == mix_class_functional.call;
@@ -155,6 +163,17 @@ mix_layer *mix_sequential_first(const mix_layer *model);
 mix_layer *mix_sequential_input_layer(const mix_layer *model);
 /* The shape of its input, with an open batch size if it is that of data; rank 0: unknown. */
 mix_shape mix_sequential_shape(const mix_layer *model);
+/* The place of a call among `calls`; -1: it is none of them. */
+static inline int mix_functional_call_place(const mix_functional *graph, const mix_layer_call *call) {
+  return mix_key_map_get(&graph->places, mix_address_key(call));
+}
+/* The places of a layer's calls: the first, and the one behind call `c`; -1: none. */
+static inline int mix_functional_first_call(const mix_functional *graph, const mix_layer *layer) {
+  return mix_key_map_get(&graph->places, mix_address_key(layer));
+}
+static inline int mix_functional_next_call(const mix_functional *graph, int c) {
+  return graph->of_layer[c].next;
+}
 /* Which of its layer's calls in the graph it is, from 0. */
 int mix_functional_call_number(const mix_functional *graph, const mix_layer_call *call);
 /* Data for an input as Keras takes them: another dtype is cast, a last axis of one is added or removed. */

@@ -14,7 +14,7 @@ static mix_list *conformed(const mix_layer *layer, mix_list *values) {
 
 static mix_list *sequential_call(mix_layer *layer, const mix_call_args *args) {
   mix_list *values = conformed(layer, mix_call_masked_inputs(args));
-  mix_sequential_input *first = layer->data;
+  mix_sequential_data *first = layer->data;
   if (!first->dtype) first->dtype = mix_tensor_dtype(mix_call_input(args, 0));
   bool are_list = args->inputs_are_list;
   for (int i = 0; i < mix_list_count(layer->layers) && !mix_failed(); i++) {
@@ -28,15 +28,20 @@ static mix_list *sequential_call(mix_layer *layer, const mix_call_args *args) {
 
 /* Stores the shape of the first call for the summary. */
 static mix_status sequential_build(mix_layer *layer, int count, const mix_shape *shapes) {
-  if (count == 1) ((mix_sequential_input *)layer->data)->shape = shapes[0];
+  if (count == 1) ((mix_sequential_data *)layer->data)->shape = shapes[0];
   return MIX_OK;
+}
+
+static void sequential_finalize(mix_layer *layer) {
+  mix_key_map_clear(&((mix_sequential_data *)layer->data)->names);
 }
 
 const mix_layer_class mix_class_sequential = {.size = sizeof(mix_layer_class),
                                               .name = "Sequential",
-                                              .instance_size = sizeof(mix_sequential_input),
+                                              .instance_size = sizeof(mix_sequential_data),
                                               .build = sequential_build,
                                               .call = sequential_call,
+                                              .finalize = sequential_finalize,
                                               .no_autocast = true};
 
 mix_model *mix_sequential_with(const mix_sequential_options *given) {
@@ -50,20 +55,27 @@ mix_model *mix_sequential_with(const mix_sequential_options *given) {
   return model;
 }
 
+/* Has a layer of the model that name? */
+static bool is_taken(const mix_layer *model, const char *name) {
+  mix_sequential_data *data = model->data;
+  for (; data->named < mix_list_count(model->layers); data->named++) {
+    const mix_layer *layer = mix_list_items(model->layers)[data->named];
+    if (!mix_key_map_set(&data->names, mix_address_key(layer->name), data->named)) break;
+  }
+  return mix_key_map_get(&data->names, mix_address_key(name)) >= 0;
+}
+
 static mix_status add(mix_model *model, mix_layer *layer) {
   if (model->kind != MIX_SEQUENTIAL)
     return mix_fail_status(MIX_TYPE_ERROR, "sequential_add: '%s' is a %s model", mix_layer_name(model->layer),
                            model->kind == MIX_FUNCTIONAL ? "functional" : "subclassed");
   if (!mix_is(layer, &mix_layer_object_class))
     return mix_fail_status(MIX_TYPE_ERROR, "sequential_add: expected a layer");
-  for (int i = 0; i < mix_list_count(model->layer->layers); i++) {
-    mix_layer *other = mix_list_get(model->layer->layers, i);
-    if (other->name == layer->name)
-      return mix_fail_status(MIX_VALUE_ERROR,
-                             "sequential_add: all layers of a model need unique names; '%s' is taken",
-                             mix_layer_name(layer));
-  }
-  mix_layer_add_layer(model->layer, layer);
+  if (is_taken(model->layer, layer->name))
+    return mix_fail_status(MIX_VALUE_ERROR,
+                           "sequential_add: all layers of a model need unique names; '%s' is taken",
+                           mix_layer_name(layer));
+  if (!mix_failed()) mix_layer_add_layer(model->layer, layer);
   return mix_error();
 }
 

@@ -13,7 +13,7 @@ mix_layer *mix_sequential_input_layer(const mix_layer *model) {
 mix_shape mix_sequential_shape(const mix_layer *model) {
   const mix_layer *first = mix_sequential_input_layer(model);
   if (first) return ((const mix_input_layer_data *)first->data)->batch_shape;
-  mix_shape shape = ((const mix_sequential_input *)model->data)->shape;
+  mix_shape shape = ((const mix_sequential_data *)model->data)->shape;
   if (shape.rank > 0) shape.dims[0] = MIX_UNKNOWN;
   return shape;
 }

@@ -152,8 +152,7 @@ static bool is_chain(const mix_functional *graph) {
     const mix_layer_call *call = graph->calls[c];
     if (!call->inputs || !takes_one(call)) return false;
     if (mix_tensor_history(mix_list_get(call->inputs, 0), NULL) != graph->calls[c - 1]) return false;
-    for (int before = 0; before < c; before++)
-      if (graph->calls[before]->layer == call->layer) return false;
+    if (mix_functional_first_call(graph, call->layer) < c) return false;
   }
   return true;
 }
@@ -163,9 +162,9 @@ static void put_connections(summary *s, const mix_functional *graph, const mix_l
   mix_text *out = &s->cells[3];
   int count = 0;
   if (!s->boxes) mix_text_put(out, "[");
-  for (int c = 0; c < graph->call_count; c++) {
+  for (int c = mix_functional_first_call(graph, layer); c >= 0; c = mix_functional_next_call(graph, c)) {
     const mix_layer_call *call = graph->calls[c];
-    if (call->layer != layer || !call->inputs) continue;
+    if (!call->inputs) continue;
     mix_list *const lists[] = {call->inputs, call->arguments, call->masks, call->initial_state};
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
       for (int i = 0; i < mix_list_count(lists[l]); i++) {
@@ -194,9 +193,8 @@ static bool same_shapes(const mix_layer_call *a, const mix_layer_call *b) {
 static void put_call_shapes(summary *s, const mix_functional *graph, const mix_layer *layer) {
   const mix_layer_call *last = NULL;
   bool differ = false;
-  for (int c = 0; c < graph->call_count; c++) {
+  for (int c = mix_functional_first_call(graph, layer); c >= 0; c = mix_functional_next_call(graph, c)) {
     const mix_layer_call *call = graph->calls[c];
-    if (call->layer != layer) continue;
     differ |= last && !same_shapes(last, call);
     last = call;
   }

@@ -55,6 +55,14 @@ static bool cache_cast(mix_ir *ir, int index, int cast_node, mix_dtype dtype) {
   return true;
 }
 
+/* Does a store under a condition take it? Such a store needs a value that a node computes, which the value on
+ * entry of a variable is not. */
+static bool is_stored_under_guard(const mix_ir *ir, int value) {
+  for (int i = 0; i < ir->variable_count; i++)
+    if (ir->variables[i].exit == value && ir->variables[i].guard >= 0) return true;
+  return false;
+}
+
 /* Caches cast n of variable `index` to 16 bits: first its casts back to float32, of which each loop that
  * reads them has one, then the 16-bit value itself if it still has uses. */
 static bool cache_casts(mix_ir *ir, int index, int n, int nodes) {
@@ -62,7 +70,7 @@ static bool cache_casts(mix_ir *ir, int index, int n, int nodes) {
   const mix_dtype dtype = ir->values[narrow].dtype;
   for (int m = n + 1; m < nodes; m++)
     if (is_cast_of(&ir->nodes[m], narrow) && ir->values[ir->nodes[m].first_output].dtype == MIX_FLOAT32 &&
-        !cache_cast(ir, index, m, dtype))
+        !is_stored_under_guard(ir, ir->nodes[m].first_output) && !cache_cast(ir, index, m, dtype))
       return false;
   const int *uses = mix_ir_uses(ir);
   if (!uses) return false;
@@ -76,7 +84,8 @@ bool mix_pass_cache_weight_casts(mix_ir *ir) {
   for (int i = 0; i < variables; i++)
     for (int n = 0; n < nodes; n++)
       if (is_cast_of(&ir->nodes[n], ir->variables[i].entry) &&
-          mix_dtype_is_16_bit(ir->values[ir->nodes[n].first_output].dtype) && !cache_casts(ir, i, n, nodes))
+          mix_dtype_is_16_bit(ir->values[ir->nodes[n].first_output].dtype) &&
+          !is_stored_under_guard(ir, ir->nodes[n].first_output) && !cache_casts(ir, i, n, nodes))
         return false;
   return mix_ir_sort(ir);
 }

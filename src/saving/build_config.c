@@ -76,11 +76,9 @@ static json_t *operand_shape_leaf(void *context, int index) {
 
 void mix_put_operand_shapes(const mix_functional *graph, const mix_layer *layer, json_t *object) {
   json_t *config = json_object_get(object, "build_config");
-  for (int c = 0; config && c < graph->call_count; c++) {
-    const mix_layer_call *call = graph->calls[c];
-    if (call->layer != layer || !mix_call_has_form(layer)) continue;
+  const int first = config && mix_call_has_form(layer) ? mix_functional_first_call(graph, layer) : -1;
+  const mix_layer_call *call = first >= 0 ? graph->calls[first] : NULL;
+  if (call)
     mix_json_set(config, "input_shape",
                  mix_tf_operation_shapes_json(call->keywords.form, operand_shape_leaf, call->inputs));
-    return;
-  }
 }

@@ -221,9 +221,9 @@ static json_t *call_json(const mix_functional *graph, const mix_layer_call *call
 
 json_t *mix_functional_calls_json(const mix_functional *graph, const mix_layer *layer) {
   json_t *nodes = json_array();
-  for (int c = 0; c < graph->call_count && !mix_failed(); c++)
-    if (graph->calls[c]->layer == layer && graph->calls[c]->inputs)
-      mix_json_append(nodes, call_json(graph, graph->calls[c]));
+  for (int c = mix_functional_first_call(graph, layer); c >= 0 && !mix_failed();
+       c = mix_functional_next_call(graph, c))
+    if (graph->calls[c]->inputs) mix_json_append(nodes, call_json(graph, graph->calls[c]));
   return nodes;
 }
 

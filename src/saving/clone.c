@@ -61,14 +61,10 @@ typedef struct clone_state {
   mix_layer **layers; /* of each call's layer, at the first call of it; borrowed */
 } clone_state;
 
-static int index_of(const mix_functional *graph, const mix_layer_call *call) {
-  for (int c = 0; c < graph->call_count; c++)
-    if (graph->calls[c] == call) return c;
-  return -1;
-}
-
 static mix_tensor *stand_in(const clone_state *clone, mix_tensor *tensor) {
-  int output = 0, index = tensor ? index_of(clone->graph, mix_tensor_history(tensor, &output)) : -1;
+  int output = 0;
+  const mix_layer_call *call = tensor ? mix_tensor_history(tensor, &output) : NULL;
+  const int index = call ? mix_functional_call_place(clone->graph, call) : -1;
   return index >= 0 ? mix_list_get(clone->results[index], output) : tensor;
 }
 
@@ -80,8 +76,7 @@ static mix_list *stand_ins(const clone_state *clone, mix_list *list) {
 }
 
 static mix_layer *layer_of_call(const clone_state *clone, int c) {
-  int first = 0;
-  while (clone->graph->calls[first]->layer != clone->graph->calls[c]->layer) first++;
+  const int first = mix_functional_first_call(clone->graph, clone->graph->calls[c]->layer);
   if (!clone->layers[first]) clone->layers[first] = replace(clone->graph->calls[c]->layer, clone->options);
   return clone->layers[first];
 }
@@ -98,7 +93,7 @@ static bool clone_inputs(const clone_state *clone) {
     if (call->inputs && !inputs)
       mix_fail(MIX_UNSUPPORTED, "model_clone: input %d is the result of a layer; give the clone's inputs", i);
     mix_tensor *input = mix_failed() ? NULL : inputs ? mix_list_get(inputs, i) : new_input(call->layer);
-    if (input) clone->results[index_of(graph, call)] = mix_list_of(input);
+    if (input) clone->results[mix_functional_call_place(graph, call)] = mix_list_of(input);
   }
   return !mix_failed();
 }
@@ -161,7 +156,7 @@ static mix_model *clone_sequential(mix_layer *old, const mix_clone_options *opti
       made = replace(layer, options);
     if (made) mix_sequential_add(model, made);
   }
-  const mix_sequential_input *first = old->data;
+  const mix_sequential_data *first = old->data;
   if (mix_failed() || !model) return NULL;
   if (!input && first->shape.rank > 0) {
     mix_node *node = mix_node_placeholder(first->dtype, first->shape, true);

@@ -17,6 +17,8 @@ typedef struct saved_layer {
   const json_t *nodes; /* its calls */
   int count, made;
   mix_list **results; /* of the calls that are made */
+  int *waiting;       /* for each call the first layer that waits for it, plus 1 */
+  int next_waiting;   /* the layer that waits for the same call, plus 1 */
 } saved_layer;
 
 typedef struct saved_graph {
@@ -25,6 +27,7 @@ typedef struct saved_graph {
   int count;
   json_t *names; /* name -> index of a layer */
   json_t *taken; /* the names that the layers have, which are others in some texts */
+  int **awaited; /* set to the place in `waiting` of a call that is not made yet */
 } saved_graph;
 
 /* ---- references ---- */
@@ -75,7 +78,10 @@ static mix_tensor *find_tensor(const saved_graph *graph, const json_t *value, bo
   if (node < 0 || node >= layer->count)
     return mix_fail(MIX_VALUE_ERROR, "model_from_json: call %lld of layer '%.60s' is asked for; it has %d",
                     (long long)node, layer->name, layer->count);
-  if (node >= layer->made) return NULL;
+  if (node >= layer->made) {
+    if (graph->awaited) *graph->awaited = &layer->waiting[node];
+    return NULL;
+  }
   if (output < 0 || output >= mix_list_count(layer->results[node]))
     return mix_fail(MIX_VALUE_ERROR, "model_from_json: result %lld of layer '%.60s' is asked for; it has %d",
                     (long long)output, layer->name, mix_list_count(layer->results[node]));
@@ -392,18 +398,69 @@ static bool make_call(const saved_graph *graph, saved_layer *layer) {
   return true;
 }
 
-/* Rounds over the layers, until all calls are made or a round makes none. */
-static bool make_calls(saved_graph *graph) {
-  bool moved = true, left = true;
-  while (moved && left && !mix_failed()) {
-    moved = left = false;
-    for (int i = 0; i < graph->count && !mix_failed(); i++) {
-      saved_layer *layer = &graph->layers[i];
-      while (layer->made < layer->count && make_call(graph, layer)) moved = true;
-      left |= layer->made < layer->count;
-    }
+/* ---- the order of the calls ---- */
+
+/* The layers to try next, as round * count + index: a heap whose first is the smallest. A layer is in it at
+ * most once. */
+typedef struct agenda {
+  int64_t *turns;
+  int count;
+} agenda;
+
+static void swap(agenda *all, int i, int j) {
+  const int64_t turn = all->turns[i];
+  all->turns[i] = all->turns[j];
+  all->turns[j] = turn;
+}
+
+static void put_turn(agenda *all, int64_t turn) {
+  int i = all->count++;
+  all->turns[i] = turn;
+  for (; i && all->turns[(i - 1) / 2] > all->turns[i]; i = (i - 1) / 2) swap(all, i, (i - 1) / 2);
+}
+
+static int64_t take_turn(agenda *all) {
+  const int64_t first = all->turns[0];
+  all->turns[0] = all->turns[--all->count];
+  for (int i = 0, child; (child = 2 * i + 1) < all->count; i = child) {
+    if (child + 1 < all->count && all->turns[child + 1] < all->turns[child]) child++;
+    if (all->turns[i] <= all->turns[child]) break;
+    swap(all, i, child);
   }
-  for (int i = 0; i < graph->count && left && !mix_failed(); i++)
+  return first;
+}
+
+/* Those that wait for a call that is made now: later layers in this round, earlier ones in the next. */
+static void wake(const saved_graph *graph, int *waiting, int64_t now, agenda *all) {
+  const int64_t round = now / graph->count;
+  for (int next, index = *waiting - 1; index >= 0; index = next) {
+    next = graph->layers[index].next_waiting - 1;
+    const int64_t turn = round * graph->count + index;
+    put_turn(all, turn > now ? turn : turn + graph->count);
+  }
+  *waiting = 0;
+}
+
+/* Makes calls of one layer, until one must wait. */
+static void make_calls_of(const saved_graph *graph, int64_t now, agenda *all) {
+  const int index = (int)(now % graph->count);
+  saved_layer *layer = &graph->layers[index];
+  while (layer->made < layer->count && make_call(graph, layer))
+    wake(graph, &layer->waiting[layer->made - 1], now, all);
+  if (layer->made == layer->count || mix_failed()) return;
+  layer->next_waiting = **graph->awaited;
+  **graph->awaited = index + 1;
+}
+
+/* Rounds over the layers, until all calls are made. In a round only those are tried that can go on. */
+static bool make_calls(saved_graph *graph) {
+  int *awaited = NULL;
+  agenda all = {.turns = mix_scoped_memory(((size_t)graph->count + 1) * sizeof *all.turns)};
+  graph->awaited = &awaited;
+  for (int i = 0; i < graph->count && all.turns; i++) put_turn(&all, i);
+  while (all.count && !mix_failed()) make_calls_of(graph, take_turn(&all), &all);
+  graph->awaited = NULL;
+  for (int i = 0; i < graph->count && !mix_failed(); i++)
     if (graph->layers[i].made < graph->layers[i].count)
       mix_fail(MIX_VALUE_ERROR, "model_from_json: the calls of layer '%.60s' form a circle with others",
                graph->layers[i].name);
@@ -430,7 +487,8 @@ static bool read_layer(saved_graph *graph, saved_layer *layer, const json_t *obj
   const bool input = mix_json_is_class(object, "InputLayer");
   layer->count = input ? 1 : (int)json_array_size(layer->nodes);
   layer->results = mix_scoped_memory(((size_t)layer->count + 1) * sizeof *layer->results);
-  if (!layer->results) return false;
+  layer->waiting = mix_scoped_memory(((size_t)layer->count + 1) * sizeof *layer->waiting);
+  if (!layer->results || !layer->waiting) return false;
   if (!input)
     return (layer->layer = graph->reader->read_layer(graph->reader, object, index)) &&
            take_name(graph, layer->layer->name);

@@ -191,6 +191,7 @@ bool mix_keras_file_open_memory(mix_keras_file *file, const char *name, const vo
 
 void mix_keras_file_close(mix_keras_file *file) {
   json_decref(file->model);
+  mix_hdf5_close(&file->hdf5);
   mix_free(file->bytes);
   *file = (mix_keras_file){.root = ""};
 }

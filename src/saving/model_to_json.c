@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/key_map.h"
 #include "optim/optimizer.h"
 #include <stdio.h>
 #include <string.h>
@@ -11,22 +12,29 @@
 
 /* The layers of the text so far, with their objects. */
 typedef struct json_writer {
-  mix_list *layers;
+  mix_list *layers; /* retained, so that no other gets the address of one */
+  mix_key_map places; /* of the layers among them */
   json_t *objects;
   int shared;
   bool models_only; /* of layers in layers that are no models nothing is added */
 } json_writer;
 
 static json_writer new_writer(bool models_only) {
-  return (json_writer){mix_list_new(0, NULL), json_array(), 0, models_only};
+  return (json_writer){
+      .layers = mix_list_new(0, NULL), .objects = json_array(), .models_only = models_only};
+}
+
+static void end_writer(json_writer *writer) {
+  json_decref(writer->objects);
+  mix_key_map_clear(&writer->places);
 }
 
 /* One number for all objects of a layer, as Keras reads it. It writes the number only where it has seen the
  * layer before, and makes two layers of it. */
 static void note_object(json_writer *writer, const mix_layer *layer, json_t *object) {
-  int before = 0;
-  while (before < mix_list_count(writer->layers) && mix_list_items(writer->layers)[before] != layer) before++;
-  if (before == mix_list_count(writer->layers)) {
+  const int before = mix_key_map_get(&writer->places, mix_address_key(layer));
+  if (before < 0) {
+    mix_key_map_set(&writer->places, mix_address_key(layer), mix_list_count(writer->layers));
     mix_list_append(writer->layers, (void *)layer);
     mix_json_append(writer->objects, json_incref(object));
     return;
@@ -56,15 +64,17 @@ static bool inputs_are_layers(const mix_layer *model, const mix_functional *grap
 
 /* Names tell the calls apart. */
 static bool names_are_unique(const mix_layer *model) {
-  mix_layer *const *layers = (mix_layer *const *)mix_list_items(model->layers);
-  for (int i = 0; i < mix_list_count(model->layers); i++)
-    for (int before = 0; before < i; before++)
-      if (layers[i]->name == layers[before]->name) {
-        mix_fail(MIX_VALUE_ERROR, "model_to_json: two layers of '%s' are named '%s'; expected unique names",
-                 model->name, layers[i]->name);
-        return false;
-      }
-  return true;
+  mix_key_map names = {0};
+  for (int i = 0; i < mix_list_count(model->layers) && !mix_failed(); i++) {
+    const char *name = ((const mix_layer *)mix_list_items(model->layers)[i])->name;
+    if (mix_key_map_get(&names, mix_address_key(name)) >= 0)
+      mix_fail(MIX_VALUE_ERROR, "model_to_json: two layers of '%s' are named '%s'; expected unique names",
+               model->name, name);
+    else
+      mix_key_map_set(&names, mix_address_key(name), i);
+  }
+  mix_key_map_clear(&names);
+  return !mix_failed();
 }
 
 static json_t *functional_config(json_writer *writer, mix_layer *model) {
@@ -94,7 +104,7 @@ static json_t *implied_input_json(const mix_layer *model, mix_shape shape) {
   const mix_layer *first = mix_sequential_first(model);
   char name[256] = "input_layer";
   if (rules->input_named_by_layer) snprintf(name, sizeof name, "%.240s_input", first->name);
-  mix_dtype dtype = ((const mix_sequential_input *)model->data)->dtype;
+  mix_dtype dtype = ((const mix_sequential_data *)model->data)->dtype;
   if (!rules->input_named_by_layer) dtype = first->compute;
   mix_input_options options = {
       .size = sizeof options, .name = name, .dtype = mix_dtype_name(dtype), .semantics = rules};
@@ -197,7 +207,7 @@ static json_t *layer_json(json_writer *writer, mix_layer *layer, bool open_batch
 json_t *mix_layer_to_json(mix_layer *layer, bool open_batch) {
   json_writer writer = new_writer(false);
   json_t *object = layer_json(&writer, layer, open_batch);
-  json_decref(writer.objects);
+  end_writer(&writer);
   return mix_json_whole(object);
 }
 
@@ -206,7 +216,7 @@ json_t *mix_layer_object_with_models(mix_layer *layer) {
   json_writer writer = new_writer(true);
   json_t *object = object_of(&writer, layer);
   if (object) complete_inner_objects(&writer, layer, object, false);
-  json_decref(writer.objects);
+  end_writer(&writer);
   return mix_json_whole(object);
 }
 

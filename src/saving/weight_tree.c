@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/key_map.h"
 #include "base/object.h"
 #include "optim/optimizer.h"
 #include <stdio.h>
@@ -12,14 +13,12 @@ typedef struct walk {
   mix_weight_visit *visit;
   void *context;
   const mix_semantics *rules;
-  mix_list *seen;
+  mix_key_map seen;
   bool places, repeats;
 } walk;
 
-static bool is_seen(const walk *w, const void *object) {
-  for (int i = 0; i < mix_list_count(w->seen); i++)
-    if (mix_list_items(w->seen)[i] == object) return true;
-  return false;
+static bool is_seen(const walk *w, const mix_layer *layer) {
+  return mix_key_map_get(&w->seen, mix_address_key(layer)) >= 0;
 }
 
 /* PATH/NAME, or with a number PATH/NAME_2, in the scope. */
@@ -124,7 +123,9 @@ static bool visit_layer(walk *w, mix_layer *layer, const char *path) {
     return true;
   }
   mix_list *own = own_variables(layer);
-  if (!own || !w->visit(w->context, path, layer->name, own) || mix_list_append(w->seen, layer)) return false;
+  if (!own || !w->visit(w->context, path, layer->name, own) ||
+      !mix_key_map_set(&w->seen, mix_address_key(layer), 0))
+    return false;
   json_t *used = json_object();
   const bool good = mix_layer_is_structured(layer) ? visit_model_layers(w, layer, path, used)
                                                    : visit_inner_layers(w, layer, path, used);
@@ -186,8 +187,9 @@ static bool visit_own_optimizer(const walk *w, const mix_model *model) {
 
 static bool visit_all(walk *w, mix_model *model) {
   w->rules = model->semantics;
-  if (!(w->seen = mix_list_new(0, NULL))) return false;
-  return visit_layer(w, model->layer, "") && visit_own_optimizer(w, model) && !mix_failed();
+  const bool good = visit_layer(w, model->layer, "") && visit_own_optimizer(w, model) && !mix_failed();
+  mix_key_map_clear(&w->seen);
+  return good;
 }
 
 bool mix_visit_weight_tree(mix_model *model, mix_weight_visit *visit, void *context) {

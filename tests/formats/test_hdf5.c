@@ -32,12 +32,14 @@ static void load(const char *name) {
 }
 
 static void open_file(const char *name) {
+  mix_hdf5_close(&file);
   load(name);
   assert_true(mix_hdf5_open(&file, name, bytes, size));
 }
 
 static int end(void **state) {
   (void)state;
+  mix_hdf5_close(&file);
   free(bytes);
   bytes = NULL;
   mix_error_clear();
@@ -238,6 +240,7 @@ static void read_all(size_t count) {
   assert_non_null(part);
   memcpy(part, bytes, count);
   if (mix_hdf5_open(&file, "damaged", part, count)) mix_hdf5_list(&file, "", visit, &root);
+  mix_hdf5_close(&file);
   mix_error_clear();
   free(part);
 }

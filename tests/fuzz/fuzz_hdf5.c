@@ -65,6 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       read_attributes(&file, "");
       mix_hdf5_list(&file, "", visit, &w);
     }
+    mix_hdf5_close(&file);
   }
   mix_error_clear();
   return 0;

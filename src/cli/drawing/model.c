@@ -92,12 +92,6 @@ static int add_box(drawing *d, mix_layer *layer, int call, int count, const mix_
 
 /* ---- models ---- */
 
-static int index_of_call(const mix_functional *graph, const mix_layer_call *call) {
-  for (int c = 0; c < graph->call_count; c++)
-    if (graph->calls[c] == call) return c;
-  return -1;
-}
-
 /* The boxes are in the order of the calls, so a call's index is that of its box. */
 static bool add_calls(drawing *d, const mix_functional *graph) {
   for (int c = 0; c < graph->call_count; c++) {
@@ -108,7 +102,7 @@ static bool add_calls(drawing *d, const mix_functional *graph) {
     mix_list *const lists[] = {call->inputs, call->arguments, call->masks, call->initial_state};
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
       for (int i = 0; i < mix_list_count(lists[l]); i++) {
-        const int source = index_of_call(graph, mix_tensor_history(mix_list_items(lists[l])[i], &(int){0}));
+        const int source = mix_functional_call_place(graph, mix_tensor_history(mix_list_items(lists[l])[i], &(int){0}));
         if (source >= 0 && !drawing_add_edge(d, source, c)) return false;
       }
   }

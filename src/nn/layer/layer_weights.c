@@ -2,6 +2,7 @@
 #include "compile/generator.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/key_map.h"
 #include "compile/assign.h"
 #include "graph/unfilled_tensor.h"
 #include "nn/layer/layer.h"
@@ -89,10 +90,22 @@ mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weight_optio
 
 typedef enum wanted { TRAINABLE = 1, FROZEN = 2, BOTH = 3 } wanted;
 
-static bool has(mix_list *list, const void *item) {
-  for (int i = 0; i < mix_list_count(list); i++)
-    if (mix_list_items(list)[i] == item) return true;
-  return false;
+/* A list in which each item stands once. */
+typedef struct collection {
+  mix_list *items;
+  mix_key_map known;
+} collection;
+
+static void collect(collection *all, void *item) {
+  if (mix_key_map_get(&all->known, mix_address_key(item)) < 0 &&
+      mix_key_map_set(&all->known, mix_address_key(item), 0))
+    mix_list_append(all->items, item);
+}
+
+/* The list at the end of its making; NULL with the error recorded. */
+static mix_list *collected(collection *all) {
+  mix_key_map_clear(&all->known);
+  return mix_failed() ? NULL : all->items;
 }
 
 /* Is a weight of the layer trained? `frozen`: an outer layer is not trainable. */
@@ -102,18 +115,17 @@ static bool is_trained(const mix_layer *layer, bool frozen, const mix_variable *
 
 /* Appends the layer's own weights of the requested kinds, each once: those that are trainable by their own
  * flag, then the others. */
-static void append_own(mix_layer *layer, bool frozen, wanted kinds, mix_list *result) {
+static void append_own(mix_layer *layer, bool frozen, wanted kinds, collection *result) {
   for (int pass = 0; pass < 2; pass++)
     for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
       mix_variable *variable = mix_list_items(layer->weights)[i];
       wanted kind = is_trained(layer, frozen, variable) ? TRAINABLE : FROZEN;
-      if (variable->trainable == !pass && (kinds & kind) && !has(result, variable))
-        mix_list_append(result, variable);
+      if (variable->trainable == !pass && (kinds & kind)) collect(result, variable);
     }
 }
 
 /* Layers inside a layer that is not trainable are frozen. */
-static void append_nest(mix_layer *layer, bool frozen, wanted kinds, mix_list *result) {
+static void append_nest(mix_layer *layer, bool frozen, wanted kinds, collection *result) {
   append_own(layer, frozen, kinds, result);
   for (int i = 0; i < mix_list_count(layer->layers); i++)
     append_nest(mix_list_items(layer->layers)[i], frozen || !layer->trainable, kinds, result);
@@ -121,7 +133,7 @@ static void append_nest(mix_layer *layer, bool frozen, wanted kinds, mix_list *r
 
 /* The order of mix_layer_weights: a layer's own, then those of its inner layers. In tf_keras a layer that is
  * no model lists all trainable weights of its nest first. */
-static void append_by_layer(mix_layer *layer, bool frozen, mix_list *result) {
+static void append_by_layer(mix_layer *layer, bool frozen, collection *result) {
   if (layer->semantics->weights_trainable_first && !layer->is_model) {
     append_nest(layer, frozen, TRAINABLE, result);
     append_nest(layer, frozen, FROZEN, result);
@@ -149,19 +161,18 @@ typedef mix_list *kept_list(const mix_layer *layer);
 static mix_list *generators_of(const mix_layer *layer) { return layer->generators; }
 static mix_list *states_of(const mix_layer *layer) { return layer->states; }
 
-static void append_kept(mix_layer *layer, kept_list *kept, mix_list *result) {
+static void append_kept(mix_layer *layer, kept_list *kept, collection *result) {
   mix_list *own = kept(layer);
-  for (int i = 0; own && i < mix_list_count(own); i++)
-    if (!has(result, mix_list_items(own)[i])) mix_list_append(result, mix_list_items(own)[i]);
+  for (int i = 0; own && i < mix_list_count(own); i++) collect(result, mix_list_items(own)[i]);
   for (int i = 0; i < mix_list_count(layer->layers); i++)
     append_kept(mix_list_items(layer->layers)[i], kept, result);
 }
 
 static mix_list *all_kept(mix_layer *layer, kept_list *kept) {
   if (mix_failed() || !layer) return NULL;
-  mix_list *result = mix_list_new(0, NULL);
-  if (result) append_kept(layer, kept, result);
-  return mix_failed() ? NULL : result;
+  collection result = {.items = mix_list_new(0, NULL)};
+  if (result.items) append_kept(layer, kept, &result);
+  return collected(&result);
 }
 
 mix_list *mix_layer_generators(mix_layer *layer) { return all_kept(layer, generators_of); }
@@ -169,27 +180,25 @@ mix_list *mix_layer_states(mix_layer *layer) { return all_kept(layer, states_of)
 
 /* ---- weights ---- */
 
-static mix_list *collect(mix_layer *layer, wanted kinds, const char *call) {
+static mix_list *weights_of_kind(mix_layer *layer, wanted kinds, const char *call) {
   if (!mix_given(layer, &mix_layer_object_class, call, "a layer")) return NULL;
-  mix_list *result = mix_list_new(0, NULL);
-  if (!result) return NULL;
-  append_nest(layer, false, kinds, result);
-  return mix_failed() ? NULL : result;
+  collection result = {.items = mix_list_new(0, NULL)};
+  if (result.items) append_nest(layer, false, kinds, &result);
+  return collected(&result);
 }
 
 mix_list *mix_layer_trainable_weights(mix_layer *layer) {
-  return collect(layer, TRAINABLE, "layer_trainable_weights");
+  return weights_of_kind(layer, TRAINABLE, "layer_trainable_weights");
 }
 mix_list *mix_layer_non_trainable_weights(mix_layer *layer) {
-  return collect(layer, FROZEN, "layer_non_trainable_weights");
+  return weights_of_kind(layer, FROZEN, "layer_non_trainable_weights");
 }
 
 mix_list *mix_layer_weights(mix_layer *layer) {
   if (!mix_given(layer, &mix_layer_object_class, "layer_weights", "a layer")) return NULL;
-  mix_list *result = mix_list_new(0, NULL);
-  if (!result) return NULL;
-  append_by_layer(layer, false, result);
-  return mix_failed() ? NULL : result;
+  collection result = {.items = mix_list_new(0, NULL)};
+  if (result.items) append_by_layer(layer, false, &result);
+  return collected(&result);
 }
 
 mix_list *mix_layer_get_weights(mix_layer *layer) {
@@ -237,6 +246,12 @@ mix_status mix_layer_add_loss(mix_layer *layer, mix_tensor *loss) {
       !mix_given(loss, &mix_tensor_class, "layer_add_loss", "a scalar loss"))
     return mix_error();
   return mix_list_append(layer->losses, loss);
+}
+
+static bool has(mix_list *list, const void *item) {
+  for (int i = 0; i < mix_list_count(list); i++)
+    if (mix_list_items(list)[i] == item) return true;
+  return false;
 }
 
 /* Is it a weight of an inner layer too, which then has its penalty? */

@@ -10,14 +10,12 @@ static json_t *model_json(mix_layer *layer);
 
 /* keras_history of a tensor: its layer, the index of the call, the index of the result. */
 static json_t *tensor_json(const mix_functional *graph, const mix_tensor *tensor) {
-  int output, earlier = 0;
+  int output;
   const mix_layer_call *call = mix_tensor_history(tensor, &output);
   if (!call) return NULL;
-  for (int c = 0; c < graph->call_count && graph->calls[c] != call; c++)
-    earlier += graph->calls[c]->layer == call->layer;
   return mix_json_whole(json_pack("{s:s, s:{s:s, s:[s, i, i]}}", "class_name", "__keras_tensor__", "config",
                                   "dtype", mix_dtype_name(mix_tensor_dtype(tensor)), "keras_history",
-                                  call->layer->name, earlier, output));
+                                  call->layer->name, mix_functional_call_number(graph, call), output));
 }
 
 static void append_inputs(json_t *inputs, const mix_functional *graph, mix_list *tensors) {
@@ -30,8 +28,8 @@ static void append_inputs(json_t *inputs, const mix_functional *graph, mix_list 
 /* The inputs of each call of the layer in the model. */
 static json_t *inbound_json(const mix_functional *graph, const mix_layer *layer) {
   json_t *nodes = json_array();
-  for (int c = 0; c < graph->call_count; c++) {
-    if (graph->calls[c]->layer != layer || !graph->calls[c]->inputs) continue;
+  for (int c = mix_functional_first_call(graph, layer); c >= 0; c = mix_functional_next_call(graph, c)) {
+    if (!graph->calls[c]->inputs) continue;
     json_t *inputs = json_array();
     append_inputs(inputs, graph, graph->calls[c]->inputs);
     append_inputs(inputs, graph, graph->calls[c]->arguments);
@@ -62,10 +60,7 @@ static json_t *functional_json(mix_layer *model) {
   const mix_functional *graph = mix_layer_data(model);
   json_t *layers = json_array();
   for (int c = 0; c < graph->call_count; c++) {
-    bool seen = false;
-    for (int before = 0; before < c && !seen; before++)
-      seen = graph->calls[before]->layer == graph->calls[c]->layer;
-    if (seen) continue;
+    if (mix_functional_first_call(graph, graph->calls[c]->layer) < c) continue;
     json_t *layer = layer_json(graph->calls[c]->layer);
     mix_json_set(layer, "inbound_nodes", inbound_json(graph, graph->calls[c]->layer));
     mix_json_append(layers, layer);
