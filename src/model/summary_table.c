@@ -91,13 +91,10 @@ static void put_box_row(mix_summary_table *t, const char *const *cells) {
 /* A line of a shape or a list ends behind an item. */
 static size_t end_of_item(const char *text, size_t bytes) {
   static const char *const ends[] = {"),", "},", "],", "',"};
-  size_t end = bytes;
-  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-    const char *found = strstr(text, ends[i]);
-    if (found && (size_t)(found - text) + 2 <= bytes && (size_t)(found - text) + 2 < end)
-      end = (size_t)(found - text) + 2;
-  }
-  return end;
+  for (size_t end = 2; end <= bytes; end++)
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+      if (!memcmp(text + end - 2, ends[i], 2)) return end;
+  return bytes;
 }
 
 static bool any_left(const mix_summary_table *t, const char *const *left) {

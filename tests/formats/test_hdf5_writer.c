@@ -127,6 +127,35 @@ static void groups(void **state) {
   assert_string_equal(names, "add dense/ ");
 }
 
+/* The blocks that the last call has read. */
+static int64_t visited(const mix_hdf5 *file) { return (int64_t)(file->size / 8) + 64 - file->visits; }
+
+/* The links of a large group are read once, and not again for each path through it. */
+static void a_large_group_is_read_once(void **state) {
+  (void)state;
+  enum { LINKS = 3000 };
+  mix_hdf5 file;
+  char path[32];
+  mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+  for (int i = 0; i < LINKS; i++) {
+    snprintf(path, sizeof path, "layers/l%d/vars", i);
+    assert_true(mix_hdf5_write_group(writer, path));
+  }
+  open_written(writer, &file);
+  int64_t blocks = 0;
+  for (int i = 0; i < LINKS; i++) {
+    snprintf(path, sizeof path, "layers/l%d/vars", i);
+    assert_true(mix_hdf5_has(&file, path));
+    blocks += visited(&file);
+    snprintf(path, sizeof path, "layers/l%d/weights", i);
+    assert_false(mix_hdf5_has(&file, path));
+  }
+  assert_false(mix_hdf5_has(&file, "layers/l"));
+  assert_false(mix_hdf5_has(&file, "layers/l29990"));
+  if (blocks > 32 * LINKS) fail_msg("%lld blocks are read for %d paths", (long long)blocks, LINKS);
+  mix_hdf5_close(&file);
+}
+
 static void a_path_that_is_taken(void **state) {
   (void)state;
   mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
@@ -299,6 +328,7 @@ int main(void) {
       WRITER_TEST(a_large_tensor),
       WRITER_TEST(equal_tensors_give_equal_files),
       WRITER_TEST(groups),
+      WRITER_TEST(a_large_group_is_read_once),
       WRITER_TEST(a_path_that_is_taken),
       WRITER_TEST(Z12_lists_of_names_in_pieces),
       WRITER_TEST(texts_of_any_length),
