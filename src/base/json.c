@@ -244,7 +244,7 @@ bool mix_json_int_read(const json_t *value, const char *name, const char *expect
 }
 
 const char *mix_json_keep_text(char **owner, json_t *json) {
-  char *text = mix_json_text(json);
+  char *text = mix_json_text(json = mix_json_whole(json));
   json_decref(json);
   if (!text) return NULL;
   mix_free(*owner);

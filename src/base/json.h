@@ -57,7 +57,7 @@ bool mix_json_int_read(const json_t *value, const char *name, const char *expect
                        int *number);
 
 /* Stores the text of `json`, which it consumes, in *owner, whose former text it frees. NULL with the error
- * recorded. */
+ * recorded, which is out of memory where `json` is NULL without a reason. */
 const char *mix_json_keep_text(char **owner, json_t *json);
 
 #endif

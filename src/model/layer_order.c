@@ -151,8 +151,8 @@ static void place_unused_inputs(walk *w) {
 
 static void start(walk *w) {
   for (int c = 0; c < w->graph->call_count; c++)
-    w->places[c] = (place){.layer = mix_functional_first_call(w->graph, w->graph->calls[c]->layer),
-                           .position = -1};
+    w->places[c] =
+        (place){.layer = mix_functional_first_call(w->graph, w->graph->calls[c]->layer), .position = -1};
 }
 
 static int by_depth(const void *a, const void *b) {

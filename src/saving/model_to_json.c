@@ -12,7 +12,7 @@
 
 /* The layers of the text so far, with their objects. */
 typedef struct json_writer {
-  mix_list *layers; /* retained, so that no other gets the address of one */
+  mix_list *layers;   /* retained, so that no other gets the address of one */
   mix_key_map places; /* of the layers among them */
   json_t *objects;
   int shared;
@@ -20,8 +20,7 @@ typedef struct json_writer {
 } json_writer;
 
 static json_writer new_writer(bool models_only) {
-  return (json_writer){
-      .layers = mix_list_new(0, NULL), .objects = json_array(), .models_only = models_only};
+  return (json_writer){.layers = mix_list_new(0, NULL), .objects = json_array(), .models_only = models_only};
 }
 
 static void end_writer(json_writer *writer) {

@@ -59,11 +59,24 @@ static void memory_that_runs_out_gives_none(void **state) {
   assert_null(number);
 }
 
+/* A text that was not made for want of memory is an error that says so, not silence. */
+static void a_text_without_its_value_is_out_of_memory(void **state) {
+  (void)state;
+  char *kept = NULL;
+  json_set_alloc_funcs(no_memory, free);
+  const char *text = mix_json_keep_text(&kept, json_pack("{s:s}", "status", "found"));
+  json_set_alloc_funcs(malloc, free);
+  assert_null(text);
+  assert_int_equal(mix_error(), MIX_MEMORY_ERROR);
+  mix_error_clear();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(names_that_are_not_utf8_have_a_word),
       cmocka_unit_test(numbers_that_are_not_finite_have_a_word),
       cmocka_unit_test(memory_that_runs_out_gives_none),
+      cmocka_unit_test(a_text_without_its_value_is_out_of_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

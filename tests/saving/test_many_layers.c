@@ -129,7 +129,8 @@ typedef struct measured {
   const char *name;
   void (*run)(mix_model *model, const char *text);
 } measured;
-#define MEASURED(function) {#function, function}
+#define MEASURED(function)                                                                                   \
+  { #function, function }
 
 static double processor_seconds(void) {
   struct timespec now;
@@ -157,9 +158,11 @@ static void expect_linear(char *(*config)(int count), int count, const measured 
         const double few = seconds_of(&steps[i], models[0], texts[0]);
         const double many = seconds_of(&steps[i], models[1], texts[1]);
         if (many / few < best) best = many / few;
-        print_message("%s: %d layers %.3f s, %d layers %.3f s\n", steps[i].name, count, few, MORE * count, many);
+        print_message("%s: %d layers %.3f s, %d layers %.3f s\n", steps[i].name, count, few, MORE * count,
+                      many);
       }
-      if (best > LIMIT) fail_msg("%s takes %.1f times as long for %d times as many layers", steps[i].name, best, MORE);
+      if (best > LIMIT)
+        fail_msg("%s takes %.1f times as long for %d times as many layers", steps[i].name, best, MORE);
     }
     mix_free(texts[0]);
     mix_free(texts[1]);
@@ -168,7 +171,7 @@ static void expect_linear(char *(*config)(int count), int count, const measured 
 
 static const measured of_structure[] = {MEASURED(read_config), MEASURED(describe), MEASURED(write_config),
                                         MEASURED(clone)};
-static const measured of_weights[] = {MEASURED(read_config), MEASURED(describe),    MEASURED(save_archive),
+static const measured of_weights[] = {MEASURED(read_config),  MEASURED(describe),    MEASURED(save_archive),
                                       MEASURED(load_archive), MEASURED(save_legacy), MEASURED(load_legacy)};
 #define COUNT(steps) ((int)(sizeof(steps) / sizeof *(steps)))
 

@@ -102,7 +102,8 @@ static bool add_calls(drawing *d, const mix_functional *graph) {
     mix_list *const lists[] = {call->inputs, call->arguments, call->masks, call->initial_state};
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
       for (int i = 0; i < mix_list_count(lists[l]); i++) {
-        const int source = mix_functional_call_place(graph, mix_tensor_history(mix_list_items(lists[l])[i], &(int){0}));
+        const int source =
+            mix_functional_call_place(graph, mix_tensor_history(mix_list_items(lists[l])[i], &(int){0}));
         if (source >= 0 && !drawing_add_edge(d, source, c)) return false;
       }
   }
