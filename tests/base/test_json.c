@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/error.h"
 #include "base/json.h"
 
 #include <errno.h>
