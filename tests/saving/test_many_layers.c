@@ -177,19 +177,19 @@ static const measured of_weights[] = {MEASURED(read_config),  MEASURED(describe)
 
 static void sequential_models(void **state) {
   (void)state;
-  expect_linear(chain_of_flatten, 20000, of_structure, COUNT(of_structure));
+  expect_linear(chain_of_flatten, 10000, of_structure, COUNT(of_structure));
 }
 static void functional_models(void **state) {
   (void)state;
-  expect_linear(forward_graph, 15000, of_structure, COUNT(of_structure));
+  expect_linear(forward_graph, 8000, of_structure, COUNT(of_structure));
 }
 static void layers_listed_backwards(void **state) {
   (void)state;
-  expect_linear(backward_graph, 15000, of_structure, COUNT(of_structure));
+  expect_linear(backward_graph, 8000, of_structure, COUNT(of_structure));
 }
 static void calls_of_one_layer(void **state) {
   (void)state;
-  expect_linear(one_layer_called_often, 15000, of_structure, COUNT(of_structure));
+  expect_linear(one_layer_called_often, 8000, of_structure, COUNT(of_structure));
 }
 static void weights_of_many_layers(void **state) {
   (void)state;
