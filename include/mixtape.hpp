@@ -46,8 +46,10 @@ template <class Result> Result check(Result result) {
 // A scope that ends with its block, by an exception too.
 class scope {
 public:
-  scope() : scope_((check(), check(mix_scope_begin()))) {}
-  ~scope() { mix_scope_end(scope_); }
+  // The place where the scope stands is for the message on a later use of what it owned.
+  explicit scope(const char *file = __builtin_FILE(), int line = __builtin_LINE())
+      : scope_((check(), check(mix_scope_begin_at(file, line)))) {}
+  ~scope() { mix_scope_end_block(&scope_); }
   scope(const scope &) = delete;
   scope &operator=(const scope &) = delete;
 

@@ -28,16 +28,55 @@ typedef struct mix_scope mix_scope;
 MIX_API mix_scope *mix_scope_begin(void);
 /* Ends the scope and those opened inside it, and releases what they own. */
 MIX_API void mix_scope_end(mix_scope *scope);
+/* The same with the place of the call, which the message on a later use of what the scope owned names. The
+ * macros of the names above pass their own place; file may be NULL. */
+MIX_API mix_scope *mix_scope_begin_at(const char *file, int line);
+MIX_API void mix_scope_end_at(mix_scope *scope, const char *file, int line);
+#define mix_scope_begin() mix_scope_begin_at(__FILE__, __LINE__)
+#define mix_scope_end(scope) mix_scope_end_at(scope, __FILE__, __LINE__)
 /* Moves an object from its scope of this thread to the enclosing one, so that it outlives the inner scope.
  * Returns the object. */
 MIX_API void *mix_scope_leave(void *object);
 /* Releases the objects of the calling thread's root scope, and the library's caches. */
 MIX_API void mix_shutdown(void);
 
-/* MIX_SCOPE { ... } opens a scope for a block. Do not leave the block by break, return or goto. */
-#define MIX_SCOPE                                                                                           \
-  for (mix_scope *mix_scope_here_ = mix_scope_begin(); mix_scope_here_;                                     \
-       mix_scope_end(mix_scope_here_), mix_scope_here_ = NULL)
+/* ---- scopes of a block ----
+ * MIX_SCOPE_HERE; at the beginning of a block opens a scope that ends with this block, however it is left:
+ * at its end, by break, continue, return or goto. It needs gcc or clang, as C++ does not.
+ *
+ * MIX_SCOPE { ... } opens a scope for the block that follows. return and goto end the scope (with gcc and
+ * clang; with others they leave it to the scope around it). In C the macro is a loop: `break` and `continue`
+ * end the block and its scope, not the loop around them. `continue` is thus right where the block is all that
+ * the loop does; `break` is a RuntimeError. Use MIX_SCOPE_HERE to leave a loop. In C++ both leave the loop.
+ */
+/* Ends the scope of a block and sets it to NULL; does nothing for NULL. For the macros. */
+MIX_API void mix_scope_end_block(mix_scope **scope);
+/* The same after a `break`, with a RuntimeError that names the place of the MIX_SCOPE. For the macro. */
+MIX_API void mix_scope_broken(mix_scope **scope, const char *file, int line);
+#ifdef __cplusplus
+struct mix_scope_of_block {
+  mix_scope *scope;
+  mix_scope_of_block(const char *file, int line) : scope(mix_scope_begin_at(file, line)) {}
+  ~mix_scope_of_block() { mix_scope_end_block(&scope); }
+  mix_scope_of_block(const mix_scope_of_block &) = delete;
+  mix_scope_of_block &operator=(const mix_scope_of_block &) = delete;
+  explicit operator bool() const { return scope != nullptr; }
+};
+#define MIX_SCOPE if (mix_scope_of_block mix_scope_here_{__FILE__, __LINE__})
+#define MIX_SCOPE_HERE mix_scope_of_block mix_scope_of_block_(__FILE__, __LINE__)
+#else
+#ifdef __GNUC__
+#define MIX_SCOPE_CLEANUP_ __attribute__((__cleanup__(mix_scope_end_block), __unused__))
+#define MIX_SCOPE_HERE mix_scope *mix_scope_of_block_ MIX_SCOPE_CLEANUP_ = mix_scope_begin()
+#else
+#define MIX_SCOPE_CLEANUP_
+#endif
+#define MIX_SCOPE                                                                                            \
+  for (mix_scope *mix_scope_here_ MIX_SCOPE_CLEANUP_ = mix_scope_begin(),                                    \
+                                  *mix_scope_open_ = mix_scope_here_;                                        \
+       mix_scope_open_; mix_scope_open_ = NULL, mix_scope_broken(&mix_scope_here_, __FILE__, __LINE__))      \
+    for (; mix_scope_here_; mix_scope_end_block(&mix_scope_here_))
+#endif
 
 /* A new list that retains its items; an item may be NULL. */
 MIX_API mix_list *mix_list_new(int count, void *const *items);
@@ -49,7 +88,7 @@ MIX_API void *mix_list_get(const mix_list *list, int index);
 MIX_API mix_status mix_list_append(mix_list *list, void *item);
 #ifndef __cplusplus
 /* mix_list_of(a, b, c): a new list of these objects. */
-#define mix_list_of(...)                                                                                    \
+#define mix_list_of(...)                                                                                     \
   mix_list_new((int)(sizeof((void *[]){__VA_ARGS__}) / sizeof(void *)), (void *[]){__VA_ARGS__})
 #endif
 
@@ -71,8 +110,8 @@ MIX_API mix_status mix_dict_set(mix_list *dict, const char *name, void *item);
 MIX_API const char *mix_dict_name(const mix_list *dict, int index);
 #ifndef __cplusplus
 /* mix_dict_of("a", x, "b", y) */
-#define mix_dict_of(...)                                                                                    \
-  mix_dict_from_pairs((int)(sizeof((const void *[]){__VA_ARGS__}) / sizeof(void *)),                        \
+#define mix_dict_of(...)                                                                                     \
+  mix_dict_from_pairs((int)(sizeof((const void *[]){__VA_ARGS__}) / sizeof(void *)),                         \
                       (const void *[]){__VA_ARGS__})
 #endif
 

@@ -62,6 +62,10 @@ mix_list *mix_list_new(int count, void *const *items) {
     return NULL;
   }
   for (; list->count < count; list->count++) list->items[list->count] = mix_retain(items[list->count]);
+  if (mix_failed()) { /* an item of an ended scope */
+    mix_release(list);
+    return NULL;
+  }
   return mix_scoped(list);
 }
 
@@ -86,7 +90,9 @@ mix_status mix_list_append(mix_list *list, void *item) {
     return mix_fail_status(MIX_TYPE_ERROR,
                            "list_append: the list is a dict, whose items have names; use mix_dict_set");
   if (!reserve(list, list->count + 1)) return mix_error();
-  list->items[list->count++] = mix_retain(item);
+  void *retained = mix_retain(item);
+  if (mix_failed()) return mix_error();
+  list->items[list->count++] = retained;
   return MIX_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/deferred_log.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "base/format.h"
 
 #include <pthread.h>
@@ -116,14 +117,7 @@ bool mix_verbose(const char *word) {
   const char *list = getenv("MIXTAPE_VERBOSE");
   if (!list) return false;
   check_verbose(list);
-  size_t length = strlen(word);
-  while (*list) {
-    list += strspn(list, ", ");
-    size_t here = strcspn(list, ", ");
-    if (here == length && memcmp(list, word, length) == 0) return here > 0;
-    list += here;
-  }
-  return false;
+  return mix_has_word(list, word);
 }
 
 void mix_log_to_stderr(void *context, mix_log_level level, const char *message) {

@@ -1,6 +1,7 @@
 /* Reference counts, and the scopes of each thread that own the results of constructors. */
 #include "base/object.h"
 #include "base/alloc.h"
+#include "base/ended_object.h"
 #include "base/error.h"
 #include "base/loaded.h"
 
@@ -11,6 +12,7 @@ struct mix_scope {
   mix_scope *outer; /* the enclosing scope; for a recycled scope, the next one in the list */
   mix_object **objects;
   int count, capacity;
+  mix_scope_places places;
 };
 
 /* A recycled scope keeps its array up to this many entries, so that a loop of MIX_SCOPEs does not
@@ -18,7 +20,7 @@ struct mix_scope {
 enum { RECYCLED_CAPACITY = 4096, SHUTDOWN_HOOKS = 32 };
 
 /* Free lists of small objects, one for each size class of 64 bytes, with a maximum length. */
-enum { SIZE_CLASS_STEP = 64, SIZE_CLASSES = 16, FREE_LIST_MAX = 256 };
+enum { SIZE_CLASS_STEP = 64, SIZE_CLASSES = 16, FREE_LIST_MAX = 256, NO_FREE_LIST = -1 };
 #if defined(__SANITIZE_ADDRESS__)
 /* so that the sanitizer detects every use after release */
 static const bool reuses_memory = false;
@@ -41,6 +43,7 @@ static _Thread_local struct {
     mix_object *first; /* linked through next_dead */
     int count;
   } free_lists[SIZE_CLASSES];
+  const mix_scope_places *ending; /* of the scope whose objects are being released; NULL: none */
   bool releasing;
   bool registered; /* exit_key is set, so at_thread_exit will run */
 } thread;
@@ -52,10 +55,11 @@ static void register_thread(void);
 static int size_class_of(size_t size) {
   return reuses_memory && size > 0 && size <= (size_t)SIZE_CLASSES * SIZE_CLASS_STEP
              ? (int)((size - 1) / SIZE_CLASS_STEP)
-             : -1;
+             : NO_FREE_LIST;
 }
 
 static mix_object *memory_new(size_t size) {
+  if (mix_keeps_handles()) return mix_handle_new(size);
   int size_class = size_class_of(size);
   mix_object *object =
       size_class >= 0 && !mix_allocation_failure_injected() ? thread.free_lists[size_class].first : NULL;
@@ -100,9 +104,18 @@ void *mix_object_new(size_t size, const mix_class *class) {
   return object;
 }
 
+/* Of an object that has no references any more; NULL if it is a handle that was kept. */
+static void *refuse_if_ended(void *object) {
+  if (((mix_object *)object)->class != &mix_ended_class) return object;
+  mix_refuse_ended(object);
+  return NULL;
+}
+
 void *mix_retain(void *object) {
-  if (object) atomic_fetch_add_explicit(&((mix_object *)object)->references, 1, memory_order_relaxed);
-  return object;
+  if (!object) return NULL;
+  mix_object *retained = object;
+  if (atomic_fetch_add_explicit(&retained->references, 1, memory_order_relaxed) > 0) return object;
+  return refuse_if_ended(object);
 }
 
 /* A finalizer that releases other objects only appends to this list. Stack use is therefore constant for a
@@ -113,6 +126,10 @@ static void release_dead(void) {
     thread.dead = object->next_dead;
     const mix_class *class = object->class;
     if (class->recycle && class->recycle(object)) continue; /* another thread may already own it */
+    if (object->size_class < NO_FREE_LIST) {
+      mix_handle_end(object, thread.ending);
+      continue;
+    }
     if (class->finalize) class->finalize(object);
     memory_release(object);
   }
@@ -121,7 +138,12 @@ static void release_dead(void) {
 
 void mix_release(void *pointer) {
   mix_object *object = pointer;
-  if (!object || atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel) != 1) return;
+  if (!object) return;
+  const int references = atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel);
+  if (references != 1) {
+    if (references <= 0) refuse_if_ended(object);
+    return;
+  }
   object->next_dead = thread.dead;
   thread.dead = object;
   if (!thread.releasing) release_dead();
@@ -130,7 +152,7 @@ void mix_release(void *pointer) {
 bool mix_given(const void *object, const mix_class *class, const char *call, const char *expected) {
   if (!object)
     mix_fail(MIX_TYPE_ERROR, "%s: got NULL; expected %s", call, expected);
-  else if (class && !mix_is(object, class))
+  else if (!mix_is(object, class ? class : ((const mix_object *)object)->class))
     mix_fail(MIX_TYPE_ERROR, "%s: got an object of class %s; expected %s", call,
              ((const mix_object *)object)->class->name, expected);
   return !mix_failed();
@@ -163,13 +185,18 @@ static void recycle_scope(mix_scope *scope) {
  * that stays. */
 static void end_innermost(void) {
   mix_scope *scope = thread.innermost;
+  const mix_scope_places *outer = thread.ending;
   thread.innermost = scope->outer;
+  thread.ending = &scope->places;
   scope_empty(scope);
+  thread.ending = outer;
   recycle_scope(scope);
 }
 
 static void release_root(void) {
+  thread.ending = &thread.root.places;
   while (thread.root.count > 0) scope_empty(&thread.root);
+  thread.ending = NULL;
   scope_free_array(&thread.root);
   for (mix_scope *scope; (scope = thread.recycled);) {
     thread.recycled = scope->outer;
@@ -218,7 +245,7 @@ void *mix_scoped(void *object) {
   return NULL;
 }
 
-mix_scope *mix_scope_begin(void) {
+mix_scope *mix_scope_begin_at(const char *file, int line) {
   if (!thread.registered) register_thread();
   mix_scope *scope = thread.recycled;
   if (scope) {
@@ -227,11 +254,16 @@ mix_scope *mix_scope_begin(void) {
     return NULL;
   }
   scope->outer = thread.innermost;
+  scope->places = (mix_scope_places){.begin_file = mix_scope_file(file), .begin_line = line};
   thread.innermost = scope;
   return scope;
 }
 
-void mix_scope_end(mix_scope *scope) {
+/* The names without a place, for programs compiled before there were places. */
+mix_scope *(mix_scope_begin)(void) { return mix_scope_begin_at(NULL, 0); }
+void(mix_scope_end)(mix_scope *scope) { mix_scope_end_at(scope, NULL, 0); }
+
+void mix_scope_end_at(mix_scope *scope, const char *file, int line) {
   if (!scope) return;
   mix_scope *open = thread.innermost;
   while (open && open != scope) open = open->outer;
@@ -243,11 +275,33 @@ void mix_scope_end(mix_scope *scope) {
     return;
   }
   mix_scope *outer = scope->outer;
-  while (thread.innermost != outer) end_innermost();
+  file = mix_scope_file(file);
+  while (thread.innermost != outer) {
+    thread.innermost->places.end_file = file;
+    thread.innermost->places.end_line = line;
+    end_innermost();
+  }
+}
+
+void mix_scope_end_block(mix_scope **scope) {
+  if (!scope) return;
+  mix_scope *ended = *scope;
+  *scope = NULL;
+  mix_scope_end_at(ended, NULL, 0);
+}
+
+void mix_scope_broken(mix_scope **scope, const char *file, int line) {
+  if (!scope || !*scope) return;
+  mix_scope_end_block(scope);
+  mix_fail(
+      MIX_RUNTIME_ERROR,
+      "MIX_SCOPE: the block at %s:%d was left by break, which ends this block and not the loop around it; "
+      "begin a block with MIX_SCOPE_HERE; to leave a loop from it",
+      file ? file : "unknown", line);
 }
 
 void *mix_scope_leave(void *object) {
-  if (!object) return NULL;
+  if (!object || !refuse_if_ended(object)) return NULL;
   for (mix_scope *scope = thread.innermost; scope; scope = scope->outer) {
     for (int i = scope->count - 1; i >= 0; i--) {
       if (scope->objects[i] != object) continue;

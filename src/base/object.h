@@ -6,18 +6,20 @@
 #include <stdatomic.h>
 
 typedef struct mix_class {
-  const char *name; /* "tensor": used in messages and type checks */
+  const char *name;               /* "tensor": used in messages and type checks */
   void (*finalize)(void *object); /* releases what the object refers to, not the object itself; may be NULL */
   /* Called first when the reference count reaches 0; may be NULL. True: the object went back to its owner,
    * so finalize does not run and the memory stays. The owner reuses it by setting references to 1. */
   bool (*recycle)(void *object);
+  /* The name that messages give the object, beside that of its class; may be NULL, and so may the result. */
+  const char *(*name_of)(const void *object);
 } mix_class;
 
 /* The first member of every object. */
 typedef struct mix_object {
   const mix_class *class;
   atomic_int references;
-  int size_class; /* the size class of the free list that takes its memory; -1: none */
+  int size_class; /* the size class of the free list that takes its memory; -1: none; less: ended_object.h */
   struct mix_object *next_dead; /* release is iterative: a chain of a million nodes needs no stack */
 } mix_object;
 
@@ -29,9 +31,17 @@ void *mix_object_new(size_t size, const mix_class *class);
 /* Gives the caller's reference to the innermost scope and returns the object; NULL gives NULL. The last
  * statement of every constructor. */
 void *mix_scoped(void *object);
-/* True if `object` is of that class; false for NULL. */
+/* The class of the handles of released objects that base/ended_object.h keeps. */
+extern const mix_class mix_ended_class;
+/* Records that such a handle was used: which object it was, and where its scope began and ended. */
+void mix_refuse_ended(const void *object);
+/* True if `object` is of that class; false for NULL, and with an error for the handle of a released object.
+ */
 static inline bool mix_is(const void *object, const mix_class *class) {
-  return object && ((const mix_object *)object)->class == class;
+  if (!object) return false;
+  const mix_class *own = ((const mix_object *)object)->class;
+  if (own == &mix_ended_class) mix_refuse_ended(object);
+  return own == class;
 }
 /* The first check of functions that work on an object. Returns false if an error is pending, or if `object`
  * is NULL or of another class, a TypeError: "call: got an object of class list; expected a layer". No class:

@@ -84,3 +84,14 @@ bool mix_is_choice(const char *choices, const char *word) {
     if (!*choices) return false;
   }
 }
+
+bool mix_has_word(const char *list, const char *word) {
+  const size_t length = strlen(word);
+  while (list && *list) {
+    list += strspn(list, ", ");
+    const size_t here = strcspn(list, ", ");
+    if (here == length && memcmp(list, word, length) == 0) return here > 0;
+    list += here;
+  }
+  return false;
+}

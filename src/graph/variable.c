@@ -33,7 +33,8 @@ static void variable_finalize(void *object) {
   mix_release(variable->memory);
 }
 
-const mix_class mix_variable_class = {.name = "variable", .finalize = variable_finalize};
+static const char *name_of(const void *object) { return ((const mix_variable *)object)->name; }
+const mix_class mix_variable_class = {.name = "variable", .finalize = variable_finalize, .name_of = name_of};
 
 mix_dtype mix_cast_dtype(void) { return cast_dtype; }
 mix_dtype mix_cast_dtype_set(mix_dtype dtype) {

@@ -35,7 +35,8 @@ static void model_finalize(void *object) {
   mix_release(model->history);
 }
 
-const mix_class mix_model_object_class = {.name = "model", .finalize = model_finalize};
+static const char *name_of(const void *object) { return mix_layer_name(((const mix_model *)object)->layer); }
+const mix_class mix_model_object_class = {.name = "model", .finalize = model_finalize, .name_of = name_of};
 
 mix_model *mix_model_wrap(mix_layer *layer, mix_model_kind kind) {
   mix_model *model = mix_object_new(sizeof *model, &mix_model_object_class);

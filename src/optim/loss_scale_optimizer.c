@@ -109,7 +109,7 @@ mix_optimizer *mix_loss_scale_optimizer_with(const mix_loss_scale_optimizer_opti
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_loss_scale_optimizer_options, given, options, "loss_scale_optimizer");
   bool valid = mix_is(given.inner, &mix_optimizer_object_class);
-  const mix_semantics *semantics = given.semantics ? given.semantics
+  const mix_semantics *semantics = given.semantics ? mix_semantics_or_current(given.semantics)
                                    : valid         ? given.inner->semantics
                                                    : mix_semantics_current();
   if (!check_inner(&given, semantics)) return NULL;

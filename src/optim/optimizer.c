@@ -61,7 +61,9 @@ static void optimizer_finalize(void *object) {
   mix_free(optimizer->text);
 }
 
-const mix_class mix_optimizer_object_class = {.name = "optimizer", .finalize = optimizer_finalize};
+static const char *name_of(const void *object) { return ((const mix_optimizer *)object)->name; }
+const mix_class mix_optimizer_object_class = {
+    .name = "optimizer", .finalize = optimizer_finalize, .name_of = name_of};
 
 /* ---- options ---- */
 

@@ -308,6 +308,8 @@ static bool identify_data(mix_checkpoint *checkpoint, mix_iterator *iterator) {
 
 mix_status mix_checkpoint_save(mix_checkpoint *checkpoint, int64_t step, mix_iterator *iterator) {
   if (!given(checkpoint, "checkpoint_save")) return mix_error();
+  if (iterator && !mix_given(iterator, &mix_iterator_class, "checkpoint_save", "an iterator or NULL"))
+    return mix_error();
   if (step < 0)
     return mix_fail_status(MIX_VALUE_ERROR, "checkpoint_save: step is %lld; expected 0 or more",
                            (long long)step);

@@ -337,7 +337,8 @@ static mix_model *read_object(const json_t *object, const mix_from_json_options 
   bool is_model;
   const mix_semantics *written = mix_json_generation(object);
   mix_json_reader reader =
-      new_reader(options->semantics ? options->semantics : written, written, "model_from_json");
+      new_reader(options->semantics ? mix_semantics_or_current(options->semantics) : written, written,
+                 "model_from_json");
   reader.of_file = of_file;
   const mix_inner_layer_reader inner = {read_inner_layer, &reader};
   const mix_inner_layer_reader *former = mix_inner_layer_reader_set(&inner);

@@ -70,7 +70,9 @@ mix_callback *mix_callback_steers(mix_callback *callback, mix_callback_steering 
   return callback;
 }
 
-const char *mix_callback_name(const mix_callback *callback) { return callback ? callback->options.name : ""; }
+const char *mix_callback_name(const mix_callback *callback) {
+  return mix_is(callback, &callback_class) ? callback->options.name : "";
+}
 
 /* A ProgbarLogger reads the logs of few batches: mix_callbacks_due. */
 static void note_hooks(mix_callbacks *callbacks, const mix_callback *callback) {

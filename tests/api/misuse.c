@@ -29,6 +29,9 @@ typedef struct misuse {
   bool wrong_kind, first_argument;
 } misuse;
 
+/* Reads the result of a call. */
+static size_t read_text(const char *text) { return text ? strlen(text) : 0; }
+
 #include "misuse_calls.h"
 
 enum { CALLS = sizeof calls / sizeof calls[0] };

@@ -12,9 +12,7 @@ import sys
 
 # Not called: they end scopes, or take memory and functions whose validity no callee can check.
 EXCLUDED = {
-    "mix_retain", "mix_release", "mix_scope_begin", "mix_scope_end", "mix_scope_leave", "mix_shutdown",
-    "mix_set_log_callback", "mix_policy_scope_end", "mix_autocast_end",
-    "mix_data_pipeline_of",
+    "mix_shutdown", "mix_set_log_callback", "mix_policy_scope_end", "mix_autocast_end",
 }
 # Opaque handles that are objects with a class, as kinds of wrong objects for each other.
 OBJECTS = {
@@ -24,7 +22,7 @@ OBJECTS = {
     "mix_callback", "mix_checkpoint", "mix_logs", "mix_numerics", "mix_schedule",
 }
 # Queries, where an object of another kind has no such thing, and calls that take any object.
-ANY_OBJECT = {"mix_policy_equal", "mix_optimizer_slot", "mix_list_append", "mix_list_new", "mix_list_get"}
+ANY_OBJECT = {"mix_policy_equal", "mix_retain", "mix_release", "mix_scope_leave", "mix_optimizer_slot", "mix_list_append", "mix_list_new", "mix_list_get"}
 # Calls that would do what they are told for hours.
 ENDLESS = {("mix_model_fit_with", ".epochs"), ("mix_numerics_run_with", ".steps")}
 # Members and parameters of type void * that are objects; the others are the caller's own memory.
@@ -148,6 +146,12 @@ PLAIN = {
                             ("padded_batch", "batch_size = 2"), ("window", "window = 2"),
                             ("map", "function = body"), ("filter", "predicate = keep"),
                             ("interleave", "function = expand"))},
+    "mix_data_pipeline_of": {"steps": "(const mix_data_step[]){{mix_data_apply_unbatch, NULL}}"},
+    "mix_retain": {"object": "a_tensor()"}, "mix_release": {"object": "mix_retain(a_tensor())"},
+    "mix_scope_leave": {"object": "a_tensor()"},
+    **{call: {"scope": "mix_scope_begin()"} for call in ("mix_scope_end", "mix_scope_end_at")},
+    **{call: {"scope": "(mix_scope *[]){mix_scope_begin()}"}
+       for call in ("mix_scope_end_block", "mix_scope_broken")},
     "mix_data_apply_shard": {"count_and_index": "(const int64_t[]){2, 0}"},
 }
 ARTICLE = {"optimizer": "an", "initializer": "an", "iterator": "an", "npz": "an"}
@@ -301,6 +305,15 @@ class Calls:
             yield from ((f"(mix_dtype){value}", False) for value in ("-1", "99"))
         elif kind in ("bool", "_Bool"):
             yield "true", False
+        elif kind == "const mix_semantics *":
+            yield "NULL", False
+            yield "(void *)a_policy()", True
+            yield "(void *)memory", True
+        elif kind == "mix_scope *":
+            yield "NULL", False
+            yield "(void *)memory", True
+        elif kind == "function":
+            yield "NULL", False
         elif kind.endswith("*"):
             yield "NULL", False
 
@@ -324,6 +337,8 @@ class Calls:
     def add(self, function, result, values, what, wrong, first):
         call = f"{function}({', '.join(values)})"
         number = len(self.rows)
+        if result == "const char *":  # which is read
+            call = f"read_text({call})"
         self.bodies.append(f"static void call_{number}(void) {{ "
                            f"{'' if result == 'void' else '(void)'}{call}; }}")
         text = what.replace("\\", "\\\\").replace('"', '\\"')

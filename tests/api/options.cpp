@@ -120,12 +120,26 @@ bool defaults_have_their_sizes() {
   return right;
 }
 
+/* MIX_SCOPE is no loop in C++. */
+bool scopes_leave_loops_alone() {
+  int ends = 0;
+  for (int i = 0; i < 10; i++) {
+    MIX_SCOPE {
+      if (i == 1) continue;
+      if (i == 3) break;
+    }
+    MIX_SCOPE_HERE;
+    ends++;
+  }
+  return ends == 2;
+}
+
 } // namespace
 
 int main() {
   mix_scope *scope = mix_scope_begin();
   const bool right =
-      takes_a_step() && calls_a_layer() && defaults_have_their_sizes() && mix_error() == MIX_OK;
+      scopes_leave_loops_alone() && takes_a_step() && calls_a_layer() && defaults_have_their_sizes() && mix_error() == MIX_OK;
   if (!right) std::fprintf(stderr, "a layer or a step is wrong (%s)\n", mix_error_message());
   mix_scope_end(scope);
   mix_shutdown();

@@ -6,7 +6,9 @@
 #include <limits.h>
 #include <math.h>
 #include <mixtape/mixtape.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 __attribute__((unused)) static char text_buffer[4096], long_text[6000];
 static double memory[8192];
@@ -88,7 +90,10 @@ static inline mix_npz *an_npz(void) {
 }
 static inline mix_callback *a_callback(void) { return mix_terminate_on_nan(); }
 static inline mix_checkpoint *a_checkpoint(void) {
-  return mix_checkpoint_new("checkpoints", .model = a_model());
+  static int number; /* a folder of its own, as checkpoints of another run are not overwritten */
+  char folder[40];
+  snprintf(folder, sizeof folder, "checkpoints-%d-%d", (int)getpid(), ++number);
+  return mix_checkpoint_new(folder, .model = a_model());
 }
 static inline mix_logs *a_logs(void) { return mix_logs_of(2, name_array, memory); }
 static inline mix_numerics *a_numerics(void) { return mix_numerics_new(); }

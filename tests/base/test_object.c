@@ -125,6 +125,76 @@ static void scopes_nest(void **state) {
   assert_int_equal(finalized, 3);
 }
 
+static int returns_from_a_scope(void) {
+  MIX_SCOPE {
+    link_new(1);
+    return finalized;
+  }
+  return -1;
+}
+
+static void return_and_goto_end_the_scope(void **state) {
+  (void)state;
+  assert_int_equal(returns_from_a_scope(), 0);
+  assert_int_equal(finalized, 1);
+  MIX_SCOPE {
+    MIX_SCOPE {
+      link_new(2);
+      goto out;
+    }
+  }
+out:
+  assert_int_equal(finalized, 2);
+  assert_int_equal(mix_error(), MIX_OK);
+}
+
+static void break_of_a_scope_is_an_error(void **state) {
+  (void)state;
+  int rounds = 0;
+  for (int i = 0; i < 3 && !mix_failed(); i++) {
+    rounds++;
+    MIX_SCOPE {
+      link_new(i);
+      break;
+    }
+  }
+  assert_int_equal(rounds, 1);
+  assert_int_equal(finalized, 1);
+  assert_int_equal(mix_error(), MIX_RUNTIME_ERROR);
+  assert_non_null(strstr(mix_error_message(), "test_object.c:"));
+  assert_non_null(strstr(mix_error_message(), "left by break"));
+  assert_non_null(strstr(mix_error_message(), "MIX_SCOPE_HERE"));
+}
+
+static void continue_ends_a_scope(void **state) {
+  (void)state;
+  for (int i = 0; i < 3; i++)
+    MIX_SCOPE {
+      link_new(i);
+      if (i == 1) continue;
+      link_new(i);
+    }
+  assert_int_equal(finalized, 5);
+  assert_int_equal(mix_error(), MIX_OK);
+}
+
+/* The statements of the loop itself, with a scope that lasts to the end of the block. */
+static void a_scope_of_a_block_leaves_loops_alone(void **state) {
+  (void)state;
+  int ends = 0;
+  for (int i = 0; i < 10; i++) {
+    MIX_SCOPE_HERE;
+    link_new(i);
+    if (i == 1) continue;
+    if (i == 3) break;
+    assert_int_equal(finalized, i);
+    ends++;
+  }
+  assert_int_equal(ends, 2); /* 0 and 2 */
+  assert_int_equal(finalized, 4);
+  assert_int_equal(mix_error(), MIX_OK);
+}
+
 static void ending_a_scope_ends_those_inside(void **state) {
   (void)state;
   mix_scope *outer = mix_scope_begin();
@@ -441,6 +511,10 @@ int main(void) {
       TEST(a_chain_of_a_million_is_released_without_recursion),
       TEST(a_scope_owns_what_is_made_in_it),
       TEST(scopes_nest),
+      TEST(return_and_goto_end_the_scope),
+      TEST(break_of_a_scope_is_an_error),
+      TEST(continue_ends_a_scope),
+      TEST(a_scope_of_a_block_leaves_loops_alone),
       TEST(ending_a_scope_ends_those_inside),
       TEST(scopes_work_while_an_error_is_pending),
       TEST(leaving_moves_one_scope_out),

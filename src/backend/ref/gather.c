@@ -23,11 +23,13 @@ static void gather_run(const mix_kernel_args *args, const mix_team *team) {
   for (int64_t o = 0; o < outer; o++)
     for (int64_t i = 0; i < count; i++, result += bytes) {
       int64_t row = index_at(args, 1, i);
-      bool valid = row >= 0 && row < rows;
+      const bool valid = row >= 0 && row < rows;
+      if (!valid) mix_kernel_fail_index(args, i, row, "the gathered axis", rows);
+      if (!bytes) continue; /* the operands may be NULL */
       if (valid)
         memcpy(result, params + (size_t)(o * rows + row) * bytes, bytes);
       else
-        memset(result, 0, bytes), mix_kernel_fail_index(args, i, row, "the gathered axis", rows);
+        memset(result, 0, bytes);
     }
 }
 
@@ -45,7 +47,7 @@ static void segment_sum_run(const mix_kernel_args *args, const mix_team *team) {
           count = mix_shape_size(args->input_types[1].shape);
   int64_t inner = attributes->rows ? results / attributes->rows : 0;
   mix_ref_value *sums = args->workspace;
-  memset(sums, 0, (size_t)results * sizeof *sums);
+  if (results) memset(sums, 0, (size_t)results * sizeof *sums);
   for (int64_t i = 0; i < count; i++) {
     int64_t row = index_at(args, 1, i);
     if (row < 0 || row >= attributes->rows) {

@@ -3,6 +3,13 @@
 #include <mixtape/data_pipeline.h>
 
 mix_dataset *mix_data_pipeline_of(mix_dataset *source, int count, const mix_data_step *steps) {
+  if (mix_failed()) return NULL;
+  if (count < 0 || (count > 0 && !steps))
+    return mix_fail(MIX_VALUE_ERROR, "data_pipeline: got %d steps%s; expected an array of 0 or more", count,
+                    steps ? "" : " at NULL");
+  for (int i = 0; i < count; i++)
+    if (!steps[i].apply)
+      return mix_fail(MIX_TYPE_ERROR, "data_pipeline: `apply` of step %d is NULL; expected a function", i);
   for (int i = 0; i < count && (source || !i); i++) source = steps[i].apply(source, steps[i].options);
   return source;
 }

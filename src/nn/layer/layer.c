@@ -60,7 +60,8 @@ static void finalize(void *object) {
   mix_free(layer->build_shapes);
   mix_free(layer->data);
 }
-const mix_class mix_layer_object_class = {.name = "layer", .finalize = finalize};
+static const char *name_of(const void *object) { return ((const mix_layer *)object)->name; }
+const mix_class mix_layer_object_class = {.name = "layer", .finalize = finalize, .name_of = name_of};
 
 /* Copies the class as the caller compiled it. Its first fields are required. */
 static bool copy_class(mix_layer_class *copy, const mix_layer_class *class, const char *call) {

@@ -151,7 +151,8 @@ static const mix_loss_kind kinds[] = {
 };
 
 static void finalize(void *object) { (void)object; }
-const mix_class mix_loss_class = {.name = "loss", .finalize = finalize};
+static const char *name_of(const void *object) { return ((const mix_loss *)object)->name; }
+const mix_class mix_loss_class = {.name = "loss", .finalize = finalize, .name_of = name_of};
 
 /* Matches "MSE" and "mse", not "Mse". */
 static bool alias_matches(const char *alias, const char *name) {

@@ -27,7 +27,8 @@ static void finalize(void *object) {
   mix_free(metric->data);
   mix_free(metric->config);
 }
-const mix_class mix_metric_object_class = {.name = "metric", .finalize = finalize};
+static const char *name_of(const void *object) { return ((const mix_metric *)object)->name; }
+const mix_class mix_metric_object_class = {.name = "metric", .finalize = finalize, .name_of = name_of};
 
 /* ---- making ---- */
 

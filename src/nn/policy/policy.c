@@ -17,7 +17,8 @@ static void finalize(void *object) {
   mix_free(policy->serialized);
   mix_free(policy->config);
 }
-const mix_class mix_policy_class = {.name = "policy", .finalize = finalize};
+static const char *name_of(const void *object) { return ((const mix_policy *)object)->name; }
+const mix_class mix_policy_class = {.name = "policy", .finalize = finalize, .name_of = name_of};
 
 /* The meaning of a policy name. */
 typedef struct meaning {

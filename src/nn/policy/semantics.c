@@ -366,4 +366,18 @@ mix_status mix_set_semantics(const char *name) {
 
 const mix_semantics *mix_semantics_current(void) { return atomic_load(&current); }
 
-const char *mix_semantics_name(const mix_semantics *semantics) { return semantics ? semantics->name : ""; }
+static bool is_table(const mix_semantics *semantics) {
+  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+    if (tables[i] == semantics) return true;
+  mix_fail(MIX_TYPE_ERROR, "semantics: got a pointer to something else; expected the result of "
+                           "mix_semantics_named or mix_semantics_current, or NULL");
+  return false;
+}
+
+const mix_semantics *mix_semantics_or_current(const mix_semantics *given) {
+  return given && is_table(given) ? given : mix_semantics_current();
+}
+
+const char *mix_semantics_name(const mix_semantics *semantics) {
+  return semantics && is_table(semantics) ? semantics->name : "";
+}

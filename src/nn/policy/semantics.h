@@ -338,10 +338,9 @@ struct mix_semantics {
 
 extern const mix_semantics mix_semantics_tf_keras, mix_semantics_keras3, mix_semantics_experimental;
 
-/* `given`, or the current semantics of the process. */
-static inline const mix_semantics *mix_semantics_or_current(const mix_semantics *given) {
-  return given ? given : mix_semantics_current();
-}
+/* `given`, or the current semantics of the process for NULL. A pointer to anything else is a TypeError, and
+ * the current semantics are the result. */
+const mix_semantics *mix_semantics_or_current(const mix_semantics *given);
 
 /* A numeric option: 0 means `default_value` and MIX_ZERO means 0. */
 static inline double mix_option_number(double given, double default_value) {
