@@ -127,22 +127,24 @@ static void put_place(char *text, size_t size, const char *file, int line, const
     snprintf(text, size, "%s", unknown);
 }
 
-void mix_refuse_ended(const void *object) {
+void mix_refuse_ended(const void *object, const char *call) {
   const ended_object *ended = object;
   const char *quote = ended->name[0] ? " '" : "", *unquote = ended->name[0] ? "'" : "";
   char begin[256], end[256];
+  if (!call) call = "use of an object";
   if (!ended->in_scope) {
-    mix_fail(MIX_RUNTIME_ERROR,
-             "use after release: the %s%s%s%s was given up by its last mix_release, outside the end of a "
-             "scope; release an object once, after its last use",
-             ended->was->name, quote, ended->name, unquote);
+    mix_fail(
+        MIX_RUNTIME_ERROR,
+        "%s: got a released object: the %s%s%s%s was given up by its last mix_release, outside the end of a "
+        "scope; release an object once, after its last use",
+        call, ended->was->name, quote, ended->name, unquote);
     return;
   }
   put_place(begin, sizeof begin, ended->places.begin_file, ended->places.begin_line, "with its thread");
   put_place(end, sizeof end, ended->places.end_file, ended->places.end_line, "with its block");
   mix_fail(
       MIX_RUNTIME_ERROR,
-      "use after the end of a scope: the %s%s%s%s went when the scope that began %s ended %s; keep it with "
-      "mix_retain, or move it out with mix_scope_leave",
-      ended->was->name, quote, ended->name, unquote, begin, end);
+      "%s: got an object of an ended scope: the %s%s%s%s went when the scope that began %s ended %s; keep it "
+      "with mix_retain, or move it out with mix_scope_leave",
+      call, ended->was->name, quote, ended->name, unquote, begin, end);
 }

@@ -105,9 +105,9 @@ void *mix_object_new(size_t size, const mix_class *class) {
 }
 
 /* Of an object that has no references any more; NULL if it is a handle that was kept. */
-static void *refuse_if_ended(void *object) {
+static void *refuse_if_ended(void *object, const char *call) {
   if (((mix_object *)object)->class != &mix_ended_class) return object;
-  mix_refuse_ended(object);
+  mix_refuse_ended(object, call);
   return NULL;
 }
 
@@ -115,7 +115,7 @@ void *mix_retain(void *object) {
   if (!object) return NULL;
   mix_object *retained = object;
   if (atomic_fetch_add_explicit(&retained->references, 1, memory_order_relaxed) > 0) return object;
-  return refuse_if_ended(object);
+  return refuse_if_ended(object, "retain");
 }
 
 /* A finalizer that releases other objects only appends to this list. Stack use is therefore constant for a
@@ -141,7 +141,7 @@ void mix_release(void *pointer) {
   if (!object) return;
   const int references = atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel);
   if (references != 1) {
-    if (references <= 0) refuse_if_ended(object);
+    if (references <= 0) refuse_if_ended(object, "release");
     return;
   }
   object->next_dead = thread.dead;
@@ -152,7 +152,9 @@ void mix_release(void *pointer) {
 bool mix_given(const void *object, const mix_class *class, const char *call, const char *expected) {
   if (!object)
     mix_fail(MIX_TYPE_ERROR, "%s: got NULL; expected %s", call, expected);
-  else if (!mix_is(object, class ? class : ((const mix_object *)object)->class))
+  else if (((const mix_object *)object)->class == &mix_ended_class)
+    mix_refuse_ended(object, call);
+  else if (class && !mix_is(object, class))
     mix_fail(MIX_TYPE_ERROR, "%s: got an object of class %s; expected %s", call,
              ((const mix_object *)object)->class->name, expected);
   return !mix_failed();
@@ -301,7 +303,7 @@ void mix_scope_broken(mix_scope **scope, const char *file, int line) {
 }
 
 void *mix_scope_leave(void *object) {
-  if (!object || !refuse_if_ended(object)) return NULL;
+  if (!object || !refuse_if_ended(object, "scope_leave")) return NULL;
   for (mix_scope *scope = thread.innermost; scope; scope = scope->outer) {
     for (int i = scope->count - 1; i >= 0; i--) {
       if (scope->objects[i] != object) continue;

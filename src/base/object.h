@@ -33,14 +33,15 @@ void *mix_object_new(size_t size, const mix_class *class);
 void *mix_scoped(void *object);
 /* The class of the handles of released objects that base/ended_object.h keeps. */
 extern const mix_class mix_ended_class;
-/* Records that such a handle was used: which object it was, and where its scope began and ended. */
-void mix_refuse_ended(const void *object);
+/* Records that the call, or a use where it is NULL, got such a handle: which object it was, and where its
+ * scope began and ended. */
+void mix_refuse_ended(const void *object, const char *call);
 /* True if `object` is of that class; false for NULL, and with an error for the handle of a released object.
  */
 static inline bool mix_is(const void *object, const mix_class *class) {
   if (!object) return false;
   const mix_class *own = ((const mix_object *)object)->class;
-  if (own == &mix_ended_class) mix_refuse_ended(object);
+  if (own == &mix_ended_class) mix_refuse_ended(object, NULL);
   return own == class;
 }
 /* The first check of functions that work on an object. Returns false if an error is pending, or if `object`

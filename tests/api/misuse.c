@@ -1,7 +1,8 @@
 /* Every public function with malformed arguments: NULL, objects of other kinds, impossible numbers, shapes,
  * dtypes, texts and sizes. misuse.py writes the calls from the headers. None may crash or end the process; an
- * object of the wrong kind is an error wherever NULL is one, and of an argument that is no object queried.
- * The calls run in a child process, which is started anew behind a call that ended it. */
+ * object of the wrong kind is an error wherever NULL is one, and of an argument that is no object queried;
+ * one of an ended scope always is. The calls run in a child process, which is started anew behind a call that
+ * ended it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,6 +32,22 @@ typedef struct misuse {
 
 /* Reads the result of a call. */
 static size_t read_text(const char *text) { return text ? strlen(text) : 0; }
+
+/* The handle of an object whose scope has ended; with the address sanitizer, which would end the process
+ * where the library asks for its class, another object. */
+#ifdef __SANITIZE_ADDRESS__
+#define ENDED(object, other) ((void *)(other))
+static const bool keeps_handles = false;
+#else
+#define ENDED(object, other)                                                                                 \
+  __extension__({                                                                                            \
+    mix_scope *scope_ = mix_scope_begin();                                                                   \
+    void *object_ = (void *)(object);                                                                        \
+    mix_scope_end(scope_);                                                                                   \
+    object_;                                                                                                 \
+  })
+static const bool keeps_handles = true;
+#endif
 
 #include "misuse_calls.h"
 
@@ -107,7 +124,8 @@ static void objects_of_the_wrong_kind_are_errors(void **state) {
   for (int i = 0; i < CALLS; i++) {
     if (!calls[i].wrong_kind || shared->ended[i]) continue;
     tried++;
-    const bool query = calls[i].first_argument && status_of_null(i) == MIX_OK;
+    const bool ended = keeps_handles && strstr(calls[i].what, "ENDED");
+    const bool query = !ended && calls[i].first_argument && status_of_null(i) == MIX_OK;
     if (query || shared->status[i] != MIX_OK) continue;
     print_error("%s, %s: accepted\n", calls[i].function, calls[i].what);
     accepted++;
@@ -136,6 +154,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(no_call_ends_the_process),
                                      cmocka_unit_test(objects_of_the_wrong_kind_are_errors),
                                      cmocka_unit_test(most_plain_calls_succeed)};
+  if (keeps_handles) setenv("MIXTAPE_DEBUG", "scopes", 1);
   if (folder_begin(NULL) != 0) return 1;
   return cmocka_run_group_tests(tests, run_calls, folder_end);
 }

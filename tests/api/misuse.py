@@ -22,7 +22,8 @@ OBJECTS = {
     "mix_callback", "mix_checkpoint", "mix_logs", "mix_numerics", "mix_schedule",
 }
 # Queries, where an object of another kind has no such thing, and calls that take any object.
-ANY_OBJECT = {"mix_policy_equal", "mix_retain", "mix_release", "mix_scope_leave", "mix_optimizer_slot", "mix_list_append", "mix_list_new", "mix_list_get"}
+ANY_OBJECT = {"mix_policy_equal", "mix_retain", "mix_release", "mix_scope_leave",
+              "mix_optimizer_slot", "mix_list_append", "mix_list_new", "mix_list_get"}
 # Calls that would do what they are told for hours.
 ENDLESS = {("mix_model_fit_with", ".epochs"), ("mix_numerics_run_with", ".steps")}
 # Members and parameters of type void * that are objects; the others are the caller's own memory.
@@ -277,6 +278,8 @@ class Calls:
         wanted = object_kind(kind)
         if wanted:
             yield f"NULL", False
+            other = "a_policy()" if wanted == "mix_list" else "a_list()"
+            yield f"ENDED({self.base(kind, name)}, {other})", True
             if wanted != "mix_list":
                 yield "(void *)a_list()", True
             if wanted != "mix_policy":
@@ -348,7 +351,7 @@ class Calls:
     def add_function(self, function, result, parameters):
         base = [PLAIN.get(function, {}).get(p[1]) or self.base(*p) for p in parameters]
         self.add(function, result, base, "plain arguments", False, False)
-        pointers = ("const double *", "const int64_t *", "const void *")
+        pointers = ("const double *", "const int64_t *", "const void *", "const mix_data_step *")
         arrays = any(kind.endswith("*const *") or kind in pointers
                      or kind.startswith("const char *const") for kind, _ in parameters)
         for at, (kind, name) in enumerate(parameters):

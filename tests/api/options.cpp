@@ -138,8 +138,8 @@ bool scopes_leave_loops_alone() {
 
 int main() {
   mix_scope *scope = mix_scope_begin();
-  const bool right =
-      scopes_leave_loops_alone() && takes_a_step() && calls_a_layer() && defaults_have_their_sizes() && mix_error() == MIX_OK;
+  const bool right = scopes_leave_loops_alone() && takes_a_step() && calls_a_layer() &&
+                     defaults_have_their_sizes() && mix_error() == MIX_OK;
   if (!right) std::fprintf(stderr, "a layer or a step is wrong (%s)\n", mix_error_message());
   mix_scope_end(scope);
   mix_shutdown();

@@ -375,6 +375,28 @@ static void gathering(void **state) {
   assert_values(out, NUMBERS(6, 0));
 }
 
+/* Operands without elements are NULL, which memcpy and memset may not get (the undefined behaviour sanitizer
+ * says so); an index outside is an error all the same. */
+static void rows_without_elements(void **state) {
+  (void)state;
+  const double indices[2][2] = {{2, 0}, {2, 3}};
+  for (int i = 0; i < 2; i++) {
+    operand in[2] = {{MIX_FLOAT32, MIX_SHAPE(3, 0), NULL}, operand_of(MIX_INT32, MIX_SHAPE(2), indices[i])};
+    const operand out = {MIX_FLOAT32, MIX_SHAPE(2, 0), NULL}, sums = {MIX_FLOAT32, MIX_SHAPE(3, 0), NULL};
+    const mix_status expected = i ? MIX_VALUE_ERROR : MIX_OK;
+    assert_int_equal(
+        run_step(&mix_backend_ref, 1, &mix_op_gather, &(mix_axis_attributes){0}, NULL, 2, in, 1, &out),
+        expected);
+    mix_error_clear();
+    in[0].shape = MIX_SHAPE(2, 0);
+    assert_int_equal(run_step(&mix_backend_ref, 1, &mix_op_segment_sum, &(mix_segment_attributes){3}, NULL, 2,
+                              in, 1, &sums),
+                     expected);
+    mix_error_clear();
+    free_operands(2, in);
+  }
+}
+
 static void segment_sums(void **state) {
   (void)state;
   operand in[2] = {operand_of(MIX_FLOAT16, MIX_SHAPE(3, 2), NUMBERS(2048, 1, 1, 2, 1, 4)),
@@ -536,6 +558,7 @@ int main(void) {
       cmocka_unit_test(cross_entropies),
       cmocka_unit_test(a_label_outside_the_classes_is_an_error),
       cmocka_unit_test(gathering),
+      cmocka_unit_test(rows_without_elements),
       cmocka_unit_test(segment_sums),
       cmocka_unit_test(one_hot_rows),
       cmocka_unit_test(moving_elements),
