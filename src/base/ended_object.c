@@ -47,17 +47,13 @@ enum { KEEPS_BY_DEFAULT = 1 };
 enum { KEEPS_BY_DEFAULT = 1 };
 #endif
 
-bool mix_keeps_handles(void) {
-  static atomic_int keeps = -1;
-  int known = atomic_load_explicit(&keeps, memory_order_relaxed);
-  if (known < 0) {
-    known = KEEPS_BY_DEFAULT || mix_has_word(getenv("MIXTAPE_DEBUG"), "scopes");
-    atomic_store_explicit(&keeps, known, memory_order_relaxed);
-  }
-  return known;
-}
+atomic_int mix_handles_kept = -1;
 
-const char *mix_scope_file(const char *file) { return file && mix_keeps_handles() ? mix_intern(file) : NULL; }
+bool mix_decide_handles(void) {
+  const bool kept_here = KEEPS_BY_DEFAULT || mix_has_word(getenv("MIXTAPE_DEBUG"), "scopes");
+  atomic_store_explicit(&mix_handles_kept, kept_here, memory_order_relaxed);
+  return kept_here;
+}
 
 /* ---- keeping ---- */
 
@@ -140,8 +136,11 @@ void mix_refuse_ended(const void *object, const char *call) {
         call, ended->was->name, quote, ended->name, unquote);
     return;
   }
-  put_place(begin, sizeof begin, ended->places.begin_file, ended->places.begin_line, "with its thread");
-  put_place(end, sizeof end, ended->places.end_file, ended->places.end_line, "with its block");
+  const bool root = !ended->places.begin_file && !ended->places.begin_line;
+  put_place(begin, sizeof begin, ended->places.begin_file, ended->places.begin_line,
+            root ? "with its thread" : "at a place that is not known");
+  put_place(end, sizeof end, ended->places.end_file, ended->places.end_line,
+            root ? "in mix_shutdown or with it" : "with its block");
   mix_fail(
       MIX_RUNTIME_ERROR,
       "%s: got an object of an ended scope: the %s%s%s%s went when the scope that began %s ended %s; keep it "

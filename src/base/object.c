@@ -262,7 +262,7 @@ mix_scope *mix_scope_begin_at(const char *file, int line) {
 }
 
 /* The names without a place, for programs compiled before there were places. */
-mix_scope *(mix_scope_begin)(void) { return mix_scope_begin_at(NULL, 0); }
+mix_scope *(mix_scope_begin)(void) { return mix_scope_begin_at(NULL, -1); }
 void(mix_scope_end)(mix_scope *scope) { mix_scope_end_at(scope, NULL, 0); }
 
 void mix_scope_end_at(mix_scope *scope, const char *file, int line) {

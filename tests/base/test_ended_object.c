@@ -111,6 +111,16 @@ static void an_outer_end_is_the_end_of_inner_scopes(void **state) {
   assert_refused("thing 'x'", begin, ended);
 }
 
+static void the_root_scope_has_no_place(void **state) {
+  (void)state;
+  named *thing = named_new("x");
+  mix_shutdown();
+  assert_false(mix_is(thing, &named_class));
+  assert_int_equal(mix_error(), MIX_RUNTIME_ERROR);
+  assert_non_null(strstr(mix_error_message(), "the thing 'x' went"));
+  assert_non_null(strstr(mix_error_message(), "with its thread ended in mix_shutdown"));
+}
+
 static void a_last_release_is_named_as_such(void **state) {
   (void)state;
   named *thing = NULL;
@@ -136,6 +146,7 @@ int main(void) {
       cmocka_unit_test_teardown(references_to_an_ended_object_are_refused, end),
       cmocka_unit_test_teardown(a_public_call_refuses_an_ended_list, end),
       cmocka_unit_test_teardown(an_outer_end_is_the_end_of_inner_scopes, end),
+      cmocka_unit_test_teardown(the_root_scope_has_no_place, end),
       cmocka_unit_test_teardown(a_last_release_is_named_as_such, end),
       cmocka_unit_test_teardown(few_handles_are_kept, end),
   };
