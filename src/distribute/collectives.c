@@ -72,8 +72,9 @@ mix_list *mix_sum_gradients(mix_list *gradients) {
 /* ---- variables ---- */
 
 mix_status mix_broadcast_variables(mix_list *variables) {
+  const int count = mix_list_count(variables); /* which checks the list in a single process too */
   if (mix_failed() || !mix_is_distributed()) return mix_error();
-  for (int i = 0; i < mix_list_count(variables) && !mix_failed(); i++)
+  for (int i = 0; i < count && !mix_failed(); i++)
     MIX_SCOPE {
       mix_variable *variable = mix_list_get(variables, i);
       if (mix_given(variable, &mix_variable_class, "broadcast_variables", "a variable"))
