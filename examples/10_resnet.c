@@ -38,8 +38,8 @@ static mix_images load(const char *name) {
 }
 
 static mix_tensor *normalized(mix_tensor *x, int64_t filters, int64_t kernel, int64_t stride) {
-  x = mix_call(mix_conv2d(filters, MIX_SHAPE(kernel), .strides = MIX_SHAPE(stride), .padding = "same",
-                          .no_bias = true, .kernel_initializer = "he_normal"),
+  x = mix_call(mix_conv2d(filters, kernel, .strides = MIX_SHAPE(stride), .padding = "same", .no_bias = true,
+                          .kernel_initializer = "he_normal"),
                x);
   return mix_call(mix_batch_normalization(.momentum = 0.9), x);
 }

@@ -18,15 +18,15 @@ extern "C" {
  * sigmoid keeps a reference to its logits, for the stable cross-entropies. */
 typedef struct mix_activate_options {
   size_t size;
-  mix_tensor *x;                  /* required */
-  double negative_slope;          /* relu: 0; leaky_relu: 0 means 0.2, MIX_ZERO is accepted */
-  double max_value;               /* relu: 0 means none; MIX_ZERO is accepted */
+  mix_tensor *x;         /* required */
+  double negative_slope; /* relu: 0; leaky_relu: 0 means 0.2, MIX_ZERO is accepted */
+  double max_value;      /* relu: 0 means none; MIX_ZERO is accepted */
   /* relu: 0. threshold: x must exceed it. soft_shrink, hard_shrink: 0 means 0.5, MIX_ZERO is accepted. */
   double threshold;
-  double value;                   /* threshold: replaces elements that do not exceed the threshold */
-  double alpha;                   /* elu, celu: 0 means 1; MIX_ZERO is accepted. squareplus: b, 0 means 4 */
-  bool approximate;               /* gelu: the tanh approximation */
-  int axis; /* softmax, log_softmax, glu, sparsemax: 0 means the last; MIX_AXIS_0 means 0 */
+  double value;     /* threshold: replaces elements that do not exceed the threshold */
+  double alpha;     /* elu, celu: 0 means 1; MIX_ZERO is accepted. squareplus: b, 0 means 4 */
+  bool approximate; /* gelu: the tanh approximation */
+  int axis;         /* softmax, log_softmax, glu, sparsemax: 0 means the last; MIX_AXIS_0 means 0 */
   const mix_semantics *semantics; /* NULL: the default of the process */
 } mix_activate_options;
 #define MIX_AXIS_0 INT32_MIN
@@ -35,9 +35,9 @@ typedef struct mix_activate_options {
 MIX_API mix_tensor *mix_activate_with(const char *activation, const mix_activate_options *options);
 #ifndef __cplusplus
 /* mix_activate("gelu", x, .approximate = true) */
-#define mix_activate(activation, ...)                                                                       \
-  mix_activate_with(activation,                                                                             \
-      &(const mix_activate_options){.size = sizeof(mix_activate_options), __VA_ARGS__})
+#define mix_activate(activation, ...)                                                                        \
+  mix_activate_with(activation,                                                                              \
+                    MIX_ARGUMENTS("mix_activate", "x", #__VA_ARGS__, mix_activate_options, __VA_ARGS__))
 #endif
 
 #ifdef __cplusplus

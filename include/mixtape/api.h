@@ -54,6 +54,18 @@ typedef struct mix_history mix_history;
  * mix_model_options o = {}; o.size = sizeof o; (layers and optimizers have a _defaults() function that
  * does this). An unknown size is a ValueError. A NULL pointer to options means all defaults. */
 
+/* The arguments of the macros of C. Only the arguments that a macro names in its definition may be written
+ * without their names, first and in that order, as in Keras: mix_dense(64, "relu"); every other argument has
+ * its name: mix_dense(64, "relu", .no_bias = true); a macro that stands for one is not seen as one. Anything
+ * else is a TypeError at run time, and so is a 0 without a name where zero would mean another default (marked
+ * by '!'). mix_arguments checks the text of a call and returns the options, or what makes every function
+ * fail. */
+MIX_API const void *mix_arguments(const char *call, const char *names, const char *text, const void *options);
+#ifndef __cplusplus
+#define MIX_ARGUMENTS(call, names, text, type, ...)                                                          \
+  mix_arguments(call, names, text, &(const type){.size = sizeof(type), __VA_ARGS__})
+#endif
+
 /* Zero in an options struct means Keras's default. These constants mean zero itself; each member that
  * accepts them says so. */
 #define MIX_ZERO (-0x1p-1022)

@@ -50,9 +50,9 @@ typedef struct mix_multi_head_attention_options {
   mix_initializer *bias_initializer_object;
   mix_regularizer *kernel_regularizer, *bias_regularizer;
   mix_constraint *kernel_constraint, *bias_constraint;
-  bool use_gate;          /* keras3: multiplies by sigmoid(gate(query)) before the last projection */
-  int64_t sliding_window; /* keras3: a query attends to keys less than that far away; 0: to all */
-  uint64_t seed;          /* of the dropout; 0: derived from the global seed */
+  bool use_gate;               /* keras3: multiplies by sigmoid(gate(query)) before the last projection */
+  int64_t sliding_window;      /* keras3: a query attends to keys less than that far away; 0: to all */
+  uint64_t seed;               /* of the dropout; 0: derived from the global seed */
   bool softmax_robust_masking; /* tf_keras: masked scores are replaced by a low number, not lowered by it */
 } mix_multi_head_attention_options;
 MIX_API mix_layer *mix_multi_head_attention_with(const mix_multi_head_attention_options *options);
@@ -108,14 +108,19 @@ MIX_API mix_attention_options mix_attention_defaults(void);
 MIX_API mix_additive_attention_options mix_additive_attention_defaults(void);
 
 #ifndef __cplusplus
-#define mix_einsum_dense(...) MIX_LAYER_OF(mix_einsum_dense_with, mix_einsum_dense_options, __VA_ARGS__)
+#define mix_einsum_dense(...)                                                                                \
+  MIX_LAYER_OF(mix_einsum_dense, "equation", #__VA_ARGS__, mix_einsum_dense_options, __VA_ARGS__)
 #define mix_multi_head_attention(...)                                                                        \
-  MIX_LAYER_OF(mix_multi_head_attention_with, mix_multi_head_attention_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_multi_head_attention, "num_heads, key_dim, value_dim, dropout", #__VA_ARGS__,             \
+               mix_multi_head_attention_options, __VA_ARGS__)
 #define mix_grouped_query_attention(...)                                                                     \
-  MIX_LAYER_OF(mix_grouped_query_attention_with, mix_grouped_query_attention_options, __VA_ARGS__)
-#define mix_attention(...) MIX_LAYER_OF(mix_attention_with, mix_attention_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_grouped_query_attention, "head_dim, num_query_heads, num_key_value_heads, dropout",       \
+               #__VA_ARGS__, mix_grouped_query_attention_options, __VA_ARGS__)
+#define mix_attention(...)                                                                                   \
+  MIX_LAYER_OF(mix_attention, "use_scale, score_mode, dropout", #__VA_ARGS__, mix_attention_options,         \
+               __VA_ARGS__)
 #define mix_additive_attention(...)                                                                          \
-  MIX_LAYER_OF(mix_additive_attention_with, mix_additive_attention_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_additive_attention, "", #__VA_ARGS__, mix_additive_attention_options, __VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

@@ -52,28 +52,28 @@ MIX_API const char *mix_callback_name(const mix_callback *callback);
 
 typedef struct mix_early_stopping_options {
   size_t size;
-  const char *monitor;        /* NULL: val_loss */
-  double min_delta;           /* an improvement must exceed the best value by more than this */
+  const char *monitor; /* NULL: val_loss */
+  double min_delta;    /* an improvement must exceed the best value by more than this */
   /* Training stops after this number of epochs without improvement. 0 acts as 1. Never stops after the
    * first epoch. */
   int64_t patience;
-  const char *mode;           /* NULL: auto */
+  const char *mode; /* NULL: auto */
   /* 0: none; MIX_ZERO is accepted. The patience restarts only after an improvement that also beats it. */
   double baseline;
-  bool restore_best_weights;  /* at the end of training */
-  int64_t start_from_epoch;   /* earlier epochs are ignored */
+  bool restore_best_weights; /* at the end of training */
+  int64_t start_from_epoch;  /* earlier epochs are ignored */
 } mix_early_stopping_options;
 /* EarlyStopping: ends training when the monitored value has not improved for `patience` epochs. */
 MIX_API mix_callback *mix_early_stopping_with(const mix_early_stopping_options *options);
 
 typedef struct mix_reduce_lr_on_plateau_options {
   size_t size;
-  const char *monitor;        /* NULL: val_loss */
-  double factor;              /* 0: 0.1; MIX_ZERO is accepted; 1 or more is a ValueError */
-  int64_t patience;           /* 0: 10; MIX_INT_ZERO is accepted */
-  const char *mode;           /* NULL: auto */
-  double min_delta;           /* 0: 1e-4; MIX_ZERO is accepted */
-  int64_t cooldown;           /* epochs after a reduction that are not counted */
+  const char *monitor; /* NULL: val_loss */
+  double factor;       /* 0: 0.1; MIX_ZERO is accepted; 1 or more is a ValueError */
+  int64_t patience;    /* 0: 10; MIX_INT_ZERO is accepted */
+  const char *mode;    /* NULL: auto */
+  double min_delta;    /* 0: 1e-4; MIX_ZERO is accepted */
+  int64_t cooldown;    /* epochs after a reduction that are not counted */
   double min_lr;
 } mix_reduce_lr_on_plateau_options;
 /* ReduceLROnPlateau: multiplies the learning rate by `factor` after `patience` epochs without improvement;
@@ -92,10 +92,10 @@ typedef struct mix_model_checkpoint_options {
    * 1) and the names of the logs are replaced, with Python's format: "w.{epoch:02d}-{val_loss:.2f}.npz".
    * Missing folders are created. */
   const char *filepath;
-  const char *monitor;        /* NULL: val_loss */
-  bool save_best_only;        /* if the monitor is missing, tf_keras does not save, keras3 does */
-  const char *mode;           /* NULL: auto */
-  int64_t save_freq;          /* 0: at the end of each epoch; n: after every n batches */
+  const char *monitor; /* NULL: val_loss */
+  bool save_best_only; /* if the monitor is missing, tf_keras does not save, keras3 does */
+  const char *mode;    /* NULL: auto */
+  int64_t save_freq;   /* 0: at the end of each epoch; n: after every n batches */
   /* save_best_only: values must be better than this; 0: none, MIX_ZERO is accepted. */
   double initial_value_threshold;
   /* A name that ends in .h5 is one of weights. ValueError for .keras. Always true of .weights.h5 and .npz. */
@@ -107,9 +107,9 @@ MIX_API mix_callback *mix_model_checkpoint_with(const mix_model_checkpoint_optio
 
 typedef struct mix_csv_logger_options {
   size_t size;
-  const char *filename;       /* required */
-  const char *separator;      /* NULL: ","; one character */
-  bool append;                /* append to the file, without a header; otherwise the file is overwritten */
+  const char *filename;  /* required */
+  const char *separator; /* NULL: ","; one character */
+  bool append;           /* append to the file, without a header; otherwise the file is overwritten */
 } mix_csv_logger_options;
 /* CSVLogger: a row for each epoch: its number, then the logs, sorted by name. Missing validation values
  * are NA. */
@@ -186,37 +186,34 @@ MIX_API mix_callback *mix_callback_from_text(const char *text);
 
 #ifndef __cplusplus
 /* mix_callback_new(.on_epoch_end = show, .context = window) */
-#define mix_callback_new(...)                                                                               \
-  mix_callback_with(&(const mix_callback_options){.size = sizeof(mix_callback_options), __VA_ARGS__})
+#define mix_callback_new(...)                                                                                \
+  mix_callback_with(MIX_ARGUMENTS("mix_callback_new", "", #__VA_ARGS__, mix_callback_options, __VA_ARGS__))
 /* mix_early_stopping(.monitor = "val_accuracy", .patience = 3) */
-#define mix_early_stopping(...)                                                                             \
-  mix_early_stopping_with(                                                                                  \
-      &(const mix_early_stopping_options){.size = sizeof(mix_early_stopping_options), __VA_ARGS__})
-#define mix_reduce_lr_on_plateau(...)                                                                       \
-  mix_reduce_lr_on_plateau_with(                                                                            \
-      &(const mix_reduce_lr_on_plateau_options){.size = sizeof(mix_reduce_lr_on_plateau_options),           \
-                                                __VA_ARGS__})
+#define mix_early_stopping(...)                                                                              \
+  mix_early_stopping_with(MIX_ARGUMENTS("mix_early_stopping", "monitor, min_delta, !patience", #__VA_ARGS__, \
+                                        mix_early_stopping_options, __VA_ARGS__))
+#define mix_reduce_lr_on_plateau(...)                                                                        \
+  mix_reduce_lr_on_plateau_with(MIX_ARGUMENTS("mix_reduce_lr_on_plateau", "monitor, !factor, !patience",     \
+                                              #__VA_ARGS__, mix_reduce_lr_on_plateau_options, __VA_ARGS__))
 /* mix_model_checkpoint("best.npz", .save_best_only = true) */
-#define mix_model_checkpoint(...)                                                                           \
-  mix_model_checkpoint_with(                                                                                \
-      &(const mix_model_checkpoint_options){.size = sizeof(mix_model_checkpoint_options),                   \
-                                            .filepath = __VA_ARGS__})
+#define mix_model_checkpoint(...)                                                                            \
+  mix_model_checkpoint_with(MIX_ARGUMENTS("mix_model_checkpoint", "filepath, monitor", #__VA_ARGS__,         \
+                                          mix_model_checkpoint_options, .filepath = __VA_ARGS__))
 /* mix_tensorboard("logs/run1", .histogram_freq = 1) */
-#define mix_tensorboard(...)                                                                                \
-  mix_tensorboard_with(                                                                                     \
-      &(const mix_tensorboard_options){.size = sizeof(mix_tensorboard_options), .log_dir = __VA_ARGS__})
+#define mix_tensorboard(...)                                                                                 \
+  mix_tensorboard_with(MIX_ARGUMENTS("mix_tensorboard", "log_dir, histogram_freq", #__VA_ARGS__,             \
+                                     mix_tensorboard_options, .log_dir = __VA_ARGS__))
 
-#define mix_backup_and_restore(...)                                                                         \
-  mix_backup_and_restore_with(                                                                              \
-      &(const mix_backup_and_restore_options){.size = sizeof(mix_backup_and_restore_options),               \
-                                              .backup_dir = __VA_ARGS__})
+#define mix_backup_and_restore(...)                                                                          \
+  mix_backup_and_restore_with(MIX_ARGUMENTS("mix_backup_and_restore", "backup_dir", #__VA_ARGS__,            \
+                                            mix_backup_and_restore_options, .backup_dir = __VA_ARGS__))
 /* mix_progbar_logger(.count_mode = "steps") */
-#define mix_progbar_logger(...)                                                                             \
-  mix_progbar_logger_with(                                                                                  \
-      &(const mix_progbar_logger_options){.size = sizeof(mix_progbar_logger_options), __VA_ARGS__})
-#define mix_csv_logger(...)                                                                                 \
-  mix_csv_logger_with(                                                                                      \
-      &(const mix_csv_logger_options){.size = sizeof(mix_csv_logger_options), .filename = __VA_ARGS__})
+#define mix_progbar_logger(...)                                                                              \
+  mix_progbar_logger_with(                                                                                   \
+      MIX_ARGUMENTS("mix_progbar_logger", "", #__VA_ARGS__, mix_progbar_logger_options, __VA_ARGS__))
+#define mix_csv_logger(...)                                                                                  \
+  mix_csv_logger_with(MIX_ARGUMENTS("mix_csv_logger", "filename, separator, append", #__VA_ARGS__,           \
+                                    mix_csv_logger_options, .filename = __VA_ARGS__))
 #endif
 
 #ifdef __cplusplus

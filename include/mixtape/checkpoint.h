@@ -56,9 +56,9 @@ typedef struct mix_checkpoint_options {
 MIX_API mix_checkpoint *mix_checkpoint_with(const mix_checkpoint_options *options);
 #ifndef __cplusplus
 /* mix_checkpoint_new("folder", .model = model) */
-#define mix_checkpoint_new(...)                                                                             \
-  mix_checkpoint_with(                                                                                      \
-      &(const mix_checkpoint_options){.size = sizeof(mix_checkpoint_options), .folder = __VA_ARGS__})
+#define mix_checkpoint_new(...)                                                                              \
+  mix_checkpoint_with(MIX_ARGUMENTS("mix_checkpoint_new", "folder, model, optimizer", #__VA_ARGS__,          \
+                                    mix_checkpoint_options, .folder = __VA_ARGS__))
 #endif
 
 /* Adds a named value to all later saves. It replaces an earlier value of the same name. */

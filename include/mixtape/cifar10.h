@@ -27,7 +27,8 @@ typedef struct mix_cifar10_options {
 MIX_API mix_cifar10 mix_cifar10_load_with(const mix_cifar10_options *options);
 #ifndef __cplusplus
 #define mix_cifar10_load(...)                                                                                \
-  mix_cifar10_load_with(&(const mix_cifar10_options){.size = sizeof(mix_cifar10_options), __VA_ARGS__})
+  mix_cifar10_load_with(                                                                                     \
+      MIX_ARGUMENTS("mix_cifar10_load", "directory", #__VA_ARGS__, mix_cifar10_options, __VA_ARGS__))
 #endif
 
 #ifdef __cplusplus

@@ -49,7 +49,8 @@ typedef struct mix_conv_layer_options {
   size_t size;
   MIX_LAYER_OPTIONS
   int64_t filters;                  /* required, positive */
-  mix_shape kernel_size;            /* required, positive */
+  int64_t kernel;                   /* kernel_size of all axes: mix_conv2d(32, 3) */
+  mix_shape kernel_size;            /* this or kernel is required, positive */
   mix_shape strides, dilation_rate; /* rank 0: 1 */
   const char *padding;              /* NULL: "valid"; "same"; of Conv1D also "causal" */
   const char *data_format;          /* NULL: "channels_last"; "channels_first" */
@@ -73,7 +74,8 @@ typedef struct mix_conv_transpose_layer_options {
   size_t size;
   MIX_LAYER_OPTIONS
   int64_t filters;                      /* required, positive */
-  mix_shape kernel_size;                /* required, positive */
+  int64_t kernel;                       /* kernel_size of all axes */
+  mix_shape kernel_size;                /* this or kernel is required, positive */
   mix_shape strides, dilation_rate;     /* rank 0: 1 */
   const char *padding;                  /* NULL: "valid"; "same" */
   mix_shape output_padding;             /* rank 0: None; each less than its stride */
@@ -95,7 +97,8 @@ MIX_API mix_layer *mix_conv3d_transpose_with(const mix_conv_transpose_layer_opti
 typedef struct mix_depthwise_conv_layer_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_shape kernel_size;                /* required, positive */
+  int64_t kernel;                       /* kernel_size of all axes */
+  mix_shape kernel_size;                /* this or kernel is required, positive */
   mix_shape strides, dilation_rate;     /* rank 0: 1 */
   const char *padding;                  /* NULL: "valid"; "same" */
   int64_t depth_multiplier;             /* 0: 1 */
@@ -118,7 +121,8 @@ typedef struct mix_separable_conv_layer_options {
   size_t size;
   MIX_LAYER_OPTIONS
   int64_t filters;                      /* required, positive */
-  mix_shape kernel_size;                /* required, positive */
+  int64_t kernel;                       /* kernel_size of all axes */
+  mix_shape kernel_size;                /* this or kernel is required, positive */
   mix_shape strides, dilation_rate;     /* rank 0: 1 */
   const char *padding;                  /* NULL: "valid"; "same" */
   int64_t depth_multiplier;             /* 0: 1 */
@@ -144,29 +148,40 @@ MIX_API mix_separable_conv_layer_options mix_separable_conv_layer_defaults(void)
 
 #ifndef __cplusplus
 /* mix_conv(x, kernel, .strides = MIX_SHAPE(2), .padding = "same") */
-#define MIX_CONV_OF(with, x, ...)                                                                            \
-  with(x, &(const mix_conv_options){.size = sizeof(mix_conv_options), .kernel = __VA_ARGS__})
-#define mix_conv(x, ...) MIX_CONV_OF(mix_conv_with, x, __VA_ARGS__)
-#define mix_conv_transpose(x, ...) MIX_CONV_OF(mix_conv_transpose_with, x, __VA_ARGS__)
-#define mix_depthwise_conv(x, ...) MIX_CONV_OF(mix_depthwise_conv_with, x, __VA_ARGS__)
-/* mix_conv2d(32, MIX_SHAPE(3), .padding = "same") */
-#define mix_conv1d(...) MIX_LAYER_OF(mix_conv1d_with, mix_conv_layer_options, __VA_ARGS__)
-#define mix_conv2d(...) MIX_LAYER_OF(mix_conv2d_with, mix_conv_layer_options, __VA_ARGS__)
-#define mix_conv3d(...) MIX_LAYER_OF(mix_conv3d_with, mix_conv_layer_options, __VA_ARGS__)
+#define mix_conv(x, ...)                                                                                     \
+  mix_conv_with(x, MIX_ARGUMENTS("mix_conv", "kernel", #__VA_ARGS__, mix_conv_options, .kernel = __VA_ARGS__))
+#define mix_conv_transpose(x, ...)                                                                           \
+  mix_conv_transpose_with(x, MIX_ARGUMENTS("mix_conv_transpose", "kernel", #__VA_ARGS__, mix_conv_options,   \
+                                           .kernel = __VA_ARGS__))
+#define mix_depthwise_conv(x, ...)                                                                           \
+  mix_depthwise_conv_with(x, MIX_ARGUMENTS("mix_depthwise_conv", "kernel", #__VA_ARGS__, mix_conv_options,   \
+                                           .kernel = __VA_ARGS__))
+/* mix_conv2d(32, 3, .padding = "same") */
+#define mix_conv1d(...)                                                                                      \
+  MIX_LAYER_OF(mix_conv1d, "filters, !kernel", #__VA_ARGS__, mix_conv_layer_options, __VA_ARGS__)
+#define mix_conv2d(...)                                                                                      \
+  MIX_LAYER_OF(mix_conv2d, "filters, !kernel", #__VA_ARGS__, mix_conv_layer_options, __VA_ARGS__)
+#define mix_conv3d(...)                                                                                      \
+  MIX_LAYER_OF(mix_conv3d, "filters, !kernel", #__VA_ARGS__, mix_conv_layer_options, __VA_ARGS__)
 #define mix_conv1d_transpose(...)                                                                            \
-  MIX_LAYER_OF(mix_conv1d_transpose_with, mix_conv_transpose_layer_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_conv1d_transpose, "filters, !kernel", #__VA_ARGS__, mix_conv_transpose_layer_options,     \
+               __VA_ARGS__)
 #define mix_conv2d_transpose(...)                                                                            \
-  MIX_LAYER_OF(mix_conv2d_transpose_with, mix_conv_transpose_layer_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_conv2d_transpose, "filters, !kernel", #__VA_ARGS__, mix_conv_transpose_layer_options,     \
+               __VA_ARGS__)
 #define mix_conv3d_transpose(...)                                                                            \
-  MIX_LAYER_OF(mix_conv3d_transpose_with, mix_conv_transpose_layer_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_conv3d_transpose, "filters, !kernel", #__VA_ARGS__, mix_conv_transpose_layer_options,     \
+               __VA_ARGS__)
 #define mix_depthwise_conv1d(...)                                                                            \
-  MIX_LAYER_OF(mix_depthwise_conv1d_with, mix_depthwise_conv_layer_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_depthwise_conv1d, "!kernel", #__VA_ARGS__, mix_depthwise_conv_layer_options, __VA_ARGS__)
 #define mix_depthwise_conv2d(...)                                                                            \
-  MIX_LAYER_OF(mix_depthwise_conv2d_with, mix_depthwise_conv_layer_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_depthwise_conv2d, "!kernel", #__VA_ARGS__, mix_depthwise_conv_layer_options, __VA_ARGS__)
 #define mix_separable_conv1d(...)                                                                            \
-  MIX_LAYER_OF(mix_separable_conv1d_with, mix_separable_conv_layer_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_separable_conv1d, "filters, !kernel", #__VA_ARGS__, mix_separable_conv_layer_options,     \
+               __VA_ARGS__)
 #define mix_separable_conv2d(...)                                                                            \
-  MIX_LAYER_OF(mix_separable_conv2d_with, mix_separable_conv_layer_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_separable_conv2d, "filters, !kernel", #__VA_ARGS__, mix_separable_conv_layer_options,     \
+               __VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

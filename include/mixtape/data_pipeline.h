@@ -47,30 +47,56 @@ MIX_API mix_dataset *mix_data_apply_prefetch(mix_dataset *dataset, const void *c
 
 #ifndef __cplusplus
 /* mix_data_pipeline(source, step, step, ...): at least one step. */
-#define mix_data_pipeline(source, ...)                                                                      \
-  mix_data_pipeline_of(                                                                                     \
-      source, (int)(sizeof((const mix_data_step[]){__VA_ARGS__}) / sizeof(mix_data_step)),                  \
-      (const mix_data_step[]){__VA_ARGS__})
+#define mix_data_pipeline(source, ...)                                                                       \
+  mix_data_pipeline_of(source, (int)(sizeof((const mix_data_step[]){__VA_ARGS__}) / sizeof(mix_data_step)),  \
+                       (const mix_data_step[]){__VA_ARGS__})
 
-#define MIX_DATA_STEP(step, options_type, first, ...)                                                       \
-  {mix_data_apply_##step, &(const options_type){.size = sizeof(options_type), .first = __VA_ARGS__}}
-#define mix_step_shuffle(...) MIX_DATA_STEP(shuffle, mix_dataset_shuffle_options, buffer_size, __VA_ARGS__)
-#define mix_step_batch(...) MIX_DATA_STEP(batch, mix_dataset_batch_options, batch_size, __VA_ARGS__)
-#define mix_step_padded_batch(...)                                                                          \
-  MIX_DATA_STEP(padded_batch, mix_dataset_padded_batch_options, batch_size, __VA_ARGS__)
-#define mix_step_window(...) MIX_DATA_STEP(window, mix_dataset_window_options, window, __VA_ARGS__)
-#define mix_step_map(...) MIX_DATA_STEP(map, mix_dataset_map_options, function, __VA_ARGS__)
-#define mix_step_filter(...) MIX_DATA_STEP(filter, mix_dataset_filter_options, predicate, __VA_ARGS__)
-#define mix_step_interleave(...)                                                                            \
-  MIX_DATA_STEP(interleave, mix_dataset_interleave_options, function, __VA_ARGS__)
-#define mix_step_repeat(count) {mix_data_apply_repeat, (const int64_t[]){count}}
-#define mix_step_take(count) {mix_data_apply_take, (const int64_t[]){count}}
-#define mix_step_skip(count) {mix_data_apply_skip, (const int64_t[]){count}}
-#define mix_step_shard(count, index) {mix_data_apply_shard, (const int64_t[]){count, index}}
-#define mix_step_enumerate(start) {mix_data_apply_enumerate, (const int64_t[]){start}}
-#define mix_step_unbatch() {mix_data_apply_unbatch, NULL}
-#define mix_step_cache() {mix_data_apply_cache, NULL}
-#define mix_step_prefetch(count) {mix_data_apply_prefetch, (const int64_t[]){count}}
+#define MIX_DATA_STEP(step, options_type, first, text, ...)                                                  \
+  {                                                                                                          \
+    mix_data_apply_##step,                                                                                   \
+        MIX_ARGUMENTS("mix_step_" #step, #first, text, options_type, .first = __VA_ARGS__)                   \
+  }
+#define mix_step_shuffle(...)                                                                                \
+  MIX_DATA_STEP(shuffle, mix_dataset_shuffle_options, buffer_size, #__VA_ARGS__, __VA_ARGS__)
+#define mix_step_batch(...)                                                                                  \
+  MIX_DATA_STEP(batch, mix_dataset_batch_options, batch_size, #__VA_ARGS__, __VA_ARGS__)
+#define mix_step_padded_batch(...)                                                                           \
+  MIX_DATA_STEP(padded_batch, mix_dataset_padded_batch_options, batch_size, #__VA_ARGS__, __VA_ARGS__)
+#define mix_step_window(...)                                                                                 \
+  MIX_DATA_STEP(window, mix_dataset_window_options, window, #__VA_ARGS__, __VA_ARGS__)
+#define mix_step_map(...) MIX_DATA_STEP(map, mix_dataset_map_options, function, #__VA_ARGS__, __VA_ARGS__)
+#define mix_step_filter(...)                                                                                 \
+  MIX_DATA_STEP(filter, mix_dataset_filter_options, predicate, #__VA_ARGS__, __VA_ARGS__)
+#define mix_step_interleave(...)                                                                             \
+  MIX_DATA_STEP(interleave, mix_dataset_interleave_options, function, #__VA_ARGS__, __VA_ARGS__)
+#define mix_step_repeat(count)                                                                               \
+  {                                                                                                          \
+    mix_data_apply_repeat, (const int64_t[]) { count }                                                       \
+  }
+#define mix_step_take(count)                                                                                 \
+  {                                                                                                          \
+    mix_data_apply_take, (const int64_t[]) { count }                                                         \
+  }
+#define mix_step_skip(count)                                                                                 \
+  {                                                                                                          \
+    mix_data_apply_skip, (const int64_t[]) { count }                                                         \
+  }
+#define mix_step_shard(count, index)                                                                         \
+  {                                                                                                          \
+    mix_data_apply_shard, (const int64_t[]) { count, index }                                                 \
+  }
+#define mix_step_enumerate(start)                                                                            \
+  {                                                                                                          \
+    mix_data_apply_enumerate, (const int64_t[]) { start }                                                    \
+  }
+#define mix_step_unbatch()                                                                                   \
+  { mix_data_apply_unbatch, NULL }
+#define mix_step_cache()                                                                                     \
+  { mix_data_apply_cache, NULL }
+#define mix_step_prefetch(count)                                                                             \
+  {                                                                                                          \
+    mix_data_apply_prefetch, (const int64_t[]) { count }                                                     \
+  }
 #endif
 
 #ifdef __cplusplus

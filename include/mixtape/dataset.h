@@ -50,10 +50,10 @@ typedef struct mix_dataset_generator_options {
 MIX_API mix_dataset *mix_dataset_from_generator_with(const mix_dataset_generator_options *options);
 #ifndef __cplusplus
 /* mix_dataset_from_generator(generate, .context = c, .cardinality = 100) */
-#define mix_dataset_from_generator(...)                                                                     \
-  mix_dataset_from_generator_with(                                                                          \
-      &(const mix_dataset_generator_options){.size = sizeof(mix_dataset_generator_options),                 \
-                                             .generate = __VA_ARGS__})
+#define mix_dataset_from_generator(...)                                                                      \
+  mix_dataset_from_generator_with(MIX_ARGUMENTS("mix_dataset_from_generator", "generate, context",           \
+                                                #__VA_ARGS__, mix_dataset_generator_options,                 \
+                                                .generate = __VA_ARGS__))
 #endif
 
 /* ---- steps ---- */
@@ -64,8 +64,8 @@ typedef struct mix_dataset_shuffle_options {
   /* Required, >= 1: the number of buffered elements. The number of all elements: a full shuffle; 1: no
    * shuffle. */
   int64_t buffer_size;
-  int64_t seed;         /* 0: derived from the global seed and the creation number; MIX_INT_ZERO: 0 */
-  bool no_reshuffle;    /* the same order in every pass (Keras: reshuffle_each_iteration=True) */
+  int64_t seed;      /* 0: derived from the global seed and the creation number; MIX_INT_ZERO: 0 */
+  bool no_reshuffle; /* the same order in every pass (Keras: reshuffle_each_iteration=True) */
 } mix_dataset_shuffle_options;
 /* Shuffles with a buffer: returns a uniformly drawn element of the buffer, and replaces it by the next
  * element of the input. */
@@ -84,9 +84,9 @@ typedef struct mix_dataset_window_options {
   size_t size;
   mix_dataset *dataset; /* required */
   int64_t window;       /* elements in a window; required, >= 1 */
-  int64_t shift; /* from the start of a window to the start of the next; 0: `window`, so that none overlap */
-  int64_t stride;       /* from an element of a window to the next; 0: 1 */
-  bool drop_remainder;  /* drop smaller windows at the end */
+  int64_t shift;  /* from the start of a window to the start of the next; 0: `window`, so that none overlap */
+  int64_t stride; /* from an element of a window to the next; 0: 1 */
+  bool drop_remainder; /* drop smaller windows at the end */
 } mix_dataset_window_options;
 /* Sliding windows over the input, whose length may be unknown. Each is stacked along a new axis 0, as by
  * batch (tf.data's window(...).flat_map(batch)). Elements must have equal dtypes and shapes. */
@@ -94,16 +94,16 @@ MIX_API mix_dataset *mix_dataset_window_with(const mix_dataset_window_options *o
 #ifndef __cplusplus
 /* mix_dataset_shuffle(dataset, 10000, .seed = 1), mix_dataset_batch(dataset, 32, .drop_remainder = true),
  * mix_dataset_window(dataset, 5, .shift = 1) */
-#define mix_dataset_shuffle(...)                                                                            \
-  mix_dataset_shuffle_with(                                                                                 \
-      &(const mix_dataset_shuffle_options){.size = sizeof(mix_dataset_shuffle_options),                     \
-                                           .dataset = __VA_ARGS__})
-#define mix_dataset_batch(...)                                                                              \
-  mix_dataset_batch_with(                                                                                   \
-      &(const mix_dataset_batch_options){.size = sizeof(mix_dataset_batch_options), .dataset = __VA_ARGS__})
-#define mix_dataset_window(...)                                                                             \
-  mix_dataset_window_with(                                                                                  \
-      &(const mix_dataset_window_options){.size = sizeof(mix_dataset_window_options), .dataset = __VA_ARGS__})
+#define mix_dataset_shuffle(...)                                                                             \
+  mix_dataset_shuffle_with(MIX_ARGUMENTS("mix_dataset_shuffle", "dataset, buffer_size", #__VA_ARGS__,        \
+                                         mix_dataset_shuffle_options, .dataset = __VA_ARGS__))
+#define mix_dataset_batch(...)                                                                               \
+  mix_dataset_batch_with(MIX_ARGUMENTS("mix_dataset_batch", "dataset, batch_size, drop_remainder",           \
+                                       #__VA_ARGS__, mix_dataset_batch_options, .dataset = __VA_ARGS__))
+#define mix_dataset_window(...)                                                                              \
+  mix_dataset_window_with(MIX_ARGUMENTS("mix_dataset_window",                                                \
+                                        "dataset, window, shift, stride, drop_remainder", #__VA_ARGS__,      \
+                                        mix_dataset_window_options, .dataset = __VA_ARGS__))
 #endif
 
 /* Repeats the input `count` times; -1: forever. After a shuffle each round has its own order. A shuffle
@@ -217,20 +217,20 @@ MIX_API mix_dataset *mix_dataset_padded_batch_with(const mix_dataset_padded_batc
 /* mix_dataset_map(dataset, function, .context = c, .num_parallel_calls = 4), mix_dataset_filter(dataset,
  * predicate), mix_dataset_interleave(dataset, function, .cycle_length = 2),
  * mix_dataset_padded_batch(dataset, 32, .padding_values = {-1}) */
-#define mix_dataset_map(...)                                                                                \
-  mix_dataset_map_with(                                                                                     \
-      &(const mix_dataset_map_options){.size = sizeof(mix_dataset_map_options), .dataset = __VA_ARGS__})
-#define mix_dataset_filter(...)                                                                             \
-  mix_dataset_filter_with(                                                                                  \
-      &(const mix_dataset_filter_options){.size = sizeof(mix_dataset_filter_options), .dataset = __VA_ARGS__})
-#define mix_dataset_interleave(...)                                                                         \
-  mix_dataset_interleave_with(                                                                              \
-      &(const mix_dataset_interleave_options){.size = sizeof(mix_dataset_interleave_options),               \
-                                              .dataset = __VA_ARGS__})
-#define mix_dataset_padded_batch(...)                                                                       \
-  mix_dataset_padded_batch_with(                                                                            \
-      &(const mix_dataset_padded_batch_options){.size = sizeof(mix_dataset_padded_batch_options),           \
-                                                .dataset = __VA_ARGS__})
+#define mix_dataset_map(...)                                                                                 \
+  mix_dataset_map_with(MIX_ARGUMENTS("mix_dataset_map", "dataset, function, context", #__VA_ARGS__,          \
+                                     mix_dataset_map_options, .dataset = __VA_ARGS__))
+#define mix_dataset_filter(...)                                                                              \
+  mix_dataset_filter_with(MIX_ARGUMENTS("mix_dataset_filter", "dataset, predicate, context", #__VA_ARGS__,   \
+                                        mix_dataset_filter_options, .dataset = __VA_ARGS__))
+#define mix_dataset_interleave(...)                                                                          \
+  mix_dataset_interleave_with(MIX_ARGUMENTS("mix_dataset_interleave", "dataset, function, context",          \
+                                            #__VA_ARGS__, mix_dataset_interleave_options,                    \
+                                            .dataset = __VA_ARGS__))
+#define mix_dataset_padded_batch(...)                                                                        \
+  mix_dataset_padded_batch_with(MIX_ARGUMENTS("mix_dataset_padded_batch", "dataset, batch_size",             \
+                                              #__VA_ARGS__, mix_dataset_padded_batch_options,                \
+                                              .dataset = __VA_ARGS__))
 #endif
 
 /* Special values of a cardinality. */

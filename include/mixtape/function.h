@@ -19,7 +19,7 @@ typedef struct mix_function_options {
   size_t size;
   mix_function_body body; /* required */
   void *context;
-  const char *name;       /* NULL: "function" */
+  const char *name; /* NULL: "function" */
   /* false: every node rounds to its own dtype, and fusion changes no bit. true: 16-bit values inside one
    * fused program may keep the precision of float32, and products may be summed in another order. The same
    * error bound holds, and finite checks give the same answers (docs/NUMERICS.md). A function that is
@@ -50,10 +50,9 @@ typedef struct mix_function_options {
 MIX_API mix_function *mix_function_with(const mix_function_options *options);
 #ifndef __cplusplus
 /* mix_function_new(body, context, .name = "step") */
-#define mix_function_new(function_body, ...)                                                                \
-  mix_function_with(                                                                                        \
-      &(const mix_function_options){.size = sizeof(mix_function_options),                                   \
-                                    .body = function_body, .context = __VA_ARGS__})
+#define mix_function_new(function_body, ...)                                                                 \
+  mix_function_with(MIX_ARGUMENTS("mix_function_new", "context", #__VA_ARGS__, mix_function_options,         \
+                                  .body = function_body, .context = __VA_ARGS__))
 #endif
 /* Runs the function and returns a list of finished tensors. Arguments may be nested lists and dicts; the
  * body gets them nested alike, dicts sorted by name, and how they are nested is part of the signature. A
@@ -66,11 +65,11 @@ MIX_API mix_status mix_function_clear(mix_function *function);
 
 /* Statistics of the plan of the latest call. */
 typedef struct mix_plan_report {
-  int nodes;              /* steps of the plan */
-  int captured_nodes;     /* nodes of the captured graph */
-  int barriers;           /* thread barriers in a run */
-  size_t arena_bytes;     /* intermediate values; disjoint live ranges share memory */
-  size_t unshared_bytes;  /* the same without sharing */
+  int nodes;             /* steps of the plan */
+  int captured_nodes;    /* nodes of the captured graph */
+  int barriers;          /* thread barriers in a run */
+  size_t arena_bytes;    /* intermediate values; disjoint live ranges share memory */
+  size_t unshared_bytes; /* the same without sharing */
   size_t variable_bytes;
   size_t argument_bytes;
   size_t result_bytes;

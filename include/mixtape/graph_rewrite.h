@@ -19,8 +19,8 @@ extern "C" {
 
 typedef struct mix_graph_rewrite_options {
   size_t size;
-  mix_optimizer *optimizer;   /* required; ValueError if it is not an optimizer, or already scales the loss */
-  double fixed_loss_scale;    /* 0: dynamic, the default */
+  mix_optimizer *optimizer; /* required; ValueError if it is not an optimizer, or already scales the loss */
+  double fixed_loss_scale;  /* 0: dynamic, the default */
   /* Instead of fixed_loss_scale. For tf_keras and keras3 a dynamic scale must have the multiplier 2
    * (ValueError). */
   mix_loss_scale *loss_scale;
@@ -35,9 +35,10 @@ MIX_API mix_optimizer *
 mix_enable_mixed_precision_graph_rewrite_with(const mix_graph_rewrite_options *options);
 #ifndef __cplusplus
 /* mix_enable_mixed_precision_graph_rewrite(mix_sgd(), .fixed_loss_scale = 128) */
-#define mix_enable_mixed_precision_graph_rewrite(...)                                                       \
-  mix_enable_mixed_precision_graph_rewrite_with(                                                            \
-      &(const mix_graph_rewrite_options){.size = sizeof(mix_graph_rewrite_options), .optimizer = __VA_ARGS__})
+#define mix_enable_mixed_precision_graph_rewrite(...)                                                        \
+  mix_enable_mixed_precision_graph_rewrite_with(                                                             \
+      MIX_ARGUMENTS("mix_enable_mixed_precision_graph_rewrite", "optimizer", #__VA_ARGS__,                   \
+                    mix_graph_rewrite_options, .optimizer = __VA_ARGS__))
 #endif
 /* All defaults, with `size` set; for C++. */
 MIX_API mix_graph_rewrite_options mix_graph_rewrite_defaults(void);

@@ -28,7 +28,8 @@ typedef struct mix_borders {
 typedef struct mix_zero_padding_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_borders padding;     /* count 0: 1 */
+  int64_t cells;           /* padding of all sides: mix_zero_padding2d(2); MIX_INT_ZERO is accepted */
+  mix_borders padding;     /* or for each; count 0: 1 */
   const char *data_format; /* NULL: "channels_last"; "channels_first" (1D: keras3 alone) */
 } mix_zero_padding_options;
 MIX_API mix_layer *mix_zero_padding1d_with(const mix_zero_padding_options *options);
@@ -39,7 +40,8 @@ MIX_API mix_layer *mix_zero_padding3d_with(const mix_zero_padding_options *optio
 typedef struct mix_cropping_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_borders cropping;    /* count 0: 1; 2D: 0 */
+  int64_t cells;           /* cropping of all sides; MIX_INT_ZERO is accepted */
+  mix_borders cropping;    /* or for each; count 0: 1; 2D: 0 */
   const char *data_format; /* NULL: "channels_last"; "channels_first" (not 1D) */
 } mix_cropping_options;
 MIX_API mix_layer *mix_cropping1d_with(const mix_cropping_options *options);
@@ -50,7 +52,8 @@ MIX_API mix_layer *mix_cropping3d_with(const mix_cropping_options *options);
 typedef struct mix_up_sampling_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_shape factors;         /* Keras: size. For all axes, or for each one; rank 0: 2 */
+  int64_t factor;            /* Keras: size. The factor of all axes */
+  mix_shape factors;         /* or of each; rank 0: 2 */
   const char *data_format;   /* NULL: "channels_last"; "channels_first" (not 1D) */
   const char *interpolation; /* 2D: NULL: "nearest"; else as Resizing */
 } mix_up_sampling_options;
@@ -134,7 +137,8 @@ typedef struct mix_factor {
 typedef struct mix_random_rotation_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_factor factor; /* required; keras3: within [-1, 1] (ValueError) */
+  double number;     /* factor, if it is one number: mix_random_rotation(0.1) */
+  mix_factor factor; /* or a range. Required; keras3: within [-1, 1] (ValueError) */
   MIX_TRANSFORM_OPTIONS
 } mix_random_rotation_options;
 MIX_API mix_layer *mix_random_rotation_with(const mix_random_rotation_options *options);
@@ -143,7 +147,8 @@ MIX_API mix_layer *mix_random_rotation_with(const mix_random_rotation_options *o
 typedef struct mix_random_translation_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_factor height_factor, width_factor; /* required, within [-1, 1] (ValueError) */
+  double height_number, width_number;     /* height_factor and width_factor, if they are one number each */
+  mix_factor height_factor, width_factor; /* or ranges. Required, within [-1, 1] (ValueError) */
   MIX_TRANSFORM_OPTIONS
 } mix_random_translation_options;
 MIX_API mix_layer *mix_random_translation_with(const mix_random_translation_options *options);
@@ -152,7 +157,8 @@ MIX_API mix_layer *mix_random_translation_with(const mix_random_translation_opti
 typedef struct mix_random_zoom_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_factor height_factor; /* required, within (-1, 1] (ValueError) */
+  double height_number;     /* height_factor, if it is one number: mix_random_zoom(0.2) */
+  mix_factor height_factor; /* or a range. Required, within (-1, 1] (ValueError) */
   mix_factor width_factor;  /* not given: the number drawn for the height, which keeps the aspect ratio */
   MIX_TRANSFORM_OPTIONS
 } mix_random_zoom_options;
@@ -163,7 +169,8 @@ MIX_API mix_layer *mix_random_zoom_with(const mix_random_zoom_options *options);
 typedef struct mix_random_contrast_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_factor factor;       /* required, within [0, 1] (ValueError) */
+  double number;           /* factor, if it is one number */
+  mix_factor factor;       /* or a range. Required, within [0, 1] (ValueError) */
   double value_range[2];   /* keras3: clips to it; both 0: 0 to 255 */
   uint64_t seed;           /* 0: derived from the global seed */
   const char *data_format; /* NULL: "channels_last"; keras3: "channels_first" */
@@ -175,7 +182,8 @@ MIX_API mix_layer *mix_random_contrast_with(const mix_random_contrast_options *o
 typedef struct mix_random_brightness_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_factor factor;       /* required, within [-1, 1] (ValueError) */
+  double number;           /* factor, if it is one number */
+  mix_factor factor;       /* or a range. Required, within [-1, 1] (ValueError) */
   double value_range[2];   /* both 0: 0 to 255 */
   uint64_t seed;           /* 0: derived from the global seed */
   const char *data_format; /* NULL: "channels_last"; keras3: "channels_first" */
@@ -230,32 +238,44 @@ MIX_API mix_random_contrast_options mix_random_contrast_defaults(void);
 MIX_API mix_random_brightness_options mix_random_brightness_defaults(void);
 
 #ifndef __cplusplus
-#define MIX_IMAGE_LAYER(with, type, ...) with(&(const type){.size = sizeof(type), .reserved = 0, __VA_ARGS__})
 #define mix_zero_padding1d(...)                                                                              \
-  MIX_IMAGE_LAYER(mix_zero_padding1d_with, mix_zero_padding_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_zero_padding1d, "!cells", #__VA_ARGS__, mix_zero_padding_options, __VA_ARGS__)
 #define mix_zero_padding2d(...)                                                                              \
-  MIX_IMAGE_LAYER(mix_zero_padding2d_with, mix_zero_padding_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_zero_padding2d, "!cells", #__VA_ARGS__, mix_zero_padding_options, __VA_ARGS__)
 #define mix_zero_padding3d(...)                                                                              \
-  MIX_IMAGE_LAYER(mix_zero_padding3d_with, mix_zero_padding_options, __VA_ARGS__)
-#define mix_cropping1d(...) MIX_IMAGE_LAYER(mix_cropping1d_with, mix_cropping_options, __VA_ARGS__)
-#define mix_cropping2d(...) MIX_IMAGE_LAYER(mix_cropping2d_with, mix_cropping_options, __VA_ARGS__)
-#define mix_cropping3d(...) MIX_IMAGE_LAYER(mix_cropping3d_with, mix_cropping_options, __VA_ARGS__)
-#define mix_up_sampling1d(...) MIX_IMAGE_LAYER(mix_up_sampling1d_with, mix_up_sampling_options, __VA_ARGS__)
-#define mix_up_sampling2d(...) MIX_IMAGE_LAYER(mix_up_sampling2d_with, mix_up_sampling_options, __VA_ARGS__)
-#define mix_up_sampling3d(...) MIX_IMAGE_LAYER(mix_up_sampling3d_with, mix_up_sampling_options, __VA_ARGS__)
-#define mix_resizing(...) MIX_IMAGE_LAYER(mix_resizing_with, mix_resizing_options, __VA_ARGS__)
-#define mix_center_crop(...) MIX_IMAGE_LAYER(mix_center_crop_with, mix_center_crop_options, __VA_ARGS__)
-#define mix_random_crop(...) MIX_IMAGE_LAYER(mix_random_crop_with, mix_random_crop_options, __VA_ARGS__)
-#define mix_random_flip(...) MIX_IMAGE_LAYER(mix_random_flip_with, mix_random_flip_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_zero_padding3d, "!cells", #__VA_ARGS__, mix_zero_padding_options, __VA_ARGS__)
+#define mix_cropping1d(...)                                                                                  \
+  MIX_LAYER_OF(mix_cropping1d, "!cells", #__VA_ARGS__, mix_cropping_options, __VA_ARGS__)
+#define mix_cropping2d(...)                                                                                  \
+  MIX_LAYER_OF(mix_cropping2d, "!cells", #__VA_ARGS__, mix_cropping_options, __VA_ARGS__)
+#define mix_cropping3d(...)                                                                                  \
+  MIX_LAYER_OF(mix_cropping3d, "!cells", #__VA_ARGS__, mix_cropping_options, __VA_ARGS__)
+#define mix_up_sampling1d(...)                                                                               \
+  MIX_LAYER_OF(mix_up_sampling1d, "!factor", #__VA_ARGS__, mix_up_sampling_options, __VA_ARGS__)
+#define mix_up_sampling2d(...)                                                                               \
+  MIX_LAYER_OF(mix_up_sampling2d, "!factor", #__VA_ARGS__, mix_up_sampling_options, __VA_ARGS__)
+#define mix_up_sampling3d(...)                                                                               \
+  MIX_LAYER_OF(mix_up_sampling3d, "!factor", #__VA_ARGS__, mix_up_sampling_options, __VA_ARGS__)
+#define mix_resizing(...)                                                                                    \
+  MIX_LAYER_OF(mix_resizing, "height, width, interpolation, crop_to_aspect_ratio, pad_to_aspect_ratio",      \
+               #__VA_ARGS__, mix_resizing_options, __VA_ARGS__)
+#define mix_center_crop(...)                                                                                 \
+  MIX_LAYER_OF(mix_center_crop, "height, width", #__VA_ARGS__, mix_center_crop_options, __VA_ARGS__)
+#define mix_random_crop(...)                                                                                 \
+  MIX_LAYER_OF(mix_random_crop, "height, width", #__VA_ARGS__, mix_random_crop_options, __VA_ARGS__)
+#define mix_random_flip(...)                                                                                 \
+  MIX_LAYER_OF(mix_random_flip, "mode", #__VA_ARGS__, mix_random_flip_options, __VA_ARGS__)
 #define mix_random_rotation(...)                                                                             \
-  MIX_IMAGE_LAYER(mix_random_rotation_with, mix_random_rotation_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_random_rotation, "!number", #__VA_ARGS__, mix_random_rotation_options, __VA_ARGS__)
 #define mix_random_translation(...)                                                                          \
-  MIX_IMAGE_LAYER(mix_random_translation_with, mix_random_translation_options, __VA_ARGS__)
-#define mix_random_zoom(...) MIX_IMAGE_LAYER(mix_random_zoom_with, mix_random_zoom_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_random_translation, "!height_number, !width_number", #__VA_ARGS__,                        \
+               mix_random_translation_options, __VA_ARGS__)
+#define mix_random_zoom(...)                                                                                 \
+  MIX_LAYER_OF(mix_random_zoom, "!height_number", #__VA_ARGS__, mix_random_zoom_options, __VA_ARGS__)
 #define mix_random_contrast(...)                                                                             \
-  MIX_IMAGE_LAYER(mix_random_contrast_with, mix_random_contrast_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_random_contrast, "!number", #__VA_ARGS__, mix_random_contrast_options, __VA_ARGS__)
 #define mix_random_brightness(...)                                                                           \
-  MIX_IMAGE_LAYER(mix_random_brightness_with, mix_random_brightness_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_random_brightness, "!number", #__VA_ARGS__, mix_random_brightness_options, __VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

@@ -52,8 +52,9 @@ typedef struct mix_image_dataset_options {
 MIX_API mix_image_dataset mix_image_dataset_from_directory_with(const mix_image_dataset_options *options);
 #ifndef __cplusplus
 #define mix_image_dataset_from_directory(...)                                                                \
-  mix_image_dataset_from_directory_with(&(const mix_image_dataset_options){                                  \
-      .size = sizeof(mix_image_dataset_options), .directory = __VA_ARGS__})
+  mix_image_dataset_from_directory_with(MIX_ARGUMENTS("mix_image_dataset_from_directory", "directory",       \
+                                                      #__VA_ARGS__, mix_image_dataset_options,               \
+                                                      .directory = __VA_ARGS__))
 #endif
 
 #ifdef __cplusplus

@@ -14,15 +14,15 @@ extern "C" {
  * he_normal, lecun_uniform, lecun_normal, orthogonal. */
 typedef struct mix_initializer_options {
   size_t size;
-  const char *initializer;  /* required; unknown name: ValueError */
-  uint64_t seed;            /* 0: derived from the global seed and a creation number */
-  double value;             /* constant: 0 */
-  double gain;              /* identity, orthogonal: 0 means 1; MIX_ZERO is accepted */
-  double mean;              /* random_normal, truncated_normal: 0 */
-  double stddev;            /* 0 means 0.05; MIX_ZERO is accepted */
-  double minval, maxval;    /* random_uniform: both 0 means -0.05 and 0.05; MIX_ZERO is accepted */
-  double scale;             /* variance_scaling: 0 means 1; must be positive */
-  const char *mode;         /* variance_scaling: "fan_in" (default), "fan_out", "fan_avg" */
+  const char *initializer; /* required; unknown name: ValueError */
+  uint64_t seed;           /* 0: derived from the global seed and a creation number */
+  double value;            /* constant: 0 */
+  double gain;             /* identity, orthogonal: 0 means 1; MIX_ZERO is accepted */
+  double mean;             /* random_normal, truncated_normal: 0 */
+  double stddev;           /* 0 means 0.05; MIX_ZERO is accepted */
+  double minval, maxval;   /* random_uniform: both 0 means -0.05 and 0.05; MIX_ZERO is accepted */
+  double scale;            /* variance_scaling: 0 means 1; must be positive */
+  const char *mode;        /* variance_scaling: "fan_in" (default), "fan_out", "fan_avg" */
   /* variance_scaling: "truncated_normal" (default, alias "normal"), "untruncated_normal", "uniform". */
   const char *distribution;
 } mix_initializer_options;
@@ -30,8 +30,9 @@ typedef struct mix_initializer_options {
  * out of range. */
 MIX_API mix_initializer *mix_initializer_with(const mix_initializer_options *options);
 #ifndef __cplusplus
-#define mix_initializer_new(...)                                                                            \
-  mix_initializer_with(&(const mix_initializer_options){.size = sizeof(mix_initializer_options), __VA_ARGS__})
+#define mix_initializer_new(...)                                                                             \
+  mix_initializer_with(MIX_ARGUMENTS("mix_initializer_new", "initializer", #__VA_ARGS__,                     \
+                                     mix_initializer_options, __VA_ARGS__))
 #endif
 /* The canonical name: "glorot_uniform". The string lives as long as the process. */
 MIX_API const char *mix_initializer_name(const mix_initializer *initializer);

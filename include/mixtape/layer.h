@@ -106,8 +106,11 @@ typedef struct mix_layer_options {
 /* A layer of a custom class. TypeError if layer_class is missing. */
 MIX_API mix_layer *mix_layer_with(const mix_layer_options *options);
 #ifndef __cplusplus
+#define MIX_LAYER_OF(call, names, text, type, ...)                                                           \
+  call##_with(MIX_ARGUMENTS(#call, names, text, type, .reserved = 0, __VA_ARGS__))
 #define mix_layer_new(...)                                                                                   \
-  mix_layer_with(&(const mix_layer_options){.size = sizeof(mix_layer_options), .reserved = 0, __VA_ARGS__})
+  mix_layer_with(MIX_ARGUMENTS("mix_layer_new", "layer_class", #__VA_ARGS__, mix_layer_options,              \
+                               .reserved = 0, __VA_ARGS__))
 #endif
 /* The state of instance_size bytes, which lives as long as the layer. */
 MIX_API void *mix_layer_data(const mix_layer *layer);
@@ -153,9 +156,10 @@ MIX_API mix_list *mix_call_outputs_with(mix_layer *layer, const mix_call_options
 #ifndef __cplusplus
 /* mix_call(layer, inputs, .training = MIX_TRUE) */
 #define mix_call(layer, ...)                                                                                 \
-  mix_call_with(layer, &(const mix_call_options){.size = sizeof(mix_call_options), __VA_ARGS__})
+  mix_call_with(layer, MIX_ARGUMENTS("mix_call", "inputs", #__VA_ARGS__, mix_call_options, __VA_ARGS__))
 #define mix_call_outputs(layer, ...)                                                                         \
-  mix_call_outputs_with(layer, &(const mix_call_options){.size = sizeof(mix_call_options), __VA_ARGS__})
+  mix_call_outputs_with(                                                                                     \
+      layer, MIX_ARGUMENTS("mix_call_outputs", "inputs", #__VA_ARGS__, mix_call_options, __VA_ARGS__))
 #endif
 /* Creates the weights without a call, for inputs of that shape, including the batch dimension (which may
  * be MIX_UNKNOWN). Does nothing if they exist. */
@@ -187,8 +191,8 @@ MIX_API mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weig
 /* mix_layer_add_weight(layer, "kernel", .shape = MIX_SHAPE(inputs, units), .initializer =
  * "glorot_uniform") */
 #define mix_layer_add_weight(layer, ...)                                                                     \
-  mix_layer_add_weight_with(layer,                                                                           \
-                            &(const mix_weight_options){.size = sizeof(mix_weight_options), __VA_ARGS__})
+  mix_layer_add_weight_with(                                                                                 \
+      layer, MIX_ARGUMENTS("mix_layer_add_weight", "name", #__VA_ARGS__, mix_weight_options, __VA_ARGS__))
 #endif
 /* Tracks a layer that this one calls, in the order of these calls: its weights, losses and `trainable`
  * belong to this layer. Returns the inner layer. */

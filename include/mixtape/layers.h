@@ -30,12 +30,12 @@ MIX_API mix_tensor *mix_input_with(const mix_input_options *options);
 typedef struct mix_dense_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  int64_t units;                       /* required, positive (ValueError) */
-  const char *activation;              /* NULL: linear */
-  bool no_bias;                        /* Keras: use_bias=True */
-  const char *kernel_initializer;      /* NULL: "glorot_uniform" */
+  int64_t units;                  /* required, positive (ValueError) */
+  const char *activation;         /* NULL: linear */
+  bool no_bias;                   /* Keras: use_bias=True */
+  const char *kernel_initializer; /* NULL: "glorot_uniform" */
   mix_initializer *kernel_initializer_object;
-  const char *bias_initializer;        /* NULL: "zeros" */
+  const char *bias_initializer; /* NULL: "zeros" */
   mix_initializer *bias_initializer_object;
   mix_regularizer *kernel_regularizer, *bias_regularizer;
   mix_constraint *kernel_constraint, *bias_constraint;
@@ -80,7 +80,7 @@ MIX_API mix_layer *mix_dropout_with(const mix_dropout_options *options);
 typedef struct mix_softmax_layer_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_axes axis; /* empty: the last */
+  mix_axes axis;       /* empty: the last */
   bool robust_masking; /* tf_keras: replaces masked elements by the number, as keras3 does */
 } mix_softmax_layer_options;
 MIX_API mix_layer *mix_softmax_layer_with(const mix_softmax_layer_options *options);
@@ -198,8 +198,8 @@ MIX_API mix_layer *mix_concatenate_with(const mix_concatenate_options *options);
 typedef struct mix_dot_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_axes axes;                       /* required: one for both, or one for each; not the batch */
-  bool normalize;                      /* normalize the inputs to unit length along these axes first */
+  mix_axes axes;  /* required: one for both, or one for each; not the batch */
+  bool normalize; /* normalize the inputs to unit length along these axes first */
 } mix_dot_options;
 MIX_API mix_layer *mix_dot_with(const mix_dot_options *options);
 
@@ -219,10 +219,10 @@ MIX_API mix_layer *mix_rescaling_with(const mix_rescaling_options *options);
 typedef struct mix_normalization_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_axes axis;                       /* the axes kept; empty: the last */
-  bool axis_none;                      /* Keras: axis=None: one mean and one variance for all */
-  mix_tensor *mean, *variance;         /* both or none; broadcast to the sizes of the kept axes */
-  bool invert;                         /* mean + x max(sqrt(variance), 1e-7) */
+  mix_axes axis;               /* the axes kept; empty: the last */
+  bool axis_none;              /* Keras: axis=None: one mean and one variance for all */
+  mix_tensor *mean, *variance; /* both or none; broadcast to the sizes of the kept axes */
+  bool invert;                 /* mean + x max(sqrt(variance), 1e-7) */
 } mix_normalization_options;
 MIX_API mix_layer *mix_normalization_with(const mix_normalization_options *options);
 /* Learns mean and biased variance of `data` over the axes that are not kept, replacing earlier ones. */
@@ -239,7 +239,7 @@ typedef struct mix_discretization_options {
   const double *bin_boundaries; /* copied; ascending (ValueError). Either these or num_bins with adapt */
   int boundary_count;
   int64_t num_bins;
-  double epsilon; /* of the quantiles of adapt: 0 means 0.01; in (0, 1) */
+  double epsilon;          /* of the quantiles of adapt: 0 means 0.01; in (0, 1) */
   const char *output_mode; /* NULL: "int"; "one_hot", "multi_hot", "count" as in CategoryEncoding */
 } mix_discretization_options;
 MIX_API mix_layer *mix_discretization_with(const mix_discretization_options *options);
@@ -256,8 +256,8 @@ MIX_API mix_status mix_discretization_update(mix_layer *layer, mix_tensor *batch
 typedef struct mix_category_encoding_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  int64_t num_tokens;                  /* required, positive (ValueError) */
-  const char *output_mode;             /* NULL: "multi_hot"; "one_hot", "count" */
+  int64_t num_tokens;      /* required, positive (ValueError) */
+  const char *output_mode; /* NULL: "multi_hot"; "one_hot", "count" */
 } mix_category_encoding_options;
 MIX_API mix_layer *mix_category_encoding_with(const mix_category_encoding_options *options);
 
@@ -266,8 +266,8 @@ MIX_API mix_layer *mix_category_encoding_with(const mix_category_encoding_option
 typedef struct mix_embedding_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  int64_t input_dim, output_dim;       /* required, positive (ValueError) */
-  const char *embeddings_initializer;  /* NULL: "uniform", +-0.05 */
+  int64_t input_dim, output_dim;      /* required, positive (ValueError) */
+  const char *embeddings_initializer; /* NULL: "uniform", +-0.05 */
   mix_initializer *embeddings_initializer_object;
   mix_regularizer *embeddings_regularizer;
   mix_constraint *embeddings_constraint;
@@ -283,18 +283,18 @@ MIX_API mix_layer *mix_embedding_with(const mix_embedding_options *options);
 typedef struct mix_batch_normalization_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  int axis;                            /* 0 means the last; MIX_AXIS_0 means 0 */
-  double momentum;                     /* 0 means 0.99; MIX_ZERO is accepted */
-  double epsilon;                      /* 0 means 1e-3; MIX_ZERO is accepted */
-  bool no_center, no_scale;            /* Keras: center=True, scale=True: beta, gamma */
-  const char *beta_initializer, *gamma_initializer;                   /* NULL: "zeros", "ones" */
-  const char *moving_mean_initializer, *moving_variance_initializer;  /* NULL: "zeros", "ones" */
+  int axis;                                         /* 0 means the last; MIX_AXIS_0 means 0 */
+  double momentum;                                  /* 0 means 0.99; MIX_ZERO is accepted */
+  double epsilon;                                   /* 0 means 1e-3; MIX_ZERO is accepted */
+  bool no_center, no_scale;                         /* Keras: center=True, scale=True: beta, gamma */
+  const char *beta_initializer, *gamma_initializer; /* NULL: "zeros", "ones" */
+  const char *moving_mean_initializer, *moving_variance_initializer; /* NULL: "zeros", "ones" */
   mix_initializer *beta_initializer_object, *gamma_initializer_object;
   mix_initializer *moving_mean_initializer_object, *moving_variance_initializer_object;
   mix_regularizer *beta_regularizer, *gamma_regularizer;
   mix_constraint *beta_constraint, *gamma_constraint;
-  bool fused; /* tf_keras: requires the fused rules (rank 4 or 5, not float64: ValueError) */
-  bool not_fused; /* tf_keras: fused=False */
+  bool fused;        /* tf_keras: requires the fused rules (rank 4 or 5, not float64: ValueError) */
+  bool not_fused;    /* tf_keras: fused=False */
   bool synchronized; /* moments over the rows of all ranks (mixtape/distribute.h); never fused */
   /* Keras 3's batch renormalization (arXiv:1702.03275): training uses x r + d instead of x, where r and d
    * lead from the statistics of the batch to moving ones, the weights renorm_mean and renorm_stddev. */
@@ -309,9 +309,9 @@ MIX_API mix_layer *mix_batch_normalization_with(const mix_batch_normalization_op
 typedef struct mix_layer_normalization_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_axes axis;                       /* empty: the last */
-  double epsilon;                      /* 0 means 1e-3; MIX_ZERO is accepted */
-  bool no_center, no_scale;            /* Keras: center=True, scale=True: beta, gamma */
+  mix_axes axis;                                    /* empty: the last */
+  double epsilon;                                   /* 0 means 1e-3; MIX_ZERO is accepted */
+  bool no_center, no_scale;                         /* Keras: center=True, scale=True: beta, gamma */
   const char *beta_initializer, *gamma_initializer; /* NULL: "zeros", "ones" */
   mix_initializer *beta_initializer_object, *gamma_initializer_object;
   mix_regularizer *beta_regularizer, *gamma_regularizer;
@@ -324,10 +324,10 @@ MIX_API mix_layer *mix_layer_normalization_with(const mix_layer_normalization_op
 typedef struct mix_group_normalization_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  int64_t groups; /* 0 means 32; -1: one for each channel; must divide the channels (ValueError) */
-  int axis;                            /* 0 means the last; must not be the batch */
-  double epsilon;                      /* 0 means 1e-3; MIX_ZERO is accepted */
-  bool no_center, no_scale;            /* Keras: center=True, scale=True: beta, gamma */
+  int64_t groups;           /* 0 means 32; -1: one for each channel; must divide the channels (ValueError) */
+  int axis;                 /* 0 means the last; must not be the batch */
+  double epsilon;           /* 0 means 1e-3; MIX_ZERO is accepted */
+  bool no_center, no_scale; /* Keras: center=True, scale=True: beta, gamma */
   const char *beta_initializer, *gamma_initializer; /* NULL: "zeros", "ones" */
   mix_initializer *beta_initializer_object, *gamma_initializer_object;
   mix_regularizer *beta_regularizer, *gamma_regularizer;
@@ -339,8 +339,8 @@ MIX_API mix_layer *mix_group_normalization_with(const mix_group_normalization_op
 typedef struct mix_rms_normalization_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_axes axis;                       /* empty: the last */
-  double epsilon;                      /* 0 means 1e-6; MIX_ZERO is accepted */
+  mix_axes axis;  /* empty: the last */
+  double epsilon; /* 0 means 1e-6; MIX_ZERO is accepted */
 } mix_rms_normalization_options;
 MIX_API mix_layer *mix_rms_normalization_with(const mix_rms_normalization_options *options);
 
@@ -368,9 +368,9 @@ MIX_API mix_layer *mix_spectral_normalization_with(const mix_spectral_normalizat
 typedef struct mix_spatial_dropout_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  double rate;                         /* required, in [0, 1] (ValueError) */
-  const char *data_format;             /* NULL: "channels_last"; "channels_first" (2D, 3D) */
-  uint64_t seed;                       /* 0: derived from the global seed */
+  double rate;             /* required, in [0, 1] (ValueError) */
+  const char *data_format; /* NULL: "channels_last"; "channels_first" (2D, 3D) */
+  uint64_t seed;           /* 0: derived from the global seed */
 } mix_spatial_dropout_options;
 MIX_API mix_layer *mix_spatial_dropout1d_with(const mix_spatial_dropout_options *options);
 MIX_API mix_layer *mix_spatial_dropout2d_with(const mix_spatial_dropout_options *options);
@@ -380,8 +380,8 @@ MIX_API mix_layer *mix_spatial_dropout3d_with(const mix_spatial_dropout_options 
 typedef struct mix_gaussian_noise_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  double stddev;                       /* required, not negative (ValueError) */
-  uint64_t seed;                       /* 0: derived from the global seed */
+  double stddev; /* required, not negative (ValueError) */
+  uint64_t seed; /* 0: derived from the global seed */
 } mix_gaussian_noise_options;
 MIX_API mix_layer *mix_gaussian_noise_with(const mix_gaussian_noise_options *options);
 
@@ -389,8 +389,8 @@ MIX_API mix_layer *mix_gaussian_noise_with(const mix_gaussian_noise_options *opt
 typedef struct mix_gaussian_dropout_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  double rate;                         /* required, in [0, 1) (ValueError) */
-  uint64_t seed;                       /* 0: derived from the global seed */
+  double rate;   /* required, in [0, 1) (ValueError) */
+  uint64_t seed; /* 0: derived from the global seed */
 } mix_gaussian_dropout_options;
 MIX_API mix_layer *mix_gaussian_dropout_with(const mix_gaussian_dropout_options *options);
 
@@ -398,9 +398,9 @@ MIX_API mix_layer *mix_gaussian_dropout_with(const mix_gaussian_dropout_options 
 typedef struct mix_alpha_dropout_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  double rate;                         /* required, in [0, 1) (ValueError) */
-  mix_shape noise_shape;               /* as in Dropout */
-  uint64_t seed;                       /* 0: derived from the global seed */
+  double rate;           /* required, in [0, 1) (ValueError) */
+  mix_shape noise_shape; /* as in Dropout */
+  uint64_t seed;         /* 0: derived from the global seed */
 } mix_alpha_dropout_options;
 MIX_API mix_layer *mix_alpha_dropout_with(const mix_alpha_dropout_options *options);
 
@@ -465,66 +465,92 @@ MIX_API mix_activity_regularization_options mix_activity_regularization_defaults
 MIX_API mix_lambda_options mix_lambda_defaults(void);
 
 #ifndef __cplusplus
-#define mix_input(...)                                                                                      \
-  mix_input_with(&(const mix_input_options){.size = sizeof(mix_input_options), __VA_ARGS__})
-/* Values without a name are those of the members after MIX_LAYER_OPTIONS: mix_dense(64). */
-#define MIX_LAYER_OF(with, type, ...)                                                                       \
-  with(&(const type){.size = sizeof(type), .reserved = 0, __VA_ARGS__})
-#define mix_dense(...) MIX_LAYER_OF(mix_dense_with, mix_dense_options, __VA_ARGS__)
-#define mix_activation(...) MIX_LAYER_OF(mix_activation_with, mix_activation_options, __VA_ARGS__)
-#define mix_flatten(...) MIX_LAYER_OF(mix_flatten_with, mix_flatten_options, __VA_ARGS__)
-#define mix_dropout(...) MIX_LAYER_OF(mix_dropout_with, mix_dropout_options, __VA_ARGS__)
-#define mix_softmax_layer(...) MIX_LAYER_OF(mix_softmax_layer_with, mix_softmax_layer_options, __VA_ARGS__)
-#define mix_relu_layer(...) MIX_LAYER_OF(mix_relu_layer_with, mix_relu_layer_options, __VA_ARGS__)
-#define mix_leaky_relu_layer(...)                                                                           \
-  MIX_LAYER_OF(mix_leaky_relu_layer_with, mix_leaky_relu_layer_options, __VA_ARGS__)
-#define mix_prelu(...) MIX_LAYER_OF(mix_prelu_with, mix_prelu_options, __VA_ARGS__)
-#define mix_elu_layer(...) MIX_LAYER_OF(mix_elu_layer_with, mix_elu_layer_options, __VA_ARGS__)
-#define mix_thresholded_relu(...)                                                                           \
-  MIX_LAYER_OF(mix_thresholded_relu_with, mix_thresholded_relu_options, __VA_ARGS__)
-#define mix_reshape_layer(...) MIX_LAYER_OF(mix_reshape_layer_with, mix_reshape_layer_options, __VA_ARGS__)
-#define mix_permute(...) MIX_LAYER_OF(mix_permute_with, mix_permute_options, __VA_ARGS__)
-#define mix_repeat_vector(...) MIX_LAYER_OF(mix_repeat_vector_with, mix_repeat_vector_options, __VA_ARGS__)
-#define mix_masking(...) MIX_LAYER_OF(mix_masking_with, mix_masking_options, __VA_ARGS__)
-#define mix_add_layer(...) MIX_LAYER_OF(mix_add_layer_with, mix_merge_options, __VA_ARGS__)
-#define mix_subtract_layer(...) MIX_LAYER_OF(mix_subtract_layer_with, mix_merge_options, __VA_ARGS__)
-#define mix_multiply_layer(...) MIX_LAYER_OF(mix_multiply_layer_with, mix_merge_options, __VA_ARGS__)
-#define mix_average(...) MIX_LAYER_OF(mix_average_with, mix_merge_options, __VA_ARGS__)
-#define mix_maximum_layer(...) MIX_LAYER_OF(mix_maximum_layer_with, mix_merge_options, __VA_ARGS__)
-#define mix_minimum_layer(...) MIX_LAYER_OF(mix_minimum_layer_with, mix_merge_options, __VA_ARGS__)
-#define mix_concatenate(...) MIX_LAYER_OF(mix_concatenate_with, mix_concatenate_options, __VA_ARGS__)
-#define mix_dot(...) MIX_LAYER_OF(mix_dot_with, mix_dot_options, __VA_ARGS__)
-#define mix_rescaling(...) MIX_LAYER_OF(mix_rescaling_with, mix_rescaling_options, __VA_ARGS__)
-#define mix_normalization(...) MIX_LAYER_OF(mix_normalization_with, mix_normalization_options, __VA_ARGS__)
-#define mix_discretization(...) MIX_LAYER_OF(mix_discretization_with, mix_discretization_options, __VA_ARGS__)
-#define mix_category_encoding(...)                                                                          \
-  MIX_LAYER_OF(mix_category_encoding_with, mix_category_encoding_options, __VA_ARGS__)
-#define mix_embedding(...) MIX_LAYER_OF(mix_embedding_with, mix_embedding_options, __VA_ARGS__)
-#define mix_batch_normalization(...)                                                                        \
-  MIX_LAYER_OF(mix_batch_normalization_with, mix_batch_normalization_options, __VA_ARGS__)
-#define mix_layer_normalization(...)                                                                        \
-  MIX_LAYER_OF(mix_layer_normalization_with, mix_layer_normalization_options, __VA_ARGS__)
-#define mix_group_normalization(...)                                                                        \
-  MIX_LAYER_OF(mix_group_normalization_with, mix_group_normalization_options, __VA_ARGS__)
-#define mix_rms_normalization(...)                                                                          \
-  MIX_LAYER_OF(mix_rms_normalization_with, mix_rms_normalization_options, __VA_ARGS__)
-#define mix_unit_normalization(...)                                                                         \
-  MIX_LAYER_OF(mix_unit_normalization_with, mix_unit_normalization_options, __VA_ARGS__)
-#define mix_spectral_normalization(...)                                                                     \
-  MIX_LAYER_OF(mix_spectral_normalization_with, mix_spectral_normalization_options, __VA_ARGS__)
-#define mix_spatial_dropout1d(...)                                                                          \
-  MIX_LAYER_OF(mix_spatial_dropout1d_with, mix_spatial_dropout_options, __VA_ARGS__)
-#define mix_spatial_dropout2d(...)                                                                          \
-  MIX_LAYER_OF(mix_spatial_dropout2d_with, mix_spatial_dropout_options, __VA_ARGS__)
-#define mix_spatial_dropout3d(...)                                                                          \
-  MIX_LAYER_OF(mix_spatial_dropout3d_with, mix_spatial_dropout_options, __VA_ARGS__)
-#define mix_gaussian_noise(...) MIX_LAYER_OF(mix_gaussian_noise_with, mix_gaussian_noise_options, __VA_ARGS__)
-#define mix_gaussian_dropout(...)                                                                           \
-  MIX_LAYER_OF(mix_gaussian_dropout_with, mix_gaussian_dropout_options, __VA_ARGS__)
-#define mix_alpha_dropout(...) MIX_LAYER_OF(mix_alpha_dropout_with, mix_alpha_dropout_options, __VA_ARGS__)
-#define mix_activity_regularization(...)                                                                    \
-  MIX_LAYER_OF(mix_activity_regularization_with, mix_activity_regularization_options, __VA_ARGS__)
-#define mix_lambda(...) MIX_LAYER_OF(mix_lambda_with, mix_lambda_options, __VA_ARGS__)
+#define mix_input(...)                                                                                       \
+  mix_input_with(MIX_ARGUMENTS("mix_input", "shape", #__VA_ARGS__, mix_input_options, __VA_ARGS__))
+#define mix_dense(...)                                                                                       \
+  MIX_LAYER_OF(mix_dense, "units, activation", #__VA_ARGS__, mix_dense_options, __VA_ARGS__)
+#define mix_activation(...)                                                                                  \
+  MIX_LAYER_OF(mix_activation, "activation", #__VA_ARGS__, mix_activation_options, __VA_ARGS__)
+#define mix_flatten(...)                                                                                     \
+  MIX_LAYER_OF(mix_flatten, "data_format", #__VA_ARGS__, mix_flatten_options, __VA_ARGS__)
+#define mix_dropout(...) MIX_LAYER_OF(mix_dropout, "rate", #__VA_ARGS__, mix_dropout_options, __VA_ARGS__)
+#define mix_softmax_layer(...)                                                                               \
+  MIX_LAYER_OF(mix_softmax_layer, "", #__VA_ARGS__, mix_softmax_layer_options, __VA_ARGS__)
+#define mix_relu_layer(...)                                                                                  \
+  MIX_LAYER_OF(mix_relu_layer, "!max_value, negative_slope, threshold", #__VA_ARGS__,                        \
+               mix_relu_layer_options, __VA_ARGS__)
+#define mix_leaky_relu_layer(...)                                                                            \
+  MIX_LAYER_OF(mix_leaky_relu_layer, "!negative_slope", #__VA_ARGS__, mix_leaky_relu_layer_options,          \
+               __VA_ARGS__)
+#define mix_prelu(...)                                                                                       \
+  MIX_LAYER_OF(mix_prelu, "alpha_initializer", #__VA_ARGS__, mix_prelu_options, __VA_ARGS__)
+#define mix_elu_layer(...)                                                                                   \
+  MIX_LAYER_OF(mix_elu_layer, "!alpha", #__VA_ARGS__, mix_elu_layer_options, __VA_ARGS__)
+#define mix_thresholded_relu(...)                                                                            \
+  MIX_LAYER_OF(mix_thresholded_relu, "!theta", #__VA_ARGS__, mix_thresholded_relu_options, __VA_ARGS__)
+#define mix_reshape_layer(...)                                                                               \
+  MIX_LAYER_OF(mix_reshape_layer, "target_shape", #__VA_ARGS__, mix_reshape_layer_options, __VA_ARGS__)
+#define mix_permute(...) MIX_LAYER_OF(mix_permute, "dims", #__VA_ARGS__, mix_permute_options, __VA_ARGS__)
+#define mix_repeat_vector(...)                                                                               \
+  MIX_LAYER_OF(mix_repeat_vector, "n", #__VA_ARGS__, mix_repeat_vector_options, __VA_ARGS__)
+#define mix_masking(...)                                                                                     \
+  MIX_LAYER_OF(mix_masking, "mask_value", #__VA_ARGS__, mix_masking_options, __VA_ARGS__)
+#define mix_add_layer(...) MIX_LAYER_OF(mix_add_layer, "", #__VA_ARGS__, mix_merge_options, __VA_ARGS__)
+#define mix_subtract_layer(...)                                                                              \
+  MIX_LAYER_OF(mix_subtract_layer, "", #__VA_ARGS__, mix_merge_options, __VA_ARGS__)
+#define mix_multiply_layer(...)                                                                              \
+  MIX_LAYER_OF(mix_multiply_layer, "", #__VA_ARGS__, mix_merge_options, __VA_ARGS__)
+#define mix_average(...) MIX_LAYER_OF(mix_average, "", #__VA_ARGS__, mix_merge_options, __VA_ARGS__)
+#define mix_maximum_layer(...)                                                                               \
+  MIX_LAYER_OF(mix_maximum_layer, "", #__VA_ARGS__, mix_merge_options, __VA_ARGS__)
+#define mix_minimum_layer(...)                                                                               \
+  MIX_LAYER_OF(mix_minimum_layer, "", #__VA_ARGS__, mix_merge_options, __VA_ARGS__)
+#define mix_concatenate(...)                                                                                 \
+  MIX_LAYER_OF(mix_concatenate, "!axis", #__VA_ARGS__, mix_concatenate_options, __VA_ARGS__)
+#define mix_dot(...) MIX_LAYER_OF(mix_dot, "", #__VA_ARGS__, mix_dot_options, __VA_ARGS__)
+#define mix_rescaling(...)                                                                                   \
+  MIX_LAYER_OF(mix_rescaling, "!scale, offset", #__VA_ARGS__, mix_rescaling_options, __VA_ARGS__)
+#define mix_normalization(...)                                                                               \
+  MIX_LAYER_OF(mix_normalization, "", #__VA_ARGS__, mix_normalization_options, __VA_ARGS__)
+#define mix_discretization(...)                                                                              \
+  MIX_LAYER_OF(mix_discretization, "", #__VA_ARGS__, mix_discretization_options, __VA_ARGS__)
+#define mix_category_encoding(...)                                                                           \
+  MIX_LAYER_OF(mix_category_encoding, "num_tokens, output_mode", #__VA_ARGS__,                               \
+               mix_category_encoding_options, __VA_ARGS__)
+#define mix_embedding(...)                                                                                   \
+  MIX_LAYER_OF(mix_embedding, "input_dim, output_dim, embeddings_initializer", #__VA_ARGS__,                 \
+               mix_embedding_options, __VA_ARGS__)
+#define mix_batch_normalization(...)                                                                         \
+  MIX_LAYER_OF(mix_batch_normalization, "!axis, !momentum, !epsilon", #__VA_ARGS__,                          \
+               mix_batch_normalization_options, __VA_ARGS__)
+#define mix_layer_normalization(...)                                                                         \
+  MIX_LAYER_OF(mix_layer_normalization, "", #__VA_ARGS__, mix_layer_normalization_options, __VA_ARGS__)
+#define mix_group_normalization(...)                                                                         \
+  MIX_LAYER_OF(mix_group_normalization, "!groups, !axis, !epsilon", #__VA_ARGS__,                            \
+               mix_group_normalization_options, __VA_ARGS__)
+#define mix_rms_normalization(...)                                                                           \
+  MIX_LAYER_OF(mix_rms_normalization, "", #__VA_ARGS__, mix_rms_normalization_options, __VA_ARGS__)
+#define mix_unit_normalization(...)                                                                          \
+  MIX_LAYER_OF(mix_unit_normalization, "", #__VA_ARGS__, mix_unit_normalization_options, __VA_ARGS__)
+#define mix_spectral_normalization(...)                                                                      \
+  MIX_LAYER_OF(mix_spectral_normalization, "layer, !power_iterations", #__VA_ARGS__,                         \
+               mix_spectral_normalization_options, __VA_ARGS__)
+#define mix_spatial_dropout1d(...)                                                                           \
+  MIX_LAYER_OF(mix_spatial_dropout1d, "rate", #__VA_ARGS__, mix_spatial_dropout_options, __VA_ARGS__)
+#define mix_spatial_dropout2d(...)                                                                           \
+  MIX_LAYER_OF(mix_spatial_dropout2d, "rate", #__VA_ARGS__, mix_spatial_dropout_options, __VA_ARGS__)
+#define mix_spatial_dropout3d(...)                                                                           \
+  MIX_LAYER_OF(mix_spatial_dropout3d, "rate", #__VA_ARGS__, mix_spatial_dropout_options, __VA_ARGS__)
+#define mix_gaussian_noise(...)                                                                              \
+  MIX_LAYER_OF(mix_gaussian_noise, "stddev", #__VA_ARGS__, mix_gaussian_noise_options, __VA_ARGS__)
+#define mix_gaussian_dropout(...)                                                                            \
+  MIX_LAYER_OF(mix_gaussian_dropout, "rate", #__VA_ARGS__, mix_gaussian_dropout_options, __VA_ARGS__)
+#define mix_alpha_dropout(...)                                                                               \
+  MIX_LAYER_OF(mix_alpha_dropout, "rate", #__VA_ARGS__, mix_alpha_dropout_options, __VA_ARGS__)
+#define mix_activity_regularization(...)                                                                     \
+  MIX_LAYER_OF(mix_activity_regularization, "l1, l2", #__VA_ARGS__, mix_activity_regularization_options,     \
+               __VA_ARGS__)
+#define mix_lambda(...) MIX_LAYER_OF(mix_lambda, "function", #__VA_ARGS__, mix_lambda_options, __VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

@@ -17,8 +17,8 @@ typedef struct mix_dynamic_loss_scale_options {
   size_t size;
   /* 0: 2^15; MIX_ZERO: 0, as in Keras. ValueError if float32 does not hold it or its reciprocal. */
   double initial_loss_scale;
-  int64_t increment_period;       /* 0: 2000 */
-  double multiplier;              /* 0: 2 */
+  int64_t increment_period; /* 0: 2000 */
+  double multiplier;        /* 0: 2 */
   /* The generation whose rules for growth, minimum and maximum apply; NULL: the default of the process. */
   const mix_semantics *semantics;
 } mix_dynamic_loss_scale_options;
@@ -26,9 +26,10 @@ typedef struct mix_dynamic_loss_scale_options {
  * multiplied by it after increment_period consecutive finite steps. */
 MIX_API mix_loss_scale *mix_dynamic_loss_scale_with(const mix_dynamic_loss_scale_options *options);
 #ifndef __cplusplus
-#define mix_dynamic_loss_scale(...)                                                                         \
-  mix_dynamic_loss_scale_with(                                                                              \
-      &(const mix_dynamic_loss_scale_options){.size = sizeof(mix_dynamic_loss_scale_options), __VA_ARGS__})
+#define mix_dynamic_loss_scale(...)                                                                          \
+  mix_dynamic_loss_scale_with(MIX_ARGUMENTS("mix_dynamic_loss_scale",                                        \
+                                            "initial_loss_scale, increment_period, multiplier",              \
+                                            #__VA_ARGS__, mix_dynamic_loss_scale_options, __VA_ARGS__))
 #endif
 
 /* The loss scale with that name: "dynamic"; else ValueError. NULL gives NULL. */

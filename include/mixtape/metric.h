@@ -17,8 +17,8 @@ typedef struct mix_numbers {
   const double *values;
 } mix_numbers;
 #ifndef __cplusplus
-#define MIX_NUMBERS(...)                                                                                    \
-  ((mix_numbers){.count = (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)),                          \
+#define MIX_NUMBERS(...)                                                                                     \
+  ((mix_numbers){.count = (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)),                           \
                  .values = (const double[]){__VA_ARGS__}})
 #endif
 
@@ -87,7 +87,7 @@ typedef struct mix_metric_class {
  *                                 ignore_class */
 typedef struct mix_metric_options {
   size_t size;
-  const char *metric;             /* the name; unknown: ValueError */
+  const char *metric; /* the name; unknown: ValueError */
   /* NULL: the name given (class names: Keras's default name, made unique where Keras does so). */
   const char *name;
   const char *dtype;              /* of the state; NULL: floatx; IoU metrics in keras3: int64 */
@@ -95,8 +95,8 @@ typedef struct mix_metric_options {
   /* binary_accuracy, binary_io_u: 0 means 0.5, MIX_ZERO is accepted. f1_score, fbeta_score: in (0, 1]; 0
    * means none: the largest prediction of each sample counts. */
   double threshold;
-  int64_t k;                      /* top-k: 0 means 5 */
-  bool from_logits;               /* cross-entropies; auc: predictions are logits of a sigmoid */
+  int64_t k;        /* top-k: 0 means 5 */
+  bool from_logits; /* cross-entropies; auc: predictions are logits of a sigmoid */
   double label_smoothing;
   /* Instead of a name: returns one value for each sample. */
   mix_tensor *(*function)(void *context, mix_tensor *y_true, mix_tensor *y_pred);
@@ -105,31 +105,31 @@ typedef struct mix_metric_options {
   /* Each in [0, 1]; the result has one number for each. None: 0.5 (with top_k, each of the k predictions
    * counts). auc: the points of the curve between 0 and 1, instead of num_thresholds. */
   mix_numbers thresholds;
-  int64_t top_k;                  /* 0: none; only the k largest predictions of a sample count as positive */
-  bool has_class_id;              /* only the column class_id counts */
+  int64_t top_k;     /* 0: none; only the k largest predictions of a sample count as positive */
+  bool has_class_id; /* only the column class_id counts */
   int64_t class_id;
-  int64_t num_thresholds;         /* 0: 200 */
-  const char *curve;              /* NULL: "ROC"; "PR", "PRGAIN" */
-  const char *summation_method;   /* NULL: "interpolation"; "minoring", "majoring" */
-  bool multi_label;               /* a curve for each column, and the mean of the areas */
-  int64_t num_labels;             /* with multi_label: the number of columns; 0: that of the first update */
-  mix_numbers label_weights;      /* one weight for each column */
+  int64_t num_thresholds;       /* 0: 200 */
+  const char *curve;            /* NULL: "ROC"; "PR", "PRGAIN" */
+  const char *summation_method; /* NULL: "interpolation"; "minoring", "majoring" */
+  bool multi_label;             /* a curve for each column, and the mean of the areas */
+  int64_t num_labels;           /* with multi_label: the number of columns; 0: that of the first update */
+  mix_numbers label_weights;    /* one weight for each column */
   double specificity, sensitivity, recall, precision; /* in [0, 1]; MIX_ZERO is accepted */
-  const char *average;            /* NULL: none, a score for each class; "micro", "macro", "weighted" */
-  double beta;                    /* 0: 1 */
+  const char *average; /* NULL: none, a score for each class; "micro", "macro", "weighted" */
+  double beta;         /* 0: 1 */
   /* NULL: "uniform_average"; "variance_weighted_average"; "none", a score for each column. */
   const char *class_aggregation;
-  int64_t num_regressors;         /* above 0: adjusted R2 */
+  int64_t num_regressors; /* above 0: adjusted R2 */
   int64_t num_classes;
-  mix_numbers target_class_ids;   /* binary_io_u: none means 0 and 1 */
-  bool has_ignore_class;          /* ignore samples with the label ignore_class */
+  mix_numbers target_class_ids; /* binary_io_u: none means 0 and 1 */
+  bool has_ignore_class;        /* ignore samples with the label ignore_class */
   int64_t ignore_class;
-  int axis;                       /* 0 means the last; MIX_AXIS_0 means 0 */
-  bool not_sparse_y_true;         /* Keras: sparse_y_true=True; labels are one-hot along axis */
-  bool not_sparse_y_pred;         /* Keras: sparse_y_pred=True; predictions are scores along axis */
-  bool sparse_y_pred;             /* one_hot_...: predictions are class numbers */
-  mix_shape shape;                /* mean_tensor: of the values; rank 0: that of the first update */
-  mix_tensor *normalizer;         /* mean_relative_error: required, of the values' shape; retained */
+  int axis;               /* 0 means the last; MIX_AXIS_0 means 0 */
+  bool not_sparse_y_true; /* Keras: sparse_y_true=True; labels are one-hot along axis */
+  bool not_sparse_y_pred; /* Keras: sparse_y_pred=True; predictions are scores along axis */
+  bool sparse_y_pred;     /* one_hot_...: predictions are class numbers */
+  mix_shape shape;        /* mean_tensor: of the values; rank 0: that of the first update */
+  mix_tensor *normalizer; /* mean_relative_error: required, of the values' shape; retained */
 } mix_metric_options;
 /* Creates a metric from a name, a function or a class. ValueError for an unknown name, TypeError for an
  * argument that the metric does not take. */
@@ -137,14 +137,14 @@ MIX_API mix_metric *mix_metric_with(const mix_metric_options *options);
 #ifndef __cplusplus
 /* mix_metric_new("precision", .thresholds = MIX_NUMBERS(0.2, 0.5)), mix_metric_new(.metric_class = &class,
  * .name = "mine") */
-#define mix_metric_new(...)                                                                                 \
-  mix_metric_with(&(const mix_metric_options){.size = sizeof(mix_metric_options), __VA_ARGS__})
-#define mix_metric_mean(...)                                                                                \
-  mix_metric_with(                                                                                          \
-      &(const mix_metric_options){.size = sizeof(mix_metric_options), .metric = "mean", __VA_ARGS__})
-#define mix_metric_sum(...)                                                                                 \
-  mix_metric_with(                                                                                          \
-      &(const mix_metric_options){.size = sizeof(mix_metric_options), .metric = "sum", __VA_ARGS__})
+#define mix_metric_new(...)                                                                                  \
+  mix_metric_with(MIX_ARGUMENTS("mix_metric_new", "metric", #__VA_ARGS__, mix_metric_options, __VA_ARGS__))
+#define mix_metric_mean(...)                                                                                 \
+  mix_metric_with(MIX_ARGUMENTS("mix_metric_mean", "name, dtype", #__VA_ARGS__, mix_metric_options,          \
+                                .metric = "mean", __VA_ARGS__))
+#define mix_metric_sum(...)                                                                                  \
+  mix_metric_with(MIX_ARGUMENTS("mix_metric_sum", "name, dtype", #__VA_ARGS__, mix_metric_options,           \
+                                .metric = "sum", __VA_ARGS__))
 #endif
 
 /* The key in logs, Keras's class name, and the dtype of the state. The strings live as long as the
@@ -159,20 +159,19 @@ MIX_API void *mix_metric_data(const mix_metric *metric);
 
 typedef struct mix_metric_variable_options {
   size_t size;
-  const char *name;   /* NULL: "variable" */
+  const char *name; /* NULL: "variable" */
   mix_shape shape;
-  const char *dtype;  /* NULL: the metric's */
-  double value;       /* the initial value of every element, also after a reset */
+  const char *dtype; /* NULL: the metric's */
+  double value;      /* the initial value of every element, also after a reset */
 } mix_metric_variable_options;
 /* Creates a variable, which the metric owns, in `build` or after the metric was created. Borrowed. */
 MIX_API mix_variable *mix_metric_add_variable_with(mix_metric *metric,
                                                    const mix_metric_variable_options *options);
 #ifndef __cplusplus
 /* mix_metric_add_variable(metric, "true_positives", .shape = MIX_SHAPE(classes)) */
-#define mix_metric_add_variable(metric, ...)                                                                \
-  mix_metric_add_variable_with(                                                                             \
-      metric, &(const mix_metric_variable_options){.size = sizeof(mix_metric_variable_options),             \
-                                                   __VA_ARGS__})
+#define mix_metric_add_variable(metric, ...)                                                                 \
+  mix_metric_add_variable_with(metric, MIX_ARGUMENTS("mix_metric_add_variable", "name", #__VA_ARGS__,        \
+                                                     mix_metric_variable_options, __VA_ARGS__))
 #endif
 /* A new list of all state variables (borrowed), in order of creation (mean: total, count). Variables that
  * depend on the shapes of the data exist after the first update or mix_metric_build. */
@@ -191,9 +190,9 @@ typedef struct mix_metric_update_options {
 MIX_API mix_status mix_metric_update_with(mix_metric *metric, const mix_metric_update_options *options);
 #ifndef __cplusplus
 /* mix_metric_update(mean, values), mix_metric_update(accuracy, y_true, y_pred, .sample_weight = w) */
-#define mix_metric_update(metric, ...)                                                                      \
-  mix_metric_update_with(metric,                                                                            \
-      &(const mix_metric_update_options){.size = sizeof(mix_metric_update_options), __VA_ARGS__})
+#define mix_metric_update(metric, ...)                                                                       \
+  mix_metric_update_with(                                                                                    \
+      metric, &(const mix_metric_update_options){.size = sizeof(mix_metric_update_options), __VA_ARGS__})
 #endif
 /* The result as graph: a scalar, or a vector if the metric has several numbers (thresholds, classes). */
 MIX_API mix_tensor *mix_metric_result_tensor(mix_metric *metric);

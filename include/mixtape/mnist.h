@@ -37,7 +37,8 @@ typedef struct mix_mnist_options {
 MIX_API mix_mnist mix_mnist_load_with(const mix_mnist_options *options);
 #ifndef __cplusplus
 #define mix_mnist_load(...)                                                                                  \
-  mix_mnist_load_with(&(const mix_mnist_options){.size = sizeof(mix_mnist_options), __VA_ARGS__})
+  mix_mnist_load_with(                                                                                       \
+      MIX_ARGUMENTS("mix_mnist_load", "directory", #__VA_ARGS__, mix_mnist_options, __VA_ARGS__))
 #endif
 
 typedef struct mix_digits_options {
@@ -53,7 +54,7 @@ typedef struct mix_digits_options {
 MIX_API mix_digits mix_digits_load_with(const mix_digits_options *options);
 #ifndef __cplusplus
 #define mix_digits_load(...)                                                                                 \
-  mix_digits_load_with(&(const mix_digits_options){.size = sizeof(mix_digits_options), __VA_ARGS__})
+  mix_digits_load_with(MIX_ARGUMENTS("mix_digits_load", "", #__VA_ARGS__, mix_digits_options, __VA_ARGS__))
 #endif
 
 #ifdef __cplusplus

@@ -54,7 +54,7 @@ MIX_API mix_status mix_sequential_add(mix_model *model, mix_layer *layer);
 
 typedef struct mix_subclassed_options {
   size_t size;
-  mix_layer *layer; /* required: its call function is the forward pass, its inner layers the model's */
+  mix_layer *layer;    /* required: its call function is the forward pass, its inner layers the model's */
   int inputs, outputs; /* how many tensors, those of a list or a dict together; 0: one */
 } mix_subclassed_options;
 /* A model out of a layer, usually of a class of your own (mix_layer_new, mix_layer_add_layer): what a
@@ -70,18 +70,17 @@ MIX_API mix_status mix_model_build(mix_model *model, mix_shape input_shape);
 
 #ifndef __cplusplus
 /* mix_model_new(inputs, outputs, .name = "digits") */
-#define mix_model_new(model_inputs, ...)                                                                    \
-  mix_model_with(                                                                                           \
-      &(const mix_model_options){.size = sizeof(mix_model_options),                                         \
-                                 .inputs = model_inputs, .outputs = __VA_ARGS__})
+#define mix_model_new(model_inputs, ...)                                                                     \
+  mix_model_with(MIX_ARGUMENTS("mix_model_new", "outputs", #__VA_ARGS__, mix_model_options,                  \
+                               .inputs = model_inputs, .outputs = __VA_ARGS__))
 /* mix_sequential(mix_list_of(mix_dense(.units = 64), mix_dense(.units = 10))) */
-#define mix_sequential(...)                                                                                 \
-  mix_sequential_with(                                                                                      \
-      &(const mix_sequential_options){.size = sizeof(mix_sequential_options), .layers = __VA_ARGS__})
+#define mix_sequential(...)                                                                                  \
+  mix_sequential_with(MIX_ARGUMENTS("mix_sequential", "layers", #__VA_ARGS__, mix_sequential_options,        \
+                                    .layers = __VA_ARGS__))
 /* mix_subclassed(mix_layer_new(.layer_class = &my_model)) */
-#define mix_subclassed(...)                                                                                 \
-  mix_subclassed_with(                                                                                      \
-      &(const mix_subclassed_options){.size = sizeof(mix_subclassed_options), .layer = __VA_ARGS__})
+#define mix_subclassed(...)                                                                                  \
+  mix_subclassed_with(                                                                                       \
+      MIX_ARGUMENTS("mix_subclassed", "layer", #__VA_ARGS__, mix_subclassed_options, .layer = __VA_ARGS__))
 #endif
 
 /* The name. The string lives as long as the process. */
@@ -137,12 +136,12 @@ typedef struct mix_model_call_options {
 MIX_API mix_tensor *mix_model_call_with(mix_model *model, const mix_model_call_options *options);
 MIX_API mix_list *mix_model_call_outputs_with(mix_model *model, const mix_model_call_options *options);
 #ifndef __cplusplus
-#define mix_model_call(model, ...)                                                                          \
-  mix_model_call_with(model,                                                                                \
-      &(const mix_model_call_options){.size = sizeof(mix_model_call_options), .inputs = __VA_ARGS__})
-#define mix_model_call_outputs(model, ...)                                                                  \
-  mix_model_call_outputs_with(model,                                                                        \
-      &(const mix_model_call_options){.size = sizeof(mix_model_call_options), .inputs = __VA_ARGS__})
+#define mix_model_call(model, ...)                                                                           \
+  mix_model_call_with(model, MIX_ARGUMENTS("mix_model_call", "inputs", #__VA_ARGS__, mix_model_call_options, \
+                                           .inputs = __VA_ARGS__))
+#define mix_model_call_outputs(model, ...)                                                                   \
+  mix_model_call_outputs_with(model, MIX_ARGUMENTS("mix_model_call_outputs", "inputs", #__VA_ARGS__,         \
+                                                   mix_model_call_options, .inputs = __VA_ARGS__))
 #endif
 
 /* ---- compile ---- */
@@ -177,9 +176,9 @@ typedef struct mix_compile_options {
  * scale) the optimizer is wrapped in loss scaling, unless it is already. Changes the model. */
 MIX_API mix_status mix_model_compile_with(mix_model *model, const mix_compile_options *options);
 #ifndef __cplusplus
-#define mix_model_compile(model, ...)                                                                       \
-  mix_model_compile_with(model,                                                                             \
-      &(const mix_compile_options){.size = sizeof(mix_compile_options), __VA_ARGS__})
+#define mix_model_compile(model, ...)                                                                        \
+  mix_model_compile_with(                                                                                    \
+      model, MIX_ARGUMENTS("mix_model_compile", "", #__VA_ARGS__, mix_compile_options, __VA_ARGS__))
 #endif
 /* The optimizer in use: the wrapper, if compile wrapped it. Borrowed; NULL before compile. */
 MIX_API mix_optimizer *mix_model_optimizer(const mix_model *model);
@@ -221,12 +220,12 @@ typedef enum mix_rank_rows {
 /* The results of a training step, for logs of every step. */
 typedef struct mix_step_record {
   size_t size;
-  int64_t step;         /* from 1, over all epochs */
-  int64_t epoch;        /* from 0 */
-  double loss;          /* mean of the batch, unscaled, before the update */
+  int64_t step;            /* from 1, over all epochs */
+  int64_t epoch;           /* from 0 */
+  double loss;             /* mean of the batch, unscaled, before the update */
   const mix_logs *metrics; /* of this batch only */
-  bool applied;         /* false if the loss scale skipped the update */
-  int64_t iterations;   /* after the step, like the following members */
+  bool applied;            /* false if the loss scale skipped the update */
+  int64_t iterations;      /* after the step, like the following members */
   bool has_loss_scale, has_good_steps;
   double loss_scale;
   int64_t good_steps;
@@ -245,13 +244,13 @@ typedef struct mix_fit_options {
    * list, or missing in the dict); keras3 reports a ValueError. With a dataset NULL. */
   void *y;
   int64_t batch_size; /* 0: 32, or that which steps_per_epoch implies; with a dataset a ValueError */
-  int64_t epochs;               /* 0: 1 */
+  int64_t epochs;     /* 0: 1 */
   int64_t initial_epoch;
-  double validation_split;      /* the last part of the rows, taken before shuffling; in [0, 1) */
+  double validation_split; /* the last part of the rows, taken before shuffling; in [0, 1) */
   /* Instead of a split; validation_x may be a dataset. */
   void *validation_x, *validation_y;
-  bool no_shuffle;              /* Keras: shuffle=True */
-  uint64_t seed;                /* of the shuffling; 0: derived from the global seed */
+  bool no_shuffle; /* Keras: shuffle=True */
+  uint64_t seed;   /* of the shuffling; 0: derived from the global seed */
   /* 0: auto (a bar on a terminal, else a line for each epoch), 1: bar, 2: a line for each epoch, MIX_SILENT:
    * as quiet below. */
   int verbose;
@@ -274,7 +273,7 @@ typedef struct mix_fit_options {
   /* 0: to the end of the data. Otherwise a dataset continues where the last epoch ended. If the data run
    * out, a warning is logged, and training stops (tf_keras) or the epoch ends (keras3). */
   int64_t steps_per_epoch;
-  int64_t validation_steps;     /* 0: to the end of the data */
+  int64_t validation_steps;      /* 0: to the end of the data */
   int64_t validation_batch_size; /* 0: batch_size */
   int64_t validation_freq;      /* 0: 1, validation after each epoch; n: after every nth epoch */
   bool quiet;                   /* no progress: Keras's verbose=0. ValueError beside verbose 1 or 2 */
@@ -331,13 +330,13 @@ MIX_API mix_logs *mix_model_evaluate_with(mix_model *model, const mix_evaluate_o
 
 typedef struct mix_predict_options {
   size_t size;
-  void *x;                      /* required; labels and weights of a dataset are ignored */
-  int64_t batch_size;           /* 0: 32 */
-  int64_t steps;                /* 0: to the end of the data */
-  mix_list *callbacks;          /* of mix_callback: their on_predict hooks */
+  void *x;             /* required; labels and weights of a dataset are ignored */
+  int64_t batch_size;  /* 0: 32 */
+  int64_t steps;       /* 0: to the end of the data */
+  mix_list *callbacks; /* of mix_callback: their on_predict hooks */
   /* 0: nothing, or auto with a ProgbarLogger among the callbacks; MIX_SILENT, 1 and 2 as in fit. */
   int verbose;
-  bool quiet;                   /* as in fit */
+  bool quiet; /* as in fit */
 } mix_predict_options;
 /* The outputs for all rows: a list of tensors, one for each output. NULL with the error recorded. Reads the
  * model: threads predict side by side, each with plans and an arena of its own, which the model keeps for the
@@ -346,15 +345,15 @@ MIX_API mix_list *mix_model_predict_with(mix_model *model, const mix_predict_opt
 
 #ifndef __cplusplus
 /* mix_model_fit(model, x, y, .batch_size = 128, .epochs = 5) */
-#define mix_model_fit(model, fit_x, ...)                                                                    \
-  mix_model_fit_with(model,                                                                                 \
-      &(const mix_fit_options){.size = sizeof(mix_fit_options), .x = fit_x, .y = __VA_ARGS__})
-#define mix_model_evaluate(model, evaluate_x, ...)                                                          \
-  mix_model_evaluate_with(model,                                                                            \
-      &(const mix_evaluate_options){.size = sizeof(mix_evaluate_options), .x = evaluate_x, .y = __VA_ARGS__})
-#define mix_model_predict(model, ...)                                                                       \
-  mix_model_predict_with(model,                                                                             \
-      &(const mix_predict_options){.size = sizeof(mix_predict_options), .x = __VA_ARGS__})
+#define mix_model_fit(model, fit_x, ...)                                                                     \
+  mix_model_fit_with(model, MIX_ARGUMENTS("mix_model_fit", "y, batch_size, epochs", #__VA_ARGS__,            \
+                                          mix_fit_options, .x = fit_x, .y = __VA_ARGS__))
+#define mix_model_evaluate(model, evaluate_x, ...)                                                           \
+  mix_model_evaluate_with(model, MIX_ARGUMENTS("mix_model_evaluate", "y, batch_size", #__VA_ARGS__,          \
+                                               mix_evaluate_options, .x = evaluate_x, .y = __VA_ARGS__))
+#define mix_model_predict(model, ...)                                                                        \
+  mix_model_predict_with(model, MIX_ARGUMENTS("mix_model_predict", "x, batch_size", #__VA_ARGS__,            \
+                                              mix_predict_options, .x = __VA_ARGS__))
 #endif
 
 typedef struct mix_on_batch_options {

@@ -28,11 +28,11 @@ typedef struct mix_numerics_report_options {
   /* The loss scale has stalled after this number of consecutive skipped steps (0: 20), or after two at its
    * minimum. */
   int64_t stall;
-  bool stop_at_stall;           /* ends training when the loss scale stalls */
+  bool stop_at_stall; /* ends training when the loss scale stalls */
   /* Files written at the end of training and at a stall; NULL: none. png needs the library cairo. */
   const char *json, *table, *png;
-  bool no_intermediates;        /* only outputs and weights of layers, not the values between */
-  const char *html;             /* likewise a file: mix_numerics_write_html */
+  bool no_intermediates; /* only outputs and weights of layers, not the values between */
+  const char *html;      /* likewise a file: mix_numerics_write_html */
 } mix_numerics_report_options;
 /* The callback that watches the steps of fit. When the loss scale stalls, and at the end of training if
  * there was a problem, it logs the verdict as a warning. RuntimeError for more than one in a fit. IOError
@@ -41,12 +41,12 @@ MIX_API mix_callback *mix_numerics_report_with(const mix_numerics_report_options
 
 typedef struct mix_numerics_run_options {
   size_t size;
-  void *x, *y;                  /* as in fit */
-  int64_t steps;                /* 0: 50; negative: ValueError */
-  int64_t batch_size;           /* 0: 32 */
+  void *x, *y;        /* as in fit */
+  int64_t steps;      /* 0: 50; negative: ValueError */
+  int64_t batch_size; /* 0: 32 */
   bool no_shuffle;
   uint64_t seed;
-  int64_t stall;                /* as above; the run ends there */
+  int64_t stall; /* as above; the run ends there */
   bool no_intermediates;
 } mix_numerics_run_options;
 /* Trains a compiled model for some steps and returns a report. */
@@ -54,14 +54,13 @@ MIX_API mix_numerics *mix_numerics_run_with(mix_model *model, const mix_numerics
 
 #ifndef __cplusplus
 /* mix_numerics_report(.report = report, .png = "numerics.png") */
-#define mix_numerics_report(...)                                                                            \
-  mix_numerics_report_with(                                                                                 \
-      &(const mix_numerics_report_options){.size = sizeof(mix_numerics_report_options), __VA_ARGS__})
+#define mix_numerics_report(...)                                                                             \
+  mix_numerics_report_with(MIX_ARGUMENTS("mix_numerics_report", "report", #__VA_ARGS__,                      \
+                                         mix_numerics_report_options, __VA_ARGS__))
 /* mix_numerics_run(model, x, y, .steps = 20) */
-#define mix_numerics_run(model, run_x, ...)                                                                 \
-  mix_numerics_run_with(model,                                                                              \
-      &(const mix_numerics_run_options){.size = sizeof(mix_numerics_run_options),                           \
-                                        .x = run_x, .y = __VA_ARGS__})
+#define mix_numerics_run(model, run_x, ...)                                                                  \
+  mix_numerics_run_with(model, MIX_ARGUMENTS("mix_numerics_run", "y", #__VA_ARGS__,                          \
+                                             mix_numerics_run_options, .x = run_x, .y = __VA_ARGS__))
 #endif
 
 /* ---- reading a report ---- */
@@ -80,21 +79,21 @@ typedef struct mix_numerics_statistics {
 } mix_numerics_statistics;
 
 typedef enum mix_numerics_kind {
-  MIX_NUMERICS_DATA,            /* the arguments of a step: inputs, floating labels, sample weights */
-  MIX_NUMERICS_WEIGHT,          /* as its layer reads it: in 16 bits under a mixed policy */
-  MIX_NUMERICS_INPUT,           /* a layer's input after the cast to the layer's dtype, if there is a cast */
-  MIX_NUMERICS_INTERMEDIATE,    /* between a layer's input and its output, or of the loss */
-  MIX_NUMERICS_OUTPUT,          /* of a layer */
-  MIX_NUMERICS_LOSS             /* the loss, and the loss times its scale */
+  MIX_NUMERICS_DATA,         /* the arguments of a step: inputs, floating labels, sample weights */
+  MIX_NUMERICS_WEIGHT,       /* as its layer reads it: in 16 bits under a mixed policy */
+  MIX_NUMERICS_INPUT,        /* a layer's input after the cast to the layer's dtype, if there is a cast */
+  MIX_NUMERICS_INTERMEDIATE, /* between a layer's input and its output, or of the loss */
+  MIX_NUMERICS_OUTPUT,       /* of a layer */
+  MIX_NUMERICS_LOSS          /* the loss, and the loss times its scale */
 } mix_numerics_kind;
 
 typedef struct mix_numerics_row {
   size_t size;
-  const char *layer, *tensor;   /* "dense_1", "kernel"; "dense_1", "output" */
-  const char *op;               /* the op that computed it: "matmul", "cast" */
+  const char *layer, *tensor; /* "dense_1", "kernel"; "dense_1", "output" */
+  const char *op;             /* the op that computed it: "matmul", "cast" */
   mix_numerics_kind kind;
   mix_dtype dtype;
-  mix_shape shape;              /* of the first batch */
+  mix_shape shape; /* of the first batch */
   mix_numerics_statistics forward, gradient;
   /* False: the scaled loss does not depend on it, or on no trainable weight through it. */
   bool has_gradient;
@@ -112,15 +111,15 @@ MIX_API int64_t mix_numerics_histogram(const mix_numerics *report, int row, bool
 /* A step that was skipped, or whose loss or gradients were not finite: the first 9,999 and the latest one. */
 typedef struct mix_numerics_event {
   size_t size;
-  int64_t step;                 /* from 1 */
-  bool applied, forward;        /* forward: the forward pass was not finite; otherwise a gradient */
+  int64_t step;          /* from 1 */
+  bool applied, forward; /* forward: the forward pass was not finite; otherwise a gradient */
   /* The layer whose operation produced the first non-finite value, in forward order, or else in backward
    * order. NULL: the step was not watched. */
   const char *layer;
-  const char *tensor;           /* the tensor with that value; its layer is `tensor_layer` */
+  const char *tensor; /* the tensor with that value; its layer is `tensor_layer` */
   const char *tensor_layer, *op;
-  bool nan;                     /* the first non-finite values include a NaN, not only infinities */
-  double loss_scale;            /* of this step; 1 without scaling */
+  bool nan;          /* the first non-finite values include a NaN, not only infinities */
+  double loss_scale; /* of this step; 1 without scaling */
 } mix_numerics_event;
 /* The number of events, and event `index`, in the order of the steps. */
 MIX_API int mix_numerics_event_count(const mix_numerics *report);
@@ -141,8 +140,8 @@ MIX_API const char *mix_numerics_verdict(const mix_numerics *report);
  * "loss_scaling", "learning_rate", "clean_data", "check_operation". */
 typedef struct mix_numerics_advice {
   size_t size;
-  const char *kind, *layer;     /* layer NULL: the whole model */
-  double loss_scale;            /* of larger_scale and smaller_scale: the proposed one; else 0 */
+  const char *kind, *layer; /* layer NULL: the whole model */
+  double loss_scale;        /* of larger_scale and smaller_scale: the proposed one; else 0 */
   const char *text;
 } mix_numerics_advice;
 /* The number of items of advice, and item `index`. */

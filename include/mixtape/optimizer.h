@@ -21,37 +21,37 @@ typedef struct mix_schedule mix_schedule;
 
 /* Options of every optimizer. 0 means Keras's default, which is None except for learning_rate and
  * ema_momentum. */
-#define MIX_OPTIMIZER_FIELDS                                                                                \
-  size_t size;                                                                                              \
-  double learning_rate;                /* 0: the class's default; MIX_ZERO is accepted */                   \
-  mix_schedule *schedule;              /* instead of learning_rate; ValueError with both */                 \
-  /* decoupled: w -= w * weight_decay * learning_rate before the update */                                  \
-  double weight_decay;                                                                                      \
-  double clipnorm;                     /* g * c / max(|g|, c), for each variable */                         \
-  double global_clipnorm;              /* the same with the norm of all gradients together */               \
-  double clipvalue;                    /* clip(g, -c, c) */                                                 \
-  bool use_ema;                        /* keep a moving average of each weight */                           \
-  double ema_momentum;                 /* 0: 0.99; MIX_ZERO is accepted; in [0, 1] */                       \
-  /* every n-th step sets the weights to their averages; MIX_INT_ZERO: never; 0: never, except RMSprop of   \
-     tf_keras: 100 */                                                                                       \
-  int64_t ema_overwrite_frequency;                                                                          \
+#define MIX_OPTIMIZER_FIELDS                                                                                 \
+  size_t size;                                                                                               \
+  double learning_rate;   /* 0: the class's default; MIX_ZERO is accepted */                                 \
+  mix_schedule *schedule; /* instead of learning_rate; ValueError with both */                               \
+  /* decoupled: w -= w * weight_decay * learning_rate before the update */                                   \
+  double weight_decay;                                                                                       \
+  double clipnorm;        /* g * c / max(|g|, c), for each variable */                                       \
+  double global_clipnorm; /* the same with the norm of all gradients together */                             \
+  double clipvalue;       /* clip(g, -c, c) */                                                               \
+  bool use_ema;           /* keep a moving average of each weight */                                         \
+  double ema_momentum;    /* 0: 0.99; MIX_ZERO is accepted; in [0, 1] */                                     \
+  /* every n-th step sets the weights to their averages; MIX_INT_ZERO: never; 0: never, except RMSprop of    \
+     tf_keras: 100 */                                                                                        \
+  int64_t ema_overwrite_frequency;                                                                           \
   /* a fixed loss scale: mix_optimizer_scale_loss multiplies by it, the update divides by it. ValueError of  \
-     the build if float32 (of float64 variables: float64) does not hold it or its reciprocal */             \
-  double loss_scale_factor;                                                                                 \
-  /* at least 2: every n-th call updates with the mean of n gradients */                                    \
-  int64_t gradient_accumulation_steps;                                                                      \
-  /* experimental and legacy: learning_rate / (1 + decay * iterations); Nadam: the decay of its momentum    \
-     schedule (0: 0.004; MIX_ZERO is accepted); otherwise ignored */                                        \
-  double decay;                                                                                             \
-  /* the optimizer family of TensorFlow 2.1 to 2.10, which experimental always uses */                      \
-  bool legacy;                                                                                              \
-  /* NULL: the class name, in keras3 in its snake case ("rm_sprop", "adam_w") */                            \
-  const char *name;                                                                                         \
+     the build if float32 (of float64 variables: float64) does not hold it or its reciprocal */              \
+  double loss_scale_factor;                                                                                  \
+  /* at least 2: every n-th call updates with the mean of n gradients */                                     \
+  int64_t gradient_accumulation_steps;                                                                       \
+  /* experimental and legacy: learning_rate / (1 + decay * iterations); Nadam: the decay of its momentum     \
+     schedule (0: 0.004; MIX_ZERO is accepted); otherwise ignored */                                         \
+  double decay;                                                                                              \
+  /* the optimizer family of TensorFlow 2.1 to 2.10, which experimental always uses */                       \
+  bool legacy;                                                                                               \
+  /* NULL: the class name, in keras3 in its snake case ("rm_sprop", "adam_w") */                             \
+  const char *name;                                                                                          \
   const mix_semantics *semantics; /* NULL: the default of the process */
 
 typedef struct mix_sgd_options {
   MIX_OPTIMIZER_FIELDS /* learning_rate 0.01 */
-  double momentum;     /* in [0, 1] */
+      double momentum; /* in [0, 1] */
   bool nesterov;
 } mix_sgd_options;
 /* SGD: v = momentum * v - lr * g; w += v, or w += momentum * v - lr * g (Nesterov). */
@@ -61,10 +61,10 @@ MIX_API mix_sgd_options mix_sgd_defaults(void);
 
 typedef struct mix_rmsprop_options {
   MIX_OPTIMIZER_FIELDS /* learning_rate 0.001 */
-  double rho;          /* 0: 0.9; MIX_ZERO is accepted */
+      double rho;      /* 0: 0.9; MIX_ZERO is accepted */
   double momentum;
-  double epsilon;      /* 0: 1e-7; MIX_ZERO is accepted */
-  bool centered;       /* divide by the estimated variance, not the second moment */
+  double epsilon; /* 0: 1e-7; MIX_ZERO is accepted */
+  bool centered;  /* divide by the estimated variance, not the second moment */
 } mix_rmsprop_options;
 /* RMSprop: v = rho * v + (1 - rho) * g^2; w -= lr * g / sqrt(v + epsilon). The legacy family without
  * momentum: / (sqrt(v) + epsilon). Tieleman and Hinton, lecture 6.5, 2012. */
@@ -73,7 +73,7 @@ MIX_API mix_rmsprop_options mix_rmsprop_defaults(void);
 
 typedef struct mix_adam_options {
   MIX_OPTIMIZER_FIELDS /* learning_rate 0.001 */
-  double beta_1;       /* 0: 0.9; MIX_ZERO is accepted */
+      double beta_1;   /* 0: 0.9; MIX_ZERO is accepted */
   double beta_2;       /* 0: 0.999; MIX_ZERO is accepted */
   double epsilon;      /* 0: 1e-7; MIX_ZERO is accepted */
   bool amsgrad;
@@ -87,9 +87,9 @@ MIX_API mix_adam_options mix_adam_defaults(void);
 MIX_API mix_optimizer *mix_adamw_with(const mix_adam_options *options);
 
 typedef struct mix_adagrad_options {
-  MIX_OPTIMIZER_FIELDS              /* learning_rate 0.001 */
-  double initial_accumulator_value; /* 0: 0.1; MIX_ZERO is accepted */
-  double epsilon;                   /* 0: 1e-7; MIX_ZERO is accepted */
+  MIX_OPTIMIZER_FIELDS                  /* learning_rate 0.001 */
+      double initial_accumulator_value; /* 0: 0.1; MIX_ZERO is accepted */
+  double epsilon;                       /* 0: 1e-7; MIX_ZERO is accepted */
 } mix_adagrad_options;
 /* Adagrad: a += g^2; w -= lr * g / sqrt(a + epsilon); experimental: / (sqrt(a) + epsilon). Duchi, Hazan
  * and Singer, 2011. */
@@ -98,7 +98,7 @@ MIX_API mix_adagrad_options mix_adagrad_defaults(void);
 
 typedef struct mix_adadelta_options {
   MIX_OPTIMIZER_FIELDS /* learning_rate 0.001 */
-  double rho;          /* 0: 0.95; MIX_ZERO is accepted */
+      double rho;      /* 0: 0.95; MIX_ZERO is accepted */
   double epsilon;      /* 0: 1e-7; MIX_ZERO is accepted */
 } mix_adadelta_options;
 /* Adadelta: Zeiler, 2012. */
@@ -107,7 +107,7 @@ MIX_API mix_adadelta_options mix_adadelta_defaults(void);
 
 typedef struct mix_adamax_options {
   MIX_OPTIMIZER_FIELDS /* learning_rate 0.001 */
-  double beta_1;       /* 0: 0.9; MIX_ZERO is accepted */
+      double beta_1;   /* 0: 0.9; MIX_ZERO is accepted */
   double beta_2;       /* 0: 0.999; MIX_ZERO is accepted */
   double epsilon;      /* 0: 1e-7; MIX_ZERO is accepted */
 } mix_adamax_options;
@@ -119,7 +119,7 @@ MIX_API mix_optimizer *mix_nadam_with(const mix_adamax_options *options);
 
 typedef struct mix_lion_options {
   MIX_OPTIMIZER_FIELDS /* learning_rate 0.001, tf_keras 0.0001 */
-  double beta_1;       /* 0: 0.9; MIX_ZERO is accepted */
+      double beta_1;   /* 0: 0.9; MIX_ZERO is accepted */
   double beta_2;       /* 0: 0.99; MIX_ZERO is accepted */
 } mix_lion_options;
 /* Lion: w -= lr * sign(beta_1 * m + (1 - beta_1) * g). Chen and others, 2023. */
@@ -128,7 +128,7 @@ MIX_API mix_lion_options mix_lion_defaults(void);
 
 typedef struct mix_ftrl_options {
   MIX_OPTIMIZER_FIELDS              /* learning_rate 0.001 */
-  double learning_rate_power;       /* 0: -0.5; MIX_ZERO is accepted; must not be positive */
+      double learning_rate_power;   /* 0: -0.5; MIX_ZERO is accepted; must not be positive */
   double initial_accumulator_value; /* 0: 0.1; MIX_ZERO is accepted */
   double l1_regularization_strength, l2_regularization_strength, l2_shrinkage_regularization_strength, beta;
 } mix_ftrl_options;
@@ -138,7 +138,7 @@ MIX_API mix_ftrl_options mix_ftrl_defaults(void);
 
 typedef struct mix_lamb_options {
   MIX_OPTIMIZER_FIELDS /* learning_rate 0.001 */
-  double beta_1;       /* 0: 0.9; MIX_ZERO is accepted */
+      double beta_1;   /* 0: 0.9; MIX_ZERO is accepted */
   double beta_2;       /* 0: 0.999; MIX_ZERO is accepted */
   double epsilon;      /* 0: 1e-7; MIX_ZERO is accepted */
 } mix_lamb_options;
@@ -147,9 +147,9 @@ MIX_API mix_optimizer *mix_lamb_with(const mix_lamb_options *options);
 MIX_API mix_lamb_options mix_lamb_defaults(void);
 
 typedef struct mix_adafactor_options {
-  MIX_OPTIMIZER_FIELDS   /* learning_rate 0.001; effective: at most 1 / sqrt(step) */
-  double beta_2_decay;   /* 0: -0.8; MIX_ZERO is accepted */
-  double epsilon_1;      /* 0: 1e-30; MIX_ZERO is accepted */
+  MIX_OPTIMIZER_FIELDS     /* learning_rate 0.001; effective: at most 1 / sqrt(step) */
+      double beta_2_decay; /* 0: -0.8; MIX_ZERO is accepted */
+  double epsilon_1;        /* 0: 1e-30; MIX_ZERO is accepted */
   /* 0: 1e-3; MIX_ZERO is accepted. The lower bound of a weight's root mean square. */
   double epsilon_2;
   double clip_threshold; /* 0: 1 */
@@ -162,25 +162,35 @@ MIX_API mix_adafactor_options mix_adafactor_defaults(void);
 
 #ifndef __cplusplus
 /* mix_rmsprop(.learning_rate = 0.01) */
-#define mix_sgd(...) mix_sgd_with(&(const mix_sgd_options){.size = sizeof(mix_sgd_options), __VA_ARGS__})
-#define mix_rmsprop(...)                                                                                    \
-  mix_rmsprop_with(&(const mix_rmsprop_options){.size = sizeof(mix_rmsprop_options), __VA_ARGS__})
-#define mix_adam(...) mix_adam_with(&(const mix_adam_options){.size = sizeof(mix_adam_options), __VA_ARGS__})
-#define mix_adamw(...)                                                                                      \
-  mix_adamw_with(&(const mix_adam_options){.size = sizeof(mix_adam_options), __VA_ARGS__})
-#define mix_adagrad(...)                                                                                    \
-  mix_adagrad_with(&(const mix_adagrad_options){.size = sizeof(mix_adagrad_options), __VA_ARGS__})
-#define mix_adadelta(...)                                                                                   \
-  mix_adadelta_with(&(const mix_adadelta_options){.size = sizeof(mix_adadelta_options), __VA_ARGS__})
-#define mix_adamax(...)                                                                                     \
-  mix_adamax_with(&(const mix_adamax_options){.size = sizeof(mix_adamax_options), __VA_ARGS__})
-#define mix_nadam(...)                                                                                      \
-  mix_nadam_with(&(const mix_adamax_options){.size = sizeof(mix_adamax_options), __VA_ARGS__})
-#define mix_lion(...) mix_lion_with(&(const mix_lion_options){.size = sizeof(mix_lion_options), __VA_ARGS__})
-#define mix_ftrl(...) mix_ftrl_with(&(const mix_ftrl_options){.size = sizeof(mix_ftrl_options), __VA_ARGS__})
-#define mix_lamb(...) mix_lamb_with(&(const mix_lamb_options){.size = sizeof(mix_lamb_options), __VA_ARGS__})
-#define mix_adafactor(...)                                                                                  \
-  mix_adafactor_with(&(const mix_adafactor_options){.size = sizeof(mix_adafactor_options), __VA_ARGS__})
+#define mix_sgd(...)                                                                                         \
+  mix_sgd_with(MIX_ARGUMENTS("mix_sgd", "!learning_rate", #__VA_ARGS__, mix_sgd_options, __VA_ARGS__))
+#define mix_rmsprop(...)                                                                                     \
+  mix_rmsprop_with(                                                                                          \
+      MIX_ARGUMENTS("mix_rmsprop", "!learning_rate", #__VA_ARGS__, mix_rmsprop_options, __VA_ARGS__))
+#define mix_adam(...)                                                                                        \
+  mix_adam_with(MIX_ARGUMENTS("mix_adam", "!learning_rate", #__VA_ARGS__, mix_adam_options, __VA_ARGS__))
+#define mix_adamw(...)                                                                                       \
+  mix_adamw_with(MIX_ARGUMENTS("mix_adamw", "!learning_rate", #__VA_ARGS__, mix_adam_options, __VA_ARGS__))
+#define mix_adagrad(...)                                                                                     \
+  mix_adagrad_with(                                                                                          \
+      MIX_ARGUMENTS("mix_adagrad", "!learning_rate", #__VA_ARGS__, mix_adagrad_options, __VA_ARGS__))
+#define mix_adadelta(...)                                                                                    \
+  mix_adadelta_with(                                                                                         \
+      MIX_ARGUMENTS("mix_adadelta", "!learning_rate", #__VA_ARGS__, mix_adadelta_options, __VA_ARGS__))
+#define mix_adamax(...)                                                                                      \
+  mix_adamax_with(                                                                                           \
+      MIX_ARGUMENTS("mix_adamax", "!learning_rate", #__VA_ARGS__, mix_adamax_options, __VA_ARGS__))
+#define mix_nadam(...)                                                                                       \
+  mix_nadam_with(MIX_ARGUMENTS("mix_nadam", "!learning_rate", #__VA_ARGS__, mix_adamax_options, __VA_ARGS__))
+#define mix_lion(...)                                                                                        \
+  mix_lion_with(MIX_ARGUMENTS("mix_lion", "!learning_rate", #__VA_ARGS__, mix_lion_options, __VA_ARGS__))
+#define mix_ftrl(...)                                                                                        \
+  mix_ftrl_with(MIX_ARGUMENTS("mix_ftrl", "!learning_rate", #__VA_ARGS__, mix_ftrl_options, __VA_ARGS__))
+#define mix_lamb(...)                                                                                        \
+  mix_lamb_with(MIX_ARGUMENTS("mix_lamb", "!learning_rate", #__VA_ARGS__, mix_lamb_options, __VA_ARGS__))
+#define mix_adafactor(...)                                                                                   \
+  mix_adafactor_with(                                                                                        \
+      MIX_ARGUMENTS("mix_adafactor", "!learning_rate", #__VA_ARGS__, mix_adafactor_options, __VA_ARGS__))
 #endif
 
 /* An optimizer by Keras's name in any case ("rmsprop"), with Keras's defaults. ValueError for an unknown
@@ -276,11 +286,11 @@ typedef struct mix_loss_scale_optimizer_options {
   /* Required. TypeError if it is not an optimizer or scales the loss itself, ValueError if it is already
    * wrapped. */
   mix_optimizer *inner;
-  bool fixed;                     /* Keras: dynamic=True; keras3: ValueError (use loss_scale_factor) */
+  bool fixed; /* Keras: dynamic=True; keras3: ValueError (use loss_scale_factor) */
   /* 0: not given, 2^15 if dynamic, ValueError if fixed; MIX_ZERO is accepted, as in Keras. ValueError if
    * float32 does not hold it or its reciprocal: NaN, infinite, or nearly 0. */
   double initial_scale;
-  int64_t dynamic_growth_steps;   /* 0: not given, 2000; MIX_INT_ZERO is accepted; ValueError if fixed */
+  int64_t dynamic_growth_steps; /* 0: not given, 2000; MIX_INT_ZERO is accepted; ValueError if fixed */
   /* experimental: required, retained, with any multiplier. tf_keras: the deprecated class, converted. */
   mix_loss_scale *loss_scale;
   const char *name;               /* keras3 */
@@ -292,10 +302,9 @@ typedef struct mix_loss_scale_optimizer_options {
 MIX_API mix_optimizer *mix_loss_scale_optimizer_with(const mix_loss_scale_optimizer_options *options);
 #ifndef __cplusplus
 /* mix_loss_scale_optimizer(mix_sgd(), .initial_scale = 8, .fixed = true) */
-#define mix_loss_scale_optimizer(...)                                                                       \
-  mix_loss_scale_optimizer_with(                                                                            \
-      &(const mix_loss_scale_optimizer_options){.size = sizeof(mix_loss_scale_optimizer_options),           \
-                                                .inner = __VA_ARGS__})
+#define mix_loss_scale_optimizer(...)                                                                        \
+  mix_loss_scale_optimizer_with(MIX_ARGUMENTS("mix_loss_scale_optimizer", "inner", #__VA_ARGS__,             \
+                                              mix_loss_scale_optimizer_options, .inner = __VA_ARGS__))
 #endif
 /* The optimizer that compile uses under a policy. It is wrapped if the generation requires it (tf_keras
  * and keras3: a policy named mixed_float16; experimental: a policy with a loss scale) and it is not

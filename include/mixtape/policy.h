@@ -33,7 +33,7 @@ typedef struct mix_policy_options {
 MIX_API mix_policy *mix_policy_with(const mix_policy_options *options);
 #ifndef __cplusplus
 #define mix_policy_new(...)                                                                                  \
-  mix_policy_with(&(const mix_policy_options){.size = sizeof(mix_policy_options), __VA_ARGS__})
+  mix_policy_with(MIX_ARGUMENTS("mix_policy_new", "name", #__VA_ARGS__, mix_policy_options, __VA_ARGS__))
 #endif
 /* Always a TypeError, whose message says to pass mix_dtype_name(dtype): Keras refuses dtype objects here. */
 MIX_API mix_policy *mix_policy_from_dtype(mix_dtype dtype);

@@ -35,6 +35,7 @@ typedef struct mix_pooling_options {
   size_t size;
   MIX_LAYER_OPTIONS
   /* For all axes, or for each one. Rank 0: 2, but a TypeError for averages under keras3. */
+  int64_t pool; /* pool_size of all axes: mix_max_pooling2d(2) */
   mix_shape pool_size;
   mix_shape strides;   /* rank 0: the pool size */
   const char *padding; /* NULL: "valid"; "same" pads so that the output has input / stride elements, rounded
@@ -68,7 +69,8 @@ MIX_API mix_layer *mix_global_average_pooling3d_with(const mix_global_pooling_op
 typedef struct mix_adaptive_pooling_options {
   size_t size;
   MIX_LAYER_OPTIONS
-  mix_shape output_size;   /* required: for all axes, or for each one; at most 65536 (ValueError) */
+  int64_t output;          /* output_size of all axes */
+  mix_shape output_size;   /* or for each one; one of both is required; at most 65536 (ValueError) */
   const char *data_format; /* NULL: "channels_last"; "channels_first" */
 } mix_adaptive_pooling_options;
 MIX_API mix_layer *mix_adaptive_max_pooling1d_with(const mix_adaptive_pooling_options *options);
@@ -84,41 +86,51 @@ MIX_API mix_global_pooling_options mix_global_pooling_defaults(void);
 MIX_API mix_adaptive_pooling_options mix_adaptive_pooling_defaults(void);
 
 #ifndef __cplusplus
-#define MIX_POOLING_OF(with, type, ...) with(&(const type){.size = sizeof(type), .reserved = 0, __VA_ARGS__})
-/* Values without a name are those of the members after MIX_LAYER_OPTIONS: mix_max_pooling2d(MIX_SHAPE(2)). */
-#define mix_max_pooling1d(...) MIX_POOLING_OF(mix_max_pooling1d_with, mix_pooling_options, __VA_ARGS__)
-#define mix_max_pooling2d(...) MIX_POOLING_OF(mix_max_pooling2d_with, mix_pooling_options, __VA_ARGS__)
-#define mix_max_pooling3d(...) MIX_POOLING_OF(mix_max_pooling3d_with, mix_pooling_options, __VA_ARGS__)
+#define mix_max_pooling1d(...)                                                                               \
+  MIX_LAYER_OF(mix_max_pooling1d, "!pool", #__VA_ARGS__, mix_pooling_options, __VA_ARGS__)
+#define mix_max_pooling2d(...)                                                                               \
+  MIX_LAYER_OF(mix_max_pooling2d, "!pool", #__VA_ARGS__, mix_pooling_options, __VA_ARGS__)
+#define mix_max_pooling3d(...)                                                                               \
+  MIX_LAYER_OF(mix_max_pooling3d, "!pool", #__VA_ARGS__, mix_pooling_options, __VA_ARGS__)
 #define mix_average_pooling1d(...)                                                                           \
-  MIX_POOLING_OF(mix_average_pooling1d_with, mix_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_average_pooling1d, "!pool", #__VA_ARGS__, mix_pooling_options, __VA_ARGS__)
 #define mix_average_pooling2d(...)                                                                           \
-  MIX_POOLING_OF(mix_average_pooling2d_with, mix_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_average_pooling2d, "!pool", #__VA_ARGS__, mix_pooling_options, __VA_ARGS__)
 #define mix_average_pooling3d(...)                                                                           \
-  MIX_POOLING_OF(mix_average_pooling3d_with, mix_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_average_pooling3d, "!pool", #__VA_ARGS__, mix_pooling_options, __VA_ARGS__)
 #define mix_global_max_pooling1d(...)                                                                        \
-  MIX_POOLING_OF(mix_global_max_pooling1d_with, mix_global_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_global_max_pooling1d, "data_format, keepdims", #__VA_ARGS__, mix_global_pooling_options,  \
+               __VA_ARGS__)
 #define mix_global_max_pooling2d(...)                                                                        \
-  MIX_POOLING_OF(mix_global_max_pooling2d_with, mix_global_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_global_max_pooling2d, "data_format, keepdims", #__VA_ARGS__, mix_global_pooling_options,  \
+               __VA_ARGS__)
 #define mix_global_max_pooling3d(...)                                                                        \
-  MIX_POOLING_OF(mix_global_max_pooling3d_with, mix_global_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_global_max_pooling3d, "data_format, keepdims", #__VA_ARGS__, mix_global_pooling_options,  \
+               __VA_ARGS__)
 #define mix_global_average_pooling1d(...)                                                                    \
-  MIX_POOLING_OF(mix_global_average_pooling1d_with, mix_global_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_global_average_pooling1d, "data_format, keepdims", #__VA_ARGS__,                          \
+               mix_global_pooling_options, __VA_ARGS__)
 #define mix_global_average_pooling2d(...)                                                                    \
-  MIX_POOLING_OF(mix_global_average_pooling2d_with, mix_global_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_global_average_pooling2d, "data_format, keepdims", #__VA_ARGS__,                          \
+               mix_global_pooling_options, __VA_ARGS__)
 #define mix_global_average_pooling3d(...)                                                                    \
-  MIX_POOLING_OF(mix_global_average_pooling3d_with, mix_global_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_global_average_pooling3d, "data_format, keepdims", #__VA_ARGS__,                          \
+               mix_global_pooling_options, __VA_ARGS__)
 #define mix_adaptive_max_pooling1d(...)                                                                      \
-  MIX_POOLING_OF(mix_adaptive_max_pooling1d_with, mix_adaptive_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_adaptive_max_pooling1d, "!output", #__VA_ARGS__, mix_adaptive_pooling_options, __VA_ARGS__)
 #define mix_adaptive_max_pooling2d(...)                                                                      \
-  MIX_POOLING_OF(mix_adaptive_max_pooling2d_with, mix_adaptive_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_adaptive_max_pooling2d, "!output", #__VA_ARGS__, mix_adaptive_pooling_options, __VA_ARGS__)
 #define mix_adaptive_max_pooling3d(...)                                                                      \
-  MIX_POOLING_OF(mix_adaptive_max_pooling3d_with, mix_adaptive_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_adaptive_max_pooling3d, "!output", #__VA_ARGS__, mix_adaptive_pooling_options, __VA_ARGS__)
 #define mix_adaptive_average_pooling1d(...)                                                                  \
-  MIX_POOLING_OF(mix_adaptive_average_pooling1d_with, mix_adaptive_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_adaptive_average_pooling1d, "!output", #__VA_ARGS__, mix_adaptive_pooling_options,        \
+               __VA_ARGS__)
 #define mix_adaptive_average_pooling2d(...)                                                                  \
-  MIX_POOLING_OF(mix_adaptive_average_pooling2d_with, mix_adaptive_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_adaptive_average_pooling2d, "!output", #__VA_ARGS__, mix_adaptive_pooling_options,        \
+               __VA_ARGS__)
 #define mix_adaptive_average_pooling3d(...)                                                                  \
-  MIX_POOLING_OF(mix_adaptive_average_pooling3d_with, mix_adaptive_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_adaptive_average_pooling3d, "!output", #__VA_ARGS__, mix_adaptive_pooling_options,        \
+               __VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

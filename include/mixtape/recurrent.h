@@ -99,7 +99,8 @@ MIX_API mix_layer *mix_gru_with(const mix_recurrent_options *options);
  * (4 filters). recurrent_activation NULL: keras3 "sigmoid", else "hard_sigmoid". ValueError as of mix_conv2d,
  * for a padding that is neither "valid" nor "same", and in keras3 for a spatial size that is not known. */
 #define MIX_CELL_WINDOW_OPTIONS                                                                              \
-  mix_shape kernel_size;            /* required, positive; one number for each axis, or one for all */       \
+  int64_t kernel;                   /* kernel_size of all axes */                                            \
+  mix_shape kernel_size;            /* or one number for each axis; positive, one of both is required */     \
   mix_shape strides, dilation_rate; /* rank 0: 1 */                                                          \
   const char *padding;              /* NULL: "valid"; "same" */                                              \
   const char *data_format; /* NULL: "channels_last"; "channels_first": (batch, steps, channels, spatial...)  \
@@ -155,22 +156,38 @@ MIX_API mix_bidirectional_options mix_bidirectional_defaults(void);
 MIX_API mix_time_distributed_options mix_time_distributed_defaults(void);
 
 #ifndef __cplusplus
-#define mix_simple_rnn_cell(...) MIX_LAYER_OF(mix_simple_rnn_cell_with, mix_cell_options, __VA_ARGS__)
-#define mix_lstm_cell(...) MIX_LAYER_OF(mix_lstm_cell_with, mix_cell_options, __VA_ARGS__)
-#define mix_gru_cell(...) MIX_LAYER_OF(mix_gru_cell_with, mix_cell_options, __VA_ARGS__)
+#define mix_simple_rnn_cell(...)                                                                             \
+  MIX_LAYER_OF(mix_simple_rnn_cell, "units, activation", #__VA_ARGS__, mix_cell_options, __VA_ARGS__)
+#define mix_lstm_cell(...)                                                                                   \
+  MIX_LAYER_OF(mix_lstm_cell, "units, activation, recurrent_activation", #__VA_ARGS__, mix_cell_options,     \
+               __VA_ARGS__)
+#define mix_gru_cell(...)                                                                                    \
+  MIX_LAYER_OF(mix_gru_cell, "units, activation, recurrent_activation", #__VA_ARGS__, mix_cell_options,      \
+               __VA_ARGS__)
 #define mix_stacked_rnn_cells(...)                                                                           \
-  MIX_LAYER_OF(mix_stacked_rnn_cells_with, mix_stacked_rnn_cells_options, __VA_ARGS__)
-#define mix_rnn(...) MIX_LAYER_OF(mix_rnn_with, mix_rnn_options, __VA_ARGS__)
-#define mix_simple_rnn(...) MIX_LAYER_OF(mix_simple_rnn_with, mix_recurrent_options, __VA_ARGS__)
-#define mix_lstm(...) MIX_LAYER_OF(mix_lstm_with, mix_recurrent_options, __VA_ARGS__)
-#define mix_gru(...) MIX_LAYER_OF(mix_gru_with, mix_recurrent_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_stacked_rnn_cells, "cells", #__VA_ARGS__, mix_stacked_rnn_cells_options, __VA_ARGS__)
+#define mix_rnn(...)                                                                                         \
+  MIX_LAYER_OF(mix_rnn, "cell, return_sequences, return_state, go_backwards, stateful, unroll",              \
+               #__VA_ARGS__, mix_rnn_options, __VA_ARGS__)
+#define mix_simple_rnn(...)                                                                                  \
+  MIX_LAYER_OF(mix_simple_rnn, "units, activation", #__VA_ARGS__, mix_recurrent_options, __VA_ARGS__)
+#define mix_lstm(...)                                                                                        \
+  MIX_LAYER_OF(mix_lstm, "units, activation, recurrent_activation", #__VA_ARGS__, mix_recurrent_options,     \
+               __VA_ARGS__)
+#define mix_gru(...)                                                                                         \
+  MIX_LAYER_OF(mix_gru, "units, activation, recurrent_activation", #__VA_ARGS__, mix_recurrent_options,      \
+               __VA_ARGS__)
 /* mix_conv_lstm2d(32, MIX_SHAPE(3), .padding = "same") */
-#define mix_conv_lstm1d(...) MIX_LAYER_OF(mix_conv_lstm1d_with, mix_conv_lstm_options, __VA_ARGS__)
-#define mix_conv_lstm2d(...) MIX_LAYER_OF(mix_conv_lstm2d_with, mix_conv_lstm_options, __VA_ARGS__)
-#define mix_conv_lstm3d(...) MIX_LAYER_OF(mix_conv_lstm3d_with, mix_conv_lstm_options, __VA_ARGS__)
-#define mix_bidirectional(...) MIX_LAYER_OF(mix_bidirectional_with, mix_bidirectional_options, __VA_ARGS__)
+#define mix_conv_lstm1d(...)                                                                                 \
+  MIX_LAYER_OF(mix_conv_lstm1d, "filters, !kernel", #__VA_ARGS__, mix_conv_lstm_options, __VA_ARGS__)
+#define mix_conv_lstm2d(...)                                                                                 \
+  MIX_LAYER_OF(mix_conv_lstm2d, "filters, !kernel", #__VA_ARGS__, mix_conv_lstm_options, __VA_ARGS__)
+#define mix_conv_lstm3d(...)                                                                                 \
+  MIX_LAYER_OF(mix_conv_lstm3d, "filters, !kernel", #__VA_ARGS__, mix_conv_lstm_options, __VA_ARGS__)
+#define mix_bidirectional(...)                                                                               \
+  MIX_LAYER_OF(mix_bidirectional, "layer, merge_mode", #__VA_ARGS__, mix_bidirectional_options, __VA_ARGS__)
 #define mix_time_distributed(...)                                                                            \
-  MIX_LAYER_OF(mix_time_distributed_with, mix_time_distributed_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_time_distributed, "layer", #__VA_ARGS__, mix_time_distributed_options, __VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

@@ -38,8 +38,8 @@ MIX_API mix_model *mix_model_from_json_with(const mix_from_json_options *options
 #ifndef __cplusplus
 /* mix_model_from_json(text, .no_compile = true) */
 #define mix_model_from_json(...)                                                                             \
-  mix_model_from_json_with(                                                                                  \
-      &(const mix_from_json_options){.size = sizeof(mix_from_json_options), .json = __VA_ARGS__})
+  mix_model_from_json_with(MIX_ARGUMENTS("mix_model_from_json", "json", #__VA_ARGS__, mix_from_json_options, \
+                                         .json = __VA_ARGS__))
 #endif
 
 typedef struct mix_load_options {
@@ -72,7 +72,8 @@ MIX_API mix_model *mix_model_load_with(const mix_load_options *options);
 #ifndef __cplusplus
 /* mix_model_load("model.keras", .no_compile = true) */
 #define mix_model_load(...)                                                                                  \
-  mix_model_load_with(&(const mix_load_options){.size = sizeof(mix_load_options), .path = __VA_ARGS__})
+  mix_model_load_with(                                                                                       \
+      MIX_ARGUMENTS("mix_model_load", "path", #__VA_ARGS__, mix_load_options, .path = __VA_ARGS__))
 #endif
 
 typedef struct mix_save_options {
@@ -97,7 +98,8 @@ MIX_API mix_status mix_model_save_with(mix_model *model, const mix_save_options 
 #ifndef __cplusplus
 /* mix_model_save(model, "model.keras", .semantics = mix_semantics_named("keras3")) */
 #define mix_model_save(model, ...)                                                                           \
-  mix_model_save_with(model, &(const mix_save_options){.size = sizeof(mix_save_options), .path = __VA_ARGS__})
+  mix_model_save_with(                                                                                       \
+      model, MIX_ARGUMENTS("mix_model_save", "path", #__VA_ARGS__, mix_save_options, .path = __VA_ARGS__))
 #endif
 
 typedef struct mix_clone_options {
@@ -116,7 +118,8 @@ typedef struct mix_clone_options {
 MIX_API mix_model *mix_model_clone_with(const mix_clone_options *options);
 #ifndef __cplusplus
 #define mix_model_clone(...)                                                                                 \
-  mix_model_clone_with(&(const mix_clone_options){.size = sizeof(mix_clone_options), .model = __VA_ARGS__})
+  mix_model_clone_with(                                                                                      \
+      MIX_ARGUMENTS("mix_model_clone", "model", #__VA_ARGS__, mix_clone_options, .model = __VA_ARGS__))
 #endif
 /* A layer of the class and config of another, also of a model, with new weights. What clone_function returns
  * for the layers that it does not replace. */

@@ -37,11 +37,8 @@ MIX_API mix_list *mix_scan_with(const mix_scan_options *options);
 #ifndef __cplusplus
 /* mix_scan(body, context, carry, inputs, .reverse = true) */
 #define mix_scan(step_body, body_context, first_carry, ...)                                                  \
-  mix_scan_with(&(const mix_scan_options){.size = sizeof(mix_scan_options),                                  \
-                                          .body = step_body,                                                 \
-                                          .context = body_context,                                           \
-                                          .carry = first_carry,                                              \
-                                          .inputs = __VA_ARGS__})
+  mix_scan_with(MIX_ARGUMENTS("mix_scan", "inputs", #__VA_ARGS__, mix_scan_options, .body = step_body,       \
+                              .context = body_context, .carry = first_carry, .inputs = __VA_ARGS__))
 #endif
 
 #ifdef __cplusplus

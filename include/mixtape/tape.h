@@ -13,14 +13,15 @@ extern "C" {
 
 typedef struct mix_tape_options {
   size_t size;
-  bool persistent;              /* allows more than one gradient call */
-  bool no_watch_accessed;       /* Keras: watch_accessed_variables=True */
+  bool persistent;        /* allows more than one gradient call */
+  bool no_watch_accessed; /* Keras: watch_accessed_variables=True */
 } mix_tape_options;
 /* Starts recording on this thread. Tapes nest. */
 MIX_API mix_tape *mix_tape_begin_with(const mix_tape_options *options);
 #ifndef __cplusplus
-#define mix_tape_begin(...)                                                                                 \
-  mix_tape_begin_with(&(const mix_tape_options){.size = sizeof(mix_tape_options), __VA_ARGS__})
+#define mix_tape_begin(...)                                                                                  \
+  mix_tape_begin_with(                                                                                       \
+      MIX_ARGUMENTS("mix_tape_begin", "persistent", #__VA_ARGS__, mix_tape_options, __VA_ARGS__))
 #endif
 /* Stops recording, also on tapes that this thread began after it. */
 MIX_API void mix_tape_end(mix_tape *tape);

@@ -34,8 +34,9 @@ MIX_API mix_status mix_trace_start_with(const mix_trace_options *options);
 MIX_API mix_status mix_trace_stop(void);
 #ifndef __cplusplus
 /* mix_trace_start("trace.json", .skip = 2, .steps = 3) */
-#define mix_trace_start(...)                                                                                \
-  mix_trace_start_with(&(const mix_trace_options){.size = sizeof(mix_trace_options), .path = __VA_ARGS__})
+#define mix_trace_start(...)                                                                                 \
+  mix_trace_start_with(                                                                                      \
+      MIX_ARGUMENTS("mix_trace_start", "path, steps", #__VA_ARGS__, mix_trace_options, .path = __VA_ARGS__))
 #endif
 
 #ifdef __cplusplus

@@ -59,21 +59,21 @@ typedef struct mix_tune_options {
   int64_t confirmations; /* new seeds for the final set; 0: 2 */
   /* Runs under the 16-bit policy, those that confirm included; 0: 100. */
   int64_t max_trials;
-  uint64_t seed;         /* the first one; the others follow it; 0: 1 */
+  uint64_t seed; /* the first one; the others follow it; 0: 1 */
   /* Where all float32 losses are the same number, because the seeds change nothing, a set passes at
    * mean + tolerance |mean|. 0: 0.01; MIX_ZERO is accepted. */
   double tolerance;
-  int64_t every;         /* the numerics report watches every nth step; 0: 25 */
+  int64_t every; /* the numerics report watches every nth step; 0: 25 */
 } mix_tune_options;
 /* Searches. Each run is logged as MIX_LOG_INFO. NULL with the error recorded; RuntimeError if a float32 run
  * itself has a loss that is not finite. */
 MIX_API mix_tuning *mix_tune_precision_with(const mix_tune_options *options);
 #ifndef __cplusplus
 /* mix_tune_precision(train, names, .context = &data) */
-#define mix_tune_precision(tuned_function, ...)                                                             \
-  mix_tune_precision_with(                                                                                  \
-      &(const mix_tune_options){.size = sizeof(mix_tune_options),                                           \
-                                .function = tuned_function, .layers = __VA_ARGS__})
+#define mix_tune_precision(tuned_function, ...)                                                              \
+  mix_tune_precision_with(MIX_ARGUMENTS("mix_tune_precision", "layers, context", #__VA_ARGS__,               \
+                                        mix_tune_options, .function = tuned_function,                        \
+                                        .layers = __VA_ARGS__))
 #endif
 
 /* "found": the set passes, on new seeds too, and on the seed of the search not without any one of its layers.
@@ -105,8 +105,8 @@ typedef struct mix_tuning_run {
   const char *const *float32_layers; /* of this run, ended by NULL; NULL: the policy was float32 */
   uint64_t seed;
   double loss;
-  bool passed;          /* by the limit of that time; of "confirm" of this seed alone; of "float32" true */
-  const char *stopped;  /* why it was ended early or failed whatever its loss: "stalled", ...; NULL */
+  bool passed;         /* by the limit of that time; of "confirm" of this seed alone; of "float32" true */
+  const char *stopped; /* why it was ended early or failed whatever its loss: "stalled", ...; NULL */
 } mix_tuning_run;
 /* The number of runs, and run `index` (from 0), in order. ValueError if the index is out of range. */
 MIX_API int mix_tuning_run_count(const mix_tuning *tuning);

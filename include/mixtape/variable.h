@@ -23,9 +23,9 @@ typedef struct mix_variable_options {
 /* A variable with a copy of the initial value, and its dtype and shape. TypeError if that is not a tensor. */
 MIX_API mix_variable *mix_variable_with(const mix_variable_options *options);
 #ifndef __cplusplus
-#define mix_variable_new(...)                                                                               \
-  mix_variable_with(                                                                                        \
-      &(const mix_variable_options){.size = sizeof(mix_variable_options), .initial_value = __VA_ARGS__})
+#define mix_variable_new(...)                                                                                \
+  mix_variable_with(MIX_ARGUMENTS("mix_variable_new", "initial_value", #__VA_ARGS__, mix_variable_options,   \
+                                  .initial_value = __VA_ARGS__))
 #endif
 
 /* The name as given; a layer prepends its path: "dense_1/kernel". The string lives as long as the process. */

@@ -30,6 +30,8 @@ void *mix_returned(void *object, const char *call);
 /* Copies the caller's options into `current`. The struct of a caller compiled against older headers is
  * shorter; the missing fields become zero. An unknown size is an error. */
 bool mix_options_copy(void *current, size_t current_size, const void *options, const char *call);
+/* Options that mix_options_copy does not take, because an error of their arguments is recorded. */
+const void *mix_options_refused(void);
 #define MIX_OPTIONS(type, name, options, call)                                                               \
   type name;                                                                                                 \
   if (!mix_options_copy(&name, sizeof name, options, call)) return 0

@@ -53,7 +53,31 @@ bool mix_field_read_integer(const mix_field_row *field, const json_t *value, int
   return mix_json_integer_read(value, field->name, field->kind->expected, low, high, number);
 }
 
+/* Moves the value that is given as one number to where the others are. */
+static bool move_one(const mix_fields *fields, const mix_field_row *row, void *options) {
+  double real;
+  int64_t integer;
+  char *one = (char *)options + row->one;
+  memcpy(&real, one, sizeof real);
+  memcpy(&integer, one, sizeof integer);
+  if (!row->one || !integer) return true;
+  if (mix_field_given(row, options))
+    return mix_fail(MIX_TYPE_ERROR, "%s: %s is given twice; expected one number for all, or the others",
+                    fields->call, row->name),
+           false;
+  json_t *value = row->one_is_real ? json_real(real == MIX_ZERO ? 0 : real)
+                                   : json_integer(integer == MIX_INT_ZERO ? 0 : integer);
+  if (!value)
+    return mix_fail(MIX_VALUE_ERROR, "%s: %s is %g; expected a finite number", fields->call, row->name, real),
+           false;
+  memset(one, 0, sizeof real);
+  const bool read = row->kind->read(fields, row, value, options);
+  json_decref(value);
+  return read;
+}
+
 static bool resolve(const mix_fields *fields, const mix_field_row *row, void *options) {
+  if (!move_one(fields, row, options)) return false;
   if (row->required && !mix_field_given(row, options))
     mix_fail(fields->refusal ? fields->refusal : MIX_TYPE_ERROR, "%s: %s is missing; expected %s%s",
              fields->call, row->name, row->kind->expected,

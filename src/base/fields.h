@@ -11,8 +11,8 @@ typedef struct mix_field_row mix_field_row;
 /* The rows of an options struct, in use. */
 typedef struct mix_fields {
   const mix_field_row *common, *rows; /* each ended by a NULL name; common, which comes first, may be NULL */
-  const char *call;               /* in messages */
-  const mix_semantics *rules;     /* of the generation; NULL where no row asks for one */
+  const char *call;                   /* in messages */
+  const mix_semantics *rules;         /* of the generation; NULL where no row asks for one */
   /* The error for an unknown name or a missing value; MIX_OK: ValueError and TypeError. */
   mix_status refusal;
   /* The offsets of the rows that configs and text have, ended by 0; NULL: all. The others get their
@@ -58,6 +58,10 @@ struct mix_field_row {
   bool optional; /* zero, or the text "none", is Keras's None: null in configs */
   /* The offset of a second value: the object beside a name, the flag of a number that is given. */
   size_t other;
+  /* The offset of the value of one number, which the kind reads as it reads configs; 0: none. A double where
+   * `one_is_real`, else an int64_t. Another value beside it is an error. */
+  size_t one;
+  bool one_is_real;
   const char *alias; /* another name, under which configs are read too; NULL: none */
   /* Offsets of rules (bool) of a generation. Its configs have the field if it has `only` and lacks `except`;
    * not a None with omit_none, or always with MIX_ALWAYS; under the alias with `renamed`. */

@@ -3,9 +3,17 @@
 
 #include <string.h>
 
+/* What mix_arguments returns for a call that it refuses; large enough for every options struct. */
+static const struct {
+  size_t size;
+  char zeros[1 << 14];
+} refused = {.size = SIZE_MAX};
+const void *mix_options_refused(void) { return &refused; }
+
 /* Every options struct starts with `size_t size`, which its macro fills in. Fields are only ever appended. */
 bool mix_options_copy(void *current, size_t current_size, const void *options, const char *call) {
   memset(current, 0, current_size);
+  if (options == &refused) return false;
   size_t size = current_size;
   if (options) memcpy(&size, options, sizeof size);
   if (size < sizeof size || size > current_size) {

@@ -63,7 +63,7 @@ static void the_folder_of_files(void **state) {
   make_folder("data/cifar-10-batches-bin");
   write_files("data/cifar-10-batches-bin");
   MIX_SCOPE {
-    mix_cifar10 images = mix_cifar10_load(in_folder("data"), true);
+    mix_cifar10 images = mix_cifar10_load(in_folder("data"), .bytes = true);
     expect_images(&images, "cifar-10-batches-bin");
     setenv("MIXTAPE_DATA_DIR", in_folder("data/cifar-10-batches-bin"), 1);
     images = mix_cifar10_load(.bytes = true);
@@ -94,7 +94,7 @@ static void the_archive(void **state) {
   make_folder("cifar10");
   write_file(in_folder("cifar10/cifar-10-binary.tar.gz"), gzipped.data, gzipped.size);
   MIX_SCOPE {
-    mix_cifar10 images = mix_cifar10_load(in_folder(""), true);
+    mix_cifar10 images = mix_cifar10_load(in_folder(""), .bytes = true);
     expect_images(&images, "cifar-10-binary.tar.gz");
   }
   write_file(in_folder("cifar10/cifar-10-binary.tar.gz"), gzipped.data, gzipped.size / 2);

@@ -93,7 +93,8 @@ static void order_and_labels(void **state) {
     assert_int_equal(read_greys(d.dataset, greys, NULL, 0), 6);
     assert_int_equal(greys[0], 99);
     const int64_t own[] = {7, 6, 5, 4, 3, 2};
-    d = mix_image_dataset_from_directory(tree(), own, 6, .no_shuffle = true, .batch_size = -1);
+    d = mix_image_dataset_from_directory(tree(), .labels = own, .label_count = 6, .no_shuffle = true,
+                                         .batch_size = -1);
     assert_int_equal(read_greys(d.dataset, greys, labels, 1), 6);
     assert_true(labels[0] == 7 && labels[5] == 2);
   }

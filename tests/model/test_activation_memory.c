@@ -9,7 +9,7 @@
 enum { SIDE = 8, CHANNELS = 8, BLOCKS = 4, LAYERS = 1 + 2 * BLOCKS };
 
 static mix_tensor *normalized(mix_tensor *x, int64_t filters) {
-  x = mix_call(mix_conv2d(filters, MIX_SHAPE(3), .padding = "same", .no_bias = true), x);
+  x = mix_call(mix_conv2d(filters, 3, .padding = "same", .no_bias = true), x);
   return mix_call(mix_batch_normalization(), x);
 }
 

@@ -77,7 +77,7 @@ static void only_keras3_can_disable_wrapping(void **state) {
     mix_set_semantics(generations[i]);
     mix_model *model = under("mixed_float16");
     assert_int_equal(
-        mix_model_compile(model, .loss = "mse", .optimizer = mix_sgd(0), .no_auto_scale_loss = true),
+        mix_model_compile(model, .loss = "mse", .optimizer = mix_sgd(), .no_auto_scale_loss = true),
         MIX_TYPE_ERROR);
     assert_non_null(strstr(mix_error_message(), "fixed loss scale of 1"));
     mix_error_clear();

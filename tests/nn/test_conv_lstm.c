@@ -32,17 +32,17 @@ static const recorded runs[] = {
 };
 
 static mix_layer *layer_named(const char *name) {
-  if (!strcmp(name, "plain")) return mix_conv_lstm1d(2, MIX_SHAPE(3), .return_state = true);
+  if (!strcmp(name, "plain")) return mix_conv_lstm1d(2, 3, .return_state = true);
   if (!strcmp(name, "strides"))
-    return mix_conv_lstm2d(1, MIX_SHAPE(2, 3), MIX_SHAPE(2, 1), .padding = "same", .return_sequences = true,
-                           .return_state = true);
+    return mix_conv_lstm2d(1, .kernel_size = MIX_SHAPE(2, 3), .strides = MIX_SHAPE(2, 1), .padding = "same",
+                           .return_sequences = true, .return_state = true);
   if (!strcmp(name, "dilation"))
-    return mix_conv_lstm1d(2, MIX_SHAPE(2), .dilation_rate = MIX_SHAPE(2), .go_backwards = true,
-                           .no_bias = true, .return_state = true);
-  if (!strcmp(name, "first"))
-    return mix_conv_lstm2d(2, MIX_SHAPE(2), .data_format = "channels_first", .return_sequences = true,
+    return mix_conv_lstm1d(2, 2, .dilation_rate = MIX_SHAPE(2), .go_backwards = true, .no_bias = true,
                            .return_state = true);
-  return mix_conv_lstm3d(1, MIX_SHAPE(1, 2, 2), .padding = "same", .return_state = true);
+  if (!strcmp(name, "first"))
+    return mix_conv_lstm2d(2, 2, .data_format = "channels_first", .return_sequences = true,
+                           .return_state = true);
+  return mix_conv_lstm3d(1, .kernel_size = MIX_SHAPE(1, 2, 2), .padding = "same", .return_state = true);
 }
 static mix_shape inputs_named(const char *name) {
   if (!strcmp(name, "plain")) return MIX_SHAPE(2, 3, 5, 2);
@@ -74,7 +74,7 @@ static void weights_have_the_shapes_of_keras(void **state) {
   (void)state;
   for (int g = 0; g < 2; g++) {
     mix_set_semantics(generations[g]);
-    mix_layer *layer = mix_conv_lstm2d(3, MIX_SHAPE(2, 1), .name = "a");
+    mix_layer *layer = mix_conv_lstm2d(3, .kernel_size = MIX_SHAPE(2, 1), .name = "a");
     mix_layer_build(layer, MIX_SHAPE(MIX_UNKNOWN, MIX_UNKNOWN, 4, 5, 2));
     mix_list *weights = mix_layer_weights(layer);
     assert_int_equal(mix_list_count(weights), 3);
@@ -93,7 +93,7 @@ static void initial_states_continue_a_sequence(void **state) {
   for (int f = 0; f < 2; f++) {
     const mix_shape shape = f ? MIX_SHAPE(1, 3, 2, 4) : MIX_SHAPE(1, 3, 4, 2);
     mix_layer *layer =
-        with_sines(mix_conv_lstm1d(2, MIX_SHAPE(2), .data_format = formats[f], .return_state = true), shape);
+        with_sines(mix_conv_lstm1d(2, 2, .data_format = formats[f], .return_state = true), shape);
     mix_tensor *x = sines(shape, 0.3);
     mix_shape first = shape, second = shape;
     first.dims[1] = 1;
@@ -118,9 +118,9 @@ static void dropout_is_for_training_alone(void **state) {
   const mix_shape shape = MIX_SHAPE(2, 3, 4, 2);
   mix_tensor *x = sines(shape, 0.3);
   double plain[12], dropped[12], again[12];
-  mix_layer *layer = with_sines(
-      mix_conv_lstm1d(2, MIX_SHAPE(2), .dropout = 0.5, .recurrent_dropout = 0.5, .seed = 3), shape);
-  mix_layer *without = with_sines(mix_conv_lstm1d(2, MIX_SHAPE(2)), shape);
+  mix_layer *layer =
+      with_sines(mix_conv_lstm1d(2, 2, .dropout = 0.5, .recurrent_dropout = 0.5, .seed = 3), shape);
+  mix_layer *without = with_sines(mix_conv_lstm1d(2, 2), shape);
   assert_int_equal(mix_tensor_read(mix_call(without, x), MIX_FLOAT64, plain, 12), MIX_OK);
   expect_values(mix_call(layer, x), 12, plain, 0, 0);
   mix_list *training = mix_call_outputs(layer, x, .training = MIX_TRUE);
@@ -135,7 +135,7 @@ static void stateful_layers_keep_their_state(void **state) {
   (void)state;
   mix_set_semantics("keras3");
   const mix_shape shape = MIX_SHAPE(1, 2, 4, 1);
-  mix_layer *layer = with_sines(mix_conv_lstm1d(1, MIX_SHAPE(2), .stateful = true), shape);
+  mix_layer *layer = with_sines(mix_conv_lstm1d(1, 2, .stateful = true), shape);
   double first[3], second[3];
   assert_int_equal(mix_tensor_read(mix_call(layer, sines(shape, 0)), MIX_FLOAT64, first, 3), MIX_OK);
   assert_int_equal(mix_tensor_read(mix_call(layer, sines(shape, 0)), MIX_FLOAT64, second, 3), MIX_OK);
@@ -149,27 +149,27 @@ static void stateful_layers_keep_their_state(void **state) {
 static void misuse(void **state) {
   (void)state;
   mix_set_semantics("keras3");
-  assert_null(mix_conv_lstm1d(0, MIX_SHAPE(2)));
+  assert_null(mix_conv_lstm1d(0, 2));
   expect_error(MIX_VALUE_ERROR, "filters");
   assert_null(mix_conv_lstm1d(2));
   expect_error(MIX_TYPE_ERROR, "kernel_size is missing");
-  assert_null(mix_conv_lstm2d(2, MIX_SHAPE(2, 2, 2)));
+  assert_null(mix_conv_lstm2d(2, .kernel_size = MIX_SHAPE(2, 2, 2)));
   expect_error(MIX_VALUE_ERROR, "kernel_size has 3 numbers");
-  assert_null(mix_conv_lstm1d(2, MIX_SHAPE(2), .padding = "causal"));
+  assert_null(mix_conv_lstm1d(2, 2, .padding = "causal"));
   expect_error(MIX_VALUE_ERROR, "padding 'causal'");
-  assert_null(mix_conv_lstm1d(2, MIX_SHAPE(2), .strides = MIX_SHAPE(2), .dilation_rate = MIX_SHAPE(2)));
+  assert_null(mix_conv_lstm1d(2, 2, .strides = MIX_SHAPE(2), .dilation_rate = MIX_SHAPE(2)));
   expect_error(MIX_VALUE_ERROR, "both strides and dilation_rate");
-  assert_null(mix_call(mix_conv_lstm1d(2, MIX_SHAPE(2)), sines(MIX_SHAPE(2, 3, 4), 0)));
+  assert_null(mix_call(mix_conv_lstm1d(2, 2), sines(MIX_SHAPE(2, 3, 4), 0)));
   expect_error(MIX_VALUE_ERROR, "(2, 3, 4); expected 4 dimensions");
-  assert_null(mix_call(mix_conv_lstm1d(2, MIX_SHAPE(5)), sines(MIX_SHAPE(1, 3, 4, 1), 0)));
+  assert_null(mix_call(mix_conv_lstm1d(2, 5), sines(MIX_SHAPE(1, 3, 4, 1), 0)));
   expect_error(MIX_VALUE_ERROR, "smaller than the kernel along spatial axis 0");
-  mix_layer *layer = with_sines(mix_conv_lstm1d(2, MIX_SHAPE(2)), MIX_SHAPE(1, 2, 3, 2));
+  mix_layer *layer = with_sines(mix_conv_lstm1d(2, 2), MIX_SHAPE(1, 2, 3, 2));
   assert_null(mix_call(layer, sines(MIX_SHAPE(1, 2, 3, 4), 0)));
   expect_error(MIX_VALUE_ERROR, "4");
   for (int g = 0; g < 2; g++) {
     mix_set_semantics(generations[g]);
     mix_tensor *x = mix_input(.shape = MIX_SHAPE(3, MIX_UNKNOWN, 2));
-    mix_tensor *y = mix_call(mix_conv_lstm1d(2, MIX_SHAPE(2)), x);
+    mix_tensor *y = mix_call(mix_conv_lstm1d(2, 2), x);
     if (g == 0)
       expect_error(MIX_VALUE_ERROR, "expected known spatial sizes");
     else

@@ -25,33 +25,37 @@ static mix_layer *from_file(const char *class_name, const char *keys, const char
 /* Layers over spatial axes. */
 #define SPATIAL_LAYERS(X)                                                                                    \
   X(max_pooling1d, mix_max_pooling1d(.padding = "same", .dtype = dtype))                                     \
-  X(max_pooling2d,                                                                                           \
-    mix_max_pooling2d(MIX_SHAPE(3, 2), MIX_SHAPE(2, 1), "SAME", "channels_first", .dtype = dtype))           \
-  X(max_pooling3d, mix_max_pooling3d(MIX_SHAPE(2, 1, 1), .dtype = dtype))                                    \
-  X(average_pooling1d, mix_average_pooling1d(MIX_SHAPE(3), MIX_SHAPE(1), "same", .dtype = dtype))            \
-  X(average_pooling2d, mix_average_pooling2d(MIX_SHAPE(2), .data_format = "channels_first", .dtype = dtype)) \
-  X(average_pooling3d, mix_average_pooling3d(MIX_SHAPE(2), .padding = "same", .dtype = dtype))               \
+  X(max_pooling2d, mix_max_pooling2d(.pool_size = MIX_SHAPE(3, 2), .strides = MIX_SHAPE(2, 1),               \
+                                     .padding = "SAME", .data_format = "channels_first", .dtype = dtype))    \
+  X(max_pooling3d, mix_max_pooling3d(.pool_size = MIX_SHAPE(2, 1, 1), .dtype = dtype))                       \
+  X(average_pooling1d, mix_average_pooling1d(3, .strides = MIX_SHAPE(1), .padding = "same", .dtype = dtype)) \
+  X(average_pooling2d, mix_average_pooling2d(2, .data_format = "channels_first", .dtype = dtype))            \
+  X(average_pooling3d, mix_average_pooling3d(2, .padding = "same", .dtype = dtype))                          \
   X(global_max_pooling1d, mix_global_max_pooling1d(.dtype = dtype))                                          \
   X(global_max_pooling2d, mix_global_max_pooling2d("channels_first", true, .dtype = dtype))                  \
   X(global_max_pooling3d, mix_global_max_pooling3d(.keepdims = true, .dtype = dtype))                        \
   X(global_average_pooling1d, mix_global_average_pooling1d(.data_format = "channels_first", .dtype = dtype)) \
   X(global_average_pooling2d, mix_global_average_pooling2d(.keepdims = true, .dtype = dtype))                \
   X(global_average_pooling3d, mix_global_average_pooling3d(.dtype = dtype))                                  \
-  X(adaptive_max_pooling1d, mix_adaptive_max_pooling1d(MIX_SHAPE(2), .dtype = dtype))                        \
-  X(adaptive_max_pooling2d, mix_adaptive_max_pooling2d(MIX_SHAPE(2, 1), "channels_first", .dtype = dtype))   \
-  X(adaptive_max_pooling3d, mix_adaptive_max_pooling3d(MIX_SHAPE(1, 2, 1), .dtype = dtype))                  \
-  X(adaptive_average_pooling1d, mix_adaptive_average_pooling1d(MIX_SHAPE(2), .dtype = dtype))                \
-  X(adaptive_average_pooling2d, mix_adaptive_average_pooling2d(MIX_SHAPE(3), .dtype = dtype))                \
+  X(adaptive_max_pooling1d, mix_adaptive_max_pooling1d(2, .dtype = dtype))                                   \
+  X(adaptive_max_pooling2d, mix_adaptive_max_pooling2d(.output_size = MIX_SHAPE(2, 1),                       \
+                                                       .data_format = "channels_first", .dtype = dtype))     \
+  X(adaptive_max_pooling3d, mix_adaptive_max_pooling3d(.output_size = MIX_SHAPE(1, 2, 1), .dtype = dtype))   \
+  X(adaptive_average_pooling1d, mix_adaptive_average_pooling1d(2, .dtype = dtype))                           \
+  X(adaptive_average_pooling2d, mix_adaptive_average_pooling2d(3, .dtype = dtype))                           \
   X(adaptive_average_pooling3d,                                                                              \
-    mix_adaptive_average_pooling3d(MIX_SHAPE(1), "channels_first", .dtype = dtype))                          \
-  X(zero_padding1d, mix_zero_padding1d(MIX_BORDERS(1, 2), .dtype = dtype))                                   \
-  X(zero_padding2d, mix_zero_padding2d(MIX_BORDERS(1, 0, 0, 2), "channels_first", .dtype = dtype))           \
+    mix_adaptive_average_pooling3d(1, .data_format = "channels_first", .dtype = dtype))                      \
+  X(zero_padding1d, mix_zero_padding1d(.padding = MIX_BORDERS(1, 2), .dtype = dtype))                        \
+  X(zero_padding2d,                                                                                          \
+    mix_zero_padding2d(.padding = MIX_BORDERS(1, 0, 0, 2), .data_format = "channels_first", .dtype = dtype)) \
   X(zero_padding3d, mix_zero_padding3d(.dtype = dtype))                                                      \
   X(cropping1d, mix_cropping1d(.dtype = dtype))                                                              \
-  X(cropping2d, mix_cropping2d(MIX_BORDERS(1, 0), "channels_first", .dtype = dtype))                         \
-  X(cropping3d, mix_cropping3d(MIX_BORDERS(1, 0, 0, 0, 0, 1), .dtype = dtype))                               \
+  X(cropping2d,                                                                                              \
+    mix_cropping2d(.cropping = MIX_BORDERS(1, 0), .data_format = "channels_first", .dtype = dtype))          \
+  X(cropping3d, mix_cropping3d(.cropping = MIX_BORDERS(1, 0, 0, 0, 0, 1), .dtype = dtype))                   \
   X(up_sampling1d, mix_up_sampling1d(.dtype = dtype))                                                        \
-  X(up_sampling2d, mix_up_sampling2d(MIX_SHAPE(2, 3), "channels_first", "bilinear", .dtype = dtype))         \
+  X(up_sampling2d, mix_up_sampling2d(.factors = MIX_SHAPE(2, 3), .data_format = "channels_first",            \
+                                     .interpolation = "bilinear", .dtype = dtype))                           \
   X(up_sampling3d, mix_up_sampling3d(.dtype = dtype))                                                        \
   X(resizing, mix_resizing(5, 2, "bicubic", .dtype = dtype))                                                 \
   X(resizing_cropped, mix_resizing(3, 3, "lanczos3", .crop_to_aspect_ratio = true, .dtype = dtype))          \
@@ -59,12 +63,15 @@ static mix_layer *from_file(const char *class_name, const char *keys, const char
   X(center_crop_larger, mix_center_crop(4, 5, .dtype = dtype))                                               \
   X(random_crop, mix_random_crop(2, 2, .seed = 3, .dtype = dtype))                                           \
   X(random_flip, mix_random_flip(.seed = 3, .dtype = dtype))                                                 \
-  X(random_rotation, mix_random_rotation(MIX_FACTOR(0.1), .seed = 3, .dtype = dtype))                        \
+  X(random_rotation, mix_random_rotation(.factor = MIX_FACTOR(0.1), .seed = 3, .dtype = dtype))              \
   X(random_translation,                                                                                      \
-    mix_random_translation(MIX_FACTOR(0.3), MIX_FACTORS(-0.1, 0.3), .seed = 3, .dtype = dtype))              \
-  X(random_zoom, mix_random_zoom(MIX_FACTOR(0.3), .seed = 3, .dtype = dtype))                                \
-  X(random_contrast, mix_random_contrast(MIX_FACTOR(0.3), {-2, 2}, .seed = 3, .dtype = dtype))               \
-  X(random_brightness, mix_random_brightness(MIX_FACTOR(0.3), {-2, 2}, .seed = 3, .dtype = dtype))
+    mix_random_translation(.height_factor = MIX_FACTOR(0.3), .width_factor = MIX_FACTORS(-0.1, 0.3),         \
+                           .seed = 3, .dtype = dtype))                                                       \
+  X(random_zoom, mix_random_zoom(.height_factor = MIX_FACTOR(0.3), .seed = 3, .dtype = dtype))               \
+  X(random_contrast,                                                                                         \
+    mix_random_contrast(.factor = MIX_FACTOR(0.3), .value_range = {-2, 2}, .seed = 3, .dtype = dtype))       \
+  X(random_brightness,                                                                                       \
+    mix_random_brightness(.factor = MIX_FACTOR(0.3), .value_range = {-2, 2}, .seed = 3, .dtype = dtype))
 /* name of the row, the layer under a policy `dtype` */
 #define LAYERS(X)                                                                                            \
   X(dense, mix_dense(.units = 3, .activation = "tanh", .dtype = dtype))                                      \
@@ -120,21 +127,21 @@ static mix_layer *from_file(const char *class_name, const char *keys, const char
   X(gaussian_dropout, mix_gaussian_dropout(.rate = 0.5, .dtype = dtype))                                     \
   X(alpha_dropout, mix_alpha_dropout(.rate = 0.5, .dtype = dtype))                                           \
   X(activity, mix_activity_regularization(.l1 = 0.5, .l2 = 0.25, .dtype = dtype))                            \
-  X(conv1d, mix_conv1d(3, MIX_SHAPE(2), .padding = "causal", .dilation_rate = MIX_SHAPE(2), .dtype = dtype)) \
-  X(conv2d, mix_conv2d(4, MIX_SHAPE(3, 2), .strides = MIX_SHAPE(2, 1), .padding = "same", .groups = 2,       \
-                       .activation = "tanh", .dtype = dtype))                                                \
-  X(conv2d_first, mix_conv2d(2, MIX_SHAPE(2), .data_format = "channels_first", .dtype = dtype))              \
-  X(conv3d, mix_conv3d(2, MIX_SHAPE(1, 2, 2), .no_bias = true, .dtype = dtype))                              \
-  X(conv1d_transpose, mix_conv1d_transpose(2, MIX_SHAPE(3), .strides = MIX_SHAPE(2), .dtype = dtype))        \
-  X(conv2d_transpose, mix_conv2d_transpose(2, MIX_SHAPE(3), .strides = MIX_SHAPE(2), .padding = "same",      \
+  X(conv1d, mix_conv1d(3, 2, .padding = "causal", .dilation_rate = MIX_SHAPE(2), .dtype = dtype))            \
+  X(conv2d, mix_conv2d(4, .kernel_size = MIX_SHAPE(3, 2), .strides = MIX_SHAPE(2, 1), .padding = "same",     \
+                       .groups = 2, .activation = "tanh", .dtype = dtype))                                   \
+  X(conv2d_first, mix_conv2d(2, 2, .data_format = "channels_first", .dtype = dtype))                         \
+  X(conv3d, mix_conv3d(2, .kernel_size = MIX_SHAPE(1, 2, 2), .no_bias = true, .dtype = dtype))               \
+  X(conv1d_transpose, mix_conv1d_transpose(2, 3, .strides = MIX_SHAPE(2), .dtype = dtype))                   \
+  X(conv2d_transpose, mix_conv2d_transpose(2, 3, .strides = MIX_SHAPE(2), .padding = "same",                 \
                                            .output_padding = MIX_SHAPE(1), .dtype = dtype))                  \
-  X(conv3d_transpose,                                                                                        \
-    mix_conv3d_transpose(2, MIX_SHAPE(2, 1, 2), .data_format = "channels_first", .dtype = dtype))            \
-  X(depthwise_conv1d, mix_depthwise_conv1d(MIX_SHAPE(2), .depth_multiplier = 2, .dtype = dtype))             \
-  X(depthwise_conv2d, mix_depthwise_conv2d(MIX_SHAPE(3), .padding = "same", .dtype = dtype))                 \
-  X(separable_conv1d, mix_separable_conv1d(3, MIX_SHAPE(2), .depth_multiplier = 2, .dtype = dtype))          \
+  X(conv3d_transpose, mix_conv3d_transpose(2, .kernel_size = MIX_SHAPE(2, 1, 2),                             \
+                                           .data_format = "channels_first", .dtype = dtype))                 \
+  X(depthwise_conv1d, mix_depthwise_conv1d(2, .depth_multiplier = 2, .dtype = dtype))                        \
+  X(depthwise_conv2d, mix_depthwise_conv2d(3, .padding = "same", .dtype = dtype))                            \
+  X(separable_conv1d, mix_separable_conv1d(3, 2, .depth_multiplier = 2, .dtype = dtype))                     \
   X(separable_conv2d,                                                                                        \
-    mix_separable_conv2d(3, MIX_SHAPE(2), .strides = MIX_SHAPE(2), .padding = "same", .dtype = dtype))       \
+    mix_separable_conv2d(3, 2, .strides = MIX_SHAPE(2), .padding = "same", .dtype = dtype))                  \
   X(spectral, mix_spectral_normalization(mix_dense(.units = 3, .dtype = dtype), 2, .dtype = dtype))          \
   X(lambda, mix_lambda(.function = cube, .dtype = dtype))                                                    \
   SPATIAL_LAYERS(X)                                                                                          \
@@ -148,10 +155,10 @@ static mix_layer *from_file(const char *class_name, const char *keys, const char
                  .dtype = dtype))                                                                            \
   X(rnn_of_simple_cell, mix_rnn(mix_simple_rnn_cell(2, .dtype = dtype), .dtype = dtype))                     \
   X(bidirectional, mix_bidirectional(mix_lstm(2, .return_sequences = true, .dtype = dtype), .dtype = dtype)) \
-  X(conv_lstm1d, mix_conv_lstm1d(2, MIX_SHAPE(2), .return_sequences = true, .dtype = dtype))                 \
-  X(conv_lstm2d, mix_conv_lstm2d(2, MIX_SHAPE(2, 1), .strides = MIX_SHAPE(1, 2), .padding = "same",          \
-                                 .data_format = "channels_first", .dtype = dtype))                           \
-  X(conv_lstm3d, mix_conv_lstm3d(2, MIX_SHAPE(1, 2, 1), .no_bias = true, .dtype = dtype))                    \
+  X(conv_lstm1d, mix_conv_lstm1d(2, 2, .return_sequences = true, .dtype = dtype))                            \
+  X(conv_lstm2d, mix_conv_lstm2d(2, .kernel_size = MIX_SHAPE(2, 1), .strides = MIX_SHAPE(1, 2),              \
+                                 .padding = "same", .data_format = "channels_first", .dtype = dtype))        \
+  X(conv_lstm3d, mix_conv_lstm3d(2, .kernel_size = MIX_SHAPE(1, 2, 1), .no_bias = true, .dtype = dtype))     \
   X(time_distributed, mix_time_distributed(mix_dense(3, "tanh", .dtype = dtype), .dtype = dtype))            \
   X(einsum_dense,                                                                                            \
     mix_einsum_dense(.equation = "abc,cde->abde", .output_shape = MIX_SHAPE(MIX_UNKNOWN, 2, 3),              \
@@ -409,8 +416,10 @@ static void M08_bfloat16_against_float32(void **state) {
   X(drawing_alpha, mix_alpha_dropout(.rate = 0.5, .seed = 3, .dtype = dtype))                                \
   X(drawing_crop, mix_random_crop(2, 2, .seed = 3, .dtype = dtype))                                          \
   X(drawing_flip, mix_random_flip(.seed = 3, .dtype = dtype))                                                \
-  X(drawing_contrast, mix_random_contrast(MIX_FACTOR(0.3), {-2, 2}, .seed = 3, .dtype = dtype))              \
-  X(drawing_brightness, mix_random_brightness(MIX_FACTOR(0.3), {-2, 2}, .seed = 3, .dtype = dtype))
+  X(drawing_contrast,                                                                                        \
+    mix_random_contrast(.factor = MIX_FACTOR(0.3), .value_range = {-2, 2}, .seed = 3, .dtype = dtype))       \
+  X(drawing_brightness,                                                                                      \
+    mix_random_brightness(.factor = MIX_FACTOR(0.3), .value_range = {-2, 2}, .seed = 3, .dtype = dtype))
 DRAWING(MAKE)
 static void M08_in_training(void **state) {
   (void)state;
@@ -499,7 +508,7 @@ static void configs_and_back(void **state) {
   made_again(mix_rescaling(.scale = MIX_ZERO, .offset = 2));
   made_again(mix_normalization(.axis = MIX_AXES(1, -1)));
   made_again(mix_normalization(.mean = VECTOR(MIX_FLOAT32, 1, 2), .variance = VECTOR(MIX_FLOAT32, 3, 4)));
-  made_again(mix_discretization((double[]){0, 1.5}, 2));
+  made_again(mix_discretization(.bin_boundaries = (double[]){0, 1.5}, .boundary_count = 2));
   made_again(mix_discretization(.num_bins = 4, .epsilon = 0.1, .output_mode = "count"));
   made_again(mix_category_encoding(.num_tokens = 4, .output_mode = "one_hot"));
   made_again(mix_embedding(.input_dim = 2, .output_dim = 3, .mask_zero = true,
@@ -515,20 +524,20 @@ static void configs_and_back(void **state) {
   made_again(mix_spatial_dropout2d(.rate = 0.25, .data_format = "channels_first", .seed = 3));
   made_again(mix_spatial_dropout3d(.rate = 1));
   made_again(mix_gaussian_noise(.stddev = 1, .seed = 4));
-  made_again(mix_conv2d(6, MIX_SHAPE(3, 2), .strides = MIX_SHAPE(2), .padding = "SAME", .groups = 3,
-                        .data_format = "channels_first", .activation = "relu", .no_bias = true,
+  made_again(mix_conv2d(6, .kernel_size = MIX_SHAPE(3, 2), .strides = MIX_SHAPE(2), .padding = "SAME",
+                        .groups = 3, .data_format = "channels_first", .activation = "relu", .no_bias = true,
                         .kernel_initializer = "he_normal", .kernel_regularizer = mix_regularizer_new("l2"),
                         .bias_constraint = mix_constraint_new("non_neg")));
-  made_again(mix_conv3d_transpose(2, MIX_SHAPE(3), .dilation_rate = MIX_SHAPE(2),
-                                  .semantics = mix_semantics_named("keras3")));
-  made_again(mix_conv1d_transpose(2, MIX_SHAPE(3), .strides = MIX_SHAPE(2), .output_padding = MIX_SHAPE(0)));
   made_again(
-      mix_conv_lstm2d(2, MIX_SHAPE(3, 2), MIX_SHAPE(2), .padding = "SAME", .data_format = "channels_first",
-                      .activation = "relu", .recurrent_activation = "sigmoid", .no_forget_bias = true,
-                      .dropout = 0.25, .recurrent_dropout = 0.5, .kernel_initializer = "he_normal",
-                      .bias_regularizer = mix_regularizer_new("l2"), .return_state = true, .stateful = true));
-  made_again(mix_depthwise_conv2d(MIX_SHAPE(3), .depthwise_regularizer = mix_regularizer_new("l1")));
-  made_again(mix_separable_conv1d(2, MIX_SHAPE(3), .pointwise_constraint = mix_constraint_new("unit_norm")));
+      mix_conv3d_transpose(2, 3, .dilation_rate = MIX_SHAPE(2), .semantics = mix_semantics_named("keras3")));
+  made_again(mix_conv1d_transpose(2, 3, .strides = MIX_SHAPE(2), .output_padding = MIX_SHAPE(0)));
+  made_again(mix_conv_lstm2d(
+      2, .kernel_size = MIX_SHAPE(3, 2), .strides = MIX_SHAPE(2), .padding = "SAME",
+      .data_format = "channels_first", .activation = "relu", .recurrent_activation = "sigmoid",
+      .no_forget_bias = true, .dropout = 0.25, .recurrent_dropout = 0.5, .kernel_initializer = "he_normal",
+      .bias_regularizer = mix_regularizer_new("l2"), .return_state = true, .stateful = true));
+  made_again(mix_depthwise_conv2d(3, .depthwise_regularizer = mix_regularizer_new("l1")));
+  made_again(mix_separable_conv1d(2, 3, .pointwise_constraint = mix_constraint_new("unit_norm")));
   made_again(mix_alpha_dropout(.rate = 0.25, .noise_shape = MIX_SHAPE(MIX_UNKNOWN, 1)));
 }
 
@@ -563,13 +572,12 @@ static void defaults(void **state) {
       {mix_spatial_dropout1d(0.5), "spatial_dropout1d",
        "\"rate\": 0.5, \"noise_shape\": null, "
        "\"seed\": null"},
-      {mix_conv2d(2, MIX_SHAPE(3)), "conv2d",
+      {mix_conv2d(2, 3), "conv2d",
        "\"kernel_size\": [3, 3], \"strides\": [1, 1], \"padding\": \"valid\", \"data_format\": "
        "\"channels_last\", \"dilation_rate\": [1, 1], \"groups\": 1"},
-      {mix_conv1d_transpose(2, MIX_SHAPE(3)), "conv1d_transpose", "\"output_padding\": null"},
-      {mix_depthwise_conv2d(MIX_SHAPE(3)), "depthwise_conv2d",
-       "\"depth_multiplier\": 1, \"kernel_size\": [3, 3]"},
-      {mix_separable_conv2d(2, MIX_SHAPE(3)), "separable_conv2d",
+      {mix_conv1d_transpose(2, 3), "conv1d_transpose", "\"output_padding\": null"},
+      {mix_depthwise_conv2d(3), "depthwise_conv2d", "\"depth_multiplier\": 1, \"kernel_size\": [3, 3]"},
+      {mix_separable_conv2d(2, 3), "separable_conv2d",
        "\"depth_multiplier\": 1, \"filters\": 2, \"kernel_size\": [3, 3]"},
       {mix_activity_regularization(), "activity_regularization", "\"l1\": 0.0, \"l2\": 0.0"},
       {mix_discretization(.num_bins = 2), "discretization", "\"epsilon\": 0.01, \"output_mode\": \"int\""}};

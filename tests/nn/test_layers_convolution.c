@@ -42,15 +42,15 @@ static void check_rows(int cells, const double *kernel, int rows, const row *tab
         MIX_SCOPE {
           const row *r = &table[i];
           mix_set_semantics(generations[g]);
-          mix_layer *layer = mix_conv1d(1, MIX_SHAPE(cells), .strides = MIX_SHAPE(r->strides),
-                                        .dilation_rate = MIX_SHAPE(r->dilation), .padding = r->padding,
-                                        .no_bias = true, .dtype = policies[p]);
+          mix_layer *layer =
+              mix_conv1d(1, cells, .strides = MIX_SHAPE(r->strides), .dilation_rate = MIX_SHAPE(r->dilation),
+                         .padding = r->padding, .no_bias = true, .dtype = policies[p]);
           mix_tensor *in = mix_tensor_from_doubles(x, MIX_FLOAT32, MIX_SHAPE(1, 5, 1));
           assert_non_null(mix_call(layer, in));
           set_weights(layer, cells, kernel);
           expect_rounded(mix_call(layer, in), r->count, r->expected);
           if (strcmp(r->padding, "causal") == 0) continue;
-          layer = mix_conv2d(1, MIX_SHAPE(1, cells), .strides = MIX_SHAPE(1, r->strides),
+          layer = mix_conv2d(1, .kernel_size = MIX_SHAPE(1, cells), .strides = MIX_SHAPE(1, r->strides),
                              .dilation_rate = MIX_SHAPE(1, r->dilation), .padding = r->padding,
                              .no_bias = true, .dtype = policies[p]);
           in = mix_tensor_from_doubles(x, MIX_FLOAT32, MIX_SHAPE(1, 1, 5, 1));
@@ -91,7 +91,7 @@ static void expect_weight(mix_layer *layer, int index, const char *name, mix_sha
 static void L24_conv2d_weights(void **state) {
   (void)state;
   enum { COUNT = 3 * 3 * 16 * 32 };
-  mix_layer *layer = mix_conv2d(32, MIX_SHAPE(3));
+  mix_layer *layer = mix_conv2d(32, 3);
   mix_call(layer, mix_fill(MIX_SHAPE(1, 4, 4, 16), 1, MIX_FLOAT32));
   expect_weight(layer, 0, "kernel", MIX_SHAPE(3, 3, 16, 32));
   expect_weight(layer, 1, "bias", MIX_SHAPE(32));
@@ -107,29 +107,29 @@ static void L25_depthwise_weights(void **state) {
   (void)state;
   for (int k3 = 0; k3 < 2; k3++) {
     mix_set_semantics(k3 ? "keras3" : "tf_keras");
-    mix_layer *layer = mix_depthwise_conv2d(MIX_SHAPE(3), .depth_multiplier = 2);
+    mix_layer *layer = mix_depthwise_conv2d(3, .depth_multiplier = 2);
     expect_shape(mix_call(layer, mix_fill(MIX_SHAPE(1, 4, 4, 16), 1, MIX_FLOAT32)), MIX_SHAPE(1, 2, 2, 32));
     expect_weight(layer, 0, k3 ? "kernel" : "depthwise_kernel", MIX_SHAPE(3, 3, 16, 2));
     expect_weight(layer, 1, "bias", MIX_SHAPE(32));
   }
-  mix_layer *layer = mix_separable_conv2d(5, MIX_SHAPE(3), .depth_multiplier = 2);
+  mix_layer *layer = mix_separable_conv2d(5, 3, .depth_multiplier = 2);
   expect_shape(mix_call(layer, mix_fill(MIX_SHAPE(1, 4, 4, 3), 1, MIX_FLOAT32)), MIX_SHAPE(1, 2, 2, 5));
   expect_weight(layer, 0, "depthwise_kernel", MIX_SHAPE(3, 3, 3, 2));
   expect_weight(layer, 1, "pointwise_kernel", MIX_SHAPE(1, 1, 6, 5));
   expect_weight(layer, 2, "bias", MIX_SHAPE(5));
-  layer = mix_conv2d_transpose(5, MIX_SHAPE(3, 2));
+  layer = mix_conv2d_transpose(5, .kernel_size = MIX_SHAPE(3, 2));
   mix_call(layer, mix_fill(MIX_SHAPE(1, 4, 4, 3), 1, MIX_FLOAT32));
   expect_weight(layer, 0, "kernel", MIX_SHAPE(3, 2, 5, 3));
   expect_weight(layer, 1, "bias", MIX_SHAPE(5));
-  layer = mix_conv1d(6, MIX_SHAPE(3), .groups = 3);
+  layer = mix_conv1d(6, 3, .groups = 3);
   mix_call(layer, mix_fill(MIX_SHAPE(1, 4, 6), 1, MIX_FLOAT32));
   expect_weight(layer, 0, "kernel", MIX_SHAPE(3, 2, 6));
 }
 
 static void channels_may_come_first(void **state) {
   (void)state;
-  mix_layer *last = mix_conv2d(3, MIX_SHAPE(2), .activation = "relu"),
-            *first = mix_conv2d(3, MIX_SHAPE(2), .activation = "relu", .data_format = "channels_first");
+  mix_layer *last = mix_conv2d(3, 2, .activation = "relu"),
+            *first = mix_conv2d(3, 2, .activation = "relu", .data_format = "channels_first");
   mix_tensor *x = numbers(MIX_SHAPE(2, 4, 3, 2), 1, MIX_FLOAT32, NULL);
   mix_tensor *turned = mix_transpose(x, MIX_AXES(0, 3, 1, 2));
   mix_tensor *y = mix_call(last, x);
@@ -154,7 +154,7 @@ static void transposed_lengths(void **state) {
               {3, 2, 1, 1, "same", 10},  {4, 3, 1, 2, "same", 14},   {3, 1, 2, -1, "valid", 9}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     mix_layer *layer = mix_conv1d_transpose(
-        2, MIX_SHAPE(rows[i].cells), .strides = MIX_SHAPE(rows[i].stride), .padding = rows[i].padding,
+        2, rows[i].cells, .strides = MIX_SHAPE(rows[i].stride), .padding = rows[i].padding,
         .dilation_rate = MIX_SHAPE(rows[i].dilation),
         .output_padding = rows[i].given < 0 ? (mix_shape){.rank = 0} : MIX_SHAPE(rows[i].given));
     expect_shape(mix_call(layer, mix_fill(MIX_SHAPE(1, 5, 3), 1, MIX_FLOAT32)),
@@ -164,49 +164,49 @@ static void transposed_lengths(void **state) {
 
 static void refused_options(void **state) {
   (void)state;
-  expect_refused(mix_conv2d(0, MIX_SHAPE(3)), MIX_VALUE_ERROR, "filters");
-  expect_refused(mix_conv2d(2, MIX_SHAPE(3, 3, 3)), MIX_VALUE_ERROR, "kernel_size has 3 numbers");
-  expect_refused(mix_conv2d(2, MIX_SHAPE(3, 0)), MIX_VALUE_ERROR, "kernel_size holds 0");
+  expect_refused(mix_conv2d(0, 3), MIX_VALUE_ERROR, "filters");
+  expect_refused(mix_conv2d(2, .kernel_size = MIX_SHAPE(3, 3, 3)), MIX_VALUE_ERROR,
+                 "kernel_size has 3 numbers");
+  expect_refused(mix_conv2d(2, .kernel_size = MIX_SHAPE(3, 0)), MIX_VALUE_ERROR, "kernel_size holds 0");
   expect_refused(mix_conv2d(2), MIX_TYPE_ERROR, "kernel_size is missing");
-  expect_refused(mix_conv2d(2, MIX_SHAPE(3), .strides = MIX_SHAPE(0)), MIX_VALUE_ERROR, "strides holds 0");
-  expect_refused(mix_conv2d(2, MIX_SHAPE(3), .strides = MIX_SHAPE(2), .dilation_rate = MIX_SHAPE(1, 2)),
-                 MIX_VALUE_ERROR, "both strides and dilation_rate");
-  expect_refused(mix_conv2d(2, MIX_SHAPE(3), .padding = "causal"), MIX_VALUE_ERROR, "padding 'causal'");
-  expect_refused(mix_conv1d(2, MIX_SHAPE(3), .padding = "full"), MIX_VALUE_ERROR, "or causal");
-  expect_refused(mix_conv2d(4, MIX_SHAPE(3), .groups = 3), MIX_VALUE_ERROR,
-                 "3 groups do not divide 4 filters");
-  expect_refused(mix_conv2d(4, MIX_SHAPE(3), .groups = -1), MIX_VALUE_ERROR, "groups is -1");
-  expect_refused(mix_conv2d(4, MIX_SHAPE(3), .data_format = "first"), MIX_VALUE_ERROR, "data_format");
-  expect_refused(mix_conv2d(4, MIX_SHAPE(3), .activation = "nothing"), MIX_VALUE_ERROR, "nothing");
-  expect_refused(mix_depthwise_conv2d(MIX_SHAPE(3), .depth_multiplier = -2), MIX_VALUE_ERROR,
-                 "depth_multiplier is -2");
-  expect_refused(
-      mix_conv2d_transpose(2, MIX_SHAPE(3), .strides = MIX_SHAPE(2), .output_padding = MIX_SHAPE(2)),
-      MIX_VALUE_ERROR, "output_padding is 2");
-  expect_refused(mix_conv1d(2, MIX_SHAPE(1, 2, 3, 4, 5, 6, 7, 8)), MIX_VALUE_ERROR, "kernel_size");
+  expect_refused(mix_conv2d(2, 3, .strides = MIX_SHAPE(0)), MIX_VALUE_ERROR, "strides holds 0");
+  expect_refused(mix_conv2d(2, 3, .strides = MIX_SHAPE(2), .dilation_rate = MIX_SHAPE(1, 2)), MIX_VALUE_ERROR,
+                 "both strides and dilation_rate");
+  expect_refused(mix_conv2d(2, 3, .padding = "causal"), MIX_VALUE_ERROR, "padding 'causal'");
+  expect_refused(mix_conv1d(2, 3, .padding = "full"), MIX_VALUE_ERROR, "or causal");
+  expect_refused(mix_conv2d(4, 3, .groups = 3), MIX_VALUE_ERROR, "3 groups do not divide 4 filters");
+  expect_refused(mix_conv2d(4, 3, .groups = -1), MIX_VALUE_ERROR, "groups is -1");
+  expect_refused(mix_conv2d(4, 3, .data_format = "first"), MIX_VALUE_ERROR, "data_format");
+  expect_refused(mix_conv2d(4, 3, .activation = "nothing"), MIX_VALUE_ERROR, "nothing");
+  expect_refused(mix_depthwise_conv2d(3, .depth_multiplier = -2), MIX_VALUE_ERROR, "depth_multiplier is -2");
+  expect_refused(mix_conv2d_transpose(2, 3, .strides = MIX_SHAPE(2), .output_padding = MIX_SHAPE(2)),
+                 MIX_VALUE_ERROR, "output_padding is 2");
+  expect_refused(mix_conv1d(2, .kernel_size = MIX_SHAPE(1, 2, 3, 4, 5, 6, 7, 8)), MIX_VALUE_ERROR,
+                 "kernel_size");
 }
 
 static void refused_inputs(void **state) {
   (void)state;
   mix_tensor *image = mix_fill(MIX_SHAPE(1, 4, 4, 3), 1, MIX_FLOAT32);
-  expect_refused(mix_call(mix_conv1d(2, MIX_SHAPE(3)), image), MIX_VALUE_ERROR, "expected 3 dimensions");
-  expect_refused(mix_call(mix_conv2d(2, MIX_SHAPE(3)), mix_input(.shape = MIX_SHAPE(4, 4, MIX_UNKNOWN))),
+  expect_refused(mix_call(mix_conv1d(2, 3), image), MIX_VALUE_ERROR, "expected 3 dimensions");
+  expect_refused(mix_call(mix_conv2d(2, 3), mix_input(.shape = MIX_SHAPE(4, 4, MIX_UNKNOWN))),
                  MIX_VALUE_ERROR, "known number of channels");
-  expect_refused(mix_call(mix_conv2d(4, MIX_SHAPE(3), .groups = 2), image), MIX_VALUE_ERROR,
+  expect_refused(mix_call(mix_conv2d(4, 3, .groups = 2), image), MIX_VALUE_ERROR,
                  "2 groups do not divide the channels");
-  expect_refused(mix_call(mix_conv2d(2, MIX_SHAPE(5)), image), MIX_VALUE_ERROR, "covers 5 cells");
-  expect_refused(mix_call(mix_conv2d(2, MIX_SHAPE(2), .dilation_rate = MIX_SHAPE(1, 4)), image),
-                 MIX_VALUE_ERROR, "covers 5 cells");
-  expect_refused(mix_call(mix_separable_conv2d(2, MIX_SHAPE(5)), image), MIX_VALUE_ERROR, "covers 5 cells");
-  mix_layer *built = mix_conv2d(2, MIX_SHAPE(3));
+  expect_refused(mix_call(mix_conv2d(2, 5), image), MIX_VALUE_ERROR, "covers 5 cells");
+  expect_refused(mix_call(mix_conv2d(2, 2, .dilation_rate = MIX_SHAPE(1, 4)), image), MIX_VALUE_ERROR,
+                 "covers 5 cells");
+  expect_refused(mix_call(mix_separable_conv2d(2, 5), image), MIX_VALUE_ERROR, "covers 5 cells");
+  mix_layer *built = mix_conv2d(2, 3);
   mix_call(built, image);
   expect_refused(mix_call(built, mix_fill(MIX_SHAPE(1, 4, 4, 2), 1, MIX_FLOAT32)), MIX_VALUE_ERROR, "3");
-  expect_refused(mix_call(mix_conv2d_transpose(2, MIX_SHAPE(4), .strides = MIX_SHAPE(2), .padding = "same",
+  expect_refused(mix_call(mix_conv2d_transpose(2, 4, .strides = MIX_SHAPE(2), .padding = "same",
                                                .output_padding = MIX_SHAPE(0)),
                           image),
                  MIX_VALUE_ERROR, "the convolution whose gradient it is");
-  expect_refused(mix_call(mix_conv2d(2, MIX_SHAPE(INT64_MAX / 2, 1), .padding = "same"), image),
-                 MIX_VALUE_ERROR, "");
+  expect_refused(
+      mix_call(mix_conv2d(2, .kernel_size = MIX_SHAPE(INT64_MAX / 2, 1), .padding = "same"), image),
+      MIX_VALUE_ERROR, "");
 }
 
 int main(void) {

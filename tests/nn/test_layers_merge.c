@@ -125,7 +125,7 @@ static void masks_of_merges(void **state) {
                         MIX_INT32),
                1, 1, 0, 1, 1, 1);
   assert_null(mix_call(mix_concatenate(), inputs)->mask);
-  assert_null(mix_call(mix_dot(MIX_AXES(2)), inputs, .masks = mix_list_of(first, second))->mask);
+  assert_null(mix_call(mix_dot(.axes = MIX_AXES(2)), inputs, .masks = mix_list_of(first, second))->mask);
 }
 /* Keras 3: masks are combined by or, and there is no mask if an input has none. Multiply, Maximum and Minimum
  * ignore masked values. The numbers are Keras 3's. */
@@ -171,33 +171,35 @@ static void concatenate(void **state) {
 static void dot(void **state) {
   (void)state;
   mix_tensor *a = MATRIX(MIX_FLOAT32, 2, 2, 1, 2, 3, 4), *b = MATRIX(MIX_FLOAT32, 2, 2, 5, 6, 7, 8);
-  mix_tensor *y = mix_call(mix_dot(MIX_AXES(1)), mix_list_of(a, b));
+  mix_tensor *y = mix_call(mix_dot(.axes = MIX_AXES(1)), mix_list_of(a, b));
   expect_shape(y, MIX_SHAPE(2, 1));
   EXPECT_EXACT(y, 17, 53);
   /* (1, 2, 3) with (1, 3, 2) along the threes: rows times columns */
   mix_tensor *x = counted(MIX_SHAPE(1, 2, 3)), *z = counted(MIX_SHAPE(1, 3, 2));
-  y = mix_call(mix_dot(MIX_AXES(2, 1)), mix_list_of(x, z));
+  y = mix_call(mix_dot(.axes = MIX_AXES(2, 1)), mix_list_of(x, z));
   expect_shape(y, MIX_SHAPE(1, 2, 2));
   EXPECT_EXACT(y, 10, 13, 28, 40);
-  y = mix_call(mix_dot(MIX_AXES(1, 2)), mix_list_of(x, z)); /* along the twos: sum_k x[k, i] z[j, k] */
+  y = mix_call(mix_dot(.axes = MIX_AXES(1, 2)),
+               mix_list_of(x, z)); /* along the twos: sum_k x[k, i] z[j, k] */
   expect_shape(y, MIX_SHAPE(1, 3, 3));
   EXPECT_EXACT(y, 3, 9, 15, 4, 14, 24, 5, 19, 33);
-  expect_shape(mix_call(mix_dot(MIX_AXES(-1)), mix_list_of(a, counted(MIX_SHAPE(2, 5, 2)))), MIX_SHAPE(2, 5));
-  expect_shape(mix_call(mix_dot(MIX_AXES(2, 1)),
+  expect_shape(mix_call(mix_dot(.axes = MIX_AXES(-1)), mix_list_of(a, counted(MIX_SHAPE(2, 5, 2)))),
+               MIX_SHAPE(2, 5));
+  expect_shape(mix_call(mix_dot(.axes = MIX_AXES(2, 1)),
                         mix_list_of(counted(MIX_SHAPE(1, 2, 3)), counted(MIX_SHAPE(1, 3, 4, 5)))),
                MIX_SHAPE(1, 2, 4, 5));
-  EXPECT(mix_call(mix_dot(MIX_AXES(1), .normalize = true),
+  EXPECT(mix_call(mix_dot(.axes = MIX_AXES(1), .normalize = true),
                   mix_list_of(MATRIX(MIX_FLOAT32, 1, 2, 3, 4), MATRIX(MIX_FLOAT32, 1, 2, 4, 3))),
          0, 1e-6, 0.96);
   mix_tensor *symbol = mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN, 3));
-  expect_shape(mix_call(mix_dot(MIX_AXES(2)), mix_list_of(symbol, symbol)),
+  expect_shape(mix_call(mix_dot(.axes = MIX_AXES(2)), mix_list_of(symbol, symbol)),
                MIX_SHAPE(MIX_UNKNOWN, MIX_UNKNOWN, MIX_UNKNOWN));
-  expect_refused(mix_call(mix_dot(MIX_AXES(1)), mix_list_of(a, counted(MIX_SHAPE(2, 3)))), MIX_VALUE_ERROR,
-                 "differ");
-  expect_refused(mix_call(mix_dot(MIX_AXES(0)), mix_list_of(a, b)), MIX_VALUE_ERROR, "batch");
-  expect_refused(mix_call(mix_dot(MIX_AXES(3)), mix_list_of(a, b)), MIX_VALUE_ERROR, "outside");
-  expect_refused(mix_call(mix_dot(MIX_AXES(1)), mix_list_of(a)), MIX_VALUE_ERROR, "exactly 2");
-  expect_refused(mix_dot(MIX_ALL_AXES), MIX_VALUE_ERROR, "axes");
+  expect_refused(mix_call(mix_dot(.axes = MIX_AXES(1)), mix_list_of(a, counted(MIX_SHAPE(2, 3)))),
+                 MIX_VALUE_ERROR, "differ");
+  expect_refused(mix_call(mix_dot(.axes = MIX_AXES(0)), mix_list_of(a, b)), MIX_VALUE_ERROR, "batch");
+  expect_refused(mix_call(mix_dot(.axes = MIX_AXES(3)), mix_list_of(a, b)), MIX_VALUE_ERROR, "outside");
+  expect_refused(mix_call(mix_dot(.axes = MIX_AXES(1)), mix_list_of(a)), MIX_VALUE_ERROR, "exactly 2");
+  expect_refused(mix_dot(.axes = MIX_ALL_AXES), MIX_VALUE_ERROR, "axes");
 }
 
 int main(void) {

@@ -176,15 +176,16 @@ static void lambda(void **state) {
   mix_tensor *x = MATRIX(MIX_FLOAT32, 1, 2, 1, -2),
              *mask = mix_tensor_from((uint8_t[]){1, 0}, MIX_BOOL, MIX_SHAPE(1, 2));
   mix_layer *layer =
-      mix_lambda(scaled_if_training, &factor, .dtype = "mixed_float16", .function_name = "scaled");
+      mix_lambda(scaled_if_training, .context = &factor, .dtype = "mixed_float16", .function_name = "scaled");
   EXPECT_EXACT(mix_call(layer, x, .training = MIX_TRUE), 3, -6);
   mix_tensor *y = mix_call(layer, x, .mask = mask);
   expect_dtype(y, MIX_FLOAT16);
   EXPECT_EXACT(y, 1, -2);
   assert_null(y->mask); /* dropped without a mask function */
   EXPECT_EXACT(
-      mix_cast(mix_call(mix_lambda(scaled_if_training, &factor, .mask = positive), x)->mask, MIX_INT32), 1,
-      0);
+      mix_cast(mix_call(mix_lambda(scaled_if_training, .context = &factor, .mask = positive), x)->mask,
+               MIX_INT32),
+      1, 0);
   EXPECT_EXACT(mix_call(mix_lambda(sum_of_inputs), mix_list_of(x, x)), 2, -4);
   expect_shape(mix_call(layer, mix_input(.shape = MIX_SHAPE(2))), MIX_SHAPE(MIX_UNKNOWN, 2));
   expect_refused(mix_lambda(NULL), MIX_TYPE_ERROR, "function");

@@ -116,20 +116,27 @@ static void normalization_weight_dtypes(void **state) {
 static void discretization(void **state) {
   (void)state;
   mix_tensor *x = MATRIX(MIX_FLOAT32, 2, 4, -1.5, 1, 3.4, 0.5, 0, 3, 1.3, NAN);
-  mix_layer *layer = mix_discretization((double[]){0, 1, 2}, 3);
+  mix_layer *layer = mix_discretization(.bin_boundaries = (double[]){0, 1, 2}, .boundary_count = 3);
   mix_tensor *y = mix_call(layer, x);
   expect_dtype(y, MIX_INT64);
   EXPECT_EXACT(y, 0, 2, 3, 1, 1, 3, 2, 3); /* a boundary belongs to the bin above it */
   EXPECT_EXACT(mix_call(layer, IDS(1, 3, -7, 1, 9)), 0, 2, 3);
-  mix_layer *count = mix_discretization((double[]){0, 1, 2}, 3, .output_mode = "count", .dtype = "float32");
+  mix_layer *count = mix_discretization(.bin_boundaries = (double[]){0, 1, 2}, .boundary_count = 3,
+                                        .output_mode = "count", .dtype = "float32");
   EXPECT_EXACT(mix_call(count, x), 1, 1, 1, 1, 0, 1, 1, 2);
-  expect_dtype(
-      mix_call(mix_discretization((double[]){0}, 1, .output_mode = "one_hot"), MATRIX(MIX_FLOAT32, 1, 1, 0)),
-      MIX_FLOAT32);
-  EXPECT_EXACT(mix_call(mix_discretization((double[]){0}, 1, .output_mode = "multi_hot"), x), 1, 1, 0, 1);
+  expect_dtype(mix_call(mix_discretization(.bin_boundaries = (double[]){0}, .boundary_count = 1,
+                                           .output_mode = "one_hot"),
+                        MATRIX(MIX_FLOAT32, 1, 1, 0)),
+               MIX_FLOAT32);
+  EXPECT_EXACT(mix_call(mix_discretization(.bin_boundaries = (double[]){0}, .boundary_count = 1,
+                                           .output_mode = "multi_hot"),
+                        x),
+               1, 1, 0, 1);
   expect_refused(mix_discretization(), MIX_VALUE_ERROR, "either");
-  expect_refused(mix_discretization((double[]){0}, 1, .num_bins = 2), MIX_VALUE_ERROR, "either");
-  expect_refused(mix_discretization((double[]){1, 1}, 2), MIX_VALUE_ERROR, "ascending");
+  expect_refused(mix_discretization(.bin_boundaries = (double[]){0}, .boundary_count = 1, .num_bins = 2),
+                 MIX_VALUE_ERROR, "either");
+  expect_refused(mix_discretization(.bin_boundaries = (double[]){1, 1}, .boundary_count = 2), MIX_VALUE_ERROR,
+                 "ascending");
   expect_refused(mix_discretization(.num_bins = 2, .output_mode = "loud"), MIX_VALUE_ERROR, "loud");
   expect_refused(mix_discretization(.num_bins = 2, .dtype = "float32"), MIX_VALUE_ERROR, "integer dtype");
   expect_refused(mix_discretization(.num_bins = 2, .epsilon = 1), MIX_VALUE_ERROR, "epsilon");

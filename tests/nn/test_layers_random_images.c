@@ -26,12 +26,12 @@ static void same_seed_same_images(void **state) {
 /* clang-format off */
 #define EACH(X)                                                                                              \
   X(mix_random_flip, )                                                                                       \
-  X(mix_random_rotation, MIX_FACTOR(0.2), )                                                                  \
-  X(mix_random_zoom, MIX_FACTOR(0.5), )                                                                      \
-  X(mix_random_translation, MIX_FACTOR(0.4), MIX_FACTOR(0.4), )                                              \
+  X(mix_random_rotation, 0.2, )                                                                              \
+  X(mix_random_zoom, 0.5, )                                                                                  \
+  X(mix_random_translation, 0.4, 0.4, )                                                                      \
   X(mix_random_crop, 2, 2, )                                                                                 \
-  X(mix_random_contrast, MIX_FACTOR(0.9), {-2, 2}, )                                                         \
-  X(mix_random_brightness, MIX_FACTOR(0.9), {-2, 2}, )
+  X(mix_random_contrast, 0.9, .value_range = {-2, 2}, )                                                      \
+  X(mix_random_brightness, 0.9, .value_range = {-2, 2}, )
 /* clang-format on */
 #define TWICE(layer, ...)                                                                                    \
   {                                                                                                          \
@@ -59,7 +59,7 @@ static void same_seed_same_images(void **state) {
 static void only_in_training(void **state) {
   (void)state;
   mix_tensor *x = numbers(MIX_SHAPE(2, 5, 4, 2), 1, MIX_FLOAT32, NULL);
-  mix_layer *layer = mix_random_brightness(MIX_FACTORS(0.5, 1), {-10, 10});
+  mix_layer *layer = mix_random_brightness(.factor = MIX_FACTORS(0.5, 1), .value_range = {-10, 10});
   double before[SIZE], after[SIZE];
   const int count = (int)mix_shape_size(mix_tensor_shape(x));
   read_all(x, count, before);
@@ -140,15 +140,16 @@ static void brightness_and_contrast(void **state) {
   (void)state;
   static double y[2 * IMAGES], drawn[IMAGES];
   mix_tensor *x = images(pair(100, 120));
-  read_all(mix_call(mix_random_brightness(MIX_FACTORS(-0.1, 0.3), .seed = 3), x, .training = MIX_TRUE),
-           2 * IMAGES, y);
+  read_all(
+      mix_call(mix_random_brightness(.factor = MIX_FACTORS(-0.1, 0.3), .seed = 3), x, .training = MIX_TRUE),
+      2 * IMAGES, y);
   for (int i = 0; i < IMAGES; i++) {
     drawn[i] = y[2 * i] - 100;
     assert_true(fabs(y[2 * i + 1] - y[2 * i] - 20) < 1e-4); /* one number for an image */
   }
   fill_range(drawn, -25.5, 76.5);
   mix_set_semantics("keras3");
-  read_all(mix_call(mix_random_contrast(MIX_FACTORS(0.2, 0.6), .seed = 3), x, .training = MIX_TRUE),
+  read_all(mix_call(mix_random_contrast(.factor = MIX_FACTORS(0.2, 0.6), .seed = 3), x, .training = MIX_TRUE),
            2 * IMAGES, y);
   for (int i = 0; i < IMAGES; i++) {
     drawn[i] = (y[2 * i + 1] - y[2 * i]) / 20;
@@ -156,14 +157,16 @@ static void brightness_and_contrast(void **state) {
   }
   fill_range(drawn, 0.8, 1.6);
   /* keras3 raises contrast only, where the factor is one number; tf_keras draws one number for a batch */
-  read_all(mix_call(mix_random_contrast(MIX_FACTOR(0.5), .seed = 3), x, .training = MIX_TRUE), 2 * IMAGES, y);
+  read_all(mix_call(mix_random_contrast(.factor = MIX_FACTOR(0.5), .seed = 3), x, .training = MIX_TRUE),
+           2 * IMAGES, y);
   for (int i = 0; i < IMAGES; i++) drawn[i] = (y[2 * i + 1] - y[2 * i]) / 20;
   fill_range(drawn, 1, 1.5);
   mix_set_semantics("tf_keras");
-  read_all(mix_call(mix_random_contrast(MIX_FACTOR(0.5), .seed = 3), x, .training = MIX_TRUE), 2 * IMAGES, y);
+  read_all(mix_call(mix_random_contrast(.factor = MIX_FACTOR(0.5), .seed = 3), x, .training = MIX_TRUE),
+           2 * IMAGES, y);
   for (int i = 1; i < IMAGES; i++) assert_true(y[2 * i] == y[0]);
   /* and both clip */
-  read_all(mix_call(mix_random_brightness(MIX_FACTORS(0.9, 1), .seed = 3), x, .training = MIX_TRUE),
+  read_all(mix_call(mix_random_brightness(.factor = MIX_FACTORS(0.9, 1), .seed = 3), x, .training = MIX_TRUE),
            2 * IMAGES, y);
   for (int i = 0; i < IMAGES; i++) assert_true(y[2 * i] == 255);
 }
@@ -174,13 +177,15 @@ static void translations_zooms_and_rotations(void **state) {
   enum { WIDTH = 21 };
   static double y[WIDTH * IMAGES], drawn[IMAGES];
   mix_tensor *ramp = mix_reshape(mix_range(0, WIDTH, 1, MIX_FLOAT32), MIX_SHAPE(1, 1, WIDTH, 1));
-  read_all(mix_call(mix_random_translation(MIX_FACTOR(0), MIX_FACTORS(-0.2, 0.1), .seed = 4), images(ramp),
-                    .training = MIX_TRUE),
+  read_all(mix_call(mix_random_translation(.height_factor = MIX_FACTOR(0),
+                                           .width_factor = MIX_FACTORS(-0.2, 0.1), .seed = 4),
+                    images(ramp), .training = MIX_TRUE),
            WIDTH * IMAGES, y);
   for (int i = 0; i < IMAGES; i++) drawn[i] = 10 - y[WIDTH * i + 10];
   fill_range(drawn, -0.2 * WIDTH, 0.1 * WIDTH);
-  read_all(mix_call(mix_random_zoom(MIX_FACTOR(0), MIX_FACTORS(-0.5, 0.3), .seed = 4), images(ramp),
-                    .training = MIX_TRUE),
+  read_all(mix_call(mix_random_zoom(.height_factor = MIX_FACTOR(0), .width_factor = MIX_FACTORS(-0.5, 0.3),
+                                    .seed = 4),
+                    images(ramp), .training = MIX_TRUE),
            WIDTH * IMAGES, y);
   for (int i = 0; i < IMAGES; i++) {
     drawn[i] = y[WIDTH * i + 11] - y[WIDTH * i + 10] - 1;
@@ -192,9 +197,9 @@ static void translations_zooms_and_rotations(void **state) {
   mix_tensor *plane =
       mix_broadcast_to(mix_slice(ramp, MIX_SHAPE(0, 0, 0, 0), MIX_SHAPE(1, 1, 5, 1)), MIX_SHAPE(1, 5, 5, 1));
   static double z[25 * IMAGES];
-  read_all(
-      mix_call(mix_random_rotation(MIX_FACTORS(-0.1, 0.2), .seed = 4), images(plane), .training = MIX_TRUE),
-      25 * IMAGES, z);
+  read_all(mix_call(mix_random_rotation(.factor = MIX_FACTORS(-0.1, 0.2), .seed = 4), images(plane),
+                    .training = MIX_TRUE),
+           25 * IMAGES, z);
   for (int i = 0; i < IMAGES; i++) {
     const double *at = z + 25 * i;
     assert_true(fabs(at[12] - 2) < 1e-4);

@@ -24,8 +24,8 @@ static void L11_L12_L13_pooling(void **state) {
   EXPECT_EXACT(mix_call(mix_max_pooling1d(.padding = "same"), five()), 2, 4, 5);
   EXPECT_EXACT(mix_call(mix_average_pooling1d(), five()), 1.5, 3.5);
   EXPECT_EXACT(mix_call(mix_average_pooling1d(.padding = "Same"), five()), 1.5, 3.5, 5);
-  EXPECT_EXACT(mix_call(mix_average_pooling1d(MIX_SHAPE(3), MIX_SHAPE(1), "same"), five()), 1.5, 2, 3, 4,
-               4.5);
+  EXPECT_EXACT(mix_call(mix_average_pooling1d(3, .strides = MIX_SHAPE(1), .padding = "same"), five()), 1.5, 2,
+               3, 4, 4.5);
 }
 
 /* With channels first, a layer gives what it gives between two transposes. */
@@ -81,17 +81,16 @@ static void channels_first(void **state) {
 /* Bins of different lengths, here 2 of 6 and of 4 elements, share elements. */
 static void adaptive_pooling(void **state) {
   (void)state;
-  EXPECT(mix_call(mix_adaptive_average_pooling2d(MIX_SHAPE(3, 4)), squares()), 0, 1e-6, 4.5, 8.25, 13.25,
-         10.25, 10.25, 13.25, 8.25, 4.5, 7.25, 9.5, 7.25, 2.75);
-  EXPECT_EXACT(
-      mix_call(mix_adaptive_max_pooling1d(MIX_SHAPE(3)), SHAPED(MIX_SHAPE(1, 7, 1), 1, 9, 3, 2, 8, 0, 4)), 9,
-      8, 8);
+  EXPECT(mix_call(mix_adaptive_average_pooling2d(.output_size = MIX_SHAPE(3, 4)), squares()), 0, 1e-6, 4.5,
+         8.25, 13.25, 10.25, 10.25, 13.25, 8.25, 4.5, 7.25, 9.5, 7.25, 2.75);
+  EXPECT_EXACT(mix_call(mix_adaptive_max_pooling1d(3), SHAPED(MIX_SHAPE(1, 7, 1), 1, 9, 3, 2, 8, 0, 4)), 9, 8,
+               8);
   expect_refused(mix_adaptive_max_pooling1d(), MIX_TYPE_ERROR, "output_size is missing");
   /* each bin is a node of the graph */
-  expect_refused(mix_adaptive_max_pooling1d(MIX_SHAPE(65537)), MIX_VALUE_ERROR,
+  expect_refused(mix_adaptive_max_pooling1d(65537), MIX_VALUE_ERROR,
                  "output_size has 65537; expected at most 65536 along an axis");
-  expect_refused(mix_adaptive_average_pooling2d(MIX_SHAPE(2, INT64_C(1000000000000))), MIX_VALUE_ERROR,
-                 "output_size has 1000000000000");
+  expect_refused(mix_adaptive_average_pooling2d(.output_size = MIX_SHAPE(2, INT64_C(1000000000000))),
+                 MIX_VALUE_ERROR, "output_size has 1000000000000");
 }
 
 static void masked_steps_are_left_out(void **state) {
@@ -111,15 +110,17 @@ static void masked_steps_are_left_out(void **state) {
 
 static void borders(void **state) {
   (void)state;
-  EXPECT_EXACT(mix_call(mix_zero_padding1d(MIX_BORDERS(0, 2)), five()), 1, 2, 3, 4, 5, 0, 0);
-  EXPECT_EXACT(mix_call(mix_cropping1d(MIX_BORDERS(1, 2)), five()), 2, 3);
-  EXPECT_EXACT(mix_call(mix_cropping2d(MIX_BORDERS(1, 2)), squares()), 13, 13, 9, 4);
-  EXPECT_EXACT(mix_call(mix_cropping2d(MIX_BORDERS(3, 0, 0, 4)), squares()), 1, 4);
-  EXPECT_EXACT(mix_call(mix_up_sampling1d(MIX_SHAPE(2)), SHAPED(MIX_SHAPE(1, 2, 2), 1, 2, 3, 4)), 1, 2, 1, 2,
-               3, 4, 3, 4);
+  EXPECT_EXACT(mix_call(mix_zero_padding1d(.padding = MIX_BORDERS(0, 2)), five()), 1, 2, 3, 4, 5, 0, 0);
+  EXPECT_EXACT(mix_call(mix_cropping1d(.cropping = MIX_BORDERS(1, 2)), five()), 2, 3);
+  EXPECT_EXACT(mix_call(mix_cropping2d(.cropping = MIX_BORDERS(1, 2)), squares()), 13, 13, 9, 4);
+  EXPECT_EXACT(mix_call(mix_cropping2d(.cropping = MIX_BORDERS(3, 0, 0, 4)), squares()), 1, 4);
+  EXPECT_EXACT(mix_call(mix_up_sampling1d(2), SHAPED(MIX_SHAPE(1, 2, 2), 1, 2, 3, 4)), 1, 2, 1, 2, 3, 4, 3,
+               4);
   mix_tensor *x = mix_slice(squares(), MIX_SHAPE(0, 0, 0, 0), MIX_SHAPE(1, 2, 3, 1));
-  EXPECT(mix_call(mix_up_sampling2d(MIX_SHAPE(2, 1), NULL, "bilinear"), x), 0, 1e-6, 0, 1, 4, 0.5, 4.5, 6.25,
-         1.5, 11.5, 10.75, 2, 15, 13);
+  EXPECT(
+      mix_call(
+          mix_up_sampling2d(.factors = MIX_SHAPE(2, 1), .data_format = NULL, .interpolation = "bilinear"), x),
+      0, 1e-6, 0, 1, 4, 0.5, 4.5, 6.25, 1.5, 11.5, 10.75, 2, 15, 13);
 }
 
 /* Numbers of Keras, in float32, of up to 16. */
@@ -153,8 +154,9 @@ static void one_image(void **state) {
   mix_tensor *x = counted(MIX_SHAPE(4, 6, 2));
   mix_layer *const layers[] = {mix_resizing(2, 3), mix_center_crop(2, 3), mix_random_crop(2, 3)};
   for (int i = 0; i < 3; i++) expect_shape(mix_call(layers[i], x, .training = MIX_TRUE), MIX_SHAPE(2, 3, 2));
-  mix_layer *const same[] = {mix_random_flip(), mix_random_rotation(MIX_FACTOR(0.2)),
-                             mix_random_contrast(MIX_FACTOR(0.2)), mix_random_brightness(MIX_FACTOR(0.2))};
+  mix_layer *const same[] = {mix_random_flip(), mix_random_rotation(.factor = MIX_FACTOR(0.2)),
+                             mix_random_contrast(.factor = MIX_FACTOR(0.2)),
+                             mix_random_brightness(.factor = MIX_FACTOR(0.2))};
   for (int i = 0; i < 4; i++) expect_shape(mix_call(same[i], x, .training = MIX_TRUE), MIX_SHAPE(4, 6, 2));
 }
 
@@ -162,7 +164,7 @@ static void unknown_sizes(void **state) {
   (void)state;
   mix_tensor *x = mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN, MIX_UNKNOWN, 3));
   mix_layer *const growing[] = {mix_max_pooling2d(.padding = "same"), mix_average_pooling2d(),
-                                mix_zero_padding2d(), mix_cropping2d(MIX_BORDERS(1)), mix_up_sampling2d()};
+                                mix_zero_padding2d(), mix_cropping2d(1), mix_up_sampling2d()};
   for (int i = 0; i < 5; i++)
     expect_shape(mix_call(growing[i], x), MIX_SHAPE(MIX_UNKNOWN, MIX_UNKNOWN, MIX_UNKNOWN, 3));
   mix_layer *const sizing[] = {mix_resizing(2, 3), mix_center_crop(2, 3), mix_random_crop(2, 3)};
@@ -181,27 +183,31 @@ static void configs(void **state) {
   expect_config(mix_max_pooling1d(), "\"pool_size\": [2], \"padding\": \"valid\", \"strides\": [2], "
                                      "\"data_format\": \"channels_last\"");
   expect_config(mix_global_max_pooling2d(), "\"data_format\": \"channels_last\", \"keepdims\": false");
-  expect_config(mix_zero_padding1d(MIX_BORDERS(2)), "\"padding\": [2, 2]}");
+  expect_config(mix_zero_padding1d(2), "\"padding\": [2, 2]}");
   expect_config(mix_zero_padding3d(), "\"padding\": [[1, 1], [1, 1], [1, 1]]");
   expect_config(mix_cropping2d(), "\"cropping\": [[0, 0], [0, 0]]");
-  expect_config(mix_up_sampling1d(MIX_SHAPE(3)), "\"size\": 3}");
+  expect_config(mix_up_sampling1d(3), "\"size\": 3}");
   expect_config(mix_resizing(2, 3), "\"height\": 2, \"width\": 3, \"interpolation\": \"bilinear\", "
                                     "\"crop_to_aspect_ratio\": false}");
-  expect_config(mix_random_rotation(MIX_FACTOR(0.1)), "\"factor\": 0.1, \"fill_mode\": \"reflect\"");
-  expect_config(mix_random_rotation(MIX_FACTOR(0.1)), "\"rng_type\": \"stateful\"");
-  expect_config(mix_random_contrast(MIX_FACTOR(0.2)), "\"factor\": 0.2, \"seed\": null");
+  expect_config(mix_random_rotation(.factor = MIX_FACTOR(0.1)),
+                "\"factor\": 0.1, \"fill_mode\": \"reflect\"");
+  expect_config(mix_random_rotation(.factor = MIX_FACTOR(0.1)), "\"rng_type\": \"stateful\"");
+  expect_config(mix_random_contrast(.factor = MIX_FACTOR(0.2)), "\"factor\": 0.2, \"seed\": null");
   mix_set_semantics("keras3");
-  expect_config(mix_zero_padding1d(MIX_BORDERS(2)),
-                "\"padding\": [2, 2], \"data_format\": \"channels_last\"");
+  expect_config(mix_zero_padding1d(2), "\"padding\": [2, 2], \"data_format\": \"channels_last\"");
   expect_config(mix_resizing(2, 3), "\"pad_to_aspect_ratio\": false, \"fill_mode\": \"constant\", "
                                     "\"fill_value\": 0.0, \"antialias\": false");
-  expect_config(mix_random_rotation(MIX_FACTOR(0.1)), "\"factor\": [-0.1, 0.1]");
-  expect_config(mix_random_rotation(MIX_FACTORS(0.2, -0.1)), "\"factor\": [-0.1, 0.2]");
-  expect_config(mix_random_zoom(MIX_FACTOR(0.2)), "\"height_factor\": 0.2, \"width_factor\": null");
-  expect_config(mix_random_translation(MIX_FACTOR(0.1), MIX_FACTORS(-0.1, 0.3)),
-                "\"height_factor\": 0.1, \"width_factor\": [-0.1, 0.3]");
-  expect_config(mix_random_contrast(MIX_FACTOR(0.2)), "\"factor\": [0, 0.2], \"value_range\": [0, 255]");
-  expect_config(mix_random_brightness(MIX_FACTOR(0.2)), "\"factor\": [-0.2, 0.2], \"value_range\": [0, 255]");
+  expect_config(mix_random_rotation(.factor = MIX_FACTOR(0.1)), "\"factor\": [-0.1, 0.1]");
+  expect_config(mix_random_rotation(.factor = MIX_FACTORS(0.2, -0.1)), "\"factor\": [-0.1, 0.2]");
+  expect_config(mix_random_zoom(.height_factor = MIX_FACTOR(0.2)),
+                "\"height_factor\": 0.2, \"width_factor\": null");
+  expect_config(
+      mix_random_translation(.height_factor = MIX_FACTOR(0.1), .width_factor = MIX_FACTORS(-0.1, 0.3)),
+      "\"height_factor\": 0.1, \"width_factor\": [-0.1, 0.3]");
+  expect_config(mix_random_contrast(.factor = MIX_FACTOR(0.2)),
+                "\"factor\": [0, 0.2], \"value_range\": [0, 255]");
+  expect_config(mix_random_brightness(.factor = MIX_FACTOR(0.2)),
+                "\"factor\": [-0.2, 0.2], \"value_range\": [0, 255]");
   expect_config(mix_random_flip(), "\"mode\": \"horizontal_and_vertical\", \"seed\": null");
 }
 
@@ -228,47 +234,47 @@ static void configs_are_read(void **state) {
 #define BAD(layer, mentions) expect_refused(layer, MIX_VALUE_ERROR, mentions)
 static void bad_options(void **state) {
   (void)state;
-  BAD(mix_max_pooling2d(MIX_SHAPE(0)), "pool_size has 0");
-  BAD(mix_max_pooling2d(MIX_SHAPE(2, 2, 2)), "one, or 2");
+  BAD(mix_max_pooling2d(MIX_INT_ZERO), "pool_size has 0");
+  BAD(mix_max_pooling2d(.pool_size = MIX_SHAPE(2, 2, 2)), "one, or 2");
   BAD(mix_max_pooling2d(.strides = MIX_SHAPE(2, -1)), "strides has -1");
   BAD(mix_max_pooling2d(.padding = "causal"), "padding 'causal'");
   BAD(mix_max_pooling2d(.data_format = "first"), "data_format 'first'");
-  BAD(mix_zero_padding2d(MIX_BORDERS(1, 2, 3)), "padding has 3 numbers");
-  BAD(mix_zero_padding2d(MIX_BORDERS(-1)), "padding has -1");
+  BAD(mix_zero_padding2d(.padding = MIX_BORDERS(1, 2, 3)), "padding has 3 numbers");
+  BAD(mix_zero_padding2d(-1), "padding has -1");
   BAD(mix_cropping1d(.data_format = "channels_first"), "data_format");
   BAD(mix_up_sampling3d(.interpolation = "nearest"), "interpolation 'nearest'");
   BAD(mix_up_sampling2d(.interpolation = "cubic"), "interpolation 'cubic'");
   BAD(mix_resizing(-1, 3), "height");
   BAD(mix_resizing(2, 3, "bilinear", true, true), "aspect_ratio");
   BAD(mix_random_flip("diagonal"), "mode 'diagonal'");
-  BAD(mix_random_rotation(MIX_FACTOR(0.1), "mirror"), "fill_mode 'mirror'");
-  BAD(mix_random_rotation(MIX_FACTOR(0.1), .interpolation = "bicubic"), "interpolation 'bicubic'");
-  BAD(mix_random_rotation(MIX_FACTORS(0.2, -0.1)), "factor");
-  BAD(mix_random_zoom(MIX_FACTOR(2)), "height_factor");
-  BAD(mix_random_zoom(MIX_FACTORS(-1, 0)), "height_factor");
-  BAD(mix_random_translation(MIX_FACTOR(0.1), MIX_FACTOR(1.5)), "width_factor");
-  BAD(mix_random_contrast(MIX_FACTOR(-0.5)), "factor");
-  BAD(mix_random_brightness(MIX_FACTOR(1.5)), "factor");
-  BAD(mix_random_brightness(MIX_FACTOR(0.5), {0, INFINITY}), "value_range");
+  BAD(mix_random_rotation(.factor = MIX_FACTOR(0.1), .fill_mode = "mirror"), "fill_mode 'mirror'");
+  BAD(mix_random_rotation(.factor = MIX_FACTOR(0.1), .interpolation = "bicubic"), "interpolation 'bicubic'");
+  BAD(mix_random_rotation(.factor = MIX_FACTORS(0.2, -0.1)), "factor");
+  BAD(mix_random_zoom(.height_factor = MIX_FACTOR(2)), "height_factor");
+  BAD(mix_random_zoom(.height_factor = MIX_FACTORS(-1, 0)), "height_factor");
+  BAD(mix_random_translation(.height_factor = MIX_FACTOR(0.1), .width_factor = MIX_FACTOR(1.5)),
+      "width_factor");
+  BAD(mix_random_contrast(.factor = MIX_FACTOR(-0.5)), "factor");
+  BAD(mix_random_brightness(.factor = MIX_FACTOR(1.5)), "factor");
+  BAD(mix_random_brightness(.factor = MIX_FACTOR(0.5), .value_range = {0, INFINITY}), "value_range");
   expect_refused(mix_random_zoom(), MIX_TYPE_ERROR, "height_factor is missing");
   mix_set_semantics("keras3");
   expect_refused(mix_average_pooling2d(), MIX_TYPE_ERROR, "pool_size is missing");
   BAD(mix_resizing(2, 3, "area"), "interpolation 'area'");
-  BAD(mix_random_rotation(MIX_FACTOR(1.5)), "factor");
+  BAD(mix_random_rotation(.factor = MIX_FACTOR(1.5)), "factor");
 }
 
 static void bad_inputs(void **state) {
   (void)state;
   mix_tensor *x = counted(MIX_SHAPE(1, 4, 6, 1));
-  BAD(mix_call(mix_max_pooling2d(MIX_SHAPE(5, 1)), x), "(1, 4, 6, 1)");
+  BAD(mix_call(mix_max_pooling2d(.pool_size = MIX_SHAPE(5, 1)), x), "(1, 4, 6, 1)");
   BAD(mix_call(mix_max_pooling1d(), x), "rank");
-  BAD(mix_call(mix_cropping2d(MIX_BORDERS(2, 0)), x), "leaves nothing");
-  BAD(mix_call(mix_zero_padding2d(MIX_BORDERS(INT64_MAX)), x), "pad");
+  BAD(mix_call(mix_cropping2d(.cropping = MIX_BORDERS(2, 0)), x), "leaves nothing");
+  BAD(mix_call(mix_zero_padding2d(INT64_MAX), x), "pad");
   BAD(mix_call(mix_random_flip(), mix_reshape(x, MIX_SHAPE(4, 6)), .training = MIX_TRUE), "rank 4");
-  BAD(mix_call(mix_up_sampling1d(MIX_SHAPE(INT64_MAX)), five()), "counted");
+  BAD(mix_call(mix_up_sampling1d(INT64_MAX), five()), "counted");
   mix_set_semantics("keras3");
-  BAD(mix_call(mix_adaptive_max_pooling2d(MIX_SHAPE(2)), mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN, 4, 1))),
-      "known");
+  BAD(mix_call(mix_adaptive_max_pooling2d(2), mix_input(.shape = MIX_SHAPE(MIX_UNKNOWN, 4, 1))), "known");
 }
 
 int main(void) {

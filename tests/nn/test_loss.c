@@ -6,37 +6,37 @@
 
 static mix_tensor *loss_of(mix_loss *loss, mix_tensor *y, mix_tensor *p) { return mix_loss_call(loss, y, p); }
 #define ROW(tensor, ...) EXPECT(tensor, 1e-7, 1e-6, __VA_ARGS__)
-#define NONE .reduction = "none"
 
 static void C01_sparse_categorical_crossentropy(void **state) {
   (void)state;
   mix_tensor *y = VECTOR(MIX_INT64, 1, 2), *p = MATRIX(MIX_FLOAT32, 2, 3, .05, .95, 0, .1, .8, .1);
-  ROW(loss_of(mix_sparse_categorical_crossentropy(NONE), y, p), 0.0512933, 2.3025851);
+  ROW(loss_of(mix_sparse_categorical_crossentropy(.reduction = "none"), y, p), 0.0512933, 2.3025851);
   ROW(loss_of(mix_loss_new("sparse_categorical_crossentropy"), y, p), 1.1769392);
   ROW(loss_of(mix_loss_new("SparseCategoricalCrossentropy"), MATRIX(MIX_FLOAT32, 2, 1, 1, 2), p),
       1.1769392); /* (batch, 1), float labels */
 }
 static void C02_categorical_crossentropy(void **state) {
   (void)state;
-  ROW(loss_of(mix_categorical_crossentropy(0), MATRIX(MIX_FLOAT32, 1, 3, 0, 0, 1),
+  ROW(loss_of(mix_categorical_crossentropy(), MATRIX(MIX_FLOAT32, 1, 3, 0, 0, 1),
               MATRIX(MIX_FLOAT32, 1, 3, .1, .2, .3)),
       0.6931472);
 }
 static void C03_binary_crossentropy(void **state) {
   (void)state;
-  ROW(loss_of(mix_binary_crossentropy(0), MATRIX(MIX_FLOAT32, 1, 2, 1, 0), MATRIX(MIX_FLOAT32, 1, 2, .6, .3)),
+  ROW(loss_of(mix_binary_crossentropy(), MATRIX(MIX_FLOAT32, 1, 2, 1, 0), MATRIX(MIX_FLOAT32, 1, 2, .6, .3)),
       0.4337503);
 }
 static void C04_binary_logits(void **state) {
   (void)state;
-  ROW(loss_of(mix_binary_crossentropy(.from_logits = true, NONE), MATRIX(MIX_FLOAT32, 2, 1, 1, 1),
-              MATRIX(MIX_FLOAT32, 2, 1, 2, -3)),
+  ROW(loss_of(mix_binary_crossentropy(.from_logits = true, .reduction = "none"),
+              MATRIX(MIX_FLOAT32, 2, 1, 1, 1), MATRIX(MIX_FLOAT32, 2, 1, 2, -3)),
       0.1269280, 3.0485874);
 }
 static void C05_huber(void **state) {
   (void)state;
-  ROW(loss_of(mix_huber(NONE), MATRIX(MIX_FLOAT32, 2, 1, 0, 0), MATRIX(MIX_FLOAT32, 2, 1, .5, 2)), 0.125,
-      1.5);
+  ROW(loss_of(mix_huber(.reduction = "none"), MATRIX(MIX_FLOAT32, 2, 1, 0, 0),
+              MATRIX(MIX_FLOAT32, 2, 1, .5, 2)),
+      0.125, 1.5);
 }
 static void C06_log_cosh(void **state) {
   (void)state;
@@ -83,7 +83,7 @@ static void C11_weights(void **state) {
   EXPECT_EXACT(two_and_four(mix_mean_squared_error(0), weights, NULL), 1);
   EXPECT_EXACT(two_and_four(mix_mean_squared_error(0), mix_expand_dims(weights, 1), NULL), 1);
   EXPECT_EXACT(two_and_four(mix_mean_squared_error(.reduction = "sum"), weights, NULL), 2);
-  EXPECT_EXACT(two_and_four(mix_mean_squared_error(NONE), weights, NULL), 2, 0);
+  EXPECT_EXACT(two_and_four(mix_mean_squared_error(.reduction = "none"), weights, NULL), 2, 0);
   EXPECT_EXACT(two_and_four(mix_mean_squared_error(.reduction = "auto"), mix_scalar(0.5, MIX_FLOAT64), NULL),
                1.5);
 }
@@ -145,11 +145,11 @@ static void focal_by_logits(void **state) {
     mix_set_semantics(generations[g]);
     mix_tensor *y = MATRIX(MIX_FLOAT32, 2, 3, 1, 0, 0, 1, 0, 0),
                *x = MATRIX(MIX_FLOAT32, 2, 3, 8, -2, 0.5, 1, 20, -3);
-    mix_loss *loss = mix_loss_new("binary_focal_crossentropy", NONE);
+    mix_loss *loss = mix_loss_new("binary_focal_crossentropy", .reduction = "none");
     ROW(loss_of(loss, y, mix_activate("sigmoid", x)), 0.1264051, 6.6742554);
     ROW(loss_of(loss, y, mix_activate("softmax", x)), 9.9339566e-08, 6.7710872);
-    ROW(loss_of(mix_loss_new("binary_focal_crossentropy", NONE, .from_logits = true), y, x), 0.1264051,
-        6.6742554);
+    ROW(loss_of(mix_loss_new("binary_focal_crossentropy", .reduction = "none", .from_logits = true), y, x),
+        0.1264051, 6.6742554);
   }
   mix_set_semantics("tf_keras");
 }
@@ -160,11 +160,11 @@ static void binary_labels_have_the_shape_of_the_logits(void **state) {
   (void)state;
   mix_tensor *y = MATRIX(MIX_FLOAT32, 3, 1, 0, 2, 1),
              *p = MATRIX(MIX_FLOAT32, 3, 3, .1, .2, .7, .3, .3, .4, .5, .25, .25);
-  ROW(loss_of(mix_binary_crossentropy(0), y, p), 1.1580563); /* from tf_keras 2.21 */
+  ROW(loss_of(mix_binary_crossentropy(), y, p), 1.1580563); /* from tf_keras 2.21 */
   expect_refused(loss_of(mix_binary_crossentropy(.from_logits = true), y, p), MIX_VALUE_ERROR,
                  "sparse_categorical_crossentropy");
   mix_set_semantics("keras3");
-  expect_refused(loss_of(mix_binary_crossentropy(0), y, p), MIX_VALUE_ERROR,
+  expect_refused(loss_of(mix_binary_crossentropy(), y, p), MIX_VALUE_ERROR,
                  "labels have shape (3, 1) and predictions (3, 3)");
   mix_set_semantics("tf_keras");
 }
@@ -174,7 +174,7 @@ static void one_hot_labels_are_no_class_numbers(void **state) {
   mix_tensor *y = MATRIX(MIX_FLOAT32, 2, 3, 1, 0, 0, 0, 0, 1),
              *p = MATRIX(MIX_FLOAT32, 2, 3, .1, .2, .7, .3, .3, .4);
   expect_refused(
-      loss_of(mix_sparse_categorical_crossentropy(0), y, p), MIX_VALUE_ERROR,
+      loss_of(mix_sparse_categorical_crossentropy(), y, p), MIX_VALUE_ERROR,
       "labels have shape (2, 3) and predictions (2, 3); expected a class index for each (one-hot labels want "
       "categorical_crossentropy)");
 }
@@ -256,17 +256,19 @@ static void keras3_loses_the_logits_of_float16(void **state) {
 static void other_axes(void **state) {
   (void)state;
   mix_tensor *p = MATRIX(MIX_FLOAT32, 3, 2, .05, .1, .95, .8, 0, .1); /* C01, transposed */
-  ROW(loss_of(mix_sparse_categorical_crossentropy(.axis = -2, NONE), VECTOR(MIX_INT64, 1, 2), p), 0.0512933,
-      2.3025851);
+  ROW(loss_of(mix_sparse_categorical_crossentropy(.axis = -2, .reduction = "none"), VECTOR(MIX_INT64, 1, 2),
+              p),
+      0.0512933, 2.3025851);
   mix_tensor *y = MATRIX(MIX_FLOAT32, 3, 2, 0, 0, 1, 0, 0, 1);
-  ROW(loss_of(mix_categorical_crossentropy(.axis = -2, NONE), y, p), 0.0512933, 2.3025851);
+  ROW(loss_of(mix_categorical_crossentropy(.axis = -2, .reduction = "none"), y, p), 0.0512933, 2.3025851);
 }
 static void ignored_class(void **state) {
   (void)state;
   mix_tensor *p = MATRIX(MIX_FLOAT32, 3, 3, .05, .95, 0, .1, .8, .1, .2, .2, .6);
   mix_loss *loss = mix_sparse_categorical_crossentropy(.has_ignore_class = true, .ignore_class = -1);
   ROW(loss_of(loss, VECTOR(MIX_INT32, 1, 2, -1), p), 1.1769392); /* the mean of the two */
-  loss = mix_sparse_categorical_crossentropy(.has_ignore_class = true, .ignore_class = -1, NONE);
+  loss =
+      mix_sparse_categorical_crossentropy(.has_ignore_class = true, .ignore_class = -1, .reduction = "none");
   ROW(loss_of(loss, VECTOR(MIX_INT32, 1, -1, 2), p), 0.0512933, 0, -log(.6));
 }
 
@@ -281,7 +283,7 @@ static void dtype_of_each_generation(void **state) {
     mix_tensor *loss = mix_loss_call(mix_loss_new("mse"), y, p, .sample_weight = VECTOR(MIX_FLOAT64, 1, 1));
     expect_dtype(loss, dtypes[i]); /* labels and weights are cast to the output's dtype */
     EXPECT_EXACT(loss, 1);
-    expect_dtype(loss_of(mix_huber(0), y, p), MIX_FLOAT32); /* huber runs in floatx */
+    expect_dtype(loss_of(mix_huber(), y, p), MIX_FLOAT32); /* huber runs in floatx */
     mix_set_semantics("keras3");
     expect_dtype(loss_of(mix_loss_new("mse"), y, p), MIX_FLOAT32);
     expect_dtype(loss_of(mix_loss_new("mse", .dtype = "float64"), y, p), MIX_FLOAT64);
@@ -293,7 +295,7 @@ static void epsilon_in_float16(void **state) {
   mix_tensor *p = MATRIX(MIX_FLOAT16, 2, 2, 0, 1, 1, 0), *y = VECTOR(MIX_INT32, 0, 0);
   /* log(2^-23) = -15.942 rounds to -15.9453125 (spacing 2^-7). Sample 2 has log 1 = 0 against that: the
    * softmax cross-entropy is log(1 + 1.2e-7), which float16 rounds to 2^-23 = 1.19e-7. */
-  EXPECT_EXACT(loss_of(mix_sparse_categorical_crossentropy(NONE), y, p), 15.9453125, 0x1p-23);
+  EXPECT_EXACT(loss_of(mix_sparse_categorical_crossentropy(.reduction = "none"), y, p), 15.9453125, 0x1p-23);
 }
 /* The sum of 70000 ones exceeds 65504. */
 static void float16_means_do_not_overflow(void **state) {
@@ -503,7 +505,7 @@ static void slopes_at_the_kinks(void **state) {
     mix_loss *logits = mix_binary_crossentropy(.from_logits = true);
     ROW(loss_of(logits, y, x), 0.84817582);
     NEAR(slope(logits, y, x, NULL), 0.125, -0.125, 0.05, 0.18276465);
-    NEAR(slope(mix_binary_crossentropy(0), y, x, "sigmoid"), 0.125, -0.125, 0.05, 0.18276465);
+    NEAR(slope(mix_binary_crossentropy(), y, x, "sigmoid"), 0.125, -0.125, 0.05, 0.18276465);
     NEAR(slope(mix_loss_new("binary_focal_crossentropy", .from_logits = true), y, x, NULL), 0.074571699,
          -0.074571699, 0.029828679, 0.19205868);
     NEAR(slope(mix_loss_new("hinge"), MATRIX(MIX_FLOAT32, 1, 3, -1, 1, 1),
@@ -556,7 +558,7 @@ static void ranks_are_aligned(void **state) {
     mix_set_semantics(GENERATIONS[g]);
     NEAR(loss_of(mix_loss_new("kl_divergence"), y, thirds()), 1.5350537);
     NEAR(loss_of(mix_loss_new("categorical_hinge"), y, thirds()), 1.25);
-    NEAR(loss_of(mix_categorical_crossentropy(0), y, thirds()), 1.5350567);
+    NEAR(loss_of(mix_categorical_crossentropy(), y, thirds()), 1.5350567);
     NEAR(loss_of(mix_loss_new("categorical_hinge"), VECTOR(MIX_FLOAT32, 1, 0, 1),
                  MATRIX(MIX_FLOAT32, 3, 1, .2, .7, .4)),
          g ? 1.0333333 : 1.1);
@@ -597,7 +599,7 @@ static void generalized_cross_entropy(void **state) {
   mix_tensor *y = VECTOR(MIX_INT32, 2, 0, 1);
   NEAR(loss_of(mix_loss_new(name), y, thirds()), 0.60567373);
   NEAR(slope(mix_loss_new(name), y, thirds(), NULL), 0, 0, -0.39840955, -0.47140452, 0, 0, 0, -0.60858059, 0);
-  mix_loss *nine = mix_loss_new(name, .q = 0.9, NONE);
+  mix_loss *nine = mix_loss_new(name, .q = 0.9, .reduction = "none");
   NEAR(loss_of(nine, y, thirds()), 0.30509129, 0.51568139, 0.73512948);
   NEAR(loss_of(nine, mix_expand_dims(mix_cast(y, MIX_FLOAT32), -1), thirds()), 0.30509129, 0.51568139,
        0.73512948);
@@ -639,11 +641,11 @@ static void the_first_axis(void **state) {
   (void)state;
   mix_set_semantics("keras3");
   mix_tensor *y = MATRIX(MIX_FLOAT32, 2, 2, 1, 0, 1, 1), *p = MATRIX(MIX_FLOAT32, 2, 2, .9, .2, .6, .7);
-  NEAR(loss_of(mix_loss_new("cosine_similarity", .axis = MIX_AXIS_0, NONE),
+  NEAR(loss_of(mix_loss_new("cosine_similarity", .axis = MIX_AXIS_0, .reduction = "none"),
                MATRIX(MIX_FLOAT32, 2, 2, 1, 2, 3, 1), MATRIX(MIX_FLOAT32, 2, 2, 1, 0, 2, 1)),
        -0.98994946, -0.44721359);
-  mix_loss *losses[] = {mix_binary_crossentropy(.axis = MIX_AXIS_0, NONE),
-                        mix_loss_new("dice", .axis = MIX_AXIS_0, NONE)};
+  mix_loss *losses[] = {mix_binary_crossentropy(.axis = MIX_AXIS_0, .reduction = "none"),
+                        mix_loss_new("dice", .axis = MIX_AXIS_0, .reduction = "none")};
   static const double values[][2] = {{0.30809307, 0.28990924}, {0.14285713, 0.26315796}};
   for (int i = 0; i < 2; i++) {
     NEAR(loss_of(losses[i], y, p), values[i][0], values[i][1]);

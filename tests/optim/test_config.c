@@ -97,11 +97,11 @@ static void configs_come_back(void **state) {
                                    mix_loss_scale_optimizer(mix_sgd(.learning_rate = 0.25),
                                                             .initial_scale = 4, .dynamic_growth_steps = 3),
                                    mix_adamw(.weight_decay = MIX_ZERO),
-                                   mix_adagrad(0),
+                                   mix_adagrad(),
                                    mix_adadelta(.rho = 0.5),
-                                   mix_nadam(0),
-                                   mix_adamax(0),
-                                   mix_lion(0),
+                                   mix_nadam(),
+                                   mix_adamax(),
+                                   mix_lion(),
                                    mix_ftrl(.beta = 1)};
     for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
       mix_optimizer *again = mix_optimizer_deserialize(mix_optimizer_serialize(optimizers[i]), NULL);
@@ -131,13 +131,13 @@ static void config_keys_of_each_generation(void **state) {
               {"experimental", "decay", "use_ema"}};
   for (int i = 0; i < 3; i++) {
     mix_set_semantics(rows[i].semantics);
-    json_t *config = parsed(mix_optimizer_get_config(mix_rmsprop(0)));
+    json_t *config = parsed(mix_optimizer_get_config(mix_rmsprop()));
     assert_non_null(json_object_get(config, rows[i].has));
     assert_null(json_object_get(config, rows[i].lacks));
     json_decref(config);
   }
   mix_set_semantics("tf_keras");
-  json_t *config = parsed(mix_optimizer_get_config(mix_rmsprop(0)));
+  json_t *config = parsed(mix_optimizer_get_config(mix_rmsprop()));
   assert_int_equal(json_integer_value(json_object_get(config, "ema_overwrite_frequency")), 100);
   assert_true(json_is_null(json_object_get(config, "clipnorm")));
   json_decref(config);
@@ -247,7 +247,7 @@ static void O18_get_config(void **state) {
   assert_true(json_number_value(json_object_get(json_object_get(inner, "config"), "learning_rate")) == 2);
   json_decref(config);
   config = parsed(
-      mix_optimizer_get_config(mix_loss_scale_optimizer(mix_sgd(0), .fixed = true, .initial_scale = 8)));
+      mix_optimizer_get_config(mix_loss_scale_optimizer(mix_sgd(), .fixed = true, .initial_scale = 8)));
   assert_true(json_is_false(json_object_get(config, "dynamic")));
   assert_true(json_is_null(json_object_get(config, "dynamic_growth_steps")));
   json_decref(config);
@@ -305,7 +305,7 @@ static void O25_dynamic_is_no_boolean(void **state) {
 static void O65_keras3_config(void **state) {
   (void)state;
   mix_set_semantics("keras3");
-  json_t *config = parsed(mix_optimizer_get_config(mix_loss_scale_optimizer(mix_sgd(0), .name = NULL)));
+  json_t *config = parsed(mix_optimizer_get_config(mix_loss_scale_optimizer(mix_sgd(), .name = NULL)));
   assert_int_equal(json_object_size(config), 4);
   static const char *const keys[] = {"name", "inner_optimizer", "initial_scale", "dynamic_growth_steps"};
   for (int i = 0; i < 4; i++) assert_non_null(json_object_get(config, keys[i]));

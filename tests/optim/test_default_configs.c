@@ -151,9 +151,9 @@ static void options_at_zero_are_the_defaults(void **state) {
   static const char *const generations[] = {"tf_keras", "keras3", "experimental"};
   for (int g = 0; g < 3; g++) {
     mix_set_semantics(generations[g]);
-    mix_optimizer *optimizers[] = {mix_sgd(0),     mix_rmsprop(0),  mix_adam(0),   mix_adamw(0),
-                                   mix_adagrad(0), mix_adadelta(0), mix_adamax(0), mix_nadam(0),
-                                   mix_lion(0),    mix_ftrl(0),     mix_lamb(0),   mix_adafactor(0)};
+    mix_optimizer *optimizers[] = {mix_sgd(),     mix_rmsprop(),  mix_adam(),   mix_adamw(),
+                                   mix_adagrad(), mix_adadelta(), mix_adamax(), mix_nadam(),
+                                   mix_lion(),    mix_ftrl(),     mix_lamb(),   mix_adafactor()};
     for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
       mix_optimizer *named = mix_optimizer_from_name(mix_optimizer_class_name(optimizers[i]));
       assert_no_error();

@@ -162,7 +162,7 @@ static void no_step_reads_a_kernels_gradient_for_its_test_alone(void **state) {
   assert_int_equal(mix_set_global_policy("mixed_float16"), MIX_OK);
   MIX_SCOPE {
     training t = {.dense = mix_dense(.units = UNITS, .name = "dense"),
-                  .optimizer = mix_loss_scale_optimizer(mix_rmsprop(0))};
+                  .optimizer = mix_loss_scale_optimizer(mix_rmsprop())};
     mix_layer_build(t.dense, MIX_SHAPE(BATCH, WIDTH));
     t.variables = mix_layer_trainable_weights(t.dense);
     mix_function *step = mix_function_new(step_body, &t, .name = "step");

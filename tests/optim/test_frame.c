@@ -235,7 +235,7 @@ static void U10_all_gradients_absent(void **state) {
   (void)state;
   mix_variable *a = VARIABLE(MIX_FLOAT32, "a", 1), *b = VARIABLE(MIX_FLOAT32, "b", 1);
   mix_list *none = mix_list_new(2, (void *[]){NULL, NULL});
-  assert_int_equal(mix_optimizer_apply_gradients(mix_sgd(0), none, mix_list_of(a, b)), MIX_VALUE_ERROR);
+  assert_int_equal(mix_optimizer_apply_gradients(mix_sgd(), none, mix_list_of(a, b)), MIX_VALUE_ERROR);
   ASSERT_ERROR(MIX_VALUE_ERROR);
   /* One absent: the other is updated, and a warning names the first. */
   mix_list *one = mix_list_new(2, (void *[]){NULL, VECTOR(MIX_FLOAT32, 1)});
@@ -259,7 +259,7 @@ static void U14_variables_of_adam(void **state) {
                *bias = VARIABLE(MIX_FLOAT32, "dense/bias", 1);
   mix_list *variables = mix_list_of(kernel, bias);
   mix_set_semantics("keras3");
-  mix_optimizer *optimizer = mix_adam(0);
+  mix_optimizer *optimizer = mix_adam();
   mix_optimizer_build(optimizer, variables);
   static const char *const keras3[] = {"iteration",
                                        "learning_rate",
@@ -330,7 +330,7 @@ static void learning_rate_is_state(void **state) {
   assert_int_equal(update.traces, 1);
   assert_true(mix_optimizer_learning_rate(optimizer) == 0.25);
   assert_true(mix_optimizer_learning_rate(mix_sgd(.learning_rate = MIX_ZERO)) == 0);
-  assert_true(mix_optimizer_learning_rate(mix_rmsprop(0)) == (double)0.001f);
+  assert_true(mix_optimizer_learning_rate(mix_rmsprop()) == (double)0.001f);
 }
 
 /* lr / (1 + decay * iterations): 1, then 1/2 */

@@ -60,7 +60,7 @@ static void O01_backprop_sees_the_scaled_gradient(void **state) {
 static mix_tensor *five(void *context) { return (void)context, mix_scalar(5, MIX_FLOAT32); }
 static void O02_get_scaled_loss(void **state) {
   (void)state;
-  mix_optimizer *optimizer = fixed(mix_sgd(0), 2);
+  mix_optimizer *optimizer = fixed(mix_sgd(), 2);
   mix_tensor *scaled = mix_optimizer_get_scaled_loss(optimizer, mix_scalar(5, MIX_FLOAT32));
   assert_int_equal(mix_tensor_dtype(scaled), MIX_FLOAT32);
   assert_true(mix_tensor_item(scaled) == 10);
@@ -74,7 +74,7 @@ static void O03_get_unscaled_gradients(void **state) {
   (void)state;
   mix_list *gradients =
       mix_list_new(3, (void *[]){mix_scalar(3, MIX_FLOAT32), NULL, mix_scalar(-4, MIX_FLOAT16)});
-  mix_list *unscaled = mix_optimizer_get_unscaled_gradients(fixed(mix_sgd(0), 2), gradients);
+  mix_list *unscaled = mix_optimizer_get_unscaled_gradients(fixed(mix_sgd(), 2), gradients);
   assert_int_equal(mix_list_count(unscaled), 3);
   assert_true(mix_tensor_item(mix_list_get(unscaled, 0)) == 1.5);
   assert_null(mix_list_get(unscaled, 1));
@@ -84,7 +84,7 @@ static void O03_get_unscaled_gradients(void **state) {
 
 static void O04_sparse_values_are_unscaled(void **state) {
   (void)state;
-  mix_optimizer *optimizer = fixed(mix_sgd(0), 2);
+  mix_optimizer *optimizer = fixed(mix_sgd(), 2);
   mix_tensor *values = mix_tensor_from_doubles((const double[]){4, 2, 8, 5}, MIX_FLOAT32, MIX_SHAPE(2, 2));
   mix_tensor *indices = mix_tensor_from((const int32_t[]){1, 3}, MIX_INT32, MIX_SHAPE(2));
   mix_list *unscaled =
@@ -112,7 +112,7 @@ static void O05_dynamic_two_steps(void **state) {
 
 static void O06_defaults(void **state) {
   (void)state;
-  mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(0), .fixed = false);
+  mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(), .fixed = false);
   assert_true(mix_optimizer_initial_scale(optimizer) == 32768);
   assert_int_equal(mix_optimizer_dynamic_growth_steps(optimizer), 2000);
   assert_true(mix_optimizer_dynamic(optimizer));
@@ -122,7 +122,7 @@ static void O06_defaults(void **state) {
 
 static void O07_fixed_has_no_counter(void **state) {
   (void)state;
-  mix_optimizer *optimizer = fixed(mix_sgd(0), 8);
+  mix_optimizer *optimizer = fixed(mix_sgd(), 8);
   assert_null(mix_optimizer_dynamic_counter(optimizer));
   assert_int_equal(mix_optimizer_dynamic_growth_steps(optimizer), 0);
   assert_false(mix_optimizer_dynamic(optimizer));
@@ -308,13 +308,13 @@ static void O17_variables_are_the_inners(void **state) {
 
 static void O23_wrapper_around_a_wrapper(void **state) {
   (void)state;
-  assert_null(mix_loss_scale_optimizer(dynamic(mix_sgd(0), 2, 1), .fixed = false));
+  assert_null(mix_loss_scale_optimizer(dynamic(mix_sgd(), 2, 1), .fixed = false));
   ASSERT_ERROR(MIX_TYPE_ERROR);
 }
 
 static void O24_wrapped_twice(void **state) {
   (void)state;
-  mix_optimizer *inner = mix_sgd(0);
+  mix_optimizer *inner = mix_sgd();
   assert_non_null(mix_loss_scale_optimizer(inner, .fixed = false));
   assert_null(mix_loss_scale_optimizer(inner, .fixed = false));
   ASSERT_ERROR(MIX_VALUE_ERROR);
@@ -322,14 +322,14 @@ static void O24_wrapped_twice(void **state) {
 
 static void O26_fixed_without_scale(void **state) {
   (void)state;
-  assert_null(mix_loss_scale_optimizer(mix_sgd(0), .fixed = true));
+  assert_null(mix_loss_scale_optimizer(mix_sgd(), .fixed = true));
   ASSERT_ERROR(MIX_VALUE_ERROR);
 }
 
 static void O27_fixed_with_growth(void **state) {
   (void)state;
   assert_null(
-      mix_loss_scale_optimizer(mix_sgd(0), .fixed = true, .initial_scale = 1, .dynamic_growth_steps = 2));
+      mix_loss_scale_optimizer(mix_sgd(), .fixed = true, .initial_scale = 1, .dynamic_growth_steps = 2));
   ASSERT_ERROR(MIX_VALUE_ERROR);
 }
 
@@ -349,17 +349,17 @@ static void O29_O30_O31_warnings(void **state) {
   mix_list *variables = mix_list_of(v), *gradients = mix_list_of(VECTOR(MIX_FLOAT32, 1));
   mix_set_log_callback(listen, NULL);
   warnings = 0;
-  mix_optimizer_apply_gradients(dynamic(mix_sgd(0), 2, 1), gradients, variables);
+  mix_optimizer_apply_gradients(dynamic(mix_sgd(), 2, 1), gradients, variables);
   assert_int_equal(warnings, 1);
   assert_non_null(strstr(warning, "get_scaled_loss and get_unscaled_gradients"));
 
-  mix_optimizer *scaled = dynamic(mix_sgd(0), 2, 1);
+  mix_optimizer *scaled = dynamic(mix_sgd(), 2, 1);
   mix_optimizer_get_scaled_loss(scaled, mix_scalar(1, MIX_FLOAT32));
   mix_optimizer_apply_gradients(scaled, gradients, variables);
   assert_int_equal(warnings, 2);
   assert_non_null(strstr(warning, "without get_unscaled_gradients"));
 
-  mix_optimizer *unscaled = dynamic(mix_sgd(0), 2, 1);
+  mix_optimizer *unscaled = dynamic(mix_sgd(), 2, 1);
   mix_list *true_gradients = mix_optimizer_get_unscaled_gradients(unscaled, gradients);
   mix_optimizer_apply_gradients(unscaled, true_gradients, variables);
   assert_int_equal(warnings, 3);
@@ -368,7 +368,7 @@ static void O29_O30_O31_warnings(void **state) {
   mix_optimizer_apply_gradients(unscaled, true_gradients, variables);
   assert_int_equal(warnings, 3);
 
-  minimize(dynamic(mix_sgd(0), 2, 1), v, 1);
+  minimize(dynamic(mix_sgd(), 2, 1), v, 1);
   assert_int_equal(warnings, 3);
   mix_set_log_callback(NULL, NULL);
 }
@@ -420,23 +420,23 @@ static void O35_five_steps(void **state) {
 
 static void O36_float16_loss_overflows(void **state) {
   (void)state;
-  mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(0), .fixed = false);
+  mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(), .fixed = false);
   assert_true(isinf(mix_tensor_item(mix_optimizer_get_scaled_loss(optimizer, mix_scalar(4, MIX_FLOAT16)))));
 }
 
 static void O37_scales_that_are_not_positive(void **state) {
   (void)state;
-  assert_true(scale_of(dynamic(mix_sgd(0), MIX_ZERO, 1)) == 0);
-  assert_true(scale_of(dynamic(mix_sgd(0), -1, 1)) == -1);
-  assert_true(scale_of(fixed(mix_sgd(0), MIX_ZERO)) == 0);
-  assert_true(scale_of(fixed(mix_sgd(0), 0.5)) == 0.5);
+  assert_true(scale_of(dynamic(mix_sgd(), MIX_ZERO, 1)) == 0);
+  assert_true(scale_of(dynamic(mix_sgd(), -1, 1)) == -1);
+  assert_true(scale_of(fixed(mix_sgd(), MIX_ZERO)) == 0);
+  assert_true(scale_of(fixed(mix_sgd(), 0.5)) == 0.5);
 }
 
 static void scales_that_float32_does_not_hold(void **state) {
   (void)state;
-  assert_null(dynamic(mix_sgd(0), 1e39, 1));
+  assert_null(dynamic(mix_sgd(), 1e39, 1));
   assert_int_equal(mix_error_take(NULL, 0), MIX_VALUE_ERROR);
-  assert_null(fixed(mix_sgd(0), 1e300));
+  assert_null(fixed(mix_sgd(), 1e300));
   assert_int_equal(mix_error_take(NULL, 0), MIX_VALUE_ERROR);
   /* Keras 3's factor has the dtype of the loss: float64 holds 1e300. */
   mix_set_semantics("keras3");
@@ -454,16 +454,16 @@ static void scales_that_float32_does_not_hold(void **state) {
 
 static void O38_O39_O40_wrapping_by_policy(void **state) {
   (void)state;
-  mix_optimizer *plain = mix_sgd(0),
+  mix_optimizer *plain = mix_sgd(),
                 *wrapped = mix_optimizer_for_policy(plain, mix_policy_new("mixed_float16"));
   assert_ptr_equal(mix_optimizer_inner(wrapped), plain);
   assert_true(mix_optimizer_dynamic(wrapped));
   static const char *const others[] = {"mixed_bfloat16", "float16", "float32"};
   for (int i = 0; i < 3; i++) {
-    mix_optimizer *other = mix_sgd(0);
+    mix_optimizer *other = mix_sgd();
     assert_ptr_equal(mix_optimizer_for_policy(other, mix_policy_new(others[i])), other);
   }
-  mix_optimizer *given = fixed(mix_sgd(0), 8);
+  mix_optimizer *given = fixed(mix_sgd(), 8);
   assert_ptr_equal(mix_optimizer_for_policy(given, mix_policy_new("mixed_float16")), given);
 }
 
@@ -472,7 +472,7 @@ static void O38_O39_O40_wrapping_by_policy(void **state) {
 static void S16_absent_gradients_count_as_finite(void **state) {
   (void)state;
   mix_variable *a = VARIABLE(MIX_FLOAT32, "a", 1), *b = VARIABLE(MIX_FLOAT32, "b", 1);
-  mix_optimizer *optimizer = dynamic(mix_sgd(0), 4, 1);
+  mix_optimizer *optimizer = dynamic(mix_sgd(), 4, 1);
   mix_optimizer_apply_gradients(optimizer, mix_list_new(2, (void *[]){NULL, VECTOR(MIX_FLOAT32, 1)}),
                                 mix_list_of(a, b));
   assert_true(scale_of(optimizer) == 8);
@@ -486,7 +486,7 @@ static void S16_absent_gradients_count_as_finite(void **state) {
 static void S18_fixed_scale_applies_what_is_not_finite(void **state) {
   (void)state;
   mix_variable *v = VARIABLE(MIX_FLOAT32, "v", 1);
-  mix_optimizer *optimizer = fixed(mix_sgd(0), 1000);
+  mix_optimizer *optimizer = fixed(mix_sgd(), 1000);
   mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, NAN)), mix_list_of(v));
   assert_true(isnan(value_at(v, 0)));
   assert_true(scale_of(optimizer) == 1000);
@@ -507,7 +507,7 @@ static void S05_S08_S10_S17_sequences(void **state) {
               {4, 2, "FTTTFTFTTTF", {2, 2, 4, 4, 2, 2, 1, 1, 2, 2, 1}, {0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0}}};
   for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
     mix_variable *v = VARIABLE(MIX_FLOAT32, "v", 1);
-    mix_optimizer *optimizer = dynamic(mix_sgd(0), rows[row].initial, rows[row].period);
+    mix_optimizer *optimizer = dynamic(mix_sgd(), rows[row].initial, rows[row].period);
     captured_update update = captured_update_of(optimizer, mix_list_of(v));
     for (int i = 0; rows[row].steps[i]; i++) {
       run_captured(&update, mix_list_of(VECTOR(MIX_FLOAT32, rows[row].steps[i] == 'T' ? 1 : INFINITY)));
@@ -526,7 +526,7 @@ static mix_list *applied_body(void *context, mix_list *gradients) {
 static void applied_is_part_of_the_capture(void **state) {
   (void)state;
   mix_variable *v = VARIABLE(MIX_FLOAT32, "v", 1);
-  captured_update update = captured_update_of(dynamic(mix_sgd(0), 4, 1), mix_list_of(v));
+  captured_update update = captured_update_of(dynamic(mix_sgd(), 4, 1), mix_list_of(v));
   mix_function *step = mix_function_new(applied_body, &update, .name = "step");
   const double gradients[] = {1, NAN, 1};
   for (int i = 0; i < 3; i++) {
@@ -538,9 +538,9 @@ static void applied_is_part_of_the_capture(void **state) {
 
 static void plain_optimizers_have_no_scaled_loss(void **state) {
   (void)state;
-  assert_null(mix_optimizer_get_scaled_loss(mix_sgd(0), mix_scalar(1, MIX_FLOAT32)));
+  assert_null(mix_optimizer_get_scaled_loss(mix_sgd(), mix_scalar(1, MIX_FLOAT32)));
   ASSERT_ERROR(MIX_ATTRIBUTE_ERROR);
-  assert_null(mix_optimizer_loss_scale(mix_sgd(0)));
+  assert_null(mix_optimizer_loss_scale(mix_sgd()));
 }
 
 int main(void) {

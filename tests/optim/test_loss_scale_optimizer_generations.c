@@ -37,7 +37,7 @@ static void O61_inner_loss_scale_factor_is_reset(void **state) {
 static void O62_infinite_gradients(void **state) {
   (void)state;
   mix_variable *v = VARIABLE(MIX_FLOAT32, "v", 1, 2);
-  mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(0), .name = NULL);
+  mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(), .name = NULL);
   mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, INFINITY, INFINITY)),
                                 mix_list_of(v));
   ASSERT_VALUES(v, 0, 1, 2);
@@ -59,7 +59,7 @@ static void O63_overwrite_with_gradient(void **state) {
 static void O64_three_finite_steps(void **state) {
   (void)state;
   mix_variable *v = VARIABLE(MIX_FLOAT32, "v", 1);
-  mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(0), .name = NULL);
+  mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(), .name = NULL);
   for (int i = 1; i <= 3; i++) {
     mix_optimizer_apply(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, 1)), mix_list_of(v));
     assert_int_equal(mix_optimizer_iterations(optimizer), i);
@@ -77,8 +77,8 @@ static void O64_three_finite_steps(void **state) {
 
 static void O66_dynamic_false(void **state) {
   (void)state;
-  assert_non_null(mix_loss_scale_optimizer(mix_sgd(0), .fixed = false));
-  assert_null(mix_loss_scale_optimizer(mix_sgd(0), .fixed = true, .initial_scale = 8));
+  assert_non_null(mix_loss_scale_optimizer(mix_sgd(), .fixed = false));
+  assert_null(mix_loss_scale_optimizer(mix_sgd(), .fixed = true, .initial_scale = 8));
   assert_int_equal(mix_error(), MIX_VALUE_ERROR);
   assert_non_null(strstr(mix_error_message(), "loss_scale_factor"));
   mix_error_clear();
@@ -86,10 +86,10 @@ static void O66_dynamic_false(void **state) {
 
 static void O70_scale_loss_before_build(void **state) {
   (void)state;
-  mix_optimizer *optimizer = wrapped(mix_sgd(0), 3, 0);
+  mix_optimizer *optimizer = wrapped(mix_sgd(), 3, 0);
   assert_true(mix_tensor_item(mix_optimizer_scale_loss(optimizer, mix_scalar(1, MIX_FLOAT32))) == 3);
   /* No cast of the scale: a float16 loss becomes float32 and does not overflow. */
-  optimizer = mix_loss_scale_optimizer(mix_sgd(0), .name = NULL);
+  optimizer = mix_loss_scale_optimizer(mix_sgd(), .name = NULL);
   mix_tensor *scaled = mix_optimizer_scale_loss(optimizer, mix_scalar(4, MIX_FLOAT16));
   assert_int_equal(mix_tensor_dtype(scaled), MIX_FLOAT32);
   assert_true(mix_tensor_item(scaled) == 131072);
@@ -137,7 +137,7 @@ static void S20_to_S24_sequences(void **state) {
 static void S25_two_thousand_steps(void **state) {
   (void)state;
   mix_variable *v = VARIABLE(MIX_FLOAT32, "v", 1);
-  mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(0), .name = NULL);
+  mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(), .name = NULL);
   captured_update update = captured_update_of(optimizer, mix_list_of(v));
   mix_list *gradients = mix_list_of(VECTOR(MIX_FLOAT32, 0));
   run_captured(&update, gradients); /* the function belongs to the test's scope */
@@ -168,12 +168,12 @@ static void accumulation_under_a_dynamic_scale(void **state) {
 static void O41_policy_carries_the_scale(void **state) {
   (void)state;
   mix_policy *policy = mix_policy_new("mixed_float16", .loss_scale = 8);
-  mix_optimizer *optimizer = mix_optimizer_for_policy(mix_sgd(0), policy);
+  mix_optimizer *optimizer = mix_optimizer_for_policy(mix_sgd(), policy);
   assert_true(mix_optimizer_scales_loss(optimizer));
   assert_ptr_equal(mix_optimizer_loss_scale_object(optimizer), mix_policy_loss_scale(policy));
   assert_false(mix_optimizer_dynamic(optimizer));
   assert_true(scale_of(optimizer) == 8);
-  mix_optimizer *plain = mix_sgd(0);
+  mix_optimizer *plain = mix_sgd();
   assert_ptr_equal(mix_optimizer_for_policy(plain, mix_policy_new("mixed_bfloat16")), plain);
 }
 
@@ -185,7 +185,7 @@ static void O42_clipping_inside_is_refused(void **state) {
 
 static void O43_no_loss_scale(void **state) {
   (void)state;
-  assert_null(mix_loss_scale_optimizer(mix_sgd(0), .loss_scale = NULL));
+  assert_null(mix_loss_scale_optimizer(mix_sgd(), .loss_scale = NULL));
   ASSERT_ERROR(MIX_VALUE_ERROR);
 }
 
@@ -194,7 +194,7 @@ static void O44_multiplier_four(void **state) {
   mix_variable *v = VARIABLE(MIX_FLOAT32, "v", 1);
   mix_loss_scale *scale =
       mix_dynamic_loss_scale(.initial_loss_scale = 1, .increment_period = 1, .multiplier = 4);
-  mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(0), .loss_scale = scale);
+  mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(), .loss_scale = scale);
   mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, 1)), mix_list_of(v));
   assert_true(scale_of(optimizer) == 4);
 }
@@ -202,8 +202,7 @@ static void O44_multiplier_four(void **state) {
 static void O45_nan_step_does_not_count(void **state) {
   (void)state;
   mix_variable *v = VARIABLE(MIX_FLOAT32, "v", 1);
-  mix_optimizer *optimizer =
-      mix_loss_scale_optimizer(mix_sgd(0), .loss_scale = mix_loss_scale_get("dynamic"));
+  mix_optimizer *optimizer = mix_loss_scale_optimizer(mix_sgd(), .loss_scale = mix_loss_scale_get("dynamic"));
   mix_optimizer_apply_gradients(optimizer, mix_list_of(VECTOR(MIX_FLOAT32, NAN)), mix_list_of(v));
   assert_int_equal(mix_optimizer_iterations(optimizer), 0);
   ASSERT_VALUES(v, 0, 1);

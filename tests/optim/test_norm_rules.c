@@ -110,7 +110,7 @@ static void lamb_of_a_weight_of_zeros(void **unused) {
   /* 1 - beta_2 differs by 1.3e-5 from its float32 cast, half of it after the root, in a step of 0.5. */
   ASSERT_VALUES(weight, 4e-6, -0.5, 0.5);
   mix_variable *still = VARIABLE(MIX_FLOAT64, "s", 1, 2);
-  mix_optimizer_apply_gradients(mix_lamb(0), mix_list_of(VECTOR(MIX_FLOAT64, 0, 0)), mix_list_of(still));
+  mix_optimizer_apply_gradients(mix_lamb(), mix_list_of(VECTOR(MIX_FLOAT64, 0, 0)), mix_list_of(still));
   ASSERT_VALUES(still, 0, 1, 2);
 }
 
@@ -119,7 +119,7 @@ static void adafactor_state(void **unused) {
   (void)unused;
   mix_variable *cube = mix_variable_new(mix_fill(MIX_SHAPE(2, 3, 4), 1, MIX_FLOAT32), .name = "cube");
   mix_variable *vector = VARIABLE(MIX_FLOAT32, "vector", 1, 2);
-  mix_optimizer *optimizer = mix_adafactor(0);
+  mix_optimizer *optimizer = mix_adafactor();
   assert_int_equal(mix_optimizer_build(optimizer, mix_list_of(cube, vector)), MIX_OK);
   const struct {
     const char *name;

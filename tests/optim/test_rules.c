@@ -180,7 +180,7 @@ static void nadam_product(void **state) {
               {"tf_keras", true, cast1, cast1 * cast2 * cast2}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     mix_set_semantics(rows[i].semantics);
-    mix_optimizer *optimizer = mix_nadam(0);
+    mix_optimizer *optimizer = mix_nadam();
     mix_list *variables = mix_list_of(VARIABLE(MIX_FLOAT64, "a", 1), VARIABLE(MIX_FLOAT64, "b", 1));
     mix_list *gradients = mix_list_of(VECTOR(MIX_FLOAT64, 1), VECTOR(MIX_FLOAT64, 1));
     if (rows[i].built) mix_optimizer_build(optimizer, variables);
@@ -256,10 +256,10 @@ static void ftrl_of_a_gradient_that_is_not_a_number(void **state) {
 
 static void default_learning_rates(void **state) {
   (void)state;
-  assert_true(mix_optimizer_learning_rate(mix_lion(0)) == (double)1e-4f);
+  assert_true(mix_optimizer_learning_rate(mix_lion()) == (double)1e-4f);
   mix_set_semantics("keras3");
-  assert_true(mix_optimizer_learning_rate(mix_lion(0)) == (double)1e-3f);
-  assert_true(mix_optimizer_learning_rate(mix_sgd(0)) == (double)0.01f);
+  assert_true(mix_optimizer_learning_rate(mix_lion()) == (double)1e-3f);
+  assert_true(mix_optimizer_learning_rate(mix_sgd()) == (double)0.01f);
 }
 
 /* After a large gradient and a small one, amsgrad still divides by the large second moment; row T07 alone

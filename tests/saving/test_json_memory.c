@@ -12,7 +12,7 @@ static mix_model *functional(void) {
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(4, 6), .name = "in");
   mix_tensor *x = mix_call(mix_masking(.mask_value = -1, .name = "masking"), inputs);
   x = mix_call(mix_bidirectional(mix_lstm(3, .return_sequences = true, .name = "lstm"), .name = "both"), x);
-  x = mix_call(mix_conv1d(5, MIX_SHAPE(2), .padding = "same", .name = "conv"), x);
+  x = mix_call(mix_conv1d(5, 2, .padding = "same", .name = "conv"), x);
   x = mix_call(mix_batch_normalization(.name = "norm"), x);
   mix_tensor *y =
       mix_call(mix_dense(.units = 2, .activation = "relu", .name = "dense"), x, .training = MIX_TRUE);

@@ -264,7 +264,7 @@ static void fit_with_nan(int bad, int rows, bool dynamic) {
   mix_set_global_policy("mixed_float16");
   mix_model *model = multiply_model(false);
   mix_model_compile(model, .loss_object = mix_loss_new(.function = mean_of_outputs),
-                    .optimizer = mix_loss_scale_optimizer(mix_sgd(0), .fixed = !dynamic, .initial_scale = 8));
+                    .optimizer = mix_loss_scale_optimizer(mix_sgd(), .fixed = !dynamic, .initial_scale = 8));
   double x[8] = {0};
   for (int i = 0; i < bad; i++) x[i] = NAN;
   *warning = 0;

@@ -31,7 +31,7 @@ static mix_dataset *range;
 static mix_model *model;
 
 #define CONTEXT .context = &releases, .release = count_release
-static void *user_callback(void) { return mix_callback_new(CONTEXT); }
+static void *user_callback(void) { return mix_callback_new(.context = &releases, .release = count_release); }
 static void *generator(void) { return mix_dataset_from_generator(no_element, CONTEXT); }
 static void *map(void) { return mix_dataset_map(range, same, CONTEXT); }
 static void *filter(void) { return mix_dataset_filter(range, yes, CONTEXT); }

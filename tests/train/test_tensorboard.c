@@ -187,7 +187,7 @@ static void loss_scale_and_skipped_steps_are_scalars(void **state) {
                 .callbacks = mix_list_of(mix_tensorboard(in_folder("scale"), .update_freq = 1)));
   assert_no_error();
   assert_int_equal(mix_optimizer_skipped_steps(mix_model_optimizer(model)), 4);
-  assert_int_equal(mix_optimizer_skipped_steps(mix_sgd(0)), 0);
+  assert_int_equal(mix_optimizer_skipped_steps(mix_sgd()), 0);
   assert_int_equal(mix_optimizer_skipped_steps(NULL), 0);
   read_events *train = train_events("scale");
   int skipped = 0;

@@ -23,9 +23,8 @@ static mix_tensor *rectify(mix_tensor *x, const char *prefix, const char *part) 
 
 static mix_tensor *combine_channels(mix_tensor *x, int64_t filters, const char *prefix, const char *part) {
   char name[NAME];
-  return mix_call(mix_conv2d(filters, MIX_SHAPE(1), .padding = "same", .no_bias = true,
-                             .name = name_layer(prefix, part, name)),
-                  x);
+  return mix_call(
+      mix_conv2d(filters, 1, .padding = "same", .no_bias = true, .name = name_layer(prefix, part, name)), x);
 }
 
 /* With stride 2 an even side is padded at its end only. */
@@ -37,7 +36,7 @@ static mix_tensor *filter_channels(mix_tensor *x, int64_t stride, const char *pr
         mix_zero_padding2d(.padding = MIX_BORDERS(odd, 1, odd, 1), .name = name_layer(prefix, "pad", name)),
         x);
   }
-  return mix_call(mix_depthwise_conv2d(MIX_SHAPE(3), .strides = MIX_SHAPE(stride),
+  return mix_call(mix_depthwise_conv2d(3, .strides = MIX_SHAPE(stride),
                                        .padding = stride == 1 ? "same" : "valid", .no_bias = true,
                                        .name = name_layer(prefix, "depthwise", name)),
                   x);
@@ -65,9 +64,9 @@ mix_model *cli_mobilenet_v2(int64_t image_size, int64_t classes) {
     int count;
   } stages[] = {{16, 1, 1}, {24, 2, 2}, {32, 2, 3}, {64, 2, 4}, {96, 1, 3}, {160, 2, 3}, {320, 1, 1}};
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(image_size, image_size, 3));
-  mix_tensor *x = mix_call(mix_conv2d(32, MIX_SHAPE(3), .strides = MIX_SHAPE(2), .padding = "same",
-                                      .no_bias = true, .name = "Conv1"),
-                           inputs);
+  mix_tensor *x = mix_call(
+      mix_conv2d(32, 3, .strides = MIX_SHAPE(2), .padding = "same", .no_bias = true, .name = "Conv1"),
+      inputs);
   x = rectify(normalize(x, "bn_", "Conv1"), "Conv1_", "relu");
   int64_t channels = 32;
   int block = 0;
@@ -76,7 +75,7 @@ mix_model *cli_mobilenet_v2(int64_t image_size, int64_t classes) {
       x = inverted_residual(x, channels, stages[s].filters, i ? 1 : stages[s].stride, block++);
       channels = stages[s].filters;
     }
-  x = mix_call(mix_conv2d(1280, MIX_SHAPE(1), .no_bias = true, .name = "Conv_1"), x);
+  x = mix_call(mix_conv2d(1280, 1, .no_bias = true, .name = "Conv_1"), x);
   x = rectify(normalize(x, "Conv_1_", "bn"), "out_", "relu");
   char name[NAME];
   snprintf(name, sizeof name, "mobilenetv2_1.00_%lld", (long long)image_size);

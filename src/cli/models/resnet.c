@@ -10,7 +10,7 @@ static mix_tensor *convolve(mix_tensor *x, int64_t filters, int64_t kernel, int6
                             const char *part) {
   char name[NAME];
   snprintf(name, sizeof name, "%s_%s_conv", block, part);
-  return mix_call(mix_conv2d(filters, MIX_SHAPE(kernel), .strides = MIX_SHAPE(stride), .padding = "same",
+  return mix_call(mix_conv2d(filters, kernel, .strides = MIX_SHAPE(stride), .padding = "same",
                              .no_bias = true, .kernel_initializer = "he_normal", .name = name),
                   x);
 }
@@ -47,8 +47,8 @@ mix_model *cli_resnet50(int64_t image_size, int64_t classes) {
   static const int blocks[] = {3, 4, 6, 3};
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(image_size, image_size, 3));
   mix_tensor *x = mix_call(mix_zero_padding2d(.padding = MIX_BORDERS(3), .name = "conv1_pad"), inputs);
-  x = mix_call(mix_conv2d(64, MIX_SHAPE(7), .strides = MIX_SHAPE(2), .no_bias = true,
-                          .kernel_initializer = "he_normal", .name = "conv1_conv"),
+  x = mix_call(mix_conv2d(64, 7, .strides = MIX_SHAPE(2), .no_bias = true, .kernel_initializer = "he_normal",
+                          .name = "conv1_conv"),
                x);
   x = mix_call(mix_batch_normalization(.momentum = 0.9, .epsilon = 1e-5, .name = "conv1_bn"), x);
   x = mix_call(mix_activation("relu", .name = "conv1_relu"), x);
@@ -75,7 +75,7 @@ static mix_tensor *basic_block(mix_tensor *x, int64_t filters, int64_t stride, c
 mix_model *cli_resnet56(int64_t image_size, int64_t classes) {
   enum { BLOCKS = 9 };
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(image_size, image_size, 3));
-  mix_tensor *x = mix_call(mix_conv2d(16, MIX_SHAPE(3), .padding = "same", .no_bias = true,
+  mix_tensor *x = mix_call(mix_conv2d(16, 3, .padding = "same", .no_bias = true,
                                       .kernel_initializer = "he_normal", .name = "conv1_conv"),
                            inputs);
   x = mix_call(mix_batch_normalization(.momentum = 0.9, .epsilon = 1e-5, .name = "conv1_bn"), x);

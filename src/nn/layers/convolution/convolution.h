@@ -46,8 +46,9 @@ mix_shape mix_kernel_shape(mix_shape cells, int64_t in, int64_t out);
 #define MIX_PER_AXIS_FIELD(type, member) MIX_FIELD(type, member), &mix_field_window_sizes
 /* What configs of convolutions begin with, and end with. */
 #define MIX_WINDOW_FIELDS(type)                                                                              \
-  {MIX_PER_AXIS_FIELD(type, kernel_size), .required = true}, {MIX_PER_AXIS_FIELD(type, strides)},            \
-      {MIX_FIELD(type, padding), &mix_field_text, .text = "valid"}, MIX_DATA_FORMAT_FIELD(type)
+  {MIX_PER_AXIS_FIELD(type, kernel_size), .required = true, .one = offsetof(type, kernel)},                  \
+      {MIX_PER_AXIS_FIELD(type, strides)}, {MIX_FIELD(type, padding), &mix_field_text, .text = "valid"},     \
+      MIX_DATA_FORMAT_FIELD(type)
 #define MIX_BIAS_FIELDS(type)                                                                                \
   {MIX_FIELD(type, activation), &mix_field_activation},                                                      \
       {"use_bias", offsetof(type, no_bias), &mix_field_negated},                                             \

@@ -80,7 +80,8 @@ static bool adaptive_ready(mix_layer *layer) {
 
 #define ADAPTIVE(axes)                                                                                       \
   static const mix_field_row fields_##axes[] = {{MIX_FIELD(mix_adaptive_pooling_options, output_size),       \
-                                                 &mix_field_per_axis, .number = axes, .required = true},     \
+                                                 &mix_field_per_axis, .number = axes, .required = true,      \
+                                                 .one = offsetof(mix_adaptive_pooling_options, output)},     \
                                                 MIX_DATA_FORMAT_FIELD(mix_adaptive_pooling_options),         \
                                                 {0}};                                                        \
   MIX_LAYER_KIND_ONLY(adaptive_max_pooling##axes##d, mix_adaptive_pooling_options, .fields = fields_##axes,  \

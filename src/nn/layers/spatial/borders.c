@@ -103,7 +103,10 @@ static bool padding_ready(mix_layer *layer) {
 
 /* tf_keras's ZeroPadding1D has no data_format. */
 #define PADDING_FIELD(axes)                                                                                  \
-  { MIX_FIELD(mix_zero_padding_options, padding), &borders_kind, .number = axes, .text = "1" }
+  {                                                                                                          \
+    MIX_FIELD(mix_zero_padding_options, padding), &borders_kind,                                             \
+        .number = axes, .text = "1", .one = offsetof(mix_zero_padding_options, cells)                        \
+  }
 static const mix_field_row padding_1d[] = {
     PADDING_FIELD(1),
     {MIX_FIELD(mix_zero_padding_options, data_format), &mix_field_text, .text = "channels_last",
@@ -175,8 +178,11 @@ static bool cropping_1d_check(void *options, const mix_layer_kind *kind) {
          false;
 }
 
-#define CROPPING_FIELD(axes, cells)                                                                          \
-  { MIX_FIELD(mix_cropping_options, cropping), &borders_kind, .number = axes, .text = cells }
+#define CROPPING_FIELD(axes, given)                                                                          \
+  {                                                                                                          \
+    MIX_FIELD(mix_cropping_options, cropping), &borders_kind, .number = axes, .text = given,                 \
+                                                              .one = offsetof(mix_cropping_options, cells)   \
+  }
 static const mix_field_row cropping_1d[] = {CROPPING_FIELD(1, "1"), {0}};
 static const mix_field_row cropping_2d[] = {
     CROPPING_FIELD(2, "0"), MIX_DATA_FORMAT_FIELD(mix_cropping_options), {0}};

@@ -87,13 +87,14 @@ static const mix_value_kind average_size = {.expected = "an integer or a list of
                                             .read = read_average_size};
 
 #define ROWS(name, size_kind, axes)                                                                          \
-  static const mix_field_row name[] = {                                                                      \
-      {MIX_FIELD(mix_pooling_options, pool_size), size_kind, .number = axes, .text = "2"},                   \
-      {MIX_FIELD(mix_pooling_options, padding), &mix_field_padding},                                         \
-      {MIX_FIELD(mix_pooling_options, strides), &mix_field_per_axis, .number = axes,                         \
-       .other = offsetof(mix_pooling_options, pool_size)},                                                   \
-      MIX_DATA_FORMAT_FIELD(mix_pooling_options),                                                            \
-      {0}};
+  static const mix_field_row name[] = {{MIX_FIELD(mix_pooling_options, pool_size), size_kind,                \
+                                        .number = axes, .text = "2",                                         \
+                                        .one = offsetof(mix_pooling_options, pool)},                         \
+                                       {MIX_FIELD(mix_pooling_options, padding), &mix_field_padding},        \
+                                       {MIX_FIELD(mix_pooling_options, strides), &mix_field_per_axis,        \
+                                        .number = axes, .other = offsetof(mix_pooling_options, pool_size)},  \
+                                       MIX_DATA_FORMAT_FIELD(mix_pooling_options),                           \
+                                       {0}};
 #define POOLING(axes)                                                                                        \
   ROWS(max_fields_##axes, &mix_field_per_axis, axes)                                                         \
   ROWS(average_fields_##axes, &average_size, axes)                                                           \

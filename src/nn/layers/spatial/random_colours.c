@@ -58,7 +58,7 @@ static bool random_contrast_ready(mix_layer *layer) {
 
 static const mix_field_row contrast_fields[] = {
     {MIX_FIELD(mix_random_contrast_options, factor), &mix_field_factor, .number = MIX_FACTOR_PAIR_IF_RESOLVED,
-     .required = true},
+     .required = true, MIX_ONE_FACTOR(mix_random_contrast_options, number)},
     {MIX_FIELD(mix_random_contrast_options, value_range), &mix_field_value_range,
      .only = MIX_RULE(config_image_data_format)},
     {MIX_FIELD(mix_random_contrast_options, seed), &mix_field_seed},
@@ -99,7 +99,7 @@ static bool random_brightness_ready(mix_layer *layer) {
 
 static const mix_field_row brightness_fields[] = {
     {MIX_FIELD(mix_random_brightness_options, factor), &mix_field_factor, .number = MIX_FACTOR_PAIR,
-     .required = true},
+     .required = true, MIX_ONE_FACTOR(mix_random_brightness_options, number)},
     {MIX_FIELD(mix_random_brightness_options, value_range), &mix_field_value_range},
     {MIX_FIELD(mix_random_brightness_options, seed), &mix_field_seed},
     MIX_IMAGE_DATA_FORMAT_FIELD(mix_random_brightness_options),

@@ -111,11 +111,11 @@ static bool random_rotation_ready(mix_layer *layer) {
   return (r->generator = mix_layer_generator(layer, r->options.seed)) != NULL;
 }
 
-static const mix_field_row rotation_fields[] = {{MIX_FIELD(mix_random_rotation_options, factor),
-                                                 &mix_field_factor, .number = MIX_FACTOR_PAIR_IF_RESOLVED,
-                                                 .required = true},
-                                                TRANSFORM_FIELDS(mix_random_rotation_options),
-                                                {0}};
+static const mix_field_row rotation_fields[] = {
+    {MIX_FIELD(mix_random_rotation_options, factor), &mix_field_factor, .number = MIX_FACTOR_PAIR_IF_RESOLVED,
+     .required = true, MIX_ONE_FACTOR(mix_random_rotation_options, number)},
+    TRANSFORM_FIELDS(mix_random_rotation_options),
+    {0}};
 MIX_LAYER_KIND(random_rotation, mix_random_rotation_options, .fields = rotation_fields,
                .call_training = MIX_TRUE, .ready = random_rotation_ready,
                MIX_LAYER_CLASS(.name = "RandomRotation", .instance_size = sizeof(random_rotation),
@@ -161,8 +161,10 @@ static bool random_translation_ready(mix_layer *layer) {
 #define FACTOR(type, member, ...)                                                                            \
   { MIX_FIELD(type, member), &mix_field_factor, .number = MIX_FACTOR_AS_GIVEN, __VA_ARGS__ }
 static const mix_field_row translation_fields[] = {
-    FACTOR(mix_random_translation_options, height_factor, .required = true),
-    FACTOR(mix_random_translation_options, width_factor, .required = true),
+    FACTOR(mix_random_translation_options, height_factor, .required = true,
+           MIX_ONE_FACTOR(mix_random_translation_options, height_number)),
+    FACTOR(mix_random_translation_options, width_factor, .required = true,
+           MIX_ONE_FACTOR(mix_random_translation_options, width_number)),
     TRANSFORM_FIELDS(mix_random_translation_options),
     {0}};
 MIX_LAYER_KIND(random_translation, mix_random_translation_options, .fields = translation_fields,
@@ -211,7 +213,8 @@ static bool random_zoom_ready(mix_layer *layer) {
   return (r->generator = mix_layer_generator(layer, r->options.seed)) != NULL;
 }
 
-static const mix_field_row zoom_fields[] = {FACTOR(mix_random_zoom_options, height_factor, .required = true),
+static const mix_field_row zoom_fields[] = {FACTOR(mix_random_zoom_options, height_factor, .required = true,
+                                                   MIX_ONE_FACTOR(mix_random_zoom_options, height_number)),
                                             FACTOR(mix_random_zoom_options, width_factor, .optional = true),
                                             TRANSFORM_FIELDS(mix_random_zoom_options),
                                             {0}};

@@ -50,8 +50,8 @@ static bool up_sampling_check(void *options, const mix_layer_kind *kind) {
 /* `optional`: one number, which configs have as it is. */
 #define FACTORS(axes, ...)                                                                                   \
   {                                                                                                          \
-    "size", offsetof(mix_up_sampling_options, factors), &mix_field_per_axis, .number = axes, .text = "2",    \
-                                                                             __VA_ARGS__                     \
+    "size", offsetof(mix_up_sampling_options, factors), &mix_field_per_axis,                                 \
+        .number = axes, .text = "2", .one = offsetof(mix_up_sampling_options, factor), __VA_ARGS__           \
   }
 static const mix_field_row fields_1[] = {FACTORS(1, .optional = true), {0}};
 static const mix_field_row fields_2[] = {

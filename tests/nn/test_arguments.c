@@ -1,0 +1,69 @@
+/* Arguments of the macros without names: they mean what Keras means, or are refused with the way to write
+ * them. tests/api/arguments.py holds the list of all macros. */
+#include "nn/layer_support.h"
+#include <mixtape/callback.h>
+#include <mixtape/convolution.h>
+#include <mixtape/image.h>
+#include <mixtape/model.h>
+#include <mixtape/pooling.h>
+
+static void expect_config(mix_layer *layer, const char *config) {
+  if (!layer || !strstr(mix_layer_config(layer), config))
+    fail_msg("%s is not in %s", config, layer ? mix_layer_config(layer) : mix_error_message());
+}
+
+static void a_number_works_where_keras_takes_one(void **state) {
+  (void)state;
+  expect_config(mix_dense(8, "relu"), "\"units\": 8, \"activation\": \"relu\", \"use_bias\": true");
+  expect_config(mix_random_rotation(0.1), "\"factor\": 0.1");
+  expect_config(mix_random_zoom(0.2), "\"height_factor\": 0.2");
+  expect_config(mix_random_translation(0.1, -0.2), "\"height_factor\": 0.1, \"width_factor\": -0.2");
+  expect_config(mix_zero_padding2d(2), "\"padding\": [[2, 2], [2, 2]]");
+  expect_config(mix_cropping1d(MIX_INT_ZERO), "\"cropping\": [0, 0]");
+  expect_config(mix_max_pooling2d(3), "\"pool_size\": [3, 3]");
+  expect_config(mix_up_sampling2d(3), "\"size\": [3, 3]");
+  expect_config(mix_conv2d(32, 3), "\"kernel_size\": [3, 3]");
+  expect_config(mix_depthwise_conv2d(3), "\"kernel_size\": [3, 3]");
+  expect_config(mix_random_contrast(MIX_ZERO), "\"factor\": 0");
+}
+
+/* The second number would begin a struct, which -Wall warns of; it is refused all the same. */
+#pragma GCC diagnostic ignored "-Wmissing-braces"
+#define REFUSED(call, mentions) expect_refused(call, MIX_TYPE_ERROR, mentions)
+
+static void what_keras_means_otherwise_is_refused(void **state) {
+  (void)state;
+  REFUSED(mix_dense(8, "relu", false), "mix_dense: the argument 'false' has no name");
+  REFUSED(mix_dense(8, "relu", 1), "without a name mix_dense takes units, activation; write .NAME = 1");
+  REFUSED(mix_dense(.units = 8, "relu"), "follows one that has");
+  REFUSED(mix_random_zoom(0.2, 0), "mix_random_zoom: the argument '0'");
+  REFUSED(mix_zero_padding2d(0), "the argument '0' would mean the default of .cells");
+  REFUSED(mix_leaky_relu_layer(0.0), "default of .negative_slope");
+  REFUSED(mix_conv2d(32, 3, .strides = MIX_SHAPE(2), MIX_SHAPE(1)), "follows one that has");
+  REFUSED(mix_conv2d(32, 3, .kernel_size = MIX_SHAPE(3)), "kernel_size is given twice");
+  REFUSED(mix_call(mix_flatten(), NULL, NULL), "mix_call: the argument 'NULL'");
+  REFUSED(mix_sgd(0), "default of .learning_rate");
+  REFUSED(mix_sgd(0.1, NULL), "mix_sgd: the argument 'NULL'");
+  REFUSED(mix_early_stopping("loss", 0.1, 3, "min"), "'\"min\"'");
+}
+
+/* Commas, points and quotes inside an argument do not count. */
+static void one_argument_is_one(void **state) {
+  (void)state;
+  assert_non_null(mix_dense((int64_t[]){1, 2, 3}[1],
+                            "re"
+                            "lu",
+                            .name = "a,b\"),(", .no_bias = ',' == '\''));
+  assert_non_null(mix_dropout(.5));
+  assert_non_null(mix_dropout());
+  assert_non_null(mix_sequential(mix_list_of(mix_dense(2, "tanh"), mix_dense(1)), .name = "chain"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_number_works_where_keras_takes_one),
+      cmocka_unit_test(what_keras_means_otherwise_is_refused),
+      cmocka_unit_test(one_argument_is_one),
+  };
+  return cmocka_run_group_tests_name("nn/arguments", tests, NULL, NULL);
+}
