@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* syscall */
 #endif
 #include "base/awaited.h"
+#include "base/machine.h"
 #include <limits.h>
 #include <linux/futex.h>
 #include <stddef.h>
@@ -37,7 +38,7 @@ void mix_awaited_next(mix_awaited *awaited) {
 void mix_awaited_wait(mix_awaited *awaited, uint64_t number, int spins) {
   for (int spin = 0; spin < spins; spin++) {
     if (mix_awaited_number(awaited) != number) return;
-    __builtin_ia32_pause();
+    mix_pause();
   }
   atomic_fetch_add(&awaited->sleepers, 1);
   /* The kernel compares once more before it sleeps, so that no change in between is missed. */

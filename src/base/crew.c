@@ -10,9 +10,8 @@
 #include "base/alloc.h"
 #include "base/awaited.h"
 #include "base/error.h"
+#include "base/machine.h"
 #include "base/processor.h"
-#include "base/threads.h"
-#include <omp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -81,7 +80,7 @@ static bool do_share(crew *x, uint64_t moment, int share) {
 }
 
 static bool passes(crew *x, uint64_t moment, int pauses) {
-  while (pauses-- > 0 && mix_awaited_number(&x->moment) == moment) __builtin_ia32_pause();
+  while (pauses-- > 0 && mix_awaited_number(&x->moment) == moment) mix_pause();
   return pauses >= 0;
 }
 
@@ -156,14 +155,20 @@ static void dismiss(void *argument) {
 }
 
 static pthread_key_t key;
-static void make_key(void) { pthread_key_create(&key, dismiss); }
 static _Thread_local crew *mine;
+/* In a child by fork, into which no helper of this process came along. */
+static atomic_bool forked;
+static void lose_helpers(void) { atomic_store(&forked, true); }
+
+static void begin_crews(void) {
+  pthread_key_create(&key, dismiss);
+  pthread_atfork(NULL, NULL, lose_helpers);
+}
 
 /* NULL with the error recorded. */
 static crew *gather_crew(int threads) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, make_key);
-  if (!mix_threads_start(threads)) return NULL;
+  pthread_once(&once, begin_crews);
   crew *x = mix_alloc_buffer(bytes_of(threads));
   if (!x) return NULL;
   memset(x, 0, bytes_of(threads));
@@ -177,16 +182,29 @@ static crew *gather_crew(int threads) {
     if (!reason && pthread_detach(helper) == 0) continue;
     atomic_fetch_sub(&x->users, threads - i);
     dismiss(x);
-    mix_fail(MIX_RUNTIME_ERROR, "a thread cannot be created: %s", strerror(reason));
-    return NULL;
+    return mix_fail(MIX_RUNTIME_ERROR,
+                    "%d threads cannot be created: %s; use fewer (mix_set_threads, --threads), or raise the "
+                    "limit of processes",
+                    threads - 1, strerror(reason)),
+           NULL;
   }
   if (mine) dismiss(mine);
   pthread_setspecific(key, mine = x);
   return x;
 }
 
+/* The caller's OpenMP, where its program has one; the library links none. */
+extern int omp_get_active_level(void) __attribute__((weak));
+extern int omp_get_max_active_levels(void) __attribute__((weak));
+
+/* Is this a thread of a parallel region of the caller's, whose threads have the cores? */
+static bool in_parallel_region(void) {
+  return omp_get_active_level && omp_get_max_active_levels &&
+         omp_get_active_level() >= omp_get_max_active_levels();
+}
+
 mix_crew_result mix_crew_run(const mix_crew_work *work, int threads) {
-  if (mix_threads_lost() || omp_get_active_level() >= omp_get_max_active_levels()) return MIX_CREW_TOO_FEW;
+  if (atomic_load_explicit(&forked, memory_order_relaxed) || in_parallel_region()) return MIX_CREW_TOO_FEW;
   crew *x = mine && mine->size >= threads ? mine : gather_crew(threads);
   if (!x) return MIX_CREW_FAILED;
   x->work = *work;

@@ -6,6 +6,7 @@
 #include "backend/host/executor.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/machine.h"
 #include "tensor/shape.h"
 
 #include <omp.h>
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xmmintrin.h>
 
 enum { THREADS = 3, LENGTH = 24, SLOTS = 64, STEPS = 64 };
 typedef int64_t word;
@@ -50,8 +50,7 @@ static word combined(const mix_kernel_args *args, int64_t i, int64_t n) {
 
 static void fail_if_requested(const mix_kernel_args *args, const mix_team *team) {
   const settings *s = args->attributes;
-  if (s->failure && (!s->only_slow_fails || team->rank == s->slow_rank))
-    mix_kernel_fail(args, s->failure);
+  if (s->failure && (!s->only_slow_fails || team->rank == s->slow_rank)) mix_kernel_fail(args, s->failure);
 }
 
 static void each_run(const mix_kernel_args *args, const mix_team *team) {
@@ -104,7 +103,7 @@ static void even_run(const mix_kernel_args *args, const mix_team *team) {
 }
 
 static void control_run(const mix_kernel_args *args, const mix_team *team) {
-  if (team->rank < 2) ((word *)args->outputs[0])[team->rank] = (word)_mm_getcsr();
+  if (team->rank < 2) ((word *)args->outputs[0])[team->rank] = (word)mix_float_control_get();
 }
 
 static const char *never(const mix_kernel_args *args) { return (void)args, "does not like it"; }
@@ -258,8 +257,8 @@ static mix_status run_on(builder *b, mix_executable *executable, word *arena) {
 }
 
 static mix_status run(builder *b, mix_executable *executable) {
-  mix_host_enqueue(executable, &(mix_bindings){b->argument_memory, b->variables, b->result_memory,
-                                               b->arena_memory});
+  mix_host_enqueue(executable,
+                   &(mix_bindings){b->argument_memory, b->variables, b->result_memory, b->arena_memory});
   return mix_error();
 }
 static int barriers(builder *b, int threads) {

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 #include "backend/host/executor.h"
 
-#include "base/threads.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <mixtape/mixtape.h>

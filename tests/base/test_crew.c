@@ -13,6 +13,7 @@
 #include "base/awaited.h"
 #include "base/crew.h"
 #include "base/error.h"
+#include "base/machine.h"
 #include <mixtape/mixtape.h>
 #include <omp.h>
 #include <pthread.h>
@@ -61,7 +62,7 @@ static void delay(const record *r, int stage, int share) {
   case 0: usleep(200); break;
   case 1: sched_yield(); break;
   case 2:
-    for (int i = 0; i < 3000; i++) __builtin_ia32_pause();
+    for (int i = 0; i < 3000; i++) mix_pause();
     break;
   default: break;
   }

@@ -17,4 +17,5 @@ SIMD_INLINE vec pair_fma(vec a, vec b, vec c) {
 #define V_ACCUMULATE(c, a, b) (c) = pair_fma(a, b, c)
 #define V_ACCUMULATE_BROADCAST(c, p, b) (c) = pair_fma(v_set(*(p)), b, c)
 #define ENGINE mix_gemm_emulated_pairs
+#define WIDENING mix_gemm_f32_avx512
 #include "backend/cpu/gemm/bf16/engine.h"

@@ -4,15 +4,12 @@
 #include "backend/host/bands.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/machine.h"
 #include "tensor/memory_inside.h"
 #include <limits.h>
 #include <string.h>
-#include <xmmintrin.h>
 
-enum {
-  FLUSH_SUBNORMALS = 0x8040 /* MXCSR: FTZ and DAZ */,
-  DONE = 1 /* every ticket */
-};
+enum { DONE = 1 /* every ticket */ };
 
 /* ---- compile ---- */
 
@@ -371,13 +368,13 @@ static void run_stage_traced(mix_executable *executable, int begin, int end, con
 
 /* Runs steps as one thread of the team. */
 static void run_stage(mix_executable *executable, int begin, int end, const mix_team *team) {
-  const unsigned control = _mm_getcsr();
-  if (executable->flush_subnormals) _mm_setcsr(control | FLUSH_SUBNORMALS);
+  const mix_float_control control = mix_float_control_get();
+  if (executable->flush_subnormals) mix_float_control_set(control | MIX_FLUSH_SUBNORMALS);
   if (executable->trace)
     run_stage_traced(executable, begin, end, team);
   else
     for (int i = begin; i < end;) i = run_at(executable, i, team);
-  _mm_setcsr(control);
+  mix_float_control_set(control);
 }
 
 static mix_ticket report_failure(mix_executable *executable) {

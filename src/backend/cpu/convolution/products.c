@@ -7,6 +7,7 @@
 #include "backend/cpu/gemm/block_arithmetic.h"
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/kernels.h"
+#include "backend/cpu/gemm/product_list.h"
 #include "backend/cpu/kernels.h"
 #include "base/alloc.h"
 
@@ -362,9 +363,9 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
   if (tests) finish(args, team, finite);
 }
 
-/* ---- the table: the engines in the order of gemm/kernels.c ---- */
+/* ---- the table ---- */
 
-#define KERNEL(id, constant, engine, text, features, summed)                                                 \
+#define KERNEL(id, constant, engine, text, features, upcast_kernel, summed, description)                     \
   static const char *unsupported_reason_##id(const mix_kernel_args *args) {                                  \
     return unsupported_reason(&engine, args, constant);                                                      \
   }                                                                                                          \
@@ -376,7 +377,7 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
     return barriers(&engine, args, threads);                                                                 \
   }                                                                                                          \
   static const mix_kernel id = {                                                                             \
-      .name = text,                                                                                          \
+      .name = "conv_" text,                                                                                  \
       .needs = features,                                                                                     \
       .unsupported_reason = unsupported_reason_##id,                                                         \
       .run = run,                                                                                            \
@@ -388,53 +389,8 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
       .operands = constant,                                                                                  \
       .accumulation = summed,                                                                                \
   };
-#define WIDENING(type, constant, accumulator, set, features)                                                 \
-  KERNEL(type##_##set, constant, mix_gemm_f##accumulator##_##set,                                            \
-         "conv_" #type "_acc" #accumulator "_" #set, features, MIX_ACCUMULATE_EXACT)
-#define BLOCKED_SUMS(sums)                                                                                   \
-  KERNEL(f16_##sums, MIX_FLOAT16, mix_gemm_##sums##_avx512fp16, "conv_f16_" #sums "_avx512fp16",             \
-         MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16, MIX_ACCUMULATE_BLOCKED)                                       \
-  KERNEL(bf16_##sums, MIX_BFLOAT16, mix_gemm_##sums##_avx512fp16, "conv_bf16_" #sums "_avx512fp16",          \
-         MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16, MIX_ACCUMULATE_BLOCKED)
-#define SET(set, features)                                                                                   \
-  WIDENING(f32, MIX_FLOAT32, 32, set, features)                                                              \
-  WIDENING(f16, MIX_FLOAT16, 32, set, features)                                                              \
-  WIDENING(bf16, MIX_BFLOAT16, 32, set, features)                                                            \
-  WIDENING(f64, MIX_FLOAT64, 64, set, features)
-#define AMX MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16
-
-BLOCKED_SUMS(t4x16)
-BLOCKED_SUMS(t4x32)
-WIDENING(f16, MIX_FLOAT16, 32, amx, AMX)
-WIDENING(bf16, MIX_BFLOAT16, 32, amx, AMX)
-WIDENING(f32, MIX_FLOAT32, 32, amx, AMX)
-WIDENING(bf16, MIX_BFLOAT16, 32, avx512bf16, MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS)
-SET(avx512, MIX_CPU_AVX512)
-SET(avx2, MIX_CPU_AVX2)
-SET(generic, 0)
+MIX_PRODUCTS(KERNEL)
 
 /* Channel by channel first (depthwise.c). */
-const mix_kernel *const mix_cpu_conv_kernels[] = {
-    &mix_cpu_depthwise_kernel,
-    &f16_t4x32,
-    &bf16_t4x32,
-    &f16_t4x16,
-    &bf16_t4x16,
-    &f16_amx,
-    &bf16_amx,
-    &f32_amx,
-    &bf16_avx512bf16,
-    &f32_avx512,
-    &f16_avx512,
-    &bf16_avx512,
-    &f64_avx512,
-    &f32_avx2,
-    &f16_avx2,
-    &bf16_avx2,
-    &f64_avx2,
-    &f32_generic,
-    &f16_generic,
-    &bf16_generic,
-    &f64_generic,
-    NULL,
-};
+const mix_kernel *const mix_cpu_conv_kernels[] = {&mix_cpu_depthwise_kernel,
+                                                  MIX_PRODUCTS(MIX_PRODUCT_ROW) NULL};

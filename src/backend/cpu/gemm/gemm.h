@@ -117,13 +117,14 @@ typedef struct mix_gemm_algorithm {
 extern const mix_gemm_algorithm *const mix_gemm_vector_algorithms[];
 
 struct mix_gemm_engine {
-  int mr, nr;           /* rows and columns of a full tile */
-  int lanes;            /* columns in a vector */
-  bool ragged_in_place; /* micro-kernels read no column of B beyond `columns` */
-  bool pairs;           /* what micro-kernels read: two numbers of k in each element (bf16/) */
-  size_t element_size;  /* bytes of what micro-kernels read */
-  size_t sum_size;      /* bytes of an element of the sums */
-  int64_t kc, mc, nc;   /* the largest blocks */
+  int mr, nr;                      /* rows and columns of a full tile */
+  int lanes;                       /* columns in a vector */
+  bool ragged_in_place;            /* micro-kernels read no column of B beyond `columns` */
+  bool pairs;                      /* what micro-kernels read: two numbers of k in each element (bf16/) */
+  const mix_gemm_engine *widening; /* of pairs: does the products that they leave, with the same bits */
+  size_t element_size;             /* bytes of what micro-kernels read */
+  size_t sum_size;                 /* bytes of an element of the sums */
+  int64_t kc, mc, nc;              /* the largest blocks */
   int small_n_rows, small_n_columns;
   int chains, chain;                /* blocked accumulation: chains, and products in each; 0: exact */
   mix_gemm_micro *const *micro[2];  /* [layout][rows - 1] */
@@ -132,10 +133,10 @@ struct mix_gemm_engine {
   const mix_gemm_algorithm *const *algorithms;
 };
 
-extern const mix_gemm_engine mix_gemm_f32_avx512, mix_gemm_f32_avx2, mix_gemm_f32_generic;
-extern const mix_gemm_engine mix_gemm_f64_avx512, mix_gemm_f64_avx2, mix_gemm_f64_generic;
-extern const mix_gemm_engine mix_gemm_f32_amx, mix_gemm_f32_avx512bf16;
-extern const mix_gemm_engine mix_gemm_t4x16_avx512fp16, mix_gemm_t4x32_avx512fp16;
+#define MIX_DECLARE_ENGINES(set, ...) extern const mix_gemm_engine mix_gemm_f32_##set, mix_gemm_f64_##set;
+MIX_VECTOR_SETS(MIX_DECLARE_ENGINES)
+#define MIX_DECLARE_ENGINE(id, dtype, engine, ...) extern const mix_gemm_engine engine;
+MIX_SPECIAL_PRODUCTS(MIX_DECLARE_ENGINE)
 
 struct mix_gemm_problem {
   int64_t m, n, k;

@@ -1,6 +1,7 @@
 /* Rows of the kernel table: an engine and a storage dtype each, for single products and for batches. */
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/cpu/gemm/gemm.h"
+#include "backend/cpu/gemm/product_list.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "ops/table.h"
@@ -265,7 +266,7 @@ static void begin(const mix_kernel_args *args, const mix_team *team) {
   plan->algorithm->keep(plan, &b, team->rank, team->size, args->kept);
 }
 
-#define GEMM_KERNEL_OF(id, constant, engine, text, features, upcast_kernel, summed, text_of_kernel)          \
+#define GEMM_KERNEL(id, constant, engine, text, features, upcast_kernel, summed, text_of_kernel)             \
   static const char *unsupported_reason_##id(const mix_kernel_args *args) {                                  \
     return unsupported_reason(&engine, args, constant);                                                      \
   }                                                                                                          \
@@ -280,7 +281,7 @@ static void begin(const mix_kernel_args *args, const mix_team *team) {
     return same_order(&engine, x, y);                                                                        \
   }                                                                                                          \
   static const mix_kernel id = {                                                                             \
-      .name = text,                                                                                          \
+      .name = "gemm_" text,                                                                                  \
       .needs = features,                                                                                     \
       .unsupported_reason = unsupported_reason_##id,                                                         \
       .run = run,                                                                                            \
@@ -297,43 +298,5 @@ static void begin(const mix_kernel_args *args, const mix_team *team) {
       .accumulation = summed,                                                                                \
       .description = text_of_kernel,                                                                         \
   };
-#define GEMM_KERNEL(type, constant, accumulator, set, features, widened, description)                        \
-  GEMM_KERNEL_OF(type##_##set, constant, mix_gemm_f##accumulator##_##set,                                    \
-                 "gemm_" #type "_acc" #accumulator "_" #set, features, widened, MIX_ACCUMULATE_EXACT,        \
-                 description)
-#define GEMM_BLOCKED_KERNELS(sums, f16_rate, bf16_rate)                                                      \
-  GEMM_KERNEL_OF(f16_##sums, MIX_FLOAT16, mix_gemm_##sums##_avx512fp16, "gemm_f16_" #sums "_avx512fp16",     \
-                 MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16, NULL, MIX_ACCUMULATE_BLOCKED,                         \
-                 "float16 sums in short chains, added in float32: " f16_rate " times float32's rate")        \
-  GEMM_KERNEL_OF(bf16_##sums, MIX_BFLOAT16, mix_gemm_##sums##_avx512fp16, "gemm_bf16_" #sums "_avx512fp16",  \
-                 MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16, NULL, MIX_ACCUMULATE_BLOCKED,                         \
-                 "re-biased to float16, sums in short chains, added in float32: " bf16_rate                  \
-                 " times float32's rate")
-#define GEMM_WIDENS "widened to float32, and multiplied there"
-#define GEMM_KERNELS_OF_SET(set, features, vectors)                                                          \
-  GEMM_KERNEL(f32, MIX_FLOAT32, 32, set, features, NULL, vectors)                                            \
-  GEMM_KERNEL(f16, MIX_FLOAT16, 32, set, features, &f32_##set, GEMM_WIDENS)                                  \
-  GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, set, features, &f32_##set, GEMM_WIDENS)                                \
-  GEMM_KERNEL(f64, MIX_FLOAT64, 64, set, features, NULL, vectors)
-
-#define GEMM_NEEDS_AMX MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16
-
-GEMM_BLOCKED_KERNELS(t4x16, "1.5 to 1.8", "1.5 to 1.7")
-GEMM_BLOCKED_KERNELS(t4x32, "1.6 to 1.9", "1.6 to 1.8")
-GEMM_KERNEL(f16, MIX_FLOAT16, 32, amx, GEMM_NEEDS_AMX, NULL,
-            "three bfloat16 products on tiles for one, exact: 1.5 to 2.4 times float32's rate")
-GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, amx, GEMM_NEEDS_AMX, NULL, "tiles: 4 to 6 times float32's rate")
-GEMM_KERNEL(f32, MIX_FLOAT32, 32, amx, GEMM_NEEDS_AMX, NULL,
-            "three bfloat16 products on tiles for one: float32 precision high is asked for")
-GEMM_KERNEL(bf16, MIX_BFLOAT16, 32, avx512bf16, MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS,
-            NULL, "pairs multiplied by VDPBF16PS, float32's order of sums: 1.5 to 2 times its rate")
-GEMM_KERNELS_OF_SET(avx512, MIX_CPU_AVX512, "vectors of 64 bytes")
-GEMM_KERNELS_OF_SET(avx2, MIX_CPU_AVX2, "vectors of 32 bytes")
-GEMM_KERNELS_OF_SET(generic, 0, "portable C: no vector instructions in force")
-
-/* In the order of choice. Of the blocked ones first those that auto takes for large products alone. */
-const mix_kernel *const mix_cpu_matmul_kernels[] = {
-    &f16_t4x32,       &bf16_t4x32, &f16_t4x16,   &bf16_t4x16,  &f16_amx,      &bf16_amx,    &f32_amx,
-    &bf16_avx512bf16, &f32_avx512, &f16_avx512,  &bf16_avx512, &f64_avx512,   &f32_avx2,    &f16_avx2,
-    &bf16_avx2,       &f64_avx2,   &f32_generic, &f16_generic, &bf16_generic, &f64_generic, NULL,
-};
+MIX_PRODUCTS(GEMM_KERNEL)
+const mix_kernel *const mix_cpu_matmul_kernels[] = {MIX_PRODUCTS(MIX_PRODUCT_ROW) NULL};

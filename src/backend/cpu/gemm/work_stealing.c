@@ -3,6 +3,7 @@
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/block_arithmetic.h"
 #include "base/alloc.h"
+#include "base/machine.h"
 
 /* Multiplications of a thread that repay stealing: half a millisecond to one. With less, it matters more in
  * which cache a thread's operands are. */
@@ -104,7 +105,7 @@ void mix_gemm_reset_stealing(const mix_gemm_plan *plan, mix_gemm_stealing *steal
 void mix_gemm_begin(mix_gemm_work *work, const mix_gemm_plan *plan, mix_gemm_stealing *stealing, int rank) {
   *work = (mix_gemm_work){.plan = plan, .stealing = stealing, .share = share_of(plan, rank), .rank = rank};
   if (stealing)
-    work->begun = __builtin_ia32_rdtsc();
+    work->begun = mix_ticks();
   else
     atomic_init(&work->own.left, all_chunks(plan, &work->share));
 }
@@ -112,7 +113,7 @@ void mix_gemm_begin(mix_gemm_work *work, const mix_gemm_plan *plan, mix_gemm_ste
 void mix_gemm_end(mix_gemm_work *work) {
   if (!work->stealing) return;
   mix_gemm_steal_range *own = &work->stealing->each[work->rank];
-  own->done = work->done, own->ticks = __builtin_ia32_rdtsc() - work->begun;
+  own->done = work->done, own->ticks = mix_ticks() - work->begun;
 }
 
 /* `count` chunks of a share from `first` on. */

@@ -53,15 +53,7 @@ static void release(void *prepared) {
   mix_free(((sum *)prepared)->tiles);
   mix_free(prepared);
 }
-static bool prepare_avx512(mix_kernel_args *args, int threads) {
-  return (void)threads, prepare(args, &mix_vector_avx512);
-}
-static bool prepare_avx2(mix_kernel_args *args, int threads) {
-  return (void)threads, prepare(args, &mix_vector_avx2);
-}
-static bool prepare_generic(mix_kernel_args *args, int threads) {
-  return (void)threads, prepare(args, &mix_vector_generic);
-}
+MIX_VECTOR_SETS(MIX_CPU_PREPARE)
 
 static void run_add_n(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
   (void)vector; /* the prepared program has it */
@@ -78,11 +70,8 @@ static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
   return mix_tile_share(((const sum *)args->prepared)->tiles, count, grain);
 }
 
-#define ADD_N(set, features)                                                                                 \
-  MIX_CPU_KERNEL(add_n, set, features, "add_n_acc32", .unsupported_reason = unsupported_reason,              \
+#define ADD_N(set, ...)                                                                                      \
+  MIX_CPU_KERNEL(set, __VA_ARGS__, add_n, "add_n_acc32", .unsupported_reason = unsupported_reason,           \
                  .prepare = prepare_##set, .release = release, .serial = serial, .share = share)
-ADD_N(avx512, MIX_CPU_AVX512)
-ADD_N(avx2, MIX_CPU_AVX2)
-ADD_N(generic, 0)
-const mix_kernel *const mix_cpu_add_n_kernels[] = {&add_n_kernel_avx512, &add_n_kernel_avx2,
-                                                   &add_n_kernel_generic, NULL};
+MIX_VECTOR_SETS(ADD_N)
+MIX_CPU_TABLE(add_n)

@@ -13,20 +13,11 @@ static const char *unsupported_reason(const mix_kernel_args *args) {
   return mix_tile_unsupported_reason(args->program);
 }
 
-static bool prepare(mix_kernel_args *args, int threads, const mix_vector *vector) {
-  (void)threads;
+static bool prepare(mix_kernel_args *args, const mix_vector *vector) {
   args->prepared = mix_tile_prepare_for(args->program, vector);
   return args->prepared != NULL;
 }
-static bool prepare_avx512(mix_kernel_args *args, int threads) {
-  return prepare(args, threads, &mix_vector_avx512);
-}
-static bool prepare_avx2(mix_kernel_args *args, int threads) {
-  return prepare(args, threads, &mix_vector_avx2);
-}
-static bool prepare_generic(mix_kernel_args *args, int threads) {
-  return prepare(args, threads, &mix_vector_generic);
-}
+MIX_VECTOR_SETS(MIX_CPU_PREPARE)
 
 static bool serial(const mix_kernel_args *args) {
   return ((const mix_tile_program *)args->prepared)->cost < MIX_CPU_SMALL;
@@ -58,13 +49,10 @@ static void end_bands(const mix_kernel_args *args, const mix_team *team) {
   mix_tile_end_bands(args->prepared, args, team);
 }
 
-#define FUSED(set, features)                                                                                 \
-  MIX_CPU_KERNEL(fused, set, features, "fused", .unsupported_reason = unsupported_reason,                    \
+#define FUSED(set, ...)                                                                                      \
+  MIX_CPU_KERNEL(set, __VA_ARGS__, fused, "fused", .unsupported_reason = unsupported_reason,                 \
                  .workspace = workspace, .prepare = prepare_##set, .serial = serial, .barriers = barriers,   \
                  .share = share, .bands = bands, .run_band = run_band, .band_share = band_share,             \
                  .end_bands = end_bands)
-FUSED(avx512, MIX_CPU_AVX512)
-FUSED(avx2, MIX_CPU_AVX2)
-FUSED(generic, 0)
-const mix_kernel *const mix_cpu_fused_kernels[] = {&fused_kernel_avx512, &fused_kernel_avx2,
-                                                   &fused_kernel_generic, NULL};
+MIX_VECTOR_SETS(FUSED)
+MIX_CPU_TABLE(fused)

@@ -2,10 +2,17 @@
 #include "backend/cpu/simd/vector_functions.h"
 #include "base/processor.h"
 
+#define ROW(set, features, ...) {features, &mix_vector_##set},
+static const struct {
+  uint32_t features;
+  const mix_vector *vector;
+} sets[] = {MIX_VECTOR_SETS(ROW)};
+
 const mix_vector *mix_vector_current(void) {
   const uint32_t features = mix_cpu_features();
-  if (features & MIX_CPU_AVX512) return &mix_vector_avx512;
-  return features & MIX_CPU_AVX2 ? &mix_vector_avx2 : &mix_vector_generic;
+  size_t i = 0;
+  while ((features & sets[i].features) != sets[i].features) i++; /* the last needs none */
+  return sets[i].vector;
 }
 
 mix_tile_load_function mix_tile_load_of(const mix_vector *vector, mix_dtype dtype) {

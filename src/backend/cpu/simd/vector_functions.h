@@ -4,6 +4,7 @@
 #ifndef MIX_BACKEND_CPU_SIMD_VECTOR_FUNCTIONS_H
 #define MIX_BACKEND_CPU_SIMD_VECTOR_FUNCTIONS_H
 
+#include "backend/cpu/isa.h"
 #include "base/processor.h"
 #include "ops/elementwise.h"
 #include <mixtape/dtype.h>
@@ -194,7 +195,8 @@ typedef struct mix_tile_wide {
 } mix_tile_wide;
 extern const mix_tile_wide mix_tile_wide_functions;
 
-extern const mix_vector mix_vector_generic, mix_vector_avx2, mix_vector_avx512;
+#define MIX_DECLARE_VECTOR(set, ...) extern const mix_vector mix_vector_##set;
+MIX_VECTOR_SETS(MIX_DECLARE_VECTOR)
 /* The best one allowed by mix_cpu_features(). */
 const mix_vector *mix_vector_current(void);
 /* The functions for a dtype or class, from the vector's own or the wide ones. NULL: there is none. */

@@ -1,4 +1,4 @@
-/* Which bfloat16 products are done in pairs: those that the AVX-512 engine, which widens, would do in blocks.
+/* Which bfloat16 products are done in pairs: those that the engine that widens would do in blocks.
  * So a product has the same bits whichever of the two does it. */
 #include "backend/cpu/gemm/bf16/bf16.h"
 #include "backend/cpu/gemm/blocked/blocked.h"
@@ -12,8 +12,7 @@ enum {
 
 static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
                                       const mix_gemm_problem *p) {
-  (void)engine;
-  const mix_gemm_engine *widening = &mix_gemm_f32_avx512;
+  const mix_gemm_engine *widening = engine->widening;
   if (!mix_gemm_small_n.unsupported_reason(widening, dtype, p)) return "summed along vectors of k";
   if (p->m < FEWEST_ROWS) return "few rows, bound by reading B";
   if (mix_gemm_multiplications(p) < MIN_OPERATIONS) return "too small to repay packing";

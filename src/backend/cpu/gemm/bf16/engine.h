@@ -1,6 +1,6 @@
 /* Template: an engine that multiplies pairs of bfloat16. The including file has included simd_avx512.h and
- * defines ENGINE, its name; pair_fma(a, b, c), pairs times pairs added to float32 sums; and redefines
- * V_ACCUMULATE and V_ACCUMULATE_BROADCAST likewise. */
+ * defines ENGINE, its name; WIDENING, the engine on its vectors; pair_fma(a, b, c), pairs times pairs added
+ * to float32 sums; and redefines V_ACCUMULATE and V_ACCUMULATE_BROADCAST likewise. */
 #define TILE_OF_PAIRS
 #define TILE_FMA pair_fma
 #include "backend/cpu/gemm/bf16/bf16.h"
@@ -21,6 +21,7 @@ const mix_gemm_engine ENGINE = {
     .lanes = LANES,
     .ragged_in_place = true,
     .pairs = true,
+    .widening = &WIDENING,
     .element_size = sizeof(real),
     .sum_size = sizeof(real),
     .kc = KC,

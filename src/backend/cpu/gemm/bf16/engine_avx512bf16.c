@@ -6,4 +6,5 @@
 #define V_ACCUMULATE_BROADCAST(c, p, b) __asm__("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*(p)))
 SIMD_INLINE vec pair_fma(vec a, vec b, vec c) { return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b); }
 #define ENGINE mix_gemm_f32_avx512bf16
+#define WIDENING mix_gemm_f32_avx512
 #include "backend/cpu/gemm/bf16/engine.h"

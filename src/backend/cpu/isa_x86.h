@@ -1,0 +1,42 @@
+/* The instruction sets of x86-64 that kernels use, best first. */
+#ifndef MIX_BACKEND_CPU_ISA_X86_H
+#define MIX_BACKEND_CPU_ISA_X86_H
+
+#include "base/processor.h"
+
+/* X(set, features, description of its products, ...): sets with a vocabulary of vectors (simd/). */
+#define MIX_VECTOR_SETS(X, ...)                                                                              \
+  X(avx512, MIX_CPU_AVX512, "vectors of 64 bytes", ##__VA_ARGS__)                                            \
+  X(avx2, MIX_CPU_AVX2, "vectors of 32 bytes", ##__VA_ARGS__)                                                \
+  X(generic, 0, "portable C: no vector instructions in force", ##__VA_ARGS__)
+
+#define MIX_NEEDS_FP16 (MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16)
+#define MIX_NEEDS_PAIRS (MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS)
+#define MIX_NEEDS_AMX (MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16)
+
+/* X(id, dtype, engine, name, features, kernel that it widens for, accumulation, description): products by
+ * other instructions than those of vectors, in the order of choice. Of the blocked sums first those that
+ * `auto` takes for large products alone. */
+#define MIX_SPECIAL_PRODUCTS(X)                                                                              \
+  X(f16_t4x32, MIX_FLOAT16, mix_gemm_t4x32_avx512fp16, "f16_t4x32_avx512fp16", MIX_NEEDS_FP16, NULL,         \
+    MIX_ACCUMULATE_BLOCKED,                                                                                  \
+    "float16 sums in short chains, added in float32: 1.6 to 1.9 times float32's rate")                       \
+  X(bf16_t4x32, MIX_BFLOAT16, mix_gemm_t4x32_avx512fp16, "bf16_t4x32_avx512fp16", MIX_NEEDS_FP16, NULL,      \
+    MIX_ACCUMULATE_BLOCKED,                                                                                  \
+    "re-biased to float16, sums in short chains, added in float32: 1.6 to 1.8 times float32's rate")         \
+  X(f16_t4x16, MIX_FLOAT16, mix_gemm_t4x16_avx512fp16, "f16_t4x16_avx512fp16", MIX_NEEDS_FP16, NULL,         \
+    MIX_ACCUMULATE_BLOCKED,                                                                                  \
+    "float16 sums in short chains, added in float32: 1.5 to 1.8 times float32's rate")                       \
+  X(bf16_t4x16, MIX_BFLOAT16, mix_gemm_t4x16_avx512fp16, "bf16_t4x16_avx512fp16", MIX_NEEDS_FP16, NULL,      \
+    MIX_ACCUMULATE_BLOCKED,                                                                                  \
+    "re-biased to float16, sums in short chains, added in float32: 1.5 to 1.7 times float32's rate")         \
+  X(f16_amx, MIX_FLOAT16, mix_gemm_f32_amx, "f16_acc32_amx", MIX_NEEDS_AMX, NULL, MIX_ACCUMULATE_EXACT,      \
+    "three bfloat16 products on tiles for one, exact: 1.5 to 2.4 times float32's rate")                      \
+  X(bf16_amx, MIX_BFLOAT16, mix_gemm_f32_amx, "bf16_acc32_amx", MIX_NEEDS_AMX, NULL, MIX_ACCUMULATE_EXACT,   \
+    "tiles: 4 to 6 times float32's rate")                                                                    \
+  X(f32_amx, MIX_FLOAT32, mix_gemm_f32_amx, "f32_acc32_amx", MIX_NEEDS_AMX, NULL, MIX_ACCUMULATE_EXACT,      \
+    "three bfloat16 products on tiles for one: float32 precision high is asked for")                         \
+  X(bf16_avx512bf16, MIX_BFLOAT16, mix_gemm_f32_avx512bf16, "bf16_acc32_avx512bf16", MIX_NEEDS_PAIRS, NULL,  \
+    MIX_ACCUMULATE_EXACT, "pairs multiplied by VDPBF16PS, float32's order of sums: 1.5 to 2 times its rate")
+
+#endif
