@@ -7,6 +7,7 @@
 
 /* mix_pause: in loops that wait for another thread.
  * mix_ticks: a counter of constant rate, for comparing durations on one thread.
+ * mix_end_streams: orders streaming stores, which barriers of C11 do not.
  * mix_float_control: the thread's modes of floating-point arithmetic; with MIX_FLUSH_SUBNORMALS added,
  * subnormal operands and results of float32 and float64 are zero. */
 #if defined(__x86_64__)
@@ -18,6 +19,7 @@ static inline mix_float_control mix_float_control_get(void) { return _mm_getcsr(
 static inline void mix_float_control_set(mix_float_control control) { _mm_setcsr(control); }
 static inline void mix_pause(void) { __builtin_ia32_pause(); }
 static inline uint64_t mix_ticks(void) { return __builtin_ia32_rdtsc(); }
+static inline void mix_end_streams(void) { _mm_sfence(); }
 
 #elif defined(__aarch64__)
 #define MIX_MACHINE "arm64"
@@ -37,6 +39,7 @@ static inline uint64_t mix_ticks(void) {
   __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
   return ticks;
 }
+static inline void mix_end_streams(void) {} /* kernels have none */
 
 #else
 #error "mixtape: an architecture without base/machine.h; known are x86-64 and arm64"

@@ -4,6 +4,7 @@
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/block_arithmetic.h"
 #include "backend/cpu/simd/vector_functions.h"
+#include "base/machine.h"
 
 enum {
   TRANSPOSED_COLUMNS = 64,

@@ -3,6 +3,7 @@
  * into memory. Every instruction is one vectorised loop. Stores follow at the end of the tile; the step that
  * computes a value writes it directly if no later step loads the same memory. */
 #include "backend/cpu/program/run_state.h"
+#include "base/machine.h"
 #include <math.h>
 #include <string.h>
 

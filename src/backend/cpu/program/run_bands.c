@@ -1,5 +1,6 @@
 /* Programs in bands of rows: which of their operands a band reads by rows, and its run. */
 #include "backend/cpu/program/run_state.h"
+#include "base/machine.h"
 #include "tensor/shape.h"
 
 /* Cuts the space into `rows`: the strides by which a load steps from row to row, outermost first, with their

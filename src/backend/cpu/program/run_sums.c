@@ -3,6 +3,7 @@
  * whole chains, whose sums meet in the workspace. If all rows are one chain, threads share the columns. */
 #include "backend/cpu/column_order.h"
 #include "backend/cpu/program/run_state.h"
+#include "base/machine.h"
 #include "tensor/convert.h"
 #include <string.h>
 

@@ -36,12 +36,6 @@ static inline size_t mix_tile_class_size(mix_tile_class class) {
  * A streamed line is not in a cache for its first reader, so this pays only above the size of the
  * second-level caches. */
 static inline bool mix_exceeds_caches(int64_t bytes) { return bytes >= 2 * mix_cpu_cache(2); }
-/* Streaming stores are not ordered by the barrier that follows. */
-static inline void mix_end_streams(void) {
-#ifdef __SSE2__
-  __builtin_ia32_sfence();
-#endif
-}
 
 /* One instruction over a tile of n elements. steps[i] is 1 where operand i is a tile, and 0 where operands[i]
  * is one value, repeated over MIX_TILE_PADDING bytes, that counts for every element. The result may be one of
