@@ -253,9 +253,10 @@ static bool check_instruction(const mix_program *program, int i, char *problem, 
   static const char kinds[MIX_OPCODE_COUNT] = {
 #define KIND_S 1
 #define KIND_B 2
+#define KIND_L 2
 #define KIND_C 3
-#define ROW(code, operands, kind) [MIX_OPCODE_##code] = KIND_##kind,
-      MIX_OPCODE_LIST(ROW)
+#define ROW(name, code, operands, kind, ...) [MIX_OPCODE_##code] = KIND_##kind,
+      MIX_ELEMENTWISE_OPS(ROW)
 #undef ROW
   };
   const mix_instruction *instruction = &program->instructions[i];

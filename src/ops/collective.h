@@ -3,6 +3,7 @@
 #define MIX_OPS_COLLECTIVE_H
 
 #include "graph/op.h"
+#include "ops/list.h"
 #include <mixtape/ops.h>
 
 typedef struct mix_broadcast_attributes {
@@ -14,12 +15,11 @@ typedef struct mix_all_gather_attributes {
 
 /* all_reduce_start begins to sum x over the ranks: its result is memory that belongs to the exchange until
  * all_reduce_done, whose result is the sum. Elements are added in the order of the ranks, 16-bit ones in
- * float32, and rounded once. */
-extern const mix_op mix_op_all_reduce_start, mix_op_all_reduce_done;
-/* The operand of rank `root`, on every rank. */
-extern const mix_op mix_op_broadcast;
-/* The operands of all ranks, which have one shape, one after the other along axis 0. */
-extern const mix_op mix_op_all_gather;
+ * float32, and rounded once. broadcast: the operand of rank `root`, on every rank. all_gather: the operands
+ * of all ranks, which have one shape, one after the other along axis 0. */
+#define MIX_DECLARE_OP(name) extern const mix_op mix_op_##name;
+MIX_COLLECTIVE_OPS(MIX_DECLARE_OP)
+#undef MIX_DECLARE_OP
 
 mix_tensor *mix_all_reduce_start(mix_tensor *x);
 mix_tensor *mix_all_reduce_done(mix_tensor *pending);

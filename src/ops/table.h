@@ -7,23 +7,15 @@
 #include <mixtape/ops.h>
 #include <mixtape/tape.h>
 
-/* Element-wise ops are named after their opcode: mix_op_add has MIX_OPCODE_ADD. All have the flag
- * MIX_OP_ELEMENTWISE. mix_op_cast has mix_cast_attributes; their dtype is also that of the node's output. */
-extern const mix_op mix_op_identity, mix_op_cast, mix_op_negative, mix_op_abs, mix_op_sign, mix_op_floor,
-    mix_op_ceil, mix_op_round, mix_op_sqrt, mix_op_rsqrt, mix_op_square, mix_op_reciprocal, mix_op_exp,
-    mix_op_expm1, mix_op_log, mix_op_log1p, mix_op_sin, mix_op_cos, mix_op_tanh, mix_op_sigmoid, mix_op_erf,
-    mix_op_erfc, mix_op_relu, mix_op_relu6, mix_op_elu, mix_op_selu, mix_op_softplus, mix_op_softsign,
-    mix_op_leaky_relu, mix_op_is_finite, mix_op_is_inf, mix_op_is_nan, mix_op_logical_not, mix_op_add,
-    mix_op_subtract, mix_op_multiply, mix_op_divide, mix_op_floor_divide, mix_op_floor_mod, mix_op_power,
-    mix_op_maximum, mix_op_minimum, mix_op_squared_difference, mix_op_equal, mix_op_not_equal, mix_op_less,
-    mix_op_less_equal, mix_op_greater, mix_op_greater_equal, mix_op_logical_and, mix_op_logical_or,
-    mix_op_select, mix_op_clip, mix_op_relu_grad, mix_op_relu6_grad, mix_op_leaky_relu_grad,
-    mix_op_softplus_grad, mix_op_softsign_grad, mix_op_elu_grad, mix_op_selu_grad, mix_op_tanh_grad,
-    mix_op_sigmoid_grad, mix_op_sqrt_grad, mix_op_rsqrt_grad, mix_op_reciprocal_grad;
-/* Element-wise ops with the opcode of another: bias_add is ADD (the bias broadcasts along all but the last
- * axis). stop_gradient and gradient are IDENTITY; gradient is the identity that the gradients of
- * optimizers pass, which is on none of the rewrite's lists. */
-extern const mix_op mix_op_bias_add, mix_op_stop_gradient, mix_op_gradient;
+/* mix_op_NAME of each op. Element-wise ones have the flag MIX_OP_ELEMENTWISE and the opcode of their name, or
+ * of the op that they rename. */
+#define MIX_DECLARE_OP(name, ...) extern const mix_op mix_op_##name;
+MIX_ELEMENTWISE_OPS(MIX_DECLARE_OP)
+MIX_RENAMED_OPS(MIX_DECLARE_OP)
+MIX_KERNEL_OPS(MIX_DECLARE_OP)
+MIX_LOOP_OPS(MIX_DECLARE_OP)
+MIX_PLAN_OPS(MIX_DECLARE_OP)
+#undef MIX_DECLARE_OP
 
 typedef struct mix_cast_attributes { mix_dtype dtype; } mix_cast_attributes;
 typedef struct mix_alpha_attributes { double alpha; } mix_alpha_attributes; /* leaky_relu, leaky_relu_grad */
@@ -33,28 +25,19 @@ typedef struct mix_reduce_attributes {
   int axis_count, axes[MIX_MAX_RANK];
   bool keep_dims;
 } mix_reduce_attributes;
-extern const mix_op mix_op_reduce_sum, mix_op_reduce_mean, mix_op_reduce_prod, mix_op_reduce_max,
-    mix_op_reduce_min, mix_op_reduce_all, mix_op_reduce_any;
-/* x -> mean and variance over the last axes, at least float32, as a pass makes it. */
-extern const mix_op mix_op_row_moments;
-/* x -> the sum over all axes but the last: BiasAddGrad. */
-extern const mix_op mix_op_bias_add_grad;
+/* row_moments: x -> mean and variance over the last axes, at least float32, as a pass makes it.
+ * bias_add_grad: x -> the sum over all axes but the last (BiasAddGrad). all_finite: floating x -> bool
+ * scalar. magnitudes: floating x -> int64 vector, see ops/magnitudes.h. add_n: T*->T, one shape. */
 typedef struct mix_axis_attributes { int axis; } mix_axis_attributes; /* argmax, argmin, gather, concat */
-extern const mix_op mix_op_argmax, mix_op_argmin;
-extern const mix_op mix_op_all_finite; /* floating x -> bool scalar */
-extern const mix_op mix_op_magnitudes; /* floating x -> int64 vector, see ops/magnitudes.h */
-extern const mix_op mix_op_add_n;      /* T*->T, one shape */
 
 typedef struct mix_matmul_attributes {
   bool transpose_a, transpose_b;
   mix_dtype dtype;
   bool round_operands; /* to `dtype`, as they are read */
 } mix_matmul_attributes;
-/* matmul: rank 2 (MatMul). batch_matmul: rank > 2 with broadcasting leading dimensions (BatchMatMulV2). */
-extern const mix_op mix_op_matmul, mix_op_batch_matmul;
-/* Of float32 matrices, rounded to the 16-bit `dtype`, which only this op uses; created by the passes
- * "upcast_matmul" and "round_weights". */
-extern const mix_op mix_op_matmul_downcast;
+/* matmul: rank 2 (MatMul). batch_matmul: rank > 2 with broadcasting leading dimensions (BatchMatMulV2).
+ * matmul_downcast: of float32 matrices, rounded to the 16-bit `dtype`, which only this op uses; created by
+ * the passes "upcast_matmul" and "round_weights". */
 
 /* The sum of products a b over the dimensions that the result lacks: a label for each dimension of the two
  * operands and of the result, each in two of the three lists, once in each. The pass "expand_einsum" makes it
@@ -62,7 +45,6 @@ extern const mix_op mix_op_matmul_downcast;
 typedef struct mix_einsum_attributes {
   mix_shape a, b, result;
 } mix_einsum_attributes;
-extern const mix_op mix_op_einsum;
 /* Where the label stands; -1: it does not. */
 int mix_einsum_find(const mix_shape *labels, int64_t label);
 
@@ -77,7 +59,6 @@ typedef struct mix_attention_attributes {
   double scale, mask_value, rate;
   bool mask_adds, mask_zeroes, causal;
 } mix_attention_attributes;
-extern const mix_op mix_op_attention, mix_op_attention_grad;
 /* The same of other operations, with all scores in memory. */
 mix_tensor *mix_attention_plain(mix_tensor *const operands[], const mix_attention_attributes *attributes);
 
@@ -86,70 +67,49 @@ mix_tensor *mix_attention_plain(mix_tensor *const operands[], const mix_attentio
  * number, and the optional third operand, a float32 factor, at most 1 in magnitude. Results: two bool
  * scalars, the answer and its negation; only plans contain this op (compile/speculative_update.c). */
 typedef struct mix_finite_bound_attributes { mix_dtype dtype; } mix_finite_bound_attributes;
-extern const mix_op mix_op_matmul_finite_bound;
 
 /* Convolutions of x (batch, spatial..., channels) with a kernel (spatial..., channels / groups, filters), of
  * one to three spatial axes: y[o] sums x[o strides + k dilation - before] kernel[k]. All have the same
  * attributes. Depthwise ones have groups 0 and a kernel (spatial..., channels, multiplier). */
 typedef struct mix_conv_attributes {
   mix_shape strides, dilation, before, after; /* one number for each spatial axis */
-  mix_shape sizes; /* of the result's spatial axes, for the two gradients */
+  mix_shape sizes;                            /* of the result's spatial axes, for the two gradients */
   int64_t groups;
 } mix_conv_attributes;
-extern const mix_op mix_op_conv, mix_op_conv3d, mix_op_depthwise_conv; /* (x, kernel) -> y */
-extern const mix_op mix_op_conv_input_gradient, mix_op_conv3d_input_gradient,
-    mix_op_depthwise_conv_input_gradient; /* (dy, kernel) -> dx */
-extern const mix_op mix_op_conv_kernel_gradient, mix_op_conv3d_kernel_gradient,
-    mix_op_depthwise_conv_kernel_gradient; /* (x, dy) -> the kernel's gradient */
+/* conv: (x, kernel) -> y; conv_input_gradient: (dy, kernel) -> dx; conv_kernel_gradient: (x, dy) -> the
+ * kernel's gradient. */
 
-extern const mix_op mix_op_softmax, mix_op_log_softmax;
-/* Operands (logits, labels). Two results: losses (...), and d loss / d logits (..., classes), TensorFlow's
- * "backprop". */
-extern const mix_op mix_op_softmax_cross_entropy, mix_op_sparse_softmax_cross_entropy;
+/* Cross-entropies of (logits, labels) have two results: losses (...), and d loss / d logits (..., classes),
+ * TensorFlow's "backprop". */
 
-extern const mix_op mix_op_gather; /* (params, indices), mix_axis_attributes */
-/* (updates, indices) -> (rows, ...): adds updates to rows of zeros, in the order of the updates. The
- * gradient of gather along axis 0. */
+/* gather: (params, indices), mix_axis_attributes. */
+/* segment_sum: (updates, indices) -> (rows, ...): adds updates to rows of zeros, in the order of the updates.
+ * The gradient of gather along axis 0. rows: the same with the layout "rows": operands 0 and 1 are its values
+ * and indices. combine_rows: (values (n, ...), indices (n)) -> sums (n, ...), indices (n): a row whose index
+ * occurs before becomes zero and its index -1; the first one becomes the sum, with the bits of segment_sum.
+ */
 typedef struct mix_segment_attributes { int64_t rows; } mix_segment_attributes;
-extern const mix_op mix_op_segment_sum;
-/* The same with the layout "rows": operands 0 and 1 are its values and indices. */
-extern const mix_op mix_op_rows;
-/* (values (n, ...), indices (n)) -> sums (n, ...), indices (n): a row whose index occurs before becomes zero
- * and its index -1; the first one becomes the sum, with the bits of segment_sum. */
-extern const mix_op mix_op_combine_rows; /* mix_segment_attributes */
-/* Rows of a table (rows, ...) at indices (n). A negative index gives zeros. */
-extern const mix_op mix_op_gather_rows;
-/* (table, indices (n), rows (n, ...)) -> the table with these rows. Negative indices are ignored; no other
- * index occurs twice. */
-extern const mix_op mix_op_replace_rows;
+/* gather_rows: rows of a table (rows, ...) at indices (n). A negative index gives zeros.
+ * replace_rows: (table, indices (n), rows (n, ...)) -> the table with these rows. Negative indices are
+ * ignored; no other index occurs twice. */
 typedef struct mix_one_hot_attributes { int64_t depth; mix_dtype dtype; } mix_one_hot_attributes;
-extern const mix_op mix_op_one_hot;
-extern const mix_op mix_op_concat; /* mix_axis_attributes */
+/* concat: mix_axis_attributes. */
 typedef struct mix_slice_attributes { mix_shape begin, size; } mix_slice_attributes;
-extern const mix_op mix_op_slice;
 typedef struct mix_pad_attributes { mix_shape before, after; double value; } mix_pad_attributes;
-extern const mix_op mix_op_pad;
+/* reshape and broadcast_to: shape; fill, without operands: shape, dtype, value. */
 typedef struct mix_shape_attributes { mix_shape shape; mix_dtype dtype; double value; } mix_shape_attributes;
-extern const mix_op mix_op_reshape;      /* shape */
-extern const mix_op mix_op_broadcast_to; /* shape */
-extern const mix_op mix_op_fill;         /* no operand: shape, dtype, value */
 typedef struct mix_transpose_attributes { int permutation[MIX_MAX_RANK]; } mix_transpose_attributes;
-extern const mix_op mix_op_transpose;
 typedef struct mix_range_attributes {
   double start, step;
   int64_t count;
   mix_dtype dtype;
 } mix_range_attributes;
-extern const mix_op mix_op_range;
 /* Windows over x (batch, spatial..., channels); `spatial`: the sizes of dx, of avg_pool_grad alone. Paddings
  * are smaller than the window, so that each window has an element of x. */
 typedef struct mix_pool_attributes { mix_shape size, strides, before, after, spatial; } mix_pool_attributes;
-/* x -> y; (x, y, dy) -> dx: to the first element of the window that is not less than y; (x, y, values like x)
- * -> those elements of the values. Ops of three spatial axes end in 3d. */
-extern const mix_op mix_op_max_pool, mix_op_max_pool3d, mix_op_max_pool_grad, mix_op_max_pool_grad3d,
-    mix_op_max_pool_grad_grad, mix_op_max_pool_grad_grad3d;
-/* x -> means of the elements of x in each window; dy -> dx. */
-extern const mix_op mix_op_avg_pool, mix_op_avg_pool3d, mix_op_avg_pool_grad, mix_op_avg_pool_grad3d;
+/* max_pool: x -> y; max_pool_grad: (x, y, dy) -> dx: to the first element of the window that is not less than
+ * y; max_pool_grad_grad: (x, y, values like x) -> those elements of the values. avg_pool: x -> means of the
+ * elements of x in each window; avg_pool_grad: dy -> dx. Ops of three spatial axes end in 3d. */
 /* x with `to` instead of `from` elements along an axis; transposed: the transpose of that. interpolation: a
  * mix_interpolation. */
 typedef struct mix_resize_attributes {
@@ -158,7 +118,6 @@ typedef struct mix_resize_attributes {
   int interpolation;
   bool antialias, transposed;
 } mix_resize_attributes;
-extern const mix_op mix_op_resize_axis;
 /* (images (batch, height, width, channels), transforms (batch, 8)); a mix_interpolation, a mix_fill_mode.
  * transposed: the gradient of the images, from that of the result. */
 typedef struct mix_transform_attributes {
@@ -166,10 +125,8 @@ typedef struct mix_transform_attributes {
   double fill_value;
   bool transposed;
 } mix_transform_attributes;
-extern const mix_op mix_op_projective_transform;
-/* Operand: state, int64 (2): key and counter. Element i uses Philox block (key, counter, i).
+/* Random ops. Operand: state, int64 (2): key and counter. Element i uses Philox block (key, counter, i).
  * mix_shape_attributes. */
-extern const mix_op mix_op_random_uniform, mix_op_random_normal, mix_op_random_truncated_normal;
 
 /* A loop (graph/body.h). Operands: the first carry, inputs (steps, ...), invariants. Results: the last carry,
  * outputs (steps, ...). The parameters of its body are the carry, step i of the inputs, and the invariants;
@@ -180,11 +137,10 @@ typedef struct mix_scan_attributes {
   int carries, inputs;
   bool reverse;
 } mix_scan_attributes;
-extern const mix_op mix_op_scan;
 
 /* For losses, gradients and optimizers, in addition to the public operations. */
-mix_tensor *mix_gradient_identity(mix_tensor *x);                         /* op "gradient" */
-mix_tensor *mix_bias_add_gradient(mix_tensor *output_gradient);           /* (..., units) -> (units) */
+mix_tensor *mix_gradient_identity(mix_tensor *x);               /* op "gradient" */
+mix_tensor *mix_bias_add_gradient(mix_tensor *output_gradient); /* (..., units) -> (units) */
 mix_tensor *mix_segment_sum(mix_tensor *updates, mix_tensor *indices, int64_t rows);
 /* Values that say which row, class or category, as int32 or int64 for ops that check their range. Floating
  * ones are rounded down, so that -0.5 is outside as -1 is, and NaN is -2^63: neither reads row 0. */

@@ -1,7 +1,7 @@
 /* The interpreter of element-wise programs (ir/program.h), one element at a time. */
-#include "backend/ref/formulas.h"
 #include "backend/ref/ref.h"
 #include "base/alloc.h"
+#include "ops/formulas.h"
 #include "tensor/convert.h"
 #include <math.h>
 
@@ -13,18 +13,9 @@ typedef struct operands {
 } operands;
 typedef mix_ref_value formula(const operands *x);
 
-static double sigmoid(double x) { return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }
-
-/* The result has the sign of the divisor, as in Python and in TensorFlow's FloorMod. */
-static double floor_mod(double a, double b) {
-  double rest = fmod(a, b);
-  return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;
-}
-
-static double clip(double x, double low, double high) {
-  double above = x != x || x > low ? x : low;
-  return above != above || above < high ? above : high;
-}
+#define REAL_FORMULAS(X) MIX_REAL_UNARY(X) MIX_REAL_BINARY(X) MIX_REAL_TERNARY(X)
+#define INTEGER_FORMULAS(X) MIX_INTEGER_UNARY(X) MIX_INTEGER_BINARY(X) MIX_INTEGER_TERNARY(X)
+#define LOGICAL_FORMULAS(X) MIX_LOGICAL_UNARY(X) MIX_LOGICAL_BINARY(X)
 
 #define REAL_FUNCTION(type, code, expression)                                                                \
   static mix_ref_value type##_##code(const operands *x) {                                                    \
@@ -61,12 +52,12 @@ static double clip(double x, double low, double high) {
     double a = x->a.real;                                                                                    \
     return (mix_ref_value){.integer = (expression)};                                                         \
   }
-MIX_REF_REAL_FORMULAS(FLOAT_FUNCTION)
-MIX_REF_REAL_FORMULAS(DOUBLE_FUNCTION)
-MIX_REF_INTEGER_FORMULAS(INTEGER_FUNCTION)
-MIX_REF_LOGICAL_FORMULAS(LOGICAL_FUNCTION)
-MIX_REF_COMPARE_FORMULAS(COMPARE_FUNCTION)
-MIX_REF_CLASSIFY_FORMULAS(CLASSIFY_FUNCTION)
+REAL_FORMULAS(FLOAT_FUNCTION)
+REAL_FORMULAS(DOUBLE_FUNCTION)
+INTEGER_FORMULAS(INTEGER_FUNCTION)
+LOGICAL_FORMULAS(LOGICAL_FUNCTION)
+MIX_COMPARISONS(COMPARE_FUNCTION)
+MIX_CLASSIFICATIONS(CLASSIFY_FUNCTION)
 
 #define FLOAT_ROW(code, expression) [MIX_OPCODE_##code] = float_##code,
 #define DOUBLE_ROW(code, expression) [MIX_OPCODE_##code] = double_##code,
@@ -74,14 +65,14 @@ MIX_REF_CLASSIFY_FORMULAS(CLASSIFY_FUNCTION)
 #define LOGICAL_ROW(code, expression) [MIX_OPCODE_##code] = logical_##code,
 #define REAL_ROW(code, expression) [MIX_OPCODE_##code] = real_##code,
 
-static formula *const float_formulas[MIX_OPCODE_COUNT] = {
-    MIX_REF_REAL_FORMULAS(FLOAT_ROW) MIX_REF_COMPARE_FORMULAS(REAL_ROW) MIX_REF_CLASSIFY_FORMULAS(REAL_ROW)};
-static formula *const double_formulas[MIX_OPCODE_COUNT] = {
-    MIX_REF_REAL_FORMULAS(DOUBLE_ROW) MIX_REF_COMPARE_FORMULAS(REAL_ROW) MIX_REF_CLASSIFY_FORMULAS(REAL_ROW)};
-static formula *const integer_formulas[MIX_OPCODE_COUNT] = {MIX_REF_INTEGER_FORMULAS(INTEGER_ROW)
-                                                                MIX_REF_COMPARE_FORMULAS(INTEGER_ROW)};
-static formula *const bool_formulas[MIX_OPCODE_COUNT] = {MIX_REF_LOGICAL_FORMULAS(LOGICAL_ROW)
-                                                             MIX_REF_COMPARE_FORMULAS(INTEGER_ROW)};
+static formula *const float_formulas[MIX_OPCODE_COUNT] = {REAL_FORMULAS(FLOAT_ROW) MIX_COMPARISONS(REAL_ROW)
+                                                              MIX_CLASSIFICATIONS(REAL_ROW)};
+static formula *const double_formulas[MIX_OPCODE_COUNT] = {REAL_FORMULAS(DOUBLE_ROW) MIX_COMPARISONS(REAL_ROW)
+                                                               MIX_CLASSIFICATIONS(REAL_ROW)};
+static formula *const integer_formulas[MIX_OPCODE_COUNT] = {INTEGER_FORMULAS(INTEGER_ROW)
+                                                                MIX_COMPARISONS(INTEGER_ROW)};
+static formula *const bool_formulas[MIX_OPCODE_COUNT] = {LOGICAL_FORMULAS(LOGICAL_ROW)
+                                                             MIX_COMPARISONS(INTEGER_ROW)};
 
 static formula *formula_of(mix_opcode opcode, mix_dtype dtype) {
   if (dtype == MIX_BOOL) return bool_formulas[opcode];

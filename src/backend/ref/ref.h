@@ -5,22 +5,12 @@
 #define MIX_BACKEND_REF_REF_H
 
 #include "backend/host/kernel.h"
+#include "ops/list.h"
 
-/* Each runs the op of its name; table.c has the rows. */
-/* clang-format off */
-#define MIX_REF_KERNELS(X)                                                                                   \
-  X(fused) X(matmul) X(reduce_sum) X(reduce_mean) X(reduce_prod) X(reduce_max) X(reduce_min) X(reduce_all)   \
-  X(reduce_any) X(bias_add_grad) X(add_n) X(argmax) X(argmin) X(all_finite) X(magnitudes) X(row_moments)     \
-  X(matmul_finite_bound) X(softmax) X(log_softmax) X(softmax_cross_entropy)                                  \
-  X(sparse_softmax_cross_entropy) X(gather) X(segment_sum) X(combine_rows) X(gather_rows) X(replace_rows)    \
-  X(one_hot) X(reshape) X(transpose) X(broadcast_to) X(concat) X(slice) X(pad) X(fill) X(range)              \
-  X(random_uniform) X(random_normal) X(random_truncated_normal)                                              \
-  X(conv) X(conv_input_gradient) X(conv_kernel_gradient)                                                     \
-  X(max_pool) X(max_pool_grad) X(max_pool_grad_grad) X(avg_pool) X(avg_pool_grad)                            \
-  X(resize_axis) X(projective_transform) X(einsum) X(attention) X(attention_grad)
-/* clang-format on */
-#define MIX_DECLARE_KERNEL(name) extern const mix_kernel mix_ref_##name;
-MIX_REF_KERNELS(MIX_DECLARE_KERNEL)
+/* mix_ref_NAME runs the ops that ops/list.h gives it. */
+#define MIX_DECLARE_KERNEL(name, kernel, ...) extern const mix_kernel mix_ref_##kernel;
+MIX_KERNEL_OPS(MIX_DECLARE_KERNEL)
+MIX_PLAN_OPS(MIX_DECLARE_KERNEL)
 #undef MIX_DECLARE_KERNEL
 
 /* The `serial` of every reference kernel: true. */

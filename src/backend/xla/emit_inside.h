@@ -4,6 +4,7 @@
 
 #include "backend/xla/emit.h"
 #include "backend/xla/hlo.h"
+#include "ops/list.h"
 
 typedef struct mix_emitter {
   mix_hlo_writer w;
@@ -63,22 +64,10 @@ mix_hlo mix_emit_word(mix_hlo_writer *w, mix_hlo x);
 /* Where `bad`, the run fails with the element and its value. */
 void mix_emit_check(mix_emitter *e, mix_hlo bad, mix_hlo values, mix_bad_value reason);
 
-/* clang-format off */
-#define MIX_EMIT_OPS(X)                                                                                      \
-  X(elementwise)                                                                                             \
-  X(add_n)                                                                                                   \
-  X(reduce_sum)                                                                                              \
-  X(reduce_mean) X(reduce_prod) X(reduce_max) X(reduce_min) X(bias_add_grad) X(argmax) X(argmin)             \
-      X(all_finite) X(magnitudes) X(row_moments) X(matmul) X(einsum) X(attention) X(attention_grad)          \
-          X(softmax) X(log_softmax) X(softmax_cross_entropy) X(sparse_softmax_cross_entropy) X(conv)         \
-              X(gather) X(segment_sum) X(combine_rows) X(gather_rows) X(replace_rows) X(one_hot) X(concat)   \
-                  X(slice) X(pad) X(reshape) X(broadcast_to) X(transpose) X(max_pool) X(max_pool_grad)       \
-                      X(max_pool_grad_grad) X(avg_pool) X(avg_pool_grad) X(resize_axis)                      \
-                          X(projective_transform) X(fill) X(range) X(random_uniform) X(random_normal)        \
-                              X(random_truncated_normal) X(scan)
-/* clang-format on */
-#define MIX_DECLARE_EMITTER(name) mix_emit_node mix_emit_##name;
-MIX_EMIT_OPS(MIX_DECLARE_EMITTER)
+/* The forms that ops/list.h gives to the ops. */
+#define MIX_DECLARE_EMITTER(name, kernel, form, ...) mix_emit_node mix_emit_##form;
+MIX_KERNEL_OPS(MIX_DECLARE_EMITTER)
 #undef MIX_DECLARE_EMITTER
+mix_emit_node mix_emit_elementwise, mix_emit_scan;
 
 #endif

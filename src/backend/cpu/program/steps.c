@@ -3,28 +3,15 @@
 #include "backend/cpu/program/prepare_steps.h"
 #include <limits.h>
 
-/* The cost of an instruction on one element, in simple instructions: 8 for a vector polynomial, 100 for a
- * function of the C library. */
+/* The cost of an instruction on one element, in simple instructions (ops/list.h). Tiles of other types than
+ * float take the C library's functions. */
 static int cost_of(mix_opcode opcode, mix_tile_class class) {
-  switch (opcode) {
-  case MIX_OPCODE_EXP:
-  case MIX_OPCODE_EXPM1:
-  case MIX_OPCODE_LOG:
-  case MIX_OPCODE_LOG1P:
-  case MIX_OPCODE_TANH:
-  case MIX_OPCODE_SIGMOID:
-  case MIX_OPCODE_ERF:
-  case MIX_OPCODE_ELU:
-  case MIX_OPCODE_SELU:
-  case MIX_OPCODE_SOFTPLUS:
-  case MIX_OPCODE_SOFTPLUS_GRAD: return class == MIX_TILE_FLOAT ? 8 : 100;
-  case MIX_OPCODE_SIN:
-  case MIX_OPCODE_COS:
-  case MIX_OPCODE_ERFC:
-  case MIX_OPCODE_POWER:
-  case MIX_OPCODE_FLOOR_MOD: return 100;
-  default: return class == MIX_TILE_FLOAT ? 1 : 4;
-  }
+  enum { SIMPLE = 1, LIBRARY = 100 };
+  static const int costs[MIX_OPCODE_COUNT] = {
+#define COST(name, code, operands, kind, cost) [MIX_OPCODE_##code] = cost,
+      MIX_ELEMENTWISE_OPS(COST)};
+  if (class == MIX_TILE_FLOAT) return costs[opcode];
+  return costs[opcode] == SIMPLE ? 4 : LIBRARY;
 }
 
 static int allocate_slot(mix_tile_plan *plan) {

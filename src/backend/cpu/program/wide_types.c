@@ -1,12 +1,11 @@
-/* Vector functions for tiles of double, int64 and bool, in plain C: one version for all instruction sets. The
- * arithmetic is that of backend/ref/formulas.h. */
+/* Vector functions for tiles of double, int64 and bool, in plain C: one version for all instruction sets. */
 #include "backend/cpu/simd/vector_functions.h"
+#include "ops/formulas.h"
 #include "tensor/convert.h"
-#include <math.h>
 
 /* Elements of a group: MIX_TILE_PADDING bytes of double. */
 #define GROUP 8
-#define ARGUMENTS void *result, const void *const *operands, const int *steps, int64_t n, double immediate
+#define ARGUMENTS void *result, const void *const *operands, const int *steps, int64_t n, double alpha
 
 /* A uniform operand fills its group, so that the inner loop reads all operands alike and vectorises. */
 #define UNARY(name, from, to, group, expression)                                                             \
@@ -14,7 +13,7 @@
     const from *p = operands[0];                                                                             \
     const int64_t step = steps[0] * (group);                                                                 \
     to *r = result;                                                                                          \
-    (void)immediate;                                                                                         \
+    (void)alpha;                                                                                             \
     for (int64_t i = 0; i < n; i += (group), p += step)                                                      \
       for (int j = 0; j < (group); j++) {                                                                    \
         const from a = p[j];                                                                                 \
@@ -26,7 +25,7 @@
     const from *p = operands[0], *q = operands[1];                                                           \
     const int64_t step_p = steps[0] * (group), step_q = steps[1] * (group);                                  \
     to *r = result;                                                                                          \
-    (void)immediate;                                                                                         \
+    (void)alpha;                                                                                             \
     for (int64_t i = 0; i < n; i += (group), p += step_p, q += step_q)                                       \
       for (int j = 0; j < (group); j++) {                                                                    \
         const from a = p[j], b = q[j];                                                                       \
@@ -39,119 +38,24 @@
     const uint32_t *c = operands[0];                                                                         \
     const type *p = operands[1], *q = operands[2];                                                           \
     type *r = result;                                                                                        \
-    (void)immediate;                                                                                         \
+    (void)alpha;                                                                                             \
     for (int64_t i = 0; i < n; i++) {                                                                        \
       const type a = p[steps[1] ? i : 0], b = q[steps[2] ? i : 0];                                           \
       r[i] = c[steps[0] ? i : 0] ? a : b;                                                                    \
     }                                                                                                        \
   }
-#define CLIP(name, type, above, below)                                                                       \
+#define TERNARY(name, type, expression)                                                                      \
   static void name(ARGUMENTS) {                                                                              \
-    const type *p = operands[0], *l = operands[1], *h = operands[2];                                         \
+    const type *p = operands[0], *q = operands[1], *s = operands[2];                                         \
     type *r = result;                                                                                        \
-    (void)immediate;                                                                                         \
+    (void)alpha;                                                                                             \
     for (int64_t i = 0; i < n; i++) {                                                                        \
-      const type a = p[steps[0] ? i : 0], low = l[steps[1] ? i : 0], high = h[steps[2] ? i : 0];             \
-      const type raised = above;                                                                             \
-      r[i] = below;                                                                                          \
+      const type a = p[steps[0] ? i : 0], b = q[steps[1] ? i : 0], c = s[steps[2] ? i : 0];                  \
+      r[i] = (type)(expression);                                                                             \
     }                                                                                                        \
   }
 
-/* ---- double ---- */
-
-static double sigmoid(double x) { return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }
-static double floor_mod(double a, double b) {
-  const double rest = fmod(a, b);
-  return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;
-}
-/* Klambauer et al., Self-normalizing neural networks, 2017. */
-#define SELU_SCALE 1.0507009873554804934193349852946
-#define SELU_ALPHA 1.6732632423543772848170429916717
-
-#define DOUBLE_UNARY(X)                                                                                      \
-  X(IDENTITY, a)                                                                                             \
-  X(NEGATIVE, -a)                                                                                            \
-  X(ABS, fabs(a))                                                                                            \
-  X(SIGN, a != a ? a : (a > 0) - (a < 0))                                                                    \
-  X(FLOOR, floor(a))                                                                                         \
-  X(CEIL, ceil(a))                                                                                           \
-  X(ROUND, rint(a))                                                                                          \
-  X(SQRT, sqrt(a))                                                                                           \
-  X(RSQRT, 1 / sqrt(a))                                                                                      \
-  X(SQUARE, a *a)                                                                                            \
-  X(RECIPROCAL, 1 / a)                                                                                       \
-  X(EXP, exp(a))                                                                                             \
-  X(EXPM1, expm1(a))                                                                                         \
-  X(LOG, log(a))                                                                                             \
-  X(LOG1P, log1p(a))                                                                                         \
-  X(SIN, sin(a))                                                                                             \
-  X(COS, cos(a))                                                                                             \
-  X(TANH, tanh(a))                                                                                           \
-  X(SIGMOID, sigmoid(a))                                                                                     \
-  X(ERF, erf(a))                                                                                             \
-  X(ERFC, erfc(a))                                                                                           \
-  X(RELU, a < 0 ? 0 : a)                                                                                     \
-  X(RELU6, a<0 ? 0 : a> 6 ? 6 : a)                                                                           \
-  X(ELU, a < 0 ? expm1(a) : a)                                                                               \
-  X(SELU, SELU_SCALE *(a < 0 ? SELU_ALPHA * expm1(a) : a))                                                   \
-  X(SOFTPLUS, (a > 0 ? a : 0) + log1p(exp(-fabs(a))))                                                        \
-  X(SOFTSIGN, a / (1 + fabs(a)))                                                                             \
-  X(LEAKY_RELU, a > 0 ? a : immediate * a)
-#define DOUBLE_BINARY(X)                                                                                     \
-  X(ADD, a + b)                                                                                              \
-  X(SUBTRACT, a - b)                                                                                         \
-  X(MULTIPLY, a *b)                                                                                          \
-  X(DIVIDE, a / b)                                                                                           \
-  X(FLOOR_DIVIDE, floor(a / b))                                                                              \
-  X(FLOOR_MOD, floor_mod(a, b))                                                                              \
-  X(POWER, pow(a, b))                                                                                        \
-  X(MAXIMUM, a != a || a > b ? a : b)                                                                        \
-  X(MINIMUM, a != a || a < b ? a : b)                                                                        \
-  X(SQUARED_DIFFERENCE, (a - b) * (a - b))                                                                   \
-  X(RELU_GRAD, b > 0 ? a : a * 0)                                                                            \
-  X(RELU6_GRAD, b > 0 && b < 6 ? a : a * 0)                                                                  \
-  X(LEAKY_RELU_GRAD, b > 0 ? a : immediate * a)                                                              \
-  X(SOFTPLUS_GRAD, a *sigmoid(b))                                                                            \
-  X(SOFTSIGN_GRAD, a / ((1 + fabs(b)) * (1 + fabs(b))))                                                      \
-  X(ELU_GRAD, b < 0 ? a * (b + 1) : a)                                                                       \
-  X(SELU_GRAD, b < 0 ? a * (b + SELU_SCALE * SELU_ALPHA) : a * SELU_SCALE)                                   \
-  X(TANH_GRAD, b *(1 - a * a))                                                                               \
-  X(SIGMOID_GRAD, b *a *(1 - a))                                                                             \
-  X(SQRT_GRAD, b * 0.5 / a)                                                                                  \
-  X(RSQRT_GRAD, -0.5 * b * a * a * a)                                                                        \
-  X(RECIPROCAL_GRAD, -b *a *a)
-#define COMPARISONS(X)                                                                                       \
-  X(EQUAL, a == b)                                                                                           \
-  X(NOT_EQUAL, a != b) X(LESS, a < b) X(LESS_EQUAL, a <= b) X(GREATER, a > b) X(GREATER_EQUAL, a >= b)
-#define CLASSIFICATIONS(X) X(IS_FINITE, isfinite(a) != 0) X(IS_INF, isinf(a) != 0) X(IS_NAN, a != a)
-
-/* ---- int64: unsigned sums and products, whose overflow is defined; wrapped to the dtype afterwards ---- */
-
-#define INTEGER_UNARY(X)                                                                                     \
-  X(IDENTITY, a)                                                                                             \
-  X(NEGATIVE, 0 - (uint64_t)a)                                                                               \
-  X(ABS, a < 0 ? 0 - (uint64_t)a : (uint64_t)a)                                                              \
-  X(SIGN, (a > 0) - (a < 0))                                                                                 \
-  X(FLOOR, a)                                                                                                \
-  X(CEIL, a)                                                                                                 \
-  X(ROUND, a)                                                                                                \
-  X(SQUARE, (uint64_t)a *(uint64_t)a)                                                                        \
-  X(RELU, a < 0 ? 0 : a)                                                                                     \
-  X(RELU6, a<0 ? 0 : a> 6 ? 6 : a)
-#define INTEGER_BINARY(X)                                                                                    \
-  X(ADD, (uint64_t)a + (uint64_t)b)                                                                          \
-  X(SUBTRACT, (uint64_t)a - (uint64_t)b)                                                                     \
-  X(MULTIPLY, (uint64_t)a *(uint64_t)b)                                                                      \
-  X(MAXIMUM, a > b ? a : b)                                                                                  \
-  X(MINIMUM, a < b ? a : b)                                                                                  \
-  X(SQUARED_DIFFERENCE, ((uint64_t)a - (uint64_t)b) * ((uint64_t)a - (uint64_t)b))                           \
-  X(RELU_GRAD, b > 0 ? a : 0)                                                                                \
-  X(RELU6_GRAD, b > 0 && b < 6 ? a : 0)
-
-/* ---- bool: 0 or 1 ---- */
-
-#define BOOL_UNARY(X) X(IDENTITY, a) X(LOGICAL_NOT, a ^ 1)
-#define BOOL_BINARY(X) X(LOGICAL_AND, a &b) X(LOGICAL_OR, a | b) X(MAXIMUM, a | b) X(MINIMUM, a &b)
+/* ---- the formulas ---- */
 
 #define DEFINE_DOUBLE_UNARY(code, expression) UNARY(double_##code, double, double, GROUP, expression)
 #define DEFINE_DOUBLE_BINARY(code, expression) BINARY(double_##code, double, double, GROUP, expression)
@@ -162,21 +66,23 @@ static double floor_mod(double a, double b) {
 #define DEFINE_INTEGER_COMPARE(code, expression) BINARY(integer_##code, int64_t, uint32_t, GROUP, expression)
 #define DEFINE_BOOL_UNARY(code, expression) UNARY(bool_##code, uint32_t, uint32_t, 2 * GROUP, expression)
 #define DEFINE_BOOL_BINARY(code, expression) BINARY(bool_##code, uint32_t, uint32_t, 2 * GROUP, expression)
-DOUBLE_UNARY(DEFINE_DOUBLE_UNARY)
-DOUBLE_BINARY(DEFINE_DOUBLE_BINARY)
-COMPARISONS(DEFINE_DOUBLE_COMPARE)
-CLASSIFICATIONS(DEFINE_DOUBLE_CLASSIFY)
-INTEGER_UNARY(DEFINE_INTEGER_UNARY)
-INTEGER_BINARY(DEFINE_INTEGER_BINARY)
-COMPARISONS(DEFINE_INTEGER_COMPARE)
-BOOL_UNARY(DEFINE_BOOL_UNARY)
-BOOL_BINARY(DEFINE_BOOL_BINARY)
-COMPARISONS(DEFINE_BOOL_BINARY)
+#define DEFINE_DOUBLE_TERNARY(code, expression) TERNARY(double_##code, double, expression)
+#define DEFINE_INTEGER_TERNARY(code, expression) TERNARY(integer_##code, int64_t, expression)
+MIX_REAL_UNARY(DEFINE_DOUBLE_UNARY)
+MIX_REAL_BINARY(DEFINE_DOUBLE_BINARY)
+MIX_REAL_TERNARY(DEFINE_DOUBLE_TERNARY)
+MIX_COMPARISONS(DEFINE_DOUBLE_COMPARE)
+MIX_CLASSIFICATIONS(DEFINE_DOUBLE_CLASSIFY)
+MIX_INTEGER_UNARY(DEFINE_INTEGER_UNARY)
+MIX_INTEGER_BINARY(DEFINE_INTEGER_BINARY)
+MIX_INTEGER_TERNARY(DEFINE_INTEGER_TERNARY)
+MIX_COMPARISONS(DEFINE_INTEGER_COMPARE)
+MIX_LOGICAL_UNARY(DEFINE_BOOL_UNARY)
+MIX_LOGICAL_BINARY(DEFINE_BOOL_BINARY)
+MIX_COMPARISONS(DEFINE_BOOL_BINARY)
 SELECT(double_SELECT, double, GROUP)
 SELECT(integer_SELECT, int64_t, GROUP)
 SELECT(bool_SELECT, uint32_t, 2 * GROUP)
-CLIP(double_CLIP, double, (a != a || a > low ? a : low), (raised != raised || raised < high ? raised : high))
-CLIP(integer_CLIP, int64_t, (a > low ? a : low), (raised < high ? raised : high))
 
 /* ---- casts ---- */
 
@@ -246,11 +152,12 @@ const mix_tile_wide mix_tile_wide_functions = {
               [MIX_INT16] = wrap_int16,
               [MIX_INT32] = wrap_int32,
               [MIX_UINT8] = wrap_uint8},
-    .instruction = {DOUBLE_UNARY(DOUBLE_ROW) DOUBLE_BINARY(DOUBLE_ROW) COMPARISONS(DOUBLE_ROW)
-                        CLASSIFICATIONS(DOUBLE_ROW) INTEGER_UNARY(INTEGER_ROW) INTEGER_BINARY(INTEGER_ROW)
-                            COMPARISONS(INTEGER_ROW) BOOL_UNARY(BOOL_ROW) BOOL_BINARY(BOOL_ROW)
-                                COMPARISONS(BOOL_ROW) DOUBLE_ROW(SELECT, ) INTEGER_ROW(SELECT, )
-                                    BOOL_ROW(SELECT, ) DOUBLE_ROW(CLIP, ) INTEGER_ROW(CLIP, )},
+    .instruction = {MIX_REAL_UNARY(DOUBLE_ROW) MIX_REAL_BINARY(DOUBLE_ROW) MIX_REAL_TERNARY(
+        DOUBLE_ROW) MIX_COMPARISONS(DOUBLE_ROW) MIX_CLASSIFICATIONS(DOUBLE_ROW) MIX_INTEGER_UNARY(INTEGER_ROW)
+                        MIX_INTEGER_BINARY(INTEGER_ROW) MIX_INTEGER_TERNARY(INTEGER_ROW)
+                            MIX_COMPARISONS(INTEGER_ROW) MIX_LOGICAL_UNARY(BOOL_ROW)
+                                MIX_LOGICAL_BINARY(BOOL_ROW) MIX_COMPARISONS(BOOL_ROW) DOUBLE_ROW(SELECT, )
+                                    INTEGER_ROW(SELECT, ) BOOL_ROW(SELECT, )},
     .cast = {[MIX_TILE_DOUBLE] = {[MIX_TILE_FLOAT] = double_to_float,
                                   [MIX_TILE_DOUBLE] = double_IDENTITY,
                                   [MIX_TILE_INTEGER] = double_to_integer,

@@ -1,15 +1,31 @@
-/* The formula of each opcode. `a`, `b`, `c` are the operands, `alpha` is the immediate. The real formulas
- * are expanded for float and for double. Arithmetic is done in that type; functions of libm, and a formula
- * that contains one, are evaluated in double. The result is rounded to the type, then to the dtype of the
- * register. A zero result of relu, or of the maximum of two zeros, may have either sign. */
-#ifndef MIX_BACKEND_REF_FORMULAS_H
-#define MIX_BACKEND_REF_FORMULAS_H
+/* The formula of each opcode. `a` and `b` are the operands, `alpha` is the immediate. The reference expands
+ * the real formulas for float and for double, the CPU's kernels for double. Arithmetic is done in that type;
+ * functions of libm, and a formula that contains one, are evaluated in double. The result is rounded to the
+ * type, then to the dtype of the register. A zero result of relu, or of the maximum of two zeros, may have
+ * either sign. tests/backend/test_formulas.c compares them with MPFR. */
+#ifndef MIX_OPS_FORMULAS_H
+#define MIX_OPS_FORMULAS_H
+
+#include <math.h>
+#include <stdint.h>
 
 /* Klambauer et al.: Self-normalizing neural networks, 2017. */
-#define MIX_REF_SELU_SCALE 1.0507009873554804934193349852946
-#define MIX_REF_SELU_ALPHA 1.6732632423543772848170429916717
+#define MIX_SELU_SCALE 1.0507009873554804934193349852946
+#define MIX_SELU_ALPHA 1.6732632423543772848170429916717
 
-#define MIX_REF_REAL_FORMULAS(X)                                                                             \
+static inline double mix_sigmoid_of(double x) { return x >= 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }
+/* The result has the sign of the divisor, as in Python and in TensorFlow's FloorMod. */
+static inline double mix_floor_mod_of(double a, double b) {
+  const double rest = fmod(a, b);
+  return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;
+}
+
+static inline double mix_clip_of(double x, double low, double high) {
+  const double above = x != x || x > low ? x : low;
+  return above != above || above < high ? above : high;
+}
+
+#define MIX_REAL_UNARY(X)                                                                                    \
   X(IDENTITY, a)                                                                                             \
   X(NEGATIVE, -a)                                                                                            \
   X(ABS, fabs(a))                                                                                            \
@@ -28,22 +44,24 @@
   X(SIN, sin(a))                                                                                             \
   X(COS, cos(a))                                                                                             \
   X(TANH, tanh(a))                                                                                           \
-  X(SIGMOID, sigmoid(a))                                                                                     \
+  X(SIGMOID, mix_sigmoid_of(a))                                                                              \
   X(ERF, erf(a))                                                                                             \
   X(ERFC, erfc(a))                                                                                           \
   X(RELU, a < 0 ? 0 : a)                                                                                     \
   X(RELU6, a<0 ? 0 : a> 6 ? 6 : a)                                                                           \
   X(ELU, a < 0 ? expm1(a) : a)                                                                               \
-  X(SELU, MIX_REF_SELU_SCALE *(a < 0 ? MIX_REF_SELU_ALPHA * expm1(a) : a))                                   \
+  X(SELU, MIX_SELU_SCALE *(a < 0 ? MIX_SELU_ALPHA * expm1(a) : a))                                           \
   X(SOFTPLUS, (a > 0 ? a : 0) + log1p(exp(-fabs(a))))                                                        \
   X(SOFTSIGN, a / (1 + fabs(a)))                                                                             \
-  X(LEAKY_RELU, a > 0 ? a : alpha * a)                                                                       \
+  X(LEAKY_RELU, a > 0 ? a : alpha * a)
+
+#define MIX_REAL_BINARY(X)                                                                                   \
   X(ADD, a + b)                                                                                              \
   X(SUBTRACT, a - b)                                                                                         \
   X(MULTIPLY, a *b)                                                                                          \
   X(DIVIDE, a / b)                                                                                           \
   X(FLOOR_DIVIDE, floor(a / b))                                                                              \
-  X(FLOOR_MOD, floor_mod(a, b))                                                                              \
+  X(FLOOR_MOD, mix_floor_mod_of(a, b))                                                                       \
   X(POWER, pow(a, b))                                                                                        \
   X(MAXIMUM, a != a || a > b ? a : b)                                                                        \
   X(MINIMUM, a != a || a < b ? a : b)                                                                        \
@@ -51,20 +69,23 @@
   X(RELU_GRAD, b > 0 ? a : a * 0)                                                                            \
   X(RELU6_GRAD, b > 0 && b < 6 ? a : a * 0)                                                                  \
   X(LEAKY_RELU_GRAD, b > 0 ? a : alpha * a)                                                                  \
-  X(SOFTPLUS_GRAD, a *sigmoid(b))                                                                            \
+  X(SOFTPLUS_GRAD, a *mix_sigmoid_of(b))                                                                     \
   X(SOFTSIGN_GRAD, a / ((1 + fabs(b)) * (1 + fabs(b))))                                                      \
   X(ELU_GRAD, b < 0 ? a * (b + 1) : a)                                                                       \
-  X(SELU_GRAD, b < 0 ? a * (b + MIX_REF_SELU_SCALE * MIX_REF_SELU_ALPHA) : a * MIX_REF_SELU_SCALE)           \
+  X(SELU_GRAD, b < 0 ? a * (b + MIX_SELU_SCALE * MIX_SELU_ALPHA) : a * MIX_SELU_SCALE)                       \
   X(TANH_GRAD, b *(1 - a * a))                                                                               \
   X(SIGMOID_GRAD, b *a *(1 - a))                                                                             \
   X(SQRT_GRAD, b * 0.5 / a)                                                                                  \
   X(RSQRT_GRAD, -0.5 * b * a * a * a)                                                                        \
-  X(RECIPROCAL_GRAD, -b *a *a)                                                                               \
-  X(CLIP, clip(a, b, c))
+  X(RECIPROCAL_GRAD, -b *a *a)
+
+/* `c` is the third operand. */
+#define MIX_REAL_TERNARY(X) X(CLIP, mix_clip_of(a, b, c))
+#define MIX_INTEGER_TERNARY(X) X(CLIP, (a > b ? a : b) < c ? (a > b ? a : b) : c)
 
 /* On int64, wrapped to the dtype afterwards. Sums and products are unsigned, because unsigned overflow is
  * defined. */
-#define MIX_REF_INTEGER_FORMULAS(X)                                                                          \
+#define MIX_INTEGER_UNARY(X)                                                                                 \
   X(IDENTITY, a)                                                                                             \
   X(NEGATIVE, 0 - (uint64_t)a)                                                                               \
   X(ABS, a < 0 ? 0 - (uint64_t)a : (uint64_t)a)                                                              \
@@ -74,7 +95,9 @@
   X(ROUND, a)                                                                                                \
   X(SQUARE, (uint64_t)a *(uint64_t)a)                                                                        \
   X(RELU, a < 0 ? 0 : a)                                                                                     \
-  X(RELU6, a<0 ? 0 : a> 6 ? 6 : a)                                                                           \
+  X(RELU6, a<0 ? 0 : a> 6 ? 6 : a)
+
+#define MIX_INTEGER_BINARY(X)                                                                                \
   X(ADD, (uint64_t)a + (uint64_t)b)                                                                          \
   X(SUBTRACT, (uint64_t)a - (uint64_t)b)                                                                     \
   X(MULTIPLY, (uint64_t)a *(uint64_t)b)                                                                      \
@@ -82,10 +105,9 @@
   X(MINIMUM, a < b ? a : b)                                                                                  \
   X(SQUARED_DIFFERENCE, ((uint64_t)a - (uint64_t)b) * ((uint64_t)a - (uint64_t)b))                           \
   X(RELU_GRAD, b > 0 ? a : 0)                                                                                \
-  X(RELU6_GRAD, b > 0 && b < 6 ? a : 0)                                                                      \
-  X(CLIP, (a > b ? a : b) < c ? (a > b ? a : b) : c)
+  X(RELU6_GRAD, b > 0 && b < 6 ? a : 0)
 
-#define MIX_REF_COMPARE_FORMULAS(X)                                                                          \
+#define MIX_COMPARISONS(X)                                                                                   \
   X(EQUAL, a == b)                                                                                           \
   X(NOT_EQUAL, a != b)                                                                                       \
   X(LESS, a < b)                                                                                             \
@@ -94,18 +116,13 @@
   X(GREATER_EQUAL, a >= b)
 
 /* Real operand, bool result. */
-#define MIX_REF_CLASSIFY_FORMULAS(X)                                                                         \
-  X(IS_FINITE, isfinite(a))                                                                                  \
-  X(IS_INF, isinf(a))                                                                                        \
-  X(IS_NAN, isnan(a))
+#define MIX_CLASSIFICATIONS(X)                                                                               \
+  X(IS_FINITE, isfinite(a) != 0)                                                                             \
+  X(IS_INF, isinf(a) != 0)                                                                                   \
+  X(IS_NAN, a != a)
 
-/* Bool operands, bool result. */
-#define MIX_REF_LOGICAL_FORMULAS(X)                                                                          \
-  X(IDENTITY, a)                                                                                             \
-  X(MAXIMUM, a || b)                                                                                         \
-  X(MINIMUM, a &&b)                                                                                          \
-  X(LOGICAL_NOT, !a)                                                                                         \
-  X(LOGICAL_AND, a &&b)                                                                                      \
-  X(LOGICAL_OR, a || b)
+/* Bools, 0 or 1. */
+#define MIX_LOGICAL_UNARY(X) X(IDENTITY, a) X(LOGICAL_NOT, a ^ 1)
+#define MIX_LOGICAL_BINARY(X) X(LOGICAL_AND, a &b) X(LOGICAL_OR, a | b) X(MAXIMUM, a | b) X(MINIMUM, a &b)
 
 #endif
