@@ -34,17 +34,10 @@ static struct {
 
 /* ---- when ---- */
 
-/* The address sanitizer detects every use itself, and says more. */
-#if defined(__SANITIZE_ADDRESS__) || defined(NDEBUG)
-enum { KEEPS_BY_DEFAULT = 0 };
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-enum { KEEPS_BY_DEFAULT = 0 };
-#else
+#ifdef MIXTAPE_DEBUG_BUILD
 enum { KEEPS_BY_DEFAULT = 1 };
-#endif
 #else
-enum { KEEPS_BY_DEFAULT = 1 };
+enum { KEEPS_BY_DEFAULT = 0 };
 #endif
 
 atomic_int mix_handles_kept = -1;

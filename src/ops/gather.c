@@ -85,7 +85,8 @@ mix_tensor *mix_gather(mix_tensor *params, mix_tensor *indices, int axis) {
 mix_tensor *mix_index_values(mix_tensor *x) {
   if (!mix_operand_ready("index_values", x)) return NULL;
   const mix_dtype dtype = mix_tensor_dtype(x);
-  if (!mix_dtype_is_floating(dtype)) return dtype == MIX_INT64 ? x : mix_cast(x, MIX_INT32);
+  if (dtype == MIX_INT32) return x;
+  if (!mix_dtype_is_floating(dtype)) return mix_cast(x, MIX_INT64);
   return mix_select(mix_is_nan(x), mix_scalar(-0x1p63, MIX_INT64), mix_cast(mix_floor(x), MIX_INT64));
 }
 

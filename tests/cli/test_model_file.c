@@ -358,12 +358,13 @@ static void every_command_takes_a_file(void **state) {
   assert_has(program_out, "Numerics of 2 steps");
   assert_code(run_program("amp", "explain", "--model", nested), 0);
   assert_has(program_out, "MatMul");
-  assert_code(run_program("amp", "explain", "--model", nested, "--policy", "mixed_float16"), 2);
+  assert_code(run_program("amp", "explain", "--model", nested, "--policy", "mixed_float16"), 0);
+  assert_has(program_out, "mixed_float16");
   assert_code(run_program("train", "--model", nested, "--data", data, "--policy", "mixed_float16",
                           "--graph-rewrite", "float16"),
               2);
-  assert_code(run_program("amp", "explain", "--model", extract("tf_keras", "policies.keras")), 1);
-  assert_has(program_err, "computes under mixed_float16");
+  assert_code(run_program("amp", "explain", "--model", extract("tf_keras", "policies.keras")), 0);
+  assert_has(program_out, "mixed_float16");
   assert_code(run_program("bench", "--model", nested, "--quick", "--json"), 0);
   json_t *object = printed_object();
   json_t *rows = json_object_get(json_object_get(object, "model_steps"), "policies");
