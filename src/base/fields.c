@@ -53,6 +53,10 @@ bool mix_field_read_integer(const mix_field_row *field, const json_t *value, int
   return mix_json_integer_read(value, field->name, field->kind->expected, low, high, number);
 }
 
+bool mix_field_read_axis(const mix_field_row *field, const json_t *value, int *axis) {
+  return mix_json_int_read(value, field->name, field->kind->expected, -MIX_MAX_RANK, MIX_MAX_RANK - 1, axis);
+}
+
 /* Moves the value that is given as one number to where the others are. */
 static bool move_one(const mix_fields *fields, const mix_field_row *row, void *options) {
   double real;

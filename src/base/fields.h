@@ -4,6 +4,7 @@
 #define MIX_BASE_FIELDS_H
 
 #include <jansson.h>
+#include <mixtape/dtype.h>
 #include <mixtape/semantics.h>
 
 typedef struct mix_field_row mix_field_row;
@@ -102,6 +103,9 @@ void *mix_field_mistyped(const mix_field_row *field, const json_t *value);
  * (mix_json_integer_read). */
 bool mix_field_read_integer(const mix_field_row *field, const json_t *value, int64_t low, int64_t high,
                             int64_t *number);
+/* An axis of a tensor, from its first on or from its end: -MIX_MAX_RANK to MIX_MAX_RANK - 1. False with the
+ * error recorded. */
+bool mix_field_read_axis(const mix_field_row *field, const json_t *value, int *axis);
 
 /* On failure the struct holds nothing that must be released. */
 bool mix_fields_resolve(const mix_fields *fields, void *options);

@@ -92,10 +92,6 @@ static json_t *list_of(const mix_axes *axes) {
   return list;
 }
 
-bool mix_field_read_axis(const mix_field_row *field, const json_t *value, int *axis) {
-  return mix_json_int_read(value, field->name, field->kind->expected, -MIX_MAX_RANK, MIX_MAX_RANK - 1, axis);
-}
-
 static bool read_axes(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                       void *options) {
   (void)fields;

@@ -24,9 +24,6 @@ extern const mix_value_kind mix_field_initializer, /* a name, or the object at `
   {MIX_FIELD(type, member), &mix_field_initializer, .text = initializer,                                    \
    .other = offsetof(type, member##_object)}
 
-/* An axis of a tensor, from its first on or from its end: -MIX_MAX_RANK to MIX_MAX_RANK - 1. False with the
- * error recorded. */
-bool mix_field_read_axis(const mix_field_row *field, const json_t *value, int *axis);
 /* A size, -1 for an unknown one; so many elements have a size in bytes in all dtypes. False with the error
  * recorded. */
 bool mix_field_read_size(const mix_field_row *field, const json_t *value, int64_t *size);

@@ -13,10 +13,12 @@ typedef void binary(mpfr_t result, const mpfr_t a, const mpfr_t b);
 
 #define FORWARD(name)                                                                                        \
   static void exact_##name(mpfr_t r, const mpfr_t x) { mpfr_##name(r, x, MPFR_RNDN); }
-FORWARD(sqrt)
-FORWARD(exp)
-FORWARD(expm1) FORWARD(log) FORWARD(log1p) FORWARD(sin) FORWARD(cos) FORWARD(tanh) FORWARD(erf) FORWARD(erfc)
-    FORWARD(rec_sqrt) FORWARD(sqr) static void exact_reciprocal(mpfr_t r, const mpfr_t x) {
+/* clang-format off */
+FORWARD(sqrt) FORWARD(exp) FORWARD(expm1) FORWARD(log) FORWARD(log1p) FORWARD(sin) FORWARD(cos) FORWARD(tanh)
+FORWARD(erf) FORWARD(erfc) FORWARD(rec_sqrt) FORWARD(sqr)
+    /* clang-format on */
+
+    static void exact_reciprocal(mpfr_t r, const mpfr_t x) {
   mpfr_ui_div(r, 1, x, MPFR_RNDN);
 }
 static void exact_sigmoid(mpfr_t r, const mpfr_t x) { /* 1 / (1 + e^-x) */

@@ -537,8 +537,7 @@ static void every_op_has_a_kernel(void **state) {
   for (int i = 0; mix_all_ops[i]; i++) {
     bool found = mix_all_ops[i]->flags & (MIX_OP_SOURCE | MIX_OP_ELEMENTWISE);
     for (const mix_kernel_row *row = mix_ref_kernels; row->op; row++) found |= row->op == mix_all_ops[i];
-    if (!found)
-      fail_msg("%s has no kernel: see src/ops/list.h", mix_all_ops[i]->name);
+    if (!found) fail_msg("%s has no kernel: see src/ops/list.h", mix_all_ops[i]->name);
   }
 }
 
