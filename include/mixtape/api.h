@@ -57,13 +57,30 @@ typedef struct mix_history mix_history;
 /* The arguments of the macros of C. Only the arguments that a macro names in its definition may be written
  * without their names, first and in that order, as in Keras: mix_dense(64, "relu"); every other argument has
  * its name: mix_dense(64, "relu", .no_bias = true); a macro that stands for one is not seen as one. Anything
- * else is a TypeError at run time, and so is a 0 without a name where zero would mean another default (marked
- * by '!'). mix_arguments checks the text of a call and returns the options, or what makes every function
- * fail. */
+ * else is a TypeError at run time, and so is a 0 or NULL without a name where it would mean a default that is
+ * not Keras's 0 or None (marked by '!'), and one number for a struct, .strides = 2 (they stand behind the
+ * semicolon, with what makes them). mix_arguments checks the text of a call and returns the options, or what
+ * makes every function fail. */
 MIX_API const void *mix_arguments(const char *call, const char *names, const char *text, const void *options);
 #ifndef __cplusplus
 #define MIX_ARGUMENTS(call, names, text, type, ...)                                                          \
-  mix_arguments(call, names, text, &(const type){.size = sizeof(type), __VA_ARGS__})
+  mix_arguments_of(call, names, text, &(const type){.size = sizeof(type), __VA_ARGS__})
+static inline bool mix_begins_a_name(const char *text) {
+  return (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') || *text == '_';
+}
+/* The same; calls in loops, mix_call(layer, x, .training = MIX_TRUE), are known to be right where they are
+ * compiled. */
+static inline const void *mix_arguments_of(const char *call, const char *names, const char *text,
+                                           const void *options) {
+#if defined(__GNUC__)
+  const char *comma = __builtin_strchr(text, ',');
+  if (mix_begins_a_name(names) && mix_begins_a_name(text) &&
+      (!comma || (comma[1] == ' ' && comma[2] == '.' && mix_begins_a_name(comma + 3) &&
+                  !__builtin_strchr(comma + 1, ',') && !__builtin_strchr(names, ';'))))
+    return options;
+#endif
+  return mix_arguments(call, names, text, options);
+}
 #endif
 
 /* Zero in an options struct means Keras's default. These constants mean zero itself; each member that

@@ -109,15 +109,17 @@ MIX_API mix_additive_attention_options mix_additive_attention_defaults(void);
 
 #ifndef __cplusplus
 #define mix_einsum_dense(...)                                                                                \
-  MIX_LAYER_OF(mix_einsum_dense, "equation", #__VA_ARGS__, mix_einsum_dense_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_einsum_dense, "equation; MIX_SHAPE(output_shape)", #__VA_ARGS__,                          \
+               mix_einsum_dense_options, __VA_ARGS__)
 #define mix_multi_head_attention(...)                                                                        \
-  MIX_LAYER_OF(mix_multi_head_attention, "num_heads, key_dim, value_dim, dropout", #__VA_ARGS__,             \
-               mix_multi_head_attention_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_multi_head_attention,                                                                     \
+               "num_heads, key_dim, value_dim, dropout; MIX_SHAPE(output_shape), MIX_AXES(attention_axes)",  \
+               #__VA_ARGS__, mix_multi_head_attention_options, __VA_ARGS__)
 #define mix_grouped_query_attention(...)                                                                     \
   MIX_LAYER_OF(mix_grouped_query_attention, "head_dim, num_query_heads, num_key_value_heads, dropout",       \
                #__VA_ARGS__, mix_grouped_query_attention_options, __VA_ARGS__)
 #define mix_attention(...)                                                                                   \
-  MIX_LAYER_OF(mix_attention, "use_scale, score_mode, dropout", #__VA_ARGS__, mix_attention_options,         \
+  MIX_LAYER_OF(mix_attention, "use_scale, !score_mode, dropout", #__VA_ARGS__, mix_attention_options,         \
                __VA_ARGS__)
 #define mix_additive_attention(...)                                                                          \
   MIX_LAYER_OF(mix_additive_attention, "", #__VA_ARGS__, mix_additive_attention_options, __VA_ARGS__)

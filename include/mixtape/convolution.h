@@ -149,39 +149,53 @@ MIX_API mix_separable_conv_layer_options mix_separable_conv_layer_defaults(void)
 #ifndef __cplusplus
 /* mix_conv(x, kernel, .strides = MIX_SHAPE(2), .padding = "same") */
 #define mix_conv(x, ...)                                                                                     \
-  mix_conv_with(x, MIX_ARGUMENTS("mix_conv", "kernel", #__VA_ARGS__, mix_conv_options, .kernel = __VA_ARGS__))
+  mix_conv_with(x, MIX_ARGUMENTS("mix_conv",                                                                 \
+                                 "kernel; MIX_SHAPE(strides, dilation, before, after, output_padding)",      \
+                                 #__VA_ARGS__, mix_conv_options, .kernel = __VA_ARGS__))
 #define mix_conv_transpose(x, ...)                                                                           \
-  mix_conv_transpose_with(x, MIX_ARGUMENTS("mix_conv_transpose", "kernel", #__VA_ARGS__, mix_conv_options,   \
-                                           .kernel = __VA_ARGS__))
+  mix_conv_transpose_with(                                                                                   \
+      x, MIX_ARGUMENTS("mix_conv_transpose",                                                                 \
+                       "kernel; MIX_SHAPE(strides, dilation, before, after, output_padding)", #__VA_ARGS__,  \
+                       mix_conv_options, .kernel = __VA_ARGS__))
 #define mix_depthwise_conv(x, ...)                                                                           \
-  mix_depthwise_conv_with(x, MIX_ARGUMENTS("mix_depthwise_conv", "kernel", #__VA_ARGS__, mix_conv_options,   \
-                                           .kernel = __VA_ARGS__))
+  mix_depthwise_conv_with(                                                                                   \
+      x, MIX_ARGUMENTS("mix_depthwise_conv",                                                                 \
+                       "kernel; MIX_SHAPE(strides, dilation, before, after, output_padding)", #__VA_ARGS__,  \
+                       mix_conv_options, .kernel = __VA_ARGS__))
 /* mix_conv2d(32, 3, .padding = "same") */
 #define mix_conv1d(...)                                                                                      \
-  MIX_LAYER_OF(mix_conv1d, "filters, !kernel", #__VA_ARGS__, mix_conv_layer_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_conv1d, "filters, !kernel; MIX_SHAPE(kernel_size, strides, dilation_rate)", #__VA_ARGS__, \
+               mix_conv_layer_options, __VA_ARGS__)
 #define mix_conv2d(...)                                                                                      \
-  MIX_LAYER_OF(mix_conv2d, "filters, !kernel", #__VA_ARGS__, mix_conv_layer_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_conv2d, "filters, !kernel; MIX_SHAPE(kernel_size, strides, dilation_rate)", #__VA_ARGS__, \
+               mix_conv_layer_options, __VA_ARGS__)
 #define mix_conv3d(...)                                                                                      \
-  MIX_LAYER_OF(mix_conv3d, "filters, !kernel", #__VA_ARGS__, mix_conv_layer_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_conv3d, "filters, !kernel; MIX_SHAPE(kernel_size, strides, dilation_rate)", #__VA_ARGS__, \
+               mix_conv_layer_options, __VA_ARGS__)
 #define mix_conv1d_transpose(...)                                                                            \
-  MIX_LAYER_OF(mix_conv1d_transpose, "filters, !kernel", #__VA_ARGS__, mix_conv_transpose_layer_options,     \
-               __VA_ARGS__)
+  MIX_LAYER_OF(mix_conv1d_transpose,                                                                         \
+               "filters, !kernel; MIX_SHAPE(kernel_size, strides, dilation_rate, output_padding)",           \
+               #__VA_ARGS__, mix_conv_transpose_layer_options, __VA_ARGS__)
 #define mix_conv2d_transpose(...)                                                                            \
-  MIX_LAYER_OF(mix_conv2d_transpose, "filters, !kernel", #__VA_ARGS__, mix_conv_transpose_layer_options,     \
-               __VA_ARGS__)
+  MIX_LAYER_OF(mix_conv2d_transpose,                                                                         \
+               "filters, !kernel; MIX_SHAPE(kernel_size, strides, dilation_rate, output_padding)",           \
+               #__VA_ARGS__, mix_conv_transpose_layer_options, __VA_ARGS__)
 #define mix_conv3d_transpose(...)                                                                            \
-  MIX_LAYER_OF(mix_conv3d_transpose, "filters, !kernel", #__VA_ARGS__, mix_conv_transpose_layer_options,     \
-               __VA_ARGS__)
+  MIX_LAYER_OF(mix_conv3d_transpose,                                                                         \
+               "filters, !kernel; MIX_SHAPE(kernel_size, strides, dilation_rate, output_padding)",           \
+               #__VA_ARGS__, mix_conv_transpose_layer_options, __VA_ARGS__)
 #define mix_depthwise_conv1d(...)                                                                            \
-  MIX_LAYER_OF(mix_depthwise_conv1d, "!kernel", #__VA_ARGS__, mix_depthwise_conv_layer_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_depthwise_conv1d, "!kernel; MIX_SHAPE(kernel_size, strides, dilation_rate)",              \
+               #__VA_ARGS__, mix_depthwise_conv_layer_options, __VA_ARGS__)
 #define mix_depthwise_conv2d(...)                                                                            \
-  MIX_LAYER_OF(mix_depthwise_conv2d, "!kernel", #__VA_ARGS__, mix_depthwise_conv_layer_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_depthwise_conv2d, "!kernel; MIX_SHAPE(kernel_size, strides, dilation_rate)",              \
+               #__VA_ARGS__, mix_depthwise_conv_layer_options, __VA_ARGS__)
 #define mix_separable_conv1d(...)                                                                            \
-  MIX_LAYER_OF(mix_separable_conv1d, "filters, !kernel", #__VA_ARGS__, mix_separable_conv_layer_options,     \
-               __VA_ARGS__)
+  MIX_LAYER_OF(mix_separable_conv1d, "filters, !kernel; MIX_SHAPE(kernel_size, strides, dilation_rate)",     \
+               #__VA_ARGS__, mix_separable_conv_layer_options, __VA_ARGS__)
 #define mix_separable_conv2d(...)                                                                            \
-  MIX_LAYER_OF(mix_separable_conv2d, "filters, !kernel", #__VA_ARGS__, mix_separable_conv_layer_options,     \
-               __VA_ARGS__)
+  MIX_LAYER_OF(mix_separable_conv2d, "filters, !kernel; MIX_SHAPE(kernel_size, strides, dilation_rate)",     \
+               #__VA_ARGS__, mix_separable_conv_layer_options, __VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

@@ -51,24 +51,30 @@ MIX_API mix_dataset *mix_data_apply_prefetch(mix_dataset *dataset, const void *c
   mix_data_pipeline_of(source, (int)(sizeof((const mix_data_step[]){__VA_ARGS__}) / sizeof(mix_data_step)),  \
                        (const mix_data_step[]){__VA_ARGS__})
 
-#define MIX_DATA_STEP(step, options_type, first, text, ...)                                                  \
+#define MIX_DATA_STEP(step, options_type, first, names, text, ...)                                           \
   {                                                                                                          \
     mix_data_apply_##step,                                                                                   \
-        MIX_ARGUMENTS("mix_step_" #step, #first, text, options_type, .first = __VA_ARGS__)                   \
+        MIX_ARGUMENTS("mix_step_" #step, names, text, options_type, .first = __VA_ARGS__)                    \
   }
 #define mix_step_shuffle(...)                                                                                \
-  MIX_DATA_STEP(shuffle, mix_dataset_shuffle_options, buffer_size, #__VA_ARGS__, __VA_ARGS__)
+  MIX_DATA_STEP(shuffle, mix_dataset_shuffle_options, buffer_size, "buffer_size", #__VA_ARGS__, __VA_ARGS__)
 #define mix_step_batch(...)                                                                                  \
-  MIX_DATA_STEP(batch, mix_dataset_batch_options, batch_size, #__VA_ARGS__, __VA_ARGS__)
+  MIX_DATA_STEP(batch, mix_dataset_batch_options, batch_size, "batch_size, drop_remainder", #__VA_ARGS__,    \
+                __VA_ARGS__)
 #define mix_step_padded_batch(...)                                                                           \
-  MIX_DATA_STEP(padded_batch, mix_dataset_padded_batch_options, batch_size, #__VA_ARGS__, __VA_ARGS__)
+  MIX_DATA_STEP(padded_batch, mix_dataset_padded_batch_options, batch_size, "batch_size", #__VA_ARGS__,      \
+                __VA_ARGS__)
 #define mix_step_window(...)                                                                                 \
-  MIX_DATA_STEP(window, mix_dataset_window_options, window, #__VA_ARGS__, __VA_ARGS__)
-#define mix_step_map(...) MIX_DATA_STEP(map, mix_dataset_map_options, function, #__VA_ARGS__, __VA_ARGS__)
+  MIX_DATA_STEP(window, mix_dataset_window_options, window, "window, !shift, !stride, drop_remainder",       \
+                #__VA_ARGS__, __VA_ARGS__)
+#define mix_step_map(...)                                                                                    \
+  MIX_DATA_STEP(map, mix_dataset_map_options, function, "function, context", #__VA_ARGS__, __VA_ARGS__)
 #define mix_step_filter(...)                                                                                 \
-  MIX_DATA_STEP(filter, mix_dataset_filter_options, predicate, #__VA_ARGS__, __VA_ARGS__)
+  MIX_DATA_STEP(filter, mix_dataset_filter_options, predicate, "predicate, context", #__VA_ARGS__,           \
+                __VA_ARGS__)
 #define mix_step_interleave(...)                                                                             \
-  MIX_DATA_STEP(interleave, mix_dataset_interleave_options, function, #__VA_ARGS__, __VA_ARGS__)
+  MIX_DATA_STEP(interleave, mix_dataset_interleave_options, function, "function, context", #__VA_ARGS__,     \
+                __VA_ARGS__)
 #define mix_step_repeat(count)                                                                               \
   {                                                                                                          \
     mix_data_apply_repeat, (const int64_t[]) { count }                                                       \

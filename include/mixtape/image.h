@@ -239,43 +239,57 @@ MIX_API mix_random_brightness_options mix_random_brightness_defaults(void);
 
 #ifndef __cplusplus
 #define mix_zero_padding1d(...)                                                                              \
-  MIX_LAYER_OF(mix_zero_padding1d, "!cells", #__VA_ARGS__, mix_zero_padding_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_zero_padding1d, "!cells; MIX_BORDERS(padding)", #__VA_ARGS__, mix_zero_padding_options,   \
+               __VA_ARGS__)
 #define mix_zero_padding2d(...)                                                                              \
-  MIX_LAYER_OF(mix_zero_padding2d, "!cells", #__VA_ARGS__, mix_zero_padding_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_zero_padding2d, "!cells; MIX_BORDERS(padding)", #__VA_ARGS__, mix_zero_padding_options,   \
+               __VA_ARGS__)
 #define mix_zero_padding3d(...)                                                                              \
-  MIX_LAYER_OF(mix_zero_padding3d, "!cells", #__VA_ARGS__, mix_zero_padding_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_zero_padding3d, "!cells; MIX_BORDERS(padding)", #__VA_ARGS__, mix_zero_padding_options,   \
+               __VA_ARGS__)
 #define mix_cropping1d(...)                                                                                  \
-  MIX_LAYER_OF(mix_cropping1d, "!cells", #__VA_ARGS__, mix_cropping_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_cropping1d, "!cells; MIX_BORDERS(cropping)", #__VA_ARGS__, mix_cropping_options,          \
+               __VA_ARGS__)
 #define mix_cropping2d(...)                                                                                  \
-  MIX_LAYER_OF(mix_cropping2d, "!cells", #__VA_ARGS__, mix_cropping_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_cropping2d, "!cells; MIX_BORDERS(cropping)", #__VA_ARGS__, mix_cropping_options,          \
+               __VA_ARGS__)
 #define mix_cropping3d(...)                                                                                  \
-  MIX_LAYER_OF(mix_cropping3d, "!cells", #__VA_ARGS__, mix_cropping_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_cropping3d, "!cells; MIX_BORDERS(cropping)", #__VA_ARGS__, mix_cropping_options,          \
+               __VA_ARGS__)
 #define mix_up_sampling1d(...)                                                                               \
-  MIX_LAYER_OF(mix_up_sampling1d, "!factor", #__VA_ARGS__, mix_up_sampling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_up_sampling1d, "!factor; MIX_SHAPE(factors)", #__VA_ARGS__, mix_up_sampling_options,      \
+               __VA_ARGS__)
 #define mix_up_sampling2d(...)                                                                               \
-  MIX_LAYER_OF(mix_up_sampling2d, "!factor", #__VA_ARGS__, mix_up_sampling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_up_sampling2d, "!factor; MIX_SHAPE(factors)", #__VA_ARGS__, mix_up_sampling_options,      \
+               __VA_ARGS__)
 #define mix_up_sampling3d(...)                                                                               \
-  MIX_LAYER_OF(mix_up_sampling3d, "!factor", #__VA_ARGS__, mix_up_sampling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_up_sampling3d, "!factor; MIX_SHAPE(factors)", #__VA_ARGS__, mix_up_sampling_options,      \
+               __VA_ARGS__)
 #define mix_resizing(...)                                                                                    \
-  MIX_LAYER_OF(mix_resizing, "height, width, interpolation, crop_to_aspect_ratio, pad_to_aspect_ratio",      \
+  MIX_LAYER_OF(mix_resizing, "height, width, !interpolation, crop_to_aspect_ratio, pad_to_aspect_ratio",      \
                #__VA_ARGS__, mix_resizing_options, __VA_ARGS__)
 #define mix_center_crop(...)                                                                                 \
   MIX_LAYER_OF(mix_center_crop, "height, width", #__VA_ARGS__, mix_center_crop_options, __VA_ARGS__)
 #define mix_random_crop(...)                                                                                 \
   MIX_LAYER_OF(mix_random_crop, "height, width", #__VA_ARGS__, mix_random_crop_options, __VA_ARGS__)
 #define mix_random_flip(...)                                                                                 \
-  MIX_LAYER_OF(mix_random_flip, "mode", #__VA_ARGS__, mix_random_flip_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_random_flip, "!mode", #__VA_ARGS__, mix_random_flip_options, __VA_ARGS__)
 #define mix_random_rotation(...)                                                                             \
-  MIX_LAYER_OF(mix_random_rotation, "!number", #__VA_ARGS__, mix_random_rotation_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_random_rotation, "!number; MIX_FACTOR(factor)", #__VA_ARGS__,                             \
+               mix_random_rotation_options, __VA_ARGS__)
 #define mix_random_translation(...)                                                                          \
-  MIX_LAYER_OF(mix_random_translation, "!height_number, !width_number", #__VA_ARGS__,                        \
+  MIX_LAYER_OF(mix_random_translation,                                                                       \
+               "!height_number, !width_number; MIX_FACTOR(height_factor, width_factor)", #__VA_ARGS__,       \
                mix_random_translation_options, __VA_ARGS__)
 #define mix_random_zoom(...)                                                                                 \
-  MIX_LAYER_OF(mix_random_zoom, "!height_number", #__VA_ARGS__, mix_random_zoom_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_random_zoom, "!height_number; MIX_FACTOR(height_factor, width_factor)", #__VA_ARGS__,     \
+               mix_random_zoom_options, __VA_ARGS__)
 #define mix_random_contrast(...)                                                                             \
-  MIX_LAYER_OF(mix_random_contrast, "!number", #__VA_ARGS__, mix_random_contrast_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_random_contrast, "!number; MIX_FACTOR(factor)", #__VA_ARGS__,                             \
+               mix_random_contrast_options, __VA_ARGS__)
 #define mix_random_brightness(...)                                                                           \
-  MIX_LAYER_OF(mix_random_brightness, "!number", #__VA_ARGS__, mix_random_brightness_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_random_brightness, "!number; MIX_FACTOR(factor)", #__VA_ARGS__,                           \
+               mix_random_brightness_options, __VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

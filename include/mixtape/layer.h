@@ -191,8 +191,8 @@ MIX_API mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weig
 /* mix_layer_add_weight(layer, "kernel", .shape = MIX_SHAPE(inputs, units), .initializer =
  * "glorot_uniform") */
 #define mix_layer_add_weight(layer, ...)                                                                     \
-  mix_layer_add_weight_with(                                                                                 \
-      layer, MIX_ARGUMENTS("mix_layer_add_weight", "name", #__VA_ARGS__, mix_weight_options, __VA_ARGS__))
+  mix_layer_add_weight_with(layer, MIX_ARGUMENTS("mix_layer_add_weight", "name; MIX_SHAPE(shape)",           \
+                                                 #__VA_ARGS__, mix_weight_options, __VA_ARGS__))
 #endif
 /* Tracks a layer that this one calls, in the order of these calls: its weights, losses and `trainable`
  * belong to this layer. Returns the inner layer. */

@@ -466,16 +466,18 @@ MIX_API mix_lambda_options mix_lambda_defaults(void);
 
 #ifndef __cplusplus
 #define mix_input(...)                                                                                       \
-  mix_input_with(MIX_ARGUMENTS("mix_input", "shape", #__VA_ARGS__, mix_input_options, __VA_ARGS__))
+  mix_input_with(                                                                                            \
+      MIX_ARGUMENTS("mix_input", "shape; MIX_SHAPE(shape)", #__VA_ARGS__, mix_input_options, __VA_ARGS__))
 #define mix_dense(...)                                                                                       \
   MIX_LAYER_OF(mix_dense, "units, activation", #__VA_ARGS__, mix_dense_options, __VA_ARGS__)
 #define mix_activation(...)                                                                                  \
   MIX_LAYER_OF(mix_activation, "activation", #__VA_ARGS__, mix_activation_options, __VA_ARGS__)
 #define mix_flatten(...)                                                                                     \
   MIX_LAYER_OF(mix_flatten, "data_format", #__VA_ARGS__, mix_flatten_options, __VA_ARGS__)
-#define mix_dropout(...) MIX_LAYER_OF(mix_dropout, "rate", #__VA_ARGS__, mix_dropout_options, __VA_ARGS__)
+#define mix_dropout(...)                                                                                     \
+  MIX_LAYER_OF(mix_dropout, "rate; MIX_SHAPE(noise_shape)", #__VA_ARGS__, mix_dropout_options, __VA_ARGS__)
 #define mix_softmax_layer(...)                                                                               \
-  MIX_LAYER_OF(mix_softmax_layer, "", #__VA_ARGS__, mix_softmax_layer_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_softmax_layer, "; MIX_AXES(axis)", #__VA_ARGS__, mix_softmax_layer_options, __VA_ARGS__)
 #define mix_relu_layer(...)                                                                                  \
   MIX_LAYER_OF(mix_relu_layer, "!max_value, negative_slope, threshold", #__VA_ARGS__,                        \
                mix_relu_layer_options, __VA_ARGS__)
@@ -483,14 +485,17 @@ MIX_API mix_lambda_options mix_lambda_defaults(void);
   MIX_LAYER_OF(mix_leaky_relu_layer, "!negative_slope", #__VA_ARGS__, mix_leaky_relu_layer_options,          \
                __VA_ARGS__)
 #define mix_prelu(...)                                                                                       \
-  MIX_LAYER_OF(mix_prelu, "alpha_initializer", #__VA_ARGS__, mix_prelu_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_prelu, "!alpha_initializer; MIX_AXES(shared_axes)", #__VA_ARGS__, mix_prelu_options,       \
+               __VA_ARGS__)
 #define mix_elu_layer(...)                                                                                   \
   MIX_LAYER_OF(mix_elu_layer, "!alpha", #__VA_ARGS__, mix_elu_layer_options, __VA_ARGS__)
 #define mix_thresholded_relu(...)                                                                            \
   MIX_LAYER_OF(mix_thresholded_relu, "!theta", #__VA_ARGS__, mix_thresholded_relu_options, __VA_ARGS__)
 #define mix_reshape_layer(...)                                                                               \
-  MIX_LAYER_OF(mix_reshape_layer, "target_shape", #__VA_ARGS__, mix_reshape_layer_options, __VA_ARGS__)
-#define mix_permute(...) MIX_LAYER_OF(mix_permute, "dims", #__VA_ARGS__, mix_permute_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_reshape_layer, "target_shape; MIX_SHAPE(target_shape)", #__VA_ARGS__,                     \
+               mix_reshape_layer_options, __VA_ARGS__)
+#define mix_permute(...)                                                                                     \
+  MIX_LAYER_OF(mix_permute, "dims; MIX_AXES(dims)", #__VA_ARGS__, mix_permute_options, __VA_ARGS__)
 #define mix_repeat_vector(...)                                                                               \
   MIX_LAYER_OF(mix_repeat_vector, "n", #__VA_ARGS__, mix_repeat_vector_options, __VA_ARGS__)
 #define mix_masking(...)                                                                                     \
@@ -507,31 +512,34 @@ MIX_API mix_lambda_options mix_lambda_defaults(void);
   MIX_LAYER_OF(mix_minimum_layer, "", #__VA_ARGS__, mix_merge_options, __VA_ARGS__)
 #define mix_concatenate(...)                                                                                 \
   MIX_LAYER_OF(mix_concatenate, "!axis", #__VA_ARGS__, mix_concatenate_options, __VA_ARGS__)
-#define mix_dot(...) MIX_LAYER_OF(mix_dot, "", #__VA_ARGS__, mix_dot_options, __VA_ARGS__)
+#define mix_dot(...) MIX_LAYER_OF(mix_dot, "; MIX_AXES(axes)", #__VA_ARGS__, mix_dot_options, __VA_ARGS__)
 #define mix_rescaling(...)                                                                                   \
   MIX_LAYER_OF(mix_rescaling, "!scale, offset", #__VA_ARGS__, mix_rescaling_options, __VA_ARGS__)
 #define mix_normalization(...)                                                                               \
-  MIX_LAYER_OF(mix_normalization, "", #__VA_ARGS__, mix_normalization_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_normalization, "; MIX_AXES(axis)", #__VA_ARGS__, mix_normalization_options, __VA_ARGS__)
 #define mix_discretization(...)                                                                              \
   MIX_LAYER_OF(mix_discretization, "", #__VA_ARGS__, mix_discretization_options, __VA_ARGS__)
 #define mix_category_encoding(...)                                                                           \
-  MIX_LAYER_OF(mix_category_encoding, "num_tokens, output_mode", #__VA_ARGS__,                               \
+  MIX_LAYER_OF(mix_category_encoding, "num_tokens, !output_mode", #__VA_ARGS__,                               \
                mix_category_encoding_options, __VA_ARGS__)
 #define mix_embedding(...)                                                                                   \
-  MIX_LAYER_OF(mix_embedding, "input_dim, output_dim, embeddings_initializer", #__VA_ARGS__,                 \
+  MIX_LAYER_OF(mix_embedding, "input_dim, output_dim, !embeddings_initializer", #__VA_ARGS__,                 \
                mix_embedding_options, __VA_ARGS__)
 #define mix_batch_normalization(...)                                                                         \
   MIX_LAYER_OF(mix_batch_normalization, "!axis, !momentum, !epsilon", #__VA_ARGS__,                          \
                mix_batch_normalization_options, __VA_ARGS__)
 #define mix_layer_normalization(...)                                                                         \
-  MIX_LAYER_OF(mix_layer_normalization, "", #__VA_ARGS__, mix_layer_normalization_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_layer_normalization, "; MIX_AXES(axis)", #__VA_ARGS__, mix_layer_normalization_options,   \
+               __VA_ARGS__)
 #define mix_group_normalization(...)                                                                         \
   MIX_LAYER_OF(mix_group_normalization, "!groups, !axis, !epsilon", #__VA_ARGS__,                            \
                mix_group_normalization_options, __VA_ARGS__)
 #define mix_rms_normalization(...)                                                                           \
-  MIX_LAYER_OF(mix_rms_normalization, "", #__VA_ARGS__, mix_rms_normalization_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_rms_normalization, "; MIX_AXES(axis)", #__VA_ARGS__, mix_rms_normalization_options,       \
+               __VA_ARGS__)
 #define mix_unit_normalization(...)                                                                          \
-  MIX_LAYER_OF(mix_unit_normalization, "", #__VA_ARGS__, mix_unit_normalization_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_unit_normalization, "; MIX_AXES(axis)", #__VA_ARGS__, mix_unit_normalization_options,     \
+               __VA_ARGS__)
 #define mix_spectral_normalization(...)                                                                      \
   MIX_LAYER_OF(mix_spectral_normalization, "layer, !power_iterations", #__VA_ARGS__,                         \
                mix_spectral_normalization_options, __VA_ARGS__)
@@ -546,7 +554,8 @@ MIX_API mix_lambda_options mix_lambda_defaults(void);
 #define mix_gaussian_dropout(...)                                                                            \
   MIX_LAYER_OF(mix_gaussian_dropout, "rate", #__VA_ARGS__, mix_gaussian_dropout_options, __VA_ARGS__)
 #define mix_alpha_dropout(...)                                                                               \
-  MIX_LAYER_OF(mix_alpha_dropout, "rate", #__VA_ARGS__, mix_alpha_dropout_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_alpha_dropout, "rate; MIX_SHAPE(noise_shape)", #__VA_ARGS__, mix_alpha_dropout_options,   \
+               __VA_ARGS__)
 #define mix_activity_regularization(...)                                                                     \
   MIX_LAYER_OF(mix_activity_regularization, "l1, l2", #__VA_ARGS__, mix_activity_regularization_options,     \
                __VA_ARGS__)

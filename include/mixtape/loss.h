@@ -49,13 +49,13 @@ typedef struct mix_loss_options {
 MIX_API mix_loss *mix_loss_with(const mix_loss_options *options);
 #ifndef __cplusplus
 #define mix_loss_new(...)                                                                                    \
-  mix_loss_with(MIX_ARGUMENTS("mix_loss_new", "loss, reduction", #__VA_ARGS__, mix_loss_options, __VA_ARGS__))
+  mix_loss_with(MIX_ARGUMENTS("mix_loss_new", "loss, !reduction", #__VA_ARGS__, mix_loss_options, __VA_ARGS__))
 #define MIX_LOSS_NAMED(name, names, text, ...)                                                               \
   mix_loss_with(MIX_ARGUMENTS("mix_" name, names, text, mix_loss_options, .loss = name, __VA_ARGS__))
 #define mix_mean_squared_error(...)                                                                          \
-  MIX_LOSS_NAMED("mean_squared_error", "reduction, name, dtype", #__VA_ARGS__, __VA_ARGS__)
+  MIX_LOSS_NAMED("mean_squared_error", "!reduction, name, dtype", #__VA_ARGS__, __VA_ARGS__)
 #define mix_mean_absolute_error(...)                                                                         \
-  MIX_LOSS_NAMED("mean_absolute_error", "reduction, name, dtype", #__VA_ARGS__, __VA_ARGS__)
+  MIX_LOSS_NAMED("mean_absolute_error", "!reduction, name, dtype", #__VA_ARGS__, __VA_ARGS__)
 #define mix_huber(...) MIX_LOSS_NAMED("huber", "", #__VA_ARGS__, __VA_ARGS__)
 #define mix_binary_crossentropy(...) MIX_LOSS_NAMED("binary_crossentropy", "", #__VA_ARGS__, __VA_ARGS__)
 #define mix_categorical_crossentropy(...)                                                                    \

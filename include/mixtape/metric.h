@@ -138,13 +138,20 @@ MIX_API mix_metric *mix_metric_with(const mix_metric_options *options);
 /* mix_metric_new("precision", .thresholds = MIX_NUMBERS(0.2, 0.5)), mix_metric_new(.metric_class = &class,
  * .name = "mine") */
 #define mix_metric_new(...)                                                                                  \
-  mix_metric_with(MIX_ARGUMENTS("mix_metric_new", "metric", #__VA_ARGS__, mix_metric_options, __VA_ARGS__))
+  mix_metric_with(                                                                                           \
+      MIX_ARGUMENTS("mix_metric_new",                                                                        \
+                    "metric; MIX_NUMBERS(thresholds, label_weights, target_class_ids), MIX_SHAPE(shape)",    \
+                    #__VA_ARGS__, mix_metric_options, __VA_ARGS__))
 #define mix_metric_mean(...)                                                                                 \
-  mix_metric_with(MIX_ARGUMENTS("mix_metric_mean", "name, dtype", #__VA_ARGS__, mix_metric_options,          \
-                                .metric = "mean", __VA_ARGS__))
+  mix_metric_with(MIX_ARGUMENTS(                                                                             \
+      "mix_metric_mean",                                                                                     \
+      "name, dtype; MIX_NUMBERS(thresholds, label_weights, target_class_ids), MIX_SHAPE(shape)",             \
+      #__VA_ARGS__, mix_metric_options, .metric = "mean", __VA_ARGS__))
 #define mix_metric_sum(...)                                                                                  \
-  mix_metric_with(MIX_ARGUMENTS("mix_metric_sum", "name, dtype", #__VA_ARGS__, mix_metric_options,           \
-                                .metric = "sum", __VA_ARGS__))
+  mix_metric_with(MIX_ARGUMENTS(                                                                             \
+      "mix_metric_sum",                                                                                      \
+      "name, dtype; MIX_NUMBERS(thresholds, label_weights, target_class_ids), MIX_SHAPE(shape)",             \
+      #__VA_ARGS__, mix_metric_options, .metric = "sum", __VA_ARGS__))
 #endif
 
 /* The key in logs, Keras's class name, and the dtype of the state. The strings live as long as the
@@ -170,8 +177,9 @@ MIX_API mix_variable *mix_metric_add_variable_with(mix_metric *metric,
 #ifndef __cplusplus
 /* mix_metric_add_variable(metric, "true_positives", .shape = MIX_SHAPE(classes)) */
 #define mix_metric_add_variable(metric, ...)                                                                 \
-  mix_metric_add_variable_with(metric, MIX_ARGUMENTS("mix_metric_add_variable", "name", #__VA_ARGS__,        \
-                                                     mix_metric_variable_options, __VA_ARGS__))
+  mix_metric_add_variable_with(metric,                                                                       \
+                               MIX_ARGUMENTS("mix_metric_add_variable", "name; MIX_SHAPE(shape)",            \
+                                             #__VA_ARGS__, mix_metric_variable_options, __VA_ARGS__))
 #endif
 /* A new list of all state variables (borrowed), in order of creation (mean: total, count). Variables that
  * depend on the shapes of the data exist after the first update or mix_metric_build. */

@@ -87,17 +87,23 @@ MIX_API mix_adaptive_pooling_options mix_adaptive_pooling_defaults(void);
 
 #ifndef __cplusplus
 #define mix_max_pooling1d(...)                                                                               \
-  MIX_LAYER_OF(mix_max_pooling1d, "!pool", #__VA_ARGS__, mix_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_max_pooling1d, "!pool; MIX_SHAPE(pool_size, strides)", #__VA_ARGS__, mix_pooling_options, \
+               __VA_ARGS__)
 #define mix_max_pooling2d(...)                                                                               \
-  MIX_LAYER_OF(mix_max_pooling2d, "!pool", #__VA_ARGS__, mix_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_max_pooling2d, "!pool; MIX_SHAPE(pool_size, strides)", #__VA_ARGS__, mix_pooling_options, \
+               __VA_ARGS__)
 #define mix_max_pooling3d(...)                                                                               \
-  MIX_LAYER_OF(mix_max_pooling3d, "!pool", #__VA_ARGS__, mix_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_max_pooling3d, "!pool; MIX_SHAPE(pool_size, strides)", #__VA_ARGS__, mix_pooling_options, \
+               __VA_ARGS__)
 #define mix_average_pooling1d(...)                                                                           \
-  MIX_LAYER_OF(mix_average_pooling1d, "!pool", #__VA_ARGS__, mix_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_average_pooling1d, "!pool; MIX_SHAPE(pool_size, strides)", #__VA_ARGS__,                  \
+               mix_pooling_options, __VA_ARGS__)
 #define mix_average_pooling2d(...)                                                                           \
-  MIX_LAYER_OF(mix_average_pooling2d, "!pool", #__VA_ARGS__, mix_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_average_pooling2d, "!pool; MIX_SHAPE(pool_size, strides)", #__VA_ARGS__,                  \
+               mix_pooling_options, __VA_ARGS__)
 #define mix_average_pooling3d(...)                                                                           \
-  MIX_LAYER_OF(mix_average_pooling3d, "!pool", #__VA_ARGS__, mix_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_average_pooling3d, "!pool; MIX_SHAPE(pool_size, strides)", #__VA_ARGS__,                  \
+               mix_pooling_options, __VA_ARGS__)
 #define mix_global_max_pooling1d(...)                                                                        \
   MIX_LAYER_OF(mix_global_max_pooling1d, "data_format, keepdims", #__VA_ARGS__, mix_global_pooling_options,  \
                __VA_ARGS__)
@@ -117,20 +123,23 @@ MIX_API mix_adaptive_pooling_options mix_adaptive_pooling_defaults(void);
   MIX_LAYER_OF(mix_global_average_pooling3d, "data_format, keepdims", #__VA_ARGS__,                          \
                mix_global_pooling_options, __VA_ARGS__)
 #define mix_adaptive_max_pooling1d(...)                                                                      \
-  MIX_LAYER_OF(mix_adaptive_max_pooling1d, "!output", #__VA_ARGS__, mix_adaptive_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_adaptive_max_pooling1d, "!output; MIX_SHAPE(output_size)", #__VA_ARGS__,                  \
+               mix_adaptive_pooling_options, __VA_ARGS__)
 #define mix_adaptive_max_pooling2d(...)                                                                      \
-  MIX_LAYER_OF(mix_adaptive_max_pooling2d, "!output", #__VA_ARGS__, mix_adaptive_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_adaptive_max_pooling2d, "!output; MIX_SHAPE(output_size)", #__VA_ARGS__,                  \
+               mix_adaptive_pooling_options, __VA_ARGS__)
 #define mix_adaptive_max_pooling3d(...)                                                                      \
-  MIX_LAYER_OF(mix_adaptive_max_pooling3d, "!output", #__VA_ARGS__, mix_adaptive_pooling_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_adaptive_max_pooling3d, "!output; MIX_SHAPE(output_size)", #__VA_ARGS__,                  \
+               mix_adaptive_pooling_options, __VA_ARGS__)
 #define mix_adaptive_average_pooling1d(...)                                                                  \
-  MIX_LAYER_OF(mix_adaptive_average_pooling1d, "!output", #__VA_ARGS__, mix_adaptive_pooling_options,        \
-               __VA_ARGS__)
+  MIX_LAYER_OF(mix_adaptive_average_pooling1d, "!output; MIX_SHAPE(output_size)", #__VA_ARGS__,              \
+               mix_adaptive_pooling_options, __VA_ARGS__)
 #define mix_adaptive_average_pooling2d(...)                                                                  \
-  MIX_LAYER_OF(mix_adaptive_average_pooling2d, "!output", #__VA_ARGS__, mix_adaptive_pooling_options,        \
-               __VA_ARGS__)
+  MIX_LAYER_OF(mix_adaptive_average_pooling2d, "!output; MIX_SHAPE(output_size)", #__VA_ARGS__,              \
+               mix_adaptive_pooling_options, __VA_ARGS__)
 #define mix_adaptive_average_pooling3d(...)                                                                  \
-  MIX_LAYER_OF(mix_adaptive_average_pooling3d, "!output", #__VA_ARGS__, mix_adaptive_pooling_options,        \
-               __VA_ARGS__)
+  MIX_LAYER_OF(mix_adaptive_average_pooling3d, "!output; MIX_SHAPE(output_size)", #__VA_ARGS__,              \
+               mix_adaptive_pooling_options, __VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

@@ -157,12 +157,12 @@ MIX_API mix_time_distributed_options mix_time_distributed_defaults(void);
 
 #ifndef __cplusplus
 #define mix_simple_rnn_cell(...)                                                                             \
-  MIX_LAYER_OF(mix_simple_rnn_cell, "units, activation", #__VA_ARGS__, mix_cell_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_simple_rnn_cell, "units, !activation", #__VA_ARGS__, mix_cell_options, __VA_ARGS__)
 #define mix_lstm_cell(...)                                                                                   \
-  MIX_LAYER_OF(mix_lstm_cell, "units, activation, recurrent_activation", #__VA_ARGS__, mix_cell_options,     \
+  MIX_LAYER_OF(mix_lstm_cell, "units, !activation, !recurrent_activation", #__VA_ARGS__, mix_cell_options,     \
                __VA_ARGS__)
 #define mix_gru_cell(...)                                                                                    \
-  MIX_LAYER_OF(mix_gru_cell, "units, activation, recurrent_activation", #__VA_ARGS__, mix_cell_options,      \
+  MIX_LAYER_OF(mix_gru_cell, "units, !activation, !recurrent_activation", #__VA_ARGS__, mix_cell_options,      \
                __VA_ARGS__)
 #define mix_stacked_rnn_cells(...)                                                                           \
   MIX_LAYER_OF(mix_stacked_rnn_cells, "cells", #__VA_ARGS__, mix_stacked_rnn_cells_options, __VA_ARGS__)
@@ -170,22 +170,25 @@ MIX_API mix_time_distributed_options mix_time_distributed_defaults(void);
   MIX_LAYER_OF(mix_rnn, "cell, return_sequences, return_state, go_backwards, stateful, unroll",              \
                #__VA_ARGS__, mix_rnn_options, __VA_ARGS__)
 #define mix_simple_rnn(...)                                                                                  \
-  MIX_LAYER_OF(mix_simple_rnn, "units, activation", #__VA_ARGS__, mix_recurrent_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_simple_rnn, "units, !activation", #__VA_ARGS__, mix_recurrent_options, __VA_ARGS__)
 #define mix_lstm(...)                                                                                        \
-  MIX_LAYER_OF(mix_lstm, "units, activation, recurrent_activation", #__VA_ARGS__, mix_recurrent_options,     \
+  MIX_LAYER_OF(mix_lstm, "units, !activation, !recurrent_activation", #__VA_ARGS__, mix_recurrent_options,     \
                __VA_ARGS__)
 #define mix_gru(...)                                                                                         \
-  MIX_LAYER_OF(mix_gru, "units, activation, recurrent_activation", #__VA_ARGS__, mix_recurrent_options,      \
+  MIX_LAYER_OF(mix_gru, "units, !activation, !recurrent_activation", #__VA_ARGS__, mix_recurrent_options,      \
                __VA_ARGS__)
-/* mix_conv_lstm2d(32, MIX_SHAPE(3), .padding = "same") */
+/* mix_conv_lstm2d(32, 3, .padding = "same") */
 #define mix_conv_lstm1d(...)                                                                                 \
-  MIX_LAYER_OF(mix_conv_lstm1d, "filters, !kernel", #__VA_ARGS__, mix_conv_lstm_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_conv_lstm1d, "filters, !kernel; MIX_SHAPE(kernel_size, strides, dilation_rate)",          \
+               #__VA_ARGS__, mix_conv_lstm_options, __VA_ARGS__)
 #define mix_conv_lstm2d(...)                                                                                 \
-  MIX_LAYER_OF(mix_conv_lstm2d, "filters, !kernel", #__VA_ARGS__, mix_conv_lstm_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_conv_lstm2d, "filters, !kernel; MIX_SHAPE(kernel_size, strides, dilation_rate)",          \
+               #__VA_ARGS__, mix_conv_lstm_options, __VA_ARGS__)
 #define mix_conv_lstm3d(...)                                                                                 \
-  MIX_LAYER_OF(mix_conv_lstm3d, "filters, !kernel", #__VA_ARGS__, mix_conv_lstm_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_conv_lstm3d, "filters, !kernel; MIX_SHAPE(kernel_size, strides, dilation_rate)",          \
+               #__VA_ARGS__, mix_conv_lstm_options, __VA_ARGS__)
 #define mix_bidirectional(...)                                                                               \
-  MIX_LAYER_OF(mix_bidirectional, "layer, merge_mode", #__VA_ARGS__, mix_bidirectional_options, __VA_ARGS__)
+  MIX_LAYER_OF(mix_bidirectional, "layer, !merge_mode", #__VA_ARGS__, mix_bidirectional_options, __VA_ARGS__)
 #define mix_time_distributed(...)                                                                            \
   MIX_LAYER_OF(mix_time_distributed, "layer", #__VA_ARGS__, mix_time_distributed_options, __VA_ARGS__)
 #endif

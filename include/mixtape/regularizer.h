@@ -53,8 +53,8 @@ typedef struct mix_constraint_options {
 MIX_API mix_constraint *mix_constraint_with(const mix_constraint_options *options);
 #ifndef __cplusplus
 #define mix_constraint_new(...)                                                                              \
-  mix_constraint_with(                                                                                       \
-      MIX_ARGUMENTS("mix_constraint_new", "constraint", #__VA_ARGS__, mix_constraint_options, __VA_ARGS__))
+  mix_constraint_with(MIX_ARGUMENTS("mix_constraint_new", "constraint; MIX_AXES(axes)", #__VA_ARGS__,        \
+                                    mix_constraint_options, __VA_ARGS__))
 #endif
 /* The name; NULL for a function. */
 MIX_API const char *mix_constraint_name(const mix_constraint *constraint);

@@ -25,6 +25,9 @@ LISTS = {"mix_list_of", "mix_dict_of", "mix_dataset_zip", "mix_dataset_from_tens
 SAME = {"kernel": "kernel_size", "pool": "pool_size", "output": "output_size", "number": "factor",
         "height_number": "height_factor", "width_number": "width_factor", "factor": "size", "inner": "inner_optimizer"}
 CELLS = {"ZeroPadding": "padding", "Cropping": "cropping"}
+# What makes a struct: its members are named behind a semicolon, as a single number means nothing there.
+MAKERS = {"mix_shape": "MIX_SHAPE", "mix_axes": "MIX_AXES", "mix_borders": "MIX_BORDERS",
+          "mix_factor": "MIX_FACTOR", "mix_numbers": "MIX_NUMBERS"}
 # What has another form in Keras: `mix_prelu("zeros")` is PReLU(alpha_initializer), and so on.
 CLASSES = {"mix_prelu": "PReLU", "mix_lstm": "LSTM", "mix_gru": "GRU", "mix_rnn": "RNN", "mix_sgd": "SGD",
            "mix_lstm_cell": "LSTMCell", "mix_gru_cell": "GRUCell", "mix_rmsprop": "RMSprop",
@@ -43,6 +46,14 @@ def keras_name(macro):
     name = re.sub(r"(conv)_(lstm)", r"\1_LSTM", name)
     name = "".join(part if part.isupper() else part[0].upper() + part[1:] for part in name.split("_"))
     return re.sub(r"([123])d", r"\1D", name)
+
+
+def struct_members(fields):
+    made = {}
+    for kind, name in fields:
+        if kind in MAKERS:
+            made.setdefault(MAKERS[kind], []).append(name)
+    return ", ".join(f"{maker}({', '.join(names)})" for maker, names in made.items())
 
 
 def print_macros(headers):
@@ -74,7 +85,7 @@ def rows(text):
         fields = structs[literal.group(1)]
         before = re.findall(r"\.(\w+) = ?", literal.group(2))
         begin = [name for _, name in fields].index(before[-1]) + (not literal.group(2).rstrip().endswith("="))
-        check = re.search(r'mix_arguments\(((?:"\w*" ?)+), "([^"]*)"', expansion)
+        check = re.search(r'mix_arguments\w*\(((?:"\w*" ?)+), "([^"]*)"', re.sub(r'" +"', "", expansion))
         reached = [f"{kind} {name}" for kind, name in fields[begin:begin + 3]]
         if macro in WHOLE:
             taken = "all"
@@ -83,7 +94,9 @@ def rows(text):
         else:
             if check.group(1).replace('"', "").replace(" ", "") != macro:
                 sys.exit(f"{macro}: calls itself {check.group(1)} in messages")
-            taken = check.group(2)
+            taken, _, made = check.group(2).partition("; ")
+            if made != struct_members(fields):
+                sys.exit(f'{macro}: behind the names belongs "; {struct_members(fields)}"')
             names = [name.strip().lstrip("!") for name in taken.split(",") if name.strip()]
             if names != [name for _, name in fields[begin:begin + len(names)]]:
                 sys.exit(f"{macro}: takes {names}; the members are {reached}")

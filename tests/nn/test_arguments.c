@@ -6,6 +6,7 @@
 #include <mixtape/image.h>
 #include <mixtape/model.h>
 #include <mixtape/pooling.h>
+#include <mixtape/recurrent.h>
 
 static void expect_config(mix_layer *layer, const char *config) {
   if (!layer || !strstr(mix_layer_config(layer), config))
@@ -47,6 +48,44 @@ static void what_keras_means_otherwise_is_refused(void **state) {
   REFUSED(mix_early_stopping("loss", 0.1, 3, "min"), "'\"min\"'");
 }
 
+/* What makes a struct of it is in the message. Each of these changed or computed something else. */
+static void one_number_for_a_struct_is_refused(void **state) {
+  (void)state;
+  REFUSED(mix_random_rotation(.factor = 0.1), "write .factor = MIX_FACTOR(0.1)");
+  REFUSED(mix_random_zoom(.height_factor = -.2), "write .height_factor = MIX_FACTOR(-.2)");
+  REFUSED(mix_zero_padding2d(.padding = 1), "write .padding = MIX_BORDERS(1)");
+  REFUSED(mix_conv2d_transpose(8, 3, .output_padding = 1), ".output_padding is no single number");
+  REFUSED(mix_conv2d(8, 3, .strides = 2), "write .strides = MIX_SHAPE(2)");
+  REFUSED(mix_softmax_layer(.axis = 1), "write .axis = MIX_AXES(1)");
+  REFUSED(mix_layer_normalization(.axis = -1), "write .axis = MIX_AXES(-1)");
+  REFUSED(mix_dot(.axes = (1)), "mix_dot: .axes is no single number");
+  REFUSED(mix_prelu(.shared_axes = 1), "MIX_AXES(1)");
+  REFUSED(mix_dropout(0.5, .noise_shape = 1), "MIX_SHAPE(1)");
+  REFUSED(mix_reshape_layer(7), "write .target_shape = MIX_SHAPE(7)");
+  REFUSED(mix_permute(1), "write .dims = MIX_AXES(1)");
+  REFUSED(mix_input(784), "write .shape = MIX_SHAPE(784)");
+  REFUSED(mix_metric_new("precision", .thresholds = 0.7), "write .thresholds = MIX_NUMBERS(0.7)");
+  assert_non_null(mix_conv2d(8, 3, .strides = MIX_SHAPE(2), .groups = 1));
+  assert_non_null(mix_conv2d(8, .kernel_size = {2, {3, 3}}, .strides.rank = 1, .strides.dims[0] = 2));
+}
+
+/* Keras's None and 0 are others than the defaults for which NULL and 0 stand. */
+static void what_would_mean_another_default_is_refused(void **state) {
+  (void)state;
+  REFUSED(mix_lstm(8, NULL), "the argument 'NULL' would mean the default of .activation");
+  REFUSED(mix_gru(8, "tanh", NULL), "default of .recurrent_activation");
+  REFUSED(mix_simple_rnn_cell(8, NULL), "default of .activation");
+  REFUSED(mix_bidirectional(mix_lstm(8), NULL), "default of .merge_mode");
+  REFUSED(mix_embedding(10, 4, NULL), "default of .embeddings_initializer");
+  REFUSED(mix_mean_squared_error(NULL), "default of .reduction");
+  REFUSED(mix_loss_new("mse", NULL), "default of .reduction");
+  REFUSED(mix_dynamic_loss_scale(0), "default of .initial_loss_scale");
+  REFUSED(mix_model_fit(NULL, NULL, NULL, 32, 0), "default of .epochs");
+  assert_non_null(mix_dense(8, NULL));
+  assert_non_null(mix_flatten(NULL));
+  assert_non_null(mix_early_stopping("loss", 0, 0));
+}
+
 /* Commas, points and quotes inside an argument do not count. */
 static void one_argument_is_one(void **state) {
   (void)state;
@@ -63,6 +102,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_number_works_where_keras_takes_one),
       cmocka_unit_test(what_keras_means_otherwise_is_refused),
+      cmocka_unit_test(one_number_for_a_struct_is_refused),
+      cmocka_unit_test(what_would_mean_another_default_is_refused),
       cmocka_unit_test(one_argument_is_one),
   };
   return cmocka_run_group_tests_name("nn/arguments", tests, NULL, NULL);
