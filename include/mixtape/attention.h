@@ -119,7 +119,7 @@ MIX_API mix_additive_attention_options mix_additive_attention_defaults(void);
   MIX_LAYER_OF(mix_grouped_query_attention, "head_dim, num_query_heads, num_key_value_heads, dropout",       \
                #__VA_ARGS__, mix_grouped_query_attention_options, __VA_ARGS__)
 #define mix_attention(...)                                                                                   \
-  MIX_LAYER_OF(mix_attention, "use_scale, !score_mode, dropout", #__VA_ARGS__, mix_attention_options,         \
+  MIX_LAYER_OF(mix_attention, "use_scale, !score_mode, dropout", #__VA_ARGS__, mix_attention_options,        \
                __VA_ARGS__)
 #define mix_additive_attention(...)                                                                          \
   MIX_LAYER_OF(mix_additive_attention, "", #__VA_ARGS__, mix_additive_attention_options, __VA_ARGS__)

@@ -193,11 +193,11 @@ MIX_API mix_callback *mix_callback_from_text(const char *text);
   mix_early_stopping_with(MIX_ARGUMENTS("mix_early_stopping", "!monitor, min_delta, patience", #__VA_ARGS__, \
                                         mix_early_stopping_options, __VA_ARGS__))
 #define mix_reduce_lr_on_plateau(...)                                                                        \
-  mix_reduce_lr_on_plateau_with(MIX_ARGUMENTS("mix_reduce_lr_on_plateau", "!monitor, !factor, !patience",     \
+  mix_reduce_lr_on_plateau_with(MIX_ARGUMENTS("mix_reduce_lr_on_plateau", "!monitor, !factor, !patience",    \
                                               #__VA_ARGS__, mix_reduce_lr_on_plateau_options, __VA_ARGS__))
 /* mix_model_checkpoint("best.npz", .save_best_only = true) */
 #define mix_model_checkpoint(...)                                                                            \
-  mix_model_checkpoint_with(MIX_ARGUMENTS("mix_model_checkpoint", "filepath, !monitor", #__VA_ARGS__,         \
+  mix_model_checkpoint_with(MIX_ARGUMENTS("mix_model_checkpoint", "filepath, !monitor", #__VA_ARGS__,        \
                                           mix_model_checkpoint_options, .filepath = __VA_ARGS__))
 /* mix_tensorboard("logs/run1", .histogram_freq = 1) */
 #define mix_tensorboard(...)                                                                                 \

@@ -52,10 +52,7 @@ MIX_API mix_dataset *mix_data_apply_prefetch(mix_dataset *dataset, const void *c
                        (const mix_data_step[]){__VA_ARGS__})
 
 #define MIX_DATA_STEP(step, options_type, first, names, text, ...)                                           \
-  {                                                                                                          \
-    mix_data_apply_##step,                                                                                   \
-        MIX_ARGUMENTS("mix_step_" #step, names, text, options_type, .first = __VA_ARGS__)                    \
-  }
+  { mix_data_apply_##step, MIX_ARGUMENTS("mix_step_" #step, names, text, options_type, .first = __VA_ARGS__) }
 #define mix_step_shuffle(...)                                                                                \
   MIX_DATA_STEP(shuffle, mix_dataset_shuffle_options, buffer_size, "buffer_size", #__VA_ARGS__, __VA_ARGS__)
 #define mix_step_batch(...)                                                                                  \

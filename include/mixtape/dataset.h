@@ -102,7 +102,7 @@ MIX_API mix_dataset *mix_dataset_window_with(const mix_dataset_window_options *o
                                        #__VA_ARGS__, mix_dataset_batch_options, .dataset = __VA_ARGS__))
 #define mix_dataset_window(...)                                                                              \
   mix_dataset_window_with(MIX_ARGUMENTS("mix_dataset_window",                                                \
-                                        "dataset, window, !shift, !stride, drop_remainder", #__VA_ARGS__,      \
+                                        "dataset, window, !shift, !stride, drop_remainder", #__VA_ARGS__,    \
                                         mix_dataset_window_options, .dataset = __VA_ARGS__))
 #endif
 

@@ -266,7 +266,7 @@ MIX_API mix_random_brightness_options mix_random_brightness_defaults(void);
   MIX_LAYER_OF(mix_up_sampling3d, "!factor; MIX_SHAPE(factors)", #__VA_ARGS__, mix_up_sampling_options,      \
                __VA_ARGS__)
 #define mix_resizing(...)                                                                                    \
-  MIX_LAYER_OF(mix_resizing, "height, width, !interpolation, crop_to_aspect_ratio, pad_to_aspect_ratio",      \
+  MIX_LAYER_OF(mix_resizing, "height, width, !interpolation, crop_to_aspect_ratio, pad_to_aspect_ratio",     \
                #__VA_ARGS__, mix_resizing_options, __VA_ARGS__)
 #define mix_center_crop(...)                                                                                 \
   MIX_LAYER_OF(mix_center_crop, "height, width", #__VA_ARGS__, mix_center_crop_options, __VA_ARGS__)

@@ -485,7 +485,7 @@ MIX_API mix_lambda_options mix_lambda_defaults(void);
   MIX_LAYER_OF(mix_leaky_relu_layer, "!negative_slope", #__VA_ARGS__, mix_leaky_relu_layer_options,          \
                __VA_ARGS__)
 #define mix_prelu(...)                                                                                       \
-  MIX_LAYER_OF(mix_prelu, "!alpha_initializer; MIX_AXES(shared_axes)", #__VA_ARGS__, mix_prelu_options,       \
+  MIX_LAYER_OF(mix_prelu, "!alpha_initializer; MIX_AXES(shared_axes)", #__VA_ARGS__, mix_prelu_options,      \
                __VA_ARGS__)
 #define mix_elu_layer(...)                                                                                   \
   MIX_LAYER_OF(mix_elu_layer, "!alpha", #__VA_ARGS__, mix_elu_layer_options, __VA_ARGS__)
@@ -520,10 +520,10 @@ MIX_API mix_lambda_options mix_lambda_defaults(void);
 #define mix_discretization(...)                                                                              \
   MIX_LAYER_OF(mix_discretization, "", #__VA_ARGS__, mix_discretization_options, __VA_ARGS__)
 #define mix_category_encoding(...)                                                                           \
-  MIX_LAYER_OF(mix_category_encoding, "num_tokens, !output_mode", #__VA_ARGS__,                               \
+  MIX_LAYER_OF(mix_category_encoding, "num_tokens, !output_mode", #__VA_ARGS__,                              \
                mix_category_encoding_options, __VA_ARGS__)
 #define mix_embedding(...)                                                                                   \
-  MIX_LAYER_OF(mix_embedding, "input_dim, output_dim, !embeddings_initializer", #__VA_ARGS__,                 \
+  MIX_LAYER_OF(mix_embedding, "input_dim, output_dim, !embeddings_initializer", #__VA_ARGS__,                \
                mix_embedding_options, __VA_ARGS__)
 #define mix_batch_normalization(...)                                                                         \
   MIX_LAYER_OF(mix_batch_normalization, "!axis, !momentum, !epsilon", #__VA_ARGS__,                          \

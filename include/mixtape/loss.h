@@ -49,7 +49,8 @@ typedef struct mix_loss_options {
 MIX_API mix_loss *mix_loss_with(const mix_loss_options *options);
 #ifndef __cplusplus
 #define mix_loss_new(...)                                                                                    \
-  mix_loss_with(MIX_ARGUMENTS("mix_loss_new", "loss, !reduction", #__VA_ARGS__, mix_loss_options, __VA_ARGS__))
+  mix_loss_with(                                                                                             \
+      MIX_ARGUMENTS("mix_loss_new", "loss, !reduction", #__VA_ARGS__, mix_loss_options, __VA_ARGS__))
 #define MIX_LOSS_NAMED(name, names, text, ...)                                                               \
   mix_loss_with(MIX_ARGUMENTS("mix_" name, names, text, mix_loss_options, .loss = name, __VA_ARGS__))
 #define mix_mean_squared_error(...)                                                                          \

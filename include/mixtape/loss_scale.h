@@ -28,7 +28,7 @@ MIX_API mix_loss_scale *mix_dynamic_loss_scale_with(const mix_dynamic_loss_scale
 #ifndef __cplusplus
 #define mix_dynamic_loss_scale(...)                                                                          \
   mix_dynamic_loss_scale_with(MIX_ARGUMENTS("mix_dynamic_loss_scale",                                        \
-                                            "!initial_loss_scale, !increment_period, !multiplier",              \
+                                            "!initial_loss_scale, !increment_period, !multiplier",           \
                                             #__VA_ARGS__, mix_dynamic_loss_scale_options, __VA_ARGS__))
 #endif
 

@@ -346,7 +346,7 @@ MIX_API mix_list *mix_model_predict_with(mix_model *model, const mix_predict_opt
 #ifndef __cplusplus
 /* mix_model_fit(model, x, y, .batch_size = 128, .epochs = 5) */
 #define mix_model_fit(model, fit_x, ...)                                                                     \
-  mix_model_fit_with(model, MIX_ARGUMENTS("mix_model_fit", "y, batch_size, !epochs", #__VA_ARGS__,            \
+  mix_model_fit_with(model, MIX_ARGUMENTS("mix_model_fit", "y, batch_size, !epochs", #__VA_ARGS__,           \
                                           mix_fit_options, .x = fit_x, .y = __VA_ARGS__))
 #define mix_model_evaluate(model, evaluate_x, ...)                                                           \
   mix_model_evaluate_with(model, MIX_ARGUMENTS("mix_model_evaluate", "y, batch_size", #__VA_ARGS__,          \

@@ -159,10 +159,10 @@ MIX_API mix_time_distributed_options mix_time_distributed_defaults(void);
 #define mix_simple_rnn_cell(...)                                                                             \
   MIX_LAYER_OF(mix_simple_rnn_cell, "units, !activation", #__VA_ARGS__, mix_cell_options, __VA_ARGS__)
 #define mix_lstm_cell(...)                                                                                   \
-  MIX_LAYER_OF(mix_lstm_cell, "units, !activation, !recurrent_activation", #__VA_ARGS__, mix_cell_options,     \
+  MIX_LAYER_OF(mix_lstm_cell, "units, !activation, !recurrent_activation", #__VA_ARGS__, mix_cell_options,   \
                __VA_ARGS__)
 #define mix_gru_cell(...)                                                                                    \
-  MIX_LAYER_OF(mix_gru_cell, "units, !activation, !recurrent_activation", #__VA_ARGS__, mix_cell_options,      \
+  MIX_LAYER_OF(mix_gru_cell, "units, !activation, !recurrent_activation", #__VA_ARGS__, mix_cell_options,    \
                __VA_ARGS__)
 #define mix_stacked_rnn_cells(...)                                                                           \
   MIX_LAYER_OF(mix_stacked_rnn_cells, "cells", #__VA_ARGS__, mix_stacked_rnn_cells_options, __VA_ARGS__)
@@ -172,10 +172,10 @@ MIX_API mix_time_distributed_options mix_time_distributed_defaults(void);
 #define mix_simple_rnn(...)                                                                                  \
   MIX_LAYER_OF(mix_simple_rnn, "units, !activation", #__VA_ARGS__, mix_recurrent_options, __VA_ARGS__)
 #define mix_lstm(...)                                                                                        \
-  MIX_LAYER_OF(mix_lstm, "units, !activation, !recurrent_activation", #__VA_ARGS__, mix_recurrent_options,     \
+  MIX_LAYER_OF(mix_lstm, "units, !activation, !recurrent_activation", #__VA_ARGS__, mix_recurrent_options,   \
                __VA_ARGS__)
 #define mix_gru(...)                                                                                         \
-  MIX_LAYER_OF(mix_gru, "units, !activation, !recurrent_activation", #__VA_ARGS__, mix_recurrent_options,      \
+  MIX_LAYER_OF(mix_gru, "units, !activation, !recurrent_activation", #__VA_ARGS__, mix_recurrent_options,    \
                __VA_ARGS__)
 /* mix_conv_lstm2d(32, 3, .padding = "same") */
 #define mix_conv_lstm1d(...)                                                                                 \

@@ -106,7 +106,7 @@ mix_loss_scale *mix_dynamic_loss_scale_with(const mix_dynamic_loss_scale_options
 
 mix_loss_scale *mix_loss_scale_get(const char *identifier) {
   if (mix_failed() || !identifier) return NULL;
-  if (!strcmp(identifier, "dynamic")) return mix_dynamic_loss_scale(0);
+  if (!strcmp(identifier, "dynamic")) return mix_dynamic_loss_scale();
   return mix_fail(
       MIX_VALUE_ERROR,
       "loss_scale: could not interpret \"%.100s\"; expected \"dynamic\", a number or a loss scale",
