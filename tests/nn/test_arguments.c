@@ -86,6 +86,20 @@ static void what_would_mean_another_default_is_refused(void **state) {
   assert_non_null(mix_early_stopping("loss", 0, 0));
 }
 
+/* Keras's Mean takes weights there. */
+static void weights_of_a_mean_have_their_name(void **state) {
+  (void)state;
+  const char *const metrics[] = {"mean", "sum", "mean_tensor"};
+  for (int i = 0; i < 3; i++) {
+    mix_tensor *values = mix_tensor_from_doubles((const double[]){1, 2}, MIX_FLOAT32, MIX_SHAPE(2));
+    mix_metric *metric = mix_metric_new(metrics[i]);
+    assert_int_equal(mix_metric_update(metric, values, values), MIX_TYPE_ERROR);
+    assert_non_null(strstr(mix_error_message(), "weights are .sample_weight"));
+    mix_error_clear();
+    assert_int_equal(mix_metric_update(metric, values, .sample_weight = values), MIX_OK);
+  }
+}
+
 /* Commas, points and quotes inside an argument do not count. */
 static void one_argument_is_one(void **state) {
   (void)state;
@@ -104,6 +118,7 @@ int main(void) {
       cmocka_unit_test(what_keras_means_otherwise_is_refused),
       cmocka_unit_test(one_number_for_a_struct_is_refused),
       cmocka_unit_test(what_would_mean_another_default_is_refused),
+      cmocka_unit_test(weights_of_a_mean_have_their_name),
       cmocka_unit_test(one_argument_is_one),
   };
   return cmocka_run_group_tests_name("nn/arguments", tests, NULL, NULL);

@@ -46,14 +46,19 @@ static mix_tensor *loss_values(mix_metric *metric, mix_tensor *y_true, mix_tenso
   return metric->loss->kind->function == mix_loss_cosine_similarity ? mix_negative(values) : values;
 }
 
+bool mix_metric_has_values_alone(const mix_metric *metric, const mix_tensor *y_pred) {
+  if (y_pred)
+    mix_fail(
+        MIX_TYPE_ERROR,
+        "metric %s: averages values alone, and got labels and predictions; a metric of fit compares them, "
+        "as mse does; weights are .sample_weight",
+        metric->name);
+  return !y_pred;
+}
+
 static mix_tensor *values_of(mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
-  if (metric->kind && !metric->kind->function) {
-    if (!y_pred) return y_true;
-    return mix_fail(MIX_TYPE_ERROR,
-                    "metric %s: averages values alone, and got labels and predictions; "
-                    "a metric of fit compares them, as mse does",
-                    metric->name);
-  }
+  if (metric->kind && !metric->kind->function)
+    return mix_metric_has_values_alone(metric, y_pred) ? y_true : NULL;
   if (!y_pred)
     return mix_fail(MIX_TYPE_ERROR, "metric %s: update needs labels and predictions", metric->name);
   choose(metric, y_true, y_pred);

@@ -30,6 +30,7 @@ static mix_status build(mix_metric *metric, mix_shape values, mix_shape y_pred) 
 
 static mix_status update(mix_metric *metric, const mix_metric_args *args) {
   char expected[160], got[160];
+  if (!mix_metric_has_values_alone(metric, args->y_pred)) return mix_error();
   mix_tensor *values = mix_cast(args->y_true, metric->dtype), *count = mix_metric_number(metric, 1);
   if (!values) return mix_error();
   mix_shape shape = mix_tensor_shape(values), state = mix_variable_shape(metric->state[TOTAL].variable);

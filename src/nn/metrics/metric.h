@@ -79,6 +79,8 @@ void mix_metric_align(mix_tensor **a, mix_tensor **b);
 /* mean.c: total and count */
 extern const mix_metric_class mix_mean_metric_class;
 bool mix_mean_make(mix_metric *metric);
+/* False with the error recorded if predictions are given to a metric of values: they would be no weights. */
+bool mix_metric_has_values_alone(const mix_metric *metric, const mix_tensor *y_pred);
 
 /* accuracy.c: the values of accuracies */
 mix_tensor *mix_metric_accuracy(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
