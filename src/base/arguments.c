@@ -120,10 +120,9 @@ static const void *refuse(const char *call, const char *names, argument a, bool 
 }
 
 static const void *refuse_zero(const char *call, argument name, argument a) {
-  mix_fail(
-      MIX_TYPE_ERROR,
-      "%s: the argument '%.*s' would mean the default of .%.*s; write what the header says of zero there",
-      call, shown(a), a.begin, name.length, name.begin);
+  mix_fail(MIX_TYPE_ERROR,
+           "%s: the argument '%.*s' would mean the default of .%.*s; write what the header says of %s there",
+           call, shown(a), a.begin, name.length, name.begin, *a.begin == 'N' ? "NULL" : "zero");
   return mix_options_refused();
 }
 
