@@ -44,7 +44,7 @@ static void computations_given_null(void **state) {
   (void)state;
   mix_tensor *x = matrix(), **none = NULL;
   mix_loss *loss = mix_mean_squared_error();
-  mix_loss_scale *scale = mix_dynamic_loss_scale(0);
+  mix_loss_scale *scale = mix_dynamic_loss_scale();
   FAILS(mix_evaluate(1, none), MIX_TYPE_ERROR, "evaluate");
   REFUSED(mix_add_n(2, none), MIX_TYPE_ERROR, "add_n");
   REFUSED(mix_concat(2, none, 0), MIX_TYPE_ERROR, "concat");

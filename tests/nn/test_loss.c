@@ -80,8 +80,8 @@ static mix_tensor *two_and_four(mix_loss *loss, mix_tensor *weights, mix_tensor 
 static void C11_weights(void **state) {
   (void)state;
   mix_tensor *weights = VECTOR(MIX_FLOAT32, 1, 0);
-  EXPECT_EXACT(two_and_four(mix_mean_squared_error(0), weights, NULL), 1);
-  EXPECT_EXACT(two_and_four(mix_mean_squared_error(0), mix_expand_dims(weights, 1), NULL), 1);
+  EXPECT_EXACT(two_and_four(mix_mean_squared_error(), weights, NULL), 1);
+  EXPECT_EXACT(two_and_four(mix_mean_squared_error(), mix_expand_dims(weights, 1), NULL), 1);
   EXPECT_EXACT(two_and_four(mix_mean_squared_error(.reduction = "sum"), weights, NULL), 2);
   EXPECT_EXACT(two_and_four(mix_mean_squared_error(.reduction = "none"), weights, NULL), 2, 0);
   EXPECT_EXACT(two_and_four(mix_mean_squared_error(.reduction = "auto"), mix_scalar(0.5, MIX_FLOAT64), NULL),
@@ -100,8 +100,8 @@ static void C12_mean_with_sample_weight(void **state) {
 static void C13_mask(void **state) {
   (void)state;
   mix_set_semantics("keras3");
-  EXPECT_EXACT(two_and_four(mix_mean_squared_error(0), NULL, VECTOR(MIX_BOOL, 1, 0)), 2);
-  EXPECT_EXACT(two_and_four(mix_mean_squared_error(0), NULL, VECTOR(MIX_BOOL, 0, 0)), 0);
+  EXPECT_EXACT(two_and_four(mix_mean_squared_error(), NULL, VECTOR(MIX_BOOL, 1, 0)), 2);
+  EXPECT_EXACT(two_and_four(mix_mean_squared_error(), NULL, VECTOR(MIX_BOOL, 0, 0)), 0);
   EXPECT_EXACT(two_and_four(mix_mean_squared_error(.reduction = "sum"), NULL, VECTOR(MIX_BOOL, 0, 1)), 4);
 }
 static void C14_hinge(void **state) {
@@ -379,7 +379,7 @@ static mix_list *loss_body(void *loss, mix_list *arguments) {
 }
 static void captured(void **state) {
   (void)state;
-  mix_function *function = mix_function_new(loss_body, mix_mean_squared_error(0));
+  mix_function *function = mix_function_new(loss_body, mix_mean_squared_error());
   mix_list *results = mix_function_call(function, mix_list_of(mix_fill(MIX_SHAPE(2, 2), 0, MIX_FLOAT32),
                                                               MATRIX(MIX_FLOAT32, 2, 2, 0, 2, 2, 2),
                                                               VECTOR(MIX_FLOAT32, 1, 0)));
@@ -564,7 +564,7 @@ static void ranks_are_aligned(void **state) {
          g ? 1.0333333 : 1.1);
     NEAR(loss_of(mix_mean_squared_error(.reduction = "sum"), v, twos), g ? 2 : 2. / 3);
     mix_tensor *weighted =
-        mix_loss_call(mix_mean_squared_error(0), v, twos, .sample_weight = VECTOR(MIX_FLOAT32, 1, 0, 0));
+        mix_loss_call(mix_mean_squared_error(), v, twos, .sample_weight = VECTOR(MIX_FLOAT32, 1, 0, 0));
     if (g)
       NEAR(weighted, 1. / 3);
     else
@@ -588,7 +588,7 @@ static void float64_masks(void **state) {
   (void)state;
   mix_tensor *y = mix_fill(MIX_SHAPE(2, 3, 1), 1, MIX_FLOAT64),
              *p = mix_fill(MIX_SHAPE(2, 3, 1), 0, MIX_FLOAT64);
-  EXPECT(mix_loss_call(mix_mean_squared_error(0), y, p, .mask = MATRIX(MIX_BOOL, 2, 3, 1, 0, 1, 1, 1, 1)),
+  EXPECT(mix_loss_call(mix_mean_squared_error(), y, p, .mask = MATRIX(MIX_BOOL, 2, 3, 1, 0, 1, 1, 1, 1)),
          1e-15, 0, 1);
 }
 

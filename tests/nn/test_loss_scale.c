@@ -73,7 +73,7 @@ static void repeat(mix_loss_scale *loss_scale, int count) {
 }
 static void S11_to_S13_defaults(void **state) {
   (void)state;
-  mix_loss_scale *loss_scale = mix_dynamic_loss_scale(0), *other = mix_dynamic_loss_scale(0);
+  mix_loss_scale *loss_scale = mix_dynamic_loss_scale(), *other = mix_dynamic_loss_scale();
   repeat(loss_scale, 1999);
   assert_true(scale_of(loss_scale) == 32768 && steps_of(loss_scale) == 1999); /* S11 */
   step(loss_scale, true);
@@ -127,7 +127,7 @@ ROW3(S24_keras3_mixture, 4, 2, "FTTTFTFTTTF", 2, 2, 4, 4, 2, 2, 1, 1, 2, 2, 1)
 static void S25_keras3_defaults(void **state) {
   (void)state;
   mix_set_semantics("keras3");
-  mix_loss_scale *loss_scale = mix_dynamic_loss_scale(0);
+  mix_loss_scale *loss_scale = mix_dynamic_loss_scale();
   repeat(loss_scale, 1999);
   assert_true(scale_of(loss_scale) == 32768);
   step(loss_scale, true);
@@ -192,7 +192,7 @@ static void an_infinite_scale_has_no_config(void **state) {
 }
 static void state_is_two_untrainable_variables(void **state) {
   (void)state;
-  mix_loss_scale *loss_scale = mix_dynamic_loss_scale(0);
+  mix_loss_scale *loss_scale = mix_dynamic_loss_scale();
   assert_int_equal(mix_variable_true_dtype(mix_loss_scale_variable(loss_scale)), MIX_FLOAT32);
   assert_int_equal(mix_variable_true_dtype(mix_loss_scale_good_steps(loss_scale)), MIX_INT64);
   assert_false(mix_variable_trainable(mix_loss_scale_variable(loss_scale)));
