@@ -64,11 +64,12 @@ static bool is_outside(const mix_data_adapter *adapter, mix_list *batch, const c
   const int inputs = mix_model_input_count(adapter->model);
   char place[80];
   for (int i = 0; i < state->output_count; i++) {
+    if (!state->losses[i] || !mix_loss_takes_class_numbers(state->losses[i])) continue;
     const mix_shape outputs = mix_model_output_shape(adapter->model, i);
+    /* Of a model whose shapes are not known the message alone says which label it is. */
+    const int64_t classes = outputs.rank < 1 ? 0 : outputs.dims[outputs.rank - 1];
     int64_t label, row;
-    if (!state->losses[i] || !mix_loss_takes_class_numbers(state->losses[i]) || outputs.rank < 1 ||
-        !find_outside(mix_list_get(batch, inputs + i), outputs.dims[outputs.rank - 1], message, &label, &row))
-      continue;
+    if (!find_outside(mix_list_get(batch, inputs + i), classes, message, &label, &row)) continue;
     mix_fail(MIX_VALUE_ERROR, "%s; label %lld is in %s", message, (long long)label,
              place_text(adapter, row, place, sizeof place));
     return true;

@@ -150,6 +150,17 @@ static void messages_have_the_rows_of_labels(void **state) {
     }
 }
 
+/* Its shapes are known when its first step runs. */
+static void messages_have_the_rows_of_labels_of_an_unbuilt_model(void **state) {
+  (void)state;
+  mix_model *model = mix_sequential(mix_list_of(mix_dense(3, "softmax")));
+  mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = mix_sgd());
+  mix_tensor *x = mix_fill(MIX_SHAPE(8, 3), 0, F32),
+             *y = mix_tensor_from_doubles((const double[8]){0, 1, 2, 0, 1, 9, 0, 1}, MIX_INT64, MIX_SHAPE(8));
+  assert_null(mix_model_fit(model, x, y, .batch_size = 3, .seed = 5, .verbose = MIX_SILENT));
+  assert_error(MIX_VALUE_ERROR, "; label 9 is in row 5 of y");
+}
+
 static void class_weights_of_tf_keras_name_every_class(void **state) {
   (void)state;
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(3));
@@ -397,6 +408,7 @@ int main(void) {
       TEST(labels_that_are_nan_are_refused),
       TEST(class_weights_of_tf_keras_name_every_class),
       TEST(messages_have_the_rows_of_labels),
+      TEST(messages_have_the_rows_of_labels_of_an_unbuilt_model),
       TEST(Y11_the_epochs_loss_weighs_batches_by_rows),
       TEST(Y13_history_keys),
       TEST(validation_data_wins_over_a_split),
