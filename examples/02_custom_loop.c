@@ -58,22 +58,24 @@ int main(int argc, char **argv) {
   mix_dataset *test = mix_dataset_batch(mix_dataset_from_tensors(data.x_test, data.y_test), batch_size);
   mix_function *step = mix_function_new(train_step, &t), *predict = mix_function_new(test_step, &t);
 
-  for (int epoch = 0; epoch < epochs; epoch++)
-    MIX_SCOPE {
-      mix_metric *epoch_loss = mix_metric_mean(),
-                 *test_accuracy = mix_metric_new("sparse_categorical_accuracy");
-      mix_iterator *batches = mix_dataset_iterate(train);
-      for (mix_list *batch; (batch = mix_iterator_next(batches));)
-        MIX_SCOPE { mix_metric_update(epoch_loss, mix_list_get(mix_function_call(step, batch), 0)); }
-      batches = mix_dataset_iterate(test);
-      for (mix_list *batch; (batch = mix_iterator_next(batches));)
-        MIX_SCOPE {
-          mix_metric_update(test_accuracy, mix_list_get(batch, 1),
-                            mix_list_get(mix_function_call(predict, batch), 0));
-        }
-      const double loss = mix_metric_result(epoch_loss), accuracy = mix_metric_result(test_accuracy);
-      if (!mix_error()) printf("Epoch %d: loss=%g, test accuracy=%g\n", epoch + 1, loss, accuracy);
+  for (int epoch = 0; epoch < epochs; epoch++) {
+    MIX_SCOPE_HERE;
+    mix_metric *epoch_loss = mix_metric_mean(),
+               *test_accuracy = mix_metric_new("sparse_categorical_accuracy");
+    mix_iterator *batches = mix_dataset_iterate(train);
+    for (mix_list *batch; (batch = mix_iterator_next(batches));) {
+      MIX_SCOPE_HERE;
+      mix_metric_update(epoch_loss, mix_list_get(mix_function_call(step, batch), 0));
     }
+    batches = mix_dataset_iterate(test);
+    for (mix_list *batch; (batch = mix_iterator_next(batches));) {
+      MIX_SCOPE_HERE;
+      mix_metric_update(test_accuracy, mix_list_get(batch, 1),
+                        mix_list_get(mix_function_call(predict, batch), 0));
+    }
+    const double loss = mix_metric_result(epoch_loss), accuracy = mix_metric_result(test_accuracy);
+    if (!mix_error()) printf("Epoch %d: loss=%g, test accuracy=%g\n", epoch + 1, loss, accuracy);
+  }
   const double scale = mix_tensor_item(mix_optimizer_loss_scale(t.optimizer));
   if (!mix_error())
     printf("Loss scale: %g after %lld steps\n", scale, (long long)mix_optimizer_iterations(t.optimizer));

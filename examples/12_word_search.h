@@ -48,15 +48,15 @@ static bool search(mix_function *function, const int32_t (*figures)[FIGURES], in
     memcpy(source[i], figures[i / width], sizeof *source);
     beams[i] = (beam){.words = {BEGIN}, .score = i % width ? -INFINITY : 0};
   }
-  for (int t = 0; t < WORDS; t++)
-    MIX_SCOPE {
-      for (int i = 0; i < rows; i++) memcpy(words[i], beams[i].words, sizeof *words);
-      mix_list *found = mix_function_call(
-          function, mix_list_of(mix_tensor_from(source, MIX_INT32, MIX_SHAPE(rows, FIGURES)),
-                                mix_tensor_from(words, MIX_INT32, MIX_SHAPE(rows, WORDS))));
-      if (found) mix_tensor_read(mix_list_get(found, 0), MIX_FLOAT32, next, rows * WORDS * WORD_TOKENS);
-      for (int i = 0; i < count && !mix_error(); i++) extend(&beams[i * width], width, t, next[i * width][0]);
-    }
+  for (int t = 0; t < WORDS; t++) {
+    MIX_SCOPE_HERE;
+    for (int i = 0; i < rows; i++) memcpy(words[i], beams[i].words, sizeof *words);
+    mix_list *found =
+        mix_function_call(function, mix_list_of(mix_tensor_from(source, MIX_INT32, MIX_SHAPE(rows, FIGURES)),
+                                                mix_tensor_from(words, MIX_INT32, MIX_SHAPE(rows, WORDS))));
+    if (found) mix_tensor_read(mix_list_get(found, 0), MIX_FLOAT32, next, rows * WORDS * WORD_TOKENS);
+    for (int i = 0; i < count && !mix_error(); i++) extend(&beams[i * width], width, t, next[i * width][0]);
+  }
   return !mix_error();
 }
 

@@ -65,22 +65,22 @@ int main(int argc, char **argv) {
   mix_list *nothing = mix_list_new(0, NULL);
   MIX_CHECK(nothing);
 
-  for (int epoch = 0; epoch < epochs; epoch++)
-    MIX_SCOPE {
-      mix_metric *mean = mix_metric_mean();
-      mix_iterator *iterator = mix_dataset_iterate(parts);
-      mix_variables_assign_zeros(t.sums); /* parts without an update at the end of an epoch are dropped */
-      int64_t count = 0;
-      for (mix_list *part; (part = mix_iterator_next(iterator));)
-        MIX_SCOPE {
-          mix_metric_update(mean, mix_list_get(mix_function_call(add, part), 0));
-          if (++count % PARTS == 0) mix_function_call(apply, nothing);
-        }
-      const double loss = mix_metric_result(mean);
-      if (!mix_error())
-        printf("Epoch %d: loss %.4f after %lld updates\n", epoch + 1, loss,
-               (long long)mix_optimizer_iterations(t.optimizer));
+  for (int epoch = 0; epoch < epochs; epoch++) {
+    MIX_SCOPE_HERE;
+    mix_metric *mean = mix_metric_mean();
+    mix_iterator *iterator = mix_dataset_iterate(parts);
+    mix_variables_assign_zeros(t.sums); /* parts without an update at the end of an epoch are dropped */
+    int64_t count = 0;
+    for (mix_list *part; (part = mix_iterator_next(iterator));) {
+      MIX_SCOPE_HERE;
+      mix_metric_update(mean, mix_list_get(mix_function_call(add, part), 0));
+      if (++count % PARTS == 0) mix_function_call(apply, nothing);
     }
+    const double loss = mix_metric_result(mean);
+    if (!mix_error())
+      printf("Epoch %d: loss %.4f after %lld updates\n", epoch + 1, loss,
+             (long long)mix_optimizer_iterations(t.optimizer));
+  }
   mix_scope_end(scope);
   return MIX_EXIT_CODE();
 }

@@ -41,18 +41,29 @@ MIX_API void *mix_scope_leave(void *object);
 MIX_API void mix_shutdown(void);
 
 /* ---- scopes of a block ----
- * MIX_SCOPE_HERE; at the beginning of a block opens a scope that ends with this block, however it is left:
- * at its end, by break, continue, return or goto. It needs gcc or clang, as C++ does not.
+ * In a loop, and wherever break or continue are written: MIX_SCOPE_HERE; at the beginning of a block opens a
+ * scope that ends with this block, however it is left: at its end, by break, continue, return or goto. It
+ * needs gcc or clang, as C++ does not.
  *
- * MIX_SCOPE { ... } opens a scope for the block that follows. return and goto end the scope (with gcc and
- * clang; with others they leave it to the scope around it). In C the macro is a loop: `break` and `continue`
- * end the block and its scope, not the loop around them. `continue` is thus right where the block is all that
- * the loop does; `break` is a RuntimeError. Use MIX_SCOPE_HERE to leave a loop. In C++ both leave the loop.
+ *   for (int step = 0; step < 1000; step++) {
+ *     MIX_SCOPE_HERE;
+ *     ...
+ *   }
+ *
+ * For a block that stands by itself: MIX_SCOPE { ... } opens a scope for the block that follows, which return
+ * and goto end too (with gcc and clang; with others they leave it to the scope around it). In C it is a loop
+ * of its own: `continue` in it goes to the end of its block, not to the next round of the loop around it, and
+ * `break` is a RuntimeError. No compiler can refuse that `continue`: no statement of C11 but a loop declares
+ * a variable for the block that follows, and there a `continue` and the end of the block are the same point.
+ * In C++ it is no loop, and both leave the loop around it.
  */
 /* Ends the scope of a block and sets it to NULL; does nothing for NULL. For the macros. */
 MIX_API void mix_scope_end_block(mix_scope **scope);
 /* The same after a `break`, with a RuntimeError that names the place of the MIX_SCOPE. For the macro. */
 MIX_API void mix_scope_broken(mix_scope **scope, const char *file, int line);
+/* The line is part of the names, so that no scope hides another. */
+#define MIX_SCOPE_NAME_(name, line) name##line
+#define MIX_SCOPE_LINE_(name, line) MIX_SCOPE_NAME_(name, line)
 #ifdef __cplusplus
 struct mix_scope_of_block {
   mix_scope *scope;
@@ -62,20 +73,21 @@ struct mix_scope_of_block {
   mix_scope_of_block &operator=(const mix_scope_of_block &) = delete;
   explicit operator bool() const { return scope != nullptr; }
 };
-#define MIX_SCOPE if (mix_scope_of_block mix_scope_here_{__FILE__, __LINE__})
-#define MIX_SCOPE_HERE mix_scope_of_block mix_scope_of_block_(__FILE__, __LINE__)
+#define MIX_SCOPE if (mix_scope_of_block MIX_SCOPE_LINE_(mix_scope_, __LINE__){__FILE__, __LINE__})
+#define MIX_SCOPE_HERE mix_scope_of_block MIX_SCOPE_LINE_(mix_scope_, __LINE__)(__FILE__, __LINE__)
 #else
 #ifdef __GNUC__
 #define MIX_SCOPE_CLEANUP_ __attribute__((__cleanup__(mix_scope_end_block), __unused__))
-#define MIX_SCOPE_HERE mix_scope *mix_scope_of_block_ MIX_SCOPE_CLEANUP_ = mix_scope_begin()
+#define MIX_SCOPE_HERE mix_scope *MIX_SCOPE_LINE_(mix_scope_, __LINE__) MIX_SCOPE_CLEANUP_ = mix_scope_begin()
 #else
 #define MIX_SCOPE_CLEANUP_
 #endif
 #define MIX_SCOPE                                                                                            \
-  for (mix_scope *mix_scope_here_ MIX_SCOPE_CLEANUP_ = mix_scope_begin(),                                    \
-                                  *mix_scope_open_ = mix_scope_here_;                                        \
-       mix_scope_open_; mix_scope_open_ = NULL, mix_scope_broken(&mix_scope_here_, __FILE__, __LINE__))      \
-    for (; mix_scope_here_; mix_scope_end_block(&mix_scope_here_))
+  MIX_SCOPE_LOOP_(MIX_SCOPE_LINE_(mix_scope_, __LINE__), MIX_SCOPE_LINE_(mix_scope_open_, __LINE__))
+#define MIX_SCOPE_LOOP_(scope, open)                                                                         \
+  for (mix_scope *scope MIX_SCOPE_CLEANUP_ = mix_scope_begin(), *open = scope; open;                         \
+       open = NULL, mix_scope_broken(&scope, __FILE__, __LINE__))                                            \
+    for (; scope; mix_scope_end_block(&scope))
 #endif
 
 /* A new list that retains its items; an item may be NULL. */

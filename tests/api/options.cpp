@@ -120,9 +120,10 @@ bool defaults_have_their_sizes() {
   return right;
 }
 
-/* MIX_SCOPE is no loop in C++. */
+/* MIX_SCOPE is no loop in C++, and no scope hides another. */
 bool scopes_leave_loops_alone() {
   int ends = 0;
+  MIX_SCOPE_HERE;
   for (int i = 0; i < 10; i++) {
     MIX_SCOPE {
       if (i == 1) continue;
