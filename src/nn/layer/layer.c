@@ -81,7 +81,8 @@ static mix_policy *choose_policy(const mix_layer_common *common, const mix_seman
   if (common->policy && common->dtype)
     return mix_fail(MIX_VALUE_ERROR, "%s: both dtype '%.60s' and a policy object were given; give one", call,
                     common->dtype);
-  if (common->policy) return common->policy;
+  if (common->policy)
+    return mix_given(common->policy, &mix_policy_class, call, "a policy in .policy") ? common->policy : NULL;
   return common->dtype ? mix_policy_new(common->dtype, .semantics = semantics) : mix_global_policy();
 }
 
