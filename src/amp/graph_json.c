@@ -3,6 +3,7 @@
 #include "amp/graph_json.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/json.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -85,8 +86,8 @@ static bool read_ports(reader *r, const json_t *entry, const char *field, int us
   *count = (int)json_array_size(list);
   if (!mix_reserve(&r->ports, &r->port_capacity, used + *count, sizeof *r->ports)) return false;
   json_array_foreach((json_t *)(uintptr_t)list, i, port) {
-    json_int_t number = json_integer_value(port);
-    if (!json_is_integer(port) || number < 0 || number > INT_MAX)
+    int64_t number;
+    if (!mix_json_integer_within(port, 0, INT_MAX, &number))
       return fail(r, "expected port numbers in ", field);
     r->ports[used + (int)i] = (int)number;
   }

@@ -185,6 +185,12 @@ const char *mix_json_kind(const json_t *json) {
   return json ? kinds[json_typeof(json)] : "missing";
 }
 
+const char *mix_json_given(const json_t *json, char text[MIX_JSON_GIVEN]) {
+  if (!json_is_integer(json)) return mix_json_kind(json);
+  snprintf(text, MIX_JSON_GIVEN, "%lld", (long long)json_integer_value(json));
+  return text;
+}
+
 /* The member, or NULL where it is absent or null. */
 static json_t *member(const json_t *object, const char *key) {
   json_t *value = json_object_get(object, key);
@@ -222,16 +228,21 @@ bool mix_json_boolean_or(const json_t *object, const char *key, bool default_val
   return default_value;
 }
 
+bool mix_json_integer_within(const json_t *value, int64_t low, int64_t high, int64_t *number) {
+  const json_int_t given = json_integer_value(value);
+  if (!json_is_integer(value) || given < low || given > high) return false;
+  if (number) *number = given;
+  return true;
+}
+
 bool mix_json_integer_read(const json_t *value, const char *name, const char *expected, int64_t low,
                            int64_t high, int64_t *number) {
-  *number = json_integer_value(value);
+  if (mix_json_integer_within(value, low, high, number)) return true;
   if (!json_is_integer(value))
     mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected %s", name, mix_json_kind(value), expected);
-  else if (*number < low || *number > high)
-    mix_fail(MIX_VALUE_ERROR, "config: \"%s\" is %lld; expected an integer from %lld to %lld", name,
-             (long long)*number, (long long)low, (long long)high);
   else
-    return true;
+    mix_fail(MIX_VALUE_ERROR, "config: \"%s\" is %lld; expected an integer from %lld to %lld", name,
+             (long long)json_integer_value(value), (long long)low, (long long)high);
   return false;
 }
 

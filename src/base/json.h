@@ -41,13 +41,19 @@ json_t *mix_json_object(const char *module, const char *class_name, json_t *conf
 bool mix_json_is_class(const json_t *json, const char *class_name);
 /* What messages call it: "a string"; NULL: "missing". */
 const char *mix_json_kind(const json_t *json);
+/* The same, but an integer by its digits: where another one is expected, "an integer" says nothing. */
+#define MIX_JSON_GIVEN 32
+const char *mix_json_given(const json_t *json, char text[MIX_JSON_GIVEN]);
 /* Members of an object, with defaults. A member of another type is a TypeError (false / NULL with the error
  * pending). */
 const char *mix_json_string_or(const json_t *object, const char *key, const char *default_value);
 double mix_json_number_or(const json_t *object, const char *key, double default_value);
 int64_t mix_json_integer_or(const json_t *object, const char *key, int64_t default_value);
 bool mix_json_boolean_or(const json_t *object, const char *key, bool default_value);
-/* The one reader of integers that have a range. False with the error recorded: a TypeError that asks for
+/* Is it an integer from `low` to `high`? Stores it then, unless `number` is NULL. All readers of integers
+ * that have a range ask this. */
+bool mix_json_integer_within(const json_t *value, int64_t low, int64_t high, int64_t *number);
+/* The reader of such integers in configs. False with the error recorded: a TypeError that asks for
  * `expected` where the value is no integer, a ValueError where it is below `low` or above `high`. Messages
  * call the value `name`. */
 bool mix_json_integer_read(const json_t *value, const char *name, const char *expected, int64_t low,

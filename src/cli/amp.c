@@ -228,7 +228,7 @@ static int show_model(amp_command *command, int argc, char **argv) {
                                                       : guide_model(&options, batch, &part);
     if (model) {
       mix_amp_observe(observe, command);
-      mix_model_fit(model, part.x, part.y, .batch_size = (int)batch, .epochs = 1, .verbose = MIX_SILENT);
+      mix_model_fit(model, part.x, part.y, .batch_size = batch, .epochs = 1, .verbose = MIX_SILENT);
       mix_amp_observe(NULL, NULL);
     }
   }

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/did_you_mean.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "amp/setting.h"
@@ -38,7 +39,7 @@ static void usage(FILE *out) {
 
 typedef struct graph_options {
   const char *file, *passes;
-  long graph;
+  int64_t graph;
   bool quiet, stablehlo;
 } graph_options;
 
@@ -94,9 +95,7 @@ static int parse(int argc, char **argv, graph_options *options) {
       options->passes = value;
     } else if (cli_is_option(argc, argv, &i, "--graph", &value)) {
       if (!value) return missing_value("--graph");
-      char *end;
-      options->graph = strtol(value, &end, 10);
-      if (*end || options->graph < 1) {
+      if (!mix_integer_read(value, &options->graph) || options->graph < 1) {
         fprintf(stderr, "mixtape graph: --graph %s; expected a number from 1\n", value);
         return CLI_USAGE;
       }

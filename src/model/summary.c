@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/format.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "optim/optimizer.h"
 #include <mixtape/device.h>
@@ -276,8 +277,9 @@ static void put_totals(summary *s) {
 static int terminal_columns(void) {
   const char *given = getenv("COLUMNS");
   struct winsize size;
-  const int columns = given ? atoi(given) : 0;
-  if (columns > 0) return columns < 10000 ? columns : 10000;
+  int64_t columns;
+  if (given && mix_integer_read(given, &columns) && columns > 0)
+    return columns < 10000 ? (int)columns : 10000;
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 

@@ -82,13 +82,21 @@ mix_tensor *mix_gather(mix_tensor *params, mix_tensor *indices, int axis) {
   return mix_apply(&mix_op_gather, &attributes, 2, (mix_tensor *[]){params, indices});
 }
 
-mix_tensor *mix_index_values(mix_tensor *x) {
+static mix_tensor *whole_numbers(mix_tensor *x, bool rounds) {
   if (!mix_operand_ready("index_values", x)) return NULL;
   const mix_dtype dtype = mix_tensor_dtype(x);
   if (dtype == MIX_INT32) return x;
   if (!mix_dtype_is_floating(dtype)) return mix_cast(x, MIX_INT64);
-  return mix_select(mix_is_nan(x), mix_scalar(-0x1p63, MIX_INT64), mix_cast(mix_floor(x), MIX_INT64));
+  mix_tensor *whole = mix_floor(x), *broken = mix_not_equal(x, whole);
+  if (rounds) broken = mix_logical_and(broken, mix_less(x, mix_scalar_like(x, 0)));
+  mix_tensor *y =
+      mix_select(broken, mix_scalar((double)MIX_INDEX_FRACTION, MIX_INT64), mix_cast(whole, MIX_INT64));
+  return mix_select(mix_is_nan(x), mix_scalar((double)MIX_INDEX_NAN, MIX_INT64), y);
 }
+
+mix_tensor *mix_index_values(mix_tensor *x) { return whole_numbers(x, true); }
+
+mix_tensor *mix_class_values(mix_tensor *x) { return whole_numbers(x, false); }
 
 /* ---- one_hot ---- */
 

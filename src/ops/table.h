@@ -143,8 +143,13 @@ mix_tensor *mix_gradient_identity(mix_tensor *x);               /* op "gradient"
 mix_tensor *mix_bias_add_gradient(mix_tensor *output_gradient); /* (..., units) -> (units) */
 mix_tensor *mix_segment_sum(mix_tensor *updates, mix_tensor *indices, int64_t rows);
 /* Values that say which row, class or category, as int32 or int64 for ops that check their range. Floating
- * ones are rounded down, so that -0.5 is outside as -1 is, and NaN is -2^63: neither reads row 0. */
+ * ones are rounded down; NaN and negative fractions are what is below all rows, and read no row 0. */
 mix_tensor *mix_index_values(mix_tensor *x);
+/* The same where a class is counted: no fraction is one. */
+mix_tensor *mix_class_values(mix_tensor *x);
+/* What NaN and fractions become: exact as doubles, and no label of anybody. */
+#define MIX_INDEX_NAN INT64_MIN
+#define MIX_INDEX_FRACTION (INT64_MIN + 1024)
 /* `values` in the layout of `like`: rows at the same indices, or `values` itself. */
 mix_tensor *mix_with_values(mix_tensor *like, mix_tensor *values);
 /* The sum of tensors that all have the layout "rows", in that layout. */

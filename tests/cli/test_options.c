@@ -531,6 +531,8 @@ static void options_without_effect_are_errors(void **state) {
   assert_has(program_err, "--pass fold_transpose: no such pass; did you mean 'fold_transposes'?");
   assert_code(run_program("graph", "--graph"), 2);
   assert_has(program_err, "its value is missing");
+  assert_code(run_program("graph", "--graph=18446744073709551617", in_folder("data.npz")), 2);
+  assert_has(program_err, "expected a number from 1");
   assert_code(run_program("amp", "explain", "--output=x.gif", "x.json"), 2);
   assert_has(program_err, "ends in .dot, .svg or .png");
 }

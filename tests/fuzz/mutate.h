@@ -97,8 +97,21 @@ static inline void mutate_and_run(const bytes *good, int rounds, uint64_t seed) 
   mutate_in_steps(good, 1, rounds, seed);
 }
 
-/* Replaces words of a file of JSON by others of it: names, fields and numbers that exist, in wrong positions.
- * Most results are valid JSON, unlike mutated bytes. */
+/* Large numbers in the places of others, in JSON that lies in a file which stays as it is. */
+static inline void large_numbers_in_place(const bytes *good, int rounds, uint64_t seed) {
+  mutate_state = seed;
+  for (int round = 0; round < rounds; round++) {
+    unsigned char *changed = malloc(good->size);
+    memcpy(changed, good->data, good->size);
+    if (put_large_word(changed, good->size, mutate_below(good->size), mutate_below(LARGE_WORDS)))
+      assert_int_equal(LLVMFuzzerTestOneInput(changed, good->size), 0);
+    assert_int_equal(mix_error(), MIX_OK);
+    free(changed);
+  }
+}
+
+/* Replaces words of a file of JSON by others of it: names, fields and numbers that exist, in wrong positions;
+ * one in eight by large numbers. Most results are valid JSON, unlike mutated bytes. */
 static inline void misplaced_words(const bytes *good, int rounds, uint64_t seed) {
   enum { MAX = 2000 };
   static size_t starts[MAX], lengths[MAX];
@@ -108,13 +121,17 @@ static inline void misplaced_words(const bytes *good, int rounds, uint64_t seed)
     starts[words] = at;
   mutate_state = seed;
   for (int round = 0; words > 0 && round < rounds; round++) {
+    const bool large = round % 8 == 0; /* for a number */
     size_t from = mutate_below((size_t)words), to = mutate_below((size_t)words);
-    size_t head = starts[to], tail = starts[to] + lengths[to],
-           size = good->size - lengths[to] + lengths[from];
+    while (large && to < (size_t)words && good->data[starts[to]] == '"') to++;
+    if (to == (size_t)words) continue;
+    const char *word = large ? large_words[from % LARGE_WORDS] : (const char *)good->data + starts[from];
+    const size_t length = large ? strlen(word) : lengths[from];
+    size_t head = starts[to], tail = starts[to] + lengths[to], size = good->size - lengths[to] + length;
     unsigned char *changed = malloc(size);
     memcpy(changed, good->data, head);
-    memcpy(changed + head, good->data + starts[from], lengths[from]);
-    memcpy(changed + head + lengths[from], good->data + tail, good->size - tail);
+    memcpy(changed + head, word, length);
+    memcpy(changed + head + length, good->data + tail, good->size - tail);
     assert_int_equal(LLVMFuzzerTestOneInput(changed, size), 0);
     assert_int_equal(mix_error(), MIX_OK);
     free(changed);

@@ -38,6 +38,7 @@ static void damaged_files_of_keras(void **state) {
     mix_free(file);
     check_seed(&good);
     mutate_in_steps(&good, 211, 5000, 80 + i);
+    large_numbers_in_place(&good, 1000, 90 + i);
   }
 }
 

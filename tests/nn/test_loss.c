@@ -479,6 +479,28 @@ static void ctc_as_keras(void **state) {
   mix_set_semantics("tf_keras");
 }
 
+/* A label that no class has was a label of probability 1. */
+static void ctc_labels_are_classes(void **state) {
+  (void)state;
+  static const struct {
+    double label;
+    const char *part;
+  } cases[] = {{4, "index 4 (element 1) is outside"},
+               {-1, "index -1 (element 1) is outside"},
+               {0x1p32, "index 4294967296 (element 1) is outside"},
+               {NAN, "which NaN becomes as an integer, (element 1)"},
+               {1.5, "index with a fraction (element 1)"}};
+  mix_set_semantics("keras3");
+  mix_tensor *x = mix_fill(MIX_SHAPE(1, 3, 4), 0.5, MIX_FLOAT32);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    mix_tensor *y = MATRIX(MIX_FLOAT64, 1, 2, 1, cases[i].label);
+    assert_null(mix_tensor_data(mix_loss_call(mix_loss_new("ctc"), y, x)));
+    assert_non_null(strstr(mix_error_message(), cases[i].part));
+    assert_int_equal(mix_error_take(NULL, 0), MIX_VALUE_ERROR);
+  }
+  mix_set_semantics("tf_keras");
+}
+
 /* ---- numbers of tf_keras 2.21 and Keras 3.15 on these arrays, within some float32 roundings of numbers near
  * 1 ---- */
 
@@ -660,6 +682,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {TEST(C01_sparse_categorical_crossentropy),
                                      TEST(region_losses_as_keras),
                                      TEST(ctc_as_keras),
+                                     TEST(ctc_labels_are_classes),
                                      TEST(C02_categorical_crossentropy),
                                      TEST(C03_binary_crossentropy),
                                      TEST(C04_binary_logits),

@@ -257,6 +257,32 @@ static void arguments_are_checked(void **state) {
   mix_set_semantics("keras3");
   expect_refused(mix_metric_new("mean_tensor"), MIX_VALUE_ERROR, "not known to keras3");
 }
+/* None of them counts as class 0, in no generation. */
+static void what_is_no_class_is_refused(void **state) {
+  (void)state;
+  static const struct {
+    double value;
+    const char *part;
+  } cases[] = {{NAN, "which NaN becomes as an integer, (element 1)"},
+               {0.5, "index with a fraction (element 1)"},
+               {-0.5, "index with a fraction (element 1)"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int keras3 = 0; keras3 < 2; keras3++) {
+      mix_tensor *good = VECTOR(MIX_FLOAT32, 0, 1), *bad = VECTOR(MIX_FLOAT32, 0, cases[i].value);
+      mix_set_semantics(keras3 ? "keras3" : "tf_keras");
+      mix_metric *iou = mix_metric_new("mean_io_u", .num_classes = 2);
+      expect_status(mix_metric_update(iou, bad, good), MIX_VALUE_ERROR, cases[i].part);
+      expect_status(mix_metric_update(iou, good, bad), MIX_VALUE_ERROR, cases[i].part);
+    }
+  mix_set_semantics("tf_keras");
+  /* -2^63 and 2^62 times 2 and 4 classes are 0 */
+  static const double far[] = {-0x1p63, 0x1p62, -1, 2};
+  for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
+    mix_metric *iou = mix_metric_new("mean_io_u", .num_classes = i == 1 ? 4 : 2);
+    expect_status(mix_metric_update(iou, VECTOR(MIX_INT64, 0, far[i]), VECTOR(MIX_INT64, 0, 1)),
+                  MIX_VALUE_ERROR, "segment_sum");
+  }
+}
 static void updates_are_checked(void **state) {
   (void)state;
   mix_tensor *y = MATRIX(MIX_FLOAT32, 2, 2, 1, 0, 0, 1), *p = MATRIX(MIX_FLOAT32, 2, 3, 1, 0, 0, 1, 0, 0);
@@ -556,6 +582,7 @@ int main(void) {
                                      TEST(refusals),
                                      TEST(arguments_are_checked),
                                      TEST(updates_are_checked),
+                                     TEST(what_is_no_class_is_refused),
                                      TEST(not_finite_predictions),
                                      TEST(built_by_hand),
                                      TEST(mean_tensors),

@@ -379,6 +379,10 @@ static void P46_quantized(void **state) {
   assert_non_null(keras3("awq/4/-1_from_float32"));
   expect_refused(keras3("int7_from_float32"), MIX_VALUE_ERROR, "cannot be converted");
   expect_refused(keras3("awq/3/128_from_float32"), MIX_VALUE_ERROR, "cannot be converted");
+  /* 2^32 + 128 and 2^32 + 4 */
+  expect_refused(keras3("int4/4294967424_from_float32"), MIX_VALUE_ERROR, "cannot be converted");
+  expect_refused(keras3("gptq/4/4294967424_from_float32"), MIX_VALUE_ERROR, "cannot be converted");
+  expect_refused(keras3("gptq/4294967300/128_from_float32"), MIX_VALUE_ERROR, "cannot be converted");
   mix_policy *again = mix_policy_deserialize(mix_policy_serialize(policy), mix_semantics_named("keras3"));
   assert_true(mix_policy_equal(policy, again));
 }

@@ -1,5 +1,6 @@
 /* Bad operand values: how kernels record them, and the message. */
 #include "backend/host/kernel.h"
+#include "ops/table.h"
 #include <stdio.h>
 
 static void keep_lowest(const mix_kernel_args *args, mix_bad_value bad) {
@@ -45,8 +46,13 @@ const char *mix_kernel_operands_text(const mix_kernel_args *args, char *text, si
 
 static const char *reason_text(const mix_bad_value *bad, char *text, size_t size) {
   if (!bad->range) return bad->what;
-  snprintf(text, size, "%s %lld%s (element %lld) is outside %s, [0, %lld)%s%s", bad->what,
-           (long long)bad->value, bad->value == INT64_MIN ? ", which NaN becomes as an integer," : "",
+  char value[64];
+  if (bad->value == MIX_INDEX_FRACTION)
+    snprintf(value, sizeof value, "with a fraction");
+  else
+    snprintf(value, sizeof value, "%lld%s", (long long)bad->value,
+             bad->value == MIX_INDEX_NAN ? ", which NaN becomes as an integer," : "");
+  snprintf(text, size, "%s %s (element %lld) is outside %s, [0, %lld)%s%s", bad->what, value,
            (long long)bad->element, bad->range, (long long)bad->limit, bad->remedy ? ": " : "",
            bad->remedy ? bad->remedy : "");
   return text;

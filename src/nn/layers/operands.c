@@ -23,9 +23,9 @@ bool mix_operand_form_reserved(const json_t *json) {
 json_t *mix_operand_form(int number) { return json_pack("{s:i}", MIX_OPERAND_TENSOR, number); }
 
 int mix_operand_form_number(const json_t *form) {
-  const json_t *number = json_object_get(form, MIX_OPERAND_TENSOR);
-  const json_int_t value = json_is_integer(number) ? json_integer_value(number) : -1;
-  return value >= 0 && value < INT32_MAX ? (int)value : -1;
+  int64_t number;
+  const json_t *value = json_object_get(form, MIX_OPERAND_TENSOR);
+  return mix_json_integer_within(value, 0, INT32_MAX - 1, &number) ? (int)number : -1;
 }
 
 mix_list *mix_operand_tensors(mix_list *inputs, mix_list *arguments) {
@@ -161,8 +161,8 @@ bool mix_json_slice_read(const json_t *value, mix_json_slice *slice) {
   if (!read_bound(value, "start", &slice->start) || !read_bound(value, "stop", &slice->stop) ||
       !read_bound(value, "step", &step))
     return false;
-  slice->step = step ? json_integer_value(step) : 1;
-  return slice->step && slice->step <= MAX_STEP && slice->step >= -MAX_STEP;
+  slice->step = 1;
+  return (!step || mix_json_integer_within(step, -MAX_STEP, MAX_STEP, &slice->step)) && slice->step;
 }
 
 static int64_t place_of(const json_t *bound, int64_t absent, int64_t size, int64_t low, int64_t high) {

@@ -3,6 +3,7 @@
  * ICML 2006). */
 #include "base/error.h"
 #include "nn/losses/loss.h"
+#include "ops/table.h"
 #include <mixtape/ops.h>
 
 /* Stands for log(0): far below the logarithm of any probability, and finite, so that gradients are finite. */
@@ -40,7 +41,10 @@ mix_tensor *mix_loss_ctc(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y
   const int64_t batch = labels.dims[0], count = labels.dims[1], steps = logits.dims[1],
                 states = 2 * count + 1;
   mix_dtype given = mix_tensor_dtype(y_pred), dtype = given == MIX_FLOAT64 ? given : MIX_FLOAT32;
-  mix_tensor *integers = mix_cast(y_true, MIX_INT64), *zero = mix_scalar_like(integers, 0);
+  /* A row of one_hot may be all 0, which would be a probability of 1: gather checks the labels. */
+  mix_tensor *integers =
+                 mix_gather(mix_range(0, (double)logits.dims[2], 1, MIX_INT64), mix_class_values(y_true), 0),
+             *zero = mix_scalar_like(integers, 0);
   mix_tensor *symbols = with_blanks(integers, batch, count);
   /* A label may follow another one without a blank between, unless both are the same. */
   mix_tensor *skips =

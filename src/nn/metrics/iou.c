@@ -41,12 +41,13 @@ static bool make(mix_metric *metric) {
 
 static mix_tensor *flat(mix_tensor *x) { return mix_reshape(x, (mix_shape){.rank = 1, .dims = {-1}}); }
 
-/* Class numbers as a flat int64 tensor. scores: the argmax along the axis of the options. */
+/* Class numbers as a flat int64 tensor, with what is none as mix_class_values has it. scores: the argmax
+ * along the axis of the options. */
 static mix_tensor *numbers_of(const mix_metric *metric, mix_tensor *x, bool scores) {
   int rank = mix_tensor_shape(x).rank, given = metric->options.axis, axis = mix_axis_normal(given, rank);
   if (scores && axis < 0)
     return mix_fail(MIX_VALUE_ERROR, "metric %s: axis %d is outside rank %d", metric->name, given, rank);
-  return flat(mix_cast(scores ? mix_argmax(x, axis) : x, MIX_INT64));
+  return flat(mix_cast(mix_class_values(scores ? mix_argmax(x, axis) : x), MIX_INT64));
 }
 
 static mix_tensor *predictions_of(const mix_metric *metric, mix_tensor *y_pred) {
@@ -95,7 +96,9 @@ static mix_status update(mix_metric *metric, const mix_metric_args *args) {
   mix_tensor *valid =
       o->has_ignore_class ? mix_not_equal(y, mix_scalar((double)o->ignore_class, MIX_INT64)) : NULL;
   if (metric->semantics->metric_iou_integer) {
-    mix_tensor *inside = mix_logical_and(within(y, classes), within(p, classes));
+    mix_tensor *inside = mix_logical_and(within(y, classes), within(p, classes)),
+               *none = mix_less_equal(mix_minimum(y, p), mix_scalar((double)MIX_INDEX_FRACTION, MIX_INT64));
+    inside = mix_logical_or(inside, none); /* reported below */
     valid = valid ? mix_logical_and(valid, inside) : inside;
   }
   if (valid) {
@@ -103,10 +106,12 @@ static mix_status update(mix_metric *metric, const mix_metric_args *args) {
     p = mix_select(valid, p, zero);
     weight = mix_select(valid, weight, nothing);
   }
-  /* Index -1 makes the kernel report a class number out of range. Without the check, a prediction out of
-   * range would be counted under another label. */
-  mix_tensor *width = mix_scalar((double)classes, MIX_INT64), *outside = mix_scalar(-1, MIX_INT64);
-  mix_tensor *cell = mix_select(within(p, classes), mix_add(mix_multiply(y, width), p), outside);
+  /* A negative index makes the kernel report a class number out of range. Without the check, it would be
+   * counted under another label. */
+  mix_tensor *width = mix_scalar((double)classes, MIX_INT64), *good = within(y, classes);
+  mix_tensor *outside = mix_minimum(mix_select(good, p, y), mix_scalar(-1, MIX_INT64));
+  mix_tensor *cell =
+      mix_select(mix_logical_and(good, within(p, classes)), mix_add(mix_multiply(y, width), p), outside);
   counts = mix_segment_sum(weight, cell, classes * classes);
   return counts ? mix_metric_add(metric, MATRIX, mix_reshape(counts, MIX_SHAPE(classes, classes)))
                 : mix_error();

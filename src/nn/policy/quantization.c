@@ -3,6 +3,7 @@
 #include "nn/policy/quantization.h"
 
 #include "base/error.h"
+#include "base/number.h"
 #include "nn/policy/policy.h"
 #include <stdio.h>
 #include <string.h>
@@ -17,27 +18,23 @@ typedef struct mode {
 
 static bool no_numbers(const char *numbers) { return !*numbers; }
 
-static bool is_group(int size) { return size == -1 || size > 0; }
-
-static bool int4_numbers(const char *numbers) {
-  int group = 0, end = 0;
-  return !*numbers || (sscanf(numbers, "/%d%n", &group, &end) == 1 && !numbers[end] && is_group(group));
+/* "/128", "/-1" */
+static bool is_group(const char *numbers) {
+  int64_t size;
+  return *numbers == '/' && mix_integer_read(numbers + 1, &size) && size <= INT32_MAX &&
+         (size == -1 || size > 0);
 }
 
-static bool read_bits(const char *numbers, int *bits) {
-  int group = 0, end = 0;
-  return sscanf(numbers, "/%d/%d%n", bits, &group, &end) == 2 && !numbers[end] && is_group(group);
+static bool int4_numbers(const char *numbers) { return !*numbers || is_group(numbers); }
+
+/* "/4/128" */
+static bool has_bits(const char *numbers, const char *bits) {
+  return *numbers == '/' && numbers[1] && strchr(bits, numbers[1]) && is_group(numbers + 2);
 }
 
-static bool gptq_numbers(const char *numbers) {
-  int bits;
-  return read_bits(numbers, &bits) && (bits == 2 || bits == 3 || bits == 4 || bits == 8);
-}
+static bool gptq_numbers(const char *numbers) { return has_bits(numbers, "2348"); }
 
-static bool awq_numbers(const char *numbers) {
-  int bits;
-  return read_bits(numbers, &bits) && bits == 4;
-}
+static bool awq_numbers(const char *numbers) { return has_bits(numbers, "4"); }
 
 static const mode modes[] = {
     {"int8", no_numbers, "QuantizedDTypePolicy", NULL, NULL},

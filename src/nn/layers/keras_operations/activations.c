@@ -81,10 +81,8 @@ static mix_list *along(const mix_operands *o, const char *name) {
 static mix_list *softmax_call(const mix_operands *o) { return along(o, "softmax"); }
 static mix_list *log_softmax_call(const mix_operands *o) { return along(o, "log_softmax"); }
 static mix_list *glu_call(const mix_operands *o) {
-  int64_t axis;
   mix_tensor *x = mix_operand(o, "x");
-  if (!x || !mix_operand_integer(o, "axis", -1, &axis)) return NULL;
-  const int place = mix_operand_axis(o, "axis", mix_tensor_shape(x).rank, -1);
+  const int place = x ? mix_operand_axis(o, "axis", mix_tensor_shape(x).rank, -1) : -1;
   if (place < 0) return NULL;
   return mix_one_result(mix_activate("glu", mix_operand_floating(x), .axis = mix_axis_option(place),
                                      .semantics = &mix_semantics_keras3));
@@ -97,7 +95,7 @@ static mix_list *one_hot_call(const mix_operands *o) {
   mix_dtype dtype;
   bool sparse;
   mix_tensor *x = mix_operand(o, "x");
-  if (!x || !mix_operand_integer(o, "num_classes", -1, &classes) ||
+  if (!x || !mix_operand_integer(o, "num_classes", -1, 0, INT64_MAX / 8, &classes) ||
       !mix_operand_dtype_named(o, "dtype", mix_floatx(), &dtype) ||
       !mix_operand_flag(o, "sparse", false, &sparse))
     return NULL;

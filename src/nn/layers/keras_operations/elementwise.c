@@ -15,9 +15,10 @@ static mix_tensor *log2_(mix_tensor *x) { return scaled_log(x, 2); }
 static mix_tensor *log10_(mix_tensor *x) { return scaled_log(x, 10); }
 
 static mix_list *round_call(const mix_operands *o) {
+  enum { MOST = 308 }; /* 10 to that is the largest of float64; more gives NaN, and in Keras an error */
   int64_t decimals;
   mix_tensor *x = mix_operand(o, "x");
-  if (!x || !mix_operand_integer(o, "decimals", 0, &decimals)) return NULL;
+  if (!x || !mix_operand_integer(o, "decimals", 0, -MOST, MOST, &decimals)) return NULL;
   if (decimals == 0) return mix_one_result(mix_dtype_is_floating(mix_tensor_dtype(x)) ? mix_round(x) : x);
   mix_tensor *y = mix_operand_floating(x), *factor = mix_scalar_like(y, pow(10, (double)decimals));
   if (y != x && decimals > 0) return mix_one_result(x);

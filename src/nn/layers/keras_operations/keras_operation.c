@@ -72,14 +72,19 @@ const json_t *mix_operand_json(const mix_operands *o, const char *name) {
 
 void *mix_operand_refused(const mix_operands *o, const char *name, const json_t *value,
                           const char *expected) {
+  char given[MIX_JSON_GIVEN];
   return mix_fail(MIX_TYPE_ERROR, "%s: %s of the Keras operation %s is %s; expected %s", o->layer->name, name,
-                  o->operation->kind.call, mix_json_kind(value), expected);
+                  o->operation->kind.call, mix_json_given(value, given), expected);
 }
 
-bool mix_operand_integer(const mix_operands *o, const char *name, int64_t absent, int64_t *value) {
+bool mix_operand_integer(const mix_operands *o, const char *name, int64_t absent, int64_t low, int64_t high,
+                         int64_t *value) {
   const json_t *json = mix_operand_json(o, name);
-  *value = json_is_integer(json) ? json_integer_value(json) : absent;
-  return !json || json_is_integer(json) || mix_operand_refused(o, name, json, "an integer");
+  *value = absent;
+  if (!json || mix_json_integer_within(json, low, high, value)) return true;
+  if (!json_is_integer(json)) return mix_operand_refused(o, name, json, "an integer");
+  return mix_fail(MIX_VALUE_ERROR, "%s: %s is %lld; expected an integer from %lld to %lld", o->layer->name,
+                  name, (long long)json_integer_value(json), (long long)low, (long long)high);
 }
 
 bool mix_operand_number(const mix_operands *o, const char *name, double absent, double *value) {
@@ -121,8 +126,8 @@ bool mix_operand_integers(const mix_operands *o, const char *name, int most, int
   *count = (int)given;
   for (size_t i = 0; i < given; i++) {
     const json_t *item = list ? json_array_get(json, i) : json;
-    if (!json_is_integer(item)) return mix_operand_refused(o, name, item, "an integer or a list of them");
-    values[i] = json_integer_value(item);
+    if (!mix_json_integer_within(item, INT64_MIN, INT64_MAX, &values[i]))
+      return mix_operand_refused(o, name, item, "an integer or a list of them");
   }
   return true;
 }
@@ -153,7 +158,8 @@ bool mix_operand_axes(const mix_operands *o, const char *name, int rank, mix_axe
 
 int mix_operand_axis(const mix_operands *o, const char *name, int rank, int absent) {
   int64_t axis;
-  return mix_operand_integer(o, name, absent, &axis) ? normal_axis(o, name, axis, rank) : -1;
+  return mix_operand_integer(o, name, absent, INT64_MIN, INT64_MAX, &axis) ? normal_axis(o, name, axis, rank)
+                                                                           : -1;
 }
 
 /* ---- arrays ---- */

@@ -89,7 +89,8 @@ const json_t *mix_operand_json(const mix_operands *o, const char *name);
 /* Records that the value is another than `expected`. Returns NULL. */
 void *mix_operand_refused(const mix_operands *o, const char *name, const json_t *value, const char *expected);
 /* Each may be absent, and has a default then. False or NULL: the error is recorded. */
-bool mix_operand_integer(const mix_operands *o, const char *name, int64_t absent, int64_t *value);
+bool mix_operand_integer(const mix_operands *o, const char *name, int64_t absent, int64_t low, int64_t high,
+                         int64_t *value);
 bool mix_operand_number(const mix_operands *o, const char *name, double absent, double *value);
 bool mix_operand_flag(const mix_operands *o, const char *name, bool absent, bool *value);
 const char *mix_operand_text(const mix_operands *o, const char *name, const char *absent);

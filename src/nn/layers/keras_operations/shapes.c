@@ -1,5 +1,6 @@
 /* Operations that change shapes: reshape, transpose, join, split, repeat and pad. */
 #include "base/error.h"
+#include "base/json.h"
 #include "nn/layers/keras_operations/keras_operation.h"
 #include "nn/layers/spatial/spatial.h"
 #include <string.h>
@@ -183,7 +184,8 @@ static mix_list *unstack_call(const mix_operands *o) {
   if (size < 1 || size > MOST)
     return mix_fail(MIX_VALUE_ERROR, "%s: axis %d has size %lld; expected 1 to %d", o->layer->name, axis,
                     (long long)size, MOST);
-  return mix_layer_unstack(x, axis, size);
+  int64_t given;
+  return mix_operand_integer(o, "num", size, size, size, &given) ? mix_layer_unstack(x, axis, size) : NULL;
 }
 
 /* ---- repeating ---- */
@@ -205,7 +207,7 @@ static mix_tensor *repeated(const mix_operands *o, mix_tensor *x, int axis, int6
 static mix_list *repeat_call(const mix_operands *o) {
   int64_t times;
   mix_tensor *x = mix_operand(o, "x");
-  if (!x || !mix_operand_integer(o, "repeats", -1, &times)) return NULL;
+  if (!x || !mix_operand_integer(o, "repeats", -1, INT64_MIN, INT64_MAX, &times)) return NULL;
   if (!mix_operand_json(o, "axis")) x = flattened(x);
   const int axis = mix_failed() ? -1 : mix_operand_axis(o, "axis", mix_tensor_shape(x).rank, 0);
   return axis < 0 ? NULL : mix_one_result(repeated(o, x, axis, times, true));
@@ -248,7 +250,7 @@ static mix_tensor *rolled(mix_tensor *x, int axis, int64_t shift) {
 static mix_list *roll_call(const mix_operands *o) {
   int64_t shift;
   mix_tensor *x = mix_operand(o, "x");
-  if (!x || !mix_operand_integer(o, "shift", 0, &shift)) return NULL;
+  if (!x || !mix_operand_integer(o, "shift", 0, INT64_MIN, INT64_MAX, &shift)) return NULL;
   const mix_shape shape = mix_tensor_shape(x);
   if (!mix_operand_json(o, "axis")) {
     x = flattened(x);
@@ -275,11 +277,10 @@ static bool read_pads(const mix_operands *o, int rank, mix_shape *before, mix_sh
                  *second = json_array_size(of_axis) > 1 ? json_array_get(of_axis, 1) : first;
     if (!json_is_integer(first) || !json_is_integer(second))
       return mix_operand_refused(o, "pad_width", of_axis, "integers");
-    before->dims[i] = json_integer_value(first);
-    after->dims[i] = json_integer_value(second);
-    if (before->dims[i] < 0 || after->dims[i] < 0 || before->dims[i] > MAX_PAD || after->dims[i] > MAX_PAD)
+    if (!mix_json_integer_within(first, 0, MAX_PAD, &before->dims[i]) ||
+        !mix_json_integer_within(second, 0, MAX_PAD, &after->dims[i]))
       return mix_fail(MIX_VALUE_ERROR, "%s: pad_width has %lld and %lld; expected 0 to %d", o->layer->name,
-                      (long long)before->dims[i], (long long)after->dims[i], MAX_PAD);
+                      (long long)json_integer_value(first), (long long)json_integer_value(second), MAX_PAD);
   }
   return true;
 }

@@ -70,12 +70,9 @@ void mix_tf_operation_release(mix_tf_operation_call *call) { json_decref(call->v
 
 /* ---- errors ---- */
 
-static const char *kind_of(const json_t *value) {
-  return mix_operand_form_number(value) >= 0 ? "a tensor" : mix_json_kind(value);
-}
-
 static void *fail_argument(const mix_tf_operation_call *call, mix_status status, const char *name,
                            const char *expected) {
+  char given[MIX_JSON_GIVEN];
   const int place = parameter_named(call, name);
   const json_t *value = place >= 0 ? json_array_get(call->values, (size_t)place) : NULL;
   if (place >= 0 && !(call->given >> place & 1U))
@@ -83,7 +80,8 @@ static void *fail_argument(const mix_tf_operation_call *call, mix_status status,
                     call->operation->function, call->layer->name, name, expected);
   if (json_object_get(value, MIX_OPERAND_VALUE)) value = json_object_get(value, MIX_OPERAND_VALUE);
   return mix_fail(status, "tf.%s in layer '%s': %s is %s; %s %s", call->operation->function,
-                  call->layer->name, name, kind_of(value),
+                  call->layer->name, name,
+                  mix_operand_form_number(value) >= 0 ? "a tensor" : mix_json_given(value, given),
                   status == MIX_UNSUPPORTED ? "supported is" : "expected", expected);
 }
 
@@ -187,8 +185,7 @@ mix_list *mix_tf_operation_tensors(const mix_tf_operation_call *call, const char
 
 static bool small_integer(const json_t *value, int64_t *integer) {
   enum { LIMIT = 1000000000 };
-  *integer = json_integer_value(value);
-  return json_is_integer(value) && *integer >= -LIMIT && *integer <= LIMIT;
+  return mix_json_integer_within(value, -LIMIT, LIMIT, integer);
 }
 
 bool mix_tf_operation_integers(const mix_tf_operation_call *call, const char *name, mix_shape *list) {

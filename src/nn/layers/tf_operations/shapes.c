@@ -2,6 +2,7 @@
 #include "nn/layers/tf_operations/operation.h"
 
 #include "base/error.h"
+#include "base/json.h"
 #include "tensor/shape.h"
 #include <string.h>
 
@@ -103,9 +104,8 @@ static int part_sizes(const mix_tf_operation_call *call, int64_t total, int64_t 
     return mix_tf_operation_mistyped(call, "num_or_size_splits", "an integer or a list of them"), 0;
   if (count < 1 || count > MAX_PARTS) return parts_refused(call, "num_or_size_splits"), 0;
   for (int i = 0; i < count; i++) {
-    const json_t *item = json_array_get(value, (size_t)i);
-    sizes[i] = listed ? json_integer_value(item) : total / count;
-    if (listed && (!json_is_integer(item) || sizes[i] < -1 || sizes[i] > total))
+    sizes[i] = total / count;
+    if (listed && !mix_json_integer_within(json_array_get(value, (size_t)i), -1, total, &sizes[i]))
       return mix_tf_operation_mistyped(call, "num_or_size_splits", "sizes of parts"), 0;
   }
   return complete_sizes(call, total, (int)count, sizes) ? (int)count : 0;
@@ -129,7 +129,7 @@ mix_list *mix_tf_operation_unstack(const mix_tf_operation_call *call) {
   int64_t count;
   if (!known_axis(call, x, &axis, &count)) return NULL;
   const json_t *given = mix_tf_operation_value(call, "num");
-  if (given && json_integer_value(given) != count)
+  if (given && !mix_json_integer_within(given, count, count, NULL))
     return mix_tf_operation_mistyped(call, "num", "the size of the axis");
   if (count < 1 || count > MAX_PARTS) return parts_refused(call, "axis");
   return mix_layer_unstack(x, axis, count);
@@ -192,7 +192,7 @@ mix_list *mix_tf_operation_gather(const mix_tf_operation_call *call) {
   int axis = 0;
   if (!indices) return NULL;
   const json_t *batch = mix_tf_operation_value(call, "batch_dims");
-  if (batch && (!json_is_integer(batch) || json_integer_value(batch)))
+  if (batch && !mix_json_integer_within(batch, 0, 0, NULL))
     return mix_tf_operation_refused(call, "batch_dims", "0");
   if (mix_tf_operation_value(call, "axis") && !mix_tf_operation_axis(call, "axis", rank_of(x), &axis))
     return NULL;
@@ -210,7 +210,8 @@ mix_list *mix_tf_operation_one_hot(const mix_tf_operation_call *call) {
     return mix_tf_operation_refused(call, mix_tf_operation_value(call, "on_value") ? "on_value" : "off_value",
                                     "null");
   const json_t *axis = mix_tf_operation_value(call, "axis");
-  if (axis && json_integer_value(axis) != -1) return mix_tf_operation_refused(call, "axis", "-1");
+  if (axis && !mix_json_integer_within(axis, -1, -1, NULL))
+    return mix_tf_operation_refused(call, "axis", "-1");
   if (!(depth >= 0 && depth <= 1e9))
     return mix_tf_operation_mistyped(call, "depth", "a number from 0 to 10^9");
   return mix_one_result(mix_one_hot(indices, (int64_t)depth, dtype));
@@ -221,15 +222,13 @@ mix_list *mix_tf_operation_one_hot(const mix_tf_operation_call *call) {
 static bool read_paddings(const mix_tf_operation_call *call, int rank, mix_shape *before, mix_shape *after) {
   const json_t *value = mix_tf_operation_value(call, "paddings");
   *before = *after = (mix_shape){.rank = rank};
-  bool good = json_is_array(value) && (int)json_array_size(value) == rank;
+  enum { MAX_PAD = 1000000000 };
+  bool good = json_is_array(value) && json_array_size(value) == (size_t)rank;
   for (int i = 0; good && i < rank; i++) {
     const json_t *pair = json_array_get(value, (size_t)i), *low = json_array_get(pair, 0),
                  *high = json_array_get(pair, 1);
-    good = json_array_size(pair) == 2 && json_is_integer(low) && json_is_integer(high);
-    before->dims[i] = json_integer_value(low);
-    after->dims[i] = json_integer_value(high);
-    good &= before->dims[i] >= 0 && after->dims[i] >= 0 && before->dims[i] <= 1000000000 &&
-            after->dims[i] <= 1000000000;
+    good = json_array_size(pair) == 2 && mix_json_integer_within(low, 0, MAX_PAD, &before->dims[i]) &&
+           mix_json_integer_within(high, 0, MAX_PAD, &after->dims[i]);
   }
   return good || mix_tf_operation_mistyped(call, "paddings", "[before, after] for each axis");
 }
