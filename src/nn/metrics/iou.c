@@ -41,13 +41,13 @@ static bool make(mix_metric *metric) {
 
 static mix_tensor *flat(mix_tensor *x) { return mix_reshape(x, (mix_shape){.rank = 1, .dims = {-1}}); }
 
-/* Class numbers as a flat int64 tensor, with what is none as mix_class_values has it. scores: the argmax
+/* Class numbers as a flat int64 tensor, with what is none as mix_index_values has it. scores: the argmax
  * along the axis of the options. */
 static mix_tensor *numbers_of(const mix_metric *metric, mix_tensor *x, bool scores) {
   int rank = mix_tensor_shape(x).rank, given = metric->options.axis, axis = mix_axis_normal(given, rank);
   if (scores && axis < 0)
     return mix_fail(MIX_VALUE_ERROR, "metric %s: axis %d is outside rank %d", metric->name, given, rank);
-  return flat(mix_cast(mix_class_values(scores ? mix_argmax(x, axis) : x), MIX_INT64));
+  return flat(mix_cast(mix_index_values(scores ? mix_argmax(x, axis) : x), MIX_INT64));
 }
 
 static mix_tensor *predictions_of(const mix_metric *metric, mix_tensor *y_pred) {
