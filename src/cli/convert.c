@@ -121,7 +121,7 @@ static mix_model *load(const conversion *p) {
 static mix_model *in_generation(const conversion *p, mix_model *model) {
   const mix_semantics *wanted = p->semantics ? mix_semantics_named(p->semantics) : model->semantics;
   if (mix_failed() || wanted == mix_file_semantics(model, NULL)) return model;
-  return mix_model_in_generation(model, wanted, model->state, "convert");
+  return mix_model_in_generation(model, wanted, p->out, model->state, "convert");
 }
 
 static int convert(const conversion *p) {

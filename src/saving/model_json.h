@@ -39,10 +39,11 @@ bool mix_model_has_structure(const mix_model *model, const char *call);
  * recorded. */
 json_t *mix_model_saved_json(mix_model *model, bool compiled);
 /* saved_twin.c: a model of another generation, with the same layers and weights, and if compiled with the
- * arguments of compile and the optimizer's state; scoped. Warns of what that generation lacks or does by
- * another rule in training. NULL with the error recorded, also if it cannot have the model. */
-mix_model *mix_model_in_generation(mix_model *model, const mix_semantics *semantics, bool compiled,
-                                   const char *call);
+ * arguments of compile and the optimizer's state; scoped. Warns of what that generation lacks, does by
+ * another rule in training, or does not read from a file like `path`. NULL with the error recorded, also if
+ * it cannot have the model. */
+mix_model *mix_model_in_generation(mix_model *model, const mix_semantics *semantics, const char *path,
+                                   bool compiled, const char *call);
 /* The same where the generation's rules are asked for, whatever they change: without a check or a warning. */
 mix_model *mix_model_twin(mix_model *model, const mix_semantics *semantics, bool compiled, const char *call);
 /* model_from_json.c: the generation that wrote the object of a model; the current one where nothing tells. */
@@ -50,6 +51,8 @@ const mix_semantics *mix_json_generation(const json_t *object);
 /* generation_check.c: has the generation all layers and options of the model, which compute there as here?
  * Warns of what trains, or passes masks, by another rule. False with the error recorded. */
 bool mix_check_generation(mix_model *model, const mix_semantics *semantics, bool compiled, const char *call);
+/* Warns if the model's Keras does not read the optimizer's state from a file like `path`, which has it. */
+void mix_warn_of_lost_state(const mix_model *model, const char *path, const char *call);
 /* The generation whose files are written for one; NULL: that of the model. */
 static inline const mix_semantics *mix_file_semantics(const mix_model *model, const mix_semantics *given) {
   const mix_semantics *semantics = given ? given : model->semantics;

@@ -193,8 +193,10 @@ mix_model *mix_model_twin(mix_model *model, const mix_semantics *semantics, bool
   return twin && copy_state(model, twin, call) ? twin : NULL;
 }
 
-mix_model *mix_model_in_generation(mix_model *model, const mix_semantics *semantics, bool compiled,
-                                   const char *call) {
+mix_model *mix_model_in_generation(mix_model *model, const mix_semantics *semantics, const char *path,
+                                   bool compiled, const char *call) {
   if (!mix_check_generation(model, semantics, compiled, call)) return NULL;
-  return mix_model_twin(model, semantics, compiled, call);
+  mix_model *twin = mix_model_twin(model, semantics, compiled, call);
+  if (twin) mix_warn_of_lost_state(twin, path, call);
+  return twin;
 }

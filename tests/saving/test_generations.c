@@ -6,6 +6,7 @@
 #include "formats/file.h"
 #include "optim/optimizer.h"
 #include "saving/keras_file.h"
+#include "saving/read_weights.h"
 #include "saving/weight_tree.h"
 #include "support/expect.h"
 
@@ -200,6 +201,72 @@ static void the_form_is_that_of_the_other(void **state) {
     }
 }
 
+/* Lines NAME SHAPE of the optimizer's variables, in the order in which Keras assigns them. */
+static void list_h5_state(const char *path, char *lines, size_t size) {
+  mix_keras_file file;
+  mix_texts names;
+  char shape[80];
+  assert_true(mix_keras_file_open(&file, path, true));
+  assert_true(mix_read_texts(&file, "optimizer_weights", "weight_names", &names));
+  for (int i = 0; i < names.count; i++) {
+    mix_tensor *tensor = mix_hdf5_tensor(&file.hdf5, mix_join_path("optimizer_weights", names.items[i]));
+    assert_no_error();
+    mix_shape_text(mix_tensor_shape(tensor), shape, sizeof shape);
+    const size_t used = strlen(lines);
+    snprintf(lines + used, size - used, "%s %s\n", names.items[i], shape);
+  }
+  mix_texts_free(&names);
+  mix_keras_file_close(&file);
+}
+
+/* tf_keras reads them by place. An optimizer in a LossScaleOptimizer has no name before the slots'. */
+static void optimizers_in_hdf5(void **state) {
+  (void)state;
+  static const char *const cases[] = {"scaled", "schedule", "nadam", "conv", "nested"};
+  static const char *const prefixes[] = {"", "SGD/", "Nadam/", "SGD/", "Adam/"};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    MIX_SCOPE {
+      char ours[4000] = "", theirs[4000] = "", plain[4000] = "";
+      mix_model *model = mix_model_load(extract("keras3", cases[i], ".keras"));
+      mix_model_save(model, in_folder("model.h5"), .semantics = mix_semantics_named("tf_keras"));
+      list_h5_state(in_folder("model.h5"), ours, sizeof ours);
+      list_h5_state(extract("tf_keras", cases[i], ".h5"), theirs, sizeof theirs);
+      for (char *line = theirs, *end; (end = strchr(line, '\n')); line = end + 1) {
+        const size_t prefix = strlen(prefixes[i]);
+        if (!strncmp(line, prefixes[i], prefix)) line += prefix;
+        strncat(plain, line, (size_t)(end + 1 - line));
+      }
+      assert_string_equal(ours, plain);
+    }
+}
+
+/* Keras 3 begins with new slots; tf_keras where a LossScaleOptimizer is around them. The file has them. */
+static void state_that_keras_does_not_read(void **state) {
+  (void)state;
+  static const struct {
+    const char *from, *name, *file;
+    bool warns;
+  } cases[] = {{"keras3", "scaled", "model.h5", true},       {"keras3", "scaled", "model.keras", false},
+               {"keras3", "schedule", "model.h5", false},    {"tf_keras", "schedule", "model.h5", true},
+               {"tf_keras", "old_scaled", "model.h5", true}, {"tf_keras", "schedule", "model.keras", false}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    MIX_SCOPE {
+      const char *to = generations[!strcmp(cases[i].from, "tf_keras")];
+      mix_model *model = mix_model_load(extract(cases[i].from, cases[i].name, ".keras"));
+      warned[0] = 0;
+      mix_set_log_callback(note, NULL);
+      mix_model_save(model, in_folder(cases[i].file), .semantics = mix_semantics_named(to));
+      mix_set_log_callback(NULL, NULL);
+      assert_no_error();
+      char expected[200];
+      snprintf(expected, sizeof expected, "%s begins the state of the optimizer 'SGD' anew", to);
+      if (strcmp(cases[i].from, "tf_keras"))
+        snprintf(expected, sizeof expected, "%s begins the state of the optimizer 'sgd' anew", to);
+      assert_int_equal(strstr(warned, expected) != NULL, cases[i].warns);
+      assert_same_slots(model, loaded(cases[i].file));
+    }
+}
+
 /* tf_keras has them among the inputs, where Keras 3 does not find them. */
 static void initial_states(void **state) {
   (void)state;
@@ -354,6 +421,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {GENERATION_TEST(both_directions),
                                      GENERATION_TEST(loss_scales),
                                      GENERATION_TEST(the_form_is_that_of_the_other),
+                                     GENERATION_TEST(optimizers_in_hdf5),
+                                     GENERATION_TEST(state_that_keras_does_not_read),
                                      GENERATION_TEST(initial_states),
                                      GENERATION_TEST(the_experimental_generation),
                                      GENERATION_TEST(a_class_of_the_users),

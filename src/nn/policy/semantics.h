@@ -164,6 +164,7 @@ struct mix_semantics {
   const mix_semantics *saved_as; /* X: files are those of this generation; NULL: of the own one */
   const char *keras_version;     /* of files and of to_json */
   bool saved_objects_named;      /* K3: groups of weights have the name of their object as an attribute */
+  bool h5_state_lost;            /* K3: an optimizer begins anew after an .h5 was loaded */
   bool saved_names_numbered;     /* L, X: names of weights in HDF5 files end in ":0" */
   const char *optimizer_package; /* L: of the class of an optimizer in .h5 files, "Custom>SGD" */
   bool bfloat16_saved;           /* K3 reads bfloat16 from .weights.h5; else weights are saved as float32 */
@@ -273,8 +274,9 @@ struct mix_semantics {
   bool wrapper_unscaled_loop;      /* X, L: get_scaled_loss and get_unscaled_gradients exist */
   bool wrapper_state_in_variables; /* K3: its own variables precede those of the inner optimizer */
   bool wrapper_class_by_family;    /* L: LossScaleOptimizerV3 around an optimizer that is not legacy */
-  const char *wrapper_module;      /* in configs */
-  bool wrapper_registered;         /* L: its class has a registered name, which is the same */
+  bool wrapper_h5_state_lost; /* L: that class never says that it is built, and begins anew after an .h5 */
+  const char *wrapper_module; /* in configs */
+  bool wrapper_registered;    /* L: its class has a registered name, which is the same */
   bool optimizer_loss_scale_factor; /* K3: every optimizer has loss_scale_factor */
   mix_auto_wrap auto_wrap;
   bool auto_wrap_optional; /* K3: compile(auto_scale_loss=); else TypeError */
