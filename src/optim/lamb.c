@@ -53,6 +53,7 @@ const mix_optimizer_class mix_lamb_class = {
                 {MIX_FIELD(mix_lamb_options, epsilon), &mix_field_number, .number = 1e-7}},
     .slot_names = {{"m", "m", "momentum"}, {"v", "v", "velocity"}},
     .interleaved = 2,
+    .keras3_only = true,
     .idle = idle,
     .update = update,
 };

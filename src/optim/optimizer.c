@@ -113,6 +113,11 @@ mix_fields mix_optimizer_fields(const mix_optimizer_class *class, const mix_sema
   return (mix_fields){common_options, class->options, class->lower_case_name, rules};
 }
 
+const char *mix_optimizer_lost_option(const mix_optimizer *optimizer, const mix_semantics *other) {
+  const mix_fields fields = mix_optimizer_fields(optimizer->class, optimizer->rules);
+  return mix_fields_lost(&fields, other, &optimizer->options, sizeof optimizer->options);
+}
+
 /* Which limits of clipping may be set together. */
 static bool check_clipping(const mix_semantics *rules, const char *call, double norm, double global,
                            double value) {

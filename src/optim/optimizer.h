@@ -69,6 +69,7 @@ typedef struct mix_optimizer_class {
   bool interleaved_everywhere;
   /* Which variables change where a row-sparse gradient has no row: bits of mix_optimizer_idle. NULL: all. */
   unsigned (*idle)(const mix_optimizer *optimizer);
+  bool keras3_only;   /* tf_keras has no class of that name */
   bool decays_itself; /* OptimizerV2's `decay` is not that of the learning rate (Nadam: of its momentum) */
   /* Checks the options: false with the error recorded. NULL: nothing to check. */
   bool (*check)(const mix_optimizer *optimizer);
@@ -100,7 +101,7 @@ struct mix_optimizer {
   mix_variable *learning_rate; /* floatx scalar; NULL with a schedule */
   bool built;
   bool traced_twice; /* by tf_keras: its training function makes variables when it first runs */
-  int count; /* of the variables it was built for */
+  int count;         /* of the variables it was built for */
   /* Indexed as the trainable variables, retained. Entries are NULL where a variable has none. */
   mix_variable **trainable, **averages, **accumulators, **slots[MIX_MAX_SLOTS];
   mix_variable *product;    /* of a class with product_names */
@@ -250,5 +251,7 @@ mix_optimizer *mix_loss_scale_optimizer_from_json(const json_t *config, const mi
                                                   mix_optimizer_reader *read_inner);
 /* The rows of a class's options. */
 mix_fields mix_optimizer_fields(const mix_optimizer_class *class, const mix_semantics *rules);
+/* The first option that is set and that another generation does not have; NULL: none. */
+const char *mix_optimizer_lost_option(const mix_optimizer *optimizer, const mix_semantics *other);
 
 #endif

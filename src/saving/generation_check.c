@@ -155,6 +155,26 @@ static bool check_layers(const check *c, mix_layer *layer, const mix_layer *oute
   return !mix_failed();
 }
 
+/* ---- optimizers: errors ---- */
+
+/* Of the legacy family's one option of its own, decay, reading the twin warns. */
+static bool has_optimizer(const check *c, const mix_optimizer *optimizer) {
+  const mix_optimizer *plain = mix_optimizer_plain(optimizer);
+  const char *option = plain->rules->saved_as ? NULL : mix_optimizer_lost_option(plain, c->to);
+  if (plain->class->keras3_only && !c->to->layer_names_keras3)
+    mix_fail(
+        MIX_UNSUPPORTED,
+        "%s: %s has no optimizer %s, so that it cannot load the model with '%s'; save for %s, or without "
+        "the optimizer",
+        c->call, c->to->name, plain->class->name, plain->name, c->from->name);
+  else if (option)
+    mix_fail(MIX_UNSUPPORTED,
+             "%s: %s has no option %s of %s, which the optimizer '%s' sets; save for %s, or without the "
+             "optimizer",
+             c->call, c->to->name, option, plain->class->name, plain->name, c->from->name);
+  return !mix_failed();
+}
+
 /* ---- optimizers: warnings ---- */
 
 static const struct {
@@ -201,8 +221,9 @@ bool mix_check_generation(mix_model *model, const mix_semantics *semantics, bool
   const check c = {model->semantics, semantics, call};
   if (!check_layers(&c, model->layer, NULL)) return false;
   const mix_optimizer *optimizer = compiled ? model->state->optimizer : NULL;
-  if (optimizer) warn_of_rules(&c, optimizer);
-  if (optimizer) warn_of_state(&c, optimizer);
+  if (!optimizer || !has_optimizer(&c, optimizer)) return !mix_failed();
+  warn_of_rules(&c, optimizer);
+  warn_of_state(&c, optimizer);
   return !mix_failed();
 }
 

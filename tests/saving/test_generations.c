@@ -374,6 +374,35 @@ static void layers_and_options_that_are_missing(void **state) {
                 "the activation of the layer 'inner'");
 }
 
+/* A wrapped one too; without the optimizer the model is saved. */
+static void optimizers_that_are_missing(void **state) {
+  (void)state;
+  static const char *const expected[] = {
+      "model_save: tf_keras has no optimizer Lamb, so that it cannot load the model with 'l'; save for keras3, "
+      "or without the optimizer",
+      "tf_keras has no option gradient_accumulation_steps of Adam, which the optimizer 'a' sets",
+      "tf_keras has no option loss_scale_factor of SGD, which the optimizer 's' sets"};
+  mix_set_semantics("keras3");
+  for (int o = 0; o < 3; o++)
+    for (int wrapped = 0; wrapped < (o < 2 ? 2 : 1); wrapped++)
+      MIX_SCOPE {
+        mix_model *model = varied();
+        mix_optimizer *optimizer = o == 0   ? mix_lamb(.name = "l")
+                                   : o == 1 ? mix_adam(.name = "a", .gradient_accumulation_steps = 2)
+                                            : mix_sgd(.name = "s", .loss_scale_factor = 2);
+        if (wrapped) optimizer = mix_loss_scale_optimizer(optimizer);
+        mix_model_compile(model, .loss = "mse", .optimizer = optimizer);
+        assert_no_error();
+        const mix_semantics *other = mix_semantics_named("tf_keras");
+        assert_int_equal(mix_model_save(model, in_folder("never.keras"), .semantics = other),
+                         MIX_UNSUPPORTED);
+        expect_error(MIX_UNSUPPORTED, expected[o]);
+        assert_false(mix_file_exists(in_folder("never.keras")));
+        assert_int_equal(
+            mix_model_save(model, in_folder("m.keras"), .semantics = other, .no_optimizer = true), MIX_OK);
+      }
+}
+
 /* Two masks are joined by any and by all of them; one is the same by both. */
 static void masks_that_are_joined(void **state) {
   (void)state;
@@ -428,6 +457,7 @@ int main(void) {
                                      GENERATION_TEST(a_class_of_the_users),
                                      GENERATION_TEST(loaded_as_the_other),
                                      GENERATION_TEST(layers_and_options_that_are_missing),
+                                     GENERATION_TEST(optimizers_that_are_missing),
                                      GENERATION_TEST(masks_that_are_joined),
                                      GENERATION_TEST(rules_that_train_otherwise)};
   return cmocka_run_group_tests_name("models for another generation", tests, NULL, NULL);
