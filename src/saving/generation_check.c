@@ -229,21 +229,20 @@ bool mix_check_generation(mix_model *model, const mix_semantics *semantics, bool
 
 /* ---- what that Keras does not read of a file ---- */
 
-static bool has_slots(const mix_optimizer *optimizer) {
-  bool found = optimizer->averages || optimizer->accumulators;
-  for (int s = 0; s < MIX_MAX_SLOTS; s++) found |= optimizer->slots[s] != NULL;
-  return optimizer->built && found;
-}
-
 void mix_warn_of_lost_state(const mix_model *model, const char *path, const char *call) {
   const mix_optimizer *optimizer = model->state ? model->state->optimizer : NULL;
   if (!optimizer || mix_file_kind_of(path) != MIX_FILE_LEGACY) return;
   const mix_optimizer *plain = mix_optimizer_plain(optimizer);
-  const bool wrapped =
-      plain != optimizer && !plain->rules->saved_as && model->semantics->wrapper_h5_state_lost;
-  if (wrapped ? plain->built : has_slots(plain) && model->semantics->h5_state_lost)
+  const mix_semantics *rules = model->semantics;
+  if (plain->built && rules->h5_optimizer_unbuilt)
     mix_log_message(
         MIX_LOG_WARNING,
-        "%s: %s begins the state of the optimizer '%s' anew when it loads an .h5%s; a .keras keeps it", call,
-        model->semantics->name, plain->name, wrapped ? " with a LossScaleOptimizer" : "");
+        "%s: %s does not train on from an .h5 before it is compiled again, without the state of the "
+        "optimizer '%s'; a .keras keeps it",
+        call, rules->name, plain->name);
+  else if (plain->built && plain != optimizer && rules->wrapper_h5_state_lost && !plain->rules->saved_as)
+    mix_log_message(MIX_LOG_WARNING,
+                    "%s: %s begins the state of the optimizer '%s' anew when it loads an .h5 with a "
+                    "LossScaleOptimizer; a .keras keeps it",
+                    call, rules->name, plain->name);
 }

@@ -53,9 +53,10 @@ const mix_semantics *mix_json_generation(const json_t *object);
 bool mix_check_generation(mix_model *model, const mix_semantics *semantics, bool compiled, const char *call);
 /* Warns if the model's Keras does not read the optimizer's state from a file like `path`, which has it. */
 void mix_warn_of_lost_state(const mix_model *model, const char *path, const char *call);
-/* The generation whose files are written for one; NULL: that of the model. */
+/* The generation whose files are written for one; NULL: that of the model. With the error recorded for what
+ * is none. */
 static inline const mix_semantics *mix_file_semantics(const mix_model *model, const mix_semantics *given) {
-  const mix_semantics *semantics = given ? given : model->semantics;
+  const mix_semantics *semantics = given ? mix_semantics_or_current(given) : model->semantics;
   return semantics->saved_as ? semantics->saved_as : semantics;
 }
 /* legacy_json.c: what legacy files say of an archive's object, and of its compile config. NULL with the error

@@ -90,6 +90,7 @@ static bool can_save(const mix_model *model, const mix_save_options *options) {
 static void save(mix_model *model, const mix_save_options *options) {
   const bool compiled = model->state && !options->no_optimizer;
   const mix_semantics *semantics = mix_file_semantics(model, options->semantics);
+  if (mix_failed()) return;
   if (semantics != model->semantics)
     model = mix_model_in_generation(model, semantics, options->path, compiled, CALL);
   json_t *structure = model ? mix_model_saved_json(model, compiled) : NULL;

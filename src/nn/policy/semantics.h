@@ -164,7 +164,7 @@ struct mix_semantics {
   const mix_semantics *saved_as; /* X: files are those of this generation; NULL: of the own one */
   const char *keras_version;     /* of files and of to_json */
   bool saved_objects_named;      /* K3: groups of weights have the name of their object as an attribute */
-  bool h5_state_lost;            /* K3: an optimizer begins anew after an .h5 was loaded */
+  bool h5_optimizer_unbuilt;     /* K3: that of an .h5 has no variables, and trains after a compile alone */
   bool saved_names_numbered;     /* L, X: names of weights in HDF5 files end in ":0" */
   const char *optimizer_package; /* L: of the class of an optimizer in .h5 files, "Custom>SGD" */
   bool bfloat16_saved;           /* K3 reads bfloat16 from .weights.h5; else weights are saved as float32 */
