@@ -21,8 +21,8 @@ refuses is printed and no failure, if the message names what Keras lacks. Where 
 optimizer's state anew, or does not train on, Keras must do so, and where it warns of another rule or option,
 the first loss alone is compared.
 
-Keras 3 does not train on with the optimizer of any .h5 (it builds it without variables), and tf_keras not with
-the state of a LossScaleOptimizerV3, whose set_weights finds it unbuilt. tf_keras keeps no loss scale in a
+Keras 3 does not train on with the optimizer of any .h5 (it builds it without variables), and tf_keras not
+with the state of a LossScaleOptimizerV3, whose set_weights finds it unbuilt. tf_keras keeps no loss scale in a
 file. Not part of the tests: it needs TensorFlow, Keras and tf_keras. Exits with 1 if anything differs.
 """
 import json
@@ -240,7 +240,8 @@ def check_training_of_other(case, kind, model, said):
     changed = " trains on by another rule " in said or " is ignored" in said
     losses = case.losses[:1] if changed else case.losses
     for i, (a, b) in enumerate(zip(case.train(model, len(losses)), losses)):
-        check(case, kind, abs(a - b) <= 2 * case.bounds[1] * (i + 1) * abs(b), f"loss {i + 1} is {a}, not {b}")
+        good = abs(a - b) <= 2 * case.bounds[1] * (i + 1) * abs(b)
+        check(case, kind, good, f"loss {i + 1} is {a}, not {b}")
 
 
 def check_other(case, folder):

@@ -385,8 +385,8 @@ static void layers_and_options_that_are_missing(void **state) {
 static void optimizers_that_are_missing(void **state) {
   (void)state;
   static const char *const expected[] = {
-      "model_save: tf_keras has no optimizer Lamb, so that it cannot load the model with 'l'; save for keras3, "
-      "or without the optimizer",
+      "model_save: tf_keras has no optimizer Lamb, so that it cannot load the model with 'l'; save for "
+      "keras3, or without the optimizer",
       "tf_keras has no option gradient_accumulation_steps of Adam, which the optimizer 'a' sets",
       "tf_keras has no option loss_scale_factor of SGD, which the optimizer 's' sets"};
   mix_set_semantics("keras3");
