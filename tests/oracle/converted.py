@@ -22,8 +22,8 @@ optimizer's state anew, or does not train on, Keras must do so, and where it war
 the first loss alone is compared.
 
 Keras 3 does not train on with the optimizer of any .h5 (it builds it without variables), and tf_keras not
-with the state of a LossScaleOptimizerV3, whose set_weights finds it unbuilt. tf_keras keeps no loss scale in a
-file. Not part of the tests: it needs TensorFlow, Keras and tf_keras. Exits with 1 if anything differs.
+with the state of a LossScaleOptimizerV3, whose set_weights finds it unbuilt. tf_keras keeps no loss scale in
+a file. Not part of the tests: it needs TensorFlow, Keras and tf_keras. Exits with 1 if anything differs.
 """
 import json
 import os
