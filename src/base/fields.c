@@ -126,16 +126,13 @@ static bool is_known(const mix_fields *fields, const mix_field_row *row) {
   return (!row->only || has_rule(fields, row->only)) && !has_rule(fields, row->except);
 }
 
-/* The row of that name that is in use; NULL with an error that lists the names. `known`: only those that
- * configs of the generation have. */
-static const mix_field_row *find(const mix_fields *fields, const char *name, bool known) {
+static void *unexpected(const mix_fields *fields, const char *name, bool known) {
   const mix_field_row *row;
   char list[512] = "none", hint[100];
   mix_text names = {.text = list, .size = sizeof list};
   mix_did_you_mean nearest = {.word = name};
   for (int i = 0; (row = used_at(fields, i)); i++) {
     if (known && !is_known(fields, row)) continue;
-    if (!strcmp(row->name, name) || (row->alias && !strcmp(row->alias, name))) return row;
     mix_did_you_mean_try(&nearest, row->name);
     if (row->alias) mix_did_you_mean_try(&nearest, row->alias);
     mix_text_put(&names, "%s%s", names.used ? ", " : "", row->name);
@@ -143,6 +140,17 @@ static const mix_field_row *find(const mix_fields *fields, const char *name, boo
   return mix_fail(fields->refusal ? fields->refusal : MIX_VALUE_ERROR,
                   "%s: unexpected argument '%.60s'%s; known: %s", fields->call, name,
                   mix_did_you_mean_hint(&nearest, hint, sizeof hint), list);
+}
+
+/* The row of that name that is in use; NULL with an error that lists the names. `known`: only those that
+ * configs of the generation have. */
+static const mix_field_row *find(const mix_fields *fields, const char *name, bool known) {
+  const mix_field_row *row;
+  for (int i = 0; (row = used_at(fields, i)); i++) {
+    if (known && !is_known(fields, row)) continue;
+    if (!strcmp(row->name, name) || (row->alias && !strcmp(row->alias, name))) return row;
+  }
+  return unexpected(fields, name, known);
 }
 
 bool mix_fields_check(const mix_fields *fields, const json_t *config) {

@@ -93,11 +93,10 @@ mix_layer *mix_model_get_layer(mix_model *model, const char *name) {
   if (!name) return mix_fail(MIX_TYPE_ERROR, "model_get_layer: name is NULL");
   mix_did_you_mean nearest = {.word = name};
   char hint[100];
-  for (int i = 0; i < mix_list_count(layers); i++) {
-    const char *own = mix_layer_name(mix_list_get(layers, i));
-    if (!strcmp(own, name)) return mix_list_get(layers, i);
-    mix_did_you_mean_try(&nearest, own);
-  }
+  const int count = mix_list_count(layers);
+  for (int i = 0; i < count; i++)
+    if (!strcmp(mix_layer_name(mix_list_get(layers, i)), name)) return mix_list_get(layers, i);
+  for (int i = 0; i < count; i++) mix_did_you_mean_try(&nearest, mix_layer_name(mix_list_get(layers, i)));
   return mix_fail(MIX_VALUE_ERROR, "model_get_layer: no layer of '%s' is named '%s'%s", mix_model_name(model),
                   name, mix_did_you_mean_hint(&nearest, hint, sizeof hint));
 }

@@ -7,18 +7,14 @@
 #include "base/text.h"
 #include <string.h>
 
-/* The first row of `table` whose first two members, the name and the class name, include `given`; else NULL
- * with an error that lists the names. */
-#define mix_find_named(what, given, table)                                                                   \
-  mix_find_named_of(what, given, table, sizeof(table) / sizeof *(table), sizeof *(table))
-static inline const void *mix_find_named_of(const char *what, const char *given, const void *rows,
-                                            size_t count, size_t size) {
+/* NULL with the error of a name that no row has. */
+static inline void *mix_unknown_name(const char *what, const char *given, const void *rows, size_t count,
+                                     size_t size) {
   char list[512], hint[100];
   mix_text names = {.text = list, .size = sizeof list};
   mix_did_you_mean nearest = {.word = given ? given : ""};
   for (size_t i = 0; i < count; i++) {
     const char *const *row = (const void *)((const char *)rows + i * size);
-    if (given && (!strcmp(row[0], given) || !strcmp(row[1], given))) return row;
     mix_did_you_mean_try(&nearest, row[0]);
     mix_did_you_mean_try(&nearest, row[1]);
     size_t before = 0;
@@ -27,6 +23,19 @@ static inline const void *mix_find_named_of(const char *what, const char *given,
   }
   return mix_fail(MIX_VALUE_ERROR, "%s: '%.60s' is not known%s; expected one of %s", what,
                   given ? given : "NULL", mix_did_you_mean_hint(&nearest, hint, sizeof hint), list);
+}
+
+/* The first row of `table` whose first two members, the name and the class name, include `given`; else NULL
+ * with an error that lists the names. */
+#define mix_find_named(what, given, table)                                                                   \
+  mix_find_named_of(what, given, table, sizeof(table) / sizeof *(table), sizeof *(table))
+static inline const void *mix_find_named_of(const char *what, const char *given, const void *rows,
+                                            size_t count, size_t size) {
+  for (size_t i = 0; i < count && given; i++) {
+    const char *const *row = (const void *)((const char *)rows + i * size);
+    if (!strcmp(row[0], given) || !strcmp(row[1], given)) return row;
+  }
+  return mix_unknown_name(what, given, rows, count, size);
 }
 
 /* False with the error recorded if both a name and an object are given, or an error is pending. */
