@@ -84,6 +84,12 @@ char *mix_strdup(const char *text) {
   return copy ? memcpy(copy, text, size) : NULL;
 }
 
+bool mix_has_room(size_t size) {
+  void *memory = mix_alloc(size);
+  mix_free(memory);
+  return memory;
+}
+
 void mix_free(void *memory) { free(memory); }
 
 static atomic_size_t buffer_bytes, buffer_peak;

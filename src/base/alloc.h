@@ -12,6 +12,9 @@ void *mix_alloc(size_t size);
 void *mix_calloc(size_t count, size_t size); /* overflow of the product counts as out of memory */
 void *mix_realloc(void *memory, size_t size);
 char *mix_strdup(const char *text);
+/* May so much be allocated? Else the error is recorded. It is asked before the calls of a library that
+ * crashes where memory ends: what such a library takes is then there. */
+bool mix_has_room(size_t size);
 void mix_free(void *memory);
 
 enum { MIX_BUFFER_ALIGNMENT = 64 }; /* in bytes; kernels expect a value to start at such an address */

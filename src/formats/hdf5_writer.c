@@ -33,6 +33,16 @@ typedef struct quiet {
   void *context;
 } quiet;
 
+/* What the library takes for itself is there before; the file's bytes are asked for by mix_realloc. */
+static bool start(void) {
+  enum { ROOM = 4 << 20 };
+  if (!mix_has_room(ROOM)) return false;
+  pthread_mutex_lock(&mutex);
+  const bool good = H5open() >= 0;
+  pthread_mutex_unlock(&mutex);
+  return good || mix_fail(MIX_MEMORY_ERROR, "the HDF5 library cannot start: out of memory");
+}
+
 static quiet begin(void) {
   quiet former = {NULL, NULL};
   pthread_mutex_lock(&mutex);
@@ -117,7 +127,8 @@ static bool open_file(mix_hdf5_writer *writer, size_t expected) {
 }
 
 mix_hdf5_writer *mix_hdf5_writer_new(const char *call, size_t expected) {
-  mix_hdf5_writer *writer = mix_failed() ? NULL : mix_object_new(sizeof *writer, &writer_class);
+  if (mix_failed() || !start()) return NULL;
+  mix_hdf5_writer *writer = mix_object_new(sizeof *writer, &writer_class);
   if (!writer) return NULL;
   writer->call = mix_intern(call);
   const quiet former = begin();

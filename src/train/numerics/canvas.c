@@ -54,8 +54,12 @@ static void load_library(void) {
   cairo.loaded = mix_load_library((const char *const[]){"libcairo.so.2", NULL}, functions);
 }
 
+/* What fontconfig takes when it starts, and the fonts. */
+enum { ROOM = 64 << 20 };
+
 bool mix_canvas_available(const char *call) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
+  if (!mix_has_room(ROOM)) return false;
   pthread_once(&once, load_library);
   if (cairo.loaded) return true;
   return mix_fail(MIX_UNSUPPORTED,
@@ -65,7 +69,9 @@ bool mix_canvas_available(const char *call) {
 }
 
 static bool fail(const char *call, cairo_status_t status) {
-  if (status == CAIRO_STATUS_NO_MEMORY) return mix_fail_memory("a picture");
+  /* libpng has no other reason. */
+  if (status == CAIRO_STATUS_NO_MEMORY || status == CAIRO_STATUS_PNG_ERROR)
+    return mix_fail_memory("a picture");
   return mix_fail(MIX_INTERNAL_ERROR, "%s: cairo: %s", call, cairo.status_to_string(status));
 }
 
