@@ -41,7 +41,7 @@ static inline int end_with(int (*call)(void *), void *argument, size_t more) {
 }
 
 static inline void expect_errors_of_memory(int (*call)(void *), void *argument) {
-  enum { STEP = 32 << 10, MOST = 4096 };
+  enum { STEP = 64 << 10, MOST = 4096 };
   if (UNDER_SANITIZER) SKIP("the sanitizer reserves the address space");
   int errors = 0, status = 1;
   for (int i = 0; i < MOST && status; i++) {

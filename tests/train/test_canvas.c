@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/loaded.h"
+#include "support/ending_memory.h"
 #include "support/expect.h"
 #include "support/folder.h"
 #include "support/picture.h"
@@ -226,8 +227,23 @@ static void libraries_without_what_is_needed_are_refused(void **state) {
   assert_int_equal(compare("a", "a"), 0);
 }
 
+/* Each attempt is a process in which neither cairo nor fontconfig has begun, if this test is the first. */
+static int draw_and_write(void *path) {
+  mix_canvas canvas;
+  if (!mix_canvas_open(&canvas, 100, 50, 1, "test")) return -1;
+  mix_canvas_text(&canvas, 10, 10, LETTER, BLUE, "memory");
+  const bool good = mix_canvas_write_png(&canvas, path);
+  mix_canvas_close(&canvas);
+  return good ? 0 : -1;
+}
+static void memory_ends_while_a_picture_is_drawn(void **state) {
+  (void)state;
+  expect_errors_of_memory(draw_and_write, in_folder("picture.png"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(memory_ends_while_a_picture_is_drawn),
       cmocka_unit_test(rectangles_are_exact_and_clipped),
       cmocka_unit_test(a_triangle_fills_half_of_its_box),
       cmocka_unit_test(text_is_where_the_layout_expects_it),
