@@ -23,7 +23,8 @@ LISTS = {"mix_list_of", "mix_dict_of", "mix_dataset_zip", "mix_dataset_from_tens
          "mix_dataset_from_tensor", "mix_data_pipeline"}
 # Members that are an argument of Keras under another name.
 SAME = {"kernel": "kernel_size", "pool": "pool_size", "output": "output_size", "number": "factor",
-        "height_number": "height_factor", "width_number": "width_factor", "factor": "size", "inner": "inner_optimizer"}
+        "height_number": "height_factor", "width_number": "width_factor", "factor": "size",
+        "inner": "inner_optimizer"}
 CELLS = {"ZeroPadding": "padding", "Cropping": "cropping"}
 # What makes a struct: its members are named behind a semicolon, as a single number means nothing there.
 MAKERS = {"mix_shape": "MIX_SHAPE", "mix_axes": "MIX_AXES", "mix_borders": "MIX_BORDERS",
