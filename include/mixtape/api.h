@@ -59,7 +59,8 @@ typedef struct mix_history mix_history;
  * its name: mix_dense(64, "relu", .no_bias = true); a macro that stands for one is not seen as one. Anything
  * else is a TypeError at run time, and so is a 0 or NULL without a name where it would mean a default that is
  * not Keras's 0 or None (marked by '!'), and one number for a struct, .strides = 2 (they stand behind the
- * semicolon, with what makes them). mix_arguments checks the text of a call and returns the options, or what
+ * semicolon, with what makes them). A variable that holds the number is not seen as one; of its missing
+ * braces compilers warn (-Wall). mix_arguments checks the text of a call and returns the options, or what
  * makes every function fail. */
 MIX_API const void *mix_arguments(const char *call, const char *names, const char *text, const void *options);
 #ifndef __cplusplus

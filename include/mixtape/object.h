@@ -73,7 +73,11 @@ struct mix_scope_of_block {
   mix_scope_of_block &operator=(const mix_scope_of_block &) = delete;
   explicit operator bool() const { return scope != nullptr; }
 };
-#define MIX_SCOPE if (mix_scope_of_block MIX_SCOPE_LINE_(mix_scope_, __LINE__){__FILE__, __LINE__})
+/* Ends in `else`, so that it takes no other one. */
+#define MIX_SCOPE MIX_SCOPE_IF_(MIX_SCOPE_LINE_(mix_scope_, __LINE__))
+#define MIX_SCOPE_IF_(scope)                                                                                 \
+  if (mix_scope_of_block scope{__FILE__, __LINE__}; !scope) {                                                \
+  } else
 #define MIX_SCOPE_HERE mix_scope_of_block MIX_SCOPE_LINE_(mix_scope_, __LINE__)(__FILE__, __LINE__)
 #else
 #ifdef __GNUC__

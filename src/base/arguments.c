@@ -136,13 +136,13 @@ static bool refuses_number(const char *call, const char *structs, argument name,
 }
 
 const void *mix_arguments(const char *call, const char *names, const char *text, const void *options) {
-  const char *const end = strchr(names, ';'), *const structs = end ? end + 1 : NULL;
-  bool seen_name = false;
-  argument a;
   if (!call || !names || !text) {
     mix_fail(MIX_TYPE_ERROR, "arguments: call, names or text is NULL; expected those of a macro of C");
     return mix_options_refused();
   }
+  const char *const end = strchr(names, ';'), *const structs = end ? end + 1 : NULL;
+  bool seen_name = false;
+  argument a;
   for (const char *next = names; next_argument(&text, &a);) {
     argument name, value = a;
     if (is_named(a)) {

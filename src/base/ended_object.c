@@ -51,10 +51,10 @@ bool mix_decide_handles(void) {
 /* ---- keeping ---- */
 
 mix_object *mix_handle_new(size_t size) {
-  if (size > MIX_HANDLE_BYTES_MAX) return mix_calloc(1, size);
+  const bool large = size > MIX_HANDLE_BYTES_MAX;
   if (size < sizeof(ended_object)) size = sizeof(ended_object);
   mix_object *object = mix_calloc(1, size);
-  if (object) object->size_class = -(int)size;
+  if (object) object->size_class = large ? -1 : -(int)size;
   return object;
 }
 

@@ -69,11 +69,12 @@ static bool move_one(const mix_fields *fields, const mix_field_row *row, void *o
     return mix_fail(MIX_TYPE_ERROR, "%s: %s is given twice; expected one number for all, or the others",
                     fields->call, row->name),
            false;
-  json_t *value = row->one_is_real ? json_real(real == MIX_ZERO ? 0 : real)
-                                   : json_integer(integer == MIX_INT_ZERO ? 0 : integer);
-  if (!value)
+  if (row->one_is_real && !isfinite(real))
     return mix_fail(MIX_VALUE_ERROR, "%s: %s is %g; expected a finite number", fields->call, row->name, real),
            false;
+  json_t *value = mix_json_whole(row->one_is_real ? json_real(real == MIX_ZERO ? 0 : real)
+                                                  : json_integer(integer == MIX_INT_ZERO ? 0 : integer));
+  if (!value) return false;
   memset(one, 0, sizeof real);
   const bool read = row->kind->read(fields, row, value, options);
   json_decref(value);

@@ -33,16 +33,6 @@ typedef struct quiet {
   void *context;
 } quiet;
 
-/* What the library takes for itself is there before; the file's bytes are asked for by mix_realloc. */
-static bool start(void) {
-  enum { ROOM = 4 << 20 };
-  if (!mix_has_room(ROOM)) return false;
-  pthread_mutex_lock(&mutex);
-  const bool good = H5open() >= 0;
-  pthread_mutex_unlock(&mutex);
-  return good || mix_fail(MIX_MEMORY_ERROR, "the HDF5 library cannot start: out of memory");
-}
-
 static quiet begin(void) {
   quiet former = {NULL, NULL};
   pthread_mutex_lock(&mutex);
@@ -54,6 +44,16 @@ static quiet begin(void) {
 static void end(quiet former) {
   H5Eset_auto2(H5E_DEFAULT, former.print, former.context);
   pthread_mutex_unlock(&mutex);
+}
+
+/* What the library takes for itself is there before; the file's bytes are asked for by mix_realloc. */
+static bool start(void) {
+  enum { ROOM = 4 << 20 };
+  if (!mix_has_room(ROOM)) return false;
+  const quiet former = begin();
+  const bool good = H5open() >= 0;
+  end(former);
+  return good || mix_fail(MIX_MEMORY_ERROR, "the HDF5 library cannot start: out of memory");
 }
 
 /* The innermost error, which says the reason. */

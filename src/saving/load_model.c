@@ -79,6 +79,7 @@ mix_model *mix_model_load_with(const mix_load_options *given) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_load_options, options, given, "model_load");
   if (!options.path) return mix_fail(MIX_TYPE_ERROR, "model_load: path is NULL");
+  if (options.semantics && !mix_semantics_or_current(options.semantics)) return NULL;
   MIX_SCOPE {
     if (mix_keras_file_open(&file, options.path, true)) {
       model = mix_retain(mix_model_of_file(&file, &options));

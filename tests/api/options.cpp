@@ -132,7 +132,16 @@ bool scopes_leave_loops_alone() {
     MIX_SCOPE_HERE;
     ends++;
   }
-  return ends == 2;
+  bool otherwise = false;
+  if (ends == 0) {
+    MIX_SCOPE {}
+  } else
+    otherwise = true;
+  if (ends == 2)
+    MIX_SCOPE { ends++; }
+  else
+    otherwise = false;
+  return ends == 3 && otherwise;
 }
 
 } // namespace
