@@ -9,12 +9,14 @@
  * Every rank must make the same collective calls in the same order, with the same options and seed, and the
  * same data, unless `.rows = MIX_LOCAL` says that each has rows of its own (mixtape/model.h). Collective are
  *   mix_model_fit, mix_model_evaluate, and both as validation or in callbacks,
+ *   mix_numerics_run, which is a fit with shared data,
  *   mix_model_train_on_batch, mix_model_test_on_batch, and both with options,
  *   mix_all_reduce, mix_broadcast, mix_all_gather, mix_broadcast_variables,
  *   mix_optimizer_apply, mix_optimizer_apply_gradients, mix_optimizer_minimize,
  *   mix_loss_call with another reduction than `sum` or none,
  *   the call of a model or layer in training if it has a BatchNormalization,
- *   functions of mix_function that make such calls, each time they run,
+ *   functions of mix_function that make such calls, each time they run, and functions of your own that make
+ *   them, such as the runs of mix_tune_precision,
  *   mix_distribution_mpi, and the end of the distribution: mix_set_distribution(NULL) and its last release.
  * All others are a rank's own, which may call them alone: mix_model_predict, calls of models in inference,
  * reading, saving and loading. What one rank loads or sets, another does not have before the next fit. */

@@ -275,8 +275,8 @@ typedef struct mix_fit_options {
   int64_t steps_per_epoch;
   int64_t validation_steps;      /* 0: to the end of the data */
   int64_t validation_batch_size; /* 0: batch_size */
-  int64_t validation_freq;      /* 0: 1, validation after each epoch; n: after every nth epoch */
-  bool quiet;                   /* no progress: Keras's verbose=0. ValueError beside verbose 1 or 2 */
+  int64_t validation_freq;       /* 0: 1, validation after each epoch; n: after every nth epoch */
+  bool quiet;                    /* no progress: Keras's verbose=0. ValueError beside verbose 1 or 2 */
   /* Several processes: whose rows training and validation data are. With MIX_LOCAL batch_size, splits and
    * elements of data sets are those of this rank; each has one row at least, and all give arrays, or all data
    * sets, whose elements cost one more small message a step. ValueError if ranks differ in it, or give other
@@ -315,14 +315,14 @@ MIX_API int64_t mix_history_steps(const mix_history *history);
 
 typedef struct mix_evaluate_options {
   size_t size;
-  void *x, *y;                  /* required; x may be a dataset, as in fit; y is NULL then */
-  int64_t batch_size;           /* 0: 32 */
-  int verbose;                  /* as in fit */
-  void *sample_weight;          /* as in fit */
-  int64_t steps;                /* 0: to the end of the data */
-  mix_list *callbacks;          /* of mix_callback: their on_test hooks */
-  bool quiet;                   /* as in fit */
-  mix_rank_rows rows;           /* as in fit */
+  void *x, *y;         /* required; x may be a dataset, as in fit; y is NULL then */
+  int64_t batch_size;  /* 0: 32 */
+  int verbose;         /* as in fit */
+  void *sample_weight; /* as in fit */
+  int64_t steps;       /* 0: to the end of the data */
+  mix_list *callbacks; /* of mix_callback: their on_test hooks */
+  bool quiet;          /* as in fit */
+  mix_rank_rows rows;  /* as in fit */
 } mix_evaluate_options;
 /* Loss and metrics over the data, without training. NULL with the error recorded. Tests the model: evaluates
  * of several threads run one after another, each with metrics of its own data. Collective. */
@@ -358,11 +358,11 @@ MIX_API mix_list *mix_model_predict_with(mix_model *model, const mix_predict_opt
 
 typedef struct mix_on_batch_options {
   size_t size;
-  void *x, *y; /* required, as in fit; no data sets */
+  void *x, *y;         /* required, as in fit; no data sets */
   void *sample_weight; /* as in fit */
   /* Several processes: MIX_SHARED: every rank gives the whole batch. MIX_LOCAL: its own rows, perhaps none,
-   * (0, ...). If ranks differ in it, or give other data with MIX_SHARED, all have a ValueError after the
-   * step, which is then worth nothing. */
+   * (0, ...). If ranks differ in it, give other data with MIX_SHARED, or none of them has rows, all have a
+   * ValueError after the step, which is then worth nothing. */
   mix_rank_rows rows;
 } mix_on_batch_options;
 /* Trains or tests on one batch. Metrics are reset first, so the logs describe this batch only. train_on_batch

@@ -49,7 +49,7 @@ typedef struct mix_numerics_run_options {
   int64_t stall; /* as above; the run ends there */
   bool no_intermediates;
 } mix_numerics_run_options;
-/* Trains a compiled model for some steps and returns a report. */
+/* Trains a compiled model for some steps and returns a report. Collective: all ranks give the same data. */
 MIX_API mix_numerics *mix_numerics_run_with(mix_model *model, const mix_numerics_run_options *options);
 
 #ifndef __cplusplus

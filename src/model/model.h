@@ -110,11 +110,12 @@ struct mix_model {
   char *json;           /* the result of mix_model_to_json */
   mix_history *history; /* retained: of the latest fit */
   _Atomic bool stop_training;
-  mix_model_use *uses;       /* the calls in progress (use.c) */
-  mix_predictor *predictors; /* those that no call uses; owned */
-  uint64_t predictor_epoch;  /* moves when predictors must capture again */
-  bool validates;            /* the running fit has validation data */
-  bool resumes;              /* the running fit continues from a checkpoint */
+  mix_model_use *uses;        /* the calls in progress (use.c) */
+  mix_predictor *predictors;  /* those that no call uses; owned */
+  uint64_t predictor_epoch;   /* moves when predictors must capture again */
+  bool validates;             /* the running fit has validation data */
+  bool resumes;               /* the running fit continues from a checkpoint */
+  bool tests_validation_data; /* the next evaluate is the running fit's own */
 };
 extern const mix_class mix_model_object_class;
 
@@ -262,8 +263,8 @@ mix_function *mix_model_test_step(mix_model *model);
 mix_function *mix_predictor_step(mix_predictor *predictor, const mix_structure *input_names);
 mix_status mix_model_reset_metrics(mix_model *model);
 /* step_agreement.c: several processes tell each other within the next steps' messages what they were given.
- * Afterwards: were all given the same? Else a ValueError, on every rank. */
-bool mix_model_tell_ranks(mix_model *model, uint32_t digest);
+ * Afterwards: were all given the same, and some of them rows? Else a ValueError, on every rank. */
+bool mix_model_tell_ranks(mix_model *model, uint32_t digest, mix_list *batch);
 bool mix_model_ranks_agree(mix_model *model, const char *call);
 /* Within a step: the sum of `rows` over the ranks. */
 mix_tensor *mix_model_rows_of_ranks(mix_compiled_state *state, mix_tensor *rows);

@@ -14,6 +14,11 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Each rank has rows of its own, of which checkpoints know nothing. */
+static bool has_own_rows(const mix_fit_state *f) {
+  return f->options.rows == MIX_LOCAL && mix_is_distributed();
+}
+
 /* ---- the run: options that must not change ---- */
 
 enum {
@@ -31,7 +36,7 @@ static const char *const run_names[RUN_NUMBERS] = {
 static void describe_run(const mix_fit_state *f, int64_t run[RUN_NUMBERS]) {
   const mix_batches *batches = f->adapter.batches;
   run[RUN_DATASET] = !batches;
-  const bool shared = batches && f->options.rows == MIX_SHARED;
+  const bool shared = batches && !has_own_rows(f);
   run[RUN_ROWS] = shared ? mix_batches_rows(batches) : 0;
   run[RUN_BATCH_SIZE] = shared ? mix_batches_size(batches, 0) : 0;
   run[RUN_STEPS_PER_EPOCH] = f->options.steps_per_epoch;
@@ -85,6 +90,18 @@ static bool put_position(const mix_fit_state *f, mix_archive *archive, int64_t e
   return mix_data_adapter_put_position(&f->adapter, archive, batch == 0);
 }
 
+/* The rows of ranks that have their own may have become fewer. */
+static bool is_in_epoch(const mix_fit_state *f) {
+  const mix_data_adapter *adapter = &f->adapter;
+  const int64_t batches = adapter->batches ? mix_batches_count(adapter->batches) : 0;
+  if (adapter->batches && !adapter->continues && f->position > batches)
+    mix_fail(MIX_VALUE_ERROR,
+             "fit: %s was saved after batch %lld of an epoch, which has %lld here; resume with the data and "
+             "options of that run",
+             mix_archive_path(f->resumed), (long long)f->position, (long long)batches);
+  return !mix_failed();
+}
+
 static bool get_position(mix_fit_state *f, int64_t *epoch) {
   int64_t position[POSITION_NUMBERS], drawn;
   const bool anew = f->checkpoint->another; /* the epoch begins anew: its data are others */
@@ -106,7 +123,7 @@ static bool get_position(mix_fit_state *f, int64_t *epoch) {
   if (mix_is_dataset(f->validation_x) &&
       !mix_iterator_position_get(f->resumed, "fit/validation", f->validation_x, &drawn))
     return false;
-  return mix_data_adapter_get_position(&f->adapter, f->resumed);
+  return is_in_epoch(f) && mix_data_adapter_get_position(&f->adapter, f->resumed);
 }
 
 /* ---- metrics: saved only within an epoch, whose start resets them ---- */
@@ -240,7 +257,7 @@ static bool identify_data(mix_fit_state *f) {
   const mix_batches *batches = f->adapter.batches;
   json_t *identity = f->checkpoint->identity;
   return mix_fit_identify_data(f, identity) &&
-         (!batches || f->options.rows == MIX_LOCAL ||
+         (!batches || has_own_rows(f) ||
           mix_run_identity_number(identity, "batch_size", mix_batches_size(batches, 0)));
 }
 
@@ -262,7 +279,7 @@ bool mix_backup_open(mix_fit_state *f) {
   }
   f->model->resumes = false;
   if (!f->backup) return true;
-  if (f->adapter.dataset && f->options.rows == MIX_LOCAL && mix_is_distributed()) {
+  if (f->adapter.dataset && has_own_rows(f)) {
     mix_fail(
         MIX_UNSUPPORTED,
         "fit: BackupAndRestore with .rows = MIX_LOCAL and a data set: the place of rank 0 alone is kept; "

@@ -306,7 +306,7 @@ mix_list *mix_data_adapter_next(mix_data_adapter *adapter) {
   if (!batch) return NULL;
   if (adapter->use != MIX_ADAPTER_PREDICT) {
     mix_model_set_step_arguments(adapter->model, &adapter->arguments);
-    if (!mix_model_tell_ranks(adapter->model, adapter->digest)) return NULL;
+    if (!mix_model_tell_ranks(adapter->model, adapter->digest, batch)) return NULL;
   }
   if (adapter->use == MIX_ADAPTER_TRAIN && adapter->arguments.weights &&
       adapter->model->state->class_weights && adapter->model->semantics->class_weights_alone)

@@ -34,6 +34,7 @@ typedef struct mix_data_adapter {
   /* Arrays: the current pass over them, and its next batch. A pass is an epoch, unless epochs continue. */
   int64_t pass, next, passes; /* passes: their number if epochs continue; -1: unlimited */
   bool begun, resumed;
+  bool validates; /* the data are the validation data of a fit */
   mix_batch_order order;
   uint64_t seed;
   /* Several ranks. */
@@ -93,8 +94,9 @@ bool mix_rank_rows_check(mix_rank_rows rows, const char *call);
 uint32_t mix_rank_data_digest(mix_list *arrays, mix_rank_rows rows, bool values);
 /* This rank's share of the rows of every tensor, or with MIX_LOCAL all of them. */
 mix_list *mix_rank_data_share(mix_list *arrays, mix_rank_rows rows);
-/* Every rank calls it after it has opened its adapter, or has failed to. Those of MIX_LOCAL arrays then have
- * as many batches as the longest. */
+/* Every rank calls it after it has opened its adapter, or has failed to. A ValueError on all of them if
+ * options differ on which the number of steps depends. Those of MIX_LOCAL arrays then have as many batches as
+ * the longest. */
 bool mix_data_adapter_meet(mix_data_adapter *adapter, bool opened);
 /* In each step of MIX_LOCAL data sets: the own element, one without rows if only others have one, or NULL. */
 mix_list *mix_data_adapter_element_of_ranks(mix_data_adapter *adapter, mix_list *own);

@@ -2,6 +2,7 @@
 #include "train/fit_state.h"
 
 #include "base/json.h"
+#include "distribute/distribute.h"
 #include "saving/run_identity.h"
 
 /* NULL with the error recorded. */
@@ -10,8 +11,8 @@ static json_t *describe_data(const mix_fit_state *f) {
   /* Ranks that have data of their own share neither a run's identity nor a checkpoint's of them. */
   const bool good =
       mix_run_identity_set(data, "class weights", mix_class_weights_json(&f->options)) &&
-      (f->options.rows == MIX_LOCAL ? true
-       : f->adapter.dataset         ? mix_run_identity_dataset(data, "data set", f->adapter.dataset)
+      (f->options.rows == MIX_LOCAL && mix_is_distributed() ? true
+       : f->adapter.dataset ? mix_run_identity_dataset(data, "data set", f->adapter.dataset)
                             : mix_run_identity_arrays(data, "data", mix_batches_arrays(f->adapter.batches)));
   if (good) return data;
   json_decref(data);

@@ -1,6 +1,7 @@
 /* evaluate, predict, train_on_batch and test_on_batch. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "distribute/distribute.h"
 #include "train/callback.h"
 #include "train/data_adapter.h"
 #include "train/progress.h"
@@ -56,6 +57,8 @@ static mix_logs *evaluate(mix_model *model, const mix_evaluate_options *given) {
       !mix_progress_take_quiet(&options.verbose, options.quiet, "evaluate"))
     return NULL;
   mix_logs *logs = NULL;
+  const bool validates = model->tests_validation_data;
+  model->tests_validation_data = false; /* callbacks may evaluate other data */
   MIX_SCOPE {
     mix_data_adapter adapter = {.model = model, .call = "evaluate"};
     mix_data_adapter_data data = {.x = options.x,
@@ -67,6 +70,7 @@ static mix_logs *evaluate(mix_model *model, const mix_evaluate_options *given) {
     mix_callbacks callbacks;
     const bool opened = mix_callbacks_open(&callbacks, model, options.callbacks, "evaluate") &&
                         mix_data_adapter_open(&adapter, model, &data, MIX_ADAPTER_TEST, "evaluate");
+    adapter.validates = validates;
     if (mix_data_adapter_meet(&adapter, opened) &&
         mix_callbacks_show(&callbacks, true, options.verbose, adapter.target, 1) &&
         mix_callbacks_run(&callbacks, MIX_ON_TEST_BEGIN, 0, NULL)) {
@@ -198,15 +202,17 @@ static mix_logs *on_batch(mix_model *model, const mix_on_batch_options *given, c
   if (!mix_rank_rows_check(o.rows, call)) return NULL;
   mix_logs *logs = NULL;
   MIX_SCOPE {
-    mix_data_adapter_data data = {
-        .x = o.x, .y = o.y, .sample_weight = o.sample_weight, .may_be_empty = o.rows == MIX_LOCAL};
+    mix_data_adapter_data data = {.x = o.x,
+                                  .y = o.y,
+                                  .sample_weight = o.sample_weight,
+                                  .may_be_empty = o.rows == MIX_LOCAL && mix_is_distributed()};
     mix_step_arguments arguments;
     mix_list *arrays = mix_data_adapter_arrays(model, &data, MIX_ADAPTER_TEST, call, &arguments);
     if (arrays) mix_model_set_step_arguments(model, &arguments);
     mix_function *step = arrays ? step_of(model) : NULL;
     mix_list *own = step ? mix_rank_data_share(arrays, o.rows) : NULL;
     if (own && mix_model_reset_metrics(model) == MIX_OK &&
-        mix_model_tell_ranks(model, mix_rank_data_digest(arrays, o.rows, true)) &&
+        mix_model_tell_ranks(model, mix_rank_data_digest(arrays, o.rows, true), own) &&
         mix_function_call(step, own) && mix_model_ranks_agree(model, call))
       logs = mix_retain(mix_model_current_logs(model));
   }

@@ -235,7 +235,10 @@ static mix_logs *validate(mix_fit_state *f, int64_t epoch) {
                                    .steps = f->options.validation_steps,
                                    .callbacks = f->options.callbacks,
                                    .rows = f->options.rows};
-  return mix_model_evaluate_with(f->model, &evaluate);
+  f->model->tests_validation_data = true;
+  mix_logs *logs = mix_model_evaluate_with(f->model, &evaluate);
+  f->model->tests_validation_data = false;
+  return logs;
 }
 
 /* Ends an epoch: validation, callbacks, history. */

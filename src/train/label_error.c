@@ -32,12 +32,14 @@ static bool find_outside(mix_tensor *labels, int64_t classes, const char *messag
 }
 
 static const char *place_text(const mix_data_adapter *adapter, int64_t row, char *text, size_t size) {
+  const char *validation = adapter->validates ? "the validation data" : NULL;
   if (adapter->batches)
-    snprintf(text, size, "row %lld of y",
-             (long long)mix_batches_row(adapter->batches, adapter->next - 1, row));
+    snprintf(text, size, "row %lld of %s",
+             (long long)mix_batches_row(adapter->batches, adapter->next - 1, row),
+             validation ? validation : "y");
   else
-    snprintf(text, size, "row %lld of batch %lld of the data set", (long long)row,
-             (long long)adapter->position - 1);
+    snprintf(text, size, "row %lld of batch %lld of %s", (long long)row, (long long)adapter->position - 1,
+             validation ? validation : "the data set");
   return text;
 }
 

@@ -72,9 +72,26 @@ mix_list *mix_rank_data_share(mix_list *arrays, mix_rank_rows rows) {
 
 /* ---- before the first batch ---- */
 
-enum { OPENED, ROWS, IS_DATASET, TARGET, CONTINUES, NUMBERS };
+enum { OPENED, ROWS, IS_DATASET, TARGET, CONTINUES, STEPS, DATA_ROWS, BATCH_SIZE, NUMBERS };
 
 static const char *rows_name(int64_t rows) { return rows == MIX_LOCAL ? "MIX_LOCAL" : "MIX_SHARED"; }
+
+/* What decides how many steps there are. Ranks that differ in it would wait for each other forever. */
+static bool has_as_many_steps(const char *call, const int64_t *first, const int64_t *other, int rank) {
+  const struct {
+    int index;
+    const char *name, *remedy;
+  } numbers[] = {{STEPS, "steps", ""},
+                 {DATA_ROWS, "the number of rows", ", or .rows = MIX_LOCAL if each has rows of its own"},
+                 {BATCH_SIZE, "batch_size", ""}};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers && !mix_failed(); i++) {
+    const int n = numbers[i].index;
+    if (other[n] != first[n])
+      mix_fail(MIX_VALUE_ERROR, "%s: %s is %lld on rank %d, %lld on rank 0; give all ranks the same%s", call,
+               numbers[i].name, (long long)other[n], rank, (long long)first[n], numbers[i].remedy);
+  }
+  return !mix_failed();
+}
 
 static bool alike(const char *call, const int64_t *first, const int64_t *other, int rank) {
   if (other[ROWS] != first[ROWS])
@@ -83,7 +100,7 @@ static bool alike(const char *call, const int64_t *first, const int64_t *other, 
   else if (other[IS_DATASET] != first[IS_DATASET])
     mix_fail(MIX_VALUE_ERROR, "%s: rank %d has %s, rank 0 %s; give all ranks the one or the other", call,
              rank, other[IS_DATASET] ? "a data set" : "arrays", first[IS_DATASET] ? "a data set" : "arrays");
-  return !mix_failed();
+  return !mix_failed() && has_as_many_steps(call, first, other, rank);
 }
 
 /* The longest data decide. Unknown (-1) is longest. */
@@ -108,8 +125,15 @@ bool mix_data_adapter_meet(mix_data_adapter *adapter, bool opened) {
   if (!mix_is_distributed()) return opened;
   const int ranks = mix_rank_count();
   const int64_t batches = adapter->batches ? mix_batches_count(adapter->batches) : adapter->target;
-  const int64_t own[NUMBERS] = {opened && !mix_failed(), adapter->rows, adapter->dataset != NULL, batches,
-                                adapter->continues};
+  const bool shared = adapter->batches && adapter->rows == MIX_SHARED;
+  const int64_t own[NUMBERS] = {[OPENED] = opened && !mix_failed(),
+                                [ROWS] = adapter->rows,
+                                [IS_DATASET] = adapter->dataset != NULL,
+                                [TARGET] = batches,
+                                [CONTINUES] = adapter->continues,
+                                [STEPS] = adapter->steps,
+                                [DATA_ROWS] = shared ? mix_batches_rows(adapter->batches) : 0,
+                                [BATCH_SIZE] = shared ? mix_batches_size(adapter->batches, 0) : 0};
   int64_t all[ranks * NUMBERS];
   if (!mix_gather_integers(adapter->call, NUMBERS, own, all)) return false;
   for (int r = 0; r < ranks; r++)

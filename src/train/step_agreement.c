@@ -9,17 +9,19 @@
 
 /* A digest in parts so small that float32 holds the sums of the squares of so many ranks. */
 enum { PARTS = 4, PART_BITS = 6, RANKS = 1 << (24 - 2 * PART_BITS) };
+enum { ROWS = 2 * PARTS, NUMBERS }; /* of what is told: parts, their squares, rows */
 
-bool mix_model_tell_ranks(mix_model *model, uint32_t digest) {
+bool mix_model_tell_ranks(mix_model *model, uint32_t digest, mix_list *batch) {
   mix_compiled_state *state = model->state;
   if (!mix_is_distributed() || mix_failed()) return !mix_failed();
-  float told[2 * PARTS];
+  float told[NUMBERS];
+  told[ROWS] = (float)mix_tensor_shape(mix_list_get(batch, 0)).dims[0];
   for (int i = 0; i < PARTS; i++) {
     told[i] = (float)(digest >> (i * PART_BITS) & ((1u << PART_BITS) - 1));
     told[PARTS + i] = told[i] * told[i];
   }
   MIX_SCOPE {
-    mix_tensor *values = mix_tensor_from(told, MIX_FLOAT32, MIX_SHAPE(2 * PARTS));
+    mix_tensor *values = mix_tensor_from(told, MIX_FLOAT32, MIX_SHAPE(NUMBERS));
     if (!state->agreement && values) {
       const mix_variable_options options = {
           .size = sizeof options, .initial_value = values, .name = "agreement", .not_trainable = true};
@@ -41,19 +43,23 @@ mix_tensor *mix_model_rows_of_ranks(mix_compiled_state *state, mix_tensor *rows)
 
 bool mix_model_ranks_agree(mix_model *model, const char *call) {
   const double ranks = mix_rank_count();
-  float told[2 * PARTS];
-  bool alike = true;
+  float told[NUMBERS];
+  bool alike = true, empty = false;
   if (mix_failed() || !mix_is_distributed() || ranks > RANKS) return !mix_failed();
   MIX_SCOPE {
-    if (mix_tensor_read(mix_variable_true_value(model->state->agreement), MIX_FLOAT32, told, 2 * PARTS) ==
-        MIX_OK)
+    if (mix_tensor_read(mix_variable_true_value(model->state->agreement), MIX_FLOAT32, told, NUMBERS) ==
+        MIX_OK) {
       for (int i = 0; i < PARTS; i++)
         alike &= ranks * (double)told[PARTS + i] == (double)told[i] * (double)told[i];
+      empty = told[ROWS] == 0;
+    }
   }
   if (!alike)
     mix_fail(MIX_VALUE_ERROR,
              "%s: the ranks were given different data, or different .rows; give all ranks the same data, or "
              "give all of them .rows = MIX_LOCAL if each has rows of its own",
              call);
+  else if (empty)
+    mix_fail(MIX_VALUE_ERROR, "%s: no rank has rows in this batch; give one of them at least one row", call);
   return !mix_failed();
 }

@@ -198,8 +198,51 @@ static int refused(bool failed, mix_status status, const char *part) {
   return 0;
 }
 
+/* Options of evaluate that decide how many steps there are. */
+static int unlike_steps(mix_model *model) {
+  const examples few = table(0, 10 - rank), all = table(0, ALL);
+  mix_evaluate_options test = {.size = sizeof test, .x = few.x, .y = few.y, .quiet = true};
+  if (refused(!mix_model_evaluate_with(model, &test), MIX_VALUE_ERROR, "rows is 9 on rank 1, 10 on rank 0"))
+    return 1;
+  test.x = all.x, test.y = all.y, test.batch_size = rank == 1 ? 8 : 7;
+  if (refused(!mix_model_evaluate_with(model, &test), MIX_VALUE_ERROR,
+              "batch_size is 8 on rank 1, 7 on rank 0"))
+    return 1;
+  test.batch_size = BATCH, test.steps = rank == 1 ? 3 : 2;
+  for (int i = 0; i < 2; i++, test.rows = MIX_LOCAL)
+    if (refused(!mix_model_evaluate_with(model, &test), MIX_VALUE_ERROR, "steps is 3 on rank 1, 2 on rank 0"))
+      return 1;
+  return 0;
+}
+
+/* A batch of which nobody has rows. */
+static int no_rows(mix_model *model) {
+  const examples none = table(0, 0);
+  const mix_on_batch_options batch = {.size = sizeof batch, .x = none.x, .y = none.y, .rows = MIX_LOCAL};
+  return refused(!mix_model_test_on_batch_with(model, &batch), MIX_VALUE_ERROR, "no rank has rows");
+}
+
+/* Resumed with fewer rows than the run has had. */
+static int fewer_rows(mix_model *model, const char *folder) {
+  const examples all = table(0, 10), few = table(0, 3);
+  mix_fit_options options = {.size = sizeof options,
+                             .x = all.x,
+                             .y = all.y,
+                             .batch_size = BATCH,
+                             .steps = 2,
+                             .quiet = true,
+                             .rows = MIX_LOCAL,
+                             .callbacks =
+                                 mix_list_of(mix_backup_and_restore(folder, .keep_checkpoint = true))};
+  CHECK(mix_model_fit_with(model, &options));
+  CHECK(mix_all_reduce(mix_scalar(1, MIX_FLOAT32))); /* rank 0 has written the checkpoint */
+  options.x = few.x, options.y = few.y, options.steps = 0;
+  return refused(!mix_model_fit_with(model, &options), MIX_VALUE_ERROR,
+                 "after batch 2 of an epoch, which has 1");
+}
+
 /* Rows of their own without the option, or an option that ranks do not share. */
-static int mismatch(void) {
+static int mismatch(const char *folder) {
   mix_model *model = classifier();
   const examples apart = table(first_of(rank), ROWS_OF[rank]), alike = table(rank * 5, 5), same = table(0, 5);
   const mix_rank_rows other = rank == 1 ? MIX_LOCAL : MIX_SHARED;
@@ -227,6 +270,7 @@ static int mismatch(void) {
   fit.rows = MIX_LOCAL, fit.x = test.x, fit.y = NULL;
   fit.callbacks = mix_list_of(mix_backup_and_restore("unused"));
   if (refused(!mix_model_fit_with(model, &fit), MIX_UNSUPPORTED, "BackupAndRestore with .rows")) return 1;
+  if (unlike_steps(model) || no_rows(model) || fewer_rows(model, folder)) return 1;
   CHECK(mix_model_train_on_batch(model, same.x, same.y)); /* and all of them go on */
   return 0;
 }
@@ -235,10 +279,10 @@ int rows_task(int argc, char **argv) {
   const mix_distribution *distribution = mix_distribution_current();
   rank = mix_distribution_rank(distribution), ranks = mix_distribution_size(distribution);
   const char *task = argc > 0 ? argv[0] : "";
-  if (!strcmp(task, "mismatch")) return mismatch();
   if (argc < 3) return fail("unknown task");
   parts = atoi(argv[1]);
   const char *folder = argv[2];
+  if (!strcmp(task, "mismatch")) return mismatch(folder);
   if (!strcmp(task, "on_batch")) return on_batch(folder, false);
   if (!strcmp(task, "shared")) return on_batch(folder, true);
   if (!strcmp(task, "fit")) return fit(folder, false);

@@ -2,8 +2,8 @@
 #ifndef TESTS_DISTRIBUTE_ROWS_WORKER_H
 #define TESTS_DISTRIBUTE_ROWS_WORKER_H
 
-/* mismatch, or TASK RANKS FOLDER: what that many ranks compute, on them or in one process. Each writes its
- * logs to FOLDER/RANK.log and its weights to FOLDER/RANK.npz. */
+/* TASK RANKS FOLDER: what that many ranks compute, on them or in one process. Each writes its logs to
+ * FOLDER/RANK.log and its weights to FOLDER/RANK.npz. Those of mismatch keep a checkpoint there. */
 int rows_task(int argc, char **argv);
 
 #endif

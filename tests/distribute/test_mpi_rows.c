@@ -37,7 +37,12 @@ static void check_fit(int ranks) { compare_with_one("fit", ranks); }
 static void check_fit_dataset(int ranks) { compare_with_one("fit_dataset", ranks); }
 static void check_evaluate(int ranks) { compare_with_one("evaluate", ranks); }
 static void check_evaluate_dataset(int ranks) { compare_with_one("evaluate_dataset", ranks); }
-static void check_mismatch(int ranks) { assert_code(run_ranks(ranks, worker(), "rows mismatch"), 0); }
+static void check_mismatch(int ranks) {
+  char arguments[700];
+  snprintf(arguments, sizeof arguments, "rows mismatch %d %s/mismatch_%s_%d", ranks, test_folder, flavor,
+           ranks);
+  assert_code(run_ranks(ranks, worker(), arguments), 0);
+}
 
 #define TESTS(X)                                                                                             \
   X(on_batch)                                                                                                \

@@ -638,6 +638,11 @@ static void fit_names_other_data(void **state) {
   assert_null(mix_model_fit(model_of(&kind), other.x, other.y, .batch_size = 5, .epochs = 2,
                             .verbose = MIX_SILENT, .callbacks = mix_list_of(mix_backup_and_restore(FOLDER))));
   assert_error(MIX_VALUE_ERROR, "data[0].sha256");
+  /* In one process MIX_LOCAL says nothing. */
+  assert_null(mix_model_fit(model_of(&kind), other.x, other.y, .batch_size = 5, .epochs = 2,
+                            .verbose = MIX_SILENT, .rows = MIX_LOCAL,
+                            .callbacks = mix_list_of(mix_backup_and_restore(FOLDER))));
+  assert_error(MIX_VALUE_ERROR, "data[0].sha256");
   assert_null(mix_model_fit(model_of(&kind), e.x, e.y, .batch_size = 5, .epochs = 2, .seed = 9,
                             .verbose = MIX_SILENT, .callbacks = mix_list_of(mix_backup_and_restore(FOLDER))));
   assert_error(MIX_VALUE_ERROR, "seed is 9 here, 0 in the checkpoint");

@@ -134,7 +134,7 @@ static void messages_have_the_rows_of_labels(void **state) {
   for (int row = 0; row < 8; row++)
     MIX_SCOPE {
       double labels[8] = {0, 1, 2, 0, 1, 2, 0, 1};
-      char expected[40];
+      char expected[60];
       labels[row] = 7;
       mix_tensor *x = mix_fill(MIX_SHAPE(8, 3), 0, F32),
                  *y = mix_tensor_from_doubles(labels, MIX_INT64, MIX_SHAPE(8));
@@ -143,6 +143,11 @@ static void messages_have_the_rows_of_labels(void **state) {
       assert_error(MIX_VALUE_ERROR, expected);
       assert_null(mix_model_evaluate(model, x, y, .batch_size = 3, .verbose = MIX_SILENT));
       assert_error(MIX_VALUE_ERROR, expected);
+      if (row >= 4) {
+        snprintf(expected, sizeof expected, "; label 7 is in row %d of the validation data", row - 4);
+        assert_null(mix_model_fit(model, x, y, .validation_split = 0.5, .verbose = MIX_SILENT));
+        assert_error(MIX_VALUE_ERROR, expected);
+      }
       snprintf(expected, sizeof expected, "; label 7 is in row %d of batch %d of", row % 3, row / 3);
       mix_dataset *data = mix_dataset_batch(mix_dataset_from_tensors(x, y), 3);
       assert_null(mix_model_fit(model, data, NULL, .verbose = MIX_SILENT));
@@ -361,6 +366,9 @@ static void no_data_is_refused(void **state) {
   assert_null(mix_model_evaluate(model, none, none, .verbose = MIX_SILENT));
   assert_error(MIX_VALUE_ERROR, "no rows");
   assert_null(mix_model_predict(model, none));
+  assert_error(MIX_VALUE_ERROR, "no rows");
+  const mix_on_batch_options batch = {.size = sizeof batch, .x = none, .y = none, .rows = MIX_LOCAL};
+  assert_null(mix_model_train_on_batch_with(model, &batch));
   assert_error(MIX_VALUE_ERROR, "no rows");
 }
 
