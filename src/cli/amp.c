@@ -188,8 +188,10 @@ static bool is_mixed(cli_options *options) {
 }
 
 static int show_policies(const amp_command *command, cli_options *options) {
-  if (command->output || command->json)
-    return usage_error(command->output ? "--output" : "--json",
+  if (command->output || command->json || command->edited)
+    return usage_error(command->output ? "--output"
+                       : command->json ? "--json"
+                                       : "--set",
                        " belongs to the rewrite of float32 models; `mixtape summary --output FILE` draws the "
                        "layers of this one, coloured by dtype");
   int code = cli_setup(options);

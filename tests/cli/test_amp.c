@@ -278,6 +278,112 @@ static void a_mixed_policy(void **state) {
                                                          "mixed_float16", "--output", "a.svg", NULL}),
                    2);
   assert_true(contains(program_err, "mixtape summary --output"));
+  assert_code(run_program("amp", "explain", "--model", "guide", "--policy", "mixed_float16", "--set",
+                          "ALLOWLIST_ADD=Exp"),
+              2);
+  assert_has(program_err, "--set");
+}
+
+/* The rest of the layer's row. */
+static void assert_row(const char *layer, const char *casts) {
+  char start[64];
+  snprintf(start, sizeof start, "\n%s ", layer);
+  const char *row = strstr(program_out, start);
+  assert_non_null(row);
+  const size_t bytes = strcspn(row + 1, "\n"), wanted = strlen(casts);
+  assert_true(bytes > wanted + 2);
+  if (strncmp(row + 1 + bytes - wanted - 2, "  ", 2) || strncmp(row + 1 + bytes - wanted, casts, wanted))
+    fail_msg("got '%.*s'; expected '%s' at its end", (int)bytes, row + 1, casts);
+}
+
+/* Sequential models, models in models, and layers and weights that do not cast. */
+static void a_mixed_policy_in_nested_models(void **state) {
+  (void)state;
+  char *file = in_folder("mixed.keras");
+  mix_set_global_policy("mixed_float16");
+  mix_tensor *inner = mix_input(.shape = MIX_SHAPE(4), .dtype = "float16");
+  mix_layer *probabilities = mix_activation(.activation = "softmax", .dtype = "float32", .name = "soft");
+  mix_tensor *dense = mix_call(mix_dense(.units = 4, .name = "hidden"), inner);
+  mix_model *nested = mix_model_new(inner, mix_call(probabilities, dense), .name = "nested");
+  mix_model *chain = mix_sequential(NULL, .name = "chain");
+  mix_sequential_add(chain, mix_embedding(.input_dim = 8, .output_dim = 3, .name = "table"));
+  mix_sequential_add(chain, mix_flatten(.name = "flat"));
+  mix_sequential_add(chain, mix_dense(.units = 3, .name = "deep"));
+  mix_model *model = mix_sequential(NULL, .name = "outer");
+  mix_sequential_add(model, mix_model_layer(chain));
+  mix_sequential_add(model, mix_dense(.units = 4, .name = "first"));
+  mix_sequential_add(model, mix_batch_normalization(.name = "norm"));
+  mix_sequential_add(model, mix_activation(.activation = "relu", .dtype = "float32", .name = "wide"));
+  mix_sequential_add(model, mix_model_layer(nested));
+  mix_sequential_add(model, mix_dense(.units = 2, .name = "last"));
+  mix_model_build(model, MIX_SHAPE(MIX_UNKNOWN, 4));
+  mix_model_compile(model, .loss = "mse");
+  assert_int_equal(mix_model_save(model, file), MIX_OK);
+  mix_set_global_policy("float32");
+  assert_code(run_program("amp", "explain", file), 0);
+  assert_row("chain/table", "-");
+  assert_row("chain/deep", "kernel, bias to float16");
+  assert_row("first", "kernel, bias to float16");
+  assert_row("norm", "-");
+  assert_row("wide", "input from float16");
+  assert_row("nested/hidden", "kernel, bias to float16");
+  assert_row("nested/soft", "input from float16");
+  assert_row("last", "input from float32; kernel, bias to float16");
+}
+
+/* One node of a graph, float32 throughout. */
+static void put_plain_node(char *text, size_t size, const char *name, const char *op, const char *input) {
+  const size_t used = strlen(text);
+  snprintf(text + used, size - used,
+           "%s{\"name\": \"%s\", \"op\": \"%s\", \"inputs\": [%s%s%s], \"device\": \"\", \"types\": {\"T\": "
+           "{\"dtype\": \"float32\", \"inputs\": [%s], \"outputs\": [0], \"allowed\": [\"bfloat16\"], "
+           "\"kernel\": {\"float16\": true, \"bfloat16\": true}}}}",
+           used ? ", " : "", name, op, input ? "\"" : "", input ? input : "", input ? "\"" : "",
+           input ? "0" : "");
+}
+
+static void picture_of(const char *nodes, char *text, size_t size) {
+  static char file[1 << 13];
+  char *json = in_folder("step.json"), *dot = in_folder("step.dot");
+  snprintf(file, sizeof file,
+           "{\"name\": \"g\", \"mode\": \"onednn_bfloat16\", \"gpu\": null, \"env\": {}, \"graph\": "
+           "{\"fetch\": [], \"feed\": [], \"nodes\": [%s]}}",
+           nodes);
+  write_text(json, file);
+  assert_code(run_program("amp", "explain", "--output", dot, json), 0);
+  read_text(dot, text, size);
+}
+
+/* The forward pass of files whose nodes are not sorted, with a loss and without one. */
+static void pictures_of_unsorted_nodes(void **state) {
+  (void)state;
+  static char text[1 << 16];
+  char nodes[1 << 12] = "";
+  put_plain_node(nodes, sizeof nodes, "gradient_tape/model/Mul", "Relu", "loss/Mean");
+  put_plain_node(nodes, sizeof nodes, "loss/Mean", "Relu", "model/out");
+  put_plain_node(nodes, sizeof nodes, "model/side", "Relu", "model/dense/Conv");
+  put_plain_node(nodes, sizeof nodes, "model/out", "Relu", "model/dense/Conv");
+  put_plain_node(nodes, sizeof nodes, "model/dense/Conv", "MatMul", "data");
+  put_plain_node(nodes, sizeof nodes, "data", "Const", NULL);
+  picture_of(nodes, text, sizeof text);
+  for (const char *const *name =
+           (const char *const[]){"loss/Mean", "model/side", "model/out", "model/dense/Conv", "data", NULL};
+       *name; name++)
+    assert_has(text, *name);
+  assert_false(contains(text, "gradient_tape"));
+  nodes[0] = 0;
+  put_plain_node(nodes, sizeof nodes, "gradients/model/out", "Relu", "model/out");
+  put_plain_node(nodes, sizeof nodes, "model/out", "MatMul", "data");
+  put_plain_node(nodes, sizeof nodes, "data", "Const", NULL);
+  picture_of(nodes, text, sizeof text);
+  assert_has(text, "label=\"MatMul\\nmodel/out");
+  assert_has(text, "label=\"Const\\ndata");
+  assert_false(contains(text, "gradients/"));
+  nodes[0] = 0;
+  put_plain_node(nodes, sizeof nodes, "gradients/out", "MatMul", "data"); /* no model at all */
+  put_plain_node(nodes, sizeof nodes, "data", "Const", NULL);
+  picture_of(nodes, text, sizeof text);
+  assert_has(text, "gradients/out");
 }
 
 /* Graphviz text, and pictures if the dot program is found. Without it the error names the package. */
@@ -454,6 +560,8 @@ int main(void) {
       cmocka_unit_test(pictures),
       cmocka_unit_test(pictures_of_a_step),
       cmocka_unit_test(a_mixed_policy),
+      cmocka_unit_test(a_mixed_policy_in_nested_models),
+      cmocka_unit_test(pictures_of_unsorted_nodes),
       cmocka_unit_test(the_models_step),
       cmocka_unit_test(usage),
       cmocka_unit_test(text_of_a_function),
