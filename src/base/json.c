@@ -155,9 +155,12 @@ static char *text_of(const json_t *json, size_t flags) {
 char *mix_json_text(const json_t *json) { return text_of(json, 0); }
 char *mix_json_python_text(const json_t *json) { return text_of(json, JSON_ENSURE_ASCII); }
 
+bool mix_json_has_room(const char *text) { return mix_has_room(2 * strlen(text) + 1); }
+
 json_t *mix_json_parse(const char *text, const char *call) {
   json_error_t error;
   if (!text) return mix_fail(MIX_TYPE_ERROR, "%s: got no text; expected JSON", call);
+  if (!mix_json_has_room(text)) return NULL;
   errno = 0;
   json_t *json = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
   /* jansson calls a token invalid, or says nothing, where it has no memory. */

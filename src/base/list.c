@@ -91,7 +91,7 @@ mix_status mix_list_append(mix_list *list, void *item) {
                            "list_append: the list is a dict, whose items have names; use mix_dict_set");
   if (!reserve(list, list->count + 1)) return mix_error();
   void *retained = mix_retain(item);
-  if (mix_failed()) return mix_error();
+  if (item && !retained) return mix_error(); /* of an ended scope */
   list->items[list->count++] = retained;
   return MIX_OK;
 }

@@ -27,8 +27,9 @@ bool mix_archive_put_json(mix_archive *archive, const char *name, json_t *json) 
 
 json_t *mix_archive_get_json(mix_archive *archive, const char *name) {
   char *text = mix_archive_get_text(archive, name);
-  json_t *json = text ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-  if (text && !json) mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is no JSON", mix_archive_path(archive), name);
+  json_t *json = text && mix_json_has_room(text) ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+  if (text && !json && !mix_failed())
+    mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is no JSON", mix_archive_path(archive), name);
   mix_free(text);
   return json;
 }

@@ -82,7 +82,7 @@ static void plain_names_are_training_data(void **state) {
     mix_npz_save(in_folder("plain.npz"), 2, (const char *const[]){"x", "y"}, (mix_tensor *const[]){x, y});
     mix_npz_save(in_folder("none.npz"), 1, (const char *const[]){"inputs"}, (mix_tensor *const[]){x});
   }
-  char expected[2][4000];
+  static char expected[2][sizeof program_out];
   const char *const files[] = {"data.npz", "plain.npz"};
   for (int i = 0; i < 2; i++) {
     assert_code(run_program("train", "--data", in_folder(files[i]), "--units", "4", "--verbose", "0",
