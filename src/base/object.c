@@ -152,7 +152,7 @@ void mix_release(void *pointer) {
 bool mix_given(const void *object, const mix_class *class, const char *call, const char *expected) {
   if (!object)
     mix_fail(MIX_TYPE_ERROR, "%s: got NULL; expected %s", call, expected);
-  else if (((const mix_object *)object)->class == &mix_ended_class)
+  else if (class && ((const mix_object *)object)->class == &mix_ended_class)
     mix_refuse_ended(object, call);
   else if (class && !mix_is(object, class))
     mix_fail(MIX_TYPE_ERROR, "%s: got an object of class %s; expected %s", call,
