@@ -5,10 +5,10 @@
 #include "compile/evaluate.h"
 #include "compile/function.h"
 #include "graph/lock.h"
-#include "graph/loop_trace.h"
+#include "graph/loop_capture.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include <mixtape/ops.h>
 #include <stdint.h>
 
@@ -121,8 +121,8 @@ static mix_status assign(mix_variable *variable, mix_tensor *value, const mix_te
     return mix_fail_status(MIX_RUNTIME_ERROR,
                            "%s: the value for '%s' is symbolic (it descends from mix_input) and never exists",
                            call, variable->name);
-  if (mix_loop_trace_current())
-    return mix_loop_assign(mix_loop_trace_current(), variable, value) ? MIX_OK : mix_error();
+  if (mix_loop_capture_current())
+    return mix_loop_assign(mix_loop_capture_current(), variable, value) ? MIX_OK : mix_error();
   mix_capture *capture = mix_capture_current();
   if (capture) return mix_capture_assign(capture, variable, value) ? MIX_OK : mix_error();
   if (mix_evaluate(1, &value) != MIX_OK) return mix_error();

@@ -7,7 +7,7 @@
 #include "graph/lock.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include <math.h>
 #include <stdlib.h>
 

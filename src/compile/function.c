@@ -13,7 +13,7 @@
 #include "compile/result_pool.h"
 #include "compile/row_independence.h"
 #include "graph/lock.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include "tensor/shape.h"
 #include <mixtape/function.h>
 #include <mixtape/graph_rewrite.h>

@@ -3,7 +3,7 @@
 #include "backend/communicator.h"
 #include "base/error.h"
 #include "graph/lock.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include <mixtape/ops.h>
 #include <mixtape/random.h>
 

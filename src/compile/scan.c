@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/fields.h"
-#include "graph/loop_trace.h"
+#include "graph/loop_capture.h"
 #include "ops/rules.h"
 #include <mixtape/scan.h>
 
@@ -15,7 +15,7 @@ typedef struct scan_call {
   mix_tensor **operands;
   /* The carry is that of the caller, and the values of variables that the body assigns. */
   int given_carries;
-  mix_loop_trace trace; /* these variables */
+  mix_loop_capture trace; /* these variables */
   bool symbolic;
 } scan_call;
 
@@ -191,9 +191,9 @@ static bool build_step(scan_call *call) {
   mix_list *inputs = values ? placeholders(call, parts->carry_count, parts->input_count) : NULL;
   for (int i = 0; i < mix_list_count(values) && inputs; i++)
     mix_loop_assign(&call->trace, call->trace.variables[i].variable, mix_list_get(values, i));
-  mix_loop_trace *former = mix_loop_trace_set(&call->trace);
+  mix_loop_capture *former = mix_loop_capture_set(&call->trace);
   mix_list *given = inputs && !mix_failed() ? options->body(options->context, carry, inputs) : NULL;
-  mix_loop_trace_set(former);
+  mix_loop_capture_set(former);
   return !mix_failed() && collect_results(call, given);
 }
 
@@ -226,10 +226,10 @@ mix_list *mix_scan_with(const mix_scan_options *given) {
   scan_call call = {.options = &options,
                     .given_carries = mix_list_count(options.carry),
                     .parts = {.input_count = mix_list_count(options.inputs), .reverse = options.reverse},
-                    .trace = {.outer = mix_loop_trace_current()}};
+                    .trace = {.outer = mix_loop_capture_current()}};
   mix_scope *scope = mix_scope_begin();
   mix_list *result = scope ? mix_retain(run_body(&call)) : NULL;
-  mix_loop_trace_clear(&call.trace);
+  mix_loop_capture_clear(&call.trace);
   mix_scope_end(scope);
   return mix_scoped(result);
 }

@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "compile/evaluate.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include "graph/variable.h"
 #include "ops/collective.h"
 #include <mixtape/ops.h>

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "graph/node_set.h"
 #include "graph/tape.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 
 static void body_finalize(void *object) {
   mix_body *body = object;

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/lock.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include "graph/variable.h"
 #include "tensor/shape.h"
 #include <stdatomic.h>

@@ -56,35 +56,35 @@ typedef enum mix_reduction_kind {
 } mix_reduction_kind;
 
 /* The kind of a member of an attribute struct, for graph text. */
-typedef enum mix_field_kind {
-  MIX_FIELD_BOOL,        /* bool: written as its name if true */
-  MIX_FIELD_INT,         /* int */
-  MIX_FIELD_INT64,       /* int64_t */
-  MIX_FIELD_DOUBLE,      /* double */
-  MIX_FIELD_DTYPE,       /* mix_dtype */
-  MIX_FIELD_SHAPE,       /* mix_shape: (2, 3) */
-  MIX_FIELD_NUMBERS,     /* a list of numbers in a mix_shape: [0, 2] */
-  MIX_FIELD_AXES,        /* int count, axes[MIX_MAX_RANK]: [0, 2] */
-  MIX_FIELD_PERMUTATION, /* int[MIX_MAX_RANK]: [1, 0]; trailing axes that do not move are left out */
-} mix_field_kind;
-typedef struct mix_field {
+typedef enum mix_attribute_kind {
+  MIX_ATTRIBUTE_BOOL,        /* bool: written as its name if true */
+  MIX_ATTRIBUTE_INT,         /* int */
+  MIX_ATTRIBUTE_INT64,       /* int64_t */
+  MIX_ATTRIBUTE_DOUBLE,      /* double */
+  MIX_ATTRIBUTE_DTYPE,       /* mix_dtype */
+  MIX_ATTRIBUTE_SHAPE,       /* mix_shape: (2, 3) */
+  MIX_ATTRIBUTE_NUMBERS,     /* a list of numbers in a mix_shape: [0, 2] */
+  MIX_ATTRIBUTE_AXES,        /* int count, axes[MIX_MAX_RANK]: [0, 2] */
+  MIX_ATTRIBUTE_PERMUTATION, /* int[MIX_MAX_RANK]: [1, 0]; trailing axes that do not move are left out */
+} mix_attribute_kind;
+typedef struct mix_attribute_row {
   const char *name;
-  mix_field_kind kind;
+  mix_attribute_kind kind;
   size_t offset;
-} mix_field;
+} mix_attribute_row;
 
 /* A contraction sums products over dimensions that its operands 0 and 1 share: a matrix product, a
  * convolution. */
 enum { MIX_CONTRACTED = 2 }; /* its operands; those after them belong to the epilogue */
 typedef struct mix_contraction {
-  const mix_field *transpose[MIX_CONTRACTED]; /* the flag that transposes matrices of an operand, or NULL */
-  bool swaps;                                 /* has both flags, and (A B)^T = B^T A^T */
+  const mix_attribute_row *transpose[MIX_CONTRACTED]; /* flags that transpose operands; NULL: none */
+  bool swaps;    /* has both flags, and (A B)^T = B^T A^T */
   bool epilogue; /* its kernels run a program on the result: rows of the last dimension */
   /* The same on operands of the accumulator's dtype, with a result rounded to 16 bits: the dtype in the
    * member `result_dtype` of its attributes, which are those of this op in all else. NULL: none. */
   const struct mix_op *downcast;
-  const mix_field *result_dtype;
-  const mix_field *round_operands; /* its flag that rounds its operands to that dtype as it reads them */
+  const mix_attribute_row *result_dtype;
+  const mix_attribute_row *round_operands; /* the flag that rounds operands to that dtype as they are read */
   /* The op that proves the result finite from the operands, as mix_op_matmul_finite_bound does; NULL: none
    * for these attributes. A NULL function: none at all. */
   const struct mix_op *(*finite_bound)(const void *attributes);
@@ -123,10 +123,10 @@ typedef struct mix_op {
    * differentiable, gradients stop here. */
   bool (*gradient)(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients);
   /* The members of the attribute struct, for graph text, ended by a row without a name; NULL: none. */
-  const mix_field *fields;
+  const mix_attribute_row *fields;
   const mix_contraction *contraction; /* NULL: it is none */
   mix_reduction_kind reduction;       /* what it reduces to, where a program can end in it */
-  const mix_field *axes;              /* of a reduction: the member with its axes; NULL: over all */
+  const mix_attribute_row *axes;              /* of a reduction: the member with its axes; NULL: over all */
   /* Of sums of 16-bit operands: the dtype of partial sums, which are rounded once at the end. Operands of an
    * element-wise op that has one may be such partial sums. MIX_DTYPE_NONE: each result is rounded. */
   mix_dtype accumulator;
@@ -152,7 +152,7 @@ static inline bool mix_op_is_repeatable(const mix_op *op) {
 }
 /* Do the attributes of a contraction transpose this operand? */
 static inline bool mix_op_transposes(const mix_op *op, const void *attributes, int operand) {
-  const mix_field *flag = op->contraction->transpose[operand];
+  const mix_attribute_row *flag = op->contraction->transpose[operand];
   return flag && *(const bool *)((const char *)attributes + flag->offset);
 }
 

@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include <mixtape/tape.h>
 
 void mix_tape_drop_records(mix_tape *tape) {

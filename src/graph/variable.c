@@ -1,10 +1,10 @@
 #include "graph/variable.h"
-#include "graph/loop_trace.h"
+#include "graph/loop_capture.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/lock.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <stdio.h>

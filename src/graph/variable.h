@@ -4,7 +4,7 @@
 #ifndef MIX_GRAPH_VARIABLE_H
 #define MIX_GRAPH_VARIABLE_H
 
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include <mixtape/variable.h>
 
 struct mix_variable {

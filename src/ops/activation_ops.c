@@ -4,8 +4,8 @@
 
 static mix_tensor *times(mix_tensor *x, double factor) { return mix_multiply(x, mix_scalar_like(x, factor)); }
 
-static const mix_field alpha_fields[] = {{"alpha", MIX_FIELD_DOUBLE, offsetof(mix_alpha_attributes, alpha)},
-                                         {NULL}};
+static const mix_attribute_row alpha_fields[] = {
+    {"alpha", MIX_ATTRIBUTE_DOUBLE, offsetof(mix_alpha_attributes, alpha)}, {NULL}};
 
 /* ---- first gradients ---- */
 

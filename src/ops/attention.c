@@ -150,13 +150,13 @@ static bool attention_grad_gradient(mix_node *node, mix_tensor *const *output_gr
 
 #define FIELD(name, kind)                                                                                    \
   { #name, kind, offsetof(mix_attention_attributes, name) }
-static const mix_field attention_fields[] = {FIELD(scale, MIX_FIELD_DOUBLE),
-                                             FIELD(mask_value, MIX_FIELD_DOUBLE),
-                                             FIELD(rate, MIX_FIELD_DOUBLE),
-                                             FIELD(mask_adds, MIX_FIELD_BOOL),
-                                             FIELD(mask_zeroes, MIX_FIELD_BOOL),
-                                             FIELD(causal, MIX_FIELD_BOOL),
-                                             {NULL}};
+static const mix_attribute_row attention_fields[] = {FIELD(scale, MIX_ATTRIBUTE_DOUBLE),
+                                                     FIELD(mask_value, MIX_ATTRIBUTE_DOUBLE),
+                                                     FIELD(rate, MIX_ATTRIBUTE_DOUBLE),
+                                                     FIELD(mask_adds, MIX_ATTRIBUTE_BOOL),
+                                                     FIELD(mask_zeroes, MIX_ATTRIBUTE_BOOL),
+                                                     FIELD(causal, MIX_ATTRIBUTE_BOOL),
+                                                     {NULL}};
 
 const mix_op mix_op_attention = {.name = "attention",
                                  .signature = "T,T,T,b,l->T",

@@ -14,21 +14,21 @@ static void put_integers(mix_text *text, int count, const int64_t *wide, const i
   mix_text_put(text, "]");
 }
 
-static void put_field(mix_text *text, mix_field_kind kind, const void *value) {
+static void put_field(mix_text *text, mix_attribute_kind kind, const void *value) {
   const mix_shape *shape = value;
   const int *ints = value;
   char buffer[160];
   int count = MIX_MAX_RANK;
   switch (kind) {
-  case MIX_FIELD_BOOL: break;
-  case MIX_FIELD_INT: mix_text_put(text, "%d", *ints); break;
-  case MIX_FIELD_INT64: mix_text_put(text, "%" PRId64, *(const int64_t *)value); break;
-  case MIX_FIELD_DOUBLE: mix_text_put_number(text, *(const double *)value); break;
-  case MIX_FIELD_DTYPE: mix_text_put(text, "%s", mix_dtype_name(*(const mix_dtype *)value)); break;
-  case MIX_FIELD_SHAPE: mix_text_put(text, "%s", mix_shape_text(*shape, buffer, sizeof buffer)); break;
-  case MIX_FIELD_NUMBERS: put_integers(text, shape->rank, shape->dims, NULL); break;
-  case MIX_FIELD_AXES: put_integers(text, ints[0], NULL, ints + 1); break;
-  case MIX_FIELD_PERMUTATION:
+  case MIX_ATTRIBUTE_BOOL: break;
+  case MIX_ATTRIBUTE_INT: mix_text_put(text, "%d", *ints); break;
+  case MIX_ATTRIBUTE_INT64: mix_text_put(text, "%" PRId64, *(const int64_t *)value); break;
+  case MIX_ATTRIBUTE_DOUBLE: mix_text_put_number(text, *(const double *)value); break;
+  case MIX_ATTRIBUTE_DTYPE: mix_text_put(text, "%s", mix_dtype_name(*(const mix_dtype *)value)); break;
+  case MIX_ATTRIBUTE_SHAPE: mix_text_put(text, "%s", mix_shape_text(*shape, buffer, sizeof buffer)); break;
+  case MIX_ATTRIBUTE_NUMBERS: put_integers(text, shape->rank, shape->dims, NULL); break;
+  case MIX_ATTRIBUTE_AXES: put_integers(text, ints[0], NULL, ints + 1); break;
+  case MIX_ATTRIBUTE_PERMUTATION:
     while (count > 1 && ints[count - 1] == count - 1) count--;
     put_integers(text, count, NULL, ints);
     break;
@@ -37,10 +37,10 @@ static void put_field(mix_text *text, mix_field_kind kind, const void *value) {
 
 void mix_attributes_put(const mix_op *op, const void *attributes, mix_text *text) {
   bool first = true;
-  for (const mix_field *field = attributes ? op->fields : NULL; field && field->name; field++) {
+  for (const mix_attribute_row *field = attributes ? op->fields : NULL; field && field->name; field++) {
     const char *value = (const char *)attributes + field->offset;
-    if (field->kind == MIX_FIELD_BOOL && !*(const bool *)value) continue;
-    mix_text_put(text, "%s%s%s", first ? "" : " ", field->name, field->kind == MIX_FIELD_BOOL ? "" : "=");
+    if (field->kind == MIX_ATTRIBUTE_BOOL && !*(const bool *)value) continue;
+    mix_text_put(text, "%s%s%s", first ? "" : " ", field->name, field->kind == MIX_ATTRIBUTE_BOOL ? "" : "=");
     put_field(text, field->kind, value);
     first = false;
   }
@@ -48,26 +48,26 @@ void mix_attributes_put(const mix_op *op, const void *attributes, mix_text *text
 
 /* ---- comparing ---- */
 
-static bool field_equal(mix_field_kind kind, const void *a, const void *b) {
+static bool field_equal(mix_attribute_kind kind, const void *a, const void *b) {
   const int *x = a, *y = b;
   switch (kind) {
-  case MIX_FIELD_BOOL: return *(const bool *)a == *(const bool *)b;
-  case MIX_FIELD_INT: return *x == *y;
-  case MIX_FIELD_INT64: return *(const int64_t *)a == *(const int64_t *)b;
-  case MIX_FIELD_DOUBLE: return !memcmp(a, b, sizeof(double));
-  case MIX_FIELD_DTYPE: return *(const mix_dtype *)a == *(const mix_dtype *)b;
-  case MIX_FIELD_SHAPE:
-  case MIX_FIELD_NUMBERS: return mix_shape_equal(*(const mix_shape *)a, *(const mix_shape *)b);
-  case MIX_FIELD_AXES: return x[0] == y[0] && !memcmp(x + 1, y + 1, sizeof(int) * (size_t)x[0]);
-  case MIX_FIELD_PERMUTATION: return !memcmp(x, y, sizeof(int) * MIX_MAX_RANK);
+  case MIX_ATTRIBUTE_BOOL: return *(const bool *)a == *(const bool *)b;
+  case MIX_ATTRIBUTE_INT: return *x == *y;
+  case MIX_ATTRIBUTE_INT64: return *(const int64_t *)a == *(const int64_t *)b;
+  case MIX_ATTRIBUTE_DOUBLE: return !memcmp(a, b, sizeof(double));
+  case MIX_ATTRIBUTE_DTYPE: return *(const mix_dtype *)a == *(const mix_dtype *)b;
+  case MIX_ATTRIBUTE_SHAPE:
+  case MIX_ATTRIBUTE_NUMBERS: return mix_shape_equal(*(const mix_shape *)a, *(const mix_shape *)b);
+  case MIX_ATTRIBUTE_AXES: return x[0] == y[0] && !memcmp(x + 1, y + 1, sizeof(int) * (size_t)x[0]);
+  case MIX_ATTRIBUTE_PERMUTATION: return !memcmp(x, y, sizeof(int) * MIX_MAX_RANK);
   }
   return false;
 }
 
 bool mix_attributes_equal(const mix_op *op, const void *a, const void *b) {
   bool equal = true;
-  for (const mix_field *field = op->attributes_size ? op->fields : NULL; equal && field && field->name;
-       field++)
+  for (const mix_attribute_row *field = op->attributes_size ? op->fields : NULL;
+       equal && field && field->name; field++)
     equal = field_equal(field->kind, (const char *)a + field->offset, (const char *)b + field->offset);
   return equal;
 }
@@ -118,23 +118,23 @@ static bool scan_ints(mix_scan *scan, int *count, int ints[MIX_MAX_RANK]) {
   return *count >= 0;
 }
 
-static bool scan_field(mix_scan *scan, mix_field_kind kind, void *value) {
+static bool scan_field(mix_scan *scan, mix_attribute_kind kind, void *value) {
   mix_shape *shape = value;
   int *ints = value, count;
   int64_t number;
   switch (kind) {
-  case MIX_FIELD_BOOL: return *(bool *)value = true;
-  case MIX_FIELD_INT:
+  case MIX_ATTRIBUTE_BOOL: return *(bool *)value = true;
+  case MIX_ATTRIBUTE_INT:
     if (!mix_scan_integer(scan, &number) || number < INT_MIN || number > INT_MAX) return false;
     *ints = (int)number;
     return true;
-  case MIX_FIELD_INT64: return mix_scan_integer(scan, value);
-  case MIX_FIELD_DOUBLE: return mix_scan_number(scan, value);
-  case MIX_FIELD_DTYPE: return mix_scan_dtype(scan, value);
-  case MIX_FIELD_SHAPE: return mix_scan_shape(scan, shape);
-  case MIX_FIELD_NUMBERS: return (shape->rank = scan_integers(scan, "[", "]", shape->dims)) >= 0;
-  case MIX_FIELD_AXES: return scan_ints(scan, ints, ints + 1);
-  case MIX_FIELD_PERMUTATION:
+  case MIX_ATTRIBUTE_INT64: return mix_scan_integer(scan, value);
+  case MIX_ATTRIBUTE_DOUBLE: return mix_scan_number(scan, value);
+  case MIX_ATTRIBUTE_DTYPE: return mix_scan_dtype(scan, value);
+  case MIX_ATTRIBUTE_SHAPE: return mix_scan_shape(scan, shape);
+  case MIX_ATTRIBUTE_NUMBERS: return (shape->rank = scan_integers(scan, "[", "]", shape->dims)) >= 0;
+  case MIX_ATTRIBUTE_AXES: return scan_ints(scan, ints, ints + 1);
+  case MIX_ATTRIBUTE_PERMUTATION:
     if (!scan_ints(scan, &count, ints)) return false;
     for (int i = count; i < MIX_MAX_RANK; i++) ints[i] = i;
     return true;
@@ -148,20 +148,20 @@ bool mix_attributes_read(const mix_op *op, void *attributes, mix_scan *scan, cha
     char name[40];
     if (!mix_scan_name(scan, name, sizeof name))
       return snprintf(problem, size, "expected the name of an attribute"), false;
-    const mix_field *field = op->fields;
+    const mix_attribute_row *field = op->fields;
     while (field && field->name && strcmp(field->name, name) != 0) field++;
     if (!field || !field->name)
       return snprintf(problem, size, "%s has no attribute '%s'", op->name, name), false;
     unsigned bit = 1u << (field - op->fields);
     if (seen & bit) return snprintf(problem, size, "attribute '%s' is there twice", name), false;
     seen |= bit;
-    if (field->kind != MIX_FIELD_BOOL && !mix_scan_text(scan, "="))
+    if (field->kind != MIX_ATTRIBUTE_BOOL && !mix_scan_text(scan, "="))
       return snprintf(problem, size, "expected '%s='", name), false;
     if (!scan_field(scan, field->kind, (char *)attributes + field->offset))
       return snprintf(problem, size, "attribute '%s' has no value that it may have", name), false;
   }
-  for (const mix_field *field = op->fields; field && field->name; field++)
-    if (field->kind != MIX_FIELD_BOOL && !(seen & 1u << (field - op->fields)))
+  for (const mix_attribute_row *field = op->fields; field && field->name; field++)
+    if (field->kind != MIX_ATTRIBUTE_BOOL && !(seen & 1u << (field - op->fields)))
       return snprintf(problem, size, "attribute '%s' is missing", field->name), false;
   return true;
 }

@@ -13,8 +13,8 @@ static bool cast_gradient(mix_node *node, mix_tensor *const *output_gradients, m
   return !mix_failed();
 }
 
-static const mix_field cast_fields[] = {{"dtype", MIX_FIELD_DTYPE, offsetof(mix_cast_attributes, dtype)},
-                                        {NULL}};
+static const mix_attribute_row cast_fields[] = {
+    {"dtype", MIX_ATTRIBUTE_DTYPE, offsetof(mix_cast_attributes, dtype)}, {NULL}};
 
 const mix_op mix_op_cast = {.name = "cast",
                             .tf_name = "Cast",

@@ -39,8 +39,8 @@ static bool broadcast_infer(mix_node *node) {
     return mix_rule_fail(node, "the root is not a rank");
   return mix_rule_same(node);
 }
-static const mix_field broadcast_fields[] = {
-    {"root", MIX_FIELD_INT, offsetof(mix_broadcast_attributes, root)}, {NULL}};
+static const mix_attribute_row broadcast_fields[] = {
+    {"root", MIX_ATTRIBUTE_INT, offsetof(mix_broadcast_attributes, root)}, {NULL}};
 
 const mix_op mix_op_broadcast = {.name = "broadcast",
                                  .tf_name = "CollectiveBcastSendV2",
@@ -63,8 +63,8 @@ static bool all_gather_infer(mix_node *node) {
   if (shape.dims[0] != MIX_UNKNOWN) shape.dims[0] *= ranks;
   return mix_rule_output(node, 0, shape);
 }
-static const mix_field all_gather_fields[] = {
-    {"ranks", MIX_FIELD_INT, offsetof(mix_all_gather_attributes, ranks)}, {NULL}};
+static const mix_attribute_row all_gather_fields[] = {
+    {"ranks", MIX_ATTRIBUTE_INT, offsetof(mix_all_gather_attributes, ranks)}, {NULL}};
 
 const mix_op mix_op_all_gather = {.name = "all_gather",
                                   .tf_name = "CollectiveGatherV2",

@@ -107,9 +107,10 @@ static bool slice_rows(const mix_row_query *query) {
   return cut->size.rank > 0 && cut->begin.dims[0] == 0 && cut->size.dims[0] == query->inputs[0].dims[0];
 }
 
-static const mix_field slice_fields[] = {{"begin", MIX_FIELD_NUMBERS, offsetof(mix_slice_attributes, begin)},
-                                         {"size", MIX_FIELD_NUMBERS, offsetof(mix_slice_attributes, size)},
-                                         {NULL}};
+static const mix_attribute_row slice_fields[] = {
+    {"begin", MIX_ATTRIBUTE_NUMBERS, offsetof(mix_slice_attributes, begin)},
+    {"size", MIX_ATTRIBUTE_NUMBERS, offsetof(mix_slice_attributes, size)},
+    {NULL}};
 
 const mix_op mix_op_slice = {.name = "slice",
                              .tf_name = "Slice",
@@ -164,10 +165,11 @@ static bool pad_rows(const mix_row_query *query) {
   return pad->before.rank > 0 && pad->before.dims[0] == 0 && pad->after.dims[0] == 0;
 }
 
-static const mix_field pad_fields[] = {{"before", MIX_FIELD_NUMBERS, offsetof(mix_pad_attributes, before)},
-                                       {"after", MIX_FIELD_NUMBERS, offsetof(mix_pad_attributes, after)},
-                                       {"value", MIX_FIELD_DOUBLE, offsetof(mix_pad_attributes, value)},
-                                       {NULL}};
+static const mix_attribute_row pad_fields[] = {
+    {"before", MIX_ATTRIBUTE_NUMBERS, offsetof(mix_pad_attributes, before)},
+    {"after", MIX_ATTRIBUTE_NUMBERS, offsetof(mix_pad_attributes, after)},
+    {"value", MIX_ATTRIBUTE_DOUBLE, offsetof(mix_pad_attributes, value)},
+    {NULL}};
 
 const mix_op mix_op_pad = {.name = "pad",
                            .tf_name = "PadV2",

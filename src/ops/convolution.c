@@ -335,13 +335,14 @@ mix_conv_geometry mix_conv_geometry_of(const mix_op *op, const mix_conv_attribut
 /* ---- the table ---- */
 
 #define NUMBERS(member)                                                                                      \
-  { #member, MIX_FIELD_NUMBERS, offsetof(mix_conv_attributes, member) }
+  { #member, MIX_ATTRIBUTE_NUMBERS, offsetof(mix_conv_attributes, member) }
 #define GROUPS                                                                                               \
-  { "groups", MIX_FIELD_INT64, offsetof(mix_conv_attributes, groups) }
+  { "groups", MIX_ATTRIBUTE_INT64, offsetof(mix_conv_attributes, groups) }
 #define WINDOW NUMBERS(strides), NUMBERS(dilation), NUMBERS(before), NUMBERS(after)
-static const mix_field conv_fields[] = {WINDOW, GROUPS, {NULL}}, depthwise_fields[] = {WINDOW, {NULL}},
-                       conv_gradient_fields[] = {WINDOW, NUMBERS(sizes), GROUPS, {NULL}},
-                       depthwise_gradient_fields[] = {WINDOW, NUMBERS(sizes), {NULL}};
+static const mix_attribute_row conv_fields[] = {WINDOW, GROUPS, {NULL}},
+                               depthwise_fields[] = {WINDOW, {NULL}},
+                               conv_gradient_fields[] = {WINDOW, NUMBERS(sizes), GROUPS, {NULL}},
+                               depthwise_gradient_fields[] = {WINDOW, NUMBERS(sizes), {NULL}};
 
 #define OP(called, tf, kind, first_axes, last_axes, rows, field_table)                                       \
   static bool infer_##called(mix_node *node) { return shape_of_##kind(node, first_axes, last_axes); }        \

@@ -80,10 +80,10 @@ static bool einsum_rows(const mix_row_query *query) {
   return true;
 }
 
-static const mix_field einsum_fields[] = {
-    {"a", MIX_FIELD_NUMBERS, offsetof(mix_einsum_attributes, a)},
-    {"b", MIX_FIELD_NUMBERS, offsetof(mix_einsum_attributes, b)},
-    {"result", MIX_FIELD_NUMBERS, offsetof(mix_einsum_attributes, result)},
+static const mix_attribute_row einsum_fields[] = {
+    {"a", MIX_ATTRIBUTE_NUMBERS, offsetof(mix_einsum_attributes, a)},
+    {"b", MIX_ATTRIBUTE_NUMBERS, offsetof(mix_einsum_attributes, b)},
+    {"result", MIX_ATTRIBUTE_NUMBERS, offsetof(mix_einsum_attributes, result)},
     {NULL}};
 
 const mix_op mix_op_einsum = {.name = "einsum",

@@ -9,10 +9,11 @@ static bool fill_infer(mix_node *node) {
   return mix_rule_output(node, 0, attributes->shape);
 }
 
-static const mix_field fill_fields[] = {{"shape", MIX_FIELD_SHAPE, offsetof(mix_shape_attributes, shape)},
-                                        {"dtype", MIX_FIELD_DTYPE, offsetof(mix_shape_attributes, dtype)},
-                                        {"value", MIX_FIELD_DOUBLE, offsetof(mix_shape_attributes, value)},
-                                        {NULL}};
+static const mix_attribute_row fill_fields[] = {
+    {"shape", MIX_ATTRIBUTE_SHAPE, offsetof(mix_shape_attributes, shape)},
+    {"dtype", MIX_ATTRIBUTE_DTYPE, offsetof(mix_shape_attributes, dtype)},
+    {"value", MIX_ATTRIBUTE_DOUBLE, offsetof(mix_shape_attributes, value)},
+    {NULL}};
 
 const mix_op mix_op_fill = {.name = "fill",
                             .tf_name = "Fill",
@@ -59,11 +60,12 @@ static bool range_infer(mix_node *node) {
   return mix_rule_output(node, 0, (mix_shape){.rank = 1, .dims = {range->count}});
 }
 
-static const mix_field range_fields[] = {{"start", MIX_FIELD_DOUBLE, offsetof(mix_range_attributes, start)},
-                                         {"step", MIX_FIELD_DOUBLE, offsetof(mix_range_attributes, step)},
-                                         {"count", MIX_FIELD_INT64, offsetof(mix_range_attributes, count)},
-                                         {"dtype", MIX_FIELD_DTYPE, offsetof(mix_range_attributes, dtype)},
-                                         {NULL}};
+static const mix_attribute_row range_fields[] = {
+    {"start", MIX_ATTRIBUTE_DOUBLE, offsetof(mix_range_attributes, start)},
+    {"step", MIX_ATTRIBUTE_DOUBLE, offsetof(mix_range_attributes, step)},
+    {"count", MIX_ATTRIBUTE_INT64, offsetof(mix_range_attributes, count)},
+    {"dtype", MIX_ATTRIBUTE_DTYPE, offsetof(mix_range_attributes, dtype)},
+    {NULL}};
 
 const mix_op mix_op_range = {.name = "range",
                              .tf_name = "Range",

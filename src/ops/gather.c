@@ -112,9 +112,9 @@ static bool one_hot_infer(mix_node *node) {
   return mix_rule_output(node, 0, shape);
 }
 
-static const mix_field one_hot_fields[] = {
-    {"depth", MIX_FIELD_INT64, offsetof(mix_one_hot_attributes, depth)},
-    {"dtype", MIX_FIELD_DTYPE, offsetof(mix_one_hot_attributes, dtype)},
+static const mix_attribute_row one_hot_fields[] = {
+    {"depth", MIX_ATTRIBUTE_INT64, offsetof(mix_one_hot_attributes, depth)},
+    {"dtype", MIX_ATTRIBUTE_DTYPE, offsetof(mix_one_hot_attributes, dtype)},
     {NULL}};
 
 const mix_op mix_op_one_hot = {.name = "one_hot",

@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/tape.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include "graph/variable.h"
 #include "ops/table.h"
 #include <stdlib.h>

@@ -74,14 +74,14 @@ static const char *matmul_violation(const mix_node *node) {
 }
 
 #define FLAG_FIELDS                                                                                          \
-  {"transpose_a", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_a)}, {                           \
-    "transpose_b", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, transpose_b)                              \
+  {"transpose_a", MIX_ATTRIBUTE_BOOL, offsetof(mix_matmul_attributes, transpose_a)}, {                       \
+    "transpose_b", MIX_ATTRIBUTE_BOOL, offsetof(mix_matmul_attributes, transpose_b)                          \
   }
-static const mix_field matmul_fields[] = {FLAG_FIELDS, {NULL}};
-static const mix_field downcast_fields[] = {
+static const mix_attribute_row matmul_fields[] = {FLAG_FIELDS, {NULL}};
+static const mix_attribute_row downcast_fields[] = {
     FLAG_FIELDS,
-    {"dtype", MIX_FIELD_DTYPE, offsetof(mix_matmul_attributes, dtype)},
-    {"round_operands", MIX_FIELD_BOOL, offsetof(mix_matmul_attributes, round_operands)},
+    {"dtype", MIX_ATTRIBUTE_DTYPE, offsetof(mix_matmul_attributes, dtype)},
+    {"round_operands", MIX_ATTRIBUTE_BOOL, offsetof(mix_matmul_attributes, round_operands)},
     {NULL}};
 
 static const mix_contraction matmul_traits = {.transpose = {&matmul_fields[0], &matmul_fields[1]},

@@ -167,14 +167,14 @@ static bool avg_grad_gradient(mix_node *node, mix_tensor *const *output_gradient
 /* ---- records ---- */
 
 #define WINDOW_FIELDS                                                                                        \
-  {"size", MIX_FIELD_NUMBERS, offsetof(mix_pool_attributes, size)},                                          \
-      {"strides", MIX_FIELD_NUMBERS, offsetof(mix_pool_attributes, strides)},                                \
-      {"before", MIX_FIELD_NUMBERS, offsetof(mix_pool_attributes, before)}, {                                \
-    "after", MIX_FIELD_NUMBERS, offsetof(mix_pool_attributes, after)                                         \
+  {"size", MIX_ATTRIBUTE_NUMBERS, offsetof(mix_pool_attributes, size)},                                      \
+      {"strides", MIX_ATTRIBUTE_NUMBERS, offsetof(mix_pool_attributes, strides)},                            \
+      {"before", MIX_ATTRIBUTE_NUMBERS, offsetof(mix_pool_attributes, before)}, {                            \
+    "after", MIX_ATTRIBUTE_NUMBERS, offsetof(mix_pool_attributes, after)                                     \
   }
-static const mix_field fields[] = {WINDOW_FIELDS, {NULL}};
-static const mix_field grad_fields[] = {
-    WINDOW_FIELDS, {"spatial", MIX_FIELD_NUMBERS, offsetof(mix_pool_attributes, spatial)}, {NULL}};
+static const mix_attribute_row fields[] = {WINDOW_FIELDS, {NULL}};
+static const mix_attribute_row grad_fields[] = {
+    WINDOW_FIELDS, {"spatial", MIX_ATTRIBUTE_NUMBERS, offsetof(mix_pool_attributes, spatial)}, {NULL}};
 
 #define OP(called, tf, letters, dtypes, rule, derive, rows)                                                  \
   const mix_op mix_op_##called = {.name = #called,                                                           \

@@ -13,9 +13,10 @@ static bool random_infer(mix_node *node) {
   return mix_rule_output(node, 0, attributes->shape);
 }
 
-static const mix_field random_fields[] = {{"shape", MIX_FIELD_SHAPE, offsetof(mix_shape_attributes, shape)},
-                                          {"dtype", MIX_FIELD_DTYPE, offsetof(mix_shape_attributes, dtype)},
-                                          {NULL}};
+static const mix_attribute_row random_fields[] = {
+    {"shape", MIX_ATTRIBUTE_SHAPE, offsetof(mix_shape_attributes, shape)},
+    {"dtype", MIX_ATTRIBUTE_DTYPE, offsetof(mix_shape_attributes, dtype)},
+    {NULL}};
 
 static mix_tensor *stateless(const mix_op *op, mix_tensor *state, mix_shape shape, mix_dtype dtype) {
   if (!mix_operand_ready(op->name, state) || !mix_dtype_checked(op->name, dtype)) return NULL;

@@ -22,9 +22,9 @@ static bool reduce_rows(const mix_row_query *query) {
   return attributes->axis_count > 0 && attributes->axes[0] > 0;
 }
 
-static const mix_field reduce_fields[] = {
-    {"axes", MIX_FIELD_AXES, offsetof(mix_reduce_attributes, axis_count)},
-    {"keep_dims", MIX_FIELD_BOOL, offsetof(mix_reduce_attributes, keep_dims)},
+static const mix_attribute_row reduce_fields[] = {
+    {"axes", MIX_ATTRIBUTE_AXES, offsetof(mix_reduce_attributes, axis_count)},
+    {"keep_dims", MIX_ATTRIBUTE_BOOL, offsetof(mix_reduce_attributes, keep_dims)},
     {NULL}};
 
 static mix_tensor *reduce(const mix_op *op, mix_tensor *x, mix_axes axes, bool keep_dims) {

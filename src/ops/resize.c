@@ -163,13 +163,13 @@ static bool resize_rows(const mix_row_query *query) {
   return ((const mix_resize_attributes *)query->attributes)->axis > 0;
 }
 
-static const mix_field resize_fields[] = {
-    {"axis", MIX_FIELD_INT, offsetof(mix_resize_attributes, axis)},
-    {"from", MIX_FIELD_INT64, offsetof(mix_resize_attributes, from)},
-    {"to", MIX_FIELD_INT64, offsetof(mix_resize_attributes, to)},
-    {"interpolation", MIX_FIELD_INT, offsetof(mix_resize_attributes, interpolation)},
-    {"antialias", MIX_FIELD_BOOL, offsetof(mix_resize_attributes, antialias)},
-    {"transposed", MIX_FIELD_BOOL, offsetof(mix_resize_attributes, transposed)},
+static const mix_attribute_row resize_fields[] = {
+    {"axis", MIX_ATTRIBUTE_INT, offsetof(mix_resize_attributes, axis)},
+    {"from", MIX_ATTRIBUTE_INT64, offsetof(mix_resize_attributes, from)},
+    {"to", MIX_ATTRIBUTE_INT64, offsetof(mix_resize_attributes, to)},
+    {"interpolation", MIX_ATTRIBUTE_INT, offsetof(mix_resize_attributes, interpolation)},
+    {"antialias", MIX_ATTRIBUTE_BOOL, offsetof(mix_resize_attributes, antialias)},
+    {"transposed", MIX_ATTRIBUTE_BOOL, offsetof(mix_resize_attributes, transposed)},
     {NULL}};
 
 const mix_op mix_op_resize_axis = {.name = "resize_axis",
@@ -226,11 +226,11 @@ static bool transform_gradient(mix_node *node, mix_tensor *const *output_gradien
 
 static bool transform_rows(const mix_row_query *query) { return query->batched[0] && query->batched[1]; }
 
-static const mix_field transform_fields[] = {
-    {"interpolation", MIX_FIELD_INT, offsetof(mix_transform_attributes, interpolation)},
-    {"fill_mode", MIX_FIELD_INT, offsetof(mix_transform_attributes, fill_mode)},
-    {"fill_value", MIX_FIELD_DOUBLE, offsetof(mix_transform_attributes, fill_value)},
-    {"transposed", MIX_FIELD_BOOL, offsetof(mix_transform_attributes, transposed)},
+static const mix_attribute_row transform_fields[] = {
+    {"interpolation", MIX_ATTRIBUTE_INT, offsetof(mix_transform_attributes, interpolation)},
+    {"fill_mode", MIX_ATTRIBUTE_INT, offsetof(mix_transform_attributes, fill_mode)},
+    {"fill_value", MIX_ATTRIBUTE_DOUBLE, offsetof(mix_transform_attributes, fill_value)},
+    {"transposed", MIX_ATTRIBUTE_BOOL, offsetof(mix_transform_attributes, transposed)},
     {NULL}};
 
 const mix_op mix_op_projective_transform = {.name = "projective_transform",

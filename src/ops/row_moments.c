@@ -22,9 +22,9 @@ static bool row_moments_rows(const mix_row_query *query) {
   return ((const mix_reduce_attributes *)query->attributes)->axes[0] > 0;
 }
 
-static const mix_field row_moments_fields[] = {
-    {"axes", MIX_FIELD_AXES, offsetof(mix_reduce_attributes, axis_count)},
-    {"keep_dims", MIX_FIELD_BOOL, offsetof(mix_reduce_attributes, keep_dims)},
+static const mix_attribute_row row_moments_fields[] = {
+    {"axes", MIX_ATTRIBUTE_AXES, offsetof(mix_reduce_attributes, axis_count)},
+    {"keep_dims", MIX_ATTRIBUTE_BOOL, offsetof(mix_reduce_attributes, keep_dims)},
     {NULL}};
 
 const mix_op mix_op_row_moments = {.name = "row_moments",

@@ -33,8 +33,8 @@ static const char *indices_violation(const mix_node *node) {
   return mix_input_value(node, 1)->shape.rank != 1 ? "its indices must have one dimension" : NULL;
 }
 
-static const mix_field segment_fields[] = {{"rows", MIX_FIELD_INT64, offsetof(mix_segment_attributes, rows)},
-                                           {NULL}};
+static const mix_attribute_row segment_fields[] = {
+    {"rows", MIX_ATTRIBUTE_INT64, offsetof(mix_segment_attributes, rows)}, {NULL}};
 
 const mix_op mix_op_segment_sum = {.name = "segment_sum",
                                    .tf_name = "UnsortedSegmentSum",

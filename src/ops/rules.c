@@ -1,5 +1,5 @@
 #include "ops/rules.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -153,4 +153,5 @@ mix_tensor *mix_unbroadcast(mix_node *node, int index, mix_tensor *gradient) {
   return mix_reduce_to_shape(gradient, mix_input_value(node, index)->shape);
 }
 
-const mix_field mix_axis_fields[] = {{"axis", MIX_FIELD_INT, offsetof(mix_axis_attributes, axis)}, {NULL}};
+const mix_attribute_row mix_axis_fields[] = {{"axis", MIX_ATTRIBUTE_INT, offsetof(mix_axis_attributes, axis)},
+                                             {NULL}};

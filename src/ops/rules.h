@@ -54,6 +54,6 @@ bool mix_rows_kept(const mix_row_query *query);
 /* All but the last axis of operand 0, which holds classes. */
 bool mix_rows_before_classes(const mix_row_query *query);
 /* The fields of mix_axis_attributes. */
-extern const mix_field mix_axis_fields[];
+extern const mix_attribute_row mix_axis_fields[];
 
 #endif

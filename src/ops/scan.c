@@ -3,11 +3,12 @@
 
 #include "ops/rules.h"
 
-static const mix_field scan_fields[] = {{"steps", MIX_FIELD_INT64, offsetof(mix_scan_attributes, steps)},
-                                        {"carries", MIX_FIELD_INT, offsetof(mix_scan_attributes, carries)},
-                                        {"inputs", MIX_FIELD_INT, offsetof(mix_scan_attributes, inputs)},
-                                        {"reverse", MIX_FIELD_BOOL, offsetof(mix_scan_attributes, reverse)},
-                                        {NULL}};
+static const mix_attribute_row scan_fields[] = {
+    {"steps", MIX_ATTRIBUTE_INT64, offsetof(mix_scan_attributes, steps)},
+    {"carries", MIX_ATTRIBUTE_INT, offsetof(mix_scan_attributes, carries)},
+    {"inputs", MIX_ATTRIBUTE_INT, offsetof(mix_scan_attributes, inputs)},
+    {"reverse", MIX_ATTRIBUTE_BOOL, offsetof(mix_scan_attributes, reverse)},
+    {NULL}};
 
 /* Its nodes come from mix_scan_build alone, which sets their types. */
 static bool scan_infer(mix_node *node) { return mix_rule_fail(node, "a loop needs a body"), false; }

@@ -1,8 +1,8 @@
 /* The node of a loop from the values of one step. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "graph/loop_trace.h"
-#include "graph/trace.h"
+#include "graph/loop_capture.h"
+#include "graph/capture.h"
 #include "ops/scan.h"
 
 mix_shape mix_scan_stacked(int64_t steps, mix_shape shape) {
@@ -67,7 +67,7 @@ static mix_node *new_node(const mix_op *op, const mix_scan_parts *parts, mix_bod
  * their sum may be too large for float16. hoist_invariants moves it out again. Not in a loop inside a loop:
  * what is rounded may change in the outer one, whose gradient must find it among its own nodes. */
 static bool rounds_to_float16(const mix_node *node) {
-  if (mix_loop_trace_current() || node->op != &mix_op_cast || !node->input_count ||
+  if (mix_loop_capture_current() || node->op != &mix_op_cast || !node->input_count ||
       node->outputs[0].dtype != MIX_FLOAT16)
     return false;
   const mix_dtype before = mix_input_value(node, 0)->dtype;

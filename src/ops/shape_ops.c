@@ -6,8 +6,8 @@ static const mix_shape *target(const mix_node *node) {
   return &((const mix_shape_attributes *)node->attributes)->shape;
 }
 
-static const mix_field shape_fields[] = {{"shape", MIX_FIELD_SHAPE, offsetof(mix_shape_attributes, shape)},
-                                         {NULL}};
+static const mix_attribute_row shape_fields[] = {
+    {"shape", MIX_ATTRIBUTE_SHAPE, offsetof(mix_shape_attributes, shape)}, {NULL}};
 
 static bool shape_argument(const char *call, const mix_tensor *x, mix_shape shape) {
   bool good = shape.rank >= 0 && shape.rank <= MIX_MAX_RANK;
@@ -140,8 +140,8 @@ static bool transpose_rows(const mix_row_query *query) {
   return query->result.rank > 0 && ((const mix_transpose_attributes *)query->attributes)->permutation[0] == 0;
 }
 
-static const mix_field transpose_fields[] = {
-    {"permutation", MIX_FIELD_PERMUTATION, offsetof(mix_transpose_attributes, permutation)}, {NULL}};
+static const mix_attribute_row transpose_fields[] = {
+    {"permutation", MIX_ATTRIBUTE_PERMUTATION, offsetof(mix_transpose_attributes, permutation)}, {NULL}};
 
 const mix_op mix_op_transpose = {.name = "transpose",
                                  .tf_name = "Transpose",

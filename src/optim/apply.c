@@ -6,7 +6,7 @@
 #include "nn/keep.h"
 #include "ops/table.h"
 #include "optim/optimizer.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include <mixtape/regularizer.h>
 #include <stdio.h>
 

@@ -8,7 +8,7 @@
 #include "nn/policy/policy.h"
 #include "ops/table.h"
 #include "optim/optimizer.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 
 /* ---- construction ---- */
 

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "nn/policy/loss_scale.h"
 #include "nn/layer/layer.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * and constraint. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include "ops/table.h"
 #include "optim/optimizer.h"
 #include "tensor/shape.h"

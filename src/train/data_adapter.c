@@ -5,7 +5,7 @@
 #include "data/pipeline/pipeline.h"
 #include "data/pipeline/iterator_position.h"
 #include "distribute/distribute.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include <mixtape/ops.h>
 #include <string.h>
 

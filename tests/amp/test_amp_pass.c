@@ -8,7 +8,7 @@
 #include "amp/amp_pass.h"
 #include "passes/passes.h"
 #include "graph/tape.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include "support/captured_graph.h"
 #include "support/count.h"
 #include <mixtape/attention.h>

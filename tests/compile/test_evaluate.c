@@ -4,7 +4,7 @@
 
 #include "compile/evaluate.h"
 #include "tensor/memory.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 
 static mix_tensor *symbolic(mix_shape shape) {
   mix_node *node = mix_node_placeholder(MIX_FLOAT32, shape, true);

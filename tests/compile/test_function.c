@@ -1,7 +1,7 @@
 /* Captured functions: traced once for each signature and environment, run as one plan, results owned by the
  * caller. */
 #include "compile/trainer.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 
 #include <pthread.h>
 #include <semaphore.h>

@@ -3,7 +3,7 @@
 #define TESTS_COMPILE_TRAINER_H
 
 #include "compile/support.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include "support/memory.h"
 
 /* Dense (4 -> 3), sparse softmax cross-entropy, SGD with momentum under a finite check, iterations:

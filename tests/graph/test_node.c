@@ -3,7 +3,7 @@
 #include "../compile/support.h"
 
 #include "base/alloc.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include <pthread.h>
 
 static void mixing_dtypes_names_both_operands_and_the_op(void **state) {

@@ -2,7 +2,7 @@
  * configs. */
 #include "nn/custom.h"
 #include "nn/config.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 
 static void names(void **state) {
   (void)state;

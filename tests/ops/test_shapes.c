@@ -1,6 +1,6 @@
 /* Shape and dtype rules of every operation, and their errors. Nothing is computed. */
 #include "ops/support.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 
 typedef mix_tensor *(*unary)(mix_tensor *);
 typedef mix_tensor *(*binary)(mix_tensor *, mix_tensor *);

@@ -58,12 +58,12 @@ static void attributes_are_described(void **state) {
   (void)state;
   for (int i = 0; mix_all_ops[i]; i++)
     if ((mix_all_ops[i]->attributes_size > 0) != (mix_all_ops[i]->fields != NULL))
-      fail_msg("op '%s': .fields must describe its attributes (src/graph/op.h, mix_field)",
+      fail_msg("op '%s': .fields must describe its attributes (src/graph/op.h, mix_attribute_row)",
                mix_all_ops[i]->name);
 }
 
-static bool has_field(const mix_op *op, const mix_field *wanted, mix_field_kind kind) {
-  for (const mix_field *field = op->fields; field && field->name; field++)
+static bool has_field(const mix_op *op, const mix_attribute_row *wanted, mix_attribute_kind kind) {
+  for (const mix_attribute_row *field = op->fields; field && field->name; field++)
     if (field->offset == wanted->offset) return field->kind == kind && wanted->kind == kind;
   return false;
 }
@@ -73,9 +73,9 @@ static void check_contraction(const mix_op *op) {
   const mix_contraction *contraction = op->contraction;
   assert_non_null(contraction->multiplications);
   for (int i = 0; i < MIX_CONTRACTED; i++)
-    if (contraction->transpose[i]) assert_true(has_field(op, contraction->transpose[i], MIX_FIELD_BOOL));
+    if (contraction->transpose[i]) assert_true(has_field(op, contraction->transpose[i], MIX_ATTRIBUTE_BOOL));
   if (contraction->swaps) assert_true(contraction->transpose[0] && contraction->transpose[1]);
-  if (contraction->result_dtype) assert_true(has_field(op, contraction->result_dtype, MIX_FIELD_DTYPE));
+  if (contraction->result_dtype) assert_true(has_field(op, contraction->result_dtype, MIX_ATTRIBUTE_DTYPE));
   const mix_op *downcast = contraction->downcast;
   if (!downcast) return;
   assert_non_null(downcast->contraction->result_dtype);
@@ -89,7 +89,7 @@ static void traits_agree(void **state) {
   for (int i = 0; mix_all_ops[i]; i++) {
     const mix_op *op = mix_all_ops[i];
     if (op->contraction) check_contraction(op);
-    if (op->axes) assert_true(has_field(op, op->axes, MIX_FIELD_AXES));
+    if (op->axes) assert_true(has_field(op, op->axes, MIX_ATTRIBUTE_AXES));
     if (op->flags & MIX_OP_TRANSPOSE) assert_int_equal(op->attributes_size, sizeof(mix_transpose_attributes));
     if (op->flags & (MIX_OP_BROADCAST | MIX_OP_UNIFORM))
       assert_int_equal(op->attributes_size, sizeof(mix_shape_attributes));

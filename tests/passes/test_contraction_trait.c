@@ -94,10 +94,10 @@ static bool product_infer(mix_node *node) {
   return mix_rule_output(node, 0, MIX_SHAPE(a.dims[attributes->flip_left], b.dims[!attributes->flip_right]));
 }
 
-static const mix_field product_fields[] = {
-    {"rounded", MIX_FIELD_DTYPE, offsetof(product_attributes, rounded)},
-    {"flip_right", MIX_FIELD_BOOL, offsetof(product_attributes, flip_right)},
-    {"flip_left", MIX_FIELD_BOOL, offsetof(product_attributes, flip_left)},
+static const mix_attribute_row product_fields[] = {
+    {"rounded", MIX_ATTRIBUTE_DTYPE, offsetof(product_attributes, rounded)},
+    {"flip_right", MIX_ATTRIBUTE_BOOL, offsetof(product_attributes, flip_right)},
+    {"flip_left", MIX_ATTRIBUTE_BOOL, offsetof(product_attributes, flip_left)},
     {NULL}};
 static const mix_contraction downcast_traits = {.result_dtype = &product_fields[0]};
 static const mix_op op_downcast = {.name = "product_downcast",

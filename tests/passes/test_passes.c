@@ -6,7 +6,7 @@
 #include "compile/evaluate.h"
 #include "compile/compile.h"
 #include "passes/passes.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include "support/captured_graph.h"
 #include "support/memory.h"
 #include "support/constant.h"

@@ -4,7 +4,7 @@
 
 #include "backend/context.h"
 #include "compile/evaluate.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include "graph/variable.h"
 #include "ir/ir.h"
 

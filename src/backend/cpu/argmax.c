@@ -73,7 +73,8 @@ static int64_t position(const row *r, const char *source) {
   return found;
 }
 
-static void run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector, bool smallest) {
+static void extremum_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector,
+                         bool smallest) {
   const mix_type *x = &args->input_types[0];
   const row r = {.vector = vector,
                  .load = mix_tile_load_of(vector, x->dtype),
@@ -88,14 +89,14 @@ static void run(const mix_kernel_args *args, const mix_team *team, const mix_vec
     mix_store_integer(args->outputs[0], args->output_types[0].dtype, i,
                       position(&r, (const char *)args->inputs[0] + i * r.n * r.element));
 }
-static void run_argmax(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
-  run(args, team, vector, false);
+static void argmax_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+  extremum_run(args, team, vector, false);
 }
-static void run_argmin(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
-  run(args, team, vector, true);
+static void argmin_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+  extremum_run(args, team, vector, true);
 }
 
-static const char *unsupported_reason(const mix_kernel_args *args) {
+static const char *argmax_unsupported_reason(const mix_kernel_args *args) {
   const mix_type *x = &args->input_types[0];
   if (((const mix_axis_attributes *)args->attributes)->axis != x->shape.rank - 1)
     return "an axis that is not the last";
@@ -106,5 +107,5 @@ static bool serial(const mix_kernel_args *args) {
   return 4 * mix_shape_size(args->input_types[0].shape) < MIX_CPU_SMALL;
 }
 
-MIX_CPU_KERNELS(argmax, "argmax", .unsupported_reason = unsupported_reason, .serial = serial)
-MIX_CPU_KERNELS(argmin, "argmin", .unsupported_reason = unsupported_reason, .serial = serial)
+MIX_CPU_KERNELS(argmax, "argmax", .unsupported_reason = argmax_unsupported_reason, .serial = serial)
+MIX_CPU_KERNELS(argmin, "argmin", .unsupported_reason = argmax_unsupported_reason, .serial = serial)

@@ -302,7 +302,7 @@ static void load_group(const geometry *g, const buffers *b, int64_t batch, int64
   if (gradient) transpose(g, b->value_panels, b->values, g->value_dim);
 }
 
-static void run_attention(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+static void attention_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
   const geometry g = geometry_of_run(args, vector);
   const buffers b = buffers_of(&g, team, false);
   int64_t begin, end, loaded = -1;
@@ -351,7 +351,7 @@ static void add_parts(const geometry *g, int threads, int64_t group, int64_t fir
   store_sums(g, to + first * g->dim, to + values, group, first, count);
 }
 
-static void run_attention_grad(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+static void attention_grad_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
   const geometry g = geometry_of_run(args, vector);
   buffers b = buffers_of(&g, team, true);
   const int64_t groups = g.batch * g.groups, blocks = g.heads / g.groups * g.blocks;
@@ -382,7 +382,7 @@ static void run_attention_grad(const mix_kernel_args *args, const mix_team *team
   }
 }
 
-static const char *unsupported_reason(const mix_kernel_args *args) {
+static const char *attention_unsupported_reason(const mix_kernel_args *args) {
   if (mix_tile_class_of(args->input_types[0].dtype) != MIX_TILE_FLOAT) return "float64";
   for (int i = 0; i < 3; i++)
     if (mix_shape_size(args->input_types[i].shape) == 0) return "an empty operand";
@@ -398,7 +398,7 @@ static size_t workspace_of(const mix_kernel_args *args, int threads, bool gradie
   const int64_t buffered = lay_out(&g, gradient, NULL, &(buffers){0}) * (serial(args) ? 1 : threads);
   return sizeof(float) * (size_t)(buffered + partials);
 }
-static size_t workspace(const mix_kernel_args *args, int threads) {
+static size_t attention_workspace(const mix_kernel_args *args, int threads) {
   return workspace_of(args, threads, false);
 }
 static size_t workspace_grad(const mix_kernel_args *args, int threads) {
@@ -407,7 +407,7 @@ static size_t workspace_grad(const mix_kernel_args *args, int threads) {
 static int barriers_grad(const mix_kernel_args *args, int threads) {
   return threads > 1 && !serial(args) && geometry_of(args, NULL).parts > 1;
 }
-MIX_CPU_KERNELS(attention, "attention_acc32", .unsupported_reason = unsupported_reason, .serial = serial,
-                .workspace = workspace)
-MIX_CPU_KERNELS(attention_grad, "attention_grad_acc32", .unsupported_reason = unsupported_reason,
+MIX_CPU_KERNELS(attention, "attention_acc32", .unsupported_reason = attention_unsupported_reason,
+                .serial = serial, .workspace = attention_workspace)
+MIX_CPU_KERNELS(attention_grad, "attention_grad_acc32", .unsupported_reason = attention_unsupported_reason,
                 .serial = serial, .workspace = workspace_grad, .barriers = barriers_grad)

@@ -9,7 +9,7 @@ enum { GRAIN = 512 }; /* elements, as in the tile executor, so that no barrier i
 static bool serial(const mix_kernel_args *args) {
   return mix_shape_size(args->output_types[0].shape) < MIX_CPU_SMALL;
 }
-static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
+static bool copy_share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
   *count = mix_shape_size(args->output_types[0].shape);
   *grain = GRAIN;
   return true;
@@ -17,12 +17,12 @@ static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
 
 #define PLAIN_KERNEL(op, ...)                                                                                \
   static const mix_kernel op##_kernel = {                                                                    \
-      .name = #op "_copy", .run = run_##op, .serial = serial, __VA_ARGS__};                                  \
+      .name = #op "_copy", .run = op##_run, .serial = serial, __VA_ARGS__};                                  \
   const mix_kernel *const mix_cpu_##op##_kernels[] = {&op##_kernel, NULL};
 
 /* ---- reshape: copies, unless operand and result are the same memory ---- */
 
-static void run_reshape(const mix_kernel_args *args, const mix_team *team) {
+static void reshape_run(const mix_kernel_args *args, const mix_team *team) {
   const int64_t element = (int64_t)mix_dtype_size(args->output_types[0].dtype);
   int64_t begin, end;
   if (args->inputs[0] == args->outputs[0]) return;
@@ -31,7 +31,7 @@ static void run_reshape(const mix_kernel_args *args, const mix_team *team) {
     memcpy((char *)args->outputs[0] + begin * element, (const char *)args->inputs[0] + begin * element,
            (size_t)((end - begin) * element));
 }
-PLAIN_KERNEL(reshape, .share = share)
+PLAIN_KERNEL(reshape, .share = copy_share)
 
 /* ---- fill ---- */
 
@@ -47,7 +47,7 @@ static void fill_elements(char *first, int64_t count, mix_dtype dtype, double va
     memcpy(first + done, first, (size_t)(done < bytes - done ? done : bytes - done));
 }
 
-static void run_fill(const mix_kernel_args *args, const mix_team *team) {
+static void fill_run(const mix_kernel_args *args, const mix_team *team) {
   const mix_shape_attributes *attributes = args->attributes;
   const mix_dtype dtype = args->output_types[0].dtype;
   int64_t begin, end;
@@ -55,11 +55,11 @@ static void run_fill(const mix_kernel_args *args, const mix_team *team) {
   fill_elements((char *)args->outputs[0] + begin * (int64_t)mix_dtype_size(dtype), end - begin, dtype,
                 attributes->value);
 }
-PLAIN_KERNEL(fill, .share = share)
+PLAIN_KERNEL(fill, .share = copy_share)
 
 /* ---- concat: each operand gives one run for each index of the dimensions before the axis ---- */
 
-static void run_concat(const mix_kernel_args *args, const mix_team *team) {
+static void concat_run(const mix_kernel_args *args, const mix_team *team) {
   const int axis = ((const mix_axis_attributes *)args->attributes)->axis;
   const mix_shape *shape = &args->output_types[0].shape;
   int64_t outer = 1, inner = (int64_t)mix_dtype_size(args->output_types[0].dtype);
@@ -85,7 +85,7 @@ PLAIN_KERNEL(concat)
 
 /* ---- slice: a run spans the last axis that is cut and all axes after it ---- */
 
-static void run_slice(const mix_kernel_args *args, const mix_team *team) {
+static void slice_run(const mix_kernel_args *args, const mix_team *team) {
   const mix_slice_attributes *attributes = args->attributes;
   const mix_shape *from = &args->input_types[0].shape, *to = &args->output_types[0].shape;
   const int64_t element = (int64_t)mix_dtype_size(args->output_types[0].dtype), count = mix_shape_size(*to);
@@ -167,7 +167,7 @@ static void pad_part(const mix_kernel_args *args, const padding *p, int64_t row,
   fill_elements(to + last * element, end - last, dtype, value);
 }
 
-static void run_pad(const mix_kernel_args *args, const mix_team *team) {
+static void pad_run(const mix_kernel_args *args, const mix_team *team) {
   const padding p = padding_of(args);
   const int64_t count = mix_shape_size(args->output_types[0].shape), rows = count ? count / p.row : 0;
   const bool by_rows = rows >= 2 * team->size;

@@ -17,7 +17,7 @@ typedef struct prepared_bound {
   largest threads[];
 } prepared_bound;
 
-static bool prepare(mix_kernel_args *args, int threads) {
+static bool finite_bound_prepare(mix_kernel_args *args, int threads) {
   args->prepared = mix_calloc(1, sizeof(prepared_bound) + sizeof(largest) * (size_t)threads);
   return args->prepared != NULL;
 }
@@ -41,7 +41,7 @@ static float largest_square(const mix_vector *vector, const mix_type *type, cons
   return vector->maximum(sums, columns);
 }
 
-static void run_matmul_finite_bound(const mix_kernel_args *args, const mix_team *team,
+static void matmul_finite_bound_run(const mix_kernel_args *args, const mix_team *team,
                                     const mix_vector *vector) {
   prepared_bound *prepared = args->prepared;
   largest *own = &prepared->threads[team->rank];
@@ -67,4 +67,4 @@ static void run_matmul_finite_bound(const mix_kernel_args *args, const mix_team 
   *(bool *)args->outputs[1] = !finite;
 }
 
-MIX_CPU_KERNELS(matmul_finite_bound, "matmul_finite_bound", .prepare = prepare, .serial = serial)
+MIX_CPU_KERNELS(matmul_finite_bound, "matmul_finite_bound", .prepare = finite_bound_prepare, .serial = serial)

@@ -1,5 +1,5 @@
 /* One body, one kernel for each instruction set. MIX_CPU_KERNELS(op, "name", ...) defines
- * mix_cpu_<op>_kernels, best first. Their run functions call run_<op>(args, team, vector). The other
+ * mix_cpu_<op>_kernels, best first. Their run functions call <op>_run(args, team, vector). The other
  * arguments initialise members of mix_kernel. */
 #ifndef MIX_BACKEND_CPU_KERNEL_ROWS_H
 #define MIX_BACKEND_CPU_KERNEL_ROWS_H
@@ -9,7 +9,7 @@
 
 #define MIX_CPU_KERNEL(set, features, vectors, op, text, ...)                                                \
   static void op##_##set(const mix_kernel_args *args, const mix_team *team) {                                \
-    run_##op(args, team, &mix_vector_##set);                                                                 \
+    op##_run(args, team, &mix_vector_##set);                                                                 \
   }                                                                                                          \
   static const mix_kernel op##_kernel_##set = {                                                              \
       .name = text "_" #set, .needs = features, .run = op##_##set, __VA_ARGS__};
@@ -20,21 +20,21 @@
   MIX_VECTOR_SETS(MIX_CPU_KERNEL, op, text, __VA_ARGS__)                                                     \
   MIX_CPU_TABLE(op)
 
-/* The same for kernels that run in bands: band_<op>(args, band, vector). */
+/* The same for kernels that run in bands: <op>_run_band(args, band, vector). */
 #define MIX_CPU_BANDS(set, features, vectors, op, text, ...)                                                 \
   static void op##_band_##set(const mix_kernel_args *args, const mix_band *band) {                           \
-    band_##op(args, band, &mix_vector_##set);                                                                \
+    op##_run_band(args, band, &mix_vector_##set);                                                            \
   }                                                                                                          \
   MIX_CPU_KERNEL(set, features, vectors, op, text, .run_band = op##_band_##set, __VA_ARGS__)
 #define MIX_CPU_KERNELS_IN_BANDS(op, text, ...)                                                              \
   MIX_VECTOR_SETS(MIX_CPU_BANDS, op, text, __VA_ARGS__)                                                      \
   MIX_CPU_TABLE(op)
 
-/* prepare_<set>(args, threads) for each set: prepare(args, vector). */
-#define MIX_CPU_PREPARE(set, ...)                                                                            \
+/* prepare_<set>(args, threads) for each set: <kernel>_prepare(args, vector). */
+#define MIX_CPU_PREPARE(set, features, vectors, kernel)                                                      \
   static bool prepare_##set(mix_kernel_args *args, int threads) {                                            \
     (void)threads;                                                                                           \
-    return prepare(args, &mix_vector_##set);                                                                 \
+    return kernel##_prepare(args, &mix_vector_##set);                                                        \
   }
 
 /* Below this many elements a kernel of simple instructions is serial: a barrier costs as much as about

@@ -70,7 +70,7 @@ static void strides_of(const mix_shape *shape, int64_t *strides) {
   for (int d = shape->rank - 1; d >= 0; stride *= shape->dims[d--]) strides[d] = stride;
 }
 
-static void run_transpose(const mix_kernel_args *args, const mix_team *team) {
+static void transpose_run(const mix_kernel_args *args, const mix_team *team) {
   const mix_transpose_attributes *attributes = args->attributes;
   int64_t of_x[MIX_MAX_RANK], strides[MIX_MAX_RANK];
   strides_of(&args->input_types[0].shape, of_x);
@@ -79,7 +79,7 @@ static void run_transpose(const mix_kernel_args *args, const mix_team *team) {
 }
 
 /* Axes of x are the last of the result; one of size 1 is repeated. */
-static void run_broadcast_to(const mix_kernel_args *args, const mix_team *team) {
+static void broadcast_to_run(const mix_kernel_args *args, const mix_team *team) {
   const mix_shape *x = &args->input_types[0].shape;
   const int added = args->output_types[0].shape.rank - x->rank;
   int64_t of_x[MIX_MAX_RANK], strides[MIX_MAX_RANK] = {0};
@@ -93,7 +93,7 @@ static bool serial(const mix_kernel_args *args) {
 }
 
 const mix_kernel mix_cpu_transpose_lines = {
-    .name = "transpose_lines", .run = run_transpose, .serial = serial};
+    .name = "transpose_lines", .run = transpose_run, .serial = serial};
 static const mix_kernel broadcast_kernel = {
-    .name = "broadcast_lines", .run = run_broadcast_to, .serial = serial};
+    .name = "broadcast_lines", .run = broadcast_to_run, .serial = serial};
 const mix_kernel *const mix_cpu_broadcast_to_kernels[] = {&broadcast_kernel, NULL};

@@ -69,12 +69,12 @@ static void add_share(int64_t *counts, const share *s, mix_float_format format, 
 static bool serial(const mix_kernel_args *args) {
   return mix_shape_size(args->input_types[0].shape) < MIX_CPU_SMALL;
 }
-static size_t workspace(const mix_kernel_args *args, int threads) {
+static size_t magnitudes_workspace(const mix_kernel_args *args, int threads) {
   return sizeof(share) * (size_t)(serial(args) ? 1 : threads);
 }
 static int barriers(const mix_kernel_args *args, int threads) { return !serial(args) && threads > 1; }
 
-static void run(const mix_kernel_args *args, const mix_team *team) {
+static void magnitudes_run(const mix_kernel_args *args, const mix_team *team) {
   const mix_dtype dtype = args->input_types[0].dtype;
   const mix_float_format format = mix_float_format_of(dtype);
   const uint64_t infinity = (uint64_t)format.exponents << format.fraction_bits;
@@ -99,6 +99,9 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
   counts[MIX_MAGNITUDE_LARGEST] = mix_magnitude_double(largest, format);
 }
 
-static const mix_kernel kernel = {
-    .name = "magnitudes", .run = run, .workspace = workspace, .serial = serial, .barriers = barriers};
+static const mix_kernel kernel = {.name = "magnitudes",
+                                  .run = magnitudes_run,
+                                  .workspace = magnitudes_workspace,
+                                  .serial = serial,
+                                  .barriers = barriers};
 const mix_kernel *const mix_cpu_magnitudes_kernels[] = {&kernel, NULL};

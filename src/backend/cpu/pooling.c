@@ -174,8 +174,8 @@ static mix_pool avg_grad_pool(const mix_kernel_args *args) {
 }
 
 /* Threads share the strips of all images. */
-static void run_forward(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector,
-                        void (*run)(const mix_kernel_args *args, const strip *s)) {
+static void pool_run_forward(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector,
+                             void (*run)(const mix_kernel_args *args, const strip *s)) {
   const mix_pool pool = forward_pool(args);
   int64_t begin, end;
   mix_team_share(team, pool.batch * strips_of(&pool), 1, &begin, &end);
@@ -184,9 +184,9 @@ static void run_forward(const mix_kernel_args *args, const mix_team *team, const
     run(args, &s);
   }
 }
-static void run_backward(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector,
-                         const mix_pool *pool,
-                         void (*run)(const mix_kernel_args *args, const strip *s, char *sums)) {
+static void pool_run_backward(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector,
+                              const mix_pool *pool,
+                              void (*run)(const mix_kernel_args *args, const strip *s, char *sums)) {
   const size_t bytes = sums_bytes(pool, args->input_types[0].dtype);
   char *sums = (char *)args->workspace + bytes * (size_t)team->rank;
   int64_t begin, end;
@@ -198,19 +198,19 @@ static void run_backward(const mix_kernel_args *args, const mix_team *team, cons
   }
 }
 
-static void run_max_pool(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
-  run_forward(args, team, vector, max_strip);
+static void max_pool_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+  pool_run_forward(args, team, vector, max_strip);
 }
-static void run_avg_pool(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
-  run_forward(args, team, vector, avg_strip);
+static void avg_pool_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+  pool_run_forward(args, team, vector, avg_strip);
 }
-static void run_max_pool_grad(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+static void max_pool_grad_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
   const mix_pool pool = max_grad_pool(args);
-  run_backward(args, team, vector, &pool, max_grad_strip);
+  pool_run_backward(args, team, vector, &pool, max_grad_strip);
 }
-static void run_avg_pool_grad(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+static void avg_pool_grad_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
   const mix_pool pool = avg_grad_pool(args);
-  run_backward(args, team, vector, &pool, avg_grad_strip);
+  pool_run_backward(args, team, vector, &pool, avg_grad_strip);
 }
 
 static size_t max_grad_workspace(const mix_kernel_args *args, int threads) {
@@ -222,7 +222,7 @@ static size_t avg_grad_workspace(const mix_kernel_args *args, int threads) {
   return sums_bytes(&pool, args->input_types[0].dtype) * (size_t)threads;
 }
 
-static const char *unsupported_reason(const mix_kernel_args *args) {
+static const char *pool_unsupported_reason(const mix_kernel_args *args) {
   const mix_tile_class class = mix_tile_class_of(args->input_types[0].dtype);
   if (class == MIX_TILE_INTEGER || class == MIX_TILE_BOOL) return "integers";
   return mix_shape_size(args->input_types[0].shape) == 0 || mix_shape_size(args->output_types[0].shape) == 0
@@ -234,9 +234,9 @@ static bool serial(const mix_kernel_args *args) {
          MIX_CPU_SMALL / 4;
 }
 
-MIX_CPU_KERNELS(max_pool, "max_pool", .unsupported_reason = unsupported_reason, .serial = serial)
-MIX_CPU_KERNELS(avg_pool, "avg_pool_acc32", .unsupported_reason = unsupported_reason, .serial = serial)
-MIX_CPU_KERNELS(max_pool_grad, "max_pool_grad_acc32", .unsupported_reason = unsupported_reason,
+MIX_CPU_KERNELS(max_pool, "max_pool", .unsupported_reason = pool_unsupported_reason, .serial = serial)
+MIX_CPU_KERNELS(avg_pool, "avg_pool_acc32", .unsupported_reason = pool_unsupported_reason, .serial = serial)
+MIX_CPU_KERNELS(max_pool_grad, "max_pool_grad_acc32", .unsupported_reason = pool_unsupported_reason,
                 .serial = serial, .workspace = max_grad_workspace)
-MIX_CPU_KERNELS(avg_pool_grad, "avg_pool_grad_acc32", .unsupported_reason = unsupported_reason,
+MIX_CPU_KERNELS(avg_pool_grad, "avg_pool_grad_acc32", .unsupported_reason = pool_unsupported_reason,
                 .serial = serial, .workspace = avg_grad_workspace)

@@ -19,7 +19,7 @@ static void round_down(float *numbers, const uint32_t *words, mix_dtype dtype, i
   }
 }
 
-static void run_random_uniform(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+static void random_uniform_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
   uint32_t words[PART];
   float numbers[PART];
   const mix_dtype dtype = args->output_types[0].dtype;
@@ -37,19 +37,19 @@ static void run_random_uniform(const mix_kernel_args *args, const mix_team *team
     }
   }
 }
-static const char *unsupported_reason(const mix_kernel_args *args) {
+static const char *random_unsupported_reason(const mix_kernel_args *args) {
   return mix_tile_class_of(args->output_types[0].dtype) == MIX_TILE_FLOAT ? NULL : "float64";
 }
 static bool serial(const mix_kernel_args *args) {
   return 16 * mix_shape_size(args->output_types[0].shape) < MIX_CPU_SMALL;
 }
-static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
+static bool random_share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
   *count = mix_shape_size(args->output_types[0].shape);
   *grain = PART;
   return true;
 }
-MIX_CPU_KERNELS(random_uniform, "random_uniform", .unsupported_reason = unsupported_reason, .serial = serial,
-                .share = share)
+MIX_CPU_KERNELS(random_uniform, "random_uniform", .unsupported_reason = random_unsupported_reason,
+                .serial = serial, .share = random_share)
 
 /* Only initial weights are normal: the reference kernel is fast enough. */
 const mix_kernel *const mix_cpu_random_normal_kernels[] = {NULL};

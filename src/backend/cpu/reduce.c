@@ -139,7 +139,7 @@ static void reduce_rows(const mix_reduction *r, const mix_vector *vector, const 
   }
 }
 
-static void run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+static void reduce_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
   mix_reduction r;
   if (describe_args(&r, args)) return;
   if (r.inner > 1)
@@ -148,14 +148,14 @@ static void run(const mix_kernel_args *args, const mix_team *team, const mix_vec
     reduce_rows(&r, vector, args->inputs[0], args->outputs[0], args->workspace, team);
 }
 
-static const char *unsupported_reason(const mix_kernel_args *args) {
+static const char *reduce_unsupported_reason(const mix_kernel_args *args) {
   mix_reduction r;
   return describe_args(&r, args);
 }
 static bool serial(const mix_kernel_args *args) {
   return mix_shape_size(args->input_types[0].shape) < MIX_CPU_SMALL;
 }
-static size_t workspace(const mix_kernel_args *args, int threads) {
+static size_t reduce_workspace(const mix_kernel_args *args, int threads) {
   (void)threads;
   mix_reduction r;
   if (describe_args(&r, args)) return 0;
@@ -170,12 +170,12 @@ static int barriers(const mix_kernel_args *args, int threads) {
 }
 
 /* Whole rows or matrices, whose sums need no workspace. */
-static bool bands(const mix_kernel_args *args, int threads, int64_t rows, mix_band_access *access) {
+static bool reduce_bands(const mix_kernel_args *args, int threads, int64_t rows, mix_band_access *access) {
   mix_reduction r;
   (void)access;
-  return !describe_args(&r, args) && r.outer % rows == 0 && !workspace(args, threads);
+  return !describe_args(&r, args) && r.outer % rows == 0 && !reduce_workspace(args, threads);
 }
-static void run_band(const mix_kernel_args *args, const mix_band *band, const mix_vector *vector) {
+static void reduce_run_band(const mix_kernel_args *args, const mix_band *band, const mix_vector *vector) {
   mix_reduction r;
   if (describe_args(&r, args)) return;
   const int64_t each = r.outer / band->rows, begin = band->begin * each, end = band->end * each,
@@ -190,14 +190,14 @@ static void run_band(const mix_kernel_args *args, const mix_band *band, const mi
 }
 
 #define REDUCE(op, text)                                                                                     \
-  static void run_##op(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {        \
-    run(args, team, vector);                                                                                 \
+  static void op##_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {        \
+    reduce_run(args, team, vector);                                                                          \
   }                                                                                                          \
-  static void band_##op(const mix_kernel_args *args, const mix_band *band, const mix_vector *vector) {       \
-    run_band(args, band, vector);                                                                            \
+  static void op##_run_band(const mix_kernel_args *args, const mix_band *band, const mix_vector *vector) {   \
+    reduce_run_band(args, band, vector);                                                                     \
   }                                                                                                          \
-  MIX_CPU_KERNELS_IN_BANDS(op, text, .unsupported_reason = unsupported_reason, .serial = serial,             \
-                           .workspace = workspace, .barriers = barriers, .bands = bands)
+  MIX_CPU_KERNELS_IN_BANDS(op, text, .unsupported_reason = reduce_unsupported_reason, .serial = serial,      \
+                           .workspace = reduce_workspace, .barriers = barriers, .bands = reduce_bands)
 REDUCE(reduce_sum, "reduce_sum_acc32")
 REDUCE(reduce_mean, "reduce_mean_acc32")
 REDUCE(reduce_max, "reduce_max")
@@ -206,7 +206,7 @@ REDUCE(bias_add_grad, "bias_add_grad_acc32")
 
 /* ---- the finite test ---- */
 
-static void run_all_finite(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+static void all_finite_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
   _Alignas(64) float tile[PART + MIX_TILE_PADDING / 4];
   const mix_dtype dtype = args->input_types[0].dtype;
   const char *source = args->inputs[0];

@@ -22,7 +22,8 @@ static double add_up(const mix_vector *vector, bool wide, const char *x, int64_t
 static int64_t row_count(const mix_kernel_args *args) { return mix_shape_size(args->output_types[0].shape); }
 
 /* Rows [begin, end). */
-static void run_rows(const mix_kernel_args *args, int64_t begin, int64_t end, const mix_vector *vector) {
+static void row_moments_run_rows(const mix_kernel_args *args, int64_t begin, int64_t end,
+                                 const mix_vector *vector) {
   static const int steps[3] = {1, 0, 0}; /* the mean is the same for all */
   const mix_type *x = &args->input_types[0];
   const bool wide = x->dtype == MIX_FLOAT64;
@@ -59,23 +60,25 @@ static void run_rows(const mix_kernel_args *args, int64_t begin, int64_t end, co
   }
 }
 
-static void run_row_moments(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+static void row_moments_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
   const int64_t rows = row_count(args), n = mix_shape_size(args->input_types[0].shape) / rows;
   int64_t begin, end;
   mix_team_share(team, rows, n < 512 ? 512 / n : 1, &begin, &end);
-  run_rows(args, begin, end, vector);
+  row_moments_run_rows(args, begin, end, vector);
 }
 
-static bool bands(const mix_kernel_args *args, int threads, int64_t rows, mix_band_access *access) {
+static bool row_moments_bands(const mix_kernel_args *args, int threads, int64_t rows,
+                              mix_band_access *access) {
   (void)threads, (void)access;
   return row_count(args) % rows == 0;
 }
-static void band_row_moments(const mix_kernel_args *args, const mix_band *band, const mix_vector *vector) {
+static void row_moments_run_band(const mix_kernel_args *args, const mix_band *band,
+                                 const mix_vector *vector) {
   const int64_t each = row_count(args) / band->rows;
-  run_rows(args, band->begin * each, band->end * each, vector);
+  row_moments_run_rows(args, band->begin * each, band->end * each, vector);
 }
 
-static const char *unsupported_reason(const mix_kernel_args *args) {
+static const char *row_moments_unsupported_reason(const mix_kernel_args *args) {
   const int64_t size = mix_shape_size(args->input_types[0].shape);
   if (!size) return "an empty operand";
   return size / row_count(args) > MIX_MOMENTS_ROW ? "rows longer than a buffer" : NULL;
@@ -83,5 +86,6 @@ static const char *unsupported_reason(const mix_kernel_args *args) {
 static bool serial(const mix_kernel_args *args) {
   return mix_shape_size(args->input_types[0].shape) < MIX_CPU_SMALL;
 }
-MIX_CPU_KERNELS_IN_BANDS(row_moments, "row_moments_acc32", .unsupported_reason = unsupported_reason,
-                         .serial = serial, .bands = bands)
+MIX_CPU_KERNELS_IN_BANDS(row_moments, "row_moments_acc32",
+                         .unsupported_reason = row_moments_unsupported_reason, .serial = serial,
+                         .bands = row_moments_bands)

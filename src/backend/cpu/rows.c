@@ -21,7 +21,7 @@ static bool is_small(const mix_kernel_args *args) {
 
 /* ---- gather_rows ---- */
 
-static void run_gather_rows(const mix_kernel_args *args, const mix_team *team) {
+static void gather_rows_run(const mix_kernel_args *args, const mix_team *team) {
   const size_t bytes = row_bytes(args);
   int64_t begin, end;
   mix_team_share(team, index_count(args), 1, &begin, &end);
@@ -47,7 +47,7 @@ static void copy_table(const mix_kernel_args *args, const mix_team *team) {
     memcpy((char *)args->outputs[0] + begin, (const char *)args->inputs[0] + begin, (size_t)(end - begin));
 }
 
-static void run_replace_rows(const mix_kernel_args *args, const mix_team *team) {
+static void replace_rows_run(const mix_kernel_args *args, const mix_team *team) {
   const size_t bytes = row_bytes(args);
   int64_t begin, end;
   if (!is_in_place(args)) copy_table(args, team);
@@ -103,7 +103,7 @@ static void put_index(const mix_kernel_args *args, int64_t i, int64_t index) {
     ((int32_t *)args->outputs[1])[i] = (int32_t)index;
 }
 
-static void run_combine_rows(const mix_kernel_args *args, const mix_team *team) {
+static void combine_rows_run(const mix_kernel_args *args, const mix_team *team) {
   (void)team;
   const mix_dtype dtype = args->input_types[1].dtype;
   const size_t bytes = row_bytes(args);
@@ -122,7 +122,7 @@ static void run_combine_rows(const mix_kernel_args *args, const mix_team *team) 
 }
 
 #define ROWS_KERNEL(op, is_serial, ...)                                                                      \
-  static const mix_kernel op##_kernel = {.name = #op, .run = run_##op, .serial = is_serial, __VA_ARGS__};    \
+  static const mix_kernel op##_kernel = {.name = #op, .run = op##_run, .serial = is_serial, __VA_ARGS__};    \
   const mix_kernel *const mix_cpu_##op##_kernels[] = {&op##_kernel, NULL};
 ROWS_KERNEL(gather_rows, is_small, .workspace = NULL)
 ROWS_KERNEL(replace_rows, is_small, .barriers = one_barrier)

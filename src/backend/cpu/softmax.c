@@ -93,8 +93,8 @@ static void long_softmax(const rows *r, const mix_kernel_args *args, buffers *b,
 
 /* ---- softmax and log-softmax ---- */
 
-static void run_rows(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector,
-                     mix_softmax_kind kind) {
+static void softmax_run_rows(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector,
+                             mix_softmax_kind kind) {
   buffers b;
   const rows r = rows_of(args, team, vector);
   if (r.n > BUFFER) {
@@ -110,11 +110,11 @@ static void run_rows(const mix_kernel_args *args, const mix_team *team, const mi
     store_converted(&r, args->outputs[0], first, count * r.n, y);
   }
 }
-static void run_softmax(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
-  run_rows(args, team, vector, MIX_ROWS_SOFTMAX);
+static void softmax_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+  softmax_run_rows(args, team, vector, MIX_ROWS_SOFTMAX);
 }
-static void run_log_softmax(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
-  run_rows(args, team, vector, MIX_ROWS_LOG_SOFTMAX);
+static void log_softmax_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+  softmax_run_rows(args, team, vector, MIX_ROWS_LOG_SOFTMAX);
 }
 
 /* ---- cross-entropies: losses (...) and backprop (..., classes) in one pass ---- */
@@ -144,7 +144,7 @@ static void long_cross_entropy(const rows *r, const mix_kernel_args *args, buffe
   }
 }
 
-static void run_softmax_cross_entropy(const mix_kernel_args *args, const mix_team *team,
+static void softmax_cross_entropy_run(const mix_kernel_args *args, const mix_team *team,
                                       const mix_vector *vector) {
   buffers b;
   const rows r = rows_of(args, team, vector);
@@ -192,7 +192,7 @@ static void long_sparse_cross_entropy(const rows *r, const mix_kernel_args *args
   }
 }
 
-static void run_sparse_softmax_cross_entropy(const mix_kernel_args *args, const mix_team *team,
+static void sparse_softmax_cross_entropy_run(const mix_kernel_args *args, const mix_team *team,
                                              const mix_vector *vector) {
   buffers b;
   const rows r = rows_of(args, team, vector);
@@ -219,7 +219,7 @@ static void run_sparse_softmax_cross_entropy(const mix_kernel_args *args, const 
 
 /* ---- the kernels ---- */
 
-static const char *unsupported_reason(const mix_kernel_args *args) {
+static const char *softmax_unsupported_reason(const mix_kernel_args *args) {
   const mix_type *logits = &args->input_types[0];
   if (mix_tile_class_of(logits->dtype) != MIX_TILE_FLOAT) return "float64";
   if (logits->shape.rank < 1 || mix_shape_size(logits->shape) == 0) return "an empty operand";
@@ -228,7 +228,7 @@ static const char *unsupported_reason(const mix_kernel_args *args) {
 static bool serial(const mix_kernel_args *args) {
   return 16 * mix_shape_size(args->input_types[0].shape) < MIX_CPU_SMALL;
 }
-static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
+static bool softmax_share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
   const mix_shape *shape = &args->input_types[0].shape;
   const int64_t n = shape->dims[shape->rank - 1];
   *count = mix_shape_size(*shape);
@@ -236,7 +236,8 @@ static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
   return true;
 }
 #define ROWS(op, text)                                                                                       \
-  MIX_CPU_KERNELS(op, text, .unsupported_reason = unsupported_reason, .serial = serial, .share = share)
+  MIX_CPU_KERNELS(op, text, .unsupported_reason = softmax_unsupported_reason, .serial = serial,              \
+                  .share = softmax_share)
 ROWS(softmax, "softmax_acc32")
 ROWS(log_softmax, "log_softmax_acc32")
 ROWS(softmax_cross_entropy, "softmax_cross_entropy_acc32")

@@ -53,7 +53,7 @@ TRANSPOSE(uint16_t)
 TRANSPOSE(uint32_t)
 TRANSPOSE(uint64_t)
 
-static void run_transpose(const mix_kernel_args *args, const mix_team *team) {
+static void transpose_run(const mix_kernel_args *args, const mix_team *team) {
   matrices m;
   if (!describe(args, &m)) return;
   const int64_t element = (int64_t)mix_dtype_size(args->output_types[0].dtype),
@@ -72,7 +72,7 @@ static void run_transpose(const mix_kernel_args *args, const mix_team *team) {
   }
 }
 
-static const char *unsupported_reason(const mix_kernel_args *args) {
+static const char *transpose_unsupported_reason(const mix_kernel_args *args) {
   matrices m;
   return describe(args, &m) ? NULL : "a permutation of more than two groups of axes";
 }
@@ -81,8 +81,8 @@ static bool serial(const mix_kernel_args *args) {
 }
 
 static const mix_kernel transpose_kernel = {.name = "transpose_blocks",
-                                            .unsupported_reason = unsupported_reason,
-                                            .run = run_transpose,
+                                            .unsupported_reason = transpose_unsupported_reason,
+                                            .run = transpose_run,
                                             .serial = serial};
 
 const mix_kernel *const mix_cpu_transpose_kernels[] = {&transpose_kernel, &mix_cpu_transpose_lines, NULL};

@@ -4,7 +4,7 @@
 #include "backend/backend.h"
 #include "base/clock.h"
 #include "base/processor.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include <mixtape/device.h>
 
 /* Min elements before a decision: other programs take the processor now and then. */

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include "nn/layer/building.h"
 #include "tensor/shape.h"
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "nn/layer/layer_build.h"
 #include "nn/layer/layer.h"
 #include "tensor/shape.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include <mixtape/ops.h>
 #include <stdatomic.h>
 

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "distribute/distribute.h"
 #include "graph/node.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include "base/json.h"
 #include "nn/fields.h"
 #include "nn/keep.h"

@@ -2,7 +2,7 @@
  * count. */
 #include "base/error.h"
 #include "graph/node.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include "nn/metrics/metric.h"
 #include "tensor/shape.h"
 

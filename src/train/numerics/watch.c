@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/body.h"
-#include "graph/loop_trace.h"
+#include "graph/loop_capture.h"
 #include "graph/tape.h"
 #include "train/numerics/numerics.h"
 #include "ops/table.h"
@@ -64,7 +64,7 @@ static void layer_called(void *context, const mix_layer *layer, const char *path
                          mix_list *results) {
   struct mix_numerics_watch *watch = context;
   (void)layer;
-  if (mix_loop_trace_current()) return; /* a value of one step: add_steps */
+  if (mix_loop_capture_current()) return; /* a value of one step: add_steps */
   const char *name = layer_name(watch->report, path);
   for (int i = 0; i < mix_list_count(inputs); i++) {
     const mix_tensor *input = mix_list_get(inputs, i);

@@ -41,7 +41,7 @@ typedef struct run_state {
   int64_t size; /* bytes of a stored number */
 } run_state;
 
-static const char *unsupported_reason(const mix_kernel_args *args) {
+static const char *depthwise_unsupported_reason(const mix_kernel_args *args) {
   const mix_dtype dtype = args->input_types[0].dtype;
   if (dtype == MIX_FLOAT64) return "operands of another dtype";
   const mix_conv_geometry g = mix_conv_geometry_of(args->op, args->attributes, args->input_types);
@@ -79,7 +79,7 @@ static int64_t thread_floats(const mix_conv_geometry *g, mix_conv_kind kind, mix
   return sums_count(g) + round_up(kernel, 64);
 }
 
-static size_t workspace(const mix_kernel_args *args, int threads) {
+static size_t depthwise_workspace(const mix_kernel_args *args, int threads) {
   const mix_conv_geometry g = mix_conv_geometry_of(args->op, args->attributes, args->input_types);
   const int64_t count = thread_floats(&g, mix_conv_kind_of(args->op), args->input_types[0].dtype);
   return (size_t)(count * threads) * sizeof(float);
@@ -90,7 +90,7 @@ static void release(void *prepared) {
   mix_free(prepared);
 }
 
-static bool prepare(mix_kernel_args *args, int threads) {
+static bool depthwise_prepare(mix_kernel_args *args, int threads) {
   (void)threads;
   const mix_conv_geometry g = mix_conv_geometry_of(args->op, args->attributes, args->input_types);
   const bool of_dx = mix_conv_kind_of(args->op) == MIX_CONV_INPUT_GRADIENT;
@@ -181,7 +181,7 @@ static int64_t sum_groups(const run_state *s, float *sums, const char *image, co
 }
 
 /* A line of y or dx: cells of the result's last axis, `of` the other operand's sizes. */
-static void run_line(const run_state *s, bool of_y, int64_t example, int64_t row) {
+static void depthwise_run_line(const run_state *s, bool of_y, int64_t example, int64_t row) {
   const mix_conv_geometry *g = &s->prepared->g;
   const mix_gemm_plan *plan = &s->prepared->plan;
   const int64_t filters = s->prepared->filters, n = of_y ? filters : g->groups,
@@ -219,7 +219,7 @@ static void run_line(const run_state *s, bool of_y, int64_t example, int64_t row
 }
 
 /* The kernel's gradient at a cell, of `count` channels from c: sums over each example, added in order. */
-static void run_cell(const run_state *s, int64_t row, int64_t column, int64_t c, int64_t count) {
+static void depthwise_run_cell(const run_state *s, int64_t row, int64_t column, int64_t c, int64_t count) {
   const mix_conv_geometry *g = &s->prepared->g;
   const mix_gemm_plan *plan = &s->prepared->plan;
   const int64_t channels = g->groups, filters = s->prepared->filters, n = count * g->filters,
@@ -263,7 +263,7 @@ static void run_cell(const run_state *s, int64_t row, int64_t column, int64_t c,
 
 /* ---- the kernel ---- */
 
-static void run_lines(const run_state *s, bool of_y, const mix_team *team) {
+static void depthwise_run_lines(const run_state *s, bool of_y, const mix_team *team) {
   const mix_conv_geometry *g = &s->prepared->g;
   const mix_gemm_plan *plan = &s->prepared->plan;
   const int64_t rows = of_y ? g->out[ROW] : g->in[ROW];
@@ -272,17 +272,18 @@ static void run_lines(const run_state *s, bool of_y, const mix_team *team) {
   if (begin < end && s->wide)
     plan->vector->load[plan->result](s->wide, s->args->inputs[1],
                                      mix_conv_cells(g->kernel) * s->prepared->filters);
-  for (int64_t line = begin; line < end; line++) run_line(s, of_y, line / rows, line % rows);
+  for (int64_t line = begin; line < end; line++) depthwise_run_line(s, of_y, line / rows, line % rows);
 }
 
-static void run_cells(const run_state *s, const mix_team *team) {
+static void depthwise_run_cells(const run_state *s, const mix_team *team) {
   const mix_conv_geometry *g = &s->prepared->g;
   const int64_t most = block_channels(g), blocks = divide_up(g->groups, most);
   int64_t begin, end;
   mix_team_share(team, mix_conv_cells(g->kernel) * blocks, 1, &begin, &end);
   for (int64_t i = begin; i < end; i++) {
     const int64_t cell = i / blocks, c = i % blocks * most;
-    run_cell(s, cell / g->kernel[COLUMN], cell % g->kernel[COLUMN], c, smaller(most, g->groups - c));
+    depthwise_run_cell(s, cell / g->kernel[COLUMN], cell % g->kernel[COLUMN], c,
+                       smaller(most, g->groups - c));
   }
 }
 
@@ -295,7 +296,7 @@ static void finish(const mix_kernel_args *args, const mix_team *team, bool finit
   atomic_store_explicit(&prepared->failed, false, memory_order_relaxed);
 }
 
-static void run(const mix_kernel_args *args, const mix_team *team) {
+static void depthwise_run(const mix_kernel_args *args, const mix_team *team) {
   const prepared_depthwise *prepared = args->prepared;
   const mix_conv_geometry *g = &prepared->g;
   const mix_conv_kind kind = mix_conv_kind_of(args->op);
@@ -317,16 +318,16 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
   if (!args->program) s.result.c = args->outputs[0];
   s.direct = !args->program && prepared->plan.result == MIX_FLOAT32;
   if (kind == MIX_CONV_KERNEL_GRADIENT)
-    run_cells(&s, team);
+    depthwise_run_cells(&s, team);
   else
-    run_lines(&s, kind == MIX_CONV_FORWARD, team);
+    depthwise_run_lines(&s, kind == MIX_CONV_FORWARD, team);
   if (tests) finish(args, team, finite);
 }
 
 const mix_kernel mix_cpu_depthwise_kernel = {.name = "depthwise_acc32",
-                                             .unsupported_reason = unsupported_reason,
-                                             .run = run,
-                                             .workspace = workspace,
-                                             .prepare = prepare,
+                                             .unsupported_reason = depthwise_unsupported_reason,
+                                             .run = depthwise_run,
+                                             .workspace = depthwise_workspace,
+                                             .prepare = depthwise_prepare,
                                              .release = release,
                                              .serial = serial};

@@ -172,8 +172,8 @@ static bool is_empty(const conv *c) {
          0;
 }
 
-static const char *unsupported_reason(const mix_gemm_engine *engine, const mix_kernel_args *args,
-                                      mix_dtype dtype) {
+static const char *conv_product_unsupported_reason(const mix_gemm_engine *engine, const mix_kernel_args *args,
+                                                   mix_dtype dtype) {
   if (args->input_types[0].dtype != dtype) return "operands of another dtype";
   const char *reason = mix_gemm_result_unsupported_reason(args, dtype);
   if (reason) return reason;
@@ -195,7 +195,8 @@ static bool serial(const mix_kernel_args *args) {
   return operations < SERIAL_OPERATIONS;
 }
 
-static size_t workspace(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads) {
+static size_t conv_product_workspace(const mix_gemm_engine *engine, const mix_kernel_args *args,
+                                     int threads) {
   const conv c = conv_of(args);
   const mix_gemm_workspace team = make(engine, args, &c, threads, NULL),
                            alone = make(engine, args, &c, 1, NULL); /* a serial step */
@@ -229,7 +230,7 @@ static void release(void *prepared) {
   mix_free(prepared);
 }
 
-static bool prepare(const mix_gemm_engine *engine, mix_kernel_args *args, int threads) {
+static bool conv_product_prepare(const mix_gemm_engine *engine, mix_kernel_args *args, int threads) {
   const conv c = conv_of(args);
   const int64_t count = product_count(&c);
   prepared_conv *prepared = mix_calloc(1, sizeof *prepared + sizeof(product) * (size_t)count);
@@ -341,7 +342,7 @@ static void run_product(const mix_kernel_args *args, const product *p, mix_gemm_
   mix_gemm_run(&p->plan, o, team, shared, own);
 }
 
-static void run(const mix_kernel_args *args, const mix_team *team) {
+static void conv_product_run(const mix_kernel_args *args, const mix_team *team) {
   prepared_conv *prepared = args->prepared;
   const conv *c = &prepared->conv;
   const mix_gemm_workspace *w = &prepared->workspace;
@@ -367,12 +368,14 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
 
 #define KERNEL(id, constant, engine, text, features, upcast_kernel, summed, description)                     \
   static const char *unsupported_reason_##id(const mix_kernel_args *args) {                                  \
-    return unsupported_reason(&engine, args, constant);                                                      \
+    return conv_product_unsupported_reason(&engine, args, constant);                                         \
   }                                                                                                          \
   static size_t workspace_##id(const mix_kernel_args *args, int threads) {                                   \
-    return workspace(&engine, args, threads);                                                                \
+    return conv_product_workspace(&engine, args, threads);                                                   \
   }                                                                                                          \
-  static bool prepare_##id(mix_kernel_args *args, int threads) { return prepare(&engine, args, threads); }   \
+  static bool prepare_##id(mix_kernel_args *args, int threads) {                                             \
+    return conv_product_prepare(&engine, args, threads);                                                     \
+  }                                                                                                          \
   static int barriers_##id(const mix_kernel_args *args, int threads) {                                       \
     return barriers(&engine, args, threads);                                                                 \
   }                                                                                                          \
@@ -380,7 +383,7 @@ static void run(const mix_kernel_args *args, const mix_team *team) {
       .name = "conv_" text,                                                                                  \
       .needs = features,                                                                                     \
       .unsupported_reason = unsupported_reason_##id,                                                         \
-      .run = run,                                                                                            \
+      .run = conv_product_run,                                                                               \
       .workspace = workspace_##id,                                                                           \
       .prepare = prepare_##id,                                                                               \
       .release = release,                                                                                    \

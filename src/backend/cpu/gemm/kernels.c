@@ -87,8 +87,8 @@ const char *mix_gemm_result_unsupported_reason(const mix_kernel_args *args, mix_
   return mix_tile_unsupported_reason(args->program);
 }
 
-static const char *unsupported_reason(const mix_gemm_engine *engine, const mix_kernel_args *args,
-                                      mix_dtype dtype) {
+static const char *matmul_unsupported_reason(const mix_gemm_engine *engine, const mix_kernel_args *args,
+                                             mix_dtype dtype) {
   const mix_dtype stored = rounds_operands(args) ? MIX_FLOAT32 : dtype;
   if (args->input_types[0].dtype != stored || args->input_types[1].dtype != stored)
     return "operands of another dtype";
@@ -115,7 +115,7 @@ static size_t workspace_of(const prepared_gemm *x, int threads) {
   return x->share_batches ? (shared + own) * (size_t)threads : shared + own * (size_t)threads;
 }
 
-static size_t workspace(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads) {
+static size_t matmul_workspace(const mix_gemm_engine *engine, const mix_kernel_args *args, int threads) {
   prepared_gemm team, alone; /* a serial step runs on one thread of the team */
   make(engine, args, threads, &team);
   make(engine, args, 1, &alone);
@@ -141,7 +141,7 @@ static void release(void *prepared) {
   mix_free(prepared);
 }
 
-static bool prepare(const mix_gemm_engine *engine, mix_kernel_args *args, int threads) {
+static bool matmul_prepare(const mix_gemm_engine *engine, mix_kernel_args *args, int threads) {
   prepared_gemm *prepared = mix_alloc(sizeof *prepared);
   if (!prepared) return false;
   make(engine, args, serial(args) ? 1 : threads, prepared);
@@ -213,7 +213,7 @@ static void finish(const mix_kernel_args *args, const mix_team *team, bool tests
   atomic_store_explicit(&prepared->failed, false, memory_order_relaxed);
 }
 
-static void run(const mix_kernel_args *args, const mix_team *team) {
+static void matmul_run(const mix_kernel_args *args, const mix_team *team) {
   prepared_gemm *prepared = args->prepared;
   const mix_gemm_plan *plan = &prepared->plan;
   const mix_team *runners = prepared->share_batches ? &mix_team_alone : team;
@@ -260,7 +260,7 @@ static size_t kept(const mix_kernel_args *args) {
   return plan->algorithm->kept_bytes ? plan->algorithm->kept_bytes(plan) : 0;
 }
 
-static void begin(const mix_kernel_args *args, const mix_team *team) {
+static void matmul_begin(const mix_kernel_args *args, const mix_team *team) {
   const mix_gemm_plan *plan = &((const prepared_gemm *)args->prepared)->plan;
   const mix_gemm_view b = view_of(args, 1, ((const mix_matmul_attributes *)args->attributes)->transpose_b);
   plan->algorithm->keep(plan, &b, team->rank, team->size, args->kept);
@@ -268,12 +268,14 @@ static void begin(const mix_kernel_args *args, const mix_team *team) {
 
 #define GEMM_KERNEL(id, constant, engine, text, features, upcast_kernel, summed, text_of_kernel)             \
   static const char *unsupported_reason_##id(const mix_kernel_args *args) {                                  \
-    return unsupported_reason(&engine, args, constant);                                                      \
+    return matmul_unsupported_reason(&engine, args, constant);                                               \
   }                                                                                                          \
   static size_t workspace_##id(const mix_kernel_args *args, int threads) {                                   \
-    return workspace(&engine, args, threads);                                                                \
+    return matmul_workspace(&engine, args, threads);                                                         \
   }                                                                                                          \
-  static bool prepare_##id(mix_kernel_args *args, int threads) { return prepare(&engine, args, threads); }   \
+  static bool prepare_##id(mix_kernel_args *args, int threads) {                                             \
+    return matmul_prepare(&engine, args, threads);                                                           \
+  }                                                                                                          \
   static int barriers_##id(const mix_kernel_args *args, int threads) {                                       \
     return barriers(&engine, args, threads);                                                                 \
   }                                                                                                          \
@@ -284,12 +286,12 @@ static void begin(const mix_kernel_args *args, const mix_team *team) {
       .name = "gemm_" text,                                                                                  \
       .needs = features,                                                                                     \
       .unsupported_reason = unsupported_reason_##id,                                                         \
-      .run = run,                                                                                            \
+      .run = matmul_run,                                                                                     \
       .workspace = workspace_##id,                                                                           \
       .prepare = prepare_##id,                                                                               \
       .release = release,                                                                                    \
       .kept = kept,                                                                                          \
-      .begin = begin,                                                                                        \
+      .begin = matmul_begin,                                                                                 \
       .serial = serial,                                                                                      \
       .barriers = barriers_##id,                                                                             \
       .same_order = same_order_##id,                                                                         \

@@ -24,7 +24,7 @@ static int append(sum *s, mix_opcode opcode, mix_dtype dtype, int a, int b) {
   return s->program.load_count + s->program.instruction_count++;
 }
 
-static bool prepare(mix_kernel_args *args, const mix_vector *vector) {
+static bool add_n_prepare(mix_kernel_args *args, const mix_vector *vector) {
   sum *s = mix_calloc(1, sizeof *s);
   if (!s) return false;
   const mix_dtype dtype = args->output_types[0].dtype;
@@ -53,25 +53,25 @@ static void release(void *prepared) {
   mix_free(((sum *)prepared)->tiles);
   mix_free(prepared);
 }
-MIX_VECTOR_SETS(MIX_CPU_PREPARE)
+MIX_VECTOR_SETS(MIX_CPU_PREPARE, add_n)
 
-static void run_add_n(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
+static void add_n_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
   (void)vector; /* the prepared program has it */
   mix_tile_run(((const sum *)args->prepared)->tiles, args, team);
 }
-static const char *unsupported_reason(const mix_kernel_args *args) {
+static const char *add_n_unsupported_reason(const mix_kernel_args *args) {
   if (args->output_types[0].dtype == MIX_BOOL) return "bool";
   return args->input_count > MAX ? "more than 32 operands" : NULL;
 }
 static bool serial(const mix_kernel_args *args) {
   return ((const sum *)args->prepared)->tiles->cost < MIX_CPU_SMALL;
 }
-static bool share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
+static bool add_n_share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
   return mix_tile_share(((const sum *)args->prepared)->tiles, count, grain);
 }
 
 #define ADD_N(set, ...)                                                                                      \
-  MIX_CPU_KERNEL(set, __VA_ARGS__, add_n, "add_n_acc32", .unsupported_reason = unsupported_reason,           \
-                 .prepare = prepare_##set, .release = release, .serial = serial, .share = share)
+  MIX_CPU_KERNEL(set, __VA_ARGS__, add_n, "add_n_acc32", .unsupported_reason = add_n_unsupported_reason,     \
+                 .prepare = prepare_##set, .release = release, .serial = serial, .share = add_n_share)
 MIX_VECTOR_SETS(ADD_N)
 MIX_CPU_TABLE(add_n)

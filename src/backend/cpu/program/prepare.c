@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <string.h>
 
-static const char *unsupported_reason(const mix_program *program) {
+static const char *program_unsupported_reason(const mix_program *program) {
   if (program->load_count + program->instruction_count + program->store_count + program->sum_count + 1 >
       MIX_TILE_REGISTERS)
     return "more registers than the tile executor holds";
@@ -159,7 +159,7 @@ static void find_finite_test(mix_tile_program *p) {
 
 /* NULL with *reason set, or, if out of memory, with *reason NULL and the error recorded. */
 static mix_tile_program *build(const mix_program *program, const mix_vector *vector, const char **reason) {
-  *reason = unsupported_reason(program);
+  *reason = program_unsupported_reason(program);
   if (*reason) return NULL;
   const size_t steps = (size_t)(2 * program->instruction_count + program->load_count + program->store_count +
                                 program->sum_count + 1);
@@ -208,7 +208,7 @@ static mix_tile_program *build(const mix_program *program, const mix_vector *vec
 }
 
 const char *mix_tile_unsupported_reason(const mix_program *program) {
-  const char *reason = unsupported_reason(program);
+  const char *reason = program_unsupported_reason(program);
   /* This many values always fit, in the smallest tiles: 64 elements of 8 bytes. */
   const int always = MIX_TILE_MEMORY / (64 * 8 + MIX_TILE_PADDING);
   if (reason || program->load_count + program->instruction_count + program->store_count < always)

@@ -1,6 +1,6 @@
 /* What the cells have in common: weights, dropout masks, products of all gates, and how loops run them. */
 #include "base/error.h"
-#include "graph/trace.h"
+#include "graph/capture.h"
 #include "nn/layers/activation_functions.h"
 #include "nn/layers/recurrent/recurrent.h"
 #include "tensor/shape.h"

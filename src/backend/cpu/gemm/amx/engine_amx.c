@@ -173,7 +173,7 @@ static void sum(const share *s, const int64_t first[2], const int64_t count[2], 
   } while (k < end);
 }
 
-static void run_blocks(share *s, unsigned char *shared, float *c) {
+static void amx_run_blocks(share *s, unsigned char *shared, float *c) {
   const mix_gemm_plan *plan = s->plan;
   const mix_amx_plan *own = mix_amx_plan_of(plan);
   const int outer = own->columns_outside, inner = !outer;
@@ -231,8 +231,8 @@ static void run_split_k(const share *s, float *c) {
   }
 }
 
-static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
-                void *shared, void *workspace) {
+static void amx_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
+                    void *shared, void *workspace) {
   const mix_amx_plan *own = mix_amx_plan_of(plan);
   const mix_gemm_problem *p = &plan->problem;
   mix_amx_enter();
@@ -259,7 +259,7 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
   if (own->split_k)
     run_split_k(&s, (float *)((char *)shared + 2 * own->c_bytes * (size_t)block_index));
   else
-    run_blocks(&s, shared, (float *)memory);
+    amx_run_blocks(&s, shared, (float *)memory);
   mix_amx_leave();
 }
 
@@ -267,7 +267,7 @@ static const mix_gemm_algorithm amx = {.name = "amx",
                                        .unsupported_reason = mix_amx_unsupported_reason,
                                        .plan = mix_amx_make_plan,
                                        .workspace = mix_amx_workspace,
-                                       .run = run};
+                                       .run = amx_run};
 static const mix_gemm_algorithm *const algorithms[] = {&amx, NULL};
 static const mix_gemm_storage storages[] = {{MIX_FLOAT32}, {MIX_FLOAT16}, {MIX_BFLOAT16}, {MIX_DTYPE_NONE}};
 

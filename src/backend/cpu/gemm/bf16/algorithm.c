@@ -10,8 +10,8 @@ enum {
   MIN_OPERATIONS = 1 << 13, /* of multiplications */
 };
 
-static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
-                                      const mix_gemm_problem *p) {
+static const char *bf16_unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
+                                           const mix_gemm_problem *p) {
   const mix_gemm_engine *widening = engine->widening;
   if (!mix_gemm_small_n.unsupported_reason(widening, dtype, p)) return "summed along vectors of k";
   if (p->m < FEWEST_ROWS) return "few rows, bound by reading B";
@@ -23,5 +23,5 @@ static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype d
 
 /* Blocked products of all shapes, less those that other algorithms or widening kernels do faster. */
 static const mix_gemm_algorithm bf16_pairs = {
-    .name = "pairs", .unsupported_reason = unsupported_reason, MIX_BLOCKED_FUNCTIONS};
+    .name = "pairs", .unsupported_reason = bf16_unsupported_reason, MIX_BLOCKED_FUNCTIONS};
 const mix_gemm_algorithm *const mix_gemm_pair_algorithms[] = {&bf16_pairs, NULL};

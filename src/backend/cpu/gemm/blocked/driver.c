@@ -254,8 +254,8 @@ void mix_blocked_run(const mix_gemm_plan *plan, const mix_gemm_operands *operand
   mix_gemm_end(&work);
 }
 
-static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
-                                      const mix_gemm_problem *problem) {
+static const char *blocked_unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
+                                              const mix_gemm_problem *problem) {
   (void)engine, (void)dtype, (void)problem;
   return NULL;
 }
@@ -267,4 +267,4 @@ mix_gemm_workspace mix_blocked_workspace(const mix_gemm_plan *plan) {
 }
 
 const mix_gemm_algorithm mix_gemm_blocked = {
-    .name = "blocked", .unsupported_reason = unsupported_reason, MIX_BLOCKED_FUNCTIONS};
+    .name = "blocked", .unsupported_reason = blocked_unsupported_reason, MIX_BLOCKED_FUNCTIONS};

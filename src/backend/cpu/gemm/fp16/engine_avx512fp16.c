@@ -57,8 +57,8 @@ static const char *unsupported_reason_sums(const mix_gemm_problem *p, bool long_
   return large ? "auto takes chains of 32 for large products" : NULL;
 }
 
-static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
-                                      const mix_gemm_problem *p) {
+static const char *fp16_unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
+                                           const mix_gemm_problem *p) {
   (void)dtype; /* both */
   if (p->n <= FEW_COLUMNS || p->m <= FEW_COLUMNS)
     return "few rows or columns, bound by reading the other operand";
@@ -91,7 +91,7 @@ static size_t gathered_bytes(const mix_gemm_plan *plan) {
   return (size_t)whole_lines(rows * mix_gemm_gathered_stride(columns) * (int64_t)sizeof(uint16_t));
 }
 
-static void make_plan(mix_gemm_plan *plan) {
+static void fp16_make_plan(mix_gemm_plan *plan) {
   mix_fp16_plan *own = mix_fp16_plan_in(plan);
   const mix_gemm_problem *p = &plan->problem;
   mix_gemm_choose_grid(plan, FP16_MR, FP16_NR);
@@ -322,8 +322,8 @@ static void place(const mix_gemm_plan *plan, operand *x, int64_t panels, char *m
   x->scales = (float *)memory, x->panels = (uint16_t *)(memory + scales_bytes(plan, panels));
 }
 
-static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
-                void *shared, void *workspace) {
+static void fp16_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
+                     void *shared, void *workspace) {
   const mix_fp16_plan *own = mix_fp16_plan_of(plan);
   (void)shared; /* not used */
   const mix_gemm_problem *p = &plan->problem;
@@ -366,10 +366,10 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
 static const mix_gemm_storage storages[] = {{MIX_FLOAT16}, {MIX_BFLOAT16}, {MIX_DTYPE_NONE}};
 
 static const mix_gemm_algorithm fp16 = {.name = "fp16",
-                                        .unsupported_reason = unsupported_reason,
-                                        .plan = make_plan,
+                                        .unsupported_reason = fp16_unsupported_reason,
+                                        .plan = fp16_make_plan,
                                         .workspace = workspace_of,
-                                        .run = run};
+                                        .run = fp16_run};
 static const mix_gemm_algorithm *const algorithms[] = {&fp16, NULL};
 
 #define FP16_ENGINE(sums, chain_count, chain_length)                                                         \

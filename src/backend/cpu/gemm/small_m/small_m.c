@@ -16,8 +16,8 @@ enum {
   MAX_COLUMNS = 1024,
 };
 
-static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
-                                      const mix_gemm_problem *problem) {
+static const char *small_m_unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
+                                              const mix_gemm_problem *problem) {
   if (problem->patches) return "patches of images";
   const mix_gemm_storage *storage = mix_gemm_storage_of(engine, dtype);
   const bool transposed = mix_gemm_prefers_transposed(problem);
@@ -30,7 +30,7 @@ static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype d
   return transposed || large ? NULL : "a small B";
 }
 
-static void complete_plan(mix_gemm_plan *plan) {
+static void small_m_complete_plan(mix_gemm_plan *plan) {
   mix_small_m_plan *own = mix_small_m_plan_in(plan);
   if (mix_gemm_prefers_transposed(&plan->problem)) mix_gemm_compute_transposed(plan);
   const mix_gemm_engine *engine = plan->engine;
@@ -55,7 +55,7 @@ static void complete_plan(mix_gemm_plan *plan) {
   own->transpose_bytes = (size_t)whole_lines(widened > transposed ? widened : transposed);
 }
 
-static mix_gemm_workspace workspace(const mix_gemm_plan *plan) {
+static mix_gemm_workspace small_m_workspace(const mix_gemm_plan *plan) {
   const mix_small_m_plan *own = mix_small_m_plan_of(plan);
   return (mix_gemm_workspace){.thread =
                                   own->a_bytes + own->spare_bytes + own->sums_bytes + own->transpose_bytes};
@@ -106,8 +106,8 @@ static void multiply_columns(const run_state *s, int64_t column, int64_t columns
     mix_gemm_store_result(plan, s->operands, s->sums, s->own->sums_stride, 0, p->m, column, columns, false);
 }
 
-static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
-                void *shared, void *workspace) {
+static void small_m_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
+                        void *shared, void *workspace) {
   (void)shared; /* not used */
   run_state s = {.plan = plan, .own = mix_small_m_plan_of(plan), .operands = operands, .rows = workspace};
   s.spare = s.rows + s.own->a_bytes, s.sums = s.spare + s.own->spare_bytes,
@@ -120,7 +120,7 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
 }
 
 const mix_gemm_algorithm mix_gemm_small_m = {.name = "small_m",
-                                             .unsupported_reason = unsupported_reason,
-                                             .plan = complete_plan,
-                                             .workspace = workspace,
-                                             .run = run};
+                                             .unsupported_reason = small_m_unsupported_reason,
+                                             .plan = small_m_complete_plan,
+                                             .workspace = small_m_workspace,
+                                             .run = small_m_run};

@@ -30,8 +30,8 @@ static bool is_few_rows(const mix_gemm_engine *engine, const mix_gemm_storage *s
 
 /* Is the product summed along vectors of k; is its transpose computed? Deeper products than
  * MIX_GEMM_ORDERED_DEPTH may be summed in another order than TensorFlow's. */
-static bool accepts(const mix_gemm_engine *engine, const mix_gemm_storage *storage, const mix_gemm_problem *p,
-                    bool *transposed) {
+static bool small_n_accepts(const mix_gemm_engine *engine, const mix_gemm_storage *storage,
+                            const mix_gemm_problem *p, bool *transposed) {
   *transposed = true;
   if (is_few_rows(engine, storage, p)) return true;
   if (!storage->small_n[0] || p->k <= MIX_GEMM_ORDERED_DEPTH) return false;
@@ -39,22 +39,22 @@ static bool accepts(const mix_gemm_engine *engine, const mix_gemm_storage *stora
   return !*transposed || (p->m <= engine->small_n_columns && p->transpose_b);
 }
 
-static const char *unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
-                                      const mix_gemm_problem *problem) {
+static const char *small_n_unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
+                                              const mix_gemm_problem *problem) {
   if (problem->patches) return "patches of images";
   bool transposed;
-  return accepts(engine, mix_gemm_storage_of(engine, dtype), problem, &transposed)
+  return small_n_accepts(engine, mix_gemm_storage_of(engine, dtype), problem, &transposed)
              ? NULL
              : "many columns, or not stored along k";
 }
 
 /* The narrow operand is widened in parts along k that stay in the second-level cache. So the workspace does
  * not grow with k. */
-static void complete_plan(mix_gemm_plan *plan) {
+static void small_n_complete_plan(mix_gemm_plan *plan) {
   mix_small_n_plan *own = mix_small_n_plan_in(plan);
   const mix_gemm_engine *engine = plan->engine;
   bool transposed;
-  if (accepts(engine, plan->storage, &plan->problem, &transposed) && transposed)
+  if (small_n_accepts(engine, plan->storage, &plan->problem, &transposed) && transposed)
     mix_gemm_compute_transposed(plan);
   const mix_gemm_problem *p = &plan->problem;
   const int64_t element = (int64_t)engine->element_size, sum = (int64_t)engine->sum_size,
@@ -74,7 +74,7 @@ static void complete_plan(mix_gemm_plan *plan) {
   own->transpose_bytes = (size_t)whole_lines(MIX_GEMM_SMALL_N_ROWS * widest * sum);
 }
 
-static mix_gemm_workspace workspace(const mix_gemm_plan *plan) {
+static mix_gemm_workspace small_n_workspace(const mix_gemm_plan *plan) {
   const mix_small_n_plan *own = mix_small_n_plan_of(plan);
   return (mix_gemm_workspace){.thread = own->lanes_bytes + own->narrow_bytes + own->sums_bytes +
                                         own->transpose_bytes};
@@ -139,8 +139,8 @@ static void multiply(const run_state *s, int64_t row, int64_t rows, char *lanes)
   }
 }
 
-static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
-                void *shared, void *workspace) {
+static void small_n_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
+                        void *shared, void *workspace) {
   (void)shared; /* not used */
   const mix_gemm_problem *p = &plan->problem;
   const int64_t lanes_of_row = p->n * plan->engine->lanes * (int64_t)plan->engine->sum_size;
@@ -164,7 +164,7 @@ static void run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, co
 
 const mix_gemm_algorithm mix_gemm_small_n = {.name = "small_n",
                                              .sums_in_lanes = true,
-                                             .unsupported_reason = unsupported_reason,
-                                             .plan = complete_plan,
-                                             .workspace = workspace,
-                                             .run = run};
+                                             .unsupported_reason = small_n_unsupported_reason,
+                                             .plan = small_n_complete_plan,
+                                             .workspace = small_n_workspace,
+                                             .run = small_n_run};

@@ -1,4 +1,4 @@
-#include "graph/trace.h"
+#include "graph/capture.h"
 
 #include "base/alloc.h"
 #include "graph/tape.h"

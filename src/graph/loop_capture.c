@@ -1,32 +1,32 @@
-#include "graph/loop_trace.h"
+#include "graph/loop_capture.h"
 
 #include "base/alloc.h"
 
-static _Thread_local mix_loop_trace *current;
+static _Thread_local mix_loop_capture *current;
 
-mix_loop_trace *mix_loop_trace_current(void) { return current; }
+mix_loop_capture *mix_loop_capture_current(void) { return current; }
 
-mix_loop_trace *mix_loop_trace_set(mix_loop_trace *trace) {
-  mix_loop_trace *former = current;
+mix_loop_capture *mix_loop_capture_set(mix_loop_capture *trace) {
+  mix_loop_capture *former = current;
   current = trace;
   return former;
 }
 
-static mix_loop_variable *find(const mix_loop_trace *trace, const mix_variable *variable) {
+static mix_loop_variable *find(const mix_loop_capture *trace, const mix_variable *variable) {
   for (int i = 0; i < trace->count; i++)
     if (trace->variables[i].variable == variable) return &trace->variables[i];
   return NULL;
 }
 
 mix_tensor *mix_loop_value(const mix_variable *variable) {
-  for (const mix_loop_trace *trace = current; trace; trace = trace->outer) {
+  for (const mix_loop_capture *trace = current; trace; trace = trace->outer) {
     const mix_loop_variable *found = find(trace, variable);
     if (found) return mix_tensor_of(found->value->node, found->value->output);
   }
   return NULL;
 }
 
-bool mix_loop_assign(mix_loop_trace *trace, mix_variable *variable, mix_tensor *value) {
+bool mix_loop_assign(mix_loop_capture *trace, mix_variable *variable, mix_tensor *value) {
   mix_loop_variable *place = find(trace, variable);
   if (!value) return false;
   mix_retain(value);
@@ -41,7 +41,7 @@ bool mix_loop_assign(mix_loop_trace *trace, mix_variable *variable, mix_tensor *
   return true;
 }
 
-void mix_loop_trace_clear(mix_loop_trace *trace) {
+void mix_loop_capture_clear(mix_loop_capture *trace) {
   for (int i = 0; i < trace->count; i++) {
     mix_release(trace->variables[i].variable);
     mix_release(trace->variables[i].value);

@@ -1,6 +1,6 @@
 /* The context of new nodes on this thread: the layer, the capture and the open tapes. */
-#ifndef MIX_GRAPH_TRACE_H
-#define MIX_GRAPH_TRACE_H
+#ifndef MIX_GRAPH_CAPTURE_H
+#define MIX_GRAPH_CAPTURE_H
 
 #include "graph/node.h"
 #include <mixtape/tape.h>
