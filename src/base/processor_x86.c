@@ -38,7 +38,7 @@ static bool tiles_permitted(void) {
 }
 
 /* Does VDPBF16PS multiply faster than float32's fused multiply-adds? At twice their rate on AMD's processors
- * from Zen 4 on (family 0x19; bench/results/2026-11-24-bf16-amd.md), at half of it on Intel's. */
+ * from Zen 4 on (family 0x19; bench/results/products.md), at half of it on Intel's. */
 static bool pairs_gain(void) {
   enum { FAMILY_OF_ZEN4 = 0x19, EXTENDED = 15 };
   const leaf vendor = cpuid(0, 0);
