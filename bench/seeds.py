@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Test accuracies over seeds, and how far losses are from those of exact sums: the tables of NUMERICS.md.
+"""Test accuracies over seeds, and how far losses are from those of exact sums: in bench/results/products.md.
 
 Trains the guide's model on MNIST (MIXTAPE_DATA_DIR) with the program `mixtape` for each policy, accumulation
 and seed, and prints the least, the largest and the mean accuracy, then the median and the largest relative

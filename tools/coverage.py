@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""docs/COVERAGE.md: which test holds each row of the specification, which rows are tested in part, and why.
+"""docs/COVERAGE.md: which test holds each row of the specification, which rows are tested in part, and why;
+and which tests hold each section of docs/NUMERICS.md.
 
 Rows are known from names of test functions: O17_name holds O17, S05_S08_name both, S11_to_S13_name all three.
 A comment that begins with "L28:" says it of what follows. Rows of the graph rewrite are recorded graphs:
 G03-simple.json holds G03, and the test that reads the records makes a test of each file. Where
 MIXTAPE_REFERENCE_DIR is set, the files must be there. The rows themselves are in docs/spec: each must be
-there once, and so must each row and section that the code cites.
+there once, and so must each row and section that the code cites. Sections of docs/NUMERICS.md are known from
+comments: "Holds docs/NUMERICS.md: Sums; Products." above a test says it of that test, else of the file.
   tools/coverage.py          writes docs/COVERAGE.md
   tools/coverage.py --check  fails where it is not what would be written, or where docs/spec lacks something
 """
@@ -17,6 +19,7 @@ import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SPEC = ROOT / "docs" / "spec"
+NUMERICS = ROOT / "docs" / "NUMERICS.md"
 WIDTH = 110
 
 # File in docs/spec, title, letter, first row, last row (inclusive). GAPS has the numbers that are left out.
@@ -114,6 +117,52 @@ def tests():
             for row in EXECUTED if name.endswith("_numbers.c") else RECORDED:
                 found.setdefault(row, set()).add(name)
     return {row: files for row, files in found.items() if row[0] in LETTERS}
+
+
+def promise_key(heading):
+    """How tests name a section: without code marks, up to a colon."""
+    return heading.replace("`", "").partition(":")[0]
+
+
+def promises():
+    """Section of NUMERICS.md, as tests name it -> its heading."""
+    headings = re.findall(r"^##+ (.*)", NUMERICS.read_text(encoding="utf-8"), re.M)
+    return {promise_key(heading): heading for heading in headings}
+
+
+def holders():
+    """Section of NUMERICS.md -> file -> the tests of it that hold the section; none: the whole file does."""
+    found = {}
+    mark = re.compile(r"/\* Holds docs/NUMERICS\.md: ([^.]*)\.[\s*]*\*/\s*"
+                      r"(?:/\*(?:[^*]|\*(?!/))*\*/\s*)?(?:static void (\w+)\()?")
+    for name, text in sources("tests", suffixes=(".c",)):
+        for sections, test in mark.findall(text):
+            for section in re.sub(r"\s*\n \* ", " ", sections).split("; "):
+                tests_of = found.setdefault(section, {}).setdefault(name, [])
+                if test:
+                    tests_of.append(test)
+    return found
+
+
+def unheld():
+    """Problems of promises: sections without a test, and tests of sections that there are not."""
+    known, found = promises(), holders()
+    problems = [f"docs/NUMERICS.md: no test holds \"{key}\"" for key in known if key not in found]
+    for key in sorted(set(found) - set(known)):
+        problems.append(f"{', '.join(found[key])}: docs/NUMERICS.md has no section \"{key}\"")
+    return problems
+
+
+def promise_lines():
+    """The list of the sections of NUMERICS.md with their tests."""
+    lines, found = [], holders()
+    for key, heading in promises().items():
+        anchor = re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-")
+        files = [name + (f" ({', '.join(tests_of)})" if tests_of else "")
+                 for name, tests_of in found.get(key, {}).items()]
+        text = f"- [{key}](NUMERICS.md#{anchor}): {', '.join(files)}"
+        lines.append(textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False))
+    return lines
 
 
 def unrecorded():
@@ -219,12 +268,15 @@ def document():
         details += ["", f"## {title}", "", f"Rows: [docs/spec/{file}](spec/{file}).", ""]
         details += listing(table, found)
     intro = (
-        "Written by `tools/coverage.py` from the names of the test functions and, for the graph rewrite, of "
-        "the recorded graphs. `make check` tests that it is fresh. A row is tested in part where its test "
-        "leaves something out: its gap says what. Rows without a test say what they wait for. What a row "
-        "says is in [docs/spec](spec/README.md)."
+        "Written by `tools/coverage.py` from the names of the test functions, from comments of tests and, "
+        "for the graph rewrite, from the names of the recorded graphs. `make check` tests that it is fresh. "
+        "A row is tested in part where its test leaves something out: its gap says what. Rows without a test "
+        "say what they wait for. What a row says is in [docs/spec](spec/README.md)."
     )
-    head = ["# Which test holds which row of the specification", "", textwrap.fill(intro, WIDTH), ""]
+    head = ["# Which tests hold what the numbers promise, and the rows of the specification", ""]
+    head += [textwrap.fill(intro, WIDTH), "", "## What the numbers promise", ""]
+    head += ["Sections of [NUMERICS.md](NUMERICS.md), where tests are named those alone.", ""]
+    head += [*promise_lines(), "", "## Rows", ""]
     head += ["| table | rows, in docs/spec | rows with a test |", "|---|---|---|", *summary]
     head += [f"| all | | {count_text(*totals)} |"]
     return "\n".join(head + details) + "\n"
@@ -244,7 +296,7 @@ def complaints():
     untested = sorted(set(PARTIAL) - set(found))
     problems += [f"{row} is said to be tested in part and has no test" for row in untested]
     notes = [f"{row} has a test now: its reason can go" for row in sorted(set(REASONS) & set(found))]
-    return problems + described() + cited() + unrecorded(), notes
+    return problems + unheld() + described() + cited() + unrecorded(), notes
 
 
 def main():

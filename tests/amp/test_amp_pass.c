@@ -1,5 +1,6 @@
 /* The mixed precision rewrite of captured functions: the list of each op, graphs before and after, numeric
  * results. */
+/* Holds docs/NUMERICS.md: The automatic rewrite. */
 #include "compile/support.h"
 
 #include "amp/rewrite.h"

@@ -1,5 +1,6 @@
 /* The lists of the rewrite: modes, versions, levels, edits by options and environment variables, and
  * warnings. */
+/* Holds docs/NUMERICS.md: The automatic rewrite. */
 #include "amp/setting.h"
 #include "amp/amp_support.h"
 

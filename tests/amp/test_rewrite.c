@@ -1,5 +1,6 @@
 /* The rewrite on hand-built graphs, beyond the recorded ones (tests/spec/test_rewrite.c): damaged graphs,
  * reports, devices, out of memory, and linear run time. */
+/* Holds docs/NUMERICS.md: The automatic rewrite. */
 #include "amp/amp_support.h"
 
 #include <time.h>

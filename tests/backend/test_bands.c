@@ -1,5 +1,6 @@
 /* Steps that run together in bands of rows give the bits that they give one after another, on any number of
  * threads, with rows that fill no band and no vector, and move fewer bytes. */
+/* Holds docs/NUMERICS.md: The same bits again. */
 #include "../compile/support.h"
 
 #include "backend/host/bands.h"

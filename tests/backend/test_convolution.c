@@ -1,6 +1,7 @@
 /* The kernels of convolutions and their gradients, each called by name, against the reference. Operands are
  * small integers, whose sums every kernel has exactly: the bits must be the reference's, with every number of
  * threads. */
+/* Holds docs/NUMERICS.md: Products. */
 #include "backend/gemm_products.h"
 #include "backend/cpu/kernels.h"
 #include "ops/convolution.h"

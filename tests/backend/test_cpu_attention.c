@@ -1,5 +1,6 @@
 /* Attention by blocks and its gradients, on the CPU and on the reference, against their formulas and against
  * the plain form; its memory is linear in the number of places. */
+/* Holds docs/NUMERICS.md: Einstein sums and attention. */
 #include "backend/attention_bounds.h"
 #include "backend/host/executor.h"
 #include "base/philox.h"

@@ -1,4 +1,5 @@
 /* The pooling kernels of the CPU against the reference, for every instruction set and several threads. */
+/* Holds docs/NUMERICS.md: Windows and images. */
 #include "backend/cpu_kernels.h"
 
 #include "backend/ref/ref.h"

@@ -1,5 +1,6 @@
 /* The CPU's reductions, copies and random numbers against the reference kernels. Sums of small integers are
  * exact in any order: tolerance 0. Other sums have the bound of the documented order. */
+/* Holds docs/NUMERICS.md: Sums; The same bits again. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -476,6 +477,7 @@ static void fills_and_reshapes(void **state) {
     }
 }
 
+/* Holds docs/NUMERICS.md: Random numbers. */
 static void uniform_numbers(void **state) {
   NEED_INSTRUCTION_SET(state);
   static const int64_t sizes[] = {1, 7, 511, 513, 100003};

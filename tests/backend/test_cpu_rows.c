@@ -1,4 +1,5 @@
 /* The CPU's updates of rows against the reference, to the bit, on one thread and several. */
+/* Holds docs/NUMERICS.md: Optimizers. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* Softmax and the cross-entropies of the CPU against the reference, which computes in double and rounds
  * once. */
+/* Holds docs/NUMERICS.md: Softmax, cross-entropies, losses. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -192,6 +193,7 @@ static void sparse_cross_entropies(void **state) {
       }
 }
 
+/* Holds docs/NUMERICS.md: NaN, infinity and the error word. */
 static void labels_outside_the_classes(void **state) {
   NEED_INSTRUCTION_SET(state);
   static const int64_t classes[] = {10, 40, 5000};

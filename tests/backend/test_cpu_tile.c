@@ -1,5 +1,6 @@
 /* The tile executor against the reference interpreter: bit for bit for arithmetic, within a stated distance
  * for transcendental functions. */
+/* Holds docs/NUMERICS.md: Rounding; Element-wise operations. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -977,6 +978,7 @@ static void convert(const void *source, mix_dtype from, void *result, mix_dtype 
   free(part);
 }
 
+/* Holds docs/NUMERICS.md: Subnormal numbers. */
 static void conversions_of_all_halves(void **state) {
   NEED_INSTRUCTION_SET(state);
   enum { ALL = 65536 };

@@ -143,6 +143,7 @@ static void random_plans(void **state) {
 
 /* ---- guards and failures ---- */
 
+/* Holds docs/NUMERICS.md: Loss scaling. */
 static void guards(void **state) {
   (void)state;
   for (int even = 0; even < 2; even++) {
@@ -183,6 +184,7 @@ static void a_skipped_kernel_orders_nothing(void **state) {
   builder_free(b);
 }
 
+/* Holds docs/NUMERICS.md: NaN, infinity and the error word. */
 static void a_failed_run_changes_no_variable(void **state) {
   (void)state;
   for (int threads = 1; threads <= THREADS; threads += 2) {
@@ -215,6 +217,7 @@ static void a_failed_run_changes_no_variable(void **state) {
   }
 }
 
+/* Holds docs/NUMERICS.md: NaN, infinity and the error word. */
 /* The error names the first failing step. A failure of a later step must not tear a write of an earlier
  * one. */
 static void the_first_failure_counts(void **state) {
@@ -277,6 +280,7 @@ static void addresses_follow_the_bindings(void **state) {
   builder_free(b);
 }
 
+/* Holds docs/NUMERICS.md: Subnormal numbers. */
 static void subnormals_are_flushed_during_a_run_only(void **state) {
   (void)state;
   builder *b = builder_new();

@@ -1,5 +1,6 @@
 /* The bound that proves a product finite from its operands: the decision of each instruction set against the
  * reference, and against the product. */
+/* Holds docs/NUMERICS.md: Loss scaling. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 /* Matrix products of the CPU with exact accumulation, as the dispatch chooses them: every instruction set
  * against plain loops. Oracles: integer data whose products and sums are exact in every dtype (tolerance 0);
  * the identity (A B) x = A (B x) for a big product; the bound k eps |A||B| on random data. */
+/* Holds docs/NUMERICS.md: Products. */
 #include "backend/gemm_plans.h"
 #include "backend/instruction_sets.h"
 
@@ -255,6 +256,7 @@ static void check_bits(mix_dtype dtype, const int64_t *shape, int transposes) {
   free_product(&x);
 }
 
+/* Holds docs/NUMERICS.md: The same bits again. */
 static void same_bits_for_any_number_of_threads(void **state) {
   NEED_INSTRUCTION_SET(state);
   static const int64_t shapes[][3] = {{130, 257, 900}, {64, 64, 64},    {37, 530, 410},
@@ -266,6 +268,7 @@ static void same_bits_for_any_number_of_threads(void **state) {
         check_bits(dtypes[d], shapes[s], transposes);
 }
 
+/* Holds docs/NUMERICS.md: Subnormal numbers. */
 /* Sums beyond float16's largest become infinite, and float16's subnormals are kept, both ways. */
 static void float16_range(void **state) {
   NEED_INSTRUCTION_SET(state);
@@ -282,6 +285,7 @@ static void float16_range(void **state) {
   free_product(&x);
 }
 
+/* Holds docs/NUMERICS.md: Element-wise operations. */
 /* bias + relu as the program of the product, stored in the product's dtype: relu(round(round(A B) + bias)),
  * exact on integers. */
 static void epilogue_bias_relu(void **state) {

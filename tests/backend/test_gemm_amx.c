@@ -1,6 +1,7 @@
 /* Products by AMX tiles, called by name whatever the dispatch would choose, so that every shape is tried.
  * Oracles: integer data whose products and sums are exact (tolerance 0); bounds derived where they are used.
  * What is not finite: test_gemm_not_finite.c. */
+/* Holds docs/NUMERICS.md: AMX; float32 on tiles. */
 #include "support/skip.h"
 #include "backend/gemm_products.h"
 #include "backend/cpu/gemm/gemm.h"

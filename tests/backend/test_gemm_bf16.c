@@ -3,6 +3,7 @@
  * and sums are exact (tolerance 0); the documented order of sums, step by step; the bits of the kernel that
  * widens. Subnormals and what is not finite, in every kernel: test_gemm_subnormals.c,
  * test_gemm_not_finite.c. */
+/* Holds docs/NUMERICS.md: Pairs of bfloat16. */
 #include "support/skip.h"
 #include "backend/cpu/gemm/bf16/bf16.h"
 #include "backend/gemm_plans.h"

@@ -1,6 +1,7 @@
 /* Products whose program ends in a finite test, each kernel with the shapes that it serves: the trace is that
  * of the result as it is stored, wherever one number of it is not finite, and on the edge where rounding
  * makes it infinite. */
+/* Holds docs/NUMERICS.md: Sums; Products. */
 #include "backend/gemm_products.h"
 
 #include <mixtape/device.h>

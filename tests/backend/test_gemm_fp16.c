@@ -1,6 +1,7 @@
 /* Products in blocked accumulation (AVX512-FP16), called by name whatever the dispatch would choose, so that
  * every shape is tried. Oracles: integer data whose products and partial sums float16 holds (tolerance 0);
  * the reference kernel for numbers that are not finite; bounds derived where they are used. */
+/* Holds docs/NUMERICS.md: Accumulation. */
 #include "support/skip.h"
 #include "backend/gemm_plans.h"
 #include "backend/gemm_products.h"

@@ -1,6 +1,7 @@
 /* NaNs and infinities in products, every kernel called by name: an element is finite, NaN or which infinity
  * as the reference kernel says. The other numbers are small integers, whose sums every kernel has exactly, so
  * that what is finite is the reference's very number. */
+/* Holds docs/NUMERICS.md: Products. */
 #include "backend/gemm_products.h"
 
 /* ZERO meets infinities. The signalling NaN is negative and has the last bit of its significand alone: what a

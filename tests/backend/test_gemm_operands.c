@@ -1,6 +1,7 @@
 /* Where operands of products lie, every kernel called by name: at addresses aligned to their elements alone,
  * in memory that they share with each other, and in one buffer for both. Operands are only read; the result
  * shares memory with neither. Small integers, whose sums every kernel has exactly. */
+/* Holds docs/NUMERICS.md: Products. */
 #include "backend/gemm_products.h"
 
 static const int64_t shapes[][3] = {{70, 70, 70},  {33, 65, 130}, {40, 10, 300}, {1, 90, 80},

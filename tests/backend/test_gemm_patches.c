@@ -1,5 +1,6 @@
 /* Products whose A is patches of images, on every engine: the bits are those of the plain matrix in which the
  * patches are written out, with every number of threads. */
+/* Holds docs/NUMERICS.md: Products. */
 #include "backend/cpu/gemm/amx/amx.h"
 #include "backend/gemm_products.h"
 

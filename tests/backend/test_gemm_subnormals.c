@@ -2,6 +2,7 @@
  * do (backend/host/executor.c). float16 keeps its own. Those of the other dtypes count as zero; a product or
  * sum below the normal numbers is zero, so that an element of k terms errs by at most k times twice the
  * smallest normal number more. (docs/NUMERICS.md, subnormal numbers.) */
+/* Holds docs/NUMERICS.md: Subnormal numbers; Products. */
 #include "backend/gemm_products.h"
 
 /* The exponents of the smallest normal and subnormal numbers; a factor that takes the subnormals to the

@@ -1,5 +1,6 @@
 /* The statistics of the numerics report on both host backends: exact counts for hand-made bits and all 65,536
  * values of the 16-bit dtypes; the fast kernel against the reference for every number of threads. */
+/* Holds docs/NUMERICS.md: Numerics report. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

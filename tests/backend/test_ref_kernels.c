@@ -225,6 +225,7 @@ static void batches_broadcast(void **state) {
                 NUMBERS(1, 2, 210, 3, 4, 430));
 }
 
+/* Holds docs/NUMERICS.md: Element-wise operations. */
 /* relu(round16(x w) + bias) in float16, with the sum cast to float32 as a second result. 2049 x 1 rounds
  * before the bias is added. */
 static void epilogue_sees_the_rounded_product(void **state) {

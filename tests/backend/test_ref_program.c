@@ -1,5 +1,6 @@
 /* The reference's element-wise programs: every opcode in every dtype against independently written formulas
  * in long double or 128-bit integers; then strides, aliasing and reductions. */
+/* Holds docs/NUMERICS.md: Element-wise operations. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 /* Products with few rows, which read B in place along its rows: the bits of the same rows among many if B is
  * not transposed, sums of k blocks if the transposed product is computed, and NaN and infinity at the
  * edges. */
+/* Holds docs/NUMERICS.md: Products. */
 #include "backend/gemm_plans.h"
 #include "backend/instruction_sets.h"
 

@@ -1,6 +1,7 @@
 /* Products with few columns: the bits that docs/NUMERICS.md promises (a chain of fused multiply-adds for each
  * lane, then the lanes by halving), for any number of chunks that the narrow operand is widened in; and its
  * memory use. */
+/* Holds docs/NUMERICS.md: Products. */
 #include "support/skip.h"
 #include "backend/gemm_products.h"
 #include "backend/instruction_sets.h"

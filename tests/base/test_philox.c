@@ -1,5 +1,6 @@
 /* Philox 4x32-10 against the known answers of Random123 (kat_vectors, philox4x32 10), and seeds derived with
  * it. */
+/* Holds docs/NUMERICS.md: Random numbers. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

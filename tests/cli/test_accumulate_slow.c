@@ -1,5 +1,6 @@
 /* Training parity of blocked accumulation on real MNIST (MIXTAPE_DATA_DIR): the guide's model, 64 units,
  * batches of 128, five epochs, by seeds that all accumulations share. Where the processor has AVX512-FP16. */
+/* Holds docs/NUMERICS.md: Accumulation. */
 #include "support/skip.h"
 #include "base/processor.h"
 #include "cli/program.h"
@@ -20,9 +21,9 @@ static double trained_accuracy(const char *policy, const char *accumulate, int s
   return accuracy;
 }
 
-/* Over seeds the accuracy has a standard deviation of about 0.0015 (docs/NUMERICS.md); so has the difference
- * of two means of three about 0.0012, and 0.005 is four of them. A single run stays within half a point of
- * the goal of 0.965 that seeds leave. */
+/* Over seeds the accuracy has a standard deviation of about 0.0015 (bench/results/products.md); so has the
+ * difference of two means of three about 0.0012, and 0.005 is four of them. A single run stays within half a
+ * point of the goal of 0.965 that seeds leave. */
 static void parity(const char *policy) {
   const char *folder = getenv("MIXTAPE_DATA_DIR");
   if (!folder || !*folder) SKIP("MIXTAPE_DATA_DIR is not set");

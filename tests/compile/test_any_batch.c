@@ -1,5 +1,6 @@
 /* Functions with .batch = MIX_ANY: plans of a few sizes, rows padded and results cut, and what they refuse.
  */
+/* Holds docs/NUMERICS.md: Padded batches. */
 #include "compile/support.h"
 
 #include "tensor/convert.h"

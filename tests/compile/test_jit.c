@@ -1,4 +1,5 @@
 /* jit_compile: which roundings it may leave out, by how much results change, and which it must keep. */
+/* Holds docs/NUMERICS.md: Excess precision. */
 #include "compile/support.h"
 
 #include "base/philox.h"

@@ -1,5 +1,6 @@
 /* The least use of memory (mix_set_memory): products of few examples round float32 weights as they read them,
  * with the bits of products of the weights' 16-bit copies. By default only where the graph writes them. */
+/* Holds docs/NUMERICS.md: Element-wise operations. */
 #include "compile/support.h"
 #include "support/memory.h"
 #include <mixtape/random.h>

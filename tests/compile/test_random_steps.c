@@ -2,6 +2,7 @@
  * threads and any disabled passes, half of them in bands of rows. Variables get values, old values too,
  * rounded or not, conditionally or not. Sizes are no multiples of a vector, so that partial tiles and packets
  * occur. */
+/* Holds docs/NUMERICS.md: The same bits again. */
 #include "compile/support.h"
 #include "backend/host/bands.h"
 

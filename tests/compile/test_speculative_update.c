@@ -1,6 +1,7 @@
 /* Updates under a finite test that are fused with the product of their gradient if its operands prove it
  * finite: the same bits on both paths, no write on a skipped step, and no second path if there is no large
  * gradient to save. */
+/* Holds docs/NUMERICS.md: Loss scaling. */
 #include "compile/support.h"
 #include "backend/host/executor.h"
 #include "support/memory.h"

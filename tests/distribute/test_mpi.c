@@ -1,5 +1,6 @@
 /* Training in several processes: mpirun of each flavour that is installed starts tests/distribute/worker.c
  * and the program, and what they save is compared with one process. */
+/* Holds docs/NUMERICS.md: Several processes. */
 #include "distribute/worker_runs.h"
 
 /* ---- tests, once with 2 ranks and once with 3 ---- */

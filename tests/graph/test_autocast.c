@@ -1,5 +1,6 @@
 /* Autocast variables: the rows of docs/spec/mixed_precision.md 9.4 that need no layer. The value is 7 and the
  * scope float16 unless the row says otherwise. */
+/* Holds docs/NUMERICS.md: Optimizers. */
 #include "../compile/support.h"
 #include "support/count.h"
 

@@ -1,5 +1,6 @@
 /* Nodes: dtypes against signatures, names in messages, what evaluation releases, and graphs deeper than any
  * stack. */
+/* Holds docs/NUMERICS.md: Terms. */
 #include "../compile/support.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,6 @@
 /* The automatic graph rewrite enabled by its public calls (docs/spec/mixed_precision.md, 7.1), and training
  * under it. */
+/* Holds docs/NUMERICS.md: The automatic rewrite. */
 #include "model/support.h"
 
 static char warnings[1 << 12];

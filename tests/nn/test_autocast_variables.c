@@ -1,6 +1,7 @@
 /* Autocast variables: rows V01 to V27 of docs/spec/mixed_precision.md, 9.4. Operators are the operations on a
  * read value. V15 (wrapping a tensor) is impossible in C; a variable without an initial value replaces it.
  * V22 is get_weights/set_weights here; files: saving/test_checkpoint.c. V23 with SGD: optim/test_rules.c. */
+/* Holds docs/NUMERICS.md: Terms. */
 #include "nn/custom.h"
 #include <pthread.h>
 

@@ -1,6 +1,7 @@
 /* Which inputs a layer casts: rows A01 to A15 of docs/spec/mixed_precision.md, 9.3, and W18, W23, W24.
  * A14 and A15 are in the tests of Embedding and LayerNormalization. NumPy arrays are
  * tensors here (A11). */
+/* Holds docs/NUMERICS.md: Terms. */
 #include "nn/custom.h"
 
 static mix_tensor *input(mix_dtype dtype) { return mix_fill(MIX_SHAPE(2, 3), 1, dtype); }

@@ -1,5 +1,6 @@
 /* The attention layers and EinsumDense: masks, scores, configs, weights, errors. The numbers are those of
  * Keras 3.15 and tf_keras 2.21 on TensorFlow 2.21 for the same weights. */
+/* Holds docs/NUMERICS.md: Einstein sums and attention. */
 #include "nn/layer_support.h"
 #include "nn/layers/builtin.h"
 #include <mixtape/device.h>

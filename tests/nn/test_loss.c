@@ -1,6 +1,7 @@
 /* Losses: rows C01 to C15 of docs/spec/keras.md, 19.4, the base class (10.1), and the dtypes of each
  * generation. Rows print seven digits: half a unit of the last is 5e-8; float32 losses add a few roundings.
  * 1e-6 relative covers both. */
+/* Holds docs/NUMERICS.md: Softmax, cross-entropies, losses. */
 #include "nn/support.h"
 #include "nn/losses/loss.h"
 
@@ -297,6 +298,7 @@ static void epsilon_in_float16(void **state) {
    * softmax cross-entropy is log(1 + 1.2e-7), which float16 rounds to 2^-23 = 1.19e-7. */
   EXPECT_EXACT(loss_of(mix_sparse_categorical_crossentropy(.reduction = "none"), y, p), 15.9453125, 0x1p-23);
 }
+/* Holds docs/NUMERICS.md: Sums. */
 /* The sum of 70000 ones exceeds 65504. */
 static void float16_means_do_not_overflow(void **state) {
   (void)state;

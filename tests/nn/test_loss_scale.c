@@ -1,5 +1,6 @@
 /* Loss scales: rows S01 to S25 of docs/spec/mixed_precision.md, 9.5, run op by op and as one captured
  * function; O46, O47. */
+/* Holds docs/NUMERICS.md: Loss scaling. */
 #include "nn/support.h"
 #include <float.h>
 

@@ -1,5 +1,6 @@
 /* Metrics: rows C16 and C17 of docs/spec/keras.md, 19.4, the accuracies, weights, masks, and updates inside a
  * capture. */
+/* Holds docs/NUMERICS.md: Softmax, cross-entropies, losses. */
 #include "nn/support.h"
 #include "nn/metrics/metric.h"
 #include <mixtape/model.h>

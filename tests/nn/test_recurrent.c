@@ -1,5 +1,6 @@
 /* Recurrent layers: the rows of docs/spec/keras.md, 19.2, masks, states, dropout, cells of the user,
  * 16-bit policies against recorded runs of Keras, and misuse. */
+/* Holds docs/NUMERICS.md: Loops and recurrent layers. */
 #include "nn/recurrent_support.h"
 #include <mixtape/graph_rewrite.h>
 

@@ -1,5 +1,6 @@
 /* mix_einsum against sums written out over all letters, with and without the pass that makes products of
  * matrices of it; equations and shapes that are refused. */
+/* Holds docs/NUMERICS.md: Einstein sums and attention. */
 #include "ops/support.h"
 #include <ctype.h>
 #include <mixtape/device.h>

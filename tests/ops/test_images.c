@@ -1,5 +1,6 @@
 /* Resizing along an axis and projective transforms against numbers of TensorFlow 2.21 (tf.image.resize and
  * ImageProjectiveTransformV3, written by tests/ops/record_images.py). */
+/* Holds docs/NUMERICS.md: Windows and images. */
 #include "ops/support.h"
 #include <mixtape/image.h>
 

@@ -1,4 +1,5 @@
 /* Pooling: values, shapes, paddings, where gradients go, and bad windows. */
+/* Holds docs/NUMERICS.md: Windows and images. */
 #include "ops/support.h"
 #include <mixtape/pooling.h>
 

@@ -1,5 +1,6 @@
 /* Random operations and generators. Seeds are fixed, so each test is deterministic. Bounds are five standard
  * deviations of the statistic under the specified distribution. */
+/* Holds docs/NUMERICS.md: Random numbers; The same bits again. */
 #include "ops/support.h"
 #include <mixtape/function.h>
 

@@ -1,5 +1,6 @@
 /* The trait row_independent of every op against its values: rows of the operands that it is asked about are
  * moved, and replaced by copies of others, on the reference device. */
+/* Holds docs/NUMERICS.md: Padded batches. */
 #include "ops/support.h"
 #include "graph/op.h"
 #include "tensor/shape.h"

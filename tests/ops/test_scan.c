@@ -1,5 +1,6 @@
 /* scan: values against the loop written out, gradients of first and second order against finite differences
  * in float64, what stays out of the plan, and errors. */
+/* Holds docs/NUMERICS.md: Loops and recurrent layers. */
 #include "ops/support.h"
 
 #include "graph/body.h"

@@ -1,4 +1,5 @@
 /* Forward values of the element-wise operations and casts, in every dtype that each supports. */
+/* Holds docs/NUMERICS.md: Terms. */
 #include "support/skip.h"
 #include "ops/support.h"
 #include <mixtape/device.h>

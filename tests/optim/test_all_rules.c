@@ -1,5 +1,6 @@
 /* Properties of every rule: an update is one pass over its operands, a skipped step changes no bit, and eager
  * and captured updates give the same bits. */
+/* Holds docs/NUMERICS.md: Optimizers. */
 #include "optim/support.h"
 
 static const char *const rules[] = {

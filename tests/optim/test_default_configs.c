@@ -1,5 +1,6 @@
 /* Every default, as in get_config of Keras 3.15, tf_keras 2.21 and tf_keras.optimizers.legacy (jit_compile on
  * a machine without a GPU). */
+/* Holds docs/NUMERICS.md: Optimizers. */
 #include "optim/support.h"
 
 #include <jansson.h>

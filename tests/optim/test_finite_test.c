@@ -1,6 +1,7 @@
 /* The finite test of loss scaling in a captured step of a float16 layer, on one thread and two. One gradient
  * is not finite, in one element, also only after rounding: then no byte of weights, slots and 16-bit copies
  * changes. The test of a kernel's gradient is part of its product. */
+/* Holds docs/NUMERICS.md: Sums. */
 #include "optim/support.h"
 #include "backend/host/executor.h"
 

@@ -1,5 +1,6 @@
 /* The common part of all rules: clipping, decay, averages, accumulation, constraints, absent gradients, state
  * (docs/spec/keras.md, 19.5). */
+/* Holds docs/NUMERICS.md: Optimizers. */
 #include "optim/support.h"
 
 #include "graph/variable.h"

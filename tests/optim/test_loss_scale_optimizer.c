@@ -1,5 +1,6 @@
 /* The loss-scale optimizer of tf_keras (docs/spec/mixed_precision.md, 9.6). Numbers are small dyadic
  * fractions, so results are exact. */
+/* Holds docs/NUMERICS.md: Loss scaling. */
 #include "optim/support.h"
 
 #include "graph/variable.h"

@@ -1,5 +1,6 @@
 /* The loss-scale optimizer of Keras 3 and of the experimental API (docs/spec/mixed_precision.md, 9.5
  * and 9.6). */
+/* Holds docs/NUMERICS.md: Loss scaling. */
 #include "optim/support.h"
 
 static int keras3(void **state) { return mix_set_semantics("keras3"), setup(state); }

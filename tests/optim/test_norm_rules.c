@@ -1,4 +1,5 @@
 /* Lamb and Adafactor against loops over doubles: a kernel (2, 3) and a bias (3), four steps. */
+/* Holds docs/NUMERICS.md: Optimizers. */
 #include "optim/support.h"
 
 enum { ROWS = 2, COLUMNS = 3, KERNEL = ROWS * COLUMNS, STEPS = 4 };

@@ -1,5 +1,6 @@
 /* Updates from row-sparse gradients: against recorded runs of Keras (recorded/record_rows.py), in memory
  * traffic, and under loss scaling. */
+/* Holds docs/NUMERICS.md: Optimizers. */
 #include "support.h"
 #include "support/records.h"
 #include <jansson.h>

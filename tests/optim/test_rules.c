@@ -1,4 +1,5 @@
 /* Update rules: the trajectories of docs/spec/keras.md, 19.1, eager and captured, in float32 and float64. */
+/* Holds docs/NUMERICS.md: Optimizers. */
 #include "optim/support.h"
 
 #include <mixtape/layer.h>

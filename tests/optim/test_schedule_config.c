@@ -1,5 +1,6 @@
 /* Learning rate schedules against numbers that Keras 3.15 and tf_keras 2.21 computed in float32 (equal to the
  * last bit), and their configs. */
+/* Holds docs/NUMERICS.md: Optimizers. */
 #include "optim/support.h"
 
 static const int64_t steps[] = {0, 1, 5, 10, 20, 31, 71, 150};

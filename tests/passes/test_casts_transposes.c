@@ -1,5 +1,6 @@
 /* Casts through lossless dtypes, and transposes of a product's operands: what is removed, what stays, and
  * that no bit changes. Names of passes in MIXTAPE_DISABLE_PASSES. */
+/* Holds docs/NUMERICS.md: Element-wise operations. */
 #include "compile/support.h"
 
 #include "passes/passes.h"

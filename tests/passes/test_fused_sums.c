@@ -1,5 +1,6 @@
 /* Sums and means of all elements, and of rows, at the end of programs: the same bits as the reduction kernels
  * for any shape and number of threads. A value needed after its sum is recomputed, never stored. */
+/* Holds docs/NUMERICS.md: Element-wise operations. */
 #include "compile/support.h"
 #include "backend/host/executor.h"
 #include "support/count.h"

@@ -407,6 +407,7 @@ static void same_bits(mix_tensor *a, mix_tensor *b, const char *what, uint64_t s
   free(m), free(n);
 }
 
+/* Holds docs/NUMERICS.md: Element-wise operations. */
 static void fused_is_unfused_bit_for_bit(void **state) {
   (void)state;
   static const char *const none =

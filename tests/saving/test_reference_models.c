@@ -1,5 +1,6 @@
 /* The recorded models through the library: each loads, predicts what Keras predicted, and trains on as Keras
  * did; those with layers that do not exist yet are refused by the layer's name. */
+/* Holds docs/NUMERICS.md: Loops and recurrent layers. */
 #include "saving/reference_models.h"
 
 /* ---- one model ---- */

@@ -1,5 +1,6 @@
 /* Resuming from any step gives the bits of a run without a stop: weights, slots, loss scale, history, step
  * records. */
+/* Holds docs/NUMERICS.md: The same bits again. */
 #include "saving/resume_support.h"
 
 #define SMALL .rows = 22, .batch_size = 5, .epochs = 3

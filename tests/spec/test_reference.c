@@ -1,6 +1,8 @@
 /* Recorded runs of real Keras (MIXTAPE_REFERENCE_DIR, its README.md). Each case of cases.json is a test that
  * runs the program with exact accumulation, in the custom loop and in some cases also in fit. 16-bit policies
  * also run with blocked accumulation. Bounds are the README's. */
+/* Holds docs/NUMERICS.md: The device xla; Accumulation; Following TensorFlow to the bit;
+ * Against real Keras. */
 #include "support/skip.h"
 #include "base/processor.h"
 #include "cli/program.h"

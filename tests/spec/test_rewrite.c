@@ -1,6 +1,7 @@
 /* The recorded decisions of TensorFlow's graph rewrite (MIXTAPE_REFERENCE_DIR/rewrite, its README.md). Each
  * graph is a test named after its file, which compares status, dtypes, casts with their consumers, and
  * renamed ops. Casts are compared as sets, because their ids are arbitrary. */
+/* Holds docs/NUMERICS.md: The automatic rewrite. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* vasprintf */
 #endif

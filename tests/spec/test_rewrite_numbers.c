@@ -1,5 +1,6 @@
 /* The numeric half of the rows of the graph rewrite: recorded graphs (MIXTAPE_REFERENCE_DIR/rewrite), run
  * before and after the rewrite. */
+/* Holds docs/NUMERICS.md: The automatic rewrite. */
 #include "support/skip.h"
 #include "spec/graph_run.h"
 

@@ -1,5 +1,6 @@
 /* The number format rows N01 to N14 of the specification (docs/spec/mixed_precision.md, 9.9), integers, and
  * arrays between every two dtypes. */
+/* Holds docs/NUMERICS.md: Rounding. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 /* Rounding to and from float16 and bfloat16, exhaustively over their 65,536 patterns and around every
  * midpoint. The reference decodes a pattern with ldexp and rounds by comparing with the exact midpoint in
  * double. It shares nothing with the tested code. */
+/* Holds docs/NUMERICS.md: Rounding. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -201,6 +202,7 @@ static void the_compiler_agrees(void **state) {
 #endif
 }
 
+/* Holds docs/NUMERICS.md: Subnormal numbers. */
 /* Conversions must not depend on whether the CPU flushes float32 subnormals. */
 static void flushing_subnormals_changes_nothing(void **state) {
   (void)state;

@@ -1,6 +1,7 @@
 /* Which products of a training step have their element-wise neighbours in an epilogue: bias, activation,
  * residual add and cast forward, the activation's gradient backward, for each policy and for rows of more
  * than one dimension; and that no bit changes. */
+/* Holds docs/NUMERICS.md: Element-wise operations; Excess precision. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

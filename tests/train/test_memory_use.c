@@ -2,6 +2,7 @@
  * the plan of a step of few examples comes within 10 % of the least, is hardly larger than float32's, and
  * gives the same bits as with "fast", whatever the loss scale; normalisations move few operands. Bytes come
  * from plans: nothing is measured. */
+/* Holds docs/NUMERICS.md: Element-wise operations. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

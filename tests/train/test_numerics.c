@@ -212,6 +212,7 @@ static unsigned char *trained_bits(const char *policy, int64_t every, size_t *si
   return weights;
 }
 
+/* Holds docs/NUMERICS.md: Numerics report. */
 /* Weights, slots, loss and accuracy, with random layers and statistics in the model. */
 static void training_is_the_same_to_the_last_bit(void **state) {
   (void)state;

@@ -1,4 +1,5 @@
 /* The numerics report in a training run, as table, JSON and picture, and its errors. */
+/* Holds docs/NUMERICS.md: Numerics report. */
 #include "train/numerics_support.h"
 #include "support/picture.h"
 #include <jansson.h>

@@ -1,4 +1,5 @@
 /* Models with an Embedding: fit, a captured loop and a loop without a capture train to the same bits. */
+/* Holds docs/NUMERICS.md: Optimizers. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

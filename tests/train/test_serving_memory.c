@@ -1,4 +1,5 @@
 /* Calls of 4,000 batch sizes, each in a process of its own: the plans that are kept stay below 200 MB. */
+/* Holds docs/NUMERICS.md: Padded batches. */
 #include "model/support.h"
 
 #include "support/sanitizer.h"

@@ -6,6 +6,7 @@
  *
  * whose arguments are extremes where the title has that word.
  * ulp: of the result's dtype at the expected value, or at the largest one (sums in another order). */
+/* Holds docs/NUMERICS.md: The device xla. */
 #include "compile/support.h"
 #include "support/xla.h"
 

@@ -1,4 +1,5 @@
 /* Captured functions and training steps on the device xla, against the CPU backend. */
+/* Holds docs/NUMERICS.md: The device xla. */
 #include "compile/trainer.h"
 #include "support/xla.h"
 
