@@ -1,7 +1,7 @@
 /* A graph as the automatic mixed precision rewrite sees it (spec 7.4): nodes, their type vertices, and edges
  * between ports. A type vertex is one type attribute of one node ("T", element 2 of a list "T[2]") or a type
  * that the op fixes ("=int32"). Every port belongs to exactly one vertex. Graphs come from TensorFlow
- * recordings (amp/graph_json.c) and from captured functions (amp/amp_pass.c).
+ * recordings (cli/amp/graph_json.c) and from captured functions (amp/amp_pass.c).
  *
  * To build one, add each node followed by its types, connect the ports, and call finish, which checks. The
  * order of the nodes is part of the graph: pass 4 depends on it. */

@@ -93,10 +93,6 @@ enum mix_amp_colour { MIX_AMP_COLOUR_ALLOW = 1, MIX_AMP_COLOUR_DENY = 2 };
  * not an error. NULL with the error recorded (memory). */
 mix_amp_result *mix_amp_rewrite(mix_amp_graph *graph, const mix_amp_options *options);
 
-/* redundant_casts.c: for a recorded graph (may be NULL), on which no passes run, finds the Casts that
- * "remove_identities" and "simplify_casts" would remove. */
-void mix_amp_find_redundant(mix_amp_result *result);
-
 static inline const mix_amp_signature *mix_amp_signature_of(const mix_amp_result *result, int node) {
   return result->renamed[node] ? &result->graph->nodes[node].renamed : &result->graph->nodes[node].as_is;
 }

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "cli/models/models.h"
 #include "amp/setting.h"
-#include "amp/graph_json.h"
+#include "cli/amp/graph_json.h"
 #include "compile/explain_rewrite.h"
 #include "model/model.h"
 #include "tensor/type.h"
@@ -67,7 +67,7 @@ static bool keep_picture(amp_command *command, const mix_amp_result *result) {
 
 /* What is to be explained must be rewritten, and as --set says: another status of the rewrite, and an edit of
  * an op that there is not, are errors. False with the error recorded. */
-static bool is_explained(const amp_command *command, const mix_rewrite_case *item,
+static bool is_explained(const amp_command *command, const cli_rewrite_case *item,
                          const mix_amp_result *result) {
   if (!command->explain) return true;
   if (result->status != MIX_AMP_OK)
@@ -80,11 +80,11 @@ static bool is_explained(const amp_command *command, const mix_rewrite_case *ite
 
 /* Prints one graph to standard output. A graph that cannot be explained has no table, but its status is in
  * the JSON. False with the error recorded. */
-static bool show(amp_command *command, const mix_rewrite_case *item, const mix_amp_result *result,
+static bool show(amp_command *command, const cli_rewrite_case *item, const mix_amp_result *result,
                  bool heading) {
   if (!command->json && !is_explained(command, item, result)) return false;
-  char *text = !command->explain ? mix_rewrite_result_text(item, result)
-               : command->json   ? mix_rewrite_explain_text(item, result)
+  char *text = !command->explain ? cli_rewrite_text(item, result)
+               : command->json   ? cli_explain_text(item, result)
                                  : mix_amp_report(result);
   bool table = command->explain && !command->json;
   if (text && table && heading) printf("%s%s\n", command->graphs ? "\n" : "", MIX_PRINTABLE(item->name));
@@ -99,7 +99,7 @@ enum { MAX_NUMBER = 1 << 30 };
 
 static void observe(void *context, const mix_amp_result *result) {
   amp_command *command = context;
-  show(command, &(const mix_rewrite_case){.name = result->graph->label}, result, true);
+  show(command, &(const cli_rewrite_case){.name = result->graph->label}, result, true);
 }
 
 /* Recorded graphs are JSON objects; graphs as text never begin with a brace. */
@@ -120,20 +120,15 @@ static bool show_text(amp_command *command, const char *path, const char *text, 
 
 /* A recorded graph. Files to explain may hold the text of a captured function instead. */
 static bool show_file(amp_command *command, const char *path, bool heading, const mix_amp_options *base) {
-  mix_rewrite_case *item = NULL;
-  if (command->explain) {
-    size_t size = 0;
-    char *text = cli_read_text(path, &size);
-    const bool captured = text && !is_json(text, size);
-    const bool good = captured && show_text(command, path, text, size);
-    if (text && !captured) item = mix_rewrite_read_memory(path, text, size, base);
-    mix_free(text);
-    if (captured) return good;
-  } else {
-    item = mix_rewrite_read(path, base);
-  }
+  size_t size = 0;
+  char *text = cli_read_text(path, &size);
+  const bool captured = command->explain && text && !is_json(text, size);
+  const bool good = captured && show_text(command, path, text, size);
+  cli_rewrite_case *item = text && !captured ? cli_rewrite_read(path, text, size, base) : NULL;
+  mix_free(text);
+  if (captured) return good;
   mix_amp_result *result = item ? mix_amp_rewrite(item->graph, &item->options) : NULL;
-  if (result && command->explain) mix_amp_find_redundant(result);
+  if (result && command->explain) cli_find_redundant_casts(result);
   return result && show(command, item, result, heading);
 }
 

@@ -69,7 +69,7 @@ static void damaged_graphs(void **state) {
     good.size = strlen(graphs[i]);
     assert_true(good.size <= sizeof good.data);
     memcpy(good.data, graphs[i], good.size);
-    MIX_SCOPE { assert_non_null(mix_rewrite_read_memory("good", good.data, good.size, NULL)); }
+    MIX_SCOPE { assert_non_null(cli_rewrite_read("good", good.data, good.size, NULL)); }
     mutate_and_run(&good, 20000, 40 + i);
     misplaced_words(&good, 10000, 50 + i);
   }

@@ -13,7 +13,7 @@
 
 #include "support/skip.h"
 #include "base/alloc.h"
-#include "amp/graph_json.h"
+#include "support/rewrite_file.h"
 
 #include <dirent.h>
 #include <jansson.h>
@@ -122,12 +122,12 @@ static void run_recorded(void **state) {
   const json_t *expected = json_object_get(file, "expected");
   assert_non_null(expected);
   MIX_SCOPE {
-    mix_rewrite_case *item = mix_rewrite_read(path, NULL);
+    cli_rewrite_case *item = read_rewrite_file(path);
     if (!item) fail_msg("%s", mix_error_message());
     mix_amp_result *result = mix_amp_rewrite(item->graph, &item->options);
     assert_non_null(result);
-    char *text = mix_rewrite_result_text(item, result), *table = mix_amp_report(result),
-         *explained = mix_rewrite_explain_text(item, result);
+    char *text = cli_rewrite_text(item, result), *table = mix_amp_report(result),
+         *explained = cli_explain_text(item, result);
     assert_non_null(text);
     assert_non_null(table);
     assert_non_null(explained);

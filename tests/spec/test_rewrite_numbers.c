@@ -5,7 +5,7 @@
 #include "spec/graph_run.h"
 
 #include "base/alloc.h"
-#include "amp/graph_json.h"
+#include "support/rewrite_file.h"
 
 /* |after - before| <= absolute + relative |before|: the bounds of docs/spec/graph_rewrite.md. bfloat16 has 8
  * times float16's roundoff; where a row gives it no bound of its own, it gets 8 times float16's. */
@@ -106,9 +106,9 @@ static void run_row(void **state) {
   assert_non_null(file);
   const json_t *graph = json_object_get(file, "graph"), *fetches = fetches_of(r, graph);
   MIX_SCOPE {
-    mix_rewrite_case *item = mix_rewrite_read(path, NULL);
+    cli_rewrite_case *item = read_rewrite_file(path);
     if (!item) fail_msg("%s", mix_error_message());
-    char *text = mix_rewrite_result_text(item, mix_amp_rewrite(item->graph, &item->options));
+    char *text = cli_rewrite_text(item, mix_amp_rewrite(item->graph, &item->options));
     assert_non_null(text);
     json_t *rewrite = json_loads(text, 0, NULL);
     assert_true(json_array_size(json_object_get(rewrite, "casts")) > 0);

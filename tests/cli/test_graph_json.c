@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "amp/graph_json.h"
+#include "support/rewrite_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -219,7 +219,7 @@ static void refused(void **state) {
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     MIX_SCOPE {
       char *text = changed(rows[i].from, rows[i].index, rows[i].to);
-      assert_null(mix_rewrite_read_memory("g.json", text, strlen(text), NULL));
+      assert_null(cli_rewrite_read("g.json", text, strlen(text), NULL));
       if (!strstr(mix_error_message(), rows[i].message))
         fail_msg("row %d: \"%s\", expected \"%s\"", (int)i, mix_error_message(), rows[i].message);
       mix_error_clear();
@@ -241,7 +241,7 @@ static void texts_that_are_no_graph(void **state) {
               {"PK\x03\x04", "g.json: line 1"}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
     MIX_SCOPE {
-      assert_null(mix_rewrite_read_memory("g.json", rows[i].text, strlen(rows[i].text), NULL));
+      assert_null(cli_rewrite_read("g.json", rows[i].text, strlen(rows[i].text), NULL));
       assert_int_equal(mix_error(), MIX_FORMAT_ERROR);
       if (!strstr(mix_error_message(), rows[i].message))
         fail_msg("row %d: \"%s\"", (int)i, mix_error_message());
@@ -251,7 +251,7 @@ static void texts_that_are_no_graph(void **state) {
   char *deep = malloc(DEEP);
   for (int index = 0; index < 2; index++) {
     for (int i = 0; i < DEEP; i++) deep[i] = "{\"a\":[["[index ? 5 : i % 5];
-    assert_null(mix_rewrite_read_memory("g.json", deep, DEEP, NULL));
+    assert_null(cli_rewrite_read("g.json", deep, DEEP, NULL));
     assert_int_equal(mix_error(), MIX_FORMAT_ERROR);
     mix_error_clear();
   }
@@ -273,11 +273,11 @@ static void long_names(void **state) {
     MIX_SCOPE {
       snprintf(to, LONG + 32, around[i], name);
       char *text = changed(places[i], 0, to);
-      mix_rewrite_case *item = mix_rewrite_read_memory("g.json", text, strlen(text), NULL);
+      cli_rewrite_case *item = cli_rewrite_read("g.json", text, strlen(text), NULL);
       mix_amp_result *result = item ? mix_amp_rewrite(item->graph, &item->options) : NULL;
-      mix_amp_find_redundant(result);
-      char *texts[] = {mix_rewrite_result_text(item, result), mix_rewrite_explain_text(item, result),
-                       mix_amp_report(result), mix_amp_picture(result, false, &(int){0})};
+      cli_find_redundant_casts(result);
+      char *texts[] = {cli_rewrite_text(item, result), cli_explain_text(item, result), mix_amp_report(result),
+                       mix_amp_picture(result, false, &(int){0})};
       assert_true(!result == (mix_error() == MIX_FORMAT_ERROR));
       for (int k = 0; k < 4; k++) assert_true(!texts[k] == !result), mix_free(texts[k]);
       if (!result) assert_non_null(strstr(mix_error_message(), "g.json: "));
@@ -290,11 +290,11 @@ static void long_names(void **state) {
 
 static void files(void **state) {
   (void)state;
-  assert_null(mix_rewrite_read("/tmp", NULL)); /* a directory */
+  assert_null(read_rewrite_file("/tmp")); /* a directory */
   assert_int_equal(mix_error(), MIX_IO_ERROR);
   assert_non_null(strstr(mix_error_message(), "cannot read /tmp: Is a directory"));
   mix_error_clear();
-  assert_null(mix_rewrite_read("/nowhere/g.json", NULL));
+  assert_null(read_rewrite_file("/nowhere/g.json"));
   assert_int_equal(mix_error(), MIX_IO_ERROR);
   assert_non_null(strstr(mix_error_message(), "/nowhere/g.json"));
   mix_error_clear();
@@ -307,7 +307,7 @@ static void options_of_a_file(void **state) {
     mix_amp_options base = {
         .level = MIX_AMP_UNSAFE_FORCE_ALL, .mode = MIX_AMP_CPU_FLOAT16, .no_emulation = true};
     base.edits[MIX_AMP_EDIT_CLEAR].add = "Sin";
-    mix_rewrite_case *item = mix_rewrite_read_memory("g.json", good, strlen(good), &base);
+    cli_rewrite_case *item = cli_rewrite_read("g.json", good, strlen(good), &base);
     assert_non_null(item);
     assert_string_equal(item->name, "g");
     assert_int_equal(item->options.mode, MIX_AMP_CUDA_FLOAT16);
@@ -317,14 +317,14 @@ static void options_of_a_file(void **state) {
     assert_int_equal(item->options.architecture[0], 8);
     assert_int_equal(item->options.cudnn, 8302);
     mix_amp_result *result = mix_amp_rewrite(item->graph, &item->options);
-    char *text = mix_rewrite_result_text(item, result);
+    char *text = cli_rewrite_text(item, result);
     assert_string_equal(
         text, "{\"name\":\"g\",\"status\":\"ok\",\"nodes_added\":2,\"dtypes\":{\"m\":{\"T\":\"float16\"}},"
               "\"casts\":[{\"id\":\"cast0\",\"from\":\"c:0\",\"to_dtype\":\"float16\",\"device\":\"gpu\","
               "\"consumers\":[[\"m\",0],[\"m\",1]]},{\"id\":\"cast1\",\"from\":\"m:0\","
               "\"to_dtype\":\"float32\",\"device\":\"gpu\",\"consumers\":[[\"f\",0]]}]}");
     mix_free(text);
-    text = mix_rewrite_explain_text(item, result);
+    text = cli_explain_text(item, result);
     assert_non_null(strstr(
         text, "{\"name\":\"m\",\"op\":\"MatMul\",\"list\":\"allow\",\"types\":{\"T\":{\"before\":\"float32\","
               "\"after\":\"float16\",\"reason\":\"its op is in the allow list\"}}}"));
@@ -339,9 +339,9 @@ static void every_allocation_may_fail(void **state) {
     assert_true(k < 10000);
     MIX_SCOPE {
       mix_inject_allocation_failure(k);
-      mix_rewrite_case *item = mix_rewrite_read_memory("g.json", good, strlen(good), NULL);
+      cli_rewrite_case *item = cli_rewrite_read("g.json", good, strlen(good), NULL);
       mix_amp_result *result = item ? mix_amp_rewrite(item->graph, &item->options) : NULL;
-      char *text = mix_rewrite_result_text(item, result), *explained = mix_rewrite_explain_text(item, result);
+      char *text = cli_rewrite_text(item, result), *explained = cli_explain_text(item, result);
       mix_inject_allocation_failure(-1);
       whole = text && explained;
       assert_int_equal(mix_error(), whole ? MIX_OK : MIX_MEMORY_ERROR);

@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "amp/graph_json.h"
+#include "cli/amp/graph_json.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -111,7 +111,7 @@ static char *text_of(bool ok, json_t *root) {
   return text;
 }
 
-char *mix_rewrite_result_text(const mix_rewrite_case *item, const mix_amp_result *r) {
+char *cli_rewrite_text(const cli_rewrite_case *item, const mix_amp_result *r) {
   if (mix_failed() || !item || !r) return NULL;
   bool ok = true;
   json_t *root = json_object(), *dtypes = json_object(), *ops = json_object(), *added = json_object();
@@ -133,7 +133,7 @@ char *mix_rewrite_result_text(const mix_rewrite_case *item, const mix_amp_result
   return text_of(ok, root);
 }
 
-char *mix_rewrite_explain_text(const mix_rewrite_case *item, const mix_amp_result *r) {
+char *cli_explain_text(const cli_rewrite_case *item, const mix_amp_result *r) {
   if (mix_failed() || !item || !r) return NULL;
   bool ok = true;
   const mix_amp_graph *graph = r->graph;

@@ -1,11 +1,10 @@
 /* Reads recorded graphs. An unknown field or dtype is an error, since a partly understood graph would be
  * rewritten incorrectly. */
-#include "amp/graph_json.h"
+#include "cli/amp/graph_json.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
@@ -16,7 +15,7 @@ typedef struct reader {
   const char *node;  /* its name; NULL: outside of nodes, or not known yet */
   int number;        /* its index in graph.nodes; -1: outside of nodes */
   const char *type;  /* the current type of the node, or NULL */
-  mix_rewrite_case *item;
+  cli_rewrite_case *item;
   mix_amp_graph *graph;
   int *ports; /* of the current type: inputs, then outputs */
   int port_capacity;
@@ -355,17 +354,20 @@ static bool read_case(reader *r, const json_t *root) {
   return read_gpu(r, root, options) && read_environment(r, root, options) && read_graph(r, root);
 }
 
-static void finalize(void *object) { mix_release(((mix_rewrite_case *)object)->graph); }
+static void finalize(void *object) { mix_release(((cli_rewrite_case *)object)->graph); }
 static const mix_class class = {.name = "rewrite case", .finalize = finalize};
 
-static mix_rewrite_case *read_json(const char *label, json_t *root, const json_error_t *error,
+cli_rewrite_case *cli_rewrite_read(const char *label, const void *data, size_t size,
                                    const mix_amp_options *base) {
+  if (mix_failed()) return NULL;
+  json_error_t error;
+  json_t *root = json_loadb(data, size, JSON_REJECT_DUPLICATES, &error);
   if (!root) {
-    if (json_error_code(error) == json_error_out_of_memory) return mix_fail_memory(label);
-    return mix_fail(MIX_FORMAT_ERROR, "%s: line %d, column %d: %s", label, error->line, error->column,
-                    error->text);
+    if (json_error_code(&error) == json_error_out_of_memory) return mix_fail_memory(label);
+    return mix_fail(MIX_FORMAT_ERROR, "%s: line %d, column %d: %s", label, error.line, error.column,
+                    error.text);
   }
-  mix_rewrite_case *item = mix_object_new(sizeof *item, &class);
+  cli_rewrite_case *item = mix_object_new(sizeof *item, &class);
   reader r = {.label = label, .item = item, .number = -1};
   bool ok = false;
   if (item) {
@@ -378,27 +380,4 @@ static mix_rewrite_case *read_json(const char *label, json_t *root, const json_e
   mix_free(r.ports);
   json_decref(root);
   return ok ? item : NULL;
-}
-
-mix_rewrite_case *mix_rewrite_read(const char *path, const mix_amp_options *base) {
-  if (mix_failed() || !path) return NULL;
-  FILE *file = fopen(path, "rb");
-  if (!file) return mix_fail(MIX_IO_ERROR, "cannot open %s: %s", path, strerror(errno));
-  json_error_t error;
-  errno = 0;
-  json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-  bool unread = ferror(file); /* e.g. a directory */
-  if (unread) mix_fail(MIX_IO_ERROR, "cannot read %s: %s", path, strerror(errno));
-  fclose(file);
-  if (!unread) return read_json(path, root, &error, base);
-  json_decref(root);
-  return NULL;
-}
-
-mix_rewrite_case *mix_rewrite_read_memory(const char *label, const void *data, size_t size,
-                                          const mix_amp_options *base) {
-  if (mix_failed()) return NULL;
-  json_error_t error;
-  json_t *root = json_loadb(data, size, JSON_REJECT_DUPLICATES, &error);
-  return read_json(label, root, &error, base);
 }

@@ -1,7 +1,7 @@
 /* Redundant casts in a rewritten recorded graph, as the passes would find them (passes/remove_identities.c,
  * simplify_casts.c): a Cast whose dtypes are now equal, and one that undoes an inserted cast to float32,
  * which is lossless. */
-#include "amp/rewrite.h"
+#include "cli/amp/graph_json.h"
 
 #include <string.h>
 
@@ -9,7 +9,7 @@ static int result_type(const mix_amp_result *r, int node, int port) {
   return mix_amp_output_type(r->graph, &r->graph->nodes[node], mix_amp_signature_of(r, node), port);
 }
 
-void mix_amp_find_redundant(mix_amp_result *r) {
+void cli_find_redundant_casts(mix_amp_result *r) {
   /* In emulation casts exist to round. */
   if (!r || r->emulated) return;
   const mix_amp_graph *graph = r->graph;
