@@ -58,7 +58,7 @@ static json_t *object_form(reading *r, const json_t *object, int depth) {
   const size_t count = json_object_size(object);
   json_t *form = keys ? mix_json_shallow_copy((json_t *)object) : NULL;
   if (!form) return mix_json_whole(NULL);
-  for (size_t i = 0; i < count && !mix_failed() && !r->node->waits; i++)
+  for (size_t i = 0; i < count && !mix_failed(); i++)
     mix_json_set(form, keys[i], value_form(r, json_object_get(object, keys[i]), depth));
   return mix_json_whole(form);
 }
@@ -69,7 +69,7 @@ static json_t *value_form(reading *r, const json_t *value, int depth) {
   if (json_is_object(value)) return object_form(r, value, depth + 1);
   if (!json_is_array(value)) return json_incref((json_t *)value);
   json_t *form = json_array();
-  for (size_t i = 0; i < json_array_size(value) && !mix_failed() && !r->node->waits; i++)
+  for (size_t i = 0; i < json_array_size(value) && !mix_failed(); i++)
     mix_json_append(form, value_form(r, json_array_get(value, i), depth + 1));
   return mix_json_whole(form);
 }
@@ -87,7 +87,7 @@ static json_t *first_form(reading *r, const json_t *value, int depth) {
   if (!json_is_array(value)) return refused(r, "has something else than [layer, call, result, keywords]");
   r->node->inputs_are_list = true;
   json_t *form = json_array();
-  for (size_t i = 0; i < json_array_size(value) && !mix_failed() && !r->node->waits; i++)
+  for (size_t i = 0; i < json_array_size(value) && !mix_failed(); i++)
     mix_json_append(form, first_form(r, json_array_get(value, i), depth + 1));
   return mix_json_whole(form);
 }

@@ -90,6 +90,21 @@ static char *one_layer_called_often(int count) {
   return end_functional(&text, "l0", count - 1);
 }
 
+/* The first layer reads all others, each of which reads the one behind it. */
+static char *merge_of_all(int count) {
+  mix_text text = {.grows = true};
+  begin_functional(&text);
+  put_layer(&text, "Concatenate", 0, ",\"axis\":-1");
+  mix_text_put(&text, ",\"name\":\"l0\",\"inbound_nodes\":[[");
+  for (int i = count; i; i--) mix_text_put(&text, "[\"l%d\",0,0,{}]%s", i, i > 1 ? "," : "]]}");
+  for (int i = 1; i <= count; i++) {
+    put_layer(&text, "Flatten", i, "");
+    mix_text_put(&text, ",\"name\":\"l%d\",\"inbound_nodes\":[[[\"", i);
+    mix_text_put(&text, i < count ? "l%d\",0,0,{}]]]}" : "in\",0,0,{}]]]}", i + 1);
+  }
+  return end_functional(&text, "l0", 0);
+}
+
 /* ---- what is measured ---- */
 
 static void read_config(mix_model *model, const char *text) {
@@ -198,6 +213,10 @@ static void calls_of_one_layer(void **state) {
   (void)state;
   expect_linear(one_layer_called_often, 2500, of_structure, COUNT(of_structure));
 }
+static void inputs_listed_backwards(void **state) {
+  (void)state;
+  expect_linear(merge_of_all, 2000, of_structure, COUNT(of_structure));
+}
 static void weights_of_many_layers(void **state) {
   (void)state;
   expect_linear(chain_of_dense, 500, of_weights, COUNT(of_weights));
@@ -210,6 +229,7 @@ int main(void) {
       cmocka_unit_test_teardown(functional_models, teardown),
       cmocka_unit_test_teardown(layers_listed_backwards, teardown),
       cmocka_unit_test_teardown(calls_of_one_layer, teardown),
+      cmocka_unit_test_teardown(inputs_listed_backwards, teardown),
   };
   return cmocka_run_group_tests_name("many layers", tests, folder_begin, folder_end);
 }
