@@ -132,10 +132,15 @@ typedef struct entry {
 typedef struct listing {
   entry *entries;
   int count, capacity;
+  const mix_hdf5 *file;
+  size_t size; /* the bytes that the links have in the file at least: their names and addresses */
 } listing;
 
 static bool add_entry(void *context, const char *name, size_t length, uint64_t header) {
   listing *l = context;
+  /* in hostile files links share names */
+  if ((l->size += length + 8) > l->file->size)
+    return mix_hdf5_damaged(l->file, "a group's links have more names than the file has room for");
   if (!mix_reserve(&l->entries, &l->capacity, l->count + 1, sizeof *l->entries)) return false;
   char *copy = mix_alloc(length + 1);
   if (!copy) return false;
@@ -158,6 +163,7 @@ static void free_listing(listing *l) {
 /* The caller frees it, also after an error. */
 static bool list_links(mix_hdf5 *file, uint64_t group, listing *l) {
   links all = {.file = file, .visit = add_entry, .context = l};
+  *l = (listing){.file = file};
   const bool good = mix_hdf5_messages(file, group, on_message, &all) && !mix_failed();
   if (good && l->count > 1) qsort(l->entries, (size_t)l->count, sizeof *l->entries, by_name);
   return good;
@@ -172,7 +178,7 @@ struct mix_hdf5_index {
   mix_key_map places; /* of the groups' headers in `groups` */
   listing *groups;
   int count, capacity;
-  size_t links; /* of all of them */
+  size_t size; /* of all of them */
 };
 
 static void forget_groups(mix_hdf5 *file) {
@@ -191,16 +197,15 @@ static const listing *known_group(const mix_hdf5 *file, uint64_t group) {
   return place < 0 ? NULL : &file->index->groups[place];
 }
 
-/* A link takes 8 bytes and more. Only in hostile files groups share links; there the oldest are forgotten. */
+/* Only in hostile files groups share links; there the oldest are forgotten. */
 static const listing *learn_group(mix_hdf5 *file, uint64_t group) {
-  if (file->index && file->index->links > file->size / 8) forget_groups(file);
+  if (file->index && file->index->size > file->size) forget_groups(file);
   if (!file->index && !(file->index = mix_calloc(1, sizeof *file->index))) return NULL;
   struct mix_hdf5_index *index = file->index;
   if (!mix_reserve(&index->groups, &index->capacity, index->count + 1, sizeof *index->groups)) return NULL;
   listing *l = &index->groups[index->count];
-  *l = (listing){0};
   if (list_links(file, group, l) && mix_key_map_set(&index->places, group, index->count)) {
-    index->links += (size_t)l->count;
+    index->size += l->size;
     index->count++;
     return l;
   }
@@ -277,7 +282,7 @@ bool mix_hdf5_list(mix_hdf5 *file, const char *path, mix_hdf5_visit *visit, void
   if (mix_failed()) return false;
   if (!mix_hdf5_resolve(file, path, &header))
     return mix_fail(MIX_FORMAT_ERROR, "%s: no group '%s' in the file", file->name, path), false;
-  listing l = {0};
+  listing l;
   bool good = list_links(file, header, &l);
   for (int i = 0; i < l.count && good; i++)
     good = visit(context, l.entries[i].name, is_group(file, l.entries[i].header)) && !mix_failed();

@@ -211,6 +211,27 @@ static void refused(void **state) {
   expect_refused(mix_hdf5_open(&file, "text", "no HDF5 here", 12), MIX_FORMAT_ERROR, "not an HDF5 file");
 }
 
+/* The 40 names of a group become one of many letters, of which each link takes what is left behind it. */
+static void links_that_share_a_name(void **state) {
+  (void)state;
+  enum { LETTERS = 2000 };
+  load("earliest");
+  const uint64_t at[] = {LETTERS, 0, size};
+  for (unsigned char *heap = bytes; heap < bytes + size - 32; heap++) {
+    uint64_t names;
+    memcpy(&names, heap + 24, sizeof names);
+    if (!memcmp(heap, "HEAP", 4) && names < size - 12 && !memcmp(bytes + names + 8, "d000", 4))
+      memcpy(heap + 8, at, sizeof at);
+  }
+  bytes = realloc(bytes, size + LETTERS);
+  assert_non_null(bytes);
+  memset(bytes + size, 'n', LETTERS);
+  size += LETTERS;
+  assert_true(mix_hdf5_open(&file, "shared", bytes, size));
+  expect_refused(mix_hdf5_list(&file, "many", any_link, NULL), MIX_FORMAT_ERROR,
+                 "a group's links have more names than the file has room for");
+}
+
 /* ---- damage ---- */
 
 typedef struct walk {
@@ -271,8 +292,14 @@ static void damaged_bytes(void **state) {
 
 #define TEST(function) cmocka_unit_test_teardown(function, end)
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(dtypes),        TEST(groups),           TEST(attributes),
-                                     TEST(chunks),        TEST(refused),          TEST(cut_off),
-                                     TEST(damaged_bytes), TEST(borrowed_elements)};
+  const struct CMUnitTest tests[] = {TEST(dtypes),
+                                     TEST(groups),
+                                     TEST(attributes),
+                                     TEST(chunks),
+                                     TEST(refused),
+                                     TEST(cut_off),
+                                     TEST(damaged_bytes),
+                                     TEST(borrowed_elements),
+                                     TEST(links_that_share_a_name)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
