@@ -11,6 +11,7 @@
 typedef struct check {
   const mix_semantics *from, *to;
   const char *call;
+  bool refused; /* by check_masks */
 } check;
 
 static bool differs(const mix_semantics *a, const mix_semantics *b, size_t rule) {
@@ -96,49 +97,59 @@ static const struct {
                     {&mix_attention_kind, MIX_RULE(attention_masks_carried)},
                     {&mix_additive_attention_kind, MIX_RULE(attention_masks_carried)}};
 
-static bool has_mask(const mix_list *tensors) {
-  for (int i = 0; i < mix_list_count(tensors); i++) {
-    const mix_tensor *tensor = mix_list_items(tensors)[i];
-    if (tensor && tensor->mask) return true;
-  }
-  return false;
-}
-
 /* Any of them, and all of them, is then the same. */
-static bool has_one_mask(const mix_list *tensors) {
-  for (int i = 1; i < mix_list_count(tensors); i++) {
-    const mix_tensor *first = mix_list_items(tensors)[0], *tensor = mix_list_items(tensors)[i];
-    if (!first || !tensor || first->mask != tensor->mask) return false;
-  }
+static bool is_one_mask(const mix_list *masks) {
+  for (int i = 1; masks && i < mix_list_count(masks); i++)
+    if (mix_list_items(masks)[i] != mix_list_items(masks)[0]) return false;
   return true;
 }
 
 /* Layers behind it would count other steps; of attention only where a mask was given. */
-static bool check_rule(const check *c, const mix_layer_call *call, size_t rule) {
+static void check_rule(check *c, const mix_layer *layer, const mix_list *masks, size_t rule) {
   static const char text[] = "%s: the layer '%s' has a mask, which %s passes on by another rule than %s%s";
-  if (rule == MIX_RULE(merge_keeps_any) && has_one_mask(call->inputs)) return true;
+  if (rule == MIX_RULE(merge_keeps_any) && is_one_mask(masks)) return;
+  c->refused |= rule != MIX_RULE(attention_masks_carried);
   if (rule == MIX_RULE(attention_masks_carried))
-    mix_log_message(MIX_LOG_WARNING, text, c->call, call->layer->name, c->to->name, c->from->name,
+    mix_log_message(MIX_LOG_WARNING, text, c->call, layer->name, c->to->name, c->from->name,
                     ": steps that are masked may count otherwise there");
   else
-    mix_fail(MIX_UNSUPPORTED, text, c->call, call->layer->name, c->to->name, c->from->name,
+    mix_fail(MIX_UNSUPPORTED, text, c->call, layer->name, c->to->name, c->from->name,
              ", so that the file would predict other numbers; join or scale tensors before they are masked");
-  return !mix_failed();
 }
 
-static bool check_masks(const check *c, const mix_layer_call *call) {
-  if (!has_mask(call->inputs) && !has_mask(call->arguments) && !call->masks) return true;
+static void check_masks(void *context, const mix_layer *layer, const mix_list *masks) {
+  check *c = context;
   for (size_t i = 0; i < sizeof masked_rules / sizeof *masked_rules; i++)
-    if (call->layer->kind == masked_rules[i].kind && differs(c->from, c->to, masked_rules[i].rule))
-      return check_rule(c, call, masked_rules[i].rule);
-  return true;
+    if (layer->kind == masked_rules[i].kind && differs(c->from, c->to, masked_rules[i].rule))
+      check_rule(c, layer, masks, masked_rules[i].rule);
 }
 
-static bool check_calls(const check *c, const mix_layer *model) {
-  const mix_functional *graph = mix_layer_is_functional(model) ? mix_layer_data((mix_layer *)model) : NULL;
-  for (int i = 0; graph && i < graph->call_count; i++)
-    if (!check_masks(c, graph->calls[i])) return false;
-  return true;
+/* Symbolic tensors that the model takes; NULL: a sequential one that was not called yet. */
+static mix_list *inputs_of(const mix_layer *model) {
+  if (mix_layer_is_functional(model)) {
+    const mix_functional *graph = mix_layer_data((mix_layer *)model);
+    return mix_list_new(graph->input_count, (void *const *)graph->inputs);
+  }
+  const mix_sequential_data *data = model->data;
+  mix_node *node = data->shape.rank ? mix_node_placeholder(data->dtype, data->shape, true) : NULL;
+  mix_tensor *tensor = node ? mix_tensor_of(node, 0) : NULL;
+  mix_release(node);
+  return tensor ? mix_list_of(tensor) : NULL;
+}
+
+/* Calls the model again, for inner models and sequential ones have no record of the masks that reach them.
+ * Not all layers of users can be called so. */
+static bool check_calls(check *c, mix_layer *model) {
+  const mix_layer_observer observer = {.masked = check_masks, .context = c};
+  MIX_SCOPE {
+    mix_list *inputs = inputs_of(model);
+    const mix_layer_observer *former = mix_layer_observer_set(&observer);
+    if (inputs)
+      mix_layer_call_outputs(model, inputs, mix_list_count(inputs) > 1, NULL, NULL, NULL, MIX_FALSE, NULL);
+    mix_layer_observer_set(former);
+  }
+  if (mix_failed() && !c->refused && mix_error() != MIX_MEMORY_ERROR) mix_error_clear();
+  return !mix_failed();
 }
 
 /* ---- the walk ---- */
@@ -146,7 +157,6 @@ static bool check_calls(const check *c, const mix_layer *model) {
 /* `outer`: the layer around it; a Bidirectional sets an option of its layers in every generation. */
 static bool check_layers(const check *c, mix_layer *layer, const mix_layer *outer) {
   const bool chosen = outer && outer->kind == &mix_bidirectional_kind;
-  if (mix_layer_is_structured(layer) && !check_calls(c, layer)) return false;
   if (!mix_layer_is_structured(layer) && !layer->is_input &&
       !(has_class(c, layer) && (chosen || has_options(c, layer)) && has_numbers(c, layer)))
     return false;
@@ -218,8 +228,8 @@ static void warn_of_state(const check *c, const mix_optimizer *optimizer) {
 }
 
 bool mix_check_generation(mix_model *model, const mix_semantics *semantics, bool compiled, const char *call) {
-  const check c = {model->semantics, semantics, call};
-  if (!check_layers(&c, model->layer, NULL)) return false;
+  check c = {model->semantics, semantics, call};
+  if (!check_layers(&c, model->layer, NULL) || !check_calls(&c, model->layer)) return false;
   const mix_optimizer *optimizer = compiled ? model->state->optimizer : NULL;
   if (!optimizer || !has_optimizer(&c, optimizer)) return !mix_failed();
   warn_of_rules(&c, optimizer);

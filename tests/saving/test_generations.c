@@ -426,6 +426,35 @@ static void masks_that_are_joined(void **state) {
   }
 }
 
+/* Also behind masks that an outer model makes, or layers of a sequential one, which have no record of them.
+ */
+static void masks_that_reach_inner_layers(void **state) {
+  (void)state;
+  const mix_semantics *other = mix_semantics_named("tf_keras");
+  mix_set_semantics("keras3");
+  for (int masked = 0; masked < 2; masked++) {
+    mix_layer *first = masked ? mix_masking(.mask_value = 1) : mix_dropout(0.5);
+    mix_model *sequential =
+        mix_sequential(mix_list_of(first, mix_rescaling(.scale = 2, .name = "scaled"), mix_gru(.units = 2)));
+    mix_model_build(sequential, MIX_SHAPE(MIX_UNKNOWN, 4, 3));
+    mix_tensor *x = mix_input(.shape = MIX_SHAPE(4, 3)), *a = mix_input(.shape = MIX_SHAPE(4, 3)),
+               *b = mix_input(.shape = MIX_SHAPE(4, 3));
+    mix_model *inner =
+        mix_model_new(mix_list_of(a, b), mix_call(mix_add_layer(.name = "joined"), mix_list_of(a, b)));
+    mix_tensor *y = mix_call(mix_model_layer(inner), mix_list_of(mix_call(first, x), x));
+    mix_model *models[] = {sequential, mix_model_new(x, mix_call(mix_gru(.units = 2), y))};
+    for (int i = 0; i < 2; i++) {
+      assert_no_error();
+      assert_int_equal(mix_model_save(models[i], in_folder("m.keras"), .semantics = other),
+                       masked ? MIX_UNSUPPORTED : MIX_OK);
+      if (masked)
+        expect_error(MIX_UNSUPPORTED, i ? "the layer 'joined' has a mask, which tf_keras passes on by"
+                                        : "the layer 'scaled' has a mask, which tf_keras passes on by");
+      assert_int_equal(mix_model_save(models[i], in_folder("m.keras")), MIX_OK);
+    }
+  }
+}
+
 static void rules_that_train_otherwise(void **state) {
   (void)state;
   for (int g = 0; g < 2; g++)
@@ -467,6 +496,7 @@ int main(void) {
                                      GENERATION_TEST(layers_and_options_that_are_missing),
                                      GENERATION_TEST(optimizers_that_are_missing),
                                      GENERATION_TEST(masks_that_are_joined),
+                                     GENERATION_TEST(masks_that_reach_inner_layers),
                                      GENERATION_TEST(rules_that_train_otherwise)};
   return cmocka_run_group_tests_name("models for another generation", tests, NULL, NULL);
 }

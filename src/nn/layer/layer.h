@@ -121,12 +121,15 @@ mix_list *mix_layer_call_outputs(mix_layer *layer, mix_list *inputs, bool inputs
 /* The inputs of a call as handles with their masks, for layers that pass them to inner layers. */
 mix_list *mix_call_masked_inputs(const mix_call_args *args);
 
-/* Observer of the layer calls of a thread, except symbolic ones. Notified after each call, with the cast
- * inputs; inner layers come first. */
+/* Observer of the layer calls of a thread. One function may be NULL. */
 typedef struct mix_layer_observer {
+  /* After each call that is not symbolic, with the cast inputs; inner layers come first. */
   void (*called)(void *context, const mix_layer *layer, const char *path, mix_list *inputs,
                  mix_list *results);
   void *context;
+  /* Before each call with masks, given or of its tensors; NULL: its further arguments alone have them. With
+   * this function calls leave the losses of the layers as they are. */
+  void (*masked)(void *context, const mix_layer *layer, const mix_list *masks);
 } mix_layer_observer;
 /* Sets the thread's observer (NULL: none), which the caller owns. Returns the previous one, to be
  * restored. */

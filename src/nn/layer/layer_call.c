@@ -319,15 +319,19 @@ static mix_list *invoke(invocation *given, bool symbolic) {
   mix_layer *layer = given->layer;
   invocation cast = *given;
   mix_list *carried = carries_masks(layer) ? masks_of(given->inputs, NULL) : NULL;
-  mix_list *masks = ignores_mask(layer) ? carried : masks_of(given->inputs, given->masks),
+  mix_list *masks = masks_of(given->inputs, given->masks),
            *argument_masks = masks_of(given->arguments, given->keywords.argument_masks);
+  const bool observed = observer && observer->masked;
+  if (observed && (masks || argument_masks)) observer->masked(observer->context, layer, masks);
+  if (mix_failed()) return NULL;
+  if (ignores_mask(layer)) masks = carried;
   mix_layer_infer_dtype(layer, mix_tensor_dtype(mix_list_items(given->inputs)[0]));
   if (layer->semantics->cast_before_input_spec && !cast_inputs(&cast)) return NULL;
   if (!mix_layer_spec_holds(layer, cast.inputs) ||
       !mix_layer_build_for(layer, given->inputs, given->arguments, given->inputs_are_list))
     return NULL;
   if (!layer->semantics->cast_before_input_spec && !cast_inputs(&cast)) return NULL;
-  if (!context.depth) clear_losses(layer);
+  if (!context.depth && !observed) clear_losses(layer);
   mix_call_args args = {.size = sizeof args,
                         .inputs = cast.inputs,
                         .inputs_are_list = given->inputs_are_list,
@@ -347,7 +351,7 @@ static mix_list *invoke(invocation *given, bool symbolic) {
   note_mask(layer, &args, results);
   if (!given->keywords.no_activity_loss && !add_activity_losses(layer, results, symbolic)) return NULL;
   if (symbolic && !context.depth && !record(given, results)) return NULL;
-  if (observer && !symbolic && !mix_failed())
+  if (observer && observer->called && !symbolic && !mix_failed())
     observer->called(observer->context, layer, mix_layer_path_in_scope(layer), cast.inputs, results);
   return mix_failed() ? NULL : results;
 }
