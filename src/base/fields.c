@@ -72,6 +72,10 @@ static bool move_one(const mix_fields *fields, const mix_field_row *row, void *o
   if (row->one_is_real && !isfinite(real))
     return mix_fail(MIX_VALUE_ERROR, "%s: %s is %g; expected a finite number", fields->call, row->name, real),
            false;
+  if (!row->one_is_real && ((integer < 0 && integer != MIX_INT_ZERO) || integer > MIX_FIELD_MAX_SIZE))
+    return mix_fail(MIX_VALUE_ERROR, "%s: %s is %lld; expected %s", fields->call, row->name,
+                    (long long)integer, integer < 0 ? "0 or more" : "a smaller number"),
+           false;
   json_t *value = mix_json_whole(row->one_is_real ? json_real(real == MIX_ZERO ? 0 : real)
                                                   : json_integer(integer == MIX_INT_ZERO ? 0 : integer));
   if (!value) return false;

@@ -60,7 +60,7 @@ struct mix_field_row {
   /* The offset of a second value: the object beside a name, the flag of a number that is given. */
   size_t other;
   /* The offset of the value of one number, which the kind reads as it reads configs; 0: none. A double where
-   * `one_is_real`, else an int64_t. Another value beside it is an error. */
+   * `one_is_real`, else a size (int64_t). Another value beside it is an error. */
   size_t one;
   bool one_is_real;
   const char *alias; /* another name, under which configs are read too; NULL: none */
@@ -69,6 +69,8 @@ struct mix_field_row {
   size_t only, except, omit_none, renamed;
 };
 #define MIX_ALWAYS ((size_t)-1)
+/* So many elements have a size in bytes in all dtypes. */
+#define MIX_FIELD_MAX_SIZE (INT64_MAX / (int64_t)sizeof(double))
 /* The begin of a row: a member of an options struct under its own name. */
 #define MIX_FIELD(type, member) #member, offsetof(type, member)
 

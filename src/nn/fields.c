@@ -176,7 +176,7 @@ const mix_value_kind mix_field_axis = {"an integer", sizeof(int), resolve_axis, 
 /* ---- shapes ---- */
 
 bool mix_field_read_size(const mix_field_row *field, const json_t *value, int64_t *size) {
-  return mix_field_read_integer(field, value, MIX_UNKNOWN, INT64_MAX / (int64_t)sizeof(double), size);
+  return mix_field_read_integer(field, value, MIX_UNKNOWN, MIX_FIELD_MAX_SIZE, size);
 }
 
 static bool resolve_shape(const mix_fields *fields, const mix_field_row *field, void *options) {

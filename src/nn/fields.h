@@ -24,8 +24,7 @@ extern const mix_value_kind mix_field_initializer, /* a name, or the object at `
   {MIX_FIELD(type, member), &mix_field_initializer, .text = initializer,                                    \
    .other = offsetof(type, member##_object)}
 
-/* A size, -1 for an unknown one; so many elements have a size in bytes in all dtypes. False with the error
- * recorded. */
+/* A size up to MIX_FIELD_MAX_SIZE, -1 for an unknown one. False with the error recorded. */
 bool mix_field_read_size(const mix_field_row *field, const json_t *value, int64_t *size);
 /* An integer if the number is whole. */
 json_t *mix_number_json(double value);

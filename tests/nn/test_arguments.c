@@ -48,6 +48,18 @@ static void what_keras_means_otherwise_is_refused(void **state) {
   REFUSED(mix_early_stopping("loss", 0.1, 3, "min"), "'\"min\"'");
 }
 
+/* The one number of several, which is read as configs are: messages name the call all the same. */
+static void sizes_out_of_range_are_refused(void **state) {
+  (void)state;
+#define SIZE(call, mentions) expect_refused(call, MIX_VALUE_ERROR, mentions)
+  SIZE(mix_conv2d(32, -3), "conv2d: kernel_size is -3; expected 0 or more");
+  SIZE(mix_conv1d_transpose(32, INT64_MAX), "kernel_size is 9223372036854775807; expected a smaller number");
+  SIZE(mix_max_pooling2d(-1), "max_pooling2d: pool_size is -1; expected 0 or more");
+  SIZE(mix_up_sampling1d(-2), "up_sampling1d: size is -2; expected 0 or more");
+  SIZE(mix_zero_padding2d(-7), "zero_padding2d: padding is -7; expected 0 or more");
+  SIZE(mix_cropping3d(INT64_MAX / 8 + 1), "cropping3d: cropping is 1152921504606846976; expected a smaller");
+}
+
 /* What makes a struct of it is in the message. Each of these changed or computed something else. */
 static void one_number_for_a_struct_is_refused(void **state) {
   (void)state;
@@ -117,6 +129,7 @@ int main(void) {
       cmocka_unit_test(a_number_works_where_keras_takes_one),
       cmocka_unit_test(what_keras_means_otherwise_is_refused),
       cmocka_unit_test(one_number_for_a_struct_is_refused),
+      cmocka_unit_test(sizes_out_of_range_are_refused),
       cmocka_unit_test(what_would_mean_another_default_is_refused),
       cmocka_unit_test(weights_of_a_mean_have_their_name),
       cmocka_unit_test(one_argument_is_one),
