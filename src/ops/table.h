@@ -147,9 +147,9 @@ mix_tensor *mix_segment_sum(mix_tensor *updates, mix_tensor *indices, int64_t ro
 mix_tensor *mix_index_values(mix_tensor *x);
 /* The same where a class is counted: no fraction is one. */
 mix_tensor *mix_class_values(mix_tensor *x);
-/* What NaN and fractions become: exact as doubles, and no label of anybody. */
-#define MIX_INDEX_NAN INT64_MIN
+/* What fractions and NaN become: exact as doubles, no label of anybody, and not what -inf becomes. */
 #define MIX_INDEX_FRACTION (INT64_MIN + 1024)
+#define MIX_INDEX_NAN (INT64_MIN + 2048)
 /* `values` in the layout of `like`: rows at the same indices, or `values` itself. */
 mix_tensor *mix_with_values(mix_tensor *like, mix_tensor *values);
 /* The sum of tensors that all have the layout "rows", in that layout. */

@@ -213,7 +213,10 @@ static void labels_outside_the_classes(void **state) {
             run_kernel(best_kernel(mix_cpu_sparse_softmax_cross_entropy_kernels), &c.args, threads);
         assert_non_null(failure);
         snprintf(expected, sizeof expected, "label %lld%s (element %lld) is outside the classes, [0, %lld)",
-                 (long long)bad[k], bad[k] == INT64_MIN ? ", which NaN becomes as an integer," : "",
+                 (long long)bad[k],
+                 bad[k] == INT64_MIN   ? ", which -inf becomes as an integer,"
+                 : bad[k] == INT64_MAX ? ", which inf becomes as an integer,"
+                                       : "",
                  (long long)(rows / 2), (long long)n);
         if (!strstr(failure, expected)) fail_msg("%s: %s", expected, failure);
         const float *losses = c.to[0], *gradient = c.to[1];

@@ -245,11 +245,14 @@ static void what_is_no_index_is_refused(void **state) {
   static const struct {
     double index;
     const char *part;
-  } cases[] = {{NAN, "which NaN becomes as an integer, (element 1) is outside the gathered axis, [0, 3)"},
-               {0x1p32, "index 4294967296 (element 1) is outside the gathered axis, [0, 3)"},
-               {-0.5, "index with a fraction (element 1) is outside the gathered axis, [0, 3)"},
-               {-1, "index -1 (element 1) is outside the gathered axis, [0, 3)"},
-               {3, "index 3 (element 1) is outside the gathered axis, [0, 3)"}};
+  } cases[] = {
+      {NAN, "which NaN becomes as an integer, (element 1) is outside the gathered axis, [0, 3)"},
+      {-INFINITY, "which -inf becomes as an integer, (element 1) is outside the gathered axis, [0, 3)"},
+      {INFINITY, "which inf becomes as an integer, (element 1) is outside the gathered axis, [0, 3)"},
+      {0x1p32, "index 4294967296 (element 1) is outside the gathered axis, [0, 3)"},
+      {-0.5, "index with a fraction (element 1) is outside the gathered axis, [0, 3)"},
+      {-1, "index -1 (element 1) is outside the gathered axis, [0, 3)"},
+      {3, "index 3 (element 1) is outside the gathered axis, [0, 3)"}};
   mix_layer *layer = mix_embedding(3, 2, .name = "words");
   mix_layer_build(layer, MIX_SHAPE(MIX_UNKNOWN, 2));
   mix_layer_set_weights(layer, mix_list_of(MATRIX(MIX_FLOAT32, 3, 2, 0, 1, 10, 11, 20, 21)));

@@ -491,6 +491,8 @@ static void ctc_labels_are_classes(void **state) {
                {-1, "index -1 (element 1) is outside"},
                {0x1p32, "index 4294967296 (element 1) is outside"},
                {NAN, "which NaN becomes as an integer, (element 1)"},
+               {-INFINITY, "which -inf becomes as an integer, (element 1)"},
+               {INFINITY, "which inf becomes as an integer, (element 1)"},
                {1.5, "index with a fraction (element 1)"}};
   mix_set_semantics("keras3");
   mix_tensor *x = mix_fill(MIX_SHAPE(1, 3, 4), 0.5, MIX_FLOAT32);

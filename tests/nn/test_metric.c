@@ -265,6 +265,7 @@ static void what_is_no_class_is_refused(void **state) {
     double value;
     const char *part;
   } cases[] = {{NAN, "which NaN becomes as an integer, (element 1)"},
+               {-INFINITY, "which -inf becomes as an integer, (element 1)"},
                {-0.5, "index with a fraction (element 1)"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (int keras3 = 0; keras3 < 2; keras3++) {

@@ -44,14 +44,21 @@ const char *mix_kernel_operands_text(const mix_kernel_args *args, char *text, si
   return text;
 }
 
+/* The number that a value has become which is none. */
+static const char *former_text(int64_t value) {
+  return value == MIX_INDEX_NAN ? ", which NaN becomes as an integer,"
+         : value == INT64_MIN   ? ", which -inf becomes as an integer,"
+         : value == INT64_MAX   ? ", which inf becomes as an integer,"
+                                : "";
+}
+
 static const char *reason_text(const mix_bad_value *bad, char *text, size_t size) {
   if (!bad->range) return bad->what;
   char value[64];
   if (bad->value == MIX_INDEX_FRACTION)
     snprintf(value, sizeof value, "with a fraction");
   else
-    snprintf(value, sizeof value, "%lld%s", (long long)bad->value,
-             bad->value == MIX_INDEX_NAN ? ", which NaN becomes as an integer," : "");
+    snprintf(value, sizeof value, "%lld%s", (long long)bad->value, former_text(bad->value));
   snprintf(text, size, "%s %s (element %lld) is outside %s, [0, %lld)%s%s", bad->what, value,
            (long long)bad->element, bad->range, (long long)bad->limit, bad->remedy ? ": " : "",
            bad->remedy ? bad->remedy : "");

@@ -97,7 +97,7 @@ static mix_status update(mix_metric *metric, const mix_metric_args *args) {
       o->has_ignore_class ? mix_not_equal(y, mix_scalar((double)o->ignore_class, MIX_INT64)) : NULL;
   if (metric->semantics->metric_iou_integer) {
     mix_tensor *inside = mix_logical_and(within(y, classes), within(p, classes)),
-               *none = mix_less_equal(mix_minimum(y, p), mix_scalar((double)MIX_INDEX_FRACTION, MIX_INT64));
+               *none = mix_less_equal(mix_minimum(y, p), mix_scalar((double)MIX_INDEX_NAN, MIX_INT64));
     inside = mix_logical_or(inside, none); /* reported below */
     valid = valid ? mix_logical_and(valid, inside) : inside;
   }
