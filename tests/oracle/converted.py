@@ -246,6 +246,7 @@ def check_training_of_other(case, kind, model, said):
 
 def check_other(case, folder):
     """False: the program refuses the model."""
+    model = None
     for kind in "keras", "h5":
         file = folder / f"{case.name}.{kind}"
         error, said = run_convert(case.path, file, "--semantics", generation)
@@ -264,6 +265,9 @@ def check_other(case, folder):
             if len(case.losses) and model.optimizer:
                 check_training_of_other(case, kind, model, said)
         except Exception as error:
+            if kind == "h5" and model and not keras_reads_its_own(model, folder):
+                print("left out:", case.name, "whose own .h5 Keras does not read either")
+                continue
             check(case, kind, False, f"{type(error).__name__}: {str(error)[:300]}")
         file.unlink()
     return True
