@@ -1,7 +1,11 @@
 /* Precision tuning on made-up trainings: which sets it asks about, and what it makes of the answers. */
 #include "model/support.h"
+#include "support/every_allocation.h"
+#include "support/skip.h"
 #include <jansson.h>
 #include <mixtape/tuning.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const char *const eight[] = {"a", "b", "c", "d", "e", "f", "g", "h", NULL};
 
@@ -328,6 +332,25 @@ static void the_text_says_all(void **state) {
   json_decref(root);
 }
 
+/* What is printed is all of it, or an error. */
+static void json_without_memory_is_an_error(void **state) {
+  (void)state;
+  if (!REACHES_EVERY_ALLOCATION) SKIP("the sanitizer has its own malloc");
+  training t = {.enough = pair_cf, .suspects = {{"c", "f"}}};
+  mix_tuning *tuning = tune(&t, 0);
+  char *whole = strdup(mix_tuning_json(tuning));
+  int64_t after = 0;
+  for (const char *text = NULL; !text; after++) {
+    allocations_left = after;
+    text = mix_tuning_json(tuning);
+    allocations_left = -1;
+    if (text) assert_string_equal(text, whole);
+    assert_int_equal(mix_error_take(NULL, 0), text ? MIX_OK : MIX_MEMORY_ERROR);
+  }
+  assert_true(after > 20);
+  free(whole);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(the_goal_is_two_deviations_above_the_mean),
@@ -343,6 +366,7 @@ int main(void) {
       TEST(seeds_that_change_nothing),
       TEST(errors_name_what_is_wrong),
       TEST(the_text_says_all),
+      TEST(json_without_memory_is_an_error),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
