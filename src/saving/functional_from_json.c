@@ -34,7 +34,7 @@ typedef struct saved_graph {
   int count;
   json_t *names;      /* name -> index of a layer */
   json_t *taken;      /* the names that the layers have, which are others in some texts */
-  saved_layer *tried; /* whose next call is read */
+  saved_layer *tried; /* whose next call is read; NULL: inputs and outputs of the model are */
   wait *waits;
   int wait_count, wait_capacity;
 } saved_graph;
@@ -77,9 +77,8 @@ static void *await_call(saved_graph *graph, int *waiting) {
   return NULL;
 }
 
-/* The tensor; NULL without an error if the layer that is tried must wait for it. `end`: of an input or output
- * of the model. */
-static mix_tensor *find_tensor(saved_graph *graph, const json_t *value, bool end) {
+/* The tensor; NULL without an error if the layer that is tried must wait for it. */
+static mix_tensor *find_tensor(saved_graph *graph, const json_t *value) {
   const json_t *history = history_in(value);
   saved_layer *layer = history ? layer_named(graph, json_string_value(json_array_get(history, 0))) : NULL;
   if (!layer) return NULL;
@@ -89,7 +88,7 @@ static mix_tensor *find_tensor(saved_graph *graph, const json_t *value, bool end
   const bool below = node < 0; /* also of what has no number before it */
   if (!below && written->nested_calls_from_one && layer->layer && layer->layer->is_model) node--;
   /* a 0, which Keras does not write, is the first call too */
-  if (end && node > 0 && written->model_ends_from_one && layer->layer &&
+  if (!graph->tried && node > 0 && written->model_ends_from_one && layer->layer &&
       mix_layer_is_functional(layer->layer))
     node--;
   if (node < 0 || node >= layer->count)
@@ -112,12 +111,11 @@ typedef struct read_call {
   mix_training training;
   mix_call_keywords keywords;
   int positional; /* tensors before those given by name; -1: all */
-  bool is_end;    /* it is none: inputs or outputs of the model */
 } read_call;
 
 /* The tensors of a structure, NULL for null, arrays as tensors that hold data; the list is made if it is
  * NULL. */
-static void collect(saved_graph *graph, const json_t *structure, mix_list **list, read_call *call) {
+static void collect(saved_graph *graph, const json_t *structure, mix_list **list) {
   json_t *leaves = json_array(), *form = mix_form_of(structure, is_leaf, leaves);
   if (!*list) *list = mix_list_new(0, NULL);
   for (size_t i = 0; i < json_array_size(leaves) && !mix_failed(); i++) {
@@ -125,7 +123,7 @@ static void collect(saved_graph *graph, const json_t *structure, mix_list **list
     mix_tensor *tensor = json_is_null(leaf) ? NULL
                          : mix_is_array_form(leaf)
                              ? mix_array_form_read(leaf, "model_from_json", "a constant")
-                             : find_tensor(graph, leaf, call->is_end);
+                             : find_tensor(graph, leaf);
     mix_list_append(*list, tensor);
   }
   json_decref(form);
@@ -176,9 +174,9 @@ static int mask_place_of(const mix_layer_kind *kind, const char *name) {
 }
 
 /* Puts the tensor of `value` at an index of a list, which grows with NULL. */
-static void put(saved_graph *graph, const json_t *value, mix_list **list, int index, read_call *call) {
+static void put(saved_graph *graph, const json_t *value, mix_list **list, int index) {
   mix_list *former = *list, *one = NULL, *grown = mix_list_new(0, NULL);
-  collect(graph, value, &one, call);
+  collect(graph, value, &one);
   if (mix_failed()) return;
   const int count = former ? mix_list_count(former) : 0;
   for (int i = 0; i < count || i <= index; i++)
@@ -190,12 +188,12 @@ static void put(saved_graph *graph, const json_t *value, mix_list **list, int in
 static bool read_named(saved_graph *graph, const mix_layer_kind *kind, const char *name, const json_t *value,
                        read_call *call) {
   const int place = place_of(kind, name), mask = mask_place_of(kind, name);
-  if (place > 0) put(graph, value, &call->arguments, place - 1, call);
-  if (mask == 0) collect(graph, value, &call->masks, call);
-  if (mask > 0) put(graph, value, &call->keywords.argument_masks, mask - 1, call);
+  if (place > 0) put(graph, value, &call->arguments, place - 1);
+  if (mask == 0) collect(graph, value, &call->masks);
+  if (mask > 0) put(graph, value, &call->keywords.argument_masks, mask - 1);
   if (kind && kind->call_tensors && !strcmp(name, "attention_mask")) {
     mix_list *one = NULL;
-    collect(graph, value, &one, call);
+    collect(graph, value, &one);
     if (!mix_failed()) call->keywords.attention_mask = mix_list_get(one, 0);
     return true;
   }
@@ -214,11 +212,11 @@ static void read_keyword(saved_graph *graph, const saved_layer *layer, const cha
   else if (kind && kind->call_is_attention && !strcmp(name, "return_attention_scores"))
     call->keywords.return_attention_scores = read_flag(layer, name, value);
   else if (!strcmp(name, "mask"))
-    collect(graph, value, &call->masks, call);
+    collect(graph, value, &call->masks);
   else if (!strcmp(name, "initial_state"))
-    collect(graph, value, &call->initial_state, call);
+    collect(graph, value, &call->initial_state);
   else if (!strncmp(name, "argument_", 9))
-    collect(graph, value, &call->arguments, call);
+    collect(graph, value, &call->arguments);
   else
     mix_fail(MIX_VALUE_ERROR,
              "model_from_json: the call of layer '%.60s' has an argument '%.60s', which is not supported",
@@ -252,7 +250,7 @@ static json_t *read_operand(saved_graph *graph, const json_t *value, read_call *
   size_t i;
   if (mix_failed()) return json_null();
   if (is_keras_tensor(value)) {
-    mix_tensor *tensor = find_tensor(graph, value, false);
+    mix_tensor *tensor = find_tensor(graph, value);
     if (tensor) mix_list_append(call->inputs, tensor);
     return mix_operand_form(mix_list_count(call->inputs) - 1);
   }
@@ -300,9 +298,9 @@ static void read_node_object(saved_graph *graph, const saved_layer *layer, const
   }
   call->inputs_are_list = !is_leaf(inputs);
   if (kind && kind->call_tensors) call->positional = (int)json_array_size(args);
-  collect(graph, inputs, &call->inputs, call);
+  collect(graph, inputs, &call->inputs);
   for (size_t i = 1; i < json_array_size(args) && !mix_failed(); i++)
-    collect(graph, json_array_get(args, i), &call->arguments, call);
+    collect(graph, json_array_get(args, i), &call->arguments);
   if (!mix_failed()) read_keywords(graph, layer, keywords, call);
 }
 
@@ -311,7 +309,7 @@ static void read_node_list(saved_graph *graph, const saved_layer *layer, const j
                            read_call *call) {
   json_t *leaves = json_array(), *form = mix_form_of(node, is_leaf, leaves);
   call->inputs_are_list = json_is_object(form) || json_array_size(leaves) > 1;
-  collect(graph, node, &call->inputs, call);
+  collect(graph, node, &call->inputs);
   const json_t *keywords = json_array_get(json_array_get(leaves, 0), 3);
   if (!mix_failed() && keywords) read_keywords(graph, layer, keywords, call);
   json_decref(form);
@@ -321,7 +319,7 @@ static void read_node_list(saved_graph *graph, const saved_layer *layer, const j
 /* ---- operations of tf_keras ---- */
 
 static mix_tensor *referred(void *context, const json_t *reference) {
-  return find_tensor(context, reference, false);
+  return find_tensor(context, reference);
 }
 
 /* Makes the next call of an operation. False: it waits, or it failed. */
@@ -471,6 +469,7 @@ static bool make_calls(saved_graph *graph) {
   for (int i = 0; i < graph->count && all.turns; i++) put_turn(&all, i);
   while (all.count && !mix_failed()) make_calls_of(graph, take_turn(&all), &all);
   mix_free(graph->waits);
+  graph->tried = NULL;
   for (int i = 0; i < graph->count && !mix_failed(); i++)
     if (graph->layers[i].made < graph->layers[i].count)
       mix_fail(MIX_VALUE_ERROR, "model_from_json: the calls of layer '%.60s' form a circle with others",
@@ -520,12 +519,11 @@ static bool read_layers(saved_graph *graph, const json_t *layers) {
 
 /* The tensors of input_layers or output_layers, with their structure. */
 static mix_list *read_ends(saved_graph *graph, const json_t *structure, const char *key, json_t **form) {
-  read_call call = {.training = MIX_INHERIT, .is_end = true};
   mix_list *list = NULL;
   json_t *leaves = json_array();
   *form = mix_form_of(structure ? structure : json_null(), is_history, leaves);
   for (size_t i = 0; i < json_array_size(leaves) && !mix_failed(); i++)
-    collect(graph, json_array_get(leaves, i), &list, &call);
+    collect(graph, json_array_get(leaves, i), &list);
   json_decref(leaves);
   if (!list) mix_fail(MIX_VALUE_ERROR, "model_from_json: %s of a functional model is missing", key);
   return mix_failed() ? NULL : list;
