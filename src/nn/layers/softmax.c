@@ -17,7 +17,7 @@ static mix_list *softmax_call(mix_layer *layer, const mix_call_args *args) {
   mix_tensor *x = mix_call_input(args, 0), *mask = mix_call_mask(args);
   if (!mask) return mix_one_result(normalised(layer, x));
   mix_dtype dtype = mix_tensor_dtype(x);
-  double lowest = dtype == MIX_FLOAT16 ? semantics->softmax_mask_float16 : semantics->softmax_mask;
+  double lowest = dtype == MIX_FLOAT16 ? semantics->softmax_mask_float16 : -1e9;
   const bool robust = ((const mix_softmax_layer_options *)mix_layer_data(layer))->robust_masking;
   if (!semantics->softmax_mask_where && !robust) {
     mix_tensor *dropped = mix_subtract(mix_scalar_like(x, 1), mix_cast(mask, dtype));

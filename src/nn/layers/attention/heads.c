@@ -54,8 +54,7 @@ static mix_list *attend_by_blocks(const mix_semantics *rules, const mix_head_att
   if (!wide) {
     query = mix_multiply(query, mix_scalar_like(query, attention->scale));
     attributes.scale = 1;
-    attributes.mask_value =
-        mix_tensor_dtype(query) == MIX_FLOAT16 ? rules->softmax_mask_float16 : rules->softmax_mask;
+    attributes.mask_value = mix_tensor_dtype(query) == MIX_FLOAT16 ? rules->softmax_mask_float16 : -1e9;
     attributes.mask_adds = !rules->softmax_mask_where && !attention->robust;
     attributes.mask_zeroes = rules->softmax_mask_where;
     attributes.rate = drops ? attention->rate : 0;
