@@ -52,7 +52,6 @@ typedef struct mix_compiled_state {
   int tracker_count;
   mix_model_metric *metrics;
   int metric_count, metric_capacity;
-  bool metrics_made; /* Keras has made their variables: they were called, or the model was loaded from .h5 */
   bool image_bytes, jit_compile;
   mix_tensor *class_weights; /* of the current fit: retained (classes) float32; NULL: none */
   bool class_weights_all;    /* every label must be one of them */

@@ -95,6 +95,22 @@ static void nadam_begin(mix_update *update) {
   if (!update->optimizer->rules->nadam_product_per_variable) advance_product(update);
 }
 
+/* ---- tf_keras' P: TensorFlow traces a training function twice if its first run makes variables, those of
+ * the optimizer or of metrics ---- */
+
+mix_status mix_optimizer_build_in_step(mix_optimizer *optimizer, mix_list *variables) {
+  optimizer->traced_twice |= !optimizer->built;
+  return mix_optimizer_build(optimizer, variables);
+}
+
+void mix_optimizer_note_metrics(mix_optimizer *optimizer, void *metrics, bool in_training_function) {
+  optimizer = mix_optimizer_plain(optimizer);
+  if (optimizer->made_metrics == metrics) return;
+  mix_release(optimizer->made_metrics);
+  optimizer->made_metrics = mix_retain(metrics);
+  optimizer->traced_twice |= in_training_function;
+}
+
 /* True where tf_keras leaves P unchanged for a variable: it compares iterations + 2 with a Python counter
  * that tracing has made a constant, 1 + i for variable i, and n more of n where the function is traced twice.
  * A match of the first variable while P is 1, where 1 - P would be 0, is not reproduced. */

@@ -59,6 +59,7 @@ static void optimizer_finalize(void *object) {
   for (size_t i = 0; i < sizeof references / sizeof *references; i++) mix_release(references[i]);
   release_expressions(optimizer->undecayed_names, optimizer->undecayed_name_count);
   mix_free(optimizer->text);
+  mix_release(optimizer->made_metrics);
 }
 
 static const char *name_of(const void *object) { return ((const mix_optimizer *)object)->name; }
@@ -353,11 +354,6 @@ mix_status mix_optimizer_build(mix_optimizer *optimizer, mix_list *variables) {
     return mix_fail_status(MIX_TYPE_ERROR, "optimizer_build: expected an optimizer and a list of variables");
   optimizer = mix_optimizer_plain(optimizer);
   return optimizer->built ? MIX_OK : build(optimizer, variables);
-}
-
-mix_status mix_optimizer_build_in_step(mix_optimizer *optimizer, mix_list *variables) {
-  optimizer->traced_twice |= !optimizer->built;
-  return mix_optimizer_build(optimizer, variables);
 }
 
 mix_status mix_optimizer_exclude_from_weight_decay(mix_optimizer *optimizer, mix_list *variables,

@@ -100,8 +100,7 @@ struct mix_optimizer {
   mix_variable *iterations;    /* int64 scalar */
   mix_variable *learning_rate; /* floatx scalar; NULL with a schedule */
   bool built;
-  bool traced_twice; /* by tf_keras: its training function makes variables when it first runs */
-  int count;         /* of the variables it was built for */
+  int count; /* of the variables it was built for */
   /* Indexed as the trainable variables, retained. Entries are NULL where a variable has none. */
   mix_variable **trainable, **averages, **accumulators, **slots[MIX_MAX_SLOTS];
   mix_variable *product;    /* of a class with product_names */
@@ -111,6 +110,10 @@ struct mix_optimizer {
   regex_t *undecayed_names; /* names of variables without weight decay */
   int undecayed_name_count;
   bool wrapped; /* by a loss-scale optimizer */
+
+  /* Nadam's traces (adamax.c) */
+  bool traced_twice;
+  void *made_metrics; /* retained */
 
   /* a loss-scale optimizer */
   mix_optimizer *inner;
@@ -122,8 +125,11 @@ struct mix_optimizer {
 };
 extern const mix_class mix_optimizer_object_class;
 
-/* mix_optimizer_build by an update, or by what stands for one. */
+/* adamax.c: mix_optimizer_build by an update, or by what stands for one. */
 mix_status mix_optimizer_build_in_step(mix_optimizer *optimizer, mix_list *variables);
+/* adamax.c: Keras has made the variables of a compiled model's metrics, of which `metrics` is one: in its
+ * training function, or elsewhere. What comes after the first call for these metrics changes nothing. */
+void mix_optimizer_note_metrics(mix_optimizer *optimizer, void *metrics, bool in_training_function);
 
 /* A pending assignment of one update. Nothing is assigned before all values of the update are known. A
  * guarded value is select(condition, value, old) with `old` the value on entry: the pattern that a plan

@@ -9,7 +9,7 @@
 static bool build_optimizer(mix_model *model, bool legacy) {
   mix_optimizer *optimizer = model->state ? model->state->optimizer : NULL;
   if (!optimizer || !model->layer->built) return true;
-  model->state->metrics_made = legacy;
+  if (legacy) mix_optimizer_note_metrics(optimizer, model->state->loss_tracker, false);
   return mix_optimizer_build(mix_optimizer_plain(optimizer), mix_model_trainable_variables(model)) == MIX_OK;
 }
 

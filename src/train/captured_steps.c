@@ -227,14 +227,6 @@ static bool append_watched(const mix_step_observer *observer, mix_list *gradient
   return watched != NULL;
 }
 
-/* tf_keras makes the variables of metrics, and of the losses of several outputs, when they are first called.
- */
-static void make_metrics(mix_compiled_state *state) {
-  if (!state->metrics_made && (state->metric_count || state->output_count > 1))
-    mix_optimizer_plain(state->optimizer)->traced_twice = true;
-  state->metrics_made = true;
-}
-
 static mix_list *train(mix_model *model, mix_list *arguments, const mix_step_observer *observer) {
   mix_compiled_state *state = model->state;
   int inputs = input_count(model, mix_list_count(arguments));
@@ -253,7 +245,10 @@ static mix_list *train(mix_model *model, mix_list *arguments, const mix_step_obs
   mix_list *variables = gradients ? mix_model_trainable_variables(model) : NULL;
   int count = mix_list_count(variables);
   mix_list *own = gradients && observer ? part_of(gradients, 0, count) : gradients;
-  if (own) make_metrics(state);
+  /* Those of one output's loss are made before. */
+  if (own)
+    mix_optimizer_note_metrics(state->optimizer, state->loss_tracker,
+                               state->metric_count || state->output_count > 1);
   if (!own || mix_optimizer_apply(state->optimizer, own, variables) != MIX_OK) return NULL;
   sum_losses(state, &losses);
   mix_tensor *applied = mix_optimizer_applied(state->optimizer);
@@ -276,7 +271,7 @@ static mix_list *test(mix_model *model, mix_list *arguments) {
   mix_list *outputs = model_outputs(model, given, MIX_FALSE);
   if (!outputs || !compute_losses(model, outputs, arguments, inputs, false, &losses)) return NULL;
   sum_losses(model->state, &losses);
-  model->state->metrics_made = true;
+  mix_optimizer_note_metrics(model->state->optimizer, model->state->loss_tracker, false);
   return update_metrics(model, outputs, arguments, inputs, &losses, false, NULL) ? mix_list_of(losses.total)
                                                                                  : NULL;
 }

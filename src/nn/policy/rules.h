@@ -300,7 +300,7 @@ RULE(K3, nadam_product_uncast)
 RULE(K3, schedules_named) /* an unnamed learning rate schedule takes the name of its class */
 /* betas, rho and momentum are float32 variables, from which 1 - beta is computed */
 RULE(X, hyperparameters_in_variables)
-/* in a tf.function, Nadam's product advances with each variable except one (nadam.c); else once a step */
+/* in a tf.function, Nadam's product advances with each variable except one (adamax.c); else once a step */
 RULE(L, nadam_product_per_variable)
 RULE(L, sgd_slot_always) /* SGD has a slot even without momentum */
 
