@@ -34,6 +34,11 @@ MIX_API mix_loss_scale *mix_dynamic_loss_scale_with(const mix_dynamic_loss_scale
 
 /* The loss scale with that name: "dynamic"; else ValueError. NULL gives NULL. */
 MIX_API mix_loss_scale *mix_loss_scale_get(const char *identifier);
+/* A loss scale from text: "128", "dynamic", "dynamic:INITIAL" or "dynamic:INITIAL:GROWTH_STEPS", in numbers
+ * above 0; "none" gives NULL without an error. ValueError for another text, for a number that float32 does
+ * not hold (keras3, where a fixed scale is a factor of the optimizer: float64), and under experimental for a
+ * fixed scale below 1. semantics NULL: the default of the process. */
+MIX_API mix_loss_scale *mix_loss_scale_from_text(const char *text, const mix_semantics *semantics);
 /* Reads {"class_name": "DynamicLossScale", "config": {...}}, a JSON number or "dynamic". null gives NULL
  * without an error. */
 MIX_API mix_loss_scale *mix_loss_scale_deserialize(const char *json);

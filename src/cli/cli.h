@@ -24,18 +24,13 @@ enum {
   CLI_TUNE = 256
 };
 
-typedef struct cli_loss_scale {
-  enum { CLI_SCALE_AUTO, CLI_SCALE_NONE, CLI_SCALE_FIXED, CLI_SCALE_DYNAMIC } kind;
-  double scale;         /* fixed, or initial; 0: the default */
-  int64_t growth_steps; /* 0: the default */
-} cli_loss_scale;
-
 typedef struct cli_options {
   /* NULL beside a model from a file: what the file says. */
   const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *memory, *loop;
   const char *device, *graph_rewrite, *dtype, *distribute;
   const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png, *checkpoint;
   const char *trace, *html;
+  const char *loss_scale;            /* a text for mix_loss_scale_from_text; NULL: compile chooses */
   const char *const *float32_layers; /* ended by NULL; NULL: none */
   const char *class_weight;          /* as given; parsed into: */
   int class_weight_count;
@@ -43,7 +38,6 @@ typedef struct cli_options {
   double class_weights[MIX_CLASS_MAX];
   const char *callbacks[CLI_CALLBACK_MAX]; /* as given, in order */
   int callback_count;
-  cli_loss_scale loss_scale;
   int64_t image_size, classes;                       /* 0: as the model or the data say */
   int64_t units, layers, heads, filter_size, length; /* 0: the model's defaults */
   int64_t batch_size, epochs, steps, threads, verbose, every, stall;
@@ -174,8 +168,13 @@ mix_model *cli_keep_float32(const cli_options *options, mix_model *model);
 mix_model *cli_compiled_model(cli_options *options, int64_t width);
 
 /* compile_options.c */
+/* Does an option say how losses are scaled, instead of compile? */
+bool cli_scales(const cli_options *options);
 /* The optimizer `base` with --loss-scale or --graph-rewrite. */
 mix_optimizer *cli_scaled(const cli_options *options, const mix_model *model, mix_optimizer *base);
+/* Compiles; an optimizer that an option scales, or does not, is left as it is. */
+mix_status cli_compile_scaled(const cli_options *options, mix_model *model,
+                              const mix_compile_options *compile);
 /* Splits --metrics into names; cuts `text`, which the names point into. False if a name is empty or there
  * are too many. */
 bool cli_name_metrics(char *text, mix_compile_options *compile);

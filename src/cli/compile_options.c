@@ -1,7 +1,9 @@
 /* What --metrics, --loss-scale and --graph-rewrite say to compile. */
+#include "base/error.h"
 #include "base/json.h"
 #include "cli/cli.h"
 
+#include "model/model.h"
 #include "optim/optimizer.h"
 
 #include <string.h>
@@ -23,19 +25,6 @@ bool cli_name_metrics(char *text, mix_compile_options *compile) {
   return true;
 }
 
-/* --graph-rewrite float16 scales the loss as --loss-scale says; bfloat16 needs no scaling. */
-static mix_optimizer *enable_rewrite(const cli_options *options, mix_optimizer *optimizer) {
-  const cli_loss_scale *scale = &options->loss_scale;
-  if (!strcmp(options->graph_rewrite, "bfloat16") || scale->kind == CLI_SCALE_NONE)
-    return mix_set_graph_rewrite(options->graph_rewrite) == MIX_OK ? optimizer : NULL;
-  if (scale->kind == CLI_SCALE_FIXED)
-    return mix_enable_mixed_precision_graph_rewrite(optimizer, .fixed_loss_scale = scale->scale);
-  if (scale->kind == CLI_SCALE_AUTO) return mix_enable_mixed_precision_graph_rewrite(optimizer);
-  return mix_enable_mixed_precision_graph_rewrite(
-      optimizer, .loss_scale = mix_dynamic_loss_scale(.initial_loss_scale = scale->scale,
-                                                      .increment_period = scale->growth_steps));
-}
-
 /* Keras 3 has no fixed loss-scale wrapper: every optimizer takes a loss_scale_factor. */
 static mix_optimizer *with_factor(mix_optimizer *optimizer, double factor) {
   json_t *object = mix_optimizer_to_json(optimizer);
@@ -45,23 +34,27 @@ static mix_optimizer *with_factor(mix_optimizer *optimizer, double factor) {
   return result;
 }
 
+bool cli_scales(const cli_options *options) { return options->loss_scale || options->graph_rewrite; }
+
+/* --graph-rewrite float16 scales the loss as --loss-scale says; bfloat16 needs no scaling. */
 mix_optimizer *cli_scaled(const cli_options *options, const mix_model *model, mix_optimizer *optimizer) {
-  const cli_loss_scale *scale = &options->loss_scale;
-  if (optimizer && options->graph_rewrite) return enable_rewrite(options, optimizer);
-  if (!optimizer || scale->kind == CLI_SCALE_NONE) return optimizer;
-  bool experimental = !strcmp(options->semantics, "experimental"),
-       keras3 = !strcmp(options->semantics, "keras3");
-  if (scale->kind == CLI_SCALE_AUTO) return mix_optimizer_for_policy(optimizer, mix_model_policy(model));
-  if (scale->kind == CLI_SCALE_FIXED) {
-    if (experimental)
-      return mix_loss_scale_optimizer(optimizer, .loss_scale = mix_fixed_loss_scale(scale->scale));
-    if (!keras3) return mix_loss_scale_optimizer(optimizer, .fixed = true, .initial_scale = scale->scale);
-    return with_factor(optimizer, scale->scale);
-  }
-  if (experimental)
-    return mix_loss_scale_optimizer(
-        optimizer, .loss_scale = mix_dynamic_loss_scale(.initial_loss_scale = scale->scale,
-                                                        .increment_period = scale->growth_steps));
-  return mix_loss_scale_optimizer(optimizer, .initial_scale = scale->scale,
-                                  .dynamic_growth_steps = scale->growth_steps);
+  if (!optimizer) return NULL;
+  const char *text = options->loss_scale, *rewrite = options->graph_rewrite;
+  mix_loss_scale *scale = text ? mix_loss_scale_from_text(text, optimizer->semantics) : NULL;
+  const bool none = text && !scale;
+  if (mix_failed()) return NULL;
+  if (rewrite && (none || !strcmp(rewrite, "bfloat16")))
+    return mix_set_graph_rewrite(rewrite) == MIX_OK ? optimizer : NULL;
+  if (rewrite) return mix_enable_mixed_precision_graph_rewrite(optimizer, .loss_scale = scale);
+  if (none) return optimizer;
+  if (!scale) return mix_optimizer_for_policy(optimizer, mix_model_policy(model));
+  if (optimizer->semantics->wrapper_fixed_refused && !mix_loss_scale_is_dynamic(scale))
+    return with_factor(optimizer, mix_loss_scale_initial(scale));
+  return mix_optimizer_scale(optimizer, scale);
+}
+
+mix_status cli_compile_scaled(const cli_options *options, mix_model *model,
+                              const mix_compile_options *compile) {
+  return cli_scales(options) ? mix_model_compile_unwrapped(model, compile)
+                             : mix_model_compile_with(model, compile);
 }

@@ -38,18 +38,13 @@ mix_model *cli_load_model(cli_options *options, cli_compilation compilation) {
 
 static bool says_nothing(const cli_options *options) {
   return !options->loss && !options->optimizer && !options->metrics && !options->graph_rewrite &&
-         !options->jit_compile && options->loss_scale.kind == CLI_SCALE_AUTO;
+         !options->jit_compile && !options->loss_scale;
 }
 
 static bool has_loss(const mix_model *model) {
   for (int i = 0; model->state && i < model->state->output_count; i++)
     if (model->state->losses[i]) return true;
   return false;
-}
-
-/* Does an option say how losses are scaled, instead of compile? */
-static bool scales(const cli_options *options) {
-  return options->loss_scale.kind != CLI_SCALE_AUTO || options->graph_rewrite;
 }
 
 /* A new optimizer of the same config, because an optimizer can be wrapped only once. */
@@ -65,11 +60,11 @@ static mix_optimizer *choose_optimizer(const cli_options *options, const mix_mod
   mix_optimizer *base = NULL;
   if (options->optimizer || !model->state)
     base = mix_optimizer_from_text(options->optimizer ? options->optimizer : "rmsprop", model->semantics);
-  else if (scales(options))
+  else if (cli_scales(options))
     base = copy_optimizer(model->state->optimizer);
   else
     return model->state->optimizer;
-  return base && scales(options) ? cli_scaled(options, model, base) : base;
+  return cli_scales(options) ? cli_scaled(options, model, base) : base;
 }
 
 /* A copied optimizer gets the state that the file has. */
@@ -90,8 +85,7 @@ mix_status cli_compile_file(const cli_options *options, mix_model *model) {
   mix_compile_options compile = {.size = sizeof compile};
   if (model->state) compile = model->state->given;
   compile.optimizer = choose_optimizer(options, model);
-  const bool copied = scales(options) && !options->optimizer && model->state;
-  model->keeps_optimizer = scales(options);
+  const bool copied = cli_scales(options) && !options->optimizer && model->state;
   if (options->jit_compile) compile.jit_compile = true;
   if (options->loss) {
     compile.loss = options->loss;
@@ -104,7 +98,7 @@ mix_status cli_compile_file(const cli_options *options, mix_model *model) {
     memset(compile.metrics, 0, sizeof compile.metrics);
     cli_name_metrics(metrics, &compile);
   }
-  if (!mix_failed()) mix_model_compile_with(model, &compile);
+  if (!mix_failed()) cli_compile_scaled(options, model, &compile);
   mix_free(metrics);
   return copied && !mix_failed() ? read_state(options, model) : mix_error();
 }

@@ -1,24 +1,9 @@
 /* Options that exclude or require each other, and sizes that do not fit. */
 #include "cli/options.h"
 
-#include "nn/policy/loss_scale.h"
-
 #include <string.h>
 
 enum { MAX_SIDE = 4096, MAX_CLASSES = 1 << 20 };
-
-/* A loss scale is float32, except Keras 3's fixed one of a float64 loss. */
-static bool scale_fits(const char *command, const cli_options *options) {
-  const cli_loss_scale *scale = &options->loss_scale;
-  const bool wide = scale->kind == CLI_SCALE_FIXED && options->semantics &&
-                    !strcmp(options->semantics, "keras3") && options->policy &&
-                    !strcmp(options->policy, "float64");
-  if (scale->scale == 0 || mix_loss_scale_check(scale->scale, wide ? MIX_FLOAT64 : MIX_FLOAT32, "loss-scale"))
-    return true;
-  fprintf(stderr, "mixtape %s: --%s\n", command, mix_error_message());
-  mix_error_clear();
-  return false;
-}
 
 bool cli_take_dtype(const char *command, cli_options *options) {
   static const char *const policies[][2] = {
@@ -86,7 +71,6 @@ bool cli_options_agree(const char *command, const cli_options *options) {
             options->resume ? "--resume" : "--checkpoint-freq");
     return false;
   }
-  if (!scale_fits(command, options)) return false;
   if (strcmp(options->loop, "custom")) return true;
   const char *extra = options->class_weight                  ? "--class-weight"
                       : options->callback_count              ? "--callback"

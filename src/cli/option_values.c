@@ -25,27 +25,6 @@ static bool parse_number(const char *text, double *number) {
   return *text && !*end && isfinite(*number);
 }
 
-/* auto, none, NUMBER, dynamic, dynamic:INITIAL, dynamic:INITIAL:GROWTH_STEPS */
-static bool parse_scale(const char *text, cli_loss_scale *scale) {
-  *scale = (cli_loss_scale){.kind = CLI_SCALE_AUTO};
-  if (!strcmp(text, "auto")) return true;
-  if (!strcmp(text, "none")) return scale->kind = CLI_SCALE_NONE, true;
-  if (strncmp(text, "dynamic", 7)) {
-    scale->kind = CLI_SCALE_FIXED;
-    return parse_number(text, &scale->scale) && scale->scale > 0;
-  }
-  scale->kind = CLI_SCALE_DYNAMIC;
-  if (!text[7]) return true;
-  if (text[7] != ':') return false;
-  char initial[64];
-  const char *growth = strchr(text + 8, ':');
-  size_t length = growth ? (size_t)(growth - text - 8) : strlen(text + 8);
-  if (length >= sizeof initial) return false;
-  snprintf(initial, sizeof initial, "%.*s", (int)length, text + 8);
-  return parse_number(initial, &scale->scale) && scale->scale > 0 &&
-         (!growth || (mix_integer_read(growth + 1, &scale->growth_steps) && scale->growth_steps > 0));
-}
-
 /* "0=3,7=0.25" */
 static bool parse_class_weights(const char *text, cli_options *options) {
   options->class_weight = text;
@@ -193,7 +172,7 @@ bool cli_set_option(const char *command, const cli_option_row *row, const char *
     return cli_parse_float32_layers(value, options) ||
            bad_value(command, row, value, "names of layers with commas between");
   case CALLBACK: return parse_callback(command, row, value, options);
-  case SCALE: return parse_scale(value, field) || bad_value(command, row, value, row->argument);
+  case SCALE: *(const char **)field = strcmp(value, "auto") ? value : NULL; return true;
   }
   return false;
 }

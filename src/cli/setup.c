@@ -84,6 +84,13 @@ int cli_check_names(const cli_options *options) {
   return code;
 }
 
+static int check_scale(const cli_options *options) {
+  MIX_SCOPE {
+    if (options->loss_scale) mix_loss_scale_from_text(options->loss_scale, NULL);
+  }
+  return check_option("loss-scale");
+}
+
 void cli_try_environment(void) {
   mix_device();
   mix_threads();
@@ -103,8 +110,8 @@ int cli_setup(const cli_options *options) {
   cli_register_transformer_layers(); /* files may have them */
   const bool file = cli_is_model_file(options);
   if (!file) mix_set_global_policy(options->policy);
-  if (options->graph_rewrite && !strcmp(options->graph_rewrite, "bfloat16") &&
-      options->loss_scale.kind >= CLI_SCALE_FIXED) {
+  if (options->graph_rewrite && !strcmp(options->graph_rewrite, "bfloat16") && options->loss_scale &&
+      strcmp(options->loss_scale, "none")) {
     fprintf(stderr,
             "mixtape: --graph-rewrite bfloat16 scales no loss, for its numbers reach as far as float32's; "
             "leave --loss-scale out\n");
@@ -116,7 +123,8 @@ int cli_setup(const cli_options *options) {
     return CLI_USAGE;
   }
   if (mix_error() != MIX_OK) return cli_fail();
-  return file ? CLI_OK : cli_check_names(options); /* a file chooses the generation whose names they are */
+  const int code = check_scale(options);
+  return code || file ? code : cli_check_names(options); /* a file chooses the generation of its names */
 }
 
 static bool computes_in_16_bits(void) {
@@ -141,15 +149,13 @@ mix_model *cli_make_model(const cli_options *options, int64_t width) {
 
 mix_status cli_compile(const cli_options *options, mix_model *model) {
   mix_optimizer *optimizer = cli_scaled(options, model, mix_optimizer_from_text(options->optimizer, NULL));
-  /* --loss-scale is already applied */
-  model->keeps_optimizer = options->loss_scale.kind != CLI_SCALE_AUTO || options->graph_rewrite;
   mix_compile_options compile = {.size = sizeof compile,
                                  .loss = options->loss,
                                  .optimizer = optimizer,
                                  .image_bytes = true,
                                  .jit_compile = options->jit_compile};
   char *metrics = mix_strdup(options->metrics);
-  if (metrics && cli_name_metrics(metrics, &compile)) mix_model_compile_with(model, &compile);
+  if (metrics && cli_name_metrics(metrics, &compile)) cli_compile_scaled(options, model, &compile);
   mix_free(metrics);
   return mix_error();
 }

@@ -61,8 +61,8 @@ static bool resolve_losses(mix_model *model, mix_compiled_state *state, const mi
   return true;
 }
 
-static bool resolve_optimizer(mix_model *model, mix_compiled_state *state,
-                              const mix_compile_options *options) {
+static bool resolve_optimizer(mix_model *model, mix_compiled_state *state, const mix_compile_options *options,
+                              bool wraps) {
   if (options->optimizer && options->optimizer_name) {
     mix_fail(MIX_VALUE_ERROR, "model_compile: give optimizer or optimizer_name, not both");
     return false;
@@ -84,14 +84,14 @@ static bool resolve_optimizer(mix_model *model, mix_compiled_state *state,
     return false;
   }
   state->given_optimizer = mix_retain(optimizer);
-  if (optimizer && !options->no_auto_scale_loss && !model->keeps_optimizer)
+  if (optimizer && !options->no_auto_scale_loss && wraps)
     optimizer = mix_optimizer_for_policy(optimizer, mix_model_policy(model));
   if (mix_failed() || !optimizer) return false;
   state->optimizer = mix_retain(optimizer);
   return true;
 }
 
-static mix_status compile(mix_model *model, const mix_compile_options *given) {
+static mix_status compile(mix_model *model, const mix_compile_options *given, bool wraps) {
   mix_compile_options options;
   if (!mix_options_copy(&options, sizeof options, given, "model_compile")) return mix_error();
   mix_compiled_state *state = mix_calloc(1, sizeof *state);
@@ -101,7 +101,7 @@ static mix_status compile(mix_model *model, const mix_compile_options *given) {
     state->output_count = mix_model_output_count(model);
     state->image_bytes = options.image_bytes;
     state->jit_compile = options.jit_compile;
-    good = resolve_optimizer(model, state, &options) && resolve_losses(model, state, &options) &&
+    good = resolve_optimizer(model, state, &options, wraps) && resolve_losses(model, state, &options) &&
            mix_model_compile_metrics(model, state, &options);
   }
   if (!good) {
@@ -115,10 +115,18 @@ static mix_status compile(mix_model *model, const mix_compile_options *given) {
   return MIX_OK;
 }
 
-mix_status mix_model_compile_with(mix_model *model, const mix_compile_options *given) {
+static mix_status use_to_compile(mix_model *model, const mix_compile_options *given, bool wraps) {
   mix_status status = MIX_OK;
-  MIX_MODEL_USE(model, MIX_CHANGES_MODEL, "model_compile") { status = compile(model, given); }
+  MIX_MODEL_USE(model, MIX_CHANGES_MODEL, "model_compile") { status = compile(model, given, wraps); }
   return status ? status : mix_error();
+}
+
+mix_status mix_model_compile_with(mix_model *model, const mix_compile_options *given) {
+  return use_to_compile(model, given, true);
+}
+
+mix_status mix_model_compile_unwrapped(mix_model *model, const mix_compile_options *given) {
+  return use_to_compile(model, given, false);
 }
 
 mix_optimizer *mix_model_optimizer(const mix_model *model) {

@@ -102,7 +102,6 @@ struct mix_model {
   int input_count, output_count; /* of a subclassed model */
   mix_shape input_shape;         /* sequential: shape given to mix_model_build; rank 0: none */
   mix_compiled_state *state;     /* NULL before compile */
-  bool keeps_optimizer; /* compile wraps no optimizer, in any generation (the program's --loss-scale) */
   mix_compiled_state *compiling; /* the state that compile is building; otherwise NULL */
   char *summary;
   size_t summary_table; /* bytes of the summary that Keras prints too */
@@ -247,6 +246,8 @@ mix_list *mix_tensors_given(void *given, const char *call, const char *what);
 
 /* compile.c */
 void mix_compiled_state_free(mix_compiled_state *state);
+/* mix_model_compile that wraps no optimizer in a loss scale, in any generation. */
+mix_status mix_model_compile_unwrapped(mix_model *model, const mix_compile_options *options);
 /* Fails if the model is not compiled. */
 mix_compiled_state *mix_model_compiled(mix_model *model, const char *call);
 

@@ -10,26 +10,19 @@ mix_graph_rewrite_options mix_graph_rewrite_defaults(void) {
   return (mix_graph_rewrite_options){.size = sizeof(mix_graph_rewrite_options)};
 }
 
-/* Wraps in the loss-scale optimizer of the optimizer's generation. The experimental one keeps the loss scale
- * object, the later ones take its numbers. */
 static mix_optimizer *wrap(const mix_graph_rewrite_options *options) {
   mix_loss_scale *scale = options->loss_scale;
-  mix_loss_scale_optimizer_options wrapper = {.size = sizeof wrapper, .inner = options->optimizer};
-  if (options->optimizer->semantics->wrapper_takes_object) {
-    wrapper.loss_scale = scale                       ? scale
-                         : options->fixed_loss_scale ? mix_fixed_loss_scale(options->fixed_loss_scale)
-                                                     : mix_loss_scale_get("dynamic");
-    return wrapper.loss_scale ? mix_loss_scale_optimizer_with(&wrapper) : NULL;
-  }
-  if (scale && mix_loss_scale_is_dynamic(scale) && mix_loss_scale_multiplier(scale) != 2)
+  const double fixed = options->fixed_loss_scale;
+  const bool takes_object = options->optimizer->semantics->wrapper_takes_object;
+  if (!scale && !takes_object)
+    return mix_loss_scale_optimizer(options->optimizer, .fixed = fixed != 0, .initial_scale = fixed);
+  if (!scale) scale = fixed ? mix_fixed_loss_scale(fixed) : mix_loss_scale_get("dynamic");
+  if (!takes_object && mix_loss_scale_is_dynamic(scale) && mix_loss_scale_multiplier(scale) != 2)
     return mix_fail(MIX_VALUE_ERROR,
                     "enable_mixed_precision_graph_rewrite: the multiplier of the loss scale is %g; "
                     "only 2 can be used here",
                     mix_loss_scale_multiplier(scale));
-  wrapper.fixed = scale ? !mix_loss_scale_is_dynamic(scale) : options->fixed_loss_scale != 0;
-  wrapper.initial_scale = scale ? mix_loss_scale_initial(scale) : options->fixed_loss_scale;
-  if (scale && !wrapper.fixed) wrapper.dynamic_growth_steps = mix_loss_scale_increment_period(scale);
-  return mix_loss_scale_optimizer_with(&wrapper);
+  return scale ? mix_optimizer_scale(options->optimizer, scale) : NULL;
 }
 
 mix_optimizer *mix_enable_mixed_precision_graph_rewrite_with(const mix_graph_rewrite_options *given) {

@@ -46,10 +46,8 @@ static bool check_inner(const mix_loss_scale_optimizer_options *options, const m
 
 /* A fixed scale without the checks of FixedLossScale: tf_keras takes any number here. */
 static mix_loss_scale *fixed_at(double value) {
-  if (!mix_loss_scale_check(value, MIX_FLOAT32, "loss_scale_optimizer")) return NULL;
-  mix_loss_scale *scale = mix_fixed_loss_scale(1);
-  if (scale) scale->initial = value;
-  return scale;
+  return mix_loss_scale_check(value, MIX_FLOAT32, "loss_scale_optimizer") ? mix_loss_scale_fixed(value)
+                                                                          : NULL;
 }
 
 static mix_loss_scale *scale_from_object(mix_loss_scale *given, const mix_semantics *semantics) {
@@ -131,6 +129,14 @@ mix_optimizer *mix_loss_scale_optimizer_with(const mix_loss_scale_optimizer_opti
   optimizer->inner = mix_retain(given.inner);
   given.inner->wrapped = true;
   return mix_scoped(optimizer);
+}
+
+mix_optimizer *mix_optimizer_scale(mix_optimizer *optimizer, mix_loss_scale *scale) {
+  if (optimizer->semantics->wrapper_takes_object)
+    return mix_loss_scale_optimizer(optimizer, .loss_scale = scale);
+  return mix_loss_scale_optimizer(optimizer, .fixed = !mix_loss_scale_is_dynamic(scale),
+                                  .initial_scale = mix_loss_scale_initial(scale),
+                                  .dynamic_growth_steps = mix_loss_scale_increment_period(scale));
 }
 
 mix_optimizer *mix_optimizer_for_policy(mix_optimizer *optimizer, const mix_policy *policy) {

@@ -125,6 +125,10 @@ struct mix_optimizer {
 };
 extern const mix_class mix_optimizer_object_class;
 
+/* loss_scale_optimizer.c: wraps the optimizer as its generation does. The experimental one keeps the loss
+ * scale object, the later ones take its numbers. */
+mix_optimizer *mix_optimizer_scale(mix_optimizer *optimizer, mix_loss_scale *scale);
+
 /* adamax.c: mix_optimizer_build by an update, or by what stands for one. */
 mix_status mix_optimizer_build_in_step(mix_optimizer *optimizer, mix_list *variables);
 /* adamax.c: Keras has made the variables of a compiled model's metrics, of which `metrics` is one: in its

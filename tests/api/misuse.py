@@ -112,7 +112,7 @@ PLAIN = {
     "mix_optimizer_minimize_function": {"variables": "a_list_of_variables()", "loss": "loss_of"},
     "mix_optimizer_compute_gradients_of": {"variables": "a_list_of_variables()", "loss": "loss_of"},
     "mix_loss_scale_get": {"identifier": '"dynamic"'}, "mix_list_get": {"index": "0"},
-    "mix_npz_name": {"index": "0"},
+    "mix_loss_scale_from_text": {"text": '"dynamic"'}, "mix_npz_name": {"index": "0"},
     "mix_npz_require": {"name": '"a"'}, "mix_set_semantics": {"name": '"tf_keras"'},
     "mix_semantics_named": {"name": '"tf_keras"'}, "mix_set_global_policy": {"name": '"float32"'},
     "mix_set_floatx": {"name": '"float32"'}, "mix_set_device": {"name": '"cpu"'},

@@ -152,6 +152,57 @@ static void O47_fixed_one(void **state) {
   assert_true(scale_of(mix_fixed_loss_scale(1)) == 1);
   expect_dtype(mix_loss_scale_value(mix_fixed_loss_scale(1)), MIX_FLOAT32);
 }
+/* Fixed scales of 0.5 are an object's in the experimental API, a wrapper's number in tf_keras, and a factor
+ * of any dtype in keras3. */
+static void texts(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    double initial; /* 0: refused */
+    int64_t period; /* 0: fixed */
+    const char *semantics;
+  } rows[] = {{"128", 128, 0, NULL},
+              {"0.5", 0.5, 0, NULL},
+              {"0.5", 0.5, 0, "keras3"},
+              {"0.5", 0, 0, "experimental"},
+              {"1e300", 1e300, 0, "keras3"},
+              {"1e300", 0, 0, NULL},
+              {"dynamic", 32768, 2000, NULL},
+              {"dynamic:0.25", 0.25, 2000, "experimental"},
+              {"dynamic:1024:5", 1024, 5, "keras3"},
+              {"dynamic:1e300", 0, 0, "keras3"},
+              {"auto", 0, 0, NULL},
+              {"", 0, 0, NULL},
+              {"0", 0, 0, NULL},
+              {"-8", 0, 0, NULL},
+              {"8x", 0, 0, NULL},
+              {"8:5", 0, 0, NULL},
+              {"nan", 0, 0, NULL},
+              {"inf", 0, 0, NULL},
+              {"dynamics", 0, 0, NULL},
+              {"dynamic:", 0, 0, NULL},
+              {"dynamic:0", 0, 0, NULL},
+              {"dynamic::5", 0, 0, NULL},
+              {"dynamic:8:", 0, 0, NULL},
+              {"dynamic:8:0", 0, 0, NULL},
+              {"dynamic:8:1.5", 0, 0, NULL},
+              {"dynamic:8:5:5", 0, 0, NULL}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const mix_semantics *semantics = rows[i].semantics ? mix_semantics_named(rows[i].semantics) : NULL;
+    mix_loss_scale *scale = mix_loss_scale_from_text(rows[i].text, semantics);
+    if (!rows[i].initial) {
+      expect_refused(scale, MIX_VALUE_ERROR, "");
+      continue;
+    }
+    if (!scale) fail_msg("'%s': %s", rows[i].text, mix_error_message());
+    assert_true(mix_loss_scale_initial(scale) == rows[i].initial);
+    assert_int_equal(mix_loss_scale_is_dynamic(scale), rows[i].period != 0);
+    assert_int_equal(mix_loss_scale_increment_period(scale), rows[i].period);
+  }
+  assert_null(mix_loss_scale_from_text("none", NULL));
+  assert_int_equal(mix_error(), MIX_OK);
+  expect_refused(mix_loss_scale_from_text(NULL, NULL), MIX_TYPE_ERROR, "no text");
+}
 static void get_and_config(void **state) {
   (void)state;
   assert_null(mix_loss_scale_get(NULL));
@@ -225,6 +276,7 @@ int main(void) {
                                      TEST(S25_keras3_defaults),
                                      TEST(O46_bad_fixed_values),
                                      TEST(O47_fixed_one),
+                                     TEST(texts),
                                      TEST(get_and_config),
                                      TEST(an_infinite_scale_has_no_config),
                                      TEST(state_is_two_untrainable_variables)};

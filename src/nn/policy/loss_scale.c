@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "nn/keep.h"
 #include "nn/number.h"
 #include <math.h>
@@ -48,17 +49,20 @@ bool mix_loss_scale_check(double scale, mix_dtype dtype, const char *call) {
          false;
 }
 
-mix_loss_scale *mix_fixed_loss_scale(double value) {
-  if (mix_failed()) return NULL;
-  if (!(value >= 1))
-    return mix_fail(MIX_VALUE_ERROR, "fixed_loss_scale: the value is %g; expected a number of at least 1",
-                    value);
-  if (!mix_loss_scale_check(value, MIX_FLOAT32, "fixed_loss_scale")) return NULL;
+mix_loss_scale *mix_loss_scale_fixed(double value) {
   mix_loss_scale *loss_scale = mix_object_new(sizeof *loss_scale, &loss_scale_class);
   if (!loss_scale) return NULL;
   loss_scale->initial = value;
   loss_scale->semantics = mix_semantics_current();
   return mix_scoped(loss_scale);
+}
+
+mix_loss_scale *mix_fixed_loss_scale(double value) {
+  if (mix_failed()) return NULL;
+  if (!(value >= 1))
+    return mix_fail(MIX_VALUE_ERROR, "fixed_loss_scale: the value is %g; expected a number of at least 1",
+                    value);
+  return mix_loss_scale_check(value, MIX_FLOAT32, "fixed_loss_scale") ? mix_loss_scale_fixed(value) : NULL;
 }
 
 /* A state variable with an evaluated initial value; owned by the caller. */
@@ -111,6 +115,38 @@ mix_loss_scale *mix_loss_scale_get(const char *identifier) {
       MIX_VALUE_ERROR,
       "loss_scale: could not interpret \"%.100s\"; expected \"dynamic\", a number or a loss scale",
       identifier);
+}
+
+/* A fixed scale as the generation's compile takes it: an object, a wrapper's number or an optimizer's factor.
+ */
+static mix_loss_scale *make_fixed(double value, const mix_semantics *semantics) {
+  if (semantics->wrapper_takes_object) return mix_fixed_loss_scale(value);
+  const mix_dtype dtype = semantics->optimizer_loss_scale_factor ? MIX_FLOAT64 : MIX_FLOAT32;
+  return mix_loss_scale_check(value, dtype, "loss_scale_from_text") ? mix_loss_scale_fixed(value) : NULL;
+}
+
+mix_loss_scale *mix_loss_scale_from_text(const char *text, const mix_semantics *semantics) {
+  if (mix_failed()) return NULL;
+  if (!text) return mix_fail(MIX_TYPE_ERROR, "loss_scale_from_text: no text");
+  if (!strcmp(text, "none")) return NULL;
+  const bool dynamic = !strncmp(text, "dynamic", 7);
+  mix_loss_scale values = {.dynamic = dynamic, .semantics = mix_semantics_or_current(semantics)};
+  char *end = (char *)text + (dynamic ? 7 : 0);
+  bool good = true;
+  if (!dynamic || *end == ':') {
+    values.initial = mix_number_read(end + dynamic, &end);
+    good = isfinite(values.initial) && values.initial > 0;
+  }
+  if (dynamic && *end == ':')
+    good &= mix_integer_read(end + 1, &values.increment_period) && values.increment_period > 0;
+  else
+    good &= !*end;
+  if (!good)
+    return mix_fail(MIX_VALUE_ERROR,
+                    "loss_scale_from_text: '%.100s' given; expected none, a number above 0 or "
+                    "dynamic[:INITIAL[:GROWTH_STEPS]]",
+                    text);
+  return dynamic ? make_scale(values) : make_fixed(values.initial, values.semantics);
 }
 
 /* ---- state ---- */

@@ -29,6 +29,8 @@ mix_loss_scale *mix_loss_scale_from_json(const json_t *json, const mix_semantics
 /* False, with a ValueError, for a scale that is NaN or, in float32 (of a float64 loss: float64), infinite or
  * so small that its reciprocal is: no step would be applied. 0 is accepted, as in Keras. */
 bool mix_loss_scale_check(double scale, mix_dtype dtype, const char *call);
+/* A fixed scale of any number: FixedLossScale alone, which is experimental, has a least one. */
+mix_loss_scale *mix_loss_scale_fixed(double value);
 /* A dynamic loss scale under the given semantics. */
 mix_loss_scale *mix_loss_scale_dynamic(double initial, int64_t increment_period, double multiplier,
                                        const mix_semantics *semantics);

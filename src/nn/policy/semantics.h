@@ -1,4 +1,4 @@
-/* The rules of each generation, from the rows of nn/policy/rules.h. Code tests a rule, never the generation. */
+/* The rules of each generation: the rows of nn/policy/rules.h. Code tests a rule, never the generation. */
 #ifndef MIX_NN_POLICY_SEMANTICS_H
 #define MIX_NN_POLICY_SEMANTICS_H
 
