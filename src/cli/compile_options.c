@@ -1,6 +1,5 @@
 /* What --metrics, --loss-scale and --graph-rewrite say to compile. */
 #include "base/error.h"
-#include "base/json.h"
 #include "cli/cli.h"
 
 #include "model/model.h"
@@ -25,15 +24,6 @@ bool cli_name_metrics(char *text, mix_compile_options *compile) {
   return true;
 }
 
-/* Keras 3 has no fixed loss-scale wrapper: every optimizer takes a loss_scale_factor. */
-static mix_optimizer *with_factor(mix_optimizer *optimizer, double factor) {
-  json_t *object = mix_optimizer_to_json(optimizer);
-  mix_json_set(json_object_get(object, "config"), "loss_scale_factor", json_real(factor));
-  mix_optimizer *result = mix_optimizer_from_json(object, optimizer->semantics);
-  json_decref(object);
-  return result;
-}
-
 bool cli_scales(const cli_options *options) { return options->loss_scale || options->graph_rewrite; }
 
 /* --graph-rewrite float16 scales the loss as --loss-scale says; bfloat16 needs no scaling. */
@@ -48,9 +38,11 @@ mix_optimizer *cli_scaled(const cli_options *options, const mix_model *model, mi
   if (rewrite) return mix_enable_mixed_precision_graph_rewrite(optimizer, .loss_scale = scale);
   if (none) return optimizer;
   if (!scale) return mix_optimizer_for_policy(optimizer, mix_model_policy(model));
-  if (optimizer->semantics->wrapper_fixed_refused && !mix_loss_scale_is_dynamic(scale))
-    return with_factor(optimizer, mix_loss_scale_initial(scale));
-  return mix_optimizer_scale(optimizer, scale);
+  if (mix_loss_scale_is_dynamic(scale) || !optimizer->semantics->wrapper_fixed_refused)
+    return mix_optimizer_scale(optimizer, scale);
+  /* keras3 */
+  optimizer->options.common.loss_scale_factor = mix_loss_scale_initial(scale);
+  return optimizer;
 }
 
 mix_status cli_compile_scaled(const cli_options *options, mix_model *model,
