@@ -18,14 +18,13 @@ typedef uint64_t mix_ticket;
  * is the backend's. */
 typedef struct mix_bindings {
   mix_memory *const *arguments;
-  /* A run may replace the memory of a variable that it writes: its value after the run is in the new one, of
-   * which the caller gets the reference. The caller still releases the former one. */
   mix_memory **variables;
   mix_memory *const *results;
   mix_memory *arena;
   mix_trace_run *trace; /* filled by a backend that runs at once; NULL: no trace */
 } mix_bindings;
 
+/* 0: the device has no such thing. */
 typedef struct mix_executable_facts {
   int barriers; /* in one run */
   int threads;
@@ -52,17 +51,23 @@ typedef struct mix_kernel_info {
 
 typedef struct mix_backend {
   const char *name; /* "cpu" */
+  /* Takes what follows its name and a colon: the path of "xla:PATH". False with the error recorded, in the
+   * name of `source`, the call or the variable that has it. NULL: nothing may follow. */
+  bool (*choose)(const char *which, const char *source);
   const mix_memory_device *memory;
+  /* A run gives a variable that it writes new memory, in bindings->variables, of which the caller gets the
+   * reference. The caller still releases the former one. */
+  bool replaces_variables;
+  bool has_threads; /* plans run on several threads of the host */
   /* Folds constants, and evaluates graphs outside functions whose values take at most so many bytes. Itself
    * if its memory is the host's. */
   const struct mix_backend *host;
   size_t host_evaluation_bytes;
-  /* NULL: the backend is usable; else the reason why not (static text). */
+  /* The reason why the backend cannot be used (static text); a NULL text or function: it can. */
   const char *(*unavailable)(void);
   /* The platform of its devices where a plug-in decides it: "tpu", "cuda", "cpu". NULL: none does. */
   const char *(*platform)(void);
-  /* Of host backends: kernel tables in order of preference, ended by NULL (host/kernel.h). */
-  const struct mix_kernel_row *const *kernels;
+  const void *own; /* what only the backend's functions read */
 
   /* ---- what the compiler asks ---- */
 
@@ -70,6 +75,14 @@ typedef struct mix_backend {
   const char *const *passes;
   /* Is there a kernel of the op for operands of a dtype? */
   bool (*supports)(const mix_context *context, const mix_op *op, mix_dtype dtype);
+
+  /* Of a fused program. It adds sums, which are at most MIX_PROGRAM_SUMS, in the order of their own kernels;
+   * a backend whose order differs has none. */
+  int max_loads, max_stores, max_sums;
+  int64_t one_chain; /* columns of at most so many elements are not summed beside rows */
+
+  /* NULL for one of the questions below: no, never. */
+
   /* May the program become the epilogue of a product? */
   bool (*supports_epilogue)(const mix_context *context, const mix_product *product,
                             const mix_program *program);
@@ -80,11 +93,11 @@ typedef struct mix_backend {
    * the same. */
   bool (*prefers_upcast)(const mix_context *context, const mix_product *product);
   /* Does the product on float32 operands that it rounds as it reads them (matmul_downcast with
-   * round_operands) give the same bits, by the same kernel? NULL: never. */
+   * round_operands) give the same bits, by the same kernel? */
   bool (*rounds_operands)(const mix_context *context, const mix_product *product);
   /* Where 16 bits are only widened: are so many bytes of 16-bit copies of weights, or of stored gradients,
-   * which all those of a plan take, worth their memory by the context's setting? NULL: always. */
-  bool (*prefers_copies)(const mix_context *context, size_t bytes);
+   * which all those of a plan take, too many by the context's setting? */
+  bool (*avoids_copies)(const mix_context *context, size_t bytes);
   /* Is speculative update fusion faster for a gradient and operands of its product of these sizes? */
   bool (*prefers_speculation)(const mix_context *context, size_t gradient_bytes, size_t operand_bytes);
   /* May result `output` of the step be written into the memory of its operand `input`? Both take the same
@@ -108,25 +121,31 @@ typedef struct mix_backend {
   mix_ticket (*enqueue)(mix_executable *executable, const mix_bindings *bindings);
   /* Waits for a run and those before it (UINT64_MAX: all). An error that depends on values (a label outside
    * the classes) is a MIX_VALUE_ERROR whose message names the op and the layer. From such a run on no run
-   * writes a variable, until a wait has reported the error; reading memory waits too. */
+   * writes a variable, until a wait has reported the error; reading memory waits too. NULL: runs at once. */
   mix_status (*wait)(mix_ticket ticket);
 
   /* ---- reports ---- */
 
+  /* NULL: there is nothing to tell. */
   void (*facts)(const mix_executable *executable, mix_executable_facts *facts);
-  /* The name of the kernel that runs a step, for dumps ("gemm_f32_acc32_avx512"). */
+  /* Of a backend that takes plans: the name of the kernel that runs a step, for dumps
+   * ("gemm_f32_acc32_avx512"). */
   const char *(*kernel_name)(const mix_executable *executable, int step);
   mix_kernel_info (*kernel_info)(const mix_context *context, const mix_product *product);
   /* Adds the device's lines to the text of mix_devices_text. */
   void (*describe)(const mix_context *context, mix_text *text);
 } mix_backend;
 
-extern const mix_backend mix_backend_cpu, mix_backend_ref, mix_backend_xla;
-/* The plug-in of the device "xla" (mix_set_device("xla:PATH")), which is loaded when the device is first
- * asked for. False with the error recorded, in the name of `source`, if another one is in use. */
-bool mix_xla_choose(const char *path, const char *source);
+/* The devices by name, the default one first, and how else each may be written. */
+#define MIX_DEVICES(DO) DO(cpu, "") DO(cuda, "") DO(ref, "") DO(xla, "|xla:PLUGIN.so")
+#define MIX_DEVICE_CHOICE(name, forms) "|" #name forms
+#define MIX_DEVICE_CHOICES "auto" MIX_DEVICES(MIX_DEVICE_CHOICE)
+#define MIX_DECLARE_BACKEND(name, forms) extern const mix_backend mix_backend_##name;
+MIX_DEVICES(MIX_DECLARE_BACKEND)
 /* The backend in force (mix_set_device). */
 const mix_backend *mix_backend_current(void);
+/* The backend of a device as it is given to mix_set_device; NULL: there is none. */
+const mix_backend *mix_backend_named(const char *name);
 /* Makes a backend known, which lives as long as the process, under its name. Call before other threads use
  * the library. False: no room. */
 bool mix_backend_add(const mix_backend *backend);

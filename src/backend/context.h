@@ -22,7 +22,7 @@ typedef enum mix_memory_use { MIX_MEMORY_AUTO, MIX_MEMORY_FAST, MIX_MEMORY_LEAST
 
 typedef struct mix_context {
   const struct mix_backend *backend;
-  int threads; /* at most */
+  int threads; /* at most; 0: the device has none */
   mix_matmul_precision precision;
   mix_memory_use memory;
   struct mix_communicator *communicator; /* with the other processes; NULL: there is one */
@@ -30,6 +30,8 @@ typedef struct mix_context {
 
 /* The context in force (mix_set_device, mix_set_threads, ...). */
 mix_context mix_context_default(void);
+/* Another context for this device. */
+mix_context mix_context_on(const struct mix_backend *backend, const mix_context *context);
 /* Differs for different contexts and instruction-set caps. Part of the key of compiled plans. */
 uint64_t mix_context_key(const mix_context *context);
 

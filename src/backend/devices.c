@@ -10,48 +10,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { UNSET = -1 };
+static const char *cuda_missing(void) { return "this build has no CUDA backend yet"; }
+const mix_backend mix_backend_cuda = {.name = "cuda", .unavailable = cuda_missing};
 
+#define BACKEND(name, forms) &mix_backend_##name,
 enum { DEVICES_MAX = 8 };
-static const mix_backend *devices[DEVICES_MAX] = {&mix_backend_cpu, &mix_backend_ref, &mix_backend_xla};
-static int device_count = 3;
-static const char *const cuda_missing = "this build has no CUDA backend yet";
-static atomic_int device = UNSET;
+static const mix_backend *devices[DEVICES_MAX] = {MIX_DEVICES(BACKEND)};
+#define ONE(name, forms) +1
+static int device_count = MIX_DEVICES(ONE);
+static _Atomic(const mix_backend *) device; /* NULL: not asked for yet */
 
-/* The index of a device, or UNSET with the error recorded. `source`: the call or the environment variable. */
-static int device_named(const char *name, const char *source) {
-  char hint[100];
-  if (name && strcmp(name, "auto") == 0) name = "cpu"; /* the best device of this build */
-  if (name && strncmp(name, "xla:", 4) == 0) {
-    if (!mix_xla_choose(name + 4, source)) return UNSET;
-    name = "xla";
-  }
-  for (int i = 0; name && i < device_count; i++) {
-    if (strcmp(name, devices[i]->name) != 0) continue;
-    const char *why = devices[i]->unavailable();
-    if (!why) return i;
-    mix_fail(MIX_UNSUPPORTED, "%s: device \"%s\" is unavailable: %s", source, name, why);
-    return UNSET;
-  }
-  if (name && strcmp(name, "cuda") == 0)
-    mix_fail(MIX_UNSUPPORTED, "%s: device \"cuda\" is unavailable: %s", source, cuda_missing);
-  else
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: there is no device \"%s\"%s; expected \"cpu\", \"ref\", \"cuda\", \"xla\", "
-             "\"xla:PLUGIN.so\" or \"auto\"",
-             source, name ? name : "",
-             mix_did_you_mean_choice(name ? name : "", "cpu|ref|cuda|xla|auto", hint, sizeof hint));
-  return UNSET;
+static const char *unavailable(const mix_backend *backend) {
+  return backend->unavailable ? backend->unavailable() : NULL;
 }
 
-static int device_current(void) {
-  int number = atomic_load(&device);
-  if (number != UNSET) return number;
+const mix_backend *mix_backend_named(const char *name) {
+  if (!strcmp(name, "auto")) return devices[0]; /* the best device of this build */
+  for (int i = 0; i < device_count; i++) {
+    const size_t length = strlen(devices[i]->name);
+    if (!strncmp(name, devices[i]->name, length) &&
+        (!name[length] || (name[length] == ':' && devices[i]->choose)))
+      return devices[i];
+  }
+  return NULL;
+}
+
+/* NULL with the error recorded. `source`: the call or the environment variable. */
+static const mix_backend *usable_device(const char *name, const char *source) {
+  char hint[100];
+  const mix_backend *backend = mix_backend_named(name);
+  const char *which = strchr(name, ':'), *why;
+  if (!backend)
+    mix_fail(MIX_VALUE_ERROR, "%s: there is no device \"%s\"%s; expected %s", source, name,
+             mix_did_you_mean_choice(name, MIX_DEVICE_CHOICES, hint, sizeof hint), MIX_DEVICE_CHOICES);
+  else if (which && !backend->choose(which + 1, source))
+    return NULL;
+  else if ((why = unavailable(backend)))
+    mix_fail(MIX_UNSUPPORTED, "%s: device \"%s\" is unavailable: %s", source, backend->name, why);
+  else
+    return backend;
+  return NULL;
+}
+
+const mix_backend *mix_backend_current(void) {
+  const mix_backend *backend = atomic_load(&device);
+  if (backend) return backend;
   const char *name = getenv("MIXTAPE_DEVICE");
-  number = name && *name ? device_named(name, "MIXTAPE_DEVICE") : 0;
-  if (number == UNSET) return 0;
-  atomic_store(&device, number);
-  return number;
+  backend = name && *name ? usable_device(name, "MIXTAPE_DEVICE") : devices[0];
+  if (!backend) return devices[0];
+  atomic_store(&device, backend);
+  return backend;
 }
 
 bool mix_backend_add(const mix_backend *backend) {
@@ -60,29 +68,34 @@ bool mix_backend_add(const mix_backend *backend) {
   return true;
 }
 
-const mix_backend *mix_backend_current(void) { return devices[device_current()]; }
 const char *mix_device(void) { return mix_backend_current()->name; }
 
 mix_status mix_set_device(const char *name) {
   if (mix_failed()) return mix_error();
-  int number = device_named(name, "set_device");
-  if (number == UNSET) return mix_error();
-  atomic_store(&device, number);
-  return MIX_OK;
+  const mix_backend *backend = usable_device(name ? name : "", "set_device");
+  if (backend) atomic_store(&device, backend);
+  return mix_error();
 }
 
 mix_status mix_synchronize(void) {
   if (mix_failed()) return mix_error();
-  for (int i = 0; i < device_count && !mix_failed(); i++) devices[i]->wait(UINT64_MAX);
+  for (int i = 0; i < device_count && !mix_failed(); i++)
+    if (devices[i]->wait) devices[i]->wait(UINT64_MAX);
   return mix_error();
 }
 
+mix_context mix_context_on(const mix_backend *backend, const mix_context *context) {
+  mix_context on = *context;
+  const int threads = mix_threads(); /* a bad value of the environment is an error on every device */
+  on.backend = backend;
+  on.threads = backend->has_threads ? threads : 0;
+  return on;
+}
+
 mix_context mix_context_default(void) {
-  return (mix_context){.backend = mix_backend_current(),
-                       .threads = mix_threads(),
-                       .precision = mix_matmul_precision_default(),
-                       .memory = mix_memory_use_default(),
-                       .communicator = mix_communicator_in_force()};
+  return mix_context_on(mix_backend_current(), &(mix_context){.precision = mix_matmul_precision_default(),
+                                                              .memory = mix_memory_use_default(),
+                                                              .communicator = mix_communicator_in_force()});
 }
 
 /* A function of the settings alone: restoring former settings finds the plans compiled under them again. */
@@ -106,14 +119,17 @@ const char *mix_devices_text(void) {
   static _Thread_local char page[8192];
   mix_text text = {.text = page, .size = sizeof page};
   const mix_context now = mix_context_default();
+  const int threads = mix_threads();
   for (int i = 0; i < device_count; i++) {
-    mix_context context = now;
-    context.backend = devices[i];
-    devices[i]->describe(&context, &text);
+    const mix_context context = mix_context_on(devices[i], &now);
+    const char *why = unavailable(devices[i]);
+    if (why)
+      mix_text_put(&text, "%s: unavailable: %s\n", devices[i]->name, why);
+    else
+      devices[i]->describe(&context, &text);
   }
-  mix_text_put(&text, "cuda: unavailable: %s\n", cuda_missing);
   mix_text_put(&text, "in force: device %s, %d thread%s, accumulation %s, float32 precision %s\n",
-               now.backend->name, now.threads, now.threads == 1 ? "" : "s",
+               now.backend->name, threads, threads == 1 ? "" : "s",
                mix_accumulation_name(now.precision.accumulation),
                mix_float32_precision_text(now.precision.float32));
   mix_text_put(&text, "large products here accumulate: float16 %s, bfloat16 %s\n",

@@ -21,6 +21,8 @@ enum { MIX_BUFFER_ALIGNMENT = 64 }; /* in bytes; kernels expect a value to start
 /* Buffers for tensor elements: aligned to MIX_BUFFER_ALIGNMENT, readable for 64 bytes past the end, with
  * huge pages from 4 MiB on. The memory is not zeroed. */
 void *mix_alloc_buffer(size_t size);
+/* What `size` bytes take in a buffer up to where the next value may begin. */
+static inline size_t mix_buffer_aligned(size_t size) { return size + -size % MIX_BUFFER_ALIGNMENT; }
 void mix_free_buffer(void *memory, size_t size);
 /* Bytes in live buffers now, and the peak since the last mix_buffer_peak_reset. */
 size_t mix_buffer_bytes(void);

@@ -192,7 +192,7 @@ static mix_ir *read_section(const graph_options *options, const char *text, cons
 static bool print_graph(const graph_options *options, mix_ir *ir) {
   mix_context context = mix_context_default();
   if (options->stablehlo) {
-    context.backend = &mix_backend_xla;
+    context = mix_context_on(&mix_backend_xla, &context);
     ir->context = &context;
   }
   if (!run_passes(ir, options->stablehlo && !options->passes ? "all" : options->passes)) return false;

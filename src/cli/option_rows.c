@@ -1,4 +1,5 @@
 /* The options: names, commands, help, defaults. */
+#include "backend/backend.h"
 #include "cli/options.h"
 
 const cli_option_row cli_option_rows[] = {
@@ -106,7 +107,7 @@ const cli_option_row cli_option_rows[] = {
      "rewrite a float32 model to 16 bits instead of using a policy"},
     {"loop", CHOICE, FIELD(loop), CLI_TRAIN, "fit|custom",
      "train with fit, or with a custom loop and a gradient tape (default fit)", "fit"},
-    {"device", DEVICE, FIELD(device), RUNS | CLI_SUMMARY | CLI_BENCH, "auto|cpu|cuda|ref|xla|xla:PLUGIN.so",
+    {"device", DEVICE, FIELD(device), RUNS | CLI_SUMMARY | CLI_BENCH, MIX_DEVICE_CHOICES,
      "default auto; xla: programs compiled by XLA, run by the PJRT plug-in of that path, or of "
      "MIXTAPE_PJRT_PLUGIN"},
     {"distribute", CHOICE, FIELD(distribute), CLI_TRAIN, "none|mpi",

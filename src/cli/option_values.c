@@ -1,6 +1,7 @@
 /* Reading the values of options. */
 #include "cli/options.h"
 
+#include "backend/backend.h"
 #include "base/did_you_mean.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -145,8 +146,7 @@ bool cli_set_option(const char *command, const cli_option_row *row, const char *
            (names_no_mode(command, row, value) && bad_value(command, row, value, row->argument));
   case DEVICE:
     *(const char **)field = value;
-    return mix_is_choice("auto|cpu|cuda|ref|xla", value) || (!strncmp(value, "xla:", 4) && value[4]) ||
-           bad_value(command, row, value, row->argument);
+    return mix_backend_named(value) || bad_value(command, row, value, row->argument);
   case SEED:
   case FIRST_SEED: options->has_seed = true; /* fall through */
   case COUNT:

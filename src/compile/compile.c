@@ -14,7 +14,7 @@ static void fill_report(mix_compiled *compiled) {
   const mix_plan *plan = &compiled->plan;
   const mix_ir *ir = compiled->ir;
   mix_executable_facts facts = {0};
-  compiled->context.backend->facts(compiled->executable, &facts);
+  if (compiled->context.backend->facts) compiled->context.backend->facts(compiled->executable, &facts);
   report->nodes = plan->step_count;
   report->barriers = facts.barriers;
   report->workspace_bytes = facts.workspace_bytes;
@@ -69,7 +69,7 @@ mix_ticket mix_compiled_enqueue(mix_compiled *compiled, mix_memory *const *argum
                                  .arena = arena ? arena : own,
                                  .trace = trace};
   /* Other threads may run functions of the same variables, whose memory moves and is replaced. */
-  const bool replaces = compiled->context.backend->compile_graph != NULL;
+  const bool replaces = compiled->context.backend->replaces_variables;
   if (replaces) mix_graph_lock();
   const mix_ticket ticket = move_variables(compiled) ? enqueue(compiled, &bindings) : 0;
   if (replaces) mix_graph_unlock();
@@ -80,16 +80,16 @@ mix_ticket mix_compiled_enqueue(mix_compiled *compiled, mix_memory *const *argum
 
 bool mix_compiled_run(mix_compiled *compiled, mix_memory *const *arguments, mix_memory *const *results,
                       mix_memory *arena) {
+  const mix_backend *backend = compiled->context.backend;
   const mix_ticket ticket = mix_compiled_enqueue(compiled, arguments, results, arena);
-  return ticket && compiled->context.backend->wait(ticket) == MIX_OK;
+  return ticket && (!backend->wait || backend->wait(ticket) == MIX_OK);
 }
 
 /* ---- compiling ---- */
 
 /* The evaluator for constant folding: the host of the device. */
 static bool evaluate_constants(mix_ir *part, mix_memory *const *results) {
-  mix_context context = *part->context;
-  context.backend = context.backend->host;
+  const mix_context context = mix_context_on(part->context->backend->host, part->context);
   mix_compiled *compiled = mix_compile(part, &context, false);
   bool good = compiled && mix_compiled_run(compiled, NULL, results, NULL);
   mix_compiled_free(compiled);

@@ -55,8 +55,8 @@ static mix_context context_for(const mix_ir *ir) {
   if (!ir || context.backend->host == context.backend) return context;
   for (int v = 0; v < ir->value_count; v++)
     bytes += mix_value_bytes(ir->values[v].dtype, ir->values[v].shape);
-  if (bytes <= context.backend->host_evaluation_bytes) context.backend = context.backend->host;
-  return context;
+  return bytes <= context.backend->host_evaluation_bytes ? mix_context_on(context.backend->host, &context)
+                                                         : context;
 }
 
 static mix_memory **evaluate_edges(int count, const mix_edge *edges) {

@@ -12,6 +12,7 @@ static bool is_alone(const mix_step *step, const int *owner, int input, int memo
 int mix_plan_taken_over(const mix_backend *backend, const mix_plan *plan, const int *owner, const int *last,
                         int number, int output) {
   const mix_step *step = &plan->steps[number];
+  if (!backend->writes_over) return -1;
   const size_t bytes = plan->slots[step->outputs[output]].bytes;
   for (int i = 0; i < step->input_count; i++) {
     const mix_slot *operand = &plan->slots[step->inputs[i]];

@@ -13,6 +13,10 @@ static int by_size(const void *a, const void *b) {
   return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
+static size_t aligned(const mix_ir *ir, size_t bytes) {
+  return mix_memory_aligned(ir->context->backend->memory, bytes);
+}
+
 /* `placed` is sorted by offset, so the search ends at the first gap. */
 static size_t lowest_gap(mix_ir *ir, mix_lifetime *const *placed, int count, const mix_lifetime *value,
                          size_t bytes) {
@@ -21,7 +25,7 @@ static size_t lowest_gap(mix_ir *ir, mix_lifetime *const *placed, int count, con
     const mix_lifetime *other = placed[i];
     if (other->first > value->last || value->first > other->last) continue;
     if (offset + bytes <= other->offset) break;
-    size_t end = other->offset + ((other->bytes + 63) & ~(size_t)63);
+    size_t end = other->offset + aligned(ir, other->bytes);
     if (end > offset) offset = end;
   }
   return offset;
@@ -45,7 +49,7 @@ static size_t place_by_size(mix_ir *ir, mix_lifetime **order, mix_lifetime **pla
   size_t end = 0;
   for (int i = 0; i < count; i++) {
     mix_lifetime *value = order[i];
-    size_t bytes = (value->bytes + 63) & ~(size_t)63;
+    size_t bytes = aligned(ir, value->bytes);
     value->offset = lowest_gap(ir, placed, i, value, bytes);
     insert(placed, i, value);
     if (value->offset + bytes > end) end = value->offset + bytes;
@@ -64,10 +68,10 @@ static int by_last(const void *a, const void *b) {
   return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
-/* The power of two of 64 bytes that holds the value. */
-static int size_class(const mix_lifetime *value) {
+/* The power of two of the device's alignment that holds the value. */
+static int size_class(const mix_ir *ir, const mix_lifetime *value) {
   int class = 0;
-  while ((size_t)64 << class < value->bytes) class ++;
+  while (aligned(ir, 1) << class < value->bytes) class ++;
   return class;
 }
 
@@ -83,17 +87,17 @@ static bool place_by_time(mix_ir *ir, mix_lifetime **order, int count, size_t *e
   qsort(dying, (size_t)count, sizeof *dying, by_last);
   for (int i = 0, dead = 0; i < count; i++) {
     for (; dead < count && dying[dead]->last < order[i]->first; dead++) {
-      mix_lifetime **stack = &ended[size_class(dying[dead])];
+      mix_lifetime **stack = &ended[size_class(ir, dying[dead])];
       dying[dead]->below = *stack;
       *stack = dying[dead];
     }
-    const int class = size_class(order[i]);
+    const int class = size_class(ir, order[i]);
     if (ended[class]) {
       order[i]->offset = ended[class]->offset;
       ended[class] = ended[class]->below;
     } else {
       order[i]->offset = *end;
-      *end += (size_t)64 << class;
+      *end += aligned(ir, 1) << class;
     }
   }
   return true;
@@ -168,7 +172,7 @@ static bool find_lifetimes(mix_ir *ir, const mix_plan *plan, const int *base, ar
       if (s < 0) continue;
       if (a->lifetime[s] < 0) {
         begin_life(ir, plan, a, t, s, i - step->input_count);
-        *unshared_bytes += (plan->slots[s].bytes + 63) & ~(size_t)63;
+        *unshared_bytes += aligned(ir, plan->slots[s].bytes);
       }
       a->lifetimes[a->lifetime[s]].last = t;
     }

@@ -75,7 +75,7 @@ static bool is_widened(const speculation *f, const mix_step *step) {
 /* `auto` leaves products alone that have instructions of their own. */
 static bool is_recomputed(const speculation *f, const mix_step *step) {
   const mix_context *context = f->ir->context;
-  return context->memory == MIX_MEMORY_LEAST || (context->backend->prefers_copies && is_widened(f, step));
+  return context->memory == MIX_MEMORY_LEAST || is_widened(f, step);
 }
 
 /* A product with a bound (of matmul: a^T b) whose epilogue only stores and tests it. */
@@ -90,7 +90,9 @@ static bool is_tested_product(const speculation *f, const mix_step *step) {
     return false;
   const mix_context *context = f->ir->context;
   if (context->memory == MIX_MEMORY_LEAST) return gradient->bytes > a->bytes + b->bytes;
-  return context->backend->prefers_speculation(context, gradient->bytes, a->bytes + b->bytes);
+  const mix_backend *backend = context->backend;
+  return backend->prefers_speculation &&
+         backend->prefers_speculation(context, gradient->bytes, a->bytes + b->bytes);
 }
 
 /* The load of the gradient, if the step is its update and reads it once; otherwise -1. */
@@ -296,8 +298,9 @@ static size_t stored_bytes(const speculation *f, int count) {
 /* Where the backend prefers their memory to computing them again. */
 static void store_gradients(speculation *f, int count) {
   const mix_context *context = f->ir->context;
-  if (context->memory == MIX_MEMORY_LEAST || !context->backend->prefers_copies) return;
-  if (!context->backend->prefers_copies(context, stored_bytes(f, count))) return;
+  const mix_backend *backend = context->backend;
+  if (context->memory == MIX_MEMORY_LEAST) return;
+  if (backend->avoids_copies && backend->avoids_copies(context, stored_bytes(f, count))) return;
   for (int i = 0; i < count; i++) f->of[i].recomputed = false;
 }
 

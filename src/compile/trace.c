@@ -86,7 +86,7 @@ static char *describe_step(const mix_compiled *compiled, int number, int shares)
 
 static int share_count(const mix_compiled *compiled) {
   mix_executable_facts facts = {0};
-  compiled->context.backend->facts(compiled->executable, &facts);
+  if (compiled->context.backend->facts) compiled->context.backend->facts(compiled->executable, &facts);
   return facts.threads > 1 ? facts.threads : 1;
 }
 

@@ -48,7 +48,7 @@ bool mix_program_only_tests_product(const mix_program *program, int *product, in
          program->stores[0].reg == *product && program->loads[*product].input == MIX_FROM_ACCUMULATOR;
 }
 
-bool mix_program_sums_fit(const mix_program_sum *sums, int count, int64_t elements) {
+bool mix_program_sums_fit(const mix_program_sum *sums, int count, int64_t elements, int64_t one_chain) {
   int64_t columns = 0, longest = 0;
   for (int i = 0; i < count; i++) {
     if ((sums[i].row > 0) == (sums[i].column > 0) || count > MIX_PROGRAM_SUMS) return false;
@@ -56,7 +56,7 @@ bool mix_program_sums_fit(const mix_program_sum *sums, int count, int64_t elemen
     if (sums[i].column) columns = sums[i].column;
     if (sums[i].row > longest) longest = sums[i].row;
   }
-  if (columns && longest && elements / columns <= MIX_ONE_CHAIN) return false;
+  if (columns && longest && elements / columns <= one_chain) return false;
   if (columns) longest = columns;
   for (int i = 0; i < count; i++)
     if (sums[i].row && longest % sums[i].row) return false;

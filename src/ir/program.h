@@ -51,14 +51,10 @@ typedef struct mix_program_sum {
   int reg, output;
   int64_t row, column;
 } mix_program_sum;
-enum {
-  MIX_PROGRAM_SUMS = 8,
-  /* Columns of at most so many elements are one chain of additions, which threads share by columns alone. */
-  MIX_ONE_CHAIN = 1024,
-};
-/* Can one program over that many elements end in all of these sums? Lengths of rows divide one another and
- * the columns, of which there is one number; and threads share rows or columns, not both. */
-bool mix_program_sums_fit(const mix_program_sum *sums, int count, int64_t elements);
+enum { MIX_PROGRAM_SUMS = 8 };
+/* Are these the ends of one program over that many elements? Lengths of rows divide one another and the
+ * columns, of which there is one number; beside rows these have more than `one_chain` elements. */
+bool mix_program_sums_fit(const mix_program_sum *sums, int count, int64_t elements, int64_t one_chain);
 
 typedef struct mix_program {
   int rank; /* at least 1; dimensions are merged as far as all loads allow */

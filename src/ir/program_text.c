@@ -323,8 +323,8 @@ bool mix_program_check(const mix_program *program, int input_count, const mix_ty
       WRONG("result %d cannot be the %s of r%d", output, reductions[program->reduction], program->reduced);
     done++;
   }
-  if (program->sum_count &&
-      (program->reduction || !elements || !mix_program_sums_fit(program->sums, program->sum_count, elements)))
+  if (program->sum_count && (program->reduction || !elements ||
+                             !mix_program_sums_fit(program->sums, program->sum_count, elements, 0)))
     WRONG("one program cannot end in these sums");
   for (int i = 0; i < program->sum_count; i++, done++) {
     const mix_program_sum *sum = &program->sums[i];

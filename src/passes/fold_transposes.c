@@ -55,7 +55,9 @@ static bool fold_operand(mix_ir *ir, int n, int operand) {
     then.a = stored, then.transpose_a = !now.transpose_a;
   then.attributes = with_flags(ir, node->op, node->attributes, then.transpose_a, then.transpose_b);
   if (!then.attributes) return false;
-  if (!ir->excess_precision && !ir->context->backend->same_product(ir->context, &now, &then)) return true;
+  const mix_backend *backend = ir->context->backend;
+  if (!ir->excess_precision && !(backend->same_product && backend->same_product(ir->context, &now, &then)))
+    return true;
   node->inputs[operand] = producer->inputs[0];
   node->attributes = then.attributes;
   return true;

@@ -1,6 +1,7 @@
 /* fuse: element-wise fusion. Nodes over the same iteration space and under the same guard join one program,
  * unless a path leads out of the group and back in. A program may end in a finite check, in a sum or mean of
  * all elements, or in several of rows and columns. */
+#include "backend/backend.h"
 #include "base/error.h"
 #include "passes/passes.h"
 #include "passes/rematerialize.h"
@@ -9,7 +10,7 @@
 
 /* A join looks at the groups between the two: MAX_DISTANCE keeps the pass linear. A training step of a large
  * model has some thousands of nodes, and what is further apart is no longer in a cache. */
-enum { MAX_MEMBERS = 40, MAX_LOADS = 14, MAX_STORES = 14, MAX_DISTANCE = 4096 };
+enum { MAX_MEMBERS = 40, MAX_DISTANCE = 4096 };
 
 /* Groups are kept in topological order, each at its own position: a group stands after what it reads. Joining
  * two groups moves only those between them (Pearce and Kelly: A dynamic topological sort algorithm for
@@ -35,8 +36,13 @@ static int find(groups *g, int n) {
   return n;
 }
 
+/* A sum that may end a program, which must add in the order of the sum's own kernel. */
+static bool is_sum(const mix_ir *ir, const mix_ir_node *node) {
+  return ir->context->backend->max_sums && mix_ir_sum(ir, node);
+}
+
 static bool reduces(const mix_ir *ir, const mix_ir_node *node) {
-  return mix_ir_finite_check(node) || mix_ir_sum(ir, node);
+  return mix_ir_finite_check(node) || is_sum(ir, node);
 }
 
 static bool member(const mix_ir *ir, const mix_ir_node *node) {
@@ -100,10 +106,10 @@ static void reorder(groups *g, int a, int b, int joined) {
   for (; position <= last; position++) g->root_at[position] = -1;
 }
 
-/* Number of distinct values that the joined group would read from outside. */
-static int count_loads(groups *g, int a, int b) {
+/* Number of distinct values that the joined group would read from outside; if more than `max`, max + 1. */
+static int count_loads(groups *g, int a, int b, int max) {
   mix_ir *ir = g->ir;
-  int values[MAX_LOADS + 1], count = 0;
+  int values[MAX_MEMBERS * 4], count = 0;
   for (int pass = 0; pass < 2; pass++)
     for (int n = pass ? b : a; n >= 0; n = g->next[n])
       for (int i = 0; i < ir->nodes[n].input_count; i++) {
@@ -111,7 +117,7 @@ static int count_loads(groups *g, int a, int b) {
         if (r == a || r == b) continue;
         while (k < count && values[k] != value) k++;
         if (k < count) continue;
-        if (count > MAX_LOADS) return count;
+        if (count > max) return count;
         values[count++] = value;
       }
   return count;
@@ -175,7 +181,7 @@ static int sums_of(const groups *g, int a, int b, mix_program_sum *sums) {
     for (int n = pass ? b : a; n >= 0; n = g->next[n]) {
       const mix_ir_node *node = &g->ir->nodes[n];
       if (!reduces(g->ir, node)) continue;
-      if (mix_ir_finite_check(node) || count == MIX_PROGRAM_SUMS) return -1;
+      if (mix_ir_finite_check(node) || count == g->ir->context->backend->max_sums) return -1;
       sums[count++] = mix_ir_sum_form(g->ir, node);
     }
   return count;
@@ -185,8 +191,10 @@ static int sums_of(const groups *g, int a, int b, mix_program_sum *sums) {
 static bool ends_fit(const groups *g, int a, int b) {
   mix_program_sum sums[MIX_PROGRAM_SUMS];
   if (!g->reduces[a] || !g->reduces[b]) return true;
+  const mix_backend *backend = g->ir->context->backend;
   const int count = sums_of(g, a, b, sums);
-  return count > 0 && mix_program_sums_fit(sums, count, mix_shape_size(space_of(g->ir, a)));
+  return count > 0 &&
+         mix_program_sums_fit(sums, count, mix_shape_size(space_of(g->ir, a)), backend->one_chain);
 }
 
 /* Integer divisions can fail and stay in programs of their own. */
@@ -197,6 +205,7 @@ static bool joins(const groups *g, int root) {
 static bool try_join(groups *g, int x, int y) {
   int a = find(g, x), b = find(g, y);
   mix_ir *ir = g->ir;
+  const mix_backend *backend = ir->context->backend;
   if (a == b) return true;
   if (g->position[b] < g->position[a]) {
     int t = a;
@@ -208,9 +217,10 @@ static bool try_join(groups *g, int x, int y) {
   if (ir->nodes[a].guard_key != ir->nodes[b].guard_key || reads_reduction(g, a, b) ||
       reads_reduction(g, b, a))
     return false;
-  if (mix_ir_sum(ir, &ir->nodes[b]) && g->size[b] == 1 && ends_a_product(g, a)) return false;
+  if (is_sum(ir, &ir->nodes[b]) && g->size[b] == 1 && ends_a_product(g, a)) return false;
   if (g->size[a] + g->size[b] > MAX_MEMBERS || !ends_fit(g, a, b)) return false;
-  if (count_loads(g, a, b) > MAX_LOADS || count_stores(g, a, b) > MAX_STORES || path_outside(g, a, b))
+  if (count_loads(g, a, b, backend->max_loads) > backend->max_loads ||
+      count_stores(g, a, b) > backend->max_stores || path_outside(g, a, b))
     return false;
   int joined = a < b ? a : b, other = a < b ? b : a;
   reorder(g, a, b, joined);
@@ -281,7 +291,7 @@ static bool join_operands_of_sums(groups *g) {
   bool *in_cone = mix_ir_alloc(ir, sizeof *in_cone * (size_t)(ir->node_count + 1));
   if (!in_cone) return false;
   for (int n = ir->node_count - 1; n >= 0; n--) {
-    in_cone[n] = in_cone[n] || mix_ir_sum(ir, &ir->nodes[n]);
+    in_cone[n] = in_cone[n] || is_sum(ir, &ir->nodes[n]);
     for (int i = 0; i < ir->nodes[n].input_count && in_cone[n]; i++) {
       int producer = mix_ir_producer(ir, ir->nodes[n].inputs[i]);
       in_cone[producer] = in_cone[producer] || (mix_ir_fusable(&ir->nodes[producer]) &&
@@ -344,7 +354,7 @@ static bool groups_make(mix_ir *ir, groups *g) {
     g->next[n] = -1;
     g->size[n] = 1;
     g->reduces[n] = reduces(ir, &ir->nodes[n]);
-    if (mix_ir_sum(ir, &ir->nodes[n])) g->summed[mix_ir_producer(ir, ir->nodes[n].inputs[0])] = true;
+    if (is_sum(ir, &ir->nodes[n])) g->summed[mix_ir_producer(ir, ir->nodes[n].inputs[0])] = true;
   }
   if (!mix_pass_wanted(ir, "fuse")) return true;
   if (!join_operands_of_sums(g) || !join_after_sums(g)) return false;
@@ -494,7 +504,7 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
     }
     if (reduces(ir, node)) {
       mix_program_sum sum = {.kind = node->op->reduction};
-      if (mix_ir_sum(ir, node)) sum = mix_ir_sum_form(ir, node);
+      if (is_sum(ir, node)) sum = mix_ir_sum_form(ir, node);
       sum.reg = operands[0];
       ended[program->sum_count] = node->first_output;
       program->sums[program->sum_count++] = sum;

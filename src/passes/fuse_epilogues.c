@@ -63,7 +63,8 @@ static bool depends(joining *j, int from, int except, int target) {
 /* Does the backend run the program as the epilogue of the product that computes value `raw`? */
 static bool supports_epilogue(const mix_ir *ir, int raw, const mix_program *program) {
   const mix_product product = mix_ir_product(ir, &ir->nodes[mix_ir_producer(ir, raw)]);
-  return ir->context->backend->supports_epilogue(ir->context, &product, program);
+  const mix_backend *backend = ir->context->backend;
+  return backend->supports_epilogue && backend->supports_epilogue(ir->context, &product, program);
 }
 
 /* The next load after `load` that is a whole product on which no other load of the program depends, or -1. */

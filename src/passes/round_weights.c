@@ -112,7 +112,7 @@ bool mix_pass_round_weights(mix_ir *ir) {
   size_t bytes;
   if (!wide || !copies || !uses || !products) return false;
   const int count = find_needless_copies(ir, products, uses, copies, &bytes);
-  if (!count || !backend->prefers_copies || backend->prefers_copies(ir->context, bytes)) return true;
+  if (!count || !backend->avoids_copies || !backend->avoids_copies(ir->context, bytes)) return true;
   for (int v = 0; v < values; v++) wide[v] = -1;
   for (int i = 0; i < count; i++) {
     const int weight = ir->nodes[copies[i]].inputs[0], cast = ir->nodes[copies[i]].first_output;

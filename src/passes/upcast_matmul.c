@@ -14,7 +14,9 @@ static bool prefers_upcast(const mix_ir *ir, const mix_ir_node *node) {
   if (node->dead || node->source || node->program) return false;
   if (!node->op->contraction || !node->op->contraction->downcast) return false;
   const mix_product product = mix_ir_product(ir, node);
-  return mix_dtype_is_16_bit(product.dtype) && ir->context->backend->prefers_upcast(ir->context, &product);
+  const mix_backend *backend = ir->context->backend;
+  return mix_dtype_is_16_bit(product.dtype) && backend->prefers_upcast &&
+         backend->prefers_upcast(ir->context, &product);
 }
 
 /* The value in the dtype of the sums, float32; the cast is made once. -1 with the error recorded. */

@@ -28,6 +28,7 @@ static bool host_copy_out(mix_memory *from, size_t offset, void *to, size_t byte
 }
 
 const mix_memory_device mix_host_memory = {.name = "host",
+                                           .alignment = MIX_BUFFER_ALIGNMENT,
                                            .allocate = host_allocate,
                                            .deallocate = host_deallocate,
                                            .map = host_map,
@@ -108,7 +109,10 @@ mix_memory *mix_memory_part(mix_memory *whole, size_t offset, size_t bytes) {
 size_t mix_memory_bytes(const mix_memory *memory) { return memory->bytes; }
 const mix_memory_device *mix_memory_device_of(const mix_memory *memory) { return memory->device; }
 bool mix_memory_is_aligned(const mix_memory *memory, size_t offset) {
-  return ((uintptr_t)memory->address + offset) % MIX_BUFFER_ALIGNMENT == 0;
+  return ((uintptr_t)memory->address + offset) % memory->device->alignment == 0;
+}
+size_t mix_memory_aligned(const mix_memory_device *device, size_t bytes) {
+  return bytes + -bytes % device->alignment;
 }
 
 /* ---- bytes ---- */

@@ -24,8 +24,10 @@ void mix_memory_own_wrapped(mix_memory *memory, void (*release)(void *data));
 mix_memory *mix_memory_part(mix_memory *whole, size_t offset, size_t bytes);
 size_t mix_memory_bytes(const mix_memory *memory);
 const mix_memory_device *mix_memory_device_of(const mix_memory *memory);
-/* Is the byte at `offset` aligned as kernels expect the first byte of a value to be? */
+/* Is the byte at `offset` aligned as the device expects the first byte of a value to be? */
 bool mix_memory_is_aligned(const mix_memory *memory, size_t offset);
+/* What a value of so many bytes takes in memory that holds several: up to where the next one may begin. */
+size_t mix_memory_aligned(const mix_memory_device *device, size_t bytes);
 
 /* The bytes, for reading or writing as `mode` says, until mix_memory_unmap. Waits for the runs that write
  * them and, before they are written, for those that read them. NULL with the error recorded. */

@@ -7,6 +7,7 @@
 
 struct mix_memory_device {
   const char *name;
+  size_t alignment; /* of the first byte of a value: a power of two */
   /* Memory for memory->bytes bytes: sets `address`; false with the error recorded. */
   bool (*allocate)(mix_memory *memory);
   void (*deallocate)(mix_memory *memory);

@@ -60,7 +60,7 @@ static inline mix_status run_step(const mix_backend *backend, int threads, const
   mix_executable *executable = backend->compile(&plan, &context);
   mix_bindings bindings = {.arguments = arguments, .results = results};
   const mix_ticket ticket = executable ? backend->enqueue(executable, &bindings) : 0;
-  const mix_status status = ticket ? backend->wait(ticket) : mix_error();
+  const mix_status status = ticket && backend->wait ? backend->wait(ticket) : mix_error();
   if (executable) backend->destroy(executable);
   for (int i = 0; i < input_count; i++) mix_release(arguments[i]);
   for (int i = 0; i < output_count; i++) mix_release(results[i]);

@@ -70,7 +70,6 @@ static void devices(void **state) {
   (void)state;
   assert_int_equal(mix_set_device("cpu"), MIX_OK);
   assert_ptr_equal(mix_backend_current(), &mix_backend_cpu);
-  assert_null(mix_backend_cpu.unavailable());
   assert_int_equal(mix_set_device("cuda"), MIX_UNSUPPORTED);
   assert_non_null(strstr(mix_error_message(), "cuda"));
   assert_non_null(strstr(mix_error_message(), "unavailable"));
@@ -84,6 +83,35 @@ static void devices(void **state) {
   assert_int_equal(mix_set_device("ref"), MIX_OK);
   assert_int_equal(mix_set_device("auto"), MIX_OK);
   assert_string_equal(mix_device(), "cpu");
+}
+
+/* `mixtape --device` asks by name, too. */
+static void names_of_devices(void **state) {
+  (void)state;
+  assert_ptr_equal(mix_backend_named("auto"), &mix_backend_cpu);
+  assert_ptr_equal(mix_backend_named("cuda"), &mix_backend_cuda);
+  assert_ptr_equal(mix_backend_named("xla"), &mix_backend_xla);
+  assert_ptr_equal(mix_backend_named("xla:plugin.so"), &mix_backend_xla);
+  static const char *const none[] = {"", "cp", "cpus", "cpu:0", ":", "XLA", "xla.so"};
+  for (size_t i = 0; i < sizeof none / sizeof *none; i++) assert_null(mix_backend_named(none[i]));
+  assert_int_equal(mix_set_device("cpus"), MIX_VALUE_ERROR);
+  assert_non_null(strstr(mix_error_message(), "did you mean 'cpu'"));
+  assert_non_null(strstr(mix_error_message(), "expected auto|cpu|cuda|ref|xla|xla:PLUGIN.so"));
+  mix_error_clear();
+}
+
+/* Nor does their number, then, make other plans. */
+static void only_a_device_with_threads_has_them_in_its_context(void **state) {
+  (void)state;
+  mix_set_threads(3);
+  mix_set_device("ref");
+  const mix_context ref = mix_context_default(), cpu = mix_context_on(&mix_backend_cpu, &ref);
+  assert_int_equal(ref.threads, 0);
+  assert_int_equal(cpu.threads, 3);
+  mix_set_threads(2);
+  const mix_context fewer = mix_context_default();
+  assert_true(mix_context_key(&fewer) == mix_context_key(&ref));
+  mix_set_device("cpu");
 }
 
 static void threads(void **state) {
@@ -216,6 +244,8 @@ int main(void) {
       cmocka_unit_test(a_bad_environment_is_an_error_that_names_it),
       cmocka_unit_test(start_values),
       cmocka_unit_test(devices),
+      cmocka_unit_test(names_of_devices),
+      cmocka_unit_test(only_a_device_with_threads_has_them_in_its_context),
       cmocka_unit_test(threads),
       cmocka_unit_test(accumulation),
       cmocka_unit_test(float32_precision),

@@ -38,15 +38,16 @@ static void once_for_each_environment(void **state) {
   assert_int_equal(t.traces, 2); /* in the cache */
   mix_set_threads(mix_threads() + 1);
   mix_function_call(step, arguments);
-  assert_int_equal(t.traces, 3);
+  const int traces = on_host() ? 3 : 2; /* a device without threads keeps its plans */
+  assert_int_equal(t.traces, traces);
   setenv("MIXTAPE_DISABLE_PASSES", "fuse", 1);
   mix_function_call(step, arguments);
-  assert_int_equal(t.traces, 4);
+  assert_int_equal(t.traces, traces + 1);
   unsetenv("MIXTAPE_DISABLE_PASSES");
   mix_set_threads(0);
   mix_variable_set_trainable(t.bias, true);
   mix_function_call(step, arguments);
-  assert_int_equal(t.traces, 4); /* nothing changed */
+  assert_int_equal(t.traces, traces + 1); /* nothing changed */
   no_error();
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/philox.h"
 #include "compile/compile.h"
+#include "tensor/memory_inside.h"
 
 static int64_t below(uint64_t *position, uint64_t n) {
   return (int64_t)mix_philox_below(20240607, 0, position, n);
@@ -23,6 +24,17 @@ static void check(const mix_lifetime *lives, int count, size_t arena) {
         fail_msg("values %d and %d of %d overlap", j, i, count);
     }
   }
+}
+
+/* A graph that is compiled for a device with this memory. */
+static mix_ir *ir_for(const mix_memory_device *memory) {
+  static mix_backend backend;
+  static const mix_context context = {.backend = &backend};
+  mix_ir *ir = mix_ir_new();
+  backend.memory = memory;
+  assert_non_null(ir);
+  ir->context = &context;
+  return ir;
 }
 
 static size_t most_alive(const mix_lifetime *lives, int count, int steps) {
@@ -53,7 +65,7 @@ static void random_lifetimes_never_overlap(void **state) {
                                 .bytes = bytes};
       sum += rounded(bytes);
     }
-    mix_ir *ir = mix_ir_new();
+    mix_ir *ir = ir_for(&mix_host_memory);
     assert_true(mix_plan_memory(ir, lives, count, &arena));
     mix_ir_free(ir);
     check(lives, count, arena);
@@ -77,7 +89,7 @@ static void many_lifetimes_never_overlap(void **state) {
                                 .bytes = (size_t)below(&position, round == 2 ? 64 : 5000)};
     }
     size_t arena = 0;
-    mix_ir *ir = mix_ir_new();
+    mix_ir *ir = ir_for(&mix_host_memory);
     assert_true(mix_plan_memory(ir, lives, COUNT, &arena));
     mix_ir_free(ir);
     check(lives, COUNT, arena);
@@ -127,11 +139,29 @@ static void a_chain_needs_two_values(void **state) {
   mix_lifetime lives[50];
   for (int i = 0; i < 50; i++) lives[i] = (mix_lifetime){.slot = i, .first = i, .last = i + 1, .bytes = 1000};
   size_t arena;
-  mix_ir *ir = mix_ir_new();
+  mix_ir *ir = ir_for(&mix_host_memory);
   assert_true(mix_plan_memory(ir, lives, 50, &arena));
   mix_ir_free(ir);
   check(lives, 50, arena);
   assert_int_equal(arena, 2 * 1024);
+}
+
+/* The device says where a value may begin. */
+static void values_begin_where_the_device_wants_them(void **state) {
+  (void)state;
+  enum { COUNT = 3000 }; /* some come in order of time */
+  static mix_lifetime lives[COUNT];
+  mix_memory_device pages = mix_host_memory;
+  pages.alignment = 4096;
+  for (int i = 0; i < COUNT; i++)
+    lives[i] = (mix_lifetime){.slot = i, .first = i, .last = i + 2, .bytes = (size_t)(1 + 3 * i)};
+  size_t arena = 0;
+  mix_ir *ir = ir_for(&pages);
+  assert_true(mix_plan_memory(ir, lives, COUNT, &arena));
+  mix_ir_free(ir);
+  check(lives, COUNT, arena);
+  for (int i = 0; i < COUNT; i++) assert_int_equal(lives[i].offset % 4096, 0);
+  assert_int_equal(arena % 4096, 0);
 }
 
 static mix_list *alternating(void *context, mix_list *arguments) {
@@ -249,13 +279,10 @@ static void results_reuse_the_memory_of_dead_operands(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(random_lifetimes_never_overlap),
-      TEST(many_lifetimes_never_overlap),
-      TEST(chains_of_gradients_are_linear),
-      TEST(a_chain_needs_two_values),
-      TEST(a_deep_network_shares),
-      TEST(plans_give_what_single_steps_give),
-      TEST(results_reuse_the_memory_of_dead_operands),
+      TEST(random_lifetimes_never_overlap),           TEST(many_lifetimes_never_overlap),
+      TEST(chains_of_gradients_are_linear),           TEST(a_chain_needs_two_values),
+      TEST(values_begin_where_the_device_wants_them), TEST(a_deep_network_shares),
+      TEST(plans_give_what_single_steps_give),        TEST(results_reuse_the_memory_of_dead_operands),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -258,8 +258,8 @@ static const wrong malformed[] = {
     {SUM_OF("sum of r0 -> 0 by rows of -3"), "one program cannot end in these sums"},
     {SUM_OF("sum of r0 -> 0 by rows of 3"), "result 0 cannot be the sum of r0"},
     {SUM_OF("sum of r1 -> 0 by columns of 3"), "there is no r1"},
-    {SUM_OF("sum of r0 -> 0 by columns of 3\n      sum of r0 -> 1 by rows of 3"),
-     "one program cannot end in these sums"}, /* rows with columns of one chain */
+    {SUM_OF("sum of r0 -> 0 by columns of 3\n      sum of r0 -> 1 by rows of 2"),
+     "one program cannot end in these sums"}, /* rows that go beyond the columns */
     {SUM_OF("sum of r0 -> 0 by columns"), "no line of a program"},
     {SUM_OF("sum of r0 -> 0 by columns of 3\n      sum of r0 -> 1"), "no line of a program"},
     {SUM_OF("all_finite of r0 -> 0 by columns of 3"), "no line of a program"},

@@ -139,7 +139,7 @@ static mix_executable *host_compile(const mix_plan *plan, const mix_context *con
   return mix_host_compile(plan, context->threads, context->precision, tables, false);
 }
 static const mix_backend test_backend = {
-    .name = "test", .host = &test_backend, .kernels = tables, .compile = host_compile, MIX_HOST_BACKEND};
+    .name = "test", .host = &test_backend, .own = tables, .compile = host_compile, MIX_HOST_BACKEND};
 static const mix_context test_context = {.backend = &test_backend, .threads = 1};
 
 /* ---- compiling and running ---- */

@@ -5,8 +5,6 @@
 
 static const mix_kernel_row *const tables[] = {mix_cpu_kernels, mix_ref_kernels, NULL};
 
-static const char *unavailable(void) { return NULL; }
-
 static mix_executable *compile(const mix_plan *plan, const mix_context *context) {
   return mix_host_compile(plan, context->threads, context->precision, tables, true);
 }
@@ -24,8 +22,8 @@ static void describe(const mix_context *context, mix_text *text) {
 
 const mix_backend mix_backend_cpu = {.name = "cpu",
                                      .host = &mix_backend_cpu,
-                                     .unavailable = unavailable,
-                                     .kernels = tables,
+                                     .has_threads = true,
+                                     .own = tables,
                                      .compile = compile,
                                      .describe = describe,
                                      MIX_HOST_BACKEND};

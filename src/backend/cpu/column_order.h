@@ -6,7 +6,7 @@
 #ifndef MIX_BACKEND_CPU_COLUMN_ORDER_H
 #define MIX_BACKEND_CPU_COLUMN_ORDER_H
 
-#include "ir/program.h"
+#include "backend/host/kernel.h"
 
 enum {
   MIX_COLUMN_STRIP = 512,  /* columns, or elements of a line */

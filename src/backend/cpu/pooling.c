@@ -1,6 +1,7 @@
 /* Pooling in strips of channels, which are the last axis: an element of a window is a tile. Sums are float32,
  * rounded once, in the order of the windows. */
 #include "backend/cpu/kernel_rows.h"
+#include "base/alloc.h"
 #include "ops/pooling.h"
 #include <string.h>
 
@@ -107,10 +108,10 @@ static int64_t sum_stride(const strip *s) {
   return (int64_t)mix_tile_class_size(s->class) * strip_width(s->pool.channels) + MIX_TILE_PADDING;
 }
 static size_t sums_bytes(const mix_pool *pool, mix_dtype dtype) {
-  const size_t bytes = (mix_tile_class_size(mix_tile_class_of(dtype)) * (size_t)strip_width(pool->channels) +
-                        MIX_TILE_PADDING) *
-                       (size_t)pool->in_cells;
-  return (bytes + 63) / 64 * 64;
+  return mix_buffer_aligned(
+      (mix_tile_class_size(mix_tile_class_of(dtype)) * (size_t)strip_width(pool->channels) +
+       MIX_TILE_PADDING) *
+      (size_t)pool->in_cells);
 }
 
 static void store_sums(const mix_kernel_args *args, const strip *s, const char *sums) {

@@ -176,7 +176,7 @@ static bool place_own(const mix_executable *executable, mix_host_bands *bands, s
     if (!g->places.list[p].own) continue;
     offsets[p] = bands->own_bytes;
     bands->own_bytes +=
-        ((range->end - range->begin) / (size_t)bands->rows * (size_t)bands->band + 63) & ~(size_t)63;
+        mix_buffer_aligned((range->end - range->begin) / (size_t)bands->rows * (size_t)bands->band);
   }
   bands->own = mix_calloc((size_t)g->places.operand_count + 1, sizeof *bands->own);
   for (int i = 0; bands->own && i < g->places.operand_count; i++) {

@@ -166,7 +166,7 @@ static bool choose_kernel(mix_executable *executable, int number, bool verbose) 
   if (bytes > executable->workspace_bytes) executable->workspace_bytes = bytes;
   const size_t kept = kernel->kept && host->args.fixed ? kernel->kept(&host->args) : 0;
   host->keeps = kept > 0;
-  executable->kept_bytes += (kept + 63) & ~(size_t)63;
+  executable->kept_bytes += mix_buffer_aligned(kept);
   return true;
 }
 
@@ -178,7 +178,7 @@ static bool make_kept(mix_executable *executable) {
     mix_host_step *host = &executable->steps[i];
     if (!host->keeps) continue;
     host->args.kept = at;
-    at += (host->kernel->kept(&host->args) + 63) & ~(size_t)63;
+    at += mix_buffer_aligned(host->kernel->kept(&host->args));
   }
   return at != NULL;
 }
@@ -424,11 +424,6 @@ mix_ticket mix_host_enqueue(mix_executable *executable, const mix_bindings *bind
   case MIX_CREW_TOO_FEW: return run_alone(executable, bindings);
   default: return 0;
   }
-}
-
-mix_status mix_host_wait(mix_ticket ticket) {
-  (void)ticket;
-  return mix_error();
 }
 
 /* ---- queries for dumps ---- */

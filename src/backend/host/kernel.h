@@ -40,6 +40,9 @@ static inline void mix_team_share(const mix_team *team, int64_t count, int64_t g
   *end = (first + number) * grain < count ? (first + number) * grain : count;
 }
 
+/* Columns of at most so many elements are one chain of additions, which threads share by columns alone. */
+enum { MIX_ONE_CHAIN = 1024 };
+
 /* What is wrong with an element of an operand. The texts are static. */
 typedef struct mix_bad_value {
   const char *what;   /* "label"; the whole reason if `range` is NULL */

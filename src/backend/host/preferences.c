@@ -34,13 +34,13 @@ static const mix_kernel_args *args_of(const mix_product *product, mix_matmul_pre
 const mix_kernel *mix_host_choose_product(const mix_context *context, const mix_product *product,
                                           mix_dispatch_trace *trace, void *to) {
   product_args args;
-  return mix_host_choose_traced(context->backend->kernels, args_of(product, context->precision, &args), trace,
+  return mix_host_choose_traced(mix_host_tables(context), args_of(product, context->precision, &args), trace,
                                 to);
 }
 
 bool mix_host_same_product(const mix_context *context, const mix_product *x, const mix_product *y) {
   product_args a, b;
-  const mix_kernel_row *const *tables = context->backend->kernels;
+  const mix_kernel_row *const *tables = mix_host_tables(context);
   const mix_kernel *kernel = mix_host_choose(tables, args_of(x, context->precision, &a), NULL, 0);
   if (!kernel || kernel != mix_host_choose(tables, args_of(y, context->precision, &b), NULL, 0)) return false;
   return !kernel->same_order || kernel->same_order(&a.args, &b.args);
@@ -58,32 +58,30 @@ static void upcast_args_of(const mix_product *product, mix_matmul_precision prec
 }
 
 bool mix_host_rounds_operands(const mix_context *context, const mix_product *product) {
-  product_args narrow, rounding;
-  const mix_kernel_row *const *tables = context->backend->kernels;
+  product_args rounding;
   const mix_op *downcast = product->op->contraction ? product->op->contraction->downcast : NULL;
   if (!downcast || !downcast->contraction->round_operands ||
       downcast->attributes_size > sizeof rounding.attributes)
     return false;
   upcast_args_of(product, context->precision, &rounding);
   *(bool *)((char *)&rounding.attributes + downcast->contraction->round_operands->offset) = true;
-  const mix_kernel *kernel = mix_host_choose(tables, args_of(product, context->precision, &narrow), NULL, 0);
-  return kernel && kernel == mix_host_choose(tables, &rounding.args, NULL, 0);
+  const mix_kernel *kernel = mix_host_choose_product(context, product, NULL, NULL);
+  return kernel && kernel == mix_host_choose(mix_host_tables(context), &rounding.args, NULL, 0);
 }
 
 /* Operands upcast to float32 are read in place, whereas 16-bit operands are packed. They take twice the
  * memory, so upcasting pays only while everything fits into the second-level cache. */
 bool mix_host_prefers_upcast(const mix_context *context, const mix_product *product) {
-  product_args narrow, wide;
-  const mix_kernel_row *const *tables = context->backend->kernels;
+  product_args wide;
   const mix_op *downcast = product->op->contraction ? product->op->contraction->downcast : NULL;
   if (!downcast || downcast->attributes_size > sizeof wide.attributes) return false;
-  const mix_kernel *kernel = mix_host_choose(tables, args_of(product, context->precision, &narrow), NULL, 0);
+  const mix_kernel *kernel = mix_host_choose_product(context, product, NULL, NULL);
   if (!kernel || !kernel->widened) return false;
   const int64_t numbers =
       mix_shape_size(product->a) + mix_shape_size(product->b) + mix_shape_size(product->result);
   if (numbers * (int64_t)sizeof(float) > mix_cpu_cache(2) * 3 / 4) return false;
   upcast_args_of(product, context->precision, &wide);
-  return mix_host_choose(tables, &wide.args, NULL, 0) == kernel->widened;
+  return mix_host_choose(mix_host_tables(context), &wide.args, NULL, 0) == kernel->widened;
 }
 
 /* ---- kernels ---- */
@@ -93,7 +91,7 @@ bool mix_host_prefers_upcast(const mix_context *context, const mix_product *prod
 bool mix_host_supports(const mix_context *context, const mix_op *op, mix_dtype dtype) {
   (void)dtype;
   if (op->flags & (MIX_OP_ELEMENTWISE | MIX_OP_VIEW | MIX_OP_SOURCE)) return true;
-  for (const mix_kernel_row *const *table = context->backend->kernels; *table; table++)
+  for (const mix_kernel_row *const *table = mix_host_tables(context); *table; table++)
     for (const mix_kernel_row *row = *table; row->op; row++)
       if (row->op == op) return true;
   return false;
@@ -111,9 +109,9 @@ bool mix_host_supports_epilogue(const mix_context *context, const mix_product *p
 /* Under `auto` what stays in a core's share of the last cache saves rounding; what does not is read from
  * memory, like the weight. The limit is a constant and not that cache's size, so that machines with the same
  * kernels choose alike. */
-bool mix_host_prefers_copies(const mix_context *context, size_t bytes) {
+bool mix_host_avoids_copies(const mix_context *context, size_t bytes) {
   enum { MAX_BYTES = 4 << 20 };
-  return context->memory == MIX_MEMORY_FAST || (context->memory == MIX_MEMORY_AUTO && bytes <= MAX_BYTES);
+  return context->memory == MIX_MEMORY_LEAST || (context->memory == MIX_MEMORY_AUTO && bytes > MAX_BYTES);
 }
 
 bool mix_host_prefers_speculation(const mix_context *context, size_t gradient_bytes, size_t operand_bytes) {

@@ -13,8 +13,6 @@ typedef struct loop {
   size_t arena_bytes, carry_bytes; /* in the workspace: the arena, then each carry twice */
 } loop;
 
-static size_t aligned(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
-
 static size_t type_bytes(const mix_type *type) { return mix_value_bytes(type->dtype, type->shape); }
 
 static void release(void *prepared) {
@@ -28,9 +26,9 @@ static bool prepare(mix_kernel_args *args, int threads) {
   if (!made) return false;
   made->step = mix_host_compile(args->body, threads, args->precision, args->tables, args->flush_subnormals);
   if (!made->step) return mix_free(made), false;
-  made->arena_bytes = aligned(args->body->arena_bytes);
+  made->arena_bytes = mix_buffer_aligned(args->body->arena_bytes);
   for (int i = 0; i < attributes->carries; i++)
-    made->carry_bytes += aligned(type_bytes(&args->output_types[i]));
+    made->carry_bytes += mix_buffer_aligned(type_bytes(&args->output_types[i]));
   args->prepared = made;
   return true;
 }
@@ -80,7 +78,7 @@ static void bind_step(const mix_kernel_args *args, const loop *made, int64_t s) 
   for (int i = 0; i < a->carries; i++) {
     mix_host_bind(made->step, i, carry_at(args, made, i, offset, s));
     mix_host_bind(made->step, results + i, carry_at(args, made, i, offset, s + 1));
-    offset += aligned(type_bytes(&args->output_types[i]));
+    offset += mix_buffer_aligned(type_bytes(&args->output_types[i]));
   }
   for (int i = a->carries; i < a->carries + a->inputs; i++)
     mix_host_bind(made->step, i, row_of(args->inputs[i], &args->input_types[i], row, a->steps));

@@ -3,8 +3,6 @@
 
 static const mix_kernel_row *const tables[] = {mix_ref_kernels, NULL};
 
-static const char *unavailable(void) { return NULL; }
-
 static mix_executable *compile(const mix_plan *plan, const mix_context *context) {
   return mix_host_compile(plan, 1, context->precision, tables, false);
 }
@@ -16,8 +14,7 @@ static void describe(const mix_context *context, mix_text *text) {
 
 const mix_backend mix_backend_ref = {.name = "ref",
                                      .host = &mix_backend_ref,
-                                     .unavailable = unavailable,
-                                     .kernels = tables,
+                                     .own = tables,
                                      .compile = compile,
                                      .describe = describe,
                                      MIX_HOST_BACKEND};

@@ -87,11 +87,6 @@ mix_executable *mix_xla_compile(mix_ir *ir, const mix_context *context) {
   return NULL;
 }
 
-void mix_xla_facts(const mix_executable *e, mix_executable_facts *facts) {
-  (void)e;
-  *facts = (mix_executable_facts){.threads = 1};
-}
-
 /* ---- runs ---- */
 
 /* Before the lock: reading memory may wait for runs. */

@@ -148,6 +148,7 @@ static bool copy_out(mix_memory *from, size_t offset, void *to, size_t bytes) {
 }
 
 const mix_memory_device mix_xla_memory = {.name = "xla",
+                                          .alignment = MIX_BUFFER_ALIGNMENT,
                                           .allocate = allocate,
                                           .deallocate = deallocate,
                                           .map = map,

@@ -8,6 +8,8 @@
 
 /* ---- the plug-in of the process (plugin.c) ---- */
 
+/* The plug-in to load when the device is first asked for (mix_backend.choose). */
+bool mix_xla_choose(const char *path, const char *source);
 /* The plug-in in use, or NULL. */
 const mix_pjrt *mix_xla_plugin(void);
 /* False with the error recorded: this is a child by fork, which must not take locks of the backend either. */
@@ -43,7 +45,6 @@ void mix_xla_describe_cache(mix_text *text);
 
 mix_executable *mix_xla_compile(mix_ir *ir, const mix_context *context);
 void mix_xla_destroy(mix_executable *executable);
-void mix_xla_facts(const mix_executable *executable, mix_executable_facts *facts);
 mix_ticket mix_xla_enqueue(mix_executable *executable, const mix_bindings *bindings);
 
 /* ---- runs, in the order in which they began (runs.c) ---- */

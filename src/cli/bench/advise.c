@@ -110,9 +110,11 @@ static void note_size(advised *a, const char *layer, const char *what, int64_t s
 static bench_advice advise_update(const layer_product *p, const bench_advice *gradient) {
   const double weights = (double)(p->inputs * p->units);
   const mix_context context = mix_context_default();
+  const mix_backend *backend = context.backend;
   const bool waits = p->dtype == MIX_FLOAT16 &&
-                     !context.backend->prefers_speculation(&context, (size_t)weights * 2,
-                                                           (size_t)(2 * p->rows * (p->inputs + p->units)));
+                     !(backend->prefers_speculation &&
+                       backend->prefers_speculation(&context, (size_t)weights * 2,
+                                                    (size_t)(2 * p->rows * (p->inputs + p->units))));
   bench_advice update = {.wide = bench_advice_of_update(16 * weights, gradient->wide),
                          .narrow = bench_advice_of_update((waits ? 22 : 18) * weights, gradient->narrow)};
   snprintf(update.why, sizeof update.why,

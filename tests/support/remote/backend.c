@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *unavailable(void) { return NULL; }
-
 /* What suits processors alone is left out. */
 static const char *const passes[] = {"amp",
                                      "expand_einsum",
@@ -40,8 +38,7 @@ static void describe(const mix_context *context, mix_text *text) {
 mix_backend mix_backend_remote = {.name = "remote",
                                   .memory = &mix_remote_memory,
                                   .host = &mix_backend_ref,
-                                  .unavailable = unavailable,
-                                  .kernels = tables,
+                                  .own = tables,
                                   .passes = passes,
                                   MIX_HOST_ANSWERS,
                                   .compile = mix_remote_compile,

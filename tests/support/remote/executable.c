@@ -131,7 +131,7 @@ static bool choose_kernel(mix_executable *e, int i, const mix_context *context, 
                             .attributes = step->attributes,
                             .program = step->program,
                             .body = step->body,
-                            .tables = context->backend->kernels,
+                            .tables = mix_host_tables(context),
                             .precision = context->precision,
                             .input_count = step->input_count,
                             .output_count = step->output_count,
@@ -142,7 +142,7 @@ static bool choose_kernel(mix_executable *e, int i, const mix_context *context, 
     *(*type)++ = slot->type;
     if (k >= step->input_count && slot->kind == MIX_SLOT_VARIABLE) e->written[slot->index] = true;
   }
-  e->kernels[i] = mix_host_choose(context->backend->kernels, args, NULL, 0);
+  e->kernels[i] = mix_host_choose(mix_host_tables(context), args, NULL, 0);
   if (!e->kernels[i]) return mix_fail(MIX_UNSUPPORTED, "remote: no kernel for %s", step->op->name), false;
   if (e->kernels[i]->prepare && !e->kernels[i]->prepare(args, 1)) return false;
   const size_t bytes = e->kernels[i]->workspace ? e->kernels[i]->workspace(args, 1) : 0;

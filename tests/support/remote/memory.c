@@ -146,6 +146,7 @@ void mix_remote_poison(const mix_memory *memory) {
 }
 
 const mix_memory_device mix_remote_memory = {.name = "remote",
+                                             .alignment = MIX_BUFFER_ALIGNMENT,
                                              .allocate = allocate,
                                              .deallocate = deallocate,
                                              .map = map,

@@ -1,6 +1,7 @@
 /* The reduction that may end a program: the finite test, or sums of all elements or of rows, in the order of
  * cpu/reduce.c. */
 #include "backend/cpu/program/run_state.h"
+#include "base/alloc.h"
 #include "tensor/convert.h"
 #include <math.h>
 #include <string.h>
@@ -156,5 +157,5 @@ void mix_tile_finish_reduction(mix_tile_state *r, const mix_team *team) {
 
 size_t mix_tile_pieces_bytes(const mix_tile_program *p) {
   const size_t pieces = (size_t)((p->count + MIX_SUM_PIECE - 1) / MIX_SUM_PIECE);
-  return mix_tile_sums(p->program) && !p->program->row ? (pieces * sizeof(double) + 63) & ~(size_t)63 : 0;
+  return mix_tile_sums(p->program) && !p->program->row ? mix_buffer_aligned(pieces * sizeof(double)) : 0;
 }

@@ -3,6 +3,7 @@
  * whole chains, whose sums meet in the workspace. If all rows are one chain, threads share the columns. */
 #include "backend/cpu/column_order.h"
 #include "backend/cpu/program/run_state.h"
+#include "base/alloc.h"
 #include "base/machine.h"
 #include "tensor/convert.h"
 #include <string.h>
@@ -94,7 +95,7 @@ static chain chain_at(const chains *c, int64_t flat) {
 static size_t bytes_of_sum(const mix_tile_program *p, const mix_program_sum *sum, const chains *c) {
   const mix_tile_class class = mix_tile_class_of(mix_program_register_dtype(p->program, sum->reg));
   if (!sum->column) return 0;
-  return ((size_t)sum_count(c) * mix_tile_class_size(class) + 63) & ~(size_t)63;
+  return mix_buffer_aligned((size_t)sum_count(c) * mix_tile_class_size(class));
 }
 
 size_t mix_tile_sums_bytes(const mix_tile_program *p) {
