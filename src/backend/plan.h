@@ -49,11 +49,4 @@ typedef struct mix_plan {
   struct mix_communicator *communicator; /* of its collectives (communicator.h); NULL: one process */
 } mix_plan;
 
-/* The test of mix_op_matmul_finite_bound, from the largest squared column norms. A NaN or an infinity gives
- * false. */
-static inline bool mix_finite_bound_holds(mix_dtype dtype, double square_a, double square_b, float factor) {
-  const double half = dtype == MIX_FLOAT16 ? 32752 : 0x1.fep126;
-  return square_a * square_b <= half * half && factor >= -1 && factor <= 1;
-}
-
 #endif

@@ -67,6 +67,12 @@ mix_tensor *mix_attention_plain(mix_tensor *const operands[], const mix_attentio
  * number, and the optional third operand, a float32 factor, at most 1 in magnitude. Results: two bool
  * scalars, the answer and its negation; only plans contain this op (compile/speculative_update.c). */
 typedef struct mix_finite_bound_attributes { mix_dtype dtype; } mix_finite_bound_attributes;
+/* The test of mix_op_matmul_finite_bound, from the largest squared column norms. A NaN or an infinity gives
+ * false. */
+static inline bool mix_finite_bound_holds(mix_dtype dtype, double square_a, double square_b, float factor) {
+  const double half = dtype == MIX_FLOAT16 ? 32752 : 0x1.fep126;
+  return square_a * square_b <= half * half && factor >= -1 && factor <= 1;
+}
 
 /* Convolutions of x (batch, spatial..., channels) with a kernel (spatial..., channels / groups, filters), of
  * one to three spatial axes: y[o] sums x[o strides + k dilation - before] kernel[k]. All have the same

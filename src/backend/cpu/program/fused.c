@@ -4,7 +4,7 @@
 
 static void fused_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
   (void)vector; /* the prepared program has it */
-  mix_tile_run(args->prepared, args, team);
+  (args->program->sum_count ? mix_tile_run_sums : mix_tile_run)(args->prepared, args, team);
 }
 
 static const char *fused_unsupported_reason(const mix_kernel_args *args) {

@@ -107,6 +107,9 @@ size_t mix_tile_sums_bytes(const mix_tile_program *prepared);
 /* Runs this thread's share of the whole program, without a barrier. If there is a reduction,
  * args->workspace has mix_tile_pieces_bytes, then MIX_TILE_REDUCTION_BYTES for each thread. */
 void mix_tile_run(const mix_tile_program *prepared, const mix_kernel_args *args, const mix_team *team);
+/* The same for a program that ends in several sums, or in sums of columns, for which args->workspace has
+ * mix_tile_sums_bytes; a team meets at a barrier before these end (run_sums.c). */
+void mix_tile_run_sums(const mix_tile_program *prepared, const mix_kernel_args *args, const mix_team *team);
 /* Bands of rows, as in mix_kernel: run_bands.c. */
 bool mix_tile_bands(const mix_tile_program *prepared, const mix_kernel_args *args, int threads, int64_t rows,
                     mix_band_access *access);

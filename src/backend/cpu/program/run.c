@@ -253,7 +253,7 @@ static void run_tile(mix_tile_state *r, const mix_tile_span *t) {
     if (p->streams) issue_prefetch(r);
   }
   if (p->reduced >= 0) mix_tile_reduce(r, t);
-  if (p->program->sum_count) mix_tile_add_to_sums(r, t);
+  if (r->add_to_sums) r->add_to_sums(r, t);
   for (int i = 0; i < p->store_count; i++) {
     const mix_tile_store *store = &p->stores[i];
     if (r->direct_store[i] && at_once) continue;
@@ -296,6 +296,7 @@ void mix_tile_start(mix_tile_state *r, const mix_tile_program *p, const mix_kern
   r->adder.summed = 0;
   r->adder.total = 0;
   r->adder.pieces = NULL;
+  r->add_to_sums = NULL;
   if (mix_tile_sums(p->program)) memset(r->adder.lanes, 0, sizeof r->adder.lanes);
   for (int i = 0; i < p->register_count; i++) r->at[i] = p->home[i] < 0 ? NULL : memory + p->home[i];
   for (int i = 0; i < p->preamble_count; i++) {
@@ -454,10 +455,6 @@ void mix_tile_run(const mix_tile_program *p, const mix_kernel_args *args, const 
   _Alignas(64) char memory[MIX_TILE_MEMORY];
   mix_tile_state r;
   mix_tile_start(&r, p, args, memory);
-  if (p->program->sum_count) {
-    mix_tile_run_sums(&r, team);
-    return;
-  }
   if (team->size > 1 && mix_tile_sums(p->program) && !p->program->row) r.adder.pieces = args->workspace;
   test_stored(&r);
   int64_t begin, end;

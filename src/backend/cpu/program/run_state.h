@@ -14,6 +14,14 @@ typedef struct mix_tile_adder {
   double total;
 } mix_tile_adder;
 
+/* The elements of a tile: `pieces` (parts of rows, or whole rows) of `length` elements. */
+typedef struct mix_tile_span {
+  int64_t row, column, flat; /* of the first element; flat: its index in the space */
+  int64_t pieces, length, n; /* n = pieces * length */
+  int64_t next;              /* elements of the space from this tile to the one to prefetch; 0: none */
+  bool dense;                /* the pieces are contiguous in the space */
+} mix_tile_span;
+
 typedef struct mix_tile_state {
   const mix_tile_program *p;
   const mix_kernel_args *args;
@@ -49,29 +57,19 @@ typedef struct mix_tile_state {
   uint64_t integer_sum;
   mix_tile_adder adder;       /* of the reduction; its pieces are NULL on a team of one */
   mix_tile_adder *row_adders; /* by sum of the program: of the current row */
+  /* Adds the values of a tile to all sums (run_sums.c); NULL: the program has none. */
+  void (*add_to_sums)(struct mix_tile_state *r, const mix_tile_span *t);
 } mix_tile_state;
-
-/* The elements of a tile: `pieces` (parts of rows, or whole rows) of `length` elements. */
-typedef struct mix_tile_span {
-  int64_t row, column, flat; /* of the first element; flat: its index in the space */
-  int64_t pieces, length, n; /* n = pieces * length */
-  int64_t next;              /* elements of the space from this tile to the one to prefetch; 0: none */
-  bool dense;                /* the pieces are contiguous in the space */
-} mix_tile_span;
 
 /* Initialises the state, of which `memory` has MIX_TILE_MEMORY bytes, and runs the preamble. */
 void mix_tile_start(mix_tile_state *r, const mix_tile_program *p, const mix_kernel_args *args, char *memory);
 /* Runs elements [begin, end) of the space. */
 void mix_tile_run_range(mix_tile_state *r, int64_t begin, int64_t end);
-/* run_sums.c: runs the thread's share of a program that ends in several sums, or in sums of columns. */
-void mix_tile_run_sums(mix_tile_state *r, const mix_team *team);
-/* run_sums.c: runs elements [begin, end), whole rows, of such a program; mix_tile_end_bands ends its
- * columns. */
+/* run_sums.c: runs elements [begin, end), whole rows, of a program that ends in several sums, or in sums of
+ * columns; mix_tile_end_bands ends these. */
 void mix_tile_run_sums_range(mix_tile_state *r, int64_t begin, int64_t end);
 /* run_sums.c: can bands of so many rows be run by a team of `threads`? */
 bool mix_tile_sums_by_bands(const mix_tile_program *p, int threads, int64_t rows);
-/* run_sums.c: adds the values of a tile to all sums. */
-void mix_tile_add_to_sums(mix_tile_state *r, const mix_tile_span *t);
 /* Is the reduction a sum or a mean? */
 static inline bool mix_tile_sums(const mix_program *program) {
   return program->reduction == MIX_REDUCE_TO_SUM || program->reduction == MIX_REDUCE_TO_MEAN;

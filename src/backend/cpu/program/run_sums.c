@@ -137,7 +137,7 @@ static void add_columns(const mix_tile_state *r, const chains *c, mix_tile_class
   }
 }
 
-void mix_tile_add_to_sums(mix_tile_state *r, const mix_tile_span *t) {
+static void add_to_sums(mix_tile_state *r, const mix_tile_span *t) {
   const mix_program *program = r->p->program;
   const chains c = chains_of(r->p);
   char *sums = r->args->workspace;
@@ -233,6 +233,7 @@ static void begin_sums(mix_tile_state *r, mix_tile_adder *adders) {
     adders[i].pieces = NULL;
   }
   r->row_adders = adders;
+  r->add_to_sums = add_to_sums;
 }
 
 static void end_columns(const mix_tile_program *p, const mix_kernel_args *args, const chains *c,
@@ -245,13 +246,16 @@ static void end_columns(const mix_tile_program *p, const mix_kernel_args *args, 
   }
 }
 
-void mix_tile_run_sums(mix_tile_state *r, const mix_team *team) {
-  const chains c = chains_of(r->p);
+void mix_tile_run_sums(const mix_tile_program *p, const mix_kernel_args *args, const mix_team *team) {
+  _Alignas(64) char memory[MIX_TILE_MEMORY];
+  const chains c = chains_of(p);
   mix_tile_adder adders[MIX_PROGRAM_SUMS];
-  begin_sums(r, adders);
-  run_share(r, &c, team);
-  if (r->streamed) mix_end_streams();
-  if (c.columns) end_columns(r->p, r->args, &c, team);
+  mix_tile_state r;
+  mix_tile_start(&r, p, args, memory);
+  begin_sums(&r, adders);
+  run_share(&r, &c, team);
+  if (r.streamed) mix_end_streams();
+  if (c.columns) end_columns(p, args, &c, team);
 }
 
 /* ---- bands ---- */
