@@ -60,6 +60,16 @@ static bool is_name(const char *word, size_t length) {
   return length == 0;
 }
 
+/* The hint for a misspelled name out of the first `count`, which go to `names`. */
+static const char *hint_for(const char *word, size_t count, mix_text *names, char *hint, size_t size) {
+  mix_did_you_mean nearest = {.word = word};
+  for (size_t i = 0; i < count; i++) {
+    mix_did_you_mean_try(&nearest, name_of(i));
+    mix_text_put(names, "%s%s", i ? ", " : "", name_of(i));
+  }
+  return mix_did_you_mean_hint(&nearest, hint, size);
+}
+
 /* An unknown name disables nothing, which would go unnoticed. Warns once for each list. */
 static void check_names(void) {
   static _Atomic uint64_t checked;
@@ -70,16 +80,11 @@ static void check_names(void) {
     if (!is_name(list, word)) {
       char name[64], hint[100], all[512];
       snprintf(name, sizeof name, "%.*s", (int)(word < sizeof name ? word : sizeof name - 1), list);
-      mix_did_you_mean nearest = {.word = name};
       mix_text names = {.text = all, .size = sizeof all};
-      for (size_t i = 0; i < PASSES + PLANNING; i++) {
-        mix_did_you_mean_try(&nearest, name_of(i));
-        mix_text_put(&names, "%s%s", i ? ", " : "", name_of(i));
-      }
       mix_log_message(
           MIX_LOG_WARNING,
           "MIXTAPE_DISABLE_PASSES: there is no pass '%s'%s; expected names out of %s, with commas between",
-          name, mix_did_you_mean_hint(&nearest, hint, sizeof hint), all);
+          name, hint_for(name, PASSES + PLANNING, &names, hint, sizeof hint), all);
     }
     list += word + (list[word] == ',');
   }
@@ -132,14 +137,9 @@ bool mix_passes_run_one(mix_ir *ir, const char *name) {
     }
   char hint[100];
   mix_text names = {.grows = true};
-  mix_did_you_mean nearest = {.word = name};
-  for (int i = 0; i < (int)PASSES; i++) {
-    mix_did_you_mean_try(&nearest, passes[i].name);
-    mix_text_put(&names, "%s%s", i ? ", " : "", passes[i].name);
-  }
+  const char *meant = hint_for(name, PASSES, &names, hint, sizeof hint);
   if (!names.failed)
-    mix_fail(MIX_VALUE_ERROR, "there is no pass '%s'%s; the passes are %s", name,
-             mix_did_you_mean_hint(&nearest, hint, sizeof hint), names.text);
+    mix_fail(MIX_VALUE_ERROR, "there is no pass '%s'%s; the passes are %s", name, meant, names.text);
   mix_free(names.text);
   return false;
 }

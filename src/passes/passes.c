@@ -55,3 +55,35 @@ mix_product mix_ir_product(const mix_ir *ir, const mix_ir_node *node) {
 bool mix_ir_may_fail(const mix_ir *ir, const mix_ir_node *node) {
   return mix_opcode_may_fail((mix_opcode)node->op->opcode, ir->values[node->first_output].dtype);
 }
+
+/* The value in this dtype. -1: out of memory. */
+static int upcast(mix_ir *ir, int value, mix_dtype dtype, int *wide, const char *scope) {
+  if (wide[value] >= 0) return wide[value];
+  mix_cast_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
+  if (!attributes) return -1;
+  attributes->dtype = dtype;
+  const int node = mix_ir_add(ir, &mix_op_cast, attributes, 1, &value, 1,
+                              &(mix_type){.dtype = dtype, .shape = ir->values[value].shape});
+  if (node < 0) return -1;
+  ir->nodes[node].scope = scope;
+  return wide[value] = ir->nodes[node].first_output;
+}
+
+bool mix_ir_downcast(mix_ir *ir, int n, int rounded, int weight, int *wide) {
+  const mix_op *op = ir->nodes[n].op;
+  const mix_contraction *downcast = op->contraction->downcast->contraction;
+  char *attributes = mix_ir_alloc(ir, op->contraction->downcast->attributes_size);
+  if (!attributes) return false;
+  memcpy(attributes, ir->nodes[n].attributes, op->attributes_size);
+  *(mix_dtype *)(attributes + downcast->result_dtype->offset) = ir->values[ir->nodes[n].inputs[0]].dtype;
+  if (rounded >= 0) *(bool *)(attributes + downcast->round_operands->offset) = true;
+  for (int i = 0; i < MIX_CONTRACTED; i++) {
+    const int operand =
+        i == rounded ? weight : upcast(ir, ir->nodes[n].inputs[i], op->accumulator, wide, ir->nodes[n].scope);
+    if (operand < 0) return false;
+    ir->nodes[n].inputs[i] = operand;
+  }
+  ir->nodes[n].op = op->contraction->downcast;
+  ir->nodes[n].attributes = attributes;
+  return true;
+}

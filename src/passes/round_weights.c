@@ -7,7 +7,6 @@
 #include "passes/passes.h"
 #include "tensor/shape.h"
 #include "tensor/type.h"
-#include <string.h>
 
 /* The upcast operand takes 4 bytes an element more, the copy of the weight 2. */
 enum { TIMES_SMALLER = 4 };
@@ -25,37 +24,6 @@ static int weight_operand(const mix_ir *ir, const mix_ir_node *node, int cast) {
   const mix_product product = mix_ir_product(ir, node);
   const bool may = weight / TIMES_SMALLER >= other && backend->rounds_operands(ir->context, &product);
   return may ? operand : -1;
-}
-
-/* The other operand as float32; the cast is made once. -1 with the error recorded. */
-static int upcast(mix_ir *ir, int value, mix_dtype dtype, int *wide, const char *scope) {
-  if (wide[value] >= 0) return wide[value];
-  mix_cast_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
-  if (!attributes) return -1;
-  attributes->dtype = dtype;
-  const int node = mix_ir_add(ir, &mix_op_cast, attributes, 1, &value, 1,
-                              &(mix_type){.dtype = dtype, .shape = ir->values[value].shape});
-  if (node < 0) return -1;
-  ir->nodes[node].scope = scope;
-  return wide[value] = ir->nodes[node].first_output;
-}
-
-/* Makes product n read the weight itself as that operand. */
-static bool read_weight(mix_ir *ir, int n, int operand, int weight, int *wide) {
-  const mix_op *op = ir->nodes[n].op, *downcast = op->contraction->downcast;
-  const mix_dtype dtype = ir->values[ir->nodes[n].inputs[operand]].dtype;
-  char *attributes = mix_ir_alloc(ir, downcast->attributes_size);
-  const int other = upcast(ir, ir->nodes[n].inputs[!operand], op->accumulator, wide, ir->nodes[n].scope);
-  if (!attributes || other < 0) return false;
-  memcpy(attributes, ir->nodes[n].attributes, op->attributes_size);
-  *(mix_dtype *)(attributes + downcast->contraction->result_dtype->offset) = dtype;
-  *(bool *)(attributes + downcast->contraction->round_operands->offset) = true;
-  mix_ir_node *node = &ir->nodes[n];
-  node->inputs[operand] = weight;
-  node->inputs[!operand] = other;
-  node->op = downcast;
-  node->attributes = attributes;
-  return true;
 }
 
 /* Where only a training step may do without copies, a weight that the graph does not write keeps its copy,
@@ -118,7 +86,7 @@ bool mix_pass_round_weights(mix_ir *ir) {
     const int weight = ir->nodes[copies[i]].inputs[0], cast = ir->nodes[copies[i]].first_output;
     for (int m = 0; m < nodes; m++) {
       const int operand = weight_operand(ir, &ir->nodes[m], cast);
-      if (operand >= 0 && !read_weight(ir, m, operand, weight, wide)) return false;
+      if (operand >= 0 && !mix_ir_downcast(ir, m, operand, weight, wide)) return false;
     }
     ir->nodes[copies[i]].dead = true;
   }
