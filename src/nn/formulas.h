@@ -13,5 +13,11 @@ mix_tensor *mix_log_sum_exp(mix_tensor *x, mix_axes axes, bool keep_dims);
 mix_tensor *mix_scale_to_unit(mix_tensor *x, mix_axes axes, double epsilon);
 /* The mean of the squared distances from the mean. */
 mix_tensor *mix_reduce_variance(mix_tensor *x, mix_axes axes, bool keep_dims);
+/* Over the last axis; of a scalar itself. */
+mix_tensor *mix_mean_last(mix_tensor *x);
+mix_tensor *mix_sum_last(mix_tensor *x);
+/* With constants of x's dtype. */
+mix_tensor *mix_clip_between(mix_tensor *x, double low, double high);
+mix_tensor *mix_one_minus(mix_tensor *x);
 
 #endif

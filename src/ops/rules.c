@@ -149,9 +149,5 @@ bool mix_rows_kept(const mix_row_query *query) {
 
 bool mix_rows_before_classes(const mix_row_query *query) { return query->inputs[0].rank > 1; }
 
-mix_tensor *mix_unbroadcast(mix_node *node, int index, mix_tensor *gradient) {
-  return mix_reduce_to_shape(gradient, mix_input_value(node, index)->shape);
-}
-
 const mix_attribute_row mix_axis_fields[] = {{"axis", MIX_ATTRIBUTE_INT, offsetof(mix_axis_attributes, axis)},
                                              {NULL}};

@@ -38,7 +38,9 @@ static inline mix_tensor *mix_apply2(const mix_op *op, mix_tensor *a, mix_tensor
   return mix_apply(op, NULL, 2, (mix_tensor *[]){a, b});
 }
 /* The gradient of operand `index`, from a gradient in the broadcast shape of the result. */
-mix_tensor *mix_unbroadcast(mix_node *node, int index, mix_tensor *gradient);
+static inline mix_tensor *mix_unbroadcast(mix_node *node, int index, mix_tensor *gradient) {
+  return mix_reduce_to_shape(gradient, mix_input_value(node, index)->shape);
+}
 /* True if operand `index` can have a gradient, because it is floating. */
 static inline bool mix_flows_to(const mix_node *node, int index) {
   return mix_dtype_is_floating(mix_input_value(node, index)->dtype);

@@ -8,15 +8,28 @@
 #include <string.h>
 #include <strings.h>
 
+static const mix_optimizer_class *const classes[] = {&mix_sgd_class,
+                                                     &mix_rmsprop_class,
+                                                     &mix_adam_class,
+                                                     &mix_adamw_class,
+                                                     &mix_adagrad_class,
+                                                     &mix_adadelta_class,
+                                                     &mix_adamax_class,
+                                                     &mix_nadam_class,
+                                                     &mix_lion_class,
+                                                     &mix_ftrl_class,
+                                                     &mix_lamb_class,
+                                                     &mix_adafactor_class,
+                                                     NULL};
+
 static const mix_optimizer_class *find_class(const char *name, size_t length) {
-  for (const mix_optimizer_class *const *class = mix_optimizer_classes; *class; class ++)
+  for (const mix_optimizer_class *const *class = classes; *class; class ++)
     if (strlen((*class)->name) == length && !strncasecmp((*class)->name, name, length)) return *class;
   char word[100], known[256] = "", hint[100];
   snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word - 1), name);
   mix_did_you_mean nearest = {.word = word};
   size_t used = 0;
-  for (const mix_optimizer_class *const *class = mix_optimizer_classes; *class && used < sizeof known;
-       class ++) {
+  for (const mix_optimizer_class *const *class = classes; *class && used < sizeof known; class ++) {
     mix_did_you_mean_try(&nearest, (*class)->lower_case_name);
     used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
                              (*class)->lower_case_name);

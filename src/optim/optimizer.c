@@ -10,20 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const mix_optimizer_class *const mix_optimizer_classes[] = {&mix_sgd_class,
-                                                            &mix_rmsprop_class,
-                                                            &mix_adam_class,
-                                                            &mix_adamw_class,
-                                                            &mix_adagrad_class,
-                                                            &mix_adadelta_class,
-                                                            &mix_adamax_class,
-                                                            &mix_nadam_class,
-                                                            &mix_lion_class,
-                                                            &mix_ftrl_class,
-                                                            &mix_lamb_class,
-                                                            &mix_adafactor_class,
-                                                            NULL};
-
 static void release_array(mix_variable **array, int count) {
   for (int i = 0; array && i < count; i++) mix_release(array[i]);
   mix_free(array);
@@ -207,7 +193,7 @@ mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *o
   double rate = class->learning_rate_of ? class->learning_rate_of(optimizer->rules) : class->learning_rate;
   settings->common.learning_rate = mix_option_number(settings->common.learning_rate, rate);
   if (settings->common.weight_decay == 0) settings->common.weight_decay = class->weight_decay;
-  if (class == &mix_rmsprop_class && settings->common.ema_overwrite_frequency == 0)
+  if (class->overwrites && settings->common.ema_overwrite_frequency == 0)
     settings->common.ema_overwrite_frequency = optimizer->rules->ema_overwrite_frequency_rmsprop;
   if (class->decays_itself && settings->common.decay == 0 && optimizer->rules->learning_rate_decay)
     settings->common.decay = optimizer->rules->nadam_schedule_decay;

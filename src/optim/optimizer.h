@@ -70,6 +70,7 @@ typedef struct mix_optimizer_class {
   /* Which variables change where a row-sparse gradient has no row: bits of mix_optimizer_idle. NULL: all. */
   unsigned (*idle)(const mix_optimizer *optimizer);
   bool keras3_only;   /* tf_keras has no class of that name */
+  bool overwrites; /* its ema_overwrite_frequency has a default in tf_keras (RMSprop) */
   bool decays_itself; /* OptimizerV2's `decay` is not that of the learning rate (Nadam: of its momentum) */
   /* Checks the options: false with the error recorded. NULL: nothing to check. */
   bool (*check)(const mix_optimizer *optimizer);
@@ -86,8 +87,6 @@ typedef struct mix_optimizer_class {
 extern const mix_optimizer_class mix_sgd_class, mix_rmsprop_class, mix_adam_class, mix_adamw_class,
     mix_adagrad_class, mix_adadelta_class, mix_adamax_class, mix_nadam_class, mix_lion_class, mix_ftrl_class,
     mix_lamb_class, mix_adafactor_class;
-/* All classes, ended by NULL. */
-extern const mix_optimizer_class *const mix_optimizer_classes[];
 
 struct mix_optimizer {
   mix_object object;

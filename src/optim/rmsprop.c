@@ -77,6 +77,7 @@ const mix_optimizer_class mix_rmsprop_class = {
                    {"mg", "average_gradient", "average_gradient"}},
     .has_slot = has_slot,
     .idle = idle,
+    .overwrites = true,
     .update = update,
 };
 

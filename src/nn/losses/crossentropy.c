@@ -2,11 +2,19 @@
  * from them, in the numerically stable form. */
 #include "base/error.h"
 #include "graph/node.h"
+#include "nn/formulas.h"
 #include "nn/layers/builtin.h"
 #include "nn/losses/loss.h"
 #include "ops/table.h"
 #include "tensor/shape.h"
 #include <mixtape/ops.h>
+
+mix_label_kind mix_label_kind_of(mix_shape y_true, mix_shape y_pred) {
+  int64_t last = y_pred.rank ? y_pred.dims[y_pred.rank - 1] : 1,
+          label_last = y_true.rank ? y_true.dims[y_true.rank - 1] : 1;
+  if (last == 1) return MIX_LABELS_BINARY;
+  return y_true.rank < y_pred.rank || label_last == 1 ? MIX_LABELS_SPARSE : MIX_LABELS_CATEGORICAL;
+}
 
 /* The logits that softmax or sigmoid made the prediction from, else the prediction. *are_logits: whether the
  * result is logits, also if from_logits is set. */

@@ -264,26 +264,6 @@ mix_loss *mix_loss_with(const mix_loss_options *options) {
 
 const char *mix_loss_name(const mix_loss *loss) { return mix_is(loss, &mix_loss_class) ? loss->name : NULL; }
 
-/* ---- building blocks ---- */
-
-mix_tensor *mix_mean_last(mix_tensor *x) {
-  return x && !mix_tensor_shape(x).rank ? x : mix_kept(mix_reduce_mean(x, MIX_AXES(-1), false));
-}
-mix_tensor *mix_sum_last(mix_tensor *x) {
-  return x && !mix_tensor_shape(x).rank ? x : mix_kept(mix_reduce_sum(x, MIX_AXES(-1), false));
-}
-mix_tensor *mix_clip_between(mix_tensor *x, double low, double high) {
-  return mix_clip(x, mix_scalar_like(x, low), mix_scalar_like(x, high));
-}
-mix_tensor *mix_one_minus(mix_tensor *x) { return mix_subtract(mix_scalar_like(x, 1), x); }
-
-mix_label_kind mix_label_kind_of(mix_shape y_true, mix_shape y_pred) {
-  int64_t last = y_pred.rank ? y_pred.dims[y_pred.rank - 1] : 1,
-          label_last = y_true.rank ? y_true.dims[y_true.rank - 1] : 1;
-  if (last == 1) return MIX_LABELS_BINARY;
-  return y_true.rank < y_pred.rank || label_last == 1 ? MIX_LABELS_SPARSE : MIX_LABELS_CATEGORICAL;
-}
-
 /* If one tensor has one extra dimension, and it is a last dimension of 1, squeezes it. keras3 expands a
  * vector to (batch, 1) instead. */
 static void align_ranks(const mix_semantics *semantics, mix_tensor **a, mix_tensor **b) {

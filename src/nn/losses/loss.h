@@ -58,11 +58,6 @@ mix_label_kind mix_label_kind_of(mix_shape y_true, mix_shape y_pred);
 json_t *mix_loss_to_json(mix_loss *loss);
 mix_loss *mix_loss_from_json(const json_t *json, const mix_semantics *semantics);
 
-/* Building blocks of the losses: mean and sum over the last axis, and constants of x's dtype. */
-mix_tensor *mix_mean_last(mix_tensor *x);
-mix_tensor *mix_sum_last(mix_tensor *x);
-mix_tensor *mix_clip_between(mix_tensor *x, double low, double high);
-mix_tensor *mix_one_minus(mix_tensor *x);
 #define MIX_EPSILON 1e-7 /* Keras's backend epsilon */
 
 /* regression.c, crossentropy.c, region.c, ctc.c */

@@ -1,6 +1,7 @@
 /* Regression, hinge and divergence losses: values for each sample, the mean over the last axis if not stated
  * otherwise (docs/spec/keras.md, 10.2). */
 #include "base/error.h"
+#include "nn/formulas.h"
 #include "nn/losses/loss.h"
 #include "nn/layers/moments.h"
 #include "nn/policy/policy.h"

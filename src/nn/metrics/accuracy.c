@@ -18,9 +18,8 @@ mix_tensor *mix_metric_binary_accuracy(const mix_metric *metric, mix_tensor *y_t
   mix_tensor *same = hits(metric, mix_equal(positive, y_true));
   /* tf_keras: the class averages over elements, the function of that name over samples. keras3 takes the
    * mean of each sample later, for every metric. */
-  bool elements =
-      metric->semantics->metric_values_by_sample ||
-      (metric->options.metric && !strcmp(metric->options.metric, mix_metric_binary_accuracy_kind.class.name));
+  bool elements = metric->semantics->metric_values_by_sample ||
+                  (metric->options.metric && !strcmp(metric->options.metric, metric->kind->class.name));
   return same && mix_tensor_shape(same).rank && !elements ? mix_reduce_mean(same, MIX_AXES(-1), false) : same;
 }
 
