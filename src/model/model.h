@@ -23,22 +23,6 @@ typedef struct mix_model_metric {
   bool weighted; /* sample and class weights apply */
 } mix_model_metric;
 
-/* Observer of the training steps of a fit. An observed step is a separate capture: the same step with
- * additional results. */
-typedef struct mix_step_observer {
-  void *context;
-  bool (*wants)(void *context); /* will the next step be observed? */
-  /* Hooks during capture; a NULL result means failure. `begin` runs before the model is called on `inputs`
-   * (the remaining arguments are labels and weights). `sources` runs after the forward pass, with the nodes
-   * that the tape recorded, the loss and the scaled loss, and lists the tensors whose gradients are wanted.
-   * `results` gets these gradients and lists the additional results of the step. */
-  void (*begin)(void *context, mix_list *inputs, mix_list *arguments);
-  mix_list *(*sources)(void *context, mix_tape *tape, mix_tensor *loss, mix_tensor *scaled);
-  mix_list *(*results)(void *context, mix_list *gradients);
-  /* After each step, observed or not. `own` is the number of the step's own results, which come first. */
-  mix_status (*after)(void *context, mix_list *results, bool watched, int own);
-} mix_step_observer;
-
 typedef struct mix_compiled_state {
   mix_optimizer *optimizer;       /* retained */
   mix_optimizer *given_optimizer; /* retained: before compile wrapped it */
@@ -60,7 +44,7 @@ typedef struct mix_compiled_state {
   unsigned missing_labels;           /* bits of the outputs whose labels are not given: no loss, no metrics */
   const mix_structure *input_names;  /* of a subclassed model's inputs, given as a dict; NULL: a list */
   mix_function *train, *test;        /* retained, made on first use */
-  const mix_step_observer *observer; /* of the running fit; NULL: none */
+  const struct mix_step_observer *observer; /* of the running fit; NULL: none (train/captured_steps.h) */
   mix_function *watched;             /* the step as observed: retained */
   mix_variable *agreement; /* retained: what ranks tell each other within a step; NULL: nothing yet */
 } mix_compiled_state;
@@ -254,72 +238,5 @@ mix_compiled_state *mix_model_compiled(mix_model *model, const char *call);
 /* compile_metrics.c */
 bool mix_model_compile_metrics(mix_model *model, mix_compiled_state *state,
                                const mix_compile_options *options);
-
-/* train/captured_steps.c: the captured steps. Arguments are the inputs, then the labels, then sample
- * weights. Results of train are the loss, whether the step was applied, then each metric's result for this
- * batch alone; of test the loss; of a predictor the outputs. */
-mix_function *mix_model_train_step(mix_model *model);
-mix_function *mix_model_test_step(mix_model *model);
-mix_function *mix_predictor_step(mix_predictor *predictor, const mix_structure *input_names);
-mix_status mix_model_reset_metrics(mix_model *model);
-/* step_agreement.c: several processes tell each other within the next steps' messages what they were given.
- * Afterwards: were all given the same, and some of them rows? Else a ValueError, on every rank. */
-bool mix_model_tell_ranks(mix_model *model, uint32_t digest, mix_list *batch);
-bool mix_model_ranks_agree(mix_model *model, const char *call);
-/* Within a step: the sum of `rows` over the ranks. */
-mix_tensor *mix_model_rows_of_ranks(mix_compiled_state *state, mix_tensor *rows);
-/* What else is to be known of the arguments of the next steps. The steps are captured again if it changes. */
-typedef struct mix_step_arguments {
-  int weights;
-  unsigned missing_labels;
-  const mix_structure *input_names;
-} mix_step_arguments;
-void mix_model_set_step_arguments(mix_model *model, const mix_step_arguments *arguments);
-/* Sets the observer of the running fit until it ends (NULL: none). A RuntimeError if there is one already. */
-mix_status mix_model_observe(mix_model *model, const mix_step_observer *observer);
-/* The next step of a fit. *watched: it is the observed capture. */
-mix_function *mix_model_fit_step(mix_model *model, bool *watched);
-
-/* train/logs.c */
-struct mix_logs {
-  mix_object object;
-  int count, capacity;
-  struct mix_log_entry {
-    const char *name;
-    double value;
-  } * entries;
-};
-mix_logs *mix_logs_new(void);                                      /* scoped */
-bool mix_logs_add(mix_logs *logs, const char *name, double value); /* interns the name */
-/* Current values of loss, losses of outputs, and metrics. */
-mix_logs *mix_model_current_logs(mix_model *model);
-/* Adds all entries of `from`, with prefixed names. */
-bool mix_logs_merge(mix_logs *logs, const mix_logs *from, const char *prefix);
-/* Adds a metric's result. Several numbers become "name[0]", "name[1]", ... */
-bool mix_logs_add_result(mix_logs *logs, const char *name, mix_tensor *result);
-void mix_logs_sort(mix_logs *logs);
-
-struct mix_history {
-  mix_object object;
-  mix_list *epochs; /* of mix_logs */
-  int64_t steps, first_epoch;
-  mix_history_params params;
-};
-mix_history *mix_history_new(void);
-
-/* The class numbers of labels, int64, also of those that are one-hot or smoothed. */
-mix_tensor *mix_class_labels(mix_tensor *y);
-/* train/class_weight.c: sets the class weights of a fit (count 0: none). The training step is captured again
- * if they change. */
-mix_status mix_model_set_class_weights(mix_model *model, int count, const int64_t *labels,
-                                       const double *weights);
-/* The weights of a batch for one output, as a graph: the sample weights among the step's arguments,
- * multiplied in training by the class weights. NULL: none. */
-mix_tensor *mix_model_weights_of_samples(mix_model *model, mix_list *arguments, int inputs, int output,
-                                         bool training);
-
-/* train/arrays.c: prepares arrays as lists of (rows, ...) tensors of equal length, not 0 unless they
- * may be empty. Floating arrays are cast to floatx. */
-mix_list *mix_model_arrays(mix_list *given, bool may_be_empty, const char *call);
 
 #endif

@@ -1,5 +1,5 @@
 /* Checks and converts the arrays given to fit, evaluate and predict. */
-#include "model/model.h"
+#include "train/data_adapter.h"
 
 #include "base/error.h"
 #include "tensor/convert.h"

@@ -1,5 +1,5 @@
 /* The captured steps of fit, evaluate and predict: one function each, one plan per signature. */
-#include "model/model.h"
+#include "train/captured_steps.h"
 
 #include "base/alloc.h"
 #include "base/error.h"

@@ -4,7 +4,7 @@
 
 #include "data/pipeline/array_batches.h"
 #include "formats/archive.h"
-#include "model/model.h"
+#include "train/captured_steps.h"
 #include <mixtape/dataset.h>
 
 typedef enum mix_data_adapter_use {
@@ -58,6 +58,9 @@ mix_list *mix_data_adapter_arrays(mix_model *model, const mix_data_adapter_data 
                                   mix_data_adapter_use use, const char *call, mix_step_arguments *arguments);
 /* Are these arrays, or nested arrays? Else a TypeError. */
 bool mix_data_given(void *given, const char *call, const char *what);
+/* arrays.c: prepares arrays as lists of (rows, ...) tensors of equal length, not 0 unless they may be empty.
+ * Floating arrays are cast to floatx. */
+mix_list *mix_model_arrays(mix_list *given, bool may_be_empty, const char *call);
 /* arrange.c: the places of a step's arguments among the leaves of x, labels and weights. `y` and `weights`
  * NULL: not given. */
 bool mix_arrange(const mix_model *model, mix_list *leaves, const mix_component *x, const mix_component *y,

@@ -1,5 +1,5 @@
 /* Logs of a batch or epoch, and the history of a fit. */
-#include "model/model.h"
+#include "train/logs.h"
 
 #include "base/alloc.h"
 #include "base/error.h"

@@ -2,7 +2,7 @@
 #ifndef MIX_TRAIN_PROGRESS_H
 #define MIX_TRAIN_PROGRESS_H
 
-#include "model/model.h"
+#include "train/logs.h"
 
 /* A number in the logs of batches that is not the model's. */
 typedef struct mix_progress_value {

@@ -1,6 +1,6 @@
 /* What ranks were given, compared within a step: digests cross the network in the message of the row counts.
  * A sum tells whether all are equal: n values v have n * sum(v * v) = sum(v) * sum(v) only if they are. */
-#include "model/model.h"
+#include "train/captured_steps.h"
 
 #include "base/error.h"
 #include "distribute/distribute.h"

@@ -2,7 +2,7 @@
 #ifndef MIX_TRAIN_NUMERICS_NUMERICS_H
 #define MIX_TRAIN_NUMERICS_NUMERICS_H
 
-#include "model/model.h"
+#include "train/captured_steps.h"
 #include <mixtape/numerics.h>
 
 /* Accumulated vectors of ops/magnitudes.h. */
