@@ -2,6 +2,7 @@
 #ifndef MIXTAPE_MODEL_H
 #define MIXTAPE_MODEL_H
 
+#include <mixtape/function.h>
 #include <mixtape/layers.h>
 #include <mixtape/loss.h>
 #include <mixtape/metric.h>
@@ -162,8 +163,8 @@ typedef struct mix_compile_options {
    * NULL. */
   mix_list *metric_objects;
   bool no_auto_scale_loss; /* keras3: auto_scale_loss=True; another generation: TypeError */
-  /* uint8 inputs are images: each step first divides them by 255 in float32, and flattens them if the
-   * model takes vectors. */
+  /* Deprecated for preprocess, or a model that begins with mix_flatten and mix_rescaling. uint8 inputs are
+   * images: each step first divides them by 255 in float32, and flattens them if the model takes vectors. */
   bool image_bytes;
   /* Like metrics, but weighted by sample and class weights, which `metrics` ignore. The name in logs is
    * "weighted_NAME" if NAME is taken. */
@@ -171,6 +172,10 @@ typedef struct mix_compile_options {
   mix_list *weighted_metric_objects; /* like metric_objects */
   /* The steps of fit, evaluate and predict may keep excess precision (mix_function_new). */
   bool jit_compile;
+  /* Makes the model's inputs from those of the data, in the graph of each step of fit, evaluate and predict:
+   * what memory and devices get are the data, such as bytes of images. NULL: nothing to do. */
+  mix_function_body preprocess;
+  void *preprocess_context; /* borrowed */
 } mix_compile_options;
 /* Sets loss, optimizer and metrics. Under a policy named mixed_float16 (experimental: one with a loss
  * scale) the optimizer is wrapped in loss scaling, unless it is already. Changes the model. */

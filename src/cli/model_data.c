@@ -193,7 +193,7 @@ static mix_tensor *as_input(const mix_model *model, mix_tensor *images) {
   if (mix_model_input_count(model) != 1 || mix_shape_size(wanted) != rows * values)
     return mix_fail(MIX_VALUE_ERROR, "the images have %lld values each; the model takes %s",
                     (long long)values, shape_text(unknown, text, sizeof text));
-  if (!model->state || !model->state->image_bytes)
+  if (!model->state || !model->state->given.preprocess)
     images = mix_divide(mix_cast(images, MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32));
   return mix_reshape(images, wanted);
 }

@@ -152,7 +152,8 @@ mix_status cli_compile(const cli_options *options, mix_model *model) {
   mix_compile_options compile = {.size = sizeof compile,
                                  .loss = options->loss,
                                  .optimizer = optimizer,
-                                 .image_bytes = true,
+                                 .preprocess = mix_preprocess_images,
+                                 .preprocess_context = model,
                                  .jit_compile = options->jit_compile};
   char *metrics = mix_strdup(options->metrics);
   if (metrics && cli_name_metrics(metrics, &compile)) cli_compile_scaled(options, model, &compile);

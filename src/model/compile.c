@@ -3,8 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/loaded.h"
 #include "optim/optimizer.h"
 #include <math.h>
+#include <mixtape/ops.h>
 
 static mix_loss *named_loss(const mix_model *model, const char *name) {
   mix_loss_options options = {.size = sizeof options, .loss = name, .semantics = model->semantics};
@@ -91,6 +93,32 @@ static bool resolve_optimizer(mix_model *model, mix_compiled_state *state, const
   return true;
 }
 
+/* ---- preprocess ---- */
+
+mix_list *mix_preprocess_images(void *context, mix_list *inputs) {
+  const mix_model *model = context;
+  const mix_shape taken = model->input_shape.rank ? model->input_shape : mix_model_input_shape(model, 0);
+  mix_list *list = mix_list_new(0, NULL);
+  for (int i = 0; i < mix_list_count(inputs); i++) {
+    mix_tensor *x = mix_list_get(inputs, i);
+    const mix_shape shape = mix_tensor_shape(x);
+    if (mix_tensor_dtype(x) == MIX_UINT8) {
+      x = mix_divide(mix_cast(x, MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32));
+      if (taken.rank == 2 && shape.rank > 2) x = mix_reshape(x, MIX_SHAPE(shape.dims[0], -1));
+    }
+    mix_list_append(list, x);
+  }
+  return list;
+}
+
+static bool resolve_preprocess(mix_model *model, mix_compile_options *options) {
+  if (options->image_bytes && options->preprocess && options->preprocess != mix_preprocess_images)
+    mix_fail(MIX_VALUE_ERROR, "model_compile: give preprocess or image_bytes, not both");
+  if (options->image_bytes) options->preprocess = mix_preprocess_images, options->preprocess_context = model;
+  mix_keep_loaded((const void *)options->preprocess);
+  return !mix_failed();
+}
+
 static mix_status compile(mix_model *model, const mix_compile_options *given, bool wraps) {
   mix_compile_options options;
   if (!mix_options_copy(&options, sizeof options, given, "model_compile")) return mix_error();
@@ -99,10 +127,8 @@ static mix_status compile(mix_model *model, const mix_compile_options *given, bo
   bool good = false;
   MIX_SCOPE {
     state->output_count = mix_model_output_count(model);
-    state->image_bytes = options.image_bytes;
-    state->jit_compile = options.jit_compile;
-    good = resolve_optimizer(model, state, &options, wraps) && resolve_losses(model, state, &options) &&
-           mix_model_compile_metrics(model, state, &options);
+    good = resolve_preprocess(model, &options) && resolve_optimizer(model, state, &options, wraps) &&
+           resolve_losses(model, state, &options) && mix_model_compile_metrics(model, state, &options);
   }
   if (!good) {
     mix_compiled_state_free(state);

@@ -36,7 +36,6 @@ typedef struct mix_compiled_state {
   int tracker_count;
   mix_model_metric *metrics;
   int metric_count, metric_capacity;
-  bool image_bytes, jit_compile;
   mix_tensor *class_weights; /* of the current fit: retained (classes) float32; NULL: none */
   bool class_weights_all;    /* every label must be one of them */
   /* number of sample weights after the labels in the step's arguments: none, one, or one for each output */
@@ -199,6 +198,9 @@ mix_status mix_sequential_build_on(mix_model *model, mix_tensor *input);
 /* compile.c: a copy of the options in which texts are interned and objects retained, and its end. */
 void mix_compile_options_keep(mix_compile_options *copy, const mix_compile_options *options);
 void mix_compile_options_release(mix_compile_options *copy);
+/* A preprocess for the model that is its context: divides uint8 inputs by 255 in float32, as the Keras guide
+ * does, and flattens them if the model takes vectors. */
+mix_list *mix_preprocess_images(void *model, mix_list *inputs);
 /* model.c: a model object around a layer, which it retains; scoped. */
 mix_model *mix_model_wrap(mix_layer *layer, mix_model_kind kind);
 /* Fails if the object is not a model. */

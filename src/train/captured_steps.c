@@ -9,24 +9,25 @@
 #include <mixtape/ops.h>
 #include <mixtape/tape.h>
 
-/* Scales image bytes as the Keras guide does: division by 255 in float32 comes first. Flattens images for
- * models that take vectors. */
-static mix_tensor *image_input(const mix_model *model, mix_tensor *x) {
-  if (!model->state || !model->state->image_bytes || mix_tensor_dtype(x) != MIX_UINT8) return x;
-  mix_tensor *scaled = mix_divide(mix_cast(x, MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32));
-  const mix_shape shape = mix_tensor_shape(x),
-                  taken = model->input_shape.rank ? model->input_shape : mix_model_input_shape(model, 0);
-  if (taken.rank != 2 || shape.rank <= 2) return scaled;
-  return mix_reshape(scaled, (mix_shape){.rank = 2, .dims = {shape.dims[0], -1}});
-}
-
 static int input_count(const mix_model *model, int arguments) {
   return arguments - (model->state ? model->state->output_count + model->state->weight_arguments : 0);
 }
 
+static mix_list *part_of(mix_list *list, int begin, int end) {
+  mix_list *part = mix_list_new(0, NULL);
+  for (int i = begin; i < end; i++) mix_list_append(part, mix_list_get(list, i));
+  return part;
+}
+
 static mix_list *model_inputs(mix_model *model, mix_list *arguments, int inputs, const mix_structure *names) {
-  mix_list *list = mix_list_new(0, NULL);
-  for (int i = 0; i < inputs; i++) mix_list_append(list, image_input(model, mix_list_get(arguments, i)));
+  mix_list *list = part_of(arguments, 0, inputs);
+  const mix_compile_options *given = model->state ? &model->state->given : NULL;
+  if (given && given->preprocess && !mix_failed()) {
+    list = given->preprocess(given->preprocess_context, list);
+    if (!mix_failed() && mix_list_count(list) != inputs)
+      mix_fail(MIX_VALUE_ERROR, "'%s': preprocess returned %d tensors; expected one for each of %d inputs",
+               mix_model_name(model), mix_list_count(list), inputs);
+  }
   mix_list_set_structure(list, names);
   return mix_failed() ? NULL : mix_list_pack(list);
 }
@@ -212,12 +213,6 @@ static mix_list *sources_of(mix_model *model, const mix_step_observer *observer,
   return watched ? all : NULL;
 }
 
-static mix_list *part_of(mix_list *list, int begin, int end) {
-  mix_list *part = mix_list_new(0, NULL);
-  for (int i = begin; i < end; i++) mix_list_append(part, mix_list_get(list, i));
-  return part;
-}
-
 static bool append_watched(const mix_step_observer *observer, mix_list *gradients, int variables,
                            mix_list *results) {
   mix_list *watched =
@@ -293,7 +288,7 @@ static mix_list *predict_body(void *context, mix_list *arguments) {
 static mix_function *step(mix_model *model, mix_function **kept, mix_function_body body, void *context,
                           const char *name) {
   if (*kept || mix_failed()) return *kept;
-  bool jit_compile = model->state && model->state->jit_compile;
+  bool jit_compile = model->state && model->state->given.jit_compile;
   mix_function_options options = {
       .size = sizeof options, .body = body, .context = context, .name = name, .jit_compile = jit_compile};
   return *kept = mix_retain(mix_function_with(&options));

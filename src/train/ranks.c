@@ -38,7 +38,7 @@ static bool add_numbers(const mix_fit_state *f, json_t *identity) {
       {"validation_steps", o->validation_steps},
       {"validation_freq", o->validation_freq},
       {"validation_batch_size", o->validation_batch_size},
-      {"jit_compile", f->model->state->jit_compile},
+      {"jit_compile", f->model->state->given.jit_compile},
       {"whether the run resumes", f->model->resumes},
   };
   bool good = true;

@@ -375,7 +375,7 @@ static void compile_settings_are_written(void **state) {
   mix_free(text);
   text = mix_json_text(json);
   mix_model *again = good(mix_model_from_json(text));
-  assert_true(again->state->jit_compile && again->state->losses[0] && !again->state->losses[1]);
+  assert_true(again->state->given.jit_compile && again->state->losses[0] && !again->state->losses[1]);
   expect_text("again", mix_model_to_json(again), text);
   mix_free(text);
   json_decref(json);

@@ -81,6 +81,38 @@ static void predict_of_bytes_of_images(void **state) {
   }
 }
 
+/* (a, b) of bytes: (b / 2, a + c). */
+static mix_list *halve_and_add(void *context, mix_list *inputs) {
+  mix_tensor *a = mix_cast(mix_list_get(inputs, 0), F32), *b = mix_cast(mix_list_get(inputs, 1), F32);
+  return mix_list_of(mix_divide(b, mix_scalar(2, F32)),
+                     mix_add(a, mix_scalar(*(const double *)context, F32)));
+}
+static mix_list *keep_first(void *context, mix_list *inputs) {
+  return (void)context, mix_list_of(mix_list_get(inputs, 0));
+}
+
+static void preprocess_makes_the_inputs_in_each_step(void **state) {
+  (void)state;
+  double more = 1000;
+  mix_tensor *a = mix_input(.shape = MIX_SHAPE(1)), *b = mix_input(.shape = MIX_SHAPE(1));
+  mix_model *model = mix_model_new(mix_list_of(a, b), mix_call(mix_subtract_layer(), mix_list_of(a, b)));
+  mix_list *x =
+      mix_list_of(ARRAY(MIX_UINT8, MIX_SHAPE(2, 1), 3, 255), ARRAY(MIX_UINT8, MIX_SHAPE(2, 1), 5, 1));
+  mix_tensor *y = ARRAY(F32, MIX_SHAPE(2, 1), -1000.5, -1254.5);
+  mix_model_compile(model, .loss = "mae", .preprocess = halve_and_add, .preprocess_context = &more);
+  mix_tensor *outputs = mix_list_get(mix_model_predict(model, x), 0);
+  assert_true(at(outputs, 0) == 2.5 - 1003 && at(outputs, 1) == 0.5 - 1255);
+  mix_logs *logs = mix_model_evaluate(model, x, y, .verbose = MIX_SILENT);
+  assert_true(mix_logs_get(logs, "loss") == 0);
+  mix_history *history = mix_model_fit(model, x, y, .verbose = MIX_SILENT);
+  assert_true(mix_logs_get(mix_history_epoch(history, 0), "loss") == 0);
+  mix_model_compile(model, .loss = "mae", .preprocess = keep_first);
+  assert_null(mix_model_predict(model, x));
+  assert_error(MIX_VALUE_ERROR, "preprocess returned 1 tensors; expected one for each of 2 inputs");
+  mix_model_compile(model, .loss = "mae", .preprocess = keep_first, .image_bytes = true);
+  assert_error(MIX_VALUE_ERROR, "preprocess or image_bytes");
+}
+
 /* The numbers are those of one batch, independent of earlier ones. */
 static void train_on_batch_resets_the_metrics(void **state) {
   (void)state;
@@ -215,6 +247,7 @@ int main(void) {
       TEST(predict_is_inference),
       TEST(predict_inside_a_capture_says_what_to_do),
       TEST(predict_of_bytes_of_images),
+      TEST(preprocess_makes_the_inputs_in_each_step),
       TEST(train_on_batch_resets_the_metrics),
       TEST(each_batch_size_has_a_plan_and_one_set_of_weights),
       TEST(custom_logs),
