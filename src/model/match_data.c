@@ -45,7 +45,7 @@ static const char *names_of(const mix_model *model, name_of name, int count, cha
 
 /* ---- inputs ---- */
 
-bool mix_input_count_holds(const mix_model *model, int given) {
+static bool input_count_holds(const mix_model *model, int given) {
   int inputs = mix_model_input_count(model);
   if (given != inputs)
     mix_fail(MIX_VALUE_ERROR, "%s: %d inputs given; the model has %d%s", mix_layer_name(model->layer), given,
@@ -54,7 +54,7 @@ bool mix_input_count_holds(const mix_model *model, int given) {
 }
 
 static bool match_in_order(const mix_model *model, const mix_component *x, int *places) {
-  if (!mix_input_count_holds(model, x->leaves)) return false;
+  if (!input_count_holds(model, x->leaves)) return false;
   for (int i = 0; i < x->leaves; i++) places[i] = x->first + i;
   return true;
 }
@@ -94,17 +94,9 @@ mix_list *mix_model_inputs_by_name(const mix_model *model, mix_list *dict, const
   mix_list *leaves = mix_list_flatten(dict, call), *inputs = mix_list_new(0, NULL);
   mix_component x = {mix_list_structure(leaves), 0, mix_list_count(leaves)};
   int count = mix_model_input_count(model);
-  if (!inputs || !leaves || !mix_data_count_holds(count, call) || !mix_match_inputs(model, &x, places, call))
-    return NULL;
+  if (!inputs || !leaves || !mix_match_inputs(model, &x, places, call)) return NULL;
   for (int i = 0; i < count; i++) mix_list_append(inputs, mix_list_get(leaves, places[i]));
   return mix_failed() ? NULL : inputs;
-}
-
-bool mix_data_count_holds(int count, const char *call) {
-  if (count > MIX_MODEL_MAX)
-    mix_fail(MIX_VALUE_ERROR, "%s: nested data for %d inputs or outputs; expected at most %d", call, count,
-             MIX_MODEL_MAX);
-  return count <= MIX_MODEL_MAX;
 }
 
 /* ---- outputs ---- */

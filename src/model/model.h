@@ -188,10 +188,6 @@ bool mix_match_outputs(const mix_model *model, const mix_component *given, const
                        const char *call);
 /* The inputs of a dict, in the model's order. */
 mix_list *mix_model_inputs_by_name(const mix_model *model, mix_list *dict, const char *call);
-/* Fails if the model has another number of inputs. */
-bool mix_input_count_holds(const mix_model *model, int given);
-/* Fails if a model of so many inputs or outputs takes no nested data. */
-bool mix_data_count_holds(int count, const char *call);
 
 /* sequential.c: builds the model by a call on a symbolic tensor. */
 mix_status mix_sequential_build_on(mix_model *model, mix_tensor *input);

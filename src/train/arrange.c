@@ -1,4 +1,4 @@
-/* Nested data as the arguments of a step: inputs, labels, weights. */
+/* Data, nested or not, as the arguments of a step: inputs, labels, weights. */
 #include "base/error.h"
 #include "train/data_adapter.h"
 #include <mixtape/ops.h>
@@ -77,9 +77,7 @@ bool mix_arrange(const mix_model *model, mix_list *leaves, const mix_component *
       places[MIX_MODEL_MAX];
   *arrangement = (struct mix_arrangement){.inputs = inputs, .outputs = outputs};
   *arguments = (mix_step_arguments){0};
-  if (!mix_data_count_holds(inputs > outputs ? inputs : outputs, call) ||
-      !mix_match_inputs(model, x, places, call))
-    return false;
+  if (!mix_match_inputs(model, x, places, call)) return false;
   add(arrangement, inputs, places, 0);
   if (model->kind == MIX_SUBCLASSED && is_dict(x)) arguments->input_names = x->structure;
   if (!y) return true;

@@ -9,11 +9,6 @@
 #include <mixtape/ops.h>
 #include <string.h>
 
-static bool append_all(mix_list *all, mix_list *part) {
-  for (int i = 0; part && i < mix_list_count(part); i++) mix_list_append(all, mix_list_get(part, i));
-  return part && !mix_failed();
-}
-
 /* ---- arrays ---- */
 
 static bool is_nested(void *given) {
@@ -26,7 +21,7 @@ static bool is_nested(void *given) {
   return nested;
 }
 
-/* Appends the leaves of nested arrays. Labels and weights may be NULL. */
+/* Appends the leaves of arrays, nested or not. Labels and weights may be NULL. */
 static bool add_leaves(mix_list *leaves, void *given, bool may_lack, const char *call, const char *what,
                        mix_component *component) {
   mix_list *own = is_nested(given) ? mix_list_flatten(given, call) : mix_tensors_given(given, call, what);
@@ -48,47 +43,22 @@ bool mix_data_given(void *given, const char *call, const char *what) {
   return leaves && add_leaves(leaves, given, !strchr(what, 'x'), call, what, &component);
 }
 
-static mix_list *nested_arrays(mix_model *model, const mix_data_adapter_data *data, mix_data_adapter_use use,
-                               const char *call, mix_step_arguments *arguments) {
+mix_list *mix_data_adapter_arrays(mix_model *model, const mix_data_adapter_data *data,
+                                  mix_data_adapter_use use, const char *call, mix_step_arguments *arguments) {
   mix_list *leaves = mix_list_new(0, NULL);
   mix_component x, y, weights;
   struct mix_arrangement arrangement;
   bool labelled = use != MIX_ADAPTER_PREDICT, weighted = labelled && data->sample_weight;
   if (!leaves || !add_leaves(leaves, data->x, false, call, "x", &x) ||
       (labelled && !add_leaves(leaves, data->y, true, call, "y", &y)) ||
-      (weighted && !add_leaves(leaves, data->sample_weight, true, call, "sample_weight", &weights)) ||
-      !mix_arrange(model, leaves, &x, labelled ? &y : NULL, weighted ? &weights : NULL, call, &arrangement,
+      (weighted && !add_leaves(leaves, data->sample_weight, true, call, "sample_weight", &weights)))
+    return NULL;
+  *arguments = (mix_step_arguments){0};
+  if (!labelled && !x.structure) return mix_model_arrays(leaves, false, call); /* the model counts them */
+  if (!mix_arrange(model, leaves, &x, labelled ? &y : NULL, weighted ? &weights : NULL, call, &arrangement,
                    arguments))
     return NULL;
   return mix_model_arrays(mix_arranged(&arrangement, leaves), data->may_be_empty, call);
-}
-
-mix_list *mix_data_adapter_arrays(mix_model *model, const mix_data_adapter_data *data,
-                                  mix_data_adapter_use use, const char *call, mix_step_arguments *arguments) {
-  *arguments = (mix_step_arguments){0};
-  if (is_nested(data->x) || is_nested(data->y) || is_nested(data->sample_weight))
-    return nested_arrays(model, data, use, call, arguments);
-  mix_list *all = mix_list_new(0, NULL);
-  mix_list *xs = mix_tensors_given(data->x, call, "x");
-  if (!append_all(all, xs)) return NULL;
-  if (use == MIX_ADAPTER_PREDICT) return mix_model_arrays(all, false, call);
-  mix_list *ys = mix_tensors_given(data->y, call, "y");
-  if (!append_all(all, ys)) return NULL;
-  int outputs = model->state->output_count;
-  if (mix_list_count(ys) != outputs)
-    return mix_fail(MIX_VALUE_ERROR, "%s: %d arrays of labels; the model has %d outputs", call,
-                    mix_list_count(ys), outputs);
-  if (!mix_input_count_holds(model, mix_list_count(xs))) return NULL;
-  if (data->sample_weight) {
-    mix_list *weights = mix_tensors_given(data->sample_weight, call, "sample_weight");
-    if (!append_all(all, weights)) return NULL;
-    arguments->weights = mix_list_count(weights);
-    if (arguments->weights != 1 && arguments->weights != outputs)
-      return mix_fail(MIX_VALUE_ERROR,
-                      "%s: %d arrays of sample weights; expected one, or one for each of the %d outputs",
-                      call, arguments->weights, outputs);
-  }
-  return mix_model_arrays(all, data->may_be_empty, call);
 }
 
 bool mix_data_adapter_open_arrays(mix_data_adapter *adapter, mix_list *arrays, int64_t rows,
