@@ -109,37 +109,25 @@ static bool compute_losses(mix_model *model, mix_list *outputs, mix_list *argume
 /* A rank without rows in the batch adds nothing: the mean of no values would be none. */
 static bool update_from_rows(mix_metric *metric, const mix_metric_update_options *update) {
   const mix_shape shape = mix_tensor_shape(update->y_pred);
-  return (shape.rank && !shape.dims[0]) || mix_metric_update_with(metric, update) == MIX_OK;
-}
-
-/* Several ranks: the states of all ranks after this batch alone, whose sums are added to the state before it.
- * Returns the result of the batch. */
-static mix_tensor *update_on_all_ranks(mix_metric *metric, const mix_metric_update_options *update) {
-  int count = metric->state_count;
-  mix_tensor **values = mix_calloc(2 * (size_t)count + 2, sizeof *values), *result = NULL,
-             **sums = values ? values + count : NULL;
-  for (int i = 0; values && i < count; i++) values[i] = mix_variable_true_value(metric->state[i].variable);
-  if (values && mix_metric_reset(metric) == MIX_OK && update_from_rows(metric, update)) {
-    for (int i = 0; i < count; i++) sums[i] = mix_variable_true_value(metric->state[i].variable);
-    bool good = mix_all_reduce_together(count, sums);
-    for (int i = 0; i < count && good; i++) good = !mix_variable_assign(metric->state[i].variable, sums[i]);
-    result = good ? mix_metric_result_tensor(metric) : NULL;
-  }
-  for (int i = 0; result && i < count; i++)
-    mix_variable_assign(metric->state[i].variable, mix_add(values[i], sums[i]));
-  mix_free(values);
-  return result;
+  return (mix_is_distributed() && shape.rank && !shape.dims[0]) ||
+         mix_metric_update_with(metric, update) == MIX_OK;
 }
 
 /* A metric's result for this batch alone, for step logs: reset, update, result, then the state is restored.
- * The regular update computes the same values, which the pass "cse" merges. */
+ * The regular update computes the same values, which the pass "cse" merges. Of several ranks the state of the
+ * batch is the sum of theirs, which is added to the state before it: there is no other update. */
 static mix_tensor *batch_result(mix_metric *metric, const mix_metric_update_options *update) {
-  int count = metric->state_count;
-  mix_tensor **values = mix_calloc((size_t)count + 1, sizeof *values), *result = NULL;
+  const int count = metric->state_count, summed = mix_is_distributed() ? count : 0;
+  mix_tensor **values = mix_calloc(2 * (size_t)count + 2, sizeof *values), *result = NULL,
+             **sums = values ? values + count : NULL;
   for (int i = 0; values && i < count; i++) values[i] = mix_variable_true_value(metric->state[i].variable);
-  if (values && mix_metric_reset(metric) == MIX_OK && mix_metric_update_with(metric, update) == MIX_OK)
-    result = mix_metric_result_tensor(metric);
-  for (int i = 0; result && i < count; i++) mix_variable_assign(metric->state[i].variable, values[i]);
+  bool good = values && mix_metric_reset(metric) == MIX_OK && update_from_rows(metric, update);
+  for (int i = 0; good && i < summed; i++) sums[i] = mix_variable_true_value(metric->state[i].variable);
+  good = good && mix_all_reduce_together(summed, sums);
+  for (int i = 0; good && i < summed; i++) good = !mix_variable_assign(metric->state[i].variable, sums[i]);
+  if (good) result = mix_metric_result_tensor(metric);
+  for (int i = 0; result && i < count; i++)
+    mix_variable_assign(metric->state[i].variable, summed ? mix_add(values[i], sums[i]) : values[i]);
   mix_free(values);
   return result;
 }
@@ -192,9 +180,7 @@ static bool update_metrics(mix_model *model, mix_list *outputs, mix_list *argume
     if (mix_failed() ||
         mix_metric_build(metric, mix_tensor_shape(update.values), mix_tensor_shape(update.y_pred)) != MIX_OK)
       break;
-    mix_tensor *result = mix_is_distributed() ? update_on_all_ranks(metric, &update)
-                         : results            ? batch_result(metric, &update)
-                                              : NULL;
+    mix_tensor *result = results || mix_is_distributed() ? batch_result(metric, &update) : NULL;
     if (results) mix_list_append(results, result);
     if (!mix_is_distributed()) mix_metric_update_with(metric, &update);
   }
