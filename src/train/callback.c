@@ -74,7 +74,7 @@ const char *mix_callback_name(const mix_callback *callback) {
   return mix_is(callback, &callback_class) ? callback->options.name : "";
 }
 
-/* A ProgbarLogger reads the logs of few batches: mix_callbacks_due. */
+/* A ProgbarLogger reads the logs of few batches: mix_callbacks_end_batch. */
 static void note_hooks(mix_callbacks *callbacks, const mix_callback *callback) {
   for (mix_hook h = 0; h < MIX_HOOKS; h++) {
     if (!hook_of(callback, h)) continue;
@@ -113,10 +113,6 @@ int mix_callbacks_count(const mix_callbacks *callbacks) {
 }
 mix_callback *mix_callbacks_get(const mix_callbacks *callbacks, int index) {
   return index < mix_list_count(callbacks->items) ? mix_list_get(callbacks->items, index) : callbacks->last;
-}
-
-bool mix_callbacks_want_logs(const mix_callbacks *callbacks, mix_hook hook) {
-  return callbacks->logs >> hook & 1;
 }
 
 /* Adds the callback's name to the pending error, which may come from anything the hook called. Returns

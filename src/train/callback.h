@@ -80,8 +80,6 @@ bool mix_callbacks_open(mix_callbacks *callbacks, mix_model *model, mix_list *it
 void mix_callbacks_add_last(mix_callbacks *callbacks, mix_callback *callback);
 int mix_callbacks_count(const mix_callbacks *callbacks);
 mix_callback *mix_callbacks_get(const mix_callbacks *callbacks, int index);
-/* True if a callback reads the logs at a batch's end. Reading them waits for the step. */
-bool mix_callbacks_want_logs(const mix_callbacks *callbacks, mix_hook hook);
 /* Calls the hook of each callback; stops at the first failure, which is recorded. */
 bool mix_callbacks_run(const mix_callbacks *callbacks, mix_hook hook, int64_t index, mix_logs *logs);
 
@@ -89,8 +87,9 @@ bool mix_callbacks_run(const mix_callbacks *callbacks, mix_hook hook, int64_t in
 bool mix_callbacks_show(mix_callbacks *callbacks, bool tests, int verbose, int64_t target, int64_t epochs);
 /* The steps of the pass; -1: unknown. */
 void mix_callbacks_set_target(const mix_callbacks *callbacks, int64_t target);
-/* After step `current` (from 1): is a redraw due, which reads the logs? */
-bool mix_callbacks_due(const mix_callbacks *callbacks, int64_t current);
+/* Calls the hook of a batch's end, with the model's logs if a callback reads them or a redraw is due: reading
+ * them waits for the step. */
+bool mix_callbacks_end_batch(const mix_callbacks *callbacks, mix_hook hook, int64_t index);
 
 /* Makes a callback that owns its context. On failure the context is released at once. */
 mix_callback *mix_callback_own(const mix_callback_options *options);

@@ -14,9 +14,14 @@ static bool not_negative(int64_t number, const char *call, const char *name) {
   return !mix_failed();
 }
 
-static void warn_data_exhausted(const mix_data_adapter *adapter) {
-  mix_log_message(MIX_LOG_WARNING, "%s: the data ran out after %lld of %lld steps", adapter->call,
-                  (long long)adapter->position, (long long)adapter->steps);
+static bool end_pass(const mix_data_adapter *adapter, const mix_callbacks *callbacks) {
+  if (mix_failed()) return false;
+  if (adapter->position < adapter->steps)
+    mix_log_message(MIX_LOG_WARNING, "%s: the data ran out after %lld of %lld steps", adapter->call,
+                    (long long)adapter->position, (long long)adapter->steps);
+  if (!adapter->position) mix_fail(MIX_VALUE_ERROR, "%s: the data set gave no batches", adapter->call);
+  mix_callbacks_set_target(callbacks, adapter->position);
+  return !mix_failed();
 }
 
 /* Runs all batches; the metrics then hold the results. False with the error recorded. */
@@ -33,20 +38,11 @@ static bool test_batches(mix_model *model, mix_data_adapter *adapter, const mix_
       if (more && mix_callbacks_run(callbacks, MIX_ON_TEST_BATCH_BEGIN, index, NULL) &&
           !(results = mix_function_call(mix_model_test_step(model), batch)))
         mix_data_adapter_explain(adapter, batch);
-      if (results && mix_model_ranks_agree(model, adapter->call)) {
-        bool due = mix_callbacks_due(callbacks, index + 1);
-        mix_logs *logs = due || mix_callbacks_want_logs(callbacks, MIX_ON_TEST_BATCH_END)
-                             ? mix_model_current_logs(model)
-                             : NULL;
-        mix_callbacks_run(callbacks, MIX_ON_TEST_BATCH_END, index, logs);
-      }
+      if (results && mix_model_ranks_agree(model, adapter->call))
+        mix_callbacks_end_batch(callbacks, MIX_ON_TEST_BATCH_END, index);
     }
   }
-  if (mix_failed()) return false;
-  if (adapter->position < adapter->steps) warn_data_exhausted(adapter);
-  if (!adapter->position) mix_fail(MIX_VALUE_ERROR, "%s: the data set gave no batches", adapter->call);
-  mix_callbacks_set_target(callbacks, adapter->position);
-  return !mix_failed();
+  return end_pass(adapter, callbacks);
 }
 
 static mix_logs *evaluate(mix_model *model, const mix_evaluate_options *given) {
@@ -144,10 +140,7 @@ static void predict_batches(mix_predictor *predictor, mix_data_adapter *adapter,
       if (outputs) mix_callbacks_run(callbacks, MIX_ON_PREDICT_BATCH_END, index, NULL);
     }
   }
-  if (mix_failed()) return;
-  if (adapter->position < adapter->steps) warn_data_exhausted(adapter);
-  if (!adapter->position) mix_fail(MIX_VALUE_ERROR, "%s: the data set gave no batches", adapter->call);
-  mix_callbacks_set_target(callbacks, adapter->position);
+  end_pass(adapter, callbacks);
 }
 
 /* With verbose 0 only a ProgbarLogger of the caller shows the progress. */

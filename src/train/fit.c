@@ -185,8 +185,8 @@ static bool notify_observer(const mix_compiled_state *state, mix_list *results, 
 /* Runs one step; false at the end of the data or on failure. Results are read back only if requested. */
 static bool run_step(mix_fit_state *f, int64_t epoch) {
   mix_list *batch = mix_data_adapter_next(&f->adapter);
-  int64_t done = f->adapter.position;
-  if (!batch || !mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BATCH_BEGIN, done - 1, NULL)) return false;
+  int64_t index = f->adapter.position - 1;
+  if (!batch || !mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BATCH_BEGIN, index, NULL)) return false;
   bool watched;
   mix_list *results = mix_function_call(mix_model_fit_step(f->model, &watched), batch);
   if (!results) return mix_data_adapter_explain(&f->adapter, batch), false;
@@ -194,12 +194,8 @@ static bool run_step(mix_fit_state *f, int64_t epoch) {
   f->history->steps++;
   if (!notify_observer(f->model->state, results, watched)) return false;
   if (f->options.on_step) report_step(f, results, epoch);
-  bool due = mix_callbacks_due(&f->callbacks, done);
-  mix_logs *logs = due || mix_callbacks_want_logs(&f->callbacks, MIX_ON_TRAIN_BATCH_END)
-                       ? mix_model_current_logs(f->model)
-                       : NULL;
-  if (!mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BATCH_END, done - 1, logs)) return false;
-  return mix_backup_after_step(f, epoch);
+  return mix_callbacks_end_batch(&f->callbacks, MIX_ON_TRAIN_BATCH_END, index) &&
+         mix_backup_after_step(f, epoch);
 }
 
 static bool end_of_data(mix_fit_state *f) {

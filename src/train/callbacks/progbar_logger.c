@@ -192,11 +192,11 @@ void mix_callbacks_set_target(const mix_callbacks *callbacks, int64_t target) {
   }
 }
 
-bool mix_callbacks_due(const mix_callbacks *callbacks, int64_t current) {
-  bool due = false;
+bool mix_callbacks_end_batch(const mix_callbacks *callbacks, mix_hook hook, int64_t index) {
+  bool read = callbacks->logs >> hook & 1;
   for (int i = 0; callbacks->shows && i < mix_callbacks_count(callbacks); i++) {
     mix_progress *progress = mix_callbacks_get(callbacks, i)->progress;
-    if (progress && !(callbacks->tests && progress->in_fit)) due |= mix_progress_due(progress, current);
+    if (progress && !(callbacks->tests && progress->in_fit)) read |= mix_progress_due(progress, index + 1);
   }
-  return due;
+  return mix_callbacks_run(callbacks, hook, index, read ? mix_model_current_logs(callbacks->model) : NULL);
 }
