@@ -23,16 +23,6 @@ static const char *colour_of(mix_amp_class class) {
   return "#ffffff";
 }
 
-/* Escapes for double quotes. */
-static void put_escaped(mix_text *out, const char *text) {
-  for (; *text; text++) {
-    if ((unsigned char)*text < 0x20)
-      mix_text_put(out, " ");
-    else
-      mix_text_put(out, "%s%c", *text == '"' || *text == '\\' ? "\\" : "", *text);
-  }
-}
-
 /* The type shown for a node: its first float32 type, or its first; -1: none. */
 static int shown_type(const mix_amp_result *r, int node) {
   const mix_amp_signature *signature = mix_amp_signature_of(r, node);
@@ -50,9 +40,9 @@ static void put_node(mix_text *out, const mix_amp_result *r, int n) {
   for (int t = signature->first_type; t < signature->first_type + signature->type_count; t++)
     converted |= r->after[t] != r->graph->types[t].dtype;
   mix_text_put(out, "  n%d [label=\"", n);
-  put_escaped(out, signature->op);
+  mix_text_put_dot(out, signature->op);
   mix_text_put(out, "\\n");
-  put_escaped(out, r->graph->nodes[n].name);
+  mix_text_put_dot(out, r->graph->nodes[n].name);
   if (type >= 0) {
     const char *before = mix_amp_dtype_name(r->graph->types[type].dtype),
                *after = mix_amp_dtype_name(r->after[type]);
@@ -62,7 +52,7 @@ static void put_node(mix_text *out, const mix_amp_result *r, int n) {
   }
   if (r->node_removed[n]) mix_text_put(out, "\\nremoved: %s", r->node_removed[n]);
   mix_text_put(out, "\" tooltip=\"%s: ", mix_amp_class_name(class));
-  put_escaped(out, reason);
+  mix_text_put_dot(out, reason);
   mix_text_put(out, "\" fillcolor=\"%s\"%s];\n", colour_of(class), converted ? " penwidth=3" : "");
 }
 
@@ -122,7 +112,7 @@ static bool put_nodes(mix_text *out, const mix_amp_result *r, const char *drawn)
     if (!drawn[n] || done[n]) continue;
     if (bytes) {
       mix_text_put(out, "  subgraph cluster_%d {\n    fontsize=10 color=\"#909090\" label=\"", n);
-      for (size_t c = 0; c < bytes; c++) put_escaped(out, (const char[2]){name[c], 0});
+      for (size_t c = 0; c < bytes; c++) mix_text_put_dot(out, (const char[2]){name[c], 0});
       mix_text_put(out, "\";\n");
     }
     for (int m = n; m < (bytes ? graph->node_count : n + 1); m++) {
@@ -144,7 +134,7 @@ char *mix_amp_picture(const mix_amp_result *r, bool whole, int *nodes) {
   if (!drawn) return NULL;
   mix_text out = {.grows = true};
   mix_text_put(&out, "digraph \"");
-  put_escaped(&out, r->graph->label);
+  mix_text_put_dot(&out, r->graph->label);
   mix_text_put(
       &out,
       "\" {\n  rankdir=TB; nslimit=4; nslimit1=4;\n  node [shape=box style=filled fontname=\"Helvetica\" "

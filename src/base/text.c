@@ -76,6 +76,12 @@ void mix_text_put_escaped(mix_text *text, const char *word) {
     }
 }
 
+void mix_text_put_dot(mix_text *text, const char *word) {
+  for (; *word; word++)
+    mix_text_put(text, "%s%c", *word == '"' || *word == '\\' ? "\\" : "",
+                 (unsigned char)*word < ' ' ? ' ' : *word);
+}
+
 bool mix_is_choice(const char *choices, const char *word) {
   for (size_t length = strlen(word);; choices++) {
     size_t size = strcspn(choices, "|");

@@ -23,6 +23,8 @@ void mix_text_put_quoted(mix_text *text, const char *word);
 
 /* The text in XML or HTML, with & < > and " as entities. */
 void mix_text_put_escaped(mix_text *text, const char *word);
+/* The text between double quotes in graphviz's language. */
+void mix_text_put_dot(mix_text *text, const char *word);
 
 /* Is the word one of a list with commas between, such as a variable of the environment? False for NULL. */
 bool mix_has_word(const char *list, const char *word);

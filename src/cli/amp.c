@@ -322,7 +322,7 @@ int cli_amp(int argc, char **argv) {
   if (command.output && !cli_picture_path(command.output))
     return usage_error(command.output, ": a picture's name ends in .dot, .svg or .png");
   int code = command.model ? show_model(&command, files + 1, argv) : show_files(&command, files, argv + 1);
-  if (command.picture && !cli_draw(command.output, command.picture, command.picture_nodes)) code = cli_fail();
+  if (command.picture && !cli_draw("amp explain", command.output, command.picture, command.picture_nodes)) code = cli_fail();
   mix_free(command.picture);
   return code;
 }

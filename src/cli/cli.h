@@ -269,9 +269,9 @@ bool cli_print_policies(mix_model *model);
  * graphviz text of so many nodes in that format; too many for dot are a ValueError. False with the error
  * recorded. */
 bool cli_picture_path(const char *path);
-bool cli_draw(const char *path, const char *text, int nodes);
+bool cli_draw(const char *command, const char *path, const char *text, int nodes);
 
-/* drawing/: draws the model in the format of the name's end. False with the error recorded. */
+/* draw_model.c: draws the model in the format of the name's end. False with the error recorded. */
 bool cli_draw_model(const char *path, mix_model *model);
 
 /* text_file.c: all of a file, which may be a pipe, or "-", standard input; ended by a zero, and zeros in it

@@ -55,15 +55,15 @@ static int run_dot(const char *path, const char *text) {
 
 enum { MAX_NODES = 800 }; /* dot's time grows with the square and more: minutes from here on */
 
-bool cli_draw(const char *path, const char *text, int nodes) {
+bool cli_draw(const char *command, const char *path, const char *text, int nodes) {
   if (!strcmp(ending(path), "dot"))
-    return mix_file_replace(path, &(mix_bytes){text, strlen(text)}, 1, "amp explain");
+    return mix_file_replace(path, &(mix_bytes){text, strlen(text)}, 1, command);
   if (nodes > MAX_NODES)
     return mix_fail(
         MIX_VALUE_ERROR,
-        "amp explain: --output %s: the graph has %d nodes, and dot draws at most %d in time; leave "
-        "--whole-step out, explain a smaller model, or name a file that ends in .dot",
-        path, nodes, MAX_NODES);
+        "%s: --output %s: the graph has %d nodes, and dot draws at most %d in time; leave --whole-step out, "
+        "take a smaller model, or name a file that ends in .dot",
+        command, path, nodes, MAX_NODES);
   int code = run_dot(path, text);
   if (code == NOT_FOUND)
     mix_fail(MIX_UNSUPPORTED,

@@ -139,7 +139,8 @@ const cli_option_row cli_option_rows[] = {
      "write the outputs: y, or y_0, y_1, ...; an .npy has the only one (default: print the classes to "
      "standard output)"},
     {"output", PATH, FIELD(output), CLI_SUMMARY, "FILE.dot|FILE.svg|FILE.png",
-     "draw the model as a graph of its layers instead of printing the table"},
+     "draw the model as a graph of its layers instead of printing the table; .svg and .png need the program "
+     "dot of graphviz, which draws up to 800 layers"},
     {"only", CHOICE, FIELD(only), CLI_BENCH, "steps|layers|figures",
      "one table: steps of each policy, layers (and image models), or figures beside their goals"},
     {"advise", FLAG, FIELD(advise), CLI_BENCH, NULL,

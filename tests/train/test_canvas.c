@@ -42,19 +42,6 @@ static void rectangles_are_exact_and_clipped(void **state) {
   }
 }
 
-static void a_triangle_fills_half_of_its_box(void **state) {
-  (void)state;
-  mix_canvas canvas;
-  assert_true(mix_canvas_open(&canvas, 60, 60, 1, "test"));
-  mix_canvas_triangle(&canvas, (const double[3][2]){{30, 50}, {10, 10}, {50, 10}}, BLUE);
-  picture p = written(&canvas);
-  assert_int_equal(pixel_at(&p, 30, 30), BLUE);
-  assert_int_equal(pixel_at(&p, 12, 45), WHITE);
-  assert_true(abs(pixels_of(&p, BLUE) - 800) < 80); /* edges are mixed with white */
-  assert_int_equal(pixels_in(&p, 10, 10, 40, 40, WHITE) + 60 * 60 - 40 * 40, pixels_of(&p, WHITE));
-  free(p.pixels);
-}
-
 /* Draws at (24, 40). */
 static picture of_text(const char *text, double letter) {
   mix_canvas canvas;
@@ -245,7 +232,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(memory_ends_while_a_picture_is_drawn),
       cmocka_unit_test(rectangles_are_exact_and_clipped),
-      cmocka_unit_test(a_triangle_fills_half_of_its_box),
       cmocka_unit_test(text_is_where_the_layout_expects_it),
       cmocka_unit_test(bytes_that_are_no_text_become_question_marks),
       cmocka_unit_test(scales_fit_what_cairo_can_draw),

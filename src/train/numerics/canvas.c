@@ -25,7 +25,6 @@ enum { MAX_SIDE = 32767 /* cairo's */, MAX_PIXELS = 1 << 28, TEXT_BYTES = 512 };
   _(set_source_rgb)                                                                                          \
   _(rectangle)                                                                                               \
   _(move_to)                                                                                                 \
-  _(line_to)                                                                                                 \
   _(fill)                                                                                                    \
   _(select_font_face)                                                                                        \
   _(set_font_size)                                                                                           \
@@ -129,13 +128,6 @@ static void set_colour(cairo_t *context, mix_colour colour) {
 void mix_canvas_fill(mix_canvas *canvas, double x, double y, double width, double height, mix_colour colour) {
   set_colour(canvas->context, colour);
   cairo.rectangle(canvas->context, x, y, width, height);
-  cairo.fill(canvas->context);
-}
-
-void mix_canvas_triangle(mix_canvas *canvas, const double corners[3][2], mix_colour colour) {
-  set_colour(canvas->context, colour);
-  cairo.move_to(canvas->context, corners[0][0], corners[0][1]);
-  for (int i = 1; i < 3; i++) cairo.line_to(canvas->context, corners[i][0], corners[i][1]);
   cairo.fill(canvas->context);
 }
 

@@ -22,7 +22,6 @@ double mix_canvas_scale(int width, int height, double wanted);
 bool mix_canvas_open(mix_canvas *canvas, int width, int height, double scale, const char *call);
 void mix_canvas_close(mix_canvas *canvas);
 void mix_canvas_fill(mix_canvas *canvas, double x, double y, double width, double height, mix_colour colour);
-void mix_canvas_triangle(mix_canvas *canvas, const double corners[3][2], mix_colour colour);
 /* Draws a line of text whose capital letters begin at (x, y), above and to the left. Letters are `letter`
  * wide. What is not UTF-8 becomes '?'. */
 void mix_canvas_text(mix_canvas *canvas, double x, double y, double letter, mix_colour colour,
