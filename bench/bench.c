@@ -87,7 +87,7 @@ int main(int argc, char **argv) {
   int code = parse(argc, argv, &options, &only);
   if (code) return code < 0 ? CLI_OK : code;
   mix_scope *scope = mix_scope_begin();
-  code = bench_run(&options, &bench_gemm_peers, tables, TABLES, only);
+  code = bench_run(&options, tables, TABLES, only);
   mix_scope_end(scope);
   mix_shutdown();
   if (fflush(stdout) == 0 && !ferror(stdout)) return code;

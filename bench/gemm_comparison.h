@@ -5,6 +5,7 @@
 #define BENCH_GEMM_COMPARISON_H
 
 #include "cli/bench/bench.h"
+#include "product_candidate.h"
 
 typedef struct bench_gemm_shape {
   bench_shape shape;
@@ -13,7 +14,24 @@ typedef struct bench_gemm_shape {
 extern const bench_gemm_shape bench_gemm_shapes[];
 extern const int bench_gemm_shape_count;
 
-/* The peers of the table figures. `load` sets variables of the environment that the libraries read, and the
+/* Products of another library, beside which the tables put ours. */
+typedef struct bench_peer {
+  const char *figure, *label; /* the figure's name; the title of its column */
+  mix_dtype dtype;
+  double at_least; /* goal for its time over ours */
+  /* False: it is not installed or has no such product. */
+  bool (*present)(bench_product *product);
+  bool (*run)(void *product); /* as bench_candidate.run */
+} bench_peer;
+
+enum { BENCH_MAX_PEERS = 4 };
+typedef struct bench_peers {
+  void (*load)(int threads); /* called before `present` */
+  int count;
+  const bench_peer *list;
+} bench_peers;
+
+/* `load` sets variables of the environment that the libraries read, and the
  * number of threads of OpenMP. */
 extern const bench_peers bench_gemm_peers;
 

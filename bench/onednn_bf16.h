@@ -3,7 +3,7 @@
 #ifndef BENCH_ONEDNN_BF16_H
 #define BENCH_ONEDNN_BF16_H
 
-#include "cli/bench/product_candidate.h"
+#include "product_candidate.h"
 
 typedef struct bench_onednn bench_onednn;
 /* C (m, n) = op(A) op(B). NULL: oneDNN 2 is not installed, or has no such product. */

@@ -2,7 +2,7 @@
  * the variable. Memory bounds both. */
 #include "memcpy_candidate.h"
 #include "tables.h"
-#include "cli/bench/update_candidate.h"
+#include "update_candidate.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Table update: RMSprop's rate of bytes beside that of memcpy. Memory bounds both. */
 #include "memcpy_candidate.h"
 #include "tables.h"
-#include "cli/bench/update_candidate.h"
+#include "update_candidate.h"
 
 bool bench_update(const bench_settings *settings) {
   const int64_t rows = settings->quick ? 1024 : 4096;

@@ -1,6 +1,6 @@
 /* The module that a version of the library shows to bench/versions. */
 #include "versions/comparison.h"
-#include "cli/bench/product_candidate.h"
+#include "product_candidate.h"
 #include "cli/bench/step_candidate.h"
 #include "cli/cli.h"
 #include <stdlib.h>

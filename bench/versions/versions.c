@@ -4,7 +4,7 @@
  * the median of several. */
 #include "versions/comparison.h"
 #include "cli/bench/comparison.h"
-#include "cli/bench/product_candidate.h"
+#include "product_candidate.h"
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -142,7 +142,7 @@ static const json_t *figure_of(const json_t *figures, const char *name) {
 }
 
 /* A geometric mean is that of the listed shapes. */
-static void check_means_of_shapes(const json_t *figures, bool peers) {
+static void check_means_of_shapes(const json_t *figures) {
   static const char *const names[][2] = {{"products, geometric mean: bfloat16 / own float32", "bfloat16"},
                                          {"products, geometric mean: float16 / own float32", "float16"},
                                          {"products, geometric mean: float32 / OpenBLAS's", "OpenBLAS"},
@@ -150,7 +150,7 @@ static void check_means_of_shapes(const json_t *figures, bool peers) {
   const json_t *products = json_object_get(figures, "products");
   const size_t shapes = json_array_size(products);
   assert_true(shapes >= 2);
-  for (size_t n = 0; n < (peers ? 4 : 2); n++) {
+  for (size_t n = 0; n < 4; n++) {
     const json_t *measured = json_object_get(figure_of(figures, names[n][0]), "measured");
     assert_non_null(measured);
     double logs = 0;
@@ -167,9 +167,9 @@ static void check_means_of_shapes(const json_t *figures, bool peers) {
 }
 
 /* `met` follows from the figure and its goal, if it has one. */
-static void check_figures(const json_t *figures, bool peers) {
+static void check_figures(const json_t *figures) {
   const json_t *rows = json_object_get(figures, "rows");
-  assert_int_equal(json_array_size(rows), peers ? 12 : 9);
+  assert_int_equal(json_array_size(rows), 12);
   int goals = 0;
   for (size_t i = 0; i < json_array_size(rows); i++) {
     const json_t *row = json_array_get(rows, i), *measured = json_object_get(row, "measured"),
@@ -184,8 +184,8 @@ static void check_figures(const json_t *figures, bool peers) {
     assert_int_equal(json_is_true(met),
                      min ? value >= json_number_value(min) : value <= json_number_value(max));
   }
-  assert_true(goals >= 3); /* products in 16 bits, and the update; without peers too */
-  check_means_of_shapes(figures, peers);
+  assert_true(goals >= 3); /* products in 16 bits, and the update */
+  check_means_of_shapes(figures);
   const json_t *memory = json_object_get(figures, "memory_plan");
   assert_int_equal(json_array_size(memory), 4);
   for (size_t i = 0; i < 4; i++) {
@@ -197,15 +197,8 @@ static void check_figures(const json_t *figures, bool peers) {
 
 static void figures_beside_their_goals(void **state) {
   (void)state;
-  json_t *object = mixtape_bench("figures");
-  check_figures(json_object_get(object, "figures"), false);
-  json_decref(object);
-}
-
-static void the_benchmark_program_adds_peers(void **state) {
-  (void)state;
   json_t *object = bench_without_leak_check("figures");
-  check_figures(json_object_get(object, "figures"), true);
+  check_figures(json_object_get(object, "figures"));
   json_decref(object);
 }
 
@@ -358,7 +351,7 @@ static void epochs_fed_by_data_sets(void **state) {
 static void what_is_unknown_is_refused(void **state) {
   (void)state;
   assert_code(run_program("bench", "--only", "dispatch"), 2);
-  assert_has(program_err, "'dispatch' given; expected steps|layers|figures");
+  assert_has(program_err, "'dispatch' given; expected steps|layers\n");
   assert_code(run_program("bench", "--onyl", "steps"), 2);
   assert_has(program_err, "did you mean '--only'?");
 }
@@ -411,7 +404,6 @@ int main(void) {
       cmocka_unit_test(dispatch_update_and_start),
       cmocka_unit_test(threads_that_plans_choose),
       cmocka_unit_test(epochs_fed_by_data_sets),
-      cmocka_unit_test(the_benchmark_program_adds_peers),
       cmocka_unit_test(versions_run_side_by_side),
   };
   return cmocka_run_group_tests(tests, folder_begin, folder_end);

@@ -3,7 +3,13 @@
 #ifndef MIX_CLI_BENCH_ADVICE_H
 #define MIX_CLI_BENCH_ADVICE_H
 
-#include "cli/bench/product_candidate.h"
+#include <mixtape/mixtape.h>
+
+/* Of a product; ta, tb: the operand is transposed. */
+typedef struct bench_shape {
+  bool ta, tb;
+  int64_t m, n, k;
+} bench_shape;
 
 typedef struct bench_advice {
   const char *kernel; /* that the 16-bit product takes; NULL: no product */

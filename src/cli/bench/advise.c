@@ -1,6 +1,7 @@
 /* `mixtape bench --advise`: which layers of a model gain from mixed precision on this machine, which do not,
  * and why. */
 #include "cli/bench/advice.h"
+#include "backend/backend.h"
 #include "base/alloc.h"
 #include "base/format.h"
 #include "base/json.h"

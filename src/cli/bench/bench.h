@@ -1,27 +1,9 @@
-/* Tables of `mixtape bench`. The program in bench/ runs them too, with other libraries as peers. */
+/* Tables of `mixtape bench`. The program in bench/ runs them too. */
 #ifndef MIX_CLI_BENCH_BENCH_H
 #define MIX_CLI_BENCH_BENCH_H
 
-#include "cli/bench/product_candidate.h"
 #include "cli/cli.h"
 #include <jansson.h>
-
-/* Products of another library, beside which the table figures puts ours. */
-typedef struct bench_peer {
-  const char *figure, *label; /* the figure's name; the title of its column */
-  mix_dtype dtype;
-  double at_least; /* goal for its time over ours */
-  /* False: it is not installed or has no such product. */
-  bool (*present)(bench_product *product);
-  bool (*run)(void *product); /* as bench_candidate.run */
-} bench_peer;
-
-enum { BENCH_MAX_PEERS = 4 };
-typedef struct bench_peers {
-  void (*load)(int threads); /* called before `present` */
-  int count;
-  const bench_peer *list;
-} bench_peers;
 
 typedef struct bench_settings {
   int threads;
@@ -30,7 +12,6 @@ typedef struct bench_settings {
   const char *model;          /* a file or a name; NULL: the guide's model */
   const cli_options *options; /* sizes of a model by name */
   int64_t units, batch;       /* 0: the table's own models */
-  const bench_peers *peers;   /* NULL: none */
   json_t *json;               /* each table adds one member */
 } bench_settings;
 
@@ -41,11 +22,10 @@ typedef struct bench_table {
   bench_run_table *run;
 } bench_table;
 
-bench_run_table bench_steps, bench_layers, bench_figures, bench_advise, bench_model_steps;
+bench_run_table bench_steps, bench_layers, bench_advise, bench_model_steps;
 
 /* Sets up the library as the options say, prints what machine this is, and runs the tables, or only the one
  * named `only` if that is not NULL. Returns the exit code. */
-int bench_run(const cli_options *options, const bench_peers *peers, const bench_table *tables, int count,
-              const char *only);
+int bench_run(const cli_options *options, const bench_table *tables, int count, const char *only);
 
 #endif

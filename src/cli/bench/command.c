@@ -29,8 +29,7 @@ static void describe(const bench_settings *settings, bool timed) {
              : "");
 }
 
-int bench_run(const cli_options *options, const bench_peers *peers, const bench_table *tables, int count,
-              const char *only) {
+int bench_run(const cli_options *options, const bench_table *tables, int count, const char *only) {
   const int code = cli_setup(options);
   if (code) return code;
   bench_settings settings = {.threads = mix_threads(),
@@ -41,7 +40,6 @@ int bench_run(const cli_options *options, const bench_peers *peers, const bench_
                              .options = options,
                              .units = options->units,
                              .batch = options->batch_size,
-                             .peers = peers,
                              .json = json_object()};
   if (!settings.json) return cli_fail();
   describe(&settings, !options->advise);
@@ -59,9 +57,7 @@ int bench_run(const cli_options *options, const bench_peers *peers, const bench_
 }
 
 int cli_bench(int argc, char **argv) {
-  static const bench_table tables[] = {{"steps", bench_steps},
-                                       {"layers", bench_layers},
-                                       {"figures", bench_figures}},
+  static const bench_table tables[] = {{"steps", bench_steps}, {"layers", bench_layers}},
                            advise = {"advise", bench_advise}, other = {"steps", bench_model_steps};
   cli_options options;
   const int code = cli_parse("bench", CLI_BENCH, argc, argv, &options);
@@ -79,10 +75,9 @@ int cli_bench(int argc, char **argv) {
   const int begun = cli_trace_begin(&options);
   if (begun) return begun;
   mix_scope *scope = mix_scope_begin();
-  const int result = options.advise ? bench_run(&options, NULL, &advise, 1, NULL)
-                     : of_other
-                         ? bench_run(&options, NULL, &other, 1, NULL)
-                         : bench_run(&options, NULL, tables, sizeof tables / sizeof *tables, options.only);
+  const int result = options.advise ? bench_run(&options, &advise, 1, NULL)
+                     : of_other     ? bench_run(&options, &other, 1, NULL)
+                                : bench_run(&options, tables, sizeof tables / sizeof *tables, options.only);
   mix_scope_end(scope);
   return cli_trace_end(&options, result);
 }

@@ -1,10 +1,10 @@
 /* Table figures: the project's figures, each beside its goal for the instruction sets in force. */
 #include "base/json.h"
 #include "base/processor.h"
-#include "cli/bench/bench.h"
-#include "cli/bench/comparison.h"
 #include "cli/bench/step_candidate.h"
-#include "cli/bench/update_candidate.h"
+#include "gemm_comparison.h"
+#include "tables.h"
+#include "update_candidate.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -221,8 +221,6 @@ static const product_figure own_figures[] = {
      AT_LEAST(2, 1.7, 0.95, 0.95)}};
 enum { OWN_FIGURES = sizeof own_figures / sizeof *own_figures, FIGURES = OWN_FIGURES + BENCH_MAX_PEERS };
 
-static int peer_count(const table *t) { return t->settings->peers ? t->settings->peers->count : 0; }
-
 static int own_of(mix_dtype dtype) {
   int i = 0;
   while (i < DTYPES - 1 && dtypes[i] != dtype) i++;
@@ -230,11 +228,11 @@ static int own_of(mix_dtype dtype) {
 }
 
 /* Returns the number of figures. */
-static int list_figures(const table *t, product_figure list[FIGURES]) {
+static int list_figures(product_figure list[FIGURES]) {
   int count = 0;
   while (count < OWN_FIGURES) list[count] = own_figures[count], count++;
-  for (int p = 0; p < peer_count(t); p++) {
-    const bench_peer *peer = &t->settings->peers->list[p];
+  for (int p = 0; p < bench_gemm_peers.count; p++) {
+    const bench_peer *peer = &bench_gemm_peers.list[p];
     list[count++] = (product_figure){.slower = OWN + p,
                                      .faster = own_of(peer->dtype),
                                      .name = peer->figure,
@@ -265,8 +263,8 @@ static bool time_shape(const table *t, const bench_shape *shape, product_times *
   for (int d = 0; d < DTYPES && good; d++) {
     good = (products[d] = bench_product_new(shape, dtypes[d], threads)) != NULL;
     if (good) add_candidate(times, d, bench_product_run, products[d]);
-    for (int p = 0; p < peer_count(t) && good; p++) {
-      const bench_peer *peer = &t->settings->peers->list[p];
+    for (int p = 0; p < bench_gemm_peers.count && good; p++) {
+      const bench_peer *peer = &bench_gemm_peers.list[p];
       if (peer->dtype == dtypes[d] && peer->present(products[d]))
         add_candidate(times, OWN + p, peer->run, products[d]);
     }
@@ -312,8 +310,8 @@ static bool products(const table *t) {
   size_t shape_count;
   const bench_shape *shapes = shapes_of(t, &shape_count);
   product_figure list[FIGURES];
-  const int count = list_figures(t, list);
-  if (peer_count(t)) t->settings->peers->load(t->settings->threads);
+  const int count = list_figures(list);
+  bench_gemm_peers.load(t->settings->threads);
   if (t->settings->text) {
     printf("products, ratios by shape");
     for (int f = 0; f < count; f++) printf(f ? " %9s" : "%9s", list[f].label);

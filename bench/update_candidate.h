@@ -1,6 +1,6 @@
 /* An optimizer's update of one variable as a candidate. */
-#ifndef MIX_CLI_BENCH_UPDATE_CANDIDATE_H
-#define MIX_CLI_BENCH_UPDATE_CANDIDATE_H
+#ifndef BENCH_UPDATE_CANDIDATE_H
+#define BENCH_UPDATE_CANDIDATE_H
 
 #include <mixtape/mixtape.h>
 

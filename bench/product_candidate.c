@@ -1,4 +1,4 @@
-#include "cli/bench/product_candidate.h"
+#include "product_candidate.h"
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/host/barrier.h"
 #include "base/alloc.h"

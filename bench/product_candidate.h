@@ -1,14 +1,10 @@
 /* One product of random matrices as a candidate, by the kernel that a plan would take. */
-#ifndef MIX_CLI_BENCH_PRODUCT_CANDIDATE_H
-#define MIX_CLI_BENCH_PRODUCT_CANDIDATE_H
+#ifndef BENCH_PRODUCT_CANDIDATE_H
+#define BENCH_PRODUCT_CANDIDATE_H
 
 #include "backend/host/kernel.h"
+#include "cli/bench/advice.h"
 #include "ops/table.h"
-
-typedef struct bench_shape {
-  bool ta, tb;
-  int64_t m, n, k;
-} bench_shape;
 
 /* "NN,128,4096,784". */
 bool bench_parse_shape(const char *text, bench_shape *shape);

@@ -1,4 +1,4 @@
-#include "cli/bench/update_candidate.h"
+#include "update_candidate.h"
 
 static mix_list *update_body(void *context, mix_list *arguments) {
   bench_update_step *x = context;
