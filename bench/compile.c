@@ -64,7 +64,7 @@ static mix_model *guide(const char *policy, const char *rewrite, int64_t units, 
   options.graph_rewrite = rewrite;
   options.jit_compile = jit;
   if (!no_rewrite() || mix_set_global_policy(policy) != MIX_OK) return NULL;
-  mix_model *model = cli_make_model(&options, WIDTH);
+  mix_model *model = cli_build_named_model(&options, WIDTH);
   return model && cli_compile(&options, model) == MIX_OK ? model : NULL;
 }
 

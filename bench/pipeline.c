@@ -36,7 +36,7 @@ static mix_model *make_model(int64_t units) {
   char *arguments[] = {"bench", NULL};
   if (cli_parse("bench", CLI_BENCH, 1, arguments, &options)) return NULL;
   options.units = units;
-  mix_model *model = cli_make_model(&options, WIDTH);
+  mix_model *model = cli_build_named_model(&options, WIDTH);
   return model && cli_compile(&options, model) == MIX_OK ? model : NULL;
 }
 

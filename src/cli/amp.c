@@ -152,16 +152,16 @@ static int usage_error(const char *message, const char *detail) {
 /* ---- the step of a model ---- */
 
 /* With images of the built-in digits. */
-static mix_model *guide_model(const cli_options *options, int64_t batch, cli_part *part) {
+static mix_model *guide_model(cli_options *options, int64_t batch, cli_part *part) {
   mix_images digits = mix_digits_load(.train = batch, .test = 1, .bytes = true);
-  mix_model *model = cli_make_model(options, 784);
+  mix_model *model = cli_compiled_model(options, 784);
   *part = (cli_part){mix_reshape(digits.x_train, MIX_SHAPE(batch, 784)), digits.y_train, NULL};
-  return cli_compile(options, model) == MIX_OK ? model : NULL;
+  return model;
 }
 
 /* With made-up data. */
 static mix_model *other_model(cli_options *options, int64_t batch, cli_part *part) {
-  mix_model *model = cli_compiled_model(options, 784);
+  mix_model *model = cli_compiled_model(options, 0);
   const cli_invention invention = cli_invention_of(options, batch, 1);
   return model && cli_invent_data(model, &invention, part) ? model : NULL;
 }
@@ -192,9 +192,7 @@ static int show_policies(const amp_command *command, cli_options *options) {
   int code = cli_setup(options);
   if (code != CLI_OK) return code;
   MIX_SCOPE {
-    mix_model *model = cli_is_model_file(options)           ? cli_load_model(options, CLI_NOT_COMPILED)
-                       : cli_is_named_model(options->model) ? cli_build_named_model(options)
-                                                            : cli_make_model(options, 784);
+    mix_model *model = cli_make_model(options, CLI_NOT_COMPILED, 0);
     if (!model || !cli_print_policies(model)) code = CLI_FAILED;
   }
   return code == CLI_OK ? CLI_OK : cli_fail();
@@ -221,8 +219,7 @@ static int show_model(amp_command *command, int argc, char **argv) {
   if ((code = cli_setup(&options)) != CLI_OK) return code;
   cli_part part;
   MIX_SCOPE {
-    mix_model *model = strcmp(options.model, "guide") ? other_model(&options, batch, &part)
-                                                      : guide_model(&options, batch, &part);
+    mix_model *model = (cli_is_guide(&options) ? guide_model : other_model)(&options, batch, &part);
     if (model) {
       mix_amp_observe(observe, command);
       mix_model_fit(model, part.x, part.y, .batch_size = batch, .epochs = 1, .verbose = MIX_SILENT);
@@ -322,7 +319,8 @@ int cli_amp(int argc, char **argv) {
   if (command.output && !cli_picture_path(command.output))
     return usage_error(command.output, ": a picture's name ends in .dot, .svg or .png");
   int code = command.model ? show_model(&command, files + 1, argv) : show_files(&command, files, argv + 1);
-  if (command.picture && !cli_draw("amp explain", command.output, command.picture, command.picture_nodes)) code = cli_fail();
+  if (command.picture && !cli_draw("amp explain", command.output, command.picture, command.picture_nodes))
+    code = cli_fail();
   mix_free(command.picture);
   return code;
 }

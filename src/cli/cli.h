@@ -139,12 +139,12 @@ bool cli_invent_data(mix_model *model, const cli_invention *invention, cli_part 
 /* --data synthetic: four batches to train on, one to test. */
 bool cli_synthesize_data(const cli_options *options, int command, mix_model *model, cli_data *data);
 
-/* Makes the guide's model for inputs of that width and loads --init-weights. NULL with the error recorded. */
-mix_model *cli_make_model(const cli_options *options, int64_t width);
 mix_status cli_compile(const cli_options *options, mix_model *model);
 
-/* models/named.c: models by name, compiled as the guide's. */
+/* models/named.c: models by name. */
 bool cli_is_named_model(const char *name);
+/* The guide's, whose data are flat. */
+bool cli_is_guide(const cli_options *options);
 /* Is it a model of sequences of tokens, that a decoder continues? */
 bool cli_is_token_model(const char *name);
 /* --length and --classes, or the defaults of the model; 0: it has none. */
@@ -152,20 +152,15 @@ int64_t cli_default_length(const cli_options *options);
 int64_t cli_class_count(const cli_options *options);
 /* Checks the sizes among the options; false after a message. */
 bool cli_named_model_fits(const cli_options *options, const char *command);
-/* The sizes of a model by name and of its data. */
-void cli_copy_sizes(cli_options *to, const cli_options *from);
-/* Builds the model under the global policy and loads --init-weights. NULL with the error recorded. */
-mix_model *cli_build_named_model(const cli_options *options);
+/* Builds the model under the global policy and loads --init-weights; `width`: of the guide's inputs, 0: of
+ * images of --image-size. NULL with the error recorded. */
+mix_model *cli_build_named_model(const cli_options *options, int64_t width);
 
 /* float32_layers.c */
 /* "a,b,c". False if a name is empty, or with the error recorded. */
 bool cli_parse_float32_layers(const char *text, cli_options *options);
 /* The model with those layers in float32, not compiled. NULL with the error recorded. */
 mix_model *cli_keep_float32(const cli_options *options, mix_model *model);
-
-/* Makes, builds or loads the model of --model, compiled; `width`: of the guide's inputs. NULL with the error
- * recorded. */
-mix_model *cli_compiled_model(cli_options *options, int64_t width);
 
 /* compile_options.c */
 /* Does an option say how losses are scaled, instead of compile? */
@@ -185,6 +180,10 @@ typedef enum cli_compilation { CLI_NOT_COMPILED, CLI_OPTIMIZER_ALONE, CLI_COMPIL
 /* Loads the model of the file, and --init-weights. `options` gets what the file chooses: generation and
  * policy. What --loss, --optimizer and --metrics stand for is not read. NULL with the error recorded. */
 mix_model *cli_load_model(cli_options *options, cli_compilation compilation);
+/* Builds or loads the model of --model; `width` as above. NULL with the error recorded. */
+mix_model *cli_make_model(cli_options *options, cli_compilation compilation, int64_t width);
+/* The same, compiled as the options say. */
+mix_model *cli_compiled_model(cli_options *options, int64_t width);
 /* What --loss, --optimizer, --metrics, --loss-scale, ... say instead of the file. */
 mix_status cli_compile_file(const cli_options *options, mix_model *model);
 /* Validates names that only the library knows: of --optimizer, --loss and --metrics. CLI_OK, or the exit code

@@ -90,9 +90,7 @@ static int summary(cli_options *options) {
   int code = options->output ? cli_check_output("summary", "output", options->output) : CLI_OK;
   if (!code) code = cli_setup(options);
   if (code) return code;
-  mix_model *model = cli_is_model_file(options)           ? cli_load_model(options, CLI_OPTIMIZER_ALONE)
-                     : cli_is_named_model(options->model) ? cli_build_named_model(options)
-                                                          : cli_make_model(options, 784);
+  mix_model *model = cli_make_model(options, CLI_OPTIMIZER_ALONE, 0);
   if (model && options->output) return cli_draw_model(options->output, model) ? CLI_OK : cli_fail();
   const char *text = model ? mix_model_summary(model) : NULL;
   if (!text) return cli_fail();

@@ -9,9 +9,7 @@
 
 #include <string.h>
 
-bool cli_is_model_file(const cli_options *options) {
-  return strcmp(options->model, "guide") && !cli_is_named_model(options->model);
-}
+bool cli_is_model_file(const cli_options *options) { return !cli_is_named_model(options->model); }
 
 mix_model *cli_load_model(cli_options *options, cli_compilation compilation) {
   const mix_semantics *semantics = options->semantics ? mix_semantics_named(options->semantics) : NULL;

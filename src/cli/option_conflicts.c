@@ -23,7 +23,7 @@ bool cli_take_dtype(const char *command, cli_options *options) {
 
 /* Options of the guide's model or of the Transformer beside another. */
 static bool belongs(const char *command, const cli_options *options) {
-  const bool guide = !strcmp(options->model, "guide"), tokens = cli_is_token_model(options->model);
+  const bool guide = cli_is_guide(options), tokens = cli_is_token_model(options->model);
   const char *of_guide = !strcmp(options->loop, "custom") ? "--loop custom"
                          : options->units && !tokens      ? "--units"
                                                           : NULL;
@@ -41,7 +41,7 @@ static bool belongs(const char *command, const cli_options *options) {
 
 /* Sizes that a model or its data have already. */
 static bool sizes_fit(const char *command, const cli_options *options) {
-  const bool named = cli_is_named_model(options->model),
+  const bool named = !cli_is_guide(options) && !cli_is_model_file(options),
              synthetic = options->data && !strcmp(options->data, "synthetic");
   if (named && !cli_named_model_fits(options, command)) return false;
   if (!named && !options->data && (options->image_size || options->classes))

@@ -164,7 +164,7 @@ int cli_parse(const char *command, int commands, int argc, char **argv, cli_opti
   }
   if (!cli_take_dtype(command, options)) return CLI_USAGE;
   if (!options->data && commands & RUNS)
-    options->data = cli_is_named_model(options->model) ? "synthetic" : "mnist";
+    options->data = cli_is_guide(options) || cli_is_model_file(options) ? "mnist" : "synthetic";
   set_defaults(options, commands, cli_is_model_file(options));
   return cli_options_agree(command, options) ? CLI_OK : CLI_USAGE;
 }

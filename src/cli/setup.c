@@ -1,4 +1,4 @@
-/* Set-up shared by the sub-commands: process-wide options, the guide's model, compilation. */
+/* Set-up shared by the sub-commands: process-wide options, models, compilation. */
 #include "cli/cli.h"
 #include "cli/models/models.h"
 #include "model/model.h"
@@ -127,26 +127,6 @@ int cli_setup(const cli_options *options) {
   return code || file ? code : cli_check_names(options); /* a file chooses the generation of its names */
 }
 
-static bool computes_in_16_bits(void) {
-  mix_dtype dtype = mix_policy_compute_dtype(mix_global_policy());
-  return mix_dtype_is_16_bit(dtype);
-}
-
-mix_model *cli_make_model(const cli_options *options, int64_t width) {
-  int64_t units = options->units ? options->units : !strcmp(mix_device(), "cuda") ? 4096 : 64;
-  mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(width), .name = "digits");
-  mix_tensor *x = mix_call(mix_dense(.units = units, .activation = "relu", .name = "dense_1"), inputs);
-  x = mix_call(mix_dense(.units = units, .activation = "relu", .name = "dense_2"), x);
-  x = mix_call(mix_dense(options->classes ? options->classes : 10, .name = "dense_logits"), x);
-  /* The softmax of 16-bit logits can overflow and underflow, so the last layer is float32. */
-  mix_layer *softmax = computes_in_16_bits()
-                           ? mix_activation("softmax", .dtype = "float32", .name = "predictions")
-                           : mix_activation("softmax", .name = "predictions");
-  mix_model *model = mix_model_new(inputs, mix_call(softmax, x));
-  if (model && options->init_weights) mix_model_load_weights(model, options->init_weights);
-  return mix_error() == MIX_OK ? cli_keep_float32(options, model) : NULL;
-}
-
 mix_status cli_compile(const cli_options *options, mix_model *model) {
   mix_optimizer *optimizer = cli_scaled(options, model, mix_optimizer_from_text(options->optimizer, NULL));
   mix_compile_options compile = {.size = sizeof compile,
@@ -163,29 +143,24 @@ mix_status cli_compile(const cli_options *options, mix_model *model) {
 
 /* ---- all of it ---- */
 
+mix_model *cli_make_model(cli_options *options, cli_compilation compilation, int64_t width) {
+  return cli_is_model_file(options) ? cli_load_model(options, compilation)
+                                    : cli_build_named_model(options, width);
+}
+
 mix_model *cli_compiled_model(cli_options *options, int64_t width) {
+  mix_model *model = cli_make_model(options, CLI_COMPILED, width);
   const bool file = cli_is_model_file(options);
-  mix_model *model = file                                 ? cli_load_model(options, CLI_COMPILED)
-                     : cli_is_named_model(options->model) ? cli_build_named_model(options)
-                                                          : cli_make_model(options, width);
-  if (!model || (file ? cli_compile_file(options, model) : cli_compile(options, model)) != MIX_OK)
-    return NULL;
-  return model;
+  return model && (file ? cli_compile_file(options, model) : cli_compile(options, model)) == MIX_OK ? model
+                                                                                                    : NULL;
 }
 
-static int prepare_guide(const cli_options *options, int command, cli_data *data, mix_model **model) {
-  const bool synthetic = !strcmp(options->data, "synthetic"); /* made up for the model */
-  const int64_t side = options->image_size ? options->image_size : 28;
-  if (!synthetic && !cli_load_data(options, command, data)) return cli_fail();
-  *model = cli_make_model(options, synthetic ? side * side : data->width);
-  if (!*model || cli_compile(options, *model) != MIX_OK) return cli_fail();
-  return !synthetic || cli_load_model_data(options, command, *model, data) ? CLI_OK : cli_fail();
-}
-
-static int prepare_named(const cli_options *options, int command, cli_data *data, mix_model **model) {
-  *model = cli_build_named_model(options);
+static int prepare_named(cli_options *options, int command, cli_data *data, mix_model **model) {
+  const bool flat = cli_is_guide(options) && strcmp(options->data, "synthetic");
+  if (flat && !cli_load_data(options, command, data)) return cli_fail();
+  *model = cli_build_named_model(options, flat ? data->width : 0);
   return *model && cli_compile(options, *model) == MIX_OK &&
-                 cli_load_model_data(options, command, *model, data)
+                 (flat || cli_load_model_data(options, command, *model, data))
              ? CLI_OK
              : cli_fail();
 }
@@ -202,7 +177,5 @@ static int prepare_file(cli_options *options, int command, cli_data *data, mix_m
 }
 
 int cli_prepare(cli_options *options, int command, cli_data *data, mix_model **model) {
-  return cli_is_named_model(options->model) ? prepare_named(options, command, data, model)
-         : cli_is_model_file(options)       ? prepare_file(options, command, data, model)
-                                            : prepare_guide(options, command, data, model);
+  return (cli_is_model_file(options) ? prepare_file : prepare_named)(options, command, data, model);
 }

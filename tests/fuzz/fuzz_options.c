@@ -33,7 +33,8 @@ static int asks_for_much(const char *text) {
 static bool compile(cli_options *options) {
   options->units = 2;
   options->init_weights = NULL;
-  mix_model *model = cli_make_model(options, 3);
+  options->model = "guide";
+  mix_model *model = cli_build_named_model(options, 3);
   return model && cli_compile(options, model) == MIX_OK;
 }
 

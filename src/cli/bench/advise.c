@@ -7,7 +7,6 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/bench/bench.h"
-#include "cli/bench/step_candidate.h"
 #include "nn/layer/layer.h"
 #include "tensor/shape.h"
 #include <stdio.h>
@@ -233,18 +232,10 @@ static void advise_layers(advised *advised, mix_list *layers) {
 
 /* `*policy` NULL: that of the file, which it becomes. */
 static mix_model *model_under(const bench_settings *settings, const char **policy) {
-  cli_options options;
-  char *arguments[] = {"bench", NULL};
-  if (cli_parse("bench", CLI_BENCH, 1, arguments, &options)) return NULL;
-  options.units = settings->units, options.policy = *policy;
-  const bool named = settings->model && cli_is_named_model(settings->model), file = settings->model && !named;
-  if (settings->model) options.model = settings->model;
-  if (file) options.semantics = NULL;
-  if (named) cli_copy_sizes(&options, settings->options);
-  if (!file && mix_set_global_policy(*policy) != MIX_OK) return NULL;
-  mix_model *model = file    ? cli_load_model(&options, CLI_NOT_COMPILED)
-                     : named ? cli_build_named_model(&options)
-                             : cli_make_model(&options, BENCH_WIDTH);
+  cli_options options = *settings->options;
+  options.policy = *policy;
+  if (!cli_is_model_file(&options) && mix_set_global_policy(*policy) != MIX_OK) return NULL;
+  mix_model *model = cli_make_model(&options, CLI_NOT_COMPILED, 0);
   *policy = options.policy;
   return model;
 }
@@ -270,7 +261,8 @@ static bool advise_policy(const bench_settings *settings, const char *policy, js
   if (settings->text)
     printf("\nadvice for %s under %s, batch %lld: float32's time over the policy's, by rules drawn from "
            "measurements\n",
-           settings->model ? settings->model : "the guide's model", policy, (long long)settings->batch);
+           cli_is_guide(settings->options) ? "the guide's model" : settings->options->model, policy,
+           (long long)settings->batch);
   advised.width = name_width(mix_model_layers(model), MIN_NAME);
   advise_layers(&advised, mix_model_layers(model));
   const bool good = mix_error() == MIX_OK && !advised.odd.failed;
@@ -288,7 +280,7 @@ static bool advise_policy(const bench_settings *settings, const char *policy, js
 
 /* Has the file a 16-bit policy, which no option changes? */
 static bool has_own_policy(const bench_settings *settings) {
-  if (!settings->model || cli_is_named_model(settings->model)) return false;
+  if (!cli_is_model_file(settings->options)) return false;
   bool own = false;
   const char *policy = NULL;
   MIX_SCOPE { own = model_under(settings, &policy) && strcmp(policy, "float32"); }
@@ -312,6 +304,6 @@ bool bench_advise(const bench_settings *given) {
       good = mix_error() == MIX_OK && advise_policy(&settings, mixed[i], advice);
   if (settings.text)
     printf("`mixtape bench%s measures what is estimated here.\n",
-           settings.model ? " --model FILE`" : " --only figures`");
+           cli_is_guide(settings.options) ? " --only steps`" : " --model FILE`");
   return good;
 }

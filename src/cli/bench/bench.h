@@ -9,8 +9,7 @@ typedef struct bench_settings {
   int threads;
   bool quick, text;           /* text: print tables */
   const char *policy;         /* of --advise */
-  const char *model;          /* a file or a name; NULL: the guide's model */
-  const cli_options *options; /* sizes of a model by name */
+  const cli_options *options; /* the model and its sizes */
   int64_t units, batch;       /* 0: the table's own models */
   json_t *json;               /* each table adds one member */
 } bench_settings;

@@ -36,7 +36,6 @@ int bench_run(const cli_options *options, const bench_table *tables, int count, 
                              .quick = options->quick,
                              .text = !options->json,
                              .policy = options->policy,
-                             .model = strcmp(options->model, "guide") ? options->model : NULL,
                              .options = options,
                              .units = options->units,
                              .batch = options->batch_size,
@@ -62,7 +61,7 @@ int cli_bench(int argc, char **argv) {
   cli_options options;
   const int code = cli_parse("bench", CLI_BENCH, argc, argv, &options);
   if (code) return code < 0 ? CLI_OK : code;
-  const bool of_other = strcmp(options.model, "guide") != 0;
+  const bool of_other = !cli_is_guide(&options);
   if (!options.advise && options.policy && strcmp(options.policy, "float32")) {
     fprintf(stderr, "mixtape bench: --policy belongs to --advise: the tables run every policy\n");
     return CLI_USAGE;

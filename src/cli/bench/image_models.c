@@ -22,7 +22,7 @@ static mix_model *named_model(const row *r, const char *policy) {
   if (cli_parse("bench", CLI_BENCH, 3, arguments, &options)) return NULL;
   options.image_size = r->size;
   mix_policy_scope *scope = mix_policy_scope_begin(mix_policy_new(policy));
-  mix_model *model = cli_compiled_model(&options, 784);
+  mix_model *model = cli_compiled_model(&options, 0);
   mix_policy_scope_end(scope);
   return model;
 }

@@ -20,15 +20,12 @@ typedef struct model_step {
 } model_step;
 
 static bool prepare(model_step *step, const bench_settings *settings, const char *policy, int64_t batch) {
-  cli_options options;
-  char *arguments[] = {"bench", "--model", (char *)settings->model, NULL};
+  cli_options options = *settings->options;
   cli_part part;
-  if (cli_parse("bench", CLI_BENCH, 3, arguments, &options)) return false;
   if (policy || cli_is_model_file(&options)) options.policy = policy;
-  cli_copy_sizes(&options, settings->options);
   if (!cli_is_model_file(&options) && mix_set_global_policy(options.policy) != MIX_OK) return false;
   const size_t before = mix_buffer_bytes();
-  mix_model *model = cli_compiled_model(&options, 784);
+  mix_model *model = cli_compiled_model(&options, 0);
   *step = (model_step){.policy = options.policy, .model = model};
   const cli_invention invention = cli_invention_of(&options, batch, 1);
   if (!model || !cli_invent_data(model, &invention, &part)) return false;
@@ -72,8 +69,8 @@ bool bench_model_steps(const bench_settings *settings) {
   if (settings->text)
     printf(
         "\nstep of %s, batch %lld, made-up data; %d interleaved rounds\n%-15s %11s %11s %9s %10s %11s %11s\n",
-        settings->model, (long long)batch, rounds, "policy", "median ms", "best ms", "speed", "first ms",
-        "plan MiB", "peak MiB");
+        settings->options->model, (long long)batch, rounds, "policy", "median ms", "best ms", "speed",
+        "first ms", "plan MiB", "peak MiB");
   json_t *rows = json_array();
   for (int i = 0; i < count; i++) {
     const double ratio = bench_ratio(&runs[0], &runs[i], rounds);
@@ -84,7 +81,7 @@ bool bench_model_steps(const bench_settings *settings) {
              (double)steps[i].report.peak_bytes / (1 << 20), (double)steps[i].peak / (1 << 20));
   }
   if (settings->text) printf("speed: the first row's time over this one's, median of the rounds\n");
-  json_t *result = json_pack("{s:s, s:I, s:i, s:o}", "model", settings->model, "batch_size",
+  json_t *result = json_pack("{s:s, s:I, s:i, s:o}", "model", settings->options->model, "batch_size",
                              (json_int_t)batch, "rounds", rounds, "policies", rows);
   return mix_json_set(settings->json, "model_steps", result);
 }

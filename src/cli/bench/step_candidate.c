@@ -24,7 +24,7 @@ bool bench_step_prepare(bench_step *step, int64_t units, mix_list *data) {
   if (mix_set_global_policy(step->policy) != MIX_OK) return false;
   const size_t before = mix_buffer_bytes();
   mix_buffer_peak_reset();
-  mix_model *model = cli_make_model(&options, BENCH_WIDTH);
+  mix_model *model = cli_build_named_model(&options, BENCH_WIDTH);
   if (!model || cli_compile(&options, model) != MIX_OK) return false;
   const double begin = bench_now();
   if (!mix_model_train_on_batch(model, mix_list_get(data, 0), mix_list_get(data, 1))) return false;

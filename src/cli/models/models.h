@@ -1,10 +1,15 @@
-/* Models by name, for classes of square colour images and for sequences of tokens. Each is built under the
+/* Models by name, for classes of images and for sequences of tokens. Each is built under the
  * global policy; if that computes in 16 bits, the last layer computes in float32. */
 #ifndef MIX_CLI_MODELS_MODELS_H
 #define MIX_CLI_MODELS_MODELS_H
 
 #include <mixtape/mixtape.h>
 
+/* "float32" where the policy computes in 16 bits, else NULL: the dtype of the last layer. */
+const char *cli_output_dtype(void);
+
+/* Two hidden Dense layers, from (batch, width). */
+mix_model *cli_guide(int64_t width, int64_t units, int64_t classes);
 /* ResNet-50 v1.5: He et al., Deep residual learning for image recognition (2016), with the stride in the 3x3
  * convolution, as the official model that the mixed precision guides train. Convolutions have no bias: with
  * 1000 classes 25,557,032 trainable parameters; Keras's ResNet50, with its biases and the stride in the first

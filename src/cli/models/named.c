@@ -8,12 +8,14 @@
 
 static const struct named {
   const char *name;
-  mix_model *(*build)(int64_t image_size, int64_t classes); /* NULL: of tokens */
+  mix_model *(*build)(int64_t image_size, int64_t classes); /* NULL: not of square images */
   int64_t image_size, classes;                              /* defaults */
-} models[] = {{"resnet50", cli_resnet50, 224, 1000},
+  bool tokens;
+} models[] = {{"guide", NULL, 28, 10},
+              {"resnet50", cli_resnet50, 224, 1000},
               {"resnet56", cli_resnet56, 32, 10},
               {"mobilenet_v2", cli_mobilenet_v2, 224, 1000},
-              {"transformer", NULL, 0, 33708}};
+              {"transformer", NULL, 0, 33708, true}};
 enum { SMALLEST = 32, LARGEST = 4096 }; /* sides: Keras's least for these models; a bound for arithmetic */
 enum { LAYERS = 6, UNITS = 512, HEADS = 8, LENGTH = 32, MAX_LAYERS = 256, MAX_UNITS = 1 << 16 };
 
@@ -27,8 +29,10 @@ bool cli_is_named_model(const char *name) { return find(name) != NULL; }
 
 bool cli_is_token_model(const char *name) {
   const struct named *named = find(name);
-  return named && !named->build;
+  return named && named->tokens;
 }
+
+bool cli_is_guide(const cli_options *options) { return !strcmp(options->model, "guide"); }
 
 int64_t cli_default_length(const cli_options *options) { return options->length ? options->length : LENGTH; }
 
@@ -68,12 +72,6 @@ static bool transformer_fits(const cli_options *options, const char *command) {
   return false;
 }
 
-void cli_copy_sizes(cli_options *to, const cli_options *from) {
-  to->image_size = from->image_size, to->classes = from->classes;
-  to->units = from->units, to->layers = from->layers, to->heads = from->heads;
-  to->filter_size = from->filter_size, to->length = from->length;
-}
-
 bool cli_named_model_fits(const cli_options *options, const char *command) {
   if (cli_is_token_model(options->model)) return transformer_fits(options, command);
   if (!options->image_size || (options->image_size >= SMALLEST && options->image_size <= LARGEST))
@@ -89,10 +87,20 @@ static mix_model *build_for_images(const cli_options *options, const struct name
   return named->build(size, options->classes ? options->classes : cifar10 ? 10 : named->classes);
 }
 
-mix_model *cli_build_named_model(const cli_options *options) {
+static mix_model *build_guide(const cli_options *options, const struct named *named, int64_t width) {
+  const int64_t units = options->units                  ? options->units
+                        : !strcmp(mix_device(), "cuda") ? 4096
+                                                        : 64,
+                side = options->image_size ? options->image_size : named->image_size;
+  return cli_guide(width ? width : side * side, units, cli_class_count(options));
+}
+
+mix_model *cli_build_named_model(const cli_options *options, int64_t width) {
   const struct named *named = find(options->model);
   const cli_transformer_sizes sizes = transformer_sizes(options);
-  mix_model *model = named->build ? build_for_images(options, named) : cli_transformer(&sizes);
+  mix_model *model = named->build    ? build_for_images(options, named)
+                     : named->tokens ? cli_transformer(&sizes)
+                                     : build_guide(options, named, width);
   if (model && options->init_weights) mix_model_load_weights(model, options->init_weights);
   return mix_failed() ? NULL : cli_keep_float32(options, model);
 }
