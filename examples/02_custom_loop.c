@@ -1,32 +1,13 @@
 /* The second half of the guide: a custom training loop, in which the loss-scale optimizer scales the loss and
- * unscales the gradients. The whole step is captured once per batch shape and runs as one plan.
+ * unscales the gradients. The whole step (02_training_step.h) is captured once per batch shape and runs as
+ * one plan.
  *
  *   02_custom_loop [mnist|digits [UNITS [BATCH_SIZE [EPOCHS]]]] */
-#include <mixtape/mixtape.h>
+#include "02_training_step.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct training {
-  mix_model *model;
-  mix_loss *loss_object;
-  mix_optimizer *optimizer;
-} training;
-
-static mix_list *train_step(void *context, mix_list *batch) {
-  training *t = context;
-  mix_list *variables = mix_model_trainable_variables(t->model);
-  mix_tape *tape = mix_tape_begin();
-  mix_tensor *predictions = mix_model_call(t->model, mix_list_get(batch, 0), .training = MIX_TRUE);
-  mix_tensor *loss = mix_loss_call(t->loss_object, mix_list_get(batch, 1), predictions);
-  mix_tensor *scaled_loss = mix_optimizer_get_scaled_loss(t->optimizer, loss);
-  mix_tape_end(tape);
-  mix_list *scaled_gradients = mix_tape_gradient(tape, scaled_loss, variables);
-  mix_list *gradients = mix_optimizer_get_unscaled_gradients(t->optimizer, scaled_gradients);
-  mix_optimizer_apply_gradients(t->optimizer, gradients, variables);
-  return mix_list_of(loss);
-}
 
 static mix_list *test_step(void *context, mix_list *batch) {
   return mix_list_of(

@@ -1,5 +1,6 @@
-/* --loop custom: the custom training loop of the Keras guide. A captured step of tape, scaled loss and
- * optimizer, over batches of a shuffled data set. */
+/* --loop custom: the custom training loop of the Keras guide: the step of the example, captured, over batches
+ * of a shuffled data set. */
+#include "../../examples/02_training_step.h"
 #include "base/number.h"
 #include "cli/cli.h"
 #include "distribute/distribute.h"
@@ -11,12 +12,6 @@
 
 #include <math.h>
 #include <string.h>
-
-typedef struct training {
-  mix_model *model;
-  mix_loss *loss_object;
-  mix_optimizer *optimizer;
-} training;
 
 /* The state of the loop. */
 typedef struct loop {
@@ -51,19 +46,13 @@ static mix_tensor *batch_accuracy(mix_tensor *labels, mix_tensor *predictions) {
 }
 
 /* On several ranks `batch` has this one's rows, and the results are those of all rows. */
-static mix_list *train_step(void *context, mix_list *batch) {
+static mix_list *measured_step(void *context, mix_list *batch) {
   training *t = context;
-  mix_list *variables = mix_model_trainable_variables(t->model);
-  mix_tape *tape = mix_tape_begin();
-  mix_tensor *predictions =
-      mix_model_call(t->model, model_input(mix_list_get(batch, 0)), .training = MIX_TRUE);
-  mix_tensor *loss = mix_loss_call(t->loss_object, mix_list_get(batch, 1), predictions);
-  mix_tensor *scaled_loss = mix_optimizer_scale_loss(t->optimizer, loss);
-  mix_tape_end(tape);
-  mix_list *scaled_gradients = mix_tape_gradient(tape, scaled_loss, variables);
-  mix_optimizer_apply(t->optimizer, scaled_gradients, variables);
+  mix_tensor *labels = mix_list_get(batch, 1);
+  mix_list *results = train_step(t, mix_list_of(model_input(mix_list_get(batch, 0)), labels));
   mix_tensor *applied = mix_optimizer_applied(t->optimizer);
-  return mix_list_of(mix_all_reduce(loss), batch_accuracy(mix_list_get(batch, 1), predictions),
+  return mix_list_of(mix_all_reduce(mix_list_get(results, 0)),
+                     batch_accuracy(labels, mix_list_get(results, 1)),
                      applied ? applied : mix_scalar(1, MIX_BOOL));
 }
 
@@ -309,7 +298,7 @@ bool cli_train_custom(const cli_options *options, mix_model *model, const cli_da
   const bool all = l.rows > 0 && l.batch_size > l.rows; /* batches larger than the data, as in fit */
   l.train = mix_dataset_batch(l.train, all ? l.rows : l.batch_size);
   l.step =
-      mix_function_new(train_step, &l.training, .name = "train_step", .jit_compile = options->jit_compile);
+      mix_function_new(measured_step, &l.training, .name = "train_step", .jit_compile = options->jit_compile);
   if (options->checkpoint)
     l.checkpoint = mix_checkpoint_new(options->checkpoint, .model = model, .seed = options->seed,
                                       .force = options->force);
