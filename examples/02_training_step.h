@@ -1,5 +1,5 @@
-/* The training step of a loop of one's own: tape, scaled loss, update. It takes any optimizer: one that scales
- * no loss leaves it as it is. `mixtape train --loop custom` runs this step too. */
+/* The training step of a loop of one's own: tape, scaled loss, update. It takes any optimizer: one that
+ * scales no loss leaves it as it is. `mixtape train --loop custom` runs this step too. */
 #ifndef TRAINING_STEP_H
 #define TRAINING_STEP_H
 

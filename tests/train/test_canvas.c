@@ -43,7 +43,7 @@ static void rectangles_are_exact_and_clipped(void **state) {
 }
 
 /* Draws at (24, 40). */
-static picture of_text(const char *text, double letter) {
+static picture of_text(const char *text, int letter) {
   mix_canvas canvas;
   assert_true(mix_canvas_open(&canvas, 400, 100, 1, "test"));
   mix_canvas_text(&canvas, 24, 40, letter, BLUE, text);

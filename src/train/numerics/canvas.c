@@ -1,8 +1,9 @@
-/* Rectangles and text by cairo, which is loaded for the first picture: few programs draw one, and it brings
+/* Rectangles and text. Cairo is loaded for the first picture: few programs draw one, and it brings
  * fonts and a window system with it. */
 #include "train/numerics/canvas.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/format.h"
 #include "base/loaded.h"
 #include "formats/file.h"
 #include <cairo.h>
@@ -125,7 +126,12 @@ static void set_colour(cairo_t *context, mix_colour colour) {
                        (colour & 0xff) / 255.0);
 }
 
-void mix_canvas_fill(mix_canvas *canvas, double x, double y, double width, double height, mix_colour colour) {
+void mix_canvas_fill(mix_canvas *canvas, int x, int y, int width, int height, mix_colour colour) {
+  if (canvas->svg) {
+    mix_text_put(canvas->svg, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#%06x\"/>\n", x, y,
+                 width, height, (unsigned)colour);
+    return;
+  }
   set_colour(canvas->context, colour);
   cairo.rectangle(canvas->context, x, y, width, height);
   cairo.fill(canvas->context);
@@ -160,15 +166,26 @@ static void make_printable(char *to, size_t size, const char *text) {
   to[used] = '\0';
 }
 
-void mix_canvas_text(mix_canvas *canvas, double x, double y, double letter, mix_colour colour,
-                     const char *text) {
+/* Monospaced letters are 0.6 of their size wide, capitals 0.72 high; textLength is for fonts that differ. */
+static void put_text(mix_text *svg, int x, int y, int letter, mix_colour colour, const char *text) {
+  mix_text_put(svg, "<text x=\"%d\" y=\"%d\" font-size=\"%d\" textLength=\"%d\" fill=\"#%06x\">", x,
+               y + letter * 6 / 5, letter * 5 / 3, letter * (int)mix_letters(text), (unsigned)colour);
+  mix_text_put_escaped(svg, text);
+  mix_text_put(svg, "</text>\n");
+}
+
+void mix_canvas_text(mix_canvas *canvas, int x, int y, int letter, mix_colour colour, const char *text) {
   char printable[TEXT_BYTES];
   make_printable(printable, sizeof printable, text);
+  if (canvas->svg) {
+    put_text(canvas->svg, x, y, letter, colour, printable);
+    return;
+  }
   cairo_text_extents_t extents;
   cairo.set_font_size(canvas->context, 2 * letter);
   cairo.text_extents(canvas->context, "H", &extents);
   if (!(extents.x_advance > 0)) return;
-  const double size = 2 * letter * letter / extents.x_advance;
+  const double size = 2.0 * letter * letter / extents.x_advance;
   cairo.set_font_size(canvas->context, size);
   cairo.text_extents(canvas->context, "H", &extents);
   set_colour(canvas->context, colour);

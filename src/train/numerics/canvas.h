@@ -1,8 +1,8 @@
-/* A picture in memory, drawn by cairo and written as PNG. */
+/* A picture: in memory, drawn by cairo and written as PNG, or as elements of SVG in a text. */
 #ifndef MIX_TRAIN_NUMERICS_CANVAS_H
 #define MIX_TRAIN_NUMERICS_CANVAS_H
 
-#include <stdbool.h>
+#include "base/text.h"
 #include <stdint.h>
 
 typedef uint32_t mix_colour; /* 0xRRGGBB */
@@ -12,6 +12,7 @@ typedef struct mix_canvas {
   struct _cairo *context;
   unsigned char *pixels;
   const char *call; /* whose errors name it */
+  mix_text *svg;    /* the text in which it is drawn, without the rest; NULL: by cairo */
 } mix_canvas;
 
 /* Loads cairo; false with the error recorded where it is missing. Opening a canvas does it too. */
@@ -21,11 +22,10 @@ double mix_canvas_scale(int width, int height, double wanted);
 /* Opens a white canvas of `width` x `height` units; false with the error recorded. */
 bool mix_canvas_open(mix_canvas *canvas, int width, int height, double scale, const char *call);
 void mix_canvas_close(mix_canvas *canvas);
-void mix_canvas_fill(mix_canvas *canvas, double x, double y, double width, double height, mix_colour colour);
+void mix_canvas_fill(mix_canvas *canvas, int x, int y, int width, int height, mix_colour colour);
 /* Draws a line of text whose capital letters begin at (x, y), above and to the left. Letters are `letter`
  * wide. What is not UTF-8 becomes '?'. */
-void mix_canvas_text(mix_canvas *canvas, double x, double y, double letter, mix_colour colour,
-                     const char *text);
+void mix_canvas_text(mix_canvas *canvas, int x, int y, int letter, mix_colour colour, const char *text);
 /* Interpolates between two colours: t = 0 is the first, 1 the second. */
 mix_colour mix_colour_between(mix_colour a, mix_colour b, double t);
 /* Replaces the file atomically. False with the error recorded, also one of drawing. */

@@ -1,22 +1,19 @@
 /* The report as one page of HTML that needs no other file: verdict and advice, curves of loss and loss scale,
- * and a strip for each tensor, as inline SVG. */
+ * and the picture, as inline SVG. */
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "formats/file.h"
-#include "ops/magnitudes.h"
 #include "train/numerics/numerics.h"
 #include <math.h>
 #include <string.h>
 
-enum { STRIP = 720, HEIGHT = 16, CURVE = 140 };
+enum { WIDTH = 720, CURVE = 140 };
 
 static const char *const style =
     "body{font:14px sans-serif;color:#1a1a1a;max-width:1150px;margin:2em auto}"
-    "td{padding:1px 8px;white-space:nowrap}th{text-align:left;padding:1px 8px;font-weight:normal;color:#777}"
-    "table{border-collapse:collapse}.bad{color:#d62728}.n{text-align:right}svg{display:block}"
-    "svg text{font:11px sans-serif;fill:#777}";
+    "svg{display:block}.curve text{font:11px sans-serif;fill:#777}#strips text{font-family:monospace}";
 
 /* Between two texts. Not by %f, which writes 0,5 in some locales. */
 static void put_number(mix_text *t, const char *before, char form, int digits, double x, const char *after) {
@@ -51,7 +48,7 @@ static double loss_at(const mix_numerics_point *p) { return p->loss; }
 static double scale_at(const mix_numerics_point *p) { return p->scale; }
 
 static void put_end(mix_text *t, int y, int digits, double value) {
-  mix_text_put(t, "<text x=\"%d\" y=\"%d\">", STRIP + 6, y);
+  mix_text_put(t, "<text x=\"%d\" y=\"%d\">", WIDTH + 6, y);
   put_number(t, "", 'g', digits, value, "</text>");
 }
 
@@ -82,10 +79,10 @@ static void put_curve(mix_text *t, const mix_numerics *r, const char *id, const 
   }
   const bool any = low <= high, logarithmic = any && low > 0;
   const double bottom = logarithmic ? log2(low) : low, span = (logarithmic ? log2(high) : high) - bottom;
-  const double step = r->point_count > 1 ? (double)STRIP / (r->point_count - 1) : 0;
-  mix_text_put(t, "<h2>%s</h2>\n<svg id=\"%s\" width=\"%d\" height=\"%d\">", title, id, STRIP + 120,
-               CURVE + 24);
-  mix_text_put(t, "<rect width=\"%d\" height=\"%d\" fill=\"#f6f6f6\"/>", STRIP, CURVE);
+  const double step = r->point_count > 1 ? (double)WIDTH / (r->point_count - 1) : 0;
+  mix_text_put(t, "<h2>%s</h2>\n<svg id=\"%s\" class=\"curve\" width=\"%d\" height=\"%d\">", title, id,
+               WIDTH + 120, CURVE + 24);
+  mix_text_put(t, "<rect width=\"%d\" height=\"%d\" fill=\"#f6f6f6\"/>", WIDTH, CURVE);
   bool drawing = false;
   for (int i = 0; i < r->point_count; i++) {
     const double v = value(&r->points[i]), x = step * i;
@@ -110,75 +107,7 @@ static void put_curve(mix_text *t, const mix_numerics *r, const char *id, const 
     }
   if (any) put_ends(t, low, high);
   mix_text_put(t, "<text x=\"0\" y=\"%d\">step 1</text><text x=\"%d\" y=\"%d\">%lld</text></svg>\n",
-               CURVE + 16, STRIP - 20, CURVE + 16, (long long)r->steps);
-}
-
-/* ---- strips ---- */
-
-static double x_of(int exponent) {
-  const int inside = exponent < MIX_NUMERICS_LOWEST        ? MIX_NUMERICS_LOWEST
-                     : exponent > MIX_NUMERICS_HIGHEST + 1 ? MIX_NUMERICS_HIGHEST + 1
-                                                           : exponent;
-  return (double)(inside - MIX_NUMERICS_LOWEST) * STRIP / (MIX_NUMERICS_HIGHEST + 1 - MIX_NUMERICS_LOWEST);
-}
-
-static void put_box(mix_text *t, int first, int end, const char *fill, double opacity) {
-  if (x_of(end) <= x_of(first)) return;
-  put_number(t, "<rect x=\"", 'f', 1, x_of(first), "\"");
-  put_number(t, " width=\"", 'f', 1, x_of(end) - x_of(first), "\"");
-  mix_text_put(t, " height=\"%d\" fill=\"%s\"", HEIGHT, fill);
-  put_number(t, " opacity=\"", 'f', 2, opacity, "\"/>");
-}
-
-static void put_strip(mix_text *t, const mix_numerics_entry *entry, const mix_numerics_sum *sum) {
-  const int lowest = mix_magnitude_lowest(entry->dtype), normal = mix_magnitude_normal(entry->dtype);
-  double total = 0;
-  for (int b = 0; b < mix_magnitude_bins(entry->dtype); b++) total += (double)sum->bins[b];
-  mix_text_put(t, "<svg class=\"strip\" width=\"%d\" height=\"%d\">", STRIP, HEIGHT);
-  mix_text_put(t, "<rect width=\"%d\" height=\"%d\" fill=\"#dedede\"/>", STRIP, HEIGHT);
-  put_box(t, lowest, normal, "#ffe3b3", 1);
-  put_box(t, normal, mix_magnitude_highest(entry->dtype) + 1, "#f8f8f8", 1);
-  for (int b = 0; b < mix_magnitude_bins(entry->dtype); b++) {
-    if (!sum->bins[b]) continue;
-    const double share = 1 + log10((double)sum->bins[b] / total) / 6; /* a millionth to all */
-    put_box(t, lowest + b, lowest + b + 1, "#08306b", 0.15 + 0.85 * (share > 0 ? share : 0));
-  }
-  mix_text_put(t, "</svg>");
-}
-
-static void put_row(mix_text *t, const mix_numerics_entry *entry, bool gradient) {
-  const mix_numerics_sum *sum = gradient ? &entry->gradient : &entry->forward;
-  const mix_numerics_statistics *s = &sum->statistics;
-  const bool first = gradient ? entry->first_gradient : entry->first_forward;
-  mix_text_put(t, "<tr%s><td>%s", mix_numerics_finite(s) ? "" : " class=\"bad\"", first ? "&#9654; " : "");
-  mix_text_put_escaped(t, entry->layer);
-  mix_text_put(t, "/");
-  mix_text_put_escaped(t, entry->tensor);
-  mix_text_put(t, "</td><td>%s</td>", mix_dtype_name(entry->dtype));
-  put_number(t, "<td class=\"n\">", 'f', 1, s->elements ? 100 * (double)s->zeros / (double)s->elements : 0,
-             "%</td><td>");
-  put_strip(t, entry, sum);
-  mix_text_put(t, "</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td></tr>\n", (long long)s->infinities,
-               (long long)s->nans);
-}
-
-static void put_axis(mix_text *t) {
-  mix_text_put(t, "<tr><th></th><th>dtype</th><th>zeros</th><th><svg width=\"%d\" height=\"14\">", STRIP);
-  for (int e = MIX_NUMERICS_LOWEST + 10; e < MIX_NUMERICS_HIGHEST; e += 10) {
-    put_number(t, "<text x=\"", 'f', 1, x_of(e), "\"");
-    mix_text_put(t, " y=\"11\">2^%d</text>", e);
-  }
-  mix_text_put(t, "</svg></th><th>inf</th><th>nan</th></tr>\n");
-}
-
-static void put_panel(mix_text *t, const mix_numerics *r, const char *id, const char *title, bool gradient) {
-  mix_text_put(t, "<h2>%s</h2>\n<table id=\"%s\">\n", title, id);
-  put_axis(t);
-  for (int i = 0; i < r->entry_count; i++) {
-    const mix_numerics_entry *entry = &r->entries[gradient ? r->entry_count - 1 - i : i];
-    if (mix_numerics_drawn(entry, gradient)) put_row(t, entry, gradient);
-  }
-  mix_text_put(t, "</table>\n");
+               CURVE + 16, WIDTH - 20, CURVE + 16, (long long)r->steps);
 }
 
 mix_status mix_numerics_write_html(mix_numerics *r, const char *path) {
@@ -190,11 +119,8 @@ mix_status mix_numerics_write_html(mix_numerics *r, const char *path) {
   put_heading(&t, r);
   put_curve(&t, r, "loss", "Loss", loss_at);
   if (r->scaled) put_curve(&t, r, "scale", "Loss scale; red: skipped steps", scale_at);
-  put_panel(&t, r, "forward", "Forward pass: magnitudes as powers of two", false);
-  put_panel(&t, r, "backward", r->scaled ? "Gradients of the scaled loss" : "Gradients of the loss", true);
-  mix_text_put(
-      &t, "<p>White: normal numbers of the dtype; yellow: subnormal; grey: outside of it. The darker, the "
-          "more values. &#9654;: where a step went wrong first.</p>\n</body></html>\n");
+  mix_numerics_put_picture(r, &t);
+  mix_text_put(&t, "</body></html>\n");
   if (!t.failed) mix_file_replace(path, &(mix_bytes){t.text, t.used}, 1, "numerics_write_html");
   mix_free(t.text);
   return mix_error();

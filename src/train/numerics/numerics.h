@@ -110,9 +110,11 @@ mix_status mix_numerics_after(void *report, mix_list *results, bool watched, int
 /* conclusion.c: the conclusion of the steps so far. */
 const mix_numerics_conclusion *mix_numerics_conclude(const mix_numerics *report);
 
+/* picture.c: the panels of both passes and the legend, as an element of HTML. */
+void mix_numerics_put_picture(const mix_numerics *report, mix_text *page);
+
 /* table.c. In pictures: does it have a strip in the panel of the forward pass, or of the gradients? */
 bool mix_numerics_drawn(const mix_numerics_entry *entry, bool gradient);
-enum { MIX_NUMERICS_LOWEST = -70, MIX_NUMERICS_HIGHEST = 45 }; /* exponents in pictures */
 const char *mix_numerics_kind_name(mix_numerics_kind kind);
 
 #endif

@@ -1,11 +1,12 @@
-/* The picture of a report: a strip for each tensor. The strip shades the histogram of magnitudes over powers
- * of two, drawn over the range of the dtype. A bar in front shows zeros; marks behind it show infinities and
- * NaN. */
+/* The picture of a report, as PNG or in a page: a strip for each tensor. The strip shades the histogram of
+ * magnitudes over powers of two, drawn over the range of the dtype. A bar in front shows zeros; marks behind
+ * it show infinities and NaN. */
 #include "base/error.h"
 #include "base/format.h"
 #include "train/numerics/canvas.h"
 #include "train/numerics/numerics.h"
 #include "ops/magnitudes.h"
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,14 +18,15 @@ enum {
   ROW = 26,
   STRIP = 20,
   LINE = 24,
-  NAME_MAX = 32,      /* letters */
   LINE_LETTERS = 127, /* of text */
   DTYPE = 60,         /* columns */
   ZEROS = 84,
-  MARK = 44,
   CELLS_WIDTH = 760,
   CELL_MIN = 7,
-  ROWS_MAX = 1000
+  LOWEST = -70, /* exponents */
+  HIGHEST = 45,
+  NAME_LETTERS = 128, /* letters */
+  WIDTH_MIN = 1274    /* of the legend */
 };
 
 static const mix_colour INK = 0x1a1a1a, FAINT = 0x777777, GRID = 0xd0d0d0, OUTSIDE = 0xdedede,
@@ -36,16 +38,18 @@ typedef struct picture {
   const mix_numerics *report;
   int lowest, highest, cell, name_width; /* lowest, highest: exponents shown; cell, name_width: pixels */
   int dtype_at, zeros_at, strip_at, marks_at, y;
+  int max_rows, max_name, mark; /* of a panel; letters of a name; the width of a mark */
 } picture;
 
 static int strip_width(const picture *p) { return (p->highest - p->lowest + 1) * p->cell; }
 
 /* ---- measuring ---- */
 
-static int rows(const mix_numerics *r, bool gradient) {
+static int rows(const picture *p, bool gradient) {
   int count = 0;
-  for (int i = 0; i < r->entry_count; i++) count += mix_numerics_drawn(&r->entries[i], gradient);
-  return count < ROWS_MAX ? count : ROWS_MAX;
+  for (int i = 0; i < p->report->entry_count; i++)
+    count += mix_numerics_drawn(&p->report->entries[i], gradient);
+  return count < p->max_rows ? count : p->max_rows;
 }
 
 /* Extends the shown exponents to those that occur, and to the range of 16-bit tensors. */
@@ -70,10 +74,10 @@ static void measure(picture *p) {
     extend_range(p, entry, &entry->forward);
     extend_range(p, entry, &entry->gradient);
     int length = (int)(mix_letters(entry->layer) + mix_letters(entry->tensor)) + 1;
-    if (length > longest) longest = length < NAME_MAX ? length : NAME_MAX;
+    if (length > longest) longest = length < p->max_name ? length : p->max_name;
   }
-  p->lowest = p->lowest - 2 < MIX_NUMERICS_LOWEST ? MIX_NUMERICS_LOWEST : p->lowest - 2;
-  p->highest = p->highest + 2 > MIX_NUMERICS_HIGHEST ? MIX_NUMERICS_HIGHEST : p->highest + 2;
+  p->lowest = p->lowest - 2 < LOWEST ? LOWEST : p->lowest - 2;
+  p->highest = p->highest + 2 > HIGHEST ? HIGHEST : p->highest + 2;
   p->cell = CELLS_WIDTH / (p->highest - p->lowest + 1);
   if (p->cell < CELL_MIN) p->cell = CELL_MIN;
   p->name_width = LETTER * longest;
@@ -178,13 +182,16 @@ static void draw_zeros(picture *p, const mix_numerics_statistics *s, int y) {
   if (s->zeros) mix_canvas_text(&p->canvas, p->zeros_at + 4, y + 3, LETTER, INK, text);
 }
 
-static void draw_mark(picture *p, int64_t count, int column, int y, mix_colour colour, const char *text) {
-  int x = p->marks_at + column * MARK;
+/* With the number on a page, else with its name. */
+static void draw_mark(picture *p, int64_t count, int column, int y, mix_colour colour, const char *name) {
+  char text[24];
+  snprintf(text, sizeof text, "%lld", (long long)count);
+  int x = p->marks_at + column * p->mark;
   if (count) {
-    mix_canvas_fill(&p->canvas, x, y, MARK - 4, STRIP, colour);
-    mix_canvas_text(&p->canvas, x + 3, y + 3, LETTER, 0xffffff, text);
+    mix_canvas_fill(&p->canvas, x, y, p->mark - 4, STRIP, colour);
+    mix_canvas_text(&p->canvas, x + 3, y + 3, LETTER, 0xffffff, p->canvas.svg ? text : name);
   } else {
-    mix_canvas_fill(&p->canvas, x, y + STRIP - 1, MARK - 4, 1, GRID);
+    mix_canvas_fill(&p->canvas, x, y + STRIP - 1, p->mark - 4, 1, GRID);
   }
 }
 
@@ -194,11 +201,12 @@ static const char *short_dtype(mix_dtype dtype) {
 
 static void draw_row(picture *p, const mix_numerics_entry *entry, bool gradient) {
   const mix_numerics_sum *sum = gradient ? &entry->gradient : &entry->forward;
-  char name[4 * NAME_MAX + 1], full[256];
+  char name[4 * NAME_LETTERS + 1], full[4 * NAME_LETTERS];
   bool wrong = !mix_numerics_finite(&sum->statistics);
   snprintf(full, sizeof full, "%s/%s", entry->layer, entry->tensor);
-  const bool cut = mix_letters(full) > NAME_MAX;
-  snprintf(name, sizeof name, "%.*s%s", (int)mix_letters_bytes(full, cut ? NAME_MAX - 2 : NAME_MAX), full,
+  const bool cut = (int)mix_letters(full) > p->max_name;
+  snprintf(name, sizeof name, "%.*s%s",
+           (int)mix_letters_bytes(full, (size_t)(cut ? p->max_name - 2 : p->max_name)), full,
            cut ? ".." : "");
   mix_canvas_text(&p->canvas, MARGIN, p->y + 3, LETTER, wrong ? INFINITY_MARK : INK, name);
   if (gradient ? entry->first_gradient : entry->first_forward)
@@ -220,7 +228,8 @@ static void draw_row(picture *p, const mix_numerics_entry *entry, bool gradient)
 
 static void draw_axis(picture *p) {
   mix_canvas_text(&p->canvas, p->zeros_at, p->y, LETTER, FAINT, "zeros");
-  mix_canvas_text(&p->canvas, p->marks_at + 3, p->y, LETTER, FAINT, "inf nan");
+  mix_canvas_text(&p->canvas, p->marks_at + 3, p->y, LETTER, FAINT, "inf");
+  mix_canvas_text(&p->canvas, p->marks_at + p->mark + 3, p->y, LETTER, FAINT, "nan");
   for (int e = (p->lowest / 10) * 10; e <= p->highest; e += 10) {
     char text[16];
     snprintf(text, sizeof text, "2^%d", e);
@@ -233,7 +242,7 @@ static void draw_axis(picture *p) {
 
 static void draw_panel(picture *p, const char *title, bool gradient) {
   const mix_numerics *r = p->report;
-  int left = rows(r, gradient);
+  int left = rows(p, gradient);
   mix_canvas_text(&p->canvas, MARGIN, p->y, LETTER, INK, title);
   p->y += LINE + 4;
   draw_axis(p);
@@ -267,12 +276,14 @@ static void draw_legend(picture *p) {
   mix_canvas_text(&p->canvas, MARGIN, p->y + 3, LETTER, INK, "where a step went wrong first");
 }
 
-static void draw(picture *p, int width) {
-  p->y = MARGIN;
-  heading(p, width, true);
-  p->y += LINE;
+/* The height of what follows the heading. */
+static int panels_height(const picture *p) {
+  return LINE + (rows(p, true) ? 2 : 1) * (3 * LINE + 4) + (rows(p, false) + rows(p, true) + 2) * ROW;
+}
+
+static void draw_panels(picture *p) {
   draw_panel(p, "Forward pass: magnitudes as powers of two", false);
-  if (rows(p->report, true))
+  if (rows(p, true))
     draw_panel(p,
                p->report->scaled ? "Gradients of the scaled loss, in backward order"
                                  : "Gradients of the loss, in backward order",
@@ -280,20 +291,39 @@ static void draw(picture *p, int width) {
   draw_legend(p);
 }
 
+/* Returns the width. */
+static int lay_out(picture *p) {
+  measure(p);
+  const int width = p->marks_at + 2 * p->mark + MARGIN;
+  return width < WIDTH_MIN ? WIDTH_MIN : width;
+}
+
+void mix_numerics_put_picture(const mix_numerics *report, mix_text *page) {
+  picture p = {.canvas.svg = page,
+               .report = report,
+               .y = 2,
+               .max_rows = INT_MAX,
+               .max_name = NAME_LETTERS,
+               .mark = 130}; /* of ten digits */
+  const int width = lay_out(&p), height = panels_height(&p);
+  mix_text_put(page, "<svg id=\"strips\" width=\"100%%\" viewBox=\"0 0 %d %d\">\n", width, height);
+  draw_panels(&p);
+  mix_text_put(page, "</svg>\n");
+}
+
 mix_status mix_numerics_write_png(mix_numerics *report, const char *path) {
   if (!mix_given(report, &mix_numerics_class, "numerics_write_png", "a numerics report") ||
       !mix_numerics_given(report, "numerics_write_png"))
     return mix_error();
   if (!path || !*path) return mix_fail_status(MIX_TYPE_ERROR, "numerics_write_png: no path");
-  picture p = {.report = report, .y = MARGIN};
-  measure(&p);
-  int width = p.marks_at + 2 * MARK + MARGIN, panels = rows(report, true) ? 2 : 1;
-  if (width < 1274) width = 1274; /* of the legend */
-  int height = 2 * MARGIN + heading(&p, width, false) + LINE + panels * (3 * LINE + 4) +
-               (rows(report, false) + rows(report, true) + 2) * ROW;
+  picture p = {.report = report, .y = MARGIN, .max_rows = 1000, .max_name = 32, .mark = 44};
+  const int width = lay_out(&p), height = 2 * MARGIN + heading(&p, width, false) + panels_height(&p);
   if (!mix_canvas_open(&p.canvas, width, height, mix_canvas_scale(width, height, 1), "numerics_write_png"))
     return mix_error();
-  draw(&p, width);
+  p.y = MARGIN;
+  heading(&p, width, true);
+  p.y += LINE;
+  draw_panels(&p);
   mix_canvas_write_png(&p.canvas, path);
   mix_canvas_close(&p.canvas);
   return mix_error();
