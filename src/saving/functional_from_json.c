@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "nn/layers/keras_operations/keras_operation.h"
+#include "nn/layers/operations/operation.h"
 #include "nn/layers/builtin.h"
 #include "nn/layers/operands.h"
 #include "nn/layers/recurrent/recurrent.h"

@@ -98,7 +98,7 @@ static inline json_t *mix_json_layers(const json_t *config) {
 mix_tensor *mix_reader_input(mix_json_reader *reader, const json_t *object);
 mix_model *mix_reader_functional(mix_json_reader *reader, const json_t *config);
 
-/* tf_operation_node.c: the calls of TensorFlow's functions (nn/layers/tf_operations/operation.h). What a node
+/* tf_operation_node.c: the calls of TensorFlow's functions (nn/layers/operations/tf_operation.c). What a node
  * of the text says of one; the form is the caller's. */
 typedef struct mix_tf_operation_node {
   mix_tensor *(*find)(void *context, const json_t *reference); /* NULL without an error: not made yet */

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/json.h"
 #include "formats/zip_members.h"
-#include "nn/layers/keras_operations/keras_operation.h"
+#include "nn/layers/operations/operation.h"
 #include "support/skip.h"
 #include <dirent.h>
 

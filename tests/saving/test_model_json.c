@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "model/support.h"
-#include "nn/layers/keras_operations/keras_operation.h"
+#include "nn/layers/operations/operation.h"
 #include "nn/losses/loss.h"
 #include "optim/optimizer.h"
 #include "saving/model_json.h"

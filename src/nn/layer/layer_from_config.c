@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "nn/layer/registry.h"
-#include "nn/layers/keras_operations/keras_operation.h"
+#include "nn/layers/operations/operation.h"
 #include "nn/layers/recurrent/recurrent.h"
 #include <string.h>
 
@@ -60,7 +60,7 @@ bool mix_object_is_operation(const json_t *object) {
   const mix_keras_operation *operation = mix_keras_operation_named(name);
   const json_t *arguments = first_arguments(object), *config = json_object_get(object, "config");
   if (!operation || !arguments || json_object_get(config, "trainable")) return false;
-  return operation->takes_list == json_is_array(json_array_get(arguments, 0));
+  return operation->operation.takes_list == json_is_array(json_array_get(arguments, 0));
 }
 
 /* By its class alone: a class of the user's or of keras.layers may have the same name. */

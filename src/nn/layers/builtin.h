@@ -9,7 +9,7 @@
 #include <mixtape/ops.h>
 
 /* The layers that are made from configs, mix_<name>_kind, by the folder of their files: nn/layers/, and below
- * it convolution/, spatial/, recurrent/, attention/ and tf_operations/. */
+ * it convolution/, spatial/, recurrent/, attention/ and operations/. */
 /* clang-format off */
 #define MIX_PLAIN_LAYERS(X)                                                                                  \
   X(dense) X(activation) X(flatten) X(dropout) X(softmax_layer) X(relu_layer) X(leaky_relu_layer) X(prelu)   \

@@ -1,6 +1,6 @@
 /* TimeDistributed: a layer on every step of sequences, as one batch of all steps where that is the same. */
 #include "base/error.h"
-#include "nn/layers/keras_operations/keras_operation.h"
+#include "nn/layers/operations/operation.h"
 #include "nn/layers/recurrent/recurrent.h"
 #include "tensor/shape.h"
 

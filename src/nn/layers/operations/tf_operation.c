@@ -1,7 +1,10 @@
-/* The layers of TensorFlow's functions in functional models of tf_keras. */
-#include "nn/layers/tf_operations/operation.h"
+/* The layers of TensorFlow's functions in functional models of tf_keras. The form of a call
+ * (mix_call_keywords) is {"args": first argument, "kwargs": {name: value}}; values are those of the text, but
+ * for tensors (mix_operand_form), and {MIX_OPERAND_VALUE: value} in the first argument. */
+#include "nn/layers/operations/operation.h"
 
 #include "base/error.h"
+#include <string.h>
 
 typedef struct op_lambda_options {
   size_t size;
@@ -9,27 +12,41 @@ typedef struct op_lambda_options {
   const char *function;
 } op_lambda_options;
 
+static const mix_operation *operation_named(const char *function) {
+  static const mix_operation *const tables[] = {mix_tf_elementwise_operations, mix_tf_reduction_operations,
+                                                mix_tf_shape_operations,       mix_tf_index_operations,
+                                                mix_tf_product_operations,     mix_tf_nn_operations};
+  for (size_t t = 0; function && t < sizeof tables / sizeof *tables; t++)
+    for (const mix_operation *row = tables[t]; row->name; row++)
+      if (!strcmp(row->name, function)) return row;
+  return NULL;
+}
+
 static bool function_known(void *options, const mix_layer_kind *kind) {
   const char *function = ((const op_lambda_options *)options)->function;
-  if (function && mix_tf_operation_named(function)) return true;
+  if (operation_named(function)) return true;
   mix_fail(MIX_UNSUPPORTED, "%s: tf.%.80s is not supported", kind->class.name, function ? function : "?");
   return false;
 }
 
 static mix_list *op_lambda_call(mix_layer *layer, const mix_call_args *args) {
-  const op_lambda_options *o = mix_layer_data(layer);
+  const op_lambda_options *options = mix_layer_data(layer);
   const json_t *form = mix_call_form();
-  mix_tf_operation_call call = {.operation = mix_tf_operation_named(o->function),
-                                .layer = layer,
-                                .tensors = mix_operand_tensors(args->inputs, args->arguments)};
+  mix_operands o = {.layer = layer,
+                    .operation = operation_named(options->function),
+                    .tensors = mix_operand_tensors(args->inputs, args->arguments),
+                    .symbolic = args->symbolic};
   if (!form)
     return mix_fail(MIX_UNSUPPORTED,
                     "%s '%s': it is called inside the model of its file alone; use the function of "
                     "<mixtape/ops.h>",
                     layer->class.name, layer->name);
-  mix_list *results = mix_tf_operation_read(&call, form) ? call.operation->build(&call) : NULL;
-  mix_tf_operation_release(&call);
-  return mix_failed() ? NULL : results;
+  json_t *first = json_pack("[O]", json_object_get(form, "args"));
+  const bool bound = mix_operands_bind(&o, first, json_object_get(form, "kwargs"), NULL);
+  mix_list *results = bound ? mix_operation_run(&o) : NULL;
+  json_decref(o.values);
+  json_decref(first);
+  return results;
 }
 
 static const mix_field_row fields[] = {
