@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "nn/layers/operands.h"
 #include <mixtape/ops.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,11 +215,10 @@ static mix_tensor **retained_tensors(mix_list *list) {
   return tensors;
 }
 
-/* One index, or a list of them. */
 static json_t *form_of(void *given, int count) {
-  if (!mix_is(given, &mix_list_class)) return json_integer(0);
+  if (!mix_is(given, &mix_list_class)) return mix_operand_form(0);
   json_t *list = json_array();
-  for (int i = 0; i < count; i++) mix_json_append(list, json_integer(i));
+  for (int i = 0; i < count; i++) mix_json_append(list, mix_operand_form(i));
   return list;
 }
 

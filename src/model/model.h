@@ -117,7 +117,7 @@ typedef struct mix_functional {
     int next;   /* the next call of the same layer; -1: none */
     int number; /* which of its layer's calls it is, from 0 */
   } * of_layer; /* (call_count) */
-  /* The structure in which the user gave them: an index, or lists and objects of them. */
+  /* The structure in which the user gave them: a mix_operand_form, or lists and objects of them. */
   json_t *input_form, *output_form;
   const char *output_names[MIX_MODEL_MAX]; /* in logs and dicts of data */
 } mix_functional;

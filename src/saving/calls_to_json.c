@@ -73,7 +73,7 @@ static json_t *keras_operation_call_json(const written_call *written, const mix_
                     call->layer->name, operation->kind.call, call->layer->semantics->name);
   json_t *form = call->keywords.form ? json_incref(call->keywords.form)
                                      : mix_keras_operation_form(operation, mix_list_count(written->tensors));
-  json_t *filled = form ? mix_operand_form_fill(form, operand_leaf, (void *)written) : NULL;
+  json_t *filled = form ? mix_form_fill(form, operand_leaf, (void *)written) : NULL;
   json_decref(form);
   return filled;
 }
@@ -174,11 +174,12 @@ static json_t *input_leaf(void *context, int index) {
 static json_t *input_form(const mix_layer_call *call) {
   if (mix_layer_is_functional(call->layer)) {
     const mix_functional *inner = mix_layer_data(call->layer);
-    if (json_is_object(inner->input_form)) return json_incref(inner->input_form);
+    if (json_is_object(inner->input_form) && mix_operand_form_number(inner->input_form) < 0)
+      return json_incref(inner->input_form);
   }
-  if (!call->inputs_are_list && mix_list_count(call->inputs) == 1) return json_integer(0);
+  if (!call->inputs_are_list && mix_list_count(call->inputs) == 1) return mix_operand_form(0);
   json_t *form = json_array();
-  for (int i = 0; i < mix_list_count(call->inputs); i++) mix_json_append(form, json_integer(i));
+  for (int i = 0; i < mix_list_count(call->inputs); i++) mix_json_append(form, mix_operand_form(i));
   return form;
 }
 
@@ -203,7 +204,7 @@ static json_t *call_json(const mix_functional *graph, const mix_layer_call *call
   json_t *keywords = keywords_json(&written, call), *form = input_form(call), *node;
   written.keywords = objects ? NULL : keywords;
   json_t *inputs = mix_form_fill(form, input_leaf, &written);
-  const bool single = json_is_integer(form);
+  const bool single = mix_operand_form_number(form) >= 0;
   json_decref(form);
   if (objects) {
     json_t *args = json_array(), *more = call->arguments ? tensors_json(&written, call->arguments) : NULL;
@@ -239,6 +240,6 @@ static json_t *output_history_leaf(void *context, int index) {
 json_t *mix_functional_ends_json(const mix_functional *graph, bool outputs, bool single) {
   json_t *histories = outputs ? mix_form_fill(graph->output_form, output_history_leaf, (void *)graph)
                               : mix_form_fill(graph->input_form, input_history_leaf, (void *)graph);
-  bool one = json_is_integer(outputs ? graph->output_form : graph->input_form);
+  bool one = mix_operand_form_number(outputs ? graph->output_form : graph->input_form) >= 0;
   return one && !single ? json_pack("[o]", histories) : histories;
 }

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "nn/layers/operands.h"
 #include "nn/losses/loss.h"
 #include "optim/optimizer.h"
 #include <string.h>
@@ -215,7 +216,7 @@ static const json_t *of_output(const mix_model *model, const json_t *object, int
   if (model->kind == MIX_FUNCTIONAL) {
     const mix_functional *graph = mix_layer_data(model->layer);
     json_object_foreach(graph->output_form, key,
-                        index) if (json_integer_value(index) == output &&
+                        index) if (mix_operand_form_number(index) == output &&
                                    json_object_get(object, key)) return json_object_get(object, key);
   }
   return json_object_get(object, mix_model_output_name(model, output));

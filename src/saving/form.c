@@ -7,38 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-json_t *mix_form_fill(const json_t *form, mix_form_leaf *leaf, void *context) {
-  const char *key;
-  json_t *item;
-  if (!form) return mix_json_whole(NULL);
-  if (json_is_integer(form)) return leaf(context, (int)json_integer_value(form));
-  json_t *filled = json_is_array(form) ? json_array() : json_object();
-  if (json_is_array(form))
-    for (size_t i = 0; i < json_array_size(form); i++)
-      mix_json_append(filled, mix_form_fill(json_array_get(form, i), leaf, context));
-  else
-    json_object_foreach((json_t *)form, key, item)
-        mix_json_set(filled, key, mix_form_fill(item, leaf, context));
-  return mix_json_whole(filled);
-}
-
-json_t *mix_operand_form_fill(const json_t *form, mix_form_leaf *leaf, void *context) {
-  const char *key;
-  json_t *item;
-  const int number = mix_operand_form_number(form);
-  if (number >= 0) return leaf(context, number);
-  if (!json_is_array(form) && !json_is_object(form)) return json_incref((json_t *)form);
-  json_t *filled = json_is_array(form) ? json_array() : json_object();
-  for (size_t i = 0; i < json_array_size(form); i++)
-    mix_json_append(filled, mix_operand_form_fill(json_array_get(form, i), leaf, context));
-  json_object_foreach((json_t *)form, key, item)
-      mix_json_set(filled, key, mix_operand_form_fill(item, leaf, context));
-  return mix_json_whole(filled);
-}
-
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-const char **mix_sorted_keys(const json_t *object) {
+static const char **sorted_keys(const json_t *object) {
   const char *key, **keys = mix_scoped_memory((json_object_size(object) + 1) * sizeof *keys);
   json_t *item;
   size_t count = 0;
@@ -48,26 +19,37 @@ const char **mix_sorted_keys(const json_t *object) {
   return keys;
 }
 
-/* Sorted order numbers the leaves; the form keeps the order of the object. */
-static json_t *form_of_object(const json_t *object, bool (*is_leaf)(const json_t *), json_t *leaves) {
-  const char **keys = mix_sorted_keys(object);
-  json_t *form = keys ? mix_json_shallow_copy((json_t *)object) : NULL;
-  for (size_t i = 0; form && i < json_object_size(object); i++)
-    mix_json_set(form, keys[i], mix_form_of(json_object_get(object, keys[i]), is_leaf, leaves));
-  return mix_json_whole(form);
+static json_t *map(const json_t *value, mix_form_item *item, void *context, int depth) {
+  enum { MAX_DEPTH = 64 };
+  json_t *made = item(context, value);
+  if (made || mix_failed()) return mix_json_whole(made);
+  if (!json_is_array(value) && !json_is_object(value)) return json_incref((json_t *)value);
+  if (depth > MAX_DEPTH)
+    return mix_fail(MIX_VALUE_ERROR, "model_from_json: the lists of a call are nested more than 64 deep");
+  made = json_is_array(value) ? json_array() : mix_json_shallow_copy((json_t *)value);
+  for (size_t i = 0; i < json_array_size(value) && !mix_failed(); i++)
+    mix_json_append(made, map(json_array_get(value, i), item, context, depth + 1));
+  const char **keys = json_is_object(value) ? sorted_keys(value) : NULL;
+  for (size_t i = 0; keys && i < json_object_size(value) && !mix_failed(); i++)
+    mix_json_set(made, keys[i], map(json_object_get(value, keys[i]), item, context, depth + 1));
+  return mix_json_whole(made);
 }
 
-json_t *mix_form_of(const json_t *structure, bool (*is_leaf)(const json_t *), json_t *leaves) {
-  if (is_leaf(structure)) {
-    if (!mix_json_append(leaves, json_incref((json_t *)structure))) return NULL;
-    return json_integer((json_int_t)json_array_size(leaves) - 1);
-  }
-  if (json_is_object(structure)) return form_of_object(structure, is_leaf, leaves);
-  if (!json_is_array(structure))
-    return mix_fail(MIX_VALUE_ERROR, "model_from_json: %s stands where a tensor is expected",
-                    mix_json_kind(structure));
-  json_t *form = json_array();
-  for (size_t i = 0; i < json_array_size(structure); i++)
-    mix_json_append(form, mix_form_of(json_array_get(structure, i), is_leaf, leaves));
-  return form;
+json_t *mix_form_map(const json_t *value, mix_form_item *item, void *context) {
+  return value ? map(value, item, context, 0) : mix_json_whole(NULL);
+}
+
+typedef struct filling {
+  mix_form_leaf *leaf;
+  void *context;
+} filling;
+
+static json_t *fill_item(void *context, const json_t *value) {
+  const filling *fill = context;
+  const int number = mix_operand_form_number(value);
+  return number < 0 ? NULL : mix_json_whole(fill->leaf(fill->context, number));
+}
+
+json_t *mix_form_fill(const json_t *form, mix_form_leaf *leaf, void *context) {
+  return mix_form_map(form, fill_item, &(filling){leaf, context});
 }

@@ -113,21 +113,34 @@ typedef struct read_call {
   int positional; /* tensors before those given by name; -1: all */
 } read_call;
 
-/* The tensors of a structure, NULL for null, arrays as tensors that hold data; the list is made if it is
- * NULL. */
-static void collect(saved_graph *graph, const json_t *structure, mix_list **list) {
-  json_t *leaves = json_array(), *form = mix_form_of(structure, is_leaf, leaves);
-  if (!*list) *list = mix_list_new(0, NULL);
-  for (size_t i = 0; i < json_array_size(leaves) && !mix_failed(); i++) {
-    const json_t *leaf = json_array_get(leaves, i);
-    mix_tensor *tensor = json_is_null(leaf) ? NULL
-                         : mix_is_array_form(leaf)
-                             ? mix_array_form_read(leaf, "model_from_json", "a constant")
-                             : find_tensor(graph, leaf);
-    mix_list_append(*list, tensor);
+typedef struct collecting {
+  saved_graph *graph;
+  mix_list *list;
+  const json_t *first; /* what stands for its first tensor */
+} collecting;
+
+static json_t *collect_item(void *context, const json_t *value) {
+  collecting *c = context;
+  if (!(c->graph->tried ? is_leaf(value) : is_history(value))) {
+    if (!json_is_array(value) && !json_is_object(value))
+      mix_fail(MIX_VALUE_ERROR, "model_from_json: %s stands where a tensor is expected",
+               mix_json_kind(value));
+    return NULL;
   }
-  json_decref(form);
-  json_decref(leaves);
+  if (!c->first) c->first = value;
+  mix_tensor *tensor = json_is_null(value) ? NULL
+                       : mix_is_array_form(value)
+                           ? mix_array_form_read(value, "model_from_json", "a constant")
+                           : find_tensor(c->graph, value);
+  mix_list_append(c->list, tensor);
+  return mix_operand_form(mix_list_count(c->list) - 1);
+}
+
+/* Appends the tensors of a structure, NULL for null, arrays as tensors that hold data, to the list, which is
+ * made if it is NULL. */
+static void collect(saved_graph *graph, const json_t *structure, mix_list **list) {
+  if (!*list) *list = mix_list_new(0, NULL);
+  json_decref(mix_form_map(structure, collect_item, &(collecting){graph, *list, NULL}));
 }
 
 static bool all_null(mix_list *list) {
@@ -244,25 +257,18 @@ static void read_keywords(saved_graph *graph, const saved_layer *layer, const js
   pad(call->arguments, mix_list_count(masks));
 }
 
-/* The arguments of an operation, in which mix_operand_form stands for a tensor. A new reference. */
-static json_t *read_operand(saved_graph *graph, const json_t *value, read_call *call) {
-  json_t *item, *form;
-  size_t i;
-  if (mix_failed()) return json_null();
+/* The arguments of an operation. */
+static json_t *read_operand(void *context, const json_t *value) {
+  const collecting *c = context;
   if (is_keras_tensor(value)) {
-    mix_tensor *tensor = find_tensor(graph, value);
-    if (tensor) mix_list_append(call->inputs, tensor);
-    return mix_operand_form(mix_list_count(call->inputs) - 1);
+    mix_tensor *tensor = find_tensor(c->graph, value);
+    if (tensor) mix_list_append(c->list, tensor);
+    return mix_operand_form(mix_list_count(c->list) - 1);
   }
-  if (json_is_array(value)) {
-    form = json_array();
-    json_array_foreach(value, i, item) mix_json_append(form, read_operand(graph, item, call));
-    return form;
-  }
-  if (json_is_object(value) && !json_object_get(value, "class_name"))
-    mix_fail(MIX_VALUE_ERROR,
-             "model_from_json: an object without class_name stands among the arguments of an operation");
-  return mix_json_copy(value);
+  if (!json_is_object(value)) return NULL;
+  if (json_object_get(value, "class_name")) return mix_json_copy(value);
+  return mix_fail(MIX_VALUE_ERROR,
+                  "model_from_json: an object without class_name stands among the arguments of an operation");
 }
 
 static void read_operation_node(saved_graph *graph, const json_t *node, read_call *call) {
@@ -277,10 +283,11 @@ static void read_operation_node(saved_graph *graph, const json_t *node, read_cal
              "model_from_json: args of an operation are %s and kwargs %s; expected a list "
              "and an object",
              mix_json_kind(args), mix_json_kind(keywords));
-  mix_json_set(call->form, "args", args ? read_operand(graph, args, call) : json_array());
+  collecting operands = {graph, call->inputs, NULL};
+  mix_json_set(call->form, "args", args ? mix_form_map(args, read_operand, &operands) : json_array());
   json_t *named = json_object();
   json_object_foreach((json_t *)keywords, name, value)
-      mix_json_set(named, name, read_operand(graph, value, call));
+      mix_json_set(named, name, mix_form_map(value, read_operand, &operands));
   mix_json_set(call->form, "kwargs", named);
 }
 
@@ -307,13 +314,11 @@ static void read_node_object(saved_graph *graph, const saved_layer *layer, const
 /* [[layer, node, tensor, {...}], ...], or an object of such items. */
 static void read_node_list(saved_graph *graph, const saved_layer *layer, const json_t *node,
                            read_call *call) {
-  json_t *leaves = json_array(), *form = mix_form_of(node, is_leaf, leaves);
-  call->inputs_are_list = json_is_object(form) || json_array_size(leaves) > 1;
-  collect(graph, node, &call->inputs);
-  const json_t *keywords = json_array_get(json_array_get(leaves, 0), 3);
+  collecting c = {graph, call->inputs = mix_list_new(0, NULL), NULL};
+  json_decref(mix_form_map(node, collect_item, &c));
+  call->inputs_are_list = (json_is_object(node) && !is_leaf(node)) || mix_list_count(c.list) > 1;
+  const json_t *keywords = json_array_get(c.first, 3);
   if (!mix_failed() && keywords) read_keywords(graph, layer, keywords, call);
-  json_decref(form);
-  json_decref(leaves);
 }
 
 /* ---- operations of tf_keras ---- */
@@ -519,14 +524,11 @@ static bool read_layers(saved_graph *graph, const json_t *layers) {
 
 /* The tensors of input_layers or output_layers, with their structure. */
 static mix_list *read_ends(saved_graph *graph, const json_t *structure, const char *key, json_t **form) {
-  mix_list *list = NULL;
-  json_t *leaves = json_array();
-  *form = mix_form_of(structure ? structure : json_null(), is_history, leaves);
-  for (size_t i = 0; i < json_array_size(leaves) && !mix_failed(); i++)
-    collect(graph, json_array_get(leaves, i), &list);
-  json_decref(leaves);
-  if (!list) mix_fail(MIX_VALUE_ERROR, "model_from_json: %s of a functional model is missing", key);
-  return mix_failed() ? NULL : list;
+  collecting c = {graph, mix_list_new(0, NULL), NULL};
+  *form = mix_form_map(structure ? structure : json_null(), collect_item, &c);
+  if (!mix_failed() && !c.first)
+    mix_fail(MIX_VALUE_ERROR, "model_from_json: %s of a functional model is missing", key);
+  return mix_failed() ? NULL : c.list;
 }
 
 /* tf_keras writes one tensor as a list of one. */

@@ -7,17 +7,15 @@
 #include "model/model.h"
 #include <mixtape/saving.h>
 
-/* Tensors in the structure of a form: an index stands for a tensor, lists and objects hold others. */
+/* form.c: nested lists and objects in which mix_operand_form stands for tensors, by their numbers. A copy of
+ * such a structure in which `item` replaces what it knows: a new reference, or NULL, without an error, to keep
+ * a value and to go into a list or an object. Objects are walked by sorted names, as Keras flattens them, and
+ * keep their order. NULL with the error recorded. */
+typedef json_t *mix_form_item(void *context, const json_t *value);
+json_t *mix_form_map(const json_t *value, mix_form_item *item, void *context);
+/* The form with what `leaf` makes of each tensor. */
 typedef json_t *mix_form_leaf(void *context, int index);
-/* The form with what `leaf` makes of each index. NULL with the error recorded. */
 json_t *mix_form_fill(const json_t *form, mix_form_leaf *leaf, void *context);
-/* The same of the form of an operation's call, in which tensors are those of mix_operand_form. */
-json_t *mix_operand_form_fill(const json_t *form, mix_form_leaf *leaf, void *context);
-/* The names of an object's members, sorted; of the innermost scope. NULL with the error recorded. */
-const char **mix_sorted_keys(const json_t *object);
-/* The form of a structure whose leaves `is_leaf` knows. They are appended to the array `leaves`; those of
- * objects in the order of their sorted keys, as Keras flattens them. */
-json_t *mix_form_of(const json_t *structure, bool (*is_leaf)(const json_t *), json_t *leaves);
 
 /* build_config.c: the shapes that a layer was built for, the member build_config of its object; NULL: it has
  * none. */

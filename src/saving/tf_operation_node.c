@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define CONSTANT "_CONSTANT_VALUE"
-enum { MAX_DEPTH = 64 };
 
 /* ---- reading ---- */
 
@@ -35,7 +34,7 @@ static bool is_reference(const json_t *value) {
   return (size == 3 || size == 4) && is_leaf(value) && json_is_integer(json_array_get(value, 2));
 }
 
-/* Finds the tensor, and stands its number in the form. */
+/* The tensor's number, with which it joins those of the call. */
 static json_t *tensor_form(reading *r, const json_t *reference) {
   mix_tensor *tensor = r->node->find(r->node->context, reference);
   if (!tensor) {
@@ -50,46 +49,23 @@ static json_t *refused(const reading *r, const char *what) {
   return mix_fail(MIX_VALUE_ERROR, "model_from_json: the call of layer '%.60s' %s", r->layer, what);
 }
 
-static json_t *value_form(reading *r, const json_t *value, int depth);
-
-/* Members in the order of their names, in which Keras counts the tensors; the form keeps that of the text. */
-static json_t *object_form(reading *r, const json_t *object, int depth) {
-  const char **keys = mix_sorted_keys(object);
-  const size_t count = json_object_size(object);
-  json_t *form = keys ? mix_json_shallow_copy((json_t *)object) : NULL;
-  if (!form) return mix_json_whole(NULL);
-  for (size_t i = 0; i < count && !mix_failed(); i++)
-    mix_json_set(form, keys[i], value_form(r, json_object_get(object, keys[i]), depth));
-  return mix_json_whole(form);
+static json_t *keyword_item(void *context, const json_t *value) {
+  reading *r = context;
+  return is_reference(value) ? tensor_form(r, value) : NULL;
 }
 
-static json_t *value_form(reading *r, const json_t *value, int depth) {
-  if (depth > MAX_DEPTH) return refused(r, "has lists that are more than 64 deep");
-  if (is_reference(value)) return tensor_form(r, value);
-  if (json_is_object(value)) return object_form(r, value, depth + 1);
-  if (!json_is_array(value)) return json_incref((json_t *)value);
-  json_t *form = json_array();
-  for (size_t i = 0; i < json_array_size(value) && !mix_failed(); i++)
-    mix_json_append(form, value_form(r, json_array_get(value, i), depth + 1));
-  return mix_json_whole(form);
-}
-
-/* The first argument. */
-static json_t *first_form(reading *r, const json_t *value, int depth) {
-  if (depth > MAX_DEPTH) return refused(r, "has lists that are more than 64 deep");
-  if (is_leaf(value)) {
-    if (!r->keywords) r->keywords = json_array_get(value, 3);
-    if (!is_constant(value))
-      return is_reference(value) ? tensor_form(r, value)
-                                 : refused(r, "has something else than [layer, call, result, keywords]");
-    return json_pack("{s:O}", MIX_OPERAND_VALUE, json_array_get(value, 2));
+/* In the first argument. */
+static json_t *first_item(void *context, const json_t *value) {
+  reading *r = context;
+  if (!is_leaf(value) && json_is_array(value)) {
+    r->node->inputs_are_list = true;
+    return NULL;
   }
-  if (!json_is_array(value)) return refused(r, "has something else than [layer, call, result, keywords]");
-  r->node->inputs_are_list = true;
-  json_t *form = json_array();
-  for (size_t i = 0; i < json_array_size(value) && !mix_failed(); i++)
-    mix_json_append(form, first_form(r, json_array_get(value, i), depth + 1));
-  return mix_json_whole(form);
+  if (is_leaf(value) && !r->keywords) r->keywords = json_array_get(value, 3);
+  if (is_leaf(value) && is_constant(value))
+    return mix_json_whole(json_pack("{s:O}", MIX_OPERAND_VALUE, json_array_get(value, 2)));
+  return is_reference(value) ? tensor_form(r, value)
+                             : refused(r, "has something else than [layer, call, result, keywords]");
 }
 
 /* Inputs are the tensors of the first argument; of a constant, all. */
@@ -105,12 +81,12 @@ static void share_tensors(mix_tf_operation_node *node, mix_list *tensors, int fi
 bool mix_read_operation_node(const json_t *node, const char *layer, mix_tf_operation_node *read) {
   reading r = {.node = read, .layer = layer, .tensors = mix_list_new(0, NULL)};
   if (mix_operand_form_reserved(node)) return refused(&r, "has an object that no function takes"), false;
-  json_t *first = first_form(&r, node, 0), *keywords = NULL;
+  json_t *first = mix_form_map(node, first_item, &r), *keywords = NULL;
   const int count = first ? mix_list_count(r.tensors) : 0;
   if (r.keywords && !json_is_object(r.keywords))
     refused(&r, "has keywords that are no object");
   else if (!mix_failed() && !read->waits)
-    keywords = r.keywords ? object_form(&r, r.keywords, 0) : json_object();
+    keywords = r.keywords ? mix_form_map(r.keywords, keyword_item, &r) : json_object();
   if (keywords && !mix_failed() && !read->waits && !mix_list_count(r.tensors))
     refused(&r, "has no tensor; expected one at least");
   if (mix_failed() || read->waits) return json_decref(first), json_decref(keywords), false;
@@ -122,28 +98,26 @@ bool mix_read_operation_node(const json_t *node, const char *layer, mix_tf_opera
 /* ---- writing ---- */
 
 typedef struct writing {
-  mix_form_leaf *reference;
+  mix_form_leaf *leaf;
   void *context;
+  json_t *keywords;
 } writing;
 
-static json_t *value_json(const writing *w, const json_t *form) {
-  return mix_operand_form_fill(form, w->reference, w->context);
-}
-
-static json_t *first_json(const writing *w, const json_t *form, json_t *keywords) {
+static json_t *node_item(void *context, const json_t *form) {
+  const writing *w = context;
+  const int number = mix_operand_form_number(form);
   const json_t *fixed = json_object_get(form, MIX_OPERAND_VALUE);
-  if (fixed) return mix_json_whole(json_pack("[s,i,O,O]", CONSTANT, -1, fixed, keywords));
-  json_t *list = json_is_array(form) ? json_array() : value_json(w, form);
-  if (!json_is_array(form)) mix_json_append(list, json_incref(keywords));
-  for (size_t i = 0; i < json_array_size(form); i++)
-    mix_json_append(list, first_json(w, json_array_get(form, i), keywords));
-  return mix_json_whole(list);
+  if (fixed) return mix_json_whole(json_pack("[s,i,O,O]", CONSTANT, -1, fixed, w->keywords));
+  json_t *reference = number < 0 ? NULL : mix_json_whole(w->leaf(w->context, number));
+  if (reference) mix_json_append(reference, json_incref(w->keywords));
+  return reference;
 }
 
 json_t *mix_tf_operation_node_json(const json_t *form, mix_form_leaf *reference, void *context) {
-  const writing w = {reference, context};
-  json_t *keywords = value_json(&w, json_object_get(form, "kwargs"));
-  json_t *node = keywords ? first_json(&w, json_object_get(form, "args"), keywords) : NULL;
+  json_t *keywords = mix_form_fill(json_object_get(form, "kwargs"), reference, context);
+  json_t *node = keywords ? mix_form_map(json_object_get(form, "args"), node_item,
+                                         &(writing){reference, context, keywords})
+                          : NULL;
   json_decref(keywords);
   return node;
 }
@@ -156,18 +130,15 @@ static json_t *constant_shape_json(const json_t *value) {
   return mix_json_whole(shape);
 }
 
-static json_t *shapes_json(const writing *w, const json_t *form) {
+static json_t *shape_item(void *context, const json_t *form) {
+  const writing *w = context;
   const int number = mix_operand_form_number(form);
   const json_t *fixed = json_object_get(form, MIX_OPERAND_VALUE);
-  if (number >= 0) return w->reference(w->context, number);
-  if (fixed) return constant_shape_json(fixed);
-  json_t *list = json_array();
-  for (size_t i = 0; i < json_array_size(form); i++)
-    mix_json_append(list, shapes_json(w, json_array_get(form, i)));
-  return mix_json_whole(list);
+  if (number >= 0) return mix_json_whole(w->leaf(w->context, number));
+  return fixed ? constant_shape_json(fixed) : NULL;
 }
 
 json_t *mix_tf_operation_shapes_json(const json_t *form, mix_form_leaf *shape, void *context) {
-  const writing w = {shape, context};
-  return shapes_json(&w, json_object_get(form, "args"));
+  return mix_form_map(json_object_get(form, "args"), shape_item,
+                      &(writing){.leaf = shape, .context = context});
 }

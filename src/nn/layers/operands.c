@@ -20,7 +20,9 @@ bool mix_operand_form_reserved(const json_t *json) {
   return reserved;
 }
 
-json_t *mix_operand_form(int number) { return json_pack("{s:i}", MIX_OPERAND_TENSOR, number); }
+json_t *mix_operand_form(int number) {
+  return mix_json_whole(json_pack("{s:i}", MIX_OPERAND_TENSOR, number));
+}
 
 int mix_operand_form_number(const json_t *form) {
   int64_t number;

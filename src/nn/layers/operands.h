@@ -15,7 +15,7 @@
 
 /* Has the JSON of a call, or an object in it, a member of that name? Only forms have: a text is refused. */
 bool mix_operand_form_reserved(const json_t *json);
-/* A new reference. */
+/* A new reference. NULL with the error recorded. */
 json_t *mix_operand_form(int number);
 /* -1: it stands for no tensor. */
 int mix_operand_form_number(const json_t *form);

@@ -178,14 +178,14 @@ static mix_list *unstack(const mix_operands *o, mix_tensor *x) {
 static mix_tensor *repeated(const mix_operands *o, mix_tensor *x, int axis, int64_t times, bool each) {
   mix_shape shape = mix_tensor_shape(x);
   const int64_t size = shape.dims[axis];
-  if (times < 0 || shape.rank == MIX_MAX_RANK)
+  const bool counted = size < 0 || !__builtin_mul_overflow(size, times, &shape.dims[axis]);
+  if (times < 0 || !counted || shape.rank == MIX_MAX_RANK)
     return mix_operation_fail(o, MIX_VALUE_ERROR, "%lld repeats along axis %d of size %lld and rank %d",
                               (long long)times, axis, (long long)size, shape.rank);
   if (times == 1) return x;
   mix_tensor *wide = mix_expand_dims(x, each ? axis + 1 : axis);
   mix_shape apart = mix_tensor_shape(wide);
   apart.dims[each ? axis + 1 : axis] = times;
-  if (size != MIX_UNKNOWN) shape.dims[axis] = size * times;
   return mix_layer_reshape(mix_broadcast_to(wide, apart), shape);
 }
 
