@@ -8,9 +8,9 @@
 #include <mixtape/saving.h>
 
 /* form.c: nested lists and objects in which mix_operand_form stands for tensors, by their numbers. A copy of
- * such a structure in which `item` replaces what it knows: a new reference, or NULL, without an error, to keep
- * a value and to go into a list or an object. Objects are walked by sorted names, as Keras flattens them, and
- * keep their order. NULL with the error recorded. */
+ * such a structure in which `item` replaces what it knows: a new reference, or NULL without an error to keep
+ * a value, and to go into a list or an object. Objects are walked by sorted names, as Keras flattens them,
+ * and keep their order. NULL with the error recorded. */
 typedef json_t *mix_form_item(void *context, const json_t *value);
 json_t *mix_form_map(const json_t *value, mix_form_item *item, void *context);
 /* The form with what `leaf` makes of each tensor. */

@@ -70,9 +70,9 @@ static mix_tensor *one_hot(const mix_operands *o, mix_tensor *x) {
   const mix_dtype dtype = mix_operand_dtype(o, "dtype", mix_floatx());
   const int rank = mix_tensor_shape(x).rank + 1, axis = mix_operand_axis(o, "axis", rank);
   const double classes = mix_operand_number(o, o->second);
-  if (!(classes >= 0 && classes <= MIX_OPERAND_MOST))
-    return mix_operand_refused(o, MIX_VALUE_ERROR, o->second, "a number from 0 to 10^9");
-  mix_tensor *y = mix_one_hot(mix_index_values(x), (int64_t)classes, dtype);
+  if (!(classes >= 0 && classes < (double)mix_operand_limit(o) / 8)) /* so that a row can be counted */
+    return mix_operand_refused(o, MIX_VALUE_ERROR, o->second, "a number of classes");
+  mix_tensor *y = mix_one_hot(mix_operands_of_tf(o) ? x : mix_index_values(x), (int64_t)classes, dtype);
   if (!y) return NULL; /* also of a rank that `order` has no place for */
   mix_axes order = {.count = rank};
   for (int i = 0; i < rank; i++) order.axis[i] = i < axis ? i : i == axis ? rank - 1 : i - 1;

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "tensor/shape.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -144,24 +143,20 @@ const json_t *mix_operand_json(const mix_operands *o, const char *name) {
   return json_is_null(value) ? NULL : value;
 }
 
-static bool read_integer(const json_t *value, int64_t *integer) {
-  return mix_json_integer_within(value, -MIX_OPERAND_MOST, MIX_OPERAND_MOST, integer);
-}
-
 int mix_operand_integers(const mix_operands *o, const char *name, int most, int64_t *values) {
-  char expected[100];
+  char expected[64];
   const json_t *json = mix_operand_json(o, name);
   const bool list = json_is_array(json);
+  const int64_t high = mix_operand_limit(o);
   const int count = list ? (int)json_array_size(json) : json != NULL;
-  int wrong = count > most ? 0 : -1;
-  for (int i = 0; wrong < 0 && i < count; i++)
-    if (!read_integer(list ? json_array_get(json, (size_t)i) : json, &values[i])) wrong = i;
-  if (wrong < 0) return count;
-  const json_t *item = list ? json_array_get(json, (size_t)wrong) : json;
+  bool good = count <= most;
+  for (int i = 0; good && i < count; i++)
+    good =
+        mix_json_integer_within(list ? json_array_get(json, (size_t)i) : json, -high - 1, high, &values[i]);
+  if (good) return count;
   snprintf(expected, sizeof expected,
-           most == 1 ? "an integer from -10^9 to 10^9" : "an integer or a list of at most %d integers", most);
-  mix_operand_refused(o, count <= most && json_is_integer(item) ? MIX_VALUE_ERROR : MIX_TYPE_ERROR, name,
-                      expected);
+           most == 1 ? "an integer" : "an integer or a list of at most %d integers", most);
+  mix_operand_refused(o, MIX_TYPE_ERROR, name, expected);
   return 0;
 }
 
@@ -196,7 +191,7 @@ mix_dtype mix_operand_dtype(const mix_operands *o, const char *name, mix_dtype a
   const mix_dtype dtype = text ? mix_dtype_from_name(text) : MIX_DTYPE_NONE;
   if (!json || (dtype != MIX_DTYPE_NONE && mix_dtype_size(dtype))) return json ? dtype : absent;
   mix_operation_fail(o, text && !mix_operands_of_tf(o) ? MIX_VALUE_ERROR : MIX_TYPE_ERROR,
-                     "%s is '%.60s'; expected the name of a dtype that tensors have", name,
+                     "%s is %.60s; expected the name of a dtype that tensors have", name,
                      text ? text : mix_json_kind(json));
   return MIX_DTYPE_NONE;
 }
@@ -207,12 +202,16 @@ mix_shape mix_operand_shape(const mix_operands *o, const char *name) {
   return shape;
 }
 
+/* -1 with the error recorded. */
+static int normal_axis(const mix_operands *o, const char *name, int64_t axis, int rank) {
+  if (axis >= -rank && axis < rank) return (int)(axis < 0 ? axis + rank : axis);
+  mix_operation_fail(o, MIX_VALUE_ERROR, "%s %lld is outside a tensor of rank %d", name, (long long)axis,
+                     rank);
+  return -1;
+}
+
 int mix_operand_axis(const mix_operands *o, const char *name, int rank) {
-  const int64_t given = mix_operand_integer(o, name);
-  const int axis = mix_axis_normal((int)given, rank);
-  if (axis < 0)
-    mix_operation_fail(o, MIX_VALUE_ERROR, "%s %lld is outside a tensor of rank %d", name, (long long)given,
-                       rank);
+  const int axis = normal_axis(o, name, mix_operand_integer(o, name), rank);
   return mix_failed() ? -1 : axis;
 }
 
@@ -221,11 +220,10 @@ mix_axes mix_operand_axes(const mix_operands *o, const char *name, int rank) {
   mix_axes axes = {.count = mix_operand_integers(o, name, MIX_MAX_RANK, given)};
   unsigned chosen = 0;
   for (int i = 0; i < axes.count; i++) {
-    const int axis = axes.axis[i] = mix_axis_normal((int)given[i], rank);
-    if (axis < 0 || chosen >> axis & 1U)
-      return mix_operation_fail(o, MIX_VALUE_ERROR, "%s %lld is outside a tensor of rank %d, or given twice",
-                                name, (long long)given[i], rank),
-             MIX_ALL_AXES;
+    const int axis = axes.axis[i] = normal_axis(o, name, given[i], rank);
+    if (axis >= 0 && chosen >> axis & 1U)
+      mix_operation_fail(o, MIX_VALUE_ERROR, "%s names axis %d twice", name, axis);
+    if (mix_failed()) return MIX_ALL_AXES;
     chosen |= 1U << axis;
   }
   return axes;

@@ -73,7 +73,10 @@ void *mix_operation_fail(const mix_operands *o, mix_status status, const char *f
 void *mix_operand_refused(const mix_operands *o, mix_status status, const char *name, const char *expected);
 /* The JSON of a value; NULL, without an error: absent or null. */
 const json_t *mix_operand_json(const mix_operands *o, const char *name);
-enum { MIX_OPERAND_MOST = 1000000000 }; /* integers are at most that far from 0 */
+/* No integer of a call is larger. */
+static inline int64_t mix_operand_limit(const mix_operands *o) {
+  return mix_operands_of_tf(o) ? 1000000000 : INT64_MAX;
+}
 int64_t mix_operand_integer(const mix_operands *o, const char *name);
 double mix_operand_number(const mix_operands *o, const char *name);
 /* Absent: false. */

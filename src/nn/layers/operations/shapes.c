@@ -165,8 +165,10 @@ static mix_list *unstack(const mix_operands *o, mix_tensor *x) {
   if (axis < 0) return NULL;
   const int64_t size = size_along(x, axis);
   const json_t *given = mix_operand_json(o, "num");
+  char text[MIX_JSON_GIVEN];
   if (given && !mix_json_integer_within(given, size, size, NULL))
-    return mix_operand_refused(o, MIX_TYPE_ERROR, "num", "the size of the axis");
+    return mix_operation_fail(o, MIX_TYPE_ERROR, "num is %s; expected %lld, the size of axis %d",
+                              mix_json_given(given, text), (long long)size, axis);
   if (size < 1 || size > MAX_PARTS)
     return mix_operand_refused(o, MIX_UNSUPPORTED, "axis", "one of 1 to 1024 parts");
   return mix_layer_unstack(x, axis, size);

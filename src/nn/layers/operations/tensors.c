@@ -25,7 +25,10 @@ static mix_tensor *constant(const mix_operands *o, const char *name, const json_
   if (suits(&n, dtype)) return mix_json_numbers_tensor(&n, dtype);
   if (like == MIX_DTYPE_NONE) return mix_operand_refused(o, MIX_TYPE_ERROR, name, operand_expected);
   return mix_operation_fail(o, MIX_TYPE_ERROR, "%s holds %s; the other operand is %s", name,
-                            n.boolean ? "booleans" : "real numbers", mix_dtype_name(dtype));
+                            n.boolean ? "booleans"
+                            : n.real  ? "real numbers"
+                                      : "integers",
+                            mix_dtype_name(dtype));
 }
 
 static bool is_tensor(const json_t *value) { return mix_operand_form_number(value) >= 0; }
