@@ -6,16 +6,6 @@
 #include "nn/config.h"
 #include <string.h>
 
-const mix_keras_operation *mix_keras_operation_named(const char *class_name) {
-  static const mix_keras_operation *const tables[] = {
-      mix_keras_elementwise_operations, mix_keras_reduction_operations, mix_keras_shape_operations,
-      mix_keras_index_operations,       mix_keras_product_operations,   mix_keras_nn_operations};
-  for (size_t t = 0; class_name && t < sizeof tables / sizeof *tables; t++)
-    for (const mix_keras_operation *row = tables[t]; row->operation.name; row++)
-      if (!strcmp(row->operation.name, class_name)) return row;
-  return NULL;
-}
-
 const mix_keras_operation *mix_keras_operation_of(const mix_layer *layer) {
   const bool is = layer->kind && layer->kind->class.call == mix_keras_operation_call;
   return is ? (const mix_keras_operation *)layer->kind : NULL;

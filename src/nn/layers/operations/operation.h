@@ -57,7 +57,7 @@ int mix_parameter_place(const char *parameters, const char *name);
 /* Binds `args` and `named` to operands and `options` to options; of TensorFlow `named` to options. False with
  * the error recorded; the values are the caller's in any case. */
 bool mix_operands_bind(mix_operands *o, const json_t *args, const json_t *named, const json_t *options);
-/* Results of an operation whose operands are bound. NULL: the error is recorded. */
+/* run.c: results of an operation whose operands are bound. NULL: the error is recorded. */
 mix_list *mix_operation_run(const mix_operands *o);
 
 static inline bool mix_operands_of_tf(const mix_operands *o) {
@@ -158,6 +158,8 @@ extern const mix_operation mix_tf_elementwise_operations[], mix_tf_reduction_ope
 const mix_keras_operation *mix_keras_operation_named(const char *class_name);
 /* That of a layer; NULL: it is none. */
 const mix_keras_operation *mix_keras_operation_of(const mix_layer *layer);
+/* The function of TensorFlow, without "tf."; NULL: there is none. */
+const mix_operation *mix_tf_operation_named(const char *function);
 /* The form of a call that has tensors alone, in order, as one from C. A new reference. */
 json_t *mix_keras_operation_form(const mix_keras_operation *operation, int count);
 

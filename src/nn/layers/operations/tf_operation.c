@@ -4,7 +4,6 @@
 #include "nn/layers/operations/operation.h"
 
 #include "base/error.h"
-#include <string.h>
 
 typedef struct op_lambda_options {
   size_t size;
@@ -12,19 +11,9 @@ typedef struct op_lambda_options {
   const char *function;
 } op_lambda_options;
 
-static const mix_operation *operation_named(const char *function) {
-  static const mix_operation *const tables[] = {mix_tf_elementwise_operations, mix_tf_reduction_operations,
-                                                mix_tf_shape_operations,       mix_tf_index_operations,
-                                                mix_tf_product_operations,     mix_tf_nn_operations};
-  for (size_t t = 0; function && t < sizeof tables / sizeof *tables; t++)
-    for (const mix_operation *row = tables[t]; row->name; row++)
-      if (!strcmp(row->name, function)) return row;
-  return NULL;
-}
-
 static bool function_known(void *options, const mix_layer_kind *kind) {
   const char *function = ((const op_lambda_options *)options)->function;
-  if (operation_named(function)) return true;
+  if (mix_tf_operation_named(function)) return true;
   mix_fail(MIX_UNSUPPORTED, "%s: tf.%.80s is not supported", kind->class.name, function ? function : "?");
   return false;
 }
@@ -33,7 +22,7 @@ static mix_list *op_lambda_call(mix_layer *layer, const mix_call_args *args) {
   const op_lambda_options *options = mix_layer_data(layer);
   const json_t *form = mix_call_form();
   mix_operands o = {.layer = layer,
-                    .operation = operation_named(options->function),
+                    .operation = mix_tf_operation_named(options->function),
                     .tensors = mix_operand_tensors(args->inputs, args->arguments),
                     .symbolic = args->symbolic};
   if (!form)
