@@ -46,6 +46,8 @@ if new:
 else:
     import tf_keras as keras
 failures = []
+# tf_keras loads no file with SpectralNormalization, its own included: it knows neither name nor inner layer
+unread = [] if new else ["k3-spectral-normalization"]
 
 
 def is_ours(path):
@@ -284,6 +286,10 @@ def main():
                 missing += 1
                 continue
             keras.backend.clear_session()
+            if other and path.stem in unread:
+                print("left out:", path.stem, "whose layers Keras reads from no file")
+                missing += 1
+                continue
             if other and not check_other(Case(path), pathlib.Path(name)):
                 missing += 1
                 continue
