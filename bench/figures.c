@@ -6,7 +6,6 @@
 #include "tables.h"
 #include "update_candidate.h"
 #include <math.h>
-#include <stdio.h>
 
 /* Goals differ by what multiplies 16-bit numbers: tiles, float16 vectors, pairs of bfloat16 at a gain, or
  * float32 vectors. */

@@ -6,7 +6,6 @@
 #include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <stdio.h>
-#include <string.h>
 
 bool bench_parse_shape(const char *text, bench_shape *shape) {
   char ta, tb;
@@ -24,7 +23,6 @@ typedef struct running {
 } running;
 
 static void run_share(void *context, int stage, int share) {
-  (void)stage;
   const running *x = context;
   x->product->kernel->run(&x->product->args, &(const mix_team){share, x->team.size, x->team.barrier});
 }

@@ -5,9 +5,7 @@
 #include <mixtape/semantics.h>
 #include <mixtape/tensor.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* Names: linear, relu, leaky_relu, relu6, elu, selu, celu, softplus, softsign, sigmoid, log_sigmoid,
  * hard_sigmoid, silu (swish), hard_silu (hard_swish), gelu, glu, tanh, tanh_shrink, hard_tanh,
@@ -40,7 +38,5 @@ MIX_API mix_tensor *mix_activate_with(const char *activation, const mix_activate
                     MIX_ARGUMENTS("mix_activate", "x", #__VA_ARGS__, mix_activate_options, __VA_ARGS__))
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -23,9 +23,16 @@
 #define MIX_PRINTF(position, first)
 #endif
 
+/* Around what a header declares: C++ links it as C. */
 #ifdef __cplusplus
-extern "C" {
+#define MIX_BEGIN_DECLARATIONS extern "C" {
+#define MIX_END_DECLARATIONS }
+#else
+#define MIX_BEGIN_DECLARATIONS
+#define MIX_END_DECLARATIONS
 #endif
+
+MIX_BEGIN_DECLARATIONS
 
 /* Opaque handles. All are reference-counted objects (object.h). */
 typedef struct mix_list mix_list;
@@ -93,7 +100,5 @@ static inline const void *mix_arguments_of(const char *call, const char *names, 
 MIX_API const char *mix_version(void);
 MIX_API int mix_version_number(void);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -4,9 +4,7 @@
 
 #include <mixtape/tensor.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* Reads a file that numpy.save wrote (format versions 1 to 3, either byte order). float16, float32,
  * float64, int8, int16, int32, int64, uint8 and bool keep their dtype; uint16 becomes int32 and uint32
@@ -40,7 +38,5 @@ MIX_API mix_tensor *mix_npz_require(mix_npz *npz, const char *name);
 MIX_API mix_status mix_npz_save(const char *path, int count, const char *const *names,
                                 mix_tensor *const *tensors);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

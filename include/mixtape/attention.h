@@ -6,9 +6,7 @@
 
 #include <mixtape/layers.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* ---- EinsumDense: activation(einsum(equation, x, kernel) + bias) ---- */
 typedef struct mix_einsum_dense_options {
@@ -125,7 +123,5 @@ MIX_API mix_additive_attention_options mix_additive_attention_defaults(void);
   MIX_LAYER_OF(mix_additive_attention, "", #__VA_ARGS__, mix_additive_attention_options, __VA_ARGS__)
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -6,9 +6,7 @@
 
 #include <mixtape/model.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 typedef struct mix_callback mix_callback; /* an object: mix_retain, mix_release */
 
@@ -216,7 +214,5 @@ MIX_API mix_callback *mix_callback_from_text(const char *text);
                                     mix_csv_logger_options, .filename = __VA_ARGS__))
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -36,9 +36,7 @@
 #include <mixtape/dataset.h>
 #include <mixtape/model.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 typedef struct mix_checkpoint mix_checkpoint; /* an object: mix_retain, mix_release */
 
@@ -89,7 +87,5 @@ MIX_API int64_t mix_checkpoint_latest(const char *folder);
 /* Deletes the checkpoints, and the folder if it is empty then. */
 MIX_API mix_status mix_checkpoint_delete(mix_checkpoint *checkpoint);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

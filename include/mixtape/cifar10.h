@@ -4,9 +4,7 @@
 
 #include <mixtape/mnist.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 typedef mix_images mix_cifar10;
 
@@ -31,7 +29,5 @@ MIX_API mix_cifar10 mix_cifar10_load_with(const mix_cifar10_options *options);
       MIX_ARGUMENTS("mix_cifar10_load", "directory", #__VA_ARGS__, mix_cifar10_options, __VA_ARGS__))
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -5,9 +5,7 @@
 
 #include <mixtape/layers.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* ---- operations: channels last ---- */
 
@@ -198,7 +196,5 @@ MIX_API mix_separable_conv_layer_options mix_separable_conv_layer_defaults(void)
                #__VA_ARGS__, mix_separable_conv_layer_options, __VA_ARGS__)
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -12,9 +12,7 @@
 
 #include <mixtape/dataset.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* A step: a function of a dataset and the step's options. Write your own to put other functions into a
  * pipeline; `options` needs to live until the call returns. */
@@ -102,7 +100,5 @@ MIX_API mix_dataset *mix_data_apply_prefetch(mix_dataset *dataset, const void *c
   }
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -11,9 +11,7 @@
 
 #include <mixtape/tensor.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* ---- sources ---- */
 
@@ -256,7 +254,5 @@ MIX_API mix_iterator *mix_dataset_iterate(mix_dataset *dataset);
  * dataset. */
 MIX_API mix_list *mix_iterator_next(mix_iterator *iterator);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

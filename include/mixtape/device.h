@@ -3,11 +3,8 @@
 #define MIXTAPE_DEVICE_H
 
 #include <mixtape/dtype.h>
-#include <mixtape/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* Selects the device: "cpu" (the default), "ref" (the scalar reference), "xla" (a PJRT plug-in, that of
  * MIXTAPE_PJRT_PLUGIN), "xla:PATH" (the plug-in there), "cuda" or "auto". MIXTAPE_DEVICE sets the initial
@@ -64,7 +61,5 @@ MIX_API const char *mix_memory_name(void);
  * next call on this thread. */
 MIX_API const char *mix_devices_text(void);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -23,12 +23,9 @@
 #ifndef MIXTAPE_DISTRIBUTE_H
 #define MIXTAPE_DISTRIBUTE_H
 
-#include <mixtape/object.h>
 #include <mixtape/tensor.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 typedef struct mix_distribution mix_distribution;
 
@@ -72,7 +69,5 @@ MIX_API mix_tensor *mix_all_gather(mix_tensor *x);
 /* Replaces the values of variables by those of rank 0. A fit does it at its start. */
 MIX_API mix_status mix_broadcast_variables(mix_list *variables);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

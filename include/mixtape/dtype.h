@@ -4,9 +4,7 @@
 
 #include <mixtape/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* constant, Keras name, bytes per element (0: a name that policies accept but no tensor may have), class */
 #define MIX_DTYPE_LIST(X)                                                                                   \
@@ -71,7 +69,5 @@ MIX_API bool mix_shape_equal(mix_shape a, mix_shape b);
  * always enough. */
 MIX_API const char *mix_shape_text(mix_shape shape, char *text, size_t size);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

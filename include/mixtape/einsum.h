@@ -4,9 +4,7 @@
 
 #include <mixtape/tensor.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* The sum of products that the equation describes (tf.einsum, numpy.einsum): "abc,cd->abd" multiplies
  * matrices in a batch. Each letter names a dimension of an operand; a letter that the result lacks is summed
@@ -18,7 +16,5 @@ extern "C" {
  * that is not of this form or does not fit the shapes; TypeError for other dtypes. */
 MIX_API mix_tensor *mix_einsum(const char *equation, int count, mix_tensor *const *operands);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -5,9 +5,7 @@
 
 #include <mixtape/tensor.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* Builds the graph of the results (a list of tensors, or NULL for none) from the arguments. It runs once
  * for each signature, so its other effects (printing, counting) happen only then. Reading a value on the
@@ -104,7 +102,5 @@ MIX_API mix_status mix_function_report(mix_function *function, mix_plan_report *
  * another stage (the message lists all), and with MIX_RUNTIME_ERROR before the first call. */
 MIX_API const char *mix_function_dump(mix_function *function, const char *stage);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

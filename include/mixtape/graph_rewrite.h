@@ -13,9 +13,7 @@
 
 #include <mixtape/optimizer.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 typedef struct mix_graph_rewrite_options {
   size_t size;
@@ -60,7 +58,5 @@ MIX_API mix_dtype mix_graph_rewrite_dtype(void);
  * function. */
 MIX_API const char *mix_function_explain_rewrite(mix_function *function, const char *dtype);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

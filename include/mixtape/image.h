@@ -5,11 +5,8 @@
 #define MIXTAPE_IMAGE_H
 
 #include <mixtape/layer.h>
-#include <mixtape/tensor.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* ---- padding, cropping, upsampling ---- */
 
@@ -292,7 +289,5 @@ MIX_API mix_random_brightness_options mix_random_brightness_defaults(void);
                mix_random_brightness_options, __VA_ARGS__)
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -4,9 +4,7 @@
 
 #include <mixtape/dataset.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* An index of the files and the datasets of them: batches of images, float32 (n, height, width, channels)
  * from 0 to 255, with their labels. Both datasets are NULL if there was an error. The arrays belong to the
@@ -57,7 +55,5 @@ MIX_API mix_image_dataset mix_image_dataset_from_directory_with(const mix_image_
                                                       .directory = __VA_ARGS__))
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

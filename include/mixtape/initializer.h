@@ -5,9 +5,7 @@
 
 #include <mixtape/tensor.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* The name, in snake case or as Keras's class name: zeros, ones, constant, identity, random_normal,
  * random_uniform, truncated_normal, variance_scaling, glorot_uniform, glorot_normal, he_uniform,
@@ -41,7 +39,5 @@ MIX_API uint64_t mix_initializer_seed(const mix_initializer *initializer);
 /* A finished tensor of that shape. float16 and bfloat16 values are rounded from float32. */
 MIX_API mix_tensor *mix_initializer_call(mix_initializer *initializer, mix_shape shape, mix_dtype dtype);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

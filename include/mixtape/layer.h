@@ -6,11 +6,8 @@
 #include <mixtape/policy.h>
 #include <mixtape/random.h>
 #include <mixtape/regularizer.h>
-#include <mixtape/variable.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* Three-valued: zero means the value of the enclosing call (false if there is none). Only for `.training`.
  * MIX_FALSE is not zero; all other booleans are plain true and false. */
@@ -262,7 +259,5 @@ MIX_API void mix_autocast_end(mix_dtype former);
 /* Resets the counters of unique names (Keras: clear_session). */
 MIX_API void mix_clear_names(void);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -8,11 +8,8 @@
 
 #include <mixtape/activation.h>
 #include <mixtape/layer.h>
-#include <mixtape/ops.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* ---- Input: a symbolic tensor, the start of a functional model ---- */
 typedef struct mix_input_options {
@@ -562,7 +559,5 @@ MIX_API mix_lambda_options mix_lambda_defaults(void);
 #define mix_lambda(...) MIX_LAYER_OF(mix_lambda, "function", #__VA_ARGS__, mix_lambda_options, __VA_ARGS__)
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

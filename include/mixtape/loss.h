@@ -5,9 +5,7 @@
 #include <mixtape/semantics.h>
 #include <mixtape/tensor.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* Names: mean_squared_error (mse), mean_absolute_error (mae), mean_absolute_percentage_error (mape),
  * mean_squared_logarithmic_error (msle), huber, log_cosh, cosine_similarity, hinge, squared_hinge,
@@ -87,7 +85,5 @@ MIX_API mix_tensor *mix_loss_call_with(mix_loss *loss, mix_tensor *y_true,
                      &(const mix_loss_call_options){.size = sizeof(mix_loss_call_options), __VA_ARGS__})
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

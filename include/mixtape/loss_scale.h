@@ -6,9 +6,7 @@
 #include <mixtape/semantics.h>
 #include <mixtape/variable.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* A constant scale of at least 1 that float32 holds (ValueError). */
 MIX_API mix_loss_scale *mix_fixed_loss_scale(double value);
@@ -75,7 +73,5 @@ MIX_API mix_tensor *mix_all_finite_of(mix_list *gradients);
  * returns it. */
 MIX_API const char *mix_loss_scale_text(const mix_loss_scale *loss_scale, char *text, size_t size);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -5,11 +5,8 @@
 
 #include <mixtape/layer.h>
 #include <mixtape/loss.h>
-#include <mixtape/variable.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* A short list of numbers: MIX_NUMBERS(0.2, 0.5). Functions that take one copy it. */
 typedef struct mix_numbers {
@@ -221,7 +218,5 @@ MIX_API mix_metric *mix_metric_from_text(const char *text, const mix_semantics *
 MIX_API mix_metric *mix_metric_from_config(const char *class_name, const char *json,
                                            const mix_semantics *semantics);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -5,9 +5,7 @@
 
 #include <mixtape/tensor.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* Labelled images. By default x is float32 (n, 784), bytes / 255 computed in float32, and y is int64 (n).
  * With .bytes = true they are as in the files: x uint8 (n, 28, 28), y uint8 (n). All four are NULL if
@@ -57,7 +55,5 @@ MIX_API mix_digits mix_digits_load_with(const mix_digits_options *options);
   mix_digits_load_with(MIX_ARGUMENTS("mix_digits_load", "", #__VA_ARGS__, mix_digits_options, __VA_ARGS__))
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

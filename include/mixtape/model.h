@@ -4,13 +4,10 @@
 
 #include <mixtape/function.h>
 #include <mixtape/layers.h>
-#include <mixtape/loss.h>
 #include <mixtape/metric.h>
 #include <mixtape/optimizer.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* Threads. A call on a model reads it, tests it (it updates the metrics) or changes it. Calls that read run
  * side by side, and beside one that tests; a second one that tests waits for the first. A call that changes
@@ -384,7 +381,5 @@ MIX_API const char *mix_model_summary(mix_model *model);
  * Borrowed. */
 MIX_API mix_function *mix_model_train_function(mix_model *model);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -8,9 +8,7 @@
 
 #include <mixtape/callback.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* An object: mix_retain, mix_release. It owns the strings and pointers that it returns. They live until it
  * changes (a further step, the next call of the same function) or is released. */
@@ -161,7 +159,5 @@ MIX_API mix_status mix_numerics_write_png(mix_numerics *report, const char *path
  * scale with the skipped steps, and the strips of the picture. On an IOError the old file is unchanged. */
 MIX_API mix_status mix_numerics_write_html(mix_numerics *report, const char *path);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -6,9 +6,7 @@
 
 #include <mixtape/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* Adds a reference to any Mixtape object and returns it. NULL gives NULL. */
 MIX_API void *mix_retain(void *object);
@@ -131,7 +129,5 @@ MIX_API const char *mix_dict_name(const mix_list *dict, int index);
                       (const void *[]){__VA_ARGS__})
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

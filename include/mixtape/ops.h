@@ -8,9 +8,7 @@
 
 #include <mixtape/tensor.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* A list of axes. Negative axes count from the end. An empty list means all axes. */
 typedef struct mix_axes {
@@ -149,7 +147,5 @@ MIX_API mix_tensor *mix_transpose(mix_tensor *x, mix_axes permutation);
 /* Repeats x along its dimensions of 1, aligned at the right. */
 MIX_API mix_tensor *mix_broadcast_to(mix_tensor *x, mix_shape shape);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

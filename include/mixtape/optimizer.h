@@ -5,16 +5,10 @@
 #ifndef MIXTAPE_OPTIMIZER_H
 #define MIXTAPE_OPTIMIZER_H
 
-#include <mixtape/loss_scale.h>
-#include <mixtape/object.h>
 #include <mixtape/policy.h>
-#include <mixtape/semantics.h>
 #include <mixtape/tape.h>
-#include <mixtape/variable.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* A learning rate that is a function of the step: see schedule.h. */
 typedef struct mix_schedule mix_schedule;
@@ -342,7 +336,5 @@ MIX_API mix_list *mix_optimizer_get_unscaled_gradients(mix_optimizer *optimizer,
  * updated the weights. NULL: it updated unconditionally. */
 MIX_API mix_tensor *mix_optimizer_applied(const mix_optimizer *optimizer);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

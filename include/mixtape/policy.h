@@ -2,14 +2,9 @@
 #ifndef MIXTAPE_POLICY_H
 #define MIXTAPE_POLICY_H
 
-#include <mixtape/dtype.h>
 #include <mixtape/loss_scale.h>
-#include <mixtape/object.h>
-#include <mixtape/semantics.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* The name is that of a dtype ("float32"), "mixed_float16" (compute in float16, variables in float32) or
  * "mixed_bfloat16". tf_keras and experimental also accept "_infer" (both unset). Other names are a
@@ -87,7 +82,5 @@ MIX_API mix_dtype mix_floatx(void);
 /* True if the automatic graph rewrite is enabled. A mixed policy cannot be set then. See graph_rewrite.h. */
 MIX_API bool mix_graph_rewrite_enabled(void);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

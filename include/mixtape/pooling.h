@@ -4,11 +4,8 @@
 #define MIXTAPE_POOLING_H
 
 #include <mixtape/layer.h>
-#include <mixtape/tensor.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* ---- operations ---- */
 
@@ -142,7 +139,5 @@ MIX_API mix_adaptive_pooling_options mix_adaptive_pooling_defaults(void);
                mix_adaptive_pooling_options, __VA_ARGS__)
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

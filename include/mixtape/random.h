@@ -9,9 +9,7 @@
 #include <mixtape/ops.h>
 #include <mixtape/variable.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* Sets the global seed, from which layers and initializers without a seed derive theirs. Also resets the
  * creation numbers. */
@@ -35,7 +33,5 @@ MIX_API mix_tensor *mix_random_uniform(mix_generator *generator, mix_shape shape
 MIX_API mix_tensor *mix_random_normal(mix_generator *generator, mix_shape shape, mix_dtype dtype);
 MIX_API mix_tensor *mix_random_truncated_normal(mix_generator *generator, mix_shape shape, mix_dtype dtype);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -6,9 +6,7 @@
 
 #include <mixtape/layers.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* ---- cells ----
  * A cell computes one step. Its inputs are those of the step, (batch, ...), its further arguments
@@ -193,7 +191,5 @@ MIX_API mix_time_distributed_options mix_time_distributed_defaults(void);
   MIX_LAYER_OF(mix_time_distributed, "layer", #__VA_ARGS__, mix_time_distributed_options, __VA_ARGS__)
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -5,11 +5,8 @@
 
 #include <mixtape/ops.h>
 #include <mixtape/semantics.h>
-#include <mixtape/tensor.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 typedef struct mix_regularizer_options {
   size_t size;
@@ -61,7 +58,5 @@ MIX_API const char *mix_constraint_name(const mix_constraint *constraint);
 /* The projected weight, with the same shape and dtype. */
 MIX_API mix_tensor *mix_constraint_call(mix_constraint *constraint, mix_tensor *weight);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -4,9 +4,7 @@
 
 #include <mixtape/model.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* The structure of the model, with its layers' options and policies but without weights, as Keras's
  * model.to_json() of the model's generation writes it (keras3: with the arguments of compile). The string
@@ -125,7 +123,5 @@ MIX_API mix_model *mix_model_clone_with(const mix_clone_options *options);
  * for the layers that it does not replace. */
 MIX_API mix_layer *mix_layer_clone(mix_layer *layer);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

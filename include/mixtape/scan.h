@@ -5,9 +5,7 @@
 
 #include <mixtape/tensor.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* Builds one step: from the carry and step i of each of the inputs a list of two lists, the next carry (as
  * many tensors, of the same dtypes and shapes) and the outputs of the step. It runs once, whatever the number
@@ -41,7 +39,5 @@ MIX_API mix_list *mix_scan_with(const mix_scan_options *options);
                               .context = body_context, .carry = first_carry, .inputs = __VA_ARGS__))
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -5,9 +5,7 @@
 
 #include <mixtape/optimizer.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* initial * rate^(step / decay_steps). With staircase the exponent is rounded down. */
 MIX_API mix_schedule *mix_exponential_decay(double initial, double decay_steps, double decay_rate,
@@ -43,7 +41,5 @@ MIX_API mix_tensor *mix_schedule_call(mix_schedule *schedule, mix_tensor *step);
 MIX_API const char *mix_schedule_serialize(mix_schedule *schedule, const mix_semantics *semantics);
 MIX_API mix_schedule *mix_schedule_deserialize(const char *json);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -6,9 +6,7 @@
 
 #include <mixtape/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* Sets the default generation of the process: "tf_keras" (TensorFlow 2.4 and later, tf_keras; initially),
  * "keras3" or "experimental" (TensorFlow 2.1 to 2.3). Existing objects keep theirs. ValueError for another
@@ -21,7 +19,5 @@ MIX_API const mix_semantics *mix_semantics_named(const char *name);
 /* "tf_keras", "keras3" or "experimental". */
 MIX_API const char *mix_semantics_name(const mix_semantics *semantics);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -10,9 +10,7 @@
 
 #include <mixtape/api.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* code, name (of the Python exception that Keras raises, if there is one), meaning */
 #define MIX_STATUS_LIST(X)                                                                                  \
@@ -63,7 +61,5 @@ MIX_API void mix_set_log_callback(mix_log_callback callback, void *context);
 /* A log callback that writes to standard error: progress unchanged, every other message as a line. */
 MIX_API void mix_log_to_stderr(void *context, mix_log_level level, const char *message);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

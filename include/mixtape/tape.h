@@ -4,12 +4,9 @@
 #ifndef MIXTAPE_TAPE_H
 #define MIXTAPE_TAPE_H
 
-#include <mixtape/tensor.h>
 #include <mixtape/variable.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 typedef struct mix_tape_options {
   size_t size;
@@ -38,7 +35,5 @@ MIX_API mix_list *mix_tape_gradient(mix_tape *tape, void *target, mix_list *sour
 MIX_API mix_list *mix_tape_gradient_from(mix_tape *tape, mix_list *targets, mix_list *output_gradients,
                                          mix_list *sources);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

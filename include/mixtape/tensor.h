@@ -8,9 +8,7 @@
 #include <mixtape/dtype.h>
 #include <mixtape/object.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* A tensor with a copy of `data`: mix_shape_size(shape) elements of `dtype` in C order. A bool is one
  * byte, 0 or 1. */
@@ -46,7 +44,5 @@ MIX_API mix_status mix_evaluate(int count, mix_tensor *const *tensors);
  * evaluate. */
 MIX_API const char *mix_tensor_text(const mix_tensor *tensor, char *text, size_t size);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -5,9 +5,7 @@
 
 #include <mixtape/status.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 typedef struct mix_trace_options {
   size_t size;
@@ -39,7 +37,5 @@ MIX_API mix_status mix_trace_stop(void);
       MIX_ARGUMENTS("mix_trace_start", "path, steps", #__VA_ARGS__, mix_trace_options, .path = __VA_ARGS__))
 #endif
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -17,9 +17,7 @@
 
 #include <mixtape/callback.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 typedef struct mix_tuning mix_tuning; /* an object: mix_retain, mix_release; it owns what it returns */
 
@@ -121,7 +119,5 @@ MIX_API const char *mix_tuning_overrides(mix_tuning *tuning);
 /* All of it as one JSON object. Numbers that are not finite are strings. */
 MIX_API const char *mix_tuning_json(mix_tuning *tuning);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -9,9 +9,7 @@
 
 #include <mixtape/tensor.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 typedef struct mix_variable_options {
   size_t size;
@@ -59,7 +57,5 @@ MIX_API mix_status mix_variable_assign_sub(mix_variable *variable, mix_tensor *v
 /* Writes a readable form with kind, name, shape, stored dtype and cast dtype into `text` and returns it. */
 MIX_API const char *mix_variable_text(const mix_variable *variable, char *text, size_t size);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

@@ -5,9 +5,7 @@
 
 #include <mixtape/variable.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+MIX_BEGIN_DECLARATIONS
 
 /* A new list of new variables of zeros, which are not trainable, with the shapes and stored dtypes of the
  * others: accumulators of gradients. */
@@ -20,7 +18,5 @@ MIX_API mix_status mix_variables_assign_add(mix_list *variables, mix_list *value
 /* A new list of their values in their stored dtypes. */
 MIX_API mix_list *mix_variables_values(mix_list *variables);
 
-#ifdef __cplusplus
-}
-#endif
+MIX_END_DECLARATIONS
 #endif

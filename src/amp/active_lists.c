@@ -124,7 +124,7 @@ bool mix_amp_lists_make(mix_amp_lists *lists, const mix_amp_options *options, co
     if (options->edits[i].remove) size += strlen(options->edits[i].remove) + 2;
   }
   if (size > INT32_MAX)
-    return mix_fail(MIX_VALUE_ERROR, "mixed precision rewrite: the edits of the lists are longer than 2 GiB");
+    return mix_fail_value("mixed precision rewrite: the edits of the lists are longer than 2 GiB");
   lists->texts = mix_alloc(size);
   if (!lists->texts) return false;
   for (int t = 0; t < mix_amp_table_count; t++) {
@@ -209,8 +209,8 @@ bool mix_amp_lists_write(const mix_amp_lists *lists, const mix_amp_options *opti
   }
   if (file && fclose(file) != 0) ok = false;
   if (!ok && !mix_failed())
-    mix_fail(MIX_IO_ERROR, "mixed precision rewrite: cannot write %s (LOG_PATH): %s",
-             length < (int)sizeof path ? path : options->log_path,
-             length < (int)sizeof path ? strerror(errno) : "the name is too long");
+    mix_fail_io("mixed precision rewrite: cannot write %s (LOG_PATH): %s",
+                length < (int)sizeof path ? path : options->log_path,
+                length < (int)sizeof path ? strerror(errno) : "the name is too long");
   return ok;
 }

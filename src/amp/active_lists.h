@@ -1,7 +1,6 @@
 /* Options of the rewrite (mode, level, list edits) from a struct or from TensorFlow's environment variables,
  * and the resulting four lists (spec 7.2 and 8). */
-#ifndef MIX_AMP_ACTIVE_LISTS_H
-#define MIX_AMP_ACTIVE_LISTS_H
+#pragma once
 
 #include "amp/graph.h"
 #include "graph/op.h"
@@ -108,5 +107,3 @@ const char **mix_amp_lists_ops(const mix_amp_lists *lists, mix_amp_class class, 
 /* Writes paintbuckets_AutoMixedPrecision_<id>_<ms>.txt to options->log_path, as TensorFlow does after the
  * pass: the edited lists, independent of the level. */
 bool mix_amp_lists_write(const mix_amp_lists *lists, const mix_amp_options *options, const char *id);
-
-#endif

@@ -5,16 +5,13 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "amp/rewrite.h"
 #include "amp/setting.h"
 #include "amp/cast_watch.h"
 #include "passes/passes.h"
 #include "tensor/shape.h"
 
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* Attributes that hold the dtype of a result. */
 static const struct {
@@ -139,8 +136,8 @@ static bool add_node(view *v, int n) {
   int count = node->body ? loop_letters(v->ir, node, letters) : signature_letters(node, letters, max);
   spec.input_count = node->input_count;
   if (count < 0)
-    mix_fail(MIX_INTERNAL_ERROR, "compile: %d operands do not fit the signature %s of %s", node->input_count,
-             node->op->signature, node->op->name);
+    mix_fail_internal("compile: %d operands do not fit the signature %s of %s", node->input_count,
+                      node->op->signature, node->op->name);
   bool good = count >= 0 && (v->graph_node[n] = mix_amp_graph_add_node(v->graph, &spec)) >= 0 &&
               add_letters(v, node, letters, count);
   if (letters != small) mix_free(letters);
@@ -169,9 +166,9 @@ static bool make_graph(view *v) {
     if (ir->nodes[n].input_count + ir->nodes[n].output_count > max)
       max = ir->nodes[n].input_count + ir->nodes[n].output_count;
   v->graph = mix_amp_graph_new(ir->name ? ir->name : "function");
-  v->graph_node = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->node_count + 1));
-  v->node = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->node_count + 1));
-  v->ports = mix_ir_alloc(ir, sizeof(int) * (size_t)max);
+  v->graph_node = mix_ir_ints(ir, ir->node_count + 1);
+  v->node = mix_ir_ints(ir, ir->node_count + 1);
+  v->ports = mix_ir_ints(ir, max);
   if (!v->graph || !v->graph_node || !v->node || !v->ports) return false;
   for (int n = 0; n < ir->node_count; n++) {
     if (ir->nodes[n].dead) continue;
@@ -238,21 +235,15 @@ static void redirect(view *v, int input, int value) {
 }
 
 static bool insert_casts(view *v, mix_amp_result *r) {
-  if (!(v->inserted = mix_ir_alloc(v->ir, sizeof(int) * (size_t)(r->cast_count + 1)))) return false;
+  if (!(v->inserted = mix_ir_ints(v->ir, r->cast_count + 1))) return false;
   for (int c = 0; c < r->cast_count; c++) {
     const mix_amp_cast *cast = &r->casts[c];
     int producer = v->node[cast->node], from = v->ir->nodes[producer].first_output + cast->port;
-    mix_cast_attributes *attributes = mix_ir_alloc(v->ir, sizeof *attributes);
-    if (!attributes) return false;
-    attributes->dtype = mix_dtype_from_name(mix_amp_dtype_name(cast->dtype));
-    mix_type type = v->ir->values[from].type;
-    type.dtype = attributes->dtype;
-    int node = mix_ir_add(v->ir, &mix_op_cast, attributes, 1, &from, 1, &type);
-    if (node < 0) return false;
-    v->ir->nodes[node].scope = v->ir->nodes[producer].scope;
-    v->inserted[c] = v->ir->nodes[node].first_output;
+    const mix_dtype dtype = mix_dtype_from_name(mix_amp_dtype_name(cast->dtype));
+    v->inserted[c] = mix_ir_add_cast(v->ir, from, dtype, v->ir->nodes[producer].scope);
+    if (v->inserted[c] < 0) return false;
     for (int u = cast->first_use; u < cast->first_use + cast->use_count; u++)
-      redirect(v, r->uses[u], v->ir->nodes[node].first_output);
+      redirect(v, r->uses[u], v->inserted[c]);
   }
   return true;
 }
@@ -260,7 +251,7 @@ static bool insert_casts(view *v, mix_amp_result *r) {
 /* Registers the casts with the cast watch. Must run before nodes are sorted. */
 static bool watch_casts(view *v, mix_amp_result *r) {
   if (v->ir->replay) return true;
-  v->own = mix_ir_alloc(v->ir, sizeof(int) * (size_t)(v->graph->node_count + 1));
+  v->own = mix_ir_ints(v->ir, v->graph->node_count + 1);
   for (int g = 0; v->own && g < v->graph->node_count; g++) {
     const mix_ir_node *node = g < v->first_result ? &v->ir->nodes[v->node[g]] : NULL;
     v->own[g] = node && node->op == &mix_op_cast ? node->first_output : -1;
@@ -283,8 +274,7 @@ static bool write_graph(mix_ir *ir, const mix_amp_options *options, const char *
   FILE *file = text && length < (int)sizeof path ? fopen(path, "w") : NULL;
   bool good = file && fputs(text, file) >= 0;
   if (file && fclose(file) != 0) good = false;
-  if (!good && !mix_failed())
-    mix_fail(MIX_IO_ERROR, "mixed precision rewrite: cannot write %s (LOG_PATH)", path);
+  if (!good && !mix_failed()) mix_fail_io("mixed precision rewrite: cannot write %s (LOG_PATH)", path);
   return good;
 }
 

@@ -1,10 +1,7 @@
 /* The automatic mixed precision rewrite as a compiler pass. */
-#ifndef MIX_AMP_AMP_PASS_H
-#define MIX_AMP_AMP_PASS_H
+#pragma once
 
 #include "ir/ir.h"
 
 /* Runs first, if the rewrite is enabled for the process (amp/setting.h). */
 bool mix_pass_amp(mix_ir *ir);
-
-#endif

@@ -1,6 +1,5 @@
 /* Follows the casts of a rewritten function through later passes. */
-#ifndef MIX_AMP_CAST_WATCH_H
-#define MIX_AMP_CAST_WATCH_H
+#pragma once
 
 #include "amp/rewrite.h"
 #include "ir/ir.h"
@@ -15,5 +14,3 @@ void mix_cast_watch_pass(mix_ir *ir, const char *pass);
 /* Reports the rewrite once, to the log and the observer (amp/setting.h). Does nothing if there was no
  * rewrite. */
 void mix_cast_watch_end(mix_ir *ir);
-
-#endif

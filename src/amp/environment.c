@@ -72,8 +72,8 @@ static bool set_level(mix_amp_options *options, const char *value) {
 static bool set_switch(mix_amp_options *options, int number, const char *value) {
   bool on = !strcmp(value, "1") || !strcasecmp(value, "true");
   if (!on && strcmp(value, "0") != 0 && strcasecmp(value, "false") != 0)
-    return mix_fail(MIX_VALUE_ERROR, "mixed precision rewrite: %s is \"%s\"; expected 0, 1, false or true",
-                    switches[number].name, value);
+    return mix_fail_value("mixed precision rewrite: %s is \"%s\"; expected 0, 1, false or true",
+                          switches[number].name, value);
   *(bool *)((char *)options + switches[number].field) = on != switches[number].negated;
   return true;
 }

@@ -86,7 +86,7 @@ const char *mix_amp_graph_text(mix_amp_graph *graph, const char *text) {
 int mix_amp_graph_add_node(mix_amp_graph *graph, const mix_amp_node_spec *spec) {
   if (mix_failed()) return -1;
   if (mix_amp_names_find(&graph->names, spec->name)) {
-    mix_fail(MIX_FORMAT_ERROR, "%s: two nodes are named '%s'; names must differ", graph->label, spec->name);
+    mix_fail_format("%s: two nodes are named '%s'; names must differ", graph->label, spec->name);
     return -1;
   }
   mix_amp_node node = {.preserved = spec->preserved, .stateful = spec->stateful, .function = spec->function};
@@ -170,13 +170,11 @@ static bool lay_out_ports(mix_amp_graph *graph) {
     total += node->input_count + node->as_is.output_count;
     node->renamed.ports = (int)total;
     if (node->renamed.op) total += node->input_count + node->renamed.output_count;
-    if (total > INT32_MAX - 1)
-      return mix_fail(MIX_FORMAT_ERROR, "%s: the graph has more than 2^31 ports", graph->label);
+    if (total > INT32_MAX - 1) return mix_fail_format("%s: the graph has more than 2^31 ports", graph->label);
     if (node->renamed.op && node->renamed.output_count != node->as_is.output_count)
-      return mix_fail(MIX_FORMAT_ERROR,
-                      "%s: node '%s': %s has %d outputs, but %s, which it is renamed to, has %d",
-                      graph->label, node->name, node->as_is.op, node->as_is.output_count, node->renamed.op,
-                      node->renamed.output_count);
+      return mix_fail_format("%s: node '%s': %s has %d outputs, but %s, which it is renamed to, has %d",
+                             graph->label, node->name, node->as_is.op, node->as_is.output_count,
+                             node->renamed.op, node->renamed.output_count);
   }
   graph->output_count = (int)outputs;
   graph->ports = mix_alloc((size_t)total * sizeof *graph->ports);
@@ -191,14 +189,13 @@ static bool lay_out_ports(mix_amp_graph *graph) {
     const char *kind = claim->output ? "output" : "input";
     int count = claim->output ? signature->output_count : node->input_count;
     if (claim->port < 0 || claim->port >= count)
-      return mix_fail(MIX_FORMAT_ERROR,
-                      "%s: node '%s': type %s has %s %d, but %s has %d data %ss, each of one type",
-                      graph->label, node->name, graph->types[claim->type].id, kind, claim->port,
-                      signature->op, count, kind);
+      return mix_fail_format("%s: node '%s': type %s has %s %d, but %s has %d data %ss, each of one type",
+                             graph->label, node->name, graph->types[claim->type].id, kind, claim->port,
+                             signature->op, count, kind);
     int *slot = &graph->ports[signature->ports + (claim->output ? node->input_count : 0) + claim->port];
     if (*slot >= 0)
-      return mix_fail(MIX_FORMAT_ERROR, "%s: node '%s': %s %d has two types, %s and %s", graph->label,
-                      node->name, kind, claim->port, graph->types[*slot].id, graph->types[claim->type].id);
+      return mix_fail_format("%s: node '%s': %s %d has two types, %s and %s", graph->label, node->name, kind,
+                             claim->port, graph->types[*slot].id, graph->types[claim->type].id);
     *slot = claim->type;
   }
   /* outputs need no check: there are as many claims as ports, and none is claimed twice */
@@ -207,8 +204,8 @@ static bool lay_out_ports(mix_amp_graph *graph) {
       const mix_amp_signature *signature = second ? &graph->nodes[n].renamed : &graph->nodes[n].as_is;
       for (int i = 0; i < graph->nodes[n].input_count; i++)
         if (mix_amp_input_type(graph, signature, i) < 0)
-          return mix_fail(MIX_FORMAT_ERROR, "%s: node '%s': input %d of %s has no type", graph->label,
-                          graph->nodes[n].name, i, signature->op);
+          return mix_fail_format("%s: node '%s': input %d of %s has no type", graph->label,
+                                 graph->nodes[n].name, i, signature->op);
     }
   return true;
 }
@@ -217,21 +214,20 @@ static bool check_input(const mix_amp_graph *graph, const mix_amp_input *input) 
   const mix_amp_node *node = &graph->nodes[input->node];
   int number = (int)(input - graph->inputs) - node->first_input;
   if (input->source < 0)
-    return mix_fail(MIX_FORMAT_ERROR, "%s: node '%s': input %d is not connected", graph->label, node->name,
-                    number);
+    return mix_fail_format("%s: node '%s': input %d is not connected", graph->label, node->name, number);
   const mix_amp_node *source = &graph->nodes[input->source];
   if (input->port < 0 || input->port >= source->as_is.output_count)
-    return mix_fail(MIX_FORMAT_ERROR, "%s: node '%s': input %d reads '%s:%d', but %s '%s' has %d outputs",
-                    graph->label, node->name, number, source->name, input->port, source->as_is.op,
-                    source->name, source->as_is.output_count);
+    return mix_fail_format("%s: node '%s': input %d reads '%s:%d', but %s '%s' has %d outputs", graph->label,
+                           node->name, number, source->name, input->port, source->as_is.op, source->name,
+                           source->as_is.output_count);
   const mix_amp_type *from = &graph->types[mix_amp_output_type(graph, source, &source->as_is, input->port)];
   for (int second = 0; second <= (node->renamed.op != NULL); second++) {
     const mix_amp_signature *signature = second ? &node->renamed : &node->as_is;
     const mix_amp_type *to = &graph->types[mix_amp_input_type(graph, signature, number)];
     if (to->dtype != from->dtype)
-      return mix_fail(MIX_FORMAT_ERROR, "%s: node '%s': input %d of %s is %s (%s), but '%s:%d' gives %s",
-                      graph->label, node->name, number, signature->op, mix_amp_dtype_name(to->dtype), to->id,
-                      source->name, input->port, mix_amp_dtype_name(from->dtype));
+      return mix_fail_format("%s: node '%s': input %d of %s is %s (%s), but '%s:%d' gives %s", graph->label,
+                             node->name, number, signature->op, mix_amp_dtype_name(to->dtype), to->id,
+                             source->name, input->port, mix_amp_dtype_name(from->dtype));
   }
   return true;
 }
@@ -259,9 +255,8 @@ static bool fail_cycle(const mix_amp_graph *graph, const int *waiting, const int
   int node = 0;
   while (waiting[node] == 0) node++;
   for (int i = 0; i < graph->node_count; i++) node = blocker[node];
-  return mix_fail(MIX_FORMAT_ERROR,
-                  "%s: node '%s' (%s) depends on itself; only NextIteration -> Merge may close a loop",
-                  graph->label, graph->nodes[node].name, graph->nodes[node].as_is.op);
+  return mix_fail_format("%s: node '%s' (%s) depends on itself; only NextIteration -> Merge may close a loop",
+                         graph->label, graph->nodes[node].name, graph->nodes[node].as_is.op);
 }
 
 /* Kahn: A. B. Kahn, Topological sorting of large networks, CACM 5(11), 1962. */

@@ -5,8 +5,7 @@
  *
  * To build one, add each node followed by its types, connect the ports, and call finish, which checks. The
  * order of the nodes is part of the graph: pass 4 depends on it. */
-#ifndef MIX_AMP_GRAPH_H
-#define MIX_AMP_GRAPH_H
+#pragma once
 
 #include "base/object.h"
 #include "amp/names.h"
@@ -162,5 +161,3 @@ static inline int mix_amp_output_type(const mix_amp_graph *graph, const mix_amp_
                                       const mix_amp_signature *signature, int output) {
   return graph->ports[signature->ports + node->input_count + output];
 }
-
-#endif

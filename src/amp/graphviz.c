@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "amp/forward_nodes.h"
-#include "amp/rewrite.h"
 #include <string.h>
 
 static const struct {

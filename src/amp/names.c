@@ -4,7 +4,6 @@
 #include "base/error.h"
 
 #include <limits.h>
-#include <stdint.h>
 #include <string.h>
 
 /* FNV-1a, 64 bits (Fowler, Noll, Vo), with its high half mixed in. */

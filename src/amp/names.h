@@ -1,6 +1,5 @@
 /* A hash table from names to numbers: nodes of a graph, ops of lists. Texts are borrowed. */
-#ifndef MIX_AMP_NAMES_H
-#define MIX_AMP_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -17,5 +16,3 @@ int *mix_amp_names_find(const mix_amp_names *names, const char *text);
 /* The value of a name, which is added with value 0 if it is new. NULL with the error recorded. */
 int *mix_amp_names_add(mix_amp_names *names, const char *text);
 void mix_amp_names_free(mix_amp_names *names);
-
-#endif

@@ -1,6 +1,5 @@
 /* The built-in lists. */
-#ifndef MIX_AMP_OP_LISTS_H
-#define MIX_AMP_OP_LISTS_H
+#pragma once
 
 #include "amp/active_lists.h"
 
@@ -23,5 +22,3 @@ typedef struct mix_amp_table {
 } mix_amp_table;
 extern const mix_amp_table mix_amp_tables[];
 extern const int mix_amp_table_count;
-
-#endif

@@ -1,6 +1,5 @@
 /* Inside the rewrite: colours of types, edges between types, tensor lists, flood fills. */
-#ifndef MIX_AMP_PAINT_H
-#define MIX_AMP_PAINT_H
+#pragma once
 
 #include "amp/rewrite.h"
 
@@ -86,5 +85,3 @@ static inline void mix_amp_unset(mix_amp_result *result, int type, mix_amp_reaso
   result->cause[type] = cause;
   result->other[type] = -1;
 }
-
-#endif

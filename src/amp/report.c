@@ -4,7 +4,6 @@
 #include "base/format.h"
 #include "amp/paint.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 

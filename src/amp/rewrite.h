@@ -1,7 +1,6 @@
 /* The automatic mixed precision rewrite (spec 7.5): which float32 types of a graph become 16-bit, and the
  * casts between them. The graph is not modified; the result describes the changes. */
-#ifndef MIX_AMP_REWRITE_H
-#define MIX_AMP_REWRITE_H
+#pragma once
 
 #include "amp/active_lists.h"
 
@@ -109,5 +108,3 @@ char *mix_amp_report(const mix_amp_result *result);
 /* graphviz.c: the graph in graphviz's language. Freed with mix_free; NULL with the error recorded. */
 /* whole: of the whole step, else of its forward pass. *nodes: how many it draws. */
 char *mix_amp_picture(const mix_amp_result *result, bool whole, int *nodes);
-
-#endif

@@ -1,8 +1,6 @@
 /* The process-wide setting of the rewrite. */
 #include "amp/setting.h"
 
-#include <stdatomic.h>
-
 static atomic_int chosen; /* mix_dtype */
 static mix_amp_observer watching;
 static void *watching_context;

@@ -1,9 +1,7 @@
 /* Whether captured functions are rewritten: a process-wide setting, part of the environment of a capture. */
-#ifndef MIX_AMP_SETTING_H
-#define MIX_AMP_SETTING_H
+#pragma once
 
 #include "amp/active_lists.h"
-#include <mixtape/dtype.h>
 
 /* MIX_FLOAT16 or MIX_BFLOAT16: later captures are rewritten to this dtype; MIX_DTYPE_NONE (default): no
  * rewrite. Earlier captures keep their setting. */
@@ -31,5 +29,3 @@ typedef struct mix_amp_explaining {
   void *context;
 } mix_amp_explaining;
 const mix_amp_explaining *mix_amp_explain_set(const mix_amp_explaining *explaining);
-
-#endif

@@ -1,12 +1,10 @@
 /* The interface between the compiler and a device. A backend compiles whole plans or whole graphs, and runs
  * them in the order in which they are enqueued. */
-#ifndef MIX_BACKEND_BACKEND_H
-#define MIX_BACKEND_BACKEND_H
+#pragma once
 
 #include "backend/context.h"
 #include "backend/plan.h"
 #include "backend/trace.h"
-#include "base/text.h"
 #include "ir/ir.h"
 
 typedef struct mix_executable mix_executable;
@@ -168,5 +166,3 @@ mix_kernel_info mix_kernel_info_of_layer(const mix_context *context, mix_dtype d
                                          int64_t inputs, int64_t units);
 /* "gemm_f16_acc32_amx: three bfloat16 products on tiles for one". */
 const char *mix_kernel_info_text(const mix_kernel_info *info, char *text, size_t size);
-
-#endif

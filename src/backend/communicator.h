@@ -1,7 +1,6 @@
 /* The other processes that run the same plans, as the kernels of collectives see them. All ranks make the
  * same calls in the same order, each on a thread that may wait. */
-#ifndef MIX_BACKEND_COMMUNICATOR_H
-#define MIX_BACKEND_COMMUNICATOR_H
+#pragma once
 
 #include <mixtape/dtype.h>
 
@@ -22,5 +21,3 @@ struct mix_communicator {
 /* Of the context in force; NULL: one process. */
 mix_communicator *mix_communicator_in_force(void);
 void mix_communicator_set(mix_communicator *communicator);
-
-#endif

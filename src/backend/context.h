@@ -1,7 +1,6 @@
 /* What a plan is compiled for: a device, threads, how products are summed, and what memory may buy. A plan
  * keeps the context that it was compiled with; the setters of mixtape/device.h change the default one. */
-#ifndef MIX_BACKEND_CONTEXT_H
-#define MIX_BACKEND_CONTEXT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -43,5 +42,3 @@ mix_memory_use mix_memory_use_default(void);
 mix_accumulation mix_accumulation_resolve(mix_accumulation setting);
 const char *mix_accumulation_name(mix_accumulation accumulation);
 const char *mix_float32_precision_text(mix_float32_precision precision);
-
-#endif

@@ -6,7 +6,6 @@
 #include "base/processor.h"
 #include "base/error.h"
 #include <mixtape/device.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,12 +40,12 @@ static const mix_backend *usable_device(const char *name, const char *source) {
   const mix_backend *backend = mix_backend_named(name);
   const char *which = strchr(name, ':'), *why;
   if (!backend)
-    mix_fail(MIX_VALUE_ERROR, "%s: there is no device \"%s\"%s; expected %s", source, name,
-             mix_did_you_mean_choice(name, MIX_DEVICE_CHOICES, hint, sizeof hint), MIX_DEVICE_CHOICES);
+    mix_fail_value("%s: there is no device \"%s\"%s; expected %s", source, name,
+                   mix_did_you_mean_choice(name, MIX_DEVICE_CHOICES, hint, sizeof hint), MIX_DEVICE_CHOICES);
   else if (which && !backend->choose(which + 1, source))
     return NULL;
   else if ((why = unavailable(backend)))
-    mix_fail(MIX_UNSUPPORTED, "%s: device \"%s\" is unavailable: %s", source, backend->name, why);
+    mix_fail_unsupported("%s: device \"%s\" is unavailable: %s", source, backend->name, why);
   else
     return backend;
   return NULL;

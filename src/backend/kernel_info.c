@@ -1,6 +1,5 @@
 /* Which kernels compute matrix products on a device, and why: the backend of a context is asked. */
 #include "backend/backend.h"
-#include "ops/table.h"
 #include <stdio.h>
 
 mix_product mix_product_of(mix_dtype dtype, int64_t m, int64_t n, int64_t k) {

@@ -1,11 +1,9 @@
 /* A plan: what the compiler hands to a backend. It lists the steps in order; every value has a slot with a
  * known place. Nothing here is device code. */
-#ifndef MIX_BACKEND_PLAN_H
-#define MIX_BACKEND_PLAN_H
+#pragma once
 
 #include "ir/program.h"
 #include "tensor/memory.h"
-#include "graph/op.h"
 
 typedef enum mix_slot_kind {
   MIX_SLOT_ARGUMENT, /* index: argument of the call */
@@ -48,5 +46,3 @@ typedef struct mix_plan {
   size_t arena_bytes;
   struct mix_communicator *communicator; /* of its collectives (communicator.h); NULL: one process */
 } mix_plan;
-
-#endif

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/processor.h"
 #include <mixtape/device.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,8 +34,8 @@ int mix_threads(void) {
   if (valid)
     atomic_store(&threads, number);
   else
-    mix_fail(MIX_VALUE_ERROR, "MIXTAPE_THREADS is \"%s\"; expected a number from 0 (all cores) to %d", text,
-             MAX_THREADS);
+    mix_fail_value("MIXTAPE_THREADS is \"%s\"; expected a number from 0 (all cores) to %d", text,
+                   MAX_THREADS);
   return number;
 }
 
@@ -80,8 +79,7 @@ static choice memory = {.call = "set_memory",
 static int named(const choice *c, const char *name, const char *source) {
   for (int i = 0; name && c->names[i]; i++)
     if (strcmp(name, c->names[i]) == 0) return i;
-  mix_fail(MIX_VALUE_ERROR, "%s: there is no %s \"%s\"; expected %s", source, c->what, name ? name : "",
-           c->expected);
+  mix_fail_value("%s: there is no %s \"%s\"; expected %s", source, c->what, name ? name : "", c->expected);
   return UNSET;
 }
 

@@ -1,6 +1,5 @@
 /* When the kernels of a run ran: what a backend fills in for compile/trace.h. */
-#ifndef MIX_BACKEND_TRACE_H
-#define MIX_BACKEND_TRACE_H
+#pragma once
 
 #include "base/clock.h"
 #include <stdbool.h>
@@ -25,5 +24,3 @@ static inline int64_t mix_trace_now(void) {
 
 /* The number of the calling thread, from 1 in the order of first use. */
 int mix_trace_thread(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* Memory allocation. The whole library allocates through these functions, so that tests can inject
  * failures. */
-#ifndef MIX_BASE_ALLOC_H
-#define MIX_BASE_ALLOC_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ bool mix_reserve(void *array_pointer, int *capacity, int needed, size_t element)
 /* A copy of the string that lives as long as the process. Equal strings give equal pointers; NULL gives
  * NULL. */
 const char *mix_intern(const char *text);
-
-#endif

@@ -2,7 +2,6 @@
 #include "base/error.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <string.h>
 
 /* The text of one argument, without the space around it. */
@@ -112,17 +111,16 @@ static const void *refuse(const char *call, const char *names, argument a, bool 
   for (; *names && *names != ';' && length + 1 < (int)sizeof known; names++)
     if (*names != '!') known[length++] = *names;
   known[length] = '\0';
-  mix_fail(MIX_TYPE_ERROR,
-           "%s: the argument '%.*s' has no name%s; without a name %s takes %s; write .NAME = %.*s", call,
-           shown(a), a.begin, is_late ? " and follows one that has" : "", call, length ? known : "none",
-           shown(a), a.begin);
+  mix_fail_type("%s: the argument '%.*s' has no name%s; without a name %s takes %s; write .NAME = %.*s", call,
+                shown(a), a.begin, is_late ? " and follows one that has" : "", call, length ? known : "none",
+                shown(a), a.begin);
   return mix_options_refused();
 }
 
 static const void *refuse_zero(const char *call, argument name, argument a) {
-  mix_fail(MIX_TYPE_ERROR,
-           "%s: the argument '%.*s' would mean the default of .%.*s; write what the header says of %s there",
-           call, shown(a), a.begin, name.length, name.begin, *a.begin == 'N' ? "NULL" : "zero");
+  mix_fail_type(
+      "%s: the argument '%.*s' would mean the default of .%.*s; write what the header says of %s there", call,
+      shown(a), a.begin, name.length, name.begin, *a.begin == 'N' ? "NULL" : "zero");
   return mix_options_refused();
 }
 
@@ -130,14 +128,14 @@ static const void *refuse_zero(const char *call, argument name, argument a) {
 static bool refuses_number(const char *call, const char *structs, argument name, argument value) {
   argument maker;
   if (!structs || !is_number(value) || !find_maker(structs, name, &maker)) return false;
-  mix_fail(MIX_TYPE_ERROR, "%s: .%.*s is no single number; write .%.*s = %.*s(%.*s)", call, name.length,
-           name.begin, name.length, name.begin, maker.length, maker.begin, shown(value), value.begin);
+  mix_fail_type("%s: .%.*s is no single number; write .%.*s = %.*s(%.*s)", call, name.length, name.begin,
+                name.length, name.begin, maker.length, maker.begin, shown(value), value.begin);
   return true;
 }
 
 const void *mix_arguments(const char *call, const char *names, const char *text, const void *options) {
   if (!call || !names || !text) {
-    mix_fail(MIX_TYPE_ERROR, "arguments: call, names or text is NULL; expected those of a macro of C");
+    mix_fail_type("arguments: call, names or text is NULL; expected those of a macro of C");
     return mix_options_refused();
   }
   const char *const end = strchr(names, ';'), *const structs = end ? end + 1 : NULL;

@@ -1,6 +1,5 @@
 /* A number that threads wait for to change. Whoever waits spins briefly, then sleeps. */
-#ifndef MIX_BASE_AWAITED_H
-#define MIX_BASE_AWAITED_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ void mix_awaited_next(mix_awaited *awaited);
 
 /* Returns once the number is another one. */
 void mix_awaited_wait(mix_awaited *awaited, uint64_t number, int spins);
-
-#endif

@@ -1,6 +1,5 @@
 /* Clocks in seconds. */
-#ifndef MIX_BASE_CLOCK_H
-#define MIX_BASE_CLOCK_H
+#pragma once
 
 #include <time.h>
 
@@ -10,5 +9,3 @@ static inline double mix_clock(clockid_t clock) {
   clock_gettime(clock, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
-
-#endif

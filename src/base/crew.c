@@ -182,10 +182,10 @@ static crew *gather_crew(int threads) {
     if (!reason && pthread_detach(helper) == 0) continue;
     atomic_fetch_sub(&x->users, threads - i);
     dismiss(x);
-    return mix_fail(MIX_RUNTIME_ERROR,
-                    "%d threads cannot be created: %s; use fewer (mix_set_threads, --threads), or raise the "
-                    "limit of processes",
-                    threads - 1, strerror(reason)),
+    return mix_fail_runtime(
+               "%d threads cannot be created: %s; use fewer (mix_set_threads, --threads), or raise the "
+               "limit of processes",
+               threads - 1, strerror(reason)),
            NULL;
   }
   if (mine) dismiss(mine);

@@ -2,8 +2,7 @@
  * into shares, and a thread that finds one of the others not there does its share too. So nobody waits for a
  * thread that has no processor, unless it has begun a share. Who does which share depends on the machine's
  * load; the shares do not. */
-#ifndef MIX_BASE_CREW_H
-#define MIX_BASE_CREW_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -29,5 +28,3 @@ typedef enum mix_crew_result {
 
 /* Runs the work on up to `threads` threads, this one included; shares are at most as many. */
 mix_crew_result mix_crew_run(const mix_crew_work *work, int threads);
-
-#endif

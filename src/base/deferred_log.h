@@ -1,7 +1,6 @@
 /* Deferred log messages. The log callback is the caller's code and may call the library, so no message is
  * sent while the thread holds a lock that other threads wait for. */
-#ifndef MIX_BASE_DEFERRED_LOG_H
-#define MIX_BASE_DEFERRED_LOG_H
+#pragma once
 
 #include "base/error.h"
 
@@ -9,5 +8,3 @@
  * order. */
 void mix_log_defer(void);
 void mix_log_flush(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Suggestions for a misspelled word: the closest of the known words. */
-#ifndef MIX_BASE_DID_YOU_MEAN_H
-#define MIX_BASE_DID_YOU_MEAN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ void mix_did_you_mean_try(mix_did_you_mean *nearest, const char *candidate);
 const char *mix_did_you_mean_hint(const mix_did_you_mean *nearest, char *text, size_t size);
 /* The hint for one of the words that stand in `choices` with | between. */
 const char *mix_did_you_mean_choice(const char *word, const char *choices, char *text, size_t size);
-
-#endif

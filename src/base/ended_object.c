@@ -1,6 +1,5 @@
 /* Handles of released objects: the oldest are freed when they are many or large. */
 #include "base/ended_object.h"
-#include "base/alloc.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -122,8 +121,7 @@ void mix_refuse_ended(const void *object, const char *call) {
   char begin[256], end[256];
   if (!call) call = "use of an object";
   if (!ended->in_scope) {
-    mix_fail(
-        MIX_RUNTIME_ERROR,
+    mix_fail_runtime(
         "%s: got a released object: the %s%s%s%s was given up by its last mix_release, outside the end of a "
         "scope; release an object once, after its last use",
         call, ended->was->name, quote, ended->name, unquote);
@@ -134,8 +132,7 @@ void mix_refuse_ended(const void *object, const char *call) {
             root ? "with its thread" : "at a place that is not known");
   put_place(end, sizeof end, ended->places.end_file, ended->places.end_line,
             root ? "in mix_shutdown or with it" : "with its block");
-  mix_fail(
-      MIX_RUNTIME_ERROR,
+  mix_fail_runtime(
       "%s: got an object of an ended scope: the %s%s%s%s went when the scope that began %s ended %s; keep it "
       "with mix_retain, or move it out with mix_scope_leave",
       call, ended->was->name, quote, ended->name, unquote, begin, end);

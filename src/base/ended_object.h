@@ -1,7 +1,6 @@
 /* Handles of released objects, kept for a while so that a use of one is an error and not damaged memory: in
  * debug builds, and where MIXTAPE_DEBUG contains "scopes". */
-#ifndef MIX_BASE_ENDED_OBJECT_H
-#define MIX_BASE_ENDED_OBJECT_H
+#pragma once
 
 #include "base/alloc.h"
 #include "base/object.h"
@@ -31,5 +30,3 @@ size_t mix_kept_handle_bytes(void);
 static inline const char *mix_scope_file(const char *file) {
   return mix_keeps_handles() ? mix_intern(file) : NULL;
 }
-
-#endif

@@ -4,7 +4,6 @@
 #include "base/format.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 static _Thread_local struct {
@@ -43,8 +42,7 @@ void *mix_fail_memory(const char *what) {
 
 void *mix_returned(void *object, const char *call) {
   if (!object)
-    mix_fail(MIX_TYPE_ERROR, "%s: the function given returned NULL; expected a result, or an error recorded",
-             call);
+    mix_fail_type("%s: the function given returned NULL; expected a result, or an error recorded", call);
   return mix_failed() ? NULL : object;
 }
 

@@ -44,8 +44,8 @@ bool mix_field_given(const mix_field_row *field, const void *options) {
 }
 
 void *mix_field_mistyped(const mix_field_row *field, const json_t *value) {
-  return mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected %s", field->name, mix_json_kind(value),
-                  field->kind->expected);
+  return mix_fail_type("config: \"%s\" is %s; expected %s", field->name, mix_json_kind(value),
+                       field->kind->expected);
 }
 
 bool mix_field_read_integer(const mix_field_row *field, const json_t *value, int64_t low, int64_t high,
@@ -66,15 +66,14 @@ static bool move_one(const mix_fields *fields, const mix_field_row *row, void *o
   memcpy(&integer, one, sizeof integer);
   if (!row->one || !integer) return true;
   if (mix_field_given(row, options))
-    return mix_fail(MIX_TYPE_ERROR, "%s: %s is given twice; expected one number for all, or the others",
-                    fields->call, row->name),
+    return mix_fail_type("%s: %s is given twice; expected one number for all, or the others", fields->call,
+                         row->name),
            false;
   if (row->one_is_real && !isfinite(real))
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s is %g; expected a finite number", fields->call, row->name, real),
-           false;
+    return mix_fail_value("%s: %s is %g; expected a finite number", fields->call, row->name, real), false;
   if (!row->one_is_real && ((integer < 0 && integer != MIX_INT_ZERO) || integer > MIX_FIELD_MAX_SIZE))
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s is %lld; expected %s", fields->call, row->name,
-                    (long long)integer, integer < 0 ? "0 or more" : "a smaller number"),
+    return mix_fail_value("%s: %s is %lld; expected %s", fields->call, row->name, (long long)integer,
+                          integer < 0 ? "0 or more" : "a smaller number"),
            false;
   json_t *value = mix_json_whole(row->one_is_real ? json_real(real == MIX_ZERO ? 0 : real)
                                                   : json_integer(integer == MIX_INT_ZERO ? 0 : integer));
@@ -237,7 +236,7 @@ bool mix_fields_read(const mix_fields *fields, const json_t *config, void *optio
 static bool parse_item(const mix_fields *fields, char *item, json_t *config) {
   char *equals = strchr(item, '=');
   if (!equals || equals == item)
-    return mix_fail(MIX_VALUE_ERROR, "%s: \"%.60s\" is not of the form key=value", fields->call, item), false;
+    return mix_fail_value("%s: \"%.60s\" is not of the form key=value", fields->call, item), false;
   *equals = 0;
   const char *text = equals + 1;
   const mix_field_row *row = find(fields, item, false);
@@ -246,8 +245,8 @@ static bool parse_item(const mix_fields *fields, char *item, json_t *config) {
       (row->optional || !isfinite(row->number)) && (!strcasecmp(text, "none") || !strcasecmp(text, "null"));
   json_t *value = none ? json_null() : row->kind->parse ? row->kind->parse(text) : NULL;
   if (value) return mix_json_set(config, row->name, value);
-  return mix_fail(MIX_VALUE_ERROR, "%s: %s is '%.60s'; expected %s", fields->call, item, text,
-                  row->kind->text_expected ? row->kind->text_expected : row->kind->expected),
+  return mix_fail_value("%s: %s is '%.60s'; expected %s", fields->call, item, text,
+                        row->kind->text_expected ? row->kind->text_expected : row->kind->expected),
          false;
 }
 
@@ -287,8 +286,8 @@ static bool in_range(const mix_fields *fields, const mix_field_row *field, doubl
     return true;
   char text[32];
   mix_number_write(text, sizeof text, 'g', x == floor(x) && fabs(x) < 1e15 ? 15 : 6, x);
-  return mix_fail(MIX_VALUE_ERROR, "%s: %s is %s; expected %s", fields->call, field->name, text,
-                  ranges[field->range].expected),
+  return mix_fail_value("%s: %s is %s; expected %s", fields->call, field->name, text,
+                        ranges[field->range].expected),
          false;
 }
 
@@ -298,7 +297,6 @@ bool mix_resolve_number(const mix_fields *fields, const mix_field_row *field, vo
   return (field->optional && *x == 0) || in_range(fields, field, *x);
 }
 static json_t *write_number(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   double x = *(const double *)mix_field_at(field, options);
   bool none = isfinite(field->number) ? field->optional && x == 0 : !isfinite(x);
   return none ? json_null() : json_real(x);
@@ -325,7 +323,6 @@ static bool resolve_integer(const mix_fields *fields, const mix_field_row *field
   return (field->optional && *n == 0) || in_range(fields, field, (double)*n);
 }
 static json_t *write_integer(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   int64_t n = *(const int64_t *)mix_field_at(field, options);
   return field->optional && n == 0 ? json_null() : json_integer(n);
 }
@@ -359,13 +356,11 @@ const mix_value_kind mix_field_frequency = {"epoch, batch or a number of batches
                                             parse_frequency};
 
 static json_t *write_seed(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   uint64_t seed = *(const uint64_t *)mix_field_at(field, options);
   return seed ? json_integer((json_int_t)seed) : json_null();
 }
 static bool read_raw_integer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                              void *options) {
-  (void)fields;
   /* Flagged numbers are compared as doubles, which have all integers of that size. */
   const int64_t most = field->kind == &mix_field_flagged ? INT64_C(1) << 53 : INT64_MAX;
   if (json_is_null(value)) return true;
@@ -379,7 +374,6 @@ const mix_value_kind mix_field_seed = {"an integer", sizeof(uint64_t), NULL,    
                                        write_seed,   read_raw_integer, parse_integer};
 
 static json_t *write_flagged(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   bool given = *(const bool *)mix_field_other(field, options);
   return given ? json_integer(*(const int64_t *)mix_field_at(field, options)) : json_null();
 }
@@ -390,13 +384,11 @@ const mix_value_kind mix_field_flagged = {"an integer",  sizeof(int64_t),  NULL,
 
 extern const mix_value_kind mix_field_negated;
 static json_t *write_boolean(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   if (field->optional && !*(const bool *)mix_field_at(field, options)) return json_null();
   return json_boolean(*(const bool *)mix_field_at(field, options) != (field->kind == &mix_field_negated));
 }
 static bool read_boolean(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                          void *options) {
-  (void)fields;
   if (json_is_null(value)) return true;
   if (!json_is_boolean(value)) return mix_field_mistyped(field, value), false;
   *(bool *)mix_field_at(field, options) = json_is_true(value) != (field->kind == &mix_field_negated);
@@ -430,21 +422,19 @@ static bool resolve_text(const mix_fields *fields, const mix_field_row *field, v
     char known[256], hint[100];
     mix_text list = {.text = known, .size = sizeof known};
     put_choices(&list, field->choices);
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s '%.60s' is not known%s; expected %s", fields->call, field->name,
-                    value, mix_did_you_mean_choice(value, field->choices, hint, sizeof hint), known),
+    return mix_fail_value("%s: %s '%.60s' is not known%s; expected %s", fields->call, field->name, value,
+                          mix_did_you_mean_choice(value, field->choices, hint, sizeof hint), known),
            false;
   }
   *text = mix_intern(value);
   return !mix_failed();
 }
 static json_t *write_text(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   const char *text = *(const char *const *)mix_field_at(field, options);
   return !text || (field->optional && !strcmp(text, "none")) ? json_null() : json_string(text);
 }
 static bool read_text(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                       void *options) {
-  (void)fields;
   const char *none = field->optional && field->text ? "none" : NULL;
   if (!json_is_null(value) && !json_is_string(value)) return mix_field_mistyped(field, value), false;
   *(const char **)mix_field_at(field, options) = json_is_null(value) ? none : json_string_value(value);
@@ -465,7 +455,6 @@ void *mix_scoped_memory(size_t size) {
 /* ---- fixed values ---- */
 
 static json_t *write_fixed(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields, (void)options;
   return json_loads(field->text, JSON_DECODE_ANY, NULL);
 }
 static bool read_fixed(const mix_fields *fields, const mix_field_row *field, const json_t *value,
@@ -474,8 +463,7 @@ static bool read_fixed(const mix_fields *fields, const mix_field_row *field, con
   bool same = field->optional || json_equal(only, value);
   json_decref(only);
   if (same) return true;
-  return mix_fail(MIX_UNSUPPORTED, "config: only %s is supported for \"%s\"", field->text, field->name),
-         false;
+  return mix_fail_unsupported("config: only %s is supported for \"%s\"", field->text, field->name), false;
 }
 const mix_value_kind mix_field_fixed = {
     .expected = "its only value", .write = write_fixed, .read = read_fixed};

@@ -1,7 +1,6 @@
 /* One table of rows describes an options struct. From it come defaults, checks, the copy that an object
  * keeps, JSON both ways, and arguments in text. */
-#ifndef MIX_BASE_FIELDS_H
-#define MIX_BASE_FIELDS_H
+#pragma once
 
 #include <jansson.h>
 #include <mixtape/dtype.h>
@@ -127,5 +126,3 @@ const char *mix_fields_lost(const mix_fields *fields, const mix_semantics *other
 json_t *mix_fields_parse(const mix_fields *fields, const char *text);
 /* Memory of the innermost scope, zeroed. */
 void *mix_scoped_memory(size_t size);
-
-#endif

@@ -1,6 +1,5 @@
 /* Formatting of messages into fixed buffers, without allocation. */
-#ifndef MIX_BASE_FORMAT_H
-#define MIX_BASE_FORMAT_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,5 +23,3 @@ const char *mix_printable(const char *text, char *buffer, size_t size);
 #define MIX_PRINTABLE(text) mix_printable(text, (char[1024]){0}, 1024)
 /* The bytes that printf's %-*s must count to fill `letters` columns with the text. */
 int mix_column_bytes(const char *text, int letters);
-
-#endif

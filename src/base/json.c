@@ -16,8 +16,7 @@ static bool not_stored(const void *container, const char *what) {
   if (!container || errno == ENOMEM)
     mix_fail_memory("a config");
   else
-    mix_fail(
-        MIX_VALUE_ERROR,
+    mix_fail_value(
         "config: '%.60s' or its value cannot be JSON: a number that is not finite, or a text that is not "
         "UTF-8",
         what);
@@ -159,14 +158,13 @@ bool mix_json_has_room(const char *text) { return mix_has_room(2 * strlen(text) 
 
 json_t *mix_json_parse(const char *text, const char *call) {
   json_error_t error;
-  if (!text) return mix_fail(MIX_TYPE_ERROR, "%s: got no text; expected JSON", call);
+  if (!text) return mix_fail_type("%s: got no text; expected JSON", call);
   if (!mix_json_has_room(text)) return NULL;
   errno = 0;
   json_t *json = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &error);
   /* jansson calls a token invalid, or says nothing, where it has no memory. */
   if (!json && errno == ENOMEM) return mix_fail_memory("JSON");
-  if (!json)
-    return mix_fail(MIX_VALUE_ERROR, "%s: not valid JSON, line %d: %s", call, error.line, error.text);
+  if (!json) return mix_fail_value("%s: not valid JSON, line %d: %s", call, error.line, error.text);
   return json;
 }
 
@@ -204,14 +202,14 @@ const char *mix_json_string_or(const json_t *object, const char *key, const char
   json_t *value = member(object, key);
   if (!value) return default_value;
   if (json_is_string(value)) return json_string_value(value);
-  return mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected a string", key, mix_json_kind(value));
+  return mix_fail_type("config: \"%s\" is %s; expected a string", key, mix_json_kind(value));
 }
 
 double mix_json_number_or(const json_t *object, const char *key, double default_value) {
   json_t *value = member(object, key);
   if (!value) return default_value;
   if (json_is_number(value)) return json_number_value(value);
-  mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected a number", key, mix_json_kind(value));
+  mix_fail_type("config: \"%s\" is %s; expected a number", key, mix_json_kind(value));
   return default_value;
 }
 
@@ -219,7 +217,7 @@ int64_t mix_json_integer_or(const json_t *object, const char *key, int64_t defau
   json_t *value = member(object, key);
   if (!value) return default_value;
   if (json_is_integer(value)) return json_integer_value(value);
-  mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected an integer", key, mix_json_kind(value));
+  mix_fail_type("config: \"%s\" is %s; expected an integer", key, mix_json_kind(value));
   return default_value;
 }
 
@@ -227,7 +225,7 @@ bool mix_json_boolean_or(const json_t *object, const char *key, bool default_val
   json_t *value = member(object, key);
   if (!value) return default_value;
   if (json_is_boolean(value)) return json_is_true(value);
-  mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected true or false", key, mix_json_kind(value));
+  mix_fail_type("config: \"%s\" is %s; expected true or false", key, mix_json_kind(value));
   return default_value;
 }
 
@@ -242,10 +240,10 @@ bool mix_json_integer_read(const json_t *value, const char *name, const char *ex
                            int64_t high, int64_t *number) {
   if (mix_json_integer_within(value, low, high, number)) return true;
   if (!json_is_integer(value))
-    mix_fail(MIX_TYPE_ERROR, "config: \"%s\" is %s; expected %s", name, mix_json_kind(value), expected);
+    mix_fail_type("config: \"%s\" is %s; expected %s", name, mix_json_kind(value), expected);
   else
-    mix_fail(MIX_VALUE_ERROR, "config: \"%s\" is %lld; expected an integer from %lld to %lld", name,
-             (long long)json_integer_value(value), (long long)low, (long long)high);
+    mix_fail_value("config: \"%s\" is %lld; expected an integer from %lld to %lld", name,
+                   (long long)json_integer_value(value), (long long)low, (long long)high);
   return false;
 }
 

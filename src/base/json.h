@@ -1,8 +1,7 @@
 /* Configs as JSON: text, and members of objects. What is left out because memory ran out must not go unseen:
  * values are stored by the functions here, or by jansson's where the caller looks at the result
  * (tools/check_rules). Those here leave errno as it was where they succeed. */
-#ifndef MIX_BASE_JSON_H
-#define MIX_BASE_JSON_H
+#pragma once
 
 #include <jansson.h>
 #include <mixtape/api.h>
@@ -68,5 +67,3 @@ bool mix_json_int_read(const json_t *value, const char *name, const char *expect
 /* Stores the text of `json`, which it consumes, in *owner, whose former text it frees. NULL with the error
  * recorded, which is out of memory where `json` is NULL without a reason. */
 const char *mix_json_keep_text(char **owner, json_t *json);
-
-#endif

@@ -1,6 +1,5 @@
 /* A map from addresses, or other numbers of 64 bits, to small numbers: what was seen before, and where. */
-#ifndef MIX_BASE_KEY_MAP_H
-#define MIX_BASE_KEY_MAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ bool mix_key_map_set(mix_key_map *map, uint64_t key, int value);
 void mix_key_map_clear(mix_key_map *map);
 
 static inline uint64_t mix_address_key(const void *object) { return (uint64_t)(uintptr_t)object; }
-
-#endif

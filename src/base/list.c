@@ -43,16 +43,14 @@ const mix_class mix_list_class = {.name = "list", .finalize = finalize};
 /* Records an error if `list` is not a list. */
 static bool is_list(const mix_list *list, const char *call) {
   if (mix_is(list, &mix_list_class)) return true;
-  mix_fail(MIX_TYPE_ERROR, "%s: got %s; expected a list", call,
-           list ? ((const mix_object *)list)->class->name : "NULL");
+  mix_fail_type("%s: got %s; expected a list", call, list ? ((const mix_object *)list)->class->name : "NULL");
   return false;
 }
 
 mix_list *mix_list_new(int count, void *const *items) {
   if (mix_failed()) return NULL;
-  if (count < 0) return mix_fail(MIX_VALUE_ERROR, "list_new: count is %d; expected 0 or more", count);
-  if (count > 0 && !items)
-    return mix_fail(MIX_VALUE_ERROR, "list_new: items is NULL; expected %d objects", count);
+  if (count < 0) return mix_fail_value("list_new: count is %d; expected 0 or more", count);
+  if (count > 0 && !items) return mix_fail_value("list_new: items is NULL; expected %d objects", count);
   mix_list *list = mix_object_new(sizeof *list, &mix_list_class);
   if (!list) return NULL;
   list->items = list->few;
@@ -74,9 +72,8 @@ int mix_list_count(const mix_list *list) { return list && is_list(list, "list_co
 void *mix_list_get(const mix_list *list, int index) {
   if (!is_list(list, "list_get")) return NULL;
   if (index < 0 || index >= list->count)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "list_get: index is %d; expected 0 or more and below %d, the list's count", index,
-                    list->count);
+    return mix_fail_value("list_get: index is %d; expected 0 or more and below %d, the list's count", index,
+                          list->count);
   return list->items[index];
 }
 
@@ -107,9 +104,9 @@ static int index_of(const mix_list *dict, const char *name) {
 static bool is_dict(const mix_list *dict, const char *name, const char *call) {
   if (!is_list(dict, call)) return false;
   if (!dict->is_dict)
-    mix_fail(MIX_TYPE_ERROR, "%s: the list has no names; expected a dict", call);
+    mix_fail_type("%s: the list has no names; expected a dict", call);
   else if (!name)
-    mix_fail(MIX_TYPE_ERROR, "%s: the name is NULL", call);
+    mix_fail_type("%s: the name is NULL", call);
   return !mix_failed();
 }
 
@@ -142,14 +139,14 @@ mix_status mix_dict_set(mix_list *dict, const char *name, void *item) {
 mix_list *mix_dict_new(int count, const char *const *names, void *const *items) {
   if (mix_failed()) return NULL;
   if (count < 0 || (count > 0 && (!names || !items)))
-    return mix_fail(MIX_VALUE_ERROR, "dict_new: %d items; expected 0 or more, with names", count);
+    return mix_fail_value("dict_new: %d items; expected 0 or more, with names", count);
   mix_list *dict = mix_list_new(0, NULL);
   if (!dict) return NULL;
   dict->is_dict = true;
   for (int i = 0; i < count; i++) {
-    if (!names[i]) return mix_fail(MIX_TYPE_ERROR, "dict_new: name %d is NULL", i);
+    if (!names[i]) return mix_fail_type("dict_new: name %d is NULL", i);
     if (index_of(dict, names[i]) >= 0)
-      return mix_fail(MIX_VALUE_ERROR, "dict_new: the name '%s' is given twice", names[i]);
+      return mix_fail_value("dict_new: the name '%s' is given twice", names[i]);
     if (!append_named(dict, names[i], items[i])) return NULL;
   }
   return dict;
@@ -158,13 +155,11 @@ mix_list *mix_dict_new(int count, const char *const *names, void *const *items) 
 mix_list *mix_dict_from_pairs(int count, const void *const *names_and_items) {
   if (mix_failed()) return NULL;
   if (count < 0 || count % 2 || (count > 0 && !names_and_items))
-    return mix_fail(MIX_VALUE_ERROR, "dict_of: %d arguments; expected names, each followed by its item",
-                    count);
+    return mix_fail_value("dict_of: %d arguments; expected names, each followed by its item", count);
   mix_list *dict = mix_dict_new(0, NULL, NULL);
   for (int i = 0; dict && i < count; i += 2)
     if (names_and_items[i] && index_of(dict, names_and_items[i]) >= 0)
-      return mix_fail(MIX_VALUE_ERROR, "dict_of: the name '%s' is given twice",
-                      (const char *)names_and_items[i]);
+      return mix_fail_value("dict_of: the name '%s' is given twice", (const char *)names_and_items[i]);
     else if (mix_dict_set(dict, names_and_items[i], (void *)names_and_items[i + 1]) != MIX_OK)
       return NULL;
   return dict;
@@ -177,7 +172,7 @@ void *mix_dict_get(const mix_list *dict, const char *name) {
   char names[512] = "none";
   for (int i = 0, used = 0; i < dict->count && used < (int)sizeof names; i++)
     used += snprintf(names + used, sizeof names - (size_t)used, "%s'%s'", i ? ", " : "", dict->names[i]);
-  return mix_fail(MIX_VALUE_ERROR, "dict_get: no item is named '%s'; the names are %s", name, names);
+  return mix_fail_value("dict_get: no item is named '%s'; the names are %s", name, names);
 }
 
 const char *mix_dict_name(const mix_list *dict, int index) {

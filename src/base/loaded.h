@@ -1,6 +1,5 @@
 /* Code that must stay loaded, and libraries that are loaded when first needed. */
-#ifndef MIX_BASE_LOADED_H
-#define MIX_BASE_LOADED_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -18,5 +17,3 @@ typedef struct mix_library_function {
 /* Loads the first library of `names` that has all functions, for good, and fills the pointers. Both lists end
  * with NULL. False if no library has all functions. */
 bool mix_load_library(const char *const *names, const mix_library_function *functions);
-
-#endif

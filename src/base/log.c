@@ -4,12 +4,10 @@
 #endif
 #include "base/alloc.h"
 #include "base/deferred_log.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "base/format.h"
 
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,7 +119,6 @@ bool mix_verbose(const char *word) {
 }
 
 void mix_log_to_stderr(void *context, mix_log_level level, const char *message) {
-  (void)context;
   fputs(message ? message : "", stderr);
   if (level != MIX_LOG_PROGRESS) fputc('\n', stderr);
 }

@@ -1,7 +1,6 @@
 /* What an architecture does its own way outside of kernels: pauses, ticks, subnormals. Beside this file only
  * base/processor_*.c and backend/cpu/isa_*.h differ by architecture. */
-#ifndef MIX_BASE_MACHINE_H
-#define MIX_BASE_MACHINE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -43,6 +42,4 @@ static inline void mix_end_streams(void) {} /* kernels have none */
 
 #else
 #error "mixtape: an architecture without base/machine.h; known are x86-64 and arm64"
-#endif
-
 #endif

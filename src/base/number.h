@@ -1,6 +1,5 @@
 /* Conversion between numbers and text, independent of the program's locale (some locales write 0,5). */
-#ifndef MIX_BASE_NUMBER_H
-#define MIX_BASE_NUMBER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,5 +13,3 @@ bool mix_integer_read(const char *text, int64_t *number);
 void mix_number_write(char *text, size_t size, char form, int digits, double x);
 /* The shortest decimal that reads back as the double x; "nan", "inf", "-inf". */
 void mix_number_write_shortest(char *text, size_t size, double x);
-
-#endif

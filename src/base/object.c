@@ -1,6 +1,5 @@
 /* Reference counts, and the scopes of each thread that own the results of constructors. */
 #include "base/object.h"
-#include "base/alloc.h"
 #include "base/ended_object.h"
 #include "base/error.h"
 #include "base/loaded.h"
@@ -151,12 +150,12 @@ void mix_release(void *pointer) {
 
 bool mix_given(const void *object, const mix_class *class, const char *call, const char *expected) {
   if (!object)
-    mix_fail(MIX_TYPE_ERROR, "%s: got NULL; expected %s", call, expected);
+    mix_fail_type("%s: got NULL; expected %s", call, expected);
   else if (class && ((const mix_object *)object)->class == &mix_ended_class)
     mix_refuse_ended(object, call);
   else if (class && !mix_is(object, class))
-    mix_fail(MIX_TYPE_ERROR, "%s: got an object of class %s; expected %s", call,
-             ((const mix_object *)object)->class->name, expected);
+    mix_fail_type("%s: got an object of class %s; expected %s", call,
+                  ((const mix_object *)object)->class->name, expected);
   return !mix_failed();
 }
 
@@ -212,7 +211,6 @@ static pthread_key_t exit_key;
 static bool exit_key_made;
 
 static void at_thread_exit(void *unused) {
-  (void)unused;
   /* if a finalizer creates objects, the thread registers again and this runs again */
   thread.registered = false;
   while (thread.innermost) end_innermost();
@@ -270,8 +268,7 @@ void mix_scope_end_at(mix_scope *scope, const char *file, int line) {
   mix_scope *open = thread.innermost;
   while (open && open != scope) open = open->outer;
   if (!open) {
-    mix_fail(
-        MIX_RUNTIME_ERROR,
+    mix_fail_runtime(
         "scope_end: the scope is not open on this thread; end a scope once, on the thread that began it, "
         "and not after a scope around it");
     return;
@@ -295,8 +292,7 @@ void mix_scope_end_block(mix_scope **scope) {
 void mix_scope_broken(mix_scope **scope, const char *file, int line) {
   if (!scope || !*scope) return;
   mix_scope_end_block(scope);
-  mix_fail(
-      MIX_RUNTIME_ERROR,
+  mix_fail_runtime(
       "MIX_SCOPE: the block at %s:%d was left by break, which ends this block and not the loop around it; "
       "begin a block with MIX_SCOPE_HERE; to leave a loop from it",
       file ? file : "unknown", line);
@@ -330,7 +326,7 @@ bool mix_on_shutdown(void (*hook)(void)) {
   bool known = i < hook_count, fits = known || hook_count < SHUTDOWN_HOOKS;
   if (!known && fits) hooks[hook_count++] = hook;
   pthread_mutex_unlock(&hook_mutex);
-  if (!fits) mix_fail(MIX_INTERNAL_ERROR, "mix_on_shutdown: more than %d hooks", SHUTDOWN_HOOKS);
+  if (!fits) mix_fail_internal("mix_on_shutdown: more than %d hooks", SHUTDOWN_HOOKS);
   return fits;
 }
 

@@ -1,6 +1,5 @@
 /* Reference-counted objects, and the scopes that own the results of constructors. */
-#ifndef MIX_BASE_OBJECT_H
-#define MIX_BASE_OBJECT_H
+#pragma once
 
 #include <mixtape/object.h>
 #include <stdatomic.h>
@@ -69,5 +68,3 @@ mix_status mix_list_append_like(mix_list *to, const mix_list *list, int index, v
 /* How the items were nested before they became one list; NULL: not at all. */
 const mix_structure *mix_list_structure(const mix_list *list);
 void mix_list_set_structure(mix_list *list, const mix_structure *structure);
-
-#endif

@@ -13,12 +13,11 @@ const void *mix_options_refused(void) { return &refused; }
 /* Every options struct starts with `size_t size`, which its macro fills in. Fields are only ever appended. */
 bool mix_options_copy(void *current, size_t current_size, const void *options, const char *call) {
   memset(current, 0, current_size);
-  if (options == &refused) return false;
+  if (options == &refused || mix_failed()) return false;
   size_t size = current_size;
   if (options) memcpy(&size, options, sizeof size);
   if (size < sizeof size || size > current_size) {
-    mix_fail(
-        MIX_VALUE_ERROR,
+    mix_fail_value(
         "%s: the options' size is %zu; expected at most %zu, the size that Mixtape " MIXTAPE_VERSION
         " knows; use the macro, or set size to sizeof the struct, with the headers of the library that is "
         "linked",

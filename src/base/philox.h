@@ -1,6 +1,5 @@
 /* Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011). */
-#ifndef MIX_BASE_PHILOX_H
-#define MIX_BASE_PHILOX_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@ void mix_seed_restore(const uint64_t state[2]);
 
 /* Uniform in [0, n) without bias. Advances *position by two words a draw; it must be even. n = 0 gives 0. */
 uint64_t mix_philox_below(uint64_t key, uint64_t counter, uint64_t *position, uint64_t n);
-
-#endif

@@ -1,6 +1,5 @@
 /* Processor features: CPUID, XCR0 and, for AMX, the kernel's permission. */
-#ifndef MIX_BASE_PROCESSOR_H
-#define MIX_BASE_PROCESSOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ int64_t mix_cpu_cache(int level);
 int mix_cpu_cores(void);
 /* For tests: pretend that only these features exist. UINT32_MAX restores the real ones. */
 void mix_cpu_override(uint32_t features);
-
-#endif

@@ -1,6 +1,5 @@
 /* What processor_ARCHITECTURE.c finds out for processor.c. CMake builds the file of its architecture. */
-#ifndef MIX_BASE_PROCESSOR_FOUND_H
-#define MIX_BASE_PROCESSOR_FOUND_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ typedef struct mix_isa_cap {
   uint32_t allowed;
 } mix_isa_cap;
 extern const mix_isa_cap mix_isa_caps[];
-
-#endif

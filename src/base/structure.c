@@ -91,10 +91,9 @@ static const mix_structure *flatten_items(const mix_list *list, mix_list *flat, 
 
 static const mix_structure *flatten(const mix_list *list, mix_list *flat, int depth, const char *call) {
   int count = mix_list_count(list);
-  if (depth == MAX_DEPTH)
-    return mix_fail(MIX_VALUE_ERROR, "%s: lists are nested more than %d deep", call, MAX_DEPTH);
+  if (depth == MAX_DEPTH) return mix_fail_value("%s: lists are nested more than %d deep", call, MAX_DEPTH);
   if (count > MAX_ITEMS)
-    return mix_fail(MIX_VALUE_ERROR, "%s: a list of %d items; expected at most %d", call, count, MAX_ITEMS);
+    return mix_fail_value("%s: a list of %d items; expected at most %d", call, count, MAX_ITEMS);
   named_item *work = mix_alloc((size_t)count * (sizeof *work + 2 * sizeof(void *)) + 1);
   const mix_structure *structure = work ? flatten_items(list, flat, depth, call, work, count) : NULL;
   mix_free(work);
@@ -104,7 +103,7 @@ static const mix_structure *flatten(const mix_list *list, mix_list *flat, int de
 mix_list *mix_list_flatten(mix_list *nested, const char *call) {
   if (mix_failed()) return NULL;
   if (!mix_is(nested, &mix_list_class))
-    return mix_fail(MIX_TYPE_ERROR, "%s: got %s; expected a list", call, nested ? "another object" : "NULL");
+    return mix_fail_type("%s: got %s; expected a list", call, nested ? "another object" : "NULL");
   if (is_flat(nested)) return nested;
   mix_list *flat = mix_list_new(0, NULL);
   const mix_structure *structure = flat ? flatten(nested, flat, 0, call) : NULL;

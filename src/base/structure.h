@@ -1,10 +1,8 @@
 /* Nested lists and dicts as one list of their leaves and a structure, as tf.nest flattens them: items in
  * their order, dicts sorted by name. A leaf is any object that is no list, or NULL. */
-#ifndef MIX_BASE_STRUCTURE_H
-#define MIX_BASE_STRUCTURE_H
+#pragma once
 
 #include "base/object.h"
-#include <stddef.h>
 
 /* Interned: equal structures have one address, which lives as long as the process. */
 struct mix_structure {
@@ -27,5 +25,3 @@ const char *mix_leaf_text(const mix_structure *structure, int leaf, char *text, 
 typedef void (*mix_leaf_writer)(void *context, int leaf, char *text, size_t size);
 const char *mix_structure_text(const mix_list *flat, mix_leaf_writer leaf, void *context, char *text,
                                size_t size);
-
-#endif

@@ -1,9 +1,7 @@
 /* A string builder: in a fixed buffer, with truncation, or in memory that grows. */
-#ifndef MIX_BASE_TEXT_H
-#define MIX_BASE_TEXT_H
+#pragma once
 
 #include <mixtape/api.h>
-#include <stddef.h>
 
 typedef struct mix_text {
   char *text; /* size bytes, zero-terminated after the first write */
@@ -30,5 +28,3 @@ void mix_text_put_dot(mix_text *text, const char *word);
 bool mix_has_word(const char *list, const char *word);
 /* Is the word one of those that stand in `choices` with | between? */
 bool mix_is_choice(const char *choices, const char *word);
-
-#endif

@@ -1,6 +1,5 @@
 /* A scanner for the library's own text formats. */
-#ifndef MIX_BASE_TEXT_READER_H
-#define MIX_BASE_TEXT_READER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ bool mix_scan_integer(mix_scan *scan, int64_t *number);
 bool mix_scan_number(mix_scan *scan, double *number);
 /* "0x" and up to 16 hexadecimal digits. */
 bool mix_scan_bits(mix_scan *scan, uint64_t *bits);
-
-#endif

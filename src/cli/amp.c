@@ -5,13 +5,10 @@
 #include "base/format.h"
 #include "cli/cli.h"
 #include "cli/models/models.h"
-#include "amp/setting.h"
 #include "cli/amp/graph_json.h"
 #include "compile/explain_rewrite.h"
 #include "model/model.h"
-#include "tensor/type.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const char *const usage =
@@ -71,11 +68,10 @@ static bool is_explained(const amp_command *command, const cli_rewrite_case *ite
                          const mix_amp_result *result) {
   if (!command->explain) return true;
   if (result->status != MIX_AMP_OK)
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s: %s", item->name, mix_amp_status_name(result->status),
-                    result->message);
+    return mix_fail_value("%s: %s: %s", item->name, mix_amp_status_name(result->status), result->message);
   if (!command->edited || !*result->unknown) return true;
-  return mix_fail(MIX_VALUE_ERROR, "%s: --set names the op '%s', which is in no list and in no node of it",
-                  item->name, result->unknown);
+  return mix_fail_value("%s: --set names the op '%s', which is in no list and in no node of it", item->name,
+                        result->unknown);
 }
 
 /* Prints one graph to standard output. A graph that cannot be explained has no table, but its status is in

@@ -3,10 +3,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/format.h"
-#include "base/text.h"
 #include "cli/cli.h"
 #include "model/model.h"
-#include "tensor/type.h"
 
 #include <string.h>
 

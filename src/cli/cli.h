@@ -1,11 +1,8 @@
 /* The program mixtape: one file per sub-command over shared options. Exit code 2 for errors in the options, 1
  * for errors while running. Results go to standard output, progress and messages to standard error. */
-#ifndef MIX_CLI_CLI_H
-#define MIX_CLI_CLI_H
+#pragma once
 
-#include <mixtape/callback.h>
 #include <mixtape/mixtape.h>
-#include <stdio.h>
 
 #define CLI_CALLBACK_MAX 16
 
@@ -280,5 +277,3 @@ char *cli_read_text(const char *path, size_t *size);
 
 int cli_amp(int argc, char **argv);
 int cli_graph(int argc, char **argv);
-
-#endif

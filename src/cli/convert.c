@@ -2,7 +2,6 @@
 #include "cli/cli.h"
 #include "base/error.h"
 #include "formats/file.h"
-#include "model/model.h"
 #include "saving/model_json.h"
 
 #include <string.h>

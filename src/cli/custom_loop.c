@@ -4,9 +4,7 @@
 #include "base/number.h"
 #include "cli/cli.h"
 #include "distribute/distribute.h"
-#include "model/model.h"
 #include "optim/optimizer.h"
-#include "saving/checkpoint.h"
 #include "saving/run_identity.h"
 #include "train/ranks.h"
 

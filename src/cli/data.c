@@ -69,10 +69,10 @@ static bool check_pair(const cli_data *data, mix_tensor *x, mix_tensor *y, const
   if (!x || mix_failed()) return !mix_failed();
   const mix_shape rows = mix_tensor_shape(x), labels = mix_tensor_shape(y);
   if (!rows.rank || !mix_shape_size(rows))
-    mix_fail(MIX_VALUE_ERROR, "%s: x_%s holds no examples; expected (rows, ...)", data->source, part);
+    mix_fail_value("%s: x_%s holds no examples; expected (rows, ...)", data->source, part);
   else if (y && (!labels.rank || labels.dims[0] != rows.dims[0]))
-    mix_fail(MIX_VALUE_ERROR, "%s: x_%s has %lld rows, y_%s %lld; they must agree", data->source, part,
-             (long long)rows.dims[0], part, (long long)(labels.rank ? labels.dims[0] : 0));
+    mix_fail_value("%s: x_%s has %lld rows, y_%s %lld; they must agree", data->source, part,
+                   (long long)rows.dims[0], part, (long long)(labels.rank ? labels.dims[0] : 0));
   return !mix_failed();
 }
 
@@ -102,8 +102,8 @@ bool cli_load_data(const cli_options *options, int command, cli_data *data) {
   }
   data->width = width_of(data->train.x ? &data->train : &data->test);
   if (data->train.x && data->test.x && width_of(&data->test) != data->width) {
-    mix_fail(MIX_VALUE_ERROR, "%s: x_test has %lld values an example, x_train %lld; they must agree",
-             data->source, (long long)width_of(&data->test), (long long)data->width);
+    mix_fail_value("%s: x_test has %lld values an example, x_train %lld; they must agree", data->source,
+                   (long long)width_of(&data->test), (long long)data->width);
     return false;
   }
   if (!mix_distribution_rank(mix_distribution_current()))

@@ -4,7 +4,6 @@
 #include "formats/file.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -59,18 +58,17 @@ bool cli_draw(const char *command, const char *path, const char *text, int nodes
   if (!strcmp(ending(path), "dot"))
     return mix_file_replace(path, &(mix_bytes){text, strlen(text)}, 1, command);
   if (nodes > MAX_NODES)
-    return mix_fail(
-        MIX_VALUE_ERROR,
+    return mix_fail_value(
         "%s: --output %s: the graph has %d nodes, and dot draws at most %d in time; leave --whole-step out, "
         "take a smaller model, or name a file that ends in .dot",
         command, path, nodes, MAX_NODES);
   int code = run_dot(path, text);
   if (code == NOT_FOUND)
-    mix_fail(MIX_UNSUPPORTED,
-             "%s: pictures are drawn by the program dot, which is not there; "
-             "install the package graphviz, or name a file that ends in .dot and draw it elsewhere",
-             path);
+    mix_fail_unsupported(
+        "%s: pictures are drawn by the program dot, which is not there; "
+        "install the package graphviz, or name a file that ends in .dot and draw it elsewhere",
+        path);
   else if (code != 0)
-    mix_fail(MIX_IO_ERROR, "%s: dot, of the package graphviz, could not draw it (exit code %d)", path, code);
+    mix_fail_io("%s: dot, of the package graphviz, could not draw it (exit code %d)", path, code);
   return code == 0;
 }

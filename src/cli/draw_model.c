@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/format.h"
-#include "base/text.h"
 #include "cli/cli.h"
 #include "model/model.h"
 

@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include <mixtape/saving.h>
 
 #include <string.h>
 

@@ -4,14 +4,12 @@
 #include "base/did_you_mean.h"
 #include "base/error.h"
 #include "base/number.h"
-#include "base/text.h"
 #include "cli/cli.h"
 #include "amp/setting.h"
 #include "backend/xla/emit.h"
 #include "compile/compile.h"
 #include "compile/pass_pipeline.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_PASSES = 64, MAX_NUMBER = 1 << 30 };
@@ -217,9 +215,8 @@ int cli_graph(int argc, char **argv) {
   bool found = false;
   while (number < (options.graph ? options.graph : 1) && (found = next_section(at, &s))) at = s.end, number++;
   if (!found) {
-    mix_fail(MIX_VALUE_ERROR,
-             options.graph > 1 ? "graph: %s has %ld graphs, not %ld" : "graph: %s has no graph", options.file,
-             number, options.graph);
+    mix_fail_value(options.graph > 1 ? "graph: %s has %ld graphs, not %ld" : "graph: %s has no graph",
+                   options.file, number, options.graph);
     code = cli_fail();
   } else if (!options.graph && next_section(at, &other)) {
     list_sections(text);

@@ -103,7 +103,6 @@ static int summary(cli_options *options) {
 }
 
 static int devices(cli_options *options) {
-  (void)options;
   const char *text = mix_devices_text();
   if (!text) return cli_fail();
   fputs(text, stdout);
@@ -112,7 +111,6 @@ static int devices(cli_options *options) {
 }
 
 static int version(cli_options *options) {
-  (void)options;
   printf("mixtape %s\n", mix_version());
   return CLI_OK;
 }

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "model/model.h"
-#include "nn/losses/loss.h"
 
 #include <string.h>
 
@@ -41,7 +40,7 @@ static mix_tensor *labels_for(mix_generator *generator, const mix_loss *loss, mi
   if (!sparse && !one_hot) return invented(generator, shape, &(cli_invention){0}, MIX_FLOAT32);
   const int64_t count = shape.dims[--shape.rank];
   if (classes > count) {
-    mix_fail(MIX_VALUE_ERROR, "--classes %lld: the model has %lld", (long long)classes, (long long)count);
+    mix_fail_value("--classes %lld: the model has %lld", (long long)classes, (long long)count);
     return NULL;
   }
   mix_tensor *labels = random_classes(generator, shape, 0, classes ? classes : count, MIX_INT64);
@@ -66,9 +65,8 @@ bool cli_invent_data(mix_model *model, const cli_invention *invention, cli_part 
   for (int i = 0; i < mix_model_input_count(model) && !mix_failed(); i++) {
     mix_shape shape = mix_model_input_shape(model, i);
     if (shape.rank < 1)
-      return mix_fail(MIX_VALUE_ERROR,
-                      "the model was saved without the shape of its input, so no data can be "
-                      "made up for it");
+      return mix_fail_value("the model was saved without the shape of its input, so no data can be "
+                            "made up for it");
     shape.dims[0] = invention->rows;
     mix_list_append(inputs, invented(generator, shape, invention, mix_model_input_dtype(model, i)));
   }

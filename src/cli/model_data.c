@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/format.h"
-#include "base/text.h"
 #include "model/model.h"
+#include "tensor/shape.h"
 
 #include <string.h>
 
@@ -101,22 +101,22 @@ static bool shape_fits(mix_shape shape, mix_shape wanted) {
 static void fail_missing(const reader *r, const place *p) {
   char name[NAME], expected[320], names[NAMES];
   const bool alone = p->count == 1;
-  mix_fail(MIX_VALUE_ERROR, "%s: no array %s for %s; the arrays are %s", r->path,
-           name_array(p->stem, alone ? -1 : p->index, !strcmp(r->part, "test") ? "test" : NULL, name),
-           place_text(r, p, expected, sizeof expected), list_arrays(r, names));
+  mix_fail_value("%s: no array %s for %s; the arrays are %s", r->path,
+                 name_array(p->stem, alone ? -1 : p->index, !strcmp(r->part, "test") ? "test" : NULL, name),
+                 place_text(r, p, expected, sizeof expected), list_arrays(r, names));
 }
 
 /* Labels are as the loss takes them, so only inputs have a shape. */
 static bool check(const reader *r, const place *p, mix_tensor *array, const char *name, int64_t *rows) {
-  char text[160], expected[320];
+  char expected[320];
   const mix_shape shape = mix_tensor_shape(array);
   if (shape.rank < 1 || !mix_shape_size(shape) || (*p->stem == 'x' && !shape_fits(shape, p->shape)))
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s is %s; expected examples for %s", r->path, name,
-                    mix_shape_text(shape, text, sizeof text), place_text(r, p, expected, sizeof expected));
+    return mix_fail_value("%s: %s is %s; expected examples for %s", r->path, name, MIX_SHAPE_TEXT(shape),
+                          place_text(r, p, expected, sizeof expected));
   if (*rows >= 0 && shape.dims[0] != *rows)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "%s: %s has %lld rows, and the arrays before it %lld; %s expects as many", r->path, name,
-                    (long long)shape.dims[0], (long long)*rows, place_text(r, p, expected, sizeof expected));
+    return mix_fail_value("%s: %s has %lld rows, and the arrays before it %lld; %s expects as many", r->path,
+                          name, (long long)shape.dims[0], (long long)*rows,
+                          place_text(r, p, expected, sizeof expected));
   *rows = shape.dims[0];
   return true;
 }
@@ -125,8 +125,8 @@ static bool check(const reader *r, const place *p, mix_tensor *array, const char
 static bool no_more(const reader *r, const place *last) {
   char name[NAME], expected[320];
   if (mix_failed() || !find(r, last->stem, last->count, false, name)) return !mix_failed();
-  return mix_fail(MIX_VALUE_ERROR, "%s: %s has no place in the model; the last is %s", r->path, name,
-                  place_text(r, last, expected, sizeof expected));
+  return mix_fail_value("%s: %s has no place in the model; the last is %s", r->path, name,
+                        place_text(r, last, expected, sizeof expected));
 }
 
 /* A tensor, or a list for several places. NULL without an error: none of them is there. */
@@ -158,8 +158,8 @@ static void *read_weights(const reader *r, int64_t rows) {
     mix_tensor *array = list ? mix_list_items(list)[i] : one;
     const mix_shape shape = mix_tensor_shape(array);
     if (array && (shape.rank < 1 || shape.dims[0] != rows))
-      mix_fail(MIX_VALUE_ERROR, "%s: %s has %lld rows, and the data %lld; expected a weight for each",
-               r->path, name, (long long)(shape.rank ? shape.dims[0] : 0), (long long)rows);
+      mix_fail_value("%s: %s has %lld rows, and the data %lld; expected a weight for each", r->path, name,
+                     (long long)(shape.rank ? shape.dims[0] : 0), (long long)rows);
   }
   bool any = false;
   for (int i = 0; list && i < outputs; i++) any |= mix_list_items(list)[i] != NULL;
@@ -191,8 +191,8 @@ static mix_tensor *as_input(const mix_model *model, mix_tensor *images) {
   for (int i = 1; i < wanted.rank; i++) /* sides that the model leaves open */
     if (wanted.dims[i] < 0) wanted.dims[i] = i < shape.rank ? shape.dims[i] : 1;
   if (mix_model_input_count(model) != 1 || mix_shape_size(wanted) != rows * values)
-    return mix_fail(MIX_VALUE_ERROR, "the images have %lld values each; the model takes %s",
-                    (long long)values, shape_text(unknown, text, sizeof text));
+    return mix_fail_value("the images have %lld values each; the model takes %s", (long long)values,
+                          shape_text(unknown, text, sizeof text));
   if (!model->state || !model->state->given.preprocess)
     images = mix_divide(mix_cast(images, MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32));
   return mix_reshape(images, wanted);

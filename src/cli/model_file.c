@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
-#include <mixtape/saving.h>
 
 #include <string.h>
 
@@ -26,8 +25,7 @@ mix_model *cli_load_model(cli_options *options, cli_compilation compilation) {
   if (!options->policy)
     options->policy = mix_policy_name(main_layer ? main_layer->policy : mix_model_policy(model));
   if (options->graph_rewrite && options->policy && !strncmp(options->policy, "mixed_", 6))
-    return mix_fail(
-        MIX_VALUE_ERROR,
+    return mix_fail_value(
         "%s computes under %s already; the graph rewrite is for float32 models: train it without the rewrite",
         options->model, options->policy);
   mix_set_semantics(options->semantics);

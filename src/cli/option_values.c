@@ -1,10 +1,7 @@
 /* Reading the values of options. */
 #include "cli/options.h"
 
-#include "backend/backend.h"
-#include "base/did_you_mean.h"
 #include "base/number.h"
-#include "base/text.h"
 #include "nn/policy/quantization.h"
 #include "train/callback.h"
 

@@ -1,9 +1,7 @@
 /* The table of the command line's options, for those who parse them. */
-#ifndef MIX_CLI_OPTIONS_H
-#define MIX_CLI_OPTIONS_H
+#pragma once
 
 #include "cli/cli.h"
-#include <stddef.h>
 
 typedef enum cli_option_kind {
   TEXT,
@@ -53,5 +51,3 @@ bool cli_set_option(const char *command, const cli_option_row *row, const char *
  * message on standard error. */
 bool cli_take_dtype(const char *command, cli_options *options);
 bool cli_options_agree(const char *command, const cli_options *options);
-
-#endif

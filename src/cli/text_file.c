@@ -10,16 +10,16 @@ enum { FILE_MAX = 1 << 28, PIECE = 1 << 16 };
 
 char *cli_read_text(const char *path, size_t *size) {
   FILE *file = strcmp(path, "-") ? fopen(path, "rb") : stdin;
-  if (!file) return mix_fail(MIX_IO_ERROR, "cannot open %s: %s", path, strerror(errno));
+  if (!file) return mix_fail_io("cannot open %s: %s", path, strerror(errno));
   char *text = NULL;
   int used = 0, capacity = 0;
   for (size_t got = PIECE; got == PIECE && used <= FILE_MAX; used += (int)got) {
     if (!mix_reserve(&text, &capacity, used + PIECE + 1, 1)) break;
     got = fread(text + used, 1, PIECE, file);
   }
-  if (!mix_failed() && ferror(file)) mix_fail(MIX_IO_ERROR, "cannot read %s: %s", path, strerror(errno));
+  if (!mix_failed() && ferror(file)) mix_fail_io("cannot read %s: %s", path, strerror(errno));
   if (!mix_failed() && used > FILE_MAX) /* an endless device */
-    mix_fail(MIX_FORMAT_ERROR, "%s is longer than 256 MiB, more than any log of graphs", path);
+    mix_fail_format("%s is longer than 256 MiB, more than any log of graphs", path);
   if (file != stdin) fclose(file);
   if (mix_failed()) return mix_free(text), NULL;
   for (int i = 0; i < used; i++)

@@ -3,9 +3,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "model/model.h"
-#include "tensor/type.h"
-
-#include <mixtape/tuning.h>
 
 #include <math.h>
 #include <string.h>
@@ -137,9 +134,9 @@ static int search(tuned *t, mix_model *model) {
   names list = {0};
   add_layers(&list, "", mix_model_layers(model));
   if (!list.count && !mix_failed())
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: no layer computes in 16 bits under %s; a file's layers get it where the file has float32",
-             options->model, options->policy);
+    mix_fail_value(
+        "%s: no layer computes in 16 bits under %s; a file's layers get it where the file has float32",
+        options->model, options->policy);
   mix_tuning *tuning = NULL;
   t->layers = list.items;
   if (!mix_failed())

@@ -8,21 +8,19 @@
 #include "graph/loop_capture.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
-#include "graph/capture.h"
 #include <mixtape/ops.h>
-#include <stdint.h>
 
 static bool may_create(const mix_variable_options *options, mix_dtype dtype) {
   const char *name = options->name ? options->name : "variable";
   if (options->autocast && !mix_dtype_is_floating(dtype))
-    mix_fail(MIX_VALUE_ERROR,
-             "variable_new: '%s' has dtype %s; only a floating point variable can cast itself (autocast)",
-             name, mix_dtype_name(dtype));
+    mix_fail_value(
+        "variable_new: '%s' has dtype %s; only a floating point variable can cast itself (autocast)", name,
+        mix_dtype_name(dtype));
   else if (!mix_capture_may_create())
-    mix_fail(MIX_VALUE_ERROR,
-             "variable_new: '%s' is made in a later capture of a function; make variables in its first call "
-             "or before",
-             name);
+    mix_fail_value(
+        "variable_new: '%s' is made in a later capture of a function; make variables in its first call "
+        "or before",
+        name);
   return !mix_failed();
 }
 
@@ -42,10 +40,9 @@ static mix_variable *of_memory(mix_memory *memory, mix_dtype dtype, mix_shape sh
 }
 
 mix_variable *mix_variable_with(const mix_variable_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_variable_options, options, given, "variable_new");
   if (!mix_is(options.initial_value, &mix_tensor_class))
-    return mix_fail(MIX_TYPE_ERROR, "variable_new: initial_value is not a tensor");
+    return mix_fail_type("variable_new: initial_value is not a tensor");
   mix_node *node = options.initial_value->node;
   const mix_value *value = mix_tensor_value(options.initial_value);
   if (!may_create(&options, value->dtype)) return NULL;
@@ -88,16 +85,14 @@ mix_variable *mix_variable_zeros(mix_dtype dtype, mix_shape shape, const mix_var
 
 static bool value_fits(const mix_variable *variable, mix_tensor *value, const char *call) {
   const mix_value *given = mix_tensor_value(value);
-  char ours[160], theirs[160];
   if (given->dtype != variable->dtype) {
-    mix_fail(MIX_TYPE_ERROR, "%s: '%s' is %s, the value is %s; cast it with mix_cast", call, variable->name,
-             mix_dtype_name(variable->dtype), mix_dtype_name(given->dtype));
+    mix_fail_type("%s: '%s' is %s, the value is %s; cast it with mix_cast", call, variable->name,
+                  mix_dtype_name(variable->dtype), mix_dtype_name(given->dtype));
     return false;
   }
   if (!mix_shape_equal(given->shape, variable->shape)) {
-    mix_fail(MIX_VALUE_ERROR, "%s: '%s' has shape %s, the value %s", call, variable->name,
-             mix_shape_text(variable->shape, ours, sizeof ours),
-             mix_shape_text(given->shape, theirs, sizeof theirs));
+    mix_fail_value("%s: '%s' has shape %s, the value %s", call, variable->name,
+                   MIX_SHAPE_TEXT(variable->shape), MIX_SHAPE_TEXT(given->shape));
     return false;
   }
   return true;
@@ -135,9 +130,9 @@ static mix_status assign(mix_variable *variable, mix_tensor *value, const mix_te
 static bool takes(const mix_variable *variable, const mix_tensor *value, const char *call) {
   if (mix_failed()) return false;
   if (!mix_is(variable, &mix_variable_class))
-    mix_fail(MIX_TYPE_ERROR, "%s: expected a variable", call);
+    mix_fail_type("%s: expected a variable", call);
   else if (!mix_is(value, &mix_tensor_class))
-    mix_fail(MIX_TYPE_ERROR, "%s: the value for '%s' is not a tensor", call, variable->name);
+    mix_fail_type("%s: the value for '%s' is not a tensor", call, variable->name);
   return !mix_failed();
 }
 

@@ -109,10 +109,9 @@ static bool check_support(const mix_ir *ir) {
     if (node->source || node->dead) continue;
     const mix_dtype dtype = ir->values[node->input_count ? node->inputs[0] : node->first_output].dtype;
     if (backend->supports(ir->context, node->op, dtype)) continue;
-    mix_fail(MIX_UNSUPPORTED,
-             "%s of %s%s%s: the device \"%s\" has no kernel for it; try mix_set_device(\"%s\")",
-             node->op->name, mix_dtype_name(dtype), node->scope ? " in " : "", node->scope ? node->scope : "",
-             backend->name, backend->host->name);
+    mix_fail_unsupported("%s of %s%s%s: the device \"%s\" has no kernel for it; try mix_set_device(\"%s\")",
+                         node->op->name, mix_dtype_name(dtype), node->scope ? " in " : "",
+                         node->scope ? node->scope : "", backend->name, backend->host->name);
     return false;
   }
   return true;
@@ -139,7 +138,7 @@ static bool prepare(mix_compiled *compiled, const mix_context *context, bool sta
   ir->evaluate = evaluate_constants;
   compiled->report.captured_nodes = ir->node_count;
   compiled->captured = stages ? mix_ir_copy(ir) : NULL;
-  compiled->results = mix_ir_alloc(ir, sizeof *compiled->results * (size_t)(ir->result_count + 1));
+  compiled->results = mix_ir_array(ir, ir->result_count + 1, sizeof *compiled->results);
   if ((stages && !compiled->captured) || !compiled->results) return false;
   for (int r = 0; r < ir->result_count; r++) compiled->results[r] = ir->values[ir->results[r]].type;
   return true;
@@ -149,7 +148,7 @@ static bool prepare(mix_compiled *compiled, const mix_context *context, bool sta
 static bool run_passes(mix_compiled *compiled) {
   mix_ir *ir = compiled->ir;
   if (!mix_passes_run(ir) || !check_support(ir)) return false;
-  compiled->variables = mix_ir_alloc(ir, sizeof *compiled->variables * (size_t)(ir->variable_count + 1));
+  compiled->variables = mix_ir_array(ir, ir->variable_count + 1, sizeof *compiled->variables);
   return compiled->variables != NULL;
 }
 
@@ -161,7 +160,7 @@ mix_compiled *mix_compile(mix_ir *ir, const mix_context *context, bool stages) {
   }
   compiled->ir = ir;
   if (!prepare(compiled, context, stages) || !run_passes(compiled) || !compile(compiled)) {
-    if (!mix_failed()) mix_fail(MIX_INTERNAL_ERROR, "compile: failed without saying why");
+    if (!mix_failed()) mix_fail_internal("compile: failed without saying why");
     mix_compiled_name_largest(compiled);
     mix_compiled_free(compiled);
     return NULL;

@@ -1,9 +1,7 @@
 /* Compiling: turns the IR into a plan (plan_steps.c, memory_plan.c) and that into an executable. */
-#ifndef MIX_COMPILE_COMPILE_H
-#define MIX_COMPILE_COMPILE_H
+#pragma once
 
 #include "backend/backend.h"
-#include "ir/ir.h"
 #include <mixtape/device.h>
 #include <mixtape/function.h>
 
@@ -75,5 +73,3 @@ const char *mix_compiled_text(mix_compiled *compiled, const char *stage, bool re
 
 /* plan_text.c: each step with kernel and memory, and the values alive at the peak. In the ir's memory. */
 const char *mix_plan_text(mix_compiled *compiled);
-
-#endif

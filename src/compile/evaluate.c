@@ -7,7 +7,6 @@
 #include "graph/lock.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
-#include "graph/capture.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -105,14 +104,13 @@ static int collect_waiting(int count, mix_tensor *const *tensors, mix_node **nod
   int waiting = 0, distinct = 0;
   for (int i = 0; i < count; i++) {
     if (!mix_is(tensors[i], &mix_tensor_class)) {
-      mix_fail(MIX_TYPE_ERROR, "evaluate: tensor %d is %s", i, tensors[i] ? "another object" : "NULL");
+      mix_fail_type("evaluate: tensor %d is %s", i, tensors[i] ? "another object" : "NULL");
       return -1;
     }
     mix_node *node = tensors[i]->node;
     if (mix_node_finished(node)) continue;
     if (mix_capture_current()) {
-      mix_fail(
-          MIX_RUNTIME_ERROR,
+      mix_fail_runtime(
           "%s%s%s: its value was asked for while a function is being captured; return it from the function "
           "instead",
           node->op->name, node->scope ? " in layer " : "", node->scope ? node->scope : "");
@@ -203,10 +201,9 @@ mix_status mix_tensor_read(mix_tensor *tensor, mix_dtype dtype, void *out, int64
 }
 
 static double item(const mix_value *value, const void *data) {
-  char text[160];
   if (mix_shape_size(value->shape) != 1) {
-    mix_fail(MIX_VALUE_ERROR, "tensor_item: the tensor has shape %s; expected one element",
-             mix_shape_text(value->shape, text, sizeof text));
+    mix_fail_value("tensor_item: the tensor has shape %s; expected one element",
+                   MIX_SHAPE_TEXT(value->shape));
     return NAN;
   }
   if (mix_dtype_is_floating(value->dtype)) return mix_load_double(data, value->dtype, 0);
@@ -215,8 +212,8 @@ static double item(const mix_value *value, const void *data) {
 
 double mix_tensor_item(mix_tensor *tensor) {
   if (!mix_is(tensor, &mix_tensor_class)) {
-    mix_fail(MIX_TYPE_ERROR, "tensor_item: %s; expected a tensor of one element",
-             tensor ? "the argument is not a tensor" : "the tensor is NULL");
+    mix_fail_type("tensor_item: %s; expected a tensor of one element",
+                  tensor ? "the argument is not a tensor" : "the tensor is NULL");
     return NAN;
   }
   mix_pinned pinned;

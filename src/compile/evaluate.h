@@ -1,8 +1,6 @@
 /* Evaluation of graph nodes. */
-#ifndef MIX_COMPILE_EVALUATE_H
-#define MIX_COMPILE_EVALUATE_H
+#pragma once
 
-#include "graph/node.h"
 #include "graph/variable.h"
 
 /* Evaluates nodes (all their results) in one plan, outside any capture, and detaches them. Threads may
@@ -21,5 +19,3 @@ typedef struct mix_pinned {
 /* False with the error recorded and nothing pinned. */
 bool mix_tensor_pin(mix_tensor *tensor, mix_pinned *pinned);
 void mix_tensor_unpin(const mix_pinned *pinned);
-
-#endif

@@ -4,7 +4,6 @@
 #include "amp/rewrite.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/text.h"
 #include "compile/pass_pipeline.h"
 
 typedef struct counted {
@@ -25,10 +24,10 @@ bool mix_explain_rewrite(mix_ir *ir, mix_dtype target, const mix_amp_explaining 
   const bool good = mix_passes_run(ir);
   mix_amp_explain_set(former);
   if (good && !c.results)
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: the rewrite does not look at this graph: it is one of an evaluation outside functions, or "
-             "passes have fused it, or the pass amp is switched off; expected the stage \"captured\"",
-             call);
+    mix_fail_value(
+        "%s: the rewrite does not look at this graph: it is one of an evaluation outside functions, or "
+        "passes have fused it, or the pass amp is switched off; expected the stage \"captured\"",
+        call);
   return good && !mix_failed();
 }
 

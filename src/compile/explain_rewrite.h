@@ -1,6 +1,5 @@
 /* What the automatic mixed precision rewrite does to a graph, without compiling it. */
-#ifndef MIX_COMPILE_EXPLAIN_REWRITE_H
-#define MIX_COMPILE_EXPLAIN_REWRITE_H
+#pragma once
 
 #include "amp/setting.h"
 #include "ir/ir.h"
@@ -12,5 +11,3 @@ bool mix_explain_rewrite(mix_ir *ir, mix_dtype target, const mix_amp_explaining 
                          const char *call);
 /* The results as tables; mix_free it. NULL with the error recorded. */
 char *mix_rewrite_tables(mix_ir *ir, mix_dtype target, const char *call);
-
-#endif

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/structure.h"
-#include "amp/setting.h"
 #include "compile/evaluate.h"
 #include "compile/pass_pipeline.h"
 #include "compile/compile.h"
@@ -13,9 +12,7 @@
 #include "compile/result_pool.h"
 #include "compile/row_independence.h"
 #include "graph/lock.h"
-#include "graph/capture.h"
 #include "tensor/shape.h"
-#include <mixtape/function.h>
 #include <mixtape/graph_rewrite.h>
 #include <string.h>
 
@@ -97,24 +94,22 @@ static const mix_class function_class = {.name = "function", .finalize = functio
 
 static bool batch_valid(const mix_function_options *options) {
   if (options->batch && options->batch != MIX_ANY)
-    mix_fail(MIX_VALUE_ERROR,
-             "function_new: batch is %lld; expected MIX_ANY, or 0 for a plan for each shape of the arguments",
-             (long long)options->batch);
+    mix_fail_value(
+        "function_new: batch is %lld; expected MIX_ANY, or 0 for a plan for each shape of the arguments",
+        (long long)options->batch);
   else if (options->max_batch < 0 || (options->max_batch && !options->batch))
-    mix_fail(MIX_VALUE_ERROR,
-             "function_new: max_batch is %lld; expected a positive number, and .batch = MIX_ANY beside it",
-             (long long)options->max_batch);
+    mix_fail_value(
+        "function_new: max_batch is %lld; expected a positive number, and .batch = MIX_ANY beside it",
+        (long long)options->max_batch);
   return !mix_failed();
 }
 
 mix_function *mix_function_with(const mix_function_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_function_options, options, given, "function_new");
-  if (!options.body)
-    return mix_fail(MIX_TYPE_ERROR, "function_new: body is NULL; expected the function to capture");
+  if (!options.body) return mix_fail_type("function_new: body is NULL; expected the function to capture");
   if (options.max_signatures < 0)
-    return mix_fail(MIX_VALUE_ERROR, "function_new: max_signatures is %d; expected a positive number",
-                    options.max_signatures);
+    return mix_fail_value("function_new: max_signatures is %d; expected a positive number",
+                          options.max_signatures);
   if (!batch_valid(&options)) return NULL;
   mix_function *function = mix_object_new(sizeof *function, &function_class);
   if (!function) return NULL;
@@ -151,7 +146,7 @@ static bool trace(mix_function *function, mix_list *arguments, tracing *t) {
   mix_list *list = mix_failed() ? NULL : function->body(function->context, symbols);
   if (mix_failed()) return false;
   if (list && !mix_is(list, &mix_list_class)) {
-    mix_fail(MIX_TYPE_ERROR, "function_call: %s returned an object that is not a list", function->name);
+    mix_fail_type("function_call: %s returned an object that is not a list", function->name);
     return false;
   }
   t->result_count = list ? mix_list_count(list) : 0;
@@ -160,8 +155,8 @@ static bool trace(mix_function *function, mix_list *arguments, tracing *t) {
   for (int i = 0; i < t->result_count; i++) {
     mix_tensor *tensor = mix_list_get(list, i);
     if (!mix_is(tensor, &mix_tensor_class)) {
-      mix_fail(MIX_TYPE_ERROR, "function_call: result %d of %s is %s; expected a tensor", i, function->name,
-               tensor ? "another object" : "NULL");
+      mix_fail_type("function_call: result %d of %s is %s; expected a tensor", i, function->name,
+                    tensor ? "another object" : "NULL");
       return false;
     }
     t->results[i] = (mix_edge){mix_retain(tensor->node), tensor->output};
@@ -391,8 +386,8 @@ static bool arguments_ready(mix_function *function, mix_list *arguments) {
   for (int i = 0; i < count && !mix_failed(); i++) {
     tensors[i] = mix_list_get(arguments, i);
     if (!mix_is(tensors[i], &mix_tensor_class))
-      mix_fail(MIX_TYPE_ERROR, "function_call: argument %d of %s is %s; expected a tensor", i, function->name,
-               tensors[i] ? "another object" : "NULL");
+      mix_fail_type("function_call: argument %d of %s is %s; expected a tensor", i, function->name,
+                    tensors[i] ? "another object" : "NULL");
   }
   bool good = !mix_failed() && mix_evaluate(count, tensors) == MIX_OK;
   if (tensors != small) mix_free(tensors);
@@ -405,8 +400,7 @@ enum { MAX_NESTED = 1000 }; /* as Python's limit; deeper calls would overflow th
 static mix_list *call_inline(mix_function *function, mix_list *arguments) {
   static _Thread_local int depth;
   if (depth >= MAX_NESTED)
-    return mix_fail(
-        MIX_RUNTIME_ERROR,
+    return mix_fail_runtime(
         "function_call: %s: calls inside calls, %d deep; does a function call itself without an end?",
         function->name, MAX_NESTED);
   mix_scope *scope = mix_scope_begin();
@@ -414,7 +408,7 @@ static mix_list *call_inline(mix_function *function, mix_list *arguments) {
   mix_list *list = scope ? function->body(function->context, arguments) : NULL;
   depth--;
   if (!mix_failed() && list && !mix_is(list, &mix_list_class))
-    mix_fail(MIX_TYPE_ERROR, "function_call: %s returned an object that is not a list", function->name);
+    mix_fail_type("function_call: %s returned an object that is not a list", function->name);
   if (!mix_failed() && !list) list = mix_list_new(0, NULL);
   if (mix_failed()) list = NULL;
   mix_retain(list);
@@ -459,11 +453,10 @@ static mix_list *call_any_batch(mix_function *function, mix_list *arguments) {
 
 mix_list *mix_function_call(mix_function *function, mix_list *arguments) {
   if (mix_failed()) return NULL;
-  if (!mix_is(function, &function_class))
-    return mix_fail(MIX_TYPE_ERROR, "function_call: expected a function");
+  if (!mix_is(function, &function_class)) return mix_fail_type("function_call: expected a function");
   if (!arguments) arguments = mix_list_new(0, NULL);
   if (!mix_is(arguments, &mix_list_class))
-    return mix_fail(MIX_TYPE_ERROR, "function_call: the arguments of %s are not a list", function->name);
+    return mix_fail_type("function_call: the arguments of %s are not a list", function->name);
   if (mix_capture_current() || mix_tapes_open()) return call_inline(function, arguments);
   if (!(arguments = mix_list_flatten(arguments, "function_call")) || !arguments_ready(function, arguments))
     return NULL;
@@ -501,10 +494,9 @@ mix_status mix_function_report(mix_function *function, mix_plan_report *report, 
 const char *mix_function_dump(mix_function *function, const char *stage) {
   if (mix_failed()) return NULL;
   if (!mix_is(function, &function_class))
-    return mix_fail(MIX_TYPE_ERROR, "function_dump: %s; expected a function",
-                    function ? "got another object" : "got NULL");
-  if (!function->latest)
-    return mix_fail(MIX_RUNTIME_ERROR, "function_dump: the function has not been called yet");
+    return mix_fail_type("function_dump: %s; expected a function",
+                         function ? "got another object" : "got NULL");
+  if (!function->latest) return mix_fail_runtime("function_dump: the function has not been called yet");
   const specialization *latest = function->latest;
   environment now = environment_now(function);
   return mix_compiled_text(latest->compiled, stage, compiles_alike(&latest->environment, &now));
@@ -513,10 +505,10 @@ const char *mix_function_dump(mix_function *function, const char *stage) {
 const char *mix_function_explain_rewrite(mix_function *function, const char *dtype) {
   if (mix_failed()) return NULL;
   if (!mix_is(function, &function_class) || !function->latest)
-    return mix_fail(MIX_RUNTIME_ERROR, "function_explain_rewrite: the function has not been called yet");
+    return mix_fail_runtime("function_explain_rewrite: the function has not been called yet");
   const mix_dtype target = mix_dtype_from_name(dtype ? dtype : "float16");
   if (!mix_dtype_is_16_bit(target))
-    return mix_fail(MIX_VALUE_ERROR, "function_explain_rewrite: '%s'; expected float16 or bfloat16", dtype);
+    return mix_fail_value("function_explain_rewrite: '%s'; expected float16 or bfloat16", dtype);
   mix_ir *ir = mix_ir_copy(function->latest->compiled->captured);
   char *table = ir ? mix_rewrite_tables(ir, target, "function_explain_rewrite") : NULL;
   mix_ir_free(ir);

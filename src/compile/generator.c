@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "graph/lock.h"
 #include "graph/capture.h"
-#include <mixtape/ops.h>
 #include <mixtape/random.h>
 
 struct mix_generator {
@@ -61,7 +60,7 @@ static mix_tensor *draw(mix_generator *generator, mix_tensor *(*random)(mix_tens
                         mix_shape shape, mix_dtype dtype) {
   if (mix_failed()) return NULL;
   if (!mix_is(generator, &mix_generator_class))
-    return mix_fail(MIX_TYPE_ERROR, "random: the generator is NULL or another object");
+    return mix_fail_type("random: the generator is NULL or another object");
   mix_graph_lock();
   mix_tensor *numbers = draw_locked(generator, random, shape, dtype);
   mix_graph_unlock();
@@ -69,7 +68,6 @@ static mix_tensor *draw(mix_generator *generator, mix_tensor *(*random)(mix_tens
 }
 
 static mix_tensor *state_itself(mix_tensor *state, mix_shape shape, mix_dtype dtype) {
-  (void)shape, (void)dtype;
   return mix_identity(state);
 }
 mix_tensor *mix_generator_draw(mix_generator *generator) {

@@ -1,6 +1,5 @@
 /* The class of random generators (mixtape/random.h). */
-#ifndef MIX_COMPILE_GENERATOR_H
-#define MIX_COMPILE_GENERATOR_H
+#pragma once
 
 #include "base/object.h"
 
@@ -8,5 +7,3 @@ extern const mix_class mix_generator_class;
 
 /* The state from which the next numbers come, which this advances: what a random op would get. */
 mix_tensor *mix_generator_draw(mix_generator *generator);
-
-#endif

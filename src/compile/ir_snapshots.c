@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/did_you_mean.h"
 #include "base/error.h"
-#include "base/text.h"
 #include "compile/pass_pipeline.h"
 #include "compile/compile.h"
 #include <string.h>
@@ -35,8 +34,7 @@ static const char *no_stage(const char *name) {
     mix_text_put(&names, "%s, ", mix_pass_name(i));
   }
   if (!names.failed)
-    mix_fail(
-        MIX_VALUE_ERROR,
+    mix_fail_value(
         "function_dump: there is no stage '%s'%s; there are captured, %spasses, plan, and before each pass: "
         "'before %s'",
         name ? name : "(NULL)", mix_did_you_mean_hint(&nearest, hint, sizeof hint), names.text,
@@ -60,12 +58,11 @@ const char *mix_compiled_text(mix_compiled *compiled, const char *name, bool rep
   int stage = name ? stage_of(name) : -1, passes = pass_count();
   if (stage < 0) return no_stage(name);
   if (!compiled->texts &&
-      !(compiled->texts = mix_ir_alloc(compiled->ir, sizeof *compiled->texts * (size_t)(passes + 2))))
+      !(compiled->texts = mix_ir_array(compiled->ir, passes + 2, sizeof *compiled->texts)))
     return NULL;
   if (compiled->texts[stage]) return compiled->texts[stage];
   if (stage > 0 && stage < passes && !repeatable)
-    return mix_fail(
-        MIX_RUNTIME_ERROR,
+    return mix_fail_runtime(
         "function_dump: '%s': device, switched-off passes or graph rewrite are no longer those of the latest "
         "call; call the function again first",
         name);

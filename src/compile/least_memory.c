@@ -18,8 +18,8 @@ bool mix_plan_least_memory(mix_compiled *compiled) {
   const mix_ir *ir = compiled->ir;
   const int steps = compiled->plan.step_count;
   /* By step: bytes that begin to be alive minus bytes that were alive until the step before. */
-  size_t *begins = mix_ir_alloc(compiled->ir, sizeof *begins * (size_t)(steps + 1)),
-         *ends = mix_ir_alloc(compiled->ir, sizeof *ends * (size_t)(steps + 1)), alive = 0, most = 0;
+  size_t *begins = mix_ir_array(compiled->ir, steps + 1, sizeof *begins),
+         *ends = mix_ir_array(compiled->ir, steps + 1, sizeof *ends), alive = 0, most = 0;
   if (!begins || !ends) return false;
   for (int i = 0; i < compiled->lifetime_count; i++) {
     const mix_lifetime *life = &compiled->lifetimes[i];

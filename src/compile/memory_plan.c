@@ -80,7 +80,7 @@ static int size_class(const mix_ir *ir, const mix_lifetime *value) {
 static bool place_by_time(mix_ir *ir, mix_lifetime **order, int count, size_t *end) {
   enum { CLASSES = 58 };
   mix_lifetime *ended[CLASSES] = {0}; /* a stack for each class, linked through `below` */
-  mix_lifetime **dying = mix_ir_alloc(ir, sizeof *dying * (size_t)(count + 1));
+  mix_lifetime **dying = mix_ir_array(ir, count + 1, sizeof *dying);
   if (!dying) return false;
   memcpy(dying, order, sizeof *dying * (size_t)count);
   qsort(order, (size_t)count, sizeof *order, by_first);
@@ -107,8 +107,8 @@ static bool place_by_time(mix_ir *ir, mix_lifetime **order, int count, size_t *e
 enum { PLACED_BY_SIZE = 2048 };
 
 bool mix_plan_memory(mix_ir *ir, mix_lifetime *lifetimes, int count, size_t *arena_bytes) {
-  mix_lifetime **order = mix_ir_alloc(ir, sizeof *order * (size_t)(count + 1));
-  mix_lifetime **placed = mix_ir_alloc(ir, sizeof *placed * (size_t)(count + 1));
+  mix_lifetime **order = mix_ir_array(ir, count + 1, sizeof *order);
+  mix_lifetime **placed = mix_ir_array(ir, count + 1, sizeof *placed);
   if (!order || !placed) return false;
   for (int i = 0; i < count; i++) order[i] = &lifetimes[i];
   qsort(order, (size_t)count, sizeof *order, by_size);
@@ -151,10 +151,10 @@ static void begin_life(const mix_ir *ir, const mix_plan *plan, arena *a, int ste
 
 static bool find_lifetimes(mix_ir *ir, const mix_plan *plan, const int *base, arena *a,
                            size_t *unshared_bytes) {
-  a->owner = mix_ir_alloc(ir, sizeof(int) * (size_t)plan->slot_count);
-  a->last = mix_ir_alloc(ir, sizeof(int) * (size_t)plan->slot_count);
-  a->lifetime = mix_ir_alloc(ir, sizeof(int) * (size_t)plan->slot_count);
-  a->lifetimes = mix_ir_alloc(ir, sizeof *a->lifetimes * (size_t)(plan->slot_count + 1));
+  a->owner = mix_ir_ints(ir, plan->slot_count);
+  a->last = mix_ir_ints(ir, plan->slot_count);
+  a->lifetime = mix_ir_ints(ir, plan->slot_count);
+  a->lifetimes = mix_ir_array(ir, plan->slot_count + 1, sizeof *a->lifetimes);
   if (!a->owner || !a->last || !a->lifetime || !a->lifetimes) return false;
   for (int s = 0; s < plan->slot_count; s++) {
     a->owner[s] = s < ir->value_count ? base[s] : s;

@@ -2,6 +2,7 @@
 #include "compile/compile.h"
 
 #include "base/error.h"
+#include "tensor/shape.h"
 
 enum { MESSAGE = 1024 };
 
@@ -17,11 +18,11 @@ void mix_compiled_name_largest(const mix_compiled *compiled) {
       if (!largest || slot->bytes > largest->bytes) largest = slot, maker = &plan->steps[i];
     }
   if (!largest) return;
-  char message[MESSAGE], shape[160];
+  char message[MESSAGE];
   mix_error_take(message, sizeof message);
   mix_fail(MIX_MEMORY_ERROR, "%s: %s; the largest value of the plan is %s %s, made by %s%s%s",
            compiled->ir->name ? compiled->ir->name : "plan", message, mix_dtype_name(largest->dtype),
-           mix_shape_text(largest->shape, shape, sizeof shape),
+           MIX_SHAPE_TEXT(largest->shape),
            maker->op->flags & MIX_OP_PROGRAM ? "a fused program" : maker->op->name,
            maker->scope ? " in layer " : "", maker->scope ? maker->scope : "");
 }

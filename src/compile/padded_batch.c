@@ -15,8 +15,7 @@ int64_t mix_batch_rows(mix_list *arguments, const char *function) {
     const mix_shape shape = mix_tensor_shape(mix_list_get(arguments, i));
     if (!shape.rank || shape.dims[0] == rows) continue;
     if (first >= 0) {
-      mix_fail(
-          MIX_VALUE_ERROR,
+      mix_fail_value(
           "function_call: argument %d of %s has %lld rows, argument %d has %lld; with .batch = MIX_ANY all "
           "arguments but scalars have the rows of one batch",
           i, function, (long long)shape.dims[0], first, (long long)rows);
@@ -26,8 +25,7 @@ int64_t mix_batch_rows(mix_list *arguments, const char *function) {
     rows = shape.dims[0];
   }
   if (first < 0)
-    mix_fail(
-        MIX_VALUE_ERROR,
+    mix_fail_value(
         "function_call: no argument of %s has rows; with .batch = MIX_ANY axis 0 of the arguments is the "
         "batch",
         function);

@@ -1,6 +1,5 @@
 /* Batches of any size for plans of a few sizes: rows of arguments padded, results cut and put together. */
-#ifndef MIX_COMPILE_PADDED_BATCH_H
-#define MIX_COMPILE_PADDED_BATCH_H
+#pragma once
 
 #include <mixtape/object.h>
 
@@ -15,5 +14,3 @@ mix_list *mix_batch_cut(mix_list *results, int64_t rows);
 /* Copies the first `count` rows of results to rows first, ... of `*all`, a list of tensors of `rows` rows,
  * made on the first call; the caller has the reference. False with the error recorded. */
 bool mix_batch_collect(mix_list **all, mix_list *results, int64_t first, int64_t count, int64_t rows);
-
-#endif

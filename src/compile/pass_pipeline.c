@@ -6,8 +6,6 @@
 #include "base/alloc.h"
 #include "base/did_you_mean.h"
 #include "base/error.h"
-#include "base/text.h"
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -138,8 +136,7 @@ bool mix_passes_run_one(mix_ir *ir, const char *name) {
   char hint[100];
   mix_text names = {.grows = true};
   const char *meant = hint_for(name, PASSES, &names, hint, sizeof hint);
-  if (!names.failed)
-    mix_fail(MIX_VALUE_ERROR, "there is no pass '%s'%s; the passes are %s", name, meant, names.text);
+  if (!names.failed) mix_fail_value("there is no pass '%s'%s; the passes are %s", name, meant, names.text);
   mix_free(names.text);
   return false;
 }

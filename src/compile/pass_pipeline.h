@@ -1,6 +1,5 @@
 /* Runs the passes, which are in passes/ and amp/, in order. */
-#ifndef MIX_COMPILE_PASS_PIPELINE_H
-#define MIX_COMPILE_PASS_PIPELINE_H
+#pragma once
 
 #include "passes/passes.h"
 
@@ -14,5 +13,3 @@ bool mix_passes_run_one(mix_ir *ir, const char *name);
 const char *mix_pass_name(int index);
 /* A hash of the list of disabled passes: part of the key of compiled functions. */
 uint64_t mix_passes_key(void);
-
-#endif

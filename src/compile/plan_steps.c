@@ -3,6 +3,7 @@
  * into the arena and copied into its variable at the very end. */
 #include "compile/plan_steps.h"
 
+#include "base/error.h"
 #include "compile/pass_pipeline.h"
 #include "tensor/shape.h"
 #include <string.h>
@@ -23,7 +24,7 @@ static int add_slot(planner *p, mix_slot slot) {
   mix_plan *plan = p->plan;
   if (plan->slot_count == p->slot_capacity) {
     int capacity = p->slot_capacity * 2;
-    mix_slot *slots = mix_ir_alloc(p->ir, sizeof *slots * (size_t)capacity);
+    mix_slot *slots = mix_ir_array(p->ir, capacity, sizeof *slots);
     if (!slots) return -1;
     memcpy(slots, plan->slots, sizeof *slots * (size_t)plan->slot_count);
     plan->slots = slots;
@@ -38,7 +39,7 @@ static bool add_step(planner *p, mix_step step) {
   mix_plan *plan = p->plan;
   if (plan->step_count == p->step_capacity) {
     int capacity = p->step_capacity * 2;
-    mix_step *steps = mix_ir_alloc(p->ir, sizeof *steps * (size_t)capacity);
+    mix_step *steps = mix_ir_array(p->ir, capacity, sizeof *steps);
     if (!steps) return false;
     memcpy(steps, plan->steps, sizeof *steps * (size_t)plan->step_count);
     plan->steps = steps;
@@ -145,8 +146,8 @@ static bool follows_any(const planner *p, int n, const int *nodes, int count) {
  * ordered, after all readers. */
 static bool order_deferred(planner *p, int *deferred_order, int *deferred_count) {
   mix_ir *ir = p->ir;
-  int *waiting = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->node_count + 1)), count = 0;
-  int *readers = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->variable_count + 1));
+  int *waiting = mix_ir_ints(ir, ir->node_count + 1), count = 0;
+  int *readers = mix_ir_ints(ir, ir->variable_count + 1);
   if (!waiting || !readers) return false;
   *deferred_count = 0;
   for (int n = 0; n < ir->node_count; n++) {
@@ -216,14 +217,13 @@ static bool value_slots(planner *p) {
 static bool add_copies(planner *p, int count, const int *from, const int *to, int guard, bool writes) {
   mix_ir *ir = p->ir;
   mix_program *program = mix_ir_alloc(ir, sizeof *program);
-  int *inputs = mix_ir_alloc(ir, sizeof(int) * (size_t)count),
-      *outputs = mix_ir_alloc(ir, sizeof(int) * (size_t)count);
+  int *inputs = mix_ir_ints(ir, count), *outputs = mix_ir_ints(ir, count);
   if (!program || !inputs || !outputs) return false;
   program->rank = 1;
   program->dims[0] = mix_shape_size(p->plan->slots[from[0]].shape);
-  program->loads = mix_ir_alloc(ir, sizeof *program->loads * (size_t)count);
-  program->instructions = mix_ir_alloc(ir, sizeof *program->instructions * (size_t)count);
-  program->stores = mix_ir_alloc(ir, sizeof *program->stores * (size_t)count);
+  program->loads = mix_ir_array(ir, count, sizeof *program->loads);
+  program->instructions = mix_ir_array(ir, count, sizeof *program->instructions);
+  program->stores = mix_ir_array(ir, count, sizeof *program->stores);
   if (!program->loads || !program->instructions || !program->stores) return false;
   program->load_count = program->instruction_count = program->store_count = count;
   for (int i = 0; i < count; i++) {
@@ -262,7 +262,7 @@ static bool plan_body(const mix_ir_node *loop, const mix_context *context, const
 
 static bool node_step(planner *p, int n) {
   const mix_ir_node *node = &p->ir->nodes[n];
-  int *outputs = mix_ir_alloc(p->ir, sizeof(int) * (size_t)(node->output_count + 1));
+  int *outputs = mix_ir_ints(p->ir, node->output_count + 1);
   const mix_plan *body = NULL;
   if (!outputs || (node->body && !plan_body(node, p->ir->context, &body))) return false;
   for (int o = 0; o < node->output_count; o++) outputs[o] = node->first_output + o;
@@ -316,7 +316,7 @@ static bool saved_exits(planner *p, int *exit_slot) {
 /* Copies the variables that are not written in place. Those with the same size and guard share a step. */
 static bool variable_copies(planner *p, const int *exit_slot) {
   mix_ir *ir = p->ir;
-  bool *done = mix_ir_alloc(ir, sizeof(bool) * (size_t)(ir->variable_count + 1));
+  bool *done = mix_ir_flags(ir, ir->variable_count + 1);
   if (!done) return false;
   for (int i = 0; i < ir->variable_count; i++) {
     int from[8], to[8], count = 0;
@@ -394,8 +394,8 @@ static void count_copies(const planner *p, int *readers) {
  * become -1; the others are never ready here. */
 static bool place_nodes(planner *p, int *deferred_order, int deferred_count) {
   mix_ir *ir = p->ir;
-  placement x = {.done = mix_ir_alloc(ir, sizeof(bool) * (size_t)(ir->node_count + 1)),
-                 .readers = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->variable_count + 1))};
+  placement x = {.done = mix_ir_flags(ir, ir->node_count + 1),
+                 .readers = mix_ir_ints(ir, ir->variable_count + 1)};
   if (!x.done || !x.readers) return false;
   for (int n = 0; n < ir->node_count; n++) {
     if (!is_step(&ir->nodes[n])) continue;
@@ -418,8 +418,8 @@ static bool place_nodes(planner *p, int *deferred_order, int deferred_count) {
 
 static bool plan_steps(planner *p) {
   mix_ir *ir = p->ir;
-  int *deferred_order = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->node_count + 1)), deferred_count = 0;
-  int *exit_slot = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->variable_count + 1));
+  int *deferred_order = mix_ir_ints(ir, ir->node_count + 1), deferred_count = 0;
+  int *exit_slot = mix_ir_ints(ir, ir->variable_count + 1);
   if (!deferred_order || !exit_slot || !order_deferred(p, deferred_order, &deferred_count)) return false;
   /* A computed value can live in the buffer of the first result that returns it. */
   for (int r = 0; r < ir->result_count; r++) {
@@ -438,22 +438,20 @@ static bool plan_steps(planner *p) {
 
 bool mix_make_plan(mix_compiled *compiled) {
   mix_ir *ir = compiled->ir;
-  size_t values = (size_t)ir->value_count + 1, nodes = (size_t)ir->node_count + 1;
+  const int values = ir->value_count + 1;
   planner p = {.ir = ir,
                .plan = &compiled->plan,
-               .base = mix_ir_alloc(ir, sizeof(int) * values),
+               .base = mix_ir_ints(ir, values),
                .uses = mix_ir_uses(ir),
-               .exit_variable = mix_ir_alloc(ir, sizeof(int) * values),
-               .result_slot = mix_ir_alloc(ir, sizeof(int) * values),
-               .deferred_write = mix_ir_alloc(ir, sizeof(bool) * nodes),
+               .exit_variable = mix_ir_ints(ir, values),
+               .result_slot = mix_ir_ints(ir, values),
+               .deferred_write = mix_ir_flags(ir, ir->node_count + 1),
                .slot_capacity = ir->value_count + 64,
                .step_capacity = ir->node_count + 32};
   mix_plan *plan = &compiled->plan;
-  plan->slots = mix_ir_alloc(ir, sizeof *plan->slots * (size_t)p.slot_capacity);
-  plan->steps = mix_ir_alloc(ir, sizeof *plan->steps * (size_t)p.step_capacity);
-  if (!p.base || !p.uses || !p.exit_variable || !p.result_slot || !p.deferred_write || !plan->slots ||
-      !plan->steps)
-    return false;
+  plan->slots = mix_ir_array(ir, p.slot_capacity, sizeof *plan->slots);
+  plan->steps = mix_ir_array(ir, p.step_capacity, sizeof *plan->steps);
+  if (mix_failed()) return false;
   plan->communicator = ir->context->communicator;
   plan->argument_count = ir->argument_count;
   plan->variable_count = ir->variable_count;

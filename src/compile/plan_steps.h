@@ -1,10 +1,7 @@
 /* Ordering steps: from the nodes of the IR to the steps and slots of a plan. */
-#ifndef MIX_COMPILE_PLAN_STEPS_H
-#define MIX_COMPILE_PLAN_STEPS_H
+#pragma once
 
 #include "compile/compile.h"
 
 /* Fills compiled->plan from compiled->ir, memory included. False with the error recorded. */
 bool mix_make_plan(mix_compiled *compiled);
-
-#endif

@@ -1,12 +1,10 @@
 /* A plan as text: its steps, and the values alive at the memory peak. */
 #include "compile/compile.h"
-
-#include "base/text.h"
+#include "tensor/shape.h"
 
 static void put_slot(mix_text *out, const mix_compiled *compiled, int s) {
   static const char *const kinds[] = {"argument", "variable", "constant", "arena", "result"};
   const mix_slot *slot = &compiled->plan.slots[s];
-  char shape[160];
   mix_text_put(out, "%s", kinds[slot->kind]);
   if (slot->kind == MIX_SLOT_ARENA)
     mix_text_put(out, "+%zu", slot->offset);
@@ -14,7 +12,7 @@ static void put_slot(mix_text *out, const mix_compiled *compiled, int s) {
     mix_text_put(out, " '%s'", compiled->ir->variables[slot->index].variable->name);
   else if (slot->kind != MIX_SLOT_CONSTANT)
     mix_text_put(out, " #%d", slot->index);
-  mix_text_put(out, ":%s%s", mix_dtype_name(slot->dtype), mix_shape_text(slot->shape, shape, sizeof shape));
+  mix_text_put(out, ":%s%s", mix_dtype_name(slot->dtype), MIX_SHAPE_TEXT(slot->shape));
 }
 
 /* The step at which most arena bytes are alive. */

@@ -1,6 +1,5 @@
 /* Result buffers that return to their plan: a steady state that releases its results allocates none. */
-#ifndef MIX_COMPILE_RESULT_POOL_H
-#define MIX_COMPILE_RESULT_POOL_H
+#pragma once
 
 #include "tensor/memory.h"
 
@@ -9,5 +8,3 @@ typedef struct mix_pool mix_pool;
 mix_pool *mix_pool_new(const mix_memory_device *device, int count, const size_t *bytes);
 /* A buffer for result `index`, reused or new. Only one thread may take; any thread may release. */
 mix_memory *mix_pool_take(mix_pool *pool, int index);
-
-#endif

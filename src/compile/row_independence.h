@@ -1,6 +1,5 @@
 /* May rows be added to the batch of a captured graph, and cut from its results? */
-#ifndef MIX_COMPILE_ROW_INDEPENDENCE_H
-#define MIX_COMPILE_ROW_INDEPENDENCE_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -8,5 +7,3 @@
  * with a ValueError that names the op which mixes rows, or the result or the variable that does not fit;
  * `rows`: in the batch. */
 bool mix_check_row_independence(const mix_ir *ir, int64_t rows);
-
-#endif

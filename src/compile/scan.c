@@ -20,7 +20,7 @@ typedef struct scan_call {
 } scan_call;
 
 static bool fail_operand(const char *kind, int index, const char *what) {
-  return mix_fail(MIX_TYPE_ERROR, "scan: %s %d is %s", kind, index, what), false;
+  return mix_fail_type("scan: %s %d is %s", kind, index, what), false;
 }
 
 static bool is_tensor(const char *kind, int index, const void *item) {
@@ -32,19 +32,17 @@ static bool is_tensor(const char *kind, int index, const void *item) {
 static bool find_steps(scan_call *call) {
   const mix_list *inputs = call->options->inputs;
   int64_t steps = call->options->steps ? call->options->steps : MIX_UNKNOWN;
-  char text[160];
   for (int i = 0; i < mix_list_count(inputs); i++) {
     const mix_shape shape = mix_tensor_shape(mix_list_get(inputs, i));
     if (!shape.rank || !mix_dimension_merge(steps, shape.dims[0], &steps))
-      return mix_fail(
-                 MIX_VALUE_ERROR, "scan: input %d has shape %s; expected %s%lld steps along its first axis",
-                 i, mix_shape_text(shape, text, sizeof text), shape.rank ? "" : "one dimension or more, for ",
-                 (long long)(steps == MIX_UNKNOWN ? 1 : steps)),
+      return mix_fail_value("scan: input %d has shape %s; expected %s%lld steps along its first axis", i,
+                            MIX_SHAPE_TEXT(shape), shape.rank ? "" : "one dimension or more, for ",
+                            (long long)(steps == MIX_UNKNOWN ? 1 : steps)),
              false;
   }
   call->parts.steps = steps;
   if (steps >= 0 || call->symbolic) return true;
-  return mix_fail(MIX_VALUE_ERROR, "scan: there are no inputs; expected a number of steps"), false;
+  return mix_fail_value("scan: there are no inputs; expected a number of steps"), false;
 }
 
 static bool collect_operands(scan_call *call) {
@@ -97,11 +95,9 @@ static bool same_type(const scan_call *call, int index, mix_tensor *next) {
   for (int d = 0; same && d < before->shape.rank; d++)
     same = mix_dimension_merge(before->shape.dims[d], after->shape.dims[d], &merged);
   if (same) return true;
-  char a[160], b[160];
-  return mix_fail(MIX_VALUE_ERROR,
-                  "scan: carry %d is %s %s before a step and %s %s after it; expected one type", index,
-                  mix_dtype_name(before->dtype), mix_shape_text(before->shape, a, sizeof a),
-                  mix_dtype_name(after->dtype), mix_shape_text(after->shape, b, sizeof b)),
+  return mix_fail_value("scan: carry %d is %s %s before a step and %s %s after it; expected one type", index,
+                        mix_dtype_name(before->dtype), MIX_SHAPE_TEXT(before->shape),
+                        mix_dtype_name(after->dtype), MIX_SHAPE_TEXT(after->shape)),
          false;
 }
 
@@ -109,22 +105,19 @@ static bool same_type(const scan_call *call, int index, mix_tensor *next) {
 static bool collect_results(scan_call *call, mix_list *given) {
   mix_list *lists[2];
   if (!mix_is(given, &mix_list_class) || mix_list_count(given) != 2)
-    return mix_fail(MIX_TYPE_ERROR,
-                    "scan: the body returned %s; expected a list of two lists, the next carry and "
-                    "the outputs",
-                    given ? "something else" : "NULL"),
+    return mix_fail_type("scan: the body returned %s; expected a list of two lists, the next carry and "
+                         "the outputs",
+                         given ? "something else" : "NULL"),
            false;
   for (int l = 0; l < 2; l++) {
     lists[l] = mix_list_get(given, l);
     if (lists[l] && !mix_is(lists[l], &mix_list_class))
-      return mix_fail(MIX_TYPE_ERROR,
-                      "scan: the body returned a list of tensors; expected a list of two lists"),
-             false;
+      return mix_fail_type("scan: the body returned a list of tensors; expected a list of two lists"), false;
   }
   const int carries = mix_list_count(lists[0]), outputs = mix_list_count(lists[1]);
   if (carries != call->given_carries)
-    return mix_fail(MIX_VALUE_ERROR, "scan: the body returned %d tensors as the next carry; expected %d",
-                    carries, call->given_carries),
+    return mix_fail_value("scan: the body returned %d tensors as the next carry; expected %d", carries,
+                          call->given_carries),
            false;
   const int variables = call->trace.count;
   call->parts.output_count = outputs;
@@ -139,8 +132,8 @@ static bool collect_results(scan_call *call, mix_list *given) {
       return false;
     if (i < carries && !same_type(call, i, tensor)) return false;
     if (i >= carries && mix_tensor_shape(tensor).rank == MIX_MAX_RANK)
-      return mix_fail(MIX_VALUE_ERROR, "scan: output %d has %d dimensions; expected at most %d", i - carries,
-                      MIX_MAX_RANK, MIX_MAX_RANK - 1),
+      return mix_fail_value("scan: output %d has %d dimensions; expected at most %d", i - carries,
+                            MIX_MAX_RANK, MIX_MAX_RANK - 1),
              false;
     call->results[i < carries ? i : i + variables] = (mix_edge){tensor->node, tensor->output};
   }
@@ -215,14 +208,13 @@ static mix_list *run_body(scan_call *call) {
 }
 
 mix_list *mix_scan_with(const mix_scan_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_scan_options, options, given, "scan");
-  if (!options.body) return mix_fail(MIX_TYPE_ERROR, "scan: the body is NULL; expected a function");
+  if (!options.body) return mix_fail_type("scan: the body is NULL; expected a function");
   if (options.steps < 0)
-    return mix_fail(MIX_VALUE_ERROR, "scan: %lld steps; expected 0 or more", (long long)options.steps);
+    return mix_fail_value("scan: %lld steps; expected 0 or more", (long long)options.steps);
   if ((options.carry && !mix_is(options.carry, &mix_list_class)) ||
       (options.inputs && !mix_is(options.inputs, &mix_list_class)))
-    return mix_fail(MIX_TYPE_ERROR, "scan: carry or inputs are another object; expected lists of tensors");
+    return mix_fail_type("scan: carry or inputs are another object; expected lists of tensors");
   scan_call call = {.options = &options,
                     .given_carries = mix_list_count(options.carry),
                     .parts = {.input_count = mix_list_count(options.inputs), .reverse = options.reverse},

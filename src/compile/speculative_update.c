@@ -21,7 +21,6 @@
  * for it: with small batches. The backend says where; for the least memory, wherever it is larger. */
 #include "compile/pass_pipeline.h"
 #include "compile/compile.h"
-#include "tensor/type.h"
 
 #include <string.h>
 
@@ -155,7 +154,7 @@ static int add_bool(speculation *f) {
 }
 
 static int *copy_of(speculation *f, int count, const int *slots) {
-  int *copy = mix_ir_alloc(f->ir, sizeof *copy * (size_t)count);
+  int *copy = mix_ir_array(f->ir, count, sizeof *copy);
   if (copy) memcpy(copy, slots, sizeof *copy * (size_t)count);
   return copy;
 }
@@ -217,7 +216,7 @@ static bool guard_step(speculation *f, const speculative *x, mix_step *made) {
 /* weights = matmul(a, b) with the update as epilogue, if fused */
 static bool fused_step(speculation *f, const speculative *x, mix_step *made) {
   const mix_step *product = &f->plan->steps[x->product], *update = &f->plan->steps[x->update];
-  int *inputs = mix_ir_alloc(f->ir, sizeof *inputs * (size_t)(update->program->load_count + 1)), count = 0;
+  int *inputs = mix_ir_array(f->ir, update->program->load_count + 1, sizeof *inputs), count = 0;
   if (!inputs) return false;
   inputs[count++] = product->inputs[0], inputs[count++] = product->inputs[1];
   for (int l = 0; l < update->program->load_count; l++)
@@ -251,7 +250,7 @@ static bool only_test(speculation *f, mix_step *product) {
  * update. */
 static bool rebuild(speculation *f, int count) {
   mix_plan *plan = f->plan;
-  mix_step *steps = mix_ir_alloc(f->ir, sizeof *steps * (size_t)(plan->step_count + 3 * count));
+  mix_step *steps = mix_ir_array(f->ir, plan->step_count + 3 * count, sizeof *steps);
   int made = 0;
   if (!steps) return false;
   for (int t = 0; t < plan->step_count; t++) {
@@ -307,11 +306,11 @@ static void store_gradients(speculation *f, int count) {
 bool mix_plan_speculative_updates(mix_ir *ir, mix_plan *plan, const int *base) {
   speculation f = {.ir = ir, .plan = plan, .base = base, .base_count = ir->value_count};
   if (!mix_pass_wanted(ir, "speculative_update")) return true;
-  if (!(f.of = mix_ir_alloc(ir, sizeof *f.of * (size_t)(plan->step_count + 1)))) return false;
+  if (!(f.of = mix_ir_array(ir, plan->step_count + 1, sizeof *f.of))) return false;
   const int count = examine_products(&f);
   if (count < 0) return false;
   store_gradients(&f, count);
-  mix_slot *slots = mix_ir_alloc(ir, sizeof *slots * (size_t)(plan->slot_count + 3 * count + 1));
+  mix_slot *slots = mix_ir_array(ir, plan->slot_count + 3 * count + 1, sizeof *slots);
   if (!count || !slots) return slots != NULL;
   memcpy(slots, plan->slots, sizeof *slots * (size_t)plan->slot_count);
   plan->slots = slots;

@@ -5,7 +5,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/text.h"
 #include <inttypes.h>
 #include <pthread.h>
 
@@ -169,7 +168,7 @@ bool mix_trace_begin(const char *path, int64_t skip, int64_t steps) {
   pthread_mutex_unlock(&lock);
   if (free_to_start) return true;
   mix_free(copy);
-  return mix_fail(MIX_RUNTIME_ERROR, "trace_start: a trace has been started; mix_trace_stop ends it");
+  return mix_fail_runtime("trace_start: a trace has been started; mix_trace_stop ends it");
 }
 
 static void put_times(mix_text *text, const trace *t, int64_t begin, int64_t end, int thread) {
@@ -227,7 +226,7 @@ bool mix_trace_end(char **path, char **text) {
   t = current;
   current = (trace){.number = t.number};
   pthread_mutex_unlock(&lock);
-  if (!t.path) return mix_fail(MIX_RUNTIME_ERROR, "trace_stop: no trace has been started");
+  if (!t.path) return mix_fail_runtime("trace_stop: no trace has been started");
   *path = t.path;
   *text = text_of(&t);
   free_trace(&t);

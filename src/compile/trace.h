@@ -1,10 +1,7 @@
 /* Traces of runs: plans are described once, runs recorded, and all of it written as text at the end. */
-#ifndef MIX_COMPILE_TRACE_H
-#define MIX_COMPILE_TRACE_H
+#pragma once
 
-#include "backend/trace.h"
 #include "compile/compile.h"
-#include <stdatomic.h>
 
 extern atomic_bool mix_trace_takes_runs;
 static inline bool mix_tracing(void) {
@@ -20,5 +17,3 @@ bool mix_trace_begin(const char *path, int64_t skip, int64_t steps);
 /* Ends it, when its runs have ended. Gives its path and its text, which the caller frees (mix_free). False
  * with the error recorded: none has been started, or out of memory. */
 bool mix_trace_end(char **path, char **text);
-
-#endif

@@ -9,7 +9,7 @@
 static mix_variable *variable_at(mix_list *variables, int i, const char *call) {
   mix_variable *variable = mix_failed() ? NULL : mix_list_get(variables, i);
   if (!mix_failed() && !mix_is(variable, &mix_variable_class))
-    return mix_fail(MIX_TYPE_ERROR, "%s: item %d of the list is no variable", call, i);
+    return mix_fail_type("%s: item %d of the list is no variable", call, i);
   return variable;
 }
 
@@ -40,8 +40,7 @@ mix_status mix_variables_assign_zeros(mix_list *variables) {
 mix_status mix_variables_assign_add(mix_list *variables, mix_list *values) {
   const int count = mix_list_count(variables);
   if (!mix_failed() && mix_list_count(values) != count)
-    mix_fail(MIX_VALUE_ERROR, "variables_assign_add: %d values for %d variables", mix_list_count(values),
-             count);
+    mix_fail_value("variables_assign_add: %d values for %d variables", mix_list_count(values), count);
   for (int i = 0; i < count && !mix_failed(); i++) {
     mix_variable *variable = variable_at(variables, i, "variables_assign_add");
     mix_tensor *value = mix_list_get(values, i);

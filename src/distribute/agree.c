@@ -8,7 +8,7 @@
 #include <string.h>
 
 static bool succeeded(const char *call, const char *failure) {
-  if (failure) mix_fail(MIX_RUNTIME_ERROR, "%s: %s", call, failure);
+  if (failure) mix_fail_runtime("%s: %s", call, failure);
   return !failure;
 }
 
@@ -54,8 +54,7 @@ bool mix_ranks_succeed(const char *call) {
   } else if (succeeded(call, failure)) {
     for (int r = 0; r < c->ranks && !mix_failed(); r++)
       if (all[(size_t)r * BYTES])
-        mix_fail(MIX_RUNTIME_ERROR, "%s: rank %d of %d failed: %s", call, r, c->ranks,
-                 all + (size_t)r * BYTES);
+        mix_fail_runtime("%s: rank %d of %d failed: %s", call, r, c->ranks, all + (size_t)r * BYTES);
   }
   mix_free(all);
   return !mix_failed();

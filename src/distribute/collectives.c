@@ -3,11 +3,7 @@
 
 #include "base/error.h"
 #include "compile/evaluate.h"
-#include "graph/capture.h"
-#include "graph/variable.h"
 #include "ops/collective.h"
-#include <mixtape/ops.h>
-#include <mixtape/variable.h>
 
 /* Outside functions nobody knows when, or on which ranks, a lazy value would be read. */
 static mix_tensor *at_once(mix_tensor *x) {
@@ -33,8 +29,7 @@ bool mix_all_reduce_together(int count, mix_tensor **values) {
 mix_tensor *mix_broadcast(mix_tensor *x, int root) {
   if (!mix_given(x, &mix_tensor_class, "broadcast", "a tensor")) return NULL;
   if (root < 0 || root >= mix_rank_count())
-    return mix_fail(MIX_VALUE_ERROR, "broadcast: root is %d; expected a rank from 0 to %d", root,
-                    mix_rank_count() - 1);
+    return mix_fail_value("broadcast: root is %d; expected a rank from 0 to %d", root, mix_rank_count() - 1);
   return mix_is_distributed() ? at_once(mix_broadcast_from(x, root)) : x;
 }
 

@@ -1,10 +1,7 @@
 /* What training asks about the other processes. With one process all of it is nothing. */
-#ifndef MIX_DISTRIBUTE_DISTRIBUTE_H
-#define MIX_DISTRIBUTE_DISTRIBUTE_H
+#pragma once
 
 #include <mixtape/distribute.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 /* Of the distribution in force. */
 int mix_rank(void);
@@ -33,5 +30,3 @@ bool mix_gather_integers(const char *call, int count, const int64_t *own, int64_
 /* Waits for all ranks. False if an error is pending here, or on another rank: a RuntimeError then names the
  * first such rank and has its message. */
 bool mix_ranks_succeed(const char *call);
-
-#endif

@@ -1,7 +1,6 @@
 /* The distribution of the process. */
 #include "distribute/distribute.h"
 
-#include "backend/communicator.h"
 #include "base/error.h"
 #include "base/object.h"
 #include "base/processor.h"
@@ -35,12 +34,11 @@ static const mix_class distribution_class = {.name = "distribution", .finalize =
 
 static mix_distribution *start(void) {
   if (ended)
-    return mix_fail(MIX_RUNTIME_ERROR,
-                    "distribution_mpi: MPI has ended in this process and cannot start again");
+    return mix_fail_runtime("distribution_mpi: MPI has ended in this process and cannot start again");
   if (mix_mpi_is_missing())
-    return mix_fail(MIX_RUNTIME_ERROR,
-                    "distribution_mpi: srun started several processes without MPI, which would each train "
-                    "alone; give it --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)");
+    return mix_fail_runtime(
+        "distribution_mpi: srun started several processes without MPI, which would each train "
+        "alone; give it --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)");
   mix_distribution *made = mix_object_new(sizeof *made, &distribution_class);
   if (!made) return NULL;
   made->ranks = 1;

@@ -11,10 +11,8 @@
 #include "distribute/watch.h"
 #include "tensor/shape.h"
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum {
   FULL = 4 << 20,     /* bytes after which a bucket is exchanged */
@@ -372,7 +370,7 @@ mix_exchange *mix_exchange_open(const mix_transport *transport, unsigned number)
   pthread_cond_init(&x->progress, NULL);
   if (pthread_create(&x->thread, NULL, serve, x)) {
     destroy(x);
-    return mix_fail(MIX_RUNTIME_ERROR, "distribution: the communication thread cannot be created");
+    return mix_fail_runtime("distribution: the communication thread cannot be created");
   }
   pthread_mutex_lock(&x->lock);
   while (!x->opened) wait_for_progress(x);
@@ -388,7 +386,7 @@ mix_exchange *mix_exchange_open(const mix_transport *transport, unsigned number)
   if (!failure) return x;
   pthread_join(x->thread, NULL);
   destroy(x);
-  return mix_fail(MIX_RUNTIME_ERROR, "distribution: %s", failure);
+  return mix_fail_runtime("distribution: %s", failure);
 }
 
 mix_communicator *mix_exchange_communicator(mix_exchange *x) { return &x->communicator; }

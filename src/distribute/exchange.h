@@ -1,10 +1,8 @@
 /* The communication thread: it alone calls the transport, from `open` on, and takes jobs from a queue. */
-#ifndef MIX_DISTRIBUTE_EXCHANGE_H
-#define MIX_DISTRIBUTE_EXCHANGE_H
+#pragma once
 
 #include "backend/communicator.h"
 #include "distribute/transport.h"
-#include <stdbool.h>
 
 typedef struct mix_exchange mix_exchange;
 
@@ -32,5 +30,3 @@ void mix_exchange_end_job(mix_exchange *exchange, int code);
 /* Closes the transport, with all other ranks, and ends the thread. After a failure it leaves both as they
  * are: the other side may never answer. */
 void mix_exchange_close(mix_exchange *exchange);
-
-#endif

@@ -83,15 +83,15 @@ static const mix_transport *load(const char *path) {
   void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* MPI's own plug-ins look for its symbols */
   if (!library) {
     const char *reason = dlerror();
-    return mix_fail(MIX_IO_ERROR, "distribution_mpi: the plug-in %s cannot be loaded: %s", path,
-                    reason ? reason : "no reason given");
+    return mix_fail_io("distribution_mpi: the plug-in %s cannot be loaded: %s", path,
+                       reason ? reason : "no reason given");
   }
   mix_transport_plugin_function *plugin;
   *(void **)&plugin = dlsym(library, "mix_transport_plugin");
   const mix_transport *transport = plugin ? plugin() : NULL;
   if (transport && transport->version == MIX_TRANSPORT_VERSION) return transport;
   dlclose(library);
-  return mix_fail(MIX_FORMAT_ERROR, "distribution_mpi: %s is no plug-in of this version of mixtape", path);
+  return mix_fail_format("distribution_mpi: %s is no plug-in of this version of mixtape", path);
 }
 
 /* The folder of the program or library that this code is part of. */
@@ -125,8 +125,7 @@ const mix_transport *mix_mpi_plugin(void) {
     if (!access(path, R_OK)) return load(path);
     mix_text_put(&list, "%s%s/%s", i ? ", " : "", folder, places[i]);
   }
-  return mix_fail(
-      MIX_IO_ERROR,
+  return mix_fail_io(
       "distribution_mpi: there is no plug-in mixtape_mpi_%s.so; it is built where mpicc.%s, or an mpicc "
       "of this flavour, is found (Debian: %s), or name one in MIXTAPE_MPI_PLUGIN; searched were %s",
       flavor, flavor, !strcmp(flavor, "mpich") ? "libmpich-dev" : "libopenmpi-dev", searched);

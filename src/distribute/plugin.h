@@ -1,9 +1,7 @@
 /* The plug-in of the MPI flavour that started this process. */
-#ifndef MIX_DISTRIBUTE_PLUGIN_H
-#define MIX_DISTRIBUTE_PLUGIN_H
+#pragma once
 
 #include "distribute/transport.h"
-#include <stdbool.h>
 
 /* Was this process started by mpirun or srun? */
 bool mix_mpi_launched(void);
@@ -21,5 +19,3 @@ void mix_end_job_without_mpi(int code);
 /* Loads MIXTAPE_MPI_PLUGIN, else the plug-in of the flavour that the environment shows, from the folders of
  * this build or installation. NULL with the error recorded. The plug-in stays loaded. */
 const mix_transport *mix_mpi_plugin(void);
-
-#endif

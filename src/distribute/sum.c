@@ -2,7 +2,6 @@
 #include "distribute/sum.h"
 
 #include "tensor/convert.h"
-#include <string.h>
 
 enum { BLOCK = 1024 }; /* elements, which stay in the first-level cache */
 

@@ -1,8 +1,7 @@
 /* What a plug-in offers: messages between processes. A plug-in is a shared library of one MPI flavour, which
  * exports `mix_transport_plugin`. This header is all that it shares with the library. One thread makes all
  * calls. */
-#ifndef MIX_DISTRIBUTE_TRANSPORT_H
-#define MIX_DISTRIBUTE_TRANSPORT_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -28,5 +27,3 @@ typedef struct mix_transport {
 } mix_transport;
 
 typedef const mix_transport *mix_transport_plugin_function(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Watches the ranks of this machine: the end of one is noticed at once, and MPI may never tell. */
-#ifndef MIX_DISTRIBUTE_WATCH_H
-#define MIX_DISTRIBUTE_WATCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ bool mix_ranks_share_cores(const mix_rank_identity *a, const mix_rank_identity *
 mix_watch *mix_watch_begin(const mix_rank_identity *ranks, int count, int own,
                            void (*ended)(void *context, int rank), void *context);
 void mix_watch_end(mix_watch *watch);
-
-#endif

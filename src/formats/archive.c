@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/object.h"
 #include "compile/evaluate.h"
 #include "formats/file.h"
 #include "formats/npz.h"
@@ -134,7 +133,7 @@ static void write_digits(const unsigned char digest[DIGEST], char digits[DIGITS 
 }
 
 static bool digest_failed(const char *call, const char *path) {
-  mix_fail(MIX_RUNTIME_ERROR, "%s: %s: the cryptography library cannot compute SHA-256", call, path);
+  mix_fail_runtime("%s: %s: the cryptography library cannot compute SHA-256", call, path);
   return false;
 }
 
@@ -149,8 +148,7 @@ static bool digest_of_file(int file, size_t size, unsigned char digest[DIGEST], 
     ssize_t got = pread(file, chunk, want, (off_t)done);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) {
-      mix_fail(MIX_IO_ERROR, "%s: %s cannot be read back: %s", call, path,
-               got < 0 ? strerror(errno) : "it shrank");
+      mix_fail_io("%s: %s cannot be read back: %s", call, path, got < 0 ? strerror(errno) : "it shrank");
       good = false;
       break;
     }
@@ -187,9 +185,9 @@ static bool seal(const char *part, const char *path, const char *call) {
     write_digits(digest, digits);
     done = write_at(file, digits, DIGITS, size - DIGITS);
   }
-  if (!done) mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, strerror(errno));
+  if (!done) mix_fail_io("%s: %s cannot be written: %s", call, path, strerror(errno));
   if (file >= 0 && close(file) != 0 && done) {
-    mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, strerror(errno));
+    mix_fail_io("%s: %s cannot be written: %s", call, path, strerror(errno));
     done = false;
   }
   if (!done) unlink(part);
@@ -214,10 +212,9 @@ bool mix_archive_save(mix_archive *archive, const char *path, const char *call) 
 static bool check_seal(const char *name, const void *data, size_t size) {
   const char *end = (const char *)data + size;
   if (size < SEAL_SIZE || memcmp(end - SEAL_SIZE, SEAL, SEAL_WORDS) != 0) {
-    mix_fail(MIX_FORMAT_ERROR,
-             "%s: no whole checkpoint: the seal at its end is missing; "
-             "the file was cut short or is something else",
-             name);
+    mix_fail_format("%s: no whole checkpoint: the seal at its end is missing; "
+                    "the file was cut short or is something else",
+                    name);
     return false;
   }
   unsigned char digest[DIGEST];
@@ -226,8 +223,7 @@ static bool check_seal(const char *name, const void *data, size_t size) {
     return digest_failed("checkpoint", name);
   write_digits(digest, digits);
   if (memcmp(digits, end - DIGITS, DIGITS) == 0) return true;
-  mix_fail(MIX_FORMAT_ERROR, "%s: the checkpoint is damaged: its SHA-256 differs from the one in its seal",
-           name);
+  mix_fail_format("%s: the checkpoint is damaged: its SHA-256 differs from the one in its seal", name);
   return false;
 }
 
@@ -287,8 +283,8 @@ bool mix_archive_get_integers(mix_archive *archive, const char *name, int count,
     if (value && mix_tensor_dtype(value) == MIX_INT64 && mix_shape_size(mix_tensor_shape(value)) == count)
       done = mix_tensor_read(value, MIX_INT64, values, count) == MIX_OK;
     else
-      mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is %s; expected %d whole numbers", mix_archive_path(archive), name,
-               value ? "of another kind" : "missing", count);
+      mix_fail_format("%s: '%s' is %s; expected %d whole numbers", mix_archive_path(archive), name,
+                      value ? "of another kind" : "missing", count);
   }
   return done;
 }
@@ -300,10 +296,10 @@ char *mix_archive_get_text(mix_archive *archive, const char *name) {
     const void *data = value && mix_tensor_dtype(value) == MIX_UINT8 ? mix_tensor_data(value) : NULL;
     size_t length = data ? (size_t)mix_shape_size(mix_tensor_shape(value)) : 0;
     if (!data)
-      mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is %s; expected a text", mix_archive_path(archive), name,
-               value ? "of another kind" : "missing");
+      mix_fail_format("%s: '%s' is %s; expected a text", mix_archive_path(archive), name,
+                      value ? "of another kind" : "missing");
     else if (memchr(data, 0, length))
-      mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is no text", mix_archive_path(archive), name);
+      mix_fail_format("%s: '%s' is no text", mix_archive_path(archive), name);
     else if ((text = mix_alloc(length + 1))) {
       memcpy(text, data, length);
       text[length] = 0;

@@ -1,8 +1,7 @@
 /* The named values of a checkpoint: tensors, whole numbers, texts. The file is an .npz archive (numpy.load
  * reads it). Its zip comment, the last bytes, holds the SHA-256 of everything before it, so truncated or
  * altered files are rejected. */
-#ifndef MIX_FORMATS_ARCHIVE_H
-#define MIX_FORMATS_ARCHIVE_H
+#pragma once
 
 #include <mixtape/tensor.h>
 
@@ -39,5 +38,3 @@ mix_tensor *mix_archive_get(mix_archive *archive, const char *name);
 bool mix_archive_get_integers(mix_archive *archive, const char *name, int count, int64_t *values);
 /* mix_free it. NULL with the error recorded if it is missing or no text. */
 char *mix_archive_get_text(mix_archive *archive, const char *name);
-
-#endif

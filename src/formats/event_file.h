@@ -1,7 +1,6 @@
 /* TensorBoard's event files: records in TFRecord framing with masked CRC-32C. Each record is an Event message
  * (TensorFlow's event.proto and summary.proto) that holds one value under a tag. */
-#ifndef MIX_FORMATS_EVENT_FILE_H
-#define MIX_FORMATS_EVENT_FILE_H
+#pragma once
 
 #include "formats/protobuf.h"
 
@@ -40,5 +39,3 @@ void mix_summary_scalar(mix_message *value, const char *tag, float scalar);
 void mix_summary_histogram(mix_message *value, const char *tag, double (*buckets)[3], int count);
 /* Makes an Event with a summary of `value`, which is freed. */
 void mix_event_of(mix_message *event, double wall_time, int64_t step, mix_message *value);
-
-#endif

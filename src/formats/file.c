@@ -10,7 +10,6 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -37,25 +36,25 @@ static ssize_t read_fully(int file, void *data, size_t size) {
 
 void *mix_file_read(const char *path, size_t limit, size_t *size) {
   int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe does not wait for its writer */
-  if (file < 0) return mix_fail(MIX_IO_ERROR, "%s: cannot be opened: %s", path, strerror(errno));
+  if (file < 0) return mix_fail_io("%s: cannot be opened: %s", path, strerror(errno));
   struct stat status;
   void *data = NULL;
   if (fstat(file, &status) != 0) {
-    mix_fail(MIX_IO_ERROR, "%s: cannot be read: %s", path, strerror(errno));
+    mix_fail_io("%s: cannot be read: %s", path, strerror(errno));
   } else if (!S_ISREG(status.st_mode)) {
-    mix_fail(MIX_IO_ERROR, "%s: not a regular file", path);
+    mix_fail_io("%s: not a regular file", path);
   } else if ((uint64_t)status.st_size > limit) {
-    mix_fail(MIX_FORMAT_ERROR, "%s: %lld bytes, more than the %zu that such a file can have", path,
-             (long long)status.st_size, limit);
+    mix_fail_format("%s: %lld bytes, more than the %zu that such a file can have", path,
+                    (long long)status.st_size, limit);
   } else if ((data = mix_alloc((size_t)status.st_size)) != NULL) {
     ssize_t got = read_fully(file, data, (size_t)status.st_size);
     if (got == status.st_size) {
       *size = (size_t)got;
     } else {
       if (got < 0)
-        mix_fail(MIX_IO_ERROR, "%s: cannot be read: %s", path, strerror(errno));
+        mix_fail_io("%s: cannot be read: %s", path, strerror(errno));
       else
-        mix_fail(MIX_IO_ERROR, "%s: shrank while it was read", path);
+        mix_fail_io("%s: shrank while it was read", path);
       mix_free(data);
       data = NULL;
     }
@@ -179,7 +178,7 @@ static void remove_stale_parts(const char *target, size_t folder_length) {
 char *mix_file_part(const char *path, const char *call) {
   static atomic_uint number;
   const char *reason = mix_file_unwritable_reason(path);
-  if (reason) return mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, reason);
+  if (reason) return mix_fail_io("%s: %s cannot be written: %s", call, path, reason);
   char *target = link_target(path);
   const char *slash = target ? strrchr(target, '/') : NULL;
   const size_t folder = slash ? (size_t)(slash + 1 - target) : 0, size = target ? strlen(target) + 64 : 0;
@@ -236,7 +235,7 @@ bool mix_file_commit(const char *part, const char *path, const char *call) {
     reason = errno;
     done = false;
   }
-  if (!done && target) mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, strerror(reason));
+  if (!done && target) mix_fail_io("%s: %s cannot be written: %s", call, path, strerror(reason));
   mix_free(target);
   return done;
 }
@@ -267,7 +266,7 @@ bool mix_file_replace(const char *path, const mix_bytes *pieces, int count, cons
     done = mix_file_commit(part, path, call);
   } else {
     if (file >= 0) unlink(part);
-    mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, strerror(reason));
+    mix_fail_io("%s: %s cannot be written: %s", call, path, strerror(reason));
   }
   mix_free(part);
   return done;
@@ -287,7 +286,7 @@ bool mix_folder_make(const char *path) {
     char end = *at;
     *at = 0;
     done = at[-1] == '/' || mix_folder_make_last(copy);
-    if (!done) mix_fail(MIX_IO_ERROR, "%s: the folder cannot be made: %s", copy, strerror(errno));
+    if (!done) mix_fail_io("%s: the folder cannot be made: %s", copy, strerror(errno));
     *at = end;
     if (end == 0) break;
   }

@@ -1,6 +1,5 @@
 /* Whole files: read into memory, and replaced atomically so that a failure leaves the old file. */
-#ifndef MIX_FORMATS_FILE_H
-#define MIX_FORMATS_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ bool mix_folder_make_last(const char *path);
 bool mix_folder_make(const char *path);
 /* "folder/name"; mix_free it. */
 char *mix_path_join(const char *folder, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reads plain bytes or a gzip stream from memory. */
-#ifndef MIX_FORMATS_GZIP_H
-#define MIX_FORMATS_GZIP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,5 +22,3 @@ bool mix_gzip_read(mix_gzip *reader, void *into, size_t size);
 bool mix_gzip_at_end(mix_gzip *reader);
 /* How many bytes can follow at most. */
 uint64_t mix_gzip_max(const mix_gzip *reader);
-
-#endif

@@ -3,8 +3,7 @@
  * variable length; attributes. All else is an error that names it. Memory is bounded by the file's size and
  * what is asked for; no other file is opened. The layouts are those of The HDF Group's "HDF5 File Format
  * Specification 3.0"; chunks in the layout of version 4 (libver="latest") are not read. */
-#ifndef MIX_FORMATS_HDF5_H
-#define MIX_FORMATS_HDF5_H
+#pragma once
 
 #include <mixtape/tensor.h>
 
@@ -51,5 +50,3 @@ bool mix_hdf5_dataset(mix_hdf5 *file, const char *path, mix_hdf5_value *value);
 /* The attribute of an object. False without an error if there is none. */
 bool mix_hdf5_attribute(mix_hdf5 *file, const char *path, const char *name, mix_hdf5_value *value);
 void mix_hdf5_value_free(mix_hdf5_value *value);
-
-#endif

@@ -214,13 +214,13 @@ static bool describe(dataset *d, const char *path) {
   mix_hdf5_begin(d->file);
   if (mix_failed()) return false;
   if (!mix_hdf5_resolve(d->file, path, &d->header)) {
-    mix_fail(MIX_FORMAT_ERROR, "%s: no data set '%s' in the file", d->file->name, path);
+    mix_fail_format("%s: no data set '%s' in the file", d->file->name, path);
     return false;
   }
   if (mix_hdf5_find(d->file, d->header, MIX_HDF5_EXTERNAL_FILES, &span))
     return mix_hdf5_unsupported(d->file, "data in other files");
   if (!mix_hdf5_find(d->file, d->header, MIX_HDF5_DATATYPE, &span))
-    return mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is no data set", d->file->name, path), false;
+    return mix_fail_format("%s: '%s' is no data set", d->file->name, path), false;
   if (!mix_hdf5_read_type(d->file, &span, &d->type)) return false;
   if (!mix_hdf5_find(d->file, d->header, MIX_HDF5_DATASPACE, &span))
     return mix_hdf5_damaged(d->file, "a data set without a space");
@@ -272,9 +272,9 @@ static mix_dtype tensor_dtype(const dataset *d, const char *path) {
   if (d->type.kind == MIX_HDF5_OPAQUE) dtype = opaque_dtype(d->file, path, d->type.size);
   if (mix_failed()) return MIX_DTYPE_NONE;
   if (dtype == MIX_DTYPE_NONE)
-    mix_fail(MIX_UNSUPPORTED, "%s: '%s' holds elements that no tensor has", d->file->name, path);
+    mix_fail_unsupported("%s: '%s' holds elements that no tensor has", d->file->name, path);
   else if (mix_shape_size(d->shape) != (int64_t)d->count)
-    mix_fail(MIX_UNSUPPORTED, "%s: '%s' is empty", d->file->name, path);
+    mix_fail_unsupported("%s: '%s' is empty", d->file->name, path);
   return mix_failed() ? MIX_DTYPE_NONE : dtype;
 }
 

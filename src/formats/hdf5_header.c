@@ -7,12 +7,11 @@
 /* ---- spans ---- */
 
 bool mix_hdf5_damaged(const mix_hdf5 *file, const char *what) {
-  return mix_fail(MIX_FORMAT_ERROR, "%s: damaged HDF5: %s", file->name, what), false;
+  return mix_fail_format("%s: damaged HDF5: %s", file->name, what), false;
 }
 
 bool mix_hdf5_unsupported(const mix_hdf5 *file, const char *what) {
-  return mix_fail(MIX_UNSUPPORTED, "%s: HDF5 with %s is not supported; h5py's defaults are", file->name,
-                  what),
+  return mix_fail_unsupported("%s: HDF5 with %s is not supported; h5py's defaults are", file->name, what),
          false;
 }
 
@@ -79,7 +78,7 @@ bool mix_hdf5_open(mix_hdf5 *file, const char *name, const void *bytes, size_t s
   *file = (mix_hdf5){.name = name, .bytes = bytes, .size = size};
   if (mix_failed()) return false;
   if (size < sizeof signature || memcmp(bytes, signature, sizeof signature))
-    return mix_fail(MIX_FORMAT_ERROR, "%s: not an HDF5 file", name), false;
+    return mix_fail_format("%s: not an HDF5 file", name), false;
   mix_hdf5_begin(file);
   mix_span span = {file->bytes + sizeof signature, size - sizeof signature, false};
   return read_superblock(file, &span);

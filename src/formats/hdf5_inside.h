@@ -1,6 +1,5 @@
 /* What the files of the HDF5 reader share: spans of the file, messages of object headers, types. */
-#ifndef MIX_FORMATS_HDF5_INSIDE_H
-#define MIX_FORMATS_HDF5_INSIDE_H
+#pragma once
 
 #include "formats/hdf5.h"
 
@@ -76,5 +75,3 @@ void mix_hdf5_swap(unsigned char *bytes, size_t count, size_t size);
 /* Elements as the file holds them (value->count of them) into the value. */
 bool mix_hdf5_fill(mix_hdf5 *file, const mix_hdf5_type *type, const unsigned char *elements,
                    mix_hdf5_value *value);
-
-#endif

@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/object.h"
 #include "compile/evaluate.h"
 #include <hdf5.h>
 #include <pthread.h>
@@ -75,15 +74,12 @@ static bool library_failed(const mix_hdf5_writer *writer, const char *what) {
 /* ---- memory of the file ---- */
 
 static void *image_malloc(size_t size, H5FD_file_image_op_t operation, void *context) {
-  (void)operation, (void)context;
   return mix_alloc(size);
 }
 static void *image_realloc(void *memory, size_t size, H5FD_file_image_op_t operation, void *context) {
-  (void)operation, (void)context;
   return mix_realloc(memory, size);
 }
 static herr_t image_free(void *memory, H5FD_file_image_op_t operation, void *context) {
-  (void)operation, (void)context;
   mix_free(memory);
   return 0;
 }
@@ -336,8 +332,8 @@ bool mix_hdf5_write_texts(mix_hdf5_writer *writer, const char *path, const char 
   for (int i = 0; i < count; i++)
     if (strlen(texts[i]) > width) width = strlen(texts[i]);
   if (width > MAX_ATTRIBUTE)
-    return mix_fail(MIX_VALUE_ERROR, "%s: a name in %s has %zu bytes; HDF5 files take at most %d",
-                    writer->call, name, width, MAX_ATTRIBUTE);
+    return mix_fail_value("%s: a name in %s has %zu bytes; HDF5 files take at most %d", writer->call, name,
+                          width, MAX_ATTRIBUTE);
   const quiet former = begin();
   const bool good =
       count ? write_pieces(writer, path, name, count, texts, width) : write_none(writer, path, name);

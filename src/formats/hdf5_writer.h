@@ -1,7 +1,6 @@
 /* Writing HDF5 as h5py writes it, by the HDF5 library: groups, contiguous data sets, attributes. The file is
  * made in memory, so that the library touches no disk and a full one is met by formats/file.h alone. */
-#ifndef MIX_FORMATS_HDF5_WRITER_H
-#define MIX_FORMATS_HDF5_WRITER_H
+#pragma once
 
 #include "formats/file.h"
 #include <mixtape/tensor.h>
@@ -25,5 +24,3 @@ bool mix_hdf5_write_texts(mix_hdf5_writer *writer, const char *path, const char 
                           const char *const *texts);
 /* The whole file, which ends with the writer. Nothing may be written afterwards. */
 bool mix_hdf5_writer_bytes(mix_hdf5_writer *writer, mix_bytes *bytes);
-
-#endif

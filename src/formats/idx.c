@@ -13,7 +13,7 @@
 #define FILE_LIMIT ((size_t)8 << 30)
 
 static void *damaged(const char *name, const char *what) {
-  return mix_fail(MIX_FORMAT_ERROR, "%s: not a usable IDX file: %s", name, what);
+  return mix_fail_format("%s: not a usable IDX file: %s", name, what);
 }
 
 static mix_tensor *parse(const char *name, mix_gzip *r) {
@@ -21,8 +21,8 @@ static mix_tensor *parse(const char *name, mix_gzip *r) {
   if (!mix_gzip_read(r, magic, 4)) return damaged(name, "it is shorter than its header");
   if (magic[0] != 0 || magic[1] != 0) return damaged(name, "it does not begin with two zero bytes");
   if (magic[2] != UNSIGNED_BYTE)
-    return mix_fail(MIX_UNSUPPORTED, "%s: IDX elements of type 0x%02x; only unsigned bytes (0x08) are read",
-                    name, magic[2]);
+    return mix_fail_unsupported("%s: IDX elements of type 0x%02x; only unsigned bytes (0x08) are read", name,
+                                magic[2]);
   mix_shape shape = {.rank = magic[3]};
   if (shape.rank < 1 || shape.rank > MIX_MAX_RANK)
     return damaged(name, "the number of dimensions is not between 1 and 8");

@@ -1,7 +1,6 @@
 /* The IDX format of the MNIST files: two zero bytes, element type, number of dimensions, dimensions
  * (big-endian), elements. */
-#ifndef MIX_FORMATS_IDX_H
-#define MIX_FORMATS_IDX_H
+#pragma once
 
 #include <mixtape/tensor.h>
 
@@ -10,5 +9,3 @@
 mix_tensor *mix_idx_read_memory(const char *name, const void *data, size_t size);
 /* The same from a file. */
 mix_tensor *mix_idx_load(const char *path);
-
-#endif

@@ -19,7 +19,7 @@
 enum { RGBA = 4, INKS = 4 };
 
 static mix_tensor *damaged(const char *name, const char *format, const char *reason) {
-  return mix_fail(MIX_FORMAT_ERROR, "%s: not a usable %s image: %.200s", name, format, reason);
+  return mix_fail_format("%s: not a usable %s image: %.200s", name, format, reason);
 }
 
 /* A tensor for the image, and its elements. */
@@ -51,10 +51,7 @@ static void png_fails(png_structp png, png_const_charp message) {
   longjmp(r->jump, 1);
 }
 /* Of damage outside the pixels. */
-static void png_is_silent(png_structp png, png_const_charp message) {
-  (void)png;
-  (void)message;
-}
+static void png_is_silent(png_structp png, png_const_charp message) {}
 
 static void take_bytes(png_structp png, png_bytep to, size_t count) {
   png_reader *r = png_get_io_ptr(png);
@@ -148,7 +145,7 @@ static void jpeg_warns(j_common_ptr info, int level) {
   const int code = info->err->msg_code;
   if (level < 0 && code != JWRN_EXTRANEOUS_DATA && code != JWRN_ADOBE_XFORM) jpeg_fails(info);
 }
-static void jpeg_is_silent(j_common_ptr info) { (void)info; }
+static void jpeg_is_silent(j_common_ptr info) {}
 
 /* What outlives a jump. */
 typedef struct jpeg_reader {
@@ -196,7 +193,7 @@ static void decode_jpeg(jpeg_reader *r, const char *name, const void *data, size
 
 static mix_tensor *read_jpeg(const char *name, const void *data, size_t size, int channels) {
   if (channels == RGBA)
-    return mix_fail(MIX_UNSUPPORTED, "%s: a JPEG image has no opacity; ask for 1 or 3 channels", name);
+    return mix_fail_unsupported("%s: a JPEG image has no opacity; ask for 1 or 3 channels", name);
   jpeg_reader *r = mix_calloc(1, sizeof *r);
   if (!r) return NULL;
   r->info.err = jpeg_std_error(&r->errors.base);
@@ -221,7 +218,7 @@ mix_tensor *mix_image_read_memory(const char *name, const void *data, size_t siz
   if (mix_failed()) return NULL;
   if (size >= sizeof png && !memcmp(data, png, sizeof png)) return read_png(name, data, size, channels);
   if (size >= sizeof jpeg && !memcmp(data, jpeg, sizeof jpeg)) return read_jpeg(name, data, size, channels);
-  return mix_fail(MIX_UNSUPPORTED, "%s: neither a PNG nor a JPEG image; other formats are not read", name);
+  return mix_fail_unsupported("%s: neither a PNG nor a JPEG image; other formats are not read", name);
 }
 
 mix_tensor *mix_image_load(const char *path, int channels) {

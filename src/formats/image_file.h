@@ -1,6 +1,5 @@
 /* Reads images: PNG with libpng, JPEG with libjpeg-turbo. */
-#ifndef MIX_FORMATS_IMAGE_FILE_H
-#define MIX_FORMATS_IMAGE_FILE_H
+#pragma once
 
 #include <mixtape/tensor.h>
 
@@ -9,5 +8,3 @@
  * file: FormatError if it is damaged, Unsupported for other formats, and for 4 channels of a JPEG. */
 mix_tensor *mix_image_read_memory(const char *name, const void *data, size_t size, int channels);
 mix_tensor *mix_image_load(const char *path, int channels);
-
-#endif

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,7 +31,7 @@ static const struct {
 #define KIND_COUNT (sizeof kinds / sizeof kinds[0])
 
 static bool damaged(const char *name, const char *what) {
-  mix_fail(MIX_FORMAT_ERROR, "%s: not a usable .npy array: %s", name, what);
+  mix_fail_format("%s: not a usable .npy array: %s", name, what);
   return false;
 }
 
@@ -87,7 +86,7 @@ static bool parse_shape(const char *name, cursor *c, mix_shape *shape) {
     if (!comma || c->at == c->end || *c->at < '0' || *c->at > '9')
       return damaged(name, "the shape is no tuple of integers");
     if (shape->rank == MIX_MAX_RANK) {
-      mix_fail(MIX_UNSUPPORTED, "%s: an array of more than %d dimensions", name, MIX_MAX_RANK);
+      mix_fail_unsupported("%s: an array of more than %d dimensions", name, MIX_MAX_RANK);
       return false;
     }
     int64_t dimension = 0;
@@ -107,7 +106,7 @@ static bool parse_descr(const char *name, cursor *c, mix_npy_header *header) {
   char text[24];
   skip_blanks(c);
   if (c->at < c->end && *c->at == '[') {
-    mix_fail(MIX_UNSUPPORTED, "%s: a structured array; save each field as an array of its own", name);
+    mix_fail_unsupported("%s: a structured array; save each field as an array of its own", name);
     return false;
   }
   if (!accept_text(c, text, sizeof text)) return damaged(name, "'descr' is no text");
@@ -130,7 +129,7 @@ static bool parse_descr(const char *name, cursor *c, mix_npy_header *header) {
     remedy = "if it holds bfloat16, save it with .astype('float32'): "
              "NumPy files do not say what two void bytes mean";
   if (header->kind == 'O') remedy = "an array of Python objects can only be read by Python";
-  mix_fail(MIX_UNSUPPORTED, "%s: elements of type '%s' are not supported; %s", name, text, remedy);
+  mix_fail_unsupported("%s: elements of type '%s' are not supported; %s", name, text, remedy);
   return false;
 }
 
@@ -258,13 +257,12 @@ mix_tensor *mix_npy_read(const mix_byte_source *source) {
   int64_t count = mix_shape_checked_size(header.shape);
   uint64_t bytes;
   if (count < 0 || __builtin_mul_overflow((uint64_t)count, (uint64_t)header.width, &bytes))
-    return mix_fail(MIX_FORMAT_ERROR, "%s: the header declares more elements than any memory holds",
-                    source->name);
+    return mix_fail_format("%s: the header declares more elements than any memory holds", source->name);
   if (bytes != source->size - start)
-    return mix_fail(MIX_FORMAT_ERROR,
-                    "%s: the header declares %llu bytes of elements, but %llu follow; the file is %s",
-                    source->name, (unsigned long long)bytes, (unsigned long long)(source->size - start),
-                    bytes > source->size - start ? "cut short" : "damaged, or holds more than one array");
+    return mix_fail_format(
+        "%s: the header declares %llu bytes of elements, but %llu follow; the file is %s", source->name,
+        (unsigned long long)bytes, (unsigned long long)(source->size - start),
+        bytes > source->size - start ? "cut short" : "damaged, or holds more than one array");
   void *data;
   mix_tensor *tensor = mix_tensor_unfilled(header.dtype, header.shape, &data);
   if (!tensor) return NULL;
@@ -302,19 +300,19 @@ static bool read_stream(void *context, void *into, size_t size) {
 
 mix_tensor *mix_npy_load(const char *path) {
   if (mix_failed()) return NULL;
-  if (!path) return mix_fail(MIX_VALUE_ERROR, "npy_load: path is NULL; expected the name of a .npy file");
+  if (!path) return mix_fail_value("npy_load: path is NULL; expected the name of a .npy file");
   /* O_NONBLOCK: opening a FIFO would block until someone writes to it. */
   int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "rb");
   if (!file) {
-    mix_fail(MIX_IO_ERROR, "npy_load: %s cannot be opened: %s", path, strerror(errno));
+    mix_fail_io("npy_load: %s cannot be opened: %s", path, strerror(errno));
     if (descriptor >= 0) close(descriptor);
     return NULL;
   }
   struct stat status;
   mix_tensor *tensor = NULL;
   if (fstat(fileno(file), &status) != 0 || !S_ISREG(status.st_mode))
-    mix_fail(MIX_IO_ERROR, "npy_load: %s is not a regular file", path);
+    mix_fail_io("npy_load: %s is not a regular file", path);
   else
     tensor = mix_npy_read(&(const mix_byte_source){path, read_stream, file, (uint64_t)status.st_size});
   fclose(file);

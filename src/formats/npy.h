@@ -1,6 +1,5 @@
 /* The .npy format (NumPy Enhancement Proposal 1 and numpy/lib/format.py), from any source of bytes. */
-#ifndef MIX_FORMATS_NPY_H
-#define MIX_FORMATS_NPY_H
+#pragma once
 
 #include <mixtape/arrays.h>
 
@@ -36,5 +35,3 @@ size_t mix_npy_write_header(mix_dtype dtype, mix_shape shape, char header[MIX_NP
 mix_dtype mix_npy_written_dtype(mix_dtype dtype);
 /* The elements as written. mix_free `*converted`; it is NULL if they are the tensor's own. */
 const void *mix_npy_written_data(mix_tensor *tensor, void **converted);
-
-#endif

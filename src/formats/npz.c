@@ -74,11 +74,11 @@ static mix_npz *open_archive(const char *path, uint64_t bytes, zip_t *archive) {
 
 mix_npz *mix_npz_open(const char *path) {
   if (mix_failed()) return NULL;
-  if (!path) return mix_fail(MIX_VALUE_ERROR, "npz_open: path is NULL; expected the name of a .npz file");
+  if (!path) return mix_fail_value("npz_open: path is NULL; expected the name of a .npz file");
   struct stat status;
   if (stat(path, &status) != 0)
-    return mix_fail(MIX_IO_ERROR, "npz_open: %s cannot be opened: %s", path, strerror(errno));
-  if (!S_ISREG(status.st_mode)) return mix_fail(MIX_IO_ERROR, "npz_open: %s is not a regular file", path);
+    return mix_fail_io("npz_open: %s cannot be opened: %s", path, strerror(errno));
+  if (!S_ISREG(status.st_mode)) return mix_fail_io("npz_open: %s is not a regular file", path);
   int code = 0;
   zip_t *archive = zip_open(path, ZIP_RDONLY, &code);
   if (!archive) {
@@ -96,14 +96,13 @@ mix_npz *mix_npz_open(const char *path) {
 
 mix_npz *mix_npz_open_memory(const char *name, const void *data, size_t size) {
   if (mix_failed()) return NULL;
-  if (size == 0)
-    return mix_fail(MIX_FORMAT_ERROR, "%s is not a usable .npz (zip) archive: it is empty", name);
+  if (size == 0) return mix_fail_format("%s is not a usable .npz (zip) archive: it is empty", name);
   zip_error_t error;
   zip_error_init(&error);
   zip_source_t *source = zip_source_buffer_create(data, size, 0, &error);
   zip_t *archive = source ? zip_open_from_source(source, ZIP_RDONLY, &error) : NULL;
   if (!archive) {
-    mix_fail(MIX_FORMAT_ERROR, "%s is not a usable .npz (zip) archive: %s", name, zip_error_strerror(&error));
+    mix_fail_format("%s is not a usable .npz (zip) archive: %s", name, zip_error_strerror(&error));
     if (source) zip_source_free(source);
   }
   zip_error_fini(&error);
@@ -115,8 +114,8 @@ int mix_npz_count(const mix_npz *npz) { return mix_is(npz, &npz_class) ? npz->co
 const char *mix_npz_name(const mix_npz *npz, int index) {
   if (mix_failed()) return NULL;
   if (!mix_is(npz, &npz_class) || index < 0 || index >= npz->count)
-    return mix_fail(MIX_VALUE_ERROR, "npz_name: index %d is outside an archive of %d arrays", index,
-                    npz ? npz->count : 0);
+    return mix_fail_value("npz_name: index %d is outside an archive of %d arrays", index,
+                          npz ? npz->count : 0);
   return npz->members[index].name;
 }
 
@@ -141,16 +140,16 @@ static mix_tensor *read_array(mix_npz *npz, const member *member) {
   zip_stat_t status;
   const zip_uint64_t required = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
   if (zip_stat_index(npz->archive, member->index, 0, &status) != 0 || (status.valid & required) != required)
-    return mix_fail(MIX_FORMAT_ERROR, "%s: the archive does not say how large the member is", name);
+    return mix_fail_format("%s: the archive does not say how large the member is", name);
   if (status.comp_method != ZIP_CM_STORE && status.comp_method != ZIP_CM_DEFLATE)
-    return mix_fail(MIX_UNSUPPORTED, "%s: compressed by method %d; NumPy stores or deflates", name,
-                    status.comp_method);
+    return mix_fail_unsupported("%s: compressed by method %d; NumPy stores or deflates", name,
+                                status.comp_method);
   bool invalid = status.comp_method == ZIP_CM_STORE ? status.size != status.comp_size
                                                     : status.size / DEFLATE_MAX > status.comp_size;
   if (invalid || status.comp_size > npz->bytes)
-    return mix_fail(MIX_FORMAT_ERROR, "%s: declares %llu bytes made from %llu in an archive of %llu", name,
-                    (unsigned long long)status.size, (unsigned long long)status.comp_size,
-                    (unsigned long long)npz->bytes);
+    return mix_fail_format("%s: declares %llu bytes made from %llu in an archive of %llu", name,
+                           (unsigned long long)status.size, (unsigned long long)status.comp_size,
+                           (unsigned long long)npz->bytes);
   member_reader reader = {zip_fopen_index(npz->archive, member->index, 0)};
   if (!reader.file)
     return mix_fail(zip_error_code_zip(zip_get_error(npz->archive)) == ZIP_ER_MEMORY ? MIX_MEMORY_ERROR
@@ -160,8 +159,7 @@ static mix_tensor *read_array(mix_npz *npz, const member *member) {
   char beyond;
   /* Fails on a wrong checksum, or on more data than declared. */
   if (tensor && zip_fread(reader.file, &beyond, 1) != 0)
-    tensor = mix_fail(MIX_FORMAT_ERROR, "%s: damaged: %s", name,
-                      zip_error_strerror(zip_file_get_error(reader.file)));
+    tensor = mix_fail_format("%s: damaged: %s", name, zip_error_strerror(zip_file_get_error(reader.file)));
   zip_fclose(reader.file);
   return tensor;
 }
@@ -183,7 +181,7 @@ mix_tensor *mix_npz_get_listed(mix_npz *npz, const char *name) {
 mix_tensor *mix_npz_get(mix_npz *npz, const char *name) {
   if (mix_failed()) return NULL;
   if (!mix_is(npz, &npz_class) || !name)
-    return mix_fail(MIX_VALUE_ERROR, "npz_get: %s is NULL", npz ? "name" : "the archive");
+    return mix_fail_value("npz_get: %s is NULL", npz ? "name" : "the archive");
   size_t length = strlen(name);
   const member *member = find_named(npz, name, length);
   if (!member && length > 4 && strcmp(name + length - 4, ".npy") == 0)
@@ -198,7 +196,7 @@ mix_tensor *mix_npz_require(mix_npz *npz, const char *name) {
   for (int i = 0, length = 0; i < npz->count && length < (int)sizeof known - 1; i++)
     length +=
         snprintf(known + length, sizeof known - (size_t)length, "%s%s", i ? ", " : "", npz->members[i].name);
-  return mix_fail(MIX_VALUE_ERROR, "%s: no array '%s' in the archive; there are: %s", npz->path, name, known);
+  return mix_fail_value("%s: no array '%s' in the archive; there are: %s", npz->path, name, known);
 }
 
 /* ---- writing ---- */

@@ -1,6 +1,5 @@
 /* .npz archives of arrays, from a file or from memory. */
-#ifndef MIX_FORMATS_NPZ_H
-#define MIX_FORMATS_NPZ_H
+#pragma once
 
 #include <mixtape/arrays.h>
 
@@ -14,5 +13,3 @@ mix_tensor *mix_npz_get_listed(mix_npz *npz, const char *name);
  * messages. On failure the part is removed. */
 bool mix_npz_write(const char *call, const char *path, const char *part, int count, const char *const *names,
                    mix_tensor *const *tensors, const char *comment);
-
-#endif

@@ -1,7 +1,6 @@
 /* Protobuf messages, as far as event files need them. `failed` marks a message that ran out of memory, with
  * the error recorded; later writes to it are ignored. */
-#ifndef MIX_FORMATS_PROTOBUF_H
-#define MIX_FORMATS_PROTOBUF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ void mix_message_message(mix_message *message, int field, mix_message *inner);
 
 /* Stores a number in little-endian order on any machine. */
 void mix_put_le(unsigned char *bytes, uint64_t value, int size);
-
-#endif

@@ -1,6 +1,5 @@
 /* Reads the plain files of a tar archive, gzipped or not. */
-#ifndef MIX_FORMATS_TAR_H
-#define MIX_FORMATS_TAR_H
+#pragma once
 
 #include "formats/file.h"
 
@@ -9,5 +8,3 @@
 typedef bool mix_tar_member(void *context, const char *path, void *content, size_t size);
 /* False with the error recorded: FormatError for a damaged archive, named `name`. */
 bool mix_tar_read(const char *name, const void *data, size_t size, mix_tar_member *member, void *context);
-
-#endif

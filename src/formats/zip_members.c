@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/object.h"
 #include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,10 +42,10 @@ static int by_text(const void *a, const void *b) { return strcmp(*(char *const *
 static bool take_names(const mix_zip *zip, const char **names, int64_t count) {
   for (int64_t i = 0; i < count; i++) {
     names[i] = zip_get_name(zip->archive, (zip_uint64_t)i, ZIP_FL_ENC_RAW);
-    if (!names[i]) return mix_fail(MIX_FORMAT_ERROR, "%s: a member has no name", zip->name), false;
+    if (!names[i]) return mix_fail_format("%s: a member has no name", zip->name), false;
     if (leads_out(names[i]))
-      return mix_fail(MIX_FORMAT_ERROR, "%s: member '%.80s' has a name that leads out of the archive",
-                      zip->name, names[i]),
+      return mix_fail_format("%s: member '%.80s' has a name that leads out of the archive", zip->name,
+                             names[i]),
              false;
   }
   return true;
@@ -55,14 +54,13 @@ static bool take_names(const mix_zip *zip, const char **names, int64_t count) {
 /* Readers differ in which of two members of one name they take. */
 static bool check_names(const mix_zip *zip) {
   const int64_t count = zip_get_num_entries(zip->archive, 0);
-  if (count > MAX_MEMBERS)
-    return mix_fail(MIX_FORMAT_ERROR, "%s: %lld members", zip->name, (long long)count), false;
+  if (count > MAX_MEMBERS) return mix_fail_format("%s: %lld members", zip->name, (long long)count), false;
   const char **names = mix_calloc((size_t)count + 1, sizeof *names);
   bool good = names && take_names(zip, names, count);
   if (good) qsort(names, (size_t)count, sizeof *names, by_text);
   for (int64_t i = 1; good && i < count; i++)
     if (!strcmp(names[i - 1], names[i]))
-      good = mix_fail(MIX_FORMAT_ERROR, "%s: two members are named '%.80s'", zip->name, names[i]);
+      good = mix_fail_format("%s: two members are named '%.80s'", zip->name, names[i]);
   mix_free(names);
   return good;
 }
@@ -95,9 +93,8 @@ mix_zip *mix_zip_open(const char *path) {
   struct stat status;
   int code = 0;
   if (mix_failed()) return NULL;
-  if (stat(path, &status) != 0)
-    return mix_fail(MIX_IO_ERROR, "%s: cannot be opened: %s", path, strerror(errno));
-  if (!S_ISREG(status.st_mode)) return mix_fail(MIX_IO_ERROR, "%s: not a regular file", path);
+  if (stat(path, &status) != 0) return mix_fail_io("%s: cannot be opened: %s", path, strerror(errno));
+  if (!S_ISREG(status.st_mode)) return mix_fail_io("%s: not a regular file", path);
   zip_t *archive = zip_open(path, ZIP_RDONLY, &code);
   zip_error_t error;
   if (archive) return open_archive(path, (uint64_t)status.st_size, archive);
@@ -107,7 +104,7 @@ mix_zip *mix_zip_open(const char *path) {
 
 mix_zip *mix_zip_open_memory(const char *name, const void *data, size_t size) {
   if (mix_failed()) return NULL;
-  if (size == 0) return mix_fail(MIX_FORMAT_ERROR, "%s: no whole zip archive: it is empty", name);
+  if (size == 0) return mix_fail_format("%s: no whole zip archive: it is empty", name);
   zip_error_t error;
   zip_error_init(&error);
   zip_source_t *source = zip_source_buffer_create(data, size, 0, &error);
@@ -130,11 +127,10 @@ bool mix_zip_has(const mix_zip *zip, const char *member) {
 static bool check_size(const mix_zip *zip, const char *member, const zip_stat_t *status, size_t limit) {
   const zip_uint64_t required = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
   if ((status->valid & required) != required)
-    return mix_fail(MIX_FORMAT_ERROR, "%s: the archive does not say how large '%s' is", zip->name, member),
-           false;
+    return mix_fail_format("%s: the archive does not say how large '%s' is", zip->name, member), false;
   if (status->comp_method != ZIP_CM_STORE && status->comp_method != ZIP_CM_DEFLATE)
-    return mix_fail(MIX_UNSUPPORTED, "%s: '%s' is compressed by method %d; expected stored or deflated",
-                    zip->name, member, status->comp_method),
+    return mix_fail_unsupported("%s: '%s' is compressed by method %d; expected stored or deflated", zip->name,
+                                member, status->comp_method),
            false;
   const bool stored = status->comp_method == ZIP_CM_STORE && status->size == status->comp_size;
   const bool sound =
@@ -144,8 +140,7 @@ static bool check_size(const mix_zip *zip, const char *member, const zip_stat_t 
     return true;
   char most[64] = "";
   if (limit < SIZE_MAX / 2) snprintf(most, sizeof most, "at most %zu, and ", limit);
-  mix_fail(
-      MIX_FORMAT_ERROR,
+  mix_fail_format(
       "%s: '%s' declares %llu bytes, of which %llu are stored; expected %sno more than 100 times what is "
       "stored",
       zip->name, member, (unsigned long long)status->size, (unsigned long long)status->comp_size, most);
@@ -169,8 +164,8 @@ static void *read_member(mix_zip *zip, const char *member, zip_uint64_t index, s
   if (good)
     bytes[size] = 0;
   else
-    mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is damaged: %s", zip->name, member,
-             file ? zip_error_strerror(zip_file_get_error(file)) : zip_strerror(zip->archive));
+    mix_fail_format("%s: '%s' is damaged: %s", zip->name, member,
+                    file ? zip_error_strerror(zip_file_get_error(file)) : zip_strerror(zip->archive));
   if (file) zip_fclose(file);
   if (good) return bytes;
   mix_free(bytes);
@@ -181,10 +176,9 @@ void *mix_zip_read(mix_zip *zip, const char *member, size_t limit, size_t *size)
   zip_stat_t status;
   if (mix_failed()) return NULL;
   const zip_int64_t index = zip_name_locate(zip->archive, member, 0);
-  if (index < 0) return mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is missing in the archive", zip->name, member);
+  if (index < 0) return mix_fail_format("%s: '%s' is missing in the archive", zip->name, member);
   if (zip_stat_index(zip->archive, (zip_uint64_t)index, 0, &status) != 0)
-    return mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is damaged: %s", zip->name, member,
-                    zip_strerror(zip->archive));
+    return mix_fail_format("%s: '%s' is damaged: %s", zip->name, member, zip_strerror(zip->archive));
   if (!check_size(zip, member, &status, limit)) return NULL;
   *size = (size_t)status.size;
   return read_member(zip, member, (zip_uint64_t)index, *size);

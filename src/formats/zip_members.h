@@ -1,6 +1,5 @@
 /* The members of a zip archive that somebody else wrote, read into memory one at a time. */
-#ifndef MIX_FORMATS_ZIP_MEMBERS_H
-#define MIX_FORMATS_ZIP_MEMBERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ void *mix_zip_read(mix_zip *zip, const char *member, size_t limit, size_t *size)
 
 /* As many bytes a member may have, however well it was deflated. */
 #define MIX_ZIP_FLOOR ((size_t)1 << 28)
-
-#endif

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,8 +31,8 @@ static bool add_member(zip_t *archive, const char *call, const char *path, const
     zip_source_free(source);
     if (zip_error_code_zip(zip_get_error(archive)) != ZIP_ER_EXISTS)
       return zip_failed(call, path, zip_get_error(archive));
-    return mix_fail(MIX_VALUE_ERROR, "%s: two members are called '%s'; names in an archive must differ", call,
-                    member->name),
+    return mix_fail_value("%s: two members are called '%s'; names in an archive must differ", call,
+                          member->name),
            false;
   }
   if (zip_set_file_compression(archive, (zip_uint64_t)index, ZIP_CM_STORE, 0) != 0 ||
@@ -70,7 +69,7 @@ static bool write_empty(const char *call, const char *path, const char *part) {
   FILE *file = fopen(part, "wbx");
   bool done = file && fwrite(record, sizeof record, 1, file) == 1;
   if (file) done = fclose(file) == 0 && done;
-  return done || mix_fail(MIX_IO_ERROR, "%s: %s cannot be written: %s", call, path, strerror(errno));
+  return done || mix_fail_io("%s: %s cannot be written: %s", call, path, strerror(errno));
 }
 
 bool mix_zip_write(const char *call, const char *path, const char *part, int count,

@@ -1,6 +1,5 @@
 /* Writing zip archives of members from memory, stored without compression. */
-#ifndef MIX_FORMATS_ZIP_WRITER_H
-#define MIX_FORMATS_ZIP_WRITER_H
+#pragma once
 
 #include "formats/file.h"
 
@@ -15,5 +14,3 @@ typedef struct mix_zip_member {
  * one name. */
 bool mix_zip_write(const char *call, const char *path, const char *part, int count,
                    const mix_zip_member *members, const char *comment);
-
-#endif

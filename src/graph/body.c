@@ -24,19 +24,8 @@ int mix_body_parameter(const mix_body *body, mix_edge edge) {
   return -1;
 }
 
-/* The index of a node; -1: it is none of the body's. */
 static int find_node(const mix_body *body, const mix_node *node) {
-  int low = 0, high = body->node_count - 1;
-  while (low <= high) {
-    const int middle = (low + high) / 2;
-    const uint64_t sequence = body->nodes[middle]->sequence;
-    if (sequence == node->sequence) return middle;
-    if (sequence < node->sequence)
-      low = middle + 1;
-    else
-      high = middle - 1;
-  }
-  return -1;
+  return mix_node_index(body->nodes, body->node_count, node);
 }
 
 /* Is the edge a result of one of its nodes? */

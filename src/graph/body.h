@@ -1,6 +1,5 @@
 /* The graph of one step of a loop: nodes between parameters, at which it is cut off, and results. */
-#ifndef MIX_GRAPH_BODY_H
-#define MIX_GRAPH_BODY_H
+#pragma once
 
 #include "graph/node.h"
 
@@ -32,5 +31,3 @@ bool mix_body_varies(const mix_body *body, mix_edge edge);
 
 static inline bool mix_edge_equal(mix_edge a, mix_edge b) { return a.node == b.node && a.output == b.output; }
 static inline const mix_value *mix_edge_value(mix_edge edge) { return &edge.node->outputs[edge.output]; }
-
-#endif

@@ -1,6 +1,5 @@
 /* The context of new nodes on this thread: the layer, the capture and the open tapes. */
-#ifndef MIX_GRAPH_CAPTURE_H
-#define MIX_GRAPH_CAPTURE_H
+#pragma once
 
 #include "graph/node.h"
 #include <mixtape/tape.h>
@@ -29,5 +28,3 @@ bool mix_tapes_open(void);
  * one. */
 mix_tape *mix_tapes_innermost(void);
 mix_tape *mix_tapes_set(mix_tape *tape);
-
-#endif

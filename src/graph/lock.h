@@ -3,8 +3,7 @@
  * while nodes are walked or a variable is written, but not while a plan runs, so threads compute in
  * parallel; a backend that replaces the memory of variables takes its runs under it. A run that reads the
  * storage of a variable, and a copy of one, pins the storages; an assignment waits for them. */
-#ifndef MIX_GRAPH_LOCK_H
-#define MIX_GRAPH_LOCK_H
+#pragma once
 
 /* Recursive. No caller's code runs while the lock is held; log messages are deferred until it is released. */
 void mix_graph_lock(void);
@@ -16,5 +15,3 @@ void mix_storages_pin(void);
 void mix_storages_unpin(void);
 /* With the graph locked: waits until no thread pins the storages. A new pin needs the graph lock. */
 void mix_storages_wait(void);
-
-#endif

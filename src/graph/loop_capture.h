@@ -1,6 +1,5 @@
 /* The variables that the body of a loop assigns while it is built: they become part of the carry. */
-#ifndef MIX_GRAPH_LOOP_CAPTURE_H
-#define MIX_GRAPH_LOOP_CAPTURE_H
+#pragma once
 
 #include "graph/variable.h"
 
@@ -23,5 +22,3 @@ mix_tensor *mix_loop_value(const mix_variable *variable);
 /* Gives it a value in this body. False: out of memory, recorded. */
 bool mix_loop_assign(mix_loop_capture *trace, mix_variable *variable, mix_tensor *value);
 void mix_loop_capture_clear(mix_loop_capture *trace);
-
-#endif

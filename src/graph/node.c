@@ -3,14 +3,26 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/lock.h"
-#include "graph/capture.h"
 #include "graph/variable.h"
 #include "tensor/shape.h"
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 static atomic_uint_fast64_t next_sequence = 1;
+
+int mix_node_index(mix_node *const *nodes, int count, const mix_node *node) {
+  int low = 0, high = count - 1;
+  while (low <= high) {
+    const int middle = (low + high) / 2;
+    const uint64_t sequence = nodes[middle]->sequence;
+    if (sequence == node->sequence) return middle;
+    if (sequence < node->sequence)
+      low = middle + 1;
+    else
+      high = middle - 1;
+  }
+  return -1;
+}
 
 uint64_t mix_node_next_sequence(void) { return atomic_load_explicit(&next_sequence, memory_order_relaxed); }
 
@@ -85,13 +97,12 @@ static const char *edges_text(int count, const mix_edge *edges, char *text, size
   size_t used = 0;
   text[0] = 0;
   for (int i = 0; i < count && used < size; i++) {
-    char shape[160];
     const mix_value *value = &edges[i].node->outputs[edges[i].output];
     int n = snprintf(text + used, size - used, "%s%s %s",
                      i == 0           ? ""
                      : i == count - 1 ? " and "
                                       : ", ",
-                     mix_dtype_name(value->dtype), mix_shape_text(value->shape, shape, sizeof shape));
+                     mix_dtype_name(value->dtype), MIX_SHAPE_TEXT(value->shape));
     if (n < 0) break;
     used += (size_t)n;
   }
@@ -127,8 +138,8 @@ static bool check_types(mix_node *node) {
     int last = many ? node->input_count : operand + 1;
     for (; operand < last; operand++) {
       if (operand >= node->input_count) {
-        mix_fail(MIX_INTERNAL_ERROR, "%s: %d operands do not fit the signature %s", node->op->name,
-                 node->input_count, node->op->signature);
+        mix_fail_internal("%s: %d operands do not fit the signature %s", node->op->name, node->input_count,
+                          node->op->signature);
         return false;
       }
       mix_dtype dtype = mix_input_value(node, operand)->dtype;
@@ -136,8 +147,8 @@ static bool check_types(mix_node *node) {
       if (fixed != MIX_DTYPE_NONE || letter == 'i') {
         bool fits = letter == 'i' ? dtype == MIX_INT32 || dtype == MIX_INT64 : dtype == fixed;
         if (!fits) {
-          mix_fail(MIX_TYPE_ERROR, "%s%s: operand %d is %s; expected %s", node->op->name, where(), operand,
-                   mix_dtype_name(dtype), letter == 'i' ? "int32 or int64" : mix_dtype_name(fixed));
+          mix_fail_type("%s%s: operand %d is %s; expected %s", node->op->name, where(), operand,
+                        mix_dtype_name(dtype), letter == 'i' ? "int32 or int64" : mix_dtype_name(fixed));
           return false;
         }
         continue;
@@ -146,8 +157,7 @@ static bool check_types(mix_node *node) {
       while (b < bound_count && bound[b].letter != letter) b++;
       if (b < bound_count) {
         if (bound[b].dtype == dtype) continue;
-        mix_fail(
-            MIX_TYPE_ERROR,
+        mix_fail_type(
             "%s%s: operands %s do not have one dtype; nothing is promoted by itself, cast one with mix_cast",
             node->op->name, where(), edges_text(node->input_count, node->inputs, text, sizeof text));
         return false;
@@ -155,16 +165,16 @@ static bool check_types(mix_node *node) {
       size_t length;
       const char *words = type_words(node->op->types, b, &length);
       if (!mix_dtype_size(dtype) || !dtype_allowed(dtype, words, length)) {
-        mix_fail(MIX_TYPE_ERROR, "%s%s: operand %d is %s; expected %.*s", node->op->name, where(), operand,
-                 mix_dtype_name(dtype), (int)length, words);
+        mix_fail_type("%s%s: operand %d is %s; expected %.*s", node->op->name, where(), operand,
+                      mix_dtype_name(dtype), (int)length, words);
         return false;
       }
       if (bound_count < 8) bound[bound_count++] = (type_binding){letter, dtype, operand};
     }
   }
   if (operand != node->input_count) {
-    mix_fail(MIX_INTERNAL_ERROR, "%s: %d operands do not fit the signature %s", node->op->name,
-             node->input_count, node->op->signature);
+    mix_fail_internal("%s: %d operands do not fit the signature %s", node->op->name, node->input_count,
+                      node->op->signature);
     return false;
   }
   p += 2;
@@ -213,14 +223,13 @@ static mix_node *node_allocate(const mix_op *op, const void *attributes, int inp
 static bool outputs_valid(mix_node *node) {
   for (int i = 0; i < node->output_count; i++) {
     const mix_value *value = &node->outputs[i];
-    char shape[160];
     if (value->dtype == MIX_DTYPE_NONE) {
-      mix_fail(MIX_INTERNAL_ERROR, "%s: result %d has no dtype", node->op->name, i);
+      mix_fail_internal("%s: result %d has no dtype", node->op->name, i);
       return false;
     }
     if (mix_shape_is_known(value->shape) ? mix_shape_checked_size(value->shape) < 0 : !node->symbolic) {
-      mix_fail(MIX_VALUE_ERROR, "%s%s: a result of shape %s is not possible", node->op->name, where(),
-               mix_shape_text(value->shape, shape, sizeof shape));
+      mix_fail_value("%s%s: a result of shape %s is not possible", node->op->name, where(),
+                     MIX_SHAPE_TEXT(value->shape));
       return false;
     }
   }
@@ -238,8 +247,7 @@ static void forget_inputs(mix_node *node) {
 
 static mix_node *node_complete(mix_node *node, bool typed) {
   if (!typed || !outputs_valid(node) || !mix_tapes_record(node) || !mix_capture_record(node)) {
-    if (!mix_failed())
-      mix_fail(MIX_INTERNAL_ERROR, "%s: shape rule failed without saying why", node->op->name);
+    if (!mix_failed()) mix_fail_internal("%s: shape rule failed without saying why", node->op->name);
     mix_release(node);
     return NULL;
   }
@@ -286,8 +294,8 @@ mix_tensor *mix_apply(const mix_op *op, const void *attributes, int input_count,
   bool complete = true;
   for (int i = 0; i < input_count && complete; i++) {
     if (!inputs[i] || !mix_is(inputs[i], &mix_tensor_class)) {
-      mix_fail(MIX_TYPE_ERROR, "%s%s: operand %d is %s; expected a tensor", op->name, where(), i,
-               inputs[i] ? "another object" : "NULL");
+      mix_fail_type("%s%s: operand %d is %s; expected a tensor", op->name, where(), i,
+                    inputs[i] ? "another object" : "NULL");
       complete = false;
     } else {
       edges[i] = (mix_edge){inputs[i]->node, inputs[i]->output};

@@ -1,12 +1,9 @@
 /* Nodes of the lazy graph, and the tensors that refer to their results. */
-#ifndef MIX_GRAPH_NODE_H
-#define MIX_GRAPH_NODE_H
+#pragma once
 
-#include "base/object.h"
 #include "graph/op.h"
 #include "tensor/memory.h"
 #include "tensor/type.h"
-#include <stdatomic.h>
 
 typedef struct mix_value {
   MIX_TYPE_MEMBERS;
@@ -78,6 +75,8 @@ mix_node *mix_node_placeholder(mix_dtype dtype, mix_shape shape, bool symbolic);
 mix_node *mix_node_read(mix_variable *variable, const mix_edge *current, mix_memory *storage);
 /* Drops the operands if every output is finished and no tape holds the node. */
 void mix_node_detach(mix_node *node);
+/* The index of a node among those in order of creation; -1: it is none of them. */
+int mix_node_index(mix_node *const *nodes, int count, const mix_node *node);
 /* Every later node has this sequence number or a higher one. */
 uint64_t mix_node_next_sequence(void);
 
@@ -92,5 +91,3 @@ static inline bool mix_node_finished(const mix_node *node) {
 const char *mix_operands_text(int count, mix_tensor *const *tensors, char *text, size_t size);
 
 extern const mix_op mix_op_constant, mix_op_placeholder, mix_op_read;
-
-#endif

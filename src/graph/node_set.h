@@ -1,6 +1,5 @@
 /* A set of nodes that a walk has found. */
-#ifndef MIX_GRAPH_NODE_SET_H
-#define MIX_GRAPH_NODE_SET_H
+#pragma once
 
 #include "graph/node.h"
 
@@ -19,5 +18,3 @@ bool mix_node_set_add(mix_node_set *set, mix_node *node);
 /* Sorts the nodes in order of creation. */
 void mix_node_set_sort(mix_node_set *set);
 void mix_node_set_clear(mix_node_set *set);
-
-#endif

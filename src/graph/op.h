@@ -1,7 +1,6 @@
 /* The record of an operation. Each operation is one constant, in one file of ops/, with its name,
  * operands, dtypes, shape rule, gradient and traits. */
-#ifndef MIX_GRAPH_OP_H
-#define MIX_GRAPH_OP_H
+#pragma once
 
 #include <mixtape/tensor.h>
 
@@ -119,9 +118,9 @@ typedef struct mix_op {
    * shapes and dtypes. */
   bool (*infer)(mix_node *node);
   /* Builds the gradient with the public operations. output_gradients[i] is NULL if nothing flows back to
-   * result i. Sets input_gradients[i] (owned by the scope) or leaves it NULL. A NULL function: not
-   * differentiable, gradients stop here. */
-  bool (*gradient)(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients);
+   * result i. Sets input_gradients[i] (owned by the scope) or leaves it NULL. What fails leaves an error
+   * pending. A NULL function: not differentiable, gradients stop here. */
+  void (*gradient)(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients);
   /* The members of the attribute struct, for graph text, ended by a row without a name; NULL: none. */
   const mix_attribute_row *fields;
   const mix_contraction *contraction; /* NULL: it is none */
@@ -161,5 +160,3 @@ extern const mix_op *const mix_all_ops[];
 const mix_op *mix_op_by_name(const char *name);
 /* True if the op's type variable `variable` (0: the first of the signature) may have that dtype. */
 bool mix_op_allows(const mix_op *op, int variable, mix_dtype dtype);
-
-#endif

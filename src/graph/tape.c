@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/capture.h"
-#include <mixtape/tape.h>
 
 void mix_tape_drop_records(mix_tape *tape) {
   for (int i = 0; i < tape->node_count; i++) {
@@ -36,7 +35,6 @@ static void tape_finalize(void *object) {
 const mix_class mix_tape_class = {.name = "tape", .finalize = tape_finalize};
 
 mix_tape *mix_tape_begin_with(const mix_tape_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_tape_options, options, given, "tape_begin");
   mix_tape *tape = mix_object_new(sizeof *tape, &mix_tape_class);
   if (!tape) return NULL;

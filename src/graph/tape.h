@@ -1,6 +1,5 @@
 /* The inside of a tape: the nodes that it recorded. ops/gradient.c computes gradients from them. */
-#ifndef MIX_GRAPH_TAPE_H
-#define MIX_GRAPH_TAPE_H
+#pragma once
 
 #include "graph/node.h"
 #include <mixtape/tape.h>
@@ -29,5 +28,3 @@ void mix_tape_drop_records(mix_tape *tape);
 /* The recorded nodes in order of creation, borrowed. They are kept until the gradient is computed; a
  * persistent tape keeps them until it is released. */
 mix_node *const *mix_tape_nodes(const mix_tape *tape, int *count);
-
-#endif

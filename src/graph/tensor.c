@@ -7,21 +7,19 @@
 #include <stdio.h>
 
 static bool shape_valid(const char *call, mix_dtype dtype, mix_shape shape) {
-  char text[160];
   if (!mix_dtype_size(dtype)) {
-    mix_fail(MIX_TYPE_ERROR, "%s: no tensor can have dtype %s", call, mix_dtype_name(dtype));
+    mix_fail_type("%s: no tensor can have dtype %s", call, mix_dtype_name(dtype));
     return false;
   }
   if (shape.rank < 0 || shape.rank > MIX_MAX_RANK) {
-    mix_fail(MIX_VALUE_ERROR, "%s: rank %d; expected 0 to %d", call, shape.rank, MIX_MAX_RANK);
+    mix_fail_value("%s: rank %d; expected 0 to %d", call, shape.rank, MIX_MAX_RANK);
     return false;
   }
   if (mix_shape_checked_size(shape) < 0) {
-    mix_fail(
-        MIX_VALUE_ERROR,
+    mix_fail_value(
         "%s: shape %s is negative, unknown or too large; expected dimensions of 0 or more, and fewer than "
         "2^60 elements",
-        call, mix_shape_text(shape, text, sizeof text));
+        call, MIX_SHAPE_TEXT(shape));
     return false;
   }
   return true;
@@ -39,7 +37,7 @@ static mix_tensor *constant_tensor(mix_memory *buffer, mix_dtype dtype, mix_shap
 mix_tensor *mix_tensor_from(const void *data, mix_dtype dtype, mix_shape shape) {
   if (mix_failed()) return NULL;
   if (!shape_valid("tensor_from", dtype, shape)) return NULL;
-  if (!data && mix_shape_size(shape) > 0) return mix_fail(MIX_TYPE_ERROR, "tensor_from: data is NULL");
+  if (!data && mix_shape_size(shape) > 0) return mix_fail_type("tensor_from: data is NULL");
   mix_memory *buffer = mix_memory_new(&mix_host_memory, mix_value_bytes(dtype, shape));
   if (buffer && data && !mix_memory_copy_in(buffer, 0, data, mix_memory_bytes(buffer)))
     return mix_release(buffer), NULL;
@@ -49,7 +47,7 @@ mix_tensor *mix_tensor_from(const void *data, mix_dtype dtype, mix_shape shape) 
 static mix_tensor *from_doubles(const char *call, const double *data, mix_dtype dtype, mix_shape shape) {
   if (mix_failed()) return NULL;
   if (!shape_valid(call, dtype, shape)) return NULL;
-  if (!data && mix_shape_size(shape) > 0) return mix_fail(MIX_TYPE_ERROR, "%s: data is NULL", call);
+  if (!data && mix_shape_size(shape) > 0) return mix_fail_type("%s: data is NULL", call);
   mix_memory *buffer = mix_memory_new(&mix_host_memory, mix_value_bytes(dtype, shape));
   void *bytes = buffer ? mix_memory_map(buffer, MIX_MAP_WRITE) : NULL;
   if (bytes) mix_convert(data, MIX_FLOAT64, bytes, dtype, mix_shape_size(shape));
@@ -68,7 +66,7 @@ mix_tensor *mix_scalar(double value, mix_dtype dtype) {
 mix_tensor *mix_tensor_wrap(void *data, mix_dtype dtype, mix_shape shape, void (*release)(void *data)) {
   if (mix_failed()) return NULL;
   if (!shape_valid("tensor_wrap", dtype, shape)) return NULL;
-  if (!data && mix_shape_size(shape) > 0) return mix_fail(MIX_TYPE_ERROR, "tensor_wrap: data is NULL");
+  if (!data && mix_shape_size(shape) > 0) return mix_fail_type("tensor_wrap: data is NULL");
   mix_memory *buffer = mix_memory_wrap(data, mix_value_bytes(dtype, shape), NULL);
   mix_tensor *tensor = constant_tensor(buffer, dtype, shape);
   /* Set last: if the call fails, the caller still owns the memory. */
@@ -104,9 +102,8 @@ const char *mix_tensor_text(const mix_tensor *tensor, char *text, size_t size) {
   if (!text || !size) return "";
   if (!mix_is(tensor, &mix_tensor_class)) return snprintf(text, size, "<no tensor>"), text;
   const mix_value *value = mix_tensor_value(tensor);
-  char shape[160];
-  int used = snprintf(text, size, "<tensor %s %s", mix_dtype_name(value->dtype),
-                      mix_shape_text(value->shape, shape, sizeof shape));
+  int used =
+      snprintf(text, size, "<tensor %s %s", mix_dtype_name(value->dtype), MIX_SHAPE_TEXT(value->shape));
   size_t at = used < 0 ? 0 : (size_t)used;
   mix_graph_lock();
   const void *data = value->memory ? mix_memory_map(value->memory, MIX_MAP_READ) : NULL;

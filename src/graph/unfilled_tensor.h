@@ -1,7 +1,6 @@
 /* Finished tensors around memory that is still to be filled, so that readers and batches write each
  * element once. */
-#ifndef MIX_GRAPH_UNFILLED_TENSOR_H
-#define MIX_GRAPH_UNFILLED_TENSOR_H
+#pragma once
 
 #include "tensor/memory.h"
 #include <mixtape/tensor.h>
@@ -13,5 +12,3 @@ mix_memory *mix_memory_reuse(mix_memory **memory, size_t bytes);
 mix_tensor *mix_tensor_of_memory(mix_memory *memory, mix_dtype dtype, mix_shape shape);
 /* A scoped finished tensor with new memory; `*data` receives the address of its elements. */
 mix_tensor *mix_tensor_unfilled(mix_dtype dtype, mix_shape shape, void **data);
-
-#endif

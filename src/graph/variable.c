@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/lock.h"
-#include "graph/capture.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <stdio.h>
@@ -159,8 +158,7 @@ static mix_tensor *read_storage(mix_variable *variable) {
 
 mix_tensor *mix_variable_true_value(mix_variable *variable) {
   if (mix_failed()) return NULL;
-  if (!mix_is(variable, &mix_variable_class))
-    return mix_fail(MIX_TYPE_ERROR, "variable_value: expected a variable");
+  if (!mix_is(variable, &mix_variable_class)) return mix_fail_type("variable_value: expected a variable");
   mix_tensor *in_loop = mix_loop_value(variable);
   if (in_loop || mix_failed()) return in_loop;
   mix_capture *capture = mix_capture_current();

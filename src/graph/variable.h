@@ -1,11 +1,9 @@
 /* Variables in the graph: storage, the node that reads it, and the value that a capture binds it to.
  * Creation and assignment, which evaluate, are in compile/assign.c; reads with a cast are in
  * ops/read_variable.c. */
-#ifndef MIX_GRAPH_VARIABLE_H
-#define MIX_GRAPH_VARIABLE_H
+#pragma once
 
 #include "graph/capture.h"
-#include <mixtape/variable.h>
 
 struct mix_variable {
   mix_object object;
@@ -77,5 +75,3 @@ bool mix_variable_before_write(mix_variable *variable);
  * clipping. Part of the key of compiled functions. */
 uint64_t mix_capture_epoch(void);
 void mix_capture_epoch_move(void);
-
-#endif

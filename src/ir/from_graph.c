@@ -76,8 +76,8 @@ static int add_source(mix_ir *ir, mix_ir_source source, int index, const mix_val
 static mix_ir *import_body(const mix_body *body);
 
 static int add_computed(mix_ir *ir, const import *from, mix_node *node) {
-  int *inputs = mix_ir_alloc(ir, sizeof *inputs * (size_t)(node->input_count + 1));
-  mix_type *types = mix_ir_alloc(ir, sizeof *types * (size_t)(node->output_count + 1));
+  int *inputs = mix_ir_array(ir, node->input_count + 1, sizeof *inputs);
+  mix_type *types = mix_ir_array(ir, node->output_count + 1, sizeof *types);
   void *attributes = NULL;
   if (!inputs || !types) return -1;
   for (int i = 0; i < node->input_count; i++) inputs[i] = edge_value(from, node->inputs[i]);
@@ -102,10 +102,10 @@ static bool add_nodes(mix_ir *ir, import *from, bool outlives) {
     else if ((node->op->flags & MIX_OP_READ) && node->input_count == 1)
       from->values[i] = edge_value(from, node->inputs[0]);
     else if ((node->op->flags & MIX_OP_SOURCE) || node->symbolic) {
-      mix_fail(MIX_RUNTIME_ERROR,
-               node->symbolic
-                   ? "evaluate: a symbolic tensor (from mix_input) has no value; call a model on data instead"
-                   : "evaluate: this tensor belongs to a captured function and has no value outside it");
+      mix_fail_runtime(
+          node->symbolic
+              ? "evaluate: a symbolic tensor (from mix_input) has no value; call a model on data instead"
+              : "evaluate: this tensor belongs to a captured function and has no value outside it");
       return false;
     } else
       from->values[i] = add_computed(ir, from, node);
@@ -115,7 +115,7 @@ static bool add_nodes(mix_ir *ir, import *from, bool outlives) {
 }
 
 static bool add_results(mix_ir *ir, const import *from, int count, const mix_edge *results) {
-  ir->results = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1));
+  ir->results = mix_ir_ints(ir, count + 1);
   if (!ir->results) return false;
   ir->result_count = count;
   for (int i = 0; i < count; i++) ir->results[i] = edge_value(from, results[i]);

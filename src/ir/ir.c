@@ -51,7 +51,7 @@ mix_ir *mix_ir_copy(const mix_ir *ir) {
   size_t inputs = 1;
   for (int n = 0; n < ir->node_count; n++) inputs += (size_t)ir->nodes[n].input_count;
   int *input = mix_ir_alloc(copy, sizeof *input * inputs);
-  copy->results = mix_ir_alloc(copy, sizeof *copy->results * (size_t)(ir->result_count + 1));
+  copy->results = mix_ir_array(copy, ir->result_count + 1, sizeof *copy->results);
   if (!input || !copy->results ||
       !mix_reserve(&copy->nodes, &copy->node_capacity, ir->node_count, sizeof *copy->nodes) ||
       !mix_reserve(&copy->values, &copy->value_capacity, ir->value_count, sizeof *copy->values) ||
@@ -90,7 +90,7 @@ int mix_ir_add(mix_ir *ir, const mix_op *op, const void *attributes, int input_c
   if (!mix_reserve(&ir->nodes, &ir->node_capacity, ir->node_count + 1, sizeof *ir->nodes) ||
       !mix_reserve(&ir->values, &ir->value_capacity, ir->value_count + output_count, sizeof *ir->values))
     return -1;
-  int *copy = mix_ir_alloc(ir, sizeof(int) * (size_t)(input_count + 1));
+  int *copy = mix_ir_ints(ir, input_count + 1);
   if (!copy) return -1;
   if (input_count) memcpy(copy, inputs, sizeof(int) * (size_t)input_count);
   int index = ir->node_count++;
@@ -120,6 +120,17 @@ bool mix_ir_hold(mix_ir *ir, void *object) {
   if (!mix_reserve(&ir->held, &ir->held_capacity, ir->held_count + 1, sizeof *ir->held)) return false;
   ir->held[ir->held_count++] = mix_retain(object);
   return true;
+}
+
+int mix_ir_add_cast(mix_ir *ir, int value, mix_dtype dtype, const char *scope) {
+  mix_cast_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
+  if (!attributes) return -1;
+  attributes->dtype = dtype;
+  const int node = mix_ir_add(ir, &mix_op_cast, attributes, 1, &value, 1,
+                              &(mix_type){.dtype = dtype, .shape = ir->values[value].shape});
+  if (node < 0) return -1;
+  ir->nodes[node].scope = scope;
+  return ir->nodes[node].first_output;
 }
 
 int mix_ir_add_constant(mix_ir *ir, mix_memory *memory, size_t offset, mix_type type) {
@@ -169,7 +180,7 @@ void mix_ir_replace(mix_ir *ir, int from, int to) {
 }
 
 int *mix_ir_uses(mix_ir *ir) {
-  int *uses = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
+  int *uses = mix_ir_ints(ir, ir->value_count + 1);
   if (!uses) return NULL;
   for (int n = 0; n < ir->node_count; n++) {
     if (ir->nodes[n].dead) continue;
@@ -199,7 +210,7 @@ static bool is_sorted(const mix_ir *ir) {
 }
 
 int *mix_ir_collective_before(mix_ir *ir) {
-  int *before = mix_ir_alloc(ir, sizeof *before * (size_t)(ir->node_count + 1)), latest = -1;
+  int *before = mix_ir_array(ir, ir->node_count + 1, sizeof *before), latest = -1;
   for (int n = 0; before && n < ir->node_count; n++) {
     const bool collective = !ir->nodes[n].dead && mix_op_is_collective(ir->nodes[n].op);
     before[n] = collective ? latest : -1;
@@ -220,11 +231,11 @@ int mix_ir_predecessor(const mix_ir *ir, const int *collective_before, int n, in
 bool mix_ir_sort(mix_ir *ir) {
   if (is_sorted(ir)) return true;
   int count = ir->node_count, emitted = 0;
-  int *order = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1));
-  int *stack = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1));
-  int *next = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1));
+  int *order = mix_ir_ints(ir, count + 1);
+  int *stack = mix_ir_ints(ir, count + 1);
+  int *next = mix_ir_ints(ir, count + 1);
   char *state = mix_ir_alloc(ir, (size_t)count + 1); /* 0 new, 1 on the stack, 2 emitted */
-  mix_ir_node *sorted = mix_ir_alloc(ir, sizeof *sorted * (size_t)(count + 1));
+  mix_ir_node *sorted = mix_ir_array(ir, count + 1, sizeof *sorted);
   const int *before = mix_ir_collective_before(ir);
   if (!order || !stack || !next || !state || !sorted || !before) return false;
   for (int root = 0; root < count; root++) {
@@ -243,8 +254,7 @@ bool mix_ir_sort(mix_ir *ir) {
       int producer = mix_ir_predecessor(ir, before, n, next[n]++);
       if (producer < 0) continue;
       if (state[producer] == 1) {
-        mix_fail(MIX_INTERNAL_ERROR, "compile: the graph has a cycle through %s",
-                 ir->nodes[producer].op->name);
+        mix_fail_internal("compile: the graph has a cycle through %s", ir->nodes[producer].op->name);
         return false;
       }
       if (state[producer] == 0) {

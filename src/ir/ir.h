@@ -1,9 +1,7 @@
 /* The compiler's form of a graph: arrays of nodes and values that passes edit. Values are numbers; the
  * results of a node are consecutive values. Nodes are ordered so that operands precede their uses. */
-#ifndef MIX_IR_IR_H
-#define MIX_IR_IR_H
+#pragma once
 
-#include "graph/node.h"
 #include "graph/variable.h"
 #include "ir/program.h"
 #include "ops/table.h"
@@ -83,9 +81,17 @@ void mix_ir_free(mix_ir *ir);
 mix_ir *mix_ir_copy(const mix_ir *ir);
 /* Zeroed memory that is freed with the ir. */
 void *mix_ir_alloc(mix_ir *ir, size_t size);
+/* Arrays of it. */
+static inline void *mix_ir_array(mix_ir *ir, int count, size_t element) {
+  return mix_ir_alloc(ir, element * (size_t)count);
+}
+static inline int *mix_ir_ints(mix_ir *ir, int count) { return mix_ir_array(ir, count, sizeof(int)); }
+static inline bool *mix_ir_flags(mix_ir *ir, int count) { return mix_ir_array(ir, count, sizeof(bool)); }
 /* Appends a node with result values of the given types. Returns its index, or -1 with the error recorded. */
 int mix_ir_add(mix_ir *ir, const mix_op *op, const void *attributes, int input_count, const int *inputs,
                int output_count, const mix_type *types);
+/* Appends a cast of a value, of the layer `scope`. Returns the result, or -1 with the error recorded. */
+int mix_ir_add_cast(mix_ir *ir, int value, mix_dtype dtype, const char *scope);
 /* A constant at `offset` of a memory, which the ir retains. */
 int mix_ir_add_constant(mix_ir *ir, mix_memory *memory, size_t offset, mix_type type);
 /* The bytes of a constant, to be read until mix_ir_unmap_constant. NULL with the error recorded. */
@@ -136,5 +142,3 @@ mix_ir *mix_ir_from_graph(int result_count, const mix_edge *results, int argumen
  * (mix_free). NULL with the error recorded. */
 mix_node **mix_nodes_outside(int result_count, const mix_edge *results, const mix_capture *capture,
                              int *count);
-
-#endif

@@ -32,7 +32,7 @@ static mix_node *make(const mix_op *op, const void *attributes, int count, const
 /* Uses the types of the node's operands, all with shape `as` if that is not NULL. */
 static mix_node *make_from_values(mix_ir *ir, const mix_op *op, const mix_ir_node *node, int count,
                                   const mix_shape *as, char *problem, size_t size) {
-  mix_type *types = mix_ir_alloc(ir, sizeof *types * (size_t)(count + 1));
+  mix_type *types = mix_ir_array(ir, count + 1, sizeof *types);
   if (!types) return NULL;
   for (int i = 0; i < count; i++) {
     types[i] = type_of(ir, node->inputs[i]);
@@ -57,15 +57,14 @@ static bool free_dtypes_allowed(const mix_op *op, const mix_node *made) {
 
 static bool same_results(const mix_ir *ir, const mix_ir_node *node, const mix_node *made, char *problem,
                          size_t size) {
-  char ours[160], theirs[160];
   if (made->output_count != node->output_count)
     WRONG("%s has %d results, not %d", node->op->name, made->output_count, node->output_count);
   for (int o = 0; o < node->output_count; o++) {
     const mix_ir_value *value = &ir->values[node->first_output + o];
     if (value->dtype != made->outputs[o].dtype || !mix_shape_equal(value->shape, made->outputs[o].shape))
       WRONG("result %d of %s is %s%s, not %s%s", o, node->op->name, mix_dtype_name(made->outputs[o].dtype),
-            mix_shape_text(made->outputs[o].shape, theirs, sizeof theirs), mix_dtype_name(value->dtype),
-            mix_shape_text(value->shape, ours, sizeof ours));
+            MIX_SHAPE_TEXT(made->outputs[o].shape), mix_dtype_name(value->dtype),
+            MIX_SHAPE_TEXT(value->shape));
   }
   if (!free_dtypes_allowed(node->op, made)) WRONG("%s cannot make that dtype", node->op->name);
   return true;
@@ -147,8 +146,8 @@ static bool check_space(const mix_ir *ir, const mix_ir_node *node, char *problem
 }
 
 static bool check_program(mix_ir *ir, const mix_ir_node *node, char *problem, size_t size) {
-  mix_type *inputs = mix_ir_alloc(ir, sizeof *inputs * (size_t)(node->input_count + 1));
-  mix_type *outputs = mix_ir_alloc(ir, sizeof *outputs * (size_t)(node->output_count + 1));
+  mix_type *inputs = mix_ir_array(ir, node->input_count + 1, sizeof *inputs);
+  mix_type *outputs = mix_ir_array(ir, node->output_count + 1, sizeof *outputs);
   if (!inputs || !outputs) return false;
   for (int i = 0; i < node->input_count; i++) inputs[i] = type_of(ir, node->inputs[i]);
   for (int o = 0; o < node->output_count; o++) outputs[o] = type_of(ir, node->first_output + o);

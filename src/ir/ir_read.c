@@ -3,8 +3,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/philox.h"
-#include "base/text.h"
-#include "base/text_reader.h"
 #include "ir/ir.h"
 #include "ops/attributes.h"
 #include "tensor/convert.h"
@@ -13,7 +11,6 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { MAX_RESULTS = 256, WORD_SIZE = 512, PROBLEM_SIZE = 700, SPARE_NUMBERS = 65536, MAX_NESTED = 16 };
 
@@ -39,7 +36,7 @@ static bool MIX_PRINTF(2, 3) fail(reading *r, const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(problem, sizeof problem, format, arguments);
   va_end(arguments);
-  mix_fail(MIX_FORMAT_ERROR, "graph text %s, line %d%s: %s", r->name, r->number, r->subject, problem);
+  mix_fail_format("graph text %s, line %d%s: %s", r->name, r->number, r->subject, problem);
   return false;
 }
 
@@ -363,11 +360,10 @@ static bool finish_node(reading *r) {
     mix_program *program = node->program = mix_ir_alloc(r->ir, sizeof *program);
     if (!program) return false;
     *program = *read;
-    program->loads = mix_ir_alloc(r->ir, sizeof *program->loads * (size_t)(read->load_count + 1));
-    program->instructions =
-        mix_ir_alloc(r->ir, sizeof *program->instructions * (size_t)(read->instruction_count + 1));
-    program->stores = mix_ir_alloc(r->ir, sizeof *program->stores * (size_t)(read->store_count + 1));
-    program->sums = mix_ir_alloc(r->ir, sizeof *program->sums * (size_t)(read->sum_count + 1));
+    program->loads = mix_ir_array(r->ir, read->load_count + 1, sizeof *program->loads);
+    program->instructions = mix_ir_array(r->ir, read->instruction_count + 1, sizeof *program->instructions);
+    program->stores = mix_ir_array(r->ir, read->store_count + 1, sizeof *program->stores);
+    program->sums = mix_ir_array(r->ir, read->sum_count + 1, sizeof *program->sums);
     if (!program->loads || !program->instructions || !program->stores || !program->sums) return false;
     memcpy(program->loads, read->loads, sizeof *read->loads * (size_t)read->load_count);
     memcpy(program->instructions, read->instructions,
@@ -441,8 +437,7 @@ static bool read_return(reading *r) {
   int *values, count;
   mix_ir *ir = r->ir;
   snprintf(r->subject, sizeof r->subject, " (return)");
-  bool good = scan_values(r, NULL, &values, &count) &&
-              (ir->results = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1)));
+  bool good = scan_values(r, NULL, &values, &count) && (ir->results = mix_ir_ints(ir, count + 1));
   if (good && count) memcpy(ir->results, values, sizeof(int) * (size_t)count);
   mix_free(values);
   ir->result_count = good ? count : 0;

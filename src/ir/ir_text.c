@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/philox.h"
-#include "base/text.h"
 #include "ir/ir.h"
 #include "ops/attributes.h"
 #include "tensor/convert.h"
@@ -10,7 +9,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Constants of up to WHOLE_ELEMENTS elements are written in full, and uniform ones as one number. Others
  * are replaced by a seed. Those that "constant_fold" can compute with (256 bytes) are always exact. */
@@ -145,11 +143,10 @@ static void put_body(mix_text *out, const mix_ir *body) {
 }
 
 static void put_node(mix_text *out, const mix_ir *ir, const mix_ir_node *node) {
-  char shape[160];
   for (int o = 0; o < node->output_count; o++) {
     const mix_ir_value *value = &ir->values[node->first_output + o];
     mix_text_put(out, "%s%%%d:%s%s", o ? ", " : "", node->first_output + o, mix_dtype_name(value->dtype),
-                 mix_shape_text(value->shape, shape, sizeof shape));
+                 MIX_SHAPE_TEXT(value->shape));
   }
   mix_text_put(out, " = ");
   switch (node->source) {

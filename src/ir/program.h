@@ -1,15 +1,13 @@
 /* Fused element-wise programs: load and widen, compute, round to each node's own dtype in registers,
  * store. The reference backend interprets them element by element; the CPU backend runs them over vector
  * tiles. A single element-wise op is a program of one instruction, so backends need no other form. */
-#ifndef MIX_IR_PROGRAM_H
-#define MIX_IR_PROGRAM_H
+#pragma once
 
 #include "base/text.h"
 #include "base/text_reader.h"
 #include "graph/op.h"
 #include "ops/elementwise.h"
 #include "tensor/type.h"
-#include <mixtape/dtype.h>
 
 /* An element-wise program as a node. Only passes create it. */
 extern const mix_op mix_op_fused;
@@ -115,5 +113,3 @@ bool mix_program_check(const mix_program *program, int input_count, const mix_ty
 
 /* True if an instruction can fail on invalid values. Part of the results may then already be written. */
 bool mix_program_may_fail(const mix_program *program);
-
-#endif

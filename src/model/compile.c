@@ -6,7 +6,6 @@
 #include "base/loaded.h"
 #include "optim/optimizer.h"
 #include <math.h>
-#include <mixtape/ops.h>
 
 static mix_loss *named_loss(const mix_model *model, const char *name) {
   mix_loss_options options = {.size = sizeof options, .loss = name, .semantics = model->semantics};
@@ -21,8 +20,8 @@ static bool fits_outputs(const mix_compiled_state *state, const mix_compile_opti
   const char *what = losses > state->output_count ? "losses" : "loss_weights";
   const int count = losses > state->output_count ? losses : weights;
   if (count <= state->output_count) return true;
-  mix_fail(MIX_VALUE_ERROR, "model_compile: %d %s; the model has %d output%s", count, what,
-           state->output_count, state->output_count == 1 ? "" : "s");
+  mix_fail_value("model_compile: %d %s; the model has %d output%s", count, what, state->output_count,
+                 state->output_count == 1 ? "" : "s");
   return false;
 }
 
@@ -30,13 +29,13 @@ static bool resolve_losses(mix_model *model, mix_compiled_state *state, const mi
   int ways = (options->loss != NULL) + (options->loss_object != NULL) + (options->losses[0] != NULL) +
              (options->loss_objects != NULL);
   if (ways > 1) {
-    mix_fail(MIX_VALUE_ERROR, "model_compile: give one of loss, loss_object, losses and loss_objects");
+    mix_fail_value("model_compile: give one of loss, loss_object, losses and loss_objects");
     return false;
   }
   if (!fits_outputs(state, options)) return false;
   if (options->loss_objects && mix_list_count(options->loss_objects) != state->output_count) {
-    mix_fail(MIX_VALUE_ERROR, "model_compile: %d loss_objects; the model has %d outputs",
-             mix_list_count(options->loss_objects), state->output_count);
+    mix_fail_value("model_compile: %d loss_objects; the model has %d outputs",
+                   mix_list_count(options->loss_objects), state->output_count);
     return false;
   }
   for (int i = 0; i < state->output_count; i++) {
@@ -44,17 +43,16 @@ static bool resolve_losses(mix_model *model, mix_compiled_state *state, const mi
     if (options->loss)
       loss = named_loss(model, options->loss);
     else if (options->losses[0] && !options->losses[i])
-      mix_fail(MIX_VALUE_ERROR, "model_compile: no loss for output %d ('%s')", i,
-               mix_model_output_name(model, i));
+      mix_fail_value("model_compile: no loss for output %d ('%s')", i, mix_model_output_name(model, i));
     else if (options->losses[0])
       loss = named_loss(model, options->losses[i]);
     else if (options->loss_objects)
       loss = mix_list_get(options->loss_objects, i);
     if (isnan(options->loss_weights[i]))
-      mix_fail(MIX_VALUE_ERROR, "model_compile: loss_weights[%d] is nan; expected a number", i);
+      mix_fail_value("model_compile: loss_weights[%d] is nan; expected a number", i);
     if (mix_failed()) return false;
     if (loss && !mix_is(loss, &mix_loss_class)) {
-      mix_fail(MIX_TYPE_ERROR, "model_compile: the loss of output %d is another object; expected a loss", i);
+      mix_fail_type("model_compile: the loss of output %d is another object; expected a loss", i);
       return false;
     }
     state->losses[i] = mix_retain(loss);
@@ -66,20 +64,19 @@ static bool resolve_losses(mix_model *model, mix_compiled_state *state, const mi
 static bool resolve_optimizer(mix_model *model, mix_compiled_state *state, const mix_compile_options *options,
                               bool wraps) {
   if (options->optimizer && options->optimizer_name) {
-    mix_fail(MIX_VALUE_ERROR, "model_compile: give optimizer or optimizer_name, not both");
+    mix_fail_value("model_compile: give optimizer or optimizer_name, not both");
     return false;
   }
   mix_optimizer *optimizer = options->optimizer;
   if (optimizer && !mix_is(optimizer, &mix_optimizer_object_class)) {
-    mix_fail(MIX_TYPE_ERROR, "model_compile: optimizer is another object; expected an optimizer");
+    mix_fail_type("model_compile: optimizer is another object; expected an optimizer");
     return false;
   }
   if (!optimizer)
     optimizer = mix_optimizer_from_text(options->optimizer_name ? options->optimizer_name : "rmsprop",
                                         model->semantics);
   if (options->no_auto_scale_loss && !model->semantics->auto_wrap_optional) {
-    mix_fail(
-        MIX_TYPE_ERROR,
+    mix_fail_type(
         "model_compile: no_auto_scale_loss is not an argument of %s; to scale nothing, wrap the optimizer "
         "in a fixed loss scale of 1",
         model->semantics->name);
@@ -113,7 +110,7 @@ mix_list *mix_preprocess_images(void *context, mix_list *inputs) {
 
 static bool resolve_preprocess(mix_model *model, mix_compile_options *options) {
   if (options->image_bytes && options->preprocess && options->preprocess != mix_preprocess_images)
-    mix_fail(MIX_VALUE_ERROR, "model_compile: give preprocess or image_bytes, not both");
+    mix_fail_value("model_compile: give preprocess or image_bytes, not both");
   if (options->image_bytes) options->preprocess = mix_preprocess_images, options->preprocess_context = model;
   mix_keep_loaded((const void *)options->preprocess);
   return !mix_failed();

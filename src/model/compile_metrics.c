@@ -36,8 +36,7 @@ static const char *free_name(const mix_model *model, int output, bool weighted, 
   if (weighted) log_name(model, output, true, name, text, sizeof text);
   if (!taken(model->compiling, text)) return mix_intern(text);
   if (!model->semantics->metric_names_numbered)
-    return mix_fail(
-        MIX_VALUE_ERROR,
+    return mix_fail_value(
         "model_compile: two metrics are called '%s'; all metrics of a model need names of their own", text);
   for (int i = 1;; i++) {
     snprintf(numbered, sizeof numbered, "%s_%d", text, i);
@@ -55,8 +54,8 @@ static bool used(const mix_compiled_state *state, const mix_metric *metric) {
 static bool add(mix_model *model, mix_metric *metric, const char *name, int output, bool weighted) {
   mix_compiled_state *state = model->compiling;
   if (metric && used(state, metric)) {
-    mix_fail(MIX_VALUE_ERROR, "model_compile: the metric object '%s' is given twice; make one for each place",
-             mix_metric_name(metric));
+    mix_fail_value("model_compile: the metric object '%s' is given twice; make one for each place",
+                   mix_metric_name(metric));
     return false;
   }
   const char *shown = metric ? free_name(model, output, weighted, name) : NULL;
@@ -84,7 +83,7 @@ static bool add_named(mix_model *model, const char *const *names, int output, bo
 static bool add_object(mix_model *model, void *object, const char *field, int output, bool weighted) {
   if (mix_is(object, &mix_metric_object_class))
     return add(model, object, mix_metric_name(object), output, weighted);
-  mix_fail(MIX_TYPE_ERROR, "model_compile: an item of %s is not a metric", field);
+  mix_fail_type("model_compile: an item of %s is not a metric", field);
   return false;
 }
 
@@ -93,8 +92,7 @@ static bool add_objects(mix_model *model, mix_list *objects, const char *field, 
   int outputs = mix_model_output_count(model);
   if (!objects) return true;
   if (outputs > 1 && mix_list_count(objects) != outputs) {
-    mix_fail(
-        MIX_VALUE_ERROR,
+    mix_fail_value(
         "model_compile: %d items of %s; the model has %d outputs: give each a metric, a list of metrics, or "
         "NULL",
         mix_list_count(objects), field, outputs);

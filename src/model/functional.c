@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "nn/layers/operands.h"
-#include <mixtape/ops.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,8 +24,7 @@ static bool add_call(mix_functional *graph, int *capacity, mix_tensor *tensor) {
   int output;
   mix_layer_call *call = mix_tensor_history(tensor, &output);
   if (!call) {
-    mix_fail(
-        MIX_VALUE_ERROR,
+    mix_fail_value(
         "model_new: a tensor between inputs and outputs was made by operation '%s' outside any layer; use a "
         "layer for it",
         tensor->node->op->name);
@@ -75,9 +73,8 @@ static bool collect(mix_functional *graph) {
     mix_layer_call *call = graph->calls[c];
     if (is_input(graph, call)) continue;
     if (!call->inputs) {
-      mix_fail(MIX_VALUE_ERROR,
-               "model_new: the outputs need input '%s', which is not among the model's inputs",
-               mix_layer_name(call->layer));
+      mix_fail_value("model_new: the outputs need input '%s', which is not among the model's inputs",
+                     mix_layer_name(call->layer));
       return false;
     }
     mix_list *const lists[] = {call->inputs, call->arguments, call->masks, call->initial_state,
@@ -117,7 +114,7 @@ static int place_of(const mix_functional *graph, const mix_layer *layer, const m
   const char *name = mix_layer_name(mix_tensor_history(graph->inputs[input], &(int){0})->layer);
   for (int i = 0; i < mix_list_count(given); i++)
     if (!strcmp(mix_dict_name(given, i), name)) return i;
-  mix_fail(MIX_VALUE_ERROR, "%s: missing data for input '%s'", layer->name, name);
+  mix_fail_value("%s: missing data for input '%s'", layer->name, name);
   return -1;
 }
 
@@ -142,8 +139,8 @@ static mix_tensor *conformed_input(const mix_functional *graph, mix_list *given,
 static mix_list *functional_call(mix_layer *layer, const mix_call_args *args) {
   mix_functional *graph = functional_of(layer);
   if (!mix_list_is_dict(args->inputs) && mix_list_count(args->inputs) != graph->input_count)
-    return mix_fail(MIX_VALUE_ERROR, "%s: %d inputs given; the model has %d", mix_layer_name(layer),
-                    mix_list_count(args->inputs), graph->input_count);
+    return mix_fail_value("%s: %d inputs given; the model has %d", mix_layer_name(layer),
+                          mix_list_count(args->inputs), graph->input_count);
   mix_list *inputs = mix_call_masked_inputs(args);
   mix_list **results = mix_calloc((size_t)graph->call_count + 1, sizeof *results);
   if (!results) return NULL;
@@ -199,10 +196,10 @@ static bool distinct_inputs(mix_list *inputs) {
     for (int before = 0; before < i; before++)
       if (mix_tensor_history(mix_list_get(inputs, i), &(int){0}) ==
           mix_tensor_history(mix_list_get(inputs, before), &(int){0})) {
-        mix_fail(MIX_VALUE_ERROR,
-                 "model_new: inputs %d and %d are the same tensor or results of one call; expected different "
-                 "mix_input tensors",
-                 before, i);
+        mix_fail_value(
+            "model_new: inputs %d and %d are the same tensor or results of one call; expected different "
+            "mix_input tensors",
+            before, i);
         return false;
       }
   return true;
@@ -224,14 +221,12 @@ static json_t *form_of(void *given, int count) {
 
 static bool symbolic_all(mix_list *list, const char *what) {
   if (mix_list_count(list) < 1 || mix_list_count(list) > MIX_MODEL_MAX) {
-    mix_fail(MIX_VALUE_ERROR, "model_new: %d %s; expected 1 to %d", mix_list_count(list), what,
-             MIX_MODEL_MAX);
+    mix_fail_value("model_new: %d %s; expected 1 to %d", mix_list_count(list), what, MIX_MODEL_MAX);
     return false;
   }
   for (int i = 0; i < mix_list_count(list); i++)
     if (!mix_tensor_is_symbolic(mix_list_get(list, i))) {
-      mix_fail(
-          MIX_VALUE_ERROR,
+      mix_fail_value(
           "model_new: %s %d holds data; expected what mix_input returned or was computed from it by layers",
           what, i);
       return false;
@@ -261,7 +256,6 @@ static bool name_outputs(mix_functional *graph, const mix_semantics *semantics) 
 }
 
 mix_model *mix_model_with(const mix_model_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_model_options, options, given, "model_new");
   mix_list *inputs = mix_tensors_given(options.inputs, "model_new", "inputs");
   mix_list *outputs = inputs ? mix_tensors_given(options.outputs, "model_new", "outputs") : NULL;

@@ -89,7 +89,6 @@ static void each_source(walk *w, int c, on_source *act, int depth) {
 }
 
 static void push(walk *w, int c, int depth) {
-  (void)depth;
   if (mix_reserve(&w->waiting, &w->waiting_capacity, w->waiting_count + 1, sizeof *w->waiting))
     w->waiting[w->waiting_count++] = c;
 }

@@ -13,7 +13,7 @@ static int leaf_named(const mix_component *given, const char *name, const char *
   for (int i = 0; i < given->structure->count; i++) {
     const mix_structure *item = given->structure->items[i];
     if (!strcmp(given->structure->names[i], name)) {
-      if (item) mix_fail(MIX_VALUE_ERROR, "%s: '%s' is a list; expected a tensor", call, name);
+      if (item) mix_fail_value("%s: '%s' is a list; expected a tensor", call, name);
       return leaf;
     }
     leaf += item ? item->leaves : 1;
@@ -48,8 +48,8 @@ static const char *names_of(const mix_model *model, name_of name, int count, cha
 static bool input_count_holds(const mix_model *model, int given) {
   int inputs = mix_model_input_count(model);
   if (given != inputs)
-    mix_fail(MIX_VALUE_ERROR, "%s: %d inputs given; the model has %d%s", mix_layer_name(model->layer), given,
-             inputs, model->kind == MIX_SUBCLASSED ? ", as .inputs of mix_subclassed says" : "");
+    mix_fail_value("%s: %d inputs given; the model has %d%s", mix_layer_name(model->layer), given, inputs,
+                   model->kind == MIX_SUBCLASSED ? ", as .inputs of mix_subclassed says" : "");
   return given == inputs;
 }
 
@@ -74,15 +74,15 @@ bool mix_match_inputs(const mix_model *model, const mix_component *x, int *place
   for (int i = 0; i < inputs; i++) {
     const char *name = mix_model_input_name(model, i);
     if (!name) {
-      mix_fail(MIX_VALUE_ERROR, "%s: the input of '%s' has no name; begin the model with an input layer",
-               call, mix_layer_name(model->layer));
+      mix_fail_value("%s: the input of '%s' has no name; begin the model with an input layer", call,
+                     mix_layer_name(model->layer));
       return false;
     }
     places[i] = leaf_named(x, name, call);
     if (places[i] < 0)
-      mix_fail(MIX_VALUE_ERROR, "%s: missing data for input '%s'; the names given are %s, expected %s", call,
-               name, list_names(x->structure->names, x->structure->count, text, sizeof text),
-               names_of(model, mix_model_input_name, inputs, other, sizeof other));
+      mix_fail_value("%s: missing data for input '%s'; the names given are %s, expected %s", call, name,
+                     list_names(x->structure->names, x->structure->count, text, sizeof text),
+                     names_of(model, mix_model_input_name, inputs, other, sizeof other));
     if (mix_failed()) return false;
   }
   warn_unused(model, x, call);
@@ -109,16 +109,16 @@ bool mix_match_outputs(const mix_model *model, const mix_component *given, const
   char text[512];
   for (int i = 0; i < dict->count; i++)
     if (!has_name(model, mix_model_output_name, outputs, dict->names[i])) {
-      mix_fail(MIX_VALUE_ERROR, "%s: %s has '%s', which is no output of the model; its outputs are %s", call,
-               what, dict->names[i], names_of(model, mix_model_output_name, outputs, text, sizeof text));
+      mix_fail_value("%s: %s has '%s', which is no output of the model; its outputs are %s", call, what,
+                     dict->names[i], names_of(model, mix_model_output_name, outputs, text, sizeof text));
       return false;
     }
   for (int i = 0; i < outputs && !mix_failed(); i++) {
     const char *name = mix_model_output_name(model, i);
     places[i] = leaf_named(given, name, call);
     if (places[i] < 0 && !model->semantics->output_dicts_partial)
-      mix_fail(MIX_VALUE_ERROR, "%s: %s lacks the output '%s'; the names given are %s", call, what, name,
-               list_names(dict->names, dict->count, text, sizeof text));
+      mix_fail_value("%s: %s lacks the output '%s'; the names given are %s", call, what, name,
+                     list_names(dict->names, dict->count, text, sizeof text));
   }
   return !mix_failed();
 }

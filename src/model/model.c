@@ -2,7 +2,6 @@
 #include "model/model.h"
 
 #include "base/alloc.h"
-#include "base/did_you_mean.h"
 #include "base/error.h"
 #include <string.h>
 
@@ -50,16 +49,16 @@ mix_model *mix_model_wrap(mix_layer *layer, mix_model_kind kind) {
 
 bool mix_model_given(const mix_model *model, const char *call) {
   if (mix_failed()) return false;
-  if (!mix_is(model, &mix_model_object_class)) mix_fail(MIX_TYPE_ERROR, "%s: expected a model", call);
+  if (!mix_is(model, &mix_model_object_class)) mix_fail_type("%s: expected a model", call);
   return !mix_failed();
 }
 
 bool mix_model_weights_ready(const mix_model *model, const char *call) {
   if (!mix_model_given(model, call)) return false;
   if (model->kind != MIX_FUNCTIONAL && !model->layer->built)
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: '%s' has no weights yet; call mix_model_build with an input shape, or the model on data",
-             call, mix_model_name(model));
+    mix_fail_value(
+        "%s: '%s' has no weights yet; call mix_model_build with an input shape, or the model on data", call,
+        mix_model_name(model));
   return !mix_failed();
 }
 
@@ -67,10 +66,10 @@ mix_list *mix_tensors_given(void *given, const char *call, const char *what) {
   if (mix_failed()) return NULL;
   if (mix_is(given, &mix_tensor_class)) return mix_list_of(given);
   if (!mix_is(given, &mix_list_class))
-    return mix_fail(MIX_TYPE_ERROR, "%s: %s is neither a tensor nor a list of tensors", call, what);
+    return mix_fail_type("%s: %s is neither a tensor nor a list of tensors", call, what);
   for (int i = 0; i < mix_list_count(given); i++)
     if (!mix_is(mix_list_get(given, i), &mix_tensor_class))
-      return mix_fail(MIX_TYPE_ERROR, "%s: item %d of %s is not a tensor", call, i, what);
+      return mix_fail_type("%s: item %d of %s is not a tensor", call, i, what);
   return given;
 }
 
@@ -90,15 +89,15 @@ mix_list *mix_model_layers(mix_model *model) {
 mix_layer *mix_model_get_layer(mix_model *model, const char *name) {
   mix_list *layers = mix_model_layers(model);
   if (!layers) return NULL;
-  if (!name) return mix_fail(MIX_TYPE_ERROR, "model_get_layer: name is NULL");
+  if (!name) return mix_fail_type("model_get_layer: name is NULL");
   mix_did_you_mean nearest = {.word = name};
   char hint[100];
   const int count = mix_list_count(layers);
   for (int i = 0; i < count; i++)
     if (!strcmp(mix_layer_name(mix_list_get(layers, i)), name)) return mix_list_get(layers, i);
   for (int i = 0; i < count; i++) mix_did_you_mean_try(&nearest, mix_layer_name(mix_list_get(layers, i)));
-  return mix_fail(MIX_VALUE_ERROR, "model_get_layer: no layer of '%s' is named '%s'%s", mix_model_name(model),
-                  name, mix_did_you_mean_hint(&nearest, hint, sizeof hint));
+  return mix_fail_value("model_get_layer: no layer of '%s' is named '%s'%s", mix_model_name(model), name,
+                        mix_did_you_mean_hint(&nearest, hint, sizeof hint));
 }
 
 mix_list *mix_model_weights(mix_model *model) {
@@ -133,7 +132,7 @@ mix_list *mix_model_call_outputs_with(mix_model *model, const mix_model_call_opt
   if (!mix_model_given(model, "model_call")) return NULL;
   MIX_OPTIONS(mix_model_call_options, options, given, "model_call");
   if (!options.inputs)
-    return mix_fail(MIX_TYPE_ERROR, "model_call: inputs is NULL; expected a tensor or a list of tensors");
+    return mix_fail_type("model_call: inputs is NULL; expected a tensor or a list of tensors");
   if (mix_list_is_dict(options.inputs) && model->kind != MIX_SUBCLASSED)
     options.inputs = mix_model_inputs_by_name(model, options.inputs, "model_call");
   if (!options.inputs) return NULL;
@@ -166,7 +165,7 @@ bool mix_model_stop_training(const mix_model *model) {
 mix_compiled_state *mix_model_compiled(mix_model *model, const char *call) {
   if (!mix_model_given(model, call)) return NULL;
   if (!model->state)
-    return mix_fail(MIX_RUNTIME_ERROR, "%s: '%s' has not been compiled; call mix_model_compile first", call,
-                    mix_model_name(model));
+    return mix_fail_runtime("%s: '%s' has not been compiled; call mix_model_compile first", call,
+                            mix_model_name(model));
   return model->state;
 }

@@ -1,14 +1,11 @@
 /* Inside a model: a layer that replays recorded calls, and the state that compile creates. */
-#ifndef MIX_MODEL_MODEL_H
-#define MIX_MODEL_MODEL_H
+#pragma once
 
 #include "backend/backend.h"
 #include "base/key_map.h"
 #include "base/structure.h"
 #include "nn/layer/layer.h"
 #include "nn/metrics/metric.h"
-#include "nn/policy/semantics.h"
-#include <mixtape/function.h>
 #include <mixtape/model.h>
 #include <pthread.h>
 
@@ -236,5 +233,3 @@ mix_compiled_state *mix_model_compiled(mix_model *model, const char *call);
 /* compile_metrics.c */
 bool mix_model_compile_metrics(mix_model *model, mix_compiled_state *state,
                                const mix_compile_options *options);
-
-#endif

@@ -45,7 +45,6 @@ const mix_layer_class mix_class_sequential = {.size = sizeof(mix_layer_class),
                                               .no_autocast = true};
 
 mix_model *mix_sequential_with(const mix_sequential_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_sequential_options, options, given, "sequential");
   mix_layer_common common = {.name = options.name, .semantics = mix_semantics_or_current(options.semantics)};
   mix_layer *layer = mix_scoped(mix_layer_make(&mix_class_sequential, &common, NULL, "sequential"));

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/number.h"
-#include "base/text.h"
 #include "optim/optimizer.h"
 #include <mixtape/device.h>
 #include <stdio.h>

@@ -1,10 +1,8 @@
 /* The table of a summary: boxes, as rich draws them for Keras 3, or plain columns, as tf_keras prints them.
  */
-#ifndef MIX_MODEL_SUMMARY_TABLE_H
-#define MIX_MODEL_SUMMARY_TABLE_H
+#pragma once
 
 #include "base/text.h"
-#include <stdbool.h>
 
 enum { MIX_SUMMARY_COLUMNS = 4 };
 
@@ -24,5 +22,3 @@ void mix_summary_table_row(mix_summary_table *table, const char *const *cells);
 void mix_summary_table_end(mix_summary_table *table);
 /* Behind the totals. */
 void mix_summary_table_close(mix_summary_table *table);
-
-#endif

@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/fields.h"
-#include "base/json.h"
 #include <string.h>
 
 static mix_status put(mix_config *config, const char *key, json_t *value) {
@@ -30,7 +29,7 @@ mix_status mix_config_boolean(mix_config *config, const char *key, bool value) {
 /* The object of a config that is asked for an entry; NULL with the error recorded. */
 static json_t *asked(mix_config *config, const char *key) {
   if (mix_failed()) return NULL;
-  if (!config || !key) return mix_fail(MIX_TYPE_ERROR, "config: needs a config and a key");
+  if (!config || !key) return mix_fail_type("config: needs a config and a key");
   return config->object;
 }
 

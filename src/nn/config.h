@@ -1,6 +1,5 @@
 /* The builder behind mix_config. */
-#ifndef MIX_NN_CONFIG_H
-#define MIX_NN_CONFIG_H
+#pragma once
 
 #include "base/json.h"
 #include <mixtape/layer.h>
@@ -8,5 +7,3 @@
 struct mix_config {
   json_t *object;
 };
-
-#endif

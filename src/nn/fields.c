@@ -26,7 +26,6 @@ static json_t *write_initializer(const mix_fields *fields, const mix_field_row *
 }
 static bool read_initializer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                              void *options) {
-  (void)fields;
   *(mix_initializer **)mix_field_other(field, options) = mix_initializer_from_json(value);
   return !mix_failed();
 }
@@ -39,7 +38,6 @@ const mix_value_kind mix_field_initializer = {"an initializer",
                                               NULL};
 
 static bool retain(const mix_fields *fields, const mix_field_row *field, void *options) {
-  (void)fields;
   mix_retain(*(void **)mix_field_at(field, options));
   return true;
 }
@@ -48,7 +46,6 @@ static void release(const mix_field_row *field, void *options) {
 }
 
 static json_t *write_regularizer(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   return mix_regularizer_to_json(*(mix_regularizer *const *)mix_field_at(field, options));
 }
 static bool read_regularizer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
@@ -60,12 +57,10 @@ const mix_value_kind mix_field_regularizer = {"a regularizer",   sizeof(void *),
                                               write_regularizer, read_regularizer, NULL};
 
 static json_t *write_constraint(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   return mix_constraint_to_json(*(mix_constraint *const *)mix_field_at(field, options));
 }
 static bool read_constraint(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                             void *options) {
-  (void)fields;
   *(mix_constraint **)mix_field_at(field, options) = mix_constraint_from_json(value);
   return !mix_failed();
 }
@@ -94,13 +89,12 @@ static json_t *list_of(const mix_axes *axes) {
 
 static bool read_axes(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                       void *options) {
-  (void)fields;
   mix_axes *axes = mix_field_at(field, options);
   size_t count = json_is_array(value) ? json_array_size(value) : 1;
   if (json_is_null(value)) return true;
   if (count > MIX_MAX_RANK)
-    return mix_fail(MIX_VALUE_ERROR, "config: \"%s\" is a list of %zu axes; expected at most %d", field->name,
-                    count, MIX_MAX_RANK),
+    return mix_fail_value("config: \"%s\" is a list of %zu axes; expected at most %d", field->name, count,
+                          MIX_MAX_RANK),
            false;
   axes->count = (int)count;
   for (size_t i = 0; i < count; i++) {
@@ -113,24 +107,22 @@ static bool read_axes(const mix_fields *fields, const mix_field_row *field, cons
 static bool resolve_axes(const mix_fields *fields, const mix_field_row *field, void *options) {
   const mix_axes *axes = mix_field_at(field, options);
   if (axes->count < 0) /* `.axis = -1` sets the first member of the list */
-    return mix_fail(MIX_VALUE_ERROR,
-                    "%s: %s is a list of axes, and is the number %s%d; expected MIX_AXES(%d)", fields->call,
-                    field->name, axes->count == MIX_AXIS_0 ? "MIX_AXIS_0, " : "", axes->count,
-                    mix_axis_number(axes->count)),
+    return mix_fail_value("%s: %s is a list of axes, and is the number %s%d; expected MIX_AXES(%d)",
+                          fields->call, field->name, axes->count == MIX_AXIS_0 ? "MIX_AXIS_0, " : "",
+                          axes->count, mix_axis_number(axes->count)),
            false;
   if (axes->count > MIX_MAX_RANK)
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s names %d axes; expected 0 to %d", fields->call, field->name,
-                    axes->count, MIX_MAX_RANK),
+    return mix_fail_value("%s: %s names %d axes; expected 0 to %d", fields->call, field->name, axes->count,
+                          MIX_MAX_RANK),
            false;
   for (int i = 0; i < axes->count; i++)
     if (axes->axis[i] == MIX_AXIS_0)
-      return mix_fail(MIX_VALUE_ERROR, "%s: %s has MIX_AXIS_0 in a list of axes, where 0 is axis 0 itself",
-                      fields->call, field->name),
+      return mix_fail_value("%s: %s has MIX_AXIS_0 in a list of axes, where 0 is axis 0 itself", fields->call,
+                            field->name),
              false;
   return true;
 }
 static json_t *write_axes(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   const mix_axes *axes = mix_field_at(field, options);
   return axes->count > 1 ? list_of(axes) : json_integer(axes->count ? axes->axis[0] : -1);
 }
@@ -138,7 +130,6 @@ const mix_value_kind mix_field_axes = {
     "an axis or a list of axes", sizeof(mix_axes), resolve_axes, NULL, write_axes, read_axes, NULL};
 
 static json_t *write_axis_list(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   const mix_axes *axes = mix_field_at(field, options);
   return axes->count || !field->optional ? list_of(axes) : json_null();
 }
@@ -146,14 +137,12 @@ const mix_value_kind mix_field_axis_list = {
     "an axis or a list of axes", sizeof(mix_axes), resolve_axes, NULL, write_axis_list, read_axes, NULL};
 
 static bool resolve_axis(const mix_fields *fields, const mix_field_row *field, void *options) {
-  (void)fields;
   int *axis = mix_field_at(field, options);
   if (!field->optional) *axis = mix_axis_number(*axis);
   return true;
 }
 /* An optional axis keeps the form of options: 0 is None. */
 static json_t *write_axis(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   int axis = *(const int *)mix_field_at(field, options);
   if (field->optional && !axis) return json_null();
   return json_integer(field->optional ? mix_axis_number(axis) : axis);
@@ -161,7 +150,6 @@ static json_t *write_axis(const mix_fields *fields, const mix_field_row *field, 
 /* tf_keras saves the axis of a built layer as a list of one. */
 static bool read_axis(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                       void *options) {
-  (void)fields;
   if (json_array_size(value) == 1) value = json_array_get(value, 0);
   if (json_is_null(value)) return true;
   int axis;
@@ -191,20 +179,18 @@ json_t *mix_shape_json(mix_shape shape, bool open_batch) {
   return list;
 }
 static json_t *write_shape(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   const mix_shape *shape = mix_field_at(field, options);
   return !shape->rank && field->optional ? json_null() : mix_shape_json(*shape, false);
 }
 static bool read_shape(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                        void *options) {
-  (void)fields;
   mix_shape *shape = mix_field_at(field, options);
   size_t rank = json_array_size(value);
   if (json_is_null(value)) return true;
   if (!json_is_array(value)) return mix_field_mistyped(field, value), false;
   if (rank > MIX_MAX_RANK)
-    return mix_fail(MIX_VALUE_ERROR, "config: \"%s\" has %zu dimensions; expected at most %d", field->name,
-                    rank, MIX_MAX_RANK),
+    return mix_fail_value("config: \"%s\" has %zu dimensions; expected at most %d", field->name, rank,
+                          MIX_MAX_RANK),
            false;
   shape->rank = (int)rank;
   for (size_t i = 0; i < rank; i++) {
@@ -238,14 +224,12 @@ static bool copy_numbers(const mix_fields *fields, const mix_field_row *field, v
   const double *given = numbers->values;
   numbers->values = NULL;
   if (numbers->count < 0 || (numbers->count > 0 && !given))
-    return mix_fail(MIX_TYPE_ERROR, "%s: %s has %d numbers and no values", fields->call, field->name,
-                    numbers->count),
+    return mix_fail_type("%s: %s has %d numbers and no values", fields->call, field->name, numbers->count),
            false;
   if (!numbers->count) return true;
   for (int i = 0; i < numbers->count; i++)
     if (isnan(given[i]))
-      return mix_fail(MIX_VALUE_ERROR, "%s: number %d of %s is nan; expected a number", fields->call, i,
-                      field->name),
+      return mix_fail_value("%s: number %d of %s is nan; expected a number", fields->call, i, field->name),
              false;
   double *copy = mix_alloc(sizeof *copy * (size_t)numbers->count);
   if (copy) memcpy(copy, given, sizeof *copy * (size_t)numbers->count);
@@ -259,7 +243,6 @@ json_t *mix_number_json(double value) {
   return value == floor(value) && fabs(value) < 1e15 ? json_integer((json_int_t)value) : json_real(value);
 }
 static json_t *write_numbers(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   const mix_numbers *numbers = mix_field_at(field, options);
   if (!numbers->count) return json_null();
   json_t *list = json_array();
@@ -269,15 +252,14 @@ static json_t *write_numbers(const mix_fields *fields, const mix_field_row *fiel
 /* A single number is a list of one. */
 static bool read_numbers(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                          void *options) {
-  (void)fields;
   size_t count = json_is_array(value) ? json_array_size(value) : 1;
   if (json_is_null(value)) return true;
   double *numbers = mix_scoped_memory((count + 1) * sizeof *numbers);
   for (size_t i = 0; numbers && i < count; i++) {
     const json_t *item = json_is_array(value) ? json_array_get(value, i) : value;
     if (!json_is_number(item))
-      return mix_fail(MIX_TYPE_ERROR, "config: \"%s\" holds %s; expected %s", field->name,
-                      mix_json_kind(item), field->kind->expected),
+      return mix_fail_type("config: \"%s\" holds %s; expected %s", field->name, mix_json_kind(item),
+                           field->kind->expected),
              false;
     numbers[i] = json_number_value(item);
   }
@@ -299,7 +281,6 @@ static json_t *parse_numbers(const char *text) {
   return NULL;
 }
 static json_t *write_sizes(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   const mix_shape *sizes = mix_field_at(field, options);
   if (!sizes->rank && field->optional) return json_null();
   json_t *list = json_array();

@@ -1,12 +1,10 @@
 /* Kinds of fields that hold objects, axes and shapes. */
-#ifndef MIX_NN_FIELDS_H
-#define MIX_NN_FIELDS_H
+#pragma once
 
 #include "base/fields.h"
 #include "nn/policy/semantics.h"
 #include <mixtape/activation.h>
 #include <mixtape/metric.h>
-#include <mixtape/ops.h>
 
 extern const mix_value_kind mix_field_initializer, /* a name, or the object at `other`, where it is kept */
     mix_field_regularizer, mix_field_constraint,   /* objects */
@@ -35,5 +33,3 @@ static inline int mix_axis_number(int option) {
   return option == 0 ? -1 : option == MIX_AXIS_0 ? 0 : option;
 }
 static inline int mix_axis_option(int number) { return number == 0 ? MIX_AXIS_0 : number; }
-
-#endif

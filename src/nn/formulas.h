@@ -1,6 +1,5 @@
 /* Formulas that layers, losses, metrics and operations share. Each returns NULL with the error recorded. */
-#ifndef MIX_NN_FORMULAS_H
-#define MIX_NN_FORMULAS_H
+#pragma once
 
 #include <mixtape/ops.h>
 
@@ -19,5 +18,3 @@ mix_tensor *mix_sum_last(mix_tensor *x);
 /* With constants of x's dtype. */
 mix_tensor *mix_clip_between(mix_tensor *x, double low, double high);
 mix_tensor *mix_one_minus(mix_tensor *x);
-
-#endif

@@ -1,7 +1,6 @@
 /* Nodes that the automatic mixed precision rewrite never changes: finite checks, loss scale and metric
  * updates, reductions of losses. */
-#ifndef MIX_NN_KEEP_H
-#define MIX_NN_KEEP_H
+#pragma once
 
 #include "graph/node.h"
 
@@ -10,5 +9,3 @@ static inline mix_tensor *mix_kept(mix_tensor *tensor) {
   if (tensor) tensor->node->keep = true;
   return tensor;
 }
-
-#endif

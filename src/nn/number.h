@@ -1,12 +1,10 @@
 /* Numbers as Python and NumPy print them. */
-#ifndef MIX_NN_NUMBER_H
-#define MIX_NN_NUMBER_H
+#pragma once
 
 #include "base/number.h"
 #include "tensor/convert.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The shortest decimal that reads back as x, with ".0" if it looks like an integer. `text` holds 32 bytes. */
 static inline const char *mix_python_float(double x, char *text) {
@@ -33,5 +31,3 @@ static inline const char *mix_numpy_number(double x, mix_dtype dtype, char *text
   }
   return mix_python_float(x, text); /* infinite, NaN */
 }
-
-#endif

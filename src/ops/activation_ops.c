@@ -2,121 +2,104 @@
  * (python/ops/nn_grad.py, core/kernels/relu_op_functor.h, softplus_op.h, softsign_op.h). */
 #include "ops/rules.h"
 
-static mix_tensor *times(mix_tensor *x, double factor) { return mix_multiply(x, mix_scalar_like(x, factor)); }
-
 static const mix_attribute_row alpha_fields[] = {
     {"alpha", MIX_ATTRIBUTE_DOUBLE, offsetof(mix_alpha_attributes, alpha)}, {NULL}};
 
 /* ---- first gradients ---- */
 
 /* relu, relu6: operands (dy, y). The gradient needs only the result, so the operand need not be kept. */
-static bool relu_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static void relu_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
   input_gradients[0] = mix_apply2(&mix_op_relu_grad, output_gradients[0], mix_tensor_of(node, 0));
-  return !mix_failed();
 }
-static bool relu6_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void relu6_gradient(mix_node *node, mix_tensor *const *output_gradients,
                            mix_tensor **input_gradients) {
   input_gradients[0] = mix_apply2(&mix_op_relu6_grad, output_gradients[0], mix_tensor_of(node, 0));
-  return !mix_failed();
 }
 /* leaky_relu: operands (dy, x). alpha may be negative, so the sign of y does not give that of x. */
-static bool leaky_relu_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void leaky_relu_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                 mix_tensor **input_gradients) {
   mix_tensor *operands[] = {output_gradients[0], mix_node_input(node, 0)};
   input_gradients[0] = mix_apply(&mix_op_leaky_relu_grad, node->attributes, 2, operands);
-  return !mix_failed();
 }
-static bool softplus_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void softplus_gradient(mix_node *node, mix_tensor *const *output_gradients,
                               mix_tensor **input_gradients) {
   input_gradients[0] = mix_apply2(&mix_op_softplus_grad, output_gradients[0], mix_node_input(node, 0));
-  return !mix_failed();
 }
-static bool softsign_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void softsign_gradient(mix_node *node, mix_tensor *const *output_gradients,
                               mix_tensor **input_gradients) {
   input_gradients[0] = mix_apply2(&mix_op_softsign_grad, output_gradients[0], mix_node_input(node, 0));
-  return !mix_failed();
 }
-static bool elu_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static void elu_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
   input_gradients[0] = mix_apply2(&mix_op_elu_grad, output_gradients[0], mix_tensor_of(node, 0));
-  return !mix_failed();
 }
-static bool selu_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static void selu_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
   input_gradients[0] = mix_apply2(&mix_op_selu_grad, output_gradients[0], mix_tensor_of(node, 0));
-  return !mix_failed();
 }
 /* tanh, sigmoid: operands (y, dy). */
-static bool tanh_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static void tanh_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
   input_gradients[0] = mix_apply2(&mix_op_tanh_grad, mix_tensor_of(node, 0), output_gradients[0]);
-  return !mix_failed();
 }
-static bool sigmoid_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void sigmoid_gradient(mix_node *node, mix_tensor *const *output_gradients,
                              mix_tensor **input_gradients) {
   input_gradients[0] = mix_apply2(&mix_op_sigmoid_grad, mix_tensor_of(node, 0), output_gradients[0]);
-  return !mix_failed();
 }
 
 /* ---- second gradients: of operations on (dy, features) or (y, dy); dz is the incoming gradient ---- */
 
 /* Linear in dy and piecewise constant in the features. The features get zeros, as in TensorFlow. */
-static bool piecewise_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void piecewise_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                mix_tensor **input_gradients) {
   mix_tensor *features = mix_node_input(node, 1);
   mix_tensor *operands[] = {output_gradients[0], features};
   input_gradients[0] = mix_apply(node->op, node->op->attributes_size ? node->attributes : NULL, 2, operands);
   input_gradients[1] = mix_zeros_like(features);
-  return !mix_failed();
 }
 
 /* elu_grad = dy (y + 1), selu_grad = dy (y + scale alpha) where y < 0. The derivative by y is dy there, 0
  * elsewhere. */
-static bool exponential_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void exponential_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                  mix_tensor **input_gradients) {
   mix_tensor *dy = mix_node_input(node, 0), *y = mix_node_input(node, 1), *dz = output_gradients[0];
   mix_tensor *zero = mix_scalar_like(y, 0);
   input_gradients[0] = mix_apply2(node->op, dz, y);
   input_gradients[1] = mix_select(mix_less(y, zero), mix_multiply(dz, dy), zero);
-  return !mix_failed();
 }
 
 /* softplus_grad = dy sigmoid(x); sigmoid'(x) = 1 / (exp(-x) + 2 + exp(x)). */
-static bool softplus_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void softplus_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                    mix_tensor **input_gradients) {
   mix_tensor *dy = mix_node_input(node, 0), *x = mix_node_input(node, 1), *dz = output_gradients[0];
   mix_tensor *denominator = mix_add(mix_add(mix_exp(mix_negative(x)), mix_scalar_like(x, 2)), mix_exp(x));
   input_gradients[0] = mix_apply2(&mix_op_softplus_grad, dz, x);
   input_gradients[1] = mix_divide(mix_multiply(dz, dy), denominator);
-  return !mix_failed();
 }
 
 /* softsign_grad = dy / (1 + |x|)^2; the derivative by x is -2 sign(x) dy / (1 + |x|)^3. TensorFlow has no
  * rule for it. */
-static bool softsign_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void softsign_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                    mix_tensor **input_gradients) {
   mix_tensor *dy = mix_node_input(node, 0), *x = mix_node_input(node, 1), *dz = output_gradients[0];
-  mix_tensor *slope = mix_divide(times(mix_sign(x), -2), mix_add(mix_abs(x), mix_scalar_like(x, 1)));
+  mix_tensor *slope = mix_divide(mix_times(mix_sign(x), -2), mix_add(mix_abs(x), mix_scalar_like(x, 1)));
   mix_tensor *inner = mix_apply2(&mix_op_softsign_grad, dz, x);
   input_gradients[0] = inner;
   input_gradients[1] = mix_multiply(mix_multiply(inner, dy), slope);
-  return !mix_failed();
 }
 
 /* tanh_grad = dy (1 - y^2). */
-static bool tanh_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void tanh_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                mix_tensor **input_gradients) {
   mix_tensor *y = mix_node_input(node, 0), *dy = mix_node_input(node, 1), *dz = output_gradients[0];
-  input_gradients[0] = mix_multiply(mix_multiply(times(dz, -2), dy), y);
+  input_gradients[0] = mix_multiply(mix_multiply(mix_times(dz, -2), dy), y);
   input_gradients[1] = mix_apply2(&mix_op_tanh_grad, y, dz);
-  return !mix_failed();
 }
 
 /* sigmoid_grad = dy y (1 - y); the derivative by y is dy - 2 dy y. */
-static bool sigmoid_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void sigmoid_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                   mix_tensor **input_gradients) {
   mix_tensor *y = mix_node_input(node, 0), *dy = mix_node_input(node, 1), *dz = output_gradients[0];
   mix_tensor *product = mix_multiply(dz, dy);
-  input_gradients[0] = mix_subtract(product, mix_multiply(times(product, 2), y));
+  input_gradients[0] = mix_subtract(product, mix_multiply(mix_times(product, 2), y));
   input_gradients[1] = mix_apply2(&mix_op_sigmoid_grad, y, dz);
-  return !mix_failed();
 }
 
 /* name, TensorFlow's name, opcode, gradient */

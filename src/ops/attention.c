@@ -3,7 +3,6 @@
 #include "ops/rules.h"
 #include <mixtape/einsum.h>
 #include <mixtape/random.h>
-#include <mixtape/tape.h>
 
 enum { QUERY, KEY, VALUE, MASK, STATE, OUTPUT_GRADIENT };
 
@@ -61,15 +60,13 @@ static bool attention_rows(const mix_row_query *query) {
          (query->batched[MASK] || query->inputs[MASK].dims[0] == 1);
 }
 
-static bool attention_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void attention_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                mix_tensor **input_gradients) {
   mix_tensor *operands[OUTPUT_GRADIENT + 1];
   for (int i = 0; i < OUTPUT_GRADIENT; i++) operands[i] = mix_node_input(node, i);
   operands[OUTPUT_GRADIENT] = output_gradients[0];
   mix_tensor *first = mix_apply(&mix_op_attention_grad, node->attributes, OUTPUT_GRADIENT + 1, operands);
-  if (!first) return false;
-  for (int i = 0; i < 3; i++) input_gradients[i] = i ? mix_tensor_of(first->node, i) : first;
-  return !mix_failed();
+  for (int i = 0; first && i < 3; i++) input_gradients[i] = i ? mix_tensor_of(first->node, i) : first;
 }
 
 /* ---- the plain form, which gradients of the gradient are made of ---- */
@@ -98,7 +95,7 @@ mix_tensor *mix_attention_plain(mix_tensor *const operands[], const mix_attentio
   mix_tensor *scores = mix_cast(mix_einsum("bqnh,bknh->bnqk", 2, (mix_tensor *[]){query, key}), wide);
   if (!scores) return NULL;
   const mix_shape shape = mix_tensor_shape(scores);
-  if (a->scale != 1) scores = mix_multiply(scores, mix_scalar_like(scores, a->scale));
+  if (a->scale != 1) scores = mix_times(scores, a->scale);
   if (a->causal) {
     mix_tensor *rows = mix_expand_dims(mix_range(0, (double)shape.dims[2], 1, MIX_INT32), 1);
     mask = mix_logical_and(mask, mix_greater_equal(rows, mix_range(0, (double)shape.dims[3], 1, MIX_INT32)));
@@ -108,7 +105,7 @@ mix_tensor *mix_attention_plain(mix_tensor *const operands[], const mix_attentio
   if (a->mask_zeroes) weights = mix_select(mask, weights, mix_scalar_like(weights, 0));
   if (a->rate > 0) {
     mix_tensor *drawn = mix_stateless_uniform(operands[STATE], shape, given);
-    mix_tensor *kept = mix_multiply(weights, mix_scalar_like(weights, 1 / (1 - a->rate)));
+    mix_tensor *kept = mix_times(weights, 1 / (1 - a->rate));
     weights = mix_select(mix_greater_equal(drawn, mix_scalar_like(drawn, a->rate)), kept,
                          mix_scalar_like(weights, 0));
   }
@@ -116,7 +113,7 @@ mix_tensor *mix_attention_plain(mix_tensor *const operands[], const mix_attentio
 }
 
 /* The gradients of the plain form, differentiated once more. */
-static bool attention_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void attention_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                     mix_tensor **input_gradients) {
   mix_tensor *operands[OUTPUT_GRADIENT + 1];
   mix_list *heads = mix_list_new(0, NULL), *all = mix_list_new(0, NULL), *targets = mix_list_new(0, NULL),
@@ -141,11 +138,10 @@ static bool attention_grad_gradient(mix_node *node, mix_tensor *const *output_gr
     mix_list_append(targets, mix_list_get(first, i));
     mix_list_append(upstream, output_gradients[i]);
   }
-  if (mix_failed() || !mix_list_count(targets)) return !mix_failed();
+  if (mix_failed() || !mix_list_count(targets)) return;
   mix_list *second = mix_tape_gradient_from(outer, targets, upstream, all);
   for (int i = 0; second && i <= MASK; i++)
     input_gradients[i < MASK ? i : OUTPUT_GRADIENT] = mix_list_get(second, i);
-  return !mix_failed();
 }
 
 #define FIELD(name, kind)                                                                                    \

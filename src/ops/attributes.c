@@ -17,7 +17,6 @@ static void put_integers(mix_text *text, int count, const int64_t *wide, const i
 static void put_field(mix_text *text, mix_attribute_kind kind, const void *value) {
   const mix_shape *shape = value;
   const int *ints = value;
-  char buffer[160];
   int count = MIX_MAX_RANK;
   switch (kind) {
   case MIX_ATTRIBUTE_BOOL: break;
@@ -25,7 +24,7 @@ static void put_field(mix_text *text, mix_attribute_kind kind, const void *value
   case MIX_ATTRIBUTE_INT64: mix_text_put(text, "%" PRId64, *(const int64_t *)value); break;
   case MIX_ATTRIBUTE_DOUBLE: mix_text_put_number(text, *(const double *)value); break;
   case MIX_ATTRIBUTE_DTYPE: mix_text_put(text, "%s", mix_dtype_name(*(const mix_dtype *)value)); break;
-  case MIX_ATTRIBUTE_SHAPE: mix_text_put(text, "%s", mix_shape_text(*shape, buffer, sizeof buffer)); break;
+  case MIX_ATTRIBUTE_SHAPE: mix_text_put(text, "%s", MIX_SHAPE_TEXT(*shape)); break;
   case MIX_ATTRIBUTE_NUMBERS: put_integers(text, shape->rank, shape->dims, NULL); break;
   case MIX_ATTRIBUTE_AXES: put_integers(text, ints[0], NULL, ints + 1); break;
   case MIX_ATTRIBUTE_PERMUTATION:

@@ -1,6 +1,5 @@
 /* Attribute structs: comparison, and the text form used in graphs: "axes=[0] keep_dims". */
-#ifndef MIX_OPS_ATTRIBUTES_H
-#define MIX_OPS_ATTRIBUTES_H
+#pragma once
 
 #include "base/text_reader.h"
 #include "base/text.h"
@@ -19,5 +18,3 @@ bool mix_attributes_equal(const mix_op *op, const void *a, const void *b);
 bool mix_scan_shape(mix_scan *scan, mix_shape *shape);
 /* A dtype that tensors may have. */
 bool mix_scan_dtype(mix_scan *scan, mix_dtype *dtype);
-
-#endif

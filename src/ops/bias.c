@@ -10,12 +10,10 @@ static bool bias_add_infer(mix_node *node) {
   return mix_rule_output(node, 0, x);
 }
 
-static bool bias_add_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void bias_add_gradient(mix_node *node, mix_tensor *const *output_gradients,
                               mix_tensor **input_gradients) {
-  (void)node;
   input_gradients[0] = output_gradients[0];
   input_gradients[1] = mix_bias_add_gradient(output_gradients[0]);
-  return !mix_failed();
 }
 
 const mix_op mix_op_bias_add = {.name = "bias_add",
@@ -37,10 +35,9 @@ static bool bias_add_grad_infer(mix_node *node) {
   return mix_rule_output(node, 0, (mix_shape){.rank = 1, .dims = {x.dims[x.rank - 1]}});
 }
 
-static bool bias_add_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void bias_add_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                    mix_tensor **input_gradients) {
   input_gradients[0] = mix_broadcast_to(output_gradients[0], mix_input_value(node, 0)->shape);
-  return !mix_failed();
 }
 
 /* Of one vector it is the vector itself. */

@@ -7,10 +7,9 @@ static bool cast_infer(mix_node *node) {
 }
 
 /* Casts back to the operand's dtype. Integers and bools get no gradient. */
-static bool cast_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static void cast_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
   if (mix_flows_to(node, 0))
     input_gradients[0] = mix_cast(output_gradients[0], mix_input_value(node, 0)->dtype);
-  return !mix_failed();
 }
 
 static const mix_attribute_row cast_fields[] = {
@@ -35,10 +34,8 @@ mix_tensor *mix_cast(mix_tensor *x, mix_dtype dtype) {
   return mix_tensor_dtype(x) == dtype ? x : mix_apply(&mix_op_cast, &(mix_cast_attributes){dtype}, 1, &x);
 }
 
-static bool pass_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
-  (void)node;
+static void pass_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
   input_gradients[0] = output_gradients[0];
-  return true;
 }
 
 const mix_op mix_op_identity = {.name = "identity",

@@ -8,16 +8,12 @@ mix_tensor *mix_all_reduce_start(mix_tensor *x) { return mix_apply1(&mix_op_all_
 mix_tensor *mix_all_reduce_done(mix_tensor *pending) { return mix_apply1(&mix_op_all_reduce_done, pending); }
 
 /* What every rank adds flows back from what every rank makes of the sum. */
-static bool start_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void start_gradient(mix_node *node, mix_tensor *const *output_gradients,
                            mix_tensor **input_gradients) {
-  (void)node;
   input_gradients[0] = mix_all_reduce_done(mix_all_reduce_start(output_gradients[0]));
-  return input_gradients[0] != NULL;
 }
-static bool done_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
-  (void)node;
+static void done_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
   input_gradients[0] = output_gradients[0];
-  return true;
 }
 
 const mix_op mix_op_all_reduce_start = {.name = "all_reduce_start",

@@ -1,6 +1,5 @@
 /* Collective ops, which exchange values with the other processes of a distribution. */
-#ifndef MIX_OPS_COLLECTIVE_H
-#define MIX_OPS_COLLECTIVE_H
+#pragma once
 
 #include "graph/op.h"
 #include "ops/list.h"
@@ -27,5 +26,3 @@ mix_tensor *mix_broadcast_from(mix_tensor *x, int root);
 mix_tensor *mix_all_gather_of(mix_tensor *x, int ranks);
 /* The 16-bit tensor that x is only an upcast of, or x: what crosses the network in half the bytes. */
 mix_tensor *mix_before_upcast(mix_tensor *x);
-
-#endif

@@ -30,7 +30,7 @@ static bool concat_infer(mix_node *node) {
   return mix_rule_output(node, 0, result);
 }
 
-static bool concat_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void concat_gradient(mix_node *node, mix_tensor *const *output_gradients,
                             mix_tensor **input_gradients) {
   mix_shape begin = {.rank = node->outputs[0].shape.rank};
   for (int i = 0; i < node->input_count; i++) {
@@ -38,7 +38,6 @@ static bool concat_gradient(mix_node *node, mix_tensor *const *output_gradients,
     input_gradients[i] = mix_slice(output_gradients[0], begin, size);
     begin.dims[concat_axis(node)] += size.dims[concat_axis(node)];
   }
-  return !mix_failed();
 }
 
 static bool concat_rows(const mix_row_query *query) {
@@ -63,11 +62,8 @@ mix_tensor *mix_concat(int count, mix_tensor *const *tensors, int axis) {
   if (!mix_given(tensors, NULL, "concat", "an array of tensors")) return NULL;
   for (int i = 0; i < count; i++)
     if (!mix_operand_ready("concat", tensors[i])) return NULL;
-  int rank = mix_tensor_shape(tensors[0]).rank;
-  mix_axis_attributes attributes = {mix_axis_normal(axis, rank)};
-  if (attributes.axis < 0)
-    return mix_call_fail(MIX_VALUE_ERROR, "concat", tensors[0], "axis %d is outside; expected %d to %d", axis,
-                         -rank, rank - 1);
+  mix_axis_attributes attributes = {mix_call_axis("concat", tensors[0], axis, 0)};
+  if (attributes.axis < 0) return NULL;
   return count == 1 ? tensors[0] : mix_apply(&mix_op_concat, &attributes, count, tensors);
 }
 
@@ -92,14 +88,13 @@ static bool slice_infer(mix_node *node) {
   return mix_rule_output(node, 0, cut->size);
 }
 
-static bool slice_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void slice_gradient(mix_node *node, mix_tensor *const *output_gradients,
                            mix_tensor **input_gradients) {
   const mix_slice_attributes *cut = node->attributes;
   mix_shape x = mix_input_value(node, 0)->shape, after = {.rank = x.rank};
   for (int axis = 0; axis < x.rank; axis++)
     after.dims[axis] = x.dims[axis] - cut->begin.dims[axis] - cut->size.dims[axis];
   input_gradients[0] = mix_pad(output_gradients[0], cut->begin, after, 0);
-  return !mix_failed();
 }
 
 static bool slice_rows(const mix_row_query *query) {
@@ -154,10 +149,9 @@ static bool pad_infer(mix_node *node) {
   return mix_rule_output(node, 0, x);
 }
 
-static bool pad_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static void pad_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
   const mix_pad_attributes *pad = node->attributes;
   input_gradients[0] = mix_slice(output_gradients[0], pad->before, mix_input_value(node, 0)->shape);
-  return !mix_failed();
 }
 
 static bool pad_rows(const mix_row_query *query) {

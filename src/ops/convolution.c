@@ -109,12 +109,11 @@ static bool same_shape(mix_shape a, mix_shape b) {
 
 /* Sets the gradient's shape, after a check that x and the kernel give dy. */
 static bool gradient_shape(mix_node *node, mix_shape x, mix_shape kernel, mix_shape dy, mix_shape result) {
-  char text[160];
   mix_shape y;
   if (!output_shape(node, x, kernel, &y)) return false;
   if (!same_shape(y, dy))
     return mix_rule_fail(node, "the convolution whose gradient it is has a result of shape %s",
-                         mix_shape_text(y, text, sizeof text));
+                         MIX_SHAPE_TEXT(y));
   return mix_rule_output(node, 0, result);
 }
 
@@ -205,28 +204,25 @@ static mix_tensor *kernel_gradient(const mix_node *node, mix_tensor *x, mix_tens
   return apply_like(node, family_of(node)->kernel_gradient, sizes, x, dy);
 }
 
-static bool gradient_of_conv(mix_node *node, mix_tensor *const *output_gradients,
+static void gradient_of_conv(mix_node *node, mix_tensor *const *output_gradients,
                              mix_tensor **input_gradients) {
   mix_tensor *x = mix_node_input(node, 0), *kernel = mix_node_input(node, 1), *dy = output_gradients[0];
   input_gradients[0] = input_gradient(node, dy, kernel, spatial(node, 0, 1));
   input_gradients[1] = kernel_gradient(node, x, dy, spatial(node, 1, 0));
-  return !mix_failed();
 }
 
-static bool gradient_of_input_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void gradient_of_input_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                        mix_tensor **input_gradients) {
   mix_tensor *dy = mix_node_input(node, 0), *kernel = mix_node_input(node, 1), *dx = output_gradients[0];
   input_gradients[0] = forward(node, dx, kernel);
   input_gradients[1] = kernel_gradient(node, dx, dy, spatial(node, 1, 0));
-  return !mix_failed();
 }
 
-static bool gradient_of_kernel_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void gradient_of_kernel_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                         mix_tensor **input_gradients) {
   mix_tensor *x = mix_node_input(node, 0), *dy = mix_node_input(node, 1), *dk = output_gradients[0];
   input_gradients[0] = input_gradient(node, dy, dk, spatial(node, 0, 1));
   input_gradients[1] = forward(node, x, dk);
-  return !mix_failed();
 }
 
 /* ---- records ---- */

@@ -1,6 +1,5 @@
 /* The sizes of a convolution, for kernels. */
-#ifndef MIX_OPS_CONVOLUTION_H
-#define MIX_OPS_CONVOLUTION_H
+#pragma once
 
 #include "ops/table.h"
 #include "tensor/type.h"
@@ -32,5 +31,3 @@ static inline int64_t mix_conv_position(const mix_conv_geometry *g, int axis, in
 static inline int64_t mix_conv_cells(const int64_t sizes[MIX_CONV_AXES]) {
   return sizes[0] * sizes[1] * sizes[2];
 }
-
-#endif

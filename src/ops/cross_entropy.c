@@ -58,17 +58,15 @@ static mix_tensor *labels_gradient(mix_node *node, mix_tensor *const *output_gra
                                       : from_backprop;
 }
 
-static bool softmax_cross_entropy_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void softmax_cross_entropy_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                            mix_tensor **input_gradients) {
   input_gradients[0] = logits_gradient(node, output_gradients);
   input_gradients[1] = labels_gradient(node, output_gradients);
-  return !mix_failed();
 }
 
-static bool sparse_softmax_cross_entropy_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void sparse_softmax_cross_entropy_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                                   mix_tensor **input_gradients) {
   input_gradients[0] = logits_gradient(node, output_gradients);
-  return !mix_failed();
 }
 
 #define OP(called, tf, letters, dtypes, flag)                                                                \

@@ -59,13 +59,12 @@ static mix_tensor *apply(mix_tensor *a, mix_shape labels_a, mix_tensor *b, mix_s
 }
 
 /* Of the three lists of labels, any one is the result of the other two. */
-static bool einsum_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void einsum_gradient(mix_node *node, mix_tensor *const *output_gradients,
                             mix_tensor **input_gradients) {
   const mix_einsum_attributes *labels = labels_of(node);
   mix_tensor *a = mix_node_input(node, 0), *b = mix_node_input(node, 1), *dy = output_gradients[0];
   input_gradients[0] = apply(dy, labels->result, b, labels->b, labels->a);
   input_gradients[1] = apply(a, labels->a, dy, labels->result, labels->b);
-  return !mix_failed();
 }
 
 /* The batch is the first dimension of the result and of each operand that has the label. */
@@ -120,7 +119,7 @@ typedef struct equation {
 } equation;
 
 static bool refuse(const equation *e, const char *problem) {
-  mix_fail(MIX_VALUE_ERROR, "einsum: '%.100s': %s", e->text, problem);
+  mix_fail_value("einsum: '%.100s': %s", e->text, problem);
   return false;
 }
 
@@ -170,14 +169,13 @@ static void imply_result(equation *e) {
 }
 
 static bool open_operands(equation *e) {
-  char text[160];
   for (int k = 0; k < e->count; k++) {
     term *t = &e->operands[k];
     const mix_shape shape = mix_tensor_shape(t->tensor);
     const int open = shape.rank - t->labels.rank;
     if (open < 0 || (open > 0 && t->ellipsis < 0)) {
-      mix_fail(MIX_VALUE_ERROR, "einsum: '%.100s': term %d has %d letters, but the operand has shape %s",
-               e->text, k + 1, t->labels.rank, mix_shape_text(shape, text, sizeof text));
+      mix_fail_value("einsum: '%.100s': term %d has %d letters, but the operand has shape %s", e->text, k + 1,
+                     t->labels.rank, MIX_SHAPE_TEXT(shape));
       return false;
     }
     if (!open_ellipsis(e, t, open)) return false;
@@ -227,8 +225,8 @@ static bool check_sizes(const equation *e) {
       for (int i = 0; i < shape.rank; i++) {
         if (e->operands[k].labels.dims[i] != label || (label >= ELLIPSIS && shape.dims[i] == 1)) continue;
         if (mix_dimension_merge(size, shape.dims[i], &size)) continue;
-        mix_fail(MIX_VALUE_ERROR, "einsum: '%.100s': one dimension has the sizes %lld and %lld", e->text,
-                 (long long)size, (long long)shape.dims[i]);
+        mix_fail_value("einsum: '%.100s': one dimension has the sizes %lld and %lld", e->text,
+                       (long long)size, (long long)shape.dims[i]);
         return false;
       }
     }
@@ -347,7 +345,7 @@ mix_tensor *mix_einsum(const char *text, int count, mix_tensor *const *operands)
       !mix_given(operands, NULL, "einsum", "an array of tensors"))
     return NULL;
   if (count < 1 || count > TERMS)
-    return mix_fail(MIX_VALUE_ERROR, "einsum: got %d operands; expected 1 to %d", count, TERMS);
+    return mix_fail_value("einsum: got %d operands; expected 1 to %d", count, TERMS);
   equation e = {.text = text, .count = count};
   for (int k = 0; k < count; k++)
     if (mix_operand_ready("einsum", operands[k]))

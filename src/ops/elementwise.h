@@ -1,10 +1,8 @@
 /* Opcodes of the element-wise operations, the instructions of fused programs (ir/program.h). */
-#ifndef MIX_OPS_ELEMENTWISE_H
-#define MIX_OPS_ELEMENTWISE_H
+#pragma once
 
 #include "ops/list.h"
 #include <mixtape/dtype.h>
-#include <stdbool.h>
 
 typedef enum mix_opcode {
   MIX_OPCODE_NONE,
@@ -28,5 +26,3 @@ static inline bool mix_opcode_may_fail(mix_opcode opcode, mix_dtype dtype) {
 static inline bool mix_opcode_has_tail(mix_opcode opcode) {
   return opcode == MIX_OPCODE_RSQRT || opcode == MIX_OPCODE_RECIPROCAL || opcode == MIX_OPCODE_LOG;
 }
-
-#endif

@@ -5,45 +5,44 @@
 static mix_tensor *a_of(mix_node *node) { return mix_node_input(node, 0); }
 static mix_tensor *b_of(mix_node *node) { return mix_node_input(node, 1); }
 
-static bool set_gradients(mix_node *node, mix_tensor *da, mix_tensor *db, mix_tensor **input_gradients) {
+static void set_gradients(mix_node *node, mix_tensor *da, mix_tensor *db, mix_tensor **input_gradients) {
   input_gradients[0] = mix_unbroadcast(node, 0, da);
   input_gradients[1] = mix_unbroadcast(node, 1, db);
-  return !mix_failed();
 }
 
-static bool add_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
-  return set_gradients(node, output_gradients[0], output_gradients[0], input_gradients);
+static void add_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+  set_gradients(node, output_gradients[0], output_gradients[0], input_gradients);
 }
 
-static bool subtract_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void subtract_gradient(mix_node *node, mix_tensor *const *output_gradients,
                               mix_tensor **input_gradients) {
-  return set_gradients(node, output_gradients[0], mix_negative(output_gradients[0]), input_gradients);
+  set_gradients(node, output_gradients[0], mix_negative(output_gradients[0]), input_gradients);
 }
 
-static bool multiply_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void multiply_gradient(mix_node *node, mix_tensor *const *output_gradients,
                               mix_tensor **input_gradients) {
   mix_tensor *dy = output_gradients[0];
-  return set_gradients(node, mix_multiply(dy, b_of(node)), mix_multiply(a_of(node), dy), input_gradients);
+  set_gradients(node, mix_multiply(dy, b_of(node)), mix_multiply(a_of(node), dy), input_gradients);
 }
 
 /* db = dy ((-a / b) / b) in this order, so that b^2, which could overflow, is never formed. */
-static bool divide_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void divide_gradient(mix_node *node, mix_tensor *const *output_gradients,
                             mix_tensor **input_gradients) {
   mix_tensor *a = a_of(node), *b = b_of(node), *dy = output_gradients[0];
-  return set_gradients(node, mix_divide(dy, b),
-                       mix_multiply(dy, mix_divide(mix_divide(mix_negative(a), b), b)), input_gradients);
+  set_gradients(node, mix_divide(dy, b), mix_multiply(dy, mix_divide(mix_divide(mix_negative(a), b), b)),
+                input_gradients);
 }
 
 /* mod(a, b) = a - floor(a / b) b. */
-static bool floor_mod_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void floor_mod_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                mix_tensor **input_gradients) {
   mix_tensor *dy = output_gradients[0];
-  return set_gradients(node, dy, mix_multiply(dy, mix_negative(mix_floor_divide(a_of(node), b_of(node)))),
-                       input_gradients);
+  set_gradients(node, dy, mix_multiply(dy, mix_negative(mix_floor_divide(a_of(node), b_of(node)))),
+                input_gradients);
 }
 
 /* da = dy b a^(b - 1); db = dy a^b log(a) where a > 0, and 0 elsewhere (real powers). */
-static bool power_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void power_gradient(mix_node *node, mix_tensor *const *output_gradients,
                            mix_tensor **input_gradients) {
   mix_tensor *a = a_of(node), *b = b_of(node), *dy = output_gradients[0];
   mix_tensor *zero = mix_scalar_like(a, 0), *one = mix_scalar_like(a, 1);
@@ -51,31 +50,30 @@ static bool power_gradient(mix_node *node, mix_tensor *const *output_gradients,
   mix_tensor *log_a = mix_select(positive, mix_log(mix_select(positive, a, one)), zero);
   mix_tensor *da = mix_multiply(mix_multiply(dy, b), mix_power(a, mix_subtract(b, one)));
   mix_tensor *db = mix_multiply(mix_multiply(dy, mix_tensor_of(node, 0)), log_a);
-  return set_gradients(node, da, db, input_gradients);
+  set_gradients(node, da, db, input_gradients);
 }
 
 /* Ties go to a, as in TensorFlow. */
-static bool extreme_gradient(mix_node *node, mix_tensor *chosen, mix_tensor *dy,
+static void extreme_gradient(mix_node *node, mix_tensor *chosen, mix_tensor *dy,
                              mix_tensor **input_gradients) {
   mix_tensor *zero = mix_scalar_like(dy, 0);
-  return set_gradients(node, mix_select(chosen, dy, zero), mix_select(chosen, zero, dy), input_gradients);
+  set_gradients(node, mix_select(chosen, dy, zero), mix_select(chosen, zero, dy), input_gradients);
 }
-static bool maximum_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void maximum_gradient(mix_node *node, mix_tensor *const *output_gradients,
                              mix_tensor **input_gradients) {
-  return extreme_gradient(node, mix_greater_equal(a_of(node), b_of(node)), output_gradients[0],
-                          input_gradients);
+  extreme_gradient(node, mix_greater_equal(a_of(node), b_of(node)), output_gradients[0], input_gradients);
 }
-static bool minimum_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void minimum_gradient(mix_node *node, mix_tensor *const *output_gradients,
                              mix_tensor **input_gradients) {
-  return extreme_gradient(node, mix_less_equal(a_of(node), b_of(node)), output_gradients[0], input_gradients);
+  extreme_gradient(node, mix_less_equal(a_of(node), b_of(node)), output_gradients[0], input_gradients);
 }
 
-static bool squared_difference_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void squared_difference_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                         mix_tensor **input_gradients) {
   mix_tensor *dy = output_gradients[0];
   mix_tensor *da =
       mix_multiply(mix_multiply(mix_scalar_like(dy, 2), dy), mix_subtract(a_of(node), b_of(node)));
-  return set_gradients(node, da, mix_negative(da), input_gradients);
+  set_gradients(node, da, mix_negative(da), input_gradients);
 }
 
 /* name, TensorFlow's name, signature, dtypes, opcode, gradient */
@@ -117,10 +115,9 @@ BINARY(OP)
 
 /* ---- add_n ---- */
 
-static bool add_n_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void add_n_gradient(mix_node *node, mix_tensor *const *output_gradients,
                            mix_tensor **input_gradients) {
   for (int i = 0; i < node->input_count; i++) input_gradients[i] = output_gradients[0];
-  return !mix_failed();
 }
 
 const mix_op mix_op_add_n = {.name = "add_n",

@@ -27,11 +27,10 @@ const mix_op mix_op_fill = {.name = "fill",
 mix_tensor *mix_fill(mix_shape shape, double value, mix_dtype dtype) {
   if (mix_failed() || !mix_dtype_checked("fill", dtype)) return NULL;
   if (shape.rank < 0 || shape.rank > MIX_MAX_RANK || mix_shape_checked_size(shape) < 0) {
-    char text[160];
     bool printable = shape.rank >= 0 && shape.rank <= MIX_MAX_RANK;
     return mix_call_fail(MIX_VALUE_ERROR, "fill", NULL,
                          "the shape %s has an unknown or negative dimension, or too many elements",
-                         printable ? mix_shape_text(shape, text, sizeof text) : "");
+                         printable ? MIX_SHAPE_TEXT(shape) : "");
   }
   return mix_apply(&mix_op_fill, &(mix_shape_attributes){.shape = shape, .dtype = dtype, .value = value}, 0,
                    NULL);

@@ -3,8 +3,7 @@
  * functions of libm, and a formula that contains one, are evaluated in double. The result is rounded to the
  * type, then to the dtype of the register. A zero result of relu, or of the maximum of two zeros, may have
  * either sign. tests/backend/test_formulas.c compares them with MPFR. */
-#ifndef MIX_OPS_FORMULAS_H
-#define MIX_OPS_FORMULAS_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -124,5 +123,3 @@ static inline double mix_clip_of(double x, double low, double high) {
 /* Bools, 0 or 1. */
 #define MIX_LOGICAL_UNARY(X) X(IDENTITY, a) X(LOGICAL_NOT, a ^ 1)
 #define MIX_LOGICAL_BINARY(X) X(LOGICAL_AND, a &b) X(LOGICAL_OR, a | b) X(MAXIMUM, a | b) X(MINIMUM, a &b)
-
-#endif

@@ -19,7 +19,7 @@ static bool gather_infer(mix_node *node) {
 
 /* Along axis 0: the rows of dy with their indices. Along another axis: moves the axes of the indices to the
  * front, sums the rows that have the same index, and moves the summed axis back. */
-static bool gather_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void gather_gradient(mix_node *node, mix_tensor *const *output_gradients,
                             mix_tensor **input_gradients) {
   int axis = ((const mix_axis_attributes *)node->attributes)->axis;
   mix_shape params = mix_input_value(node, 0)->shape;
@@ -32,12 +32,11 @@ static bool gather_gradient(mix_node *node, mix_tensor *const *output_gradients,
   mix_tensor *dy = output_gradients[0];
   if (axis == 0) {
     input_gradients[0] = mix_rows(dy, mix_node_input(node, 1), params.dims[0]);
-    return !mix_failed();
+    return;
   }
   if (forward.count > 0) dy = mix_transpose(dy, forward);
   mix_tensor *sums = mix_segment_sum(dy, mix_node_input(node, 1), params.dims[axis]);
   input_gradients[0] = mix_transpose(sums, back);
-  return !mix_failed();
 }
 
 /* Rows of a table that the batch names, or other places of each row of the batch. */
@@ -68,11 +67,8 @@ static mix_tensor *before_autocast(mix_tensor *params) {
 
 mix_tensor *mix_gather(mix_tensor *params, mix_tensor *indices, int axis) {
   if (!mix_operand_ready("gather", params) || !mix_operand_ready("gather", indices)) return NULL;
-  int rank = mix_tensor_shape(params).rank;
-  mix_axis_attributes attributes = {mix_axis_normal(axis, rank)};
-  if (attributes.axis < 0)
-    return mix_call_fail(MIX_VALUE_ERROR, "gather", params, "axis %d is outside; expected %d to %d", axis,
-                         -rank, rank - 1);
+  mix_axis_attributes attributes = {mix_call_axis("gather", params, axis, 0)};
+  if (attributes.axis < 0) return NULL;
   /* Of a variable read in another dtype: casts the rows, not the whole variable. The bits are the same. */
   mix_tensor *stored = before_autocast(params);
   if (stored) {

@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/tape.h"
-#include "graph/capture.h"
 #include "graph/variable.h"
 #include "ops/table.h"
 #include <stdlib.h>
@@ -79,17 +78,7 @@ static mix_tensor *flow_sum(flow *f) {
 }
 
 static int record_index(const walk *w, const mix_node *node) {
-  int low = 0, high = w->node_count - 1;
-  while (low <= high) {
-    int middle = (low + high) / 2;
-    uint64_t sequence = w->tape->nodes[middle]->sequence;
-    if (sequence == node->sequence) return middle;
-    if (sequence < node->sequence)
-      low = middle + 1;
-    else
-      high = middle - 1;
-  }
-  return -1;
+  return mix_node_index(w->tape->nodes, w->node_count, node);
 }
 
 /* True if the edge is a source, or depends on one, for a node with sequence number `at`. */
@@ -118,7 +107,8 @@ static bool node_back(walk *w, mix_node *node) {
     any |= (above[i] = flow_sum(flow_find(w, (mix_edge){node, i}, false))) != NULL;
   if (!any || mix_failed()) return mix_free(many), !mix_failed();
   const char *former = mix_graph_scope_set(node->scope);
-  bool good = node->op->gradient(node, above, below) && !mix_failed();
+  node->op->gradient(node, above, below);
+  bool good = !mix_failed();
   for (int i = 0; i < node->input_count && good; i++)
     if (below[i] && edge_active(w, node->inputs[i], node->sequence))
       good = flow_add(w, node->inputs[i], below[i]);
@@ -187,31 +177,30 @@ static bool request_valid(mix_list *targets, mix_list *upstream, mix_list *sourc
   int count = mix_list_count(targets);
   char got[320], expected[320];
   if (upstream && mix_list_count(upstream) != count)
-    return mix_fail(MIX_VALUE_ERROR, "tape_gradient: %d output gradients for %d targets",
-                    mix_list_count(upstream), count),
+    return mix_fail_value("tape_gradient: %d output gradients for %d targets", mix_list_count(upstream),
+                          count),
            false;
   for (int i = 0; i < count; i++) {
     mix_tensor *target = mix_list_get(targets, i), *gradient = upstream ? mix_list_get(upstream, i) : NULL;
     if (!target) continue;
     if (!mix_is(target, &mix_tensor_class) || (gradient && !mix_is(gradient, &mix_tensor_class)))
-      return mix_fail(MIX_TYPE_ERROR, "tape_gradient: target %d or its output gradient is not a tensor", i),
-             false;
+      return mix_fail_type("tape_gradient: target %d or its output gradient is not a tensor", i), false;
     if (!mix_dtype_is_floating(mix_tensor_value(target)->dtype))
-      return mix_fail(MIX_TYPE_ERROR, "tape_gradient: target %d has dtype %s; expected a floating dtype", i,
-                      mix_dtype_name(mix_tensor_value(target)->dtype)),
+      return mix_fail_type("tape_gradient: target %d has dtype %s; expected a floating dtype", i,
+                           mix_dtype_name(mix_tensor_value(target)->dtype)),
              false;
     if (gradient && (mix_tensor_dtype(gradient) != mix_tensor_dtype(target) ||
                      !mix_shape_equal(mix_tensor_shape(gradient), mix_tensor_shape(target))))
-      return mix_fail(MIX_VALUE_ERROR, "tape_gradient: output gradient %d is %s; its target is %s", i,
-                      mix_operands_text(1, &gradient, got, sizeof got),
-                      mix_operands_text(1, &target, expected, sizeof expected)),
+      return mix_fail_value("tape_gradient: output gradient %d is %s; its target is %s", i,
+                            mix_operands_text(1, &gradient, got, sizeof got),
+                            mix_operands_text(1, &target, expected, sizeof expected)),
              false;
   }
   for (int i = 0; i < mix_list_count(sources); i++) {
     void *source = mix_list_get(sources, i);
     if (!mix_is(source, &mix_tensor_class) && !mix_is(source, &mix_variable_class))
-      return mix_fail(MIX_TYPE_ERROR, "tape_gradient: source %d is %s; expected a tensor or a variable", i,
-                      source ? "another object" : "NULL"),
+      return mix_fail_type("tape_gradient: source %d is %s; expected a tensor or a variable", i,
+                           source ? "another object" : "NULL"),
              false;
   }
   return true;
@@ -231,13 +220,12 @@ mix_list *mix_gradient_walk(mix_tape *tape, mix_list *targets, mix_list *upstrea
 
 mix_list *mix_tape_gradient_from(mix_tape *tape, mix_list *targets, mix_list *upstream, mix_list *sources) {
   if (mix_failed()) return NULL;
-  if (!mix_is(tape, &mix_tape_class)) return mix_fail(MIX_TYPE_ERROR, "tape_gradient: expected a tape");
+  if (!mix_is(tape, &mix_tape_class)) return mix_fail_type("tape_gradient: expected a tape");
   if (!mix_is(targets, &mix_list_class) || !mix_is(sources, &mix_list_class) ||
       (upstream && !mix_is(upstream, &mix_list_class)))
-    return mix_fail(MIX_TYPE_ERROR, "tape_gradient: targets, output gradients and sources are lists");
+    return mix_fail_type("tape_gradient: targets, output gradients and sources are lists");
   if (tape->used && !tape->persistent)
-    return mix_fail(
-        MIX_RUNTIME_ERROR,
+    return mix_fail_runtime(
         "tape_gradient: this tape has been used; begin it with .persistent = true to ask more than once");
   if (!request_valid(targets, upstream, sources)) return NULL;
   if (!tape->persistent) mix_tape_close(tape);
@@ -252,7 +240,6 @@ mix_list *mix_tape_gradient(mix_tape *tape, void *target, mix_list *sources) {
   mix_list *targets = mix_is(target, &mix_tensor_class) ? mix_list_of(target)
                       : mix_is(target, &mix_list_class) ? target
                                                         : NULL;
-  if (!targets)
-    return mix_fail(MIX_TYPE_ERROR, "tape_gradient: the target is neither a tensor nor a list of tensors");
+  if (!targets) return mix_fail_type("tape_gradient: the target is neither a tensor nor a list of tensors");
   return mix_tape_gradient_from(tape, targets, NULL, sources);
 }

@@ -1,7 +1,6 @@
 /* All operations, once: ops/table.h declares them from these lists, and the tables of opcodes, of reference
  * kernels, of the CPU's kernels and of forms in StableHLO are made from them. */
-#ifndef MIX_OPS_LIST_H
-#define MIX_OPS_LIST_H
+#pragma once
 
 /* clang-format off */
 
@@ -137,5 +136,3 @@
   X(matmul_finite_bound, matmul_finite_bound, none, matmul_finite_bound)
 
 /* clang-format on */
-
-#endif

@@ -1,6 +1,5 @@
 /* The statistics of a tensor for the numerics report, in one vector of int64, so that counts are exact. */
-#ifndef MIX_OPS_MAGNITUDES_H
-#define MIX_OPS_MAGNITUDES_H
+#pragma once
 
 #include "ops/table.h"
 #include <string.h>
@@ -60,5 +59,3 @@ static inline double mix_magnitude_value(int64_t bits) {
   memcpy(&value, &bits, sizeof value);
   return value;
 }
-
-#endif

@@ -26,7 +26,7 @@ static bool matmul_infer(mix_node *node) {
 }
 
 /* TensorFlow's four cases (python/ops/math_grad.py, _MatMulGrad): no product needs a transposed copy. */
-static bool matmul_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void matmul_gradient(mix_node *node, mix_tensor *const *output_gradients,
                             mix_tensor **input_gradients) {
   mix_tensor *a = mix_node_input(node, 0), *b = mix_node_input(node, 1), *dy = output_gradients[0], *da, *db;
   bool ta = product(node)->transpose_a, tb = product(node)->transpose_b;
@@ -45,7 +45,6 @@ static bool matmul_gradient(mix_node *node, mix_tensor *const *output_gradients,
   }
   input_gradients[0] = mix_unbroadcast(node, 0, da);
   input_gradients[1] = mix_unbroadcast(node, 1, db);
-  return !mix_failed();
 }
 
 /* Of matrices: the rows of A. Of more dimensions: the first one counts matrices. */

@@ -64,9 +64,7 @@ static bool operand_has(mix_node *node, int index, mix_shape shape) {
   bool equal = given.rank == shape.rank;
   for (int d = 0; equal && d < shape.rank; d++)
     equal = mix_dimension_merge(given.dims[d], shape.dims[d], &shape.dims[d]);
-  char text[160];
-  return equal || mix_rule_fail(node, "operand %d must have the shape %s", index,
-                                mix_shape_text(shape, text, sizeof text));
+  return equal || mix_rule_fail(node, "operand %d must have the shape %s", index, MIX_SHAPE_TEXT(shape));
 }
 
 /* x, max_pool(x), dy -> dx */
@@ -120,48 +118,43 @@ static mix_tensor *apply3(const mix_op *op, const mix_node *node, mix_tensor *x,
   return mix_apply(op, node->attributes, 3, (mix_tensor *[]){x, y, values});
 }
 
-static bool max_pool_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void max_pool_gradient(mix_node *node, mix_tensor *const *output_gradients,
                               mix_tensor **input_gradients) {
   mix_tensor *x = mix_node_input(node, 0);
   if (mix_flows_to(node, 0))
     input_gradients[0] = apply3(max_pool_grad_op(mix_tensor_shape(x).rank), node, x, mix_tensor_of(node, 0),
                                 output_gradients[0]);
-  return !mix_failed();
 }
 
 /* Where the maximum is does not change. */
-static bool max_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void max_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
                               mix_tensor **input_gradients) {
   mix_tensor *x = mix_node_input(node, 0), *y = mix_node_input(node, 1);
   input_gradients[2] =
       apply3(max_pool_grad_grad_op(mix_tensor_shape(x).rank), node, x, y, output_gradients[0]);
-  return !mix_failed();
 }
 
-static bool max_grad_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void max_grad_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                    mix_tensor **input_gradients) {
   mix_tensor *x = mix_node_input(node, 0), *y = mix_node_input(node, 1);
   input_gradients[2] = apply3(max_pool_grad_op(mix_tensor_shape(x).rank), node, x, y, output_gradients[0]);
-  return !mix_failed();
 }
 
-static bool avg_pool_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void avg_pool_gradient(mix_node *node, mix_tensor *const *output_gradients,
                               mix_tensor **input_gradients) {
   const mix_shape x = mix_input_value(node, 0)->shape;
   mix_pool_attributes attributes = *windows(node);
   attributes.spatial.rank = x.rank - 2;
   for (int d = 0; d < attributes.spatial.rank; d++) attributes.spatial.dims[d] = x.dims[d + 1];
   input_gradients[0] = mix_apply(avg_pool_grad_op(x.rank), &attributes, 1, output_gradients);
-  return !mix_failed();
 }
 
-static bool avg_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void avg_grad_gradient(mix_node *node, mix_tensor *const *output_gradients,
                               mix_tensor **input_gradients) {
   mix_pool_attributes attributes = *windows(node);
   attributes.spatial = (mix_shape){.rank = 0};
   input_gradients[0] =
       mix_apply(avg_pool_op(mix_tensor_shape(output_gradients[0]).rank), &attributes, 1, output_gradients);
-  return !mix_failed();
 }
 
 /* ---- records ---- */

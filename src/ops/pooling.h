@@ -1,6 +1,5 @@
 /* The windows of pooling ops, for shape rules and kernels. */
-#ifndef MIX_OPS_POOLING_H
-#define MIX_OPS_POOLING_H
+#pragma once
 
 #include "ops/table.h"
 
@@ -51,5 +50,3 @@ static inline int64_t mix_pool_next(const mix_pool *pool, const mix_pool_range *
   }
   return -1;
 }
-
-#endif

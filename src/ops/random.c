@@ -25,10 +25,9 @@ static mix_tensor *stateless(const mix_op *op, mix_tensor *state, mix_shape shap
                          mix_dtype_name(dtype));
   bool printable = shape.rank >= 0 && shape.rank <= MIX_MAX_RANK;
   if (!printable || mix_shape_checked_size(shape) < 0) {
-    char text[160];
     return mix_call_fail(MIX_VALUE_ERROR, op->name, NULL,
                          "the shape %s has an unknown or negative dimension, or too many elements",
-                         printable ? mix_shape_text(shape, text, sizeof text) : "");
+                         printable ? MIX_SHAPE_TEXT(shape) : "");
   }
   return mix_apply(op, &(mix_shape_attributes){.shape = shape, .dtype = dtype}, 1, &state);
 }

@@ -48,31 +48,28 @@ static mix_axes axes_of(const mix_node *node) {
   return axes;
 }
 
-static bool reduce_sum_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void reduce_sum_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                 mix_tensor **input_gradients) {
   input_gradients[0] =
       mix_broadcast_to(keep_reduced_axes(node, output_gradients[0]), mix_input_value(node, 0)->shape);
-  return !mix_failed();
 }
 
 /* dy / count. A count above float16's maximum 65504, where TensorFlow's quotient would be 0, is applied as
  * a product with its reciprocal. */
-static bool reduce_mean_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void reduce_mean_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                  mix_tensor **input_gradients) {
   double count = 1;
   for (int i = 0; i < reduction(node)->axis_count; i++)
     count *= (double)mix_input_value(node, 0)->shape.dims[reduction(node)->axes[i]];
-  if (!reduce_sum_gradient(node, output_gradients, input_gradients)) return false;
+  reduce_sum_gradient(node, output_gradients, input_gradients);
   mix_tensor *sum_gradient = input_gradients[0];
   bool beyond = mix_tensor_dtype(sum_gradient) == MIX_FLOAT16 && count > 65504;
-  input_gradients[0] = beyond ? mix_multiply(sum_gradient, mix_scalar_like(sum_gradient, 1 / count))
-                              : mix_divide(sum_gradient, mix_scalar_like(sum_gradient, count));
-  return !mix_failed();
+  input_gradients[0] = beyond ? mix_times(sum_gradient, 1 / count) : mix_over(sum_gradient, count);
 }
 
 /* The product of all other elements. Without zeros: prod / x. With one zero: the product of the others at
  * the zero, and 0 elsewhere. With more zeros: 0. */
-static bool reduce_prod_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void reduce_prod_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                  mix_tensor **input_gradients) {
   mix_tensor *x = mix_node_input(node, 0), *dy = keep_reduced_axes(node, output_gradients[0]);
   mix_tensor *zero = mix_scalar_like(x, 0), *one = mix_scalar_like(x, 1);
@@ -83,18 +80,16 @@ static bool reduce_prod_gradient(mix_node *node, mix_tensor *const *output_gradi
   mix_tensor *at_zero = mix_select(mix_equal(zeros, one), product, zero);
   mix_tensor *elsewhere = mix_select(mix_equal(zeros, zero), mix_divide(product, others), zero);
   input_gradients[0] = mix_multiply(dy, mix_select(is_zero, at_zero, elsewhere));
-  return !mix_failed();
 }
 
 /* Split equally among the elements that equal the result. */
-static bool reduce_extreme_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void reduce_extreme_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                     mix_tensor **input_gradients) {
   mix_tensor *x = mix_node_input(node, 0), *y = keep_reduced_axes(node, mix_tensor_of(node, 0)),
              *dy = keep_reduced_axes(node, output_gradients[0]);
   mix_tensor *chosen = mix_cast(mix_equal(y, x), mix_tensor_dtype(x));
   mix_tensor *count = keep_reduced_axes(node, mix_reduce_sum(chosen, axes_of(node), false));
   input_gradients[0] = mix_multiply(mix_divide(chosen, count), dy);
-  return !mix_failed();
 }
 
 /* name, TensorFlow's name, signature, dtypes, gradient, what a program can end in */
@@ -143,12 +138,8 @@ static bool arg_rows(const mix_row_query *query) {
 
 static mix_tensor *arg(const mix_op *op, mix_tensor *x, int axis) {
   if (!mix_operand_ready(op->name, x)) return NULL;
-  int rank = mix_tensor_shape(x).rank;
-  mix_axis_attributes attributes = {mix_axis_normal(axis, rank)};
-  if (attributes.axis < 0)
-    return mix_call_fail(MIX_VALUE_ERROR, op->name, x, "axis %d is outside; expected %d to %d", axis, -rank,
-                         rank - 1);
-  return mix_apply(op, &attributes, 1, &x);
+  mix_axis_attributes attributes = {mix_call_axis(op->name, x, axis, 0)};
+  return attributes.axis < 0 ? NULL : mix_apply(op, &attributes, 1, &x);
 }
 
 #define OP(called, tf)                                                                                       \

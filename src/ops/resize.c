@@ -3,7 +3,6 @@
  * ScaleAndTranslate, with pixels at half-integer positions. */
 #include "ops/resize.h"
 #include "base/alloc.h"
-#include "base/error.h"
 #include "ops/rules.h"
 #include <math.h>
 #include <mixtape/image.h>
@@ -151,12 +150,11 @@ static bool resize_infer(mix_node *node) {
   return mix_rule_output(node, 0, shape);
 }
 
-static bool resize_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void resize_gradient(mix_node *node, mix_tensor *const *output_gradients,
                             mix_tensor **input_gradients) {
   mix_resize_attributes attributes = *resizing(node);
   attributes.transposed = !attributes.transposed;
   input_gradients[0] = mix_apply(&mix_op_resize_axis, &attributes, 1, output_gradients);
-  return !mix_failed();
 }
 
 static bool resize_rows(const mix_row_query *query) {
@@ -184,14 +182,11 @@ const mix_op mix_op_resize_axis = {.name = "resize_axis",
 mix_tensor *mix_resize_axis(mix_tensor *x, int axis, int64_t length, mix_interpolation interpolation,
                             bool antialias) {
   if (!mix_operand_ready("resize_axis", x)) return NULL;
-  const mix_shape shape = mix_tensor_shape(x);
-  const int at = mix_axis_normal(axis, shape.rank);
-  if (at < 0)
-    return mix_call_fail(MIX_VALUE_ERROR, "resize_axis", x, "axis %d is outside; expected %d to %d", axis,
-                         -shape.rank, shape.rank - 1);
+  const int at = mix_call_axis("resize_axis", x, axis, 0);
+  if (at < 0) return NULL;
   return mix_apply(&mix_op_resize_axis,
                    &(mix_resize_attributes){.axis = at,
-                                            .from = shape.dims[at],
+                                            .from = mix_tensor_shape(x).dims[at],
                                             .to = length,
                                             .interpolation = (int)interpolation,
                                             .antialias = antialias},
@@ -214,14 +209,13 @@ static bool transform_infer(mix_node *node) {
 }
 
 /* The transforms have none, as in TensorFlow. */
-static bool transform_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void transform_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                mix_tensor **input_gradients) {
   mix_transform_attributes attributes = *(const mix_transform_attributes *)node->attributes;
   attributes.transposed = !attributes.transposed;
   attributes.fill_value = 0;
   input_gradients[0] = mix_apply(&mix_op_projective_transform, &attributes, 2,
                                  (mix_tensor *[]){output_gradients[0], mix_node_input(node, 1)});
-  return !mix_failed();
 }
 
 static bool transform_rows(const mix_row_query *query) { return query->batched[0] && query->batched[1]; }

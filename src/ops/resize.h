@@ -1,6 +1,5 @@
 /* The interpolation along an axis, for the kernels of resize_axis. */
-#ifndef MIX_OPS_RESIZE_H
-#define MIX_OPS_RESIZE_H
+#pragma once
 
 #include "ops/table.h"
 
@@ -13,5 +12,3 @@ typedef struct mix_resize_weights {
 } mix_resize_weights;
 /* NULL with the error recorded. */
 mix_resize_weights *mix_resize_weights_new(const mix_resize_attributes *attributes);
-
-#endif

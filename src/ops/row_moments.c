@@ -1,7 +1,6 @@
 /* Mean and variance of rows (the last axes) in one operation. Only the pass "row_moments" makes it, of
  * reduce_mean(x) and reduce_mean(squared_difference(x, mean)), whose bits it has. */
 #include "ops/rules.h"
-#include <stddef.h>
 
 static bool row_moments_infer(mix_node *node) {
   const mix_reduce_attributes *attributes = node->attributes;

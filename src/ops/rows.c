@@ -23,10 +23,9 @@ static bool segment_sum_infer(mix_node *node) {
   return mix_rule_output(node, 0, result);
 }
 
-static bool segment_sum_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void segment_sum_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                  mix_tensor **input_gradients) {
   input_gradients[0] = mix_gather(output_gradients[0], mix_node_input(node, 1), 0);
-  return !mix_failed();
 }
 
 static const char *indices_violation(const mix_node *node) {

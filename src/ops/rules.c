@@ -61,12 +61,11 @@ bool mix_rule_output(mix_node *node, int output, mix_shape shape) {
   if (shape.rank > MIX_MAX_RANK)
     return mix_rule_fail(node, "the result would have %d dimensions; at most %d", shape.rank, MIX_MAX_RANK);
   if (mix_shape_is_known(shape) && mix_shape_checked_size(shape) < 0) {
-    char text[160];
     return mix_rule_fail(
         node,
         "the result's shape %s has more elements than can be counted; work on parts of it, of fewer than "
         "2^60",
-        mix_shape_text(shape, text, sizeof text));
+        MIX_SHAPE_TEXT(shape));
   }
   node->outputs[output].shape = shape;
   return true;
@@ -106,6 +105,13 @@ bool mix_dimension_merge(int64_t a, int64_t b, int64_t *result) {
   return a == b || a == MIX_UNKNOWN || b == MIX_UNKNOWN;
 }
 
+int mix_call_axis(const char *call, const mix_tensor *x, int axis, int more) {
+  const int rank = mix_tensor_shape(x).rank + more, normal = mix_axis_normal(axis, rank);
+  if (normal < 0)
+    mix_call_fail(MIX_VALUE_ERROR, call, x, "axis %d is outside; expected %d to %d", axis, -rank, rank - 1);
+  return normal;
+}
+
 bool mix_axes_normal(const char *call, const mix_tensor *x, mix_axes axes, mix_reduce_attributes *normal) {
   int rank = mix_tensor_shape(x).rank;
   bool chosen[MIX_MAX_RANK] = {false};
@@ -113,10 +119,8 @@ bool mix_axes_normal(const char *call, const mix_tensor *x, mix_axes axes, mix_r
     return mix_call_fail(MIX_VALUE_ERROR, call, x, "a list of %d axes; expected 0 to %d", axes.count,
                          MIX_MAX_RANK) != NULL;
   for (int i = 0; i < axes.count; i++) {
-    int axis = mix_axis_normal(axes.axis[i], rank);
-    if (axis < 0)
-      return mix_call_fail(MIX_VALUE_ERROR, call, x, "axis %d is outside; expected %d to %d", axes.axis[i],
-                           -rank, rank - 1) != NULL;
+    const int axis = mix_call_axis(call, x, axes.axis[i], 0);
+    if (axis < 0) return false;
     if (chosen[axis])
       return mix_call_fail(MIX_VALUE_ERROR, call, x, "axis %d is given twice", axes.axis[i]) != NULL;
     chosen[axis] = true;

@@ -1,10 +1,10 @@
 /* Shape rules and parts of gradients that several operations share. */
-#ifndef MIX_OPS_RULES_H
-#define MIX_OPS_RULES_H
+#pragma once
 
 #include "base/error.h"
 #include "graph/node.h"
 #include "ops/table.h"
+#include "ops/with_number.h"
 #include "tensor/shape.h"
 
 /* Records a ValueError "add: got float32 (2, 3) and float32 (4); <what is wrong> (in layer dense_1)".
@@ -27,6 +27,8 @@ bool mix_rule_broadcast(mix_node *node);
 bool mix_rule_one_shape(mix_node *node);
 /* Merges two dimensions that must be equal if both are known. Returns false if they differ. */
 bool mix_dimension_merge(int64_t a, int64_t b, int64_t *result);
+/* An axis of x, which has `more` dimensions in the end, counted from the front; -1 with a ValueError. */
+int mix_call_axis(const char *call, const mix_tensor *x, int axis, int more);
 /* Normalizes axes: non-negative and sorted; an empty list means all. Returns false with the error recorded
  * if an axis is out of range or given twice. */
 bool mix_axes_normal(const char *call, const mix_tensor *x, mix_axes axes, mix_reduce_attributes *normal);
@@ -57,5 +59,3 @@ bool mix_rows_kept(const mix_row_query *query);
 bool mix_rows_before_classes(const mix_row_query *query);
 /* The fields of mix_axis_attributes. */
 extern const mix_attribute_row mix_axis_fields[];
-
-#endif

@@ -1,6 +1,5 @@
 /* The loop over steps: its node and how one is built. */
-#ifndef MIX_OPS_SCAN_H
-#define MIX_OPS_SCAN_H
+#pragma once
 
 #include "graph/body.h"
 #include "ops/table.h"
@@ -21,6 +20,4 @@ typedef struct mix_scan_parts {
 mix_node *mix_scan_build(const mix_op *op, const mix_scan_parts *parts);
 /* (steps, ...) */
 mix_shape mix_scan_stacked(int64_t steps, mix_shape shape);
-bool mix_scan_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients);
-
-#endif
+void mix_scan_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients);

@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "graph/loop_capture.h"
-#include "graph/capture.h"
 #include "ops/scan.h"
 
 mix_shape mix_scan_stacked(int64_t steps, mix_shape shape) {

@@ -63,8 +63,8 @@ static bool add_saved_input(backward *b, mix_edge edge) {
   if (find_pair(&b->inputs, edge) >= 0) return true;
   mix_tensor *steps = saved_steps(b, edge);
   if (!steps && !mix_failed())
-    mix_fail(MIX_RUNTIME_ERROR, "scan: the gradient needs a value of a step that was not kept, of op %s",
-             edge.node->op->name);
+    mix_fail_runtime("scan: the gradient needs a value of a step that was not kept, of op %s",
+                     edge.node->op->name);
   return steps && add_pair(&b->inputs, edge, steps);
 }
 
@@ -321,28 +321,24 @@ static mix_tensor *gradient_of(backward *b, int parameter) {
   return b->gradients[parameter] ? total(b, edge_of(b->gradients[parameter]), dtype) : NULL;
 }
 
-static bool build(backward *b, mix_tensor *const *above, mix_tensor **below) {
+static void build(backward *b, mix_tensor *const *above, mix_tensor **below) {
   const int parameters = b->body->parameter_count;
   mix_node_set set = {0};
   b->gradients = mix_calloc((size_t)parameters + 1, sizeof *b->gradients);
   b->carried = mix_calloc((size_t)parameters + 1, sizeof *b->carried);
   b->stacked = mix_calloc((size_t)parameters + 1, sizeof *b->stacked);
-  if (!b->gradients || !b->carried || !b->stacked) return false;
+  if (!b->gradients || !b->carried || !b->stacked) return;
   for (int i = 0; i < parameters; i++) b->carried[i] = b->stacked[i] = -1;
   b->begin = mix_node_next_sequence();
   bool good = find_gradients(b, above) && add_results(b) && find_saved(b, &b->next, &set) &&
               find_saved(b, &b->outputs, &set) && build_scan(b);
   mix_node_set_clear(&set);
-  for (int i = 0; i < parameters && good; i++) {
-    below[i] = gradient_of(b, i);
-    good = !mix_failed();
-  }
-  return good;
+  for (int i = 0; i < parameters && good && !mix_failed(); i++) below[i] = gradient_of(b, i);
 }
 
-bool mix_scan_gradient(mix_node *node, mix_tensor *const *above, mix_tensor **below) {
+void mix_scan_gradient(mix_node *node, mix_tensor *const *above, mix_tensor **below) {
   backward b = {.node = node, .attributes = node->attributes, .body = node->body};
-  const bool good = build(&b, above, below);
+  build(&b, above, below);
   mix_release(b.scan);
   mix_free(b.gradients);
   mix_free(b.carried);
@@ -352,5 +348,4 @@ bool mix_scan_gradient(mix_node *node, mix_tensor *const *above, mix_tensor **be
     mix_free(all[i]->inside);
     mix_free(all[i]->outside);
   }
-  return good;
 }

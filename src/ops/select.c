@@ -1,12 +1,11 @@
 /* Selection by a condition, and clipping. */
 #include "ops/rules.h"
 
-static bool select_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void select_gradient(mix_node *node, mix_tensor *const *output_gradients,
                             mix_tensor **input_gradients) {
   mix_tensor *condition = mix_node_input(node, 0), *dy = output_gradients[0], *zero = mix_scalar_like(dy, 0);
   input_gradients[1] = mix_unbroadcast(node, 1, mix_select(condition, dy, zero));
   input_gradients[2] = mix_unbroadcast(node, 2, mix_select(condition, zero, dy));
-  return !mix_failed();
 }
 
 const mix_op mix_op_select = {.name = "select",
@@ -31,13 +30,12 @@ static bool clip_infer(mix_node *node) {
 }
 
 /* dy goes to x where low <= x <= high, and to the bound outside that range. */
-static bool clip_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static void clip_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
   mix_tensor *x = mix_node_input(node, 0), *dy = output_gradients[0], *zero = mix_scalar_like(dy, 0);
   mix_tensor *below = mix_less(x, mix_node_input(node, 1)), *above = mix_greater(x, mix_node_input(node, 2));
   input_gradients[0] = mix_select(mix_logical_or(below, above), zero, dy);
   input_gradients[1] = mix_reduce_to_shape(mix_select(below, dy, zero), (mix_shape){.rank = 0});
   input_gradients[2] = mix_reduce_to_shape(mix_select(above, dy, zero), (mix_shape){.rank = 0});
-  return !mix_failed();
 }
 
 const mix_op mix_op_clip = {.name = "clip",

@@ -22,17 +22,15 @@ static bool shape_argument(const char *call, const mix_tensor *x, mix_shape shap
 
 static bool reshape_infer(mix_node *node) {
   mix_shape x = mix_input_value(node, 0)->shape, y = *target(node);
-  char text[160];
   if (mix_shape_is_known(x) && mix_shape_is_known(y) && mix_shape_size(x) != mix_shape_size(y))
     return mix_rule_fail(node, "%lld elements do not fill the shape %s", (long long)mix_shape_size(x),
-                         mix_shape_text(y, text, sizeof text));
+                         MIX_SHAPE_TEXT(y));
   return mix_rule_output(node, 0, y);
 }
 
-static bool reshape_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void reshape_gradient(mix_node *node, mix_tensor *const *output_gradients,
                              mix_tensor **input_gradients) {
   input_gradients[0] = mix_reshape(output_gradients[0], mix_input_value(node, 0)->shape);
-  return !mix_failed();
 }
 
 const mix_op mix_op_reshape = {.name = "reshape",
@@ -56,13 +54,12 @@ mix_tensor *mix_reshape(mix_tensor *x, mix_shape shape) {
   mix_shape from = mix_tensor_shape(x);
   int open = -1;
   int64_t rest = 1;
-  char text[160];
   for (int i = 0; i < shape.rank; i++) {
     if (shape.dims[i] != MIX_UNKNOWN) {
       if (__builtin_mul_overflow(rest, shape.dims[i], &rest))
         return mix_call_fail(MIX_VALUE_ERROR, "reshape", x,
                              "the shape %s asked for has more elements than can be counted",
-                             mix_shape_text(shape, text, sizeof text));
+                             MIX_SHAPE_TEXT(shape));
     } else if (open >= 0) {
       return mix_call_fail(MIX_VALUE_ERROR, "reshape", x,
                            "two dimensions of the shape are -1; at most one can be worked out");
@@ -74,7 +71,7 @@ mix_tensor *mix_reshape(mix_tensor *x, mix_shape shape) {
     int64_t size = mix_shape_size(from);
     if (rest == 0 || size % rest)
       return mix_call_fail(MIX_VALUE_ERROR, "reshape", x, "%lld elements do not fill the shape %s",
-                           (long long)size, mix_shape_text(shape, text, sizeof text));
+                           (long long)size, MIX_SHAPE_TEXT(shape));
     shape.dims[open] = size / rest;
   }
   return reshape_to(x, shape);
@@ -85,10 +82,8 @@ mix_tensor *mix_expand_dims(mix_tensor *x, int axis) {
   mix_shape from = mix_tensor_shape(x), to = {.rank = from.rank + 1};
   if (from.rank == MIX_MAX_RANK)
     return mix_call_fail(MIX_VALUE_ERROR, "expand_dims", x, "there are already %d dimensions", MIX_MAX_RANK);
-  int at = mix_axis_normal(axis, to.rank);
-  if (at < 0)
-    return mix_call_fail(MIX_VALUE_ERROR, "expand_dims", x, "axis %d is outside; expected %d to %d", axis,
-                         -to.rank, from.rank);
+  const int at = mix_call_axis("expand_dims", x, axis, 1);
+  if (at < 0) return NULL;
   for (int i = 0; i < to.rank; i++) to.dims[i] = i < at ? from.dims[i] : i == at ? 1 : from.dims[i - 1];
   return reshape_to(x, to);
 }
@@ -128,12 +123,11 @@ static bool transpose_infer(mix_node *node) {
   return mix_rule_output(node, 0, y);
 }
 
-static bool transpose_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void transpose_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                mix_tensor **input_gradients) {
   mix_axes inverse = {.count = mix_input_value(node, 0)->shape.rank};
   for (int i = 0; i < inverse.count; i++) inverse.axis[permutation_of(node)[i]] = i;
   input_gradients[0] = mix_transpose(output_gradients[0], inverse);
-  return !mix_failed();
 }
 
 static bool transpose_rows(const mix_row_query *query) {
@@ -180,18 +174,16 @@ mix_tensor *mix_transpose(mix_tensor *x, mix_axes permutation) {
 /* ---- broadcast_to ---- */
 
 static bool broadcast_to_infer(mix_node *node) {
-  char text[160];
   if (!mix_shape_broadcasts_to(mix_input_value(node, 0)->shape, *target(node)))
     return mix_rule_fail(
         node, "it does not broadcast to %s: aligned at the right, its dimensions must be equal to these or 1",
-        mix_shape_text(*target(node), text, sizeof text));
+        MIX_SHAPE_TEXT(*target(node)));
   return mix_rule_output(node, 0, *target(node));
 }
 
-static bool broadcast_to_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void broadcast_to_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                   mix_tensor **input_gradients) {
   input_gradients[0] = mix_unbroadcast(node, 0, output_gradients[0]);
-  return !mix_failed();
 }
 
 const mix_op mix_op_broadcast_to = {.name = "broadcast_to",

@@ -11,19 +11,17 @@ static mix_tensor *sum_of_classes(mix_tensor *x) {
 }
 
 /* dx = (dy - sum(dy y)) y. */
-static bool softmax_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void softmax_gradient(mix_node *node, mix_tensor *const *output_gradients,
                              mix_tensor **input_gradients) {
   mix_tensor *y = mix_tensor_of(node, 0), *dy = output_gradients[0];
   input_gradients[0] = mix_multiply(mix_subtract(dy, sum_of_classes(mix_multiply(dy, y))), y);
-  return !mix_failed();
 }
 
 /* dx = dy - sum(dy) softmax, where softmax = exp(y). */
-static bool log_softmax_gradient(mix_node *node, mix_tensor *const *output_gradients,
+static void log_softmax_gradient(mix_node *node, mix_tensor *const *output_gradients,
                                  mix_tensor **input_gradients) {
   mix_tensor *softmax = mix_exp(mix_tensor_of(node, 0)), *dy = output_gradients[0];
   input_gradients[0] = mix_subtract(dy, mix_multiply(sum_of_classes(dy), softmax));
-  return !mix_failed();
 }
 
 #define OP(called, tf)                                                                                       \

@@ -1,6 +1,5 @@
 /* All operations and their attribute structs, for kernels and passes. */
-#ifndef MIX_OPS_TABLE_H
-#define MIX_OPS_TABLE_H
+#pragma once
 
 #include "graph/op.h"
 #include "ops/elementwise.h"
@@ -171,5 +170,3 @@ mix_tensor *mix_magnitudes(mix_tensor *x);
 mix_tensor *mix_reduce_to_shape(mix_tensor *x, mix_shape shape);
 /* mix_tape_gradient_from on the records of a tape, without its checks: for the gradients of bodies. */
 mix_list *mix_gradient_walk(mix_tape *tape, mix_list *targets, mix_list *upstream, mix_list *sources);
-
-#endif

@@ -42,7 +42,7 @@ static mix_tensor *running_mean(mix_update *update, mix_variable *slot, mix_tens
 }
 
 /* The means depend on all rows. */
-static unsigned idle(const mix_optimizer *optimizer) { return (void)optimizer, MIX_IDLE_DENSE; }
+static unsigned idle(const mix_optimizer *optimizer) { return MIX_IDLE_DENSE; }
 
 /* v = (r / mean(r)) c; u = g / sqrt(v);
  * w -= max(epsilon_2, rms(w)) min(lr, 1 / sqrt(t)) u / max(1, rms(u) / clip_threshold) */

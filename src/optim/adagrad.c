@@ -8,10 +8,10 @@
 /* ---- Adagrad: a += g^2; w -= lr * g / sqrt(a + epsilon) ---- */
 
 static double adagrad_start(const mix_optimizer *optimizer, int slot) {
-  return (void)slot, optimizer->options.adagrad.initial_accumulator_value;
+  return optimizer->options.adagrad.initial_accumulator_value;
 }
 
-static unsigned adagrad_idle(const mix_optimizer *optimizer) { return (void)optimizer, MIX_IDLE_NOTHING; }
+static unsigned adagrad_idle(const mix_optimizer *optimizer) { return MIX_IDLE_NOTHING; }
 
 static void adagrad(mix_update *update, int index, mix_tensor *gradient) {
   mix_optimizer *optimizer = update->optimizer;

@@ -5,9 +5,9 @@
 #include "base/error.h"
 #include "nn/keep.h"
 #include "ops/table.h"
+#include "ops/with_number.h"
 #include "optim/optimizer.h"
-#include "graph/capture.h"
-#include <mixtape/regularizer.h>
+#include "tensor/shape.h"
 #include <stdio.h>
 
 typedef struct step {
@@ -30,24 +30,23 @@ bool mix_optimizer_check_lists(const char *call, mix_optimizer *optimizer, mix_l
   if (mix_failed()) return false;
   if (!mix_is(optimizer, &mix_optimizer_object_class) || !mix_is(gradients, &mix_list_class) ||
       !mix_is(variables, &mix_list_class))
-    return mix_fail(MIX_TYPE_ERROR, "%s: expected an optimizer, a list of gradients and a list of variables",
-                    call),
+    return mix_fail_type("%s: expected an optimizer, a list of gradients and a list of variables", call),
            false;
   int count = mix_list_count(gradients), expected = mix_list_count(variables);
   if (count != expected)
-    return mix_fail(MIX_VALUE_ERROR, "%s: %d gradients for %d variables", call, count, expected), false;
+    return mix_fail_value("%s: %d gradients for %d variables", call, count, expected), false;
   bool any = count == 0;
   for (int i = 0; i < count; i++) {
     void *gradient = mix_list_get(gradients, i);
     any = any || gradient;
     if (gradient && !mix_is(gradient, &mix_tensor_class))
-      return mix_fail(MIX_TYPE_ERROR, "%s: item %d of the gradients is not a tensor", call, i), false;
+      return mix_fail_type("%s: item %d of the gradients is not a tensor", call, i), false;
     if (!mix_is(mix_list_get(variables, i), &mix_variable_class))
-      return mix_fail(MIX_TYPE_ERROR, "%s: item %d of the variables is not a variable", call, i), false;
+      return mix_fail_type("%s: item %d of the variables is not a variable", call, i), false;
   }
   if (!any)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "%s: no gradients provided for any variable: every one of the %d is NULL", call, count),
+    return mix_fail_value("%s: no gradients provided for any variable: every one of the %d is NULL", call,
+                          count),
            false;
   return true;
 }
@@ -59,19 +58,16 @@ static mix_tensor *checked(const mix_optimizer *optimizer, const mix_variable *v
   if (!gradient) return NULL;
   mix_dtype dtype = mix_tensor_dtype(gradient);
   mix_shape shape = mix_tensor_shape(gradient);
-  char got[160], expected[160];
   if (!mix_shape_equal(shape, variable->shape))
-    return mix_fail(MIX_VALUE_ERROR, "%s: the gradient of '%s' has shape %s; expected %s", optimizer->name,
-                    variable->name, mix_shape_text(shape, got, sizeof got),
-                    mix_shape_text(variable->shape, expected, sizeof expected));
+    return mix_fail_value("%s: the gradient of '%s' has shape %s; expected %s", optimizer->name,
+                          variable->name, MIX_SHAPE_TEXT(shape), MIX_SHAPE_TEXT(variable->shape));
   if (dtype != variable->dtype && !optimizer->rules->gradients_cast)
-    return mix_fail(MIX_TYPE_ERROR, "%s: the gradient of '%s' is %s and the variable %s; cast it",
-                    optimizer->name, variable->name, mix_dtype_name(dtype), mix_dtype_name(variable->dtype));
+    return mix_fail_type("%s: the gradient of '%s' is %s and the variable %s; cast it", optimizer->name,
+                         variable->name, mix_dtype_name(dtype), mix_dtype_name(variable->dtype));
   if (variable->constraint && optimizer->rules->sparse_constraint_refused && mix_tensor_is_rows(gradient))
-    return mix_fail(MIX_RUNTIME_ERROR,
-                    "%s: '%s' has a constraint and a gradient of rows, which %s cannot combine; "
-                    "make the gradient dense with mix_identity",
-                    optimizer->name, variable->name, optimizer->rules->name);
+    return mix_fail_runtime("%s: '%s' has a constraint and a gradient of rows, which %s cannot combine; "
+                            "make the gradient dense with mix_identity",
+                            optimizer->name, variable->name, optimizer->rules->name);
   return gradient;
 }
 
@@ -83,7 +79,7 @@ static bool contains(mix_list *list, const mix_variable *variable) {
 
 /* (iterations + 1) % period == 0 */
 static mix_tensor *every(mix_tensor *iterations, int64_t period) {
-  mix_tensor *next = mix_add(iterations, mix_scalar_like(iterations, 1));
+  mix_tensor *next = mix_plus(iterations, 1);
   return mix_equal(mix_floor_mod(next, mix_scalar_like(iterations, (double)period)),
                    mix_scalar_like(iterations, 0));
 }
@@ -123,10 +119,9 @@ static bool gather(step *s, mix_list *gradients, mix_list *variables) {
     mix_variable *variable = mix_list_get(variables, i);
     int index = mix_optimizer_index(optimizer, variable, i);
     if (index < 0)
-      return mix_fail(MIX_VALUE_ERROR,
-                      "%s: variable '%s' is not one of those it was built for; "
-                      "make a new optimizer for a new set of variables",
-                      optimizer->name, variable->name),
+      return mix_fail_value("%s: variable '%s' is not one of those it was built for; "
+                            "make a new optimizer for a new set of variables",
+                            optimizer->name, variable->name),
              false;
     mix_tensor *gradient = mix_list_get(gradients, i);
     if (!gradient) {
@@ -305,7 +300,7 @@ static bool build_step(step *s, mix_list *gradients, mix_list *variables, bool c
     }
   }
   overwrite(s);
-  mix_update_set(&s->update, optimizer->iterations, mix_add(iterations, mix_scalar_like(iterations, 1)));
+  mix_update_set(&s->update, optimizer->iterations, mix_plus(iterations, 1));
   /* With accumulation a skipped call adds no gradient and is not counted. */
   if (count_skipped && !options->gradient_accumulation_steps)
     mix_update_unguard(&s->update, optimizer->iterations);

@@ -34,8 +34,8 @@ static const mix_optimizer_class *find_class(const char *name, size_t length) {
     used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
                              (*class)->lower_case_name);
   }
-  return mix_fail(MIX_VALUE_ERROR, "optimizer: unknown optimizer \"%s\"%s; known: %s", word,
-                  mix_did_you_mean_hint(&nearest, hint, sizeof hint), known);
+  return mix_fail_value("optimizer: unknown optimizer \"%s\"%s; known: %s", word,
+                        mix_did_you_mean_hint(&nearest, hint, sizeof hint), known);
 }
 
 static mix_optimizer *construct(const mix_optimizer_class *class, mix_optimizer_settings *settings,
@@ -47,7 +47,7 @@ static mix_optimizer *construct(const mix_optimizer_class *class, mix_optimizer_
 
 mix_optimizer *mix_optimizer_from_name(const char *name) {
   if (mix_failed()) return NULL;
-  if (!name) return mix_fail(MIX_TYPE_ERROR, "optimizer_from_name: no name");
+  if (!name) return mix_fail_type("optimizer_from_name: no name");
   const mix_optimizer_class *class = find_class(name, strlen(name));
   mix_optimizer_settings settings = {0};
   return class ? construct(class, &settings, NULL) : NULL;
@@ -55,7 +55,7 @@ mix_optimizer *mix_optimizer_from_name(const char *name) {
 
 mix_optimizer *mix_optimizer_from_text(const char *text, const mix_semantics *semantics) {
   if (mix_failed()) return NULL;
-  if (!text) return mix_fail(MIX_TYPE_ERROR, "optimizer_from_text: no text");
+  if (!text) return mix_fail_type("optimizer_from_text: no text");
   size_t length = strcspn(text, ":");
   const mix_optimizer_class *class = find_class(text, length);
   if (!class) return NULL;
@@ -101,10 +101,10 @@ json_t *mix_optimizer_to_json(mix_optimizer *optimizer) {
 /* Of a decay that the generation's configs do not have. False with the error recorded. */
 static bool check_decay(const json_t *decay, const mix_fields *fields) {
   if (!fields->rules->decay_keyword_ignored)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "%s: decay is no argument of tf_keras's new optimizers; expected a config of module "
-                    "keras.optimizers.legacy, or an InverseTimeDecay as learning_rate",
-                    fields->call),
+    return mix_fail_value(
+               "%s: decay is no argument of tf_keras's new optimizers; expected a config of module "
+               "keras.optimizers.legacy, or an InverseTimeDecay as learning_rate",
+               fields->call),
            false;
   if (!json_is_null(decay))
     mix_log_message(MIX_LOG_WARNING, "%s: decay is no argument of keras3's optimizers and is ignored",
@@ -147,7 +147,7 @@ static mix_optimizer *plain_from_json(const mix_optimizer_class *class, const js
 static mix_optimizer *from_config_json(const char *class_name, const json_t *config,
                                        const mix_semantics *semantics, bool legacy) {
   if (!json_is_object(config))
-    return mix_fail(MIX_VALUE_ERROR, "optimizer: the config of \"%.100s\" is not an object", class_name);
+    return mix_fail_value("optimizer: the config of \"%.100s\" is not an object", class_name);
   if (!strcasecmp(class_name, "LossScaleOptimizer") || !strcasecmp(class_name, "LossScaleOptimizerV1") ||
       !strcasecmp(class_name, "LossScaleOptimizerV3"))
     return mix_loss_scale_optimizer_from_json(config, semantics, mix_optimizer_from_json);
@@ -164,8 +164,7 @@ mix_optimizer *mix_optimizer_from_json(const json_t *json, const mix_semantics *
   }
   const char *class_name = json_string_value(json_object_get(json, "class_name"));
   const char *module = json_string_value(json_object_get(json, "module"));
-  if (!class_name)
-    return mix_fail(MIX_VALUE_ERROR, "optimizer: expected {\"class_name\": ..., \"config\": {...}}");
+  if (!class_name) return mix_fail_value("optimizer: expected {\"class_name\": ..., \"config\": {...}}");
   if (!strncmp(class_name, "Custom>", 7)) class_name += 7; /* the new family in HDF5 files of tf_keras */
   const json_t *config = json_object_get(json, "config");
   bool legacy = module && strstr(module, "legacy");
@@ -179,8 +178,7 @@ mix_optimizer *mix_optimizer_from_json(const json_t *json, const mix_semantics *
 mix_optimizer *mix_optimizer_from_config(const char *class_name, const char *text,
                                          const mix_semantics *semantics) {
   if (mix_failed()) return NULL;
-  if (!class_name || !text)
-    return mix_fail(MIX_TYPE_ERROR, "optimizer_from_config: expected a class name and a config");
+  if (!class_name || !text) return mix_fail_type("optimizer_from_config: expected a class name and a config");
   json_t *config = mix_json_parse(text, "optimizer_from_config");
   mix_optimizer *optimizer = config ? from_config_json(class_name, config, semantics, false) : NULL;
   json_decref(config);
@@ -189,7 +187,7 @@ mix_optimizer *mix_optimizer_from_config(const char *class_name, const char *tex
 
 mix_optimizer *mix_optimizer_deserialize(const char *text, const mix_semantics *semantics) {
   if (mix_failed()) return NULL;
-  if (!text) return mix_fail(MIX_TYPE_ERROR, "optimizer_deserialize: no text");
+  if (!text) return mix_fail_type("optimizer_deserialize: no text");
   json_t *json = mix_json_parse(text, "optimizer_deserialize");
   mix_optimizer *optimizer = json ? mix_optimizer_from_json(json, semantics) : NULL;
   json_decref(json);

@@ -18,32 +18,28 @@ static mix_optimizer *wrap(const mix_graph_rewrite_options *options) {
     return mix_loss_scale_optimizer(options->optimizer, .fixed = fixed != 0, .initial_scale = fixed);
   if (!scale) scale = fixed ? mix_fixed_loss_scale(fixed) : mix_loss_scale_get("dynamic");
   if (!takes_object && mix_loss_scale_is_dynamic(scale) && mix_loss_scale_multiplier(scale) != 2)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "enable_mixed_precision_graph_rewrite: the multiplier of the loss scale is %g; "
-                    "only 2 can be used here",
-                    mix_loss_scale_multiplier(scale));
+    return mix_fail_value("enable_mixed_precision_graph_rewrite: the multiplier of the loss scale is %g; "
+                          "only 2 can be used here",
+                          mix_loss_scale_multiplier(scale));
   return scale ? mix_optimizer_scale(options->optimizer, scale) : NULL;
 }
 
 mix_optimizer *mix_enable_mixed_precision_graph_rewrite_with(const mix_graph_rewrite_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_graph_rewrite_options, options, given, "enable_mixed_precision_graph_rewrite");
   if (mix_mixed_policy_in_use()) return mix_graph_rewrite_set(true), NULL; /* records the reason */
   if (!mix_is(options.optimizer, &mix_optimizer_object_class))
-    return mix_fail(
-        MIX_VALUE_ERROR,
+    return mix_fail_value(
         "enable_mixed_precision_graph_rewrite: the optimizer is %s; expected one such as mix_sgd()",
         options.optimizer ? "another object" : "NULL");
   if (options.optimizer->inner)
-    return mix_fail(
-        MIX_VALUE_ERROR,
+    return mix_fail_value(
         "enable_mixed_precision_graph_rewrite: the optimizer must not be wrapped in loss scaling already, "
         "but is a %s around %s",
         options.optimizer->name, options.optimizer->inner->name);
   if (options.loss_scale && options.fixed_loss_scale != 0)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "enable_mixed_precision_graph_rewrite: .loss_scale together with .fixed_loss_scale; "
-                    "give one of them");
+    return mix_fail_value(
+        "enable_mixed_precision_graph_rewrite: .loss_scale together with .fixed_loss_scale; "
+        "give one of them");
   mix_optimizer *optimizer = wrap(&options);
   return optimizer && mix_graph_rewrite_set(true) == MIX_OK ? optimizer : NULL;
 }

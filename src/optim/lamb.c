@@ -20,7 +20,7 @@ static mix_tensor *norm(mix_tensor *x) {
 }
 
 /* The norms depend on all rows. */
-static unsigned idle(const mix_optimizer *optimizer) { return (void)optimizer, MIX_IDLE_DENSE; }
+static unsigned idle(const mix_optimizer *optimizer) { return MIX_IDLE_DENSE; }
 
 /* r = m^ / (sqrt(v^) + epsilon); w -= lr (|w| / |r|) r. The ratio is 1 if either norm is 0. */
 static void update(mix_update *update, int index, mix_tensor *gradient) {

@@ -34,8 +34,7 @@ static mix_optimizer *from_object_form(const json_t *config, const mix_semantics
       inner ? mix_loss_scale_from_json(json_object_get(config, "loss_scale"), semantics) : NULL;
   if (mix_failed()) return NULL;
   if (!scale)
-    return mix_fail(
-        MIX_VALUE_ERROR,
+    return mix_fail_value(
         "loss_scale_optimizer: the config's loss_scale is null; expected FixedLossScale or DynamicLossScale");
   return mix_loss_scale_optimizer(inner, .loss_scale = scale, .semantics = semantics);
 }
@@ -72,14 +71,14 @@ static bool check_keywords(const json_t *config) {
                             ? json_is_null(value)
                             : given == base[i].default_value && !json_is_null(value);
       if (!is_default)
-        return mix_fail(MIX_VALUE_ERROR,
-                        "loss_scale_optimizer: %s is not supported here; set it on the inner optimizer", key),
+        return mix_fail_value("loss_scale_optimizer: %s is not supported here; set it on the inner optimizer",
+                              key),
                false;
     }
     if (!known && used < sizeof unknown)
       used += (size_t)snprintf(unknown + used, sizeof unknown - used, "%s%s", used ? ", " : "", key);
   }
-  if (used) return mix_fail(MIX_VALUE_ERROR, "loss_scale_optimizer: unknown arguments: %s", unknown), false;
+  if (used) return mix_fail_value("loss_scale_optimizer: unknown arguments: %s", unknown), false;
   return true;
 }
 
@@ -93,11 +92,10 @@ mix_optimizer *mix_loss_scale_optimizer_from_json(const json_t *config, const mi
                *initial = json_object_get(config, "initial_scale"),
                *steps = json_object_get(config, "dynamic_growth_steps");
   if (dynamic && !json_is_boolean(dynamic))
-    return mix_fail(MIX_TYPE_ERROR, "loss_scale_optimizer: dynamic must be a boolean");
+    return mix_fail_type("loss_scale_optimizer: dynamic must be a boolean");
   if ((initial && !json_is_number(initial) && !json_is_null(initial)) ||
       (steps && !json_is_integer(steps) && !json_is_null(steps)))
-    return mix_fail(
-        MIX_TYPE_ERROR,
+    return mix_fail_type(
         "loss_scale_optimizer: initial_scale must be a number and dynamic_growth_steps an integer");
   mix_loss_scale_optimizer_options options = {
       .size = sizeof options, .semantics = semantics, .fixed = json_is_false(dynamic)};

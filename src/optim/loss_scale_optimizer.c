@@ -8,7 +8,6 @@
 #include "nn/policy/policy.h"
 #include "ops/table.h"
 #include "optim/optimizer.h"
-#include "graph/capture.h"
 
 /* ---- construction ---- */
 
@@ -24,22 +23,20 @@ static bool check_inner(const mix_loss_scale_optimizer_options *options, const m
                     inner->inner->name),
            false;
   if (inner->inner)
-    return mix_fail(MIX_UNSUPPORTED,
-                    "loss_scale_optimizer: wrapping a loss-scale optimizer (around %s) is not offered",
-                    inner->inner->name),
+    return mix_fail_unsupported(
+               "loss_scale_optimizer: wrapping a loss-scale optimizer (around %s) is not offered",
+               inner->inner->name),
            false;
   if (inner->wrapped && semantics->wrapper_twice_refused)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "loss_scale_optimizer: %s is already wrapped by a loss-scale optimizer; "
-                    "an optimizer can be wrapped only once",
-                    inner->name),
+    return mix_fail_value("loss_scale_optimizer: %s is already wrapped by a loss-scale optimizer; "
+                          "an optimizer can be wrapped only once",
+                          inner->name),
            false;
   if (semantics->wrapper_clip_refused &&
       (inner->options.common.clipnorm != 0 || inner->options.common.clipvalue != 0))
-    return mix_fail(MIX_VALUE_ERROR,
-                    "loss_scale_optimizer: %s has clipnorm or clipvalue, "
-                    "which cannot be used together with loss scaling",
-                    inner->name),
+    return mix_fail_value("loss_scale_optimizer: %s has clipnorm or clipvalue, "
+                          "which cannot be used together with loss scaling",
+                          inner->name),
            false;
   return true;
 }
@@ -58,9 +55,9 @@ static mix_loss_scale *scale_from_object(mix_loss_scale *given, const mix_semant
       ".dynamic_growth_steps");
   if (!mix_loss_scale_is_dynamic(given)) return fixed_at(mix_loss_scale_initial(given));
   if (semantics->loss_scale_multiplier_two && mix_loss_scale_multiplier(given) != 2)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "loss_scale_optimizer: the multiplier of the loss scale is %g; only 2 can be used here",
-                    mix_loss_scale_multiplier(given));
+    return mix_fail_value(
+        "loss_scale_optimizer: the multiplier of the loss scale is %g; only 2 can be used here",
+        mix_loss_scale_multiplier(given));
   return mix_loss_scale_dynamic(mix_loss_scale_initial(given), mix_loss_scale_increment_period(given), 2,
                                 semantics);
 }
@@ -69,14 +66,12 @@ static mix_loss_scale *choose_scale(const mix_loss_scale_optimizer_options *opti
                                     const mix_semantics *semantics) {
   bool numbers = options->fixed || options->initial_scale != 0 || options->dynamic_growth_steps != 0;
   if (options->loss_scale && numbers)
-    return mix_fail(
-        MIX_VALUE_ERROR,
+    return mix_fail_value(
         "loss_scale_optimizer: .loss_scale together with .fixed, .initial_scale or .dynamic_growth_steps; "
         "give one form");
   if (options->loss_scale) return scale_from_object(options->loss_scale, semantics);
   if (semantics->wrapper_takes_object && !numbers)
-    return mix_fail(
-        MIX_VALUE_ERROR,
+    return mix_fail_value(
         "loss_scale_optimizer: no loss scale; give .loss_scale, such as mix_loss_scale_get(\"dynamic\")");
   if (!options->fixed) {
     int64_t growth = options->dynamic_growth_steps;
@@ -87,24 +82,21 @@ static mix_loss_scale *choose_scale(const mix_loss_scale_optimizer_options *opti
                                   2, semantics);
   }
   if (semantics->wrapper_fixed_refused)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "loss_scale_optimizer: a fixed scale is not offered by %s; "
-                    "set loss_scale_factor on the inner optimizer",
-                    semantics->name);
-  if (options->initial_scale == 0)
-    return mix_fail(MIX_VALUE_ERROR, "loss_scale_optimizer: .fixed needs .initial_scale");
+    return mix_fail_value("loss_scale_optimizer: a fixed scale is not offered by %s; "
+                          "set loss_scale_factor on the inner optimizer",
+                          semantics->name);
+  if (options->initial_scale == 0) return mix_fail_value("loss_scale_optimizer: .fixed needs .initial_scale");
   if (options->dynamic_growth_steps != 0)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "loss_scale_optimizer: .dynamic_growth_steps is %lld, but a fixed scale never grows",
-                    (long long)options->dynamic_growth_steps);
+    return mix_fail_value(
+        "loss_scale_optimizer: .dynamic_growth_steps is %lld, but a fixed scale never grows",
+        (long long)options->dynamic_growth_steps);
   return fixed_at(mix_option_number(options->initial_scale, 0));
 }
 
-static mix_tensor *zero_count(const void *context) { return (void)context, mix_scalar(0, MIX_INT64); }
-static mix_tensor *zero_rate(const void *context) { return (void)context, mix_scalar(0, mix_floatx()); }
+static mix_tensor *zero_count(const void *context) { return mix_scalar(0, MIX_INT64); }
+static mix_tensor *zero_rate(const void *context) { return mix_scalar(0, mix_floatx()); }
 
 mix_optimizer *mix_loss_scale_optimizer_with(const mix_loss_scale_optimizer_options *options) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_loss_scale_optimizer_options, given, options, "loss_scale_optimizer");
   bool valid = mix_is(given.inner, &mix_optimizer_object_class);
   const mix_semantics *semantics = given.semantics ? mix_semantics_or_current(given.semantics)
@@ -202,7 +194,7 @@ mix_tensor *mix_optimizer_loss_scale(mix_optimizer *optimizer) {
 static bool offers_unscaled_loop(const mix_optimizer *optimizer, const char *call) {
   if (mix_failed()) return false;
   if (!mix_is(optimizer, &mix_optimizer_object_class))
-    return mix_fail(MIX_TYPE_ERROR, "%s: expected an optimizer", call), false;
+    return mix_fail_type("%s: expected an optimizer", call), false;
   if (optimizer->inner && optimizer->semantics->wrapper_unscaled_loop) return true;
   mix_fail(MIX_ATTRIBUTE_ERROR,
            "%s: %s %s has no such function; "
@@ -223,13 +215,13 @@ mix_tensor *mix_optimizer_get_scaled_loss_of(mix_optimizer *optimizer, mix_loss_
                                              void *context) {
   if (!offers_unscaled_loop(optimizer, "get_scaled_loss")) return NULL;
   return loss ? mix_optimizer_get_scaled_loss(optimizer, loss(context))
-              : mix_fail(MIX_TYPE_ERROR, "get_scaled_loss: no function");
+              : mix_fail_type("get_scaled_loss: no function");
 }
 
 mix_list *mix_optimizer_get_unscaled_gradients(mix_optimizer *optimizer, mix_list *gradients) {
   if (!offers_unscaled_loop(optimizer, "get_unscaled_gradients")) return NULL;
   if (!mix_is(gradients, &mix_list_class))
-    return mix_fail(MIX_TYPE_ERROR, "get_unscaled_gradients: expected a list of gradients");
+    return mix_fail_type("get_unscaled_gradients: expected a list of gradients");
   optimizer->gradients_were_unscaled = true;
   mix_tensor *scale = mix_loss_scale_value(optimizer->loss_scale);
   mix_tensor *reciprocal = mix_kept(mix_divide(mix_scalar_like(scale, 1), scale));

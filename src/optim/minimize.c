@@ -1,15 +1,16 @@
 /* Loss scaling, gradients and updates through one interface for plain and loss-scale optimizers. */
 #include "base/error.h"
 #include "distribute/distribute.h"
+#include "ops/with_number.h"
 #include "optim/optimizer.h"
 
 mix_tensor *mix_optimizer_scale_loss(mix_optimizer *optimizer, mix_tensor *loss) {
   if (!mix_given(loss, &mix_tensor_class, "optimizer_scale_loss", "a loss")) return NULL;
   if (!mix_is(optimizer, &mix_optimizer_object_class))
-    return mix_fail(MIX_TYPE_ERROR, "optimizer_scale_loss: expected an optimizer");
+    return mix_fail_type("optimizer_scale_loss: expected an optimizer");
   if (!optimizer->inner) {
     double factor = optimizer->options.common.loss_scale_factor;
-    return factor ? mix_multiply(loss, mix_scalar_like(loss, factor)) : loss;
+    return factor ? mix_times(loss, factor) : loss;
   }
   mix_tensor *scale = mix_loss_scale_value(optimizer->loss_scale);
   if (!optimizer->semantics->scaled_loss_widened) return mix_optimizer_get_scaled_loss(optimizer, loss);
@@ -47,7 +48,7 @@ static mix_list *scaled_gradients(mix_optimizer *optimizer, mix_tensor *loss, mi
 static bool can_differentiate(const char *call, mix_optimizer *optimizer, mix_tensor *loss) {
   if (mix_failed()) return false;
   if (mix_is(optimizer, &mix_optimizer_object_class) && mix_is(loss, &mix_tensor_class)) return true;
-  return mix_fail(MIX_TYPE_ERROR, "%s: expected an optimizer and a loss", call), false;
+  return mix_fail_type("%s: expected an optimizer and a loss", call), false;
 }
 
 mix_list *mix_optimizer_compute_gradients(mix_optimizer *optimizer, mix_tensor *loss, mix_tape *tape,
@@ -69,7 +70,7 @@ mix_status mix_optimizer_minimize(mix_optimizer *optimizer, mix_tensor *loss, mi
 mix_list *mix_optimizer_compute_gradients_of(mix_optimizer *optimizer, mix_loss_function loss, void *context,
                                              mix_list *variables) {
   if (mix_failed()) return NULL;
-  if (!loss) return mix_fail(MIX_TYPE_ERROR, "optimizer_compute_gradients_of: no function");
+  if (!loss) return mix_fail_type("optimizer_compute_gradients_of: no function");
   mix_scope *scope = mix_scope_begin();
   mix_tape *tape = mix_tape_begin();
   mix_tensor *value = loss(context);

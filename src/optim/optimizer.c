@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "nn/policy/loss_scale.h"
 #include "nn/layer/layer.h"
-#include "graph/capture.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -56,7 +55,6 @@ const mix_class mix_optimizer_object_class = {
 
 /* A number, or a schedule as an object. */
 static json_t *write_rate(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields, (void)field;
   const mix_optimizer_common *o = options;
   return o->schedule ? mix_schedule_to_json(o->schedule, o->semantics) : json_real(o->learning_rate);
 }
@@ -66,9 +64,8 @@ static bool read_rate(const mix_fields *fields, const mix_field_row *field, cons
   if (json_is_object(value)) return (o->schedule = mix_schedule_from_json(value)) != NULL;
   long long number = json_integer_value(value);
   if (json_is_integer(value) && fields->rules->integer_learning_rate_refused)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "%s: learning_rate is the integer %lld; expected a floating number, such as %lld.0",
-                    fields->call, number, number),
+    return mix_fail_value("%s: learning_rate is the integer %lld; expected a floating number, such as %lld.0",
+                          fields->call, number, number),
            false;
   return mix_read_number(fields, field, value, options);
 }
@@ -109,12 +106,11 @@ const char *mix_optimizer_lost_option(const mix_optimizer *optimizer, const mix_
 static bool check_clipping(const mix_semantics *rules, const char *call, double norm, double global,
                            double value) {
   if (rules->clip_rule == MIX_CLIP_ONE && (norm != 0) + (global != 0) + (value != 0) > 1)
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: clipnorm=%g, global_clipnorm=%g and clipvalue=%g; only one of them can be set", call, norm,
-             global, value);
+    mix_fail_value("%s: clipnorm=%g, global_clipnorm=%g and clipvalue=%g; only one of them can be set", call,
+                   norm, global, value);
   else if (norm != 0 && global != 0)
-    mix_fail(MIX_VALUE_ERROR, "%s: clipnorm=%g and global_clipnorm=%g; at most one of them can be set", call,
-             norm, global);
+    mix_fail_value("%s: clipnorm=%g and global_clipnorm=%g; at most one of them can be set", call, norm,
+                   global);
   return !mix_failed();
 }
 
@@ -125,15 +121,13 @@ static bool check_common(const mix_optimizer *optimizer) {
                       options->clipvalue))
     return false;
   if (options->gradient_accumulation_steps != 0 && options->gradient_accumulation_steps < 2)
-    mix_fail(MIX_VALUE_ERROR, "%s: gradient_accumulation_steps is %lld; expected an integer of at least 2",
-             call, (long long)options->gradient_accumulation_steps);
+    mix_fail_value("%s: gradient_accumulation_steps is %lld; expected an integer of at least 2", call,
+                   (long long)options->gradient_accumulation_steps);
   else if (options->use_ema && !(options->ema_momentum >= 0 && options->ema_momentum <= 1))
-    mix_fail(MIX_VALUE_ERROR, "%s: ema_momentum is %g; expected a number in [0, 1]", call,
-             options->ema_momentum);
+    mix_fail_value("%s: ema_momentum is %g; expected a number in [0, 1]", call, options->ema_momentum);
   else if (options->use_ema && options->ema_overwrite_frequency < 0)
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: ema_overwrite_frequency is %lld; expected an integer of at least 1 or none", call,
-             (long long)options->ema_overwrite_frequency);
+    mix_fail_value("%s: ema_overwrite_frequency is %lld; expected an integer of at least 1 or none", call,
+                   (long long)options->ema_overwrite_frequency);
   return !mix_failed() && (!optimizer->class->check || optimizer->class->check(optimizer));
 }
 
@@ -152,8 +146,8 @@ mix_variable *mix_optimizer_variable(const char *name, mix_tensor *(*initial)(co
   return variable;
 }
 
-static mix_tensor *zero_count(const void *context) { return (void)context, mix_scalar(0, MIX_INT64); }
-static mix_tensor *zero_int32(const void *context) { return (void)context, mix_scalar(0, MIX_INT32); }
+static mix_tensor *zero_count(const void *context) { return mix_scalar(0, MIX_INT64); }
+static mix_tensor *zero_int32(const void *context) { return mix_scalar(0, MIX_INT32); }
 static mix_tensor *given_rate(const void *context) {
   return mix_scalar(*(const double *)context, mix_floatx());
 }
@@ -177,11 +171,11 @@ static mix_tensor *initial_value(const void *context) {
 
 mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *options, size_t options_size) {
   mix_optimizer_settings given = {0};
-  if (mix_failed() || !mix_options_copy(&given, options_size, options, class->lower_case_name)) return NULL;
+  if (!mix_options_copy(&given, options_size, options, class->lower_case_name)) return NULL;
   if (given.common.schedule && given.common.learning_rate != 0)
-    return mix_fail(MIX_VALUE_ERROR, "%s: .learning_rate is %g, and .schedule is given too; give one of them",
-                    class->lower_case_name,
-                    given.common.learning_rate == MIX_ZERO ? 0 : given.common.learning_rate);
+    return mix_fail_value("%s: .learning_rate is %g, and .schedule is given too; give one of them",
+                          class->lower_case_name,
+                          given.common.learning_rate == MIX_ZERO ? 0 : given.common.learning_rate);
   mix_optimizer *optimizer = mix_object_new(sizeof *optimizer, &mix_optimizer_object_class);
   if (!optimizer) return NULL;
   optimizer->options = given;
@@ -306,7 +300,7 @@ bool mix_variables_given(mix_list *variables, const char *call) {
   if (!mix_given(variables, &mix_list_class, call, "a list of variables")) return false;
   for (int i = 0; i < mix_list_count(variables); i++)
     if (!mix_is(mix_list_get(variables, i), &mix_variable_class)) {
-      mix_fail(MIX_TYPE_ERROR, "%s: item %d of the variables is not a variable", call, i);
+      mix_fail_type("%s: item %d of the variables is not a variable", call, i);
       return false;
     }
   return true;
@@ -466,8 +460,8 @@ mix_status mix_optimizer_set_learning_rate(mix_optimizer *optimizer, double lear
 
 static bool check_limit(const char *name, double limit) {
   if (isfinite(limit) && limit >= 0) return true;
-  mix_fail(MIX_VALUE_ERROR, "optimizer_set_clipping: %s is %g; expected a positive number, or 0 for no limit",
-           name, limit);
+  mix_fail_value("optimizer_set_clipping: %s is %g; expected a positive number, or 0 for no limit", name,
+                 limit);
   return false;
 }
 
@@ -497,7 +491,7 @@ mix_status mix_optimizer_set_clipping(mix_optimizer *optimizer, double clipnorm,
 mix_list *mix_optimizer_variables(mix_optimizer *optimizer) {
   if (mix_failed()) return NULL;
   if (!mix_is(optimizer, &mix_optimizer_object_class))
-    return mix_fail(MIX_TYPE_ERROR, "optimizer_variables: no optimizer");
+    return mix_fail_type("optimizer_variables: no optimizer");
   mix_list *list = mix_list_new(0, NULL);
   if (optimizer->inner && optimizer->semantics->wrapper_state_in_variables) {
     mix_loss_scale *scale = optimizer->loss_scale;

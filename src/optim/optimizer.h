@@ -1,15 +1,9 @@
 /* The optimizer object, its class, and the pending assignments of one update. */
-#ifndef MIX_OPTIM_OPTIMIZER_H
-#define MIX_OPTIM_OPTIMIZER_H
+#pragma once
 
-#include "base/object.h"
 #include "graph/variable.h"
 #include "nn/fields.h"
-#include "nn/policy/semantics.h"
-#include <jansson.h>
-#include <mixtape/ops.h>
 #include <mixtape/schedule.h>
-#include <mixtape/optimizer.h>
 #include <regex.h>
 
 /* The fields that every options struct begins with. */
@@ -262,5 +256,3 @@ mix_optimizer *mix_loss_scale_optimizer_from_json(const json_t *config, const mi
 mix_fields mix_optimizer_fields(const mix_optimizer_class *class, const mix_semantics *rules);
 /* The first option that is set and that another generation does not have; NULL: none. */
 const char *mix_optimizer_lost_option(const mix_optimizer *optimizer, const mix_semantics *other);
-
-#endif

@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "ops/with_number.h"
 #include <math.h>
-#include <mixtape/ops.h>
 #include <string.h>
 
 static void schedule_finalize(void *object) {
@@ -20,14 +20,14 @@ const mix_class mix_schedule_class = {.name = "schedule", .finalize = schedule_f
 
 static mix_tensor *exponential(const mix_schedule_options *options, mix_tensor *step) {
   const double *p = options->parameters; /* initial, decay_steps, rate */
-  mix_tensor *exponent = mix_divide(step, mix_scalar_like(step, p[1]));
+  mix_tensor *exponent = mix_over(step, p[1]);
   if (options->flag) exponent = mix_floor(exponent);
   return mix_multiply(mix_scalar_like(step, p[0]), mix_power(mix_scalar_like(step, p[2]), exponent));
 }
 
 static mix_tensor *inverse_time(const mix_schedule_options *options, mix_tensor *step) {
   const double *p = options->parameters; /* initial, decay_steps, rate */
-  mix_tensor *ratio = mix_divide(step, mix_scalar_like(step, p[1]));
+  mix_tensor *ratio = mix_over(step, p[1]);
   if (options->flag) ratio = mix_floor(ratio);
   mix_tensor *denominator =
       mix_add(mix_scalar_like(step, 1), mix_multiply(mix_scalar_like(step, p[2]), ratio));
@@ -81,7 +81,7 @@ static mix_tensor *cosine(const mix_schedule_options *options, mix_tensor *step)
 /* Period i lasts first_decay_steps * t_mul^i and starts at initial * m_mul^i. */
 static mix_tensor *cosine_restarts(const mix_schedule_options *options, mix_tensor *step) {
   const double *p = options->parameters; /* initial, first_decay_steps, t_mul, m_mul, alpha */
-  mix_tensor *done = mix_divide(step, mix_scalar_like(step, p[1])), *one = mix_scalar_like(step, 1), *period;
+  mix_tensor *done = mix_over(step, p[1]), *one = mix_scalar_like(step, 1), *period;
   if (p[2] == 1) {
     period = mix_floor(done);
     done = mix_subtract(done, period);
@@ -101,14 +101,12 @@ static mix_tensor *cosine_restarts(const mix_schedule_options *options, mix_tens
 
 /* A number of steps: whole numbers are integers in configs. */
 static json_t *write_steps(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   return mix_number_json(*(const double *)mix_field_at(field, options));
 }
 static const mix_value_kind steps_kind = {"a number",  sizeof(double),  mix_resolve_number, NULL,
                                           write_steps, mix_read_number, mix_parse_number};
 /* A list of numbers with a point. */
 static json_t *write_values(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   const mix_numbers *numbers = mix_field_at(field, options);
   json_t *list = json_array();
   for (int i = 0; i < numbers->count; i++) mix_json_append(list, json_real(numbers->values[i]));
@@ -190,7 +188,7 @@ const mix_schedule_kind *const mix_schedule_kinds[] = {&mix_schedule_exponential
                                                        NULL};
 
 static bool is_number(const mix_schedule_kind *kind, const char *name, double x) {
-  if (isnan(x)) mix_fail(MIX_VALUE_ERROR, "%s: %s is nan; expected a number", kind->class_name, name);
+  if (isnan(x)) mix_fail_value("%s: %s is nan; expected a number", kind->class_name, name);
   return !isnan(x);
 }
 
@@ -218,8 +216,8 @@ mix_schedule *mix_schedule_new(const mix_schedule_kind *kind, const mix_schedule
   if (mix_failed()) return NULL;
   bool piecewise = kind == &mix_schedule_piecewise;
   if (kind && !piecewise && !(options->parameters[1] > 0))
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s is %g; expected a positive number", kind->class_name,
-                    kind->fields[1].name, options->parameters[1]);
+    return mix_fail_value("%s: %s is %g; expected a positive number", kind->class_name, kind->fields[1].name,
+                          options->parameters[1]);
   if (kind && !are_numbers(kind, options)) return NULL;
   mix_schedule *schedule = mix_object_new(sizeof *schedule, &mix_schedule_class);
   if (!schedule) return NULL;
@@ -264,16 +262,15 @@ mix_schedule *mix_cosine_decay_restarts(double initial, double first_decay_steps
 mix_schedule *mix_piecewise_constant_decay(int count, const double *boundaries, const double *values) {
   if (mix_failed()) return NULL;
   if (count < 0 || !values || (count > 0 && !boundaries))
-    return mix_fail(MIX_VALUE_ERROR,
-                    "piecewise_constant_decay: expected count boundaries and one value more, got count %d",
-                    count);
+    return mix_fail_value(
+        "piecewise_constant_decay: expected count boundaries and one value more, got count %d", count);
   return mix_schedule_new(&mix_schedule_piecewise, &(mix_schedule_options){.boundaries = {count, boundaries},
                                                                            .values = {count + 1, values}});
 }
 
 mix_schedule *mix_schedule_function(mix_tensor *(*function)(void *, mix_tensor *), void *context) {
   if (mix_failed()) return NULL;
-  if (!function) return mix_fail(MIX_TYPE_ERROR, "schedule_function: no function");
+  if (!function) return mix_fail_type("schedule_function: no function");
   mix_schedule *schedule = mix_schedule_new(NULL, NULL);
   if (!schedule) return NULL;
   schedule->function = function;
@@ -283,8 +280,7 @@ mix_schedule *mix_schedule_function(mix_tensor *(*function)(void *, mix_tensor *
 
 mix_tensor *mix_schedule_call(mix_schedule *schedule, mix_tensor *step) {
   if (!mix_given(step, &mix_tensor_class, "schedule_call", "a step, an int64 scalar")) return NULL;
-  if (!mix_is(schedule, &mix_schedule_class))
-    return mix_fail(MIX_TYPE_ERROR, "schedule_call: expected a schedule");
+  if (!mix_is(schedule, &mix_schedule_class)) return mix_fail_type("schedule_call: expected a schedule");
   if (!schedule->kind) {
     mix_tensor *rate = mix_returned(schedule->function(schedule->context, step), "schedule");
     return rate ? mix_cast(rate, mix_floatx()) : NULL;

@@ -1,10 +1,8 @@
 /* The learning rate schedule object, and its kinds with the parameters that configs hold. */
-#ifndef MIX_OPTIM_SCHEDULE_H
-#define MIX_OPTIM_SCHEDULE_H
+#pragma once
 
 #include "base/object.h"
 #include "nn/fields.h"
-#include <jansson.h>
 #include <mixtape/schedule.h>
 
 enum { MIX_SCHEDULE_PARAMETERS = 5 };
@@ -48,5 +46,3 @@ extern const mix_field_row mix_schedule_name_field[];
 /* {"class_name", "config", ...} as a new jansson reference; TypeError for a user's function. */
 json_t *mix_schedule_to_json(const mix_schedule *schedule, const mix_semantics *semantics);
 mix_schedule *mix_schedule_from_json(const json_t *json);
-
-#endif

@@ -3,8 +3,8 @@
  * and constraint. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "graph/capture.h"
 #include "ops/table.h"
+#include "ops/with_number.h"
 #include "optim/optimizer.h"
 #include "tensor/shape.h"
 
@@ -174,7 +174,7 @@ mix_tensor *mix_update_step(mix_update *update, int offset, mix_dtype dtype) {
   mix_tensor *steps = mix_update_get(update, update->optimizer->iterations);
   int64_t accumulated = update->optimizer->options.common.gradient_accumulation_steps;
   if (accumulated) steps = mix_floor_divide(steps, mix_scalar_like(steps, (double)accumulated));
-  return mix_cast(mix_add(steps, mix_scalar_like(steps, offset)), dtype);
+  return mix_cast(mix_plus(steps, offset), dtype);
 }
 
 mix_tensor *mix_update_cast(double value, mix_dtype dtype) { return mix_scalar((double)(float)value, dtype); }

@@ -4,23 +4,9 @@
  * run refreshes it first (compile/function.c). Where "upcast_matmul" reads the 16-bit values as float32, the
  * copy holds them as float32. */
 #include "passes/passes.h"
-#include "tensor/type.h"
 
 static bool is_cast_of(const mix_ir_node *node, int value) {
   return !node->dead && node->op->opcode == MIX_OPCODE_CAST && node->inputs[0] == value;
-}
-
-/* Adds a cast of `value` at the end of the node array. Returns the result value, or -1 with the error
- * recorded. */
-static int add_cast(mix_ir *ir, int value, mix_dtype dtype, const char *scope) {
-  mix_cast_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
-  if (!attributes) return -1;
-  attributes->dtype = dtype;
-  int node = mix_ir_add(ir, &mix_op_cast, attributes, 1, &value, 1,
-                        &(mix_type){.dtype = dtype, .shape = ir->values[value].shape});
-  if (node < 0) return -1;
-  ir->nodes[node].scope = scope;
-  return ir->nodes[node].first_output;
 }
 
 /* The ir variable that holds this copy, or -1. It exists already where "cse" is off and several casts are
@@ -44,8 +30,8 @@ static bool cache_cast(mix_ir *ir, int index, int cast_node, mix_dtype dtype) {
   if (!known && (at = mix_ir_add_variable(ir, copy)) < 0) return false;
   const mix_ir_variable *weight = &ir->variables[index];
   if (!known && weight->exit != weight->entry) {
-    int exit = add_cast(ir, weight->exit, dtype, scope);
-    if (exit >= 0 && upcast) exit = add_cast(ir, exit, MIX_FLOAT32, scope);
+    int exit = mix_ir_add_cast(ir, weight->exit, dtype, scope);
+    if (exit >= 0 && upcast) exit = mix_ir_add_cast(ir, exit, MIX_FLOAT32, scope);
     if (exit < 0) return false;
     ir->variables[at].exit = exit;
     ir->variables[at].guard = ir->variables[index].guard;

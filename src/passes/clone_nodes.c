@@ -15,9 +15,9 @@ bool mix_uses_build(mix_uses *x, mix_ir *ir) {
   int inputs = 0;
   for (int n = 0; n < ir->node_count; n++) inputs += ir->nodes[n].input_count + 1;
   *x = (mix_uses){.ir = ir, .node_capacity = ir->node_count * 2 + 64, .use_capacity = inputs * 2 + 256};
-  x->first = mix_ir_alloc(ir, sizeof(int) * (size_t)x->node_capacity);
-  x->key = mix_ir_alloc(ir, sizeof(int) * (size_t)x->node_capacity);
-  x->uses = mix_ir_alloc(ir, sizeof *x->uses * (size_t)x->use_capacity);
+  x->first = mix_ir_ints(ir, x->node_capacity);
+  x->key = mix_ir_ints(ir, x->node_capacity);
+  x->uses = mix_ir_array(ir, x->use_capacity, sizeof *x->uses);
   if (!x->first || !x->key || !x->uses) return false;
   for (int n = 0; n < x->node_capacity; n++) x->first[n] = x->key[n] = -1;
   for (int n = 0; n < ir->node_count; n++)

@@ -1,6 +1,5 @@
 /* Clones of a node for groups of its users: each user has a key, and those of one key share a clone. */
-#ifndef MIX_PASSES_CLONE_NODES_H
-#define MIX_PASSES_CLONE_NODES_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -22,5 +21,3 @@ bool mix_uses_build(mix_uses *x, mix_ir *ir);
 /* Users of node n whose key is not `own` get a clone for each key, while there is room. Clones are added at
  * the end: the ir is no longer sorted. */
 bool mix_uses_clone_for_others(mix_uses *x, int n, int own);
-
-#endif

@@ -4,7 +4,6 @@
 #include "passes/rematerialize.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "tensor/memory.h"
 #include "tensor/shape.h"
 
 enum { MAX_BYTES = 256, PITCH = MAX_BYTES + 64 };
@@ -33,7 +32,7 @@ static mix_ir *extract(mix_ir *ir, const bool *known, const bool *wanted, int *m
   part->name = "constants";
   part->eager = true;
   part->context = ir->context;
-  part->results = mix_ir_alloc(part, sizeof(int) * (size_t)(result_count + 1));
+  part->results = mix_ir_ints(part, result_count + 1);
   bool good = part->results != NULL;
   for (int n = 0; n < ir->node_count && good; n++) {
     const mix_ir_node *node = &ir->nodes[n];
@@ -73,11 +72,11 @@ static bool compute(const mix_ir *ir, mix_ir *part, int result_count, mix_memory
 
 bool mix_pass_constant_fold(mix_ir *ir) {
   if (ir->eager || !ir->evaluate) return true;
-  bool *known = mix_ir_alloc(ir, (size_t)ir->node_count + 1); /* constants, and nodes that fold */
+  bool *known = mix_ir_flags(ir, ir->node_count + 1); /* constants, and nodes that fold */
   /* folds, and is needed by a result, a variable or a node that does not fold */
-  bool *wanted = mix_ir_alloc(ir, (size_t)ir->node_count + 1);
+  bool *wanted = mix_ir_flags(ir, ir->node_count + 1);
   bool *condition = mix_ir_conditions(ir); /* a guard stays a computed value */
-  int *mapped = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
+  int *mapped = mix_ir_ints(ir, ir->value_count + 1);
   if (!known || !wanted || !condition || !mapped) return false;
   for (int n = 0; n < ir->node_count; n++) {
     const mix_ir_node *node = &ir->nodes[n];

@@ -54,8 +54,8 @@ static bool same(const mix_ir *ir, const mix_ir_node *a, const mix_ir_node *b) {
 bool mix_pass_cse(mix_ir *ir) {
   int size = 64;
   while (size < ir->node_count * 2) size *= 2;
-  int *table = mix_ir_alloc(ir, sizeof(int) * (size_t)size); /* node + 1 */
-  int *becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
+  int *table = mix_ir_ints(ir, size); /* node + 1 */
+  int *becomes = mix_ir_ints(ir, ir->value_count + 1);
   if (!table || !becomes) return false;
   for (int v = 0; v < ir->value_count; v++) becomes[v] = v;
   for (int n = 0; n < ir->node_count; n++) {

@@ -3,7 +3,6 @@
 #include "passes/passes.h"
 
 #include "base/alloc.h"
-#include "ops/table.h"
 #include <string.h>
 
 typedef struct marks {
@@ -138,7 +137,7 @@ static void rename_values(mix_ir *ir, const int *becomes, int count) {
 bool mix_pass_dce(mix_ir *ir) {
   const int value_count = ir->value_count;
   marks m;
-  int *becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(value_count + 1));
+  int *becomes = mix_ir_ints(ir, value_count + 1);
   if (!new_marks(ir, &m) || !becomes) return false;
   for (int v = 0; v < value_count; v++) becomes[v] = -1;
   for (int i = 0; i < ir->result_count; i++) need(ir, &m, ir->results[i]);

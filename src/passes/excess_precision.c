@@ -7,7 +7,6 @@
  * overflow), comparisons, casts to integers, floor and the like. Every element-wise value that feeds one
  * keeps its own dtype, across any number of programs. */
 #include "passes/passes.h"
-#include "tensor/type.h"
 
 typedef struct analysis {
   mix_ir *ir;
@@ -72,9 +71,8 @@ static bool upcast_registers(analysis *x, mix_ir_node *node) {
   mix_program *wide = mix_ir_alloc(ir, sizeof *wide);
   if (!wide) return false;
   *wide = *program;
-  wide->loads = mix_ir_alloc(ir, sizeof *wide->loads * (size_t)(loads + 1));
-  wide->instructions =
-      mix_ir_alloc(ir, sizeof *wide->instructions * (size_t)(program->instruction_count + 1));
+  wide->loads = mix_ir_array(ir, loads + 1, sizeof *wide->loads);
+  wide->instructions = mix_ir_array(ir, program->instruction_count + 1, sizeof *wide->instructions);
   if (!wide->loads || !wide->instructions) return false;
   for (int l = 0; l < loads; l++) {
     wide->loads[l] = program->loads[l];

@@ -2,7 +2,6 @@
  * packing applies at no cost. This requires that the backend sums in the same order either way, except
  * under jit_compile. Under jit_compile a transpose of the result swaps the operands: (A B)^T = B^T A^T. Two
  * transposes in a row are merged. One that only moves dimensions of size 1 becomes a reshape. */
-#include "backend/backend.h"
 #include "passes/passes.h"
 #include "tensor/shape.h"
 #include <string.h>
@@ -72,7 +71,7 @@ static bool transpose_product(mix_ir *ir, int n, const int *uses) {
     return true;
   const bool transpose_a = !mix_op_transposes(product->op, product->attributes, 1),
              transpose_b = !mix_op_transposes(product->op, product->attributes, 0);
-  int *inputs = mix_ir_alloc(ir, sizeof(int) * MIX_CONTRACTED);
+  int *inputs = mix_ir_ints(ir, MIX_CONTRACTED);
   if (!inputs) return false;
   inputs[0] = product->inputs[1], inputs[1] = product->inputs[0];
   node->op = product->op;
@@ -118,7 +117,7 @@ static bool becomes_reshape(mix_ir *ir, mix_ir_node *node) {
 }
 
 bool mix_pass_fold_transposes(mix_ir *ir) {
-  int *becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
+  int *becomes = mix_ir_ints(ir, ir->value_count + 1);
   int *uses = mix_ir_uses(ir);
   if (!becomes || !uses) return false;
   for (int v = 0; v < ir->value_count; v++) becomes[v] = v;

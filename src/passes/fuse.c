@@ -1,7 +1,6 @@
 /* fuse: element-wise fusion. Nodes over the same iteration space and under the same guard join one program,
  * unless a path leads out of the group and back in. A program may end in a finite check, in a sum or mean of
  * all elements, or in several of rows and columns. */
-#include "backend/backend.h"
 #include "base/error.h"
 #include "passes/passes.h"
 #include "passes/rematerialize.h"
@@ -237,7 +236,7 @@ static bool try_join(groups *g, int x, int y) {
 static bool join_readers(groups *g) {
   mix_ir *ir = g->ir;
   /* 1 + the first reader of a variable; -1: no reader yet; 0: not a variable */
-  int *reader = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
+  int *reader = mix_ir_ints(ir, ir->value_count + 1);
   if (!reader) return false;
   for (int i = 0; i < ir->variable_count; i++)
     if (ir->values[ir->variables[i].entry].shape.rank > 0) reader[ir->variables[i].entry] = -1;
@@ -258,7 +257,7 @@ static bool join_readers(groups *g) {
 /* Joins sums that read the same operand element by element, so that they share the load. */
 static bool join_sums(groups *g) {
   mix_ir *ir = g->ir;
-  int *reader = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1)); /* 1 + the first one */
+  int *reader = mix_ir_ints(ir, ir->value_count + 1); /* 1 + the first one */
   if (!reader) return false;
   for (int n = 0; n < ir->node_count; n++) {
     if (!member(ir, &ir->nodes[n]) || !g->reduces[find(g, n)]) continue;
@@ -288,7 +287,7 @@ static void join_producers(groups *g, int n) {
 /* Joins what sums are made of, and the sums: before the small values made of them tie one sum to another. */
 static bool join_operands_of_sums(groups *g) {
   mix_ir *ir = g->ir;
-  bool *in_cone = mix_ir_alloc(ir, sizeof *in_cone * (size_t)(ir->node_count + 1));
+  bool *in_cone = mix_ir_array(ir, ir->node_count + 1, sizeof *in_cone);
   if (!in_cone) return false;
   for (int n = ir->node_count - 1; n >= 0; n--) {
     in_cone[n] = in_cone[n] || is_sum(ir, &ir->nodes[n]);
@@ -307,7 +306,7 @@ static bool join_operands_of_sums(groups *g) {
  * later program: it reads what they are made of. */
 static bool join_after_sums(groups *g) {
   mix_ir *ir = g->ir;
-  int *from = mix_ir_alloc(ir, sizeof *from * (size_t)(ir->node_count + 1)); /* 1 + the group's first node */
+  int *from = mix_ir_array(ir, ir->node_count + 1, sizeof *from); /* 1 + the group's first node */
   if (!from) return false;
   for (int n = 0; n < ir->node_count; n++) {
     if (ir->nodes[n].dead || g->reduces[find(g, n)]) continue;
@@ -330,25 +329,23 @@ static bool join_after_sums(groups *g) {
 }
 
 static bool groups_make(mix_ir *ir, groups *g) {
-  size_t count = (size_t)ir->node_count + 1;
+  const int count = ir->node_count + 1;
   *g = (groups){.ir = ir,
-                .root = mix_ir_alloc(ir, sizeof(int) * count),
-                .next = mix_ir_alloc(ir, sizeof(int) * count),
-                .last = mix_ir_alloc(ir, sizeof(int) * count),
-                .size = mix_ir_alloc(ir, sizeof(int) * count),
-                .summed = mix_ir_alloc(ir, sizeof(bool) * count),
-                .reduces = mix_ir_alloc(ir, sizeof(bool) * count),
-                .seen = mix_ir_alloc(ir, sizeof(int) * count),
-                .position = mix_ir_alloc(ir, sizeof(int) * count),
-                .root_at = mix_ir_alloc(ir, sizeof(int) * count),
-                .stack = mix_ir_alloc(ir, sizeof(int) * count),
-                .moved = mix_ir_alloc(ir, sizeof(int) * count),
+                .root = mix_ir_ints(ir, count),
+                .next = mix_ir_ints(ir, count),
+                .last = mix_ir_ints(ir, count),
+                .size = mix_ir_ints(ir, count),
+                .summed = mix_ir_flags(ir, count),
+                .reduces = mix_ir_flags(ir, count),
+                .seen = mix_ir_ints(ir, count),
+                .position = mix_ir_ints(ir, count),
+                .root_at = mix_ir_ints(ir, count),
+                .stack = mix_ir_ints(ir, count),
+                .moved = mix_ir_ints(ir, count),
                 .uses = mix_ir_uses(ir),
-                .used_inside = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1)),
+                .used_inside = mix_ir_ints(ir, ir->value_count + 1),
                 .collective_before = mix_ir_collective_before(ir)};
-  if (!g->root || !g->next || !g->last || !g->size || !g->summed || !g->reduces || !g->seen || !g->position ||
-      !g->root_at || !g->stack || !g->moved || !g->uses || !g->used_inside || !g->collective_before)
-    return false;
+  if (mix_failed()) return false;
   for (int n = 0; n < ir->node_count; n++) {
     g->root[n] = g->last[n] = g->position[n] = g->root_at[n] = n;
     g->next[n] = -1;
@@ -476,10 +473,10 @@ static bool emit(groups *g, int root, int *inside, int *value_register, int *bec
         b->inputs[b->input_count++] = value;
     }
   program->load_count = b->input_count;
-  program->loads = mix_ir_alloc(ir, sizeof *program->loads * (size_t)(b->input_count + 1));
-  program->instructions = mix_ir_alloc(ir, sizeof *program->instructions * (size_t)(count + 1));
-  program->stores = mix_ir_alloc(ir, sizeof *program->stores * (size_t)(count + 1));
-  program->sums = mix_ir_alloc(ir, sizeof *program->sums * MIX_PROGRAM_SUMS);
+  program->loads = mix_ir_array(ir, b->input_count + 1, sizeof *program->loads);
+  program->instructions = mix_ir_array(ir, count + 1, sizeof *program->instructions);
+  program->stores = mix_ir_array(ir, count + 1, sizeof *program->stores);
+  program->sums = mix_ir_array(ir, MIX_PROGRAM_SUMS, sizeof *program->sums);
   if (!program->loads || !program->instructions || !program->stores || !program->sums) return false;
   int read[MAX_MEMBERS * 4]; /* values, of which a slice may be an input */
   memcpy(read, b->inputs, sizeof read);
@@ -558,9 +555,9 @@ bool mix_pass_fuse(mix_ir *ir) {
   if (mix_pass_wanted(ir, "fuse") && !(mix_ir_recompute_later(ir) && mix_ir_recompute(ir))) return false;
   if (!mix_ir_guard_keys(ir) || !groups_make(ir, &g)) return false;
   int nodes = ir->node_count, values = ir->value_count;
-  int *inside = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1));
-  int *value_register = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1));
-  int *becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1));
+  int *inside = mix_ir_ints(ir, values + 1);
+  int *value_register = mix_ir_ints(ir, values + 1);
+  int *becomes = mix_ir_ints(ir, values + 1);
   if (!inside || !value_register || !becomes) return false;
   for (int v = 0; v < values; v++) becomes[v] = v;
   for (int n = 0; n < nodes; n++) {

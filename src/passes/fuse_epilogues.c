@@ -103,8 +103,8 @@ mix_program *mix_epilogue_program(mix_ir *ir, const mix_program *old, int load, 
   *fits = true;
   if (!program) return NULL;
   *program = *old;
-  program->loads = mix_ir_alloc(ir, sizeof *program->loads * (size_t)(old->load_count + 1));
-  program->stores = mix_ir_alloc(ir, sizeof *program->stores * (size_t)(old->store_count + 1));
+  program->loads = mix_ir_array(ir, old->load_count + 1, sizeof *program->loads);
+  program->stores = mix_ir_array(ir, old->store_count + 1, sizeof *program->stores);
   if (!program->loads || !program->stores) return NULL;
   matrix = mix_epilogue_space(matrix);
   if (!(*fits = as_matrix(old, matrix.dims[0], matrix.dims[1], program->loads))) return NULL;
@@ -141,8 +141,8 @@ static bool join(joining *j, int fused_index, int load, bool *joined) {
   mix_ir_node product = ir->nodes[product_index];
   mix_program *program = mix_epilogue_program(ir, old, load, ir->values[raw].shape, joined);
   if (!program) return !*joined;
-  int *inputs = mix_ir_alloc(ir, sizeof(int) * (size_t)(fused.input_count + MIX_CONTRACTED));
-  mix_type *outputs = mix_ir_alloc(ir, sizeof *outputs * (size_t)(fused.output_count + 1));
+  int *inputs = mix_ir_ints(ir, fused.input_count + MIX_CONTRACTED);
+  mix_type *outputs = mix_ir_array(ir, fused.output_count + 1, sizeof *outputs);
   if (!inputs || !outputs) return false;
   int input_count = MIX_CONTRACTED, output_count = fused.output_count;
   inputs[0] = product.inputs[0];
@@ -205,11 +205,11 @@ static bool tables_make(mix_ir *ir, joining *j) {
   for (int n = 0; n < ir->node_count; n++) /* space for the results of fused nodes */
     if (ir->nodes[n].op->flags & MIX_OP_PROGRAM) values += ir->nodes[n].output_count + 1, nodes++;
   *j = (joining){.ir = ir,
-                 .uses = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1)),
-                 .first_use = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1)),
-                 .becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1)),
-                 .seen = mix_ir_alloc(ir, sizeof(int) * (size_t)(nodes + 1)),
-                 .stack = mix_ir_alloc(ir, sizeof(int) * (size_t)(nodes + 1)),
+                 .uses = mix_ir_ints(ir, values + 1),
+                 .first_use = mix_ir_ints(ir, values + 1),
+                 .becomes = mix_ir_ints(ir, values + 1),
+                 .seen = mix_ir_ints(ir, nodes + 1),
+                 .stack = mix_ir_ints(ir, nodes + 1),
                  .collective_before = mix_ir_collective_before(ir)};
   const int *uses = mix_ir_uses(ir);
   if (!j->uses || !j->first_use || !j->becomes || !j->seen || !j->stack || !j->collective_before || !uses)

@@ -4,7 +4,6 @@
  * numbers. */
 #include "passes/passes.h"
 #include "tensor/shape.h"
-#include "tensor/type.h"
 #include <string.h>
 
 /* A loop and what of its body is known outside. */
@@ -43,8 +42,8 @@ static bool moves(const hoisting *h, const mix_ir_node *node) {
 
 /* The node in the graph around the loop. */
 static bool move(hoisting *h, mix_ir_node *node) {
-  mix_type *types = mix_ir_alloc(h->ir, sizeof *types * (size_t)(node->output_count + 1));
-  int *inputs = mix_ir_alloc(h->ir, sizeof *inputs * (size_t)(node->input_count + 1));
+  mix_type *types = mix_ir_array(h->ir, node->output_count + 1, sizeof *types);
+  int *inputs = mix_ir_array(h->ir, node->input_count + 1, sizeof *inputs);
   if (!types || !inputs) return false;
   for (int i = 0; i < node->input_count; i++) inputs[i] = h->outside[node->inputs[i]];
   for (int o = 0; o < node->output_count; o++) types[o] = h->body->values[node->first_output + o].type;
@@ -62,7 +61,7 @@ static bool move(hoisting *h, mix_ir_node *node) {
 /* The value of a moved node becomes an operand of the loop, and an argument of its body. */
 static bool add_operand(hoisting *h, int value) {
   mix_ir_node *loop = &h->ir->nodes[h->loop];
-  int *inputs = mix_ir_alloc(h->ir, sizeof *inputs * (size_t)(loop->input_count + 1));
+  int *inputs = mix_ir_array(h->ir, loop->input_count + 1, sizeof *inputs);
   const mix_type type = h->body->values[value].type;
   const int argument = mix_ir_add(h->body, &mix_op_placeholder, NULL, 0, NULL, 1, &type);
   if (!inputs || argument < 0) return false;
@@ -80,7 +79,7 @@ static bool hoist(mix_ir *ir, int n, bool upcasts) {
   const mix_scan_attributes *attributes = ir->nodes[n].attributes;
   const int nodes = h.body->node_count, values = h.body->value_count,
             varying = attributes->carries + attributes->inputs;
-  if (!(h.outside = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1)))) return false;
+  if (!(h.outside = mix_ir_ints(ir, values + 1))) return false;
   for (int v = 0; v < values; v++) h.outside[v] = -1;
   bool any = false;
   for (int m = 0; m < nodes; m++) {

@@ -71,7 +71,7 @@ static int add_zero(mix_ir *ir, int value, const mix_ir_node *like) {
 
 static bool join(mix_ir *ir, int n) {
   const int count = ir->nodes[n].input_count;
-  int *order = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1)), axis = -1;
+  int *order = mix_ir_ints(ir, count + 1), axis = -1;
   mix_axis_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
   if (!order || !attributes) return false;
   if (!find_order(ir, &ir->nodes[n], &axis, order)) return true;

@@ -73,20 +73,20 @@ static void reorder(mix_ir *ir, const place *places, mix_ir_node *sorted) {
 }
 
 bool mix_pass_overlap_collectives(mix_ir *ir) {
-  const size_t count = (size_t)ir->node_count;
+  const int count = ir->node_count;
   bool any = false;
   for (int n = 0; n < ir->node_count; n++) any = any || is_collective(ir, n);
   if (!any) return true;
-  place *places = mix_ir_alloc(ir, sizeof *places * (count + 1));
-  int64_t *earliest = mix_ir_alloc(ir, sizeof *earliest * (count + 1));
-  int *reader = mix_ir_alloc(ir, sizeof *reader * (count + 1));
-  mix_ir_node *sorted = mix_ir_alloc(ir, sizeof *sorted * (count + 1));
+  place *places = mix_ir_array(ir, count + 1, sizeof *places);
+  int64_t *earliest = mix_ir_array(ir, count + 1, sizeof *earliest);
+  int *reader = mix_ir_ints(ir, count + 1);
+  mix_ir_node *sorted = mix_ir_array(ir, count + 1, sizeof *sorted);
   if (!places || !earliest || !reader || !sorted) return false;
   for (int n = 0; n < ir->node_count; n++) places[n] = (place){4 * (int64_t)n, n};
   find_earliest(ir, earliest);
   find_readers(ir, reader);
   place_collectives(ir, earliest, reader, places);
-  qsort(places, count, sizeof *places, compare);
+  qsort(places, (size_t)count, sizeof *places, compare);
   reorder(ir, places, sorted);
   return true;
 }

@@ -32,7 +32,7 @@ void mix_program_strides(mix_shape shape, mix_shape space, int64_t strides[MIX_M
 }
 
 bool *mix_ir_conditions(mix_ir *ir) {
-  bool *condition = mix_ir_alloc(ir, sizeof(bool) * (size_t)(ir->value_count + 1));
+  bool *condition = mix_ir_flags(ir, ir->value_count + 1);
   for (int n = 0; condition && n < ir->node_count; n++)
     if (ir->nodes[n].guard >= 0) condition[ir->nodes[n].guard] = true;
   for (int i = 0; condition && i < ir->variable_count; i++)

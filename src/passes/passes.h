@@ -1,10 +1,8 @@
 /* The passes, one file each. They edit the IR in place and return false with the error recorded.
  * MIXTAPE_DISABLE_PASSES disables some by name ("fuse,fuse_epilogues"). */
-#ifndef MIX_PASSES_PASSES_H
-#define MIX_PASSES_PASSES_H
+#pragma once
 
 #include "backend/backend.h"
-#include "ir/ir.h"
 
 /* Computes what is the same in all steps of a loop before it. */
 bool mix_pass_hoist_invariants(mix_ir *ir);
@@ -74,5 +72,3 @@ mix_program *mix_epilogue_program(mix_ir *ir, const mix_program *program, int lo
                                   bool *fits);
 /* Can the element-wise node meet a value on which it fails (an integer divided by zero)? */
 bool mix_ir_may_fail(const mix_ir *ir, const mix_ir_node *node);
-
-#endif

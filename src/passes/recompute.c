@@ -140,8 +140,8 @@ static bool recompute(cone *c, int sum, const later *x) {
 /* By node: do several stages read it, or anything but a program? */
 static bool *kept_values(mix_ir *ir) {
   const int *stages = mix_ir_stages(ir);
-  bool *kept = mix_ir_alloc(ir, sizeof *kept * (size_t)(ir->node_count + 1));
-  int *reader = mix_ir_alloc(ir, sizeof *reader * (size_t)(ir->node_count + 1)); /* 1 + its stage */
+  bool *kept = mix_ir_array(ir, ir->node_count + 1, sizeof *kept);
+  int *reader = mix_ir_array(ir, ir->node_count + 1, sizeof *reader); /* 1 + its stage */
   if (!stages || !kept || !reader) return NULL;
   for (int n = 0; n < ir->node_count; n++) {
     const mix_ir_node *node = &ir->nodes[n];
@@ -159,10 +159,10 @@ bool mix_ir_recompute(mix_ir *ir) {
   int count = ir->node_count; /* added nodes come later and need no visit */
   const bool *kept = kept_values(ir);
   const later x = {.count = count,
-                   .original = mix_ir_alloc(ir, sizeof(int) * (size_t)(2 * count + MAX_RECOMPUTED + 1)),
-                   .level = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1)),
-                   .after = mix_ir_alloc(ir, sizeof(bool) * (size_t)(count + 1)),
-                   .leads = mix_ir_alloc(ir, sizeof(bool) * (size_t)(count + 1))};
+                   .original = mix_ir_ints(ir, 2 * count + MAX_RECOMPUTED + 1),
+                   .level = mix_ir_ints(ir, count + 1),
+                   .after = mix_ir_flags(ir, count + 1),
+                   .leads = mix_ir_flags(ir, count + 1)};
   bool any = false;
   if (!kept || !x.original || !x.level || !x.after || !x.leads) return false;
   for (int n = 0; n < count; n++) {

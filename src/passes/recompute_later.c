@@ -19,7 +19,7 @@ static bool ends_stage(const mix_ir *ir, const mix_ir_node *node) {
 }
 
 int *mix_ir_stages(mix_ir *ir) {
-  int *stages = mix_ir_alloc(ir, sizeof *stages * (size_t)(ir->node_count + 1));
+  int *stages = mix_ir_array(ir, ir->node_count + 1, sizeof *stages);
   for (int n = 0; n < ir->node_count && stages; n++) {
     const mix_ir_node *node = &ir->nodes[n];
     for (int i = 0; i < node->input_count; i++) {
@@ -34,7 +34,7 @@ int *mix_ir_stages(mix_ir *ir) {
 static bool number_stages(stages *s) {
   mix_ir *ir = s->ir;
   const int *numbers = mix_ir_stages(ir);
-  s->pinned = mix_ir_alloc(ir, sizeof *s->pinned * (size_t)(ir->node_count + 1));
+  s->pinned = mix_ir_array(ir, ir->node_count + 1, sizeof *s->pinned);
   if (!numbers || !s->pinned || !mix_uses_build(&s->uses, ir)) return false;
   for (int n = 0; n < ir->node_count; n++) s->uses.key[n] = numbers[n];
   for (int i = 0; i < ir->result_count; i++) s->pinned[mix_ir_producer(ir, ir->results[i])] = true;

@@ -87,9 +87,9 @@ bool mix_ir_guard_keys(mix_ir *ir) {
   mix_uses uses;
   if (!mix_uses_build(&uses, ir)) return false;
   int count = ir->node_count;
-  int *key = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1));
+  int *key = mix_ir_ints(ir, count + 1);
   /* a result, an exit or a guard: has a use that is not a node */
-  bool *pinned = mix_ir_alloc(ir, sizeof(bool) * (size_t)(count + 1));
+  bool *pinned = mix_ir_flags(ir, count + 1);
   if (!key || !pinned) return false;
   for (int n = 0; n < count; n++) key[n] = UNSET;
   for (int i = 0; i < ir->result_count; i++)

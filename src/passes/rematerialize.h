@@ -1,8 +1,7 @@
 /* Analyses for element-wise fusion: the guard under which the uses of each node stand, and the nodes that are
  * cheaper to recompute than to store (the unscaled gradient, which both the finite check and the update
  * use). */
-#ifndef MIX_PASSES_REMATERIALIZE_H
-#define MIX_PASSES_REMATERIALIZE_H
+#pragma once
 
 #include "ir/ir.h"
 
@@ -32,5 +31,3 @@ bool mix_ir_recompute_later(mix_ir *ir);
 /* Sets guard_key of every node. Clones cheap nodes whose uses stand under different guards. Leaves the ir
  * sorted. */
 bool mix_ir_guard_keys(mix_ir *ir);
-
-#endif

@@ -14,7 +14,7 @@ static int passed_on(const mix_ir *ir, const mix_ir_node *node) {
 }
 
 bool mix_pass_remove_identities(mix_ir *ir) {
-  int *becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
+  int *becomes = mix_ir_ints(ir, ir->value_count + 1);
   bool *condition = mix_ir_conditions(ir); /* a guard stays a computed value */
   if (!becomes || !condition) return false;
   for (int v = 0; v < ir->value_count; v++) becomes[v] = v;

@@ -3,10 +3,8 @@
  * if anything else reads the 16-bit weight, the copy serves all. The product becomes matmul_downcast with
  * round_operands; its other operand is upcast, which rounds to the same numbers. The bits do not change. Not
  * under jit_compile, where excess_precision would drop the upcast with the rounding before it. */
-#include "backend/backend.h"
 #include "passes/passes.h"
 #include "tensor/shape.h"
-#include "tensor/type.h"
 
 /* The upcast operand takes 4 bytes an element more, the copy of the weight 2. */
 enum { TIMES_SMALLER = 4 };
@@ -36,8 +34,8 @@ static bool needs_no_copy(const mix_ir *ir, const mix_ir_variable *weight) {
 /* By value: the products that may read the weight instead of this 16-bit form of it; -1: it is no such form.
  * NULL: out of memory. */
 static int *count_products(mix_ir *ir) {
-  int *products = mix_ir_alloc(ir, sizeof *products * (size_t)(ir->value_count + 1));
-  bool *is_weight = mix_ir_alloc(ir, sizeof *is_weight * (size_t)(ir->value_count + 1));
+  int *products = mix_ir_array(ir, ir->value_count + 1, sizeof *products);
+  bool *is_weight = mix_ir_array(ir, ir->value_count + 1, sizeof *is_weight);
   if (!products || !is_weight) return NULL;
   for (int i = 0; i < ir->variable_count; i++)
     is_weight[ir->variables[i].entry] = needs_no_copy(ir, &ir->variables[i]);
@@ -74,8 +72,8 @@ bool mix_pass_round_weights(mix_ir *ir) {
   const mix_backend *backend = ir->context->backend;
   if (!backend->rounds_operands || ir->excess_precision || ir->eager) return true;
   const int nodes = ir->node_count, values = ir->value_count;
-  int *wide = mix_ir_alloc(ir, sizeof *wide * (size_t)(values + 1)),
-      *copies = mix_ir_alloc(ir, sizeof *copies * (size_t)(nodes + 1));
+  int *wide = mix_ir_array(ir, values + 1, sizeof *wide),
+      *copies = mix_ir_array(ir, nodes + 1, sizeof *copies);
   const int *uses = mix_ir_uses(ir), *products = count_products(ir);
   size_t bytes;
   if (!wide || !copies || !uses || !products) return false;

@@ -1,7 +1,6 @@
 /* row_moments: reduce_mean(x) and reduce_mean(squared_difference(x, mean)) of rows become one operation that
  * reads x once. Where x is a cast of 16-bit values, which is exact, it reads these. */
 #include "ops/row_moments.h"
-#include "ops/table.h"
 #include "passes/passes.h"
 #include "passes/rematerialize.h"
 

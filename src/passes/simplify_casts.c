@@ -71,7 +71,7 @@ static bool move_narrow(mix_ir *ir, int n, const int *uses) {
 }
 
 bool mix_pass_simplify_casts(mix_ir *ir) {
-  int *becomes = mix_ir_alloc(ir, sizeof(int) * (size_t)(ir->value_count + 1));
+  int *becomes = mix_ir_ints(ir, ir->value_count + 1);
   int *uses = mix_ir_uses(ir);
   bool *condition = mix_ir_conditions(ir); /* a guard stays a computed value */
   if (!becomes || !uses || !condition) return false;

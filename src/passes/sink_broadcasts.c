@@ -120,7 +120,7 @@ static bool reshape_uniform(broadcasting *b, int n) {
 
 bool mix_pass_sink_broadcasts(mix_ir *ir) {
   int count = ir->node_count; /* added nodes come later and need no visit */
-  broadcasting b = {.ir = ir, .scalar = mix_ir_alloc(ir, sizeof(int) * (size_t)(count + 1))};
+  broadcasting b = {.ir = ir, .scalar = mix_ir_ints(ir, count + 1)};
   if (!b.scalar) return false;
   for (int n = 0; n < count; n++) {
     const mix_ir_node *node = &ir->nodes[n];

@@ -5,9 +5,7 @@
  * operands, cached copies of weights hold float32, and those of a loop's fixed operands are made before it.
  * The bits do not change. Not under jit_compile, where excess_precision would drop both casts, and not in
  * eager graphs. */
-#include "backend/backend.h"
 #include "passes/passes.h"
-#include "tensor/type.h"
 
 static bool prefers_upcast(const mix_ir *ir, const mix_ir_node *node) {
   if (node->dead || node->source || node->program) return false;
@@ -26,7 +24,7 @@ static bool upcast_in_body(mix_ir *ir, int n) {
 bool mix_pass_upcast_matmul(mix_ir *ir) {
   if (ir->excess_precision || ir->eager) return true;
   int nodes = ir->node_count, values = ir->value_count;
-  int *wide = mix_ir_alloc(ir, sizeof(int) * (size_t)(values + 1));
+  int *wide = mix_ir_ints(ir, values + 1);
   if (!wide) return false;
   for (int v = 0; v < values; v++) wide[v] = -1;
   for (int n = 0; n < nodes; n++)

@@ -1,7 +1,6 @@
 /* The shapes that layers were built for, as their objects have them (build_config). */
 #include "saving/model_json.h"
 
-#include "base/json.h"
 #include "nn/layers/recurrent/recurrent.h"
 #include <stdio.h>
 

@@ -2,9 +2,7 @@
 #include "saving/model_json.h"
 
 #include "base/error.h"
-#include "base/json.h"
 #include "nn/layers/operations/operation.h"
-#include "nn/layers/operands.h"
 #include <stdio.h>
 
 /* [layer, node, tensor]; `end`: as an input or output of the model. */
@@ -20,8 +18,8 @@ static json_t *history_json(const mix_functional *graph, const mix_tensor *tenso
 
 static json_t *keras_tensor_json(const mix_functional *graph, const mix_tensor *tensor) {
   if (!mix_tensor_history(tensor, NULL))
-    return mix_fail(MIX_UNSUPPORTED,
-                    "model_to_json: a layer was called on a tensor that holds data; use an input for it");
+    return mix_fail_unsupported(
+        "model_to_json: a layer was called on a tensor that holds data; use an input for it");
   return json_pack("{s:s,s:{s:o,s:s,s:o}}", "class_name", "__keras_tensor__", "config", "shape",
                    mix_shape_json(mix_tensor_shape(tensor), false), "dtype",
                    mix_dtype_name(mix_tensor_dtype(tensor)), "keras_history",
@@ -68,9 +66,9 @@ static json_t *operand_leaf(void *context, int number) {
 static json_t *keras_operation_call_json(const written_call *written, const mix_layer_call *call) {
   const mix_keras_operation *operation = mix_keras_operation_of(call->layer);
   if (!call->layer->semantics->node_objects)
-    return mix_fail(MIX_UNSUPPORTED,
-                    "model_to_json: '%s' is the Keras 3 operation %s, which models of %s do not have",
-                    call->layer->name, operation->kind.call, call->layer->semantics->name);
+    return mix_fail_unsupported(
+        "model_to_json: '%s' is the Keras 3 operation %s, which models of %s do not have", call->layer->name,
+        operation->kind.call, call->layer->semantics->name);
   json_t *form = call->keywords.form ? json_incref(call->keywords.form)
                                      : mix_keras_operation_form(operation, mix_list_count(written->tensors));
   json_t *filled = form ? mix_form_fill(form, operand_leaf, (void *)written) : NULL;
@@ -99,10 +97,7 @@ static bool lists_own_keywords(const mix_layer_call *call) {
 }
 
 /* A mask of nulls in the structure of the inputs. */
-static json_t *null_leaf(void *context, int index) {
-  (void)context, (void)index;
-  return json_null();
-}
+static json_t *null_leaf(void *context, int index) { return json_null(); }
 static json_t *input_form(const mix_layer_call *call);
 static json_t *null_mask(const mix_layer_call *call) {
   json_t *form = input_form(call), *mask = mix_form_fill(form, null_leaf, NULL);
@@ -187,10 +182,10 @@ static json_t *input_form(const mix_layer_call *call) {
 static json_t *operation_call_json(const mix_functional *graph, const mix_layer_call *call) {
   written_call written = {.graph = graph, .tensors = mix_operand_tensors(call->inputs, call->arguments)};
   if (call->layer->semantics->node_objects)
-    return mix_fail(MIX_UNSUPPORTED,
-                    "model_to_json: layer '%s' is a %s of tf_keras, which Keras 3 lacks; save the model in "
-                    "the generation tf_keras",
-                    call->layer->name, call->layer->class.name);
+    return mix_fail_unsupported(
+        "model_to_json: layer '%s' is a %s of tf_keras, which Keras 3 lacks; save the model in "
+        "the generation tf_keras",
+        call->layer->name, call->layer->class.name);
   return mix_tf_operation_node_json(call->keywords.form, operand_leaf, &written);
 }
 

@@ -35,10 +35,8 @@ static void checkpoint_finalize(void *object) {
 static const mix_class checkpoint_class = {.name = "checkpoint", .finalize = checkpoint_finalize};
 
 mix_checkpoint *mix_checkpoint_with(const mix_checkpoint_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_checkpoint_options, options, given, "checkpoint");
-  if (!options.folder || !*options.folder)
-    return mix_fail(MIX_VALUE_ERROR, "checkpoint: the folder's name is missing");
+  if (!options.folder || !*options.folder) return mix_fail_value("checkpoint: the folder's name is missing");
   if (options.model && !mix_model_weights_ready(options.model, "checkpoint")) return NULL;
   if (options.optimizer &&
       !mix_given(options.optimizer, &mix_optimizer_object_class, "checkpoint", "an optimizer"))
@@ -46,7 +44,7 @@ mix_checkpoint *mix_checkpoint_with(const mix_checkpoint_options *given) {
   if (!options.optimizer && options.model) options.optimizer = mix_model_optimizer(options.model);
   for (int i = 0; options.variables && i < mix_list_count(options.variables); i++)
     if (!mix_is(mix_list_get(options.variables, i), &mix_variable_class))
-      return mix_fail(MIX_TYPE_ERROR, "checkpoint: item %d of variables is not a variable", i);
+      return mix_fail_type("checkpoint: item %d of variables is not a variable", i);
   if (!mix_archive_start()) return NULL;
   mix_checkpoint *checkpoint = mix_object_new(sizeof *checkpoint, &checkpoint_class);
   if (!checkpoint) return NULL;
@@ -66,7 +64,7 @@ mix_checkpoint *mix_checkpoint_with(const mix_checkpoint_options *given) {
 
 static bool given(const mix_checkpoint *checkpoint, const char *call) {
   if (mix_failed()) return false;
-  if (!mix_is(checkpoint, &checkpoint_class)) mix_fail(MIX_TYPE_ERROR, "%s: expected a checkpoint", call);
+  if (!mix_is(checkpoint, &checkpoint_class)) mix_fail_type("%s: expected a checkpoint", call);
   return !mix_failed();
 }
 
@@ -285,9 +283,8 @@ mix_archive *mix_checkpoint_read(mix_checkpoint *checkpoint, int64_t *number) {
          (limit = mix_checkpoint_folder_newest(checkpoint->folder, limit, "checkpoint")) >= 0)
     archive = try_file(checkpoint, limit, damaged, sizeof damaged);
   if (!archive && !mix_failed() && *damaged)
-    mix_fail(MIX_FORMAT_ERROR,
-             "%s; the folder %s has no whole checkpoint: name another, or remove them to begin anew", damaged,
-             checkpoint->folder);
+    mix_fail_format("%s; the folder %s has no whole checkpoint: name another, or remove them to begin anew",
+                    damaged, checkpoint->folder);
   if (!archive || mix_failed()) return NULL;
   *number = checkpoint->newest = limit;
   checkpoint->previous = mix_checkpoint_folder_newest(checkpoint->folder, limit, "checkpoint");
@@ -381,7 +378,7 @@ int64_t mix_checkpoint_restore(mix_checkpoint *checkpoint, mix_iterator *iterato
 int64_t mix_checkpoint_latest(const char *folder) {
   if (mix_failed()) return -1;
   if (folder && *folder) return mix_checkpoint_folder_newest(folder, INT64_MAX, "checkpoint_latest");
-  mix_fail(MIX_VALUE_ERROR, "checkpoint_latest: the folder's name is missing");
+  mix_fail_value("checkpoint_latest: the folder's name is missing");
   return -1;
 }
 

@@ -1,6 +1,5 @@
 /* Internals of checkpoints: the state of a model and an optimizer, and the files in their folder. */
-#ifndef MIX_SAVING_CHECKPOINT_H
-#define MIX_SAVING_CHECKPOINT_H
+#pragma once
 
 #include "formats/archive.h"
 #include "model/model.h"
@@ -41,5 +40,3 @@ bool mix_checkpoint_check_run(mix_checkpoint *checkpoint, mix_archive *archive);
 bool mix_checkpoint_forced(mix_checkpoint *checkpoint);
 /* Checks the whole archive against model, optimizer and variables, then assigns. */
 bool mix_checkpoint_apply(mix_checkpoint *checkpoint, mix_archive *archive);
-
-#endif

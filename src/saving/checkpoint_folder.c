@@ -34,8 +34,7 @@ static int64_t checkpoint_number(const char *name) {
 int64_t mix_checkpoint_folder_newest(const char *folder, int64_t limit, const char *call) {
   DIR *directory = opendir(folder);
   if (!directory) {
-    if (errno != ENOENT)
-      mix_fail(MIX_IO_ERROR, "%s: the folder %s cannot be read: %s", call, folder, strerror(errno));
+    if (errno != ENOENT) mix_fail_io("%s: the folder %s cannot be read: %s", call, folder, strerror(errno));
     return -1;
   }
   int64_t newest = -1;

@@ -1,7 +1,6 @@
 /* A folder of numbered checkpoints, "checkpoint-37.npz". A new file never overwrites the previous one, which
  * is removed only when a newer one exists. */
-#ifndef MIX_SAVING_CHECKPOINT_FOLDER_H
-#define MIX_SAVING_CHECKPOINT_FOLDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ char *mix_checkpoint_folder_path(const char *folder, int64_t number);
 void mix_checkpoint_folder_prune(const char *folder, int64_t keep, int64_t keep_too, bool alone);
 /* Removes all checkpoints, and the folder if it is then empty. */
 void mix_checkpoint_folder_remove(const char *folder, bool alone);
-
-#endif

@@ -25,8 +25,7 @@ static mix_layer *copy_with_models(mix_layer *layer) {
 
 mix_layer *mix_layer_clone(mix_layer *layer) {
   if (!mix_given(layer, &mix_layer_object_class, "layer_clone", "a layer")) return NULL;
-  if (!mix_is(layer, &mix_layer_object_class))
-    return mix_fail(MIX_TYPE_ERROR, "layer_clone: the object is no layer");
+  if (!mix_is(layer, &mix_layer_object_class)) return mix_fail_type("layer_clone: the object is no layer");
   if (!mix_layer_is_structured(layer))
     return layer->kind && holds_model(layer) ? copy_with_models(layer) : mix_layer_copy(layer);
   mix_model *model = clone_of_layer(layer, &(const mix_clone_options){.size = sizeof(mix_clone_options)});
@@ -37,7 +36,7 @@ static mix_layer *replace(mix_layer *layer, const mix_clone_options *options) {
   mix_layer *made =
       options->clone_function ? options->clone_function(options->context, layer) : mix_layer_clone(layer);
   if (mix_failed() || mix_is(made, &mix_layer_object_class)) return mix_failed() ? NULL : made;
-  return mix_fail(MIX_TYPE_ERROR, "model_clone: the clone function gave no layer for '%s'", layer->name);
+  return mix_fail_type("model_clone: the clone function gave no layer for '%s'", layer->name);
 }
 
 static mix_tensor *new_input(mix_layer *layer) {
@@ -86,12 +85,11 @@ static bool clone_inputs(const clone_state *clone) {
   void *given = clone->options->inputs;
   mix_list *inputs = given ? mix_tensors_given(given, "model_clone", "inputs") : NULL;
   if (inputs && mix_list_count(inputs) != graph->input_count)
-    mix_fail(MIX_VALUE_ERROR, "model_clone: %d inputs; the model has %d", mix_list_count(inputs),
-             graph->input_count);
+    mix_fail_value("model_clone: %d inputs; the model has %d", mix_list_count(inputs), graph->input_count);
   for (int i = 0; i < graph->input_count && !mix_failed(); i++) {
     const mix_layer_call *call = mix_tensor_history(graph->inputs[i], NULL);
     if (call->inputs && !inputs)
-      mix_fail(MIX_UNSUPPORTED, "model_clone: input %d is the result of a layer; give the clone's inputs", i);
+      mix_fail_unsupported("model_clone: input %d is the result of a layer; give the clone's inputs", i);
     mix_tensor *input = mix_failed() ? NULL : inputs ? mix_list_get(inputs, i) : new_input(call->layer);
     if (input) clone->results[mix_functional_call_place(graph, call)] = mix_list_of(input);
   }
@@ -146,8 +144,7 @@ static mix_model *clone_sequential(mix_layer *old, const mix_clone_options *opti
       .size = sizeof(mix_sequential_options), .name = old->name, .semantics = old->semantics});
   mix_tensor *input = NULL;
   if (options->inputs)
-    return mix_fail(MIX_VALUE_ERROR, "model_clone: inputs are for functional models; '%s' is sequential",
-                    old->name);
+    return mix_fail_value("model_clone: inputs are for functional models; '%s' is sequential", old->name);
   for (int i = 0; model && i < mix_list_count(old->layers) && !mix_failed(); i++) {
     mix_layer *layer = mix_list_get(old->layers, i), *made;
     if (layer->is_input)
@@ -181,13 +178,12 @@ static mix_model *clone_of_layer(mix_layer *layer, const mix_clone_options *opti
 }
 
 mix_model *mix_model_clone_with(const mix_clone_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_clone_options, options, given, "model_clone");
   if (!mix_model_given(options.model, "model_clone")) return NULL;
   if (options.model->kind == MIX_SUBCLASSED)
-    return mix_fail(MIX_UNSUPPORTED,
-                    "model_clone: '%s' is a subclassed model, whose structure is its program; make it again",
-                    mix_model_name(options.model));
+    return mix_fail_unsupported(
+        "model_clone: '%s' is a subclassed model, whose structure is its program; make it again",
+        mix_model_name(options.model));
   mix_scope *scope = mix_scope_begin();
   mix_model *model = mix_retain(clone_of_layer(options.model->layer, &options));
   mix_scope_end(scope);

@@ -3,9 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "nn/layers/operands.h"
-#include "nn/losses/loss.h"
 #include "optim/optimizer.h"
 #include <string.h>
 
@@ -149,7 +147,6 @@ static const char *name_in(const json_t *value) {
 }
 
 static void *read_loss(const mix_model *model, const json_t *value, int output) {
-  (void)output;
   const char *name = name_in(value);
   if (json_is_null(value)) return NULL;
   if (name) return mix_loss_new(name, .semantics = model->semantics);
@@ -169,10 +166,9 @@ static void *read_wrapper(const mix_model *model, const json_t *value, int outpu
   const json_t *config = json_object_get(value, "config");
   const char *function = name_in(json_object_get(config, "fn"));
   if (!function)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "model_from_json: the function of a MeanMetricWrapper is %s; expected its "
-                    "name",
-                    mix_json_kind(json_object_get(config, "fn")));
+    return mix_fail_value("model_from_json: the function of a MeanMetricWrapper is %s; expected its "
+                          "name",
+                          mix_json_kind(json_object_get(config, "fn")));
   mix_metric_options options = {.size = sizeof options, .metric = function, .semantics = model->semantics};
   options.name = without_output(model, mix_json_string_or(config, "name", NULL), output);
   options.dtype = mix_json_string_or(config, "dtype", NULL);
@@ -189,8 +185,8 @@ static void *read_metric(const mix_model *model, const json_t *value, int output
   }
   if (class_name && !strcmp(class_name, "MeanMetricWrapper")) return read_wrapper(model, value, output);
   if (!class_name)
-    return mix_fail(MIX_TYPE_ERROR, "model_from_json: a metric is %s; expected a name or an object",
-                    mix_json_kind(value));
+    return mix_fail_type("model_from_json: a metric is %s; expected a name or an object",
+                         mix_json_kind(value));
   char *config = mix_json_text(json_object_get(value, "config"));
   mix_metric *metric = mix_metric_from_config(class_name, config, model->semantics);
   mix_free(config);
@@ -228,8 +224,8 @@ static mix_list *read_for_outputs(const mix_model *model, const json_t *value, i
   const int outputs = mix_model_output_count(model);
   mix_list *list = mix_list_new(0, NULL);
   if (json_is_array(value) && json_array_size(value) != (size_t)outputs)
-    return mix_fail(MIX_VALUE_ERROR, "model_from_json: %zu items of %s for %d outputs",
-                    json_array_size(value), what, outputs);
+    return mix_fail_value("model_from_json: %zu items of %s for %d outputs", json_array_size(value), what,
+                          outputs);
   for (int i = 0; i < outputs && !mix_failed(); i++) {
     const json_t *item = json_is_array(value) ? json_array_get(value, (size_t)i) : of_output(model, value, i);
     mix_list_append(list, item && !json_is_null(item) ? read(model, item, i) : NULL);
@@ -257,8 +253,8 @@ static void read_loss_weights(const mix_model *model, const json_t *value, bool 
   if (!value || json_is_null(value)) return;
   if (json_is_array(value) && json_array_size(value) != (size_t)outputs) {
     if (!no_loss)
-      mix_fail(MIX_VALUE_ERROR, "model_from_json: %zu items of loss_weights for %d outputs",
-               json_array_size(value), outputs);
+      mix_fail_value("model_from_json: %zu items of loss_weights for %d outputs", json_array_size(value),
+                     outputs);
     return;
   }
   for (int i = 0; i < outputs; i++) {
@@ -266,8 +262,7 @@ static void read_loss_weights(const mix_model *model, const json_t *value, bool 
                          : json_is_object(value) ? of_output(model, value, i)
                                                  : value;
     if (item && !json_is_number(item))
-      mix_fail(MIX_TYPE_ERROR, "model_from_json: a loss weight is %s; expected a number",
-               mix_json_kind(item));
+      mix_fail_type("model_from_json: a loss weight is %s; expected a number", mix_json_kind(item));
     double weight = item ? json_number_value(item) : 1;
     options->loss_weights[i] = weight == 0 ? MIX_ZERO : weight;
   }
@@ -323,8 +318,8 @@ static mix_optimizer *read_optimizer(const mix_model *model, const json_t *value
   if (json_is_string(value)) return mix_optimizer_from_text(json_string_value(value), model->semantics);
   if (json_is_object(value) && written != model->semantics) return read_translated(model, value);
   if (json_is_object(value)) return mix_optimizer_from_json(value, model->semantics);
-  return mix_fail(MIX_TYPE_ERROR, "model_from_json: the optimizer is %s; expected a name or an object",
-                  value ? mix_json_kind(value) : "missing");
+  return mix_fail_type("model_from_json: the optimizer is %s; expected a name or an object",
+                       value ? mix_json_kind(value) : "missing");
 }
 
 /* Begins the message of an error with its place, and how to do without: lists of names may follow. True if

@@ -3,9 +3,7 @@
 #include "saving/cudnn_weights.h"
 
 #include "base/error.h"
-#include "base/object.h"
 #include "tensor/shape.h"
-#include <mixtape/ops.h>
 #include <string.h>
 
 enum { KERNEL, RECURRENT, BIAS };
@@ -31,7 +29,6 @@ bool mix_are_cudnn_weights(mix_weights_reader *reader, mix_layer *layer, const c
                            mix_variable *const *variables) {
   mix_dtype dtype;
   mix_shape bias;
-  char ours[160], theirs[160];
   const mix_layer *recurrent = find_recurrent(layer, variables);
   if (!recurrent || !mix_hdf5_describe(&reader->file->hdf5, paths[BIAS], &dtype, &bias)) return false;
   const mix_shape own = variables[BIAS]->shape;
@@ -41,11 +38,10 @@ bool mix_are_cudnn_weights(mix_weights_reader *reader, mix_layer *layer, const c
       (is_lstm || own.rank == 2))
     return true;
   if (!is_lstm)
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: %s: the bias of '%s' has shape %s, but '%s' in the file has %s; expected the same "
-             "reset_after (in C .reset_before) as in the model that was saved",
-             reader->call, reader->file->name, recurrent->name, mix_shape_text(own, ours, sizeof ours),
-             paths[BIAS], mix_shape_text(bias, theirs, sizeof theirs));
+    mix_fail_value("%s: %s: the bias of '%s' has shape %s, but '%s' in the file has %s; expected the same "
+                   "reset_after (in C .reset_before) as in the model that was saved",
+                   reader->call, reader->file->name, recurrent->name, MIX_SHAPE_TEXT(own), paths[BIAS],
+                   MIX_SHAPE_TEXT(bias));
   return false;
 }
 

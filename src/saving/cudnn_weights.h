@@ -1,6 +1,5 @@
 /* Weights that Keras's CuDNNLSTM and CuDNNGRU wrote into legacy files, read into LSTM and GRU. */
-#ifndef MIX_SAVING_CUDNN_WEIGHTS_H
-#define MIX_SAVING_CUDNN_WEIGHTS_H
+#pragma once
 
 #include "saving/read_weights.h"
 
@@ -13,5 +12,3 @@ bool mix_are_cudnn_weights(mix_weights_reader *reader, mix_layer *layer, const c
 /* As mix_read_variable for each of the three, converted as Keras converts them. */
 bool mix_read_cudnn_weights(mix_weights_reader *reader, const char *const *paths,
                             mix_variable *const *variables);
-
-#endif

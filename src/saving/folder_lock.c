@@ -34,10 +34,10 @@ static bool try_lock(mix_folder_lock *lock, const char *folder, const char *call
   lock->excludes = flock(lock->file, LOCK_EX | LOCK_NB) == 0;
   if (lock->excludes) return true;
   if (errno == EWOULDBLOCK)
-    return mix_fail(MIX_RUNTIME_ERROR,
-                    "%s: the folder %s is in use by another process; wait until that has ended, or name "
-                    "another folder",
-                    call, folder),
+    return mix_fail_runtime(
+               "%s: the folder %s is in use by another process; wait until that has ended, or name "
+               "another folder",
+               call, folder),
            false;
   mix_log_message(MIX_LOG_WARNING,
                   "%s: the folder %s cannot be locked: %s; see that no other process uses it", call, folder,
@@ -48,7 +48,7 @@ static bool try_lock(mix_folder_lock *lock, const char *folder, const char *call
 static mix_folder_lock *take(int file, const char *folder, const char *call) {
   struct stat status;
   if (fstat(file, &status) != 0)
-    return mix_fail(MIX_IO_ERROR, "%s: the folder %s cannot be read: %s", call, folder, strerror(errno));
+    return mix_fail_io("%s: the folder %s cannot be read: %s", call, folder, strerror(errno));
   mix_folder_lock *lock = find(&status);
   if (lock) {
     close(file);
@@ -65,8 +65,7 @@ static mix_folder_lock *take(int file, const char *folder, const char *call) {
 
 mix_folder_lock *mix_folder_lock_take(const char *folder, const char *call) {
   int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0)
-    return mix_fail(MIX_IO_ERROR, "%s: the folder %s cannot be read: %s", call, folder, strerror(errno));
+  if (file < 0) return mix_fail_io("%s: the folder %s cannot be read: %s", call, folder, strerror(errno));
   pthread_mutex_lock(&mutex);
   mix_folder_lock *lock = take(file, folder, call);
   pthread_mutex_unlock(&mutex);

@@ -1,6 +1,5 @@
 /* The lock of a checkpoint folder: one process at a time uses it. */
-#ifndef MIX_SAVING_FOLDER_LOCK_H
-#define MIX_SAVING_FOLDER_LOCK_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@ bool mix_folder_lock_fits(const mix_folder_lock *lock, const char *folder);
 /* True if no other process can hold the lock. */
 bool mix_folder_lock_excludes(const mix_folder_lock *lock);
 void mix_folder_lock_release(mix_folder_lock *lock); /* NULL: nothing to do */
-
-#endif

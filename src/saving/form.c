@@ -2,7 +2,6 @@
 #include "saving/model_json.h"
 
 #include "base/error.h"
-#include "base/json.h"
 #include "nn/layers/operands.h"
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,7 @@ static json_t *map(const json_t *value, mix_form_item *item, void *context, int 
   if (made || mix_failed()) return mix_json_whole(made);
   if (!json_is_array(value) && !json_is_object(value)) return json_incref((json_t *)value);
   if (depth > MAX_DEPTH)
-    return mix_fail(MIX_VALUE_ERROR, "model_from_json: the lists of a call are nested more than 64 deep");
+    return mix_fail_value("model_from_json: the lists of a call are nested more than 64 deep");
   made = json_is_array(value) ? json_array() : mix_json_shallow_copy((json_t *)value);
   for (size_t i = 0; i < json_array_size(value) && !mix_failed(); i++)
     mix_json_append(made, map(json_array_get(value, i), item, context, depth + 1));

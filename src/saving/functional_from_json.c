@@ -3,10 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "nn/layers/operations/operation.h"
-#include "nn/layers/builtin.h"
-#include "nn/layers/operands.h"
 #include "nn/layers/recurrent/recurrent.h"
 #include <stdio.h>
 #include <string.h>
@@ -57,15 +54,14 @@ static bool is_leaf(const json_t *value) {
 static const json_t *history_in(const json_t *value) {
   if (is_keras_tensor(value)) value = json_object_get(json_object_get(value, "config"), "keras_history");
   if (is_history(value)) return value;
-  return mix_fail(MIX_VALUE_ERROR, "model_from_json: %s stands where [layer, call, result] is expected",
-                  json_object_get(value, "class_name") ? "another object" : mix_json_kind(value));
+  return mix_fail_value("model_from_json: %s stands where [layer, call, result] is expected",
+                        json_object_get(value, "class_name") ? "another object" : mix_json_kind(value));
 }
 
 static saved_layer *layer_named(const saved_graph *graph, const char *name) {
   const json_t *index = json_object_get(graph->names, name);
   if (index) return &graph->layers[json_integer_value(index)];
-  return mix_fail(MIX_VALUE_ERROR, "model_from_json: a call needs layer '%.60s', which the model lacks",
-                  name);
+  return mix_fail_value("model_from_json: a call needs layer '%.60s', which the model lacks", name);
 }
 
 static void *await_call(saved_graph *graph, int *waiting) {
@@ -92,12 +88,12 @@ static mix_tensor *find_tensor(saved_graph *graph, const json_t *value) {
       mix_layer_is_functional(layer->layer))
     node--;
   if (node < 0 || node >= layer->count)
-    return mix_fail(MIX_VALUE_ERROR, "model_from_json: call %lld of layer '%.60s' is asked for; it has %d",
-                    (long long)node, layer->name, layer->count);
+    return mix_fail_value("model_from_json: call %lld of layer '%.60s' is asked for; it has %d",
+                          (long long)node, layer->name, layer->count);
   if (node >= layer->made) return await_call(graph, &layer->waiting[node]);
   if (output < 0 || output >= mix_list_count(layer->results[node]))
-    return mix_fail(MIX_VALUE_ERROR, "model_from_json: result %lld of layer '%.60s' is asked for; it has %d",
-                    (long long)output, layer->name, mix_list_count(layer->results[node]));
+    return mix_fail_value("model_from_json: result %lld of layer '%.60s' is asked for; it has %d",
+                          (long long)output, layer->name, mix_list_count(layer->results[node]));
   return mix_list_get(layer->results[node], (int)output);
 }
 
@@ -123,8 +119,7 @@ static json_t *collect_item(void *context, const json_t *value) {
   collecting *c = context;
   if (!(c->graph->tried ? is_leaf(value) : is_history(value))) {
     if (!json_is_array(value) && !json_is_object(value))
-      mix_fail(MIX_VALUE_ERROR, "model_from_json: %s stands where a tensor is expected",
-               mix_json_kind(value));
+      mix_fail_value("model_from_json: %s stands where a tensor is expected", mix_json_kind(value));
     return NULL;
   }
   if (!c->first) c->first = value;
@@ -153,8 +148,8 @@ static bool all_null(mix_list *list) {
 static void read_training(saved_graph *graph, const saved_layer *layer, const json_t *value,
                           read_call *call) {
   if (!json_is_boolean(value) && !json_is_null(value) && !json_is_integer(value))
-    mix_fail(MIX_TYPE_ERROR, "model_from_json: training of layer '%.60s' is %s; expected true or false",
-             layer->name, mix_json_kind(value));
+    mix_fail_type("model_from_json: training of layer '%.60s' is %s; expected true or false", layer->name,
+                  mix_json_kind(value));
   if (json_is_null(value)) return;
   bool given = json_is_integer(value) ? json_integer_value(value) != 0 : json_is_true(value);
   call->training = given ? MIX_TRUE : MIX_FALSE;
@@ -165,8 +160,8 @@ static void read_training(saved_graph *graph, const saved_layer *layer, const js
 
 static bool read_flag(const saved_layer *layer, const char *name, const json_t *value) {
   if (json_is_boolean(value)) return json_is_true(value);
-  mix_fail(MIX_TYPE_ERROR, "model_from_json: %s of layer '%.60s' is %s; expected true or false", name,
-           layer->name, mix_json_kind(value));
+  mix_fail_type("model_from_json: %s of layer '%.60s' is %s; expected true or false", name, layer->name,
+                mix_json_kind(value));
   return false;
 }
 
@@ -231,9 +226,9 @@ static void read_keyword(saved_graph *graph, const saved_layer *layer, const cha
   else if (!strncmp(name, "argument_", 9))
     collect(graph, value, &call->arguments);
   else
-    mix_fail(MIX_VALUE_ERROR,
-             "model_from_json: the call of layer '%.60s' has an argument '%.60s', which is not supported",
-             layer->name, name);
+    mix_fail_value(
+        "model_from_json: the call of layer '%.60s' has an argument '%.60s', which is not supported",
+        layer->name, name);
 }
 
 static void pad(mix_list *list, int count) {
@@ -267,8 +262,8 @@ static json_t *read_operand(void *context, const json_t *value) {
   }
   if (!json_is_object(value)) return NULL;
   if (json_object_get(value, "class_name")) return mix_json_copy(value);
-  return mix_fail(MIX_VALUE_ERROR,
-                  "model_from_json: an object without class_name stands among the arguments of an operation");
+  return mix_fail_value(
+      "model_from_json: an object without class_name stands among the arguments of an operation");
 }
 
 static void read_operation_node(saved_graph *graph, const json_t *node, read_call *call) {
@@ -279,10 +274,9 @@ static void read_operation_node(saved_graph *graph, const json_t *node, read_cal
   call->form = json_object();
   const json_t *args = json_object_get(node, "args"), *keywords = json_object_get(node, "kwargs");
   if ((args && !json_is_array(args)) || (keywords && !json_is_object(keywords)))
-    mix_fail(MIX_VALUE_ERROR,
-             "model_from_json: args of an operation are %s and kwargs %s; expected a list "
-             "and an object",
-             mix_json_kind(args), mix_json_kind(keywords));
+    mix_fail_value("model_from_json: args of an operation are %s and kwargs %s; expected a list "
+                   "and an object",
+                   mix_json_kind(args), mix_json_kind(keywords));
   collecting operands = {graph, call->inputs, NULL};
   mix_json_set(call->form, "args", args ? mix_form_map(args, read_operand, &operands) : json_array());
   json_t *named = json_object();
@@ -300,7 +294,7 @@ static void read_node_object(saved_graph *graph, const saved_layer *layer, const
   if (!inputs)
     inputs = json_object_get(keywords, kind && kind->call_tensors ? kind->call_tensors[0] : "inputs");
   if (!inputs) {
-    mix_fail(MIX_VALUE_ERROR, "model_from_json: a call of layer '%.60s' has no inputs", layer->name);
+    mix_fail_value("model_from_json: a call of layer '%.60s' has no inputs", layer->name);
     return;
   }
   call->inputs_are_list = !is_leaf(inputs);
@@ -352,14 +346,13 @@ static void note_names(const read_call *call, mix_list *results) {
 static bool make_keras_operation_call(saved_graph *graph, saved_layer *layer, const json_t *node) {
   read_call call = {.training = MIX_INHERIT};
   if (mix_operand_form_reserved(node))
-    return mix_fail(MIX_VALUE_ERROR,
-                    "model_from_json: the call of layer '%.60s' has an object that no operation takes",
-                    layer->name),
+    return mix_fail_value("model_from_json: the call of layer '%.60s' has an object that no operation takes",
+                          layer->name),
            false;
   read_operation_node(graph, node, &call);
   const bool ready = !mix_failed() && !layer->missing;
   if (ready && !mix_list_count(call.inputs))
-    mix_fail(MIX_VALUE_ERROR, "model_from_json: a call of operation '%.60s' has no tensors", layer->name);
+    mix_fail_value("model_from_json: a call of operation '%.60s' has no tensors", layer->name);
   else if (ready)
     layer->results[layer->made] =
         mix_layer_call_outputs(layer->layer, call.inputs, true, NULL, NULL, NULL, MIX_INHERIT,
@@ -394,8 +387,7 @@ static bool make_call(saved_graph *graph, saved_layer *layer) {
   if (mix_failed() || layer->missing) return false;
   separate_states(layer, &call);
   if (!mix_list_count(call.inputs) || all_null(call.inputs))
-    return mix_fail(MIX_VALUE_ERROR, "model_from_json: a call of layer '%.60s' has no inputs", layer->name),
-           false;
+    return mix_fail_value("model_from_json: a call of layer '%.60s' has no inputs", layer->name), false;
   mix_call_options options = {.size = sizeof options,
                               .inputs =
                                   call.inputs_are_list ? (void *)call.inputs : mix_list_get(call.inputs, 0),
@@ -477,8 +469,8 @@ static bool make_calls(saved_graph *graph) {
   graph->tried = NULL;
   for (int i = 0; i < graph->count && !mix_failed(); i++)
     if (graph->layers[i].made < graph->layers[i].count)
-      mix_fail(MIX_VALUE_ERROR, "model_from_json: the calls of layer '%.60s' form a circle with others",
-               graph->layers[i].name);
+      mix_fail_value("model_from_json: the calls of layer '%.60s' form a circle with others",
+                     graph->layers[i].name);
   return !mix_failed();
 }
 
@@ -486,7 +478,7 @@ static bool make_calls(saved_graph *graph) {
 
 static bool take_name(saved_graph *graph, const char *name) {
   if (json_object_get(graph->taken, name))
-    return mix_fail(MIX_VALUE_ERROR, "model_from_json: two layers are named '%.60s'", name), false;
+    return mix_fail_value("model_from_json: two layers are named '%.60s'", name), false;
   return mix_json_set(graph->taken, name, json_true());
 }
 
@@ -494,9 +486,9 @@ static bool read_layer(saved_graph *graph, saved_layer *layer, const json_t *obj
   const json_t *config = json_object_get(object, "config");
   layer->name = json_string_value(json_object_get(object, "name"));
   if (!layer->name) layer->name = json_string_value(json_object_get(config, "name"));
-  if (!layer->name) return mix_fail(MIX_VALUE_ERROR, "model_from_json: layer %d has no name", index), false;
+  if (!layer->name) return mix_fail_value("model_from_json: layer %d has no name", index), false;
   if (json_object_get(graph->names, layer->name))
-    return mix_fail(MIX_VALUE_ERROR, "model_from_json: two layers are named '%.60s'", layer->name), false;
+    return mix_fail_value("model_from_json: two layers are named '%.60s'", layer->name), false;
   mix_json_set(graph->names, layer->name, json_integer(index));
   layer->nodes = json_object_get(object, "inbound_nodes");
   const bool input = mix_json_is_class(object, "InputLayer");
@@ -526,8 +518,7 @@ static bool read_layers(saved_graph *graph, const json_t *layers) {
 static mix_list *read_ends(saved_graph *graph, const json_t *structure, const char *key, json_t **form) {
   collecting c = {graph, mix_list_new(0, NULL), NULL};
   *form = mix_form_map(structure ? structure : json_null(), collect_item, &c);
-  if (!mix_failed() && !c.first)
-    mix_fail(MIX_VALUE_ERROR, "model_from_json: %s of a functional model is missing", key);
+  if (!mix_failed() && !c.first) mix_fail_value("model_from_json: %s of a functional model is missing", key);
   return mix_failed() ? NULL : c.list;
 }
 
@@ -565,7 +556,7 @@ mix_model *mix_reader_functional(mix_json_reader *reader, const json_t *config) 
   const json_t *layers = json_object_get(config, "layers");
   mix_model *model = NULL;
   if (!json_is_array(layers))
-    mix_fail(MIX_VALUE_ERROR, "model_from_json: a functional model has no list of layers");
+    mix_fail_value("model_from_json: a functional model has no list of layers");
   else if (read_layers(&graph, layers) && make_calls(&graph))
     model = make_model(&graph, config);
   json_decref(graph.names);

@@ -1,6 +1,5 @@
 /* What another generation of Keras lacks, or computes by another rule, of a model that is saved for it. */
 #include "base/error.h"
-#include "base/json.h"
 #include "nn/layers/builtin.h"
 #include "nn/policy/loss_scale.h"
 #include "optim/optimizer.h"
@@ -23,19 +22,19 @@ static bool differs(const mix_semantics *a, const mix_semantics *b, size_t rule)
 static bool has_class(const check *c, const mix_layer *layer) {
   const mix_layer_kind *kind = layer->kind;
   if (!kind || !(c->to->layer_names_keras3 ? kind->tf_keras_only : kind->keras3_only)) return true;
-  return mix_fail(MIX_UNSUPPORTED,
-                  "%s: %s has no class %s, so that it cannot load the layer '%s'; save for %s, or put layers "
-                  "in its place that both have",
-                  c->call, c->to->name, kind->class.name, layer->name, c->from->name),
+  return mix_fail_unsupported(
+             "%s: %s has no class %s, so that it cannot load the layer '%s'; save for %s, or put layers "
+             "in its place that both have",
+             c->call, c->to->name, kind->class.name, layer->name, c->from->name),
          false;
 }
 
 static bool has_options(const check *c, const mix_layer *layer) {
   const char *option = mix_layer_lost_option(layer, c->to);
   if (option)
-    mix_fail(MIX_UNSUPPORTED,
-             "%s: %s has no option %s of %s, which the layer '%s' sets; save for %s, or leave it out",
-             c->call, c->to->name, option, layer->class.name, layer->name, c->from->name);
+    mix_fail_unsupported(
+        "%s: %s has no option %s of %s, which the layer '%s' sets; save for %s, or leave it out", c->call,
+        c->to->name, option, layer->class.name, layer->name, c->from->name);
   return !mix_failed();
 }
 
@@ -47,8 +46,7 @@ static bool has_activations(const check *c, const mix_layer *layer, const json_t
   json_object_foreach((json_t *)config, key, value) {
     const char *name = json_string_value(value);
     if (name && !strcmp(name, "hard_sigmoid") && strstr(key, "activation"))
-      return mix_fail(
-                 MIX_UNSUPPORTED,
+      return mix_fail_unsupported(
                  "%s: %s computes hard_sigmoid, the %s of the layer '%s', by another formula than %s, so "
                  "that the file would predict other numbers; save for %s",
                  c->call, c->to->name, key, layer->name, c->from->name, c->from->name),
@@ -64,8 +62,7 @@ static bool has_axes(const check *c, const mix_layer *layer, const json_t *confi
   for (size_t i = 0; i < json_array_size(axes); i++)
     negative |= json_integer_value(json_array_get(axes, i)) < 0;
   if (!negative || !differs(c->from, c->to, MIX_RULE(attention_axes_of_inputs))) return true;
-  return mix_fail(
-             MIX_UNSUPPORTED,
+  return mix_fail_unsupported(
              "%s: %s counts the negative attention_axes of the layer '%s' from another end than %s; give "
              "axes from 0 on",
              c->call, c->to->name, layer->name, c->from->name),
@@ -113,8 +110,9 @@ static void check_rule(check *c, const mix_layer *layer, const mix_list *masks, 
     mix_log_message(MIX_LOG_WARNING, text, c->call, layer->name, c->to->name, c->from->name,
                     ": steps that are masked may count otherwise there");
   else
-    mix_fail(MIX_UNSUPPORTED, text, c->call, layer->name, c->to->name, c->from->name,
-             ", so that the file would predict other numbers; join or scale tensors before they are masked");
+    mix_fail_unsupported(
+        text, c->call, layer->name, c->to->name, c->from->name,
+        ", so that the file would predict other numbers; join or scale tensors before they are masked");
 }
 
 static void check_masks(void *context, const mix_layer *layer, const mix_list *masks) {
@@ -172,16 +170,15 @@ static bool has_optimizer(const check *c, const mix_optimizer *optimizer) {
   const mix_optimizer *plain = mix_optimizer_plain(optimizer);
   const char *option = plain->rules->saved_as ? NULL : mix_optimizer_lost_option(plain, c->to);
   if (plain->class->keras3_only && !c->to->layer_names_keras3)
-    mix_fail(
-        MIX_UNSUPPORTED,
+    mix_fail_unsupported(
         "%s: %s has no optimizer %s, so that it cannot load the model with '%s'; save for %s, or without "
         "the optimizer",
         c->call, c->to->name, plain->class->name, plain->name, c->from->name);
   else if (option)
-    mix_fail(MIX_UNSUPPORTED,
-             "%s: %s has no option %s of %s, which the optimizer '%s' sets; save for %s, or without the "
-             "optimizer",
-             c->call, c->to->name, option, plain->class->name, plain->name, c->from->name);
+    mix_fail_unsupported(
+        "%s: %s has no option %s of %s, which the optimizer '%s' sets; save for %s, or without the "
+        "optimizer",
+        c->call, c->to->name, option, plain->class->name, plain->name, c->from->name);
   return !mix_failed();
 }
 

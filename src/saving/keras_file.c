@@ -22,7 +22,7 @@ static char *read_text(mix_zip *zip, const mix_keras_file *file, const char *mem
   char *text = mix_zip_read(zip, member, limit, &size);
   if (!text || strlen(text) == size) return text;
   mix_free(text);
-  return mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is no text", file->name, member);
+  return mix_fail_format("%s: '%s' is no text", file->name, member);
 }
 
 /* A short text of empty objects becomes a hundred times as much memory, so that lists and objects count eight
@@ -36,11 +36,11 @@ static bool has_few_values(const char *text) {
 static json_t *parse(const mix_keras_file *file, const char *text) {
   char call[256];
   snprintf(call, sizeof call, "%.200s: the model's config", file->name);
-  if (!has_few_values(text)) return mix_fail(MIX_FORMAT_ERROR, "%s has too many values to be one", call);
+  if (!has_few_values(text)) return mix_fail_format("%s has too many values to be one", call);
   json_t *json = mix_json_parse(text, call);
   if (!json || json_is_object(json)) return json;
   json_decref(json);
-  return mix_fail(MIX_FORMAT_ERROR, "%s is no object", call);
+  return mix_fail_format("%s is no object", call);
 }
 
 /* The version tells the generation where the config does not. A damaged or missing text tells nothing. */
@@ -67,10 +67,10 @@ static bool read_archive(mix_keras_file *file, mix_zip *zip, bool structure) {
   file->by_path = true;
   if (structure && !read_structure(file, zip)) return false;
   if (!mix_zip_has(zip, "model.weights.h5") && mix_zip_has(zip, "model.weights.npz"))
-    return mix_fail(MIX_UNSUPPORTED,
-                    "%s: the weights are model.weights.npz; expected model.weights.h5, which Keras writes "
-                    "by default",
-                    file->name);
+    return mix_fail_unsupported(
+        "%s: the weights are model.weights.npz; expected model.weights.h5, which Keras writes "
+        "by default",
+        file->name);
   file->bytes = mix_zip_read(zip, "model.weights.h5", SIZE_MAX - 1, &size);
   return file->bytes && mix_hdf5_open(&file->hdf5, file->name, file->bytes, size);
 }
@@ -85,7 +85,7 @@ static char *attribute_text(mix_keras_file *file, const char *name) {
   if (value.texts && value.count == 1)
     text = mix_strdup(value.texts[0]);
   else
-    mix_fail(MIX_FORMAT_ERROR, "%s: the attribute %s is no text", file->name, name);
+    mix_fail_format("%s: the attribute %s is no text", file->name, name);
   mix_hdf5_value_free(&value);
   return text;
 }
@@ -103,10 +103,9 @@ static bool read_model(mix_keras_file *file) {
   char *config = attribute_text(file, "model_config"), *training = attribute_text(file, "training_config");
   char *version = attribute_text(file, "keras_version");
   if (!mix_failed() && !config)
-    mix_fail(MIX_FORMAT_ERROR,
-             "%s: no model in the file, which has no attribute model_config; weights alone "
-             "need mix_model_load_weights (--model MODEL --init-weights FILE)",
-             file->name);
+    mix_fail_format("%s: no model in the file, which has no attribute model_config; weights alone "
+                    "need mix_model_load_weights (--model MODEL --init-weights FILE)",
+                    file->name);
   if (!mix_failed()) file->model = parse(file, config);
   if (file->model && version) mix_json_set(file->model, "keras_version", json_string(version));
   const bool good = file->model && !mix_failed() && (!training || read_training(file, training));
@@ -159,8 +158,7 @@ static bool opened(mix_keras_file *file, bool good) {
 }
 
 static bool neither(const mix_keras_file *file) {
-  return mix_fail(MIX_FORMAT_ERROR, "%s: neither an archive (.keras) nor HDF5 (.h5), or not a whole one",
-                  file->name);
+  return mix_fail_format("%s: neither an archive (.keras) nor HDF5 (.h5), or not a whole one", file->name);
 }
 
 bool mix_keras_file_open(mix_keras_file *file, const char *path, bool structure) {

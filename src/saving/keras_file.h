@@ -1,6 +1,5 @@
 /* What Keras saved, opened for reading: .keras archives and HDF5 files, told apart by their content. */
-#ifndef MIX_SAVING_KERAS_FILE_H
-#define MIX_SAVING_KERAS_FILE_H
+#pragma once
 
 #include "formats/hdf5.h"
 #include <jansson.h>
@@ -25,5 +24,3 @@ bool mix_keras_file_open(mix_keras_file *file, const char *path, bool structure)
 bool mix_keras_file_open_memory(mix_keras_file *file, const char *name, const void *data, size_t size,
                                 bool structure);
 void mix_keras_file_close(mix_keras_file *file);
-
-#endif

@@ -1,6 +1,5 @@
 /* Layers alone as JSON, both ways. */
 #include "base/error.h"
-#include "base/json.h"
 #include "saving/model_json.h"
 
 /* NULL with the error recorded. */
@@ -40,7 +39,7 @@ mix_layer *mix_layer_from_config(const char *class_name, const char *text, const
   if (mix_failed()) return NULL;
   json_t *config = mix_json_parse(text, "layer_from_config");
   if (config && !json_is_object(config))
-    mix_fail(MIX_TYPE_ERROR, "layer_from_config: the config is no object: %.60s", text);
+    mix_fail_type("layer_from_config: the config is no object: %.60s", text);
   json_t *object = config && !mix_failed() ? json_object() : NULL;
   if (config && !object && !mix_failed()) mix_fail_memory("a config");
   if (object && class_name) mix_json_set(object, "class_name", json_string(class_name));

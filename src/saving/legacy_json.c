@@ -1,7 +1,5 @@
 /* Models as legacy HDF5 files describe them: model_config and training_config (docs/spec/keras.md, 18). */
 #include "base/error.h"
-#include "base/json.h"
-#include "nn/losses/loss.h"
 #include "saving/model_json.h"
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* Models from files of Keras. */
 #include "base/error.h"
-#include "base/json.h"
 #include "optim/optimizer.h"
 #include "saving/model_json.h"
 #include "saving/read_weights.h"
@@ -76,9 +75,8 @@ mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *optio
 mix_model *mix_model_load_with(const mix_load_options *given) {
   mix_keras_file file;
   mix_model *model = NULL;
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_load_options, options, given, "model_load");
-  if (!options.path) return mix_fail(MIX_TYPE_ERROR, "model_load: path is NULL");
+  if (!options.path) return mix_fail_type("model_load: path is NULL");
   if (options.semantics && !mix_semantics_or_current(options.semantics)) return NULL;
   MIX_SCOPE {
     if (mix_keras_file_open(&file, options.path, true)) {

@@ -2,8 +2,6 @@
 #include "saving/model_json.h"
 
 #include "base/error.h"
-#include "base/json.h"
-#include "nn/fields.h"
 #include "nn/layer/registry.h"
 #include "nn/policy/quantization.h"
 #include <stdio.h>
@@ -157,8 +155,7 @@ static bool has_no_code(const json_t *object) {
   const json_t *function = json_object_get(json_object_get(object, "config"), "function");
   if (!mix_json_is_class(object, "Lambda") || !function || json_is_string(function)) return true;
   if (mix_custom_layer_find("Lambda", NULL, &custom)) return true;
-  mix_fail(
-      MIX_UNSUPPORTED,
+  mix_fail_unsupported(
       "model_from_json: the function of a Lambda layer is Python code, which is not run; write the layer "
       "in C, and register its class as Lambda with mix_register_layer");
   return false;
@@ -182,10 +179,9 @@ static mix_layer *count_nest(mix_layer *layer) {
     const mix_layer *inner = mix_list_get(layer->layers, i);
     nest += inner->nest ? inner->nest : 1;
     if (nest > MAX_NEST)
-      return mix_fail(MIX_VALUE_ERROR,
-                      "model_from_json: a model has more than %d layers, counted with those "
-                      "of the models in it",
-                      MAX_NEST);
+      return mix_fail_value("model_from_json: a model has more than %d layers, counted with those "
+                            "of the models in it",
+                            MAX_NEST);
   }
   if (layer) layer->nest = nest;
   return layer;
@@ -232,8 +228,7 @@ static void place_error(mix_json_reader *reader, const json_t *object) {
 static mix_layer *read_layer_at(mix_json_reader *reader, const json_t *object, int index) {
   const size_t length = strlen(reader->path);
   if (reader->depth == MAX_DEPTH)
-    return mix_fail(MIX_VALUE_ERROR, "model_from_json: models stand in each other more than %d deep",
-                    MAX_DEPTH);
+    return mix_fail_value("model_from_json: models stand in each other more than %d deep", MAX_DEPTH);
   reader->depth++;
   snprintf(reader->path + length, sizeof reader->path - length, "%sconfig.layers[%d]", length ? "." : "",
            index);
@@ -253,8 +248,7 @@ static bool add_layers(mix_json_reader *reader, mix_model *model, const json_t *
     if (!mix_json_is_class(object, "InputLayer"))
       layer = reader->read_layer(reader, object, (int)i);
     else if (i)
-      return mix_fail(MIX_VALUE_ERROR, "model_from_json: an InputLayer is item %zu of a sequential model", i),
-             false;
+      return mix_fail_value("model_from_json: an InputLayer is item %zu of a sequential model", i), false;
     else
       layer = (*input = mix_reader_input(reader, object)) ? mix_tensor_history(*input, NULL)->layer : NULL;
     if (layer) mix_sequential_add(model, layer);
@@ -297,7 +291,7 @@ static bool read_policy(mix_json_reader *reader, const json_t *config, mix_layer
 static mix_model *read_sequential(mix_json_reader *reader, const json_t *config) {
   const json_t *layers = mix_json_layers(config);
   if (!json_is_array(layers))
-    return mix_fail(MIX_VALUE_ERROR, "model_from_json: a sequential model has no list of layers");
+    return mix_fail_value("model_from_json: a sequential model has no list of layers");
   mix_sequential_options options = {.size = sizeof options, .semantics = reader->semantics};
   if (json_is_object(config)) options.name = mix_json_string_or(config, "name", NULL);
   mix_model *model = mix_failed() ? NULL : mix_sequential_with(&options);
@@ -347,8 +341,7 @@ static mix_model *read_object(const json_t *object, const mix_from_json_options 
   json_decref(reader.shared);
   json_decref(reader.unmarked);
   if (!is_model)
-    mix_fail(
-        MIX_VALUE_ERROR,
+    mix_fail_value(
         "model_from_json: class_name is '%.60s'; expected Functional or Sequential (a model whose call is "
         "Python code is not in its file; make it in C, and give it the weights)",
         json_is_string(json_object_get(object, "class_name"))
@@ -384,7 +377,6 @@ mix_model *mix_model_from_object(const json_t *object, const mix_from_json_optio
 }
 
 mix_model *mix_model_from_json_with(const mix_from_json_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_from_json_options, options, given, "model_from_json");
   json_t *object = mix_json_parse(options.json, "model_from_json");
   const bool good = object && mix_keep_float32(object, options.float32_layers, "model_from_json");

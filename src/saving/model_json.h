@@ -1,8 +1,6 @@
 /* Models as JSON values, both ways: what to_json, archives and clones share. */
-#ifndef MIX_SAVING_MODEL_JSON_H
-#define MIX_SAVING_MODEL_JSON_H
+#pragma once
 
-#include "base/fields.h"
 #include "base/json.h"
 #include "model/model.h"
 #include <mixtape/saving.h>
@@ -132,5 +130,3 @@ bool mix_keep_float32(json_t *object, const char *const *layers, const char *cal
  * generation. */
 json_t *mix_compile_config_json(mix_model *model);
 bool mix_model_compile_json(mix_model *model, const json_t *config, const mix_semantics *written);
-
-#endif

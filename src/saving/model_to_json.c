@@ -2,8 +2,6 @@
 #include "saving/model_json.h"
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/key_map.h"
 #include "optim/optimizer.h"
 #include <stdio.h>
 #include <string.h>
@@ -52,10 +50,10 @@ static json_t *layer_json(json_writer *writer, mix_layer *layer, bool open_batch
 static bool inputs_are_layers(const mix_layer *model, const mix_functional *graph) {
   for (int i = 0; i < graph->input_count; i++)
     if (mix_tensor_history(graph->inputs[i], NULL)->inputs) {
-      mix_fail(MIX_UNSUPPORTED,
-               "model_to_json: input %d of '%s' is the result of a layer; expected models that begin with "
-               "mix_input",
-               i, model->name);
+      mix_fail_unsupported(
+          "model_to_json: input %d of '%s' is the result of a layer; expected models that begin with "
+          "mix_input",
+          i, model->name);
       return false;
     }
   return true;
@@ -67,8 +65,8 @@ static bool names_are_unique(const mix_layer *model) {
   for (int i = 0; i < mix_list_count(model->layers) && !mix_failed(); i++) {
     const char *name = ((const mix_layer *)mix_list_items(model->layers)[i])->name;
     if (mix_key_map_get(&names, mix_address_key(name)) >= 0)
-      mix_fail(MIX_VALUE_ERROR, "model_to_json: two layers of '%s' are named '%s'; expected unique names",
-               model->name, name);
+      mix_fail_value("model_to_json: two layers of '%s' are named '%s'; expected unique names", model->name,
+                     name);
     else
       mix_key_map_set(&names, mix_address_key(name), i);
   }
@@ -243,10 +241,10 @@ static json_t *text_json(mix_model *model) {
 
 bool mix_model_has_structure(const mix_model *model, const char *call) {
   if (model->kind != MIX_SUBCLASSED) return true;
-  mix_fail(MIX_UNSUPPORTED,
-           "%s: '%s' is a subclassed model, whose structure is its program; save its weights, or make the "
-           "model of mix_model_new or mix_sequential",
-           call, model->layer->name);
+  mix_fail_unsupported(
+      "%s: '%s' is a subclassed model, whose structure is its program; save its weights, or make the "
+      "model of mix_model_new or mix_sequential",
+      call, model->layer->name);
   return false;
 }
 

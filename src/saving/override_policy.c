@@ -2,9 +2,7 @@
  * float32 for some of its layers. */
 #include "saving/model_json.h"
 
-#include "base/did_you_mean.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "nn/policy/quantization.h"
 #include <string.h>
 
@@ -75,8 +73,8 @@ bool mix_keep_float32(json_t *object, const char *const *layers, const char *cal
     mix_did_you_mean suggestion = {.word = layers[i]};
     json_t *layer = layer_at(object, layers[i], &suggestion);
     if (!layer)
-      return mix_fail(MIX_VALUE_ERROR, "%s: float32_layers: the model has no layer '%s'%s", call, layers[i],
-                      mix_did_you_mean_hint(&suggestion, hint, sizeof hint));
+      return mix_fail_value("%s: float32_layers: the model has no layer '%s'%s", call, layers[i],
+                            mix_did_you_mean_hint(&suggestion, hint, sizeof hint));
     set_policies(layer, is_16_bit, "float32");
   }
   return true;

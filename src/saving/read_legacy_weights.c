@@ -1,9 +1,7 @@
 /* Weights of legacy HDF5 files: a group a layer, matched in order or by name. */
-#include "saving/read_weights.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/object.h"
 #include "saving/cudnn_weights.h"
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +18,7 @@ void mix_texts_free(mix_texts *texts) {
 static bool take_texts(const mix_keras_file *file, const char *name, mix_hdf5_value *value,
                        mix_texts *texts) {
   if (value->count && !value->texts)
-    return mix_fail(MIX_FORMAT_ERROR, "%s: the attribute %s has no texts", file->name, name), false;
+    return mix_fail_format("%s: the attribute %s has no texts", file->name, name), false;
   if (!mix_reserve(&texts->items, &texts->capacity, texts->count + (int)value->count + 1,
                    sizeof *texts->items))
     return false;
@@ -46,8 +44,7 @@ bool mix_read_texts(mix_keras_file *file, const char *path, const char *name, mi
   int pieces = 0;
   do snprintf(piece, sizeof piece, "%s%d", name, pieces);
   while (!mix_failed() && read_piece(file, path, piece, texts) && ++pieces);
-  if (!mix_failed() && !pieces)
-    mix_fail(MIX_FORMAT_ERROR, "%s: '%s' has no attribute %s", file->name, path, name);
+  if (!mix_failed() && !pieces) mix_fail_format("%s: '%s' has no attribute %s", file->name, path, name);
   if (!mix_failed()) return true;
   mix_texts_free(texts);
   return false;
@@ -72,11 +69,11 @@ mix_list *mix_own_variables(const mix_layer *model) {
 static bool counts_differ(const mix_weights_reader *reader, const char *layer, const char *saved,
                           mix_list *variables, int count) {
   char ours[300];
-  return mix_fail(MIX_VALUE_ERROR,
-                  "%s: %s: '%s' has %d weights (%s), but layer '%s' in the file has %d; expected the weights "
-                  "of a model of the same layers",
-                  reader->call, reader->file->name, layer, mix_list_count(variables),
-                  mix_variables_text(variables, ours, sizeof ours), saved, count);
+  return mix_fail_value(
+      "%s: %s: '%s' has %d weights (%s), but layer '%s' in the file has %d; expected the weights "
+      "of a model of the same layers",
+      reader->call, reader->file->name, layer, mix_list_count(variables),
+      mix_variables_text(variables, ours, sizeof ours), saved, count);
 }
 
 static bool read_named(mix_weights_reader *reader, const char *group, const mix_texts *names,
@@ -143,10 +140,10 @@ static bool read_in_order(mix_weights_reader *reader, mix_texts *saved) {
   mix_list *layers = layers_with_weights(reader);
   if (!layers || !keep_weighted(reader, saved)) return false;
   if (mix_list_count(layers) != saved->count)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "%s: %s: the model has %d layers with weights, the file %d; expected the weights of a "
-                    "model of the same layers, or .by_name",
-                    reader->call, reader->file->name, mix_list_count(layers), saved->count),
+    return mix_fail_value(
+               "%s: %s: the model has %d layers with weights, the file %d; expected the weights of a "
+               "model of the same layers, or .by_name",
+               reader->call, reader->file->name, mix_list_count(layers), saved->count),
            false;
   for (int i = 0; i < saved->count; i++) {
     mix_layer *layer = mix_list_items(layers)[i];

@@ -2,7 +2,6 @@
 #include "saving/read_weights.h"
 
 #include "base/error.h"
-#include "base/object.h"
 #include "optim/optimizer.h"
 #include "saving/weight_tree.h"
 #include <stdio.h>

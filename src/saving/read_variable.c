@@ -1,10 +1,8 @@
 /* A variable from a data set of a file of Keras, and what the readers of weights and of optimizers share. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/object.h"
 #include "saving/read_weights.h"
 #include "tensor/shape.h"
-#include <mixtape/ops.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +14,6 @@ const char *mix_join_path(const char *folder, const char *name) {
 }
 
 static bool count_link(void *context, const char *name, bool is_group) {
-  (void)name, (void)is_group;
   ++*(int *)context;
   return true;
 }
@@ -42,13 +39,12 @@ static const char *short_name(const mix_variable *variable) {
 }
 
 const char *mix_variables_text(mix_list *variables, char *text, size_t size) {
-  char shape[160];
   size_t used = 0;
   text[0] = 0;
   for (int i = 0; i < mix_list_count(variables) && used + 1 < size; i++) {
     const mix_variable *variable = mix_list_items(variables)[i];
     used += (size_t)snprintf(text + used, size - used, "%s%s %s", i ? ", " : "", short_name(variable),
-                             mix_shape_text(variable->shape, shape, sizeof shape));
+                             MIX_SHAPE_TEXT(variable->shape));
   }
   return text;
 }
@@ -65,12 +61,11 @@ static mix_tensor *value_for(const mix_weights_reader *reader, const char *path,
 bool mix_read_variable(mix_weights_reader *reader, const char *path, mix_variable *variable) {
   mix_dtype dtype;
   mix_shape shape;
-  char ours[160], theirs[160];
   if (!mix_hdf5_describe(&reader->file->hdf5, path, &dtype, &shape)) return false;
   if (!mix_shape_equal(shape, variable->shape))
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s: '%s' has shape %s, but '%s' in the file has %s", reader->call,
-                    reader->file->name, variable->name, mix_shape_text(variable->shape, ours, sizeof ours),
-                    path, mix_shape_text(shape, theirs, sizeof theirs)),
+    return mix_fail_value("%s: %s: '%s' has shape %s, but '%s' in the file has %s", reader->call,
+                          reader->file->name, variable->name, MIX_SHAPE_TEXT(variable->shape), path,
+                          MIX_SHAPE_TEXT(shape)),
            false;
   if (reader->assign)
     MIX_SCOPE {

@@ -2,7 +2,6 @@
 #include "saving/read_weights.h"
 
 #include "base/error.h"
-#include "base/object.h"
 #include "saving/weight_tree.h"
 #include "tensor/shape.h"
 #include <stdio.h>
@@ -36,7 +35,7 @@ static const char *group_of(mix_weights_reader *reader, const char *path) {
 /* "(4, 3), (3)": the shapes of data sets 0, 1, ... */
 static const char *stored_shapes(mix_weights_reader *reader, const char *group, int count, char *text,
                                  size_t size) {
-  char number[16], shape_text[160];
+  char number[16];
   size_t used = 0;
   text[0] = 0;
   for (int i = 0; i < count && used + 1 < size; i++) {
@@ -47,8 +46,7 @@ static const char *stored_shapes(mix_weights_reader *reader, const char *group, 
     if (!path || !mix_hdf5_has(&reader->file->hdf5, path) ||
         !mix_hdf5_describe(&reader->file->hdf5, path, &dtype, &shape))
       break;
-    used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
-                             mix_shape_text(shape, shape_text, sizeof shape_text));
+    used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", MIX_SHAPE_TEXT(shape));
   }
   return text;
 }
@@ -58,8 +56,7 @@ static bool counts_differ(mix_weights_reader *reader, const char *group, const c
   char ours[300], theirs[300] = "";
   stored_shapes(reader, group, count, theirs, sizeof theirs);
   if (mix_failed()) return false;
-  return mix_fail(
-      MIX_VALUE_ERROR,
+  return mix_fail_value(
       "%s: %s: '%s' has %d variables (%s), but '%s' in the file has %d (%s); expected the weights "
       "of a model of the same layers",
       reader->call, reader->file->name, name, mix_list_count(variables),
@@ -91,7 +88,6 @@ static bool read_object(void *context, const char *path, const char *name, mix_l
 
 static bool is_there(void *context, const char *path, const char *name, mix_list *variables) {
   mix_weights_reader *reader = context;
-  (void)name;
   if (mix_is_optimizer_path(path)) return true;
   const char *group = group_of(reader, path);
   return group && mix_count_links(reader->file, group) == mix_list_count(variables);

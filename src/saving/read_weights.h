@@ -1,6 +1,5 @@
 /* Weights and optimizer state from files of Keras into a model. */
-#ifndef MIX_SAVING_READ_WEIGHTS_H
-#define MIX_SAVING_READ_WEIGHTS_H
+#pragma once
 
 #include "model/model.h"
 #include "saving/keras_file.h"
@@ -55,5 +54,3 @@ mix_list *mix_own_variables(const mix_layer *model);
 int mix_count_links(mix_keras_file *file, const char *path);
 /* The parts of a path with a slash between, in the scope. */
 const char *mix_join_path(const char *folder, const char *name);
-
-#endif

@@ -4,11 +4,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/text.h"
 #include "compile/evaluate.h"
 #include "data/pipeline/steps.h"
-#include "nn/losses/loss.h"
-#include "nn/metrics/metric.h"
 #include "optim/optimizer.h"
 #include "saving/training_variables.h"
 #include "tensor/shape.h"
@@ -116,17 +113,17 @@ static bool digest_tensor(mix_tensor *tensor, char digits[2 * DIGEST + 1]) {
   const size_t size = mix_value_bytes(mix_tensor_dtype(tensor), mix_tensor_shape(tensor));
   const bool done = EVP_Digest(pinned.data, size, digest, NULL, EVP_sha256(), NULL) == 1;
   mix_tensor_unpin(&pinned);
-  if (!done) mix_fail(MIX_RUNTIME_ERROR, "checkpoint: the cryptography library cannot compute SHA-256");
+  if (!done) mix_fail_runtime("checkpoint: the cryptography library cannot compute SHA-256");
   for (int i = 0; i < DIGEST && done; i++) snprintf(digits + 2 * i, 3, "%02x", digest[i]);
   return done;
 }
 
 /* {"array": "float32 (60000, 784)", "sha256": "..."} */
 static bool append_array(json_t *list, mix_tensor *array) {
-  char shape[160], text[200], digits[2 * DIGEST + 1];
+  char text[200], digits[2 * DIGEST + 1];
   if (!digest_tensor(array, digits)) return false;
   snprintf(text, sizeof text, "%s %s", mix_dtype_name(mix_tensor_dtype(array)),
-           mix_shape_text(mix_tensor_shape(array), shape, sizeof shape));
+           MIX_SHAPE_TEXT(mix_tensor_shape(array)));
   return mix_json_append(list, json_pack("{s:s,s:s}", "array", text, "sha256", digits));
 }
 
@@ -244,7 +241,7 @@ static bool compare(json_t *identity, json_t *theirs, const char *where, const c
     mix_text text = {.grows = true};
     append_difference(&text, ": ", ours, other, where);
     if (!text.failed)
-      mix_fail(MIX_VALUE_ERROR, "%s: %s%s; %s", before, name, text.text, is_of_data(name) ? of_data : after);
+      mix_fail_value("%s: %s%s; %s", before, name, text.text, is_of_data(name) ? of_data : after);
     mix_free(text.text);
     break;
   }

@@ -1,7 +1,6 @@
 /* A run's identity: what makes a training run another one, as JSON. Epochs, steps, threads, device, paths and
  * verbosity are no part of it, names of objects neither. */
-#ifndef MIX_SAVING_RUN_IDENTITY_H
-#define MIX_SAVING_RUN_IDENTITY_H
+#pragma once
 
 #include "formats/archive.h"
 #include "model/model.h"
@@ -27,5 +26,3 @@ bool mix_run_identity_put(json_t *identity, mix_archive *archive);
 bool mix_run_identity_check(json_t *identity, mix_archive *archive);
 /* The same with the identity of rank 0, as JSON text. */
 bool mix_run_identity_compare(json_t *identity, const char *first);
-
-#endif

@@ -1,12 +1,10 @@
 /* Saves whole models: .keras archives and legacy HDF5 files. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "formats/zip_writer.h"
 #include "saving/model_json.h"
 #include "saving/write_weights.h"
 #include <string.h>
-#include <time.h>
 
 #define CALL "model_save"
 
@@ -73,15 +71,13 @@ static bool save_legacy(mix_model *model, const char *path, const json_t *struct
 static bool can_save(const mix_model *model, const mix_save_options *options) {
   const mix_file_kind kind = mix_file_kind_of(options->path);
   if (kind == MIX_FILE_WEIGHTS || kind == MIX_FILE_ARRAYS)
-    mix_fail(MIX_VALUE_ERROR,
-             CALL ": '%.200s' names a file of weights; expected a name that ends in .keras or "
-                  ".h5, or mix_model_save_weights",
-             options->path);
+    mix_fail_value(CALL ": '%.200s' names a file of weights; expected a name that ends in .keras or "
+                        ".h5, or mix_model_save_weights",
+                   options->path);
   else if (kind != MIX_FILE_ARCHIVE && kind != MIX_FILE_LEGACY)
-    mix_fail(MIX_VALUE_ERROR, CALL ": '%.200s' given; expected a name that ends in .keras or .h5",
-             options->path);
+    mix_fail_value(CALL ": '%.200s' given; expected a name that ends in .keras or .h5", options->path);
   else if (options->no_overwrite && mix_file_exists(options->path))
-    mix_fail(MIX_IO_ERROR, CALL ": %s exists already, and .no_overwrite is set", options->path);
+    mix_fail_io(CALL ": %s exists already, and .no_overwrite is set", options->path);
   else
     mix_model_has_structure(model, CALL);
   return !mix_failed();

@@ -1,10 +1,10 @@
 /* Models in another generation: made from what the model's own would save, with the same weights and state.
  */
 #include "base/error.h"
-#include "base/json.h"
 #include "nn/policy/loss_scale.h"
 #include "optim/optimizer.h"
 #include "saving/model_json.h"
+#include "tensor/shape.h"
 #include <string.h>
 
 /* ---- which variable stands for which ---- */
@@ -17,18 +17,16 @@ typedef struct pairs {
 } pairs;
 
 static bool pair_weights(pairs *p, const mix_layer *from, const mix_layer *to) {
-  char ours[160], theirs[160];
   const int count = mix_list_count(from->weights);
   if (count != mix_list_count(to->weights))
-    mix_fail(MIX_UNSUPPORTED, "%s: the layer '%s' has %d weights under %s, and %d under %s", p->call,
-             from->name, count, from->semantics->name, mix_list_count(to->weights), to->semantics->name);
+    mix_fail_unsupported("%s: the layer '%s' has %d weights under %s, and %d under %s", p->call, from->name,
+                         count, from->semantics->name, mix_list_count(to->weights), to->semantics->name);
   for (int i = 0; i < count && !mix_failed(); i++) {
     mix_variable *a = mix_list_items(from->weights)[i], *b = mix_list_items(to->weights)[i];
     if (!mix_shape_equal(a->shape, b->shape))
-      mix_fail(MIX_UNSUPPORTED,
-               "%s: the weight '%s' of the layer '%s' has shape %s under %s, and %s under %s", p->call,
-               a->name, from->name, mix_shape_text(a->shape, ours, sizeof ours), from->semantics->name,
-               mix_shape_text(b->shape, theirs, sizeof theirs), to->semantics->name);
+      mix_fail_unsupported("%s: the weight '%s' of the layer '%s' has shape %s under %s, and %s under %s",
+                           p->call, a->name, from->name, MIX_SHAPE_TEXT(a->shape), from->semantics->name,
+                           MIX_SHAPE_TEXT(b->shape), to->semantics->name);
     mix_list_append(p->from, a);
     mix_list_append(p->to, b);
   }
@@ -55,8 +53,8 @@ static bool pair_layers(pairs *p, const mix_layer *from, const mix_layer *to) {
                              : i < mix_list_count(to->layers) ? mix_list_items(to->layers)[i]
                                                               : NULL;
     if (!other)
-      return mix_fail(MIX_UNSUPPORTED, "%s: the layer '%s' in '%s' has no counterpart under %s", p->call,
-                      inner->name, from->name, p->semantics->name),
+      return mix_fail_unsupported("%s: the layer '%s' in '%s' has no counterpart under %s", p->call,
+                                  inner->name, from->name, p->semantics->name),
              false;
     pair_layers(p, inner, other);
   }

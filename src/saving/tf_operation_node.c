@@ -46,7 +46,7 @@ static json_t *tensor_form(reading *r, const json_t *reference) {
 }
 
 static json_t *refused(const reading *r, const char *what) {
-  return mix_fail(MIX_VALUE_ERROR, "model_from_json: the call of layer '%.60s' %s", r->layer, what);
+  return mix_fail_value("model_from_json: the call of layer '%.60s' %s", r->layer, what);
 }
 
 static json_t *keyword_item(void *context, const json_t *value) {

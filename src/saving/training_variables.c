@@ -3,12 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "nn/config.h"
-#include "nn/layer/layer.h"
 #include "optim/optimizer.h"
 #include "tensor/shape.h"
-#include <mixtape/random.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,8 +25,7 @@ bool mix_archive_put_json(mix_archive *archive, const char *name, json_t *json) 
 json_t *mix_archive_get_json(mix_archive *archive, const char *name) {
   char *text = mix_archive_get_text(archive, name);
   json_t *json = text && mix_json_has_room(text) ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
-  if (text && !json && !mix_failed())
-    mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is no JSON", mix_archive_path(archive), name);
+  if (text && !json && !mix_failed()) mix_fail_format("%s: '%s' is no JSON", mix_archive_path(archive), name);
   mix_free(text);
   return json;
 }
@@ -52,9 +48,8 @@ static void append_new(mix_list *list, void *item) {
 mix_list *mix_training_optimizer_variables(mix_optimizer *optimizer, mix_model *model) {
   mix_optimizer *plain = mix_optimizer_plain(optimizer);
   if (!plain->built && !model)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "checkpoint: %s has no state yet; give the model, or call mix_optimizer_build",
-                    plain->name);
+    return mix_fail_value("checkpoint: %s has no state yet; give the model, or call mix_optimizer_build",
+                          plain->name);
   if (!plain->built && mix_optimizer_build_in_step(plain, mix_model_trainable_variables(model)) != MIX_OK)
     return NULL;
   mix_list *variables = mix_optimizer_variables(optimizer);
@@ -82,8 +77,7 @@ bool mix_training_put(mix_archive *archive, const char *group, mix_list *variabl
 }
 
 static const char *described(mix_dtype dtype, mix_shape shape, char *text, size_t size) {
-  char dims[160];
-  snprintf(text, size, "%s %s", mix_dtype_name(dtype), mix_shape_text(shape, dims, sizeof dims));
+  snprintf(text, size, "%s %s", mix_dtype_name(dtype), MIX_SHAPE_TEXT(shape));
   return text;
 }
 
@@ -94,15 +88,14 @@ static bool read_value(mix_archive *archive, const char *group, int i, const cha
   mix_tensor *value = mix_archive_get(archive, name);
   if (mix_failed()) return false;
   if (!value)
-    mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is missing", mix_archive_path(archive), name);
+    mix_fail_format("%s: '%s' is missing", mix_archive_path(archive), name);
   else if (mix_tensor_dtype(value) != variable->dtype ||
            !mix_shape_equal(mix_tensor_shape(value), variable->shape))
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: '%s' is %s, in the checkpoint ('%s') %s; "
-             "resume with the model, policy and optimizer that it was made with",
-             mix_archive_path(archive), variable->name,
-             described(variable->dtype, variable->shape, ours, sizeof ours), theirs,
-             described(mix_tensor_dtype(value), mix_tensor_shape(value), other, sizeof other));
+    mix_fail_value("%s: '%s' is %s, in the checkpoint ('%s') %s; "
+                   "resume with the model, policy and optimizer that it was made with",
+                   mix_archive_path(archive), variable->name,
+                   described(variable->dtype, variable->shape, ours, sizeof ours), theirs,
+                   described(mix_tensor_dtype(value), mix_tensor_shape(value), other, sizeof other));
   return !mix_failed() && mix_list_append(values, value) == MIX_OK;
 }
 
@@ -118,11 +111,10 @@ static void fail_count_mismatch(mix_archive *archive, const char *group, mix_lis
   while (i < ours && i < theirs &&
          !strcmp(mix_variable_name(mix_list_items(variables)[i]), name_at(names, i)))
     i++;
-  mix_fail(MIX_VALUE_ERROR,
-           "%s: %s: %d variables here, %d in the checkpoint; they differ from '%s' on (there '%s')",
-           mix_archive_path(archive), group, ours, theirs,
-           i < ours ? mix_variable_name(mix_list_items(variables)[i]) : "none",
-           i < theirs ? name_at(names, i) : "none");
+  mix_fail_value("%s: %s: %d variables here, %d in the checkpoint; they differ from '%s' on (there '%s')",
+                 mix_archive_path(archive), group, ours, theirs,
+                 i < ours ? mix_variable_name(mix_list_items(variables)[i]) : "none",
+                 i < theirs ? name_at(names, i) : "none");
 }
 
 bool mix_training_get(mix_archive *archive, const char *group, mix_list *variables, mix_list *values) {
@@ -191,15 +183,15 @@ bool mix_training_check_kind(mix_archive *archive, mix_model *model, mix_optimiz
     if (a && b && !strcmp(a, b)) continue;
     int index = (int)i - 2;
     const char *name = i >= 2 && model ? layer_name_at(model->layer, &index) : NULL;
-    mix_fail(MIX_VALUE_ERROR, "%s: %s%s%s is %s here, %s in the checkpoint; " MIX_RESUME_REMEDY,
-             mix_archive_path(archive),
-             i == 0   ? "the generation"
-             : i == 1 ? "the optimizer"
-                      : "layer '",
-             i < 2  ? ""
-             : name ? name
-                    : "none",
-             i < 2 ? "" : "'", a ? a : "missing", b ? b : "missing");
+    mix_fail_value("%s: %s%s%s is %s here, %s in the checkpoint; " MIX_RESUME_REMEDY,
+                   mix_archive_path(archive),
+                   i == 0   ? "the generation"
+                   : i == 1 ? "the optimizer"
+                            : "layer '",
+                   i < 2  ? ""
+                   : name ? name
+                          : "none",
+                   i < 2 ? "" : "'", a ? a : "missing", b ? b : "missing");
   }
   json_decref(ours);
   json_decref(theirs);

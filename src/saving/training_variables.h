@@ -1,7 +1,6 @@
 /* The variables of a training run, in groups, as values of a checkpoint; and the check that a model fits a
  * checkpoint. */
-#ifndef MIX_SAVING_TRAINING_VARIABLES_H
-#define MIX_SAVING_TRAINING_VARIABLES_H
+#pragma once
 
 #include "formats/archive.h"
 #include "model/model.h"
@@ -30,5 +29,3 @@ bool mix_training_check_kind(mix_archive *archive, mix_model *model, mix_optimiz
 bool mix_archive_put_json(mix_archive *archive, const char *name, json_t *json);
 /* An array or object; json_decref it. NULL with the error recorded. */
 json_t *mix_archive_get_json(mix_archive *archive, const char *name);
-
-#endif

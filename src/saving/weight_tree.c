@@ -3,8 +3,6 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "base/key_map.h"
-#include "base/object.h"
 #include "optim/optimizer.h"
 #include <stdio.h>
 #include <string.h>
@@ -200,10 +198,7 @@ bool mix_visit_weight_places(mix_model *model, mix_weight_visit *visit, void *co
   return visit_all(&(walk){.visit = visit, .context = context, .places = true}, model);
 }
 
-static bool pass(void *context, const char *path, const char *name, mix_list *variables) {
-  (void)context, (void)path, (void)name, (void)variables;
-  return true;
-}
+static bool pass(void *context, const char *path, const char *name, mix_list *variables) { return true; }
 
 bool mix_weight_tree_repeats(mix_model *model) {
   walk w = {.visit = pass};

@@ -1,7 +1,6 @@
 /* The tree of model.weights.h5 (docs/spec/keras.md, 17.2): the objects of a model that hold variables, each
  * at its path. What reads and writes such files shares it. */
-#ifndef MIX_SAVING_WEIGHT_TREE_H
-#define MIX_SAVING_WEIGHT_TREE_H
+#pragma once
 
 #include "model/model.h"
 
@@ -26,5 +25,3 @@ bool mix_is_optimizer_path(const char *path);
 mix_list *mix_optimizer_saved_variables(mix_optimizer *optimizer);
 /* The same of a file in which the plain optimizer is wrapped by a loss-scale optimizer, or is not. */
 mix_list *mix_optimizer_variables_of_file(mix_optimizer *optimizer, bool wrapped);
-
-#endif

@@ -5,11 +5,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/object.h"
 #include "tensor/convert.h"
-#include <mixtape/arrays.h>
+#include "tensor/shape.h"
 #include <stdio.h>
-#include <string.h>
 
 #define SAVE "model_save_weights"
 
@@ -92,12 +90,11 @@ static mix_tensor *array_for(mix_npz *npz, const char *path, mix_variable *varia
   mix_tensor *array = mix_npz_get(npz, name);
   if (!array && !mix_failed()) array = mix_npz_get(npz, number);
   if (!array && !mix_failed())
-    mix_fail(MIX_VALUE_ERROR, "model_load_weights: %s has neither '%s' nor '%s'", path, name, number);
-  char ours[160], theirs[160];
+    mix_fail_value("model_load_weights: %s has neither '%s' nor '%s'", path, name, number);
   if (array && !mix_shape_equal(mix_tensor_shape(array), mix_variable_shape(variable)))
-    return mix_fail(MIX_VALUE_ERROR, "model_load_weights: '%s' has shape %s, the array in %s %s", name,
-                    mix_shape_text(mix_variable_shape(variable), ours, sizeof ours), path,
-                    mix_shape_text(mix_tensor_shape(array), theirs, sizeof theirs));
+    return mix_fail_value("model_load_weights: '%s' has shape %s, the array in %s %s", name,
+                          MIX_SHAPE_TEXT(mix_variable_shape(variable)), path,
+                          MIX_SHAPE_TEXT(mix_tensor_shape(array)));
   return array;
 }
 
@@ -106,8 +103,8 @@ static void load_arrays(mix_model *model, const char *path) {
   mix_list *weights = npz ? mix_model_weights(model) : NULL, *values = mix_list_new(0, NULL);
   int count = weights ? mix_list_count(weights) : 0;
   if (npz && !mix_failed() && mix_npz_count(npz) != count)
-    mix_fail(MIX_VALUE_ERROR, "model_load_weights: %s holds %d arrays, the model has %d weights", path,
-             mix_npz_count(npz), count);
+    mix_fail_value("model_load_weights: %s holds %d arrays, the model has %d weights", path,
+                   mix_npz_count(npz), count);
   const char **names = weights ? name_arrays(weights) : NULL;
   for (int i = 0; i < count && !mix_failed(); i++)
     mix_list_append(values, array_for(npz, path, mix_list_get(weights, i), names[i], i));
@@ -123,9 +120,8 @@ static void load_keras_file(mix_model *model, const mix_load_weights_options *op
                                .by_name = options->by_name,
                                .skip_mismatch = options->skip_mismatch};
   if (options->by_name && file.by_path)
-    mix_fail(MIX_VALUE_ERROR,
-             "model_load_weights: .by_name is for legacy .h5 files; the weights of %s stand at paths",
-             file.name);
+    mix_fail_value("model_load_weights: .by_name is for legacy .h5 files; the weights of %s stand at paths",
+                   file.name);
   if (!mix_failed()) mix_read_weights(&reader);
   mix_keras_file_close(&file);
 }
@@ -136,10 +132,9 @@ static void load_weights(mix_model *model, const mix_load_weights_options *optio
       (length > 4 && !strcmp(options->path + length - 4, ".npz")) || mix_is_array_file(options->path);
   if (mix_failed()) return;
   if (arrays && (options->by_name || options->skip_mismatch))
-    mix_fail(MIX_VALUE_ERROR,
-             "model_load_weights: .by_name and .skip_mismatch are for files of Keras, not for "
-             "arrays: %s",
-             options->path);
+    mix_fail_value("model_load_weights: .by_name and .skip_mismatch are for files of Keras, not for "
+                   "arrays: %s",
+                   options->path);
   else if (arrays)
     load_arrays(model, options->path);
   else

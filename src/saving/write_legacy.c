@@ -1,7 +1,6 @@
 /* Writes the weights and the optimizer's state of legacy HDF5 files: a group a layer, weights by their names.
  */
 #include "base/error.h"
-#include "base/object.h"
 #include "optim/optimizer.h"
 #include "saving/read_weights.h"
 #include "saving/weight_tree.h"

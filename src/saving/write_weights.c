@@ -2,11 +2,9 @@
 #include "saving/write_weights.h"
 
 #include "base/error.h"
-#include "base/object.h"
 #include "saving/read_weights.h"
 #include "saving/weight_tree.h"
 #include "tensor/shape.h"
-#include <mixtape/ops.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,7 +32,6 @@ enum { HEADERS = 1024 };
 
 static bool add_size(void *context, const char *path, const char *name, mix_list *variables) {
   size_t *size = context;
-  (void)path, (void)name;
   *size += HEADERS;
   for (int i = 0; i < mix_list_count(variables); i++) {
     const mix_variable *variable = mix_list_items(variables)[i];

@@ -1,6 +1,5 @@
 /* A model's weights and its optimizer's state as files of Keras hold them. */
-#ifndef MIX_SAVING_WRITE_WEIGHTS_H
-#define MIX_SAVING_WRITE_WEIGHTS_H
+#pragma once
 
 #include "formats/hdf5_writer.h"
 #include "model/model.h"
@@ -29,5 +28,3 @@ bool mix_write_legacy_weights(mix_hdf5_writer *file, mix_model *model, const cha
 bool mix_write_legacy_optimizer(mix_hdf5_writer *file, mix_model *model);
 /* Replaces the file at `path` by what was written. */
 bool mix_hdf5_save(mix_hdf5_writer *file, const char *path, const char *call);
-
-#endif

@@ -1,7 +1,6 @@
 /* Conversions between element types. Rounding is to nearest, ties to even; overflow gives infinity; NaN
  * stays NaN. */
-#ifndef MIX_TENSOR_CONVERT_H
-#define MIX_TENSOR_CONVERT_H
+#pragma once
 
 #include <mixtape/dtype.h>
 #include <string.h>
@@ -47,5 +46,3 @@ static inline float mix_round_to(float x, mix_dtype dtype) {
   if (dtype == MIX_BFLOAT16) return mix_bf16_to_f32(mix_f32_to_bf16(x));
   return x;
 }
-
-#endif

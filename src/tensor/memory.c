@@ -2,7 +2,6 @@
 
 #include "base/alloc.h"
 #include <pthread.h>
-#include <stdint.h>
 #include <string.h>
 
 /* ---- memory of the host ---- */
@@ -14,10 +13,9 @@ static void host_deallocate(mix_memory *memory) { mix_free_buffer(memory->addres
 /* No bytes have an address too: a caller may wrap NULL for them, and NULL says that mapping failed. */
 static void *host_map(mix_memory *memory, mix_map_mode mode) {
   static char nothing[MIX_BUFFER_ALIGNMENT];
-  (void)mode;
   return memory->address ? memory->address : nothing;
 }
-static void host_unmap(mix_memory *memory) { (void)memory; }
+static void host_unmap(mix_memory *memory) {}
 static bool host_copy_in(mix_memory *to, size_t offset, const void *from, size_t bytes) {
   if (bytes) memcpy(to->address + offset, from, bytes);
   return true;
@@ -68,7 +66,7 @@ static bool recycle(void *object) {
 
 const mix_class mix_memory_class = {.name = "memory", .finalize = finalize, .recycle = recycle};
 
-static void keep(void *data) { (void)data; }
+static void keep(void *data) {}
 
 /* A handle without bytes yet. */
 static mix_memory *handle_new(const mix_memory_device *device, size_t bytes) {

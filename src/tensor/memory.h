@@ -1,7 +1,6 @@
 /* Memory of a device: a reference-counted handle with a size. Host code reaches the bytes only between map
  * and unmap. Backends and this folder see inside (tensor/memory_inside.h). */
-#ifndef MIX_TENSOR_MEMORY_H
-#define MIX_TENSOR_MEMORY_H
+#pragma once
 
 #include "base/object.h"
 
@@ -55,5 +54,3 @@ void mix_memory_end_storage(mix_memory *memory);
 void mix_memory_lend(mix_memory *memory, void (*recycle)(mix_memory *memory, void *owner), void *owner);
 /* Frees memory that lies in a pool. */
 void mix_memory_discard(mix_memory *memory);
-
-#endif

@@ -1,9 +1,7 @@
 /* Inside a memory handle: for tensor/ and backend/ alone. */
-#ifndef MIX_TENSOR_MEMORY_INSIDE_H
-#define MIX_TENSOR_MEMORY_INSIDE_H
+#pragma once
 
 #include "tensor/memory.h"
-#include <stdint.h>
 
 struct mix_memory_device {
   const char *name;
@@ -33,5 +31,3 @@ struct mix_memory {
   /* Tickets of the latest runs that write it, and that read or write it; kept by its device. */
   uint64_t written, used;
 };
-
-#endif

@@ -14,7 +14,7 @@ bool mix_shape_is_known(mix_shape shape) {
 
 bool mix_shape_option(mix_shape shape, const char *call, const char *option) {
   if (!valid_rank(shape.rank))
-    mix_fail(MIX_VALUE_ERROR, "%s: %s has rank %d; expected 0 to %d", call, option, shape.rank, MIX_MAX_RANK);
+    mix_fail_value("%s: %s has rank %d; expected 0 to %d", call, option, shape.rank, MIX_MAX_RANK);
   return valid_rank(shape.rank);
 }
 

@@ -1,8 +1,10 @@
 /* Shape arithmetic. */
-#ifndef MIX_TENSOR_SHAPE_H
-#define MIX_TENSOR_SHAPE_H
+#pragma once
 
 #include <mixtape/dtype.h>
+
+/* The shape as text, for the arguments of one call. */
+#define MIX_SHAPE_TEXT(shape) mix_shape_text(shape, (char[160]){0}, 160)
 
 /* NumPy broadcasting; an unknown dimension broadcasts with anything. Returns false, without an error, if
  * the shapes do not fit. */
@@ -21,5 +23,3 @@ int64_t mix_shape_checked_size(mix_shape shape);
 int mix_axis_normal(int axis, int rank);
 /* The size of a value in bytes; 0 if mix_shape_checked_size gives -1. */
 size_t mix_value_bytes(mix_dtype dtype, mix_shape shape);
-
-#endif

@@ -1,8 +1,6 @@
 /* The type of a value: dtype and shape. */
-#ifndef MIX_TENSOR_TYPE_H
-#define MIX_TENSOR_TYPE_H
+#pragma once
 
-#include <mixtape/dtype.h>
 #include <mixtape/tensor.h>
 
 typedef struct mix_type {
@@ -23,5 +21,3 @@ typedef struct mix_type {
 static inline bool mix_dtype_is_16_bit(mix_dtype dtype) {
   return dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Data, nested or not, as the arguments of a step: inputs, labels, weights. */
 #include "base/error.h"
 #include "train/data_adapter.h"
-#include <mixtape/ops.h>
 
 static void add(struct mix_arrangement *arrangement, int count, const int *places, int first) {
   for (int i = 0; i < count; i++) arrangement->places[arrangement->count++] = places ? places[i] : first + i;
@@ -18,7 +17,7 @@ static bool arrange_labels(const mix_model *model, const mix_component *y, const
     return true;
   }
   if (y->leaves != outputs) {
-    mix_fail(MIX_VALUE_ERROR, "%s: %d arrays of labels; the model has %d outputs", call, y->leaves, outputs);
+    mix_fail_value("%s: %d arrays of labels; the model has %d outputs", call, y->leaves, outputs);
     return false;
   }
   add(arrangement, outputs, NULL, y->first);
@@ -30,9 +29,9 @@ static bool weights_fit(const mix_model *model, const mix_component *y, const mi
                         const char *call) {
   bool alike = is_dict(weights) == is_dict(y) || (!is_dict(weights) && weights->leaves == 1);
   if (!alike && !model->semantics->output_dicts_partial)
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: sample_weight and y are nested differently; give one array of weights for each output in y",
-             call);
+    mix_fail_value(
+        "%s: sample_weight and y are nested differently; give one array of weights for each output in y",
+        call);
   return !mix_failed();
 }
 
@@ -46,9 +45,8 @@ static bool arrange_weights(const mix_model *model, const mix_component *y, cons
     return true;
   }
   if (weights->leaves != 1 && weights->leaves != outputs) {
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: %d arrays of sample weights; expected one, or one for each of the %d outputs", call,
-             weights->leaves, outputs);
+    mix_fail_value("%s: %d arrays of sample weights; expected one, or one for each of the %d outputs", call,
+                   weights->leaves, outputs);
     return false;
   }
   add(arrangement, weights->leaves, NULL, weights->first);
@@ -65,7 +63,7 @@ static bool note_missing(const mix_model *model, mix_list *leaves, const char *c
     if (arrangement->places[arrangement->inputs + i] >= 0) continue;
     arguments->missing_labels |= 1u << i;
     if (!model->semantics->output_dicts_partial)
-      mix_fail(MIX_VALUE_ERROR, "%s: y lacks the output '%s'", call, mix_model_output_name(model, i));
+      mix_fail_value("%s: y lacks the output '%s'", call, mix_model_output_name(model, i));
   }
   return !mix_failed();
 }

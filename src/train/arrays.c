@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
-#include <mixtape/ops.h>
 
 /* Floating-point arrays are cast to floatx, as Keras's data adapters do. */
 mix_list *mix_model_arrays(mix_list *given, bool may_be_empty, const char *call) {
@@ -15,14 +14,12 @@ mix_list *mix_model_arrays(mix_list *given, bool may_be_empty, const char *call)
     mix_tensor *array = mix_list_get(given, i);
     mix_shape shape = mix_tensor_shape(array);
     if (mix_tensor_is_symbolic(array))
-      return mix_fail(MIX_TYPE_ERROR, "%s: array %d is symbolic; expected data", call, i);
-    if (shape.rank < 1)
-      return mix_fail(MIX_VALUE_ERROR, "%s: array %d is a scalar; expected (rows, ...)", call, i);
-    if (shape.dims[0] == 0 && !may_be_empty)
-      return mix_fail(MIX_VALUE_ERROR, "%s: array %d has no rows", call, i);
+      return mix_fail_type("%s: array %d is symbolic; expected data", call, i);
+    if (shape.rank < 1) return mix_fail_value("%s: array %d is a scalar; expected (rows, ...)", call, i);
+    if (shape.dims[0] == 0 && !may_be_empty) return mix_fail_value("%s: array %d has no rows", call, i);
     if (rows >= 0 && shape.dims[0] != rows)
-      return mix_fail(MIX_VALUE_ERROR, "%s: arrays of %lld and %lld rows; all must have the same number",
-                      call, (long long)rows, (long long)shape.dims[0]);
+      return mix_fail_value("%s: arrays of %lld and %lld rows; all must have the same number", call,
+                            (long long)rows, (long long)shape.dims[0]);
     rows = shape.dims[0];
     if (mix_dtype_is_floating(mix_tensor_dtype(array)) && mix_tensor_dtype(array) != mix_floatx())
       array = mix_cast(array, mix_floatx());

@@ -50,8 +50,7 @@ static bool same_run(const mix_fit_state *f) {
   if (!mix_archive_get_integers(f->resumed, "fit/run", RUN_NUMBERS, theirs)) return false;
   for (int i = 0; i < RUN_NUMBERS; i++)
     if (ours[i] != theirs[i]) {
-      mix_fail(
-          MIX_VALUE_ERROR,
+      mix_fail_value(
           "fit: %s: %s is %lld here, %lld in the checkpoint; resume with the data and options of that run",
           mix_archive_path(f->resumed), run_names[i], (long long)ours[i], (long long)theirs[i]);
       return false;
@@ -95,10 +94,10 @@ static bool is_in_epoch(const mix_fit_state *f) {
   const mix_data_adapter *adapter = &f->adapter;
   const int64_t batches = adapter->batches ? mix_batches_count(adapter->batches) : 0;
   if (adapter->batches && !adapter->continues && f->position > batches)
-    mix_fail(MIX_VALUE_ERROR,
-             "fit: %s was saved after batch %lld of an epoch, which has %lld here; resume with the data and "
-             "options of that run",
-             mix_archive_path(f->resumed), (long long)f->position, (long long)batches);
+    mix_fail_value(
+        "fit: %s was saved after batch %lld of an epoch, which has %lld here; resume with the data and "
+        "options of that run",
+        mix_archive_path(f->resumed), (long long)f->position, (long long)batches);
   return !mix_failed();
 }
 
@@ -108,7 +107,7 @@ static bool get_position(mix_fit_state *f, int64_t *epoch) {
   if (!mix_archive_get_integers(f->resumed, "fit/place", POSITION_NUMBERS, position)) return false;
   if (position[POSITION_EPOCH] < 0 || position[POSITION_BATCH] < 0 ||
       position[POSITION_STEPS] < position[POSITION_BATCH]) {
-    mix_fail(MIX_FORMAT_ERROR, "%s: 'fit/place' is no place in a run", mix_archive_path(f->resumed));
+    mix_fail_format("%s: 'fit/place' is no place in a run", mix_archive_path(f->resumed));
     return false;
   }
   *epoch = position[POSITION_EPOCH];
@@ -180,7 +179,7 @@ static bool get_history(mix_history *history, mix_archive *archive) {
     if (logs) mix_list_append(history->epochs, logs);
   }
   if (names && (!fits || used != count))
-    mix_fail(MIX_FORMAT_ERROR, "%s: the history is none", mix_archive_path(archive));
+    mix_fail_format("%s: the history is none", mix_archive_path(archive));
   json_decref(names);
   return !mix_failed();
 }
@@ -231,7 +230,7 @@ static bool get_callback(mix_fit_state *f, const json_t *list, int index) {
     char name[64];
     snprintf(name, sizeof name, "callbacks/%d/%d", saved, j);
     mix_tensor *value = mix_archive_get(f->resumed, name);
-    if (!value) mix_fail(MIX_FORMAT_ERROR, "%s: '%s' is missing", mix_archive_path(f->resumed), name);
+    if (!value) mix_fail_format("%s: '%s' is missing", mix_archive_path(f->resumed), name);
     mix_list_append(values, value);
   }
   mix_status status =
@@ -271,8 +270,8 @@ bool mix_backup_open(mix_fit_state *f) {
   for (int i = 0; f->callbacks.items && i < mix_list_count(f->callbacks.items); i++) {
     const mix_callback *callback = mix_list_get(f->callbacks.items, i);
     if (callback->backup && f->backup) {
-      mix_fail(MIX_VALUE_ERROR, "fit: two BackupAndRestore callbacks (%s and %s); give one",
-               f->backup->folder, callback->backup->folder);
+      mix_fail_value("fit: two BackupAndRestore callbacks (%s and %s); give one", f->backup->folder,
+                     callback->backup->folder);
       return false;
     }
     if (callback->backup) f->backup = callback->backup;
@@ -280,8 +279,7 @@ bool mix_backup_open(mix_fit_state *f) {
   f->model->resumes = false;
   if (!f->backup) return true;
   if (f->adapter.dataset && has_own_rows(f)) {
-    mix_fail(
-        MIX_UNSUPPORTED,
+    mix_fail_unsupported(
         "fit: BackupAndRestore with .rows = MIX_LOCAL and a data set: the place of rank 0 alone is kept; "
         "give arrays, or .rows = MIX_SHARED");
     return false;
@@ -298,9 +296,8 @@ bool mix_backup_open(mix_fit_state *f) {
   f->resumed = ready ? mix_checkpoint_read(f->checkpoint, &number) : NULL;
   f->model->resumes = f->resumed != NULL;
   if (f->resumed && !mix_archive_get(f->resumed, "fit/run"))
-    mix_fail(MIX_VALUE_ERROR,
-             "fit: %s was saved by mix_checkpoint_save, not by a fit; mix_checkpoint_restore takes it",
-             mix_archive_path(f->resumed));
+    mix_fail_value("fit: %s was saved by mix_checkpoint_save, not by a fit; mix_checkpoint_restore takes it",
+                   mix_archive_path(f->resumed));
   return !mix_failed() && (!f->resumed || may_resume(f));
 }
 

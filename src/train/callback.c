@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "saving/run_identity.h"
-#include <stddef.h>
 #include <string.h>
 
 static void callback_finalize(void *object) {
@@ -42,12 +41,11 @@ static mix_callback_hook hook_of(const mix_callback *callback, mix_hook hook) {
 }
 
 bool mix_callback_resolve(const mix_callback_kind *kind, const void *given, void *options) {
-  if (mix_failed() || !mix_options_copy(options, kind->options_size, given, kind->name)) return false;
+  if (!mix_options_copy(options, kind->options_size, given, kind->name)) return false;
   return mix_fields_resolve(&(mix_fields){.rows = kind->fields, .call = kind->name}, options);
 }
 
 mix_callback *mix_callback_with(const mix_callback_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_callback_options, options, given, "callback_new");
   options.name = mix_intern(options.name ? options.name : "callback");
   mix_callback *callback = options.name ? mix_object_new(sizeof *callback, &callback_class) : NULL;
@@ -88,13 +86,13 @@ bool mix_callbacks_open(mix_callbacks *callbacks, mix_model *model, mix_list *it
   *callbacks = (mix_callbacks){.model = model, .items = items, .call = call};
   if (!items || mix_failed()) return !mix_failed();
   if (!mix_is(items, &mix_list_class)) {
-    mix_fail(MIX_TYPE_ERROR, "%s: callbacks is no list; expected mix_list_of(...) of callbacks", call);
+    mix_fail_type("%s: callbacks is no list; expected mix_list_of(...) of callbacks", call);
     return false;
   }
   for (int i = 0; i < mix_list_count(items); i++) {
     const mix_callback *callback = mix_list_get(items, i);
     if (!mix_is(callback, &callback_class)) {
-      mix_fail(MIX_TYPE_ERROR, "%s: item %d of callbacks is no callback", call, i);
+      mix_fail_type("%s: item %d of callbacks is no callback", call, i);
       return false;
     }
     note_hooks(callbacks, callback);

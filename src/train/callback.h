@@ -1,8 +1,6 @@
 /* Callbacks as objects, and the list of callbacks of a run. */
-#ifndef MIX_TRAIN_CALLBACK_H
-#define MIX_TRAIN_CALLBACK_H
+#pragma once
 
-#include "base/fields.h"
 #include "train/progress.h"
 #include <mixtape/callback.h>
 
@@ -93,6 +91,8 @@ bool mix_callbacks_end_batch(const mix_callbacks *callbacks, mix_hook hook, int6
 
 /* Makes a callback that owns its context. On failure the context is released at once. */
 mix_callback *mix_callback_own(const mix_callback_options *options);
+#define MIX_CALLBACK_OWN(...)                                                                               \
+  mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options), __VA_ARGS__})
 /* Returns the callback, which may be NULL. */
 mix_callback *mix_callback_steers(mix_callback *callback, mix_callback_steering steering);
 /* Adds the callbacks that steer training to a run's identity. */
@@ -140,5 +140,3 @@ bool mix_make_folders(const char *path);
 /* callbacks/graph_json.c: the model's layers and connections as Keras's JSON; mix_free it. NULL with the
  * error recorded. */
 char *mix_graph_text(const mix_model *model);
-
-#endif

@@ -3,11 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "ops/with_number.h"
 #include "optim/optimizer.h"
 #include "distribute/distribute.h"
 #include <mixtape/device.h>
-#include <mixtape/ops.h>
-#include <mixtape/tape.h>
 
 static int input_count(const mix_model *model, int arguments) {
   return arguments - (model->state ? model->state->output_count + model->state->weight_arguments : 0);
@@ -25,8 +24,8 @@ static mix_list *model_inputs(mix_model *model, mix_list *arguments, int inputs,
   if (given && given->preprocess && !mix_failed()) {
     list = given->preprocess(given->preprocess_context, list);
     if (!mix_failed() && mix_list_count(list) != inputs)
-      mix_fail(MIX_VALUE_ERROR, "'%s': preprocess returned %d tensors; expected one for each of %d inputs",
-               mix_model_name(model), mix_list_count(list), inputs);
+      mix_fail_value("'%s': preprocess returned %d tensors; expected one for each of %d inputs",
+                     mix_model_name(model), mix_list_count(list), inputs);
   }
   mix_list_set_structure(list, names);
   return mix_failed() ? NULL : mix_list_pack(list);
@@ -69,7 +68,7 @@ typedef struct step_losses {
 
 /* Every rank has the whole penalty, and losses are summed over the ranks. */
 static mix_tensor *share_of_penalty(mix_tensor *penalty) {
-  return mix_is_distributed() ? mix_divide(penalty, mix_scalar_like(penalty, mix_rank_count())) : penalty;
+  return mix_is_distributed() ? mix_over(penalty, mix_rank_count()) : penalty;
 }
 
 /* The losses of the whole batch, of which each rank has its part. */
@@ -94,15 +93,14 @@ static bool compute_losses(mix_model *model, mix_list *outputs, mix_list *argume
     labels = expand_labels(model, labels, call.y_pred, mix_loss_takes_class_numbers(state->losses[i]));
     mix_tensor *loss = mix_loss_call_with(state->losses[i], labels, &call);
     losses->outputs[i] = loss;
-    if (loss && state->loss_weights[i] != 1)
-      loss = mix_multiply(loss, mix_scalar_like(loss, state->loss_weights[i]));
+    if (loss && state->loss_weights[i] != 1) loss = mix_times(loss, state->loss_weights[i]);
     losses->total = add_widest(losses->total, loss);
   }
   mix_list *penalties = mix_layer_losses(model->layer);
   for (int i = 0; penalties && i < mix_list_count(penalties); i++)
     losses->total = add_widest(losses->total, share_of_penalty(mix_list_get(penalties, i)));
   if (!mix_failed() && !losses->total)
-    mix_fail(MIX_VALUE_ERROR, "fit: '%s' has no loss; name one in mix_model_compile", mix_model_name(model));
+    mix_fail_value("fit: '%s' has no loss; name one in mix_model_compile", mix_model_name(model));
   return !mix_failed();
 }
 

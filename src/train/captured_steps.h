@@ -1,6 +1,5 @@
 /* The captured steps of fit, evaluate and predict, and what their arguments say. */
-#ifndef MIX_TRAIN_CAPTURED_STEPS_H
-#define MIX_TRAIN_CAPTURED_STEPS_H
+#pragma once
 
 #include "model/model.h"
 
@@ -54,5 +53,3 @@ mix_status mix_model_set_class_weights(mix_model *model, int count, const int64_
  * multiplied in training by the class weights. NULL: none. */
 mix_tensor *mix_model_weights_of_samples(mix_model *model, mix_list *arguments, int inputs, int output,
                                          bool training);
-
-#endif

@@ -3,28 +3,25 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "ops/table.h"
-#include <mixtape/ops.h>
 #include <stdio.h>
 
 static bool check_labels(const mix_model *model, int count, const int64_t *labels, int64_t *classes) {
   *classes = 0;
   for (int i = 0; i < count; i++) {
     if (labels[i] < 0 || labels[i] >= 1 << 20) {
-      mix_fail(MIX_VALUE_ERROR, "fit: class weight for label %lld; expected a class from 0 to 1048575",
-               (long long)labels[i]);
+      mix_fail_value("fit: class weight for label %lld; expected a class from 0 to 1048575",
+                     (long long)labels[i]);
       return false;
     }
     for (int before = 0; before < i; before++)
       if (labels[before] == labels[i]) {
-        mix_fail(MIX_VALUE_ERROR, "fit: class weights name label %lld twice", (long long)labels[i]);
+        mix_fail_value("fit: class weights name label %lld twice", (long long)labels[i]);
         return false;
       }
     if (labels[i] >= *classes) *classes = labels[i] + 1;
   }
   if (!model->state->class_weights_all || *classes == count) return true;
-  mix_fail(
-      MIX_VALUE_ERROR,
+  mix_fail_value(
       "fit: class weights name %d labels, the largest is %lld; expected all classes from 0 on, each once",
       count, (long long)*classes - 1);
   return false;

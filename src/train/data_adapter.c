@@ -5,8 +5,6 @@
 #include "data/pipeline/pipeline.h"
 #include "data/pipeline/iterator_position.h"
 #include "distribute/distribute.h"
-#include "graph/capture.h"
-#include <mixtape/ops.h>
 #include <string.h>
 
 /* ---- arrays ---- */
@@ -30,8 +28,8 @@ static bool add_leaves(mix_list *leaves, void *given, bool may_lack, const char 
   for (int i = 0; own && i < mix_list_count(own) && !mix_failed(); i++) {
     void *leaf = mix_list_get(own, i);
     if (leaf ? !mix_is(leaf, &mix_tensor_class) : !may_lack)
-      mix_fail(MIX_TYPE_ERROR, "%s: %s of %s is not a tensor", call,
-               mix_leaf_text(mix_list_structure(own), i, text, sizeof text), what);
+      mix_fail_type("%s: %s of %s is not a tensor", call,
+                    mix_leaf_text(mix_list_structure(own), i, text, sizeof text), what);
     mix_list_append(leaves, leaf);
   }
   return own && !mix_failed();
@@ -67,7 +65,7 @@ bool mix_data_adapter_open_arrays(mix_data_adapter *adapter, mix_list *arrays, i
   int count = arrays ? mix_list_count(arrays) : 0;
   if (!arrays) return false;
   if (count > 3 * MIX_MODEL_MAX) {
-    mix_fail(MIX_VALUE_ERROR, "%s: too many arrays", adapter->call);
+    mix_fail_value("%s: too many arrays", adapter->call);
     return false;
   }
   for (int i = 0; i < count; i++) list[i] = mix_list_get(arrays, i);
@@ -88,17 +86,16 @@ bool mix_data_adapter_open_arrays(mix_data_adapter *adapter, mix_list *arrays, i
 static bool open_dataset(mix_data_adapter *adapter, const mix_data_adapter_data *data) {
   adapter->dataset = data->x;
   if (data->y || data->sample_weight)
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: %s given beside a data set, whose elements hold it: (x, y) or (x, y, sample_weight)",
-             adapter->call, data->y ? "y" : "sample_weight");
+    mix_fail_value("%s: %s given beside a data set, whose elements hold it: (x, y) or (x, y, sample_weight)",
+                   adapter->call, data->y ? "y" : "sample_weight");
   if (data->batch_size)
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: batch_size is %lld with a data set; its elements are the batches: use mix_dataset_batch",
-             adapter->call, (long long)data->batch_size);
+    mix_fail_value(
+        "%s: batch_size is %lld with a data set; its elements are the batches: use mix_dataset_batch",
+        adapter->call, (long long)data->batch_size);
   int64_t cardinality = mix_dataset_cardinality(adapter->dataset);
   if (mix_failed()) return false;
   if (cardinality == MIX_INFINITE && !adapter->steps)
-    mix_fail(MIX_VALUE_ERROR, "%s: the data set never ends; give the steps to take", adapter->call);
+    mix_fail_value("%s: the data set never ends; give the steps to take", adapter->call);
   adapter->target = adapter->steps ? adapter->steps : cardinality >= 0 ? cardinality : -1;
   adapter->continues = adapter->use == MIX_ADAPTER_TRAIN && adapter->steps && adapter->steps != cardinality;
   return !mix_failed();
@@ -106,10 +103,9 @@ static bool open_dataset(mix_data_adapter *adapter, const mix_data_adapter_data 
 
 bool mix_data_adapter_may_read(const char *call) {
   if (!mix_capture_current()) return true;
-  mix_fail(MIX_RUNTIME_ERROR,
-           "%s: called in a function that is being captured, where tensors have no values yet; use "
-           "mix_model_call there, or call %s outside",
-           call, call);
+  mix_fail_runtime("%s: called in a function that is being captured, where tensors have no values yet; use "
+                   "mix_model_call there, or call %s outside",
+                   call, call);
   return false;
 }
 
@@ -166,10 +162,9 @@ static bool holds_batches(const mix_data_adapter *adapter, mix_list *element) {
   char what[256];
   for (int i = 0; i < mix_list_count(element); i++)
     if (mix_tensor_shape(mix_list_get(element, i)).rank < 1) {
-      mix_fail(MIX_VALUE_ERROR,
-               "%s: %s of the data set's elements is a scalar; expected batches (rows, ...): "
-               "use mix_dataset_batch",
-               adapter->call, mix_leaf_text(mix_list_structure(element), i, what, sizeof what));
+      mix_fail_value("%s: %s of the data set's elements is a scalar; expected batches (rows, ...): "
+                     "use mix_dataset_batch",
+                     adapter->call, mix_leaf_text(mix_list_structure(element), i, what, sizeof what));
       return false;
     }
   return true;
@@ -184,9 +179,9 @@ static int weights_of_element(const mix_data_adapter *adapter, mix_list *element
   if (adapter->use == MIX_ADAPTER_PREDICT ? count >= inputs
                                           : weights == 0 || weights == 1 || weights == outputs)
     return weights;
-  mix_fail(MIX_VALUE_ERROR, "%s: the data set's elements have %d tensors; the model wants %d inputs%s",
-           adapter->call, count, inputs,
-           adapter->use == MIX_ADAPTER_PREDICT ? "" : ", its labels, and perhaps sample weights");
+  mix_fail_value("%s: the data set's elements have %d tensors; the model wants %d inputs%s", adapter->call,
+                 count, inputs,
+                 adapter->use == MIX_ADAPTER_PREDICT ? "" : ", its labels, and perhaps sample weights");
   return -1;
 }
 
@@ -212,9 +207,9 @@ static bool arrange_element(mix_data_adapter *adapter, mix_list *element) {
   int count = components_of(structure, components);
   bool labelled = adapter->use != MIX_ADAPTER_PREDICT;
   if (count < 1 || count > 3 || (labelled && count == 1))
-    mix_fail(MIX_VALUE_ERROR, "%s: the data set's elements are %s; expected %s", adapter->call,
-             mix_structure_text(element, NULL, NULL, text, sizeof text),
-             labelled ? "(x, y) or (x, y, sample_weight)" : "x, (x,), (x, y) or (x, y, sample_weight)");
+    mix_fail_value("%s: the data set's elements are %s; expected %s", adapter->call,
+                   mix_structure_text(element, NULL, NULL, text, sizeof text),
+                   labelled ? "(x, y) or (x, y, sample_weight)" : "x, (x,), (x, y) or (x, y, sample_weight)");
   if (mix_failed() || !mix_arrange(adapter->model, element, &components[0], labelled ? &components[1] : NULL,
                                    labelled && count == 3 ? &components[2] : NULL, adapter->call,
                                    &adapter->arrangement, &adapter->arguments))
@@ -280,8 +275,8 @@ mix_list *mix_data_adapter_next(mix_data_adapter *adapter) {
   }
   if (adapter->use == MIX_ADAPTER_TRAIN && adapter->arguments.weights &&
       adapter->model->state->class_weights && adapter->model->semantics->class_weights_alone)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "%s: class weights and sample weights together; keras3 takes one of them", adapter->call);
+    return mix_fail_value("%s: class weights and sample weights together; keras3 takes one of them",
+                          adapter->call);
   adapter->position++;
   return batch;
 }
@@ -303,7 +298,7 @@ static bool get_pass(mix_data_adapter *adapter, mix_archive *archive) {
   adapter->resumed = true;
   if (adapter->pass >= 0 && adapter->next >= 0 && adapter->next <= mix_batches_count(adapter->batches))
     return true;
-  mix_fail(MIX_FORMAT_ERROR, "%s: 'fit/pass' is no place in the data", mix_archive_path(archive));
+  mix_fail_format("%s: 'fit/pass' is no place in the data", mix_archive_path(archive));
   return false;
 }
 

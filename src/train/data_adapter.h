@@ -1,6 +1,5 @@
 /* Data adapter: gives the steps of fit, evaluate and predict their batches, from arrays or a data set. */
-#ifndef MIX_TRAIN_DATA_ADAPTER_H
-#define MIX_TRAIN_DATA_ADAPTER_H
+#pragma once
 
 #include "data/pipeline/array_batches.h"
 #include "formats/archive.h"
@@ -112,5 +111,3 @@ bool mix_data_adapter_get_position(mix_data_adapter *adapter, mix_archive *archi
 /* In place of mix_data_adapter_begin: continues the epoch after its first `position` batches. */
 bool mix_data_adapter_resume(mix_data_adapter *adapter, mix_batch_order order, uint64_t seed, uint64_t epoch,
                              int64_t position);
-
-#endif

@@ -4,13 +4,11 @@
 #include "distribute/distribute.h"
 #include "train/callback.h"
 #include "train/data_adapter.h"
-#include "train/progress.h"
 #include "tensor/shape.h"
 #include <string.h>
 
 static bool not_negative(int64_t number, const char *call, const char *name) {
-  if (number < 0)
-    mix_fail(MIX_VALUE_ERROR, "%s: %s is %lld; expected a positive number", call, name, (long long)number);
+  if (number < 0) mix_fail_value("%s: %s is %lld; expected a positive number", call, name, (long long)number);
   return !mix_failed();
 }
 
@@ -19,7 +17,7 @@ static bool end_pass(const mix_data_adapter *adapter, const mix_callbacks *callb
   if (adapter->position < adapter->steps)
     mix_log_message(MIX_LOG_WARNING, "%s: the data ran out after %lld of %lld steps", adapter->call,
                     (long long)adapter->position, (long long)adapter->steps);
-  if (!adapter->position) mix_fail(MIX_VALUE_ERROR, "%s: the data set gave no batches", adapter->call);
+  if (!adapter->position) mix_fail_value("%s: the data set gave no batches", adapter->call);
   mix_callbacks_set_target(callbacks, adapter->position);
   return !mix_failed();
 }
@@ -107,8 +105,7 @@ static bool collect(collected *all, mix_tensor *output) {
     all->shape = shape;
     all->shape.dims[0] = 0;
   } else if (!mix_shape_equal(rest, shape)) {
-    mix_fail(
-        MIX_VALUE_ERROR,
+    mix_fail_value(
         "predict: the outputs of two batches differ in more than their rows; they cannot be put together");
     return false;
   }

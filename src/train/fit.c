@@ -4,11 +4,8 @@
 #include "base/philox.h"
 #include "data/pipeline/pipeline.h"
 #include "optim/optimizer.h"
-#include "train/fit_state.h"
-#include "train/progress.h"
 #include "train/ranks.h"
 #include <math.h>
-#include <mixtape/ops.h>
 
 static bool check_options(const mix_fit_options *o) {
   const struct {
@@ -26,19 +23,17 @@ static bool check_options(const mix_fit_options *o) {
   };
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     if (numbers[i].number < 0)
-      mix_fail(MIX_VALUE_ERROR, "fit: %s is %lld; expected %s", numbers[i].name, (long long)numbers[i].number,
-               numbers[i].expected);
+      mix_fail_value("fit: %s is %lld; expected %s", numbers[i].name, (long long)numbers[i].number,
+                     numbers[i].expected);
   if (!(o->validation_split >= 0 && o->validation_split < 1)) {
     char given[32];
     mix_number_write_shortest(given, sizeof given, o->validation_split);
-    mix_fail(MIX_VALUE_ERROR, "fit: validation_split is %s; expected a number in [0, 1)", given);
+    mix_fail_value("fit: validation_split is %s; expected a number in [0, 1)", given);
   }
   if (o->class_weight_count < 0 || o->class_weight_count > MIX_CLASS_MAX)
-    mix_fail(MIX_VALUE_ERROR, "fit: class_weight_count is %d; expected 0 to %d", o->class_weight_count,
-             MIX_CLASS_MAX);
+    mix_fail_value("fit: class_weight_count is %d; expected 0 to %d", o->class_weight_count, MIX_CLASS_MAX);
   for (int i = 0; i < o->class_weight_count && !mix_failed(); i++)
-    if (isnan(o->class_weights[i]))
-      mix_fail(MIX_VALUE_ERROR, "fit: class_weights[%d] is nan; expected a number", i);
+    if (isnan(o->class_weights[i])) mix_fail_value("fit: class_weights[%d] is nan; expected a number", i);
   return !mix_failed() && mix_rank_rows_check(o->rows, "fit");
 }
 
@@ -88,9 +83,9 @@ static bool split(mix_fit_state *f, mix_list *all, int weights, int64_t *rows) {
   if (training == 0 || training == *rows) {
     char given[32];
     mix_number_write_shortest(given, sizeof given, f->options.validation_split);
-    mix_fail(MIX_VALUE_ERROR,
-             "fit: validation_split %s of %lld rows leaves %s part empty; give more rows or another split",
-             given, (long long)*rows, training ? "the validation" : "the training");
+    mix_fail_value(
+        "fit: validation_split %s of %lld rows leaves %s part empty; give more rows or another split", given,
+        (long long)*rows, training ? "the validation" : "the training");
     return false;
   }
   f->validation_x = rows_of_all(all, 0, inputs, training, *rows - training);
@@ -114,16 +109,15 @@ static bool open_adapter(mix_fit_state *f) {
                                 .rows = o->rows};
   bool given = o->validation_x || o->validation_y;
   if (!given && o->validation_sample_weight) {
-    mix_fail(MIX_VALUE_ERROR, "fit: validation_sample_weight without validation_x, whose rows it weighs");
+    mix_fail_value("fit: validation_sample_weight without validation_x, whose rows it weighs");
     return false;
   }
   if (given && !take_validation_data(f)) return false;
   if (mix_is_dataset(o->x)) {
     if (o->validation_split > 0 && !given)
-      mix_fail(MIX_VALUE_ERROR,
-               "fit: validation_split is %g with a data set; it needs arrays: "
-               "give validation_x a data set of its own",
-               o->validation_split);
+      mix_fail_value("fit: validation_split is %g with a data set; it needs arrays: "
+                     "give validation_x a data set of its own",
+                     o->validation_split);
     return !mix_failed() && mix_data_adapter_open(&f->adapter, f->model, &data, MIX_ADAPTER_TRAIN, "fit");
   }
   f->adapter = (mix_data_adapter){.model = f->model,
@@ -209,7 +203,7 @@ static bool end_of_data(mix_fit_state *f) {
                     continues ? "the epoch ends" : "training stops");
     f->ended = !continues;
   } else if (!adapter->position)
-    mix_fail(MIX_VALUE_ERROR, "fit: the data set gave no batches");
+    mix_fail_value("fit: the data set gave no batches");
   if (!adapter->steps) adapter->target = adapter->position;
   mix_callbacks_set_target(&f->callbacks, adapter->position);
   if (!f->history->params.steps) f->history->params.steps = adapter->position;

@@ -1,6 +1,5 @@
 /* Fit state: one running fit, shared by fit.c and backup.c. */
-#ifndef MIX_TRAIN_FIT_STATE_H
-#define MIX_TRAIN_FIT_STATE_H
+#pragma once
 
 #include "train/callback.h"
 #include "saving/checkpoint.h"
@@ -45,5 +44,3 @@ void mix_backup_after_training(mix_fit_state *f);
 json_t *mix_class_weights_json(const mix_fit_options *options);
 /* data_identity.c: adds class weights and the data set or arrays to a run's identity. */
 bool mix_fit_identify_data(mix_fit_state *f, json_t *identity);
-
-#endif

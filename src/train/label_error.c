@@ -2,7 +2,6 @@
 #include "train/data_adapter.h"
 
 #include "base/error.h"
-#include "nn/losses/loss.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -52,8 +51,7 @@ static bool lacks_weight(const mix_data_adapter *adapter, mix_list *batch) {
   mix_tensor *y = mix_list_get(batch, mix_model_input_count(adapter->model));
   const int64_t classes = mix_tensor_shape(state->class_weights).dims[0];
   if (!find_outside(mix_class_labels(y), classes, NULL, &label, &row)) return false;
-  mix_fail(
-      MIX_VALUE_ERROR,
+  mix_fail_value(
       "%s: the class weights lack class %lld, which is the label of %s; they have classes 0 to %lld, and "
       "each class needs a weight: 1 leaves it as it is",
       adapter->call, (long long)label, place_text(adapter, row, place, sizeof place), (long long)classes - 1);
@@ -72,8 +70,8 @@ static bool is_outside(const mix_data_adapter *adapter, mix_list *batch, const c
     const int64_t classes = outputs.rank < 1 ? 0 : outputs.dims[outputs.rank - 1];
     int64_t label, row;
     if (!find_outside(mix_list_get(batch, inputs + i), classes, message, &label, &row)) continue;
-    mix_fail(MIX_VALUE_ERROR, "%s; label %lld is in %s", message, (long long)label,
-             place_text(adapter, row, place, sizeof place));
+    mix_fail_value("%s; label %lld is in %s", message, (long long)label,
+                   place_text(adapter, row, place, sizeof place));
     return true;
   }
   return false;

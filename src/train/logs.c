@@ -36,8 +36,7 @@ bool mix_logs_merge(mix_logs *logs, const mix_logs *from, const char *prefix) {
 mix_logs *mix_logs_of(int count, const char *const *names, const double *values) {
   if (mix_failed()) return NULL;
   for (int i = 0; i < count; i++)
-    if (!names || !names[i] || !values)
-      return mix_fail(MIX_TYPE_ERROR, "logs_of: name %d or the values are NULL", i);
+    if (!names || !names[i] || !values) return mix_fail_type("logs_of: name %d or the values are NULL", i);
   mix_logs *logs = mix_logs_new();
   for (int i = 0; i < count; i++)
     if (!mix_logs_add(logs, names[i], values[i])) return NULL;

@@ -1,6 +1,5 @@
 /* Logs of a batch or epoch, and the history of a fit. */
-#ifndef MIX_TRAIN_LOGS_H
-#define MIX_TRAIN_LOGS_H
+#pragma once
 
 #include "model/model.h"
 
@@ -29,5 +28,3 @@ struct mix_history {
   mix_history_params params;
 };
 mix_history *mix_history_new(void);
-
-#endif

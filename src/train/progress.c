@@ -3,11 +3,9 @@
 #include "train/progress.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/format.h"
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -127,8 +125,7 @@ static void put_values(line *out, const mix_progress *progress, const mix_logs *
 /* ---- passes and steps ---- */
 
 bool mix_progress_take_quiet(int *verbose, bool quiet, const char *call) {
-  if (quiet && *verbose > 0)
-    mix_fail(MIX_VALUE_ERROR, "%s: quiet is true and verbose is %d; give one", call, *verbose);
+  if (quiet && *verbose > 0) mix_fail_value("%s: quiet is true and verbose is %d; give one", call, *verbose);
   if (quiet) *verbose = MIX_SILENT;
   return !mix_failed();
 }

@@ -1,6 +1,5 @@
 /* The progress bar and the line for each epoch, through the log callback. */
-#ifndef MIX_TRAIN_PROGRESS_H
-#define MIX_TRAIN_PROGRESS_H
+#pragma once
 
 #include "train/logs.h"
 
@@ -44,5 +43,3 @@ bool mix_progress_due(mix_progress *progress, int64_t current);
 /* Counts a step, and keeps the numbers that are not the model's. Redraws if that is due. */
 void mix_progress_step(mix_progress *progress, const mix_model *model, int64_t current, const mix_logs *logs);
 void mix_progress_end(mix_progress *progress, const mix_logs *logs);
-
-#endif

@@ -4,11 +4,10 @@
 #include "distribute/distribute.h"
 #include "tensor/shape.h"
 #include "train/data_adapter.h"
-#include <mixtape/ops.h>
 
 bool mix_rank_rows_check(mix_rank_rows rows, const char *call) {
   if (rows != MIX_SHARED && rows != MIX_LOCAL)
-    mix_fail(MIX_VALUE_ERROR, "%s: rows is %d; expected MIX_SHARED or MIX_LOCAL", call, (int)rows);
+    mix_fail_value("%s: rows is %d; expected MIX_SHARED or MIX_LOCAL", call, (int)rows);
   return !mix_failed();
 }
 
@@ -87,19 +86,19 @@ static bool has_as_many_steps(const char *call, const int64_t *first, const int6
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers && !mix_failed(); i++) {
     const int n = numbers[i].index;
     if (other[n] != first[n])
-      mix_fail(MIX_VALUE_ERROR, "%s: %s is %lld on rank %d, %lld on rank 0; give all ranks the same%s", call,
-               numbers[i].name, (long long)other[n], rank, (long long)first[n], numbers[i].remedy);
+      mix_fail_value("%s: %s is %lld on rank %d, %lld on rank 0; give all ranks the same%s", call,
+                     numbers[i].name, (long long)other[n], rank, (long long)first[n], numbers[i].remedy);
   }
   return !mix_failed();
 }
 
 static bool alike(const char *call, const int64_t *first, const int64_t *other, int rank) {
   if (other[ROWS] != first[ROWS])
-    mix_fail(MIX_VALUE_ERROR, "%s: .rows is %s on rank %d, %s on rank 0; give all ranks the same", call,
-             rows_name(other[ROWS]), rank, rows_name(first[ROWS]));
+    mix_fail_value("%s: .rows is %s on rank %d, %s on rank 0; give all ranks the same", call,
+                   rows_name(other[ROWS]), rank, rows_name(first[ROWS]));
   else if (other[IS_DATASET] != first[IS_DATASET])
-    mix_fail(MIX_VALUE_ERROR, "%s: rank %d has %s, rank 0 %s; give all ranks the one or the other", call,
-             rank, other[IS_DATASET] ? "a data set" : "arrays", first[IS_DATASET] ? "a data set" : "arrays");
+    mix_fail_value("%s: rank %d has %s, rank 0 %s; give all ranks the one or the other", call, rank,
+                   other[IS_DATASET] ? "a data set" : "arrays", first[IS_DATASET] ? "a data set" : "arrays");
   return !mix_failed() && has_as_many_steps(call, first, other, rank);
 }
 
@@ -164,8 +163,8 @@ static bool note_form(mix_data_adapter *adapter, mix_list *element) {
 static bool may_wait(mix_data_adapter *adapter, mix_list *own) {
   if (own) return note_form(adapter, own);
   if (!adapter->no_rows && !mix_failed())
-    mix_fail(MIX_VALUE_ERROR, "%s: the data set of this rank gave no batches; give each rank one at least",
-             adapter->call);
+    mix_fail_value("%s: the data set of this rank gave no batches; give each rank one at least",
+                   adapter->call);
   return !mix_failed();
 }
 

@@ -159,9 +159,8 @@ static bool check_place(const char *call, int64_t epoch, int64_t steps) {
   snprintf(own, sizeof own, "epoch %lld, step %lld", (long long)epoch, (long long)steps);
   char *first = mix_text_of_first_rank(call, own);
   if (first && strcmp(own, first))
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: the checkpoint is at %s here, at %s on rank 0; all ranks must see one folder", call, own,
-             first);
+    mix_fail_value("%s: the checkpoint is at %s here, at %s on rank 0; all ranks must see one folder", call,
+                   own, first);
   mix_free(first);
   return mix_ranks_succeed(call);
 }

@@ -1,9 +1,7 @@
 /* Training on several ranks. */
-#ifndef MIX_TRAIN_RANKS_H
-#define MIX_TRAIN_RANKS_H
+#pragma once
 
 #include "train/fit_state.h"
-#include <jansson.h>
 
 /* Is the run of this rank, which `identity` describes (taken; NULL: it could not be prepared, and an error
  * may be pending), that of rank 0? False with an error on every rank, which names the rank and what differs
@@ -18,5 +16,3 @@ bool mix_ranks_share_values(const char *call, mix_model *model, mix_optimizer *o
 bool mix_fit_join_ranks(mix_fit_state *f, bool prepared);
 /* The second for a fit. */
 bool mix_fit_share_values(mix_fit_state *f, int64_t epoch);
-
-#endif

@@ -4,8 +4,6 @@
 
 #include "base/error.h"
 #include "distribute/distribute.h"
-#include <mixtape/ops.h>
-#include <mixtape/variable.h>
 
 /* A digest in parts so small that float32 holds the sums of the squares of so many ranks. */
 enum { PARTS = 4, PART_BITS = 6, RANKS = 1 << (24 - 2 * PART_BITS) };
@@ -55,11 +53,11 @@ bool mix_model_ranks_agree(mix_model *model, const char *call) {
     }
   }
   if (!alike)
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: the ranks were given different data, or different .rows; give all ranks the same data, or "
-             "give all of them .rows = MIX_LOCAL if each has rows of its own",
-             call);
+    mix_fail_value(
+        "%s: the ranks were given different data, or different .rows; give all ranks the same data, or "
+        "give all of them .rows = MIX_LOCAL if each has rows of its own",
+        call);
   else if (empty)
-    mix_fail(MIX_VALUE_ERROR, "%s: no rank has rows in this batch; give one of them at least one row", call);
+    mix_fail_value("%s: no rank has rows in this batch; give one of them at least one row", call);
   return !mix_failed();
 }

@@ -20,7 +20,7 @@ static bool conv_infer(mix_node *node) {
 }
 
 /* Of the kernel, whose tap w multiplies the rows of x from w on. */
-static bool conv_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
+static void conv_gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
   mix_tensor *x = mix_node_input(node, 0), *dy = output_gradients[0], *taps[8];
   const mix_shape in = mix_tensor_shape(x), out = mix_tensor_shape(dy);
   const int64_t rows = out.dims[0] * out.dims[1], width = mix_input_value(node, 1)->shape.dims[0];
@@ -31,7 +31,6 @@ static bool conv_gradient(mix_node *node, mix_tensor *const *output_gradients, m
     taps[w] = mix_expand_dims(mix_matmul(part, dy, true, false), 0);
   }
   input_gradients[1] = mix_concat((int)width, taps, 0);
-  return !mix_failed();
 }
 
 static double conv_multiplications(const void *attributes, const mix_shape operands[MIX_CONTRACTED]) {

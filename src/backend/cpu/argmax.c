@@ -1,7 +1,6 @@
 /* argmax and argmin along the last axis: the first position of the extreme. A NaN is more extreme than any
  * number. */
 #include "backend/cpu/kernel_rows.h"
-#include "ops/table.h"
 #include "tensor/convert.h"
 #include <math.h>
 

@@ -4,9 +4,7 @@
  * keys alone. Gradients of keys and values are sums over the queries of a group of heads, or, of few groups,
  * over parts of them, which are then added in order: parts depend on shapes alone, so bits not on threads. */
 #include "backend/cpu/kernel_rows.h"
-#include "ops/table.h"
 #include "tensor/convert.h"
-#include <string.h>
 
 enum { BLOCK = 32 };   /* queries */
 enum { PADDING = 16 }; /* floats that vector functions may touch behind a row */

@@ -1,7 +1,6 @@
 /* The device "cpu": the fast kernels if they accept a step, else the reference kernels. Float32 subnormals
  * are flushed to zero. */
 #include "backend/host/host.h"
-#include "base/processor.h"
 
 static const mix_kernel_row *const tables[] = {mix_cpu_kernels, mix_ref_kernels, NULL};
 

@@ -3,8 +3,7 @@
  * rows stand side by side as one line. A chain adds lines in the dtype of the accumulator, at most
  * MIX_COLUMN_CHAIN of them unless the columns are short; chains are added in double, then the rows of a line,
  * then the blocks. */
-#ifndef MIX_BACKEND_CPU_COLUMN_ORDER_H
-#define MIX_BACKEND_CPU_COLUMN_ORDER_H
+#pragma once
 
 #include "backend/host/kernel.h"
 
@@ -31,5 +30,3 @@ static inline int64_t mix_column_block(int64_t length, int64_t inner) {
                 each = (length + MIX_COLUMN_BLOCKS - 1) / MIX_COLUMN_BLOCKS, rows = each > min ? each : min;
   return (rows + group - 1) / group * group;
 }
-
-#endif

@@ -1,8 +1,6 @@
 /* Ops that copy contiguous runs of elements, and fill. */
 #include "backend/cpu/kernel_rows.h"
-#include "ops/table.h"
 #include "tensor/convert.h"
-#include <string.h>
 
 enum { GRAIN = 512 }; /* elements, as in the tile executor, so that no barrier is needed between the steps */
 

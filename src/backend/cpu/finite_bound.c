@@ -2,7 +2,6 @@
  * both; the last thread to arrive stores the result. */
 #include "backend/cpu/kernel_rows.h"
 #include "base/alloc.h"
-#include "ops/table.h"
 #include <string.h>
 
 enum { BLOCK = 256 }; /* columns; their sums stay in the first-level cache while rows stream through it */

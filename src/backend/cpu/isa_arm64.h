@@ -1,8 +1,5 @@
 /* The instruction sets of arm64 that kernels use (isa_x86.h says what the lists are). */
-#ifndef MIX_BACKEND_CPU_ISA_ARM64_H
-#define MIX_BACKEND_CPU_ISA_ARM64_H
+#pragma once
 
 #define MIX_VECTOR_SETS(X, ...) X(generic, 0, "portable C: no vector instructions in force", ##__VA_ARGS__)
 #define MIX_SPECIAL_PRODUCTS(X)
-
-#endif

@@ -1,6 +1,5 @@
 /* The instruction sets of x86-64 that kernels use, best first. */
-#ifndef MIX_BACKEND_CPU_ISA_X86_H
-#define MIX_BACKEND_CPU_ISA_X86_H
+#pragma once
 
 #include "base/processor.h"
 
@@ -38,5 +37,3 @@
     "three bfloat16 products on tiles for one: float32 precision high is asked for")                         \
   X(bf16_avx512bf16, MIX_BFLOAT16, mix_gemm_f32_avx512bf16, "bf16_acc32_avx512bf16", MIX_NEEDS_PAIRS, NULL,  \
     MIX_ACCUMULATE_EXACT, "pairs multiplied by VDPBF16PS, float32's order of sums: 1.5 to 2 times its rate")
-
-#endif

@@ -1,8 +1,7 @@
 /* One body, one kernel for each instruction set. MIX_CPU_KERNELS(op, "name", ...) defines
  * mix_cpu_<op>_kernels, best first. Their run functions call <op>_run(args, team, vector). The other
  * arguments initialise members of mix_kernel. */
-#ifndef MIX_BACKEND_CPU_KERNEL_ROWS_H
-#define MIX_BACKEND_CPU_KERNEL_ROWS_H
+#pragma once
 
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/vector_functions.h"
@@ -33,12 +32,9 @@
 /* prepare_<set>(args, threads) for each set: <kernel>_prepare(args, vector). */
 #define MIX_CPU_PREPARE(set, features, vectors, kernel)                                                      \
   static bool prepare_##set(mix_kernel_args *args, int threads) {                                            \
-    (void)threads;                                                                                           \
     return kernel##_prepare(args, &mix_vector_##set);                                                        \
   }
 
 /* Below this many elements a kernel of simple instructions is serial: a barrier costs as much as about
  * 5,000 elements, and the data moves between caches. */
 enum { MIX_CPU_SMALL = 65536 };
-
-#endif

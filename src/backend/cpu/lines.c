@@ -1,7 +1,6 @@
 /* Every transpose and every broadcast, by lines of the result along its last axis, whose elements lie at
  * equal distances in x. */
 #include "backend/cpu/kernel_rows.h"
-#include "ops/table.h"
 #include <string.h>
 
 enum { GRAIN = 512 }; /* elements */

@@ -4,8 +4,6 @@
  * whatever the length. float64 and integers are added one by one within a piece. */
 #include "backend/cpu/reduce.h"
 #include "backend/cpu/kernel_rows.h"
-#include "ops/table.h"
-#include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <math.h>
 
@@ -156,14 +154,12 @@ static bool serial(const mix_kernel_args *args) {
   return mix_shape_size(args->input_types[0].shape) < MIX_CPU_SMALL;
 }
 static size_t reduce_workspace(const mix_kernel_args *args, int threads) {
-  (void)threads;
   mix_reduction r;
   if (describe_args(&r, args)) return 0;
   if (r.inner > 1) return mix_reduce_columns_workspace(&r);
   return shares_pieces(&r) ? (size_t)(r.outer * ((r.length + PIECE - 1) / PIECE)) * sizeof(mix_folded) : 0;
 }
 static int barriers(const mix_kernel_args *args, int threads) {
-  (void)threads;
   mix_reduction r;
   if (describe_args(&r, args)) return 0;
   return r.inner > 1 ? mix_reduce_columns_meets(&r) : shares_pieces(&r);
@@ -172,7 +168,6 @@ static int barriers(const mix_kernel_args *args, int threads) {
 /* Whole rows or matrices, whose sums need no workspace. */
 static bool reduce_bands(const mix_kernel_args *args, int threads, int64_t rows, mix_band_access *access) {
   mix_reduction r;
-  (void)access;
   return !describe_args(&r, args) && r.outer % rows == 0 && !reduce_workspace(args, threads);
 }
 static void reduce_run_band(const mix_kernel_args *args, const mix_band *band, const mix_vector *vector) {
@@ -233,14 +228,8 @@ static void all_finite_run(const mix_kernel_args *args, const mix_team *team, co
   }
   *(uint8_t *)args->outputs[0] = finite;
 }
-static size_t finite_workspace(const mix_kernel_args *args, int threads) {
-  (void)args;
-  return (size_t)threads * 64;
-}
-static int one_barrier(const mix_kernel_args *args, int threads) {
-  (void)args, (void)threads;
-  return 1;
-}
+static size_t finite_workspace(const mix_kernel_args *args, int threads) { return (size_t)threads * 64; }
+static int one_barrier(const mix_kernel_args *args, int threads) { return 1; }
 static bool finite_share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {
   *count = mix_shape_size(args->input_types[0].shape);
   *grain = PART;

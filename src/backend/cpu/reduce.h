@@ -1,11 +1,9 @@
 /* Reductions of adjacent axes, seen as (outer, length, inner) -> (outer, inner), and of two runs of axes, of
  * which the second is short and last: (outer, length, inner / tail, tail) -> (outer, inner / tail). */
-#ifndef MIX_BACKEND_CPU_REDUCE_H
-#define MIX_BACKEND_CPU_REDUCE_H
+#pragma once
 
 #include "backend/cpu/simd/vector_functions.h"
 #include "backend/host/kernel.h"
-#include "ops/elementwise.h"
 #include "tensor/convert.h"
 
 enum { MIX_REDUCE_TAIL = 512 }; /* elements of a tail, at most */
@@ -53,5 +51,3 @@ void mix_reduce_columns(const mix_reduction *r, const mix_vector *vector, const 
 size_t mix_reduce_columns_workspace(const mix_reduction *r);
 /* Does it use a barrier on a team? */
 bool mix_reduce_columns_meets(const mix_reduction *r);
-
-#endif

@@ -6,8 +6,6 @@
  * neighbouring columns have one result (a tail), their sums are added in double. */
 #include "backend/cpu/column_order.h"
 #include "backend/cpu/reduce.h"
-#include "tensor/convert.h"
-#include <string.h>
 
 _Static_assert((int)MIX_REDUCE_TAIL <= (int)MIX_COLUMN_STRIP, "a strip holds a tail");
 

@@ -2,7 +2,6 @@
  * of cpu/reduce.c, in which such a row is one piece. */
 #include "backend/cpu/kernel_rows.h"
 #include "ops/row_moments.h"
-#include "ops/table.h"
 #include <string.h>
 
 typedef struct buffers {
@@ -69,7 +68,6 @@ static void row_moments_run(const mix_kernel_args *args, const mix_team *team, c
 
 static bool row_moments_bands(const mix_kernel_args *args, int threads, int64_t rows,
                               mix_band_access *access) {
-  (void)threads, (void)access;
   return row_count(args) % rows == 0;
 }
 static void row_moments_run_band(const mix_kernel_args *args, const mix_band *band,

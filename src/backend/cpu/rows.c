@@ -2,7 +2,6 @@
  * as the reference does, and rounds once. */
 #include "backend/cpu/kernel_rows.h"
 #include "backend/host/row_chains.h"
-#include "ops/table.h"
 #include "tensor/shape.h"
 
 /* Bytes of a row of operand 0. */
@@ -61,10 +60,7 @@ static void replace_rows_run(const mix_kernel_args *args, const mix_team *team) 
   }
 }
 
-static int one_barrier(const mix_kernel_args *args, int threads) {
-  (void)args;
-  return threads > 1;
-}
+static int one_barrier(const mix_kernel_args *args, int threads) { return threads > 1; }
 
 /* ---- combine_rows ---- */
 
@@ -77,11 +73,10 @@ static size_t sums_bytes(const mix_kernel_args *args) {
 }
 
 static size_t combine_workspace(const mix_kernel_args *args, int threads) {
-  (void)threads;
   return sums_bytes(args) + mix_row_chains_bytes(index_count(args));
 }
 
-static bool always(const mix_kernel_args *args) { return (void)args, true; }
+static bool always(const mix_kernel_args *args) { return true; }
 
 /* The sum of the rows from `first` on in its chain. */
 static void add_chain(const mix_kernel_args *args, const mix_row_chains *chains, int32_t first,
@@ -104,7 +99,6 @@ static void put_index(const mix_kernel_args *args, int64_t i, int64_t index) {
 }
 
 static void combine_rows_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_dtype dtype = args->input_types[1].dtype;
   const size_t bytes = row_bytes(args);
   double *sums = args->workspace;

@@ -2,7 +2,6 @@
  * short rows in blocks. Rows longer than a buffer are processed in pieces, in three passes: largest, sum,
  * result. */
 #include "backend/cpu/kernel_rows.h"
-#include "ops/table.h"
 #include "tensor/convert.h"
 #include <math.h>
 

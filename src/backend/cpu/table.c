@@ -1,7 +1,6 @@
 /* The kernel table of the device "cpu": the fast kernels of each op. If an op has none, or if all of them
  * refuse a step, the reference kernel runs it (backend/ref/table.c). */
 #include "backend/cpu/kernels.h"
-#include "ops/table.h"
 
 #define ROW(name, reference, form, kernels) {&mix_op_##name, mix_cpu_##kernels##_kernels},
 

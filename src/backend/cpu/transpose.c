@@ -2,7 +2,6 @@
  * whole cache lines. Most permutations have this form once dimensions of 1 are dropped and adjacent
  * dimensions that stay adjacent are merged. The others are copied by lines (lines.c). */
 #include "backend/cpu/kernel_rows.h"
-#include "ops/table.h"
 
 enum { BLOCK = 32 };
 

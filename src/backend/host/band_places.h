@@ -1,8 +1,7 @@
 /* Places: the ranges of bytes that steps in bands access. A place that only these steps use, from its first
  * write on, needs no more memory than a band: it becomes a thread's own, and the arena's bytes are free for
  * what comes after. */
-#ifndef MIX_BACKEND_HOST_BAND_PLACES_H
-#define MIX_BACKEND_HOST_BAND_PLACES_H
+#pragma once
 
 #include "backend/host/step_accesses.h"
 
@@ -37,5 +36,3 @@ void mix_band_places_own(mix_band_places *places, const mix_executable *executab
  * row of the places. */
 size_t mix_band_places_bytes(const mix_band_places *places);
 size_t mix_band_row_bytes(const mix_band_places *places, int64_t rows);
-
-#endif

@@ -2,7 +2,6 @@
 #include "backend/host/band_places.h"
 #include "base/alloc.h"
 #include "tensor/shape.h"
-#include <stdatomic.h>
 #include <string.h>
 
 enum {

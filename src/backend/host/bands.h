@@ -1,7 +1,6 @@
 /* Bands: consecutive steps that run together, some rows at a time, so that what one step leaves in the caches
  * is there for the next. */
-#ifndef MIX_BACKEND_HOST_BANDS_H
-#define MIX_BACKEND_HOST_BANDS_H
+#pragma once
 
 #include "backend/host/executor.h"
 
@@ -33,5 +32,3 @@ void mix_host_run_bands(mix_executable *executable, const mix_host_bands *bands,
  * whatever the caches. */
 typedef enum mix_host_band_rule { MIX_BANDS_BY_SIZE, MIX_BANDS_NEVER, MIX_BANDS_ALWAYS } mix_host_band_rule;
 void mix_host_set_band_rule(mix_host_band_rule rule);
-
-#endif

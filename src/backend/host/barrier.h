@@ -1,6 +1,5 @@
 /* The barrier of a team of threads. */
-#ifndef MIX_BACKEND_HOST_BARRIER_H
-#define MIX_BACKEND_HOST_BARRIER_H
+#pragma once
 
 #include "base/awaited.h"
 
@@ -15,5 +14,3 @@ typedef struct mix_barrier {
 
 /* Called by every one of `size` threads. Returns once all of them have called it. */
 void mix_barrier_wait(mix_barrier *barrier, int size);
-
-#endif

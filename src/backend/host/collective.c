@@ -19,10 +19,9 @@ static void check(const mix_kernel_args *args, const char *failure) {
   if (failure) mix_kernel_fail(args, failure);
 }
 
-static bool serial(const mix_kernel_args *args) { return (void)args, true; }
+static bool serial(const mix_kernel_args *args) { return true; }
 
 static void start_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   mix_communicator *c = args->communicator;
   copy_operand(args);
   if (c)
@@ -32,14 +31,12 @@ static void start_run(const mix_kernel_args *args, const mix_team *team) {
 
 /* The exchange knows the memory of the operand. */
 static void done_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   mix_communicator *c = args->communicator;
   if (c) check(args, c->finish(c, args->inputs[0]));
   copy_operand(args);
 }
 
 static void broadcast_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   mix_communicator *c = args->communicator;
   copy_operand(args);
   if (c)
@@ -48,7 +45,6 @@ static void broadcast_run(const mix_kernel_args *args, const mix_team *team) {
 }
 
 static void gather_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   mix_communicator *c = args->communicator;
   const int ranks = ((const mix_all_gather_attributes *)args->attributes)->ranks;
   if (ranks != (c ? c->ranks : 1))

@@ -1,7 +1,6 @@
 /* Dispatch: the kernel of a step is the first one in the ordered tables that this processor can run and that
  * accepts the step. */
 #include "backend/host/host.h"
-#include "ops/table.h"
 #include "tensor/shape.h"
 #include <stdio.h>
 #include <string.h>

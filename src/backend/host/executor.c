@@ -152,9 +152,9 @@ static bool choose_kernel(mix_executable *executable, int number, bool verbose) 
                     scope ? scope : "", report);
   if (!host->kernel) {
     mix_host_choose(executable->tables, &host->args, report, sizeof report);
-    mix_fail(MIX_UNSUPPORTED, "%s(%s)%s%s: no kernel serves it%s%s", host->args.op->name,
-             mix_kernel_operands_text(&host->args, operands, sizeof operands), scope ? " in " : "",
-             scope ? scope : "", report[0] ? ": " : "", report);
+    mix_fail_unsupported("%s(%s)%s%s: no kernel serves it%s%s", host->args.op->name,
+                         mix_kernel_operands_text(&host->args, operands, sizeof operands),
+                         scope ? " in " : "", scope ? scope : "", report[0] ? ": " : "", report);
     return false;
   }
   const mix_kernel *kernel = host->kernel;
@@ -386,7 +386,7 @@ static mix_ticket report_failure(mix_executable *executable) {
   atomic_store(&executable->failed_step, INT_MAX);
   for (int i = 0; i < executable->plan->step_count; i++)
     atomic_store_explicit(&executable->steps[i].error.met, false, memory_order_relaxed);
-  mix_fail(MIX_VALUE_ERROR, "%s", message);
+  mix_fail_value("%s", message);
   return 0;
 }
 

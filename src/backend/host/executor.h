@@ -1,7 +1,6 @@
 /* The executor of the host backends. It compiles a plan into a list of kernels, and runs them by the crew of
  * the calling thread (base/crew.h). */
-#ifndef MIX_BACKEND_HOST_EXECUTOR_H
-#define MIX_BACKEND_HOST_EXECUTOR_H
+#pragma once
 
 #include "backend/host/barrier.h"
 #include "backend/host/host.h"
@@ -81,5 +80,3 @@ void mix_host_take_all_threads(bool all);
 /* Places the barriers of a plan whose kernels have been chosen, and makes its stages
  * (host/place_barriers.c). False: out of memory, recorded. */
 bool mix_host_schedule(mix_executable *executable);
-
-#endif

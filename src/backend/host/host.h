@@ -1,7 +1,6 @@
 /* What the backends of processors share: plans compiled into kernels out of ordered tables, answers to the
  * compiler's questions, reports. */
-#ifndef MIX_BACKEND_HOST_HOST_H
-#define MIX_BACKEND_HOST_HOST_H
+#pragma once
 
 #include "backend/host/kernel.h"
 
@@ -64,5 +63,3 @@ void mix_host_describe_products(const mix_context *context, mix_text *text);
 #define MIX_HOST_BACKEND                                                                                     \
   .memory = &mix_host_memory, .destroy = mix_host_destroy, .enqueue = mix_host_enqueue,                      \
   .facts = mix_host_facts, .kernel_name = mix_host_kernel_name, MIX_HOST_ANSWERS
-
-#endif

@@ -1,12 +1,10 @@
 /* Kernels of the host backends, and the team of threads that runs them. An op has a list of kernels, best
  * first, the reference kernel last. The first kernel that accepts a step runs it. The kernel
  * is called for each thread of the team, on it or on another that does its share; a kernel uses no OpenMP. */
-#ifndef MIX_BACKEND_HOST_KERNEL_H
-#define MIX_BACKEND_HOST_KERNEL_H
+#pragma once
 
 #include "backend/backend.h"
 #include "base/processor.h"
-#include <stdatomic.h>
 
 /* The threads that a plan is cut for: always as many as its kernels were prepared for. A parallel kernel is
  * called once for each rank, in any order and on any thread (base/crew.h); only if it has `barriers` do all
@@ -162,5 +160,3 @@ extern const mix_kernel mix_host_scan;
 /* The kernels of collectives of all host backends: they call the communicator (host/collective.c). */
 extern const mix_kernel mix_host_all_reduce_start, mix_host_all_reduce_done, mix_host_broadcast,
     mix_host_all_gather;
-
-#endif

@@ -1,6 +1,5 @@
 /* What the compiler asks a host backend: which products sum alike, and what is faster on processors. */
 #include "backend/host/host.h"
-#include "ops/table.h"
 #include "tensor/shape.h"
 #include <string.h>
 
@@ -89,7 +88,6 @@ bool mix_host_prefers_upcast(const mix_context *context, const mix_product *prod
 /* Element-wise ops run as programs; views and sources need no kernel. The reference kernels take every dtype
  * of an op. */
 bool mix_host_supports(const mix_context *context, const mix_op *op, mix_dtype dtype) {
-  (void)dtype;
   if (op->flags & (MIX_OP_ELEMENTWISE | MIX_OP_VIEW | MIX_OP_SOURCE)) return true;
   for (const mix_kernel_row *const *table = mix_host_tables(context); *table; table++)
     for (const mix_kernel_row *row = *table; row->op; row++)
@@ -100,7 +98,6 @@ bool mix_host_supports(const mix_context *context, const mix_op *op, mix_dtype d
 /* A product writes its result in blocks: an epilogue cannot sum over all of them, except to test them. */
 bool mix_host_supports_epilogue(const mix_context *context, const mix_product *product,
                                 const mix_program *program) {
-  (void)context, (void)product;
   return program->reduction <= MIX_REDUCE_ALL_FINITE && !program->sum_count;
 }
 
@@ -119,7 +116,6 @@ bool mix_host_prefers_speculation(const mix_context *context, size_t gradient_by
     MIN_BYTES = 4 << 20, /* a smaller gradient stays in a cache and costs less than the extra steps */
     TIMES_OPERANDS = 4,
   };
-  (void)context;
   return gradient_bytes >= MIN_BYTES && gradient_bytes / TIMES_OPERANDS >= operand_bytes;
 }
 

@@ -1,6 +1,5 @@
 /* Reports: which kernels of a host backend compute matrix products, and why. */
 #include "backend/host/host.h"
-#include "ops/table.h"
 #include <string.h>
 
 typedef struct wanted_kernel {

@@ -1,7 +1,6 @@
 /* Rows with the same index, found by hashing: the first one of each index heads a chain of the others, in
  * order. Time and memory depend on the number of indices, not on their values. */
-#ifndef MIX_BACKEND_HOST_ROW_CHAINS_H
-#define MIX_BACKEND_HOST_ROW_CHAINS_H
+#pragma once
 
 #include "backend/host/kernel.h"
 #include <string.h>
@@ -74,5 +73,3 @@ static inline void mix_row_chains_of(mix_row_chains *chains, void *workspace, co
     mix_kernel_fail_index(args, outside, mix_row_index(args->inputs[1], type->dtype, outside), "the rows",
                           rows);
 }
-
-#endif

@@ -4,7 +4,6 @@
 #include "backend/host/executor.h"
 
 #include "base/alloc.h"
-#include "ops/table.h"
 #include "tensor/shape.h"
 #include <string.h>
 
@@ -34,7 +33,6 @@ static bool prepare(mix_kernel_args *args, int threads) {
 }
 
 static size_t workspace(const mix_kernel_args *args, int threads) {
-  (void)threads;
   const loop *made = args->prepared;
   return made->arena_bytes + 2 * made->carry_bytes;
 }

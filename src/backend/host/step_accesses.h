@@ -1,7 +1,6 @@
 /* The bytes that steps of a plan access, whether two steps may run without waiting in between, and whether
  * one may fail. */
-#ifndef MIX_BACKEND_HOST_STEP_ACCESSES_H
-#define MIX_BACKEND_HOST_STEP_ACCESSES_H
+#pragma once
 
 #include "backend/host/executor.h"
 
@@ -34,5 +33,3 @@ bool mix_accesses_conflict(const mix_access_set *old, const mix_access_set *now)
 bool mix_step_may_fail(const mix_step *step);
 /* Do both access the same bytes? */
 bool mix_same_range(const mix_range_access *a, const mix_range_access *b);
-
-#endif

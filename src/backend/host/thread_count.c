@@ -11,9 +11,7 @@
  * of the benchmark program, with batches of 1 to 128 and 32 to 1024 units. */
 #include "backend/host/executor.h"
 #include "base/alloc.h"
-#include "base/processor.h"
 #include "ops/attributes.h"
-#include "ops/table.h"
 
 enum {
   BYTES_OF_WEIGHTS = 2,  /* read in the time of a multiplication, as streams; of other values: one byte */

@@ -1,6 +1,6 @@
 /* Bad operand values: how kernels record them, and the message. */
 #include "backend/host/kernel.h"
-#include "ops/table.h"
+#include "tensor/shape.h"
 #include <stdio.h>
 
 static void keep_lowest(const mix_kernel_args *args, mix_bad_value bad) {
@@ -36,10 +36,9 @@ const char *mix_kernel_operands_text(const mix_kernel_args *args, char *text, si
   size_t used = 0;
   text[0] = 0;
   for (int i = 0; i < args->input_count && used < size; i++) {
-    char shape[160];
     used += (size_t)snprintf(text + used, size - used, "%s%s %s", i ? ", " : "",
                              mix_dtype_name(args->input_types[i].dtype),
-                             mix_shape_text(args->input_types[i].shape, shape, sizeof shape));
+                             MIX_SHAPE_TEXT(args->input_types[i].shape));
   }
   return text;
 }

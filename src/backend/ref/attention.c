@@ -1,7 +1,6 @@
 /* Attention over heads and its gradients, row by row: one query's scores at a time, in double. */
 #include "backend/ref/ref.h"
 #include "base/philox.h"
-#include "ops/table.h"
 #include "tensor/convert.h"
 #include <math.h>
 
@@ -145,7 +144,6 @@ static void differentiate(const geometry *g, const row *r, double *p, double *dp
 }
 
 static void attention_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const geometry g = geometry_of(args);
   for (int64_t b = 0; b < g.batch; b++)
     for (int64_t head = 0; head < g.heads; head++)
@@ -154,7 +152,6 @@ static void attention_run(const mix_kernel_args *args, const mix_team *team) {
 }
 
 static void attention_grad_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const geometry g = geometry_of(args);
   double *p = args->workspace, *dp = p + g.keys, *dk = dp + g.keys, *dv = dk + g.keys * g.dim;
   for (int64_t b = 0; b < g.batch; b++)
@@ -174,11 +171,9 @@ static void attention_grad_run(const mix_kernel_args *args, const mix_team *team
 }
 
 static size_t attention_workspace(const mix_kernel_args *args, int threads) {
-  (void)threads;
   return sizeof(double) * (size_t)geometry_of(args).keys;
 }
 static size_t attention_grad_workspace(const mix_kernel_args *args, int threads) {
-  (void)threads;
   const geometry g = geometry_of(args);
   return sizeof(double) * (size_t)(g.keys * (2 + g.dim + g.value_dim));
 }

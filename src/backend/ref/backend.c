@@ -8,7 +8,6 @@ static mix_executable *compile(const mix_plan *plan, const mix_context *context)
 }
 
 static void describe(const mix_context *context, mix_text *text) {
-  (void)context;
   mix_text_put(text, "ref: the scalar reference, one thread\n");
 }
 

@@ -105,7 +105,6 @@ static operands operands_of(const mix_kernel_args *args, mix_conv_geometry g) {
 
 /* For each element in order: the example (or 0), the cell, and the indices in the last dimension(s). */
 static void conv_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_conv_geometry g = mix_conv_geometry_of(args->op, args->attributes, args->input_types);
   const operands o = operands_of(args, g);
   int64_t element = 0, cell[MIX_CONV_AXES];
@@ -120,7 +119,6 @@ static void conv_run(const mix_kernel_args *args, const mix_team *team) {
 }
 
 static void conv_input_gradient_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_conv_geometry g = mix_conv_geometry_of(args->op, args->attributes, args->input_types);
   const operands o = operands_of(args, g);
   int64_t element = 0, cell[MIX_CONV_AXES];
@@ -135,7 +133,6 @@ static void conv_input_gradient_run(const mix_kernel_args *args, const mix_team 
 }
 
 static void conv_kernel_gradient_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_conv_geometry g = mix_conv_geometry_of(args->op, args->attributes, args->input_types);
   const operands o = operands_of(args, g);
   int64_t element = 0, cell[MIX_CONV_AXES];

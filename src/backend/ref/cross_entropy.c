@@ -27,7 +27,6 @@ static void store(const mix_kernel_args *args, int output, int64_t at, double va
 }
 
 static void softmax_cross_entropy_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   mix_shape shape = args->input_types[0].shape;
   int64_t classes = shape.dims[shape.rank - 1], count = mix_shape_size(args->output_types[0].shape);
   for (int64_t i = 0; i < count; i++) {
@@ -44,7 +43,6 @@ static void softmax_cross_entropy_run(const mix_kernel_args *args, const mix_tea
 }
 
 static void sparse_softmax_cross_entropy_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   mix_shape shape = args->input_types[0].shape;
   int64_t classes = shape.dims[shape.rank - 1], count = mix_shape_size(args->output_types[0].shape);
   for (int64_t i = 0; i < count; i++) {

@@ -1,7 +1,6 @@
 /* Einstein sums of two operands, element by element. Accumulates in double (integers in int64) and rounds
  * once. */
 #include "backend/ref/ref.h"
-#include "ops/table.h"
 
 /* The dimensions of the result, then those that are summed over, with their strides in both operands. */
 typedef struct space {
@@ -44,7 +43,6 @@ static void move(const space *s, int from, int to, int64_t flat, int64_t at[2]) 
 }
 
 static void einsum_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const space s = space_of(args);
   const mix_dtype dtype = args->input_types[0].dtype;
   const int64_t size = mix_shape_size(args->output_types[0].shape);

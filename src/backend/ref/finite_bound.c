@@ -1,6 +1,5 @@
 /* matmul_finite_bound: the largest column norms of both operands, in double. */
 #include "backend/ref/ref.h"
-#include "ops/table.h"
 
 static double largest_square(const void *matrix, const mix_type *type) {
   const int64_t rows = type->shape.dims[0], columns = type->shape.dims[1];
@@ -18,7 +17,6 @@ static double largest_square(const void *matrix, const mix_type *type) {
 }
 
 static void finite_bound_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_finite_bound_attributes *attributes = args->attributes;
   const double a = largest_square(args->inputs[0], &args->input_types[0]),
                b = largest_square(args->inputs[1], &args->input_types[1]);

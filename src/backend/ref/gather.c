@@ -1,6 +1,5 @@
 /* Indexed rows: gather, its gradient segment_sum, and one_hot. */
 #include "backend/ref/ref.h"
-#include "ops/table.h"
 #include <string.h>
 
 static int64_t index_at(const mix_kernel_args *args, int operand, int64_t i) {
@@ -10,7 +9,6 @@ static int64_t index_at(const mix_kernel_args *args, int operand, int64_t i) {
 /* params (outer, rows, inner), indices (count) -> (outer, count, inner). An index outside gives a row of
  * zeros. */
 static void gather_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_axis_attributes *attributes = args->attributes;
   mix_shape shape = args->input_types[0].shape;
   int64_t outer = 1, rows = shape.dims[attributes->axis], inner = 1,
@@ -34,13 +32,11 @@ static void gather_run(const mix_kernel_args *args, const mix_team *team) {
 }
 
 static size_t segment_sum_workspace(const mix_kernel_args *args, int threads) {
-  (void)threads;
   return (size_t)mix_shape_size(args->output_types[0].shape) * sizeof(mix_ref_value);
 }
 
 /* updates (count, inner), indices (count) -> (rows, inner). */
 static void segment_sum_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_segment_attributes *attributes = args->attributes;
   mix_dtype dtype = args->output_types[0].dtype;
   int64_t results = mix_shape_size(args->output_types[0].shape),
@@ -65,7 +61,6 @@ static void segment_sum_run(const mix_kernel_args *args, const mix_team *team) {
 }
 
 static void one_hot_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_one_hot_attributes *attributes = args->attributes;
   int64_t count = mix_shape_size(args->input_types[0].shape);
   for (int64_t i = 0; i < count; i++) {

@@ -11,7 +11,6 @@ static uint64_t magnitude_bits(const void *data, mix_dtype dtype, int64_t index)
 }
 
 static void magnitudes_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_dtype dtype = args->input_types[0].dtype;
   const mix_float_format format = mix_float_format_of(dtype);
   const uint64_t infinity = (uint64_t)format.exponents << format.fraction_bits,

@@ -2,7 +2,6 @@
  * leading dimensions broadcast, and there may be an epilogue program. Accumulates in double (integers in
  * int64) and rounds once. */
 #include "backend/ref/ref.h"
-#include "ops/table.h"
 
 typedef struct geometry {
   int64_t m, n, k;
@@ -35,7 +34,6 @@ static geometry geometry_of(const mix_kernel_args *args) {
 }
 
 static size_t matmul_workspace(const mix_kernel_args *args, int threads) {
-  (void)threads;
   geometry g = geometry_of(args);
   return (size_t)((g.m + g.n) * g.k) * sizeof(mix_ref_value);
 }
@@ -60,7 +58,6 @@ static mix_ref_value dot(const mix_ref_value *a, const mix_ref_value *b, int64_t
 }
 
 static void matmul_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_matmul_attributes *attributes = args->attributes;
   geometry g = geometry_of(args);
   mix_dtype dtype = args->input_types[0].dtype,

@@ -15,7 +15,6 @@ static bool is_less(mix_ref_value a, mix_ref_value b, mix_dtype dtype) {
 
 /* A NaN is the maximum. */
 static void max_pool_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_dtype dtype = args->input_types[0].dtype;
   const mix_pool p = pool_of(args, &args->input_types[0], &args->output_types[0]);
   int64_t at[MIX_POOL_AXES];
@@ -54,7 +53,6 @@ static void visit_largest(const mix_kernel_args *args, const mix_pool *p, int64_
 }
 
 static size_t sums_bytes(const mix_kernel_args *args, int threads) {
-  (void)threads;
   return (size_t)mix_shape_size(args->output_types[0].shape) * sizeof(double);
 }
 
@@ -75,7 +73,6 @@ static void add_share(void *context, int64_t element) {
 }
 
 static void max_pool_grad_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_pool p = pool_of(args, &args->input_types[0], &args->input_types[1]);
   double *sums = args->workspace;
   memset(sums, 0, sums_bytes(args, 1));
@@ -97,7 +94,6 @@ static void read_element(void *context, int64_t element) {
 }
 
 static void max_pool_grad_grad_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_dtype dtype = args->input_types[0].dtype;
   const mix_pool p = pool_of(args, &args->input_types[0], &args->output_types[0]);
   for (int64_t w = 0; w < p.batch * p.out_cells; w++)
@@ -110,7 +106,6 @@ static void max_pool_grad_grad_run(const mix_kernel_args *args, const mix_team *
 }
 
 static void avg_pool_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_dtype dtype = args->input_types[0].dtype;
   const mix_pool p = pool_of(args, &args->input_types[0], &args->output_types[0]);
   int64_t at[MIX_POOL_AXES];
@@ -127,7 +122,6 @@ static void avg_pool_run(const mix_kernel_args *args, const mix_team *team) {
 }
 
 static void avg_pool_grad_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_pool p = pool_of(args, &args->output_types[0], &args->input_types[0]);
   double *sums = args->workspace;
   int64_t at[MIX_POOL_AXES];

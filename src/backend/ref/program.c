@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "ops/formulas.h"
 #include "tensor/convert.h"
-#include <math.h>
 
 /* ---- the formulas as tables of functions ---- */
 

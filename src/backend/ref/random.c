@@ -32,7 +32,6 @@ double mix_ref_uniform(uint64_t key, uint64_t counter, uint64_t index, mix_dtype
 }
 
 static void uniform_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   mix_dtype dtype = args->output_types[0].dtype;
   int64_t count = mix_shape_size(args->output_types[0].shape);
   stream s = stream_of(args);
@@ -48,7 +47,6 @@ static double box_muller(uint32_t first, uint32_t second) {
 }
 
 static void normal_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   int64_t count = mix_shape_size(args->output_types[0].shape);
   stream s = stream_of(args);
   for (int64_t i = 0; i < count; i++) {
@@ -70,7 +68,6 @@ static double truncated(stream s, uint64_t i) {
 }
 
 static void truncated_normal_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   int64_t count = mix_shape_size(args->output_types[0].shape);
   stream s = stream_of(args);
   for (int64_t i = 0; i < count; i++)

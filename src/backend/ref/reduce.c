@@ -1,7 +1,6 @@
 /* Reductions over axes: each result has one accumulator, which is finished once. Also add_n, argmax, argmin
  * and all_finite. */
 #include "backend/ref/ref.h"
-#include "ops/table.h"
 #include "tensor/convert.h"
 #include <math.h>
 
@@ -12,8 +11,8 @@ typedef struct reduction {
   mix_ref_value (*finish)(mix_ref_value sum, int64_t count, mix_dtype dtype); /* NULL: unchanged */
 } reduction;
 
-static mix_ref_value zero(mix_dtype dtype) { return (void)dtype, (mix_ref_value){0}; }
-static mix_ref_value one(mix_dtype dtype) { return (void)dtype, (mix_ref_value){1, 1}; }
+static mix_ref_value zero(mix_dtype dtype) { return (mix_ref_value){0}; }
+static mix_ref_value one(mix_dtype dtype) { return (mix_ref_value){1, 1}; }
 
 static mix_ref_value lowest(mix_dtype dtype) { return (mix_ref_value){-INFINITY, mix_dtype_lowest(dtype)}; }
 static mix_ref_value highest(mix_dtype dtype) { return (mix_ref_value){INFINITY, mix_dtype_highest(dtype)}; }
@@ -46,7 +45,6 @@ static const reduction sum_reduction = {zero, fold_sum, NULL}, mean_reduction = 
                        min_reduction = {highest, fold_min, NULL};
 
 static size_t accumulator_bytes(const mix_kernel_args *args, int threads) {
-  (void)threads;
   return (size_t)mix_shape_size(args->output_types[0].shape) * sizeof(mix_ref_value);
 }
 
@@ -78,26 +76,15 @@ static void reduce(const mix_kernel_args *args, const reduction *how) {
   reduce_axes(args, how, attributes->axis_count, attributes->axes);
 }
 
-static void sum_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team, reduce(args, &sum_reduction);
-}
-static void mean_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team, reduce(args, &mean_reduction);
-}
-static void prod_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team, reduce(args, &prod_reduction);
-}
-static void max_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team, reduce(args, &max_reduction);
-}
-static void min_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team, reduce(args, &min_reduction);
-}
+static void sum_run(const mix_kernel_args *args, const mix_team *team) { reduce(args, &sum_reduction); }
+static void mean_run(const mix_kernel_args *args, const mix_team *team) { reduce(args, &mean_reduction); }
+static void prod_run(const mix_kernel_args *args, const mix_team *team) { reduce(args, &prod_reduction); }
+static void max_run(const mix_kernel_args *args, const mix_team *team) { reduce(args, &max_reduction); }
+static void min_run(const mix_kernel_args *args, const mix_team *team) { reduce(args, &min_reduction); }
 
 /* (..., units) -> (units). */
 static void bias_add_grad_run(const mix_kernel_args *args, const mix_team *team) {
   static const int leading[] = {0, 1, 2, 3, 4, 5, 6, 7};
-  (void)team;
   reduce_axes(args, &sum_reduction, args->input_types[0].shape.rank - 1, leading);
 }
 
@@ -118,7 +105,6 @@ KERNEL(bias_add_grad, bias_add_grad_run);
 /* ---- add_n, argmax and argmin, all_finite ---- */
 
 static void add_n_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   mix_dtype dtype = args->output_types[0].dtype,
             wide = dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16 ? MIX_FLOAT32 : dtype;
   int64_t count = mix_shape_size(args->output_types[0].shape);
@@ -157,15 +143,10 @@ static void position(const mix_kernel_args *args, bool (*better)(mix_ref_value, 
   }
 }
 
-static void argmax_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team, position(args, above);
-}
-static void argmin_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team, position(args, below);
-}
+static void argmax_run(const mix_kernel_args *args, const mix_team *team) { position(args, above); }
+static void argmin_run(const mix_kernel_args *args, const mix_team *team) { position(args, below); }
 
 static void all_finite_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   int64_t count = mix_shape_size(args->input_types[0].shape);
   bool finite = true;
   for (int64_t i = 0; i < count; i++)

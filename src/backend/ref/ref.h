@@ -1,11 +1,9 @@
 /* The reference kernels: every op in every dtype, scalar and simple. They are the specification against
  * which the other backends are tested. All run on one thread. Sums accumulate in double (integers in
  * int64) and round once. */
-#ifndef MIX_BACKEND_REF_REF_H
-#define MIX_BACKEND_REF_REF_H
+#pragma once
 
 #include "backend/host/kernel.h"
-#include "ops/list.h"
 
 /* mix_ref_NAME runs the ops that ops/list.h gives it. */
 #define MIX_DECLARE_KERNEL(name, kernel, ...) extern const mix_kernel mix_ref_##kernel;
@@ -47,5 +45,3 @@ double mix_ref_uniform(uint64_t key, uint64_t counter, uint64_t index, mix_dtype
 /* The index along each dimension of element `flat` in C order, and the inverse. */
 void mix_ref_unravel(int64_t flat, int rank, const int64_t *dims, int64_t *index);
 int64_t mix_ref_ravel(int rank, const int64_t *dims, const int64_t *index);
-
-#endif

@@ -6,18 +6,15 @@
 #include <string.h>
 
 static bool prepare_weights(mix_kernel_args *args, int threads) {
-  (void)threads;
   return (args->prepared = mix_resize_weights_new(args->attributes)) != NULL;
 }
 
 static size_t row_bytes(const mix_kernel_args *args, int threads) {
-  (void)threads;
   const mix_resize_attributes *a = args->attributes;
   return (size_t)a->from * sizeof(double);
 }
 
 static void resize_axis_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_resize_attributes *a = args->attributes;
   const mix_resize_weights *w = args->prepared;
   const mix_dtype dtype = args->input_types[0].dtype;
@@ -113,7 +110,6 @@ static int terms_of(const mix_transform_attributes *a, mix_shape images, const f
 }
 
 static size_t image_bytes(const mix_kernel_args *args, int threads) {
-  (void)threads;
   const mix_shape images = args->input_types[0].shape;
   const bool transposed = ((const mix_transform_attributes *)args->attributes)->transposed;
   return transposed ? (size_t)(images.dims[1] * images.dims[2] * images.dims[3]) * sizeof(double) : 0;
@@ -154,7 +150,6 @@ static void transform_image(const mix_kernel_args *args, int64_t b) {
 }
 
 static void projective_transform_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   for (int64_t b = 0; b < args->input_types[0].shape.dims[0]; b++) transform_image(args, b);
 }
 

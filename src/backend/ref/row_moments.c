@@ -3,7 +3,6 @@
 #include "backend/ref/ref.h"
 
 static void row_moments_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_type *x = &args->input_types[0];
   const mix_dtype dtype = args->output_types[0].dtype;
   const int64_t rows = mix_shape_size(args->output_types[0].shape),

@@ -1,7 +1,6 @@
 /* Updates of rows: combine_rows, gather_rows and replace_rows. */
 #include "backend/host/row_chains.h"
 #include "backend/ref/ref.h"
-#include "ops/table.h"
 
 /* The elements of a row of operand 0. */
 static int64_t row_size(const mix_kernel_args *args) {
@@ -17,7 +16,6 @@ static int64_t index_at(const mix_kernel_args *args, int64_t i) {
 }
 
 static size_t combine_workspace(const mix_kernel_args *args, int threads) {
-  (void)threads;
   return mix_row_chains_bytes(index_count(args));
 }
 
@@ -26,7 +24,6 @@ static void put_index(const mix_kernel_args *args, int64_t i, int64_t index) {
 }
 
 static void combine_rows_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const int64_t count = index_count(args), inner = row_size(args);
   const mix_dtype dtype = args->output_types[0].dtype;
   mix_row_chains chains;
@@ -44,7 +41,6 @@ static void combine_rows_run(const mix_kernel_args *args, const mix_team *team) 
 }
 
 static void gather_rows_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const size_t bytes = (size_t)row_size(args) * mix_dtype_size(args->input_types[0].dtype);
   for (int64_t i = 0; i < index_count(args); i++) {
     const int64_t row = index_at(args, i);
@@ -57,7 +53,6 @@ static void gather_rows_run(const mix_kernel_args *args, const mix_team *team) {
 }
 
 static void replace_rows_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const size_t bytes = (size_t)row_size(args) * mix_dtype_size(args->input_types[0].dtype);
   const int64_t rows = args->input_types[0].shape.dims[0];
   if (args->inputs[0] != args->outputs[0]) memcpy(args->outputs[0], args->inputs[0], (size_t)rows * bytes);

@@ -1,8 +1,6 @@
 /* Ops that move elements or generate them. */
 #include "backend/ref/ref.h"
-#include "ops/table.h"
 #include "tensor/convert.h"
-#include <string.h>
 
 /* The source of an element of the result: an index of the operand, or -1 for the padding value. */
 typedef int64_t source_of(const mix_kernel_args *args, const int64_t *index);
@@ -59,29 +57,24 @@ static int64_t padded(const mix_kernel_args *args, const int64_t *index) {
 }
 
 static void transpose_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team, copy_elements(args, transposed, 0);
+  copy_elements(args, transposed, 0);
 }
 static void broadcast_to_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team, copy_elements(args, broadcast, 0);
+  copy_elements(args, broadcast, 0);
 }
-static void slice_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team, copy_elements(args, sliced, 0);
-}
+static void slice_run(const mix_kernel_args *args, const mix_team *team) { copy_elements(args, sliced, 0); }
 static void pad_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   copy_elements(args, padded, ((const mix_pad_attributes *)args->attributes)->value);
 }
 
 /* Operand and result may be the same memory. */
 static void reshape_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   size_t bytes =
       (size_t)mix_shape_size(args->output_types[0].shape) * mix_dtype_size(args->output_types[0].dtype);
   if (args->inputs[0] != args->outputs[0]) memcpy(args->outputs[0], args->inputs[0], bytes);
 }
 
 static void concat_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   int axis = ((const mix_axis_attributes *)args->attributes)->axis;
   mix_shape shape = args->output_types[0].shape;
   int64_t outer = 1;
@@ -98,7 +91,6 @@ static void concat_run(const mix_kernel_args *args, const mix_team *team) {
 }
 
 static void fill_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_shape_attributes *attributes = args->attributes;
   mix_dtype dtype = args->output_types[0].dtype;
   int64_t count = mix_shape_size(args->output_types[0].shape);
@@ -107,7 +99,6 @@ static void fill_run(const mix_kernel_args *args, const mix_team *team) {
 }
 
 static void range_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team;
   const mix_range_attributes *attributes = args->attributes;
   mix_dtype dtype = args->output_types[0].dtype;
   for (int64_t i = 0; i < attributes->count; i++) {

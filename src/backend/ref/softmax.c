@@ -25,10 +25,8 @@ static void rows(const mix_kernel_args *args, bool logarithm) {
   }
 }
 
-static void softmax_run(const mix_kernel_args *args, const mix_team *team) { (void)team, rows(args, false); }
-static void log_softmax_run(const mix_kernel_args *args, const mix_team *team) {
-  (void)team, rows(args, true);
-}
+static void softmax_run(const mix_kernel_args *args, const mix_team *team) { rows(args, false); }
+static void log_softmax_run(const mix_kernel_args *args, const mix_team *team) { rows(args, true); }
 
 const mix_kernel mix_ref_softmax = {.name = "ref_softmax", .serial = mix_ref_serial, .run = softmax_run};
 const mix_kernel mix_ref_log_softmax = {

@@ -1,7 +1,6 @@
 /* The kernel table of the device "ref": the reference kernel of every op. */
 #include "backend/ref/ref.h"
 #include "ops/collective.h"
-#include "ops/table.h"
 
 #define KERNEL_ROW(name, kernel) {&mix_op_##name, (const mix_kernel *const[]){&kernel, NULL}},
 #define ROW(name, kernel, ...) KERNEL_ROW(name, mix_ref_##kernel)

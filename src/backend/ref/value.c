@@ -2,10 +2,7 @@
 #include "backend/ref/ref.h"
 #include "tensor/convert.h"
 
-bool mix_ref_serial(const mix_kernel_args *args) {
-  (void)args;
-  return true;
-}
+bool mix_ref_serial(const mix_kernel_args *args) { return true; }
 
 mix_ref_value mix_ref_load(const void *data, mix_dtype dtype, int64_t index) {
   if (mix_dtype_is_floating(dtype)) return (mix_ref_value){.real = mix_load_double(data, dtype, index)};

@@ -9,17 +9,14 @@ static const char *const passes[] = {
 static const char *platform(void) { return mix_xla_plugin() ? mix_xla_plugin()->platform : ""; }
 
 static bool supports(const mix_context *context, const mix_op *op, mix_dtype dtype) {
-  (void)context;
   return mix_xla_supports(op, dtype);
 }
 
 static mix_kernel_info kernel_info(const mix_context *context, const mix_product *product) {
-  (void)context, (void)product;
   return (mix_kernel_info){.kernel = "dot_general", .description = "by XLA", .accumulation = "exact"};
 }
 
 static void describe(const mix_context *context, mix_text *text) {
-  (void)context;
   const mix_pjrt *plugin = mix_xla_plugin();
   mix_text_put(text, "xla: %d device%s\n", plugin->device_count, plugin->device_count == 1 ? "" : "s");
   mix_pjrt_describe(plugin, text);

@@ -5,9 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/processor.h"
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -30,10 +30,10 @@ bool mix_xla_supports(const mix_op *op, mix_dtype dtype) { return mix_dtype_size
 
 static bool refuse(const mix_ir *ir, const mix_ir_node *node) {
   const mix_dtype dtype = ir->values[node->input_count ? node->inputs[0] : node->first_output].dtype;
-  mix_fail(MIX_UNSUPPORTED, "%s of %s%s%s: it has no form in StableHLO%s; try mix_set_device(\"cpu\")",
-           node->op->name, mix_dtype_name(dtype), node->scope ? " in " : "", node->scope ? node->scope : "",
-           node->program || (node->op->flags & MIX_OP_PROGRAM) ? ", which takes graphs before the pass fuse"
-                                                               : "");
+  mix_fail_unsupported(
+      "%s of %s%s%s: it has no form in StableHLO%s; try mix_set_device(\"cpu\")", node->op->name,
+      mix_dtype_name(dtype), node->scope ? " in " : "", node->scope ? node->scope : "",
+      node->program || (node->op->flags & MIX_OP_PROGRAM) ? ", which takes graphs before the pass fuse" : "");
   return false;
 }
 
@@ -125,8 +125,8 @@ static bool make_signature(mix_emitter *e, mix_ir *ir) {
   const bool checks = mix_emit_checks(ir);
   bool assigns = false;
   *s = (mix_xla_signature){.error_parameter = -1, .error_result = -1};
-  s->parameters = mix_ir_alloc(ir, sizeof *s->parameters * (size_t)most);
-  s->results = mix_ir_alloc(ir, sizeof *s->results * (size_t)most);
+  s->parameters = mix_ir_array(ir, most, sizeof *s->parameters);
+  s->results = mix_ir_array(ir, most, sizeof *s->results);
   if (!s->parameters || !s->results) return false;
   for (int r = 0; r < ir->result_count; r++) s->results[s->result_count++] = ir->values[ir->results[r]].type;
   add_arguments(e, ir);
@@ -190,7 +190,7 @@ static mix_hlo no_error(mix_emitter *e) {
 
 static bool put_results(mix_emitter *e, mix_ir *ir) {
   const mix_xla_signature *s = e->signature;
-  mix_hlo *results = mix_ir_alloc(ir, sizeof *results * (size_t)(s->result_count + 1));
+  mix_hlo *results = mix_ir_array(ir, s->result_count + 1, sizeof *results);
   mix_hlo good = {0};
   int count = 0;
   if (!results) return false;
@@ -221,7 +221,7 @@ char *mix_xla_emit(mix_ir *ir, mix_xla_signature *signature) {
                    .signature = signature,
                    .graph = emit_graph};
   e.precision = ir->context && ir->context->precision.float32 == MIX_FLOAT32_HIGH ? "HIGH" : "HIGHEST";
-  e.values = mix_ir_alloc(ir, sizeof *e.values * (size_t)(ir->value_count + 1));
+  e.values = mix_ir_array(ir, ir->value_count + 1, sizeof *e.values);
   for (int v = 0; e.values && v < ir->value_count; v++) e.values[v].number = -1;
   bool good = e.values && make_signature(&e, ir);
   if (good) put_header(&e, ir);

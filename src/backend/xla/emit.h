@@ -1,11 +1,9 @@
 /* StableHLO text of a graph before fusion: a module whose function `main` is one run. Its parameters are, in
  * this order, the arguments, the variables, large constants, and the error word; its results are those of the
  * graph, the new values of the variables that it assigns, and the new error word. */
-#ifndef MIX_BACKEND_XLA_EMIT_H
-#define MIX_BACKEND_XLA_EMIT_H
+#pragma once
 
 #include "backend/host/kernel.h"
-#include "ir/ir.h"
 
 /* The error word is int64 (3): the number of a check, from 1 on (0: no bad value yet), the element and the
  * value that it met. Once it is set it stays, and main returns the former values of all variables. */
@@ -56,5 +54,3 @@ bool mix_xla_supports(const mix_op *op, mix_dtype dtype);
 /* The message of a value error, from an error word that is set. */
 void mix_xla_error_text(const mix_xla_signature *signature, const int64_t word[MIX_XLA_ERROR_WORDS],
                         char *text, size_t size);
-
-#endif

@@ -11,13 +11,13 @@ static int add_check(mix_emitter *e, mix_bad_value bad) {
   const mix_ir_node *node = e->node;
   if (s->check_count == e->check_capacity) {
     const int capacity = 2 * e->check_capacity + 8;
-    mix_xla_check *larger = mix_ir_alloc(e->root, sizeof *larger * (size_t)capacity);
+    mix_xla_check *larger = mix_ir_array(e->root, capacity, sizeof *larger);
     if (!larger) return 0;
     if (s->check_count) memcpy(larger, s->checks, sizeof *larger * (size_t)s->check_count);
     s->checks = larger;
     e->check_capacity = capacity;
   }
-  mix_type *types = mix_ir_alloc(e->root, sizeof *types * (size_t)(node->input_count + 1));
+  mix_type *types = mix_ir_array(e->root, node->input_count + 1, sizeof *types);
   if (!types) return 0;
   for (int i = 0; i < node->input_count; i++) types[i] = e->ir->values[node->inputs[i]].type;
   s->checks[s->check_count++] = (mix_xla_check){.op = node->op,

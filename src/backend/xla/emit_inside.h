@@ -1,10 +1,8 @@
 /* Inside the emitter: what the families of operations share. */
-#ifndef MIX_BACKEND_XLA_EMIT_INSIDE_H
-#define MIX_BACKEND_XLA_EMIT_INSIDE_H
+#pragma once
 
 #include "backend/xla/emit.h"
 #include "backend/xla/hlo.h"
-#include "ops/list.h"
 
 typedef struct mix_emitter {
   mix_hlo_writer w;
@@ -69,5 +67,3 @@ void mix_emit_check(mix_emitter *e, mix_hlo bad, mix_hlo values, mix_bad_value r
 MIX_KERNEL_OPS(MIX_DECLARE_EMITTER)
 #undef MIX_DECLARE_EMITTER
 mix_emit_node mix_emit_elementwise, mix_emit_scan;
-
-#endif

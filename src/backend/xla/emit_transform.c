@@ -2,7 +2,6 @@
 #include "backend/xla/emit_inside.h"
 
 #include <mixtape/image.h>
-#include <mixtape/ops.h>
 
 typedef struct image {
   mix_emitter *e;

@@ -55,8 +55,8 @@ static bool compile_text(mix_executable *e, const char *text) {
   e->loaded = mix_xla_compile_text(text, e->name);
   const int results = e->loaded ? mix_pjrt_result_count(plugin, e->loaded) : -1;
   if (results >= 0 && results != e->signature.result_count)
-    mix_fail(MIX_INTERNAL_ERROR, "xla: the program of %s has %d results; expected %d", e->name, results,
-             e->signature.result_count);
+    mix_fail_internal("xla: the program of %s has %d results; expected %d", e->name, results,
+                      e->signature.result_count);
   return results == e->signature.result_count;
 }
 
@@ -74,7 +74,6 @@ static bool make_room(mix_executable *e) {
 }
 
 mix_executable *mix_xla_compile(mix_ir *ir, const mix_context *context) {
-  (void)context;
   if (mix_failed()) return NULL;
   mix_executable *e = mix_calloc(1, sizeof *e);
   if (!e) return NULL;

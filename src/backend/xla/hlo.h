@@ -1,11 +1,9 @@
 /* Statements of StableHLO, appended to a text one after the other. Each gives a value, whose dtype may also
  * be one of the unsigned integers that tensors do not have. */
-#ifndef MIX_BACKEND_XLA_HLO_H
-#define MIX_BACKEND_XLA_HLO_H
+#pragma once
 
 #include "base/text.h"
 #include "tensor/type.h"
-#include <stdint.h>
 
 typedef struct mix_hlo {
   MIX_TYPE_MEMBERS;
@@ -127,5 +125,3 @@ void mix_hlo_do(mix_hlo_writer *w, mix_hlo condition);
 void mix_hlo_end(mix_hlo_writer *w, mix_hlo_loop *loop, const mix_hlo *next);
 
 static inline mix_type mix_type_of(mix_dtype dtype, mix_shape shape) { return (mix_type){dtype, shape}; }
-
-#endif

@@ -32,8 +32,7 @@ static void drop_host(block *b) {
 }
 
 static bool is_there(const block *b) {
-  if (b->donated)
-    mix_fail(MIX_INTERNAL_ERROR, "xla: storage of a variable is used after a run has replaced it");
+  if (b->donated) mix_fail_internal("xla: storage of a variable is used after a run has replaced it");
   return !b->donated;
 }
 

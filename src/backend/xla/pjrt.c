@@ -83,12 +83,12 @@ const char *mix_pjrt_lost(void) {
 
 bool mix_pjrt_call(const mix_pjrt *plugin, pjrt_call call, void *arguments, size_t size, const char *what) {
   const char *lost = mix_pjrt_lost();
-  if (lost) return mix_fail(MIX_RUNTIME_ERROR, "%s: %s", what, lost), false;
+  if (lost) return mix_fail_runtime("%s: %s", what, lost), false;
   pjrt_function *function = function_of(plugin, call);
   pjrt_error *error = NULL;
   if (!function)
-    return mix_fail(MIX_UNSUPPORTED, "%s: the plug-in %s has no function %d, its API is %d.%d", what,
-                    plugin->path, (int)call, plugin->api->version.major, plugin->api->version.minor),
+    return mix_fail_unsupported("%s: the plug-in %s has no function %d, its API is %d.%d", what, plugin->path,
+                                (int)call, plugin->api->version.major, plugin->api->version.minor),
            false;
   call_with(function, arguments, size, &error);
   if (error) record(plugin, call, error, what);
@@ -130,20 +130,19 @@ static const pjrt_api *api_of(void *library, const char *path) {
     const pjrt_api *(*call)(void);
   } entry = {dlsym(library, PJRT_ENTRY)};
   if (!entry.address)
-    return mix_fail(MIX_FORMAT_ERROR, "%s is no PJRT plug-in: it does not export %s", path, PJRT_ENTRY);
+    return mix_fail_format("%s is no PJRT plug-in: it does not export %s", path, PJRT_ENTRY);
   const pjrt_api *api = entry.call();
   const size_t needed = offsetof(pjrt_api, functions) + PJRT_FUNCTIONS * sizeof(pjrt_function *);
   if (!api || api->struct_size < offsetof(pjrt_api, functions))
-    return mix_fail(MIX_FORMAT_ERROR, "%s is no PJRT plug-in: %s gives no table of functions", path,
-                    PJRT_ENTRY);
+    return mix_fail_format("%s is no PJRT plug-in: %s gives no table of functions", path, PJRT_ENTRY);
   if (api->version.major != PJRT_MAJOR)
-    return mix_fail(MIX_UNSUPPORTED, "%s has version %d.%d of the PJRT API; expected version %d", path,
-                    api->version.major, api->version.minor, PJRT_MAJOR);
+    return mix_fail_unsupported("%s has version %d.%d of the PJRT API; expected version %d", path,
+                                api->version.major, api->version.minor, PJRT_MAJOR);
   if (api->struct_size < needed)
-    return mix_fail(MIX_UNSUPPORTED,
-                    "%s has version %d.%d of the PJRT API, which is too old: its table of functions has %zu "
-                    "bytes; expected at least %zu",
-                    path, api->version.major, api->version.minor, api->struct_size, needed);
+    return mix_fail_unsupported(
+        "%s has version %d.%d of the PJRT API, which is too old: its table of functions has %zu "
+        "bytes; expected at least %zu",
+        path, api->version.major, api->version.minor, api->struct_size, needed);
   return api;
 }
 
@@ -154,7 +153,7 @@ bool mix_pjrt_load(mix_pjrt *plugin, const char *path) {
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char *why = dlerror();
-    return mix_fail(MIX_IO_ERROR, "%s cannot be loaded: %s", path, why ? why : "no reason given"), false;
+    return mix_fail_io("%s cannot be loaded: %s", path, why ? why : "no reason given"), false;
   }
   plugin->api = api_of(library, path);
   if (!plugin->api) return dlclose(library), false;
@@ -184,8 +183,8 @@ bool mix_pjrt_connect(mix_pjrt *plugin) {
                     (plugin->platform = text_of(plugin, PJRT_CLIENT_PLATFORM_NAME, create.client)) &&
                     (plugin->version = text_of(plugin, PJRT_CLIENT_PLATFORM_VERSION, create.client));
   if (good && !devices.count)
-    mix_fail(MIX_UNSUPPORTED, "%s, for the platform \"%s\", finds no device on this machine", plugin->path,
-             plugin->platform);
+    mix_fail_unsupported("%s, for the platform \"%s\", finds no device on this machine", plugin->path,
+                         plugin->platform);
   if (!good || !devices.count) {
     mix_pjrt_destroy(plugin, PJRT_CLIENT_DESTROY, create.client);
     return false;

@@ -1,7 +1,6 @@
 /* A PJRT plug-in: its functions, its client and the device that programs run on. All calls may come from any
  * thread. Errors of the plug-in are recorded as errors of this library. */
-#ifndef MIX_BACKEND_XLA_PJRT_H
-#define MIX_BACKEND_XLA_PJRT_H
+#pragma once
 
 #include "backend/xla/pjrt_api.h"
 #include "base/text.h"
@@ -71,5 +70,3 @@ typedef struct mix_pjrt_run {
   pjrt_buffer **results;
 } mix_pjrt_run;
 bool mix_pjrt_execute(const mix_pjrt *plugin, const mix_pjrt_run *run, const char *name, pjrt_event **done);
-
-#endif

@@ -1,8 +1,7 @@
 /* The part of the PJRT C API that is in use: a plug-in exports one function, which returns a table of
  * functions, each of which takes one struct of arguments. Sizes and offsets are those of pjrt_c_api.h, major
  * version 0 (tests/backend/xla/test_pjrt_api.c compares them where that header is at hand). */
-#ifndef MIX_BACKEND_XLA_PJRT_API_H
-#define MIX_BACKEND_XLA_PJRT_API_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -245,5 +244,3 @@ typedef struct pjrt_deserialize_args {
   const char *options; /* NULL: those of the program */
   size_t options_size;
 } pjrt_deserialize_args;
-
-#endif

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +24,7 @@ const mix_pjrt *mix_xla_plugin(void) { return atomic_load(&in_use); }
 
 bool mix_xla_usable(void) {
   const char *lost = mix_pjrt_lost();
-  if (lost) mix_fail(MIX_RUNTIME_ERROR, "xla: %s", lost);
+  if (lost) mix_fail_runtime("xla: %s", lost);
   return !lost;
 }
 
@@ -40,14 +39,14 @@ static void put_places(mix_text *text) {
 bool mix_xla_choose(const char *path, const char *source) {
   bool good = false;
   const char *lost = mix_pjrt_lost();
-  if (lost) return mix_fail(MIX_UNSUPPORTED, "%s: %s: %s", source, path, lost), false;
+  if (lost) return mix_fail_unsupported("%s: %s: %s", source, path, lost), false;
   pthread_mutex_lock(&lock);
   const mix_pjrt *now = mix_xla_plugin();
   if (!*path)
-    mix_fail(MIX_VALUE_ERROR, "%s: \"xla:\" without a path; expected \"xla:PLUGIN.so\", or \"xla\"", source);
+    mix_fail_value("%s: \"xla:\" without a path; expected \"xla:PLUGIN.so\", or \"xla\"", source);
   else if (now && strcmp(now->path, path))
-    mix_fail(MIX_UNSUPPORTED, "%s: a process has one plug-in, and %s is in use; %s cannot be, too", source,
-             now->path, path);
+    mix_fail_unsupported("%s: a process has one plug-in, and %s is in use; %s cannot be, too", source,
+                         now->path, path);
   else
     good = (chosen = mix_intern(path)) != NULL;
   pthread_mutex_unlock(&lock);
@@ -81,9 +80,8 @@ static bool search(void) {
   mix_text places = {.grows = true};
   put_places(&places);
   if (!places.failed)
-    mix_fail(MIX_IO_ERROR,
-             "no PJRT plug-in: give one by \"xla:PLUGIN.so\" or MIXTAPE_PJRT_PLUGIN; searched were %s",
-             places.text);
+    mix_fail_io("no PJRT plug-in: give one by \"xla:PLUGIN.so\" or MIXTAPE_PJRT_PLUGIN; searched were %s",
+                places.text);
   mix_free(places.text);
   return false;
 }

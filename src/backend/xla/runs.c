@@ -89,7 +89,7 @@ static void look(int some) {
   for (run = first; run != last && !(may_fail(run) && read_word(run, values));) run = run->next;
   if (run == last && !read_word(last, values)) return;
   mix_xla_error_text(run->signature, values, text, sizeof text);
-  mix_fail(MIX_VALUE_ERROR, "%s", text);
+  mix_fail_value("%s", text);
   keep_failure();
 }
 

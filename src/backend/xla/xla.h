@@ -1,8 +1,6 @@
 /* Inside the backend "xla": programs that XLA compiles, run by a PJRT plug-in. */
-#ifndef MIX_BACKEND_XLA_XLA_H
-#define MIX_BACKEND_XLA_XLA_H
+#pragma once
 
-#include "backend/backend.h"
 #include "backend/xla/emit.h"
 #include "backend/xla/pjrt.h"
 
@@ -71,5 +69,3 @@ void mix_xla_runs_trim(void);
 /* Waits for the runs of an executable. What they met is reported by the next wait. */
 void mix_xla_runs_finish(const mix_xla_signature *signature);
 mix_status mix_xla_wait(mix_ticket ticket);
-
-#endif

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/json.h"
 
-#include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,8 +34,7 @@ static const char *position_text(const reader *r, char *text, size_t size) {
 /* Records an error with the position of the reader. */
 static void *fail(const reader *r, const char *what, const char *got) {
   char where[400];
-  return mix_fail(MIX_FORMAT_ERROR, "%s: %s%s%s", r->label, position_text(r, where, sizeof where), what,
-                  got ? got : "");
+  return mix_fail_format("%s: %s%s%s", r->label, position_text(r, where, sizeof where), what, got ? got : "");
 }
 
 static bool known_fields(const reader *r, const json_t *object, const char *what, const char *const *fields) {
@@ -51,8 +49,8 @@ static bool known_fields(const reader *r, const json_t *object, const char *what
       for (const char *const *field = fields; *field && used < sizeof list; field++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", *field);
       char where[400];
-      return mix_fail(MIX_FORMAT_ERROR, "%s: %s%s has the unknown field \"%s\"; there are %s", r->label,
-                      position_text(r, where, sizeof where), what, key, list);
+      return mix_fail_format("%s: %s%s has the unknown field \"%s\"; there are %s", r->label,
+                             position_text(r, where, sizeof where), what, key, list);
     }
   }
   return true;
@@ -257,8 +255,8 @@ static bool preserve(reader *r, const json_t *graph, const char *field) {
     const int *node =
         json_is_string(item) ? mix_amp_names_find(&r->graph->names, json_string_value(item)) : NULL;
     if (!node)
-      return mix_fail(MIX_FORMAT_ERROR, "%s: graph.%s names '%s', but there is no such node", r->label, field,
-                      json_is_string(item) ? json_string_value(item) : "(no text)");
+      return mix_fail_format("%s: graph.%s names '%s', but there is no such node", r->label, field,
+                             json_is_string(item) ? json_string_value(item) : "(no text)");
     r->graph->nodes[*node].preserved = true;
   }
   return true;
@@ -341,16 +339,15 @@ static bool read_case(reader *r, const json_t *root) {
   if (!name || !mode || !(r->item->name = mix_amp_graph_text(r->graph, name))) return false;
   int number = mix_amp_mode_of(mode);
   if (number < 0)
-    return mix_fail(
-        MIX_FORMAT_ERROR,
+    return mix_fail_format(
         "%s: there is no mode \"%s\"; expected cuda_float16, cpu_float16, onednn_bfloat16 or onednn_float16",
         r->label, mode);
   options->mode = (mix_amp_mode)number;
   const char *own = mix_amp_dtype_name(mix_amp_mode_target(options->mode)),
              *target = json_string_value(json_object_get(root, "target"));
   if (json_object_get(root, "target") && (!target || strcmp(target, own) != 0))
-    return mix_fail(MIX_FORMAT_ERROR, "%s: target is \"%s\", but that of the mode %s is %s", r->label,
-                    target ? target : "(no text)", mode, own);
+    return mix_fail_format("%s: target is \"%s\", but that of the mode %s is %s", r->label,
+                           target ? target : "(no text)", mode, own);
   return read_gpu(r, root, options) && read_environment(r, root, options) && read_graph(r, root);
 }
 
@@ -364,8 +361,7 @@ cli_rewrite_case *cli_rewrite_read(const char *label, const void *data, size_t s
   json_t *root = json_loadb(data, size, JSON_REJECT_DUPLICATES, &error);
   if (!root) {
     if (json_error_code(&error) == json_error_out_of_memory) return mix_fail_memory(label);
-    return mix_fail(MIX_FORMAT_ERROR, "%s: line %d, column %d: %s", label, error.line, error.column,
-                    error.text);
+    return mix_fail_format("%s: line %d, column %d: %s", label, error.line, error.column, error.text);
   }
   cli_rewrite_case *item = mix_object_new(sizeof *item, &class);
   reader r = {.label = label, .item = item, .number = -1};

@@ -1,7 +1,6 @@
 /* Graphs of TensorFlow in the format of its recorded rewrites, for `mixtape amp`: reading graphs, writing
  * decisions. */
-#ifndef MIX_CLI_AMP_GRAPH_JSON_H
-#define MIX_CLI_AMP_GRAPH_JSON_H
+#pragma once
 
 #include "amp/rewrite.h"
 
@@ -28,5 +27,3 @@ char *cli_explain_text(const cli_rewrite_case *item, const mix_amp_result *resul
 /* redundant_casts.c: on a recorded graph no passes run; finds the Casts that "remove_identities" and
  * "simplify_casts" would remove. The result may be NULL. */
 void cli_find_redundant_casts(mix_amp_result *result);
-
-#endif

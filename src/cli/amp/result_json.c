@@ -5,7 +5,6 @@
 #include "cli/amp/graph_json.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include "backend/backend.h"
 #include "base/processor.h"
 #include "ops/table.h"
-#include <stdio.h>
 #include <string.h>
 
 /* Costs are counted in float32 operations at full speed. They were fitted to steps of 64 to 4096 units on two

@@ -1,7 +1,6 @@
 /* Rules for products of 16-bit matrices: which kernel this processor takes, how its time compares with
  * float32's, and why. They follow the measurements of docs/PERFORMANCE.md; nothing is timed. */
-#ifndef MIX_CLI_BENCH_ADVICE_H
-#define MIX_CLI_BENCH_ADVICE_H
+#pragma once
 
 #include <mixtape/mixtape.h>
 
@@ -27,5 +26,3 @@ double bench_advice_of_update(double bytes, double product);
 #define BENCH_ADVICE_REST 4e6
 /* "gains", "even" or "loses", for float32's time over the policy's. */
 const char *bench_advice_verdict(double gain);
-
-#endif

@@ -5,11 +5,9 @@
 #include "base/alloc.h"
 #include "base/format.h"
 #include "base/json.h"
-#include "base/text.h"
 #include "cli/bench/bench.h"
 #include "nn/layer/layer.h"
 #include "tensor/shape.h"
-#include <stdio.h>
 #include <string.h>
 
 enum {

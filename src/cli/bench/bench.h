@@ -1,6 +1,5 @@
 /* Tables of `mixtape bench`. The program in bench/ runs them too. */
-#ifndef MIX_CLI_BENCH_BENCH_H
-#define MIX_CLI_BENCH_BENCH_H
+#pragma once
 
 #include "cli/cli.h"
 #include <jansson.h>
@@ -26,5 +25,3 @@ bench_run_table bench_steps, bench_layers, bench_advise, bench_model_steps;
 /* Sets up the library as the options say, prints what machine this is, and runs the tables, or only the one
  * named `only` if that is not NULL. Returns the exit code. */
 int bench_run(const cli_options *options, const bench_table *tables, int count, const char *only);
-
-#endif

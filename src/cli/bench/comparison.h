@@ -1,6 +1,5 @@
 /* Times of candidates that run interleaved in one process. */
-#ifndef MIX_CLI_BENCH_COMPARISON_H
-#define MIX_CLI_BENCH_COMPARISON_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -27,5 +26,3 @@ double bench_ratio(const bench_candidate *a, const bench_candidate *b, int round
 /* First and third quartile of the same ratios. */
 void bench_ratio_quartiles(const bench_candidate *a, const bench_candidate *b, int rounds,
                            double quartiles[2]);
-
-#endif

@@ -1,8 +1,6 @@
 /* The rows of image models in the table layers: ResNet-50 forward and backward, the images' gradient
  * too, and a prediction of MobileNetV2. */
 #include "cli/bench/layer_pass.h"
-#include <mixtape/model.h>
-#include <stdio.h>
 #include <string.h>
 
 typedef struct row {
@@ -37,7 +35,6 @@ static bool prepare(const bench_layer_pass *pass, const char *policy, mix_dtype 
   *call = (bench_layer_call){mix_function_new(both ? bench_layer_both : bench_layer_forward,
                                               mix_model_layer(model), .name = r->name),
                              mix_list_new(0, NULL)};
-  (void)dtype; /* images and the gradient of the softmax are float32 */
   return bench_layer_argument(call, generator, MIX_SHAPE(pass->batch, r->size, r->size, 3), MIX_FLOAT32) &&
          (!both || bench_layer_argument(call, generator, MIX_SHAPE(pass->batch, CLASSES), MIX_FLOAT32));
 }

@@ -2,7 +2,6 @@
 #include "base/json.h"
 
 #include "cli/bench/comparison.h"
-#include <stdio.h>
 #include <string.h>
 
 static bool run(void *context) {

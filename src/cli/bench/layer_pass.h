@@ -1,6 +1,5 @@
 /* A row of the table layers: one pass of a layer in float32 and in both 16-bit policies, interleaved. */
-#ifndef MIX_CLI_BENCH_LAYER_PASS_H
-#define MIX_CLI_BENCH_LAYER_PASS_H
+#pragma once
 
 #include "cli/bench/bench.h"
 
@@ -34,5 +33,3 @@ mix_list *bench_layer_both(void *layer, mix_list *arguments);
 /* The rows of recurrent layers and attention, and of image models by name. */
 bool bench_sequence_layers(const bench_settings *settings, json_t *results);
 bool bench_image_models(const bench_settings *settings, json_t *results);
-
-#endif

@@ -2,8 +2,6 @@
  * layers of sequences and image models. */
 #include "base/json.h"
 #include "cli/bench/layer_pass.h"
-#include <mixtape/convolution.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { BATCH = 8 };
@@ -59,7 +57,6 @@ static bool prepare(const bench_layer_pass *pass, const char *policy, mix_dtype 
       MIX_SHAPE(l->cells, l->cells, l->channels, l->filters ? l->filters : l->multiplier), MIX_SHAPE(y),
       MIX_SHAPE(pass->batch, out, out, y)};
   mix_generator *generator = mix_generator_new(1);
-  (void)policy;
   *call = (bench_layer_call){mix_function_new(strcmp(pass->pass, "forward") ? backward_body : forward_body,
                                               (void *)l, .name = pass->pass),
                              mix_list_new(0, NULL)};

@@ -4,7 +4,6 @@
 #include "base/json.h"
 #include "cli/bench/bench.h"
 #include "cli/bench/comparison.h"
-#include <mixtape/function.h>
 
 #include <string.h>
 

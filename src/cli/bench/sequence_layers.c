@@ -1,8 +1,6 @@
 /* The rows of layers of sequences in the table layers: forward, and forward and backward as training runs
  * them, without an update. */
 #include "cli/bench/layer_pass.h"
-#include <mixtape/recurrent.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { HEADS = 8, QUICKER = 8 };

@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "cli/bench/comparison.h"
 #include "cli/cli.h"
-#include <stdlib.h>
 
 mix_list *bench_step_data(mix_generator *generator, int64_t batch) {
   int64_t *labels = malloc(sizeof *labels * (size_t)batch);

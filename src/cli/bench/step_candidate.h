@@ -1,6 +1,5 @@
 /* The training step of the guide's model as a candidate, under a policy, with or without loss scaling. */
-#ifndef MIX_CLI_BENCH_STEP_CANDIDATE_H
-#define MIX_CLI_BENCH_STEP_CANDIDATE_H
+#pragma once
 
 #include <mixtape/mixtape.h>
 
@@ -23,5 +22,3 @@ mix_list *bench_step_data(mix_generator *generator, int64_t batch);
 bool bench_step_prepare(bench_step *step, int64_t units, mix_list *data);
 /* bench_candidate.run; the context is a bench_step. */
 bool bench_step_run(void *step);
-
-#endif

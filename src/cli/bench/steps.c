@@ -28,7 +28,6 @@ static bool run_products(void *context) {
  * Arguments: input (batch, 784), outputs and gradients of the two hidden layers (batch, units), gradient of
  * the logits (batch, 10), the three kernels. */
 static mix_list *products_body(void *context, mix_list *arguments) {
-  (void)context;
   mix_tensor *a[PRODUCTS + 1];
   for (int i = 0; i <= PRODUCTS; i++) a[i] = mix_list_get(arguments, i);
   enum { X, H1, H2, D1, D2, D3, W1, W2, W3 };

@@ -1,8 +1,6 @@
 /* MobileNetV2, with alpha 1. */
 #include "cli/models/models.h"
 
-#include <stdio.h>
-
 enum { BLOCK = 32, NAME = 64 };
 
 static const char *name_layer(const char *prefix, const char *part, char *name) {

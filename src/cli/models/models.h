@@ -1,7 +1,6 @@
 /* Models by name, for classes of images and for sequences of tokens. Each is built under the
  * global policy; if that computes in 16 bits, the last layer computes in float32. */
-#ifndef MIX_CLI_MODELS_MODELS_H
-#define MIX_CLI_MODELS_MODELS_H
+#pragma once
 
 #include <mixtape/mixtape.h>
 
@@ -37,5 +36,3 @@ typedef struct cli_transformer_sizes {
 mix_model *cli_transformer(const cli_transformer_sizes *sizes);
 /* Its own classes, so that files with them can be read. */
 void cli_register_transformer_layers(void);
-
-#endif

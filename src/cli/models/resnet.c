@@ -2,8 +2,6 @@
  */
 #include "cli/models/models.h"
 
-#include <stdio.h>
-
 enum { BLOCK = 40, NAME = 64 };
 
 static mix_tensor *convolve(mix_tensor *x, int64_t filters, int64_t kernel, int64_t stride, const char *block,

@@ -1,9 +1,9 @@
 /* The Transformer of the official models (Vaswani et al.: Attention is all you need; arXiv:1706.03762):
  * layers normalise their input and add to it, and the embeddings are the weights before the softmax too. */
 #include "cli/models/models.h"
+#include "ops/with_number.h"
 
 #include <math.h>
-#include <stdio.h>
 
 enum { BLOCK = 32, PART = 32, NAME = BLOCK + PART + 1 };
 #define DROPOUT 0.1 /* of embeddings, probabilities, hidden units and what is added, as in training there */
@@ -16,7 +16,6 @@ typedef struct embeddings {
 } embeddings;
 
 static mix_status embeddings_build(mix_layer *layer, int count, const mix_shape *shapes) {
-  (void)count, (void)shapes;
   embeddings *e = mix_layer_data(layer);
   mix_initializer *normal =
       mix_initializer_new("random_normal", .stddev = 1 / sqrt((double)(e->units > 0 ? e->units : 1)));
@@ -33,12 +32,11 @@ static mix_list *embeddings_call(mix_layer *layer, const mix_call_args *args) {
   if (mix_dtype_is_floating(mix_tensor_dtype(x)))
     return mix_list_of(mix_matmul(mix_cast(x, dtype), mix_cast(weights, dtype), false, true));
   mix_tensor *rows = mix_cast(mix_gather(weights, x, 0), dtype);
-  return mix_list_of(mix_multiply(rows, mix_scalar_like(rows, sqrt((double)e->units))));
+  return mix_list_of(mix_times(rows, sqrt((double)e->units)));
 }
 
 /* Token 0 fills up sequences. */
 static mix_tensor *embeddings_mask(mix_layer *layer, const mix_call_args *args) {
-  (void)layer;
   mix_tensor *x = mix_call_input(args, 0);
   if (mix_dtype_is_floating(mix_tensor_dtype(x))) return args->masks ? mix_list_get(args->masks, 0) : NULL;
   return mix_not_equal(x, mix_scalar_like(x, 0));
@@ -76,7 +74,6 @@ static bool has_known_positions(mix_tensor *x) {
 /* x (batch, positions, units) plus sines in the first half of the units and cosines in the second, of wave
  * lengths from 2 pi to 10,000 times that. */
 static mix_list *positions_call(mix_layer *layer, const mix_call_args *args) {
-  (void)layer;
   mix_tensor *x = mix_call_input(args, 0);
   const mix_shape shape = mix_tensor_shape(x);
   const double waves = (double)(shape.rank == 3 ? shape.dims[2] / 2 : 0);
@@ -84,7 +81,7 @@ static mix_list *positions_call(mix_layer *layer, const mix_call_args *args) {
   mix_tensor *wave = mix_range(0, waves, 1, MIX_FLOAT32),
              *position = mix_range(0, (double)shape.dims[1], 1, MIX_FLOAT32);
   const double step = waves > 1 ? log(10000) / (waves - 1) : 0;
-  mix_tensor *frequency = mix_exp(mix_multiply(wave, mix_scalar_like(wave, -step)));
+  mix_tensor *frequency = mix_exp(mix_times(wave, -step));
   mix_tensor *angle = mix_multiply(mix_expand_dims(position, 1), frequency);
   mix_tensor *signal = mix_concat(2, (mix_tensor *[]){mix_sin(angle), mix_cos(angle)}, 1);
   return mix_list_of(mix_add(x, mix_cast(signal, mix_tensor_dtype(x))));
@@ -98,7 +95,6 @@ static const mix_layer_class positions_class = {.size = sizeof(mix_layer_class),
 /* Each position gets what was before it, the first one zeros. The mask stays: the decoder's result at a
  * position is the token that was there. */
 static mix_list *shift_call(mix_layer *layer, const mix_call_args *args) {
-  (void)layer;
   mix_tensor *x = mix_call_input(args, 0);
   if (!has_known_positions(x)) return mix_list_of(x);
   mix_shape size = mix_tensor_shape(x);

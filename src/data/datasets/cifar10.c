@@ -5,10 +5,9 @@
 #include "base/error.h"
 #include "data/datasets/find_files.h"
 #include "data/datasets/images.h"
-#include "formats/file.h"
 #include "formats/tar.h"
 #include "graph/unfilled_tensor.h"
-#include <mixtape/ops.h>
+#include "ops/with_number.h"
 #include <string.h>
 
 #define URL "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
@@ -42,17 +41,15 @@ static void release(contents *c) {
 static bool check(const char *where, const contents *c) {
   for (int i = 0; i < FILES; i++) {
     if (!c->data[i])
-      return mix_fail(MIX_IO_ERROR, "cifar10_load: %s holds some of the six files but not %s", where,
-                      names[i]),
-             false;
+      return mix_fail_io("cifar10_load: %s holds some of the six files but not %s", where, names[i]), false;
     if (!c->size[i] || c->size[i] % RECORD)
-      return mix_fail(MIX_FORMAT_ERROR, "%s/%s: %zu bytes; expected a multiple of %d", where, names[i],
-                      c->size[i], RECORD),
+      return mix_fail_format("%s/%s: %zu bytes; expected a multiple of %d", where, names[i], c->size[i],
+                             RECORD),
              false;
     for (size_t record = 0; record < c->size[i] / RECORD; record++)
       if (c->data[i][record * RECORD] >= CLASSES)
-        return mix_fail(MIX_FORMAT_ERROR, "%s/%s: label %zu is %d; expected 0 to 9", where, names[i], record,
-                        c->data[i][record * RECORD]),
+        return mix_fail_format("%s/%s: label %zu is %d; expected 0 to 9", where, names[i], record,
+                               c->data[i][record * RECORD]),
                false;
   }
   return true;
@@ -158,7 +155,7 @@ static const mix_data_files files = {
 
 static mix_tensor *scaled(mix_tensor *bytes) {
   mix_tensor *x = bytes ? mix_cast(bytes, MIX_FLOAT32) : NULL;
-  return x ? mix_divide(x, mix_scalar_like(x, 255)) : NULL;
+  return x ? mix_over(x, 255) : NULL;
 }
 static mix_tensor *numbers(mix_tensor *labels) {
   return labels ? mix_cast(mix_squeeze(labels, MIX_AXES(1)), MIX_INT64) : NULL;
@@ -167,7 +164,7 @@ static mix_tensor *numbers(mix_tensor *labels) {
 mix_cifar10 mix_cifar10_load_with(const mix_cifar10_options *given) {
   mix_cifar10 images = {0};
   mix_cifar10_options options;
-  if (mix_failed() || !mix_options_copy(&options, sizeof options, given, "cifar10_load")) return images;
+  if (!mix_options_copy(&options, sizeof options, given, "cifar10_load")) return images;
   mix_scope *scope = mix_scope_begin();
   if (!scope) return images;
   found_files found = {.images = &images};

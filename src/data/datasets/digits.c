@@ -215,13 +215,12 @@ static bool draw_set(uint64_t seed, uint64_t start, int64_t count, mix_tensor **
 mix_digits mix_digits_load_with(const mix_digits_options *given) {
   mix_digits images = {0};
   mix_digits_options options;
-  if (mix_failed() || !mix_options_copy(&options, sizeof options, given, "digits_load")) return images;
+  if (!mix_options_copy(&options, sizeof options, given, "digits_load")) return images;
   int64_t train = options.train ? options.train : 12000, test = options.test ? options.test : 2000;
   const int64_t max = INT64_C(1) << 32;
   if (train < 1 || test < 1 || train > max || test > max) {
-    mix_fail(MIX_VALUE_ERROR,
-             "digits_load: %lld images for training and %lld for test; expected 1 to %lld of each",
-             (long long)train, (long long)test, (long long)max);
+    mix_fail_value("digits_load: %lld images for training and %lld for test; expected 1 to %lld of each",
+                   (long long)train, (long long)test, (long long)max);
     return images;
   }
   mix_scope *scope = mix_scope_begin();

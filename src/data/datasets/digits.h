@@ -1,6 +1,5 @@
 /* Draws one image of the built-in digits. */
-#ifndef MIX_DATA_DATASETS_DIGITS_H
-#define MIX_DATA_DATASETS_DIGITS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@
 
 /* Draws image `index` of the set `seed` (28 x 28 bytes, ink is 255) and returns its digit. */
 uint8_t mix_digit_draw(uint64_t seed, uint64_t index, uint8_t pixels[MIX_DIGIT_PIXELS]);
-
-#endif

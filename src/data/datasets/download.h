@@ -1,6 +1,5 @@
 /* Downloads one file with libcurl, which is loaded on first use. */
-#ifndef MIX_DATA_DATASETS_DOWNLOAD_H
-#define MIX_DATA_DATASETS_DOWNLOAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@ typedef struct mix_download_request {
 /* Returns the checked content; mix_free it. On failure returns NULL with the reason in `reason` and records
  * no error, because the caller's message also says what else it tried. */
 void *mix_download(const mix_download_request *request, size_t *size, char *reason, size_t reason_size);
-
-#endif

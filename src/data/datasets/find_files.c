@@ -46,8 +46,9 @@ static void keep(const mix_data_files *files, const char *folder, const void *da
 static void download(const mix_data_files *files, const char *folder, const text *tried, void *context) {
   const char *offline = getenv("MIXTAPE_OFFLINE");
   if (offline && *offline && strcmp(offline, "0") != 0) {
-    mix_fail(MIX_IO_ERROR, "%s: %s in %s; not downloaded because MIXTAPE_OFFLINE is set. %s", files->call,
-             files->missing, tried->length ? tried->characters : "any folder (none is known)", files->remedy);
+    mix_fail_io("%s: %s in %s; not downloaded because MIXTAPE_OFFLINE is set. %s", files->call,
+                files->missing, tried->length ? tried->characters : "any folder (none is known)",
+                files->remedy);
     return;
   }
   mix_log_message(MIX_LOG_INFO, "%s: %s in %s; downloading %s, which is then kept in %s", files->call,
@@ -58,9 +59,9 @@ static void download(const mix_data_files *files, const char *folder, const text
   void *data = mix_download(&files->request, &size, reason, sizeof reason);
   if (!data) {
     if (!mix_failed())
-      mix_fail(MIX_IO_ERROR, "%s: %s in %s; the download of %s failed: %s. %s", files->call, files->missing,
-               tried->length ? tried->characters : "any folder (none is known)", files->request.url, reason,
-               files->remedy);
+      mix_fail_io("%s: %s in %s; the download of %s failed: %s. %s", files->call, files->missing,
+                  tried->length ? tried->characters : "any folder (none is known)", files->request.url,
+                  reason, files->remedy);
     return;
   }
   if (folder) keep(files, folder, data, size);
@@ -73,7 +74,7 @@ bool mix_data_files_find(const mix_data_files *files, const char *directory, boo
   if (directory) {
     if (search_both(files, directory, &tried, context)) return !mix_failed();
     if (optional) return false;
-    return mix_fail(MIX_IO_ERROR, "%s: %s in %s", files->call, files->missing_there, directory), false;
+    return mix_fail_io("%s: %s in %s", files->call, files->missing_there, directory), false;
   }
   const char *data_dir = getenv("MIXTAPE_DATA_DIR"), *keras_home = getenv("KERAS_HOME"),
              *home = getenv("HOME");

@@ -1,7 +1,6 @@
 /* Finds the files of a data set: in the folder that the caller names, or else in $MIXTAPE_DATA_DIR,
  * $KERAS_HOME/datasets and ~/.keras/datasets, then by a download that is kept in the first of these. */
-#ifndef MIX_DATA_DATASETS_FIND_FILES_H
-#define MIX_DATA_DATASETS_FIND_FILES_H
+#pragma once
 
 #include "data/datasets/download.h"
 
@@ -21,5 +20,3 @@ typedef struct mix_data_files {
 /* False with the error recorded. If they are optional, then without one where there are no files: nothing is
  * downloaded. */
 bool mix_data_files_find(const mix_data_files *files, const char *directory, bool optional, void *context);
-
-#endif

@@ -1,6 +1,5 @@
 /* Shared by the loaders of labelled images. */
-#ifndef MIX_DATA_DATASETS_IMAGES_H
-#define MIX_DATA_DATASETS_IMAGES_H
+#pragma once
 
 #include <mixtape/mnist.h>
 
@@ -14,5 +13,3 @@ bool mix_images_check(const char *source, mix_tensor *const arrays[4]);
 void mix_images_finish(mix_images *images, mix_tensor *const arrays[4], bool bytes);
 /* Moves the four arrays out of the innermost scope. If an error is pending, all fields become NULL. */
 void mix_images_leave(mix_images *images);
-
-#endif

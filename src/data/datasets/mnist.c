@@ -1,5 +1,4 @@
 /* MNIST: finds or downloads mnist.npz or the four IDX files. */
-#include <mixtape/mnist.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -30,8 +29,8 @@ static bool load_npz(const char *path, mix_npz *npz, mix_tensor *arrays[ARRAY_CO
   for (int i = 0; i < ARRAY_COUNT; i++) {
     if (!(arrays[i] = mix_npz_require(npz, array_names[i]))) return false;
     if (mix_tensor_dtype(arrays[i]) == MIX_UINT8) continue;
-    mix_fail(MIX_FORMAT_ERROR, "mnist_load: %s: %s has dtype %s; Keras's file has uint8", path,
-             array_names[i], mix_dtype_name(mix_tensor_dtype(arrays[i])));
+    mix_fail_format("mnist_load: %s: %s has dtype %s; Keras's file has uint8", path, array_names[i],
+                    mix_dtype_name(mix_tensor_dtype(arrays[i])));
     return false;
   }
   return true;
@@ -54,8 +53,8 @@ static char *find_idx(const char *folder, int array) {
 static bool load_idx(const char *folder, char *const paths[ARRAY_COUNT], mix_tensor *arrays[ARRAY_COUNT]) {
   for (int i = 0; i < ARRAY_COUNT; i++) {
     if (!paths[i]) {
-      mix_fail(MIX_IO_ERROR, "mnist_load: %s holds some of the four IDX files but not %s (.gz or plain)",
-               folder, idx_names[0][i]);
+      mix_fail_io("mnist_load: %s holds some of the four IDX files but not %s (.gz or plain)", folder,
+                  idx_names[0][i]);
       return false;
     }
     if (!(arrays[i] = mix_idx_load(paths[i]))) return false;
@@ -119,7 +118,7 @@ static const mix_data_files files = {
 mix_mnist mix_mnist_load_with(const mix_mnist_options *given) {
   mix_mnist images = {0};
   mix_mnist_options options;
-  if (mix_failed() || !mix_options_copy(&options, sizeof options, given, "mnist_load")) return images;
+  if (!mix_options_copy(&options, sizeof options, given, "mnist_load")) return images;
   mix_scope *scope = mix_scope_begin();
   if (!scope) return images;
   found_files found = {.images = &images};

@@ -1,6 +1,5 @@
 /* The stroke font of the built-in digits. */
-#ifndef MIX_DATA_DATASETS_STROKE_FONT_H
-#define MIX_DATA_DATASETS_STROKE_FONT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ typedef struct mix_stroke_glyph {
 #define MIX_GLYPH_VARIANTS 3
 /* Every digit has all variants. */
 extern const mix_stroke_glyph mix_stroke_font[10][MIX_GLYPH_VARIANTS];
-
-#endif

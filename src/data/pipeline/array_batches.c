@@ -32,15 +32,13 @@ mix_batches *mix_batches_new(int count, mix_tensor *const *arrays, int64_t first
                              int64_t batch_size, const char *call) {
   if (mix_failed()) return NULL;
   if (batch_size < 1)
-    return mix_fail(MIX_VALUE_ERROR, "%s: batch_size is %lld; expected 1 or more", call,
-                    (long long)batch_size);
+    return mix_fail_value("%s: batch_size is %lld; expected 1 or more", call, (long long)batch_size);
   int64_t length = mix_rows_check(count, arrays, NULL, call);
   if (length < 0) return NULL;
   if (rows < 0) rows = length - first;
   if (first < 0 || rows < 1 || rows > length - first)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "%s: rows %lld to %lld of %lld examples; expected at least one, inside the data", call,
-                    (long long)first, (long long)(first + rows), (long long)length);
+    return mix_fail_value("%s: rows %lld to %lld of %lld examples; expected at least one, inside the data",
+                          call, (long long)first, (long long)(first + rows), (long long)length);
   mix_batches *batches = mix_object_new(sizeof *batches, &batches_class);
   if (!batches) return NULL;
   batches->first = first;
@@ -108,8 +106,8 @@ int64_t mix_batches_row(const mix_batches *batches, int64_t index, int64_t row) 
 mix_list *mix_batches_get(mix_batches *batches, int64_t index) {
   if (mix_failed()) return NULL;
   if (index < 0 || index >= mix_batches_count(batches))
-    return mix_fail(MIX_VALUE_ERROR, "batch %lld of an epoch of %lld", (long long)index,
-                    (long long)mix_batches_count(batches));
+    return mix_fail_value("batch %lld of an epoch of %lld", (long long)index,
+                          (long long)mix_batches_count(batches));
   mix_release(batches->current);
   int64_t start = index * batches->batch_size, first = 0, rows = mix_batches_size(batches, index);
   if (batches->shared) mix_rank_share(rows, &first, &rows);

@@ -1,7 +1,6 @@
 /* Batches of whole arrays for fit, evaluate and predict. Each epoch has a row order; batches are gathered
  * into buffers that are reused. Rows in storage order are read in place where possible. */
-#ifndef MIX_DATA_PIPELINE_ARRAY_BATCHES_H
-#define MIX_DATA_PIPELINE_ARRAY_BATCHES_H
+#pragma once
 
 #include <mixtape/tensor.h>
 
@@ -38,5 +37,3 @@ int64_t mix_batches_row(const mix_batches *batches, int64_t index, int64_t row);
  * NULL. Borrowed: the next call releases it and reuses its memory, unless it or one of its tensors was
  * retained. NULL with the error recorded. */
 mix_list *mix_batches_get(mix_batches *batches, int64_t index);
-
-#endif

@@ -153,8 +153,7 @@ static bool start_workers(mix_background *background) {
     background->worker_count++;
   }
   pthread_sigmask(SIG_SETMASK, &former, NULL);
-  if (background->worker_count == 0)
-    mix_fail(MIX_RUNTIME_ERROR, "the data set's pipeline could not start a thread");
+  if (background->worker_count == 0) mix_fail_runtime("the data set's pipeline could not start a thread");
   return background->worker_count > 0;
 }
 
@@ -221,9 +220,8 @@ static void grow(mix_background *background) {
 mix_pull mix_background_next(mix_background *background, mix_element *element) {
   mix_pull pull = MIX_PULL_ELEMENT;
   if (is_elsewhere(background)) {
-    mix_fail(MIX_RUNTIME_ERROR,
-             "iterator_next: the pass began before fork, and its threads are in the parent "
-             "process; begin a new pass with mix_dataset_iterate");
+    mix_fail_runtime("iterator_next: the pass began before fork, and its threads are in the parent "
+                     "process; begin a new pass with mix_dataset_iterate");
     return MIX_PULL_FAILED;
   }
   pthread_mutex_lock(&background->mutex);

@@ -1,6 +1,5 @@
 /* Threads that produce elements in the background. */
-#ifndef MIX_DATA_PIPELINE_BACKGROUND_H
-#define MIX_DATA_PIPELINE_BACKGROUND_H
+#pragma once
 
 #include "data/pipeline/pipeline.h"
 
@@ -27,5 +26,3 @@ mix_pull mix_background_next(mix_background *background, mix_element *element);
 /* Waits until each thread has finished its current element, and drops elements that were not delivered. NULL:
  * nothing to do. */
 void mix_background_stop(mix_background *background);
-
-#endif

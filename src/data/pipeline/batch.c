@@ -14,7 +14,6 @@ typedef struct batch_cursor {
   int64_t *rows;    /* (count): row numbers of the batch being collected */
   mix_list **lists; /* (count): or its elements, retained */
   int count, capacity;
-  mix_buffers buffers;
 } batch_cursor;
 
 static int64_t batch_cardinality(const mix_dataset *dataset) {
@@ -38,7 +37,7 @@ static bool reserve(batch_cursor *batch, bool rows) {
 
 static bool batch_open(mix_cursor *cursor) {
   const mix_dataset *source = cursor->dataset->input->source;
-  return !source || mix_buffers_init(&((batch_cursor *)cursor)->buffers, source->components);
+  return !source || mix_buffers_init(&cursor->buffers, source->components);
 }
 
 static mix_pull batch_next(mix_cursor *cursor, mix_element *element) {
@@ -62,9 +61,9 @@ static mix_pull batch_next(mix_cursor *cursor, mix_element *element) {
   if (pull == MIX_PULL_FAILED) return pull;
   if (batch->count == 0 || (dataset->drop_remainder && batch->count < dataset->batch_size))
     return MIX_PULL_END;
-  mix_list *values = source
-                         ? source->class->gather(source, batch->rows, batch->count, true, &batch->buffers)
-                         : mix_stack_elements(batch->lists, batch->count, &batch->buffers, "dataset_batch");
+  mix_list *values =
+      source ? source->class->gather(source, batch->rows, batch->count, true, &batch->base.buffers)
+             : mix_stack_elements(batch->lists, batch->count, &batch->base.buffers, "dataset_batch");
   drop_collected(batch);
   *element = (mix_element){.values = values};
   return values ? MIX_PULL_ELEMENT : MIX_PULL_FAILED;
@@ -75,7 +74,6 @@ static void batch_close(mix_cursor *cursor) {
   drop_collected(batch);
   mix_free(batch->rows);
   mix_free(batch->lists);
-  mix_buffers_clear(&batch->buffers);
 }
 
 static int batch_numbers(const mix_dataset *dataset, int64_t numbers[MIX_STEP_NUMBERS]) {
@@ -96,12 +94,11 @@ static const mix_dataset_class batch_class = {
 };
 
 mix_dataset *mix_dataset_batch_with(const mix_dataset_batch_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_dataset_batch_options, options, given, "dataset_batch");
   if (!mix_dataset_given(options.dataset, "dataset_batch")) return NULL;
   if (options.batch_size < 1 || options.batch_size > INT32_MAX)
-    return mix_fail(MIX_VALUE_ERROR, "dataset_batch: batch_size is %lld; expected 1 or more%s",
-                    (long long)options.batch_size, options.batch_size > 1 ? ", below 2^31" : "");
+    return mix_fail_value("dataset_batch: batch_size is %lld; expected 1 or more%s",
+                          (long long)options.batch_size, options.batch_size > 1 ? ", below 2^31" : "");
   batch_dataset *dataset = mix_dataset_new(sizeof *dataset, &batch_class, options.dataset, false);
   if (!dataset) return NULL;
   dataset->batch_size = options.batch_size;

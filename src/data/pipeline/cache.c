@@ -27,8 +27,6 @@ typedef struct cache_cursor {
   uint64_t *from; /* and the input's state at its start */
 } cache_cursor;
 
-static int64_t cache_cardinality(const mix_dataset *dataset) { return mix_dataset_length(dataset->input); }
-
 static void drop(kept *kept) {
   for (int i = 0; i < kept->count; i++) mix_release(kept->elements[i].values);
   mix_free(kept->elements);
@@ -79,8 +77,7 @@ static mix_pull cache_next(mix_cursor *cursor, mix_element *element) {
   if (pull != MIX_PULL_ELEMENT) return pull;
   if (!mix_reserve(&cache->kept.elements, &cache->kept.capacity, cache->kept.count + 1,
                    sizeof *cache->kept.elements)) {
-    mix_release(element->values);
-    *element = (mix_element){0};
+    mix_element_drop(element);
     return MIX_PULL_FAILED;
   }
   cache->kept.elements[cache->kept.count++] = (mix_element){element->row, mix_retain(element->values)};
@@ -141,7 +138,6 @@ static bool cache_restore(mix_dataset *dataset, const uint64_t *state) {
 static const mix_dataset_class cache_class = {
     .name = "cache",
     .cursor_size = sizeof(cache_cursor),
-    .cardinality = cache_cardinality,
     .open = cache_open,
     .opens_input = true,
     .next = cache_next,

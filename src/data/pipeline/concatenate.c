@@ -11,9 +11,8 @@ typedef struct concatenate_dataset {
 
 typedef struct concatenate_cursor {
   mix_cursor base;
-  mix_buffers buffers; /* rows of the first data set */
-  mix_stream second;   /* opened when the first data set has ended */
-  mix_dtype *dtypes;   /* (components) of the first element; NULL before it */
+  mix_stream second; /* opened when the first data set has ended */
+  mix_dtype *dtypes; /* (components) of the first element; NULL before it */
   int components;
   const mix_structure *structure; /* of the first element */
 } concatenate_cursor;
@@ -38,24 +37,24 @@ static bool check(concatenate_cursor *cursor, const mix_list *values) {
     for (int i = 0; i < count; i++) cursor->dtypes[i] = mix_tensor_dtype(tensors[i]);
   }
   if (count != cursor->components) {
-    mix_fail(MIX_TYPE_ERROR,
-             "dataset_concatenate: an element has %d tensors, the first one %d; both data sets must be alike",
-             count, cursor->components);
+    mix_fail_type(
+        "dataset_concatenate: an element has %d tensors, the first one %d; both data sets must be alike",
+        count, cursor->components);
     return false;
   }
   if (mix_list_structure(values) != cursor->structure) {
-    mix_fail(MIX_TYPE_ERROR,
-             "dataset_concatenate: an element has the structure %s, which is not that of the first one; both "
-             "data sets must be nested alike",
-             mix_structure_text(values, NULL, NULL, text, sizeof text));
+    mix_fail_type(
+        "dataset_concatenate: an element has the structure %s, which is not that of the first one; both "
+        "data sets must be nested alike",
+        mix_structure_text(values, NULL, NULL, text, sizeof text));
     return false;
   }
   for (int i = 0; i < count; i++)
     if (mix_tensor_dtype(tensors[i]) != cursor->dtypes[i]) {
-      mix_fail(MIX_TYPE_ERROR,
-               "dataset_concatenate: %s of an element is %s, of the first one %s; cast it in a map first",
-               mix_leaf_text(cursor->structure, i, text, sizeof text),
-               mix_dtype_name(mix_tensor_dtype(tensors[i])), mix_dtype_name(cursor->dtypes[i]));
+      mix_fail_type(
+          "dataset_concatenate: %s of an element is %s, of the first one %s; cast it in a map first",
+          mix_leaf_text(cursor->structure, i, text, sizeof text),
+          mix_dtype_name(mix_tensor_dtype(tensors[i])), mix_dtype_name(cursor->dtypes[i]));
       return false;
     }
   return true;
@@ -69,7 +68,7 @@ static mix_pull concatenate_next(mix_cursor *cursor, mix_element *element) {
   if (cursor->input) {
     pull = mix_cursor_next(cursor->input, element);
     if (pull == MIX_PULL_ELEMENT && !rows &&
-        !mix_element_values(dataset->base.input, element, &concatenate->buffers))
+        !mix_element_values(dataset->base.input, element, &cursor->buffers))
       return MIX_PULL_FAILED;
     if (pull == MIX_PULL_END) {
       mix_cursor_close(cursor->input);
@@ -81,15 +80,13 @@ static mix_pull concatenate_next(mix_cursor *cursor, mix_element *element) {
     pull = rows ? mix_cursor_next(concatenate->second.cursor, element)
                 : mix_stream_next(&concatenate->second, element);
   if (pull != MIX_PULL_ELEMENT || rows || check(concatenate, element->values)) return pull;
-  mix_release(element->values);
-  *element = (mix_element){0};
+  mix_element_drop(element);
   return MIX_PULL_FAILED;
 }
 
 static void concatenate_close(mix_cursor *cursor) {
   concatenate_cursor *concatenate = (concatenate_cursor *)cursor;
   mix_stream_close(&concatenate->second);
-  mix_buffers_clear(&concatenate->buffers);
   mix_free(concatenate->dtypes);
 }
 

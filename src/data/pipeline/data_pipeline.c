@@ -5,11 +5,11 @@
 mix_dataset *mix_data_pipeline_of(mix_dataset *source, int count, const mix_data_step *steps) {
   if (mix_failed()) return NULL;
   if (count < 0 || (count > 0 && !steps))
-    return mix_fail(MIX_VALUE_ERROR, "data_pipeline: got %d steps%s; expected an array of 0 or more", count,
-                    steps ? "" : " at NULL");
+    return mix_fail_value("data_pipeline: got %d steps%s; expected an array of 0 or more", count,
+                          steps ? "" : " at NULL");
   for (int i = 0; i < count; i++)
     if (!steps[i].apply)
-      return mix_fail(MIX_TYPE_ERROR, "data_pipeline: `apply` of step %d is NULL; expected a function", i);
+      return mix_fail_type("data_pipeline: `apply` of step %d is NULL; expected a function", i);
   for (int i = 0; i < count && (source || !i); i++) source = steps[i].apply(source, steps[i].options);
   return source;
 }
@@ -31,7 +31,7 @@ APPLY_WITH(filter)
 APPLY_WITH(interleave)
 
 static mix_dataset *fail_number(const char *step) {
-  return mix_fail(MIX_TYPE_ERROR, "data_pipeline: the step %s got no number; expected an int64_t", step);
+  return mix_fail_type("data_pipeline: the step %s got no number; expected an int64_t", step);
 }
 #define APPLY_NUMBER(step)                                                                                   \
   mix_dataset *mix_data_apply_##step(mix_dataset *dataset, const void *number) {                             \
@@ -50,10 +50,8 @@ mix_dataset *mix_data_apply_shard(mix_dataset *dataset, const void *count_and_in
   return mix_dataset_shard(dataset, numbers[0], numbers[1]);
 }
 mix_dataset *mix_data_apply_unbatch(mix_dataset *dataset, const void *unused) {
-  (void)unused;
   return mix_dataset_unbatch(dataset);
 }
 mix_dataset *mix_data_apply_cache(mix_dataset *dataset, const void *unused) {
-  (void)unused;
   return mix_dataset_cache(dataset);
 }

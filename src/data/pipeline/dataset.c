@@ -1,12 +1,14 @@
 /* Common to all data sets: creation, buffers and cursors. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/loaded.h"
 #include "data/pipeline/row_stream.h"
 #include "data/pipeline/steps.h"
 
 static void dataset_finalize(void *object) {
   mix_dataset *dataset = object;
   if (dataset->class->finalize) dataset->class->finalize(dataset);
+  if (dataset->release) dataset->release(dataset->context);
   mix_release(dataset->input);
 }
 
@@ -21,13 +23,21 @@ void *mix_dataset_new(size_t size, const mix_dataset_class *class, mix_dataset *
   return dataset;
 }
 
+mix_dataset *mix_dataset_calling(void *dataset, const void *function, void *context,
+                                 void (*release)(void *context)) {
+  mix_dataset *self = mix_scoped(dataset);
+  mix_keep_loaded(function);
+  if (self) self->context = context, self->release = release;
+  return self;
+}
+
 bool mix_is_dataset(const void *object) { return mix_is(object, &dataset_class); }
 
 bool mix_dataset_given(const mix_dataset *dataset, const char *call) {
   if (mix_failed()) return false;
   if (mix_is(dataset, &dataset_class)) return true;
-  mix_fail(MIX_TYPE_ERROR, "%s: %s; expected a data set", call,
-           dataset ? "the first argument is no data set" : "the data set is NULL");
+  mix_fail_type("%s: %s; expected a data set", call,
+                dataset ? "the first argument is no data set" : "the data set is NULL");
   return false;
 }
 
@@ -38,7 +48,9 @@ static void keep_lengths(mix_dataset *dataset) {
     for (int i = steps.count - 1; i >= 0; i--) {
       mix_dataset *step = steps.items[i];
       if (atomic_load_explicit(&step->length_known, memory_order_acquire)) continue;
-      atomic_store_explicit(&step->length, step->class->cardinality(step), memory_order_relaxed);
+      int64_t (*cardinality)(const mix_dataset *) = step->class->cardinality;
+      const int64_t length = cardinality ? cardinality(step) : mix_dataset_length(step->input);
+      atomic_store_explicit(&step->length, length, memory_order_relaxed);
       atomic_store_explicit(&step->length_known, true, memory_order_release);
     }
   mix_steps_clear(&steps);
@@ -80,6 +92,7 @@ void mix_cursor_close(mix_cursor *cursor) {
   while (cursor) {
     mix_cursor *input = cursor->input;
     if (cursor->dataset->class->close) cursor->dataset->class->close(cursor);
+    mix_buffers_clear(&cursor->buffers);
     mix_free(cursor);
     cursor = input;
   }
@@ -112,10 +125,10 @@ mix_cursor *mix_cursor_open(mix_dataset *dataset) {
 mix_pull mix_cursor_next(mix_cursor *cursor, mix_element *element) {
   if (cursor->ended) return MIX_PULL_END;
   if (pull_depth == PULL_DEPTH_MAX) {
-    mix_fail(MIX_UNSUPPORTED,
-             "dataset: more than %d steps one inside the other; use fewer, such as one concatenation of a "
-             "few long data sets in place of many short ones",
-             PULL_DEPTH_MAX);
+    mix_fail_unsupported(
+        "dataset: more than %d steps one inside the other; use fewer, such as one concatenation of a "
+        "few long data sets in place of many short ones",
+        PULL_DEPTH_MAX);
     return MIX_PULL_FAILED;
   }
   pull_depth++;

@@ -13,10 +13,7 @@ typedef struct element_cursor {
   bool done;
 } element_cursor;
 
-static int64_t element_cardinality(const mix_dataset *dataset) {
-  (void)dataset;
-  return 1;
-}
+static int64_t element_cardinality(const mix_dataset *dataset) { return 1; }
 
 static mix_pull element_next(mix_cursor *cursor, mix_element *element) {
   element_cursor *one = (element_cursor *)cursor;
@@ -38,17 +35,16 @@ static const mix_dataset_class element_class = {
 
 mix_dataset *mix_dataset_from_element(mix_list *tensors) {
   if (mix_failed()) return NULL;
-  if (!tensors) return mix_fail(MIX_TYPE_ERROR, "dataset_from_tensor: the list is NULL");
+  if (!tensors) return mix_fail_type("dataset_from_tensor: the list is NULL");
   mix_list *leaves = mix_list_flatten(tensors, "dataset_from_tensor");
   int count = mix_list_count(leaves);
   void *const *items = mix_list_items(leaves);
   char what[256];
-  if (!mix_failed() && count == 0)
-    mix_fail(MIX_VALUE_ERROR, "dataset_from_tensor: no tensors; expected at least one");
+  if (!mix_failed() && count == 0) mix_fail_value("dataset_from_tensor: no tensors; expected at least one");
   for (int i = 0; i < count; i++)
     if (!items[i])
-      mix_fail(MIX_VALUE_ERROR, "dataset_from_tensor: %s is NULL",
-               mix_leaf_text(mix_list_structure(leaves), i, what, sizeof what));
+      mix_fail_value("dataset_from_tensor: %s is NULL",
+                     mix_leaf_text(mix_list_structure(leaves), i, what, sizeof what));
   if (mix_failed() || mix_evaluate(count, (mix_tensor *const *)items) != MIX_OK) return NULL;
   element_dataset *dataset = mix_dataset_new(sizeof *dataset, &element_class, NULL, false);
   if (!dataset) return NULL;

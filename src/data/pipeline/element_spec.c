@@ -8,9 +8,8 @@
 
 static void write_tensor(void *context, int leaf, char *text, size_t size) {
   mix_tensor *tensor = mix_list_items(context)[leaf];
-  char shape[160];
   snprintf(text, size, "%s %s", mix_dtype_name(mix_tensor_dtype(tensor)),
-           mix_shape_text(mix_tensor_shape(tensor), shape, sizeof shape));
+           MIX_SHAPE_TEXT(mix_tensor_shape(tensor)));
 }
 
 static const char *spec_of(mix_dataset *dataset) {
@@ -21,7 +20,7 @@ static const char *spec_of(mix_dataset *dataset) {
     if (element)
       spec = mix_intern(mix_structure_text(element, write_tensor, element, text, sizeof text));
     else
-      mix_fail(MIX_VALUE_ERROR, "dataset_element_spec: the data set has no elements");
+      mix_fail_value("dataset_element_spec: the data set has no elements");
   }
   return spec;
 }

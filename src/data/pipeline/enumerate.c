@@ -11,12 +11,7 @@ typedef struct enumerate_dataset {
 typedef struct enumerate_cursor {
   mix_cursor base;
   int64_t next;
-  mix_buffers buffers; /* the input's rows */
 } enumerate_cursor;
-
-static int64_t enumerate_cardinality(const mix_dataset *dataset) {
-  return mix_dataset_length(dataset->input);
-}
 
 static bool enumerate_open(mix_cursor *cursor) {
   ((enumerate_cursor *)cursor)->next = ((const enumerate_dataset *)cursor->dataset)->start;
@@ -30,7 +25,7 @@ static mix_pull enumerate_next(mix_cursor *cursor, mix_element *element) {
   if (pull != MIX_PULL_ELEMENT) return pull;
   mix_scope *scope = mix_scope_begin();
   mix_list *values = NULL;
-  if (scope && mix_element_values(cursor->dataset->input, &unnumbered, &enumerate->buffers)) {
+  if (scope && mix_element_values(cursor->dataset->input, &unnumbered, &cursor->buffers)) {
     mix_tensor *number = mix_tensor_from(&enumerate->next, MIX_INT64, MIX_SCALAR);
     values = number ? mix_list_of(number) : NULL;
     enumerate->next = (int64_t)((uint64_t)enumerate->next + 1);
@@ -46,15 +41,11 @@ static mix_pull enumerate_next(mix_cursor *cursor, mix_element *element) {
   return element->values && !mix_failed() ? MIX_PULL_ELEMENT : MIX_PULL_FAILED;
 }
 
-static void enumerate_close(mix_cursor *cursor) { mix_buffers_clear(&((enumerate_cursor *)cursor)->buffers); }
-
 static const mix_dataset_class enumerate_class = {
     .name = "enumerate",
     .cursor_size = sizeof(enumerate_cursor),
-    .cardinality = enumerate_cardinality,
     .open = enumerate_open,
     .next = enumerate_next,
-    .close = enumerate_close,
 };
 
 mix_dataset *mix_dataset_enumerate(mix_dataset *input, int64_t start) {

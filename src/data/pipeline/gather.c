@@ -16,20 +16,19 @@
 static int64_t length_of(mix_tensor *array, const char *what, int64_t length, const char *call) {
   char text[160];
   if (mix_tensor_is_symbolic(array)) {
-    mix_fail(MIX_TYPE_ERROR, "%s: %s descends from mix_input and has no value", call, what);
+    mix_fail_type("%s: %s descends from mix_input and has no value", call, what);
     return -1;
   }
   mix_shape shape = mix_tensor_shape(array);
   mix_shape_text(shape, text, sizeof text);
   if (shape.rank < 1)
-    mix_fail(MIX_VALUE_ERROR, "%s: %s is a scalar; expected a tensor whose axis 0 counts the examples", call,
-             what);
+    mix_fail_value("%s: %s is a scalar; expected a tensor whose axis 0 counts the examples", call, what);
   else if (shape.dims[0] < 1)
-    mix_fail(MIX_VALUE_ERROR, "%s: %s has shape %s: the data set is empty", call, what, text);
+    mix_fail_value("%s: %s has shape %s: the data set is empty", call, what, text);
   else if (length >= 0 && shape.dims[0] != length)
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: %s has shape %s, but those before it have %lld examples; all must have the same number",
-             call, what, text, (long long)length);
+    mix_fail_value(
+        "%s: %s has shape %s, but those before it have %lld examples; all must have the same number", call,
+        what, text, (long long)length);
   return mix_failed() ? -1 : shape.dims[0];
 }
 
@@ -44,13 +43,13 @@ int64_t mix_rows_check(int count, mix_tensor *const *arrays, const mix_structure
         mix_leaf_text(structure, i, what, sizeof what);
       else
         snprintf(what, sizeof what, "item %d", i);
-      mix_fail(MIX_TYPE_ERROR, "%s: %s is another object; expected a tensor", call, what);
+      mix_fail_type("%s: %s is another object; expected a tensor", call, what);
       return -1;
     }
     length = length_of(arrays[i], mix_leaf_text(structure, i, what, sizeof what), length, call);
     if (length < 0 || !mix_tensor_data(arrays[i])) return -1;
   }
-  if (length < 0) mix_fail(MIX_VALUE_ERROR, "%s: no tensors; expected at least one", call);
+  if (length < 0) mix_fail_value("%s: no tensors; expected at least one", call);
   return length;
 }
 
@@ -74,7 +73,6 @@ typedef struct copying {
 } copying;
 
 static void copy_share(void *context, int stage, int share) {
-  (void)stage;
   const copying *x = context;
   const int64_t begin = x->count * share / x->shares, end = x->count * (share + 1) / x->shares;
   for (int64_t i = begin; i < end; i++) copy_row(x->to, x->source, x->rows, x->first, i, x->row);

@@ -1,6 +1,5 @@
 /* Gathers rows of arrays: copied, or in place when they are consecutive. */
-#ifndef MIX_DATA_PIPELINE_GATHER_H
-#define MIX_DATA_PIPELINE_GATHER_H
+#pragma once
 
 #include "base/structure.h"
 #include "data/pipeline/pipeline.h"
@@ -14,5 +13,3 @@ int64_t mix_rows_check(int count, mix_tensor *const *arrays, const mix_structure
  * kernels can read it. NULL arrays give NULL items. Returns a list with one reference, the caller's. */
 mix_list *mix_rows_gather(int array_count, mix_tensor *const *arrays, const int64_t *rows, int64_t first,
                           int64_t count, bool stacked, mix_buffers *buffers);
-
-#endif

@@ -1,7 +1,6 @@
 /* mix_dataset_interleave: elements of several data sets in turn, each made from an element of the input. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/loaded.h"
 #include "data/pipeline/row_stream.h"
 #include <mixtape/device.h>
 
@@ -16,13 +15,9 @@ typedef struct interleave_cursor {
   int length, turn;
   int64_t block; /* elements taken from the current data set in this block */
   int open;
-  mix_buffers buffers; /* the input's rows */
 } interleave_cursor;
 
-static int64_t interleave_cardinality(const mix_dataset *dataset) {
-  (void)dataset;
-  return MIX_UNKNOWN_CARDINALITY;
-}
+static int64_t interleave_cardinality(const mix_dataset *dataset) { return MIX_UNKNOWN_CARDINALITY; }
 
 static bool interleave_open(mix_cursor *cursor) {
   interleave_cursor *interleave = (interleave_cursor *)cursor;
@@ -44,7 +39,7 @@ static mix_pull open_one(interleave_cursor *interleave) {
   mix_pull pull = mix_cursor_next(interleave->base.input, &element);
   if (pull != MIX_PULL_ELEMENT) return pull;
   mix_scope *scope = mix_scope_begin();
-  if (scope && mix_element_own(dataset->base.input, &element, &interleave->buffers)) {
+  if (scope && mix_element_own(dataset->base.input, &element, &interleave->base.buffers)) {
     mix_dataset *made = dataset->options.function(dataset->options.context, element.values);
     if (mix_dataset_given(made, "dataset_interleave: what the function returned")) {
       interleave->open++;
@@ -82,12 +77,6 @@ static void interleave_close(mix_cursor *cursor) {
   interleave_cursor *interleave = (interleave_cursor *)cursor;
   for (int i = 0; interleave->cycle && i < interleave->length; i++) mix_stream_close(&interleave->cycle[i]);
   mix_free(interleave->cycle);
-  mix_buffers_clear(&interleave->buffers);
-}
-
-static void interleave_finalize(mix_dataset *dataset) {
-  const mix_dataset_interleave_options *options = &((interleave_dataset *)dataset)->options;
-  if (options->release) options->release(options->context);
 }
 
 static const mix_dataset_class interleave_class = {
@@ -97,29 +86,22 @@ static const mix_dataset_class interleave_class = {
     .open = interleave_open,
     .next = interleave_next,
     .close = interleave_close,
-    .finalize = interleave_finalize,
 };
 
 mix_dataset *mix_dataset_interleave_with(const mix_dataset_interleave_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_dataset_interleave_options, options, given, "dataset_interleave");
   if (!mix_dataset_given(options.dataset, "dataset_interleave")) return NULL;
-  if (!options.function) return mix_fail(MIX_TYPE_ERROR, "dataset_interleave: the function is NULL");
+  if (!options.function) return mix_fail_type("dataset_interleave: the function is NULL");
   if (options.cycle_length < 0 || options.cycle_length > INT16_MAX)
-    return mix_fail(
-        MIX_VALUE_ERROR,
+    return mix_fail_value(
         "dataset_interleave: cycle_length is %lld; expected 1 to %d, or 0 (the number of threads)",
         (long long)options.cycle_length, INT16_MAX);
   if (options.block_length < 0)
-    return mix_fail(MIX_VALUE_ERROR, "dataset_interleave: block_length is %lld; expected 1 or more, or 0 (1)",
-                    (long long)options.block_length);
+    return mix_fail_value("dataset_interleave: block_length is %lld; expected 1 or more, or 0 (1)",
+                          (long long)options.block_length);
   if (options.block_length == 0) options.block_length = 1;
   interleave_dataset *dataset = mix_dataset_new(sizeof *dataset, &interleave_class, options.dataset, false);
   if (!dataset) return NULL;
   dataset->options = options;
-  mix_keep_loaded((const void *)options.function);
-  dataset->options.release = NULL; /* the context is the caller's until nothing can fail */
-  if (!mix_scoped(dataset)) return NULL;
-  dataset->options.release = options.release;
-  return &dataset->base;
+  return mix_dataset_calling(dataset, (const void *)options.function, options.context, options.release);
 }

@@ -42,8 +42,7 @@ typedef bool (*values_of)(const mix_dataset *dataset, mix_element *element, mix_
 static mix_list *next(mix_iterator *iterator, values_of values) {
   if (mix_failed()) return NULL;
   if (!mix_is(iterator, &mix_iterator_class))
-    return mix_fail(MIX_TYPE_ERROR, "iterator_next: %s; expected an iterator",
-                    iterator ? "another object" : "NULL");
+    return mix_fail_type("iterator_next: %s; expected an iterator", iterator ? "another object" : "NULL");
   mix_release(iterator->current);
   iterator->current = NULL;
   if (!iterator->cursor) return NULL;

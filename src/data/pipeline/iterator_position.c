@@ -48,8 +48,7 @@ bool mix_iterator_position_put(mix_archive *archive, const char *name, mix_datas
 static bool same_steps(mix_archive *archive, const char *part, mix_dataset *dataset) {
   char *theirs = mix_archive_get_text(archive, part), *ours = theirs ? steps_text(dataset) : NULL;
   if (ours && strcmp(ours, theirs))
-    mix_fail(
-        MIX_VALUE_ERROR,
+    mix_fail_value(
         "%s: the data set's steps are %s, in the checkpoint %s; resume with the data set it was trained on",
         mix_archive_path(archive), ours, theirs);
   mix_free(ours);

@@ -1,8 +1,7 @@
 /* The position of a run in a data set, as values of a checkpoint: the state of its steps (seeds and passes of
  * shuffles) when the running pass began, and the number of elements drawn since. A resumed run draws and
  * discards that many elements. */
-#ifndef MIX_DATA_PIPELINE_ITERATOR_POSITION_H
-#define MIX_DATA_PIPELINE_ITERATOR_POSITION_H
+#pragma once
 
 #include "formats/archive.h"
 #include <mixtape/dataset.h>
@@ -15,5 +14,3 @@ bool mix_iterator_position_fits(mix_archive *archive, const char *name, mix_data
 /* Restores the data set's state; `*drawn` elements are to be skipped. False if the position does not fit; the
  * data set is then unchanged. */
 bool mix_iterator_position_get(mix_archive *archive, const char *name, mix_dataset *dataset, int64_t *drawn);
-
-#endif

@@ -1,7 +1,6 @@
 /* mix_dataset_map: a function of each element, called on the receiver's thread or on worker threads. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/loaded.h"
 #include "data/pipeline/prefetch_policy.h"
 #include "data/pipeline/background.h"
 #include "data/pipeline/row_stream.h"
@@ -23,8 +22,6 @@ typedef struct map_cursor {
   mix_background *background; /* NULL until it is needed */
 } map_cursor;
 
-static int64_t map_cardinality(const mix_dataset *dataset) { return mix_dataset_length(dataset->input); }
-
 static bool map_open(mix_cursor *cursor) {
   map_cursor *map = (map_cursor *)cursor;
   int64_t requested = ((const map_dataset *)cursor->dataset)->options.num_parallel_calls;
@@ -42,8 +39,7 @@ static bool apply(void *context, int thread, mix_element *element) {
   mix_list *made = NULL;
   if (scope && mix_element_own(dataset->base.input, element, &map->buffers[thread])) {
     made = dataset->options.function(dataset->options.context, element->values);
-    if (!made)
-      mix_fail(MIX_VALUE_ERROR, "dataset_map: the function returned NULL; expected a list of tensors");
+    if (!made) mix_fail_value("dataset_map: the function returned NULL; expected a list of tensors");
     if (made && !mix_failed()) made = mix_element_evaluate(made, "dataset_map");
   }
   made = mix_failed() ? NULL : mix_retain(made);
@@ -90,36 +86,23 @@ static void map_close(mix_cursor *cursor) {
   mix_free(map->buffers);
 }
 
-static void map_finalize(mix_dataset *dataset) {
-  const mix_dataset_map_options *options = &((map_dataset *)dataset)->options;
-  if (options->release) options->release(options->context);
-}
-
 static const mix_dataset_class map_class = {
     .name = "map",
     .cursor_size = sizeof(map_cursor),
-    .cardinality = map_cardinality,
     .open = map_open,
     .next = map_next,
     .close = map_close,
-    .finalize = map_finalize,
 };
 
 mix_dataset *mix_dataset_map_with(const mix_dataset_map_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_dataset_map_options, options, given, "dataset_map");
   if (!mix_dataset_given(options.dataset, "dataset_map")) return NULL;
-  if (!options.function) return mix_fail(MIX_TYPE_ERROR, "dataset_map: the function is NULL");
+  if (!options.function) return mix_fail_type("dataset_map: the function is NULL");
   if (options.num_parallel_calls < -1 || options.num_parallel_calls > MAX_THREADS)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "dataset_map: num_parallel_calls is %lld; expected 0 to %d, or -1 (what helps)",
-                    (long long)options.num_parallel_calls, MAX_THREADS);
+    return mix_fail_value("dataset_map: num_parallel_calls is %lld; expected 0 to %d, or -1 (what helps)",
+                          (long long)options.num_parallel_calls, MAX_THREADS);
   map_dataset *dataset = mix_dataset_new(sizeof *dataset, &map_class, options.dataset, false);
   if (!dataset) return NULL;
   dataset->options = options;
-  mix_keep_loaded((const void *)options.function);
-  dataset->options.release = NULL; /* the context is the caller's until nothing can fail */
-  if (!mix_scoped(dataset)) return NULL;
-  dataset->options.release = options.release;
-  return &dataset->base;
+  return mix_dataset_calling(dataset, (const void *)options.function, options.context, options.release);
 }

@@ -19,7 +19,6 @@ typedef struct padded_cursor {
   mix_cursor base;
   mix_list **lists; /* (count): the elements of the batch being collected, retained */
   int count, capacity;
-  mix_buffers rows; /* buffers for rows of the input; those no longer referenced are reused */
 } padded_cursor;
 
 static int64_t padded_cardinality(const mix_dataset *dataset) {
@@ -38,7 +37,7 @@ static void drop_collected(padded_cursor *padded) {
 static bool padded_shape(const padded_cursor *padded, int index, mix_shape *shape) {
   const mix_shape *given = &((const padded_dataset *)padded->base.dataset)->options.padded_shapes[index];
   mix_tensor *model = mix_list_get(padded->lists[0], index);
-  char text[160], other[160], what[256];
+  char text[160], what[256];
   mix_leaf_text(mix_list_structure(padded->lists[0]), index, what, sizeof what);
   *shape = mix_tensor_shape(model);
   for (int i = 0; i < padded->count; i++) {
@@ -46,25 +45,23 @@ static bool padded_shape(const padded_cursor *padded, int index, mix_shape *shap
     mix_shape own = mix_tensor_shape(tensor);
     mix_shape_text(own, text, sizeof text);
     if (own.rank != shape->rank || mix_tensor_dtype(tensor) != mix_tensor_dtype(model)) {
-      mix_fail(MIX_VALUE_ERROR,
-               "dataset_padded_batch: %s of element %d of a batch is %s %s, of its first element %s %s; "
-               "padding changes neither dtype nor rank",
-               what, i, mix_dtype_name(mix_tensor_dtype(tensor)), text,
-               mix_dtype_name(mix_tensor_dtype(model)),
-               mix_shape_text(mix_tensor_shape(model), other, sizeof other));
+      mix_fail_value(
+          "dataset_padded_batch: %s of element %d of a batch is %s %s, of its first element %s %s; "
+          "padding changes neither dtype nor rank",
+          what, i, mix_dtype_name(mix_tensor_dtype(tensor)), text, mix_dtype_name(mix_tensor_dtype(model)),
+          MIX_SHAPE_TEXT(mix_tensor_shape(model)));
       return false;
     }
     if (given->rank != 0 && given->rank != own.rank) {
-      mix_fail(MIX_VALUE_ERROR, "dataset_padded_batch: %s has shape %s; padded_shapes[%d] has %d dimensions",
-               what, text, index, given->rank);
+      mix_fail_value("dataset_padded_batch: %s has shape %s; padded_shapes[%d] has %d dimensions", what, text,
+                     index, given->rank);
       return false;
     }
     for (int d = 0; d < own.rank; d++) {
       if (given->rank != 0 && given->dims[d] >= 0) {
         if (own.dims[d] > given->dims[d]) {
-          mix_fail(MIX_VALUE_ERROR,
-                   "dataset_padded_batch: %s has shape %s; padded_shapes[%d] has only %lld on axis %d", what,
-                   text, index, (long long)given->dims[d], d);
+          mix_fail_value("dataset_padded_batch: %s has shape %s; padded_shapes[%d] has only %lld on axis %d",
+                         what, text, index, (long long)given->dims[d], d);
           return false;
         }
         shape->dims[d] = given->dims[d];
@@ -109,9 +106,8 @@ static mix_tensor *stack(const padded_cursor *padded, int index) {
   mix_shape shape;
   if (!padded_shape(padded, index, &shape)) return NULL;
   if (shape.rank == MIX_MAX_RANK)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "dataset_padded_batch: elements have %d dimensions already, and no tensor has more",
-                    MIX_MAX_RANK);
+    return mix_fail_value("dataset_padded_batch: elements have %d dimensions already, and no tensor has more",
+                          MIX_MAX_RANK);
   mix_shape stacked = {.rank = shape.rank + 1, .dims = {padded->count}};
   memcpy(stacked.dims + 1, shape.dims, (size_t)shape.rank * sizeof *shape.dims);
   if (mix_shape_checked_size(stacked) < 0) return mix_fail_memory("a padded batch");
@@ -133,8 +129,8 @@ static mix_tensor *stack(const padded_cursor *padded, int index) {
 static mix_list *stack_all(padded_cursor *padded) {
   int components = mix_list_count(padded->lists[0]);
   if (components > MIX_PADDED_COMPONENTS)
-    return mix_fail(MIX_VALUE_ERROR, "dataset_padded_batch: elements of %d tensors; expected at most %d",
-                    components, MIX_PADDED_COMPONENTS);
+    return mix_fail_value("dataset_padded_batch: elements of %d tensors; expected at most %d", components,
+                          MIX_PADDED_COMPONENTS);
   if (!mix_elements_alike(padded->lists, padded->count, "dataset_padded_batch")) return NULL;
   mix_scope *scope = mix_scope_begin();
   mix_list *list = scope ? mix_list_new(0, NULL) : NULL;
@@ -155,7 +151,7 @@ static mix_pull padded_next(mix_cursor *cursor, mix_element *element) {
     mix_element one = {0};
     pull = mix_cursor_next(cursor->input, &one);
     if (pull != MIX_PULL_ELEMENT) break;
-    if (!mix_element_values(cursor->dataset->input, &one, &padded->rows) ||
+    if (!mix_element_values(cursor->dataset->input, &one, &padded->base.buffers) ||
         !mix_reserve(&padded->lists, &padded->capacity, padded->count + 1, sizeof *padded->lists)) {
       mix_release(one.values);
       return MIX_PULL_FAILED;
@@ -175,7 +171,6 @@ static void padded_close(mix_cursor *cursor) {
   padded_cursor *padded = (padded_cursor *)cursor;
   drop_collected(padded);
   mix_free(padded->lists);
-  mix_buffers_clear(&padded->rows);
 }
 
 static int padded_numbers(const mix_dataset *dataset, int64_t numbers[MIX_STEP_NUMBERS]) {
@@ -194,12 +189,11 @@ static const mix_dataset_class padded_class = {
 };
 
 mix_dataset *mix_dataset_padded_batch_with(const mix_dataset_padded_batch_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_dataset_padded_batch_options, options, given, "dataset_padded_batch");
   if (!mix_dataset_given(options.dataset, "dataset_padded_batch")) return NULL;
   if (options.batch_size < 1 || options.batch_size > INT32_MAX)
-    return mix_fail(MIX_VALUE_ERROR, "dataset_padded_batch: batch_size is %lld; expected 1 or more%s",
-                    (long long)options.batch_size, options.batch_size > 1 ? ", below 2^31" : "");
+    return mix_fail_value("dataset_padded_batch: batch_size is %lld; expected 1 or more%s",
+                          (long long)options.batch_size, options.batch_size > 1 ? ", below 2^31" : "");
   padded_dataset *dataset = mix_dataset_new(sizeof *dataset, &padded_class, options.dataset, false);
   if (!dataset) return NULL;
   dataset->options = options;

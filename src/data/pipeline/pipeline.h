@@ -4,13 +4,10 @@
  * Steps that only choose and order elements (shuffle, repeat, take, skip) pass on row numbers when the source
  * is arrays. Nothing is copied until a batch gathers its rows into its own memory or an iterator returns a
  * single row. */
-#ifndef MIX_DATA_PIPELINE_PIPELINE_H
-#define MIX_DATA_PIPELINE_PIPELINE_H
+#pragma once
 
-#include "base/object.h"
 #include "tensor/memory.h"
 #include <mixtape/dataset.h>
-#include <stdatomic.h>
 
 /* Buffers kept between elements, one per component. A buffer is reused once nothing else references its
  * contents. */
@@ -28,12 +25,18 @@ typedef struct mix_element {
   mix_list *values;
 } mix_element;
 
+static inline void mix_element_drop(mix_element *element) {
+  mix_release(element->values);
+  *element = (mix_element){0};
+}
+
 typedef enum mix_pull { MIX_PULL_FAILED, MIX_PULL_ELEMENT, MIX_PULL_END } mix_pull;
 
 /* The state of one step in one pass. Classes embed it as their first member. */
 typedef struct mix_cursor {
   mix_dataset *dataset; /* borrowed: the iterator retains the last data set, and each data set its input */
   struct mix_cursor *input;
+  mix_buffers buffers; /* of the input's rows, or of what the step makes */
   bool ended; /* next is not called again: a generator that rewinds at its end would start over */
 } mix_cursor;
 
@@ -42,7 +45,7 @@ enum { MIX_STEP_NUMBERS = 4 }; /* at most, of a recipe */
 typedef struct mix_dataset_class {
   const char *name;
   size_t cursor_size;
-  int64_t (*cardinality)(const mix_dataset *dataset);
+  int64_t (*cardinality)(const mix_dataset *dataset); /* NULL: the input's */
   /* Begins a pass; the input's cursor is already open. NULL: nothing to do. On false an error is recorded,
    * and close is still called. */
   bool (*open)(mix_cursor *cursor);
@@ -80,11 +83,18 @@ struct mix_dataset {
   int components; /* tensors per element of a source with rows */
   _Atomic int64_t length; /* the cardinality, once known */
   atomic_bool length_known;
+  /* of the user's function */
+  void *context;
+  void (*release)(void *context); /* NULL: nothing to do */
 };
 
 /* A zeroed data set of `size` bytes that retains `input` and, if `passes_rows`, takes over its source. One
  * reference, the caller's. */
 void *mix_dataset_new(size_t size, const mix_dataset_class *class, mix_dataset *input, bool passes_rows);
+/* Scopes a new data set that calls a function of the user's, whose context it then owns: until nothing can
+ * fail, the context is the caller's. NULL with the error recorded. */
+mix_dataset *mix_dataset_calling(void *dataset, const void *function, void *context,
+                                 void (*release)(void *context));
 extern const mix_class mix_iterator_class;
 /* False if an error is pending, or if the data set is NULL or another object, which records an error of
  * `call`. */
@@ -117,5 +127,3 @@ mix_list *mix_iterator_next_leaves(mix_iterator *iterator);
 bool mix_iterator_pass_over(mix_iterator *iterator, int64_t drawn);
 /* Ends the current pass and begins a new one. */
 bool mix_iterator_begin_anew(mix_iterator *iterator);
-
-#endif

@@ -17,8 +17,6 @@ typedef struct prefetch_cursor {
   mix_background *background; /* NULL until it is needed */
 } prefetch_cursor;
 
-static int64_t prefetch_cardinality(const mix_dataset *dataset) { return mix_dataset_length(dataset->input); }
-
 static bool prefetch_open(mix_cursor *cursor) {
   mix_prefetch_policy_open(&((prefetch_cursor *)cursor)->policy,
                            ((const prefetch_dataset *)cursor->dataset)->count < 0);
@@ -50,7 +48,6 @@ static void prefetch_close(mix_cursor *cursor) {
 static const mix_dataset_class prefetch_class = {
     .name = "prefetch",
     .cursor_size = sizeof(prefetch_cursor),
-    .cardinality = prefetch_cardinality,
     .open = prefetch_open,
     .next = prefetch_next,
     .close = prefetch_close,
@@ -59,9 +56,8 @@ static const mix_dataset_class prefetch_class = {
 mix_dataset *mix_dataset_prefetch(mix_dataset *input, int64_t count) {
   if (!mix_dataset_given(input, "dataset_prefetch")) return NULL;
   if (count < -1)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "dataset_prefetch: count is %lld; expected 0 or more, or -1 (what helps)",
-                    (long long)count);
+    return mix_fail_value("dataset_prefetch: count is %lld; expected 0 or more, or -1 (what helps)",
+                          (long long)count);
   prefetch_dataset *dataset = mix_dataset_new(sizeof *dataset, &prefetch_class, input, true);
   if (!dataset) return NULL;
   dataset->count = count;

@@ -2,9 +2,7 @@
 #include "data/pipeline/prefetch_policy.h"
 
 #include "backend/backend.h"
-#include "base/clock.h"
 #include "base/processor.h"
-#include "graph/capture.h"
 #include <mixtape/device.h>
 
 /* Min elements before a decision: other programs take the processor now and then. */

@@ -1,6 +1,5 @@
 /* Prefetch policy: whether it pays to produce elements on background threads. */
-#ifndef MIX_DATA_PIPELINE_PREFETCH_POLICY_H
-#define MIX_DATA_PIPELINE_PREFETCH_POLICY_H
+#pragma once
 
 #include "graph/tape.h"
 #include "graph/variable.h"
@@ -35,5 +34,3 @@ bool mix_prefetch_policy_helps(const mix_prefetch_policy *policy);
 /* Called around each element that the receiver's thread makes while measuring. */
 void mix_prefetch_policy_begin(mix_prefetch_policy *policy);
 void mix_prefetch_policy_end(mix_prefetch_policy *policy);
-
-#endif

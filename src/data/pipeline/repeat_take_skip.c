@@ -25,7 +25,7 @@ static mix_dataset *count_new(const mix_dataset_class *class, mix_dataset *input
                               const char *call) {
   if (!mix_dataset_given(input, call)) return NULL;
   if (count < -1)
-    return mix_fail(MIX_VALUE_ERROR, "%s: count is %lld; expected 0 or more, or -1", call, (long long)count);
+    return mix_fail_value("%s: count is %lld; expected 0 or more, or -1", call, (long long)count);
   count_dataset *dataset = mix_dataset_new(sizeof *dataset, class, input, true);
   if (!dataset) return NULL;
   dataset->count = count;
@@ -125,8 +125,7 @@ static mix_pull skip_next(mix_cursor *cursor, mix_element *element) {
   for (; left > 0; left--) {
     mix_pull pull = mix_cursor_next(cursor, element);
     if (pull != MIX_PULL_ELEMENT) return pull;
-    mix_release(element->values);
-    *element = (mix_element){0};
+    mix_element_drop(element);
   }
   return mix_cursor_next(cursor, element);
 }

@@ -32,8 +32,8 @@ mix_list *mix_element_evaluate(mix_list *values, const char *call) {
   char what[256];
   for (int i = 0; i < count; i++)
     if (!tensors[i])
-      mix_fail(MIX_VALUE_ERROR, "%s: %s of the element that the function made is NULL", call,
-               mix_leaf_text(mix_list_structure(leaves), i, what, sizeof what));
+      mix_fail_value("%s: %s of the element that the function made is NULL", call,
+                     mix_leaf_text(mix_list_structure(leaves), i, what, sizeof what));
   return leaves && mix_evaluate(count, tensors) == MIX_OK ? leaves : NULL;
 }
 

@@ -1,6 +1,5 @@
 /* Elements as tensors, for steps that read their values or have several inputs. */
-#ifndef MIX_DATA_PIPELINE_ROW_STREAM_H
-#define MIX_DATA_PIPELINE_ROW_STREAM_H
+#pragma once
 
 #include "data/pipeline/pipeline.h"
 
@@ -25,5 +24,3 @@ bool mix_stream_open(mix_stream *stream, mix_dataset *dataset);
 mix_pull mix_stream_next(mix_stream *stream, mix_element *element);
 /* Closing a stream that is closed or was never opened is allowed. */
 void mix_stream_close(mix_stream *stream);
-
-#endif

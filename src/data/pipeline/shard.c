@@ -27,8 +27,7 @@ static mix_pull shard_next(mix_cursor *cursor, mix_element *element) {
     int64_t position = shard->position;
     shard->position = position + 1 == dataset->count ? 0 : position + 1;
     if (position == dataset->index) return pull;
-    mix_release(element->values);
-    *element = (mix_element){0};
+    mix_element_drop(element);
   }
 }
 
@@ -46,11 +45,10 @@ static const mix_dataset_class shard_class = {.name = "shard",
 
 mix_dataset *mix_dataset_shard(mix_dataset *input, int64_t count, int64_t index) {
   if (!mix_dataset_given(input, "dataset_shard")) return NULL;
-  if (count < 1)
-    return mix_fail(MIX_VALUE_ERROR, "dataset_shard: count is %lld; expected 1 or more", (long long)count);
+  if (count < 1) return mix_fail_value("dataset_shard: count is %lld; expected 1 or more", (long long)count);
   if (index < 0 || index >= count)
-    return mix_fail(MIX_VALUE_ERROR, "dataset_shard: index is %lld; expected 0 or more and below count, %lld",
-                    (long long)index, (long long)count);
+    return mix_fail_value("dataset_shard: index is %lld; expected 0 or more and below count, %lld",
+                          (long long)index, (long long)count);
   shard_dataset *dataset = mix_dataset_new(sizeof *dataset, &shard_class, input, true);
   if (!dataset) return NULL;
   dataset->count = count;

@@ -61,8 +61,6 @@ static void shuffle_close(mix_cursor *cursor) {
   mix_free(shuffle->waiting);
 }
 
-static int64_t shuffle_cardinality(const mix_dataset *dataset) { return mix_dataset_length(dataset->input); }
-
 static int shuffle_save(mix_dataset *dataset, uint64_t *state) {
   if (state) {
     state[0] = ((const shuffle_dataset *)dataset)->seed;
@@ -85,7 +83,6 @@ static int shuffle_numbers(const mix_dataset *dataset, int64_t numbers[MIX_STEP_
 static const mix_dataset_class shuffle_class = {
     .name = "shuffle",
     .cursor_size = sizeof(shuffle_cursor),
-    .cardinality = shuffle_cardinality,
     .open = shuffle_open,
     .next = shuffle_next,
     .close = shuffle_close,
@@ -95,12 +92,11 @@ static const mix_dataset_class shuffle_class = {
 };
 
 mix_dataset *mix_dataset_shuffle_with(const mix_dataset_shuffle_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_dataset_shuffle_options, options, given, "dataset_shuffle");
   if (!mix_dataset_given(options.dataset, "dataset_shuffle")) return NULL;
   if (options.buffer_size < 1)
-    return mix_fail(MIX_VALUE_ERROR, "dataset_shuffle: buffer_size is %lld; expected 1 or more",
-                    (long long)options.buffer_size);
+    return mix_fail_value("dataset_shuffle: buffer_size is %lld; expected 1 or more",
+                          (long long)options.buffer_size);
   shuffle_dataset *dataset = mix_dataset_new(sizeof *dataset, &shuffle_class, options.dataset, true);
   if (!dataset) return NULL;
   /* A buffer of 2^31 - 1 elements holds any data set that fits into memory. */

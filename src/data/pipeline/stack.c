@@ -15,10 +15,9 @@ static mix_tensor *stack(mix_list *const *lists, int count, int index, mix_buffe
   mix_tensor *model = mix_list_get(lists[0], index);
   mix_dtype dtype = mix_tensor_dtype(model);
   mix_shape shape = mix_tensor_shape(model), stacked = {.rank = shape.rank + 1, .dims = {count}};
-  char text[160], other[160];
   if (shape.rank == MIX_MAX_RANK)
-    return mix_fail(MIX_VALUE_ERROR, "%s: elements have %d dimensions already, and no tensor has more", call,
-                    MIX_MAX_RANK);
+    return mix_fail_value("%s: elements have %d dimensions already, and no tensor has more", call,
+                          MIX_MAX_RANK);
   memcpy(stacked.dims + 1, shape.dims, (size_t)shape.rank * sizeof *shape.dims);
   size_t bytes = mix_value_bytes(dtype, shape);
   if (mix_shape_checked_size(stacked) < 0) return mix_fail_memory("a batch");
@@ -26,13 +25,12 @@ static mix_tensor *stack(mix_list *const *lists, int count, int index, mix_buffe
   for (int i = 0; i < count; i++) {
     mix_tensor *tensor = mix_list_get(lists[i], index);
     if (mix_tensor_dtype(tensor) != dtype || !mix_shape_equal(mix_tensor_shape(tensor), shape))
-      return mix_fail(MIX_VALUE_ERROR,
-                      "%s: %s of element %d of a batch is %s %s, of its first element %s %s; "
-                      "all elements of a batch must be alike",
-                      call, mix_leaf_text(mix_list_structure(lists[0]), index, what, sizeof what), i,
-                      mix_dtype_name(mix_tensor_dtype(tensor)),
-                      mix_shape_text(mix_tensor_shape(tensor), other, sizeof other), mix_dtype_name(dtype),
-                      mix_shape_text(shape, text, sizeof text));
+      return mix_fail_value("%s: %s of element %d of a batch is %s %s, of its first element %s %s; "
+                            "all elements of a batch must be alike",
+                            call, mix_leaf_text(mix_list_structure(lists[0]), index, what, sizeof what), i,
+                            mix_dtype_name(mix_tensor_dtype(tensor)),
+                            MIX_SHAPE_TEXT(mix_tensor_shape(tensor)), mix_dtype_name(dtype),
+                            MIX_SHAPE_TEXT(shape));
     mix_pinned pinned;
     if (!mix_tensor_pin(tensor, &pinned)) return NULL;
     bool copied = mix_memory_copy_in(buffers->items[index], (size_t)i * bytes, pinned.data, bytes);
@@ -47,14 +45,14 @@ bool mix_elements_alike(mix_list *const *lists, int count, const char *call) {
   char text[512], other[512];
   for (int i = 1; i < count && !mix_failed(); i++)
     if (mix_list_structure(lists[i]) != mix_list_structure(lists[0]))
-      mix_fail(MIX_VALUE_ERROR,
-               "%s: element %d of a batch has the structure %s, its first element %s; all elements must be "
-               "nested alike",
-               call, i, mix_structure_text(lists[i], NULL, NULL, text, sizeof text),
-               mix_structure_text(lists[0], NULL, NULL, other, sizeof other));
+      mix_fail_value(
+          "%s: element %d of a batch has the structure %s, its first element %s; all elements must be "
+          "nested alike",
+          call, i, mix_structure_text(lists[i], NULL, NULL, text, sizeof text),
+          mix_structure_text(lists[0], NULL, NULL, other, sizeof other));
     else if (mix_list_count(lists[i]) != components)
-      mix_fail(MIX_VALUE_ERROR, "%s: element %d of a batch has %d tensors, its first element %d", call, i,
-               mix_list_count(lists[i]), components);
+      mix_fail_value("%s: element %d of a batch has %d tensors, its first element %d", call, i,
+                     mix_list_count(lists[i]), components);
   return !mix_failed();
 }
 

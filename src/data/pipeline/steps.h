@@ -1,6 +1,5 @@
 /* The steps of a data set: itself and all its inputs, each once however often it is used. */
-#ifndef MIX_DATA_PIPELINE_STEPS_H
-#define MIX_DATA_PIPELINE_STEPS_H
+#pragma once
 
 #include "data/pipeline/pipeline.h"
 
@@ -13,5 +12,3 @@ typedef struct mix_steps {
  * that handles its input's state itself. False with the error recorded; clear the steps also then. */
 bool mix_steps_collect(mix_steps *steps, mix_dataset *dataset, bool with_state);
 void mix_steps_clear(mix_steps *steps);
-
-#endif

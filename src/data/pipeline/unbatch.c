@@ -8,7 +8,6 @@ typedef struct unbatch_cursor {
   mix_cursor base;
   mix_element whole; /* the element being split; values NULL: none */
   int64_t next, length;
-  mix_buffers rows;  /* rows of the input */
   mix_buffers parts; /* the elements handed on */
 } unbatch_cursor;
 
@@ -26,28 +25,26 @@ static int64_t length_of(const mix_list *values) {
     mix_shape_text(shape, text, sizeof text);
     mix_leaf_text(mix_list_structure(values), i, what, sizeof what);
     if (shape.rank < 1) {
-      mix_fail(MIX_VALUE_ERROR, "dataset_unbatch: %s of an element is a scalar; expected a batch", what);
+      mix_fail_value("dataset_unbatch: %s of an element is a scalar; expected a batch", what);
       return -1;
     }
     if (length >= 0 && shape.dims[0] != length) {
-      mix_fail(MIX_VALUE_ERROR,
-               "dataset_unbatch: %s of an element has shape %s, those before it have length %lld", what, text,
-               (long long)length);
+      mix_fail_value("dataset_unbatch: %s of an element has shape %s, those before it have length %lld", what,
+                     text, (long long)length);
       return -1;
     }
     length = shape.dims[0];
   }
-  if (length < 0) mix_fail(MIX_VALUE_ERROR, "dataset_unbatch: an element without tensors");
+  if (length < 0) mix_fail_value("dataset_unbatch: an element without tensors");
   return length;
 }
 
 static mix_pull fetch(unbatch_cursor *unbatch) {
-  mix_release(unbatch->whole.values);
-  unbatch->whole = (mix_element){0};
+  mix_element_drop(&unbatch->whole);
   unbatch->next = unbatch->length = 0;
   mix_pull pull = mix_cursor_next(unbatch->base.input, &unbatch->whole);
   if (pull != MIX_PULL_ELEMENT) return pull;
-  if (!mix_element_values(unbatch->base.dataset->input, &unbatch->whole, &unbatch->rows))
+  if (!mix_element_values(unbatch->base.dataset->input, &unbatch->whole, &unbatch->base.buffers))
     return MIX_PULL_FAILED;
   int64_t length = length_of(unbatch->whole.values);
   if (length < 0) return MIX_PULL_FAILED;
@@ -77,7 +74,6 @@ static mix_pull unbatch_next(mix_cursor *cursor, mix_element *element) {
 static void unbatch_close(mix_cursor *cursor) {
   unbatch_cursor *unbatch = (unbatch_cursor *)cursor;
   mix_release(unbatch->whole.values);
-  mix_buffers_clear(&unbatch->rows);
   mix_buffers_clear(&unbatch->parts);
 }
 

@@ -15,7 +15,6 @@ typedef struct window_cursor {
   mix_element *buffered; /* (count): elements from the start of the next window on, values retained */
   int count, capacity;
   int64_t to_skip; /* elements between two windows that are still to be read */
-  mix_buffers buffers;
 } window_cursor;
 
 static const window_dataset *recipe(const mix_cursor *cursor) {
@@ -34,7 +33,7 @@ static int64_t window_cardinality(const mix_dataset *dataset) {
 
 static bool window_open(mix_cursor *cursor) {
   const mix_dataset *source = cursor->dataset->input->source;
-  return !source || mix_buffers_init(&((window_cursor *)cursor)->buffers, source->components);
+  return !source || mix_buffers_init(&cursor->buffers, source->components);
 }
 
 /* Reads until a whole window is buffered or the input ends. False: error recorded. */
@@ -80,8 +79,8 @@ static mix_list *gather(window_cursor *window, int count) {
     else
       ((mix_list **)chosen)[i] = element->values;
   }
-  mix_list *values = source ? source->class->gather(source, chosen, count, true, &window->buffers)
-                            : mix_stack_elements(chosen, count, &window->buffers, "dataset_window");
+  mix_list *values = source ? source->class->gather(source, chosen, count, true, &window->base.buffers)
+                            : mix_stack_elements(chosen, count, &window->base.buffers, "dataset_window");
   mix_free(chosen);
   return values;
 }
@@ -103,7 +102,6 @@ static void window_close(mix_cursor *cursor) {
   window_cursor *window = (window_cursor *)cursor;
   if (window->buffered) drop(window, window->count);
   mix_free(window->buffered);
-  mix_buffers_clear(&window->buffers);
 }
 
 static int window_numbers(const mix_dataset *dataset, int64_t numbers[MIX_STEP_NUMBERS]) {
@@ -124,7 +122,6 @@ static const mix_dataset_class window_class = {
 };
 
 mix_dataset *mix_dataset_window_with(const mix_dataset_window_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_dataset_window_options, options, given, "dataset_window");
   if (!mix_dataset_given(options.dataset, "dataset_window")) return NULL;
   if (options.shift == 0) options.shift = options.window;
@@ -135,12 +132,11 @@ mix_dataset *mix_dataset_window_with(const mix_dataset_window_options *given) {
   } numbers[] = {{"window", options.window}, {"shift", options.shift}, {"stride", options.stride}};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
     if (numbers[i].value < 1 || numbers[i].value > INT32_MAX)
-      return mix_fail(MIX_VALUE_ERROR, "dataset_window: %s is %lld; expected 1 or more%s", numbers[i].name,
-                      (long long)numbers[i].value, numbers[i].value > 1 ? ", below 2^31" : "");
+      return mix_fail_value("dataset_window: %s is %lld; expected 1 or more%s", numbers[i].name,
+                            (long long)numbers[i].value, numbers[i].value > 1 ? ", below 2^31" : "");
   if ((options.window - 1) * options.stride >= INT32_MAX)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "dataset_window: a window of %lld elements, every %lldth, spans more than 2^31",
-                    (long long)options.window, (long long)options.stride);
+    return mix_fail_value("dataset_window: a window of %lld elements, every %lldth, spans more than 2^31",
+                          (long long)options.window, (long long)options.stride);
   window_dataset *dataset = mix_dataset_new(sizeof *dataset, &window_class, options.dataset, false);
   if (!dataset) return NULL;
   dataset->window = options.window;

@@ -139,11 +139,10 @@ static const mix_dataset_class zip_class = {
 mix_dataset *mix_dataset_zip_list(mix_list *datasets) {
   if (mix_failed()) return NULL;
   if (!mix_list_count(datasets))
-    return mix_failed() ? NULL
-                        : mix_fail(MIX_VALUE_ERROR, "dataset_zip: no data sets; expected at least one");
+    return mix_failed() ? NULL : mix_fail_value("dataset_zip: no data sets; expected at least one");
   mix_list *leaves = mix_list_flatten(datasets, "dataset_zip");
   int count = mix_list_count(leaves);
-  if (leaves && !count) mix_fail(MIX_VALUE_ERROR, "dataset_zip: no data sets; expected at least one");
+  if (leaves && !count) mix_fail_value("dataset_zip: no data sets; expected at least one");
   for (int i = 0; i < count; i++)
     if (!mix_dataset_given(mix_list_items(leaves)[i], "dataset_zip")) return NULL;
   zip_dataset *dataset = mix_failed() ? NULL : mix_dataset_new(sizeof *dataset, &zip_class, NULL, false);

@@ -57,13 +57,13 @@ static const mix_dataset_class slices_class = {
 /* The leaves of the caller's list. NULL with the error recorded if one is NULL. */
 static mix_list *leaves_of(mix_list *tensors, const char *call) {
   if (mix_failed()) return NULL;
-  if (!tensors) return mix_fail(MIX_TYPE_ERROR, "%s: the list is NULL", call);
+  if (!tensors) return mix_fail_type("%s: the list is NULL", call);
   mix_list *leaves = mix_list_flatten(tensors, call);
   char what[256];
   for (int i = 0; leaves && i < mix_list_count(leaves); i++)
     if (!mix_list_items(leaves)[i])
-      return mix_fail(MIX_VALUE_ERROR, "%s: %s is NULL", call,
-                      mix_leaf_text(mix_list_structure(leaves), i, what, sizeof what));
+      return mix_fail_value("%s: %s is NULL", call,
+                            mix_leaf_text(mix_list_structure(leaves), i, what, sizeof what));
   return leaves;
 }
 
@@ -127,12 +127,12 @@ static const mix_dataset_class range_class = {
 
 mix_dataset *mix_dataset_range(int64_t start, int64_t stop, int64_t step) {
   if (mix_failed()) return NULL;
-  if (step == 0) return mix_fail(MIX_VALUE_ERROR, "dataset_range: step is 0; expected another number");
+  if (step == 0) return mix_fail_value("dataset_range: step is 0; expected another number");
   bool empty = step > 0 ? start >= stop : start <= stop;
   uint64_t distance = step > 0 ? (uint64_t)stop - (uint64_t)start : (uint64_t)start - (uint64_t)stop;
   uint64_t stride = step > 0 ? (uint64_t)step : -(uint64_t)step,
            length = empty ? 0 : (distance - 1) / stride + 1;
-  if (length > INT64_MAX) return mix_fail(MIX_VALUE_ERROR, "dataset_range: more than 2^63 - 1 elements");
+  if (length > INT64_MAX) return mix_fail_value("dataset_range: more than 2^63 - 1 elements");
   rows_dataset *dataset = mix_dataset_new(sizeof *dataset, &range_class, NULL, false);
   if (!dataset) return NULL;
   dataset->base.source = &dataset->base;

@@ -1,6 +1,5 @@
 /* mix_dataset_from_generator: elements made by a function of the caller. */
 #include "base/error.h"
-#include "base/loaded.h"
 #include "base/structure.h"
 #include "data/pipeline/pipeline.h"
 
@@ -30,9 +29,9 @@ static mix_pull generator_next(mix_cursor *cursor, mix_element *element) {
   for (int i = 0; values && i < mix_list_count(values); i++)
     if (!mix_list_items(values)[i] ||
         mix_evaluate(1, (mix_tensor *const *)&mix_list_items(values)[i]) != MIX_OK) {
-      mix_fail(MIX_VALUE_ERROR, "dataset_from_generator: %s of element %lld is NULL",
-               mix_leaf_text(mix_list_structure(values), i, what, sizeof what),
-               (long long)generator->next - 1);
+      mix_fail_value("dataset_from_generator: %s of element %lld is NULL",
+                     mix_leaf_text(mix_list_structure(values), i, what, sizeof what),
+                     (long long)generator->next - 1);
       break;
     }
   *element = (mix_element){.values = mix_failed() ? NULL : mix_retain(values)};
@@ -40,36 +39,24 @@ static mix_pull generator_next(mix_cursor *cursor, mix_element *element) {
   return mix_failed() ? MIX_PULL_FAILED : element->values ? MIX_PULL_ELEMENT : MIX_PULL_END;
 }
 
-static void generator_finalize(mix_dataset *dataset) {
-  const mix_dataset_generator_options *options = &((generator_dataset *)dataset)->options;
-  if (options->release) options->release(options->context);
-}
-
 static const mix_dataset_class generator_class = {
     .name = "from_generator",
     .cursor_size = sizeof(generator_cursor),
     .cardinality = generator_cardinality,
     .next = generator_next,
-    .finalize = generator_finalize,
     .calls_user = true,
 };
 
 mix_dataset *mix_dataset_from_generator_with(const mix_dataset_generator_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_dataset_generator_options, options, given, "dataset_from_generator");
-  if (!options.generate) return mix_fail(MIX_TYPE_ERROR, "dataset_from_generator: the function is NULL");
+  if (!options.generate) return mix_fail_type("dataset_from_generator: the function is NULL");
   if (options.cardinality < MIX_UNKNOWN_CARDINALITY)
-    return mix_fail(
-        MIX_VALUE_ERROR,
+    return mix_fail_value(
         "dataset_from_generator: cardinality is %lld; expected a number of elements, -1 (infinite) or 0 "
         "(unknown)",
         (long long)options.cardinality);
   generator_dataset *dataset = mix_dataset_new(sizeof *dataset, &generator_class, NULL, false);
   if (!dataset) return NULL;
   dataset->options = options;
-  mix_keep_loaded((const void *)options.generate);
-  dataset->options.release = NULL; /* the context is the caller's until nothing can fail */
-  if (!mix_scoped(dataset)) return NULL;
-  dataset->options.release = options.release;
-  return &dataset->base;
+  return mix_dataset_calling(dataset, (const void *)options.generate, options.context, options.release);
 }

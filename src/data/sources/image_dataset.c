@@ -1,7 +1,6 @@
 /* mix_image_dataset_from_directory: an index of files, shuffled and split, and a pipeline that reads them. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/fields.h"
 #include "base/philox.h"
 #include "data/sources/image_index.h"
 #include "formats/file.h"
@@ -9,7 +8,6 @@
 #include "nn/layers/spatial/spatial.h"
 #include <mixtape/image_dataset.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define CALL "image_dataset_from_directory"
 
@@ -107,8 +105,8 @@ static bool find_classes(const mix_image_dataset_options *o, image_index *index)
   if (!mix_index_folders(o->directory, &index->classes) || !o->class_names) return !mix_failed();
   for (int i = 0; i < o->class_count; i++)
     if (!o->class_names[i] || !has(&index->classes, o->class_names[i]))
-      return mix_fail(MIX_VALUE_ERROR, CALL ": class_names has '%.60s', which is no folder in %s",
-                      o->class_names[i] ? o->class_names[i] : "NULL", o->directory),
+      return mix_fail_value(CALL ": class_names has '%.60s', which is no folder in %s",
+                            o->class_names[i] ? o->class_names[i] : "NULL", o->directory),
              false;
   index->classes.count = 0;
   for (int i = 0; i < o->class_count; i++) mix_names_add(&index->classes, o->class_names[i]);
@@ -139,8 +137,8 @@ static int by_value(const void *a, const void *b) {
 /* The caller's labels; label_kinds counts different ones. */
 static bool take_labels(const mix_image_dataset_options *o, image_index *index) {
   if (o->label_count != index->paths.count)
-    return mix_fail(MIX_VALUE_ERROR, CALL ": %lld labels, but %lld files in %s", (long long)o->label_count,
-                    (long long)index->paths.count, o->directory),
+    return mix_fail_value(CALL ": %lld labels, but %lld files in %s", (long long)o->label_count,
+                          (long long)index->paths.count, o->directory),
            false;
   const size_t bytes = (size_t)o->label_count * sizeof *o->labels;
   index->labels = mix_alloc(bytes + 1);
@@ -212,9 +210,9 @@ static mix_dataset *dataset_of(const mix_image_dataset_options *o, const image_i
 }
 
 static bool check(const mix_image_dataset_options *o) {
-#define REFUSE(...) return mix_fail(MIX_VALUE_ERROR, CALL ": " __VA_ARGS__), false
+#define REFUSE(...) return mix_fail_value(CALL ": " __VA_ARGS__), false
   const double split = o->validation_split;
-  if (!o->directory) return mix_fail(MIX_TYPE_ERROR, CALL ": directory is NULL"), false;
+  if (!o->directory) return mix_fail_type(CALL ": directory is NULL"), false;
   if (o->labels && o->no_labels) REFUSE("both labels and no_labels were given; give one");
   if (o->class_names && (o->labels || o->no_labels))
     REFUSE("class_names is only for labels that are inferred from the folders");
@@ -279,7 +277,7 @@ static bool make(const mix_image_dataset_options *o, image_index *index, mix_ima
 mix_image_dataset mix_image_dataset_from_directory_with(const mix_image_dataset_options *given) {
   mix_image_dataset result = {NULL};
   mix_image_dataset_options options;
-  if (mix_failed() || !mix_options_copy(&options, sizeof options, given, CALL)) return result;
+  if (!mix_options_copy(&options, sizeof options, given, CALL)) return result;
   const mix_fields kinds = {.rows = fields, .call = CALL, .rules = &mix_semantics_tf_keras};
   image_index index = {{NULL}};
   if (!check(&options) || !mix_fields_resolve(&kinds, &options) || !make(&options, &index, &result))

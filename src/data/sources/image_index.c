@@ -61,8 +61,8 @@ static entry_kind kind_of(const char *path) {
 static bool list(const char *folder, mix_names *images, mix_names *folders, bool paths, bool follow_links) {
   DIR *handle = opendir(folder);
   if (!handle)
-    return mix_fail(MIX_IO_ERROR, "image_dataset_from_directory: cannot read the folder %s: %s", folder,
-                    strerror(errno)),
+    return mix_fail_io("image_dataset_from_directory: cannot read the folder %s: %s", folder,
+                       strerror(errno)),
            false;
   for (const struct dirent *entry; !mix_failed() && (entry = readdir(handle));) {
     if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
@@ -96,10 +96,9 @@ bool mix_index_images(const char *folder, bool follow_links, mix_names *paths) {
   for (int64_t i = 0; good && i < folders.count; i++) {
     good = list(folders.items[i], NULL, &folders, true, follow_links);
     if (folders.count > MAX_FOLDERS)
-      good =
-          mix_fail(MIX_VALUE_ERROR,
-                   "image_dataset_from_directory: more than %d folders in %s; do its links lead in a circle?",
-                   MAX_FOLDERS, folder) != NULL;
+      good = mix_fail_value(
+                 "image_dataset_from_directory: more than %d folders in %s; do its links lead in a circle?",
+                 MAX_FOLDERS, folder) != NULL;
   }
   sort(&folders);
   for (int64_t i = 0; good && i < folders.count; i++) {

@@ -1,6 +1,5 @@
 /* The files of a tree of folders, in Keras's order. */
-#ifndef MIX_DATA_SOURCES_IMAGE_INDEX_H
-#define MIX_DATA_SOURCES_IMAGE_INDEX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ bool mix_index_folders(const char *directory, mix_names *folders);
 /* Adds the paths of the images in a folder and in the folders in it: folder by folder, sorted by their paths,
  * the files of each sorted. */
 bool mix_index_images(const char *folder, bool follow_links, mix_names *paths);
-
-#endif

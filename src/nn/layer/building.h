@@ -1,6 +1,5 @@
 /* Whose `build` runs. */
-#ifndef MIX_NN_LAYER_BUILDING_H
-#define MIX_NN_LAYER_BUILDING_H
+#pragma once
 
 #include <mixtape/layer.h>
 
@@ -8,5 +7,3 @@
 const mix_layer *mix_layer_building(void);
 /* Returns the former one, to be restored. */
 const mix_layer *mix_layer_building_set(const mix_layer *layer);
-
-#endif

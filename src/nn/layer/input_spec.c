@@ -19,43 +19,46 @@ mix_status mix_layer_set_input_spec(mix_layer *layer, const mix_input_spec *spec
   return mix_error();
 }
 
+mix_status mix_layer_require_size(mix_layer *layer, int rank, int axis, int64_t size) {
+  mix_input_spec spec = {
+      .size = sizeof spec, .rank = rank, .axis_count = 1, .axes = {axis}, .axis_sizes = {size}};
+  return mix_layer_set_input_spec(layer, &spec);
+}
+
 static bool spec_axes(const mix_layer *layer, int index, mix_shape shape) {
-  char text[160];
   for (int i = 0; i < layer->spec.axis_count; i++) {
     int axis = mix_axis_normal(layer->spec.axes[i], shape.rank);
     if (axis >= 0 && (shape.dims[axis] == layer->spec.axis_sizes[i] || shape.dims[axis] == MIX_UNKNOWN))
       continue;
-    mix_fail(MIX_VALUE_ERROR, "%s: input %d has shape %s; expected axis %d to have size %lld", layer->name,
-             index, mix_shape_text(shape, text, sizeof text), layer->spec.axes[i],
-             (long long)layer->spec.axis_sizes[i]);
+    mix_fail_value("%s: input %d has shape %s; expected axis %d to have size %lld", layer->name, index,
+                   MIX_SHAPE_TEXT(shape), layer->spec.axes[i], (long long)layer->spec.axis_sizes[i]);
     return false;
   }
   return true;
 }
 
 bool mix_layer_spec_holds(const mix_layer *layer, mix_list *inputs) {
-  char text[160];
   const mix_input_spec *spec = &layer->spec;
   for (int i = 0; i < mix_list_count(inputs); i++) {
     const mix_value *value = mix_tensor_value(mix_list_items(inputs)[i]);
     mix_shape shape = value->shape;
     if (spec->dtype && value->dtype != mix_dtype_from_name(spec->dtype)) {
-      mix_fail(MIX_VALUE_ERROR, "%s: input %d has dtype %s; expected %s", layer->name, i,
-               mix_dtype_name(value->dtype), spec->dtype);
+      mix_fail_value("%s: input %d has dtype %s; expected %s", layer->name, i, mix_dtype_name(value->dtype),
+                     spec->dtype);
       return false;
     }
     bool rank = (!spec->rank || shape.rank == spec->rank) &&
                 (!spec->min_rank || shape.rank >= spec->min_rank) &&
                 (!spec->max_rank || shape.rank <= spec->max_rank);
     if (!rank) {
-      mix_fail(MIX_VALUE_ERROR, "%s: input %d has shape %s of rank %d; expected %s %d", layer->name, i,
-               mix_shape_text(shape, text, sizeof text), shape.rank,
-               spec->rank                                      ? "rank"
-               : spec->min_rank && shape.rank < spec->min_rank ? "at least rank"
-                                                               : "at most rank",
-               spec->rank                                      ? spec->rank
-               : spec->min_rank && shape.rank < spec->min_rank ? spec->min_rank
-                                                               : spec->max_rank);
+      mix_fail_value("%s: input %d has shape %s of rank %d; expected %s %d", layer->name, i,
+                     MIX_SHAPE_TEXT(shape), shape.rank,
+                     spec->rank                                      ? "rank"
+                     : spec->min_rank && shape.rank < spec->min_rank ? "at least rank"
+                                                                     : "at most rank",
+                     spec->rank                                      ? spec->rank
+                     : spec->min_rank && shape.rank < spec->min_rank ? spec->min_rank
+                                                                     : spec->max_rank);
       return false;
     }
     if (!spec_axes(layer, i, shape)) return false;

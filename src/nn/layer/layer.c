@@ -2,7 +2,8 @@
 #include "nn/layer/layer.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "base/philox.h"
+#include "compile/generator.h"
 #include "nn/config.h"
 #include "nn/fields.h"
 #include "nn/layer/building.h"
@@ -66,12 +67,12 @@ const mix_class mix_layer_object_class = {.name = "layer", .finalize = finalize,
 /* Copies the class as the caller compiled it. Its first fields are required. */
 static bool copy_class(mix_layer_class *copy, const mix_layer_class *class, const char *call) {
   if (!class) {
-    mix_fail(MIX_TYPE_ERROR, "%s: needs a layer class", call);
+    mix_fail_type("%s: needs a layer class", call);
     return false;
   }
   if (!mix_options_copy(copy, sizeof *copy, class, call)) return false;
   if (copy->name && copy->name[0] && copy->call) return true;
-  mix_fail(MIX_VALUE_ERROR, "%s: a layer class needs a name and a call function", call);
+  mix_fail_value("%s: a layer class needs a name and a call function", call);
   return false;
 }
 
@@ -79,8 +80,8 @@ static bool copy_class(mix_layer_class *copy, const mix_layer_class *class, cons
 static mix_policy *choose_policy(const mix_layer_common *common, const mix_semantics *semantics,
                                  const char *call) {
   if (common->policy && common->dtype)
-    return mix_fail(MIX_VALUE_ERROR, "%s: both dtype '%.60s' and a policy object were given; give one", call,
-                    common->dtype);
+    return mix_fail_value("%s: both dtype '%.60s' and a policy object were given; give one", call,
+                          common->dtype);
   if (common->policy)
     return mix_given(common->policy, &mix_policy_class, call, "a policy in .policy") ? common->policy : NULL;
   return common->dtype ? mix_policy_new(common->dtype, .semantics = semantics) : mix_global_policy();
@@ -125,7 +126,6 @@ mix_layer *mix_layer_make(const mix_layer_class *class, const mix_layer_common *
 }
 
 mix_layer *mix_layer_with(const mix_layer_options *options) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_layer_options, o, options, "layer");
   mix_layer_common common;
   memcpy(&common, &o, sizeof common);
@@ -145,6 +145,27 @@ static void *instance_of(const mix_layer_kind *kind, const void *options, mix_fi
   return NULL;
 }
 
+/* ---- generators ---- */
+
+mix_status mix_layer_add_generator(mix_layer *layer, mix_generator *generator) {
+  if (mix_failed()) return mix_error();
+  if (!mix_given(layer, &mix_layer_object_class, "layer_add_generator", "a layer") ||
+      !mix_given(generator, &mix_generator_class, "layer_add_generator", "a generator"))
+    return mix_error();
+  if (!layer->generators) layer->generators = mix_retain(mix_list_new(0, NULL));
+  return mix_list_append(layer->generators, generator);
+}
+
+mix_generator *mix_layer_generator(mix_layer *layer, uint64_t seed) {
+  mix_scope *scope = mix_scope_begin();
+  mix_generator *generator = mix_generator_new(seed ? seed : mix_next_seed());
+  if (generator && mix_layer_add_generator(layer, generator) != MIX_OK) generator = NULL;
+  if (scope) mix_scope_end(scope);
+  return generator;
+}
+
+/* ---- layers of the library ---- */
+
 mix_layer *mix_layer_of_kind(const mix_layer_kind *kind, const void *options) {
   mix_fields fields;
   void *data = mix_failed() ? NULL : instance_of(kind, options, &fields);
@@ -162,6 +183,7 @@ mix_layer *mix_layer_of_kind(const mix_layer_kind *kind, const void *options) {
   common = common_of(layer);
   memcpy(data, &common, sizeof common);
   if (mix_scoped(layer) && kind->ready && !kind->ready(layer)) return NULL;
+  if (kind->seed) mix_layer_generator(layer, *(const uint64_t *)((const char *)data + kind->seed));
   return mix_failed() ? NULL : layer;
 }
 
@@ -195,8 +217,7 @@ bool mix_layer_trainable(const mix_layer *layer) {
 
 mix_policy *mix_layer_policy(const mix_layer *layer) {
   if (mix_failed()) return NULL;
-  if (!mix_is(layer, &mix_layer_object_class))
-    return mix_fail(MIX_VALUE_ERROR, "layer_policy: the object is no layer");
+  if (!mix_is(layer, &mix_layer_object_class)) return mix_fail_value("layer_policy: the object is no layer");
   return layer->policy;
 }
 
@@ -238,8 +259,7 @@ mix_layer *mix_layer_add_layer(mix_layer *layer, mix_layer *inner) {
       !mix_given(inner, &mix_layer_object_class, "layer_add_layer", "an inner layer"))
     return NULL;
   if (holds(inner, layer))
-    return mix_fail(
-        MIX_VALUE_ERROR,
+    return mix_fail_value(
         "layer_add_layer: '%s' would hold itself, by '%s'; expected a layer that does not hold it",
         layer->name, inner->name);
   if (!inner->attribute && inner->maker == layer && !layer->kind &&
@@ -263,7 +283,7 @@ json_t *mix_layer_config_json(mix_layer *layer) {
   }
   bool custom = config.object && layer->class.get_config;
   if (custom && layer->class.get_config(layer, &config) != MIX_OK && !mix_failed())
-    mix_fail(MIX_VALUE_ERROR, "the layer '%s' gives no config", layer->name);
+    mix_fail_value("the layer '%s' gives no config", layer->name);
   return mix_json_whole(config.object);
 }
 

@@ -1,9 +1,7 @@
 /* Inside a layer, and the record of a symbolic call for functional models. */
-#ifndef MIX_NN_LAYER_LAYER_H
-#define MIX_NN_LAYER_LAYER_H
+#pragma once
 
 #include "base/fields.h"
-#include "graph/node.h"
 #include "graph/variable.h"
 #include "nn/policy/policy.h"
 #include <mixtape/layers.h>
@@ -19,6 +17,7 @@ struct mix_layer_kind {
    * the constructor. */
   bool (*check)(void *options, const mix_layer_kind *kind);
   bool (*ready)(mix_layer *layer);
+  size_t seed; /* where the options have that of the layer's generator; 0: it has none */
   /* Makes the layer from options that were read. NULL: the constructor. */
   mix_layer *(*from_config)(const mix_layer_kind *kind, const json_t *config, void *options);
   const char *keras_name; /* of Keras's class, where its public name is another; NULL: it is not */
@@ -109,7 +108,9 @@ bool mix_layer_call_add_results(mix_layer_call *call, mix_list *outputs);
 /* The call that produced a symbolic tensor, or NULL. *output: which result it is. */
 mix_layer_call *mix_tensor_history(const mix_tensor *tensor, int *output);
 
-/* input_spec.c: do the inputs of a call fit its specification? False with a ValueError. */
+/* input_spec.c: requires inputs of that rank with so many elements along the axis. */
+mix_status mix_layer_require_size(mix_layer *layer, int rank, int axis, int64_t size);
+/* Do the inputs of a call fit its specification? False with a ValueError. */
 bool mix_layer_spec_holds(const mix_layer *layer, mix_list *inputs);
 
 /* The full form of a call, for models that replay records; keywords may be NULL. Returns a list of results.
@@ -135,6 +136,12 @@ typedef struct mix_layer_observer {
  * restored. */
 const mix_layer_observer *mix_layer_observer_set(const mix_layer_observer *observer);
 
+/* A new generator, added to the layer (mix_layer_add_generator). Seed 0: a fresh seed. Borrowed. */
+mix_generator *mix_layer_generator(mix_layer *layer, uint64_t seed);
+/* The one of a layer whose kind names a seed. */
+static inline mix_generator *mix_generator_of(const mix_layer *layer) {
+  return mix_list_get(layer->generators, 0);
+}
 /* The generators of a layer and its inner layers, each once, in a new list. */
 mix_list *mix_layer_generators(mix_layer *layer);
 
@@ -211,5 +218,3 @@ typedef struct mix_input_layer_data {
   mix_shape batch_shape;
   mix_dtype dtype;
 } mix_input_layer_data;
-
-#endif

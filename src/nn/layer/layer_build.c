@@ -3,7 +3,6 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "graph/capture.h"
 #include "nn/layer/building.h"
 #include "tensor/shape.h"
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* How layers are built. */
-#ifndef MIX_NN_LAYER_LAYER_BUILD_H
-#define MIX_NN_LAYER_LAYER_BUILD_H
+#pragma once
 
 #include "nn/layer/layer.h"
 
@@ -11,5 +10,3 @@ void mix_layer_infer_dtype(mix_layer *layer, mix_dtype input);
 bool mix_layer_build_for(mix_layer *layer, mix_list *inputs, mix_list *arguments, bool are_list);
 /* Its name behind those of the calls around: "outer/dense_1". NULL: out of memory, recorded. */
 const char *mix_layer_path_in_scope(const mix_layer *layer);
-
-#endif

@@ -2,11 +2,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/layer/layer_build.h"
-#include "nn/layer/layer.h"
+#include "ops/with_number.h"
 #include "tensor/shape.h"
-#include "graph/capture.h"
-#include <mixtape/ops.h>
-#include <stdatomic.h>
 
 /* The innermost layer call of the thread. */
 static _Thread_local struct {
@@ -33,7 +30,7 @@ mix_tensor *mix_call_input(const mix_call_args *args, int index) {
 mix_tensor *mix_call_argument(const mix_call_args *args, int index) {
   if (!mix_given(args, NULL, "call_argument", "what the layer's call was given")) return NULL;
   if (!args->arguments)
-    return mix_fail(MIX_TYPE_ERROR, "layer call: argument %d is missing; pass it in .arguments", index);
+    return mix_fail_type("layer call: argument %d is missing; pass it in .arguments", index);
   return mix_list_get(args->arguments, index);
 }
 
@@ -155,18 +152,15 @@ static mix_dtype scope_dtype(const mix_layer *layer) {
 /* The tensors of a first argument, which is a tensor or a list of tensors. */
 static mix_list *inputs_of(const mix_layer *layer, void *inputs, bool *are_list) {
   if (!inputs)
-    return mix_fail(MIX_TYPE_ERROR, "%s: got NULL for inputs; expected a tensor or a list of tensors",
-                    layer->name);
+    return mix_fail_type("%s: got NULL for inputs; expected a tensor or a list of tensors", layer->name);
   if (mix_is(inputs, &mix_tensor_class)) return mix_list_of(inputs);
   if (!mix_is(inputs, &mix_list_class))
-    return mix_fail(MIX_TYPE_ERROR, "%s: the first argument must be a tensor or a list of tensors",
-                    layer->name);
+    return mix_fail_type("%s: the first argument must be a tensor or a list of tensors", layer->name);
   *are_list = true;
   for (int i = 0; i < mix_list_count(inputs); i++)
     if (!mix_is(mix_list_items(inputs)[i], &mix_tensor_class))
-      return mix_fail(MIX_TYPE_ERROR, "%s: item %d of the first argument is no tensor", layer->name, i);
-  if (!mix_list_count(inputs))
-    return mix_fail(MIX_VALUE_ERROR, "%s: the first argument is an empty list", layer->name);
+      return mix_fail_type("%s: item %d of the first argument is no tensor", layer->name, i);
+  if (!mix_list_count(inputs)) return mix_fail_value("%s: the first argument is an empty list", layer->name);
   return inputs;
 }
 
@@ -175,7 +169,7 @@ static bool holds_tensors(const mix_layer *layer, mix_list *list, const char *wh
   for (int i = 0; list && i < mix_list_count(list); i++) {
     void *item = mix_list_items(list)[i];
     if (!item || mix_is(item, &mix_tensor_class)) continue;
-    mix_fail(MIX_TYPE_ERROR, "%s: item %d of %s is another object; expected a tensor", layer->name, i, what);
+    mix_fail_type("%s: item %d of %s is another object; expected a tensor", layer->name, i, what);
     return false;
   }
   return true;
@@ -226,7 +220,7 @@ static mix_list *results_of(const invocation *given, mix_list *called, bool symb
   for (int i = 0; i < mix_list_count(called); i++) {
     mix_tensor *tensor = mix_list_items(called)[i];
     if (!mix_is(tensor, &mix_tensor_class))
-      return mix_fail(MIX_TYPE_ERROR, "%s: result %d is no tensor", given->layer->name, i);
+      return mix_fail_type("%s: result %d is no tensor", given->layer->name, i);
     bool passed = contains(given->inputs, tensor) || contains(given->arguments, tensor);
     /* An input that is returned keeps its mask, as in Keras, unless the layer computes masks. */
     const bool unmasked = passed && given->layer->class.compute_mask;
@@ -262,8 +256,7 @@ static bool add_activity_losses(mix_layer *layer, mix_list *results, bool symbol
     mix_tensor *result = mix_list_items(results)[i],
                *loss = mix_regularizer_call(layer->activity_regularizer, result);
     mix_shape shape = mix_tensor_shape(result);
-    if (loss && shape.rank && shape.dims[0] > 0)
-      loss = mix_divide(loss, mix_scalar_like(loss, (double)shape.dims[0]));
+    if (loss && shape.rank && shape.dims[0] > 0) loss = mix_over(loss, (double)shape.dims[0]);
     if (!loss || mix_layer_add_loss(layer, loss)) return false;
   }
   return true;
@@ -305,7 +298,7 @@ static mix_list *compute(const mix_layer *layer, const mix_call_args *args,
   mix_cast_dtype_set(former);
   if (mix_failed()) return NULL;
   if (called && mix_list_count(called)) return called;
-  return mix_fail(MIX_TYPE_ERROR, "%s: call returned no results", layer->name);
+  return mix_fail_type("%s: call returned no results", layer->name);
 }
 
 /* Casts, builds and computes. New objects belong to the open scope. */
@@ -361,9 +354,9 @@ enum { MAX_NESTED = 1000 }; /* as Python's limit; deeper calls would overflow th
 /* Temporaries are released on return; the results move to the caller's scope. */
 static mix_list *invoke_in_scope(invocation *given) {
   if (context.depth >= MAX_NESTED)
-    return mix_fail(MIX_RUNTIME_ERROR,
-                    "%s: calls of layers inside calls, %d deep; does a layer call itself without an end?",
-                    given->layer->name, MAX_NESTED);
+    return mix_fail_runtime(
+        "%s: calls of layers inside calls, %d deep; does a layer call itself without an end?",
+        given->layer->name, MAX_NESTED);
   bool symbolic =
       is_symbolic(given->inputs) || is_symbolic(given->arguments) || is_symbolic(given->initial_state);
   mix_scope *scope = mix_scope_begin();
@@ -391,13 +384,13 @@ static bool takes_attention_keywords(const mix_layer *layer, const mix_call_opti
   if (!kind->call_is_attention && o->use_causal_mask) refused = "use_causal_mask";
   if (!kind->call_is_attention && o->return_attention_scores) refused = "return_attention_scores";
   if (!kind->call_tensors && o->attention_mask) refused = "attention_mask";
-  if (refused) mix_fail(MIX_TYPE_ERROR, "%s: its call has no argument %s", layer->name, refused);
+  if (refused) mix_fail_type("%s: its call has no argument %s", layer->name, refused);
   int names = 0;
   while (kind->call_tensors && kind->call_tensors[names]) names++;
   const int more = names && o->arguments ? mix_list_count(o->arguments) : 0;
   if (more && more >= names)
-    return mix_fail(MIX_TYPE_ERROR, "%s: %d arguments behind its input; expected at most %d", layer->name,
-                    more, names - 1),
+    return mix_fail_type("%s: %d arguments behind its input; expected at most %d", layer->name, more,
+                         names - 1),
            false;
   return !refused;
 }
@@ -405,10 +398,8 @@ static bool takes_attention_keywords(const mix_layer *layer, const mix_call_opti
 mix_list *mix_call_outputs_with(mix_layer *layer, const mix_call_options *options) {
   if (!mix_given(layer, &mix_layer_object_class, "call", "a layer")) return NULL;
   MIX_OPTIONS(mix_call_options, o, options, "call");
-  if (!mix_is(layer, &mix_layer_object_class))
-    return mix_fail(MIX_TYPE_ERROR, "call: the object is no layer");
-  if (o.mask && o.masks)
-    return mix_fail(MIX_VALUE_ERROR, "%s: both mask and masks were given; give one", layer->name);
+  if (!mix_is(layer, &mix_layer_object_class)) return mix_fail_type("call: the object is no layer");
+  if (o.mask && o.masks) return mix_fail_value("%s: both mask and masks were given; give one", layer->name);
   bool are_list = false;
   mix_list *inputs = inputs_of(layer, o.inputs, &are_list);
   if (!inputs) return NULL;
@@ -418,13 +409,13 @@ mix_list *mix_call_outputs_with(mix_layer *layer, const mix_call_options *option
       !holds_tensors(layer, o.argument_masks, "argument_masks"))
     return NULL;
   if (o.attention_mask && !mix_is(o.attention_mask, &mix_tensor_class))
-    return mix_fail(MIX_TYPE_ERROR, "%s: attention_mask is another object; expected a tensor", layer->name);
+    return mix_fail_type("%s: attention_mask is another object; expected a tensor", layer->name);
   if (masks && mix_list_count(masks) != mix_list_count(inputs))
-    return mix_fail(MIX_VALUE_ERROR, "%s: %d masks for %d inputs", layer->name, mix_list_count(masks),
-                    mix_list_count(inputs));
+    return mix_fail_value("%s: %d masks for %d inputs", layer->name, mix_list_count(masks),
+                          mix_list_count(inputs));
   if (o.argument_masks && (!o.arguments || mix_list_count(o.argument_masks) != mix_list_count(o.arguments)))
-    return mix_fail(MIX_VALUE_ERROR, "%s: %d argument_masks for %d arguments", layer->name,
-                    mix_list_count(o.argument_masks), o.arguments ? mix_list_count(o.arguments) : 0);
+    return mix_fail_value("%s: %d argument_masks for %d arguments", layer->name,
+                          mix_list_count(o.argument_masks), o.arguments ? mix_list_count(o.arguments) : 0);
   if (!takes_attention_keywords(layer, &o)) return NULL;
   return mix_layer_call_outputs(
       layer, inputs, are_list, o.arguments, masks, o.initial_state, o.training,

@@ -1,6 +1,5 @@
 /* Layers from their configs: of custom classes and of the built-in ones. */
 #include "base/error.h"
-#include "base/json.h"
 #include "nn/layer/registry.h"
 #include "nn/layers/operations/operation.h"
 #include "nn/layers/recurrent/recurrent.h"
@@ -40,10 +39,10 @@ static mix_layer *from_class(const char *class_name, const char *registered_name
   if (kind) return mix_layer_read(kind, config, semantics);
   const mix_keras_operation *operation = mix_keras_operation_named(class_name);
   if (operation) return mix_layer_read(&operation->kind, config, semantics);
-  return mix_fail(MIX_VALUE_ERROR,
-                  "layer_from_config: there is no built-in layer class '%.60s', so layers of it are not "
-                  "supported; a class of your own needs mix_register_layer",
-                  class_name ? class_name : "NULL");
+  return mix_fail_value(
+      "layer_from_config: there is no built-in layer class '%.60s', so layers of it are not "
+      "supported; a class of your own needs mix_register_layer",
+      class_name ? class_name : "NULL");
 }
 
 /* ---- operations ---- */
@@ -72,10 +71,10 @@ static mix_layer *operation_from_object(const json_t *object, const mix_semantic
   if (operation)
     return mix_layer_read(&operation->kind, json_object_get(object, "config"),
                           mix_semantics_or_current(semantics));
-  return mix_fail(MIX_UNSUPPORTED,
-                  "%s: the Keras operation '%.60s' (%.60s) is not supported; compute it in a layer of your "
-                  "own, whose class mix_register_layer takes",
-                  call, name, module);
+  return mix_fail_unsupported(
+      "%s: the Keras operation '%.60s' (%.60s) is not supported; compute it in a layer of your "
+      "own, whose class mix_register_layer takes",
+      call, name, module);
 }
 
 mix_layer *mix_layer_from_object(const json_t *object, const mix_semantics *semantics, const char *call) {
@@ -83,8 +82,8 @@ mix_layer *mix_layer_from_object(const json_t *object, const mix_semantics *sema
   const json_t *config = json_object_get(object, "config"),
                *class_name = json_object_get(object, "class_name");
   if (!json_is_string(class_name) || !json_is_object(config))
-    return mix_fail(MIX_VALUE_ERROR, "%s: expected an object with class_name and config, got %s", call,
-                    mix_json_kind(object));
+    return mix_fail_value("%s: expected an object with class_name and config, got %s", call,
+                          mix_json_kind(object));
   if (mix_object_is_operation(object)) return operation_from_object(object, semantics, call);
   const char *registered_name = json_string_value(json_object_get(object, "registered_name"));
   return from_class(json_string_value(class_name), registered_name, config, semantics);
@@ -113,8 +112,7 @@ static bool resolve_layer(const mix_fields *fields, const mix_field_row *field, 
   mix_layer *layer = *(mix_layer **)mix_field_at(field, options);
   if (!layer) return true;
   if (!mix_is(layer, &mix_layer_object_class))
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s is another object; expected a layer", fields->call, field->name),
-           false;
+    return mix_fail_value("%s: %s is another object; expected a layer", fields->call, field->name), false;
   mix_retain(layer);
   return true;
 }
@@ -122,7 +120,6 @@ static void release_object(const mix_field_row *field, void *options) {
   mix_release(*(void **)mix_field_at(field, options));
 }
 static json_t *write_layer(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   mix_layer *layer = *(mix_layer *const *)mix_field_at(field, options);
   return layer ? mix_layer_object_json(layer, mix_layer_config_json(layer)) : json_null();
 }
@@ -138,18 +135,16 @@ const mix_value_kind mix_field_layer = {"a layer",   sizeof(mix_layer *), resolv
 static bool resolve_layers(const mix_fields *fields, const mix_field_row *field, void *options) {
   mix_list *given = *(mix_list **)mix_field_at(field, options), *copy;
   if (!mix_is(given, &mix_list_class))
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s is another object; expected a list of layers", fields->call,
-                    field->name),
+    return mix_fail_value("%s: %s is another object; expected a list of layers", fields->call, field->name),
            false;
   for (int i = 0; i < mix_list_count(given); i++)
     if (!mix_is(mix_list_get(given, i), &mix_layer_object_class))
-      return mix_fail(MIX_VALUE_ERROR, "%s: item %d of %s is no layer", fields->call, i, field->name), false;
+      return mix_fail_value("%s: item %d of %s is no layer", fields->call, i, field->name), false;
   copy = mix_retain(mix_list_new(mix_list_count(given), mix_list_items(given)));
   *(mix_list **)mix_field_at(field, options) = copy;
   return copy != NULL;
 }
 static json_t *write_layers(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   mix_list *layers = *(mix_list *const *)mix_field_at(field, options);
   json_t *array = json_array();
   for (int i = 0; i < mix_list_count(layers); i++) {

@@ -1,5 +1,4 @@
 /* The weights of a layer and its inner layers, and their penalties. */
-#include "compile/generator.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/key_map.h"
@@ -8,7 +7,6 @@
 #include "nn/layer/layer.h"
 #include "nn/weights/weights.h"
 #include "tensor/shape.h"
-#include <mixtape/ops.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,7 +32,7 @@ static mix_dtype weight_dtype(mix_layer *layer, const mix_weight_options *o) {
   if (!o->dtype) return layer->variable != MIX_DTYPE_NONE ? layer->variable : mix_floatx();
   mix_dtype dtype = mix_dtype_from_name(o->dtype);
   if (!mix_dtype_size(dtype)) {
-    mix_fail(MIX_VALUE_ERROR, "%s: weight '%s' cannot have dtype '%.60s'", layer->name, o->name, o->dtype);
+    mix_fail_value("%s: weight '%s' cannot have dtype '%.60s'", layer->name, o->name, o->dtype);
     return MIX_DTYPE_NONE;
   }
   if (layer->variable == MIX_DTYPE_NONE && layer->compute == MIX_DTYPE_NONE)
@@ -57,8 +55,8 @@ mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weight_optio
   mix_dtype dtype = weight_dtype(layer, &o);
   if (dtype == MIX_DTYPE_NONE) return NULL;
   if (!mix_dtype_size(dtype))
-    return mix_fail(MIX_UNSUPPORTED, "%s: weight '%s': no tensor has dtype %s", layer->name, o.name,
-                    mix_dtype_name(dtype));
+    return mix_fail_unsupported("%s: weight '%s': no tensor has dtype %s", layer->name, o.name,
+                                mix_dtype_name(dtype));
   const char *default_initializer = o.initializer_object           ? NULL
                                     : mix_dtype_is_floating(dtype) ? "glorot_uniform"
                                                                    : "zeros";
@@ -144,17 +142,6 @@ static void append_by_layer(mix_layer *layer, bool frozen, collection *result) {
     append_by_layer(mix_list_items(layer->layers)[i], frozen || !layer->trainable, result);
 }
 
-/* ---- generators ---- */
-
-mix_status mix_layer_add_generator(mix_layer *layer, mix_generator *generator) {
-  if (mix_failed()) return mix_error();
-  if (!mix_given(layer, &mix_layer_object_class, "layer_add_generator", "a layer") ||
-      !mix_given(generator, &mix_generator_class, "layer_add_generator", "a generator"))
-    return mix_error();
-  if (!layer->generators) layer->generators = mix_retain(mix_list_new(0, NULL));
-  return mix_list_append(layer->generators, generator);
-}
-
 /* ---- what layers keep beside weights ---- */
 
 typedef mix_list *kept_list(const mix_layer *layer);
@@ -211,7 +198,6 @@ mix_list *mix_layer_get_weights(mix_layer *layer) {
 }
 
 mix_status mix_layer_set_weights(mix_layer *layer, mix_list *values) {
-  char want[160], got[160];
   if (!mix_given(layer, &mix_layer_object_class, "layer_set_weights", "a layer") ||
       !mix_given(values, &mix_list_class, "layer_set_weights", "a list of values"))
     return mix_error();
@@ -227,10 +213,9 @@ mix_status mix_layer_set_weights(mix_layer *layer, mix_list *values) {
     if (!mix_is(value, &mix_tensor_class))
       return mix_fail_status(MIX_TYPE_ERROR, "%s: set_weights: value %d is no tensor", layer->name, i);
     if (!mix_shape_equal(mix_tensor_shape(value), variable->shape))
-      return mix_fail_status(MIX_VALUE_ERROR,
-                             "%s: set_weights: '%s' has shape %s, but the value has shape %s", layer->name,
-                             variable->name, mix_shape_text(variable->shape, want, sizeof want),
-                             mix_shape_text(mix_tensor_shape(value), got, sizeof got));
+      return mix_fail_status(
+          MIX_VALUE_ERROR, "%s: set_weights: '%s' has shape %s, but the value has shape %s", layer->name,
+          variable->name, MIX_SHAPE_TEXT(variable->shape), MIX_SHAPE_TEXT(mix_tensor_shape(value)));
   }
   for (int i = 0; i < count; i++) {
     mix_variable *variable = mix_list_items(weights)[i];

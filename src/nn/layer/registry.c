@@ -45,9 +45,8 @@ static const char *full_name(const char *package, const char *name) {
   if (!package || !package[0]) package = "Custom";
   int length = snprintf(text, sizeof text, "%s>%s", package, name);
   if (length < (int)sizeof text && !strchr(package, '>') && !strchr(name, '>')) return mix_intern(text);
-  return mix_fail(MIX_VALUE_ERROR,
-                  "register_layer: package '%.60s' and name '%.60s'; expected short names without '>'",
-                  package, name);
+  return mix_fail_value("register_layer: package '%.60s' and name '%.60s'; expected short names without '>'",
+                        package, name);
 }
 
 static bool store(const char *name, const mix_layer_class *class) {

@@ -1,6 +1,5 @@
 /* Classes of layers that the user made known, for all calls or for one. */
-#ifndef MIX_NN_LAYER_REGISTRY_H
-#define MIX_NN_LAYER_REGISTRY_H
+#pragma once
 
 #include <mixtape/layer.h>
 
@@ -11,5 +10,3 @@ const char *mix_registered_name(const mix_layer_class *layer_class);
 bool mix_custom_layer_find(const char *class_name, const char *registered_name, mix_layer_class *found);
 /* The thread's custom layers until they are set back: classes ended by NULL, borrowed. Returns the former. */
 const mix_layer_class *const *mix_custom_layers_set(const mix_layer_class *const *classes);
-
-#endif

@@ -11,16 +11,13 @@ static mix_list *activation_call(mix_layer *layer, const mix_call_args *args) {
 }
 
 static mix_shape activation_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)count;
   const mix_activation_options *o = mix_layer_data(layer);
   return mix_activation_shape(o->activation, input_shapes[0]);
 }
 
 static bool activation_check(void *options, const mix_layer_kind *kind) {
   if (((const mix_activation_options *)options)->activation) return true;
-  return mix_fail(MIX_TYPE_ERROR, "%s: needs the name of an activation; 'linear' changes nothing",
-                  kind->call),
-         false;
+  return mix_fail_type("%s: needs the name of an activation; 'linear' changes nothing", kind->call), false;
 }
 
 static const mix_field_row fields[] = {{MIX_FIELD(mix_activation_options, activation), &mix_field_activation},

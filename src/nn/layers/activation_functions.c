@@ -5,18 +5,15 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "graph/node.h"
+#include "ops/with_number.h"
 #include "tensor/shape.h"
 #include <math.h>
-#include <mixtape/ops.h>
 #include <string.h>
 
 typedef const mix_activate_options given;
 typedef mix_tensor *(*function)(mix_tensor *x, given *o);
 
 /* x combined with a constant, in x's dtype */
-static mix_tensor *plus(mix_tensor *x, double c) { return mix_add(x, mix_scalar_like(x, c)); }
-static mix_tensor *times(mix_tensor *x, double c) { return mix_multiply(x, mix_scalar_like(x, c)); }
-static mix_tensor *over(mix_tensor *x, double c) { return mix_divide(x, mix_scalar_like(x, c)); }
 static mix_tensor *clipped(mix_tensor *x, double low, double high) {
   return mix_clip(x, mix_scalar_like(x, low), mix_scalar_like(x, high));
 }
@@ -31,10 +28,7 @@ static mix_tensor *with_logits(mix_tensor *y, mix_tensor *logits) {
   return y;
 }
 
-static mix_tensor *linear(mix_tensor *x, given *o) {
-  (void)o;
-  return x;
-}
+static mix_tensor *linear(mix_tensor *x, given *o) { return x; }
 /* Keras's relu: x above the threshold, 0 at the threshold, slope * (x - threshold) below it, clipped to
  * max_value. For max_value 6 Keras uses relu6, else clip; their derivatives at max_value are 0 and 1. */
 static mix_tensor *relu(mix_tensor *x, given *o) {
@@ -44,7 +38,8 @@ static mix_tensor *relu(mix_tensor *x, given *o) {
   const bool relu6 = from == 0 && max_value == 6;
   mix_tensor *y = relu6 ? mix_relu6(x) : from == 0 ? mix_relu(x) : where(above(x, from), x, 0);
   if (max_value != INFINITY && !relu6) y = clipped(y, 0, max_value);
-  return slope == 0 ? y : mix_subtract(y, times(mix_relu(mix_subtract(mix_scalar_like(x, from), x)), slope));
+  return slope == 0 ? y
+                    : mix_subtract(y, mix_times(mix_relu(mix_subtract(mix_scalar_like(x, from), x)), slope));
 }
 static mix_tensor *leaky_relu(mix_tensor *x, given *o) {
   return mix_leaky_relu(x, mix_option_number(o->negative_slope, 0.2));
@@ -52,75 +47,45 @@ static mix_tensor *leaky_relu(mix_tensor *x, given *o) {
 static mix_tensor *leaky_relu_layer(mix_tensor *x, given *o) {
   return mix_leaky_relu(x, mix_option_number(o->negative_slope, 0.3));
 }
-static mix_tensor *relu6(mix_tensor *x, given *o) {
-  (void)o;
-  return mix_relu6(x);
-}
+static mix_tensor *relu6(mix_tensor *x, given *o) { return mix_relu6(x); }
 static mix_tensor *elu(mix_tensor *x, given *o) {
   double alpha = mix_option_number(o->alpha, 1);
   mix_tensor *y = mix_elu(x);
-  return alpha == 1 ? y : mix_select(above(x, 0), x, times(y, alpha));
+  return alpha == 1 ? y : mix_select(above(x, 0), x, mix_times(y, alpha));
 }
-static mix_tensor *selu(mix_tensor *x, given *o) {
-  (void)o;
-  return mix_selu(x);
-}
+static mix_tensor *selu(mix_tensor *x, given *o) { return mix_selu(x); }
 static mix_tensor *celu(mix_tensor *x, given *o) {
   double alpha = mix_option_number(o->alpha, 1);
   /* Clamped first: exp of a large x overflows. */
   mix_tensor *negative = mix_minimum(x, mix_scalar_like(x, 0));
-  return mix_add(mix_relu(x), times(mix_expm1(over(negative, alpha)), alpha));
+  return mix_add(mix_relu(x), mix_times(mix_expm1(mix_over(negative, alpha)), alpha));
 }
-static mix_tensor *softplus(mix_tensor *x, given *o) {
-  (void)o;
-  return mix_softplus(x);
-}
-static mix_tensor *softsign(mix_tensor *x, given *o) {
-  (void)o;
-  return mix_softsign(x);
-}
-static mix_tensor *sigmoid(mix_tensor *x, given *o) {
-  (void)o;
-  return with_logits(mix_sigmoid(x), x);
-}
+static mix_tensor *softplus(mix_tensor *x, given *o) { return mix_softplus(x); }
+static mix_tensor *softsign(mix_tensor *x, given *o) { return mix_softsign(x); }
+static mix_tensor *sigmoid(mix_tensor *x, given *o) { return with_logits(mix_sigmoid(x), x); }
 static mix_tensor *log_sigmoid(mix_tensor *x, given *o) {
-  (void)o;
   return mix_negative(mix_softplus(mix_negative(x)));
 }
-static mix_tensor *hard_sigmoid_relu6(mix_tensor *x) { return over(mix_relu6(plus(x, 3)), 6); }
+static mix_tensor *hard_sigmoid_relu6(mix_tensor *x) { return mix_over(mix_relu6(mix_plus(x, 3)), 6); }
 static mix_tensor *hard_sigmoid(mix_tensor *x, given *o) {
-  return o->semantics->hard_sigmoid_relu6 ? hard_sigmoid_relu6(x) : clipped(plus(times(x, 0.2), 0.5), 0, 1);
+  return o->semantics->hard_sigmoid_relu6 ? hard_sigmoid_relu6(x)
+                                          : clipped(mix_plus(mix_times(x, 0.2), 0.5), 0, 1);
 }
-static mix_tensor *silu(mix_tensor *x, given *o) {
-  (void)o;
-  return mix_multiply(x, mix_sigmoid(x));
-}
-static mix_tensor *hard_silu(mix_tensor *x, given *o) {
-  (void)o;
-  return mix_multiply(x, hard_sigmoid_relu6(x));
-}
+static mix_tensor *silu(mix_tensor *x, given *o) { return mix_multiply(x, mix_sigmoid(x)); }
+static mix_tensor *hard_silu(mix_tensor *x, given *o) { return mix_multiply(x, hard_sigmoid_relu6(x)); }
 /* Hendrycks, Gimpel: Gaussian error linear units; arXiv:1606.08415. */
 static mix_tensor *gelu(mix_tensor *x, given *o) {
-  if (!o->approximate) return mix_multiply(times(x, 0.5), plus(mix_erf(times(x, M_SQRT1_2)), 1));
+  if (!o->approximate) return mix_multiply(mix_times(x, 0.5), mix_plus(mix_erf(mix_times(x, M_SQRT1_2)), 1));
   mix_tensor *cube = mix_multiply(mix_square(x), x);
-  mix_tensor *inner = times(mix_add(x, times(cube, 0.044715)), 0.7978845608028654); /* sqrt(2 / pi) */
-  return mix_multiply(times(x, 0.5), plus(mix_tanh(inner), 1));
+  mix_tensor *inner = mix_times(mix_add(x, mix_times(cube, 0.044715)), 0.7978845608028654); /* sqrt(2 / pi) */
+  return mix_multiply(mix_times(x, 0.5), mix_plus(mix_tanh(inner), 1));
 }
-static mix_tensor *tanh_(mix_tensor *x, given *o) {
-  (void)o;
-  return mix_tanh(x);
-}
-static mix_tensor *tanh_shrink(mix_tensor *x, given *o) {
-  (void)o;
-  return mix_subtract(x, mix_tanh(x));
-}
-static mix_tensor *hard_tanh(mix_tensor *x, given *o) {
-  (void)o;
-  return clipped(x, -1, 1);
-}
+static mix_tensor *tanh_(mix_tensor *x, given *o) { return mix_tanh(x); }
+static mix_tensor *tanh_shrink(mix_tensor *x, given *o) { return mix_subtract(x, mix_tanh(x)); }
+static mix_tensor *hard_tanh(mix_tensor *x, given *o) { return clipped(x, -1, 1); }
 static mix_tensor *soft_shrink(mix_tensor *x, given *o) {
   double lambda = mix_option_number(o->threshold, 0.5);
-  mix_tensor *shrunk = mix_select(above(x, 0), plus(x, -lambda), plus(x, lambda));
+  mix_tensor *shrunk = mix_select(above(x, 0), mix_plus(x, -lambda), mix_plus(x, lambda));
   return where(above(mix_abs(x), lambda), shrunk, 0);
 }
 static mix_tensor *hard_shrink(mix_tensor *x, given *o) {
@@ -130,28 +95,20 @@ static mix_tensor *threshold(mix_tensor *x, given *o) {
   return where(above(x, mix_option_number(o->threshold, 0)), x, o->value);
 }
 static mix_tensor *sparse_plus(mix_tensor *x, given *o) {
-  (void)o;
   /* Clipped: the square of a large x overflows. */
-  mix_tensor *middle = over(mix_square(clipped(plus(x, 1), 0, 2)), 4);
+  mix_tensor *middle = mix_over(mix_square(clipped(mix_plus(x, 1), 0, 2)), 4);
   return mix_select(mix_less(x, mix_scalar_like(x, 1)), where(above(x, -1), middle, 0), x);
 }
 static mix_tensor *sparse_sigmoid(mix_tensor *x, given *o) {
-  (void)o;
   mix_tensor *one = mix_scalar_like(x, 1),
-             *upper = mix_select(mix_greater_equal(x, one), one, over(plus(x, 1), 2));
+             *upper = mix_select(mix_greater_equal(x, one), one, mix_over(mix_plus(x, 1), 2));
   return mix_select(mix_less_equal(x, mix_scalar_like(x, -1)), mix_scalar_like(x, 0), upper);
 }
 static mix_tensor *squareplus(mix_tensor *x, given *o) {
-  return over(mix_add(x, mix_sqrt(plus(mix_square(x), mix_option_number(o->alpha, 4)))), 2);
+  return mix_over(mix_add(x, mix_sqrt(mix_plus(mix_square(x), mix_option_number(o->alpha, 4)))), 2);
 }
-static mix_tensor *exponential(mix_tensor *x, given *o) {
-  (void)o;
-  return mix_exp(x);
-}
-static mix_tensor *mish(mix_tensor *x, given *o) {
-  (void)o;
-  return mix_multiply(x, mix_tanh(mix_softplus(x)));
-}
+static mix_tensor *exponential(mix_tensor *x, given *o) { return mix_exp(x); }
+static mix_tensor *mish(mix_tensor *x, given *o) { return mix_multiply(x, mix_tanh(mix_softplus(x))); }
 
 /* ---- along an axis ---- */
 
@@ -159,7 +116,7 @@ static mix_tensor *mish(mix_tensor *x, given *o) {
 static int axis_of(mix_tensor *x, given *o, const char *call) {
   int rank = mix_tensor_shape(x).rank, wanted = o->axis == 0 ? -1 : o->axis == MIX_AXIS_0 ? 0 : o->axis;
   int axis = mix_axis_normal(wanted, rank);
-  if (axis < 0) mix_fail(MIX_VALUE_ERROR, "%s: axis %d is outside a tensor of rank %d", call, wanted, rank);
+  if (axis < 0) mix_fail_value("%s: axis %d is outside a tensor of rank %d", call, wanted, rank);
   return axis;
 }
 
@@ -177,9 +134,8 @@ static mix_tensor *along(mix_tensor *x, int axis, mix_tensor *(*last)(mix_tensor
 
 static mix_tensor *softmax(mix_tensor *x, given *o) {
   if (o->semantics->softmax_vector_refused && mix_tensor_shape(x).rank < 2)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "softmax: cannot be applied to a tensor of rank %d; expected at least rank 2",
-                    mix_tensor_shape(x).rank);
+    return mix_fail_value("softmax: cannot be applied to a tensor of rank %d; expected at least rank 2",
+                          mix_tensor_shape(x).rank);
   return with_logits(along(x, axis_of(x, o, "softmax"), mix_softmax), x);
 }
 static mix_tensor *log_softmax(mix_tensor *x, given *o) {
@@ -192,8 +148,8 @@ static mix_tensor *glu(mix_tensor *x, given *o) {
   int axis = axis_of(x, o, "glu");
   if (axis < 0) return NULL;
   if (shape.dims[axis] < 0 || shape.dims[axis] % 2)
-    return mix_fail(MIX_VALUE_ERROR, "glu: axis %d has size %lld; expected an even number", axis,
-                    (long long)shape.dims[axis]);
+    return mix_fail_value("glu: axis %d has size %lld; expected an even number", axis,
+                          (long long)shape.dims[axis]);
   for (int i = 0; i < shape.rank; i++) size.dims[i] = -1;
   size.dims[axis] = shape.dims[axis] / 2;
   mix_tensor *a = mix_slice(x, begin, size);
@@ -210,10 +166,10 @@ static mix_tensor *sparsemax_last(mix_tensor *x) {
   mix_dtype dtype = mix_tensor_dtype(x);
   mix_tensor *k = mix_reduce_sum(mix_cast(not_below, dtype), last, false);
   mix_tensor *sum = mix_reduce_sum(mix_multiply(mix_cast(not_below, dtype), others), last, false);
-  mix_tensor *support = mix_cast(mix_greater(plus(mix_multiply(k, x), 1), sum), dtype);
+  mix_tensor *support = mix_cast(mix_greater(mix_plus(mix_multiply(k, x), 1), sum), dtype);
   mix_tensor *size = mix_reduce_sum(support, last, true),
              *total = mix_reduce_sum(mix_multiply(support, x), last, true);
-  mix_tensor *tau = mix_divide(plus(total, -1), size);
+  mix_tensor *tau = mix_divide(mix_plus(total, -1), size);
   return mix_relu(mix_subtract(x, tau));
 }
 static mix_tensor *sparsemax(mix_tensor *x, given *o) {
@@ -291,8 +247,8 @@ static bool is_known(const char *activation, const mix_semantics *semantics, con
       mix_did_you_mean_try(&nearest, table[i].name);
       if (!is_alias(i)) mix_text_put(&names, "%s%s", names.used ? ", " : "", table[i].name);
     }
-  mix_fail(MIX_VALUE_ERROR, "%s: activation '%.60s' is not known to %s%s; expected one of %s", call,
-           activation, semantics->name, mix_did_you_mean_hint(&nearest, hint, sizeof hint), list);
+  mix_fail_value("%s: activation '%.60s' is not known to %s%s; expected one of %s", call, activation,
+                 semantics->name, mix_did_you_mean_hint(&nearest, hint, sizeof hint), list);
   return false;
 }
 
@@ -313,12 +269,11 @@ static bool are_numbers(const mix_activate_options *o) {
                {"alpha", o->alpha}};
   for (size_t i = 0; i < sizeof given / sizeof *given; i++)
     if (isnan(given[i].number))
-      return mix_fail(MIX_VALUE_ERROR, "activate: %s is nan; expected a number", given[i].name), false;
+      return mix_fail_value("activate: %s is nan; expected a number", given[i].name), false;
   return true;
 }
 
 mix_tensor *mix_activate_with(const char *activation, const mix_activate_options *options) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_activate_options, o, options, "activate");
   if (!mix_given(o.x, &mix_tensor_class, "activate", "a tensor") || !are_numbers(&o)) return NULL;
   o.semantics = mix_semantics_or_current(o.semantics);
@@ -334,7 +289,6 @@ static bool resolve(const mix_fields *fields, const mix_field_row *field, void *
   return !mix_failed();
 }
 static json_t *write(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   const char *name = *(const char *const *)mix_field_at(field, options);
   return json_string(name ? name : "linear");
 }

@@ -1,6 +1,5 @@
 /* The names of the activation functions and the shapes of their results. */
-#ifndef MIX_NN_LAYERS_ACTIVATION_FUNCTIONS_H
-#define MIX_NN_LAYERS_ACTIVATION_FUNCTIONS_H
+#pragma once
 
 #include "base/fields.h"
 #include "nn/policy/semantics.h"
@@ -11,5 +10,3 @@ mix_shape mix_activation_shape(const char *activation, mix_shape shape);
 
 /* const char *: the option of a layer. */
 extern const mix_value_kind mix_field_activation;
-
-#endif

@@ -3,13 +3,11 @@
 #include "nn/layers/builtin.h"
 
 static mix_list *activity_regularization_call(mix_layer *layer, const mix_call_args *args) {
-  (void)layer;
   return mix_list_of(mix_call_input(args, 0));
 }
 
 /* l1 and l2 stand for the regularizer; Keras accepts nothing else. */
 static mix_status activity_regularization_config(mix_layer *layer, mix_config *config) {
-  (void)layer;
   json_object_del(config->object, "activity_regularizer");
   return mix_error();
 }
@@ -17,8 +15,7 @@ static mix_status activity_regularization_config(mix_layer *layer, mix_config *c
 static bool activity_regularization_check(void *options, const mix_layer_kind *kind) {
   mix_activity_regularization_options *o = options;
   if (o->activity_regularizer)
-    return mix_fail(MIX_VALUE_ERROR, "%s: takes l1 and l2, no activity_regularizer beside them", kind->call),
-           false;
+    return mix_fail_value("%s: takes l1 and l2, no activity_regularizer beside them", kind->call), false;
   o->activity_regularizer =
       mix_regularizer_new("l1_l2", .l1 = o->l1 == 0 ? MIX_ZERO : o->l1, .l2 = o->l2 == 0 ? MIX_ZERO : o->l2);
   return !mix_failed();
@@ -26,7 +23,6 @@ static bool activity_regularization_check(void *options, const mix_layer_kind *k
 
 static mix_layer *activity_regularization_from(const mix_layer_kind *kind, const json_t *config,
                                                void *options) {
-  (void)config;
   ((mix_activity_regularization_options *)options)->activity_regularizer = NULL;
   return mix_layer_of_kind(kind, options);
 }

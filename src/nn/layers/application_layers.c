@@ -2,7 +2,7 @@
  * ConvNeXt, CustomScaleLayer of InceptionResNetV2. They come from files; nothing else makes them. */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
-#include <mixtape/random.h>
+#include "ops/with_number.h"
 
 #define MIX_APPLICATION_KIND(name, type, from, ...)                                                          \
   const mix_layer_kind mix_##name##_kind = {                                                                 \
@@ -23,7 +23,6 @@ typedef struct layer_scale {
 } layer_scale;
 
 static mix_status layer_scale_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  char text[160];
   layer_scale *s = mix_layer_data(layer);
   const int64_t channels = s->options.projection_dim;
   const int64_t last =
@@ -32,7 +31,7 @@ static mix_status layer_scale_build(mix_layer *layer, int count, const mix_shape
     return mix_fail_status(MIX_VALUE_ERROR, "%s: projection_dim is %lld", layer->name, (long long)channels);
   if (last != channels && last != MIX_UNKNOWN)
     return mix_fail_status(MIX_VALUE_ERROR, "%s: the input has shape %s; expected %lld channels", layer->name,
-                           mix_shape_text(input_shapes[0], text, sizeof text), (long long)channels);
+                           MIX_SHAPE_TEXT(input_shapes[0]), (long long)channels);
   mix_scope *scope = mix_scope_begin();
   mix_initializer *constant = mix_initializer_new(.initializer = "constant", .value = s->options.init_values);
   s->gamma =
@@ -63,33 +62,25 @@ typedef struct stochastic_depth_options {
   double drop_path_rate;
 } stochastic_depth_options;
 
-typedef struct stochastic_depth {
-  stochastic_depth_options options;
-  mix_generator *generator;
-} stochastic_depth;
-
 /* x / keep * floor(keep + uniform): whole examples are kept or dropped. */
 static mix_list *stochastic_depth_call(mix_layer *layer, const mix_call_args *args) {
-  const stochastic_depth *d = mix_layer_data(layer);
+  const stochastic_depth_options *d = mix_layer_data(layer);
   mix_tensor *x = mix_call_input(args, 0);
   if (!args->training || args->symbolic) return mix_list_of(x);
   mix_shape examples = mix_tensor_shape(x);
   for (int i = 1; i < examples.rank; i++) examples.dims[i] = 1;
-  return mix_one_result(mix_dropped(x, d->options.drop_path_rate, examples, d->generator));
+  return mix_one_result(mix_dropped(x, d->drop_path_rate, examples, mix_generator_of(layer)));
 }
 
-static bool stochastic_depth_ready(mix_layer *layer) {
-  stochastic_depth *d = layer->data;
-  return (d->generator = mix_layer_generator(layer, 0)) != NULL;
-}
+static bool stochastic_depth_ready(mix_layer *layer) { return mix_layer_generator(layer, 0) != NULL; }
 
 static const mix_field_row stochastic_depth_fields[] = {
     {MIX_FIELD(stochastic_depth_options, drop_path_rate), &mix_field_number, .range = MIX_UNIT_INTERVAL},
     {0}};
 MIX_APPLICATION_KIND(stochastic_depth, stochastic_depth_options, "convnext",
                      .fields = stochastic_depth_fields, .ready = stochastic_depth_ready,
-                     MIX_LAYER_CLASS(.name = "StochasticDepth", .instance_size = sizeof(stochastic_depth),
-                                     .call = stochastic_depth_call, .output_shape = mix_layer_same_shape))
+                     MIX_LAYER_CLASS(.name = "StochasticDepth", .call = stochastic_depth_call,
+                                     .output_shape = mix_layer_same_shape))
 
 /* ---- CustomScaleLayer ---- */
 
@@ -102,10 +93,9 @@ typedef struct custom_scale_options {
 static mix_list *custom_scale_call(mix_layer *layer, const mix_call_args *args) {
   const custom_scale_options *o = mix_layer_data(layer);
   if (mix_list_count(args->inputs) != 2)
-    return mix_fail(MIX_VALUE_ERROR, "%s: got %d inputs; expected two", layer->name,
-                    mix_list_count(args->inputs));
+    return mix_fail_value("%s: got %d inputs; expected two", layer->name, mix_list_count(args->inputs));
   mix_tensor *x = mix_call_input(args, 0), *branch = mix_call_input(args, 1);
-  return mix_one_result(mix_add(x, mix_multiply(branch, mix_scalar_like(branch, o->scale))));
+  return mix_one_result(mix_add(x, mix_times(branch, o->scale)));
 }
 
 static const mix_field_row custom_scale_fields[] = {

@@ -2,10 +2,10 @@
  * under every policy (docs/spec/mixed_precision.md, 5.1 and 5.2). The differences between generations are
  * fields of nn/policy/semantics.h. */
 #include "base/error.h"
-#include "base/json.h"
 #include "distribute/distribute.h"
 #include "nn/keep.h"
 #include "nn/layers/moments.h"
+#include "ops/with_number.h"
 #include <math.h>
 #include <string.h>
 
@@ -25,10 +25,9 @@ static bool decide_fused(const mix_layer *layer, batch_normalization *b, mix_sha
   b->fused = layer->semantics->batch_norm_fused && !b->options.not_fused && !b->options.synchronized &&
              rank && channels && layer->compute != MIX_FLOAT64;
   if (!b->options.fused || b->fused || !layer->semantics->batch_norm_fused) return true;
-  mix_fail(MIX_VALUE_ERROR,
-           "%s: fused was asked for an input of rank %d, axis %d and dtype %s; "
-           "expected rank 4 or 5, axis 1 or the last, and no float64",
-           layer->name, in.rank, axis, mix_dtype_name(layer->compute));
+  mix_fail_value("%s: fused was asked for an input of rank %d, axis %d and dtype %s; "
+                 "expected rank 4 or 5, axis 1 or the last, and no float64",
+                 layer->name, in.rank, axis, mix_dtype_name(layer->compute));
   return false;
 }
 
@@ -47,7 +46,6 @@ static bool build_renorm(mix_layer *layer, batch_normalization *b, int64_t chann
 }
 
 static mix_status batch_normalization_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  char text[160];
   batch_normalization *b = mix_layer_data(layer);
   mix_shape in = input_shapes[0];
   mix_axes axis;
@@ -60,7 +58,7 @@ static mix_status batch_normalization_build(mix_layer *layer, int count, const m
   if (channels == MIX_UNKNOWN)
     return mix_fail_status(MIX_VALUE_ERROR,
                            "%s: the input has shape %s; expected a known dimension along axis %d",
-                           layer->name, mix_shape_text(in, text, sizeof text), b->options.axis);
+                           layer->name, MIX_SHAPE_TEXT(in), b->options.axis);
   bool narrow = mix_dtype_size(layer->variable) == 2;
   const char *dtype = narrow && layer->semantics->batch_norm_float32_weights ? "float32" : NULL;
   mix_affine_build(layer, MIX_AFFINE_OF(b), MIX_SHAPE(channels), dtype, true);
@@ -71,12 +69,7 @@ static mix_status batch_normalization_build(mix_layer *layer, int count, const m
       layer, "moving_variance", .shape = MIX_SHAPE(channels), .dtype = dtype, .not_trainable = true,
       .no_autocast = true, .initializer_object = b->options.moving_variance_initializer_object);
   if (b->options.renorm && !build_renorm(layer, b, channels)) return mix_error();
-  mix_input_spec spec = {.size = sizeof spec,
-                         .rank = in.rank,
-                         .axis_count = 1,
-                         .axes = {axis.axis[0]},
-                         .axis_sizes = {channels}};
-  return mix_layer_set_input_spec(layer, &spec);
+  return mix_layer_require_size(layer, in.rank, axis.axis[0], channels);
 }
 
 /* Moments of the elements that the mask keeps. The mask has one axis less than x (..., channels). */
@@ -86,7 +79,7 @@ static bool masked_moments(mix_tensor *x, mix_tensor *mask, mix_axes axes, mix_t
       mix_broadcast_to(mix_expand_dims(mix_cast(mask, mix_tensor_dtype(x)), -1), mix_tensor_shape(x));
   mix_tensor *count = mix_reduce_sum(kept, axes, true);
   /* Keras's epsilon(), for a batch without valid elements */
-  count = mix_add(count, mix_scalar_like(count, 1e-7));
+  count = mix_plus(count, 1e-7);
   *mean = mix_divide(mix_reduce_sum(mix_multiply(kept, x), axes, true), count);
   *variance = mix_divide(
       mix_reduce_sum(mix_multiply(kept, mix_squared_difference(x, mix_stop_gradient(*mean))), axes, true),
@@ -158,9 +151,8 @@ static bool move(mix_layer *layer, mix_variable *variable, mix_tensor *batch, do
     moved = mix_kept(mix_subtract(old, mix_kept(mix_multiply(step, mix_scalar_like(old, 1 - momentum)))));
   } else {
     old = mix_cast(old, mix_tensor_dtype(batch));
-    mix_tensor *share = mix_kept(mix_multiply(batch, mix_scalar_like(batch, 1 - momentum)));
-    moved = mix_cast(mix_kept(mix_add(mix_kept(mix_multiply(old, mix_scalar_like(old, momentum))), share)),
-                     dtype);
+    mix_tensor *share = mix_kept(mix_times(batch, 1 - momentum));
+    moved = mix_cast(mix_kept(mix_add(mix_kept(mix_times(old, momentum)), share)), dtype);
   }
   return moved && mix_variable_assign(variable, moved) == MIX_OK;
 }
@@ -176,7 +168,7 @@ static bool update(mix_layer *layer, mix_tensor *x, mix_tensor *mean, mix_tensor
   /* Bessel's correction, only for the moving variance */
   if (b->fused && layer->semantics->batch_norm_unbiased_moving_variance) {
     const double count = (double)rows;
-    variance = mix_multiply(variance, mix_scalar_like(variance, count / (count > 1 ? count - 1 : 1)));
+    variance = mix_times(variance, count / (count > 1 ? count - 1 : 1));
   }
   return targets_of_ranks(b, rows, &mean, &variance) &&
          move(layer, b->moving_mean, mean, b->options.momentum) &&
@@ -197,7 +189,7 @@ static bool renormalize(mix_layer *layer, int64_t rows, mix_tensor *mean, mix_te
   const batch_normalization *b = mix_layer_data(layer);
   const mix_batch_normalization_options *o = &b->options;
   const mix_dtype wide = mix_tensor_dtype(mean);
-  mix_tensor *stddev = mix_sqrt(mix_add(variance, mix_scalar_like(variance, o->epsilon)));
+  mix_tensor *stddev = mix_sqrt(mix_plus(variance, o->epsilon));
   mix_tensor *usual = mix_affine_value(b->renorm_stddev, wide, along),
              *centre = mix_affine_value(b->renorm_mean, wide, along);
   if (!stddev || !usual || !centre) return false;
@@ -258,35 +250,31 @@ static bool mixes_samples(const mix_layer *layer) { return layer->trainable; }
 static bool batch_normalization_check(void *options, const mix_layer_kind *kind) {
   const mix_batch_normalization_options *o = options;
   if (o->renorm && !(o->renorm_rmax >= o->renorm_rmin))
-    return mix_fail(MIX_VALUE_ERROR, "%s: renorm_rmax is %g; expected at least renorm_rmin, %g", kind->call,
-                    o->renorm_rmax, o->renorm_rmin),
+    return mix_fail_value("%s: renorm_rmax is %g; expected at least renorm_rmin, %g", kind->call,
+                          o->renorm_rmax, o->renorm_rmin),
            false;
   if (o->fused && o->synchronized)
-    return mix_fail(MIX_VALUE_ERROR, "%s: fused is not possible with synchronized; leave it out", kind->call),
-           false;
+    return mix_fail_value("%s: fused is not possible with synchronized; leave it out", kind->call), false;
   if (!o->fused || !o->not_fused) return true;
-  return mix_fail(MIX_VALUE_ERROR, "%s: both fused and not_fused were given; give one", kind->call), false;
+  return mix_fail_value("%s: both fused and not_fused were given; give one", kind->call), false;
 }
 
 static bool batch_normalization_ready(mix_layer *layer) {
   const batch_normalization *b = layer->data;
   if (b->options.renorm && !layer->semantics->config_newer_options)
-    return mix_fail(MIX_VALUE_ERROR, "%s: renorm is not known in these semantics; keras3 has it",
-                    layer->kind->call),
+    return mix_fail_value("%s: renorm is not known in these semantics; keras3 has it", layer->kind->call),
            false;
   if (!b->options.fused || !layer->semantics->batch_norm_fused || layer->compute != MIX_FLOAT64) return true;
-  return mix_fail(MIX_VALUE_ERROR, "%s: fused does not support float64", layer->kind->call), false;
+  return mix_fail_value("%s: fused does not support float64", layer->kind->call), false;
 }
 
 /* Keras's fused: True, False, or None, which configs leave out. */
 static json_t *write_fused(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields, (void)field;
   const mix_batch_normalization_options *o = options;
   return o->fused || o->not_fused ? json_boolean(o->fused) : json_null();
 }
 static bool read_fused(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                        void *options) {
-  (void)fields, (void)field;
   mix_batch_normalization_options *o = options;
   o->fused = json_is_true(value);
   o->not_fused = json_is_false(value);
@@ -298,7 +286,6 @@ static const mix_value_kind fused_kind = {
 /* Keras's renorm_clipping: a dict of the bounds that there are, or None. The members have rows of their own
  * that configs do not show. */
 static json_t *write_clipping(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields, (void)field;
   const mix_batch_normalization_options *o = options;
   json_t *clipping = json_object();
   if (isfinite(o->renorm_rmax)) mix_json_set(clipping, "rmax", mix_number_json(o->renorm_rmax));
@@ -321,8 +308,8 @@ static bool read_clipping(const mix_fields *fields, const mix_field_row *field, 
                      : !strcmp(key, "dmax") ? &o->renorm_dmax
                                             : NULL;
     if (!member)
-      return mix_fail(MIX_VALUE_ERROR, "%s: %s has '%.60s'; expected rmax, rmin and dmax", fields->call,
-                      field->name, key),
+      return mix_fail_value("%s: %s has '%.60s'; expected rmax, rmin and dmax", fields->call, field->name,
+                            key),
              false;
     if (!json_is_number(bound)) return mix_field_mistyped(field, bound), false;
     *member = json_number_value(bound) == 0 ? MIX_ZERO : json_number_value(bound);

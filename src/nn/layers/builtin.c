@@ -1,11 +1,8 @@
 /* Helpers that the layers share. */
 #include "nn/layers/builtin.h"
 #include "base/error.h"
-#include "base/json.h"
-#include "base/philox.h"
 #include "ops/table.h"
-#include "tensor/shape.h"
-#include <mixtape/random.h>
+#include "ops/with_number.h"
 #include <string.h>
 
 /* ---- configs ---- */
@@ -39,7 +36,6 @@ mix_status mix_config_axes(mix_layer *layer, mix_config *config, mix_axes axes) 
 /* ---- shapes ---- */
 
 mix_shape mix_layer_same_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)layer, (void)count;
   return input_shapes[0];
 }
 
@@ -50,8 +46,8 @@ bool mix_layer_axes(const mix_layer *layer, mix_axes given, int rank, mix_axes *
   for (int i = 0; i < given.count && i < MIX_MAX_RANK; i++) {
     int axis = mix_axis_normal(given.axis[i], rank);
     if (axis < 0 || chosen[axis]) {
-      mix_fail(MIX_VALUE_ERROR, "%s: axis %d is %s; the input has rank %d", layer->name, given.axis[i],
-               axis < 0 ? "outside" : "given twice", rank);
+      mix_fail_value("%s: axis %d is %s; the input has rank %d", layer->name, given.axis[i],
+                     axis < 0 ? "outside" : "given twice", rank);
       return false;
     }
     chosen[axis] = true;
@@ -90,10 +86,7 @@ mix_tensor *mix_layer_floating(const mix_layer *layer, mix_tensor *x) {
   return mix_cast(x, mix_dtype_is_floating(layer->compute) ? layer->compute : mix_floatx());
 }
 
-mix_tensor *mix_no_mask(mix_layer *layer, const mix_call_args *args) {
-  (void)layer, (void)args;
-  return NULL;
-}
+mix_tensor *mix_no_mask(mix_layer *layer, const mix_call_args *args) { return NULL; }
 
 mix_tensor *mix_call_mask(const mix_call_args *args) {
   return args->masks ? mix_list_get(args->masks, 0) : NULL;
@@ -104,8 +97,7 @@ mix_tensor *mix_call_mask(const mix_call_args *args) {
 bool mix_noise_shape(const mix_layer *layer, mix_shape given, mix_shape shape, mix_shape *noise_shape) {
   *noise_shape = shape;
   if (given.rank && given.rank != shape.rank) {
-    mix_fail(MIX_VALUE_ERROR, "%s: noise_shape has rank %d, the input rank %d", layer->name, given.rank,
-             shape.rank);
+    mix_fail_value("%s: noise_shape has rank %d, the input rank %d", layer->name, given.rank, shape.rank);
     return false;
   }
   for (int i = 0; i < given.rank; i++)
@@ -118,7 +110,7 @@ mix_tensor *mix_dropped(mix_tensor *x, double rate, mix_shape noise_shape, mix_g
   if (rate == 1) return mix_zeros_like(x);
   mix_tensor *uniform = mix_random_uniform(generator, noise_shape, mix_tensor_dtype(x));
   mix_tensor *keep = mix_greater_equal(uniform, mix_scalar_like(x, rate));
-  return mix_select(keep, mix_multiply(x, mix_scalar_like(x, 1 / (1 - rate))), mix_scalar_like(x, 0));
+  return mix_select(keep, mix_times(x, 1 / (1 - rate)), mix_scalar_like(x, 0));
 }
 
 mix_tensor *mix_layer_range(mix_tensor *x, int axis, int64_t begin, int64_t count, int64_t step) {
@@ -152,14 +144,6 @@ mix_tensor *mix_layer_stack(const mix_list *list, int axis) {
   return mix_failed() ? NULL : mix_layer_concat(wide, axis);
 }
 
-mix_generator *mix_layer_generator(mix_layer *layer, uint64_t seed) {
-  mix_scope *scope = mix_scope_begin();
-  mix_generator *generator = mix_generator_new(seed ? seed : mix_next_seed());
-  if (generator && mix_layer_add_generator(layer, generator) != MIX_OK) generator = NULL;
-  if (scope) mix_scope_end(scope);
-  return generator;
-}
-
 /* ---- categories ---- */
 
 mix_category_mode mix_category_mode_named(const char *name) {
@@ -178,7 +162,7 @@ mix_tensor *mix_encode_categories(mix_tensor *ids, mix_category_mode mode, int64
     return mix_one_hot(single ? mix_squeeze(ids, MIX_AXES(-1)) : ids, depth, dtype);
   }
   if (shape.rank == 0)
-    return mix_fail(MIX_VALUE_ERROR, "category encoding: the input is a scalar; expected ids (..., n)");
+    return mix_fail_value("category encoding: the input is a scalar; expected ids (..., n)");
   mix_tensor *hot = mix_one_hot(ids, depth, dtype); /* (..., n, depth) */
   if (mode == MIX_CATEGORY_MULTI_HOT) return mix_reduce_max(hot, MIX_AXES(-2), false);
   if (weights) hot = mix_multiply(hot, mix_expand_dims(mix_cast(weights, dtype), -1));

@@ -1,12 +1,11 @@
 /* Helpers that the layers share: configs, shapes, axes, noise, categories, and the list of layer classes. */
-#ifndef MIX_NN_LAYERS_BUILTIN_H
-#define MIX_NN_LAYERS_BUILTIN_H
+#pragma once
 
 #include "nn/config.h"
 #include "nn/fields.h"
 #include "nn/layer/layer.h"
+#include "tensor/shape.h"
 #include <mixtape/attention.h>
-#include <mixtape/ops.h>
 
 /* The layers that are made from configs, mix_<name>_kind, by the folder of their files: nn/layers/, and below
  * it convolution/, spatial/, recurrent/, attention/ and operations/. */
@@ -102,8 +101,6 @@ mix_tensor *mix_dropped(mix_tensor *x, double rate, mix_shape noise_shape, mix_g
 /* x's shape with the dimensions that `given` fixes (rank 0: none). False with a ValueError if the ranks
  * differ. */
 bool mix_noise_shape(const mix_layer *layer, mix_shape given, mix_shape shape, mix_shape *noise_shape);
-/* A new generator, added to the layer (mix_layer_add_generator). Seed 0: a fresh seed. Borrowed. */
-mix_generator *mix_layer_generator(mix_layer *layer, uint64_t seed);
 
 /* ---- categories ---- */
 
@@ -119,5 +116,3 @@ mix_category_mode mix_category_mode_named(const char *name);
  * NULL, or of the ids' shape. */
 mix_tensor *mix_encode_categories(mix_tensor *ids, mix_category_mode mode, int64_t depth, mix_tensor *weights,
                                   mix_dtype dtype);
-
-#endif

@@ -9,8 +9,8 @@ static mix_list *category_encoding_call(mix_layer *layer, const mix_call_args *a
   mix_tensor *ids = mix_call_input(args, 0), *weights = NULL;
   if (args->arguments && mix_list_count(args->arguments)) weights = mix_call_argument(args, 0);
   if (weights && mode != MIX_CATEGORY_COUNT)
-    return mix_fail(MIX_VALUE_ERROR, "%s: weights of counts were given; the output mode is %s", layer->name,
-                    o->output_mode);
+    return mix_fail_value("%s: weights of counts were given; the output mode is %s", layer->name,
+                          o->output_mode);
   ids = mix_index_values(ids);
   /* An identity lookup: an id out of range sets the plan's error. */
   if (layer->semantics->category_encoding_checked)
@@ -21,7 +21,6 @@ static mix_list *category_encoding_call(mix_layer *layer, const mix_call_args *a
 }
 
 static bool category_encoding_check(void *options, const mix_layer_kind *kind) {
-  (void)kind;
   mix_category_encoding_options *o = options;
   if (!o->dtype && !o->policy) o->dtype = mix_dtype_name(mix_floatx());
   return true;

@@ -2,7 +2,6 @@
 #include "base/error.h"
 #include "nn/layers/activation_functions.h"
 #include "nn/layers/builtin.h"
-#include <mixtape/ops.h>
 
 typedef struct dense {
   mix_dense_options options;
@@ -10,7 +9,6 @@ typedef struct dense {
 } dense;
 
 static mix_status dense_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  char text[160];
   dense *d = mix_layer_data(layer);
   const mix_dense_options *o = &d->options;
   mix_shape shape = input_shapes[0];
@@ -20,7 +18,7 @@ static mix_status dense_build(mix_layer *layer, int count, const mix_shape *inpu
   if (shape.rank < 2 || last == MIX_UNKNOWN)
     return mix_fail_status(MIX_VALUE_ERROR,
                            "%s: the input has shape %s; expected at least rank 2 and a known last dimension",
-                           layer->name, mix_shape_text(shape, text, sizeof text));
+                           layer->name, MIX_SHAPE_TEXT(shape));
   d->kernel = mix_layer_add_weight(
       layer, "kernel", .shape = MIX_SHAPE(last, o->units), .initializer_object = o->kernel_initializer_object,
       .regularizer_object = o->kernel_regularizer, .constraint_object = o->kernel_constraint);
@@ -59,7 +57,6 @@ static mix_list *dense_call(mix_layer *layer, const mix_call_args *args) {
 }
 
 static mix_shape dense_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)count;
   mix_shape shape = input_shapes[0];
   const dense *d = mix_layer_data(layer);
   if (shape.rank) shape.dims[shape.rank - 1] = d->options.units;

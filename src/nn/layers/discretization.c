@@ -3,7 +3,6 @@
  * boundaries agree with Keras's. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "nn/layers/builtin.h"
 #include <string.h>
 #include <math.h>
@@ -29,8 +28,7 @@ static mix_list *discretization_call(mix_layer *layer, const mix_call_args *args
   bool narrow = mix_dtype_is_floating(dtype) && dtype != MIX_FLOAT64;
   mix_tensor *ids;
   if (d->options.num_bins && !d->options.bin_boundaries)
-    return mix_fail(MIX_RUNTIME_ERROR, "%s: has no boundaries; call mix_discretization_adapt first",
-                    layer->name);
+    return mix_fail_runtime("%s: has no boundaries; call mix_discretization_adapt first", layer->name);
   if (d->options.boundary_count) {
     mix_tensor *boundaries = mix_tensor_from_doubles(
         d->options.bin_boundaries, narrow ? MIX_FLOAT32 : MIX_FLOAT64, MIX_SHAPE(d->options.boundary_count));
@@ -137,10 +135,9 @@ static void set_boundaries(mix_discretization_options *o, double *boundaries, in
 static discretization *adaptable(mix_layer *layer, const char *call) {
   if (mix_failed()) return NULL;
   if (!mix_is(layer, &mix_layer_object_class) || layer->class.call != discretization_call)
-    return mix_fail(MIX_TYPE_ERROR, "%s: the object is no Discretization layer", call);
+    return mix_fail_type("%s: the object is no Discretization layer", call);
   discretization *d = mix_layer_data(layer);
-  if (!d->options.num_bins)
-    return mix_fail(MIX_RUNTIME_ERROR, "%s: '%s' was given its boundaries", call, layer->name);
+  if (!d->options.num_bins) return mix_fail_runtime("%s: '%s' was given its boundaries", call, layer->name);
   return d;
 }
 
@@ -204,7 +201,6 @@ static void discretization_finalize(mix_layer *layer) {
 
 /* The boundaries: a pointer, and the count at `other`. A copy is not NULL even for count 0. */
 static bool copy_boundaries(const mix_fields *fields, const mix_field_row *field, void *options) {
-  (void)fields, (void)field;
   mix_discretization_options *o = options;
   const double *given = o->bin_boundaries;
   size_t count = given && o->boundary_count > 0 ? (size_t)o->boundary_count : 0;
@@ -214,11 +210,9 @@ static bool copy_boundaries(const mix_fields *fields, const mix_field_row *field
   return !mix_failed();
 }
 static void release_boundaries(const mix_field_row *field, void *options) {
-  (void)field;
   set_boundaries(options, NULL, 0);
 }
 static json_t *write_boundaries(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields, (void)field;
   const mix_discretization_options *o = options;
   json_t *list = o->bin_boundaries ? json_array() : json_null();
   for (int i = 0; i < o->boundary_count; i++) mix_json_append(list, json_real(o->bin_boundaries[i]));
@@ -226,7 +220,6 @@ static json_t *write_boundaries(const mix_fields *fields, const mix_field_row *f
 }
 static bool read_boundaries(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                             void *options) {
-  (void)fields, (void)field;
   mix_discretization_options *o = options;
   size_t count = json_array_size(value);
   double *numbers = json_is_array(value) ? mix_scoped_memory((count + 1) * sizeof *numbers) : NULL;
@@ -246,21 +239,20 @@ static const mix_value_kind boundaries_kind = {"a list of numbers",
 static bool discretization_check(void *options, const mix_layer_kind *kind) {
   mix_discretization_options *o = options;
   if (!o->bin_boundaries == !o->num_bins)
-    return mix_fail(MIX_VALUE_ERROR, "%s: give either bin_boundaries or num_bins", kind->call), false;
+    return mix_fail_value("%s: give either bin_boundaries or num_bins", kind->call), false;
   if (o->boundary_count < 0)
-    return mix_fail(MIX_VALUE_ERROR, "%s: boundary_count is %d; expected a number that is not negative",
-                    kind->call, o->boundary_count),
+    return mix_fail_value("%s: boundary_count is %d; expected a number that is not negative", kind->call,
+                          o->boundary_count),
            false;
   if (o->boundary_count && !o->bin_boundaries)
-    return mix_fail(MIX_VALUE_ERROR, "%s: boundary_count is %d without bin_boundaries", kind->call,
-                    o->boundary_count),
+    return mix_fail_value("%s: boundary_count is %d without bin_boundaries", kind->call, o->boundary_count),
            false;
   if (o->boundary_count && isnan(o->bin_boundaries[0]))
-    return mix_fail(MIX_VALUE_ERROR, "%s: boundary 0 is nan; expected a number", kind->call), false;
+    return mix_fail_value("%s: boundary 0 is nan; expected a number", kind->call), false;
   for (int i = 1; i < o->boundary_count; i++)
     if (!(o->bin_boundaries[i - 1] < o->bin_boundaries[i]))
-      return mix_fail(MIX_VALUE_ERROR, "%s: boundary %d is %g after %g; expected ascending numbers",
-                      kind->call, i, o->bin_boundaries[i], o->bin_boundaries[i - 1]),
+      return mix_fail_value("%s: boundary %d is %g after %g; expected ascending numbers", kind->call, i,
+                            o->bin_boundaries[i], o->bin_boundaries[i - 1]),
              false;
   bool ids = !strcmp(o->output_mode, "int");
   if (!o->dtype && !o->policy) o->dtype = ids ? "int64" : mix_dtype_name(mix_floatx());
@@ -270,15 +262,14 @@ static bool discretization_check(void *options, const mix_layer_kind *kind) {
 static bool discretization_ready(mix_layer *layer) {
   const discretization *d = layer->data;
   if (strcmp(d->options.output_mode, "int") || mix_dtype_is_integer(layer->compute)) return true;
-  return mix_fail(MIX_VALUE_ERROR, "%s: output_mode int needs an integer dtype, not %s", layer->kind->call,
-                  mix_dtype_name(layer->compute)),
+  return mix_fail_value("%s: output_mode int needs an integer dtype, not %s", layer->kind->call,
+                        mix_dtype_name(layer->compute)),
          false;
 }
 
 /* Keras 3 saves floatx for every output mode; indices are integers all the same. A config may hold num_bins
  * and the adapted boundaries. */
 static mix_layer *discretization_from(const mix_layer_kind *kind, const json_t *config, void *options) {
-  (void)config;
   mix_discretization_options *o = options, adapted = *o;
   bool ids = !o->output_mode || !strcmp(o->output_mode, "int");
   if (ids && o->policy && !mix_dtype_is_integer(mix_policy_compute_dtype(o->policy))) o->policy = NULL;

@@ -63,9 +63,9 @@ static bool einsum_dense_check(void *options, const mix_layer_kind *kind) {
     o->activity_regularizer = NULL;
   }
   if (o->equation && read_equation(o->equation, &e)) return true;
-  mix_fail(MIX_VALUE_ERROR,
-           "%s: the equation is '%.100s'; expected [X],[Y]->[Z], ...[X],[Y]->...[Z] or [X]...,[Y]->[Z]...",
-           kind->call, o->equation ? o->equation : "NULL");
+  mix_fail_value(
+      "%s: the equation is '%.100s'; expected [X],[Y]->[Z], ...[X],[Y]->...[Z] or [X]...,[Y]->[Z]...",
+      kind->call, o->equation ? o->equation : "NULL");
   return false;
 }
 
@@ -86,19 +86,18 @@ static bool full_shape(const mix_layer *layer, mix_shape input, mix_shape *resul
   const einsum_dense *d = layer->data;
   const equation *e = &d->equation;
   const int open = input.rank - (int)strlen(e->input);
-  char text[160];
   *result = (mix_shape){.rank = 0};
   if (open < 0 || (open > 0 && !e->open_left && !e->open_right)) {
-    mix_fail(MIX_VALUE_ERROR, "%s: the input has shape %s, which does not fit '%s'", layer->name,
-             mix_shape_text(input, text, sizeof text), d->options.equation);
+    mix_fail_value("%s: the input has shape %s, which does not fit '%s'", layer->name, MIX_SHAPE_TEXT(input),
+                   d->options.equation);
     return false;
   }
   const int left = e->open_left && open > 1 ? open : 1, right = e->open_right ? open : 0;
   const int given = d->options.output_shape.rank;
   if (left + given + right > MIX_MAX_RANK ||
       left + given + right != (int)strlen(e->result) + (e->open_left || e->open_right ? open : 0)) {
-    mix_fail(MIX_VALUE_ERROR, "%s: output_shape has %d sizes, which do not fit '%s'", layer->name, given,
-             d->options.equation);
+    mix_fail_value("%s: output_shape has %d sizes, which do not fit '%s'", layer->name, given,
+                   d->options.equation);
     return false;
   }
   for (int i = 0; i < left; i++) result->dims[result->rank++] = input.dims[i];
@@ -124,8 +123,8 @@ static bool kernel_shape(const mix_layer *layer, mix_shape input, mix_shape resu
                   of_result = size_in(e->result, result, open, *letter);
     const int64_t size = of_input != -2 ? of_input : of_result;
     if (size < 0) {
-      mix_fail(MIX_VALUE_ERROR, "%s: the size of '%c' in '%s' is %s", layer->name, *letter,
-               d->options.equation, size == -2 ? "neither the input's nor the result's" : "unknown");
+      mix_fail_value("%s: the size of '%c' in '%s' is %s", layer->name, *letter, d->options.equation,
+                     size == -2 ? "neither the input's nor the result's" : "unknown");
       return false;
     }
     weight->shape.dims[weight->shape.rank++] = size;
@@ -144,13 +143,13 @@ static bool sizes_agree(const mix_layer *layer, mix_shape input, mix_shape resul
     const int64_t of_input = size_in(e->input, input, open, *letter),
                   of_result = size_in(e->result, result, open, *letter);
     if (of_input == -2 && place_in(e->kernel, *letter) < 0) {
-      mix_fail(MIX_VALUE_ERROR, "%s: '%c' of the result of '%s' is in neither the input nor the kernel",
-               layer->name, *letter, d->options.equation);
+      mix_fail_value("%s: '%c' of the result of '%s' is in neither the input nor the kernel", layer->name,
+                     *letter, d->options.equation);
       return false;
     }
     if (of_input == -2 || of_result == MIX_UNKNOWN || of_input == of_result) continue;
-    mix_fail(MIX_VALUE_ERROR, "%s: '%c' of '%s' is %lld in the input and %lld in the result", layer->name,
-             *letter, d->options.equation, (long long)of_input, (long long)of_result);
+    mix_fail_value("%s: '%c' of '%s' is %lld in the input and %lld in the result", layer->name, *letter,
+                   d->options.equation, (long long)of_input, (long long)of_result);
     return false;
   }
   return true;
@@ -165,8 +164,8 @@ static bool bias_shape(const mix_layer *layer, mix_shape input, mix_shape result
   for (const char *letter = d->options.bias_axes; *letter; letter++) {
     const int at = place_in(e->result, *letter);
     if (at < 0) {
-      mix_fail(MIX_VALUE_ERROR, "%s: the bias axis '%c' is not in the result of '%s'", layer->name, *letter,
-               d->options.equation);
+      mix_fail_value("%s: the bias axis '%c' is not in the result of '%s'", layer->name, *letter,
+                     d->options.equation);
       return false;
     }
     first = at < first ? at : first;
@@ -174,7 +173,7 @@ static bool bias_shape(const mix_layer *layer, mix_shape input, mix_shape result
   for (int i = first; e->result[i]; i++) {
     const int64_t size = place_in(d->options.bias_axes, e->result[i]) < 0 ? 1 : result.dims[i + left];
     if (size < 0) {
-      mix_fail(MIX_VALUE_ERROR, "%s: the size of the bias axis '%c' is unknown", layer->name, e->result[i]);
+      mix_fail_value("%s: the size of the bias axis '%c' is unknown", layer->name, e->result[i]);
       return false;
     }
     shape->dims[shape->rank++] = size;
@@ -223,7 +222,6 @@ static mix_list *einsum_dense_call(mix_layer *layer, const mix_call_args *args) 
 }
 
 static mix_shape einsum_dense_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)count;
   const equation *e = &((const einsum_dense *)layer->data)->equation;
   const mix_shape input = input_shapes[0];
   mix_shape result;

@@ -9,7 +9,6 @@ typedef struct embedding {
 } embedding;
 
 static mix_status embedding_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)count, (void)input_shapes;
   embedding *e = mix_layer_data(layer);
   const mix_embedding_options *o = &e->options;
   e->embeddings = mix_layer_add_weight(
@@ -33,7 +32,6 @@ static mix_tensor *embedding_mask(mix_layer *layer, const mix_call_args *args) {
 }
 
 static mix_shape embedding_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)count;
   mix_shape shape = input_shapes[0];
   if (shape.rank < MIX_MAX_RANK)
     shape.dims[shape.rank++] = ((const embedding *)mix_layer_data(layer))->options.output_dim;

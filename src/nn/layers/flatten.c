@@ -1,12 +1,9 @@
 /* Flatten: merges all axes except the batch into one. */
 #include "base/error.h"
 #include "nn/layers/builtin.h"
-#include "nn/layer/layer.h"
-#include <mixtape/ops.h>
 #include <string.h>
 
 static mix_shape flatten_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)layer, (void)count;
   mix_shape in = input_shapes[0], out = {.rank = 2, .dims = {in.rank ? in.dims[0] : 1, 1}};
   for (int i = 1; i < in.rank; i++)
     out.dims[1] = in.dims[i] < 0 || out.dims[1] < 0 ? MIX_UNKNOWN : out.dims[1] * in.dims[i];
@@ -16,10 +13,9 @@ static mix_shape flatten_output_shape(mix_layer *layer, int count, const mix_sha
 static mix_list *flatten_call(mix_layer *layer, const mix_call_args *args) {
   mix_tensor *x = mix_call_input(args, 0);
   mix_shape in = mix_tensor_shape(x), out = flatten_output_shape(layer, 1, &in);
-  if (!in.rank) return mix_fail(MIX_VALUE_ERROR, "%s: the input is a scalar; expected a batch", layer->name);
+  if (!in.rank) return mix_fail_value("%s: the input is a scalar; expected a batch", layer->name);
   if (out.dims[0] < 0 && out.dims[1] < 0)
-    return mix_fail(
-        MIX_VALUE_ERROR,
+    return mix_fail_value(
         "%s: the batch and another dimension of the input are unknown; give the input a full shape",
         layer->name);
   const mix_flatten_options *o = mix_layer_data(layer);

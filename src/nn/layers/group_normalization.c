@@ -14,7 +14,6 @@ static int64_t groups_of(const group_normalization *n, int64_t channels) {
 }
 
 static mix_status group_normalization_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  char text[160];
   group_normalization *n = mix_layer_data(layer);
   mix_shape in = input_shapes[0];
   mix_axes axis;
@@ -26,19 +25,14 @@ static mix_status group_normalization_build(mix_layer *layer, int count, const m
     return mix_fail_status(
         MIX_VALUE_ERROR,
         "%s: the input has shape %s; expected a known dimension along axis %d, not the batch", layer->name,
-        mix_shape_text(in, text, sizeof text), n->options.axis);
+        MIX_SHAPE_TEXT(in), n->options.axis);
   int64_t groups = groups_of(n, channels);
   if (groups > channels || channels % groups)
     return mix_fail_status(MIX_VALUE_ERROR, "%s: %lld groups do not divide %lld channels", layer->name,
                            (long long)groups, (long long)channels);
   mix_affine_build(layer, MIX_AFFINE_OF(n), MIX_SHAPE(channels), NULL,
                    !layer->semantics->group_norm_weights_cast);
-  mix_input_spec spec = {.size = sizeof spec,
-                         .rank = in.rank,
-                         .axis_count = 1,
-                         .axes = {axis.axis[0]},
-                         .axis_sizes = {channels}};
-  return mix_layer_set_input_spec(layer, &spec);
+  return mix_layer_require_size(layer, in.rank, axis.axis[0], channels);
 }
 
 static mix_list *group_normalization_call(mix_layer *layer, const mix_call_args *args) {
@@ -70,8 +64,8 @@ static mix_list *group_normalization_call(mix_layer *layer, const mix_call_args 
 static bool group_normalization_check(void *options, const mix_layer_kind *kind) {
   int64_t groups = ((const mix_group_normalization_options *)options)->groups;
   if (groups > 0 || groups == -1) return true;
-  return mix_fail(MIX_VALUE_ERROR, "%s: groups is %lld; expected a positive number or -1", kind->call,
-                  (long long)groups),
+  return mix_fail_value("%s: groups is %lld; expected a positive number or -1", kind->call,
+                        (long long)groups),
          false;
 }
 

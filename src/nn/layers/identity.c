@@ -7,7 +7,6 @@ typedef struct identity_options {
 } identity_options;
 
 static mix_list *call(mix_layer *layer, const mix_call_args *args) {
-  (void)layer;
   return mix_one_result(mix_call_input(args, 0));
 }
 

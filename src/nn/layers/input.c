@@ -1,7 +1,6 @@
 /* Input: the symbolic tensor that a functional model starts from, and its InputLayer. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "nn/config.h"
 #include "nn/fields.h"
 #include "nn/layer/layer.h"
@@ -9,7 +8,6 @@
 #include <string.h>
 
 static mix_list *input_call(mix_layer *layer, const mix_call_args *args) {
-  (void)layer;
   return mix_list_of(mix_call_input(args, 0));
 }
 
@@ -54,28 +52,27 @@ static bool record_input(mix_tensor *tensor, mix_layer *layer) {
 }
 
 mix_tensor *mix_input_with(const mix_input_options *options) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_input_options, o, options, "input");
   const mix_semantics *semantics = mix_semantics_or_current(o.semantics);
   mix_dtype dtype = o.dtype ? mix_dtype_from_name(o.dtype) : mix_floatx();
-  if (!mix_dtype_size(dtype)) return mix_fail(MIX_VALUE_ERROR, "input: no tensor has dtype '%.60s'", o.dtype);
+  if (!mix_dtype_size(dtype)) return mix_fail_value("input: no tensor has dtype '%.60s'", o.dtype);
   if (o.shape.rank < 0 || o.shape.rank >= MIX_MAX_RANK)
-    return mix_fail(MIX_VALUE_ERROR, "input: the shape has rank %d; expected at most %d", o.shape.rank,
-                    MIX_MAX_RANK - 1);
+    return mix_fail_value("input: the shape has rank %d; expected at most %d", o.shape.rank,
+                          MIX_MAX_RANK - 1);
   for (int i = 0; i < o.shape.rank; i++)
     if (o.shape.dims[i] < MIX_UNKNOWN)
-      return mix_fail(MIX_VALUE_ERROR, "input: dimension %d is %lld; expected a size, or MIX_UNKNOWN", i,
-                      (long long)o.shape.dims[i]);
+      return mix_fail_value("input: dimension %d is %lld; expected a size, or MIX_UNKNOWN", i,
+                            (long long)o.shape.dims[i]);
   if (o.batch_size < 0)
-    return mix_fail(MIX_VALUE_ERROR, "input: batch_size is %lld; expected a size, or 0 (unknown)",
-                    (long long)o.batch_size);
+    return mix_fail_value("input: batch_size is %lld; expected a size, or 0 (unknown)",
+                          (long long)o.batch_size);
   mix_shape shape = {.rank = o.shape.rank + 1, .dims = {o.batch_size > 0 ? o.batch_size : MIX_UNKNOWN}};
   memcpy(shape.dims + 1, o.shape.dims, (size_t)o.shape.rank * sizeof *shape.dims);
   mix_shape example = shape;
   for (int i = 0; i < example.rank; i++)
     if (example.dims[i] == MIX_UNKNOWN) example.dims[i] = 1;
   if (mix_shape_checked_size(example) < 0)
-    return mix_fail(MIX_VALUE_ERROR, "input: the shape has more elements than a tensor can have");
+    return mix_fail_value("input: the shape has more elements than a tensor can have");
   const char *name = input_name(&o, semantics);
   mix_layer_common common = {.name = name, .dtype = mix_dtype_name(dtype), .semantics = semantics};
   mix_layer *layer = mix_layer_make(&input_layer_class, &common, NULL, "input");

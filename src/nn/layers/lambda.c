@@ -14,7 +14,7 @@ static mix_tensor *lambda_mask(mix_layer *layer, const mix_call_args *args) {
 
 static bool lambda_check(void *options, const mix_layer_kind *kind) {
   if (((const mix_lambda_options *)options)->function) return true;
-  return mix_fail(MIX_TYPE_ERROR, "%s: needs a function", kind->call), false;
+  return mix_fail_type("%s: needs a function", kind->call), false;
 }
 
 static bool lambda_ready(mix_layer *layer) {
@@ -24,11 +24,9 @@ static bool lambda_ready(mix_layer *layer) {
 }
 
 static mix_layer *lambda_from(const mix_layer_kind *kind, const json_t *config, void *options) {
-  (void)config;
   const char *name = ((const mix_lambda_options *)options)->function_name;
-  return mix_fail(MIX_VALUE_ERROR,
-                  "%s: the C function '%.60s' is not in the config; make the layer in the program",
-                  kind->call, name ? name : "lambda");
+  return mix_fail_value("%s: the C function '%.60s' is not in the config; make the layer in the program",
+                        kind->call, name ? name : "lambda");
 }
 
 static const mix_field_row fields[] = {

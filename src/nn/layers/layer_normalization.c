@@ -2,7 +2,6 @@
  */
 #include "base/error.h"
 #include "nn/layers/moments.h"
-#include "tensor/shape.h"
 
 typedef struct layer_normalization {
   mix_layer_normalization_options options;
@@ -10,7 +9,6 @@ typedef struct layer_normalization {
 } layer_normalization;
 
 static mix_status layer_normalization_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  char text[160];
   layer_normalization *n = mix_layer_data(layer);
   mix_shape in = input_shapes[0];
   mix_axes axes;
@@ -25,7 +23,7 @@ static mix_status layer_normalization_build(mix_layer *layer, int count, const m
     if (shape.dims[i] == MIX_UNKNOWN)
       return mix_fail_status(MIX_VALUE_ERROR,
                              "%s: the input has shape %s; expected known dimensions along the axes",
-                             layer->name, mix_shape_text(in, text, sizeof text));
+                             layer->name, MIX_SHAPE_TEXT(in));
   return mix_affine_build(layer, MIX_AFFINE_OF(n), shape, NULL, true);
 }
 

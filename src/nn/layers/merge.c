@@ -1,15 +1,14 @@
 /* Merging layers: the element-wise ones, Concatenate and Dot (docs/spec/keras.md, section 7). */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "nn/layers/builtin.h"
 #include "nn/layers/moments.h"
-#include "tensor/shape.h"
+#include "ops/with_number.h"
 
 /* ---- shared checks ---- */
 
 static bool given_a_list(const mix_layer *layer, const mix_call_args *args) {
   if (!args->inputs_are_list)
-    mix_fail(MIX_VALUE_ERROR, "%s: a merging layer is called with a list of tensors", layer->name);
+    mix_fail_value("%s: a merging layer is called with a list of tensors", layer->name);
   return args->inputs_are_list;
 }
 
@@ -18,8 +17,8 @@ static bool one_batch_size(const mix_layer *layer, int count, const mix_shape *s
   for (int i = 0; i < count; i++) {
     int64_t own = shapes[i].rank ? shapes[i].dims[0] : MIX_UNKNOWN;
     if (batch != MIX_UNKNOWN && own != MIX_UNKNOWN && own != batch) {
-      mix_fail(MIX_VALUE_ERROR, "%s: input %d has batch size %lld, others have %lld", layer->name, i,
-               (long long)own, (long long)batch);
+      mix_fail_value("%s: input %d has batch size %lld, others have %lld", layer->name, i, (long long)own,
+                     (long long)batch);
       return false;
     }
     if (own != MIX_UNKNOWN) batch = own;
@@ -55,15 +54,14 @@ static mix_shape expanded(mix_shape shape, int rank) {
 }
 
 static mix_shape merge_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  char a[160], b[160];
   int rank = 0;
   for (int i = 0; i < count; i++) rank = input_shapes[i].rank > rank ? input_shapes[i].rank : rank;
   mix_shape result = expanded(input_shapes[0], rank);
   for (int i = 1; i < count; i++) {
     mix_shape next = expanded(input_shapes[i], rank);
     if (mix_shape_broadcast(result, next, &result)) continue;
-    mix_fail(MIX_VALUE_ERROR, "%s: inputs of shapes %s and %s cannot be merged", layer->name,
-             mix_shape_text(result, a, sizeof a), mix_shape_text(next, b, sizeof b));
+    mix_fail_value("%s: inputs of shapes %s and %s cannot be merged", layer->name, MIX_SHAPE_TEXT(result),
+                   MIX_SHAPE_TEXT(next));
     break;
   }
   return result;
@@ -118,8 +116,7 @@ static mix_list *merge_call(mix_layer *layer, const mix_call_args *args) {
   bool one_rank = true;
   if (!given_a_list(layer, args)) return NULL;
   if (rule->count && count != rule->count)
-    return mix_fail(MIX_VALUE_ERROR, "%s: got %d inputs; expected exactly %d", layer->name, count,
-                    rule->count);
+    return mix_fail_value("%s: got %d inputs; expected exactly %d", layer->name, count, rule->count);
   for (int i = 0; i < count; i++) {
     int own = mix_tensor_shape(mix_call_input(args, i)).rank;
     one_rank &= !i || own == rank;
@@ -137,7 +134,7 @@ static mix_list *merge_call(mix_layer *layer, const mix_call_args *args) {
     mix_tensor *next = mix_layer_reshape(x, expanded(mix_tensor_shape(x), rank));
     result = i ? rule->combine(result, next) : next;
   }
-  return mix_one_result(rule->averaged ? mix_divide(result, mix_scalar_like(result, count)) : result);
+  return mix_one_result(rule->averaged ? mix_over(result, count) : result);
 }
 
 /* The AND of the masks that the inputs have. keras3: the OR, and no mask if any input has none. */
@@ -224,19 +221,19 @@ MIX_LAYER_KIND(concatenate, mix_concatenate_options, .fields = concatenate_field
 /* The contracted axes, counted from the front. False with a ValueError if they cannot be contracted. */
 static bool dot_axes(const mix_layer *layer, const mix_shape *shapes, int *axes) {
   const mix_dot_options *d = mix_layer_data(layer);
-  char a[160], b[160];
+  char a[160];
   for (int i = 0; i < 2; i++) {
     int given = d->axes.axis[d->axes.count == 2 ? i : 0];
     axes[i] = mix_axis_normal(given, shapes[i].rank);
     if (axes[i] > 0) continue;
-    mix_fail(MIX_VALUE_ERROR, "%s: axis %d of input %d, which has shape %s, is outside or the batch",
-             layer->name, given, i, mix_shape_text(shapes[i], a, sizeof a));
+    mix_fail_value("%s: axis %d of input %d, which has shape %s, is outside or the batch", layer->name, given,
+                   i, mix_shape_text(shapes[i], a, sizeof a));
     return false;
   }
   int64_t x = shapes[0].dims[axes[0]], y = shapes[1].dims[axes[1]];
   if (x == y || x == MIX_UNKNOWN || y == MIX_UNKNOWN) return true;
-  mix_fail(MIX_VALUE_ERROR, "%s: inputs of shapes %s and %s differ along the axes %d and %d", layer->name,
-           mix_shape_text(shapes[0], a, sizeof a), mix_shape_text(shapes[1], b, sizeof b), axes[0], axes[1]);
+  mix_fail_value("%s: inputs of shapes %s and %s differ along the axes %d and %d", layer->name,
+                 mix_shape_text(shapes[0], a, sizeof a), MIX_SHAPE_TEXT(shapes[1]), axes[0], axes[1]);
   return false;
 }
 
@@ -274,8 +271,7 @@ static mix_list *dot_call(mix_layer *layer, const mix_call_args *args) {
   const mix_dot_options *d = mix_layer_data(layer);
   if (!given_a_list(layer, args)) return NULL;
   if (mix_list_count(args->inputs) != 2)
-    return mix_fail(MIX_VALUE_ERROR, "%s: got %d inputs; expected exactly 2", layer->name,
-                    mix_list_count(args->inputs));
+    return mix_fail_value("%s: got %d inputs; expected exactly 2", layer->name, mix_list_count(args->inputs));
   mix_tensor *x = mix_call_input(args, 0), *y = mix_call_input(args, 1);
   mix_shape shapes[2] = {mix_tensor_shape(x), mix_tensor_shape(y)};
   if (!one_batch_size(layer, 2, shapes)) return NULL;
@@ -293,8 +289,8 @@ static mix_list *dot_call(mix_layer *layer, const mix_call_args *args) {
 static bool dot_check(void *options, const mix_layer_kind *kind) {
   int count = ((const mix_dot_options *)options)->axes.count;
   if (count == 1 || count == 2) return true;
-  return mix_fail(MIX_VALUE_ERROR, "%s: got %d axes; expected one, or one for each of the two inputs",
-                  kind->call, count),
+  return mix_fail_value("%s: got %d axes; expected one, or one for each of the two inputs", kind->call,
+                        count),
          false;
 }
 

@@ -2,6 +2,7 @@
 #include "nn/layers/moments.h"
 #include "base/error.h"
 #include "nn/formulas.h"
+#include "ops/with_number.h"
 
 mix_dtype mix_widened(mix_dtype dtype) { return dtype == MIX_FLOAT64 ? MIX_FLOAT64 : MIX_FLOAT32; }
 
@@ -54,7 +55,7 @@ bool mix_moments(mix_tensor *x, mix_axes axes, bool clipped, mix_tensor **mean, 
 
 mix_tensor *mix_normalized(mix_tensor *x, mix_tensor *mean, mix_tensor *variance, double epsilon,
                            mix_tensor *gamma, mix_tensor *beta) {
-  mix_tensor *inverse = mix_rsqrt(mix_add(variance, mix_scalar_like(variance, epsilon)));
+  mix_tensor *inverse = mix_rsqrt(mix_plus(variance, epsilon));
   if (gamma) inverse = mix_multiply(inverse, gamma);
   mix_tensor *y = mix_multiply(mix_subtract(x, mean), inverse);
   return beta ? mix_add(y, beta) : y;

@@ -1,6 +1,5 @@
 /* Moments, normalisation by them, and gamma and beta: shared by the normalisation layers. */
-#ifndef MIX_NN_LAYERS_MOMENTS_H
-#define MIX_NN_LAYERS_MOMENTS_H
+#pragma once
 
 #include "nn/layers/builtin.h"
 
@@ -50,5 +49,3 @@ mix_status mix_affine_build(mix_layer *layer, const mix_affine *affine, mix_shap
                             bool no_autocast);
 /* gamma or beta in that dtype and shape; NULL for NULL. */
 mix_tensor *mix_affine_value(mix_variable *variable, mix_dtype dtype, mix_shape shape);
-
-#endif

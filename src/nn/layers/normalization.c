@@ -1,8 +1,6 @@
 /* Normalization: by a mean and a variance that are given or adapted to data (docs/spec/keras.md, section 7).
  */
 #include "base/error.h"
-#include "base/json.h"
-#include "nn/layers/builtin.h"
 #include "nn/layers/moments.h"
 
 typedef struct normalization {
@@ -18,7 +16,6 @@ static bool kept_axes(const mix_layer *layer, int rank, mix_axes *axes) {
 }
 
 static mix_status normalization_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  char text[160];
   normalization *n = mix_layer_data(layer);
   mix_shape in = input_shapes[0];
   mix_axes axes;
@@ -30,7 +27,7 @@ static mix_status normalization_build(mix_layer *layer, int count, const mix_sha
     if (shape.dims[i] == MIX_UNKNOWN)
       return mix_fail_status(MIX_VALUE_ERROR,
                              "%s: the input has shape %s; expected known dimensions along the kept axes",
-                             layer->name, mix_shape_text(in, text, sizeof text));
+                             layer->name, MIX_SHAPE_TEXT(in));
   if (n->options.mean) return MIX_OK;
   mix_dtype dtype =
       layer->semantics->normalization_weights_in_compute_dtype ? layer->compute : layer->variable;
@@ -69,10 +66,9 @@ static mix_list *normalization_call(mix_layer *layer, const mix_call_args *args)
 static normalization *adaptable(mix_layer *layer, const char *call) {
   if (mix_failed()) return NULL;
   if (!mix_is(layer, &mix_layer_object_class) || layer->class.call != normalization_call)
-    return mix_fail(MIX_TYPE_ERROR, "%s: the object is no Normalization layer", call);
+    return mix_fail_type("%s: the object is no Normalization layer", call);
   normalization *n = mix_layer_data(layer);
-  if (n->options.mean)
-    return mix_fail(MIX_RUNTIME_ERROR, "%s: '%s' was given its mean and variance", call, layer->name);
+  if (n->options.mean) return mix_fail_runtime("%s: '%s' was given its mean and variance", call, layer->name);
   return n;
 }
 
@@ -114,7 +110,7 @@ mix_status mix_normalization_update(mix_layer *layer, mix_tensor *batch) {
                 mix_moments(x, axes.count == shape.rank ? (mix_axes){0} : mix_other_axes(axes, shape.rank),
                             layer->semantics->norm_output_clipped, &mean, &variance);
     if (good && (size <= 0 || one <= 0))
-      mix_fail(MIX_VALUE_ERROR, "normalization_update: the batch for '%s' is empty", layer->name);
+      mix_fail_value("normalization_update: the batch for '%s' is empty", layer->name);
     if (good && axes.count == shape.rank) { /* no axis to reduce: each element is its own mean */
       mean = x;
       variance = mix_zeros_like(x);
@@ -162,9 +158,8 @@ static int append_numbers(const json_t *json, double *numbers, int count, int de
     return count + 1;
   }
   if (!json_is_array(json) || depth == MIX_MAX_RANK) {
-    mix_fail(MIX_TYPE_ERROR,
-             "config: \"mean\" and \"variance\" are numbers or lists of numbers, nested up to %d deep",
-             MIX_MAX_RANK);
+    mix_fail_type("config: \"mean\" and \"variance\" are numbers or lists of numbers, nested up to %d deep",
+                  MIX_MAX_RANK);
     return -1;
   }
   for (size_t i = 0; i < json_array_size(json) && count >= 0; i++)
@@ -179,8 +174,7 @@ static mix_tensor *numbers_from_json(const json_t *json) {
   if (json_is_number(json)) return mix_scalar(json_number_value(json), mix_floatx());
   int count = append_numbers(json, numbers, 0, 0);
   if (count < 1) return NULL;
-  if (count > MAX_NUMBERS)
-    return mix_fail(MIX_UNSUPPORTED, "config: %d means; at most %d", count, MAX_NUMBERS);
+  if (count > MAX_NUMBERS) return mix_fail_unsupported("config: %d means; at most %d", count, MAX_NUMBERS);
   return mix_tensor_from_doubles(numbers, mix_floatx(), MIX_SHAPE(count));
 }
 
@@ -188,17 +182,14 @@ static void release_numbers(const mix_field_row *field, void *options) {
   mix_release(*(void **)mix_field_at(field, options));
 }
 static bool retain_numbers(const mix_fields *fields, const mix_field_row *field, void *options) {
-  (void)fields;
   mix_retain(*(void **)mix_field_at(field, options));
   return true;
 }
 static json_t *write_numbers(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   return numbers_to_json(*(mix_tensor *const *)mix_field_at(field, options));
 }
 static bool read_numbers(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                          void *options) {
-  (void)fields;
   *(mix_tensor **)mix_field_at(field, options) = numbers_from_json(value);
   return !mix_failed();
 }
@@ -229,9 +220,9 @@ static const mix_value_kind axis_kind = {.expected = "an axis or a list of axes"
 static bool normalization_check(void *options, const mix_layer_kind *kind) {
   const mix_normalization_options *o = options;
   if (!o->mean != !o->variance)
-    mix_fail(MIX_VALUE_ERROR, "%s: give both mean and variance, or neither", kind->call);
+    mix_fail_value("%s: give both mean and variance, or neither", kind->call);
   else if (o->axis_none && o->axis.count)
-    mix_fail(MIX_VALUE_ERROR, "%s: both axis and axis_none were given; give one", kind->call);
+    mix_fail_value("%s: both axis and axis_none were given; give one", kind->call);
   return !mix_failed();
 }
 

@@ -112,11 +112,11 @@ mix_tensor *mix_array_form_read(const json_t *form, const char *owner, const cha
   const mix_dtype dtype = mix_dtype_from_name(dtype_name ? dtype_name : "none");
   mix_json_numbers n;
   if (dtype == MIX_DTYPE_NONE || !mix_dtype_size(dtype))
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s is an array of dtype '%.60s', which tensors have not", owner,
-                    name, dtype_name ? dtype_name : "none");
+    return mix_fail_value("%s: %s is an array of dtype '%.60s', which tensors have not", owner, name,
+                          dtype_name ? dtype_name : "none");
   if (mix_json_numbers_read(value, &n)) return mix_json_numbers_tensor(&n, dtype);
-  return mix_fail(MIX_TYPE_ERROR, "%s: %s is an array of %s; expected lists of numbers of one length", owner,
-                  name, mix_json_kind(value));
+  return mix_fail_type("%s: %s is an array of %s; expected lists of numbers of one length", owner, name,
+                       mix_json_kind(value));
 }
 
 static json_t *number_form(element number, mix_dtype dtype) {
@@ -142,8 +142,7 @@ json_t *mix_array_form(mix_tensor *tensor, const char *name) {
   if (!numbers || mix_tensor_read(tensor, floating ? MIX_FLOAT64 : MIX_INT64, numbers, count)) return NULL;
   for (int64_t i = 0; i < count && floating; i++)
     if (!isfinite(numbers[i].real))
-      return mix_fail(MIX_UNSUPPORTED, "%s: a constant has a number that is not finite, which JSON has not",
-                      name);
+      return mix_fail_unsupported("%s: a constant has a number that is not finite, which JSON has not", name);
   const element *next = numbers;
   return mix_json_whole(json_pack("{s:s,s:{s:o,s:s}}", "class_name", "__tensor__", "config", "value",
                                   lists_of(&next, dtype, shape, 0), "dtype", mix_dtype_name(dtype)));

@@ -1,7 +1,6 @@
 /* What calls of operations are given, in the JSON of their forms (mix_call_keywords): tensors by their
  * numbers, constants and slices. */
-#ifndef MIX_NN_LAYERS_OPERANDS_H
-#define MIX_NN_LAYERS_OPERANDS_H
+#pragma once
 
 #include <jansson.h>
 #include <mixtape/layer.h>
@@ -59,5 +58,3 @@ typedef struct mix_json_slice {
 bool mix_json_slice_read(const json_t *value, mix_json_slice *slice);
 /* The number of elements that it takes of an axis of that size, from `begin` on, as Python cuts it. */
 int64_t mix_json_slice_range(const mix_json_slice *slice, int64_t size, int64_t *begin);
-
-#endif

@@ -3,7 +3,6 @@
 #include "nn/layers/builtin.h"
 
 static mix_shape permute_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)count;
   const mix_permute_options *p = mix_layer_data(layer);
   mix_shape out = input_shapes[0];
   for (int i = 1; i < out.rank && i <= p->dims.count; i++)
@@ -27,8 +26,8 @@ static bool permute_check(void *options, const mix_layer_kind *kind) {
     if (good) seen[axis] = true;
   }
   if (good) return true;
-  return mix_fail(MIX_VALUE_ERROR, "%s: dims must be the numbers from 1 to the number of axes, in any order",
-                  kind->call),
+  return mix_fail_value("%s: dims must be the numbers from 1 to the number of axes, in any order",
+                        kind->call),
          false;
 }
 

@@ -16,7 +16,6 @@ static bool is_shared(const mix_axes *axes, int axis, int rank) {
 }
 
 static mix_status prelu_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  char text[160];
   prelu *p = mix_layer_data(layer);
   const mix_prelu_options *o = &p->options;
   mix_shape in = input_shapes[0], shape = {.rank = in.rank - 1};
@@ -27,7 +26,7 @@ static mix_status prelu_build(mix_layer *layer, int count, const mix_shape *inpu
     if (axis == 0 || axis >= in.rank || axis <= -in.rank)
       return mix_fail_status(MIX_VALUE_ERROR,
                              "%s: shared axis %d is the batch or outside the input's shape %s", layer->name,
-                             axis, mix_shape_text(in, text, sizeof text));
+                             axis, MIX_SHAPE_TEXT(in));
   }
   mix_input_spec spec = {.size = sizeof spec, .rank = in.rank};
   for (int i = 1; i < in.rank; i++) {
@@ -38,7 +37,7 @@ static mix_status prelu_build(mix_layer *layer, int count, const mix_shape *inpu
       return mix_fail_status(
           MIX_VALUE_ERROR,
           "%s: the input has shape %s; expected a known dimension %d, or name it in shared_axes", layer->name,
-          mix_shape_text(in, text, sizeof text), i);
+          MIX_SHAPE_TEXT(in), i);
     spec.axes[spec.axis_count] = i;
     spec.axis_sizes[spec.axis_count++] = in.dims[i];
   }

@@ -2,7 +2,6 @@
 #include "nn/layers/builtin.h"
 
 static mix_shape repeat_vector_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)count;
   const mix_repeat_vector_options *o = mix_layer_data(layer);
   mix_shape in = input_shapes[0];
   return MIX_SHAPE(in.dims[0], o->n, in.dims[1]);

@@ -1,11 +1,11 @@
 /* Rescaling: x * scale + offset. */
 #include "nn/layers/builtin.h"
+#include "ops/with_number.h"
 
 static mix_list *rescaling_call(mix_layer *layer, const mix_call_args *args) {
   const mix_rescaling_options *r = mix_layer_data(layer);
   mix_tensor *x = mix_layer_floating(layer, mix_call_input(args, 0));
-  return mix_one_result(
-      mix_add(mix_multiply(x, mix_scalar_like(x, r->scale)), mix_scalar_like(x, r->offset)));
+  return mix_one_result(mix_add(mix_times(x, r->scale), mix_scalar_like(x, r->offset)));
 }
 
 static bool rescaling_ready(mix_layer *layer) {

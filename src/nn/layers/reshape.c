@@ -31,22 +31,19 @@ static bool resolve(const mix_reshape_layer_options *r, mix_shape in, mix_shape 
 }
 
 static mix_shape reshape_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)count;
   mix_shape out;
   resolve(mix_layer_data(layer), input_shapes[0], &out);
   return out;
 }
 
 static mix_list *reshape_call(mix_layer *layer, const mix_call_args *args) {
-  char from[160], to[160];
   const mix_reshape_layer_options *r = mix_layer_data(layer);
   mix_tensor *x = mix_call_input(args, 0);
   mix_shape in = mix_tensor_shape(x), out;
-  if (in.rank < 1)
-    return mix_fail(MIX_VALUE_ERROR, "%s: the input is a scalar; expected a batch", layer->name);
+  if (in.rank < 1) return mix_fail_value("%s: the input is a scalar; expected a batch", layer->name);
   if (!resolve(r, in, &out))
-    return mix_fail(MIX_VALUE_ERROR, "%s: an input of shape %s does not fill target_shape %s", layer->name,
-                    mix_shape_text(in, from, sizeof from), mix_shape_text(r->target_shape, to, sizeof to));
+    return mix_fail_value("%s: an input of shape %s does not fill target_shape %s", layer->name,
+                          MIX_SHAPE_TEXT(in), MIX_SHAPE_TEXT(r->target_shape));
   return mix_one_result(mix_layer_reshape(x, out));
 }
 
@@ -59,10 +56,9 @@ static bool reshape_check(void *options, const mix_layer_kind *kind) {
     good = target->dims[i] >= MIX_UNKNOWN;
   }
   if (good && open <= 1) return true;
-  return mix_fail(MIX_VALUE_ERROR,
-                  "%s: target_shape needs at most %d dimensions that are not negative, "
-                  "one of which may be -1",
-                  kind->call, MIX_MAX_RANK - 1),
+  return mix_fail_value("%s: target_shape needs at most %d dimensions that are not negative, "
+                        "one of which may be -1",
+                        kind->call, MIX_MAX_RANK - 1),
          false;
 }
 

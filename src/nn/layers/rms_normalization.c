@@ -2,6 +2,7 @@
  * float32 and reads the scale in the policy's compute dtype. */
 #include "base/error.h"
 #include "nn/layers/moments.h"
+#include "ops/with_number.h"
 
 typedef struct rms_normalization {
   mix_rms_normalization_options options;
@@ -9,7 +10,6 @@ typedef struct rms_normalization {
 } rms_normalization;
 
 static mix_status rms_normalization_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  char text[160];
   rms_normalization *n = mix_layer_data(layer);
   mix_axes axes;
   if (count != 1)
@@ -20,7 +20,7 @@ static mix_status rms_normalization_build(mix_layer *layer, int count, const mix
     if (shape.dims[i] == MIX_UNKNOWN)
       return mix_fail_status(MIX_VALUE_ERROR,
                              "%s: the input has shape %s; expected known dimensions along the axes",
-                             layer->name, mix_shape_text(input_shapes[0], text, sizeof text));
+                             layer->name, MIX_SHAPE_TEXT(input_shapes[0]));
   n->scale = mix_layer_add_weight(layer, "scale", .shape = shape, .initializer = "ones");
   return mix_error();
 }
@@ -34,7 +34,7 @@ static mix_list *rms_normalization_call(mix_layer *layer, const mix_call_args *a
   if (!mix_layer_axes(layer, n->options.axis, shape.rank, &axes)) return NULL;
   x = mix_cast(x, wide);
   mix_tensor *square = mix_reduce_mean(mix_square(x), axes, true);
-  mix_tensor *y = mix_multiply(x, mix_rsqrt(mix_add(square, mix_scalar_like(square, n->options.epsilon))));
+  mix_tensor *y = mix_multiply(x, mix_rsqrt(mix_plus(square, n->options.epsilon)));
   return mix_one_result(mix_cast(
       mix_multiply(y, mix_affine_value(n->scale, wide, mix_shape_of_axes(shape, axes, true))), given));
 }

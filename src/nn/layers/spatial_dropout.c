@@ -4,20 +4,15 @@
 #include "nn/layers/builtin.h"
 #include <string.h>
 
-typedef struct spatial_dropout {
-  mix_spatial_dropout_options options;
-  mix_generator *generator;
-} spatial_dropout;
-
 static mix_list *spatial_dropout_call(mix_layer *layer, const mix_call_args *args) {
-  const spatial_dropout *d = mix_layer_data(layer);
+  const mix_spatial_dropout_options *d = mix_layer_data(layer);
   mix_tensor *x = mix_call_input(args, 0);
   if (!args->training || args->symbolic) return mix_list_of(x);
-  bool first = d->options.data_format && !strcmp(d->options.data_format, "channels_first");
+  bool first = d->data_format && !strcmp(d->data_format, "channels_first");
   mix_shape noise_shape = mix_tensor_shape(x); /* becomes (batch, 1, ..., channels) */
   for (int i = 1; i < noise_shape.rank; i++)
     if (i != (first ? 1 : noise_shape.rank - 1)) noise_shape.dims[i] = 1;
-  return mix_one_result(mix_dropped(x, d->options.rate, noise_shape, d->generator));
+  return mix_one_result(mix_dropped(x, d->rate, noise_shape, mix_generator_of(layer)));
 }
 
 static mix_status spatial_dropout_config(mix_layer *layer, mix_config *config) {
@@ -44,13 +39,10 @@ static const mix_field_row fields[] = {RATE,
 static bool spatial_dropout_check(void *options, const mix_layer_kind *kind) {
   const char *format = ((const mix_spatial_dropout_options *)options)->data_format;
   if (!format || kind->fields == fields) return true;
-  return mix_fail(MIX_VALUE_ERROR, "%s: data_format '%.60s' is not known; expected none", kind->call, format),
-         false;
+  return mix_fail_value("%s: data_format '%.60s' is not known; expected none", kind->call, format), false;
 }
 
 static bool spatial_dropout_ready(mix_layer *layer, int dimensions) {
-  spatial_dropout *d = layer->data;
-  d->generator = mix_layer_generator(layer, d->options.seed);
   mix_input_spec spec = {.size = sizeof spec, .rank = dimensions + 2};
   return mix_layer_set_input_spec(layer, &spec) == MIX_OK;
 }
@@ -59,12 +51,12 @@ static bool ready_2d(mix_layer *layer) { return spatial_dropout_ready(layer, 2);
 static bool ready_3d(mix_layer *layer) { return spatial_dropout_ready(layer, 3); }
 
 #define SPATIAL_DROPOUT(dimensions, rows)                                                                    \
-  MIX_LAYER_KIND_ONLY(                                                                                       \
-      spatial_dropout##dimensions##d, mix_spatial_dropout_options, .fields = rows, .built_from_start = true, \
-      .call_training = MIX_FALSE, .check = spatial_dropout_check, .ready = ready_##dimensions##d,            \
-      MIX_LAYER_CLASS(.name = "SpatialDropout" #dimensions "D", .instance_size = sizeof(spatial_dropout),    \
-                      .call = spatial_dropout_call, .output_shape = mix_layer_same_shape,                    \
-                      .get_config = spatial_dropout_config, .supports_masking = true))
+  MIX_LAYER_KIND_ONLY(spatial_dropout##dimensions##d, mix_spatial_dropout_options, .fields = rows,           \
+                      .built_from_start = true, .call_training = MIX_FALSE, .check = spatial_dropout_check,  \
+                      .ready = ready_##dimensions##d, .seed = offsetof(mix_spatial_dropout_options, seed),   \
+                      MIX_LAYER_CLASS(.name = "SpatialDropout" #dimensions "D",                              \
+                                      .call = spatial_dropout_call, .output_shape = mix_layer_same_shape,    \
+                                      .get_config = spatial_dropout_config, .supports_masking = true))
 SPATIAL_DROPOUT(1, fields_1d)
 SPATIAL_DROPOUT(2, fields)
 SPATIAL_DROPOUT(3, fields)

@@ -2,7 +2,6 @@
  */
 #include "base/error.h"
 #include "nn/layers/moments.h"
-#include "tensor/shape.h"
 #include <string.h>
 
 enum { ITERATION_LIMIT = 1024 }; /* each is a dozen nodes of the graph */
@@ -80,21 +79,17 @@ static mix_list *call(mix_layer *layer, const mix_call_args *args) {
 }
 
 /* Each call goes on with the power iteration. */
-static bool mixes_samples(const mix_layer *layer) {
-  (void)layer;
-  return true;
-}
+static bool mixes_samples(const mix_layer *layer) { return true; }
 
 static mix_shape output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)count;
   return mix_layer_output_shape(inner_of(layer), input_shapes[0]);
 }
 
 static bool ready(mix_layer *layer) {
   const int64_t iterations = ((const spectral_normalization *)layer->data)->options.power_iterations;
   if (iterations > ITERATION_LIMIT)
-    return mix_fail(MIX_VALUE_ERROR, "%s: power_iterations is %lld; expected at most %d", layer->name,
-                    (long long)iterations, ITERATION_LIMIT),
+    return mix_fail_value("%s: power_iterations is %lld; expected at most %d", layer->name,
+                          (long long)iterations, ITERATION_LIMIT),
            false;
   mix_layer *inner = inner_of(layer);
   inner->attribute = "layer";
@@ -106,7 +101,7 @@ static bool ready(mix_layer *layer) {
 static bool resolve_layer(const mix_fields *fields, const mix_field_row *field, void *options) {
   void **layer = mix_field_at(field, options);
   if (!mix_is(*layer, &mix_layer_object_class))
-    return mix_fail(MIX_TYPE_ERROR, "%s: %s is no layer", fields->call, field->name), false;
+    return mix_fail_type("%s: %s is no layer", fields->call, field->name), false;
   mix_retain(*layer);
   return true;
 }
@@ -114,7 +109,6 @@ static void release_layer(const mix_field_row *field, void *options) {
   mix_release(*(void **)mix_field_at(field, options));
 }
 static json_t *write_layer(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   mix_layer *layer = *(mix_layer *const *)mix_field_at(field, options);
   return mix_layer_object_json(layer, mix_layer_config_json(layer));
 }

@@ -1,13 +1,11 @@
 /* Cross-entropies (docs/spec/keras.md, 10.2). A prediction that keeps a reference to its logits is evaluated
  * from them, in the numerically stable form. */
 #include "base/error.h"
-#include "graph/node.h"
 #include "nn/formulas.h"
 #include "nn/layers/builtin.h"
 #include "nn/losses/loss.h"
 #include "ops/table.h"
-#include "tensor/shape.h"
-#include <mixtape/ops.h>
+#include "ops/with_number.h"
 
 mix_label_kind mix_label_kind_of(mix_shape y_true, mix_shape y_pred) {
   int64_t last = y_pred.rank ? y_pred.dims[y_pred.rank - 1] : 1,
@@ -33,8 +31,7 @@ static mix_tensor *logits_of(const mix_loss *loss, mix_tensor *y_pred, bool *are
 static int axis_of(const mix_loss *loss, mix_shape shape) {
   int given = loss->options.axis, axis = mix_axis_normal(given, shape.rank);
   if (axis < 0)
-    mix_fail(MIX_VALUE_ERROR, "loss %s: axis %d is outside predictions of rank %d", loss->name, given,
-             shape.rank);
+    mix_fail_value("loss %s: axis %d is outside predictions of rank %d", loss->name, given, shape.rank);
   return axis;
 }
 
@@ -51,18 +48,15 @@ static mix_tensor *classes_last(mix_tensor *x, int axis) {
 }
 
 static mix_tensor *scaled(mix_tensor *x, double factor, double offset) {
-  return mix_add(mix_multiply(x, mix_scalar_like(x, factor)), mix_scalar_like(x, offset));
+  return mix_add(mix_times(x, factor), mix_scalar_like(x, offset));
 }
 
 static bool same_shape(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  char a[160], b[160];
   mix_shape y = mix_tensor_shape(y_true), p = mix_tensor_shape(y_pred);
   if (p.rank && mix_shape_compatible(y, p)) return true;
-  mix_fail(
-      MIX_VALUE_ERROR,
+  mix_fail_value(
       "loss %s: labels have shape %s and predictions %s; expected the same shape (class indices want %s)",
-      loss->name, mix_shape_text(y, a, sizeof a), mix_shape_text(p, b, sizeof b),
-      "sparse_categorical_crossentropy");
+      loss->name, MIX_SHAPE_TEXT(y), MIX_SHAPE_TEXT(p), "sparse_categorical_crossentropy");
   return false;
 }
 
@@ -179,12 +173,9 @@ static mix_tensor *class_numbers(const mix_loss *loss, mix_tensor *y_true, mix_s
   if (labels.rank && labels.rank == predictions.rank && labels.dims[labels.rank - 1] == 1)
     y_true = mix_squeeze(y_true, MIX_AXES(-1));
   if (mix_tensor_shape(y_true).rank >= predictions.rank) {
-    char a[160], b[160];
-    return mix_fail(MIX_VALUE_ERROR,
-                    "loss %s: labels have shape %s and predictions %s; expected a class index for each "
-                    "(one-hot labels want categorical_crossentropy)",
-                    loss->name, mix_shape_text(labels, a, sizeof a),
-                    mix_shape_text(predictions, b, sizeof b));
+    return mix_fail_value("loss %s: labels have shape %s and predictions %s; expected a class index for each "
+                          "(one-hot labels want categorical_crossentropy)",
+                          loss->name, MIX_SHAPE_TEXT(labels), MIX_SHAPE_TEXT(predictions));
   }
   mix_tensor *numbers = mix_index_values(y_true);
   return numbers ? mix_cast(numbers, MIX_INT64) : NULL;

@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "nn/losses/loss.h"
 #include "ops/table.h"
-#include <mixtape/ops.h>
 
 /* Stands for log(0): far below the logarithm of any probability, and finite, so that gradients are finite. */
 #define LOG_ZERO (-1e30)
@@ -36,8 +35,8 @@ mix_tensor *mix_loss_ctc(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y
   mix_shape labels = mix_tensor_shape(y_true), logits = mix_tensor_shape(y_pred);
   if (labels.rank != 2 || logits.rank != 3 || labels.dims[0] != logits.dims[0] || labels.dims[1] < 1 ||
       logits.dims[1] < 1)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "loss %s: expects labels (batch, labels) and logits (batch, steps, classes)", loss->name);
+    return mix_fail_value("loss %s: expects labels (batch, labels) and logits (batch, steps, classes)",
+                          loss->name);
   const int64_t batch = labels.dims[0], count = labels.dims[1], steps = logits.dims[1],
                 states = 2 * count + 1;
   mix_dtype given = mix_tensor_dtype(y_pred), dtype = given == MIX_FLOAT64 ? given : MIX_FLOAT32;

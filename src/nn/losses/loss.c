@@ -4,16 +4,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "distribute/distribute.h"
-#include "graph/node.h"
-#include "graph/capture.h"
-#include "base/json.h"
-#include "nn/fields.h"
 #include "nn/keep.h"
 #include "nn/layers/moments.h"
-#include "nn/policy/policy.h"
-#include "tensor/shape.h"
 #include <ctype.h>
-#include <mixtape/ops.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -150,7 +143,7 @@ static const mix_loss_kind kinds[] = {
     {.name = NULL},
 };
 
-static void finalize(void *object) { (void)object; }
+static void finalize(void *object) {}
 static const char *name_of(const void *object) { return ((const mix_loss *)object)->name; }
 const mix_class mix_loss_class = {.name = "loss", .finalize = finalize, .name_of = name_of};
 
@@ -195,12 +188,11 @@ static void *unknown(const char *name, const mix_semantics *semantics) {
   mix_text known = {.text = list, .size = sizeof list};
   mix_loss_names_try(&nearest, semantics);
   if (nearest.found)
-    return mix_fail(MIX_VALUE_ERROR, "loss: '%.60s' is not known to %s%s", name, semantics->name,
-                    mix_did_you_mean_hint(&nearest, hint, sizeof hint));
+    return mix_fail_value("loss: '%.60s' is not known to %s%s", name, semantics->name,
+                          mix_did_you_mean_hint(&nearest, hint, sizeof hint));
   for (const mix_loss_kind *kind = kinds; kind->name; kind++)
     if (known_here(kind, semantics)) mix_text_put(&known, "%s%s", known.used ? ", " : "", kind->name);
-  return mix_fail(MIX_VALUE_ERROR, "loss: '%.60s' is not known to %s; known: %s", name, semantics->name,
-                  list);
+  return mix_fail_value("loss: '%.60s' is not known to %s; known: %s", name, semantics->name, list);
 }
 
 /* The names of mix_reduction in configs. */
@@ -222,19 +214,16 @@ static bool reduction_of(const char *name, const mix_semantics *semantics, mix_r
       *reduction = rows[i].reduction;
       return true;
     }
-  mix_fail(MIX_VALUE_ERROR,
-           "loss: reduction '%.60s' is not known; expected sum_over_batch_size, sum or none%s", name,
-           semantics->mean_with_sample_weight ? ", mean or mean_with_sample_weight" : "");
+  mix_fail_value("loss: reduction '%.60s' is not known; expected sum_over_batch_size, sum or none%s", name,
+                 semantics->mean_with_sample_weight ? ", mean or mean_with_sample_weight" : "");
   return false;
 }
 
 mix_loss *mix_loss_with(const mix_loss_options *options) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_loss_options, o, options, "loss");
   const mix_semantics *semantics = mix_semantics_or_current(o.semantics);
   if (o.loss && o.function)
-    return mix_fail(MIX_VALUE_ERROR, "loss: both the name '%.60s' and a function were given; give one",
-                    o.loss);
+    return mix_fail_value("loss: both the name '%.60s' and a function were given; give one", o.loss);
   const mix_loss_kind *kind = o.function ? NULL : mix_loss_kind_named(o.loss, semantics);
   if (!kind && !o.function) return unknown(o.loss ? o.loss : "NULL", semantics);
   char call[80];
@@ -243,7 +232,7 @@ mix_loss *mix_loss_with(const mix_loss_options *options) {
     return NULL;
   mix_dtype dtype = o.dtype ? mix_dtype_from_name(o.dtype) : mix_floatx();
   if (!mix_dtype_is_floating(dtype))
-    return mix_fail(MIX_VALUE_ERROR, "loss: the dtype is '%.60s'; expected a floating-point dtype", o.dtype);
+    return mix_fail_value("loss: the dtype is '%.60s'; expected a floating-point dtype", o.dtype);
   mix_reduction reduction = MIX_REDUCTION_SUM_OVER_BATCH_SIZE;
   if (o.reduction && !reduction_of(o.reduction, semantics, &reduction)) return NULL;
   mix_loss *loss = mix_object_new(sizeof *loss, &mix_loss_class);
@@ -389,12 +378,11 @@ static mix_tensor *reduce(const mix_loss *loss, mix_tensor *values, mix_tensor *
 /* tf_keras: vector labels with predictions (batch, 1) give one value for the whole batch, which sample
  * weights do not fit. */
 static bool weights_fit(const mix_loss *loss, mix_tensor *values, mix_tensor *weights) {
-  char a[160], b[160];
   mix_shape have = mix_tensor_shape(weights), want = mix_tensor_shape(values);
   if (loss->semantics->loss_expands_vectors || have.rank != want.rank + 1) return true;
-  mix_fail(MIX_VALUE_ERROR,
-           "loss %s: weights have shape %s and the values of the loss %s; expected a weight for each value",
-           loss->name, mix_shape_text(have, a, sizeof a), mix_shape_text(want, b, sizeof b));
+  mix_fail_value(
+      "loss %s: weights have shape %s and the values of the loss %s; expected a weight for each value",
+      loss->name, MIX_SHAPE_TEXT(have), MIX_SHAPE_TEXT(want));
   return false;
 }
 
@@ -411,8 +399,8 @@ mix_tensor *mix_loss_call_with(mix_loss *loss, mix_tensor *y_true, const mix_los
   }
   if (mix_failed()) return NULL;
   if (!mix_dtype_is_floating(mix_tensor_dtype(y_pred)))
-    return mix_fail(MIX_TYPE_ERROR, "loss %s: the predictions have dtype %s; expected a floating-point dtype",
-                    loss->name, mix_dtype_name(mix_tensor_dtype(y_pred)));
+    return mix_fail_type("loss %s: the predictions have dtype %s; expected a floating-point dtype",
+                         loss->name, mix_dtype_name(mix_tensor_dtype(y_pred)));
   const char *scope = mix_graph_scope_set(loss->name);
   mix_tensor *values = mix_loss_values(loss, y_true, y_pred), *weights = NULL;
   mix_tensor *mask = values ? mask_of(values, o.mask ? o.mask : o.y_pred->mask) : NULL;

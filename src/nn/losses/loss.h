@@ -1,12 +1,10 @@
 /* The loss object, its kinds, and the values for each sample, which metrics share. */
-#ifndef MIX_NN_LOSSES_LOSS_H
-#define MIX_NN_LOSSES_LOSS_H
+#pragma once
 
 #include "base/did_you_mean.h"
 #include "base/fields.h"
 #include "base/object.h"
 #include "nn/policy/semantics.h"
-#include <jansson.h>
 #include <mixtape/loss.h>
 
 typedef enum mix_reduction {
@@ -89,5 +87,3 @@ mix_tensor *mix_loss_ctc(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y
 mix_tensor *mix_loss_tversky(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 mix_tensor *mix_loss_categorical_generalized_cross_entropy(const mix_loss *loss, mix_tensor *y_true,
                                                            mix_tensor *y_pred);
-
-#endif

@@ -5,21 +5,20 @@
 #include "nn/fields.h"
 #include "nn/formulas.h"
 #include "nn/losses/loss.h"
+#include "ops/with_number.h"
 #include "tensor/shape.h"
 #include <math.h>
-#include <mixtape/ops.h>
 
 /* The sum over all axes, or over the axis of the options. */
 static mix_tensor *total(const mix_loss *loss, mix_tensor *x) {
   int axis = mix_axis_number(loss->options.axis), rank = x ? mix_tensor_shape(x).rank : 0;
   if (!loss->options.axis || !x) return mix_reduce_sum(x, MIX_ALL_AXES, false);
   if (mix_axis_normal(axis, rank) < 0)
-    return mix_fail(MIX_VALUE_ERROR, "loss %s: axis %d is outside predictions of rank %d", loss->name, axis,
-                    rank);
+    return mix_fail_value("loss %s: axis %d is outside predictions of rank %d", loss->name, axis, rank);
   return mix_reduce_sum(x, MIX_AXES(axis), false);
 }
 static mix_tensor *ratio_loss(mix_tensor *above, mix_tensor *below) {
-  return mix_one_minus(mix_divide(above, mix_add(below, mix_scalar_like(below, MIX_EPSILON))));
+  return mix_one_minus(mix_divide(above, mix_plus(below, MIX_EPSILON)));
 }
 
 /* 1 - 2 sum(y p) / (sum y + sum p + epsilon) */
@@ -55,9 +54,8 @@ mix_tensor *mix_loss_circle(const mix_loss *loss, mix_tensor *y_true, mix_tensor
   double gamma = loss->options.gamma, margin = loss->options.margin;
   mix_shape shape = mix_tensor_shape(y_pred), labels = mix_tensor_shape(y_true);
   if (shape.rank != 2 || mix_shape_size(labels) != shape.dims[0])
-    return mix_fail(MIX_VALUE_ERROR,
-                    "loss %s: expects a label for each sample and embeddings (samples, dimensions)",
-                    loss->name);
+    return mix_fail_value("loss %s: expects a label for each sample and embeddings (samples, dimensions)",
+                          loss->name);
   mix_tensor *label = mix_reshape(mix_cast(y_true, MIX_INT64), MIX_SHAPE(shape.dims[0], 1));
   mix_tensor *positive = mix_equal(label, mix_reshape(label, MIX_SHAPE(1, shape.dims[0]))),
              *negative = mix_logical_not(positive);

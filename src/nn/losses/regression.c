@@ -4,23 +4,19 @@
 #include "nn/formulas.h"
 #include "nn/losses/loss.h"
 #include "nn/layers/moments.h"
-#include "nn/policy/policy.h"
+#include "ops/with_number.h"
 #include <math.h>
-#include <mixtape/ops.h>
 
 mix_tensor *mix_loss_mean_squared_error(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  (void)loss;
   return mix_mean_last(mix_squared_difference(y_pred, y_true));
 }
 
 mix_tensor *mix_loss_mean_absolute_error(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  (void)loss;
   return mix_mean_last(mix_abs(mix_subtract(y_pred, y_true)));
 }
 
 mix_tensor *mix_loss_mean_absolute_percentage_error(const mix_loss *loss, mix_tensor *y_true,
                                                     mix_tensor *y_pred) {
-  (void)loss;
   mix_tensor *size = mix_maximum(mix_abs(y_true), mix_scalar_like(y_true, MIX_EPSILON));
   mix_tensor *mean = mix_mean_last(mix_abs(mix_divide(mix_subtract(y_true, y_pred), size)));
   return mix_multiply(mix_scalar_like(mean, 100), mean);
@@ -31,7 +27,6 @@ static mix_tensor *log_one_more(mix_tensor *x) {
 }
 mix_tensor *mix_loss_mean_squared_logarithmic_error(const mix_loss *loss, mix_tensor *y_true,
                                                     mix_tensor *y_pred) {
-  (void)loss;
   return mix_mean_last(mix_squared_difference(log_one_more(y_pred), log_one_more(y_true)));
 }
 
@@ -51,9 +46,8 @@ mix_tensor *mix_loss_huber(const mix_loss *loss, mix_tensor *y_true, mix_tensor 
 
 /* log(cosh(x)) = x + softplus(-2x) - log 2 */
 mix_tensor *mix_loss_log_cosh(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  (void)loss;
   mix_tensor *x = mix_subtract(y_pred, y_true);
-  mix_tensor *sum = mix_add(x, mix_softplus(mix_multiply(x, mix_scalar_like(x, -2))));
+  mix_tensor *sum = mix_add(x, mix_softplus(mix_times(x, -2)));
   return mix_mean_last(mix_subtract(sum, mix_scalar_like(x, M_LN2)));
 }
 
@@ -69,8 +63,7 @@ static mix_tensor *signed_labels(mix_tensor *y_true) {
   mix_tensor *zero = mix_equal(y_true, mix_scalar_like(y_true, 0)),
              *one = mix_equal(y_true, mix_scalar_like(y_true, 1));
   mix_tensor *binary = mix_reduce_all(mix_logical_or(zero, one), MIX_ALL_AXES, false);
-  mix_tensor *mapped =
-      mix_subtract(mix_multiply(y_true, mix_scalar_like(y_true, 2)), mix_scalar_like(y_true, 1));
+  mix_tensor *mapped = mix_subtract(mix_times(y_true, 2), mix_scalar_like(y_true, 1));
   return mix_select(binary, mapped, y_true);
 }
 /* max(x, 0). Its derivative at 0 is 1, as in TensorFlow; that of relu is 0. */
@@ -79,15 +72,12 @@ static mix_tensor *margin(mix_tensor *y_true, mix_tensor *y_pred) {
   return above_zero(mix_one_minus(mix_multiply(signed_labels(y_true), y_pred)));
 }
 mix_tensor *mix_loss_hinge(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  (void)loss;
   return mix_mean_last(margin(y_true, y_pred));
 }
 mix_tensor *mix_loss_squared_hinge(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  (void)loss;
   return mix_mean_last(mix_square(margin(y_true, y_pred)));
 }
 mix_tensor *mix_loss_categorical_hinge(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  (void)loss;
   mix_tensor *positive = mix_sum_last(mix_multiply(y_true, y_pred));
   mix_tensor *negative = mix_reduce_max(mix_multiply(mix_one_minus(y_true), y_pred), MIX_AXES(-1), false);
   return above_zero(mix_add(mix_subtract(negative, positive), mix_scalar_like(positive, 1)));
@@ -95,13 +85,11 @@ mix_tensor *mix_loss_categorical_hinge(const mix_loss *loss, mix_tensor *y_true,
 
 /* The sum over the last axis. */
 mix_tensor *mix_loss_kl_divergence(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  (void)loss;
   mix_tensor *y = mix_clip_between(y_true, MIX_EPSILON, 1), *p = mix_clip_between(y_pred, MIX_EPSILON, 1);
   return mix_sum_last(mix_multiply(y, mix_log(mix_divide(y, p))));
 }
 
 mix_tensor *mix_loss_poisson(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
-  (void)loss;
-  mix_tensor *log_p = mix_log(mix_add(y_pred, mix_scalar_like(y_pred, MIX_EPSILON)));
+  mix_tensor *log_p = mix_log(mix_plus(y_pred, MIX_EPSILON));
   return mix_mean_last(mix_subtract(y_pred, mix_multiply(y_true, log_p)));
 }

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "nn/metrics/metric.h"
 #include "ops/table.h"
+#include "tensor/shape.h"
 #include <string.h>
 
 static mix_tensor *hits(const mix_metric *metric, mix_tensor *matches) {
@@ -63,13 +64,11 @@ static mix_tensor *in_top_k(const mix_metric *metric, mix_tensor *indices, mix_t
 /* Class numbers would give an accuracy without meaning. */
 static bool is_one_hot(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
   const mix_shape labels = mix_tensor_shape(y_true), scores = mix_tensor_shape(y_pred);
-  char given[160], expected[160];
   if (mix_failed() || mix_shape_equal(labels, scores)) return true;
-  mix_fail(MIX_VALUE_ERROR,
-           "metric %s: the labels have shape %s; expected one-hot labels of the predictions' shape %s (for "
-           "class numbers use sparse_top_k_categorical_accuracy)",
-           metric->name, mix_shape_text(labels, given, sizeof given),
-           mix_shape_text(scores, expected, sizeof expected));
+  mix_fail_value(
+      "metric %s: the labels have shape %s; expected one-hot labels of the predictions' shape %s (for "
+      "class numbers use sparse_top_k_categorical_accuracy)",
+      metric->name, MIX_SHAPE_TEXT(labels), MIX_SHAPE_TEXT(scores));
   return false;
 }
 

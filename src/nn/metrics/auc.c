@@ -21,7 +21,7 @@ static int choice(const mix_metric *metric, const char *argument, const char *gi
                   const char *const (*names)[2], const char *all) {
   for (int i = 0; i < count; i++)
     if (!given || !strcmp(given, names[i][0]) || !strcmp(given, names[i][1])) return i;
-  mix_fail(MIX_VALUE_ERROR, "metric %s: %s is '%.40s'; expected %s", metric->name, argument, given, all);
+  mix_fail_value("metric %s: %s is '%.40s'; expected %s", metric->name, argument, given, all);
   return -1;
 }
 
@@ -43,14 +43,14 @@ static bool make(mix_metric *metric) {
   a->curve = (curve)of;
   a->summation = (summation)by;
   if (!o->thresholds.count && count <= 1)
-    mix_fail(MIX_VALUE_ERROR, "metric %s: num_thresholds is %lld; expected an integer above 1", metric->name,
-             (long long)count);
+    mix_fail_value("metric %s: num_thresholds is %lld; expected an integer above 1", metric->name,
+                   (long long)count);
   if (o->num_labels && !o->multi_label)
-    mix_fail(MIX_VALUE_ERROR, "metric %s: num_labels is needed only with multi_label", metric->name);
+    mix_fail_value("metric %s: num_labels is needed only with multi_label", metric->name);
   for (int i = 0; i < o->label_weights.count; i++)
     if (!(o->label_weights.values[i] >= 0))
-      mix_fail(MIX_VALUE_ERROR, "metric %s: label weight %d is %g; expected numbers that are not negative",
-               metric->name, i, o->label_weights.values[i]);
+      mix_fail_value("metric %s: label weight %d is %g; expected numbers that are not negative", metric->name,
+                     i, o->label_weights.values[i]);
   if (mix_failed()) return false;
   bool good = o->thresholds.count ? mix_thresholds_between(metric, o->thresholds)
                                   : mix_thresholds_spread(metric, count, true);
@@ -59,7 +59,6 @@ static bool make(mix_metric *metric) {
 }
 
 static mix_status build(mix_metric *metric, mix_shape y_true, mix_shape y_pred) {
-  (void)y_true;
   if (y_pred.rank != 2)
     return mix_fail_status(MIX_VALUE_ERROR,
                            "metric %s: multi_label wants predictions (samples, labels); they have rank %d",
@@ -170,13 +169,8 @@ static mix_tensor *result(mix_metric *metric) {
 const mix_metric_kind mix_metric_auc_kind = {
     .name = "auc",
     .numbered = true,
-    .class = {.size = sizeof(mix_metric_class),
-              .name = "AUC",
-              .instance_size = sizeof(auc),
-              .build = build,
-              .update = update,
-              .result = result,
-              .finalize = mix_thresholds_release},
+    MIX_METRIC_CLASS(.name = "AUC", .instance_size = sizeof(auc), .build = build, .update = update,
+                     .result = result, .finalize = mix_thresholds_release),
     .make = make,
     .arguments = {MIX_ARGUMENT(num_thresholds), MIX_ARGUMENT(curve), MIX_ARGUMENT(summation_method),
                   MIX_ARGUMENT(thresholds), MIX_ARGUMENT(multi_label), MIX_ARGUMENT(num_labels),

@@ -33,8 +33,8 @@ static bool evenly_spread(const double *values, int64_t count) {
 static bool check(const mix_metric *metric, mix_numbers numbers) {
   for (int i = 0; i < numbers.count; i++)
     if (!(numbers.values[i] >= 0 && numbers.values[i] <= 1)) {
-      mix_fail(MIX_VALUE_ERROR, "metric %s: a threshold is %g; expected numbers in [0, 1]", metric->name,
-               numbers.values[i]);
+      mix_fail_value("metric %s: a threshold is %g; expected numbers in [0, 1]", metric->name,
+                     numbers.values[i]);
       return false;
     }
   return true;
@@ -84,11 +84,7 @@ bool mix_confusion_make(mix_metric *metric, int count, const mix_condition *cond
   static const char *const names[] = {"true_positives", "false_positives", "true_negatives",
                                       "false_negatives"};
   mix_thresholds *t = thresholds_of(metric);
-  if (!mix_dtype_is_floating(metric->dtype)) {
-    mix_fail(MIX_VALUE_ERROR, "metric %s: the dtype is '%s'; expected a floating-point dtype", metric->name,
-             mix_dtype_name(metric->dtype));
-    return false;
-  }
+  if (!mix_metric_is_floating(metric)) return false;
   for (int i = 0; i < MIX_CONDITIONS; i++) t->state_index[i] = -1;
   for (int i = 0; i < count; i++) {
     t->state_index[conditions[i]] = metric->state_count;
@@ -128,9 +124,8 @@ static mix_tensor *largest_k(const mix_metric *metric, mix_tensor *score, int64_
   mix_shape shape = mix_tensor_shape(score);
   int64_t classes = shape.rank ? shape.dims[shape.rank - 1] : 1;
   if (k > classes)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "metric %s: top_k is %lld and there are %lld predictions for each sample", metric->name,
-                    (long long)k, (long long)classes);
+    return mix_fail_value("metric %s: top_k is %lld and there are %lld predictions for each sample",
+                          metric->name, (long long)k, (long long)classes);
   mix_tensor *left = score, *chosen = NULL, *none = mix_scalar_like(score, -INFINITY);
   for (int64_t i = 0; i < k && !mix_failed(); i++) {
     mix_tensor *here = mix_one_hot(mix_argmax(left, -1), classes, MIX_BOOL);
@@ -152,11 +147,11 @@ static bool take_class(const mix_metric *metric, batch *b) {
   mix_shape shape = mix_tensor_shape(b->score);
   int64_t id = metric->options.class_id;
   if (shape.rank < 2)
-    mix_fail(MIX_VALUE_ERROR, "metric %s: class_id wants predictions (samples, classes); they have rank %d",
-             metric->name, shape.rank);
+    mix_fail_value("metric %s: class_id wants predictions (samples, classes); they have rank %d",
+                   metric->name, shape.rank);
   else if (id < 0 || id >= shape.dims[shape.rank - 1])
-    mix_fail(MIX_VALUE_ERROR, "metric %s: class_id is %lld and there are %lld classes", metric->name,
-             (long long)id, (long long)shape.dims[shape.rank - 1]);
+    mix_fail_value("metric %s: class_id is %lld and there are %lld classes", metric->name, (long long)id,
+                   (long long)shape.dims[shape.rank - 1]);
   else
     b->label = column(b->label, id), b->score = column(b->score, id);
   return !mix_failed();
@@ -166,8 +161,8 @@ static bool label_weights(const mix_metric *metric, batch *b) {
   mix_numbers numbers = metric->options.label_weights;
   mix_shape shape = mix_tensor_shape(b->score);
   if (shape.rank != 2 || shape.dims[1] != numbers.count) {
-    mix_fail(MIX_VALUE_ERROR, "metric %s: %d label_weights; predictions must be (samples, %d)", metric->name,
-             numbers.count, numbers.count);
+    mix_fail_value("metric %s: %d label_weights; predictions must be (samples, %d)", metric->name,
+                   numbers.count, numbers.count);
     return false;
   }
   mix_tensor *weights =
@@ -180,16 +175,15 @@ static bool prepare(const mix_metric *metric, const mix_metric_args *args, mix_t
   const mix_metric_options *o = &metric->options;
   char text[2][160];
   if (!y_pred) {
-    mix_fail(MIX_TYPE_ERROR, "metric %s: update needs labels and predictions", metric->name);
+    mix_fail_type("metric %s: update needs labels and predictions", metric->name);
     return false;
   }
   mix_tensor *y_true = args->y_true;
   mix_metric_align(&y_true, &y_pred);
   mix_shape y = mix_tensor_shape(y_true), p = mix_tensor_shape(y_pred);
   if (!mix_failed() && !mix_shape_equal(y, p))
-    mix_fail(MIX_VALUE_ERROR, "metric %s: labels have shape %s and predictions %s; expected the same",
-             metric->name, mix_shape_text(y, text[0], sizeof *text),
-             mix_shape_text(p, text[1], sizeof *text));
+    mix_fail_value("metric %s: labels have shape %s and predictions %s; expected the same", metric->name,
+                   mix_shape_text(y, text[0], sizeof *text), mix_shape_text(p, text[1], sizeof *text));
   if (mix_failed()) return false;
   b->label = mix_cast(y_true, MIX_BOOL);
   b->score = mix_cast(y_pred, metric->dtype);

@@ -1,6 +1,5 @@
 /* Confusion counts of a binary decision at one or more thresholds. */
-#ifndef MIX_NN_METRICS_CONFUSION_H
-#define MIX_NN_METRICS_CONFUSION_H
+#pragma once
 
 #include "nn/metrics/metric.h"
 
@@ -42,5 +41,3 @@ mix_tensor *mix_confusion_value(const mix_metric *metric, mix_condition conditio
 mix_tensor *mix_confusion_share(const mix_metric *metric, mix_condition a, mix_condition b);
 /* All four conditions in the order of the generation's variables. */
 const mix_condition *mix_confusion_all(const mix_metric *metric);
-
-#endif

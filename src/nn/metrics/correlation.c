@@ -1,13 +1,13 @@
 /* Correlations of labels and predictions along an axis, averaged over the samples (keras3). */
 #include "base/error.h"
 #include "nn/metrics/metric.h"
+#include "ops/with_number.h"
 #include "tensor/shape.h"
 
 static int axis_of(const mix_metric *metric, mix_tensor *x) {
   int rank = mix_tensor_shape(x).rank, given = metric->options.axis, axis = mix_axis_normal(given, rank);
   if (axis < 0)
-    mix_fail(MIX_VALUE_ERROR, "metric %s: axis %d is outside predictions of rank %d", metric->name, given,
-             rank);
+    mix_fail_value("metric %s: axis %d is outside predictions of rank %d", metric->name, given, rank);
   return axis;
 }
 
@@ -41,5 +41,5 @@ mix_tensor *mix_metric_concordance_correlation(const mix_metric *metric, mix_ten
   mix_tensor *covariance = mix_multiply(mix_subtract(y_true, p_mean), mix_subtract(y_pred, p_mean));
   mix_tensor *norm = mix_add(mix_add(y_variance, p_variance), mix_square(mix_subtract(y_mean, p_mean)));
   mix_tensor *twice = mix_multiply(mix_scalar_like(covariance, 2), covariance);
-  return mean(mix_divide(twice, mix_add(norm, mix_scalar_like(norm, MIX_EPSILON))), axis, false);
+  return mean(mix_divide(twice, mix_plus(norm, MIX_EPSILON)), axis, false);
 }

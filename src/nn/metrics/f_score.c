@@ -16,15 +16,12 @@ static bool make(mix_metric *metric) {
   const mix_metric_options *o = &metric->options;
   if (o->average && !average_is(metric, "micro") && !average_is(metric, "macro") &&
       !average_is(metric, "weighted"))
-    mix_fail(MIX_VALUE_ERROR, "metric %s: average is '%.40s'; expected micro, macro, weighted or none",
-             metric->name, o->average);
+    mix_fail_value("metric %s: average is '%.40s'; expected micro, macro, weighted or none", metric->name,
+                   o->average);
   else if (!isinf(o->threshold) && !(o->threshold > 0 && o->threshold <= 1))
-    mix_fail(MIX_VALUE_ERROR, "metric %s: threshold is %g; expected a number in (0, 1] or none", metric->name,
-             o->threshold);
-  else if (!mix_dtype_is_floating(metric->dtype))
-    mix_fail(MIX_VALUE_ERROR, "metric %s: the dtype is '%s'; expected a floating-point dtype", metric->name,
-             mix_dtype_name(metric->dtype));
-  return !mix_failed();
+    mix_fail_value("metric %s: threshold is %g; expected a number in (0, 1] or none", metric->name,
+                   o->threshold);
+  return mix_metric_is_floating(metric);
 }
 
 static mix_status build(mix_metric *metric, mix_shape y_true, mix_shape y_pred) {
@@ -92,12 +89,8 @@ static mix_tensor *result(mix_metric *metric) {
 }
 
 #define SCORE(class_name)                                                                                    \
-  .class = {.size = sizeof(mix_metric_class),                                                                \
-            .name = class_name,                                                                              \
-            .build = build,                                                                                  \
-            .update = update,                                                                                \
-            .result = result},                                                                               \
-  .make = make, .direction = 1, .generations = MIX_METRIC_BOTH
+  MIX_METRIC_CLASS(.name = class_name, .build = build, .update = update, .result = result),                  \
+      .make = make, .direction = 1, .generations = MIX_METRIC_BOTH
 
 const mix_metric_kind mix_metric_f1_score_kind = {
     .name = "f1_score", SCORE("F1Score"), .arguments = {MIX_ARGUMENT(average), MIX_ARGUMENT(threshold)}};

@@ -24,14 +24,14 @@ static bool make(mix_metric *metric) {
   const mix_metric_options *o = &metric->options;
   int64_t classes = class_count(metric);
   if (!classes)
-    mix_fail(MIX_TYPE_ERROR, "metric %s: the argument 'num_classes' is missing", metric->name);
+    mix_fail_type("metric %s: the argument 'num_classes' is missing", metric->name);
   else if (chooses_classes(metric) && !binary(metric) && !o->target_class_ids.count)
-    mix_fail(MIX_TYPE_ERROR, "metric %s: the argument 'target_class_ids' is missing", metric->name);
+    mix_fail_type("metric %s: the argument 'target_class_ids' is missing", metric->name);
   for (int i = 0; i < o->target_class_ids.count && !mix_failed(); i++) {
     double id = o->target_class_ids.values[i];
     if (!(id >= 0 && id < (double)classes && id == (double)(int64_t)id))
-      mix_fail(MIX_VALUE_ERROR, "metric %s: target class id %g is out of range, which is [0, %lld)",
-               metric->name, id, (long long)classes);
+      mix_fail_value("metric %s: target class id %g is out of range, which is [0, %lld)", metric->name, id,
+                     (long long)classes);
   }
   if (mix_failed()) return false;
   if (metric->semantics->metric_iou_integer && !metric->dtype_given) metric->dtype = MIX_INT64;
@@ -46,7 +46,7 @@ static mix_tensor *flat(mix_tensor *x) { return mix_reshape(x, (mix_shape){.rank
 static mix_tensor *numbers_of(const mix_metric *metric, mix_tensor *x, bool scores) {
   int rank = mix_tensor_shape(x).rank, given = metric->options.axis, axis = mix_axis_normal(given, rank);
   if (scores && axis < 0)
-    return mix_fail(MIX_VALUE_ERROR, "metric %s: axis %d is outside rank %d", metric->name, given, rank);
+    return mix_fail_value("metric %s: axis %d is outside rank %d", metric->name, given, rank);
   return flat(mix_cast(mix_index_values(scores ? mix_argmax(x, axis) : x), MIX_INT64));
 }
 
@@ -71,9 +71,9 @@ static bool same_count(const mix_metric *metric, mix_tensor *y, mix_tensor *p) {
   int64_t labels = mix_tensor_shape(y).dims[0], predictions = mix_tensor_shape(p).dims[0];
   if (labels == predictions || labels < 0 || predictions < 0) return true;
   const bool scores = binary(metric) || one_hot(metric) || metric->options.not_sparse_y_pred;
-  mix_fail(MIX_VALUE_ERROR, "metric %s: %lld labels and %lld predictions; expected as many%s", metric->name,
-           (long long)labels, (long long)predictions,
-           scores ? "" : " (where predictions are scores of classes: sparse_y_pred=false)");
+  mix_fail_value("metric %s: %lld labels and %lld predictions; expected as many%s", metric->name,
+                 (long long)labels, (long long)predictions,
+                 scores ? "" : " (where predictions are scores of classes: sparse_y_pred=false)");
   return false;
 }
 
@@ -151,8 +151,8 @@ static mix_tensor *result(mix_metric *metric) {
 }
 
 #define IOU(class_name)                                                                                      \
-  .class = {.size = sizeof(mix_metric_class), .name = class_name, .update = update, .result = result},       \
-  .make = make, .numbered = true, .direction = 1, .generations = MIX_METRIC_BOTH
+  MIX_METRIC_CLASS(.name = class_name, .update = update, .result = result),                                  \
+      .make = make, .numbered = true, .direction = 1, .generations = MIX_METRIC_BOTH
 
 const mix_metric_kind mix_metric_io_u_kind = {
     .name = "io_u",

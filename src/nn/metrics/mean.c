@@ -1,7 +1,6 @@
 /* Means and sums of values: given ones, or those of a loss, a function or an accuracy. State: total,
  * count. */
 #include "base/error.h"
-#include "graph/node.h"
 #include "graph/capture.h"
 #include "nn/metrics/metric.h"
 #include "tensor/shape.h"
@@ -9,11 +8,7 @@
 enum { TOTAL, COUNT };
 
 bool mix_mean_make(mix_metric *metric) {
-  if (!mix_dtype_is_floating(metric->dtype)) {
-    mix_fail(MIX_VALUE_ERROR, "metric %s: the dtype is '%s'; expected a floating-point dtype", metric->name,
-             mix_dtype_name(metric->dtype));
-    return false;
-  }
+  if (!mix_metric_is_floating(metric)) return false;
   mix_metric_add_variable(metric, "total");
   if (metric->kind != &mix_metric_sum_kind) mix_metric_add_variable(metric, "count");
   return !mix_failed();
@@ -48,8 +43,7 @@ static mix_tensor *loss_values(mix_metric *metric, mix_tensor *y_true, mix_tenso
 
 bool mix_metric_has_values_alone(const mix_metric *metric, const mix_tensor *y_pred) {
   if (y_pred)
-    mix_fail(
-        MIX_TYPE_ERROR,
+    mix_fail_type(
         "metric %s: averages values alone, and got labels and predictions; a metric of fit compares them, "
         "as mse does; weights are .sample_weight",
         metric->name);
@@ -59,8 +53,7 @@ bool mix_metric_has_values_alone(const mix_metric *metric, const mix_tensor *y_p
 static mix_tensor *values_of(mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
   if (metric->kind && !metric->kind->function)
     return mix_metric_has_values_alone(metric, y_pred) ? y_true : NULL;
-  if (!y_pred)
-    return mix_fail(MIX_TYPE_ERROR, "metric %s: update needs labels and predictions", metric->name);
+  if (!y_pred) return mix_fail_type("metric %s: update needs labels and predictions", metric->name);
   choose(metric, y_true, y_pred);
   if (mix_failed()) return NULL;
   /* As in Keras, the cast drops the reference to the logits. */
@@ -188,15 +181,14 @@ const mix_metric_class mix_mean_metric_class = {
     .size = sizeof(mix_metric_class), .name = "MeanMetricWrapper", .update = update, .result = result};
 
 #define MEAN_IN(which, class_name)                                                                           \
-  .class = {.size = sizeof(mix_metric_class), .name = class_name, .update = update, .result = result},       \
-  .make = mix_mean_make, .generations = which
+  MIX_METRIC_CLASS(.name = class_name, .update = update, .result = result), .make = mix_mean_make,           \
+                                                                            .generations = which
 #define MEAN(class_name) MEAN_IN(MIX_METRIC_BOTH, class_name)
 
 const mix_metric_kind mix_metric_mean_kind = {.name = "mean", MEAN("Mean")};
 const mix_metric_kind mix_metric_sum_kind = {.name = "sum", MEAN("Sum")};
 
 static mix_tensor *squared_error(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
-  (void)metric;
   return mix_squared_difference(y_pred, y_true);
 }
 const mix_metric_kind mix_metric_root_mean_squared_error_kind = {.name = "root_mean_squared_error",
@@ -262,18 +254,16 @@ static mix_tensor *relative_error(const mix_metric *metric, mix_tensor *y_true, 
 }
 static bool make_relative(mix_metric *metric) {
   if (metric->options.normalizer) return mix_mean_make(metric);
-  mix_fail(MIX_TYPE_ERROR, "metric %s: the argument 'normalizer' is missing", metric->name);
+  mix_fail_type("metric %s: the argument 'normalizer' is missing", metric->name);
   return false;
 }
-const mix_metric_kind mix_metric_mean_relative_error_kind = {.name = "mean_relative_error",
-                                                             .class = {.size = sizeof(mix_metric_class),
-                                                                       .name = "MeanRelativeError",
-                                                                       .update = update,
-                                                                       .result = result},
-                                                             .make = make_relative,
-                                                             .generations = MIX_METRIC_TF_KERAS,
-                                                             .numbered = true,
-                                                             .arguments = {MIX_ARGUMENT(normalizer)},
-                                                             .function = relative_error,
-                                                             .align = true,
-                                                             .direction = -1};
+const mix_metric_kind mix_metric_mean_relative_error_kind = {
+    .name = "mean_relative_error",
+    MIX_METRIC_CLASS(.name = "MeanRelativeError", .update = update, .result = result),
+    .make = make_relative,
+    .generations = MIX_METRIC_TF_KERAS,
+    .numbered = true,
+    .arguments = {MIX_ARGUMENT(normalizer)},
+    .function = relative_error,
+    .align = true,
+    .direction = -1};

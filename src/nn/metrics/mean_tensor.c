@@ -13,23 +13,17 @@ static bool make_state(mix_metric *metric, mix_shape shape) {
 }
 
 static bool make(mix_metric *metric) {
-  if (!mix_dtype_is_floating(metric->dtype)) {
-    mix_fail(MIX_VALUE_ERROR, "metric %s: the dtype is '%s'; expected a floating-point dtype", metric->name,
-             mix_dtype_name(metric->dtype));
-    return false;
-  }
+  if (!mix_metric_is_floating(metric)) return false;
   metric->built = metric->options.shape.rank > 0;
   return !metric->built || make_state(metric, metric->options.shape);
 }
 
 static mix_status build(mix_metric *metric, mix_shape values, mix_shape y_pred) {
-  (void)y_pred;
   make_state(metric, values);
   return mix_error();
 }
 
 static mix_status update(mix_metric *metric, const mix_metric_args *args) {
-  char expected[160], got[160];
   if (!mix_metric_has_values_alone(metric, args->y_pred)) return mix_error();
   mix_tensor *values = mix_cast(args->y_true, metric->dtype), *count = mix_metric_number(metric, 1);
   if (!values) return mix_error();
@@ -37,8 +31,7 @@ static mix_status update(mix_metric *metric, const mix_metric_args *args) {
   if (!mix_shape_equal(shape, state))
     return mix_fail_status(MIX_VALUE_ERROR,
                            "metric %s: the values have shape %s; expected %s, as in the first update",
-                           metric->name, mix_shape_text(shape, got, sizeof got),
-                           mix_shape_text(state, expected, sizeof expected));
+                           metric->name, MIX_SHAPE_TEXT(shape), MIX_SHAPE_TEXT(state));
   if (args->sample_weight) {
     count = mix_align_weights(values, mix_cast(args->sample_weight, metric->dtype));
     values = count ? mix_multiply(values, count) : NULL;
@@ -54,11 +47,7 @@ static mix_tensor *result(mix_metric *metric) {
 
 const mix_metric_kind mix_metric_mean_tensor_kind = {
     .name = "mean_tensor",
-    .class = {.size = sizeof(mix_metric_class),
-              .name = "MeanTensor",
-              .build = build,
-              .update = update,
-              .result = result},
+    MIX_METRIC_CLASS(.name = "MeanTensor", .build = build, .update = update, .result = result),
     .make = make,
     .arguments = {MIX_ARGUMENT(shape)},
     .generations = MIX_METRIC_TF_KERAS,

@@ -3,7 +3,6 @@
 #include "nn/metrics/metric.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "graph/node.h"
 #include "graph/variable.h"
 #include "nn/config.h"
 #include "tensor/shape.h"
@@ -44,12 +43,11 @@ const char *mix_metric_class_name(const mix_metric *metric) {
 
 mix_variable *mix_metric_add_variable_with(mix_metric *metric, const mix_metric_variable_options *options) {
   if (mix_failed()) return NULL;
-  if (!mix_is(metric, &mix_metric_object_class))
-    return mix_fail(MIX_TYPE_ERROR, "metric_add_variable: got no metric");
+  if (!mix_is(metric, &mix_metric_object_class)) return mix_fail_type("metric_add_variable: got no metric");
   MIX_OPTIONS(mix_metric_variable_options, o, options, "metric_add_variable");
   mix_dtype dtype = o.dtype ? mix_dtype_from_name(o.dtype) : metric->dtype;
   if (dtype == MIX_DTYPE_NONE)
-    return mix_fail(MIX_VALUE_ERROR, "metric %s: there is no dtype '%.60s'", metric->name, o.dtype);
+    return mix_fail_value("metric %s: there is no dtype '%.60s'", metric->name, o.dtype);
   if (!mix_reserve(&metric->state, &metric->state_capacity, metric->state_count + 1, sizeof *metric->state))
     return NULL;
   /* The initial value is computed at once, outside any capture. */
@@ -91,6 +89,13 @@ mix_tensor *mix_metric_value(const mix_metric *metric, int index) {
 mix_status mix_metric_add(mix_metric *metric, int index, mix_tensor *amount) {
   mix_variable *variable = metric->state[index].variable;
   return mix_variable_assign(variable, mix_add(mix_variable_true_value(variable), amount));
+}
+
+bool mix_metric_is_floating(const mix_metric *metric) {
+  if (!mix_dtype_is_floating(metric->dtype))
+    mix_fail_value("metric %s: the dtype is '%s'; expected a floating-point dtype", metric->name,
+                   mix_dtype_name(metric->dtype));
+  return !mix_failed();
 }
 
 mix_tensor *mix_metric_number(const mix_metric *metric, double value) {
@@ -153,9 +158,8 @@ mix_status mix_metric_update_with(mix_metric *metric, const mix_metric_update_op
 mix_tensor *mix_metric_result_tensor(mix_metric *metric) {
   if (!mix_given(metric, &mix_metric_object_class, "metric_result", "a metric")) return NULL;
   if (!metric->built)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "metric %s: has no state before the first update, which tells it the shapes",
-                    metric->name);
+    return mix_fail_value("metric %s: has no state before the first update, which tells it the shapes",
+                          metric->name);
   running former = run_begin(metric);
   mix_tensor *result = metric->class.result(metric);
   run_end(former);
@@ -168,8 +172,8 @@ double mix_metric_result(mix_metric *metric) {
     mix_tensor *result = mix_metric_result_tensor(metric);
     int64_t count = result ? mix_shape_size(mix_tensor_shape(result)) : 0;
     if (result && count != 1)
-      mix_fail(MIX_VALUE_ERROR, "metric %s: the result is %lld numbers; read mix_metric_result_tensor",
-               metric->name, (long long)count);
+      mix_fail_value("metric %s: the result is %lld numbers; read mix_metric_result_tensor", metric->name,
+                     (long long)count);
     else if (result)
       value = mix_tensor_item(result);
   }

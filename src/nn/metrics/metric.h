@@ -1,15 +1,9 @@
 /* The metric object, the library's kinds of metrics, and what their files share. */
-#ifndef MIX_NN_METRICS_METRIC_H
-#define MIX_NN_METRICS_METRIC_H
+#pragma once
 
-#include "base/object.h"
 #include "nn/fields.h"
 #include "nn/formulas.h"
 #include "nn/losses/loss.h"
-#include "nn/policy/semantics.h"
-#include <jansson.h>
-#include <mixtape/metric.h>
-#include <mixtape/ops.h>
 
 /* Values for each element or sample, which a mean averages. Labels already have the predictions' dtype. */
 typedef mix_tensor *(*mix_metric_function)(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
@@ -29,6 +23,7 @@ typedef struct mix_metric_kind {
   bool root;                /* the result is the square root of the mean */
   bool align;               /* shapes (B) and (B, 1) are aligned */
 } mix_metric_kind;
+#define MIX_METRIC_CLASS(...) .class = {.size = sizeof(mix_metric_class), __VA_ARGS__}
 #define MIX_ARGUMENT(option) offsetof(mix_metric_options, option)
 enum { MIX_METRIC_KERAS3 = 1, MIX_METRIC_TF_KERAS = 2, MIX_METRIC_BOTH = 3 };
 
@@ -76,6 +71,9 @@ mix_tensor *mix_metric_number(const mix_metric *metric, double value);
 /* For shapes (B) and (B, 1): squeezes the last dimension of the higher rank. */
 void mix_metric_align(mix_tensor **a, mix_tensor **b);
 
+/* Is the dtype floating, and no error pending? False with a ValueError. */
+bool mix_metric_is_floating(const mix_metric *metric);
+
 /* mean.c: total and count */
 extern const mix_metric_class mix_mean_metric_class;
 bool mix_mean_make(mix_metric *metric);
@@ -107,5 +105,3 @@ mix_tensor *mix_metric_concordance_correlation(const mix_metric *metric, mix_ten
 #define MIX_DECLARE_METRIC(name) extern const mix_metric_kind mix_metric_##name##_kind;
 MIX_METRIC_KINDS(MIX_DECLARE_METRIC)
 #undef MIX_DECLARE_METRIC
-
-#endif

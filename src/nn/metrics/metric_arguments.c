@@ -8,7 +8,6 @@
 /* ---- the normalizer: a tensor, which Keras's configs hold as null ---- */
 
 static bool retain_tensor(const mix_fields *fields, const mix_field_row *field, void *options) {
-  (void)fields;
   mix_retain(*(void **)mix_field_at(field, options));
   return true;
 }
@@ -16,7 +15,6 @@ static void release_tensor(const mix_field_row *field, void *options) {
   mix_release(*(void **)mix_field_at(field, options));
 }
 static json_t *write_tensor(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields, (void)field, (void)options;
   return json_null();
 }
 static const mix_value_kind tensor_kind = {"a tensor, which no text can say",
@@ -83,7 +81,7 @@ bool mix_metric_take_arguments(mix_metric *metric, const mix_metric_options *giv
   snprintf(call, sizeof call, "metric %.60s", given->metric ? given->metric : metric->class.name);
   for (const mix_field_row *row = rows; row->name; row++)
     if (mix_field_given(row, given) && !takes(known, row->offset))
-      return mix_fail(MIX_TYPE_ERROR, "%s: got an unexpected argument '%s'", call, row->name), false;
+      return mix_fail_type("%s: got an unexpected argument '%s'", call, row->name), false;
   mix_fields fields = mix_metric_fields(call, known, metric->semantics);
   *o = *given;
   o->metric = mix_intern(o->metric); /* the caller's strings may go out of scope */

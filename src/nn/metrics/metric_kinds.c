@@ -3,11 +3,9 @@
 #include "nn/metrics/metric.h"
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/did_you_mean.h"
 #include "base/text.h"
 #include "nn/config.h"
 #include "nn/layer/layer.h"
-#include "nn/policy/policy.h"
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -76,11 +74,11 @@ static bool unknown(const char *name, const mix_semantics *semantics) {
   }
   mix_loss_names_try(&nearest, semantics);
   if (nearest.found)
-    mix_fail(MIX_VALUE_ERROR, "metric: '%.60s' is not known to %s%s", name, semantics->name,
-             mix_did_you_mean_hint(&nearest, hint, sizeof hint));
+    mix_fail_value("metric: '%.60s' is not known to %s%s", name, semantics->name,
+                   mix_did_you_mean_hint(&nearest, hint, sizeof hint));
   else
-    mix_fail(MIX_VALUE_ERROR, "metric: '%.60s' is not known to %s; known: %s, and the names of losses", name,
-             semantics->name, list);
+    mix_fail_value("metric: '%.60s' is not known to %s; known: %s, and the names of losses", name,
+                   semantics->name, list);
   return false;
 }
 
@@ -94,8 +92,7 @@ static bool resolve(mix_metric *metric, const mix_metric_options *o) {
   } else if (o->metric) {
     bool crossentropy = names_crossentropy(o->metric);
     if (crossentropy && !metric->semantics->metric_crossentropy_chosen) {
-      mix_fail(
-          MIX_VALUE_ERROR,
+      mix_fail_value(
           "metric: '%.60s' is not known to %s; give binary_, categorical_ or sparse_categorical_crossentropy",
           o->metric, metric->semantics->name);
       return false;
@@ -118,7 +115,7 @@ static bool resolve(mix_metric *metric, const mix_metric_options *o) {
   }
   if (mix_failed() || !mix_options_copy(&metric->class, sizeof metric->class, class, "metric")) return false;
   if (!metric->class.name || !metric->class.name[0] || !metric->class.update || !metric->class.result) {
-    mix_fail(MIX_VALUE_ERROR, "metric: a metric class needs a name, an update and a result function");
+    mix_fail_value("metric: a metric class needs a name, an update and a result function");
     return false;
   }
   return mix_metric_take_arguments(metric, o, known);
@@ -147,8 +144,7 @@ static mix_dtype dtype_of(const mix_metric_options *o) {
               mix_policy_variable_dtype(mix_global_policy()) == MIX_FLOAT64;
   mix_dtype dtype = o->dtype ? mix_dtype_from_name(o->dtype) : wide ? MIX_FLOAT64 : mix_floatx();
   if (!mix_dtype_is_floating(dtype) && !mix_dtype_is_integer(dtype))
-    mix_fail(MIX_VALUE_ERROR, "metric: the dtype is '%.60s'; expected a floating-point or integer dtype",
-             o->dtype);
+    mix_fail_value("metric: the dtype is '%.60s'; expected a floating-point or integer dtype", o->dtype);
   return dtype;
 }
 
@@ -156,7 +152,7 @@ mix_metric *mix_metric_with(const mix_metric_options *options) {
   if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_metric_options, o, options, "metric");
   if ((o.metric != NULL) + (o.function != NULL) + (o.metric_class != NULL) != 1)
-    return mix_fail(MIX_VALUE_ERROR, "metric: give a name or a function or a class, one of the three");
+    return mix_fail_value("metric: give a name or a function or a class, one of the three");
   mix_dtype dtype = dtype_of(&o);
   mix_metric *metric = mix_failed() ? NULL : mix_object_new(sizeof *metric, &mix_metric_object_class);
   if (!metric) return NULL;
@@ -222,8 +218,7 @@ static mix_metric *from_json(const char *name, const json_t *config, const mix_s
 
 mix_metric *mix_metric_from_config(const char *class_name, const char *json, const mix_semantics *semantics) {
   if (mix_failed()) return NULL;
-  if (!class_name || !json)
-    return mix_fail(MIX_TYPE_ERROR, "metric_from_config: expected a class name and a config");
+  if (!class_name || !json) return mix_fail_type("metric_from_config: expected a class name and a config");
   json_t *config = mix_json_parse(json, "metric_from_config");
   mix_metric *metric = from_json(class_name, config, semantics);
   json_decref(config);
@@ -232,12 +227,12 @@ mix_metric *mix_metric_from_config(const char *class_name, const char *json, con
 
 mix_metric *mix_metric_from_text(const char *text, const mix_semantics *semantics) {
   if (mix_failed()) return NULL;
-  if (!text) return mix_fail(MIX_TYPE_ERROR, "metric_from_text: no text");
+  if (!text) return mix_fail_type("metric_from_text: no text");
   char call[80], *name = mix_strdup(text), *arguments = name ? strchr(name, ':') : NULL;
   if (!name) return NULL;
   if (arguments) *arguments++ = 0;
   mix_fields fields = fields_named(name, semantics, call);
-  if (arguments && !*arguments) mix_fail(MIX_VALUE_ERROR, "%s: '' is not of the form key=value", call);
+  if (arguments && !*arguments) mix_fail_value("%s: '' is not of the form key=value", call);
   json_t *config = mix_failed() ? NULL : mix_fields_parse(&fields, arguments ? arguments : "");
   mix_metric *metric = from_json(name, config, semantics);
   mix_free(name);

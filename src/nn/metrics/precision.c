@@ -14,13 +14,9 @@ static mix_tensor *scalar_if_one(mix_tensor *x) {
 }
 
 #define CONFUSION(class_name, result_function)                                                               \
-  .class = {.size = sizeof(mix_metric_class),                                                                \
-            .name = class_name,                                                                              \
-            .instance_size = sizeof(mix_thresholds),                                                         \
-            .update = update,                                                                                \
-            .result = result_function,                                                                       \
-            .finalize = mix_thresholds_release},                                                             \
-  .numbered = true, .generations = MIX_METRIC_BOTH
+  MIX_METRIC_CLASS(.name = class_name, .instance_size = sizeof(mix_thresholds), .update = update,            \
+                   .result = result_function, .finalize = mix_thresholds_release),                           \
+      .numbered = true, .generations = MIX_METRIC_BOTH
 
 /* ---- counts ---- */
 
@@ -90,11 +86,9 @@ static mix_tensor *precisions(const mix_metric *metric) {
 
 static bool make_at(mix_metric *metric, const char *argument, double value) {
   if (isinf(value))
-    mix_fail(MIX_TYPE_ERROR, "metric %s: the argument '%s' is missing (MIX_ZERO for zero)", metric->name,
-             argument);
+    mix_fail_type("metric %s: the argument '%s' is missing (MIX_ZERO for zero)", metric->name, argument);
   else if (!(value >= 0 && value <= 1))
-    mix_fail(MIX_VALUE_ERROR, "metric %s: %s is %g; expected a number in [0, 1]", metric->name, argument,
-             value);
+    mix_fail_value("metric %s: %s is %g; expected a number in [0, 1]", metric->name, argument, value);
   return !mix_failed() && mix_thresholds_spread(metric, metric->options.num_thresholds, false) &&
          mix_confusion_make(metric, MIX_CONDITIONS, mix_confusion_all(metric), 0);
 }

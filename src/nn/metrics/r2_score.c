@@ -15,17 +15,13 @@ static bool make(mix_metric *metric) {
   const mix_metric_options *o = &metric->options;
   if (!aggregation_is(metric, "uniform_average") && !aggregation_is(metric, "variance_weighted_average") &&
       !aggregation_is(metric, "none"))
-    mix_fail(MIX_VALUE_ERROR,
-             "metric %s: class_aggregation is '%.40s'; "
-             "expected uniform_average, variance_weighted_average or none",
-             metric->name, o->class_aggregation);
+    mix_fail_value("metric %s: class_aggregation is '%.40s'; "
+                   "expected uniform_average, variance_weighted_average or none",
+                   metric->name, o->class_aggregation);
   else if (o->num_regressors < 0)
-    mix_fail(MIX_VALUE_ERROR, "metric %s: num_regressors is %lld; expected 0 or more", metric->name,
-             (long long)o->num_regressors);
-  else if (!mix_dtype_is_floating(metric->dtype))
-    mix_fail(MIX_VALUE_ERROR, "metric %s: the dtype is '%s'; expected a floating-point dtype", metric->name,
-             mix_dtype_name(metric->dtype));
-  else
+    mix_fail_value("metric %s: num_regressors is %lld; expected 0 or more", metric->name,
+                   (long long)o->num_regressors);
+  else if (mix_metric_is_floating(metric))
     mix_metric_add_variable(metric, "num_samples",
                             .dtype = metric->semantics->r2_count_integer ? "int32" : NULL);
   return !mix_failed();
@@ -87,11 +83,7 @@ static mix_tensor *result(mix_metric *metric) {
 
 const mix_metric_kind mix_metric_r2_score_kind = {
     .name = "r2_score",
-    .class = {.size = sizeof(mix_metric_class),
-              .name = "R2Score",
-              .build = build,
-              .update = update,
-              .result = result},
+    MIX_METRIC_CLASS(.name = "R2Score", .build = build, .update = update, .result = result),
     .make = make,
     .arguments = {MIX_ARGUMENT(class_aggregation), MIX_ARGUMENT(num_regressors)},
     .direction = 1,

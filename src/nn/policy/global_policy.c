@@ -158,7 +158,6 @@ mix_status mix_graph_rewrite_set(bool enabled) {
 }
 
 mix_policy *mix_policy_with(const mix_policy_options *options) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_policy_options, o, options, "policy");
   if (!o.name && mix_semantics_or_current(o.semantics)->policy_name_optional) {
     mix_policy *stored = mix_global_policy();

@@ -4,13 +4,10 @@
 #include "base/error.h"
 #include "base/fields.h"
 #include "base/json.h"
-#include "base/number.h"
 #include "nn/keep.h"
 #include "nn/number.h"
-#include <math.h>
 #include <mixtape/ops.h>
 #include <stdio.h>
-#include <string.h>
 
 #define FIELD(name, member) name, offsetof(mix_loss_scale, member)
 static const mix_field_row fixed_rows[] = {{FIELD("loss_scale_value", initial), &mix_field_number}, {NULL}};
@@ -38,14 +35,14 @@ bool mix_loss_scale_check(double scale, mix_dtype dtype, const char *call) {
   const double used = wide ? scale : (double)(float)scale, reciprocal = wide ? 1 / used : 1 / (float)used;
   if (scale == 0 || (used != 0 && isfinite(used) && isfinite(wide ? reciprocal : (double)(float)reciprocal)))
     return true;
-  return mix_fail(MIX_VALUE_ERROR,
-                  "%s: the loss scale is %g, which in %s is %s; expected a number of which it holds the "
-                  "reciprocal too, such as 32768",
-                  call, scale, wide ? "float64" : "float32",
-                  isnan(used)   ? "no number"
-                  : isinf(used) ? "infinite"
-                  : used == 0   ? "0"
-                                : "too small"),
+  return mix_fail_value(
+             "%s: the loss scale is %g, which in %s is %s; expected a number of which it holds the "
+             "reciprocal too, such as 32768",
+             call, scale, wide ? "float64" : "float32",
+             isnan(used)   ? "no number"
+             : isinf(used) ? "infinite"
+             : used == 0   ? "0"
+                           : "too small"),
          false;
 }
 
@@ -60,8 +57,7 @@ mix_loss_scale *mix_loss_scale_fixed(double value) {
 mix_loss_scale *mix_fixed_loss_scale(double value) {
   if (mix_failed()) return NULL;
   if (!(value >= 1))
-    return mix_fail(MIX_VALUE_ERROR, "fixed_loss_scale: the value is %g; expected a number of at least 1",
-                    value);
+    return mix_fail_value("fixed_loss_scale: the value is %g; expected a number of at least 1", value);
   return mix_loss_scale_check(value, MIX_FLOAT32, "fixed_loss_scale") ? mix_loss_scale_fixed(value) : NULL;
 }
 
@@ -99,7 +95,6 @@ static mix_loss_scale *make_scale(mix_loss_scale values) {
 }
 
 mix_loss_scale *mix_dynamic_loss_scale_with(const mix_dynamic_loss_scale_options *options) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_dynamic_loss_scale_options, o, options, "dynamic_loss_scale");
   return make_scale((mix_loss_scale){.dynamic = true,
                                      .initial = o.initial_loss_scale,
@@ -111,8 +106,7 @@ mix_loss_scale *mix_dynamic_loss_scale_with(const mix_dynamic_loss_scale_options
 mix_loss_scale *mix_loss_scale_get(const char *identifier) {
   if (mix_failed() || !identifier) return NULL;
   if (!strcmp(identifier, "dynamic")) return mix_dynamic_loss_scale();
-  return mix_fail(
-      MIX_VALUE_ERROR,
+  return mix_fail_value(
       "loss_scale: could not interpret \"%.100s\"; expected \"dynamic\", a number or a loss scale",
       identifier);
 }
@@ -127,7 +121,7 @@ static mix_loss_scale *make_fixed(double value, const mix_semantics *semantics) 
 
 mix_loss_scale *mix_loss_scale_from_text(const char *text, const mix_semantics *semantics) {
   if (mix_failed()) return NULL;
-  if (!text) return mix_fail(MIX_TYPE_ERROR, "loss_scale_from_text: no text");
+  if (!text) return mix_fail_type("loss_scale_from_text: no text");
   if (!strcmp(text, "none")) return NULL;
   const bool dynamic = !strncmp(text, "dynamic", 7);
   mix_loss_scale values = {.dynamic = dynamic, .semantics = mix_semantics_or_current(semantics)};
@@ -142,10 +136,9 @@ mix_loss_scale *mix_loss_scale_from_text(const char *text, const mix_semantics *
   else
     good &= !*end;
   if (!good)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "loss_scale_from_text: '%.100s' given; expected none, a number above 0 or "
-                    "dynamic[:INITIAL[:GROWTH_STEPS]]",
-                    text);
+    return mix_fail_value("loss_scale_from_text: '%.100s' given; expected none, a number above 0 or "
+                          "dynamic[:INITIAL[:GROWTH_STEPS]]",
+                          text);
   return dynamic ? make_scale(values) : make_fixed(values.initial, values.semantics);
 }
 
@@ -285,9 +278,8 @@ mix_loss_scale *mix_loss_scale_from_json(const json_t *json, const mix_semantics
   if (!class_name) return NULL;
   values.dynamic = !strcmp(class_name, "DynamicLossScale");
   if (!values.dynamic && strcmp(class_name, "FixedLossScale"))
-    return mix_fail(MIX_VALUE_ERROR,
-                    "loss_scale: class \"%.100s\" is not known; expected FixedLossScale or DynamicLossScale",
-                    class_name);
+    return mix_fail_value(
+        "loss_scale: class \"%.100s\" is not known; expected FixedLossScale or DynamicLossScale", class_name);
   mix_fields fields = fields_of(&values);
   return mix_fields_read(&fields, json_object_get(json, "config"), &values) ? make_scale(values) : NULL;
 }

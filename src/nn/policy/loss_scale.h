@@ -1,6 +1,5 @@
 /* Inside a loss scale object. */
-#ifndef MIX_NN_POLICY_LOSS_SCALE_H
-#define MIX_NN_POLICY_LOSS_SCALE_H
+#pragma once
 
 #include "base/object.h"
 #include "nn/policy/semantics.h"
@@ -34,5 +33,3 @@ mix_loss_scale *mix_loss_scale_fixed(double value);
 /* A dynamic loss scale under the given semantics. */
 mix_loss_scale *mix_loss_scale_dynamic(double initial, int64_t increment_period, double multiplier,
                                        const mix_semantics *semantics);
-
-#endif

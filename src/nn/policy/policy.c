@@ -7,7 +7,6 @@
 #include "nn/policy/quantization.h"
 #include "nn/number.h"
 #include <stdio.h>
-#include <string.h>
 
 enum { DEFAULT_AMAX_HISTORY_LENGTH = 1024 };
 
@@ -44,21 +43,18 @@ static bool refuse_removed(const char *name) {
                {"bfloat16_with_float32_vars", "'mixed_bfloat16'"}};
   for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
     if (!strcmp(hints[i].name, name)) {
-      mix_fail(
-          MIX_VALUE_ERROR,
+      mix_fail_value(
           "policy: names that end in '_float32_vars' have been removed; got '%s'. Use the policy %s instead",
           name, hints[i].instead);
       return false;
     }
-  mix_fail(MIX_VALUE_ERROR, "policy: names that end in '_float32_vars' have been removed; got '%.100s'",
-           name);
+  mix_fail_value("policy: names that end in '_float32_vars' have been removed; got '%.100s'", name);
   return false;
 }
 
 static bool refuse_name(const char *name, const mix_semantics *semantics) {
   char hint[100];
-  mix_fail(
-      MIX_VALUE_ERROR,
+  mix_fail_value(
       "policy: '%.60s%s' cannot be converted to a %s%s; valid names are 'mixed_float16', 'mixed_bfloat16', "
       "and the name of any dtype such as 'float32'",
       name, strlen(name) > 60 ? "..." : "", semantics->policy_class,
@@ -105,10 +101,10 @@ static bool quantized(const char *name, const char *from, const mix_semantics *s
   strcpy(m->source, source);
   if (!mix_quantization_known(m->mode) || !plain(source, semantics, m)) return refuse_name(name, semantics);
   if ((starts_with(m->mode, "int8") || starts_with(m->mode, "int4")) && !strcmp(source, "float16")) {
-    mix_fail(MIX_VALUE_ERROR,
-             "policy: '%s' is refused: %s quantisation doesn't work well with compute dtype float16; use "
-             "'%s_from_mixed_bfloat16'",
-             name, m->mode, m->mode);
+    mix_fail_value(
+        "policy: '%s' is refused: %s quantisation doesn't work well with compute dtype float16; use "
+        "'%s_from_mixed_bfloat16'",
+        name, m->mode, m->mode);
     return false;
   }
   return true;
@@ -120,8 +116,7 @@ static bool parse_name(const char *name, const mix_semantics *semantics, meaning
     const char *from = strstr(name, "_from_");
     if (from) return quantized(name, from, semantics, m);
     if (starts_with(name, "float8_")) {
-      mix_fail(
-          MIX_UNSUPPORTED,
+      mix_fail_unsupported(
           "policy: '%.60s': this library has no float8 tensors; expected a wider type such as 'bfloat16'",
           name);
       return false;
@@ -142,16 +137,15 @@ static bool choose_loss_scale(const mix_policy_options *o, const char *name, con
   *given = count > 0;
   if (!count && (!semantics->policy_has_loss_scale || strcmp(name, "mixed_float16"))) return true;
   if (!semantics->policy_has_loss_scale) {
-    mix_fail(
-        MIX_TYPE_ERROR,
+    mix_fail_type(
         "policy: a loss scale belongs to policies of the experimental semantics; with %s wrap the optimizer "
         "instead",
         semantics->name);
     return false;
   }
   if (count > 1) {
-    mix_fail(MIX_VALUE_ERROR,
-             "policy: give only one of loss_scale, loss_scale_name, loss_scale_object and no_loss_scale");
+    mix_fail_value(
+        "policy: give only one of loss_scale, loss_scale_name, loss_scale_object and no_loss_scale");
     return false;
   }
   if (o->no_loss_scale) return true;
@@ -180,13 +174,12 @@ mix_policy *mix_policy_make(const mix_policy_options *options) {
   const mix_policy_options o = *options;
   const mix_semantics *semantics = mix_semantics_or_current(o.semantics);
   const char *name = o.name;
-  if (!name)
-    return mix_fail(MIX_TYPE_ERROR, "policy: 'name' must be a string such as 'mixed_float16', but got NULL");
+  if (!name) return mix_fail_type("policy: 'name' must be a string such as 'mixed_float16', but got NULL");
   meaning m;
   if (!parse_name(name, semantics, &m)) return NULL;
   if (o.amax_history_length < 0)
-    return mix_fail(MIX_VALUE_ERROR, "policy: amax_history_length is %lld; expected a positive number",
-                    (long long)o.amax_history_length);
+    return mix_fail_value("policy: amax_history_length is %lld; expected a positive number",
+                          (long long)o.amax_history_length);
   mix_policy *policy = mix_object_new(sizeof *policy, &mix_policy_class);
   if (!policy) return NULL;
   policy->name = mix_intern(name);
@@ -210,8 +203,7 @@ mix_policy *mix_policy_make(const mix_policy_options *options) {
 
 mix_policy *mix_policy_from_dtype(mix_dtype dtype) {
   if (mix_failed()) return NULL;
-  return mix_fail(
-      MIX_TYPE_ERROR,
+  return mix_fail_type(
       "policy: 'name' must be a string, but got the dtype %s; pass its name instead: mix_dtype_name(dtype), "
       "'%s'",
       mix_dtype_name(dtype), mix_dtype_name(dtype));

@@ -1,6 +1,5 @@
 /* Inside a policy, and internal functions of the global policy. */
-#ifndef MIX_NN_POLICY_POLICY_H
-#define MIX_NN_POLICY_POLICY_H
+#pragma once
 
 #include "base/object.h"
 #include "nn/policy/semantics.h"
@@ -54,5 +53,3 @@ void mix_device_check_reset(void);
 
 /* mix_policy_with for a complete struct. A NULL name is an error. */
 mix_policy *mix_policy_make(const mix_policy_options *options);
-
-#endif

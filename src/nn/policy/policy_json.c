@@ -64,14 +64,14 @@ static bool keys_known(const json_t *config) {
     bool found = false;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) found |= !strcmp(known[i], key);
     if (found) continue;
-    mix_fail(MIX_TYPE_ERROR, "policy_deserialize: the config has an unexpected key \"%.60s\"", key);
+    mix_fail_type("policy_deserialize: the config has an unexpected key \"%.60s\"", key);
     return false;
   }
   return true;
 }
 
 static mix_policy *from_config(const json_t *config, const mix_semantics *semantics) {
-  if (!json_is_object(config)) return mix_fail(MIX_VALUE_ERROR, "policy_deserialize: no config object");
+  if (!json_is_object(config)) return mix_fail_value("policy_deserialize: no config object");
   if (!keys_known(config)) return NULL;
   char name[80];
   mix_policy_options options = {.size = sizeof options, .semantics = semantics};
@@ -79,7 +79,7 @@ static mix_policy *from_config(const json_t *config, const mix_semantics *semant
              *source = mix_json_string_or(config, "source_name", NULL);
   const json_t *given = json_object_get(config, "name");
   if (json_is_number(given))
-    return mix_fail(MIX_TYPE_ERROR, "policy: the name is %.17g; expected a string", json_number_value(given));
+    return mix_fail_type("policy: the name is %.17g; expected a string", json_number_value(given));
   options.name = mix_json_string_or(config, "name", NULL);
   const json_t *amax = json_object_get(config, "amax_history_length");
   if (amax)
@@ -107,17 +107,17 @@ mix_policy *mix_policy_from_json(const json_t *json, const mix_semantics *semant
   }
   if (json_is_string(json)) return mix_policy_new(json_string_value(json), .semantics = semantics);
   if (!json_is_object(json))
-    return mix_fail(MIX_VALUE_ERROR, "policy_deserialize: expected a string, null or an object");
+    return mix_fail_value("policy_deserialize: expected a string, null or an object");
   const char *class_name = mix_json_string_or(json, "class_name", "");
   if (!class_name) return NULL;
   for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
     if (!strcmp(classes[i], class_name)) return from_config(json_object_get(json, "config"), semantics);
   if (mix_quantization_has_class(class_name)) return from_config(json_object_get(json, "config"), semantics);
   if (!strcmp(class_name, "DTypePolicyMap"))
-    return mix_fail(MIX_UNSUPPORTED,
-                    "policy_deserialize: a DTypePolicyMap, which has policies for paths of layers, is not "
-                    "supported yet; give each layer a policy of its own");
-  return mix_fail(MIX_VALUE_ERROR, "policy_deserialize: class \"%.60s\" is no policy", class_name);
+    return mix_fail_unsupported(
+        "policy_deserialize: a DTypePolicyMap, which has policies for paths of layers, is not "
+        "supported yet; give each layer a policy of its own");
+  return mix_fail_value("policy_deserialize: class \"%.60s\" is no policy", class_name);
 }
 
 mix_policy *mix_policy_deserialize(const char *text, const mix_semantics *semantics) {

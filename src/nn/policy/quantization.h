@@ -1,6 +1,5 @@
 /* Modes of quantization: which there are, and which layers compute in them. */
-#ifndef MIX_NN_POLICY_QUANTIZATION_H
-#define MIX_NN_POLICY_QUANTIZATION_H
+#pragma once
 
 #include <mixtape/policy.h>
 
@@ -16,5 +15,3 @@ bool mix_policy_check_layer(const mix_policy *policy, const char *class_name, co
                             const char *call);
 /* The same of a policy that all layers may get: True if some layers compute in its mode. */
 bool mix_policy_check_global(const mix_policy *policy, const char *call);
-
-#endif

@@ -42,9 +42,9 @@ const mix_semantics *mix_semantics_named(const char *name) {
     mix_did_you_mean_try(&nearest, tables[i]->name);
   }
   char hint[100];
-  return mix_fail(MIX_VALUE_ERROR,
-                  "semantics: \"%s\" is not known%s; expected \"tf_keras\", \"keras3\" or \"experimental\"",
-                  name ? name : "NULL", mix_did_you_mean_hint(&nearest, hint, sizeof hint));
+  return mix_fail_value(
+      "semantics: \"%s\" is not known%s; expected \"tf_keras\", \"keras3\" or \"experimental\"",
+      name ? name : "NULL", mix_did_you_mean_hint(&nearest, hint, sizeof hint));
 }
 
 mix_status mix_set_semantics(const char *name) {
@@ -60,8 +60,8 @@ const mix_semantics *mix_semantics_current(void) { return atomic_load(&current);
 static bool is_table(const mix_semantics *semantics) {
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
     if (tables[i] == semantics) return true;
-  mix_fail(MIX_TYPE_ERROR, "semantics: got a pointer to something else; expected the result of "
-                           "mix_semantics_named or mix_semantics_current, or NULL");
+  mix_fail_type("semantics: got a pointer to something else; expected the result of "
+                "mix_semantics_named or mix_semantics_current, or NULL");
   return false;
 }
 

@@ -1,10 +1,7 @@
 /* The rules of each generation: the rows of nn/policy/rules.h. Code tests a rule, never the generation. */
-#ifndef MIX_NN_POLICY_SEMANTICS_H
-#define MIX_NN_POLICY_SEMANTICS_H
+#pragma once
 
-#include <mixtape/status.h>
 #include <mixtape/semantics.h>
-#include <stddef.h>
 
 /* When compile wraps an optimizer in a loss scale optimizer. */
 typedef enum mix_auto_wrap {
@@ -50,5 +47,3 @@ const mix_semantics *mix_semantics_or_current(const mix_semantics *given);
 static inline double mix_option_number(double given, double default_value) {
   return given == MIX_ZERO ? 0.0 : given == 0 ? default_value : given;
 }
-
-#endif

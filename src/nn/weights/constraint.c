@@ -1,17 +1,14 @@
 /* Constraints: projections of weights after an update (docs/spec/keras.md, section 9). */
 #include "graph/node.h"
-#include "base/error.h"
 #include "base/json.h"
 #include "nn/fields.h"
 #include "nn/weights/named.h"
 #include "nn/weights/weights.h"
 #include "tensor/shape.h"
-#include <mixtape/ops.h>
 
 /* An axis, whose zero is the first one, or a list that goes to `axes`. */
 static json_t *write_axis(const mix_fields *fields, const mix_field_row *field, const void *options) {
   const mix_constraint_options *o = options;
-  (void)fields, (void)field;
   if (!o->axes.count) return json_integer(o->axis);
   json_t *list = json_array();
   for (int i = 0; i < o->axes.count; i++) mix_json_append(list, json_integer(o->axes.axis[i]));
@@ -20,7 +17,6 @@ static json_t *write_axis(const mix_fields *fields, const mix_field_row *field, 
 static bool read_axis(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                       void *options) {
   mix_constraint_options *o = options;
-  (void)fields;
   if (json_is_null(value)) return true;
   const size_t count = json_is_array(value) ? json_array_size(value) : 0;
   if (!json_is_integer(value) && (count < 1 || count > MIX_MAX_RANK))
@@ -72,15 +68,13 @@ static const mix_class constraint_class = {.name = "constraint"};
 static const double epsilon = 1e-7;
 
 mix_constraint *mix_constraint_with(const mix_constraint_options *options) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_constraint_options, o, options, "constraint");
   if (o.constraint && o.function)
-    return mix_fail(MIX_VALUE_ERROR, "constraint: both a name and a function were given; give one");
+    return mix_fail_value("constraint: both a name and a function were given; give one");
   const kind *kind = o.function ? NULL : mix_find_named("constraint", o.constraint, kinds);
   if (!kind && !o.function) return NULL;
   if (o.axes.count < 0 || o.axes.count > MIX_MAX_RANK)
-    return mix_fail(MIX_VALUE_ERROR, "constraint: axes.count is %d; expected 0 to %d", o.axes.count,
-                    MIX_MAX_RANK);
+    return mix_fail_value("constraint: axes.count is %d; expected 0 to %d", o.axes.count, MIX_MAX_RANK);
   if (kind && o.max_value == 0) o.max_value = kind->max_value;
   if (!mix_fields_resolve(&(mix_fields){NULL, rows, "constraint"}, &o)) return NULL;
   mix_constraint *constraint = mix_object_new(sizeof *constraint, &constraint_class);
@@ -108,12 +102,11 @@ static int64_t radial_source(int64_t size, int64_t row, int64_t column) {
 static mix_tensor *radial(mix_tensor *weight) {
   const mix_shape shape = mix_tensor_shape(weight);
   const int64_t size = shape.dims[0];
-  char text[160];
   if (shape.rank != 4 || size != shape.dims[1] || size < 2)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "constraint: radial_constraint of a weight of shape %s; expected a kernel (size, size, "
-                    "inputs, outputs) of size 2 or more",
-                    mix_shape_text(shape, text, sizeof text));
+    return mix_fail_value(
+        "constraint: radial_constraint of a weight of shape %s; expected a kernel (size, size, "
+        "inputs, outputs) of size 2 or more",
+        MIX_SHAPE_TEXT(shape));
   int32_t *places = mix_scoped_memory(sizeof *places * (size_t)(size * size));
   for (int64_t i = 0; places && i < size * size; i++)
     places[i] = (int32_t)(radial_source(size, i / size, i % size) * (size + 1));

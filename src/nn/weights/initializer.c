@@ -1,19 +1,17 @@
 /* Initialisers (docs/spec/keras.md, section 9). */
 #include "base/alloc.h"
-#include "base/error.h"
 #include "base/fields.h"
 #include "base/json.h"
 #include "base/philox.h"
 #include "graph/variable.h"
-#include "nn/policy/semantics.h"
 #include "nn/weights/named.h"
 #include "nn/weights/orthogonal.h"
 #include "nn/weights/weights.h"
+#include "ops/with_number.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <math.h>
 #include <mixtape/random.h>
-#include <string.h>
 
 typedef mix_tensor *(*draw)(const mix_initializer *initializer, mix_shape shape, mix_dtype dtype);
 /* Of the weight that this thread draws, where they are not those of its shape. */
@@ -42,16 +40,14 @@ static mix_tensor *state_of(const mix_initializer *initializer) {
 }
 /* x * factor + offset */
 static mix_tensor *affine(mix_tensor *x, double factor, double offset) {
-  if (factor != 1) x = mix_multiply(x, mix_scalar_like(x, factor));
-  return offset == 0 ? x : mix_add(x, mix_scalar_like(x, offset));
+  if (factor != 1) x = mix_times(x, factor);
+  return offset == 0 ? x : mix_plus(x, offset);
 }
 
 static mix_tensor *zeros(const mix_initializer *i, mix_shape shape, mix_dtype dtype) {
-  (void)i;
   return mix_fill(shape, 0, dtype);
 }
 static mix_tensor *ones(const mix_initializer *i, mix_shape shape, mix_dtype dtype) {
-  (void)i;
   return mix_fill(shape, 1, dtype);
 }
 static mix_tensor *constant(const mix_initializer *i, mix_shape shape, mix_dtype dtype) {
@@ -60,8 +56,7 @@ static mix_tensor *constant(const mix_initializer *i, mix_shape shape, mix_dtype
 
 static mix_tensor *identity(const mix_initializer *i, mix_shape shape, mix_dtype dtype) {
   if (shape.rank != 2)
-    return mix_fail(MIX_VALUE_ERROR, "initializer identity: the shape has rank %d; expected a matrix",
-                    shape.rank);
+    return mix_fail_value("initializer identity: the shape has rank %d; expected a matrix", shape.rank);
   mix_tensor *rows = mix_expand_dims(mix_range(0, (double)shape.dims[0], 1, MIX_INT64), 1);
   mix_tensor *columns = mix_expand_dims(mix_range(0, (double)shape.dims[1], 1, MIX_INT64), 0);
   return affine(mix_cast(mix_equal(rows, columns), dtype), i->options.gain, 0);
@@ -118,8 +113,7 @@ static mix_tensor *variance_scaling(const mix_initializer *i, mix_shape shape, m
  * arXiv:1312.6120. */
 static mix_tensor *orthogonal(const mix_initializer *i, mix_shape shape, mix_dtype dtype) {
   if (shape.rank < 2)
-    return mix_fail(MIX_VALUE_ERROR, "initializer orthogonal: the shape has rank %d; expected at least 2",
-                    shape.rank);
+    return mix_fail_value("initializer orthogonal: the shape has rank %d; expected at least 2", shape.rank);
   int64_t columns = shape.dims[shape.rank - 1], rows = 1;
   for (int d = 0; d < shape.rank - 1; d++) rows *= shape.dims[d];
   int64_t m = rows > columns ? rows : columns, n = rows > columns ? columns : rows;
@@ -194,7 +188,6 @@ static const kind *find_kind(const char *name) {
 }
 
 mix_initializer *mix_initializer_with(const mix_initializer_options *options) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_initializer_options, o, options, "initializer");
   const kind *kind = find_kind(o.initializer);
   if (!kind) return NULL;
@@ -219,14 +212,13 @@ uint64_t mix_initializer_seed(const mix_initializer *initializer) {
 }
 
 mix_tensor *mix_initializer_call(mix_initializer *initializer, mix_shape shape, mix_dtype dtype) {
-  char text[160];
   if (!mix_given(initializer, &initializer_class, "initializer_call", "an initializer")) return NULL;
   if (mix_shape_checked_size(shape) < 0)
-    return mix_fail(MIX_VALUE_ERROR, "initializer %s: %s is no shape that a weight can have",
-                    initializer->kind->name, mix_shape_text(shape, text, sizeof text));
+    return mix_fail_value("initializer %s: %s is no shape that a weight can have", initializer->kind->name,
+                          MIX_SHAPE_TEXT(shape));
   if (initializer->kind->random && !mix_dtype_is_floating(dtype))
-    return mix_fail(MIX_VALUE_ERROR, "initializer %s: the dtype is %s; expected a floating-point dtype",
-                    initializer->kind->name, mix_dtype_name(dtype));
+    return mix_fail_value("initializer %s: the dtype is %s; expected a floating-point dtype",
+                          initializer->kind->name, mix_dtype_name(dtype));
   /* Initial values are computed at once, outside any capture. */
   mix_capture *capture = mix_capture_set(NULL);
   mix_scope *scope = mix_scope_begin();

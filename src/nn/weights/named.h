@@ -1,6 +1,5 @@
 /* Kinds by name: the tables of initializers, regularizers and constraints. */
-#ifndef MIX_NN_WEIGHTS_NAMED_H
-#define MIX_NN_WEIGHTS_NAMED_H
+#pragma once
 
 #include "base/did_you_mean.h"
 #include "base/error.h"
@@ -21,7 +20,7 @@ static inline void *mix_unknown_name(const char *what, const char *given, const 
     while (before < i && strcmp(*(const char *const *)((const char *)rows + before * size), row[0])) before++;
     if (before == i) mix_text_put(&names, "%s%s", i ? ", " : "", row[0]); /* aliases repeat a name */
   }
-  return mix_fail(MIX_VALUE_ERROR, "%s: '%.60s' is not known%s; expected one of %s", what,
+  return mix_fail_value("%s: '%.60s' is not known%s; expected one of %s", what,
                   given ? given : "NULL", mix_did_you_mean_hint(&nearest, hint, sizeof hint), list);
 }
 
@@ -41,8 +40,6 @@ static inline const void *mix_find_named_of(const char *what, const char *given,
 /* False with the error recorded if both a name and an object are given, or an error is pending. */
 static inline bool mix_one_given(const char *what, const char *name, const void *object, const char *call) {
   if (!mix_failed() && name && object)
-    mix_fail(MIX_VALUE_ERROR, "%s: both the %s '%.60s' and an object were given; give one", call, what, name);
+    mix_fail_value("%s: both the %s '%.60s' and an object were given; give one", call, what, name);
   return !mix_failed();
 }
-
-#endif

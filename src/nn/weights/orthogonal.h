@@ -1,6 +1,5 @@
 /* Orthonormal columns by Householder reflections. */
-#ifndef MIX_NN_WEIGHTS_ORTHOGONAL_H
-#define MIX_NN_WEIGHTS_ORTHOGONAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,5 +7,3 @@
 /* Replaces a, (m, n) row-major with m >= n, by the Q of its QR decomposition. The signs of the columns make
  * R's diagonal positive. False with MIX_MEMORY_ERROR recorded. */
 bool mix_orthonormalize(double *a, int64_t m, int64_t n);
-
-#endif

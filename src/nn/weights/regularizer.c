@@ -1,14 +1,11 @@
 /* Regularisers: penalties on weights (docs/spec/keras.md, section 9). */
 #include "graph/node.h"
-#include "base/error.h"
 #include "nn/formulas.h"
 #include "base/fields.h"
 #include "base/json.h"
 #include "nn/weights/named.h"
 #include "nn/weights/weights.h"
 #include <math.h>
-#include <mixtape/ops.h>
-#include <string.h>
 
 #define FIELD(member) MIX_FIELD(mix_regularizer_options, member)
 static const mix_field_row rows[] = {
@@ -52,8 +49,7 @@ static mix_tensor *l1_l2(const mix_regularizer_options *o, mix_tensor *weight) {
 static mix_tensor *orthogonal(const mix_regularizer_options *o, mix_tensor *weight) {
   mix_shape shape = mix_tensor_shape(weight);
   if (shape.rank != 2)
-    return mix_fail(MIX_VALUE_ERROR, "orthogonal_regularizer: the weight has rank %d; expected a matrix",
-                    shape.rank);
+    return mix_fail_value("orthogonal_regularizer: the weight has rank %d; expected a matrix", shape.rank);
   bool columns = !strcmp(o->mode, "columns");
   double n = (double)shape.dims[columns ? 1 : 0], pairs = n * (n - 1) / 2;
   mix_tensor *unit = mix_scale_to_unit(weight, MIX_AXES(columns ? 0 : 1), 1e-12);
@@ -80,18 +76,16 @@ static void fill_l1_l2(mix_regularizer_options *o) {
 }
 
 mix_regularizer *mix_regularizer_with(const mix_regularizer_options *options) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_regularizer_options, o, options, "regularizer");
   if (o.regularizer && o.function)
-    return mix_fail(MIX_VALUE_ERROR, "regularizer: both a name and a function were given; give one");
+    return mix_fail_value("regularizer: both a name and a function were given; give one");
   const kind *kind = o.function ? NULL : mix_find_named("regularizer", o.regularizer, kinds);
   if (!kind && !o.function) return NULL;
   if (kind && kind->penalty == l1_l2) fill_l1_l2(&o);
   if (!mix_fields_resolve(&(mix_fields){NULL, rows, "regularizer"}, &o)) return NULL;
   if (!(o.l1 >= 0 && isfinite(o.l1) && o.l2 >= 0 && isfinite(o.l2) && isfinite(o.factor)))
-    return mix_fail(MIX_VALUE_ERROR,
-                    "regularizer: l1 is %g, l2 is %g; expected finite numbers that are not negative", o.l1,
-                    o.l2);
+    return mix_fail_value("regularizer: l1 is %g, l2 is %g; expected finite numbers that are not negative",
+                          o.l1, o.l2);
   mix_regularizer *regularizer = mix_object_new(sizeof *regularizer, &regularizer_class);
   if (!regularizer) return NULL;
   o.regularizer = NULL;

@@ -1,6 +1,5 @@
 /* Initialisers, regularisers and constraints: JSON, and the choice between a name and an object. */
-#ifndef MIX_NN_WEIGHTS_WEIGHTS_H
-#define MIX_NN_WEIGHTS_WEIGHTS_H
+#pragma once
 
 #include "base/object.h"
 #include "nn/policy/semantics.h"
@@ -27,5 +26,3 @@ mix_initializer *mix_initializer_choose(const char *name, mix_initializer *objec
 mix_regularizer *mix_regularizer_choose(const char *name, mix_regularizer *object,
                                         const mix_semantics *semantics, const char *call);
 mix_constraint *mix_constraint_choose(const char *name, mix_constraint *object, const char *call);
-
-#endif

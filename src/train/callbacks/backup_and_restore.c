@@ -18,7 +18,7 @@ mix_callback *mix_backup_and_restore_with(const mix_backup_and_restore_options *
   mix_backup_and_restore_options options;
   if (!mix_callback_resolve(&mix_backup_and_restore_kind, given, &options)) return NULL;
   if (!options.backup_dir || !*options.backup_dir)
-    return mix_fail(MIX_VALUE_ERROR, "backup_and_restore: backup_dir is missing");
+    return mix_fail_value("backup_and_restore: backup_dir is missing");
   mix_backup *backup = mix_alloc(sizeof *backup);
   if (!backup) return NULL;
   *backup = (mix_backup){.options = options,
@@ -28,10 +28,8 @@ mix_callback *mix_backup_and_restore_with(const mix_backup_and_restore_options *
                          .only_newest = options.only_newest,
                          .force = options.force};
   static const size_t steers[] = {OFFSET(save_freq), OFFSET(force), 0};
-  mix_callback *callback = mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
-                                                                    .name = "BackupAndRestore",
-                                                                    .context = backup,
-                                                                    .release = mix_free});
+  mix_callback *callback =
+      MIX_CALLBACK_OWN(.name = "BackupAndRestore", .context = backup, .release = mix_free);
   if (callback) callback->backup = backup;
   return mix_callback_steers(callback,
                              (mix_callback_steering){&mix_backup_and_restore_kind, &backup->options, steers});

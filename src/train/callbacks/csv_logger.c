@@ -34,7 +34,6 @@ static mix_status failed(const csv_logger *csv, const char *what) {
 }
 
 static mix_status csv_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
-  (void)index, (void)logs;
   csv_logger *csv = context;
   struct stat status;
   csv_close(csv);
@@ -106,7 +105,6 @@ static mix_status csv_epoch_end(void *context, mix_model *model, int64_t epoch, 
 }
 
 static mix_status csv_end(void *context, mix_model *model, int64_t index, mix_logs *logs) {
-  (void)model, (void)index, (void)logs;
   csv_close(context);
   return MIX_OK;
 }
@@ -143,7 +141,6 @@ static bool take_columns(csv_logger *csv, const char *names, size_t size) {
 /* Cuts rows written after the checkpoint: this run writes them again. A file that has become shorter is
  * kept. */
 static mix_status csv_set_state(void *context, mix_model *model, mix_list *state) {
-  (void)model;
   csv_logger *csv = context;
   int64_t length;
   struct stat status;
@@ -175,22 +172,15 @@ MIX_CALLBACK_KIND(csv_logger, fields)
 mix_callback *mix_csv_logger_with(const mix_csv_logger_options *given) {
   mix_csv_logger_options options;
   if (!mix_callback_resolve(&mix_csv_logger_kind, given, &options)) return NULL;
-  if (!*options.filename) return mix_fail(MIX_TYPE_ERROR, "csv_logger: filename is empty; expected a name");
+  if (!*options.filename) return mix_fail_type("csv_logger: filename is empty; expected a name");
   if (strlen(options.separator) != 1)
-    return mix_fail(MIX_VALUE_ERROR, "csv_logger: separator is '%s'; expected one character",
-                    options.separator);
+    return mix_fail_value("csv_logger: separator is '%s'; expected one character", options.separator);
   csv_logger *csv = mix_calloc(1, sizeof *csv);
   if (!csv) return NULL;
   csv->filename = options.filename;
   csv->separator = *options.separator;
   csv->append = options.append;
-  return mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
-                                                  .name = "CSVLogger",
-                                                  .context = csv,
-                                                  .release = csv_release,
-                                                  .on_train_begin = csv_begin,
-                                                  .on_epoch_end = csv_epoch_end,
-                                                  .on_train_end = csv_end,
-                                                  .get_state = csv_get_state,
-                                                  .set_state = csv_set_state});
+  return MIX_CALLBACK_OWN(.name = "CSVLogger", .context = csv, .release = csv_release,
+                          .on_train_begin = csv_begin, .on_epoch_end = csv_epoch_end, .on_train_end = csv_end,
+                          .get_state = csv_get_state, .set_state = csv_set_state);
 }

@@ -19,7 +19,6 @@ static void early_release(void *context) {
 }
 
 static mix_status early_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
-  (void)index, (void)logs;
   early_stopping *early = context;
   if (!mix_monitor_begin(&early->monitor, model)) return mix_error();
   early->wait = 0;
@@ -55,7 +54,6 @@ static mix_status early_epoch_end(void *context, mix_model *model, int64_t epoch
 }
 
 static mix_status early_end(void *context, mix_model *model, int64_t index, mix_logs *logs) {
-  (void)index, (void)logs;
   early_stopping *early = context;
   return early->best_weights ? mix_model_set_weights(model, early->best_weights) : MIX_OK;
 }
@@ -70,7 +68,6 @@ static mix_list *early_get_state(void *context) {
   return state;
 }
 static mix_status early_set_state(void *context, mix_model *model, mix_list *state) {
-  (void)model;
   early_stopping *early = context;
   double numbers[3];
   if (!mix_numbers_of_state(state, 3, numbers, "early_stopping")) return mix_error();
@@ -103,14 +100,9 @@ mix_callback *mix_early_stopping_with(const mix_early_stopping_options *given) {
   *early = (early_stopping){.options = options,
                             .monitor = mix_monitor_of(MIX_BY_EARLY_STOPPING, options.monitor, options.mode),
                             .baseline = options.baseline};
-  return mix_callback_steers(mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
-                                                                      .name = "EarlyStopping",
-                                                                      .context = early,
-                                                                      .release = early_release,
-                                                                      .on_train_begin = early_begin,
-                                                                      .on_epoch_end = early_epoch_end,
-                                                                      .on_train_end = early_end,
-                                                                      .get_state = early_get_state,
-                                                                      .set_state = early_set_state}),
+  return mix_callback_steers(MIX_CALLBACK_OWN(.name = "EarlyStopping", .context = early,
+                                              .release = early_release, .on_train_begin = early_begin,
+                                              .on_epoch_end = early_epoch_end, .on_train_end = early_end,
+                                              .get_state = early_get_state, .set_state = early_set_state),
                              (mix_callback_steering){&mix_early_stopping_kind, &early->options, NULL});
 }

@@ -2,9 +2,7 @@
  * "early_stopping:monitor=val_loss,patience=3".
  */
 #include "base/alloc.h"
-#include "base/did_you_mean.h"
 #include "base/error.h"
-#include "base/text.h"
 #include "train/callback.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -51,7 +49,7 @@ bool mix_callback_text_names(const char *text, const char *name) {
 
 mix_callback *mix_callback_from_text(const char *text) {
   if (mix_failed()) return NULL;
-  if (!text) return mix_fail(MIX_TYPE_ERROR, "callback_from_text: no text");
+  if (!text) return mix_fail_type("callback_from_text: no text");
   size_t length = strcspn(text, ":");
   char word[64], list[256], hint[100];
   snprintf(word, sizeof word, "%.*s", (int)length, text);
@@ -63,6 +61,6 @@ mix_callback *mix_callback_from_text(const char *text) {
     mix_did_you_mean_try(&nearest, kinds[i]->name);
     mix_text_put(&names, "%s%s", i ? ", " : "", kinds[i]->name);
   }
-  return mix_fail(MIX_VALUE_ERROR, "callback_from_text: '%s' is not known%s; expected one of %s", word,
-                  mix_did_you_mean_hint(&nearest, hint, sizeof hint), list);
+  return mix_fail_value("callback_from_text: '%s' is not known%s; expected one of %s", word,
+                        mix_did_you_mean_hint(&nearest, hint, sizeof hint), list);
 }

@@ -1,10 +1,8 @@
 /* A model's layers and connections in the JSON of Keras's model.to_json, which TensorBoard draws as the
  * conceptual graph. Its reader accepts only the connections of Keras 3, so every generation uses that
  * form. */
-#include "base/json.h"
 #include "train/callback.h"
 #include "nn/config.h"
-#include "nn/layer/layer.h"
 
 static json_t *model_json(mix_layer *layer);
 

@@ -1,9 +1,7 @@
 /* Histograms as TensorBoard reads them: rows (left edge, right edge, count). */
-#ifndef MIX_TRAIN_CALLBACKS_HISTOGRAM_H
-#define MIX_TRAIN_CALLBACKS_HISTOGRAM_H
+#pragma once
 
 #include <mixtape/dtype.h>
-#include <stdint.h>
 
 /* Exponents of bfloat16 are -133 to 127. */
 enum { MIX_HISTOGRAM_BUCKETS = 30, MIX_HISTOGRAM_MAX = 261 };
@@ -17,5 +15,3 @@ int mix_histogram_of(const void *data, mix_dtype dtype, int64_t count, mix_histo
 /* Histogram of the exponents of float32 numbers rounded to `narrow`, float16 or bfloat16: row e counts 2^e <=
  * |x| < 2^(e + 1). Zeros and non-finite numbers are not counted. */
 int mix_histogram_of_exponents(const float *data, mix_dtype narrow, int64_t count, mix_histogram rows);
-
-#endif

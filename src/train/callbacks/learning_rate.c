@@ -17,7 +17,6 @@ typedef struct scheduler {
 } scheduler;
 
 static mix_status scheduler_epoch_begin(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
-  (void)logs;
   scheduler *s = context;
   mix_optimizer *optimizer = mix_model_optimizer(model);
   if (!mix_optimizer_learning_rate_variable(optimizer))
@@ -34,7 +33,6 @@ static mix_status scheduler_epoch_begin(void *context, mix_model *model, int64_t
   return mix_optimizer_set_learning_rate(optimizer, rate);
 }
 static mix_status scheduler_epoch_end(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
-  (void)context, (void)epoch;
   return log_rate(model, logs);
 }
 
@@ -44,17 +42,13 @@ static const mix_callback_kind scheduler_kind = {.name = "learning_rate_schedule
 mix_callback *mix_learning_rate_scheduler(mix_learning_rate_function schedule, void *context) {
   if (mix_failed()) return NULL;
   if (!schedule)
-    return mix_fail(MIX_TYPE_ERROR,
-                    "learning_rate_scheduler: schedule is NULL; expected a function of the epoch");
+    return mix_fail_type("learning_rate_scheduler: schedule is NULL; expected a function of the epoch");
   scheduler *s = mix_alloc(sizeof *s);
   if (!s) return NULL;
   *s = (scheduler){schedule, context};
-  return mix_callback_steers(mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
-                                                                      .name = "LearningRateScheduler",
-                                                                      .context = s,
-                                                                      .release = mix_free,
-                                                                      .on_epoch_begin = scheduler_epoch_begin,
-                                                                      .on_epoch_end = scheduler_epoch_end}),
+  return mix_callback_steers(MIX_CALLBACK_OWN(.name = "LearningRateScheduler", .context = s,
+                                              .release = mix_free, .on_epoch_begin = scheduler_epoch_begin,
+                                              .on_epoch_end = scheduler_epoch_end),
                              (mix_callback_steering){.kind = &scheduler_kind});
 }
 
@@ -68,7 +62,6 @@ typedef struct plateau {
 } plateau;
 
 static mix_status plateau_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
-  (void)index, (void)logs;
   plateau *p = context;
   if (!mix_monitor_begin(&p->monitor, model)) return mix_error();
   if (!mix_optimizer_learning_rate_variable(mix_model_optimizer(model)))
@@ -81,7 +74,6 @@ static mix_status plateau_begin(void *context, mix_model *model, int64_t index, 
 }
 
 static mix_status plateau_epoch_end(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
-  (void)epoch;
   plateau *p = context;
   double value;
   if (log_rate(model, logs) != MIX_OK || !mix_monitor_read(&p->monitor, logs, &value)) return mix_error();
@@ -105,7 +97,6 @@ static mix_list *plateau_get_state(void *context) {
   return mix_numbers_state(3, (const double[]){p->best, (double)p->wait, (double)p->cooldown_left});
 }
 static mix_status plateau_set_state(void *context, mix_model *model, mix_list *state) {
-  (void)model;
   plateau *p = context;
   double numbers[3];
   if (!mix_numbers_of_state(state, 3, numbers, "reduce_lr_on_plateau")) return mix_error();
@@ -131,19 +122,14 @@ mix_callback *mix_reduce_lr_on_plateau_with(const mix_reduce_lr_on_plateau_optio
   mix_reduce_lr_on_plateau_options options;
   if (!mix_callback_resolve(&mix_reduce_lr_on_plateau_kind, given, &options)) return NULL;
   if (!(options.factor < 1))
-    return mix_fail(MIX_VALUE_ERROR, "reduce_lr_on_plateau: factor is %g; expected a number below 1",
-                    options.factor);
+    return mix_fail_value("reduce_lr_on_plateau: factor is %g; expected a number below 1", options.factor);
   plateau *p = mix_calloc(1, sizeof *p);
   if (!p) return NULL;
   *p =
       (plateau){.options = options, .monitor = mix_monitor_of(MIX_BY_PLATEAU, options.monitor, options.mode)};
-  return mix_callback_steers(mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
-                                                                      .name = "ReduceLROnPlateau",
-                                                                      .context = p,
-                                                                      .release = mix_free,
-                                                                      .on_train_begin = plateau_begin,
-                                                                      .on_epoch_end = plateau_epoch_end,
-                                                                      .get_state = plateau_get_state,
-                                                                      .set_state = plateau_set_state}),
+  return mix_callback_steers(MIX_CALLBACK_OWN(.name = "ReduceLROnPlateau", .context = p, .release = mix_free,
+                                              .on_train_begin = plateau_begin,
+                                              .on_epoch_end = plateau_epoch_end,
+                                              .get_state = plateau_get_state, .set_state = plateau_set_state),
                              (mix_callback_steering){&mix_reduce_lr_on_plateau_kind, &p->options, NULL});
 }

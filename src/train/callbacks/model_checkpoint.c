@@ -18,7 +18,6 @@ typedef struct checkpoint {
 } checkpoint;
 
 static mix_status checkpoint_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
-  (void)index, (void)logs;
   checkpoint *c = context;
   if (c->begun || !c->options.save_best_only) return MIX_OK;
   if (!mix_monitor_begin(&c->monitor, model)) return mix_error();
@@ -45,12 +44,10 @@ static mix_status save(checkpoint *c, mix_model *model, int64_t batch, const mix
 }
 
 static mix_status checkpoint_epoch_begin(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
-  (void)model, (void)logs;
   ((checkpoint *)context)->epoch = epoch;
   return MIX_OK;
 }
 static mix_status checkpoint_epoch_end(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
-  (void)epoch;
   return save(context, model, -1, logs);
 }
 static mix_status checkpoint_batch_end(void *context, mix_model *model, int64_t batch, mix_logs *logs) {
@@ -65,7 +62,6 @@ static mix_list *checkpoint_get_state(void *context) {
   return mix_numbers_state(3, (const double[]){c->best, (double)c->epoch, (double)c->batches_since});
 }
 static mix_status checkpoint_set_state(void *context, mix_model *model, mix_list *state) {
-  (void)model;
   checkpoint *c = context;
   double numbers[3];
   if (!mix_numbers_of_state(state, 3, numbers, "model_checkpoint")) return mix_error();
@@ -91,8 +87,7 @@ mix_callback *mix_model_checkpoint_with(const mix_model_checkpoint_options *give
   if (!mix_callback_resolve(&mix_model_checkpoint_kind, given, &options)) return NULL;
   const mix_file_kind kind = mix_file_kind_of(options.filepath);
   if (kind == MIX_FILE_UNKNOWN || (kind == MIX_FILE_ARCHIVE && options.save_weights_only))
-    return mix_fail(
-        MIX_VALUE_ERROR,
+    return mix_fail_value(
         "model_checkpoint: filepath is '%s'; expected a name that ends in %s.weights.h5, .h5 or .npz",
         options.filepath, options.save_weights_only ? "" : ".keras, ");
   checkpoint *c = mix_calloc(1, sizeof *c);
@@ -102,14 +97,9 @@ mix_callback *mix_model_checkpoint_with(const mix_model_checkpoint_options *give
                         !options.save_weights_only && (kind == MIX_FILE_ARCHIVE || kind == MIX_FILE_LEGACY),
                     .monitor = mix_monitor_of(MIX_BY_CHECKPOINT, options.monitor, options.mode)};
   bool batches = options.save_freq > 0;
-  return mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
-                                                  .name = "ModelCheckpoint",
-                                                  .context = c,
-                                                  .release = mix_free,
-                                                  .on_train_begin = checkpoint_begin,
-                                                  .on_epoch_begin = checkpoint_epoch_begin,
-                                                  .on_epoch_end = batches ? NULL : checkpoint_epoch_end,
-                                                  .on_train_batch_end = batches ? checkpoint_batch_end : NULL,
-                                                  .get_state = checkpoint_get_state,
-                                                  .set_state = checkpoint_set_state});
+  return MIX_CALLBACK_OWN(.name = "ModelCheckpoint", .context = c, .release = mix_free,
+                          .on_train_begin = checkpoint_begin, .on_epoch_begin = checkpoint_epoch_begin,
+                          .on_epoch_end = batches ? NULL : checkpoint_epoch_end,
+                          .on_train_batch_end = batches ? checkpoint_batch_end : NULL,
+                          .get_state = checkpoint_get_state, .set_state = checkpoint_set_state);
 }

@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "train/callback.h"
-#include "nn/metrics/metric.h"
 #include <math.h>
 #include <string.h>
 
@@ -66,9 +65,8 @@ bool mix_monitor_begin(mix_monitor *monitor, mix_model *model) {
   }
   int sign = direction_of_name(model, monitor->name);
   if (!sign)
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: it is not known whether '%s' is better larger or smaller; set mode to max or min",
-             call_of(monitor), monitor->name);
+    mix_fail_value("%s: it is not known whether '%s' is better larger or smaller; set mode to max or min",
+                   call_of(monitor), monitor->name);
   monitor->up = sign > 0;
   return sign != 0;
 }
@@ -102,7 +100,7 @@ mix_list *mix_numbers_state(int count, const double *numbers) {
 bool mix_numbers_of_state(mix_list *state, int count, double *numbers, const char *call) {
   mix_tensor *first = mix_list_count(state) ? mix_list_get(state, 0) : NULL;
   if (!first || mix_tensor_dtype(first) != MIX_FLOAT64 || mix_shape_size(mix_tensor_shape(first)) != count) {
-    mix_fail(MIX_VALUE_ERROR, "%s: the state in the checkpoint is another's", call);
+    mix_fail_value("%s: the state in the checkpoint is another's", call);
     return false;
   }
   return mix_tensor_read(first, MIX_FLOAT64, numbers, count) == MIX_OK;

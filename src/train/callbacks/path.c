@@ -10,8 +10,7 @@
 enum { FIELD_MAX = 128, NUMBER_MAX = 512, PATH_MAX = 4096 };
 
 static bool unknown_name(const char *pattern, const char *name) {
-  mix_fail(MIX_VALUE_ERROR, "model_checkpoint: '%s' names {%s}, which is neither epoch nor in the logs",
-           pattern, name);
+  mix_fail_value("model_checkpoint: '%s' names {%s}, which is neither epoch nor in the logs", pattern, name);
   return false;
 }
 
@@ -57,10 +56,9 @@ static bool put_field(const char *pattern, const char *spec, double value, bool 
   char kind = *at ? *at++ : whole ? 'd' : precision >= 0 ? 'g' : 0;
   if (*at || width >= 100 || precision >= 30 || (kind && !strchr("deEfFgG", kind)) ||
       (kind == 'd' && (!whole || precision >= 0))) {
-    mix_fail(MIX_VALUE_ERROR,
-             "model_checkpoint: '%s' has the format ':%s'; expected [0][width][.precision] and one of "
-             "d (epoch, batch), e, f, g",
-             pattern, spec);
+    mix_fail_value("model_checkpoint: '%s' has the format ':%s'; expected [0][width][.precision] and one of "
+                   "d (epoch, batch), e, f, g",
+                   pattern, spec);
     return false;
   }
   put_number(kind, precision, value, number);
@@ -78,7 +76,7 @@ bool mix_format_path(const char *pattern, int64_t epoch, int64_t batch, const mi
     else if (*at == '{') {
       size_t length = strcspn(at + 1, "}"), name = strcspn(at + 1, ":}");
       if (!at[1 + length] || length >= sizeof field) {
-        mix_fail(MIX_VALUE_ERROR, "model_checkpoint: '%s' has a '{' without its '}'", pattern);
+        mix_fail_value("model_checkpoint: '%s' has a '{' without its '}'", pattern);
         return false;
       }
       snprintf(field, sizeof field, "%.*s", (int)length, at + 1);
@@ -94,7 +92,7 @@ bool mix_format_path(const char *pattern, int64_t epoch, int64_t batch, const mi
       at++;
     size_t length = strlen(text);
     if (used + length >= size) {
-      mix_fail(MIX_VALUE_ERROR, "model_checkpoint: the path that '%s' makes is too long", pattern);
+      mix_fail_value("model_checkpoint: the path that '%s' makes is too long", pattern);
       return false;
     }
     memcpy(path + used, text, length);
@@ -110,7 +108,7 @@ bool mix_make_folders(const char *path) {
     if (slash == path || slash - path >= PATH_MAX) continue;
     snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
     if (!mix_folder_make_last(folder)) {
-      mix_fail(MIX_IO_ERROR, "model_checkpoint: the folder '%s' cannot be made: %s", folder, strerror(errno));
+      mix_fail_io("model_checkpoint: the folder '%s' cannot be made: %s", folder, strerror(errno));
       return false;
     }
   }

@@ -11,13 +11,11 @@ static void logger_release(void *context) {
 }
 
 static mix_status train_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
-  (void)model, (void)index, (void)logs;
   ((mix_progress *)context)->in_fit = true;
   return MIX_OK;
 }
 
 static mix_status epoch_begin(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
-  (void)model, (void)logs;
   mix_progress *progress = context;
   mix_progress_begin(progress);
   if (progress->verbose && progress->epochs > 1)
@@ -31,14 +29,12 @@ static mix_status train_batch_end(void *context, mix_model *model, int64_t batch
 }
 
 static mix_status end_pass(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
-  (void)model, (void)epoch;
   mix_progress_end(context, logs);
   return MIX_OK;
 }
 
 /* Validation inside fit is silent. */
 static mix_status test_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
-  (void)model, (void)index, (void)logs;
   if (!((mix_progress *)context)->in_fit) mix_progress_begin(context);
   return MIX_OK;
 }
@@ -49,19 +45,16 @@ static mix_status test_batch_end(void *context, mix_model *model, int64_t batch,
 }
 
 static mix_status test_end(void *context, mix_model *model, int64_t index, mix_logs *logs) {
-  (void)model, (void)index;
   if (!((mix_progress *)context)->in_fit) mix_progress_end(context, logs);
   return MIX_OK;
 }
 
 static mix_status predict_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
-  (void)model, (void)index, (void)logs;
   mix_progress_begin(context);
   return MIX_OK;
 }
 
 static mix_status predict_batch_end(void *context, mix_model *model, int64_t batch, mix_logs *logs) {
-  (void)logs;
   mix_progress_due(context, batch + 1);
   mix_progress_step(context, model, batch + 1, NULL);
   return MIX_OK;
@@ -70,20 +63,13 @@ static mix_status predict_batch_end(void *context, mix_model *model, int64_t bat
 /* Takes the memory of `progress`. */
 static mix_callback *logger_new(mix_progress *progress) {
   if (!progress) return NULL;
-  mix_callback *callback = mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
-                                                                    .name = "ProgbarLogger",
-                                                                    .context = progress,
-                                                                    .release = logger_release,
-                                                                    .on_train_begin = train_begin,
-                                                                    .on_epoch_begin = epoch_begin,
-                                                                    .on_train_batch_end = train_batch_end,
-                                                                    .on_epoch_end = end_pass,
-                                                                    .on_test_begin = test_begin,
-                                                                    .on_test_batch_end = test_batch_end,
-                                                                    .on_test_end = test_end,
-                                                                    .on_predict_begin = predict_begin,
-                                                                    .on_predict_batch_end = predict_batch_end,
-                                                                    .on_predict_end = end_pass});
+  mix_callback *callback =
+      MIX_CALLBACK_OWN(.name = "ProgbarLogger", .context = progress, .release = logger_release,
+                       .on_train_begin = train_begin, .on_epoch_begin = epoch_begin,
+                       .on_train_batch_end = train_batch_end, .on_epoch_end = end_pass,
+                       .on_test_begin = test_begin, .on_test_batch_end = test_batch_end,
+                       .on_test_end = test_end, .on_predict_begin = predict_begin,
+                       .on_predict_batch_end = predict_batch_end, .on_predict_end = end_pass);
   if (callback) callback->progress = progress;
   return callback;
 }
@@ -91,7 +77,6 @@ static mix_callback *logger_new(mix_progress *progress) {
 /* ---- options ---- */
 
 static bool keep_names(const mix_fields *fields, const mix_field_row *field, void *options) {
-  (void)fields;
   const char **names = mix_field_at(field, options);
   for (int i = 0; i < MIX_MODEL_MAX && names[i]; i++)
     if (!(names[i] = mix_intern(names[i]))) return false;
@@ -101,12 +86,10 @@ static bool keep_names(const mix_fields *fields, const mix_field_row *field, voi
 /* A single name is a list of one. */
 static bool read_names(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                        void *options) {
-  (void)fields;
   const char **names = mix_field_at(field, options);
   size_t count = json_is_array(value) ? json_array_size(value) : !json_is_null(value);
   if (count > MIX_MODEL_MAX)
-    mix_fail(MIX_VALUE_ERROR, "config: \"%s\" has %zu names; expected at most %d", field->name, count,
-             MIX_MODEL_MAX);
+    mix_fail_value("config: \"%s\" has %zu names; expected at most %d", field->name, count, MIX_MODEL_MAX);
   for (size_t i = 0; i < count && !mix_failed(); i++) {
     const json_t *item = json_is_array(value) ? json_array_get(value, i) : value;
     if (json_is_string(item))
@@ -141,7 +124,7 @@ MIX_CALLBACK_KIND(progbar_logger, fields)
 
 mix_callback *mix_progbar_logger_with(const mix_progbar_logger_options *given) {
   mix_progbar_logger_options options;
-  if (mix_failed() || !mix_options_copy(&options, sizeof options, given, "progbar_logger")) return NULL;
+  if (!mix_options_copy(&options, sizeof options, given, "progbar_logger")) return NULL;
   const bool has_arguments = options.count_mode || options.stateful_metrics[0];
   if (!mix_callback_resolve(&mix_progbar_logger_kind, given, &options)) return NULL;
   mix_progress *progress = mix_calloc(1, sizeof *progress);
@@ -158,9 +141,8 @@ static bool set_up(mix_callback *callback, const mix_semantics *rules, int verbo
                    int64_t epochs) {
   mix_progress *progress = callback->progress;
   if (!rules->progbar_arguments && progress->has_arguments) {
-    mix_fail(MIX_TYPE_ERROR,
-             "progbar_logger: count_mode or stateful_metrics is given; ProgbarLogger of this generation "
-             "takes no arguments");
+    mix_fail_type("progbar_logger: count_mode or stateful_metrics is given; ProgbarLogger of this generation "
+                  "takes no arguments");
     return false;
   }
   if (!rules->progbar_arguments) progress->samples = false;

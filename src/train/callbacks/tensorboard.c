@@ -1,7 +1,6 @@
 /* TensorBoard. Tags and steps are those of Keras's callback; loss scale and skipped steps are additions of
  * Mixtape. */
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "compile/evaluate.h"
 #include "formats/file.h"
@@ -96,7 +95,6 @@ static bool open_train(tensorboard *t, const mix_model *model) {
 
 /* A resumed run continues the files that its state names. */
 static mix_status train_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
-  (void)index, (void)logs;
   tensorboard *t = context;
   t->batches = 0;
   if (close_all(t) != MIX_OK) return mix_error();
@@ -107,13 +105,11 @@ static mix_status train_begin(void *context, mix_model *model, int64_t index, mi
 }
 
 static mix_status batch_begin(void *context, mix_model *model, int64_t batch, mix_logs *logs) {
-  (void)model, (void)batch, (void)logs;
   ((tensorboard *)context)->batch_began = mix_clock(CLOCK_MONOTONIC);
   return MIX_OK;
 }
 
 static mix_status batch_end(void *context, mix_model *model, int64_t batch, mix_logs *none) {
-  (void)batch, (void)none;
   tensorboard *t = context;
   if (++t->batches % t->options.update_freq) return MIX_OK;
   mix_logs *logs = mix_model_current_logs(model); /* read only for these batches */
@@ -128,7 +124,6 @@ static mix_status batch_end(void *context, mix_model *model, int64_t batch, mix_
 }
 
 static mix_status epoch_begin(void *context, mix_model *model, int64_t epoch, mix_logs *logs) {
-  (void)epoch, (void)logs;
   tensorboard *t = context;
   t->epoch_began = mix_clock(CLOCK_MONOTONIC);
   t->epoch_steps = mix_history_steps(mix_model_history(model));
@@ -201,14 +196,12 @@ static mix_status epoch_end(void *context, mix_model *model, int64_t epoch, mix_
 }
 
 static mix_status train_end(void *context, mix_model *model, int64_t index, mix_logs *logs) {
-  (void)model, (void)index, (void)logs;
   return close_all(context);
 }
 
 /* ---- evaluation ---- */
 
 static mix_status test_end(void *context, mix_model *model, int64_t index, mix_logs *logs) {
-  (void)index;
   tensorboard *t = context;
   if (!open_validation(t)) return mix_error();
   int64_t iterations = mix_optimizer_iterations(mix_model_optimizer(model));
@@ -268,7 +261,6 @@ static mix_status set_files(tensorboard *t, mix_tensor *text, mix_tensor *number
 
 /* Checkpoints of older versions have the batches alone. */
 static mix_status set_state(void *context, mix_model *model, mix_list *state) {
-  (void)model;
   tensorboard *t = context;
   double batches = 0;
   if (!mix_numbers_of_state(state, 1, &batches, "tensorboard")) return mix_error();
@@ -290,24 +282,16 @@ mix_callback *mix_tensorboard_with(const mix_tensorboard_options *given) {
   mix_tensorboard_options options;
   if (!mix_callback_resolve(&mix_tensorboard_kind, given, &options)) return NULL;
   if (!*options.log_dir)
-    return mix_fail(MIX_VALUE_ERROR, "tensorboard: log_dir is empty; expected the name of a folder");
+    return mix_fail_value("tensorboard: log_dir is empty; expected the name of a folder");
   tensorboard *t = mix_calloc(1, sizeof *t);
   if (!t) return NULL;
   t->options = options;
   bool batches = options.update_freq > 0;
-  return mix_callback_own(&(mix_callback_options){
-      .size = sizeof(mix_callback_options),
-      .name = "TensorBoard",
-      .context = t,
-      .release = release,
-      .on_train_begin = train_begin,
-      .on_train_batch_begin = batches && options.write_steps_per_second ? batch_begin : NULL,
-      .on_train_batch_end = batches ? batch_end : NULL,
-      .on_epoch_begin = epoch_begin,
-      .on_epoch_end = epoch_end,
-      .on_train_end = train_end,
-      .on_test_end = test_end,
-      .no_batch_logs = true,
-      .get_state = get_state,
-      .set_state = set_state});
+  return MIX_CALLBACK_OWN(.name = "TensorBoard", .context = t, .release = release,
+                          .on_train_begin = train_begin,
+                          .on_train_batch_begin =
+                              batches && options.write_steps_per_second ? batch_begin : NULL,
+                          .on_train_batch_end = batches ? batch_end : NULL, .on_epoch_begin = epoch_begin,
+                          .on_epoch_end = epoch_end, .on_train_end = train_end, .on_test_end = test_end,
+                          .no_batch_logs = true, .get_state = get_state, .set_state = set_state);
 }

@@ -62,17 +62,17 @@ bool mix_canvas_available(const char *call) {
   if (!mix_has_room(ROOM)) return false;
   pthread_once(&once, load_library);
   if (cairo.loaded) return true;
-  return mix_fail(MIX_UNSUPPORTED,
-                  "%s: pictures are drawn by the library cairo, which cannot be loaded; install it (on "
-                  "Debian the package libcairo2)",
-                  call);
+  return mix_fail_unsupported(
+      "%s: pictures are drawn by the library cairo, which cannot be loaded; install it (on "
+      "Debian the package libcairo2)",
+      call);
 }
 
 static bool fail(const char *call, cairo_status_t status) {
   /* libpng has no other reason. */
   if (status == CAIRO_STATUS_NO_MEMORY || status == CAIRO_STATUS_PNG_ERROR)
     return mix_fail_memory("a picture");
-  return mix_fail(MIX_INTERNAL_ERROR, "%s: cairo: %s", call, cairo.status_to_string(status));
+  return mix_fail_internal("%s: cairo: %s", call, cairo.status_to_string(status));
 }
 
 /* ---- opening ---- */

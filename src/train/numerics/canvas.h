@@ -1,9 +1,7 @@
 /* A picture: in memory, drawn by cairo and written as PNG, or as elements of SVG in a text. */
-#ifndef MIX_TRAIN_NUMERICS_CANVAS_H
-#define MIX_TRAIN_NUMERICS_CANVAS_H
+#pragma once
 
 #include "base/text.h"
-#include <stdint.h>
 
 typedef uint32_t mix_colour; /* 0xRRGGBB */
 
@@ -30,5 +28,3 @@ void mix_canvas_text(mix_canvas *canvas, int x, int y, int letter, mix_colour co
 mix_colour mix_colour_between(mix_colour a, mix_colour b, double t);
 /* Replaces the file atomically. False with the error recorded, also one of drawing. */
 bool mix_canvas_write_png(const mix_canvas *canvas, const char *path);
-
-#endif

@@ -137,8 +137,7 @@ static bool split_vectors(mix_numerics *r, step *s, const int64_t *data, int64_t
     s->vectors[i] = data + used;
     used += MIX_MAGNITUDE_BINS + mix_magnitude_bins(r->entries[s->layout->slots[i].entry].dtype);
   }
-  if (used != size)
-    mix_fail(MIX_INTERNAL_ERROR, "numerics: %lld numbers for %lld", (long long)size, (long long)used);
+  if (used != size) mix_fail_internal("numerics: %lld numbers for %lld", (long long)size, (long long)used);
   return used == size;
 }
 

@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/number.h"
-#include "base/text.h"
 #include "formats/file.h"
 #include "train/numerics/numerics.h"
 #include <math.h>

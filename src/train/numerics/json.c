@@ -4,7 +4,6 @@
 #include "base/json.h"
 #include "train/numerics/numerics.h"
 #include "ops/magnitudes.h"
-#include <jansson.h>
 
 static json_t *text_or_null(const char *text) { return text ? mix_json_name(text) : json_null(); }
 

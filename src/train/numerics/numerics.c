@@ -9,7 +9,7 @@ bool mix_numerics_finite(const mix_numerics_statistics *s) { return !s->infiniti
 
 bool mix_numerics_given(const mix_numerics *report, const char *call) {
   if (mix_failed()) return false;
-  if (!mix_is(report, &mix_numerics_class)) mix_fail(MIX_TYPE_ERROR, "%s: expected a numerics report", call);
+  if (!mix_is(report, &mix_numerics_class)) mix_fail_type("%s: expected a numerics report", call);
   return !mix_failed();
 }
 
@@ -61,7 +61,7 @@ int mix_numerics_event_count(const mix_numerics *report) {
 
 static bool index_given(const mix_numerics *report, int index, int count, const char *call) {
   if (!mix_numerics_given(report, call)) return false;
-  if (index < 0 || index >= count) mix_fail(MIX_VALUE_ERROR, "%s: index %d of %d", call, index, count);
+  if (index < 0 || index >= count) mix_fail_value("%s: index %d of %d", call, index, count);
   return !mix_failed();
 }
 

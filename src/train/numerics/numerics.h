@@ -1,6 +1,5 @@
 /* Internals of the numerics report: its rows, and what each capture of the step returns. */
-#ifndef MIX_TRAIN_NUMERICS_NUMERICS_H
-#define MIX_TRAIN_NUMERICS_NUMERICS_H
+#pragma once
 
 #include "train/captured_steps.h"
 #include <mixtape/numerics.h>
@@ -116,5 +115,3 @@ void mix_numerics_put_picture(const mix_numerics *report, mix_text *page);
 /* table.c. In pictures: does it have a strip in the panel of the forward pass, or of the gradients? */
 bool mix_numerics_drawn(const mix_numerics_entry *entry, bool gradient);
 const char *mix_numerics_kind_name(mix_numerics_kind kind);
-
-#endif

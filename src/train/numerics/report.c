@@ -37,7 +37,7 @@ static bool writable(const char *path) {
     reason = "it is no regular file";
   else if (access(folder, W_OK | X_OK))
     reason = strerror(errno);
-  if (reason) mix_fail(MIX_IO_ERROR, "numerics_report: cannot write '%s': %s", path, reason);
+  if (reason) mix_fail_io("numerics_report: cannot write '%s': %s", path, reason);
   return !reason;
 }
 
@@ -50,7 +50,6 @@ static bool can_write(const mix_numerics_report_options *o) {
 static mix_status train_begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
   watcher *w = context;
   mix_numerics *r = w->report;
-  (void)index, (void)logs;
   if (!mix_rank() && !can_write(&w->options)) return mix_error();
   mix_numerics_clear(r);
   if (w->options.every) r->every = w->options.every;
@@ -90,7 +89,6 @@ static void log_conclusion(watcher *w) {
 
 static mix_status batch_end(void *context, mix_model *model, int64_t index, mix_logs *logs) {
   watcher *w = context;
-  (void)index, (void)logs;
   if (!w->report->stalled || w->reported) return MIX_OK;
   log_conclusion(w);
   if (w->options.stop_at_stall) return mix_model_set_stop_training(model, true);
@@ -99,7 +97,6 @@ static mix_status batch_end(void *context, mix_model *model, int64_t index, mix_
 
 static mix_status train_end(void *context, mix_model *model, int64_t index, mix_logs *logs) {
   watcher *w = context;
-  (void)model, (void)index, (void)logs;
   const char *status = mix_numerics_conclude(w->report)->status;
   if (!w->reported && strcmp(status, "healthy") && strcmp(status, "settled")) log_conclusion(w);
   return write_files(w);
@@ -117,8 +114,7 @@ static const mix_field_row fields[] = {{FIELD(every), &mix_field_integer, .range
 static mix_callback *make_from_text(const void *options) {
   const mix_numerics_report_options *o = options;
   if (o->json || o->table || o->png || o->html) return mix_numerics_report_with(o);
-  return mix_fail(
-      MIX_TYPE_ERROR,
+  return mix_fail_type(
       "numerics_report: nobody would see the report; give json, table, png or html, a file for it");
 }
 const mix_callback_kind mix_numerics_report_kind = {"numerics_report", sizeof(mix_numerics_report_options),
@@ -129,8 +125,7 @@ mix_callback *mix_numerics_report_with(const mix_numerics_report_options *given)
   if (!mix_callback_resolve(&mix_numerics_report_kind, given, &options)) return NULL;
   const char *const files[] = {options.json, options.table, options.png, options.html};
   for (int i = 0; i < 4; i++)
-    if (files[i] && !*files[i])
-      return mix_fail(MIX_VALUE_ERROR, "numerics_report: the name of a file is empty");
+    if (files[i] && !*files[i]) return mix_fail_value("numerics_report: the name of a file is empty");
   if (options.report && !mix_numerics_given(options.report, "numerics_report")) return NULL;
   watcher *w = mix_calloc(1, sizeof *w);
   if (!w) return NULL;
@@ -143,14 +138,10 @@ mix_callback *mix_numerics_report_with(const mix_numerics_report_options *given)
   static const size_t steers[] = {offsetof(mix_numerics_report_options, every),
                                   offsetof(mix_numerics_report_options, stall),
                                   offsetof(mix_numerics_report_options, stop_at_stall), 0};
-  return mix_callback_steers(mix_callback_own(&(mix_callback_options){.size = sizeof(mix_callback_options),
-                                                                      .name = "NumericsReport",
-                                                                      .context = w,
-                                                                      .release = watcher_release,
-                                                                      .on_train_begin = train_begin,
-                                                                      .on_train_batch_end = batch_end,
-                                                                      .on_train_end = train_end,
-                                                                      .no_batch_logs = true}),
+  return mix_callback_steers(MIX_CALLBACK_OWN(.name = "NumericsReport", .context = w,
+                                              .release = watcher_release, .on_train_begin = train_begin,
+                                              .on_train_batch_end = batch_end, .on_train_end = train_end,
+                                              .no_batch_logs = true),
                              (mix_callback_steering){&mix_numerics_report_kind, &w->options, steers});
 }
 
@@ -158,8 +149,8 @@ mix_numerics *mix_numerics_run_with(mix_model *model, const mix_numerics_run_opt
   if (!mix_given(model, &mix_model_object_class, "numerics_run", "a model")) return NULL;
   MIX_OPTIONS(mix_numerics_run_options, options, given, "numerics_run");
   if (options.steps < 0)
-    return mix_fail(MIX_VALUE_ERROR, "numerics_run: steps is %lld; expected a positive number, or 0 for 50",
-                    (long long)options.steps);
+    return mix_fail_value("numerics_run: steps is %lld; expected a positive number, or 0 for 50",
+                          (long long)options.steps);
   mix_numerics *report = mix_numerics_new();
   int64_t steps = options.steps ? options.steps : 50;
   mix_callback *watching =

@@ -1,7 +1,7 @@
 /* The numerics report as a table. */
 #include "base/alloc.h"
 #include "base/format.h"
-#include "base/text.h"
+#include "tensor/shape.h"
 #include "train/numerics/numerics.h"
 #include <stdio.h>
 #include <string.h>
@@ -72,17 +72,17 @@ static int name_width(const mix_numerics *r, bool all) {
 static void put_row(mix_text *t, const mix_numerics_entry *entry, bool gradient, int width) {
   const mix_numerics_statistics *s = gradient ? &entry->gradient.statistics : &entry->forward.statistics;
   const bool first = gradient ? entry->first_gradient : entry->first_forward;
-  char name[512], shape[160], smallest[32], largest[32], zeros[32], subnormals[32], infinities[32], nans[32];
+  char name[512], smallest[32], largest[32], zeros[32], subnormals[32], infinities[32], nans[32];
   int64_t nonzero = s->elements - s->zeros - s->infinities - s->nans;
   name_text(entry, width, name, sizeof name);
-  mix_text_put(
-      t, "%c %-*s %-8s %-13s %9s %9s %7s %9s %8s %8s\n", first ? '>' : ' ', mix_column_bytes(name, width),
-      name, mix_dtype_name(entry->dtype), mix_shape_text(entry->shape, shape, sizeof shape),
-      magnitude_text(s->smallest, smallest, sizeof smallest),
-      magnitude_text(s->largest, largest, sizeof largest),
-      share_text(s->zeros, s->elements, zeros, sizeof zeros),
-      share_text(s->subnormals, nonzero, subnormals, sizeof subnormals),
-      count_text(s->infinities, infinities, sizeof infinities), count_text(s->nans, nans, sizeof nans));
+  mix_text_put(t, "%c %-*s %-8s %-13s %9s %9s %7s %9s %8s %8s\n", first ? '>' : ' ',
+               mix_column_bytes(name, width), name, mix_dtype_name(entry->dtype),
+               MIX_SHAPE_TEXT(entry->shape), magnitude_text(s->smallest, smallest, sizeof smallest),
+               magnitude_text(s->largest, largest, sizeof largest),
+               share_text(s->zeros, s->elements, zeros, sizeof zeros),
+               share_text(s->subnormals, nonzero, subnormals, sizeof subnormals),
+               count_text(s->infinities, infinities, sizeof infinities),
+               count_text(s->nans, nans, sizeof nans));
 }
 
 static void put_head(mix_text *t, const char *title, int width) {

@@ -7,8 +7,6 @@
 #include "graph/loop_capture.h"
 #include "graph/tape.h"
 #include "train/numerics/numerics.h"
-#include "ops/table.h"
-#include <mixtape/ops.h>
 #include <stdio.h>
 #include <string.h>
 #include <stdlib.h>
@@ -63,7 +61,6 @@ static const char *layer_name(const mix_numerics *report, const char *scope) {
 static void layer_called(void *context, const mix_layer *layer, const char *path, mix_list *inputs,
                          mix_list *results) {
   struct mix_numerics_watch *watch = context;
-  (void)layer;
   if (mix_loop_capture_current()) return; /* a value of one step: add_steps */
   const char *name = layer_name(watch->report, path);
   for (int i = 0; i < mix_list_count(inputs); i++) {

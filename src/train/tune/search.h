@@ -1,6 +1,5 @@
 /* The search for a smallest set of items that is enough: what is asked, apart from how it is answered. */
-#ifndef MIX_TRAIN_TUNE_SEARCH_H
-#define MIX_TRAIN_TUNE_SEARCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -22,5 +21,3 @@ typedef struct mix_search {
  * the last. MIX_NOT_ENOUGH: all items together are not. MIX_NO_ANSWER: it was stopped. Out of memory is
  * MIX_NO_ANSWER with the error recorded. */
 mix_answer mix_search_smallest(const mix_search *search);
-
-#endif

@@ -90,8 +90,7 @@ static const char keras_lines[] =
 const char *mix_tuning_overrides(mix_tuning *t) {
   if (!mix_tuning_given(t, "tuning_overrides")) return NULL;
   if (t->found < 0)
-    return mix_fail(MIX_RUNTIME_ERROR, "tuning_overrides: the search ended with '%s' and has no set",
-                    t->status);
+    return mix_fail_runtime("tuning_overrides: the search ended with '%s' and has no set", t->status);
   const char *const *names = mix_tuning_layers(t);
   if (!names) return NULL;
   mix_text text = {.grows = true};

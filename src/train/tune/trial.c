@@ -5,7 +5,6 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include <math.h>
-#include <mixtape/numerics.h>
 #include <string.h>
 
 typedef struct running {
@@ -38,7 +37,7 @@ static int layer_around(const mix_tuning *tuning, const char *name) {
 
 static const running *running_of(const mix_tune_trial *trial, const char *call) {
   if (mix_failed()) return NULL;
-  if (!trial || !trial->search) mix_fail(MIX_TYPE_ERROR, "%s: expected the trial of a search", call);
+  if (!trial || !trial->search) mix_fail_type("%s: expected the trial of a search", call);
   return mix_failed() ? NULL : trial->search;
 }
 
@@ -46,8 +45,8 @@ static const running *running_of(const mix_tune_trial *trial, const char *call) 
 static int known_layer(const running *r, const char *layer, const char *call) {
   const int index = layer_index(r->tuning, layer);
   if (index < 0)
-    mix_fail(MIX_VALUE_ERROR, "%s: '%s' is none of the %d layers of the search; name it in .layers", call,
-             layer ? layer : "NULL", r->tuning->layer_count);
+    mix_fail_value("%s: '%s' is none of the %d layers of the search; name it in .layers", call,
+                   layer ? layer : "NULL", r->tuning->layer_count);
   return index;
 }
 
@@ -69,7 +68,6 @@ mix_status mix_tune_suspect(const mix_tune_trial *trial, const char *layer) {
 /* A dynamic loss scale skips such steps, and the report says when it gives up. */
 static mix_status begin(void *context, mix_model *model, int64_t index, mix_logs *logs) {
   running *r = context;
-  (void)index, (void)logs;
   r->watches = !mix_optimizer_dynamic(mix_model_optimizer(model));
   return MIX_OK;
 }
@@ -77,7 +75,6 @@ static mix_status begin(void *context, mix_model *model, int64_t index, mix_logs
 /* The report, the callback before this one, has each step's loss; logs would compute all metrics anew. */
 static mix_status stop_at_nan(void *context, mix_model *model, int64_t index, mix_logs *logs) {
   running *r = context;
-  (void)index;
   if (!r->watches || isfinite(r->report ? r->report->loss : mix_logs_get(logs, "loss"))) return MIX_OK;
   r->not_finite = true;
   return mix_model_set_stop_training(model, true);

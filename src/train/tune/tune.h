@@ -1,6 +1,5 @@
 /* Internals of precision tuning: its result, run by run. */
-#ifndef MIX_TRAIN_TUNE_TUNE_H
-#define MIX_TRAIN_TUNE_TUNE_H
+#pragma once
 
 #include "base/object.h"
 #include "base/text.h"
@@ -60,5 +59,3 @@ typedef struct mix_tune_trials {
  * is at most the limit. NULL with the error recorded. */
 mix_tune_record *mix_tune_run(const mix_tune_trials *trials, const bool *set, uint64_t seed,
                               mix_tune_purpose purpose);
-
-#endif

@@ -23,19 +23,19 @@ typedef struct state {
 
 static bool not_negative(int64_t value, const char *name) {
   if (value < 0)
-    mix_fail(MIX_VALUE_ERROR, "tune_precision: %s is %lld; expected a positive number, or 0 for the default",
-             name, (long long)value);
+    mix_fail_value("tune_precision: %s is %lld; expected a positive number, or 0 for the default", name,
+                   (long long)value);
   return value >= 0;
 }
 
 static bool check_layers(const char *const *layers) {
   if (!layers || !layers[0])
-    return mix_fail(MIX_VALUE_ERROR, "tune_precision: no layer is given; expected the names of those to "
-                                     "choose from, ended by NULL");
+    return mix_fail_value("tune_precision: no layer is given; expected the names of those to "
+                          "choose from, ended by NULL");
   for (int i = 0; layers[i]; i++)
     for (int before = 0; before < i; before++)
       if (!strcmp(layers[i], layers[before]))
-        return mix_fail(MIX_VALUE_ERROR, "tune_precision: the layer '%s' is given twice", layers[i]);
+        return mix_fail_value("tune_precision: the layer '%s' is given twice", layers[i]);
   return true;
 }
 
@@ -43,15 +43,14 @@ static bool is_16_bit(const char *name) {
   const mix_policy *policy = mix_policy_new(name);
   if (!mix_policy_check_global(policy, "tune_precision")) return false;
   if (!mix_dtype_is_16_bit(mix_policy_compute_dtype(policy)))
-    mix_fail(MIX_VALUE_ERROR,
-             "tune_precision: policy is %s; expected one that computes in 16 bits, such as mixed_float16",
-             name);
+    mix_fail_value(
+        "tune_precision: policy is %s; expected one that computes in 16 bits, such as mixed_float16", name);
   return !mix_failed();
 }
 
 /* Fills in the defaults. False with the error recorded. */
 static bool resolve(mix_tune_options *o) {
-  if (!o->function) return mix_fail(MIX_TYPE_ERROR, "tune_precision: function is NULL");
+  if (!o->function) return mix_fail_type("tune_precision: function is NULL");
   if (!check_layers(o->layers) || !not_negative(o->seeds, "seeds") ||
       !not_negative(o->confirmations, "confirmations") || !not_negative(o->max_trials, "max_trials") ||
       !not_negative(o->every, "every"))
@@ -65,15 +64,13 @@ static bool resolve(mix_tune_options *o) {
   if (o->tolerance == 0) o->tolerance = TOLERANCE;
   if (o->tolerance == MIX_ZERO) o->tolerance = 0;
   if (o->seeds < SEEDS)
-    return mix_fail(MIX_VALUE_ERROR, "tune_precision: seeds is %lld; expected at least %d, for a deviation",
-                    (long long)o->seeds, SEEDS);
+    return mix_fail_value("tune_precision: seeds is %lld; expected at least %d, for a deviation",
+                          (long long)o->seeds, SEEDS);
   if (o->max_trials <= o->confirmations)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "tune_precision: max_trials is %lld; expected more than the %lld runs that confirm",
-                    (long long)o->max_trials, (long long)o->confirmations);
+    return mix_fail_value("tune_precision: max_trials is %lld; expected more than the %lld runs that confirm",
+                          (long long)o->max_trials, (long long)o->confirmations);
   if (!(o->tolerance >= 0) || isinf(o->tolerance))
-    return mix_fail(MIX_VALUE_ERROR, "tune_precision: tolerance is %g; expected a number from 0 on",
-                    o->tolerance);
+    return mix_fail_value("tune_precision: tolerance is %g; expected a number from 0 on", o->tolerance);
   return is_16_bit(o->policy);
 }
 
@@ -102,10 +99,9 @@ static bool run_float32(state *s, uint64_t first, int64_t count) {
   for (int64_t i = 0; i < count; i++) {
     const mix_tune_record *run = mix_tune_run(&s->trials, NULL, first + (uint64_t)i, MIX_TUNE_FLOAT32);
     if (run && !isfinite(run->loss))
-      mix_fail(MIX_RUNTIME_ERROR,
-               "tune_precision: in float32, with seed %llu, the loss is %g; make float32 train first "
-               "(a lower learning rate, clipped gradients, clean data)",
-               (unsigned long long)run->seed, run->loss);
+      mix_fail_runtime("tune_precision: in float32, with seed %llu, the loss is %g; make float32 train first "
+                       "(a lower learning rate, clipped gradients, clean data)",
+                       (unsigned long long)run->seed, run->loss);
     if (mix_failed()) return false;
   }
   set_goal(s->tuning, s->trials.options->tolerance);
@@ -224,7 +220,6 @@ static void tune(const mix_tune_options *options, mix_tuning *tuning) {
 }
 
 mix_tuning *mix_tune_precision_with(const mix_tune_options *given) {
-  if (mix_failed()) return NULL;
   MIX_OPTIONS(mix_tune_options, options, given, "tune_precision");
   mix_tuning *tuning = NULL;
   MIX_SCOPE {

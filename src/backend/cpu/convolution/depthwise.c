@@ -3,8 +3,6 @@
  * filters, their results lie side by side: each number of x is repeated in a register, and the gradient of
  * the input sums what stands side by side. */
 #include "backend/cpu/convolution/taps.h"
-#include "backend/cpu/gemm/block_arithmetic.h"
-#include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/simd/attributes.h"
@@ -91,7 +89,6 @@ static void release(void *prepared) {
 }
 
 static bool depthwise_prepare(mix_kernel_args *args, int threads) {
-  (void)threads;
   const mix_conv_geometry g = mix_conv_geometry_of(args->op, args->attributes, args->input_types);
   const bool of_dx = mix_conv_kind_of(args->op) == MIX_CONV_INPUT_GRADIENT;
   const int64_t quotients = g.filters + MIX_REPEAT_AHEAD;

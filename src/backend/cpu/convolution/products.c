@@ -4,8 +4,6 @@
  * summed in memory, and every result goes through an epilogue once. A convolution of single cells is a plain
  * product. */
 #include "backend/cpu/convolution/taps.h"
-#include "backend/cpu/gemm/block_arithmetic.h"
-#include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/gemm/kernels.h"
 #include "backend/cpu/gemm/product_list.h"
 #include "backend/cpu/kernels.h"

@@ -1,6 +1,5 @@
 /* Which cells of a kernel reach a cell of x, for the gradient of the input. */
-#ifndef MIX_BACKEND_CPU_CONVOLUTION_TAPS_H
-#define MIX_BACKEND_CPU_CONVOLUTION_TAPS_H
+#pragma once
 
 #include "backend/cpu/gemm/block_arithmetic.h"
 #include "ops/convolution.h"
@@ -33,5 +32,3 @@ static inline mix_conv_taps mix_conv_taps_of_dx(const mix_conv_geometry *g, int 
                          .step = -(dilation / divisor),
                          .count = divide_up(left, step)};
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Arithmetic of blocks and shares. */
-#ifndef MIX_BACKEND_CPU_GEMM_BLOCK_ARITHMETIC_H
-#define MIX_BACKEND_CPU_GEMM_BLOCK_ARITHMETIC_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ static inline int64_t whole_lines(int64_t bytes) { return round_up(bytes, 64); }
 static inline int64_t even_block(int64_t count, int64_t max, int64_t unit) {
   return count ? round_up(divide_up(count, divide_up(count, max)), unit) : unit;
 }
-
-#endif

@@ -11,8 +11,7 @@
  * An element of C is summed over k in order inside blocks of k, and over the blocks (or halves of k) in
  * order. Blocks and halves depend on the shape and the engine alone. So the bits do not depend on the number
  * of threads, nor on what is packed. */
-#ifndef MIX_BACKEND_CPU_GEMM_GEMM_H
-#define MIX_BACKEND_CPU_GEMM_GEMM_H
+#pragma once
 
 #include "backend/cpu/gemm/operand_view.h"
 #include "backend/cpu/gemm/work_stealing.h"
@@ -275,5 +274,3 @@ static inline void mix_gemm_share(int64_t count, int64_t unit, int index, int pa
                                   int64_t *end) {
   mix_team_share(&(mix_team){.rank = index, .size = parts}, count, unit, begin, end);
 }
-
-#endif

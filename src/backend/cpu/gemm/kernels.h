@@ -1,7 +1,6 @@
 /* The kernels of matrix products on the CPU: rows of backend/cpu/table.c, best first, without the
  * reference. */
-#ifndef MIX_BACKEND_CPU_GEMM_KERNELS_H
-#define MIX_BACKEND_CPU_GEMM_KERNELS_H
+#pragma once
 
 #include "backend/cpu/gemm/gemm.h"
 
@@ -16,5 +15,3 @@ bool mix_gemm_has_epilogue(const mix_kernel_args *args);
 /* For a program that ends in the finite test: where nothing else is to be done, results are stored without
  * the program, and tested as sums. */
 void mix_gemm_test_sums(const mix_kernel_args *args, mix_gemm_operands *operands);
-
-#endif

@@ -1,8 +1,7 @@
 /* An operand of a product as packing reads it: op(A) (m, k) or op(B) (k, n). A view is resolved to memory
  * once for a panel or a block, never for an element: packers take the address of the first element and a
  * stride. There are two kinds: matrices, and patches of images, whose blocks are gathered first. */
-#ifndef MIX_BACKEND_CPU_GEMM_OPERAND_VIEW_H
-#define MIX_BACKEND_CPU_GEMM_OPERAND_VIEW_H
+#pragma once
 
 #include "backend/cpu/simd/vector_functions.h"
 #include <stdbool.h>
@@ -66,5 +65,3 @@ static inline mix_gemm_view mix_gemm_view_block(const mix_gemm_view *view, int64
     mix_gemm_gather_patches(view, row, rows, column, columns, widen, scratch, block.stride);
   return block;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The list of products from which the tables of matrix products and of convolutions are made. */
-#ifndef MIX_BACKEND_CPU_GEMM_PRODUCT_LIST_H
-#define MIX_BACKEND_CPU_GEMM_PRODUCT_LIST_H
+#pragma once
 
 #include "backend/cpu/isa.h"
 
@@ -18,5 +17,3 @@
 /* In the order of choice. */
 #define MIX_PRODUCTS(X) MIX_SPECIAL_PRODUCTS(X) MIX_VECTOR_SETS(MIX_VECTOR_PRODUCTS, X)
 #define MIX_PRODUCT_ROW(id, ...) &id,
-
-#endif

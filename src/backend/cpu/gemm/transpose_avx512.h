@@ -1,6 +1,5 @@
 /* Transposition of 32-bit lanes in AVX-512. */
-#ifndef MIX_BACKEND_CPU_GEMM_TRANSPOSE_AVX512_H
-#define MIX_BACKEND_CPU_GEMM_TRANSPOSE_AVX512_H
+#pragma once
 
 #include "backend/cpu/simd/attributes.h"
 #include <immintrin.h>
@@ -33,5 +32,3 @@ SIMD_INLINE void transpose_lanes(__m512i *x) {
     x[i + 8] = _mm512_shuffle_i32x4(y[i], y[i + 8], 0xdd);
   }
 }
-
-#endif

@@ -8,8 +8,7 @@
  *
  * Tiles say which elements of C are computed together, not how one is summed: bits do not depend on who
  * computes what. */
-#ifndef MIX_BACKEND_CPU_GEMM_WORK_STEALING_H
-#define MIX_BACKEND_CPU_GEMM_WORK_STEALING_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -82,5 +81,3 @@ void mix_gemm_begin(mix_gemm_work *work, const struct mix_gemm_plan *plan, mix_g
 bool mix_gemm_next_tile(mix_gemm_work *work, mix_gemm_tile *tile);
 /* The thread has computed all its tiles. */
 void mix_gemm_end(mix_gemm_work *work);
-
-#endif

@@ -56,7 +56,6 @@ static void release(void *prepared) {
 MIX_VECTOR_SETS(MIX_CPU_PREPARE, add_n)
 
 static void add_n_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
-  (void)vector; /* the prepared program has it */
   mix_tile_run(((const sum *)args->prepared)->tiles, args, team);
 }
 static const char *add_n_unsupported_reason(const mix_kernel_args *args) {

@@ -3,7 +3,6 @@
 #include "backend/cpu/program/prepared_program.h"
 
 static void fused_run(const mix_kernel_args *args, const mix_team *team, const mix_vector *vector) {
-  (void)vector; /* the prepared program has it */
   (args->program->sum_count ? mix_tile_run_sums : mix_tile_run)(args->prepared, args, team);
 }
 
@@ -29,7 +28,6 @@ static size_t fused_workspace(const mix_kernel_args *args, int threads) {
   return mix_tile_pieces_bytes(args->prepared) + (size_t)threads * MIX_TILE_REDUCTION_BYTES;
 }
 static int barriers(const mix_kernel_args *args, int threads) {
-  (void)threads;
   return mix_tile_sums_bytes(args->prepared) > 0;
 }
 static bool fused_share(const mix_kernel_args *args, int64_t *count, int64_t *grain) {

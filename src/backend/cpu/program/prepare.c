@@ -220,7 +220,7 @@ const char *mix_tile_unsupported_reason(const mix_program *program) {
 mix_tile_program *mix_tile_prepare_for(const mix_program *program, const mix_vector *vector) {
   const char *reason;
   mix_tile_program *p = build(program, vector, &reason);
-  if (!p && reason) mix_fail(MIX_UNSUPPORTED, "fused: %s", reason);
+  if (!p && reason) mix_fail_unsupported("fused: %s", reason);
   return p;
 }
 

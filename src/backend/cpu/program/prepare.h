@@ -14,8 +14,7 @@
  * the reduction that may end the program takes the tile (run_reduction.c), and the stores write it to memory.
  *
  * Used by fused steps (fused.c), add_n (add_n.c) and the epilogues of products (gemm/). */
-#ifndef MIX_BACKEND_CPU_PROGRAM_PREPARE_H
-#define MIX_BACKEND_CPU_PROGRAM_PREPARE_H
+#pragma once
 
 #include "backend/host/kernel.h"
 
@@ -42,5 +41,3 @@ static inline bool mix_tile_factor_keeps(mix_dtype dtype, float factor) {
 bool mix_tile_run_block(const mix_tile_program *prepared, const mix_kernel_args *args,
                         const void *accumulator, int64_t stride, int64_t row, int64_t rows, int64_t column,
                         int64_t columns, bool more);
-
-#endif

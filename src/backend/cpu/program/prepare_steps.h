@@ -5,8 +5,7 @@
  * value for all elements, computed in the preamble) or a tile. A register whose value equals that of an
  * earlier one (a cast that changes nothing) shares its tile. Tiles are reused once their last reader has
  * run. */
-#ifndef MIX_BACKEND_CPU_PROGRAM_PREPARE_STEPS_H
-#define MIX_BACKEND_CPU_PROGRAM_PREPARE_STEPS_H
+#pragma once
 
 #include "backend/cpu/program/prepared_program.h"
 
@@ -78,5 +77,3 @@ void mix_tile_add_steps(mix_tile_plan *plan);
 /* steps.c: chooses the largest tile size for which all tiles and uniform values fit into the thread's
  * memory, and sets their offsets. False: no size fits. */
 bool mix_tile_place(mix_tile_plan *plan);
-
-#endif

@@ -2,8 +2,7 @@
  * compute the uniform values, a body of steps that run once for each tile, and the stores. A step reads
  * and writes registers; each register has a fixed place in the memory of the thread, but a load or a store
  * may also use the memory of its operand in place. */
-#ifndef MIX_BACKEND_CPU_PROGRAM_PREPARED_PROGRAM_H
-#define MIX_BACKEND_CPU_PROGRAM_PREPARED_PROGRAM_H
+#pragma once
 
 #include "backend/cpu/program/prepare.h"
 #include "backend/cpu/simd/vector_functions.h"
@@ -121,5 +120,3 @@ void mix_tile_end_bands(const mix_tile_program *prepared, const mix_kernel_args 
 /* The share of the threads, as mix_kernel.share. False: it is not mix_team_share(count, grain) of the flat
  * space. */
 bool mix_tile_share(const mix_tile_program *prepared, int64_t *count, int64_t *grain);
-
-#endif

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "tensor/convert.h"
 #include <math.h>
-#include <string.h>
 
 /* Adds up the current piece. */
 static void end_piece(const mix_tile_state *r, mix_tile_adder *a, mix_tile_class class) {

@@ -1,6 +1,5 @@
 /* The state of one thread that runs a prepared program: shared by run.c, run_reduction.c and run_sums.c. */
-#ifndef MIX_BACKEND_CPU_PROGRAM_RUN_STATE_H
-#define MIX_BACKEND_CPU_PROGRAM_RUN_STATE_H
+#pragma once
 
 #include "backend/cpu/program/prepared_program.h"
 
@@ -81,5 +80,3 @@ void mix_tile_add_rows(const mix_tile_state *r, mix_tile_adder *adder, const mix
 void mix_tile_reduce(mix_tile_state *r, const mix_tile_span *t);
 /* run_reduction.c: the last thread of the team to call it stores the result. */
 void mix_tile_finish_reduction(mix_tile_state *r, const mix_team *team);
-
-#endif

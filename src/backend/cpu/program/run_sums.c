@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/machine.h"
 #include "tensor/convert.h"
-#include <string.h>
 
 /* The chains of all columns. In the workspace each has `width` sums, in the order of the chains. */
 typedef struct chains {

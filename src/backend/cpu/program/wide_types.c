@@ -13,7 +13,6 @@
     const from *p = operands[0];                                                                             \
     const int64_t step = steps[0] * (group);                                                                 \
     to *r = result;                                                                                          \
-    (void)alpha;                                                                                             \
     for (int64_t i = 0; i < n; i += (group), p += step)                                                      \
       for (int j = 0; j < (group); j++) {                                                                    \
         const from a = p[j];                                                                                 \
@@ -25,7 +24,6 @@
     const from *p = operands[0], *q = operands[1];                                                           \
     const int64_t step_p = steps[0] * (group), step_q = steps[1] * (group);                                  \
     to *r = result;                                                                                          \
-    (void)alpha;                                                                                             \
     for (int64_t i = 0; i < n; i += (group), p += step_p, q += step_q)                                       \
       for (int j = 0; j < (group); j++) {                                                                    \
         const from a = p[j], b = q[j];                                                                       \
@@ -38,7 +36,6 @@
     const uint32_t *c = operands[0];                                                                         \
     const type *p = operands[1], *q = operands[2];                                                           \
     type *r = result;                                                                                        \
-    (void)alpha;                                                                                             \
     for (int64_t i = 0; i < n; i++) {                                                                        \
       const type a = p[steps[1] ? i : 0], b = q[steps[2] ? i : 0];                                           \
       r[i] = c[steps[0] ? i : 0] ? a : b;                                                                    \
@@ -48,7 +45,6 @@
   static void name(ARGUMENTS) {                                                                              \
     const type *p = operands[0], *q = operands[1], *s = operands[2];                                         \
     type *r = result;                                                                                        \
-    (void)alpha;                                                                                             \
     for (int64_t i = 0; i < n; i++) {                                                                        \
       const type a = p[steps[0] ? i : 0], b = q[steps[1] ? i : 0], c = s[steps[2] ? i : 0];                  \
       r[i] = (type)(expression);                                                                             \

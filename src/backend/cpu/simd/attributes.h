@@ -1,6 +1,5 @@
 /* Attributes and pragmas of kernels: inlining, unrolling, opaque values. */
-#ifndef MIX_BACKEND_CPU_SIMD_ATTRIBUTES_H
-#define MIX_BACKEND_CPU_SIMD_ATTRIBUTES_H
+#pragma once
 
 #define SIMD_INLINE static inline __attribute__((always_inline))
 
@@ -14,5 +13,3 @@
 /* Hides where a pointer comes from. Else compilers derive many pointers from it before a loop, and spill
  * them. */
 #define SIMD_OPAQUE(pointer) __asm__("" : "+r"(pointer))
-
-#endif

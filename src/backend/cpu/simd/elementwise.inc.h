@@ -9,7 +9,6 @@
     float *r = result;                                                                                       \
     const float *a = operands[0];                                                                            \
     const int64_t step = steps[0] * LANES;                                                                   \
-    (void)immediate;                                                                                         \
     for (int64_t i = 0; i < n; i += LANES, a += step) {                                                      \
       const vf x = v_load(a);                                                                                \
       v_store(r + i, expression);                                                                            \
@@ -21,7 +20,6 @@
     float *r = result;                                                                                       \
     const float *a = operands[0], *b = operands[1];                                                          \
     const int64_t step_a = steps[0] * LANES, step_b = steps[1] * LANES;                                      \
-    (void)immediate;                                                                                         \
     for (int64_t i = 0; i < n; i += LANES, a += step_a, b += step_b) {                                       \
       const vf x = v_load(a), second_operand = v_load(b);                                                    \
       vf t = expression;                                                                                     \
@@ -35,7 +33,6 @@
     uint32_t *r = result;                                                                                    \
     const float *a = operands[0];                                                                            \
     const int64_t step = steps[0] * LANES;                                                                   \
-    (void)immediate;                                                                                         \
     for (int64_t i = 0; i < n; i += LANES, a += step) {                                                      \
       const vf x = v_load(a);                                                                                \
       m_store(r + i, expression);                                                                            \
@@ -46,7 +43,6 @@
     uint32_t *r = result;                                                                                    \
     const float *a = operands[0], *b = operands[1];                                                          \
     const int64_t step_a = steps[0] * LANES, step_b = steps[1] * LANES;                                      \
-    (void)immediate;                                                                                         \
     for (int64_t i = 0; i < n; i += LANES, a += step_a, b += step_b) {                                       \
       const vf x = v_load(a), y = v_load(b);                                                                 \
       m_store(r + i, expression);                                                                            \
@@ -57,7 +53,6 @@
   static void tile_##name(ARGUMENTS) {                                                                       \
     float *r = result;                                                                                       \
     const float *a = operands[0];                                                                            \
-    (void)immediate;                                                                                         \
     for (int64_t i = 0; i < n; i++) {                                                                        \
       const float x = a[steps[0] ? i : 0];                                                                   \
       r[i] = expression;                                                                                     \
@@ -67,7 +62,6 @@
   static void tile_##name(ARGUMENTS) {                                                                       \
     float *r = result;                                                                                       \
     const float *a = operands[0], *b = operands[1];                                                          \
-    (void)immediate;                                                                                         \
     for (int64_t i = 0; i < n; i++) {                                                                        \
       const float x = a[steps[0] ? i : 0], y = b[steps[1] ? i : 0];                                          \
       r[i] = expression;                                                                                     \
@@ -161,7 +155,6 @@ static void tile_select(ARGUMENTS) {
   const uint32_t *c = operands[0];
   const float *a = operands[1], *b = operands[2];
   const int64_t step_c = steps[0] * LANES, step_a = steps[1] * LANES, step_b = steps[2] * LANES;
-  (void)immediate;
   for (int64_t i = 0; i < n; i += LANES, c += step_c, a += step_a, b += step_b)
     v_store(r + i, v_select(m_load(c), v_load(a), v_load(b)));
 }
@@ -169,7 +162,6 @@ static void tile_clip(ARGUMENTS) {
   float *r = result;
   const float *a = operands[0], *low = operands[1], *high = operands[2];
   const int64_t step_a = steps[0] * LANES, step_low = steps[1] * LANES, step_high = steps[2] * LANES;
-  (void)immediate;
   for (int64_t i = 0; i < n; i += LANES, a += step_a, low += step_low, high += step_high)
     v_store(r + i, v_min(v_max(v_load(a), v_load(low)), v_load(high)));
 }
@@ -182,7 +174,6 @@ static void tile_clip(ARGUMENTS) {
     float *r = result;                                                                                       \
     const float *a = operands[0], *b = operands[1], *c = operands[2];                                        \
     const int64_t step_a = steps[0] * LANES, step_b = steps[1] * LANES, step_c = steps[2] * LANES;           \
-    (void)immediate;                                                                                         \
     for (int64_t i = 0; i < n; i += LANES, a += step_a, b += step_b, c += step_c) {                          \
       const vf x = v_load(a), y = v_load(b), z = v_load(c);                                                  \
       vf t = expression;                                                                                     \
@@ -233,7 +224,6 @@ static void tile_round_bf16(ARGUMENTS) {
   const float *a = operands[0];
   const int64_t step = steps[0] * LANES;
   int64_t i = 0;
-  (void)immediate;
   for (; i + 2 * LANES <= n; i += 2 * LANES, a += 2 * step)
     v_round_bf16_pair(r + i, v_load(a), v_load(a + step));
   for (; i < n; i += LANES, a += step) v_store(r + i, v_round_bf16(v_load(a)));
@@ -243,7 +233,6 @@ static void tile_bool_to_float(ARGUMENTS) {
   float *r = result;
   const uint32_t *a = operands[0];
   const int64_t step = steps[0] * LANES;
-  (void)immediate;
   for (int64_t i = 0; i < n; i += LANES, a += step) v_store(r + i, v_select(m_load(a), v_set(1), v_set(0)));
 }
 

@@ -125,7 +125,6 @@
 #define CHAIN_FUNCTION(chain)                                                                                \
   static void chain_##chain(void *const *results, const void *const *operands, const int64_t *prefetch,      \
                             int64_t n, double packets) {                                                     \
-    (void)packets;                                                                                           \
     CHAIN_##chain(POINT_TO, NOTHING, NOTHING, NOTHING)                                                       \
     CHAIN_##chain(NOTHING, BROADCAST, NOTHING, NOTHING)                                                      \
     CHAIN_##chain(NOTHING, NOTHING, NOTHING, RESULT_POINTER)                                                 \

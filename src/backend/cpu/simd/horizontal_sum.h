@@ -1,6 +1,5 @@
 /* Horizontal sums of many vectors at once. Included after a simd_*.h. */
-#ifndef MIX_BACKEND_CPU_SIMD_HORIZONTAL_SUM_H
-#define MIX_BACKEND_CPU_SIMD_HORIZONTAL_SUM_H
+#pragma once
 
 #include "backend/cpu/simd/simd.h"
 
@@ -30,6 +29,4 @@ SIMD_INLINE vf v_horizontal_sum_16(const vf *x) {
   const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
   return _mm512_permutexvar_ps(order, sums);
 }
-#endif
-
 #endif

@@ -35,8 +35,7 @@
  *   v_rsqrt_estimate, v_reciprocal_estimate
  *                          12 bits of 1 / sqrt(x) and 1 / x
  *   v_horizontal_max(x)    no lane is NaN */
-#ifndef MIX_BACKEND_CPU_SIMD_SIMD_H
-#define MIX_BACKEND_CPU_SIMD_SIMD_H
+#pragma once
 
 #include "backend/cpu/simd/attributes.h"
 #include <math.h>
@@ -57,6 +56,4 @@ typedef double real;
 typedef float real;
 #define v_load_f32 v_load
 #define v_load_f32_part v_load_part
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* The vector vocabulary (simd.h) for AVX2 with FMA and F16C: 8 floats or 4 doubles. */
-#ifndef MIX_BACKEND_CPU_SIMD_SIMD_AVX2_H
-#define MIX_BACKEND_CPU_SIMD_SIMD_AVX2_H
+#pragma once
 
 #include "backend/cpu/simd/simd.h"
 #include <immintrin.h>
@@ -191,7 +190,5 @@ SIMD_INLINE float v_horizontal_max(vf x) {
 typedef uint64_t vl __attribute__((vector_size(32)));
 SIMD_INLINE vl l_set(uint64_t x) { return (vl){x, x, x, x}; }
 SIMD_INLINE vl l_multiply(vl a, vl b) { return (vl)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
-
-#endif
 
 #endif

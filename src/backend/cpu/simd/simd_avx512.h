@@ -1,6 +1,5 @@
 /* The vector vocabulary (simd.h) for AVX-512 (F, BW, DQ, VL): 16 floats or 8 doubles. */
-#ifndef MIX_BACKEND_CPU_SIMD_SIMD_AVX512_H
-#define MIX_BACKEND_CPU_SIMD_SIMD_AVX512_H
+#pragma once
 
 #include "backend/cpu/simd/simd.h"
 #include <immintrin.h>
@@ -184,7 +183,5 @@ SIMD_INLINE float v_horizontal_max(vf x) { return _mm512_reduce_max_ps(x); }
 typedef uint64_t vl __attribute__((vector_size(64)));
 SIMD_INLINE vl l_set(uint64_t x) { return (vl){x, x, x, x, x, x, x, x}; }
 SIMD_INLINE vl l_multiply(vl a, vl b) { return (vl)_mm512_mul_epu32((__m512i)a, (__m512i)b); }
-
-#endif
 
 #endif

@@ -1,7 +1,6 @@
 /* The vector vocabulary (simd.h) in the compiler's own vectors of 4 floats or 2 doubles: plain x86-64 (SSE2),
  * and any other processor. */
-#ifndef MIX_BACKEND_CPU_SIMD_SIMD_GENERIC_H
-#define MIX_BACKEND_CPU_SIMD_SIMD_GENERIC_H
+#pragma once
 
 #include "backend/cpu/simd/simd.h"
 
@@ -196,7 +195,5 @@ SIMD_INLINE float v_horizontal_max(vf x) {
 typedef uint64_t vl __attribute__((vector_size(16)));
 SIMD_INLINE vl l_set(uint64_t x) { return (vl){x, x}; }
 SIMD_INLINE vl l_multiply(vl a, vl b) { return (a & UINT32_MAX) * (b & UINT32_MAX); }
-
-#endif
 
 #endif

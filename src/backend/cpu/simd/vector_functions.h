@@ -1,8 +1,7 @@
 /* The vector functions of one instruction set: everything that runs over a tile or a row. Each set compiles
  * the same templates (elementwise.inc.h, fused_chains.inc.h, rows.inc.h) over its vector vocabulary
  * (simd.h). */
-#ifndef MIX_BACKEND_CPU_SIMD_VECTOR_FUNCTIONS_H
-#define MIX_BACKEND_CPU_SIMD_VECTOR_FUNCTIONS_H
+#pragma once
 
 #include "backend/cpu/isa.h"
 #include "base/processor.h"
@@ -200,5 +199,3 @@ mix_tile_function mix_tile_round_of(const mix_vector *vector, mix_dtype dtype);
 mix_tile_function mix_tile_instruction_of(const mix_vector *vector, mix_opcode opcode, mix_tile_class class);
 /* *rounded: the function rounds to the dtype itself. */
 mix_tile_function mix_tile_cast_of(const mix_vector *vector, mix_dtype from, mix_dtype to, bool *rounded);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the attention layers share: masks, projections to heads, and attention over heads. */
-#ifndef MIX_NN_LAYERS_ATTENTION_ATTENTION_H
-#define MIX_NN_LAYERS_ATTENTION_ATTENTION_H
+#pragma once
 
 #include "nn/layers/builtin.h"
 
@@ -70,5 +69,3 @@ bool mix_attention_called(const mix_layer *layer, const mix_call_args *args);
 mix_tensor *mix_attention_key(const mix_call_args *args);
 /* The results of the layer from those of mix_attend; gate: NULL: none. */
 mix_list *mix_attention_outputs(mix_list *attended, mix_layer *gate, mix_layer *output, mix_tensor *query);
-
-#endif

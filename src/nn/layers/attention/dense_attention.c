@@ -15,8 +15,8 @@ typedef struct dense_attention {
 
 static bool given_a_list(const mix_layer *layer, bool is_list, int count) {
   if (is_list && (count == 2 || count == 3)) return true;
-  mix_fail(MIX_VALUE_ERROR, "%s: it is called with a list [query, value] or [query, value, key]; got %d %s",
-           layer->name, count, is_list ? "tensors" : "tensor that is no list");
+  mix_fail_value("%s: it is called with a list [query, value] or [query, value, key]; got %d %s", layer->name,
+                 count, is_list ? "tensors" : "tensor that is no list");
   return false;
 }
 
@@ -25,7 +25,6 @@ static mix_variable *add_scalar(mix_layer *layer, const char *name) {
 }
 
 static mix_status attention_build(mix_layer *layer, int count, const mix_shape *shapes) {
-  (void)shapes;
   dense_attention *a = layer->data;
   if (!given_a_list(layer, layer->built_for_list, count)) return mix_error();
   if (a->options.dot.use_scale) a->scale = add_scalar(layer, "scale");
@@ -36,13 +35,12 @@ static mix_status attention_build(mix_layer *layer, int count, const mix_shape *
 
 static mix_status additive_attention_build(mix_layer *layer, int count, const mix_shape *shapes) {
   dense_attention *a = layer->data;
-  char text[160];
   if (!given_a_list(layer, layer->built_for_list, count)) return mix_error();
   if (a->options.additive.no_scale) return MIX_OK;
   const mix_shape shape = shapes[layer->semantics->additive_attention_scales_query ? 0 : 1];
   if (!shape.rank || shape.dims[shape.rank - 1] < 0)
     return mix_fail_status(MIX_VALUE_ERROR, "%s: got shape %s; expected a known last dimension", layer->name,
-                           mix_shape_text(shape, text, sizeof text));
+                           MIX_SHAPE_TEXT(shape));
   a->scale = mix_layer_add_weight(layer, "scale", .shape = MIX_SHAPE(shape.dims[shape.rank - 1]));
   return mix_error();
 }
@@ -124,12 +122,10 @@ static mix_list *additive_attention_call(mix_layer *layer, const mix_call_args *
 }
 
 static mix_tensor *attention_compute_mask(mix_layer *layer, const mix_call_args *args) {
-  (void)layer;
   return mix_call_mask(args);
 }
 
 static mix_shape attention_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)layer;
   mix_shape shape = input_shapes[0];
   if (count > 1 && shape.rank && input_shapes[1].rank)
     shape.dims[shape.rank - 1] = input_shapes[1].dims[input_shapes[1].rank - 1];

@@ -15,12 +15,10 @@ static mix_status grouped_query_attention_build(mix_layer *layer, int count, con
   grouped_query_attention *g = layer->data;
   const mix_grouped_query_attention_options *o = &g->options;
   const mix_shape query = shapes[0], value = shapes[count > 1], key = count > 2 ? shapes[2] : value;
-  char a[160], b[160];
   if (g->query) return mix_fail_status(MIX_RUNTIME_ERROR, "%s: an earlier build failed", layer->name);
   if (query.rank != 3 || value.rank != 3 || key.rank != 3)
     return mix_fail_status(MIX_VALUE_ERROR, "%s: the query has shape %s and the value %s; expected rank 3",
-                           layer->name, mix_shape_text(query, a, sizeof a),
-                           mix_shape_text(value, b, sizeof b));
+                           layer->name, MIX_SHAPE_TEXT(query), MIX_SHAPE_TEXT(value));
   const mix_projection_options p = MIX_PROJECTION_OPTIONS(o);
   const mix_shape heads = MIX_SHAPE(o->num_query_heads, o->head_dim),
                   groups = MIX_SHAPE(o->num_key_value_heads, o->head_dim);
@@ -58,8 +56,8 @@ static mix_list *grouped_query_attention_call(mix_layer *layer, const mix_call_a
 static bool grouped_query_attention_check(void *options, const mix_layer_kind *kind) {
   mix_grouped_query_attention_options *o = options;
   if (o->num_query_heads % o->num_key_value_heads) {
-    mix_fail(MIX_VALUE_ERROR, "%s: num_query_heads is %lld and num_key_value_heads %lld; expected a multiple",
-             kind->call, (long long)o->num_query_heads, (long long)o->num_key_value_heads);
+    mix_fail_value("%s: num_query_heads is %lld and num_key_value_heads %lld; expected a multiple",
+                   kind->call, (long long)o->num_query_heads, (long long)o->num_key_value_heads);
     return false;
   }
   if (!o->name) o->name = mix_unique_name("grouped_query_attention", false);

@@ -4,6 +4,7 @@
 #include "compile/generator.h"
 #include "nn/layers/attention/attention.h"
 #include "ops/table.h"
+#include "ops/with_number.h"
 #include <mixtape/einsum.h>
 
 bool mix_head_attention_build(mix_layer *layer, mix_head_attention *attention, mix_axes softmax_axes,
@@ -52,7 +53,7 @@ static mix_list *attend_by_blocks(const mix_semantics *rules, const mix_head_att
   mix_attention_attributes attributes = {
       .scale = attention->scale, .mask_value = MIX_MASKED_SCORE, .causal = args->use_causal_mask};
   if (!wide) {
-    query = mix_multiply(query, mix_scalar_like(query, attention->scale));
+    query = mix_times(query, attention->scale);
     attributes.scale = 1;
     attributes.mask_value = mix_tensor_dtype(query) == MIX_FLOAT16 ? rules->softmax_mask_float16 : -1e9;
     attributes.mask_adds = !rules->softmax_mask_where && !attention->robust;
@@ -99,7 +100,7 @@ static mix_list *attend_in_float32(const mix_head_attention *attention, mix_tens
   const mix_dtype given = mix_tensor_dtype(heads[1]), wide = mix_dtype_is_16_bit(given) ? MIX_FLOAT32 : given;
   mix_tensor *scores = mix_cast(scores_of(attention, heads[0], heads[1]), wide);
   if (!scores) return NULL;
-  scores = mix_multiply(scores, mix_scalar_like(scores, attention->scale));
+  scores = mix_times(scores, attention->scale);
   if (attention->bias) scores = mix_add(scores, mix_cast(attention->bias, wide));
   mask = mask && scores ? expanded_mask(mix_cast(mask, MIX_BOOL), mix_tensor_shape(scores).rank, 1) : NULL;
   if (mask) scores = mix_select(mask, scores, mix_scalar_like(scores, MIX_MASKED_SCORE));

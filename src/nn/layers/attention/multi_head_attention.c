@@ -1,6 +1,5 @@
 /* MultiHeadAttention: attention over the axes between batch and features, in several heads. */
 #include "base/error.h"
-#include "base/json.h"
 #include "nn/layers/attention/attention.h"
 #include <math.h>
 #include <stdio.h>
@@ -45,8 +44,8 @@ static bool resolve_axes(const mix_layer *layer, int rank, mix_axes *axes) {
     const int given = axes->axis[i];
     axes->axis[i] = given < 0 ? given + from : given;
     if (axes->axis[i] >= 1 && axes->axis[i] < rank - 2) continue;
-    mix_fail(MIX_VALUE_ERROR, "%s: attention axis %d is outside; expected axes between batch and features",
-             layer->name, given);
+    mix_fail_value("%s: attention axis %d is outside; expected axes between batch and features", layer->name,
+                   given);
     return false;
   }
   return true;
@@ -62,8 +61,7 @@ static bool build_attention(mix_layer *layer, int rank) {
   if (!resolve_axes(layer, rank, &m->options.attention_axes)) return false;
   m->attention.attention_axes = m->options.attention_axes.count;
   if (rank + m->attention.attention_axes - 1 > MIX_MAX_RANK)
-    return mix_fail(MIX_VALUE_ERROR, "%s: the scores would have more than %d dimensions", layer->name,
-                    MIX_MAX_RANK),
+    return mix_fail_value("%s: the scores would have more than %d dimensions", layer->name, MIX_MAX_RANK),
            false;
   const int scores = write_equations(&m->attention, rank, &m->options.attention_axes);
   mix_axes softmax = {.count = m->attention.attention_axes};
@@ -73,13 +71,11 @@ static bool build_attention(mix_layer *layer, int rank) {
 
 /* Do value and key have the same axes between batch and features? */
 static bool axes_agree(const mix_layer *layer, mix_shape value, mix_shape key) {
-  char a[160], b[160];
   bool agree = value.rank == key.rank && value.rank >= 2;
   for (int i = 1; agree && i < value.rank - 1; i++) agree = value.dims[i] == key.dims[i];
   if (!agree)
-    mix_fail(MIX_VALUE_ERROR,
-             "%s: the value has shape %s and the key %s; expected equal ones but for features", layer->name,
-             mix_shape_text(value, a, sizeof a), mix_shape_text(key, b, sizeof b));
+    mix_fail_value("%s: the value has shape %s and the key %s; expected equal ones but for features",
+                   layer->name, MIX_SHAPE_TEXT(value), MIX_SHAPE_TEXT(key));
   return agree;
 }
 
@@ -126,8 +122,7 @@ mix_tensor *mix_attention_key(const mix_call_args *args) {
 
 bool mix_attention_called(const mix_layer *layer, const mix_call_args *args) {
   if (args->arguments && mix_list_count(args->arguments) && mix_list_get(args->arguments, 0)) return true;
-  mix_fail(MIX_TYPE_ERROR, "%s: the value is missing; pass it in .arguments, and the key after it",
-           layer->name);
+  mix_fail_type("%s: the value is missing; pass it in .arguments, and the key after it", layer->name);
   return false;
 }
 
@@ -144,7 +139,6 @@ static mix_list *multi_head_attention_call(mix_layer *layer, const mix_call_args
 
 static mix_shape multi_head_attention_output_shape(mix_layer *layer, int count,
                                                    const mix_shape *input_shapes) {
-  (void)count;
   const multi_head_attention *m = layer->data;
   mix_shape shape = input_shapes[0];
   const mix_shape *sizes = &m->options.output_shape;
@@ -178,7 +172,6 @@ static mix_status multi_head_attention_config(mix_layer *layer, mix_config *conf
 }
 
 static bool multi_head_attention_check(void *options, const mix_layer_kind *kind) {
-  (void)kind;
   mix_multi_head_attention_options *o = options;
   if (!o->value_dim) o->value_dim = o->key_dim;
   return true;

@@ -33,8 +33,8 @@ mix_layer *mix_projection(mix_layer *layer, const char *name, const char *attrib
   char equation[4 * LETTERS], text[160];
   const int free = input.rank - bound;
   if (free < 1 || free + sizes.rank > MIX_MAX_RANK)
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s has shape %s; expected another rank", layer->name, name,
-                    mix_shape_text(input, text, sizeof text));
+    return mix_fail_value("%s: %s has shape %s; expected another rank", layer->name, name,
+                          mix_shape_text(input, text, sizeof text));
   write_equation(free, bound, sizes.rank, equation);
   mix_shape result = {.rank = free - 1};
   for (int i = 0; i < result.rank; i++) result.dims[i] = MIX_UNKNOWN;

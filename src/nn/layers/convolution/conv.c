@@ -11,22 +11,19 @@ static bool conv_check(mix_conv_layer_options *o, const char *call, int axes) {
   if (!mix_check_positive(call, "groups", o->groups) ||
       !mix_check_window(call, axes, MIX_WINDOW_OF(o, .causal = axes == 1)))
     return false;
-  return o->filters % o->groups == 0 ||
-         (mix_fail(MIX_VALUE_ERROR, "%s: %lld groups do not divide %lld filters", call, (long long)o->groups,
-                   (long long)o->filters),
-          false);
+  return o->filters % o->groups == 0 || (mix_fail_value("%s: %lld groups do not divide %lld filters", call,
+                                                        (long long)o->groups, (long long)o->filters),
+                                         false);
 }
 
 static mix_status conv_build(mix_layer *layer, int axes, int count, const mix_shape *input_shapes) {
-  char text[160];
   conv *c = mix_layer_data(layer);
   const mix_conv_layer_options *o = &c->options;
   const int64_t channels = mix_conv_channels(layer, axes, o->data_format, count, input_shapes);
   if (channels < 0) return mix_error();
   if (channels % o->groups)
     return mix_fail_status(MIX_VALUE_ERROR, "%s: %lld groups do not divide the channels of the input %s",
-                           layer->name, (long long)o->groups,
-                           mix_shape_text(input_shapes[0], text, sizeof text));
+                           layer->name, (long long)o->groups, MIX_SHAPE_TEXT(input_shapes[0]));
   c->kernel = mix_layer_add_weight(
       layer, "kernel", .shape = mix_kernel_shape(o->kernel_size, channels / o->groups, o->filters),
       .initializer_object = o->kernel_initializer_object, .regularizer_object = o->kernel_regularizer,

@@ -1,8 +1,6 @@
 /* What convolution layers share. */
 #include "nn/layers/convolution/convolution.h"
 #include "base/error.h"
-#include "base/json.h"
-#include "tensor/shape.h"
 #include <string.h>
 #include <strings.h>
 
@@ -19,13 +17,12 @@ static json_t *write_per_axis(const mix_fields *fields, const mix_field_row *fie
 
 static bool read_per_axis(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                           void *options) {
-  (void)fields;
   mix_shape *numbers = mix_field_at(field, options);
   const size_t count = json_is_array(value) ? json_array_size(value) : 1;
   if (json_is_null(value)) return true;
   if (count > MIX_MAX_RANK)
-    return mix_fail(MIX_VALUE_ERROR, "config: \"%s\" is a list of %zu numbers; expected at most %d",
-                    field->name, count, MIX_MAX_RANK),
+    return mix_fail_value("config: \"%s\" is a list of %zu numbers; expected at most %d", field->name, count,
+                          MIX_MAX_RANK),
            false;
   numbers->rank = (int)count;
   for (size_t i = 0; i < count; i++) {
@@ -50,14 +47,14 @@ static bool expand(const char *call, const char *name, int axes, int64_t none, i
   if (numbers->rank == 1)
     for (int i = 1; i < axes; i++) numbers->dims[i] = numbers->dims[0];
   else if (numbers->rank != axes)
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s has %d numbers; expected %d, or one for all axes", call, name,
-                    numbers->rank, axes),
+    return mix_fail_value("%s: %s has %d numbers; expected %d, or one for all axes", call, name,
+                          numbers->rank, axes),
            false;
   numbers->rank = axes;
   for (int i = 0; i < axes; i++)
     if (numbers->dims[i] < least)
-      return mix_fail(MIX_VALUE_ERROR, "%s: %s holds %lld; expected numbers of at least %lld", call, name,
-                      (long long)numbers->dims[i], (long long)least),
+      return mix_fail_value("%s: %s holds %lld; expected numbers of at least %lld", call, name,
+                            (long long)numbers->dims[i], (long long)least),
              false;
   return true;
 }
@@ -73,9 +70,9 @@ static bool check_output_padding(const char *call, int axes, const mix_window_op
   if (!expand(call, "output_padding", axes, 0, 0, window->output_padding)) return false;
   for (int i = 0; i < axes; i++)
     if (window->output_padding->dims[i] >= window->strides->dims[i])
-      return mix_fail(MIX_VALUE_ERROR,
-                      "%s: output_padding is %lld along axis %d; expected less than the stride, %lld", call,
-                      (long long)window->output_padding->dims[i], i, (long long)window->strides->dims[i]),
+      return mix_fail_value("%s: output_padding is %lld along axis %d; expected less than the stride, %lld",
+                            call, (long long)window->output_padding->dims[i], i,
+                            (long long)window->strides->dims[i]),
              false;
   return true;
 }
@@ -87,8 +84,8 @@ static bool check_padding(const char *call, const mix_window_options *window) {
       *window->padding = known[i];
       return true;
     }
-  return mix_fail(MIX_VALUE_ERROR, "%s: padding '%.60s' is not known; expected valid or same%s", call,
-                  *window->padding, window->causal ? ", or causal" : ""),
+  return mix_fail_value("%s: padding '%.60s' is not known; expected valid or same%s", call, *window->padding,
+                        window->causal ? ", or causal" : ""),
          false;
 }
 
@@ -99,14 +96,12 @@ bool mix_check_window(const char *call, int axes, const mix_window_options *wind
       !check_output_padding(call, axes, window))
     return false;
   if (!is_over_one(window->strides) || !is_over_one(window->dilation_rate)) return true;
-  return mix_fail(MIX_VALUE_ERROR, "%s: both strides and dilation_rate are above 1; give one of them", call),
-         false;
+  return mix_fail_value("%s: both strides and dilation_rate are above 1; give one of them", call), false;
 }
 
 bool mix_check_positive(const char *call, const char *name, int64_t number) {
-  return number > 0 || (mix_fail(MIX_VALUE_ERROR, "%s: %s is %lld; expected a positive number", call, name,
-                                 (long long)number),
-                        false);
+  return number > 0 ||
+         (mix_fail_value("%s: %s is %lld; expected a positive number", call, name, (long long)number), false);
 }
 
 /* ---- channels ---- */
@@ -115,23 +110,17 @@ static bool is_first(const char *data_format) { return !strcmp(data_format, "cha
 
 int64_t mix_conv_channels(mix_layer *layer, int axes, const char *data_format, int count,
                           const mix_shape *input_shapes) {
-  char text[160];
   const mix_shape shape = input_shapes[0];
   const int axis = is_first(data_format) ? 1 : axes + 1;
-  if (count != 1) return mix_fail(MIX_VALUE_ERROR, "%s: got %d inputs; expected one", layer->name, count), -1;
+  if (count != 1) return mix_fail_value("%s: got %d inputs; expected one", layer->name, count), -1;
   if (shape.rank != axes + 2 || shape.dims[axis] < 1)
-    return mix_fail(
-               MIX_VALUE_ERROR,
+    return mix_fail_value(
                "%s: the input has shape %s; expected %d dimensions, and a known number of channels along "
                "axis %d",
-               layer->name, mix_shape_text(shape, text, sizeof text), axes + 2, axis),
+               layer->name, MIX_SHAPE_TEXT(shape), axes + 2, axis),
            -1;
-  mix_input_spec spec = {.size = sizeof spec,
-                         .rank = axes + 2,
-                         .axis_count = 1,
-                         .axes = {axis},
-                         .axis_sizes = {shape.dims[axis]}};
-  return mix_layer_set_input_spec(layer, &spec) == MIX_OK ? shape.dims[axis] : -1;
+  const int64_t channels = shape.dims[axis];
+  return mix_layer_require_size(layer, axes + 2, axis, channels) == MIX_OK ? channels : -1;
 }
 
 mix_tensor *mix_channels_to_last(mix_tensor *x, const char *data_format) {

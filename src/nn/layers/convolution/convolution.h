@@ -1,6 +1,5 @@
 /* What convolution layers share: sizes for each spatial axis, the order of channels, checks. */
-#ifndef MIX_NN_LAYERS_CONVOLUTION_CONVOLUTION_H
-#define MIX_NN_LAYERS_CONVOLUTION_CONVOLUTION_H
+#pragma once
 
 #include "nn/layers/activation_functions.h"
 #include "nn/layers/builtin.h"
@@ -86,5 +85,3 @@ mix_shape mix_kernel_shape(mix_shape cells, int64_t in, int64_t out);
                       MIX_LAYER_CLASS(.name = title, .instance_size = sizeof(family), .build = build_##axes, \
                                       .call = family##_call, .get_config = config),                          \
                       __VA_ARGS__)
-
-#endif

@@ -1,6 +1,5 @@
 /* SeparableConv1D, SeparableConv2D: a depthwise convolution, then one of a single cell. */
 #include "base/error.h"
-#include "base/json.h"
 #include "nn/layers/convolution/convolution.h"
 #include "nn/weights/weights.h"
 

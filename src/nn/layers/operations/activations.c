@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "nn/layers/operations/operation.h"
 #include "ops/table.h"
+#include "ops/with_number.h"
 
 #define ACTIVATE(o, x, ...)                                                                                  \
   mix_activate((o)->operation->activation, x, .semantics = &mix_semantics_keras3, __VA_ARGS__)
@@ -18,7 +19,7 @@ static mix_tensor *gelu(const mix_operands *o, mix_tensor *x) {
 
 static mix_tensor *silu(const mix_operands *o, mix_tensor *x) {
   const double beta = mix_operand_number(o, "beta");
-  return mix_multiply(x, mix_sigmoid(beta == 1 ? x : mix_multiply(x, mix_scalar_like(x, beta))));
+  return mix_multiply(x, mix_sigmoid(beta == 1 ? x : mix_times(x, beta)));
 }
 
 /* ---- along axes ---- */

@@ -2,7 +2,6 @@
 #include "nn/layers/operations/operation.h"
 
 #include "base/error.h"
-#include "base/json.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "nn/formulas.h"
 #include "nn/layers/operations/operation.h"
+#include "ops/with_number.h"
 #include <math.h>
 #include <string.h>
 
@@ -72,7 +73,6 @@ static mix_tensor *where(const mix_operands *o, mix_tensor *condition) {
 }
 
 static mix_tensor *add_n(const mix_operands *o, mix_list *list) {
-  (void)o;
   return mix_add_n(mix_list_count(list), (mix_tensor *const *)mix_list_items(list));
 }
 
@@ -92,7 +92,7 @@ static mix_tensor *full_like(const mix_operands *o, mix_tensor *x) {
   const double value = mix_operand_number(o, "fill_value");
   if (value == 0) return zeros_like(o, x);
   x = ones_like(o, x);
-  return value == 1 ? x : mix_multiply(x, mix_scalar_like(x, value));
+  return value == 1 ? x : mix_times(x, value);
 }
 
 /* ---- Keras ---- */

@@ -1,7 +1,7 @@
 /* Operations that take parts of tensors: x[:, -1], keras.ops.take, tf.gather. */
 #include "base/error.h"
-#include "base/json.h"
 #include "nn/layers/operations/operation.h"
+#include "ops/with_number.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 /* Keras's indices below 0 count from the end. */
 static mix_tensor *from_front(mix_tensor *indices, int64_t size) {
   indices = mix_cast(indices, MIX_INT64);
-  mix_tensor *from_end = mix_add(indices, mix_scalar_like(indices, size < 0 ? 0 : (double)size));
+  mix_tensor *from_end = mix_plus(indices, size < 0 ? 0 : (double)size);
   return mix_select(mix_less(indices, mix_scalar_like(indices, 0)), from_end, indices);
 }
 

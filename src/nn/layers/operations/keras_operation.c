@@ -2,8 +2,6 @@
 #include "nn/layers/operations/operation.h"
 
 #include "base/error.h"
-#include "base/json.h"
-#include "nn/config.h"
 #include <string.h>
 
 const mix_keras_operation *mix_keras_operation_of(const mix_layer *layer) {
@@ -19,8 +17,8 @@ mix_layer *mix_keras_operation_from_config(const mix_layer_kind *kind, const jso
   json_object_foreach((json_t *)config, key, value) {
     if (!strcmp(key, "name")) continue;
     if (mix_parameter_place(expected, key) < 0)
-      mix_fail(MIX_VALUE_ERROR, "%s: the Keras operation has no option '%.60s'; expected %s", kind->call, key,
-               *expected ? expected : "none");
+      mix_fail_value("%s: the Keras operation has no option '%.60s'; expected %s", kind->call, key,
+                     *expected ? expected : "none");
     mix_json_set(own, key, mix_json_copy(value));
   }
   mix_layer *layer = mix_failed() ? NULL : mix_layer_of_kind(kind, options);

@@ -1,7 +1,6 @@
 /* Operations as layers of functional models: keras.ops of Keras 3, such as `x + residual`, and TensorFlow's
  * functions in models of tf_keras (TFOpLambda). Tables of rows describe them; a file holds a family. */
-#ifndef MIX_NN_LAYERS_OPERATIONS_OPERATION_H
-#define MIX_NN_LAYERS_OPERATIONS_OPERATION_H
+#pragma once
 
 #include "nn/layers/builtin.h"
 #include "nn/layers/operands.h"
@@ -162,5 +161,3 @@ const mix_keras_operation *mix_keras_operation_of(const mix_layer *layer);
 const mix_operation *mix_tf_operation_named(const char *function);
 /* The form of a call that has tensors alone, in order, as one from C. A new reference. */
 json_t *mix_keras_operation_form(const mix_keras_operation *operation, int count);
-
-#endif

@@ -23,7 +23,6 @@ static mix_tensor *product(mix_tensor *a, mix_tensor *b) {
 }
 
 static mix_tensor *matmul(const mix_operands *o, mix_tensor *x) {
-  (void)x;
   mix_tensor *pair[2];
   mix_dtype dtype;
   if (!operands_of(o, pair, &dtype)) return NULL;
@@ -33,7 +32,6 @@ static mix_tensor *matmul(const mix_operands *o, mix_tensor *x) {
 }
 
 static mix_tensor *dot(const mix_operands *o, mix_tensor *x) {
-  (void)x;
   mix_tensor *pair[2];
   mix_dtype dtype;
   if (!operands_of(o, pair, &dtype)) return NULL;
@@ -45,7 +43,6 @@ static mix_tensor *dot(const mix_operands *o, mix_tensor *x) {
 }
 
 static mix_tensor *tf_matmul(const mix_operands *o, mix_tensor *x) {
-  (void)x;
   mix_tensor *pair[2];
   const bool turn_a = mix_operand_flag(o, "transpose_a"), turn_b = mix_operand_flag(o, "transpose_b"),
              conjugate_a = mix_operand_flag(o, "adjoint_a"), conjugate_b = mix_operand_flag(o, "adjoint_b");
@@ -77,12 +74,11 @@ static bool check_heads(const mix_operands *o, mix_tensor *const heads[3]) {
     if (shapes[i].rank == 4 && shapes[i].dims[2] > 0 && shapes[i].dims[3] > 0 &&
         mix_dtype_is_floating(mix_tensor_dtype(heads[i])))
       continue;
-    char text[160];
     return mix_operation_fail(
         o, MIX_VALUE_ERROR,
         "an operand of DotProductAttention is %s %s; expected four axes of floating-point "
         "numbers, of which the last two have known sizes",
-        mix_dtype_name(mix_tensor_dtype(heads[i])), mix_shape_text(shapes[i], text, sizeof text));
+        mix_dtype_name(mix_tensor_dtype(heads[i])), MIX_SHAPE_TEXT(shapes[i]));
   }
   if (shapes[1].dims[2] == shapes[2].dims[2] && shapes[0].dims[2] % shapes[1].dims[2] == 0) return true;
   return mix_operation_fail(
@@ -104,7 +100,6 @@ static mix_tensor *of_scores(const mix_operands *o, const char *name, mix_dtype 
 
 /* Flash attention is another way to the same numbers. */
 static mix_list *dot_product_attention(const mix_operands *o, mix_tensor *x) {
-  (void)x;
   static const char *const names[] = {"query", "key", "value"};
   mix_head_attention attention = {
       .attention_axes = 1, .query_first = true, .dot = "btnh,bsnh->bnts", .combine = "bnts,bsnh->btnh"};

@@ -1,9 +1,7 @@
 /* Operations that change shapes: reshape, transpose, join, split, repeat and pad. */
 #include "base/error.h"
-#include "base/json.h"
 #include "nn/layers/operations/operation.h"
 #include "nn/layers/spatial/spatial.h"
-#include <string.h>
 #include <strings.h>
 
 enum { MAX_PARTS = 1024, MAX_PAD = 1 << 24 }; /* each part is a node of the graph */

@@ -14,7 +14,7 @@ typedef struct op_lambda_options {
 static bool function_known(void *options, const mix_layer_kind *kind) {
   const char *function = ((const op_lambda_options *)options)->function;
   if (mix_tf_operation_named(function)) return true;
-  mix_fail(MIX_UNSUPPORTED, "%s: tf.%.80s is not supported", kind->class.name, function ? function : "?");
+  mix_fail_unsupported("%s: tf.%.80s is not supported", kind->class.name, function ? function : "?");
   return false;
 }
 
@@ -26,10 +26,10 @@ static mix_list *op_lambda_call(mix_layer *layer, const mix_call_args *args) {
                     .tensors = mix_operand_tensors(args->inputs, args->arguments),
                     .symbolic = args->symbolic};
   if (!form)
-    return mix_fail(MIX_UNSUPPORTED,
-                    "%s '%s': it is called inside the model of its file alone; use the function of "
-                    "<mixtape/ops.h>",
-                    layer->class.name, layer->name);
+    return mix_fail_unsupported(
+        "%s '%s': it is called inside the model of its file alone; use the function of "
+        "<mixtape/ops.h>",
+        layer->class.name, layer->name);
   json_t *first = json_pack("[O]", json_object_get(form, "args"));
   const bool bound = mix_operands_bind(&o, first, json_object_get(form, "kwargs"), NULL);
   mix_list *results = bound ? mix_operation_run(&o) : NULL;

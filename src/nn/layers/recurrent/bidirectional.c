@@ -1,7 +1,6 @@
 /* Bidirectional: a layer forwards and one backwards over the same sequences (Schuster and Paliwal:
  * Bidirectional recurrent neural networks; IEEE Trans. Signal Processing 45(11), 1997). */
 #include "base/error.h"
-#include "base/json.h"
 #include "nn/layers/recurrent/recurrent.h"
 #include <stdio.h>
 #include <string.h>
@@ -39,10 +38,10 @@ static bool check_flags(const mix_layer *layer, const mix_rnn_flags *a, const mi
                      : a->return_state != b->return_state         ? "return_state"
                                                                   : NULL;
   if (a->go_backwards == b->go_backwards)
-    mix_fail(MIX_VALUE_ERROR, "%s: both layers have go_backwards %s; expected one that runs the other way",
-             layer->name, a->go_backwards ? "true" : "false");
+    mix_fail_value("%s: both layers have go_backwards %s; expected one that runs the other way", layer->name,
+                   a->go_backwards ? "true" : "false");
   else if (what)
-    mix_fail(MIX_VALUE_ERROR, "%s: the layers differ in %s; expected the same", layer->name, what);
+    mix_fail_value("%s: the layers differ in %s; expected the same", layer->name, what);
   return !mix_failed();
 }
 
@@ -59,14 +58,14 @@ static bool ready(mix_layer *layer) {
   mix_layer *given = b->options.layer, *other = b->options.backward_layer;
   mix_rnn *wrapped = given ? mix_rnn_of(given) : NULL, *backward = other ? mix_rnn_of(other) : NULL;
   if (!wrapped || (other && !backward))
-    return mix_fail(MIX_VALUE_ERROR,
-                    "%s: layer '%s' of class %s does not run a cell; expected a recurrent layer", layer->name,
-                    wrapped ? other->name
-                    : given ? given->name
-                            : "NULL",
-                    wrapped ? other->class.name
-                    : given ? given->class.name
-                            : "none"),
+    return mix_fail_value("%s: layer '%s' of class %s does not run a cell; expected a recurrent layer",
+                          layer->name,
+                          wrapped ? other->name
+                          : given ? given->name
+                                  : "NULL",
+                          wrapped ? other->class.name
+                          : given ? given->class.name
+                                  : "none"),
            false;
   b->forward = copy_layer(given, "forward_", -1);
   b->backward =
@@ -81,7 +80,6 @@ static bool ready(mix_layer *layer) {
 }
 
 static mix_status build(mix_layer *layer, int count, const mix_shape *inputs) {
-  (void)count;
   bidirectional *b = layer->data;
   if (mix_layer_build(b->forward, inputs[0])) return mix_error();
   return mix_layer_build(b->backward, inputs[0]);
@@ -124,8 +122,8 @@ static mix_list *call(mix_layer *layer, const mix_call_args *args) {
   const char *mode = b->options.merge_mode;
   mix_list *states = states_of(args);
   if (mix_list_count(states) % 2)
-    return mix_fail(MIX_VALUE_ERROR, "%s: initial_state has %d tensors; expected as many for each direction",
-                    layer->name, mix_list_count(states));
+    return mix_fail_value("%s: initial_state has %d tensors; expected as many for each direction",
+                          layer->name, mix_list_count(states));
   mix_tensor *x = mix_call_input(args, 0), *mask = mix_call_mask(args);
   const mix_training training = args->training ? MIX_TRUE : MIX_FALSE;
   if (mix_failed()) return NULL;

@@ -1,9 +1,7 @@
 /* What the cells have in common: weights, dropout masks, products of all gates, and how loops run them. */
 #include "base/error.h"
-#include "graph/capture.h"
 #include "nn/layers/activation_functions.h"
 #include "nn/layers/recurrent/recurrent.h"
-#include "tensor/shape.h"
 
 /* ---- options ---- */
 
@@ -35,7 +33,6 @@ static double clamp(double rate) { return rate < 0 ? 0 : rate > 1 ? 1 : rate; }
 
 bool mix_cell_check(void *options, const mix_layer_kind *kind) {
   mix_cell_options *o = options;
-  (void)kind;
   o->dropout = clamp(o->dropout);
   o->recurrent_dropout = clamp(o->recurrent_dropout);
   return true;
@@ -45,6 +42,13 @@ bool mix_cell_ready(mix_layer *layer, const mix_cell_kind *kind) {
   mix_cell *cell = layer->data;
   cell->kind = kind;
   return (cell->generator = mix_layer_generator(layer, cell->options.seed)) != NULL;
+}
+
+mix_status mix_cell_unit_states(mix_layer *layer, mix_shape inputs, mix_cell_states *states) {
+  const mix_cell *cell = layer->data;
+  states->count = cell->kind->states;
+  for (int i = 0; i < states->count; i++) states->states[i] = states->output = MIX_SHAPE(cell->options.units);
+  return MIX_OK;
 }
 
 /* ---- weights ---- */
@@ -68,12 +72,11 @@ mix_status mix_cell_add_weights(mix_layer *layer, mix_shape kernel, mix_shape re
 mix_status mix_cell_build_weights(mix_layer *layer, int gates, mix_shape bias, const mix_shape *inputs) {
   const int64_t units = ((const mix_cell *)layer->data)->options.units;
   const mix_shape shape = inputs[0];
-  char text[160];
   const int64_t in = shape.rank ? shape.dims[shape.rank - 1] : MIX_UNKNOWN;
   if (shape.rank != 2 || in == MIX_UNKNOWN)
     return mix_fail_status(
         MIX_VALUE_ERROR, "%s: a step has inputs of shape %s; expected (batch, features), with features known",
-        layer->name, mix_shape_text(shape, text, sizeof text));
+        layer->name, MIX_SHAPE_TEXT(shape));
   return mix_cell_add_weights(layer, MIX_SHAPE(in, gates * units), MIX_SHAPE(units, gates * units), bias);
 }
 
@@ -88,9 +91,8 @@ mix_status mix_cell_build(mix_layer *cell, mix_shape inputs) { return mix_layer_
 bool mix_cell_states_of(mix_layer *cell, mix_shape inputs, mix_cell_states *states) {
   *states = (mix_cell_states){0};
   if (!cell->class.cell_states)
-    return mix_fail(MIX_TYPE_ERROR,
-                    "%s: layer '%s' of class %s is no recurrent cell: its class has no cell_states", "rnn",
-                    cell->name, cell->class.name),
+    return mix_fail_type("%s: layer '%s' of class %s is no recurrent cell: its class has no cell_states",
+                         "rnn", cell->name, cell->class.name),
            false;
   const mix_status status = cell->class.cell_states(cell, inputs, states);
   if (!status && !mix_failed() && states->count >= 1 && states->count <= MIX_CELL_STATES) return true;
@@ -216,8 +218,8 @@ static mix_list *call_cell(const mix_cell_run *run, mix_tensor *inputs, mix_tens
   mix_list *results = mix_call_outputs(run->layer, inputs, .arguments = arguments,
                                        .training = run->training ? MIX_TRUE : MIX_FALSE);
   if (!results || mix_list_count(results) == 1 + sizes.count) return results;
-  return mix_fail(MIX_VALUE_ERROR, "%s: a cell returned %d results; expected its output and %d states",
-                  run->layer->name, mix_list_count(results), sizes.count);
+  return mix_fail_value("%s: a cell returned %d results; expected its output and %d states", run->layer->name,
+                        mix_list_count(results), sizes.count);
 }
 
 mix_list *mix_cell_step(const mix_cell_run *run, mix_tensor *projected, mix_tensor *const *states) {
@@ -236,8 +238,8 @@ mix_list *mix_cell_call(mix_layer *layer, const mix_call_args *args) {
   mix_cell_run run;
   if (!mix_cell_states_of(layer, mix_tensor_shape(x), &sizes)) return NULL;
   if (mix_list_count(args->arguments) != sizes.count)
-    return mix_fail(MIX_VALUE_ERROR, "%s: got %d states; expected %d, in .arguments", layer->name,
-                    mix_list_count(args->arguments), sizes.count);
+    return mix_fail_value("%s: got %d states; expected %d, in .arguments", layer->name,
+                          mix_list_count(args->arguments), sizes.count);
   for (int i = 0; i < sizes.count; i++) states[i] = mix_list_get(args->arguments, i);
   const bool training = args->training && !args->symbolic;
   if (!mix_cell_begin(&run, layer, mix_tensor_shape(x), mix_tensor_dtype(x), training)) return NULL;

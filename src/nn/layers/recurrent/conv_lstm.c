@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "nn/layers/convolution/convolution.h"
 #include "nn/layers/recurrent/recurrent.h"
-#include "tensor/shape.h"
 #include <string.h>
 
 /* ---- the cell ---- */
@@ -38,7 +37,6 @@ static int64_t output_size(const mix_conv_lstm_cell_options *o, int axis, int64_
 static mix_status states(mix_layer *layer, mix_shape inputs, mix_cell_states *states) {
   const mix_conv_lstm_cell_options *o = options_of(layer);
   const int axes = o->kernel_size.rank, first = first_axis(o->data_format);
-  char text[160];
   mix_shape shape = {.rank = axes + 1};
   shape.dims[first == 1 ? axes : 0] = o->units;
   for (int i = 0; i < axes; i++) {
@@ -46,7 +44,7 @@ static mix_status states(mix_layer *layer, mix_shape inputs, mix_cell_states *st
     if (size == 0)
       return mix_fail_status(MIX_VALUE_ERROR,
                              "%s: a step of shape %s is smaller than the kernel along spatial axis %d",
-                             layer->name, mix_shape_text(inputs, text, sizeof text), i);
+                             layer->name, MIX_SHAPE_TEXT(inputs), i);
     shape.dims[first - 1 + i] = size;
   }
   states->count = 2;

@@ -6,7 +6,6 @@
 enum { UPDATE, RESET, CANDIDATE, GATES };
 
 static mix_status build(mix_layer *layer, int count, const mix_shape *inputs) {
-  (void)count;
   const mix_cell_options *o = &((const mix_cell *)layer->data)->options;
   const mix_shape bias = o->reset_before ? MIX_SHAPE(GATES * o->units) : MIX_SHAPE(2, GATES * o->units);
   return mix_cell_build_weights(layer, GATES, bias, inputs);
@@ -47,15 +46,7 @@ static mix_list *step(const mix_cell_run *run, mix_tensor *x, mix_tensor *const 
   return h ? mix_list_of(h, h) : NULL;
 }
 
-static mix_status states(mix_layer *layer, mix_shape inputs, mix_cell_states *states) {
-  (void)inputs;
-  const int64_t units = ((const mix_cell *)layer->data)->options.units;
-  states->count = 1;
-  states->states[0] = states->output = MIX_SHAPE(units);
-  return MIX_OK;
-}
-
-static const mix_cell_kind cell_kind = {.gates = GATES, .project = project, .step = step};
+static const mix_cell_kind cell_kind = {.gates = GATES, .states = 1, .project = project, .step = step};
 static bool ready(mix_layer *layer) { return mix_cell_ready(layer, &cell_kind); }
 
 static const mix_field_row fields[] = {
@@ -71,4 +62,4 @@ static const mix_field_row fields[] = {
 MIX_LAYER_KIND_ONLY(gru_cell, mix_cell_options, .fields = fields, .check = mix_cell_check, .ready = ready,
                     .call_training = MIX_FALSE,
                     MIX_LAYER_CLASS(.name = "GRUCell", .instance_size = sizeof(mix_cell), .build = build,
-                                    .call = mix_cell_call, .cell_states = states))
+                                    .call = mix_cell_call, .cell_states = mix_cell_unit_states))

@@ -14,7 +14,6 @@ mix_status mix_lstm_set_forget_bias(mix_cell *cell) {
 }
 
 static mix_status build(mix_layer *layer, int count, const mix_shape *inputs) {
-  (void)count;
   mix_cell *cell = layer->data;
   const mix_shape bias = MIX_SHAPE(MIX_LSTM_GATES * cell->options.units);
   if (mix_cell_build_weights(layer, MIX_LSTM_GATES, bias, inputs)) return mix_error();
@@ -47,16 +46,8 @@ mix_list *mix_lstm_step(const mix_cell_run *run, mix_tensor *x, mix_tensor *cons
   return h ? mix_list_of(h, h, c) : NULL;
 }
 
-static mix_status states(mix_layer *layer, mix_shape inputs, mix_cell_states *states) {
-  (void)inputs;
-  const int64_t units = ((const mix_cell *)layer->data)->options.units;
-  states->count = 2;
-  states->states[0] = states->states[1] = states->output = MIX_SHAPE(units);
-  return MIX_OK;
-}
-
 static const mix_cell_kind cell_kind = {
-    .gates = MIX_LSTM_GATES, .project = mix_lstm_project, .step = mix_lstm_step};
+    .gates = MIX_LSTM_GATES, .states = 2, .project = mix_lstm_project, .step = mix_lstm_step};
 static bool ready(mix_layer *layer) { return mix_cell_ready(layer, &cell_kind); }
 
 static const mix_field_row fields[] = {
@@ -72,4 +63,4 @@ static const mix_field_row fields[] = {
 MIX_LAYER_KIND_ONLY(lstm_cell, mix_cell_options, .fields = fields, .check = mix_cell_check, .ready = ready,
                     .call_training = MIX_FALSE,
                     MIX_LAYER_CLASS(.name = "LSTMCell", .instance_size = sizeof(mix_cell), .build = build,
-                                    .call = mix_cell_call, .cell_states = states))
+                                    .call = mix_cell_call, .cell_states = mix_cell_unit_states))

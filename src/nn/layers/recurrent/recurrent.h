@@ -1,6 +1,5 @@
 /* Cells and the loop over them. */
-#ifndef MIX_NN_LAYERS_RECURRENT_H
-#define MIX_NN_LAYERS_RECURRENT_H
+#pragma once
 
 #include "nn/layers/builtin.h"
 #include <mixtape/recurrent.h>
@@ -37,6 +36,7 @@ typedef struct mix_cell_run mix_cell_run;
  */
 struct mix_cell_kind {
   int gates;
+  int states; /* for mix_cell_unit_states */
   bool masks_by_gate; /* a dropout mask for each gate, also without recurrent dropout */
   /* What stands for a product with a kernel, or with columns of one; NULL: one product of matrices. */
   mix_tensor *(*product)(const mix_cell_run *run, mix_tensor *x, mix_tensor *kernel, bool of_state);
@@ -78,6 +78,8 @@ mix_status mix_cell_add_weights(mix_layer *layer, mix_shape kernel, mix_shape re
 mix_list *mix_cell_call(mix_layer *layer, const mix_call_args *args);
 bool mix_cell_check(void *options, const mix_layer_kind *kind);
 bool mix_cell_ready(mix_layer *layer, const mix_cell_kind *kind);
+/* The kind's number of states, of `units` elements each. */
+mix_status mix_cell_unit_states(mix_layer *layer, mix_shape inputs, mix_cell_states *states);
 /* Columns [gate * units, (gate + count) * units) of (..., n). */
 mix_tensor *mix_gate(mix_tensor *x, int gate, int count, int64_t units);
 /* The product of the inputs with all gates; of masked inputs, a mask a gate, with their columns. */
@@ -171,5 +173,3 @@ bool mix_rnn_ready(mix_layer *layer, mix_layer *cell, const void *flags);
 mix_status mix_rnn_build(mix_layer *layer, int count, const mix_shape *inputs);
 mix_list *mix_rnn_call(mix_layer *layer, const mix_call_args *args);
 mix_tensor *mix_rnn_mask(mix_layer *layer, const mix_call_args *args);
-
-#endif

@@ -2,7 +2,6 @@
  * masked step repeats it or it is the result. */
 #include "base/error.h"
 #include "nn/layers/recurrent/recurrent.h"
-#include "tensor/shape.h"
 #include <mixtape/scan.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,13 +31,11 @@ static bool make_state_variables(mix_layer *layer, int64_t batch, const mix_cell
 }
 
 mix_status mix_rnn_build(mix_layer *layer, int count, const mix_shape *inputs) {
-  (void)count;
   mix_rnn *rnn = layer->data;
-  char text[160];
   if (inputs[0].rank < 3)
     return mix_fail_status(MIX_VALUE_ERROR,
                            "%s: the input has shape %s; expected sequences (batch, steps, ...)", layer->name,
-                           mix_shape_text(inputs[0], text, sizeof text));
+                           MIX_SHAPE_TEXT(inputs[0]));
   const mix_shape step = shape_of_step(rnn, inputs[0]);
   if (mix_cell_build(rnn->cell, step) || !mix_cell_states_of(rnn->cell, step, &rnn->sizes))
     return mix_error();
@@ -46,7 +43,7 @@ mix_status mix_rnn_build(mix_layer *layer, int count, const mix_shape *inputs) {
   if (step.dims[0] == MIX_UNKNOWN)
     return mix_fail_status(MIX_VALUE_ERROR,
                            "%s: a stateful layer needs a batch of known size; the input has shape %s",
-                           layer->name, mix_shape_text(inputs[0], text, sizeof text));
+                           layer->name, MIX_SHAPE_TEXT(inputs[0]));
   make_state_variables(layer, step.dims[0], &rnn->sizes);
   return mix_error();
 }
@@ -79,9 +76,8 @@ static mix_tensor *reverse_steps(mix_tensor *x, int axis) {
 
 static bool fail_shape(const rnn_call *call, const char *what, int index, mix_tensor *got,
                        mix_shape expected) {
-  char a[160], b[160];
-  mix_fail(MIX_VALUE_ERROR, "%s: %s %d has shape %s; expected %s", call->layer->name, what, index,
-           mix_shape_text(mix_tensor_shape(got), a, sizeof a), mix_shape_text(expected, b, sizeof b));
+  mix_fail_value("%s: %s %d has shape %s; expected %s", call->layer->name, what, index,
+                 MIX_SHAPE_TEXT(mix_tensor_shape(got)), MIX_SHAPE_TEXT(expected));
   return false;
 }
 
@@ -104,14 +100,13 @@ static bool find_initial_state(rnn_call *call) {
   if (!call->initial_state || mix_failed()) return !mix_failed();
   const int count = mix_list_count(call->initial_state);
   if (count != call->sizes.count)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "%s: initial_state has %d tensors; expected %d, one for each state of the cell",
-                    call->layer->name, count, call->sizes.count),
+    return mix_fail_value("%s: initial_state has %d tensors; expected %d, one for each state of the cell",
+                          call->layer->name, count, call->sizes.count),
            false;
   for (int i = 0; i < count; i++) {
     mix_tensor *state = mix_list_get(call->initial_state, i);
     const mix_shape expected = mix_with_batch(call->step.dims[0], call->sizes.states[i]);
-    if (!state) return mix_fail(MIX_TYPE_ERROR, "%s: initial state %d is NULL", call->layer->name, i), false;
+    if (!state) return mix_fail_type("%s: initial state %d is NULL", call->layer->name, i), false;
     if (!fits(mix_tensor_shape(state), expected))
       return fail_shape(call, "initial state", i, state, expected);
   }
@@ -131,25 +126,23 @@ static bool find_mask(rnn_call *call, mix_shape sequence) {
 static bool prepare(rnn_call *call, mix_tensor *x) {
   const mix_rnn_flags *flags = &call->rnn->flags;
   const mix_shape sequence = mix_tensor_shape(x);
-  char text[160];
   const int64_t steps = sequence.dims[flags->time_major ? 0 : 1];
   call->step = shape_of_step(call->rnn, sequence);
   if (flags->unroll && steps == MIX_UNKNOWN)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "%s: a layer with unroll needs a known number of steps; the input has shape %s",
-                    call->layer->name, mix_shape_text(sequence, text, sizeof text)),
+    return mix_fail_value("%s: a layer with unroll needs a known number of steps; the input has shape %s",
+                          call->layer->name, MIX_SHAPE_TEXT(sequence)),
            false;
   if (steps == 0)
-    return mix_fail(MIX_VALUE_ERROR, "%s: the input has shape %s; expected one step or more",
-                    call->layer->name, mix_shape_text(sequence, text, sizeof text)),
+    return mix_fail_value("%s: the input has shape %s; expected one step or more", call->layer->name,
+                          MIX_SHAPE_TEXT(sequence)),
            false;
   if (!mix_cell_states_of(call->rnn->cell, call->step, &call->sizes) || !find_mask(call, sequence) ||
       !find_initial_state(call))
     return false;
   const mix_variable *held = call->layer->states ? mix_list_get(call->layer->states, 0) : NULL;
   if (!held || call->step.dims[0] == MIX_UNKNOWN || held->shape.dims[0] == call->step.dims[0]) return true;
-  return mix_fail(MIX_VALUE_ERROR, "%s: a stateful layer has states for a batch of %lld; the input has %lld",
-                  call->layer->name, (long long)held->shape.dims[0], (long long)call->step.dims[0]),
+  return mix_fail_value("%s: a stateful layer has states for a batch of %lld; the input has %lld",
+                        call->layer->name, (long long)held->shape.dims[0], (long long)call->step.dims[0]),
          false;
 }
 
@@ -316,8 +309,7 @@ bool mix_rnn_ready(mix_layer *layer, mix_layer *cell, const void *flags) {
   memcpy(&rnn->flags, flags, sizeof rnn->flags);
   if (!cell) return false;
   if (rnn->flags.time_major && !layer->semantics->rnn_time_major)
-    return mix_fail(MIX_VALUE_ERROR, "%s: this generation of Keras has no argument time_major", layer->name),
-           false;
+    return mix_fail_value("%s: this generation of Keras has no argument time_major", layer->name), false;
   cell->attribute = "cell";
   return (rnn->cell = mix_layer_add_layer(layer, cell)) != NULL;
 }

@@ -3,7 +3,6 @@
 #include "nn/layers/recurrent/recurrent.h"
 
 static mix_status build(mix_layer *layer, int count, const mix_shape *inputs) {
-  (void)count;
   const int64_t units = ((const mix_cell *)layer->data)->options.units;
   return mix_cell_build_weights(layer, 1, MIX_SHAPE(units), inputs);
 }
@@ -20,15 +19,7 @@ static mix_list *step(const mix_cell_run *run, mix_tensor *x, mix_tensor *const 
   return h ? mix_list_of(h, h) : NULL;
 }
 
-static mix_status states(mix_layer *layer, mix_shape inputs, mix_cell_states *states) {
-  (void)inputs;
-  const int64_t units = ((const mix_cell *)layer->data)->options.units;
-  states->count = 1;
-  states->states[0] = states->output = MIX_SHAPE(units);
-  return MIX_OK;
-}
-
-static const mix_cell_kind cell_kind = {.gates = 1, .project = project, .step = step};
+static const mix_cell_kind cell_kind = {.gates = 1, .states = 1, .project = project, .step = step};
 static bool ready(mix_layer *layer) { return mix_cell_ready(layer, &cell_kind); }
 
 static const mix_field_row fields[] = {
@@ -38,5 +29,6 @@ static const mix_field_row fields[] = {
 MIX_LAYER_KIND_ONLY(simple_rnn_cell, mix_cell_options, .fields = fields, .check = mix_cell_check,
                     .ready = ready, .call_training = MIX_FALSE,
                     MIX_LAYER_CLASS(.name = "SimpleRNNCell", .instance_size = sizeof(mix_cell),
-                                    .build = build, .call = mix_cell_call, .cell_states = states))
+                                    .build = build, .call = mix_cell_call,
+                                    .cell_states = mix_cell_unit_states))
 mix_cell_options mix_cell_defaults(void) { return (mix_cell_options){.size = sizeof(mix_cell_options)}; }

@@ -12,7 +12,6 @@ static mix_shape next_inputs(mix_shape inputs, mix_shape output) {
 }
 
 static mix_status build(mix_layer *layer, int count, const mix_shape *shapes) {
-  (void)count;
   mix_shape inputs = shapes[0];
   for (int i = 0; i < mix_list_count(cells_of(layer)); i++) {
     mix_layer *cell = mix_list_get(cells_of(layer), i);
@@ -86,7 +85,7 @@ static bool ready(mix_layer *layer) {
     if (!mix_layer_add_layer(layer, cell)) return false;
   }
   if (mix_list_count(cells_of(layer))) return true;
-  return mix_fail(MIX_VALUE_ERROR, "%s: got no cells; expected one or more", layer->name), false;
+  return mix_fail_value("%s: got no cells; expected one or more", layer->name), false;
 }
 
 static const mix_field_row fields[] = {

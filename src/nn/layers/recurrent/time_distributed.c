@@ -2,7 +2,6 @@
 #include "base/error.h"
 #include "nn/layers/operations/operation.h"
 #include "nn/layers/recurrent/recurrent.h"
-#include "tensor/shape.h"
 
 static mix_layer *inner_of(const mix_layer *layer) {
   return ((const mix_time_distributed_options *)layer->data)->layer;
@@ -10,7 +9,7 @@ static mix_layer *inner_of(const mix_layer *layer) {
 
 static bool ready(mix_layer *layer) {
   mix_layer *inner = inner_of(layer);
-  if (!inner) return mix_fail(MIX_VALUE_ERROR, "%s: got no layer", layer->name), false;
+  if (!inner) return mix_fail_value("%s: got no layer", layer->name), false;
   inner->attribute = "layer";
   return mix_layer_add_layer(layer, inner) != NULL;
 }
@@ -32,16 +31,14 @@ static mix_shape unfolded(mix_shape sequence, mix_shape rows) {
 }
 
 static bool is_sequence(const mix_layer *layer, mix_shape shape) {
-  char text[160];
   if (shape.rank >= 3) return true;
-  return mix_fail(MIX_VALUE_ERROR, "%s: the input has shape %s; expected (batch, steps, ...)", layer->name,
-                  mix_shape_text(shape, text, sizeof text)),
+  return mix_fail_value("%s: the input has shape %s; expected (batch, steps, ...)", layer->name,
+                        MIX_SHAPE_TEXT(shape)),
          false;
 }
 
 /* Of one step, as Keras says it in its config. */
 static mix_status build(mix_layer *layer, int count, const mix_shape *inputs) {
-  (void)count;
   if (!is_sequence(layer, inputs[0])) return mix_error();
   mix_shape step = folded(inputs[0]);
   step.dims[0] = inputs[0].dims[0];

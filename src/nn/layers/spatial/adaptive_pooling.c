@@ -40,7 +40,6 @@ static mix_tensor *pool_axis(mix_tensor *x, int axes, int axis, int64_t count, p
 }
 
 static mix_shape adaptive_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)count;
   const mix_adaptive_pooling_options *o = mix_layer_data(layer);
   mix_shape shape = input_shapes[0];
   const int begin = mix_spatial_begin(o->data_format);
@@ -55,8 +54,7 @@ static mix_list *adaptive_call(mix_layer *layer, const mix_call_args *args, pool
   if (!x) return NULL;
   for (int d = 0; d < o->output_size.rank; d++)
     if (mix_tensor_shape(x).dims[d + 1] < 1)
-      return mix_fail(MIX_VALUE_ERROR, "%s: the size of spatial axis %d must be known and positive",
-                      layer->name, d);
+      return mix_fail_value("%s: the size of spatial axis %d must be known and positive", layer->name, d);
   for (int d = 0; d < o->output_size.rank; d++)
     x = pool_axis(x, o->output_size.rank, d, o->output_size.dims[d], pool);
   return mix_one_result(mix_from_channels_last(x, o->data_format));
@@ -72,8 +70,8 @@ static bool adaptive_ready(mix_layer *layer) {
   const mix_shape *sizes = &((const mix_adaptive_pooling_options *)layer->data)->output_size;
   for (int d = 0; d < sizes->rank; d++)
     if (sizes->dims[d] > BIN_LIMIT)
-      return mix_fail(MIX_VALUE_ERROR, "%s: output_size has %lld; expected at most %d along an axis",
-                      layer->name, (long long)sizes->dims[d], BIN_LIMIT),
+      return mix_fail_value("%s: output_size has %lld; expected at most %d along an axis", layer->name,
+                            (long long)sizes->dims[d], BIN_LIMIT),
              false;
   return mix_layer_spatial(layer, sizes->rank);
 }

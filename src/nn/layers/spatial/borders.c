@@ -1,8 +1,6 @@
 /* ZeroPadding1D, 2D, 3D and Cropping1D, 2D, 3D. */
 #include "base/error.h"
-#include "base/json.h"
 #include "nn/layers/spatial/spatial.h"
-#include "tensor/shape.h"
 
 /* ---- the field: becomes a pair for each axis ---- */
 
@@ -13,17 +11,16 @@ static bool resolve_borders(const mix_fields *fields, const mix_field_row *field
   const mix_borders old = *b;
   if (!given) b->cells[0] = field->text[0] - '0';
   if (given != 0 && given != 1 && given != axes && given != 2 * axes)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "%s: %s has %d numbers; expected one, one for each of %d axes, or a pair for each",
-                    fields->call, field->name, given, axes),
+    return mix_fail_value("%s: %s has %d numbers; expected one, one for each of %d axes, or a pair for each",
+                          fields->call, field->name, given, axes),
            false;
   b->count = 2 * axes;
   for (int i = 0; i < b->count && given != 2 * axes; i++)
     b->cells[i] = given == axes && axes > 1 ? old.cells[i / 2] : b->cells[0];
   for (int i = 0; i < b->count; i++)
     if (b->cells[i] < 0)
-      return mix_fail(MIX_VALUE_ERROR, "%s: %s has %lld; expected numbers of 0 or more", fields->call,
-                      field->name, (long long)b->cells[i]),
+      return mix_fail_value("%s: %s has %lld; expected numbers of 0 or more", fields->call, field->name,
+                            (long long)b->cells[i]),
              false;
   return true;
 }
@@ -35,7 +32,6 @@ static json_t *pair_of(const int64_t *cells) {
   return pair;
 }
 static json_t *write_borders(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   const mix_borders *b = mix_field_at(field, options);
   if (b->count == 2) return pair_of(b->cells);
   json_t *list = json_array();
@@ -52,8 +48,8 @@ static bool read_borders(const mix_fields *fields, const mix_field_row *field, c
   if (json_is_integer(value)) return b->count = 1, mix_field_read_size(field, value, &b->cells[0]);
   if (!json_is_array(value)) return mix_field_mistyped(field, value), false;
   if (json_array_size(value) != entries)
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s has %zu entries; expected %zu", fields->call, field->name,
-                    json_array_size(value), entries),
+    return mix_fail_value("%s: %s has %zu entries; expected %zu", fields->call, field->name,
+                          json_array_size(value), entries),
            false;
   for (size_t i = 0; i < entries; i++) {
     const json_t *entry = json_array_get(value, i);
@@ -74,7 +70,6 @@ static const mix_value_kind borders_kind = {.expected = "an integer or pairs of 
 /* ---- padding ---- */
 
 static mix_shape padding_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)count;
   const mix_zero_padding_options *o = mix_layer_data(layer);
   mix_shape shape = input_shapes[0];
   const int begin = mix_spatial_begin(o->data_format);
@@ -132,7 +127,6 @@ mix_zero_padding_options mix_zero_padding_defaults(void) {
 /* ---- cropping ---- */
 
 static mix_shape cropping_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)count;
   const mix_cropping_options *o = mix_layer_data(layer);
   mix_shape shape = input_shapes[0];
   const int begin = mix_spatial_begin(o->data_format);
@@ -151,15 +145,14 @@ static mix_list *cropping_call(mix_layer *layer, const mix_call_args *args) {
   mix_tensor *x = mix_call_input(args, 0);
   const mix_shape in = mix_tensor_shape(x), out = cropping_output_shape(layer, 1, &in);
   const int begin = mix_spatial_begin(o->data_format), axes = o->cropping.count / 2;
-  char text[160];
   mix_shape from = {.rank = in.rank}, size = out;
   for (int d = 0; d < axes; d++) {
     from.dims[begin + d] = o->cropping.cells[2 * d];
     if (out.dims[begin + d] == 0)
-      return mix_fail(MIX_VALUE_ERROR,
-                      "%s: cropping %lld and %lld cells leaves nothing of spatial axis %d of the input %s",
-                      layer->name, (long long)o->cropping.cells[2 * d],
-                      (long long)o->cropping.cells[2 * d + 1], d, mix_shape_text(in, text, sizeof text));
+      return mix_fail_value(
+          "%s: cropping %lld and %lld cells leaves nothing of spatial axis %d of the input %s", layer->name,
+          (long long)o->cropping.cells[2 * d], (long long)o->cropping.cells[2 * d + 1], d,
+          MIX_SHAPE_TEXT(in));
   }
   if (mix_is_open(x, begin, axes)) return mix_one_result(mix_open_result(x, out));
   for (int d = 0; d < size.rank; d++)
@@ -174,8 +167,7 @@ static bool cropping_ready(mix_layer *layer) {
 static bool cropping_1d_check(void *options, const mix_layer_kind *kind) {
   const char *format = ((const mix_cropping_options *)options)->data_format;
   if (!mix_is_channels_first(format)) return true;
-  return mix_fail(MIX_VALUE_ERROR, "%s: data_format '%.60s' is not known; expected none", kind->call, format),
-         false;
+  return mix_fail_value("%s: data_format '%.60s' is not known; expected none", kind->call, format), false;
 }
 
 #define CROPPING_FIELD(axes, given)                                                                          \

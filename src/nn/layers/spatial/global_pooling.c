@@ -10,7 +10,6 @@ static mix_axes axes_of(const mix_global_pooling_options *o, int rank) {
 }
 
 static mix_shape global_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)count;
   const mix_global_pooling_options *o = mix_layer_data(layer);
   mix_shape in = input_shapes[0], out = {.rank = 0};
   const int begin = mix_spatial_begin(o->data_format);

@@ -2,20 +2,17 @@
 #include "base/error.h"
 #include "nn/layers/moments.h"
 #include "nn/layers/spatial/spatial.h"
-#include "tensor/shape.h"
 #include <math.h>
 #include <strings.h>
 
 /* ---- batches ---- */
 
 mix_tensor *mix_image_batch(const mix_layer *layer, mix_tensor *x, const char *data_format) {
-  char text[160];
   if (!x) return NULL;
   const mix_shape shape = mix_tensor_shape(x);
   if (shape.rank != 3 && shape.rank != 4)
-    return mix_fail(MIX_VALUE_ERROR,
-                    "%s: the input has shape %s; expected images of rank 4, or one image of rank 3",
-                    layer->name, mix_shape_text(shape, text, sizeof text));
+    return mix_fail_value("%s: the input has shape %s; expected images of rank 4, or one image of rank 3",
+                          layer->name, MIX_SHAPE_TEXT(shape));
   return mix_to_channels_last(shape.rank == 4 ? x : mix_expand_dims(x, 0), data_format);
 }
 
@@ -57,10 +54,10 @@ static bool resolve_interpolation(const mix_fields *fields, const mix_field_row 
   const int index = index_of(*name);
   if (index >= 0 && !(names[index].older && fields->rules->interpolations_fewer))
     return *name = names[index].name, true;
-  return mix_fail(MIX_VALUE_ERROR,
-                  "%s: %s '%.60s' is not known; expected nearest, bilinear, bicubic, lanczos3 or lanczos5%s",
-                  fields->call, field->name, *name,
-                  fields->rules->interpolations_fewer ? "" : ", area, gaussian or mitchellcubic"),
+  return mix_fail_value(
+             "%s: %s '%.60s' is not known; expected nearest, bilinear, bicubic, lanczos3 or lanczos5%s",
+             fields->call, field->name, *name,
+             fields->rules->interpolations_fewer ? "" : ", area, gaussian or mitchellcubic"),
          false;
 }
 static json_t *write_interpolation(const mix_fields *fields, const mix_field_row *field,
@@ -132,8 +129,7 @@ mix_tensor *mix_resize_with_pad(const char *name, mix_tensor *x, int64_t height,
   const float exact_rows = (float)h / ratio, exact_columns = (float)w / ratio;
   const int64_t rows = (int64_t)exact_rows, columns = (int64_t)exact_columns;
   if (rows < 1 || columns < 1)
-    return mix_fail(
-        MIX_VALUE_ERROR,
+    return mix_fail_value(
         "%s: %lld x %lld pixels, padded to the aspect ratio, leave none in an image of %lld x %lld; "
         "choose a larger size",
         name, (long long)h, (long long)w, (long long)height, (long long)width);

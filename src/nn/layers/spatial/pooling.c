@@ -1,15 +1,12 @@
 /* MaxPooling1D, 2D, 3D and AveragePooling1D, 2D, 3D. */
 #include "base/error.h"
 #include "nn/layers/spatial/spatial.h"
-#include "tensor/shape.h"
 #include <mixtape/pooling.h>
-#include <string.h>
 
 static bool is_same(const mix_pooling_options *o) { return !strcmp(o->padding, "same"); }
 
 /* The output's shape; a dimension below 1 is an error, which the op reports. */
 static mix_shape pooling_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)count;
   const mix_pooling_options *o = mix_layer_data(layer);
   mix_shape shape = input_shapes[0];
   const int begin = mix_spatial_begin(o->data_format);
@@ -35,11 +32,10 @@ static bool window_of(const mix_layer *layer, const mix_pooling_options *o, mix_
       window->after.dims[d] =
           mix_same_padding(n, size, o->strides.dims[d], &window->before.dims[d]) - window->before.dims[d];
     if (n < 1 || (!is_same(o) && n < size)) {
-      char text[160];
-      return mix_fail(MIX_VALUE_ERROR,
-                      "%s: the output would be empty: the input has shape %s, pool_size %lld along spatial "
-                      "axis %d, padding '%s'",
-                      layer->name, mix_shape_text(x, text, sizeof text), (long long)size, d, o->padding),
+      return mix_fail_value(
+                 "%s: the output would be empty: the input has shape %s, pool_size %lld along spatial "
+                 "axis %d, padding '%s'",
+                 layer->name, MIX_SHAPE_TEXT(x), (long long)size, d, o->padding),
              false;
     }
   }
@@ -68,8 +64,8 @@ static bool pooling_ready(mix_layer *layer) {
 /* keras3 has no default for the size of averages. */
 static bool resolve_average_size(const mix_fields *fields, const mix_field_row *field, void *options) {
   if (fields->rules->average_pooling_size_required && !mix_field_given(field, options))
-    return mix_fail(MIX_TYPE_ERROR, "%s: %s is missing; expected %s", fields->call, field->name,
-                    mix_field_per_axis.expected),
+    return mix_fail_type("%s: %s is missing; expected %s", fields->call, field->name,
+                         mix_field_per_axis.expected),
            false;
   return mix_field_per_axis.resolve(fields, field, options);
 }

@@ -22,29 +22,25 @@ static mix_tensor *images_of(mix_layer *layer, const mix_call_args *args) {
 
 /* ---- RandomContrast ---- */
 
-typedef struct random_contrast {
-  mix_random_contrast_options options;
-  mix_generator *generator;
-} random_contrast;
-
 static mix_list *random_contrast_call(mix_layer *layer, const mix_call_args *args) {
-  const random_contrast *r = mix_layer_data(layer);
-  const mix_factor *f = &r->options.factor;
+  const mix_random_contrast_options *r = mix_layer_data(layer);
+  const mix_factor *f = &r->factor;
   mix_tensor *x = images_of(layer, args);
   if (!x || !args->training || args->symbolic) return mix_one_result(x);
-  const bool first = mix_is_channels_first(r->options.data_format);
+  const bool first = mix_is_channels_first(r->data_format);
   mix_tensor *mean = mix_reduce_mean(x, first ? MIX_AXES(-2, -1) : MIX_AXES(-3, -2), true);
-  mix_tensor *contrast = layer->semantics->random_contrast_for_each
-                             ? drawn_for(x, r->generator, 1 - f->low, 1 + f->high)
-                             : mix_cast(mix_drawn_between(r->generator, MIX_SCALAR, 1 - f->low, 1 + f->high),
-                                        mix_tensor_dtype(x));
+  mix_tensor *contrast =
+      layer->semantics->random_contrast_for_each
+          ? drawn_for(x, mix_generator_of(layer), 1 - f->low, 1 + f->high)
+          : mix_cast(mix_drawn_between(mix_generator_of(layer), MIX_SCALAR, 1 - f->low, 1 + f->high),
+                     mix_tensor_dtype(x));
   mix_tensor *y = mix_add(mix_multiply(mix_subtract(x, mean), contrast), mean);
-  return mix_one_result(clipped(y, r->options.value_range));
+  return mix_one_result(clipped(y, r->value_range));
 }
 
 static bool random_contrast_ready(mix_layer *layer) {
-  random_contrast *r = layer->data;
-  mix_factor *f = &r->options.factor;
+  mix_random_contrast_options *r = layer->data;
+  mix_factor *f = &r->factor;
   if (!mix_factor_resolve(f, layer->kind->call, "factor", 0, 1)) return false;
   /* keras3: max(-number, 0), which leaves a range above 1 alone */
   if (!f->is_pair) f->low = layer->semantics->random_factors_resolved ? 0 : f->high;
@@ -53,7 +49,7 @@ static bool random_contrast_ready(mix_layer *layer) {
     f->high = f->low;
     f->low = low;
   }
-  return (r->generator = mix_layer_generator(layer, r->options.seed)) != NULL;
+  return true;
 }
 
 static const mix_field_row contrast_fields[] = {
@@ -67,34 +63,30 @@ static const mix_field_row contrast_fields[] = {
     {0}};
 MIX_LAYER_KIND(random_contrast, mix_random_contrast_options, .fields = contrast_fields,
                .call_training = MIX_TRUE, .ready = random_contrast_ready,
-               MIX_LAYER_CLASS(.name = "RandomContrast", .instance_size = sizeof(random_contrast),
-                               .call = random_contrast_call, .output_shape = mix_layer_same_shape))
+               .seed = offsetof(mix_random_contrast_options, seed),
+               MIX_LAYER_CLASS(.name = "RandomContrast", .call = random_contrast_call,
+                               .output_shape = mix_layer_same_shape))
 
 /* ---- RandomBrightness ---- */
 
-typedef struct random_brightness {
-  mix_random_brightness_options options;
-  mix_generator *generator;
-} random_brightness;
-
 static mix_list *random_brightness_call(mix_layer *layer, const mix_call_args *args) {
-  const random_brightness *r = mix_layer_data(layer);
-  const mix_factor *f = &r->options.factor;
-  const double *range = r->options.value_range, width = range[1] - range[0];
+  const mix_random_brightness_options *r = mix_layer_data(layer);
+  const mix_factor *f = &r->factor;
+  const double *range = r->value_range, width = range[1] - range[0];
   mix_tensor *x = images_of(layer, args);
   if (!x || !args->training || args->symbolic) return mix_one_result(x);
-  mix_tensor *y = mix_add(x, drawn_for(x, r->generator, f->low * width, f->high * width));
+  mix_tensor *y = mix_add(x, drawn_for(x, mix_generator_of(layer), f->low * width, f->high * width));
   return mix_one_result(clipped(y, range));
 }
 
 /* The factor becomes a sorted pair. */
 static bool random_brightness_ready(mix_layer *layer) {
-  random_brightness *r = layer->data;
-  mix_factor *f = &r->options.factor;
+  mix_random_brightness_options *r = layer->data;
+  mix_factor *f = &r->factor;
   if (!mix_factor_resolve(f, layer->kind->call, "factor", -1, 1)) return false;
   const double a = f->is_pair ? f->low : -f->high, b = f->high;
   *f = (mix_factor){true, true, fmin(a, b), fmax(a, b)};
-  return (r->generator = mix_layer_generator(layer, r->options.seed)) != NULL;
+  return true;
 }
 
 static const mix_field_row brightness_fields[] = {
@@ -107,5 +99,6 @@ static const mix_field_row brightness_fields[] = {
     {0}};
 MIX_LAYER_KIND(random_brightness, mix_random_brightness_options, .fields = brightness_fields,
                .call_training = MIX_TRUE, .ready = random_brightness_ready,
-               MIX_LAYER_CLASS(.name = "RandomBrightness", .instance_size = sizeof(random_brightness),
-                               .call = random_brightness_call, .output_shape = mix_layer_same_shape))
+               .seed = offsetof(mix_random_brightness_options, seed),
+               MIX_LAYER_CLASS(.name = "RandomBrightness", .call = random_brightness_call,
+                               .output_shape = mix_layer_same_shape))

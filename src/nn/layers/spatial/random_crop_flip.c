@@ -1,16 +1,10 @@
 /* RandomCrop and RandomFlip. */
 #include "nn/layers/spatial/random_images.h"
-#include <string.h>
+#include "ops/with_number.h"
 
 /* ---- RandomCrop ---- */
 
-typedef struct random_crop {
-  mix_random_crop_options options;
-  mix_generator *generator;
-} random_crop;
-
 static mix_shape random_crop_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)count;
   const mix_random_crop_options *o = mix_layer_data(layer);
   return mix_image_shape(input_shapes[0], o->data_format, o->height, o->width);
 }
@@ -19,7 +13,7 @@ static mix_shape random_crop_output_shape(mix_layer *layer, int count, const mix
 static mix_tensor *drawn_part(mix_tensor *x, int axis, int64_t count, mix_generator *generator) {
   const int64_t places = mix_tensor_shape(x).dims[axis] - count + 1;
   mix_tensor *uniform = mix_random_uniform(generator, MIX_SCALAR, MIX_FLOAT32);
-  mix_tensor *start = mix_floor(mix_multiply(uniform, mix_scalar_like(uniform, (double)places)));
+  mix_tensor *start = mix_floor(mix_times(uniform, (double)places));
   /* a product may round up to `places` */
   start = mix_minimum(start, mix_scalar_like(start, (double)(places - 1)));
   return mix_gather(x, mix_add(mix_cast(start, MIX_INT64), mix_range(0, (double)count, 1, MIX_INT64)), axis);
@@ -41,10 +35,10 @@ static mix_tensor *middle_resized(mix_tensor *x, int64_t height, int64_t width) 
 }
 
 static mix_list *random_crop_call(mix_layer *layer, const mix_call_args *args) {
-  const random_crop *r = mix_layer_data(layer);
-  const int64_t height = r->options.height, width = r->options.width;
+  const mix_random_crop_options *r = mix_layer_data(layer);
+  const int64_t height = r->height, width = r->width;
   mix_tensor *x = mix_layer_floating(layer, mix_call_input(args, 0));
-  mix_tensor *y = mix_image_batch(layer, x, r->options.data_format);
+  mix_tensor *y = mix_image_batch(layer, x, r->data_format);
   if (!y) return NULL;
   const mix_shape in = mix_tensor_shape(x), images = mix_tensor_shape(y);
   if (args->symbolic) return mix_one_result(mix_open_result(x, random_crop_output_shape(layer, 1, &in)));
@@ -55,13 +49,8 @@ static mix_list *random_crop_call(mix_layer *layer, const mix_call_args *args) {
   else if (!larger)
     y = middle_resized(y, height, width);
   else
-    y = drawn_part(drawn_part(y, 1, height, r->generator), 2, width, r->generator);
-  return mix_one_result(mix_image_result(y, x, r->options.data_format));
-}
-
-static bool random_crop_ready(mix_layer *layer) {
-  random_crop *r = layer->data;
-  return (r->generator = mix_layer_generator(layer, r->options.seed)) != NULL;
+    y = drawn_part(drawn_part(y, 1, height, mix_generator_of(layer)), 2, width, mix_generator_of(layer));
+  return mix_one_result(mix_image_result(y, x, r->data_format));
 }
 
 static const mix_field_row crop_fields[] = {
@@ -72,51 +61,37 @@ static const mix_field_row crop_fields[] = {
     MIX_RANDOM_TYPE_FIELD,
     {0}};
 /* One crop for a batch. */
-static bool crops_together(const mix_layer *layer) {
-  (void)layer;
-  return true;
-}
+static bool crops_together(const mix_layer *layer) { return true; }
 MIX_LAYER_KIND(random_crop, mix_random_crop_options, .fields = crop_fields, .call_training = MIX_TRUE,
-               .ready = random_crop_ready, .mixes_samples = crops_together,
-               MIX_LAYER_CLASS(.name = "RandomCrop", .instance_size = sizeof(random_crop),
-                               .call = random_crop_call, .output_shape = random_crop_output_shape))
+               .seed = offsetof(mix_random_crop_options, seed), .mixes_samples = crops_together,
+               MIX_LAYER_CLASS(.name = "RandomCrop", .call = random_crop_call,
+                               .output_shape = random_crop_output_shape))
 
 /* ---- RandomFlip ---- */
-
-typedef struct random_flip {
-  mix_random_flip_options options;
-  mix_generator *generator;
-} random_flip;
 
 static mix_tensor *reversed(mix_tensor *x, int axis) {
   return mix_gather(x, mix_range((double)mix_tensor_shape(x).dims[axis] - 1, -1, -1, MIX_INT64), axis);
 }
 
 /* Which images of a batch are flipped. */
-static mix_tensor *draw(const random_flip *r, int64_t batch) {
-  mix_tensor *uniform = mix_random_uniform(r->generator, MIX_SHAPE(batch, 1, 1, 1), MIX_FLOAT32);
+static mix_tensor *draw(mix_layer *layer, int64_t batch) {
+  mix_tensor *uniform = mix_random_uniform(mix_generator_of(layer), MIX_SHAPE(batch, 1, 1, 1), MIX_FLOAT32);
   return mix_less_equal(uniform, mix_scalar_like(uniform, 0.5));
 }
 
 static mix_list *random_flip_call(mix_layer *layer, const mix_call_args *args) {
-  const random_flip *r = mix_layer_data(layer);
+  const mix_random_flip_options *r = mix_layer_data(layer);
   mix_tensor *x = mix_layer_floating(layer, mix_call_input(args, 0));
-  mix_tensor *y = mix_image_batch(layer, x, r->options.data_format);
+  mix_tensor *y = mix_image_batch(layer, x, r->data_format);
   if (!y) return NULL;
   if (!args->training || args->symbolic) return mix_one_result(x);
-  const bool vertical = strcmp(r->options.mode, "horizontal") != 0,
-             horizontal = strcmp(r->options.mode, "vertical") != 0;
+  const bool vertical = strcmp(r->mode, "horizontal") != 0, horizontal = strcmp(r->mode, "vertical") != 0;
   const int64_t batch = mix_tensor_shape(y).dims[0];
-  mix_tensor *flips = draw(r, batch);
+  mix_tensor *flips = draw(layer, batch);
   if (horizontal) y = mix_select(flips, reversed(y, 2), y);
-  if (vertical && horizontal && !layer->semantics->random_flip_once) flips = draw(r, batch);
+  if (vertical && horizontal && !layer->semantics->random_flip_once) flips = draw(layer, batch);
   if (vertical) y = mix_select(flips, reversed(y, 1), y);
-  return mix_one_result(mix_image_result(y, x, r->options.data_format));
-}
-
-static bool random_flip_ready(mix_layer *layer) {
-  random_flip *r = layer->data;
-  return (r->generator = mix_layer_generator(layer, r->options.seed)) != NULL;
+  return mix_one_result(mix_image_result(y, x, r->data_format));
 }
 
 static const mix_field_row flip_fields[] = {{MIX_FIELD(mix_random_flip_options, mode), &mix_field_text,
@@ -127,6 +102,6 @@ static const mix_field_row flip_fields[] = {{MIX_FIELD(mix_random_flip_options, 
                                             MIX_RANDOM_TYPE_FIELD,
                                             {0}};
 MIX_LAYER_KIND(random_flip, mix_random_flip_options, .fields = flip_fields, .call_training = MIX_TRUE,
-               .ready = random_flip_ready,
-               MIX_LAYER_CLASS(.name = "RandomFlip", .instance_size = sizeof(random_flip),
-                               .call = random_flip_call, .output_shape = mix_layer_same_shape))
+               .seed = offsetof(mix_random_flip_options, seed),
+               MIX_LAYER_CLASS(.name = "RandomFlip", .call = random_flip_call,
+                               .output_shape = mix_layer_same_shape))

@@ -1,6 +1,6 @@
 #include "nn/layers/spatial/random_images.h"
 #include "base/error.h"
-#include "base/json.h"
+#include "ops/with_number.h"
 #include <math.h>
 
 static json_t *numbers_of(double a, double b) {
@@ -26,8 +26,8 @@ static bool read_pair(const mix_field_row *field, const json_t *value, double *p
 bool mix_factor_resolve(mix_factor *factor, const char *call, const char *name, double least, double most) {
   const double low = factor->is_pair ? factor->low : factor->high, high = factor->high;
   if (!factor->given || !(low >= least && low <= most && high >= least && high <= most))
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s is %g to %g; expected numbers of %g to %g", call, name, low,
-                    high, least, most),
+    return mix_fail_value("%s: %s is %g to %g; expected numbers of %g to %g", call, name, low, high, least,
+                          most),
            false;
   return true;
 }
@@ -41,7 +41,6 @@ static json_t *write_factor(const mix_fields *fields, const mix_field_row *field
 }
 static bool read_factor(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                         void *options) {
-  (void)fields;
   mix_factor *f = mix_field_at(field, options);
   double pair[2];
   if (json_is_null(value)) return true;
@@ -61,8 +60,8 @@ static bool resolve_range(const mix_fields *fields, const mix_field_row *field, 
   double *range = mix_field_at(field, options);
   if (range[0] == 0 && range[1] == 0) range[1] = 255;
   if (!isfinite(range[0]) || !isfinite(range[1]))
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s is %g to %g; expected finite numbers", fields->call, field->name,
-                    range[0], range[1]),
+    return mix_fail_value("%s: %s is %g to %g; expected finite numbers", fields->call, field->name, range[0],
+                          range[1]),
            false;
   if (range[0] > range[1]) {
     const double low = range[1];
@@ -72,13 +71,11 @@ static bool resolve_range(const mix_fields *fields, const mix_field_row *field, 
   return true;
 }
 static json_t *write_range(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  (void)fields;
   const double *range = mix_field_at(field, options);
   return numbers_of(range[0], range[1]);
 }
 static bool read_range(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                        void *options) {
-  (void)fields;
   return json_is_null(value) || read_pair(field, value, mix_field_at(field, options));
 }
 const mix_value_kind mix_field_value_range = {.expected = "a list of two numbers",
@@ -90,5 +87,5 @@ const mix_value_kind mix_field_value_range = {.expected = "a list of two numbers
 mix_tensor *mix_drawn_between(mix_generator *generator, mix_shape shape, double low, double high) {
   mix_tensor *uniform = mix_random_uniform(generator, shape, MIX_FLOAT32);
   if (!uniform) return NULL;
-  return mix_add(mix_multiply(uniform, mix_scalar_like(uniform, high - low)), mix_scalar_like(uniform, low));
+  return mix_add(mix_times(uniform, high - low), mix_scalar_like(uniform, low));
 }

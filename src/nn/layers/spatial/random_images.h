@@ -1,9 +1,7 @@
 /* What the layers that change images at random share. */
-#ifndef MIX_NN_LAYERS_SPATIAL_RANDOM_IMAGES_H
-#define MIX_NN_LAYERS_SPATIAL_RANDOM_IMAGES_H
+#pragma once
 
 #include "nn/layers/spatial/spatial.h"
-#include <mixtape/random.h>
 
 /* mix_factor: a number or a pair. The row's `number` says when configs have a pair whatever was given. */
 extern const mix_value_kind mix_field_factor;
@@ -17,5 +15,3 @@ extern const mix_value_kind mix_field_value_range;
 
 /* float32 numbers of that shape between low and high. */
 mix_tensor *mix_drawn_between(mix_generator *generator, mix_shape shape, double low, double high);
-
-#endif

@@ -1,8 +1,8 @@
 /* RandomRotation, RandomTranslation and RandomZoom: a projective transform of each image. */
 #include "base/error.h"
 #include "nn/layers/spatial/random_images.h"
+#include "ops/with_number.h"
 #include <math.h>
-#include <string.h>
 
 /* ---- what they share ---- */
 
@@ -65,8 +65,8 @@ static bool order(mix_layer *layer, mix_factor *factor, const char *name) {
   const double low = factor->low;
   if (!factor->is_pair || low <= factor->high) return true;
   if (!layer->semantics->random_factors_sorted)
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s is %g to %g; expected an upper bound above the lower",
-                    layer->kind->call, name, low, factor->high),
+    return mix_fail_value("%s: %s is %g to %g; expected an upper bound above the lower", layer->kind->call,
+                          name, low, factor->high),
            false;
   factor->low = factor->high;
   factor->high = low;
@@ -75,15 +75,10 @@ static bool order(mix_layer *layer, mix_factor *factor, const char *name) {
 
 /* ---- RandomRotation ---- */
 
-typedef struct random_rotation {
-  mix_random_rotation_options options;
-  mix_generator *generator;
-} random_rotation;
-
 static mix_tensor *rotations(const void *instance, mix_generator *generator, int64_t batch, double height,
                              double width) {
-  const random_rotation *r = instance;
-  const mix_factor *f = &r->options.factor;
+  const mix_random_rotation_options *r = instance;
+  const mix_factor *f = &r->factor;
   mix_tensor *angle =
       mix_drawn_between(generator, MIX_SHAPE(batch, 1), low_of(f) * 2 * M_PI, high_of(f) * 2 * M_PI);
   if (!angle) return NULL;
@@ -96,19 +91,19 @@ static mix_tensor *rotations(const void *instance, mix_generator *generator, int
 }
 
 static mix_list *random_rotation_call(mix_layer *layer, const mix_call_args *args) {
-  const random_rotation *r = mix_layer_data(layer);
-  return transformed(layer, args, TRANSFORM_OF(&r->options), r->generator, rotations);
+  const mix_random_rotation_options *r = mix_layer_data(layer);
+  return transformed(layer, args, TRANSFORM_OF(r), mix_generator_of(layer), rotations);
 }
 
 static bool random_rotation_ready(mix_layer *layer) {
-  random_rotation *r = layer->data;
-  mix_factor *f = &r->options.factor;
+  mix_random_rotation_options *r = layer->data;
+  mix_factor *f = &r->factor;
   const double bound = layer->semantics->random_factors_resolved ? 1 : HUGE_VAL;
   if (!order(layer, f, "factor") || !mix_factor_resolve(f, layer->kind->call, "factor", -bound, bound))
     return false;
   if (layer->semantics->random_factors_resolved && !f->is_pair)
     *f = (mix_factor){true, true, low_of(f), high_of(f)};
-  return (r->generator = mix_layer_generator(layer, r->options.seed)) != NULL;
+  return true;
 }
 
 static const mix_field_row rotation_fields[] = {
@@ -118,44 +113,40 @@ static const mix_field_row rotation_fields[] = {
     {0}};
 MIX_LAYER_KIND(random_rotation, mix_random_rotation_options, .fields = rotation_fields,
                .call_training = MIX_TRUE, .ready = random_rotation_ready,
-               MIX_LAYER_CLASS(.name = "RandomRotation", .instance_size = sizeof(random_rotation),
-                               .call = random_rotation_call, .output_shape = mix_layer_same_shape))
+               .seed = offsetof(mix_random_rotation_options, seed),
+               MIX_LAYER_CLASS(.name = "RandomRotation", .call = random_rotation_call,
+                               .output_shape = mix_layer_same_shape))
 
 /* ---- RandomTranslation ---- */
 
-typedef struct random_translation {
-  mix_random_translation_options options;
-  mix_generator *generator;
-} random_translation;
-
 static mix_tensor *translations(const void *instance, mix_generator *generator, int64_t batch, double height,
                                 double width) {
-  const random_translation *r = instance;
-  const mix_factor *v = &r->options.height_factor, *h = &r->options.width_factor;
+  const mix_random_translation_options *r = instance;
+  const mix_factor *v = &r->height_factor, *h = &r->width_factor;
   const mix_shape column = MIX_SHAPE(batch, 1);
   mix_tensor *down = mix_drawn_between(generator, column, low_of(v), high_of(v)),
              *right = mix_drawn_between(generator, column, low_of(h), high_of(h));
   if (!right) return NULL;
-  down = mix_multiply(down, mix_scalar_like(down, -height));
-  right = mix_multiply(right, mix_scalar_like(right, -width));
+  down = mix_times(down, -height);
+  right = mix_times(right, -width);
   mix_tensor *one = mix_fill(column, 1, MIX_FLOAT32);
   return matrix_of(batch, (mix_tensor *[]){one, NULL, right, NULL, one, down});
 }
 
 static mix_list *random_translation_call(mix_layer *layer, const mix_call_args *args) {
-  const random_translation *r = mix_layer_data(layer);
-  return transformed(layer, args, TRANSFORM_OF(&r->options), r->generator, translations);
+  const mix_random_translation_options *r = mix_layer_data(layer);
+  return transformed(layer, args, TRANSFORM_OF(r), mix_generator_of(layer), translations);
 }
 
 static bool random_translation_ready(mix_layer *layer) {
-  random_translation *r = layer->data;
-  mix_factor *factors[] = {&r->options.height_factor, &r->options.width_factor};
+  mix_random_translation_options *r = layer->data;
+  mix_factor *factors[] = {&r->height_factor, &r->width_factor};
   static const char *const names[] = {"height_factor", "width_factor"};
   for (int i = 0; i < 2; i++)
     if (!order(layer, factors[i], names[i]) ||
         !mix_factor_resolve(factors[i], layer->kind->call, names[i], -1, 1))
       return false;
-  return (r->generator = mix_layer_generator(layer, r->options.seed)) != NULL;
+  return true;
 }
 
 #define FACTOR(type, member, ...)                                                                            \
@@ -169,15 +160,11 @@ static const mix_field_row translation_fields[] = {
     {0}};
 MIX_LAYER_KIND(random_translation, mix_random_translation_options, .fields = translation_fields,
                .call_training = MIX_TRUE, .ready = random_translation_ready,
-               MIX_LAYER_CLASS(.name = "RandomTranslation", .instance_size = sizeof(random_translation),
-                               .call = random_translation_call, .output_shape = mix_layer_same_shape))
+               .seed = offsetof(mix_random_translation_options, seed),
+               MIX_LAYER_CLASS(.name = "RandomTranslation", .call = random_translation_call,
+                               .output_shape = mix_layer_same_shape))
 
 /* ---- RandomZoom ---- */
-
-typedef struct random_zoom {
-  mix_random_zoom_options options;
-  mix_generator *generator;
-} random_zoom;
 
 /* (n - 1) / 2 (1 - zoom): the centre stays in place. */
 static mix_tensor *zoom_offset(mix_tensor *zoom, double n) {
@@ -186,8 +173,8 @@ static mix_tensor *zoom_offset(mix_tensor *zoom, double n) {
 
 static mix_tensor *zooms(const void *instance, mix_generator *generator, int64_t batch, double height,
                          double width) {
-  const random_zoom *r = instance;
-  const mix_factor *v = &r->options.height_factor, *h = &r->options.width_factor;
+  const mix_random_zoom_options *r = instance;
+  const mix_factor *v = &r->height_factor, *h = &r->width_factor;
   const mix_shape column = MIX_SHAPE(batch, 1);
   mix_tensor *y = mix_drawn_between(generator, column, 1 + low_of(v), 1 + high_of(v)),
              *x = h->given ? mix_drawn_between(generator, column, 1 + low_of(h), 1 + high_of(h)) : y;
@@ -196,13 +183,13 @@ static mix_tensor *zooms(const void *instance, mix_generator *generator, int64_t
 }
 
 static mix_list *random_zoom_call(mix_layer *layer, const mix_call_args *args) {
-  const random_zoom *r = mix_layer_data(layer);
-  return transformed(layer, args, TRANSFORM_OF(&r->options), r->generator, zooms);
+  const mix_random_zoom_options *r = mix_layer_data(layer);
+  return transformed(layer, args, TRANSFORM_OF(r), mix_generator_of(layer), zooms);
 }
 
 static bool random_zoom_ready(mix_layer *layer) {
-  random_zoom *r = layer->data;
-  mix_factor *v = &r->options.height_factor, *h = &r->options.width_factor;
+  mix_random_zoom_options *r = layer->data;
+  mix_factor *v = &r->height_factor, *h = &r->width_factor;
   const double least = nextafter(-1, 0); /* -1 would zoom in on nothing */
   if (!order(layer, v, "height_factor") ||
       !mix_factor_resolve(v, layer->kind->call, "height_factor", least, 1))
@@ -210,7 +197,7 @@ static bool random_zoom_ready(mix_layer *layer) {
   if (h->given && (!order(layer, h, "width_factor") ||
                    !mix_factor_resolve(h, layer->kind->call, "width_factor", least, 1)))
     return false;
-  return (r->generator = mix_layer_generator(layer, r->options.seed)) != NULL;
+  return true;
 }
 
 static const mix_field_row zoom_fields[] = {FACTOR(mix_random_zoom_options, height_factor, .required = true,
@@ -219,6 +206,6 @@ static const mix_field_row zoom_fields[] = {FACTOR(mix_random_zoom_options, heig
                                             TRANSFORM_FIELDS(mix_random_zoom_options),
                                             {0}};
 MIX_LAYER_KIND(random_zoom, mix_random_zoom_options, .fields = zoom_fields, .call_training = MIX_TRUE,
-               .ready = random_zoom_ready,
-               MIX_LAYER_CLASS(.name = "RandomZoom", .instance_size = sizeof(random_zoom),
-                               .call = random_zoom_call, .output_shape = mix_layer_same_shape))
+               .ready = random_zoom_ready, .seed = offsetof(mix_random_zoom_options, seed),
+               MIX_LAYER_CLASS(.name = "RandomZoom", .call = random_zoom_call,
+                               .output_shape = mix_layer_same_shape))

@@ -6,7 +6,6 @@
 /* ---- Resizing ---- */
 
 static mix_shape resizing_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)count;
   const mix_resizing_options *o = mix_layer_data(layer);
   return mix_image_shape(input_shapes[0], o->data_format, o->height, o->width);
 }
@@ -42,8 +41,8 @@ static mix_list *resizing_call(mix_layer *layer, const mix_call_args *args) {
 static bool resizing_check(void *options, const mix_layer_kind *kind) {
   const mix_resizing_options *o = options;
   if (!o->crop_to_aspect_ratio || !o->pad_to_aspect_ratio) return true;
-  return mix_fail(MIX_VALUE_ERROR,
-                  "%s: both crop_to_aspect_ratio and pad_to_aspect_ratio were given; give one", kind->call),
+  return mix_fail_value("%s: both crop_to_aspect_ratio and pad_to_aspect_ratio were given; give one",
+                        kind->call),
          false;
 }
 
@@ -70,7 +69,6 @@ MIX_LAYER_KIND(resizing, mix_resizing_options, .fields = resizing_fields, .check
 /* ---- CenterCrop ---- */
 
 static mix_shape center_crop_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)count;
   const mix_center_crop_options *o = mix_layer_data(layer);
   return mix_image_shape(input_shapes[0], o->data_format, o->height, o->width);
 }

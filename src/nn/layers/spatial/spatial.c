@@ -1,9 +1,7 @@
 #include "nn/layers/spatial/spatial.h"
 #include "base/error.h"
 #include "ops/table.h"
-#include "tensor/shape.h"
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 /* ---- sizes for each axis ---- */
@@ -16,13 +14,13 @@ static bool resolve_per_axis(const mix_fields *fields, const mix_field_row *fiel
   if (sizes->rank == 1)
     for (; sizes->rank < axes; sizes->rank++) sizes->dims[sizes->rank] = sizes->dims[0];
   if (sizes->rank != axes)
-    return mix_fail(MIX_VALUE_ERROR, "%s: %s has %d numbers; expected one, or %d", fields->call, field->name,
-                    sizes->rank, axes),
+    return mix_fail_value("%s: %s has %d numbers; expected one, or %d", fields->call, field->name,
+                          sizes->rank, axes),
            false;
   for (int i = 0; i < axes; i++)
     if (sizes->dims[i] < 1)
-      return mix_fail(MIX_VALUE_ERROR, "%s: %s has %lld; expected numbers above 0", fields->call, field->name,
-                      (long long)sizes->dims[i]),
+      return mix_fail_value("%s: %s has %lld; expected numbers above 0", fields->call, field->name,
+                            (long long)sizes->dims[i]),
              false;
   return true;
 }
@@ -52,8 +50,7 @@ static bool resolve_padding(const mix_fields *fields, const mix_field_row *field
   const char **padding = mix_field_at(field, options);
   if (!*padding || !strcasecmp(*padding, "valid")) return *padding = "valid", true;
   if (!strcasecmp(*padding, "same")) return *padding = "same", true;
-  return mix_fail(MIX_VALUE_ERROR, "%s: padding '%.60s' is not known; expected valid or same", fields->call,
-                  *padding),
+  return mix_fail_value("%s: padding '%.60s' is not known; expected valid or same", fields->call, *padding),
          false;
 }
 static json_t *write_padding(const mix_fields *fields, const mix_field_row *field, const void *options) {
@@ -119,8 +116,8 @@ mix_tensor *mix_repeat_axis(mix_tensor *x, int axis, int64_t times) {
   mix_tensor *y = mix_layer_reshape(x, apart);
   apart.dims[axis + 1] = times;
   if (__builtin_mul_overflow(shape.dims[axis], times, &shape.dims[axis]))
-    return mix_fail(MIX_VALUE_ERROR, "upsampling: %lld times %lld elements cannot be counted",
-                    (long long)times, (long long)apart.dims[axis]);
+    return mix_fail_value("upsampling: %lld times %lld elements cannot be counted", (long long)times,
+                          (long long)apart.dims[axis]);
   return mix_layer_reshape(mix_broadcast_to(y, apart), shape);
 }
 

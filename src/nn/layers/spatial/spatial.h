@@ -1,6 +1,5 @@
 /* What layers over spatial axes share: sizes for each axis, padding names, channels first. */
-#ifndef MIX_NN_LAYERS_SPATIAL_SPATIAL_H
-#define MIX_NN_LAYERS_SPATIAL_SPATIAL_H
+#pragma once
 
 #include "nn/layers/builtin.h"
 #include <mixtape/image.h>
@@ -75,5 +74,3 @@ mix_tensor *mix_crop_and_resize(mix_tensor *x, int64_t height, int64_t width);
 /* The output of a window along an axis of n elements with "same" padding, and how much precedes them. */
 int64_t mix_same_length(int64_t n, int64_t stride);
 int64_t mix_same_padding(int64_t n, int64_t window, int64_t stride, int64_t *before);
-
-#endif

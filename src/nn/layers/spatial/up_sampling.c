@@ -3,7 +3,6 @@
 #include "nn/layers/spatial/spatial.h"
 
 static mix_shape up_sampling_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
-  (void)count;
   const mix_up_sampling_options *o = mix_layer_data(layer);
   mix_shape shape = input_shapes[0];
   const int begin = mix_spatial_begin(o->data_format);
@@ -39,11 +38,9 @@ static bool up_sampling_ready(mix_layer *layer) {
 static bool up_sampling_check(void *options, const mix_layer_kind *kind) {
   const mix_up_sampling_options *o = options;
   if (o->factors.rank == 1 && mix_is_channels_first(o->data_format))
-    mix_fail(MIX_VALUE_ERROR, "%s: data_format '%.60s' is not known; expected none", kind->call,
-             o->data_format);
+    mix_fail_value("%s: data_format '%.60s' is not known; expected none", kind->call, o->data_format);
   if (o->factors.rank != 2 && o->interpolation)
-    mix_fail(MIX_VALUE_ERROR, "%s: interpolation '%.60s' is not known; expected none", kind->call,
-             o->interpolation);
+    mix_fail_value("%s: interpolation '%.60s' is not known; expected none", kind->call, o->interpolation);
   return !mix_failed();
 }
 

@@ -21,8 +21,7 @@
  *
  * Tiles take bfloat16 subnormals (below 1.2e-38) in operands, and float32 subnormals in sums, as zero,
  * whatever MXCSR says. float16 loses nothing by that. */
-#ifndef MIX_BACKEND_CPU_GEMM_AMX_AMX_H
-#define MIX_BACKEND_CPU_GEMM_AMX_AMX_H
+#pragma once
 
 #include "backend/cpu/gemm/gemm.h"
 
@@ -98,5 +97,3 @@ extern mix_amx_multiply *const mix_amx_multiply_split[2][2];
 /* Tile state belongs to a thread, and any other library may release it. So it is configured at each entry. */
 void mix_amx_enter(void);
 void mix_amx_leave(void);
-
-#endif

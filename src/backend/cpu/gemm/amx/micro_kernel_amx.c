@@ -169,7 +169,6 @@ SIMD_INLINE void multiply_split(const int rows, const int columns, int64_t steps
   static void name##_##rows##x##columns(                                                                     \
       int64_t steps, const mix_amx_panel *a, const unsigned char *b, float *c, int64_t c_stride, bool first, \
       const unsigned char *a_flags, const unsigned char *b_flags, const unsigned char *prefetch) {           \
-    (void)a_flags, (void)b_flags;                                                                            \
     multiply_whole(rows, columns, in_place, steps, a, b, c, c_stride, first, prefetch);                      \
   }
 #define AMX_MULTIPLY(rows, columns)                                                                          \

@@ -45,7 +45,6 @@ static const struct {
 
 const char *mix_amx_unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
                                        const mix_gemm_problem *p) {
-  (void)engine;
   if (dtype == MIX_FLOAT32 && p->precision.float32 != MIX_FLOAT32_HIGH)
     return "full float32 precision in force";
   const int parts = mix_amx_parts(dtype);

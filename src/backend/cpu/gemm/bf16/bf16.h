@@ -9,11 +9,8 @@
  * run plans flush subnormals there too. NaNs may have other payloads.
  *
  * Behind an odd depth A has -0 and B +0: their product, -0, leaves every sum as it is. */
-#ifndef MIX_BACKEND_CPU_GEMM_BF16_BF16_H
-#define MIX_BACKEND_CPU_GEMM_BF16_BF16_H
+#pragma once
 
 #include "backend/cpu/gemm/gemm.h"
 
 extern const mix_gemm_algorithm *const mix_gemm_pair_algorithms[];
-
-#endif

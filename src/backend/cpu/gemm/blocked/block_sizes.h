@@ -1,6 +1,5 @@
 /* Tile and block sizes of the vector engines: MR, NR, KC, MC, NC. Included after a simd_*.h. */
-#ifndef MIX_BACKEND_CPU_GEMM_BLOCKED_BLOCK_SIZES_H
-#define MIX_BACKEND_CPU_GEMM_BLOCKED_BLOCK_SIZES_H
+#pragma once
 
 /* MR: rows of a tile. Of small_n: rows of A at once; of small_m: steps of k at once. */
 #if SIMD_BYTES == 64
@@ -23,6 +22,4 @@ enum { KC = 256, MC = 2048, NC = 768 };
 enum { KC = 192, MC = 2048, NC = 768 };
 #else
 enum { KC = 384, MC = 2048, NC = 1024 };
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 /* Blocked products on vectors. For each tile of C and each block of k a block of B is packed, which stays in
  * the second-level cache; then for each panel of rows A is packed, which stays in the first-level cache, and
  * multiplied with all panels of B. */
-#ifndef MIX_BACKEND_CPU_GEMM_BLOCKED_BLOCKED_H
-#define MIX_BACKEND_CPU_GEMM_BLOCKED_BLOCKED_H
+#pragma once
 
 #include "backend/cpu/gemm/gemm.h"
 
@@ -36,5 +35,3 @@ extern const mix_gemm_algorithm mix_gemm_blocked;
 #define MIX_BLOCKED_FUNCTIONS                                                                                \
   .plan = mix_blocked_make_plan, .workspace = mix_blocked_workspace, .kept_bytes = mix_blocked_kept_bytes,   \
   .keep = mix_blocked_keep, .run = mix_blocked_run
-
-#endif

@@ -232,7 +232,6 @@ static void multiply_block(run_state *s, const block *x) {
 
 void mix_blocked_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
                      void *shared, void *workspace) {
-  (void)shared; /* not used */
   const mix_blocked_plan *own = mix_blocked_plan_of(plan);
   const mix_gemm_problem *p = &plan->problem;
   run_state s = {.plan = plan, .own = own, .operands = operands, .a = workspace};
@@ -256,7 +255,6 @@ void mix_blocked_run(const mix_gemm_plan *plan, const mix_gemm_operands *operand
 
 static const char *blocked_unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
                                               const mix_gemm_problem *problem) {
-  (void)engine, (void)dtype, (void)problem;
   return NULL;
 }
 

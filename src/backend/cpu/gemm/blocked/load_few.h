@@ -1,7 +1,6 @@
 /* One or four elements as stored, widened: the tails of transpositions, and parts of them. Included after a
  * simd_*.h. */
-#ifndef MIX_BACKEND_CPU_GEMM_BLOCKED_LOAD_FEW_H
-#define MIX_BACKEND_CPU_GEMM_BLOCKED_LOAD_FEW_H
+#pragma once
 
 #include "backend/cpu/simd/simd.h"
 
@@ -45,6 +44,4 @@ SIMD_INLINE __m128 load_four_as_bf16(const float *p) {
   return _mm256_castps256_ps128(v_round_bf16(_mm256_zextps128_ps256(_mm_loadu_ps(p))));
 #endif
 }
-#endif
-
 #endif

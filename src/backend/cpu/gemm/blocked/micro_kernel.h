@@ -19,21 +19,18 @@ SIMD_INLINE vec load_b(const int stored, const void *p) {
   if (stored == FROM_F16) return v_load_f16(p);
   if (stored == FROM_BF16) return v_load_bf16(p);
 #endif
-  (void)stored;
   return v_load(p);
 }
 /* The last vector of a row of B. Without masks it is read whole: there a ragged B is packed, which pads
  * it. */
 SIMD_INLINE vec load_last_b(const int stored, const void *p, v_part part) {
 #if SIMD_BYTES < 64
-  (void)part;
   return load_b(stored, p);
 #else
 #if !SIMD_DOUBLE
   if (stored == FROM_F16) return v_load_f16_part(p, part);
   if (stored == FROM_BF16) return v_load_bf16_part(p, part);
 #endif
-  (void)stored;
   return v_load_part(p, part);
 #endif
 }

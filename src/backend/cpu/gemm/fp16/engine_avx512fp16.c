@@ -59,7 +59,6 @@ static const char *unsupported_reason_sums(const mix_gemm_problem *p, bool long_
 
 static const char *fp16_unsupported_reason(const mix_gemm_engine *engine, mix_dtype dtype,
                                            const mix_gemm_problem *p) {
-  (void)dtype; /* both */
   if (p->n <= FEW_COLUMNS || p->m <= FEW_COLUMNS)
     return "few rows or columns, bound by reading the other operand";
   if (p->k < SHALLOW) return "few products in a sum";
@@ -325,7 +324,6 @@ static void place(const mix_gemm_plan *plan, operand *x, int64_t panels, char *m
 static void fp16_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
                      void *shared, void *workspace) {
   const mix_fp16_plan *own = mix_fp16_plan_of(plan);
-  (void)shared; /* not used */
   const mix_gemm_problem *p = &plan->problem;
   const mix_gemm_engine *engine = plan->engine;
   const int step = engine->chains * engine->chain > FP16_MIN_STEP ? FP16_MAX_STEP : FP16_MIN_STEP;

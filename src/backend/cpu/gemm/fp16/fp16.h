@@ -20,8 +20,7 @@
  * what they are, and float16 arithmetic treats them as float32's does.
  *
  * Panels, steps and chains depend on the shape alone, so the bits do not depend on threads or blocks. */
-#ifndef MIX_BACKEND_CPU_GEMM_FP16_FP16_H
-#define MIX_BACKEND_CPU_GEMM_FP16_FP16_H
+#pragma once
 
 #include "backend/cpu/gemm/gemm.h"
 
@@ -80,5 +79,3 @@ typedef void mix_fp16_multiply(const mix_fp16_sums *sums, int64_t depth, const u
                                int64_t c_stride, bool first, const char *prefetch, int64_t prefetch_step);
 /* [A packed as rows][rows - 1][columns > 32] */
 extern mix_fp16_multiply *const mix_fp16_multiply_tile[2][FP16_MR][2];
-
-#endif

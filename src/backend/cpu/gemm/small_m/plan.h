@@ -1,6 +1,5 @@
 /* What a plan of a product with few rows keeps. */
-#ifndef MIX_BACKEND_CPU_GEMM_SMALL_M_PLAN_H
-#define MIX_BACKEND_CPU_GEMM_SMALL_M_PLAN_H
+#pragma once
 
 #include "backend/cpu/gemm/gemm.h"
 
@@ -13,5 +12,3 @@ typedef struct mix_small_m_plan {
 MIX_GEMM_OWN_PLAN(mix_small_m_plan)
 
 extern const mix_gemm_algorithm mix_gemm_small_m;
-
-#endif

@@ -108,7 +108,6 @@ static void multiply_columns(const run_state *s, int64_t column, int64_t columns
 
 static void small_m_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
                         void *shared, void *workspace) {
-  (void)shared; /* not used */
   run_state s = {.plan = plan, .own = mix_small_m_plan_of(plan), .operands = operands, .rows = workspace};
   s.spare = s.rows + s.own->a_bytes, s.sums = s.spare + s.own->spare_bytes,
   s.transposed = s.sums + s.own->sums_bytes;

@@ -141,7 +141,6 @@ static void multiply(const run_state *s, int64_t row, int64_t rows, char *lanes)
 
 static void small_n_run(const mix_gemm_plan *plan, const mix_gemm_operands *operands, const mix_team *team,
                         void *shared, void *workspace) {
-  (void)shared; /* not used */
   const mix_gemm_problem *p = &plan->problem;
   const int64_t lanes_of_row = p->n * plan->engine->lanes * (int64_t)plan->engine->sum_size;
   const bool parts = plan->kc < p->k;
