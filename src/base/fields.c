@@ -320,6 +320,10 @@ const mix_value_kind mix_field_number = {"a number",   sizeof(double),  mix_reso
 static bool resolve_integer(const mix_fields *fields, const mix_field_row *field, void *options) {
   int64_t *n = mix_field_at(field, options);
   *n = *n == MIX_INT_ZERO ? 0 : *n == 0 ? (int64_t)field->number : *n;
+  if (*n > MIX_FIELD_MAX_SIZE)
+    return mix_fail_value("%s: %s is %lld; expected a smaller number", fields->call, field->name,
+                          (long long)*n),
+           false;
   return (field->optional && *n == 0) || in_range(fields, field, (double)*n);
 }
 static json_t *write_integer(const mix_fields *fields, const mix_field_row *field, const void *options) {
@@ -330,8 +334,9 @@ static bool read_integer(const mix_fields *fields, const mix_field_row *field, c
                          void *options) {
   int64_t n = 0;
   if (json_is_null(value) && !field->optional) return true;
-  /* MIX_INT_ZERO, the lowest integer, would be zero. */
-  if (!json_is_null(value) && !mix_field_read_integer(field, value, -INT64_MAX, INT64_MAX, &n)) return false;
+  if (!json_is_null(value) &&
+      !mix_field_read_integer(field, value, -MIX_FIELD_MAX_SIZE, MIX_FIELD_MAX_SIZE, &n))
+    return false;
   *(int64_t *)mix_field_at(field, options) = n == 0 ? MIX_INT_ZERO : n;
   return json_is_null(value) || in_range(fields, field, (double)n); /* 0 is no None */
 }

@@ -68,7 +68,8 @@ struct mix_field_row {
   size_t only, except, omit_none, renamed;
 };
 #define MIX_ALWAYS ((size_t)-1)
-/* So many elements have a size in bytes in all dtypes. */
+/* Sizes and counts go up to this: so many elements have a size in bytes in all dtypes, and a cell's gates can
+ * be multiplied by its units. */
 #define MIX_FIELD_MAX_SIZE (INT64_MAX / (int64_t)sizeof(double))
 /* The begin of a row: a member of an options struct under its own name. */
 #define MIX_FIELD(type, member) #member, offsetof(type, member)

@@ -58,6 +58,8 @@ static void sizes_out_of_range_are_refused(void **state) {
   SIZE(mix_up_sampling1d(-2), "up_sampling1d: size is -2; expected 0 or more");
   SIZE(mix_zero_padding2d(-7), "zero_padding2d: padding is -7; expected 0 or more");
   SIZE(mix_cropping3d(INT64_MAX / 8 + 1), "cropping3d: cropping is 1152921504606846976; expected a smaller");
+  SIZE(mix_gru(INT64_MAX), "gru: units is 9223372036854775807; expected a smaller number");
+  SIZE(mix_dense(INT64_MAX / 8 + 1), "dense: units is 1152921504606846976; expected a smaller number");
 }
 
 /* What makes a struct of it is in the message. Each of these changed or computed something else. */
