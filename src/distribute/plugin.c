@@ -1,6 +1,6 @@
 /* Which plug-in, and where it is. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* dladdr */
+#define _GNU_SOURCE /* dladdr, secure_getenv */
 #endif
 #include "distribute/plugin.h"
 
@@ -112,7 +112,7 @@ static bool own_folder(char *folder, size_t size) {
 }
 
 const mix_transport *mix_mpi_plugin(void) {
-  const char *given = getenv("MIXTAPE_MPI_PLUGIN"), *flavor = launched_flavor();
+  const char *given = secure_getenv("MIXTAPE_MPI_PLUGIN"), *flavor = launched_flavor();
   if (mix_failed()) return NULL;
   if (given && *given) return load(given);
   if (!flavor) flavor = "openmpi";

@@ -1,4 +1,7 @@
 /* The plug-in of the process: which one, and why there is none. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* secure_getenv */
+#endif
 #include "backend/xla/xla.h"
 
 #include "base/alloc.h"
@@ -89,7 +92,7 @@ static bool search(void) {
 /* ---- loading ---- */
 
 static const char *wanted(void) {
-  const char *path = getenv("MIXTAPE_PJRT_PLUGIN");
+  const char *path = secure_getenv("MIXTAPE_PJRT_PLUGIN"); /* loads code */
   return chosen ? chosen : path && *path ? path : "";
 }
 

@@ -38,6 +38,17 @@ void mix_xla_give_buffer(mix_memory *memory, pjrt_buffer *buffer, mix_type type)
  * recorded. */
 pjrt_loaded *mix_xla_compile_text(const char *text, const char *name);
 void mix_xla_describe_cache(mix_text *text);
+/* Holds the release of NVIDIA's driver. Tests name another file. */
+extern const char *mix_xla_driver_file;
+
+/* ---- compilations that take long (watch.c) ---- */
+
+typedef struct mix_xla_watch mix_xla_watch;
+/* Until its end, messages say after these seconds, and each time after twice as many, how long it takes.
+ * NULL with the error recorded. */
+extern double mix_xla_patience;
+mix_xla_watch *mix_xla_watch_begin(const char *name);
+void mix_xla_watch_end(mix_xla_watch *watch);
 
 /* ---- executables (executable.c) ---- */
 

@@ -5,11 +5,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* no_entry: a library that is none; no_table, old, new: its table is of no use; refuses_to_start; no_devices;
  * exhausted_client: has no memory for one; tpu: says so; refuses: compiles nothing; exhausted: has no memory;
  * exhausted_run: its runs have none; fails: they fail; donates: its programs have two results, and its runs
- * fail if no argument is donated; pairs: two results; works */
+ * fail if no argument is donated; pairs: two results; keeps: says "cuda", serializes its programs, and
+ * compiles once the file of MIXTAPE_FAKE_WAITS is there; works */
 #define IS(name) (!strcmp(FAKE, name))
 #define RESULTS (IS("donates") || IS("pairs") || IS("exhausted_run") ? 2 : 1)
 
@@ -68,7 +70,7 @@ static pjrt_error *devices(void *arguments) {
 }
 static pjrt_error *name(void *arguments) {
   pjrt_text_args *args = arguments;
-  args->text = IS("tpu") ? "tpu" : "fake";
+  args->text = IS("tpu") ? "tpu" : IS("keeps") ? "cuda" : "fake";
   args->size = strlen(args->text);
   return NULL;
 }
@@ -116,8 +118,27 @@ static pjrt_error *destroy_buffer(void *arguments) {
 static pjrt_error *compile(void *arguments) {
   pjrt_client_compile_args *args = arguments;
   if (IS("refuses")) return error_of(PJRT_UNIMPLEMENTED, "the fake knows no op");
+  for (const char *file = getenv("MIXTAPE_FAKE_WAITS"); IS("keeps") && file && access(file, F_OK);)
+    usleep(1000);
   args->loaded = (pjrt_loaded *)&objects;
   return check_size(arguments, sizeof *args);
+}
+static void free_serialized(pjrt_serialized *object) { free(object); }
+static pjrt_error *serialize(void *arguments) {
+  pjrt_serialize_args *args = arguments;
+  char *bytes = IS("keeps") ? calloc(1, 5000) : NULL;
+  if (!bytes) return error_of(PJRT_UNIMPLEMENTED, "the fake does not serialize");
+  args->bytes = bytes;
+  args->size = 5000;
+  args->serialized = (pjrt_serialized *)bytes;
+  args->destroy = free_serialized;
+  return check_size(arguments, sizeof *args);
+}
+static pjrt_error *deserialize(void *arguments) {
+  pjrt_deserialize_args *args = arguments;
+  if (args->size != 5000) return error_of(3, "no program of the fake");
+  args->loaded = (pjrt_loaded *)&objects;
+  return NULL;
 }
 static pjrt_error *count_results(void *arguments) {
   ((pjrt_num_outputs_args *)arguments)->count = RESULTS;
@@ -156,6 +177,9 @@ __attribute__((visibility("default"))) const pjrt_api *GetPjrtApi(void) {
                                                            [PJRT_DEVICE_GET_DESCRIPTION] = part,
                                                            [PJRT_EXECUTABLE_DESTROY] = nothing,
                                                            [PJRT_EXECUTABLE_NUM_OUTPUTS] = count_results,
+                                                           [PJRT_EXECUTABLE_SERIALIZE] = serialize,
+                                                           [PJRT_EXECUTABLE_DESERIALIZE_AND_LOAD] =
+                                                               deserialize,
                                                            [PJRT_LOADED_DESTROY] = nothing,
                                                            [PJRT_LOADED_GET_EXECUTABLE] = part,
                                                            [PJRT_LOADED_EXECUTE] = execute,

@@ -1,0 +1,31 @@
+/* The folder of compiled programs: MIXTAPE_XLA_CACHE, else $XDG_CACHE_HOME/mixtape or ~/.cache/mixtape. */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MIX_XLA_DIGEST = 32, MIX_XLA_DRIVER = 64 };
+
+typedef struct mix_xla_cache {
+  char path[PATH_MAX + 16];
+  bool named; /* by MIXTAPE_XLA_CACHE */
+  int folder; /* -1: not open */
+} mix_xla_cache;
+
+/* What all files may take; the ones used longest ago go first. Tests set less. */
+extern uint64_t mix_xla_cache_bytes;
+
+/* False without an error: it is off (path ""), or is not there and not to be made. False with the error
+ * recorded: others could write to it, or it cannot be made. */
+bool mix_xla_cache_open(mix_xla_cache *cache, bool make);
+void mix_xla_cache_close(mix_xla_cache *cache);
+/* SHA-256 */
+bool mix_xla_digest(const void *bytes, size_t size, unsigned char digest[MIX_XLA_DIGEST]);
+/* The program with this key (mix_free); NULL: there is none, or it is damaged or of another driver. */
+char *mix_xla_cache_read(const mix_xla_cache *cache, const unsigned char key[MIX_XLA_DIGEST],
+                         const char *driver, size_t *size);
+/* False: a warning says why it cannot be written, or it is larger than all files may be. */
+bool mix_xla_cache_write(const mix_xla_cache *cache, const unsigned char key[MIX_XLA_DIGEST],
+                         const char *driver, const char *program, size_t size);
