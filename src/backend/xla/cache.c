@@ -1,13 +1,14 @@
 /* Compiled programs are kept (cache_files.c) by the digest of all that they were compiled from. What cannot
  * be loaded is compiled and written anew. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* secure_getenv */
+#define _GNU_SOURCE /* dladdr */
 #endif
 #include "backend/xla/cache_files.h"
 #include "backend/xla/xla.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,10 +28,14 @@ static void put_key(mix_text *key, const char *text) {
   char options[MIX_PJRT_OPTIONS];
   const size_t size = mix_pjrt_options(plugin->platform, options);
   struct stat library = {0};
-  stat(plugin->path, &library);
+  Dl_info found = {0}; /* the path may be a name that the loader has searched for */
+  const char *path = dladdr((const void *)plugin->api->functions[PJRT_CLIENT_COMPILE], &found)
+                         ? found.dli_fname
+                         : plugin->path;
+  stat(path, &library);
   mix_text_put(key, "%s\n%s\n%d.%d\n%s\n%lld %lld.%09ld\n", plugin->platform, plugin->version,
-               plugin->api->version.major, plugin->api->version.minor, plugin->path,
-               (long long)library.st_size, (long long)library.st_mtim.tv_sec, library.st_mtim.tv_nsec);
+               plugin->api->version.major, plugin->api->version.minor, path, (long long)library.st_size,
+               (long long)library.st_mtim.tv_sec, library.st_mtim.tv_nsec);
   mix_text_put(key, "%s %x\n", mix_cpu_name(), (unsigned)mix_cpu_found());
   for (int i = 0; i < plugin->device_count; i++) mix_text_put(key, "%s\n", mix_pjrt_device_kind(plugin, i));
   for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
