@@ -6,9 +6,12 @@
 
 MIX_BEGIN_DECLARATIONS
 
-/* Selects the device: "cpu" (the default), "ref" (the scalar reference), "xla" (a PJRT plug-in, that of
- * MIXTAPE_PJRT_PLUGIN), "xla:PATH" (the plug-in there), "cuda" or "auto". MIXTAPE_DEVICE sets the initial
- * value. A device that is not available is an error that says why. */
+/* Selects the device: "cpu" (the default), "ref" (the scalar reference), "cuda" (an NVIDIA GPU by XLA's
+ * plug-in; "cuda:1" the second one), "xla" (a PJRT plug-in, that of MIXTAPE_PJRT_PLUGIN), "xla:PATH" (the
+ * plug-in there) or "auto" ("cuda" where it can be used, else "cpu"). MIXTAPE_DEVICE sets the initial value,
+ * MIXTAPE_DEVICE_MEMORY how much memory of a GPU is taken: "grow" (the default: as needed, up to 0.9 of it),
+ * or at once a share such as "0.9" or an amount such as "8GiB". A device that is not available is an error
+ * that says why, and what to install. A process has one plug-in and one GPU. */
 MIX_API mix_status mix_set_device(const char *name);
 /* The name of the selected device. */
 MIX_API const char *mix_device(void);
@@ -40,10 +43,16 @@ MIX_API const char *mix_accumulate_in_force(mix_dtype dtype);
 /* Sets the precision of products of float32 matrices: "highest" (the default: float32 throughout) or
  * "high". "high" computes large products on processors with AMX as three products of bfloat16 with float32
  * sums, about twice as fast. Each element errs by at most (2^-13 + k 2^-21) of |A||B|, in practice 5e-6 of
- * the result's size (docs/NUMERICS.md). MIXTAPE_FLOAT32_PRECISION sets the initial value. */
+ * the result's size (docs/NUMERICS.md). On a GPU "high" is TF32: operands of 11 bits.
+ * MIXTAPE_FLOAT32_PRECISION sets the initial value. */
 MIX_API mix_status mix_set_float32_precision(const char *name);
 /* The name of the selected precision. */
 MIX_API const char *mix_float32_precision_name(void);
+/* True: programs for a GPU give the same bits in every run on it, more slowly: no kernel is chosen by timing,
+ * none adds in an order that changes. All other devices always do, and ignore it. Set it before the functions
+ * are first called. MIXTAPE_DETERMINISTIC ("on", "off") sets the initial value; off is the default. */
+MIX_API mix_status mix_set_deterministic(bool on);
+MIX_API bool mix_deterministic(void);
 /* Sets what products of 16-bit numbers may spend memory on. "fast": 16-bit copies of weights live beside the
  * float32 weights, and gradients that wait for the finite test are stored. "least": products of few examples
  * round the float32 weights as they read them, and gradients of weights larger than the operands of their

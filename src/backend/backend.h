@@ -47,6 +47,13 @@ typedef struct mix_kernel_info {
   const char *preferred, *reason;
 } mix_kernel_info;
 
+/* A GPU as the compatibility check of mixed precision sees it. */
+typedef struct mix_gpu_fact {
+  const char *name; /* NULL: "Unknown GPU" */
+  bool has_capability;
+  int major, minor;
+} mix_gpu_fact;
+
 typedef struct mix_backend {
   const char *name; /* "cpu" */
   /* Takes what follows its name and a colon: the path of "xla:PATH". False with the error recorded, in the
@@ -66,6 +73,8 @@ typedef struct mix_backend {
   /* The platform of its devices where a plug-in decides it: "tpu", "cuda", "cpu". NULL: none does. */
   const char *(*platform)(void);
   const void *own; /* what only the backend's functions read */
+  /* Writes up to `capacity` GPUs of the machine, that in use first. Returns their number. NULL: none. */
+  int (*gpus)(mix_gpu_fact *facts, int capacity);
 
   /* ---- what the compiler asks ---- */
 
@@ -135,7 +144,7 @@ typedef struct mix_backend {
 } mix_backend;
 
 /* The devices by name, the default one first, and how else each may be written. */
-#define MIX_DEVICES(DO) DO(cpu, "") DO(cuda, "") DO(ref, "") DO(xla, "|xla:PLUGIN.so")
+#define MIX_DEVICES(DO) DO(cpu, "") DO(cuda, "|cuda:N") DO(ref, "") DO(xla, "|xla:PLUGIN.so")
 #define MIX_DEVICE_CHOICE(name, forms) "|" #name forms
 #define MIX_DEVICE_CHOICES "auto" MIX_DEVICES(MIX_DEVICE_CHOICE)
 #define MIX_DECLARE_BACKEND(name, forms) extern const mix_backend mix_backend_##name;

@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *cuda_missing(void) { return "this build has no CUDA backend yet"; }
-const mix_backend mix_backend_cuda = {.name = "cuda", .unavailable = cuda_missing};
-
 #define BACKEND(name, forms) &mix_backend_##name,
 enum { DEVICES_MAX = 8 };
 static const mix_backend *devices[DEVICES_MAX] = {MIX_DEVICES(BACKEND)};
@@ -24,7 +21,7 @@ static const char *unavailable(const mix_backend *backend) {
 }
 
 const mix_backend *mix_backend_named(const char *name) {
-  if (!strcmp(name, "auto")) return devices[0]; /* the best device of this build */
+  if (!strcmp(name, "auto")) return devices[0]; /* where no other can be used */
   for (int i = 0; i < device_count; i++) {
     const size_t length = strlen(devices[i]->name);
     if (!strncmp(name, devices[i]->name, length) &&
@@ -37,6 +34,7 @@ const mix_backend *mix_backend_named(const char *name) {
 /* NULL with the error recorded. `source`: the call or the environment variable. */
 static const mix_backend *usable_device(const char *name, const char *source) {
   char hint[100];
+  if (!strcmp(name, "auto") && !unavailable(&mix_backend_cuda)) name = "cuda";
   const mix_backend *backend = mix_backend_named(name);
   const char *which = strchr(name, ':'), *why;
   if (!backend)
@@ -101,7 +99,7 @@ mix_context mix_context_default(void) {
 uint64_t mix_context_key(const mix_context *context) {
   int number = 0;
   while (number < device_count && devices[number] != context->backend) number++;
-  return (uint64_t)number << 56 | (uint64_t)context->memory << 54 |
+  return (uint64_t)number << 56 | (uint64_t)context->memory << 54 | (uint64_t)mix_deterministic() << 53 |
          (uint64_t)context->precision.float32 << 52 | (uint64_t)context->precision.accumulation << 48 |
          (uint64_t)(context->communicator ? context->communicator->number & 15 : 0) << 44 |
          (uint64_t)context->threads << 32 | mix_cpu_features();

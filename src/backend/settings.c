@@ -1,6 +1,6 @@
-/* Threads, accumulation, float32 precision and use of memory of the process. Initial values come from the
- * environment when they are first needed. A bad value is an error of each call that needs it, until a call
- * sets it. */
+/* Threads, accumulation, float32 precision, determinism and use of memory of the process. Initial values come
+ * from the environment when they are first needed. A bad value is an error of each call that needs it, until
+ * a call sets it. */
 #include "backend/backend.h"
 #include "backend/communicator.h"
 #include "base/error.h"
@@ -76,6 +76,13 @@ static choice memory = {.call = "set_memory",
                         .names = (const char *const[]){"auto", "fast", "least", NULL},
                         .value = UNSET};
 
+static choice deterministic = {.call = "set_deterministic",
+                               .variable = "MIXTAPE_DETERMINISTIC",
+                               .what = "setting of determinism",
+                               .expected = "\"off\" or \"on\"",
+                               .names = (const char *const[]){"off", "on", NULL},
+                               .value = UNSET};
+
 static int named(const choice *c, const char *name, const char *source) {
   for (int i = 0; name && c->names[i]; i++)
     if (strcmp(name, c->names[i]) == 0) return i;
@@ -120,6 +127,9 @@ mix_matmul_precision mix_matmul_precision_default(void) {
   return (mix_matmul_precision){.accumulation = (mix_accumulation)value_of(&accumulation),
                                 .float32 = (mix_float32_precision)value_of(&float32)};
 }
+
+bool mix_deterministic(void) { return value_of(&deterministic); }
+mix_status mix_set_deterministic(bool on) { return set(&deterministic, on ? "on" : "off"); }
 
 const char *mix_memory_name(void) { return memory.names[value_of(&memory)]; }
 mix_status mix_set_memory(const char *name) { return set(&memory, name); }

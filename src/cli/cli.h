@@ -23,7 +23,8 @@ enum {
 
 typedef struct cli_options {
   /* NULL beside a model from a file: what the file says. */
-  const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *memory, *loop;
+  const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *memory, *loop,
+      *float32_precision;
   const char *device, *graph_rewrite, *dtype, *distribute;
   const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png, *checkpoint;
   const char *trace, *html;
@@ -43,7 +44,7 @@ typedef struct cli_options {
   uint64_t seed;
   bool has_seed;
   double validation_split;
-  bool no_shuffle, jit_compile, json, quick, advise, all, resume, force, retune;
+  bool no_shuffle, jit_compile, deterministic, json, quick, advise, all, resume, force, retune;
 } cli_options;
 
 /* Parses the arguments after the sub-command's name into options. Returns CLI_OK to continue, CLI_USAGE after

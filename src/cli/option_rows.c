@@ -98,6 +98,10 @@ const cli_option_row cli_option_rows[] = {
      "follow this generation of Keras (default tf_keras)", "tf_keras", CHOSEN_BY_FILE},
     {"accumulate", CHOICE, FIELD(accumulate), RUNS | CLI_SUMMARY | CLI_BENCH, "auto|exact|blocked",
      "how products of 16-bit numbers are summed"},
+    {"float32-precision", CHOICE, FIELD(float32_precision), RUNS | CLI_BENCH, "highest|high",
+     "of products of float32 numbers (default highest); high: three bfloat16 products on AMX, TF32 on a GPU"},
+    {"deterministic", FLAG, FIELD(deterministic), RUNS | CLI_BENCH, NULL,
+     "the same bits in every run on a GPU too, more slowly (docs/NUMERICS.md); elsewhere they always are"},
     {"memory", CHOICE, FIELD(memory), RUNS | CLI_BENCH, "auto|fast|least",
      "whether 16-bit copies of weights and stored gradients may take memory where they save time (default "
      "auto: up to 4 MiB, and where the processor multiplies 16-bit numbers); the numbers are the same"},
@@ -108,7 +112,8 @@ const cli_option_row cli_option_rows[] = {
     {"loop", CHOICE, FIELD(loop), CLI_TRAIN, "fit|custom",
      "train with fit, or with a custom loop and a gradient tape (default fit)", "fit"},
     {"device", DEVICE, FIELD(device), RUNS | CLI_SUMMARY | CLI_BENCH, MIX_DEVICE_CHOICES,
-     "default auto; xla: programs compiled by XLA, run by the PJRT plug-in of that path, or of "
+     "default MIXTAPE_DEVICE or cpu; cuda: an NVIDIA GPU by XLA's plug-in; auto: cuda where it can be used, "
+     "else cpu; xla: programs compiled by XLA, run by the PJRT plug-in of that path, or of "
      "MIXTAPE_PJRT_PLUGIN"},
     {"distribute", CHOICE, FIELD(distribute), CLI_TRAIN, "none|mpi",
      "mpi: train in all processes that mpirun or srun started, each on its share of every batch, with "

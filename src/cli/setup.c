@@ -97,12 +97,15 @@ void cli_try_environment(void) {
   mix_accumulate();
   mix_float32_precision_name();
   mix_memory_name();
+  mix_deterministic();
 }
 
 int cli_setup(const cli_options *options) {
   if (options->semantics) mix_set_semantics(options->semantics);
   if (options->accumulate) mix_set_accumulate(options->accumulate);
   if (options->memory) mix_set_memory(options->memory);
+  if (options->float32_precision) mix_set_float32_precision(options->float32_precision);
+  if (options->deterministic) mix_set_deterministic(true);
   if (options->device) mix_set_device(options->device);
   if (options->threads) mix_set_threads((int)options->threads);
   cli_try_environment();

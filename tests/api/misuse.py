@@ -138,6 +138,7 @@ PLAIN = {
     "mix_checkpoint_latest": {"folder": '"."'}, "mix_model_get_layer": {"name": '"inner"'},
     "mix_set_graph_rewrite": {"dtype": '"float16"'}, "mix_set_accumulate": {"name": '"auto"'},
     "mix_set_float32_precision": {"name": '"highest"'},
+    "mix_set_deterministic": {"on": "true"},
     "mix_set_memory": {"name": '"auto"'},
     **{f"mix_variables_{what}": {"variables": "a_list_of_variables()"}
        for what in ("zeros_like", "assign_zeros", "assign_add", "values")},

@@ -70,6 +70,7 @@ static void devices(void **state) {
   (void)state;
   assert_int_equal(mix_set_device("cpu"), MIX_OK);
   assert_ptr_equal(mix_backend_current(), &mix_backend_cpu);
+  setenv("MIXTAPE_PJRT_PLUGIN", "/nowhere/xla_cuda_plugin.so", 1);
   assert_int_equal(mix_set_device("cuda"), MIX_UNSUPPORTED);
   assert_non_null(strstr(mix_error_message(), "cuda"));
   assert_non_null(strstr(mix_error_message(), "unavailable"));
@@ -96,7 +97,7 @@ static void names_of_devices(void **state) {
   for (size_t i = 0; i < sizeof none / sizeof *none; i++) assert_null(mix_backend_named(none[i]));
   assert_int_equal(mix_set_device("cpus"), MIX_VALUE_ERROR);
   assert_non_null(strstr(mix_error_message(), "did you mean 'cpu'"));
-  assert_non_null(strstr(mix_error_message(), "expected auto|cpu|cuda|ref|xla|xla:PLUGIN.so"));
+  assert_non_null(strstr(mix_error_message(), "expected auto|cpu|cuda|cuda:N|ref|xla|xla:PLUGIN.so"));
   mix_error_clear();
 }
 

@@ -1,5 +1,6 @@
 /* `mixtape bench` and the benchmark programs of bench/, if they were built: every table runs and its numbers
  * are consistent. Times are not checked, because the machine may be busy. */
+#include "support/sanitizer.h"
 #include "support/skip.h"
 #include "base/processor.h"
 #include "cli/program.h"
@@ -307,6 +308,52 @@ static void convolutions_are_advised(void **state) {
 }
 
 /* A file's own 16-bit policy stands alone, because options do not change it. */
+/* A machine with a GPU, as fakes of driver and plug-in tell. */
+static json_t *advise_on_gpu(const char *gpu, const char *units, const char *policy) {
+  const char *fakes = getenv("MIXTAPE_FAKE_PJRT");
+  char path[600], command[1400];
+  assert_non_null(fakes);
+  snprintf(command, sizeof command,
+           "cd %s && mkdir -p bin nvvm/libdevice && ln -sf /bin/true bin/ptxas && "
+           "ln -sf /bin/true nvvm/libdevice/libdevice.10.bc",
+           test_folder);
+  assert_int_equal(system(command), 0);
+  setenv("CUDA_HOME", test_folder, 1);
+  snprintf(path, sizeof path, "%s/fake_cuda.so", fakes);
+  setenv("MIXTAPE_PJRT_PLUGIN", path, 1);
+  setenv("MIXTAPE_DEVICE", "cuda", 1);
+  setenv("FAKE_GPUS", gpu, 1);
+  setenv("FAKE_CUDA", "13000", 1);
+  snprintf(path, sizeof path, "%s/fake_driver.so", fakes);
+  setenv("LD_PRELOAD", path, 1);
+  json_t *advice = advise(NULL, units, policy);
+  unsetenv("LD_PRELOAD");
+  unsetenv("MIXTAPE_DEVICE");
+  unsetenv("MIXTAPE_PJRT_PLUGIN");
+  return advice;
+}
+/* Tensor cores by compute capability and dtype; sizes that fit them. */
+static void gpus_are_advised(void **state) {
+  (void)state;
+  if (UNDER_SANITIZER) SKIP("sanitizers must come before a library that is loaded first");
+  json_t *advice = advise_on_gpu("NVIDIA H100:9.0:80", "4000", "mixed_bfloat16");
+  assert_non_null(strstr(text(advice, "sizes"), "dense_1 units 4000"));
+  json_decref(advice);
+  advice = advise_on_gpu("Tesla T4:7.5:16", "4000", "mixed_bfloat16");
+  assert_null(strstr(text(advice, "sizes"), "dense_1 units"));
+  assert_non_null(strstr(text(part_of(advice, "dense_2", "forward"), "why"),
+                         "no tensor cores for bfloat16: compute capability 7.5, and 8.0 is needed"));
+  json_decref(advice);
+  advice = advise_on_gpu("Tesla T4:7.5:16", "4096", "mixed_float16");
+  assert_string_equal(text(part_of(advice, "dense_2", "forward"), "verdict"), "gains");
+  assert_string_equal(text(advice, "verdict"), "gains");
+  json_decref(advice);
+  advice = advise_on_gpu("Tesla T4:7.5:16", "64", "mixed_float16");
+  assert_non_null(strstr(text(part_of(advice, "dense_2", "forward"), "why"), "dispatch-bound"));
+  assert_string_equal(text(advice, "verdict"), "even");
+  json_decref(advice);
+}
+
 static void a_file_in_16_bits_is_advised_once(void **state) {
   (void)state;
   const char *file = in_folder("mixed.keras");
@@ -397,6 +444,7 @@ int main(void) {
       cmocka_unit_test(figures_beside_their_goals),
       cmocka_unit_test(advice_follows_the_instruction_set),
       cmocka_unit_test(convolutions_are_advised),
+      cmocka_unit_test(gpus_are_advised),
       cmocka_unit_test(a_file_in_16_bits_is_advised_once),
       cmocka_unit_test(a_policy_needs_advise),
       cmocka_unit_test(what_is_unknown_is_refused),

@@ -157,6 +157,9 @@ bool mix_pjrt_load(mix_pjrt *plugin, const char *path) {
   }
   plugin->api = api_of(library, path);
   if (!plugin->api) return dlclose(library), false;
+  Dl_info found;
+  if (!strchr(path, '/') && dladdr(plugin->api, &found) && !(plugin->path = mix_intern(found.dli_fname)))
+    return false;
   pjrt_initialize_args args = {0};
   return MIX_PJRT_CALL(plugin, PJRT_PLUGIN_INITIALIZE, args, path);
 }
@@ -173,9 +176,9 @@ static const char *text_of(const mix_pjrt *plugin, pjrt_call call, const void *o
   return mix_intern(text);
 }
 
-bool mix_pjrt_connect(mix_pjrt *plugin) {
+bool mix_pjrt_connect(mix_pjrt *plugin, const pjrt_option *options, int count) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pjrt_client_create_args create = {0};
+  pjrt_client_create_args create = {.options = options, .option_count = (size_t)count};
   pthread_once(&once, watch_forks);
   if (!MIX_PJRT_CALL(plugin, PJRT_CLIENT_CREATE, create, plugin->path)) return false;
   pjrt_devices_args devices = {.client = create.client};

@@ -16,11 +16,12 @@ typedef struct mix_pjrt {
 } mix_pjrt;
 
 /* Loads the library and checks that it is a plug-in of a version that this library knows. A path without a
- * slash is searched as the loader does. It stays loaded for good once it has been initialized. False with the
- * error recorded. */
+ * slash is searched as the loader does, and becomes the one that it found. It stays loaded for
+ * good once it has been initialized. False with the error recorded. */
 bool mix_pjrt_load(mix_pjrt *plugin, const char *path);
-/* Makes the client, on the first device that it can reach. False with the error recorded. */
-bool mix_pjrt_connect(mix_pjrt *plugin);
+/* Makes the client with options of the plug-in's own, on the first device that it can reach. False with the
+ * error recorded. */
+bool mix_pjrt_connect(mix_pjrt *plugin, const pjrt_option *options, int count);
 /* NULL; in a child by fork of the process that made the client, whose threads are not there and whose locks
  * may be held for ever: why it cannot be used. Then no call reaches the plug-in, nothing of it is freed. */
 const char *mix_pjrt_lost(void);
@@ -49,7 +50,7 @@ bool mix_pjrt_await(const mix_pjrt *plugin, pjrt_event *event, const char *what)
 /* ---- programs and buffers (pjrt_run.c); NULL or false with the error recorded ---- */
 
 /* A serialized CompileOptionsProto: one device, every float rounded to its dtype. Returns its size. */
-enum { MIX_PJRT_OPTIONS = 256 };
+enum { MIX_PJRT_OPTIONS = 2048 };
 size_t mix_pjrt_options(const char *platform, char options[MIX_PJRT_OPTIONS]);
 /* StableHLO text. `name`: of the function, for errors. */
 pjrt_loaded *mix_pjrt_compile(const mix_pjrt *plugin, const char *text, size_t size, const char *name);

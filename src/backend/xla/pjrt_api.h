@@ -121,9 +121,28 @@ typedef struct pjrt_initialize_args {
   PJRT_HEAD;
 } pjrt_initialize_args;
 
+/* An option of a plug-in's own. */
+typedef enum pjrt_option_type {
+  PJRT_OPTION_INT64S = 2,
+  PJRT_OPTION_FLOAT = 3,
+  PJRT_OPTION_BOOL = 4,
+} pjrt_option_type;
+typedef struct pjrt_option {
+  PJRT_HEAD;
+  const char *name;
+  size_t name_size;
+  int type; /* pjrt_option_type */
+  union {
+    const int64_t *integers;
+    float number;
+    bool flag;
+  } value;
+  size_t value_size; /* the number of integers; else 1 */
+} pjrt_option;
+
 typedef struct pjrt_client_create_args {
   PJRT_HEAD;
-  const void *options;
+  const pjrt_option *options;
   size_t option_count;
   void *key_value[4];  /* callbacks of several processes, unused */
   pjrt_client *client; /* out */

@@ -1,7 +1,8 @@
 /* Programs and buffers of a PJRT plug-in: compiling, copying, running. */
-#include "backend/xla/pjrt.h"
+#include "backend/xla/xla.h"
 
 #include "base/error.h"
+#include <mixtape/device.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,13 +13,31 @@ static size_t put(char *to, size_t at, const char *bytes, size_t size) {
   return at + size;
 }
 
-/* An entry of env_option_overrides (field 7): the option (field 1) is the bool false (field 2 in field 2). */
-static size_t put_false(char *to, size_t at, const char *option) {
-  const size_t length = strlen(option);
-  const char begin[] = {0x3a, (char)(length + 6), 0x0a, (char)length}, end[] = {0x12, 0x02, 0x10, 0x00};
-  at = put(to, at, begin, sizeof begin);
-  at = put(to, at, option, length);
-  return put(to, at, end, sizeof end);
+/* A field that is bytes: its key, their number and they themselves. */
+static size_t put_field(char *to, size_t at, char key, const char *bytes, size_t size) {
+  to[at++] = key;
+  if (size > 127) to[at++] = (char)(size | 0x80);
+  to[at++] = (char)(size > 127 ? size >> 7 : size);
+  return put(to, at, bytes, size);
+}
+
+/* An entry of env_option_overrides (field 7): the option (field 1) has a value (field 2). */
+static size_t put_option(char *to, size_t at, const char *option, const char *value, size_t value_size) {
+  char entry[MIX_PJRT_OPTIONS];
+  size_t size = put_field(entry, 0, 0x0a, option, strlen(option));
+  size = put_field(entry, size, 0x12, value, value_size);
+  return put_field(to, at, 0x3a, entry, size);
+}
+
+static size_t put_bool(char *to, size_t at, const char *option, bool value) {
+  return put_option(to, at, option, value ? "\x10\1" : "\x10\0", 2);
+}
+
+static size_t put_text(char *to, size_t at, const char *option, const char *text) {
+  char value[MIX_PJRT_OPTIONS / 2];
+  const size_t length = strlen(text);
+  if (!length || length > sizeof value - 3) return at;
+  return put_option(to, at, option, value, put_field(value, 0, 0x0a, text, length));
 }
 
 size_t mix_pjrt_options(const char *platform, char options[MIX_PJRT_OPTIONS]) {
@@ -26,11 +45,18 @@ size_t mix_pjrt_options(const char *platform, char options[MIX_PJRT_OPTIONS]) {
   static const char build[] = "\x1a\x0f\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x20\x01\x28\x01";
   size_t size = put(options, 0, build, sizeof build - 1);
   /* 16-bit values that XLA keeps in float32 lose bits that Keras's steps have. */
-  size = put_false(options, size, "xla_allow_excess_precision");
+  size = put_bool(options, size, "xla_allow_excess_precision", false);
   /* Its products keep packed copies of weights, which are stale once a run has replaced donated weights. */
-  if (!strcmp(platform, "cpu")) size = put_false(options, size, "xla_cpu_use_xnnpack");
+  if (!strcmp(platform, "cpu")) size = put_bool(options, size, "xla_cpu_use_xnnpack", false);
   /* Else a maximum with NaN may be the other number. */
-  if (!strcmp(platform, "cpu")) size = put_false(options, size, "xla_cpu_enable_fast_min_max");
+  if (!strcmp(platform, "cpu")) size = put_bool(options, size, "xla_cpu_enable_fast_min_max", false);
+  /* Without a device to time kernels on, deterministic compilation fails while Triton's are on. */
+  if (!strcmp(platform, "cuda") && mix_deterministic()) {
+    size = put_bool(options, size, "xla_gpu_deterministic_ops", true);
+    size = put_bool(options, size, "xla_gpu_exclude_nondeterministic_ops", true);
+    size = put_bool(options, size, "xla_gpu_enable_triton_gemm", false);
+  }
+  if (!strcmp(platform, "cuda")) size = put_text(options, size, "xla_gpu_cuda_data_dir", mix_cuda_toolkit());
   return size;
 }
 

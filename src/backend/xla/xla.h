@@ -8,6 +8,8 @@
 
 /* The plug-in to load when the device is first asked for (mix_backend.choose). */
 bool mix_xla_choose(const char *path, const char *source);
+/* The same for the GPU of the device "cuda" (mix_set_device("cuda:1")). */
+bool mix_cuda_choose(const char *number, const char *source);
 /* The plug-in in use, or NULL. */
 const mix_pjrt *mix_xla_plugin(void);
 /* False with the error recorded: this is a child by fork, which must not take locks of the backend either. */
@@ -16,6 +18,52 @@ bool mix_xla_usable(void);
  * that is found by name. NULL: it is in use; else the reason why there is none, which lives as long as the
  * process. The latest library that failed is not tried again. */
 const char *mix_xla_load(void);
+/* The same for one that drives the GPU of the device "cuda". */
+const char *mix_cuda_load(void);
+
+/* ---- where plug-ins are searched (search.c) ---- */
+
+/* Adds the paths of those that are there and the names to ask the loader for, a line each, in the order in
+ * which they are tried. `cuda`: those for GPUs alone. Others leave these out where the driver has no GPU. */
+void mix_xla_list_plugins(mix_text *list, bool cuda);
+/* The places, for messages. */
+const char *mix_xla_places(bool cuda);
+
+/* ---- NVIDIA's GPUs (cuda.c) ---- */
+
+enum { MIX_CUDA_GPUS = 64 };
+typedef struct mix_cuda_gpu {
+  char name[96];
+  int major, minor; /* of its compute capability */
+  size_t bytes;
+} mix_cuda_gpu;
+typedef struct mix_cuda_driver {
+  char problem[320]; /* "": it drives the GPUs below */
+  char release[32];  /* "580.65.06"; "": unknown */
+  int version;       /* of CUDA: 13000 is 13.0 */
+  int count;
+  mix_cuda_gpu gpus[MIX_CUDA_GPUS];
+} mix_cuda_driver;
+/* The number of the GPU of the device "cuda". */
+int mix_cuda_gpu_in_use(void);
+void mix_cuda_use_gpu(int number);
+/* Asks it once, without making a context on a GPU. */
+const mix_cuda_driver *mix_cuda_ask_driver(void);
+/* After that: does the plug-in suit driver and GPU, and does it have what it needs beside it? False with the
+ * error recorded. */
+bool mix_cuda_check(const char *plugin, int gpu);
+/* How to get a plug-in that suits them: "run: pip install ...". */
+const char *mix_cuda_remedy(int gpu);
+/* The folder of ptxas and libdevice that the check has found; "": none. */
+const char *mix_cuda_toolkit(void);
+/* Options of the client: the GPU, and how much of its memory is taken by MIXTAPE_DEVICE_MEMORY. Returns how
+ * many they are; -1 with the error recorded. */
+enum { MIX_CUDA_CLIENT_OPTIONS = 3 };
+int mix_cuda_client_options(int gpu, pjrt_option options[MIX_CUDA_CLIENT_OPTIONS]);
+/* Writes up to `capacity` facts, of the GPU in use first. Returns the number of GPUs. */
+int mix_cuda_facts(mix_gpu_fact *facts, int capacity);
+/* Adds a line for each GPU. */
+void mix_cuda_describe(mix_text *text);
 
 /* ---- memory (memory.c) ---- */
 

@@ -30,11 +30,40 @@ static const struct {
                {"", "", 1, 1, 16, false}};
 enum { UPCAST = 4 }; /* the last row: multiplied in float32 */
 
+/* NVIDIA's GPUs, from their data sheets: V100 to H100 do 13 to 25 float32 operations a byte, about 20 to 60
+ * a picosecond, and start a kernel in some microseconds. */
+#define GPU_OPERATIONS_A_BYTE 18.0
+#define GPU_OPERATIONS_TO_START 1e8
+enum { GPU_TILE = 64, GPU_KERNELS_OF_REST = 20 };
+
+/* False: the device is none. */
+static bool find_gpu(mix_gpu_fact *gpu) {
+  const mix_backend *backend = mix_backend_current();
+  return backend->gpus && backend->gpus(gpu, 1) > 0;
+}
+
+double bench_advice_rest(void) {
+  mix_gpu_fact gpu;
+  return find_gpu(&gpu) ? GPU_KERNELS_OF_REST * GPU_OPERATIONS_TO_START : 4e6;
+}
+
+const char *bench_advice_source(void) {
+  mix_gpu_fact gpu;
+  return find_gpu(&gpu) ? "data sheets" : "measurements";
+}
+
+int bench_advice_rule(void) {
+  mix_gpu_fact gpu;
+  return find_gpu(&gpu) && gpu.major >= 8 ? GPU_TILE : 8;
+}
+
 static double round_up(int64_t x, int64_t unit) { return (double)((x + unit - 1) / unit * unit); }
 static double max(double a, double b) { return a > b ? a : b; }
 
 /* Continuous at the size of the caches: a little more traffic costs a little more. */
 double bench_advice_of_bytes(double bytes) {
+  mix_gpu_fact gpu;
+  if (find_gpu(&gpu)) return bytes * GPU_OPERATIONS_A_BYTE;
   const double caches = (double)mix_cpu_cache(2) * mix_cpu_cores();
   return bytes < caches ? bytes * OPERATIONS_A_CACHED_BYTE
                         : caches * OPERATIONS_A_CACHED_BYTE + (bytes - caches) * OPERATIONS_A_BYTE;
@@ -57,7 +86,47 @@ static mix_kernel_info kernel_info_of(const bench_shape *s, mix_dtype dtype) {
   return mix_kernel_info_of(&context, &product);
 }
 
+/* Tensor cores over float32's rate: of the V100 and T4, and of the A100 and later ones. 1: it has none. */
+static double gpu_rate(const mix_gpu_fact *gpu, mix_dtype dtype) {
+  return gpu->major >= 8 ? 15 : gpu->major == 7 && dtype == MIX_FLOAT16 ? 8 : 1;
+}
+
+static void advise_gpu_product(const bench_shape *s, mix_dtype dtype, const mix_gpu_fact *gpu,
+                               bench_advice *advice) {
+  const double m = (double)s->m, n = (double)s->n, k = (double)s->k, work = 2 * m * n * k,
+               elements = m * k + k * n + m * n, rate = gpu_rate(gpu, dtype);
+  const double filled =
+      m * n * k / (round_up(s->m, GPU_TILE) * round_up(s->n, GPU_TILE) * round_up(s->k, GPU_TILE));
+  const double arithmetic = rate > 1 ? work / (rate * filled) : work,
+               memory = bench_advice_of_bytes(2 * elements);
+  *advice = (bench_advice){.kernel = "dot_general",
+                           .wide = max(work, 2 * memory) + GPU_OPERATIONS_TO_START,
+                           .narrow = max(arithmetic, memory) + GPU_OPERATIONS_TO_START};
+  char *why = advice->why;
+  const size_t size = sizeof advice->why;
+  if (max(work, 2 * memory) < GPU_OPERATIONS_TO_START)
+    snprintf(why, size, "dispatch-bound: %.0f operations take no longer than starting a kernel", work);
+  else if (rate <= 1)
+    snprintf(why, size, "no tensor cores for %s: compute capability %d.%d, and %s is needed",
+             mix_dtype_name(dtype), gpu->major, gpu->minor, dtype == MIX_FLOAT16 ? "7.0" : "8.0");
+  else if (memory >= arithmetic)
+    snprintf(why, size, "memory-bound: %.0f operations a byte; half the bytes is all that 16 bits bring",
+             work / (2 * elements));
+  else if (filled < 0.8)
+    snprintf(why, size,
+             "(%lld, %lld, %lld) fills %.0f %% of the tiles: dimensions should be multiples of %d, at least "
+             "of 8",
+             (long long)s->m, (long long)s->n, (long long)s->k, 100 * filled, GPU_TILE);
+  else
+    snprintf(why, size, "tensor cores multiply %.0f times as fast", rate);
+}
+
 void bench_advise_product(const bench_shape *s, mix_dtype dtype, bench_advice *advice) {
+  mix_gpu_fact gpu;
+  if (find_gpu(&gpu)) {
+    advise_gpu_product(s, dtype, &gpu, advice);
+    return;
+  }
   const double m = (double)s->m, n = (double)s->n, k = (double)s->k, work = 2 * m * n * k,
                elements = m * k + k * n + m * n;
   const mix_kernel_info info = kernel_info_of(s, dtype);

@@ -23,6 +23,10 @@ double bench_advice_of_bytes(double bytes);
 /* Time of an update that moves so many bytes, beyond that of the product that makes its gradient. */
 double bench_advice_of_update(double bytes, double product);
 /* Time of what no policy changes in a step: softmax, loss, metrics, dispatch. */
-#define BENCH_ADVICE_REST 4e6
+double bench_advice_rest(void);
+/* From what the rules for this device were drawn. */
+const char *bench_advice_source(void);
+/* Units, filters and batches should be multiples of it on this device. */
+int bench_advice_rule(void);
 /* "gains", "even" or "loses", for float32's time over the policy's. */
 const char *bench_advice_verdict(double gain);

@@ -10,12 +10,7 @@
 #include "tensor/shape.h"
 #include <string.h>
 
-enum {
-  MAX_REASONS = 64,
-  RULE = 8 /* units, filters and batches should be multiples of it */,
-  MIN_NAME = 14,
-  MAX_NAME = 40
-};
+enum { MAX_REASONS = 64, MIN_NAME = 14, MAX_NAME = 40 };
 
 typedef struct totals {
   double wide, narrow;
@@ -30,7 +25,8 @@ typedef struct advised {
   bool first; /* no layer with a product came yet */
   char reasons[MAX_REASONS][192];
   int reason_count;
-  mix_text odd; /* sizes that are no multiples of RULE */
+  int rule;     /* sizes should be multiples of it */
+  mix_text odd; /* those that are not */
 } advised;
 
 /* A reason in full the first time, then its number. */
@@ -98,7 +94,7 @@ typedef struct layer_product {
 } layer_product;
 
 static void note_size(advised *a, const char *layer, const char *what, int64_t size) {
-  if (size % RULE)
+  if (size % a->rule)
     mix_text_put(&a->odd, "%s%s %s %lld", a->odd.used ? ", " : "", MIX_PRINTABLE(layer), what,
                  (long long)size);
 }
@@ -240,9 +236,9 @@ static mix_model *model_under(const bench_settings *settings, const char **polic
 
 static void print_sizes(const advised *a) {
   const long long batch = a->settings->batch;
-  const bool odd_batch = batch % RULE;
+  const bool odd_batch = batch % a->rule;
   if (!a->odd.used && !odd_batch) return;
-  printf("  sizes should be multiples of %d (units, filters, batch), which are not: %s", RULE,
+  printf("  sizes should be multiples of %d (units, filters, batch), which are not: %s", a->rule,
          a->odd.used ? a->odd.text : "");
   if (odd_batch) printf("%sthe batch %lld", a->odd.used ? ", " : "", batch);
   printf("\n");
@@ -253,14 +249,15 @@ static bool advise_policy(const bench_settings *settings, const char *policy, js
   if (!model) return false;
   advised advised = {.settings = settings,
                      .rows = json_array(),
-                     .all = {BENCH_ADVICE_REST, BENCH_ADVICE_REST},
+                     .all = {bench_advice_rest(), bench_advice_rest()},
+                     .rule = bench_advice_rule(),
                      .first = true,
                      .odd = {.grows = true}};
   if (settings->text)
     printf("\nadvice for %s under %s, batch %lld: float32's time over the policy's, by rules drawn from "
-           "measurements\n",
+           "%s\n",
            cli_is_guide(settings->options) ? "the guide's model" : settings->options->model, policy,
-           (long long)settings->batch);
+           (long long)settings->batch, bench_advice_source());
   advised.width = name_width(mix_model_layers(model), MIN_NAME);
   advise_layers(&advised, mix_model_layers(model));
   const bool good = mix_error() == MIX_OK && !advised.odd.failed;

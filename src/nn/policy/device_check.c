@@ -104,6 +104,12 @@ static void report_slow(const mix_gpu_fact *gpus, int count, int good) {
   mix_free(list);
 }
 
+static int gpus_of_device(void *context, mix_gpu_fact *facts, int capacity) {
+  const mix_backend *backend = mix_backend_current();
+  (void)context;
+  return backend->gpus ? backend->gpus(facts, capacity) : 0;
+}
+
 static bool is_on_tpu(void) {
   const mix_backend *backend = mix_backend_current();
   return backend->platform && !strcmp(backend->platform(), "tpu");
@@ -129,12 +135,12 @@ void mix_device_check(const char *policy_name) {
   pthread_mutex_lock(&lock);
   bool first = !checked;
   checked = true;
-  mix_gpu_provider provider = gpu_provider;
+  mix_gpu_provider provider = gpu_provider ? gpu_provider : gpus_of_device;
   void *context = gpu_context;
   pthread_mutex_unlock(&lock);
   if (first && is_on_tpu()) report_tpu(policy_name);
   if (!first || is_on_tpu() || strcmp(policy_name, "mixed_float16")) return;
-  int count = provider ? provider(context, gpus, GPU_CAPACITY) : 0, good = 0;
+  int count = provider(context, gpus, GPU_CAPACITY), good = 0;
   if (count > GPU_CAPACITY) count = GPU_CAPACITY;
   for (int i = 0; i < count; i++) good += supported(&gpus[i]);
   if (count <= 0)

@@ -1,6 +1,7 @@
 /* Inside a policy, and internal functions of the global policy. */
 #pragma once
 
+#include "backend/backend.h"
 #include "base/object.h"
 #include "nn/policy/semantics.h"
 #include <jansson.h>
@@ -38,15 +39,9 @@ void mix_warn_of_rewrite_and_policy(const char *call);
 /* Logs once a process how well the GPUs support the policy, mixed_float16 or mixed_bfloat16. */
 void mix_device_check(const char *policy_name);
 
-/* A GPU as the check sees it. */
-typedef struct mix_gpu_fact {
-  const char *name; /* NULL: "Unknown GPU" */
-  bool has_capability;
-  int major, minor;
-} mix_gpu_fact;
 /* Writes up to `capacity` facts. Returns the number of GPUs. */
 typedef int (*mix_gpu_provider)(void *context, mix_gpu_fact *facts, int capacity);
-/* Sets the source of the facts; NULL: no GPU. */
+/* Sets the source of the facts; NULL: the device in force. */
 void mix_device_check_provider(mix_gpu_provider provider, void *context);
 /* For tests: the state of a new process. */
 void mix_device_check_reset(void);

@@ -50,6 +50,27 @@ static void graphs_and_programs(void **state) {
   assert_true(cases >= 4);
 }
 
+/* What float32 products ask for, which is never XLA's default. */
+/* Holds docs/NUMERICS.md: NVIDIA's GPUs. */
+static void products_have_the_precision_of_the_context(void **state) {
+  (void)state;
+  static const char product[] = "%0:float32(2, 3) = argument 0\n"
+                                "%1:float32(2, 2) = matmul(%0, %0) {transpose_b}\n"
+                                "return %1\n";
+  mix_ir *ir = read_graph(product);
+  mix_xla_signature signature;
+  mix_context context = mix_context_default();
+  for (int high = 0; high < 2; high++) {
+    context.precision.float32 = high ? MIX_FLOAT32_HIGH : MIX_FLOAT32_HIGHEST;
+    ir->context = &context;
+    char *text = mix_xla_emit(ir, &signature);
+    no_error();
+    assert_non_null(strstr(text, high ? "precision = [HIGH, HIGH]" : "precision = [HIGHEST, HIGHEST]"));
+    mix_free(text);
+  }
+  mix_ir_free(ir);
+}
+
 static const char step[] = "%0:float32(2, 3) = argument 0\n"
                            "%1:int32(2) = argument 1\n"
                            "%2:float32(3) = variable 'read'\n"
@@ -187,7 +208,7 @@ int main(void) {
       TEST(graphs_and_programs),         TEST(a_signature_names_parameters_and_results),
       TEST(an_error_word_has_a_message), TEST(large_constants_are_parameters),
       TEST(a_range_is_not_written_out),  TEST(ops_without_a_form_name_themselves),
-      TEST(memory_may_run_out),
+      TEST(memory_may_run_out),          TEST(products_have_the_precision_of_the_context),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

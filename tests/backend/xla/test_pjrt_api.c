@@ -103,6 +103,12 @@ static void arguments_of_one_object(void **state) {
 
 static void arguments_of_clients_and_programs(void **state) {
   (void)state;
+  WHOLE(pjrt_option, PJRT_NamedValue);
+  SAME(pjrt_option, name, PJRT_NamedValue, name);
+  SAME(pjrt_option, name_size, PJRT_NamedValue, name_size);
+  SAME(pjrt_option, type, PJRT_NamedValue, type);
+  SAME(pjrt_option, value.integers, PJRT_NamedValue, int64_array_value);
+  SAME(pjrt_option, value_size, PJRT_NamedValue, value_size);
   WHOLE(pjrt_client_create_args, PJRT_Client_Create_Args);
   SAME(pjrt_client_create_args, options, PJRT_Client_Create_Args, create_options);
   SAME(pjrt_client_create_args, option_count, PJRT_Client_Create_Args, num_options);

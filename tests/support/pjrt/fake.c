@@ -3,15 +3,16 @@
  * programs whose results are zeros of one float32. */
 #include "backend/xla/pjrt_api.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* no_entry: a library that is none; no_table, old, new: its table is of no use; refuses_to_start; no_devices;
- * exhausted_client: has no memory for one; tpu: says so; refuses: compiles nothing; exhausted: has no memory;
- * exhausted_run: its runs have none; fails: they fail; donates: its programs have two results, and its runs
- * fail if no argument is donated; pairs: two results; keeps: says "cuda", serializes its programs, and
- * compiles once the file of MIXTAPE_FAKE_WAITS is there; works */
+ * exhausted_client: has no memory for one; tpu, cuda: say so; refuses: compiles nothing; exhausted: has no
+ * memory; exhausted_run: its runs have none; fails: they fail; donates: its programs have two results, and
+ * its runs fail if no argument is donated; pairs: two results; keeps: says "cuda", serializes its programs,
+ * and compiles once the file of MIXTAPE_FAKE_WAITS is there; works */
 #define IS(name) (!strcmp(FAKE, name))
 #define RESULTS (IS("donates") || IS("pairs") || IS("exhausted_run") ? 2 : 1)
 
@@ -54,8 +55,33 @@ static pjrt_error *initialize(void *arguments) {
 
 static int objects; /* clients, programs, topologies: their addresses are of no use */
 static pjrt_device *device;
+/* Of cuda: what the options of its client say. */
+static char given[100];
+static pjrt_error *read_options(const pjrt_client_create_args *args) {
+  int64_t gpu = -1;
+  double share = 0;
+  bool at_once = true;
+  for (size_t i = 0; i < args->option_count; i++) {
+    const pjrt_option *option = &args->options[i];
+    if (option->struct_size < sizeof *option || option->name_size != strlen(option->name))
+      return error_of(3, "an option of another size");
+    if (!strcmp(option->name, "visible_devices") && option->type == PJRT_OPTION_INT64S)
+      gpu = option->value.integers[0];
+    else if (!strcmp(option->name, "memory_fraction") && option->type == PJRT_OPTION_FLOAT)
+      share = (double)option->value.number;
+    else if (!strcmp(option->name, "preallocate") && option->type == PJRT_OPTION_BOOL)
+      at_once = option->value.flag;
+    else
+      return error_of(3, "an unknown option");
+  }
+  snprintf(given, sizeof given, "GPU %d, %.3f of its memory%s", (int)gpu, share, at_once ? " at once" : "");
+  return NULL;
+}
+
 static pjrt_error *create_client(void *arguments) {
   pjrt_client_create_args *args = arguments;
+  pjrt_error *error = IS("cuda") ? read_options(args) : NULL;
+  if (error) return error;
   if (IS("exhausted_client")) return error_of(PJRT_RESOURCE_EXHAUSTED, "no room for a client");
   args->client = (pjrt_client *)&objects;
   device = (pjrt_device *)&objects;
@@ -70,7 +96,13 @@ static pjrt_error *devices(void *arguments) {
 }
 static pjrt_error *name(void *arguments) {
   pjrt_text_args *args = arguments;
-  args->text = IS("tpu") ? "tpu" : IS("keeps") ? "cuda" : "fake";
+  args->text = IS("tpu") || IS("cuda") ? FAKE : IS("keeps") ? "cuda" : "fake";
+  args->size = strlen(args->text);
+  return NULL;
+}
+static pjrt_error *describe_device(void *arguments) {
+  pjrt_text_args *args = arguments;
+  args->text = IS("cuda") ? given : "fake";
   args->size = strlen(args->text);
   return NULL;
 }
@@ -173,7 +205,7 @@ __attribute__((visibility("default"))) const pjrt_api *GetPjrtApi(void) {
                                                            [PJRT_CLIENT_COMPILE] = compile,
                                                            [PJRT_CLIENT_BUFFER_FROM_HOST_BUFFER] = upload,
                                                            [PJRT_DESCRIPTION_KIND] = name,
-                                                           [PJRT_DESCRIPTION_TO_STRING] = name,
+                                                           [PJRT_DESCRIPTION_TO_STRING] = describe_device,
                                                            [PJRT_DEVICE_GET_DESCRIPTION] = part,
                                                            [PJRT_EXECUTABLE_DESTROY] = nothing,
                                                            [PJRT_EXECUTABLE_NUM_OUTPUTS] = count_results,
