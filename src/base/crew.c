@@ -183,10 +183,9 @@ static crew *gather_crew(int threads) {
     atomic_fetch_sub(&x->users, threads - i);
     dismiss(x);
     return mix_fail_runtime(
-               "%d threads cannot be created: %s; use fewer (mix_set_threads, --threads), or raise the "
-               "limit of processes",
-               threads - 1, strerror(reason)),
-           NULL;
+        "%d threads cannot be created: %s; use fewer (mix_set_threads, --threads), or raise the "
+        "limit of processes",
+        threads - 1, strerror(reason));
   }
   if (mine) dismiss(mine);
   pthread_setspecific(key, mine = x);

@@ -67,14 +67,12 @@ static bool move_one(const mix_fields *fields, const mix_field_row *row, void *o
   if (!row->one || !integer) return true;
   if (mix_field_given(row, options))
     return mix_fail_type("%s: %s is given twice; expected one number for all, or the others", fields->call,
-                         row->name),
-           false;
+                         row->name);
   if (row->one_is_real && !isfinite(real))
-    return mix_fail_value("%s: %s is %g; expected a finite number", fields->call, row->name, real), false;
+    return mix_fail_value("%s: %s is %g; expected a finite number", fields->call, row->name, real);
   if (!row->one_is_real && ((integer < 0 && integer != MIX_INT_ZERO) || integer > MIX_FIELD_MAX_SIZE))
     return mix_fail_value("%s: %s is %lld; expected %s", fields->call, row->name, (long long)integer,
-                          integer < 0 ? "0 or more" : "a smaller number"),
-           false;
+                          integer < 0 ? "0 or more" : "a smaller number");
   json_t *value = mix_json_whole(row->one_is_real ? json_real(real == MIX_ZERO ? 0 : real)
                                                   : json_integer(integer == MIX_INT_ZERO ? 0 : integer));
   if (!value) return false;
@@ -236,7 +234,7 @@ bool mix_fields_read(const mix_fields *fields, const json_t *config, void *optio
 static bool parse_item(const mix_fields *fields, char *item, json_t *config) {
   char *equals = strchr(item, '=');
   if (!equals || equals == item)
-    return mix_fail_value("%s: \"%.60s\" is not of the form key=value", fields->call, item), false;
+    return mix_fail_value("%s: \"%.60s\" is not of the form key=value", fields->call, item);
   *equals = 0;
   const char *text = equals + 1;
   const mix_field_row *row = find(fields, item, false);
@@ -246,8 +244,7 @@ static bool parse_item(const mix_fields *fields, char *item, json_t *config) {
   json_t *value = none ? json_null() : row->kind->parse ? row->kind->parse(text) : NULL;
   if (value) return mix_json_set(config, row->name, value);
   return mix_fail_value("%s: %s is '%.60s'; expected %s", fields->call, item, text,
-                        row->kind->text_expected ? row->kind->text_expected : row->kind->expected),
-         false;
+                        row->kind->text_expected ? row->kind->text_expected : row->kind->expected);
 }
 
 json_t *mix_fields_parse(const mix_fields *fields, const char *text) {
@@ -287,8 +284,7 @@ static bool in_range(const mix_fields *fields, const mix_field_row *field, doubl
   char text[32];
   mix_number_write(text, sizeof text, 'g', x == floor(x) && fabs(x) < 1e15 ? 15 : 6, x);
   return mix_fail_value("%s: %s is %s; expected %s", fields->call, field->name, text,
-                        ranges[field->range].expected),
-         false;
+                        ranges[field->range].expected);
 }
 
 bool mix_resolve_number(const mix_fields *fields, const mix_field_row *field, void *options) {
@@ -305,7 +301,7 @@ bool mix_read_number(const mix_fields *fields, const mix_field_row *field, const
                      void *options) {
   double x = json_number_value(value);
   if (json_is_null(value) && !field->optional) return true;
-  if (!json_is_null(value) && !json_is_number(value)) return mix_field_mistyped(field, value), false;
+  if (!json_is_null(value) && !json_is_number(value)) return mix_field_mistyped(field, value);
   *(double *)mix_field_at(field, options) = x == 0 ? MIX_ZERO : x;
   return !field->optional || json_is_null(value) || in_range(fields, field, x); /* 0 is no None */
 }
@@ -322,8 +318,7 @@ static bool resolve_integer(const mix_fields *fields, const mix_field_row *field
   *n = *n == MIX_INT_ZERO ? 0 : *n == 0 ? (int64_t)field->number : *n;
   if (*n > MIX_FIELD_MAX_SIZE)
     return mix_fail_value("%s: %s is %lld; expected a smaller number", fields->call, field->name,
-                          (long long)*n),
-           false;
+                          (long long)*n);
   return (field->optional && *n == 0) || in_range(fields, field, (double)*n);
 }
 static json_t *write_integer(const mix_fields *fields, const mix_field_row *field, const void *options) {
@@ -395,7 +390,7 @@ static json_t *write_boolean(const mix_fields *fields, const mix_field_row *fiel
 static bool read_boolean(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                          void *options) {
   if (json_is_null(value)) return true;
-  if (!json_is_boolean(value)) return mix_field_mistyped(field, value), false;
+  if (!json_is_boolean(value)) return mix_field_mistyped(field, value);
   *(bool *)mix_field_at(field, options) = json_is_true(value) != (field->kind == &mix_field_negated);
   return true;
 }
@@ -428,8 +423,7 @@ static bool resolve_text(const mix_fields *fields, const mix_field_row *field, v
     mix_text list = {.text = known, .size = sizeof known};
     put_choices(&list, field->choices);
     return mix_fail_value("%s: %s '%.60s' is not known%s; expected %s", fields->call, field->name, value,
-                          mix_did_you_mean_choice(value, field->choices, hint, sizeof hint), known),
-           false;
+                          mix_did_you_mean_choice(value, field->choices, hint, sizeof hint), known);
   }
   *text = mix_intern(value);
   return !mix_failed();
@@ -441,7 +435,7 @@ static json_t *write_text(const mix_fields *fields, const mix_field_row *field, 
 static bool read_text(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                       void *options) {
   const char *none = field->optional && field->text ? "none" : NULL;
-  if (!json_is_null(value) && !json_is_string(value)) return mix_field_mistyped(field, value), false;
+  if (!json_is_null(value) && !json_is_string(value)) return mix_field_mistyped(field, value);
   *(const char **)mix_field_at(field, options) = json_is_null(value) ? none : json_string_value(value);
   return true;
 }
@@ -468,7 +462,7 @@ static bool read_fixed(const mix_fields *fields, const mix_field_row *field, con
   bool same = field->optional || json_equal(only, value);
   json_decref(only);
   if (same) return true;
-  return mix_fail_unsupported("config: only %s is supported for \"%s\"", field->text, field->name), false;
+  return mix_fail_unsupported("config: only %s is supported for \"%s\"", field->text, field->name);
 }
 const mix_value_kind mix_field_fixed = {
     .expected = "its only value", .write = write_fixed, .read = read_fixed};

@@ -43,8 +43,8 @@ const mix_class mix_list_class = {.name = "list", .finalize = finalize};
 /* Records an error if `list` is not a list. */
 static bool is_list(const mix_list *list, const char *call) {
   if (mix_is(list, &mix_list_class)) return true;
-  mix_fail_type("%s: got %s; expected a list", call, list ? ((const mix_object *)list)->class->name : "NULL");
-  return false;
+  return mix_fail_type("%s: got %s; expected a list", call,
+                       list ? ((const mix_object *)list)->class->name : "NULL");
 }
 
 mix_list *mix_list_new(int count, void *const *items) {

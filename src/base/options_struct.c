@@ -16,14 +16,12 @@ bool mix_options_copy(void *current, size_t current_size, const void *options, c
   if (options == &refused || mix_failed()) return false;
   size_t size = current_size;
   if (options) memcpy(&size, options, sizeof size);
-  if (size < sizeof size || size > current_size) {
-    mix_fail_value(
+  if (size < sizeof size || size > current_size)
+    return mix_fail_value(
         "%s: the options' size is %zu; expected at most %zu, the size that Mixtape " MIXTAPE_VERSION
         " knows; use the macro, or set size to sizeof the struct, with the headers of the library that is "
         "linked",
         call, size, current_size);
-    return false;
-  }
   if (options) memcpy(current, options, size);
   memcpy(current, &current_size, sizeof current_size);
   return true;

@@ -247,16 +247,11 @@ int cli_report(const cli_options *options, mix_model *model, const cli_history *
 bool cli_train_custom(const cli_options *options, mix_model *model, const cli_data *data,
                       cli_history *history, cli_step_log *log);
 
-int cli_train(int argc, char **argv);
-int cli_evaluate(int argc, char **argv);
-int cli_predict(int argc, char **argv);
-int cli_summary(int argc, char **argv);
-int cli_convert(int argc, char **argv);
-int cli_devices(int argc, char **argv);
-int cli_version(int argc, char **argv);
-int cli_bench(int argc, char **argv);
-int cli_numerics(int argc, char **argv);
-int cli_tune_precision(int argc, char **argv);
+/* A command with its arguments. Returns the exit status. */
+typedef int cli_command(int argc, char **argv);
+cli_command cli_train, cli_evaluate, cli_predict, cli_summary, cli_convert, cli_devices, cli_version,
+    cli_bench, cli_numerics, cli_tune_precision, cli_amp, cli_graph;
+
 /* amp_policy.c: does a layer compute in 16 bits? Prints each layer's policy, dtypes and casts; false with the
  * error recorded. */
 bool cli_is_mixed(mix_model *model);
@@ -275,6 +270,3 @@ bool cli_draw_model(const char *path, mix_model *model);
  * become \1, which is no text either and which the readers report. mix_free it. NULL with the error
  * recorded. */
 char *cli_read_text(const char *path, size_t *size);
-
-int cli_amp(int argc, char **argv);
-int cli_graph(int argc, char **argv);

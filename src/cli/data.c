@@ -101,11 +101,9 @@ bool cli_load_data(const cli_options *options, int command, cli_data *data) {
     parts[i]->y = labels(parts[i]->y);
   }
   data->width = width_of(data->train.x ? &data->train : &data->test);
-  if (data->train.x && data->test.x && width_of(&data->test) != data->width) {
-    mix_fail_value("%s: x_test has %lld values an example, x_train %lld; they must agree", data->source,
-                   (long long)width_of(&data->test), (long long)data->width);
-    return false;
-  }
+  if (data->train.x && data->test.x && width_of(&data->test) != data->width)
+    return mix_fail_value("%s: x_test has %lld values an example, x_train %lld; they must agree",
+                          data->source, (long long)width_of(&data->test), (long long)data->width);
   if (!mix_distribution_rank(mix_distribution_current()))
     fprintf(stderr, "data: %s\n", MIX_PRINTABLE(data->source));
   return mix_error() == MIX_OK;

@@ -39,10 +39,8 @@ static mix_tensor *labels_for(mix_generator *generator, const mix_loss *loss, mi
   const bool sparse = begins(loss, "Sparse"), one_hot = begins(loss, "Categorical");
   if (!sparse && !one_hot) return invented(generator, shape, &(cli_invention){0}, MIX_FLOAT32);
   const int64_t count = shape.dims[--shape.rank];
-  if (classes > count) {
-    mix_fail_value("--classes %lld: the model has %lld", (long long)classes, (long long)count);
-    return NULL;
-  }
+  if (classes > count)
+    return mix_fail_value("--classes %lld: the model has %lld", (long long)classes, (long long)count);
   mix_tensor *labels = random_classes(generator, shape, 0, classes ? classes : count, MIX_INT64);
   if (one_hot) labels = mix_one_hot(labels, count, MIX_FLOAT32);
   return labels && mix_evaluate(1, &labels) == MIX_OK ? labels : NULL;

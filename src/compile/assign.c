@@ -85,16 +85,12 @@ mix_variable *mix_variable_zeros(mix_dtype dtype, mix_shape shape, const mix_var
 
 static bool value_fits(const mix_variable *variable, mix_tensor *value, const char *call) {
   const mix_value *given = mix_tensor_value(value);
-  if (given->dtype != variable->dtype) {
-    mix_fail_type("%s: '%s' is %s, the value is %s; cast it with mix_cast", call, variable->name,
-                  mix_dtype_name(variable->dtype), mix_dtype_name(given->dtype));
-    return false;
-  }
-  if (!mix_shape_equal(given->shape, variable->shape)) {
-    mix_fail_value("%s: '%s' has shape %s, the value %s", call, variable->name,
-                   MIX_SHAPE_TEXT(variable->shape), MIX_SHAPE_TEXT(given->shape));
-    return false;
-  }
+  if (given->dtype != variable->dtype)
+    return mix_fail_type("%s: '%s' is %s, the value is %s; cast it with mix_cast", call, variable->name,
+                         mix_dtype_name(variable->dtype), mix_dtype_name(given->dtype));
+  if (!mix_shape_equal(given->shape, variable->shape))
+    return mix_fail_value("%s: '%s' has shape %s, the value %s", call, variable->name,
+                          MIX_SHAPE_TEXT(variable->shape), MIX_SHAPE_TEXT(given->shape));
   return true;
 }
 

@@ -109,10 +109,10 @@ static bool check_support(const mix_ir *ir) {
     if (node->source || node->dead) continue;
     const mix_dtype dtype = ir->values[node->input_count ? node->inputs[0] : node->first_output].dtype;
     if (backend->supports(ir->context, node->op, dtype)) continue;
-    mix_fail_unsupported("%s of %s%s%s: the device \"%s\" has no kernel for it; try mix_set_device(\"%s\")",
-                         node->op->name, mix_dtype_name(dtype), node->scope ? " in " : "",
-                         node->scope ? node->scope : "", backend->name, backend->host->name);
-    return false;
+    return mix_fail_unsupported(
+        "%s of %s%s%s: the device \"%s\" has no kernel for it; try mix_set_device(\"%s\")", node->op->name,
+        mix_dtype_name(dtype), node->scope ? " in " : "", node->scope ? node->scope : "", backend->name,
+        backend->host->name);
   }
   return true;
 }

@@ -145,20 +145,16 @@ static bool trace(mix_function *function, mix_list *arguments, tracing *t) {
   if (!mix_failed()) symbols = mix_list_pack(symbols);
   mix_list *list = mix_failed() ? NULL : function->body(function->context, symbols);
   if (mix_failed()) return false;
-  if (list && !mix_is(list, &mix_list_class)) {
-    mix_fail_type("function_call: %s returned an object that is not a list", function->name);
-    return false;
-  }
+  if (list && !mix_is(list, &mix_list_class))
+    return mix_fail_type("function_call: %s returned an object that is not a list", function->name);
   t->result_count = list ? mix_list_count(list) : 0;
   t->results = mix_calloc((size_t)t->result_count + 1, sizeof *t->results);
   if (!t->results) return false;
   for (int i = 0; i < t->result_count; i++) {
     mix_tensor *tensor = mix_list_get(list, i);
-    if (!mix_is(tensor, &mix_tensor_class)) {
-      mix_fail_type("function_call: result %d of %s is %s; expected a tensor", i, function->name,
-                    tensor ? "another object" : "NULL");
-      return false;
-    }
+    if (!mix_is(tensor, &mix_tensor_class))
+      return mix_fail_type("function_call: result %d of %s is %s; expected a tensor", i, function->name,
+                           tensor ? "another object" : "NULL");
     t->results[i] = (mix_edge){mix_retain(tensor->node), tensor->output};
   }
   return true;

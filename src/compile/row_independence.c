@@ -36,11 +36,10 @@ static const char *name_of(const mix_ir_node *node, char *text, size_t size) {
 
 static bool fail_node(const check *c, const mix_ir_node *node) {
   char name[256];
-  mix_fail_value(
+  return mix_fail_value(
       "function_call: %s: %s mixes the rows of the batch; with .batch = MIX_ANY row i of every value "
       "depends on row i of the arguments alone; leave .batch out",
       c->ir->name, name_of(node, name, sizeof name));
-  return false;
 }
 
 static bool fail_operand(const check *c, const mix_ir_node *node, int operand) {
@@ -49,12 +48,11 @@ static bool fail_operand(const check *c, const mix_ir_node *node, int operand) {
   const char *source = made->source == MIX_IR_COMPUTED   ? name_of(made, maker, sizeof maker)
                        : made->source == MIX_IR_VARIABLE ? "a variable"
                                                          : "a constant";
-  mix_fail_value(
+  return mix_fail_value(
       "function_call: %s: operand %d of %s, %s, has a row of its own for each of the %lld rows of the "
       "batch; with .batch = MIX_ANY row i of every value depends on row i of the arguments alone; leave "
       ".batch out",
       c->ir->name, operand, name_of(node, name, sizeof name), source, (long long)c->rows);
-  return false;
 }
 
 static bool holds_batch(const check *c, mix_shape shape) {
@@ -263,21 +261,17 @@ static bool follow(const check *c, const mix_ir_node *node) {
 
 static bool check_ends(const check *c) {
   for (int i = 0; i < c->ir->variable_count; i++)
-    if (c->ir->variables[i].exit != c->ir->variables[i].entry) {
-      mix_fail_value(
+    if (c->ir->variables[i].exit != c->ir->variables[i].entry)
+      return mix_fail_value(
           "function_call: %s changes the variable '%s'; with .batch = MIX_ANY, which is for inference, a "
           "call may run several times, on rows that are not the caller's; leave .batch out",
           c->ir->name, c->ir->variables[i].variable->name);
-      return false;
-    }
   for (int r = 0; r < c->ir->result_count; r++)
-    if (c->kinds[c->ir->results[r]] != BATCH || c->ir->values[c->ir->results[r]].shape.dims[0] != c->rows) {
-      mix_fail_value(
+    if (c->kinds[c->ir->results[r]] != BATCH || c->ir->values[c->ir->results[r]].shape.dims[0] != c->rows)
+      return mix_fail_value(
           "function_call: result %d of %s has no row for each of the batch; with .batch = MIX_ANY axis 0 "
           "of every result is that of the arguments; leave .batch out",
           r, c->ir->name);
-      return false;
-    }
   return true;
 }
 

@@ -20,7 +20,7 @@ typedef struct scan_call {
 } scan_call;
 
 static bool fail_operand(const char *kind, int index, const char *what) {
-  return mix_fail_type("scan: %s %d is %s", kind, index, what), false;
+  return mix_fail_type("scan: %s %d is %s", kind, index, what);
 }
 
 static bool is_tensor(const char *kind, int index, const void *item) {
@@ -37,12 +37,11 @@ static bool find_steps(scan_call *call) {
     if (!shape.rank || !mix_dimension_merge(steps, shape.dims[0], &steps))
       return mix_fail_value("scan: input %d has shape %s; expected %s%lld steps along its first axis", i,
                             MIX_SHAPE_TEXT(shape), shape.rank ? "" : "one dimension or more, for ",
-                            (long long)(steps == MIX_UNKNOWN ? 1 : steps)),
-             false;
+                            (long long)(steps == MIX_UNKNOWN ? 1 : steps));
   }
   call->parts.steps = steps;
   if (steps >= 0 || call->symbolic) return true;
-  return mix_fail_value("scan: there are no inputs; expected a number of steps"), false;
+  return mix_fail_value("scan: there are no inputs; expected a number of steps");
 }
 
 static bool collect_operands(scan_call *call) {
@@ -97,8 +96,7 @@ static bool same_type(const scan_call *call, int index, mix_tensor *next) {
   if (same) return true;
   return mix_fail_value("scan: carry %d is %s %s before a step and %s %s after it; expected one type", index,
                         mix_dtype_name(before->dtype), MIX_SHAPE_TEXT(before->shape),
-                        mix_dtype_name(after->dtype), MIX_SHAPE_TEXT(after->shape)),
-         false;
+                        mix_dtype_name(after->dtype), MIX_SHAPE_TEXT(after->shape));
 }
 
 /* The results of the body: two lists. */
@@ -107,18 +105,16 @@ static bool collect_results(scan_call *call, mix_list *given) {
   if (!mix_is(given, &mix_list_class) || mix_list_count(given) != 2)
     return mix_fail_type("scan: the body returned %s; expected a list of two lists, the next carry and "
                          "the outputs",
-                         given ? "something else" : "NULL"),
-           false;
+                         given ? "something else" : "NULL");
   for (int l = 0; l < 2; l++) {
     lists[l] = mix_list_get(given, l);
     if (lists[l] && !mix_is(lists[l], &mix_list_class))
-      return mix_fail_type("scan: the body returned a list of tensors; expected a list of two lists"), false;
+      return mix_fail_type("scan: the body returned a list of tensors; expected a list of two lists");
   }
   const int carries = mix_list_count(lists[0]), outputs = mix_list_count(lists[1]);
   if (carries != call->given_carries)
     return mix_fail_value("scan: the body returned %d tensors as the next carry; expected %d", carries,
-                          call->given_carries),
-           false;
+                          call->given_carries);
   const int variables = call->trace.count;
   call->parts.output_count = outputs;
   call->results = mix_scoped_memory(sizeof(mix_edge) * ((size_t)(carries + variables + outputs) + 1));
@@ -133,8 +129,7 @@ static bool collect_results(scan_call *call, mix_list *given) {
     if (i < carries && !same_type(call, i, tensor)) return false;
     if (i >= carries && mix_tensor_shape(tensor).rank == MIX_MAX_RANK)
       return mix_fail_value("scan: output %d has %d dimensions; expected at most %d", i - carries,
-                            MIX_MAX_RANK, MIX_MAX_RANK - 1),
-             false;
+                            MIX_MAX_RANK, MIX_MAX_RANK - 1);
     call->results[i < carries ? i : i + variables] = (mix_edge){tensor->node, tensor->output};
   }
   return true;

@@ -133,8 +133,7 @@ static void write_digits(const unsigned char digest[DIGEST], char digits[DIGITS 
 }
 
 static bool digest_failed(const char *call, const char *path) {
-  mix_fail_runtime("%s: %s: the cryptography library cannot compute SHA-256", call, path);
-  return false;
+  return mix_fail_runtime("%s: %s: the cryptography library cannot compute SHA-256", call, path);
 }
 
 /* SHA-256 over the first `size` bytes of an open file. */
@@ -211,20 +210,17 @@ bool mix_archive_save(mix_archive *archive, const char *path, const char *call) 
 
 static bool check_seal(const char *name, const void *data, size_t size) {
   const char *end = (const char *)data + size;
-  if (size < SEAL_SIZE || memcmp(end - SEAL_SIZE, SEAL, SEAL_WORDS) != 0) {
-    mix_fail_format("%s: no whole checkpoint: the seal at its end is missing; "
-                    "the file was cut short or is something else",
-                    name);
-    return false;
-  }
+  if (size < SEAL_SIZE || memcmp(end - SEAL_SIZE, SEAL, SEAL_WORDS) != 0)
+    return mix_fail_format("%s: no whole checkpoint: the seal at its end is missing; "
+                           "the file was cut short or is something else",
+                           name);
   unsigned char digest[DIGEST];
   char digits[DIGITS + 1];
   if (EVP_Digest(data, size - DIGITS, digest, NULL, EVP_sha256(), NULL) != 1)
     return digest_failed("checkpoint", name);
   write_digits(digest, digits);
   if (memcmp(digits, end - DIGITS, DIGITS) == 0) return true;
-  mix_fail_format("%s: the checkpoint is damaged: its SHA-256 differs from the one in its seal", name);
-  return false;
+  return mix_fail_format("%s: the checkpoint is damaged: its SHA-256 differs from the one in its seal", name);
 }
 
 /* Takes ownership of `bytes` (NULL: none). */

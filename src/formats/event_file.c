@@ -58,8 +58,7 @@ uint32_t mix_masked_crc32c(const void *data, size_t size) {
 }
 
 static bool failed(const mix_event_file *file, const char *what) {
-  mix_fail_io("tensorboard: '%s' cannot be %s: %s", file->path, what, strerror(errno));
-  return false;
+  return mix_fail_io("tensorboard: '%s' cannot be %s: %s", file->path, what, strerror(errno));
 }
 
 /* Writes length, its checksum, the event, its checksum. Frees the event. */

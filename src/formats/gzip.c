@@ -7,7 +7,7 @@ bool mix_gzip_begin(mix_gzip *r, const void *data, size_t size) {
   *r = (mix_gzip){.at = data, .left = size};
   r->gzipped = size >= 2 && r->at[0] == 0x1f && r->at[1] == 0x8b;
   if (!r->gzipped || inflateInit2(&r->stream, 15 + 16) == Z_OK) return true;
-  return mix_fail_memory("inflate"), false;
+  return mix_fail_memory("inflate");
 }
 
 void mix_gzip_end(mix_gzip *r) {

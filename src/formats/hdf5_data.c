@@ -213,14 +213,12 @@ static bool describe(dataset *d, const char *path) {
   mix_span span;
   mix_hdf5_begin(d->file);
   if (mix_failed()) return false;
-  if (!mix_hdf5_resolve(d->file, path, &d->header)) {
-    mix_fail_format("%s: no data set '%s' in the file", d->file->name, path);
-    return false;
-  }
+  if (!mix_hdf5_resolve(d->file, path, &d->header))
+    return mix_fail_format("%s: no data set '%s' in the file", d->file->name, path);
   if (mix_hdf5_find(d->file, d->header, MIX_HDF5_EXTERNAL_FILES, &span))
     return mix_hdf5_unsupported(d->file, "data in other files");
   if (!mix_hdf5_find(d->file, d->header, MIX_HDF5_DATATYPE, &span))
-    return mix_fail_format("%s: '%s' is no data set", d->file->name, path), false;
+    return mix_fail_format("%s: '%s' is no data set", d->file->name, path);
   if (!mix_hdf5_read_type(d->file, &span, &d->type)) return false;
   if (!mix_hdf5_find(d->file, d->header, MIX_HDF5_DATASPACE, &span))
     return mix_hdf5_damaged(d->file, "a data set without a space");

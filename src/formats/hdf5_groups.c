@@ -281,7 +281,7 @@ bool mix_hdf5_list(mix_hdf5 *file, const char *path, mix_hdf5_visit *visit, void
   mix_hdf5_begin(file);
   if (mix_failed()) return false;
   if (!mix_hdf5_resolve(file, path, &header))
-    return mix_fail_format("%s: no group '%s' in the file", file->name, path), false;
+    return mix_fail_format("%s: no group '%s' in the file", file->name, path);
   listing l;
   bool good = list_links(file, header, &l);
   for (int i = 0; i < l.count && good; i++)

@@ -66,9 +66,9 @@ static bool library_failed(const mix_hdf5_writer *writer, const char *what) {
   H5E_error2_t reason = {.desc = NULL};
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_reason, &reason);
   const bool memory = reason.maj_num == H5E_RESOURCE || reason.min_num == H5E_NOSPACE;
-  mix_fail(memory ? MIX_MEMORY_ERROR : MIX_RUNTIME_ERROR, "%s: the HDF5 library cannot write %.200s: %.200s",
-           writer->call, what, reason.desc ? reason.desc : "it does not say why");
-  return false;
+  return mix_fail(memory ? MIX_MEMORY_ERROR : MIX_RUNTIME_ERROR,
+                  "%s: the HDF5 library cannot write %.200s: %.200s", writer->call, what,
+                  reason.desc ? reason.desc : "it does not say why");
 }
 
 /* ---- memory of the file ---- */

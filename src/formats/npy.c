@@ -31,8 +31,7 @@ static const struct {
 #define KIND_COUNT (sizeof kinds / sizeof kinds[0])
 
 static bool damaged(const char *name, const char *what) {
-  mix_fail_format("%s: not a usable .npy array: %s", name, what);
-  return false;
+  return mix_fail_format("%s: not a usable .npy array: %s", name, what);
 }
 
 /* ---- the header: a Python dictionary of exactly three entries ---- */
@@ -85,10 +84,8 @@ static bool parse_shape(const char *name, cursor *c, mix_shape *shape) {
     skip_blanks(c);
     if (!comma || c->at == c->end || *c->at < '0' || *c->at > '9')
       return damaged(name, "the shape is no tuple of integers");
-    if (shape->rank == MIX_MAX_RANK) {
-      mix_fail_unsupported("%s: an array of more than %d dimensions", name, MIX_MAX_RANK);
-      return false;
-    }
+    if (shape->rank == MIX_MAX_RANK)
+      return mix_fail_unsupported("%s: an array of more than %d dimensions", name, MIX_MAX_RANK);
     int64_t dimension = 0;
     for (; c->at < c->end && *c->at >= '0' && *c->at <= '9'; c->at++)
       if (__builtin_mul_overflow(dimension, 10, &dimension) ||
@@ -105,10 +102,8 @@ static bool parse_shape(const char *name, cursor *c, mix_shape *shape) {
 static bool parse_descr(const char *name, cursor *c, mix_npy_header *header) {
   char text[24];
   skip_blanks(c);
-  if (c->at < c->end && *c->at == '[') {
-    mix_fail_unsupported("%s: a structured array; save each field as an array of its own", name);
-    return false;
-  }
+  if (c->at < c->end && *c->at == '[')
+    return mix_fail_unsupported("%s: a structured array; save each field as an array of its own", name);
   if (!accept_text(c, text, sizeof text)) return damaged(name, "'descr' is no text");
   const char *descr = text;
   char order = *descr && strchr("<>=|", *descr) ? *descr++ : '=';
@@ -129,8 +124,7 @@ static bool parse_descr(const char *name, cursor *c, mix_npy_header *header) {
     remedy = "if it holds bfloat16, save it with .astype('float32'): "
              "NumPy files do not say what two void bytes mean";
   if (header->kind == 'O') remedy = "an array of Python objects can only be read by Python";
-  mix_fail_unsupported("%s: elements of type '%s' are not supported; %s", name, text, remedy);
-  return false;
+  return mix_fail_unsupported("%s: elements of type '%s' are not supported; %s", name, text, remedy);
 }
 
 static bool parse_boolean(const char *name, cursor *c, bool *value) {

@@ -8,7 +8,7 @@
 enum { BLOCK = 512, NAME = 100, SIZE_AT = 124, CHECKSUM_AT = 148, TYPE_AT = 156, FIELD = 12 };
 
 static bool damaged(const char *name, const char *what) {
-  return mix_fail_format("%s: not a usable tar archive: %s", name, what), false;
+  return mix_fail_format("%s: not a usable tar archive: %s", name, what);
 }
 
 /* Octal digits, which a blank or a zero byte ends. False: something else. */

@@ -42,11 +42,10 @@ static int by_text(const void *a, const void *b) { return strcmp(*(char *const *
 static bool take_names(const mix_zip *zip, const char **names, int64_t count) {
   for (int64_t i = 0; i < count; i++) {
     names[i] = zip_get_name(zip->archive, (zip_uint64_t)i, ZIP_FL_ENC_RAW);
-    if (!names[i]) return mix_fail_format("%s: a member has no name", zip->name), false;
+    if (!names[i]) return mix_fail_format("%s: a member has no name", zip->name);
     if (leads_out(names[i]))
       return mix_fail_format("%s: member '%.80s' has a name that leads out of the archive", zip->name,
-                             names[i]),
-             false;
+                             names[i]);
   }
   return true;
 }
@@ -54,7 +53,7 @@ static bool take_names(const mix_zip *zip, const char **names, int64_t count) {
 /* Readers differ in which of two members of one name they take. */
 static bool check_names(const mix_zip *zip) {
   const int64_t count = zip_get_num_entries(zip->archive, 0);
-  if (count > MAX_MEMBERS) return mix_fail_format("%s: %lld members", zip->name, (long long)count), false;
+  if (count > MAX_MEMBERS) return mix_fail_format("%s: %lld members", zip->name, (long long)count);
   const char **names = mix_calloc((size_t)count + 1, sizeof *names);
   bool good = names && take_names(zip, names, count);
   if (good) qsort(names, (size_t)count, sizeof *names, by_text);
@@ -127,11 +126,10 @@ bool mix_zip_has(const mix_zip *zip, const char *member) {
 static bool check_size(const mix_zip *zip, const char *member, const zip_stat_t *status, size_t limit) {
   const zip_uint64_t required = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
   if ((status->valid & required) != required)
-    return mix_fail_format("%s: the archive does not say how large '%s' is", zip->name, member), false;
+    return mix_fail_format("%s: the archive does not say how large '%s' is", zip->name, member);
   if (status->comp_method != ZIP_CM_STORE && status->comp_method != ZIP_CM_DEFLATE)
     return mix_fail_unsupported("%s: '%s' is compressed by method %d; expected stored or deflated", zip->name,
-                                member, status->comp_method),
-           false;
+                                member, status->comp_method);
   const bool stored = status->comp_method == ZIP_CM_STORE && status->size == status->comp_size;
   const bool sound =
       stored || status->size <= MIX_ZIP_FLOOR || status->size / MAX_EXPANSION <= status->comp_size;
@@ -140,11 +138,10 @@ static bool check_size(const mix_zip *zip, const char *member, const zip_stat_t 
     return true;
   char most[64] = "";
   if (limit < SIZE_MAX / 2) snprintf(most, sizeof most, "at most %zu, and ", limit);
-  mix_fail_format(
+  return mix_fail_format(
       "%s: '%s' declares %llu bytes, of which %llu are stored; expected %sno more than 100 times what is "
       "stored",
       zip->name, member, (unsigned long long)status->size, (unsigned long long)status->comp_size, most);
-  return false;
 }
 
 /* libzip compares the checksum when the last byte is read. */

@@ -13,9 +13,9 @@ enum { DATE = 0x21 /* 1980-01-01 */ };
 
 static bool zip_failed(const char *call, const char *path, zip_error_t *error) {
   const int code = zip_error_code_system(error);
-  mix_fail(zip_error_code_zip(error) == ZIP_ER_MEMORY ? MIX_MEMORY_ERROR : MIX_IO_ERROR,
-           "%s: %s cannot be written: %s", call, path, code ? strerror(code) : zip_error_strerror(error));
-  return false;
+  return mix_fail(zip_error_code_zip(error) == ZIP_ER_MEMORY ? MIX_MEMORY_ERROR : MIX_IO_ERROR,
+                  "%s: %s cannot be written: %s", call, path,
+                  code ? strerror(code) : zip_error_strerror(error));
 }
 
 /* `fragments` must stay until the archive is closed. */
@@ -32,8 +32,7 @@ static bool add_member(zip_t *archive, const char *call, const char *path, const
     if (zip_error_code_zip(zip_get_error(archive)) != ZIP_ER_EXISTS)
       return zip_failed(call, path, zip_get_error(archive));
     return mix_fail_value("%s: two members are called '%s'; names in an archive must differ", call,
-                          member->name),
-           false;
+                          member->name);
   }
   if (zip_set_file_compression(archive, (zip_uint64_t)index, ZIP_CM_STORE, 0) != 0 ||
       zip_file_set_dostime(archive, (zip_uint64_t)index, 0, DATE, 0) != 0)

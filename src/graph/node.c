@@ -137,46 +137,38 @@ static bool check_types(mix_node *node) {
     if (*p == ',') p++;
     int last = many ? node->input_count : operand + 1;
     for (; operand < last; operand++) {
-      if (operand >= node->input_count) {
-        mix_fail_internal("%s: %d operands do not fit the signature %s", node->op->name, node->input_count,
-                          node->op->signature);
-        return false;
-      }
+      if (operand >= node->input_count)
+        return mix_fail_internal("%s: %d operands do not fit the signature %s", node->op->name,
+                                 node->input_count, node->op->signature);
       mix_dtype dtype = mix_input_value(node, operand)->dtype;
       mix_dtype fixed = fixed_dtype(letter);
       if (fixed != MIX_DTYPE_NONE || letter == 'i') {
         bool fits = letter == 'i' ? dtype == MIX_INT32 || dtype == MIX_INT64 : dtype == fixed;
-        if (!fits) {
-          mix_fail_type("%s%s: operand %d is %s; expected %s", node->op->name, where(), operand,
-                        mix_dtype_name(dtype), letter == 'i' ? "int32 or int64" : mix_dtype_name(fixed));
-          return false;
-        }
+        if (!fits)
+          return mix_fail_type("%s%s: operand %d is %s; expected %s", node->op->name, where(), operand,
+                               mix_dtype_name(dtype),
+                               letter == 'i' ? "int32 or int64" : mix_dtype_name(fixed));
         continue;
       }
       int b = 0;
       while (b < bound_count && bound[b].letter != letter) b++;
       if (b < bound_count) {
         if (bound[b].dtype == dtype) continue;
-        mix_fail_type(
+        return mix_fail_type(
             "%s%s: operands %s do not have one dtype; nothing is promoted by itself, cast one with mix_cast",
             node->op->name, where(), edges_text(node->input_count, node->inputs, text, sizeof text));
-        return false;
       }
       size_t length;
       const char *words = type_words(node->op->types, b, &length);
-      if (!mix_dtype_size(dtype) || !dtype_allowed(dtype, words, length)) {
-        mix_fail_type("%s%s: operand %d is %s; expected %.*s", node->op->name, where(), operand,
-                      mix_dtype_name(dtype), (int)length, words);
-        return false;
-      }
+      if (!mix_dtype_size(dtype) || !dtype_allowed(dtype, words, length))
+        return mix_fail_type("%s%s: operand %d is %s; expected %.*s", node->op->name, where(), operand,
+                             mix_dtype_name(dtype), (int)length, words);
       if (bound_count < 8) bound[bound_count++] = (type_binding){letter, dtype, operand};
     }
   }
-  if (operand != node->input_count) {
-    mix_fail_internal("%s: %d operands do not fit the signature %s", node->op->name, node->input_count,
-                      node->op->signature);
-    return false;
-  }
+  if (operand != node->input_count)
+    return mix_fail_internal("%s: %d operands do not fit the signature %s", node->op->name, node->input_count,
+                             node->op->signature);
   p += 2;
   for (int i = 0; i < node->output_count; i++, p += p[1] == ',' ? 2 : 1) {
     node->outputs[i].dtype = fixed_dtype(*p);
@@ -223,15 +215,11 @@ static mix_node *node_allocate(const mix_op *op, const void *attributes, int inp
 static bool outputs_valid(mix_node *node) {
   for (int i = 0; i < node->output_count; i++) {
     const mix_value *value = &node->outputs[i];
-    if (value->dtype == MIX_DTYPE_NONE) {
-      mix_fail_internal("%s: result %d has no dtype", node->op->name, i);
-      return false;
-    }
-    if (mix_shape_is_known(value->shape) ? mix_shape_checked_size(value->shape) < 0 : !node->symbolic) {
-      mix_fail_value("%s%s: a result of shape %s is not possible", node->op->name, where(),
-                     MIX_SHAPE_TEXT(value->shape));
-      return false;
-    }
+    if (value->dtype == MIX_DTYPE_NONE)
+      return mix_fail_internal("%s: result %d has no dtype", node->op->name, i);
+    if (mix_shape_is_known(value->shape) ? mix_shape_checked_size(value->shape) < 0 : !node->symbolic)
+      return mix_fail_value("%s%s: a result of shape %s is not possible", node->op->name, where(),
+                            MIX_SHAPE_TEXT(value->shape));
   }
   return true;
 }

@@ -7,21 +7,15 @@
 #include <stdio.h>
 
 static bool shape_valid(const char *call, mix_dtype dtype, mix_shape shape) {
-  if (!mix_dtype_size(dtype)) {
-    mix_fail_type("%s: no tensor can have dtype %s", call, mix_dtype_name(dtype));
-    return false;
-  }
-  if (shape.rank < 0 || shape.rank > MIX_MAX_RANK) {
-    mix_fail_value("%s: rank %d; expected 0 to %d", call, shape.rank, MIX_MAX_RANK);
-    return false;
-  }
-  if (mix_shape_checked_size(shape) < 0) {
-    mix_fail_value(
+  if (!mix_dtype_size(dtype))
+    return mix_fail_type("%s: no tensor can have dtype %s", call, mix_dtype_name(dtype));
+  if (shape.rank < 0 || shape.rank > MIX_MAX_RANK)
+    return mix_fail_value("%s: rank %d; expected 0 to %d", call, shape.rank, MIX_MAX_RANK);
+  if (mix_shape_checked_size(shape) < 0)
+    return mix_fail_value(
         "%s: shape %s is negative, unknown or too large; expected dimensions of 0 or more, and fewer than "
         "2^60 elements",
         call, MIX_SHAPE_TEXT(shape));
-    return false;
-  }
   return true;
 }
 

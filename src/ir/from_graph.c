@@ -101,13 +101,12 @@ static bool add_nodes(mix_ir *ir, import *from, bool outlives) {
       from->values[i] = add_constants(ir, node, outlives);
     else if ((node->op->flags & MIX_OP_READ) && node->input_count == 1)
       from->values[i] = edge_value(from, node->inputs[0]);
-    else if ((node->op->flags & MIX_OP_SOURCE) || node->symbolic) {
-      mix_fail_runtime(
+    else if ((node->op->flags & MIX_OP_SOURCE) || node->symbolic)
+      return mix_fail_runtime(
           node->symbolic
               ? "evaluate: a symbolic tensor (from mix_input) has no value; call a model on data instead"
               : "evaluate: this tensor belongs to a captured function and has no value outside it");
-      return false;
-    } else
+    else
       from->values[i] = add_computed(ir, from, node);
     if (from->values[i] < 0) return false;
   }

@@ -253,10 +253,8 @@ bool mix_ir_sort(mix_ir *ir) {
       }
       int producer = mix_ir_predecessor(ir, before, n, next[n]++);
       if (producer < 0) continue;
-      if (state[producer] == 1) {
-        mix_fail_internal("compile: the graph has a cycle through %s", ir->nodes[producer].op->name);
-        return false;
-      }
+      if (state[producer] == 1)
+        return mix_fail_internal("compile: the graph has a cycle through %s", ir->nodes[producer].op->name);
       if (state[producer] == 0) {
         state[producer] = 1;
         stack[depth++] = producer;

@@ -36,8 +36,7 @@ static bool MIX_PRINTF(2, 3) fail(reading *r, const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(problem, sizeof problem, format, arguments);
   va_end(arguments);
-  mix_fail_format("graph text %s, line %d%s: %s", r->name, r->number, r->subject, problem);
-  return false;
+  return mix_fail_format("graph text %s, line %d%s: %s", r->name, r->number, r->subject, problem);
 }
 
 /* ---- values ---- */

@@ -20,24 +20,19 @@ static bool fits_outputs(const mix_compiled_state *state, const mix_compile_opti
   const char *what = losses > state->output_count ? "losses" : "loss_weights";
   const int count = losses > state->output_count ? losses : weights;
   if (count <= state->output_count) return true;
-  mix_fail_value("model_compile: %d %s; the model has %d output%s", count, what, state->output_count,
-                 state->output_count == 1 ? "" : "s");
-  return false;
+  return mix_fail_value("model_compile: %d %s; the model has %d output%s", count, what, state->output_count,
+                        state->output_count == 1 ? "" : "s");
 }
 
 static bool resolve_losses(mix_model *model, mix_compiled_state *state, const mix_compile_options *options) {
   int ways = (options->loss != NULL) + (options->loss_object != NULL) + (options->losses[0] != NULL) +
              (options->loss_objects != NULL);
-  if (ways > 1) {
-    mix_fail_value("model_compile: give one of loss, loss_object, losses and loss_objects");
-    return false;
-  }
+  if (ways > 1)
+    return mix_fail_value("model_compile: give one of loss, loss_object, losses and loss_objects");
   if (!fits_outputs(state, options)) return false;
-  if (options->loss_objects && mix_list_count(options->loss_objects) != state->output_count) {
-    mix_fail_value("model_compile: %d loss_objects; the model has %d outputs",
-                   mix_list_count(options->loss_objects), state->output_count);
-    return false;
-  }
+  if (options->loss_objects && mix_list_count(options->loss_objects) != state->output_count)
+    return mix_fail_value("model_compile: %d loss_objects; the model has %d outputs",
+                          mix_list_count(options->loss_objects), state->output_count);
   for (int i = 0; i < state->output_count; i++) {
     mix_loss *loss = options->loss_object;
     if (options->loss)
@@ -51,10 +46,8 @@ static bool resolve_losses(mix_model *model, mix_compiled_state *state, const mi
     if (isnan(options->loss_weights[i]))
       mix_fail_value("model_compile: loss_weights[%d] is nan; expected a number", i);
     if (mix_failed()) return false;
-    if (loss && !mix_is(loss, &mix_loss_class)) {
-      mix_fail_type("model_compile: the loss of output %d is another object; expected a loss", i);
-      return false;
-    }
+    if (loss && !mix_is(loss, &mix_loss_class))
+      return mix_fail_type("model_compile: the loss of output %d is another object; expected a loss", i);
     state->losses[i] = mix_retain(loss);
     state->loss_weights[i] = mix_option_number(options->loss_weights[i], 1);
   }
@@ -63,25 +56,19 @@ static bool resolve_losses(mix_model *model, mix_compiled_state *state, const mi
 
 static bool resolve_optimizer(mix_model *model, mix_compiled_state *state, const mix_compile_options *options,
                               bool wraps) {
-  if (options->optimizer && options->optimizer_name) {
-    mix_fail_value("model_compile: give optimizer or optimizer_name, not both");
-    return false;
-  }
+  if (options->optimizer && options->optimizer_name)
+    return mix_fail_value("model_compile: give optimizer or optimizer_name, not both");
   mix_optimizer *optimizer = options->optimizer;
-  if (optimizer && !mix_is(optimizer, &mix_optimizer_object_class)) {
-    mix_fail_type("model_compile: optimizer is another object; expected an optimizer");
-    return false;
-  }
+  if (optimizer && !mix_is(optimizer, &mix_optimizer_object_class))
+    return mix_fail_type("model_compile: optimizer is another object; expected an optimizer");
   if (!optimizer)
     optimizer = mix_optimizer_from_text(options->optimizer_name ? options->optimizer_name : "rmsprop",
                                         model->semantics);
-  if (options->no_auto_scale_loss && !model->semantics->auto_wrap_optional) {
-    mix_fail_type(
+  if (options->no_auto_scale_loss && !model->semantics->auto_wrap_optional)
+    return mix_fail_type(
         "model_compile: no_auto_scale_loss is not an argument of %s; to scale nothing, wrap the optimizer "
         "in a fixed loss scale of 1",
         model->semantics->name);
-    return false;
-  }
   state->given_optimizer = mix_retain(optimizer);
   if (optimizer && !options->no_auto_scale_loss && wraps)
     optimizer = mix_optimizer_for_policy(optimizer, mix_model_policy(model));

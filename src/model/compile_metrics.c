@@ -53,11 +53,9 @@ static bool used(const mix_compiled_state *state, const mix_metric *metric) {
 
 static bool add(mix_model *model, mix_metric *metric, const char *name, int output, bool weighted) {
   mix_compiled_state *state = model->compiling;
-  if (metric && used(state, metric)) {
-    mix_fail_value("model_compile: the metric object '%s' is given twice; make one for each place",
-                   mix_metric_name(metric));
-    return false;
-  }
+  if (metric && used(state, metric))
+    return mix_fail_value("model_compile: the metric object '%s' is given twice; make one for each place",
+                          mix_metric_name(metric));
   const char *shown = metric ? free_name(model, output, weighted, name) : NULL;
   if (!shown ||
       !mix_reserve(&state->metrics, &state->metric_capacity, state->metric_count + 1, sizeof *state->metrics))
@@ -83,21 +81,18 @@ static bool add_named(mix_model *model, const char *const *names, int output, bo
 static bool add_object(mix_model *model, void *object, const char *field, int output, bool weighted) {
   if (mix_is(object, &mix_metric_object_class))
     return add(model, object, mix_metric_name(object), output, weighted);
-  mix_fail_type("model_compile: an item of %s is not a metric", field);
-  return false;
+  return mix_fail_type("model_compile: an item of %s is not a metric", field);
 }
 
 /* One output: a list of metrics. Several: an item for each, a metric, a list of metrics, or NULL. */
 static bool add_objects(mix_model *model, mix_list *objects, const char *field, int output, bool weighted) {
   int outputs = mix_model_output_count(model);
   if (!objects) return true;
-  if (outputs > 1 && mix_list_count(objects) != outputs) {
-    mix_fail_value(
+  if (outputs > 1 && mix_list_count(objects) != outputs)
+    return mix_fail_value(
         "model_compile: %d items of %s; the model has %d outputs: give each a metric, a list of metrics, or "
         "NULL",
         mix_list_count(objects), field, outputs);
-    return false;
-  }
   void *item = outputs > 1 ? mix_list_get(objects, output) : objects;
   if (!item) return true;
   if (!mix_is(item, &mix_list_class)) return add_object(model, item, field, output, weighted);

@@ -23,13 +23,11 @@ static int by_sequence(const void *a, const void *b) {
 static bool add_call(mix_functional *graph, int *capacity, mix_tensor *tensor) {
   int output;
   mix_layer_call *call = mix_tensor_history(tensor, &output);
-  if (!call) {
-    mix_fail_value(
+  if (!call)
+    return mix_fail_value(
         "model_new: a tensor between inputs and outputs was made by operation '%s' outside any layer; use a "
         "layer for it",
         tensor->node->op->name);
-    return false;
-  }
   if (mix_functional_call_place(graph, call) >= 0) return true;
   if (!mix_reserve(&graph->calls, capacity, graph->call_count + 1, sizeof *graph->calls) ||
       !mix_key_map_set(&graph->places, mix_address_key(call), graph->call_count))
@@ -72,11 +70,9 @@ static bool collect(mix_functional *graph) {
   for (int c = 0; c < graph->call_count; c++) {
     mix_layer_call *call = graph->calls[c];
     if (is_input(graph, call)) continue;
-    if (!call->inputs) {
-      mix_fail_value("model_new: the outputs need input '%s', which is not among the model's inputs",
-                     mix_layer_name(call->layer));
-      return false;
-    }
+    if (!call->inputs)
+      return mix_fail_value("model_new: the outputs need input '%s', which is not among the model's inputs",
+                            mix_layer_name(call->layer));
     mix_list *const lists[] = {call->inputs, call->arguments, call->masks, call->initial_state,
                                call->keywords.argument_masks};
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)
@@ -195,13 +191,11 @@ static bool distinct_inputs(mix_list *inputs) {
   for (int i = 0; i < mix_list_count(inputs); i++)
     for (int before = 0; before < i; before++)
       if (mix_tensor_history(mix_list_get(inputs, i), &(int){0}) ==
-          mix_tensor_history(mix_list_get(inputs, before), &(int){0})) {
-        mix_fail_value(
+          mix_tensor_history(mix_list_get(inputs, before), &(int){0}))
+        return mix_fail_value(
             "model_new: inputs %d and %d are the same tensor or results of one call; expected different "
             "mix_input tensors",
             before, i);
-        return false;
-      }
   return true;
 }
 
@@ -220,17 +214,13 @@ static json_t *form_of(void *given, int count) {
 }
 
 static bool symbolic_all(mix_list *list, const char *what) {
-  if (mix_list_count(list) < 1 || mix_list_count(list) > MIX_MODEL_MAX) {
-    mix_fail_value("model_new: %d %s; expected 1 to %d", mix_list_count(list), what, MIX_MODEL_MAX);
-    return false;
-  }
+  if (mix_list_count(list) < 1 || mix_list_count(list) > MIX_MODEL_MAX)
+    return mix_fail_value("model_new: %d %s; expected 1 to %d", mix_list_count(list), what, MIX_MODEL_MAX);
   for (int i = 0; i < mix_list_count(list); i++)
-    if (!mix_tensor_is_symbolic(mix_list_get(list, i))) {
-      mix_fail_value(
+    if (!mix_tensor_is_symbolic(mix_list_get(list, i)))
+      return mix_fail_value(
           "model_new: %s %d holds data; expected what mix_input returned or was computed from it by layers",
           what, i);
-      return false;
-    }
   return true;
 }
 

@@ -73,11 +73,9 @@ bool mix_match_inputs(const mix_model *model, const mix_component *x, int *place
   char text[512], other[512];
   for (int i = 0; i < inputs; i++) {
     const char *name = mix_model_input_name(model, i);
-    if (!name) {
-      mix_fail_value("%s: the input of '%s' has no name; begin the model with an input layer", call,
-                     mix_layer_name(model->layer));
-      return false;
-    }
+    if (!name)
+      return mix_fail_value("%s: the input of '%s' has no name; begin the model with an input layer", call,
+                            mix_layer_name(model->layer));
     places[i] = leaf_named(x, name, call);
     if (places[i] < 0)
       mix_fail_value("%s: missing data for input '%s'; the names given are %s, expected %s", call, name,
@@ -108,11 +106,10 @@ bool mix_match_outputs(const mix_model *model, const mix_component *given, const
   const mix_structure *dict = given->structure;
   char text[512];
   for (int i = 0; i < dict->count; i++)
-    if (!has_name(model, mix_model_output_name, outputs, dict->names[i])) {
-      mix_fail_value("%s: %s has '%s', which is no output of the model; its outputs are %s", call, what,
-                     dict->names[i], names_of(model, mix_model_output_name, outputs, text, sizeof text));
-      return false;
-    }
+    if (!has_name(model, mix_model_output_name, outputs, dict->names[i]))
+      return mix_fail_value("%s: %s has '%s', which is no output of the model; its outputs are %s", call,
+                            what, dict->names[i],
+                            names_of(model, mix_model_output_name, outputs, text, sizeof text));
   for (int i = 0; i < outputs && !mix_failed(); i++) {
     const char *name = mix_model_output_name(model, i);
     places[i] = leaf_named(given, name, call);

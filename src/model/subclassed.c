@@ -6,11 +6,9 @@
 static bool counts_valid(const mix_subclassed_options *options) {
   const int counts[] = {options->inputs, options->outputs};
   for (int i = 0; i < 2; i++)
-    if (counts[i] < 0 || counts[i] > MIX_MODEL_MAX) {
-      mix_fail_value("subclassed: %d %s; expected 1 to %d", counts[i], i ? "outputs" : "inputs",
-                     MIX_MODEL_MAX);
-      return false;
-    }
+    if (counts[i] < 0 || counts[i] > MIX_MODEL_MAX)
+      return mix_fail_value("subclassed: %d %s; expected 1 to %d", counts[i], i ? "outputs" : "inputs",
+                            MIX_MODEL_MAX);
   return true;
 }
 

@@ -94,8 +94,7 @@ static bool read_axes(const mix_fields *fields, const mix_field_row *field, cons
   if (json_is_null(value)) return true;
   if (count > MIX_MAX_RANK)
     return mix_fail_value("config: \"%s\" is a list of %zu axes; expected at most %d", field->name, count,
-                          MIX_MAX_RANK),
-           false;
+                          MIX_MAX_RANK);
   axes->count = (int)count;
   for (size_t i = 0; i < count; i++) {
     const json_t *axis = json_is_array(value) ? json_array_get(value, i) : value;
@@ -109,17 +108,14 @@ static bool resolve_axes(const mix_fields *fields, const mix_field_row *field, v
   if (axes->count < 0) /* `.axis = -1` sets the first member of the list */
     return mix_fail_value("%s: %s is a list of axes, and is the number %s%d; expected MIX_AXES(%d)",
                           fields->call, field->name, axes->count == MIX_AXIS_0 ? "MIX_AXIS_0, " : "",
-                          axes->count, mix_axis_number(axes->count)),
-           false;
+                          axes->count, mix_axis_number(axes->count));
   if (axes->count > MIX_MAX_RANK)
     return mix_fail_value("%s: %s names %d axes; expected 0 to %d", fields->call, field->name, axes->count,
-                          MIX_MAX_RANK),
-           false;
+                          MIX_MAX_RANK);
   for (int i = 0; i < axes->count; i++)
     if (axes->axis[i] == MIX_AXIS_0)
       return mix_fail_value("%s: %s has MIX_AXIS_0 in a list of axes, where 0 is axis 0 itself", fields->call,
-                            field->name),
-             false;
+                            field->name);
   return true;
 }
 static json_t *write_axes(const mix_fields *fields, const mix_field_row *field, const void *options) {
@@ -187,11 +183,10 @@ static bool read_shape(const mix_fields *fields, const mix_field_row *field, con
   mix_shape *shape = mix_field_at(field, options);
   size_t rank = json_array_size(value);
   if (json_is_null(value)) return true;
-  if (!json_is_array(value)) return mix_field_mistyped(field, value), false;
+  if (!json_is_array(value)) return mix_field_mistyped(field, value);
   if (rank > MIX_MAX_RANK)
     return mix_fail_value("config: \"%s\" has %zu dimensions; expected at most %d", field->name, rank,
-                          MIX_MAX_RANK),
-           false;
+                          MIX_MAX_RANK);
   shape->rank = (int)rank;
   for (size_t i = 0; i < rank; i++) {
     const json_t *dim = json_array_get(value, i);
@@ -224,13 +219,11 @@ static bool copy_numbers(const mix_fields *fields, const mix_field_row *field, v
   const double *given = numbers->values;
   numbers->values = NULL;
   if (numbers->count < 0 || (numbers->count > 0 && !given))
-    return mix_fail_type("%s: %s has %d numbers and no values", fields->call, field->name, numbers->count),
-           false;
+    return mix_fail_type("%s: %s has %d numbers and no values", fields->call, field->name, numbers->count);
   if (!numbers->count) return true;
   for (int i = 0; i < numbers->count; i++)
     if (isnan(given[i]))
-      return mix_fail_value("%s: number %d of %s is nan; expected a number", fields->call, i, field->name),
-             false;
+      return mix_fail_value("%s: number %d of %s is nan; expected a number", fields->call, i, field->name);
   double *copy = mix_alloc(sizeof *copy * (size_t)numbers->count);
   if (copy) memcpy(copy, given, sizeof *copy * (size_t)numbers->count);
   numbers->values = copy;
@@ -259,8 +252,7 @@ static bool read_numbers(const mix_fields *fields, const mix_field_row *field, c
     const json_t *item = json_is_array(value) ? json_array_get(value, i) : value;
     if (!json_is_number(item))
       return mix_fail_type("config: \"%s\" holds %s; expected %s", field->name, mix_json_kind(item),
-                           field->kind->expected),
-             false;
+                           field->kind->expected);
     numbers[i] = json_number_value(item);
   }
   *(mix_numbers *)mix_field_at(field, options) = (mix_numbers){.count = (int)count, .values = numbers};

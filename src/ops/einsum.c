@@ -119,8 +119,7 @@ typedef struct equation {
 } equation;
 
 static bool refuse(const equation *e, const char *problem) {
-  mix_fail_value("einsum: '%.100s': %s", e->text, problem);
-  return false;
+  return mix_fail_value("einsum: '%.100s': %s", e->text, problem);
 }
 
 static int label_of(char c) {
@@ -173,11 +172,9 @@ static bool open_operands(equation *e) {
     term *t = &e->operands[k];
     const mix_shape shape = mix_tensor_shape(t->tensor);
     const int open = shape.rank - t->labels.rank;
-    if (open < 0 || (open > 0 && t->ellipsis < 0)) {
-      mix_fail_value("einsum: '%.100s': term %d has %d letters, but the operand has shape %s", e->text, k + 1,
-                     t->labels.rank, MIX_SHAPE_TEXT(shape));
-      return false;
-    }
+    if (open < 0 || (open > 0 && t->ellipsis < 0))
+      return mix_fail_value("einsum: '%.100s': term %d has %d letters, but the operand has shape %s", e->text,
+                            k + 1, t->labels.rank, MIX_SHAPE_TEXT(shape));
     if (!open_ellipsis(e, t, open)) return false;
     if (open > e->open) e->open = open;
   }
@@ -225,9 +222,8 @@ static bool check_sizes(const equation *e) {
       for (int i = 0; i < shape.rank; i++) {
         if (e->operands[k].labels.dims[i] != label || (label >= ELLIPSIS && shape.dims[i] == 1)) continue;
         if (mix_dimension_merge(size, shape.dims[i], &size)) continue;
-        mix_fail_value("einsum: '%.100s': one dimension has the sizes %lld and %lld", e->text,
-                       (long long)size, (long long)shape.dims[i]);
-        return false;
+        return mix_fail_value("einsum: '%.100s': one dimension has the sizes %lld and %lld", e->text,
+                              (long long)size, (long long)shape.dims[i]);
       }
     }
   }

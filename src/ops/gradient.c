@@ -178,30 +178,26 @@ static bool request_valid(mix_list *targets, mix_list *upstream, mix_list *sourc
   char got[320], expected[320];
   if (upstream && mix_list_count(upstream) != count)
     return mix_fail_value("tape_gradient: %d output gradients for %d targets", mix_list_count(upstream),
-                          count),
-           false;
+                          count);
   for (int i = 0; i < count; i++) {
     mix_tensor *target = mix_list_get(targets, i), *gradient = upstream ? mix_list_get(upstream, i) : NULL;
     if (!target) continue;
     if (!mix_is(target, &mix_tensor_class) || (gradient && !mix_is(gradient, &mix_tensor_class)))
-      return mix_fail_type("tape_gradient: target %d or its output gradient is not a tensor", i), false;
+      return mix_fail_type("tape_gradient: target %d or its output gradient is not a tensor", i);
     if (!mix_dtype_is_floating(mix_tensor_value(target)->dtype))
       return mix_fail_type("tape_gradient: target %d has dtype %s; expected a floating dtype", i,
-                           mix_dtype_name(mix_tensor_value(target)->dtype)),
-             false;
+                           mix_dtype_name(mix_tensor_value(target)->dtype));
     if (gradient && (mix_tensor_dtype(gradient) != mix_tensor_dtype(target) ||
                      !mix_shape_equal(mix_tensor_shape(gradient), mix_tensor_shape(target))))
       return mix_fail_value("tape_gradient: output gradient %d is %s; its target is %s", i,
                             mix_operands_text(1, &gradient, got, sizeof got),
-                            mix_operands_text(1, &target, expected, sizeof expected)),
-             false;
+                            mix_operands_text(1, &target, expected, sizeof expected));
   }
   for (int i = 0; i < mix_list_count(sources); i++) {
     void *source = mix_list_get(sources, i);
     if (!mix_is(source, &mix_tensor_class) && !mix_is(source, &mix_variable_class))
       return mix_fail_type("tape_gradient: source %d is %s; expected a tensor or a variable", i,
-                           source ? "another object" : "NULL"),
-             false;
+                           source ? "another object" : "NULL");
   }
   return true;
 }

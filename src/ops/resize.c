@@ -114,7 +114,7 @@ mix_resize_weights *mix_resize_weights_new(const mix_resize_attributes *a) {
   size_t numbers, bytes;
   if (__builtin_mul_overflow(to, span + 2, &numbers) || __builtin_mul_overflow(numbers, 8, &bytes) ||
       bytes > SIZE_MAX / 2)
-    return mix_fail_memory("the weights of resize_axis"), NULL;
+    return mix_fail_memory("the weights of resize_axis");
   mix_resize_weights *w = mix_calloc(1, sizeof *w + bytes);
   if (!w) return NULL;
   w->span = (int64_t)span;

@@ -52,9 +52,8 @@ void *mix_call_fail(mix_status status, const char *call, const mix_tensor *x, co
 bool mix_operand_ready(const char *call, const mix_tensor *x) {
   if (mix_failed()) return false;
   if (mix_is(x, &mix_tensor_class)) return true;
-  mix_call_fail(MIX_TYPE_ERROR, call, NULL, "an operand is %s; expected a tensor",
-                x ? "another object" : "NULL");
-  return false;
+  return mix_call_fail(MIX_TYPE_ERROR, call, NULL, "an operand is %s; expected a tensor",
+                       x ? "another object" : "NULL");
 }
 
 bool mix_rule_output(mix_node *node, int output, mix_shape shape) {
@@ -133,10 +132,10 @@ bool mix_axes_normal(const char *call, const mix_tensor *x, mix_axes axes, mix_r
 
 bool mix_dtype_checked(const char *call, mix_dtype dtype) {
   if (dtype > MIX_DTYPE_NONE && dtype < MIX_DTYPE_COUNT && mix_dtype_size(dtype) > 0) return true;
-  mix_call_fail(MIX_TYPE_ERROR, call, NULL,
-                "no tensor has dtype %s; expected one of the floating and integer dtypes or bool",
-                dtype >= MIX_DTYPE_NONE && dtype < MIX_DTYPE_COUNT ? mix_dtype_name(dtype) : "(unknown)");
-  return false;
+  return mix_call_fail(MIX_TYPE_ERROR, call, NULL,
+                       "no tensor has dtype %s; expected one of the floating and integer dtypes or bool",
+                       dtype >= MIX_DTYPE_NONE && dtype < MIX_DTYPE_COUNT ? mix_dtype_name(dtype)
+                                                                          : "(unknown)");
 }
 
 bool mix_rows_elementwise(const mix_row_query *query) {

@@ -35,8 +35,7 @@ static mix_tensor *epsilon_hat(mix_update *update, mix_dtype dtype) {
 static bool check(const mix_optimizer *optimizer) {
   if (!optimizer->options.adam.adaptive_epsilon || optimizer->rules->adam_adaptive_epsilon) return true;
   return mix_fail_value("%s: adaptive_epsilon is unknown to the semantics %s; only tf_keras has it",
-                        optimizer->class->lower_case_name, optimizer->rules->name),
-         false;
+                        optimizer->class->lower_case_name, optimizer->rules->name);
 }
 
 static void update(mix_update *update, int index, mix_tensor *gradient) {

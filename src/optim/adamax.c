@@ -183,7 +183,7 @@ static void nadam(mix_update *update, int index, mix_tensor *gradient) {
 
 static bool nadam_check(const mix_optimizer *optimizer) {
   if (!optimizer->options.common.schedule || !optimizer->rules->nadam_schedule_refused) return true;
-  return mix_fail_value("nadam: this generation's Nadam takes no learning rate schedule"), false;
+  return mix_fail_value("nadam: this generation's Nadam takes no learning rate schedule");
 }
 
 const mix_optimizer_class mix_nadam_class = {

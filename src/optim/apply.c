@@ -30,24 +30,21 @@ bool mix_optimizer_check_lists(const char *call, mix_optimizer *optimizer, mix_l
   if (mix_failed()) return false;
   if (!mix_is(optimizer, &mix_optimizer_object_class) || !mix_is(gradients, &mix_list_class) ||
       !mix_is(variables, &mix_list_class))
-    return mix_fail_type("%s: expected an optimizer, a list of gradients and a list of variables", call),
-           false;
+    return mix_fail_type("%s: expected an optimizer, a list of gradients and a list of variables", call);
   int count = mix_list_count(gradients), expected = mix_list_count(variables);
-  if (count != expected)
-    return mix_fail_value("%s: %d gradients for %d variables", call, count, expected), false;
+  if (count != expected) return mix_fail_value("%s: %d gradients for %d variables", call, count, expected);
   bool any = count == 0;
   for (int i = 0; i < count; i++) {
     void *gradient = mix_list_get(gradients, i);
     any = any || gradient;
     if (gradient && !mix_is(gradient, &mix_tensor_class))
-      return mix_fail_type("%s: item %d of the gradients is not a tensor", call, i), false;
+      return mix_fail_type("%s: item %d of the gradients is not a tensor", call, i);
     if (!mix_is(mix_list_get(variables, i), &mix_variable_class))
-      return mix_fail_type("%s: item %d of the variables is not a variable", call, i), false;
+      return mix_fail_type("%s: item %d of the variables is not a variable", call, i);
   }
   if (!any)
     return mix_fail_value("%s: no gradients provided for any variable: every one of the %d is NULL", call,
-                          count),
-           false;
+                          count);
   return true;
 }
 
@@ -121,8 +118,7 @@ static bool gather(step *s, mix_list *gradients, mix_list *variables) {
     if (index < 0)
       return mix_fail_value("%s: variable '%s' is not one of those it was built for; "
                             "make a new optimizer for a new set of variables",
-                            optimizer->name, variable->name),
-             false;
+                            optimizer->name, variable->name);
     mix_tensor *gradient = mix_list_get(gradients, i);
     if (!gradient) {
       if (length < sizeof missing)

@@ -102,10 +102,9 @@ json_t *mix_optimizer_to_json(mix_optimizer *optimizer) {
 static bool check_decay(const json_t *decay, const mix_fields *fields) {
   if (!fields->rules->decay_keyword_ignored)
     return mix_fail_value(
-               "%s: decay is no argument of tf_keras's new optimizers; expected a config of module "
-               "keras.optimizers.legacy, or an InverseTimeDecay as learning_rate",
-               fields->call),
-           false;
+        "%s: decay is no argument of tf_keras's new optimizers; expected a config of module "
+        "keras.optimizers.legacy, or an InverseTimeDecay as learning_rate",
+        fields->call);
   if (!json_is_null(decay))
     mix_log_message(MIX_LOG_WARNING, "%s: decay is no argument of keras3's optimizers and is ignored",
                     fields->call);

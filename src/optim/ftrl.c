@@ -59,8 +59,7 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
 static bool check(const mix_optimizer *optimizer) {
   double power = optimizer->options.ftrl.learning_rate_power;
   if (!(power > 0)) return true;
-  return mix_fail_value("ftrl: learning_rate_power is %g; expected a number that is not positive", power),
-         false;
+  return mix_fail_value("ftrl: learning_rate_power is %g; expected a number that is not positive", power);
 }
 
 #define ROW(field, value, ...)                                                                               \

@@ -25,7 +25,7 @@ static void update(mix_update *update, int index, mix_tensor *gradient) {
 static bool check(const mix_optimizer *optimizer) {
   double beta = optimizer->options.lion.beta_1;
   if (beta > 0 && beta <= 1) return true;
-  return mix_fail_value("lion: beta_1 is %g; expected a number in (0, 1]", beta), false;
+  return mix_fail_value("lion: beta_1 is %g; expected a number in (0, 1]", beta);
 }
 
 const mix_optimizer_class mix_lion_class = {

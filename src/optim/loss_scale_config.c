@@ -72,13 +72,12 @@ static bool check_keywords(const json_t *config) {
                             : given == base[i].default_value && !json_is_null(value);
       if (!is_default)
         return mix_fail_value("loss_scale_optimizer: %s is not supported here; set it on the inner optimizer",
-                              key),
-               false;
+                              key);
     }
     if (!known && used < sizeof unknown)
       used += (size_t)snprintf(unknown + used, sizeof unknown - used, "%s%s", used ? ", " : "", key);
   }
-  if (used) return mix_fail_value("loss_scale_optimizer: unknown arguments: %s", unknown), false;
+  if (used) return mix_fail_value("loss_scale_optimizer: unknown arguments: %s", unknown);
   return true;
 }
 

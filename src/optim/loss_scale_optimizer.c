@@ -15,29 +15,24 @@ static bool check_inner(const mix_loss_scale_optimizer_options *options, const m
   const mix_optimizer *inner = options->inner;
   if (!mix_is(inner, &mix_optimizer_object_class))
     return mix_fail(semantics->wrapper_inner_error,
-                    "loss_scale_optimizer: inner must be an optimizer, such as mix_sgd()"),
-           false;
+                    "loss_scale_optimizer: inner must be an optimizer, such as mix_sgd()");
   if (inner->inner && semantics->wrapper_nested_error)
     return mix_fail(semantics->wrapper_nested_error,
                     "loss_scale_optimizer: cannot wrap another loss-scale optimizer (around %s)",
-                    inner->inner->name),
-           false;
+                    inner->inner->name);
   if (inner->inner)
     return mix_fail_unsupported(
-               "loss_scale_optimizer: wrapping a loss-scale optimizer (around %s) is not offered",
-               inner->inner->name),
-           false;
+        "loss_scale_optimizer: wrapping a loss-scale optimizer (around %s) is not offered",
+        inner->inner->name);
   if (inner->wrapped && semantics->wrapper_twice_refused)
     return mix_fail_value("loss_scale_optimizer: %s is already wrapped by a loss-scale optimizer; "
                           "an optimizer can be wrapped only once",
-                          inner->name),
-           false;
+                          inner->name);
   if (semantics->wrapper_clip_refused &&
       (inner->options.common.clipnorm != 0 || inner->options.common.clipvalue != 0))
     return mix_fail_value("loss_scale_optimizer: %s has clipnorm or clipvalue, "
                           "which cannot be used together with loss scaling",
-                          inner->name),
-           false;
+                          inner->name);
   return true;
 }
 
@@ -194,13 +189,12 @@ mix_tensor *mix_optimizer_loss_scale(mix_optimizer *optimizer) {
 static bool offers_unscaled_loop(const mix_optimizer *optimizer, const char *call) {
   if (mix_failed()) return false;
   if (!mix_is(optimizer, &mix_optimizer_object_class))
-    return mix_fail_type("%s: expected an optimizer", call), false;
+    return mix_fail_type("%s: expected an optimizer", call);
   if (optimizer->inner && optimizer->semantics->wrapper_unscaled_loop) return true;
-  mix_fail(MIX_ATTRIBUTE_ERROR,
-           "%s: %s %s has no such function; "
-           "mix_optimizer_scale_loss and mix_optimizer_apply serve every optimizer",
-           call, optimizer->semantics->name, mix_optimizer_class_name(optimizer));
-  return false;
+  return mix_fail(MIX_ATTRIBUTE_ERROR,
+                  "%s: %s %s has no such function; "
+                  "mix_optimizer_scale_loss and mix_optimizer_apply serve every optimizer",
+                  call, optimizer->semantics->name, mix_optimizer_class_name(optimizer));
 }
 
 mix_tensor *mix_optimizer_get_scaled_loss(mix_optimizer *optimizer, mix_tensor *loss) {

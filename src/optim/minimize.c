@@ -48,7 +48,7 @@ static mix_list *scaled_gradients(mix_optimizer *optimizer, mix_tensor *loss, mi
 static bool can_differentiate(const char *call, mix_optimizer *optimizer, mix_tensor *loss) {
   if (mix_failed()) return false;
   if (mix_is(optimizer, &mix_optimizer_object_class) && mix_is(loss, &mix_tensor_class)) return true;
-  return mix_fail_type("%s: expected an optimizer and a loss", call), false;
+  return mix_fail_type("%s: expected an optimizer and a loss", call);
 }
 
 mix_list *mix_optimizer_compute_gradients(mix_optimizer *optimizer, mix_tensor *loss, mix_tape *tape,

@@ -65,8 +65,7 @@ static bool read_rate(const mix_fields *fields, const mix_field_row *field, cons
   long long number = json_integer_value(value);
   if (json_is_integer(value) && fields->rules->integer_learning_rate_refused)
     return mix_fail_value("%s: learning_rate is the integer %lld; expected a floating number, such as %lld.0",
-                          fields->call, number, number),
-           false;
+                          fields->call, number, number);
   return mix_read_number(fields, field, value, options);
 }
 static const mix_value_kind rate_kind = {"a number", sizeof(double), mix_resolve_number, NULL,
@@ -299,10 +298,8 @@ static bool make_state(mix_optimizer *optimizer, mix_list *variables) {
 bool mix_variables_given(mix_list *variables, const char *call) {
   if (!mix_given(variables, &mix_list_class, call, "a list of variables")) return false;
   for (int i = 0; i < mix_list_count(variables); i++)
-    if (!mix_is(mix_list_get(variables, i), &mix_variable_class)) {
-      mix_fail_type("%s: item %d of the variables is not a variable", call, i);
-      return false;
-    }
+    if (!mix_is(mix_list_get(variables, i), &mix_variable_class))
+      return mix_fail_type("%s: item %d of the variables is not a variable", call, i);
   return true;
 }
 
@@ -460,9 +457,8 @@ mix_status mix_optimizer_set_learning_rate(mix_optimizer *optimizer, double lear
 
 static bool check_limit(const char *name, double limit) {
   if (isfinite(limit) && limit >= 0) return true;
-  mix_fail_value("optimizer_set_clipping: %s is %g; expected a positive number, or 0 for no limit", name,
-                 limit);
-  return false;
+  return mix_fail_value("optimizer_set_clipping: %s is %g; expected a positive number, or 0 for no limit",
+                        name, limit);
 }
 
 mix_status mix_optimizer_set_clipping(mix_optimizer *optimizer, double clipnorm, double global_clipnorm,

@@ -329,11 +329,10 @@ static bool succeeded(const char *key, const char *option) {
   if (!mix_failed()) return true;
   if (mix_error() == MIX_MEMORY_ERROR) return false;
   mix_error_set_aside(&error);
-  mix_fail(
+  return mix_fail(
       error.status,
       "compile_config.%s (not read with .no_%s of mix_model_load, or --%s NAME where the command has it): %s",
       key, option, option, error.message);
-  return false;
 }
 
 bool mix_model_compile_json(mix_model *model, const json_t *config, const mix_semantics *written) {

@@ -35,10 +35,9 @@ static bool try_lock(mix_folder_lock *lock, const char *folder, const char *call
   if (lock->excludes) return true;
   if (errno == EWOULDBLOCK)
     return mix_fail_runtime(
-               "%s: the folder %s is in use by another process; wait until that has ended, or name "
-               "another folder",
-               call, folder),
-           false;
+        "%s: the folder %s is in use by another process; wait until that has ended, or name "
+        "another folder",
+        call, folder);
   mix_log_message(MIX_LOG_WARNING,
                   "%s: the folder %s cannot be locked: %s; see that no other process uses it", call, folder,
                   strerror(errno));

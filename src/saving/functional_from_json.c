@@ -160,9 +160,8 @@ static void read_training(saved_graph *graph, const saved_layer *layer, const js
 
 static bool read_flag(const saved_layer *layer, const char *name, const json_t *value) {
   if (json_is_boolean(value)) return json_is_true(value);
-  mix_fail_type("model_from_json: %s of layer '%.60s' is %s; expected true or false", name, layer->name,
-                mix_json_kind(value));
-  return false;
+  return mix_fail_type("model_from_json: %s of layer '%.60s' is %s; expected true or false", name,
+                       layer->name, mix_json_kind(value));
 }
 
 /* The number of a tensor's place in the call, 0 for the inputs; -1: it is no such name. */
@@ -347,8 +346,7 @@ static bool make_keras_operation_call(saved_graph *graph, saved_layer *layer, co
   read_call call = {.training = MIX_INHERIT};
   if (mix_operand_form_reserved(node))
     return mix_fail_value("model_from_json: the call of layer '%.60s' has an object that no operation takes",
-                          layer->name),
-           false;
+                          layer->name);
   read_operation_node(graph, node, &call);
   const bool ready = !mix_failed() && !layer->missing;
   if (ready && !mix_list_count(call.inputs))
@@ -387,7 +385,7 @@ static bool make_call(saved_graph *graph, saved_layer *layer) {
   if (mix_failed() || layer->missing) return false;
   separate_states(layer, &call);
   if (!mix_list_count(call.inputs) || all_null(call.inputs))
-    return mix_fail_value("model_from_json: a call of layer '%.60s' has no inputs", layer->name), false;
+    return mix_fail_value("model_from_json: a call of layer '%.60s' has no inputs", layer->name);
   mix_call_options options = {.size = sizeof options,
                               .inputs =
                                   call.inputs_are_list ? (void *)call.inputs : mix_list_get(call.inputs, 0),
@@ -478,7 +476,7 @@ static bool make_calls(saved_graph *graph) {
 
 static bool take_name(saved_graph *graph, const char *name) {
   if (json_object_get(graph->taken, name))
-    return mix_fail_value("model_from_json: two layers are named '%.60s'", name), false;
+    return mix_fail_value("model_from_json: two layers are named '%.60s'", name);
   return mix_json_set(graph->taken, name, json_true());
 }
 
@@ -486,9 +484,9 @@ static bool read_layer(saved_graph *graph, saved_layer *layer, const json_t *obj
   const json_t *config = json_object_get(object, "config");
   layer->name = json_string_value(json_object_get(object, "name"));
   if (!layer->name) layer->name = json_string_value(json_object_get(config, "name"));
-  if (!layer->name) return mix_fail_value("model_from_json: layer %d has no name", index), false;
+  if (!layer->name) return mix_fail_value("model_from_json: layer %d has no name", index);
   if (json_object_get(graph->names, layer->name))
-    return mix_fail_value("model_from_json: two layers are named '%.60s'", layer->name), false;
+    return mix_fail_value("model_from_json: two layers are named '%.60s'", layer->name);
   mix_json_set(graph->names, layer->name, json_integer(index));
   layer->nodes = json_object_get(object, "inbound_nodes");
   const bool input = mix_json_is_class(object, "InputLayer");

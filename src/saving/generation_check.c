@@ -23,10 +23,9 @@ static bool has_class(const check *c, const mix_layer *layer) {
   const mix_layer_kind *kind = layer->kind;
   if (!kind || !(c->to->layer_names_keras3 ? kind->tf_keras_only : kind->keras3_only)) return true;
   return mix_fail_unsupported(
-             "%s: %s has no class %s, so that it cannot load the layer '%s'; save for %s, or put layers "
-             "in its place that both have",
-             c->call, c->to->name, kind->class.name, layer->name, c->from->name),
-         false;
+      "%s: %s has no class %s, so that it cannot load the layer '%s'; save for %s, or put layers "
+      "in its place that both have",
+      c->call, c->to->name, kind->class.name, layer->name, c->from->name);
 }
 
 static bool has_options(const check *c, const mix_layer *layer) {
@@ -47,10 +46,9 @@ static bool has_activations(const check *c, const mix_layer *layer, const json_t
     const char *name = json_string_value(value);
     if (name && !strcmp(name, "hard_sigmoid") && strstr(key, "activation"))
       return mix_fail_unsupported(
-                 "%s: %s computes hard_sigmoid, the %s of the layer '%s', by another formula than %s, so "
-                 "that the file would predict other numbers; save for %s",
-                 c->call, c->to->name, key, layer->name, c->from->name, c->from->name),
-             false;
+          "%s: %s computes hard_sigmoid, the %s of the layer '%s', by another formula than %s, so "
+          "that the file would predict other numbers; save for %s",
+          c->call, c->to->name, key, layer->name, c->from->name, c->from->name);
   }
   return true;
 }
@@ -63,10 +61,9 @@ static bool has_axes(const check *c, const mix_layer *layer, const json_t *confi
     negative |= json_integer_value(json_array_get(axes, i)) < 0;
   if (!negative || !differs(c->from, c->to, MIX_RULE(attention_axes_of_inputs))) return true;
   return mix_fail_unsupported(
-             "%s: %s counts the negative attention_axes of the layer '%s' from another end than %s; give "
-             "axes from 0 on",
-             c->call, c->to->name, layer->name, c->from->name),
-         false;
+      "%s: %s counts the negative attention_axes of the layer '%s' from another end than %s; give "
+      "axes from 0 on",
+      c->call, c->to->name, layer->name, c->from->name);
 }
 
 static bool has_numbers(const check *c, mix_layer *layer) {

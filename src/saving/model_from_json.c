@@ -155,10 +155,9 @@ static bool has_no_code(const json_t *object) {
   const json_t *function = json_object_get(json_object_get(object, "config"), "function");
   if (!mix_json_is_class(object, "Lambda") || !function || json_is_string(function)) return true;
   if (mix_custom_layer_find("Lambda", NULL, &custom)) return true;
-  mix_fail_unsupported(
+  return mix_fail_unsupported(
       "model_from_json: the function of a Lambda layer is Python code, which is not run; write the layer "
       "in C, and register its class as Lambda with mix_register_layer");
-  return false;
 }
 
 static mix_layer *new_layer(mix_json_reader *reader, const json_t *object) {
@@ -248,7 +247,7 @@ static bool add_layers(mix_json_reader *reader, mix_model *model, const json_t *
     if (!mix_json_is_class(object, "InputLayer"))
       layer = reader->read_layer(reader, object, (int)i);
     else if (i)
-      return mix_fail_value("model_from_json: an InputLayer is item %zu of a sequential model", i), false;
+      return mix_fail_value("model_from_json: an InputLayer is item %zu of a sequential model", i);
     else
       layer = (*input = mix_reader_input(reader, object)) ? mix_tensor_history(*input, NULL)->layer : NULL;
     if (layer) mix_sequential_add(model, layer);

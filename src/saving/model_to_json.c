@@ -49,13 +49,11 @@ static json_t *layer_json(json_writer *writer, mix_layer *layer, bool open_batch
 
 static bool inputs_are_layers(const mix_layer *model, const mix_functional *graph) {
   for (int i = 0; i < graph->input_count; i++)
-    if (mix_tensor_history(graph->inputs[i], NULL)->inputs) {
-      mix_fail_unsupported(
+    if (mix_tensor_history(graph->inputs[i], NULL)->inputs)
+      return mix_fail_unsupported(
           "model_to_json: input %d of '%s' is the result of a layer; expected models that begin with "
           "mix_input",
           i, model->name);
-      return false;
-    }
   return true;
 }
 
@@ -241,11 +239,10 @@ static json_t *text_json(mix_model *model) {
 
 bool mix_model_has_structure(const mix_model *model, const char *call) {
   if (model->kind != MIX_SUBCLASSED) return true;
-  mix_fail_unsupported(
+  return mix_fail_unsupported(
       "%s: '%s' is a subclassed model, whose structure is its program; save its weights, or make the "
       "model of mix_model_new or mix_sequential",
       call, model->layer->name);
-  return false;
 }
 
 const char *mix_model_to_json(mix_model *model) {

@@ -18,7 +18,7 @@ void mix_texts_free(mix_texts *texts) {
 static bool take_texts(const mix_keras_file *file, const char *name, mix_hdf5_value *value,
                        mix_texts *texts) {
   if (value->count && !value->texts)
-    return mix_fail_format("%s: the attribute %s has no texts", file->name, name), false;
+    return mix_fail_format("%s: the attribute %s has no texts", file->name, name);
   if (!mix_reserve(&texts->items, &texts->capacity, texts->count + (int)value->count + 1,
                    sizeof *texts->items))
     return false;
@@ -141,10 +141,9 @@ static bool read_in_order(mix_weights_reader *reader, mix_texts *saved) {
   if (!layers || !keep_weighted(reader, saved)) return false;
   if (mix_list_count(layers) != saved->count)
     return mix_fail_value(
-               "%s: %s: the model has %d layers with weights, the file %d; expected the weights of a "
-               "model of the same layers, or .by_name",
-               reader->call, reader->file->name, mix_list_count(layers), saved->count),
-           false;
+        "%s: %s: the model has %d layers with weights, the file %d; expected the weights of a "
+        "model of the same layers, or .by_name",
+        reader->call, reader->file->name, mix_list_count(layers), saved->count);
   for (int i = 0; i < saved->count; i++) {
     mix_layer *layer = mix_list_items(layers)[i];
     if (!read_layer(reader, layer, mix_legacy_variables(layer), saved->items[i])) return false;

@@ -65,8 +65,7 @@ bool mix_read_variable(mix_weights_reader *reader, const char *path, mix_variabl
   if (!mix_shape_equal(shape, variable->shape))
     return mix_fail_value("%s: %s: '%s' has shape %s, but '%s' in the file has %s", reader->call,
                           reader->file->name, variable->name, MIX_SHAPE_TEXT(variable->shape), path,
-                          MIX_SHAPE_TEXT(shape)),
-           false;
+                          MIX_SHAPE_TEXT(shape));
   if (reader->assign)
     MIX_SCOPE {
       mix_tensor *value = value_for(reader, path, dtype, variable);

@@ -54,8 +54,7 @@ static bool pair_layers(pairs *p, const mix_layer *from, const mix_layer *to) {
                                                               : NULL;
     if (!other)
       return mix_fail_unsupported("%s: the layer '%s' in '%s' has no counterpart under %s", p->call,
-                                  inner->name, from->name, p->semantics->name),
-             false;
+                                  inner->name, from->name, p->semantics->name);
     pair_layers(p, inner, other);
   }
   return !mix_failed();

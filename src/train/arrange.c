@@ -16,10 +16,8 @@ static bool arrange_labels(const mix_model *model, const mix_component *y, const
     add(arrangement, outputs, places, 0);
     return true;
   }
-  if (y->leaves != outputs) {
-    mix_fail_value("%s: %d arrays of labels; the model has %d outputs", call, y->leaves, outputs);
-    return false;
-  }
+  if (y->leaves != outputs)
+    return mix_fail_value("%s: %d arrays of labels; the model has %d outputs", call, y->leaves, outputs);
   add(arrangement, outputs, NULL, y->first);
   return true;
 }
@@ -44,11 +42,9 @@ static bool arrange_weights(const mix_model *model, const mix_component *y, cons
     add(arrangement, outputs, places, 0);
     return true;
   }
-  if (weights->leaves != 1 && weights->leaves != outputs) {
-    mix_fail_value("%s: %d arrays of sample weights; expected one, or one for each of the %d outputs", call,
-                   weights->leaves, outputs);
-    return false;
-  }
+  if (weights->leaves != 1 && weights->leaves != outputs)
+    return mix_fail_value("%s: %d arrays of sample weights; expected one, or one for each of the %d outputs",
+                          call, weights->leaves, outputs);
   add(arrangement, weights->leaves, NULL, weights->first);
   return true;
 }

@@ -49,12 +49,10 @@ static bool same_run(const mix_fit_state *f) {
   describe_run(f, ours);
   if (!mix_archive_get_integers(f->resumed, "fit/run", RUN_NUMBERS, theirs)) return false;
   for (int i = 0; i < RUN_NUMBERS; i++)
-    if (ours[i] != theirs[i]) {
-      mix_fail_value(
+    if (ours[i] != theirs[i])
+      return mix_fail_value(
           "fit: %s: %s is %lld here, %lld in the checkpoint; resume with the data and options of that run",
           mix_archive_path(f->resumed), run_names[i], (long long)ours[i], (long long)theirs[i]);
-      return false;
-    }
   return true;
 }
 
@@ -106,10 +104,8 @@ static bool get_position(mix_fit_state *f, int64_t *epoch) {
   const bool anew = f->checkpoint->another; /* the epoch begins anew: its data are others */
   if (!mix_archive_get_integers(f->resumed, "fit/place", POSITION_NUMBERS, position)) return false;
   if (position[POSITION_EPOCH] < 0 || position[POSITION_BATCH] < 0 ||
-      position[POSITION_STEPS] < position[POSITION_BATCH]) {
-    mix_fail_format("%s: 'fit/place' is no place in a run", mix_archive_path(f->resumed));
-    return false;
-  }
+      position[POSITION_STEPS] < position[POSITION_BATCH])
+    return mix_fail_format("%s: 'fit/place' is no place in a run", mix_archive_path(f->resumed));
   *epoch = position[POSITION_EPOCH];
   f->position = anew ? 0 : position[POSITION_BATCH];
   f->history->steps = position[POSITION_STEPS];
@@ -269,21 +265,17 @@ static bool may_resume(mix_fit_state *f) {
 bool mix_backup_open(mix_fit_state *f) {
   for (int i = 0; f->callbacks.items && i < mix_list_count(f->callbacks.items); i++) {
     const mix_callback *callback = mix_list_get(f->callbacks.items, i);
-    if (callback->backup && f->backup) {
-      mix_fail_value("fit: two BackupAndRestore callbacks (%s and %s); give one", f->backup->folder,
-                     callback->backup->folder);
-      return false;
-    }
+    if (callback->backup && f->backup)
+      return mix_fail_value("fit: two BackupAndRestore callbacks (%s and %s); give one", f->backup->folder,
+                            callback->backup->folder);
     if (callback->backup) f->backup = callback->backup;
   }
   f->model->resumes = false;
   if (!f->backup) return true;
-  if (f->adapter.dataset && has_own_rows(f)) {
-    mix_fail_unsupported(
+  if (f->adapter.dataset && has_own_rows(f))
+    return mix_fail_unsupported(
         "fit: BackupAndRestore with .rows = MIX_LOCAL and a data set: the place of rank 0 alone is kept; "
         "give arrays, or .rows = MIX_SHARED");
-    return false;
-  }
   mix_checkpoint_options options = {.size = sizeof options,
                                     .folder = f->backup->folder,
                                     .model = f->model,

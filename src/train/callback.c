@@ -85,16 +85,12 @@ static void note_hooks(mix_callbacks *callbacks, const mix_callback *callback) {
 bool mix_callbacks_open(mix_callbacks *callbacks, mix_model *model, mix_list *items, const char *call) {
   *callbacks = (mix_callbacks){.model = model, .items = items, .call = call};
   if (!items || mix_failed()) return !mix_failed();
-  if (!mix_is(items, &mix_list_class)) {
-    mix_fail_type("%s: callbacks is no list; expected mix_list_of(...) of callbacks", call);
-    return false;
-  }
+  if (!mix_is(items, &mix_list_class))
+    return mix_fail_type("%s: callbacks is no list; expected mix_list_of(...) of callbacks", call);
   for (int i = 0; i < mix_list_count(items); i++) {
     const mix_callback *callback = mix_list_get(items, i);
-    if (!mix_is(callback, &callback_class)) {
-      mix_fail_type("%s: item %d of callbacks is no callback", call, i);
-      return false;
-    }
+    if (!mix_is(callback, &callback_class))
+      return mix_fail_type("%s: item %d of callbacks is no callback", call, i);
     note_hooks(callbacks, callback);
   }
   return true;
@@ -119,8 +115,7 @@ static bool name_callback(const mix_callback *callback, const char *hook) {
   char message[1024];
   if (strstr(mix_error_message(), mix_callback_name(callback))) return false;
   mix_status status = mix_error_take(message, sizeof message);
-  mix_fail(status, "%s (in callback '%s', %s)", message, mix_callback_name(callback), hook);
-  return false;
+  return mix_fail(status, "%s (in callback '%s', %s)", message, mix_callback_name(callback), hook);
 }
 
 bool mix_callbacks_run(const mix_callbacks *callbacks, mix_hook hook, int64_t index, mix_logs *logs) {

@@ -8,23 +8,18 @@
 static bool check_labels(const mix_model *model, int count, const int64_t *labels, int64_t *classes) {
   *classes = 0;
   for (int i = 0; i < count; i++) {
-    if (labels[i] < 0 || labels[i] >= 1 << 20) {
-      mix_fail_value("fit: class weight for label %lld; expected a class from 0 to 1048575",
-                     (long long)labels[i]);
-      return false;
-    }
+    if (labels[i] < 0 || labels[i] >= 1 << 20)
+      return mix_fail_value("fit: class weight for label %lld; expected a class from 0 to 1048575",
+                            (long long)labels[i]);
     for (int before = 0; before < i; before++)
-      if (labels[before] == labels[i]) {
-        mix_fail_value("fit: class weights name label %lld twice", (long long)labels[i]);
-        return false;
-      }
+      if (labels[before] == labels[i])
+        return mix_fail_value("fit: class weights name label %lld twice", (long long)labels[i]);
     if (labels[i] >= *classes) *classes = labels[i] + 1;
   }
   if (!model->state->class_weights_all || *classes == count) return true;
-  mix_fail_value(
+  return mix_fail_value(
       "fit: class weights name %d labels, the largest is %lld; expected all classes from 0 on, each once",
       count, (long long)*classes - 1);
-  return false;
 }
 
 mix_status mix_model_set_class_weights(mix_model *model, int count, const int64_t *labels,

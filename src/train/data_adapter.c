@@ -64,10 +64,7 @@ bool mix_data_adapter_open_arrays(mix_data_adapter *adapter, mix_list *arrays, i
   mix_tensor *list[3 * MIX_MODEL_MAX];
   int count = arrays ? mix_list_count(arrays) : 0;
   if (!arrays) return false;
-  if (count > 3 * MIX_MODEL_MAX) {
-    mix_fail_value("%s: too many arrays", adapter->call);
-    return false;
-  }
+  if (count > 3 * MIX_MODEL_MAX) return mix_fail_value("%s: too many arrays", adapter->call);
   for (int i = 0; i < count; i++) list[i] = mix_list_get(arrays, i);
   if (rows < 0) rows = mix_tensor_shape(list[0]).dims[0];
   if (!batch_size)
@@ -103,10 +100,10 @@ static bool open_dataset(mix_data_adapter *adapter, const mix_data_adapter_data 
 
 bool mix_data_adapter_may_read(const char *call) {
   if (!mix_capture_current()) return true;
-  mix_fail_runtime("%s: called in a function that is being captured, where tensors have no values yet; use "
-                   "mix_model_call there, or call %s outside",
-                   call, call);
-  return false;
+  return mix_fail_runtime(
+      "%s: called in a function that is being captured, where tensors have no values yet; use "
+      "mix_model_call there, or call %s outside",
+      call, call);
 }
 
 bool mix_data_adapter_open(mix_data_adapter *adapter, mix_model *model, const mix_data_adapter_data *data,
@@ -161,12 +158,10 @@ bool mix_data_adapter_begin(mix_data_adapter *adapter, mix_batch_order order, ui
 static bool holds_batches(const mix_data_adapter *adapter, mix_list *element) {
   char what[256];
   for (int i = 0; i < mix_list_count(element); i++)
-    if (mix_tensor_shape(mix_list_get(element, i)).rank < 1) {
-      mix_fail_value("%s: %s of the data set's elements is a scalar; expected batches (rows, ...): "
-                     "use mix_dataset_batch",
-                     adapter->call, mix_leaf_text(mix_list_structure(element), i, what, sizeof what));
-      return false;
-    }
+    if (mix_tensor_shape(mix_list_get(element, i)).rank < 1)
+      return mix_fail_value("%s: %s of the data set's elements is a scalar; expected batches (rows, ...): "
+                            "use mix_dataset_batch",
+                            adapter->call, mix_leaf_text(mix_list_structure(element), i, what, sizeof what));
   return true;
 }
 
@@ -298,8 +293,7 @@ static bool get_pass(mix_data_adapter *adapter, mix_archive *archive) {
   adapter->resumed = true;
   if (adapter->pass >= 0 && adapter->next >= 0 && adapter->next <= mix_batches_count(adapter->batches))
     return true;
-  mix_fail_format("%s: 'fit/pass' is no place in the data", mix_archive_path(archive));
-  return false;
+  return mix_fail_format("%s: 'fit/pass' is no place in the data", mix_archive_path(archive));
 }
 
 bool mix_data_adapter_get_position(mix_data_adapter *adapter, mix_archive *archive) {

@@ -104,11 +104,9 @@ static bool collect(collected *all, mix_tensor *output) {
     all->dtype = mix_tensor_dtype(output);
     all->shape = shape;
     all->shape.dims[0] = 0;
-  } else if (!mix_shape_equal(rest, shape)) {
-    mix_fail_value(
+  } else if (!mix_shape_equal(rest, shape))
+    return mix_fail_value(
         "predict: the outputs of two batches differ in more than their rows; they cannot be put together");
-    return false;
-  }
   if (all->size + bytes > all->capacity || !all->data) {
     size_t capacity = 2 * all->capacity > all->size + bytes ? 2 * all->capacity : all->size + bytes;
     char *grown = mix_realloc(all->data, capacity + 1);

@@ -83,10 +83,9 @@ static bool split(mix_fit_state *f, mix_list *all, int weights, int64_t *rows) {
   if (training == 0 || training == *rows) {
     char given[32];
     mix_number_write_shortest(given, sizeof given, f->options.validation_split);
-    mix_fail_value(
+    return mix_fail_value(
         "fit: validation_split %s of %lld rows leaves %s part empty; give more rows or another split", given,
         (long long)*rows, training ? "the validation" : "the training");
-    return false;
   }
   f->validation_x = rows_of_all(all, 0, inputs, training, *rows - training);
   f->validation_x = as_given(f->validation_x, &f->adapter.arguments);
@@ -108,10 +107,8 @@ static bool open_adapter(mix_fit_state *f) {
                                 .steps = o->steps_per_epoch,
                                 .rows = o->rows};
   bool given = o->validation_x || o->validation_y;
-  if (!given && o->validation_sample_weight) {
-    mix_fail_value("fit: validation_sample_weight without validation_x, whose rows it weighs");
-    return false;
-  }
+  if (!given && o->validation_sample_weight)
+    return mix_fail_value("fit: validation_sample_weight without validation_x, whose rows it weighs");
   if (given && !take_validation_data(f)) return false;
   if (mix_is_dataset(o->x)) {
     if (o->validation_split > 0 && !given)

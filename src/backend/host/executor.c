@@ -152,10 +152,9 @@ static bool choose_kernel(mix_executable *executable, int number, bool verbose) 
                     scope ? scope : "", report);
   if (!host->kernel) {
     mix_host_choose(executable->tables, &host->args, report, sizeof report);
-    mix_fail_unsupported("%s(%s)%s%s: no kernel serves it%s%s", host->args.op->name,
-                         mix_kernel_operands_text(&host->args, operands, sizeof operands),
-                         scope ? " in " : "", scope ? scope : "", report[0] ? ": " : "", report);
-    return false;
+    return mix_fail_unsupported("%s(%s)%s%s: no kernel serves it%s%s", host->args.op->name,
+                                mix_kernel_operands_text(&host->args, operands, sizeof operands),
+                                scope ? " in " : "", scope ? scope : "", report[0] ? ": " : "", report);
   }
   const mix_kernel *kernel = host->kernel;
   if (kernel->prepare && !kernel->prepare(&host->args, executable->threads)) return false;

@@ -30,11 +30,10 @@ bool mix_xla_supports(const mix_op *op, mix_dtype dtype) { return mix_dtype_size
 
 static bool refuse(const mix_ir *ir, const mix_ir_node *node) {
   const mix_dtype dtype = ir->values[node->input_count ? node->inputs[0] : node->first_output].dtype;
-  mix_fail_unsupported(
+  return mix_fail_unsupported(
       "%s of %s%s%s: it has no form in StableHLO%s; try mix_set_device(\"cpu\")", node->op->name,
       mix_dtype_name(dtype), node->scope ? " in " : "", node->scope ? node->scope : "",
       node->program || (node->op->flags & MIX_OP_PROGRAM) ? ", which takes graphs before the pass fuse" : "");
-  return false;
 }
 
 /* ---- graphs ---- */

@@ -83,13 +83,12 @@ const char *mix_pjrt_lost(void) {
 
 bool mix_pjrt_call(const mix_pjrt *plugin, pjrt_call call, void *arguments, size_t size, const char *what) {
   const char *lost = mix_pjrt_lost();
-  if (lost) return mix_fail_runtime("%s: %s", what, lost), false;
+  if (lost) return mix_fail_runtime("%s: %s", what, lost);
   pjrt_function *function = function_of(plugin, call);
   pjrt_error *error = NULL;
   if (!function)
     return mix_fail_unsupported("%s: the plug-in %s has no function %d, its API is %d.%d", what, plugin->path,
-                                (int)call, plugin->api->version.major, plugin->api->version.minor),
-           false;
+                                (int)call, plugin->api->version.major, plugin->api->version.minor);
   call_with(function, arguments, size, &error);
   if (error) record(plugin, call, error, what);
   return !error;
@@ -153,7 +152,7 @@ bool mix_pjrt_load(mix_pjrt *plugin, const char *path) {
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char *why = dlerror();
-    return mix_fail_io("%s cannot be loaded: %s", path, why ? why : "no reason given"), false;
+    return mix_fail_io("%s cannot be loaded: %s", path, why ? why : "no reason given");
   }
   plugin->api = api_of(library, path);
   if (!plugin->api) return dlclose(library), false;

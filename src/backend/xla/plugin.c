@@ -31,7 +31,7 @@ bool mix_xla_usable(void) {
 bool mix_xla_choose(const char *path, const char *source) {
   bool good = false;
   const char *lost = mix_pjrt_lost();
-  if (lost) return mix_fail_unsupported("%s: %s: %s", source, path, lost), false;
+  if (lost) return mix_fail_unsupported("%s: %s: %s", source, path, lost);
   pthread_mutex_lock(&lock);
   const mix_pjrt *now = mix_xla_plugin();
   if (!*path)

@@ -41,16 +41,14 @@ static void release(contents *c) {
 static bool check(const char *where, const contents *c) {
   for (int i = 0; i < FILES; i++) {
     if (!c->data[i])
-      return mix_fail_io("cifar10_load: %s holds some of the six files but not %s", where, names[i]), false;
+      return mix_fail_io("cifar10_load: %s holds some of the six files but not %s", where, names[i]);
     if (!c->size[i] || c->size[i] % RECORD)
       return mix_fail_format("%s/%s: %zu bytes; expected a multiple of %d", where, names[i], c->size[i],
-                             RECORD),
-             false;
+                             RECORD);
     for (size_t record = 0; record < c->size[i] / RECORD; record++)
       if (c->data[i][record * RECORD] >= CLASSES)
         return mix_fail_format("%s/%s: label %zu is %d; expected 0 to 9", where, names[i], record,
-                               c->data[i][record * RECORD]),
-               false;
+                               c->data[i][record * RECORD]);
   }
   return true;
 }

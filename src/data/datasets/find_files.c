@@ -74,7 +74,7 @@ bool mix_data_files_find(const mix_data_files *files, const char *directory, boo
   if (directory) {
     if (search_both(files, directory, &tried, context)) return !mix_failed();
     if (optional) return false;
-    return mix_fail_io("%s: %s in %s", files->call, files->missing_there, directory), false;
+    return mix_fail_io("%s: %s in %s", files->call, files->missing_there, directory);
   }
   const char *data_dir = getenv("MIXTAPE_DATA_DIR"), *keras_home = getenv("KERAS_HOME"),
              *home = getenv("HOME");

@@ -21,18 +21,16 @@ const char *mix_images_source(const char *format, ...) {
 
 static bool check_pair(const char *source, const char *what, mix_tensor *images, mix_tensor *labels) {
   mix_shape x = mix_tensor_shape(images), y = mix_tensor_shape(labels);
-  if (x.rank != 3 || y.rank != 1 || x.dims[0] != y.dims[0] || mix_shape_size(x) < 1) {
-    mix_fail_format("%s: %s images have shape %s and labels %s; expected (n, height, width) and (n), n >= 1",
-                    source, what, MIX_SHAPE_TEXT(x), MIX_SHAPE_TEXT(y));
-    return false;
-  }
+  if (x.rank != 3 || y.rank != 1 || x.dims[0] != y.dims[0] || mix_shape_size(x) < 1)
+    return mix_fail_format(
+        "%s: %s images have shape %s and labels %s; expected (n, height, width) and (n), n >= 1", source,
+        what, MIX_SHAPE_TEXT(x), MIX_SHAPE_TEXT(y));
   const uint8_t *label = mix_tensor_data(labels);
   if (!label) return false;
   for (int64_t i = 0; i < y.dims[0]; i++)
-    if (label[i] >= CLASSES) {
-      mix_fail_format("%s: %s label %lld is %d; expected 0 to 9", source, what, (long long)i, label[i]);
-      return false;
-    }
+    if (label[i] >= CLASSES)
+      return mix_fail_format("%s: %s label %lld is %d; expected 0 to 9", source, what, (long long)i,
+                             label[i]);
   return true;
 }
 
@@ -42,10 +40,9 @@ bool mix_images_check(const char *source, mix_tensor *const arrays[4]) {
     return false;
   mix_shape train = mix_tensor_shape(arrays[0]), test = mix_tensor_shape(arrays[2]);
   if (train.dims[1] == test.dims[1] && train.dims[2] == test.dims[2]) return true;
-  mix_fail_format("%s: training images are %lld x %lld, test images %lld x %lld", source,
-                  (long long)train.dims[1], (long long)train.dims[2], (long long)test.dims[1],
-                  (long long)test.dims[2]);
-  return false;
+  return mix_fail_format("%s: training images are %lld x %lld, test images %lld x %lld", source,
+                         (long long)train.dims[1], (long long)train.dims[2], (long long)test.dims[1],
+                         (long long)test.dims[2]);
 }
 
 /* uint8 (n, height, width) to float32 (n, height * width), divided by 255 in float32 as in the Keras

@@ -29,9 +29,8 @@ static bool load_npz(const char *path, mix_npz *npz, mix_tensor *arrays[ARRAY_CO
   for (int i = 0; i < ARRAY_COUNT; i++) {
     if (!(arrays[i] = mix_npz_require(npz, array_names[i]))) return false;
     if (mix_tensor_dtype(arrays[i]) == MIX_UINT8) continue;
-    mix_fail_format("mnist_load: %s: %s has dtype %s; Keras's file has uint8", path, array_names[i],
-                    mix_dtype_name(mix_tensor_dtype(arrays[i])));
-    return false;
+    return mix_fail_format("mnist_load: %s: %s has dtype %s; Keras's file has uint8", path, array_names[i],
+                           mix_dtype_name(mix_tensor_dtype(arrays[i])));
   }
   return true;
 }
@@ -52,11 +51,9 @@ static char *find_idx(const char *folder, int array) {
 
 static bool load_idx(const char *folder, char *const paths[ARRAY_COUNT], mix_tensor *arrays[ARRAY_COUNT]) {
   for (int i = 0; i < ARRAY_COUNT; i++) {
-    if (!paths[i]) {
-      mix_fail_io("mnist_load: %s holds some of the four IDX files but not %s (.gz or plain)", folder,
-                  idx_names[0][i]);
-      return false;
-    }
+    if (!paths[i])
+      return mix_fail_io("mnist_load: %s holds some of the four IDX files but not %s (.gz or plain)", folder,
+                         idx_names[0][i]);
     if (!(arrays[i] = mix_idx_load(paths[i]))) return false;
   }
   return true;

@@ -36,27 +36,21 @@ static bool check(concatenate_cursor *cursor, const mix_list *values) {
     cursor->structure = mix_list_structure(values);
     for (int i = 0; i < count; i++) cursor->dtypes[i] = mix_tensor_dtype(tensors[i]);
   }
-  if (count != cursor->components) {
-    mix_fail_type(
+  if (count != cursor->components)
+    return mix_fail_type(
         "dataset_concatenate: an element has %d tensors, the first one %d; both data sets must be alike",
         count, cursor->components);
-    return false;
-  }
-  if (mix_list_structure(values) != cursor->structure) {
-    mix_fail_type(
+  if (mix_list_structure(values) != cursor->structure)
+    return mix_fail_type(
         "dataset_concatenate: an element has the structure %s, which is not that of the first one; both "
         "data sets must be nested alike",
         mix_structure_text(values, NULL, NULL, text, sizeof text));
-    return false;
-  }
   for (int i = 0; i < count; i++)
-    if (mix_tensor_dtype(tensors[i]) != cursor->dtypes[i]) {
-      mix_fail_type(
+    if (mix_tensor_dtype(tensors[i]) != cursor->dtypes[i])
+      return mix_fail_type(
           "dataset_concatenate: %s of an element is %s, of the first one %s; cast it in a map first",
           mix_leaf_text(cursor->structure, i, text, sizeof text),
           mix_dtype_name(mix_tensor_dtype(tensors[i])), mix_dtype_name(cursor->dtypes[i]));
-      return false;
-    }
   return true;
 }
 

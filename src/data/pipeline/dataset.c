@@ -36,9 +36,8 @@ bool mix_is_dataset(const void *object) { return mix_is(object, &dataset_class);
 bool mix_dataset_given(const mix_dataset *dataset, const char *call) {
   if (mix_failed()) return false;
   if (mix_is(dataset, &dataset_class)) return true;
-  mix_fail_type("%s: %s; expected a data set", call,
-                dataset ? "the first argument is no data set" : "the data set is NULL");
-  return false;
+  return mix_fail_type("%s: %s; expected a data set", call,
+                       dataset ? "the first argument is no data set" : "the data set is NULL");
 }
 
 /* The inputs come first, so that no class goes down more than one step. */

@@ -44,26 +44,21 @@ static bool padded_shape(const padded_cursor *padded, int index, mix_shape *shap
     mix_tensor *tensor = mix_list_get(padded->lists[i], index);
     mix_shape own = mix_tensor_shape(tensor);
     mix_shape_text(own, text, sizeof text);
-    if (own.rank != shape->rank || mix_tensor_dtype(tensor) != mix_tensor_dtype(model)) {
-      mix_fail_value(
+    if (own.rank != shape->rank || mix_tensor_dtype(tensor) != mix_tensor_dtype(model))
+      return mix_fail_value(
           "dataset_padded_batch: %s of element %d of a batch is %s %s, of its first element %s %s; "
           "padding changes neither dtype nor rank",
           what, i, mix_dtype_name(mix_tensor_dtype(tensor)), text, mix_dtype_name(mix_tensor_dtype(model)),
           MIX_SHAPE_TEXT(mix_tensor_shape(model)));
-      return false;
-    }
-    if (given->rank != 0 && given->rank != own.rank) {
-      mix_fail_value("dataset_padded_batch: %s has shape %s; padded_shapes[%d] has %d dimensions", what, text,
-                     index, given->rank);
-      return false;
-    }
+    if (given->rank != 0 && given->rank != own.rank)
+      return mix_fail_value("dataset_padded_batch: %s has shape %s; padded_shapes[%d] has %d dimensions",
+                            what, text, index, given->rank);
     for (int d = 0; d < own.rank; d++) {
       if (given->rank != 0 && given->dims[d] >= 0) {
-        if (own.dims[d] > given->dims[d]) {
-          mix_fail_value("dataset_padded_batch: %s has shape %s; padded_shapes[%d] has only %lld on axis %d",
-                         what, text, index, (long long)given->dims[d], d);
-          return false;
-        }
+        if (own.dims[d] > given->dims[d])
+          return mix_fail_value(
+              "dataset_padded_batch: %s has shape %s; padded_shapes[%d] has only %lld on axis %d", what, text,
+              index, (long long)given->dims[d], d);
         shape->dims[d] = given->dims[d];
       } else if (own.dims[d] > shape->dims[d]) {
         shape->dims[d] = own.dims[d];

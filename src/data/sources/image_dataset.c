@@ -106,8 +106,7 @@ static bool find_classes(const mix_image_dataset_options *o, image_index *index)
   for (int i = 0; i < o->class_count; i++)
     if (!o->class_names[i] || !has(&index->classes, o->class_names[i]))
       return mix_fail_value(CALL ": class_names has '%.60s', which is no folder in %s",
-                            o->class_names[i] ? o->class_names[i] : "NULL", o->directory),
-             false;
+                            o->class_names[i] ? o->class_names[i] : "NULL", o->directory);
   index->classes.count = 0;
   for (int i = 0; i < o->class_count; i++) mix_names_add(&index->classes, o->class_names[i]);
   return !mix_failed();
@@ -138,8 +137,7 @@ static int by_value(const void *a, const void *b) {
 static bool take_labels(const mix_image_dataset_options *o, image_index *index) {
   if (o->label_count != index->paths.count)
     return mix_fail_value(CALL ": %lld labels, but %lld files in %s", (long long)o->label_count,
-                          (long long)index->paths.count, o->directory),
-           false;
+                          (long long)index->paths.count, o->directory);
   const size_t bytes = (size_t)o->label_count * sizeof *o->labels;
   index->labels = mix_alloc(bytes + 1);
   int64_t *sorted = index->labels ? mix_alloc(bytes + 1) : NULL;
@@ -212,7 +210,7 @@ static mix_dataset *dataset_of(const mix_image_dataset_options *o, const image_i
 static bool check(const mix_image_dataset_options *o) {
 #define REFUSE(...) return mix_fail_value(CALL ": " __VA_ARGS__), false
   const double split = o->validation_split;
-  if (!o->directory) return mix_fail_type(CALL ": directory is NULL"), false;
+  if (!o->directory) return mix_fail_type(CALL ": directory is NULL");
   if (o->labels && o->no_labels) REFUSE("both labels and no_labels were given; give one");
   if (o->class_names && (o->labels || o->no_labels))
     REFUSE("class_names is only for labels that are inferred from the folders");

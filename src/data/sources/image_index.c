@@ -62,8 +62,7 @@ static bool list(const char *folder, mix_names *images, mix_names *folders, bool
   DIR *handle = opendir(folder);
   if (!handle)
     return mix_fail_io("image_dataset_from_directory: cannot read the folder %s: %s", folder,
-                       strerror(errno)),
-           false;
+                       strerror(errno));
   for (const struct dirent *entry; !mix_failed() && (entry = readdir(handle));) {
     if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
     char *path = mix_path_join(folder, entry->d_name);

@@ -30,9 +30,8 @@ static bool spec_axes(const mix_layer *layer, int index, mix_shape shape) {
     int axis = mix_axis_normal(layer->spec.axes[i], shape.rank);
     if (axis >= 0 && (shape.dims[axis] == layer->spec.axis_sizes[i] || shape.dims[axis] == MIX_UNKNOWN))
       continue;
-    mix_fail_value("%s: input %d has shape %s; expected axis %d to have size %lld", layer->name, index,
-                   MIX_SHAPE_TEXT(shape), layer->spec.axes[i], (long long)layer->spec.axis_sizes[i]);
-    return false;
+    return mix_fail_value("%s: input %d has shape %s; expected axis %d to have size %lld", layer->name, index,
+                          MIX_SHAPE_TEXT(shape), layer->spec.axes[i], (long long)layer->spec.axis_sizes[i]);
   }
   return true;
 }
@@ -42,25 +41,21 @@ bool mix_layer_spec_holds(const mix_layer *layer, mix_list *inputs) {
   for (int i = 0; i < mix_list_count(inputs); i++) {
     const mix_value *value = mix_tensor_value(mix_list_items(inputs)[i]);
     mix_shape shape = value->shape;
-    if (spec->dtype && value->dtype != mix_dtype_from_name(spec->dtype)) {
-      mix_fail_value("%s: input %d has dtype %s; expected %s", layer->name, i, mix_dtype_name(value->dtype),
-                     spec->dtype);
-      return false;
-    }
+    if (spec->dtype && value->dtype != mix_dtype_from_name(spec->dtype))
+      return mix_fail_value("%s: input %d has dtype %s; expected %s", layer->name, i,
+                            mix_dtype_name(value->dtype), spec->dtype);
     bool rank = (!spec->rank || shape.rank == spec->rank) &&
                 (!spec->min_rank || shape.rank >= spec->min_rank) &&
                 (!spec->max_rank || shape.rank <= spec->max_rank);
-    if (!rank) {
-      mix_fail_value("%s: input %d has shape %s of rank %d; expected %s %d", layer->name, i,
-                     MIX_SHAPE_TEXT(shape), shape.rank,
-                     spec->rank                                      ? "rank"
-                     : spec->min_rank && shape.rank < spec->min_rank ? "at least rank"
-                                                                     : "at most rank",
-                     spec->rank                                      ? spec->rank
-                     : spec->min_rank && shape.rank < spec->min_rank ? spec->min_rank
-                                                                     : spec->max_rank);
-      return false;
-    }
+    if (!rank)
+      return mix_fail_value("%s: input %d has shape %s of rank %d; expected %s %d", layer->name, i,
+                            MIX_SHAPE_TEXT(shape), shape.rank,
+                            spec->rank                                      ? "rank"
+                            : spec->min_rank && shape.rank < spec->min_rank ? "at least rank"
+                                                                            : "at most rank",
+                            spec->rank                                      ? spec->rank
+                            : spec->min_rank && shape.rank < spec->min_rank ? spec->min_rank
+                                                                            : spec->max_rank);
     if (!spec_axes(layer, i, shape)) return false;
   }
   return true;

@@ -66,14 +66,10 @@ const mix_class mix_layer_object_class = {.name = "layer", .finalize = finalize,
 
 /* Copies the class as the caller compiled it. Its first fields are required. */
 static bool copy_class(mix_layer_class *copy, const mix_layer_class *class, const char *call) {
-  if (!class) {
-    mix_fail_type("%s: needs a layer class", call);
-    return false;
-  }
+  if (!class) return mix_fail_type("%s: needs a layer class", call);
   if (!mix_options_copy(copy, sizeof *copy, class, call)) return false;
   if (copy->name && copy->name[0] && copy->call) return true;
-  mix_fail_value("%s: a layer class needs a name and a call function", call);
-  return false;
+  return mix_fail_value("%s: a layer class needs a name and a call function", call);
 }
 
 /* The policy of the options: an object, a name, or the global policy. Borrowed. */

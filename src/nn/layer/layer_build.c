@@ -51,8 +51,7 @@ static bool build(mix_layer *layer, int count, const mix_shape *shapes) {
     if (status || mix_failed()) {
       mix_release(layer->weights); /* a later attempt starts over */
       layer->weights = NULL;
-      mix_fail(status ? status : MIX_INTERNAL_ERROR, "%s: build failed", layer->name);
-      return false;
+      return mix_fail(status ? status : MIX_INTERNAL_ERROR, "%s: build failed", layer->name);
     }
   }
   layer->built = true;

@@ -169,8 +169,7 @@ static bool holds_tensors(const mix_layer *layer, mix_list *list, const char *wh
   for (int i = 0; list && i < mix_list_count(list); i++) {
     void *item = mix_list_items(list)[i];
     if (!item || mix_is(item, &mix_tensor_class)) continue;
-    mix_fail_type("%s: item %d of %s is another object; expected a tensor", layer->name, i, what);
-    return false;
+    return mix_fail_type("%s: item %d of %s is another object; expected a tensor", layer->name, i, what);
   }
   return true;
 }
@@ -390,8 +389,7 @@ static bool takes_attention_keywords(const mix_layer *layer, const mix_call_opti
   const int more = names && o->arguments ? mix_list_count(o->arguments) : 0;
   if (more && more >= names)
     return mix_fail_type("%s: %d arguments behind its input; expected at most %d", layer->name, more,
-                         names - 1),
-           false;
+                         names - 1);
   return !refused;
 }
 

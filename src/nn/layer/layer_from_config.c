@@ -112,7 +112,7 @@ static bool resolve_layer(const mix_fields *fields, const mix_field_row *field, 
   mix_layer *layer = *(mix_layer **)mix_field_at(field, options);
   if (!layer) return true;
   if (!mix_is(layer, &mix_layer_object_class))
-    return mix_fail_value("%s: %s is another object; expected a layer", fields->call, field->name), false;
+    return mix_fail_value("%s: %s is another object; expected a layer", fields->call, field->name);
   mix_retain(layer);
   return true;
 }
@@ -135,11 +135,10 @@ const mix_value_kind mix_field_layer = {"a layer",   sizeof(mix_layer *), resolv
 static bool resolve_layers(const mix_fields *fields, const mix_field_row *field, void *options) {
   mix_list *given = *(mix_list **)mix_field_at(field, options), *copy;
   if (!mix_is(given, &mix_list_class))
-    return mix_fail_value("%s: %s is another object; expected a list of layers", fields->call, field->name),
-           false;
+    return mix_fail_value("%s: %s is another object; expected a list of layers", fields->call, field->name);
   for (int i = 0; i < mix_list_count(given); i++)
     if (!mix_is(mix_list_get(given, i), &mix_layer_object_class))
-      return mix_fail_value("%s: item %d of %s is no layer", fields->call, i, field->name), false;
+      return mix_fail_value("%s: item %d of %s is no layer", fields->call, i, field->name);
   copy = mix_retain(mix_list_new(mix_list_count(given), mix_list_items(given)));
   *(mix_list **)mix_field_at(field, options) = copy;
   return copy != NULL;
@@ -155,7 +154,7 @@ static json_t *write_layers(const mix_fields *fields, const mix_field_row *field
 }
 static bool read_layers(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                         void *options) {
-  if (!json_is_array(value)) return mix_field_mistyped(field, value), false;
+  if (!json_is_array(value)) return mix_field_mistyped(field, value);
   mix_list *layers = mix_list_new(0, NULL);
   for (size_t i = 0; i < json_array_size(value) && !mix_failed(); i++)
     mix_list_append(layers, read_inner(fields, json_array_get(value, i)));

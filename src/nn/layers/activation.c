@@ -17,7 +17,7 @@ static mix_shape activation_output_shape(mix_layer *layer, int count, const mix_
 
 static bool activation_check(void *options, const mix_layer_kind *kind) {
   if (((const mix_activation_options *)options)->activation) return true;
-  return mix_fail_type("%s: needs the name of an activation; 'linear' changes nothing", kind->call), false;
+  return mix_fail_type("%s: needs the name of an activation; 'linear' changes nothing", kind->call);
 }
 
 static const mix_field_row fields[] = {{MIX_FIELD(mix_activation_options, activation), &mix_field_activation},

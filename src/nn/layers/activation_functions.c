@@ -247,9 +247,8 @@ static bool is_known(const char *activation, const mix_semantics *semantics, con
       mix_did_you_mean_try(&nearest, table[i].name);
       if (!is_alias(i)) mix_text_put(&names, "%s%s", names.used ? ", " : "", table[i].name);
     }
-  mix_fail_value("%s: activation '%.60s' is not known to %s%s; expected one of %s", call, activation,
-                 semantics->name, mix_did_you_mean_hint(&nearest, hint, sizeof hint), list);
-  return false;
+  return mix_fail_value("%s: activation '%.60s' is not known to %s%s; expected one of %s", call, activation,
+                        semantics->name, mix_did_you_mean_hint(&nearest, hint, sizeof hint), list);
 }
 
 mix_shape mix_activation_shape(const char *activation, mix_shape shape) {
@@ -269,7 +268,7 @@ static bool are_numbers(const mix_activate_options *o) {
                {"alpha", o->alpha}};
   for (size_t i = 0; i < sizeof given / sizeof *given; i++)
     if (isnan(given[i].number))
-      return mix_fail_value("activate: %s is nan; expected a number", given[i].name), false;
+      return mix_fail_value("activate: %s is nan; expected a number", given[i].name);
   return true;
 }
 

@@ -15,7 +15,7 @@ static mix_status activity_regularization_config(mix_layer *layer, mix_config *c
 static bool activity_regularization_check(void *options, const mix_layer_kind *kind) {
   mix_activity_regularization_options *o = options;
   if (o->activity_regularizer)
-    return mix_fail_value("%s: takes l1 and l2, no activity_regularizer beside them", kind->call), false;
+    return mix_fail_value("%s: takes l1 and l2, no activity_regularizer beside them", kind->call);
   o->activity_regularizer =
       mix_regularizer_new("l1_l2", .l1 = o->l1 == 0 ? MIX_ZERO : o->l1, .l2 = o->l2 == 0 ? MIX_ZERO : o->l2);
   return !mix_failed();

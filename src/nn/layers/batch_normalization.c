@@ -25,10 +25,9 @@ static bool decide_fused(const mix_layer *layer, batch_normalization *b, mix_sha
   b->fused = layer->semantics->batch_norm_fused && !b->options.not_fused && !b->options.synchronized &&
              rank && channels && layer->compute != MIX_FLOAT64;
   if (!b->options.fused || b->fused || !layer->semantics->batch_norm_fused) return true;
-  mix_fail_value("%s: fused was asked for an input of rank %d, axis %d and dtype %s; "
-                 "expected rank 4 or 5, axis 1 or the last, and no float64",
-                 layer->name, in.rank, axis, mix_dtype_name(layer->compute));
-  return false;
+  return mix_fail_value("%s: fused was asked for an input of rank %d, axis %d and dtype %s; "
+                        "expected rank 4 or 5, axis 1 or the last, and no float64",
+                        layer->name, in.rank, axis, mix_dtype_name(layer->compute));
 }
 
 /* Of renormalization. The standard deviations start at the root of what the variance starts at. */
@@ -251,21 +250,19 @@ static bool batch_normalization_check(void *options, const mix_layer_kind *kind)
   const mix_batch_normalization_options *o = options;
   if (o->renorm && !(o->renorm_rmax >= o->renorm_rmin))
     return mix_fail_value("%s: renorm_rmax is %g; expected at least renorm_rmin, %g", kind->call,
-                          o->renorm_rmax, o->renorm_rmin),
-           false;
+                          o->renorm_rmax, o->renorm_rmin);
   if (o->fused && o->synchronized)
-    return mix_fail_value("%s: fused is not possible with synchronized; leave it out", kind->call), false;
+    return mix_fail_value("%s: fused is not possible with synchronized; leave it out", kind->call);
   if (!o->fused || !o->not_fused) return true;
-  return mix_fail_value("%s: both fused and not_fused were given; give one", kind->call), false;
+  return mix_fail_value("%s: both fused and not_fused were given; give one", kind->call);
 }
 
 static bool batch_normalization_ready(mix_layer *layer) {
   const batch_normalization *b = layer->data;
   if (b->options.renorm && !layer->semantics->config_newer_options)
-    return mix_fail_value("%s: renorm is not known in these semantics; keras3 has it", layer->kind->call),
-           false;
+    return mix_fail_value("%s: renorm is not known in these semantics; keras3 has it", layer->kind->call);
   if (!b->options.fused || !layer->semantics->batch_norm_fused || layer->compute != MIX_FLOAT64) return true;
-  return mix_fail_value("%s: fused does not support float64", layer->kind->call), false;
+  return mix_fail_value("%s: fused does not support float64", layer->kind->call);
 }
 
 /* Keras's fused: True, False, or None, which configs leave out. */
@@ -301,7 +298,7 @@ static bool read_clipping(const mix_fields *fields, const mix_field_row *field, 
   const char *key;
   json_t *bound;
   if (json_is_null(value)) return true;
-  if (!json_is_object(value)) return mix_field_mistyped(field, value), false;
+  if (!json_is_object(value)) return mix_field_mistyped(field, value);
   json_object_foreach((json_t *)value, key, bound) {
     double *member = !strcmp(key, "rmin")   ? &o->renorm_rmin
                      : !strcmp(key, "rmax") ? &o->renorm_rmax
@@ -309,9 +306,8 @@ static bool read_clipping(const mix_fields *fields, const mix_field_row *field, 
                                             : NULL;
     if (!member)
       return mix_fail_value("%s: %s has '%.60s'; expected rmax, rmin and dmax", fields->call, field->name,
-                            key),
-             false;
-    if (!json_is_number(bound)) return mix_field_mistyped(field, bound), false;
+                            key);
+    if (!json_is_number(bound)) return mix_field_mistyped(field, bound);
     *member = json_number_value(bound) == 0 ? MIX_ZERO : json_number_value(bound);
   }
   return true;

@@ -45,11 +45,9 @@ bool mix_layer_axes(const mix_layer *layer, mix_axes given, int rank, mix_axes *
   *axes = (mix_axes){.count = 0};
   for (int i = 0; i < given.count && i < MIX_MAX_RANK; i++) {
     int axis = mix_axis_normal(given.axis[i], rank);
-    if (axis < 0 || chosen[axis]) {
-      mix_fail_value("%s: axis %d is %s; the input has rank %d", layer->name, given.axis[i],
-                     axis < 0 ? "outside" : "given twice", rank);
-      return false;
-    }
+    if (axis < 0 || chosen[axis])
+      return mix_fail_value("%s: axis %d is %s; the input has rank %d", layer->name, given.axis[i],
+                            axis < 0 ? "outside" : "given twice", rank);
     chosen[axis] = true;
   }
   for (int axis = 0; axis < rank; axis++)
@@ -96,10 +94,9 @@ mix_tensor *mix_call_mask(const mix_call_args *args) {
 
 bool mix_noise_shape(const mix_layer *layer, mix_shape given, mix_shape shape, mix_shape *noise_shape) {
   *noise_shape = shape;
-  if (given.rank && given.rank != shape.rank) {
-    mix_fail_value("%s: noise_shape has rank %d, the input rank %d", layer->name, given.rank, shape.rank);
-    return false;
-  }
+  if (given.rank && given.rank != shape.rank)
+    return mix_fail_value("%s: noise_shape has rank %d, the input rank %d", layer->name, given.rank,
+                          shape.rank);
   for (int i = 0; i < given.rank; i++)
     if (given.dims[i] != MIX_UNKNOWN) noise_shape->dims[i] = given.dims[i];
   return true;

@@ -239,21 +239,18 @@ static const mix_value_kind boundaries_kind = {"a list of numbers",
 static bool discretization_check(void *options, const mix_layer_kind *kind) {
   mix_discretization_options *o = options;
   if (!o->bin_boundaries == !o->num_bins)
-    return mix_fail_value("%s: give either bin_boundaries or num_bins", kind->call), false;
+    return mix_fail_value("%s: give either bin_boundaries or num_bins", kind->call);
   if (o->boundary_count < 0)
     return mix_fail_value("%s: boundary_count is %d; expected a number that is not negative", kind->call,
-                          o->boundary_count),
-           false;
+                          o->boundary_count);
   if (o->boundary_count && !o->bin_boundaries)
-    return mix_fail_value("%s: boundary_count is %d without bin_boundaries", kind->call, o->boundary_count),
-           false;
+    return mix_fail_value("%s: boundary_count is %d without bin_boundaries", kind->call, o->boundary_count);
   if (o->boundary_count && isnan(o->bin_boundaries[0]))
-    return mix_fail_value("%s: boundary 0 is nan; expected a number", kind->call), false;
+    return mix_fail_value("%s: boundary 0 is nan; expected a number", kind->call);
   for (int i = 1; i < o->boundary_count; i++)
     if (!(o->bin_boundaries[i - 1] < o->bin_boundaries[i]))
       return mix_fail_value("%s: boundary %d is %g after %g; expected ascending numbers", kind->call, i,
-                            o->bin_boundaries[i], o->bin_boundaries[i - 1]),
-             false;
+                            o->bin_boundaries[i], o->bin_boundaries[i - 1]);
   bool ids = !strcmp(o->output_mode, "int");
   if (!o->dtype && !o->policy) o->dtype = ids ? "int64" : mix_dtype_name(mix_floatx());
   return true;
@@ -263,8 +260,7 @@ static bool discretization_ready(mix_layer *layer) {
   const discretization *d = layer->data;
   if (strcmp(d->options.output_mode, "int") || mix_dtype_is_integer(layer->compute)) return true;
   return mix_fail_value("%s: output_mode int needs an integer dtype, not %s", layer->kind->call,
-                        mix_dtype_name(layer->compute)),
-         false;
+                        mix_dtype_name(layer->compute));
 }
 
 /* Keras 3 saves floatx for every output mode; indices are integers all the same. A config may hold num_bins

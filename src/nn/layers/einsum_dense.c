@@ -63,10 +63,9 @@ static bool einsum_dense_check(void *options, const mix_layer_kind *kind) {
     o->activity_regularizer = NULL;
   }
   if (o->equation && read_equation(o->equation, &e)) return true;
-  mix_fail_value(
+  return mix_fail_value(
       "%s: the equation is '%.100s'; expected [X],[Y]->[Z], ...[X],[Y]->...[Z] or [X]...,[Y]->[Z]...",
       kind->call, o->equation ? o->equation : "NULL");
-  return false;
 }
 
 static bool einsum_dense_ready(mix_layer *layer) {
@@ -87,19 +86,15 @@ static bool full_shape(const mix_layer *layer, mix_shape input, mix_shape *resul
   const equation *e = &d->equation;
   const int open = input.rank - (int)strlen(e->input);
   *result = (mix_shape){.rank = 0};
-  if (open < 0 || (open > 0 && !e->open_left && !e->open_right)) {
-    mix_fail_value("%s: the input has shape %s, which does not fit '%s'", layer->name, MIX_SHAPE_TEXT(input),
-                   d->options.equation);
-    return false;
-  }
+  if (open < 0 || (open > 0 && !e->open_left && !e->open_right))
+    return mix_fail_value("%s: the input has shape %s, which does not fit '%s'", layer->name,
+                          MIX_SHAPE_TEXT(input), d->options.equation);
   const int left = e->open_left && open > 1 ? open : 1, right = e->open_right ? open : 0;
   const int given = d->options.output_shape.rank;
   if (left + given + right > MIX_MAX_RANK ||
-      left + given + right != (int)strlen(e->result) + (e->open_left || e->open_right ? open : 0)) {
-    mix_fail_value("%s: output_shape has %d sizes, which do not fit '%s'", layer->name, given,
-                   d->options.equation);
-    return false;
-  }
+      left + given + right != (int)strlen(e->result) + (e->open_left || e->open_right ? open : 0))
+    return mix_fail_value("%s: output_shape has %d sizes, which do not fit '%s'", layer->name, given,
+                          d->options.equation);
   for (int i = 0; i < left; i++) result->dims[result->rank++] = input.dims[i];
   for (int i = 0; i < given; i++) result->dims[result->rank++] = d->options.output_shape.dims[i];
   for (int i = input.rank - right; i < input.rank; i++) result->dims[result->rank++] = input.dims[i];
@@ -122,11 +117,9 @@ static bool kernel_shape(const mix_layer *layer, mix_shape input, mix_shape resu
     const int64_t of_input = size_in(e->input, input, open, *letter),
                   of_result = size_in(e->result, result, open, *letter);
     const int64_t size = of_input != -2 ? of_input : of_result;
-    if (size < 0) {
-      mix_fail_value("%s: the size of '%c' in '%s' is %s", layer->name, *letter, d->options.equation,
-                     size == -2 ? "neither the input's nor the result's" : "unknown");
-      return false;
-    }
+    if (size < 0)
+      return mix_fail_value("%s: the size of '%c' in '%s' is %s", layer->name, *letter, d->options.equation,
+                            size == -2 ? "neither the input's nor the result's" : "unknown");
     weight->shape.dims[weight->shape.rank++] = size;
     *(of_result != -2 ? &out : &in) *= (double)size;
   }
@@ -142,15 +135,12 @@ static bool sizes_agree(const mix_layer *layer, mix_shape input, mix_shape resul
   for (const char *letter = e->result; *letter; letter++) {
     const int64_t of_input = size_in(e->input, input, open, *letter),
                   of_result = size_in(e->result, result, open, *letter);
-    if (of_input == -2 && place_in(e->kernel, *letter) < 0) {
-      mix_fail_value("%s: '%c' of the result of '%s' is in neither the input nor the kernel", layer->name,
-                     *letter, d->options.equation);
-      return false;
-    }
+    if (of_input == -2 && place_in(e->kernel, *letter) < 0)
+      return mix_fail_value("%s: '%c' of the result of '%s' is in neither the input nor the kernel",
+                            layer->name, *letter, d->options.equation);
     if (of_input == -2 || of_result == MIX_UNKNOWN || of_input == of_result) continue;
-    mix_fail_value("%s: '%c' of '%s' is %lld in the input and %lld in the result", layer->name, *letter,
-                   d->options.equation, (long long)of_input, (long long)of_result);
-    return false;
+    return mix_fail_value("%s: '%c' of '%s' is %lld in the input and %lld in the result", layer->name,
+                          *letter, d->options.equation, (long long)of_input, (long long)of_result);
   }
   return true;
 }
@@ -163,19 +153,15 @@ static bool bias_shape(const mix_layer *layer, mix_shape input, mix_shape result
   int first = MIX_MAX_RANK;
   for (const char *letter = d->options.bias_axes; *letter; letter++) {
     const int at = place_in(e->result, *letter);
-    if (at < 0) {
-      mix_fail_value("%s: the bias axis '%c' is not in the result of '%s'", layer->name, *letter,
-                     d->options.equation);
-      return false;
-    }
+    if (at < 0)
+      return mix_fail_value("%s: the bias axis '%c' is not in the result of '%s'", layer->name, *letter,
+                            d->options.equation);
     first = at < first ? at : first;
   }
   for (int i = first; e->result[i]; i++) {
     const int64_t size = place_in(d->options.bias_axes, e->result[i]) < 0 ? 1 : result.dims[i + left];
-    if (size < 0) {
-      mix_fail_value("%s: the size of the bias axis '%c' is unknown", layer->name, e->result[i]);
-      return false;
-    }
+    if (size < 0)
+      return mix_fail_value("%s: the size of the bias axis '%c' is unknown", layer->name, e->result[i]);
     shape->dims[shape->rank++] = size;
   }
   for (int i = 0; e->open_right && i < open; i++) shape->dims[shape->rank++] = 1;

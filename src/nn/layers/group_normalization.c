@@ -65,8 +65,7 @@ static bool group_normalization_check(void *options, const mix_layer_kind *kind)
   int64_t groups = ((const mix_group_normalization_options *)options)->groups;
   if (groups > 0 || groups == -1) return true;
   return mix_fail_value("%s: groups is %lld; expected a positive number or -1", kind->call,
-                        (long long)groups),
-         false;
+                        (long long)groups);
 }
 
 static bool group_normalization_ready(mix_layer *layer) {

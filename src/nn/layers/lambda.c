@@ -14,7 +14,7 @@ static mix_tensor *lambda_mask(mix_layer *layer, const mix_call_args *args) {
 
 static bool lambda_check(void *options, const mix_layer_kind *kind) {
   if (((const mix_lambda_options *)options)->function) return true;
-  return mix_fail_type("%s: needs a function", kind->call), false;
+  return mix_fail_type("%s: needs a function", kind->call);
 }
 
 static bool lambda_ready(mix_layer *layer) {

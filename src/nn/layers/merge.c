@@ -16,11 +16,9 @@ static bool one_batch_size(const mix_layer *layer, int count, const mix_shape *s
   int64_t batch = MIX_UNKNOWN;
   for (int i = 0; i < count; i++) {
     int64_t own = shapes[i].rank ? shapes[i].dims[0] : MIX_UNKNOWN;
-    if (batch != MIX_UNKNOWN && own != MIX_UNKNOWN && own != batch) {
-      mix_fail_value("%s: input %d has batch size %lld, others have %lld", layer->name, i, (long long)own,
-                     (long long)batch);
-      return false;
-    }
+    if (batch != MIX_UNKNOWN && own != MIX_UNKNOWN && own != batch)
+      return mix_fail_value("%s: input %d has batch size %lld, others have %lld", layer->name, i,
+                            (long long)own, (long long)batch);
     if (own != MIX_UNKNOWN) batch = own;
   }
   return true;
@@ -226,15 +224,13 @@ static bool dot_axes(const mix_layer *layer, const mix_shape *shapes, int *axes)
     int given = d->axes.axis[d->axes.count == 2 ? i : 0];
     axes[i] = mix_axis_normal(given, shapes[i].rank);
     if (axes[i] > 0) continue;
-    mix_fail_value("%s: axis %d of input %d, which has shape %s, is outside or the batch", layer->name, given,
-                   i, mix_shape_text(shapes[i], a, sizeof a));
-    return false;
+    return mix_fail_value("%s: axis %d of input %d, which has shape %s, is outside or the batch", layer->name,
+                          given, i, mix_shape_text(shapes[i], a, sizeof a));
   }
   int64_t x = shapes[0].dims[axes[0]], y = shapes[1].dims[axes[1]];
   if (x == y || x == MIX_UNKNOWN || y == MIX_UNKNOWN) return true;
-  mix_fail_value("%s: inputs of shapes %s and %s differ along the axes %d and %d", layer->name,
-                 mix_shape_text(shapes[0], a, sizeof a), MIX_SHAPE_TEXT(shapes[1]), axes[0], axes[1]);
-  return false;
+  return mix_fail_value("%s: inputs of shapes %s and %s differ along the axes %d and %d", layer->name,
+                        mix_shape_text(shapes[0], a, sizeof a), MIX_SHAPE_TEXT(shapes[1]), axes[0], axes[1]);
 }
 
 /* (batch, other axes of x, other axes of y); (batch, 1) if there are no other axes. */
@@ -290,8 +286,7 @@ static bool dot_check(void *options, const mix_layer_kind *kind) {
   int count = ((const mix_dot_options *)options)->axes.count;
   if (count == 1 || count == 2) return true;
   return mix_fail_value("%s: got %d axes; expected one, or one for each of the two inputs", kind->call,
-                        count),
-         false;
+                        count);
 }
 
 static const mix_field_row dot_fields[] = {{MIX_FIELD(mix_dot_options, axes), &mix_field_axes},

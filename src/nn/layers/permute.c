@@ -27,8 +27,7 @@ static bool permute_check(void *options, const mix_layer_kind *kind) {
   }
   if (good) return true;
   return mix_fail_value("%s: dims must be the numbers from 1 to the number of axes, in any order",
-                        kind->call),
-         false;
+                        kind->call);
 }
 
 static bool permute_ready(mix_layer *layer) {

@@ -58,8 +58,7 @@ static bool reshape_check(void *options, const mix_layer_kind *kind) {
   if (good && open <= 1) return true;
   return mix_fail_value("%s: target_shape needs at most %d dimensions that are not negative, "
                         "one of which may be -1",
-                        kind->call, MIX_MAX_RANK - 1),
-         false;
+                        kind->call, MIX_MAX_RANK - 1);
 }
 
 static const mix_field_row fields[] = {{MIX_FIELD(mix_reshape_layer_options, target_shape), &mix_field_sizes},

@@ -39,7 +39,7 @@ static const mix_field_row fields[] = {RATE,
 static bool spatial_dropout_check(void *options, const mix_layer_kind *kind) {
   const char *format = ((const mix_spatial_dropout_options *)options)->data_format;
   if (!format || kind->fields == fields) return true;
-  return mix_fail_value("%s: data_format '%.60s' is not known; expected none", kind->call, format), false;
+  return mix_fail_value("%s: data_format '%.60s' is not known; expected none", kind->call, format);
 }
 
 static bool spatial_dropout_ready(mix_layer *layer, int dimensions) {

@@ -89,8 +89,7 @@ static bool ready(mix_layer *layer) {
   const int64_t iterations = ((const spectral_normalization *)layer->data)->options.power_iterations;
   if (iterations > ITERATION_LIMIT)
     return mix_fail_value("%s: power_iterations is %lld; expected at most %d", layer->name,
-                          (long long)iterations, ITERATION_LIMIT),
-           false;
+                          (long long)iterations, ITERATION_LIMIT);
   mix_layer *inner = inner_of(layer);
   inner->attribute = "layer";
   return mix_layer_add_layer(layer, inner) != NULL;
@@ -101,7 +100,7 @@ static bool ready(mix_layer *layer) {
 static bool resolve_layer(const mix_fields *fields, const mix_field_row *field, void *options) {
   void **layer = mix_field_at(field, options);
   if (!mix_is(*layer, &mix_layer_object_class))
-    return mix_fail_type("%s: %s is no layer", fields->call, field->name), false;
+    return mix_fail_type("%s: %s is no layer", fields->call, field->name);
   mix_retain(*layer);
   return true;
 }
@@ -114,7 +113,7 @@ static json_t *write_layer(const mix_fields *fields, const mix_field_row *field,
 }
 static bool read_layer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
                        void *options) {
-  if (!json_is_object(value)) return mix_field_mistyped(field, value), false;
+  if (!json_is_object(value)) return mix_field_mistyped(field, value);
   *(mix_layer **)mix_field_at(field, options) = mix_layer_from_object(value, fields->rules, fields->call);
   return !mix_failed();
 }

@@ -54,10 +54,9 @@ static mix_tensor *scaled(mix_tensor *x, double factor, double offset) {
 static bool same_shape(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred) {
   mix_shape y = mix_tensor_shape(y_true), p = mix_tensor_shape(y_pred);
   if (p.rank && mix_shape_compatible(y, p)) return true;
-  mix_fail_value(
+  return mix_fail_value(
       "loss %s: labels have shape %s and predictions %s; expected the same shape (class indices want %s)",
       loss->name, MIX_SHAPE_TEXT(y), MIX_SHAPE_TEXT(p), "sparse_categorical_crossentropy");
-  return false;
 }
 
 /* ---- binary ---- */

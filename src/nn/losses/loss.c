@@ -58,90 +58,37 @@ static const mix_field_row circle_fields[] = {
 static const mix_field_row generalized_fields[] = {
     {FIELD(q), &mix_field_number, .number = 0.5, .range = MIX_BETWEEN_0_AND_1}, {0}};
 
+#define LOSS(name, class_name, ...)                                                                          \
+  { #name, class_name, .function = mix_loss_##name, __VA_ARGS__ }
 /* The last row has no name. */
 static const mix_loss_kind kinds[] = {
-    {"mean_squared_error", "MeanSquaredError", {"mse"}, mix_loss_mean_squared_error, false, false},
-    {"mean_absolute_error", "MeanAbsoluteError", {"mae"}, mix_loss_mean_absolute_error, false, false},
-    {"mean_absolute_percentage_error",
-     "MeanAbsolutePercentageError",
-     {"mape"},
-     mix_loss_mean_absolute_percentage_error,
-     false,
-     false},
-    {"mean_squared_logarithmic_error",
-     "MeanSquaredLogarithmicError",
-     {"msle"},
-     mix_loss_mean_squared_logarithmic_error,
-     false,
-     false},
-    {"huber", "Huber", {"huber_loss"}, mix_loss_huber, false, false, huber_fields},
-    {"log_cosh", "LogCosh", {"logcosh"}, mix_loss_log_cosh, false, false},
-    {"cosine_similarity",
-     "CosineSimilarity",
-     {NULL},
-     mix_loss_cosine_similarity,
-     false,
-     false,
-     similarity_fields},
-    {"hinge", "Hinge", {NULL}, mix_loss_hinge, false, false},
-    {"squared_hinge", "SquaredHinge", {NULL}, mix_loss_squared_hinge, false, false},
-    {"categorical_hinge", "CategoricalHinge", {NULL}, mix_loss_categorical_hinge, false, false},
-    {"kl_divergence",
-     "KLDivergence",
-     {"kld", "kullback_leibler_divergence"},
-     mix_loss_kl_divergence,
-     false,
-     false},
-    {"poisson", "Poisson", {NULL}, mix_loss_poisson, false, false},
-    {"binary_crossentropy",
-     "BinaryCrossentropy",
-     {"bce"},
-     mix_loss_binary_crossentropy,
-     false,
-     false,
-     crossentropy_fields},
-    {"binary_focal_crossentropy",
-     "BinaryFocalCrossentropy",
-     {NULL},
-     mix_loss_binary_focal_crossentropy,
-     false,
-     false,
-     binary_focal_fields},
-    {"categorical_crossentropy",
-     "CategoricalCrossentropy",
-     {NULL},
-     mix_loss_categorical_crossentropy,
-     false,
-     false,
-     crossentropy_fields},
-    {"sparse_categorical_crossentropy",
-     "SparseCategoricalCrossentropy",
-     {NULL},
-     mix_loss_sparse_categorical_crossentropy,
-     false,
-     true,
-     sparse_fields},
-    {"categorical_focal_crossentropy",
-     "CategoricalFocalCrossentropy",
-     {NULL},
-     mix_loss_categorical_focal_crossentropy,
-     false,
-     false,
-     focal_fields},
-    {"crossentropy", "crossentropy", {"ce"}, mix_loss_crossentropy, true, true, chosen_fields},
-    {"dice", "Dice", {NULL}, mix_loss_dice, true, false, dice_fields},
-    {"tversky", "Tversky", {NULL}, mix_loss_tversky, true, false, tversky_fields},
-    {"circle", "Circle", {NULL}, mix_loss_circle, true, true, circle_fields},
-    {"ctc", "CTC", {NULL}, mix_loss_ctc, true, true},
-    {"categorical_generalized_cross_entropy",
-     "CategoricalGeneralizedCrossEntropy",
-     {NULL},
-     mix_loss_categorical_generalized_cross_entropy,
-     true,
-     true,
-     generalized_fields},
-    {.name = NULL},
-};
+    LOSS(mean_squared_error, "MeanSquaredError", .aliases = {"mse"}),
+    LOSS(mean_absolute_error, "MeanAbsoluteError", .aliases = {"mae"}),
+    LOSS(mean_absolute_percentage_error, "MeanAbsolutePercentageError", .aliases = {"mape"}),
+    LOSS(mean_squared_logarithmic_error, "MeanSquaredLogarithmicError", .aliases = {"msle"}),
+    LOSS(huber, "Huber", .aliases = {"huber_loss"}, .fields = huber_fields),
+    LOSS(log_cosh, "LogCosh", .aliases = {"logcosh"}),
+    LOSS(cosine_similarity, "CosineSimilarity", .fields = similarity_fields),
+    LOSS(hinge, "Hinge"),
+    LOSS(squared_hinge, "SquaredHinge"),
+    LOSS(categorical_hinge, "CategoricalHinge"),
+    LOSS(kl_divergence, "KLDivergence", .aliases = {"kld", "kullback_leibler_divergence"}),
+    LOSS(poisson, "Poisson"),
+    LOSS(binary_crossentropy, "BinaryCrossentropy", .aliases = {"bce"}, .fields = crossentropy_fields),
+    LOSS(binary_focal_crossentropy, "BinaryFocalCrossentropy", .fields = binary_focal_fields),
+    LOSS(categorical_crossentropy, "CategoricalCrossentropy", .fields = crossentropy_fields),
+    LOSS(sparse_categorical_crossentropy, "SparseCategoricalCrossentropy", .fields = sparse_fields,
+         .integer_labels = true),
+    LOSS(categorical_focal_crossentropy, "CategoricalFocalCrossentropy", .fields = focal_fields),
+    LOSS(crossentropy, "crossentropy", .aliases = {"ce"}, .fields = chosen_fields, .keras3_only = true,
+         .integer_labels = true),
+    LOSS(dice, "Dice", .fields = dice_fields, .keras3_only = true),
+    LOSS(tversky, "Tversky", .fields = tversky_fields, .keras3_only = true),
+    LOSS(circle, "Circle", .fields = circle_fields, .keras3_only = true, .integer_labels = true),
+    LOSS(ctc, "CTC", .keras3_only = true, .integer_labels = true),
+    LOSS(categorical_generalized_cross_entropy, "CategoricalGeneralizedCrossEntropy",
+         .fields = generalized_fields, .keras3_only = true, .integer_labels = true),
+    {0}};
 
 static void finalize(void *object) {}
 static const char *name_of(const void *object) { return ((const mix_loss *)object)->name; }
@@ -214,9 +161,8 @@ static bool reduction_of(const char *name, const mix_semantics *semantics, mix_r
       *reduction = rows[i].reduction;
       return true;
     }
-  mix_fail_value("loss: reduction '%.60s' is not known; expected sum_over_batch_size, sum or none%s", name,
-                 semantics->mean_with_sample_weight ? ", mean or mean_with_sample_weight" : "");
-  return false;
+  return mix_fail_value("loss: reduction '%.60s' is not known; expected sum_over_batch_size, sum or none%s",
+                        name, semantics->mean_with_sample_weight ? ", mean or mean_with_sample_weight" : "");
 }
 
 mix_loss *mix_loss_with(const mix_loss_options *options) {
@@ -380,10 +326,9 @@ static mix_tensor *reduce(const mix_loss *loss, mix_tensor *values, mix_tensor *
 static bool weights_fit(const mix_loss *loss, mix_tensor *values, mix_tensor *weights) {
   mix_shape have = mix_tensor_shape(weights), want = mix_tensor_shape(values);
   if (loss->semantics->loss_expands_vectors || have.rank != want.rank + 1) return true;
-  mix_fail_value(
+  return mix_fail_value(
       "loss %s: weights have shape %s and the values of the loss %s; expected a weight for each value",
       loss->name, MIX_SHAPE_TEXT(have), MIX_SHAPE_TEXT(want));
-  return false;
 }
 
 mix_tensor *mix_loss_call_with(mix_loss *loss, mix_tensor *y_true, const mix_loss_call_options *options) {

@@ -14,13 +14,13 @@ typedef enum mix_reduction {
   MIX_REDUCTION_MEAN_WITH_SAMPLE_WEIGHT,
 } mix_reduction;
 
-typedef mix_tensor *(*mix_loss_rule)(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
+typedef mix_tensor *mix_loss_rule(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
 
 typedef struct mix_loss_kind {
   const char *name;       /* "mean_squared_error" */
   const char *class_name; /* "MeanSquaredError" */
   const char *aliases[3]; /* matched in lower and upper case */
-  mix_loss_rule function;
+  mix_loss_rule *function;
   bool keras3_only;
   bool integer_labels;    /* y_true is neither cast to the predictions' dtype nor aligned with them */
   const mix_field_row *fields; /* of its own options; NULL: none */
@@ -59,31 +59,11 @@ mix_loss *mix_loss_from_json(const json_t *json, const mix_semantics *semantics)
 #define MIX_EPSILON 1e-7 /* Keras's backend epsilon */
 
 /* regression.c, crossentropy.c, region.c, ctc.c */
-mix_tensor *mix_loss_mean_squared_error(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_mean_absolute_error(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_mean_absolute_percentage_error(const mix_loss *loss, mix_tensor *y_true,
-                                                    mix_tensor *y_pred);
-mix_tensor *mix_loss_mean_squared_logarithmic_error(const mix_loss *loss, mix_tensor *y_true,
-                                                    mix_tensor *y_pred);
-mix_tensor *mix_loss_huber(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_log_cosh(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_cosine_similarity(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_hinge(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_squared_hinge(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_categorical_hinge(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_kl_divergence(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_poisson(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_binary_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_binary_focal_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_categorical_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_sparse_categorical_crossentropy(const mix_loss *loss, mix_tensor *y_true,
-                                                     mix_tensor *y_pred);
-mix_tensor *mix_loss_categorical_focal_crossentropy(const mix_loss *loss, mix_tensor *y_true,
-                                                    mix_tensor *y_pred);
-mix_tensor *mix_loss_crossentropy(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_dice(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_circle(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_ctc(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_tversky(const mix_loss *loss, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_loss_categorical_generalized_cross_entropy(const mix_loss *loss, mix_tensor *y_true,
-                                                           mix_tensor *y_pred);
+mix_loss_rule mix_loss_mean_squared_error, mix_loss_mean_absolute_error,
+    mix_loss_mean_absolute_percentage_error, mix_loss_mean_squared_logarithmic_error, mix_loss_huber,
+    mix_loss_log_cosh, mix_loss_cosine_similarity, mix_loss_hinge, mix_loss_squared_hinge,
+    mix_loss_categorical_hinge, mix_loss_kl_divergence, mix_loss_poisson, mix_loss_binary_crossentropy,
+    mix_loss_binary_focal_crossentropy, mix_loss_categorical_crossentropy,
+    mix_loss_sparse_categorical_crossentropy, mix_loss_categorical_focal_crossentropy, mix_loss_crossentropy,
+    mix_loss_dice, mix_loss_circle, mix_loss_ctc, mix_loss_tversky,
+    mix_loss_categorical_generalized_cross_entropy;

@@ -65,11 +65,10 @@ static mix_tensor *in_top_k(const mix_metric *metric, mix_tensor *indices, mix_t
 static bool is_one_hot(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {
   const mix_shape labels = mix_tensor_shape(y_true), scores = mix_tensor_shape(y_pred);
   if (mix_failed() || mix_shape_equal(labels, scores)) return true;
-  mix_fail_value(
+  return mix_fail_value(
       "metric %s: the labels have shape %s; expected one-hot labels of the predictions' shape %s (for "
       "class numbers use sparse_top_k_categorical_accuracy)",
       metric->name, MIX_SHAPE_TEXT(labels), MIX_SHAPE_TEXT(scores));
-  return false;
 }
 
 mix_tensor *mix_metric_top_k(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred) {

@@ -32,11 +32,9 @@ static bool evenly_spread(const double *values, int64_t count) {
 
 static bool check(const mix_metric *metric, mix_numbers numbers) {
   for (int i = 0; i < numbers.count; i++)
-    if (!(numbers.values[i] >= 0 && numbers.values[i] <= 1)) {
-      mix_fail_value("metric %s: a threshold is %g; expected numbers in [0, 1]", metric->name,
-                     numbers.values[i]);
-      return false;
-    }
+    if (!(numbers.values[i] >= 0 && numbers.values[i] <= 1))
+      return mix_fail_value("metric %s: a threshold is %g; expected numbers in [0, 1]", metric->name,
+                            numbers.values[i]);
   return true;
 }
 
@@ -160,11 +158,9 @@ static bool take_class(const mix_metric *metric, batch *b) {
 static bool label_weights(const mix_metric *metric, batch *b) {
   mix_numbers numbers = metric->options.label_weights;
   mix_shape shape = mix_tensor_shape(b->score);
-  if (shape.rank != 2 || shape.dims[1] != numbers.count) {
-    mix_fail_value("metric %s: %d label_weights; predictions must be (samples, %d)", metric->name,
-                   numbers.count, numbers.count);
-    return false;
-  }
+  if (shape.rank != 2 || shape.dims[1] != numbers.count)
+    return mix_fail_value("metric %s: %d label_weights; predictions must be (samples, %d)", metric->name,
+                          numbers.count, numbers.count);
   mix_tensor *weights =
       mix_cast(mix_tensor_from(numbers.values, MIX_FLOAT64, MIX_SHAPE(numbers.count)), metric->dtype);
   b->weight = b->weight ? mix_multiply(b->weight, weights) : mix_broadcast_to(weights, shape);
@@ -174,10 +170,7 @@ static bool label_weights(const mix_metric *metric, batch *b) {
 static bool prepare(const mix_metric *metric, const mix_metric_args *args, mix_tensor *y_pred, batch *b) {
   const mix_metric_options *o = &metric->options;
   char text[2][160];
-  if (!y_pred) {
-    mix_fail_type("metric %s: update needs labels and predictions", metric->name);
-    return false;
-  }
+  if (!y_pred) return mix_fail_type("metric %s: update needs labels and predictions", metric->name);
   mix_tensor *y_true = args->y_true;
   mix_metric_align(&y_true, &y_pred);
   mix_shape y = mix_tensor_shape(y_true), p = mix_tensor_shape(y_pred);

@@ -71,10 +71,9 @@ static bool same_count(const mix_metric *metric, mix_tensor *y, mix_tensor *p) {
   int64_t labels = mix_tensor_shape(y).dims[0], predictions = mix_tensor_shape(p).dims[0];
   if (labels == predictions || labels < 0 || predictions < 0) return true;
   const bool scores = binary(metric) || one_hot(metric) || metric->options.not_sparse_y_pred;
-  mix_fail_value("metric %s: %lld labels and %lld predictions; expected as many%s", metric->name,
-                 (long long)labels, (long long)predictions,
-                 scores ? "" : " (where predictions are scores of classes: sparse_y_pred=false)");
-  return false;
+  return mix_fail_value("metric %s: %lld labels and %lld predictions; expected as many%s", metric->name,
+                        (long long)labels, (long long)predictions,
+                        scores ? "" : " (where predictions are scores of classes: sparse_y_pred=false)");
 }
 
 static mix_status update(mix_metric *metric, const mix_metric_args *args) {

@@ -254,8 +254,7 @@ static mix_tensor *relative_error(const mix_metric *metric, mix_tensor *y_true, 
 }
 static bool make_relative(mix_metric *metric) {
   if (metric->options.normalizer) return mix_mean_make(metric);
-  mix_fail_type("metric %s: the argument 'normalizer' is missing", metric->name);
-  return false;
+  return mix_fail_type("metric %s: the argument 'normalizer' is missing", metric->name);
 }
 const mix_metric_kind mix_metric_mean_relative_error_kind = {
     .name = "mean_relative_error",

@@ -6,7 +6,7 @@
 #include "nn/losses/loss.h"
 
 /* Values for each element or sample, which a mean averages. Labels already have the predictions' dtype. */
-typedef mix_tensor *(*mix_metric_function)(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
+typedef mix_tensor *mix_metric_function(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
 
 /* A metric of the library. */
 typedef struct mix_metric_kind {
@@ -19,7 +19,7 @@ typedef struct mix_metric_kind {
   size_t arguments[12];     /* MIX_ARGUMENT of its options, ended by 0 */
   int direction;            /* 1: larger is better; -1: smaller is better; 0: neither */
   int generations;          /* MIX_METRIC_... */
-  mix_metric_function function; /* the values that a mean averages */
+  mix_metric_function *function; /* the values that a mean averages */
   bool root;                /* the result is the square root of the mean */
   bool align;               /* shapes (B) and (B, 1) are aligned */
 } mix_metric_kind;
@@ -81,18 +81,11 @@ bool mix_mean_make(mix_metric *metric);
 bool mix_metric_has_values_alone(const mix_metric *metric, const mix_tensor *y_pred);
 
 /* accuracy.c: the values of accuracies */
-mix_tensor *mix_metric_accuracy(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_metric_binary_accuracy(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_metric_categorical_accuracy(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_metric_sparse_categorical_accuracy(const mix_metric *metric, mix_tensor *y_true,
-                                                   mix_tensor *y_pred);
-mix_tensor *mix_metric_top_k(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_metric_sparse_top_k(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
+mix_metric_function mix_metric_accuracy, mix_metric_binary_accuracy, mix_metric_categorical_accuracy,
+    mix_metric_sparse_categorical_accuracy, mix_metric_top_k, mix_metric_sparse_top_k;
 
 /* correlation.c: the values of correlations */
-mix_tensor *mix_metric_pearson_correlation(const mix_metric *metric, mix_tensor *y_true, mix_tensor *y_pred);
-mix_tensor *mix_metric_concordance_correlation(const mix_metric *metric, mix_tensor *y_true,
-                                               mix_tensor *y_pred);
+mix_metric_function mix_metric_pearson_correlation, mix_metric_concordance_correlation;
 
 /* All kinds: mix_metric_..._kind. */
 #define MIX_METRIC_KINDS(X)                                                                                  \

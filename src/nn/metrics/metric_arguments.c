@@ -81,7 +81,7 @@ bool mix_metric_take_arguments(mix_metric *metric, const mix_metric_options *giv
   snprintf(call, sizeof call, "metric %.60s", given->metric ? given->metric : metric->class.name);
   for (const mix_field_row *row = rows; row->name; row++)
     if (mix_field_given(row, given) && !takes(known, row->offset))
-      return mix_fail_type("%s: got an unexpected argument '%s'", call, row->name), false;
+      return mix_fail_type("%s: got an unexpected argument '%s'", call, row->name);
   mix_fields fields = mix_metric_fields(call, known, metric->semantics);
   *o = *given;
   o->metric = mix_intern(o->metric); /* the caller's strings may go out of scope */

@@ -91,12 +91,10 @@ static bool resolve(mix_metric *metric, const mix_metric_options *o) {
     class = o->metric_class;
   } else if (o->metric) {
     bool crossentropy = names_crossentropy(o->metric);
-    if (crossentropy && !metric->semantics->metric_crossentropy_chosen) {
-      mix_fail_value(
+    if (crossentropy && !metric->semantics->metric_crossentropy_chosen)
+      return mix_fail_value(
           "metric: '%.60s' is not known to %s; give binary_, categorical_ or sparse_categorical_crossentropy",
           o->metric, metric->semantics->name);
-      return false;
-    }
     metric->chooses = crossentropy                ? MIX_CHOOSES_CROSSENTROPY
                       : names_accuracy(o->metric) ? MIX_CHOOSES_ACCURACY
                                                   : MIX_CHOOSES_NOTHING;
@@ -114,10 +112,8 @@ static bool resolve(mix_metric *metric, const mix_metric_options *o) {
     }
   }
   if (mix_failed() || !mix_options_copy(&metric->class, sizeof metric->class, class, "metric")) return false;
-  if (!metric->class.name || !metric->class.name[0] || !metric->class.update || !metric->class.result) {
-    mix_fail_value("metric: a metric class needs a name, an update and a result function");
-    return false;
-  }
+  if (!metric->class.name || !metric->class.name[0] || !metric->class.update || !metric->class.result)
+    return mix_fail_value("metric: a metric class needs a name, an update and a result function");
   return mix_metric_take_arguments(metric, o, known);
 }
 

@@ -36,14 +36,13 @@ bool mix_loss_scale_check(double scale, mix_dtype dtype, const char *call) {
   if (scale == 0 || (used != 0 && isfinite(used) && isfinite(wide ? reciprocal : (double)(float)reciprocal)))
     return true;
   return mix_fail_value(
-             "%s: the loss scale is %g, which in %s is %s; expected a number of which it holds the "
-             "reciprocal too, such as 32768",
-             call, scale, wide ? "float64" : "float32",
-             isnan(used)   ? "no number"
-             : isinf(used) ? "infinite"
-             : used == 0   ? "0"
-                           : "too small"),
-         false;
+      "%s: the loss scale is %g, which in %s is %s; expected a number of which it holds the "
+      "reciprocal too, such as 32768",
+      call, scale, wide ? "float64" : "float32",
+      isnan(used)   ? "no number"
+      : isinf(used) ? "infinite"
+      : used == 0   ? "0"
+                    : "too small");
 }
 
 mix_loss_scale *mix_loss_scale_fixed(double value) {

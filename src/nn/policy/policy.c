@@ -42,25 +42,21 @@ static bool refuse_removed(const char *name) {
                {"float16_with_float32_vars", "'mixed_float16'"},
                {"bfloat16_with_float32_vars", "'mixed_bfloat16'"}};
   for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
-    if (!strcmp(hints[i].name, name)) {
-      mix_fail_value(
+    if (!strcmp(hints[i].name, name))
+      return mix_fail_value(
           "policy: names that end in '_float32_vars' have been removed; got '%s'. Use the policy %s instead",
           name, hints[i].instead);
-      return false;
-    }
-  mix_fail_value("policy: names that end in '_float32_vars' have been removed; got '%.100s'", name);
-  return false;
+  return mix_fail_value("policy: names that end in '_float32_vars' have been removed; got '%.100s'", name);
 }
 
 static bool refuse_name(const char *name, const mix_semantics *semantics) {
   char hint[100];
-  mix_fail_value(
+  return mix_fail_value(
       "policy: '%.60s%s' cannot be converted to a %s%s; valid names are 'mixed_float16', 'mixed_bfloat16', "
       "and the name of any dtype such as 'float32'",
       name, strlen(name) > 60 ? "..." : "", semantics->policy_class,
       mix_did_you_mean_choice(name, "mixed_float16|mixed_bfloat16|float16|bfloat16|float32|float64", hint,
                               sizeof hint));
-  return false;
 }
 
 /* The plain names of Keras 3: dtypes that its tensors can have. */
@@ -100,13 +96,11 @@ static bool quantized(const char *name, const char *from, const mix_semantics *s
   memcpy(m->mode, name, (size_t)(from - name));
   strcpy(m->source, source);
   if (!mix_quantization_known(m->mode) || !plain(source, semantics, m)) return refuse_name(name, semantics);
-  if ((starts_with(m->mode, "int8") || starts_with(m->mode, "int4")) && !strcmp(source, "float16")) {
-    mix_fail_value(
+  if ((starts_with(m->mode, "int8") || starts_with(m->mode, "int4")) && !strcmp(source, "float16"))
+    return mix_fail_value(
         "policy: '%s' is refused: %s quantisation doesn't work well with compute dtype float16; use "
         "'%s_from_mixed_bfloat16'",
         name, m->mode, m->mode);
-    return false;
-  }
   return true;
 }
 
@@ -115,12 +109,10 @@ static bool parse_name(const char *name, const mix_semantics *semantics, meaning
   if (semantics->policy_quantized) {
     const char *from = strstr(name, "_from_");
     if (from) return quantized(name, from, semantics, m);
-    if (starts_with(name, "float8_")) {
-      mix_fail_unsupported(
+    if (starts_with(name, "float8_"))
+      return mix_fail_unsupported(
           "policy: '%.60s': this library has no float8 tensors; expected a wider type such as 'bfloat16'",
           name);
-      return false;
-    }
   } else if (ends_with(name, "_float32_vars")) {
     return refuse_removed(name);
   }
@@ -136,18 +128,14 @@ static bool choose_loss_scale(const mix_policy_options *o, const char *name, con
   *result = NULL;
   *given = count > 0;
   if (!count && (!semantics->policy_has_loss_scale || strcmp(name, "mixed_float16"))) return true;
-  if (!semantics->policy_has_loss_scale) {
-    mix_fail_type(
+  if (!semantics->policy_has_loss_scale)
+    return mix_fail_type(
         "policy: a loss scale belongs to policies of the experimental semantics; with %s wrap the optimizer "
         "instead",
         semantics->name);
-    return false;
-  }
-  if (count > 1) {
-    mix_fail_value(
+  if (count > 1)
+    return mix_fail_value(
         "policy: give only one of loss_scale, loss_scale_name, loss_scale_object and no_loss_scale");
-    return false;
-  }
   if (o->no_loss_scale) return true;
   mix_loss_scale *loss_scale = o->loss_scale_object ? o->loss_scale_object
                                : o->loss_scale_name ? mix_loss_scale_get(o->loss_scale_name)

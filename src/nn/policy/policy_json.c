@@ -64,8 +64,7 @@ static bool keys_known(const json_t *config) {
     bool found = false;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) found |= !strcmp(known[i], key);
     if (found) continue;
-    mix_fail_type("policy_deserialize: the config has an unexpected key \"%.60s\"", key);
-    return false;
+    return mix_fail_type("policy_deserialize: the config has an unexpected key \"%.60s\"", key);
   }
   return true;
 }

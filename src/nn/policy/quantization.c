@@ -84,18 +84,16 @@ bool mix_policy_check_layer(const mix_policy *policy, const char *class_name, co
                             const char *call) {
   if (!policy) return false;
   if (!policy->quantization_mode || has_layer(find(policy->quantization_mode), class_name)) return true;
-  mix_fail_unsupported(
+  return mix_fail_unsupported(
       "%s: the layer '%.60s' was given the policy '%s', and %s layers do not compute in the mode %s "
       "yet; " REMEDY,
       call, name && *name ? name : class_name, policy->name, class_name, policy->quantization_mode);
-  return false;
 }
 
 bool mix_policy_check_global(const mix_policy *policy, const char *call) {
   if (!policy) return false;
   if (!policy->quantization_mode || find(policy->quantization_mode)->layers) return true;
-  mix_fail_unsupported(
+  return mix_fail_unsupported(
       "%s: got the policy '%s', and no layer of any class computes in the mode %s yet; " REMEDY, call,
       policy->name, policy->quantization_mode);
-  return false;
 }

@@ -60,9 +60,8 @@ const mix_semantics *mix_semantics_current(void) { return atomic_load(&current);
 static bool is_table(const mix_semantics *semantics) {
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
     if (tables[i] == semantics) return true;
-  mix_fail_type("semantics: got a pointer to something else; expected the result of "
-                "mix_semantics_named or mix_semantics_current, or NULL");
-  return false;
+  return mix_fail_type("semantics: got a pointer to something else; expected the result of "
+                       "mix_semantics_named or mix_semantics_current, or NULL");
 }
 
 const mix_semantics *mix_semantics_or_current(const mix_semantics *given) {

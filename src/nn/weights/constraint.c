@@ -19,8 +19,7 @@ static bool read_axis(const mix_fields *fields, const mix_field_row *field, cons
   mix_constraint_options *o = options;
   if (json_is_null(value)) return true;
   const size_t count = json_is_array(value) ? json_array_size(value) : 0;
-  if (!json_is_integer(value) && (count < 1 || count > MIX_MAX_RANK))
-    return mix_field_mistyped(field, value), false;
+  if (!json_is_integer(value) && (count < 1 || count > MIX_MAX_RANK)) return mix_field_mistyped(field, value);
   if (json_is_integer(value) && !mix_field_read_axis(field, value, &o->axis)) return false;
   o->axes.count = (int)count;
   for (size_t i = 0; i < count; i++) {

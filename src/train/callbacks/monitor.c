@@ -99,9 +99,7 @@ mix_list *mix_numbers_state(int count, const double *numbers) {
 
 bool mix_numbers_of_state(mix_list *state, int count, double *numbers, const char *call) {
   mix_tensor *first = mix_list_count(state) ? mix_list_get(state, 0) : NULL;
-  if (!first || mix_tensor_dtype(first) != MIX_FLOAT64 || mix_shape_size(mix_tensor_shape(first)) != count) {
-    mix_fail_value("%s: the state in the checkpoint is another's", call);
-    return false;
-  }
+  if (!first || mix_tensor_dtype(first) != MIX_FLOAT64 || mix_shape_size(mix_tensor_shape(first)) != count)
+    return mix_fail_value("%s: the state in the checkpoint is another's", call);
   return mix_tensor_read(first, MIX_FLOAT64, numbers, count) == MIX_OK;
 }

@@ -140,11 +140,10 @@ mix_callback *mix_progbar_logger_with(const mix_progbar_logger_options *given) {
 static bool set_up(mix_callback *callback, const mix_semantics *rules, int verbose, int64_t target,
                    int64_t epochs) {
   mix_progress *progress = callback->progress;
-  if (!rules->progbar_arguments && progress->has_arguments) {
-    mix_fail_type("progbar_logger: count_mode or stateful_metrics is given; ProgbarLogger of this generation "
-                  "takes no arguments");
-    return false;
-  }
+  if (!rules->progbar_arguments && progress->has_arguments)
+    return mix_fail_type(
+        "progbar_logger: count_mode or stateful_metrics is given; ProgbarLogger of this generation "
+        "takes no arguments");
   if (!rules->progbar_arguments) progress->samples = false;
   mix_progress_set(progress, verbose, rules, target, epochs);
   return true;

@@ -15,9 +15,8 @@ typedef struct dense_attention {
 
 static bool given_a_list(const mix_layer *layer, bool is_list, int count) {
   if (is_list && (count == 2 || count == 3)) return true;
-  mix_fail_value("%s: it is called with a list [query, value] or [query, value, key]; got %d %s", layer->name,
-                 count, is_list ? "tensors" : "tensor that is no list");
-  return false;
+  return mix_fail_value("%s: it is called with a list [query, value] or [query, value, key]; got %d %s",
+                        layer->name, count, is_list ? "tensors" : "tensor that is no list");
 }
 
 static mix_variable *add_scalar(mix_layer *layer, const char *name) {

@@ -55,11 +55,9 @@ static mix_list *grouped_query_attention_call(mix_layer *layer, const mix_call_a
 /* Its name is that of Keras's class, whose public name is another. */
 static bool grouped_query_attention_check(void *options, const mix_layer_kind *kind) {
   mix_grouped_query_attention_options *o = options;
-  if (o->num_query_heads % o->num_key_value_heads) {
-    mix_fail_value("%s: num_query_heads is %lld and num_key_value_heads %lld; expected a multiple",
-                   kind->call, (long long)o->num_query_heads, (long long)o->num_key_value_heads);
-    return false;
-  }
+  if (o->num_query_heads % o->num_key_value_heads)
+    return mix_fail_value("%s: num_query_heads is %lld and num_key_value_heads %lld; expected a multiple",
+                          kind->call, (long long)o->num_query_heads, (long long)o->num_key_value_heads);
   if (!o->name) o->name = mix_unique_name("grouped_query_attention", false);
   return o->name;
 }

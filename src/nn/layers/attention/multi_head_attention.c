@@ -44,9 +44,8 @@ static bool resolve_axes(const mix_layer *layer, int rank, mix_axes *axes) {
     const int given = axes->axis[i];
     axes->axis[i] = given < 0 ? given + from : given;
     if (axes->axis[i] >= 1 && axes->axis[i] < rank - 2) continue;
-    mix_fail_value("%s: attention axis %d is outside; expected axes between batch and features", layer->name,
-                   given);
-    return false;
+    return mix_fail_value("%s: attention axis %d is outside; expected axes between batch and features",
+                          layer->name, given);
   }
   return true;
 }
@@ -61,8 +60,7 @@ static bool build_attention(mix_layer *layer, int rank) {
   if (!resolve_axes(layer, rank, &m->options.attention_axes)) return false;
   m->attention.attention_axes = m->options.attention_axes.count;
   if (rank + m->attention.attention_axes - 1 > MIX_MAX_RANK)
-    return mix_fail_value("%s: the scores would have more than %d dimensions", layer->name, MIX_MAX_RANK),
-           false;
+    return mix_fail_value("%s: the scores would have more than %d dimensions", layer->name, MIX_MAX_RANK);
   const int scores = write_equations(&m->attention, rank, &m->options.attention_axes);
   mix_axes softmax = {.count = m->attention.attention_axes};
   for (int i = 0; i < softmax.count; i++) softmax.axis[i] = scores - softmax.count + i;
@@ -122,8 +120,7 @@ mix_tensor *mix_attention_key(const mix_call_args *args) {
 
 bool mix_attention_called(const mix_layer *layer, const mix_call_args *args) {
   if (args->arguments && mix_list_count(args->arguments) && mix_list_get(args->arguments, 0)) return true;
-  mix_fail_type("%s: the value is missing; pass it in .arguments, and the key after it", layer->name);
-  return false;
+  return mix_fail_type("%s: the value is missing; pass it in .arguments, and the key after it", layer->name);
 }
 
 static mix_list *multi_head_attention_call(mix_layer *layer, const mix_call_args *args) {

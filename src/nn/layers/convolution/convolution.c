@@ -22,8 +22,7 @@ static bool read_per_axis(const mix_fields *fields, const mix_field_row *field, 
   if (json_is_null(value)) return true;
   if (count > MIX_MAX_RANK)
     return mix_fail_value("config: \"%s\" is a list of %zu numbers; expected at most %d", field->name, count,
-                          MIX_MAX_RANK),
-           false;
+                          MIX_MAX_RANK);
   numbers->rank = (int)count;
   for (size_t i = 0; i < count; i++) {
     const json_t *number = json_is_array(value) ? json_array_get(value, i) : value;
@@ -48,14 +47,12 @@ static bool expand(const char *call, const char *name, int axes, int64_t none, i
     for (int i = 1; i < axes; i++) numbers->dims[i] = numbers->dims[0];
   else if (numbers->rank != axes)
     return mix_fail_value("%s: %s has %d numbers; expected %d, or one for all axes", call, name,
-                          numbers->rank, axes),
-           false;
+                          numbers->rank, axes);
   numbers->rank = axes;
   for (int i = 0; i < axes; i++)
     if (numbers->dims[i] < least)
       return mix_fail_value("%s: %s holds %lld; expected numbers of at least %lld", call, name,
-                            (long long)numbers->dims[i], (long long)least),
-             false;
+                            (long long)numbers->dims[i], (long long)least);
   return true;
 }
 
@@ -72,8 +69,7 @@ static bool check_output_padding(const char *call, int axes, const mix_window_op
     if (window->output_padding->dims[i] >= window->strides->dims[i])
       return mix_fail_value("%s: output_padding is %lld along axis %d; expected less than the stride, %lld",
                             call, (long long)window->output_padding->dims[i], i,
-                            (long long)window->strides->dims[i]),
-             false;
+                            (long long)window->strides->dims[i]);
   return true;
 }
 
@@ -85,8 +81,7 @@ static bool check_padding(const char *call, const mix_window_options *window) {
       return true;
     }
   return mix_fail_value("%s: padding '%.60s' is not known; expected valid or same%s", call, *window->padding,
-                        window->causal ? ", or causal" : ""),
-         false;
+                        window->causal ? ", or causal" : "");
 }
 
 bool mix_check_window(const char *call, int axes, const mix_window_options *window) {
@@ -96,7 +91,7 @@ bool mix_check_window(const char *call, int axes, const mix_window_options *wind
       !check_output_padding(call, axes, window))
     return false;
   if (!is_over_one(window->strides) || !is_over_one(window->dilation_rate)) return true;
-  return mix_fail_value("%s: both strides and dilation_rate are above 1; give one of them", call), false;
+  return mix_fail_value("%s: both strides and dilation_rate are above 1; give one of them", call);
 }
 
 bool mix_check_positive(const char *call, const char *name, int64_t number) {

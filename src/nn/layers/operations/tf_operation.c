@@ -14,8 +14,7 @@ typedef struct op_lambda_options {
 static bool function_known(void *options, const mix_layer_kind *kind) {
   const char *function = ((const op_lambda_options *)options)->function;
   if (mix_tf_operation_named(function)) return true;
-  mix_fail_unsupported("%s: tf.%.80s is not supported", kind->class.name, function ? function : "?");
-  return false;
+  return mix_fail_unsupported("%s: tf.%.80s is not supported", kind->class.name, function ? function : "?");
 }
 
 static mix_list *op_lambda_call(mix_layer *layer, const mix_call_args *args) {

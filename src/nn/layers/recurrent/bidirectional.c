@@ -65,8 +65,7 @@ static bool ready(mix_layer *layer) {
                                   : "NULL",
                           wrapped ? other->class.name
                           : given ? given->class.name
-                                  : "none"),
-           false;
+                                  : "none");
   b->forward = copy_layer(given, "forward_", -1);
   b->backward =
       other ? other

@@ -92,13 +92,11 @@ bool mix_cell_states_of(mix_layer *cell, mix_shape inputs, mix_cell_states *stat
   *states = (mix_cell_states){0};
   if (!cell->class.cell_states)
     return mix_fail_type("%s: layer '%s' of class %s is no recurrent cell: its class has no cell_states",
-                         "rnn", cell->name, cell->class.name),
-           false;
+                         "rnn", cell->name, cell->class.name);
   const mix_status status = cell->class.cell_states(cell, inputs, states);
   if (!status && !mix_failed() && states->count >= 1 && states->count <= MIX_CELL_STATES) return true;
   return mix_fail(status ? status : MIX_VALUE_ERROR, "%s: a cell has %d states; expected 1 to %d", cell->name,
-                  states->count, MIX_CELL_STATES),
-         false;
+                  states->count, MIX_CELL_STATES);
 }
 
 /* ---- products ---- */

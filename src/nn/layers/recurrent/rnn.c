@@ -76,9 +76,8 @@ static mix_tensor *reverse_steps(mix_tensor *x, int axis) {
 
 static bool fail_shape(const rnn_call *call, const char *what, int index, mix_tensor *got,
                        mix_shape expected) {
-  mix_fail_value("%s: %s %d has shape %s; expected %s", call->layer->name, what, index,
-                 MIX_SHAPE_TEXT(mix_tensor_shape(got)), MIX_SHAPE_TEXT(expected));
-  return false;
+  return mix_fail_value("%s: %s %d has shape %s; expected %s", call->layer->name, what, index,
+                        MIX_SHAPE_TEXT(mix_tensor_shape(got)), MIX_SHAPE_TEXT(expected));
 }
 
 static bool fits(mix_shape shape, mix_shape expected) {
@@ -101,12 +100,11 @@ static bool find_initial_state(rnn_call *call) {
   const int count = mix_list_count(call->initial_state);
   if (count != call->sizes.count)
     return mix_fail_value("%s: initial_state has %d tensors; expected %d, one for each state of the cell",
-                          call->layer->name, count, call->sizes.count),
-           false;
+                          call->layer->name, count, call->sizes.count);
   for (int i = 0; i < count; i++) {
     mix_tensor *state = mix_list_get(call->initial_state, i);
     const mix_shape expected = mix_with_batch(call->step.dims[0], call->sizes.states[i]);
-    if (!state) return mix_fail_type("%s: initial state %d is NULL", call->layer->name, i), false;
+    if (!state) return mix_fail_type("%s: initial state %d is NULL", call->layer->name, i);
     if (!fits(mix_tensor_shape(state), expected))
       return fail_shape(call, "initial state", i, state, expected);
   }
@@ -130,20 +128,17 @@ static bool prepare(rnn_call *call, mix_tensor *x) {
   call->step = shape_of_step(call->rnn, sequence);
   if (flags->unroll && steps == MIX_UNKNOWN)
     return mix_fail_value("%s: a layer with unroll needs a known number of steps; the input has shape %s",
-                          call->layer->name, MIX_SHAPE_TEXT(sequence)),
-           false;
+                          call->layer->name, MIX_SHAPE_TEXT(sequence));
   if (steps == 0)
     return mix_fail_value("%s: the input has shape %s; expected one step or more", call->layer->name,
-                          MIX_SHAPE_TEXT(sequence)),
-           false;
+                          MIX_SHAPE_TEXT(sequence));
   if (!mix_cell_states_of(call->rnn->cell, call->step, &call->sizes) || !find_mask(call, sequence) ||
       !find_initial_state(call))
     return false;
   const mix_variable *held = call->layer->states ? mix_list_get(call->layer->states, 0) : NULL;
   if (!held || call->step.dims[0] == MIX_UNKNOWN || held->shape.dims[0] == call->step.dims[0]) return true;
   return mix_fail_value("%s: a stateful layer has states for a batch of %lld; the input has %lld",
-                        call->layer->name, (long long)held->shape.dims[0], (long long)call->step.dims[0]),
-         false;
+                        call->layer->name, (long long)held->shape.dims[0], (long long)call->step.dims[0]);
 }
 
 /* ---- one step ---- */
@@ -309,7 +304,7 @@ bool mix_rnn_ready(mix_layer *layer, mix_layer *cell, const void *flags) {
   memcpy(&rnn->flags, flags, sizeof rnn->flags);
   if (!cell) return false;
   if (rnn->flags.time_major && !layer->semantics->rnn_time_major)
-    return mix_fail_value("%s: this generation of Keras has no argument time_major", layer->name), false;
+    return mix_fail_value("%s: this generation of Keras has no argument time_major", layer->name);
   cell->attribute = "cell";
   return (rnn->cell = mix_layer_add_layer(layer, cell)) != NULL;
 }

@@ -85,7 +85,7 @@ static bool ready(mix_layer *layer) {
     if (!mix_layer_add_layer(layer, cell)) return false;
   }
   if (mix_list_count(cells_of(layer))) return true;
-  return mix_fail_value("%s: got no cells; expected one or more", layer->name), false;
+  return mix_fail_value("%s: got no cells; expected one or more", layer->name);
 }
 
 static const mix_field_row fields[] = {

@@ -9,7 +9,7 @@ static mix_layer *inner_of(const mix_layer *layer) {
 
 static bool ready(mix_layer *layer) {
   mix_layer *inner = inner_of(layer);
-  if (!inner) return mix_fail_value("%s: got no layer", layer->name), false;
+  if (!inner) return mix_fail_value("%s: got no layer", layer->name);
   inner->attribute = "layer";
   return mix_layer_add_layer(layer, inner) != NULL;
 }
@@ -33,8 +33,7 @@ static mix_shape unfolded(mix_shape sequence, mix_shape rows) {
 static bool is_sequence(const mix_layer *layer, mix_shape shape) {
   if (shape.rank >= 3) return true;
   return mix_fail_value("%s: the input has shape %s; expected (batch, steps, ...)", layer->name,
-                        MIX_SHAPE_TEXT(shape)),
-         false;
+                        MIX_SHAPE_TEXT(shape));
 }
 
 /* Of one step, as Keras says it in its config. */

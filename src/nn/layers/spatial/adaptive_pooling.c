@@ -71,8 +71,7 @@ static bool adaptive_ready(mix_layer *layer) {
   for (int d = 0; d < sizes->rank; d++)
     if (sizes->dims[d] > BIN_LIMIT)
       return mix_fail_value("%s: output_size has %lld; expected at most %d along an axis", layer->name,
-                            (long long)sizes->dims[d], BIN_LIMIT),
-             false;
+                            (long long)sizes->dims[d], BIN_LIMIT);
   return mix_layer_spatial(layer, sizes->rank);
 }
 

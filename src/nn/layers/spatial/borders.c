@@ -12,16 +12,14 @@ static bool resolve_borders(const mix_fields *fields, const mix_field_row *field
   if (!given) b->cells[0] = field->text[0] - '0';
   if (given != 0 && given != 1 && given != axes && given != 2 * axes)
     return mix_fail_value("%s: %s has %d numbers; expected one, one for each of %d axes, or a pair for each",
-                          fields->call, field->name, given, axes),
-           false;
+                          fields->call, field->name, given, axes);
   b->count = 2 * axes;
   for (int i = 0; i < b->count && given != 2 * axes; i++)
     b->cells[i] = given == axes && axes > 1 ? old.cells[i / 2] : b->cells[0];
   for (int i = 0; i < b->count; i++)
     if (b->cells[i] < 0)
       return mix_fail_value("%s: %s has %lld; expected numbers of 0 or more", fields->call, field->name,
-                            (long long)b->cells[i]),
-             false;
+                            (long long)b->cells[i]);
   return true;
 }
 
@@ -46,11 +44,10 @@ static bool read_borders(const mix_fields *fields, const mix_field_row *field, c
   const size_t axes = (size_t)field->number, entries = axes == 1 ? 2 : axes;
   if (json_is_null(value)) return true;
   if (json_is_integer(value)) return b->count = 1, mix_field_read_size(field, value, &b->cells[0]);
-  if (!json_is_array(value)) return mix_field_mistyped(field, value), false;
+  if (!json_is_array(value)) return mix_field_mistyped(field, value);
   if (json_array_size(value) != entries)
     return mix_fail_value("%s: %s has %zu entries; expected %zu", fields->call, field->name,
-                          json_array_size(value), entries),
-           false;
+                          json_array_size(value), entries);
   for (size_t i = 0; i < entries; i++) {
     const json_t *entry = json_array_get(value, i);
     const bool pair = axes > 1 && json_array_size(entry) == 2;
@@ -167,7 +164,7 @@ static bool cropping_ready(mix_layer *layer) {
 static bool cropping_1d_check(void *options, const mix_layer_kind *kind) {
   const char *format = ((const mix_cropping_options *)options)->data_format;
   if (!mix_is_channels_first(format)) return true;
-  return mix_fail_value("%s: data_format '%.60s' is not known; expected none", kind->call, format), false;
+  return mix_fail_value("%s: data_format '%.60s' is not known; expected none", kind->call, format);
 }
 
 #define CROPPING_FIELD(axes, given)                                                                          \

@@ -55,10 +55,9 @@ static bool resolve_interpolation(const mix_fields *fields, const mix_field_row 
   if (index >= 0 && !(names[index].older && fields->rules->interpolations_fewer))
     return *name = names[index].name, true;
   return mix_fail_value(
-             "%s: %s '%.60s' is not known; expected nearest, bilinear, bicubic, lanczos3 or lanczos5%s",
-             fields->call, field->name, *name,
-             fields->rules->interpolations_fewer ? "" : ", area, gaussian or mitchellcubic"),
-         false;
+      "%s: %s '%.60s' is not known; expected nearest, bilinear, bicubic, lanczos3 or lanczos5%s",
+      fields->call, field->name, *name,
+      fields->rules->interpolations_fewer ? "" : ", area, gaussian or mitchellcubic");
 }
 static json_t *write_interpolation(const mix_fields *fields, const mix_field_row *field,
                                    const void *options) {

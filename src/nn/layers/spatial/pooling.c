@@ -33,10 +33,9 @@ static bool window_of(const mix_layer *layer, const mix_pooling_options *o, mix_
           mix_same_padding(n, size, o->strides.dims[d], &window->before.dims[d]) - window->before.dims[d];
     if (n < 1 || (!is_same(o) && n < size)) {
       return mix_fail_value(
-                 "%s: the output would be empty: the input has shape %s, pool_size %lld along spatial "
-                 "axis %d, padding '%s'",
-                 layer->name, MIX_SHAPE_TEXT(x), (long long)size, d, o->padding),
-             false;
+          "%s: the output would be empty: the input has shape %s, pool_size %lld along spatial "
+          "axis %d, padding '%s'",
+          layer->name, MIX_SHAPE_TEXT(x), (long long)size, d, o->padding);
     }
   }
   return true;
@@ -65,8 +64,7 @@ static bool pooling_ready(mix_layer *layer) {
 static bool resolve_average_size(const mix_fields *fields, const mix_field_row *field, void *options) {
   if (fields->rules->average_pooling_size_required && !mix_field_given(field, options))
     return mix_fail_type("%s: %s is missing; expected %s", fields->call, field->name,
-                         mix_field_per_axis.expected),
-           false;
+                         mix_field_per_axis.expected);
   return mix_field_per_axis.resolve(fields, field, options);
 }
 static json_t *write_average_size(const mix_fields *fields, const mix_field_row *field, const void *options) {

@@ -12,10 +12,10 @@ static json_t *numbers_of(double a, double b) {
 
 /* The two numbers of a list; false with the error recorded. */
 static bool read_pair(const mix_field_row *field, const json_t *value, double *pair) {
-  if (json_array_size(value) != 2) return mix_field_mistyped(field, value), false;
+  if (json_array_size(value) != 2) return mix_field_mistyped(field, value);
   for (size_t i = 0; i < 2; i++) {
     const json_t *number = json_array_get(value, i);
-    if (!json_is_number(number)) return mix_field_mistyped(field, number), false;
+    if (!json_is_number(number)) return mix_field_mistyped(field, number);
     pair[i] = json_number_value(number);
   }
   return true;
@@ -27,8 +27,7 @@ bool mix_factor_resolve(mix_factor *factor, const char *call, const char *name, 
   const double low = factor->is_pair ? factor->low : factor->high, high = factor->high;
   if (!factor->given || !(low >= least && low <= most && high >= least && high <= most))
     return mix_fail_value("%s: %s is %g to %g; expected numbers of %g to %g", call, name, low, high, least,
-                          most),
-           false;
+                          most);
   return true;
 }
 
@@ -61,8 +60,7 @@ static bool resolve_range(const mix_fields *fields, const mix_field_row *field, 
   if (range[0] == 0 && range[1] == 0) range[1] = 255;
   if (!isfinite(range[0]) || !isfinite(range[1]))
     return mix_fail_value("%s: %s is %g to %g; expected finite numbers", fields->call, field->name, range[0],
-                          range[1]),
-           false;
+                          range[1]);
   if (range[0] > range[1]) {
     const double low = range[1];
     range[1] = range[0];

@@ -66,8 +66,7 @@ static bool order(mix_layer *layer, mix_factor *factor, const char *name) {
   if (!factor->is_pair || low <= factor->high) return true;
   if (!layer->semantics->random_factors_sorted)
     return mix_fail_value("%s: %s is %g to %g; expected an upper bound above the lower", layer->kind->call,
-                          name, low, factor->high),
-           false;
+                          name, low, factor->high);
   factor->low = factor->high;
   factor->high = low;
   return true;

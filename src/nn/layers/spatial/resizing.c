@@ -42,8 +42,7 @@ static bool resizing_check(void *options, const mix_layer_kind *kind) {
   const mix_resizing_options *o = options;
   if (!o->crop_to_aspect_ratio || !o->pad_to_aspect_ratio) return true;
   return mix_fail_value("%s: both crop_to_aspect_ratio and pad_to_aspect_ratio were given; give one",
-                        kind->call),
-         false;
+                        kind->call);
 }
 
 /* Keras 3 alone takes channels first. */

@@ -15,13 +15,11 @@ static bool resolve_per_axis(const mix_fields *fields, const mix_field_row *fiel
     for (; sizes->rank < axes; sizes->rank++) sizes->dims[sizes->rank] = sizes->dims[0];
   if (sizes->rank != axes)
     return mix_fail_value("%s: %s has %d numbers; expected one, or %d", fields->call, field->name,
-                          sizes->rank, axes),
-           false;
+                          sizes->rank, axes);
   for (int i = 0; i < axes; i++)
     if (sizes->dims[i] < 1)
       return mix_fail_value("%s: %s has %lld; expected numbers above 0", fields->call, field->name,
-                            (long long)sizes->dims[i]),
-             false;
+                            (long long)sizes->dims[i]);
   return true;
 }
 
@@ -50,8 +48,7 @@ static bool resolve_padding(const mix_fields *fields, const mix_field_row *field
   const char **padding = mix_field_at(field, options);
   if (!*padding || !strcasecmp(*padding, "valid")) return *padding = "valid", true;
   if (!strcasecmp(*padding, "same")) return *padding = "same", true;
-  return mix_fail_value("%s: padding '%.60s' is not known; expected valid or same", fields->call, *padding),
-         false;
+  return mix_fail_value("%s: padding '%.60s' is not known; expected valid or same", fields->call, *padding);
 }
 static json_t *write_padding(const mix_fields *fields, const mix_field_row *field, const void *options) {
   return mix_field_text.write(fields, field, options);
