@@ -37,24 +37,35 @@ static const mix_field_row *used_at(const mix_fields *fields, int index) {
   return NULL;
 }
 
-bool mix_field_given(const mix_field_row *field, const void *options) {
+static mix_field field_of(const mix_fields *fields, const mix_field_row *row, const void *options) {
+  return (mix_field){.row = row,
+                     .call = fields->call,
+                     .name = row->name,
+                     .rules = fields->rules,
+                     .options = (void *)options,
+                     .value = mix_field_at(row, options),
+                     .other = row->other ? (char *)options + row->other : NULL};
+}
+
+bool mix_field_given(const mix_field_row *row, const void *options) {
   static const char none[128];
-  if (field->kind == &mix_field_flagged) return *(const bool *)mix_field_other(field, options);
-  return memcmp(mix_field_at(field, options), none, field->kind->size) != 0;
+  if (row->kind == &mix_field_flagged) return *((const bool *)options + row->other);
+  return memcmp(mix_field_at(row, options), none, row->kind->size) != 0;
 }
 
-void *mix_field_mistyped(const mix_field_row *field, const json_t *value) {
+void *mix_field_mistyped(const mix_field *field, const json_t *value) {
   return mix_fail_type("config: \"%s\" is %s; expected %s", field->name, mix_json_kind(value),
-                       field->kind->expected);
+                       field->row->kind->expected);
 }
 
-bool mix_field_read_integer(const mix_field_row *field, const json_t *value, int64_t low, int64_t high,
+bool mix_field_read_integer(const mix_field *field, const json_t *value, int64_t low, int64_t high,
                             int64_t *number) {
-  return mix_json_integer_read(value, field->name, field->kind->expected, low, high, number);
+  return mix_json_integer_read(value, field->name, field->row->kind->expected, low, high, number);
 }
 
-bool mix_field_read_axis(const mix_field_row *field, const json_t *value, int *axis) {
-  return mix_json_int_read(value, field->name, field->kind->expected, -MIX_MAX_RANK, MIX_MAX_RANK - 1, axis);
+bool mix_field_read_axis(const mix_field *field, const json_t *value, int *axis) {
+  return mix_json_int_read(value, field->name, field->row->kind->expected, -MIX_MAX_RANK, MIX_MAX_RANK - 1,
+                           axis);
 }
 
 /* Moves the value that is given as one number to where the others are. */
@@ -77,26 +88,28 @@ static bool move_one(const mix_fields *fields, const mix_field_row *row, void *o
                                                   : json_integer(integer == MIX_INT_ZERO ? 0 : integer));
   if (!value) return false;
   memset(one, 0, sizeof real);
-  const bool read = row->kind->read(fields, row, value, options);
+  const mix_field field = field_of(fields, row, options);
+  const bool read = row->kind->read(&field, value);
   json_decref(value);
   return read;
 }
 
 static bool resolve(const mix_fields *fields, const mix_field_row *row, void *options) {
+  const mix_field field = field_of(fields, row, options);
   if (!move_one(fields, row, options)) return false;
   if (row->required && !mix_field_given(row, options))
     mix_fail(fields->refusal ? fields->refusal : MIX_TYPE_ERROR, "%s: %s is missing; expected %s%s",
              fields->call, row->name, row->kind->expected,
              row->kind == &mix_field_number ? ", MIX_ZERO for zero" : "");
   else if (!mix_failed() && row->kind->resolve)
-    row->kind->resolve(fields, row, options);
+    row->kind->resolve(&field);
   return !mix_failed();
 }
 
 static void release(const mix_fields *fields, int count, void *options) {
   for (int i = 0; i < count; i++) {
-    const mix_field_row *row = row_at(fields, i);
-    if (row->kind->release) row->kind->release(row, options);
+    const mix_field field = field_of(fields, row_at(fields, i), options);
+    if (field.row->kind->release) field.row->kind->release(&field);
   }
 }
 
@@ -164,7 +177,8 @@ bool mix_fields_check(const mix_fields *fields, const json_t *config) {
 
 static bool write(const mix_fields *fields, const mix_field_row *row, const void *options, json_t *config) {
   if (!row->kind->write || !is_known(fields, row)) return true;
-  json_t *value = row->kind->write(fields, row, options);
+  const mix_field field = field_of(fields, row, options);
+  json_t *value = row->kind->write(&field);
   const char *name = has_rule(fields, row->renamed) ? row->alias : row->name;
   if (!json_is_null(value) || !has_rule(fields, row->omit_none)) return mix_json_set(config, name, value);
   json_decref(value);
@@ -192,14 +206,15 @@ static bool has_name(const mix_fields *fields, const char *name) {
 
 static bool is_default(const mix_fields *fields, const mix_field_row *row, const void *options, size_t size) {
   void *defaults = mix_scoped_memory(size);
-  if (!defaults || (row->kind->resolve && !row->kind->resolve(fields, row, defaults))) return false;
-  json_t *a = row->kind->write(fields, row, options), *b = row->kind->write(fields, row, defaults);
+  const mix_field given = field_of(fields, row, options), none = field_of(fields, row, defaults);
+  if (!defaults || (row->kind->resolve && !row->kind->resolve(&none))) return false;
+  json_t *a = row->kind->write(&given), *b = row->kind->write(&none);
   json_t *stated = row->text ? json_loads(row->text, JSON_DECODE_ANY, NULL) : NULL;
   const bool same = json_equal(a, b) || (stated && json_equal(a, stated));
   json_decref(a);
   json_decref(b);
   json_decref(stated);
-  if (row->kind->release) row->kind->release(row, defaults);
+  if (row->kind->release) row->kind->release(&none);
   return same;
 }
 
@@ -220,10 +235,10 @@ const char *mix_fields_lost(const mix_fields *fields, const mix_semantics *other
 bool mix_fields_read(const mix_fields *fields, const json_t *config, void *options) {
   const mix_field_row *row;
   for (int i = 0; (row = used_at(fields, i)) && !mix_failed(); i++) {
-    mix_field_row named = *row; /* as the config names it, for messages */
-    if (row->alias && !json_object_get(config, row->name)) named.name = row->alias;
-    const json_t *value = json_object_get(config, named.name);
-    if (value && row->kind->read) row->kind->read(fields, &named, value, options);
+    mix_field field = field_of(fields, row, options);
+    if (row->alias && !json_object_get(config, row->name)) field.name = row->alias;
+    const json_t *value = json_object_get(config, field.name);
+    if (value && row->kind->read) row->kind->read(&field, value);
   }
   return !mix_failed();
 }
@@ -275,35 +290,34 @@ static const struct {
               [MIX_BELOW_ONE] = {"a number in [0, 1)", 0, 1, false, true},
               [MIX_BETWEEN_0_AND_1] = {"a number between 0 and 1", 0, 1, true, true}};
 
-static bool in_range(const mix_fields *fields, const mix_field_row *field, double x) {
-  if (isnan(x) && isnan(field->number)) return true;
-  double low = ranges[field->range].low, high = ranges[field->range].high;
-  if ((ranges[field->range].low_open ? x > low : x >= low) &&
-      (ranges[field->range].high_open ? x < high : x <= high))
+static bool in_range(const mix_field *field, double x) {
+  if (isnan(x) && isnan(field->row->number)) return true;
+  double low = ranges[field->row->range].low, high = ranges[field->row->range].high;
+  if ((ranges[field->row->range].low_open ? x > low : x >= low) &&
+      (ranges[field->row->range].high_open ? x < high : x <= high))
     return true;
   char text[32];
   mix_number_write(text, sizeof text, 'g', x == floor(x) && fabs(x) < 1e15 ? 15 : 6, x);
-  return mix_fail_value("%s: %s is %s; expected %s", fields->call, field->name, text,
-                        ranges[field->range].expected);
+  return mix_fail_value("%s: %s is %s; expected %s", field->call, field->name, text,
+                        ranges[field->row->range].expected);
 }
 
-bool mix_resolve_number(const mix_fields *fields, const mix_field_row *field, void *options) {
-  double *x = mix_field_at(field, options);
-  *x = *x == MIX_ZERO ? 0 : *x == 0 ? field->number : *x;
-  return (field->optional && *x == 0) || in_range(fields, field, *x);
+bool mix_resolve_number(const mix_field *field) {
+  double *x = field->value;
+  *x = *x == MIX_ZERO ? 0 : *x == 0 ? field->row->number : *x;
+  return (field->row->optional && *x == 0) || in_range(field, *x);
 }
-static json_t *write_number(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  double x = *(const double *)mix_field_at(field, options);
-  bool none = isfinite(field->number) ? field->optional && x == 0 : !isfinite(x);
+static json_t *write_number(const mix_field *field) {
+  double x = *(double *)field->value;
+  bool none = isfinite(field->row->number) ? field->row->optional && x == 0 : !isfinite(x);
   return none ? json_null() : json_real(x);
 }
-bool mix_read_number(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                     void *options) {
+bool mix_read_number(const mix_field *field, const json_t *value) {
   double x = json_number_value(value);
-  if (json_is_null(value) && !field->optional) return true;
+  if (json_is_null(value) && !field->row->optional) return true;
   if (!json_is_null(value) && !json_is_number(value)) return mix_field_mistyped(field, value);
-  *(double *)mix_field_at(field, options) = x == 0 ? MIX_ZERO : x;
-  return !field->optional || json_is_null(value) || in_range(fields, field, x); /* 0 is no None */
+  *(double *)field->value = x == 0 ? MIX_ZERO : x;
+  return !field->row->optional || json_is_null(value) || in_range(field, x); /* 0 is no None */
 }
 json_t *mix_parse_number(const char *text) {
   char *end;
@@ -313,27 +327,26 @@ json_t *mix_parse_number(const char *text) {
 const mix_value_kind mix_field_number = {"a number",   sizeof(double),  mix_resolve_number, NULL,
                                          write_number, mix_read_number, mix_parse_number};
 
-static bool resolve_integer(const mix_fields *fields, const mix_field_row *field, void *options) {
-  int64_t *n = mix_field_at(field, options);
-  *n = *n == MIX_INT_ZERO ? 0 : *n == 0 ? (int64_t)field->number : *n;
+static bool resolve_integer(const mix_field *field) {
+  int64_t *n = field->value;
+  *n = *n == MIX_INT_ZERO ? 0 : *n == 0 ? (int64_t)field->row->number : *n;
   if (*n > MIX_FIELD_MAX_SIZE)
-    return mix_fail_value("%s: %s is %lld; expected a smaller number", fields->call, field->name,
+    return mix_fail_value("%s: %s is %lld; expected a smaller number", field->call, field->name,
                           (long long)*n);
-  return (field->optional && *n == 0) || in_range(fields, field, (double)*n);
+  return (field->row->optional && *n == 0) || in_range(field, (double)*n);
 }
-static json_t *write_integer(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  int64_t n = *(const int64_t *)mix_field_at(field, options);
-  return field->optional && n == 0 ? json_null() : json_integer(n);
+static json_t *write_integer(const mix_field *field) {
+  int64_t n = *(int64_t *)field->value;
+  return field->row->optional && n == 0 ? json_null() : json_integer(n);
 }
-static bool read_integer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                         void *options) {
+static bool read_integer(const mix_field *field, const json_t *value) {
   int64_t n = 0;
-  if (json_is_null(value) && !field->optional) return true;
+  if (json_is_null(value) && !field->row->optional) return true;
   if (!json_is_null(value) &&
       !mix_field_read_integer(field, value, -MIX_FIELD_MAX_SIZE, MIX_FIELD_MAX_SIZE, &n))
     return false;
-  *(int64_t *)mix_field_at(field, options) = n == 0 ? MIX_INT_ZERO : n;
-  return json_is_null(value) || in_range(fields, field, (double)n); /* 0 is no None */
+  *(int64_t *)field->value = n == 0 ? MIX_INT_ZERO : n;
+  return json_is_null(value) || in_range(field, (double)n); /* 0 is no None */
 }
 static json_t *parse_integer(const char *text) {
   int64_t n;
@@ -355,27 +368,25 @@ const mix_value_kind mix_field_frequency = {"epoch, batch or a number of batches
                                             read_integer,
                                             parse_frequency};
 
-static json_t *write_seed(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  uint64_t seed = *(const uint64_t *)mix_field_at(field, options);
+static json_t *write_seed(const mix_field *field) {
+  uint64_t seed = *(uint64_t *)field->value;
   return seed ? json_integer((json_int_t)seed) : json_null();
 }
-static bool read_raw_integer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                             void *options) {
+static bool read_raw_integer(const mix_field *field, const json_t *value) {
   /* Flagged numbers are compared as doubles, which have all integers of that size. */
-  const int64_t most = field->kind == &mix_field_flagged ? INT64_C(1) << 53 : INT64_MAX;
+  const int64_t most = field->row->kind == &mix_field_flagged ? INT64_C(1) << 53 : INT64_MAX;
   if (json_is_null(value)) return true;
-  if (!mix_field_read_integer(field, value, most == INT64_MAX ? INT64_MIN : -most, most,
-                              mix_field_at(field, options)))
+  if (!mix_field_read_integer(field, value, most == INT64_MAX ? INT64_MIN : -most, most, field->value))
     return false;
-  if (field->other) *(bool *)mix_field_other(field, options) = true;
+  if (field->other) *(bool *)field->other = true;
   return true;
 }
 const mix_value_kind mix_field_seed = {"an integer", sizeof(uint64_t), NULL,         NULL,
                                        write_seed,   read_raw_integer, parse_integer};
 
-static json_t *write_flagged(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  bool given = *(const bool *)mix_field_other(field, options);
-  return given ? json_integer(*(const int64_t *)mix_field_at(field, options)) : json_null();
+static json_t *write_flagged(const mix_field *field) {
+  bool given = *(bool *)field->other;
+  return given ? json_integer(*(int64_t *)field->value) : json_null();
 }
 const mix_value_kind mix_field_flagged = {"an integer",  sizeof(int64_t),  NULL,         NULL,
                                           write_flagged, read_raw_integer, parse_integer};
@@ -383,15 +394,14 @@ const mix_value_kind mix_field_flagged = {"an integer",  sizeof(int64_t),  NULL,
 /* ---- booleans ---- */
 
 extern const mix_value_kind mix_field_negated;
-static json_t *write_boolean(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  if (field->optional && !*(const bool *)mix_field_at(field, options)) return json_null();
-  return json_boolean(*(const bool *)mix_field_at(field, options) != (field->kind == &mix_field_negated));
+static json_t *write_boolean(const mix_field *field) {
+  if (field->row->optional && !*(bool *)field->value) return json_null();
+  return json_boolean(*(bool *)field->value != (field->row->kind == &mix_field_negated));
 }
-static bool read_boolean(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                         void *options) {
+static bool read_boolean(const mix_field *field, const json_t *value) {
   if (json_is_null(value)) return true;
   if (!json_is_boolean(value)) return mix_field_mistyped(field, value);
-  *(bool *)mix_field_at(field, options) = json_is_true(value) != (field->kind == &mix_field_negated);
+  *(bool *)field->value = json_is_true(value) != (field->row->kind == &mix_field_negated);
   return true;
 }
 static json_t *parse_boolean(const char *text) {
@@ -415,33 +425,32 @@ static void put_choices(mix_text *list, const char *choices) {
   }
 }
 
-static bool resolve_text(const mix_fields *fields, const mix_field_row *field, void *options) {
-  const char **text = mix_field_at(field, options);
-  const char *value = *text ? *text : field->text;
-  if (value && field->choices && !mix_is_choice(field->choices, value)) {
+bool mix_resolve_text(const mix_field *field) {
+  const char **text = field->value;
+  const char *value = *text ? *text : field->row->text;
+  if (value && field->row->choices && !mix_is_choice(field->row->choices, value)) {
     char known[256], hint[100];
     mix_text list = {.text = known, .size = sizeof known};
-    put_choices(&list, field->choices);
-    return mix_fail_value("%s: %s '%.60s' is not known%s; expected %s", fields->call, field->name, value,
-                          mix_did_you_mean_choice(value, field->choices, hint, sizeof hint), known);
+    put_choices(&list, field->row->choices);
+    return mix_fail_value("%s: %s '%.60s' is not known%s; expected %s", field->call, field->name, value,
+                          mix_did_you_mean_choice(value, field->row->choices, hint, sizeof hint), known);
   }
   *text = mix_intern(value);
   return !mix_failed();
 }
-static json_t *write_text(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const char *text = *(const char *const *)mix_field_at(field, options);
-  return !text || (field->optional && !strcmp(text, "none")) ? json_null() : json_string(text);
+json_t *mix_write_text(const mix_field *field) {
+  const char *text = *(const char **)field->value;
+  return !text || (field->row->optional && !strcmp(text, "none")) ? json_null() : json_string(text);
 }
-static bool read_text(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                      void *options) {
-  const char *none = field->optional && field->text ? "none" : NULL;
+bool mix_read_text(const mix_field *field, const json_t *value) {
+  const char *none = field->row->optional && field->row->text ? "none" : NULL;
   if (!json_is_null(value) && !json_is_string(value)) return mix_field_mistyped(field, value);
-  *(const char **)mix_field_at(field, options) = json_is_null(value) ? none : json_string_value(value);
+  *(const char **)field->value = json_is_null(value) ? none : json_string_value(value);
   return true;
 }
-static json_t *parse_text(const char *text) { return json_string(text); }
-const mix_value_kind mix_field_text = {"a string", sizeof(char *), resolve_text, NULL,
-                                       write_text, read_text,      parse_text,   "a word in UTF-8"};
+json_t *mix_parse_text(const char *text) { return json_string(text); }
+const mix_value_kind mix_field_text = {"a string",     sizeof(char *), mix_resolve_text, NULL,
+                                       mix_write_text, mix_read_text,  mix_parse_text,   "a word in UTF-8"};
 
 /* ---- memory of a scope ---- */
 
@@ -453,16 +462,15 @@ void *mix_scoped_memory(size_t size) {
 
 /* ---- fixed values ---- */
 
-static json_t *write_fixed(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  return json_loads(field->text, JSON_DECODE_ANY, NULL);
+static json_t *write_fixed(const mix_field *field) {
+  return json_loads(field->row->text, JSON_DECODE_ANY, NULL);
 }
-static bool read_fixed(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                       void *options) {
-  json_t *only = write_fixed(fields, field, options);
-  bool same = field->optional || json_equal(only, value);
+static bool read_fixed(const mix_field *field, const json_t *value) {
+  json_t *only = write_fixed(field);
+  bool same = field->row->optional || json_equal(only, value);
   json_decref(only);
   if (same) return true;
-  return mix_fail_unsupported("config: only %s is supported for \"%s\"", field->text, field->name);
+  return mix_fail_unsupported("config: only %s is supported for \"%s\"", field->row->text, field->name);
 }
 const mix_value_kind mix_field_fixed = {
     .expected = "its only value", .write = write_fixed, .read = read_fixed};

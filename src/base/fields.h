@@ -20,6 +20,19 @@ typedef struct mix_fields {
   const size_t *in_use;
 } mix_fields;
 
+/* A row and the struct at hand. */
+typedef struct mix_field {
+  const mix_field_row *row;
+  const char *call, *name;    /* in messages; the name may be the alias of the row */
+  const mix_semantics *rules; /* as of mix_fields */
+  void *options, *value;      /* the struct, and the member at `offset` */
+  void *other;                /* the member at the row's `other`; NULL: none */
+} mix_field;
+
+typedef bool mix_field_resolve(const mix_field *field);
+typedef json_t *mix_field_write(const mix_field *field);
+typedef bool mix_field_read(const mix_field *field, const json_t *value);
+typedef json_t *mix_field_parse(const char *text);
 /* How values are stored, checked and written. A function that is NULL has nothing to do; without `write` a
  * field is not in configs. */
 typedef struct mix_value_kind {
@@ -27,13 +40,13 @@ typedef struct mix_value_kind {
   size_t size;          /* of the value; one of zero bytes is not given */
   /* Turns what the caller gave into what an object keeps: defaults filled in, zero means zero, texts
    * interned, objects retained, memory copied. */
-  bool (*resolve)(const mix_fields *fields, const mix_field_row *field, void *options);
-  void (*release)(const mix_field_row *field, void *options);
-  json_t *(*write)(const mix_fields *fields, const mix_field_row *field, const void *options);
+  mix_field_resolve *resolve;
+  void (*release)(const mix_field *field);
+  mix_field_write *write;
   /* From JSON to the form in which callers give it. Objects and memory are scoped. */
-  bool (*read)(const mix_fields *fields, const mix_field_row *field, const json_t *value, void *options);
-  json_t *(*parse)(const char *text); /* NULL without an error: the text is no such value */
-  const char *text_expected;          /* what messages about text ask for; NULL: `expected` */
+  mix_field_read *read;
+  mix_field_parse *parse;    /* NULL without an error: the text is no such value */
+  const char *text_expected; /* what messages about text ask for; NULL: `expected` */
 } mix_value_kind;
 
 /* NaN, which no config can say, is in none, and passes only where it is the default. */
@@ -85,29 +98,26 @@ extern const mix_value_kind mix_field_number, /* double: MIX_ZERO is 0 */
      * optional: then it says nothing that the library has. `refused` is in no config that is written. */
     mix_field_fixed, mix_field_refused;
 
-/* The functions of mix_field_number, for kinds of numbers that configs write in another way. */
-bool mix_resolve_number(const mix_fields *fields, const mix_field_row *field, void *options);
-bool mix_read_number(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                     void *options);
-json_t *mix_parse_number(const char *text);
+/* The functions of mix_field_number and mix_field_text, for kinds that differ in one of them. */
+mix_field_resolve mix_resolve_number, mix_resolve_text;
+mix_field_write mix_write_text;
+mix_field_read mix_read_number, mix_read_text;
+mix_field_parse mix_parse_number, mix_parse_text;
 
-static inline void *mix_field_at(const mix_field_row *field, const void *options) {
-  return (char *)options + field->offset;
-}
-static inline void *mix_field_other(const mix_field_row *field, const void *options) {
-  return (char *)options + field->other;
+static inline void *mix_field_at(const mix_field_row *row, const void *options) {
+  return (char *)options + row->offset;
 }
 /* True if the caller gave the value. */
 bool mix_field_given(const mix_field_row *field, const void *options);
 /* Records that the value has another type than the field. Returns NULL. */
-void *mix_field_mistyped(const mix_field_row *field, const json_t *value);
+void *mix_field_mistyped(const mix_field *field, const json_t *value);
 /* The value of a field as an integer from `low` to `high`. False with the error recorded
  * (mix_json_integer_read). */
-bool mix_field_read_integer(const mix_field_row *field, const json_t *value, int64_t low, int64_t high,
+bool mix_field_read_integer(const mix_field *field, const json_t *value, int64_t low, int64_t high,
                             int64_t *number);
 /* An axis of a tensor, from its first on or from its end: -MIX_MAX_RANK to MIX_MAX_RANK - 1. False with the
  * error recorded. */
-bool mix_field_read_axis(const mix_field_row *field, const json_t *value, int *axis);
+bool mix_field_read_axis(const mix_field *field, const json_t *value, int *axis);
 
 /* On failure the struct holds nothing that must be released. */
 bool mix_fields_resolve(const mix_fields *fields, void *options);

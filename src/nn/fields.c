@@ -11,22 +11,20 @@
 
 /* ---- objects ---- */
 
-static bool resolve_initializer(const mix_fields *fields, const mix_field_row *field, void *options) {
-  const char **name = mix_field_at(field, options);
-  mix_initializer **object = mix_field_other(field, options);
-  *object = mix_retain(mix_initializer_choose(*name || *object ? *name : field->text, *object, fields->call));
+static bool resolve_initializer(const mix_field *field) {
+  const char **name = field->value;
+  mix_initializer **object = field->other;
+  *object =
+      mix_retain(mix_initializer_choose(*name || *object ? *name : field->row->text, *object, field->call));
   *name = NULL;
   return !mix_failed();
 }
-static void release_initializer(const mix_field_row *field, void *options) {
-  mix_release(*(void **)mix_field_other(field, options));
+static void release_initializer(const mix_field *field) { mix_release(*(void **)field->other); }
+static json_t *write_initializer(const mix_field *field) {
+  return mix_initializer_to_json(*(mix_initializer **)field->other, field->rules);
 }
-static json_t *write_initializer(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  return mix_initializer_to_json(*(mix_initializer *const *)mix_field_other(field, options), fields->rules);
-}
-static bool read_initializer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                             void *options) {
-  *(mix_initializer **)mix_field_other(field, options) = mix_initializer_from_json(value);
+static bool read_initializer(const mix_field *field, const json_t *value) {
+  *(mix_initializer **)field->other = mix_initializer_from_json(value);
   return !mix_failed();
 }
 const mix_value_kind mix_field_initializer = {"an initializer",
@@ -37,43 +35,37 @@ const mix_value_kind mix_field_initializer = {"an initializer",
                                               read_initializer,
                                               NULL};
 
-static bool retain(const mix_fields *fields, const mix_field_row *field, void *options) {
-  mix_retain(*(void **)mix_field_at(field, options));
+static bool retain(const mix_field *field) {
+  mix_retain(*(void **)field->value);
   return true;
 }
-static void release(const mix_field_row *field, void *options) {
-  mix_release(*(void **)mix_field_at(field, options));
-}
+static void release(const mix_field *field) { mix_release(*(void **)field->value); }
 
-static json_t *write_regularizer(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  return mix_regularizer_to_json(*(mix_regularizer *const *)mix_field_at(field, options));
+static json_t *write_regularizer(const mix_field *field) {
+  return mix_regularizer_to_json(*(mix_regularizer **)field->value);
 }
-static bool read_regularizer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                             void *options) {
-  *(mix_regularizer **)mix_field_at(field, options) = mix_regularizer_from_json(value, fields->rules);
+static bool read_regularizer(const mix_field *field, const json_t *value) {
+  *(mix_regularizer **)field->value = mix_regularizer_from_json(value, field->rules);
   return !mix_failed();
 }
 const mix_value_kind mix_field_regularizer = {"a regularizer",   sizeof(void *),   retain, release,
                                               write_regularizer, read_regularizer, NULL};
 
-static json_t *write_constraint(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  return mix_constraint_to_json(*(mix_constraint *const *)mix_field_at(field, options));
+static json_t *write_constraint(const mix_field *field) {
+  return mix_constraint_to_json(*(mix_constraint **)field->value);
 }
-static bool read_constraint(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                            void *options) {
-  *(mix_constraint **)mix_field_at(field, options) = mix_constraint_from_json(value);
+static bool read_constraint(const mix_field *field, const json_t *value) {
+  *(mix_constraint **)field->value = mix_constraint_from_json(value);
   return !mix_failed();
 }
 const mix_value_kind mix_field_constraint = {"a constraint",   sizeof(void *),  retain, release,
                                              write_constraint, read_constraint, NULL};
 
-static json_t *write_policy(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  return mix_policy_to_json(*(mix_policy *const *)mix_field_at(field, options), fields->rules);
+static json_t *write_policy(const mix_field *field) {
+  return mix_policy_to_json(*(mix_policy **)field->value, field->rules);
 }
-static bool read_policy(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                        void *options) {
-  if (!json_is_null(value))
-    *(mix_policy **)mix_field_at(field, options) = mix_policy_from_json(value, fields->rules);
+static bool read_policy(const mix_field *field, const json_t *value) {
+  if (!json_is_null(value)) *(mix_policy **)field->value = mix_policy_from_json(value, field->rules);
   return !mix_failed();
 }
 const mix_value_kind mix_field_policy = {"a policy",   sizeof(void *), NULL, NULL,
@@ -87,9 +79,8 @@ static json_t *list_of(const mix_axes *axes) {
   return list;
 }
 
-static bool read_axes(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                      void *options) {
-  mix_axes *axes = mix_field_at(field, options);
+static bool read_axes(const mix_field *field, const json_t *value) {
+  mix_axes *axes = field->value;
   size_t count = json_is_array(value) ? json_array_size(value) : 1;
   if (json_is_null(value)) return true;
   if (count > MIX_MAX_RANK)
@@ -103,54 +94,53 @@ static bool read_axes(const mix_fields *fields, const mix_field_row *field, cons
   return true;
 }
 
-static bool resolve_axes(const mix_fields *fields, const mix_field_row *field, void *options) {
-  const mix_axes *axes = mix_field_at(field, options);
+static bool resolve_axes(const mix_field *field) {
+  const mix_axes *axes = field->value;
   if (axes->count < 0) /* `.axis = -1` sets the first member of the list */
     return mix_fail_value("%s: %s is a list of axes, and is the number %s%d; expected MIX_AXES(%d)",
-                          fields->call, field->name, axes->count == MIX_AXIS_0 ? "MIX_AXIS_0, " : "",
+                          field->call, field->name, axes->count == MIX_AXIS_0 ? "MIX_AXIS_0, " : "",
                           axes->count, mix_axis_number(axes->count));
   if (axes->count > MIX_MAX_RANK)
-    return mix_fail_value("%s: %s names %d axes; expected 0 to %d", fields->call, field->name, axes->count,
+    return mix_fail_value("%s: %s names %d axes; expected 0 to %d", field->call, field->name, axes->count,
                           MIX_MAX_RANK);
   for (int i = 0; i < axes->count; i++)
     if (axes->axis[i] == MIX_AXIS_0)
-      return mix_fail_value("%s: %s has MIX_AXIS_0 in a list of axes, where 0 is axis 0 itself", fields->call,
+      return mix_fail_value("%s: %s has MIX_AXIS_0 in a list of axes, where 0 is axis 0 itself", field->call,
                             field->name);
   return true;
 }
-static json_t *write_axes(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const mix_axes *axes = mix_field_at(field, options);
+static json_t *write_axes(const mix_field *field) {
+  const mix_axes *axes = field->value;
   return axes->count > 1 ? list_of(axes) : json_integer(axes->count ? axes->axis[0] : -1);
 }
 const mix_value_kind mix_field_axes = {
     "an axis or a list of axes", sizeof(mix_axes), resolve_axes, NULL, write_axes, read_axes, NULL};
 
-static json_t *write_axis_list(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const mix_axes *axes = mix_field_at(field, options);
-  return axes->count || !field->optional ? list_of(axes) : json_null();
+static json_t *write_axis_list(const mix_field *field) {
+  const mix_axes *axes = field->value;
+  return axes->count || !field->row->optional ? list_of(axes) : json_null();
 }
 const mix_value_kind mix_field_axis_list = {
     "an axis or a list of axes", sizeof(mix_axes), resolve_axes, NULL, write_axis_list, read_axes, NULL};
 
-static bool resolve_axis(const mix_fields *fields, const mix_field_row *field, void *options) {
-  int *axis = mix_field_at(field, options);
-  if (!field->optional) *axis = mix_axis_number(*axis);
+static bool resolve_axis(const mix_field *field) {
+  int *axis = field->value;
+  if (!field->row->optional) *axis = mix_axis_number(*axis);
   return true;
 }
 /* An optional axis keeps the form of options: 0 is None. */
-static json_t *write_axis(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  int axis = *(const int *)mix_field_at(field, options);
-  if (field->optional && !axis) return json_null();
-  return json_integer(field->optional ? mix_axis_number(axis) : axis);
+static json_t *write_axis(const mix_field *field) {
+  int axis = *(int *)field->value;
+  if (field->row->optional && !axis) return json_null();
+  return json_integer(field->row->optional ? mix_axis_number(axis) : axis);
 }
 /* tf_keras saves the axis of a built layer as a list of one. */
-static bool read_axis(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                      void *options) {
+static bool read_axis(const mix_field *field, const json_t *value) {
   if (json_array_size(value) == 1) value = json_array_get(value, 0);
   if (json_is_null(value)) return true;
   int axis;
   if (!mix_field_read_axis(field, value, &axis)) return false;
-  *(int *)mix_field_at(field, options) = mix_axis_option(axis);
+  *(int *)field->value = mix_axis_option(axis);
   return true;
 }
 static json_t *parse_axis(const char *text) { return mix_field_integer.parse(text); }
@@ -159,12 +149,12 @@ const mix_value_kind mix_field_axis = {"an integer", sizeof(int), resolve_axis, 
 
 /* ---- shapes ---- */
 
-bool mix_field_read_size(const mix_field_row *field, const json_t *value, int64_t *size) {
+bool mix_field_read_size(const mix_field *field, const json_t *value, int64_t *size) {
   return mix_field_read_integer(field, value, MIX_UNKNOWN, MIX_FIELD_MAX_SIZE, size);
 }
 
-static bool resolve_shape(const mix_fields *fields, const mix_field_row *field, void *options) {
-  return mix_shape_option(*(const mix_shape *)mix_field_at(field, options), fields->call, field->name);
+static bool resolve_shape(const mix_field *field) {
+  return mix_shape_option(*(mix_shape *)field->value, field->call, field->name);
 }
 json_t *mix_shape_json(mix_shape shape, bool open_batch) {
   json_t *list = json_array();
@@ -174,13 +164,12 @@ json_t *mix_shape_json(mix_shape shape, bool open_batch) {
   }
   return list;
 }
-static json_t *write_shape(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const mix_shape *shape = mix_field_at(field, options);
-  return !shape->rank && field->optional ? json_null() : mix_shape_json(*shape, false);
+static json_t *write_shape(const mix_field *field) {
+  const mix_shape *shape = field->value;
+  return !shape->rank && field->row->optional ? json_null() : mix_shape_json(*shape, false);
 }
-static bool read_shape(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                       void *options) {
-  mix_shape *shape = mix_field_at(field, options);
+static bool read_shape(const mix_field *field, const json_t *value) {
+  mix_shape *shape = field->value;
   size_t rank = json_array_size(value);
   if (json_is_null(value)) return true;
   if (!json_is_array(value)) return mix_field_mistyped(field, value);
@@ -197,10 +186,9 @@ static bool read_shape(const mix_fields *fields, const mix_field_row *field, con
 }
 const mix_value_kind mix_field_shape = {"a list of sizes", sizeof(mix_shape), resolve_shape, NULL,
                                         write_shape,       read_shape,        NULL};
-static bool read_size_or_shape(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                               void *options) {
-  if (!json_is_integer(value)) return read_shape(fields, field, value, options);
-  mix_shape *shape = mix_field_at(field, options);
+static bool read_size_or_shape(const mix_field *field, const json_t *value) {
+  if (!json_is_integer(value)) return read_shape(field, value);
+  mix_shape *shape = field->value;
   shape->rank = 1;
   return mix_field_read_size(field, value, &shape->dims[0]);
 }
@@ -214,37 +202,34 @@ const mix_value_kind mix_field_size_or_shape = {"a size or a list of sizes",
 
 /* ---- lists of numbers ---- */
 
-static bool copy_numbers(const mix_fields *fields, const mix_field_row *field, void *options) {
-  mix_numbers *numbers = mix_field_at(field, options);
+static bool copy_numbers(const mix_field *field) {
+  mix_numbers *numbers = field->value;
   const double *given = numbers->values;
   numbers->values = NULL;
   if (numbers->count < 0 || (numbers->count > 0 && !given))
-    return mix_fail_type("%s: %s has %d numbers and no values", fields->call, field->name, numbers->count);
+    return mix_fail_type("%s: %s has %d numbers and no values", field->call, field->name, numbers->count);
   if (!numbers->count) return true;
   for (int i = 0; i < numbers->count; i++)
     if (isnan(given[i]))
-      return mix_fail_value("%s: number %d of %s is nan; expected a number", fields->call, i, field->name);
+      return mix_fail_value("%s: number %d of %s is nan; expected a number", field->call, i, field->name);
   double *copy = mix_alloc(sizeof *copy * (size_t)numbers->count);
   if (copy) memcpy(copy, given, sizeof *copy * (size_t)numbers->count);
   numbers->values = copy;
   return copy != NULL;
 }
-static void free_numbers(const mix_field_row *field, void *options) {
-  mix_free((void *)((mix_numbers *)mix_field_at(field, options))->values);
-}
+static void free_numbers(const mix_field *field) { mix_free((void *)((mix_numbers *)field->value)->values); }
 json_t *mix_number_json(double value) {
   return value == floor(value) && fabs(value) < 1e15 ? json_integer((json_int_t)value) : json_real(value);
 }
-static json_t *write_numbers(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const mix_numbers *numbers = mix_field_at(field, options);
+static json_t *write_numbers(const mix_field *field) {
+  const mix_numbers *numbers = field->value;
   if (!numbers->count) return json_null();
   json_t *list = json_array();
   for (int i = 0; i < numbers->count; i++) mix_json_append(list, mix_number_json(numbers->values[i]));
   return list;
 }
 /* A single number is a list of one. */
-static bool read_numbers(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                         void *options) {
+static bool read_numbers(const mix_field *field, const json_t *value) {
   size_t count = json_is_array(value) ? json_array_size(value) : 1;
   if (json_is_null(value)) return true;
   double *numbers = mix_scoped_memory((count + 1) * sizeof *numbers);
@@ -252,10 +237,10 @@ static bool read_numbers(const mix_fields *fields, const mix_field_row *field, c
     const json_t *item = json_is_array(value) ? json_array_get(value, i) : value;
     if (!json_is_number(item))
       return mix_fail_type("config: \"%s\" holds %s; expected %s", field->name, mix_json_kind(item),
-                           field->kind->expected);
+                           field->row->kind->expected);
     numbers[i] = json_number_value(item);
   }
-  *(mix_numbers *)mix_field_at(field, options) = (mix_numbers){.count = (int)count, .values = numbers};
+  *(mix_numbers *)field->value = (mix_numbers){.count = (int)count, .values = numbers};
   return numbers != NULL;
 }
 /* "0:1:2" */
@@ -272,9 +257,9 @@ static json_t *parse_numbers(const char *text) {
   json_decref(list);
   return NULL;
 }
-static json_t *write_sizes(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const mix_shape *sizes = mix_field_at(field, options);
-  if (!sizes->rank && field->optional) return json_null();
+static json_t *write_sizes(const mix_field *field) {
+  const mix_shape *sizes = field->value;
+  if (!sizes->rank && field->row->optional) return json_null();
   json_t *list = json_array();
   for (int i = 0; i < sizes->rank; i++) mix_json_append(list, json_integer(sizes->dims[i]));
   return list;

@@ -23,7 +23,7 @@ extern const mix_value_kind mix_field_initializer, /* a name, or the object at `
    .other = offsetof(type, member##_object)}
 
 /* A size up to MIX_FIELD_MAX_SIZE, -1 for an unknown one. False with the error recorded. */
-bool mix_field_read_size(const mix_field_row *field, const json_t *value, int64_t *size);
+bool mix_field_read_size(const mix_field *field, const json_t *value, int64_t *size);
 /* An integer if the number is whole. */
 json_t *mix_number_json(double value);
 /* A shape as configs hold it: null is an unknown dimension, and the first one of an open batch. */

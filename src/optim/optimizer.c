@@ -54,19 +54,18 @@ const mix_class mix_optimizer_object_class = {
 /* ---- options ---- */
 
 /* A number, or a schedule as an object. */
-static json_t *write_rate(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const mix_optimizer_common *o = options;
+static json_t *write_rate(const mix_field *field) {
+  const mix_optimizer_common *o = field->options;
   return o->schedule ? mix_schedule_to_json(o->schedule, o->semantics) : json_real(o->learning_rate);
 }
-static bool read_rate(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                      void *options) {
-  mix_optimizer_common *o = options;
+static bool read_rate(const mix_field *field, const json_t *value) {
+  mix_optimizer_common *o = field->options;
   if (json_is_object(value)) return (o->schedule = mix_schedule_from_json(value)) != NULL;
   long long number = json_integer_value(value);
-  if (json_is_integer(value) && fields->rules->integer_learning_rate_refused)
+  if (json_is_integer(value) && field->rules->integer_learning_rate_refused)
     return mix_fail_value("%s: learning_rate is the integer %lld; expected a floating number, such as %lld.0",
-                          fields->call, number, number);
-  return mix_read_number(fields, field, value, options);
+                          field->call, number, number);
+  return mix_read_number(field, value);
 }
 static const mix_value_kind rate_kind = {"a number", sizeof(double), mix_resolve_number, NULL,
                                          write_rate, read_rate,      mix_parse_number};

@@ -100,27 +100,24 @@ static mix_tensor *cosine_restarts(const mix_schedule_options *options, mix_tens
 /* ---- kinds ---- */
 
 /* A number of steps: whole numbers are integers in configs. */
-static json_t *write_steps(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  return mix_number_json(*(const double *)mix_field_at(field, options));
-}
+static json_t *write_steps(const mix_field *field) { return mix_number_json(*(double *)field->value); }
 static const mix_value_kind steps_kind = {"a number",  sizeof(double),  mix_resolve_number, NULL,
                                           write_steps, mix_read_number, mix_parse_number};
 /* A list of numbers with a point. */
-static json_t *write_values(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const mix_numbers *numbers = mix_field_at(field, options);
+static json_t *write_values(const mix_field *field) {
+  const mix_numbers *numbers = field->value;
   json_t *list = json_array();
   for (int i = 0; i < numbers->count; i++) mix_json_append(list, json_real(numbers->values[i]));
   return list;
 }
-static bool read_values(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                        void *options) {
-  return mix_field_numbers.read(fields, field, value, options);
+static bool read_values(const mix_field *field, const json_t *value) {
+  return mix_field_numbers.read(field, value);
 }
 static const mix_value_kind values_kind = {
     .expected = "a list of numbers", .size = sizeof(mix_numbers), .write = write_values, .read = read_values};
 
-static json_t *write_boundaries(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  json_t *list = mix_field_numbers.write(fields, field, options);
+static json_t *write_boundaries(const mix_field *field) {
+  json_t *list = mix_field_numbers.write(field);
   return json_is_null(list) ? json_array() : list;
 }
 static const mix_value_kind boundaries_kind = {.expected = "a list of numbers",

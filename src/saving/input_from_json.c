@@ -11,7 +11,7 @@ static bool read_batch_shape(const json_t *config, mix_shape *shape) {
   const json_t *value = json_object_get(config, key);
   if (json_array_size(value) < 1)
     return mix_fail_value("model_from_json: an InputLayer lacks its batch_shape");
-  return mix_field_shape.read(&(mix_fields){.call = "input"}, &row, value, shape);
+  return mix_field_shape.read(&(mix_field){.row = &row, .name = key, .value = shape}, value);
 }
 
 mix_tensor *mix_reader_input(mix_json_reader *reader, const json_t *object) {

@@ -330,12 +330,12 @@ static void rows_that_are_not_in_use_are_in_no_config(void **state) {
 }
 
 static int held; /* of the kind below */
-static bool hold(const mix_fields *fields, const mix_field_row *field, void *options) {
-  (void)fields, (void)field, (void)options;
+static bool hold(const mix_field *field) {
+  (void)field;
   return ++held;
 }
-static void let_go(const mix_field_row *field, void *options) {
-  (void)field, (void)options;
+static void let_go(const mix_field *field) {
+  (void)field;
   held--;
 }
 

@@ -103,48 +103,45 @@ mix_layer *mix_layer_copy(mix_layer *layer) {
 
 /* ---- options that are layers ---- */
 
-static mix_layer *read_inner(const mix_fields *fields, const json_t *object) {
+static mix_layer *read_inner(const mix_field *field, const json_t *object) {
   return inner_reader ? inner_reader->read(inner_reader->context, object)
-                      : mix_layer_from_object(object, fields->rules, fields->call);
+                      : mix_layer_from_object(object, field->rules, field->call);
 }
 
-static bool resolve_layer(const mix_fields *fields, const mix_field_row *field, void *options) {
-  mix_layer *layer = *(mix_layer **)mix_field_at(field, options);
+static bool resolve_layer(const mix_field *field) {
+  mix_layer *layer = *(mix_layer **)field->value;
   if (!layer) return true;
   if (!mix_is(layer, &mix_layer_object_class))
-    return mix_fail_value("%s: %s is another object; expected a layer", fields->call, field->name);
+    return mix_fail_value("%s: %s is another object; expected a layer", field->call, field->name);
   mix_retain(layer);
   return true;
 }
-static void release_object(const mix_field_row *field, void *options) {
-  mix_release(*(void **)mix_field_at(field, options));
-}
-static json_t *write_layer(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  mix_layer *layer = *(mix_layer *const *)mix_field_at(field, options);
+static void release_object(const mix_field *field) { mix_release(*(void **)field->value); }
+static json_t *write_layer(const mix_field *field) {
+  mix_layer *layer = *(mix_layer **)field->value;
   return layer ? mix_layer_object_json(layer, mix_layer_config_json(layer)) : json_null();
 }
-static bool read_layer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                       void *options) {
+static bool read_layer(const mix_field *field, const json_t *value) {
   if (json_is_null(value)) return true;
-  *(mix_layer **)mix_field_at(field, options) = read_inner(fields, value);
+  *(mix_layer **)field->value = read_inner(field, value);
   return !mix_failed();
 }
 const mix_value_kind mix_field_layer = {"a layer",   sizeof(mix_layer *), resolve_layer, release_object,
                                         write_layer, read_layer,          NULL};
 
-static bool resolve_layers(const mix_fields *fields, const mix_field_row *field, void *options) {
-  mix_list *given = *(mix_list **)mix_field_at(field, options), *copy;
+static bool resolve_layers(const mix_field *field) {
+  mix_list *given = *(mix_list **)field->value, *copy;
   if (!mix_is(given, &mix_list_class))
-    return mix_fail_value("%s: %s is another object; expected a list of layers", fields->call, field->name);
+    return mix_fail_value("%s: %s is another object; expected a list of layers", field->call, field->name);
   for (int i = 0; i < mix_list_count(given); i++)
     if (!mix_is(mix_list_get(given, i), &mix_layer_object_class))
-      return mix_fail_value("%s: item %d of %s is no layer", fields->call, i, field->name);
+      return mix_fail_value("%s: item %d of %s is no layer", field->call, i, field->name);
   copy = mix_retain(mix_list_new(mix_list_count(given), mix_list_items(given)));
-  *(mix_list **)mix_field_at(field, options) = copy;
+  *(mix_list **)field->value = copy;
   return copy != NULL;
 }
-static json_t *write_layers(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  mix_list *layers = *(mix_list *const *)mix_field_at(field, options);
+static json_t *write_layers(const mix_field *field) {
+  mix_list *layers = *(mix_list **)field->value;
   json_t *array = json_array();
   for (int i = 0; i < mix_list_count(layers); i++) {
     mix_layer *layer = mix_list_get(layers, i);
@@ -152,13 +149,12 @@ static json_t *write_layers(const mix_fields *fields, const mix_field_row *field
   }
   return array;
 }
-static bool read_layers(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                        void *options) {
+static bool read_layers(const mix_field *field, const json_t *value) {
   if (!json_is_array(value)) return mix_field_mistyped(field, value);
   mix_list *layers = mix_list_new(0, NULL);
   for (size_t i = 0; i < json_array_size(value) && !mix_failed(); i++)
-    mix_list_append(layers, read_inner(fields, json_array_get(value, i)));
-  *(mix_list **)mix_field_at(field, options) = layers;
+    mix_list_append(layers, read_inner(field, json_array_get(value, i)));
+  *(mix_list **)field->value = layers;
   return !mix_failed();
 }
 const mix_value_kind mix_field_layers = {

@@ -281,17 +281,15 @@ mix_tensor *mix_activate_with(const char *activation, const mix_activate_options
 
 /* ---- as the option of a layer: a name, NULL for linear ---- */
 
-static bool resolve(const mix_fields *fields, const mix_field_row *field, void *options) {
-  const char **name = mix_field_at(field, options);
-  if (!is_known(*name, fields->rules, fields->call)) return false;
+static bool resolve(const mix_field *field) {
+  const char **name = field->value;
+  if (!is_known(*name, field->rules, field->call)) return false;
   *name = mix_intern(*name);
   return !mix_failed();
 }
-static json_t *write(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const char *name = *(const char *const *)mix_field_at(field, options);
+static json_t *write(const mix_field *field) {
+  const char *name = *(const char **)field->value;
   return json_string(name ? name : "linear");
 }
-static bool read(const mix_fields *fields, const mix_field_row *field, const json_t *value, void *options) {
-  return mix_field_text.read(fields, field, value, options);
-}
-const mix_value_kind mix_field_activation = {"a string", sizeof(char *), resolve, NULL, write, read, NULL};
+const mix_value_kind mix_field_activation = {"a string", sizeof(char *), resolve, NULL,
+                                             write,      mix_read_text,  NULL};

@@ -266,13 +266,12 @@ static bool batch_normalization_ready(mix_layer *layer) {
 }
 
 /* Keras's fused: True, False, or None, which configs leave out. */
-static json_t *write_fused(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const mix_batch_normalization_options *o = options;
+static json_t *write_fused(const mix_field *field) {
+  const mix_batch_normalization_options *o = field->options;
   return o->fused || o->not_fused ? json_boolean(o->fused) : json_null();
 }
-static bool read_fused(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                       void *options) {
-  mix_batch_normalization_options *o = options;
+static bool read_fused(const mix_field *field, const json_t *value) {
+  mix_batch_normalization_options *o = field->options;
   o->fused = json_is_true(value);
   o->not_fused = json_is_false(value);
   return true;
@@ -282,8 +281,8 @@ static const mix_value_kind fused_kind = {
 
 /* Keras's renorm_clipping: a dict of the bounds that there are, or None. The members have rows of their own
  * that configs do not show. */
-static json_t *write_clipping(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const mix_batch_normalization_options *o = options;
+static json_t *write_clipping(const mix_field *field) {
+  const mix_batch_normalization_options *o = field->options;
   json_t *clipping = json_object();
   if (isfinite(o->renorm_rmax)) mix_json_set(clipping, "rmax", mix_number_json(o->renorm_rmax));
   if (isfinite(o->renorm_rmin)) mix_json_set(clipping, "rmin", mix_number_json(o->renorm_rmin));
@@ -292,9 +291,8 @@ static json_t *write_clipping(const mix_fields *fields, const mix_field_row *fie
   json_decref(clipping);
   return json_null();
 }
-static bool read_clipping(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                          void *options) {
-  mix_batch_normalization_options *o = options;
+static bool read_clipping(const mix_field *field, const json_t *value) {
+  mix_batch_normalization_options *o = field->options;
   const char *key;
   json_t *bound;
   if (json_is_null(value)) return true;
@@ -305,7 +303,7 @@ static bool read_clipping(const mix_fields *fields, const mix_field_row *field, 
                      : !strcmp(key, "dmax") ? &o->renorm_dmax
                                             : NULL;
     if (!member)
-      return mix_fail_value("%s: %s has '%.60s'; expected rmax, rmin and dmax", fields->call, field->name,
+      return mix_fail_value("%s: %s has '%.60s'; expected rmax, rmin and dmax", field->call, field->name,
                             key);
     if (!json_is_number(bound)) return mix_field_mistyped(field, bound);
     *member = json_number_value(bound) == 0 ? MIX_ZERO : json_number_value(bound);
@@ -314,11 +312,8 @@ static bool read_clipping(const mix_fields *fields, const mix_field_row *field, 
 }
 static const mix_value_kind clipping_kind = {
     .expected = "an object of numbers", .size = 0, .write = write_clipping, .read = read_clipping};
-static bool resolve_bound(const mix_fields *fields, const mix_field_row *field, void *options) {
-  return mix_field_number.resolve(fields, field, options);
-}
 static const mix_value_kind bound_kind = {
-    .expected = "a number", .size = sizeof(double), .resolve = resolve_bound};
+    .expected = "a number", .size = sizeof(double), .resolve = mix_resolve_number};
 
 static mix_status batch_normalization_config(mix_layer *layer, mix_config *config) {
   const batch_normalization *b = layer->data;

@@ -200,8 +200,8 @@ static void discretization_finalize(mix_layer *layer) {
 }
 
 /* The boundaries: a pointer, and the count at `other`. A copy is not NULL even for count 0. */
-static bool copy_boundaries(const mix_fields *fields, const mix_field_row *field, void *options) {
-  mix_discretization_options *o = options;
+static bool copy_boundaries(const mix_field *field) {
+  mix_discretization_options *o = field->options;
   const double *given = o->bin_boundaries;
   size_t count = given && o->boundary_count > 0 ? (size_t)o->boundary_count : 0;
   double *copy = given ? mix_calloc(count + 1, sizeof *copy) : NULL;
@@ -209,18 +209,15 @@ static bool copy_boundaries(const mix_fields *fields, const mix_field_row *field
   if (count && copy) memcpy(copy, given, count * sizeof *copy);
   return !mix_failed();
 }
-static void release_boundaries(const mix_field_row *field, void *options) {
-  set_boundaries(options, NULL, 0);
-}
-static json_t *write_boundaries(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const mix_discretization_options *o = options;
+static void release_boundaries(const mix_field *field) { set_boundaries(field->options, NULL, 0); }
+static json_t *write_boundaries(const mix_field *field) {
+  const mix_discretization_options *o = field->options;
   json_t *list = o->bin_boundaries ? json_array() : json_null();
   for (int i = 0; i < o->boundary_count; i++) mix_json_append(list, json_real(o->bin_boundaries[i]));
   return list;
 }
-static bool read_boundaries(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                            void *options) {
-  mix_discretization_options *o = options;
+static bool read_boundaries(const mix_field *field, const json_t *value) {
+  mix_discretization_options *o = field->options;
   size_t count = json_array_size(value);
   double *numbers = json_is_array(value) ? mix_scoped_memory((count + 1) * sizeof *numbers) : NULL;
   for (size_t i = 0; numbers && i < count; i++) numbers[i] = json_number_value(json_array_get(value, i));
@@ -272,7 +269,7 @@ static mix_layer *discretization_from(const mix_layer_kind *kind, const json_t *
   bool both = o->bin_boundaries && o->num_bins && o->num_bins != MIX_INT_ZERO;
   if (both) o->bin_boundaries = NULL, o->boundary_count = 0;
   mix_layer *layer = mix_layer_of_kind(kind, options);
-  if (!layer || !both || !copy_boundaries(NULL, NULL, &adapted)) return layer;
+  if (!layer || !both || !copy_boundaries(&(mix_field){.options = &adapted})) return layer;
   discretization *d = layer->data;
   set_boundaries(&d->options, (double *)adapted.bin_boundaries, adapted.boundary_count);
   return layer;

@@ -178,39 +178,31 @@ static mix_tensor *numbers_from_json(const json_t *json) {
   return mix_tensor_from_doubles(numbers, mix_floatx(), MIX_SHAPE(count));
 }
 
-static void release_numbers(const mix_field_row *field, void *options) {
-  mix_release(*(void **)mix_field_at(field, options));
-}
-static bool retain_numbers(const mix_fields *fields, const mix_field_row *field, void *options) {
-  mix_retain(*(void **)mix_field_at(field, options));
+static void release_numbers(const mix_field *field) { mix_release(*(void **)field->value); }
+static bool retain_numbers(const mix_field *field) {
+  mix_retain(*(void **)field->value);
   return true;
 }
-static json_t *write_numbers(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  return numbers_to_json(*(mix_tensor *const *)mix_field_at(field, options));
-}
-static bool read_numbers(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                         void *options) {
-  *(mix_tensor **)mix_field_at(field, options) = numbers_from_json(value);
+static json_t *write_numbers(const mix_field *field) { return numbers_to_json(*(mix_tensor **)field->value); }
+static bool read_numbers(const mix_field *field, const json_t *value) {
+  *(mix_tensor **)field->value = numbers_from_json(value);
   return !mix_failed();
 }
 static const mix_value_kind numbers_kind = {
     "numbers", sizeof(void *), retain_numbers, release_numbers, write_numbers, read_numbers, NULL};
 
 /* The axes as a list, as in Keras; none is the last axis, an empty list None. */
-static json_t *write_axis(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const mix_normalization_options *o = options;
-  if (o->axis_none || o->axis.count) return mix_field_axis_list.write(fields, field, options);
+static json_t *write_axis(const mix_field *field) {
+  const mix_normalization_options *o = field->options;
+  if (o->axis_none || o->axis.count) return mix_field_axis_list.write(field);
   return json_pack("[i]", -1);
 }
-static bool read_axis(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                      void *options) {
-  mix_normalization_options *o = options;
+static bool read_axis(const mix_field *field, const json_t *value) {
+  mix_normalization_options *o = field->options;
   o->axis_none = json_is_null(value) || (json_is_array(value) && !json_array_size(value));
-  return mix_field_axis_list.read(fields, field, value, options);
+  return mix_field_axis_list.read(field, value);
 }
-static bool resolve_axis(const mix_fields *fields, const mix_field_row *field, void *options) {
-  return mix_field_axis_list.resolve(fields, field, options);
-}
+static bool resolve_axis(const mix_field *field) { return mix_field_axis_list.resolve(field); }
 static const mix_value_kind axis_kind = {.expected = "an axis or a list of axes",
                                          .size = sizeof(mix_axes),
                                          .resolve = resolve_axis,

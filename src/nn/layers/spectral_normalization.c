@@ -97,24 +97,21 @@ static bool ready(mix_layer *layer) {
 
 /* ---- the field of the inner layer ---- */
 
-static bool resolve_layer(const mix_fields *fields, const mix_field_row *field, void *options) {
-  void **layer = mix_field_at(field, options);
+static bool resolve_layer(const mix_field *field) {
+  void **layer = field->value;
   if (!mix_is(*layer, &mix_layer_object_class))
-    return mix_fail_type("%s: %s is no layer", fields->call, field->name);
+    return mix_fail_type("%s: %s is no layer", field->call, field->name);
   mix_retain(*layer);
   return true;
 }
-static void release_layer(const mix_field_row *field, void *options) {
-  mix_release(*(void **)mix_field_at(field, options));
-}
-static json_t *write_layer(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  mix_layer *layer = *(mix_layer *const *)mix_field_at(field, options);
+static void release_layer(const mix_field *field) { mix_release(*(void **)field->value); }
+static json_t *write_layer(const mix_field *field) {
+  mix_layer *layer = *(mix_layer **)field->value;
   return mix_layer_object_json(layer, mix_layer_config_json(layer));
 }
-static bool read_layer(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                       void *options) {
+static bool read_layer(const mix_field *field, const json_t *value) {
   if (!json_is_object(value)) return mix_field_mistyped(field, value);
-  *(mix_layer **)mix_field_at(field, options) = mix_layer_from_object(value, fields->rules, fields->call);
+  *(mix_layer **)field->value = mix_layer_from_object(value, field->rules, field->call);
   return !mix_failed();
 }
 static const mix_value_kind layer_kind = {.expected = "a layer",

@@ -7,16 +7,12 @@
 
 /* ---- the normalizer: a tensor, which Keras's configs hold as null ---- */
 
-static bool retain_tensor(const mix_fields *fields, const mix_field_row *field, void *options) {
-  mix_retain(*(void **)mix_field_at(field, options));
+static bool retain_tensor(const mix_field *field) {
+  mix_retain(*(void **)field->value);
   return true;
 }
-static void release_tensor(const mix_field_row *field, void *options) {
-  mix_release(*(void **)mix_field_at(field, options));
-}
-static json_t *write_tensor(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  return json_null();
-}
+static void release_tensor(const mix_field *field) { mix_release(*(void **)field->value); }
+static json_t *write_tensor(const mix_field *field) { return json_null(); }
 static const mix_value_kind tensor_kind = {"a tensor, which no text can say",
                                            sizeof(void *),
                                            retain_tensor,

@@ -7,16 +7,15 @@
 #include "tensor/shape.h"
 
 /* An axis, whose zero is the first one, or a list that goes to `axes`. */
-static json_t *write_axis(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const mix_constraint_options *o = options;
+static json_t *write_axis(const mix_field *field) {
+  const mix_constraint_options *o = field->options;
   if (!o->axes.count) return json_integer(o->axis);
   json_t *list = json_array();
   for (int i = 0; i < o->axes.count; i++) mix_json_append(list, json_integer(o->axes.axis[i]));
   return list;
 }
-static bool read_axis(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                      void *options) {
-  mix_constraint_options *o = options;
+static bool read_axis(const mix_field *field, const json_t *value) {
+  mix_constraint_options *o = field->options;
   if (json_is_null(value)) return true;
   const size_t count = json_is_array(value) ? json_array_size(value) : 0;
   if (!json_is_integer(value) && (count < 1 || count > MIX_MAX_RANK)) return mix_field_mistyped(field, value);

@@ -76,17 +76,16 @@ static mix_callback *logger_new(mix_progress *progress) {
 
 /* ---- options ---- */
 
-static bool keep_names(const mix_fields *fields, const mix_field_row *field, void *options) {
-  const char **names = mix_field_at(field, options);
+static bool keep_names(const mix_field *field) {
+  const char **names = field->value;
   for (int i = 0; i < MIX_MODEL_MAX && names[i]; i++)
     if (!(names[i] = mix_intern(names[i]))) return false;
   return true;
 }
 
 /* A single name is a list of one. */
-static bool read_names(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                       void *options) {
-  const char **names = mix_field_at(field, options);
+static bool read_names(const mix_field *field, const json_t *value) {
+  const char **names = field->value;
   size_t count = json_is_array(value) ? json_array_size(value) : !json_is_null(value);
   if (count > MIX_MODEL_MAX)
     mix_fail_value("config: \"%s\" has %zu names; expected at most %d", field->name, count, MIX_MODEL_MAX);

@@ -6,18 +6,17 @@
 
 /* ---- sizes ---- */
 
-static bool resolve_per_axis(const mix_fields *fields, const mix_field_row *field, void *options) {
-  return mix_shape_option(*(const mix_shape *)mix_field_at(field, options), fields->call, field->name);
+static bool resolve_per_axis(const mix_field *field) {
+  return mix_shape_option(*(mix_shape *)field->value, field->call, field->name);
 }
 
-static json_t *write_per_axis(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const mix_shape *numbers = mix_field_at(field, options);
-  return numbers->rank ? mix_field_sizes.write(fields, field, options) : json_null();
+static json_t *write_per_axis(const mix_field *field) {
+  const mix_shape *numbers = field->value;
+  return numbers->rank ? mix_field_sizes.write(field) : json_null();
 }
 
-static bool read_per_axis(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                          void *options) {
-  mix_shape *numbers = mix_field_at(field, options);
+static bool read_per_axis(const mix_field *field, const json_t *value) {
+  mix_shape *numbers = field->value;
   const size_t count = json_is_array(value) ? json_array_size(value) : 1;
   if (json_is_null(value)) return true;
   if (count > MIX_MAX_RANK)

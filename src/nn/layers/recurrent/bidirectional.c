@@ -164,22 +164,18 @@ static mix_status get_config(mix_layer *layer, mix_config *config) {
   return mix_error();
 }
 
-static bool read_merge_mode(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                            void *options) {
-  if (!json_is_null(value)) return mix_field_text.read(fields, field, value, options);
-  *(const char **)mix_field_at(field, options) = "none";
+static bool read_merge_mode(const mix_field *field, const json_t *value) {
+  if (!json_is_null(value)) return mix_read_text(field, value);
+  *(const char **)field->value = "none";
   return true;
 }
-static json_t *write_merge_mode(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const char *mode = *(const char *const *)mix_field_at(field, options);
-  return strcmp(mode, "none") ? mix_field_text.write(fields, field, options) : json_null();
-}
-static bool resolve_merge_mode(const mix_fields *fields, const mix_field_row *field, void *options) {
-  return mix_field_text.resolve(fields, field, options);
+static json_t *write_merge_mode(const mix_field *field) {
+  const char *mode = *(const char **)field->value;
+  return strcmp(mode, "none") ? mix_write_text(field) : json_null();
 }
 /* const char *: null is no merging */
 static const mix_value_kind merge_mode = {
-    "a string", sizeof(char *), resolve_merge_mode, NULL, write_merge_mode, read_merge_mode, NULL};
+    "a string", sizeof(char *), mix_resolve_text, NULL, write_merge_mode, read_merge_mode, NULL};
 
 static const mix_field_row fields[] = {
     {MIX_FIELD(mix_bidirectional_options, merge_mode), &merge_mode, .text = "concat",

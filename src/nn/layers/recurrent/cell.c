@@ -5,23 +5,20 @@
 
 /* ---- options ---- */
 
-static bool resolve_activation(const mix_fields *fields, const mix_field_row *field, void *options) {
-  const char **name = mix_field_at(field, options);
-  if (!*name) *name = field->text;
-  return mix_field_activation.resolve(fields, field, options);
+static bool resolve_activation(const mix_field *field) {
+  const char **name = field->value;
+  if (!*name) *name = field->row->text;
+  return mix_field_activation.resolve(field);
 }
-static bool resolve_conv_lstm_gate(const mix_fields *fields, const mix_field_row *field, void *options) {
-  const char **name = mix_field_at(field, options);
-  if (!*name) *name = fields->rules->conv_lstm_hard_sigmoid ? "hard_sigmoid" : "sigmoid";
-  return mix_field_activation.resolve(fields, field, options);
+static bool resolve_conv_lstm_gate(const mix_field *field) {
+  const char **name = field->value;
+  if (!*name) *name = field->rules->conv_lstm_hard_sigmoid ? "hard_sigmoid" : "sigmoid";
+  return mix_field_activation.resolve(field);
 }
-static json_t *write_activation(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  return mix_field_activation.write(fields, field, options);
-}
-static bool read_activation(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                            void *options) {
-  if (!json_is_null(value)) return mix_field_activation.read(fields, field, value, options);
-  *(const char **)mix_field_at(field, options) = "linear";
+static json_t *write_activation(const mix_field *field) { return mix_field_activation.write(field); }
+static bool read_activation(const mix_field *field, const json_t *value) {
+  if (!json_is_null(value)) return mix_field_activation.read(field, value);
+  *(const char **)field->value = "linear";
   return true;
 }
 const mix_value_kind mix_field_cell_activation = {

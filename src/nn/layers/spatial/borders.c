@@ -5,20 +5,20 @@
 /* ---- the field: becomes a pair for each axis ---- */
 
 /* The row's `number` is how many axes there are, `text` the default. */
-static bool resolve_borders(const mix_fields *fields, const mix_field_row *field, void *options) {
-  mix_borders *b = mix_field_at(field, options);
-  const int axes = (int)field->number, given = b->count;
+static bool resolve_borders(const mix_field *field) {
+  mix_borders *b = field->value;
+  const int axes = (int)field->row->number, given = b->count;
   const mix_borders old = *b;
-  if (!given) b->cells[0] = field->text[0] - '0';
+  if (!given) b->cells[0] = field->row->text[0] - '0';
   if (given != 0 && given != 1 && given != axes && given != 2 * axes)
     return mix_fail_value("%s: %s has %d numbers; expected one, one for each of %d axes, or a pair for each",
-                          fields->call, field->name, given, axes);
+                          field->call, field->name, given, axes);
   b->count = 2 * axes;
   for (int i = 0; i < b->count && given != 2 * axes; i++)
     b->cells[i] = given == axes && axes > 1 ? old.cells[i / 2] : b->cells[0];
   for (int i = 0; i < b->count; i++)
     if (b->cells[i] < 0)
-      return mix_fail_value("%s: %s has %lld; expected numbers of 0 or more", fields->call, field->name,
+      return mix_fail_value("%s: %s has %lld; expected numbers of 0 or more", field->call, field->name,
                             (long long)b->cells[i]);
   return true;
 }
@@ -29,8 +29,8 @@ static json_t *pair_of(const int64_t *cells) {
   mix_json_append(pair, json_integer(cells[1]));
   return pair;
 }
-static json_t *write_borders(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const mix_borders *b = mix_field_at(field, options);
+static json_t *write_borders(const mix_field *field) {
+  const mix_borders *b = field->value;
   if (b->count == 2) return pair_of(b->cells);
   json_t *list = json_array();
   for (int i = 0; i < b->count; i += 2) mix_json_append(list, pair_of(b->cells + i));
@@ -38,15 +38,14 @@ static json_t *write_borders(const mix_fields *fields, const mix_field_row *fiel
 }
 
 /* A number, pairs, or a number for each axis; one axis is one pair. */
-static bool read_borders(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                         void *options) {
-  mix_borders *b = mix_field_at(field, options);
-  const size_t axes = (size_t)field->number, entries = axes == 1 ? 2 : axes;
+static bool read_borders(const mix_field *field, const json_t *value) {
+  mix_borders *b = field->value;
+  const size_t axes = (size_t)field->row->number, entries = axes == 1 ? 2 : axes;
   if (json_is_null(value)) return true;
   if (json_is_integer(value)) return b->count = 1, mix_field_read_size(field, value, &b->cells[0]);
   if (!json_is_array(value)) return mix_field_mistyped(field, value);
   if (json_array_size(value) != entries)
-    return mix_fail_value("%s: %s has %zu entries; expected %zu", fields->call, field->name,
+    return mix_fail_value("%s: %s has %zu entries; expected %zu", field->call, field->name,
                           json_array_size(value), entries);
   for (size_t i = 0; i < entries; i++) {
     const json_t *entry = json_array_get(value, i);

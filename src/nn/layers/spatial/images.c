@@ -48,32 +48,22 @@ static int index_of(const char *name) {
 }
 mix_interpolation mix_interpolation_named(const char *name) { return names[index_of(name)].interpolation; }
 
-static bool resolve_interpolation(const mix_fields *fields, const mix_field_row *field, void *options) {
-  const char **name = mix_field_at(field, options);
-  if (!*name) *name = field->text;
+static bool resolve_interpolation(const mix_field *field) {
+  const char **name = field->value;
+  if (!*name) *name = field->row->text;
   const int index = index_of(*name);
-  if (index >= 0 && !(names[index].older && fields->rules->interpolations_fewer))
+  if (index >= 0 && !(names[index].older && field->rules->interpolations_fewer))
     return *name = names[index].name, true;
   return mix_fail_value(
-      "%s: %s '%.60s' is not known; expected nearest, bilinear, bicubic, lanczos3 or lanczos5%s",
-      fields->call, field->name, *name,
-      fields->rules->interpolations_fewer ? "" : ", area, gaussian or mitchellcubic");
+      "%s: %s '%.60s' is not known; expected nearest, bilinear, bicubic, lanczos3 or lanczos5%s", field->call,
+      field->name, *name, field->rules->interpolations_fewer ? "" : ", area, gaussian or mitchellcubic");
 }
-static json_t *write_interpolation(const mix_fields *fields, const mix_field_row *field,
-                                   const void *options) {
-  return mix_field_text.write(fields, field, options);
-}
-static bool read_interpolation(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                               void *options) {
-  return mix_field_text.read(fields, field, value, options);
-}
-static json_t *parse_interpolation(const char *text) { return mix_field_text.parse(text); }
 const mix_value_kind mix_field_interpolation = {.expected = "an interpolation",
                                                 .size = sizeof(char *),
                                                 .resolve = resolve_interpolation,
-                                                .write = write_interpolation,
-                                                .read = read_interpolation,
-                                                .parse = parse_interpolation};
+                                                .write = mix_write_text,
+                                                .read = mix_read_text,
+                                                .parse = mix_parse_text};
 
 /* ---- sizes ---- */
 

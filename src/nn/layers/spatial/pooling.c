@@ -61,24 +61,17 @@ static bool pooling_ready(mix_layer *layer) {
 }
 
 /* keras3 has no default for the size of averages. */
-static bool resolve_average_size(const mix_fields *fields, const mix_field_row *field, void *options) {
-  if (fields->rules->average_pooling_size_required && !mix_field_given(field, options))
-    return mix_fail_type("%s: %s is missing; expected %s", fields->call, field->name,
+static bool resolve_average_size(const mix_field *field) {
+  if (field->rules->average_pooling_size_required && !mix_field_given(field->row, field->options))
+    return mix_fail_type("%s: %s is missing; expected %s", field->call, field->name,
                          mix_field_per_axis.expected);
-  return mix_field_per_axis.resolve(fields, field, options);
-}
-static json_t *write_average_size(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  return mix_field_per_axis.write(fields, field, options);
-}
-static bool read_average_size(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                              void *options) {
-  return mix_field_per_axis.read(fields, field, value, options);
+  return mix_resolve_per_axis(field);
 }
 static const mix_value_kind average_size = {.expected = "an integer or a list of integers",
                                             .size = sizeof(mix_shape),
                                             .resolve = resolve_average_size,
-                                            .write = write_average_size,
-                                            .read = read_average_size};
+                                            .write = mix_write_per_axis,
+                                            .read = mix_read_per_axis};
 
 #define ROWS(name, size_kind, axes)                                                                          \
   static const mix_field_row name[] = {{MIX_FIELD(mix_pooling_options, pool_size), size_kind,                \

@@ -11,7 +11,7 @@ static json_t *numbers_of(double a, double b) {
 }
 
 /* The two numbers of a list; false with the error recorded. */
-static bool read_pair(const mix_field_row *field, const json_t *value, double *pair) {
+static bool read_pair(const mix_field *field, const json_t *value, double *pair) {
   if (json_array_size(value) != 2) return mix_field_mistyped(field, value);
   for (size_t i = 0; i < 2; i++) {
     const json_t *number = json_array_get(value, i);
@@ -31,16 +31,16 @@ bool mix_factor_resolve(mix_factor *factor, const char *call, const char *name, 
   return true;
 }
 
-static json_t *write_factor(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const mix_factor *f = mix_field_at(field, options);
-  const bool pair = f->is_pair || field->number == MIX_FACTOR_PAIR ||
-                    (field->number == MIX_FACTOR_PAIR_IF_RESOLVED && fields->rules->random_factors_resolved);
+static json_t *write_factor(const mix_field *field) {
+  const mix_factor *f = field->value;
+  const bool pair =
+      f->is_pair || field->row->number == MIX_FACTOR_PAIR ||
+      (field->row->number == MIX_FACTOR_PAIR_IF_RESOLVED && field->rules->random_factors_resolved);
   if (!f->given) return json_null();
   return pair ? numbers_of(f->low, f->high) : mix_number_json(f->high);
 }
-static bool read_factor(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                        void *options) {
-  mix_factor *f = mix_field_at(field, options);
+static bool read_factor(const mix_field *field, const json_t *value) {
+  mix_factor *f = field->value;
   double pair[2];
   if (json_is_null(value)) return true;
   if (json_is_number(value)) return *f = (mix_factor){.given = true, .high = json_number_value(value)}, true;
@@ -55,11 +55,11 @@ const mix_value_kind mix_field_factor = {.expected = "a number or a list of two"
 
 /* ---- value ranges ---- */
 
-static bool resolve_range(const mix_fields *fields, const mix_field_row *field, void *options) {
-  double *range = mix_field_at(field, options);
+static bool resolve_range(const mix_field *field) {
+  double *range = field->value;
   if (range[0] == 0 && range[1] == 0) range[1] = 255;
   if (!isfinite(range[0]) || !isfinite(range[1]))
-    return mix_fail_value("%s: %s is %g to %g; expected finite numbers", fields->call, field->name, range[0],
+    return mix_fail_value("%s: %s is %g to %g; expected finite numbers", field->call, field->name, range[0],
                           range[1]);
   if (range[0] > range[1]) {
     const double low = range[1];
@@ -68,13 +68,12 @@ static bool resolve_range(const mix_fields *fields, const mix_field_row *field, 
   }
   return true;
 }
-static json_t *write_range(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const double *range = mix_field_at(field, options);
+static json_t *write_range(const mix_field *field) {
+  const double *range = field->value;
   return numbers_of(range[0], range[1]);
 }
-static bool read_range(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                       void *options) {
-  return json_is_null(value) || read_pair(field, value, mix_field_at(field, options));
+static bool read_range(const mix_field *field, const json_t *value) {
+  return json_is_null(value) || read_pair(field, value, field->value);
 }
 const mix_value_kind mix_field_value_range = {.expected = "a list of two numbers",
                                               .size = 2 * sizeof(double),

@@ -6,64 +6,55 @@
 
 /* ---- sizes for each axis ---- */
 
-static bool resolve_per_axis(const mix_fields *fields, const mix_field_row *field, void *options) {
-  mix_shape *sizes = mix_field_at(field, options);
-  const int axes = (int)field->number;
-  if (!sizes->rank && field->text) *sizes = MIX_SHAPE(atoi(field->text));
-  if (!sizes->rank && field->other) *sizes = *(const mix_shape *)mix_field_other(field, options);
+bool mix_resolve_per_axis(const mix_field *field) {
+  mix_shape *sizes = field->value;
+  const int axes = (int)field->row->number;
+  if (!sizes->rank && field->row->text) *sizes = MIX_SHAPE(atoi(field->row->text));
+  if (!sizes->rank && field->other) *sizes = *(mix_shape *)field->other;
   if (sizes->rank == 1)
     for (; sizes->rank < axes; sizes->rank++) sizes->dims[sizes->rank] = sizes->dims[0];
   if (sizes->rank != axes)
-    return mix_fail_value("%s: %s has %d numbers; expected one, or %d", fields->call, field->name,
-                          sizes->rank, axes);
+    return mix_fail_value("%s: %s has %d numbers; expected one, or %d", field->call, field->name, sizes->rank,
+                          axes);
   for (int i = 0; i < axes; i++)
     if (sizes->dims[i] < 1)
-      return mix_fail_value("%s: %s has %lld; expected numbers above 0", fields->call, field->name,
+      return mix_fail_value("%s: %s has %lld; expected numbers above 0", field->call, field->name,
                             (long long)sizes->dims[i]);
   return true;
 }
 
-static bool read_per_axis(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                          void *options) {
-  if (!json_is_integer(value)) return mix_field_sizes.read(fields, field, value, options);
-  mix_shape *sizes = mix_field_at(field, options);
+bool mix_read_per_axis(const mix_field *field, const json_t *value) {
+  if (!json_is_integer(value)) return mix_field_sizes.read(field, value);
+  mix_shape *sizes = field->value;
   sizes->rank = 1;
   return mix_field_read_size(field, value, &sizes->dims[0]);
 }
 
-static json_t *write_per_axis(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  const mix_shape *sizes = mix_field_at(field, options);
+json_t *mix_write_per_axis(const mix_field *field) {
+  const mix_shape *sizes = field->value;
   /* an optional row has one axis, whose number is no list */
-  return field->optional ? json_integer(sizes->dims[0]) : mix_field_sizes.write(fields, field, options);
+  return field->row->optional ? json_integer(sizes->dims[0]) : mix_field_sizes.write(field);
 }
 const mix_value_kind mix_field_per_axis = {.expected = "an integer or a list of integers",
                                            .size = sizeof(mix_shape),
-                                           .resolve = resolve_per_axis,
-                                           .write = write_per_axis,
-                                           .read = read_per_axis};
+                                           .resolve = mix_resolve_per_axis,
+                                           .write = mix_write_per_axis,
+                                           .read = mix_read_per_axis};
 
 /* ---- padding ---- */
 
-static bool resolve_padding(const mix_fields *fields, const mix_field_row *field, void *options) {
-  const char **padding = mix_field_at(field, options);
+static bool resolve_padding(const mix_field *field) {
+  const char **padding = field->value;
   if (!*padding || !strcasecmp(*padding, "valid")) return *padding = "valid", true;
   if (!strcasecmp(*padding, "same")) return *padding = "same", true;
-  return mix_fail_value("%s: padding '%.60s' is not known; expected valid or same", fields->call, *padding);
+  return mix_fail_value("%s: padding '%.60s' is not known; expected valid or same", field->call, *padding);
 }
-static json_t *write_padding(const mix_fields *fields, const mix_field_row *field, const void *options) {
-  return mix_field_text.write(fields, field, options);
-}
-static bool read_padding(const mix_fields *fields, const mix_field_row *field, const json_t *value,
-                         void *options) {
-  return mix_field_text.read(fields, field, value, options);
-}
-static json_t *parse_padding(const char *text) { return mix_field_text.parse(text); }
 const mix_value_kind mix_field_padding = {.expected = "valid or same",
                                           .size = sizeof(char *),
                                           .resolve = resolve_padding,
-                                          .write = write_padding,
-                                          .read = read_padding,
-                                          .parse = parse_padding};
+                                          .write = mix_write_text,
+                                          .read = mix_read_text,
+                                          .parse = mix_parse_text};
 
 int64_t mix_same_length(int64_t n, int64_t stride) {
   return n == MIX_UNKNOWN ? MIX_UNKNOWN : n / stride + (n % stride != 0);

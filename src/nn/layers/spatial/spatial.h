@@ -8,6 +8,9 @@
 /* mix_shape: one positive number for all axes, or one for each; a list in configs. The row's `number` is how
  * many axes there are, `text` the default, or `other` the offset of the value that it has then. */
 extern const mix_value_kind mix_field_per_axis;
+mix_field_resolve mix_resolve_per_axis;
+mix_field_write mix_write_per_axis;
+mix_field_read mix_read_per_axis;
 /* "valid" or "same", in any case. */
 extern const mix_value_kind mix_field_padding;
 
