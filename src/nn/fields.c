@@ -35,11 +35,11 @@ const mix_value_kind mix_field_initializer = {"an initializer",
                                               read_initializer,
                                               NULL};
 
-static bool retain(const mix_field *field) {
+bool mix_retain_field(const mix_field *field) {
   mix_retain(*(void **)field->value);
   return true;
 }
-static void release(const mix_field *field) { mix_release(*(void **)field->value); }
+void mix_release_field(const mix_field *field) { mix_release(*(void **)field->value); }
 
 static json_t *write_regularizer(const mix_field *field) {
   return mix_regularizer_to_json(*(mix_regularizer **)field->value);
@@ -48,8 +48,13 @@ static bool read_regularizer(const mix_field *field, const json_t *value) {
   *(mix_regularizer **)field->value = mix_regularizer_from_json(value, field->rules);
   return !mix_failed();
 }
-const mix_value_kind mix_field_regularizer = {"a regularizer",   sizeof(void *),   retain, release,
-                                              write_regularizer, read_regularizer, NULL};
+const mix_value_kind mix_field_regularizer = {"a regularizer",
+                                              sizeof(void *),
+                                              mix_retain_field,
+                                              mix_release_field,
+                                              write_regularizer,
+                                              read_regularizer,
+                                              NULL};
 
 static json_t *write_constraint(const mix_field *field) {
   return mix_constraint_to_json(*(mix_constraint **)field->value);
@@ -58,8 +63,13 @@ static bool read_constraint(const mix_field *field, const json_t *value) {
   *(mix_constraint **)field->value = mix_constraint_from_json(value);
   return !mix_failed();
 }
-const mix_value_kind mix_field_constraint = {"a constraint",   sizeof(void *),  retain, release,
-                                             write_constraint, read_constraint, NULL};
+const mix_value_kind mix_field_constraint = {"a constraint",
+                                             sizeof(void *),
+                                             mix_retain_field,
+                                             mix_release_field,
+                                             write_constraint,
+                                             read_constraint,
+                                             NULL};
 
 static json_t *write_policy(const mix_field *field) {
   return mix_policy_to_json(*(mix_policy **)field->value, field->rules);

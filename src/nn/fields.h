@@ -22,6 +22,9 @@ extern const mix_value_kind mix_field_initializer, /* a name, or the object at `
   {MIX_FIELD(type, member), &mix_field_initializer, .text = initializer,                                    \
    .other = offsetof(type, member##_object)}
 
+/* The functions of kinds that hold an object. */
+mix_field_resolve mix_retain_field;
+void mix_release_field(const mix_field *field);
 /* A size up to MIX_FIELD_MAX_SIZE, -1 for an unknown one. False with the error recorded. */
 bool mix_field_read_size(const mix_field *field, const json_t *value, int64_t *size);
 /* An integer if the number is whole. */

@@ -110,13 +110,10 @@ static mix_layer *read_inner(const mix_field *field, const json_t *object) {
 
 static bool resolve_layer(const mix_field *field) {
   mix_layer *layer = *(mix_layer **)field->value;
-  if (!layer) return true;
-  if (!mix_is(layer, &mix_layer_object_class))
+  if (layer && !mix_is(layer, &mix_layer_object_class))
     return mix_fail_value("%s: %s is another object; expected a layer", field->call, field->name);
-  mix_retain(layer);
-  return true;
+  return mix_retain_field(field);
 }
-static void release_object(const mix_field *field) { mix_release(*(void **)field->value); }
 static json_t *write_layer(const mix_field *field) {
   mix_layer *layer = *(mix_layer **)field->value;
   return layer ? mix_layer_object_json(layer, mix_layer_config_json(layer)) : json_null();
@@ -126,7 +123,7 @@ static bool read_layer(const mix_field *field, const json_t *value) {
   *(mix_layer **)field->value = read_inner(field, value);
   return !mix_failed();
 }
-const mix_value_kind mix_field_layer = {"a layer",   sizeof(mix_layer *), resolve_layer, release_object,
+const mix_value_kind mix_field_layer = {"a layer",   sizeof(mix_layer *), resolve_layer, mix_release_field,
                                         write_layer, read_layer,          NULL};
 
 static bool resolve_layers(const mix_field *field) {
@@ -157,5 +154,10 @@ static bool read_layers(const mix_field *field, const json_t *value) {
   *(mix_list **)field->value = layers;
   return !mix_failed();
 }
-const mix_value_kind mix_field_layers = {
-    "a list of layers", sizeof(mix_list *), resolve_layers, release_object, write_layers, read_layers, NULL};
+const mix_value_kind mix_field_layers = {"a list of layers",
+                                         sizeof(mix_list *),
+                                         resolve_layers,
+                                         mix_release_field,
+                                         write_layers,
+                                         read_layers,
+                                         NULL};

@@ -98,13 +98,10 @@ static bool ready(mix_layer *layer) {
 /* ---- the field of the inner layer ---- */
 
 static bool resolve_layer(const mix_field *field) {
-  void **layer = field->value;
-  if (!mix_is(*layer, &mix_layer_object_class))
+  if (!mix_is(*(void **)field->value, &mix_layer_object_class))
     return mix_fail_type("%s: %s is no layer", field->call, field->name);
-  mix_retain(*layer);
-  return true;
+  return mix_retain_field(field);
 }
-static void release_layer(const mix_field *field) { mix_release(*(void **)field->value); }
 static json_t *write_layer(const mix_field *field) {
   mix_layer *layer = *(mix_layer **)field->value;
   return mix_layer_object_json(layer, mix_layer_config_json(layer));
@@ -117,7 +114,7 @@ static bool read_layer(const mix_field *field, const json_t *value) {
 static const mix_value_kind layer_kind = {.expected = "a layer",
                                           .size = sizeof(void *),
                                           .resolve = resolve_layer,
-                                          .release = release_layer,
+                                          .release = mix_release_field,
                                           .write = write_layer,
                                           .read = read_layer};
 

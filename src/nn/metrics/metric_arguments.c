@@ -7,19 +7,9 @@
 
 /* ---- the normalizer: a tensor, which Keras's configs hold as null ---- */
 
-static bool retain_tensor(const mix_field *field) {
-  mix_retain(*(void **)field->value);
-  return true;
-}
-static void release_tensor(const mix_field *field) { mix_release(*(void **)field->value); }
 static json_t *write_tensor(const mix_field *field) { return json_null(); }
-static const mix_value_kind tensor_kind = {"a tensor, which no text can say",
-                                           sizeof(void *),
-                                           retain_tensor,
-                                           release_tensor,
-                                           write_tensor,
-                                           NULL,
-                                           NULL};
+static const mix_value_kind tensor_kind = {"a tensor, which no text can say", sizeof(void *),
+                                           mix_retain_field, mix_release_field, write_tensor};
 
 /* ---- rows ---- */
 
