@@ -32,7 +32,7 @@ DATA = {
     "classes": [(rng.integers(0, 4, (11,)).astype(np.float32), rng.integers(0, 4, (11,)).astype(np.float32),
                  rng.integers(0, 4, (11,)).astype(np.float32)) for _ in range(2)],
     "wide": [(b(3, 4), q(3, 4), w(3)) for _ in range(2)],
-    "time": [(q(3, 4, 2), q(3, 4, 2), w(3, 4)), (q(3, 5, 2), q(3, 5, 2), w(3, 5))],
+    "over_time": [(q(3, 4, 2), q(3, 4, 2), w(3, 4)), (q(3, 5, 2), q(3, 5, 2), w(3, 5))],
     "ends": [(F(0, 1, 1, 0, 1), F(0, 0, 1, 1, 0.5), F(1, 2, 1, 0.5, 1)), (F(1, 0), F(1.5, -1), F(1, 1))],
     "nothing": [(F(0, 0), F(0.25, 0), F(1, 1))],
     "pad": [],
@@ -125,7 +125,7 @@ case("numbers", "PearsonCorrelation", {"axis": 0}, ".axis = 0 - 2", which="k", w
 for name in ("MeanSquaredError", "RootMeanSquaredError", "MeanAbsoluteError", "MeanAbsolutePercentageError",
              "MeanSquaredLogarithmicError", "LogCoshError", "CosineSimilarity", "Poisson", "KLDivergence",
              "Hinge", "SquaredHinge", "CategoricalHinge"):
-    case("time", name)
+    case("over_time", name)
     case("wide", name)
 case("binary", "BinaryAccuracy", {"threshold": 0.25}, ".threshold = 0.25")
 case("multi_weights", "BinaryAccuracy", weighted="no")
