@@ -59,14 +59,7 @@ bool mix_ir_may_fail(const mix_ir *ir, const mix_ir_node *node) {
 /* The value in this dtype. -1: out of memory. */
 static int upcast(mix_ir *ir, int value, mix_dtype dtype, int *wide, const char *scope) {
   if (wide[value] >= 0) return wide[value];
-  mix_cast_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
-  if (!attributes) return -1;
-  attributes->dtype = dtype;
-  const int node = mix_ir_add(ir, &mix_op_cast, attributes, 1, &value, 1,
-                              &(mix_type){.dtype = dtype, .shape = ir->values[value].shape});
-  if (node < 0) return -1;
-  ir->nodes[node].scope = scope;
-  return wide[value] = ir->nodes[node].first_output;
+  return wide[value] = mix_ir_add_cast(ir, value, dtype, scope);
 }
 
 bool mix_ir_downcast(mix_ir *ir, int n, int rounded, int weight, int *wide) {
