@@ -46,7 +46,7 @@ static cli_transformer_sizes transformer_sizes(const cli_options *o) {
                              .layers = o->layers ? o->layers : LAYERS,
                              .units = o->units ? o->units : UNITS,
                              .heads = o->heads ? o->heads : HEADS};
-  s.filter_size = o->filter_size ? o->filter_size : 4 * s.units;
+  s.filter_size = o->filter_size ? o->filter_size : 4 * (s.units < MAX_UNITS ? s.units : MAX_UNITS);
   return s;
 }
 
