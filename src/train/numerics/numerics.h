@@ -69,7 +69,7 @@ struct mix_numerics {
   bool scaled, dynamic, stalled;
   int64_t batch_size; /* rows of the first batch */
   int64_t steps, watched, skipped, skipped_in_row;
-  double loss; /* of the latest step */
+  double loss;                          /* of the latest step */
   double first_scale, scale, min_scale; /* of the first and the latest watched step, and the minimum */
   double applied_scale;                 /* of the latest applied step; 0: none */
   mix_numerics_entry *entries;

@@ -32,7 +32,7 @@ struct mix_tuning {
   double mean, deviation, limit;
   mix_tune_record *runs;
   int run_count, run_capacity;
-  int found; /* the run whose set is the result and was confirmed; -1: none */
+  int found;   /* the run whose set is the result and was confirmed; -1: none */
   bool larger; /* smaller sets passed the search, but not on new seeds */
   char *table, *json, *overrides;
 };
