@@ -105,7 +105,7 @@ const cli_option_row cli_option_rows[] = {
     {"memory", CHOICE, FIELD(memory), RUNS | CLI_BENCH, "auto|fast|least",
      "whether 16-bit copies of weights and stored gradients may take memory where they save time (default "
      "auto: up to 4 MiB, and where the processor multiplies 16-bit numbers); the numbers are the same"},
-    {"jit-compile", FLAG, FIELD(jit_compile), CLI_TRAIN | CLI_TUNE, NULL,
+    {"jit-compile", FLAG, FIELD(jit_compile), CLI_TRAIN | CLI_TUNE | CLI_BENCH, NULL,
      "keep fused 16-bit values in float32 (docs/NUMERICS.md): faster, with different rounding"},
     {"graph-rewrite", CHOICE, FIELD(graph_rewrite), TRAINS & ~CLI_TUNE, "float16|bfloat16",
      "rewrite a float32 model to 16 bits instead of using a policy"},

@@ -400,6 +400,17 @@ static bool in_16_bits(const json_t *item) {
   return strcmp(policy, "float32") && strcmp(policy, "float64");
 }
 
+/* MIXTAPE_REFERENCE_PART=K/N runs each Nth case. */
+static bool is_in_part(size_t number) {
+  unsigned part = 1, parts = 1;
+  const char *text = getenv("MIXTAPE_REFERENCE_PART");
+  if (text && *text && (sscanf(text, "%u/%u", &part, &parts) != 2 || part < 1 || part > parts)) {
+    fprintf(stderr, "MIXTAPE_REFERENCE_PART is %s, not as in 1/4\n", text);
+    exit(1);
+  }
+  return number % parts == part - 1;
+}
+
 static void add_test(const json_t *item, bool fit, bool blocked) {
   if (test_count == MAX) abort();
   size_t i = test_count++;
@@ -427,6 +438,7 @@ int main(void) {
     for (size_t i = 0; i < case_count; i++) {
       const json_t *item = json_array_get(cases, i);
       if (getenv("MIXTAPE_REFERENCE_SUBSET") && !runs_in_fit_too(text_of(item, "name"))) continue;
+      if (!is_in_part(i)) continue;
       add_test(item, false, false);
       if (runs_in_fit_too(text_of(item, "name"))) add_test(item, true, false);
       if (in_16_bits(item)) add_test(item, false, true);

@@ -6,12 +6,15 @@
 #include "support/skip.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-/* "xla:PLUGIN.so": that of MIXTAPE_PJRT_PLUGIN, else what scripts/bootstrap --check has fetched. NULL: none.
- */
+/* "cuda", if MIXTAPE_DEVICE says so; else "xla:PLUGIN.so", that of MIXTAPE_PJRT_PLUGIN or what
+ * scripts/bootstrap --check has fetched. NULL: none. */
 static inline const char *xla_device(void) {
   static char device[600];
+  const char *chosen = getenv("MIXTAPE_DEVICE");
+  if (chosen && !strncmp(chosen, "cuda", 4)) return chosen;
   const char *given = getenv("MIXTAPE_PJRT_PLUGIN"), *fetched = getenv("MIXTAPE_TEST_PJRT");
   const char *path = given && *given ? given : fetched;
   if (!path || access(path, R_OK)) return NULL;

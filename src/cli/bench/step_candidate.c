@@ -19,6 +19,7 @@ bool bench_step_prepare(bench_step *step, int64_t units, mix_list *data) {
   if (cli_parse("bench", CLI_BENCH, 1, arguments, &options)) return false;
   options.units = units;
   options.policy = step->policy;
+  options.jit_compile = step->jit_compile;
   if (step->unscaled) options.loss_scale = "none";
   if (mix_set_global_policy(step->policy) != MIX_OK) return false;
   const size_t before = mix_buffer_bytes();

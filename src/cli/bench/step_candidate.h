@@ -8,6 +8,7 @@ enum { BENCH_WIDTH = 784, BENCH_CLASSES = 10 };
 typedef struct bench_step {
   const char *policy;
   bool unscaled; /* no loss scaling, whatever the policy */
+  bool jit_compile;
   mix_model *model;
   mix_function *function; /* the training step */
   mix_list *arguments;

@@ -53,7 +53,7 @@ static mix_list *product_arguments(mix_generator *generator, configuration c, mi
 
 static bool prepare(candidate *x, configuration c, mix_list *data, mix_generator *generator) {
   if (!bench_step_prepare(&x->step, c.units, data)) return false;
-  x->products = mix_function_new(products_body, NULL, .name = "products");
+  x->products = mix_function_new(products_body, NULL, .name = "products", .jit_compile = x->step.jit_compile);
   x->product_arguments = product_arguments(generator, c, mix_policy_compute_dtype(mix_global_policy()));
   return x->product_arguments != NULL;
 }
@@ -81,7 +81,8 @@ static bool one_configuration(const bench_settings *settings, configuration c, j
   mix_generator *generator = mix_generator_new(1);
   mix_list *data = generator ? bench_step_data(generator, c.batch) : NULL;
   for (int i = 0; i < count; i++) {
-    candidates[i] = (candidate){.step = {.policy = policies[i]}};
+    candidates[i] =
+        (candidate){.step = {.policy = policies[i], .jit_compile = settings->options->jit_compile}};
     if (!data || !prepare(&candidates[i], c, data, generator)) return false;
     runs[2 * i] = (bench_candidate){.run = bench_step_run, .context = &candidates[i].step};
     runs[2 * i + 1] = (bench_candidate){.run = run_products, .context = &candidates[i]};

@@ -5,7 +5,9 @@
  *   a graph
  *
  * whose arguments are extremes where the title has that word.
- * ulp: of the result's dtype at the expected value, or at the largest one (sums in another order). */
+ * ulp: of the result's dtype at the expected value, or at the largest one (sums in another order).
+ * MIXTAPE_FORMS_REPORT names a file that gets a line of JSON for each result, what was measured, and lets all
+ * cases run before the first that is out of its bound fails. MIXTAPE_FORMS_PART=K/N runs each Nth case. */
 /* Holds docs/NUMERICS.md: The device xla. */
 #include "compile/support.h"
 #include "support/xla.h"
@@ -26,8 +28,12 @@ typedef struct bound {
   double (*error)(mix_dtype dtype, double a, double b, double expected);
 } bound;
 
+static FILE *report; /* NULL: the first error ends the case */
+static char first_error[1024];
+
 static int begin_xla(void **state) {
   if (begin_test(state)) return 1;
+  first_error[0] = 0;
   if (xla_device()) mix_set_device(xla_device());
   return mix_error() != MIX_OK;
 }
@@ -123,8 +129,48 @@ static double operand(mix_type type, int number, int64_t i) {
   return x;
 }
 
+static void MIX_PRINTF(1, 2) fail_compare(const char *format, ...) {
+  char text[1024];
+  va_list list;
+  va_start(list, format);
+  vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  if (!report) fail_msg("%s", text);
+  if (!first_error[0]) memcpy(first_error, text, sizeof text);
+}
+
+/* JSON has no infinity. */
+static void put_number(const char *key, double value) {
+  if (isfinite(value))
+    fprintf(report, ", \"%s\": %.6g", key, value);
+  else
+    fprintf(report, ", \"%s\": null", key);
+}
+
+static void write_result(const char *title, const char *op, mix_type type, double ulps, double bound_ulps,
+                         int64_t beyond) {
+  if (!report) return;
+  const char *bar = strchr(title, '|'), *end = strchr(title, '\n');
+  const int length = (int)(bar ? bar - title - 1 : end ? end - title : (ptrdiff_t)strlen(title));
+  fprintf(report, "{\"form\": \"%.*s\", \"op\": \"%s\", \"dtype\": \"%s\"", length, title, op ? op : "",
+          mix_dtype_name(type.dtype));
+  put_number("ulps", ulps);
+  put_number("bound", bound_ulps);
+  fprintf(report, ", \"elements\": %lld, \"beyond\": %lld}\n", (long long)mix_shape_size(type.shape),
+          (long long)beyond);
+}
+
+static double ulps_apart(double is, double expected, double size, mix_dtype dtype, bound b) {
+  if (is == expected || (is != is && expected != expected)) return 0;
+  if (!isfinite(is) || !isfinite(expected)) return INFINITY;
+  if (!mix_dtype_is_floating(dtype)) return fabs(is - expected);
+  return fabs(is - expected) / ulp_of(dtype, b.of_largest ? size : expected);
+}
+
 static void compare(const char *title, const outcome *is, const outcome *expected, const bound *bounds) {
   for (int r = 0; r < expected->count; r++) {
+    double furthest = 0;
+    int64_t beyond = 0;
     const mix_type type = expected->types[r];
     const int64_t count = mix_shape_size(type.shape);
     double largest = 0;
@@ -140,12 +186,29 @@ static void compare(const char *title, const outcome *is, const outcome *expecte
       if (used.error)
         used.ulps =
             used.error(type.dtype, operand(type, 0, i), operand(type, 1, i), b) / ulp_of(type.dtype, b);
-      if (!within(a, b, largest, type.dtype, used))
-        fail_msg("%s: element %lld of result %d, %s, is %.17g, not %.17g (%g ulp)", title, (long long)i, r,
-                 used.op ? used.op : "", a, b,
-                 fabs(a - b) / ulp_of(type.dtype, used.of_largest ? largest : b));
+      const double apart = ulps_apart(a, b, largest, type.dtype, used);
+      if (apart > furthest) furthest = apart;
+      if (within(a, b, largest, type.dtype, used)) continue;
+      beyond++;
+      fail_compare("%s: element %lld of result %d, %s, is %.17g, not %.17g (%g ulp)", title, (long long)i, r,
+                   used.op ? used.op : "", a, b, apart);
     }
+    write_result(title, bounds[r].op, type, furthest, bounds[r].error ? NAN : bounds[r].ulps, beyond);
   }
+}
+
+/* What failed while the report was written fails the case at its end. */
+static void fail_if_reported(void) {
+  if (first_error[0]) fail_msg("%s", first_error);
+}
+
+/* Whether this process runs the case of the number. */
+static bool is_in_part(int number) {
+  int part = 1, parts = 1;
+  const char *text = getenv("MIXTAPE_FORMS_PART");
+  if (text && *text && (sscanf(text, "%d/%d", &part, &parts) != 2 || parts < 1 || part < 1 || part > parts))
+    fail_msg("MIXTAPE_FORMS_PART is %s, not as in 1/4", text);
+  return number % parts == part - 1;
 }
 
 static void check(const char *title, const char *text, const bound *bounds) {
@@ -257,8 +320,10 @@ static void elementwise_ops_of_extremes(void **state) {
   (void)state;
   XLA_OR_SKIP();
   extreme = true;
-  for (mix_dtype dtype = MIX_FLOAT16; dtype <= MIX_FLOAT64; dtype++) elementwise_in(dtype);
+  for (mix_dtype dtype = MIX_FLOAT16; dtype <= MIX_FLOAT64; dtype++)
+    if (is_in_part(dtype)) elementwise_in(dtype);
   extreme = false;
+  fail_if_reported();
 }
 
 static void elementwise_ops_in_all_dtypes(void **state) {
@@ -266,7 +331,9 @@ static void elementwise_ops_in_all_dtypes(void **state) {
   XLA_OR_SKIP();
   static const mix_dtype dtypes[] = {MIX_FLOAT32, MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT64, MIX_INT8,
                                      MIX_INT16,   MIX_INT32,   MIX_INT64,    MIX_UINT8,   MIX_BOOL};
-  for (int i = 0; i < COUNT(dtypes); i++) elementwise_in(dtypes[i]);
+  for (int i = 0; i < COUNT(dtypes); i++)
+    if (is_in_part(i)) elementwise_in(dtypes[i]);
+  fail_if_reported();
 }
 
 /* ---- the file ---- */
@@ -307,12 +374,13 @@ static void all_other_ops(void **state) {
     bound bounds[VALUES];
     for (int i = 0; i < VALUES; i++) bounds[i] = given;
     extreme = strstr(title, "extremes") != NULL;
-    check(title, body, bounds);
+    if (is_in_part(cases)) check(title, body, bounds);
     cases++;
     if (at) *at = '=';
   }
   extreme = false;
   assert_true(cases > 40);
+  fail_if_reported();
 }
 
 int main(void) {
@@ -321,5 +389,8 @@ int main(void) {
       XLA(elementwise_ops_of_extremes),
       XLA(all_other_ops),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  const char *path = getenv("MIXTAPE_FORMS_REPORT");
+  if (path && *path && !(report = fopen(path, "w"))) return 1;
+  const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+  return report && fclose(report) ? 1 : failed;
 }
