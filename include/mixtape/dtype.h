@@ -23,7 +23,9 @@ MIX_BEGIN_DECLARATIONS
   X(MIX_UINT64, "uint64", 0, MIX_CLASS_NAME_ONLY)                                                           \
   X(MIX_COMPLEX64, "complex64", 0, MIX_CLASS_NAME_ONLY)                                                     \
   X(MIX_COMPLEX128, "complex128", 0, MIX_CLASS_NAME_ONLY)                                                   \
-  X(MIX_STRING, "string", 0, MIX_CLASS_NAME_ONLY)
+  X(MIX_STRING, "string", 0, MIX_CLASS_NAME_ONLY)                                                           \
+  X(MIX_FLOAT8_E4M3FN, "float8_e4m3fn", 1, MIX_CLASS_FLOAT)                                                 \
+  X(MIX_FLOAT8_E5M2, "float8_e5m2", 1, MIX_CLASS_FLOAT)
 
 typedef enum mix_dtype {
   MIX_DTYPE_NONE, /* unset: Keras's None */
@@ -39,8 +41,11 @@ MIX_API const char *mix_dtype_name(mix_dtype dtype);
 MIX_API mix_dtype mix_dtype_from_name(const char *name);
 /* Bytes per element; 0 for dtypes that exist only as names. */
 MIX_API size_t mix_dtype_size(mix_dtype dtype);
-/* True for float16, bfloat16, float32 and float64. */
+/* True for float16, bfloat16, float32, float64 and the two float8 dtypes. */
 MIX_API bool mix_dtype_is_floating(mix_dtype dtype);
+/* The largest finite number of a floating dtype: 65504 of float16, 448 of float8_e4m3fn, 57344 of
+ * float8_e5m2. NaN for other dtypes. */
+MIX_API double mix_dtype_max(mix_dtype dtype);
 /* True for int8, int16, int32, int64 and uint8. bool is not an integer dtype. */
 MIX_API bool mix_dtype_is_integer(mix_dtype dtype);
 

@@ -1,8 +1,9 @@
 /* Operations. Each builds a node of the lazy graph: dtypes and shapes are checked at once, nothing is
  * computed. Operands of different dtypes are a TypeError that names both; casting is left to mix_cast, the
  * policy or the rewrite. Arithmetic broadcasts as in NumPy.
- * float16 and bfloat16 operations compute in float32 and round each result to nearest even. NULL instead
- * of a tensor is a TypeError, unless an error is already pending. */
+ * float16 and bfloat16 operations compute in float32 and round each result to nearest even. float8 tensors
+ * are cast, selected, moved (reshape, concat, gather, ...) and read; to compute with one is a TypeError.
+ * NULL instead of a tensor is a TypeError, unless an error is already pending. */
 #ifndef MIXTAPE_OPS_H
 #define MIXTAPE_OPS_H
 
@@ -63,6 +64,15 @@ MIX_API mix_tensor *mix_bias_add(mix_tensor *x, mix_tensor *bias);
 /* Casts to another dtype. Floating dtypes round to nearest even; float to integer truncates toward zero;
  * to bool is != 0. If x already has the dtype, returns x. */
 MIX_API mix_tensor *mix_cast(mix_tensor *x, mix_dtype dtype);
+/* The same to float8_e4m3fn or float8_e5m2, with the largest finite number of the dtype for all that is
+ * larger, infinity too; NaN stays NaN. (mix_cast gives what ml_dtypes gives: NaN in float8_e4m3fn, which has no
+ * infinity, and infinity in float8_e5m2.) No gradient flows through float8. */
+MIX_API mix_tensor *mix_cast_saturating(mix_tensor *x, mix_dtype dtype);
+/* x rounded to what float8 with that scale holds: clip(x / scale, -max, max) cast to `dtype` and back, times
+ * scale, in the dtype of x, to which the scalar `scale` is cast first. x is float16, bfloat16, float32 or
+ * float64, `dtype` float8_e4m3fn (max 448) or float8_e5m2 (57344). NaN stays NaN. The gradient goes straight
+ * to x, also where it was clipped; none goes to the scale. */
+MIX_API mix_tensor *mix_quantize_dequantize(mix_tensor *x, mix_tensor *scale, mix_dtype dtype);
 /* Another node with the same value. */
 MIX_API mix_tensor *mix_identity(mix_tensor *x);
 /* The same value, but no gradient flows through it. */

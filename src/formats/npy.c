@@ -315,7 +315,9 @@ mix_tensor *mix_npy_load(const char *path) {
 
 /* ---- writing ---- */
 
-mix_dtype mix_npy_written_dtype(mix_dtype dtype) { return dtype == MIX_BFLOAT16 ? MIX_FLOAT32 : dtype; }
+mix_dtype mix_npy_written_dtype(mix_dtype dtype) {
+  return dtype == MIX_BFLOAT16 || mix_dtype_is_float8(dtype) ? MIX_FLOAT32 : dtype;
+}
 
 size_t mix_npy_write_header(mix_dtype dtype, mix_shape shape, char header[MIX_NPY_HEADER_MAX]) {
   size_t kind = 0;

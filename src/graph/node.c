@@ -48,10 +48,10 @@ const mix_class mix_tensor_class = {.name = "tensor", .finalize = tensor_finaliz
 /* ---- operand dtypes against the signature ---- */
 
 static bool dtype_in_class(mix_dtype dtype, const char *word, size_t length) {
-  if (length == 5 && !strncmp(word, "float", 5)) return mix_dtype_is_floating(dtype);
+  if (length == 5 && !strncmp(word, "float", 5)) return mix_dtype_is_real(dtype);
   if (length == 3 && !strncmp(word, "int", 3)) return mix_dtype_is_integer(dtype);
   if (length == 6 && !strncmp(word, "number", 6))
-    return mix_dtype_is_floating(dtype) || mix_dtype_is_integer(dtype);
+    return mix_dtype_is_real(dtype) || mix_dtype_is_integer(dtype);
   if (length == 3 && !strncmp(word, "any", 3)) return true;
   const char *name = mix_dtype_name(dtype);
   return strlen(name) == length && !strncmp(name, word, length);
@@ -161,8 +161,10 @@ static bool check_types(mix_node *node) {
       size_t length;
       const char *words = type_words(node->op->types, b, &length);
       if (!mix_dtype_size(dtype) || !dtype_allowed(dtype, words, length))
-        return mix_fail_type("%s%s: operand %d is %s; expected %.*s", node->op->name, where(), operand,
-                             mix_dtype_name(dtype), (int)length, words);
+        return mix_fail_type(
+            "%s%s: operand %d is %s; expected %.*s%s", node->op->name, where(), operand,
+            mix_dtype_name(dtype), (int)length, words,
+            mix_dtype_is_float8(dtype) ? "; nothing computes in float8, cast it with mix_cast" : "");
       if (bound_count < 8) bound[bound_count++] = (type_binding){letter, dtype, operand};
     }
   }

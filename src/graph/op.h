@@ -107,8 +107,8 @@ typedef struct mix_op {
    * operands). Letters: T U B S D a type variable, whose dtypes `types` names; b bool; i int32 or int64; f
    * float32; l int64. */
   const char *signature;
-  /* The dtypes of each type variable, in order of appearance, separated by commas: "float", "int", "bool",
-   * "number" (float and int), "any", or names: "float16 bfloat16 float32". */
+  /* The dtypes of each type variable, in order of appearance, separated by commas: "float" (without float8),
+   * "int", "bool", "number" (float and int), "any", or names: "float16 bfloat16 float32". */
   const char *types;
   unsigned flags;
   int opcode;             /* mix_opcode of ops/elementwise.h */

@@ -60,7 +60,7 @@ mix_status mix_tape_watch(mix_tape *tape, mix_tensor *tensor) {
   if (!mix_is(tensor, &mix_tensor_class))
     return mix_fail_status(MIX_TYPE_ERROR, "tape_watch: got %s; expected a tensor",
                            tensor ? "another object" : "NULL");
-  if (!mix_dtype_is_floating(mix_tensor_value(tensor)->dtype))
+  if (!mix_dtype_is_real(mix_tensor_value(tensor)->dtype))
     return mix_fail_status(MIX_TYPE_ERROR,
                            "tape_watch: a tensor of dtype %s has no gradient; expected a floating dtype",
                            mix_dtype_name(mix_tensor_value(tensor)->dtype));

@@ -184,7 +184,7 @@ static bool request_valid(mix_list *targets, mix_list *upstream, mix_list *sourc
     if (!target) continue;
     if (!mix_is(target, &mix_tensor_class) || (gradient && !mix_is(gradient, &mix_tensor_class)))
       return mix_fail_type("tape_gradient: target %d or its output gradient is not a tensor", i);
-    if (!mix_dtype_is_floating(mix_tensor_value(target)->dtype))
+    if (!mix_dtype_is_real(mix_tensor_value(target)->dtype))
       return mix_fail_type("tape_gradient: target %d has dtype %s; expected a floating dtype", i,
                            mix_dtype_name(mix_tensor_value(target)->dtype));
     if (gradient && (mix_tensor_dtype(gradient) != mix_tensor_dtype(target) ||

@@ -43,9 +43,9 @@ static inline mix_tensor *mix_apply2(const mix_op *op, mix_tensor *a, mix_tensor
 static inline mix_tensor *mix_unbroadcast(mix_node *node, int index, mix_tensor *gradient) {
   return mix_reduce_to_shape(gradient, mix_input_value(node, index)->shape);
 }
-/* True if operand `index` can have a gradient, because it is floating. */
+/* True if operand `index` can have a gradient, because it is floating and not float8. */
 static inline bool mix_flows_to(const mix_node *node, int index) {
-  return mix_dtype_is_floating(mix_input_value(node, index)->dtype);
+  return mix_dtype_is_real(mix_input_value(node, index)->dtype);
 }
 /* Checks that the axis is one of operand 0's. Public operations resolve axes, but a graph read from text
  * may have any. */

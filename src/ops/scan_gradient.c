@@ -96,7 +96,7 @@ static mix_tensor *placeholder(mix_edge edge) {
   return tensor;
 }
 
-static bool is_floating(mix_edge edge) { return mix_dtype_is_floating(mix_edge_value(edge)->dtype); }
+static bool is_floating(mix_edge edge) { return mix_dtype_is_real(mix_edge_value(edge)->dtype); }
 
 /* The gradients that arrive: those of the next carry and those of step i of the outputs. */
 static bool add_targets(backward *b, mix_tensor *const *above, mix_list *targets, mix_list *upstream) {

@@ -4,8 +4,8 @@
  * only shrinks (docs/NUMERICS.md).
  *
  * Discontinuous operations must see the rounded values: finite checks (the loss scale depends on float16
- * overflow), comparisons, casts to integers, floor and the like. Every element-wise value that feeds one
- * keeps its own dtype, across any number of programs. */
+ * overflow), comparisons, casts to integers and to float8, floor and the like. Every element-wise value that
+ * feeds one keeps its own dtype, across any number of programs. */
 #include "passes/passes.h"
 
 typedef struct analysis {
@@ -17,7 +17,8 @@ typedef struct analysis {
 /* Can a small change of an operand make the result jump? */
 static bool is_discontinuous(const mix_instruction *instruction) {
   switch (instruction->opcode) {
-  case MIX_OPCODE_CAST:
+  case MIX_OPCODE_CAST: /* a step of float8 is too coarse to call a change of it small */
+    return !mix_dtype_is_floating(instruction->dtype) || mix_dtype_is_float8(instruction->dtype);
   case MIX_OPCODE_IS_FINITE:
   case MIX_OPCODE_IS_INF:
   case MIX_OPCODE_IS_NAN:

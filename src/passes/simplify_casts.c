@@ -20,12 +20,19 @@ static int magnitude_bits(mix_dtype dtype) {
 }
 
 static int mantissa_bits(mix_dtype dtype) {
-  return dtype == MIX_FLOAT16 ? 11 : dtype == MIX_BFLOAT16 ? 8 : dtype == MIX_FLOAT32 ? 24 : 53;
+  switch (dtype) {
+  case MIX_FLOAT8_E4M3FN: return 4;
+  case MIX_FLOAT8_E5M2: return 3;
+  case MIX_FLOAT16: return 11;
+  case MIX_BFLOAT16: return 8;
+  default: return dtype == MIX_FLOAT32 ? 24 : 53;
+  }
 }
 
 bool mix_dtype_embeds(mix_dtype from, mix_dtype to) {
   if (from == to) return true;
   if (to == MIX_BOOL) return false;
+  if (mix_dtype_is_float8(from)) return mix_dtype_is_floating(to) && !mix_dtype_is_float8(to);
   if (mix_dtype_is_floating(from)) return to == MIX_FLOAT64 || (to == MIX_FLOAT32 && from != MIX_FLOAT64);
   if (mix_dtype_is_floating(to))
     return magnitude_bits(from) <= mantissa_bits(to); /* -2^7 is a power of two */

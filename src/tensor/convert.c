@@ -36,19 +36,52 @@ static inline uint16_t narrow_f16(float x) {
 float mix_f16_to_f32(uint16_t h) { return widen_f16(h); }
 uint16_t mix_f32_to_f16(float x) { return narrow_f16(x); }
 
-/* Converts a double to a 16-bit format with one rounding. `bias` and `fraction_bits` describe the format. */
-static uint16_t narrow_f64(double x, int fraction_bits, int bias) {
+/* float8_e5m2 is float16 with the two leading bits of its fraction. float8_e4m3fn: 1 sign bit, 4 exponent
+ * bits (bias 7), 3 fraction bits; no infinities, and the one NaN has all bits set. One unit in the last place
+ * of 2^14 is 2^-9, its smallest step. */
+enum { REBIAS_E4M3 = 120 << 23, STEPS_E4M3 = 0x46800000, NAN_E4M3 = 0x7f };
+enum { REBIAS_E5M2 = 112 << 23, STEPS_E5M2 = 0x43000000, INFINITY_E5M2 = 0x7c, NAN_E5M2 = 0x7e };
+
+static inline float widen_e4m3(uint8_t code) {
+  uint32_t magnitude = code & 0x7fu, normal = (magnitude << 20) + REBIAS_E4M3,
+           subnormal = mix_float_bits(mix_bits_float(STEPS_E4M3 + magnitude) - 0x1p14f);
+  uint32_t bits = magnitude == NAN_E4M3 ? 0x7fc00000u : magnitude < 8 ? subnormal : normal;
+  return mix_bits_float(bits | (uint32_t)(code & 0x80u) << 24);
+}
+static inline float widen_e5m2(uint8_t code) { return widen_f16((uint16_t)(code << 8)); }
+
+static inline uint8_t narrow_e4m3(float x) {
+  uint32_t u = mix_float_bits(x), magnitude = u & 0x7fffffffu;
+  uint32_t normal = (magnitude + 0x7ffffu + (magnitude >> 20 & 1) - REBIAS_E4M3) >> 20;
+  float small = mix_bits_float(magnitude < 0x3c800000u ? magnitude : 0u) + 0x1p14f;
+  uint32_t finite = magnitude < 0x3c800000u ? mix_float_bits(small) - STEPS_E4M3 : normal;
+  /* NaN above 464, the midpoint of 448 and what would be 480. */
+  return (uint8_t)((magnitude > 0x43e80000u ? (uint32_t)NAN_E4M3 : finite) | (u >> 24 & 0x80u));
+}
+static inline uint8_t narrow_e5m2(float x) {
+  uint32_t u = mix_float_bits(x), magnitude = u & 0x7fffffffu;
+  uint32_t normal = (magnitude + 0xfffffu + (magnitude >> 21 & 1) - REBIAS_E5M2) >> 21;
+  float small = mix_bits_float(magnitude < 0x38800000u ? magnitude : 0u) + 0x1p7f;
+  uint32_t finite = magnitude < 0x38800000u ? mix_float_bits(small) - STEPS_E5M2 : normal;
+  /* Infinity from 61440 on, the midpoint of 57344 and 65536. */
+  uint32_t large = magnitude > 0x7f800000u ? NAN_E5M2 : INFINITY_E5M2;
+  return (uint8_t)((magnitude >= 0x47700000u ? large : finite) | (u >> 24 & 0x80u));
+}
+
+float mix_e4m3_to_f32(uint8_t code) { return widen_e4m3(code); }
+float mix_e5m2_to_f32(uint8_t code) { return widen_e5m2(code); }
+uint8_t mix_f32_to_e4m3(float x) { return narrow_e4m3(x); }
+uint8_t mix_f32_to_e5m2(float x) { return narrow_e5m2(x); }
+
+/* Converts a double to a narrow format with one rounding: its magnitude, which beyond the format's largest
+ * exponent goes on to the next. `bias` and `fraction_bits` describe the format. */
+static uint32_t round_magnitude(double x, int fraction_bits, int bias, int max_exponent) {
   uint64_t u;
   memcpy(&u, &x, sizeof u);
-  uint16_t sign = (uint16_t)(u >> 48 & 0x8000u),
-           infinity = (uint16_t)((2u * (uint32_t)bias + 1) << fraction_bits);
   uint64_t fraction = u & ((UINT64_C(1) << 52) - 1);
-  int exponent = (int)(u >> 52 & 0x7ff);
-  if (exponent == 0x7ff && fraction) /* a NaN stays a NaN: set the quiet bit */
-    return (uint16_t)(sign | infinity | 1u << (fraction_bits - 1) | fraction >> (52 - fraction_bits));
-  exponent += bias - 1023;
-  if (exponent > 2 * bias) return sign | infinity;
-  if (exponent < -fraction_bits) return sign; /* less than half the smallest subnormal */
+  int exponent = (int)(u >> 52 & 0x7ff) + bias - 1023;
+  if (exponent > max_exponent) return (uint32_t)(max_exponent + 1) << fraction_bits;
+  if (exponent < -fraction_bits) return 0; /* less than half the smallest subnormal */
   /* The implicit bit carries into the exponent field. For a subnormal result the significand is shifted
    * right by the missing exponent range. */
   uint64_t significand = fraction | UINT64_C(1) << 52;
@@ -61,7 +94,27 @@ static uint16_t narrow_f64(double x, int fraction_bits, int bias) {
            half = UINT64_C(1) << (shift - 1);
   if (rest > half || (rest == half && (kept & 1)))
     kept++; /* a carry out of the largest finite number gives infinity */
-  return (uint16_t)(sign | kept);
+  return (uint32_t)kept;
+}
+
+static uint16_t narrow_f64(double x, int fraction_bits, int bias) {
+  uint64_t u;
+  memcpy(&u, &x, sizeof u);
+  uint16_t sign = (uint16_t)(u >> 48 & 0x8000u),
+           infinity = (uint16_t)((2u * (uint32_t)bias + 1) << fraction_bits);
+  uint64_t fraction = u & ((UINT64_C(1) << 52) - 1);
+  if (isnan(x)) /* a NaN stays a NaN: set the quiet bit */
+    return (uint16_t)(sign | infinity | 1u << (fraction_bits - 1) | fraction >> (52 - fraction_bits));
+  return (uint16_t)(sign | round_magnitude(x, fraction_bits, bias, 2 * bias));
+}
+
+uint8_t mix_f64_to_e4m3(double x) {
+  const uint32_t sign = signbit(x) ? 0x80 : 0, magnitude = isnan(x) ? NAN_E4M3 : round_magnitude(x, 3, 7, 15);
+  return (uint8_t)(sign | (magnitude > NAN_E4M3 ? NAN_E4M3 : magnitude));
+}
+uint8_t mix_f64_to_e5m2(double x) {
+  const uint32_t sign = signbit(x) ? 0x80 : 0;
+  return (uint8_t)(sign | (isnan(x) ? NAN_E5M2 : round_magnitude(x, 2, 15, 30)));
 }
 
 uint16_t mix_f64_to_f16(double x) { return narrow_f64(x, 10, 15); }
@@ -135,6 +188,8 @@ typedef struct element {
 
 ELEMENT(f16, uint16_t, widen_f16(x), narrow_f64(x, 10, 15), narrow_f64(integer_to_odd(x), 10, 15))
 ELEMENT(bf16, uint16_t, mix_bf16_to_f32(x), narrow_f64(x, 7, 127), narrow_f64(integer_to_odd(x), 7, 127))
+ELEMENT(e4m3, uint8_t, widen_e4m3(x), mix_f64_to_e4m3(x), mix_f64_to_e4m3(integer_to_odd(x)))
+ELEMENT(e5m2, uint8_t, widen_e5m2(x), mix_f64_to_e5m2(x), mix_f64_to_e5m2(integer_to_odd(x)))
 ELEMENT(f32, float, x, (float)x, (float)x)
 ELEMENT(f64, double, x, x, (double)x)
 INTEGER_ELEMENT(i8, int8_t)
@@ -151,9 +206,18 @@ static void bool_store_integer(void *data, int64_t i, int64_t x) { ((uint8_t *)d
 #define ROW(name)                                                                                            \
   { name##_load, name##_load_integer, name##_store, name##_store_integer }
 static const element elements[MIX_DTYPE_COUNT] = {
-    [MIX_FLOAT16] = ROW(f16), [MIX_BFLOAT16] = ROW(bf16), [MIX_FLOAT32] = ROW(f32), [MIX_FLOAT64] = ROW(f64),
-    [MIX_INT8] = ROW(i8),     [MIX_INT16] = ROW(i16),     [MIX_INT32] = ROW(i32),   [MIX_INT64] = ROW(i64),
-    [MIX_UINT8] = ROW(u8),    [MIX_BOOL] = ROW(bool),
+    [MIX_FLOAT16] = ROW(f16),
+    [MIX_BFLOAT16] = ROW(bf16),
+    [MIX_FLOAT32] = ROW(f32),
+    [MIX_FLOAT64] = ROW(f64),
+    [MIX_INT8] = ROW(i8),
+    [MIX_INT16] = ROW(i16),
+    [MIX_INT32] = ROW(i32),
+    [MIX_INT64] = ROW(i64),
+    [MIX_UINT8] = ROW(u8),
+    [MIX_BOOL] = ROW(bool),
+    [MIX_FLOAT8_E4M3FN] = ROW(e4m3),
+    [MIX_FLOAT8_E5M2] = ROW(e5m2),
 };
 #undef ROW
 
@@ -200,6 +264,10 @@ LOOP(bf16_to_f32, uint16_t, float, mix_bf16_to_f32(x))
 LOOP(f32_to_bf16, float, uint16_t, mix_f32_to_bf16(x))
 LOOP(f16_to_f64, uint16_t, double, widen_f16(x))
 LOOP(bf16_to_f64, uint16_t, double, mix_bf16_to_f32(x))
+LOOP(e4m3_to_f32, uint8_t, float, widen_e4m3(x))
+LOOP(e5m2_to_f32, uint8_t, float, widen_e5m2(x))
+LOOP(f32_to_e4m3, float, uint8_t, narrow_e4m3(x))
+LOOP(f32_to_e5m2, float, uint8_t, narrow_e5m2(x))
 LOOP(f32_to_f64, float, double, x)
 LOOP(f64_to_f32, double, float, (float)x)
 LOOP(f16_to_bf16, uint16_t, uint16_t, mix_f32_to_bf16(widen_f16(x)))
@@ -218,7 +286,13 @@ typedef void (*array_loop)(const void *restrict source, void *restrict result, i
 static const array_loop loops[MIX_DTYPE_COUNT][MIX_DTYPE_COUNT] = {
     [MIX_FLOAT16] = {[MIX_FLOAT32] = f16_to_f32, [MIX_FLOAT64] = f16_to_f64, [MIX_BFLOAT16] = f16_to_bf16},
     [MIX_BFLOAT16] = {[MIX_FLOAT32] = bf16_to_f32, [MIX_FLOAT64] = bf16_to_f64, [MIX_FLOAT16] = bf16_to_f16},
-    [MIX_FLOAT32] = {[MIX_FLOAT16] = f32_to_f16, [MIX_BFLOAT16] = f32_to_bf16, [MIX_FLOAT64] = f32_to_f64},
+    [MIX_FLOAT32] = {[MIX_FLOAT16] = f32_to_f16,
+                     [MIX_BFLOAT16] = f32_to_bf16,
+                     [MIX_FLOAT64] = f32_to_f64,
+                     [MIX_FLOAT8_E4M3FN] = f32_to_e4m3,
+                     [MIX_FLOAT8_E5M2] = f32_to_e5m2},
+    [MIX_FLOAT8_E4M3FN] = {[MIX_FLOAT32] = e4m3_to_f32},
+    [MIX_FLOAT8_E5M2] = {[MIX_FLOAT32] = e5m2_to_f32},
     [MIX_FLOAT64] = {[MIX_FLOAT32] = f64_to_f32},
     [MIX_UINT8] = {[MIX_FLOAT16] = u8_to_f16, [MIX_BFLOAT16] = u8_to_bf16, [MIX_FLOAT32] = u8_to_f32},
     [MIX_INT32] = {[MIX_FLOAT32] = i32_to_f32, [MIX_INT64] = i32_to_i64},

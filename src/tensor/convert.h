@@ -1,5 +1,5 @@
-/* Conversions between element types. Rounding is to nearest, ties to even; overflow gives infinity; NaN
- * stays NaN. */
+/* Conversions between element types. Rounding is to nearest, ties to even; overflow gives infinity, in
+ * float8_e4m3fn, which has none, NaN; NaN stays NaN. */
 #pragma once
 
 #include <mixtape/dtype.h>
@@ -21,6 +21,14 @@ static inline uint16_t mix_f32_to_bf16(float x) {
   if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((u >> 16) | 0x40);
   return (uint16_t)((u + 0x7fffu + ((u >> 16) & 1)) >> 16);
 }
+/* float8, as in Micikevicius et al., FP8 formats for deep learning, 2022. Every NaN becomes the quiet one
+ * with the same sign. */
+float mix_e4m3_to_f32(uint8_t code);
+float mix_e5m2_to_f32(uint8_t code);
+uint8_t mix_f32_to_e4m3(float x);
+uint8_t mix_f32_to_e5m2(float x);
+uint8_t mix_f64_to_e4m3(double x); /* one rounding */
+uint8_t mix_f64_to_e5m2(double x);
 /* float to integer as in the kernels: toward zero, saturating, NaN gives 0. */
 int64_t mix_f64_to_i64(double x);
 /* An integer truncated to the width of an integer dtype (two's complement). */
@@ -44,5 +52,7 @@ void mix_convert(const void *source, mix_dtype source_dtype, void *result, mix_d
 static inline float mix_round_to(float x, mix_dtype dtype) {
   if (dtype == MIX_FLOAT16) return mix_f16_to_f32(mix_f32_to_f16(x));
   if (dtype == MIX_BFLOAT16) return mix_bf16_to_f32(mix_f32_to_bf16(x));
+  if (dtype == MIX_FLOAT8_E4M3FN) return mix_e4m3_to_f32(mix_f32_to_e4m3(x));
+  if (dtype == MIX_FLOAT8_E5M2) return mix_e5m2_to_f32(mix_f32_to_e5m2(x));
   return x;
 }

@@ -1,6 +1,8 @@
 /* Element types: names, sizes and classes. */
 #include <mixtape/dtype.h>
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 typedef enum mix_dtype_class {
@@ -37,3 +39,15 @@ bool mix_dtype_is_floating(mix_dtype dtype) {
   return exists(dtype) && dtypes[dtype].class == MIX_CLASS_FLOAT;
 }
 bool mix_dtype_is_integer(mix_dtype dtype) { return exists(dtype) && dtypes[dtype].class == MIX_CLASS_INT; }
+
+double mix_dtype_max(mix_dtype dtype) {
+  switch (dtype) {
+  case MIX_FLOAT8_E4M3FN: return 448;
+  case MIX_FLOAT8_E5M2: return 57344;
+  case MIX_FLOAT16: return 65504;
+  case MIX_BFLOAT16: return 0x1.fep127;
+  case MIX_FLOAT32: return FLT_MAX;
+  case MIX_FLOAT64: return DBL_MAX;
+  default: return NAN;
+  }
+}

@@ -52,8 +52,9 @@ static void cleans(body *f, mix_list *arguments, const char *pass, const char *p
 
 /* ---- casts ---- */
 
-static const mix_dtype every[] = {MIX_BOOL,  MIX_INT8,    MIX_UINT8,    MIX_INT16,   MIX_INT32,
-                                  MIX_INT64, MIX_FLOAT16, MIX_BFLOAT16, MIX_FLOAT32, MIX_FLOAT64};
+static const mix_dtype every[] = {MIX_BOOL,    MIX_INT8,    MIX_UINT8,         MIX_INT16,
+                                  MIX_INT32,   MIX_INT64,   MIX_FLOAT16,       MIX_BFLOAT16,
+                                  MIX_FLOAT32, MIX_FLOAT64, MIX_FLOAT8_E4M3FN, MIX_FLOAT8_E5M2};
 
 /* Every value of the small dtypes, and edge values of the others, survives a cast to a dtype that embeds it
  * and back. If the dtype does not embed it, some value does not survive. */

@@ -29,6 +29,8 @@ static const struct {
     {MIX_COMPLEX64, "complex64", 0, false, false},
     {MIX_COMPLEX128, "complex128", 0, false, false},
     {MIX_STRING, "string", 0, false, false},
+    {MIX_FLOAT8_E4M3FN, "float8_e4m3fn", 1, true, false},
+    {MIX_FLOAT8_E5M2, "float8_e5m2", 1, true, false},
 };
 
 static void every_dtype_has_its_name_size_and_class(void **state) {

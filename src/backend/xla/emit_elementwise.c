@@ -56,14 +56,16 @@ static mix_hlo to_float32_odd(mix_emitter *e, mix_hlo x) {
 
 mix_hlo mix_emit_cast(mix_emitter *e, mix_hlo x, mix_dtype dtype) {
   const bool real = mix_dtype_is_floating(x.dtype);
+  const bool narrow = mix_emit_wide(dtype) != dtype;
   if (x.dtype == dtype) return x;
+  if (mix_dtype_is_float8(x.dtype) || mix_dtype_is_float8(dtype)) x = mix_emit_widen(e, x);
   if (dtype == MIX_BOOL) {
     x = mix_emit_widen(e, x);
     return mix_hlo_compare(&e->w, "NE", x, mix_hlo_like(&e->w, x, 0));
   }
   if (real && !mix_dtype_is_floating(dtype)) return to_integer(e, x, dtype);
-  if (x.dtype == MIX_FLOAT64 && mix_dtype_is_16_bit(dtype)) x = to_float32_odd(e, x);
-  if (!real && x.dtype != MIX_BOOL && mix_dtype_is_16_bit(dtype)) {
+  if (x.dtype == MIX_FLOAT64 && narrow) x = to_float32_odd(e, x);
+  if (!real && x.dtype != MIX_BOOL && narrow) {
     if (x.dtype == MIX_INT64) x = to_53_bits_odd(e, x);
     x = to_float32_odd(e, mix_hlo_convert(&e->w, x, MIX_FLOAT64));
   }

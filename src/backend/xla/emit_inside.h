@@ -33,9 +33,9 @@ void mix_emit_result(mix_emitter *e, const mix_ir_node *node, int output, mix_hl
 /* Does it, or a body of its loops, check values? */
 bool mix_emit_checks(const mix_ir *ir);
 
-/* The dtype that it computes in: float32 for 16 bits. */
+/* The dtype that it computes in: float32 for 8 and 16 bits. */
 static inline mix_dtype mix_emit_wide(mix_dtype dtype) {
-  return mix_dtype_is_16_bit(dtype) ? MIX_FLOAT32 : dtype;
+  return mix_dtype_is_16_bit(dtype) || mix_dtype_is_float8(dtype) ? MIX_FLOAT32 : dtype;
 }
 static inline mix_hlo mix_emit_widen(mix_emitter *e, mix_hlo x) {
   return mix_hlo_convert(&e->w, x, mix_emit_wide(x.dtype));

@@ -14,10 +14,14 @@ void mix_hlo_put(mix_hlo_writer *w, mix_hlo x) {
 
 static const char *element_name(mix_dtype dtype) {
   static const char *const names[MIX_DTYPE_COUNT] = {
-      [MIX_FLOAT16] = "f16", [MIX_BFLOAT16] = "bf16", [MIX_FLOAT32] = "f32", [MIX_FLOAT64] = "f64",
-      [MIX_INT8] = "i8",     [MIX_INT16] = "i16",     [MIX_INT32] = "i32",   [MIX_INT64] = "i64",
-      [MIX_UINT8] = "ui8",   [MIX_UINT16] = "ui16",   [MIX_UINT32] = "ui32", [MIX_UINT64] = "ui64",
-      [MIX_BOOL] = "i1"};
+      [MIX_FLOAT16] = "f16",       [MIX_BFLOAT16] = "bf16",
+      [MIX_FLOAT32] = "f32",       [MIX_FLOAT64] = "f64",
+      [MIX_INT8] = "i8",           [MIX_INT16] = "i16",
+      [MIX_INT32] = "i32",         [MIX_INT64] = "i64",
+      [MIX_UINT8] = "ui8",         [MIX_UINT16] = "ui16",
+      [MIX_UINT32] = "ui32",       [MIX_UINT64] = "ui64",
+      [MIX_BOOL] = "i1",           [MIX_FLOAT8_E4M3FN] = "f8E4M3FN",
+      [MIX_FLOAT8_E5M2] = "f8E5M2"};
   return names[dtype];
 }
 

@@ -79,6 +79,8 @@ typedef enum pjrt_type {
   PJRT_F32 = 11,
   PJRT_F64 = 12,
   PJRT_BF16 = 13,
+  PJRT_F8E5M2 = 16,
+  PJRT_F8E4M3FN = 17,
 } pjrt_type;
 
 /* Codes of errors that mean something here. */

@@ -94,11 +94,18 @@ int mix_pjrt_result_count(const mix_pjrt *plugin, pjrt_loaded *loaded) {
 /* ---- buffers ---- */
 
 static int type_of(mix_dtype dtype) {
-  static const unsigned char types[MIX_DTYPE_COUNT] = {
-      [MIX_FLOAT16] = PJRT_F16, [MIX_BFLOAT16] = PJRT_BF16, [MIX_FLOAT32] = PJRT_F32,
-      [MIX_FLOAT64] = PJRT_F64, [MIX_INT8] = PJRT_S8,       [MIX_INT16] = PJRT_S16,
-      [MIX_INT32] = PJRT_S32,   [MIX_INT64] = PJRT_S64,     [MIX_UINT8] = PJRT_U8,
-      [MIX_BOOL] = PJRT_PRED};
+  static const unsigned char types[MIX_DTYPE_COUNT] = {[MIX_FLOAT16] = PJRT_F16,
+                                                       [MIX_BFLOAT16] = PJRT_BF16,
+                                                       [MIX_FLOAT32] = PJRT_F32,
+                                                       [MIX_FLOAT64] = PJRT_F64,
+                                                       [MIX_INT8] = PJRT_S8,
+                                                       [MIX_INT16] = PJRT_S16,
+                                                       [MIX_INT32] = PJRT_S32,
+                                                       [MIX_INT64] = PJRT_S64,
+                                                       [MIX_UINT8] = PJRT_U8,
+                                                       [MIX_BOOL] = PJRT_PRED,
+                                                       [MIX_FLOAT8_E4M3FN] = PJRT_F8E4M3FN,
+                                                       [MIX_FLOAT8_E5M2] = PJRT_F8E5M2};
   return types[dtype];
 }
 

@@ -89,16 +89,20 @@ static inline int64_t truncate_double(double x) {
 static inline float narrow(int64_t x, mix_dtype dtype) {
   uint16_t bits;
   mix_store_integer(&bits, dtype, 0, x);
-  return dtype == MIX_FLOAT16 ? mix_f16_to_f32(bits) : mix_bf16_to_f32(bits);
+  return (float)mix_load_double(&bits, dtype, 0);
 }
 UNARY(double_to_float, double, float, GROUP, a)
 UNARY(double_to_float16, double, float, GROUP, mix_f16_to_f32(mix_f64_to_f16(a)))
 UNARY(double_to_bfloat16, double, float, GROUP, mix_bf16_to_f32(mix_f64_to_bf16(a)))
+UNARY(double_to_e4m3, double, float, GROUP, mix_e4m3_to_f32(mix_f64_to_e4m3(a)))
+UNARY(double_to_e5m2, double, float, GROUP, mix_e5m2_to_f32(mix_f64_to_e5m2(a)))
 UNARY(double_to_integer, double, int64_t, GROUP, truncate_double(a))
 UNARY(double_to_bool, double, uint32_t, GROUP, a != 0)
 UNARY(integer_to_float, int64_t, float, GROUP, a)
 UNARY(integer_to_float16, int64_t, float, GROUP, narrow(a, MIX_FLOAT16))
 UNARY(integer_to_bfloat16, int64_t, float, GROUP, narrow(a, MIX_BFLOAT16))
+UNARY(integer_to_e4m3, int64_t, float, GROUP, narrow(a, MIX_FLOAT8_E4M3FN))
+UNARY(integer_to_e5m2, int64_t, float, GROUP, narrow(a, MIX_FLOAT8_E5M2))
 UNARY(integer_to_double, int64_t, double, GROUP, a)
 UNARY(integer_to_bool, int64_t, uint32_t, GROUP, a != 0)
 UNARY(bool_to_double, uint32_t, double, GROUP, a)
@@ -166,7 +170,12 @@ const mix_tile_wide mix_tile_wide_functions = {
                                 [MIX_TILE_INTEGER] = bool_to_integer,
                                 [MIX_TILE_BOOL] = bool_IDENTITY},
              [MIX_TILE_FLOAT] = {[MIX_TILE_DOUBLE] = float_to_double, [MIX_TILE_INTEGER] = float_to_integer}},
-    .cast_narrow =
-        {[MIX_TILE_DOUBLE] = {[MIX_FLOAT16] = double_to_float16, [MIX_BFLOAT16] = double_to_bfloat16},
-         [MIX_TILE_INTEGER] = {[MIX_FLOAT16] = integer_to_float16, [MIX_BFLOAT16] = integer_to_bfloat16}},
+    .cast_narrow = {[MIX_TILE_DOUBLE] = {[MIX_FLOAT16] = double_to_float16,
+                                         [MIX_BFLOAT16] = double_to_bfloat16,
+                                         [MIX_FLOAT8_E4M3FN] = double_to_e4m3,
+                                         [MIX_FLOAT8_E5M2] = double_to_e5m2},
+                    [MIX_TILE_INTEGER] = {[MIX_FLOAT16] = integer_to_float16,
+                                          [MIX_BFLOAT16] = integer_to_bfloat16,
+                                          [MIX_FLOAT8_E4M3FN] = integer_to_e4m3,
+                                          [MIX_FLOAT8_E5M2] = integer_to_e5m2}},
 };

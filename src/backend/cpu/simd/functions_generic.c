@@ -6,6 +6,8 @@
 
 #include "backend/cpu/simd/elementwise.inc.h"
 
+#include "backend/cpu/simd/float8.inc.h"
+
 #include "backend/cpu/simd/fused_chains.inc.h"
 
 #include "backend/cpu/simd/rows.inc.h"

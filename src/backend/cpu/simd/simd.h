@@ -29,6 +29,8 @@
  *                          float16 (f16) and bfloat16 (bf16) in memory; _part: some lanes; _pair: two vectors
  *   v_load_part_or(p, part, other)
  *                          the other lanes are `other`
+ *   v_load_bytes, v_store_bytes
+ *                          uint8 as 32-bit integers; stores numbers below 256
  *   v_permute(x, lanes)    lane l is lane lanes[l] of x, modulo LANES
  *   v_to_integer(x)        nearest, ties to even; |x| < 2^22
  *   v_scale(x, n)          x * 2^n for integral n, |n| <= 252

@@ -137,9 +137,15 @@ SIMD_INLINE void v_round_bf16_pair(float *p, vf x, vf y) {
   v_store(p + LANES, _mm256_castsi256_ps(_mm256_and_si256(b, upper)));
 }
 
-SIMD_INLINE vf v_load_u8(const uint8_t *p) {
-  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+SIMD_INLINE vi v_load_bytes(const uint8_t *p) {
+  return (vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
 }
+SIMD_INLINE void v_store_bytes(uint8_t *p, vi x) {
+  const __m256i y = (__m256i)x;
+  const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(y), _mm256_extracti128_si256(y, 1));
+  _mm_storel_epi64((__m128i *)p, _mm_packus_epi16(words, words));
+}
+SIMD_INLINE vf v_load_u8(const uint8_t *p) { return _mm256_cvtepi32_ps((__m256i)v_load_bytes(p)); }
 
 SIMD_INLINE vf v_sqrt(vf x) { return _mm256_sqrt_ps(x); }
 SIMD_INLINE vf v_rsqrt_estimate(vf x) { return _mm256_rsqrt_ps(x); }

@@ -132,9 +132,13 @@ SIMD_INLINE vf v_round_bf16(vf x) {
   return _mm512_castsi512_ps(_mm512_and_si512(round_bf16_bits(x), _mm512_set1_epi32((int)0xffff0000)));
 }
 
-SIMD_INLINE vf v_load_u8(const uint8_t *p) {
-  return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)));
+SIMD_INLINE vi v_load_bytes(const uint8_t *p) {
+  return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
 }
+SIMD_INLINE void v_store_bytes(uint8_t *p, vi x) {
+  _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8((__m512i)x));
+}
+SIMD_INLINE vf v_load_u8(const uint8_t *p) { return _mm512_cvtepi32_ps((__m512i)v_load_bytes(p)); }
 
 SIMD_INLINE vf v_sqrt(vf x) { return _mm512_sqrt_ps(x); }
 /* By the older instruction, which every x86-64 has. */

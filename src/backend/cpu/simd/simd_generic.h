@@ -138,6 +138,10 @@ SIMD_INLINE void v_round_bf16_pair(float *p, vf x, vf y) {
   v_store(p, v_round_bf16(x)), v_store(p + LANES, v_round_bf16(y));
 }
 
+SIMD_INLINE vi v_load_bytes(const uint8_t *p) { return (vi){p[0], p[1], p[2], p[3]}; }
+SIMD_INLINE void v_store_bytes(uint8_t *p, vi x) {
+  for (int i = 0; i < LANES; i++) p[i] = (uint8_t)x[i];
+}
 SIMD_INLINE vf v_load_u8(const uint8_t *p) { return (vf){p[0], p[1], p[2], p[3]}; }
 
 SIMD_INLINE vi v_to_integer(vf x) {

@@ -8,7 +8,7 @@
 #include "ops/elementwise.h"
 #include <mixtape/dtype.h>
 
-/* How a tile holds a value: float16, bfloat16 and float32 as float; float64 as double; integers as int64;
+/* How a tile holds a value: float8, float16, bfloat16 and float32 as float; float64 as double; integers as int64;
  * bool as uint32 0 or 1. */
 typedef enum mix_tile_class {
   MIX_TILE_FLOAT,
@@ -24,8 +24,7 @@ typedef enum mix_tile_class {
 static inline mix_tile_class mix_tile_class_of(mix_dtype dtype) {
   if (dtype == MIX_FLOAT64) return MIX_TILE_DOUBLE;
   if (dtype == MIX_BOOL) return MIX_TILE_BOOL;
-  return dtype == MIX_FLOAT16 || dtype == MIX_BFLOAT16 || dtype == MIX_FLOAT32 ? MIX_TILE_FLOAT
-                                                                               : MIX_TILE_INTEGER;
+  return mix_dtype_is_floating(dtype) ? MIX_TILE_FLOAT : MIX_TILE_INTEGER;
 }
 static inline size_t mix_tile_class_size(mix_tile_class class) {
   return class == MIX_TILE_DOUBLE || class == MIX_TILE_INTEGER ? 8 : 4;
@@ -97,16 +96,16 @@ typedef struct mix_vector {
   const char *name; /* "generic", "avx2", "avx512" */
   int lanes;        /* floats in a vector */
 
-  /* For the float classes (float16, bfloat16, float32) and bool. mix_tile_wide has those of double and
+  /* For the float classes (float8, float16, bfloat16, float32) and bool. mix_tile_wide has those of double and
    * int64. */
   mix_tile_load_function load[MIX_DTYPE_COUNT];
   /* uint8, int8, int16 to float: exact. NULL for others. */
   mix_tile_load_function load_as_float[MIX_DTYPE_COUNT];
-  /* Rounds floats to float16 and bfloat16. */
+  /* Rounds floats to the narrower dtypes. */
   mix_tile_store_function store[MIX_DTYPE_COUNT];
   /* The same past the caches, whole lines of memory; NULL for others. */
   mix_tile_store_function stream[MIX_DTYPE_COUNT];
-  /* Rounds to float16 or bfloat16 inside a float tile. */
+  /* Rounds to a narrower dtype inside a float tile. */
   mix_tile_function round[MIX_DTYPE_COUNT];
   /* On floats (SELECT: of floats). NULL: none. */
   mix_tile_function instruction[MIX_OPCODE_COUNT];
@@ -183,7 +182,7 @@ typedef struct mix_tile_wide {
   mix_tile_function instruction[MIX_OPCODE_COUNT][MIX_TILE_CLASSES];
   /* [from][to]; to float: as float32. */
   mix_tile_function cast[MIX_TILE_CLASSES][MIX_TILE_CLASSES];
-  /* double and int64 to float16 and bfloat16 with one rounding. */
+  /* double and int64 to float8, float16 and bfloat16 with one rounding. */
   mix_tile_function cast_narrow[MIX_TILE_CLASSES][MIX_DTYPE_COUNT];
 } mix_tile_wide;
 extern const mix_tile_wide mix_tile_wide_functions;
