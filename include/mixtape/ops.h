@@ -65,8 +65,8 @@ MIX_API mix_tensor *mix_bias_add(mix_tensor *x, mix_tensor *bias);
  * to bool is != 0. If x already has the dtype, returns x. */
 MIX_API mix_tensor *mix_cast(mix_tensor *x, mix_dtype dtype);
 /* The same to float8_e4m3fn or float8_e5m2, with the largest finite number of the dtype for all that is
- * larger, infinity too; NaN stays NaN. (mix_cast gives what ml_dtypes gives: NaN in float8_e4m3fn, which has no
- * infinity, and infinity in float8_e5m2.) No gradient flows through float8. */
+ * larger, infinity too; NaN stays NaN. (mix_cast gives what ml_dtypes gives: NaN in float8_e4m3fn, which has
+ * no infinity, and infinity in float8_e5m2.) No gradient flows through float8. */
 MIX_API mix_tensor *mix_cast_saturating(mix_tensor *x, mix_dtype dtype);
 /* x rounded to what float8 with that scale holds: clip(x / scale, -max, max) cast to `dtype` and back, times
  * scale, in the dtype of x, to which the scalar `scale` is cast first. x is float16, bfloat16, float32 or

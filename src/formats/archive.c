@@ -24,8 +24,25 @@ enum {
   SEAL_WORDS = SEAL_SIZE - DIGITS,
   CHUNK_SIZE = 1 << 18
 };
-/* NumPy files have no bfloat16. Such values are stored as int16 under a name with this suffix. */
-#define BFLOAT16_SUFFIX "@bfloat16"
+/* NumPy files have none of these. Such values are stored as integers of their width under a name with the
+ * dtype as suffix: weights@bfloat16. */
+static const mix_dtype suffixed[] = {MIX_BFLOAT16, MIX_FLOAT8_E4M3FN, MIX_FLOAT8_E5M2};
+enum { SUFFIXED = sizeof suffixed / sizeof *suffixed };
+
+static mix_dtype stored_as(mix_dtype dtype) {
+  for (int i = 0; i < SUFFIXED; i++)
+    if (dtype == suffixed[i]) return mix_dtype_size(dtype) == 2 ? MIX_INT16 : MIX_INT8;
+  return dtype;
+}
+
+/* The name with the suffix of a dtype, to be freed. */
+static char *suffixed_name(const char *name, mix_dtype dtype) {
+  const char *suffix = mix_dtype_name(dtype);
+  const size_t size = strlen(name) + 1 + strlen(suffix) + 1;
+  char *text = mix_alloc(size);
+  if (text) snprintf(text, size, "%s@%s", name, suffix);
+  return text;
+}
 
 struct mix_archive {
   mix_object object;
@@ -74,17 +91,15 @@ static mix_tensor *reinterpret(mix_tensor *value, mix_dtype dtype) {
 
 bool mix_archive_put(mix_archive *archive, const char *name, mix_tensor *value) {
   if (!archive || !value || mix_failed()) return false;
-  bool bfloat16 = mix_tensor_dtype(value) == MIX_BFLOAT16;
-  size_t size = strlen(name) + sizeof BFLOAT16_SUFFIX;
-  char *copy = mix_alloc(size);
-  if (copy) snprintf(copy, size, "%s%s", name, bfloat16 ? BFLOAT16_SUFFIX : "");
+  const mix_dtype dtype = mix_tensor_dtype(value), stored = stored_as(dtype);
+  char *copy = stored == dtype ? mix_strdup(name) : suffixed_name(name, dtype);
   bool reserved =
       copy &&
       mix_reserve(&archive->names, &archive->name_capacity, archive->count + 1, sizeof *archive->names) &&
       mix_reserve(&archive->values, &archive->value_capacity, archive->count + 1, sizeof *archive->values);
   if (reserved) {
     MIX_SCOPE {
-      mix_tensor *kept = mix_retain(bfloat16 ? reinterpret(value, MIX_INT16) : value);
+      mix_tensor *kept = mix_retain(stored == dtype ? value : reinterpret(value, stored));
       if (kept) {
         archive->names[archive->count] = copy;
         archive->values[archive->count++] = kept;
@@ -258,12 +273,14 @@ mix_tensor *mix_archive_get(mix_archive *archive, const char *name) {
   if (mix_failed() || !archive || !archive->npz) return NULL;
   mix_tensor *value = mix_npz_get_listed(archive->npz, name);
   if (value || mix_failed()) return value;
-  size_t size = strlen(name) + sizeof BFLOAT16_SUFFIX;
-  char *suffixed = mix_alloc(size);
-  if (suffixed) snprintf(suffixed, size, "%s%s", name, BFLOAT16_SUFFIX);
-  value = suffixed ? mix_npz_get_listed(archive->npz, suffixed) : NULL;
-  mix_free(suffixed);
-  return value && mix_tensor_dtype(value) == MIX_INT16 ? reinterpret(value, MIX_BFLOAT16) : NULL;
+  for (int i = 0; i < SUFFIXED && !value && !mix_failed(); i++) {
+    char *text = suffixed_name(name, suffixed[i]);
+    value = text ? mix_npz_get_listed(archive->npz, text) : NULL;
+    mix_free(text);
+    if (value && mix_tensor_dtype(value) != stored_as(suffixed[i])) return NULL;
+    if (value) return reinterpret(value, suffixed[i]);
+  }
+  return NULL;
 }
 
 bool mix_archive_has(const mix_archive *archive, const char *name) {

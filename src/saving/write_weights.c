@@ -45,12 +45,13 @@ mix_hdf5_writer *mix_weights_file_new(mix_model *model, const char *call) {
   return mix_visit_weight_tree(model, add_size, &size) ? mix_hdf5_writer_new(call, size) : NULL;
 }
 
-/* Only Keras 3 reads bfloat16 as it is. */
+/* Only Keras 3 reads bfloat16 as it is, and nobody float8. */
 bool mix_write_variable(mix_hdf5_writer *file, const char *path, mix_variable *variable, bool bfloat16) {
   bool good = false;
   MIX_SCOPE {
     mix_tensor *value = mix_variable_true_value(variable);
-    if (value && variable->dtype == MIX_BFLOAT16 && !bfloat16) value = mix_cast(value, MIX_FLOAT32);
+    if (value && ((variable->dtype == MIX_BFLOAT16 && !bfloat16) || mix_dtype_is_float8(variable->dtype)))
+      value = mix_cast(value, MIX_FLOAT32);
     good = mix_hdf5_write_tensor(file, path, value);
   }
   return good && !mix_failed();

@@ -37,9 +37,12 @@ static inline unsigned float8_nearest(const float8_format *f, double x) {
   const double size = fabs(x);
   if (isnan(x)) return sign | f->nan;
   if (size > f->limit || (size == f->limit && f->largest % 2)) return sign | f->beyond;
+  static double numbers[FLOAT8_FORMATS][128]; /* decoded once */
+  double *known = numbers[f - float8_formats];
+  for (unsigned c = 1; c <= f->largest && !known[f->largest]; c++) known[c] = float8_decode(f, c);
   unsigned best = 0;
   for (unsigned c = 1; c <= f->largest; c++) {
-    const double is = fabs(float8_decode(f, c) - size), was = fabs(float8_decode(f, best) - size);
+    const double is = fabs(known[c] - size), was = fabs(known[best] - size);
     if (is < was || (is == was && c % 2 == 0)) best = c;
   }
   return sign | best;

@@ -2,7 +2,6 @@
  * and taking away the power of two whose last place is the smallest step of the format, so that the flushing
  * of float32 subnormals changes nothing. */
 
-
 enum { E4M3_FRACTION = 3, E4M3_REBIAS = 120 << 23, E5M2_FRACTION = 2, E5M2_REBIAS = 112 << 23 };
 #define E4M3_NORMAL 0x1p-6f
 #define E4M3_STEPS 0x1p14f
@@ -37,7 +36,8 @@ SIMD_INLINE vf special_e5m2(vf normal) {
     enum { DROPPED = 23 - FORMAT##_FRACTION, HALF = (1 << (DROPPED - 1)) - 1 };                              \
     const vi sign = (vi)x & INT32_MIN;                                                                       \
     const vu bits = (vu)((vi)x ^ sign), odd = bits >> DROPPED & 1;                                           \
-    const vf a = (vf)bits, steps = v_set(FORMAT##_STEPS), normal = (vf)((bits + HALF + odd) & ~0u << DROPPED), \
+    const vf a = (vf)bits, steps = v_set(FORMAT##_STEPS),                                                    \
+             normal = (vf)((bits + HALF + odd) & ~0u << DROPPED),                                            \
              finite = v_select(v_lt(a, v_set(FORMAT##_NORMAL)), (a + steps) - steps, normal);                \
     return (vf)((vi)beyond_##name(a, finite) | sign);                                                        \
   }                                                                                                          \
@@ -46,7 +46,7 @@ SIMD_INLINE vf special_e5m2(vf normal) {
     const vi sign = (vi)x & INT32_MIN;                                                                       \
     const vu bits = (vu)((vi)x ^ sign), odd = bits >> DROPPED & 1;                                           \
     const vf a = (vf)bits, steps = v_set(FORMAT##_STEPS);                                                    \
-    const vi normal = (vi)((bits + (HALF - FORMAT##_REBIAS) + odd) >> DROPPED),                                \
+    const vi normal = (vi)((bits + (HALF - FORMAT##_REBIAS) + odd) >> DROPPED),                              \
              subnormal = (vi)(a + steps) - (vi)steps,                                                        \
              finite = choose_code(v_lt(a, v_set(FORMAT##_NORMAL)), subnormal, normal);                       \
     return code_beyond_##name(a, finite) | (sign >> 24 & 0x80);                                              \

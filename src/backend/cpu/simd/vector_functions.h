@@ -8,8 +8,8 @@
 #include "ops/elementwise.h"
 #include <mixtape/dtype.h>
 
-/* How a tile holds a value: float8, float16, bfloat16 and float32 as float; float64 as double; integers as int64;
- * bool as uint32 0 or 1. */
+/* How a tile holds a value: float8, float16, bfloat16 and float32 as float; float64 as double; integers as
+ * int64; bool as uint32 0 or 1. */
 typedef enum mix_tile_class {
   MIX_TILE_FLOAT,
   MIX_TILE_DOUBLE,
@@ -96,8 +96,8 @@ typedef struct mix_vector {
   const char *name; /* "generic", "avx2", "avx512" */
   int lanes;        /* floats in a vector */
 
-  /* For the float classes (float8, float16, bfloat16, float32) and bool. mix_tile_wide has those of double and
-   * int64. */
+  /* For the float classes (float8, float16, bfloat16, float32) and bool. mix_tile_wide has those of double
+   * and int64. */
   mix_tile_load_function load[MIX_DTYPE_COUNT];
   /* uint8, int8, int16 to float: exact. NULL for others. */
   mix_tile_load_function load_as_float[MIX_DTYPE_COUNT];
