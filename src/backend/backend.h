@@ -149,6 +149,12 @@ typedef struct mix_backend {
 #define MIX_DEVICE_CHOICES "auto" MIX_DEVICES(MIX_DEVICE_CHOICE)
 #define MIX_DECLARE_BACKEND(name, forms) extern const mix_backend mix_backend_##name;
 MIX_DEVICES(MIX_DECLARE_BACKEND)
+/* From now on, the device "cuda" compiles for a GPU that is not here and runs nothing: programs are kept for
+ * machines that have it, and a run's results are zeros. `target`: its name, or a file of facts. To be called
+ * before a device is asked for. False with the error recorded. */
+bool mix_cuda_set_target(const char *target);
+/* Adds a line: how many programs are kept for it, and where. */
+void mix_cuda_describe_target(mix_text *text);
 /* The backend in force (mix_set_device). */
 const mix_backend *mix_backend_current(void);
 /* The backend of a device as it is given to mix_set_device; NULL: there is none. */

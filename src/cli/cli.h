@@ -18,14 +18,15 @@ enum {
   CLI_BENCH = 32,
   CLI_VERSION = 64,
   CLI_NUMERICS = 128,
-  CLI_TUNE = 256
+  CLI_TUNE = 256,
+  CLI_COMPILE = 512
 };
 
 typedef struct cli_options {
   /* NULL beside a model from a file: what the file says. */
   const char *model, *data, *policy, *optimizer, *loss, *metrics, *semantics, *accumulate, *memory, *loop,
       *float32_precision;
-  const char *device, *graph_rewrite, *dtype, *distribute;
+  const char *device, *target, *graph_rewrite, *dtype, *distribute;
   const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png, *checkpoint;
   const char *trace, *html;
   const char *loss_scale;            /* a text for mix_loss_scale_from_text; NULL: compile chooses */
@@ -249,8 +250,8 @@ bool cli_train_custom(const cli_options *options, mix_model *model, const cli_da
 
 /* A command with its arguments. Returns the exit status. */
 typedef int cli_command(int argc, char **argv);
-cli_command cli_train, cli_evaluate, cli_predict, cli_summary, cli_convert, cli_devices, cli_version,
-    cli_bench, cli_numerics, cli_tune_precision, cli_amp, cli_graph;
+cli_command cli_train, cli_evaluate, cli_predict, cli_compile_for_target, cli_summary, cli_convert,
+    cli_devices, cli_version, cli_bench, cli_numerics, cli_tune_precision, cli_amp, cli_graph;
 
 /* amp_policy.c: does a layer compute in 16 bits? Prints each layer's policy, dtypes and casts; false with the
  * error recorded. */

@@ -19,6 +19,8 @@ static const command commands[] = {
     {"train", cli_train, "train a model"},
     {"evaluate", cli_evaluate, "loss and metrics of saved weights on data"},
     {"predict", cli_predict, "outputs of saved weights on data"},
+    {"compile", cli_compile_for_target,
+     "compile what train, evaluate and predict run, for a GPU that is not here"},
     {"summary", cli_summary, "layers, shapes, parameters and dtypes of a model"},
     {"convert", cli_convert, "write a model or weights of Keras in another of its forms"},
     {"devices", cli_devices, "devices, instruction sets and kernels of this machine"},

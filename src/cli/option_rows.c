@@ -55,7 +55,7 @@ const cli_option_row cli_option_rows[] = {
     {"every", COUNT, FIELD(every), CLI_TUNE, "N",
      "the numerics report, which names suspects, watches every Nth step (default 25)"},
     {"stall", COUNT, FIELD(stall), CLI_NUMERICS, "N", "stop after N skipped steps in a row (default 20)"},
-    {"validation-split", FRACTION, FIELD(validation_split), CLI_TRAIN, "F",
+    {"validation-split", FRACTION, FIELD(validation_split), CLI_TRAIN | CLI_COMPILE, "F",
      "fraction at the end of the training data to validate on"},
     {"validation-split", FRACTION, FIELD(validation_split), CLI_TUNE, "F",
      "fraction at the end of the training data whose loss is compared (default: the test data, or 0.2 where "
@@ -88,7 +88,7 @@ const cli_option_row cli_option_rows[] = {
     {"loss", TEXT, FIELD(loss), TRAINS | CLI_EVALUATE, "NAME",
      "a Keras loss (default sparse_categorical_crossentropy)", "sparse_categorical_crossentropy",
      CHOSEN_BY_FILE},
-    {"metrics", TEXT, FIELD(metrics), CLI_TRAIN | CLI_EVALUATE, "A,B[:key=value,...]",
+    {"metrics", TEXT, FIELD(metrics), CLI_TRAIN | CLI_EVALUATE | CLI_COMPILE, "A,B[:key=value,...]",
      "Keras metrics: accuracy (default), top_k_categorical_accuracy, auc, mse, ...; arguments as in "
      "mean_io_u:num_classes=10,sparse_y_pred=false, lists as in thresholds=0.3:0.7",
      "accuracy", CHOSEN_BY_FILE},
@@ -105,7 +105,7 @@ const cli_option_row cli_option_rows[] = {
     {"memory", CHOICE, FIELD(memory), RUNS | CLI_BENCH, "auto|fast|least",
      "whether 16-bit copies of weights and stored gradients may take memory where they save time (default "
      "auto: up to 4 MiB, and where the processor multiplies 16-bit numbers); the numbers are the same"},
-    {"jit-compile", FLAG, FIELD(jit_compile), CLI_TRAIN | CLI_TUNE | CLI_BENCH, NULL,
+    {"jit-compile", FLAG, FIELD(jit_compile), CLI_TRAIN | CLI_TUNE | CLI_COMPILE | CLI_BENCH, NULL,
      "keep fused 16-bit values in float32 (docs/NUMERICS.md): faster, with different rounding"},
     {"graph-rewrite", CHOICE, FIELD(graph_rewrite), TRAINS & ~CLI_TUNE, "float16|bfloat16",
      "rewrite a float32 model to 16 bits instead of using a policy"},
@@ -115,6 +115,9 @@ const cli_option_row cli_option_rows[] = {
      "default MIXTAPE_DEVICE or cpu; cuda: an NVIDIA GPU by XLA's plug-in; auto: cuda where it can be used, "
      "else cpu; xla: programs compiled by XLA, run by the PJRT plug-in of that path, or of "
      "MIXTAPE_PJRT_PLUGIN"},
+    {"target", TEXT, FIELD(target), CLI_COMPILE, "NAME|FILE.txtpb",
+     "the GPU: v100, t4, a100, a10, l4, l40s, h100, h200 or b200, or a file of its facts, a "
+     "GpuTargetConfigProto of XLA as text"},
     {"distribute", CHOICE, FIELD(distribute), CLI_TRAIN, "none|mpi",
      "mpi: train in all processes that mpirun or srun started, each on its share of every batch, with "
      "either loop; --batch-size counts all rows, rank 0 prints and saves (default none)",

@@ -37,11 +37,11 @@ typedef struct cli_option_row {
 } cli_option_row;
 
 #define FIELD(name) offsetof(cli_options, name)
-#define RUNS (CLI_TRAIN | CLI_EVALUATE | CLI_PREDICT | CLI_NUMERICS | CLI_TUNE)
-#define TRAINS (CLI_TRAIN | CLI_NUMERICS | CLI_TUNE)
+#define RUNS (CLI_TRAIN | CLI_EVALUATE | CLI_PREDICT | CLI_NUMERICS | CLI_TUNE | CLI_COMPILE)
+#define TRAINS (CLI_TRAIN | CLI_NUMERICS | CLI_TUNE | CLI_COMPILE)
 
 /* option_rows.c */
-enum { CLI_OPTION_ROWS = 67 };
+enum { CLI_OPTION_ROWS = 68 };
 extern const cli_option_row cli_option_rows[];
 
 /* option_values.c: reads the value into its member. False after a message on standard error. */

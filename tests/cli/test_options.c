@@ -49,7 +49,8 @@ static void help_explains_every_option(void **state) {
       "--deterministic"};
   assert_code(run_program("train", "--help"), 0);
   for (size_t i = 0; i < sizeof options / sizeof *options; i++) assert_has(program_out, options[i]);
-  static const char *const others[] = {"evaluate", "predict", "summary", "devices", "version", "bench"};
+  static const char *const others[] = {"evaluate", "predict", "compile", "summary",
+                                       "devices",  "version", "bench"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     assert_code(run_program(others[i], "--help"), 0);
     assert_has(program_out, others[i]);

@@ -13,7 +13,7 @@ static const struct {
   int bit;
 } commands[] = {{"train", CLI_TRAIN},     {"evaluate", CLI_EVALUATE}, {"predict", CLI_PREDICT},
                 {"summary", CLI_SUMMARY}, {"devices", CLI_DEVICES},   {"bench", CLI_BENCH},
-                {"version", CLI_VERSION}, {"numerics", CLI_NUMERICS}};
+                {"version", CLI_VERSION}, {"numerics", CLI_NUMERICS}, {"compile", CLI_COMPILE}};
 
 static int command_of(const char *name) {
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)

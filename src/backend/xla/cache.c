@@ -20,24 +20,48 @@ static atomic_int loads, writes; /* of this process */
 
 /* ---- keys ---- */
 
-/* What a program is compiled from: the plug-in, told by its version, size and time, the processor, the kinds
- * of device, options and text. */
-static void put_key(mix_text *key, const char *text) {
-  static const char *const variables[] = {"XLA_FLAGS", "TF_XLA_FLAGS", "LIBTPU_INIT_ARGS"};
-  const mix_pjrt *plugin = mix_xla_plugin();
-  char options[MIX_PJRT_OPTIONS];
-  const size_t size = mix_pjrt_options(plugin->platform, options);
-  struct stat library = {0};
+/* The plug-in, wherever it lies: its size and a MiB of it, from end to end. */
+static void put_library(mix_text *key, const mix_pjrt *plugin) {
+  enum { BLOCKS = 64, BLOCK = 1 << 14 };
   Dl_info found = {0}; /* the path may be a name that the loader has searched for */
   const char *path = dladdr((const void *)plugin->api->functions[PJRT_CLIENT_COMPILE], &found)
                          ? found.dli_fname
                          : plugin->path;
-  stat(path, &library);
-  mix_text_put(key, "%s\n%s\n%d.%d\n%s\n%lld %lld.%09ld\n", plugin->platform, plugin->version,
-               plugin->api->version.major, plugin->api->version.minor, path, (long long)library.st_size,
-               (long long)library.st_mtim.tv_sec, library.st_mtim.tv_nsec);
-  mix_text_put(key, "%s %x\n", mix_cpu_name(), (unsigned)mix_cpu_found());
+  FILE *file = fopen(path, "re");
+  char *bytes = mix_calloc(BLOCKS, BLOCK);
+  unsigned char digest[MIX_XLA_DIGEST] = {0};
+  struct stat library = {0};
+  if (file) fstat(fileno(file), &library);
+  const off_t step = library.st_size < BLOCKS * BLOCK ? BLOCK : library.st_size / BLOCKS;
+  for (int b = 0; file && bytes && b < BLOCKS; b++)
+    if (fseeko(file, b * step, SEEK_SET) == 0 && !fread(bytes + b * BLOCK, 1, BLOCK, file)) break;
+  if (bytes) mix_xla_digest(bytes, BLOCKS * BLOCK, digest);
+  mix_text_put(key, "%lld ", (long long)library.st_size);
+  for (int i = 0; i < MIX_XLA_DIGEST; i++) mix_text_put(key, "%02x", digest[i]);
+  mix_text_put(key, "\n");
+  mix_free(bytes);
+  if (file) fclose(file);
+}
+
+/* What decides about the machine code: for a GPU its facts, so that one that is not here has the same key. */
+static void put_devices(mix_text *key, const mix_pjrt *plugin) {
+  if (!strcmp(plugin->platform, "cuda")) {
+    mix_cuda_put_key(key);
+    return;
+  }
+  mix_text_put(key, "%s\n%s %x\n", plugin->version, mix_cpu_name(), (unsigned)mix_cpu_found());
   for (int i = 0; i < plugin->device_count; i++) mix_text_put(key, "%s\n", mix_pjrt_device_kind(plugin, i));
+}
+
+/* What a program is compiled from: plug-in, devices, options and text. */
+static void put_key(mix_text *key, const char *text) {
+  static const char *const variables[] = {"XLA_FLAGS", "TF_XLA_FLAGS", "LIBTPU_INIT_ARGS"};
+  const mix_pjrt *plugin = mix_xla_plugin();
+  char options[MIX_PJRT_OPTIONS];
+  const size_t size = mix_pjrt_options_of_program(plugin->platform, options);
+  mix_text_put(key, "%s\n%d.%d\n", plugin->platform, plugin->api->version.major, plugin->api->version.minor);
+  put_library(key, plugin);
+  put_devices(key, plugin);
   for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
     mix_text_put(key, "%s\n", getenv(variables[i]) ? getenv(variables[i]) : "");
   for (size_t i = 0; i < size; i++) mix_text_put(key, "%02x", (unsigned char)options[i]);
@@ -76,21 +100,28 @@ static pjrt_loaded *load(const mix_xla_cache *cache, const unsigned char *key, c
   return good ? args.loaded : NULL;
 }
 
+static const char serializing[] = "the plug-in does not serialize programs";
+
+/* False, perhaps with the error recorded: it is not kept. */
+static bool keep_executable(const mix_xla_cache *cache, const unsigned char *key, const char *driver,
+                            pjrt_executable *executable) {
+  pjrt_serialize_args args = {.executable = executable};
+  bool kept = false;
+  if (MIX_PJRT_CALL(mix_xla_plugin(), PJRT_EXECUTABLE_SERIALIZE, args, serializing)) {
+    kept = mix_xla_cache_write(cache, key, driver, args.bytes, args.size);
+    if (kept) atomic_fetch_add(&writes, 1);
+    if (args.destroy) args.destroy(args.serialized);
+  }
+  mix_pjrt_destroy(mix_xla_plugin(), PJRT_EXECUTABLE_DESTROY, executable);
+  return kept;
+}
+
 static void keep(const mix_xla_cache *cache, const unsigned char *key, const char *driver,
                  pjrt_loaded *loaded) {
-  const mix_pjrt *plugin = mix_xla_plugin();
-  static const char what[] = "the plug-in does not serialize programs";
   char message[MIX_ERROR_BYTES];
   pjrt_part_args part = {.object = loaded};
-  pjrt_serialize_args args = {0};
-  if (MIX_PJRT_CALL(plugin, PJRT_LOADED_GET_EXECUTABLE, part, what)) {
-    args.executable = part.part;
-    if (MIX_PJRT_CALL(plugin, PJRT_EXECUTABLE_SERIALIZE, args, what)) {
-      if (mix_xla_cache_write(cache, key, driver, args.bytes, args.size)) atomic_fetch_add(&writes, 1);
-      if (args.destroy) args.destroy(args.serialized);
-    }
-    mix_pjrt_destroy(plugin, PJRT_EXECUTABLE_DESTROY, part.part);
-  }
+  if (MIX_PJRT_CALL(mix_xla_plugin(), PJRT_LOADED_GET_EXECUTABLE, part, serializing))
+    keep_executable(cache, key, driver, part.part);
   if (!mix_failed()) return;
   if (mix_error_take(message, sizeof message) == MIX_MEMORY_ERROR) return; /* memory may come back */
   if (!atomic_exchange(&off, true) && cache->named)
@@ -127,6 +158,43 @@ pjrt_loaded *mix_xla_compile_text(const char *text, const char *name) {
   }
   mix_xla_cache_close(&cache);
   return loaded;
+}
+
+static bool compile_and_keep(const mix_xla_cache *cache, const unsigned char *key, const char *text,
+                             const char *name) {
+  const mix_pjrt *plugin = mix_xla_plugin();
+  mix_xla_watch *watch = mix_xla_watch_begin(name);
+  pjrt_executable *made = watch ? mix_pjrt_compile_for_target(plugin, text, strlen(text), name) : NULL;
+  mix_xla_watch_end(watch);
+  if (!made || keep_executable(cache, key, "", made)) return made != NULL;
+  if (!mix_failed()) mix_fail_io("xla: %s was compiled, but is not kept in %s", name, cache->path);
+  return false;
+}
+
+bool mix_xla_compile_for_target(const char *text, const char *name) {
+  mix_xla_cache cache = {.folder = -1};
+  unsigned char key[MIX_XLA_DIGEST];
+  size_t size;
+  bool good = mix_xla_cache_open(&cache, true);
+  if (!good && !mix_failed())
+    mix_fail_value(
+        "xla: programs for a GPU that is not here are kept, and the cache is off; name a folder by "
+        "MIXTAPE_XLA_CACHE");
+  if (good) good = make_key(text, key);
+  char *program = good ? mix_xla_cache_read(&cache, key, "", &size) : NULL;
+  if (program) atomic_fetch_add(&loads, 1);
+  good = program || (good && !mix_failed() && compile_and_keep(&cache, key, text, name));
+  mix_free(program);
+  mix_xla_cache_close(&cache);
+  return good;
+}
+
+void mix_cuda_describe_target(mix_text *text) {
+  mix_xla_cache cache;
+  mix_xla_cache_open(&cache, false);
+  mix_xla_cache_close(&cache);
+  mix_text_put(text, "%s: %d programs compiled, %d were there, in %s\n", mix_cuda_target()->name,
+               atomic_load(&writes), atomic_load(&loads), cache.path);
 }
 
 void mix_xla_describe_cache(mix_text *text) {

@@ -18,7 +18,7 @@
 static mix_cuda_driver driver;
 
 /* Functions of libcuda.so.1 and constants of cuda.h. */
-enum { COMPUTE_CAPABILITY_MAJOR = 75, COMPUTE_CAPABILITY_MINOR = 76, NO_DEVICE = 100 };
+enum { MULTIPROCESSORS = 16, COMPUTE_CAPABILITY_MAJOR = 75, COMPUTE_CAPABILITY_MINOR = 76, NO_DEVICE = 100 };
 static struct {
   int (*init)(unsigned flags), (*version)(int *), (*count)(int *), (*device)(int *, int number),
       (*name)(char *, int size, int device), (*bytes)(size_t *, int device),
@@ -49,6 +49,7 @@ static void read_gpu(int number, mix_cuda_gpu *gpu) {
   if (call.device(&device, number)) return;
   call.name(gpu->name, sizeof gpu->name, device);
   call.bytes(&gpu->bytes, device);
+  call.attribute(&gpu->cores, MULTIPROCESSORS, device);
   call.attribute(&gpu->major, COMPUTE_CAPABILITY_MAJOR, device);
   call.attribute(&gpu->minor, COMPUTE_CAPABILITY_MINOR, device);
 }
@@ -62,7 +63,17 @@ static void read_release(void) {
   if (file) fclose(file);
 }
 
+static void take_target(const mix_cuda_gpu *target) {
+  driver.version = 13000;
+  driver.count = 1;
+  driver.gpus[0] = *target;
+}
+
 static void ask(void) {
+  if (mix_cuda_target()) {
+    take_target(mix_cuda_target());
+    return;
+  }
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   const size_t size = sizeof driver.problem;
   int error = 0, count = 0;
@@ -132,6 +143,11 @@ static int version_of(const char *path) {
     if (strstr(path, name)) return v;
   }
   return -1;
+}
+
+int mix_cuda_version_of(const char *plugin) {
+  const int v = version_of(plugin);
+  return versions[v < 0 ? 0 : v].cuda;
 }
 
 static char toolkit[600]; /* the folder with ptxas and libdevice; "": none is known */
@@ -235,6 +251,14 @@ int mix_cuda_client_options(int gpu, pjrt_option options[MIX_CUDA_CLIENT_OPTIONS
 }
 
 /* ---- reports ---- */
+
+/* Memory bounds what XLA computes twice; what the driver tells of it is a little less than what is sold. */
+void mix_cuda_put_key(mix_text *key) {
+  const mix_cuda_gpu *gpu = &mix_cuda_ask_driver()->gpus[mix_cuda_gpu_in_use()];
+  const size_t step = (size_t)8 << 30;
+  mix_text_put(key, "capability %d.%d, %d multiprocessors, %zu GiB\n", gpu->major, gpu->minor, gpu->cores,
+               (gpu->bytes + step - 1) / step * 8);
+}
 
 int mix_cuda_facts(mix_gpu_fact *facts, int capacity) {
   mix_cuda_ask_driver();

@@ -48,7 +48,9 @@ static bool is_exhausted(int code, const char *text, int size) {
 }
 
 static mix_status status_of(pjrt_call call, int code) {
-  return call == PJRT_CLIENT_COMPILE || code == PJRT_UNIMPLEMENTED ? MIX_UNSUPPORTED : MIX_RUNTIME_ERROR;
+  return call == PJRT_CLIENT_COMPILE || call == PJRT_COMPILE || code == PJRT_UNIMPLEMENTED
+             ? MIX_UNSUPPORTED
+             : MIX_RUNTIME_ERROR;
 }
 
 /* Records the error and frees it. */
@@ -196,6 +198,23 @@ bool mix_pjrt_connect(mix_pjrt *plugin, const pjrt_option *options, int count) {
   plugin->devices = devices.devices;
   plugin->device_count = (int)devices.count;
   return true;
+}
+
+bool mix_pjrt_describe_target(mix_pjrt *plugin, const char *facts) {
+  static const char name[] = "target", one[] = "1x1x1";
+  pjrt_option options[] = {{.name = "target_config", .value.text = facts, .value_size = strlen(facts)},
+                           {.name = "topology", .value.text = one, .value_size = sizeof one - 1}};
+  pjrt_topology_create_args create = {
+      .name = name, .name_size = sizeof name - 1, .options = options, .option_count = 2};
+  for (int i = 0; i < 2; i++) {
+    options[i].struct_size = sizeof *options;
+    options[i].name_size = strlen(options[i].name);
+    options[i].type = PJRT_OPTION_TEXT;
+  }
+  if (!MIX_PJRT_CALL(plugin, PJRT_TOPOLOGY_CREATE, create, plugin->path)) return false;
+  plugin->topology = create.topology;
+  plugin->version = "";
+  return (plugin->platform = text_of(plugin, PJRT_TOPOLOGY_PLATFORM_NAME, create.topology)) != NULL;
 }
 
 /* ---- reports ---- */

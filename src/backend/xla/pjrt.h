@@ -9,7 +9,8 @@
 typedef struct mix_pjrt {
   const char *path; /* interned */
   const pjrt_api *api;
-  pjrt_client *client;
+  pjrt_client *client;     /* NULL: it compiles for the topology, and runs nothing */
+  pjrt_topology *topology; /* NULL: there is a client */
   pjrt_device *const *devices;
   int device_count;
   const char *platform, *version; /* interned: "cpu", "tpu" */
@@ -22,6 +23,9 @@ bool mix_pjrt_load(mix_pjrt *plugin, const char *path);
 /* Makes the client with options of the plug-in's own, on the first device that it can reach. False with the
  * error recorded. */
 bool mix_pjrt_connect(mix_pjrt *plugin, const pjrt_option *options, int count);
+/* In place of a client: compiles for one device that is not here, with these facts of it (the text of a
+ * GpuTargetConfigProto). False with the error recorded. */
+bool mix_pjrt_describe_target(mix_pjrt *plugin, const char *facts);
 /* NULL; in a child by fork of the process that made the client, whose threads are not there and whose locks
  * may be held for ever: why it cannot be used. Then no call reaches the plug-in, nothing of it is freed. */
 const char *mix_pjrt_lost(void);
@@ -52,8 +56,13 @@ bool mix_pjrt_await(const mix_pjrt *plugin, pjrt_event *event, const char *what)
 /* A serialized CompileOptionsProto: one device, every float rounded to its dtype. Returns its size. */
 enum { MIX_PJRT_OPTIONS = 2048 };
 size_t mix_pjrt_options(const char *platform, char options[MIX_PJRT_OPTIONS]);
+/* The same without folders of this machine. */
+size_t mix_pjrt_options_of_program(const char *platform, char options[MIX_PJRT_OPTIONS]);
 /* StableHLO text. `name`: of the function, for errors. */
 pjrt_loaded *mix_pjrt_compile(const mix_pjrt *plugin, const char *text, size_t size, const char *name);
+/* For the topology. */
+pjrt_executable *mix_pjrt_compile_for_target(const mix_pjrt *plugin, const char *text, size_t size,
+                                             const char *name);
 /* The number of results; -1 with the error recorded. */
 int mix_pjrt_result_count(const mix_pjrt *plugin, pjrt_loaded *loaded);
 /* The bytes are copied before it returns. */

@@ -14,6 +14,7 @@ enum { PJRT_MAJOR = 0 };
 typedef struct pjrt_error pjrt_error; /* NULL: success */
 typedef struct pjrt_event pjrt_event;
 typedef struct pjrt_client pjrt_client;
+typedef struct pjrt_topology pjrt_topology; /* devices that need not be here */
 typedef struct pjrt_device pjrt_device;
 typedef struct pjrt_description pjrt_description;
 typedef struct pjrt_buffer pjrt_buffer;
@@ -53,7 +54,13 @@ typedef enum pjrt_call {
   PJRT_EXECUTABLE_DESERIALIZE_AND_LOAD = 56,
   PJRT_BUFFER_DESTROY = 58,
   PJRT_BUFFER_TO_HOST_BUFFER = 70,
-  PJRT_FUNCTIONS /* in a table with all of these */
+  PJRT_FUNCTIONS, /* in a table with all of these */
+  /* Compiling for a device that is not here alone needs the others. */
+  PJRT_TOPOLOGY_CREATE = 82,
+  PJRT_TOPOLOGY_DESTROY = 83,
+  PJRT_TOPOLOGY_PLATFORM_NAME = 84,
+  PJRT_COMPILE = 89,
+  PJRT_ALL_FUNCTIONS
 } pjrt_call;
 
 /* PJRT_ERROR_DESTROY and PJRT_ERROR_MESSAGE return nothing. */
@@ -98,7 +105,7 @@ typedef struct pjrt_object_args {
 } pjrt_object_args;
 
 /* Of functions that give a text of an object, which lives as long as the object: PJRT_ERROR_MESSAGE,
- * PJRT_CLIENT_PLATFORM_NAME and _VERSION, PJRT_DESCRIPTION_KIND and _TO_STRING. */
+ * PJRT_CLIENT_PLATFORM_NAME and _VERSION, PJRT_TOPOLOGY_PLATFORM_NAME, PJRT_DESCRIPTION_KIND and _TO_STRING. */
 typedef struct pjrt_text_args {
   PJRT_HEAD;
   const void *object;
@@ -125,6 +132,7 @@ typedef struct pjrt_initialize_args {
 
 /* An option of a plug-in's own. */
 typedef enum pjrt_option_type {
+  PJRT_OPTION_TEXT = 0,
   PJRT_OPTION_INT64S = 2,
   PJRT_OPTION_FLOAT = 3,
   PJRT_OPTION_BOOL = 4,
@@ -135,11 +143,12 @@ typedef struct pjrt_option {
   size_t name_size;
   int type; /* pjrt_option_type */
   union {
+    const char *text;
     const int64_t *integers;
     float number;
     bool flag;
   } value;
-  size_t value_size; /* the number of integers; else 1 */
+  size_t value_size; /* the number of bytes or integers; else 1 */
 } pjrt_option;
 
 typedef struct pjrt_client_create_args {
@@ -174,6 +183,25 @@ typedef struct pjrt_client_compile_args {
   size_t options_size;
   pjrt_loaded *loaded; /* out */
 } pjrt_client_compile_args;
+
+typedef struct pjrt_topology_create_args {
+  PJRT_HEAD;
+  const char *name;
+  size_t name_size;
+  const pjrt_option *options;
+  size_t option_count;
+  pjrt_topology *topology; /* out */
+} pjrt_topology_create_args;
+
+typedef struct pjrt_compile_args {
+  PJRT_HEAD;
+  const pjrt_topology *topology;
+  const pjrt_program *program;
+  const char *options; /* a CompileOptionsProto */
+  size_t options_size;
+  pjrt_client *client;         /* NULL: none */
+  pjrt_executable *executable; /* out */
+} pjrt_compile_args;
 
 /* The order of dimensions in memory: {rank - 1, ..., 0} is that of C. */
 typedef struct pjrt_layout {

@@ -40,7 +40,7 @@ static size_t put_text(char *to, size_t at, const char *option, const char *text
   return put_option(to, at, option, value, put_field(value, 0, 0x0a, text, length));
 }
 
-size_t mix_pjrt_options(const char *platform, char options[MIX_PJRT_OPTIONS]) {
+size_t mix_pjrt_options_of_program(const char *platform, char options[MIX_PJRT_OPTIONS]) {
   /* executable_build_options (3): device_ordinal (1) -1, num_replicas (4) 1, num_partitions (5) 1 */
   static const char build[] = "\x1a\x0f\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x20\x01\x28\x01";
   size_t size = put(options, 0, build, sizeof build - 1);
@@ -56,8 +56,13 @@ size_t mix_pjrt_options(const char *platform, char options[MIX_PJRT_OPTIONS]) {
     size = put_bool(options, size, "xla_gpu_exclude_nondeterministic_ops", true);
     size = put_bool(options, size, "xla_gpu_enable_triton_gemm", false);
   }
-  if (!strcmp(platform, "cuda")) size = put_text(options, size, "xla_gpu_cuda_data_dir", mix_cuda_toolkit());
   return size;
+}
+
+size_t mix_pjrt_options(const char *platform, char options[MIX_PJRT_OPTIONS]) {
+  const size_t size = mix_pjrt_options_of_program(platform, options);
+  if (strcmp(platform, "cuda")) return size;
+  return put_text(options, size, "xla_gpu_cuda_data_dir", mix_cuda_toolkit());
 }
 
 /* ---- programs ---- */
@@ -79,6 +84,18 @@ pjrt_loaded *mix_pjrt_compile(const mix_pjrt *plugin, const char *text, size_t s
                                    .options_size = mix_pjrt_options(plugin->platform, options)};
   snprintf(what, sizeof what, "xla: the plug-in cannot compile %s", name);
   return MIX_PJRT_CALL(plugin, PJRT_CLIENT_COMPILE, args, what) ? args.loaded : NULL;
+}
+
+pjrt_executable *mix_pjrt_compile_for_target(const mix_pjrt *plugin, const char *text, size_t size,
+                                             const char *name) {
+  char options[MIX_PJRT_OPTIONS], what[160];
+  const pjrt_program program = program_of(text, size);
+  pjrt_compile_args args = {.topology = plugin->topology,
+                            .program = &program,
+                            .options = options,
+                            .options_size = mix_pjrt_options(plugin->platform, options)};
+  snprintf(what, sizeof what, "xla: the plug-in cannot compile %s", name);
+  return MIX_PJRT_CALL(plugin, PJRT_COMPILE, args, what) ? args.executable : NULL;
 }
 
 int mix_pjrt_result_count(const mix_pjrt *plugin, pjrt_loaded *loaded) {

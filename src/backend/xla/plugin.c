@@ -105,7 +105,16 @@ static bool search(bool cuda) {
   return good;
 }
 
+static bool connect_target(void) {
+  mix_text facts = {.grows = true};
+  mix_cuda_write_target(&facts, mix_cuda_version_of(loaded.path));
+  const bool good = !facts.failed && mix_pjrt_describe_target(&loaded, facts.text);
+  mix_free(facts.text);
+  return good;
+}
+
 static bool connect_plugin(bool cuda) {
+  if (cuda && mix_cuda_target()) return connect_target();
   pjrt_option options[MIX_CUDA_CLIENT_OPTIONS];
   int count = 0;
   if (cuda || is_named_cuda(loaded.path))

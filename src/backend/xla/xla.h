@@ -35,6 +35,7 @@ enum { MIX_CUDA_GPUS = 64 };
 typedef struct mix_cuda_gpu {
   char name[96];
   int major, minor; /* of its compute capability */
+  int cores;        /* multiprocessors */
   size_t bytes;
 } mix_cuda_gpu;
 typedef struct mix_cuda_driver {
@@ -54,6 +55,8 @@ const mix_cuda_driver *mix_cuda_ask_driver(void);
 bool mix_cuda_check(const char *plugin, int gpu);
 /* How to get a plug-in that suits them: "run: pip install ...". */
 const char *mix_cuda_remedy(int gpu);
+/* The version of CUDA that a path of pip's names, such as 12; else the newest that has plug-ins. */
+int mix_cuda_version_of(const char *plugin);
 /* The folder of ptxas and libdevice that the check has found; "": none. */
 const char *mix_cuda_toolkit(void);
 /* Options of the client: the GPU, and how much of its memory is taken by MIXTAPE_DEVICE_MEMORY. Returns how
@@ -62,8 +65,18 @@ enum { MIX_CUDA_CLIENT_OPTIONS = 3 };
 int mix_cuda_client_options(int gpu, pjrt_option options[MIX_CUDA_CLIENT_OPTIONS]);
 /* Writes up to `capacity` facts, of the GPU in use first. Returns the number of GPUs. */
 int mix_cuda_facts(mix_gpu_fact *facts, int capacity);
+/* Facts of a GPU on which programs of the same key run (cache.c): a line. */
+void mix_cuda_put_key(mix_text *key);
 /* Adds a line for each GPU. */
 void mix_cuda_describe(mix_text *text);
+
+/* ---- a GPU that is not here (cuda_target.c) ---- */
+
+/* The one that programs are compiled for (mix_cuda_set_target); NULL: one that is here runs them. Then the
+ * driver is not asked, but has this one. */
+const mix_cuda_gpu *mix_cuda_target(void);
+/* Writes its facts for the compiler of a plug-in for this version of CUDA. */
+void mix_cuda_write_target(mix_text *text, int cuda);
 
 /* ---- memory (memory.c) ---- */
 
@@ -85,6 +98,9 @@ void mix_xla_give_buffer(mix_memory *memory, pjrt_buffer *buffer, mix_type type)
 /* Compiles, or loads what was compiled before. `name`: of the function, for errors. NULL with the error
  * recorded. */
 pjrt_loaded *mix_xla_compile_text(const char *text, const char *name);
+/* Compiles for the GPU that is not here, unless the program is kept already. False with the error recorded,
+ * also where it cannot be kept. */
+bool mix_xla_compile_for_target(const char *text, const char *name);
 void mix_xla_describe_cache(mix_text *text);
 /* Holds the release of NVIDIA's driver. Tests name another file. */
 extern const char *mix_xla_driver_file;

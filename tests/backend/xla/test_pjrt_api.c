@@ -55,6 +55,10 @@ static void functions_have_their_places(void **state) {
   PLACE(PJRT_EXECUTABLE_DESERIALIZE_AND_LOAD, PJRT_Executable_DeserializeAndLoad);
   PLACE(PJRT_BUFFER_DESTROY, PJRT_Buffer_Destroy);
   PLACE(PJRT_BUFFER_TO_HOST_BUFFER, PJRT_Buffer_ToHostBuffer);
+  PLACE(PJRT_TOPOLOGY_CREATE, PJRT_TopologyDescription_Create);
+  PLACE(PJRT_TOPOLOGY_DESTROY, PJRT_TopologyDescription_Destroy);
+  PLACE(PJRT_TOPOLOGY_PLATFORM_NAME, PJRT_TopologyDescription_PlatformName);
+  PLACE(PJRT_COMPILE, PJRT_Compile);
   SAME(pjrt_api, struct_size, PJRT_Api, struct_size);
   SAME(pjrt_api, version, PJRT_Api, pjrt_api_version);
   SAME(pjrt_api, version.major, PJRT_Api, pjrt_api_version.major_version);
@@ -72,6 +76,7 @@ static void arguments_of_one_object(void **state) {
   OBJECT(PJRT_Event_Destroy_Args, event);
   OBJECT(PJRT_Event_Await_Args, event);
   OBJECT(PJRT_Client_Destroy_Args, client);
+  OBJECT(PJRT_TopologyDescription_Destroy_Args, topology);
   OBJECT(PJRT_Executable_Destroy_Args, executable);
   OBJECT(PJRT_LoadedExecutable_Destroy_Args, executable);
   OBJECT(PJRT_Buffer_Destroy_Args, buffer);
@@ -85,6 +90,7 @@ static void arguments_of_one_object(void **state) {
   TEXT(PJRT_Error_Message_Args, error, message, message_size);
   TEXT(PJRT_Client_PlatformName_Args, client, platform_name, platform_name_size);
   TEXT(PJRT_Client_PlatformVersion_Args, client, platform_version, platform_version_size);
+  TEXT(PJRT_TopologyDescription_PlatformName_Args, topology, platform_name, platform_name_size);
   TEXT(PJRT_DeviceDescription_Kind_Args, device_description, device_kind, device_kind_size);
   TEXT(PJRT_DeviceDescription_ToString_Args, device_description, to_string, to_string_size);
 #define PART(theirs, member, part_member)                                                                    \
@@ -107,6 +113,7 @@ static void arguments_of_clients_and_programs(void **state) {
   SAME(pjrt_option, name, PJRT_NamedValue, name);
   SAME(pjrt_option, name_size, PJRT_NamedValue, name_size);
   SAME(pjrt_option, type, PJRT_NamedValue, type);
+  SAME(pjrt_option, value.text, PJRT_NamedValue, string_value);
   SAME(pjrt_option, value.integers, PJRT_NamedValue, int64_array_value);
   SAME(pjrt_option, value_size, PJRT_NamedValue, value_size);
   WHOLE(pjrt_client_create_args, PJRT_Client_Create_Args);
@@ -128,6 +135,19 @@ static void arguments_of_clients_and_programs(void **state) {
   SAME(pjrt_client_compile_args, options, PJRT_Client_Compile_Args, compile_options);
   SAME(pjrt_client_compile_args, options_size, PJRT_Client_Compile_Args, compile_options_size);
   SAME(pjrt_client_compile_args, loaded, PJRT_Client_Compile_Args, executable);
+  WHOLE(pjrt_topology_create_args, PJRT_TopologyDescription_Create_Args);
+  SAME(pjrt_topology_create_args, name, PJRT_TopologyDescription_Create_Args, topology_name);
+  SAME(pjrt_topology_create_args, name_size, PJRT_TopologyDescription_Create_Args, topology_name_size);
+  SAME(pjrt_topology_create_args, options, PJRT_TopologyDescription_Create_Args, create_options);
+  SAME(pjrt_topology_create_args, option_count, PJRT_TopologyDescription_Create_Args, num_options);
+  SAME(pjrt_topology_create_args, topology, PJRT_TopologyDescription_Create_Args, topology);
+  WHOLE(pjrt_compile_args, PJRT_Compile_Args);
+  SAME(pjrt_compile_args, topology, PJRT_Compile_Args, topology);
+  SAME(pjrt_compile_args, program, PJRT_Compile_Args, program);
+  SAME(pjrt_compile_args, options, PJRT_Compile_Args, compile_options);
+  SAME(pjrt_compile_args, options_size, PJRT_Compile_Args, compile_options_size);
+  SAME(pjrt_compile_args, client, PJRT_Compile_Args, client);
+  SAME(pjrt_compile_args, executable, PJRT_Compile_Args, executable);
   WHOLE(pjrt_num_outputs_args, PJRT_Executable_NumOutputs_Args);
   SAME(pjrt_num_outputs_args, executable, PJRT_Executable_NumOutputs_Args, executable);
   SAME(pjrt_num_outputs_args, count, PJRT_Executable_NumOutputs_Args, num_outputs);
@@ -209,6 +229,7 @@ static void constants_have_their_values(void **state) {
   assert_int_equal(PJRT_F32, PJRT_Buffer_Type_F32);
   assert_int_equal(PJRT_F64, PJRT_Buffer_Type_F64);
   assert_int_equal(PJRT_BF16, PJRT_Buffer_Type_BF16);
+  assert_int_equal(PJRT_OPTION_TEXT, PJRT_NamedValue_kString);
   assert_int_equal(PJRT_RESOURCE_EXHAUSTED, PJRT_Error_Code_RESOURCE_EXHAUSTED);
   assert_int_equal(PJRT_UNIMPLEMENTED, PJRT_Error_Code_UNIMPLEMENTED);
   assert_int_equal(PJRT_IMMUTABLE_ONLY_DURING_CALL, PJRT_HostBufferSemantics_kImmutableOnlyDuringCall);

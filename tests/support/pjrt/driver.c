@@ -1,5 +1,5 @@
-/* A fake of libcuda.so.1. FAKE_GPUS: "NAME:MAJOR.MINOR:GIBIBYTES,...", FAKE_CUDA: the driver's version
- * (13000), FAKE_CUDA_ERROR: what cuInit returns. */
+/* A fake of libcuda.so.1. FAKE_GPUS: "NAME:MAJOR.MINOR:GIBIBYTES[:CORES],...", FAKE_CUDA: the driver's
+ * version (13000), FAKE_CUDA_ERROR: what cuInit returns. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static const char *text_of(const char *name) { return getenv(name) ? getenv(name
 
 typedef struct gpu {
   char name[96];
-  int major, minor, gibibytes;
+  int major, minor, gibibytes, cores;
 } gpu;
 
 /* False: there are fewer. */
@@ -25,8 +25,8 @@ static int find(int device, gpu *found) {
   const char *text = text_of("FAKE_GPUS");
   for (int i = 0; text && *text; i++) {
     if (i == device)
-      return sscanf(text, "%95[^:]:%d.%d:%d", found->name, &found->major, &found->minor, &found->gibibytes) ==
-             4;
+      return sscanf(text, "%95[^:]:%d.%d:%d:%d", found->name, &found->major, &found->minor, &found->gibibytes,
+                    &found->cores) >= 4;
     text = strchr(text, ',');
     if (text) text++;
   }
@@ -60,8 +60,8 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device) {
   return 0;
 }
 int cuDeviceGetAttribute(int *value, int attribute, int device) {
-  gpu found;
+  gpu found = {0};
   if (!find(device, &found)) return 101;
-  *value = attribute == 75 ? found.major : attribute == 76 ? found.minor : 0;
+  *value = attribute == 75 ? found.major : attribute == 76 ? found.minor : attribute == 16 ? found.cores : 0;
   return 0;
 }
