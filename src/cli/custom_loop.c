@@ -263,7 +263,6 @@ static bool join_ranks(const loop *l, bool prepared) {
        !mix_run_identity_number(identity, "seed", (int64_t)o->seed) ||
        !mix_run_identity_number(identity, "epochs", o->epochs) ||
        !mix_run_identity_number(identity, "steps", o->steps) ||
-       !mix_run_identity_number(identity, "jit_compile", o->jit_compile) ||
        !mix_run_identity_number(identity, "validation rows",
                                 l->x_validation ? mix_tensor_shape(l->x_validation).dims[0] : 0))) {
     json_decref(identity);

@@ -1,6 +1,7 @@
 /* A run's identity, and its comparison with that of a checkpoint. */
 #include "saving/run_identity.h"
 
+#include "amp/setting.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -9,6 +10,8 @@
 #include "optim/optimizer.h"
 #include "saving/training_variables.h"
 #include "tensor/shape.h"
+#include <mixtape/device.h>
+#include <mixtape/graph_rewrite.h>
 #include <openssl/evp.h>
 #include <string.h>
 
@@ -68,6 +71,49 @@ bool mix_run_identity_set(json_t *identity, const char *name, json_t *value) {
   return mix_json_set(identity, name, value);
 }
 
+/* ---- settings ---- */
+
+static const char *graph_rewrite_name(void) {
+  const mix_dtype dtype = mix_graph_rewrite_dtype();
+  return dtype == MIX_DTYPE_NONE ? "off" : mix_dtype_name(dtype);
+}
+
+static bool put_edit(json_t *variables, int list, const char *action, const char *ops) {
+  char key[24];
+  snprintf(key, sizeof key, "%s_%s", mix_amp_edit_names[list], action);
+  return !ops || !*ops || mix_json_set(variables, key, mix_json_name(ops));
+}
+
+/* The level and the edits of the lists, as the environment variables give them. NULL: the error is
+ * recorded. */
+static json_t *graph_rewrite_variables(void) {
+  mix_amp_options options;
+  if (!mix_amp_setting_options(mix_graph_rewrite_dtype(), &options)) return NULL;
+  json_t *variables = json_object();
+  const char *level = mix_amp_level_name(options.level);
+  bool good = !level || mix_json_set(variables, "LEVEL", json_string(level));
+  for (int i = 0; good && i < MIX_AMP_EDITS; i++)
+    good = put_edit(variables, i, "ADD", options.edits[i].add) &&
+           put_edit(variables, i, "REMOVE", options.edits[i].remove);
+  if (good) return variables;
+  json_decref(variables);
+  return NULL;
+}
+
+static bool add_graph_rewrite(json_t *identity) {
+  if (!mix_run_identity_set(identity, "graph rewrite", json_string(graph_rewrite_name()))) return false;
+  return mix_graph_rewrite_dtype() == MIX_DTYPE_NONE ||
+         mix_run_identity_set(identity, "environment of the graph rewrite", graph_rewrite_variables());
+}
+
+/* Settings of the process that decide about numbers. */
+static bool add_settings(json_t *identity) {
+  return mix_run_identity_set(identity, "accumulate", json_string(mix_accumulate())) &&
+         add_graph_rewrite(identity) &&
+         mix_run_identity_set(identity, "float32 precision", json_string(mix_float32_precision_name())) &&
+         mix_run_identity_set(identity, "deterministic", json_boolean(mix_deterministic()));
+}
+
 json_t *mix_run_identity_new(mix_model *model, mix_optimizer *optimizer) {
   json_t *identity = json_object(), *layers = model ? json_array() : NULL;
   bool good = identity || (mix_fail_memory("a checkpoint's identity"), false);
@@ -80,7 +126,10 @@ json_t *mix_run_identity_new(mix_model *model, mix_optimizer *optimizer) {
   if (good && optimizer)
     good = mix_run_identity_set(identity, "optimizer", optimizer_config(optimizer)) &&
            mix_run_identity_set(identity, "loss scale", loss_scale_config(optimizer));
-  if (good && model && model->state) good = mix_run_identity_set(identity, "loss", losses_of(model->state));
+  if (good && model && model->state)
+    good = mix_run_identity_set(identity, "loss", losses_of(model->state)) &&
+           mix_run_identity_set(identity, "jit_compile", json_boolean(model->state->given.jit_compile));
+  good = good && add_settings(identity);
   if (good) return identity;
   json_decref(identity);
   return NULL;

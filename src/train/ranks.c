@@ -1,7 +1,6 @@
 /* Training on several ranks: the same run everywhere, from the same weights. */
 #include "train/ranks.h"
 
-#include "amp/setting.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -10,7 +9,6 @@
 #include "optim/optimizer.h"
 #include "saving/run_identity.h"
 #include <mixtape/device.h>
-#include <mixtape/graph_rewrite.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +36,6 @@ static bool add_numbers(const mix_fit_state *f, json_t *identity) {
       {"validation_steps", o->validation_steps},
       {"validation_freq", o->validation_freq},
       {"validation_batch_size", o->validation_batch_size},
-      {"jit_compile", f->model->state->given.jit_compile},
       {"whether the run resumes", f->model->resumes},
   };
   bool good = true;
@@ -90,49 +87,13 @@ static json_t *identify(mix_fit_state *f) {
   return NULL;
 }
 
-static const char *graph_rewrite_name(void) {
-  const mix_dtype dtype = mix_graph_rewrite_dtype();
-  return dtype == MIX_DTYPE_NONE ? "off" : mix_dtype_name(dtype);
-}
-
-static bool put_edit(json_t *variables, int list, const char *action, const char *ops) {
-  char key[24];
-  snprintf(key, sizeof key, "%s_%s", mix_amp_edit_names[list], action);
-  return !ops || !*ops || mix_json_set(variables, key, mix_json_name(ops));
-}
-
-/* The level and the edits of the lists, as the environment variables give them. NULL: the error is
- * recorded. */
-static json_t *graph_rewrite_variables(void) {
-  mix_amp_options options;
-  if (!mix_amp_setting_options(mix_graph_rewrite_dtype(), &options)) return NULL;
-  json_t *variables = json_object();
-  const char *level = mix_amp_level_name(options.level);
-  bool good = !level || mix_json_set(variables, "LEVEL", json_string(level));
-  for (int i = 0; good && i < MIX_AMP_EDITS; i++)
-    good = put_edit(variables, i, "ADD", options.edits[i].add) &&
-           put_edit(variables, i, "REMOVE", options.edits[i].remove);
-  if (good) return variables;
-  json_decref(variables);
-  return NULL;
-}
-
-static bool add_graph_rewrite(json_t *identity) {
-  if (!mix_run_identity_set(identity, "graph rewrite", json_string(graph_rewrite_name()))) return false;
-  return mix_graph_rewrite_dtype() == MIX_DTYPE_NONE ||
-         mix_run_identity_set(identity, "environment of the graph rewrite", graph_rewrite_variables());
-}
-
-/* Settings of the process that decide about numbers. */
-static bool add_settings(json_t *identity) {
-  return mix_run_identity_set(identity, "device", json_string(mix_device())) &&
-         mix_run_identity_set(identity, "accumulate", json_string(mix_accumulate())) &&
-         add_graph_rewrite(identity) &&
-         mix_run_identity_set(identity, "float32 precision", json_string(mix_float32_precision_name()));
+/* The same numbers may come from another device, but not on one rank of several. */
+static bool add_device(json_t *identity) {
+  return mix_run_identity_set(identity, "device", json_string(mix_device()));
 }
 
 bool mix_ranks_run_the_same(const char *call, json_t *identity) {
-  if (identity && !add_settings(identity)) json_decref(identity), identity = NULL;
+  if (identity && !add_device(identity)) json_decref(identity), identity = NULL;
   /* Every rank takes part, whatever has failed. */
   mix_error_aside pending;
   mix_error_set_aside(&pending);

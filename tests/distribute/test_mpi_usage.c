@@ -35,6 +35,7 @@ static void check_options(int ranks) {
       {RUN, "--class-weight 0=3", "class weights: 0 is 3.0 here, nothing on rank 0"},
       {RUN, "--device ref", "device is \"ref\" here, \"cpu\" on rank 0"},
       {RUN, "--accumulate blocked", "accumulate is \"blocked\" here, \"auto\" on rank 0"},
+      {RUN, "--deterministic", "deterministic is true here, false on rank 0"},
       {RUN, "--graph-rewrite bfloat16", "graph rewrite is \"bfloat16\" here, \"off\" on rank 0"},
       {RUN, "--metrics accuracy,mse", "metrics[1] is"},
       {RUN, "--loop custom", "loop custom is 1 here, 0 on rank 0"},

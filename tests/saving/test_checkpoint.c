@@ -585,6 +585,28 @@ static void another_run_is_named(void **state) {
   assert_near(mix_optimizer_learning_rate(mix_model_optimizer(other)), 0.25, 0);
 }
 
+/* Settings that decide about numbers, but not about a variable. */
+static void other_settings_are_named(void **state) {
+  (void)state;
+  forget("backup");
+  mix_model *model = wide_model("softmax", "mse", "sgd");
+  mix_checkpoint_save(mix_checkpoint_new(FOLDER, .model = model), 4, NULL);
+  static const char *const messages[] = {
+      "deterministic is true here, false in the checkpoint; resume with",
+      "float32 precision is \"high\" here, \"highest\" in the checkpoint; resume with",
+      "jit_compile is true here, false in the checkpoint; resume with"};
+  for (int i = 0; i < 3; i++) {
+    if (i == 0) mix_set_deterministic(true);
+    if (i == 1) mix_set_float32_precision("high");
+    if (i == 2) mix_model_compile(model, .loss = "mse", .optimizer = mix_sgd(), .jit_compile = true);
+    assert_false(restores(mix_checkpoint_new(FOLDER, .model = model), NULL));
+    assert_error(MIX_VALUE_ERROR, messages[i]);
+    assert_true(restores(mix_checkpoint_new(FOLDER, .model = model, .force = true), NULL));
+    mix_set_deterministic(false);
+    mix_set_float32_precision("highest");
+  }
+}
+
 /* A checkpoint without an optimizer, by force: the optimizer begins anew. */
 static void force_without_an_optimizer(void **state) {
   (void)state;
@@ -879,6 +901,7 @@ int main(void) {
                                      TEST(a_folder_in_use_is_locked),
                                      TEST(folders_are_flushed),
                                      TEST(another_run_is_named),
+                                     TEST(other_settings_are_named),
                                      TEST(force_without_an_optimizer),
                                      TEST(a_generator_is_warned_of),
                                      TEST(fit_names_other_data),

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <openssl/evp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,6 +218,7 @@ static bool write_file(int folder, const char *name, const char *bytes, size_t s
 
 bool mix_xla_cache_write(const mix_xla_cache *cache, const unsigned char key[MIX_XLA_DIGEST],
                          const char *driver, const char *program, size_t size) {
+  static atomic_bool told;
   const size_t all = sizeof(header) + size;
   header h = {0};
   char name[NAME + 1], *bytes = all <= mix_xla_cache_bytes ? mix_alloc(all) : NULL;
@@ -232,9 +234,9 @@ bool mix_xla_cache_write(const mix_xla_cache *cache, const unsigned char key[MIX
   make_room(cache->folder, all);
   errno = 0;
   good = good && write_file(cache->folder, name, bytes, all);
-  if (!good)
+  if (!good && !atomic_exchange(&told, true))
     mix_log_message(MIX_LOG_WARNING,
-                    "MIXTAPE_XLA_CACHE: a compiled program cannot be kept in %s: %s; make room there, name "
+                    "MIXTAPE_XLA_CACHE: compiled programs cannot be kept in %s: %s; make room there, name "
                     "another folder, or \"off\"",
                     cache->path, strerror(errno));
   mix_free(bytes);

@@ -53,6 +53,18 @@ static mix_status status_of(pjrt_call call, int code) {
              : MIX_RUNTIME_ERROR;
 }
 
+/* What helps where memory ran out. */
+static const char *memory_remedy(const mix_pjrt *plugin, pjrt_call call) {
+  const bool cuda =
+      plugin->platform ? !strcmp(plugin->platform, "cuda") : strstr(plugin->path, "cuda") != NULL;
+  if (!cuda) return "; release what is no longer needed, or use a smaller batch or model";
+  if (call == PJRT_CLIENT_CREATE)
+    return "; nvidia-smi lists who holds memory of the GPU; MIXTAPE_DEVICE_MEMORY=grow takes it as needed, and "
+           "8GiB or the like takes less at once";
+  return "; release what is no longer needed, use a smaller batch or model, or end what else holds memory of "
+         "the GPU: nvidia-smi lists it";
+}
+
 /* Records the error and frees it. */
 static void record(const mix_pjrt *plugin, pjrt_call call, pjrt_error *error, const char *what) {
   pjrt_function *message = function_of(plugin, PJRT_ERROR_MESSAGE),
@@ -67,7 +79,7 @@ static void record(const mix_pjrt *plugin, pjrt_call call, pjrt_error *error, co
   const bool exhausted = is_exhausted(number.code, text.text, shown);
   mix_fail(exhausted ? MIX_MEMORY_ERROR : status_of(call, number.code), "%s: %.*s%s%s", what, shown,
            shown ? text.text : "", shown ? "" : "the plug-in gave an error without a message",
-           exhausted ? "; release what is no longer needed, or use a smaller batch or model" : "");
+           exhausted ? memory_remedy(plugin, call) : "");
   if (destroy) call_with(destroy, &object, sizeof object, NULL);
 }
 

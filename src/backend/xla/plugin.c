@@ -113,15 +113,19 @@ static bool connect_target(void) {
   return good;
 }
 
-static bool connect_plugin(bool cuda) {
-  if (cuda && mix_cuda_target()) return connect_target();
+static bool connect_client(bool cuda) {
   pjrt_option options[MIX_CUDA_CLIENT_OPTIONS];
   int count = 0;
   if (cuda || is_named_cuda(loaded.path))
     mix_cuda_ask_driver(), count = mix_cuda_client_options(mix_cuda_gpu_in_use(), options);
-  if (count < 0 || !mix_pjrt_connect(&loaded, options, count)) return false;
+  return count >= 0 && mix_pjrt_connect(&loaded, options, count);
+}
+
+static bool connect_plugin(bool cuda) {
+  if (!(cuda && mix_cuda_target() ? connect_target() : connect_client(cuda))) return false;
   if (!cuda || is_for_cuda(&loaded)) return true;
   mix_pjrt_destroy(&loaded, PJRT_CLIENT_DESTROY, loaded.client);
+  mix_pjrt_destroy(&loaded, PJRT_TOPOLOGY_DESTROY, loaded.topology);
   mix_fail(MIX_UNSUPPORTED, "%s is for the platform \"%s\", not for CUDA; %s", loaded.path, loaded.platform,
            mix_cuda_remedy(mix_cuda_gpu_in_use()));
   return false;

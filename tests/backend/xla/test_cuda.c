@@ -2,6 +2,7 @@
  * Each case is a process of its own, for driver and plug-in are asked once. */
 #include "backend/xla/machines.h"
 
+#include "cli/program.h"
 #include <mixtape/policy.h>
 #include <sys/stat.h>
 
@@ -118,6 +119,47 @@ static void check_no_share(void) { check_memory("1.5", "such as 8GiB of the GPU'
 static void check_no_number(void) {
   check_memory("much", "is unavailable: MIXTAPE_DEVICE_MEMORY is \"much\"");
 }
+
+/* ---- memory that others have ---- */
+
+/* The error tells what to do; the variable keeps its value, goes to the CPU, and comes back. */
+static void check_exhausted(const char *call_name, const char *remedy) {
+  char message[2048];
+  setenv("MIXTAPE_FAKE_EXHAUSTED", call_name, 1);
+  have_driver(one, "13000");
+  have_python();
+  have_plugin_of(13, "keeps"), have_compiler("cu13");
+  mix_variable *count = mix_variable_new(scalar(3), .name = "count");
+  const bool client = !strcmp(call_name, "client");
+  CHECK((mix_set_device("cuda") != MIX_OK) == client);
+  if (!client) CHECK(!call(new_function_of(count)));
+  const mix_status status = mix_error_take(message, sizeof message);
+  CHECK(status == (client ? MIX_UNSUPPORTED : MIX_MEMORY_ERROR));
+  expect("Out of memory while trying to allocate 4294967296 bytes.", message);
+  expect(remedy, message);
+  CHECK(mix_tensor_item(mix_variable_value(count)) == 3);
+  CHECK(mix_set_device("cpu") == MIX_OK);
+  mix_list *results = call(new_function_of(count));
+  CHECK(results && mix_tensor_item(mix_list_get(results, 0)) == 41);
+  CHECK(mix_tensor_item(mix_variable_value(count)) == 4);
+  unsetenv("MIXTAPE_FAKE_EXHAUSTED");
+  CHECK(mix_set_device("cuda") == MIX_OK && call(new_function_of(count)) && mix_synchronize() == MIX_OK);
+}
+static void check_no_client(void) {
+  check_exhausted("client", "nvidia-smi lists who holds memory of the GPU; MIXTAPE_DEVICE_MEMORY=grow takes");
+}
+static const char running[] = "or end what else holds memory of the GPU: nvidia-smi lists it";
+static void check_no_program(void) { check_exhausted("compile", running); }
+static void check_no_upload(void) { check_exhausted("upload", running); }
+static void check_no_run(void) { check_exhausted("run", running); }
+static void exhausted_memory_loses_nothing(void **state) {
+  (void)state;
+  in_child(check_no_client);
+  in_child(check_no_program);
+  in_child(check_no_upload);
+  in_child(check_no_run);
+}
+
 static void memory_is_taken_as_told(void **state) {
   (void)state;
   in_child(check_share);
@@ -184,6 +226,35 @@ static void check_too_old_gpu(void) {
   have_plugin(12), have_compiler("cuda_nvcc");
   check_none("needs compute capability 5.2, and GPU 0, Tesla K80, has 3.7", "cannot be used");
 }
+static void check_ancient_driver(void) {
+  have_driver(one, "11040");
+  have_python();
+  have_plugin(12), have_compiler("cuda_nvcc");
+  check_none("needs a driver of release 525 or newer, and this one is for CUDA 11.4",
+             "update the driver to release 580 or newer");
+}
+static void check_given_for_other_cuda(void) {
+  have_driver(one, "12080");
+  have_python();
+  have_plugin(13), have_compiler("cu13");
+  setenv("MIXTAPE_PJRT_PLUGIN",
+         in_folder("lib/python3.12/site-packages/jax_plugins/xla_cuda13/xla_cuda_plugin.so"), 1);
+  CHECK(mix_set_device("cuda") == MIX_UNSUPPORTED);
+  expect("xla_cuda13/xla_cuda_plugin.so needs a driver of release 580 or newer", mix_error_message());
+  expect("run: pip install \"jax-cuda12-plugin[with-cuda]\"", mix_error_message());
+}
+/* One of the two is there. */
+static void check_half_a_compiler(const char *missing) {
+  have_all(one);
+  forget(missing);
+  check_none("needs ptxas and libdevice.10.bc", "run: pip install nvidia-cuda-nvcc nvidia-nvvm");
+}
+static void check_no_ptxas(void) {
+  check_half_a_compiler("lib/python3.12/site-packages/nvidia/cu13/bin/ptxas");
+}
+static void check_no_libdevice(void) {
+  check_half_a_compiler("lib/python3.12/site-packages/nvidia/cu13/nvvm/libdevice/libdevice.10.bc");
+}
 static void check_no_compiler(void) {
   have_driver(one, "13000");
   have_python();
@@ -206,10 +277,21 @@ static void check_other_in_use(void) {
 }
 static void what_lacks_is_named(void **state) {
   (void)state;
-  static void (*const checks[])(void) = {
-      check_no_driver,         check_no_gpu,         check_bad_driver,  check_no_plugin,
-      check_no_plugin_for_old, check_old_driver,     check_old_gpu,     check_too_old_gpu,
-      check_no_compiler,       check_other_platform, check_other_in_use};
+  static void (*const checks[])(void) = {check_no_driver,
+                                         check_no_gpu,
+                                         check_bad_driver,
+                                         check_no_plugin,
+                                         check_no_plugin_for_old,
+                                         check_old_driver,
+                                         check_old_gpu,
+                                         check_too_old_gpu,
+                                         check_no_compiler,
+                                         check_other_platform,
+                                         check_other_in_use,
+                                         check_ancient_driver,
+                                         check_given_for_other_cuda,
+                                         check_no_ptxas,
+                                         check_no_libdevice};
   for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
     forget("lib");
     in_child(checks[i]);
@@ -250,13 +332,35 @@ static void policies_are_checked(void **state) {
   in_child(check_on_cpu);
 }
 
+/* ---- the program ---- */
+
+static void the_program_lists_all(void **state) {
+  (void)state;
+  have_python();
+  have_plugin(13), have_compiler("cu13");
+  setenv("LD_PRELOAD", fakes("driver"), 1);
+  setenv("FAKE_GPUS", two, 1);
+  setenv("FAKE_CUDA", "13000", 1);
+  setenv("MIXTAPE_DEVICE", "cuda:1", 1);
+  assert_code(run_program("devices"), 0);
+  assert_has(program_out, "cuda:0: NVIDIA H100, compute capability 9.0, 80.0 GiB, ");
+  assert_has(program_out, "cuda:1: NVIDIA A100, compute capability 8.0, 40.0 GiB, ");
+  assert_has(program_out, "cuda: cuda:1 by the plug-in ");
+  assert_has(program_out, "GPU 1, 0.900 of its memory; in use");
+  unsetenv("MIXTAPE_DEVICE");
+  assert_code(run_program("train", "--data", "digits", "--steps", "1", "--device", "cuda:2"), 1);
+  assert_has(program_err, "there is no device \"cuda:2\"; the driver sees 2 GPUs, from cuda:0 on");
+  unsetenv("LD_PRELOAD");
+}
+
 #define FOLDER_TEST(name) cmocka_unit_test_setup_teardown(name, folder_begin, folder_end)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       FOLDER_TEST(gpus_are_found_and_chosen), FOLDER_TEST(compilations_get_their_options),
       FOLDER_TEST(memory_is_taken_as_told),   FOLDER_TEST(what_lacks_is_named),
-      FOLDER_TEST(policies_are_checked),
+      FOLDER_TEST(policies_are_checked),      FOLDER_TEST(exhausted_memory_loses_nothing),
+      FOLDER_TEST(the_program_lists_all),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

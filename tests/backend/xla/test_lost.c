@@ -6,8 +6,13 @@
 
 static double sum_of(mix_list *results) { return results ? mix_tensor_item(mix_list_get(results, 0)) : NAN; }
 
-static void use_the_cpu_after_it(void) {
+static void check_lost(void) {
   char message[2048];
+  CHECK(mix_error_take(message, sizeof message) == MIX_RUNTIME_ERROR);
+  CHECK(strstr(message, "the device is lost"));
+}
+
+static void use_the_cpu_after_it(void) {
   setenv("MIXTAPE_LOSE_AFTER", "12", 1);
   CHECK(mix_set_device(fake("losing")) == MIX_OK);
   mix_variable *count = mix_variable_new(scalar(0), .name = "count"),
@@ -16,11 +21,15 @@ static void use_the_cpu_after_it(void) {
   int runs = 0;
   while (sum_of(call(function)) == 41) runs++;
   CHECK(runs > 1 && runs < 12);
-  CHECK(mix_error_take(message, sizeof message) == MIX_RUNTIME_ERROR);
-  CHECK(strstr(message, "the device is lost"));
+  check_lost();
   CHECK(isnan(mix_tensor_item(mix_variable_value(count)))); /* its value was there */
-  CHECK(mix_error_take(message, sizeof message) == MIX_RUNTIME_ERROR);
-  CHECK(strstr(message, "the device is lost"));
+  check_lost();
+  CHECK(mix_variable_assign(count, scalar(5)) == MIX_RUNTIME_ERROR); /* whoever has read it, still holds it */
+  check_lost();
+  CHECK(mix_variable_assign_add(count, scalar(5)) == MIX_RUNTIME_ERROR);
+  check_lost();
+  CHECK(isnan(mix_tensor_item(mix_variable_value(count))));
+  check_lost();
   CHECK(mix_set_device("cpu") == MIX_OK);
   CHECK(sum_of(call(new_function_of(other))) == 41);
   CHECK(mix_tensor_item(mix_variable_value(other)) == 8);

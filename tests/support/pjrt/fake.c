@@ -13,7 +13,8 @@
  * memory; exhausted_run: its runs have none; fails: they fail; donates: its programs have two results, and
  * its runs fail if no argument is donated; pairs: two results; keeps: says "cuda", gives zeros of the types
  * that its programs return, serializes these, compiles for GPUs that are not here, and compiles once the file
- * of MIXTAPE_FAKE_WAITS is there, or not at all if MIXTAPE_FAKE_REFUSES is set; works */
+ * of MIXTAPE_FAKE_WAITS is there, or not at all if MIXTAPE_FAKE_REFUSES is set; it has no memory for what
+ * MIXTAPE_FAKE_EXHAUSTED says, a client, compile, upload or run; works */
 #define IS(name) (!strcmp(FAKE, name))
 #define RESULTS (IS("donates") || IS("pairs") || IS("exhausted_run") ? 2 : 1)
 
@@ -43,6 +44,14 @@ static pjrt_error *error_code(void *arguments) {
   pjrt_error_code_args *args = arguments;
   args->code = args->error->code;
   return NULL;
+}
+
+static bool is_exhausted(const char *call) {
+  const char *which = IS("keeps") ? getenv("MIXTAPE_FAKE_EXHAUSTED") : NULL;
+  return which && !strcmp(which, call);
+}
+static pjrt_error *exhausted(void) {
+  return error_of(PJRT_RESOURCE_EXHAUSTED, "Out of memory while trying to allocate 4294967296 bytes.");
 }
 
 /* A struct that is shorter than it was when the plug-in was built, as plug-ins check it. */
@@ -75,6 +84,9 @@ static pjrt_error *read_options(const pjrt_client_create_args *args) {
     else
       return error_of(3, "an unknown option");
   }
+  const char *gpus = getenv("FAKE_GPUS");
+  for (int64_t i = 0; gpus && i < gpu && (gpus = strchr(gpus, ',')); i++) gpus++;
+  if (args->option_count && !gpus) return error_of(9, "No visible GPU devices.");
   snprintf(given, sizeof given, "GPU %d, %.3f of its memory%s", (int)gpu, share, at_once ? " at once" : "");
   return NULL;
 }
@@ -83,6 +95,7 @@ static pjrt_error *create_client(void *arguments) {
   pjrt_client_create_args *args = arguments;
   pjrt_error *error = IS("cuda") || IS("keeps") ? read_options(args) : NULL;
   if (error) return error;
+  if (is_exhausted("client")) return exhausted();
   if (IS("exhausted_client")) return error_of(PJRT_RESOURCE_EXHAUSTED, "no room for a client");
   args->client = (pjrt_client *)&objects;
   device = (pjrt_device *)&objects;
@@ -140,6 +153,7 @@ static size_t size_of(int type) {
 }
 static pjrt_error *upload(void *arguments) {
   pjrt_buffer_from_host_args *args = arguments;
+  if (is_exhausted("upload")) return exhausted();
   if (IS("exhausted")) return error_of(PJRT_RESOURCE_EXHAUSTED, "the fake has no memory");
   size_t bytes = size_of(args->type);
   for (size_t d = 0; d < args->rank; d++) bytes *= (size_t)args->dims[d];
@@ -198,6 +212,7 @@ static program *new_program(const pjrt_program *source) {
 
 static pjrt_error *compile(void *arguments) {
   pjrt_client_compile_args *args = arguments;
+  if (is_exhausted("compile")) return exhausted();
   if (IS("refuses") || (IS("keeps") && getenv("MIXTAPE_FAKE_REFUSES")))
     return error_of(PJRT_UNIMPLEMENTED, "the fake knows no op");
   for (const char *file = getenv("MIXTAPE_FAKE_WAITS"); IS("keeps") && file && access(file, F_OK);)
@@ -249,6 +264,7 @@ static pjrt_error *count_results(void *arguments) {
 }
 static pjrt_error *execute(void *arguments) {
   pjrt_execute_args *args = arguments;
+  if (is_exhausted("run")) return exhausted();
   if (IS("fails")) return error_of(13, "the fake fails");
   if (IS("exhausted_run")) return error_of(13, "Error preparing: Out of memory allocating a run");
   if (IS("donates") && args->options->keep_count >= args->argument_count)
