@@ -6,12 +6,20 @@
 
 #include <string.h>
 
+static bool train(const cli_options *options, mix_model *model, const cli_data *data) {
+  mix_fit_options fit = cli_fit_options(options, model, &data->train);
+  cli_step_log log = {0};
+  cli_history history = {0};
+  if (strcmp(options->loop, "custom")) return mix_model_fit_with(model, &fit) != NULL;
+  const bool good = cli_train_custom(options, model, data, &history, &log);
+  cli_history_free(&history);
+  return good;
+}
+
 /* Every batch is run as by `train`, so that the last one, which may be smaller, has its program too. */
 static bool compile_programs(const cli_options *options, mix_model *model, const cli_data *data) {
   const cli_part *test = cli_part_to_test(data);
-  mix_fit_options fit = cli_fit_options(options, model, &data->train);
-  fit.epochs = 1;
-  return mix_model_fit_with(model, &fit) &&
+  return train(options, model, data) &&
          mix_model_evaluate(model, test->x, test->y, .batch_size = options->batch_size, .verbose = MIX_SILENT,
                             .sample_weight = test->weights) &&
          mix_model_predict(model, test->x, .batch_size = options->batch_size, .verbose = MIX_SILENT);
@@ -40,6 +48,7 @@ static int run(cli_options *options) {
   cli_data data;
   mix_model *model;
   mix_text text = {.grows = true};
+  options->verbose = 0; /* losses are zeros */
   int code = set_target(options);
   if (!code) code = cli_setup(options);
   if (!code) code = cli_prepare(options, CLI_TRAIN, &data, &model);

@@ -109,7 +109,7 @@ const cli_option_row cli_option_rows[] = {
      "keep fused 16-bit values in float32 (docs/NUMERICS.md): faster, with different rounding"},
     {"graph-rewrite", CHOICE, FIELD(graph_rewrite), TRAINS & ~CLI_TUNE, "float16|bfloat16",
      "rewrite a float32 model to 16 bits instead of using a policy"},
-    {"loop", CHOICE, FIELD(loop), CLI_TRAIN, "fit|custom",
+    {"loop", CHOICE, FIELD(loop), CLI_TRAIN | CLI_COMPILE, "fit|custom",
      "train with fit, or with a custom loop and a gradient tape (default fit)", "fit"},
     {"device", DEVICE, FIELD(device), RUNS | CLI_SUMMARY | CLI_BENCH, MIX_DEVICE_CHOICES,
      "default MIXTAPE_DEVICE or cpu; cuda: an NVIDIA GPU by XLA's plug-in; auto: cuda where it can be used, "

@@ -22,6 +22,17 @@ static inline void have_driver(const char *gpus, const char *version) {
   CHECK(dlopen(fakes("driver"), RTLD_NOW));
 }
 
+/* The same for programs that the test starts. */
+static inline void give_driver(const char *gpus) {
+  char command[1300];
+  snprintf(command, sizeof command, "mkdir -p %s && ln -sf %s %s", in_folder("driver"), fakes("driver"),
+           in_folder("driver/libcuda.so.1"));
+  CHECK(system(command) == 0);
+  setenv("LD_LIBRARY_PATH", in_folder("driver"), 1);
+  setenv("FAKE_GPUS", gpus, 1);
+  setenv("FAKE_CUDA", "13000", 1);
+}
+
 /* In the test's folder, which is a virtual environment of Python. */
 static inline void put_file(const char *path, const char *target) {
   char command[1500];

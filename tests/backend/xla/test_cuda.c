@@ -338,9 +338,7 @@ static void the_program_lists_all(void **state) {
   (void)state;
   have_python();
   have_plugin(13), have_compiler("cu13");
-  setenv("LD_PRELOAD", fakes("driver"), 1);
-  setenv("FAKE_GPUS", two, 1);
-  setenv("FAKE_CUDA", "13000", 1);
+  give_driver(two);
   setenv("MIXTAPE_DEVICE", "cuda:1", 1);
   assert_code(run_program("devices"), 0);
   assert_has(program_out, "cuda:0: NVIDIA H100, compute capability 9.0, 80.0 GiB, ");
@@ -350,7 +348,7 @@ static void the_program_lists_all(void **state) {
   unsetenv("MIXTAPE_DEVICE");
   assert_code(run_program("train", "--data", "digits", "--steps", "1", "--device", "cuda:2"), 1);
   assert_has(program_err, "there is no device \"cuda:2\"; the driver sees 2 GPUs, from cuda:0 on");
-  unsetenv("LD_PRELOAD");
+  unsetenv("LD_LIBRARY_PATH");
 }
 
 #define FOLDER_TEST(name) cmocka_unit_test_setup_teardown(name, folder_begin, folder_end)

@@ -164,9 +164,7 @@ static void the_command_fills_a_cache(void **state) {
   assert_has(program_out, "NVIDIA H100 80GB HBM3: ");
   assert_has(program_out, " programs compiled, 0 were there, in ");
   assert_true(atoi(program_out + strlen("NVIDIA H100 80GB HBM3: ")) >= 3);
-  setenv("LD_PRELOAD", fakes("driver"), 1);
-  setenv("FAKE_GPUS", h100, 1);
-  setenv("FAKE_CUDA", "13000", 1);
+  give_driver(h100);
   setenv("MIXTAPE_FAKE_REFUSES", "1", 1);
   assert_code(run_program("train", TRAINED, "--device", "cuda"), 0);
   assert_code(run_program("predict", "--data", "digits", "--units", "8", "--batch-size", "3000", "--policy",
@@ -174,7 +172,7 @@ static void the_command_fills_a_cache(void **state) {
               0);
   assert_code(run_program("train", TRAINED, "--device", "cuda", "--batch-size", "100"), 1);
   assert_has(program_err, "the fake knows no op");
-  unsetenv("LD_PRELOAD");
+  unsetenv("LD_LIBRARY_PATH");
   unsetenv("MIXTAPE_FAKE_REFUSES");
 }
 static void its_options_are_checked(void **state) {
