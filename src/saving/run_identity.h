@@ -8,7 +8,8 @@
 
 /* A new object with the configs of the model's layers, its losses and the optimizer as given (either may be
  * NULL), and the settings of the process that decide about numbers (accumulation, precision of float32,
- * determinism, graph rewrite). What has no config, such as a function of the user, is left out. NULL with the error recorded. */
+ * determinism, graph rewrite). What has no config, such as a function of the user, is left out. NULL with
+ * the error recorded. */
 json_t *mix_run_identity_new(mix_model *model, mix_optimizer *optimizer);
 /* Adds a value, and takes it; NULL is an error. */
 bool mix_run_identity_set(json_t *identity, const char *name, json_t *value);

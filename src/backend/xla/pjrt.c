@@ -59,7 +59,7 @@ static const char *memory_remedy(const mix_pjrt *plugin, pjrt_call call) {
       plugin->platform ? !strcmp(plugin->platform, "cuda") : strstr(plugin->path, "cuda") != NULL;
   if (!cuda) return "; release what is no longer needed, or use a smaller batch or model";
   if (call == PJRT_CLIENT_CREATE)
-    return "; nvidia-smi lists who holds memory of the GPU; MIXTAPE_DEVICE_MEMORY=grow takes it as needed, and "
+    return "; nvidia-smi lists who holds memory of the GPU; MIXTAPE_DEVICE_MEMORY=grow takes it as needed, "
            "8GiB or the like takes less at once";
   return "; release what is no longer needed, use a smaller batch or model, or end what else holds memory of "
          "the GPU: nvidia-smi lists it";

@@ -105,7 +105,8 @@ typedef struct pjrt_object_args {
 } pjrt_object_args;
 
 /* Of functions that give a text of an object, which lives as long as the object: PJRT_ERROR_MESSAGE,
- * PJRT_CLIENT_PLATFORM_NAME and _VERSION, PJRT_TOPOLOGY_PLATFORM_NAME, PJRT_DESCRIPTION_KIND and _TO_STRING. */
+ * PJRT_CLIENT_PLATFORM_NAME and _VERSION, PJRT_TOPOLOGY_PLATFORM_NAME, PJRT_DESCRIPTION_KIND and
+ * _TO_STRING. */
 typedef struct pjrt_text_args {
   PJRT_HEAD;
   const void *object;
