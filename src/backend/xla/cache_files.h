@@ -26,6 +26,7 @@ bool mix_xla_digest(const void *bytes, size_t size, unsigned char digest[MIX_XLA
 /* The program with this key (mix_free); NULL: there is none, or it is damaged or of another driver. */
 char *mix_xla_cache_read(const mix_xla_cache *cache, const unsigned char key[MIX_XLA_DIGEST],
                          const char *driver, size_t *size);
-/* False: it cannot be written, and the first time a warning says why, or it is larger than all files may be. */
+/* False: it cannot be written, and the first time a warning says why, or it is larger than all files may
+ * be. */
 bool mix_xla_cache_write(const mix_xla_cache *cache, const unsigned char key[MIX_XLA_DIGEST],
                          const char *driver, const char *program, size_t size);
