@@ -149,8 +149,8 @@ const cli_option_row cli_option_rows[] = {
     {"output", PATH, FIELD(output), CLI_SUMMARY, "FILE.dot|FILE.svg|FILE.png",
      "draw the model as a graph of its layers instead of printing the table; .svg and .png need the program "
      "dot of graphviz, which draws up to 800 layers"},
-    {"only", CHOICE, FIELD(only), CLI_BENCH, "steps|layers",
-     "one table: steps of each policy, or layers (and image models)"},
+    {"only", CHOICE, FIELD(only), CLI_BENCH, "steps|layers|pipeline",
+     "one table: steps of each policy, layers (and image models), or pipeline (what feeds them)"},
     {"advise", FLAG, FIELD(advise), CLI_BENCH, NULL,
      "measure nothing: say which layers gain from --policy on this machine, and why"},
     {"quick", FLAG, FIELD(quick), CLI_BENCH, NULL, "fewer rounds and smaller models"},

@@ -5,6 +5,7 @@
 #include "base/processor.h"
 #include "cli/program.h"
 #include <mixtape/saving.h>
+#include <sys/stat.h>
 
 /* A benchmark program, by its name. Skips the test if it was not built. */
 static int run_benchmark(const char *name, const char *const *arguments) {
@@ -380,17 +381,32 @@ static void a_policy_needs_advise(void **state) {
   assert_non_null(strstr(program_err, "--advise"));
 }
 
-static void epochs_fed_by_data_sets(void **state) {
+/* What feeds the model, beside a batch that stays; the files that were made are gone afterwards. */
+static void epochs_by_what_feeds_them(void **state) {
   (void)state;
-  json_t *object = bench("pipeline"), *feeds = json_object_get(json_object_get(object, "pipeline"), "feeds");
-  assert_int_equal(json_array_size(feeds), 5);
-  for (size_t i = 0; i < 5; i++) {
-    const json_t *row = json_array_get(feeds, i);
-    assert_true(number(row, "best_step_seconds") > 0 &&
-                number(row, "step_seconds") >= number(row, "best_step_seconds"));
-    assert_true(number(row, "rate_to_arrays") > 0);
+  static const struct {
+    const char *name;
+    size_t feeds;
+  } parts[] = {{"arrays", 6}, {"images", 5}, {"text", 2}};
+  assert_int_equal(mkdir(in_folder("temporary"), 0777), 0);
+  setenv("TMPDIR", in_folder("temporary"), 1);
+  json_t *object = mixtape_bench("pipeline"), *pipeline = json_object_get(object, "pipeline");
+  unsetenv("TMPDIR");
+  assert_int_equal(rmdir(in_folder("temporary")), 0);
+  for (size_t p = 0; p < sizeof parts / sizeof *parts; p++) {
+    json_t *part = json_object_get(pipeline, parts[p].name), *feeds = json_object_get(part, "feeds");
+    assert_int_equal(number(part, "batch_size"), 16);
+    assert_int_equal(json_array_size(feeds), parts[p].feeds);
+    for (size_t i = 0; i < parts[p].feeds; i++) {
+      const json_t *row = json_array_get(feeds, i);
+      assert_true(number(row, "best_step_seconds") > 0 &&
+                  number(row, "step_seconds") >= number(row, "best_step_seconds"));
+      assert_true(number(row, "examples_per_second") > 0 && number(row, "rate_to_resident") > 0);
+    }
+    assert_true(number(json_array_get(feeds, 0), "rate_to_resident") == 1);
   }
-  assert_true(number(json_array_get(feeds, 0), "rate_to_arrays") == 1);
+  const json_t *images = json_object_get(pipeline, "images");
+  assert_true(number(images, "png_to_bound") > 0 && number(images, "jpeg_to_bound") > 0);
   json_decref(object);
 }
 
@@ -398,7 +414,7 @@ static void epochs_fed_by_data_sets(void **state) {
 static void what_is_unknown_is_refused(void **state) {
   (void)state;
   assert_code(run_program("bench", "--only", "dispatch"), 2);
-  assert_has(program_err, "'dispatch' given; expected steps|layers\n");
+  assert_has(program_err, "'dispatch' given; expected steps|layers|pipeline\n");
   assert_code(run_program("bench", "--onyl", "steps"), 2);
   assert_has(program_err, "did you mean '--only'?");
 }
@@ -451,7 +467,7 @@ int main(void) {
       cmocka_unit_test(the_benchmark_program_has_all_tables),
       cmocka_unit_test(dispatch_update_and_start),
       cmocka_unit_test(threads_that_plans_choose),
-      cmocka_unit_test(epochs_fed_by_data_sets),
+      cmocka_unit_test(epochs_by_what_feeds_them),
       cmocka_unit_test(versions_run_side_by_side),
   };
   return cmocka_run_group_tests(tests, folder_begin, folder_end);

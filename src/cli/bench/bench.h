@@ -20,7 +20,7 @@ typedef struct bench_table {
   bench_run_table *run;
 } bench_table;
 
-bench_run_table bench_steps, bench_layers, bench_advise, bench_model_steps;
+bench_run_table bench_steps, bench_layers, bench_pipeline, bench_advise, bench_model_steps;
 
 /* Sets up the library as the options say, prints what machine this is, and runs the tables, or only the one
  * named `only` if that is not NULL. Returns the exit code. */

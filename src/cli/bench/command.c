@@ -56,7 +56,9 @@ int bench_run(const cli_options *options, const bench_table *tables, int count, 
 }
 
 int cli_bench(int argc, char **argv) {
-  static const bench_table tables[] = {{"steps", bench_steps}, {"layers", bench_layers}},
+  static const bench_table tables[] = {{"steps", bench_steps},
+                                       {"layers", bench_layers},
+                                       {"pipeline", bench_pipeline}},
                            advise = {"advise", bench_advise}, other = {"steps", bench_model_steps};
   cli_options options;
   const int code = cli_parse("bench", CLI_BENCH, argc, argv, &options);
