@@ -22,6 +22,12 @@ typedef struct recorded_run {
   int64_t begin, end;
 } recorded_run;
 
+typedef struct recorded_input {
+  const char *name; /* constant */
+  int thread;
+  int64_t begin, end;
+} recorded_input;
+
 typedef struct trace {
   char *path; /* NULL: none has been started */
   int64_t number, skip, left, began;
@@ -30,6 +36,8 @@ typedef struct trace {
   int plan_count, plan_capacity;
   recorded_run **runs;
   int run_count, run_capacity;
+  recorded_input *inputs;
+  int input_count, input_capacity;
 } trace;
 
 atomic_bool mix_trace_takes_runs;
@@ -154,6 +162,18 @@ void mix_trace_end_run(mix_trace_run *backend) {
   pthread_mutex_unlock(&lock);
 }
 
+/* What began in this trace counts, also if its last run has begun meanwhile. */
+void mix_trace_end_input(const char *name, int64_t begin) {
+  if (!begin || mix_failed()) return;
+  const recorded_input input = {name, mix_trace_thread(), begin, mix_trace_now()};
+  pthread_mutex_lock(&lock);
+  trace *t = &current;
+  if (t->path && t->skip == 0 && begin >= t->began &&
+      mix_reserve(&t->inputs, &t->input_capacity, t->input_count + 1, sizeof *t->inputs))
+    t->inputs[t->input_count++] = input;
+  pthread_mutex_unlock(&lock);
+}
+
 /* ---- the whole ---- */
 
 bool mix_trace_begin(const char *path, int64_t skip, int64_t steps) {
@@ -201,6 +221,11 @@ static char *text_of(const trace *t) {
                       "{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 1, \"tid\": 1, "
                       "\"args\": {\"name\": \"mixtape\"}}");
   for (int i = 0; i < t->run_count; i++) put_run(&text, t, i);
+  for (int i = 0; i < t->input_count; i++) {
+    const recorded_input *input = &t->inputs[i];
+    mix_text_put(&text, ",\n{\"name\": \"%s\", \"cat\": \"input\"", input->name);
+    put_times(&text, t, input->begin, input->end, input->thread);
+  }
   mix_text_put(&text, "\n]}\n");
   if (!text.failed) return text.text;
   mix_free(text.text);
@@ -215,6 +240,7 @@ static void free_trace(trace *t) {
   for (int i = 0; i < t->run_count; i++) mix_free(t->runs[i]);
   mix_free(t->plans);
   mix_free(t->runs);
+  mix_free(t->inputs);
 }
 
 bool mix_trace_end(char **path, char **text) {

@@ -1,11 +1,17 @@
 /* Data adapter: batches of arrays or data sets for fit, evaluate and predict. */
 #include "train/data_adapter.h"
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "compile/trace.h"
 #include "data/pipeline/pipeline.h"
 #include "data/pipeline/iterator_position.h"
 #include "distribute/distribute.h"
 #include <string.h>
+
+/* Waits that are told: seconds of an epoch, and their share of it. */
+#define MIN_WAITED 1.0
+#define MIN_SHARE 0.1
 
 /* ---- arrays ---- */
 
@@ -145,8 +151,14 @@ static bool begin_arrays(mix_data_adapter *adapter, mix_batch_order order, uint6
   return begin_pass(adapter);
 }
 
+static void begin_clock(mix_data_adapter *adapter) {
+  adapter->waited = 0;
+  adapter->began = mix_clock(CLOCK_MONOTONIC);
+}
+
 bool mix_data_adapter_begin(mix_data_adapter *adapter, mix_batch_order order, uint64_t seed, uint64_t epoch) {
   adapter->position = 0;
+  begin_clock(adapter);
   if (adapter->batches) return begin_arrays(adapter, order, seed, (int64_t)epoch);
   if ((adapter->iterator || adapter->waits) && adapter->continues) return true;
   adapter->waits = false;
@@ -260,9 +272,23 @@ static mix_list *next_batch(mix_data_adapter *adapter) {
   return mix_batches_get(adapter->batches, adapter->next++);
 }
 
+static mix_list *wait_for_batch(mix_data_adapter *adapter) {
+  const double begin = mix_clock(CLOCK_MONOTONIC);
+  const int64_t traced = mix_trace_begin_input();
+  mix_list *batch = adapter->batches ? next_batch(adapter) : next_element(adapter);
+  mix_trace_end_input("input", traced);
+  adapter->waited += mix_clock(CLOCK_MONOTONIC) - begin;
+  return batch;
+}
+
+double mix_data_adapter_waited_share(const mix_data_adapter *adapter) {
+  const double share = adapter->waited / (mix_clock(CLOCK_MONOTONIC) - adapter->began);
+  return adapter->waited >= MIN_WAITED && share >= MIN_SHARE ? share : 0;
+}
+
 mix_list *mix_data_adapter_next(mix_data_adapter *adapter) {
   if (adapter->steps && adapter->position == adapter->steps) return NULL;
-  mix_list *batch = adapter->batches ? next_batch(adapter) : next_element(adapter);
+  mix_list *batch = wait_for_batch(adapter);
   if (!batch) return NULL;
   if (adapter->use != MIX_ADAPTER_PREDICT) {
     mix_model_set_step_arguments(adapter->model, &adapter->arguments);
@@ -309,6 +335,7 @@ bool mix_data_adapter_get_position(mix_data_adapter *adapter, mix_archive *archi
 bool mix_data_adapter_resume(mix_data_adapter *adapter, mix_batch_order order, uint64_t seed, uint64_t epoch,
                              int64_t position) {
   if (adapter->batches && !mix_data_adapter_begin(adapter, order, seed, epoch)) return false;
+  begin_clock(adapter);
   adapter->position = position;
   if (!adapter->continues) adapter->next = position;
   return !mix_failed();

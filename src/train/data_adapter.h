@@ -29,6 +29,7 @@ typedef struct mix_data_adapter {
   int64_t steps;    /* requested per epoch; 0: to the end of the data */
   int64_t target;   /* steps per epoch; -1: not known yet */
   int64_t position; /* batches returned in this epoch */
+  double began, waited; /* when the epoch began; seconds of it that went into its batches */
   bool continues;   /* the next epoch continues in the data where this one ends */
   /* Arrays: the current pass over them, and its next batch. A pass is an epoch, unless epochs continue. */
   int64_t pass, next, passes; /* passes: their number if epochs continue; -1: unlimited */
@@ -87,6 +88,9 @@ bool mix_data_adapter_begin(mix_data_adapter *adapter, mix_batch_order order, ui
  * recorded. */
 mix_list *mix_data_adapter_next(mix_data_adapter *adapter);
 
+/* The share of the epoch until now for which its steps waited for batches. 0 if that is not worth telling:
+ * less than a tenth, or less than a second. */
+double mix_data_adapter_waited_share(const mix_data_adapter *adapter);
 /* label_error.c: after a step failed with this batch, says in the error which row of the data has the label
  * that was refused, or that class weights lack. Another error stays. */
 void mix_data_adapter_explain(const mix_data_adapter *adapter, mix_list *batch);

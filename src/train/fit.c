@@ -268,6 +268,7 @@ static bool run_epoch(mix_fit_state *f, int64_t epoch) {
     MIX_SCOPE { more = run_step(f, epoch); }
   if (mix_failed() || (!more && !end_of_data(f))) return false;
   bool good = true;
+  mix_callbacks_set_input_share(&f->callbacks, mix_data_adapter_waited_share(&f->adapter));
   if (f->adapter.position)
     MIX_SCOPE { good = end_epoch(f, epoch) && mix_backup_after_epoch(f, epoch); }
   return good;

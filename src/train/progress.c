@@ -142,7 +142,7 @@ void mix_progress_set(mix_progress *progress, int verbose, const mix_semantics *
 void mix_progress_begin(mix_progress *progress) {
   progress->seen = progress->width = progress->value_count = 0;
   progress->due = false;
-  progress->last_drawn = progress->first_step_done = 0;
+  progress->last_drawn = progress->first_step_done = progress->input = 0;
   progress->started = mix_clock(CLOCK_MONOTONIC);
 }
 
@@ -232,6 +232,11 @@ void mix_progress_step(mix_progress *progress, const mix_model *model, int64_t c
   if (progress->due) redraw(progress, progress->samples ? 0 : current, logs);
 }
 
+/* Ours alone, at the end of Keras's line. */
+static void put_input(line *out, const mix_progress *progress) {
+  if (progress->input > 0) put(out, " - input %.0f %%", 100 * progress->input);
+}
+
 void mix_progress_end(mix_progress *progress, const mix_logs *logs) {
   if (progress->target < 0) progress->target = progress->seen;
   if (!progress->verbose) return;
@@ -245,6 +250,7 @@ void mix_progress_end(mix_progress *progress, const mix_logs *logs) {
     if (progress->rules->progress_dashes) put(&out, "\033[0m");
     put_rate(&out, progress, step);
     put_values(&out, progress, logs);
+    put_input(&out, progress);
     draw(progress, &out, true);
     return;
   }
@@ -261,5 +267,6 @@ void mix_progress_end(mix_progress *progress, const mix_logs *logs) {
     put(&out, " -");
     put_rate(&out, progress, progress->target > 0 ? seconds / (double)progress->target : 0);
   }
+  put_input(&out, progress);
   mix_log_message(MIX_LOG_PROGRESS, "%s\n", out.text);
 }

@@ -24,6 +24,7 @@ typedef struct mix_progress {
   int64_t seen; /* steps */
   bool due;
   double started, last_drawn, first_step_done;
+  double input; /* share of the pass for which steps waited for input; 0: not told */
   int width;                  /* of the line on the terminal */
   int own;                    /* numbers of the model in the logs of batches */
   mix_progress_value *values; /* owned: other numbers */

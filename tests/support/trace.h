@@ -38,6 +38,15 @@ static inline bool is_run(const json_t *event) {
   return is_complete(event) && !strcmp(text_of(event, "cat"), "run");
 }
 
+static inline bool is_kernel(const json_t *event) {
+  return is_complete(event) && !strcmp(text_of(event, "cat"), "kernel");
+}
+/* Work of the input pipeline of that name; "input": the wait for it. */
+static inline bool is_input(const json_t *event, const char *name) {
+  return is_complete(event) && !strcmp(text_of(event, "cat"), "input") &&
+         !strcmp(text_of(event, "name"), name);
+}
+
 /* The first run of that function. */
 static inline const json_t *run_of(json_t *events, const char *function) {
   size_t i;
@@ -71,7 +80,7 @@ static inline int check_runs(json_t *events, const char *function) {
     unsigned char *seen = calloc((size_t)steps, 1);
     double end[64] = {0};
     json_array_foreach(events, k, event) {
-      if (!is_complete(event) || is_run(event)) continue;
+      if (!is_kernel(event)) continue;
       const json_t *of = json_object_get(event, "args");
       if ((int)number_of(of, "run") != number) continue;
       seen[(int)number_of(of, "step")] = 1;

@@ -2,6 +2,8 @@
  * machine and match any number. */
 #include "model/support.h"
 #include <mixtape/callback.h>
+#include <stdlib.h>
+#include <time.h>
 
 static char text[1 << 16];
 static void listen(void *context, mix_log_level level, const char *message) {
@@ -180,6 +182,27 @@ static void a_limit_of_steps_is_the_target(void **state) {
                        "2/2 - #s - loss: 3.5000 - @/epoch - @/step\n");
 }
 
+static mix_list *slow_element(void *context, int64_t index) {
+  nanosleep(&(struct timespec){.tv_nsec = 350000000}, NULL);
+  return index < 3 ? mix_list_of(counting(2), zeros(2)) : NULL;
+}
+/* Four waits of 0.35 s, that for the end among them, beside steps of microseconds. */
+static void an_epoch_that_waits_for_input_says_so(void **state) {
+  (void)state;
+  mix_model *model = product_model(1, 0);
+  mix_set_log_callback(listen, NULL);
+  for (int verbose = 1; verbose <= 2; verbose++) {
+    text[0] = 0;
+    mix_model_fit(model, mix_dataset_from_generator(slow_element, .cardinality = 3), NULL, .epochs = 1,
+                  .verbose = verbose);
+    assert_no_error();
+    const char *input = strstr(text, " - input ");
+    assert_non_null(input);
+    assert_follows(input, " - input # %\n");
+    assert_true(atoi(input + strlen(" - input ")) >= 10 && atoi(input + strlen(" - input ")) <= 100);
+  }
+}
+
 /* ---- ProgbarLogger. Lines are those of tests/spec/recorded/record_progbar.py. ---- */
 
 enum { FIT, EVALUATE, PREDICT };
@@ -323,6 +346,7 @@ int main(void) {
       TEST(evaluate_has_the_same_forms),
       TEST(small_numbers_have_exponents),
       TEST(a_limit_of_steps_is_the_target),
+      TEST(an_epoch_that_waits_for_input_says_so),
       TEST(a_logger_takes_the_place_of_fit_s_own),
       TEST(predict_shows_its_progress_where_asked),
       TEST(samples_are_not_seen),

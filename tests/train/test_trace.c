@@ -23,7 +23,7 @@ static int count_events(json_t *events, const char *layer, const char *op) {
   json_t *event;
   int count = 0;
   json_array_foreach(events, i, event) {
-    if (!is_complete(event) || is_run(event)) continue;
+    if (!is_kernel(event)) continue;
     const json_t *args = json_object_get(event, "args");
     count += strstr(text_of(args, "layer"), layer) && !strcmp(text_of(args, "op"), op);
   }
@@ -73,8 +73,8 @@ static void one_product_in_numbers(void **state) {
   json_t *root, *events = events_of(path, &root), *event, *found = NULL;
   assert_int_equal(check_runs(events, "product"), 1);
   size_t i;
-  json_array_foreach(events, i, event) if (is_complete(event) && !is_run(event) &&
-                                           !strcmp(text_of(event, "name"), "matmul")) found = event;
+  json_array_foreach(events, i, event) if (is_kernel(event) && !strcmp(text_of(event, "name"), "matmul"))
+      found = event;
   assert_non_null(found);
   const json_t *args = json_object_get(found, "args");
   assert_string_equal(text_of(args, "operands"), "float32 (4, 8), float32 (8, 2)");
@@ -122,11 +122,55 @@ static void all_threads_and_the_same_bits(void **state) {
   assert_int_equal(check_runs(events, "product"), 1);
   bool shares[2] = {0};
   size_t i;
-  json_array_foreach(events, i, event) if (is_complete(event) && !is_run(event))
+  json_array_foreach(events, i, event) if (is_kernel(event))
       shares[(int)number_of(json_object_get(event, "args"), "share")] = true;
   assert_true(shares[0] && shares[1]);
   json_decref(root);
   mix_set_threads(1);
+}
+
+static mix_list *with_label(void *context, mix_list *element) {
+  (void)context;
+  mix_tensor *x = mix_fill(MIX_SHAPE(4), 1, F32);
+  return mix_list_of(x, mix_slice(x, MIX_SHAPE(0), MIX_SHAPE(1)));
+}
+
+static int count_inputs(json_t *events, const char *name, bool of_others) {
+  const double own = number_of(run_of(events, "train_step"), "tid");
+  size_t i;
+  json_t *event;
+  int count = 0;
+  json_array_foreach(events, i, event) if (is_input(event, name)) {
+    assert_true(number_of(event, "dur") >= 0);
+    count += (number_of(event, "tid") != own) == of_others;
+  }
+  return count;
+}
+
+/* Each traced step has a wait before it, on its own thread; the elements are made on other threads. */
+static void waits_for_input_and_its_work(void **state) {
+  (void)state;
+  char *path = in_folder("input.json");
+  mix_model *model = small_model();
+  mix_dataset *data = mix_dataset_map(mix_dataset_range(0, 24, 1), with_label, .num_parallel_calls = 2);
+  data = mix_dataset_prefetch(mix_dataset_batch(data, 4), 1);
+  assert_int_equal(mix_trace_start(path, .skip = 1, .steps = 3), MIX_OK);
+  mix_model_fit(model, data, NULL, .verbose = MIX_SILENT);
+  assert_no_error();
+  assert_int_equal(mix_trace_stop(), MIX_OK);
+  json_t *root, *events = events_of(path, &root);
+  assert_int_equal(check_runs(events, "train_step"), 3);
+  assert_int_equal(count_inputs(events, "input", false), 3);
+  assert_int_equal(count_inputs(events, "input", true), 0);
+  assert_int_equal(count_inputs(events, "map", false) + count_inputs(events, "batch", false), 0);
+  json_decref(root);
+  assert_int_equal(mix_trace_start(path, .steps = 6), MIX_OK);
+  mix_model_fit(model, data, NULL, .verbose = MIX_SILENT);
+  assert_int_equal(mix_trace_stop(), MIX_OK);
+  events = events_of(path, &root);
+  assert_int_equal(count_inputs(events, "input", false), 6);
+  assert_true(count_inputs(events, "map", true) >= 4 && count_inputs(events, "batch", true) >= 1);
+  json_decref(root);
 }
 
 static void errors_are_said(void **state) {
@@ -165,8 +209,9 @@ static void errors_are_said(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(every_step_of_a_few_runs),      TEST(one_product_in_numbers), TEST(a_skipped_update_is_marked),
-      TEST(all_threads_and_the_same_bits), TEST(errors_are_said),
+      TEST(every_step_of_a_few_runs),     TEST(one_product_in_numbers),
+      TEST(a_skipped_update_is_marked),   TEST(all_threads_and_the_same_bits),
+      TEST(waits_for_input_and_its_work), TEST(errors_are_said),
   };
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }

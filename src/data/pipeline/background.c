@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "compile/trace.h"
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -70,8 +71,11 @@ static slot *slot_for(mix_background *background, int64_t turn) {
 
 /* Pulls or processes in a new scope, because this thread has none. */
 static mix_pull pull_scoped(mix_background *background, mix_element *element) {
+  mix_cursor *input = background->options.input;
   mix_scope *scope = mix_scope_begin();
-  mix_pull pull = scope ? mix_cursor_next(background->options.input, element) : MIX_PULL_FAILED;
+  const int64_t begin = mix_trace_begin_input();
+  mix_pull pull = scope ? mix_cursor_next(input, element) : MIX_PULL_FAILED;
+  mix_trace_end_input(input->dataset->class->name, begin);
   mix_scope_end(scope);
   return pull;
 }
@@ -79,7 +83,9 @@ static mix_pull pull_scoped(mix_background *background, mix_element *element) {
 static bool work_scoped(const worker *worker, mix_element *element) {
   const mix_background_options *options = &worker->background->options;
   mix_scope *scope = mix_scope_begin();
+  const int64_t begin = mix_trace_begin_input();
   bool good = scope && options->work(options->context, worker->number, element);
+  mix_trace_end_input(options->name, begin);
   mix_scope_end(scope);
   return good;
 }

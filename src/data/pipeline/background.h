@@ -16,6 +16,7 @@ typedef struct mix_background_options {
    * `threads`. NULL: nothing to do. On false an error is recorded, and the caller releases the element's
    * values. */
   bool (*work)(void *context, int thread, mix_element *element);
+  const char *name; /* of the work, constant, for traces */
   void *context;
 } mix_background_options;
 

@@ -73,6 +73,7 @@ static mix_pull map_next(mix_cursor *cursor, mix_element *element) {
         .capacity = 2 * map->threads,
         .any_order = dataset->options.not_deterministic,
         .work = apply,
+        .name = "map",
         .context = map,
     });
   return map->background ? mix_background_next(map->background, element) : MIX_PULL_FAILED;

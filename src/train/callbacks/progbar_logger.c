@@ -172,6 +172,13 @@ void mix_callbacks_set_target(const mix_callbacks *callbacks, int64_t target) {
   }
 }
 
+void mix_callbacks_set_input_share(const mix_callbacks *callbacks, double share) {
+  for (int i = 0; callbacks->shows && i < mix_callbacks_count(callbacks); i++) {
+    mix_progress *progress = mix_callbacks_get(callbacks, i)->progress;
+    if (progress) progress->input = share;
+  }
+}
+
 bool mix_callbacks_end_batch(const mix_callbacks *callbacks, mix_hook hook, int64_t index) {
   bool read = callbacks->logs >> hook & 1;
   for (int i = 0; callbacks->shows && i < mix_callbacks_count(callbacks); i++) {
