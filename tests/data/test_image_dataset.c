@@ -245,6 +245,7 @@ static void a_damaged_file_is_named(void **state) {
     mix_iterator *iterator = mix_dataset_iterate(d.dataset);
     for (int i = 0; i < 4; i++) assert_non_null(mix_iterator_next(iterator));
     assert_null(mix_iterator_next(iterator));
+    assert_non_null(strstr(mix_error_message(), " (element 4 of dataset_map)"));
     assert_failed(MIX_FORMAT_ERROR, "t/dogs/broken.png");
   }
 }

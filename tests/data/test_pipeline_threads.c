@@ -275,7 +275,7 @@ static void an_error_comes_at_the_element_that_failed(void **state) {
       mix_iterator *iterator = mix_dataset_iterate(failing[i]);
       assert_string_equal(elements_of(iterator, 5), before[i]);
       assert_int_equal(mix_error(), MIX_OK);
-      FAILS(mix_iterator_next(iterator), MIX_VALUE_ERROR, "index is 5");
+      FAILS(mix_iterator_next(iterator), MIX_VALUE_ERROR, "(element 5 of dataset_map)");
       assert_null(mix_iterator_next(iterator));
       assert_int_equal(mix_error(), MIX_OK);
     }

@@ -80,11 +80,11 @@ static mix_pull pull_scoped(mix_background *background, mix_element *element) {
   return pull;
 }
 
-static bool work_scoped(const worker *worker, mix_element *element) {
+static bool work_scoped(const worker *worker, int64_t turn, mix_element *element) {
   const mix_background_options *options = &worker->background->options;
   mix_scope *scope = mix_scope_begin();
   const int64_t begin = mix_trace_begin_input();
-  bool good = scope && options->work(options->context, worker->number, element);
+  bool good = scope && options->work(options->context, worker->number, turn, element);
   mix_trace_end_input(options->name, begin);
   mix_scope_end(scope);
   return good;
@@ -120,7 +120,7 @@ static bool make_one(const worker *worker) {
   if (background->options.work) {
     pthread_cond_signal(&background->may_work); /* another worker may pull meanwhile */
     pthread_mutex_unlock(&background->mutex);
-    good = work_scoped(worker, &element);
+    good = work_scoped(worker, turn, &element);
     if (!good) mix_release(element.values);
     pthread_mutex_lock(&background->mutex);
   }

@@ -12,10 +12,10 @@ typedef struct mix_background_options {
   /* start with two elements in flight; double when the receiver waits although all slots had been full */
   bool grows;
   bool any_order; /* deliver elements in the order in which they get ready */
-  /* Processes an element of the input; called by several threads at once, each with its number below
-   * `threads`. NULL: nothing to do. On false an error is recorded, and the caller releases the element's
-   * values. */
-  bool (*work)(void *context, int thread, mix_element *element);
+  /* Processes an element of the input, of which it is number `turn`; called by several threads at once, each
+   * with its number below `threads`. NULL: nothing to do. On false an error is recorded, and the caller
+   * releases the element's values. */
+  bool (*work)(void *context, int thread, int64_t turn, mix_element *element);
   const char *name; /* of the work, constant, for traces */
   void *context;
 } mix_background_options;

@@ -20,6 +20,7 @@ typedef struct map_cursor {
   /* for num_parallel_calls = -1: runs on the receiver's thread until threads are known to help */
   mix_prefetch_policy policy;
   mix_background *background; /* NULL until it is needed */
+  int64_t made;               /* elements made before that */
 } map_cursor;
 
 static bool map_open(mix_cursor *cursor) {
@@ -31,8 +32,8 @@ static bool map_open(mix_cursor *cursor) {
   return map->buffers != NULL;
 }
 
-/* Replaces the element by the result of the function. */
-static bool apply(void *context, int thread, mix_element *element) {
+/* Replaces the element by the result of the function. `turn` counts from map->made. */
+static bool apply(void *context, int thread, int64_t turn, mix_element *element) {
   map_cursor *map = context;
   const map_dataset *dataset = (const map_dataset *)map->base.dataset;
   mix_scope *scope = mix_scope_begin();
@@ -42,6 +43,7 @@ static bool apply(void *context, int thread, mix_element *element) {
     if (!made) mix_fail_value("dataset_map: the function returned NULL; expected a list of tensors");
     if (made && !mix_failed()) made = mix_element_evaluate(made, "dataset_map");
   }
+  mix_element_explain("dataset_map", map->made + turn);
   made = mix_failed() ? NULL : mix_retain(made);
   mix_release(element->values);
   *element = (mix_element){.values = made};
@@ -51,7 +53,10 @@ static bool apply(void *context, int thread, mix_element *element) {
 
 static mix_pull map_inline(map_cursor *map, mix_element *element) {
   mix_pull pull = mix_cursor_next(map->base.input, element);
-  return pull != MIX_PULL_ELEMENT || apply(map, 0, element) ? pull : MIX_PULL_FAILED;
+  if (pull != MIX_PULL_ELEMENT) return pull;
+  const bool good = apply(map, 0, 0, element);
+  map->made++;
+  return good ? pull : MIX_PULL_FAILED;
 }
 
 /* Keeps twice as many elements in flight as threads, so that a slow element does not stall the other

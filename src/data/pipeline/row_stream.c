@@ -37,6 +37,12 @@ mix_list *mix_element_evaluate(mix_list *values, const char *call) {
   return leaves && mix_evaluate(count, tensors) == MIX_OK ? leaves : NULL;
 }
 
+void mix_element_explain(const char *call, int64_t number) {
+  mix_error_aside error;
+  mix_error_set_aside(&error);
+  if (error.status) mix_fail(error.status, "%s (element %lld of %s)", error.message, (long long)number, call);
+}
+
 bool mix_stream_open(mix_stream *stream, mix_dataset *dataset) {
   *stream = (mix_stream){.dataset = mix_retain(dataset), .cursor = mix_cursor_open(dataset)};
   return stream->cursor != NULL;

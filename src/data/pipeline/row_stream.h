@@ -13,6 +13,9 @@ bool mix_element_own(const mix_dataset *dataset, mix_element *element, mix_buffe
  * the error recorded, also for a NULL item. */
 mix_list *mix_element_evaluate(mix_list *values, const char *call);
 
+/* Adds to the pending error which element of `call` it concerns, from 0 in the order of its input. */
+void mix_element_explain(const char *call, int64_t number);
+
 /* A pass over one input of a step that has several. */
 typedef struct mix_stream {
   mix_dataset *dataset; /* retained */

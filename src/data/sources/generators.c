@@ -1,7 +1,7 @@
 /* mix_dataset_from_generator: elements made by a function of the caller. */
 #include "base/error.h"
 #include "base/structure.h"
-#include "data/pipeline/pipeline.h"
+#include "data/pipeline/row_stream.h"
 
 typedef struct generator_dataset {
   mix_dataset base;
@@ -23,17 +23,17 @@ static mix_pull generator_next(mix_cursor *cursor, mix_element *element) {
   generator_cursor *generator = (generator_cursor *)cursor;
   mix_scope *scope = mix_scope_begin();
   if (!scope) return MIX_PULL_FAILED;
-  mix_list *values = dataset->options.generate(dataset->options.context, generator->next++);
+  const int64_t number = generator->next++;
+  mix_list *values = dataset->options.generate(dataset->options.context, number);
   char what[256];
   if (values) values = mix_list_flatten(values, "dataset_from_generator");
-  for (int i = 0; values && i < mix_list_count(values); i++)
-    if (!mix_list_items(values)[i] ||
-        mix_evaluate(1, (mix_tensor *const *)&mix_list_items(values)[i]) != MIX_OK) {
-      mix_fail_value("dataset_from_generator: %s of element %lld is NULL",
-                     mix_leaf_text(mix_list_structure(values), i, what, sizeof what),
-                     (long long)generator->next - 1);
+  for (int i = 0; values && i < mix_list_count(values) && !mix_failed(); i++)
+    if (!mix_list_items(values)[i])
+      mix_fail_value("dataset_from_generator: %s is NULL",
+                     mix_leaf_text(mix_list_structure(values), i, what, sizeof what));
+    else if (mix_evaluate(1, (mix_tensor *const *)&mix_list_items(values)[i]) != MIX_OK)
       break;
-    }
+  mix_element_explain("dataset_from_generator", number);
   *element = (mix_element){.values = mix_failed() ? NULL : mix_retain(values)};
   mix_scope_end(scope);
   return mix_failed() ? MIX_PULL_FAILED : element->values ? MIX_PULL_ELEMENT : MIX_PULL_END;
