@@ -134,6 +134,7 @@ static bool open_iterator(mix_data_adapter *adapter) {
 }
 
 void mix_data_adapter_close(mix_data_adapter *adapter) {
+  if (adapter->batches) mix_batches_stop(adapter->batches);
   close_iterator(adapter);
   mix_release(adapter->no_rows);
   adapter->no_rows = NULL;

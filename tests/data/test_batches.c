@@ -7,12 +7,17 @@
 
 #include "backend/backend.h"
 #include "base/alloc.h"
+#include "base/processor.h"
 #include "data/pipeline/array_batches.h"
 #include <mixtape/device.h>
 #include <mixtape/object.h>
 #include <mixtape/ops.h>
 #include <mixtape/variable.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "support/input_threads.h"
+#include "support/skip.h"
 
 enum { N = 100 };
 static float x[N][2];
@@ -199,6 +204,88 @@ static void batches_outlive_their_arrays(void **state) {
   mix_release(kept);
 }
 
+/* ---- the thread that gathers ---- */
+
+enum { WIDE = 1 << 12, MANY = 160 }; /* batches of 16 rows take 256 KiB */
+
+/* Row i is i everywhere. The last plan takes one thread. */
+static mix_tensor *wide_rows(void) {
+  mix_set_threads(1);
+  mix_tensor *sum = mix_add(arrays[0], arrays[0]);
+  assert_int_equal(mix_evaluate(1, &sum), MIX_OK);
+  float *values = mix_alloc(sizeof *values * WIDE * MANY);
+  for (int i = 0; i < WIDE * MANY; i++) values[i] = (float)(i / WIDE);
+  mix_tensor *rows = mix_tensor_from(values, MIX_FLOAT32, MIX_SHAPE(MANY, WIDE));
+  mix_free(values);
+  return rows;
+}
+
+static void assert_wide_batch(mix_batches *batches, mix_list *batch, int64_t index) {
+  assert_non_null(batch);
+  const float *values = mix_tensor_data(mix_list_get(batch, 0));
+  for (int64_t r = 0; r < 16; r++) {
+    const float row = (float)mix_batches_row(batches, index, r);
+    assert_true(values[r * WIDE] == row && values[r * WIDE + WIDE - 1] == row);
+  }
+}
+
+/* Batches are those of the rows' order, also out of their own order and
+ * in another epoch; what is retained stays as it was; the thread ends with the pass, on demand and with the
+ * batches. */
+static void a_free_core_gathers_ahead(void **state) {
+  (void)state;
+  if (mix_cpu_cores() < 2) SKIP("one core");
+  assert_int_equal(input_threads(), 0);
+  MIX_SCOPE {
+    mix_tensor *rows = wide_rows();
+    mix_batches *batches = mix_batches_new(1, &rows, 0, -1, 16, "fit");
+    assert_true(mix_batches_begin(batches, MIX_ORDER_ROWS, 1, 0));
+    for (int i = 0; i < 5; i++) assert_wide_batch(batches, mix_batches_get(batches, i), i);
+    assert_true(await_input_threads(1));
+    mix_list *kept = mix_retain(mix_batches_get(batches, 5));
+    assert_wide_batch(batches, mix_batches_get(batches, 6), 6);
+    assert_wide_batch(batches, mix_batches_get(batches, 2), 2);
+    for (int i = 3; i < 10; i++) assert_wide_batch(batches, mix_batches_get(batches, i), i);
+    assert_wide_batch(batches, kept, 5);
+    mix_release(kept);
+    mix_batches_stop(batches);
+    assert_true(await_input_threads(0));
+    assert_true(mix_batches_begin(batches, MIX_ORDER_ROWS, 1, 1));
+    for (int i = 0; i < 4; i++) assert_wide_batch(batches, mix_batches_get(batches, i), i);
+    assert_true(await_input_threads(1));
+    assert_true(mix_batches_begin(batches, MIX_ORDER_KEPT, 1, 2));
+    assert_true(await_input_threads(0));
+    assert_wide_batch(batches, mix_batches_get(batches, 9), 9);
+    assert_true(mix_batches_begin(batches, MIX_ORDER_BATCHES, 1, 3));
+    assert_wide_batch(batches, mix_batches_get(batches, 0), 0);
+    assert_true(await_input_threads(1)); /* and is released in the middle */
+  }
+  assert_true(await_input_threads(0));
+}
+
+/* A child by fork goes on without the thread, which stayed in the parent. */
+static void a_child_gathers_by_itself(void **state) {
+  (void)state;
+  mix_tensor *rows = wide_rows();
+  mix_batches *batches = mix_batches_new(1, &rows, 0, -1, 16, "fit");
+  assert_true(mix_batches_begin(batches, MIX_ORDER_ROWS, 1, 0));
+  for (int i = 0; i < 4; i++) assert_wide_batch(batches, mix_batches_get(batches, i), i);
+  const pid_t child = fork();
+  if (!child) {
+    bool good = true;
+    for (int64_t i = 4; i < 10 && good; i++) {
+      mix_list *batch = mix_batches_get(batches, i);
+      good = batch &&
+             *(const float *)mix_tensor_data(mix_list_get(batch, 0)) == (float)mix_batches_row(batches, i, 0);
+    }
+    _exit(!good);
+  }
+  int result;
+  assert_int_equal(waitpid(child, &result, 0), child);
+  assert_int_equal(result, 0);
+  for (int i = 4; i < 10; i++) assert_wide_batch(batches, mix_batches_get(batches, i), i);
+}
+
 /* A variable's value is copied: the batch keeps it when the variable is assigned. */
 static void batches_keep_their_values(void **state) {
   (void)state;
@@ -318,6 +405,8 @@ int main(void) {
       TEST(batches_keep_their_values),
       TEST(batches_of_wrapped_memory),
       TEST(threads_copy_the_same_rows),
+      TEST(a_free_core_gathers_ahead),
+      TEST(a_child_gathers_by_itself),
       TEST(wrong_arguments_are_errors),
       TEST(allocation_failures_are_errors),
   };

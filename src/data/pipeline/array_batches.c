@@ -4,24 +4,40 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/philox.h"
+#include "base/processor.h"
+#include "backend/backend.h"
+#include "data/pipeline/background.h"
 #include "data/pipeline/gather.h"
 #include "distribute/distribute.h"
+#include "tensor/shape.h"
+
+/* Batches of the thread that gathers: those that wait, and the one that is in use. */
+enum { AHEAD = 2, RING = AHEAD + 1 };
+/* A thread pays from copies of tens of microseconds on: handing one over takes a few. The first steps
+ * compile, so the threads that plans use are known after them. */
+enum { MIN_BYTES = 1 << 16, FIRST_STEPS = 2 };
 
 struct mix_batches {
   mix_object object;
-  mix_list *arrays; /* retained */
-  int64_t first, rows, batch_size;
-  int64_t *order; /* (rows): absolute row numbers; NULL: in storage order */
-  mix_buffers buffers;
-  mix_list *current; /* retained */
-  bool shared;       /* among the ranks */
-  int64_t count;     /* 0: what the rows give */
+  mix_list *arrays;                        /* retained */
+  int64_t first, rows, batch_size, length; /* length: of the arrays */
+  int64_t *order;                          /* (rows): absolute row numbers; NULL: in storage order */
+  mix_buffers buffers[1 + RING];           /* the first one without the thread, the others with it */
+  mix_list *current;                       /* retained */
+  bool shared;                             /* among the ranks */
+  int64_t count;                           /* 0: what the rows give */
+  int64_t given;                           /* batches since the first pass began */
+  /* The thread that gathers; NULL: none. */
+  mix_background *ahead;
+  int64_t next;   /* the batch that it delivers next */
+  int64_t making; /* the one that it makes next; the thread's own */
 };
 
 static void batches_finalize(void *object) {
   mix_batches *batches = object;
+  mix_batches_stop(batches);
   mix_release(batches->current);
-  mix_buffers_clear(&batches->buffers);
+  for (int i = 0; i <= RING; i++) mix_buffers_clear(&batches->buffers[i]);
   mix_free(batches->order);
   mix_release(batches->arrays);
 }
@@ -42,10 +58,13 @@ mix_batches *mix_batches_new(int count, mix_tensor *const *arrays, int64_t first
   mix_batches *batches = mix_object_new(sizeof *batches, &batches_class);
   if (!batches) return NULL;
   batches->first = first;
+  batches->length = length;
   batches->rows = rows;
   batches->batch_size = batch_size < rows ? batch_size : rows;
   batches->arrays = mix_retain(mix_list_new(count, (void *const *)arrays));
-  if (!batches->arrays || !mix_buffers_init(&batches->buffers, count)) {
+  bool good = batches->arrays != NULL;
+  for (int i = 0; i <= RING && good; i++) good = mix_buffers_init(&batches->buffers[i], count);
+  if (!good) {
     mix_release(batches);
     return NULL;
   }
@@ -82,6 +101,7 @@ static void permute(int64_t *order, int64_t count, int64_t size, uint64_t seed, 
 
 bool mix_batches_begin(mix_batches *batches, mix_batch_order order, uint64_t seed, uint64_t epoch) {
   if (mix_failed()) return false;
+  mix_batches_stop(batches);
   if (order == MIX_ORDER_KEPT) {
     mix_free(batches->order);
     batches->order = NULL;
@@ -103,17 +123,74 @@ int64_t mix_batches_row(const mix_batches *batches, int64_t index, int64_t row) 
   return batches->order ? batches->order[at] : batches->first + at;
 }
 
+/* One reference, the caller's. */
+static mix_list *gather(const mix_batches *batches, int64_t index, mix_buffers *buffers) {
+  int64_t start = index * batches->batch_size, first = 0, rows = mix_batches_size(batches, index);
+  if (batches->shared) mix_rank_share(rows, &first, &rows);
+  start = rows ? start + first : 0;
+  return mix_rows_gather(
+      mix_list_count(batches->arrays), (mix_tensor *const *)mix_list_items(batches->arrays),
+      batches->order ? batches->order + start : NULL, batches->first + start, rows, true, buffers);
+}
+
+/* ---- the thread that gathers ---- */
+
+static mix_pull make_next(void *context, mix_element *element) {
+  mix_batches *batches = context;
+  if (batches->making == mix_batches_count(batches)) return MIX_PULL_END;
+  const int64_t index = batches->making++;
+  *element = (mix_element){.values = gather(batches, index, &batches->buffers[1 + index % RING])};
+  return element->values ? MIX_PULL_ELEMENT : MIX_PULL_FAILED;
+}
+
+static size_t batch_bytes(const mix_batches *batches) {
+  size_t bytes = 0;
+  for (int i = 0; i < mix_list_count(batches->arrays); i++) {
+    const mix_tensor *array = mix_list_get(batches->arrays, i);
+    if (array)
+      bytes += mix_value_bytes(mix_tensor_dtype(array), mix_tensor_shape(array)) / (size_t)batches->length *
+               (size_t)batches->batch_size;
+  }
+  return bytes;
+}
+
+/* Rows in their order are not copied. Of several ranks each has its part of the cores. */
+static bool pays(const mix_batches *batches, int64_t left) {
+  return batches->order && batches->given >= FIRST_STEPS && left > AHEAD && !mix_is_distributed() &&
+         mix_threads_awake() < mix_cpu_cores() && batch_bytes(batches) >= MIN_BYTES;
+}
+
+/* Without a thread all goes on as before. */
+static void start(mix_batches *batches, int64_t index) {
+  batches->next = batches->making = index;
+  batches->ahead = mix_background_start(&(mix_background_options){
+      .make = make_next, .context = batches, .name = "batch", .threads = 1, .capacity = AHEAD});
+  if (!batches->ahead) mix_error_clear();
+}
+
+void mix_batches_stop(mix_batches *batches) {
+  mix_background_stop(batches->ahead);
+  batches->ahead = NULL;
+}
+
+static mix_list *next_of_thread(mix_batches *batches) {
+  mix_element element = {0};
+  batches->next++;
+  return mix_background_next(batches->ahead, &element) == MIX_PULL_ELEMENT ? element.values : NULL;
+}
+
 mix_list *mix_batches_get(mix_batches *batches, int64_t index) {
   if (mix_failed()) return NULL;
   if (index < 0 || index >= mix_batches_count(batches))
     return mix_fail_value("batch %lld of an epoch of %lld", (long long)index,
                           (long long)mix_batches_count(batches));
   mix_release(batches->current);
-  int64_t start = index * batches->batch_size, first = 0, rows = mix_batches_size(batches, index);
-  if (batches->shared) mix_rank_share(rows, &first, &rows);
-  start = rows ? start + first : 0;
-  batches->current = mix_rows_gather(
-      mix_list_count(batches->arrays), (mix_tensor *const *)mix_list_items(batches->arrays),
-      batches->order ? batches->order + start : NULL, batches->first + start, rows, true, &batches->buffers);
+  batches->current = NULL;
+  if (batches->ahead && (index != batches->next || !mix_background_is_here(batches->ahead)))
+    mix_batches_stop(batches);
+  if (batches->ahead) return batches->current = next_of_thread(batches);
+  batches->current = gather(batches, index, batches->buffers);
+  if (batches->current && pays(batches, mix_batches_count(batches) - index)) start(batches, index + 1);
+  batches->given++;
   return batches->current;
 }

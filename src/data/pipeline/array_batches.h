@@ -1,5 +1,6 @@
 /* Batches of whole arrays for fit, evaluate and predict. Each epoch has a row order; batches are gathered
- * into buffers that are reused. Rows in storage order are read in place where possible. */
+ * into buffers that are reused. Rows in storage order are read in place where possible. Where the caller's
+ * plans leave a core free, a thread gathers the batches that come next. */
 #pragma once
 
 #include <mixtape/tensor.h>
@@ -31,6 +32,8 @@ void mix_batches_share(mix_batches *batches);
 void mix_batches_extend(mix_batches *batches, int64_t count);
 /* Draws the row order of an epoch, a function of (seed, epoch). */
 bool mix_batches_begin(mix_batches *batches, mix_batch_order order, uint64_t seed, uint64_t epoch);
+/* Ends the thread that gathers; mix_batches_get goes on without. */
+void mix_batches_stop(mix_batches *batches);
 /* The row of the arrays that is row `row` of batch `index`, of this rank's share. */
 int64_t mix_batches_row(const mix_batches *batches, int64_t index, int64_t row);
 /* Batch `index` (from 0) of the epoch: a list of evaluated tensors (batch, ...), NULL where the array is

@@ -2,6 +2,9 @@
  * (one at a time, so turns are in input order), processes the element and stores it in a slot; the receiver
  * takes slots by turn or as they get ready. The mutex guards all state below and is not held while pulling or
  * processing, so a slow input does not block the receiver. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* pthread_setname_np */
+#endif
 #include "data/pipeline/background.h"
 
 #include "base/alloc.h"
@@ -71,11 +74,14 @@ static slot *slot_for(mix_background *background, int64_t turn) {
 
 /* Pulls or processes in a new scope, because this thread has none. */
 static mix_pull pull_scoped(mix_background *background, mix_element *element) {
-  mix_cursor *input = background->options.input;
+  const mix_background_options *options = &background->options;
+  mix_cursor *input = options->input;
   mix_scope *scope = mix_scope_begin();
   const int64_t begin = mix_trace_begin_input();
-  mix_pull pull = scope ? mix_cursor_next(input, element) : MIX_PULL_FAILED;
-  mix_trace_end_input(input->dataset->class->name, begin);
+  mix_pull pull = !scope  ? MIX_PULL_FAILED
+                  : input ? mix_cursor_next(input, element)
+                          : options->make(options->context, element);
+  mix_trace_end_input(input ? input->dataset->class->name : options->name, begin);
   mix_scope_end(scope);
   return pull;
 }
@@ -156,6 +162,7 @@ static bool start_workers(mix_background *background) {
     worker->background = background;
     worker->number = i;
     if (pthread_create(&worker->thread, NULL, run, worker) != 0) break;
+    pthread_setname_np(worker->thread, MIX_INPUT_THREAD);
     background->worker_count++;
   }
   pthread_sigmask(SIG_SETMASK, &former, NULL);
@@ -181,12 +188,12 @@ mix_background *mix_background_start(const mix_background_options *options) {
 
 /* In a forked child no worker runs, and any may have held the mutex. What the child has of them stays as it
  * is. */
-static bool is_elsewhere(const mix_background *background) {
-  return background->worker_count > 0 && background->process != getpid();
+bool mix_background_is_here(const mix_background *background) {
+  return background->worker_count == 0 || background->process == getpid();
 }
 
 void mix_background_stop(mix_background *background) {
-  if (!background || is_elsewhere(background)) return;
+  if (!background || !mix_background_is_here(background)) return;
   pthread_mutex_lock(&background->mutex);
   background->stopping = true;
   pthread_cond_broadcast(&background->may_work);
@@ -225,7 +232,7 @@ static void grow(mix_background *background) {
 
 mix_pull mix_background_next(mix_background *background, mix_element *element) {
   mix_pull pull = MIX_PULL_ELEMENT;
-  if (is_elsewhere(background)) {
+  if (!mix_background_is_here(background)) {
     mix_fail_runtime("iterator_next: the pass began before fork, and its threads are in the parent "
                      "process; begin a new pass with mix_dataset_iterate");
     return MIX_PULL_FAILED;

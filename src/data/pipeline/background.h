@@ -5,8 +5,13 @@
 
 typedef struct mix_background mix_background;
 
+/* The system's name of the threads, for `top -H` and debuggers. */
+#define MIX_INPUT_THREAD "mixtape input"
+
 typedef struct mix_background_options {
   mix_cursor *input; /* pulled by one thread at a time */
+  /* or, where that is NULL, makes the next element, as a cursor does */
+  mix_pull (*make)(void *context, mix_element *element);
   int threads;       /* >= 1 */
   int capacity;      /* >= 1: max elements in production or ready */
   /* start with two elements in flight; double when the receiver waits although all slots had been full */
@@ -16,7 +21,7 @@ typedef struct mix_background_options {
    * with its number below `threads`. NULL: nothing to do. On false an error is recorded, and the caller
    * releases the element's values. */
   bool (*work)(void *context, int thread, int64_t turn, mix_element *element);
-  const char *name; /* of the work, constant, for traces */
+  const char *name; /* of the work, or of what `make` makes; constant, for traces */
   void *context;
 } mix_background_options;
 
@@ -24,6 +29,8 @@ typedef struct mix_background_options {
 mix_background *mix_background_start(const mix_background_options *options);
 /* Waits for the next element. An error of the worker that made it becomes the caller's error. */
 mix_pull mix_background_next(mix_background *background, mix_element *element);
+/* False in a child by fork: its threads are in the parent. */
+bool mix_background_is_here(const mix_background *background);
 /* Waits until each thread has finished its current element, and drops elements that were not delivered. NULL:
  * nothing to do. */
 void mix_background_stop(mix_background *background);
