@@ -117,7 +117,7 @@
   X(avg_pool3d, avg_pool, avg_pool, avg_pool)                                                                \
   X(avg_pool_grad, avg_pool_grad, avg_pool_grad, avg_pool_grad)                                              \
   X(avg_pool_grad3d, avg_pool_grad, avg_pool_grad, avg_pool_grad)                                            \
-  X(resize_axis, resize_axis, resize_axis, none)                                                             \
+  X(resize_axis, resize_axis, resize_axis, resize_axis)                                                      \
   X(projective_transform, projective_transform, projective_transform, none)                                  \
   /* sources of values */                                                                                    \
   X(fill, fill, fill, fill)                                                                                  \

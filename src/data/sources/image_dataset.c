@@ -47,6 +47,9 @@ static int channels_of(const mix_image_dataset_options *o) {
 
 static mix_tensor *change_size(const char *name, mix_tensor *x, const mix_image_dataset_options *o) {
   const mix_interpolation interpolation = mix_interpolation_named(o->interpolation);
+  const mix_shape shape = mix_tensor_shape(x);
+  /* Its weights would be 1 and 0. */
+  if (interpolation == MIX_BILINEAR && shape.dims[1] == o->height && shape.dims[2] == o->width) return x;
   if (o->pad_to_aspect_ratio) return mix_resize_with_pad(name, x, o->height, o->width, interpolation);
   if (o->crop_to_aspect_ratio) x = mix_crop_to_aspect(x, o->height, o->width);
   return mix_resize_images(x, o->height, o->width, interpolation, false);
