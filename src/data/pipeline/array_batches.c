@@ -29,6 +29,7 @@ struct mix_batches {
   int64_t given;                           /* batches since the first pass began */
   /* The thread that gathers; NULL: none. */
   mix_background *ahead;
+  bool forked;    /* it stayed in the parent: this child does without */
   int64_t next;   /* the batch that it delivers next */
   int64_t making; /* the one that it makes next; the thread's own */
 };
@@ -156,8 +157,8 @@ static size_t batch_bytes(const mix_batches *batches) {
 
 /* Rows in their order are not copied. Of several ranks each has its part of the cores. */
 static bool pays(const mix_batches *batches, int64_t left) {
-  return batches->order && batches->given >= FIRST_STEPS && left > AHEAD && !mix_is_distributed() &&
-         mix_threads_awake() < mix_cpu_cores() && batch_bytes(batches) >= MIN_BYTES;
+  return batches->order && !batches->forked && batches->given >= FIRST_STEPS && left > AHEAD &&
+         !mix_is_distributed() && mix_threads_awake() < mix_cpu_cores() && batch_bytes(batches) >= MIN_BYTES;
 }
 
 /* Without a thread all goes on as before. */
@@ -186,8 +187,8 @@ mix_list *mix_batches_get(mix_batches *batches, int64_t index) {
                           (long long)mix_batches_count(batches));
   mix_release(batches->current);
   batches->current = NULL;
-  if (batches->ahead && (index != batches->next || !mix_background_is_here(batches->ahead)))
-    mix_batches_stop(batches);
+  if (batches->ahead && !mix_background_is_here(batches->ahead)) batches->forked = true;
+  if (batches->ahead && (index != batches->next || batches->forked)) mix_batches_stop(batches);
   if (batches->ahead) return batches->current = next_of_thread(batches);
   batches->current = gather(batches, index, batches->buffers);
   if (batches->current && pays(batches, mix_batches_count(batches) - index)) start(batches, index + 1);
