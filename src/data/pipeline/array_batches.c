@@ -11,8 +11,9 @@
 #include "distribute/distribute.h"
 #include "tensor/shape.h"
 
-/* Batches of the thread that gathers: those that wait, and the one that is in use. */
-enum { AHEAD = 2, RING = AHEAD + 1 };
+/* Batches of the thread that gathers: those that wait, fewer if they are large, and the one that is in use.
+ */
+enum { AHEAD = 4, LARGE_AHEAD = 2, LARGE_BYTES = 1 << 20, RING = AHEAD + 1 };
 /* A thread pays from copies of tens of microseconds on: handing one over takes a few. The first steps
  * compile, so the threads that plans use are known after them. */
 enum { MIN_BYTES = 1 << 16, FIRST_STEPS = 2 };
@@ -164,8 +165,13 @@ static bool pays(const mix_batches *batches, int64_t left) {
 /* Without a thread all goes on as before. */
 static void start(mix_batches *batches, int64_t index) {
   batches->next = batches->making = index;
-  batches->ahead = mix_background_start(&(mix_background_options){
-      .make = make_next, .context = batches, .name = "batch", .threads = 1, .capacity = AHEAD});
+  batches->ahead = mix_background_start(
+      &(mix_background_options){.make = make_next,
+                                .context = batches,
+                                .name = "batch",
+                                .threads = 1,
+                                .capacity = batch_bytes(batches) < LARGE_BYTES ? AHEAD : LARGE_AHEAD,
+                                .lazy = true});
   if (!batches->ahead) mix_error_clear();
 }
 

@@ -259,7 +259,8 @@ mix_pull mix_background_next(mix_background *background, mix_element *element) {
     *from = (slot){0};
     background->waiting--;
     background->delivered++;
-    pthread_cond_signal(&background->may_work);
+    if (!background->options.lazy || background->waiting <= background->limit / 2)
+      pthread_cond_signal(&background->may_work);
   }
   pthread_mutex_unlock(&background->mutex);
   return pull;

@@ -16,6 +16,9 @@ typedef struct mix_background_options {
   int capacity;      /* >= 1: max elements in production or ready */
   /* start with two elements in flight; double when the receiver waits although all slots had been full */
   bool grows;
+  /* wake the workers only when half of the elements are taken: for elements of tens of microseconds, since a
+   * call of the system to wake a thread costs the receiver a few */
+  bool lazy;
   bool any_order; /* deliver elements in the order in which they get ready */
   /* Processes an element of the input, of which it is number `turn`; called by several threads at once, each
    * with its number below `threads`. NULL: nothing to do. On false an error is recorded, and the caller
