@@ -26,7 +26,7 @@ static bool run_epoch(void *context) {
            : !feed->model  ? read_all(feed->dataset)
            : feed->dataset ? mix_model_fit(feed->model, feed->dataset, NULL, .quiet = true) != NULL
                            : mix_model_fit(feed->model, feed->x, feed->y, .batch_size = feed->batch,
-                                           .quiet = true) != NULL;
+                                           .no_shuffle = feed->in_order, .quiet = true) != NULL;
   }
   if (feed->runs < BENCH_ROUNDS + 2)
     feed->processor[feed->runs++] = mix_clock(CLOCK_PROCESS_CPUTIME_ID) - begin;
@@ -50,7 +50,9 @@ bool bench_feeds_time(const bench_settings *settings, const char *name, const ch
                       int count, double budget, int *rounds, json_t *json) {
   bench_candidate runs[BENCH_MAX_CANDIDATES];
   for (int i = 0; i < count; i++)
-    runs[i] = (bench_candidate){.run = run_epoch, .context = &feeds[i], .repeats = 1};
+    runs[i] = (bench_candidate){.run = run_epoch,
+                                .context = &feeds[i],
+                                .repeats = feeds[i].timed.repeats ? feeds[i].timed.repeats : 1};
   if (!bench_interleave(runs, count, budget, rounds)) return false;
   if (settings->text)
     printf("\n%s; epochs of %lld steps, batch %lld, %d interleaved rounds\n%-46s %11s %11s %12s %9s\n", title,

@@ -10,9 +10,10 @@ typedef struct bench_feed {
   mix_model *model;      /* NULL: the data set is read, and nothing computed */
   mix_list *resident;    /* arguments of the training step */
   mix_tensor *x, *y;     /* arrays */
+  bool in_order;         /* not shuffled */
   mix_dataset *dataset;  /* of batches */
   int64_t batch, steps;  /* of an epoch */
-  bench_candidate timed; /* an epoch */
+  bench_candidate timed; /* an epoch; `repeats` is the caller's, 0: 1 */
   int runs;
   double processor[BENCH_ROUNDS + 2]; /* seconds of all threads in each run, warm-ups first */
 } bench_feed;
