@@ -83,10 +83,10 @@ bool mix_callbacks_run(const mix_callbacks *callbacks, mix_hook hook, int64_t in
 
 /* callbacks/progbar_logger.c: sets up the caller's ProgbarLoggers, or adds one unless `verbose` is silent. */
 bool mix_callbacks_show(mix_callbacks *callbacks, bool tests, int verbose, int64_t target, int64_t epochs);
-/* The steps of the pass; -1: unknown. */
-void mix_callbacks_set_target(const mix_callbacks *callbacks, int64_t target);
 /* Before the end of an epoch: the share of it for which its steps waited for input; 0 is not shown. */
 void mix_callbacks_set_input_share(const mix_callbacks *callbacks, double share);
+/* The steps of the pass; -1: unknown. */
+void mix_callbacks_set_target(const mix_callbacks *callbacks, int64_t target);
 /* Calls the hook of a batch's end, with the model's logs if a callback reads them or a redraw is due: reading
  * them waits for the step. */
 bool mix_callbacks_end_batch(const mix_callbacks *callbacks, mix_hook hook, int64_t index);
