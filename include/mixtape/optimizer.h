@@ -154,6 +154,43 @@ typedef struct mix_adafactor_options {
 MIX_API mix_optimizer *mix_adafactor_with(const mix_adafactor_options *options);
 MIX_API mix_adafactor_options mix_adafactor_defaults(void);
 
+typedef struct mix_muon_options {
+  MIX_OPTIMIZER_FIELDS       /* learning_rate 0.001; weight_decay 0: 0.004 (MIX_ZERO: none), of Muon's own */
+      double adam_beta_1;    /* 0: 0.9; MIX_ZERO is accepted */
+  double adam_beta_2;        /* 0: 0.999; MIX_ZERO is accepted */
+  double epsilon;            /* Adam's; 0: 1e-7; MIX_ZERO is accepted */
+  /* Variables whose name matches one of these regular expressions (Python's re.search) are Adam's too. Ended
+   * by NULL; copied. NULL: none. In text "fc1;out". ValueError for what is no regular expression, Unsupported
+   * for backreferences, look-arounds and flags. */
+  const char *const *exclude_layers;
+  double muon_a, muon_b, muon_c; /* of the iteration; 0: 3.4445, -4.775, 2.0315; MIX_ZERO is accepted */
+  double adam_lr_ratio;          /* Adam's share of the learning rate; 0: 1; MIX_ZERO is accepted */
+  double momentum;               /* 0: 0.95; MIX_ZERO is accepted */
+  int64_t ns_steps;              /* steps of the iteration; 0: 5; MIX_INT_ZERO is accepted */
+  bool no_nesterov;
+  bool include_embeddings; /* matrices whose name has "embedding" in it are Muon's, not Adam's */
+  double adam_weight_decay; /* of Adam's variables, biases too; 0: 0.004; MIX_ZERO: none */
+  double rms_rate;          /* 0: 0.2; MIX_ZERO: Keras's None, steps are not scaled by the matrix's size */
+} mix_muon_options;
+/* Muon (only Keras 3): the momentum of each matrix, made about orthogonal by `ns_steps` steps of a
+ * Newton-Schulz iteration; w -= lr * O(g + momentum * m) * sqrt(max(rows, columns)) * rms_rate. Variables of
+ * another rank, embeddings and excluded ones follow Adam, as in Keras. Jordan and others, 2024. */
+MIX_API mix_optimizer *mix_muon_with(const mix_muon_options *options);
+MIX_API mix_muon_options mix_muon_defaults(void);
+
+typedef struct mix_schedule_free_adamw_options {
+  MIX_OPTIMIZER_FIELDS  /* learning_rate 0.0025 */
+      double beta_1;    /* 0: 0.9; not MIX_ZERO */
+  double beta_2;        /* 0: 0.999; MIX_ZERO is accepted */
+  double epsilon;       /* 0: 1e-8; MIX_ZERO is accepted */
+  int64_t warmup_steps; /* the learning rate grows to its full value in so many steps */
+} mix_schedule_free_adamw_options;
+/* ScheduleFreeAdamW (only Keras 3): AdamW whose weights are an average over the steps. As in Keras that
+ * average forgets the weights' initial values where a captured function (so mix_model_fit) makes the state:
+ * call mix_optimizer_build before the first step, and it starts at them. Defazio and others, 2024. */
+MIX_API mix_optimizer *mix_schedule_free_adamw_with(const mix_schedule_free_adamw_options *options);
+MIX_API mix_schedule_free_adamw_options mix_schedule_free_adamw_defaults(void);
+
 #ifndef __cplusplus
 /* mix_rmsprop(.learning_rate = 0.01) */
 #define mix_sgd(...)                                                                                         \
@@ -185,6 +222,11 @@ MIX_API mix_adafactor_options mix_adafactor_defaults(void);
 #define mix_adafactor(...)                                                                                   \
   mix_adafactor_with(                                                                                        \
       MIX_ARGUMENTS("mix_adafactor", "!learning_rate", #__VA_ARGS__, mix_adafactor_options, __VA_ARGS__))
+#define mix_muon(...)                                                                                        \
+  mix_muon_with(MIX_ARGUMENTS("mix_muon", "!learning_rate", #__VA_ARGS__, mix_muon_options, __VA_ARGS__))
+#define mix_schedule_free_adamw(...)                                                                         \
+  mix_schedule_free_adamw_with(MIX_ARGUMENTS("mix_schedule_free_adamw", "!learning_rate", #__VA_ARGS__,      \
+                                             mix_schedule_free_adamw_options, __VA_ARGS__))
 #endif
 
 /* An optimizer by Keras's name in any case ("rmsprop"), with Keras's defaults. ValueError for an unknown
@@ -209,7 +251,8 @@ MIX_API const char *mix_optimizer_serialize(mix_optimizer *optimizer);
 MIX_API const char *mix_optimizer_name(const mix_optimizer *optimizer);
 MIX_API const char *mix_optimizer_class_name(const mix_optimizer *optimizer);
 
-/* Creates the state for these variables (a list). Otherwise the first update does it. */
+/* Creates the state for these variables (a list). Otherwise the first update does it. State that starts as
+ * copies of the weights (ScheduleFreeAdamW) has their values now. */
 MIX_API mix_status mix_optimizer_build(mix_optimizer *optimizer, mix_list *variables);
 /* Excludes variables from weight_decay: those listed, and those whose name matches one of the POSIX
  * extended regular expressions ("bias", "^dense_1", "kernel|bias"). Call it before build. An invalid

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include <ctype.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef enum kind { TAKE, SPLIT, JUMP, AT_BEGIN, AT_END, BEFORE_LAST_NEWLINE, AT_WORD, NOT_AT_WORD } kind;
@@ -439,5 +440,18 @@ bool mix_pattern_matches(const char *pattern, const char *text, const char *call
       found = run_on(&c, text);
   }
   mix_free(c.program);
+  return found;
+}
+
+bool mix_pattern_is_in(const char *pattern, const char *text, const char *call) {
+  static const char around[] = "(?:.|\n)*(?:%s)(?:.|\n)*";
+  /* by itself first: `a)(b` is no expression */
+  if (mix_pattern_matches(pattern, text, call) || mix_failed()) return !mix_failed();
+  const size_t size = strlen(pattern) + sizeof around;
+  char *longer = mix_alloc(size);
+  if (!longer) return false;
+  snprintf(longer, size, around, pattern);
+  const bool found = mix_pattern_matches(longer, text, call);
+  mix_free(longer);
   return found;
 }

@@ -1,4 +1,4 @@
-/* Python's regular expressions, asked only whether they match the whole of a text (re.fullmatch). Then greedy
+/* Python's regular expressions, asked only whether they match (re.fullmatch, re.search). Then greedy
  * and lazy repetitions are the same, and the automaton takes time that is linear in the text. */
 #pragma once
 
@@ -9,3 +9,5 @@
  * references to groups, possessive repetition, atomic groups, conditions, flags, \N{...}). Both are UTF-8.
  * \d are the ASCII digits; beyond ASCII all but spaces is \w. `call` begins the message. */
 bool mix_pattern_matches(const char *pattern, const char *text, const char *call);
+/* Does it match a part of the text (re.search)? The same errors. */
+bool mix_pattern_is_in(const char *pattern, const char *text, const char *call);

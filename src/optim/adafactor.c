@@ -8,7 +8,8 @@ enum { ROWS, COLUMNS, VELOCITY };
 enum { RATE, BETA };
 
 /* A variable (..., rows, columns) has slots (..., rows) and (..., columns); vectors and scalars do not. */
-static bool slot_shape(const mix_variable *variable, int slot, mix_shape *shape) {
+static bool slot_shape(const mix_optimizer *optimizer, const mix_variable *variable, int slot,
+                       mix_shape *shape) {
   *shape = variable->shape;
   if (slot == VELOCITY) return true;
   if (shape->rank < 2) return false;

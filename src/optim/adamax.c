@@ -100,7 +100,9 @@ static void nadam_begin(mix_update *update) {
 
 mix_status mix_optimizer_build_in_step(mix_optimizer *optimizer, mix_list *variables) {
   optimizer->traced_twice |= !optimizer->built;
-  return mix_optimizer_build(optimizer, variables);
+  /* an update outside of a function loses nothing */
+  return mix_capture_current() ? mix_optimizer_build_for_training(optimizer, variables)
+                               : mix_optimizer_build(optimizer, variables);
 }
 
 void mix_optimizer_note_metrics(mix_optimizer *optimizer, void *metrics, bool in_training_function) {

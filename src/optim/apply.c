@@ -143,24 +143,28 @@ static bool gather(step *s, mix_list *gradients, mix_list *variables) {
   return !mix_failed();
 }
 
-static bool decays(const mix_optimizer *optimizer, const mix_variable *variable) {
-  if (contains(optimizer->undecayed, variable)) return false;
+/* 0: the variable does not decay. */
+static double decay_of(const mix_optimizer *optimizer, const mix_variable *variable) {
+  const mix_optimizer_class *class = optimizer->class;
+  const double common = optimizer->options.common.weight_decay;
+  const double decay = class->weight_decay_of ? class->weight_decay_of(optimizer, variable) : common;
+  if (decay == 0 || contains(optimizer->undecayed, variable)) return 0;
   for (int i = 0; i < optimizer->undecayed_name_count; i++)
-    if (!regexec(&optimizer->undecayed_names[i], variable->name, 0, NULL, 0)) return false;
-  return true;
+    if (!regexec(&optimizer->undecayed_names[i], variable->name, 0, NULL, 0)) return 0;
+  return decay;
 }
 
 /* w -= w * (weight_decay * learning_rate), in the order of TensorFlow's graph optimizer. */
 static void decay_weights(step *s) {
   const mix_optimizer *optimizer = s->optimizer;
-  for (int i = 0; i < s->count && optimizer->options.common.weight_decay != 0; i++) {
+  for (int i = 0; i < s->count; i++) {
     mix_variable *variable = optimizer->trainable[s->indices[i]];
-    if (!decays(optimizer, variable)) continue;
+    const double decay = decay_of(optimizer, variable);
+    if (decay == 0) continue;
     for (mix_update_begin_parts(&s->update, variable, MIX_IDLE_WEIGHT); mix_update_next_part(&s->update);) {
       mix_tensor *weight = mix_update_get(&s->update, variable);
-      mix_tensor *share =
-          mix_multiply(mix_update_cast(optimizer->options.common.weight_decay, variable->dtype),
-                       mix_update_learning_rate(&s->update, variable->dtype));
+      mix_tensor *share = mix_multiply(mix_update_cast(decay, variable->dtype),
+                                       mix_update_learning_rate(&s->update, variable->dtype));
       mix_update_set(&s->update, variable, mix_subtract(weight, mix_multiply(weight, share)));
     }
   }

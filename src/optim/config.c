@@ -20,6 +20,8 @@ static const mix_optimizer_class *const classes[] = {&mix_sgd_class,
                                                      &mix_ftrl_class,
                                                      &mix_lamb_class,
                                                      &mix_adafactor_class,
+                                                     &mix_muon_class,
+                                                     &mix_schedule_free_adamw_class,
                                                      NULL};
 
 static const mix_optimizer_class *find_class(const char *name, size_t length) {

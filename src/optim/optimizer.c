@@ -159,7 +159,8 @@ typedef struct start {
   mix_shape shape;
   int slot;
   /* NULL: the variable's shape */
-  bool (*slot_shape)(const mix_variable *variable, int slot, mix_shape *shape);
+  bool (*slot_shape)(const mix_optimizer *optimizer, const mix_variable *variable, int slot,
+                     mix_shape *shape);
 } start;
 static mix_tensor *initial_value(const void *context) {
   const start *s = context;
@@ -235,8 +236,10 @@ static bool add_state(mix_optimizer *optimizer, mix_variable ***array, const cha
     }
     from.variable = optimizer->trainable[i];
     from.shape = from.variable->shape;
-    const bool missing = from.slot_shape && !from.slot_shape(from.variable, from.slot, &from.shape);
-    if (missing && !optimizer->rules->missing_slots_counted) continue;
+    const bool missing =
+        from.slot_shape && !from.slot_shape(optimizer, from.variable, from.slot, &from.shape);
+    const bool counted = optimizer->rules->missing_slots_counted && !optimizer->class->slots_left_out;
+    if (missing && !counted) continue;
     mix_variable *state = mix_optimizer_variable(name, missing ? zero_int32 : initial_value, &from);
     if (!state || mix_list_append(optimizer->variables, state) != MIX_OK) return mix_release(state), false;
     if (missing)
@@ -247,11 +250,12 @@ static bool add_state(mix_optimizer *optimizer, mix_variable ***array, const cha
   return *array != NULL;
 }
 
-static bool add_slot(mix_optimizer *optimizer, int slot, int first, int last) {
+static bool add_slot(mix_optimizer *optimizer, bool in_training, int slot, int first, int last) {
   const mix_optimizer_class *class = optimizer->class;
   const char *name = class->slot_names[slot][optimizer->rules->slot_names];
   if (!name || (class->has_slot && !class->has_slot(optimizer, slot))) return true;
-  start from = {.value = class->slot_start ? class->slot_start(optimizer, slot) : 0,
+  start from = {.copy = !in_training && (class->starts_at_weight >> slot & 1),
+                .value = class->slot_start ? class->slot_start(optimizer, slot) : 0,
                 .slot = slot,
                 .slot_shape = class->slot_shape};
   return add_state(optimizer, &optimizer->slots[slot], name, from, first, last);
@@ -265,20 +269,20 @@ static bool add_product(mix_optimizer *optimizer) {
   return optimizer->product && mix_list_append(optimizer->variables, optimizer->product) == MIX_OK;
 }
 
-static bool add_slots(mix_optimizer *optimizer) {
+static bool add_slots(mix_optimizer *optimizer, bool in_training) {
   const mix_optimizer_class *class = optimizer->class;
   bool by_slot = optimizer->rules->slots_slot_by_slot;
   int interleaved = by_slot && !class->interleaved_everywhere ? 0 : class->interleaved;
   if (by_slot && !add_product(optimizer)) return false;
   for (int i = 0; i < optimizer->count; i++)
     for (int slot = 0; slot < interleaved; slot++)
-      if (!add_slot(optimizer, slot, i, i + 1)) return false;
+      if (!add_slot(optimizer, in_training, slot, i, i + 1)) return false;
   for (int slot = interleaved; slot < MIX_MAX_SLOTS; slot++)
-    if (!add_slot(optimizer, slot, 0, optimizer->count)) return false;
+    if (!add_slot(optimizer, in_training, slot, 0, optimizer->count)) return false;
   return by_slot || add_product(optimizer);
 }
 
-static bool make_state(mix_optimizer *optimizer, mix_list *variables) {
+static bool make_state(mix_optimizer *optimizer, mix_list *variables, bool in_training) {
   int count = mix_list_count(variables);
   optimizer->trainable = mix_calloc((size_t)count + 1, sizeof *optimizer->trainable);
   if (!optimizer->trainable) return false;
@@ -291,7 +295,7 @@ static bool make_state(mix_optimizer *optimizer, mix_list *variables) {
   if (options->gradient_accumulation_steps &&
       !add_state(optimizer, &optimizer->accumulators, "gradient_accumulator", zero, 0, count))
     return false;
-  return add_slots(optimizer);
+  return add_slots(optimizer, in_training);
 }
 
 bool mix_variables_given(mix_list *variables, const char *call) {
@@ -303,7 +307,7 @@ bool mix_variables_given(mix_list *variables, const char *call) {
 }
 
 /* Makes all of the state, or none if an error occurs, so that a later call can try again. */
-static mix_status build(mix_optimizer *optimizer, mix_list *variables) {
+static mix_status build(mix_optimizer *optimizer, mix_list *variables, bool in_training) {
   if (!mix_variables_given(variables, optimizer->name)) return mix_error();
   const double factor = optimizer->options.common.loss_scale_factor;
   for (int i = 0; i < mix_list_count(variables); i++)
@@ -313,7 +317,7 @@ static mix_status build(mix_optimizer *optimizer, mix_list *variables) {
   MIX_SCOPE {
     optimizer->variables = mix_retain(mix_list_new(mix_list_count(former), mix_list_items(former)));
   }
-  optimizer->built = optimizer->variables && make_state(optimizer, variables);
+  optimizer->built = optimizer->variables && make_state(optimizer, variables, in_training);
   if (optimizer->built) {
     mix_release(former);
     return MIX_OK;
@@ -324,12 +328,19 @@ static mix_status build(mix_optimizer *optimizer, mix_list *variables) {
   return mix_error();
 }
 
-mix_status mix_optimizer_build(mix_optimizer *optimizer, mix_list *variables) {
+static mix_status build_once(mix_optimizer *optimizer, mix_list *variables, bool in_training) {
   if (mix_failed()) return mix_error();
   if (!mix_is(optimizer, &mix_optimizer_object_class) || !mix_is(variables, &mix_list_class))
     return mix_fail_status(MIX_TYPE_ERROR, "optimizer_build: expected an optimizer and a list of variables");
   optimizer = mix_optimizer_plain(optimizer);
-  return optimizer->built ? MIX_OK : build(optimizer, variables);
+  return optimizer->built ? MIX_OK : build(optimizer, variables, in_training);
+}
+
+mix_status mix_optimizer_build(mix_optimizer *optimizer, mix_list *variables) {
+  return build_once(optimizer, variables, false);
+}
+mix_status mix_optimizer_build_for_training(mix_optimizer *optimizer, mix_list *variables) {
+  return build_once(optimizer, variables, true);
 }
 
 mix_status mix_optimizer_exclude_from_weight_decay(mix_optimizer *optimizer, mix_list *variables,

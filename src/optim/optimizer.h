@@ -24,11 +24,13 @@ typedef union mix_optimizer_settings {
   mix_ftrl_options ftrl;
   mix_lamb_options lamb;
   mix_adafactor_options adafactor;
+  mix_muon_options muon;
+  mix_schedule_free_adamw_options schedule_free_adamw;
 } mix_optimizer_settings;
 
 typedef struct mix_update mix_update;
 
-enum { MIX_MAX_SLOTS = 3, MIX_MAX_OPTIONS = 7, MIX_MAX_SHARED = 4 };
+enum { MIX_MAX_SLOTS = 3, MIX_MAX_OPTIONS = 15, MIX_MAX_SHARED = 4 };
 
 /* What an optimizer changes in rows without a gradient: bit i stands for slot i. */
 enum mix_optimizer_idle {
@@ -51,7 +53,12 @@ typedef struct mix_optimizer_class {
   /* True if slot i is used. NULL: all that have a name. */
   bool (*has_slot)(const mix_optimizer *optimizer, int slot);
   /* The shape of slot i for a variable; false if it has no such slot. NULL: the variable's shape. */
-  bool (*slot_shape)(const mix_variable *variable, int slot, mix_shape *shape);
+  bool (*slot_shape)(const mix_optimizer *optimizer, const mix_variable *variable, int slot,
+                     mix_shape *shape);
+  bool slots_left_out; /* a slot that a variable has not is nothing in the state of any generation */
+  /* Bits of the slots that start as copies of the weights, but at 0 where the first update in a captured
+   * function makes the state: Keras loses an assignment there (see mix_optimizer_build). */
+  unsigned starts_at_weight;
   /* The initial value of slot i. NULL: 0. */
   double (*slot_start)(const mix_optimizer *optimizer, int slot);
   /* The name of a scalar state variable that starts at 1, indexed by semantics->slot_names; NULL: none. It is
@@ -64,6 +71,8 @@ typedef struct mix_optimizer_class {
   /* Which variables change where a row-sparse gradient has no row: bits of mix_optimizer_idle. NULL: all. */
   unsigned (*idle)(const mix_optimizer *optimizer);
   bool keras3_only;   /* tf_keras has no class of that name */
+  /* The weight decay of a variable. NULL: the common option, of all. */
+  double (*weight_decay_of)(const mix_optimizer *optimizer, const mix_variable *variable);
   bool overwrites; /* its ema_overwrite_frequency has a default in tf_keras (RMSprop) */
   bool decays_itself; /* OptimizerV2's `decay` is not that of the learning rate (Nadam: of its momentum) */
   /* Checks the options: false with the error recorded. NULL: nothing to check. */
@@ -80,7 +89,7 @@ typedef struct mix_optimizer_class {
 
 extern const mix_optimizer_class mix_sgd_class, mix_rmsprop_class, mix_adam_class, mix_adamw_class,
     mix_adagrad_class, mix_adadelta_class, mix_adamax_class, mix_nadam_class, mix_lion_class, mix_ftrl_class,
-    mix_lamb_class, mix_adafactor_class;
+    mix_lamb_class, mix_adafactor_class, mix_muon_class, mix_schedule_free_adamw_class;
 
 struct mix_optimizer {
   mix_object object;
@@ -122,7 +131,9 @@ extern const mix_class mix_optimizer_object_class;
  * scale object, the later ones take its numbers. */
 mix_optimizer *mix_optimizer_scale(mix_optimizer *optimizer, mix_loss_scale *scale);
 
-/* adamax.c: mix_optimizer_build by an update, or by what stands for one. */
+/* optimizer.c: the state as Keras's training function makes it, and as a file's values then replace it. */
+mix_status mix_optimizer_build_for_training(mix_optimizer *optimizer, mix_list *variables);
+/* adamax.c: the same by an update, or by what stands for one. */
 mix_status mix_optimizer_build_in_step(mix_optimizer *optimizer, mix_list *variables);
 /* adamax.c: Keras has made the variables of a compiled model's metrics, of which `metrics` is one: in its
  * training function, or elsewhere. What comes after the first call for these metrics changes nothing. */

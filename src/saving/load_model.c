@@ -9,7 +9,8 @@ static bool build_optimizer(mix_model *model, bool legacy) {
   mix_optimizer *optimizer = model->state ? model->state->optimizer : NULL;
   if (!optimizer || !model->layer->built) return true;
   if (legacy) mix_optimizer_note_metrics(optimizer, model->state->loss_tracker, false);
-  return mix_optimizer_build(mix_optimizer_plain(optimizer), mix_model_trainable_variables(model)) == MIX_OK;
+  optimizer = mix_optimizer_plain(optimizer);
+  return mix_optimizer_build_for_training(optimizer, mix_model_trainable_variables(model)) == MIX_OK;
 }
 
 /* A number, or some of them in a list or an object. */

@@ -32,7 +32,8 @@ MAKERS = {"mix_shape": "MIX_SHAPE", "mix_axes": "MIX_AXES", "mix_borders": "MIX_
 # What has another form in Keras: `mix_prelu("zeros")` is PReLU(alpha_initializer), and so on.
 CLASSES = {"mix_prelu": "PReLU", "mix_lstm": "LSTM", "mix_gru": "GRU", "mix_rnn": "RNN", "mix_sgd": "SGD",
            "mix_lstm_cell": "LSTMCell", "mix_gru_cell": "GRUCell", "mix_rmsprop": "RMSprop",
-           "mix_adamw": "AdamW", "mix_simple_rnn": "SimpleRNN", "mix_simple_rnn_cell": "SimpleRNNCell",
+           "mix_adamw": "AdamW", "mix_schedule_free_adamw": "ScheduleFreeAdamW",
+           "mix_simple_rnn": "SimpleRNN", "mix_simple_rnn_cell": "SimpleRNNCell",
            "mix_stacked_rnn_cells": "StackedRNNCells", "mix_csv_logger": "CSVLogger",
            "mix_tensorboard": "TensorBoard", "mix_reduce_lr_on_plateau": "ReduceLROnPlateau",
            "mix_rms_normalization": "RMSNormalization", "mix_relu_layer": "ReLU",

@@ -116,6 +116,8 @@ bool defaults_have_their_sizes() {
   right = right && has_its_size(mix_ftrl_defaults());
   right = right && has_its_size(mix_lamb_defaults());
   right = right && has_its_size(mix_adafactor_defaults());
+  right = right && has_its_size(mix_muon_defaults());
+  right = right && has_its_size(mix_schedule_free_adamw_defaults());
   right = right && has_its_size(mix_graph_rewrite_defaults());
   return right;
 }

@@ -122,9 +122,32 @@ static void time_is_linear(void **state) {
   assert_false(mix_pattern_matches("(a|a)*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "test"));
 }
 
+static void parts_of_texts_match(void **state) {
+  (void)state;
+  static const struct {
+    const char *pattern, *text;
+    bool found;
+  } rows[] = {{"", "", true},
+              {"dense", "a/dense_1/kernel", true},
+              {"^dense", "a/dense", false},
+              {"kernel$", "a/kernel", true},
+              {"kernel$", "kernel\n", true},
+              {"^b", "a\nb", false},
+              {"b|x", "abc", true},
+              {"\\d{2}", "a1", false},
+              {"\\bout\\b", "a\nout b", true}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (mix_pattern_is_in(rows[i].pattern, rows[i].text, "test") != rows[i].found || mix_failed())
+      fail_msg("'%s' in '%s'", rows[i].pattern, rows[i].text);
+  assert_false(mix_pattern_is_in("a)(b", "ab", "test"));
+  assert_int_equal(mix_error(), MIX_VALUE_ERROR);
+  mix_error_clear();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(whole_texts_match), cmocka_unit_test(bad_expressions_are_errors),
-      cmocka_unit_test(other_languages_are_refused), cmocka_unit_test(time_is_linear)};
+      cmocka_unit_test(whole_texts_match), cmocka_unit_test(parts_of_texts_match),
+      cmocka_unit_test(bad_expressions_are_errors), cmocka_unit_test(other_languages_are_refused),
+      cmocka_unit_test(time_is_linear)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

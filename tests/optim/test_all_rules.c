@@ -20,12 +20,14 @@ static const char *const rules[] = {
     "ftrl",
     "ftrl:beta=0.1,l1_regularization_strength=0.01,l2_shrinkage_regularization_strength=0.1",
     "ftrl:learning_rate_power=-0.7",
+    "schedulefreeadamw",
     "lamb",
-    "adafactor"};
+    "adafactor",
+    "muon"};
 enum {
   RULES = sizeof rules / sizeof *rules,
-  NORM_RULES = 2
-}; /* the last two need norms of whole variables before a weight changes */
+  NORM_RULES = 3
+}; /* the last three need norms of whole variables before a weight changes */
 static const char *const generations[] = {"tf_keras", "keras3", "experimental"};
 
 /* Gradients for a kernel (5, 7) and a bias (3): numbers without a pattern, fixed by `seed`. */
@@ -132,9 +134,9 @@ static void norms_are_read_once(void **unused) {
     const char *rule;
     /* guarded: additional steps over the kernel under a loss scale. */
     int kernel, bias, guarded;
-  } rows[NORM_RULES] = {{"lamb", 3, 3, 1}, {"adafactor", 5, 3, 1}};
+  } rows[] = {{"lamb", 3, 3, 1}, {"adafactor", 5, 3, 1}};
   for (int guarded = 0; guarded < 2; guarded++)
-    for (int r = 0; r < NORM_RULES; r++)
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
       MIX_SCOPE {
         mix_set_semantics("keras3");
         mix_optimizer *optimizer = mix_optimizer_from_text(rows[r].rule, NULL);
@@ -196,6 +198,8 @@ static void captured_and_direct_updates_agree_in_every_bit(void **unused) {
         captured_update update =
             captured_update_of(mix_optimizer_from_text(rules[r], NULL), variables_of_a_layer());
         mix_list *variables = variables_of_a_layer();
+        if (!strcmp(rules[r], "schedulefreeadamw")) /* a function would start its average at zero */
+          mix_optimizer_build(update.optimizer, update.variables);
         for (unsigned step = 0; step < 4; step++) {
           mix_list *gradients = like_a_layer(30 + step);
           mix_optimizer_apply_gradients(direct, gradients, variables);

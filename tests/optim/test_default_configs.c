@@ -88,6 +88,15 @@ static const struct {
     {"keras3", "Adafactor",
      "{\"name\": \"adafactor\", \"learning_rate\": 0.0010000000474974513, \"beta_2_decay\": -0.8, "
      "\"epsilon_1\": 1e-30, \"epsilon_2\": 0.001, \"clip_threshold\": 1.0, \"relative_step\": true}"},
+    {"keras3", "Muon",
+     "{\"name\": \"muon\", \"learning_rate\": 0.0010000000474974513, \"weight_decay\": 0.004, "
+     "\"adam_beta_1\": 0.9, \"adam_beta_2\": 0.999, \"epsilon\": 1e-07, \"exclude_layers\": [], "
+     "\"muon_a\": 3.4445, \"muon_b\": -4.775, \"muon_c\": 2.0315, \"adam_lr_ratio\": 1.0, "
+     "\"momentum\": 0.95, \"ns_steps\": 5, \"nesterov\": true, \"exclude_embeddings\": true, "
+     "\"adam_weight_decay\": 0.004, \"rms_rate\": 0.2}"},
+    {"keras3", "ScheduleFreeAdamW",
+     "{\"name\": \"schedule_free_adam_w\", \"learning_rate\": 0.0024999999441206455, \"beta_1\": 0.9, "
+     "\"beta_2\": 0.999, \"epsilon\": 1e-08, \"warmup_steps\": 0}"},
     {"experimental", "SGD",
      "{\"name\": \"SGD\", \"learning_rate\": 0.01, \"momentum\": 0.0, \"nesterov\": false}"},
     {"experimental", "RMSprop",
@@ -152,9 +161,13 @@ static void options_at_zero_are_the_defaults(void **state) {
   static const char *const generations[] = {"tf_keras", "keras3", "experimental"};
   for (int g = 0; g < 3; g++) {
     mix_set_semantics(generations[g]);
-    mix_optimizer *optimizers[] = {mix_sgd(),     mix_rmsprop(),  mix_adam(),   mix_adamw(),
-                                   mix_adagrad(), mix_adadelta(), mix_adamax(), mix_nadam(),
-                                   mix_lion(),    mix_ftrl(),     mix_lamb(),   mix_adafactor()};
+    mix_optimizer *optimizers[] = {mix_sgd(),     mix_rmsprop(),
+                                   mix_adam(),    mix_adamw(),
+                                   mix_adagrad(), mix_adadelta(),
+                                   mix_adamax(),  mix_nadam(),
+                                   mix_lion(),    mix_ftrl(),
+                                   mix_lamb(),    mix_adafactor(),
+                                   mix_muon(),    mix_schedule_free_adamw()};
     for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
       mix_optimizer *named = mix_optimizer_from_name(mix_optimizer_class_name(optimizers[i]));
       assert_no_error();
