@@ -30,6 +30,8 @@ char *mix_json_python_text(const json_t *json);
 /* Is there room to parse text? Else the error is recorded. jansson 2.14 writes outside its memory where a
  * token that it saves does not fit. */
 bool mix_json_has_room(const char *text);
+/* Is it no more than a model's config may be? Else the error is recorded: a FormatError of `call`. */
+bool mix_json_has_few_values(const char *text, const char *call);
 /* Parses text. NULL with a ValueError that quotes `call`. */
 json_t *mix_json_parse(const char *text, const char *call);
 /* A string; where the text is not UTF-8, as a caller's name may be, "(not UTF-8)". NULL: out of memory. */

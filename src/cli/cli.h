@@ -41,6 +41,7 @@ typedef struct cli_options {
   int64_t units, layers, heads, filter_size, length; /* 0: the model's defaults */
   int64_t batch_size, epochs, steps, threads, verbose, every, stall;
   int64_t seeds, confirmations, max_trials; /* 0: the default of precision tuning */
+  double max_shard_size;                    /* GB; 0: one file */
   int64_t checkpoint_freq;                  /* 0: each epoch */
   uint64_t seed;
   bool has_seed;
@@ -191,7 +192,9 @@ int cli_check_names(const cli_options *options);
 
 /* save.c: what --save writes, by the name's end. */
 bool cli_is_saved_name(const char *path);
-mix_status cli_save(mix_model *model, const char *path);
+/* Do --max-shard-size (0: not given) and the name belong together? False after a message. */
+bool cli_shards_agree(const char *command, const char *path, double max_shard_size);
+mix_status cli_save(mix_model *model, const char *path, double max_shard_size);
 
 /* --epochs, or as many epochs as --steps needs. */
 int64_t cli_epoch_count(const cli_options *options, int64_t rows);

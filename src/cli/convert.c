@@ -1,37 +1,43 @@
 /* mixtape convert: a file of a model or of weights in another form. */
 #include "cli/cli.h"
 #include "base/error.h"
+#include "base/number.h"
 #include "formats/file.h"
 #include "saving/model_json.h"
 
+#include <math.h>
 #include <string.h>
 
 static void usage(FILE *out) {
-  fprintf(out, "usage: mixtape convert IN OUT [--model FILE] [--loss NAME] [--optimizer NAME]\n"
-               "                       [--metrics NAMES] [--no-compile]\n"
-               "                       [--semantics tf_keras|keras3]\n"
-               "\n"
-               "Writes what IN holds as OUT, in the form that the end of OUT's name says, as the Keras\n"
-               "generation of the file writes it. What IN is, its content says.\n"
-               "\n"
-               "  .keras       the whole model: structure, weights, compile settings, optimizer state\n"
-               "  .h5          the same in the legacy HDF5 form\n"
-               "  .weights.h5  the weights, and the optimizer state of a compiled model\n"
-               "  .npz         the weights alone, in get_weights() order\n"
-               "\n"
-               "  --model FILE      the model (.keras or .h5) of IN, where IN has weights alone\n"
-               "  --loss NAME       this loss instead of the file's, as one whose code is Python's;\n"
-               "                    the weights of the outputs' losses stay\n"
-               "  --optimizer NAME  this optimizer instead of the file's\n"
-               "  --metrics NAMES   these metrics instead of the file's\n"
-               "  --semantics NAME  the generation that OUT is for: keras3 for Keras 3, tf_keras for\n"
-               "                    TensorFlow's Keras 2 (default the generation of IN)\n"
-               "  --no-compile      without compile settings and optimizer state\n"
-               "  -h, --help        this text\n");
+  fprintf(out,
+          "usage: mixtape convert IN OUT [--model FILE] [--loss NAME] [--optimizer NAME]\n"
+          "                       [--metrics NAMES] [--no-compile]\n"
+          "                       [--semantics tf_keras|keras3] [--max-shard-size GB]\n"
+          "\n"
+          "Writes what IN holds as OUT, in the form that the end of OUT's name says, as the Keras\n"
+          "generation of the file writes it. What IN is, its content says.\n"
+          "\n"
+          "  .keras       the whole model: structure, weights, compile settings, optimizer state\n"
+          "  .h5          the same in the legacy HDF5 form\n"
+          "  .weights.h5  the weights, and the optimizer state of a compiled model\n"
+          "  .weights.json  the same in shards, an index of them and .weights.h5 files beside it\n"
+          "  .npz         the weights alone, in get_weights() order\n"
+          "\n"
+          "  --model FILE      the model (.keras or .h5) of IN, where IN has weights alone\n"
+          "  --loss NAME       this loss instead of the file's, as one whose code is Python's;\n"
+          "                    the weights of the outputs' losses stay\n"
+          "  --optimizer NAME  this optimizer instead of the file's\n"
+          "  --metrics NAMES   these metrics instead of the file's\n"
+          "  --semantics NAME  the generation that OUT is for: keras3 for Keras 3, tf_keras for\n"
+          "                    TensorFlow's Keras 2 (default the generation of IN)\n"
+          "  --max-shard-size GB  values of a shard at most, in units of 2^30 bytes: with .weights.json\n"
+          "  --no-compile      without compile settings and optimizer state\n"
+          "  -h, --help        this text\n");
 }
 
 typedef struct conversion {
-  const char *in, *out, *model, *loss, *optimizer, *metrics, *semantics;
+  const char *in, *out, *model, *loss, *optimizer, *metrics, *semantics, *shard_size;
+  double max_shard_size;
   bool no_compile;
 } conversion;
 
@@ -44,11 +50,9 @@ static int wrong(const char *message, const char *value) {
 static bool take_option(int argc, char **argv, int *i, conversion *p, const char **missing) {
   const struct {
     const char *name, **value;
-  } options[] = {{"--model", &p->model},
-                 {"--loss", &p->loss},
-                 {"--optimizer", &p->optimizer},
-                 {"--metrics", &p->metrics},
-                 {"--semantics", &p->semantics}};
+  } options[] = {{"--model", &p->model},         {"--loss", &p->loss},
+                 {"--optimizer", &p->optimizer}, {"--metrics", &p->metrics},
+                 {"--semantics", &p->semantics}, {"--max-shard-size", &p->shard_size}};
   for (size_t o = 0; o < sizeof options / sizeof *options; o++)
     if (cli_is_option(argc, argv, i, options[o].name, options[o].value)) {
       if (!*options[o].value) *missing = options[o].name;
@@ -59,6 +63,12 @@ static bool take_option(int argc, char **argv, int *i, conversion *p, const char
 
 static bool ends_in(const char *path, const char *end) {
   return strlen(path) > strlen(end) && !strcmp(path + strlen(path) - strlen(end), end);
+}
+
+static bool read_shard_size(conversion *p) {
+  char *end = NULL;
+  if (p->shard_size) p->max_shard_size = mix_number_read(p->shard_size, &end);
+  return !p->shard_size || (*p->shard_size && !*end && p->max_shard_size > 0 && isfinite(p->max_shard_size));
 }
 
 /* CLI_OK to continue, CLI_USAGE after a message, -1 after printing --help. */
@@ -83,6 +93,7 @@ static int parse(int argc, char **argv, conversion *p) {
       return wrong(": two files are converted, IN and OUT", argv[i]);
     }
   }
+  if (!read_shard_size(p)) return wrong(": --max-shard-size is a positive number of GB", p->shard_size);
   if (p->no_compile && (p->loss || p->optimizer || p->metrics))
     return wrong("--no-compile leaves out what --loss, --optimizer and --metrics say; give one or the other",
                  NULL);
@@ -94,10 +105,12 @@ static int parse(int argc, char **argv, conversion *p) {
 /* What can be known before any work is done. */
 static int check(const conversion *p) {
   if (!cli_is_saved_name(p->out))
-    return wrong(": expected a name that ends in .keras, .weights.h5, .h5 or .npz", p->out);
+    return wrong(": expected a name that ends in .keras, .weights.h5, .weights.json, .h5 or .npz", p->out);
+  if (!cli_shards_agree("convert", p->out, p->max_shard_size)) return CLI_USAGE;
   if (p->semantics && strcmp(p->semantics, "keras3") && strcmp(p->semantics, "tf_keras"))
     return wrong(": --semantics is keras3 or tf_keras", p->semantics);
-  if (!p->model && (ends_in(p->in, ".npz") || ends_in(p->in, ".weights.h5")))
+  if (!p->model &&
+      (ends_in(p->in, ".npz") || ends_in(p->in, ".weights.h5") || ends_in(p->in, ".weights.json")))
     return wrong(": a file of weights alone; --model FILE names the model that they are of", p->in);
   const char *reason = mix_file_unwritable_reason(p->out);
   if (!reason) return CLI_OK;
@@ -129,7 +142,7 @@ static int convert(const conversion *p) {
     fprintf(stderr, "mixtape convert: if %s has weights alone, --model FILE names their model\n", p->in);
   if (model && p->model) mix_model_load_weights(model, p->in);
   if (model && !mix_failed()) model = in_generation(p, model);
-  return mix_error() == MIX_OK && cli_save(model, p->out) == MIX_OK ? CLI_OK : cli_fail();
+  return mix_error() == MIX_OK && cli_save(model, p->out, p->max_shard_size) == MIX_OK ? CLI_OK : cli_fail();
 }
 
 int cli_convert(int argc, char **argv) {

@@ -71,6 +71,7 @@ bool cli_options_agree(const char *command, const cli_options *options) {
             options->resume ? "--resume" : "--checkpoint-freq");
     return false;
   }
+  if (!cli_shards_agree(command, options->save, options->max_shard_size)) return false;
   if (strcmp(options->loop, "custom")) return true;
   const char *extra = options->class_weight                  ? "--class-weight"
                       : options->callback_count              ? "--callback"

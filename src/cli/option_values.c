@@ -152,6 +152,9 @@ bool cli_set_option(const char *command, const cli_option_row *row, const char *
   case FRACTION:
     return (parse_number(value, (double *)field) && *(double *)field >= 0 && *(double *)field < 1) ||
            bad_value(command, row, value, "a number in [0, 1)");
+  case GIGABYTES:
+    return (parse_number(value, (double *)field) && *(double *)field > 0) ||
+           bad_value(command, row, value, "a positive number of GB");
   case FLAG: *(bool *)field = true; return true;
   case RESUME:
     options->resume = true;

@@ -16,6 +16,7 @@ typedef enum cli_option_kind {
   THREADS,
   FREQUENCY,
   FRACTION,
+  GIGABYTES,
   FLAG,
   RESUME,
   SCALE,

@@ -13,6 +13,7 @@ typedef struct ending {
 /* The longer one of two that fit comes first. */
 static const ending endings[] = {{".keras", save_model},
                                  {".weights.h5", mix_model_save_weights},
+                                 {".weights.json", NULL},
                                  {".h5", save_model},
                                  {".npz", mix_model_save_weights}};
 
@@ -26,4 +27,21 @@ static const ending *ending_of(const char *path) {
 
 bool cli_is_saved_name(const char *path) { return ending_of(path); }
 
-mix_status cli_save(mix_model *model, const char *path) { return ending_of(path)->save(model, path); }
+bool cli_shards_agree(const char *command, const char *path, double max_shard_size) {
+  const ending *ending = path ? ending_of(path) : NULL;
+  const bool index = ending && !ending->save, weights = ending && !strcmp(ending->text, ".weights.h5");
+  if (index && !max_shard_size)
+    fprintf(stderr, "mixtape %s: %s is an index of shards and needs --max-shard-size GB\n", command, path);
+  else if (max_shard_size && !index && !weights)
+    fprintf(stderr, "mixtape %s: --max-shard-size belongs to a file that ends in .weights.json%s%s\n",
+            command, path ? "; given: " : "", path ? path : "");
+  else
+    return true;
+  return false;
+}
+
+mix_status cli_save(mix_model *model, const char *path, double max_shard_size) {
+  if (!max_shard_size) return ending_of(path)->save(model, path);
+  return mix_model_save_weights_with(
+      model, &(const mix_save_weights_options){sizeof(mix_save_weights_options), path, max_shard_size});
+}

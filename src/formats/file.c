@@ -251,9 +251,8 @@ static bool write_fully(int file, const char *data, size_t size) {
   return true;
 }
 
-bool mix_file_replace(const char *path, const mix_bytes *pieces, int count, const char *call) {
-  char *part = mix_file_part(path, call);
-  if (!part) return false;
+bool mix_file_write_part(const char *part, const char *path, const mix_bytes *pieces, int count,
+                         const char *call) {
   int file = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   bool done = file >= 0;
   for (int i = 0; done && i < count; i++) done = write_fully(file, pieces[i].data, pieces[i].size);
@@ -262,12 +261,15 @@ bool mix_file_replace(const char *path, const mix_bytes *pieces, int count, cons
     reason = errno;
     done = false;
   }
-  if (done) {
-    done = mix_file_commit(part, path, call);
-  } else {
-    if (file >= 0) unlink(part);
-    mix_fail_io("%s: %s cannot be written: %s", call, path, strerror(reason));
-  }
+  if (done) return true;
+  if (file >= 0) unlink(part);
+  return mix_fail_io("%s: %s cannot be written: %s", call, path, strerror(reason));
+}
+
+bool mix_file_replace(const char *path, const mix_bytes *pieces, int count, const char *call) {
+  char *part = mix_file_part(path, call);
+  const bool done =
+      part && mix_file_write_part(part, path, pieces, count, call) && mix_file_commit(part, path, call);
   mix_free(part);
   return done;
 }

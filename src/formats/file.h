@@ -27,7 +27,10 @@ char *mix_file_part(const char *path, const char *call);
 /* Step 2, when the part is written and closed: give it the mode and owner of the file it replaces, flush it
  * to disk, rename it, flush the folder. On failure the part is removed. */
 bool mix_file_commit(const char *part, const char *path, const char *call);
-/* Both steps: writes `count` blocks one after the other. */
+/* What comes between: writes `count` blocks one after the other. On failure the part is removed. */
+bool mix_file_write_part(const char *part, const char *path, const mix_bytes *pieces, int count,
+                         const char *call);
+/* All steps: writes `count` blocks one after the other. */
 bool mix_file_replace(const char *path, const mix_bytes *pieces, int count, const char *call);
 /* Whose part a file name is: of a file whose name begins with the first `length` bytes of `stem`. */
 typedef enum mix_part_state {

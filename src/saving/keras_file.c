@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define HDF5_SIGNATURE "\211HDF\r\n\032\n"
-enum { SIGNATURE_SIZE = 8, MAX_CONFIG = 1 << 26, MAX_METADATA = 1 << 20, MAX_VALUES = 1 << 22 };
+enum { SIGNATURE_SIZE = 8, MAX_CONFIG = 1 << 26, MAX_METADATA = 1 << 20 };
 
 static bool is_zip(const char *first) { return !memcmp(first, "PK\3\4", 4) || !memcmp(first, "PK\5\6", 4); }
 
@@ -25,18 +25,10 @@ static char *read_text(mix_zip *zip, const mix_keras_file *file, const char *mem
   return mix_fail_format("%s: '%s' is no text", file->name, member);
 }
 
-/* A short text of empty objects becomes a hundred times as much memory, so that lists and objects count eight
- * times: at most half a GiB. A model of three thousand layers stays below two fifths of that. */
-static bool has_few_values(const char *text) {
-  int64_t count = 0;
-  for (; *text; text++) count += *text == '{' || *text == '[' ? 8 : *text == ',' || *text == ':';
-  return count <= MAX_VALUES;
-}
-
 static json_t *parse(const mix_keras_file *file, const char *text) {
   char call[256];
   snprintf(call, sizeof call, "%.200s: the model's config", file->name);
-  if (!has_few_values(text)) return mix_fail_format("%s has too many values to be one", call);
+  if (!mix_json_has_few_values(text, call)) return NULL;
   json_t *json = mix_json_parse(text, call);
   if (!json || json_is_object(json)) return json;
   json_decref(json);
@@ -129,6 +121,25 @@ static bool find_weights(mix_keras_file *file) {
   return !mix_failed();
 }
 
+/* An index of JSON, whose shards are opened too. */
+static bool read_shards(mix_keras_file *file, bool structure) {
+  size_t size;
+  if (structure)
+    return mix_fail_format("%s: no model in the file, which is an index of weights alone; it needs "
+                           "mix_model_load_weights (--model MODEL --init-weights FILE)",
+                           file->name);
+  char *text = mix_file_read(file->name, MAX_CONFIG, &size),
+       *longer = text ? mix_realloc(text, size + 1) : NULL;
+  if (!longer) return mix_free(text), false;
+  longer[size] = 0;
+  if (strlen(longer) == size)
+    file->shards = mix_shards_open(file->name, longer);
+  else
+    mix_fail_format("%s: no text", file->name);
+  mix_free(longer);
+  return file->by_path = true, file->shards;
+}
+
 static bool read_hdf5(mix_keras_file *file, const void *bytes, size_t size, bool structure) {
   return bytes && mix_hdf5_open(&file->hdf5, file->name, bytes, size) && find_weights(file) &&
          (!structure || read_model(file));
@@ -171,6 +182,7 @@ bool mix_keras_file_open(mix_keras_file *file, const char *path, bool structure)
     mix_zip *zip = mix_zip_open(path);
     return opened(file, zip && read_archive(file, zip, structure));
   }
+  if (opens && mix_shards_begin(first, SIGNATURE_SIZE)) return opened(file, read_shards(file, structure));
   if (opens && memcmp(first, HDF5_SIGNATURE, SIGNATURE_SIZE)) return neither(file);
   file->bytes = mix_file_read(path, SIZE_MAX, &size);
   return opened(file, read_hdf5(file, file->bytes, size, structure));
@@ -187,7 +199,13 @@ bool mix_keras_file_open_memory(mix_keras_file *file, const char *name, const vo
   return opened(file, zip && read_archive(file, zip, structure));
 }
 
+mix_hdf5 *mix_keras_file_with(mix_keras_file *file, const char *path) {
+  mix_hdf5 *hdf5 = file->shards ? mix_shards_with(file->shards, path) : &file->hdf5;
+  return hdf5 && mix_hdf5_has(hdf5, path) ? hdf5 : NULL;
+}
+
 void mix_keras_file_close(mix_keras_file *file) {
+  mix_shards_close(file->shards);
   json_decref(file->model);
   mix_hdf5_close(&file->hdf5);
   mix_free(file->bytes);

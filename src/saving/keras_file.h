@@ -1,8 +1,7 @@
 /* What Keras saved, opened for reading: .keras archives and HDF5 files, told apart by their content. */
 #pragma once
 
-#include "formats/hdf5.h"
-#include <jansson.h>
+#include "saving/weight_shards.h"
 
 typedef struct mix_keras_file {
   const char *name; /* for messages */
@@ -11,8 +10,9 @@ typedef struct mix_keras_file {
   /* The object of the model, with keras_version and compile_config where the file has them; NULL: weights
    * alone. */
   json_t *model;
-  mix_hdf5 hdf5;
-  void *bytes; /* of the HDF5 file; owned */
+  mix_hdf5 hdf5; /* not used where there are shards */
+  void *bytes;   /* of the HDF5 file; owned */
+  mix_weight_shards *shards; /* of sharded weights; else NULL */
 } mix_keras_file;
 
 /* True if the file begins as an .npz of arrays and holds no model. */
@@ -23,4 +23,6 @@ bool mix_keras_file_open(mix_keras_file *file, const char *path, bool structure)
 /* The same from memory, which must outlive it. */
 bool mix_keras_file_open_memory(mix_keras_file *file, const char *name, const void *data, size_t size,
                                 bool structure);
+/* The HDF5 file with the data set or group at that path, for a look that may find nothing. */
+mix_hdf5 *mix_keras_file_with(mix_keras_file *file, const char *path);
 void mix_keras_file_close(mix_keras_file *file);

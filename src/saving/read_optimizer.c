@@ -69,9 +69,9 @@ static bool is_unused(const mix_weights_reader *reader, const state *s) {
     mix_dtype dtype;
     mix_shape shape;
     const char *path = i < MAX_SCALARS ? path_at(s, i) : NULL;
-    if (!path || !mix_hdf5_describe(&reader->file->hdf5, path, &dtype, &shape) || shape.rank) return false;
-    if (mix_dtype_is_integer(dtype) && mix_tensor_item(mix_hdf5_tensor(&reader->file->hdf5, path)) != 0)
-      return false;
+    mix_hdf5 *hdf5 = path ? mix_keras_file_with(reader->file, path) : NULL;
+    if (!hdf5 || !mix_hdf5_describe(hdf5, path, &dtype, &shape) || shape.rank) return false;
+    if (mix_dtype_is_integer(dtype) && mix_tensor_item(mix_hdf5_tensor(hdf5, path)) != 0) return false;
   }
   return true;
 }
@@ -92,7 +92,8 @@ static bool read_state(mix_weights_reader *reader, mix_optimizer *optimizer, con
 /* A file of a loss-scale optimizer has the inner one's state at a path of its own. */
 static bool find_by_path(const mix_weights_reader *reader, const mix_optimizer *optimizer, state *s) {
   static const char inner[] = "optimizer/inner_optimizer/vars";
-  s->scaled = mix_hdf5_has(&reader->file->hdf5, inner);
+  s->scaled = reader->file->shards ? mix_count_links(reader->file, inner) > 0
+                                   : mix_hdf5_has(&reader->file->hdf5, inner);
   s->group = s->scaled && !optimizer->inner ? inner : "optimizer/vars";
   s->count = mix_count_links(reader->file, s->group);
   return s->count >= 0;

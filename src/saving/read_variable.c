@@ -19,8 +19,12 @@ static bool count_link(void *context, const char *name, bool is_group) {
 }
 
 int mix_count_links(mix_keras_file *file, const char *path) {
-  int count = 0;
-  if (mix_hdf5_has(&file->hdf5, path)) mix_hdf5_list(&file->hdf5, path, count_link, &count);
+  int count = 0, at = 0;
+  mix_hdf5 *hdf5 = file->shards ? mix_shards_next(file->shards, path, &at) : &file->hdf5;
+  while (hdf5 && !mix_failed()) {
+    if (mix_hdf5_has(hdf5, path)) mix_hdf5_list(hdf5, path, count_link, &count);
+    hdf5 = file->shards ? mix_shards_next(file->shards, path, &at) : NULL;
+  }
   return mix_failed() ? -1 : count;
 }
 
@@ -50,9 +54,8 @@ const char *mix_variables_text(mix_list *variables, char *text, size_t size) {
 }
 
 /* The new value. Elements of the variable's dtype are copied from the file's own bytes. */
-static mix_tensor *value_for(const mix_weights_reader *reader, const char *path, mix_dtype stored,
+static mix_tensor *value_for(mix_hdf5 *hdf5, const char *path, mix_dtype stored,
                              const mix_variable *variable) {
-  mix_hdf5 *hdf5 = &reader->file->hdf5;
   if (stored == variable->dtype) return mix_hdf5_borrow(hdf5, path);
   mix_tensor *value = mix_hdf5_tensor(hdf5, path);
   return value ? mix_cast(value, variable->dtype) : NULL;
@@ -61,14 +64,16 @@ static mix_tensor *value_for(const mix_weights_reader *reader, const char *path,
 bool mix_read_variable(mix_weights_reader *reader, const char *path, mix_variable *variable) {
   mix_dtype dtype;
   mix_shape shape;
-  if (!mix_hdf5_describe(&reader->file->hdf5, path, &dtype, &shape)) return false;
+  mix_hdf5 *hdf5 = reader->file->shards ? mix_shards_with(reader->file->shards, path) : &reader->file->hdf5;
+  if (!hdf5 && !mix_failed()) mix_fail_format("%s: '%s' is in none of its shards", reader->file->name, path);
+  if (!hdf5 || !mix_hdf5_describe(hdf5, path, &dtype, &shape)) return false;
   if (!mix_shape_equal(shape, variable->shape))
     return mix_fail_value("%s: %s: '%s' has shape %s, but '%s' in the file has %s", reader->call,
                           reader->file->name, variable->name, MIX_SHAPE_TEXT(variable->shape), path,
                           MIX_SHAPE_TEXT(shape));
   if (reader->assign)
     MIX_SCOPE {
-      mix_tensor *value = value_for(reader, path, dtype, variable);
+      mix_tensor *value = value_for(hdf5, path, dtype, variable);
       if (value) mix_variable_assign(variable, value);
     }
   return !mix_failed();

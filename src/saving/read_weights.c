@@ -26,7 +26,7 @@ static const char *old_path(const char *path) {
 /* The group of an object's variables. */
 static const char *group_of(mix_weights_reader *reader, const char *path) {
   const char *group = mix_join_path(path, "vars");
-  if (!group || mix_hdf5_has(&reader->file->hdf5, group) || mix_failed() ||
+  if (!group || reader->file->shards || mix_hdf5_has(&reader->file->hdf5, group) || mix_failed() ||
       !mix_hdf5_has(&reader->file->hdf5, "_layer_checkpoint_dependencies"))
     return group;
   return mix_join_path(old_path(path), "vars");
@@ -43,9 +43,8 @@ static const char *stored_shapes(mix_weights_reader *reader, const char *group, 
     mix_shape shape;
     snprintf(number, sizeof number, "%d", i);
     const char *path = mix_join_path(group, number);
-    if (!path || !mix_hdf5_has(&reader->file->hdf5, path) ||
-        !mix_hdf5_describe(&reader->file->hdf5, path, &dtype, &shape))
-      break;
+    mix_hdf5 *hdf5 = path ? mix_keras_file_with(reader->file, path) : NULL;
+    if (!hdf5 || !mix_hdf5_describe(hdf5, path, &dtype, &shape)) break;
     used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "", MIX_SHAPE_TEXT(shape));
   }
   return text;

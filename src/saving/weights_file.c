@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
+#include <math.h>
 #include <stdio.h>
 
 #define SAVE "model_save_weights"
@@ -54,10 +55,64 @@ static bool save_legacy(mix_model *model, const char *path) {
   return mix_write_legacy_weights(file, model, "") && mix_hdf5_save(file, path, SAVE);
 }
 
-mix_status mix_model_save_weights(mix_model *model, const char *path) {
+/* ---- shards ---- */
+
+/* "w.weights.h5" as "w.weights.json", in the scope; Keras renames it too. */
+static const char *index_path(const char *path) {
+  if (mix_file_kind_of(path) == MIX_FILE_SHARDS) return path;
+  const size_t stem = strlen(path) - strlen("h5");
+  char *renamed = mix_scoped_memory(stem + sizeof "json");
+  if (!renamed) return NULL;
+  snprintf(renamed, stem + sizeof "json", "%.*sjson", (int)stem, path);
+  mix_log_message(MIX_LOG_WARNING, SAVE ": sharded weights need an index; %s is written instead of %s",
+                  renamed, path);
+  return renamed;
+}
+
+static bool can_shard(const mix_model *model, const mix_save_weights_options *options) {
+  const mix_file_kind kind = mix_file_kind_of(options->path);
+  if (!(options->max_shard_size > 0) || !isfinite(options->max_shard_size))
+    return mix_fail_value(SAVE ": max_shard_size is %g; expected a positive number of GB",
+                          options->max_shard_size);
+  if (kind != MIX_FILE_SHARDS && kind != MIX_FILE_WEIGHTS)
+    return mix_fail_value(SAVE
+                          ": '%.200s' with max_shard_size=%g; expected a name that ends in .weights.json",
+                          options->path, options->max_shard_size);
+  if (model->semantics->weights_sharded) return true;
+  return mix_fail_value(SAVE
+                        ": sharded weights are files of Keras 3, which %s cannot read; expected a name that "
+                        "ends in .weights.h5 and no max_shard_size",
+                        model->semantics->name);
+}
+
+static mix_status save_shards(mix_model *model, const mix_save_weights_options *options) {
+  if (!can_shard(model, options)) return mix_error();
+  MIX_MODEL_USE(model, MIX_READS_MODEL, SAVE)
+  MIX_SCOPE {
+    const char *path = index_path(options->path);
+    if (path && mix_model_weights_ready(model, SAVE))
+      mix_shards_write(model, path, options->max_shard_size * 1073741824.0, SAVE);
+  }
+  return mix_error();
+}
+
+/* ---- the calls ---- */
+
+mix_status mix_model_save_weights_with(mix_model *model, const mix_save_weights_options *given) {
+  mix_save_weights_options options;
   if (!mix_model_given(model, SAVE)) return mix_error();
+  if (!given || !mix_options_copy(&options, sizeof options, given, SAVE))
+    return mix_failed() ? mix_error() : mix_fail_status(MIX_TYPE_ERROR, SAVE ": no options");
+  const char *path = options.path;
   if (!path) return mix_fail_status(MIX_TYPE_ERROR, SAVE ": path is NULL");
+  if (options.max_shard_size != 0) return save_shards(model, &options);
   const mix_file_kind kind = mix_file_kind_of(path);
+  if (kind == MIX_FILE_SHARDS)
+    return mix_fail_status(MIX_VALUE_ERROR,
+                           SAVE
+                           ": '%.200s' is an index of shards; expected max_shard_size (--max-shard-size) "
+                           "too, or a name that ends in .weights.h5",
+                           path);
   if (kind == MIX_FILE_ARCHIVE)
     return mix_fail_status(MIX_VALUE_ERROR,
                            SAVE
@@ -80,6 +135,11 @@ mix_status mix_model_save_weights(mix_model *model, const char *path) {
     }
   }
   return mix_error();
+}
+
+mix_status mix_model_save_weights(mix_model *model, const char *path) {
+  return mix_model_save_weights_with(
+      model, &(const mix_save_weights_options){.size = sizeof(mix_save_weights_options), .path = path});
 }
 
 /* The array for weight `index`: by its name, else by numpy.savez's default name. */

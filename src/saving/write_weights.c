@@ -13,6 +13,7 @@ mix_file_kind mix_file_kind_of(const char *path) {
     const char *end;
     mix_file_kind kind;
   } ends[] = {{".weights.h5", MIX_FILE_WEIGHTS},
+              {".weights.json", MIX_FILE_SHARDS},
               {".keras", MIX_FILE_ARCHIVE},
               {".h5", MIX_FILE_LEGACY},
               {".hdf5", MIX_FILE_LEGACY},

@@ -9,6 +9,7 @@ typedef enum mix_file_kind {
   MIX_FILE_UNKNOWN,
   MIX_FILE_ARCHIVE, /* .keras */
   MIX_FILE_WEIGHTS, /* .weights.h5 */
+  MIX_FILE_SHARDS,  /* .weights.json */
   MIX_FILE_LEGACY,  /* .h5, .hdf5 */
   MIX_FILE_ARRAYS,  /* .npz */
 } mix_file_kind;

@@ -149,6 +149,7 @@ RULE(K3, built_from_start_unsaved) /* layers that are built when they are made h
 RULE(K3, compile_config_always) /* {} before compile */
 RULE(LX, compile_metrics_before_weights) /* the order of the entries of a compile config */
 RULE(L, saved_names_skip_seen) /* paths of weights do not count layers that stand at an earlier path */
+RULE(K3, weights_sharded) /* weights may be saved in several files and an index */
 RULE(LK3, optimizer_in_weights_file) /* X: only .h5 has the state of an optimizer */
 RULE(K3, learning_rate_saved) /* the saved state of an optimizer has its learning rate */
 RULE(XK3, nadam_product_saved)

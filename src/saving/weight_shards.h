@@ -1,0 +1,35 @@
+/* Weights in several HDF5 files beside an index of JSON, as Keras 3 shards them: NAME.weights.json says which
+ * of NAME_00000.weights.h5, NAME_00001.weights.h5, ... hold the variables of each group. */
+#pragma once
+
+#include "formats/hdf5.h"
+#include "model/model.h"
+#include <jansson.h>
+
+typedef struct mix_shard {
+  mix_hdf5 hdf5;
+  char *path;
+  void *bytes;
+} mix_shard;
+
+typedef struct mix_weight_shards {
+  const char *name;   /* of the index, for messages */
+  json_t *weight_map; /* "/layers/dense/vars": the numbers of its shards, in a list */
+  mix_shard *items;
+  int count, capacity;
+} mix_weight_shards;
+
+/* True if the file begins as JSON does. */
+bool mix_shards_begin(const char *first, size_t size);
+/* Opens all shards that the index names. NULL with the error recorded: FormatError for what is no such index
+ * or names files outside of its folder, OSError for a shard that cannot be read. */
+mix_weight_shards *mix_shards_open(const char *path, const char *text);
+void mix_shards_close(mix_weight_shards *shards);
+/* The shards of a group in their order, through `at`: begin with 0; NULL: there are no more. */
+mix_hdf5 *mix_shards_next(mix_weight_shards *shards, const char *group, int *at);
+/* The shard that has the data set; NULL without an error: none has it. */
+mix_hdf5 *mix_shards_with(mix_weight_shards *shards, const char *path);
+
+/* Writes the model's weights as such files, none of more than so many bytes of values. All are written before
+ * the first replaces an old one, and the index comes last. */
+bool mix_shards_write(mix_model *model, const char *path, double limit, const char *call);
