@@ -104,12 +104,52 @@ static void the_other_generation(void **state) {
   assert_has(program_err, "--semantics is keras3 or tf_keras");
 }
 
+/* The index and its shards, into weights and back. */
+static void sharded_weights(void **state) {
+  (void)state;
+  write_trained(in_folder("model.keras"), "keras3");
+  char model[512], index[512];
+  snprintf(model, sizeof model, "%s", in_folder("model.keras"));
+  snprintf(index, sizeof index, "%s", in_folder("w.weights.json"));
+  assert_code(run_program("convert", model, index, "--max-shard-size", "5e-8"), 0);
+  assert_int_equal(access(in_folder("w_00003.weights.h5"), F_OK), 0);
+  assert_code(run_program("convert", index, in_folder("w.npz"), "--model", model), 0);
+  assert_code(run_program("convert", index, in_folder("again.keras"), "--model", model), 0);
+  MIX_SCOPE {
+    mix_model *first = mix_model_load(model), *arrays = mix_model_load(model);
+    mix_model_load_weights(arrays, in_folder("w.npz"));
+    assert_same_weights(first, arrays);
+    mix_model *again = mix_model_load(in_folder("again.keras"));
+    assert_same_weights(first, again);
+    assert_int_equal(mix_optimizer_iterations(mix_model_optimizer(again)), 1);
+  }
+  assert_code(run_program("convert", index, in_folder("x.npz")), 2);
+  assert_has(program_err, "--model FILE");
+  assert_code(run_program("convert", model, index), 2);
+  assert_has(program_err, "needs --max-shard-size GB");
+  assert_code(run_program("convert", model, in_folder("x.npz"), "--max-shard-size", "1"), 2);
+  assert_has(program_err, "belongs to a file that ends in .weights.json");
+  assert_code(run_program("convert", model, index, "--max-shard-size", "0"), 2);
+  assert_has(program_err, "a positive number of GB");
+  assert_code(run_program("convert", model, index, "--max-shard-size", "1e-9"), 1);
+  assert_has(program_err, "more than a shard of max_shard_size");
+  assert_int_equal(remove(in_folder("w_00003.weights.h5")), 0);
+  assert_code(run_program("convert", index, in_folder("x.npz"), "--model", model), 1);
+  assert_has(program_err, "w_00003.weights.h5 is missing");
+  assert_code(run_program("train", "--data", "synthetic", "--units", "4", "--steps", "1", "--semantics",
+                          "keras3", "--save", in_folder("t.weights.json"), "--max-shard-size", "1"),
+              0);
+  assert_int_equal(access(in_folder("t_00000.weights.h5"), F_OK), 0);
+  assert_code(run_program("train", "--data", "synthetic", "--max-shard-size", "1"), 2);
+  assert_has(program_err, "belongs to a file that ends in .weights.json");
+}
+
 static void what_is_refused_before_any_work(void **state) {
   (void)state;
   write_trained(in_folder("model.keras"), "keras3");
   const char *model = in_folder("model.keras"), *npz = in_folder("w.npz");
   assert_code(run_program("convert", model, in_folder("model.onnx")), 2);
-  assert_has(program_err, "ends in .keras, .weights.h5, .h5 or .npz");
+  assert_has(program_err, "ends in .keras, .weights.h5, .weights.json, .h5 or .npz");
   assert_code(run_program("convert", in_folder("no.keras"), in_folder("model.onnx")), 2);
   assert_code(run_program("convert", npz, in_folder("other.keras")), 2);
   assert_has(program_err, "--model FILE");
@@ -234,6 +274,7 @@ int main(void) {
 #define CONVERT_TEST(function) cmocka_unit_test_setup_teardown(function, folder_begin, end)
   const struct CMUnitTest tests[] = {CONVERT_TEST(every_kind_from_every_kind),
                                      CONVERT_TEST(the_other_generation),
+                                     CONVERT_TEST(sharded_weights),
                                      CONVERT_TEST(what_is_refused_before_any_work),
                                      CONVERT_TEST(files_that_do_not_convert),
                                      CONVERT_TEST(compile_settings_instead_of_the_files),

@@ -39,14 +39,14 @@ static void a_command_is_needed(void **state) {
 static void help_explains_every_option(void **state) {
   (void)state;
   static const char *const options[] = {
-      "--model",        "--data",         "--policy",       "--units",
-      "--batch-size",   "--epochs",       "--steps",        "--validation-split",
-      "--no-shuffle",   "--seed",         "--class-weight", "--optimizer",
-      "--loss ",        "--metrics",      "--loss-scale",   "--semantics",
-      "--accumulate",   "--loop",         "--device",       "--threads",
-      "--verbose",      "--init-weights", "--save",         "--step-log",
-      "--json",         "--memory",       "--help",         "--float32-precision",
-      "--deterministic"};
+      "--model",         "--data",          "--policy",       "--units",
+      "--batch-size",    "--epochs",        "--steps",        "--validation-split",
+      "--no-shuffle",    "--seed",          "--class-weight", "--optimizer",
+      "--loss ",         "--metrics",       "--loss-scale",   "--semantics",
+      "--accumulate",    "--loop",          "--device",       "--threads",
+      "--verbose",       "--init-weights",  "--save",         "--step-log",
+      "--json",          "--memory",        "--help",         "--float32-precision",
+      "--deterministic", "--max-shard-size"};
   assert_code(run_program("train", "--help"), 0);
   for (size_t i = 0; i < sizeof options / sizeof *options; i++) assert_has(program_out, options[i]);
   static const char *const others[] = {"evaluate", "predict", "compile", "summary",
