@@ -118,6 +118,9 @@ MIX_API const char *mix_layer_class_name(const mix_layer *layer);
 MIX_API const mix_semantics *mix_layer_semantics(const mix_layer *layer);
 /* The policy, borrowed. ValueError if the object is not a layer. */
 MIX_API mix_policy *mix_layer_policy(const mix_layer *layer);
+/* The same, but of a map the policy by which the layer computes: that of its path, and before it has one, and
+ * for layers that never get one, the default. */
+MIX_API mix_policy *mix_layer_matched_policy(const mix_layer *layer);
 /* The policy's dtypes. With "_infer": those of the first input, after the first call. */
 MIX_API mix_dtype mix_layer_compute_dtype(const mix_layer *layer);
 MIX_API mix_dtype mix_layer_variable_dtype(const mix_layer *layer);

@@ -34,6 +34,7 @@
 #include <mixtape/ops.h>
 #include <mixtape/optimizer.h>
 #include <mixtape/policy.h>
+#include <mixtape/policy_map.h>
 #include <mixtape/pooling.h>
 #include <mixtape/program.h>
 #include <mixtape/random.h>

@@ -160,6 +160,13 @@ static bool has_no_code(const json_t *object) {
       "in C, and register its class as Lambda with mix_register_layer");
 }
 
+/* Keras builds a layer with a build_config by itself, before a model holds it: its path in maps is its name.
+ */
+static bool match_own_name(const json_t *object, mix_layer *layer) {
+  const bool builds = json_is_object(json_object_get(object, "build_config"));
+  return !layer->policy->map || !builds || mix_layer_match_policy(layer, layer->name);
+}
+
 static mix_layer *new_layer(mix_json_reader *reader, const json_t *object) {
   bool is_model;
   mix_model *model = read_model(reader, object, &is_model);
@@ -167,7 +174,7 @@ static mix_layer *new_layer(mix_json_reader *reader, const json_t *object) {
   if (!has_no_code(object)) return NULL;
   mix_layer *layer = mix_layer_from_object(object, reader->semantics, reader->call);
   if (layer && !strcmp(mix_policy_name(layer->policy), "mixed_float16")) reader->mixed_float16 = true;
-  return layer;
+  return layer && match_own_name(object, layer) ? layer : NULL;
 }
 
 /* Models that share models of models would take time without end to go through. */
@@ -271,7 +278,9 @@ static mix_tensor *stated_input(mix_json_reader *reader, const json_t *config, c
 }
 
 static bool set_policy(mix_layer *layer, mix_policy *policy) {
-  if (!mix_policy_check_layer(policy, layer->class.name, layer->name, "model_from_json")) return false;
+  if (!policy) return false;
+  if (!policy->map && !mix_policy_check_layer(policy, layer->class.name, layer->name, "model_from_json"))
+    return false;
   mix_release(layer->policy);
   layer->policy = mix_retain(policy);
   layer->compute = policy->compute;

@@ -50,6 +50,7 @@ static void finalize(void *object) {
   if (layer->class.finalize && layer->data) layer->class.finalize(layer);
   if (layer->kind) mix_fields_release(&(mix_fields){.rows = layer->kind->fields}, layer->data);
   mix_release(layer->policy);
+  mix_release(layer->matched);
   mix_release(layer->weights);
   mix_release(layer->layers);
   mix_release(layer->losses);
@@ -97,7 +98,8 @@ mix_layer *mix_layer_make(const mix_layer_class *class, const mix_layer_common *
   if (mix_failed() || !copy_class(&copy, class, call)) return NULL;
   const mix_semantics *semantics = mix_semantics_or_current(common->semantics);
   mix_policy *policy = choose_policy(common, semantics, call);
-  if (!mix_policy_check_layer(policy, copy.name, common->name, call)) return NULL;
+  if (!policy || (!policy->map && !mix_policy_check_layer(policy, copy.name, common->name, call)))
+    return NULL;
   mix_layer *layer = mix_object_new(sizeof *layer, &mix_layer_object_class);
   if (!layer) return NULL;
   layer->class = copy;
@@ -211,6 +213,11 @@ bool mix_layer_trainable(const mix_layer *layer) {
   return mix_is(layer, &mix_layer_object_class) && layer->trainable;
 }
 
+mix_policy *mix_layer_matched_policy(const mix_layer *layer) {
+  mix_policy *policy = mix_layer_policy(layer);
+  return policy ? mix_layer_own_policy(layer) : NULL;
+}
+
 mix_policy *mix_layer_policy(const mix_layer *layer) {
   if (mix_failed()) return NULL;
   if (!mix_is(layer, &mix_layer_object_class)) return mix_fail_value("layer_policy: the object is no layer");
@@ -289,7 +296,7 @@ static bool read_common(const mix_layer_kind *kind, const json_t *config, const 
   const mix_fields fields = {.rows = common_fields_of(kind), .call = kind->call, .rules = semantics};
   const mix_layer_common *common = options;
   if (!mix_fields_read(&fields, config, options)) return false;
-  return !common->policy ||
+  return !common->policy || common->policy->map ||
          mix_policy_check_layer(common->policy, kind->class.name, common->name, kind->call);
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/fields.h"
 #include "graph/variable.h"
-#include "nn/policy/policy.h"
+#include "nn/policy/policy_map.h"
 #include <mixtape/layers.h>
 
 /* A layer of the library: its class, and the rows of the options that its instance begins with. */
@@ -52,6 +52,10 @@ struct mix_layer {
   const mix_layer *maker; /* in whose `build` it was made without a name; only compared */
   const char *path;       /* interned; set by the first call or build: "outer/dense_1" */
   mix_policy *policy;     /* retained */
+  /* Where that is a map: the policy of its path, retained, and that path, interned. NULL until the first call or
+   * build; the path stays NULL in layers that never get one. */
+  mix_policy *matched;
+  const char *map_path;
   const mix_semantics *semantics;
   /* the policy's; under "_infer" those of the first input */
   mix_dtype compute, variable;
@@ -107,6 +111,14 @@ extern const mix_class mix_layer_call_class;
 bool mix_layer_call_add_results(mix_layer_call *call, mix_list *outputs);
 /* The call that produced a symbolic tensor, or NULL. *output: which result it is. */
 mix_layer_call *mix_tensor_history(const mix_tensor *tensor, int *output);
+
+/* The policy that the layer computes by: of a map, the matched one, and its default before there is one. */
+static inline mix_policy *mix_layer_own_policy(const mix_layer *layer) {
+  return layer->matched ? layer->matched : layer->policy->map ? mix_policy_map_default(layer->policy) : layer->policy;
+}
+/* Looks the policy of a layer up that was given a map; `path` NULL: it has none, and the default applies. False
+ * with the error recorded. */
+bool mix_layer_match_policy(mix_layer *layer, const char *path);
 
 /* input_spec.c: requires inputs of that rank with so many elements along the axis. */
 mix_status mix_layer_require_size(mix_layer *layer, int rank, int axis, int64_t size);

@@ -4,12 +4,21 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "nn/layer/building.h"
+#include "nn/policy/quantization.h"
 #include "tensor/shape.h"
 #include <stdio.h>
 #include <string.h>
 
-const char *mix_layer_path_in_scope(const mix_layer *layer) {
-  const char *outer = mix_graph_scope();
+static _Thread_local const char *map_scope;
+
+const char *mix_map_scope_set(const char *path) {
+  const char *former = map_scope;
+  map_scope = path;
+  return former;
+}
+
+/* Interned; NULL: out of memory, recorded. */
+static const char *path_below(const char *outer, const mix_layer *layer) {
   if (!outer || !outer[0]) return layer->name;
   size_t size = strlen(outer) + strlen(layer->name) + 2;
   char *text = mix_alloc(size);
@@ -20,9 +29,35 @@ const char *mix_layer_path_in_scope(const mix_layer *layer) {
   return path;
 }
 
-void mix_layer_infer_dtype(mix_layer *layer, mix_dtype input) {
-  if (layer->compute != MIX_DTYPE_NONE || layer->variable != MIX_DTYPE_NONE) return;
-  layer->compute = layer->variable = input;
+const char *mix_layer_path_in_scope(const mix_layer *layer) { return path_below(mix_graph_scope(), layer); }
+
+/* ---- dtypes ---- */
+
+bool mix_layer_match_policy(mix_layer *layer, const char *path) {
+  mix_policy *policy =
+      path ? mix_policy_map_lookup(layer->policy, path) : mix_policy_map_default(layer->policy);
+  if (!mix_policy_check_layer(policy, layer->class.name, layer->name, "call")) return false;
+  mix_release(layer->matched);
+  layer->matched = mix_retain(policy);
+  layer->map_path = path;
+  layer->compute = policy->compute;
+  layer->variable = policy->variable;
+  return true;
+}
+
+/* Keras gives no path to layers that are built when they are made. */
+static bool match_policy(mix_layer *layer) {
+  if (layer->is_model || layer->is_input) return true;
+  if (layer->kind && layer->kind->built_from_start) return mix_layer_match_policy(layer, NULL);
+  const char *path = path_below(map_scope ? map_scope : mix_graph_scope(), layer);
+  return path && mix_layer_match_policy(layer, path);
+}
+
+bool mix_layer_choose_dtype(mix_layer *layer, mix_dtype input) {
+  if (layer->policy->map && !layer->matched) return match_policy(layer);
+  if (layer->compute == MIX_DTYPE_NONE && layer->variable == MIX_DTYPE_NONE)
+    layer->compute = layer->variable = input;
+  return true;
 }
 
 /* For configs. */
@@ -43,9 +78,11 @@ static bool build(mix_layer *layer, int count, const mix_shape *shapes) {
     /* Initial values do not depend on the caller. */
     mix_dtype former = mix_cast_dtype_set(MIX_DTYPE_NONE);
     const char *scope = mix_graph_scope_set(layer->path);
+    const char *former_map = mix_map_scope_set(mix_map_path(layer, layer->path));
     const mix_layer *outer = mix_layer_building_set(layer);
     mix_status status = layer->class.build(layer, count, shapes);
     mix_layer_building_set(outer);
+    mix_map_scope_set(former_map);
     mix_graph_scope_set(scope);
     mix_cast_dtype_set(former);
     if (status || mix_failed()) {
@@ -78,7 +115,6 @@ mix_status mix_layer_build(mix_layer *layer, mix_shape input_shape) {
   if (!mix_given(layer, &mix_layer_object_class, "layer_build", "a layer") ||
       !mix_shape_option(input_shape, "layer_build", "input_shape"))
     return mix_error();
-  mix_layer_infer_dtype(layer, mix_floatx());
-  build(layer, 1, &input_shape);
+  if (mix_layer_choose_dtype(layer, mix_floatx())) build(layer, 1, &input_shape);
   return mix_error();
 }

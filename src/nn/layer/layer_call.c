@@ -285,6 +285,7 @@ static mix_list *compute(const mix_layer *layer, const mix_call_args *args,
        training = context.training;
   const mix_call_keywords *outer = context.keywords;
   const char *scope = mix_graph_scope_set(path);
+  const char *map_scope = mix_map_scope_set(mix_map_path(layer, path));
   context.depth++;
   context.training = args->training;
   context.keywords = keywords;
@@ -292,6 +293,7 @@ static mix_list *compute(const mix_layer *layer, const mix_call_args *args,
   context.training = training;
   context.keywords = outer;
   context.depth--;
+  mix_map_scope_set(map_scope);
   mix_graph_scope_set(scope);
   mix_cast_updates_set(updates);
   mix_cast_dtype_set(former);
@@ -317,7 +319,7 @@ static mix_list *invoke(invocation *given, bool symbolic) {
   if (observed && (masks || argument_masks)) observer->masked(observer->context, layer, masks);
   if (mix_failed()) return NULL;
   if (ignores_mask(layer)) masks = carried;
-  mix_layer_infer_dtype(layer, mix_tensor_dtype(mix_list_items(given->inputs)[0]));
+  if (!mix_layer_choose_dtype(layer, mix_tensor_dtype(mix_list_items(given->inputs)[0]))) return NULL;
   if (layer->semantics->cast_before_input_spec && !cast_inputs(&cast)) return NULL;
   if (!mix_layer_spec_holds(layer, cast.inputs) ||
       !mix_layer_build_for(layer, given->inputs, given->arguments, given->inputs_are_list))

@@ -43,7 +43,7 @@ mix_status mix_set_global_policy_object(mix_policy *policy) {
   }
   if (!mix_is(policy, &mix_policy_class))
     return mix_fail_status(MIX_VALUE_ERROR, "set_global_policy: the object is no policy; expected a policy");
-  if (!mix_policy_check_global(policy, "set_global_policy")) return mix_error();
+  if (!policy->map && !mix_policy_check_global(policy, "set_global_policy")) return mix_error();
   if (semantics->global_refused_by_rewrite && mix_policy_is_mixed(policy) && mix_graph_rewrite_enabled())
     return mix_fail_status(
         MIX_VALUE_ERROR,

@@ -4,6 +4,7 @@
 #include "base/did_you_mean.h"
 #include "base/error.h"
 #include "nn/policy/loss_scale.h"
+#include "nn/policy/policy_map.h"
 #include "nn/policy/quantization.h"
 #include "nn/number.h"
 #include <stdio.h>
@@ -13,6 +14,7 @@ enum { DEFAULT_AMAX_HISTORY_LENGTH = 1024 };
 static void finalize(void *object) {
   mix_policy *policy = object;
   mix_release(policy->loss_scale);
+  mix_policy_entries_free(policy->map);
   mix_free(policy->serialized);
   mix_free(policy->config);
 }
@@ -230,13 +232,16 @@ const char *mix_policy_text(const mix_policy *policy, char *text, size_t size) {
              mix_loss_scale_text(policy->loss_scale, loss_scale, sizeof loss_scale));
   else
     snprintf(text, size, "<%s \"%s\">",
-             policy->quantization_mode ? "QuantizedDTypePolicy" : policy->semantics->policy_class,
+             policy->map                 ? "DTypePolicyMap"
+             : policy->quantization_mode ? mix_quantization_class(policy->quantization_mode)
+                                         : policy->semantics->policy_class,
              policy->name);
   return text;
 }
 
 bool mix_policy_equal(const mix_policy *a, const mix_policy *b) {
   if (a == b || !mix_is(a, &mix_policy_class) || !mix_is(b, &mix_policy_class)) return a == b;
+  if (a->map || b->map) return mix_policy_maps_equal(a, b);
   return a->semantics->policy_equal_by_name && b->semantics->policy_equal_by_name && a->name == b->name &&
          a->amax_history_length == b->amax_history_length;
 }

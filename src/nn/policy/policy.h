@@ -7,6 +7,8 @@
 #include <jansson.h>
 #include <mixtape/policy.h>
 
+typedef struct mix_policy_entries mix_policy_entries;
+
 struct mix_policy {
   mix_object object;
   const char *name;            /* interned */
@@ -18,6 +20,7 @@ struct mix_policy {
   const char *source_name;       /* interned: the base of a quantised policy */
   int64_t amax_history_length;
   char *serialized, *config; /* created on request */
+  mix_policy_entries *map;   /* of a map (policy_map.h), whose dtypes are those of its default; NULL: it is none */
 };
 extern const mix_class mix_policy_class;
 

@@ -3,12 +3,14 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "nn/policy/loss_scale.h"
+#include "nn/policy/policy_map.h"
 #include "nn/policy/policy.h"
 #include "nn/policy/quantization.h"
 #include <stdio.h>
 #include <string.h>
 
 static json_t *config_json(mix_policy *policy) {
+  if (policy->map) return mix_policy_map_config(policy, policy->semantics);
   json_t *config = json_object();
   bool float8 = policy->quantization_mode && !strcmp(policy->quantization_mode, "float8");
   bool good = policy->quantization_mode
@@ -36,6 +38,9 @@ static const char *module_of(const mix_policy *policy, const mix_semantics *sema
 
 json_t *mix_policy_to_json(mix_policy *policy, const mix_semantics *semantics) {
   if (!semantics) semantics = policy->semantics;
+  if (policy->map)
+    return mix_json_object("keras.dtype_policies", "DTypePolicyMap",
+                           mix_policy_map_config(policy, semantics));
   if (!semantics->policy_always_dict && !policy->loss_scale_given) {
     if (policy->compute == MIX_DTYPE_NONE) return json_null();
     if (!mix_policy_is_mixed(policy)) return json_string(policy->name);
@@ -113,9 +118,7 @@ mix_policy *mix_policy_from_json(const json_t *json, const mix_semantics *semant
     if (!strcmp(classes[i], class_name)) return from_config(json_object_get(json, "config"), semantics);
   if (mix_quantization_has_class(class_name)) return from_config(json_object_get(json, "config"), semantics);
   if (!strcmp(class_name, "DTypePolicyMap"))
-    return mix_fail_unsupported(
-        "policy_deserialize: a DTypePolicyMap, which has policies for paths of layers, is not "
-        "supported yet; give each layer a policy of its own");
+    return mix_policy_map_read(json_object_get(json, "config"), semantics);
   return mix_fail_value("policy_deserialize: class \"%.60s\" is no policy", class_name);
 }
 

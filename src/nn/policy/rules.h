@@ -10,6 +10,7 @@ RULE(X, policy_has_loss_scale)
 RULE(K3, policy_equal_by_name)
 RULE(LX, policy_infer) /* "_infer" is a policy */
 RULE(K3, policy_quantized) /* int8_from_... are policies */
+RULE(K3, policy_maps) /* policies by layer */
 /* any dtype name of the framework (complex64, string, ...) is accepted */
 RULE(LX, policy_unknown_names_plain)
 RULE(K3, policy_always_dict) /* serialized as an object even for plain float32 */

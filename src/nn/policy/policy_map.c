@@ -1,0 +1,258 @@
+/* Policies by the paths of layers (Keras's DTypePolicyMap). */
+#include "nn/policy/policy_map.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/pattern.h"
+#include "base/text.h"
+#include <stdio.h>
+#include <string.h>
+
+void mix_policy_entries_free(mix_policy_entries *entries) {
+  if (!entries) return;
+  mix_release(entries->otherwise);
+  for (int i = 0; i < entries->count; i++) mix_release(entries->items[i].policy);
+  mix_free(entries->items);
+  mix_free(entries);
+}
+
+bool mix_policy_is_map(const mix_policy *policy) { return mix_is(policy, &mix_policy_class) && policy->map; }
+
+/* NULL with the error recorded. */
+static mix_policy_entries *entries_of(const mix_policy *map, const char *call) {
+  if (!mix_given(map, &mix_policy_class, call, "a map of policies")) return NULL;
+  return map->map ? map->map
+                  : mix_fail_type("%s: '%s' is a policy without keys; expected one of mix_policy_map_new",
+                                  call, map->name);
+}
+
+/* ---- creation ---- */
+
+/* A scoped map that has taken the entries; NULL with the error recorded. */
+static mix_policy *map_of(mix_policy_entries *entries, const mix_semantics *semantics) {
+  const mix_policy *otherwise = entries->otherwise;
+  char name[160];
+  mix_policy *map = otherwise ? mix_object_new(sizeof *map, &mix_policy_class) : NULL;
+  if (!map) return mix_policy_entries_free(entries), NULL;
+  snprintf(name, sizeof name, "map_%.140s", otherwise->name);
+  map->map = entries;
+  map->name = mix_intern(name);
+  map->compute = otherwise->compute;
+  map->variable = otherwise->variable;
+  map->semantics = semantics;
+  map->quantization_mode = otherwise->quantization_mode;
+  map->source_name = otherwise->source_name;
+  map->amax_history_length = otherwise->amax_history_length;
+  if (map->name) return mix_scoped(map);
+  mix_release(map);
+  return NULL;
+}
+
+mix_policy *mix_policy_map_with(const mix_policy_map_options *options) {
+  MIX_OPTIONS(mix_policy_map_options, o, options, "policy_map");
+  const mix_semantics *semantics = mix_semantics_or_current(o.semantics);
+  if (!semantics->policy_maps)
+    return mix_fail_value("policy_map: %s has no policies by layer; expected the semantics keras3",
+                          semantics->name);
+  if (o.default_policy && o.default_object)
+    return mix_fail_value("policy_map: both default_policy and default_object were given; give one");
+  if (o.default_object && !mix_given(o.default_object, &mix_policy_class, "policy_map", "a policy"))
+    return NULL;
+  if (mix_policy_is_map(o.default_object))
+    return mix_fail_value("policy_map: default_object is the map '%s'; expected a policy that is none",
+                          o.default_object->name);
+  mix_policy *otherwise = o.default_object   ? o.default_object
+                          : o.default_policy ? mix_policy_new(o.default_policy, .semantics = semantics)
+                                             : mix_global_policy();
+  mix_policy_entries *entries = otherwise ? mix_calloc(1, sizeof *entries) : NULL;
+  if (!entries) return NULL;
+  entries->otherwise = mix_retain(otherwise);
+  entries->given = o.default_policy ? mix_intern(o.default_policy) : NULL;
+  entries->object_given = o.default_object;
+  return map_of(entries, semantics);
+}
+
+/* ---- keys ---- */
+
+/* -1: the map has no such key. */
+static int find(const mix_policy_entries *entries, const char *key) {
+  for (int i = 0; i < entries->count; i++)
+    if (!strcmp(entries->items[i].key, key)) return i;
+  return -1;
+}
+
+mix_status mix_policy_map_set(mix_policy *map, const char *key, mix_policy *policy) {
+  mix_policy_entries *entries = entries_of(map, "policy_map_set");
+  if (!entries) return mix_error();
+  if (!key) return mix_fail_status(MIX_TYPE_ERROR, "policy_map_set: got NULL for the key; expected a path");
+  if (!mix_given(policy, &mix_policy_class, "policy_map_set", "a policy")) return mix_error();
+  if (policy == map)
+    return mix_fail_status(MIX_VALUE_ERROR, "policy_map_set: '%.100s' would stand for the map itself", key);
+  if (find(entries, key) >= 0)
+    return mix_fail_status(MIX_VALUE_ERROR,
+                           "policy_map_set: the key '%.100s' already exists with the policy '%s'; delete it "
+                           "first, or choose another key",
+                           key, entries->items[find(entries, key)].policy->name);
+  const char *interned = mix_intern(key);
+  if (!interned ||
+      !mix_reserve(&entries->items, &entries->capacity, entries->count + 1, sizeof *entries->items))
+    return mix_error();
+  entries->items[entries->count++] = (mix_policy_entry){interned, mix_retain(policy)};
+  return MIX_OK;
+}
+
+mix_status mix_policy_map_set_name(mix_policy *map, const char *key, const char *name) {
+  if (!entries_of(map, "policy_map_set_name")) return mix_error();
+  if (!name)
+    return mix_fail_status(MIX_VALUE_ERROR,
+                           "policy_map_set_name: got NULL for the policy; expected its name");
+  mix_policy *policy = mix_policy_new(name, .semantics = map->semantics);
+  return policy ? mix_policy_map_set(map, key, policy) : mix_error();
+}
+
+mix_status mix_policy_map_delete(mix_policy *map, const char *key) {
+  mix_policy_entries *entries = entries_of(map, "policy_map_delete");
+  if (!entries) return mix_error();
+  const int at = key ? find(entries, key) : -1;
+  if (at < 0)
+    return mix_fail_status(MIX_VALUE_ERROR, "policy_map_delete: the map has no key '%.100s'",
+                           key ? key : "NULL");
+  mix_policy *policy = entries->items[at].policy;
+  entries->count--;
+  memmove(entries->items + at, entries->items + at + 1,
+          (size_t)(entries->count - at) * sizeof *entries->items);
+  mix_release(policy);
+  return MIX_OK;
+}
+
+int mix_policy_map_count(const mix_policy *map) { return mix_policy_is_map(map) ? map->map->count : 0; }
+
+const char *mix_policy_map_key(const mix_policy *map, int index) {
+  return index >= 0 && index < mix_policy_map_count(map) ? map->map->items[index].key : NULL;
+}
+
+mix_policy *mix_policy_map_get(const mix_policy *map, const char *key) {
+  const int at = mix_policy_is_map(map) && key ? find(map->map, key) : -1;
+  return at < 0 ? NULL : map->map->items[at].policy;
+}
+
+bool mix_policy_map_contains(const mix_policy *map, const char *key) { return mix_policy_map_get(map, key); }
+
+mix_policy *mix_policy_map_default(const mix_policy *map) {
+  return mix_policy_is_map(map) ? map->map->otherwise : NULL;
+}
+
+/* ---- matching ---- */
+
+static void *fail_several(const mix_policy_entries *entries, const char *path) {
+  mix_text text = {.grows = true};
+  for (int i = 0; i < entries->count; i++)
+    if (mix_pattern_matches(entries->items[i].key, path, "policy_map_lookup"))
+      mix_text_put(&text, "%s'%.60s'", text.used ? ", " : "", entries->items[i].key);
+  mix_fail_value("policy_map_lookup: the path '%.100s' matches several keys: [%s]; expected keys of which at "
+                 "most one matches a path, or one that equals it",
+                 path, text.text ? text.text : "");
+  mix_free(text.text);
+  return NULL;
+}
+
+mix_policy *mix_policy_map_lookup(const mix_policy *map, const char *path) {
+  const mix_policy_entries *entries = entries_of(map, "policy_map_lookup");
+  if (!entries) return NULL;
+  if (!path) return mix_fail_type("policy_map_lookup: got NULL for the path; expected that of a layer");
+  const int equal = find(entries, path);
+  int found = -1;
+  if (equal >= 0) return entries->items[equal].policy;
+  for (int i = 0; i < entries->count; i++) {
+    const bool matches = mix_pattern_matches(entries->items[i].key, path, "policy_map_lookup");
+    if (mix_failed()) return NULL;
+    if (matches && found >= 0) return fail_several(entries, path);
+    if (matches) found = i;
+  }
+  return found < 0 ? entries->otherwise : entries->items[found].policy;
+}
+
+bool mix_policy_maps_equal(const mix_policy *a, const mix_policy *b) {
+  bool equal = a->map && b->map && mix_policy_equal(a->map->otherwise, b->map->otherwise) &&
+               a->map->count == b->map->count;
+  for (int i = 0; equal && i < a->map->count; i++) {
+    const int at = find(b->map, a->map->items[i].key);
+    equal = at >= 0 && mix_policy_equal(a->map->items[i].policy, b->map->items[at].policy);
+  }
+  return equal;
+}
+
+/* ---- JSON ---- */
+
+/* Python's serializer writes an object that it meets again with an id in place of nothing: the reader needs
+ * none, so that ours has none either. */
+json_t *mix_policy_map_config(const mix_policy *map, const mix_semantics *semantics) {
+  const mix_policy_entries *entries = map->map;
+  json_t *keys = json_object(), *config = json_object();
+  for (int i = 0; i < entries->count; i++)
+    mix_json_set(keys, entries->items[i].key, mix_policy_to_json(entries->items[i].policy, semantics));
+  mix_json_set(config, "default_policy",
+               entries->given          ? json_string(entries->given)
+               : entries->object_given ? mix_policy_to_json(entries->otherwise, semantics)
+                                       : json_null());
+  mix_json_set(config, "policy_map", keys);
+  return mix_json_whole(config);
+}
+
+static mix_policy *new_map(const json_t *given, const mix_semantics *semantics) {
+  mix_policy_map_options options = {.size = sizeof options, .semantics = semantics};
+  if (json_is_string(given))
+    options.default_policy = json_string_value(given);
+  else if (given && !json_is_null(given))
+    options.default_object = mix_policy_from_json(given, semantics);
+  return mix_failed() ? NULL : mix_policy_map_with(&options);
+}
+
+/* A policy whose name is null, as Keras 3.15 writes them where the default is none, is the global one. */
+static mix_policy *read_policy(const json_t *value, const mix_semantics *semantics) {
+  const json_t *config = json_object_get(value, "config"), *name = json_object_get(config, "name");
+  if (json_is_string(value) || json_is_object(value))
+    return json_is_null(name) ? mix_global_policy() : mix_policy_from_json(value, semantics);
+  return mix_fail_value("policy_map: a policy is %s; expected its name or its object", mix_json_kind(value));
+}
+
+mix_policy *mix_policy_map_read(const json_t *config, const mix_semantics *semantics) {
+  const char *key;
+  json_t *value, *keys = json_object_get(config, "policy_map");
+  if (!json_is_object(config)) return mix_fail_value("policy_map: no config object");
+  if (keys && !json_is_null(keys) && !json_is_object(keys))
+    return mix_fail_type("policy_map: policy_map is %s; expected an object of keys and policies",
+                         mix_json_kind(keys));
+  mix_policy *map = new_map(json_object_get(config, "default_policy"), semantics);
+  if (!map) return NULL;
+  json_object_foreach(keys, key, value) {
+    mix_policy *policy = read_policy(value, semantics);
+    if (!policy || mix_policy_map_set(map, key, policy)) return NULL;
+  }
+  return map;
+}
+
+mix_policy *mix_policy_map_from_json(const char *text) {
+  const mix_semantics *semantics = mix_semantics_named("keras3");
+  json_error_t problem;
+  json_t *json = mix_failed() ? NULL : mix_json_parse(text, "policy_map_from_json");
+  mix_policy *map = NULL;
+  if (!json) return NULL;
+  json_t *again = json_loads(text, JSON_REJECT_DUPLICATES, &problem);
+  const json_t *config = json_object_get(json, "config");
+  if (!json_is_object(json))
+    mix_fail_type("policy_map_from_json: the text is %s; expected an object", mix_json_kind(json));
+  else if (!again)
+    mix_fail_value("policy_map_from_json: %.200s (line %d)", problem.text, problem.line);
+  else if (config && !mix_json_is_class(json, "DTypePolicyMap"))
+    mix_fail_value("policy_map_from_json: the object is no DTypePolicyMap");
+  else if (!config && !json_object_get(json, "policy_map") && !json_object_get(json, "default_policy"))
+    mix_fail_value("policy_map_from_json: the object has no policy_map; expected "
+                   "{\"default_policy\": \"float32\", \"policy_map\": {\"KEY\": \"POLICY\"}}");
+  else
+    map = mix_policy_map_read(config ? config : json, semantics);
+  json_decref(again);
+  json_decref(json);
+  return map;
+}
