@@ -3,6 +3,7 @@
 #define MIXTAPE_SAVING_H
 
 #include <mixtape/model.h>
+#include <mixtape/policy_map.h>
 
 MIX_BEGIN_DECLARATIONS
 
@@ -57,6 +58,11 @@ typedef struct mix_load_options {
    * may then have objects there that nobody knows. The weights of losses stay, if they are numbers and as
    * many as the outputs. Without its optimizer, whose state is not read either, the model has an rmsprop. */
   bool no_loss, no_optimizer, no_metrics;
+  /* A map of mix_policy_map_new for all layers whose policy is of floating dtypes, also those in models and
+   * wrappers, instead of their policies and of `policy` (give one); outputs stay as the layers compute them.
+   * Layers of a file have their own name as path (policy_map.h), those that a layer makes its name before
+   * theirs. Keys that no layer has are a warning. NULL: none */
+  mix_policy *policy_map;
 } mix_load_options;
 /* Keras's load_model: a model with its weights, and if it was compiled, with its loss, metrics and optimizer
  * and the optimizer's state. Reads what Keras 3 and tf_keras saved as .keras, and whole models in HDF5 (.h5),

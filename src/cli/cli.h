@@ -31,6 +31,7 @@ typedef struct cli_options {
   const char *trace, *html;
   const char *loss_scale;            /* a text for mix_loss_scale_from_text; NULL: compile chooses */
   const char *const *float32_layers; /* ended by NULL; NULL: none */
+  const char *policy_map;            /* a file; NULL: none */
   const char *class_weight;          /* as given; parsed into: */
   int class_weight_count;
   int64_t class_labels[MIX_CLASS_MAX];
@@ -161,6 +162,12 @@ mix_model *cli_build_named_model(const cli_options *options, int64_t width);
 bool cli_parse_float32_layers(const char *text, cli_options *options);
 /* The model with those layers in float32, not compiled. NULL with the error recorded. */
 mix_model *cli_keep_float32(const cli_options *options, mix_model *model);
+
+/* policy_map.c */
+/* A scoped map from the file; NULL with the error recorded. */
+mix_policy *cli_read_policy_map(const char *path);
+/* Does --policy-map go with --policy and --semantics? Chooses its generation; false after a message. */
+bool cli_take_policy_map(const char *command, cli_options *options);
 
 /* compile_options.c */
 /* Does an option say how losses are scaled, instead of compile? */

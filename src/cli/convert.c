@@ -12,7 +12,8 @@ static void usage(FILE *out) {
   fprintf(out,
           "usage: mixtape convert IN OUT [--model FILE] [--loss NAME] [--optimizer NAME]\n"
           "                       [--metrics NAMES] [--no-compile]\n"
-          "                       [--semantics tf_keras|keras3] [--max-shard-size GB]\n"
+          "                       [--semantics tf_keras|keras3] [--policy-map FILE.json]\n"
+          "                       [--max-shard-size GB]\n"
           "\n"
           "Writes what IN holds as OUT, in the form that the end of OUT's name says, as the Keras\n"
           "generation of the file writes it. What IN is, its content says.\n"
@@ -30,13 +31,15 @@ static void usage(FILE *out) {
           "  --metrics NAMES   these metrics instead of the file's\n"
           "  --semantics NAME  the generation that OUT is for: keras3 for Keras 3, tf_keras for\n"
           "                    TensorFlow's Keras 2 (default the generation of IN)\n"
+          "  --policy-map FILE.json  a policy for each layer by its path, as Keras 3 writes\n"
+          "                    a DTypePolicyMap\n"
           "  --max-shard-size GB  values of a shard at most, in units of 2^30 bytes: with .weights.json\n"
           "  --no-compile      without compile settings and optimizer state\n"
           "  -h, --help        this text\n");
 }
 
 typedef struct conversion {
-  const char *in, *out, *model, *loss, *optimizer, *metrics, *semantics, *shard_size;
+  const char *in, *out, *model, *loss, *optimizer, *metrics, *semantics, *policy_map, *shard_size;
   double max_shard_size;
   bool no_compile;
 } conversion;
@@ -50,9 +53,13 @@ static int wrong(const char *message, const char *value) {
 static bool take_option(int argc, char **argv, int *i, conversion *p, const char **missing) {
   const struct {
     const char *name, **value;
-  } options[] = {{"--model", &p->model},         {"--loss", &p->loss},
-                 {"--optimizer", &p->optimizer}, {"--metrics", &p->metrics},
-                 {"--semantics", &p->semantics}, {"--max-shard-size", &p->shard_size}};
+  } options[] = {{"--model", &p->model},
+                 {"--loss", &p->loss},
+                 {"--optimizer", &p->optimizer},
+                 {"--metrics", &p->metrics},
+                 {"--semantics", &p->semantics},
+                 {"--policy-map", &p->policy_map},
+                 {"--max-shard-size", &p->shard_size}};
   for (size_t o = 0; o < sizeof options / sizeof *options; o++)
     if (cli_is_option(argc, argv, i, options[o].name, options[o].value)) {
       if (!*options[o].value) *missing = options[o].name;
@@ -122,7 +129,8 @@ static mix_model *load(const conversion *p) {
   cli_options options = {.model = p->model ? p->model : p->in,
                          .loss = p->loss,
                          .optimizer = p->optimizer,
-                         .metrics = p->metrics};
+                         .metrics = p->metrics,
+                         .policy_map = p->policy_map};
   const bool bare = p->no_compile || ends_in(p->out, ".npz");
   mix_model *model = cli_load_model(&options, bare ? CLI_NOT_COMPILED : CLI_COMPILED);
   if (model && !bare && (p->loss || p->optimizer || p->metrics)) cli_compile_file(&options, model);

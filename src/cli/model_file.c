@@ -13,8 +13,9 @@ bool cli_is_model_file(const cli_options *options) { return !cli_is_named_model(
 mix_model *cli_load_model(cli_options *options, cli_compilation compilation) {
   const mix_semantics *semantics = options->semantics ? mix_semantics_named(options->semantics) : NULL;
   const bool no_loss = compilation != CLI_COMPILED;
+  mix_policy *map = options->policy_map ? cli_read_policy_map(options->policy_map) : NULL;
   mix_model *model =
-      mix_model_load(options->model, .semantics = semantics, .policy = options->policy,
+      mix_model_load(options->model, .semantics = semantics, .policy = options->policy, .policy_map = map,
                      .float32_layers = options->float32_layers, .no_compile = compilation == CLI_NOT_COMPILED,
                      .no_loss = no_loss || options->loss, .no_metrics = no_loss || options->metrics,
                      .no_optimizer = options->optimizer);

@@ -33,6 +33,10 @@ const cli_option_row cli_option_rows[] = {
     {"float32-layers", LAYERS, FIELD(float32_layers), (RUNS & ~CLI_TUNE) | CLI_SUMMARY, "A,B,...",
      "layers that compute in float32 although --policy computes in 16 bits; `mixtape tune-precision` finds "
      "them"},
+    {"policy-map", TEXT, FIELD(policy_map), (RUNS & ~CLI_TUNE) | CLI_SUMMARY, "FILE.json",
+     "a policy for each layer by its path, instead of --policy, also of layers that a file has in 16 bits; "
+     "as Keras writes a DTypePolicyMap, or {\"default_policy\": \"float32\", \"policy_map\": {\"fc.*\": "
+     "\"mixed_bfloat16\"}}"},
     {"units", COUNT, FIELD(units), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
      "units of the guide's hidden layers (default 4096 with a GPU, else 64), or of the Transformer's layers "
      "(default 512)"},

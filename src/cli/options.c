@@ -162,7 +162,7 @@ int cli_parse(const char *command, int commands, int argc, char **argv, cli_opti
             command);
     return CLI_USAGE;
   }
-  if (!cli_take_dtype(command, options)) return CLI_USAGE;
+  if (!cli_take_dtype(command, options) || !cli_take_policy_map(command, options)) return CLI_USAGE;
   if (!options->data && commands & RUNS)
     options->data = cli_is_guide(options) || cli_is_model_file(options) ? "mnist" : "synthetic";
   set_defaults(options, commands, cli_is_model_file(options));

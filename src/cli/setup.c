@@ -100,6 +100,13 @@ void cli_try_environment(void) {
   mix_deterministic();
 }
 
+static void set_policy(const cli_options *options) {
+  if (options->policy_map)
+    mix_set_global_policy_object(cli_read_policy_map(options->policy_map));
+  else
+    mix_set_global_policy(options->policy);
+}
+
 int cli_setup(const cli_options *options) {
   if (options->semantics) mix_set_semantics(options->semantics);
   if (options->accumulate) mix_set_accumulate(options->accumulate);
@@ -112,7 +119,7 @@ int cli_setup(const cli_options *options) {
   if (options->has_seed) mix_set_seed(options->seed);
   cli_register_transformer_layers(); /* files may have them */
   const bool file = cli_is_model_file(options);
-  if (!file) mix_set_global_policy(options->policy);
+  if (!file) set_policy(options);
   if (options->graph_rewrite && !strcmp(options->graph_rewrite, "bfloat16") && options->loss_scale &&
       strcmp(options->loss_scale, "none")) {
     fprintf(stderr,

@@ -122,6 +122,7 @@ static mix_status compile(mix_model *model, const mix_compile_options *given, bo
   mix_compiled_state_free(model->state);
   mix_predictors_drop(model);
   model->state = state;
+  mix_warn_of_unmatched_keys(model->layer, "model_compile");
   return MIX_OK;
 }
 

@@ -50,13 +50,21 @@ static bool has_other_places(const mix_keras_file *file, const mix_semantics *se
                        semantics->weights_trainable_first != written->weights_trainable_first);
 }
 
+static bool override_policies(mix_keras_file *file, const mix_load_options *options) {
+  if (options->policy && options->policy_map)
+    return mix_fail_value("model_load: both policy '%.60s' and a policy_map were given; give one",
+                          options->policy);
+  if (options->policy) return mix_override_policy(file->model, options->policy, options->semantics);
+  return !options->policy_map || mix_override_policies(file->model, options->policy_map, options->semantics);
+}
+
 mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *options) {
   if (has_other_places(file, options->semantics)) return through_writer(file, options);
   const mix_from_json_options structure = {.size = sizeof structure,
                                            .semantics = options->semantics,
                                            .custom_layers = options->custom_layers,
                                            .no_compile = options->no_compile};
-  if (options->policy && !mix_override_policy(file->model, options->policy, options->semantics)) return NULL;
+  if (!override_policies(file, options)) return NULL;
   if (!mix_keep_float32(file->model, options->float32_layers, "model_load")) return NULL;
   leave_out(file->model, options);
   const bool former = mix_zero_weights_set(true); /* each is read */
@@ -70,6 +78,7 @@ mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *optio
       .file = file, .model = model, .call = "model_load", .no_optimizer = options->no_optimizer};
   /* before the optimizer makes its state, of whatever shapes the file says */
   if (!model || !mix_check_weights(&reader)) return NULL;
+  if (!model->state) mix_warn_of_unmatched_keys(model->layer, "model_load"); /* else compile did */
   return build_optimizer(model, !file->by_path) && mix_read_weights(&reader) ? model : NULL;
 }
 

@@ -60,6 +60,10 @@ static inline const mix_semantics *mix_file_semantics(const mix_model *model, co
 json_t *mix_legacy_model_json(const json_t *object);
 json_t *mix_legacy_training_json(json_t *compiled, const mix_semantics *semantics);
 
+/* shared_policies.c: numbers what is one object in Keras: equal maps of policies, and the policies in them.
+ * False with the error recorded. */
+bool mix_share_policy_maps(json_t *object);
+
 /* calls_to_json.c: the calls of a layer of a functional model (inbound_nodes), none for an input layer; and
  * the places of its inputs or outputs, of which a single one may stand alone. */
 json_t *mix_functional_calls_json(const mix_functional *graph, const mix_layer *layer);
@@ -122,6 +126,8 @@ mix_layer *mix_layer_from_saved(const json_t *object, const mix_semantics *seman
 /* override_policy.c: changes the object of a model so that its float32 layers have another policy, also those
  * in models and wrappers. Where that computes in 16 bits, a float32 Activation follows each output. */
 bool mix_override_policy(json_t *object, const char *policy, const mix_semantics *semantics);
+/* The same by a map of policies, of all layers with a floating policy, and without Activations. */
+bool mix_override_policies(json_t *object, mix_policy *map, const mix_semantics *semantics);
 /* Changes it so that layers with a policy of 16 bits have float32 (mix_from_json_options). */
 bool mix_keep_float32(json_t *object, const char *const *layers, const char *call);
 

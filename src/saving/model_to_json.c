@@ -203,6 +203,7 @@ json_t *mix_layer_to_json(mix_layer *layer, bool open_batch) {
   json_writer writer = new_writer(false);
   json_t *object = layer_json(&writer, layer, open_batch);
   end_writer(&writer);
+  mix_share_policy_maps(object);
   return mix_json_whole(object);
 }
 

@@ -16,6 +16,8 @@ static const char *policy_name(const json_t *dtype) {
   return json_string_value(dtype);
 }
 
+static bool is_map(const json_t *dtype) { return mix_json_is_class(dtype, "DTypePolicyMap"); }
+
 static bool is_float32(const json_t *dtype) {
   const char *name = policy_name(dtype);
   return name && !strcmp(name, "float32");
@@ -24,11 +26,17 @@ static bool is_float32(const json_t *dtype) {
 static bool is_16_bit(const json_t *dtype) {
   const char *name = policy_name(dtype);
   const size_t length = name ? strlen(name) : 0; /* float16, bfloat16, and mixed_ with them */
-  return length >= 7 && !strcmp(name + length - 7, "float16");
+  return is_map(dtype) || (length >= 7 && !strcmp(name + length - 7, "float16"));
+}
+
+/* Policies that quantize have no name there. */
+static bool is_floating(const json_t *dtype) {
+  const char *name = policy_name(dtype);
+  return is_map(dtype) || (name && strstr(name, "float"));
 }
 
 /* Inputs keep their dtype, which is that of the data, and operations that of their results. */
-static void set_policies(json_t *value, bool (*replaces)(const json_t *dtype), const char *policy) {
+static void set_policies(json_t *value, bool (*replaces)(const json_t *dtype), json_t *policy) {
   const char *key, *class_name = class_of(value);
   json_t *item, *config = json_object_get(value, "config");
   size_t i;
@@ -37,10 +45,20 @@ static void set_policies(json_t *value, bool (*replaces)(const json_t *dtype), c
       mix_object_is_operation(value))
     return;
   if (class_name && json_is_object(config)) {
-    if (replaces(json_object_get(config, "dtype"))) mix_json_set(config, "dtype", json_string(policy));
+    const bool is_model = mix_json_layers(config); /* it computes nothing by a map */
+    if (replaces(json_object_get(config, "dtype")) && !(is_map(policy) && is_model))
+      mix_json_set(config, "dtype", json_incref(policy));
     value = config;
   }
   json_object_foreach(value, key, item) set_policies(item, replaces, policy);
+}
+
+/* Takes the policy. */
+static bool set_policy(json_t *object, bool (*replaces)(const json_t *dtype), json_t *policy) {
+  if (!policy) return mix_failed() ? false : mix_fail_memory("a policy");
+  set_policies(object, replaces, policy);
+  json_decref(policy);
+  return !mix_failed();
 }
 
 /* ---- some layers in float32 ---- */
@@ -75,7 +93,7 @@ bool mix_keep_float32(json_t *object, const char *const *layers, const char *cal
     if (!layer)
       return mix_fail_value("%s: float32_layers: the model has no layer '%s'%s", call, layers[i],
                             mix_did_you_mean_hint(&suggestion, hint, sizeof hint));
-    set_policies(layer, is_16_bit, "float32");
+    set_policy(layer, is_16_bit, json_string("float32"));
   }
   return true;
 }
@@ -161,7 +179,7 @@ bool mix_override_policy(json_t *object, const char *name, const mix_semantics *
   casts c = {object, mix_json_layers(config)};
   if (!mix_policy_check_global(policy, "model_load")) return false;
   if (!json_is_array(c.layers)) return true;
-  set_policies(object, is_float32, name);
+  if (!set_policy(object, is_float32, json_string(name))) return false;
   if (!computes_in_16_bits(policy)) return !mix_failed();
   json_t *outputs = json_object_get(config, "output_layers");
   if (outputs)
@@ -169,4 +187,18 @@ bool mix_override_policy(json_t *object, const char *name, const mix_semantics *
   else
     cast_last(&c);
   return !mix_failed();
+}
+
+bool mix_override_policies(json_t *object, mix_policy *map, const mix_semantics *semantics) {
+  if (!mix_given(map, &mix_policy_class, "model_load", "a map of policies in .policy_map")) return false;
+  if (!map->map)
+    return mix_fail_type("model_load: policy_map is the policy '%s'; expected a map of mix_policy_map_new",
+                         map->name);
+  if (!semantics) semantics = mix_json_generation(object);
+  if (!semantics->policy_maps)
+    return mix_fail_value(
+        "model_load: policies by layer are of Keras 3, and the file is of %s; `mixtape convert "
+        "--semantics keras3` makes one of Keras 3",
+        semantics->name);
+  return set_policy(object, is_floating, mix_policy_to_json(map, semantics));
 }

@@ -117,16 +117,6 @@ static void configs_are_refused(void **state) {
   expect_both("the layer 'hidden'", "mode int8 ");
 }
 
-static void a_map_of_policies_is_refused(void **state) {
-  (void)state;
-  assert_null(mix_model_from_json(model_text(
-      "{'module': 'keras.dtype_policies', 'class_name': 'DTypePolicyMap', 'config': {'default_policy': null, "
-      "'policy_map': {}}, 'registered_name': null}",
-      "")));
-  expect_both("a DTypePolicyMap, which has policies for paths of layers, is not supported yet",
-              "layer 'hidden'");
-}
-
 static void no_file_is_given_one(void **state) {
   (void)state;
   mix_set_semantics("keras3");
@@ -155,7 +145,6 @@ static void models_refuse_them(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(layers_refuse_them),   TEST(none_becomes_the_global_policy),
                                      TEST(objects_stay),         TEST(configs_are_refused),
-                                     TEST(no_file_is_given_one), TEST(a_map_of_policies_is_refused),
-                                     TEST(models_refuse_them)};
+                                     TEST(no_file_is_given_one), TEST(models_refuse_them)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

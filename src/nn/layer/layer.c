@@ -98,6 +98,11 @@ mix_layer *mix_layer_make(const mix_layer_class *class, const mix_layer_common *
   if (mix_failed() || !copy_class(&copy, class, call)) return NULL;
   const mix_semantics *semantics = mix_semantics_or_current(common->semantics);
   mix_policy *policy = choose_policy(common, semantics, call);
+  if (policy && policy->map && !semantics->policy_maps)
+    return mix_fail_value(
+        "%s: the policy '%s' has policies by layer, which layers of %s do not take; expected "
+        "the semantics keras3",
+        call, policy->name, semantics->name);
   if (!policy || (!policy->map && !mix_policy_check_layer(policy, copy.name, common->name, call)))
     return NULL;
   mix_layer *layer = mix_object_new(sizeof *layer, &mix_layer_object_class);
@@ -276,8 +281,23 @@ mix_list *mix_layer_layers(mix_layer *layer) {
   return mix_list_new(mix_list_count(layer->layers), mix_list_items(layer->layers));
 }
 
+/* Keras looks the name of a layer up when it loads a file, which may find another policy than the path by
+ * which the layer was built: then the policy is written in place of the map, so that the file computes the
+ * same. */
+static mix_policy *policy_of_files(const mix_layer *layer) {
+  if (!layer->map_path || !strcmp(layer->map_path, layer->name)) return layer->policy;
+  mix_error_aside before;
+  mix_error_set_aside(&before);
+  const mix_policy *found = mix_policy_map_lookup(layer->policy, layer->name);
+  const bool same = mix_policy_equal(found, layer->matched);
+  mix_error_clear();
+  mix_error_put_back(&before);
+  return same ? layer->policy : layer->matched;
+}
+
 json_t *mix_layer_config_json(mix_layer *layer) {
   mix_layer_common common = common_of(layer);
+  common.policy = policy_of_files(layer);
   const mix_fields fields_of_all = {.rows = common_fields_of(layer->kind), .rules = layer->semantics};
   mix_config config = {mix_fields_write(&fields_of_all, &common, NULL)};
   if (config.object && layer->kind) {

@@ -52,8 +52,8 @@ struct mix_layer {
   const mix_layer *maker; /* in whose `build` it was made without a name; only compared */
   const char *path;       /* interned; set by the first call or build: "outer/dense_1" */
   mix_policy *policy;     /* retained */
-  /* Where that is a map: the policy of its path, retained, and that path, interned. NULL until the first call or
-   * build; the path stays NULL in layers that never get one. */
+  /* Where that is a map: the policy of its path, retained, and that path, interned. NULL until the first call
+   * or build; the path stays NULL in layers that never get one. */
   mix_policy *matched;
   const char *map_path;
   const mix_semantics *semantics;
@@ -114,11 +114,15 @@ mix_layer_call *mix_tensor_history(const mix_tensor *tensor, int *output);
 
 /* The policy that the layer computes by: of a map, the matched one, and its default before there is one. */
 static inline mix_policy *mix_layer_own_policy(const mix_layer *layer) {
-  return layer->matched ? layer->matched : layer->policy->map ? mix_policy_map_default(layer->policy) : layer->policy;
+  if (layer->matched || !layer->policy->map) return layer->matched ? layer->matched : layer->policy;
+  return mix_policy_map_default(layer->policy);
 }
-/* Looks the policy of a layer up that was given a map; `path` NULL: it has none, and the default applies. False
- * with the error recorded. */
+/* Looks the policy of a layer up that was given a map; `path` NULL: it has none, and the default applies.
+ * False with the error recorded. */
 bool mix_layer_match_policy(mix_layer *layer, const char *path);
+
+/* map_keys.c: warns of keys of the layers' maps that no path matches, unless a layer has no path yet. */
+void mix_warn_of_unmatched_keys(const mix_layer *top, const char *call);
 
 /* input_spec.c: requires inputs of that rank with so many elements along the axis. */
 mix_status mix_layer_require_size(mix_layer *layer, int rank, int axis, int64_t size);

@@ -98,7 +98,8 @@ mix_layer *mix_layer_copy(mix_layer *layer) {
     clone = layer->kind ? mix_layer_read(layer->kind, config, layer->semantics)
                         : mix_layer_read_custom(&layer->class, config, layer->semantics);
   json_decref(config);
-  if (clone && layer->matched && !mix_layer_match_policy(clone, layer->map_path)) return NULL;
+  if (clone && clone->policy->map && layer->matched && !mix_layer_match_policy(clone, layer->map_path))
+    return NULL;
   return clone;
 }
 

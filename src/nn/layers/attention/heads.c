@@ -26,6 +26,22 @@ static mix_tensor *expanded_mask(mix_tensor *mask, int rank, int attention_axes)
   return mask;
 }
 
+/* Casts them to one dtype where a map of policies gave the inner layers several, as Keras promotes them. */
+static bool promote(mix_tensor **tensors, int count) {
+  mix_dtype common = mix_tensor_dtype(tensors[0]);
+  for (int i = 1; i < count; i++) {
+    const mix_dtype other = mix_tensor_dtype(tensors[i]);
+    if (other == common) continue;
+    if (mix_dtype_size(other) == mix_dtype_size(common))
+      common = MIX_FLOAT32;
+    else if (mix_dtype_size(other) > mix_dtype_size(common))
+      common = other;
+  }
+  for (int i = 0; i < count; i++)
+    if (mix_tensor_dtype(tensors[i]) != common) tensors[i] = mix_cast(tensors[i], common);
+  return !mix_failed();
+}
+
 static mix_tensor *scores_of(const mix_head_attention *attention, mix_tensor *query, mix_tensor *key) {
   return mix_einsum(attention->dot, 2,
                     attention->query_first ? (mix_tensor *[]){query, key} : (mix_tensor *[]){key, query});
@@ -33,7 +49,8 @@ static mix_tensor *scores_of(const mix_head_attention *attention, mix_tensor *qu
 
 static mix_tensor *combined(const mix_head_attention *attention, mix_tensor *probabilities,
                             mix_tensor *value) {
-  return mix_einsum(attention->combine, 2, (mix_tensor *[]){probabilities, value});
+  mix_tensor *operands[2] = {probabilities, value};
+  return probabilities && promote(operands, 2) ? mix_einsum(attention->combine, 2, operands) : NULL;
 }
 
 /* (batch, keys, groups, dimension) -> a head of its own for each head of the query. */
@@ -108,8 +125,10 @@ static mix_list *attend_in_float32(const mix_head_attention *attention, mix_tens
 }
 
 mix_list *mix_attend(const mix_semantics *rules, const mix_head_attention *attention,
-                     const mix_call_args *args, mix_tensor *const heads[3], mix_tensor *mask) {
+                     const mix_call_args *args, mix_tensor *const given[3], mix_tensor *mask) {
   if (mix_failed()) return NULL;
+  mix_tensor *heads[3] = {given[0], given[1], given[2]};
+  if (!promote(heads, 3)) return NULL;
   const mix_shape query = mix_tensor_shape(heads[0]), key = mix_tensor_shape(heads[1]);
   const bool wide = rules->attention_scores_float32 && attention->rate == 0 &&
                     !args->return_attention_scores && query.rank == 4;
