@@ -183,6 +183,8 @@ typedef struct mix_weight_options {
   const char *constraint;
   mix_constraint *constraint_object;
   double fan_in, fan_out; /* inputs and outputs of the weight, for initializers; 0: those of the shape */
+  /* The optimizer replaces the weight by its "gradient", as mix_optimizer_overwrite_with_gradient does. */
+  bool overwrite_with_gradient;
 } mix_weight_options;
 /* Creates a weight; call it in `build`. The layer owns the variable, which is named "dense_1/kernel".
  * Borrowed. */

@@ -74,6 +74,10 @@ static bool contains(mix_list *list, const mix_variable *variable) {
   return false;
 }
 
+bool mix_optimizer_overwrites(const mix_optimizer *optimizer, const mix_variable *variable) {
+  return variable->overwrite_with_gradient || contains(optimizer->overwritten, variable);
+}
+
 /* (iterations + 1) % period == 0 */
 static mix_tensor *every(mix_tensor *iterations, int64_t period) {
   mix_tensor *next = mix_plus(iterations, 1);
@@ -127,7 +131,7 @@ static bool gather(step *s, mix_list *gradients, mix_list *variables) {
       continue;
     }
     if (!(gradient = checked(optimizer, variable, gradient))) return false;
-    const bool overwrites = contains(optimizer->overwritten, variable);
+    const bool overwrites = mix_optimizer_overwrites(optimizer, variable);
     /* keras3 unscales and clips in the gradient's dtype and casts in the rule. */
     if (overwrites || s->is_update) gradient = mix_cast(gradient, variable->dtype);
     if (overwrites) {
@@ -261,7 +265,7 @@ static void average_weights(step *s) {
   for (int i = 0; i < count; i++) {
     int index = from_weight ? s->indices[i] : i;
     mix_variable *variable = optimizer->trainable[index], *average = optimizer->averages[index];
-    if (contains(optimizer->overwritten, variable)) continue;
+    if (mix_optimizer_overwrites(optimizer, variable)) continue;
     mix_tensor *momentum = mix_scalar(options->ema_momentum, variable->dtype);
     mix_tensor *rest = mix_scalar(1 - options->ema_momentum, variable->dtype);
     if (later) {
@@ -342,7 +346,7 @@ mix_status mix_optimizer_finalize_variable_values(mix_optimizer *optimizer, mix_
   for (int i = 0; i < mix_list_count(variables); i++) {
     mix_variable *variable = mix_list_get(variables, i);
     int index = mix_optimizer_index(optimizer, variable, i);
-    if (index >= 0 && !contains(optimizer->overwritten, variable))
+    if (index >= 0 && !mix_optimizer_overwrites(optimizer, variable))
       mix_variable_assign(variable, mix_variable_true_value(optimizer->averages[index]));
   }
   if (scope) mix_scope_end(scope);

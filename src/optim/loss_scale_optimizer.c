@@ -237,13 +237,10 @@ mix_list *mix_optimizer_get_unscaled_gradients(mix_optimizer *optimizer, mix_lis
  * divided. */
 static mix_list *divided(const mix_optimizer *optimizer, mix_list *gradients, mix_list *variables) {
   mix_tensor *scale = mix_loss_scale_value(optimizer->loss_scale);
-  mix_list *overwritten = optimizer->inner->overwritten, *unscaled = mix_list_new(0, NULL);
+  mix_list *unscaled = mix_list_new(0, NULL);
   for (int i = 0; unscaled && i < mix_list_count(gradients); i++) {
     mix_tensor *gradient = mix_optimizer_gradient(mix_list_get(gradients, i));
-    bool untouched = !gradient;
-    for (int j = 0; overwritten && j < mix_list_count(overwritten); j++)
-      untouched = untouched || mix_list_get(overwritten, j) == mix_list_get(variables, i);
-    if (!untouched) {
+    if (gradient && !mix_optimizer_overwrites(optimizer->inner, mix_list_get(variables, i))) {
       mix_tensor *wide = mix_rows_values(gradient);
       if (mix_tensor_dtype(wide) != MIX_FLOAT64) wide = mix_kept(mix_cast(wide, MIX_FLOAT32));
       wide = mix_kept(mix_divide(wide, mix_cast(scale, mix_tensor_dtype(wide))));

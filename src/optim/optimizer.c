@@ -154,7 +154,8 @@ static mix_tensor *scalar_one(const void *context) { return mix_scalar(1, *(cons
 /* The initial value of a state variable. */
 typedef struct start {
   mix_variable *variable;
-  bool copy; /* a copy of the variable, instead of `value` */
+  bool of_all; /* also of variables that their gradient replaces */
+  bool copy;   /* a copy of the variable, instead of `value` */
   double value;
   mix_shape shape;
   int slot;
@@ -216,8 +217,9 @@ mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *o
 }
 
 /* Makes a state variable for each trainable variable in [first, last) and appends it to the list of all
- * state. Names: keras3 NAME/WEIGHT_SLOT with "_" for the separators of the weight's path, tf_keras
- * SLOT/WEIGHT, experimental NAME/WEIGHT/SLOT. */
+ * state; none for variables that their gradient replaces, unless it is `of_all`. Names: keras3
+ * NAME/WEIGHT_SLOT with "_" for the separators of the weight's path, tf_keras SLOT/WEIGHT, experimental
+ * NAME/WEIGHT/SLOT. */
 static bool add_state(mix_optimizer *optimizer, mix_variable ***array, const char *slot, start from,
                       int first, int last) {
   if (!*array) *array = mix_calloc((size_t)optimizer->count + 1, sizeof **array);
@@ -240,6 +242,7 @@ static bool add_state(mix_optimizer *optimizer, mix_variable ***array, const cha
         from.slot_shape && !from.slot_shape(optimizer, from.variable, from.slot, &from.shape);
     const bool counted = optimizer->rules->missing_slots_counted && !optimizer->class->slots_left_out;
     if (missing && !counted) continue;
+    if (!missing && !from.of_all && mix_optimizer_overwrites(optimizer, from.variable)) continue;
     mix_variable *state = mix_optimizer_variable(name, missing ? zero_int32 : initial_value, &from);
     if (!state || mix_list_append(optimizer->variables, state) != MIX_OK) return mix_release(state), false;
     if (missing)
@@ -289,7 +292,7 @@ static bool make_state(mix_optimizer *optimizer, mix_list *variables, bool in_tr
   for (int i = 0; i < count; i++) optimizer->trainable[i] = mix_retain(mix_list_get(variables, i));
   optimizer->count = count;
   const mix_optimizer_common *options = &optimizer->options.common;
-  start average = {.copy = optimizer->rules->ema_starts_at_weight}, zero = {.value = 0};
+  start average = {.copy = optimizer->rules->ema_starts_at_weight}, zero = {.of_all = true};
   if (options->use_ema && !add_state(optimizer, &optimizer->averages, "average", average, 0, count))
     return false;
   if (options->gradient_accumulation_steps &&

@@ -107,7 +107,7 @@ struct mix_optimizer {
   mix_variable **trainable, **averages, **accumulators, **slots[MIX_MAX_SLOTS];
   mix_variable *product;    /* of a class with product_names */
   mix_list *variables;      /* all state in Keras's order */
-  mix_list *overwritten;    /* variables that are overwritten with their gradient */
+  mix_list *overwritten;    /* variables that a call wants overwritten with their gradient */
   mix_list *undecayed;      /* variables without weight decay */
   regex_t *undecayed_names; /* names of variables without weight decay */
   int undecayed_name_count;
@@ -233,6 +233,9 @@ mix_variable *mix_optimizer_variable(const char *name, mix_tensor *(*initial)(co
 bool mix_variables_given(mix_list *variables, const char *call);
 /* The index of a variable among those the optimizer was built for, or -1. `hint`: the index tried first. */
 int mix_optimizer_index(const mix_optimizer *optimizer, const mix_variable *variable, int hint);
+/* Does the gradient of the variable replace its value: by the variable itself, or by a call for this plain
+ * optimizer? */
+bool mix_optimizer_overwrites(const mix_optimizer *optimizer, const mix_variable *variable);
 /* One update of a plain optimizer. A false guard skips it (NULL: no guard). count_skipped: a skipped step
  * still increments iterations. */
 mix_status mix_optimizer_step(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables,

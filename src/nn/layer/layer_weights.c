@@ -81,6 +81,7 @@ mix_variable *mix_layer_add_weight_with(mix_layer *layer, const mix_weight_optio
   if (!variable || mix_list_append(layer->weights, variable)) return NULL;
   variable->regularizer = mix_retain(regularizer);
   variable->constraint = mix_retain(constraint);
+  variable->overwrite_with_gradient = o.overwrite_with_gradient;
   return variable;
 }
 
