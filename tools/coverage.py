@@ -41,6 +41,7 @@ TABLES = [
     ("optimizer_frame.md", "Frame of optimizers", "U", 1, 14),
     ("data_and_loop.md", "Data and training loop", "Y", 1, 13),
     ("files.md", "Files", "Z", 1, 12),
+    ("float8.md", "Float8 training", "E", 1, 20),
 ]
 LETTERS = "".join(table[2] for table in TABLES)
 
@@ -71,6 +72,7 @@ because(REASONS, "comes with central storage or parameter servers: there are non
 because(REASONS, "comes with a cross-replica context: there is none, for each rank is one replica", "O32")
 because(REASONS, "comes with builds that lack the bfloat16 mode: there are none", "G37")
 because(REASONS, "comes with the application models", "M11")
+because(REASONS, "comes with LoRA", "E18")
 
 # What the test of a row leaves out.
 PARTIAL = {}

@@ -387,6 +387,35 @@ MIX_API mix_logs *mix_model_test_on_batch(mix_model *model, void *x, void *y);
 MIX_API mix_logs *mix_model_train_on_batch_with(mix_model *model, const mix_on_batch_options *options);
 MIX_API mix_logs *mix_model_test_on_batch_with(mix_model *model, const mix_on_batch_options *options);
 
+/* ---- quantization ---- */
+typedef struct mix_quantize_options {
+  size_t size;
+  /* Required: "float8": training in float8 with delayed scaling, of Dense, EinsumDense and all that contains
+   * them. ValueError for a mode that Keras 3 has not; NotImplementedError for int8, int4, gptq and awq. */
+  const char *mode;
+  /* Extended regular expressions: only layers in whose name one of them is found. NULL and 0: all. */
+  const char *filter;
+  int filter_count;
+  const char *const *filters; /* more of them */
+  /* Instead of expressions: is the layer quantized? Also called of layers that cannot be. */
+  bool (*chooses)(void *context, const mix_layer *layer);
+  void *context;
+  int64_t amax_history_length; /* float8: entries of each history of magnitudes; 0: 1024 */
+} mix_quantize_options;
+/* Quantizes the layers of a built model of keras3, those in layers and models in it too. A layer's policy
+ * becomes "float8_from_..."; float8 adds the weights inputs_scale, inputs_amax_history, kernel_scale,
+ * kernel_amax_history, outputs_grad_scale and outputs_grad_amax_history, which a training step overwrites. A
+ * layer that cannot be quantized stays as it is, with a warning. ValueError, and no change, if one of the
+ * layers is quantized already, or none has weights yet. Compile again before training: an optimizer that is
+ * built does not know the new weights. Changes the model. */
+MIX_API mix_status mix_model_quantize_with(mix_model *model, const mix_quantize_options *options);
+#ifndef __cplusplus
+/* mix_model_quantize(model, "float8", .filter = "fc") */
+#define mix_model_quantize(model, ...)                                                                       \
+  mix_model_quantize_with(                                                                                   \
+      model, MIX_ARGUMENTS("mix_model_quantize", "mode", #__VA_ARGS__, mix_quantize_options, __VA_ARGS__))
+#endif
+
 /* Keras's table of layers, output shapes and parameters, followed by policy, accumulation and device. The
  * string lives until a call that changes the model, and then the next call. Reads the model. */
 MIX_API const char *mix_model_summary(mix_model *model);

@@ -8,9 +8,10 @@ MIX_BEGIN_DECLARATIONS
 
 /* The name is that of a dtype ("float32"), "mixed_float16" (compute in float16, variables in float32) or
  * "mixed_bfloat16". tf_keras and experimental also accept "_infer" (both unset). Other names are a
- * ValueError. keras3 also has quantization names ("int8_from_mixed_bfloat16"): such policies can be made,
- * compared and written, but nothing computes in their modes yet, so that a layer or model that is given one
- * and mix_set_global_policy are a NotImplementedError. */
+ * ValueError. keras3 also has quantization names. Under "float8_from_mixed_bfloat16" Dense and EinsumDense
+ * train in float8 (mix_model_quantize). Those of other modes ("int8_from_float32") can be made, compared and
+ * written, but nothing computes in them yet. A layer or model without the mode of its policy is a
+ * NotImplementedError, as is mix_set_global_policy with a mode that no layer has. */
 typedef struct mix_policy_options {
   size_t size;
   const char *name;            /* required (TypeError); keras3: NULL copies the name of the global policy */

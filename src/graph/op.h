@@ -44,6 +44,8 @@ enum {
   MIX_OP_PAD = 1 << 19,    /* its operand as a block of its result: mix_pad_attributes */
   MIX_OP_SUM = 1 << 20,    /* the sum of any number of operands, which may broadcast */
   MIX_OP_WAITS = 1 << 21,  /* of a collective: only waits for what an earlier one began */
+  /* Result 0 is operand 0, and its gradient needs the others: the import into the ir drops the op. */
+  MIX_OP_ALIAS = 1 << 22,
 };
 
 /* The reductions that a program can end in. They give the bits of the op's own kernel. */

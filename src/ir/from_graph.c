@@ -19,13 +19,16 @@ static int parameter_of(const import *from, mix_edge edge) {
   return from->body ? mix_body_parameter(from->body, edge) : -1;
 }
 
+static bool is_alias(const mix_node *node) { return node->op->flags & MIX_OP_ALIAS && !node->symbolic; }
+
 /* Adds all nodes that the roots need, breadth first. Stops at finished values and at parameters. */
 static bool set_close(import *from) {
   mix_node_set *set = &from->set;
   for (int i = 0; i < set->count; i++) {
     mix_node *node = set->nodes[i];
     if (mix_node_finished(node)) continue;
-    for (int j = 0; j < node->input_count; j++)
+    const int used = node->op->flags & MIX_OP_ALIAS ? 1 : node->input_count;
+    for (int j = 0; j < used; j++)
       if (parameter_of(from, node->inputs[j]) < 0 && !mix_node_set_add(set, node->inputs[j].node))
         return false;
   }
@@ -99,7 +102,7 @@ static bool add_nodes(mix_ir *ir, import *from, bool outlives) {
     if (from->values[i] >= 0) continue; /* an argument, or the entry value of a variable */
     if (mix_node_finished(node))
       from->values[i] = add_constants(ir, node, outlives);
-    else if ((node->op->flags & MIX_OP_READ) && node->input_count == 1)
+    else if (((node->op->flags & MIX_OP_READ) && node->input_count == 1) || is_alias(node))
       from->values[i] = edge_value(from, node->inputs[0]);
     else if ((node->op->flags & MIX_OP_SOURCE) || node->symbolic)
       return mix_fail_runtime(

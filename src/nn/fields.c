@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "nn/policy/policy.h"
+#include "nn/policy/quantization.h"
 #include "nn/weights/weights.h"
 #include "tensor/shape.h"
 #include <math.h>
@@ -80,6 +81,25 @@ static bool read_policy(const mix_field *field, const json_t *value) {
 }
 const mix_value_kind mix_field_policy = {"a policy",   sizeof(void *), NULL, NULL,
                                          write_policy, read_policy,    NULL};
+
+/* Of a policy that quantizes; of all others null. */
+static json_t *write_quantization_config(const mix_field *field) {
+  const mix_policy *policy = *(mix_policy **)field->value;
+  const char *class_name =
+      policy && policy->quantization_mode ? mix_quantization_config_class(policy->quantization_mode) : NULL;
+  return class_name ? mix_json_object("keras.quantizers", class_name, json_object()) : json_null();
+}
+/* The policy decides: layers made under one that quantizes have null, and Model.quantize leaves its config in
+ * layers that lack the mode, such as Embedding. */
+static bool read_quantization_config(const mix_field *field, const json_t *value) {
+  const char *class_name = json_is_null(value) ? NULL : mix_json_string_or(value, "class_name", "");
+  if (mix_failed() || !class_name || mix_quantization_is_config(class_name)) return !mix_failed();
+  return mix_fail_unsupported("config: \"quantization_config\" is of the class \"%.60s\"; only null and "
+                              "Float8QuantizationConfig are supported",
+                              class_name);
+}
+const mix_value_kind mix_field_quantization_config = {
+    .expected = "that of the policy", .write = write_quantization_config, .read = read_quantization_config};
 
 /* ---- axes ---- */
 

@@ -130,6 +130,9 @@
 #define MIX_LOOP_OPS(X) X(scan)
 #define MIX_COLLECTIVE_OPS(X) X(all_reduce_start) X(all_reduce_done) X(broadcast) X(all_gather)
 
+/* X(name): of graphs alone (MIX_OP_ALIAS). */
+#define MIX_ALIAS_OPS(X) X(delayed_scaling_operand) X(delayed_scaling_result)
+
 /* X(name, reference kernel, none, fast kernels): made by passes for plans, and in no graph. */
 #define MIX_PLAN_OPS(X)                                                                                      \
   X(fused, fused, none, fused)                                                                               \

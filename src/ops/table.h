@@ -14,6 +14,7 @@ MIX_RENAMED_OPS(MIX_DECLARE_OP)
 MIX_KERNEL_OPS(MIX_DECLARE_OP)
 MIX_LOOP_OPS(MIX_DECLARE_OP)
 MIX_PLAN_OPS(MIX_DECLARE_OP)
+MIX_ALIAS_OPS(MIX_DECLARE_OP)
 #undef MIX_DECLARE_OP
 
 typedef struct mix_cast_attributes { mix_dtype dtype; } mix_cast_attributes;
@@ -168,5 +169,11 @@ mix_tensor *mix_replace_rows(mix_tensor *table, mix_tensor *indices, mix_tensor 
 mix_tensor *mix_magnitudes(mix_tensor *x);
 /* Sums x over the axes along which `shape` was broadcast to x's shape. The gradient of broadcasting. */
 mix_tensor *mix_reduce_to_shape(mix_tensor *x, mix_shape shape);
+/* delayed_scaling.c: x rounded to float8_e4m3fn numbers times the scale, a float32 scalar. With a history,
+ * which may be NULL, a tape finds the next values of scale and history as their gradients; the gradient of x
+ * passes through. */
+mix_tensor *mix_delayed_scaling_operand(mix_tensor *x, mix_tensor *scale, mix_tensor *history);
+/* y itself, whose gradient is rounded to float8_e5m2 numbers times the scale. */
+mix_tensor *mix_delayed_scaling_result(mix_tensor *y, mix_tensor *scale, mix_tensor *history);
 /* mix_tape_gradient_from on the records of a tape, without its checks: for the gradients of bodies. */
 mix_list *mix_gradient_walk(mix_tape *tape, mix_list *targets, mix_list *upstream, mix_list *sources);

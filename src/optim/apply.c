@@ -74,10 +74,6 @@ static bool contains(mix_list *list, const mix_variable *variable) {
   return false;
 }
 
-bool mix_optimizer_overwrites(const mix_optimizer *optimizer, const mix_variable *variable) {
-  return variable->overwrite_with_gradient || contains(optimizer->overwritten, variable);
-}
-
 /* (iterations + 1) % period == 0 */
 static mix_tensor *every(mix_tensor *iterations, int64_t period) {
   mix_tensor *next = mix_plus(iterations, 1);

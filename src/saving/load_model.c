@@ -77,7 +77,7 @@ mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *optio
   mix_weights_reader reader = {
       .file = file, .model = model, .call = "model_load", .no_optimizer = options->no_optimizer};
   /* before the optimizer makes its state, of whatever shapes the file says */
-  if (!model || !mix_check_weights(&reader)) return NULL;
+  if (!model || !mix_quantize_as_file(&reader) || !mix_check_weights(&reader)) return NULL;
   if (!model->state) mix_warn_of_unmatched_keys(model->layer, "model_load"); /* else compile did */
   return build_optimizer(model, !file->by_path) && mix_read_weights(&reader) ? model : NULL;
 }

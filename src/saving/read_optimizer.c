@@ -4,7 +4,9 @@
 #include "base/error.h"
 #include "optim/optimizer.h"
 #include "saving/weight_tree.h"
+#include "tensor/shape.h"
 #include <stdio.h>
+#include <string.h>
 
 /* Where the values are. */
 typedef struct state {
@@ -48,6 +50,63 @@ static mix_list *variables_of(mix_optimizer *optimizer, const state *s) {
   return NULL;
 }
 
+/* ---- accumulators of float8 layers ---- */
+
+/* Have both variables one layer? */
+static bool have_one_layer(const mix_variable *a, const mix_variable *b) {
+  const char *end = strrchr(a->name, '/');
+  const size_t length = end ? (size_t)(end - a->name) + 1 : 0;
+  return !strncmp(a->name, b->name, length) && !strchr(b->name + length, '/');
+}
+
+/* Appends the accumulators of one layer's weights from `first` on, those of replaced weights last. Returns
+ * the first of the next layer. */
+static int append_layer(const mix_optimizer *plain, int first, mix_list *list) {
+  int end = first + 1;
+  while (end < plain->count && have_one_layer(plain->trainable[first], plain->trainable[end])) end++;
+  for (int replaced = 0; replaced < 2; replaced++)
+    for (int i = first; i < end; i++)
+      if (mix_optimizer_overwrites(plain, plain->trainable[i]) == replaced)
+        mix_list_append(list, plain->accumulators[i]);
+  return end;
+}
+
+/* The state in the order of a model that was quantized before its optimizer was made: a layer's scales come
+ * behind its kernel, and not before it as in a model of a file. */
+static mix_list *in_quantized_order(const mix_optimizer *plain, mix_list *variables) {
+  mix_list *list = mix_list_new(0, NULL);
+  for (int i = 0; i < mix_list_count(variables); i++) {
+    mix_variable *variable = mix_list_items(variables)[i];
+    int at = 0;
+    while (at < plain->count && plain->accumulators[at] != variable) at++;
+    if (at == plain->count)
+      mix_list_append(list, variable);
+    else if (at == 0)
+      for (int next = 0; next < plain->count;) next = append_layer(plain, next, list);
+  }
+  return mix_failed() ? NULL : list;
+}
+
+static bool shapes_fit(const mix_weights_reader *reader, const state *s, mix_list *variables) {
+  for (int i = 0; i < s->count; i++) {
+    mix_dtype dtype;
+    mix_shape shape;
+    const char *path = path_at(s, i);
+    if (!path || !mix_hdf5_describe(&reader->file->hdf5, path, &dtype, &shape)) return false;
+    if (!mix_shape_equal(shape, ((mix_variable *)mix_list_items(variables)[i])->shape)) return false;
+  }
+  return true;
+}
+
+/* The variables in the order of the file; as they are where no order fits. */
+static mix_list *in_file_order(const mix_weights_reader *reader, mix_optimizer *optimizer, const state *s,
+                               mix_list *variables) {
+  const mix_optimizer *plain = mix_optimizer_plain(optimizer);
+  if (!plain->accumulators || shapes_fit(reader, s, variables) || mix_failed()) return variables;
+  mix_list *other = in_quantized_order(plain, variables);
+  return other && shapes_fit(reader, s, other) ? other : variables;
+}
+
 /* ---- reading ---- */
 
 static bool counts_differ(const mix_weights_reader *reader, mix_optimizer *optimizer, int count) {
@@ -80,6 +139,7 @@ static bool read_state(mix_weights_reader *reader, mix_optimizer *optimizer, con
   mix_list *variables = variables_of(optimizer, s);
   if (!variables && !mix_failed() && is_unused(reader, s)) return true;
   if (!variables) return !mix_failed() && counts_differ(reader, optimizer, s->count);
+  variables = in_file_order(reader, optimizer, s, variables);
   for (int i = 0; i < s->count; i++) {
     const char *path = path_at(s, i);
     if (!path || !mix_read_variable(reader, path, mix_list_items(variables)[i])) return false;

@@ -103,6 +103,46 @@ static bool read_objects(mix_weights_reader *reader) {
                 : mix_visit_weight_tree(model, read_object, reader);
 }
 
+/* ---- layers that the config does not say to be quantized ---- */
+
+/* The length of the histories, if the data sets from `first` on are three scales, each before its history;
+ * else 0. */
+static int64_t history_length(mix_weights_reader *reader, const char *group, int first) {
+  int64_t length = 0;
+  for (int i = 0; i < 6; i++) {
+    char number[16];
+    mix_dtype dtype;
+    mix_shape shape;
+    snprintf(number, sizeof number, "%d", first + i);
+    const char *path = mix_join_path(group, number);
+    if (!path || !mix_hdf5_describe(&reader->file->hdf5, path, &dtype, &shape)) return 0;
+    if (shape.rank != i % 2) return 0;
+    if (i == 1) length = shape.dims[0];
+    if (i % 2 && shape.dims[0] != length) return 0;
+  }
+  return length <= INT32_MAX ? length : 0;
+}
+
+static bool quantize_as_group(void *context, const char *path, mix_layer *layer) {
+  mix_weights_reader *reader = context;
+  if (!layer->kind || !layer->kind->quantize || !layer->built || mix_layer_quantization_mode(layer))
+    return true;
+  const char *group = group_of(reader, path);
+  const int own = mix_list_count(layer->weights), count = group ? mix_count_links(reader->file, group) : -1;
+  const int64_t length = count == own + 6 ? history_length(reader, group, own) : 0;
+  if (mix_failed() || count < 0) return false;
+  return length < 1 || mix_layer_quantize(layer, &(mix_quantization){"float8", length}) == MIX_OK;
+}
+
+bool mix_quantize_as_file(mix_weights_reader *reader) {
+  bool good = !reader->file->by_path || !reader->model->semantics->policy_quantized;
+  const bool former = mix_zero_weights_set(true); /* each is read */
+  if (!good)
+    MIX_SCOPE { good = mix_visit_weight_layers(reader->model, quantize_as_group, reader); }
+  mix_zero_weights_set(former);
+  return good && !mix_failed();
+}
+
 /* ---- the call ---- */
 
 static bool read_all(mix_weights_reader *reader) {

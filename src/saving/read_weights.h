@@ -23,6 +23,10 @@ bool mix_read_weights(mix_weights_reader *reader);
 /* Checks the weights alone, of a model whose optimizer is not built. */
 bool mix_check_weights(mix_weights_reader *reader);
 
+/* Quantizes layers in layers whose config says nothing of it, but whose group has the weights of a float8
+ * layer: Keras writes such files of attention after Model.quantize. False with the error recorded. */
+bool mix_quantize_as_file(mix_weights_reader *reader);
+
 /* load_model.c: the model of a file that was opened with its structure; scoped. NULL with the error
  * recorded. */
 mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *options);

@@ -8,7 +8,8 @@
 #include <string.h>
 
 typedef struct walk {
-  mix_weight_visit *visit;
+  mix_weight_visit *visit; /* NULL: `visit_layer` */
+  mix_weight_layer_visit *visit_layer;
   void *context;
   const mix_semantics *rules;
   mix_key_map seen;
@@ -31,13 +32,18 @@ static const char *join(const char *path, const char *name, int number) {
 
 /* ---- layers ---- */
 
-/* Trainable by their own flag, then the others. */
+/* Those that are trainable by their own flag, those that their gradient replaces, then the others. Scales of
+ * layers made under a float8 policy come before the kernel in the layer, and not in files. */
+static int file_order(const mix_variable *variable) {
+  return !variable->trainable ? 2 : variable->overwrite_with_gradient;
+}
+
 static mix_list *own_variables(const mix_layer *layer) {
   mix_list *own = mix_list_new(0, NULL);
-  for (int frozen = 0; frozen < 2; frozen++)
+  for (int part = 0; part < 3; part++)
     for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
       mix_variable *variable = mix_list_items(layer->weights)[i];
-      if (variable->trainable == !frozen) mix_list_append(own, variable);
+      if (file_order(variable) == part) mix_list_append(own, variable);
     }
   return mix_failed() ? NULL : own;
 }
@@ -121,7 +127,8 @@ static bool visit_layer(walk *w, mix_layer *layer, const char *path) {
     return true;
   }
   mix_list *own = own_variables(layer);
-  if (!own || !w->visit(w->context, path, layer->name, own) ||
+  if (!own || (w->visit && !w->visit(w->context, path, layer->name, own)) ||
+      (w->visit_layer && !w->visit_layer(w->context, path, layer)) ||
       !mix_key_map_set(&w->seen, mix_address_key(layer), 0))
     return false;
   json_t *used = json_object();
@@ -179,7 +186,8 @@ bool mix_is_optimizer_path(const char *path) {
 /* Keras does not find the optimizers of TensorFlow 2.10 and before. */
 static bool visit_own_optimizer(const walk *w, const mix_model *model) {
   mix_optimizer *optimizer = model->state ? model->state->optimizer : NULL;
-  if (!optimizer || !mix_optimizer_plain(optimizer)->rules->optimizer_in_weights_file) return true;
+  if (!optimizer || !w->visit || !mix_optimizer_plain(optimizer)->rules->optimizer_in_weights_file)
+    return true;
   return visit_optimizer(w, optimizer, "optimizer");
 }
 
@@ -192,6 +200,10 @@ static bool visit_all(walk *w, mix_model *model) {
 
 bool mix_visit_weight_tree(mix_model *model, mix_weight_visit *visit, void *context) {
   return visit_all(&(walk){.visit = visit, .context = context}, model);
+}
+
+bool mix_visit_weight_layers(mix_model *model, mix_weight_layer_visit *visit, void *context) {
+  return visit_all(&(walk){.visit_layer = visit, .context = context}, model);
 }
 
 bool mix_visit_weight_places(mix_model *model, mix_weight_visit *visit, void *context) {

@@ -13,6 +13,9 @@ typedef bool mix_weight_visit(void *context, const char *path, const char *name,
  * their own names in the place of the attribute that holds them in Python. Last comes the
  * optimizer of a compiled model, if Keras finds it. Ends with the first false, which is the result. */
 bool mix_visit_weight_tree(mix_model *model, mix_weight_visit *visit, void *context);
+/* The same walk over the layers alone. */
+typedef bool mix_weight_layer_visit(void *context, const char *path, mix_layer *layer);
+bool mix_visit_weight_layers(mix_model *model, mix_weight_layer_visit *visit, void *context);
 /* The same for each place of a layer, as if another one stood there. Where tf_keras loads a model from an
  * archive it makes a layer for each, and looks for the weights of all. */
 bool mix_visit_weight_places(mix_model *model, mix_weight_visit *visit, void *context);

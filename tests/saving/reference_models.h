@@ -73,7 +73,7 @@ static inline bounds bounds_of(const char *name) {
 
 /* STEM, or STEM_0, STEM_1, ...: one tensor or a list. */
 static inline mix_list *model_arrays(mix_npz *npz, const char *stem) {
-  char name[32];
+  char name[64];
   mix_list *list = mix_list_new(0, NULL);
   mix_tensor *one = mix_npz_get(npz, stem);
   if (one) mix_list_append(list, one);

@@ -1,18 +1,16 @@
 /* Policies that quantize: they can be made and compared, and no layer takes one while nothing computes in its
- * mode. The configs of files are those that Keras 3.15.1 writes after Model.quantize. */
+ * mode. In float8 Dense and EinsumDense compute. The configs of files are those that Keras 3.15.1 writes
+ * after Model.quantize. */
 #include "model/support.h"
 #include "saving/model_json.h"
 #include "support/expect.h"
 
-static const char *const names[][2] = {{"int8_from_float32", "mode int8 "},
-                                       {"int8_from_mixed_bfloat16", "mode int8 "},
-                                       {"int4_from_float32", "mode int4 "},
-                                       {"int4/128_from_mixed_bfloat16", "mode int4/128 "},
-                                       {"float8_from_mixed_bfloat16", "mode float8 "},
-                                       {"ternary_from_float32", "mode ternary "},
-                                       {"gptq/4/128_from_float32", "mode gptq/4/128 "},
-                                       {"awq/4/-1_from_float32", "mode awq/4/-1 "}};
-enum { NAMES = sizeof names / sizeof *names };
+static const char *const names[][2] = {
+    {"int8_from_float32", "mode int8 "},         {"int8_from_mixed_bfloat16", "mode int8 "},
+    {"int4_from_float32", "mode int4 "},         {"int4/128_from_mixed_bfloat16", "mode int4/128 "},
+    {"ternary_from_float32", "mode ternary "},   {"gptq/4/128_from_float32", "mode gptq/4/128 "},
+    {"awq/4/-1_from_float32", "mode awq/4/-1 "}, {"float8_from_mixed_bfloat16", "mode float8 "}};
+enum { NAMES = sizeof names / sizeof *names, WITHOUT_LAYERS = NAMES - 1 };
 
 /* An error that has both texts. */
 static void expect_both(const char *first, const char *second) {
@@ -31,10 +29,12 @@ static void layers_refuse_them(void **state) {
   (void)state;
   mix_set_semantics("keras3");
   for (int i = 0; i < NAMES; i++) {
-    assert_null(mix_dense(2, .name = "hidden", .dtype = names[i][0]));
-    expect_both("'hidden'", names[i][1]);
-    assert_null(mix_dense(2, .policy = mix_policy_new(names[i][0])));
-    expect_both("'Dense'", names[i][1]);
+    if (i < WITHOUT_LAYERS) {
+      assert_null(mix_dense(2, .name = "hidden", .dtype = names[i][0]));
+      expect_both("'hidden'", names[i][1]);
+      assert_null(mix_dense(2, .policy = mix_policy_new(names[i][0])));
+      expect_both("'Dense'", names[i][1]);
+    }
     assert_null(mix_layer_new(.layer_class = &own_class, .name = "mine", .dtype = names[i][0]));
     expect_both("'mine'", names[i][1]);
     assert_null(mix_lstm(2, .name = "loop", .dtype = names[i][0]));
@@ -45,7 +45,7 @@ static void layers_refuse_them(void **state) {
 static void none_becomes_the_global_policy(void **state) {
   (void)state;
   mix_set_semantics("keras3");
-  for (int i = 0; i < NAMES; i++) {
+  for (int i = 0; i < WITHOUT_LAYERS; i++) {
     assert_int_equal(mix_set_global_policy(names[i][0]), MIX_UNSUPPORTED);
     expect_both("set_global_policy", names[i][1]);
     assert_null(mix_policy_scope_begin(mix_policy_new(names[i][0])));
@@ -54,12 +54,28 @@ static void none_becomes_the_global_policy(void **state) {
   }
 }
 
+/* Layers that compute in float8 take the global policy; others, and models, refuse it, as Keras's do when
+ * they are called. */
+static void float8_becomes_the_global_policy(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  assert_int_equal(mix_set_global_policy("float8_from_float32"), MIX_OK);
+  mix_layer *dense = mix_dense(2);
+  assert_string_equal(mix_policy_name(mix_layer_policy(dense)), "float8_from_float32");
+  assert_non_null(mix_call(dense, mix_fill(MIX_SHAPE(2, 3), 1, F32)));
+  assert_null(mix_activation("relu", .name = "act"));
+  expect_both("'act'", "mode float8 ");
+  assert_null(mix_sequential(mix_list_of(dense), .name = "model"));
+  expect_both("'model'", "mode float8 ");
+  mix_set_global_policy("float32");
+}
+
 /* They are objects as before, and their classes in files are Keras's. */
 static void objects_stay(void **state) {
   (void)state;
   static const char *const classes[] = {
-      "QuantizedDTypePolicy",       "QuantizedDTypePolicy", "QuantizedDTypePolicy", "Int4DTypePolicy",
-      "QuantizedFloat8DTypePolicy", "QuantizedDTypePolicy", "GPTQDTypePolicy",      "AWQDTypePolicy"};
+      "QuantizedDTypePolicy", "QuantizedDTypePolicy", "QuantizedDTypePolicy", "Int4DTypePolicy",
+      "QuantizedDTypePolicy", "GPTQDTypePolicy",      "AWQDTypePolicy",       "QuantizedFloat8DTypePolicy"};
   mix_set_semantics("keras3");
   for (int i = 0; i < NAMES; i++) {
     mix_policy *policy = mix_policy_new(names[i][0]);
@@ -97,12 +113,10 @@ static void configs_are_refused(void **state) {
                                "'%s', 'source_name': 'float32'%s}, 'registered_name': null}";
   static const char quantizer[] = ", 'quantization_config': {'module': 'keras.quantizers', 'class_name': "
                                   "'%s', 'config': {}, 'registered_name': null}";
-  static const char *const rows[][4] = {
-      {"QuantizedDTypePolicy", "int8", "", "Int8QuantizationConfig"},
-      {"Int4DTypePolicy", "int4/128", "", "Int4QuantizationConfig"},
-      {"QuantizedFloat8DTypePolicy", "float8", ", 'amax_history_length': 1024", "Float8QuantizationConfig"},
-      {"GPTQDTypePolicy", "gptq/4/128", "", "GPTQConfig"},
-      {"AWQDTypePolicy", "awq/4/128", "", "AWQConfig"}};
+  static const char *const rows[][4] = {{"QuantizedDTypePolicy", "int8", "", "Int8QuantizationConfig"},
+                                        {"Int4DTypePolicy", "int4/128", "", "Int4QuantizationConfig"},
+                                        {"GPTQDTypePolicy", "gptq/4/128", "", "GPTQConfig"},
+                                        {"AWQDTypePolicy", "awq/4/128", "", "AWQConfig"}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     char dtype[300], more[300], mode[40];
     snprintf(dtype, sizeof dtype, policy, rows[i][0], rows[i][1], rows[i][2]);
@@ -115,6 +129,33 @@ static void configs_are_refused(void **state) {
   }
   assert_null(mix_model_from_json(model_text("'int8_from_float32'", "")));
   expect_both("the layer 'hidden'", "mode int8 ");
+}
+
+static void float8_configs(void **state) {
+  (void)state;
+  static const char policy[] =
+      "{'module': 'keras.dtype_policies', 'class_name': 'QuantizedFloat8DTypePolicy', "
+      "'config': {'mode': 'float8', 'source_name': 'float32', 'amax_history_length': "
+      "%s}, 'registered_name': null}";
+  static const char quantizer[] = ", 'quantization_config': {'module': 'keras.quantizers', 'class_name': "
+                                  "'%s', 'config': {}, 'registered_name': null}";
+  char dtype[300], more[300];
+  snprintf(dtype, sizeof dtype, policy, "12");
+  snprintf(more, sizeof more, quantizer, "Float8QuantizationConfig");
+  for (int i = 0; i < 2; i++) {
+    mix_model *model = mix_model_from_json(model_text(dtype, i ? more : ", 'quantization_config': null"));
+    assert_no_error();
+    mix_layer *hidden = mix_model_get_layer(model, "hidden");
+    assert_int_equal(mix_policy_amax_history_length(mix_layer_policy(hidden)), 12);
+    if (!strstr(mix_layer_config(hidden), "\"class_name\": \"Float8QuantizationConfig\""))
+      fail_msg("%s", mix_layer_config(hidden));
+  }
+  snprintf(more, sizeof more, quantizer, "Int8QuantizationConfig");
+  assert_null(mix_model_from_json(model_text(dtype, more)));
+  expect_both("Int8QuantizationConfig", "layer 'hidden'");
+  snprintf(dtype, sizeof dtype, policy, "0");
+  assert_null(mix_model_from_json(model_text(dtype, "")));
+  expect_error(MIX_VALUE_ERROR, "amax_history_length");
 }
 
 static void no_file_is_given_one(void **state) {
@@ -143,8 +184,13 @@ static void models_refuse_them(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(layers_refuse_them),   TEST(none_becomes_the_global_policy),
-                                     TEST(objects_stay),         TEST(configs_are_refused),
-                                     TEST(no_file_is_given_one), TEST(models_refuse_them)};
+  const struct CMUnitTest tests[] = {TEST(layers_refuse_them),
+                                     TEST(none_becomes_the_global_policy),
+                                     TEST(objects_stay),
+                                     TEST(configs_are_refused),
+                                     TEST(float8_becomes_the_global_policy),
+                                     TEST(float8_configs),
+                                     TEST(no_file_is_given_one),
+                                     TEST(models_refuse_them)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -229,6 +229,24 @@ mix_policy *mix_layer_policy(const mix_layer *layer) {
   return layer->policy;
 }
 
+const char *mix_layer_quantization_mode(const mix_layer *layer) { return layer->policy->quantization_mode; }
+int64_t mix_layer_amax_history_length(const mix_layer *layer) { return layer->policy->amax_history_length; }
+
+mix_status mix_layer_quantize(mix_layer *layer, const mix_quantization *quantization) {
+  char name[120];
+  snprintf(name, sizeof name, "%.40s_from_%.70s", quantization->mode, layer->policy->name);
+  mix_policy *policy = mix_policy_new(name, .semantics = layer->semantics,
+                                      .amax_history_length = quantization->amax_history_length);
+  if (!policy || layer->kind->quantize(layer, quantization) != MIX_OK) return mix_error();
+  mix_retain(policy);
+  mix_release(layer->policy);
+  layer->policy = policy;
+  const mix_layer_common common = common_of(layer);
+  memcpy(layer->data, &common, sizeof common);
+  mix_capture_epoch_move();
+  return mix_error();
+}
+
 void mix_layer_set_trainable(mix_layer *layer, bool trainable) {
   if (!mix_is(layer, &mix_layer_object_class)) return;
   layer->trainable = trainable;

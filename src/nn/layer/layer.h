@@ -6,6 +6,12 @@
 #include "nn/policy/policy_map.h"
 #include <mixtape/layers.h>
 
+/* What a layer is quantized to, with all defaults filled in. */
+typedef struct mix_quantization {
+  const char *mode; /* "float8" */
+  int64_t amax_history_length;
+} mix_quantization;
+
 /* A layer of the library: its class, and the rows of the options that its instance begins with. */
 typedef struct mix_layer_kind mix_layer_kind;
 struct mix_layer_kind {
@@ -39,6 +45,9 @@ struct mix_layer_kind {
   bool (*mixes_samples)(const mix_layer *layer);
   bool call_has_form;              /* an operation of tf_keras: its calls have a form (mix_call_keywords) */
   bool keras3_only, tf_keras_only; /* the other generation has no class of that name (layer_names_keras3) */
+  /* Makes a built layer one of the mode, in which layers of the class compute; mix_layer_quantize gives it
+   * its policy. NULL: the class has no mode. */
+  mix_status (*quantize)(mix_layer *layer, const mix_quantization *quantization);
 };
 
 struct mix_layer {
@@ -166,6 +175,13 @@ mix_list *mix_layer_states(mix_layer *layer);
 
 /* The form of the call that runs, of an operation; NULL: it has none. Borrowed. */
 const json_t *mix_call_form(void);
+/* The mode of the layer's policy, "float8"; NULL: none. */
+const char *mix_layer_quantization_mode(const mix_layer *layer);
+/* The length of a float8 layer's histories. */
+int64_t mix_layer_amax_history_length(const mix_layer *layer);
+/* Quantizes a built layer whose kind can, and sets its policy. */
+mix_status mix_layer_quantize(mix_layer *layer, const mix_quantization *quantization);
+
 /* What the call that runs was given as steps_reversed. */
 bool mix_call_steps_reversed(void);
 /* True: weights start at zero on this thread, for a model whose weights are read

@@ -7,6 +7,13 @@
 #include "tensor/shape.h"
 #include <mixtape/attention.h>
 
+/* Keras's quantization_config, which says the mode of the policy once more. */
+#define MIX_QUANTIZATION_CONFIG_FIELD                                                                        \
+  {                                                                                                          \
+    "quantization_config", offsetof(mix_layer_common, policy), &mix_field_quantization_config,               \
+        .only = MIX_RULE(config_newer_options)                                                               \
+  }
+
 /* The layers that are made from configs, mix_<name>_kind, by the folder of their files: nn/layers/, and below
  * it convolution/, spatial/, recurrent/, attention/ and operations/. */
 /* clang-format off */

@@ -2,10 +2,12 @@
 #include "base/error.h"
 #include "nn/layers/activation_functions.h"
 #include "nn/layers/builtin.h"
+#include "nn/layers/float8.h"
 
 typedef struct dense {
   mix_dense_options options;
   mix_variable *kernel, *bias; /* owned by the layer's list */
+  mix_float8 float8;
 } dense;
 
 static mix_status dense_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
@@ -19,6 +21,7 @@ static mix_status dense_build(mix_layer *layer, int count, const mix_shape *inpu
     return mix_fail_status(MIX_VALUE_ERROR,
                            "%s: the input has shape %s; expected at least rank 2 and a known last dimension",
                            layer->name, MIX_SHAPE_TEXT(shape));
+  if (!mix_float8_build(layer, &d->float8)) return mix_error();
   d->kernel = mix_layer_add_weight(
       layer, "kernel", .shape = MIX_SHAPE(last, o->units), .initializer_object = o->kernel_initializer_object,
       .regularizer_object = o->kernel_regularizer, .constraint_object = o->kernel_constraint);
@@ -50,10 +53,20 @@ static mix_list *dense_call(mix_layer *layer, const mix_call_args *args) {
   mix_tensor *x = mix_call_input(args, 0);
   if (!mix_dtype_is_floating(mix_tensor_dtype(x))) x = mix_cast(x, layer->compute);
   if (!x) return NULL;
-  mix_tensor *y = product(x, mix_variable_value(d->kernel));
-  if (d->bias) y = mix_bias_add(y, mix_variable_value(d->bias));
+  x = mix_float8_operand(&d->float8, MIX_FLOAT8_INPUTS, x, args->training);
+  mix_tensor *kernel = mix_variable_value(d->kernel);
+  kernel = mix_float8_operand(&d->float8, MIX_FLOAT8_KERNEL, kernel, args->training);
+  if (!x || !kernel) return NULL;
+  mix_tensor *y = mix_float8_result(&d->float8, product(x, kernel));
+  if (d->bias) y = mix_bias_add(y, mix_float8_bias(&d->float8, mix_variable_value(d->bias)));
   y = mix_activate(d->options.activation, y, .semantics = layer->semantics);
   return y ? mix_list_of(y) : NULL;
+}
+
+static mix_status dense_quantize(mix_layer *layer, const mix_quantization *quantization) {
+  dense *d = mix_layer_data(layer);
+  mix_float8_add_weights(layer, &d->float8, quantization->amax_history_length);
+  return mix_error();
 }
 
 static mix_shape dense_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
@@ -75,10 +88,10 @@ static const mix_field_row fields[] = {
     {FIELD(activity_regularizer), &mix_field_regularizer, .only = MIX_RULE(config_activity_regularizer)},
     {FIELD(kernel_constraint), &mix_field_constraint},
     {FIELD(bias_constraint), &mix_field_constraint},
-    {"quantization_config", 0, &mix_field_fixed, .text = "null", .only = MIX_RULE(config_newer_options)},
+    MIX_QUANTIZATION_CONFIG_FIELD,
     {"lora_rank", 0, &mix_field_refused, .text = "null"}, /* other weights train */
     {0}};
-MIX_LAYER_KIND(dense, mix_dense_options, .fields = fields,
+MIX_LAYER_KIND(dense, mix_dense_options, .fields = fields, .quantize = dense_quantize,
                MIX_LAYER_CLASS(.name = "Dense", .instance_size = sizeof(dense), .build = dense_build,
                                .call = dense_call, .output_shape = dense_output_shape,
                                .supports_masking = true))

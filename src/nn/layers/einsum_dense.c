@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "nn/layers/activation_functions.h"
 #include "nn/layers/builtin.h"
+#include "nn/layers/float8.h"
 #include <ctype.h>
 #include <mixtape/einsum.h>
 #include <string.h>
@@ -18,6 +19,7 @@ typedef struct einsum_dense {
   mix_einsum_dense_options options;
   equation equation;
   mix_variable *kernel, *bias; /* owned by the layer's list */
+  mix_float8 float8;
 } einsum_dense;
 
 /* ---- the equation ---- */
@@ -184,6 +186,7 @@ static mix_status einsum_dense_build(mix_layer *layer, int count, const mix_shap
   if (!full_shape(layer, input_shapes[0], &result) || !sizes_agree(layer, input_shapes[0], result) ||
       !kernel_shape(layer, input_shapes[0], result, &kernel))
     return mix_error();
+  if (!mix_float8_build(layer, &d->float8)) return mix_error();
   d->kernel = mix_layer_add_weight_with(layer, &kernel);
   if (o->bias_axes) {
     mix_weight_options bias = {.size = sizeof bias,
@@ -202,9 +205,18 @@ static mix_list *einsum_dense_call(mix_layer *layer, const mix_call_args *args) 
   mix_tensor *x = mix_layer_floating(layer, mix_call_input(args, 0));
   if (!x) return NULL;
   mix_tensor *kernel = mix_variable_value(d->kernel);
+  x = mix_float8_operand(&d->float8, MIX_FLOAT8_INPUTS, x, args->training);
+  kernel = mix_float8_operand(&d->float8, MIX_FLOAT8_KERNEL, kernel, args->training);
   mix_tensor *y = mix_einsum(d->options.equation, 2, (mix_tensor *[]){x, kernel});
-  if (d->bias) y = mix_add(y, mix_variable_value(d->bias));
+  y = mix_float8_result(&d->float8, y);
+  if (d->bias) y = mix_add(y, mix_float8_bias(&d->float8, mix_variable_value(d->bias)));
   return mix_one_result(mix_activate(d->options.activation, y, .semantics = layer->semantics));
+}
+
+static mix_status einsum_dense_quantize(mix_layer *layer, const mix_quantization *quantization) {
+  einsum_dense *d = layer->data;
+  mix_float8_add_weights(layer, &d->float8, quantization->amax_history_length);
+  return mix_error();
 }
 
 static mix_shape einsum_dense_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
@@ -233,12 +245,12 @@ static const mix_field_row fields[] = {
     {FIELD(activity_regularizer), &mix_field_regularizer},
     {FIELD(kernel_constraint), &mix_field_constraint},
     {FIELD(bias_constraint), &mix_field_constraint},
-    {"quantization_config", 0, &mix_field_fixed, .text = "null", .only = MIX_RULE(config_newer_options)},
+    MIX_QUANTIZATION_CONFIG_FIELD,
     {"lora_rank", 0, &mix_field_refused, .text = "null"}, /* other weights train */
     {0}};
 /* It drops masks, as in Keras. */
 MIX_LAYER_KIND(einsum_dense, mix_einsum_dense_options, .fields = fields, .check = einsum_dense_check,
-               .ready = einsum_dense_ready,
+               .ready = einsum_dense_ready, .quantize = einsum_dense_quantize,
                MIX_LAYER_CLASS(.name = "EinsumDense", .instance_size = sizeof(einsum_dense),
                                .build = einsum_dense_build, .call = einsum_dense_call,
                                .output_shape = einsum_dense_output_shape))

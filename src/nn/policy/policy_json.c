@@ -87,7 +87,7 @@ static mix_policy *from_config(const json_t *config, const mix_semantics *semant
   options.name = mix_json_string_or(config, "name", NULL);
   const json_t *amax = json_object_get(config, "amax_history_length");
   if (amax)
-    mix_json_integer_read(amax, "amax_history_length", "an integer", 0, INT64_MAX,
+    mix_json_integer_read(amax, "amax_history_length", "an integer", 1, INT32_MAX,
                           &options.amax_history_length);
   if (mix_failed()) return NULL;
   if (mode) {

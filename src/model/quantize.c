@@ -1,0 +1,140 @@
+/* mix_model_quantize: which layers of a model get another mode (Keras's Model.quantize). */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "model/model.h"
+#include "nn/policy/quantization.h"
+#include <regex.h>
+#include <string.h>
+
+#define CALL "model_quantize"
+
+enum { DEFAULT_HISTORY = 1024 };
+
+/* ---- filters ---- */
+
+typedef struct filters {
+  const mix_quantize_options *options;
+  regex_t *expressions;
+  int count;
+} filters;
+
+static void release_filters(filters *f) {
+  for (int i = 0; i < f->count; i++) regfree(&f->expressions[i]);
+  mix_free(f->expressions);
+}
+
+static bool add_filter(filters *f, const char *text) {
+  char reason[128] = "it is NULL";
+  const int problem = text ? regcomp(&f->expressions[f->count], text, REG_EXTENDED | REG_NOSUB) : REG_BADPAT;
+  if (!problem) return ++f->count;
+  if (text) regerror(problem, &f->expressions[f->count], reason, sizeof reason);
+  return mix_fail_value(CALL ": the filter \"%.100s\" is no regular expression: %s", text ? text : "",
+                        reason);
+}
+
+static bool make_filters(filters *f, const mix_quantize_options *o) {
+  *f = (filters){.options = o};
+  if (o->filter_count < 0 || (o->filter_count && !o->filters))
+    return mix_fail_value(CALL ": filter_count is %d%s; expected 0 or more, and their texts", o->filter_count,
+                          o->filters ? "" : " of filters NULL");
+  if (o->chooses && (o->filter || o->filter_count))
+    return mix_fail_value(CALL ": both chooses and filters are given; give one");
+  f->expressions = mix_calloc((size_t)o->filter_count + 1, sizeof *f->expressions);
+  bool good = f->expressions && (!o->filter || add_filter(f, o->filter));
+  for (int i = 0; i < o->filter_count && good; i++) good = add_filter(f, o->filters[i]);
+  return good;
+}
+
+static bool passes(const filters *f, const mix_layer *layer) {
+  if (f->options->chooses) return f->options->chooses(f->options->context, layer);
+  bool found = !f->count;
+  for (int i = 0; i < f->count && !found; i++) found = !regexec(&f->expressions[i], layer->name, 0, NULL, 0);
+  return found;
+}
+
+/* ---- layers ---- */
+
+/* Appends the layers without inner layers, each once. */
+static void collect_leaves(mix_layer *layer, mix_list *leaves) {
+  const int count = mix_list_count(layer->layers);
+  for (int i = 0; i < count; i++) collect_leaves(mix_list_items(layer->layers)[i], leaves);
+  for (int i = 0; i < mix_list_count(leaves); i++)
+    if (mix_list_items(leaves)[i] == layer) return;
+  if (!count) mix_list_append(leaves, layer);
+}
+
+/* Can it be quantized now? False without an error: it stays as it is. */
+static bool check_layer(const mix_layer *layer, const mix_quantization *to) {
+  const char *mode = mix_layer_quantization_mode(layer);
+  if (!layer->kind || !layer->kind->quantize) {
+    if (layer->is_model) return false;
+    mix_log_message(MIX_LOG_WARNING, CALL ": layer '%s', of the class %s, has no mode %s; it stays as it is",
+                    layer->name, mix_layer_keras_name(layer), to->mode);
+    return false;
+  }
+  if (mode)
+    return mix_fail_value(CALL ": layer '%s' is already quantized, with the policy '%s'; expected a model "
+                               "that is not, or filters that leave this layer out",
+                          layer->name, layer->policy->name);
+  if (!layer->built)
+    return mix_fail_value(CALL ": layer '%s' has no weights yet; build it, or call the model, before",
+                          layer->name);
+  return true;
+}
+
+/* The leaves that pass and can be quantized: all are checked before the first changes. */
+static mix_list *choose_layers(mix_model *model, const filters *f, const mix_quantization *to) {
+  mix_list *leaves = mix_list_new(0, NULL), *chosen = mix_list_new(0, NULL);
+  if (!leaves || !chosen) return NULL;
+  collect_leaves(model->layer, leaves);
+  for (int i = 0; i < mix_list_count(leaves) && !mix_failed(); i++) {
+    mix_layer *layer = mix_list_items(leaves)[i];
+    if (passes(f, layer) && check_layer(layer, to)) mix_list_append(chosen, layer);
+  }
+  return mix_failed() ? NULL : chosen;
+}
+
+/* ---- the call ---- */
+
+static bool resolve(const mix_model *model, const mix_quantize_options *o, mix_quantization *to) {
+  *to = (mix_quantization){.mode = o->mode,
+                           .amax_history_length =
+                               o->amax_history_length ? o->amax_history_length : DEFAULT_HISTORY};
+  if (!o->mode) return mix_fail_value(CALL ": no mode; expected \"float8\"");
+  if (!mix_quantization_known(o->mode))
+    return mix_fail_value(CALL ": the mode \"%.60s\" is none of int8, float8, int4, gptq and awq", o->mode);
+  if (strcmp(o->mode, "float8"))
+    return mix_fail_unsupported(CALL ": the mode \"%.60s\" is not supported yet; expected \"float8\"",
+                                o->mode);
+  if (to->amax_history_length < 1 || to->amax_history_length > INT32_MAX)
+    return mix_fail_value(CALL ": amax_history_length is %lld; expected 1 or more, up to 2147483647",
+                          (long long)o->amax_history_length);
+  if (!model->semantics->policy_quantized)
+    return mix_fail_value(CALL ": '%s' is a model of %s, which has no quantization; expected one of keras3",
+                          model->layer->name, model->semantics->name);
+  return mix_model_weights_ready(model, CALL);
+}
+
+/* Functions of the model are captured again: the epoch of captures moves with each layer. */
+static bool quantize(mix_model *model, const mix_quantize_options *o) {
+  mix_quantization to;
+  filters f;
+  bool good = resolve(model, o, &to) && make_filters(&f, o);
+  if (!good) return false;
+  mix_list *chosen = choose_layers(model, &f, &to);
+  release_filters(&f);
+  for (int i = 0; chosen && i < mix_list_count(chosen) && !mix_failed(); i++)
+    mix_layer_quantize(mix_list_items(chosen)[i], &to);
+  mix_predictors_drop(model);
+  return !mix_failed();
+}
+
+mix_status mix_model_quantize_with(mix_model *model, const mix_quantize_options *given) {
+  if (!mix_model_given(model, CALL)) return mix_error();
+  mix_quantize_options o = {0};
+  if (!mix_options_copy(&o, sizeof o, given, CALL)) return mix_error();
+  MIX_MODEL_USE(model, MIX_CHANGES_MODEL, CALL) {
+    MIX_SCOPE { quantize(model, &o); }
+  }
+  return mix_error();
+}
