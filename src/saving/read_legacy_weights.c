@@ -52,10 +52,22 @@ bool mix_read_texts(mix_keras_file *file, const char *path, const char *name, mi
 
 /* ---- one layer ---- */
 
+/* Appends the variables of one layer from `first` on. Returns the first of the next layer. */
+static int append_layer(mix_list *variables, int first, mix_list *all) {
+  mix_variable *const *items = (mix_variable *const *)mix_list_items(variables);
+  int end = first + 1;
+  while (end < mix_list_count(variables) && mix_have_one_layer(items[first], items[end])) end++;
+  for (int replaced = 1; replaced >= 0; replaced--)
+    for (int i = first; i < end; i++)
+      if (items[i]->overwrite_with_gradient == replaced) mix_list_append(all, items[i]);
+  return end;
+}
+
 mix_list *mix_legacy_variables(mix_layer *layer) {
-  mix_list *all = mix_layer_trainable_weights(layer), *others = mix_layer_non_trainable_weights(layer);
-  for (int i = 0; all && others && i < mix_list_count(others); i++)
-    mix_list_append(all, mix_list_items(others)[i]);
+  mix_list *trained = mix_layer_trainable_weights(layer), *others = mix_layer_non_trainable_weights(layer),
+           *all = mix_list_new(0, NULL);
+  for (int i = 0; trained && all && i < mix_list_count(trained);) i = append_layer(trained, i, all);
+  for (int i = 0; others && all && i < mix_list_count(others);) i = append_layer(others, i, all);
   return mix_failed() ? NULL : all;
 }
 

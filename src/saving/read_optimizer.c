@@ -52,18 +52,11 @@ static mix_list *variables_of(mix_optimizer *optimizer, const state *s) {
 
 /* ---- accumulators of float8 layers ---- */
 
-/* Have both variables one layer? */
-static bool have_one_layer(const mix_variable *a, const mix_variable *b) {
-  const char *end = strrchr(a->name, '/');
-  const size_t length = end ? (size_t)(end - a->name) + 1 : 0;
-  return !strncmp(a->name, b->name, length) && !strchr(b->name + length, '/');
-}
-
 /* Appends the accumulators of one layer's weights from `first` on, those of replaced weights last. Returns
  * the first of the next layer. */
 static int append_layer(const mix_optimizer *plain, int first, mix_list *list) {
   int end = first + 1;
-  while (end < plain->count && have_one_layer(plain->trainable[first], plain->trainable[end])) end++;
+  while (end < plain->count && mix_have_one_layer(plain->trainable[first], plain->trainable[end])) end++;
   for (int replaced = 0; replaced < 2; replaced++)
     for (int i = first; i < end; i++)
       if (mix_optimizer_overwrites(plain, plain->trainable[i]) == replaced)

@@ -13,6 +13,12 @@ const char *mix_join_path(const char *folder, const char *name) {
   return text;
 }
 
+bool mix_have_one_layer(const mix_variable *a, const mix_variable *b) {
+  const char *end = strrchr(a->name, '/');
+  const size_t length = end ? (size_t)(end - a->name) + 1 : 0;
+  return !strncmp(a->name, b->name, length) && !strchr(b->name + length, '/');
+}
+
 static bool count_link(void *context, const char *name, bool is_group) {
   ++*(int *)context;
   return true;

@@ -35,6 +35,8 @@ mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *optio
 
 /* Checks the shape of a data set, and assigns it in the second pass, cast to the variable's dtype. */
 bool mix_read_variable(mix_weights_reader *reader, const char *path, mix_variable *variable);
+/* Have both variables one layer, by their names? */
+bool mix_have_one_layer(const mix_variable *a, const mix_variable *b);
 /* True if an error is recorded that is to be skipped: it is logged then, and forgotten. */
 bool mix_skip_mismatch(const mix_weights_reader *reader);
 /* "kernel (4, 3), bias (3)": the variables without their layer's path. */
@@ -49,7 +51,8 @@ typedef struct mix_texts {
 } mix_texts;
 bool mix_read_texts(mix_keras_file *file, const char *path, const char *name, mix_texts *texts);
 void mix_texts_free(mix_texts *texts);
-/* A layer's variables in the order of legacy files: a new list, trainable ones first. */
+/* A layer's variables in the order of legacy files: a new list, trainable ones first. Those of a float8 layer
+ * are in the order of one made from its config: scales and histories before the kernel. */
 mix_list *mix_legacy_variables(mix_layer *layer);
 /* Variables of the model itself, which legacy files hold in a group of that name: a new list. */
 mix_list *mix_own_variables(const mix_layer *model);

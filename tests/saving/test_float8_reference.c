@@ -1,60 +1,6 @@
-/* The recorded float8 models ($MIXTAPE_REFERENCE_DIR/precision, whose README has the bounds): quantized here
- * they are what Keras made of them, and they predict and train as Keras did. */
-#include "saving/reference_models.h"
-#include "support/folder.h"
-
-typedef struct recording {
-  char name[128];
-  json_t *json;
-  mix_npz *npz;
-  int examples;
-} recording;
-
-static const char *path_of(const recording *r, const char *end) {
-  static char path[1024];
-  snprintf(path, sizeof path, "%s/precision/%s%s", getenv("MIXTAPE_REFERENCE_DIR"), r->name, end);
-  return path;
-}
-
-/* ---- bounds ---- */
-
-/* Three times what Keras differs from itself by where a last bit moves: a rounding to float8 may decide. */
-static double spread_of(const recording *r, const char *what) {
-  const char *kind;
-  json_t *of_kind;
-  double largest = 0;
-  json_object_foreach(json_object_get(r->json, "spread"), kind, of_kind) largest =
-      fmax(largest, json_number_value(json_object_get(of_kind, what)));
-  return 3 * largest;
-}
-
-static bool is_policy(const recording *r, const char *name) {
-  return !strcmp(json_string_value(json_object_get(r->json, "policy")), name);
-}
-
-static double bound_of(const recording *r, const char *what, double float32, double bfloat16,
-                       double float16) {
-  const double bound = is_policy(r, "float32")          ? float32
-                       : is_policy(r, "mixed_bfloat16") ? bfloat16
-                                                        : float16;
-  return fmax(bound, spread_of(r, what));
-}
-
-static double output_bound(const recording *r, const char *what) {
-  return bound_of(r, what, 1e-5, 8e-2, 5e-2);
-}
-
-/* ---- weights ---- */
-
-static bool is_float8_state(const recording *r, int index) {
-  const json_t *variables = json_object_get(json_object_get(r->json, "after"), "variables");
-  return json_is_true(json_object_get(json_array_get(variables, (size_t)index), "overwrite"));
-}
-
-static const char *recorded_path(const recording *r, int index) {
-  const json_t *variables = json_object_get(json_object_get(r->json, "after"), "variables");
-  return json_string_value(json_object_get(json_array_get(variables, (size_t)index), "path"));
-}
+/* The recorded float8 models: quantized here they are what Keras made of them, and they predict and train as
+ * Keras did. */
+#include "saving/float8_recordings.h"
 
 /* By its path: in a layer of a file the scales come before the kernel, as in Keras. */
 static mix_tensor *weight_at_path(mix_model *model, const char *path) {
@@ -93,12 +39,6 @@ static void check_order(const recording *r, mix_model *model) {
     assert_string_equal(mix_variable_name(mix_list_get(variables, i)), recorded_path(r, i));
 }
 
-/* TensorFlow's graphs round the sum of a convolution and its bias once, where Keras without a graph, and this
- * library, round both; a rounding to float8 makes 0.11 of it, in Keras too. Training holds its bounds. */
-static bool rounds_twice(const recording *r, const char *stem) {
-  return !strcmp(r->name, "float8-conv_dense-mixed_bfloat16") && !strcmp(stem, "after");
-}
-
 static void check_predictions(const recording *r, mix_model *model, const char *stem) {
   mix_list *made = mix_model_predict(model, model_arrays(r->npz, "x"), .batch_size = r->examples);
   assert_no_error();
@@ -125,12 +65,9 @@ static mix_list *inputs_of_step(const recording *r, int step) {
 /* E11: with all rules together. */
 /* E14: one of the recordings accumulates. */
 static void train_step(const recording *r, mix_model *model, int step) {
-  const double expected = json_number_value(json_array_get(json_object_get(r->json, "losses"), (size_t)step));
   mix_logs *logs = mix_model_train_on_batch(model, inputs_of_step(r, step), model_arrays(r->npz, "y"));
   assert_no_error();
-  const double got = mix_logs_get(logs, "loss"), bound = bound_of(r, "losses", 1e-5, 3e-2, 1e-2);
-  if (!(fabs(got - expected) <= bound * (step + 1) * fabs(expected)))
-    fail_msg("%s: loss %d is %.9g; Keras has %.9g", r->name, step + 1, got, expected);
+  check_loss(r, step, mix_logs_get(logs, "loss"));
   const json_t *scale = json_array_get(json_object_get(r->json, "loss_scales"), (size_t)step);
   if (scale)
     assert_true(at(mix_optimizer_loss_scale(mix_model_optimizer(model)), 0) == json_number_value(scale));
@@ -155,7 +92,7 @@ static void check_saved(const recording *r, mix_model *model) {
 
 /* ---- one recording ---- */
 
-static void run_recording(const recording *r) {
+static void check_recording(const recording *r) {
   const int steps = (int)json_array_size(json_object_get(r->json, "losses"));
   mix_model *model = mix_model_load(path_of(r, ".keras"));
   assert_no_error();
@@ -178,56 +115,4 @@ static void run_recording(const recording *r) {
   check_predictions(r, model, "trained");
 }
 
-static void run(void **state) {
-  recording r;
-  snprintf(r.name, sizeof r.name, "%s", (const char *)*state);
-  mix_set_accumulate("exact");
-  MIX_SCOPE {
-    r.json = json_load_file(path_of(&r, ".json"), 0, NULL);
-    r.npz = mix_npz_open(path_of(&r, ".npz"));
-    assert_non_null(r.json);
-    assert_no_error();
-    r.examples = (int)json_integer_value(json_object_get(r.json, "examples"));
-    run_recording(&r);
-    json_decref(r.json);
-  }
-}
-
-static int forget_errors(void **state) {
-  (void)state;
-  mix_error_clear();
-  return 0;
-}
-
-static void not_here(void **state) {
-  (void)state;
-  SKIP("there are no recordings in MIXTAPE_REFERENCE_DIR/precision");
-}
-
-static char *names[MAX_FILES];
-
-static int find_recordings(void) {
-  const char *folder = getenv("MIXTAPE_REFERENCE_DIR");
-  char path[1024];
-  int count = 0;
-  snprintf(path, sizeof path, "%s/precision", folder ? folder : "");
-  DIR *files = folder ? opendir(path) : NULL;
-  for (const struct dirent *entry; files && (entry = readdir(files));)
-    if (!strncmp(entry->d_name, "float8-", 7) && ends(entry->d_name, ".json") && count < MAX_FILES)
-      names[count++] = strndup(entry->d_name, strlen(entry->d_name) - 5);
-  if (files) closedir(files);
-  qsort(names, (size_t)count, sizeof *names, by_text);
-  return count;
-}
-
-int main(void) {
-  static struct CMUnitTest tests[MAX_FILES];
-  const int count = find_recordings();
-  tests[0] = (struct CMUnitTest)TEST(not_here);
-  for (int i = 0; i < count; i++)
-    tests[i] = (struct CMUnitTest){names[i], run, forget_errors, NULL, names[i]};
-  const int failed = _cmocka_run_group_tests("float8 recordings", tests, (size_t)(count ? count : 1),
-                                             folder_begin, folder_end);
-  for (int i = 0; i < count; i++) free(names[i]);
-  return failed;
-}
+int main(void) { return run_recordings("float8 recordings", check_recording); }

@@ -1,0 +1,132 @@
+/* mixtape quantize: a model file whose layers compute in another mode. */
+#include "cli/cli.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/number.h"
+#include "formats/file.h"
+#include "model/model.h"
+#include "optim/optimizer.h"
+
+#include <string.h>
+
+static void usage(FILE *out) {
+  fprintf(out,
+          "usage: mixtape quantize IN OUT --mode float8 [--filter REGEX]... [--amax-history N]\n"
+          "\n"
+          "Writes the model of IN as OUT, with the layers that can compute in the mode quantized: Dense,\n"
+          "EinsumDense, and those in other layers, such as attention. OUT trains from its beginning:\n"
+          "it has IN's compile settings, and no optimizer state.\n"
+          "\n"
+          "  IN                a model of Keras 3: .keras or .h5\n"
+          "  OUT               a name that ends in .keras, .h5, .weights.h5 or .npz\n"
+          "  --mode MODE       float8: training with products of float8 numbers\n"
+          "  --filter REGEX    only layers in whose name the expression is found; may be repeated,\n"
+          "                    and one of them is enough (default all layers)\n"
+          "  --amax-history N  steps whose largest magnitudes give a scale (default 1024)\n"
+          "  -h, --help        this text\n");
+}
+
+enum { MAX_FILTERS = 64 };
+
+typedef struct request {
+  const char *in, *out, *mode;
+  const char *filters[MAX_FILTERS];
+  int filter_count;
+  int64_t history;
+} request;
+
+static int wrong(const char *message, const char *value) {
+  fprintf(stderr, "mixtape quantize: %s%s; `mixtape quantize --help` explains\n", value ? value : "",
+          message);
+  return CLI_USAGE;
+}
+
+/* ---- arguments ---- */
+
+/* Takes the option at argument *i. -1: there is none of that name. */
+static int take_option(int argc, char **argv, int *i, request *r) {
+  const char *value = NULL;
+  if (cli_is_option(argc, argv, i, "--mode", &value)) {
+    r->mode = value;
+    return value ? CLI_OK : wrong(": its value is missing", "--mode");
+  }
+  if (cli_is_option(argc, argv, i, "--filter", &value)) {
+    if (!value) return wrong(": its value is missing", "--filter");
+    if (r->filter_count == MAX_FILTERS) return wrong(": more than 64 of them", "--filter");
+    r->filters[r->filter_count++] = value;
+    return CLI_OK;
+  }
+  if (cli_is_option(argc, argv, i, "--amax-history", &value)) {
+    const bool good = value && mix_integer_read(value, &r->history) && r->history > 0;
+    return good ? CLI_OK : wrong(": expected a number of 1 or more", "--amax-history");
+  }
+  return -1;
+}
+
+/* CLI_OK to continue, CLI_USAGE after a message, -1 after printing --help. */
+static int parse(int argc, char **argv, request *r) {
+  for (int i = 1; i < argc; i++) {
+    if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+      usage(stdout);
+      return -1;
+    }
+    const int taken = take_option(argc, argv, &i, r);
+    if (taken > 0) return taken;
+    if (taken == CLI_OK) continue;
+    if (argv[i][0] == '-' && argv[i][1]) return wrong(": no such option", argv[i]);
+    if (r->out) return wrong(": expected two files, IN and OUT", argv[i]);
+    *(r->in ? &r->out : &r->in) = argv[i];
+  }
+  if (!r->out) return wrong("expected two files, IN and OUT", NULL);
+  return r->mode ? CLI_OK : wrong("expected a mode: --mode float8", NULL);
+}
+
+/* What can be known before any work is done. */
+static int check(const request *r) {
+  if (!cli_is_saved_name(r->out))
+    return wrong(": expected a name that ends in .keras, .weights.h5, .h5 or .npz", r->out);
+  const char *reason = mix_file_unwritable_reason(r->out);
+  if (!reason) return CLI_OK;
+  cli_say("quantize", "cannot write '%s': %s", r->out, reason);
+  return CLI_FAILED;
+}
+
+/* ---- the work ---- */
+
+/* The same settings with an optimizer that has no state, which would lack the new weights. */
+static void compile_again(mix_model *model) {
+  mix_compile_options compile = model->state->given;
+  json_t *object = mix_optimizer_to_json(model->state->optimizer),
+         *config = json_incref(model->state->config);
+  compile.optimizer = object ? mix_optimizer_from_json(object, model->semantics) : NULL;
+  json_decref(object);
+  if (compile.optimizer && mix_model_compile_with(model, &compile) == MIX_OK) {
+    json_decref(model->state->config);
+    model->state->config = json_incref(config);
+  }
+  json_decref(config);
+}
+
+static int quantize(const request *r) {
+  cli_options options = {.model = r->in};
+  mix_model *model = cli_load_model(&options, CLI_COMPILED);
+  if (model)
+    mix_model_quantize(model, r->mode, .filters = r->filters, .filter_count = r->filter_count,
+                       .amax_history_length = r->history);
+  if (model && model->state && !mix_failed()) compile_again(model);
+  return !mix_failed() && cli_save(model, r->out) == MIX_OK ? CLI_OK : cli_fail();
+}
+
+int cli_quantize(int argc, char **argv) {
+  request r = {NULL};
+  int code = parse(argc, argv, &r);
+  if (code) return code < 0 ? CLI_OK : code;
+  code = check(&r);
+  if (code) return code;
+  mix_scope *scope = mix_scope_begin();
+  code = quantize(&r);
+  mix_scope_end(scope);
+  return code;
+}
