@@ -125,7 +125,7 @@ static bool begins(const char *line, const char *word) { return !strncmp(line, w
 /* True for a line of a log that can belong to a graph. */
 static bool graph_line(const char *line) {
   return *line == '%' || *line == '|' || begins(line, "    ") || begins(line, "store ") ||
-         begins(line, "return") || begins(line, "once\n") || begins(line, "excess\n");
+         begins(line, "return") || begins(line, "eager\n") || begins(line, "excess_precision\n");
 }
 
 typedef struct section {

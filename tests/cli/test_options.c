@@ -191,6 +191,14 @@ static void a_graph_becomes_a_program(void **state) {
   assert_null(strstr(program_out, "// identity")); /* after the passes of the device */
   assert_code(run_program("graph", "--stablehlo", "--pass=fuse", in_folder("graph.txt")), 1);
   assert_has(program_err, "fused of float16: it has no form in StableHLO");
+  file = fopen(in_folder("graph.txt"), "w"); /* as a log has it, under jit_compile */
+  assert_non_null(file);
+  fputs("# compile step: as captured\nexcess_precision\n%0:float16(2, 2) = argument 0\n"
+        "%1:float16(2, 2) = matmul(%0, %0)\nreturn %1\n",
+        file);
+  fclose(file);
+  assert_code(run_program("graph", "--stablehlo", in_folder("graph.txt")), 0);
+  assert_has(program_out, "tensor<2x2xf16>) -> tensor<2x2xf16>\n");
 }
 
 /* Lines of at most 110 columns, except for an option that is longer itself. */

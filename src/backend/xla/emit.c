@@ -214,15 +214,11 @@ static bool put_results(mix_emitter *e, mix_ir *ir) {
 }
 
 char *mix_xla_emit(mix_ir *ir, mix_xla_signature *signature) {
-  mix_emitter e = {.w = {.text = {.grows = true}, .indent = 2},
-                   .root = ir,
-                   .ir = ir,
-                   .signature = signature,
-                   .graph = emit_graph};
+  mix_emitter e = {
+      .w = {.text = {.grows = true}, .indent = 2}, .root = ir, .signature = signature, .graph = emit_graph};
   e.precision = ir->context && ir->context->precision.float32 == MIX_FLOAT32_HIGH ? "HIGH" : "HIGHEST";
-  e.values = mix_ir_array(ir, ir->value_count + 1, sizeof *e.values);
-  for (int v = 0; e.values && v < ir->value_count; v++) e.values[v].number = -1;
-  bool good = e.values && make_signature(&e, ir);
+  mix_hlo *values = mix_ir_array(ir, ir->value_count + 1, sizeof *values);
+  bool good = values && mix_emit_enter(&e, ir, values) && make_signature(&e, ir);
   if (good) put_header(&e, ir);
   good = good && emit_graph(&e, ir) && put_results(&e, ir) && !e.w.text.failed;
   if (good) return e.w.text.text;

@@ -25,7 +25,7 @@ static void put_layout(mix_hlo_writer *w, const char *layout, int axes) {
 
 static mix_hlo convolution(mix_emitter *e, mix_hlo x, mix_hlo kernel, const window *v, mix_shape shape) {
   mix_hlo_writer *w = &e->w;
-  const mix_hlo result = mix_hlo_new(w, mix_type_of(mix_emit_wide(x.dtype), shape));
+  const mix_hlo result = mix_hlo_new(w, mix_type_of(mix_emit_product_dtype(e, e->node, x.dtype), shape));
   const char *precision = mix_emit_precision(e, x.dtype);
   mix_hlo_line(w);
   mix_text_put(&w->text, "%%%d = stablehlo.convolution(", result.number);

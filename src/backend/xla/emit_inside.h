@@ -9,6 +9,7 @@ typedef struct mix_emitter {
   mix_ir *root;          /* whose memory the signature is in */
   const mix_ir *ir;      /* being written: the root or the body of a loop */
   mix_hlo *values;       /* by value of that graph */
+  const bool *decisive;  /* by value of it: feeds a decision; only under jit_compile */
   const char *precision; /* of products of float32 */
   mix_xla_signature *signature;
   int check_capacity;
@@ -42,6 +43,13 @@ static inline mix_hlo mix_emit_widen(mix_emitter *e, mix_hlo x) {
 }
 /* The precision of a product of that dtype, for mix_hlo_dot; NULL: that of its operands suffices. */
 const char *mix_emit_precision(const mix_emitter *e, mix_dtype dtype);
+
+/* The dtype of the node's product of 16-bit operands, which is rounded once: that of the result under
+ * jit_compile, where XLA's libraries may then add a bias before they round, else float32, which the result is
+ * rounded from. */
+mix_dtype mix_emit_product_dtype(const mix_emitter *e, const mix_ir_node *node, mix_dtype dtype);
+/* Begins a graph, the root or the body of a loop. */
+bool mix_emit_enter(mix_emitter *e, mix_ir *ir, mix_hlo *values);
 
 /* ---- families ---- */
 

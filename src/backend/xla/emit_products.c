@@ -1,4 +1,4 @@
-/* Products of matrices and Einstein sums: 16-bit operands give float32, which is rounded once. */
+/* Products of matrices and Einstein sums: those of 16-bit operands add in float32 and round once. */
 #include "backend/xla/emit_inside.h"
 
 /* The operand with its matrices' leading dimensions broadcast. */
@@ -25,7 +25,8 @@ void mix_emit_matmul(mix_emitter *e, const mix_ir_node *node) {
                      .contracted = {{batch.rank + !a->transpose_a}, {batch.rank + a->transpose_b}},
                      .precision = mix_emit_precision(e, x.dtype)};
   for (int d = 0; d < batch.rank; d++) dot.batch[0][d] = dot.batch[1][d] = d;
-  mix_emit_result(e, node, 0, mix_hlo_dot_general(&e->w, x, y, &dot, mix_emit_wide(x.dtype)));
+  mix_emit_result(e, node, 0,
+                  mix_hlo_dot_general(&e->w, x, y, &dot, mix_emit_product_dtype(e, node, x.dtype)));
 }
 
 void mix_emit_einsum(mix_emitter *e, const mix_ir_node *node) {
@@ -51,6 +52,6 @@ void mix_emit_einsum(mix_emitter *e, const mix_ir_node *node) {
   for (int r = 0; r < labels->result.rank; r++)
     for (int i = 0; i < count; i++)
       if (order[i] == labels->result.dims[r]) permutation[r] = i;
-  const mix_hlo product = mix_hlo_dot_general(&e->w, a, b, &dot, mix_emit_wide(a.dtype));
+  const mix_hlo product = mix_hlo_dot_general(&e->w, a, b, &dot, mix_emit_product_dtype(e, node, a.dtype));
   mix_emit_result(e, node, 0, mix_hlo_transpose(&e->w, product, permutation));
 }

@@ -69,21 +69,23 @@ static void loop_over(mix_emitter *e, const mix_ir_node *node, const layout *l, 
   mix_hlo_writer *w = &e->w;
   const mix_ir *outer = e->ir;
   mix_hlo *outer_values = e->values;
+  const bool *outer_decisive = e->decisive;
   mix_hlo *values = mix_alloc(sizeof *values * (size_t)(node->body->value_count + 1));
   if (!values) {
     e->failed = true;
     return;
   }
-  for (int v = 0; v < node->body->value_count; v++) values[v].number = -1;
   first_state(e, node, l, state);
   mix_hlo_loop loop = mix_hlo_while(w, l->count, state);
   const mix_hlo steps = mix_hlo_like(w, state[0], (double)l->a->steps);
   mix_hlo_do(w, mix_hlo_compare(w, "LT", state[0], steps));
-  e->ir = node->body;
-  e->values = values;
-  step(e, node->body, l, state, next);
+  if (mix_emit_enter(e, node->body, values))
+    step(e, node->body, l, state, next);
+  else
+    e->failed = true;
   e->ir = outer;
   e->values = outer_values;
+  e->decisive = outer_decisive;
   mix_free(values);
   if (e->failed) return;
   mix_hlo_end(w, &loop, next);
