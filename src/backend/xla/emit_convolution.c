@@ -1,8 +1,10 @@
 /* Convolutions and their two gradients, which are convolutions too: of dy spread by the strides with the
  * reversed kernel, and of x with dy as its kernel, where batch and channels change places. */
 #include "backend/xla/emit_inside.h"
+#include "backend/xla/xla.h"
 
 #include "ops/convolution.h"
+#include <string.h>
 
 /* Of the spatial axes of an operation, and the places of batch, channels and spatial axes in x, kernel, y. */
 typedef struct window {
@@ -57,6 +59,14 @@ static mix_hlo convolution(mix_emitter *e, mix_hlo x, mix_hlo kernel, const wind
   mix_hlo_put_type(w, result.type);
   mix_text_put(&w->text, "\n");
   return result;
+}
+
+/* The float32 result of 16-bit operands, rounded. For NVIDIA's GPUs XLA would let cuDNN add a residual or a
+ * bias before that, which is for jit_compile alone; for others it keeps the rounding by itself. */
+static mix_hlo rounded(mix_emitter *e, mix_hlo y, mix_dtype dtype) {
+  const mix_pjrt *plugin = mix_xla_plugin();
+  if (y.dtype == dtype || (plugin && strcmp(plugin->platform, "cuda") != 0)) return y;
+  return mix_hlo_unary(&e->w, "optimization_barrier", mix_hlo_convert(&e->w, y, dtype));
 }
 
 /* (spatial..., rows, columns) of a kernel or its gradient. */
@@ -130,5 +140,5 @@ void mix_emit_conv(mix_emitter *e, const mix_ir_node *node) {
     v.batch_groups = g.groups;
     shape = kernel_shape(&g, axes, g.channels, g.groups * g.filters);
   }
-  mix_emit_result(e, node, 0, convolution(e, x, kernel, &v, shape));
+  mix_emit_result(e, node, 0, rounded(e, convolution(e, x, kernel, &v, shape), x.dtype));
 }
