@@ -50,16 +50,18 @@ static int count(const char *part) {
 #define compile_step(...)                                                                                    \
   compile_for_h100((const char *const[]){"compile", "--target", "h100", "--data", "synthetic", "--units",    \
                                          "1024", "--batch-size", "8192", __VA_ARGS__, NULL})
-static void set_environment(void) {
+static void set_environment(bool machine_code) {
   char flags[600];
-  snprintf(flags, sizeof flags, "--xla_dump_to=%s", in_folder("dump"));
+  snprintf(flags, sizeof flags, "--xla_dump_to=%s --xla_dump_emitter_re=%s --xla_gpu_dump_llvmir=%s",
+           in_folder("dump"), machine_code ? ".*" : "", machine_code ? "true" : "false");
   setenv("XLA_FLAGS", flags, 1);
   setenv("MIXTAPE_PJRT_PLUGIN", plugin(), 1);
   setenv("MIXTAPE_XLA_CACHE", in_folder("cache"), 1);
 }
 
 static void compile_for_h100(const char *const *arguments) {
-  set_environment();
+  set_environment(false);
+  forget("dump");
   assert_code(run_program_to(NULL, arguments), 0);
   kernels = count_kernels();
   read_dump("dump/*.train_step.*gpu_after_optimizations.txt");
@@ -134,53 +136,80 @@ static void under_jit_compile_epilogues_round_once(void **state) {
   check_kernels(56);
 }
 
-/* ---- convolutions, in this process ---- */
+/* ---- small graphs, in this process ---- */
 
-static const char residual[] = "%0:float16(8, 16, 16, 32) = argument 0\n"
-                               "%1:float16(3, 3, 32, 32) = argument 1\n"
-                               "%2:float16(8, 16, 16, 32) = conv(%0, %1) {strides=[1, 1] dilation=[1, 1] "
-                               "before=[1, 1] after=[1, 1] groups=1}\n"
-                               "%3:float16(8, 16, 16, 32) = add(%2, %0)\n"
-                               "return %3\n";
+static void have_target(void) {
+  static bool chosen;
+  if (chosen) return;
+  set_environment(true); /* the plug-in reads it once */
+  chosen = mix_cuda_set_target("h100") && mix_set_device("cuda") == MIX_OK;
+  assert_true(chosen);
+}
 
-static void compile_graph(const char *text) {
+static void compile_graph(const char *text, const char *pattern) {
   mix_xla_signature signature;
+  have_target();
   mix_ir *ir = mix_ir_read("test", text, strlen(text), 1 << 20);
   assert_non_null(ir);
   char *stablehlo = mix_xla_emit(ir, &signature);
   assert_non_null(stablehlo);
   forget("dump");
-  assert_true(mix_xla_compile_for_target(stablehlo, "a convolution"));
+  assert_true(mix_xla_compile_for_target(stablehlo, "a graph"));
   mix_free(stablehlo);
   mix_ir_free(ir);
-  read_dump("dump/*gpu_after_optimizations.txt");
+  read_dump(pattern);
+  assert_int_equal(mix_error(), MIX_OK);
 }
 
 static void cudnn_adds_a_residual_under_jit_compile_alone(void **state) {
   (void)state;
   CUDA_OR_SKIP();
-  char jit[sizeof residual + 32];
-  set_environment();
-  assert_true(mix_cuda_set_target("h100"));
-  assert_int_equal(mix_set_device("cuda"), MIX_OK);
-  compile_graph(residual);
+  static const char plain[] = "%0:float16(8, 16, 16, 32) = argument 0\n"
+                              "%1:float16(3, 3, 32, 32) = argument 1\n"
+                              "%2:float16(8, 16, 16, 32) = conv(%0, %1) {strides=[1, 1] dilation=[1, 1] "
+                              "before=[1, 1] after=[1, 1] groups=1}\n"
+                              "%3:float16(8, 16, 16, 32) = add(%2, %0)\n"
+                              "return %3\n",
+                    pattern[] = "dump/*gpu_after_optimizations.txt";
+  char jit[sizeof plain + 32];
+  compile_graph(plain, pattern);
   assert_int_equal(count("custom_call_target=\"__cudnn$convForward\""), 1);
   assert_int_equal(count("convBiasActivationForward"), 0);
-  snprintf(jit, sizeof jit, "excess_precision\n%s", residual);
-  compile_graph(jit);
+  snprintf(jit, sizeof jit, "excess_precision\n%s", plain);
+  compile_graph(jit, pattern);
   assert_int_equal(count("custom_call_target=\"__cudnn$convBiasActivationForward\""), 1);
-  assert_int_equal(mix_error(), MIX_OK);
+}
+
+/* In the code of the kernel: an fma would round once. */
+static void a_product_and_a_sum_round_twice(void **state) {
+  (void)state;
+  CUDA_OR_SKIP();
+  static const char *const dtypes[] = {"float16", "bfloat16", "float32"}, *const types[] = {"f16", "bf16",
+                                                                                            "f32"};
+  for (int i = 0; i < 3; i++) {
+    char text[512], part[16];
+    snprintf(text, sizeof text,
+             "%%0:%s(1024) = argument 0\n%%1:%s(1024) = argument 1\n%%2:%s(1024) = multiply(%%0, %%1)\n"
+             "%%3:%s(1024) = add(%%2, %%1)\nreturn %%3\n",
+             dtypes[i], dtypes[i], dtypes[i], dtypes[i]);
+    compile_graph(text, "dump/*.ptx");
+    snprintf(part, sizeof part, "mul.rn.%s ", types[i]);
+    assert_int_equal(count(part), 1);
+    snprintf(part, sizeof part, "add.rn.%s ", types[i]);
+    assert_int_equal(count(part), 1);
+    assert_int_equal(count("fma."), 0);
+  }
 }
 
 int main(void) {
-#define CASE(function) cmocka_unit_test_setup_teardown(function, folder_begin, folder_end)
   const struct CMUnitTest tests[] = {
-      CASE(float32_products_have_the_highest_precision),
-      CASE(deterministic_float32_products_have_it_too),
-      CASE(products_of_16_bits_give_float32),
-      CASE(deterministic_products_have_no_epilogue),
-      CASE(under_jit_compile_epilogues_round_once),
-      CASE(cudnn_adds_a_residual_under_jit_compile_alone),
+      cmocka_unit_test(float32_products_have_the_highest_precision),
+      cmocka_unit_test(deterministic_float32_products_have_it_too),
+      cmocka_unit_test(products_of_16_bits_give_float32),
+      cmocka_unit_test(deterministic_products_have_no_epilogue),
+      cmocka_unit_test(under_jit_compile_epilogues_round_once),
+      cmocka_unit_test(cudnn_adds_a_residual_under_jit_compile_alone),
+      cmocka_unit_test(a_product_and_a_sum_round_twice),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }
