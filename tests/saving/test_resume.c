@@ -49,8 +49,8 @@ static void every_optimizer(void **state) {
                                            "adafactor"};
   for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
     resume_from_every_step(&(run_kind){SMALL, .optimizer = optimizers[i]}, 4);
-  static const char *const keras3[] = {"lamb", "sgd:gradient_accumulation_steps=3,momentum=0.9",
-                                       "adam:use_ema=true"};
+  static const char *const keras3[] = {"lamb", "muon", "schedulefreeadamw",
+                                       "sgd:gradient_accumulation_steps=3,momentum=0.9", "adam:use_ema=true"};
   for (size_t i = 0; i < sizeof keras3 / sizeof *keras3; i++)
     resume_from_every_step(&(run_kind){SMALL, .optimizer = keras3[i], .semantics = "keras3"}, 3);
 }
