@@ -104,16 +104,16 @@ MIX_API mix_status mix_model_set_weights(mix_model *model, mix_list *values);
  * with the optimizer's state if the model is compiled; .h5 or .hdf5, the legacy form, layer by layer; .npz,
  * with the weights under their names ("dense_1/kernel"), in order; a name that was there before gets a
  * number ("dense_1/kernel_1"). The file is replaced whole or not at all. ValueError for another name, and
- * for .keras, which is a whole model's (mix_model_save), and for .weights.json without a size of shards. Reads
- * the model. */
+ * for .keras, which is a whole model's (mix_model_save), and for .weights.json without a size of shards.
+ * Reads the model. */
 MIX_API mix_status mix_model_save_weights(mix_model *model, const char *path);
 typedef struct mix_save_weights_options {
   size_t size;
   const char *path; /* required */
   /* In units of 2^30 bytes; 0: one file. Keras's sharded weights, of a model in the semantics of Keras 3:
-   * NAME.weights.json, an index, and beside it NAME_00000.weights.h5, NAME_00001.weights.h5, ... with values of
-   * no more than that each. A name that ends in .weights.h5 becomes .weights.json, with a warning. ValueError
-   * for other names, and for an array that is larger. */
+   * NAME.weights.json, an index, and beside it NAME_00000.weights.h5, NAME_00001.weights.h5, ... with values
+   * of no more than that each. A name that ends in .weights.h5 becomes .weights.json, with a warning.
+   * ValueError for other names, and for an array that is larger. */
   double max_shard_size;
 } mix_save_weights_options;
 /* The same with options. Shards are written beside the old files before the first of those is replaced, and
@@ -129,12 +129,13 @@ typedef struct mix_load_weights_options {
   bool skip_mismatch;
 } mix_load_weights_options;
 /* Reads the weights of a file, whose content tells what it is: .weights.h5 and .keras of Keras 3 and of
- * tf_keras, by the layers' paths; .weights.json, whose shards must lie beside it (OSError if one is missing); legacy .h5 (weights or whole models), whose layers with weights are matched
- * in order; .npz with the names that save_weights gives, or with arr_0, arr_1, ... in order. Files of Keras
- * also have the optimizer's state: a compiled model takes it if it has as many variables, else a warning says
- * so. Layers of your own stand in the first kind under the names of their inner layers. FormatError for
- * damaged files. ValueError, which names the variable or the layer with counts and shapes, if something does
- * not fit; then the model is unchanged, unless the data of a file are damaged. Changes the model. */
+ * tf_keras, by the layers' paths; .weights.json, whose shards must lie beside it (OSError if one is missing);
+ * legacy .h5 (weights or whole models), whose layers with weights are matched in order; .npz with the names
+ * that save_weights gives, or with arr_0, arr_1, ... in order. Files of Keras also have the optimizer's
+ * state: a compiled model takes it if it has as many variables, else a warning says so. Layers of your own
+ * stand in the first kind under the names of their inner layers. FormatError for damaged files. ValueError,
+ * which names the variable or the layer with counts and shapes, if something does not fit; then the model is
+ * unchanged, unless the data of a file are damaged. Changes the model. */
 MIX_API mix_status mix_model_load_weights(mix_model *model, const char *path);
 MIX_API mix_status mix_model_load_weights_with(mix_model *model, const mix_load_weights_options *options);
 

@@ -119,7 +119,8 @@ static int run(cli_options *options) {
   bool whole = cli_step_log_close(&log);
   if (!good) code = cli_fail();
   /* Failures from here on are reported and set the exit code, but the results are still printed. */
-  if (good && options->save && cli_save(model, options->save, options->max_shard_size) != MIX_OK) whole = cli_fail() == CLI_OK;
+  if (good && options->save && cli_save(model, options->save, options->max_shard_size) != MIX_OK)
+    whole = cli_fail() == CLI_OK;
   mix_logs *test = NULL;
   if (good && data.test.x) {
     test = mix_model_evaluate(model, data.test.x, data.test.y, .batch_size = options->batch_size,
