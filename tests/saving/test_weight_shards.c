@@ -2,6 +2,7 @@
  * and the recorded ones of $MIXTAPE_REFERENCE_DIR/precision. */
 #include "model/support.h"
 
+#include "base/alloc.h"
 #include "support/expect.h"
 #include "support/folder.h"
 #include "support/skip.h"
@@ -179,6 +180,41 @@ static void bad_indexes_are_named(void **state) {
   }
 }
 
+/* Memory ends at each place in turn: an error, the old files whole, the model as it was. */
+static void memory_may_end(void **state) {
+  (void)state;
+  MIX_SCOPE {
+    mix_model *model = small(), *kept = small(), *read = small();
+    train(model);
+    train(kept);
+    train(read);
+    assert_int_equal(save(model, in_folder("w.weights.json"), LARGEST), MIX_OK);
+    train(model);
+    for (int loads = 0; loads < 2; loads++)
+      for (int64_t count = 0;; count++) {
+        assert_true(count < 100000);
+        const int files = files_in_folder();
+        mix_inject_allocation_failure(count);
+        if (loads)
+          mix_model_load_weights(model, in_folder("w.weights.json"));
+        else
+          save(model, in_folder("w.weights.json"), LARGEST);
+        const mix_status status = mix_error();
+        mix_inject_allocation_failure(-1);
+        mix_error_clear();
+        if (status == MIX_OK) break;
+        assert_string_equal(mix_status_name(status), mix_status_name(MIX_MEMORY_ERROR));
+        assert_int_equal(files_in_folder(), files);
+        if (loads || count % 16) continue;
+        mix_model_load_weights(read, in_folder("w.weights.json"));
+        assert_int_equal(mix_error(), MIX_OK);
+        assert_same(read, kept);
+      }
+    mix_model_load_weights(read, in_folder("w.weights.json"));
+    assert_same(read, model);
+  }
+}
+
 static void recorded_shards_are_read(void **state) {
   (void)state;
   const char *folder = getenv("MIXTAPE_REFERENCE_DIR");
@@ -206,6 +242,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(they_come_back, folder_begin, folder_end),
       cmocka_unit_test_setup_teardown(what_cannot_be_sharded, folder_begin, folder_end),
       cmocka_unit_test_setup_teardown(bad_indexes_are_named, folder_begin, folder_end),
+      cmocka_unit_test_setup_teardown(memory_may_end, folder_begin, folder_end),
       cmocka_unit_test(recorded_shards_are_read)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
