@@ -159,6 +159,8 @@ class Gpu:
         facts = next(self.dump.glob("*.gpu_target_config.pbtxt")).read_text()
         self.plugin = pjrt.Plugin(library)
         self.target = self.plugin.topology("cuda", target_config=facts, topology="1x1x1")
+        # As src/backend/xla/pjrt_run.c.
+        self.options = {"xla_gpu_libnvjitlink_mode": "LIB_NV_JIT_LINK_MODE_DISABLED"} if cuda == 12 else {}
 
     def clear(self):
         for file in self.dump.glob("*"):
@@ -172,7 +174,7 @@ class Gpu:
     def compile(self, stablehlo):
         self.clear()
         self.plugin.compile(stablehlo.encode(), self.target, xla_gpu_cuda_data_dir=self.toolkit,
-                            xla_dump_to=self.dump)
+                            xla_dump_to=self.dump, **self.options)
         return self.kernels("graph")
 
     def compile_model(self, options):

@@ -59,9 +59,18 @@ size_t mix_pjrt_options_of_program(const char *platform, char options[MIX_PJRT_O
   return size;
 }
 
+/* CUDA's linker of 2026 knows no GPU before Turing; ptxas of CUDA 12 still does. */
+static bool needs_ptxas(void) {
+  const mix_cuda_driver *driver = mix_cuda_ask_driver();
+  const mix_cuda_gpu *gpu = &driver->gpus[mix_cuda_gpu_in_use()];
+  return driver->count && gpu->major > 0 && gpu->major * 10 + gpu->minor < 75;
+}
+
 size_t mix_pjrt_options(const char *platform, char options[MIX_PJRT_OPTIONS]) {
-  const size_t size = mix_pjrt_options_of_program(platform, options);
+  size_t size = mix_pjrt_options_of_program(platform, options);
   if (strcmp(platform, "cuda")) return size;
+  if (needs_ptxas())
+    size = put_text(options, size, "xla_gpu_libnvjitlink_mode", "LIB_NV_JIT_LINK_MODE_DISABLED");
   return put_text(options, size, "xla_gpu_cuda_data_dir", mix_cuda_toolkit());
 }
 

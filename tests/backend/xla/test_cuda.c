@@ -39,7 +39,14 @@ static void check_auto(void) {
   have_all(one);
   CHECK(mix_set_device("auto") == MIX_OK && !strcmp(mix_device(), "cuda"));
 }
-/* The driver is too old for the newest of two. */
+static bool names_option(const char *option) {
+  char options[MIX_PJRT_OPTIONS];
+  const size_t size = mix_pjrt_options("cuda", options), length = strlen(option);
+  for (size_t i = 0; i + length <= size; i++)
+    if (!memcmp(options + i, option, length)) return true;
+  return false;
+}
+/* The driver is too old for the newest of two, and the GPU for CUDA's linker. */
 static void check_older(void) {
   have_driver("Tesla V100:7.0:16", "12020");
   have_python();
@@ -47,6 +54,7 @@ static void check_older(void) {
   have_plugin(12), have_compiler("cuda_nvcc");
   CHECK(mix_set_device("cuda") == MIX_OK);
   expect("jax_plugins/xla_cuda12/", mix_xla_plugin()->path);
+  CHECK(names_option("LIB_NV_JIT_LINK_MODE_DISABLED"));
 }
 static void gpus_are_found_and_chosen(void **state) {
   (void)state;
@@ -64,7 +72,7 @@ static void check_options(void) {
          in_folder("lib/././././././python3.12/site-packages/jax_plugins/xla_cuda13/xla_cuda_plugin.so"), 1);
   CHECK(mix_set_device("cuda") == MIX_OK);
   const int size = (int)mix_pjrt_options("cuda", options), length = (int)strlen(mix_cuda_toolkit());
-  CHECK(length < 126);
+  CHECK(length < 126 && !names_option("xla_gpu_libnvjitlink_mode"));
   snprintf(expected + 24, sizeof expected - 24, "%c\x0a%c%s", length + 2, length, mix_cuda_toolkit());
   const int entry = 24 + 3 + length;
   CHECK(entry > 127 && !memcmp(options + size - entry, expected, (size_t)entry));
