@@ -304,7 +304,9 @@ static void bad_values_end_with_2(void **state) {
                                         {"--verbose", "3"},
                                         {"--verbose", "-1"},
                                         {"--init-weights", ""},
-                                        {"--save", "weights.onnx"}};
+                                        {"--save", "weights.onnx"},
+                                        {"--max-shard-size", "0"},
+                                        {"--max-shard-size", "big"}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     int code = run_program(TRAIN_SMALL, rows[i][0], rows[i][1]);
     if (code != 2) fail_msg("%s '%s' ended with %d: %s", rows[i][0], rows[i][1], code, program_err);
