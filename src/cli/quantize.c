@@ -116,7 +116,7 @@ static int quantize(const request *r) {
     mix_model_quantize(model, r->mode, .filters = r->filters, .filter_count = r->filter_count,
                        .amax_history_length = r->history);
   if (model && model->state && !mix_failed()) compile_again(model);
-  return !mix_failed() && cli_save(model, r->out) == MIX_OK ? CLI_OK : cli_fail();
+  return !mix_failed() && cli_save(model, r->out, 0) == MIX_OK ? CLI_OK : cli_fail();
 }
 
 int cli_quantize(int argc, char **argv) {
