@@ -145,9 +145,10 @@ MIX_API mix_dataset *mix_dataset_prefetch(mix_dataset *dataset, int64_t count);
 /* ---- steps that call a function ----
  * Each call has its own scope. On a thread of the pipeline (num_parallel_calls, or a later prefetch; with
  * -1 any call) the state of the caller's thread is missing: open tapes, scopes, cast dtype. An error that
- * the function records is reported by the mix_iterator_next that needs the element. `release(context)` is
- * called when the dataset is released (NULL: nothing). A plug-in (dlopen) whose function is given here, or to
- * a generator, stays in the process after dlclose, so that threads of the pipeline may still be in it. */
+ * the function records is reported by the mix_iterator_next that needs the element; that of a map or a
+ * generator ends with the element's number, "(element 17 of dataset_map)". `release(context)` is called when
+ * the dataset is released (NULL: nothing). A plug-in (dlopen) whose function is given here, or to a
+ * generator, stays in the process after dlclose, so that threads of the pipeline may still be in it. */
 
 /* Returns a list of tensors, evaluated after the call, for an element. NULL is an error. An operation
  * costs microseconds per call, whatever its size, so mapping whole batches, after mix_dataset_batch, is
