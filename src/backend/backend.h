@@ -60,7 +60,7 @@ typedef struct mix_backend {
    * name of `source`, the call or the variable that has it. NULL: nothing may follow. */
   bool (*choose)(const char *which, const char *source);
   const mix_memory_device *memory;
-  /* A run gives a variable that it writes new memory, in bindings->variables, of which the caller gets the
+  /* A run may give a variable that it writes new memory, in bindings->variables, of which the caller gets the
    * reference. The caller still releases the former one. */
   bool replaces_variables;
   bool has_threads; /* plans run on several threads of the host */

@@ -132,6 +132,12 @@ bool mix_memory_copy(mix_memory *to, mix_memory *from) {
   return good;
 }
 
+bool mix_memory_stays(const mix_memory *memory) {
+  for (; memory->whole; memory = memory->whole)
+    if (memory->reads_storage) return false;
+  return !memory->release;
+}
+
 /* Two threads may ask at once: the second one waits for the copy of the first. */
 void *mix_memory_mirror(mix_memory *memory) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -37,6 +37,9 @@ bool mix_memory_copy_in(mix_memory *to, size_t offset, const void *from, size_t 
 bool mix_memory_copy_out(mix_memory *from, size_t offset, void *to, size_t bytes);
 /* Fills `to` with the first bytes of `from`, which is as large or larger. False with the error recorded. */
 bool mix_memory_copy(mix_memory *to, mix_memory *from);
+/* Does the library own the bytes, and write none of them while anybody holds the handle? Not so where they
+ * are the caller's or a variable's. */
+bool mix_memory_stays(const mix_memory *memory);
 /* The bytes of memory that is not written any more, for reading as long as the handle lives: a copy where
  * they are not the host's. NULL with the error recorded. */
 void *mix_memory_mirror(mix_memory *memory);

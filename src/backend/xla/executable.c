@@ -18,6 +18,7 @@ struct mix_executable {
   bool *donated;       /* by parameter: the run takes the buffer */
   mix_memory **gained; /* by parameter: the new memory of a variable; NULL: it keeps its own */
   int64_t *keep;       /* numbers of parameters that are not donated */
+  mix_xla_run *spare;  /* runs that are over, to be used again */
 };
 
 void mix_xla_destroy(mix_executable *e) {
@@ -33,6 +34,7 @@ void mix_xla_destroy(mix_executable *e) {
   mix_free(e->donated);
   mix_free(e->gained);
   mix_free(e->keep);
+  mix_xla_runs_free(&e->spare);
   mix_free(e);
 }
 
@@ -91,13 +93,16 @@ mix_executable *mix_xla_compile(mix_ir *ir, const mix_context *context) {
 /* ---- runs ---- */
 
 /* Before the lock: reading memory may wait for runs. */
-static bool bind_arguments(mix_executable *e, const mix_bindings *bindings) {
+static bool bind_arguments(mix_executable *e, const mix_bindings *bindings, mix_xla_run *run) {
   for (int p = 0; p < e->signature.parameter_count; p++) {
     const mix_xla_parameter *parameter = &e->signature.parameters[p];
     e->parameters[p] = e->constants[p];
     if (parameter->kind != MIX_XLA_ARGUMENT) continue;
     mix_memory *memory = bindings->arguments[parameter->index];
-    if (!(e->parameters[p] = mix_xla_buffer(memory, parameter->type, &e->own[p]))) return false;
+    mix_xla_upload upload = {.parameter = p};
+    if (!(e->parameters[p] = mix_xla_buffer(memory, parameter->type, &e->own[p], &upload))) return false;
+    run->bytes += upload.bytes;
+    if (upload.done) run->uploads[run->upload_count++] = upload;
   }
   return true;
 }
@@ -113,15 +118,13 @@ static int graph_result_count(const mix_xla_signature *signature) {
   return count;
 }
 
-/* New memory for the variables that the run writes. */
-static bool make_memories(mix_executable *e) {
-  for (int p = 0; p < e->signature.parameter_count; p++) {
-    const mix_xla_parameter *parameter = &e->signature.parameters[p];
-    if (!is_replaced(parameter)) continue;
-    e->gained[p] = mix_memory_new(&mix_xla_memory, mix_value_bytes(parameter->dtype, parameter->shape));
-    if (!e->gained[p]) return false;
-  }
-  return true;
+/* A variable that the run writes keeps its memory if the run may take its buffer, and gets a new one if
+ * somebody else holds the old value. */
+static bool bind_written(mix_executable *e, int p, mix_memory *memory) {
+  e->donated[p] = mix_xla_may_donate(memory);
+  if (e->donated[p]) return true;
+  e->gained[p] = mix_memory_new(&mix_xla_memory, mix_memory_bytes(memory));
+  return e->gained[p] != NULL;
 }
 
 /* Returns the number of parameters to keep; -1 with the error recorded. */
@@ -130,10 +133,11 @@ static int bind_variables(mix_executable *e, const mix_bindings *bindings) {
   for (int p = 0; p < e->signature.parameter_count; p++) {
     const mix_xla_parameter *parameter = &e->signature.parameters[p];
     mix_memory *memory = parameter->kind == MIX_XLA_VARIABLE ? bindings->variables[parameter->index] : NULL;
-    if (memory) e->parameters[p] = mix_xla_buffer(memory, parameter->type, &e->own[p]);
+    if (memory) e->parameters[p] = mix_xla_buffer(memory, parameter->type, &e->own[p], NULL);
     if (parameter->kind == MIX_XLA_ERROR) e->parameters[p] = mix_xla_error_word();
     if (!e->parameters[p]) return -1;
-    e->donated[p] = is_replaced(parameter) && mix_xla_may_donate(memory);
+    e->donated[p] = false;
+    if (is_replaced(parameter) && !bind_written(e, p, memory)) return -1;
     if (!e->donated[p]) e->keep[kept++] = p;
   }
   return kept;
@@ -161,11 +165,10 @@ static void give(mix_executable *e, const mix_bindings *bindings, int graph_resu
       mark(*variable, ticket, false);
       continue;
     }
-    mix_xla_give_buffer(e->gained[p], e->results[parameter->result], parameter->type);
-    mark(e->gained[p], ticket, true);
-    if (e->donated[p]) mix_xla_take_buffer(*variable);
-    *variable = e->gained[p];
+    if (e->gained[p]) *variable = e->gained[p];
     e->gained[p] = NULL;
+    mix_xla_give_buffer(*variable, e->results[parameter->result], parameter->type);
+    mark(*variable, ticket, true);
   }
 }
 
@@ -180,7 +183,6 @@ static mix_ticket begin(mix_executable *e, const mix_bindings *bindings, mix_xla
                              .keep_count = kept,
                              .results = e->results};
   if (kept < 0 || !mix_pjrt_execute(mix_xla_plugin(), &call, e->name, &run->done)) return 0;
-  run->signature = signature;
   run->word = signature->error_result < 0 ? NULL : e->results[signature->error_result];
   const mix_ticket ticket = mix_xla_runs_append(run);
   give(e, bindings, graph_result_count(signature), ticket);
@@ -214,13 +216,13 @@ mix_ticket mix_xla_enqueue(mix_executable *e, const mix_bindings *bindings) {
   if (mix_failed() || !mix_xla_usable()) return 0;
   if (mix_xla_plugin()->topology) return pretend(e, bindings);
   mix_ticket ticket = 0;
-  mix_xla_run *run = mix_calloc(1, sizeof *run);
-  if (run && bind_arguments(e, bindings) && make_memories(e)) {
+  mix_xla_run *run = mix_xla_run_take(&e->signature, e->name, &e->spare);
+  if (run && bind_arguments(e, bindings, run)) {
     mix_xla_runs_lock();
     ticket = begin(e, bindings, run);
     mix_xla_runs_unlock();
   }
   release_parameters(e);
-  if (!ticket) mix_free(run);
+  if (!ticket && run) mix_xla_run_drop(run);
   return ticket;
 }

@@ -16,7 +16,6 @@ typedef struct block {
   mix_type type;
   char *host;
   int maps;
-  bool donated; /* a run has taken the buffer for another one */
 } block;
 
 /* ---- blocks; the caller holds the lock ---- */
@@ -31,15 +30,10 @@ static void drop_host(block *b) {
   b->host = NULL;
 }
 
-static bool is_there(const block *b) {
-  if (b->donated) mix_fail_internal("xla: storage of a variable is used after a run has replaced it");
-  return !b->donated;
-}
-
 /* The host's bytes, with the value of the buffer if there is one. */
 static bool make_host(block *b) {
   if (b->host) return true;
-  if (!is_there(b) || !(b->host = mix_alloc_buffer(b->bytes))) return false;
+  if (!(b->host = mix_alloc_buffer(b->bytes))) return false;
   if (!b->buffer || mix_pjrt_download(mix_xla_plugin(), b->buffer, b->type, b->host)) return true;
   drop_host(b);
   return false;
@@ -121,7 +115,7 @@ static bool copy_in(mix_memory *to, size_t offset, const void *from, size_t byte
   if (!settle(to, true)) return false;
   pthread_mutex_lock(&b->lock);
   offset += offset_of(to);
-  if (bytes == b->bytes && is_there(b)) drop_buffer(b); /* nothing of it stays */
+  if (bytes == b->bytes) drop_buffer(b); /* nothing of it stays */
   const bool good = make_host(b);
   if (good) drop_buffer(b);
   if (good && bytes) memcpy(b->host + offset, from, bytes);
@@ -164,13 +158,25 @@ static pjrt_buffer *upload_copy(mix_memory *memory, mix_type type) {
   return buffer;
 }
 
-pjrt_buffer *mix_xla_buffer(mix_memory *memory, mix_type type, bool *own) {
+/* The plug-in may read memory of the host after the call, which is held until then. */
+static pjrt_buffer *begin_upload(mix_memory *memory, mix_type type, mix_xla_upload *upload) {
+  const void *bytes = mix_memory_map(memory, MIX_MAP_READ);
+  if (!bytes) return NULL;
+  const bool stays = memory->device == &mix_host_memory && mix_memory_stays(memory);
+  pjrt_buffer *buffer = mix_pjrt_begin_upload(mix_xla_plugin(), bytes, type, stays, &upload->done);
+  mix_memory_unmap(memory);
+  upload->bytes = buffer ? memory->bytes : 0;
+  if (stays && upload->done) upload->memory = mix_retain(memory);
+  return buffer;
+}
+
+pjrt_buffer *mix_xla_buffer(mix_memory *memory, mix_type type, bool *own, mix_xla_upload *upload) {
   const bool here = memory->device == &mix_xla_memory;
   block *b = here ? block_of(memory) : NULL;
   *own = false;
   if (!mix_xla_usable()) return NULL;
   *own = !here || memory->bytes != b->bytes;
-  if (*own) return upload_copy(memory, type);
+  if (*own) return upload ? begin_upload(memory, type, upload) : upload_copy(memory, type);
   pthread_mutex_lock(&b->lock);
   pjrt_buffer *buffer = make_buffer(b, type);
   pthread_mutex_unlock(&b->lock);
@@ -179,15 +185,6 @@ pjrt_buffer *mix_xla_buffer(mix_memory *memory, mix_type type, bool *own) {
 
 bool mix_xla_may_donate(mix_memory *memory) {
   return mix_references(memory) == 1 && !memory->whole && !block_of(memory)->maps;
-}
-
-void mix_xla_take_buffer(mix_memory *memory) {
-  block *b = block_of(memory);
-  pthread_mutex_lock(&b->lock);
-  drop_buffer(b);
-  drop_host(b);
-  b->donated = true;
-  pthread_mutex_unlock(&b->lock);
 }
 
 void mix_xla_give_buffer(mix_memory *memory, pjrt_buffer *buffer, mix_type type) {

@@ -128,6 +128,22 @@ bool mix_pjrt_await(const mix_pjrt *plugin, pjrt_event *event, const char *what)
   return good;
 }
 
+bool mix_pjrt_is_ready(const mix_pjrt *plugin, pjrt_event *event) {
+  pjrt_is_ready_args args = {.event = event};
+  if (!event) return true;
+  if (MIX_PJRT_CALL(plugin, PJRT_EVENT_IS_READY, args, plugin->path)) return args.is_ready;
+  mix_error_clear();
+  return false;
+}
+
+bool mix_pjrt_take(const mix_pjrt *plugin, pjrt_event *event, const char *what) {
+  if (!event) return true;
+  pjrt_object_args args = {.object = event};
+  const bool good = MIX_PJRT_CALL(plugin, PJRT_EVENT_ERROR, args, what);
+  mix_pjrt_destroy(plugin, PJRT_EVENT_DESTROY, event);
+  return good;
+}
+
 /* ---- loading ---- */
 
 /* Elsewhere libtpu asks a server of Google's cloud about its machine, for minutes. */

@@ -50,6 +50,10 @@ enum { PJRT_ARGUMENTS = 192 }; /* bytes of the longest struct of arguments, and 
 void mix_pjrt_destroy(const mix_pjrt *plugin, pjrt_call call, void *object);
 /* Waits for an event and frees it; NULL: none. False with the error of what it stands for recorded. */
 bool mix_pjrt_await(const mix_pjrt *plugin, pjrt_event *event, const char *what);
+/* Has it happened? Does not wait. NULL: yes. */
+bool mix_pjrt_is_ready(const mix_pjrt *plugin, pjrt_event *event);
+/* mix_pjrt_await of an event that has happened, without a call that may wait. */
+bool mix_pjrt_take(const mix_pjrt *plugin, pjrt_event *event, const char *what);
 
 /* ---- programs and buffers (pjrt_run.c); NULL or false with the error recorded ---- */
 
@@ -65,6 +69,10 @@ pjrt_executable *mix_pjrt_compile_for_target(const mix_pjrt *plugin, const char 
                                              const char *name);
 /* The number of results; -1 with the error recorded. */
 int mix_pjrt_result_count(const mix_pjrt *plugin, pjrt_loaded *loaded);
+/* Begins a copy to the device. `*done`: the event after which the bytes may change, or NULL; unless they
+ * `stay` until then, they are read before it returns. */
+pjrt_buffer *mix_pjrt_begin_upload(const mix_pjrt *plugin, const void *data, mix_type type, bool stay,
+                                   pjrt_event **done);
 /* The bytes are copied before it returns. */
 pjrt_buffer *mix_pjrt_upload(const mix_pjrt *plugin, const void *data, mix_type type);
 /* Waits for the buffer and copies all of its bytes. */

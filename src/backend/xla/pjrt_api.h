@@ -34,6 +34,8 @@ typedef enum pjrt_call {
   PJRT_ERROR_GET_CODE = 2,
   PJRT_PLUGIN_INITIALIZE = 3,
   PJRT_EVENT_DESTROY = 5,
+  PJRT_EVENT_IS_READY = 6,
+  PJRT_EVENT_ERROR = 7,
   PJRT_EVENT_AWAIT = 8,
   PJRT_CLIENT_CREATE = 10,
   PJRT_CLIENT_DESTROY = 11,
@@ -92,13 +94,13 @@ typedef enum pjrt_type {
 
 /* Codes of errors that mean something here. */
 enum { PJRT_RESOURCE_EXHAUSTED = 8, PJRT_UNIMPLEMENTED = 12 };
-/* The host's bytes are read before PJRT_CLIENT_BUFFER_FROM_HOST_BUFFER returns. */
-enum { PJRT_IMMUTABLE_ONLY_DURING_CALL = 0 };
+/* The host's bytes are read before PJRT_CLIENT_BUFFER_FROM_HOST_BUFFER returns; or until its event. */
+enum { PJRT_IMMUTABLE_ONLY_DURING_CALL = 0, PJRT_IMMUTABLE_UNTIL_TRANSFER_COMPLETES = 1 };
 enum { PJRT_LAYOUT_TILED = 0 };
 
 /* ---- arguments; those marked "out" are set by the plug-in ---- */
 
-/* Of functions that take an object alone: destroying, waiting, PJRT_ERROR_DESTROY. */
+/* Of functions that take an object alone: destroying, waiting, PJRT_ERROR_DESTROY, PJRT_EVENT_ERROR. */
 typedef struct pjrt_object_args {
   PJRT_HEAD;
   void *object;
@@ -126,6 +128,12 @@ typedef struct pjrt_error_code_args {
   const pjrt_error *error;
   int code; /* out */
 } pjrt_error_code_args;
+
+typedef struct pjrt_is_ready_args {
+  PJRT_HEAD;
+  pjrt_event *event;
+  bool is_ready; /* out */
+} pjrt_is_ready_args;
 
 typedef struct pjrt_initialize_args {
   PJRT_HEAD;

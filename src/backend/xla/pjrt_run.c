@@ -135,18 +135,29 @@ static int type_of(mix_dtype dtype) {
   return types[dtype];
 }
 
-pjrt_buffer *mix_pjrt_upload(const mix_pjrt *plugin, const void *data, mix_type type) {
-  static const char what[] = "xla: copying to the device";
+static const char uploading[] = "xla: copying to the device";
+
+pjrt_buffer *mix_pjrt_begin_upload(const mix_pjrt *plugin, const void *data, mix_type type, bool stay,
+                                   pjrt_event **done) {
   pjrt_buffer_from_host_args args = {.client = plugin->client,
                                      .data = data,
                                      .type = type_of(type.dtype),
                                      .dims = type.shape.dims,
                                      .rank = (size_t)type.shape.rank,
-                                     .semantics = PJRT_IMMUTABLE_ONLY_DURING_CALL,
+                                     .semantics = stay ? PJRT_IMMUTABLE_UNTIL_TRANSFER_COMPLETES
+                                                       : PJRT_IMMUTABLE_ONLY_DURING_CALL,
                                      .device = plugin->devices[0]};
-  if (!MIX_PJRT_CALL(plugin, PJRT_CLIENT_BUFFER_FROM_HOST_BUFFER, args, what)) return NULL;
-  if (mix_pjrt_await(plugin, args.done, what)) return args.buffer;
-  mix_pjrt_destroy(plugin, PJRT_BUFFER_DESTROY, args.buffer);
+  *done = NULL;
+  if (!MIX_PJRT_CALL(plugin, PJRT_CLIENT_BUFFER_FROM_HOST_BUFFER, args, uploading)) return NULL;
+  *done = args.done;
+  return args.buffer;
+}
+
+pjrt_buffer *mix_pjrt_upload(const mix_pjrt *plugin, const void *data, mix_type type) {
+  pjrt_event *done;
+  pjrt_buffer *buffer = mix_pjrt_begin_upload(plugin, data, type, false, &done);
+  if (!buffer || mix_pjrt_await(plugin, done, uploading)) return buffer;
+  mix_pjrt_destroy(plugin, PJRT_BUFFER_DESTROY, buffer);
   return NULL;
 }
 

@@ -5,15 +5,22 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "tensor/shape.h"
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-enum { WAITING = 64 }; /* runs that nobody waits for */
+/* Runs that nobody waits for: so many, or, from the third on, whose copied arguments take so many bytes. */
+enum { WAITING = 64, FEW = 2, WAITING_BYTES = 256 << 20 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static mix_xla_run *first, **end = &first;
 static int count;
+static size_t copied; /* bytes of the arguments that were copied for these runs */
 static mix_ticket last_ticket;
+/* The first run that is forgotten although its word was not read; 0: none. A later run of the same program
+ * still has it. */
+static mix_ticket unread;
 static pjrt_buffer *word; /* of the latest run that has one, or zeros; NULL: not made yet */
 /* What a run met, until a wait has reported it. */
 static mix_error_aside failure;
@@ -56,6 +63,7 @@ mix_ticket mix_xla_runs_append(mix_xla_run *run) {
   *end = run;
   end = &run->next;
   count++;
+  copied += run->bytes;
   return run->ticket;
 }
 
@@ -98,25 +106,80 @@ static void drop_first(void) {
   first = run->next;
   if (!first) end = &first;
   count--;
+  copied -= run->bytes;
   if (run->word && run->word != word) destroy_buffer(run->word);
-  mix_free(run);
+  run->next = *run->spare;
+  *run->spare = run;
+}
+
+/* ---- ends of copies and runs ---- */
+
+/* Ends a copy: false with the error recorded, which names the argument. `ready`: it is done. */
+static bool end_upload(mix_xla_run *run, mix_xla_upload *upload, bool ready) {
+  const mix_xla_parameter *parameter = &run->signature->parameters[upload->parameter];
+  char what[300], shape[160];
+  mix_shape_text(parameter->shape, shape, sizeof shape);
+  snprintf(what, sizeof what, "xla: copying argument %d of %s, %s %s, to the device", parameter->index,
+           run->name, mix_dtype_name(parameter->dtype), shape);
+  const bool good = (ready ? mix_pjrt_take : mix_pjrt_await)(mix_xla_plugin(), upload->done, what);
+  mix_release(upload->memory);
+  *upload = (mix_xla_upload){.parameter = upload->parameter};
+  return good;
+}
+
+/* No error is pending, before or after. */
+static void end_run(mix_xla_run *run, bool ready) {
+  for (int i = 0; i < run->upload_count; i++)
+    if (run->uploads[i].done && !end_upload(run, &run->uploads[i], ready)) keep_failure();
+  if (!(ready ? mix_pjrt_take : mix_pjrt_await)(mix_xla_plugin(), run->done, "xla: a run")) keep_failure();
+  run->done = NULL;
+}
+
+/* Ends copies that are done, in their order, so that the host's memory is free for the next arguments. */
+static bool end_uploads(mix_xla_run *run) {
+  for (int i = 0; i < run->upload_count; i++) {
+    mix_xla_upload *upload = &run->uploads[i];
+    if (!mix_pjrt_is_ready(mix_xla_plugin(), upload->done)) return false;
+    if (upload->done && !end_upload(run, upload, true)) keep_failure();
+  }
+  return true;
+}
+
+static const mix_xla_run *first_that_may_fail(const mix_xla_run *run) {
+  while (run && !may_fail(run)) run = run->next;
+  return run;
+}
+
+/* Words tell which check of a program met a bad value, and not of which program: the next run that has one
+ * must be of the same. */
+static bool may_be_forgotten(const mix_xla_run *run) {
+  const mix_xla_run *next = may_fail(run) ? first_that_may_fail(run->next) : NULL;
+  return !may_fail(run) || (next && next->signature == run->signature);
+}
+
+static void forget_first(void) {
+  if (may_fail(first) && !unread) unread = first->ticket;
+  drop_first();
 }
 
 /* Waits for the first `some` runs. No error is pending, before or after. */
 static void finish(int some) {
   mix_xla_run *run = first;
-  for (int i = 0; i < some; i++, run = run->next) {
-    if (!mix_pjrt_await(mix_xla_plugin(), run->done, "xla: a run")) keep_failure();
-    run->done = NULL;
-  }
+  for (int i = 0; i < some; i++, run = run->next) end_run(run, false);
   if (!failure.status) look(some);
-  for (int i = 0; i < some; i++) drop_first();
+  for (int i = 0; i < some; i++) {
+    if (may_fail(first)) unread = 0;
+    drop_first();
+  }
 }
 
+/* The runs to wait for: those up to the ticket, or the one that has the word of forgotten ones among them. */
 static int until(mix_ticket ticket) {
   int some = 0;
   for (const mix_xla_run *run = first; run && run->ticket <= ticket; run = run->next) some++;
-  return some;
+  if (!unread || ticket < unread) return some;
+  const mix_xla_run *holder = first_that_may_fail(first);
+  return holder && holder->ticket > ticket ? until(holder->ticket) : some;
 }
 
 static void finish_quietly(int some) {
@@ -128,7 +191,61 @@ static void finish_quietly(int some) {
   mix_error_put_back(&pending);
 }
 
-void mix_xla_runs_trim(void) { finish_quietly(count > WAITING ? count - WAITING : 0); }
+static void forget_ended(void) {
+  for (mix_xla_run *run = first; run && end_uploads(run);) run = run->next;
+  while (first && may_be_forgotten(first) && end_uploads(first) &&
+         mix_pjrt_is_ready(mix_xla_plugin(), first->done)) {
+    end_run(first, true);
+    forget_first();
+  }
+}
+
+static bool too_many(void) { return count > WAITING || (count > FEW && copied > WAITING_BYTES); }
+
+void mix_xla_runs_trim(void) {
+  mix_error_aside pending;
+  mix_error_set_aside(&pending);
+  forget_ended();
+  while (too_many()) {
+    if (!may_be_forgotten(first)) {
+      finish(1);
+      continue;
+    }
+    end_run(first, false);
+    forget_first();
+  }
+  mix_error_clear();
+  mix_error_put_back(&pending);
+}
+
+/* ---- runs that have not begun, or are over ---- */
+
+mix_xla_run *mix_xla_run_take(const mix_xla_signature *signature, const char *name, mix_xla_run **spare) {
+  pthread_mutex_lock(&lock);
+  mix_xla_run *run = *spare;
+  if (run) *spare = run->next;
+  pthread_mutex_unlock(&lock);
+  const size_t room = sizeof *run->uploads * (size_t)signature->parameter_count;
+  if (!run && !(run = mix_calloc(1, sizeof *run + room))) return NULL;
+  *run = (mix_xla_run){.signature = signature, .name = name, .spare = spare};
+  return run;
+}
+
+void mix_xla_run_drop(mix_xla_run *run) {
+  mix_error_aside pending;
+  mix_error_set_aside(&pending);
+  for (int i = 0; i < run->upload_count; i++) end_upload(run, &run->uploads[i], false);
+  mix_error_clear();
+  mix_error_put_back(&pending);
+  mix_free(run);
+}
+
+void mix_xla_runs_free(mix_xla_run **spare) {
+  for (mix_xla_run *run = *spare, *next; run; run = next) {
+    next = run->next;
+    mix_free(run);
+  }
+}
 
 void mix_xla_runs_finish(const mix_xla_signature *signature) {
   mix_ticket ticket = 0;

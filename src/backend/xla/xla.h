@@ -83,13 +83,18 @@ void mix_cuda_write_target(mix_text *text, int cuda);
 extern const mix_memory_device mix_xla_memory;
 /* The memory that a handle is a part of, or itself. */
 mix_memory *mix_xla_whole(mix_memory *memory);
-/* The bytes, also of the host's memory, as an argument of this type. `own`: the caller frees it. NULL with
- * the error recorded. */
-pjrt_buffer *mix_xla_buffer(mix_memory *memory, mix_type type, bool *own);
-/* May a run take the buffer for another one? Not while somebody else holds or maps the memory. */
+/* A copy to the device that has begun. */
+typedef struct mix_xla_upload {
+  pjrt_event *done;   /* NULL: it is done */
+  mix_memory *memory; /* whose bytes it reads until then: retained; NULL: it has read them */
+  size_t bytes;
+  int parameter; /* of the program */
+} mix_xla_upload;
+/* The bytes, also of the host's memory, as an argument of this type. `own`: the caller frees it. A copy that
+ * is then not done yet is `upload`; NULL: it waits. NULL with the error recorded. */
+pjrt_buffer *mix_xla_buffer(mix_memory *memory, mix_type type, bool *own, mix_xla_upload *upload);
+/* May a run take the buffer for the new value? Not while somebody else holds or maps the memory. */
 bool mix_xla_may_donate(mix_memory *memory);
-/* A run has taken it: whoever reads the memory from now on gets an error. */
-void mix_xla_take_buffer(mix_memory *memory);
 /* The value of the memory is that of the buffer, which it owns from now on. */
 void mix_xla_give_buffer(mix_memory *memory, pjrt_buffer *buffer, mix_type type);
 
@@ -127,10 +132,20 @@ typedef struct mix_xla_run {
   struct mix_xla_run *next;
   mix_ticket ticket;
   const mix_xla_signature *signature; /* of its executable, which outlives it */
+  const char *name;                   /* of the function */
+  struct mix_xla_run **spare;         /* where the executable finds it again when it is over */
   pjrt_event *done;
   pjrt_buffer *word; /* the error word after it; NULL: it has none */
+  size_t bytes;      /* of arguments that were copied for it */
+  int upload_count;
+  mix_xla_upload uploads[]; /* as many as there are parameters */
 } mix_xla_run;
 
+/* A run of the executable, used before or new. NULL with the error recorded. */
+mix_xla_run *mix_xla_run_take(const mix_xla_signature *signature, const char *name, mix_xla_run **spare);
+/* Of a run that has not begun: waits for its copies. */
+void mix_xla_run_drop(mix_xla_run *run);
+void mix_xla_runs_free(mix_xla_run **spare);
 /* Between these two, no other thread begins a run. */
 void mix_xla_runs_lock(void);
 void mix_xla_runs_unlock(void);
@@ -138,7 +153,8 @@ void mix_xla_runs_unlock(void);
 pjrt_buffer *mix_xla_error_word(void);
 /* With the lock: the run has begun. Returns its ticket. */
 mix_ticket mix_xla_runs_append(mix_xla_run *run);
-/* With the lock: waits for the oldest runs until no more than some are left. What they met is reported by the
+/* With the lock: forgets runs that are over, and waits for the oldest ones while there are too many, or the
+ * arguments that were copied for them take too much of the device's memory. What they met is reported by the
  * next wait. */
 void mix_xla_runs_trim(void);
 /* Waits for the runs of an executable. What they met is reported by the next wait. */

@@ -35,6 +35,8 @@ static void functions_have_their_places(void **state) {
   PLACE(PJRT_ERROR_GET_CODE, PJRT_Error_GetCode);
   PLACE(PJRT_PLUGIN_INITIALIZE, PJRT_Plugin_Initialize);
   PLACE(PJRT_EVENT_DESTROY, PJRT_Event_Destroy);
+  PLACE(PJRT_EVENT_IS_READY, PJRT_Event_IsReady);
+  PLACE(PJRT_EVENT_ERROR, PJRT_Event_Error);
   PLACE(PJRT_EVENT_AWAIT, PJRT_Event_Await);
   PLACE(PJRT_CLIENT_CREATE, PJRT_Client_Create);
   PLACE(PJRT_CLIENT_DESTROY, PJRT_Client_Destroy);
@@ -74,6 +76,7 @@ static void arguments_of_one_object(void **state) {
   } while (0)
   OBJECT(PJRT_Error_Destroy_Args, error);
   OBJECT(PJRT_Event_Destroy_Args, event);
+  OBJECT(PJRT_Event_Error_Args, event);
   OBJECT(PJRT_Event_Await_Args, event);
   OBJECT(PJRT_Client_Destroy_Args, client);
   OBJECT(PJRT_TopologyDescription_Destroy_Args, topology);
@@ -101,6 +104,9 @@ static void arguments_of_one_object(void **state) {
   } while (0)
   PART(PJRT_Device_GetDescription_Args, device, device_description);
   PART(PJRT_LoadedExecutable_GetExecutable_Args, loaded_executable, executable);
+  WHOLE(pjrt_is_ready_args, PJRT_Event_IsReady_Args);
+  SAME(pjrt_is_ready_args, event, PJRT_Event_IsReady_Args, event);
+  SAME(pjrt_is_ready_args, is_ready, PJRT_Event_IsReady_Args, is_ready);
   WHOLE(pjrt_error_code_args, PJRT_Error_GetCode_Args);
   SAME(pjrt_error_code_args, error, PJRT_Error_GetCode_Args, error);
   SAME(pjrt_error_code_args, code, PJRT_Error_GetCode_Args, code);
@@ -233,6 +239,8 @@ static void constants_have_their_values(void **state) {
   assert_int_equal(PJRT_RESOURCE_EXHAUSTED, PJRT_Error_Code_RESOURCE_EXHAUSTED);
   assert_int_equal(PJRT_UNIMPLEMENTED, PJRT_Error_Code_UNIMPLEMENTED);
   assert_int_equal(PJRT_IMMUTABLE_ONLY_DURING_CALL, PJRT_HostBufferSemantics_kImmutableOnlyDuringCall);
+  assert_int_equal(PJRT_IMMUTABLE_UNTIL_TRANSFER_COMPLETES,
+                   PJRT_HostBufferSemantics_kImmutableUntilTransferCompletes);
   assert_int_equal(PJRT_LAYOUT_TILED, PJRT_Buffer_MemoryLayout_Type_Tiled);
 }
 

@@ -102,6 +102,10 @@ static pjrt_error *create_client(void *arguments) {
   return check_size(arguments, sizeof *args);
 }
 static pjrt_error *nothing(void *arguments) { return check_size(arguments, sizeof(pjrt_object_args)); }
+static pjrt_error *is_ready(void *arguments) {
+  ((pjrt_is_ready_args *)arguments)->is_ready = true;
+  return check_size(arguments, sizeof(pjrt_is_ready_args));
+}
 static pjrt_error *devices(void *arguments) {
   pjrt_devices_args *args = arguments;
   args->devices = &device;
@@ -284,6 +288,8 @@ __attribute__((visibility("default"))) const pjrt_api *GetPjrtApi(void) {
                                                                [PJRT_ERROR_GET_CODE] = error_code,
                                                                [PJRT_PLUGIN_INITIALIZE] = initialize,
                                                                [PJRT_EVENT_DESTROY] = nothing,
+                                                               [PJRT_EVENT_IS_READY] = is_ready,
+                                                               [PJRT_EVENT_ERROR] = nothing,
                                                                [PJRT_EVENT_AWAIT] = nothing,
                                                                [PJRT_CLIENT_CREATE] = create_client,
                                                                [PJRT_CLIENT_DESTROY] = nothing,

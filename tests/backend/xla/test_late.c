@@ -1,0 +1,176 @@
+/* Copies of arguments that finish late (support/pjrt/late.c): a steady step waits for nothing and allocates
+ * nothing, the values are those of copies that finish at once, and an error names the argument. */
+#include "backend/xla/support.h"
+#include "base/ended_object.h"
+#include "support/sanitizer.h"
+#include "support/xla.h"
+
+#include <dlfcn.h>
+#include <mixtape/mixtape.h>
+#include <sys/mman.h>
+
+/* The device, before the fake of this name, or the plug-in for CPUs. */
+static const char *late(const char *name) {
+  char path[600];
+  snprintf(path, sizeof path, "%s/fake_%s.so", getenv("MIXTAPE_FAKE_PJRT"), name ? name : "");
+  setenv("MIXTAPE_LATE_PJRT", name ? path : strchr(xla_device(), ':') + 1, 1);
+  return fake("late");
+}
+
+static int calls(const char *what) {
+  void *library = dlopen(strchr(fake("late"), ':') + 1, RTLD_NOW | RTLD_NOLOAD);
+  int (*count)(const char *) = NULL;
+  CHECK(library);
+  *(void **)&count = dlsym(library, "late_count");
+  CHECK(count);
+  return count(what);
+}
+
+/* ---- steps of a loop ---- */
+
+static mix_tensor *batch_of(int step) {
+  double values[64];
+  for (int i = 0; i < 64; i++) values[i] = step + i;
+  return mix_tensor_from_doubles(values, MIX_FLOAT32, MIX_SHAPE(64));
+}
+
+static void step_often(mix_function *function, mix_list **batches, int steps) {
+  for (int i = 0; i < steps; i++)
+    MIX_SCOPE { CHECK(mix_function_call(function, batches[i % 4])); }
+}
+
+/* Beyond the number of runs that may wait; batches are used again while their copies are under way. */
+static void run_steadily(const char *device) {
+  CHECK(mix_set_device(device) == MIX_OK);
+  mix_function *function = new_function_of(mix_variable_new(scalar(0), .name = "count"));
+  mix_list *batches[4];
+  for (int i = 0; i < 4; i++) batches[i] = mix_list_of(batch_of(i));
+  step_often(function, batches, 8);
+  const int awaits = calls("awaits"), downloads = calls("downloads"), staying = calls("staying");
+  const uint64_t allocations = mix_inject_allocation_failure(-1);
+  step_often(function, batches, 200);
+  CHECK(mix_inject_allocation_failure(-1) == allocations || UNDER_ADDRESS_SANITIZER || mix_keeps_handles());
+  CHECK(calls("awaits") == awaits && calls("downloads") == downloads);
+  CHECK(calls("staying") == staying + 200);
+  CHECK(mix_synchronize() == MIX_OK);
+}
+static void a_loop_over_a_fake(void) { run_steadily(late("pairs")); }
+static void a_loop_waits_for_nothing(void **state) {
+  (void)state;
+  in_child(a_loop_over_a_fake);
+}
+
+/* The host's memory may change at once where it is the caller's. */
+static void wrap_and_overwrite(void) {
+  float values[64] = {0};
+  CHECK(mix_set_device(late("works")) == MIX_OK);
+  mix_function *function = new_function();
+  for (int i = 0; i < 10; i++)
+    MIX_SCOPE {
+      mix_tensor *wrapped = mix_tensor_wrap(values, MIX_FLOAT32, MIX_SHAPE(64), NULL);
+      CHECK(mix_function_call(function, mix_list_of(wrapped)));
+      for (int k = 0; k < 64; k++) values[k] += 1;
+    }
+  CHECK(calls("uploads") >= 10 && calls("staying") == 0);
+  CHECK(mix_synchronize() == MIX_OK);
+}
+static void memory_of_the_caller_is_copied(void **state) {
+  (void)state;
+  in_child(wrap_and_overwrite);
+}
+
+static void fail_a_copy(void) {
+  char message[1024];
+  setenv("MIXTAPE_LATE_FAILS", "3", 1);
+  CHECK(mix_set_device(late("works")) == MIX_OK);
+  mix_function_options options = {.size = sizeof options, .body = twice_and_one, .name = "my_step"};
+  mix_function *function = mix_function_with(&options);
+  for (int i = 0; i < 3; i++) CHECK(mix_function_call(function, mix_list_of(batch_of(i))));
+  CHECK(mix_synchronize() != MIX_OK);
+  CHECK(mix_error_take(message, sizeof message) == MIX_RUNTIME_ERROR);
+  CHECK(strstr(message, "xla: copying argument 0 of my_step, float32 (64), to the device: the copy failed"));
+  CHECK(mix_function_call(function, mix_list_of(batch_of(3))));
+  CHECK(mix_synchronize() == MIX_OK);
+}
+static void an_error_names_the_argument(void **state) {
+  (void)state;
+  in_child(fail_a_copy);
+}
+
+/* ---- fit ---- */
+
+enum { ROWS = 96, INPUTS = 8, UNITS = 16, CLASSES = 4, BATCH = 8, WEIGHTS = 4 };
+
+static mix_tensor *rows_of(int rows, mix_dtype dtype, int columns, int modulus) {
+  static double values[20 * ROWS * INPUTS];
+  CHECK(rows * columns <= (int)(sizeof values / sizeof *values));
+  for (int i = 0; i < rows * columns; i++) values[i] = (i * 37 + i / 5) % modulus;
+  return mix_tensor_from_doubles(values, dtype, columns > 1 ? MIX_SHAPE(rows, columns) : MIX_SHAPE(rows));
+}
+
+static mix_model *train(const char *device, int rows, int64_t epochs) {
+  CHECK(mix_set_device(device) == MIX_OK);
+  mix_set_seed(5);
+  mix_model *model = mix_sequential(
+      mix_list_of(mix_dense(UNITS, .activation = "relu"), mix_dense(CLASSES, .activation = "softmax")));
+  mix_model_compile(model, .optimizer = mix_adam(.learning_rate = 0.01),
+                    .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"});
+  mix_model_fit(model, rows_of(rows, MIX_FLOAT32, INPUTS, 11), rows_of(rows, MIX_INT32, 1, CLASSES),
+                .batch_size = BATCH, .epochs = epochs, .seed = 3, .quiet = true);
+  CHECK(mix_error() == MIX_OK);
+  return model;
+}
+
+/* Shared with the children. */
+static struct { float weights[2][WEIGHTS][INPUTS * UNITS]; } * shared;
+
+static void keep_weights(const char *device, float (*to)[INPUTS * UNITS]) {
+  mix_list *weights = mix_model_weights(train(device, ROWS, 1));
+  CHECK(mix_list_count(weights) == WEIGHTS);
+  for (int w = 0; w < WEIGHTS; w++) {
+    mix_tensor *value = mix_variable_value(mix_list_get(weights, w));
+    CHECK(mix_tensor_read(value, MIX_FLOAT32, to[w], mix_shape_size(mix_tensor_shape(value))) == MIX_OK);
+  }
+}
+static void keep_weights_of_xla(void) { keep_weights(xla_device(), shared->weights[0]); }
+static void keep_weights_of_late(void) { keep_weights(late(NULL), shared->weights[1]); }
+
+/* After twelve steps. */
+static void weights_are_the_same(void **state) {
+  (void)state;
+  XLA_OR_SKIP();
+  shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  assert_ptr_not_equal(shared, MAP_FAILED);
+  in_child(keep_weights_of_xla);
+  in_child(keep_weights_of_late);
+  assert_true(shared->weights[0][0][0] != 0);
+  assert_memory_equal(shared->weights[0], shared->weights[1], sizeof shared->weights[0]);
+  munmap(shared, sizeof *shared);
+}
+
+static void count_epochs(void) {
+  train(late(NULL), ROWS, 1);
+  CHECK(calls("staying") > 0);
+  int awaits[2], downloads[2];
+  for (int i = 0; i < 2; i++) {
+    const int before[] = {calls("awaits"), calls("downloads")};
+    train(fake("late"), ROWS * (1 + 9 * i), 2);
+    awaits[i] = calls("awaits") - before[0], downloads[i] = calls("downloads") - before[1];
+  }
+  CHECK(awaits[0] == awaits[1] && downloads[0] == downloads[1]);
+}
+/* Ten times as many steps wait no more. */
+static void fit_waits_at_the_end_of_an_epoch(void **state) {
+  (void)state;
+  XLA_OR_SKIP();
+  in_child(count_epochs);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(a_loop_waits_for_nothing),         TEST(memory_of_the_caller_is_copied),
+      TEST(an_error_names_the_argument),      TEST(weights_are_the_same),
+      TEST(fit_waits_at_the_end_of_an_epoch),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,193 @@
+/* The plug-in of MIXTAPE_LATE_PJRT on a device whose copies of arguments finish late: when two more runs have
+ * begun, or somebody waits. The host's bytes must stay as they were until then, or the process ends. The copy
+ * whose number MIXTAPE_LATE_FAILS says fails. late_count("awaits") and the like tell the calls. */
+#include "backend/xla/pjrt_api.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+EXPORTED int late_count(const char *what);
+EXPORTED const pjrt_api *GetPjrtApi(void);
+
+enum { LATER = 2 }; /* runs */
+
+typedef struct copy {
+  struct copy *next;
+  const char *from;
+  char *was;
+  size_t bytes;
+  int begun, number; /* the runs before it, the copies up to it */
+  int done;
+} copy;
+
+static const pjrt_api *real;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static copy *copies;
+static int awaits, downloads, uploads, staying, runs;
+static char failed[] = "the copy failed";
+
+int late_count(const char *what) {
+  pthread_mutex_lock(&lock);
+  const int count = !strcmp(what, "awaits")      ? awaits
+                    : !strcmp(what, "downloads") ? downloads
+                    : !strcmp(what, "uploads")   ? uploads
+                    : !strcmp(what, "staying")   ? staying
+                                                 : runs;
+  pthread_mutex_unlock(&lock);
+  return count;
+}
+
+static void count(int *counter) {
+  pthread_mutex_lock(&lock);
+  ++*counter;
+  pthread_mutex_unlock(&lock);
+}
+
+/* With the lock. */
+static copy *copy_of(const void *event) {
+  copy *c = copies;
+  while (c && c != event) c = c->next;
+  return c;
+}
+
+static void end(copy *c) {
+  if (!c->done && memcmp(c->from, c->was, c->bytes)) {
+    fprintf(stderr, "late: the host's bytes changed before their copy was done\n");
+    abort();
+  }
+  c->done = 1;
+}
+
+static pjrt_error *error_of(const copy *c) {
+  const char *fails = getenv("MIXTAPE_LATE_FAILS");
+  return fails && atoi(fails) == c->number ? (pjrt_error *)failed : NULL;
+}
+
+static size_t size_of(int type) {
+  return type == PJRT_F64 || type == PJRT_S64                        ? 8
+         : type == PJRT_F32 || type == PJRT_S32                      ? 4
+         : type == PJRT_F16 || type == PJRT_BF16 || type == PJRT_S16 ? 2
+                                                                     : 1;
+}
+
+static pjrt_error *upload(void *arguments) {
+  pjrt_buffer_from_host_args *args = arguments;
+  const int stays = args->semantics == PJRT_IMMUTABLE_UNTIL_TRANSFER_COMPLETES;
+  args->semantics = PJRT_IMMUTABLE_ONLY_DURING_CALL;
+  pjrt_error *error = real->functions[PJRT_CLIENT_BUFFER_FROM_HOST_BUFFER](arguments);
+  count(&uploads);
+  if (error || !stays) return error;
+  if (args->done) { /* of a copy that is done */
+    pjrt_object_args event = {.struct_size = sizeof event, .object = args->done};
+    real->functions[PJRT_EVENT_DESTROY](&event);
+  }
+  size_t bytes = size_of(args->type);
+  for (size_t d = 0; d < args->rank; d++) bytes *= (size_t)args->dims[d];
+  copy *c = calloc(1, sizeof *c);
+  *c = (copy){.from = args->data, .was = malloc(bytes + 1), .bytes = bytes};
+  memcpy(c->was, c->from, bytes);
+  pthread_mutex_lock(&lock);
+  c->begun = runs, c->number = ++staying;
+  c->next = copies, copies = c;
+  pthread_mutex_unlock(&lock);
+  args->done = (pjrt_event *)c;
+  return NULL;
+}
+
+static pjrt_error *is_ready(void *arguments) {
+  pjrt_is_ready_args *args = arguments;
+  pthread_mutex_lock(&lock);
+  copy *c = copy_of(args->event);
+  if (c && runs >= c->begun + LATER) end(c);
+  if (c) args->is_ready = c->done;
+  pthread_mutex_unlock(&lock);
+  return c ? NULL : real->functions[PJRT_EVENT_IS_READY](arguments);
+}
+
+static pjrt_error *wait_for(void *arguments) {
+  const pjrt_object_args *args = arguments;
+  pthread_mutex_lock(&lock);
+  copy *c = copy_of(args->object);
+  awaits++;
+  if (c) end(c);
+  pjrt_error *error = c ? error_of(c) : NULL;
+  pthread_mutex_unlock(&lock);
+  return c ? error : real->functions[PJRT_EVENT_AWAIT](arguments);
+}
+
+static pjrt_error *event_error(void *arguments) {
+  const pjrt_object_args *args = arguments;
+  pthread_mutex_lock(&lock);
+  copy *c = copy_of(args->object);
+  if (c && !c->done) abort(); /* as plug-ins do */
+  pjrt_error *error = c ? error_of(c) : NULL;
+  pthread_mutex_unlock(&lock);
+  return c ? error : real->functions[PJRT_EVENT_ERROR](arguments);
+}
+
+static pjrt_error *destroy_event(void *arguments) {
+  const pjrt_object_args *args = arguments;
+  pthread_mutex_lock(&lock);
+  copy *c = copy_of(args->object), **at = &copies;
+  while (c && *at != c) at = &(*at)->next;
+  if (c) *at = c->next;
+  pthread_mutex_unlock(&lock);
+  if (!c) return real->functions[PJRT_EVENT_DESTROY](arguments);
+  free(c->was);
+  free(c);
+  return NULL;
+}
+
+static pjrt_error *execute(void *arguments) {
+  count(&runs);
+  return real->functions[PJRT_LOADED_EXECUTE](arguments);
+}
+
+static pjrt_error *download(void *arguments) {
+  count(&downloads);
+  return real->functions[PJRT_BUFFER_TO_HOST_BUFFER](arguments);
+}
+
+static pjrt_error *destroy_error(void *arguments) {
+  const pjrt_object_args *args = arguments;
+  return args->object == failed ? NULL : real->functions[PJRT_ERROR_DESTROY](arguments);
+}
+static pjrt_error *error_message(void *arguments) {
+  pjrt_text_args *args = arguments;
+  if (args->object != failed) return real->functions[PJRT_ERROR_MESSAGE](arguments);
+  args->text = failed;
+  args->size = sizeof failed - 1;
+  return NULL;
+}
+static pjrt_error *error_code(void *arguments) {
+  pjrt_error_code_args *args = arguments;
+  if ((const char *)args->error != failed) return real->functions[PJRT_ERROR_GET_CODE](arguments);
+  args->code = 13;
+  return NULL;
+}
+
+const pjrt_api *GetPjrtApi(void) {
+  static pjrt_api *table; /* for the life of the process, as a plug-in's own */
+  void *library = dlopen(getenv("MIXTAPE_LATE_PJRT"), RTLD_NOW | RTLD_LOCAL);
+  const pjrt_api *(*entry)(void) = NULL;
+  if (library) *(void **)&entry = dlsym(library, PJRT_ENTRY);
+  if (!entry) return NULL;
+  real = entry();
+  table = malloc(real->struct_size);
+  memcpy(table, real, real->struct_size);
+  table->functions[PJRT_CLIENT_BUFFER_FROM_HOST_BUFFER] = upload;
+  table->functions[PJRT_EVENT_IS_READY] = is_ready;
+  table->functions[PJRT_EVENT_AWAIT] = wait_for;
+  table->functions[PJRT_EVENT_ERROR] = event_error;
+  table->functions[PJRT_EVENT_DESTROY] = destroy_event;
+  table->functions[PJRT_LOADED_EXECUTE] = execute;
+  table->functions[PJRT_BUFFER_TO_HOST_BUFFER] = download;
+  table->functions[PJRT_ERROR_DESTROY] = destroy_error;
+  table->functions[PJRT_ERROR_MESSAGE] = error_message;
+  table->functions[PJRT_ERROR_GET_CODE] = error_code;
+  return table;
+}
