@@ -19,6 +19,9 @@ void mix_compiled_state_free(mix_compiled_state *state) {
   mix_release(state->class_weights);
   mix_release(state->train);
   mix_release(state->watched);
+  mix_release(state->recorder);
+  mix_release(state->record);
+  mix_release(state->finished);
   mix_release(state->agreement);
   mix_release(state->test);
   mix_free(state);

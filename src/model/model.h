@@ -42,6 +42,11 @@ typedef struct mix_compiled_state {
   mix_function *train, *test;        /* retained, made on first use */
   const struct mix_step_observer *observer; /* of the running fit; NULL: none (train/captured_steps.h) */
   mix_function *watched;             /* the step as observed: retained */
+  /* Of train/finished_logs.c, retained: what takes the metrics' results, those that are not there yet, and
+   * the latest that were. */
+  mix_function *recorder;
+  mix_list *record;
+  struct mix_logs *finished;
   mix_variable *agreement; /* retained: what ranks tell each other within a step; NULL: nothing yet */
 } mix_compiled_state;
 

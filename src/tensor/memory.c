@@ -125,6 +125,11 @@ bool mix_memory_copy_out(mix_memory *from, size_t offset, void *to, size_t bytes
   return from->device->copy_out(from, offset, to, bytes);
 }
 
+bool mix_memory_is_ready(mix_memory *memory) {
+  return memory->device == &mix_host_memory || (memory->device->is_ready && memory->device->is_ready(memory));
+}
+bool mix_memory_device_can_tell(const mix_memory_device *device) { return device->is_ready != NULL; }
+
 bool mix_memory_copy(mix_memory *to, mix_memory *from) {
   const void *bytes = mix_memory_map(from, MIX_MAP_READ);
   bool good = bytes && mix_memory_copy_in(to, 0, bytes, to->bytes);

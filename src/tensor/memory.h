@@ -35,6 +35,9 @@ void mix_memory_unmap(mix_memory *memory);
 /* Copies `bytes` bytes from the host to `offset`, or back. False with the error recorded. */
 bool mix_memory_copy_in(mix_memory *to, size_t offset, const void *from, size_t bytes);
 bool mix_memory_copy_out(mix_memory *from, size_t offset, void *to, size_t bytes);
+/* Can the bytes be read without waiting for a run? False also where the device cannot tell. */
+bool mix_memory_is_ready(mix_memory *memory);
+bool mix_memory_device_can_tell(const mix_memory_device *device);
 /* Fills `to` with the first bytes of `from`, which is as large or larger. False with the error recorded. */
 bool mix_memory_copy(mix_memory *to, mix_memory *from);
 /* Does the library own the bytes, and write none of them while anybody holds the handle? Not so where they

@@ -15,6 +15,8 @@ struct mix_memory_device {
   /* Without a mapping of the whole. */
   bool (*copy_in)(mix_memory *to, size_t offset, const void *from, size_t bytes);
   bool (*copy_out)(mix_memory *from, size_t offset, void *to, size_t bytes);
+  /* Are the runs over that write the memory? Does not wait. NULL: it cannot tell. */
+  bool (*is_ready)(mix_memory *memory);
 };
 
 struct mix_memory {

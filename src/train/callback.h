@@ -87,8 +87,8 @@ bool mix_callbacks_show(mix_callbacks *callbacks, bool tests, int verbose, int64
 void mix_callbacks_set_input_share(const mix_callbacks *callbacks, double share);
 /* The steps of the pass; -1: unknown. */
 void mix_callbacks_set_target(const mix_callbacks *callbacks, int64_t target);
-/* Calls the hook of a batch's end, with the model's logs if a callback reads them or a redraw is due: reading
- * them waits for the step. */
+/* Calls the hook of a batch's end, with the model's logs if a callback reads them, which waits for the step;
+ * if only a redraw is due, with those of a step that is over. */
 bool mix_callbacks_end_batch(const mix_callbacks *callbacks, mix_hook hook, int64_t index);
 
 /* Makes a callback that owns its context. On failure the context is released at once. */

@@ -6,6 +6,7 @@
 #include "ops/with_number.h"
 #include "optim/optimizer.h"
 #include "distribute/distribute.h"
+#include "train/logs.h"
 #include <mixtape/device.h>
 
 static int input_count(const mix_model *model, int arguments) {
@@ -333,6 +334,7 @@ mix_function *mix_model_fit_step(mix_model *model, bool *watched) {
 
 mix_status mix_model_reset_metrics(mix_model *model) {
   mix_compiled_state *state = model->state;
+  mix_model_forget_logs(model);
   mix_metric_reset(state->loss_tracker);
   for (int i = 0; i < state->tracker_count; i++) mix_metric_reset(state->trackers[i].metric);
   for (int i = 0; i < state->metric_count; i++) mix_metric_reset(state->metrics[i].metric);

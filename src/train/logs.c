@@ -103,30 +103,39 @@ bool mix_logs_add_result(mix_logs *logs, const char *name, mix_tensor *result) {
   return good;
 }
 
+mix_list *mix_model_results(mix_model *model) {
+  mix_compiled_state *state = model->state;
+  mix_list *results = mix_list_of(mix_metric_result_tensor(state->loss_tracker));
+  for (int i = 0; i < state->tracker_count; i++)
+    mix_list_append(results, mix_metric_result_tensor(state->trackers[i].metric));
+  for (int i = 0; i < state->metric_count; i++)
+    mix_list_append(results, mix_metric_result_tensor(state->metrics[i].metric));
+  return mix_failed() ? NULL : results;
+}
+
+mix_logs *mix_model_logs_of(const mix_model *model, mix_list *results) {
+  const mix_compiled_state *state = model->state;
+  mix_logs *logs = mix_logs_new();
+  int at = 0;
+  if (!logs) return NULL;
+  mix_logs_add_result(logs, "loss", mix_list_get(results, at++));
+  for (int i = 0; i < state->tracker_count; i++)
+    mix_logs_add_result(logs, state->trackers[i].name, mix_list_get(results, at++));
+  for (int i = 0; i < state->metric_count; i++)
+    mix_logs_add_result(logs, state->metrics[i].name, mix_list_get(results, at++));
+  return mix_failed() ? NULL : logs;
+}
+
 /* Evaluates all results in one plan. */
 mix_logs *mix_model_current_logs(mix_model *model) {
-  mix_compiled_state *state = model->state;
-  mix_logs *logs = mix_logs_new();
-  int count = 1 + state->tracker_count + state->metric_count, at = 0;
-  mix_tensor **results = logs ? mix_calloc((size_t)count, sizeof *results) : NULL;
-  if (!results) return NULL;
+  mix_logs *logs = NULL;
   MIX_SCOPE {
-    results[at++] = mix_metric_result_tensor(state->loss_tracker);
-    for (int i = 0; i < state->tracker_count; i++)
-      results[at++] = mix_metric_result_tensor(state->trackers[i].metric);
-    for (int i = 0; i < state->metric_count; i++)
-      results[at++] = mix_metric_result_tensor(state->metrics[i].metric);
-    if (!mix_failed() && mix_evaluate(count, results) == MIX_OK) {
-      at = 0;
-      mix_logs_add_result(logs, "loss", results[at++]);
-      for (int i = 0; i < state->tracker_count; i++)
-        mix_logs_add_result(logs, state->trackers[i].name, results[at++]);
-      for (int i = 0; i < state->metric_count; i++)
-        mix_logs_add_result(logs, state->metrics[i].name, results[at++]);
-    }
+    mix_list *results = mix_model_results(model);
+    mix_tensor *const *tensors = results ? (mix_tensor *const *)mix_list_items(results) : NULL;
+    if (results && mix_evaluate(mix_list_count(results), (mix_tensor **)tensors) == MIX_OK)
+      logs = mix_retain(mix_model_logs_of(model, results));
   }
-  mix_free(results);
-  return mix_failed() ? NULL : logs;
+  return mix_scoped(logs);
 }
 
 /* ---- history ---- */

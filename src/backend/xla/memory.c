@@ -140,6 +140,11 @@ static bool copy_out(mix_memory *from, size_t offset, void *to, size_t bytes) {
   return good;
 }
 
+static bool is_ready(mix_memory *memory) {
+  const mix_ticket ticket = mix_xla_whole(memory)->written;
+  return !mix_pjrt_lost() && (!ticket || mix_xla_is_over(ticket));
+}
+
 const mix_memory_device mix_xla_memory = {.name = "xla",
                                           .alignment = MIX_BUFFER_ALIGNMENT,
                                           .allocate = allocate,
@@ -147,7 +152,8 @@ const mix_memory_device mix_xla_memory = {.name = "xla",
                                           .map = map,
                                           .unmap = unmap,
                                           .copy_in = copy_in,
-                                          .copy_out = copy_out};
+                                          .copy_out = copy_out,
+                                          .is_ready = is_ready};
 
 /* ---- runs ---- */
 

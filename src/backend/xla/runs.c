@@ -145,14 +145,18 @@ static bool end_uploads(mix_xla_run *run) {
   return true;
 }
 
-static const mix_xla_run *first_that_may_fail(const mix_xla_run *run) {
+static bool is_over(mix_xla_run *run) {
+  return end_uploads(run) && mix_pjrt_is_ready(mix_xla_plugin(), run->done);
+}
+
+static mix_xla_run *first_that_may_fail(mix_xla_run *run) {
   while (run && !may_fail(run)) run = run->next;
   return run;
 }
 
 /* Words tell which check of a program met a bad value, and not of which program: the next run that has one
  * must be of the same. */
-static bool may_be_forgotten(const mix_xla_run *run) {
+static bool may_be_forgotten(mix_xla_run *run) {
   const mix_xla_run *next = may_fail(run) ? first_that_may_fail(run->next) : NULL;
   return !may_fail(run) || (next && next->signature == run->signature);
 }
@@ -165,7 +169,7 @@ static void forget_first(void) {
 /* Waits for the first `some` runs. No error is pending, before or after. */
 static void finish(int some) {
   mix_xla_run *run = first;
-  for (int i = 0; i < some; i++, run = run->next) end_run(run, false);
+  for (int i = 0; i < some; i++, run = run->next) end_run(run, is_over(run));
   if (!failure.status) look(some);
   for (int i = 0; i < some; i++) {
     if (may_fail(first)) unread = 0;
@@ -178,8 +182,8 @@ static int until(mix_ticket ticket) {
   int some = 0;
   for (const mix_xla_run *run = first; run && run->ticket <= ticket; run = run->next) some++;
   if (!unread || ticket < unread) return some;
-  const mix_xla_run *holder = first_that_may_fail(first);
-  return holder && holder->ticket > ticket ? until(holder->ticket) : some;
+  const mix_xla_run *keeper = first_that_may_fail(first);
+  return keeper && keeper->ticket > ticket ? until(keeper->ticket) : some;
 }
 
 static void finish_quietly(int some) {
@@ -191,10 +195,13 @@ static void finish_quietly(int some) {
   mix_error_put_back(&pending);
 }
 
+/* The run that keeps the word of the forgotten ones is over too, so that reading what they made does not wait
+ * for it. */
 static void forget_ended(void) {
   for (mix_xla_run *run = first; run && end_uploads(run);) run = run->next;
-  while (first && may_be_forgotten(first) && end_uploads(first) &&
-         mix_pjrt_is_ready(mix_xla_plugin(), first->done)) {
+  while (first && may_be_forgotten(first) && is_over(first)) {
+    mix_xla_run *keeper = may_fail(first) ? first_that_may_fail(first->next) : NULL;
+    if (keeper && !is_over(keeper)) return;
     end_run(first, true);
     forget_first();
   }
@@ -255,6 +262,19 @@ void mix_xla_runs_finish(const mix_xla_signature *signature) {
     if (run->signature == signature) ticket = run->ticket;
   finish_quietly(until(ticket));
   pthread_mutex_unlock(&lock);
+}
+
+bool mix_xla_is_over(mix_ticket ticket) {
+  mix_error_aside pending;
+  bool over = true;
+  mix_error_set_aside(&pending);
+  pthread_mutex_lock(&lock);
+  mix_xla_run *run = first;
+  for (int left = until(ticket); left > 0 && over; left--, run = run->next) over = is_over(run);
+  pthread_mutex_unlock(&lock);
+  mix_error_clear();
+  mix_error_put_back(&pending);
+  return over;
 }
 
 /* While another error is pending, what a run met stays to be reported. */

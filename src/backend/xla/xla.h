@@ -160,3 +160,5 @@ void mix_xla_runs_trim(void);
 /* Waits for the runs of an executable. What they met is reported by the next wait. */
 void mix_xla_runs_finish(const mix_xla_signature *signature);
 mix_status mix_xla_wait(mix_ticket ticket);
+/* Would mix_xla_wait return at once? */
+bool mix_xla_is_over(mix_ticket ticket);

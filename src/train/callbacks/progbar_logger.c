@@ -180,10 +180,13 @@ void mix_callbacks_set_input_share(const mix_callbacks *callbacks, double share)
 }
 
 bool mix_callbacks_end_batch(const mix_callbacks *callbacks, mix_hook hook, int64_t index) {
-  bool read = callbacks->logs >> hook & 1;
+  const bool read = callbacks->logs >> hook & 1;
+  bool due = false;
   for (int i = 0; callbacks->shows && i < mix_callbacks_count(callbacks); i++) {
     mix_progress *progress = mix_callbacks_get(callbacks, i)->progress;
-    if (progress && !(callbacks->tests && progress->in_fit)) read |= mix_progress_due(progress, index + 1);
+    if (progress && !(callbacks->tests && progress->in_fit)) due |= mix_progress_due(progress, index + 1);
   }
-  return mix_callbacks_run(callbacks, hook, index, read ? mix_model_current_logs(callbacks->model) : NULL);
+  mix_model *model = callbacks->model;
+  mix_logs *logs = read ? mix_model_current_logs(model) : due ? mix_model_finished_logs(model) : NULL;
+  return mix_callbacks_run(callbacks, hook, index, logs);
 }

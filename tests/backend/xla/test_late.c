@@ -4,6 +4,7 @@
 #include "base/ended_object.h"
 #include "support/sanitizer.h"
 #include "support/xla.h"
+#include "train/logs.h"
 
 #include <dlfcn.h>
 #include <mixtape/mixtape.h>
@@ -108,24 +109,29 @@ static mix_tensor *rows_of(int rows, mix_dtype dtype, int columns, int modulus) 
   return mix_tensor_from_doubles(values, dtype, columns > 1 ? MIX_SHAPE(rows, columns) : MIX_SHAPE(rows));
 }
 
-static mix_model *train(const char *device, int rows, int64_t epochs) {
+static mix_model *new_model(const char *device) {
   CHECK(mix_set_device(device) == MIX_OK);
   mix_set_seed(5);
   mix_model *model = mix_sequential(
       mix_list_of(mix_dense(UNITS, .activation = "relu"), mix_dense(CLASSES, .activation = "softmax")));
   mix_model_compile(model, .optimizer = mix_adam(.learning_rate = 0.01),
                     .loss = "sparse_categorical_crossentropy", .metrics = {"accuracy"});
-  mix_model_fit(model, rows_of(rows, MIX_FLOAT32, INPUTS, 11), rows_of(rows, MIX_INT32, 1, CLASSES),
-                .batch_size = BATCH, .epochs = epochs, .seed = 3, .quiet = true);
-  CHECK(mix_error() == MIX_OK);
   return model;
+}
+
+static void train(mix_model *model, int rows, int64_t epochs, int verbose) {
+  mix_model_fit(model, rows_of(rows, MIX_FLOAT32, INPUTS, 11), rows_of(rows, MIX_INT32, 1, CLASSES),
+                .batch_size = BATCH, .epochs = epochs, .seed = 3, .verbose = verbose);
+  CHECK(mix_error() == MIX_OK);
 }
 
 /* Shared with the children. */
 static struct { float weights[2][WEIGHTS][INPUTS * UNITS]; } * shared;
 
 static void keep_weights(const char *device, float (*to)[INPUTS * UNITS]) {
-  mix_list *weights = mix_model_weights(train(device, ROWS, 1));
+  mix_model *model = new_model(device);
+  train(model, ROWS, 1, MIX_SILENT);
+  mix_list *weights = mix_model_weights(model);
   CHECK(mix_list_count(weights) == WEIGHTS);
   for (int w = 0; w < WEIGHTS; w++) {
     mix_tensor *value = mix_variable_value(mix_list_get(weights, w));
@@ -148,29 +154,62 @@ static void weights_are_the_same(void **state) {
   munmap(shared, sizeof *shared);
 }
 
-static void count_epochs(void) {
-  train(late(NULL), ROWS, 1);
-  CHECK(calls("staying") > 0);
-  int awaits[2], downloads[2];
-  for (int i = 0; i < 2; i++) {
-    const int before[] = {calls("awaits"), calls("downloads")};
-    train(fake("late"), ROWS * (1 + 9 * i), 2);
-    awaits[i] = calls("awaits") - before[0], downloads[i] = calls("downloads") - before[1];
-  }
-  CHECK(awaits[0] == awaits[1] && downloads[0] == downloads[1]);
+static char shown[1 << 16];
+static void keep_progress(void *context, mix_log_level level, const char *message) {
+  (void)context;
+  if (level != MIX_LOG_PROGRESS) return;
+  const size_t used = strlen(shown);
+  snprintf(shown + used, sizeof shown - used, "%s", message);
 }
-/* Ten times as many steps wait no more. */
-static void fit_waits_at_the_end_of_an_epoch(void **state) {
+
+/* The calls of two epochs with some steps, and with ten times as many. */
+static void compare_calls(mix_model *model, int verbose) {
+  int blocked[2], downloads[2];
+  train(model, ROWS, 1, verbose); /* compiles all */
+  for (int i = 0; i < 2; i++) {
+    const int before[] = {calls("blocked"), calls("downloads")};
+    train(model, ROWS * (1 + 9 * i), 2, verbose);
+    blocked[i] = calls("blocked") - before[0], downloads[i] = calls("downloads") - before[1];
+  }
+  CHECK(blocked[0] == blocked[1]);
+  CHECK(verbose == 1 || downloads[0] == downloads[1]); /* a bar reads what is there */
+}
+
+/* The metrics of a run that is not over yet are shown later. */
+static void show_what_is_over(mix_model *model) {
+  mix_function *function = new_function();
+  const int blocked = calls("blocked");
+  mix_model_forget_logs(model);
+  CHECK(!mix_model_finished_logs(model) && mix_error() == MIX_OK);
+  CHECK(!mix_model_finished_logs(model));
+  for (int i = 0; i < 2; i++) CHECK(mix_function_call(function, mix_list_of(batch_of(i))));
+  mix_logs *logs = mix_model_finished_logs(model);
+  CHECK(logs && calls("blocked") == blocked);
+  const mix_logs *current = mix_model_current_logs(model);
+  CHECK(mix_logs_count(logs) == 2 && mix_logs_count(current) == 2);
+  for (int i = 0; i < 2; i++) CHECK(mix_logs_value(logs, i) == mix_logs_value(current, i));
+}
+
+static void count_calls(void) {
+  mix_model *model = new_model(late(NULL));
+  mix_set_log_callback(keep_progress, NULL);
+  compare_calls(model, MIX_SILENT);
+  CHECK(calls("staying") > 0 && !*shown);
+  compare_calls(model, 1);
+  CHECK(strstr(shown, "12/12") && strstr(shown, "accuracy: "));
+  show_what_is_over(model);
+}
+/* It waits at the end of an epoch. */
+static void more_steps_of_fit_wait_no_more(void **state) {
   (void)state;
   XLA_OR_SKIP();
-  in_child(count_epochs);
+  in_child(count_calls);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_loop_waits_for_nothing),         TEST(memory_of_the_caller_is_copied),
-      TEST(an_error_names_the_argument),      TEST(weights_are_the_same),
-      TEST(fit_waits_at_the_end_of_an_epoch),
+      TEST(a_loop_waits_for_nothing), TEST(memory_of_the_caller_is_copied), TEST(an_error_names_the_argument),
+      TEST(weights_are_the_same),     TEST(more_steps_of_fit_wait_no_more),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

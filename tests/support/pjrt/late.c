@@ -1,6 +1,7 @@
-/* The plug-in of MIXTAPE_LATE_PJRT on a device whose copies of arguments finish late: when two more runs have
- * begun, or somebody waits. The host's bytes must stay as they were until then, or the process ends. The copy
- * whose number MIXTAPE_LATE_FAILS says fails. late_count("awaits") and the like tell the calls. */
+/* The plug-in of MIXTAPE_LATE_PJRT on a device whose copies of arguments, and whose runs, finish late: when
+ * two more runs have begun, or somebody waits. The host's bytes must stay as they were until then, or the
+ * process ends. The copy whose number MIXTAPE_LATE_FAILS says fails. late_count("awaits") and the like tell
+ * the calls; "blocked" are those that waited for what was not over. */
 #include "backend/xla/pjrt_api.h"
 
 #include <dlfcn.h>
@@ -15,24 +16,27 @@ EXPORTED const pjrt_api *GetPjrtApi(void);
 
 enum { LATER = 2 }; /* runs */
 
-typedef struct copy {
-  struct copy *next;
+/* Of a copy, or of a run. */
+typedef struct event {
+  struct event *next;
   const char *from;
   char *was;
   size_t bytes;
-  int begun, number; /* the runs before it, the copies up to it */
+  pjrt_event *run;   /* the plug-in's own; NULL: a copy */
+  int begun, number; /* the runs before it, the copies up to it; 0: a run */
   int done;
-} copy;
+} event;
 
 static const pjrt_api *real;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static copy *copies;
-static int awaits, downloads, uploads, staying, runs;
+static event *events;
+static int awaits, blocked, downloads, uploads, staying, runs;
 static char failed[] = "the copy failed";
 
 int late_count(const char *what) {
   pthread_mutex_lock(&lock);
   const int count = !strcmp(what, "awaits")      ? awaits
+                    : !strcmp(what, "blocked")   ? blocked
                     : !strcmp(what, "downloads") ? downloads
                     : !strcmp(what, "uploads")   ? uploads
                     : !strcmp(what, "staying")   ? staying
@@ -48,23 +52,35 @@ static void count(int *counter) {
 }
 
 /* With the lock. */
-static copy *copy_of(const void *event) {
-  copy *c = copies;
-  while (c && c != event) c = c->next;
-  return c;
+static event *event_of(const void *object) {
+  event *e = events;
+  while (e && e != object) e = e->next;
+  return e;
 }
 
-static void end(copy *c) {
-  if (!c->done && memcmp(c->from, c->was, c->bytes)) {
+static void add_event(event *e) {
+  e->begun = runs;
+  e->next = events;
+  events = e;
+}
+
+static void end(event *e) {
+  pjrt_object_args args = {.struct_size = sizeof args, .object = e->run};
+  if (e->run && !e->done) real->functions[PJRT_EVENT_AWAIT](&args);
+  if (e->was && !e->done && memcmp(e->from, e->was, e->bytes)) {
     fprintf(stderr, "late: the host's bytes changed before their copy was done\n");
     abort();
   }
-  c->done = 1;
+  e->done = 1;
 }
 
-static pjrt_error *error_of(const copy *c) {
+static int is_due(const event *e) { return e->done || runs >= e->begun + LATER; }
+
+static pjrt_error *error_of(const event *e) {
   const char *fails = getenv("MIXTAPE_LATE_FAILS");
-  return fails && atoi(fails) == c->number ? (pjrt_error *)failed : NULL;
+  pjrt_object_args args = {.struct_size = sizeof args, .object = e->run};
+  if (e->run) return real->functions[PJRT_EVENT_ERROR](&args);
+  return fails && atoi(fails) == e->number ? (pjrt_error *)failed : NULL;
 }
 
 static size_t size_of(int type) {
@@ -82,69 +98,82 @@ static pjrt_error *upload(void *arguments) {
   count(&uploads);
   if (error || !stays) return error;
   if (args->done) { /* of a copy that is done */
-    pjrt_object_args event = {.struct_size = sizeof event, .object = args->done};
-    real->functions[PJRT_EVENT_DESTROY](&event);
+    pjrt_object_args done = {.struct_size = sizeof done, .object = args->done};
+    real->functions[PJRT_EVENT_DESTROY](&done);
   }
   size_t bytes = size_of(args->type);
   for (size_t d = 0; d < args->rank; d++) bytes *= (size_t)args->dims[d];
-  copy *c = calloc(1, sizeof *c);
-  *c = (copy){.from = args->data, .was = malloc(bytes + 1), .bytes = bytes};
-  memcpy(c->was, c->from, bytes);
+  event *e = calloc(1, sizeof *e);
+  *e = (event){.from = args->data, .was = malloc(bytes + 1), .bytes = bytes};
+  memcpy(e->was, e->from, bytes);
   pthread_mutex_lock(&lock);
-  c->begun = runs, c->number = ++staying;
-  c->next = copies, copies = c;
+  e->number = ++staying;
+  add_event(e);
   pthread_mutex_unlock(&lock);
-  args->done = (pjrt_event *)c;
+  args->done = (pjrt_event *)e;
   return NULL;
+}
+
+static pjrt_error *execute(void *arguments) {
+  pjrt_execute_args *args = arguments;
+  pjrt_error *error = real->functions[PJRT_LOADED_EXECUTE](arguments);
+  pthread_mutex_lock(&lock);
+  runs++;
+  event *e = args->done && args->done[0] ? calloc(1, sizeof *e) : NULL;
+  if (e) {
+    e->run = args->done[0];
+    add_event(e);
+    args->done[0] = (pjrt_event *)e;
+  }
+  pthread_mutex_unlock(&lock);
+  return error;
 }
 
 static pjrt_error *is_ready(void *arguments) {
   pjrt_is_ready_args *args = arguments;
   pthread_mutex_lock(&lock);
-  copy *c = copy_of(args->event);
-  if (c && runs >= c->begun + LATER) end(c);
-  if (c) args->is_ready = c->done;
+  event *e = event_of(args->event);
+  if (e && is_due(e)) end(e);
+  if (e) args->is_ready = e->done;
   pthread_mutex_unlock(&lock);
-  return c ? NULL : real->functions[PJRT_EVENT_IS_READY](arguments);
+  return e ? NULL : real->functions[PJRT_EVENT_IS_READY](arguments);
 }
 
 static pjrt_error *wait_for(void *arguments) {
   const pjrt_object_args *args = arguments;
   pthread_mutex_lock(&lock);
-  copy *c = copy_of(args->object);
+  event *e = event_of(args->object);
   awaits++;
-  if (c) end(c);
-  pjrt_error *error = c ? error_of(c) : NULL;
+  if (e && !is_due(e)) blocked++;
+  if (e) end(e);
+  pjrt_error *error = e ? error_of(e) : NULL;
   pthread_mutex_unlock(&lock);
-  return c ? error : real->functions[PJRT_EVENT_AWAIT](arguments);
+  return e ? error : real->functions[PJRT_EVENT_AWAIT](arguments);
 }
 
 static pjrt_error *event_error(void *arguments) {
   const pjrt_object_args *args = arguments;
   pthread_mutex_lock(&lock);
-  copy *c = copy_of(args->object);
-  if (c && !c->done) abort(); /* as plug-ins do */
-  pjrt_error *error = c ? error_of(c) : NULL;
+  event *e = event_of(args->object);
+  if (e && !e->done) abort(); /* as plug-ins do */
+  pjrt_error *error = e ? error_of(e) : NULL;
   pthread_mutex_unlock(&lock);
-  return c ? error : real->functions[PJRT_EVENT_ERROR](arguments);
+  return e ? error : real->functions[PJRT_EVENT_ERROR](arguments);
 }
 
 static pjrt_error *destroy_event(void *arguments) {
   const pjrt_object_args *args = arguments;
   pthread_mutex_lock(&lock);
-  copy *c = copy_of(args->object), **at = &copies;
-  while (c && *at != c) at = &(*at)->next;
-  if (c) *at = c->next;
+  event *e = event_of(args->object), **at = &events;
+  while (e && *at != e) at = &(*at)->next;
+  if (e) *at = e->next;
   pthread_mutex_unlock(&lock);
-  if (!c) return real->functions[PJRT_EVENT_DESTROY](arguments);
-  free(c->was);
-  free(c);
+  if (!e) return real->functions[PJRT_EVENT_DESTROY](arguments);
+  pjrt_object_args own = {.struct_size = sizeof own, .object = e->run};
+  if (e->run) real->functions[PJRT_EVENT_DESTROY](&own);
+  free(e->was);
+  free(e);
   return NULL;
-}
-
-static pjrt_error *execute(void *arguments) {
-  count(&runs);
-  return real->functions[PJRT_LOADED_EXECUTE](arguments);
 }
 
 static pjrt_error *download(void *arguments) {
