@@ -72,6 +72,8 @@ typedef struct mix_backend {
   const char *(*unavailable)(void);
   /* The platform of its devices where a plug-in decides it: "tpu", "cuda", "cpu". NULL: none does. */
   const char *(*platform)(void);
+  /* Free bytes of its memory; 0: not known. NULL: its memory is the host's, or it never knows. */
+  size_t (*free_bytes)(void);
   const void *own; /* what only the backend's functions read */
   /* Writes up to `capacity` GPUs of the machine, that in use first. Returns their number. NULL: none. */
   int (*gpus)(mix_gpu_fact *facts, int capacity);

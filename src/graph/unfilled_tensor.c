@@ -4,12 +4,6 @@
 #include "graph/node.h"
 #include "tensor/shape.h"
 
-mix_memory *mix_memory_reuse(mix_memory **memory, size_t bytes) {
-  if (*memory && mix_references(*memory) == 1 && mix_memory_bytes(*memory) >= bytes) return *memory;
-  mix_release(*memory);
-  return *memory = mix_memory_new(&mix_host_memory, bytes);
-}
-
 mix_tensor *mix_tensor_of_memory(mix_memory *memory, mix_dtype dtype, mix_shape shape) {
   mix_node *node = mix_node_constant(memory, dtype, shape);
   if (!node) return NULL;

@@ -44,6 +44,7 @@ static void drop_mirror(mix_memory *memory) {
 static void finalize(void *object) {
   mix_memory *memory = object;
   drop_mirror(memory);
+  mix_release(memory->spare);
   if (memory->whole)
     mix_release(memory->whole);
   else if (memory->release)
@@ -135,6 +136,26 @@ bool mix_memory_copy(mix_memory *to, mix_memory *from) {
   bool good = bytes && mix_memory_copy_in(to, 0, bytes, to->bytes);
   if (bytes) mix_memory_unmap(from);
   return good;
+}
+
+static bool is_free(const mix_memory *memory, size_t bytes) {
+  return memory && mix_references(memory) == 1 && memory->bytes >= bytes;
+}
+
+/* Two in turn: while one is copied to a device, the other one is filled. */
+mix_memory *mix_memory_reuse(mix_memory **memory, size_t bytes) {
+  mix_memory *former = *memory, *next = former ? former->spare : NULL;
+  if (is_free(former, bytes)) return former;
+  if (former) former->spare = NULL;
+  if (!is_free(next, bytes)) {
+    mix_release(next);
+    next = mix_memory_new(&mix_host_memory, bytes);
+  }
+  if (next && former && former->bytes >= bytes)
+    next->spare = former;
+  else
+    mix_release(former);
+  return *memory = next;
 }
 
 bool mix_memory_stays(const mix_memory *memory) {

@@ -83,7 +83,9 @@ bool mix_data_adapter_open_arrays(mix_data_adapter *adapter, mix_list *arrays, i
   mix_data_adapter_set_target(adapter);
   /* tf_keras repeats arrays once per epoch, as one continuous pass. */
   adapter->passes = adapter->model->semantics->arrays_repeat ? -1 : epochs;
-  return true;
+  /* One pass over the rows would copy no less. */
+  if (adapter->use == MIX_ADAPTER_TRAIN && epochs > 1) adapter->resident = mix_resident_new(arrays);
+  return !mix_failed();
 }
 
 static bool open_dataset(mix_data_adapter *adapter, const mix_data_adapter_data *data) {
@@ -136,6 +138,8 @@ static bool open_iterator(mix_data_adapter *adapter) {
 void mix_data_adapter_close(mix_data_adapter *adapter) {
   if (adapter->batches) mix_batches_stop(adapter->batches);
   close_iterator(adapter);
+  mix_resident_free(adapter->resident);
+  adapter->resident = NULL;
   mix_release(adapter->no_rows);
   adapter->no_rows = NULL;
 }
@@ -270,7 +274,9 @@ static mix_list *next_batch(mix_data_adapter *adapter) {
     adapter->pass++, adapter->next = 0;
     if (!begin_pass(adapter)) return NULL;
   }
-  return mix_batches_get(adapter->batches, adapter->next++);
+  const int64_t index = adapter->next++;
+  return adapter->resident ? mix_resident_batch(adapter->resident, adapter->batches, index)
+                           : mix_batches_get(adapter->batches, index);
 }
 
 static mix_list *wait_for_batch(mix_data_adapter *adapter) {

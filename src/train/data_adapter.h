@@ -4,6 +4,7 @@
 #include "data/pipeline/array_batches.h"
 #include "formats/archive.h"
 #include "train/captured_steps.h"
+#include "train/resident.h"
 #include <mixtape/dataset.h>
 
 typedef enum mix_data_adapter_use {
@@ -17,6 +18,7 @@ typedef struct mix_data_adapter {
   const char *call; /* for messages */
   mix_data_adapter_use use;
   mix_batches *batches;         /* batches of arrays, borrowed from the enclosing scope; NULL: a data set */
+  mix_resident *resident;       /* owned: their arrays on the device; NULL: on the host */
   mix_dataset *dataset;         /* borrowed */
   mix_iterator *iterator;       /* retained */
   mix_step_arguments arguments; /* of arrays, or of the current element */

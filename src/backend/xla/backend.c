@@ -15,6 +15,9 @@ static int gpus(mix_gpu_fact *facts, int capacity) {
   return strcmp(platform(), "cuda") ? 0 : mix_cuda_facts(facts, capacity);
 }
 
+/* A plug-in for processors, whose memory is the host's, does not say. */
+static size_t free_bytes(void) { return mix_xla_plugin() ? mix_pjrt_free_bytes(mix_xla_plugin()) : 0; }
+
 static bool supports(const mix_context *context, const mix_op *op, mix_dtype dtype) {
   return mix_xla_supports(op, dtype);
 }
@@ -40,9 +43,9 @@ static void describe_cuda(const mix_context *context, mix_text *text) {
   {                                                                                                          \
     .name = device, .choose = choice, .replaces_variables = true, .memory = &mix_xla_memory,                 \
     .host = &mix_backend_cpu, .host_evaluation_bytes = SIZE_MAX, .unavailable = load, .platform = platform,  \
-    .gpus = gpus, .passes = passes, .supports = supports, .compile_graph = mix_xla_compile,                  \
-    .destroy = mix_xla_destroy, .enqueue = mix_xla_enqueue, .wait = mix_xla_wait,                            \
-    .kernel_info = kernel_info, .describe = description                                                      \
+    .gpus = gpus, .free_bytes = free_bytes, .passes = passes, .supports = supports,                          \
+    .compile_graph = mix_xla_compile, .destroy = mix_xla_destroy, .enqueue = mix_xla_enqueue,                \
+    .wait = mix_xla_wait, .kernel_info = kernel_info, .describe = description                                \
   }
 const mix_backend mix_backend_xla = BACKEND("xla", mix_xla_choose, mix_xla_load, describe);
 const mix_backend mix_backend_cuda = BACKEND("cuda", mix_cuda_choose, mix_cuda_load, describe_cuda);

@@ -263,6 +263,17 @@ const char *mix_pjrt_device_kind(const mix_pjrt *plugin, int device) {
   return device_text(plugin, plugin->devices[device], PJRT_DESCRIPTION_KIND);
 }
 
+size_t mix_pjrt_free_bytes(const mix_pjrt *plugin) {
+  pjrt_memory_stats_args args = {.device = plugin->devices[0]};
+  mix_error_aside pending;
+  mix_error_set_aside(&pending);
+  const bool known = MIX_PJRT_CALL(plugin, PJRT_DEVICE_MEMORY_STATS, args, plugin->path);
+  mix_error_clear();
+  mix_error_put_back(&pending);
+  return known && args.limit.is_set && args.limit.number > args.used ? (size_t)(args.limit.number - args.used)
+                                                                     : 0;
+}
+
 void mix_pjrt_describe(const mix_pjrt *plugin, mix_text *text) {
   mix_text_put(text, "  plug-in: %s, PJRT API %d.%d\n", plugin->path, plugin->api->version.major,
                plugin->api->version.minor);

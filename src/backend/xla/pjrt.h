@@ -31,6 +31,8 @@ bool mix_pjrt_describe_target(mix_pjrt *plugin, const char *facts);
 const char *mix_pjrt_lost(void);
 /* "TPU v5 lite" and the like; a text that says so if it has none. */
 const char *mix_pjrt_device_kind(const mix_pjrt *plugin, int device);
+/* Of the memory of the device that programs run on; 0: the plug-in does not say. */
+size_t mix_pjrt_free_bytes(const mix_pjrt *plugin);
 /* Lines on the platform, its version and its devices. */
 void mix_pjrt_describe(const mix_pjrt *plugin, mix_text *text);
 

@@ -47,6 +47,7 @@ typedef enum pjrt_call {
   PJRT_DESCRIPTION_KIND = 26,
   PJRT_DESCRIPTION_TO_STRING = 28,
   PJRT_DEVICE_GET_DESCRIPTION = 29,
+  PJRT_DEVICE_MEMORY_STATS = 34,
   PJRT_EXECUTABLE_DESTROY = 40,
   PJRT_EXECUTABLE_NUM_OUTPUTS = 44,
   PJRT_EXECUTABLE_SERIALIZE = 49,
@@ -175,6 +176,20 @@ typedef struct pjrt_devices_args {
   pjrt_device *const *devices; /* out */
   size_t count;                /* out */
 } pjrt_devices_args;
+
+typedef struct pjrt_count {
+  int64_t number;
+  bool is_set;
+} pjrt_count;
+
+typedef struct pjrt_memory_stats_args {
+  PJRT_HEAD;
+  pjrt_device *device;
+  int64_t used;     /* out, as all */
+  pjrt_count peak, allocations, largest;
+  pjrt_count limit; /* of used */
+  pjrt_count others[6];
+} pjrt_memory_stats_args;
 
 typedef struct pjrt_program {
   PJRT_HEAD;

@@ -100,7 +100,7 @@ static void an_error_names_the_argument(void **state) {
 
 /* ---- fit ---- */
 
-enum { ROWS = 96, INPUTS = 8, UNITS = 16, CLASSES = 4, BATCH = 8, WEIGHTS = 4 };
+enum { ROWS = 96, INPUTS = 8, UNITS = 16, CLASSES = 4, BATCH = 8, WEIGHTS = 4, KINDS = 3 };
 
 static mix_tensor *rows_of(int rows, mix_dtype dtype, int columns, int modulus) {
   static double values[20 * ROWS * INPUTS];
@@ -126,11 +126,11 @@ static void train(mix_model *model, int rows, int64_t epochs, int verbose) {
 }
 
 /* Shared with the children. */
-static struct { float weights[2][WEIGHTS][INPUTS * UNITS]; } * shared;
+static float (*shared)[WEIGHTS][INPUTS * UNITS];
 
 static void keep_weights(const char *device, float (*to)[INPUTS * UNITS]) {
   mix_model *model = new_model(device);
-  train(model, ROWS, 1, MIX_SILENT);
+  train(model, ROWS, 2, MIX_SILENT);
   mix_list *weights = mix_model_weights(model);
   CHECK(mix_list_count(weights) == WEIGHTS);
   for (int w = 0; w < WEIGHTS; w++) {
@@ -138,20 +138,35 @@ static void keep_weights(const char *device, float (*to)[INPUTS * UNITS]) {
     CHECK(mix_tensor_read(value, MIX_FLOAT32, to[w], mix_shape_size(mix_tensor_shape(value))) == MIX_OK);
   }
 }
-static void keep_weights_of_xla(void) { keep_weights(xla_device(), shared->weights[0]); }
-static void keep_weights_of_late(void) { keep_weights(late(NULL), shared->weights[1]); }
+static void keep_weights_of_xla(void) { keep_weights(xla_device(), shared[0]); }
+static void keep_weights_of_late(void) { keep_weights(late(NULL), shared[1]); }
 
-/* After twelve steps. */
+/* Arrays that stay on the device: a step brings no more than the numbers of its rows. */
+static void keep_weights_of_arrays_that_stay(void) {
+  setenv("MIXTAPE_LATE_MEMORY", "1000000", 1);
+  keep_weights(late(NULL), shared[2]);
+  CHECK(calls("staying") == 2 * ROWS / BATCH);
+}
+/* A plug-in for processors does not say what is free: nothing is copied. */
+static void ask_the_plug_in(void) {
+  CHECK(mix_set_device(xla_device()) == MIX_OK);
+  CHECK(mix_backend_current()->free_bytes() == 0);
+  CHECK(mix_error() == MIX_OK);
+}
+
+/* After two epochs of twelve steps. */
 static void weights_are_the_same(void **state) {
   (void)state;
   XLA_OR_SKIP();
-  shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  shared = mmap(NULL, KINDS * sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   assert_ptr_not_equal(shared, MAP_FAILED);
   in_child(keep_weights_of_xla);
   in_child(keep_weights_of_late);
-  assert_true(shared->weights[0][0][0] != 0);
-  assert_memory_equal(shared->weights[0], shared->weights[1], sizeof shared->weights[0]);
-  munmap(shared, sizeof *shared);
+  in_child(keep_weights_of_arrays_that_stay);
+  in_child(ask_the_plug_in);
+  assert_true(shared[0][0][0] != 0);
+  for (int i = 1; i < KINDS; i++) assert_memory_equal(shared[0], shared[i], sizeof shared[0]);
+  munmap(shared, KINDS * sizeof *shared);
 }
 
 static char shown[1 << 16];

@@ -48,6 +48,7 @@ static void functions_have_their_places(void **state) {
   PLACE(PJRT_DESCRIPTION_KIND, PJRT_DeviceDescription_Kind);
   PLACE(PJRT_DESCRIPTION_TO_STRING, PJRT_DeviceDescription_ToString);
   PLACE(PJRT_DEVICE_GET_DESCRIPTION, PJRT_Device_GetDescription);
+  PLACE(PJRT_DEVICE_MEMORY_STATS, PJRT_Device_MemoryStats);
   PLACE(PJRT_EXECUTABLE_DESTROY, PJRT_Executable_Destroy);
   PLACE(PJRT_EXECUTABLE_NUM_OUTPUTS, PJRT_Executable_NumOutputs);
   PLACE(PJRT_EXECUTABLE_SERIALIZE, PJRT_Executable_Serialize);
@@ -130,6 +131,11 @@ static void arguments_of_clients_and_programs(void **state) {
   SAME(pjrt_devices_args, client, PJRT_Client_AddressableDevices_Args, client);
   SAME(pjrt_devices_args, devices, PJRT_Client_AddressableDevices_Args, addressable_devices);
   SAME(pjrt_devices_args, count, PJRT_Client_AddressableDevices_Args, num_addressable_devices);
+  WHOLE(pjrt_memory_stats_args, PJRT_Device_MemoryStats_Args);
+  SAME(pjrt_memory_stats_args, device, PJRT_Device_MemoryStats_Args, device);
+  SAME(pjrt_memory_stats_args, used, PJRT_Device_MemoryStats_Args, bytes_in_use);
+  SAME(pjrt_memory_stats_args, limit.number, PJRT_Device_MemoryStats_Args, bytes_limit);
+  SAME(pjrt_memory_stats_args, limit.is_set, PJRT_Device_MemoryStats_Args, bytes_limit_is_set);
   WHOLE(pjrt_program, PJRT_Program);
   SAME(pjrt_program, code, PJRT_Program, code);
   SAME(pjrt_program, code_size, PJRT_Program, code_size);

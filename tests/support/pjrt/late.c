@@ -1,7 +1,7 @@
 /* The plug-in of MIXTAPE_LATE_PJRT on a device whose copies of arguments, and whose runs, finish late: when
  * two more runs have begun, or somebody waits. The host's bytes must stay as they were until then, or the
- * process ends. The copy whose number MIXTAPE_LATE_FAILS says fails. late_count("awaits") and the like tell
- * the calls; "blocked" are those that waited for what was not over. */
+ * process ends. The copy whose number MIXTAPE_LATE_FAILS says fails; MIXTAPE_LATE_MEMORY is what is free.
+ * late_count("awaits") and the like tell the calls; "blocked" are those that waited for what was not over. */
 #include "backend/xla/pjrt_api.h"
 
 #include <dlfcn.h>
@@ -181,6 +181,13 @@ static pjrt_error *download(void *arguments) {
   return real->functions[PJRT_BUFFER_TO_HOST_BUFFER](arguments);
 }
 
+static pjrt_error *memory_stats(void *arguments) {
+  pjrt_memory_stats_args *args = arguments;
+  args->used = 1000;
+  args->limit = (pjrt_count){1000 + atoll(getenv("MIXTAPE_LATE_MEMORY")), true};
+  return NULL;
+}
+
 static pjrt_error *destroy_error(void *arguments) {
   const pjrt_object_args *args = arguments;
   return args->object == failed ? NULL : real->functions[PJRT_ERROR_DESTROY](arguments);
@@ -215,6 +222,7 @@ const pjrt_api *GetPjrtApi(void) {
   table->functions[PJRT_EVENT_DESTROY] = destroy_event;
   table->functions[PJRT_LOADED_EXECUTE] = execute;
   table->functions[PJRT_BUFFER_TO_HOST_BUFFER] = download;
+  if (getenv("MIXTAPE_LATE_MEMORY")) table->functions[PJRT_DEVICE_MEMORY_STATS] = memory_stats;
   table->functions[PJRT_ERROR_DESTROY] = destroy_error;
   table->functions[PJRT_ERROR_MESSAGE] = error_message;
   table->functions[PJRT_ERROR_GET_CODE] = error_code;

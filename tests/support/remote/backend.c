@@ -30,6 +30,8 @@ static const char *const passes[] = {"amp",
 
 static const mix_kernel_row *const tables[] = {mix_ref_kernels, NULL};
 
+static size_t free_bytes(void) { return (size_t)1 << 30; }
+
 static void describe(const mix_context *context, mix_text *text) {
   (void)context;
   mix_text_put(text, "remote: the scalar reference behind a queue, for tests\n");
@@ -55,6 +57,8 @@ void mix_remote_add(void) {
   mix_remote_set_seed(seed);
   /* Small evaluations: none on the host, scalars, or most of the tests'. */
   mix_backend_remote.host_evaluation_bytes = (size_t[]){0, 64, 4096}[seed % 3];
+  /* Arrays of a fit stay on the device or on the host. */
+  mix_backend_remote.free_bytes = seed % 3 == 1 ? NULL : free_bytes;
   mix_backend_add(&mix_backend_remote);
 }
 

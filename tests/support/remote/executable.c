@@ -198,6 +198,16 @@ static mix_remote_task *add_task(run *r) {
   return task;
 }
 
+/* Memory of the host that stays as it is may be read when the step is due. */
+static bool copy_argument(run *r, mix_memory *to, mix_memory *given) {
+  if (given->device != &mix_host_memory || !mix_memory_stays(given)) return mix_memory_copy(to, given);
+  mix_remote_task *copy = add_task(r);
+  if (!copy) return false;
+  mix_remote_task_add(copy, given, 0, given->bytes, false);
+  mix_remote_task_add(copy, to, 0, given->bytes, true);
+  return true;
+}
+
 static bool copy_arguments(run *r) {
   for (int i = 0; i < r->executable->plan->argument_count; i++) {
     mix_memory *given = r->bindings->arguments[i];
@@ -206,7 +216,7 @@ static bool copy_arguments(run *r) {
       continue;
     }
     if (!(r->arguments[i] = mix_memory_new(&mix_remote_memory, given->bytes))) return false;
-    if (!mix_memory_copy(r->arguments[i], given)) return false;
+    if (!copy_argument(r, r->arguments[i], given)) return false;
   }
   return true;
 }
@@ -299,9 +309,13 @@ mix_ticket mix_remote_run(mix_executable *e, const mix_bindings *bindings) {
 /* ---- steps ---- */
 
 static void run_copy(const mix_remote_task *task) {
-  memcpy(mix_remote_kernel_address(task->ranges[1].begin), mix_remote_kernel_address(task->ranges[0].begin),
-         (size_t)(task->ranges[0].end - task->ranges[0].begin));
-  mix_remote_poison(task->held[0]);
+  const mix_remote_range *from = &task->ranges[0];
+  const bool host = task->held[0]->device == &mix_host_memory;
+  const size_t bytes = (size_t)(from->end - from->begin);
+  if (bytes)
+    memcpy(mix_remote_kernel_address(task->ranges[1].begin),
+           host ? from->begin : mix_remote_kernel_address(from->begin), bytes);
+  if (!host) mix_remote_poison(task->held[0]);
 }
 
 const char *mix_remote_run_task(const mix_remote_task *task, bool failed, char *text, size_t size) {

@@ -41,7 +41,7 @@ typedef struct mix_remote_task {
   int waiter_count, waiter_capacity;
   int blockers; /* tasks that this one waits for */
   mix_ticket ticket;
-  struct mix_executable *executable; /* of a step; NULL: a copy from range 0 to range 1 */
+  struct mix_executable *executable; /* of a step; NULL: a copy from range 0, also of the host, to range 1 */
   int step;
   bool may_fail, writes_variable;
   mix_remote_range ranges[MIX_REMOTE_OPERANDS]; /* operands, results, then the guard */
