@@ -135,6 +135,21 @@ MIX_API mix_dataset *mix_dataset_zip_list(mix_list *datasets);
 /* Stores the elements of the first complete pass in memory; later passes read them from there. An
  * incomplete pass stores nothing. Shuffle after the cache, because the order is stored too. */
 MIX_API mix_dataset *mix_dataset_cache(mix_dataset *dataset);
+typedef struct mix_dataset_cache_options {
+  size_t size;
+  mix_dataset *dataset; /* required */
+  /* In the memory of the device in force during the first pass, so that steps of later passes copy nothing to
+   * it. For batches, as the last step before fit: another step would copy them back. On a device whose memory
+   * is the host's it changes nothing. */
+  bool device;
+} mix_dataset_cache_options;
+MIX_API mix_dataset *mix_dataset_cache_with(const mix_dataset_cache_options *options);
+#ifndef __cplusplus
+/* mix_dataset_cache(dataset), mix_dataset_cache(dataset, .device = true) */
+#define mix_dataset_cache(...)                                                                               \
+  mix_dataset_cache_with(MIX_ARGUMENTS("mix_dataset_cache", "dataset, device", #__VA_ARGS__,                 \
+                                       mix_dataset_cache_options, .dataset = __VA_ARGS__))
+#endif
 /* Prefetches up to `count` elements (at most 65,536) on a separate thread, which then also runs the
  * functions of the steps before. 0: none. The values do not change.
  * -1: chosen automatically. If mix_threads() takes all cores, it begins without a thread, because another

@@ -5,8 +5,8 @@
 #include "backend/backend.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "data/pipeline/device_copy.h"
 #include "distribute/distribute.h"
-#include "graph/node.h"
 #include "graph/unfilled_tensor.h"
 #include "ops/table.h"
 #include "tensor/shape.h"
@@ -47,31 +47,13 @@ static bool has_room(mix_list *arrays) {
   return bytes && bytes <= free / PART;
 }
 
-static mix_tensor *copy_to_device(mix_tensor *array) {
-  mix_memory *memory = mix_memory_new(mix_backend_current()->memory, bytes_of(array));
-  mix_tensor *copy = NULL;
-  if (memory && mix_memory_copy(memory, mix_tensor_value(array)->memory))
-    copy = mix_tensor_of_memory(memory, mix_tensor_dtype(array), mix_tensor_shape(array));
-  mix_release(memory);
-  return copy;
-}
-
-static mix_list *copy_all(mix_list *arrays) {
-  mix_list *copies = mix_list_new(0, NULL);
-  for (int i = 0; i < mix_list_count(arrays) && !mix_failed(); i++) {
-    const int same = earlier(arrays, i);
-    mix_list_append(copies, same < 0 ? copy_to_device(mix_list_get(arrays, i)) : mix_list_get(copies, same));
-  }
-  return mix_failed() ? NULL : copies;
-}
-
 mix_resident *mix_resident_new(mix_list *arrays) {
   if (mix_failed() || mix_is_distributed() || !has_room(arrays)) return NULL;
   mix_resident *resident = mix_calloc(1, sizeof *resident);
   if (!resident) return NULL;
   mix_function_options options = {.size = sizeof options, .body = gather, .name = "batch"};
   MIX_SCOPE {
-    resident->arrays = mix_retain(copy_all(arrays));
+    resident->arrays = mix_retain(mix_device_copy(arrays));
     resident->gather = resident->arrays ? mix_retain(mix_function_with(&options)) : NULL;
   }
   if (resident->gather) return resident;

@@ -1,6 +1,7 @@
 /* mix_dataset_cache: elements kept in memory after the first complete pass. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "data/pipeline/device_copy.h"
 #include "data/pipeline/pipeline.h"
 #include <pthread.h>
 #include <string.h>
@@ -13,7 +14,7 @@ typedef struct kept {
 typedef struct cache_dataset {
   mix_dataset base;
   pthread_mutex_t mutex; /* passes may run on several threads */
-  bool complete;
+  bool complete, device;
   kept kept; /* constant once complete */
   /* constant once complete: the input's state at the start of the pass that filled the cache */
   uint64_t *from;
@@ -63,6 +64,27 @@ static void complete(cache_cursor *cache) {
   pthread_mutex_unlock(&dataset->mutex);
 }
 
+/* Elements that are row numbers have no values to copy. */
+static bool move_to_device(mix_element *element) {
+  mix_list *copies = NULL;
+  if (!element->values) return true;
+  MIX_SCOPE { copies = mix_retain(mix_device_copy(element->values)); }
+  if (!copies) return false;
+  mix_release(element->values);
+  element->values = copies;
+  return true;
+}
+
+static bool keep(cache_cursor *cache, mix_element *element) {
+  kept *kept = &cache->kept;
+  const bool device = ((const cache_dataset *)cache->base.dataset)->device && mix_device_copies();
+  if ((device && !move_to_device(element)) ||
+      !mix_reserve(&kept->elements, &kept->capacity, kept->count + 1, sizeof *kept->elements))
+    return false;
+  kept->elements[kept->count++] = (mix_element){element->row, mix_retain(element->values)};
+  return true;
+}
+
 static mix_pull cache_next(mix_cursor *cursor, mix_element *element) {
   cache_cursor *cache = (cache_cursor *)cursor;
   const kept *from = &((const cache_dataset *)cursor->dataset)->kept;
@@ -75,12 +97,7 @@ static mix_pull cache_next(mix_cursor *cursor, mix_element *element) {
   mix_pull pull = mix_cursor_next(cursor->input, element);
   if (pull == MIX_PULL_END) complete(cache);
   if (pull != MIX_PULL_ELEMENT) return pull;
-  if (!mix_reserve(&cache->kept.elements, &cache->kept.capacity, cache->kept.count + 1,
-                   sizeof *cache->kept.elements)) {
-    mix_element_drop(element);
-    return MIX_PULL_FAILED;
-  }
-  cache->kept.elements[cache->kept.count++] = (mix_element){element->row, mix_retain(element->values)};
+  if (!keep(cache, element)) return mix_element_drop(element), MIX_PULL_FAILED;
   return MIX_PULL_ELEMENT;
 }
 
@@ -147,10 +164,17 @@ static const mix_dataset_class cache_class = {
     .restore = cache_restore,
 };
 
-mix_dataset *mix_dataset_cache(mix_dataset *input) {
-  if (!mix_dataset_given(input, "dataset_cache")) return NULL;
-  cache_dataset *dataset = mix_dataset_new(sizeof *dataset, &cache_class, input, true);
+mix_dataset *(mix_dataset_cache)(mix_dataset *input) {
+  return mix_dataset_cache_with(
+      &(mix_dataset_cache_options){.size = sizeof(mix_dataset_cache_options), .dataset = input});
+}
+
+mix_dataset *mix_dataset_cache_with(const mix_dataset_cache_options *given) {
+  MIX_OPTIONS(mix_dataset_cache_options, options, given, "dataset_cache");
+  if (!mix_dataset_given(options.dataset, "dataset_cache")) return NULL;
+  cache_dataset *dataset = mix_dataset_new(sizeof *dataset, &cache_class, options.dataset, true);
   if (!dataset) return NULL;
+  dataset->device = options.device;
   pthread_mutex_init(&dataset->mutex, NULL);
   return mix_scoped(dataset);
 }
