@@ -8,6 +8,7 @@
 
 #include <dlfcn.h>
 #include <mixtape/mixtape.h>
+#include <pthread.h>
 #include <sys/mman.h>
 
 /* The device, before the fake of this name, or the plug-in for CPUs. */
@@ -59,6 +60,34 @@ static void a_loop_over_a_fake(void) { run_steadily(late("pairs")); }
 static void a_loop_waits_for_nothing(void **state) {
   (void)state;
   in_child(a_loop_over_a_fake);
+}
+
+/* Threads with functions of their own, and the same arguments; each waits now and then for all runs. */
+static mix_list *arguments_of_all;
+static void *step_and_wait(void *function) {
+  for (int i = 0; i < 60; i++)
+    MIX_SCOPE {
+      CHECK(mix_function_call(function, arguments_of_all));
+      if (i % 20 == 19) CHECK(mix_synchronize() == MIX_OK);
+    }
+  return NULL;
+}
+static void run_threads(void) {
+  enum { THREADS = 3 };
+  pthread_t threads[THREADS];
+  CHECK(mix_set_device(late("pairs")) == MIX_OK);
+  arguments_of_all = mix_list_of(batch_of(1));
+  for (int i = 0; i < THREADS; i++) {
+    mix_function *function = new_function_of(mix_variable_new(scalar(0), .name = "own"));
+    CHECK(pthread_create(&threads[i], NULL, step_and_wait, function) == 0);
+  }
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  CHECK(calls("staying") == THREADS * 60);
+  CHECK(mix_synchronize() == MIX_OK);
+}
+static void threads_share_arguments(void **state) {
+  (void)state;
+  in_child(run_threads);
 }
 
 /* The host's memory may change at once where it is the caller's. */
@@ -223,8 +252,8 @@ static void more_steps_of_fit_wait_no_more(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_loop_waits_for_nothing), TEST(memory_of_the_caller_is_copied), TEST(an_error_names_the_argument),
-      TEST(weights_are_the_same),     TEST(more_steps_of_fit_wait_no_more),
+      TEST(a_loop_waits_for_nothing),    TEST(threads_share_arguments), TEST(memory_of_the_caller_is_copied),
+      TEST(an_error_names_the_argument), TEST(weights_are_the_same),    TEST(more_steps_of_fit_wait_no_more),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
