@@ -264,6 +264,7 @@ const char *mix_pjrt_device_kind(const mix_pjrt *plugin, int device) {
 }
 
 size_t mix_pjrt_free_bytes(const mix_pjrt *plugin) {
+  if (!plugin->client) return 0;
   pjrt_memory_stats_args args = {.device = plugin->devices[0]};
   mix_error_aside pending;
   mix_error_set_aside(&pending);
