@@ -30,7 +30,7 @@ struct mix_memory {
   mix_memory *whole;           /* that it is a part of, retained; NULL: none */
   bool reads_storage;          /* a variable's storage, as its readers see it */
   void *mirror;                /* mix_memory_mirror; NULL: none */
-  mix_memory *spare;           /* mix_memory_reuse: the one that was in its place before, retained; NULL: none */
+  mix_memory *spare;           /* mix_memory_reuse: what was in its place before, retained; NULL: none */
   /* Tickets of the latest runs that write it, and that read or write it; kept by its device. */
   uint64_t written, used;
 };
