@@ -40,6 +40,7 @@ TABLES = [
     ("losses_and_metrics.md", "Losses and metrics", "C", 1, 17),
     ("optimizer_frame.md", "Frame of optimizers", "U", 1, 14),
     ("data_and_loop.md", "Data and training loop", "Y", 1, 13),
+    ("policy_map.md", "Policies by layer", "K", 1, 24),
     ("files.md", "Files", "Z", 1, 12),
     ("float8.md", "Float8 training", "E", 1, 20),
 ]
@@ -73,6 +74,7 @@ because(REASONS, "comes with a cross-replica context: there is none, for each ra
 because(REASONS, "comes with builds that lack the bfloat16 mode: there are none", "G37")
 because(REASONS, "comes with the application models", "M11")
 because(REASONS, "comes with LoRA", "E18")
+because(REASONS, "comes with layers that compute in float8", "K14", "K15")
 
 # What the test of a row leaves out.
 PARTIAL = {}

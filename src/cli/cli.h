@@ -31,7 +31,7 @@ typedef struct cli_options {
   const char *trace, *html;
   const char *loss_scale;            /* a text for mix_loss_scale_from_text; NULL: compile chooses */
   const char *const *float32_layers; /* ended by NULL; NULL: none */
-  const char *policy_map;            /* a file; NULL: none */
+  const char *policy_map, *save_policy_map; /* files; NULL: none */
   const char *class_weight;          /* as given; parsed into: */
   int class_weight_count;
   int64_t class_labels[MIX_CLASS_MAX];

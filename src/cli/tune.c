@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "formats/file.h"
 #include "model/model.h"
 
 #include <math.h>
@@ -120,8 +121,16 @@ static int save(const tuned *t, const mix_tuning *tuning) {
   return model && cli_save(model, options.save, 0) == MIX_OK ? CLI_OK : cli_fail();
 }
 
+static int save_map(const tuned *t, mix_tuning *tuning) {
+  const char *text = mix_tuning_policy_map(tuning);
+  const mix_bytes pieces[2] = {{text, text ? strlen(text) : 0}, {"\n", 1}};
+  const bool good = text && mix_file_replace(t->options->save_policy_map, pieces, 2, "tune-precision");
+  return good ? CLI_OK : cli_fail();
+}
+
 static int report(const tuned *t, mix_tuning *tuning) {
   int code = print_result(t, tuning);
+  if (!code && t->options->save_policy_map && mix_tuning_layers(tuning)) code = save_map(t, tuning);
   if (!code && t->options->save && mix_tuning_layers(tuning)) code = save(t, tuning);
   if (!strcmp(mix_tuning_status(tuning), "found")) return code;
   fprintf(stderr, "mixtape tune-precision: the search ended with '%s'%s\n", mix_tuning_status(tuning),
@@ -194,6 +203,8 @@ static int run(cli_options *options) {
   if (!code) code = keep_policies(&t, options);
   if (!options->policy) options->policy = "mixed_float16";
   if (!code && options->save) code = cli_check_output("tune-precision", "save", options->save);
+  if (!code && options->save_policy_map)
+    code = cli_check_output("tune-precision", "save-policy-map", options->save_policy_map);
   cli_options first = *options; /* of a file it gets what the file says */
   if (t.keeps) first.policy = NULL;
   mix_model *model;

@@ -308,13 +308,27 @@ static void put_policies(mix_model *model, const mix_policy *most, mix_text *out
   mix_text_put(out, "Policy: %s", policy_text(most));
   for (int i = 0; i < mix_list_count(model->layer->layers) && others < LISTED; i++) {
     const mix_layer *layer = mix_list_get(model->layer->layers, i);
-    if (layer->is_input || layer->is_model || !strcmp(policy_text(layer->policy), policy_text(most)))
+    if (layer->is_input || layer->is_model || layer->policy->map ||
+        !strcmp(policy_text(layer->policy), policy_text(most)))
       continue;
     mix_text_put(out, "%s%s %s", others ? ", " : " (", MIX_PRINTABLE(layer->name),
                  policy_text(layer->policy));
     if (++others == LISTED) mix_text_put(out, ", ...");
   }
   if (others) mix_text_put(out, ")");
+}
+
+/* Of the layers with a map, each with its path there; those that never get a path have the default. */
+static void put_matched_policies(const mix_layer *layer, mix_text *out, bool *begun) {
+  if (layer->policy->map && !layer->is_model && !layer->is_input) {
+    if (!*begun) mix_text_put(out, "Policies by layer:\n");
+    *begun = true;
+    mix_text_put(out, "  %-30s ", MIX_PRINTABLE(layer->map_path ? layer->map_path : layer->name));
+    mix_text_put(out, "%s%s\n", policy_text(mix_layer_own_policy(layer)),
+                 layer->map_path ? "" : " (no path: the default)");
+  }
+  for (int i = 0; i < mix_list_count(layer->layers); i++)
+    put_matched_policies(mix_list_get(layer->layers, i), out, begun);
 }
 
 static void put_arithmetic(mix_model *model, mix_text *out) {
@@ -339,6 +353,7 @@ const char *mix_model_summary(mix_model *model) {
     put_table(&s, &out);
     model->summary_table = out.used;
     put_arithmetic(model, &out);
+    put_matched_policies(model->layer, &out, &(bool){false});
   }
   for (int i = 0; i < MIX_SUMMARY_COLUMNS; i++) mix_free(s.cells[i].text);
   if (!mix_failed() && !out.failed) return mix_model_keep_text(&model->summary, out.text);

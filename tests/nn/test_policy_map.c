@@ -1,5 +1,4 @@
-/* Policies by layer: rows M01 to M17 and P02 to P13 of the recordings of Keras 3.15.1 (FACTS.md of
- * MIXTAPE_REFERENCE_DIR/precision), as far as they need no file. */
+/* Policies by layer: rows K01 to K24 (docs/spec/policy_map.md), as far as they need no file. */
 #include "nn/support.h"
 #include "nn/layer/layer.h"
 #include <mixtape/attention.h>
@@ -25,7 +24,7 @@ static void expect_found(mix_policy *map, const char *path, const char *policy) 
 
 /* ---- matching ---- */
 
-static void M01_equal_key_then_one_expression_then_the_default(void **state) {
+static void K01_equal_key_then_one_expression_then_the_default(void **state) {
   (void)state;
   mix_policy *map = new_map("float32");
   set(map, "enc/.*", "mixed_float16");
@@ -38,7 +37,7 @@ static void M01_equal_key_then_one_expression_then_the_default(void **state) {
   expect_refused(mix_policy_map_lookup(map, "enc/bb"), MIX_VALUE_ERROR,
                  "the path 'enc/bb' matches several keys: ['enc/.*', 'enc/b.*']");
 }
-static void M01_order_plays_no_part(void **state) {
+static void K01_order_plays_no_part(void **state) {
   (void)state;
   mix_policy *map = new_map("float32");
   set(map, "a", "mixed_bfloat16");
@@ -50,7 +49,7 @@ static void M01_order_plays_no_part(void **state) {
   expect_found(other, "a", "mixed_bfloat16");
   assert_true(mix_policy_equal(map, other));
 }
-static void M02_a_name_serves_no_inner_layers(void **state) {
+static void K02_a_name_serves_no_inner_layers(void **state) {
   (void)state;
   mix_policy *map = new_map("float32");
   set(map, "dec", "mixed_bfloat16");
@@ -64,7 +63,7 @@ static void M02_a_name_serves_no_inner_layers(void **state) {
 
 /* ---- keys ---- */
 
-static void M03_bad_keys_and_values(void **state) {
+static void K03_bad_keys_and_values(void **state) {
   (void)state;
   mix_policy *map = new_map("float32");
   set(map, "a", "mixed_float16");
@@ -88,7 +87,7 @@ static void M03_bad_keys_and_values(void **state) {
   assert_int_equal(mix_policy_map_set(map, "self", map), MIX_VALUE_ERROR);
   expect_refused(NULL, MIX_VALUE_ERROR, "the map itself");
 }
-static void M03_a_bad_expression_fails_at_the_first_lookup_that_meets_it(void **state) {
+static void K03_a_bad_expression_fails_at_the_first_lookup_that_meets_it(void **state) {
   (void)state;
   mix_policy *map = new_map("float32");
   set(map, "*a", "mixed_float16");
@@ -97,7 +96,7 @@ static void M03_a_bad_expression_fails_at_the_first_lookup_that_meets_it(void **
   expect_found(map, "*a", "mixed_float16");
   expect_refused(mix_policy_map_lookup(map, "c"), MIX_VALUE_ERROR, "nothing to repeat at position 0");
 }
-static void M04_keys_without_matching(void **state) {
+static void K04_keys_without_matching(void **state) {
   (void)state;
   mix_policy *map = new_map("float32");
   set(map, "enc/.*", "mixed_float16");
@@ -113,7 +112,7 @@ static void M04_keys_without_matching(void **state) {
   assert_int_equal(mix_policy_map_count(map), 1);
   assert_string_equal(mix_policy_map_key(map, 0), "dec");
 }
-static void M05_name_and_dtypes_of_the_default(void **state) {
+static void K05_name_and_dtypes_of_the_default(void **state) {
   (void)state;
   mix_policy *map = new_map("mixed_bfloat16");
   char text[100];
@@ -129,14 +128,14 @@ static void M05_name_and_dtypes_of_the_default(void **state) {
   expect_refused(mix_policy_map_lookup(keras3("float32"), "a"), MIX_TYPE_ERROR, "without keys");
 }
 /* None is the global policy. */
-static void M05_without_a_default(void **state) {
+static void K05_without_a_default(void **state) {
   (void)state;
   mix_set_semantics("keras3");
   mix_set_global_policy("mixed_bfloat16");
   assert_string_equal(mix_policy_name(mix_policy_map_new()), "map_mixed_bfloat16");
   mix_set_global_policy("float32");
 }
-static void M16_its_name_names_no_policy(void **state) {
+static void K16_its_name_names_no_policy(void **state) {
   (void)state;
   mix_set_semantics("keras3");
   expect_refused(mix_policy_new("map_float32"), MIX_VALUE_ERROR, "map_float32");
@@ -157,7 +156,7 @@ static const char written[] =
     "\"class_name\": \"DTypePolicy\", \"config\": {\"name\": \"mixed_bfloat16\"}, \"registered_name\": "
     "null}}}, \"registered_name\": null}";
 
-static void M10_config(void **state) {
+static void K10_config(void **state) {
   (void)state;
   mix_policy *map = new_map("float32");
   set(map, "fc.*", "mixed_bfloat16");
@@ -177,7 +176,7 @@ static void M10_config(void **state) {
 }
 /* Keras writes the names of a map without a default as null, and reads them as the global policy; ours keep
  * theirs. */
-static void M11_without_a_default(void **state) {
+static void K11_without_a_default(void **state) {
   (void)state;
   mix_policy *map = new_map(NULL);
   set(map, "a", "mixed_bfloat16");
@@ -196,7 +195,7 @@ static void M11_without_a_default(void **state) {
 
 static mix_shape shape_of(int64_t a, int64_t b) { return (mix_shape){2, {a, b}}; }
 
-static void M07_the_default_before_there_is_a_path(void **state) {
+static void K07_the_default_before_there_is_a_path(void **state) {
   (void)state;
   mix_policy *map = new_map("float32");
   set(map, ".*", "mixed_bfloat16");
@@ -209,7 +208,7 @@ static void M07_the_default_before_there_is_a_path(void **state) {
   assert_int_equal(mix_tensor_dtype(mix_call(dense, x)), MIX_BFLOAT16);
   assert_int_equal(mix_tensor_dtype(mix_call(activation, x)), MIX_FLOAT32);
 }
-static void M08_a_layer_keeps_the_whole_map(void **state) {
+static void K08_a_layer_keeps_the_whole_map(void **state) {
   (void)state;
   mix_policy *map = new_map("float32");
   set(map, "d", "mixed_bfloat16");
@@ -221,7 +220,7 @@ static void M08_a_layer_keeps_the_whole_map(void **state) {
   assert_int_equal(mix_layer_variable_dtype(dense), MIX_FLOAT32);
   assert_non_null(strstr(mix_layer_config(dense), "\"class_name\": \"DTypePolicyMap\""));
 }
-static void M09_attention_hands_its_map_on(void **state) {
+static void K09_attention_hands_its_map_on(void **state) {
   (void)state;
   mix_policy *map = new_map("float32");
   set(map, "att/(query|key)", "mixed_bfloat16");
@@ -239,7 +238,7 @@ static void M09_attention_hands_its_map_on(void **state) {
   }
   assert_int_equal(in_16_bits, 2);
 }
-static void M01_a_layer_that_several_keys_match(void **state) {
+static void K01_a_layer_that_several_keys_match(void **state) {
   (void)state;
   mix_policy *map = new_map("float32");
   set(map, "d.*", "mixed_bfloat16");
@@ -248,7 +247,7 @@ static void M01_a_layer_that_several_keys_match(void **state) {
   assert_int_equal(mix_layer_build(dense, shape_of(3, 2)), MIX_VALUE_ERROR);
   expect_refused(NULL, MIX_VALUE_ERROR, "'d1' matches several keys: ['d.*', '.*']");
 }
-static void P13_the_global_policy_may_be_a_map(void **state) {
+static void K24_the_global_policy_may_be_a_map(void **state) {
   (void)state;
   mix_policy *map = new_map("float32");
   set(map, "d", "mixed_float16");
@@ -259,7 +258,7 @@ static void P13_the_global_policy_may_be_a_map(void **state) {
   assert_int_equal(mix_layer_compute_dtype(dense), MIX_FLOAT16);
 }
 /* What lacks the mode fails when it is called, and not what a key gives another policy. */
-static void M17_a_quantized_default(void **state) {
+static void K17_a_quantized_default(void **state) {
   (void)state;
   mix_policy *map = new_map("int8_from_float32");
   set(map, "d", "mixed_bfloat16");
@@ -276,7 +275,7 @@ static void M17_a_quantized_default(void **state) {
 
 /* ---- quantized policies ---- */
 
-static void P02_their_text(void **state) {
+static void K18_modes_and_text(void **state) {
   (void)state;
   static const char *const rows[][2] = {
       {"int8_from_float32", "<QuantizedDTypePolicy \"int8_from_float32\">"},
@@ -285,8 +284,55 @@ static void P02_their_text(void **state) {
   char text[200];
   for (int i = 0; i < 3; i++)
     assert_string_equal(mix_policy_text(keras3(rows[i][0]), text, sizeof text), rows[i][1]);
+  assert_string_equal(mix_policy_quantization_mode(keras3("int4/128_from_float32")), "int4");
+  assert_string_equal(mix_policy_quantization_mode(keras3("gptq/4/128_from_float32")), "gptq");
+  assert_null(mix_policy_quantization_mode(keras3("mixed_float16")));
+  mix_policy *policy = keras3("float8_from_mixed_bfloat16");
+  assert_int_equal(mix_policy_compute_dtype(policy), MIX_BFLOAT16);
+  assert_int_equal(mix_policy_variable_dtype(policy), MIX_FLOAT32);
 }
-static void P08_equality(void **state) {
+static void K19_to_K21_names(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  expect_refused(mix_dense(2, .dtype = "int8"), MIX_VALUE_ERROR, "'int8' is a mode of quantization");
+  static const char *const bad[] = {"float8",
+                                    "int8_from_float16",
+                                    "int8_from_mixed_float16",
+                                    "int9_from_float32",
+                                    "int4/0_from_float32",
+                                    "int4/x_from_float32",
+                                    "gptq_from_float32",
+                                    "float9_from_float32"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    expect_refused(keras3(bad[i]), MIX_VALUE_ERROR, bad[i]);
+  static const char *const good[] = {"int4_from_float16", "int4_from_mixed_float16", "float8_from_float16",
+                                     "float8_from_mixed_float16", "int8_from_bfloat16"};
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    assert_string_equal(mix_policy_name(keras3(good[i])), good[i]);
+}
+static void K22_a_config_without_a_source(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  mix_set_global_policy("mixed_bfloat16");
+  mix_policy *policy = mix_policy_deserialize(
+      "{\"class_name\": \"QuantizedDTypePolicy\", \"config\": {\"mode\": \"int8\", \"source_name\": null}}",
+      NULL);
+  mix_set_global_policy("float32");
+  assert_non_null(policy);
+  assert_string_equal(mix_policy_name(policy), "int8_from_mixed_bfloat16");
+}
+/* Nothing is computed here: a key may be read, looked up and written. */
+static void K13_keys_of_quantized_policies(void **state) {
+  (void)state;
+  mix_policy *map = new_map("float32");
+  set(map, "stem", "float8_from_mixed_bfloat16");
+  set(map, "fc.*", "int4/128_from_float32");
+  expect_found(map, "fc1", "int4/128_from_float32");
+  mix_policy *read = mix_policy_map_from_json(mix_policy_serialize(map));
+  assert_true(mix_policy_equal(read, map));
+  expect_found(read, "stem", "float8_from_mixed_bfloat16");
+}
+static void K23_equality(void **state) {
   (void)state;
   assert_true(mix_policy_equal(keras3("int8_from_float32"), keras3("int8_from_float32")));
   assert_false(mix_policy_equal(keras3("int8_from_float32"), keras3("float32")));
@@ -296,25 +342,28 @@ static void P08_equality(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(M01_equal_key_then_one_expression_then_the_default),
-                                     TEST(M01_order_plays_no_part),
-                                     TEST(M02_a_name_serves_no_inner_layers),
-                                     TEST(M03_bad_keys_and_values),
-                                     TEST(M03_a_bad_expression_fails_at_the_first_lookup_that_meets_it),
-                                     TEST(M04_keys_without_matching),
-                                     TEST(M05_name_and_dtypes_of_the_default),
-                                     TEST(M05_without_a_default),
-                                     TEST(M16_its_name_names_no_policy),
+  const struct CMUnitTest tests[] = {TEST(K01_equal_key_then_one_expression_then_the_default),
+                                     TEST(K01_order_plays_no_part),
+                                     TEST(K02_a_name_serves_no_inner_layers),
+                                     TEST(K03_bad_keys_and_values),
+                                     TEST(K03_a_bad_expression_fails_at_the_first_lookup_that_meets_it),
+                                     TEST(K04_keys_without_matching),
+                                     TEST(K05_name_and_dtypes_of_the_default),
+                                     TEST(K05_without_a_default),
+                                     TEST(K16_its_name_names_no_policy),
                                      TEST(other_generations_have_none),
-                                     TEST(M10_config),
-                                     TEST(M11_without_a_default),
-                                     TEST(M07_the_default_before_there_is_a_path),
-                                     TEST(M08_a_layer_keeps_the_whole_map),
-                                     TEST(M09_attention_hands_its_map_on),
-                                     TEST(M01_a_layer_that_several_keys_match),
-                                     TEST(P13_the_global_policy_may_be_a_map),
-                                     TEST(M17_a_quantized_default),
-                                     TEST(P02_their_text),
-                                     TEST(P08_equality)};
+                                     TEST(K10_config),
+                                     TEST(K11_without_a_default),
+                                     TEST(K07_the_default_before_there_is_a_path),
+                                     TEST(K08_a_layer_keeps_the_whole_map),
+                                     TEST(K09_attention_hands_its_map_on),
+                                     TEST(K01_a_layer_that_several_keys_match),
+                                     TEST(K24_the_global_policy_may_be_a_map),
+                                     TEST(K17_a_quantized_default),
+                                     TEST(K18_modes_and_text),
+                                     TEST(K19_to_K21_names),
+                                     TEST(K22_a_config_without_a_source),
+                                     TEST(K13_keys_of_quantized_policies),
+                                     TEST(K23_equality)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

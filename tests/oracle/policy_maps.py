@@ -3,12 +3,12 @@
 
   policy_maps.py MIXTAPE FOLDER
 
-FOLDER is $MIXTAPE_REFERENCE_DIR/precision. Each of its cases map-* is converted with its map; Keras loads the
-file, finds at each layer the policy that its own file has there, predicts exactly what it predicts with its own
-file, and trains with the recorded losses (bound: 3e-2 times the step). The guide's model is trained under a map
-and saved; Keras predicts what the program predicts (bound: 5e-2 of the largest output), and trains on. Cases
-whose mode the program does not compute in are printed. Not part of the tests: it needs Keras 3 with TensorFlow.
-Exits with 1 if anything differs.
+FOLDER is $MIXTAPE_REFERENCE_DIR/precision. Each of its cases map-* is converted with its map; Keras loads
+the file, finds at each layer the policy that its own file has there, predicts exactly what it predicts with
+its own file, and trains with the recorded losses (bound: 3e-2 times the step). The guide's model is trained
+under a map and saved; Keras predicts what the program predicts (bound: 5e-2 of the largest output), and
+trains on. Cases whose mode the program does not compute in are printed. Not part of the tests: it needs
+Keras 3 with TensorFlow. Exits with 1 if anything differs.
 """
 import json
 import os
@@ -43,6 +43,11 @@ def layers_of(model):
     ]
 
 
+def load(path):
+    keras.utils.clear_session()  # names without numbers
+    return keras.models.load_model(path)
+
+
 def relative(got, expected):
     return float(numpy.abs(got - expected).max() / numpy.abs(expected).max())
 
@@ -56,7 +61,7 @@ def check_case(program, folder, name, out):
         return
     recorded = json.loads((folder / f"{name}.json").read_text())
     arrays = numpy.load(folder / f"{name}.npz")
-    ours, theirs = keras.models.load_model(out), keras.models.load_model(folder / f"{name}.after.keras")
+    ours, theirs = load(out), load(folder / f"{name}.after.keras")
     check(name, "layers", layers_of(ours) == layers_of(theirs))
     x, y = arrays["x"], arrays["y"]
     made = numpy.asarray(ours.predict(x, verbose=0), "float32")
@@ -67,7 +72,10 @@ def check_case(program, folder, name, out):
         check(name, f"loss {step}", off <= 3e-2 * step, f"{off:.1e}")
 
 
-GUIDE_MAP = {"default_policy": "float32", "policy_map": {"dense_1": "mixed_bfloat16", "dense_[23]": "mixed_float16"}}
+GUIDE_MAP = {
+    "default_policy": "float32",
+    "policy_map": {"dense_1": "mixed_bfloat16", "dense_[23]": "mixed_float16"},
+}
 
 
 def check_guide(program, folder):
@@ -80,10 +88,10 @@ def check_guide(program, folder):
     common = ("--data", folder / "data.npz", "--policy-map", map_file, "--units", "8")
     trained = run(program, "train", *common, "--optimizer", "adam", "--save", saved, "--verbose", "0")
     check(name, "trains", trained.returncode == 0, trained.stderr.strip())
-    predicted = run(program, "predict", "--model", saved, "--data", folder / "data.npz", "--output", folder / "p.npz")
+    predicted = run(program, "predict", "--model", saved, "--data", folder / "data.npz", "--output",
+                    folder / "p.npz")
     check(name, "is predicted with", predicted.returncode == 0, predicted.stderr.strip())
-    model = keras.models.load_model(saved)
-    print([(l.name, l.compute_dtype) for l in model.layers])
+    model = load(saved)
     ours = numpy.load(folder / "p.npz")
     off = relative(ours[ours.files[0]], numpy.asarray(model.predict(x, verbose=0), "float32"))
     check(name, "predicts", off <= 5e-2, f"{off:.1e}")

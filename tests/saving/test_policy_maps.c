@@ -1,5 +1,5 @@
 /* Files of models with policies by layer: the recorded cases map-* of MIXTAPE_REFERENCE_DIR/precision (its
- * README.md has the bounds), and rows M06 to M15 of its FACTS.md. */
+ * README.md has the bounds). */
 #include "model/support.h"
 #include "nn/layer/layer.h"
 #include "saving/model_json.h"
@@ -77,7 +77,7 @@ static const json_t *layer_row(const json_t *rows, const mix_layer *layer) {
   return NULL;
 }
 
-/* M06, M08, M09: the same paths and dtypes. Returns how many layers Keras has, too. */
+/* The same paths and dtypes. Returns how many layers Keras has, too. */
 static int check_layers(const char *name, const json_t *rows, const mix_layer *layer) {
   const json_t *row = layer_row(rows, layer);
   int found = row && layer->map_path;
@@ -102,7 +102,7 @@ static void check_case(const char *name, mix_model *model) {
   json_decref(recorded);
 }
 
-static void M06_files_with_maps(void **state) {
+static void K06_to_K09_files_with_maps(void **state) {
   (void)state;
   if (!cases_are_here()) SKIP("MIXTAPE_REFERENCE_DIR has no precision/map-exact.json");
   mix_set_accumulate("exact");
@@ -181,7 +181,7 @@ static void expect_compute(mix_model *model, const char *path, mix_dtype dtype) 
 
 /* A Sequential made here has its name before its layers', as in Python; one from a file has not, and the file
  * computes the same all the same. */
-static void M06_sequential(void **state) {
+static void K06_sequential(void **state) {
   (void)state;
   mix_set_semantics("keras3");
   mix_policy *map = map_of("tower/a", "mixed_bfloat16");
@@ -214,7 +214,7 @@ static mix_model *wrappers(mix_policy *map) {
   return model;
 }
 
-static void M06_layers_in_layers(void **state) {
+static void K06_layers_in_layers(void **state) {
   (void)state;
   mix_set_semantics("keras3");
   mix_policy *map = map_of("(td|bi|lstm)/.*", "mixed_bfloat16");
@@ -236,8 +236,8 @@ static void M06_layers_in_layers(void **state) {
   assert_true(same_bits(model, read, ramp((mix_shape){3, {2, 4, 3}})));
 }
 
-/* M10, M12: every layer has the whole map; what is one object has one number from the second time on. */
-static void M10_objects_are_shared(void **state) {
+/* Every layer has the whole map; what is one object has one number from the second time on. */
+static void K10_K12_objects_are_shared(void **state) {
   (void)state;
   mix_set_semantics("keras3");
   mix_policy *map = map_of("a", "mixed_bfloat16");
@@ -333,12 +333,12 @@ static void float32_layers_leave_it(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(M06_files_with_maps),
+  const struct CMUnitTest tests[] = {TEST(K06_to_K09_files_with_maps),
                                      TEST(a_map_for_a_file_without_one),
                                      TEST(written_files_keep_them),
-                                     TEST(M06_sequential),
-                                     TEST(M06_layers_in_layers),
-                                     TEST(M10_objects_are_shared),
+                                     TEST(K06_sequential),
+                                     TEST(K06_layers_in_layers),
+                                     TEST(K10_K12_objects_are_shared),
                                      TEST(a_key_without_a_layer_is_a_warning),
                                      TEST(bad_maps_for_files),
                                      TEST(float32_layers_leave_it)};

@@ -81,6 +81,10 @@ static mix_policy *choose_policy(const mix_layer_common *common, const mix_seman
                           common->dtype);
   if (common->policy)
     return mix_given(common->policy, &mix_policy_class, call, "a policy in .policy") ? common->policy : NULL;
+  if (common->dtype && semantics->policy_quantized && mix_quantization_known(common->dtype))
+    return mix_fail_value("%s: '%.30s' is a mode of quantization without a policy; expected a name such as "
+                          "'%.30s_from_float32'",
+                          call, common->dtype, common->dtype);
   return common->dtype ? mix_policy_new(common->dtype, .semantics = semantics) : mix_global_policy();
 }
 

@@ -98,7 +98,7 @@ static bool quantized(const char *name, const char *from, const mix_semantics *s
   memcpy(m->mode, name, (size_t)(from - name));
   strcpy(m->source, source);
   if (!mix_quantization_known(m->mode) || !plain(source, semantics, m)) return refuse_name(name, semantics);
-  if ((starts_with(m->mode, "int8") || starts_with(m->mode, "int4")) && !strcmp(source, "float16"))
+  if (!strcmp(m->mode, "int8") && m->compute == MIX_FLOAT16)
     return mix_fail_value(
         "policy: '%s' is refused: %s quantisation doesn't work well with compute dtype float16; use "
         "'%s_from_mixed_bfloat16'",
@@ -212,7 +212,11 @@ mix_loss_scale *mix_policy_loss_scale(const mix_policy *policy) {
   return mix_is(policy, &mix_policy_class) ? policy->loss_scale : NULL;
 }
 const char *mix_policy_quantization_mode(const mix_policy *policy) {
-  return mix_is(policy, &mix_policy_class) ? policy->quantization_mode : NULL;
+  const char *mode = mix_is(policy, &mix_policy_class) ? policy->quantization_mode : NULL;
+  char word[24];
+  if (!mode || !strchr(mode, '/')) return mode;
+  snprintf(word, sizeof word, "%.*s", (int)strcspn(mode, "/"), mode);
+  return mix_intern(word);
 }
 int64_t mix_policy_amax_history_length(const mix_policy *policy) {
   return mix_is(policy, &mix_policy_class) ? policy->amax_history_length : 0;

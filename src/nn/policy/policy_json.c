@@ -91,6 +91,8 @@ static mix_policy *from_config(const json_t *config, const mix_semantics *semant
                           &options.amax_history_length);
   if (mix_failed()) return NULL;
   if (mode) {
+    const mix_policy *global = source ? NULL : mix_global_policy();
+    if (!source) source = mix_policy_name(global);
     snprintf(name, sizeof name, "%.30s_from_%.40s", mode, source ? source : "");
     options.name = name;
   }

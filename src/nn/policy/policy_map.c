@@ -183,6 +183,35 @@ bool mix_policy_maps_equal(const mix_policy *a, const mix_policy *b) {
   return equal;
 }
 
+/* ---- keys for layers ---- */
+
+static void put_escaped(mix_text *text, const char *name, size_t length) {
+  for (size_t i = 0; i < length; i++)
+    mix_text_put(text, "%s%c", strchr("\\.^$*+?{}[]|()", name[i]) ? "\\" : "", name[i]);
+}
+
+void mix_policy_map_put_key(mix_text *text, const char *path, bool inner) {
+  for (const char *end; (end = strchr(path, '/')); path = end + 1) {
+    mix_text_put(text, "(");
+    put_escaped(text, path, (size_t)(end - path));
+    mix_text_put(text, "/)?");
+  }
+  put_escaped(text, path, strlen(path));
+  if (inner) mix_text_put(text, "(/.*)?");
+}
+
+mix_policy *mix_policy_map_keeping_float32(const char *policy, const char *const *layers) {
+  mix_policy *map = mix_policy_map_new(policy, .semantics = mix_semantics_named("keras3"));
+  for (int i = 0; map && layers && layers[i]; i++) {
+    mix_text key = {.grows = true};
+    mix_policy_map_put_key(&key, layers[i], true);
+    if (!key.failed && !mix_policy_map_contains(map, key.text))
+      mix_policy_map_set_name(map, key.text, "float32");
+    mix_free(key.text);
+  }
+  return mix_failed() ? NULL : map;
+}
+
 /* ---- JSON ---- */
 
 /* Python's serializer writes an object that it meets again with an id in place of nothing: the reader needs

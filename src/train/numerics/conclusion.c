@@ -1,5 +1,6 @@
 /* Conclusion of a numerics report: which layer is the cause, and remedies. */
 #include "train/numerics/numerics.h"
+#include "nn/policy/policy_map.h"
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,8 +45,21 @@ static void advise(mix_numerics_conclusion *c, const char *kind, const char *lay
 
 static bool in_float16(const mix_numerics_entry *entry) { return entry->dtype == MIX_FLOAT16; }
 
+/* "", or where maps are taken, the one that keeps the layer in float32. */
+static const char *map_text(const mix_numerics *r, const char *layer, char *map, size_t size) {
+  mix_text text = {.text = map, .size = size};
+  *map = 0;
+  if (!r->takes_maps) return map;
+  mix_text_put(&text, ", or in a file of --policy-map {\"default_policy\": \"%s\", \"policy_map\": {\"",
+               r->policy ? r->policy : "mixed_float16");
+  mix_policy_map_put_key(&text, layer, false);
+  mix_text_put(&text, "\": \"float32\"}}");
+  return map;
+}
+
 static void advise_range(const mix_numerics *r, mix_numerics_conclusion *c, const mix_numerics_entry *entry,
                          const char *layer) {
+  char map[MIX_NUMERICS_TEXT];
   if (r->rewrite == MIX_FLOAT16 && entry->dtype == MIX_FLOAT32) {
     advise(c, "bfloat16", NULL, 0,
            "rewrite the graph to bfloat16, which has float32's range: "
@@ -64,8 +78,8 @@ static void advise_range(const mix_numerics *r, mix_numerics_conclusion *c, cons
            entry->tensor, layer, mix_dtype_name(entry->dtype));
     return;
   }
-  advise(c, "float32_override", layer, 0, "let %s compute in float32: .dtype = \"float32\" in its options",
-         layer);
+  advise(c, "float32_override", layer, 0, "let %s compute in float32: .dtype = \"float32\" in its options%s",
+         layer, map_text(r, layer, map, sizeof map));
   advise(c, "bfloat16", NULL, 0,
          "train in bfloat16, which has float32's range and needs no loss scale: "
          "policy mixed_bfloat16 (bfloat16 for a policy float16)");

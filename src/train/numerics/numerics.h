@@ -65,6 +65,7 @@ struct mix_numerics {
   bool intermediates;
   mix_optimizer *optimizer;   /* of the running fit: borrowed */
   const char *model, *policy; /* interned */
+  bool takes_maps;            /* policies by layer */
   mix_dtype rewrite;          /* the dtype of the graph rewrite, or MIX_DTYPE_NONE */
   bool scaled, dynamic, stalled;
   int64_t batch_size; /* rows of the first batch */

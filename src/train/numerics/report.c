@@ -60,6 +60,7 @@ static mix_status train_begin(void *context, mix_model *model, int64_t index, mi
   r->dynamic = mix_optimizer_dynamic(r->optimizer);
   r->model = mix_intern(mix_model_name(model));
   r->policy = mix_intern(mix_policy_name(mix_model_policy(model)));
+  r->takes_maps = model->semantics->policy_maps;
   if (!r->model || (!r->policy && mix_failed())) return mix_error();
   r->rewrite = mix_graph_rewrite_dtype();
   w->reported = false;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/json.h"
+#include "nn/policy/policy_map.h"
 #include <string.h>
 
 static const char *keep(char **owner, mix_text *text) {
@@ -87,6 +88,36 @@ static const char keras_lines[] =
     "model = type(model).from_config(config)\n"
     "model.set_weights(weights)\n";
 
+/* Under a map compile scales no loss. */
+static void put_map(const mix_tuning *t, const char *const *names, mix_text *text) {
+  const mix_policy *map = mix_policy_map_keeping_float32(t->policy, names);
+  if (!map) return;
+  mix_text_put(text, "or, in Keras 3, a map of policies, DTypePolicyMap or --policy-map FILE.json%s:\n  {",
+               strstr(t->policy, "bfloat16") ? "" : " with --loss-scale dynamic");
+  mix_text_put(text, "\"default_policy\": \"%s\", \"policy_map\": {", t->policy);
+  for (int i = 0; i < mix_policy_map_count(map); i++) {
+    json_t *key = mix_json_name(mix_policy_map_key(map, i));
+    char *quoted = key ? mix_json_text(key) : NULL;
+    mix_text_put(text, "%s%s: \"float32\"", i ? ", " : "", quoted ? quoted : "");
+    mix_free(quoted);
+    json_decref(key);
+  }
+  mix_text_put(text, "}}\n");
+}
+
+const char *mix_tuning_policy_map(mix_tuning *t) {
+  if (!mix_tuning_given(t, "tuning_policy_map")) return NULL;
+  if (t->found < 0)
+    return mix_fail_runtime("tuning_policy_map: the search ended with '%s' and has no set", t->status);
+  MIX_SCOPE {
+    mix_policy *map = mix_policy_map_keeping_float32(t->policy, mix_tuning_layers(t));
+    const char *text = map ? mix_policy_serialize(map) : NULL;
+    mix_free(t->policy_map);
+    t->policy_map = text ? mix_strdup(text) : NULL;
+  }
+  return mix_failed() ? NULL : t->policy_map;
+}
+
 const char *mix_tuning_overrides(mix_tuning *t) {
   if (!mix_tuning_given(t, "tuning_overrides")) return NULL;
   if (t->found < 0)
@@ -109,6 +140,7 @@ const char *mix_tuning_overrides(mix_tuning *t) {
   mix_text_put(&text, "]:\n%smixtape:\n  --policy %s --float32-layers ", keras_lines, t->policy);
   mix_tune_put_names(&text, names, "", ",");
   mix_text_put(&text, "\n");
+  put_map(t, names, &text);
   return keep(&t->overrides, &text);
 }
 

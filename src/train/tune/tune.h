@@ -34,7 +34,7 @@ struct mix_tuning {
   int run_count, run_capacity;
   int found;   /* the run whose set is the result and was confirmed; -1: none */
   bool larger; /* smaller sets passed the search, but not on new seeds */
-  char *table, *json, *overrides;
+  char *table, *json, *overrides, *policy_map;
 };
 
 /* tuning.c */

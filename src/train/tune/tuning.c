@@ -18,6 +18,7 @@ static void finalize(void *object) {
   mix_free(t->table);
   mix_free(t->json);
   mix_free(t->overrides);
+  mix_free(t->policy_map);
 }
 static const mix_class tuning_class = {.name = "precision tuning", .finalize = finalize};
 
