@@ -41,7 +41,8 @@ MIX_API mix_dtype mix_policy_compute_dtype(const mix_policy *policy);
 MIX_API mix_dtype mix_policy_variable_dtype(const mix_policy *policy);
 /* The loss scale of an experimental policy, else NULL. Borrowed. */
 MIX_API mix_loss_scale *mix_policy_loss_scale(const mix_policy *policy);
-/* "int8" for "int8_from_float32", "int4" for "int4/128_from_float32"; NULL for a policy that does not quantize. */
+/* "int8" for "int8_from_float32", "int4" for "int4/128_from_float32"; NULL for a policy that does not
+ * quantize. */
 MIX_API const char *mix_policy_quantization_mode(const mix_policy *policy);
 /* The length of the amax history, 1024 by default. Only float8 policies use it. */
 MIX_API int64_t mix_policy_amax_history_length(const mix_policy *policy);

@@ -116,9 +116,10 @@ MIX_API const char *mix_tuning_table(mix_tuning *tuning);
 /* The set ready to paste: for C, for Keras and for the program's --float32-layers. NULL with a RuntimeError
  * if there is no set. */
 MIX_API const char *mix_tuning_overrides(mix_tuning *tuning);
-/* The set as a map of policies, Keras 3's DTypePolicyMap in JSON: the policy that was tuned, and a key for each
- * layer that is float32 with all that it holds. Under a map compile scales no loss, and outputs stay in 16 bits
- * unless their layer has a key. It lives as long as the tuning. NULL with a RuntimeError if there is no set. */
+/* The set as a map of policies, Keras 3's DTypePolicyMap in JSON: the policy that was tuned, and a key for
+ * each layer that is float32 with all that it holds. Under a map compile scales no loss, and outputs stay in
+ * 16 bits unless their layer has a key. It lives until the next call. NULL with a RuntimeError if there is no
+ * set. */
 MIX_API const char *mix_tuning_policy_map(mix_tuning *tuning);
 /* All of it as one JSON object. Numbers that are not finite are strings. */
 MIX_API const char *mix_tuning_json(mix_tuning *tuning);

@@ -24,8 +24,8 @@ void mix_policy_entries_free(mix_policy_entries *entries);
 json_t *mix_policy_map_config(const mix_policy *map, const mix_semantics *semantics);
 /* A scoped map from a config. */
 mix_policy *mix_policy_map_read(const json_t *config, const mix_semantics *semantics);
-/* Puts the key of the layer of that path in a model. Files have layers under their own names, so that the names
- * before are optional; `inner`: with all that the layer holds. */
+/* Puts the key of the layer of that path in a model. Files have layers under their own names, so that the
+ * names before are optional; `inner`: with all that the layer holds. */
 void mix_policy_map_put_key(mix_text *text, const char *path, bool inner);
 /* A scoped map of Keras 3 that keeps layers, a list that NULL ends, in float32 with all that they hold. */
 mix_policy *mix_policy_map_keeping_float32(const char *policy, const char *const *layers);
