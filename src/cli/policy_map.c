@@ -29,6 +29,6 @@ bool cli_take_policy_map(const char *command, cli_options *options) {
             options->semantics);
     return false;
   }
-  if (!cli_is_model_file(options)) options->semantics = "keras3";
+  if (cli_is_named_model(options->model)) options->semantics = "keras3";
   return true;
 }

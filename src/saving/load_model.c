@@ -55,7 +55,8 @@ static bool override_policies(mix_keras_file *file, const mix_load_options *opti
     return mix_fail_value("model_load: both policy '%.60s' and a policy_map were given; give one",
                           options->policy);
   if (options->policy) return mix_override_policy(file->model, options->policy, options->semantics);
-  return !options->policy_map || mix_override_policies(file->model, options->policy_map, options->semantics);
+  const mix_semantics *semantics = options->semantics ? options->semantics : mix_json_generation(file->model);
+  return !options->policy_map || mix_override_policies(file->model, options->policy_map, semantics);
 }
 
 mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *options) {

@@ -198,7 +198,6 @@ bool mix_override_policies(json_t *object, mix_policy *map, const mix_semantics 
   if (!map->map)
     return mix_fail_type("model_load: policy_map is the policy '%s'; expected a map of mix_policy_map_new",
                          map->name);
-  if (!semantics) semantics = mix_json_generation(object);
   if (!semantics->policy_maps)
     return mix_fail_value(
         "model_load: policies by layer are of Keras 3, and the file is of %s; `mixtape convert "

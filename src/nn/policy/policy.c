@@ -11,6 +11,14 @@
 
 enum { DEFAULT_AMAX_HISTORY_LENGTH = 1024 };
 
+void mix_policy_entries_free(mix_policy_entries *entries) {
+  if (!entries) return;
+  mix_release(entries->otherwise);
+  for (int i = 0; i < entries->count; i++) mix_release(entries->items[i].policy);
+  mix_free(entries->items);
+  mix_free(entries);
+}
+
 static void finalize(void *object) {
   mix_policy *policy = object;
   mix_release(policy->loss_scale);
@@ -243,9 +251,26 @@ const char *mix_policy_text(const mix_policy *policy, char *text, size_t size) {
   return text;
 }
 
+int mix_policy_entries_find(const mix_policy_entries *entries, const char *key) {
+  for (int i = 0; i < entries->count; i++)
+    if (!strcmp(entries->items[i].key, key)) return i;
+  return -1;
+}
+
+/* Both have the same default and the same keys with equal policies. */
+static bool maps_equal(const mix_policy *a, const mix_policy *b) {
+  bool equal = a->map && b->map && mix_policy_equal(a->map->otherwise, b->map->otherwise) &&
+               a->map->count == b->map->count;
+  for (int i = 0; equal && i < a->map->count; i++) {
+    const int at = mix_policy_entries_find(b->map, a->map->items[i].key);
+    equal = at >= 0 && mix_policy_equal(a->map->items[i].policy, b->map->items[at].policy);
+  }
+  return equal;
+}
+
 bool mix_policy_equal(const mix_policy *a, const mix_policy *b) {
   if (a == b || !mix_is(a, &mix_policy_class) || !mix_is(b, &mix_policy_class)) return a == b;
-  if (a->map || b->map) return mix_policy_maps_equal(a, b);
+  if (a->map || b->map) return maps_equal(a, b);
   return a->semantics->policy_equal_by_name && b->semantics->policy_equal_by_name && a->name == b->name &&
          a->amax_history_length == b->amax_history_length;
 }

@@ -9,8 +9,25 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- maps ---- */
+
+static json_t *map_config(const mix_policy *map, const mix_semantics *semantics) {
+  const mix_policy_entries *entries = map->map;
+  json_t *keys = json_object(), *config = json_object();
+  for (int i = 0; i < entries->count; i++)
+    mix_json_set(keys, entries->items[i].key, mix_policy_to_json(entries->items[i].policy, semantics));
+  mix_json_set(config, "default_policy",
+               entries->given          ? json_string(entries->given)
+               : entries->object_given ? mix_policy_to_json(entries->otherwise, semantics)
+                                       : json_null());
+  mix_json_set(config, "policy_map", keys);
+  return mix_json_whole(config);
+}
+
+/* ---- policies ---- */
+
 static json_t *config_json(mix_policy *policy) {
-  if (policy->map) return mix_policy_map_config(policy, policy->semantics);
+  if (policy->map) return map_config(policy, policy->semantics);
   json_t *config = json_object();
   bool float8 = policy->quantization_mode && !strcmp(policy->quantization_mode, "float8");
   bool good = policy->quantization_mode
@@ -39,8 +56,7 @@ static const char *module_of(const mix_policy *policy, const mix_semantics *sema
 json_t *mix_policy_to_json(mix_policy *policy, const mix_semantics *semantics) {
   if (!semantics) semantics = policy->semantics;
   if (policy->map)
-    return mix_json_object("keras.dtype_policies", "DTypePolicyMap",
-                           mix_policy_map_config(policy, semantics));
+    return mix_json_object("keras.dtype_policies", "DTypePolicyMap", map_config(policy, semantics));
   if (!semantics->policy_always_dict && !policy->loss_scale_given) {
     if (policy->compute == MIX_DTYPE_NONE) return json_null();
     if (!mix_policy_is_mixed(policy)) return json_string(policy->name);
@@ -104,6 +120,43 @@ static mix_policy *from_config(const json_t *config, const mix_semantics *semant
   return mix_failed() ? NULL : mix_policy_with(&options);
 }
 
+/* ---- maps from JSON ---- */
+
+static mix_policy *new_map(const json_t *given, const mix_semantics *semantics) {
+  mix_policy_map_options options = {.size = sizeof options, .semantics = semantics};
+  if (json_is_string(given))
+    options.default_policy = json_string_value(given);
+  else if (given && !json_is_null(given))
+    options.default_object = mix_policy_from_json(given, semantics);
+  return mix_failed() ? NULL : mix_policy_map_with(&options);
+}
+
+/* A policy whose name is null, as Keras 3.15 writes them where the default is none, is the global one. */
+static mix_policy *read_value(const json_t *value, const mix_semantics *semantics) {
+  const json_t *config = json_object_get(value, "config"), *name = json_object_get(config, "name");
+  if (json_is_string(value) || json_is_object(value))
+    return json_is_null(name) ? mix_global_policy() : mix_policy_from_json(value, semantics);
+  return mix_fail_value("policy_map: a policy is %s; expected its name or its object", mix_json_kind(value));
+}
+
+static mix_policy *read_map(const json_t *config, const mix_semantics *semantics) {
+  const char *key;
+  json_t *value, *keys = json_object_get(config, "policy_map");
+  if (!json_is_object(config)) return mix_fail_value("policy_map: no config object");
+  if (keys && !json_is_null(keys) && !json_is_object(keys))
+    return mix_fail_type("policy_map: policy_map is %s; expected an object of keys and policies",
+                         mix_json_kind(keys));
+  mix_policy *map = new_map(json_object_get(config, "default_policy"), semantics);
+  if (!map) return NULL;
+  json_object_foreach(keys, key, value) {
+    mix_policy *policy = read_value(value, semantics);
+    if (!policy || mix_policy_map_set(map, key, policy)) return NULL;
+  }
+  return map;
+}
+
+/* ---- any policy ---- */
+
 mix_policy *mix_policy_from_json(const json_t *json, const mix_semantics *semantics) {
   static const char *const classes[] = {"Policy", "PolicyV1", "DTypePolicy", "FloatDTypePolicy"};
   if (mix_failed() || !json) return NULL;
@@ -119,8 +172,7 @@ mix_policy *mix_policy_from_json(const json_t *json, const mix_semantics *semant
   for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
     if (!strcmp(classes[i], class_name)) return from_config(json_object_get(json, "config"), semantics);
   if (mix_quantization_has_class(class_name)) return from_config(json_object_get(json, "config"), semantics);
-  if (!strcmp(class_name, "DTypePolicyMap"))
-    return mix_policy_map_read(json_object_get(json, "config"), semantics);
+  if (!strcmp(class_name, "DTypePolicyMap")) return read_map(json_object_get(json, "config"), semantics);
   return mix_fail_value("policy_deserialize: class \"%.60s\" is no policy", class_name);
 }
 
@@ -130,4 +182,28 @@ mix_policy *mix_policy_deserialize(const char *text, const mix_semantics *semant
   mix_policy *policy = mix_policy_from_json(json, mix_semantics_or_current(semantics));
   json_decref(json);
   return policy;
+}
+
+mix_policy *mix_policy_map_from_json(const char *text) {
+  const mix_semantics *semantics = mix_semantics_named("keras3");
+  json_error_t problem;
+  json_t *json = mix_failed() ? NULL : mix_json_parse(text, "policy_map_from_json");
+  mix_policy *map = NULL;
+  if (!json) return NULL;
+  json_t *again = json_loads(text, JSON_REJECT_DUPLICATES, &problem);
+  const json_t *config = json_object_get(json, "config");
+  if (!json_is_object(json))
+    mix_fail_type("policy_map_from_json: the text is %s; expected an object", mix_json_kind(json));
+  else if (!again)
+    mix_fail_value("policy_map_from_json: %.200s (line %d)", problem.text, problem.line);
+  else if (config && !mix_json_is_class(json, "DTypePolicyMap"))
+    mix_fail_value("policy_map_from_json: the object is no DTypePolicyMap");
+  else if (!config && !json_object_get(json, "policy_map") && !json_object_get(json, "default_policy"))
+    mix_fail_value("policy_map_from_json: the object has no policy_map; expected "
+                   "{\"default_policy\": \"float32\", \"policy_map\": {\"KEY\": \"POLICY\"}}");
+  else
+    map = read_map(config ? config : json, semantics);
+  json_decref(again);
+  json_decref(json);
+  return map;
 }

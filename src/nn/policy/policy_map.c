@@ -3,19 +3,10 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "base/json.h"
 #include "base/pattern.h"
 #include "base/text.h"
 #include <stdio.h>
 #include <string.h>
-
-void mix_policy_entries_free(mix_policy_entries *entries) {
-  if (!entries) return;
-  mix_release(entries->otherwise);
-  for (int i = 0; i < entries->count; i++) mix_release(entries->items[i].policy);
-  mix_free(entries->items);
-  mix_free(entries);
-}
 
 bool mix_policy_is_map(const mix_policy *policy) { return mix_is(policy, &mix_policy_class) && policy->map; }
 
@@ -75,13 +66,6 @@ mix_policy *mix_policy_map_with(const mix_policy_map_options *options) {
 
 /* ---- keys ---- */
 
-/* -1: the map has no such key. */
-static int find(const mix_policy_entries *entries, const char *key) {
-  for (int i = 0; i < entries->count; i++)
-    if (!strcmp(entries->items[i].key, key)) return i;
-  return -1;
-}
-
 mix_status mix_policy_map_set(mix_policy *map, const char *key, mix_policy *policy) {
   mix_policy_entries *entries = entries_of(map, "policy_map_set");
   if (!entries) return mix_error();
@@ -89,11 +73,11 @@ mix_status mix_policy_map_set(mix_policy *map, const char *key, mix_policy *poli
   if (!mix_given(policy, &mix_policy_class, "policy_map_set", "a policy")) return mix_error();
   if (policy == map)
     return mix_fail_status(MIX_VALUE_ERROR, "policy_map_set: '%.100s' would stand for the map itself", key);
-  if (find(entries, key) >= 0)
+  if (mix_policy_entries_find(entries, key) >= 0)
     return mix_fail_status(MIX_VALUE_ERROR,
                            "policy_map_set: the key '%.100s' already exists with the policy '%s'; delete it "
                            "first, or choose another key",
-                           key, entries->items[find(entries, key)].policy->name);
+                           key, entries->items[mix_policy_entries_find(entries, key)].policy->name);
   const char *interned = mix_intern(key);
   if (!interned ||
       !mix_reserve(&entries->items, &entries->capacity, entries->count + 1, sizeof *entries->items))
@@ -114,7 +98,7 @@ mix_status mix_policy_map_set_name(mix_policy *map, const char *key, const char 
 mix_status mix_policy_map_delete(mix_policy *map, const char *key) {
   mix_policy_entries *entries = entries_of(map, "policy_map_delete");
   if (!entries) return mix_error();
-  const int at = key ? find(entries, key) : -1;
+  const int at = key ? mix_policy_entries_find(entries, key) : -1;
   if (at < 0)
     return mix_fail_status(MIX_VALUE_ERROR, "policy_map_delete: the map has no key '%.100s'",
                            key ? key : "NULL");
@@ -133,7 +117,7 @@ const char *mix_policy_map_key(const mix_policy *map, int index) {
 }
 
 mix_policy *mix_policy_map_get(const mix_policy *map, const char *key) {
-  const int at = mix_policy_is_map(map) && key ? find(map->map, key) : -1;
+  const int at = mix_policy_is_map(map) && key ? mix_policy_entries_find(map->map, key) : -1;
   return at < 0 ? NULL : map->map->items[at].policy;
 }
 
@@ -161,7 +145,7 @@ mix_policy *mix_policy_map_lookup(const mix_policy *map, const char *path) {
   const mix_policy_entries *entries = entries_of(map, "policy_map_lookup");
   if (!entries) return NULL;
   if (!path) return mix_fail_type("policy_map_lookup: got NULL for the path; expected that of a layer");
-  const int equal = find(entries, path);
+  const int equal = mix_policy_entries_find(entries, path);
   int found = -1;
   if (equal >= 0) return entries->items[equal].policy;
   for (int i = 0; i < entries->count; i++) {
@@ -171,16 +155,6 @@ mix_policy *mix_policy_map_lookup(const mix_policy *map, const char *path) {
     if (matches) found = i;
   }
   return found < 0 ? entries->otherwise : entries->items[found].policy;
-}
-
-bool mix_policy_maps_equal(const mix_policy *a, const mix_policy *b) {
-  bool equal = a->map && b->map && mix_policy_equal(a->map->otherwise, b->map->otherwise) &&
-               a->map->count == b->map->count;
-  for (int i = 0; equal && i < a->map->count; i++) {
-    const int at = find(b->map, a->map->items[i].key);
-    equal = at >= 0 && mix_policy_equal(a->map->items[i].policy, b->map->items[at].policy);
-  }
-  return equal;
 }
 
 /* ---- keys for layers ---- */
@@ -210,78 +184,4 @@ mix_policy *mix_policy_map_keeping_float32(const char *policy, const char *const
     mix_free(key.text);
   }
   return mix_failed() ? NULL : map;
-}
-
-/* ---- JSON ---- */
-
-/* Python's serializer writes an object that it meets again with an id in place of nothing: the reader needs
- * none, so that ours has none either. */
-json_t *mix_policy_map_config(const mix_policy *map, const mix_semantics *semantics) {
-  const mix_policy_entries *entries = map->map;
-  json_t *keys = json_object(), *config = json_object();
-  for (int i = 0; i < entries->count; i++)
-    mix_json_set(keys, entries->items[i].key, mix_policy_to_json(entries->items[i].policy, semantics));
-  mix_json_set(config, "default_policy",
-               entries->given          ? json_string(entries->given)
-               : entries->object_given ? mix_policy_to_json(entries->otherwise, semantics)
-                                       : json_null());
-  mix_json_set(config, "policy_map", keys);
-  return mix_json_whole(config);
-}
-
-static mix_policy *new_map(const json_t *given, const mix_semantics *semantics) {
-  mix_policy_map_options options = {.size = sizeof options, .semantics = semantics};
-  if (json_is_string(given))
-    options.default_policy = json_string_value(given);
-  else if (given && !json_is_null(given))
-    options.default_object = mix_policy_from_json(given, semantics);
-  return mix_failed() ? NULL : mix_policy_map_with(&options);
-}
-
-/* A policy whose name is null, as Keras 3.15 writes them where the default is none, is the global one. */
-static mix_policy *read_policy(const json_t *value, const mix_semantics *semantics) {
-  const json_t *config = json_object_get(value, "config"), *name = json_object_get(config, "name");
-  if (json_is_string(value) || json_is_object(value))
-    return json_is_null(name) ? mix_global_policy() : mix_policy_from_json(value, semantics);
-  return mix_fail_value("policy_map: a policy is %s; expected its name or its object", mix_json_kind(value));
-}
-
-mix_policy *mix_policy_map_read(const json_t *config, const mix_semantics *semantics) {
-  const char *key;
-  json_t *value, *keys = json_object_get(config, "policy_map");
-  if (!json_is_object(config)) return mix_fail_value("policy_map: no config object");
-  if (keys && !json_is_null(keys) && !json_is_object(keys))
-    return mix_fail_type("policy_map: policy_map is %s; expected an object of keys and policies",
-                         mix_json_kind(keys));
-  mix_policy *map = new_map(json_object_get(config, "default_policy"), semantics);
-  if (!map) return NULL;
-  json_object_foreach(keys, key, value) {
-    mix_policy *policy = read_policy(value, semantics);
-    if (!policy || mix_policy_map_set(map, key, policy)) return NULL;
-  }
-  return map;
-}
-
-mix_policy *mix_policy_map_from_json(const char *text) {
-  const mix_semantics *semantics = mix_semantics_named("keras3");
-  json_error_t problem;
-  json_t *json = mix_failed() ? NULL : mix_json_parse(text, "policy_map_from_json");
-  mix_policy *map = NULL;
-  if (!json) return NULL;
-  json_t *again = json_loads(text, JSON_REJECT_DUPLICATES, &problem);
-  const json_t *config = json_object_get(json, "config");
-  if (!json_is_object(json))
-    mix_fail_type("policy_map_from_json: the text is %s; expected an object", mix_json_kind(json));
-  else if (!again)
-    mix_fail_value("policy_map_from_json: %.200s (line %d)", problem.text, problem.line);
-  else if (config && !mix_json_is_class(json, "DTypePolicyMap"))
-    mix_fail_value("policy_map_from_json: the object is no DTypePolicyMap");
-  else if (!config && !json_object_get(json, "policy_map") && !json_object_get(json, "default_policy"))
-    mix_fail_value("policy_map_from_json: the object has no policy_map; expected "
-                   "{\"default_policy\": \"float32\", \"policy_map\": {\"KEY\": \"POLICY\"}}");
-  else
-    map = mix_policy_map_read(config ? config : json, semantics);
-  json_decref(again);
-  json_decref(json);
-  return map;
 }

@@ -18,16 +18,12 @@ struct mix_policy_entries {
   mix_policy_entry *items;
 };
 
-/* Of policy.c's finalizer; NULL: nothing. */
+/* NULL: nothing. */
 void mix_policy_entries_free(mix_policy_entries *entries);
-/* The config {"default_policy", "policy_map"}: a new reference; NULL with the error recorded. */
-json_t *mix_policy_map_config(const mix_policy *map, const mix_semantics *semantics);
-/* A scoped map from a config. */
-mix_policy *mix_policy_map_read(const json_t *config, const mix_semantics *semantics);
+/* -1: there is no such key. */
+int mix_policy_entries_find(const mix_policy_entries *entries, const char *key);
 /* Puts the key of the layer of that path in a model. Files have layers under their own names, so that the
  * names before are optional; `inner`: with all that the layer holds. */
 void mix_policy_map_put_key(mix_text *text, const char *path, bool inner);
 /* A scoped map of Keras 3 that keeps layers, a list that NULL ends, in float32 with all that they hold. */
 mix_policy *mix_policy_map_keeping_float32(const char *policy, const char *const *layers);
-/* Have both the same default and the same keys with equal policies? */
-bool mix_policy_maps_equal(const mix_policy *a, const mix_policy *b);
