@@ -72,7 +72,7 @@ static bool has_float_weights(mix_layer *layer) {
 }
 
 static const char *policy_of(const mix_layer *layer) {
-  const char *name = mix_policy_name(layer->policy);
+  const char *name = mix_policy_name(mix_layer_own_policy(layer));
   return name ? name : "unnamed";
 }
 
@@ -83,7 +83,7 @@ static void put_layer(mix_text *out, const mix_layer *model, mix_layer *layer, m
   put_weights(&casts, layer);
   mix_text_put(out, "%-*s  %-22s  %-14s  %-8s  %-9s  %s\n", mix_column_bytes(path, width), path,
                MIX_PRINTABLE(mix_layer_class_name(layer)), policy_of(layer), mix_dtype_name(layer->compute),
-               has_float_weights(layer) ? mix_dtype_name(mix_policy_variable_dtype(layer->policy)) : "-",
+               has_float_weights(layer) ? mix_dtype_name(mix_layer_variable_dtype(layer)) : "-",
                casts.used ? casts.text : "-");
   out->failed |= casts.failed;
   mix_free(casts.text);

@@ -65,7 +65,7 @@ typedef struct names {
 } names;
 
 static bool computes_in_16_bits(const mix_layer *layer) {
-  return mix_dtype_is_16_bit(mix_policy_compute_dtype(layer->policy));
+  return mix_dtype_is_16_bit(mix_policy_compute_dtype(mix_layer_own_policy(layer)));
 }
 
 static void add_name(names *list, const char *prefix, const char *name) {
@@ -166,7 +166,7 @@ static const char *policy_of_16_bits(mix_list *layers) {
     if (layer->is_model)
       found = policy_of_16_bits(mix_layer_layers(layer));
     else if (computes_in_16_bits(layer) && !layer->is_input)
-      found = mix_policy_name(layer->policy);
+      found = mix_policy_name(mix_layer_own_policy(layer));
   }
   return found;
 }

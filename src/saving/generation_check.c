@@ -28,6 +28,15 @@ static bool has_class(const check *c, const mix_layer *layer) {
       c->call, c->to->name, kind->class.name, layer->name, c->from->name);
 }
 
+static bool has_policy(const check *c, const mix_layer *layer) {
+  if (!layer->policy->map || c->to->policy_maps) return true;
+  return mix_fail_unsupported(
+      "%s: %s has no policies by layer, and the layer '%s' has the map '%s'; save for %s, or give the layer "
+      "the policy '%s'",
+      c->call, c->to->name, layer->name, layer->policy->name, c->from->name,
+      mix_layer_own_policy(layer)->name);
+}
+
 static bool has_options(const check *c, const mix_layer *layer) {
   const char *option = mix_layer_lost_option(layer, c->to);
   if (option)
@@ -153,7 +162,8 @@ static bool check_calls(check *c, mix_layer *model) {
 static bool check_layers(const check *c, mix_layer *layer, const mix_layer *outer) {
   const bool chosen = outer && outer->kind == &mix_bidirectional_kind;
   if (!mix_layer_is_structured(layer) && !layer->is_input &&
-      !(has_class(c, layer) && (chosen || has_options(c, layer)) && has_numbers(c, layer)))
+      !(has_class(c, layer) && has_policy(c, layer) && (chosen || has_options(c, layer)) &&
+        has_numbers(c, layer)))
     return false;
   for (int i = 0; i < mix_list_count(layer->layers); i++)
     if (!check_layers(c, mix_list_items(layer->layers)[i], layer)) return false;

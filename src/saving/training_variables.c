@@ -134,7 +134,7 @@ bool mix_training_get(mix_archive *archive, const char *group, mix_list *variabl
 
 static void append_layers(json_t *lines, mix_layer *layer, int depth) {
   char line[256];
-  const char *policy = mix_policy_name(layer->policy);
+  const char *policy = mix_policy_name(mix_layer_own_policy(layer));
   snprintf(line, sizeof line, "%*s%s, policy %s", depth, "", layer->class.name, policy ? policy : "none");
   mix_json_append(lines, json_string(line));
   for (int i = 0; i < mix_list_count(layer->layers); i++)

@@ -316,6 +316,20 @@ static void bad_maps_for_files(void **state) {
   assert_error(MIX_VALUE_ERROR, "policies by layer are of Keras 3");
 }
 
+static void tf_keras_has_no_maps(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  mix_model *model = mix_sequential(NULL, .name = "s");
+  mix_sequential_add(model, mix_dense(4, .name = "a", .policy = map_of("s/a", "mixed_bfloat16")));
+  mix_model_predict(model, ramp((mix_shape){2, {3, 3}}));
+  assert_int_equal(
+      mix_model_save(model, in_folder("other.keras"), .semantics = mix_semantics_named("tf_keras")),
+      MIX_UNSUPPORTED);
+  assert_error(MIX_UNSUPPORTED,
+               "the layer 'a' has the map 'map_float32'; save for keras3, or give the layer the "
+               "policy 'mixed_bfloat16'");
+}
+
 /* Layers that are to stay float32 leave the map. */
 static void float32_layers_leave_it(void **state) {
   (void)state;
@@ -341,6 +355,7 @@ int main(void) {
                                      TEST(K10_K12_objects_are_shared),
                                      TEST(a_key_without_a_layer_is_a_warning),
                                      TEST(bad_maps_for_files),
+                                     TEST(tf_keras_has_no_maps),
                                      TEST(float32_layers_leave_it)};
   return cmocka_run_group_tests_name("policy maps", tests, folder_begin, folder_end);
 }
