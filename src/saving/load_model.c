@@ -83,6 +83,14 @@ mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *optio
   return build_optimizer(model, !file->by_path) && mix_read_weights(&reader) ? model : NULL;
 }
 
+static mix_model *load(mix_keras_file *file, const mix_load_options *options) {
+  if (!mix_map_quantizes(options->policy_map)) return mix_model_of_file(file, options);
+  mix_load_options plain = *options;
+  plain.policy_map = mix_map_of_sources(options->policy_map);
+  mix_model *model = plain.policy_map ? mix_model_of_file(file, &plain) : NULL;
+  return model ? mix_model_under_map(model, options->policy_map, options->custom_layers) : NULL;
+}
+
 mix_model *mix_model_load_with(const mix_load_options *given) {
   mix_keras_file file;
   mix_model *model = NULL;
@@ -91,7 +99,7 @@ mix_model *mix_model_load_with(const mix_load_options *given) {
   if (options.semantics && !mix_semantics_or_current(options.semantics)) return NULL;
   MIX_SCOPE {
     if (mix_keras_file_open(&file, options.path, true)) {
-      model = mix_retain(mix_model_of_file(&file, &options));
+      model = mix_retain(load(&file, &options));
       mix_keras_file_close(&file);
     }
   }

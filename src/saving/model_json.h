@@ -128,6 +128,12 @@ mix_layer *mix_layer_from_saved(const json_t *object, const mix_semantics *seman
 bool mix_override_policy(json_t *object, const char *policy, const mix_semantics *semantics);
 /* The same by a map of policies, of all layers with a floating policy, and without Activations. */
 bool mix_override_policies(json_t *object, mix_policy *map, const mix_semantics *semantics);
+/* quantized_map.c: does a key of the map, or its default, quantize? */
+bool mix_map_quantizes(const mix_policy *map);
+/* A scoped map of the policies from which those of the map are made. */
+mix_policy *mix_map_of_sources(const mix_policy *map);
+/* A scoped model of the same structure and weights under the map, whose optimizer begins anew. */
+mix_model *mix_model_under_map(mix_model *model, mix_policy *map, const mix_layer_class *const *classes);
 /* Changes it so that layers with a policy of 16 bits have float32 (mix_from_json_options). */
 bool mix_keep_float32(json_t *object, const char *const *layers, const char *call);
 

@@ -8,7 +8,8 @@
 
 /* ---- the recorded cases ---- */
 
-static const char *const cases[] = {"exact", "regex", "att", "default16", "inner-path-misses", "float64"};
+static const char *const cases[] = {"exact",   "regex", "att", "default16", "inner-path-misses",
+                                    "float64", "float8"};
 enum { CASES = sizeof cases / sizeof *cases };
 /* Of map: "Keras from itself" is 2e-2 for outputs and 1.4e-2 for losses. */
 static const double output_bound = 5e-2, loss_bound = 3e-2;
@@ -102,6 +103,7 @@ static void check_case(const char *name, mix_model *model) {
   json_decref(recorded);
 }
 
+/* K15: the case float8 has att/.* in float8. */
 static void K06_to_K09_files_with_maps(void **state) {
   (void)state;
   if (!cases_are_here()) SKIP("MIXTAPE_REFERENCE_DIR has no precision/map-exact.json");
@@ -316,6 +318,18 @@ static void bad_maps_for_files(void **state) {
   assert_error(MIX_VALUE_ERROR, "policies by layer are of Keras 3");
 }
 
+/* Before anything of a layer has changed; Keras has replaced its variables by then. */
+static void K14_no_layer_with_a_map_is_quantized(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  mix_model *model = mix_sequential(NULL, .name = "s");
+  mix_sequential_add(model, mix_dense(4, .name = "a", .policy = map_of("s/a", "mixed_bfloat16")));
+  mix_model_predict(model, ramp((mix_shape){2, {3, 3}}));
+  assert_int_equal(mix_model_quantize(model, "float8"), MIX_VALUE_ERROR);
+  assert_error(MIX_VALUE_ERROR, "the policy of layer 'a' is the map 'map_float32'");
+  assert_int_equal(mix_list_count(mix_model_weights(model)), 2);
+}
+
 static void tf_keras_has_no_maps(void **state) {
   (void)state;
   mix_set_semantics("keras3");
@@ -355,6 +369,7 @@ int main(void) {
                                      TEST(K10_K12_objects_are_shared),
                                      TEST(a_key_without_a_layer_is_a_warning),
                                      TEST(bad_maps_for_files),
+                                     TEST(K14_no_layer_with_a_map_is_quantized),
                                      TEST(tf_keras_has_no_maps),
                                      TEST(float32_layers_leave_it)};
   return cmocka_run_group_tests_name("policy maps", tests, folder_begin, folder_end);

@@ -233,8 +233,12 @@ mix_policy *mix_layer_policy(const mix_layer *layer) {
   return layer->policy;
 }
 
-const char *mix_layer_quantization_mode(const mix_layer *layer) { return layer->policy->quantization_mode; }
-int64_t mix_layer_amax_history_length(const mix_layer *layer) { return layer->policy->amax_history_length; }
+const char *mix_layer_quantization_mode(const mix_layer *layer) {
+  return mix_layer_own_policy(layer)->quantization_mode;
+}
+int64_t mix_layer_amax_history_length(const mix_layer *layer) {
+  return mix_layer_own_policy(layer)->amax_history_length;
+}
 
 mix_status mix_layer_quantize(mix_layer *layer, const mix_quantization *quantization) {
   char name[120];
