@@ -191,7 +191,8 @@ static void check_losses(const char *name, const char *log) {
 
 static void recorded_cases(void **state) {
   (void)state;
-  static const char *const cases[] = {"exact", "regex", "att", "default16", "inner-path-misses", "float64", "float8"};
+  static const char *const cases[] = {"exact",   "regex", "att", "default16", "inner-path-misses",
+                                      "float64", "float8"};
   FILE *file = getenv("MIXTAPE_REFERENCE_DIR") ? fopen(case_path("exact", ".json"), "r") : NULL;
   if (!file) SKIP("MIXTAPE_REFERENCE_DIR has no precision/map-exact.json");
   fclose(file);
