@@ -44,6 +44,7 @@
 #include <mixtape/scan.h>
 #include <mixtape/schedule.h>
 #include <mixtape/semantics.h>
+#include <mixtape/simulate.h>
 #include <mixtape/status.h>
 #include <mixtape/tape.h>
 #include <mixtape/tensor.h>

@@ -62,6 +62,10 @@ typedef struct mix_tune_options {
    * mean + tolerance |mean|. 0: 0.01; MIX_ZERO is accepted. */
   double tolerance;
   int64_t every; /* the numerics report watches every nth step; 0: 25 */
+  /* The format that `function` simulates (mix_simulate_products) in every layer but the trial's. The runs to
+   * compare with are then those of the policy without it, and the set is of layers that stay in 16 bits: this
+   * changes what the texts say, and nothing else. NULL: none. */
+  const char *simulate;
 } mix_tune_options;
 /* Searches. Each run is logged as MIX_LOG_INFO. NULL with the error recorded; RuntimeError if a float32 run
  * itself has a loss that is not finite. */

@@ -32,6 +32,9 @@ typedef struct cli_options {
   const char *loss_scale;            /* a text for mix_loss_scale_from_text; NULL: compile chooses */
   const char *const *float32_layers; /* ended by NULL; NULL: none */
   const char *policy_map, *save_policy_map; /* files; NULL: none */
+  const char *simulate;
+  bool stochastic_rounding;
+  const char *const *simulate_except; /* as float32_layers */
   const char *class_weight;          /* as given; parsed into: */
   int class_weight_count;
   int64_t class_labels[MIX_CLASS_MAX];
@@ -71,6 +74,8 @@ int cli_option_code(void);
 /* Applies process-wide options (semantics, policy, device, threads, accumulation, seed) and checks names.
  * Returns CLI_OK, or the exit code after a message. */
 int cli_setup(const cli_options *options);
+/* Simulates `format` (NULL: nothing) but in the layers of `except`, which NULL ends. */
+mix_status cli_simulate(const cli_options *options, const char *format, const char *const *except);
 
 /* Reads the environment variables for device, threads, accumulation and precision. Options override them;
  * errors in them are recorded here. */
@@ -158,8 +163,8 @@ bool cli_named_model_fits(const cli_options *options, const char *command);
 mix_model *cli_build_named_model(const cli_options *options, int64_t width);
 
 /* float32_layers.c */
-/* "a,b,c". False if a name is empty, or with the error recorded. */
-bool cli_parse_float32_layers(const char *text, cli_options *options);
+/* "a,b,c", of --simulate-except or --float32-layers. False if a name is empty, or with the error recorded. */
+bool cli_parse_layers(const char *text, bool simulated, cli_options *options);
 /* The model with those layers in float32, not compiled. NULL with the error recorded. */
 mix_model *cli_keep_float32(const cli_options *options, mix_model *model);
 

@@ -1,4 +1,4 @@
-/* --float32-layers: layers that compute in float32 although the policy is another. */
+/* --float32-layers, layers that compute in float32 although the policy is another; --simulate-except. */
 #include "cli/cli.h"
 
 #include "base/alloc.h"
@@ -20,13 +20,19 @@ static const char **split(const char *text) {
   return names;
 }
 
-bool cli_parse_float32_layers(const char *text, cli_options *options) {
-  static const char **kept; /* of this process's command line; freed when another one is parsed */
+/* `kept`: of this process's command line; freed when another one is parsed. */
+static bool parse(const char *text, const char ***kept, const char *const **names) {
   for (const char *c = text; *c; c++)
     if (*c == ',' && (c == text || c[1] == ',' || !c[1])) return false;
-  mix_free(kept);
-  options->float32_layers = kept = *text ? split(text) : NULL;
-  return options->float32_layers != NULL;
+  mix_free(*kept);
+  *names = *kept = *text ? split(text) : NULL;
+  return *names != NULL;
+}
+
+bool cli_parse_layers(const char *text, bool simulated, cli_options *options) {
+  static const char **float32, **simulate_except;
+  return simulated ? parse(text, &simulate_except, &options->simulate_except)
+                   : parse(text, &float32, &options->float32_layers);
 }
 
 /* The model is made anew from its structure, with the weights that it has. */

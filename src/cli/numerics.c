@@ -1,6 +1,8 @@
 /* mixtape numerics: a numerics report over some training steps. */
 #include "cli/cli.h"
 
+#include "base/format.h"
+
 #include <string.h>
 
 enum { STEPS = 50 };
@@ -12,6 +14,21 @@ static int print_report(const cli_options *options, mix_numerics *report) {
   fputs(text, stdout);
   if (json) putchar('\n');
   return CLI_OK;
+}
+
+/* The shares of numbers that are not 0. */
+static void print_simulated(const cli_options *options) {
+  printf("\nSimulated %s, by operand of products, forward and backward\n", options->simulate);
+  printf("  %-28s %-10s %12s %10s %10s\n", "layer", "operand", "numbers", "saturated", "flushed");
+  for (int i = 0; i < mix_simulated_count(); i++) {
+    mix_simulated_row row;
+    if (mix_simulated_get(i, &row, sizeof row) != MIX_OK) return;
+    const double numbers = (double)row.numbers / 100;
+    printf("  %-28s %-10s %12lld %9.3f%% %9.3f%%\n", MIX_PRINTABLE(row.layer), row.operand,
+           (long long)row.numbers, (double)row.saturated / numbers, (double)row.flushed / numbers);
+  }
+  printf(
+      "saturated: beyond the format's largest number; flushed: rounded to 0; of the numbers other than 0.\n");
 }
 
 static int run(cli_options *options) {
@@ -29,7 +46,11 @@ static int run(cli_options *options) {
   mix_fit_options fit = cli_fit_options(options, model, &data.train);
   fit.steps = fit.epochs = options->steps ? options->steps : STEPS;
   fit.callbacks = mix_list_of(watching);
-  return mix_model_fit_with(model, &fit) ? print_report(options, report) : cli_fail();
+  if (!mix_model_fit_with(model, &fit)) return cli_fail();
+  code = print_report(options, report);
+  const bool json = options->json || (options->format && !strcmp(options->format, "json"));
+  if (options->simulate && !code && !json) print_simulated(options);
+  return code;
 }
 
 int cli_numerics(int argc, char **argv) {

@@ -37,6 +37,14 @@ const cli_option_row cli_option_rows[] = {
      "a policy for each layer by its path, instead of --policy, also of layers that a file has in 16 bits; "
      "as Keras writes a DTypePolicyMap, or {\"default_policy\": \"float32\", \"policy_map\": {\"fc.*\": "
      "\"mixed_bfloat16\"}}"},
+    {"simulate", CHOICE, FIELD(simulate), CLI_TRAIN | CLI_NUMERICS | CLI_TUNE, "mxfp8|nvfp4|float8-current",
+     "simulate this format of accelerators: operands of products in 16 bits are rounded to it and back; "
+     "nothing becomes faster. tune-precision then finds the layers that must stay in 16 bits, and numerics "
+     "says what is saturated and flushed"},
+    {"stochastic-rounding", FLAG, FIELD(stochastic_rounding), CLI_TRAIN | CLI_NUMERICS | CLI_TUNE, NULL,
+     "with --simulate: round gradients up or down at random"},
+    {"simulate-except", LAYERS, FIELD(simulate_except), CLI_TRAIN | CLI_NUMERICS, "A,B,...",
+     "with --simulate: layers that stay in 16 bits; `mixtape tune-precision --simulate` finds them"},
     {"units", COUNT, FIELD(units), RUNS | CLI_SUMMARY | CLI_BENCH, "N",
      "units of the guide's hidden layers (default 4096 with a GPU, else 64), or of the Transformer's layers "
      "(default 512)"},

@@ -168,7 +168,7 @@ bool cli_set_option(const char *command, const cli_option_row *row, const char *
     return parse_class_weights(value, options) ||
            bad_value(command, row, value, "LABEL=WEIGHT,LABEL=WEIGHT,..., each label once (at most 64)");
   case LAYERS:
-    return cli_parse_float32_layers(value, options) ||
+    return cli_parse_layers(value, row->field == FIELD(simulate_except), options) ||
            bad_value(command, row, value, "names of layers with commas between");
   case CALLBACK: return parse_callback(command, row, value, options);
   case SCALE: *(const char **)field = strcmp(value, "auto") ? value : NULL; return true;

@@ -91,6 +91,25 @@ static int check_scale(const cli_options *options) {
   return check_option("loss-scale");
 }
 
+mix_status cli_simulate(const cli_options *options, const char *format, const char *const *except) {
+  return mix_simulate_products(.format = format, .stochastic_rounding = options->stochastic_rounding,
+                               .seed = options->seed, .except_layers = except);
+}
+
+/* False after a message on standard error. */
+static bool simulation_fits(const cli_options *options) {
+  const char *device = mix_device();
+  const bool alone = options->stochastic_rounding || options->simulate_except;
+  if (!options->simulate && alone)
+    fprintf(stderr, "mixtape: %s needs --simulate\n",
+            options->stochastic_rounding ? "--stochastic-rounding" : "--simulate-except");
+  else if (options->simulate && device && strcmp(device, "cpu"))
+    fprintf(stderr, "mixtape: --simulate runs on --device cpu, and the device is %s\n", device);
+  else
+    return true;
+  return false;
+}
+
 void cli_try_environment(void) {
   mix_device();
   mix_threads();
@@ -133,6 +152,8 @@ int cli_setup(const cli_options *options) {
     return CLI_USAGE;
   }
   if (mix_error() != MIX_OK) return cli_fail();
+  if (!simulation_fits(options)) return CLI_USAGE;
+  if (cli_simulate(options, options->simulate, options->simulate_except) != MIX_OK) return cli_fail();
   const int code = check_scale(options);
   return code || file ? code : cli_check_names(options); /* a file chooses the generation of its names */
 }

@@ -31,6 +31,13 @@ static void choose(const tuned *t, const char *policy, uint64_t seed, const char
   if (!cli_is_model_file(options)) mix_set_global_policy(policy);
 }
 
+/* The runs to compare with are in 16 bits; the layers that the search would keep in float32 stay in them. */
+static void choose_simulation(const tuned *t, const mix_tune_trial *trial, cli_options *options) {
+  const bool compared = !strcmp(trial->policy, "float32");
+  choose(t, t->options->policy, trial->seed, NULL, options);
+  cli_simulate(options, compared ? NULL : t->options->simulate, trial->float32_layers);
+}
+
 static double validation_loss(const tuned *t, const cli_options *options, mix_model *model,
                               mix_history *history) {
   const int64_t epochs = mix_history_epochs(history);
@@ -44,9 +51,13 @@ static double validation_loss(const tuned *t, const cli_options *options, mix_mo
 static double train(void *context, const mix_tune_trial *trial) {
   const tuned *t = context;
   cli_options options;
-  choose(t, trial->policy, trial->seed, trial->float32_layers, &options);
+  if (t->options->simulate)
+    choose_simulation(t, trial, &options);
+  else
+    choose(t, trial->policy, trial->seed, trial->float32_layers, &options);
   /* the policy alone leaves layers in 16 bits that the file has in 16 bits */
-  if (!strcmp(trial->policy, "float32") && cli_is_model_file(&options)) options.float32_layers = t->layers;
+  if (!strcmp(trial->policy, "float32") && !options.simulate && cli_is_model_file(&options))
+    options.float32_layers = t->layers;
   mix_model *model = cli_compiled_model(&options, t->width);
   if (!model) return NAN;
   mix_fit_options fit = cli_fit_options(&options, model, &t->data.train);
@@ -149,10 +160,10 @@ static int search(tuned *t, mix_model *model) {
   mix_tuning *tuning = NULL;
   t->layers = list.items;
   if (!mix_failed())
-    tuning =
-        mix_tune_precision(train, list.items, .context = t, .policy = options->policy,
-                           .seeds = options->seeds, .confirmations = options->confirmations,
-                           .max_trials = options->max_trials, .seed = options->seed, .every = options->every);
+    tuning = mix_tune_precision(train, list.items, .context = t, .policy = options->policy,
+                                .seeds = options->seeds, .confirmations = options->confirmations,
+                                .max_trials = options->max_trials, .seed = options->seed,
+                                .every = options->every, .simulate = options->simulate);
   mix_free(list.items);
   t->layers = NULL;
   return tuning ? report(t, tuning) : cli_fail();

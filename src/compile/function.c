@@ -12,6 +12,7 @@
 #include "compile/result_pool.h"
 #include "compile/row_independence.h"
 #include "graph/lock.h"
+#include "passes/simulation.h"
 #include "tensor/shape.h"
 #include <mixtape/graph_rewrite.h>
 #include <string.h>
@@ -21,6 +22,7 @@ typedef struct environment {
   uint64_t context, passes;
   /* the automatic mixed precision rewrite: target, level, edits of lists */
   uint64_t rewrite;
+  uint64_t simulation; /* of narrow formats */
   /* an epoch that only grows: an old capture never becomes valid again */
   uint64_t epoch;
   /* of the caller: the dtype in which autocast variables are read */
@@ -222,6 +224,7 @@ static environment environment_now(const mix_function *function) {
   return (environment){.context = mix_context_key(&context),
                        .passes = mix_passes_key(),
                        .rewrite = mix_amp_key(),
+                       .simulation = mix_simulation_key(),
                        .epoch = mix_capture_epoch(),
                        .cast = mix_cast_dtype(),
                        .cast_updates = mix_cast_updates(),
@@ -302,7 +305,7 @@ static specialization *specialize(mix_function *function, mix_list *arguments) {
 /* Would the same graph compile to the same plan? */
 static bool compiles_alike(const environment *a, const environment *b) {
   return a->context == b->context && a->passes == b->passes && a->rewrite == b->rewrite &&
-         a->jit_compile == b->jit_compile;
+         a->simulation == b->simulation && a->jit_compile == b->jit_compile;
 }
 
 static bool fits(const specialization *s, mix_list *arguments, environment now) {

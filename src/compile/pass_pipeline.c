@@ -28,6 +28,7 @@ static const pass_row passes[] = {
     {"constant_fold", mix_pass_constant_fold},
     {"cse", mix_pass_cse},
     {"dce", mix_pass_dce},
+    {"simulate_formats", mix_pass_simulate_formats},
     {"select_to_predicate", mix_pass_select_to_predicate},
     {"round_weights", mix_pass_round_weights},
     {"upcast_matmul", mix_pass_upcast_matmul},

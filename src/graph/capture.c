@@ -5,7 +5,7 @@
 #include "graph/variable.h"
 
 static _Thread_local const char *graph_scope;
-static _Thread_local bool graph_keep;
+static _Thread_local bool graph_keep, graph_backward;
 static _Thread_local struct mix_capture *capture;
 static _Thread_local mix_tape *innermost;
 
@@ -21,6 +21,12 @@ bool mix_graph_keep_set(bool keep) {
   return former;
 }
 bool mix_graph_keep(void) { return graph_keep; }
+bool mix_graph_backward_set(bool is) {
+  bool former = graph_backward;
+  graph_backward = is;
+  return former;
+}
+bool mix_graph_backward(void) { return graph_backward; }
 
 struct mix_capture *mix_capture_current(void) {
   return capture;

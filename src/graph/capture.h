@@ -11,6 +11,9 @@ const char *mix_graph_scope(void);
  * value, to be restored. */
 bool mix_graph_keep_set(bool keep);
 bool mix_graph_keep(void);
+/* Are nodes being made by the gradient of an op? */
+bool mix_graph_backward_set(bool is);
+bool mix_graph_backward(void);
 
 /* The capture of this thread, or NULL (graph/variable.h). Set returns the former one. */
 struct mix_capture *mix_capture_current(void);

@@ -205,6 +205,7 @@ static mix_node *node_allocate(const mix_op *op, const void *attributes, int inp
   node->output_count = output_count;
   node->scope = mix_graph_scope();
   node->keep = mix_graph_keep() || (op->flags & MIX_OP_KEEP);
+  node->backward = mix_graph_backward();
   node->capture = mix_capture_current();
   for (int i = 0; i < input_count; i++) {
     node->inputs[i] = inputs[i];

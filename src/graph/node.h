@@ -28,6 +28,7 @@ struct mix_node {
   struct mix_body *body;  /* of a loop (graph/body.h); retained, or NULL */
   bool symbolic;          /* descends from mix_input */
   bool keep;              /* the rewrite leaves it unchanged */
+  bool backward;          /* made by the gradient of an op */
   mix_variable *variable; /* of a read: the variable; NULL once it is gone */
   bool holds_variable;    /* the node retains the variable: all reads except the variable's own read node */
   void *capture;          /* the capture it was made in, for comparison only; NULL outside */

@@ -93,6 +93,7 @@ static int add_computed(mix_ir *ir, const import *from, mix_node *node) {
   if (index < 0 || (node->body && !mix_ir_set_body(ir, index, import_body(node->body)))) return -1;
   ir->nodes[index].scope = node->scope;
   ir->nodes[index].keep = node->keep;
+  ir->nodes[index].backward = node->backward;
   return ir->nodes[index].first_output;
 }
 

@@ -25,7 +25,7 @@ typedef struct mix_ir_node {
   int *inputs;            /* values */
   int first_output;       /* value */
   const char *scope;
-  bool keep, dead;
+  bool keep, dead, backward; /* backward: made by the gradient of an op */
   mix_ir_source source;
   /* Of the argument or variable. Of a constant read from text: the seed of its elements, or 0. */
   int index;

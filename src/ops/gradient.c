@@ -107,7 +107,9 @@ static bool node_back(walk *w, mix_node *node) {
     any |= (above[i] = flow_sum(flow_find(w, (mix_edge){node, i}, false))) != NULL;
   if (!any || mix_failed()) return mix_free(many), !mix_failed();
   const char *former = mix_graph_scope_set(node->scope);
+  const bool outside = mix_graph_backward_set(true);
   node->op->gradient(node, above, below);
+  mix_graph_backward_set(outside);
   bool good = !mix_failed();
   for (int i = 0; i < node->input_count && good; i++)
     if (below[i] && edge_active(w, node->inputs[i], node->sequence))

@@ -157,6 +157,7 @@ static bool as_product(expansion *e) {
   if (node < 0) return false;
   e->ir->nodes[node].scope = e->ir->nodes[e->node].scope;
   e->ir->nodes[node].keep = e->ir->nodes[e->node].keep;
+  e->ir->nodes[node].backward = e->ir->nodes[e->node].backward;
   const mix_shape order = order_of(&e->batch, &e->own[0], &e->own[1]);
   int value = reshaped(e, e->ir->nodes[node].first_output, shape_of(e, &order));
   if (value >= 0) value = transposed(e, value, &order, &e->result);

@@ -79,6 +79,7 @@ static bool transpose_product(mix_ir *ir, int n, const int *uses) {
   node->input_count = MIX_CONTRACTED;
   node->attributes = with_flags(ir, product->op, product->attributes, transpose_a, transpose_b);
   if (product->scope) node->scope = product->scope;
+  node->backward = product->backward;
   return node->attributes != NULL;
 }
 

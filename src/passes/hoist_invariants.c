@@ -51,6 +51,7 @@ static bool move(hoisting *h, mix_ir_node *node) {
       mix_ir_add(h->ir, node->op, node->attributes, node->input_count, inputs, node->output_count, types);
   if (made < 0) return false;
   h->ir->nodes[made].scope = node->scope;
+  h->ir->nodes[made].backward = node->backward;
   h->ir->nodes[made].keep = node->keep;
   for (int o = 0; o < node->output_count; o++)
     h->outside[node->first_output + o] = h->ir->nodes[made].first_output + o;

@@ -26,6 +26,8 @@ bool mix_pass_constant_fold(mix_ir *ir);
 bool mix_pass_cse(mix_ir *ir);
 /* Removes nodes without uses. */
 bool mix_pass_dce(mix_ir *ir);
+/* Rounds the operands of 16-bit products to a narrow format and back, where mix_simulate_products asks. */
+bool mix_pass_simulate_formats(mix_ir *ir);
 /* Turns variable = select(scalar, new, old) into a store of `new` under a guard. */
 bool mix_pass_select_to_predicate(mix_ir *ir);
 /* Makes small products that upcast 16-bit operands read float32 ones. */

@@ -82,6 +82,7 @@ static bool narrow_node(broadcasting *b, int n) {
                          : -1;
   if (small < 0) return false;
   ir->nodes[small].scope = ir->nodes[n].scope;
+  ir->nodes[small].backward = ir->nodes[n].backward;
   ir->nodes[small].keep = ir->nodes[n].keep;
   becomes_broadcast(ir, n, ir->nodes[small].first_output, attributes);
   return true;

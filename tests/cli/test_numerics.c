@@ -45,6 +45,23 @@ static void json_for_programs_and_a_picture(void **state) {
   json_decref(printed_object());
 }
 
+/* The graph's products alone are simulated: inputs, kernels and gradients of three Dense layers. */
+static void shares_of_a_simulated_format(void **state) {
+  (void)state;
+  assert_code(run_program("numerics", DIGITS, "--policy", "mixed_bfloat16", "--steps", "2", "--simulate",
+                          "nvfp4", "--stochastic-rounding", "--simulate-except", "dense_2"),
+              0);
+  assert_has(program_out, "Simulated nvfp4");
+  const char *table = strstr(program_out, "Simulated nvfp4");
+  static const char *const parts[] = {"dense_1", "dense_logits", "input", "kernel", "gradient", "flushed"};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_has(table, parts[i]);
+  assert_null(strstr(table, "dense_2"));
+  assert_code(run_program("numerics", DIGITS, "--stochastic-rounding"), 2);
+  assert_has(program_err, "--stochastic-rounding needs --simulate");
+  assert_code(run_program("numerics", DIGITS, "--simulate", "mxfp8", "--device", "ref"), 2);
+  assert_has(program_err, "--simulate runs on --device cpu");
+}
+
 /* What the loader takes for cairo is none. It is looked for before training. */
 static void without_cairo_only_pictures_are_missing(void **state) {
   (void)state;
@@ -165,6 +182,7 @@ int main(void) {
       cmocka_unit_test(a_page_by_itself),
       cmocka_unit_test(an_axis_of_a_flat_curve),
       cmocka_unit_test(json_for_programs_and_a_picture),
+      cmocka_unit_test(shares_of_a_simulated_format),
       cmocka_unit_test(without_cairo_only_pictures_are_missing),
       cmocka_unit_test(train_with_the_callback_is_the_same_training),
       cmocka_unit_test(errors),

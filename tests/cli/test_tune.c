@@ -145,6 +145,23 @@ static void layers_of_the_guides_model(void **state) {
   assert_has(program_out, "dense_2");
 }
 
+/* The runs to compare with are without the simulation, and the layers to choose from are simulated. */
+static void layers_that_must_stay_in_16_bits(void **state) {
+  (void)state;
+  assert_code(run_program("tune-precision", "--data", "digits", "--units", "16", "--batch-size", "64",
+                          "--steps", "100", "--policy", "mixed_bfloat16", "--simulate", "nvfp4"),
+              0);
+  assert_has(program_out, "A simulation of nvfp4 under mixed_bfloat16");
+  assert_has(program_out, "16 bits: mean loss");
+  assert_has(program_out, "layers in 16 bits\n");
+  assert_has(program_out, "No layer needs 16 bits; new seeds confirm it.\n0 of 3 layers in 16 bits: none\n");
+  assert_has(program_out, "--policy mixed_bfloat16 --simulate nvfp4\n");
+  double compared = 0, simulated = 0;
+  assert_int_equal(sscanf(strstr(program_out, "   1  16 bits"), " 1 16 bits 1 %lf", &compared), 1);
+  assert_int_equal(sscanf(strstr(program_out, "   4  search"), " 4 search 1 %lf", &simulated), 1);
+  assert_true(compared != simulated);
+}
+
 static void what_goes_wrong(void **state) {
   (void)state;
   char *model, *data;
@@ -176,6 +193,7 @@ int main(void) {
       TEST(a_file_in_16_bits),
       TEST(float32_layers_of_a_mixed_file),
       TEST(layers_of_the_guides_model),
+      TEST(layers_that_must_stay_in_16_bits),
       TEST(what_goes_wrong),
       TEST(what_each_run_warns_of_is_said_once),
   };

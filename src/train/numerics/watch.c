@@ -42,7 +42,7 @@ static item *find(struct mix_numerics_watch *watch, mix_edge edge) {
 /* Adds a tensor. A known tensor keeps its first name. NULL: not added. */
 static item *add(struct mix_numerics_watch *watch, mix_edge edge, const char *layer, const char *tensor,
                  mix_numerics_kind kind) {
-  if (!mix_dtype_is_floating(edge.node->outputs[edge.output].dtype) || find(watch, edge)) return NULL;
+  if (!mix_dtype_is_real(edge.node->outputs[edge.output].dtype) || find(watch, edge)) return NULL;
   if (!mix_reserve(&watch->items, &watch->capacity, watch->count + 1, sizeof *watch->items)) return NULL;
   item *added = &watch->items[watch->count++];
   *added =

@@ -26,13 +26,17 @@ static int trial_count(const mix_tuning *t) {
   return count;
 }
 
+/* What the layers of a set stay in. */
+static const char *width(const mix_tuning *t) { return t->simulate ? "16 bits" : "float32"; }
+
 /* ---- the table ---- */
 
 static void put_run(mix_text *text, const mix_tuning *t, int index) {
   const mix_tune_record *run = &t->runs[index];
   const char *verdict = !run->set ? "" : run->passed ? "passes" : run->stopped ? run->stopped : "fails";
-  mix_text_put(text, "%4d  %-8s %5llu  %12.6g  %-15s ", index + 1, mix_tune_purpose_name(run->purpose),
-               (unsigned long long)run->seed, run->loss, verdict);
+  const char *purpose = run->set || !t->simulate ? mix_tune_purpose_name(run->purpose) : "16 bits";
+  mix_text_put(text, "%4d  %-8s %5llu  %12.6g  %-15s ", index + 1, purpose, (unsigned long long)run->seed,
+               run->loss, verdict);
   if (!run->set)
     mix_text_put(text, "all");
   else if (!mix_tune_size(run->set, t->layer_count))
@@ -42,6 +46,10 @@ static void put_run(mix_text *text, const mix_tuning *t, int index) {
 }
 
 static const char *explanation(const mix_tuning *t) {
+  if (t->simulate && !strcmp(t->status, "found") && !t->larger && !mix_tuning_count(t))
+    return "No layer needs 16 bits; new seeds confirm it.";
+  if (t->simulate && !strcmp(t->status, "none"))
+    return "Not even with all layers in 16 bits does it train as without the simulation.";
   if (!strcmp(t->status, "found") && t->larger)
     return "Smaller sets passed the search, but not on new seeds; some layers of this one may not be needed.";
   if (!strcmp(t->status, "found"))
@@ -56,13 +64,16 @@ static const char *explanation(const mix_tuning *t) {
 const char *mix_tuning_table(mix_tuning *t) {
   if (!mix_tuning_given(t, "tuning_table")) return NULL;
   mix_text text = {.grows = true};
-  mix_text_put(&text, "float32: mean loss %.6g, deviation %.3g; a set passes at %.6g or less\n\n", t->mean,
-               t->deviation, t->limit);
-  mix_text_put(&text, " run  purpose   seed          loss  result          layers in float32\n");
+  if (t->simulate)
+    mix_text_put(&text, "A simulation of %s under %s; the runs in 16 bits are without it.\n", t->simulate,
+                 t->policy);
+  mix_text_put(&text, "%s: mean loss %.6g, deviation %.3g; a set passes at %.6g or less\n\n", width(t),
+               t->mean, t->deviation, t->limit);
+  mix_text_put(&text, " run  purpose   seed          loss  result          layers in %s\n", width(t));
   for (int i = 0; i < t->run_count; i++) put_run(&text, t, i);
   mix_text_put(&text, "\n%d trials under %s. %s\n", trial_count(t), t->policy, explanation(t));
   if (t->found >= 0) {
-    mix_text_put(&text, "%d of %d layers in float32: ", mix_tuning_count(t), t->layer_count);
+    mix_text_put(&text, "%d of %d layers in %s: ", mix_tuning_count(t), t->layer_count, width(t));
     mix_tune_put_names(&text, mix_tuning_layers(t), "", " ");
     mix_text_put(&text, mix_tuning_count(t) ? "\n" : "none\n");
   }
@@ -125,6 +136,13 @@ const char *mix_tuning_overrides(mix_tuning *t) {
   const char *const *names = mix_tuning_layers(t);
   if (!names) return NULL;
   mix_text text = {.grows = true};
+  if (t->simulate) {
+    mix_text_put(&text, "mixtape:\n  --policy %s --simulate %s", t->policy, t->simulate);
+    if (names[0]) mix_text_put(&text, " --simulate-except ");
+    mix_tune_put_names(&text, names, "", ",");
+    mix_text_put(&text, "\n");
+    return keep(&t->overrides, &text);
+  }
   if (!names[0]) {
     mix_text_put(&text, "No layer needs float32: train under %s as it is.\n", t->policy);
     return keep(&t->overrides, &text);
@@ -165,9 +183,9 @@ const char *mix_tuning_json(mix_tuning *t) {
   json_t *runs = json_array();
   for (int i = 0; i < t->run_count; i++) mix_json_append(runs, run_json(t, i));
   return mix_json_keep_text(
-      &t->json,
-      json_pack("{s:s, s:s, s:o, s:b, s:i, s:{s:o, s:o, s:o}, s:o}", "status", t->status, "policy", t->policy,
-                "float32_layers", names_json(mix_tuning_layers(t)), "confirmed", t->found >= 0, "trials",
-                trial_count(t), "float32", "mean", mix_json_real(t->mean), "deviation",
-                mix_json_real(t->deviation), "limit", mix_json_real(t->limit), "runs", runs));
+      &t->json, json_pack("{s:s, s:s, s:s?, s:o, s:b, s:i, s:{s:o, s:o, s:o}, s:o}", "status", t->status,
+                          "policy", t->policy, "simulate", t->simulate, "float32_layers",
+                          names_json(mix_tuning_layers(t)), "confirmed", t->found >= 0, "trials",
+                          trial_count(t), "float32", "mean", mix_json_real(t->mean), "deviation",
+                          mix_json_real(t->deviation), "limit", mix_json_real(t->limit), "runs", runs));
 }

@@ -27,7 +27,7 @@ struct mix_tuning {
   mix_object object;
   const char **layers; /* interned */
   int layer_count;
-  const char *policy; /* interned */
+  const char *policy, *simulate; /* interned */
   const char *status; /* constant */
   double mean, deviation, limit;
   mix_tune_record *runs;

@@ -224,7 +224,8 @@ mix_tuning *mix_tune_precision_with(const mix_tune_options *given) {
   mix_tuning *tuning = NULL;
   MIX_SCOPE {
     if (resolve(&options)) tuning = mix_retain(mix_tuning_new(options.layers, options.policy));
-    if (tuning) tune(&options, tuning);
+    if (tuning) tuning->simulate = options.simulate ? mix_intern(options.simulate) : NULL;
+    if (tuning && !mix_failed()) tune(&options, tuning);
   }
   mix_scoped(tuning);
   return mix_failed() ? NULL : tuning;
