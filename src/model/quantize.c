@@ -72,6 +72,11 @@ static bool check_layer(const mix_layer *layer, const mix_quantization *to) {
                     layer->name, mix_layer_keras_name(layer), to->mode);
     return false;
   }
+  if (mix_policy_is_map(layer->policy))
+    return mix_fail_value(
+        CALL ": layer '%s' has the policy '%s', a map; put a policy such as 'float8_from_float32' "
+             "into the map, or quantize a model without one",
+        layer->name, layer->policy->name);
   if (mode)
     return mix_fail_value(CALL ": layer '%s' is already quantized, with the policy '%s'; expected a model "
                                "that is not, or filters that leave this layer out",

@@ -85,8 +85,9 @@ const mix_value_kind mix_field_policy = {"a policy",   sizeof(void *), NULL, NUL
 /* Of a policy that quantizes; of all others null. */
 static json_t *write_quantization_config(const mix_field *field) {
   const mix_policy *policy = *(mix_policy **)field->value;
-  const char *class_name =
-      policy && policy->quantization_mode ? mix_quantization_config_class(policy->quantization_mode) : NULL;
+  const char *class_name = policy && policy->quantization_mode && !policy->map
+                               ? mix_quantization_config_class(policy->quantization_mode)
+                               : NULL;
   return class_name ? mix_json_object("keras.quantizers", class_name, json_object()) : json_null();
 }
 /* The policy decides: layers made under one that quantizes have null, and Model.quantize leaves its config in

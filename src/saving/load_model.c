@@ -75,8 +75,11 @@ mix_model *mix_model_of_file(mix_keras_file *file, const mix_load_options *optio
     json_decref(model->state->config);
     model->state->config = NULL;
   }
-  mix_weights_reader reader = {
-      .file = file, .model = model, .call = "model_load", .no_optimizer = options->no_optimizer};
+  mix_weights_reader reader = {.file = file,
+                               .model = model,
+                               .call = "model_load",
+                               .no_optimizer = options->no_optimizer,
+                               .begins_scales = options->policy_map};
   /* before the optimizer makes its state, of whatever shapes the file says */
   if (!model || !mix_quantize_as_file(&reader) || !mix_check_weights(&reader)) return NULL;
   if (!model->state) mix_warn_of_unmatched_keys(model->layer, "model_load"); /* else compile did */

@@ -72,12 +72,35 @@ static bool read_variables(mix_weights_reader *reader, const char *group, mix_li
   return true;
 }
 
+/* Those that the file of a float model has; the others begin as in a new layer. */
+static mix_list *without_scales(const mix_weights_reader *reader, mix_list *variables) {
+  mix_list *rest = mix_list_new(0, NULL);
+  for (int i = 0; i < mix_list_count(variables); i++) {
+    mix_variable *variable = mix_list_items(variables)[i];
+    if (!variable->overwrite_with_gradient)
+      mix_list_append(rest, variable);
+    else if (reader->assign)
+      mix_variable_assign(variable, mix_fill(variable->shape, !variable->shape.rank, variable->dtype));
+  }
+  return mix_failed() ? NULL : rest;
+}
+
+static int count_scales(mix_list *variables) {
+  int count = 0;
+  for (int i = 0; i < mix_list_count(variables); i++)
+    count += ((mix_variable *)mix_list_items(variables)[i])->overwrite_with_gradient;
+  return count;
+}
+
 static bool read_object(void *context, const char *path, const char *name, mix_list *variables) {
   mix_weights_reader *reader = context;
   if (mix_is_optimizer_path(path)) return true;
   const char *group = group_of(reader, path);
   const int count = group ? mix_count_links(reader->file, group) : -1;
   if (count < 0) return false;
+  if (reader->begins_scales && count == mix_list_count(variables) - count_scales(variables) &&
+      !(variables = without_scales(reader, variables)))
+    return false;
   const bool good = count == mix_list_count(variables) ? read_variables(reader, group, variables)
                                                        : counts_differ(reader, group, name, variables, count);
   return good || mix_skip_mismatch(reader);

@@ -14,6 +14,8 @@ typedef struct mix_weights_reader {
   bool skip_mismatch; /* a layer whose weights do not fit is left as it is, with a warning */
   bool assign;        /* the second pass, after everything was checked */
   bool no_optimizer;  /* its state stays as it is */
+  /* Layers that another policy than the file's made float8 begin with scales of 1. */
+  bool begins_scales;
 } mix_weights_reader;
 
 /* Weights of the model, and the optimizer's state if it is compiled. Everything is checked before the first

@@ -73,7 +73,8 @@ def check_file(name, path, recorded, data, folder):
     model = keras.models.load_model(path)
     ours, archive = np.load(out), np.load(weights)
     for variable, key in zip(model.weights, archive.files, strict=True):  # in the order of get_weights()
-        if not np.array_equal(np.asarray(variable.numpy()).astype(np.float32), archive[key].astype(np.float32)):
+        theirs = np.asarray(variable.numpy()).astype(np.float32)
+        if not np.array_equal(theirs, archive[key].astype(np.float32)):
             failures.append(f"{name}: {variable.path} is another one in Keras")
     theirs = np.asarray(model.predict(arrays["x"], batch_size=examples, verbose=0)).astype(np.float32)
     expect(name, "predictions", distance(ours[ours.files[0]], theirs), outputs)

@@ -307,10 +307,26 @@ mix_list *mix_layer_layers(mix_layer *layer) {
   return mix_list_new(mix_list_count(layer->layers), mix_list_items(layer->layers));
 }
 
+/* Configs of attention say nothing of its projections. Where these were quantized, a map with their policies
+ * says it: what Keras writes instead it cannot load. */
+static mix_policy *policy_with_inner(const mix_layer *layer) {
+  mix_policy *map = NULL;
+  for (int i = 0; i < mix_list_count(layer->layers) && !mix_failed(); i++) {
+    const mix_layer *inner = mix_list_items(layer->layers)[i];
+    char path[256];
+    if (!inner->policy->quantization_mode || inner->policy->map) continue;
+    if (!map && !(map = mix_policy_map_new(layer->policy->name, .semantics = layer->semantics))) break;
+    snprintf(path, sizeof path, "%.120s/%.120s", layer->name, inner->name);
+    mix_policy_map_set(map, path, inner->policy);
+  }
+  return map ? map : layer->policy;
+}
+
 /* Keras looks the name of a layer up when it loads a file, which may find another policy than the path by
  * which the layer was built: then the policy is written in place of the map, so that the file computes the
  * same. */
 static mix_policy *policy_of_files(const mix_layer *layer) {
+  if (!layer->policy->map && layer->kind && layer->kind->call_is_attention) return policy_with_inner(layer);
   if (!layer->map_path || !strcmp(layer->map_path, layer->name)) return layer->policy;
   mix_error_aside before;
   mix_error_set_aside(&before);
