@@ -110,6 +110,16 @@ static inline void not_here(void **state) {
 
 static char *names[MAX_FILES];
 
+/* MIXTAPE_REFERENCE_SUBSET: one of each kind. */
+static inline bool is_chosen(const char *name) {
+  static const char *const subset[] = {"float8-dense-float32", "float8-einsum_heads-mixed_bfloat16",
+                                       "float8-mlp-accumulate", "float8-mlp-mixed_float16-overflow"};
+  const char *asked = getenv("MIXTAPE_REFERENCE_SUBSET");
+  bool chosen = !asked || !*asked;
+  for (size_t i = 0; i < sizeof subset / sizeof *subset; i++) chosen |= !strcmp(subset[i], name);
+  return chosen;
+}
+
 static inline int find_recordings(void) {
   const char *folder = getenv("MIXTAPE_REFERENCE_DIR");
   char path[1024];
@@ -117,8 +127,13 @@ static inline int find_recordings(void) {
   snprintf(path, sizeof path, "%s/precision", folder ? folder : "");
   DIR *files = folder ? opendir(path) : NULL;
   for (const struct dirent *entry; files && (entry = readdir(files));)
-    if (!strncmp(entry->d_name, "float8-", 7) && ends(entry->d_name, ".json") && count < MAX_FILES)
-      names[count++] = strndup(entry->d_name, strlen(entry->d_name) - 5);
+    if (!strncmp(entry->d_name, "float8-", 7) && ends(entry->d_name, ".json") && count < MAX_FILES) {
+      names[count] = strndup(entry->d_name, strlen(entry->d_name) - 5);
+      if (is_chosen(names[count]))
+        count++;
+      else
+        free(names[count]);
+    }
   if (files) closedir(files);
   qsort(names, (size_t)count, sizeof *names, by_text);
   return count;
