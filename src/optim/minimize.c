@@ -19,10 +19,36 @@ mix_tensor *mix_optimizer_scale_loss(mix_optimizer *optimizer, mix_tensor *loss)
   return mix_multiply(wide, mix_cast(scale, mix_tensor_dtype(wide)));
 }
 
+/* The largest of all ranks: what replaces a weight is no sum over the rows of a batch. */
+static mix_tensor *largest_of_ranks(mix_tensor *value) {
+  mix_shape shape = mix_tensor_shape(value), row = {.rank = shape.rank + 1, .dims = {1}};
+  for (int i = 0; i < shape.rank; i++) row.dims[i + 1] = shape.dims[i];
+  return mix_reduce_max(mix_all_gather(mix_reshape(value, row)), MIX_AXES(0), false);
+}
+
+/* Over all ranks: sums of gradients, and the largest of values that replace weights. */
+static mix_list *gradients_of_ranks(const mix_optimizer *optimizer, mix_list *gradients,
+                                    mix_list *variables) {
+  if (!mix_is_distributed()) return gradients;
+  const mix_optimizer *plain = mix_optimizer_plain(optimizer);
+  mix_list *summed = mix_list_new(0, NULL), *result = mix_list_new(0, NULL);
+  for (int i = 0; i < mix_list_count(gradients) && !mix_failed(); i++) {
+    const bool replaces = mix_optimizer_overwrites(plain, mix_list_get(variables, i));
+    mix_list_append(summed, replaces ? NULL : mix_list_get(gradients, i));
+  }
+  summed = mix_sum_gradients(summed);
+  for (int i = 0; i < mix_list_count(gradients) && !mix_failed(); i++) {
+    mix_tensor *gradient = mix_list_get(gradients, i);
+    const bool replaces = gradient && mix_optimizer_overwrites(plain, mix_list_get(variables, i));
+    mix_list_append(result, replaces ? largest_of_ranks(gradient) : mix_list_get(summed, i));
+  }
+  return mix_failed() ? NULL : result;
+}
+
 mix_status mix_optimizer_apply(mix_optimizer *optimizer, mix_list *scaled_gradients, mix_list *variables) {
   if (!mix_optimizer_check_lists("optimizer_apply", optimizer, scaled_gradients, variables))
     return mix_error();
-  if (!(scaled_gradients = mix_sum_gradients(scaled_gradients))) return mix_error();
+  if (!(scaled_gradients = gradients_of_ranks(optimizer, scaled_gradients, variables))) return mix_error();
   if (!optimizer->inner) return mix_optimizer_step(optimizer, scaled_gradients, variables, NULL, false);
   if (optimizer->semantics->finite_test_scaled)
     return mix_loss_scale_optimizer_step(optimizer, scaled_gradients, variables);
@@ -97,7 +123,7 @@ mix_status mix_optimizer_minimize_function(mix_optimizer *optimizer, mix_loss_fu
 
 mix_status mix_optimizer_apply_gradients(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables) {
   if (!mix_optimizer_check_lists("apply_gradients", optimizer, gradients, variables)) return mix_error();
-  if (!(gradients = mix_sum_gradients(gradients))) return mix_error();
+  if (!(gradients = gradients_of_ranks(optimizer, gradients, variables))) return mix_error();
   if (optimizer->inner) return mix_loss_scale_optimizer_step(optimizer, gradients, variables);
   return mix_optimizer_step(optimizer, gradients, variables, NULL, false);
 }

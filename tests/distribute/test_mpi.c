@@ -56,6 +56,14 @@ static void check_loss_scale(int ranks) {
   assert_ranks_agree(many, ranks);
 }
 
+/* Sums have another order, and where that moves a last bit a value becomes the next float8 number (E20); a
+ * scale or history that is a sum of the ranks' is twice or three times as large. */
+static void check_float8(int ranks) {
+  const char *one = run_task(0, "float8", "float8 %s"), *many = run_task(ranks, "float8", "float8 %s");
+  assert_near(one, many, 1e-3);
+  assert_ranks_agree(many, ranks);
+}
+
 static void check_batch_norm(int ranks) {
   const char *one = run_task(0, "norm", "batch_norm %s"), *many = run_task(ranks, "norm", "batch_norm %s");
   assert_near(one, many, 1e-4);
@@ -275,6 +283,7 @@ static void check_other_checkpoint(int ranks) {
   X(float32)                                                                                                 \
   X(integers)                                                                                                \
   X(loss_scale)                                                                                              \
+  X(float8)                                                                                                  \
   X(batch_norm)                                                                                              \
   X(batch_norm_alone)                                                                                        \
   X(one_value)                                                                                               \

@@ -3,6 +3,7 @@
  *   worker collectives
  *   worker train FOLDER POLICY ROWS BATCH STEPS   each rank saves its weights as FOLDER/RANK.npz
  *   worker integers FOLDER                        the same on whole numbers, where sums are exact
+ *   worker float8 FOLDER                          scales and histories are those of all ranks together
  *   worker batch_norm FOLDER
  *   worker one_value FOLDER                       the loss is one value for the whole batch
  *   worker batch_norm_alone FOLDER                each rank normalizes by its own rows
@@ -153,6 +154,16 @@ static int integers(char **arguments) {
   mix_model *model = mix_model_new(inputs, mix_call(mix_dense(4, .kernel_initializer = "zeros"), inputs));
   mix_model_compile(model, .loss = "mean_squared_error", .optimizer = mix_sgd(.learning_rate = 0.25));
   return fit_and_save(model, arguments[0], 64, 32, 2);
+}
+
+/* The last batch has one row: other ranks have none. */
+static int float8(char **arguments) {
+  mix_set_seed(7);
+  mix_set_semantics("keras3");
+  mix_model *model = small_model(false, false);
+  mix_model_quantize(model, "float8", .amax_history_length = 3);
+  mix_model_compile(model, .loss = "mean_squared_error", .optimizer = mix_sgd(.learning_rate = 0.05));
+  return fit_and_save(model, arguments[0], 65, 16, 12);
 }
 
 /* The last batch has one row: other ranks have none. */
@@ -315,6 +326,7 @@ static int run(int argc, char **argv) {
   if (!strcmp(task, "collectives")) return collectives();
   if (!strcmp(task, "train") && argc == 7) return train(argv + 2);
   if (!strcmp(task, "integers") && argc == 3) return integers(argv + 2);
+  if (!strcmp(task, "float8") && argc == 3) return float8(argv + 2);
   if (!strcmp(task, "batch_norm") && argc == 3) return batch_norm(argv + 2);
   if (!strcmp(task, "batch_norm_alone") && argc == 3) return batch_norm_alone(argv + 2);
   if (!strcmp(task, "one_value") && argc == 3) return one_value(argv + 2);
