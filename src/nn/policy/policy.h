@@ -20,7 +20,7 @@ struct mix_policy {
   const char *source_name;       /* interned: the base of a quantised policy */
   int64_t amax_history_length;
   char *serialized, *config; /* created on request */
-  mix_policy_entries *map;   /* of a map (policy_map.h), whose dtypes are those of its default; NULL: it is none */
+  mix_policy_entries *map;   /* of a map (policy_map.h), whose own dtypes are its default's; else NULL */
 };
 extern const mix_class mix_policy_class;
 
