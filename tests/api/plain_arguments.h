@@ -44,6 +44,11 @@ static inline mix_list *body(void *context, mix_list *arguments) {
 }
 static inline mix_function *a_function(void) { return mix_function_new(body, NULL); }
 static inline mix_generator *a_generator(void) { return mix_generator_new(1); }
+static inline mix_policy *a_map(void) {
+  mix_policy *map = mix_policy_map_new(.semantics = mix_semantics_named("keras3"));
+  mix_policy_map_set_name(map, "dense", "mixed_float16");
+  return map;
+}
 static inline mix_policy *a_policy(void) { return mix_policy_new("mixed_float16"); }
 static inline mix_layer *a_layer(void) { return mix_dense(2); }
 static inline mix_initializer *an_initializer(void) { return mix_initializer_new("zeros"); }

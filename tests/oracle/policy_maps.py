@@ -40,11 +40,12 @@ def layers_of(model):
     return [
         (type(l).__name__, l.name, l.path, l.dtype_policy.name, l.compute_dtype, l.variable_dtype)
         for l in model._flatten_layers(recursive=True, include_self=False)
+        if l.path  # others have names that Keras counted
     ]
 
 
 def load(path):
-    keras.utils.clear_session()  # names without numbers
+    keras.utils.clear_session()
     return keras.models.load_model(path)
 
 
