@@ -128,14 +128,13 @@ static bool resolve(const mix_model *model, const mix_quantize_options *o, mix_q
 /* Functions of the model are captured again: the epoch of captures moves with each layer. */
 static bool quantize(mix_model *model, const mix_quantize_options *o) {
   mix_quantization to;
-  filters f;
-  bool good = resolve(model, o, &to) && make_filters(&f, o);
-  if (!good) return false;
-  mix_list *chosen = choose_layers(model, &f, &to);
+  filters f = {0};
+  const bool good = resolve(model, o, &to) && make_filters(&f, o);
+  mix_list *chosen = good ? choose_layers(model, &f, &to) : NULL;
   release_filters(&f);
   for (int i = 0; chosen && i < mix_list_count(chosen) && !mix_failed(); i++)
     mix_layer_quantize(mix_list_items(chosen)[i], &to);
-  mix_predictors_drop(model);
+  if (chosen) mix_predictors_drop(model);
   return !mix_failed();
 }
 
