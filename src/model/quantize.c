@@ -81,11 +81,6 @@ static bool check_layer(const mix_layer *layer, const mix_quantization *to) {
     return mix_fail_value(CALL ": layer '%s' is already quantized, with the policy '%s'; expected a model "
                                "that is not, or filters that leave this layer out",
                           layer->name, layer->policy->name);
-  if (layer->policy->map)
-    return mix_fail_value(CALL
-                          ": the policy of layer '%s' is the map '%s', whose keys say what is quantized; "
-                          "expected '%s_from_...' under a key of the map, or a model without one",
-                          layer->name, layer->policy->name, to->mode);
   if (!layer->built)
     return mix_fail_value(CALL ": layer '%s' has no weights yet; build it, or call the model, before",
                           layer->name);

@@ -43,6 +43,10 @@ static void optimizer_finalize(void *object) {
                         optimizer->loss_scale,  optimizer->applied,       optimizer->options.common.schedule};
   for (size_t i = 0; i < sizeof references / sizeof *references; i++) mix_release(references[i]);
   release_expressions(optimizer->undecayed_names, optimizer->undecayed_name_count);
+  if (optimizer->resolved) {
+    const mix_fields fields = mix_optimizer_fields(optimizer->class, optimizer->rules);
+    mix_fields_release(&fields, &optimizer->options);
+  }
   mix_free(optimizer->text);
   mix_release(optimizer->made_metrics);
 }
@@ -197,7 +201,8 @@ mix_optimizer *mix_optimizer_new(const mix_optimizer_class *class, const void *o
                          : class->name;
   if (!settings->common.name) settings->common.name = name;
   mix_fields fields = mix_optimizer_fields(class, optimizer->rules);
-  bool made = mix_fields_resolve(&fields, settings) && check_common(optimizer);
+  optimizer->resolved = mix_fields_resolve(&fields, settings);
+  bool made = optimizer->resolved && check_common(optimizer);
   optimizer->name = settings->common.name;
   if (made) {
     optimizer->variables = mix_retain(mix_list_new(0, NULL));

@@ -98,6 +98,7 @@ struct mix_optimizer {
   const mix_semantics *semantics;
   const mix_semantics *rules;     /* of the update: the semantics, or those of the legacy family */
   mix_optimizer_settings options; /* resolved: defaults filled in, zero means zero */
+  bool resolved;                  /* the options own what their rows release */
 
   mix_variable *iterations;    /* int64 scalar */
   mix_variable *learning_rate; /* floatx scalar; NULL with a schedule */

@@ -234,7 +234,7 @@ static void data_pipelines_train_and_report_errors(void **state) {
   assert_line(
       output,
       "fit returned NULL: ValueError: reshape: got uint8 (28, 28); 784 elements do not fill the shape (7, "
-      "7)");
+      "7) (element 9 of dataset_map)");
   assert_string_equal(messages, "");
 }
 

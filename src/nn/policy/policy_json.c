@@ -186,16 +186,12 @@ mix_policy *mix_policy_deserialize(const char *text, const mix_semantics *semant
 
 mix_policy *mix_policy_map_from_json(const char *text) {
   const mix_semantics *semantics = mix_semantics_named("keras3");
-  json_error_t problem;
   json_t *json = mix_failed() ? NULL : mix_json_parse(text, "policy_map_from_json");
   mix_policy *map = NULL;
   if (!json) return NULL;
-  json_t *again = json_loads(text, JSON_REJECT_DUPLICATES, &problem);
   const json_t *config = json_object_get(json, "config");
   if (!json_is_object(json))
     mix_fail_type("policy_map_from_json: the text is %s; expected an object", mix_json_kind(json));
-  else if (!again)
-    mix_fail_value("policy_map_from_json: %.200s (line %d)", problem.text, problem.line);
   else if (config && !mix_json_is_class(json, "DTypePolicyMap"))
     mix_fail_value("policy_map_from_json: the object is no DTypePolicyMap");
   else if (!config && !json_object_get(json, "policy_map") && !json_object_get(json, "default_policy"))
@@ -203,7 +199,6 @@ mix_policy *mix_policy_map_from_json(const char *text) {
                    "{\"default_policy\": \"float32\", \"policy_map\": {\"KEY\": \"POLICY\"}}");
   else
     map = read_map(config ? config : json, semantics);
-  json_decref(again);
   json_decref(json);
   return map;
 }
