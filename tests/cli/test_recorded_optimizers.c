@@ -53,6 +53,13 @@ static void assert_losses(const char *name, const json_t *recorded, double bound
   assert_int_equal(step, json_array_size(losses));
 }
 
+/* Of the recorded weight: `quantize` puts the eight of a float8 layer after kernel and bias, a file that is
+ * loaded puts its six before them (P11). */
+static int recorded_place(const char *name, int index) {
+  if (!strstr(name, "float8")) return index;
+  return index / 8 * 8 + (index % 8 + 2) % 8;
+}
+
 /* Weights after the last step; the state in Keras's order (O06, O11). */
 static void assert_trained(const char *name, const char *file, int64_t steps, double bound) {
   mix_npz *recorded = mix_npz_open(path_of(name, ".npz"));
@@ -62,10 +69,11 @@ static void assert_trained(const char *name, const char *file, int64_t steps, do
   mix_list *state = mix_optimizer_variables(mix_model_optimizer(model));
   char array[64];
   for (int i = 0; i < mix_list_count(weights); i++) {
-    snprintf(array, sizeof array, "step%lld_%d", (long long)steps, i);
+    snprintf(array, sizeof array, "step%lld_%d", (long long)steps, recorded_place(name, i));
     assert_within(name, "weight", i, distance(mix_list_get(weights, i), mix_npz_require(recorded, array)),
                   bound);
   }
+  if (strstr(name, "float8")) return; /* whose state was not recorded */
   for (int i = 0; i < mix_list_count(state); i++) {
     snprintf(array, sizeof array, "optimizer_%d", i);
     mix_tensor *value = mix_variable_true_value(mix_list_get(state, i));
@@ -77,6 +85,7 @@ static void assert_trained(const char *name, const char *file, int64_t steps, do
 
 static void follow(const char *name) {
   const bool mixed = strstr(name, "mixed_bfloat16");
+  const char *begin = strstr(name, "float8") ? ".after.keras" : ".keras"; /* quantized before it trained */
   json_t *recorded = json_load_file(path_of(name, ".json"), 0, NULL);
   assert_non_null(recorded);
   const int64_t steps = json_integer_value(json_object_get(recorded, "steps"));
@@ -85,7 +94,7 @@ static void follow(const char *name) {
   snprintf(examples, sizeof examples, "%lld",
            (long long)json_integer_value(json_object_get(recorded, "examples")));
   snprintf(out, sizeof out, "%s", in_folder("out.keras"));
-  assert_code(run_program("train", "--model", path_of(name, ".keras"), "--data", path_of(name, ".npz"),
+  assert_code(run_program("train", "--model", path_of(name, begin), "--data", path_of(name, ".npz"),
                           "--batch-size", examples, "--epochs", epochs, "--no-shuffle", "--accumulate",
                           "exact", "--step-log", in_folder("steps.jsonl"), "--save", out, "--verbose", "0"),
               0);
@@ -106,7 +115,7 @@ static void follow(const char *name) {
   json_decref(recorded);
 }
 
-/* O01 to O12 together; float8 has tests of its own. */
+/* O01 to O12 together. */
 static void they_train_as_in_keras(void **state) {
   (void)state;
   if (!getenv("MIXTAPE_REFERENCE_DIR")) SKIP("MIXTAPE_REFERENCE_DIR is not set: no recorded optimizers");
@@ -115,9 +124,7 @@ static void they_train_as_in_keras(void **state) {
   for (const struct dirent *entry; folder && (entry = readdir(folder));) {
     const char *name = entry->d_name, *end = strstr(name, ".json");
     char stem[256];
-    if ((strncmp(name, "optimizer-", 10) && strncmp(name, "h-optimizer-", 12)) || !end ||
-        strstr(name, "float8"))
-      continue;
+    if ((strncmp(name, "optimizer-", 10) && strncmp(name, "h-optimizer-", 12)) || !end) continue;
     snprintf(stem, sizeof stem, "%.*s", (int)(end - name), name);
     follow(stem);
     count++;
