@@ -28,7 +28,7 @@ struct mix_tuning {
   const char **layers; /* interned */
   int layer_count;
   const char *policy, *simulate; /* interned */
-  const char *status; /* constant */
+  const char *status;            /* constant */
   double mean, deviation, limit;
   mix_tune_record *runs;
   int run_count, run_capacity;

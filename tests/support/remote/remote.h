@@ -50,8 +50,7 @@ typedef struct mix_remote_task {
 } mix_remote_task;
 
 /* Adds the memory of an operand. */
-void mix_remote_task_add(mix_remote_task *task, mix_memory *memory, size_t offset, size_t bytes,
-                         bool write);
+void mix_remote_task_add(mix_remote_task *task, mix_memory *memory, size_t offset, size_t bytes, bool write);
 void mix_remote_task_free(mix_remote_task *task);
 /* Enqueues tasks, linked through `next`, as one run. 0 with the error recorded. */
 mix_ticket mix_remote_enqueue(mix_remote_task *tasks);
