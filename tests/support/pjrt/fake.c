@@ -1,7 +1,7 @@
 /* Small PJRT plug-ins for the tests of bad input, a library for each FAKE: what a user may give instead of a
  * plug-in, and plug-ins that fail. Those that connect have one device, buffers in memory of the host, and
  * programs whose results are zeros of one float32. */
-#include "backend/xla/pjrt_api.h"
+#include "element_size.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,12 +149,6 @@ struct pjrt_buffer {
   char data[];
 };
 
-static size_t size_of(int type) {
-  return type == PJRT_F64 || type == PJRT_S64                        ? 8
-         : type == PJRT_F32 || type == PJRT_S32                      ? 4
-         : type == PJRT_F16 || type == PJRT_BF16 || type == PJRT_S16 ? 2
-                                                                     : 1;
-}
 static pjrt_error *upload(void *arguments) {
   pjrt_buffer_from_host_args *args = arguments;
   if (is_exhausted("upload")) return exhausted();

@@ -2,7 +2,7 @@
  * two more runs have begun, or somebody waits. The host's bytes must stay as they were until then, or the
  * process ends. The copy whose number MIXTAPE_LATE_FAILS says fails; MIXTAPE_LATE_MEMORY is what is free.
  * late_count("awaits") and the like tell the calls; "blocked" are those that waited for what was not over. */
-#include "backend/xla/pjrt_api.h"
+#include "element_size.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -81,13 +81,6 @@ static pjrt_error *error_of(const event *e) {
   pjrt_object_args args = {.struct_size = sizeof args, .object = e->run};
   if (e->run) return real->functions[PJRT_EVENT_ERROR](&args);
   return fails && atoi(fails) == e->number ? (pjrt_error *)failed : NULL;
-}
-
-static size_t size_of(int type) {
-  return type == PJRT_F64 || type == PJRT_S64                        ? 8
-         : type == PJRT_F32 || type == PJRT_S32                      ? 4
-         : type == PJRT_F16 || type == PJRT_BF16 || type == PJRT_S16 ? 2
-                                                                     : 1;
 }
 
 static pjrt_error *upload(void *arguments) {
