@@ -120,15 +120,16 @@ static int graph_result_count(const mix_xla_signature *signature) {
 
 /* A variable that the run writes keeps its memory if the run may take its buffer, and gets a new one if
  * somebody else holds the old value. */
-static bool bind_written(mix_executable *e, int p, mix_memory *memory) {
-  e->donated[p] = mix_xla_may_donate(memory);
-  if (e->donated[p]) return true;
+static bool bind_written(mix_executable *e, int p, mix_memory *memory, bool keep) {
+  const bool own = mix_xla_may_donate(memory);
+  e->donated[p] = own && !keep;
+  if (own) return true;
   e->gained[p] = mix_memory_new(&mix_xla_memory, mix_memory_bytes(memory));
   return e->gained[p] != NULL;
 }
 
 /* Returns the number of parameters to keep; -1 with the error recorded. */
-static int bind_variables(mix_executable *e, const mix_bindings *bindings) {
+static int bind_variables(mix_executable *e, const mix_bindings *bindings, bool keep) {
   int kept = 0;
   for (int p = 0; p < e->signature.parameter_count; p++) {
     const mix_xla_parameter *parameter = &e->signature.parameters[p];
@@ -137,7 +138,7 @@ static int bind_variables(mix_executable *e, const mix_bindings *bindings) {
     if (parameter->kind == MIX_XLA_ERROR) e->parameters[p] = mix_xla_error_word();
     if (!e->parameters[p]) return -1;
     e->donated[p] = false;
-    if (is_replaced(parameter) && !bind_written(e, p, memory)) return -1;
+    if (is_replaced(parameter) && !bind_written(e, p, memory, keep)) return -1;
     if (!e->donated[p]) e->keep[kept++] = p;
   }
   return kept;
@@ -148,6 +149,29 @@ static void mark(mix_memory *memory, mix_ticket ticket, bool writes) {
   if (memory->device != &mix_xla_memory) return;
   memory->used = ticket;
   if (writes) memory->written = ticket;
+}
+
+static size_t written_bytes(const mix_xla_signature *signature, const mix_bindings *bindings) {
+  size_t bytes = 0;
+  for (int p = 0; p < signature->parameter_count; p++) {
+    const mix_xla_parameter *parameter = &signature->parameters[p];
+    if (is_replaced(parameter)) bytes += bindings->variables[parameter->index]->bytes;
+  }
+  return bytes;
+}
+
+/* Of variables that the run writes and does not take. */
+static void keep_values(mix_executable *e, const mix_bindings *bindings, mix_xla_run *run) {
+  for (int p = 0; p < e->signature.parameter_count; p++) {
+    const mix_xla_parameter *parameter = &e->signature.parameters[p];
+    if (!is_replaced(parameter)) continue;
+    mix_memory *memory = bindings->variables[parameter->index];
+    if (e->gained[p])
+      mix_xla_keep_former(run, e->gained[p], memory);
+    else
+      mix_xla_keep_buffer(run, memory);
+  }
+  run->bytes += run->kept_bytes;
 }
 
 /* Hands out what the run makes. */
@@ -175,7 +199,8 @@ static void give(mix_executable *e, const mix_bindings *bindings, int graph_resu
 /* With the lock of the runs. */
 static mix_ticket begin(mix_executable *e, const mix_bindings *bindings, mix_xla_run *run) {
   const mix_xla_signature *signature = &e->signature;
-  const int kept = bind_variables(e, bindings);
+  const int keep = mix_xla_runs_must_keep(run, written_bytes(signature, bindings)),
+            kept = keep < 0 ? -1 : bind_variables(e, bindings, keep);
   const mix_pjrt_run call = {.loaded = e->loaded,
                              .arguments = e->parameters,
                              .argument_count = signature->parameter_count,
@@ -183,6 +208,7 @@ static mix_ticket begin(mix_executable *e, const mix_bindings *bindings, mix_xla
                              .keep_count = kept,
                              .results = e->results};
   if (kept < 0 || !mix_pjrt_execute(mix_xla_plugin(), &call, e->name, &run->done)) return 0;
+  if (keep) keep_values(e, bindings, run);
   run->word = signature->error_result < 0 ? NULL : e->results[signature->error_result];
   const mix_ticket ticket = mix_xla_runs_append(run);
   give(e, bindings, graph_result_count(signature), ticket);

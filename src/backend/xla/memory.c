@@ -16,6 +16,7 @@ typedef struct block {
   mix_type type;
   char *host;
   int maps;
+  int kept; /* references of kept values: with the lock of the runs */
 } block;
 
 /* ---- blocks; the caller holds the lock ---- */
@@ -190,7 +191,20 @@ pjrt_buffer *mix_xla_buffer(mix_memory *memory, mix_type type, bool *own, mix_xl
 }
 
 bool mix_xla_may_donate(mix_memory *memory) {
-  return mix_references(memory) == 1 && !memory->whole && !block_of(memory)->maps;
+  const block *b = block_of(memory);
+  return mix_references(memory) == 1 + b->kept && !memory->whole && !b->maps;
+}
+
+void mix_xla_count_kept(mix_memory *memory, int more) { block_of(memory)->kept += more; }
+
+pjrt_buffer *mix_xla_take_buffer(mix_memory *memory, mix_type *type) {
+  block *b = block_of(memory);
+  pthread_mutex_lock(&b->lock);
+  pjrt_buffer *buffer = b->buffer;
+  *type = b->type;
+  b->buffer = NULL;
+  pthread_mutex_unlock(&b->lock);
+  return buffer;
 }
 
 void mix_xla_give_buffer(mix_memory *memory, pjrt_buffer *buffer, mix_type type) {
@@ -201,4 +215,23 @@ void mix_xla_give_buffer(mix_memory *memory, pjrt_buffer *buffer, mix_type type)
   b->buffer = buffer;
   b->type = type;
   pthread_mutex_unlock(&b->lock);
+}
+
+/* On failure the value stays as it is, and reading it fails as that of the run did. */
+bool mix_xla_copy_value(mix_memory *to, mix_memory *from) {
+  block *a = block_of(to), *b = block_of(from);
+  char *bytes = mix_alloc_buffer(a->bytes);
+  if (!bytes) return false;
+  pthread_mutex_lock(&b->lock);
+  const bool good = make_host(b);
+  if (good) memcpy(bytes, b->host + offset_of(from), a->bytes);
+  if (good && b->buffer && !b->maps) drop_host(b);
+  pthread_mutex_unlock(&b->lock);
+  if (!good) return mix_free_buffer(bytes, a->bytes), false;
+  pthread_mutex_lock(&a->lock);
+  drop_buffer(a);
+  drop_host(a);
+  a->host = bytes;
+  pthread_mutex_unlock(&a->lock);
+  return true;
 }

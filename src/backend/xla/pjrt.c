@@ -222,6 +222,8 @@ bool mix_pjrt_connect(mix_pjrt *plugin, const pjrt_option *options, int count) {
     return false;
   }
   atomic_store(&has_client, true);
+  /* Processors copy memory; a GPU whose copies fail is lost, with all that is in its memory. */
+  plugin->copies_may_fail = strcmp(plugin->platform, "cpu") && strcmp(plugin->platform, "cuda");
   plugin->client = create.client;
   plugin->devices = devices.devices;
   plugin->device_count = (int)devices.count;

@@ -14,6 +14,8 @@ typedef struct mix_pjrt {
   pjrt_device *const *devices;
   int device_count;
   const char *platform, *version; /* interned: "cpu", "tpu" */
+  /* Can a copy to the device fail after its call, and the device go on? */
+  bool copies_may_fail;
 } mix_pjrt;
 
 /* Loads the library and checks that it is a plug-in of a version that this library knows. A path without a

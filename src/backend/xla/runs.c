@@ -10,13 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Runs that nobody waits for: so many, or, from the third on, whose copied arguments take so many bytes. */
+/* Runs that nobody waits for: so many, or, from the third on, whose copied arguments and kept values take so
+ * many bytes. */
 enum { WAITING = 64, FEW = 2, WAITING_BYTES = 256 << 20 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static mix_xla_run *first, **end = &first;
 static int count;
-static size_t copied; /* bytes of the arguments that were copied for these runs */
+static size_t copied; /* the bytes of these runs */
 static mix_ticket last_ticket;
 /* The first run that is forgotten although its word was not read; 0: none. A later run of the same program
  * still has it. */
@@ -24,6 +25,7 @@ static mix_ticket unread;
 static pjrt_buffer *word; /* of the latest run that has one, or zeros; NULL: not made yet */
 /* What a run met, until a wait has reported it. */
 static mix_error_aside failure;
+static bool restored; /* variables have former values again: what comes next must know it */
 
 static const mix_type word_type = {MIX_INT64, {.rank = 1, .dims = {MIX_XLA_ERROR_WORDS}}};
 
@@ -107,6 +109,7 @@ static void drop_first(void) {
   if (!first) end = &first;
   count--;
   copied -= run->bytes;
+  mix_xla_drop_kept(run);
   if (run->word && run->word != word) destroy_buffer(run->word);
   run->next = *run->spare;
   *run->spare = run;
@@ -127,21 +130,39 @@ static bool end_upload(mix_xla_run *run, mix_xla_upload *upload, bool ready) {
   return good;
 }
 
+/* An upload of a run that has begun. No error is pending, before or after. */
+static void end_begun(mix_xla_run *run, mix_xla_upload *upload, bool ready) {
+  if (end_upload(run, upload, ready)) return;
+  keep_failure();
+  if (!mix_xla_plugin()->copies_may_fail) return;
+  mix_xla_restore_kept(run);
+  restored = true;
+  if (mix_failed()) keep_failure();
+}
+
+/* Waits for copies. Those of the runs before this one are good. */
+static void await_uploads(mix_xla_run *run) {
+  for (int i = 0; i < run->upload_count; i++)
+    if (run->uploads[i].done) end_begun(run, &run->uploads[i], false);
+  mix_xla_drop_kept(run);
+}
+
 /* No error is pending, before or after. */
 static void end_run(mix_xla_run *run, bool ready) {
-  for (int i = 0; i < run->upload_count; i++)
-    if (run->uploads[i].done && !end_upload(run, &run->uploads[i], ready)) keep_failure();
+  await_uploads(run);
   if (!(ready ? mix_pjrt_take : mix_pjrt_await)(mix_xla_plugin(), run->done, "xla: a run")) keep_failure();
   run->done = NULL;
 }
 
-/* Ends copies that are done, in their order, so that the host's memory is free for the next arguments. */
+/* Ends copies that are done, in their order, so that the host's memory is free for the next arguments. Those
+ * of the runs before this one have ended. */
 static bool end_uploads(mix_xla_run *run) {
   for (int i = 0; i < run->upload_count; i++) {
     mix_xla_upload *upload = &run->uploads[i];
     if (!mix_pjrt_is_ready(mix_xla_plugin(), upload->done)) return false;
-    if (upload->done && !end_upload(run, upload, true)) keep_failure();
+    if (upload->done) end_begun(run, upload, true);
   }
+  mix_xla_drop_kept(run);
   return true;
 }
 
@@ -225,6 +246,53 @@ void mix_xla_runs_trim(void) {
   mix_error_put_back(&pending);
 }
 
+/* ---- values to keep ---- */
+
+/* Records what runs met. */
+static void report(void) {
+  finish_quietly(count);
+  replace_word(NULL);
+  mix_error_put_back(&failure);
+  failure.status = MIX_OK;
+  restored = false;
+}
+
+/* Ends the copies of runs, and those of the one that begins, which are done. Are they all? */
+static bool end_all_uploads(mix_xla_run *begins) {
+  for (mix_xla_run *run = first; run; run = run->next)
+    if (!end_uploads(run)) return false;
+  for (int i = 0; i < begins->upload_count; i++) {
+    mix_xla_upload *upload = &begins->uploads[i];
+    if (!mix_pjrt_is_ready(mix_xla_plugin(), upload->done)) return false;
+    if (upload->done && !end_upload(begins, upload, true)) return true;
+  }
+  return true;
+}
+
+static void await_all_uploads(mix_xla_run *begins) {
+  for (mix_xla_run *run = first; run; run = run->next) await_uploads(run);
+  for (int i = 0; i < begins->upload_count && !mix_failed(); i++)
+    if (begins->uploads[i].done) end_upload(begins, &begins->uploads[i], false);
+}
+
+static size_t kept_bytes(void) {
+  size_t bytes = 0;
+  for (const mix_xla_run *run = first; run; run = run->next) bytes += run->kept_bytes;
+  return bytes;
+}
+
+size_t mix_xla_kept_limit = WAITING_BYTES;
+
+/* Waits for copies rather than keep values that take much memory. Once variables have former values again,
+ * that is reported before anything is computed from them. */
+int mix_xla_runs_must_keep(mix_xla_run *run, size_t bytes) {
+  if (!mix_xla_plugin()->copies_may_fail) return 0;
+  int must = !end_all_uploads(run);
+  if (must && !mix_failed() && kept_bytes() + bytes > mix_xla_kept_limit) await_all_uploads(run), must = 0;
+  if (restored && !mix_failed()) report();
+  return mix_failed() ? -1 : must;
+}
+
 /* ---- runs that have not begun, or are over ---- */
 
 mix_xla_run *mix_xla_run_take(const mix_xla_signature *signature, const char *name, mix_xla_run **spare) {
@@ -232,9 +300,13 @@ mix_xla_run *mix_xla_run_take(const mix_xla_signature *signature, const char *na
   mix_xla_run *run = *spare;
   if (run) *spare = run->next;
   pthread_mutex_unlock(&lock);
-  const size_t room = sizeof *run->uploads * (size_t)signature->parameter_count;
+  const size_t parameters = (size_t)signature->parameter_count,
+               room = (sizeof *run->uploads + sizeof *run->kept) * parameters;
   if (!run && !(run = mix_calloc(1, sizeof *run + room))) return NULL;
-  *run = (mix_xla_run){.signature = signature, .name = name, .spare = spare};
+  *run = (mix_xla_run){.signature = signature,
+                       .name = name,
+                       .spare = spare,
+                       .kept = (mix_xla_kept *)(void *)(run->uploads + parameters)};
   return run;
 }
 
@@ -284,12 +356,7 @@ mix_status mix_xla_wait(mix_ticket ticket) {
   if (!mix_xla_usable()) return mix_error();
   pthread_mutex_lock(&lock);
   finish_quietly(until(ticket));
-  if (failure.status && !mix_failed()) {
-    finish_quietly(count);
-    replace_word(NULL);
-    mix_error_put_back(&failure);
-    failure.status = MIX_OK;
-  }
+  if (failure.status && !mix_failed()) report();
   pthread_mutex_unlock(&lock);
   return mix_error();
 }

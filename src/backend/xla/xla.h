@@ -97,6 +97,12 @@ pjrt_buffer *mix_xla_buffer(mix_memory *memory, mix_type type, bool *own, mix_xl
 bool mix_xla_may_donate(mix_memory *memory);
 /* The value of the memory is that of the buffer, which it owns from now on. */
 void mix_xla_give_buffer(mix_memory *memory, pjrt_buffer *buffer, mix_type type);
+/* The reverse: the buffer is the caller's, and the memory must be given another one. */
+pjrt_buffer *mix_xla_take_buffer(mix_memory *memory, mix_type *type);
+/* Copies the value of another memory, as large or larger. False with the error recorded. */
+bool mix_xla_copy_value(mix_memory *to, mix_memory *from);
+/* So many of the references to the memory are those of kept values. */
+void mix_xla_count_kept(mix_memory *memory, int more);
 
 /* ---- compiled programs on disk (cache.c) ---- */
 
@@ -125,10 +131,30 @@ mix_executable *mix_xla_compile(mix_ir *ir, const mix_context *context);
 void mix_xla_destroy(mix_executable *executable);
 mix_ticket mix_xla_enqueue(mix_executable *executable, const mix_bindings *bindings);
 
+/* ---- values that runs replaced (kept.c) ---- */
+
+typedef struct mix_xla_run mix_xla_run;
+/* Of a variable, before a run. */
+typedef struct mix_xla_kept {
+  mix_memory *memory;  /* that the variable has after the run: retained */
+  mix_memory *former;  /* that has the value: retained; NULL: `buffer` is it */
+  pjrt_buffer *buffer; /* of this type */
+  mix_type type;
+} mix_xla_kept;
+/* The run has given the variable another memory, or takes the place of the value in it: the buffer is then
+ * no longer the memory's. */
+void mix_xla_keep_former(mix_xla_run *run, mix_memory *memory, mix_memory *former);
+void mix_xla_keep_buffer(mix_xla_run *run, mix_memory *memory);
+/* The run's copies are good, and those of all runs before it. */
+void mix_xla_drop_kept(mix_xla_run *run);
+/* A copy for the run has failed: variables have the values from before it, whatever later runs wrote. Errors
+ * are recorded. */
+void mix_xla_restore_kept(mix_xla_run *run);
+
 /* ---- runs, in the order in which they began (runs.c) ---- */
 
 /* One that has begun. */
-typedef struct mix_xla_run {
+struct mix_xla_run {
   struct mix_xla_run *next;
   mix_ticket ticket;
   const mix_xla_signature *signature; /* of its executable, which outlives it */
@@ -136,10 +162,12 @@ typedef struct mix_xla_run {
   struct mix_xla_run **spare;         /* where the executable finds it again when it is over */
   pjrt_event *done;
   pjrt_buffer *word; /* the error word after it; NULL: it has none */
-  size_t bytes;      /* of arguments that were copied for it */
-  int upload_count;
-  mix_xla_upload uploads[]; /* as many as there are parameters */
-} mix_xla_run;
+  size_t bytes;      /* of arguments that were copied for it, and of values that it keeps */
+  size_t kept_bytes;
+  int upload_count, kept_count;
+  mix_xla_kept *kept;       /* room for as many as there are parameters, as of: */
+  mix_xla_upload uploads[]; /* after which it lies */
+};
 
 /* A run of the executable, used before or new. NULL with the error recorded. */
 mix_xla_run *mix_xla_run_take(const mix_xla_signature *signature, const char *name, mix_xla_run **spare);
@@ -151,6 +179,11 @@ void mix_xla_runs_lock(void);
 void mix_xla_runs_unlock(void);
 /* With the lock: the error word that the next run reads. NULL with the error recorded. */
 pjrt_buffer *mix_xla_error_word(void);
+/* Runs wait for copies rather than keep more. Tests set less. */
+extern size_t mix_xla_kept_limit;
+/* With the lock: must the run, which writes so many bytes of variables, keep their former values, because a
+ * copy may still fail, its own or one before it? 0 or 1; -1 with the error of a copy recorded. */
+int mix_xla_runs_must_keep(mix_xla_run *run, size_t bytes);
 /* With the lock: the run has begun. Returns its ticket. */
 mix_ticket mix_xla_runs_append(mix_xla_run *run);
 /* With the lock: forgets runs that are over, and waits for the oldest ones while there are too many, or the

@@ -1,6 +1,7 @@
 /* Copies of arguments that finish late (support/pjrt/late.c): a steady step waits for nothing and allocates
  * nothing, the values are those of copies that finish at once, and an error names the argument. */
 #include "backend/xla/support.h"
+#include "backend/xla/xla.h"
 #include "base/ended_object.h"
 #include "support/sanitizer.h"
 #include "support/xla.h"
@@ -127,9 +128,98 @@ static void an_error_names_the_argument(void **state) {
   in_child(fail_a_copy);
 }
 
+/* ---- variables when a copy fails ---- */
+
+/* Of a variable that nobody else holds, and of one whose former value is read later. */
+static mix_list *count_up(void *variables, mix_list *arguments) {
+  for (int i = 0; i < 2; i++) mix_variable_assign_add(mix_list_get(variables, i), scalar(1));
+  return mix_list_of(mix_add(mix_list_get(arguments, 0), scalar(1)));
+}
+
+static void check_counts(mix_list *variables, double own, double read) {
+  CHECK(mix_tensor_item(mix_variable_value(mix_list_get(variables, 0))) == own);
+  CHECK(mix_tensor_item(mix_variable_value(mix_list_get(variables, 1))) == read);
+}
+
+/* The third copy fails while the run that needs it and the next one are under way. */
+static void fail_between_steps(void) {
+  char message[1024];
+  setenv("MIXTAPE_LATE_FAILS", "3", 1);
+  mix_list *variables = mix_list_of(mix_variable_new(scalar(10), .name = "own"),
+                                    mix_variable_new(scalar(20), .name = "read")),
+           *results[4];
+  CHECK(mix_set_device(late(NULL)) == MIX_OK);
+  mix_function *function = mix_function_new(count_up, variables);
+  mix_tensor *former = NULL;
+  for (int i = 0; i < 4; i++) {
+    if (i == 2) former = mix_variable_value(mix_list_get(variables, 1));
+    CHECK((results[i] = mix_function_call(function, mix_list_of(batch_of(i)))));
+  }
+  CHECK(mix_synchronize() == MIX_RUNTIME_ERROR);
+  mix_error_take(message, sizeof message);
+  CHECK(strstr(message, "xla: copying argument 0 of "));
+  check_counts(variables, 12, 22);
+  CHECK(mix_tensor_item(former) == 22);
+  double values[64];
+  CHECK(mix_tensor_read(mix_list_get(results[1], 0), MIX_FLOAT64, values, 64) == MIX_OK && values[0] == 2);
+  CHECK(mix_tensor_read(mix_list_get(results[2], 0), MIX_FLOAT64, values, 64) == MIX_RUNTIME_ERROR);
+  mix_error_clear();
+  CHECK(mix_function_call(function, mix_list_of(batch_of(4))));
+  check_counts(variables, 13, 23);
+}
+
+static void fail_and_keep(void) {
+  setenv("MIXTAPE_LATE_PLATFORM", "of_late", 1);
+  fail_between_steps();
+}
+/* What may be kept is less than the variables: runs wait for their copies, and the third does not begin. */
+static void fail_and_wait(void) {
+  setenv("MIXTAPE_LATE_PLATFORM", "of_late", 1);
+  setenv("MIXTAPE_LATE_FAILS", "3", 1);
+  mix_xla_kept_limit = 7;
+  mix_list *variables =
+      mix_list_of(mix_variable_new(scalar(10), .name = "own"), mix_variable_new(scalar(20), .name = "read"));
+  CHECK(mix_set_device(late(NULL)) == MIX_OK);
+  mix_function *function = mix_function_new(count_up, variables);
+  for (int i = 0; i < 2; i++) CHECK(mix_function_call(function, mix_list_of(batch_of(i))));
+  CHECK(!mix_function_call(function, mix_list_of(batch_of(2))));
+  CHECK(mix_error() == MIX_RUNTIME_ERROR);
+  mix_error_clear();
+  check_counts(variables, 12, 22);
+  CHECK(mix_function_call(function, mix_list_of(batch_of(4))));
+  check_counts(variables, 13, 23);
+}
+static void variables_survive_a_failed_copy(void **state) {
+  (void)state;
+  XLA_OR_SKIP();
+  in_child(fail_and_keep);
+  in_child(fail_and_wait);
+}
+
+/* The call that finds it says so. */
+static void go_on_after_it(void) {
+  char message[1024];
+  setenv("MIXTAPE_LATE_FAILS", "1", 1);
+  CHECK(mix_set_device(late("pairs")) == MIX_OK);
+  mix_variable *variable = mix_variable_new(scalar(7), .name = "count");
+  mix_function *function = new_function_of(variable);
+  int calls_made = 0;
+  while (mix_function_call(function, mix_list_of(batch_of(calls_made)))) calls_made++;
+  CHECK(calls_made == 2);
+  CHECK(mix_error_take(message, sizeof message) == MIX_RUNTIME_ERROR);
+  CHECK(strstr(message, "xla: copying argument 0 of "));
+  CHECK(mix_tensor_item(mix_variable_value(variable)) == 7);
+  CHECK(mix_function_call(function, mix_list_of(batch_of(1))));
+  CHECK(mix_tensor_item(mix_variable_value(variable)) == 0); /* as programs of the fake give */
+}
+static void the_next_call_reports_it(void **state) {
+  (void)state;
+  in_child(go_on_after_it);
+}
+
 /* ---- fit ---- */
 
-enum { ROWS = 96, INPUTS = 8, UNITS = 16, CLASSES = 4, BATCH = 8, WEIGHTS = 4, KINDS = 3 };
+enum { ROWS = 96, INPUTS = 8, UNITS = 16, CLASSES = 4, BATCH = 8, WEIGHTS = 4, KINDS = 4 };
 
 static mix_tensor *rows_of(int rows, mix_dtype dtype, int columns, int modulus) {
   static double values[20 * ROWS * INPUTS];
@@ -181,6 +271,10 @@ static void keep_weights(const char *device, float (*to)[INPUTS * UNITS]) {
 }
 static void keep_weights_of_xla(void) { keep_weights(xla_device(), shared[0]); }
 static void keep_weights_of_late(void) { keep_weights(late(NULL), shared[1]); }
+static void keep_weights_and_former_ones(void) {
+  setenv("MIXTAPE_LATE_PLATFORM", "of_late", 1);
+  keep_weights(late(NULL), shared[3]);
+}
 
 /* Arrays that stay on the device: a step brings no more than the numbers of its rows. */
 static void keep_weights_of_arrays_that_stay(void) {
@@ -204,6 +298,7 @@ static void weights_are_the_same(void **state) {
   in_child(keep_weights_of_xla);
   in_child(keep_weights_of_late);
   in_child(keep_weights_of_arrays_that_stay);
+  in_child(keep_weights_and_former_ones);
   in_child(ask_the_plug_in);
   assert_true(shared[0][0][0] != 0);
   for (int i = 1; i < KINDS; i++) assert_memory_equal(shared[0], shared[i], sizeof shared[0]);
@@ -265,8 +360,14 @@ static void more_steps_of_fit_wait_no_more(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_loop_waits_for_nothing),    TEST(threads_share_arguments), TEST(memory_of_the_caller_is_copied),
-      TEST(an_error_names_the_argument), TEST(weights_are_the_same),    TEST(more_steps_of_fit_wait_no_more),
+      TEST(a_loop_waits_for_nothing),
+      TEST(threads_share_arguments),
+      TEST(memory_of_the_caller_is_copied),
+      TEST(an_error_names_the_argument),
+      TEST(variables_survive_a_failed_copy),
+      TEST(the_next_call_reports_it),
+      TEST(weights_are_the_same),
+      TEST(more_steps_of_fit_wait_no_more),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

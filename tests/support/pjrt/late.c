@@ -1,7 +1,9 @@
 /* The plug-in of MIXTAPE_LATE_PJRT on a device whose copies of arguments, and whose runs, finish late: when
  * two more runs have begun, or somebody waits. The host's bytes must stay as they were until then, or the
- * process ends. The copy whose number MIXTAPE_LATE_FAILS says fails; MIXTAPE_LATE_MEMORY is what is free.
- * late_count("awaits") and the like tell the calls; "blocked" are those that waited for what was not over. */
+ * process ends. The copy whose number MIXTAPE_LATE_FAILS says fails, and with it the runs that need its
+ * buffer, and what they make; MIXTAPE_LATE_MEMORY is what is free, MIXTAPE_LATE_PLATFORM the name of the
+ * platform. late_count("awaits") and the like tell the calls; "blocked" are those that waited for what was
+ * not over. */
 #include "element_size.h"
 
 #include <dlfcn.h>
@@ -24,12 +26,19 @@ typedef struct event {
   size_t bytes;
   pjrt_event *run;   /* the plug-in's own; NULL: a copy */
   int begun, number; /* the runs before it, the copies up to it; 0: a run */
-  int done;
+  int done, lost;    /* lost: a run that needed what had failed */
 } event;
+
+/* A buffer of a copy that fails, or of a run that needed such a one. */
+typedef struct poisoned {
+  struct poisoned *next;
+  const pjrt_buffer *buffer;
+} poisoned;
 
 static const pjrt_api *real;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static event *events;
+static poisoned *all_poisoned;
 static int awaits, blocked, downloads, uploads, staying, runs;
 static char failed[] = "the copy failed";
 
@@ -64,6 +73,22 @@ static void add_event(event *e) {
   events = e;
 }
 
+static void poison(const pjrt_buffer *buffer) {
+  poisoned *p = calloc(1, sizeof *p);
+  *p = (poisoned){.next = all_poisoned, .buffer = buffer};
+  all_poisoned = p;
+}
+
+static int is_poisoned(const pjrt_buffer *buffer) {
+  const poisoned *p = all_poisoned;
+  while (p && p->buffer != buffer) p = p->next;
+  return p != NULL;
+}
+
+static int fails(int copy) {
+  return getenv("MIXTAPE_LATE_FAILS") && atoi(getenv("MIXTAPE_LATE_FAILS")) == copy;
+}
+
 static void end(event *e) {
   pjrt_object_args args = {.struct_size = sizeof args, .object = e->run};
   if (e->run && !e->done) real->functions[PJRT_EVENT_AWAIT](&args);
@@ -77,10 +102,9 @@ static void end(event *e) {
 static int is_due(const event *e) { return e->done || runs >= e->begun + LATER; }
 
 static pjrt_error *error_of(const event *e) {
-  const char *fails = getenv("MIXTAPE_LATE_FAILS");
   pjrt_object_args args = {.struct_size = sizeof args, .object = e->run};
-  if (e->run) return real->functions[PJRT_EVENT_ERROR](&args);
-  return fails && atoi(fails) == e->number ? (pjrt_error *)failed : NULL;
+  if (e->run && !e->lost) return real->functions[PJRT_EVENT_ERROR](&args);
+  return e->lost || fails(e->number) ? (pjrt_error *)failed : NULL;
 }
 
 static pjrt_error *upload(void *arguments) {
@@ -102,19 +126,37 @@ static pjrt_error *upload(void *arguments) {
   pthread_mutex_lock(&lock);
   e->number = ++staying;
   add_event(e);
+  if (fails(e->number)) poison(args->buffer);
   pthread_mutex_unlock(&lock);
   args->done = (pjrt_event *)e;
   return NULL;
 }
 
+static int result_count(pjrt_loaded *loaded) {
+  pjrt_part_args part = {.struct_size = sizeof part, .object = loaded};
+  pjrt_num_outputs_args args = {.struct_size = sizeof args};
+  if (real->functions[PJRT_LOADED_GET_EXECUTABLE](&part)) abort();
+  args.executable = part.part;
+  if (real->functions[PJRT_EXECUTABLE_NUM_OUTPUTS](&args)) abort();
+  pjrt_object_args object = {.struct_size = sizeof object, .object = part.part};
+  real->functions[PJRT_EXECUTABLE_DESTROY](&object);
+  return (int)args.count;
+}
+
 static pjrt_error *execute(void *arguments) {
   pjrt_execute_args *args = arguments;
+  int lost = 0;
+  pthread_mutex_lock(&lock);
+  for (size_t i = 0; i < args->argument_count; i++) lost |= is_poisoned(args->arguments[0][i]);
+  pthread_mutex_unlock(&lock);
   pjrt_error *error = real->functions[PJRT_LOADED_EXECUTE](arguments);
   pthread_mutex_lock(&lock);
   runs++;
+  for (int r = 0; lost && r < result_count(args->loaded); r++) poison(args->results[0][r]);
   event *e = args->done && args->done[0] ? calloc(1, sizeof *e) : NULL;
   if (e) {
     e->run = args->done[0];
+    e->lost = lost;
     add_event(e);
     args->done[0] = (pjrt_event *)e;
   }
@@ -169,8 +211,26 @@ static pjrt_error *destroy_event(void *arguments) {
   return NULL;
 }
 
+static pjrt_error *destroy_buffer(void *arguments) {
+  const pjrt_object_args *args = arguments;
+  pthread_mutex_lock(&lock);
+  for (poisoned **at = &all_poisoned, *p; (p = *at);) {
+    if (p->buffer == args->object)
+      *at = p->next, free(p);
+    else
+      at = &p->next;
+  }
+  pthread_mutex_unlock(&lock);
+  return real->functions[PJRT_BUFFER_DESTROY](arguments);
+}
+
 static pjrt_error *download(void *arguments) {
+  const pjrt_buffer_to_host_args *args = arguments;
   count(&downloads);
+  pthread_mutex_lock(&lock);
+  const int lost = is_poisoned(args->buffer);
+  pthread_mutex_unlock(&lock);
+  if (lost) return (pjrt_error *)failed;
   return real->functions[PJRT_BUFFER_TO_HOST_BUFFER](arguments);
 }
 
@@ -178,6 +238,13 @@ static pjrt_error *memory_stats(void *arguments) {
   pjrt_memory_stats_args *args = arguments;
   args->used = 1000;
   args->limit = (pjrt_count){1000 + atoll(getenv("MIXTAPE_LATE_MEMORY")), true};
+  return NULL;
+}
+
+static pjrt_error *platform(void *arguments) {
+  pjrt_text_args *args = arguments;
+  args->text = getenv("MIXTAPE_LATE_PLATFORM");
+  args->size = strlen(args->text);
   return NULL;
 }
 
@@ -215,6 +282,8 @@ const pjrt_api *GetPjrtApi(void) {
   table->functions[PJRT_EVENT_DESTROY] = destroy_event;
   table->functions[PJRT_LOADED_EXECUTE] = execute;
   table->functions[PJRT_BUFFER_TO_HOST_BUFFER] = download;
+  table->functions[PJRT_BUFFER_DESTROY] = destroy_buffer;
+  if (getenv("MIXTAPE_LATE_PLATFORM")) table->functions[PJRT_CLIENT_PLATFORM_NAME] = platform;
   if (getenv("MIXTAPE_LATE_MEMORY")) table->functions[PJRT_DEVICE_MEMORY_STATS] = memory_stats;
   table->functions[PJRT_ERROR_DESTROY] = destroy_error;
   table->functions[PJRT_ERROR_MESSAGE] = error_message;
