@@ -45,6 +45,7 @@ static void finalize(void *object) {
   mix_memory *memory = object;
   drop_mirror(memory);
   mix_release(memory->spare);
+  if (memory->unpin) memory->unpin(memory);
   if (memory->whole)
     mix_release(memory->whole);
   else if (memory->release)
@@ -150,6 +151,7 @@ mix_memory *mix_memory_reuse(mix_memory **memory, size_t bytes) {
   if (!is_free(next, bytes)) {
     mix_release(next);
     next = mix_memory_new(&mix_host_memory, bytes);
+    if (next) next->reused = true;
   }
   if (next && former && former->bytes >= bytes)
     next->spare = former;

@@ -26,11 +26,14 @@ struct mix_memory {
   size_t bytes;
   void (*release)(void *data); /* of foreign memory; NULL: the device's own */
   void (*recycle)(mix_memory *memory, void *owner);
-  void *owner;                 /* retained while a pool has lent it */
-  mix_memory *whole;           /* that it is a part of, retained; NULL: none */
-  bool reads_storage;          /* a variable's storage, as its readers see it */
-  void *mirror;                /* mix_memory_mirror; NULL: none */
-  mix_memory *spare;           /* mix_memory_reuse: what was in its place before, retained; NULL: none */
+  void *owner;        /* retained while a pool has lent it */
+  mix_memory *whole;  /* that it is a part of, retained; NULL: none */
+  bool reads_storage; /* a variable's storage, as its readers see it */
+  void *mirror;       /* mix_memory_mirror; NULL: none */
+  mix_memory *spare;  /* mix_memory_reuse: what was in its place before, retained; NULL: none */
+  bool reused;        /* made by mix_memory_reuse: copies of it to a device come again */
+  /* Of a device that has prepared the bytes for its copies: called before they are freed. NULL: none has. */
+  void (*unpin)(mix_memory *memory);
   /* Tickets of the latest runs that write it, and that read or write it; kept by its device. */
   uint64_t written, used;
 };

@@ -165,11 +165,26 @@ static pjrt_buffer *upload_copy(mix_memory *memory, mix_type type) {
   return buffer;
 }
 
+/* Smaller copies gain nothing. */
+enum { PINNED_BYTES = 1 << 16 };
+
+static void unpin(mix_memory *memory) { mix_pjrt_unpin(mix_xla_plugin(), memory->address); }
+
+/* Pinning takes longer than a copy, and pays where copies come again. */
+static void pin(mix_memory *memory) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  if (!memory->reused || memory->bytes < PINNED_BYTES) return;
+  pthread_mutex_lock(&lock);
+  if (!memory->unpin && mix_pjrt_pin(mix_xla_plugin(), memory->address, memory->bytes)) memory->unpin = unpin;
+  pthread_mutex_unlock(&lock);
+}
+
 /* The plug-in may read memory of the host after the call, which is held until then. */
 static pjrt_buffer *begin_upload(mix_memory *memory, mix_type type, mix_xla_upload *upload) {
   const void *bytes = mix_memory_map(memory, MIX_MAP_READ);
   if (!bytes) return NULL;
   const bool stays = memory->device == &mix_host_memory && mix_memory_stays(memory);
+  if (stays) pin(memory);
   pjrt_buffer *buffer = mix_pjrt_begin_upload(mix_xla_plugin(), bytes, type, stays, &upload->done);
   mix_memory_unmap(memory);
   upload->bytes = buffer ? memory->bytes : 0;

@@ -58,11 +58,14 @@ typedef enum pjrt_call {
   PJRT_BUFFER_DESTROY = 58,
   PJRT_BUFFER_TO_HOST_BUFFER = 70,
   PJRT_FUNCTIONS, /* in a table with all of these */
-  /* Compiling for a device that is not here alone needs the others. */
+  /* Compiling for a device that is not here needs these. */
   PJRT_TOPOLOGY_CREATE = 82,
   PJRT_TOPOLOGY_DESTROY = 83,
   PJRT_TOPOLOGY_PLATFORM_NAME = 84,
   PJRT_COMPILE = 89,
+  /* Not all plug-ins have these: memory of the host is prepared for copies. */
+  PJRT_CLIENT_DMA_MAP = 110,
+  PJRT_CLIENT_DMA_UNMAP = 111,
   PJRT_ALL_FUNCTIONS
 } pjrt_call;
 
@@ -185,7 +188,7 @@ typedef struct pjrt_count {
 typedef struct pjrt_memory_stats_args {
   PJRT_HEAD;
   pjrt_device *device;
-  int64_t used;     /* out, as all */
+  int64_t used; /* out, as all */
   pjrt_count peak, allocations, largest;
   pjrt_count limit; /* of used */
   pjrt_count others[6];
@@ -257,6 +260,19 @@ typedef struct pjrt_buffer_from_host_args {
   pjrt_event *done;    /* out */
   pjrt_buffer *buffer; /* out */
 } pjrt_buffer_from_host_args;
+
+typedef struct pjrt_dma_map_args {
+  PJRT_HEAD;
+  pjrt_client *client;
+  void *data;
+  size_t size;
+} pjrt_dma_map_args;
+
+typedef struct pjrt_dma_unmap_args {
+  PJRT_HEAD;
+  pjrt_client *client;
+  void *data;
+} pjrt_dma_unmap_args;
 
 typedef struct pjrt_buffer_to_host_args {
   PJRT_HEAD;

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include <mixtape/device.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -151,6 +152,30 @@ pjrt_buffer *mix_pjrt_begin_upload(const mix_pjrt *plugin, const void *data, mix
   if (!MIX_PJRT_CALL(plugin, PJRT_CLIENT_BUFFER_FROM_HOST_BUFFER, args, uploading)) return NULL;
   *done = args.done;
   return args.buffer;
+}
+
+bool mix_pjrt_pin(const mix_pjrt *plugin, void *data, size_t bytes) {
+  static atomic_bool refused;
+  pjrt_dma_map_args args = {.client = plugin->client, .data = data, .size = bytes};
+  mix_error_aside pending;
+  if (atomic_load_explicit(&refused, memory_order_relaxed)) return false;
+  mix_error_set_aside(&pending);
+  const bool good = MIX_PJRT_CALL(plugin, PJRT_CLIENT_DMA_MAP, args, "xla: pinning memory of the host");
+  if (!good && !atomic_exchange(&refused, true) && mix_error() != MIX_UNSUPPORTED)
+    mix_log_message(MIX_LOG_INFO, "%s; copies to the device go on without", mix_error_message());
+  mix_error_clear();
+  mix_error_put_back(&pending);
+  return good;
+}
+
+void mix_pjrt_unpin(const mix_pjrt *plugin, void *data) {
+  pjrt_dma_unmap_args args = {.client = plugin->client, .data = data};
+  mix_error_aside pending;
+  if (mix_pjrt_lost()) return;
+  mix_error_set_aside(&pending);
+  MIX_PJRT_CALL(plugin, PJRT_CLIENT_DMA_UNMAP, args, plugin->path);
+  mix_error_clear();
+  mix_error_put_back(&pending);
 }
 
 pjrt_buffer *mix_pjrt_upload(const mix_pjrt *plugin, const void *data, mix_type type) {

@@ -3,6 +3,8 @@
 #include "backend/xla/support.h"
 #include "backend/xla/xla.h"
 #include "base/ended_object.h"
+#include "graph/unfilled_tensor.h"
+#include "graph/variable.h"
 #include "support/sanitizer.h"
 #include "support/xla.h"
 #include "train/logs.h"
@@ -128,11 +130,66 @@ static void an_error_names_the_argument(void **state) {
   in_child(fail_a_copy);
 }
 
+/* ---- pinned memory ---- */
+
+static int messages_about_pins;
+static void count_messages(void *context, mix_log_level level, const char *message) {
+  (void)context, (void)level;
+  messages_about_pins += strstr(message, "pinning") != NULL;
+}
+
+/* Batches in memory that is filled again, of 2 ^ 15 float32 each. */
+static void step_over_staged(const char *pins, int steps) {
+  enum { COUNT = 1 << 15 };
+  mix_memory *place = NULL;
+  setenv("MIXTAPE_LATE_PINS", pins, 1);
+  mix_set_log_callback(count_messages, NULL);
+  CHECK(mix_set_device(late("works")) == MIX_OK);
+  mix_function *function = new_function();
+  for (int i = 0; i < steps; i++)
+    MIX_SCOPE {
+      CHECK(mix_memory_reuse(&place, COUNT * sizeof(float)));
+      memset(mix_memory_map(place, MIX_MAP_WRITE), i, COUNT * sizeof(float));
+      mix_memory_unmap(place);
+      mix_tensor *batch = mix_tensor_of_memory(place, MIX_FLOAT32, MIX_SHAPE(COUNT));
+      CHECK(mix_function_call(function, mix_list_of(batch)));
+    }
+  CHECK(mix_synchronize() == MIX_OK && calls("staying") == steps);
+  mix_release(place);
+}
+static void pin_both(void) {
+  step_over_staged("yes", 20);
+  CHECK(calls("pinned") == 20 && calls("pins") == 2 && calls("unpins") == 2 && !messages_about_pins);
+}
+static void fail_to_pin(void) {
+  step_over_staged("fails", 20);
+  CHECK(calls("pins") == 0 && calls("unpins") == 0 && messages_about_pins == 1);
+}
+static void go_without(void) {
+  step_over_staged("none", 20);
+  CHECK(calls("pins") == 0 && !messages_about_pins);
+}
+/* Batches of an array of their own memory, and small ones, are not. */
+static void pin_nothing(void) {
+  setenv("MIXTAPE_LATE_PINS", "yes", 1);
+  run_steadily(late("pairs"));
+  CHECK(calls("pins") == 0);
+}
+static void memory_of_batches_is_pinned(void **state) {
+  (void)state;
+  in_child(pin_both);
+  in_child(fail_to_pin);
+  in_child(go_without);
+  in_child(pin_nothing);
+}
+
 /* ---- variables when a copy fails ---- */
 
-/* Of a variable that nobody else holds, and of one whose former value is read later. */
+/* Of a variable that nobody else holds, of one whose former value is read later, and of one whose memory
+ * somebody holds. */
 static mix_list *count_up(void *variables, mix_list *arguments) {
-  for (int i = 0; i < 2; i++) mix_variable_assign_add(mix_list_get(variables, i), scalar(1));
+  for (int i = 0; i < mix_list_count(variables); i++)
+    mix_variable_assign_add(mix_list_get(variables, i), scalar(1));
   return mix_list_of(mix_add(mix_list_get(arguments, 0), scalar(1)));
 }
 
@@ -146,19 +203,23 @@ static void fail_between_steps(void) {
   char message[1024];
   setenv("MIXTAPE_LATE_FAILS", "3", 1);
   mix_list *variables = mix_list_of(mix_variable_new(scalar(10), .name = "own"),
-                                    mix_variable_new(scalar(20), .name = "read")),
+                                    mix_variable_new(scalar(20), .name = "read"),
+                                    mix_variable_new(scalar(30), .name = "held")),
            *results[4];
   CHECK(mix_set_device(late(NULL)) == MIX_OK);
   mix_function *function = mix_function_new(count_up, variables);
   mix_tensor *former = NULL;
+  mix_memory *held = NULL;
   for (int i = 0; i < 4; i++) {
-    if (i == 2) former = mix_variable_value(mix_list_get(variables, 1));
+    mix_variable *third = mix_list_get(variables, 2);
+    if (i == 2) former = mix_variable_value(mix_list_get(variables, 1)), held = mix_retain(third->memory);
     CHECK((results[i] = mix_function_call(function, mix_list_of(batch_of(i)))));
   }
   CHECK(mix_synchronize() == MIX_RUNTIME_ERROR);
   mix_error_take(message, sizeof message);
   CHECK(strstr(message, "xla: copying argument 0 of "));
   check_counts(variables, 12, 22);
+  CHECK(mix_tensor_item(mix_variable_value(mix_list_get(variables, 2))) == 32);
   CHECK(mix_tensor_item(former) == 22);
   double values[64];
   CHECK(mix_tensor_read(mix_list_get(results[1], 0), MIX_FLOAT64, values, 64) == MIX_OK && values[0] == 2);
@@ -166,6 +227,8 @@ static void fail_between_steps(void) {
   mix_error_clear();
   CHECK(mix_function_call(function, mix_list_of(batch_of(4))));
   check_counts(variables, 13, 23);
+  CHECK(mix_tensor_item(mix_variable_value(mix_list_get(variables, 2))) == 33);
+  mix_release(held);
 }
 
 static void fail_and_keep(void) {
@@ -360,13 +423,10 @@ static void more_steps_of_fit_wait_no_more(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_loop_waits_for_nothing),
-      TEST(threads_share_arguments),
-      TEST(memory_of_the_caller_is_copied),
-      TEST(an_error_names_the_argument),
-      TEST(variables_survive_a_failed_copy),
-      TEST(the_next_call_reports_it),
-      TEST(weights_are_the_same),
+      TEST(a_loop_waits_for_nothing),       TEST(threads_share_arguments),
+      TEST(memory_of_the_caller_is_copied), TEST(memory_of_batches_is_pinned),
+      TEST(an_error_names_the_argument),    TEST(variables_survive_a_failed_copy),
+      TEST(the_next_call_reports_it),       TEST(weights_are_the_same),
       TEST(more_steps_of_fit_wait_no_more),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,8 @@ static void functions_have_their_places(void **state) {
   PLACE(PJRT_TOPOLOGY_DESTROY, PJRT_TopologyDescription_Destroy);
   PLACE(PJRT_TOPOLOGY_PLATFORM_NAME, PJRT_TopologyDescription_PlatformName);
   PLACE(PJRT_COMPILE, PJRT_Compile);
+  PLACE(PJRT_CLIENT_DMA_MAP, PJRT_Client_DmaMap);
+  PLACE(PJRT_CLIENT_DMA_UNMAP, PJRT_Client_DmaUnmap);
   SAME(pjrt_api, struct_size, PJRT_Api, struct_size);
   SAME(pjrt_api, version, PJRT_Api, pjrt_api_version);
   SAME(pjrt_api, version.major, PJRT_Api, pjrt_api_version.major_version);
@@ -201,6 +203,13 @@ static void arguments_of_buffers_and_runs(void **state) {
   UP(layout, device_layout);
   UP(done, done_with_host_buffer);
   UP(buffer, buffer);
+  WHOLE(pjrt_dma_map_args, PJRT_Client_DmaMap_Args);
+  SAME(pjrt_dma_map_args, client, PJRT_Client_DmaMap_Args, client);
+  SAME(pjrt_dma_map_args, data, PJRT_Client_DmaMap_Args, data);
+  SAME(pjrt_dma_map_args, size, PJRT_Client_DmaMap_Args, size);
+  WHOLE(pjrt_dma_unmap_args, PJRT_Client_DmaUnmap_Args);
+  SAME(pjrt_dma_unmap_args, client, PJRT_Client_DmaUnmap_Args, client);
+  SAME(pjrt_dma_unmap_args, data, PJRT_Client_DmaUnmap_Args, data);
   WHOLE(pjrt_buffer_to_host_args, PJRT_Buffer_ToHostBuffer_Args);
 #define DOWN(ours, theirs) SAME(pjrt_buffer_to_host_args, ours, PJRT_Buffer_ToHostBuffer_Args, theirs)
   DOWN(buffer, src);

@@ -2,7 +2,8 @@
  * two more runs have begun, or somebody waits. The host's bytes must stay as they were until then, or the
  * process ends. The copy whose number MIXTAPE_LATE_FAILS says fails, and with it the runs that need its
  * buffer, and what they make; MIXTAPE_LATE_MEMORY is what is free, MIXTAPE_LATE_PLATFORM the name of the
- * platform. late_count("awaits") and the like tell the calls; "blocked" are those that waited for what was
+ * platform. MIXTAPE_LATE_PINS "yes": it pins memory, "fails": it fails to, "none": it has no such functions.
+ * late_count("awaits") and the like tell the calls; "blocked" are those that waited for what was
  * not over. */
 #include "element_size.h"
 
@@ -39,6 +40,14 @@ static const pjrt_api *real;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static event *events;
 static poisoned *all_poisoned;
+/* Memory that is pinned. */
+typedef struct pinned {
+  struct pinned *next;
+  const char *data;
+  size_t bytes;
+} pinned;
+static pinned *all_pinned;
+static int pins, unpins, copies_of_pinned;
 static int awaits, blocked, downloads, uploads, staying, runs;
 static char failed[] = "the copy failed";
 
@@ -49,6 +58,9 @@ int late_count(const char *what) {
                     : !strcmp(what, "downloads") ? downloads
                     : !strcmp(what, "uploads")   ? uploads
                     : !strcmp(what, "staying")   ? staying
+                    : !strcmp(what, "pins")      ? pins
+                    : !strcmp(what, "unpins")    ? unpins
+                    : !strcmp(what, "pinned")    ? copies_of_pinned
                                                  : runs;
   pthread_mutex_unlock(&lock);
   return count;
@@ -107,6 +119,39 @@ static pjrt_error *error_of(const event *e) {
   return e->lost || fails(e->number) ? (pjrt_error *)failed : NULL;
 }
 
+static const pinned *pinned_at(const char *data) {
+  const pinned *p = all_pinned;
+  while (p && !(data >= p->data && data < p->data + p->bytes)) p = p->next;
+  return p;
+}
+
+static pjrt_error *pin(void *arguments) {
+  const pjrt_dma_map_args *args = arguments;
+  if (!strcmp(getenv("MIXTAPE_LATE_PINS"), "fails")) return (pjrt_error *)failed;
+  pinned *p = calloc(1, sizeof *p);
+  pthread_mutex_lock(&lock);
+  if (pinned_at(args->data)) abort(); /* twice */
+  *p = (pinned){.next = all_pinned, .data = args->data, .bytes = args->size};
+  all_pinned = p;
+  pins++;
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
+static pjrt_error *unpin(void *arguments) {
+  const pjrt_dma_unmap_args *args = arguments;
+  pthread_mutex_lock(&lock);
+  pinned **at = &all_pinned;
+  while (*at && (*at)->data != args->data) at = &(*at)->next;
+  pinned *p = *at;
+  if (!p) abort();
+  *at = p->next;
+  free(p);
+  unpins++;
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
 static pjrt_error *upload(void *arguments) {
   pjrt_buffer_from_host_args *args = arguments;
   const int stays = args->semantics == PJRT_IMMUTABLE_UNTIL_TRANSFER_COMPLETES;
@@ -125,6 +170,7 @@ static pjrt_error *upload(void *arguments) {
   memcpy(e->was, e->from, bytes);
   pthread_mutex_lock(&lock);
   e->number = ++staying;
+  copies_of_pinned += pinned_at(e->from) != NULL;
   add_event(e);
   if (fails(e->number)) poison(args->buffer);
   pthread_mutex_unlock(&lock);
@@ -273,8 +319,10 @@ const pjrt_api *GetPjrtApi(void) {
   if (library) *(void **)&entry = dlsym(library, PJRT_ENTRY);
   if (!entry) return NULL;
   real = entry();
-  table = malloc(real->struct_size);
+  const size_t size = sizeof *table + PJRT_ALL_FUNCTIONS * sizeof *table->functions;
+  table = calloc(1, real->struct_size + size);
   memcpy(table, real, real->struct_size);
+  if (table->struct_size < size) table->struct_size = size;
   table->functions[PJRT_CLIENT_BUFFER_FROM_HOST_BUFFER] = upload;
   table->functions[PJRT_EVENT_IS_READY] = is_ready;
   table->functions[PJRT_EVENT_AWAIT] = wait_for;
@@ -284,6 +332,11 @@ const pjrt_api *GetPjrtApi(void) {
   table->functions[PJRT_BUFFER_TO_HOST_BUFFER] = download;
   table->functions[PJRT_BUFFER_DESTROY] = destroy_buffer;
   if (getenv("MIXTAPE_LATE_PLATFORM")) table->functions[PJRT_CLIENT_PLATFORM_NAME] = platform;
+  if (getenv("MIXTAPE_LATE_PINS")) {
+    const bool has = strcmp(getenv("MIXTAPE_LATE_PINS"), "none") != 0;
+    table->functions[PJRT_CLIENT_DMA_MAP] = has ? pin : NULL;
+    table->functions[PJRT_CLIENT_DMA_UNMAP] = has ? unpin : NULL;
+  }
   if (getenv("MIXTAPE_LATE_MEMORY")) table->functions[PJRT_DEVICE_MEMORY_STATS] = memory_stats;
   table->functions[PJRT_ERROR_DESTROY] = destroy_error;
   table->functions[PJRT_ERROR_MESSAGE] = error_message;
