@@ -1,4 +1,4 @@
-/* Executables of the device "xla": a program for each graph, and what a run binds to its parameters. */
+/* Programs of the device "xla", and what a run binds to their parameters. */
 #include "backend/xla/xla.h"
 
 #include "base/alloc.h"
@@ -7,7 +7,7 @@
 #include "tensor/shape.h"
 #include <string.h>
 
-struct mix_executable {
+struct mix_xla_program {
   const char *name; /* of the function, for messages */
   mix_xla_signature signature;
   pjrt_loaded *loaded;
@@ -21,7 +21,7 @@ struct mix_executable {
   mix_xla_run *spare;  /* runs that are over, to be used again */
 };
 
-void mix_xla_destroy(mix_executable *e) {
+void mix_xla_program_free(mix_xla_program *e) {
   const mix_pjrt *plugin = mix_xla_plugin();
   mix_xla_runs_finish(&e->signature);
   for (int p = 0; e->constants && p < e->signature.parameter_count; p++)
@@ -40,7 +40,7 @@ void mix_xla_destroy(mix_executable *e) {
 
 /* ---- compiling ---- */
 
-static bool upload_constants(mix_executable *e) {
+static bool upload_constants(mix_xla_program *e) {
   for (int p = 0; p < e->signature.parameter_count; p++) {
     const mix_xla_parameter *parameter = &e->signature.parameters[p];
     if (parameter->kind != MIX_XLA_CONSTANT || mix_xla_plugin()->topology) continue;
@@ -53,7 +53,7 @@ static bool upload_constants(mix_executable *e) {
   return true;
 }
 
-static bool compile_text(mix_executable *e, const char *text) {
+static bool compile_text(mix_xla_program *e, const char *text) {
   const mix_pjrt *plugin = mix_xla_plugin();
   if (plugin->topology) return mix_xla_compile_for_target(text, e->name);
   e->loaded = mix_xla_compile_text(text, e->name);
@@ -64,7 +64,7 @@ static bool compile_text(mix_executable *e, const char *text) {
   return results == e->signature.result_count;
 }
 
-static bool make_room(mix_executable *e) {
+static bool make_room(mix_xla_program *e) {
   const size_t parameters = (size_t)e->signature.parameter_count + 1,
                results = (size_t)e->signature.result_count + 1;
   e->constants = mix_calloc(parameters, sizeof *e->constants);
@@ -77,23 +77,22 @@ static bool make_room(mix_executable *e) {
   return e->constants && e->parameters && e->results && e->own && e->donated && e->gained && e->keep;
 }
 
-mix_executable *mix_xla_compile(mix_ir *ir, const mix_context *context) {
-  if (mix_failed()) return NULL;
-  mix_executable *e = mix_calloc(1, sizeof *e);
+mix_xla_program *mix_xla_program_new(mix_ir *ir) {
+  mix_xla_program *e = mix_calloc(1, sizeof *e);
   if (!e) return NULL;
   e->name = ir->name ? ir->name : "a graph";
   char *text = mix_xla_emit(ir, &e->signature);
   const bool good = text && make_room(e) && compile_text(e, text) && upload_constants(e);
   mix_free(text);
   if (good) return e;
-  mix_xla_destroy(e);
+  mix_xla_program_free(e);
   return NULL;
 }
 
 /* ---- runs ---- */
 
 /* Before the lock: reading memory may wait for runs. */
-static bool bind_arguments(mix_executable *e, const mix_bindings *bindings, mix_xla_run *run) {
+static bool bind_arguments(mix_xla_program *e, const mix_bindings *bindings, mix_xla_run *run) {
   for (int p = 0; p < e->signature.parameter_count; p++) {
     const mix_xla_parameter *parameter = &e->signature.parameters[p];
     e->parameters[p] = e->constants[p];
@@ -120,7 +119,7 @@ static int graph_result_count(const mix_xla_signature *signature) {
 
 /* A variable that the run writes keeps its memory if the run may take its buffer, and gets a new one if
  * somebody else holds the old value. */
-static bool bind_written(mix_executable *e, int p, mix_memory *memory, bool keep) {
+static bool bind_written(mix_xla_program *e, int p, mix_memory *memory, bool keep) {
   const bool own = mix_xla_may_donate(memory);
   e->donated[p] = own && !keep;
   if (own) return true;
@@ -129,7 +128,7 @@ static bool bind_written(mix_executable *e, int p, mix_memory *memory, bool keep
 }
 
 /* Returns the number of parameters to keep; -1 with the error recorded. */
-static int bind_variables(mix_executable *e, const mix_bindings *bindings, bool keep) {
+static int bind_variables(mix_xla_program *e, const mix_bindings *bindings, bool keep) {
   int kept = 0;
   for (int p = 0; p < e->signature.parameter_count; p++) {
     const mix_xla_parameter *parameter = &e->signature.parameters[p];
@@ -161,7 +160,7 @@ static size_t written_bytes(const mix_xla_signature *signature, const mix_bindin
 }
 
 /* Of variables that the run writes and does not take. */
-static void keep_values(mix_executable *e, const mix_bindings *bindings, mix_xla_run *run) {
+static void keep_values(mix_xla_program *e, const mix_bindings *bindings, mix_xla_run *run) {
   for (int p = 0; p < e->signature.parameter_count; p++) {
     const mix_xla_parameter *parameter = &e->signature.parameters[p];
     if (!is_replaced(parameter)) continue;
@@ -175,7 +174,7 @@ static void keep_values(mix_executable *e, const mix_bindings *bindings, mix_xla
 }
 
 /* Hands out what the run makes. */
-static void give(mix_executable *e, const mix_bindings *bindings, int graph_results, mix_ticket ticket) {
+static void give(mix_xla_program *e, const mix_bindings *bindings, int graph_results, mix_ticket ticket) {
   for (int r = 0; r < graph_results; r++) {
     mix_xla_give_buffer(bindings->results[r], e->results[r], e->signature.results[r]);
     mark(bindings->results[r], ticket, true);
@@ -197,7 +196,7 @@ static void give(mix_executable *e, const mix_bindings *bindings, int graph_resu
 }
 
 /* With the lock of the runs. */
-static mix_ticket begin(mix_executable *e, const mix_bindings *bindings, mix_xla_run *run) {
+static mix_ticket begin(mix_xla_program *e, const mix_bindings *bindings, mix_xla_run *run) {
   const mix_xla_signature *signature = &e->signature;
   const int keep = mix_xla_runs_must_keep(run, written_bytes(signature, bindings)),
             kept = keep < 0 ? -1 : bind_variables(e, bindings, keep);
@@ -217,7 +216,7 @@ static mix_ticket begin(mix_executable *e, const mix_bindings *bindings, mix_xla
 }
 
 /* Buffers and memories that were held for the run alone. */
-static void release_parameters(mix_executable *e) {
+static void release_parameters(mix_xla_program *e) {
   for (int p = 0; p < e->signature.parameter_count; p++) {
     if (e->own[p]) mix_pjrt_destroy(mix_xla_plugin(), PJRT_BUFFER_DESTROY, e->parameters[p]);
     e->own[p] = false;
@@ -228,7 +227,7 @@ static void release_parameters(mix_executable *e) {
 
 /* The GPU is not here: results are zeros, variables stay, so that the caller goes on to what is compiled
  * next. */
-static mix_ticket pretend(const mix_executable *e, const mix_bindings *bindings) {
+static mix_ticket pretend(const mix_xla_program *e, const mix_bindings *bindings) {
   for (int r = 0; r < graph_result_count(&e->signature); r++) {
     void *bytes = mix_memory_map(bindings->results[r], MIX_MAP_WRITE);
     if (!bytes) return 0;
@@ -238,8 +237,7 @@ static mix_ticket pretend(const mix_executable *e, const mix_bindings *bindings)
   return 1;
 }
 
-mix_ticket mix_xla_enqueue(mix_executable *e, const mix_bindings *bindings) {
-  if (mix_failed() || !mix_xla_usable()) return 0;
+mix_ticket mix_xla_program_enqueue(mix_xla_program *e, const mix_bindings *bindings) {
   if (mix_xla_plugin()->topology) return pretend(e, bindings);
   mix_ticket ticket = 0;
   mix_xla_run *run = mix_xla_run_take(&e->signature, e->name, &e->spare);

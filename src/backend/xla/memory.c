@@ -165,15 +165,12 @@ static pjrt_buffer *upload_copy(mix_memory *memory, mix_type type) {
   return buffer;
 }
 
-/* Smaller copies gain nothing. */
-enum { PINNED_BYTES = 1 << 16 };
-
 static void unpin(mix_memory *memory) { mix_pjrt_unpin(mix_xla_plugin(), memory->address); }
 
 /* Pinning takes longer than a copy, and pays where copies come again. */
 static void pin(mix_memory *memory) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  if (!memory->reused || memory->bytes < PINNED_BYTES) return;
+  if (!memory->reused || memory->bytes < MIX_XLA_LARGE_COPY) return;
   pthread_mutex_lock(&lock);
   if (!memory->unpin && mix_pjrt_pin(mix_xla_plugin(), memory->address, memory->bytes)) memory->unpin = unpin;
   pthread_mutex_unlock(&lock);

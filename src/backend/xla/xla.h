@@ -90,6 +90,8 @@ typedef struct mix_xla_upload {
   size_t bytes;
   int parameter; /* of the program */
 } mix_xla_upload;
+/* Copies of fewer bytes are neither pinned nor narrowed: they take as long as the call. */
+enum { MIX_XLA_LARGE_COPY = 1 << 16 };
 /* The bytes, also of the host's memory, as an argument of this type. `own`: the caller frees it. A copy that
  * is then not done yet is `upload`; NULL: it waits. NULL with the error recorded. */
 pjrt_buffer *mix_xla_buffer(mix_memory *memory, mix_type type, bool *own, mix_xla_upload *upload);
@@ -125,7 +127,15 @@ extern double mix_xla_patience;
 mix_xla_watch *mix_xla_watch_begin(const char *name);
 void mix_xla_watch_end(mix_xla_watch *watch);
 
-/* ---- executables (executable.c) ---- */
+/* ---- programs (executable.c) ---- */
+
+typedef struct mix_xla_program mix_xla_program;
+/* NULL with the error recorded. The program reads the graph as long as it lives. */
+mix_xla_program *mix_xla_program_new(mix_ir *ir);
+void mix_xla_program_free(mix_xla_program *program);
+mix_ticket mix_xla_program_enqueue(mix_xla_program *program, const mix_bindings *bindings);
+
+/* ---- executables: a program or two of a graph (narrow.c) ---- */
 
 mix_executable *mix_xla_compile(mix_ir *ir, const mix_context *context);
 void mix_xla_destroy(mix_executable *executable);

@@ -1,35 +1,15 @@
 /* Copies of arguments that finish late (support/pjrt/late.c): a steady step waits for nothing and allocates
  * nothing, the values are those of copies that finish at once, and an error names the argument. */
-#include "backend/xla/support.h"
+#include "backend/xla/late_plugin.h"
 #include "backend/xla/xla.h"
 #include "base/ended_object.h"
-#include "graph/unfilled_tensor.h"
 #include "graph/variable.h"
 #include "support/sanitizer.h"
-#include "support/xla.h"
 #include "train/logs.h"
 
-#include <dlfcn.h>
 #include <mixtape/mixtape.h>
 #include <pthread.h>
 #include <sys/mman.h>
-
-/* The device, before the fake of this name, or the plug-in for CPUs. */
-static const char *late(const char *name) {
-  char path[600];
-  snprintf(path, sizeof path, "%s/fake_%s.so", getenv("MIXTAPE_FAKE_PJRT"), name ? name : "");
-  setenv("MIXTAPE_LATE_PJRT", name ? path : strchr(xla_device(), ':') + 1, 1);
-  return fake("late");
-}
-
-static int calls(const char *what) {
-  void *library = dlopen(strchr(fake("late"), ':') + 1, RTLD_NOW | RTLD_NOLOAD);
-  int (*count)(const char *) = NULL;
-  CHECK(library);
-  *(void **)&count = dlsym(library, "late_count");
-  CHECK(count);
-  return count(what);
-}
 
 /* ---- steps of a loop ---- */
 
@@ -128,59 +108,6 @@ static void fail_a_copy(void) {
 static void an_error_names_the_argument(void **state) {
   (void)state;
   in_child(fail_a_copy);
-}
-
-/* ---- pinned memory ---- */
-
-static int messages_about_pins;
-static void count_messages(void *context, mix_log_level level, const char *message) {
-  (void)context, (void)level;
-  messages_about_pins += strstr(message, "pinning") != NULL;
-}
-
-/* Batches in memory that is filled again, of 2 ^ 15 float32 each. */
-static void step_over_staged(const char *pins, int steps) {
-  enum { COUNT = 1 << 15 };
-  mix_memory *place = NULL;
-  setenv("MIXTAPE_LATE_PINS", pins, 1);
-  mix_set_log_callback(count_messages, NULL);
-  CHECK(mix_set_device(late("works")) == MIX_OK);
-  mix_function *function = new_function();
-  for (int i = 0; i < steps; i++)
-    MIX_SCOPE {
-      CHECK(mix_memory_reuse(&place, COUNT * sizeof(float)));
-      memset(mix_memory_map(place, MIX_MAP_WRITE), i, COUNT * sizeof(float));
-      mix_memory_unmap(place);
-      mix_tensor *batch = mix_tensor_of_memory(place, MIX_FLOAT32, MIX_SHAPE(COUNT));
-      CHECK(mix_function_call(function, mix_list_of(batch)));
-    }
-  CHECK(mix_synchronize() == MIX_OK && calls("staying") == steps);
-  mix_release(place);
-}
-static void pin_both(void) {
-  step_over_staged("yes", 20);
-  CHECK(calls("pinned") == 20 && calls("pins") == 2 && calls("unpins") == 2 && !messages_about_pins);
-}
-static void fail_to_pin(void) {
-  step_over_staged("fails", 20);
-  CHECK(calls("pins") == 0 && calls("unpins") == 0 && messages_about_pins == 1);
-}
-static void go_without(void) {
-  step_over_staged("none", 20);
-  CHECK(calls("pins") == 0 && !messages_about_pins);
-}
-/* Batches of an array of their own memory, and small ones, are not. */
-static void pin_nothing(void) {
-  setenv("MIXTAPE_LATE_PINS", "yes", 1);
-  run_steadily(late("pairs"));
-  CHECK(calls("pins") == 0);
-}
-static void memory_of_batches_is_pinned(void **state) {
-  (void)state;
-  in_child(pin_both);
-  in_child(fail_to_pin);
-  in_child(go_without);
-  in_child(pin_nothing);
 }
 
 /* ---- variables when a copy fails ---- */
@@ -423,10 +350,13 @@ static void more_steps_of_fit_wait_no_more(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_loop_waits_for_nothing),       TEST(threads_share_arguments),
-      TEST(memory_of_the_caller_is_copied), TEST(memory_of_batches_is_pinned),
-      TEST(an_error_names_the_argument),    TEST(variables_survive_a_failed_copy),
-      TEST(the_next_call_reports_it),       TEST(weights_are_the_same),
+      TEST(a_loop_waits_for_nothing),
+      TEST(threads_share_arguments),
+      TEST(memory_of_the_caller_is_copied),
+      TEST(an_error_names_the_argument),
+      TEST(variables_survive_a_failed_copy),
+      TEST(the_next_call_reports_it),
+      TEST(weights_are_the_same),
       TEST(more_steps_of_fit_wait_no_more),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

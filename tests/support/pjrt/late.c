@@ -48,6 +48,7 @@ typedef struct pinned {
 } pinned;
 static pinned *all_pinned;
 static int pins, unpins, copies_of_pinned;
+static size_t staying_bytes;
 static int awaits, blocked, downloads, uploads, staying, runs;
 static char failed[] = "the copy failed";
 
@@ -61,6 +62,7 @@ int late_count(const char *what) {
                     : !strcmp(what, "pins")      ? pins
                     : !strcmp(what, "unpins")    ? unpins
                     : !strcmp(what, "pinned")    ? copies_of_pinned
+                    : !strcmp(what, "kibibytes") ? (int)(staying_bytes >> 10)
                                                  : runs;
   pthread_mutex_unlock(&lock);
   return count;
@@ -170,6 +172,7 @@ static pjrt_error *upload(void *arguments) {
   memcpy(e->was, e->from, bytes);
   pthread_mutex_lock(&lock);
   e->number = ++staying;
+  staying_bytes += bytes;
   copies_of_pinned += pinned_at(e->from) != NULL;
   add_event(e);
   if (fails(e->number)) poison(args->buffer);
