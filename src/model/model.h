@@ -37,11 +37,11 @@ typedef struct mix_compiled_state {
   bool class_weights_all;    /* every label must be one of them */
   /* number of sample weights after the labels in the step's arguments: none, one, or one for each output */
   int weight_arguments;
-  unsigned missing_labels;           /* bits of the outputs whose labels are not given: no loss, no metrics */
-  const mix_structure *input_names;  /* of a subclassed model's inputs, given as a dict; NULL: a list */
-  mix_function *train, *test;        /* retained, made on first use */
+  unsigned missing_labels;          /* bits of the outputs whose labels are not given: no loss, no metrics */
+  const mix_structure *input_names; /* of a subclassed model's inputs, given as a dict; NULL: a list */
+  mix_function *train, *test;       /* retained, made on first use */
   const struct mix_step_observer *observer; /* of the running fit; NULL: none (train/captured_steps.h) */
-  mix_function *watched;             /* the step as observed: retained */
+  mix_function *watched;                    /* the step as observed: retained */
   /* Of train/finished_logs.c, retained: what takes the metrics' results, those that are not there yet, and
    * the latest that were. */
   mix_function *recorder;
@@ -93,12 +93,13 @@ struct mix_model {
   char *json;           /* the result of mix_model_to_json */
   mix_history *history; /* retained: of the latest fit */
   _Atomic bool stop_training;
-  mix_model_use *uses;        /* the calls in progress (use.c) */
-  mix_predictor *predictors;  /* those that no call uses; owned */
-  uint64_t predictor_epoch;   /* moves when predictors must capture again */
-  bool validates;             /* the running fit has validation data */
-  bool resumes;               /* the running fit continues from a checkpoint */
-  bool tests_validation_data; /* the next evaluate is the running fit's own */
+  mix_model_use *uses;       /* the calls in progress (use.c) */
+  mix_predictor *predictors; /* those that no call uses; owned */
+  uint64_t predictor_epoch;  /* moves when predictors must capture again */
+  bool validates;            /* the running fit has validation data */
+  bool resumes;              /* the running fit continues from a checkpoint */
+  /* The next evaluate is the running fit's own, whose arrays may stay on the device; NULL: it is not. */
+  struct mix_kept_arrays *tests_validation_data;
 };
 extern const mix_class mix_model_object_class;
 

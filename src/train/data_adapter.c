@@ -84,7 +84,10 @@ bool mix_data_adapter_open_arrays(mix_data_adapter *adapter, mix_list *arrays, i
   /* tf_keras repeats arrays once per epoch, as one continuous pass. */
   adapter->passes = adapter->model->semantics->arrays_repeat ? -1 : epochs;
   /* One pass over the rows would copy no less. */
-  if (adapter->use == MIX_ADAPTER_TRAIN && epochs > 1) adapter->resident = mix_resident_new(arrays);
+  if (adapter->kept)
+    adapter->resident = mix_resident_keep(adapter->kept, arrays);
+  else if (adapter->use == MIX_ADAPTER_TRAIN && epochs > 1)
+    adapter->resident = mix_resident_new(arrays);
   return !mix_failed();
 }
 
@@ -116,8 +119,8 @@ bool mix_data_adapter_may_read(const char *call) {
 
 bool mix_data_adapter_open(mix_data_adapter *adapter, mix_model *model, const mix_data_adapter_data *data,
                            mix_data_adapter_use use, const char *call) {
-  *adapter =
-      (mix_data_adapter){.model = model, .call = call, .use = use, .steps = data->steps, .rows = data->rows};
+  *adapter = (mix_data_adapter){
+      .model = model, .call = call, .use = use, .steps = data->steps, .rows = data->rows, .kept = data->kept};
   if (!mix_data_adapter_may_read(call) || !mix_rank_rows_check(data->rows, call)) return false;
   if (mix_is_dataset(data->x)) return open_dataset(adapter, data);
   mix_list *arrays = mix_data_adapter_arrays(model, data, use, call, &adapter->arguments);
@@ -138,7 +141,7 @@ static bool open_iterator(mix_data_adapter *adapter) {
 void mix_data_adapter_close(mix_data_adapter *adapter) {
   if (adapter->batches) mix_batches_stop(adapter->batches);
   close_iterator(adapter);
-  mix_resident_free(adapter->resident);
+  if (!adapter->kept) mix_resident_free(adapter->resident);
   adapter->resident = NULL;
   mix_release(adapter->no_rows);
   adapter->no_rows = NULL;

@@ -18,7 +18,8 @@ typedef struct mix_data_adapter {
   const char *call; /* for messages */
   mix_data_adapter_use use;
   mix_batches *batches;         /* batches of arrays, borrowed from the enclosing scope; NULL: a data set */
-  mix_resident *resident;       /* owned: their arrays on the device; NULL: on the host */
+  mix_resident *resident;       /* their arrays on the device; NULL: on the host */
+  mix_kept_arrays *kept;        /* where it is kept for the passes that follow; NULL: it is owned */
   mix_dataset *dataset;         /* borrowed */
   mix_iterator *iterator;       /* retained */
   mix_step_arguments arguments; /* of arrays, or of the current element */
@@ -28,11 +29,11 @@ typedef struct mix_data_adapter {
     int places[3 * MIX_MODEL_MAX]; /* -1: none */
     int count, inputs, outputs;
   } arrangement;
-  int64_t steps;    /* requested per epoch; 0: to the end of the data */
-  int64_t target;   /* steps per epoch; -1: not known yet */
-  int64_t position; /* batches returned in this epoch */
+  int64_t steps;        /* requested per epoch; 0: to the end of the data */
+  int64_t target;       /* steps per epoch; -1: not known yet */
+  int64_t position;     /* batches returned in this epoch */
   double began, waited; /* when the epoch began; seconds of it that went into its batches */
-  bool continues;   /* the next epoch continues in the data where this one ends */
+  bool continues;       /* the next epoch continues in the data where this one ends */
   /* Arrays: the current pass over them, and its next batch. A pass is an epoch, unless epochs continue. */
   int64_t pass, next, passes; /* passes: their number if epochs continue; -1: unlimited */
   bool begun, resumed;
@@ -51,7 +52,8 @@ typedef struct mix_data_adapter_data {
   int64_t batch_size;          /* 0: 32, or derived from `steps` */
   int64_t steps;               /* per epoch; 0: to the end of the data */
   mix_rank_rows rows;
-  bool may_be_empty; /* arrays may have no rows */
+  bool may_be_empty;     /* arrays may have no rows */
+  mix_kept_arrays *kept; /* arrays that may stay on the device for later passes; NULL: they do not */
 } mix_data_adapter_data;
 
 /* The arrays as one list in the order of a step's arguments: inputs, labels, weights. A label that is not

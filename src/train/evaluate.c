@@ -51,8 +51,8 @@ static mix_logs *evaluate(mix_model *model, const mix_evaluate_options *given) {
       !mix_progress_take_quiet(&options.verbose, options.quiet, "evaluate"))
     return NULL;
   mix_logs *logs = NULL;
-  const bool validates = model->tests_validation_data;
-  model->tests_validation_data = false; /* callbacks may evaluate other data */
+  mix_kept_arrays *const validation = model->tests_validation_data;
+  model->tests_validation_data = NULL; /* callbacks may evaluate other data */
   MIX_SCOPE {
     mix_data_adapter adapter = {.model = model, .call = "evaluate"};
     mix_data_adapter_data data = {.x = options.x,
@@ -60,11 +60,12 @@ static mix_logs *evaluate(mix_model *model, const mix_evaluate_options *given) {
                                   .sample_weight = options.sample_weight,
                                   .batch_size = options.batch_size,
                                   .steps = options.steps,
-                                  .rows = options.rows};
+                                  .rows = options.rows,
+                                  .kept = validation};
     mix_callbacks callbacks;
     const bool opened = mix_callbacks_open(&callbacks, model, options.callbacks, "evaluate") &&
                         mix_data_adapter_open(&adapter, model, &data, MIX_ADAPTER_TEST, "evaluate");
-    adapter.validates = validates;
+    adapter.validates = validation != NULL;
     if (mix_data_adapter_meet(&adapter, opened) &&
         mix_callbacks_show(&callbacks, true, options.verbose, adapter.target, 1) &&
         mix_callbacks_run(&callbacks, MIX_ON_TEST_BEGIN, 0, NULL)) {

@@ -210,6 +210,7 @@ static bool end_of_data(mix_fit_state *f) {
 static mix_logs *validate(mix_fit_state *f, int64_t epoch) {
   int64_t every = f->options.validation_freq ? f->options.validation_freq : 1;
   if (!f->validation_x || (epoch + 1) % every) return NULL;
+  f->kept_validation.asked |= epoch + every >= f->epochs; /* the last one would copy no less */
   mix_evaluate_options evaluate = {.size = sizeof evaluate,
                                    .x = f->validation_x,
                                    .y = f->validation_y,
@@ -222,9 +223,9 @@ static mix_logs *validate(mix_fit_state *f, int64_t epoch) {
                                    .steps = f->options.validation_steps,
                                    .callbacks = f->options.callbacks,
                                    .rows = f->options.rows};
-  f->model->tests_validation_data = true;
+  f->model->tests_validation_data = &f->kept_validation;
   mix_logs *logs = mix_model_evaluate_with(f->model, &evaluate);
-  f->model->tests_validation_data = false;
+  f->model->tests_validation_data = NULL;
   return logs;
 }
 
@@ -314,6 +315,7 @@ static mix_history *fit(mix_model *model, const mix_fit_options *given) {
     if (mix_fit_join_ranks(&f, f.history && prepare(&f))) run(&f);
     mix_model_observe(model, NULL);
     mix_data_adapter_close(&f.adapter);
+    mix_resident_free(f.kept_validation.resident);
   }
   json_decref(f.data_identity);
   return mix_failed() ? NULL : f.history;

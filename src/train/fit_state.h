@@ -11,6 +11,7 @@ typedef struct mix_fit_state {
   mix_data_adapter adapter;
   mix_callbacks callbacks;
   void *validation_x, *validation_y, *validation_weight; /* x NULL: no validation */
+  mix_kept_arrays kept_validation;
   mix_history *history;
   uint64_t seed;
   int64_t epochs;

@@ -47,6 +47,7 @@ static bool has_room(mix_list *arrays) {
   return bytes && bytes <= free / PART;
 }
 
+/* Several ranks compute on processors, whose memory is the host's. */
 mix_resident *mix_resident_new(mix_list *arrays) {
   if (mix_failed() || mix_is_distributed() || !has_room(arrays)) return NULL;
   mix_resident *resident = mix_calloc(1, sizeof *resident);
@@ -60,6 +61,12 @@ mix_resident *mix_resident_new(mix_list *arrays) {
   mix_resident_free(resident);
   if (mix_error() == MIX_MEMORY_ERROR) mix_error_clear();
   return NULL;
+}
+
+mix_resident *mix_resident_keep(mix_kept_arrays *kept, mix_list *arrays) {
+  if (!kept->asked) kept->resident = mix_resident_new(arrays);
+  kept->asked = true;
+  return kept->resident;
 }
 
 void mix_resident_free(mix_resident *resident) {

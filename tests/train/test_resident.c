@@ -122,14 +122,43 @@ static void fit_gives_the_same_weights(void **state) {
   assert_same_weights(fit_arrays(0, 3), fit_arrays(1 << 20, 3));
   assert_int_equal(mix_error(), MIX_OK);
 }
-/* One epoch would copy no less. */
+/* One epoch would copy no less. More ask for the training and for the validation data. */
 static void one_epoch_does_not_ask(void **state) {
   (void)state;
   asked = 0;
   fit_arrays(1 << 20, 1);
   assert_int_equal(asked, 0);
   fit_arrays(1 << 20, 2);
-  assert_int_equal(asked, 1);
+  assert_int_equal(asked, 2);
+  fit_arrays(0, 4);
+  assert_int_equal(asked, 4);
+}
+
+/* The training data stay, and leave no room for those of the validation. */
+static size_t leave_no_room(void) { return asked++ ? 0 : 1 << 20; }
+static void validation_gives_the_same_logs(void **state) {
+  (void)state;
+  size_t (*const rooms[])(void) = {NULL, tell_free_bytes, leave_no_room};
+  mix_history *histories[3];
+  free_bytes = 1 << 20;
+  for (int i = 0; i < 3; i++) {
+    asked = 0;
+    mix_backend_remote.free_bytes = rooms[i];
+    mix_model *model = new_model();
+    mix_list *weights = mix_list_of(labels_of_rows());
+    histories[i] = mix_model_fit(model, bytes_of_rows(), labels_of_rows(), .batch_size = BATCH, .seed = 5,
+                                 .epochs = 5, .validation_x = bytes_of_rows(),
+                                 .validation_y = labels_of_rows(), .validation_sample_weight = weights,
+                                 .validation_freq = 2, .validation_batch_size = 5, .quiet = true);
+    assert_non_null(histories[i]);
+  }
+  for (int64_t epoch = 0; epoch < 5; epoch++)
+    for (int i = 1; i < 3; i++) {
+      const mix_logs *a = mix_history_epoch(histories[0], epoch), *b = mix_history_epoch(histories[i], epoch);
+      assert_int_equal(mix_logs_count(a), epoch % 2 ? 4 : 2);
+      assert_int_equal(mix_logs_count(b), mix_logs_count(a));
+      for (int k = 0; k < mix_logs_count(a); k++) assert_true(mix_logs_value(a, k) == mix_logs_value(b, k));
+    }
 }
 
 /* ---- data sets ---- */
@@ -176,10 +205,10 @@ static void the_cpu_copies_nothing(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      REMOTE(batches_are_those_of_the_host), REMOTE(arrays_stay_that_take_a_quarter),
-      REMOTE(fit_gives_the_same_weights),    REMOTE(one_epoch_does_not_ask),
-      REMOTE(cached_batches_stay),           REMOTE(fit_from_cached_batches),
-      REMOTE(the_cpu_copies_nothing),
+      REMOTE(batches_are_those_of_the_host),  REMOTE(arrays_stay_that_take_a_quarter),
+      REMOTE(fit_gives_the_same_weights),     REMOTE(one_epoch_does_not_ask),
+      REMOTE(validation_gives_the_same_logs), REMOTE(cached_batches_stay),
+      REMOTE(fit_from_cached_batches),        REMOTE(the_cpu_copies_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

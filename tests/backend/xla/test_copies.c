@@ -130,7 +130,7 @@ static float (*shared)[WEIGHTS]; /* with the children */
 
 /* With batches that take 64 KiB in 16 bits; where they are copied to the device, and where they are gathered
  * there from the float32 array. */
-static void train(const char *free_bytes, float *weights) {
+static mix_model *train(const char *free_bytes, bool validate) {
   static float x[ROWS * INPUTS];
   for (int i = 0; i < ROWS * INPUTS; i++) x[i] = (float)((i * 37 + i / 5) % 1001) / 701;
   setenv("MIXTAPE_LATE_MEMORY", free_bytes, 1);
@@ -142,16 +142,20 @@ static void train(const char *free_bytes, float *weights) {
   mix_tensor *rows = mix_tensor_from(x, MIX_FLOAT32, MIX_SHAPE(ROWS, INPUTS)),
              *labels = mix_reshape(mix_slice(rows, MIX_SHAPE(0, 0), MIX_SHAPE(ROWS, UNITS)),
                                    MIX_SHAPE(ROWS, UNITS));
-  CHECK(mix_model_fit(model, rows, labels, .batch_size = BATCH, .epochs = EPOCHS, .seed = 3, .quiet = true));
+  CHECK(mix_model_fit(model, rows, labels, .batch_size = BATCH, .epochs = EPOCHS, .seed = 3, .quiet = true,
+                      .validation_x = validate ? rows : NULL, .validation_y = validate ? labels : NULL));
+  return model;
+}
+static void keep(mix_model *model, float *weights) {
   mix_tensor *kernel = mix_variable_value(mix_list_get(mix_model_weights(model), 0));
   CHECK(mix_tensor_read(kernel, MIX_FLOAT32, weights, WEIGHTS) == MIX_OK);
 }
 static void train_from_the_host(void) {
   const int whole = 4 * ROWS * INPUTS * EPOCHS >> 10, labels = 4 * ROWS * UNITS * EPOCHS >> 10;
-  train("0", shared[0]);
+  keep(train("0", false), shared[0]);
   CHECK(calls("kibibytes") >= whole / 2 && calls("kibibytes") <= whole / 2 + labels);
 }
-static void train_on_the_device(void) { train("100000000", shared[1]); }
+static void train_on_the_device(void) { keep(train("100000000", true), shared[1]); }
 
 static void narrow_copies_give_the_same_weights(void **state) {
   (void)state;
@@ -165,11 +169,24 @@ static void narrow_copies_give_the_same_weights(void **state) {
   munmap(shared, 2 * sizeof *shared);
 }
 
+/* Of arrays that stay no more than the numbers of rows are copied, in each epoch and validation of it. */
+static void validate_on_the_device(void) {
+  enum { NUMBERS_OF_ROWS = 2 * EPOCHS * ROWS * (int)sizeof(int64_t) >> 10 };
+  train("100000000", true);
+  CHECK(calls("kibibytes") == NUMBERS_OF_ROWS && calls("staying") == 2 * EPOCHS * ROWS / BATCH);
+}
+static void validation_data_are_copied_once(void **state) {
+  (void)state;
+  XLA_OR_SKIP();
+  in_child(validate_on_the_device);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(memory_of_batches_is_pinned),
       cmocka_unit_test(arguments_that_are_cast_are_halved),
       cmocka_unit_test(narrow_copies_give_the_same_weights),
+      cmocka_unit_test(validation_data_are_copied_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
