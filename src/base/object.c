@@ -5,6 +5,7 @@
 #include "base/loaded.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 struct mix_scope {
@@ -19,7 +20,7 @@ struct mix_scope {
 enum { RECYCLED_CAPACITY = 4096, SHUTDOWN_HOOKS = 32 };
 
 /* Free lists of small objects, one for each size class of 64 bytes, with a maximum length. */
-enum { SIZE_CLASS_STEP = 64, SIZE_CLASSES = 16, FREE_LIST_MAX = 256, NO_FREE_LIST = -1 };
+enum { SIZE_CLASS_STEP = 64, SIZE_CLASSES = 16, FREE_LIST_MAX = 256, SHARED_MAX = 512, NO_FREE_LIST = -1 };
 #if defined(__SANITIZE_ADDRESS__)
 /* so that the sanitizer detects every use after release */
 static const bool reuses_memory = false;
@@ -49,7 +50,49 @@ static _Thread_local struct {
 
 static void register_thread(void);
 
+/* Objects that one thread makes and another releases, as batches are: what is left over in the list of the
+ * one goes to the other. A thread that would have to wait does without, also in a child by fork. */
+static struct {
+  mix_object *first;
+  atomic_int count;
+} shared[SIZE_CLASSES];
+static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
+
 /* ---- memory ---- */
+
+static void move(mix_object **from, mix_object **to) {
+  mix_object *object = *from;
+  *from = object->next_dead;
+  object->next_dead = *to;
+  *to = object;
+}
+
+static void take_shared(int size_class) {
+  if (pthread_mutex_trylock(&shared_lock)) return;
+  for (int i = 0; i < FREE_LIST_MAX / 4 && shared[size_class].first; i++) {
+    move(&shared[size_class].first, &thread.free_lists[size_class].first);
+    atomic_fetch_sub(&shared[size_class].count, 1);
+    thread.free_lists[size_class].count++;
+  }
+  pthread_mutex_unlock(&shared_lock);
+}
+
+/* Gives so many of this thread's away; frees what is too much. */
+static void share(int size_class, int count) {
+  const bool locked = count && !pthread_mutex_trylock(&shared_lock);
+  for (int i = 0; i < count; i++) {
+    mix_object *object = thread.free_lists[size_class].first;
+    thread.free_lists[size_class].count--;
+    if (locked && atomic_load(&shared[size_class].count) < SHARED_MAX) {
+      move(&thread.free_lists[size_class].first, &shared[size_class].first);
+      atomic_fetch_add(&shared[size_class].count, 1);
+      continue;
+    }
+    thread.free_lists[size_class].first = object->next_dead;
+    mix_free(object);
+  }
+  if (locked) pthread_mutex_unlock(&shared_lock);
+}
 
 static int size_class_of(size_t size) {
   return reuses_memory && size > 0 && size <= (size_t)SIZE_CLASSES * SIZE_CLASS_STEP
@@ -57,11 +100,25 @@ static int size_class_of(size_t size) {
              : NO_FREE_LIST;
 }
 
+static void free_shared(void) {
+  if (pthread_mutex_trylock(&shared_lock)) return;
+  for (int i = 0; i < SIZE_CLASSES; i++)
+    for (mix_object *object; (object = shared[i].first); atomic_fetch_sub(&shared[i].count, 1)) {
+      shared[i].first = object->next_dead;
+      mix_free(object);
+    }
+  pthread_mutex_unlock(&shared_lock);
+}
+
+static mix_object *take_first(int size_class) {
+  if (!thread.free_lists[size_class].first && atomic_load(&shared[size_class].count)) take_shared(size_class);
+  return thread.free_lists[size_class].first;
+}
+
 static mix_object *memory_new(size_t size) {
   if (mix_keeps_handles()) return mix_handle_new(size);
   int size_class = size_class_of(size);
-  mix_object *object =
-      size_class >= 0 && !mix_allocation_failure_injected() ? thread.free_lists[size_class].first : NULL;
+  mix_object *object = size_class >= 0 && !mix_allocation_failure_injected() ? take_first(size_class) : NULL;
   if (object) {
     thread.free_lists[size_class].first = object->next_dead;
     thread.free_lists[size_class].count--;
@@ -75,22 +132,19 @@ static mix_object *memory_new(size_t size) {
 
 static void memory_release(mix_object *object) {
   int size_class = object->size_class;
-  if (size_class < 0 || thread.free_lists[size_class].count == FREE_LIST_MAX) {
+  if (size_class < 0) {
     mix_free(object);
     return;
   }
   if (!thread.registered) register_thread();
+  if (thread.free_lists[size_class].count == FREE_LIST_MAX) share(size_class, FREE_LIST_MAX / 2);
   object->next_dead = thread.free_lists[size_class].first;
   thread.free_lists[size_class].first = object;
   thread.free_lists[size_class].count++;
 }
 
 static void clear_free_lists(void) {
-  for (int i = 0; i < SIZE_CLASSES; i++)
-    for (mix_object *object; (object = thread.free_lists[i].first); thread.free_lists[i].count--) {
-      thread.free_lists[i].first = object->next_dead;
-      mix_free(object);
-    }
+  for (int i = 0; i < SIZE_CLASSES; i++) share(i, thread.free_lists[i].count);
 }
 
 /* ---- references ---- */
@@ -332,6 +386,7 @@ bool mix_on_shutdown(void (*hook)(void)) {
 
 void mix_shutdown(void) {
   release_root();
+  free_shared();
   pthread_mutex_lock(&hook_mutex);
   void (*taken[SHUTDOWN_HOOKS])(void);
   int count = hook_count;

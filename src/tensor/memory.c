@@ -140,24 +140,37 @@ bool mix_memory_copy(mix_memory *to, mix_memory *from) {
 }
 
 static bool is_free(const mix_memory *memory, size_t bytes) {
-  return memory && mix_references(memory) == 1 && memory->bytes >= bytes;
+  return mix_references(memory) == 1 && memory->bytes >= bytes;
 }
 
-/* Two in turn: while one is copied to a device, the other one is filled. */
-mix_memory *mix_memory_reuse(mix_memory **memory, size_t bytes) {
-  mix_memory *former = *memory, *next = former ? former->spare : NULL;
-  if (is_free(former, bytes)) return former;
-  if (former) former->spare = NULL;
-  if (!is_free(next, bytes)) {
-    mix_release(next);
-    next = mix_memory_new(&mix_host_memory, bytes);
-    if (next) next->reused = true;
+void mix_memory_end_reuse(mix_memory **memory) {
+  for (mix_memory *next; *memory; *memory = next) {
+    next = (*memory)->spare;
+    (*memory)->spare = NULL;
+    mix_release(*memory);
   }
-  if (next && former && former->bytes >= bytes)
-    next->spare = former;
-  else
-    mix_release(former);
-  return *memory = next;
+}
+
+/* Several in turn: while some are copied to a device, or wait in a prefetch, another one is filled. What is
+ * held for longer is forgotten, and what is too small. */
+mix_memory *mix_memory_reuse(mix_memory **memory, size_t bytes) {
+  enum { MOST = 16 };
+  int count = 0;
+  for (mix_memory **at = memory, *found; (found = *at); at = &found->spare) {
+    if (found->bytes < bytes || ++count > MOST) {
+      mix_memory_end_reuse(at);
+      break;
+    }
+    if (!is_free(found, bytes)) continue;
+    *at = found->spare;
+    found->spare = *memory;
+    return *memory = found;
+  }
+  mix_memory *made = mix_memory_new(&mix_host_memory, bytes);
+  if (!made) return NULL;
+  made->reused = true;
+  made->spare = *memory;
+  return *memory = made;
 }
 
 bool mix_memory_stays(const mix_memory *memory) {

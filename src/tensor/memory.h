@@ -40,10 +40,12 @@ bool mix_memory_is_ready(mix_memory *memory);
 bool mix_memory_device_can_tell(const mix_memory_device *device);
 /* Fills `to` with the first bytes of `from`, which is as large or larger. False with the error recorded. */
 bool mix_memory_copy(mix_memory *to, mix_memory *from);
-/* Memory of the host that nobody else holds, with at least `bytes` bytes: `*memory`, the one that was in its
- * place before, or a new one, which are then in its place. The caller owns that reference, and the place
- * begins as NULL. NULL with the error recorded. */
+/* Memory of the host that nobody else holds, with at least `bytes` bytes: `*memory`, one that was in its
+ * place before, or a new one, which is then in its place. The caller owns these, and the place begins as
+ * NULL. NULL with the error recorded. */
 mix_memory *mix_memory_reuse(mix_memory **memory, size_t bytes);
+/* Releases those of a place, which is then NULL. */
+void mix_memory_end_reuse(mix_memory **memory);
 /* Does the library own the bytes, and write none of them while anybody holds the handle? Not so where they
  * are the caller's or a variable's. */
 bool mix_memory_stays(const mix_memory *memory);

@@ -30,7 +30,7 @@ struct mix_memory {
   mix_memory *whole;  /* that it is a part of, retained; NULL: none */
   bool reads_storage; /* a variable's storage, as its readers see it */
   void *mirror;       /* mix_memory_mirror; NULL: none */
-  mix_memory *spare;  /* mix_memory_reuse: what was in its place before, retained; NULL: none */
+  mix_memory *spare;  /* mix_memory_reuse: the next one of its place, retained; NULL: none */
   bool reused;        /* made by mix_memory_reuse: copies of it to a device come again */
   /* Of a device that has prepared the bytes for its copies: called before they are freed. NULL: none has. */
   void (*unpin)(mix_memory *memory);

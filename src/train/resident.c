@@ -73,7 +73,7 @@ void mix_resident_free(mix_resident *resident) {
   if (!resident) return;
   mix_release(resident->gather);
   mix_release(resident->arrays);
-  mix_release(resident->rows);
+  mix_memory_end_reuse(&resident->rows);
   mix_free(resident);
 }
 

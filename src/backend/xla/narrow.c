@@ -113,7 +113,7 @@ mix_executable *mix_xla_compile(mix_ir *ir, const mix_context *context) {
 void mix_xla_destroy(mix_executable *e) {
   if (e->wide) mix_xla_program_free(e->wide);
   if (e->narrow) mix_xla_program_free(e->narrow);
-  for (int i = 0; i < e->count; i++) mix_release(e->arguments[i].place);
+  for (int i = 0; i < e->count; i++) mix_memory_end_reuse(&e->arguments[i].place);
   mix_free(e->arguments);
   mix_free(e->bound);
   mix_free(e);

@@ -76,7 +76,7 @@ bool mix_buffers_init(mix_buffers *buffers, int count) {
 }
 
 void mix_buffers_clear(mix_buffers *buffers) {
-  for (int i = 0; i < buffers->count; i++) mix_release(buffers->items[i]);
+  for (int i = 0; i < buffers->count; i++) mix_memory_end_reuse(&buffers->items[i]);
   mix_free(buffers->items);
   *buffers = (mix_buffers){0};
 }

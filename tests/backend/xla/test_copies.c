@@ -45,7 +45,7 @@ static void step_over_staged(const char *pins, int steps) {
       CHECK(mix_function_call(function, mix_list_of(batch)));
     }
   CHECK(mix_synchronize() == MIX_OK && calls("staying") == steps);
-  mix_release(place);
+  mix_memory_end_reuse(&place);
 }
 static void pin_both(void) {
   step_over_staged("yes", 20);
@@ -71,7 +71,7 @@ static void pin_nothing(void) {
   CHECK(mix_function_call(function, mix_list_of(small)));
   CHECK(calls("staying") == 2 && calls("pins") == 0);
   CHECK(mix_synchronize() == MIX_OK);
-  mix_release(place);
+  mix_memory_end_reuse(&place);
 }
 static void memory_of_batches_is_pinned(void **state) {
   (void)state;
