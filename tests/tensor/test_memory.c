@@ -192,6 +192,32 @@ static void a_buffer_keeps_its_pool_alive(void **state) {
   assert_int_equal(mix_buffer_bytes(), before);
 }
 
+/* A place gives again what nobody holds any more, of up to 16 that are held at once. */
+static void a_place_is_filled_again(void **state) {
+  (void)state;
+  enum { HELD = 16 };
+  const size_t before = mix_buffer_bytes();
+  mix_memory *place = NULL, *held[HELD + 2];
+  for (int round = 0; round < 3; round++) {
+    for (int i = 0; i < HELD; i++) held[i] = mix_retain(mix_memory_reuse(&place, 100 - (size_t)round));
+    assert_int_equal(mix_buffer_bytes(), before + HELD * 100);
+    for (int i = 0; i < HELD; i++)
+      for (int k = 0; k < i; k++) assert_ptr_not_equal(held[i], held[k]);
+    for (int i = 0; i < HELD; i++) mix_release(held[i]);
+  }
+  for (int i = 0; i < HELD + 2; i++) held[i] = mix_retain(mix_memory_reuse(&place, 100));
+  for (int i = 0; i < HELD + 2; i++) assert_int_equal(mix_references(held[i]), i ? 2 : 1);
+  for (int i = 0; i < HELD + 2; i++) mix_release(held[i]);
+  assert_int_equal(mix_memory_bytes(mix_memory_reuse(&place, 200)), 200); /* the others are too small */
+  assert_int_equal(mix_buffer_bytes(), before + 200);
+  mix_memory *last = mix_retain(place);
+  mix_memory_end_reuse(&place);
+  assert_null(place);
+  assert_int_equal(mix_references(last), 1);
+  mix_release(last);
+  assert_int_equal(mix_buffer_bytes(), before);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_teardown(a_buffer_owns_its_memory, end),
@@ -203,6 +229,7 @@ int main(void) {
       cmocka_unit_test_teardown(readers_of_a_storage_get_a_copy, end),
       cmocka_unit_test_teardown(a_pool_takes_buffers_back, end),
       cmocka_unit_test_teardown(a_buffer_keeps_its_pool_alive, end),
+      cmocka_unit_test_teardown(a_place_is_filled_again, end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
