@@ -1,73 +1,16 @@
-/* Memory of the device "xla". A handle's address names a block, whose bytes are a buffer of the plug-in, or
- * bytes of the host until a run needs them: a buffer is made with the dtype and shape that the run asks for.
- * While the host has a block mapped, they are in both places. */
-#include "backend/xla/xla.h"
+/* Memory of the device "xla". A handle's address names a block; a buffer of it is made with the dtype and
+ * shape that a run asks for. */
+#include "backend/xla/block.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "tensor/memory_inside.h"
-#include <pthread.h>
 #include <string.h>
-
-typedef struct block {
-  pthread_mutex_t lock;
-  size_t bytes;
-  pjrt_buffer *buffer; /* of `type` */
-  mix_type type;
-  char *host;
-  int maps;
-  int kept; /* references of kept values: with the lock of the runs */
-} block;
-
-/* ---- blocks; the caller holds the lock ---- */
-
-static void drop_buffer(block *b) {
-  if (b->buffer) mix_pjrt_destroy(mix_xla_plugin(), PJRT_BUFFER_DESTROY, b->buffer);
-  b->buffer = NULL;
-}
-
-static void drop_host(block *b) {
-  if (b->host) mix_free_buffer(b->host, b->bytes);
-  b->host = NULL;
-}
-
-/* The host's bytes, with the value of the buffer if there is one. */
-static bool make_host(block *b) {
-  if (b->host) return true;
-  if (!(b->host = mix_alloc_buffer(b->bytes))) return false;
-  if (!b->buffer || mix_pjrt_download(mix_xla_plugin(), b->buffer, b->type, b->host)) return true;
-  drop_host(b);
-  return false;
-}
-
-static bool is_type(const block *b, mix_type type) {
-  return b->type.dtype == type.dtype && mix_shape_equal(b->type.shape, type.shape);
-}
-
-static pjrt_buffer *make_buffer(block *b, mix_type type) {
-  if (b->buffer && is_type(b, type)) return b->buffer;
-  if (!make_host(b)) return NULL;
-  drop_buffer(b);
-  b->buffer = mix_pjrt_upload(mix_xla_plugin(), b->host, type);
-  b->type = type;
-  if (b->buffer && !b->maps) drop_host(b);
-  return b->buffer;
-}
 
 /* ---- handles ---- */
 
-mix_memory *mix_xla_whole(mix_memory *memory) {
-  while (memory->whole) memory = memory->whole;
-  return memory;
-}
-
-static block *block_of(mix_memory *memory) { return (block *)(void *)mix_xla_whole(memory)->address; }
-static size_t offset_of(mix_memory *memory) {
-  return (size_t)(memory->address - mix_xla_whole(memory)->address);
-}
-
 static bool allocate(mix_memory *memory) {
-  block *b = mix_calloc(1, sizeof *b);
+  mix_xla_block *b = mix_calloc(1, sizeof *b);
   if (!b) return false;
   pthread_mutex_init(&b->lock, NULL);
   b->bytes = memory->bytes;
@@ -76,9 +19,9 @@ static bool allocate(mix_memory *memory) {
 }
 
 static void deallocate(mix_memory *memory) {
-  block *b = block_of(memory);
-  drop_buffer(b);
-  drop_host(b);
+  mix_xla_block *b = mix_xla_block_of(memory);
+  mix_xla_drop_buffer(b);
+  mix_xla_drop_host(b);
   pthread_mutex_destroy(&b->lock);
   mix_free(b);
 }
@@ -93,49 +36,49 @@ static bool settle(mix_memory *memory, bool for_writing) {
 }
 
 static void *map(mix_memory *memory, mix_map_mode mode) {
-  block *b = block_of(memory);
+  mix_xla_block *b = mix_xla_block_of(memory);
   if (!settle(memory, mode == MIX_MAP_WRITE)) return NULL;
   pthread_mutex_lock(&b->lock);
-  const bool good = make_host(b);
+  const bool good = mix_xla_make_host(b);
   if (good) b->maps++;
-  if (good && mode == MIX_MAP_WRITE) drop_buffer(b);
+  if (good && mode == MIX_MAP_WRITE) mix_xla_drop_buffer(b);
   pthread_mutex_unlock(&b->lock);
-  return good ? b->host + offset_of(memory) : NULL;
+  return good ? b->host + mix_xla_offset_of(memory) : NULL;
 }
 
 static void unmap(mix_memory *memory) {
-  block *b = block_of(memory);
+  mix_xla_block *b = mix_xla_block_of(memory);
   if (mix_pjrt_lost()) return; /* its lock may be held for ever */
   pthread_mutex_lock(&b->lock);
-  if (--b->maps == 0 && b->buffer) drop_host(b);
+  if (--b->maps == 0 && b->buffer) mix_xla_drop_host(b);
   pthread_mutex_unlock(&b->lock);
 }
 
 static bool copy_in(mix_memory *to, size_t offset, const void *from, size_t bytes) {
-  block *b = block_of(to);
+  mix_xla_block *b = mix_xla_block_of(to);
   if (!settle(to, true)) return false;
   pthread_mutex_lock(&b->lock);
-  offset += offset_of(to);
-  if (bytes == b->bytes) drop_buffer(b); /* nothing of it stays */
-  const bool good = make_host(b);
-  if (good) drop_buffer(b);
+  offset += mix_xla_offset_of(to);
+  if (bytes == b->bytes) mix_xla_drop_buffer(b); /* nothing of it stays */
+  const bool good = mix_xla_make_host(b);
+  if (good) mix_xla_drop_buffer(b);
   if (good && bytes) memcpy(b->host + offset, from, bytes);
   pthread_mutex_unlock(&b->lock);
   return good;
 }
 
 static bool copy_out(mix_memory *from, size_t offset, void *to, size_t bytes) {
-  block *b = block_of(from);
+  mix_xla_block *b = mix_xla_block_of(from);
   if (!settle(from, false)) return false;
   pthread_mutex_lock(&b->lock);
-  offset += offset_of(from);
+  offset += mix_xla_offset_of(from);
   bool good;
   if (b->buffer && !b->host && bytes == b->bytes) {
     good = mix_pjrt_download(mix_xla_plugin(), b->buffer, b->type, to);
   } else {
-    good = make_host(b);
+    good = mix_xla_make_host(b);
     if (good && bytes) memcpy(to, b->host + offset, bytes);
-    if (good && b->buffer && !b->maps) drop_host(b);
+    if (good && b->buffer && !b->maps) mix_xla_drop_host(b);
   }
   pthread_mutex_unlock(&b->lock);
   return good;
@@ -191,59 +134,13 @@ static pjrt_buffer *begin_upload(mix_memory *memory, mix_type type, mix_xla_uplo
 
 pjrt_buffer *mix_xla_buffer(mix_memory *memory, mix_type type, bool *own, mix_xla_upload *upload) {
   const bool here = memory->device == &mix_xla_memory;
-  block *b = here ? block_of(memory) : NULL;
+  mix_xla_block *b = here ? mix_xla_block_of(memory) : NULL;
   *own = false;
   if (!mix_xla_usable()) return NULL;
   *own = !here || memory->bytes != b->bytes;
   if (*own) return upload ? begin_upload(memory, type, upload) : upload_copy(memory, type);
   pthread_mutex_lock(&b->lock);
-  pjrt_buffer *buffer = make_buffer(b, type);
+  pjrt_buffer *buffer = mix_xla_make_buffer(b, type);
   pthread_mutex_unlock(&b->lock);
   return buffer;
-}
-
-bool mix_xla_may_donate(mix_memory *memory) {
-  const block *b = block_of(memory);
-  return mix_references(memory) == 1 + b->kept && !memory->whole && !b->maps;
-}
-
-void mix_xla_count_kept(mix_memory *memory, int more) { block_of(memory)->kept += more; }
-
-pjrt_buffer *mix_xla_take_buffer(mix_memory *memory, mix_type *type) {
-  block *b = block_of(memory);
-  pthread_mutex_lock(&b->lock);
-  pjrt_buffer *buffer = b->buffer;
-  *type = b->type;
-  b->buffer = NULL;
-  pthread_mutex_unlock(&b->lock);
-  return buffer;
-}
-
-void mix_xla_give_buffer(mix_memory *memory, pjrt_buffer *buffer, mix_type type) {
-  block *b = block_of(memory);
-  pthread_mutex_lock(&b->lock);
-  drop_buffer(b);
-  if (!b->maps) drop_host(b);
-  b->buffer = buffer;
-  b->type = type;
-  pthread_mutex_unlock(&b->lock);
-}
-
-/* On failure the value stays as it is, and reading it fails as that of the run did. */
-bool mix_xla_copy_value(mix_memory *to, mix_memory *from) {
-  block *a = block_of(to), *b = block_of(from);
-  char *bytes = mix_alloc_buffer(a->bytes);
-  if (!bytes) return false;
-  pthread_mutex_lock(&b->lock);
-  const bool good = make_host(b);
-  if (good) memcpy(bytes, b->host + offset_of(from), a->bytes);
-  if (good && b->buffer && !b->maps) drop_host(b);
-  pthread_mutex_unlock(&b->lock);
-  if (!good) return mix_free_buffer(bytes, a->bytes), false;
-  pthread_mutex_lock(&a->lock);
-  drop_buffer(a);
-  drop_host(a);
-  a->host = bytes;
-  pthread_mutex_unlock(&a->lock);
-  return true;
 }

@@ -78,7 +78,7 @@ const mix_cuda_gpu *mix_cuda_target(void);
 /* Writes its facts for the compiler of a plug-in for this version of CUDA. */
 void mix_cuda_write_target(mix_text *text, int cuda);
 
-/* ---- memory (memory.c) ---- */
+/* ---- memory (memory.c, block.c) ---- */
 
 extern const mix_memory_device mix_xla_memory;
 /* The memory that a handle is a part of, or itself. */
