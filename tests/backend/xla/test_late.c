@@ -194,7 +194,7 @@ static void go_on_after_it(void) {
   mix_variable *variable = mix_variable_new(scalar(7), .name = "count");
   mix_function *function = new_function_of(variable);
   int calls_made = 0;
-  while (mix_function_call(function, mix_list_of(batch_of(calls_made)))) calls_made++;
+  while (calls_made < 9 && mix_function_call(function, mix_list_of(batch_of(calls_made)))) calls_made++;
   CHECK(calls_made == 2);
   CHECK(mix_error_take(message, sizeof message) == MIX_RUNTIME_ERROR);
   CHECK(strstr(message, "xla: copying argument 0 of "));
