@@ -151,7 +151,7 @@ MIX_API mix_dataset *mix_dataset_cache_with(const mix_dataset_cache_options *opt
                                        mix_dataset_cache_options, .dataset = __VA_ARGS__))
 #endif
 /* Prefetches up to `count` elements (at most 65,536) on a separate thread, which then also runs the
- * functions of the steps before. 0: none. The values do not change.
+ * functions of the steps before. 0: none, nor by fit (see mix_dataset_iterate). The values do not change.
  * -1: chosen automatically. If mix_threads() takes all cores, it begins without a thread, because another
  * one would only slow down the others. It starts one when consumers wait for elements, or when producing
  * an element takes a thread longer than consuming it. */
@@ -260,7 +260,16 @@ MIX_API const char *mix_dataset_element_spec(mix_dataset *dataset);
 
 /* ---- passes ---- */
 
-/* Starts a pass. If threads (prefetch, num_parallel_calls) work after a repeat of a shuffle, and a pass is
+/* Starts a pass.
+ *
+ * fit, evaluate and predict read up to 4 elements ahead beside their steps where these leave a core free, or
+ * elements are mostly waited for. Elements, order and errors are the same; elements of a pass that goes on in
+ * the next epoch wait for it; and a further round (repeat, concatenate) begins, a cache is complete, when the
+ * step asks for the element. Functions of the steps and generators are then called on the caller's thread as
+ * ever: what has one without num_parallel_calls, or a later prefetch, is not read ahead, nor what ends with a
+ * step that has threads, or with a prefetch of 0. So mix_dataset_prefetch(dataset, -1) allows it.
+ *
+ * If threads (prefetch, num_parallel_calls) work after a repeat of a shuffle, and a pass is
  * left before its end, the order of the next pass depends on how many rounds they had begun. In a forked
  * child a pass that had threads in the parent fails with a RuntimeError, and may be released; a new pass has
  * threads of its own. */

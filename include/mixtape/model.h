@@ -303,7 +303,9 @@ typedef struct mix_fit_options {
 #define MIX_SILENT (-1)
 /* Trains the model and returns the history of the epochs. NULL with the error recorded, also that of a
  * callback; mix_model_history then has the epochs so far. An array of a floating dtype other than floatx
- * is cast to floatx. Changes the model until it returns. Collective. */
+ * is cast to floatx. The next batches may be made on another thread, but no function of the caller's is
+ * called there unless its data set says so (mix_dataset_iterate). Changes the model until it returns.
+ * Collective. */
 MIX_API mix_history *mix_model_fit_with(mix_model *model, const mix_fit_options *options);
 /* The number of epochs in the history. */
 MIX_API int64_t mix_history_epochs(const mix_history *history);

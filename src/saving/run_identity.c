@@ -204,7 +204,7 @@ static bool append_step(json_t *list, const mix_dataset *step) {
 bool mix_run_identity_dataset(json_t *identity, const char *name, mix_dataset *dataset) {
   mix_steps steps = {0};
   json_t *list = json_array();
-  bool unknown = false, good = mix_steps_collect(&steps, dataset, false);
+  bool unknown = false, good = mix_steps_collect(&steps, dataset, MIX_STEPS_ALL);
   MIX_SCOPE {
     for (int i = 0; good && i < steps.count; i++) {
       good = append_step(list, steps.items[i]);

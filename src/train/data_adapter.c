@@ -134,7 +134,7 @@ static void close_iterator(mix_data_adapter *adapter) {
 
 static bool open_iterator(mix_data_adapter *adapter) {
   close_iterator(adapter);
-  MIX_SCOPE { adapter->iterator = mix_retain(mix_dataset_iterate(adapter->dataset)); }
+  MIX_SCOPE { adapter->iterator = mix_retain(mix_dataset_iterate_ahead(adapter->dataset)); }
   return adapter->iterator != NULL;
 }
 
@@ -338,7 +338,7 @@ bool mix_data_adapter_get_position(mix_data_adapter *adapter, mix_archive *archi
   if (!adapter->dataset) return !adapter->continues || get_pass(adapter, archive);
   if (!mix_iterator_position_get(archive, "fit/data", adapter->dataset, &drawn)) return false;
   if (!drawn) return true;
-  MIX_SCOPE { adapter->iterator = mix_retain(mix_dataset_iterate(adapter->dataset)); }
+  MIX_SCOPE { adapter->iterator = mix_retain(mix_dataset_iterate_ahead(adapter->dataset)); }
   return adapter->iterator && mix_iterator_pass_over(adapter->iterator, drawn);
 }
 

@@ -38,6 +38,7 @@ struct mix_background {
   int64_t pulled, delivered;
   int limit, waiting; /* max elements in flight; elements that are ready */
   bool pulling, ended, stopping, was_full;
+  bool asking; /* the receiver waits for an element */
   struct {
     mix_status status; /* MIX_OK: none */
     int64_t turn;      /* the earliest turn that failed */
@@ -70,6 +71,19 @@ static slot *slot_for(mix_background *background, int64_t turn) {
   /* a free slot exists: fewer elements are in flight than there are slots */
   while (at->state != SLOT_FREE) at++;
   return at;
+}
+
+static _Thread_local mix_background *in_step; /* for which this thread pulls */
+
+bool mix_background_await_receiver(void) {
+  mix_background *background = in_step;
+  if (!background) return true;
+  pthread_mutex_lock(&background->mutex);
+  while (!background->stopping && !(background->asking && background->delivered == background->pulled))
+    pthread_cond_wait(&background->may_work, &background->mutex);
+  const bool goes_on = !background->stopping;
+  pthread_mutex_unlock(&background->mutex);
+  return goes_on;
 }
 
 /* Pulls or processes in a new scope, because this thread has none. */
@@ -144,6 +158,7 @@ static bool make_one(const worker *worker) {
 
 static void *run(void *argument) {
   const worker *worker = argument;
+  if (worker->background->options.in_step) in_step = worker->background;
   pthread_mutex_lock(&worker->background->mutex);
   while (make_one(worker)) continue;
   pthread_mutex_unlock(&worker->background->mutex);
@@ -252,8 +267,11 @@ mix_pull mix_background_next(mix_background *background, mix_element *element) {
       pull = MIX_PULL_END;
       break;
     }
+    if (!background->asking && background->options.in_step) pthread_cond_signal(&background->may_work);
+    background->asking = true;
     pthread_cond_wait(&background->ready, &background->mutex);
   }
+  background->asking = false;
   if (from) {
     *element = from->element;
     *from = (slot){0};

@@ -1,8 +1,8 @@
 /* mix_dataset_cache: elements kept in memory after the first complete pass. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "data/pipeline/background.h"
 #include "data/pipeline/device_copy.h"
-#include "data/pipeline/pipeline.h"
 #include <pthread.h>
 #include <string.h>
 
@@ -95,6 +95,7 @@ static mix_pull cache_next(mix_cursor *cursor, mix_element *element) {
     return MIX_PULL_ELEMENT;
   }
   mix_pull pull = mix_cursor_next(cursor->input, element);
+  if (pull == MIX_PULL_END && !mix_background_await_receiver()) return MIX_PULL_FAILED;
   if (pull == MIX_PULL_END) complete(cache);
   if (pull != MIX_PULL_ELEMENT) return pull;
   if (!keep(cache, element)) return mix_element_drop(element), MIX_PULL_FAILED;

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/structure.h"
+#include "data/pipeline/read_ahead.h"
 #include "data/pipeline/row_stream.h"
 
 typedef struct concatenate_dataset {
@@ -67,7 +68,9 @@ static mix_pull concatenate_next(mix_cursor *cursor, mix_element *element) {
     if (pull == MIX_PULL_END) {
       mix_cursor_close(cursor->input);
       cursor->input = NULL;
-      if (!mix_stream_open(&concatenate->second, dataset->second)) return MIX_PULL_FAILED;
+      if (!mix_read_ahead_may_begin(dataset->second) ||
+          !mix_stream_open(&concatenate->second, dataset->second))
+        return MIX_PULL_FAILED;
     }
   }
   if (pull == MIX_PULL_END)

@@ -43,7 +43,7 @@ bool mix_dataset_given(const mix_dataset *dataset, const char *call) {
 /* The inputs come first, so that no class goes down more than one step. */
 static void keep_lengths(mix_dataset *dataset) {
   mix_steps steps = {0};
-  if (mix_steps_collect(&steps, dataset, false))
+  if (mix_steps_collect(&steps, dataset, MIX_STEPS_ALL))
     for (int i = steps.count - 1; i >= 0; i--) {
       mix_dataset *step = steps.items[i];
       if (atomic_load_explicit(&step->length_known, memory_order_acquire)) continue;

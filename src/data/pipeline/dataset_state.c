@@ -5,7 +5,7 @@
 
 int mix_dataset_save_state(mix_dataset *dataset, uint64_t *state) {
   mix_steps steps = {0};
-  int count = mix_steps_collect(&steps, dataset, true) ? 0 : -1;
+  int count = mix_steps_collect(&steps, dataset, MIX_STEPS_WITH_STATE) ? 0 : -1;
   for (int i = 0; count >= 0 && i < steps.count; i++) {
     const mix_dataset_class *class = steps.items[i]->class;
     const int own = class->save ? class->save(steps.items[i], state ? state + count : NULL) : 0;
@@ -17,7 +17,7 @@ int mix_dataset_save_state(mix_dataset *dataset, uint64_t *state) {
 
 bool mix_dataset_restore_state(mix_dataset *dataset, const uint64_t *state) {
   mix_steps steps = {0};
-  bool done = mix_steps_collect(&steps, dataset, true);
+  bool done = mix_steps_collect(&steps, dataset, MIX_STEPS_WITH_STATE);
   for (int i = 0; done && i < steps.count; i++) {
     mix_dataset *step = steps.items[i];
     if (!step->class->save) continue;

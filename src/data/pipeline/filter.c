@@ -33,8 +33,11 @@ static mix_pull filter_next(mix_cursor *cursor, mix_element *element) {
   }
 }
 
+static mix_made filter_place(const mix_dataset *dataset) { return MIX_MADE_BY_RECEIVER; }
+
 static const mix_dataset_class filter_class = {
     .name = "filter",
+    .place = filter_place,
     .cursor_size = sizeof(mix_cursor),
     .cardinality = filter_cardinality,
     .next = filter_next,

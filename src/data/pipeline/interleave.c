@@ -79,8 +79,11 @@ static void interleave_close(mix_cursor *cursor) {
   mix_free(interleave->cycle);
 }
 
+static mix_made interleave_place(const mix_dataset *dataset) { return MIX_MADE_BY_RECEIVER; }
+
 static const mix_dataset_class interleave_class = {
     .name = "interleave",
+    .place = interleave_place,
     .cursor_size = sizeof(interleave_cursor),
     .cardinality = interleave_cardinality,
     .open = interleave_open,

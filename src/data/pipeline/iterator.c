@@ -1,22 +1,30 @@
 /* Iterators: one pass over a data set. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "data/pipeline/read_ahead.h"
 #include "data/pipeline/row_stream.h"
 
 struct mix_iterator {
   mix_object object;
   mix_dataset *dataset; /* retained */
   mix_cursor *cursor;   /* NULL once the pass has ended */
-  mix_list *current;    /* the last returned element; retained */
-  mix_buffers buffers;  /* for single rows */
-  uint64_t *opened;     /* the data set's state when the pass began */
-  int64_t drawn;        /* elements returned so far */
+  mix_read_ahead ahead;
+  mix_list *current;   /* the last returned element; retained */
+  mix_buffers buffers; /* for single rows */
+  uint64_t *opened;    /* the data set's state when the pass began */
+  int64_t drawn;       /* elements returned so far */
 };
+
+static void close_cursor(mix_iterator *iterator) {
+  mix_read_ahead_stop(&iterator->ahead);
+  mix_cursor_close(iterator->cursor);
+  iterator->cursor = NULL;
+}
 
 static void iterator_finalize(void *object) {
   mix_iterator *iterator = object;
   mix_release(iterator->current);
-  mix_cursor_close(iterator->cursor);
+  close_cursor(iterator);
   mix_buffers_clear(&iterator->buffers);
   mix_free(iterator->opened);
   mix_release(iterator->dataset);
@@ -37,6 +45,11 @@ mix_iterator *mix_dataset_iterate(mix_dataset *dataset) {
   return mix_scoped(iterator);
 }
 
+mix_iterator *mix_dataset_iterate_ahead(mix_dataset *dataset) {
+  mix_iterator *iterator = mix_dataset_iterate(dataset);
+  return iterator && mix_read_ahead_allow(&iterator->ahead, dataset) ? iterator : NULL;
+}
+
 typedef bool (*values_of)(const mix_dataset *dataset, mix_element *element, mix_buffers *buffers);
 
 static mix_list *next(mix_iterator *iterator, values_of values) {
@@ -49,13 +62,10 @@ static mix_list *next(mix_iterator *iterator, values_of values) {
   mix_scope *scope = mix_scope_begin(); /* the element belongs to the iterator, not to the caller's scope */
   if (!scope) return NULL;
   mix_element element = {0};
-  if (mix_cursor_next(iterator->cursor, &element) == MIX_PULL_ELEMENT &&
+  if (mix_read_ahead_next(&iterator->ahead, iterator->cursor, &element) == MIX_PULL_ELEMENT &&
       values(iterator->dataset, &element, &iterator->buffers))
     iterator->current = element.values;
-  if (!iterator->current) {
-    mix_cursor_close(iterator->cursor);
-    iterator->cursor = NULL;
-  }
+  if (!iterator->current) close_cursor(iterator);
   if (iterator->current) iterator->drawn++;
   mix_scope_end(scope);
   return iterator->current;
@@ -76,10 +86,9 @@ bool mix_iterator_pass_over(mix_iterator *iterator, int64_t drawn) {
 bool mix_iterator_begin_anew(mix_iterator *iterator) {
   mix_release(iterator->current);
   iterator->current = NULL;
-  mix_cursor_close(iterator->cursor);
+  close_cursor(iterator);
   mix_free(iterator->opened);
   iterator->drawn = 0;
-  iterator->cursor = NULL;
   iterator->opened = mix_dataset_state_now(iterator->dataset);
   return iterator->opened && (iterator->cursor = mix_cursor_open(iterator->dataset)) != NULL;
 }

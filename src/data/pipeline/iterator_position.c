@@ -11,7 +11,7 @@
 static char *steps_text(mix_dataset *dataset) {
   mix_steps steps = {0};
   size_t size = 1, used = 0;
-  bool whole = mix_steps_collect(&steps, dataset, false);
+  bool whole = mix_steps_collect(&steps, dataset, MIX_STEPS_ALL);
   for (int i = 0; i < steps.count; i++) size += strlen(steps.items[i]->class->name) + 2;
   char *text = whole ? mix_calloc(1, size) : NULL;
   for (int i = 0; text && i < steps.count; i++)

@@ -92,8 +92,14 @@ static void map_close(mix_cursor *cursor) {
   mix_free(map->buffers);
 }
 
+static mix_made map_place(const mix_dataset *dataset) {
+  return ((const map_dataset *)dataset)->options.num_parallel_calls ? MIX_MADE_ON_THREADS
+                                                                    : MIX_MADE_BY_RECEIVER;
+}
+
 static const mix_dataset_class map_class = {
     .name = "map",
+    .place = map_place,
     .cursor_size = sizeof(map_cursor),
     .open = map_open,
     .next = map_next,

@@ -37,10 +37,17 @@ typedef struct mix_cursor {
   mix_dataset *dataset; /* borrowed: the iterator retains the last data set, and each data set its input */
   struct mix_cursor *input;
   mix_buffers buffers; /* of the input's rows, or of what the step makes */
-  bool ended; /* next is not called again: a generator that rewinds at its end would start over */
+  bool ended;          /* next is not called again: a generator that rewinds at its end would start over */
 } mix_cursor;
 
 enum { MIX_STEP_NUMBERS = 4 }; /* at most, of a recipe */
+
+/* Where a step's elements are made. */
+typedef enum mix_made {
+  MIX_MADE_ANYWHERE,
+  MIX_MADE_BY_RECEIVER, /* on its thread, for which the step calls a function of the user */
+  MIX_MADE_ON_THREADS   /* of the step's own; also those of its input */
+} mix_made;
 
 typedef struct mix_dataset_class {
   const char *name;
@@ -65,7 +72,8 @@ typedef struct mix_dataset_class {
    * returns how many; `arrays` gives those of a source, borrowed. NULL: none. */
   int (*numbers)(const mix_dataset *dataset, int64_t numbers[MIX_STEP_NUMBERS]);
   mix_list *(*arrays)(const mix_dataset *dataset);
-  bool calls_user; /* a source whose elements a function of the user makes */
+  bool calls_user;                               /* a source whose elements a function of the user makes */
+  mix_made (*place)(const mix_dataset *dataset); /* NULL: anywhere */
   /* For sources whose elements are rows: stacks `count` rows into a list of tensors (one rank higher than an
    * element if `stacked`, else count is 1), using `buffers`. Returns a reference for the caller. NULL for
    * every other class. */
@@ -80,7 +88,7 @@ struct mix_dataset {
   mix_dataset *input; /* retained; NULL for sources */
   /* borrowed: this data set or one below, whose rows the elements refer to; NULL: elements are tensors */
   mix_dataset *source;
-  int components; /* tensors per element of a source with rows */
+  int components;         /* tensors per element of a source with rows */
   _Atomic int64_t length; /* the cardinality, once known */
   atomic_bool length_known;
   /* of the user's function */
@@ -117,6 +125,8 @@ bool mix_dataset_restore_state(mix_dataset *dataset, const uint64_t *state);
 /* A copy of the current state; mix_free it. NULL with the error recorded. */
 uint64_t *mix_dataset_state_now(mix_dataset *dataset);
 
+/* mix_dataset_iterate, of a pass that may read ahead by itself (read_ahead.h). */
+mix_iterator *mix_dataset_iterate_ahead(mix_dataset *dataset);
 /* The iterator's data set, its state when the pass began, and the number of elements drawn since. */
 mix_dataset *mix_iterator_dataset(const mix_iterator *iterator);
 const uint64_t *mix_iterator_opened(const mix_iterator *iterator);

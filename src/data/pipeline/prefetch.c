@@ -45,8 +45,14 @@ static void prefetch_close(mix_cursor *cursor) {
   mix_background_stop(((prefetch_cursor *)cursor)->background);
 }
 
+/* A count of 0 says that nothing is made in advance. */
+static mix_made prefetch_place(const mix_dataset *dataset) {
+  return ((const prefetch_dataset *)dataset)->count ? MIX_MADE_ON_THREADS : MIX_MADE_BY_RECEIVER;
+}
+
 static const mix_dataset_class prefetch_class = {
     .name = "prefetch",
+    .place = prefetch_place,
     .cursor_size = sizeof(prefetch_cursor),
     .open = prefetch_open,
     .next = prefetch_next,

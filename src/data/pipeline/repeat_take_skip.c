@@ -1,6 +1,6 @@
 /* mix_dataset_repeat, take and skip: steps that do not look into elements. */
 #include "base/error.h"
-#include "data/pipeline/pipeline.h"
+#include "data/pipeline/read_ahead.h"
 
 typedef struct count_dataset {
   mix_dataset base;
@@ -46,6 +46,7 @@ static mix_pull repeat_next(mix_cursor *cursor, mix_element *element) {
   count_cursor *repeat = (count_cursor *)cursor;
   int64_t count = count_of(cursor);
   while (count < 0 || repeat->done < count) {
+    if (!cursor->input && !mix_read_ahead_may_begin(cursor->dataset->input)) return MIX_PULL_FAILED;
     if (!cursor->input && !(cursor->input = mix_cursor_open(cursor->dataset->input))) return MIX_PULL_FAILED;
     mix_pull pull = mix_cursor_next(cursor->input, element);
     if (pull != MIX_PULL_END) {

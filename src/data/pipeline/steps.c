@@ -54,8 +54,15 @@ typedef struct walk {
   frame *frames;
   int depth, capacity;
   pointer_set met;
-  bool with_state;
+  mix_steps_reach reach;
 } walk;
+
+static bool stops_at(const walk *walk, const mix_dataset *dataset) {
+  const mix_dataset_class *class = dataset->class;
+  return walk->reach == MIX_STEPS_WITH_STATE ? class->opens_input
+                                             : walk->reach == MIX_STEPS_OF_RECEIVER && class->place &&
+                                                   class->place(dataset) == MIX_MADE_ON_THREADS;
+}
 
 static bool enter(walk *walk, mix_dataset *dataset) {
   bool fresh;
@@ -64,7 +71,7 @@ static bool enter(walk *walk, mix_dataset *dataset) {
   if (!mix_reserve(&walk->frames, &walk->capacity, walk->depth + 1, sizeof *walk->frames)) return false;
   int beside = 0;
   while (input_beside(dataset, beside)) beside++;
-  const bool stops = walk->with_state && dataset->class->opens_input;
+  const bool stops = stops_at(walk, dataset);
   walk->frames[walk->depth++] = (frame){dataset, stops ? NULL : dataset->input, beside};
   return true;
 }
@@ -89,8 +96,8 @@ static bool run(walk *walk, mix_steps *steps) {
   return true;
 }
 
-bool mix_steps_collect(mix_steps *steps, mix_dataset *dataset, bool with_state) {
-  walk walk = {.with_state = with_state};
+bool mix_steps_collect(mix_steps *steps, mix_dataset *dataset, mix_steps_reach reach) {
+  walk walk = {.reach = reach};
   const bool done = enter(&walk, dataset) && run(&walk, steps);
   mix_free(walk.frames);
   mix_free(walk.met.slots);

@@ -8,7 +8,13 @@ typedef struct mix_steps {
   int count, capacity;
 } mix_steps;
 
-/* Collects the steps, in time linear in their number and without recursion. `with_state`: not below a step
- * that handles its input's state itself. False with the error recorded; clear the steps also then. */
-bool mix_steps_collect(mix_steps *steps, mix_dataset *dataset, bool with_state);
+typedef enum mix_steps_reach {
+  MIX_STEPS_ALL,
+  MIX_STEPS_WITH_STATE, /* not below a step that handles its input's state itself */
+  MIX_STEPS_OF_RECEIVER /* not below a step that has its elements made on threads */
+} mix_steps_reach;
+
+/* Collects the steps, in time linear in their number and without recursion. False with the error recorded;
+ * clear the steps also then. */
+bool mix_steps_collect(mix_steps *steps, mix_dataset *dataset, mix_steps_reach reach);
 void mix_steps_clear(mix_steps *steps);

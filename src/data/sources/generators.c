@@ -39,12 +39,15 @@ static mix_pull generator_next(mix_cursor *cursor, mix_element *element) {
   return mix_failed() ? MIX_PULL_FAILED : element->values ? MIX_PULL_ELEMENT : MIX_PULL_END;
 }
 
+static mix_made generator_place(const mix_dataset *dataset) { return MIX_MADE_BY_RECEIVER; }
+
 static const mix_dataset_class generator_class = {
     .name = "from_generator",
     .cursor_size = sizeof(generator_cursor),
     .cardinality = generator_cardinality,
     .next = generator_next,
     .calls_user = true,
+    .place = generator_place,
 };
 
 mix_dataset *mix_dataset_from_generator_with(const mix_dataset_generator_options *given) {
