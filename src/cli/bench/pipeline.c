@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "cli/bench/step_candidate.h"
 
-enum { FEEDS = 7 };
+enum { FEEDS = 9 };
 
 /* Bytes to numbers in [0, 1]. The guide does it with all images beforehand. */
 static mix_list *normalise(void *context, mix_list *element) {
@@ -45,6 +45,9 @@ static bool make_feeds(bench_feed *feeds, int64_t units, int64_t batch, int64_t 
       {.name = "a batch that stays", .resident = resident},
       {.name = "arrays, in their order", .x = x, .y = y, .in_order = true},
       {.name = "arrays", .x = x, .y = y},
+      {.name = "shuffle, batch", .dataset = mix_dataset_batch(shuffled(x, y, rows), batch)},
+      {.name = "shuffle, batch, prefetch (0)",
+       .dataset = mix_dataset_prefetch(mix_dataset_batch(shuffled(x, y, rows), batch), 0)},
       {.name = "shuffle, batch, prefetch",
        .dataset = mix_dataset_prefetch(mix_dataset_batch(shuffled(x, y, rows), batch), -1)},
       {.name = "shuffle, batch, map, prefetch",
