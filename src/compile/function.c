@@ -12,6 +12,7 @@
 #include "compile/result_pool.h"
 #include "compile/row_independence.h"
 #include "graph/lock.h"
+#include "ir/argument_cast.h"
 #include "passes/simulation.h"
 #include "tensor/shape.h"
 #include <mixtape/graph_rewrite.h>
@@ -33,6 +34,7 @@ typedef struct environment {
 
 /* One captured signature. */
 typedef struct specialization {
+  struct specialization *rounded; /* the same capture, of arguments that are rounded before; NULL: none */
   int argument_count;
   mix_type *arguments;
   const mix_structure *structure; /* of nested arguments */
@@ -68,6 +70,7 @@ bool mix_capture_may_create(void) { return !mix_capture_current() || !later_capt
 
 static void specialization_free(specialization *s) {
   if (!s) return;
+  specialization_free(s->rounded); /* before the capture, from which it borrows */
   mix_compiled_free(s->compiled);
   mix_release(s->pool);
   mix_free(s->arguments);
@@ -308,7 +311,15 @@ static bool compiles_alike(const environment *a, const environment *b) {
          a->simulation == b->simulation && a->jit_compile == b->jit_compile;
 }
 
-static bool fits(const specialization *s, mix_list *arguments, environment now) {
+static mix_dtype rounds(const specialization *s, int argument) {
+  const mix_dtype dtype = s->arguments[argument].dtype == MIX_FLOAT32
+                              ? mix_ir_cast_of_argument(s->compiled->captured, argument)
+                              : MIX_DTYPE_NONE;
+  return mix_dtype_is_16_bit(dtype) ? dtype : MIX_DTYPE_NONE;
+}
+
+/* `rounded`: arguments may be rounded before. */
+static bool fits(const specialization *s, mix_list *arguments, environment now, bool rounded) {
   if (s->argument_count != mix_list_count(arguments) || s->structure != mix_list_structure(arguments))
     return false;
   if (!compiles_alike(&s->environment, &now) || s->environment.epoch != now.epoch ||
@@ -316,7 +327,8 @@ static bool fits(const specialization *s, mix_list *arguments, environment now) 
     return false;
   for (int i = 0; i < s->argument_count; i++) {
     const mix_value *value = mix_tensor_value(mix_list_get(arguments, i));
-    if (value->dtype != s->arguments[i].dtype || !mix_shape_equal(value->shape, s->arguments[i].shape))
+    if (!mix_shape_equal(value->shape, s->arguments[i].shape) ||
+        (value->dtype != s->arguments[i].dtype && !(rounded && value->dtype == rounds(s, i))))
       return false;
   }
   return true;
@@ -328,11 +340,11 @@ static specialization *move_to_end(mix_function *function, int index) {
   return function->known[function->known_count++] = s;
 }
 
-static specialization *find(mix_function *function, mix_list *arguments) {
+static specialization *find(mix_function *function, mix_list *arguments, bool rounded) {
   environment now = environment_now(function);
-  if (function->latest && fits(function->latest, arguments, now)) return function->latest;
+  if (function->latest && fits(function->latest, arguments, now, rounded)) return function->latest;
   for (int i = function->known_count - 1; i >= 0; i--)
-    if (fits(function->known[i], arguments, now)) return move_to_end(function, i);
+    if (fits(function->known[i], arguments, now, rounded)) return move_to_end(function, i);
   return NULL;
 }
 
@@ -416,11 +428,60 @@ static mix_list *call_inline(mix_function *function, mix_list *arguments) {
 }
 
 static mix_list *call_plan(mix_function *function, mix_list *arguments) {
-  specialization *s = find(function, arguments);
+  specialization *s = find(function, arguments, false);
   if (!s) s = specialize(function, arguments);
   if (!s || !arena_grow(function, s->compiled)) return NULL;
   function->latest = s;
   return run(function, s, arguments);
+}
+
+/* ---- arguments that are rounded before ---- */
+
+/* Casts to the dtype that an argument has already are identities, which the passes remove. */
+static mix_ir *rounded_graph(const specialization *s, mix_list *arguments) {
+  mix_ir *ir = mix_ir_copy(s->compiled->captured);
+  for (int i = 0; ir && i < s->argument_count; i++) {
+    const int value = mix_ir_argument(ir, i);
+    if (value >= 0) ir->values[value].dtype = mix_tensor_dtype(mix_list_get(arguments, i));
+  }
+  return ir;
+}
+
+static bool has_dtypes(const specialization *s, mix_list *arguments) {
+  for (int i = 0; s && i < s->argument_count; i++)
+    if (mix_tensor_dtype(mix_list_get(arguments, i)) != s->arguments[i].dtype) return false;
+  return s != NULL;
+}
+
+static specialization *rounded_of(mix_function *function, specialization *base, mix_list *arguments) {
+  if (has_dtypes(base->rounded, arguments)) return base->rounded;
+  specialization_free(base->rounded);
+  specialization *s = base->rounded = mix_calloc(1, sizeof *s);
+  if (!s) return NULL;
+  s->argument_count = base->argument_count;
+  s->arguments = mix_calloc((size_t)s->argument_count + 1, sizeof *s->arguments);
+  for (int i = 0; s->arguments && i < s->argument_count; i++)
+    s->arguments[i] = mix_tensor_value(mix_list_get(arguments, i))->type;
+  mix_ir *ir = s->arguments ? rounded_graph(base, arguments) : NULL;
+  if (ir) s->compiled = mix_compile(ir, NULL, false);
+  if (s->compiled && finish(s) && arena_grow(function, s->compiled)) return s;
+  specialization_free(s);
+  return base->rounded = NULL;
+}
+
+mix_dtype mix_function_rounds(const mix_function *function, int argument) {
+  return function->latest ? rounds(function->latest, argument) : MIX_DTYPE_NONE;
+}
+
+mix_list *mix_function_call_rounded(mix_function *function, mix_list *arguments) {
+  if (mix_failed() || mix_capture_current() || mix_tapes_open() || function->max_batch) return NULL;
+  if (atomic_flag_test_and_set(&function->busy)) return NULL;
+  specialization *base = find(function, arguments, true),
+                 *s = base ? rounded_of(function, base, arguments) : NULL;
+  mix_list *list = s && arena_grow(function, s->compiled) ? run(function, s, arguments) : NULL;
+  if (list) function->latest = base;
+  atomic_flag_clear(&function->busy);
+  return list;
 }
 
 /* 1, 2, 4, ..., or the maximum. */

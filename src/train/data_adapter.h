@@ -37,6 +37,8 @@ typedef struct mix_data_adapter {
   /* Arrays: the current pass over them, and its next batch. A pass is an epoch, unless epochs continue. */
   int64_t pass, next, passes; /* passes: their number if epochs continue; -1: unlimited */
   bool begun, resumed;
+  bool rounds,
+      asked;      /* batches have rounded arguments; whether they might has been asked (rounded_input.c) */
   bool validates; /* the data are the validation data of a fit */
   mix_batch_order order;
   uint64_t seed;
@@ -92,6 +94,9 @@ bool mix_data_adapter_begin(mix_data_adapter *adapter, mix_batch_order order, ui
  * recorded. */
 mix_list *mix_data_adapter_next(mix_data_adapter *adapter);
 
+/* rounded_input.c: calls the step with the batch. Arguments that its plan does nothing with but cast them to
+ * 16 bits are rounded where the next batches are gathered; `*batch` may become one that is not. */
+mix_list *mix_data_adapter_run(mix_data_adapter *adapter, mix_function *step, mix_list **batch);
 /* The share of the epoch until now for which its steps waited for batches. 0 if that is not worth telling:
  * less than a tenth, or less than a second. */
 double mix_data_adapter_waited_share(const mix_data_adapter *adapter);

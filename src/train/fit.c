@@ -179,7 +179,7 @@ static bool run_step(mix_fit_state *f, int64_t epoch) {
   int64_t index = f->adapter.position - 1;
   if (!batch || !mix_callbacks_run(&f->callbacks, MIX_ON_TRAIN_BATCH_BEGIN, index, NULL)) return false;
   bool watched;
-  mix_list *results = mix_function_call(mix_model_fit_step(f->model, &watched), batch);
+  mix_list *results = mix_data_adapter_run(&f->adapter, mix_model_fit_step(f->model, &watched), &batch);
   if (!results) return mix_data_adapter_explain(&f->adapter, batch), false;
   if (!mix_model_ranks_agree(f->model, "fit")) return false;
   f->history->steps++;

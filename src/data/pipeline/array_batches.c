@@ -23,6 +23,7 @@ struct mix_batches {
   mix_list *arrays;                        /* retained */
   int64_t first, rows, batch_size, length; /* length: of the arrays */
   int64_t *order;                          /* (rows): absolute row numbers; NULL: in storage order */
+  mix_dtype *rounded;                      /* of each array; MIX_DTYPE_NONE: its own */
   mix_buffers buffers[1 + RING];           /* the first one without the thread, the others with it */
   mix_list *current;                       /* retained */
   bool shared;                             /* among the ranks */
@@ -41,6 +42,7 @@ static void batches_finalize(void *object) {
   mix_release(batches->current);
   for (int i = 0; i <= RING; i++) mix_buffers_clear(&batches->buffers[i]);
   mix_free(batches->order);
+  mix_free(batches->rounded);
   mix_release(batches->arrays);
 }
 
@@ -64,7 +66,8 @@ mix_batches *mix_batches_new(int count, mix_tensor *const *arrays, int64_t first
   batches->rows = rows;
   batches->batch_size = batch_size < rows ? batch_size : rows;
   batches->arrays = mix_retain(mix_list_new(count, (void *const *)arrays));
-  bool good = batches->arrays != NULL;
+  batches->rounded = mix_calloc((size_t)count + 1, sizeof *batches->rounded);
+  bool good = batches->arrays && batches->rounded;
   for (int i = 0; i <= RING && good; i++) good = mix_buffers_init(&batches->buffers[i], count);
   if (!good) {
     mix_release(batches);
@@ -79,6 +82,10 @@ int64_t mix_batches_rows(const mix_batches *batches) { return batches->rows; }
 int64_t mix_batches_count(const mix_batches *batches) {
   const int64_t own = (batches->rows - 1) / batches->batch_size + 1;
   return batches->count > own ? batches->count : own;
+}
+void mix_batches_round(mix_batches *batches, int index, mix_dtype dtype) {
+  mix_batches_stop(batches);
+  batches->rounded[index] = dtype;
 }
 void mix_batches_extend(mix_batches *batches, int64_t count) { batches->count = count; }
 
@@ -128,11 +135,13 @@ int64_t mix_batches_row(const mix_batches *batches, int64_t index, int64_t row) 
 /* One reference, the caller's. */
 static mix_list *gather(const mix_batches *batches, int64_t index, mix_buffers *buffers) {
   int64_t start = index * batches->batch_size, first = 0, rows = mix_batches_size(batches, index);
+  const bool whole = rows == batches->batch_size;
   if (batches->shared) mix_rank_share(rows, &first, &rows);
   start = rows ? start + first : 0;
-  return mix_rows_gather(
-      mix_list_count(batches->arrays), (mix_tensor *const *)mix_list_items(batches->arrays),
-      batches->order ? batches->order + start : NULL, batches->first + start, rows, true, buffers);
+  return mix_rows_gather(mix_list_count(batches->arrays),
+                         (mix_tensor *const *)mix_list_items(batches->arrays),
+                         batches->order ? batches->order + start : NULL, batches->first + start, rows, true,
+                         batches->order && whole ? batches->rounded : NULL, buffers);
 }
 
 /* ---- the thread that gathers ---- */

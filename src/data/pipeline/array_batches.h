@@ -28,6 +28,9 @@ int64_t mix_batches_count(const mix_batches *batches);
 int64_t mix_batches_size(const mix_batches *batches, int64_t index);
 /* From now on mix_batches_get gives only this rank's share of each batch: consecutive rows, perhaps none. */
 void mix_batches_share(mix_batches *batches);
+/* From now on whole batches that are gathered have the rows of array `index`, in float32, in this 16-bit
+ * dtype (MIX_DTYPE_NONE: as they are). */
+void mix_batches_round(mix_batches *batches, int index, mix_dtype dtype);
 /* From now on there are at least `count` batches. */
 void mix_batches_extend(mix_batches *batches, int64_t count);
 /* Draws the row order of an epoch, a function of (seed, epoch). */

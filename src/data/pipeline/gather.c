@@ -2,6 +2,7 @@
 #include "data/pipeline/gather.h"
 
 #include "backend/backend.h"
+#include "backend/cpu/simd/round_floats.h"
 #include "base/crew.h"
 #include "base/error.h"
 #include "compile/evaluate.h"
@@ -58,34 +59,37 @@ int64_t mix_rows_check(int count, mix_tensor *const *arrays, const mix_structure
  * microseconds to wake. */
 enum { SHARED_BYTES = 1 << 16, PARALLEL_BYTES = 1 << 20 };
 
-static void copy_row(char *to, const char *source, const int64_t *rows, int64_t first, int64_t i,
-                     size_t row) {
-  memcpy(to + (size_t)i * row, source + (size_t)(rows ? rows[i] : first + i) * row, row);
-}
-
 typedef struct copying {
   char *to;
   const char *source;
   const int64_t *rows;
   int64_t first, count;
   size_t row;
+  mix_dtype rounded; /* MIX_DTYPE_NONE: the rows are copied as they are */
   int shares;
 } copying;
+
+static void copy_row(const copying *x, int64_t i) {
+  const char *from = x->source + (size_t)(x->rows ? x->rows[i] : x->first + i) * x->row;
+  if (x->rounded == MIX_DTYPE_NONE)
+    memcpy(x->to + (size_t)i * x->row, from, x->row);
+  else
+    mix_round_floats((uint16_t *)(x->to + (size_t)i * x->row / 2), (const float *)from, x->rounded,
+                     (int64_t)(x->row / sizeof(float)));
+}
 
 static void copy_share(void *context, int stage, int share) {
   const copying *x = context;
   const int64_t begin = x->count * share / x->shares, end = x->count * (share + 1) / x->shares;
-  for (int64_t i = begin; i < end; i++) copy_row(x->to, x->source, x->rows, x->first, i, x->row);
+  for (int64_t i = begin; i < end; i++) copy_row(x, i);
 }
 
-/* Copies `count` rows of `row` bytes each. */
-static void copy_rows(char *to, const char *source, const int64_t *rows, int64_t first, int64_t count,
-                      size_t row) {
-  const size_t bytes = (size_t)count * row;
+static void copy_rows(copying x) {
+  const size_t bytes = (size_t)x.count * x.row;
   int threads = bytes >= SHARED_BYTES ? mix_threads() : 1;
   if (bytes < PARALLEL_BYTES && threads > mix_threads_awake()) threads = mix_threads_awake();
-  if (threads > count) threads = (int)count;
-  copying x = {to, source, rows, first, count, row, threads};
+  if (threads > x.count) threads = (int)x.count;
+  x.shares = threads;
   const mix_crew_stage stage = {.shares = threads};
   const mix_crew_work work = {&stage, 1, copy_share, &x};
   if (threads > 1 && mix_crew_run(&work, threads) != MIX_CREW_TOO_FEW) return;
@@ -106,18 +110,19 @@ static mix_memory *part_of(const mix_tensor *array, size_t offset, size_t bytes)
 
 /* Gathers the rows of one array as a tensor of the current scope. */
 static mix_tensor *gather_one(mix_tensor *array, const int64_t *rows, int64_t first, int64_t count,
-                              bool stacked, mix_memory **buffer) {
+                              bool stacked, mix_dtype rounded, mix_memory **buffer) {
   if (!mix_tensor_data(array)) return NULL;
-  mix_dtype dtype = mix_tensor_dtype(array);
+  const mix_dtype own = mix_tensor_dtype(array), dtype = rounded == MIX_DTYPE_NONE ? own : rounded;
   mix_shape shape = mix_tensor_shape(array);
   shape.dims[0] = 1;
-  const size_t row = mix_value_bytes(dtype, shape), bytes = row * (size_t)count;
+  const size_t row = mix_value_bytes(own, shape), bytes = mix_value_bytes(dtype, shape) * (size_t)count;
   shape.dims[0] = count;
   if (!stacked) {
     shape.rank--;
     memmove(shape.dims, shape.dims + 1, (size_t)shape.rank * sizeof *shape.dims);
   }
-  mix_memory *part = !rows && stacked && count ? part_of(array, (size_t)first * row, bytes) : NULL;
+  mix_memory *part =
+      !rows && stacked && count && dtype == own ? part_of(array, (size_t)first * row, bytes) : NULL;
   if (part) {
     mix_tensor *tensor = mix_tensor_of_memory(part, dtype, shape);
     mix_release(part);
@@ -126,7 +131,14 @@ static mix_tensor *gather_one(mix_tensor *array, const int64_t *rows, int64_t fi
   mix_pinned pinned;
   if (mix_failed() || !mix_memory_reuse(buffer, bytes) || !mix_tensor_pin(array, &pinned)) return NULL;
   void *to = mix_memory_map(*buffer, MIX_MAP_WRITE);
-  if (to) copy_rows(to, pinned.data, rows, first, count, row);
+  if (to)
+    copy_rows((copying){.to = to,
+                        .source = pinned.data,
+                        .rows = rows,
+                        .first = first,
+                        .count = count,
+                        .row = row,
+                        .rounded = rounded});
   if (to) mix_memory_unmap(*buffer);
   mix_tensor_unpin(&pinned);
   if (!to || mix_failed()) return NULL;
@@ -134,13 +146,14 @@ static mix_tensor *gather_one(mix_tensor *array, const int64_t *rows, int64_t fi
 }
 
 mix_list *mix_rows_gather(int array_count, mix_tensor *const *arrays, const int64_t *rows, int64_t first,
-                          int64_t count, bool stacked, mix_buffers *buffers) {
+                          int64_t count, bool stacked, const mix_dtype *rounded, mix_buffers *buffers) {
   if (mix_failed()) return NULL;
   mix_scope *scope = mix_scope_begin();
   mix_list *list = scope ? mix_list_new(0, NULL) : NULL;
   for (int i = 0; list && i < array_count; i++) {
-    mix_tensor *tensor =
-        arrays[i] ? gather_one(arrays[i], rows, first, count, stacked, &buffers->items[i]) : NULL;
+    mix_tensor *tensor = arrays[i] ? gather_one(arrays[i], rows, first, count, stacked,
+                                                rounded ? rounded[i] : MIX_DTYPE_NONE, &buffers->items[i])
+                                   : NULL;
     if ((arrays[i] && !tensor) || mix_list_append(list, tensor) != MIX_OK) list = NULL;
   }
   mix_retain(list);

@@ -10,6 +10,7 @@ int64_t mix_rows_check(int count, mix_tensor *const *arrays, const mix_structure
                        const char *call);
 /* Rows `rows[0]`, `rows[1]`, ... (NULL: first, first + 1, ...) of each array as tensors (count, ...) in
  * `buffers`, or (...) if not `stacked`. Consecutive stacked rows are views of the array's own memory where
- * kernels can read it. NULL arrays give NULL items. Returns a list with one reference, the caller's. */
+ * kernels can read it. NULL arrays give NULL items. `rounded`: for each array in float32 a 16-bit dtype to
+ * which its rows are cast, or MIX_DTYPE_NONE; NULL: none. Returns a list with one reference, the caller's. */
 mix_list *mix_rows_gather(int array_count, mix_tensor *const *arrays, const int64_t *rows, int64_t first,
-                          int64_t count, bool stacked, mix_buffers *buffers);
+                          int64_t count, bool stacked, const mix_dtype *rounded, mix_buffers *buffers);

@@ -65,7 +65,7 @@ static mix_pull unbatch_next(mix_cursor *cursor, mix_element *element) {
   }
   mix_list *whole = unbatch->whole.values;
   mix_list *values = mix_rows_gather(mix_list_count(whole), (mix_tensor *const *)mix_list_items(whole), NULL,
-                                     unbatch->next++, 1, false, &unbatch->parts);
+                                     unbatch->next++, 1, false, NULL, &unbatch->parts);
   mix_list_set_structure(values, mix_list_structure(whole));
   *element = (mix_element){.values = values};
   return values ? MIX_PULL_ELEMENT : MIX_PULL_FAILED;

@@ -35,7 +35,7 @@ static mix_list *slices_gather(const mix_dataset *dataset, const int64_t *rows, 
                                mix_buffers *buffers) {
   const mix_list *arrays = ((const rows_dataset *)dataset)->arrays;
   mix_list *values = mix_rows_gather(mix_list_count(arrays), (mix_tensor *const *)mix_list_items(arrays),
-                                     rows, 0, count, stacked, buffers);
+                                     rows, 0, count, stacked, NULL, buffers);
   mix_list_set_structure(values, mix_list_structure(arrays));
   return values;
 }
