@@ -387,7 +387,7 @@ static void epochs_by_what_feeds_them(void **state) {
   static const struct {
     const char *name;
     size_t feeds;
-  } parts[] = {{"arrays", 9}, {"images", 5}, {"text", 2}};
+  } parts[] = {{"arrays", 9}, {"rounded_arrays", 3}, {"images", 5}, {"text", 2}};
   assert_int_equal(mkdir(in_folder("temporary"), 0777), 0);
   setenv("TMPDIR", in_folder("temporary"), 1);
   json_t *object = mixtape_bench("pipeline"), *pipeline = json_object_get(object, "pipeline");

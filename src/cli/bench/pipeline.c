@@ -78,8 +78,42 @@ static bool time_guide(const bench_settings *settings, json_t *json) {
          bench_feeds_time(settings, "arrays", title, feeds, FEEDS, settings->quick ? 1 : 15, &rounds, json);
 }
 
+/* Under a 16-bit policy fit rounds arrays where it gathers them; elements of a data set are rounded by the
+ * step. */
+static bool time_rounded(const bench_settings *settings, json_t *json) {
+  enum { COUNT = 3, ROUNDED_BATCH = 4096, ROUNDED_STEPS = 16 };
+  static bench_feed feeds[COUNT];
+  const int64_t units = settings->units ? settings->units : 64,
+                batch = settings->batch   ? settings->batch
+                        : settings->quick ? 512
+                                          : ROUNDED_BATCH,
+                rows = batch * ROUNDED_STEPS;
+  mix_tensor *images = NULL, *y = NULL;
+  if (!make_arrays(rows, &images, &y)) return false;
+  mix_tensor *x = mix_divide(mix_cast(images, MIX_FLOAT32), mix_scalar(255, MIX_FLOAT32));
+  if (mix_evaluate(1, &x) != MIX_OK) return false;
+  mix_list *resident = bench_step_data(mix_generator_new(1), batch);
+  const bench_feed made[COUNT] = {
+      {.name = "a batch that stays", .resident = resident},
+      {.name = "arrays", .x = x, .y = y},
+      {.name = "shuffle, batch", .dataset = mix_dataset_batch(shuffled(x, y, rows), batch)}};
+  for (int i = 0; i < COUNT; i++) {
+    bench_step step = {.policy = "mixed_bfloat16"};
+    if (!bench_step_prepare(&step, units, resident)) return false;
+    feeds[i] = made[i];
+    feeds[i].model = step.model, feeds[i].batch = batch, feeds[i].steps = ROUNDED_STEPS;
+    feeds[i].timed.repeats = 2;
+  }
+  char title[80];
+  int rounds;
+  snprintf(title, sizeof title, "the guide's model of %lld units, mixed_bfloat16", (long long)units);
+  return bench_feeds_time(settings, "rounded_arrays", title, feeds, COUNT, settings->quick ? 1 : 5, &rounds,
+                          json);
+}
+
 bool bench_pipeline(const bench_settings *settings) {
-  static bench_pipeline_part *const parts[] = {time_guide, bench_pipeline_images, bench_pipeline_text};
+  static bench_pipeline_part *const parts[] = {time_guide, time_rounded, bench_pipeline_images,
+                                               bench_pipeline_text};
   json_t *json = json_object();
   bool good = mix_json_set(settings->json, "pipeline", json);
   for (size_t i = 0; i < sizeof parts / sizeof *parts && good; i++)
