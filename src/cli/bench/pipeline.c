@@ -108,7 +108,8 @@ static bool time_rounded(const bench_settings *settings, json_t *json) {
   int rounds;
   snprintf(title, sizeof title, "the guide's model of %lld units, mixed_bfloat16", (long long)units);
   return bench_feeds_time(settings, "rounded_arrays", title, feeds, COUNT, settings->quick ? 1 : 5, &rounds,
-                          json);
+                          json) &&
+         mix_set_global_policy("float32") == MIX_OK;
 }
 
 bool bench_pipeline(const bench_settings *settings) {
