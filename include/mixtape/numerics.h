@@ -150,7 +150,8 @@ MIX_API mix_status mix_numerics_get_advice(const mix_numerics *report, int index
 /* The report as text: verdict and advice, skipped steps, a row for each tensor. Values between layers are
  * included only if a step went wrong in them first, or if `all` is set. */
 MIX_API const char *mix_numerics_table(mix_numerics *report, bool all);
-/* The whole report, including histograms, as one JSON object. Numbers that are not finite are strings. */
+/* The whole report, including histograms, as one JSON object. Numbers that are not finite are strings.
+ * "simulated" has the counts of mix_simulated_get and their shares, or null if nothing is simulated. */
 MIX_API const char *mix_numerics_json(mix_numerics *report);
 /* Writes a picture: for each tensor its histogram over powers of two, above the range of its dtype. On an
  * IOError the old file is unchanged. Unsupported without the library cairo. */

@@ -29,6 +29,8 @@ static mix_block_format format_of(const char *name) {
   return MIX_BLOCK_NONE;
 }
 
+const char *mix_block_format_name(mix_block_format format) { return formats[format]; }
+
 /* A copy with interned names; NULL: none, or out of memory. */
 static const char **copy_names(const char *const *names) {
   int count = 0;

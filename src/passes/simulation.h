@@ -10,6 +10,8 @@ typedef struct mix_simulation {
 } mix_simulation;
 /* The present one; format MIX_BLOCK_NONE: none. */
 mix_simulation mix_simulation_now(void);
+/* "mxfp8" */
+const char *mix_block_format_name(mix_block_format format);
 /* Is the layer of that path one of those that stay in 16 bits? */
 bool mix_simulation_excepts(const char *path);
 /* The counts of an operand of a layer, which live as long as the process. NULL: out of memory, recorded. */

@@ -45,6 +45,20 @@ static void json_for_programs_and_a_picture(void **state) {
   json_decref(printed_object());
 }
 
+/* The table says the same as this row of the JSON. */
+static void has_row(const char *table, const json_t *row) {
+  char line[128];
+  const double numbers = json_number_value(json_object_get(row, "numbers")),
+               saturated = json_number_value(json_object_get(row, "saturated_share")),
+               flushed = json_number_value(json_object_get(row, "flushed_share"));
+  snprintf(line, sizeof line, "  %-28s %-10s %12.0f %9.3f%% %9.3f%%\n",
+           json_string_value(json_object_get(row, "layer")),
+           json_string_value(json_object_get(row, "operand")), numbers, 100 * saturated, 100 * flushed);
+  assert_has(table, line);
+  assert_true(json_number_value(json_object_get(row, "saturated")) == nearbyint(saturated * numbers));
+  assert_true(json_number_value(json_object_get(row, "flushed")) == nearbyint(flushed * numbers));
+}
+
 /* The graph's products alone are simulated: inputs, kernels and gradients of three Dense layers. */
 static void shares_of_a_simulated_format(void **state) {
   (void)state;
@@ -56,6 +70,22 @@ static void shares_of_a_simulated_format(void **state) {
   static const char *const parts[] = {"dense_1", "dense_logits", "input", "kernel", "gradient", "flushed"};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_has(table, parts[i]);
   assert_null(strstr(table, "dense_2"));
+  static char printed[1 << 16];
+  snprintf(printed, sizeof printed, "%s", table);
+  assert_code(run_program("numerics", DIGITS, "--policy", "mixed_bfloat16", "--steps", "2", "--simulate",
+                          "nvfp4", "--stochastic-rounding", "--simulate-except", "dense_2", "--json"),
+              0);
+  json_t *root = printed_object(), *of = json_object_get(root, "simulated");
+  assert_string_equal(json_string_value(json_object_get(of, "format")), "nvfp4");
+  assert_true(json_is_true(json_object_get(of, "stochastic_rounding")));
+  const json_t *rows = json_object_get(of, "operands");
+  assert_int_equal(json_array_size(rows), count_of(printed, "%\n"));
+  for (size_t i = 0; i < json_array_size(rows); i++) has_row(printed, json_array_get(rows, i));
+  json_decref(root);
+  assert_code(run_program("numerics", DIGITS, "--steps", "1", "--json"), 0);
+  root = printed_object();
+  assert_true(json_is_null(json_object_get(root, "simulated")));
+  json_decref(root);
   assert_code(run_program("numerics", DIGITS, "--stochastic-rounding"), 2);
   assert_has(program_err, "--stochastic-rounding needs --simulate");
   assert_code(run_program("numerics", DIGITS, "--simulate", "mxfp8", "--device", "ref"), 2);

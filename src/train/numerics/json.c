@@ -4,6 +4,8 @@
 #include "base/json.h"
 #include "train/numerics/numerics.h"
 #include "ops/magnitudes.h"
+#include "passes/simulation.h"
+#include <mixtape/simulate.h>
 
 static json_t *text_or_null(const char *text) { return text ? mix_json_name(text) : json_null(); }
 
@@ -65,6 +67,27 @@ static json_t *loss_scale(const mix_numerics *r) {
                    "last", mix_json_real(r->scale), "least", mix_json_real(r->min_scale));
 }
 
+static json_t *simulated_row(int index) {
+  mix_simulated_row row = {.layer = "", .operand = "", .numbers = 1};
+  mix_simulated_get(index, &row, sizeof row);
+  const double numbers = (double)row.numbers;
+  return json_pack("{s:o, s:s, s:I, s:I, s:I, s:f, s:f}", "layer", mix_json_name(row.layer), "operand",
+                   row.operand, "numbers", (json_int_t)row.numbers, "saturated", (json_int_t)row.saturated,
+                   "flushed", (json_int_t)row.flushed, "saturated_share", (double)row.saturated / numbers,
+                   "flushed_share", (double)row.flushed / numbers);
+}
+
+/* What the process simulates, and its counts since then. */
+static json_t *simulated(void) {
+  const mix_simulation now = mix_simulation_now();
+  if (now.format == MIX_BLOCK_NONE) return json_null();
+  json_t *rows = json_array();
+  const int count = mix_simulated_count();
+  for (int i = 0; i < count; i++) mix_json_append(rows, simulated_row(i));
+  return json_pack("{s:s, s:b, s:o}", "format", mix_block_format_name(now.format), "stochastic_rounding",
+                   now.stochastic, "operands", rows);
+}
+
 const char *mix_numerics_json(mix_numerics *r) {
   if (!mix_given(r, &mix_numerics_class, "numerics_json", "a numerics report") ||
       !mix_numerics_given(r, "numerics_json"))
@@ -73,10 +96,11 @@ const char *mix_numerics_json(mix_numerics *r) {
   for (int i = 0; i < r->entry_count; i++) mix_json_append(tensors, tensor(&r->entries[i]));
   for (int i = 0; i < r->incident_count; i++) mix_json_append(events, event(r, i));
   json_t *root = json_pack(
-      "{s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "policy", text_or_null(r->policy), "graph_rewrite",
-      r->rewrite == MIX_DTYPE_NONE ? json_null() : json_string(mix_dtype_name(r->rewrite)), "steps",
-      (json_int_t)r->steps, "watched", (json_int_t)r->watched, "skipped", (json_int_t)r->skipped,
-      "loss_scale", loss_scale(r), "verdict", verdict(r), "events", events, "tensors", tensors);
+      "{s:o, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "policy", text_or_null(r->policy),
+      "graph_rewrite", r->rewrite == MIX_DTYPE_NONE ? json_null() : json_string(mix_dtype_name(r->rewrite)),
+      "steps", (json_int_t)r->steps, "watched", (json_int_t)r->watched, "skipped", (json_int_t)r->skipped,
+      "loss_scale", loss_scale(r), "verdict", verdict(r), "simulated", simulated(), "events", events,
+      "tensors", tensors);
   root = mix_json_whole(root);
   char *dumped = root ? json_dumps(root, JSON_COMPACT) : NULL;
   json_decref(root);
