@@ -19,9 +19,10 @@ typedef struct mix_simulate_options {
   const char *const *except_layers; /* names or paths of layers that stay in 16 bits, ended by NULL */
 } mix_simulate_options;
 /* Sets what functions that are called later simulate, in the whole process, and begins to count anew. Of the
- * products of layers (Dense, EinsumDense, recurrent layers, convolutions without groups) and of their
- * gradients, each operand is rounded in blocks along the axes that the product sums over; attention's own
- * products stay as they are. On processors alone, not on the device xla. ValueError for another format. */
+ * products of layers (Dense, EinsumDense, attention, recurrent layers, convolutions but depthwise ones) and
+ * of their gradients, each operand is rounded in blocks along the axes that the product sums over.
+ * Attention's own two products have the names of layers, "scores" and "combined" below the layer's. On
+ * processors alone, not on the device xla. ValueError for another format. */
 MIX_API mix_status mix_simulate_products_with(const mix_simulate_options *options);
 
 #ifndef __cplusplus

@@ -1,6 +1,7 @@
 /* block_quantize: rounds a 16-bit tensor to a narrow format with shared scales and back, as an operand of a
- * product that sums over `count` axes from `axis` on. Blocks of consecutive elements along these axes share a
- * scale. What is not finite stays as it is, with the numbers of its block. */
+ * product that sums over `count` axes from `axis` on, or over each of `groups` parts of them. Blocks of
+ * consecutive elements along these axes share a scale. What is not finite stays as it is, with the numbers of
+ * its block. */
 #pragma once
 
 #include "graph/op.h"
@@ -28,12 +29,13 @@ typedef struct mix_quantized_count {
 typedef struct mix_block_attributes {
   int format; /* mix_block_format */
   int axis, count;
+  int64_t groups;            /* of the channels of a convolution; else 1 */
   bool gradient, stochastic; /* stochastic: rounded up with the probability of the remainder */
   int64_t seed;
   mix_quantized_count *counted; /* NULL: by nobody */
 } mix_block_attributes;
 
-/* The axes of operand 0 or 1 that a contraction sums over. False: they are not beside each other, or it has
- * groups. */
+/* Sets the axes of operand 0 or 1 that a contraction sums over, and their groups. False: it sums over the
+ * windows of each channel by itself, so there are no blocks. */
 bool mix_contracted_axes(const mix_op *op, const void *attributes, const mix_shape operands[2], int operand,
-                         int *axis, int *count);
+                         mix_block_attributes *axes);

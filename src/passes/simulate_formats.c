@@ -42,7 +42,7 @@ static int round_operand(simulating *s, int n, int operand, const mix_block_attr
   for (int i = 0; i < s->known_count; i++) {
     const mix_block_attributes *known = s->known[i].attributes;
     if (s->known[i].value == value && known->axis == wanted->axis && known->count == wanted->count &&
-        known->gradient == wanted->gradient)
+        known->groups == wanted->groups && known->gradient == wanted->gradient)
       return s->known[i].result;
   }
   mix_block_attributes *attributes = mix_ir_alloc(ir, sizeof *attributes);
@@ -68,8 +68,7 @@ static bool round_operands(simulating *s, int n) {
     const mix_ir_node *node = &ir->nodes[n];
     const mix_shape shapes[] = {ir->values[node->inputs[0]].shape, ir->values[node->inputs[1]].shape};
     mix_block_attributes wanted = {.format = s->now.format, .seed = s->now.seed};
-    if (!mix_contracted_axes(node->op, node->attributes, shapes, operand, &wanted.axis, &wanted.count))
-      return true;
+    if (!mix_contracted_axes(node->op, node->attributes, shapes, operand, &wanted)) return true;
     wanted.gradient = node->backward && origin(ir, node->inputs[operand], false)->backward;
     wanted.stochastic = wanted.gradient && s->now.stochastic;
     const int result = round_operand(s, n, operand, &wanted);

@@ -5,6 +5,8 @@
 #include "graph/capture.h"
 #include "tensor/convert.h"
 #include "tensor/float8_reference.h"
+#include <mixtape/attention.h>
+#include <mixtape/convolution.h>
 #include <mixtape/einsum.h>
 #include <mixtape/simulate.h>
 
@@ -166,6 +168,124 @@ static void blocks_that_are_not_finite_stay(void **state) {
   }
 }
 
+/* ---- products of other kinds ---- */
+
+/* A convolution of one pixel with unit kernels, in four groups of 16 channels: blocks end with the group. */
+static mix_list *grouped(void *context, mix_list *arguments) {
+  (void)context;
+  const char *former = mix_graph_scope_set("model/grouped");
+  mix_tensor *x = mix_cast(mix_list_get(arguments, 0), MIX_BFLOAT16),
+             *kernel = mix_cast(mix_list_get(arguments, 1), MIX_BFLOAT16);
+  mix_tensor *y = mix_conv(x, kernel, .groups = 4);
+  mix_graph_scope_set(former);
+  return mix_list_of(mix_cast(y, MIX_FLOAT32));
+}
+
+static void blocks_end_with_the_group(void **state) {
+  (void)state;
+  float x[N];
+  static float kernel[16 * N];
+  for (int filter = 0; filter < N; filter++) kernel[filter % 16 * N + filter] = 1;
+  sample(x, 20);
+  for (int i = 0; i < N; i++) x[i] *= i / 16 % 2 ? 0x1p-12f : 1; /* other scales than of blocks of 32 */
+  mix_simulate_products(.format = "mxfp8");
+  mix_function *f = mix_function_new(grouped, NULL);
+  mix_list *results =
+      mix_function_call(f, mix_list_of(mix_tensor_from(x, MIX_FLOAT32, MIX_SHAPE(1, 1, 1, N)),
+                                       mix_tensor_from(kernel, MIX_FLOAT32, MIX_SHAPE(1, 1, 16, N))));
+  no_error();
+  const float *y = mix_tensor_data(mix_list_get(results, 0));
+  bool differs = false;
+  for (int i = 0; i < N; i++) {
+    const double scale = ldexp(1, ilogbf(largest_of(x + i / 16 * 16, 16)) - 8),
+                 whole = ldexp(1, ilogbf(largest_of(x + i / 32 * 32, 32)) - 8);
+    assert_true((double)y[i] == scale * to_float8(0, x[i] / scale));
+    differs |= (double)y[i] != whole * to_float8(0, x[i] / whole);
+  }
+  assert_true(differs);
+}
+
+/* One token attends to itself, with unit projections: its probability is 1, and the result its value, of
+ * which each number is a block of the product with the probabilities. */
+static mix_list *attends(void *layer, mix_list *arguments) {
+  mix_tensor *x = mix_cast(mix_list_get(arguments, 0), MIX_BFLOAT16);
+  return mix_list_of(mix_cast(mix_call(layer, x, .arguments = mix_list_of(x)), MIX_FLOAT32));
+}
+
+static mix_layer *unit_attention(void) {
+  mix_layer *layer = mix_multi_head_attention(.num_heads = 1, .key_dim = N, .no_bias = true, .name = "mha",
+                                              .dtype = "mixed_bfloat16");
+  mix_tensor *x = mix_fill(MIX_SHAPE(1, 1, N), 1, MIX_FLOAT32);
+  mix_call(layer, x, .arguments = mix_list_of(x));
+  static float unit[N * N];
+  for (int i = 0; i < N; i++) unit[i * N + i] = 1;
+  mix_list *weights = mix_layer_weights(layer);
+  assert_int_equal(mix_list_count(weights), 4);
+  for (int i = 0; i < 4; i++) {
+    mix_variable *weight = mix_list_get(weights, i);
+    mix_variable_assign(weight, mix_tensor_from(unit, MIX_FLOAT32, mix_variable_shape(weight)));
+  }
+  no_error();
+  return layer;
+}
+
+static bool has_row(const char *layer, const char *operand) {
+  mix_simulated_row row;
+  for (int i = 0; i < mix_simulated_count(); i++)
+    if (mix_simulated_get(i, &row, sizeof row) == MIX_OK && !strcmp(row.layer, layer) &&
+        !strcmp(row.operand, operand))
+      return true;
+  return false;
+}
+
+static void attention_has_two_products_of_its_own(void **state) {
+  (void)state;
+  float x[N];
+  sample(x, 20);
+  mix_layer *layer = unit_attention();
+  static const char *const names[] = {"query",  "key",      "value", "attention_output",
+                                      "scores", "combined", NULL};
+  for (int except = 0; except < 2; except++) {
+    const char *const *left = names; /* all six, or the four projections alone */
+    const char *projections[] = {names[0], names[1], names[2], names[3], NULL};
+    mix_simulate_products(.format = "mxfp8", .except_layers = except ? left : projections);
+    mix_function *f = mix_function_new(attends, layer);
+    mix_list *results =
+        mix_function_call(f, mix_list_of(mix_tensor_from(x, MIX_FLOAT32, MIX_SHAPE(1, 1, N))));
+    no_error();
+    const float *y = mix_tensor_data(mix_list_get(results, 0));
+    for (int i = 0; i < N; i++) {
+      const double scale = ldexp(1, ilogbf(x[i]) - 8),
+                   expected = except ? (double)x[i] : scale * to_float8(0, x[i] / scale);
+      assert_true((double)y[i] == expected);
+    }
+    assert_int_equal(has_row("mha/scores", "input"), !except);
+    assert_int_equal(has_row("mha/combined", "input"), !except);
+    assert_false(has_row("mha/query", "kernel"));
+  }
+}
+
+/* Their gradients too: four products. */
+static mix_list *attention_gradient(void *layer, mix_list *arguments) {
+  mix_tensor *x = mix_cast(mix_list_get(arguments, 0), MIX_BFLOAT16);
+  mix_tape *tape = mix_tape_begin();
+  mix_tape_watch(tape, x);
+  mix_tensor *y = mix_call(layer, x, .arguments = mix_list_of(x));
+  return mix_tape_gradient(tape, mix_multiply(y, y), mix_list_of(x));
+}
+
+static void gradients_of_attention_are_simulated(void **state) {
+  (void)state;
+  mix_layer *layer = unit_attention();
+  mix_simulate_products(.format = "nvfp4", .stochastic_rounding = true);
+  mix_function *f = mix_function_new(attention_gradient, layer);
+  mix_function_call(
+      f, mix_list_of(mix_sin(mix_reshape(mix_range(0, 3 * N, 1, MIX_FLOAT32), MIX_SHAPE(1, 3, N)))));
+  no_error();
+  assert_true(has_row("mha/scores", "gradient") && has_row("mha/combined", "gradient"));
+  assert_true(has_row("mha/query", "kernel") && has_row("mha/query", "gradient"));
+}
+
 static void stochastic_rounding_keeps_the_mean(void **state) {
   (void)state;
   float x[N], y[N], again[N];
@@ -221,6 +341,9 @@ int main(void) {
       SIMULATED(float8_current_has_another_format_for_gradients),
       SIMULATED(other_products_stay),
       SIMULATED(blocks_that_are_not_finite_stay),
+      SIMULATED(blocks_end_with_the_group),
+      SIMULATED(attention_has_two_products_of_its_own),
+      SIMULATED(gradients_of_attention_are_simulated),
       SIMULATED(stochastic_rounding_keeps_the_mean),
       SIMULATED(counts_by_layer_and_operand),
   };

@@ -44,6 +44,7 @@ typedef void (*mix_tile_function)(void *result, const void *const *operands, con
 typedef void (*mix_tile_load_function)(void *tile, const void *source, int64_t n);
 typedef void (*mix_tile_store_function)(void *result, const void *tile, int64_t n);
 
+struct mix_block_numbers; /* ops/block_formulas.h */
 typedef enum mix_softmax_kind { MIX_ROWS_SOFTMAX, MIX_ROWS_LOG_SOFTMAX } mix_softmax_kind;
 
 /* Two float32 instructions in one pass. `second` takes the result of `first`, rounded as by itself, as its
@@ -146,6 +147,12 @@ typedef struct mix_vector {
 
   /* words[i] = word 0 of Philox block (key, counter, first + i). */
   void (*philox_words)(uint32_t *words, uint64_t key, uint64_t counter, uint64_t first, int64_t n);
+
+  /* x[i] = mix_block_round(|x[i]| * encode[i]) * decode[i], with its sign, where decode[i] >= 0, and adds to
+   * the counts of mix_block_count. random: NULL, or a word for each. Whole vectors: all arrays have
+   * MIX_TILE_PADDING more bytes, where decode is negative. n <= 2^20. */
+  void (*round_blocks)(float *x, const float *encode, const float *decode, const uint32_t *random,
+                       const struct mix_block_numbers *numbers, int64_t n, int64_t counts[3]);
 
   /* sums[i] = sum over o and t, in order, of a[o * a_outer + t * a_inner + i] * b[o * b_outer + t * b_inner +
    * i], for n numbers as stored. */

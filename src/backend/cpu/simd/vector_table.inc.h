@@ -46,6 +46,7 @@ const mix_vector VECTOR_NAME = {
     .sparse_cross_entropy_rows = rows_sparse_cross_entropy,
     .exp_sum = row_exp_sum,
     .philox_words = row_philox_words,
+    .round_blocks = row_round_blocks,
     .sum_products = {[MIX_FLOAT16] = sum_products_f16,
                      [MIX_BFLOAT16] = sum_products_bf16,
                      [MIX_FLOAT32] = sum_products_f32},

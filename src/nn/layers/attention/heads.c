@@ -1,10 +1,14 @@
 /* Attention over heads (Vaswani et al.: Attention is all you need; arXiv:1706.03762). */
 #include "amp/setting.h"
+#include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "compile/generator.h"
+#include "graph/capture.h"
 #include "nn/layers/attention/attention.h"
 #include "ops/table.h"
 #include "ops/with_number.h"
+#include "passes/simulation.h"
 #include <mixtape/einsum.h>
 
 bool mix_head_attention_build(mix_layer *layer, mix_head_attention *attention, mix_axes softmax_axes,
@@ -42,15 +46,30 @@ static bool promote(mix_tensor **tensors, int count) {
   return !mix_failed();
 }
 
+/* While formats are simulated the attention's own products have names, as if they were layers, by which they
+ * are counted and excepted. */
+static mix_tensor *own_product(const char *name, const char *equation, mix_tensor *const operands[2]) {
+  const char *layer = mix_graph_scope();
+  if (mix_simulation_now().format && layer) {
+    mix_text path = {.grows = true};
+    mix_text_put(&path, "%s/%s", layer, name);
+    mix_graph_scope_set(path.failed ? layer : mix_intern(path.text));
+    mix_free(path.text);
+  }
+  mix_tensor *product = mix_failed() ? NULL : mix_einsum(equation, 2, operands);
+  mix_graph_scope_set(layer);
+  return product;
+}
+
 static mix_tensor *scores_of(const mix_head_attention *attention, mix_tensor *query, mix_tensor *key) {
-  return mix_einsum(attention->dot, 2,
-                    attention->query_first ? (mix_tensor *[]){query, key} : (mix_tensor *[]){key, query});
+  return own_product("scores", attention->dot,
+                     attention->query_first ? (mix_tensor *[]){query, key} : (mix_tensor *[]){key, query});
 }
 
 static mix_tensor *combined(const mix_head_attention *attention, mix_tensor *probabilities,
                             mix_tensor *value) {
   mix_tensor *operands[2] = {probabilities, value};
-  return probabilities && promote(operands, 2) ? mix_einsum(attention->combine, 2, operands) : NULL;
+  return probabilities && promote(operands, 2) ? own_product("combined", attention->combine, operands) : NULL;
 }
 
 /* (batch, keys, groups, dimension) -> a head of its own for each head of the query. */
@@ -87,13 +106,15 @@ static mix_list *attend_by_blocks(const mix_semantics *rules, const mix_head_att
 }
 
 /* Scores over one axis that nobody asks for. Not for the rewrite, whose lists name the ops of the plain form;
- * for float64, which has no fast kernel; for a mask of numbers that the plain form would not round to bool.
+ * for simulated formats, which round operands of products; for float64, which has no fast kernel; for a mask
+ * of numbers that the plain form would not round to bool.
  */
 static bool takes_blocks(const mix_head_attention *attention, const mix_call_args *args,
                          mix_tensor *const heads[3], const mix_tensor *mask, bool wide) {
   return !args->return_attention_scores && !args->symbolic && attention->attention_axes == 1 &&
          !attention->bias && mix_tensor_shape(heads[0]).rank == 4 && attention->rate < 1 &&
          mix_tensor_dtype(heads[0]) != MIX_FLOAT64 && mix_amp_target() == MIX_DTYPE_NONE &&
+         !mix_simulation_now().format &&
          (!mask || wide || attention->robust || mix_tensor_dtype(mask) == MIX_BOOL);
 }
 
