@@ -42,7 +42,7 @@ TABLES = [
     ("data_and_loop.md", "Data and training loop", "Y", 1, 13),
     ("policy_map.md", "Policies by layer", "K", 1, 24),
     ("files.md", "Files", "Z", 1, 12),
-    ("float8.md", "Float8 training", "E", 1, 20),
+    ("float8.md", "Float8 training", "E", 1, 21),
 ]
 LETTERS = "".join(table[2] for table in TABLES)
 

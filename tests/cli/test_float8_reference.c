@@ -33,14 +33,25 @@ static void check_archive(const recording *r, const char *stem, double bound, bo
       assert_close(r->name, stem, i, mix_npz_get(npz, recorded_path(r, i)), mix_list_get(expected, i), bound);
 }
 
+/* Where the recording rounds otherwise, the expected outputs are those of the library, whose own test
+ * compares the layers with the recording. */
+static mix_list *expected_outputs(const recording *r, const char *model, const char *stem) {
+  if (!rounds_once(r, stem)) return model_arrays(r->npz, stem);
+  mix_list *made =
+      mix_model_predict(mix_model_load(model), model_arrays(r->npz, "x"), .batch_size = r->examples);
+  assert_no_error();
+  return made;
+}
+
 static void check_outputs(const recording *r, const char *model, const char *stem) {
   assert_code(run_program("predict", "--model", model, "--data", data_in, "--batch-size", example_count,
                           "--output", file_out, "--accumulate", "exact"),
               0);
-  mix_list *made = model_arrays(mix_npz_open(file_out), "y"), *expected = model_arrays(r->npz, stem);
+  mix_list *made = model_arrays(mix_npz_open(file_out), "y"), *expected = expected_outputs(r, model, stem);
+  const double bound = rounds_once(r, stem) ? 0 : output_bound(r, stem);
   assert_int_equal(mix_list_count(made), mix_list_count(expected));
-  for (int i = 0; i < mix_list_count(made) && !rounds_twice(r, stem); i++)
-    assert_close(r->name, stem, i, mix_list_get(made, i), mix_list_get(expected, i), output_bound(r, stem));
+  for (int i = 0; i < mix_list_count(made); i++)
+    assert_close(r->name, stem, i, mix_list_get(made, i), mix_list_get(expected, i), bound);
 }
 
 static void check_log(const recording *r, const json_t *losses) {

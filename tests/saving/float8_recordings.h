@@ -72,9 +72,9 @@ static inline const char *recorded_path(const recording *r, int index) {
   return json_string_value(json_object_get(json_array_get(variables, (size_t)index), "path"));
 }
 
-/* TensorFlow's graphs round the sum of a convolution and its bias once, where Keras without a graph, and this
- * library, round both; a rounding to float8 makes 0.11 of it, in Keras too. Training holds its bounds. */
-static inline bool rounds_twice(const recording *r, const char *stem) {
+/* E21: TensorFlow's graphs round the sum of a convolution and its bias once, where Keras without a graph, XLA
+ * and this library round both; a rounding to float8 makes 0.11 of it, in Keras too. */
+static inline bool rounds_once(const recording *r, const char *stem) {
   return !strcmp(r->name, "float8-conv_dense-mixed_bfloat16") && !strcmp(stem, "after");
 }
 

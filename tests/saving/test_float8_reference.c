@@ -39,12 +39,28 @@ static void check_order(const recording *r, mix_model *model) {
     assert_string_equal(mix_variable_name(mix_list_get(variables, i)), recorded_path(r, i));
 }
 
+static mix_tensor *widened(mix_tensor *x) { return mix_cast(mix_cast(x, MIX_BFLOAT16), MIX_FLOAT32); }
+
+/* E21: the recorded convolution rounds once, and its two roundings here are at most a last bit away. Behind
+ * it the layers hold the bound. */
+static mix_list *predict_rounded_once(const recording *r, mix_model *model) {
+  mix_tensor *x = mix_list_get(model_arrays(r->npz, "x"), 0),
+             *y = mix_conv(widened(x), widened(weight_at_path(model, "conv/kernel")));
+  y = mix_cast(mix_relu(mix_add(y, widened(weight_at_path(model, "conv/bias")))), MIX_BFLOAT16);
+  assert_close(r->name, "convolution", 0, mix_call(mix_model_get_layer(model, "conv"), x), y, 0x1p-8);
+  static const char *const rest[] = {"flat", "fc1", "fc2"};
+  for (int i = 0; i < 3; i++) y = mix_call(mix_model_get_layer(model, rest[i]), y);
+  return mix_list_of(y);
+}
+
 static void check_predictions(const recording *r, mix_model *model, const char *stem) {
-  mix_list *made = mix_model_predict(model, model_arrays(r->npz, "x"), .batch_size = r->examples);
+  mix_list *made = rounds_once(r, stem)
+                       ? predict_rounded_once(r, model)
+                       : mix_model_predict(model, model_arrays(r->npz, "x"), .batch_size = r->examples);
   assert_no_error();
   mix_list *expected = model_arrays(r->npz, stem);
   assert_int_equal(mix_list_count(made), mix_list_count(expected));
-  for (int i = 0; i < mix_list_count(expected) && !rounds_twice(r, stem); i++)
+  for (int i = 0; i < mix_list_count(expected); i++)
     assert_close(r->name, stem, i, mix_list_get(made, i), mix_list_get(expected, i), output_bound(r, stem));
 }
 
