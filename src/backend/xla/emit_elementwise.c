@@ -58,7 +58,8 @@ mix_hlo mix_emit_cast(mix_emitter *e, mix_hlo x, mix_dtype dtype) {
   const bool real = mix_dtype_is_floating(x.dtype);
   const bool narrow = mix_emit_wide(dtype) != dtype;
   if (x.dtype == dtype) return x;
-  if (mix_dtype_is_float8(x.dtype) || mix_dtype_is_float8(dtype)) x = mix_emit_widen(e, x);
+  const bool wider = mix_dtype_is_float8(x.dtype) && mix_dtype_is_16_bit(dtype); /* exact */
+  if (!wider && (mix_dtype_is_float8(x.dtype) || mix_dtype_is_float8(dtype))) x = mix_emit_widen(e, x);
   if (dtype == MIX_BOOL) {
     x = mix_emit_widen(e, x);
     return mix_hlo_compare(&e->w, "NE", x, mix_hlo_like(&e->w, x, 0));
