@@ -67,6 +67,10 @@ def run_guide(build, format_words, seed):
     return json.loads(text.splitlines()[-1])["test"]["accuracy"]
 
 
+def text_of(score):
+    return f"{round(score, 6):.3f}"  # scores are float32
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -85,7 +89,7 @@ def main():
             for model in models:
                 scores = [run_guide(build, FORMATS[name], seed) if model == "guide" else
                           run_example(programs[model], model, FORMATS[name], seed) for seed in SEEDS]
-                cells += [" ".join(f"{score:.3f}" for score in scores), f"{statistics.mean(scores):.3f}"]
+                cells += [" ".join(text_of(score) for score in scores), text_of(statistics.mean(scores))]
             print("| " + " | ".join([name, *cells]) + " |", flush=True)
 
 

@@ -10,8 +10,10 @@ MIXTAPE is the program, TARGET a GPU of `mixtape compile --target` (h100, ...) o
   forms   the forms of ops in tests/backend/xla/graphs/forms.txt
   models  for GPUs: the guide's model and models by name
   sample  30 of all these, chosen by the hash of their names
+  float8  for GPUs: the guide's model and a Transformer in float8, with Triton's products and without
 
-A line for each: seconds, and for a GPU the kernels that a step or program starts. Cases run one step on the
+A line for each: seconds, and for a GPU the kernels that a step or program starts; of float8 the products that
+cuBLAS multiplies in float8, too. Cases run one step on the
 CPU, `mixtape graph --stablehlo` writes programs, `mixtape compile` compiles models. The compiler for TPUs is
 libtpu, of $MIXTAPE_LIBTPU or Python's package, which users install by themselves: its licence does not let
 others hand it on. That for GPUs is in build/pjrt (scripts/bootstrap --nightly). Without it, or without what
@@ -48,6 +50,14 @@ MODELS = {
     "mobilenet_v2 mixed_float16": "--model mobilenet_v2 --batch-size 64 --policy mixed_float16",
     "transformer mixed_float16": "--model transformer --batch-size 64 --policy mixed_float16",
 }
+
+FLOAT8_LAYERS = "dense_.*|.*/(query|key|value|attention_output)|.*_ffn_(filter|output)"
+FLOAT8_MAP = {"default_policy": "mixed_bfloat16", "policy_map": {FLOAT8_LAYERS: "float8_from_mixed_bfloat16"}}
+FLOAT8 = {
+    "guide": "--model guide --data synthetic --units 4096 --batch-size 8192",
+    "transformer": "--model transformer --layers 2 --batch-size 64",
+}
+WITHOUT_TRITON = "--xla_gpu_enable_triton_gemm=false"
 
 
 def skip(reason):
@@ -116,6 +126,14 @@ def find_cases(program, scratch):
             for case in json.loads((folder / "cases.json").read_text())}
 
 
+def find_float8(scratch):
+    """Options, then flags of XLA."""
+    file = scratch / "float8.json"
+    file.write_text(json.dumps(FLOAT8_MAP))
+    return {name + (" " + flag if flag else ""): (f"{options} --semantics keras3 --policy-map {file}", flag)
+            for name, options in FLOAT8.items() for flag in ("", WITHOUT_TRITON)}
+
+
 def find_forms(program, scratch):
     text = (ROOT / "tests/backend/xla/graphs/forms.txt").read_text()
     rows = re.findall(r"^== (.*?)(?: \|.*)?\n((?:(?!== ).*\n)*)", text, re.M)
@@ -177,18 +195,26 @@ class Gpu:
                             xla_dump_to=self.dump, **self.options)
         return self.kernels("graph")
 
-    def compile_model(self, options):
+    def compile_model(self, options, flags=""):
         """Its training step, evaluation and prediction; the kernels of the first."""
         self.clear()
-        run(self.program, "compile", "--target", self.name, *options.split(), **self.environment)
+        environment = dict(self.environment, XLA_FLAGS=f"{self.environment['XLA_FLAGS']} {flags}")
+        run(self.program, "compile", "--target", self.name, *options.split(), **environment)
         return self.kernels("train_step")
+
+    def compile_float8(self, made):
+        """Its kernels, and how many of them multiply in float8."""
+        kernels = self.compile_model(*made)
+        programs = self.dump.glob("*.train_step.*gpu_after_optimizations.txt")
+        text = "".join(file.read_text() for file in programs)
+        return f"{kernels}, {text.count('__cublas$lt$matmul$f8')} of them products in float8"
 
 
 def compile_one(compiler, what, make):
     """Seconds for all programs of a step, and the kernels of the largest."""
-    if what == "models":
+    if what in ("models", "float8"):
         begin = time.monotonic()
-        kernels = compiler.compile_model(make)
+        kernels = compiler.compile_model(make) if what == "models" else compiler.compile_float8(make)
         return time.monotonic() - begin, kernels
     programs = make()
     begin = time.monotonic()
@@ -202,8 +228,8 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         find = {"cases": lambda: find_cases(program, scratch), "forms": lambda: find_forms(program, scratch),
-                "models": lambda: MODELS}
-        chosen = wanted if wanted != ["sample"] else list(find)
+                "models": lambda: MODELS, "float8": lambda: find_float8(scratch)}
+        chosen = wanted if wanted != ["sample"] else ["cases", "forms", "models"]
         rows = [(what, name, make) for what in chosen for name, make in find[what]().items()]
         if wanted == ["sample"]:
             rows.sort(key=lambda row: hashlib.sha256(row[1].encode()).hexdigest())
