@@ -98,7 +98,7 @@ mix_status cli_simulate(const cli_options *options, const char *format, const ch
 
 /* False after a message on standard error. */
 static bool simulation_fits(const cli_options *options) {
-  const char *device = mix_device();
+  const char *device = options->simulate && options->device ? options->device : mix_device();
   const bool alone = options->stochastic_rounding || options->simulate_except;
   if (!options->simulate && alone)
     fprintf(stderr, "mixtape: %s needs --simulate\n",
@@ -127,6 +127,7 @@ static void set_policy(const cli_options *options) {
 }
 
 int cli_setup(const cli_options *options) {
+  if (!simulation_fits(options)) return CLI_USAGE; /* before a device is looked for */
   if (options->semantics) mix_set_semantics(options->semantics);
   if (options->accumulate) mix_set_accumulate(options->accumulate);
   if (options->memory) mix_set_memory(options->memory);
@@ -152,7 +153,6 @@ int cli_setup(const cli_options *options) {
     return CLI_USAGE;
   }
   if (mix_error() != MIX_OK) return cli_fail();
-  if (!simulation_fits(options)) return CLI_USAGE;
   if (cli_simulate(options, options->simulate, options->simulate_except) != MIX_OK) return cli_fail();
   const int code = check_scale(options);
   return code || file ? code : cli_check_names(options); /* a file chooses the generation of its names */

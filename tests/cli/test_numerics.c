@@ -90,6 +90,8 @@ static void shares_of_a_simulated_format(void **state) {
   assert_has(program_err, "--stochastic-rounding needs --simulate");
   assert_code(run_program("numerics", DIGITS, "--simulate", "mxfp8", "--device", "ref"), 2);
   assert_has(program_err, "--simulate runs on --device cpu");
+  assert_code(run_program("numerics", DIGITS, "--simulate", "mxfp8", "--device", "xla:/nonexistent.so"), 2);
+  assert_has(program_err, "--simulate runs on --device cpu, and the device is xla:/nonexistent.so");
 }
 
 /* What the loader takes for cairo is none. It is looked for before training. */
