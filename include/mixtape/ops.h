@@ -112,6 +112,42 @@ MIX_API mix_tensor *mix_all_finite(mix_tensor *x);
  * last two axes. Floating dtypes and int32; accumulates in float32 (float64 for float64). */
 MIX_API mix_tensor *mix_matmul(mix_tensor *a, mix_tensor *b, bool transpose_a, bool transpose_b);
 
+/* ---- weights that are stored as integers, as Keras 3 stores them ---- */
+/* The exact product of int8 tensors, int32; shapes as in mix_matmul. Sums cannot leave int32 below 131,072
+ * terms, and wrap beyond. It has no gradient. */
+MIX_API mix_tensor *mix_matmul_integer(mix_tensor *a, mix_tensor *b, bool transpose_a, bool transpose_b);
+/* Numbers of 4 bits, -8 to 7 in two's complement, two in a byte along `axis`: first the low half, then the
+ * high one, which is 0 behind an odd last number. Packing takes int8 (..., n, ...) to (..., (n + 1) / 2, ...)
+ * and keeps the low 4 bits of each number; unpacking gives int8 with `size` numbers along the axis. ValueError
+ * if they do not fill its bytes. */
+MIX_API mix_tensor *mix_pack_int4(mix_tensor *values, int axis);
+MIX_API mix_tensor *mix_unpack_int4(mix_tensor *packed, int axis, int64_t size);
+typedef struct mix_stored_options {
+  size_t size;
+  int bits;        /* 8 (0) or 4, packed along the last axis */
+  int64_t columns; /* numbers along the last axis; 0: as many as fit into its bytes */
+  int64_t block;   /* numbers that share a scale and a zero; 0: a scale for each column, no zero */
+  /* The weight is stored transposed, (columns, rows): blocks lie along the last axis. */
+  bool transposed;
+  mix_dtype dtype; /* of mix_dequantize_stored's result; MIX_DTYPE_NONE: float32 */
+} mix_stored_options;
+/* The numbers of int8 `stored` (rows, columns), or packed (rows, (columns + 1) / 2), as a floating dtype.
+ * Without blocks: number / scale, the scale (columns) cast to the dtype first. With blocks of rows:
+ * (number - zero) * scale in float32, or in float64 if the scale is, cast to the dtype; scale and zero, of
+ * any real dtype and usually int8, are (groups, columns), where groups is rows / block rounded up.
+ * Transposed: stored (..., columns), scale (...) without blocks, (..., groups of columns) with them.
+ * zero: NULL without blocks. Options may be NULL. No gradient flows. */
+MIX_API mix_tensor *mix_dequantize_stored(mix_tensor *stored, mix_tensor *scale, mix_tensor *zero,
+                                          const mix_stored_options *options);
+/* x (..., rows) times a stored weight (rows, columns), or one stored transposed (columns, rows), in x's
+ * floating dtype -> (..., columns). With blocks it is the product with the weight as mix_dequantize_stored
+ * gives it in that dtype. Without, the product with the numbers is rounded to the dtype and then divided by
+ * the scale, which is cast to it. The gradient of x is that of the product with the dequantized weight; none
+ * flows to the rest. */
+MIX_API mix_tensor *mix_matmul_stored(mix_tensor *x, mix_tensor *stored, mix_tensor *scale, mix_tensor *zero,
+                                      const mix_stored_options *options);
+MIX_API mix_stored_options mix_stored_defaults(void); /* with `size` set, for C++ */
+
 /* ---- softmax and cross-entropies over the last axis, computed in float32 (float64 for float64) ---- */
 MIX_API mix_tensor *mix_softmax(mix_tensor *logits);
 MIX_API mix_tensor *mix_log_softmax(mix_tensor *logits);

@@ -74,6 +74,13 @@
   X(matmul, matmul, matmul, matmul)                                                                          \
   X(batch_matmul, matmul, matmul, matmul)                                                                    \
   X(matmul_downcast, matmul, matmul, matmul)                                                                 \
+  X(matmul_integer, matmul, matmul_integer, none)                                                            \
+  X(matmul_channels, matmul_stored, matmul_stored, none)                                                     \
+  X(matmul_blocks, matmul_stored, matmul_stored, none)                                                       \
+  X(dequantize_channels, dequantize, dequantize, none)                                                       \
+  X(dequantize_blocks, dequantize, dequantize, none)                                                         \
+  X(unpack_int4, unpack_int4, unpack_int4, none)                                                             \
+  X(pack_int4, pack_int4, pack_int4, none)                                                                   \
   X(einsum, einsum, einsum, none)                                                                            \
   X(attention, attention, attention, attention)                                                              \
   X(attention_grad, attention_grad, attention_grad, attention_grad)                                          \

@@ -135,6 +135,26 @@ const mix_op mix_op_matmul_downcast = {.name = "matmul_downcast",
 const mix_op mix_op_matmul_finite_bound = {.name = "matmul_finite_bound",
                                            .attributes_size = sizeof(mix_finite_bound_attributes)};
 
+static bool integer_infer(mix_node *node) {
+  node->outputs[0].dtype = MIX_INT32;
+  return matmul_infer(node);
+}
+
+const mix_op mix_op_matmul_integer = {.name = "matmul_integer",
+                                      .signature = "T,T->D",
+                                      .types = "int8,int32",
+                                      .attributes_size = sizeof(mix_matmul_attributes),
+                                      .infer = integer_infer,
+                                      .row_independent = matmul_rows,
+                                      .fields = matmul_fields};
+
+mix_tensor *mix_matmul_integer(mix_tensor *a, mix_tensor *b, bool transpose_a, bool transpose_b) {
+  if (!mix_operand_ready("matmul_integer", a) || !mix_operand_ready("matmul_integer", b)) return NULL;
+  return mix_apply(&mix_op_matmul_integer,
+                   &(mix_matmul_attributes){.transpose_a = transpose_a, .transpose_b = transpose_b}, 2,
+                   (mix_tensor *[]){a, b});
+}
+
 mix_tensor *mix_matmul(mix_tensor *a, mix_tensor *b, bool transpose_a, bool transpose_b) {
   if (!mix_operand_ready("matmul", a) || !mix_operand_ready("matmul", b)) return NULL;
   bool batch = mix_tensor_shape(a).rank > 2 || mix_tensor_shape(b).rank > 2;

@@ -39,6 +39,27 @@ typedef struct mix_matmul_attributes {
  * matmul_downcast: of float32 matrices, rounded to the 16-bit `dtype`, which only this op uses; created by
  * the passes "upcast_matmul" and "round_weights". */
 
+/* matmul_integer: int8 of any rank from 2 on -> int32. */
+
+/* Weights stored as integers: numbers of 8 or 4 bits, two of 4 bits in a byte along the last axis (Keras 3's
+ * packing). dequantize_channels: (stored, scale) -> number / scale in `dtype`, the scale cast first.
+ * dequantize_blocks: (stored, scale, zero) -> (number - zero) * scale, in float32 or, of a float64 scale,
+ * float64, rounded to `dtype`; `block` numbers share a scale. Numbers are (rows, columns), scales (columns)
+ * or (groups of rows, columns); transposed: (..., columns), (...) or (..., groups of columns).
+ * matmul_channels, matmul_blocks: x, then the same -> the product of x and the dequantized weight in x's
+ * dtype; of channels the product with the numbers alone, rounded, then divided by the scale. */
+typedef struct mix_stored_attributes {
+  int bits;
+  int64_t columns, block;
+  bool transposed;
+  mix_dtype dtype; /* of dequantize alone */
+} mix_stored_attributes;
+/* unpack_int4: int8 -> int8 with `size` numbers along the axis; pack_int4, whose size is 0. */
+typedef struct mix_nibble_attributes {
+  int axis;
+  int64_t size;
+} mix_nibble_attributes;
+
 /* The sum of products a b over the dimensions that the result lacks: a label for each dimension of the two
  * operands and of the result, each in two of the three lists, once in each. The pass "expand_einsum" makes it
  * of products of matrices. */

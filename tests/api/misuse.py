@@ -138,6 +138,11 @@ PLAIN = {
     "mix_save_weights_options": {"path": '"m.weights.h5"'},
     "mix_cast_saturating": {"dtype": "MIX_FLOAT8_E4M3FN"},
     "mix_quantize_dequantize": {"scale": "a_scalar()", "dtype": "MIX_FLOAT8_E4M3FN"},
+    "mix_matmul_integer": dict.fromkeys("ab", "mix_cast(a_tensor(), MIX_INT8)"),
+    "mix_pack_int4": {"values": "mix_cast(a_tensor(), MIX_INT8)"},
+    "mix_unpack_int4": {"packed": "mix_cast(a_tensor(), MIX_INT8)", "size": "6"},
+    **{call: {"stored": "mix_cast(a_tensor(), MIX_INT8)", "scale": "a_row()", "zero": "NULL"}
+       for call in ("mix_dequantize_stored", "mix_matmul_stored")},
     "mix_policy_map_options": {"semantics": 'mix_semantics_named("keras3")'},
     "mix_policy_map_from_json": {"json": '"{\\"policy_map\\": {}}"'},
     "mix_policy_map_set": {"map": "a_map()", "key": '"new"'},

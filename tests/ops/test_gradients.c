@@ -86,6 +86,21 @@ static mix_tensor *build_scan(mix_tensor *const *x) {
   mix_list *result = mix_scan(scan_step, x[2], mix_list_of(x[0]), mix_list_of(x[1]));
   return result ? mix_list_get(mix_list_get(result, 0), 0) : NULL;
 }
+/* Stored weights (3, 2): of channels packed, of blocks of two rows transposed. */
+static mix_tensor *build_matmul_channels(mix_tensor *const *x) {
+  const int8_t packed[] = {0x3e, 0x71, 0x28};
+  return mix_matmul_stored(x[0], mix_tensor_from(packed, MIX_INT8, MIX_SHAPE(3, 1)),
+                           tensor(MIX_FLOAT64, MIX_SHAPE(2), NUMBERS(4, 2.5)), NULL,
+                           &(mix_stored_options){.size = sizeof(mix_stored_options), .bits = 4});
+}
+static mix_tensor *build_matmul_blocks(mix_tensor *const *x) {
+  const int8_t numbers[] = {3, -8, 7, 0, 1, -2}, zeros[] = {1, -2, 0, 3};
+  return mix_matmul_stored(
+      x[0], mix_tensor_from(numbers, MIX_INT8, MIX_SHAPE(2, 3)),
+      tensor(MIX_FLOAT64, MIX_SHAPE(2, 2), NUMBERS(0.25, 0.5, 0.1, 2)),
+      mix_tensor_from(zeros, MIX_INT8, MIX_SHAPE(2, 2)),
+      &(mix_stored_options){.size = sizeof(mix_stored_options), .block = 2, .transposed = true});
+}
 static mix_tensor *build_clip(mix_tensor *const *x) { return mix_clip(x[0], x[1], x[2]); }
 
 #define REDUCTION(name, suffix, axes, keep)                                                                  \
@@ -421,6 +436,9 @@ static const row rows[] = {
     {"batch_matmul", build_matmul_nt, 2, {{MIX_SHAPE(2, 1, 2, 3), -1, 1}, {MIX_SHAPE(3, 2, 3), -1, 1}}, 0},
     {"batch_matmul", build_matmul_tn, 2, {{MIX_SHAPE(3, 2), -1, 1}, {MIX_SHAPE(2, 3, 2), -1, 1}}, 0},
     {"batch_matmul", build_matmul_tt, 2, {{MIX_SHAPE(2, 3, 2), -1, 1}, {MIX_SHAPE(2, 3), -1, 1}}, 0},
+    {"matmul_channels", build_matmul_channels, 1, {{M, -1, 1}}, 0},
+    {"matmul_channels", build_matmul_channels, 1, {{MIX_SHAPE(2, 2, 3), -1, 1}}, 0},
+    {"matmul_blocks", build_matmul_blocks, 1, {{M, -1, 1}}, 0},
     {"conv", build_conv_same, 2, {{MIX_SHAPE(1, 4, 3, 2), -1, 1}, {MIX_SHAPE(3, 2, 2, 2), -1, 1}}, 0},
     {"conv", build_conv_causal, 2, {{MIX_SHAPE(2, 5, 2), -1, 1}, {MIX_SHAPE(3, 2, 2), -1, 1}}, 0},
     {"conv", build_conv_groups, 2, {{MIX_SHAPE(2, 3, 4), -1, 1}, {MIX_SHAPE(2, 2, 4), -1, 1}}, 0},

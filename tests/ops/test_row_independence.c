@@ -259,6 +259,8 @@ static void products(void **state) {
     check_node(mix_matmul(F(ROWS, ROWS, ROWS), F(ROWS, ROWS, ROWS), a, b));
     check_node(mix_matmul(F(ROWS, 1, 2, 2), F(ROWS, 2, 2), a, b));
     check_node(mix_matmul(F(ROWS, 2, 2), F(1, 2, 2), a, b));
+    check_node(mix_matmul_integer(values(MIX_INT8, MIX_SHAPE(ROWS, ROWS)),
+                                  values(MIX_INT8, MIX_SHAPE(ROWS, ROWS)), a, b));
     check(&(example){.op = &mix_op_matmul_downcast,
                      .attributes = &(mix_matmul_attributes){a, b, MIX_FLOAT16},
                      .count = 2,
@@ -370,6 +372,26 @@ static void attentions(void **state) {
     }
 }
 
+static void stored_weights(void **state) {
+  (void)state;
+#define N(...) values(MIX_INT8, MIX_SHAPE(__VA_ARGS__))
+  mix_stored_options channels = {.size = sizeof channels},
+                     blocks = {.size = sizeof blocks, .bits = 4, .block = 2};
+  check_node(mix_matmul_stored(F(ROWS, ROWS), N(ROWS, ROWS), F(ROWS), NULL, &channels));
+  check_node(mix_matmul_stored(F(ROWS, 2, 3), N(3, 2), F(2, 4), N(2, 4), &blocks));
+  for (int axis = 0; axis < 2; axis++) {
+    check_node(mix_pack_int4(N(ROWS, 3), axis));
+    check_node(mix_unpack_int4(N(ROWS, 2), axis, axis ? 3 : 2 * ROWS));
+  }
+  check_node(mix_dequantize_stored(N(ROWS, ROWS), F(ROWS), NULL, &channels));
+  check_node(mix_dequantize_stored(N(ROWS, 1), F(3, 2), N(3, 2), &blocks));
+  channels.transposed = blocks.transposed = true;
+  check_node(mix_matmul_stored(F(ROWS, ROWS), N(ROWS, ROWS), F(ROWS), NULL, &channels));
+  check_node(mix_dequantize_stored(N(ROWS, ROWS), F(ROWS), NULL, &channels));
+  check_node(mix_dequantize_stored(N(ROWS, 2), F(ROWS, 2), N(ROWS, 2), &blocks));
+#undef N
+}
+
 static void parts_and_shapes(void **state) {
   (void)state;
   for (int axis = 0; axis < 2; axis++)
@@ -447,9 +469,18 @@ static int on_the_reference(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      TEST(elementwise_ops),  TEST(reductions),         TEST(products), TEST(convolutions),
-      TEST(einsums),          TEST(attentions),         TEST(classes),  TEST(indices_and_rows),
-      TEST(parts_and_shapes), TEST(windows_and_images), TEST(sources),  TEST(every_op_was_checked)};
+  const struct CMUnitTest tests[] = {TEST(elementwise_ops),
+                                     TEST(reductions),
+                                     TEST(products),
+                                     TEST(convolutions),
+                                     TEST(einsums),
+                                     TEST(stored_weights),
+                                     TEST(attentions),
+                                     TEST(classes),
+                                     TEST(indices_and_rows),
+                                     TEST(parts_and_shapes),
+                                     TEST(windows_and_images),
+                                     TEST(sources),
+                                     TEST(every_op_was_checked)};
   return cmocka_run_group_tests_name("ops/row_independence", tests, on_the_reference, NULL);
 }

@@ -60,8 +60,10 @@ static mix_ref_value dot(const mix_ref_value *a, const mix_ref_value *b, int64_t
 static void matmul_run(const mix_kernel_args *args, const mix_team *team) {
   const mix_matmul_attributes *attributes = args->attributes;
   geometry g = geometry_of(args);
-  mix_dtype dtype = args->input_types[0].dtype,
-            rounded = args->op == &mix_op_matmul_downcast ? attributes->dtype : dtype;
+  mix_dtype dtype = args->input_types[0].dtype, rounded = args->op == &mix_op_matmul_downcast
+                                                              ? attributes->dtype
+                                                          : args->op == &mix_op_matmul_integer ? MIX_INT32
+                                                                                               : dtype;
   const mix_dtype operands =
       args->op == &mix_op_matmul_downcast && attributes->round_operands ? attributes->dtype : dtype;
   bool real = mix_dtype_is_floating(dtype);
