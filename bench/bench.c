@@ -11,7 +11,7 @@ static const bench_table tables[] = {
     {"layers", bench_layers},        {"update", bench_update},       {"optimizers", bench_optimizers},
     {"passes", bench_memory_passes}, {"compile", bench_compile},     {"pipeline", bench_pipeline},
     {"products", bench_products},    {"embedding", bench_embedding}, {"threads", bench_threads},
-    {"loading", bench_loading},      {"simulated", bench_simulated},
+    {"loading", bench_loading},      {"simulated", bench_simulated}, {"stored", bench_stored},
 
     {"figures", bench_figures}};
 enum { TABLES = sizeof tables / sizeof *tables };

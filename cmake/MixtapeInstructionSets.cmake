@@ -5,10 +5,12 @@ set(MIXTAPE_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(MIXTAPE_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c)
 set(MIXTAPE_FLAGS_avx512bf16 ${MIXTAPE_FLAGS_avx512} -mavx512bf16)
 set(MIXTAPE_FLAGS_avx512fp16 ${MIXTAPE_FLAGS_avx512} -mavx512fp16)
+set(MIXTAPE_FLAGS_avx512vnni ${MIXTAPE_FLAGS_avx512} -mavx512vnni)
+set(MIXTAPE_FLAGS_avxvnni ${MIXTAPE_FLAGS_avx2} -mavxvnni)
 set(MIXTAPE_FLAGS_amx ${MIXTAPE_FLAGS_avx512bf16} -mamx-tile -mamx-bf16)
 
 # The names that files end in: of all architectures, and of the one that is built for.
-set(MIXTAPE_SETS_x86 avx2 avx512 avx512bf16 avx512fp16 amx)
+set(MIXTAPE_SETS_x86 avx2 avx512 avx512bf16 avx512fp16 avx512vnni avxvnni amx)
 set(MIXTAPE_SETS_arm64)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(MIXTAPE_ARCHITECTURE x86)

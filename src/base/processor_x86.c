@@ -64,7 +64,9 @@ static uint32_t find_features(void) {
              tiles_permitted();
   return (avx2 ? MIX_CPU_AVX2 : 0) | (avx512 ? MIX_CPU_AVX512 : 0) | (bf16 ? MIX_CPU_AVX512_BF16 : 0) |
          (fp16 ? MIX_CPU_AVX512_FP16 : 0) | (amx ? MIX_CPU_AMX_BF16 : 0) |
-         (bf16 && pairs_gain() ? MIX_CPU_BF16_PAIRS : 0);
+         (bf16 && pairs_gain() ? MIX_CPU_BF16_PAIRS : 0) |
+         (avx512 && bit(seven.c, 11) ? MIX_CPU_AVX512_VNNI : 0) |
+         (avx2 && bit(seven_one.a, 4) ? MIX_CPU_AVX_VNNI : 0);
 }
 
 static void find_name(mix_processor *found) {
@@ -100,7 +102,7 @@ void mix_processor_find(mix_processor *found) {
   find_caches(found);
 }
 
-enum { BF16 = MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS };
+enum { BF16 = MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS | MIX_CPU_AVX512_VNNI | MIX_CPU_AVX_VNNI };
 
 const mix_isa_cap mix_isa_caps[] = {
     {"generic", 0},

@@ -74,7 +74,7 @@
   X(matmul, matmul, matmul, matmul)                                                                          \
   X(batch_matmul, matmul, matmul, matmul)                                                                    \
   X(matmul_downcast, matmul, matmul, matmul)                                                                 \
-  X(matmul_integer, matmul, matmul_integer, none)                                                            \
+  X(matmul_integer, matmul, matmul_integer, matmul_integer)                                                  \
   X(matmul_channels, matmul_stored, matmul_stored, none)                                                     \
   X(matmul_blocks, matmul_stored, matmul_stored, none)                                                       \
   X(dequantize_channels, dequantize, dequantize, none)                                                       \

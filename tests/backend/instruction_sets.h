@@ -18,6 +18,8 @@ static const instruction_set instruction_sets[] = {
     {"avx512", MIX_CPU_AVX2 | MIX_CPU_AVX512},
     {"amx", MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16},
     {"avx512bf16", MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS},
+    {"avxvnni", MIX_CPU_AVX2 | MIX_CPU_AVX_VNNI},
+    {"avx512vnni", MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_VNNI},
 };
 
 static inline int use_instruction_set(void **state) {
@@ -42,5 +44,9 @@ static inline const instruction_set *needed_instruction_set(void **state) {
 /* For products: only they have AMX kernels, and kernels for pairs of bfloat16. */
 #define ON_EACH_SET_OF_PRODUCTS(test)                                                                        \
   ON_EACH_SET(test), ON_SET(test, "amx", 3), ON_SET(test, "avx512bf16", 4)
+/* For products of int8. */
+#define ON_EACH_SET_OF_INTEGERS(test)                                                                        \
+  ON_SET(test, "generic", 0), ON_SET(test, "avx2", 1), ON_SET(test, "avxvnni", 5),                           \
+      ON_SET(test, "avx512vnni", 6)
 
 #endif

@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum {
-  BF16 = MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS,
+  BF16 = MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS | MIX_CPU_AVX512_VNNI | MIX_CPU_AVX_VNNI,
   ALL = MIX_CPU_AVX2 | MIX_CPU_AVX512 | BF16 | MIX_CPU_AVX512_FP16 | MIX_CPU_AMX_BF16
 };
 
@@ -67,6 +67,8 @@ static void found_is_what_the_kernel_reports(void **state) {
   } rows[] = {
       {MIX_CPU_AVX2, {"avx2", "fma", "f16c"}},
       {MIX_CPU_AVX512, {"avx512f", "avx512bw", "avx512dq", "avx512vl"}},
+      {MIX_CPU_AVX_VNNI, {"avx_vnni"}},
+      {MIX_CPU_AVX512_VNNI, {"avx512_vnni"}},
       {MIX_CPU_AVX512_BF16, {"avx512_bf16"}},
       {MIX_CPU_AVX512_FP16, {"avx512_fp16"}},
       {MIX_CPU_AMX_BF16, {"amx_tile", "amx_bf16"}},
@@ -91,7 +93,9 @@ static void features_need_those_below(void **state) {
   uint32_t found = mix_cpu_found();
   assert_int_equal(found & ~(uint32_t)ALL, 0);
   if (found & MIX_CPU_AVX512) assert_true(found & MIX_CPU_AVX2);
-  if (found & (MIX_CPU_AVX512_BF16 | MIX_CPU_AVX512_FP16)) assert_true(found & MIX_CPU_AVX512);
+  if (found & MIX_CPU_AVX_VNNI) assert_true(found & MIX_CPU_AVX2);
+  if (found & (MIX_CPU_AVX512_BF16 | MIX_CPU_AVX512_FP16 | MIX_CPU_AVX512_VNNI))
+    assert_true(found & MIX_CPU_AVX512);
   if (found & (MIX_CPU_AMX_BF16 | MIX_CPU_BF16_PAIRS)) assert_true(found & MIX_CPU_AVX512_BF16);
 }
 
@@ -189,7 +193,7 @@ static void features_as_text(void **state) {
   assert_string_equal(mix_cpu_features_text(0, text, sizeof text), "none beyond x86-64");
   assert_string_equal(mix_cpu_features_text(MIX_CPU_AVX512, text, sizeof text), "avx512");
   assert_string_equal(mix_cpu_features_text(ALL, text, sizeof text),
-                      "avx2, avx512, avx512_bf16, avx512_fp16, amx_bf16, bf16_pairs");
+                      "avx2, avx512, avx_vnni, avx512_vnni, avx512_bf16, avx512_fp16, amx_bf16, bf16_pairs");
   assert_string_equal(mix_cpu_features_text(ALL, text, 9), "avx2, av");
   assert_string_equal(mix_cpu_features_text(ALL, text, 0), "");
 }

@@ -2,4 +2,5 @@
 #pragma once
 
 #define MIX_VECTOR_SETS(X, ...) X(generic, 0, "portable C: no vector instructions in force", ##__VA_ARGS__)
+#define MIX_INTEGER_SETS(X) X(generic, 0, "portable C, exact")
 #define MIX_SPECIAL_PRODUCTS(X)

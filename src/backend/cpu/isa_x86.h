@@ -9,6 +9,13 @@
   X(avx2, MIX_CPU_AVX2, "vectors of 32 bytes", ##__VA_ARGS__)                                                \
   X(generic, 0, "portable C: no vector instructions in force", ##__VA_ARGS__)
 
+/* X(set, features, description): products of int8, best first. */
+#define MIX_INTEGER_SETS(X)                                                                                  \
+  X(avx512vnni, MIX_CPU_AVX512 | MIX_CPU_AVX512_VNNI, "VPDPBUSD on vectors of 64 bytes, exact")              \
+  X(avxvnni, MIX_CPU_AVX2 | MIX_CPU_AVX_VNNI, "VPDPBUSD on vectors of 32 bytes, exact")                      \
+  X(avx2, MIX_CPU_AVX2, "VPMADDWD of numbers widened to 16 bits, exact")                                     \
+  X(generic, 0, "portable C, exact")
+
 #define MIX_NEEDS_FP16 (MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16)
 #define MIX_NEEDS_PAIRS (MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS)
 #define MIX_NEEDS_AMX (MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16)

@@ -1,0 +1,34 @@
+/* Products of int8 matrices, whose sums are int32. They are exact modulo 2^32, so that every instruction set,
+ * every number of threads and every order of sums gives the same bits.
+ *
+ * An engine multiplies one tile of C. Some numbers of k that follow each other, a group, fill one 32-bit lane
+ * of a vector: four bytes for VPDPBUSD, or two numbers of 16 bits. */
+#pragma once
+
+#include "backend/cpu/isa.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { MIX_INTEGER_MR = 6, MIX_INTEGER_MAX_NR = 64 };
+
+/* C (rows, nr) = or += start of the row + A (rows, 4 groups bytes) * a panel of B. `rows` is the function's
+ * own. A is as pack_a left it, a_stride bytes from row to row. */
+typedef void mix_integer_micro(int64_t groups, const void *a, int64_t a_stride, const int32_t *b,
+                               const int32_t *start, int32_t *c, int64_t c_stride, bool add);
+
+typedef struct mix_integer_engine {
+  int nr;    /* columns of a tile */
+  int group; /* numbers of k in a lane: A is read as stored where they are four */
+  mix_integer_micro *const *micro; /* [rows - 1], up to MIX_INTEGER_MR */
+  /* Packs `columns` columns in panels of nr, each (groups, nr) lanes; what is missing counts as zero.
+   * [0]: source[k * stride + j]; [1]: source[j * stride + k]. */
+  void (*pack_b[2])(const int8_t *source, int64_t stride, int64_t depth, int64_t columns, int32_t *packed);
+  /* Packs a row of A, stride bytes from number to number, up to whole groups. */
+  void (*pack_a)(const int8_t *source, int64_t stride, int64_t depth, void *packed);
+  /* What the sums of a row of A start from: B may be stored with an offset. NULL: zero. */
+  int32_t (*start)(const void *a, int64_t groups);
+} mix_integer_engine;
+
+#define MIX_DECLARE_INTEGER(set, ...) extern const mix_integer_engine mix_integer_##set;
+MIX_INTEGER_SETS(MIX_DECLARE_INTEGER)
+#undef MIX_DECLARE_INTEGER

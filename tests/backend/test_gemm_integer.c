@@ -1,0 +1,121 @@
+/* Products of int8 on each instruction set against sums in 64 bits: random and extreme numbers, sizes around
+ * those of tiles and blocks, every layout, leading dimensions, several threads. */
+/* Holds docs/NUMERICS.md: Stored integers. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "backend/instruction_sets.h"
+#include "backend/run_op.h"
+
+static uint64_t drawn;
+static int8_t draw(void) {
+  drawn = drawn * 6364136223846793005u + 1442695040888963407u;
+  return (int8_t)(drawn >> 56);
+}
+
+enum { RANDOM, SMALLEST, MIXED, KINDS };
+static void fill(operand *x, int kind) {
+  int8_t *data = x->data;
+  for (int64_t i = 0; i < mix_shape_size(x->shape); i++)
+    data[i] = kind == RANDOM ? draw() : kind == SMALLEST ? -128 : draw() & 1 ? 127 : -128;
+}
+
+static int64_t at(const operand *x, int64_t matrix, int64_t i, int64_t j, bool transposed) {
+  const int64_t rows = x->shape.dims[x->shape.rank - 2], columns = x->shape.dims[x->shape.rank - 1];
+  return ((const int8_t *)x->data)[(matrix * rows + (transposed ? j : i)) * columns + (transposed ? i : j)];
+}
+
+/* Elements of C for which sums are made anew: all, or one of `step`. */
+static void check(const operand *a, const operand *b, const operand *c, mix_matmul_attributes flags,
+                  const int64_t *a_matrix, const int64_t *b_matrix, int64_t matrices) {
+  const int64_t m = c->shape.dims[c->shape.rank - 2], n = c->shape.dims[c->shape.rank - 1];
+  const int64_t k = a->shape.dims[a->shape.rank - 1 - flags.transpose_a];
+  const int64_t step = 1 + m * n * k / (1 << 21);
+  for (int64_t matrix = 0; matrix < matrices; matrix++)
+    for (int64_t e = 0; e < m * n; e += step) {
+      uint64_t sum = 0;
+      for (int64_t p = 0; p < k; p++)
+        sum += (uint64_t)(at(a, a_matrix[matrix], e / n, p, flags.transpose_a) *
+                          at(b, b_matrix[matrix], p, e % n, flags.transpose_b));
+      const int32_t got = ((const int32_t *)c->data)[matrix * m * n + e];
+      if (got != (int32_t)(uint32_t)sum)
+        fail_msg("(%lld, %lld, %lld), element %lld: %d; expected %d", (long long)m, (long long)n,
+                 (long long)k, (long long)e, got, (int32_t)(uint32_t)sum);
+    }
+}
+
+static void multiply(int64_t m, int64_t n, int64_t k, mix_matmul_attributes flags, int threads, int kind) {
+  operand a = operand_of(MIX_INT8, flags.transpose_a ? MIX_SHAPE(k, m) : MIX_SHAPE(m, k), NULL);
+  operand b = operand_of(MIX_INT8, flags.transpose_b ? MIX_SHAPE(n, k) : MIX_SHAPE(k, n), NULL);
+  operand c = operand_of(MIX_INT32, MIX_SHAPE(m, n), NULL);
+  fill(&a, kind), fill(&b, kind);
+  for (int64_t i = 0; i < m * n; i++) ((int32_t *)c.data)[i] = 99;
+  const operand in[] = {a, b};
+  assert_int_equal(run_step(&mix_backend_cpu, threads, &mix_op_matmul_integer, &flags, NULL, 2, in, 1, &c),
+                   MIX_OK);
+  check(&a, &b, &c, flags, (const int64_t[]){0}, (const int64_t[]){0}, 1);
+  free(a.data), free(b.data), free(c.data);
+}
+
+static void exact_around_tiles(void **state) {
+  NEED_INSTRUCTION_SET(state);
+  static const int64_t sizes[] = {0, 1, 2, 5, 6, 7, 15, 16, 17, 33, 65};
+  enum { SIZES = sizeof sizes / sizeof *sizes };
+  for (int layout = 0; layout < 4; layout++)
+    for (int i = 0; i < SIZES; i++)
+      for (int j = 0; j < SIZES; j++)
+        for (int k = 0; k < SIZES; k++)
+          multiply(sizes[i], sizes[j], sizes[k],
+                   (mix_matmul_attributes){.transpose_a = layout & 1, .transpose_b = layout >> 1}, 1,
+                   (i + j + k) % KINDS);
+}
+
+/* Blocks are 2048 numbers of k, 240 rows and 128 columns. */
+static void exact_around_blocks(void **state) {
+  NEED_INSTRUCTION_SET(state);
+  static const int64_t sizes[][3] = {{3, 200, 4099}, {250, 7, 33}, {61, 130, 2051}, {1, 300, 2048}};
+  for (int layout = 0; layout < 4; layout++)
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+      for (int threads = 1; threads <= 3; threads++)
+        multiply(sizes[i][0], sizes[i][1], sizes[i][2],
+                 (mix_matmul_attributes){.transpose_a = layout & 1, .transpose_b = layout >> 1}, threads,
+                 threads % KINDS);
+}
+
+/* 131,072 products of -128 and -128 are 2^31, which wraps. */
+static void sums_wrap_beyond_int32(void **state) {
+  NEED_INSTRUCTION_SET(state);
+  for (int64_t k = 131071; k <= 131073; k++) multiply(2, 17, k, (mix_matmul_attributes){0}, 1, SMALLEST);
+}
+
+static void leading_dimensions_broadcast(void **state) {
+  NEED_INSTRUCTION_SET(state);
+  for (int threads = 1; threads <= 2; threads++) {
+    operand a = operand_of(MIX_INT8, MIX_SHAPE(2, 1, 7, 70), NULL);
+    operand b = operand_of(MIX_INT8, MIX_SHAPE(3, 70, 19), NULL);
+    operand c = operand_of(MIX_INT32, MIX_SHAPE(2, 3, 7, 19), NULL);
+    fill(&a, RANDOM), fill(&b, RANDOM);
+    const mix_matmul_attributes flags = {0};
+    assert_int_equal(run_step(&mix_backend_cpu, threads, &mix_op_matmul_integer, &flags, NULL, 2,
+                              (const operand[]){a, b}, 1, &c),
+                     MIX_OK);
+    check(&a, &b, &c, flags, (const int64_t[]){0, 0, 0, 1, 1, 1}, (const int64_t[]){0, 1, 2, 0, 1, 2}, 6);
+    /* one matrix B for all rows */
+    b.shape = MIX_SHAPE(70, 19), c.shape = MIX_SHAPE(2, 1, 7, 19);
+    assert_int_equal(run_step(&mix_backend_cpu, threads, &mix_op_matmul_integer, &flags, NULL, 2,
+                              (const operand[]){a, b}, 1, &c),
+                     MIX_OK);
+    check(&a, &b, &c, flags, (const int64_t[]){0, 1}, (const int64_t[]){0, 0}, 2);
+    free(a.data), free(b.data), free(c.data);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      ON_EACH_SET_OF_INTEGERS(exact_around_tiles), ON_EACH_SET_OF_INTEGERS(exact_around_blocks),
+      ON_EACH_SET_OF_INTEGERS(sums_wrap_beyond_int32), ON_EACH_SET_OF_INTEGERS(leading_dimensions_broadcast)};
+  return cmocka_run_group_tests_name("backend/gemm_integer", tests, NULL, NULL);
+}
