@@ -75,10 +75,10 @@
   X(batch_matmul, matmul, matmul, matmul)                                                                    \
   X(matmul_downcast, matmul, matmul, matmul)                                                                 \
   X(matmul_integer, matmul, matmul_integer, matmul_integer)                                                  \
-  X(matmul_channels, matmul_stored, matmul_stored, none)                                                     \
-  X(matmul_blocks, matmul_stored, matmul_stored, none)                                                       \
-  X(dequantize_channels, dequantize, dequantize, none)                                                       \
-  X(dequantize_blocks, dequantize, dequantize, none)                                                         \
+  X(matmul_channels, matmul_stored, matmul_stored, matmul_stored)                                            \
+  X(matmul_blocks, matmul_stored, matmul_stored, matmul_stored)                                              \
+  X(dequantize_channels, dequantize, dequantize, dequantize)                                                 \
+  X(dequantize_blocks, dequantize, dequantize, dequantize)                                                   \
   X(unpack_int4, unpack_int4, unpack_int4, none)                                                             \
   X(pack_int4, pack_int4, pack_int4, none)                                                                   \
   X(einsum, einsum, einsum, none)                                                                            \
