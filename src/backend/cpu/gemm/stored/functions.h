@@ -5,6 +5,7 @@
 #include "backend/cpu/gemm/stored/stored.h"
 
 enum { STEPS = 8, ROUND_NOT = 0, ROUND_BF16, ROUND_F16 };
+enum { NUMBERS, DIFFERENCES, VALUES }; /* what a weight is decoded to */
 
 SIMD_INLINE int nibble(const int8_t *packed, int64_t i) {
   const int byte = packed[i / 2];
@@ -61,9 +62,9 @@ SIMD_INLINE void load_packed_pair(const int8_t *p, vf w[2]) {
 #define FROM_PAIRS NULL
 #endif
 
-/* Numbers as values. `packed`, `blocks` and `rounding` are constants after inlining. Of the last numbers of a
+/* `packed`, `what` and `rounding` are constants after inlining. Of the last numbers of a
  * row no byte behind them is read. */
-SIMD_INLINE void load_pair(const bool packed, const bool blocks, const int rounding, const int8_t *from,
+SIMD_INLINE void load_pair(const bool packed, const int what, const int rounding, const int8_t *from,
                            int64_t left, const vf scale[2], const vf zero[2], vf w[2]) {
   int8_t bytes[2 * LANES];
   if (left < 2 * LANES) {
@@ -77,10 +78,11 @@ SIMD_INLINE void load_pair(const bool packed, const bool blocks, const int round
     w[0] = LOAD_NUMBERS(from), w[1] = LOAD_NUMBERS(from + LANES);
   SIMD_UNROLL
   for (int v = 0; v < 2; v++) {
-    if (blocks)
-      w[v] = (w[v] - zero[v]) * scale[v];
+    if (what != NUMBERS)
+      w[v] = w[v] - zero[v];
     else if (packed)
       w[v] = w[v] - PACKED_BIAS(v);
+    if (what == VALUES) w[v] = w[v] * scale[v];
     if (rounding == ROUND_BF16) w[v] = v_round_bf16(w[v]);
     if (rounding == ROUND_F16) w[v] = v_round_f16(w[v]);
   }
@@ -94,7 +96,7 @@ SIMD_INLINE void decode_columns(const bool packed, const mix_stored_part *weight
              zero[2] = {v_load(weight->zero + j), v_load(weight->zero + j + LANES)};
     for (int64_t k = 0; k < weight->rows; k++, from += weight->row_bytes) {
       vf w[2];
-      load_pair(packed, true, ROUND_NOT, from, 2 * LANES, scale, zero, w);
+      load_pair(packed, VALUES, ROUND_NOT, from, 2 * LANES, scale, zero, w);
       if (packed) FROM_PAIR(w);
       if (weight->dtype == MIX_BFLOAT16) {
         uint16_t *const to = (uint16_t *)values + k * stride + j;
@@ -119,20 +121,20 @@ static void decode(const mix_stored_part *weight, void *values, int64_t stride) 
 /* ---- products of few rows ---- */
 
 /* `steps` rows of the weight for all columns; all but the pointers and counts is constant after inlining. */
-SIMD_INLINE void multiply_steps(const int steps, const bool packed, const bool blocks, const int rounding,
+SIMD_INLINE void multiply_steps(const int steps, const bool packed, const int what, const int rounding,
                                 const mix_stored_part *weight, const int8_t *numbers, int64_t m,
                                 const float *x, int64_t x_stride, float *sums, int64_t sums_stride,
                                 bool first) {
   for (int64_t j = 0; j < weight->columns; j += 2 * LANES) {
     const int8_t *from = numbers + (packed ? j / 2 : j);
     vf scale[2] = {{0}}, zero[2] = {{0}}, w[STEPS][2];
-    if (blocks) {
-      scale[0] = v_load(weight->scale + j), scale[1] = v_load(weight->scale + j + LANES);
+    if (what == VALUES) scale[0] = v_load(weight->scale + j), scale[1] = v_load(weight->scale + j + LANES);
+    if (what != NUMBERS) {
       zero[0] = v_load(weight->zero + j), zero[1] = v_load(weight->zero + j + LANES);
     }
     SIMD_UNROLL
     for (int k = 0; k < steps; k++, from += weight->row_bytes)
-      load_pair(packed, blocks, rounding, from, weight->columns - j, scale, zero, w[k]);
+      load_pair(packed, what, rounding, from, weight->columns - j, scale, zero, w[k]);
     /* The rows that come next, each of their lines once while this line is used up: the hardware does not
      * prefetch so many short rows. */
     const int pairs = packed ? 64 / LANES : 32 / LANES, each = (steps + pairs - 1) / pairs;
@@ -155,38 +157,45 @@ SIMD_INLINE void multiply_steps(const int steps, const bool packed, const bool b
   }
 }
 
-#define MULTIPLY(steps, packed, blocks, rounding)                                                            \
-  multiply_steps(steps, packed, blocks, rounding, weight, numbers, m, x + k, x_stride, sums, sums_stride,    \
+#define MULTIPLY(steps, packed, what, rounding)                                                              \
+  multiply_steps(steps, packed, what, rounding, weight, numbers, m, x + k, x_stride, sums, sums_stride,      \
                  first && k == 0)
-#define MULTIPLY_ALL(packed, blocks, rounding)                                                               \
-  do {                                                                                                       \
+#define MULTIPLY_ALL(name, packed, what, rounding)                                                           \
+  static void name(const mix_stored_part *weight, int64_t m, const float *x, int64_t x_stride, float *sums,  \
+                   int64_t sums_stride, bool first) {                                                        \
+    const int8_t *numbers = weight->numbers;                                                                 \
+    int64_t k = 0;                                                                                           \
     for (; k + STEPS <= weight->rows; k += STEPS, numbers += STEPS * weight->row_bytes)                      \
-      MULTIPLY(STEPS, packed, blocks, rounding);                                                             \
-    for (; k < weight->rows; k++, numbers += weight->row_bytes) MULTIPLY(1, packed, blocks, rounding);       \
-  } while (0)
+      MULTIPLY(STEPS, packed, what, rounding);                                                               \
+    for (; k < weight->rows; k++, numbers += weight->row_bytes) MULTIPLY(1, packed, what, rounding);         \
+  }
+MULTIPLY_ALL(multiply_numbers, false, NUMBERS, ROUND_NOT) /* these are exact in 16 bits */
+MULTIPLY_ALL(multiply_packed_numbers, true, NUMBERS, ROUND_NOT)
+MULTIPLY_ALL(multiply_differences, false, DIFFERENCES, ROUND_NOT)
+MULTIPLY_ALL(multiply_packed_differences, true, DIFFERENCES, ROUND_NOT)
+MULTIPLY_ALL(multiply_f32, false, VALUES, ROUND_NOT)
+MULTIPLY_ALL(multiply_packed_f32, true, VALUES, ROUND_NOT)
+MULTIPLY_ALL(multiply_bf16, false, VALUES, ROUND_BF16)
+MULTIPLY_ALL(multiply_packed_bf16, true, VALUES, ROUND_BF16)
+MULTIPLY_ALL(multiply_f16, false, VALUES, ROUND_F16)
+MULTIPLY_ALL(multiply_packed_f16, true, VALUES, ROUND_F16)
 
 static void multiply(const mix_stored_part *weight, int64_t m, const float *x, int64_t x_stride, float *sums,
                      int64_t sums_stride, bool first) {
-  const int8_t *numbers = weight->numbers;
-  int64_t k = 0;
-  if (!weight->blocks && weight->packed)
-    MULTIPLY_ALL(true, false, ROUND_NOT); /* these numbers are exact in 16 bits */
-  else if (!weight->blocks)
-    MULTIPLY_ALL(false, false, ROUND_NOT);
-  else if (weight->dtype == MIX_BFLOAT16)
-    if (weight->packed)
-      MULTIPLY_ALL(true, true, ROUND_BF16);
-    else
-      MULTIPLY_ALL(false, true, ROUND_BF16);
-  else if (weight->dtype == MIX_FLOAT16)
-    if (weight->packed)
-      MULTIPLY_ALL(true, true, ROUND_F16);
-    else
-      MULTIPLY_ALL(false, true, ROUND_F16);
-  else if (weight->packed)
-    MULTIPLY_ALL(true, true, ROUND_NOT);
-  else
-    MULTIPLY_ALL(false, true, ROUND_NOT);
+#define CHOOSE(kind) (weight->packed ? multiply_packed_##kind : multiply_##kind)
+  (!weight->blocks                   ? CHOOSE(numbers)
+   : weight->differences             ? CHOOSE(differences)
+   : weight->dtype == MIX_BFLOAT16   ? CHOOSE(bf16)
+   : weight->dtype == MIX_FLOAT16    ? CHOOSE(f16)
+                                     : CHOOSE(f32))(weight, m, x, x_stride, sums, sums_stride, first);
+}
+
+static void add_scaled(float *sums, const float *part, const float *scale, int64_t columns, bool first) {
+  for (int64_t j = 0; j < columns; j += LANES) {
+    vf sum = v_load(part + j) * v_load(scale + j);
+    if (!first) sum = v_load(sums + j) + sum;
+    v_store(sums + j, sum);
+  }
 }
 
 const mix_stored_functions FUNCTIONS = {.unpack = unpack,
@@ -196,4 +205,5 @@ const mix_stored_functions FUNCTIONS = {.unpack = unpack,
                                         .to_pairs = TO_PAIRS,
                                         .from_pairs = FROM_PAIRS,
                                         .decode = decode,
-                                        .multiply = multiply};
+                                        .multiply = multiply,
+                                        .add_scaled = add_scaled};

@@ -35,7 +35,7 @@ static void to_pairs(float *values, int64_t columns, bool zeros) {
     const vf first = v_load(values + j), second = v_load(values + j + LANES);
     vf x = _mm512_permutex2var_ps(first, (__m512i)even, second),
        y = _mm512_permutex2var_ps(first, (__m512i)odd, second);
-    if (zeros) x += EVEN_BIAS, y += ODD_BIAS;
+    if (zeros) x += v_set(EVEN_BIAS), y += v_set(ODD_BIAS);
     v_store(values + j, x), v_store(values + j + LANES, y);
   }
 }

@@ -15,6 +15,7 @@ enum {
   FEW_ROWS = 16,
   MAX_COLUMNS = 1024, /* of a block of columns of these: a page or so of a row, sums that stay in a cache */
   DEPTH = 384,        /* of a chain of sums, as of plain products */
+  WHOLE_GROUPS = 32,  /* numbers of a group whose sum is worth a pass of its own */
   SERIAL_OPERATIONS = 1 << 18, /* of multiplications */
 };
 
@@ -371,30 +372,51 @@ static void widen_rows(const weight *w, const product *p, const few_rows *s, int
   }
 }
 
+/* Numbers of the part from row `at` on, with the scales and zeros of its group, which it ends with. */
+static mix_stored_part part_at(const weight *w, const product *p, const few_rows *s, int64_t column,
+                               int64_t columns, int64_t at, int64_t rows) {
+  const mix_stored_functions *f = w->f->stored;
+  if (w->block) {
+    const int64_t group = at / w->block;
+    rows = smaller(rows, (group + 1) * w->block - at);
+    load_shared(w, 1, group * w->columns + column, columns, s->scale);
+    load_shared(w, 2, group * w->columns + column, columns, s->zero);
+    if (w->packed && f->to_pairs) f->to_pairs(s->scale, columns, false), f->to_pairs(s->zero, columns, true);
+  }
+  return (mix_stored_part){.numbers = (const int8_t *)w->args->inputs[w->first] + at * w->row_bytes +
+                                      (w->packed ? column / 2 : column),
+                           .row_bytes = w->row_bytes,
+                           .rows = rows,
+                           .columns = columns,
+                           .packed = w->packed,
+                           .blocks = w->block > 0,
+                           .dtype = p->dtype,
+                           .scale = s->scale,
+                           .zero = s->zero};
+}
+
 /* One chain of sums, from zero, over k in [k, k + depth): group by group. */
 static void sum_chain(const weight *w, const product *p, const few_rows *s, int64_t column, int64_t columns,
                       int64_t k, int64_t depth, float *sums) {
-  const mix_stored_functions *f = w->f->stored;
-  mix_stored_part part = {.row_bytes = w->row_bytes,
-                          .columns = columns,
-                          .packed = w->packed,
-                          .blocks = w->block > 0,
-                          .dtype = p->dtype,
-                          .scale = s->scale,
-                          .zero = s->zero};
-  for (int64_t at = k; at < k + depth; at += part.rows) {
-    part.rows = k + depth - at;
-    if (w->block) {
-      const int64_t group = at / w->block;
-      part.rows = smaller(part.rows, (group + 1) * w->block - at);
-      load_shared(w, 1, group * w->columns + column, columns, s->scale);
-      load_shared(w, 2, group * w->columns + column, columns, s->zero);
-      if (w->packed && f->to_pairs)
-        f->to_pairs(s->scale, columns, false), f->to_pairs(s->zero, columns, true);
-    }
-    part.numbers =
-        (const int8_t *)w->args->inputs[w->first] + at * w->row_bytes + (w->packed ? column / 2 : column);
-    f->multiply(&part, p->m, s->x + at - k, DEPTH, sums, s->sums_stride, at == k);
+  for (int64_t at = k, rows; at < k + depth; at += rows) {
+    const mix_stored_part part = part_at(w, p, s, column, columns, at, k + depth - at);
+    w->f->stored->multiply(&part, p->m, s->x + at - k, DEPTH, sums, s->sums_stride, at == k);
+    rows = part.rows;
+  }
+}
+
+/* float32: a chain of sums of number - zero for each group, which is then multiplied by the scale and added
+ * to those before. */
+static void add_groups(const weight *w, const product *p, const few_rows *s, int64_t column, int64_t columns,
+                       int64_t k, int64_t depth) {
+  for (int64_t at = k, rows; at < k + depth; at += rows) {
+    mix_stored_part part = part_at(w, p, s, column, columns, at, k + depth - at);
+    part.differences = true;
+    w->f->stored->multiply(&part, p->m, s->x + at - k, DEPTH, s->spare, s->sums_stride, true);
+    for (int64_t i = 0; i < p->m; i++)
+      w->f->stored->add_scaled(s->sums + i * s->sums_stride, s->spare + i * s->sums_stride, s->scale, columns,
+                               at == 0);
+    rows = part.rows;
   }
 }
 
@@ -407,6 +429,10 @@ static void multiply_few_rows(const weight *w, const product *p, int64_t column,
     const int64_t left = p->k - k;
     depth = left >= 2 * DEPTH ? DEPTH : left > DEPTH ? (left + 1) / 2 : left;
     widen_rows(w, p, &s, k, depth);
+    if (p->dtype == MIX_FLOAT32 && w->block >= WHOLE_GROUPS) {
+      add_groups(w, p, &s, column, columns, k, depth);
+      continue;
+    }
     sum_chain(w, p, &s, column, columns, k, depth, k ? s.spare : s.sums);
     for (int64_t i = 0; k && i < p->m; i++)
       for (int64_t j = i * s.sums_stride; j < i * s.sums_stride + round_up(columns, MIX_STORED_UNIT); j++)

@@ -1,7 +1,7 @@
 /* Products of a float matrix and a weight that is stored as integers of 8 or 4 bits, and such a weight as
  * floats. Products of few rows decode the weight in registers, each number once. Others decode some columns
- * at a time, for which a kernel of plain products runs: which columns depends on the shape alone, so that bits
- * do not depend on the number of threads. */
+ * at a time, for which a kernel of plain products runs: which columns depends on the shape alone, so that
+ * bits do not depend on the number of threads. */
 #pragma once
 
 #include "backend/cpu/isa.h"
@@ -14,7 +14,8 @@ typedef struct mix_stored_part {
   int64_t row_bytes;     /* from row to row */
   int64_t rows, columns;
   bool packed, blocks;
-  mix_dtype dtype;           /* to which values of blocks are rounded: 16 bits, or float32 */
+  bool differences; /* of blocks: number - zero; the caller multiplies the sums by the scale */
+  mix_dtype dtype;  /* to which values of blocks are rounded: 16 bits, or float32 */
   const float *scale, *zero; /* of blocks; readable in whole vectors */
 } mix_stored_part;
 
@@ -38,6 +39,8 @@ typedef struct mix_stored_functions {
    * float32; sums are written in whole vectors. */
   void (*multiply)(const mix_stored_part *weight, int64_t m, const float *x, int64_t x_stride, float *sums,
                    int64_t sums_stride, bool first);
+  /* sums = part * scale, or that added, of whole vectors. */
+  void (*add_scaled)(float *sums, const float *part, const float *scale, int64_t columns, bool first);
 } mix_stored_functions;
 
 #define MIX_DECLARE_STORED(set, ...) extern const mix_stored_functions mix_stored_##set;
