@@ -2,6 +2,7 @@
  * behaviour that a comment names: values that real Keras gave. */
 /* Holds docs/NUMERICS.md: Stored integers. */
 #include "ops/support.h"
+#include "tensor/convert.h"
 
 static mix_tensor *bytes_of(const int8_t *numbers, mix_shape shape) {
   return mix_tensor_from(numbers, MIX_INT8, shape);
@@ -163,6 +164,54 @@ static void Q11_the_gradient_takes_the_dequantized_weight(void **state) {
       }
 }
 
+/* Q06, Q07, Q10: the rows of inputs, of plain operations: s = 127 / (largest magnitude + 1e-7), the product
+ * with s rounded to the dtype, then to an integer, ties to even. */
+static mix_tensor *quantize_rows(mix_tensor *x, mix_tensor **scale) {
+  mix_tensor *largest = mix_reduce_max(mix_abs(x), MIX_AXES(-1), true);
+  *scale = mix_divide(mix_scalar_like(x, 127), mix_add(largest, mix_scalar_like(x, 1e-7)));
+  mix_tensor *rounded = mix_round(mix_multiply(x, *scale));
+  return mix_cast(mix_clip(rounded, mix_scalar_like(x, -127), mix_scalar_like(x, 127)), MIX_INT8);
+}
+
+static float round_bf16(float x, bool rounds) { return rounds ? mix_bf16_to_f32(mix_f32_to_bf16(x)) : x; }
+
+static void Q10_rows_of_inputs_have_numpys_bits(void **state) {
+  enum { ROWS = 5, COLUMNS = 333 };
+  static float x[ROWS * COLUMNS];
+  uint32_t drawn = 7;
+  for (int i = 0; i < ROWS * COLUMNS; i++) {
+    drawn = drawn * 1664525u + 1013904223u;
+    x[i] = i / COLUMNS == 3 ? 0 : ((float)(drawn >> 8) * 0x1p-23f - 1) * (float)(1 << 3 * (i / COLUMNS));
+  }
+  x[5] = 0.5f, x[6] = 127, x[7] = -127; /* a scale of about 1: ties */
+  for (int i = 8; i < COLUMNS; i++) x[i] = (float)(i % 250 - 125) + 0.5f;
+  for (int narrow = 0; narrow < 2; narrow++) {
+    mix_tensor *scale, *parts[2];
+    mix_tensor *rows = mix_cast(mix_tensor_from(x, MIX_FLOAT32, MIX_SHAPE(ROWS, COLUMNS)),
+                                narrow ? MIX_BFLOAT16 : MIX_FLOAT32);
+    parts[0] = quantize_rows(rows, &scale), parts[1] = mix_cast(scale, MIX_FLOAT32);
+    assert_int_equal(mix_evaluate(2, parts), MIX_OK);
+    static int8_t got[ROWS * COLUMNS];
+    float scales[ROWS];
+    mix_tensor_read(parts[0], MIX_INT8, got, ROWS * COLUMNS);
+    mix_tensor_read(parts[1], MIX_FLOAT32, scales, ROWS);
+    no_error();
+    for (int i = 0; i < ROWS; i++) {
+      float largest = 0;
+      for (int j = 0; j < COLUMNS; j++)
+        largest = fmaxf(largest, fabsf(round_bf16(x[i * COLUMNS + j], narrow)));
+      const float sum = round_bf16(largest + round_bf16(1e-7f, narrow), narrow),
+                  s = round_bf16(127 / sum, narrow);
+      assert_true(scales[i] == s);
+      for (int j = 0; j < COLUMNS; j++) {
+        const float product = round_bf16(round_bf16(x[i * COLUMNS + j], narrow) * s, narrow);
+        const float number = fminf(fmaxf(rintf(product), -127), 127);
+        assert_int_equal(got[i * COLUMNS + j], (int)number);
+      }
+    }
+  }
+}
+
 static void products_of_integers_are_exact(void **state) {
   enum { M = 3, N = 4, K = 1000 };
   int8_t a[M * K], b[K * N];
@@ -227,6 +276,7 @@ int main(void) {
                                      TEST(Q13_the_product_is_divided_after_the_sum),
                                      TEST(Q17_blocks_are_rounded_before_the_product),
                                      TEST(Q11_the_gradient_takes_the_dequantized_weight),
+                                     TEST(Q10_rows_of_inputs_have_numpys_bits),
                                      TEST(products_of_integers_are_exact),
                                      TEST(operands_that_do_not_fit_are_refused)};
   return cmocka_run_group_tests_name("ops/stored", tests, NULL, NULL);
