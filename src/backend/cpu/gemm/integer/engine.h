@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef uint32_t lanes __attribute__((vector_size(SIMD_BYTES)));
-enum { LANES = SIMD_BYTES / 4, NR = VECTORS * LANES, MR = MIX_INTEGER_MR };
+enum { LANES = SIMD_BYTES / 4, NR = VECTORS * LANES, MR = MIX_INTEGER_MR, AHEAD = 16 };
 
 SIMD_INLINE uint32_t lane_at(const void *p) {
   uint32_t x;
@@ -97,6 +97,9 @@ static void pack_b_plain(const int8_t *source, int64_t stride, int64_t depth, in
     for (int64_t g = 0; g < groups; g++) {
       const int64_t left = depth - g * GROUP;
       int64_t done = 0;
+      /* Rows are far apart: the hardware does not prefetch them. */
+      for (int i = 0; i < GROUP && left > AHEAD + i; i++)
+        __builtin_prefetch(source + (g * GROUP + AHEAD + i) * stride);
       if (left >= GROUP && NR % 16 == 0)
         for (; done + 16 <= count; done += 16)
           pack_16(source + g * GROUP * stride + done, stride, packed + g * NR + done);

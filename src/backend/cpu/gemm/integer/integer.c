@@ -12,6 +12,10 @@ enum {
   KC = 2048,
   MC = 240,
   NC = 128,
+  /* Few rows are bound by reading B: blocks whose rows are long. */
+  FEW_ROWS = 16,
+  FEW_ROWS_KC = 256,
+  FEW_ROWS_NC = 1024,
   TASKS = 4,                   /* for each thread at least, where C has so many tiles */
   SERIAL_OPERATIONS = 1 << 18, /* of multiplications */
 };
@@ -44,8 +48,11 @@ static product product_of(const mix_integer_engine *engine, const mix_kernel_arg
   /* All rows of A are one matrix where B is one. */
   int64_t *const outer = b->rank == 2 && !p.transpose_a ? &p.m : &p.batches;
   for (int d = 0; d < c->rank - 2; d++) *outer *= c->dims[d];
-  p.kc = smaller(p.k, KC), p.mc = even_block(p.m, MC, MIX_INTEGER_MR), p.nc = even_block(p.n, NC, engine->nr);
-  if (tasks_of(&p) < TASKS * threads) p.nc = engine->nr;
+  const bool few = p.m <= FEW_ROWS;
+  p.kc = smaller(p.k, few ? FEW_ROWS_KC : KC);
+  p.mc = even_block(p.m, MC, MIX_INTEGER_MR);
+  p.nc = even_block(p.n, few ? FEW_ROWS_NC : NC, engine->nr);
+  while (tasks_of(&p) < TASKS * threads && p.nc > engine->nr) p.nc = round_up(p.nc / 2, engine->nr);
   while (tasks_of(&p) < TASKS * threads && p.mc > 4 * MIX_INTEGER_MR)
     p.mc = round_up(p.mc / 2, MIX_INTEGER_MR);
   const int64_t row = round_up(p.kc, engine->group) * 4 / engine->group;
