@@ -5,6 +5,6 @@
 #define GROUP 4
 #define OFFSET 128
 #define MULTIPLY_ADD(sums, a, b) ((lanes)_mm512_dpbusd_epi32((__m512i)(sums), (__m512i)(b), (__m512i)(a)))
-#define PACKING "backend/cpu/gemm/integer/pack_128.h"
+#define PACKING "backend/cpu/gemm/integer/pack_avx2.h"
 #define ENGINE mix_integer_avx512vnni
 #include "backend/cpu/gemm/integer/engine.h"
