@@ -6,6 +6,7 @@
 #include "base/processor.h"
 #include "base/error.h"
 #include <mixtape/device.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 enum { DEVICES_MAX = 8 };
 static const mix_backend *devices[DEVICES_MAX] = {MIX_DEVICES(BACKEND)};
 #define ONE(name, forms) +1
-static int device_count = MIX_DEVICES(ONE);
+static atomic_int device_count = MIX_DEVICES(ONE);
 static _Atomic(const mix_backend *) device; /* NULL: not asked for yet */
 
 static const char *unavailable(const mix_backend *backend) {
@@ -60,8 +61,10 @@ const mix_backend *mix_backend_current(void) {
 }
 
 bool mix_backend_add(const mix_backend *backend) {
-  if (device_count == DEVICES_MAX) return false;
-  devices[device_count++] = backend;
+  const int count = atomic_load(&device_count);
+  if (count == DEVICES_MAX) return false;
+  devices[count] = backend;
+  atomic_store(&device_count, count + 1); /* readers on other threads see the device */
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include "distribute/plugin.h"
 #include <mixtape/device.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 struct mix_distribution {
@@ -17,9 +18,9 @@ struct mix_distribution {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static mix_distribution *only;    /* borrowed, while it lives */
-static mix_distribution *current; /* retained */
-static bool ended;                /* MPI starts once in a process */
+static mix_distribution *only;              /* borrowed, while it lives */
+static _Atomic(mix_distribution *) current; /* retained */
+static bool ended;                          /* MPI starts once in a process */
 
 static void distribution_finalize(void *object) {
   mix_distribution *distribution = object;
@@ -81,16 +82,12 @@ mix_status mix_set_distribution(mix_distribution *distribution) {
       distribution && distribution->ranks > 1 ? mix_exchange_communicator(distribution->exchange) : NULL;
   mix_communicator_set(c);
   if (c) share_cores(distribution);
-  if (c && !c->rank && distribution != current) mix_exchange_log_ranks(distribution->exchange);
-  pthread_mutex_lock(&lock);
-  mix_distribution *former = current;
-  current = mix_retain(distribution);
-  pthread_mutex_unlock(&lock);
-  mix_release(former);
+  if (c && !c->rank && distribution != atomic_load(&current)) mix_exchange_log_ranks(distribution->exchange);
+  mix_release(atomic_exchange(&current, mix_retain(distribution)));
   return mix_error();
 }
 
-mix_distribution *mix_distribution_current(void) { return current; }
+mix_distribution *mix_distribution_current(void) { return atomic_load(&current); }
 int mix_distribution_rank(const mix_distribution *distribution) {
   return mix_is(distribution, &distribution_class) ? distribution->rank : 0;
 }
