@@ -30,7 +30,7 @@ static void run_share(void *context, int stage, int share) {
 /* As in a plan. */
 bool bench_product_run(void *context) {
   const bench_product *x = context;
-  static mix_barrier barrier = {.spins = MIX_SPINS};
+  static mix_barrier barrier = {.patience = MIX_PATIENCE};
   const bool serial = x->threads == 1 || (x->kernel->serial && x->kernel->serial(&x->args));
   running running = {x, {.size = serial ? 1 : x->threads, .barrier = &barrier}};
   const mix_crew_stage product = {.shares = running.team.size,

@@ -8,6 +8,7 @@
 #include <linux/futex.h>
 #include <stddef.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The lower half of the number, which futex compares. */
@@ -35,11 +36,28 @@ void mix_awaited_next(mix_awaited *awaited) {
   wake(awaited);
 }
 
-void mix_awaited_wait(mix_awaited *awaited, uint64_t number, int spins) {
-  for (int spin = 0; spin < spins; spin++) {
-    if (mix_awaited_number(awaited) != number) return;
-    mix_pause();
+static int64_t nanoseconds(void) {
+  struct timespec t = {0};
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+bool mix_awaited_changes(mix_awaited *awaited, uint64_t number, int patience) {
+  enum { PAUSES = 16 }; /* from one look at the clock to the next, which costs about two pauses */
+  for (int64_t end = 0; patience > 0;) {
+    for (int i = 0; i < PAUSES; i++) {
+      if (mix_awaited_number(awaited) != number) return true;
+      mix_pause();
+    }
+    const int64_t now = nanoseconds();
+    if (!end) end = now + patience;
+    if (now >= end) break;
   }
+  return mix_awaited_number(awaited) != number;
+}
+
+void mix_awaited_wait(mix_awaited *awaited, uint64_t number, int patience) {
+  if (mix_awaited_changes(awaited, number, patience)) return;
   atomic_fetch_add(&awaited->sleepers, 1);
   /* The kernel compares once more before it sleeps, so that no change in between is missed. */
   while (atomic_load(&awaited->number) == number)

@@ -2,11 +2,12 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
-/* Pauses before a thread sleeps: 30 to 90 us, about what it takes to sleep and to be woken, so that waiting
- * costs at most twice the better of the two. */
-enum { MIX_SPINS = 2000 };
+/* Nanoseconds before a thread sleeps: about what it takes to sleep and to be woken, so that waiting costs at
+ * most twice the better of the two. In time, because a pause takes 10 to 50 ns, as the processor will. */
+enum { MIX_PATIENCE = 50000 };
 
 /* Zeroed memory is a valid one. No two values that follow each other may agree in their lower 32 bits. */
 typedef struct mix_awaited {
@@ -23,5 +24,7 @@ void mix_awaited_set(mix_awaited *awaited, uint64_t number);
 /* Adds one. */
 void mix_awaited_next(mix_awaited *awaited);
 
-/* Returns once the number is another one. */
-void mix_awaited_wait(mix_awaited *awaited, uint64_t number, int spins);
+/* Waits for another number for about `patience` nanoseconds, and does not sleep. True: it is another one. */
+bool mix_awaited_changes(mix_awaited *awaited, uint64_t number, int patience);
+/* Returns once the number is another one. Sleeps after `patience` nanoseconds. */
+void mix_awaited_wait(mix_awaited *awaited, uint64_t number, int patience);

@@ -10,14 +10,13 @@
 #include "base/alloc.h"
 #include "base/awaited.h"
 #include "base/error.h"
-#include "base/machine.h"
 #include "base/processor.h"
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
 
-/* Pauses for which a share is left to its own thread, whose caches have what it reads: a microsecond. */
-enum { PATIENCE = 30 };
+/* Nanoseconds for which a share is left to its own thread, whose caches have what it reads. */
+enum { SHARE_PATIENCE = 1000 };
 /* Works after which sleeping helpers are called at the latest, where they came too late for others. */
 enum { MAX_BACKOFF = 64 };
 
@@ -42,7 +41,7 @@ typedef struct crew {
   atomic_int ranks;                   /* that have been given out */
   _Alignas(64) mix_crew_work work;
   uint64_t first;              /* the count of its first stage */
-  int size, spins, since;      /* since: works since the latest call */
+  int size, patience, since;   /* since: works since the latest call */
   _Alignas(64) atomic_int cpu; /* the owner's */
   atomic_int backoff;          /* works from call to call */
   claim claims[];
@@ -79,17 +78,12 @@ static bool do_share(crew *x, uint64_t moment, int share) {
   return true;
 }
 
-static bool passes(crew *x, uint64_t moment, int pauses) {
-  while (pauses-- > 0 && mix_awaited_number(&x->moment) == moment) mix_pause();
-  return pauses >= 0;
-}
-
 /* A share of the moment's stage, first of all its own. False: there is none to be had. */
 static bool do_any_share(crew *x, uint64_t moment, int own) {
   const int shares = (int)(moment >> SHARES_AT) & (MAX_SHARES - 1);
   if (own < shares && do_share(x, moment, own)) return true;
   if (moment & TOGETHER) return false;
-  if (passes(x, moment, PATIENCE)) return true;
+  if (mix_awaited_changes(&x->moment, moment, SHARE_PATIENCE)) return true;
   for (int i = 0; i < shares; i++)
     if (do_share(x, moment, (own + i) % shares)) return true;
   return false;
@@ -128,10 +122,10 @@ static void help(crew *x, int own) {
       if (do_any_share(x, moment, own))
         useful = true;
       else
-        mix_awaited_wait(&x->moment, moment, x->spins);
+        mix_awaited_wait(&x->moment, moment, x->patience);
       continue;
     }
-    if (!away && passes(x, moment, x->spins)) continue;
+    if (!away && mix_awaited_changes(&x->moment, moment, x->patience)) continue;
     const int backoff = atomic_load_explicit(&x->backoff, memory_order_relaxed);
     if (useful || backoff < MAX_BACKOFF)
       atomic_store_explicit(&x->backoff, useful ? 1 : 2 * backoff, memory_order_relaxed);
@@ -175,7 +169,7 @@ static crew *gather_crew(int threads) {
   x->size = threads;
   atomic_init(&x->users, threads);
   atomic_init(&x->backoff, 1);
-  x->spins = threads > mix_cpu_cores() ? 0 : MIX_SPINS;
+  x->patience = threads > mix_cpu_cores() ? 0 : MIX_PATIENCE;
   for (int i = 1; i < threads; i++) {
     pthread_t helper;
     const int reason = pthread_create(&helper, NULL, start_helper, x);
@@ -215,6 +209,6 @@ mix_crew_result mix_crew_run(const mix_crew_work *work, int threads) {
     mix_awaited_next(&x->call);
   }
   for (uint64_t moment; (moment = mix_awaited_number(&x->moment)) & ODD;)
-    if (!do_any_share(x, moment, 0)) mix_awaited_wait(&x->moment, moment, x->spins);
+    if (!do_any_share(x, moment, 0)) mix_awaited_wait(&x->moment, moment, x->patience);
   return MIX_CREW_DONE;
 }

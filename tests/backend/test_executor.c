@@ -420,7 +420,7 @@ static void dispatch_reports_the_kernels_it_tried(void **state) {
 static void no_thread_passes_before_the_last_arrives(void **state) {
   (void)state;
   enum { ROUNDS = 2000 };
-  mix_barrier barrier = {.spins = 10};
+  mix_barrier barrier = {.patience = 300};
   int counts[THREADS] = {0}, wrong = 0;
 #pragma omp parallel num_threads(THREADS) reduction(+ : wrong)
   {

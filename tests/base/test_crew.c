@@ -214,13 +214,13 @@ enum { ROUNDS = 20000 };
 
 typedef struct exchange {
   mix_awaited there, back;
-  int spins;
+  int patience;
 } exchange;
 
 static void *answer(void *argument) {
   exchange *x = argument;
   for (uint64_t i = 0; i < ROUNDS; i++) {
-    mix_awaited_wait(&x->there, i, x->spins);
+    mix_awaited_wait(&x->there, i, x->patience);
     mix_awaited_set(&x->back, i + 1);
   }
   return NULL;
@@ -229,14 +229,14 @@ static void *answer(void *argument) {
 /* Two threads that wake each other, asleep in nearly every round or in some. */
 static void no_wake_up_is_lost(void **state) {
   (void)state;
-  static const int spins[] = {0, 1, 30, 400};
-  for (size_t s = 0; s < sizeof spins / sizeof *spins; s++) {
-    exchange x = {.spins = spins[s]};
+  static const int patience[] = {0, 1, 1000, 10000};
+  for (size_t s = 0; s < sizeof patience / sizeof *patience; s++) {
+    exchange x = {.patience = patience[s]};
     pthread_t other;
     assert_int_equal(pthread_create(&other, NULL, answer, &x), 0);
     for (uint64_t i = 0; i < ROUNDS; i++) {
       mix_awaited_set(&x.there, i + 1);
-      mix_awaited_wait(&x.back, i, x.spins);
+      mix_awaited_wait(&x.back, i, x.patience);
     }
     assert_int_equal(pthread_join(other, NULL), 0);
   }

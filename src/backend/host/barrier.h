@@ -9,7 +9,7 @@
 typedef struct mix_barrier {
   _Alignas(64) atomic_int arrived;
   mix_awaited generation;
-  _Alignas(64) int spins; /* pauses before a thread sleeps; 0 if there are more threads than cores */
+  _Alignas(64) int patience; /* nanoseconds before a thread sleeps; 0 if there are more threads than cores */
 } mix_barrier;
 
 /* Called by every one of `size` threads. Returns once all of them have called it. */

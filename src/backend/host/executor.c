@@ -197,7 +197,7 @@ static bool build(mix_executable *executable) {
 }
 
 /* Where threads outnumber cores, the awaited one may need the waiting one's core. */
-static int spins(int threads) { return threads > mix_cpu_cores() ? 0 : MIX_SPINS; }
+static int patience(int threads) { return threads > mix_cpu_cores() ? 0 : MIX_PATIENCE; }
 
 static atomic_bool all;
 void mix_host_take_all_threads(bool choice) { atomic_store(&all, choice); }
@@ -222,7 +222,7 @@ mix_executable *mix_host_compile(const mix_plan *plan, int threads, mix_matmul_p
   atomic_store_explicit(&executable->failed_step, INT_MAX, memory_order_relaxed);
   if (executable->threads && build(executable)) {
     if (executable->parallel)
-      executable->barrier.spins = spins(executable->threads); /* a system call, about 1 us */
+      executable->barrier.patience = patience(executable->threads); /* a system call, about 1 us */
     return executable;
   }
   mix_host_destroy(executable);
