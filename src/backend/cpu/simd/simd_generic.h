@@ -5,6 +5,8 @@
 #include "backend/cpu/simd/simd.h"
 
 #define SIMD_BYTES 16
+#define SIMD_REGISTERS 16
+#define SIMD_MASKS 0
 #define LANES (SIMD_DOUBLE ? 2 : 4)
 #define V_ACCUMULATE(c, a, b) ((c) = v_fma(a, b, c))
 #define V_ACCUMULATE_BROADCAST(c, p, b) ((c) = v_fma(v_set(*(p)), b, c))
@@ -158,21 +160,9 @@ SIMD_INLINE vf v_scale(vf x, vf n) {
   return x * a * b;
 }
 SIMD_INLINE vf v_sqrt(vf x) { return (vf){sqrtf(x[0]), sqrtf(x[1]), sqrtf(x[2]), sqrtf(x[3])}; }
-/* The exact value where no instruction estimates it. */
-SIMD_INLINE vf v_rsqrt_estimate(vf x) {
-#ifdef __SSE__
-  return (vf)__builtin_ia32_rsqrtps((float __attribute__((vector_size(16))))x);
-#else
-  return (vf){1 / sqrtf(x[0]), 1 / sqrtf(x[1]), 1 / sqrtf(x[2]), 1 / sqrtf(x[3])};
-#endif
-}
-SIMD_INLINE vf v_reciprocal_estimate(vf x) {
-#ifdef __SSE__
-  return (vf)__builtin_ia32_rcpps((float __attribute__((vector_size(16))))x);
-#else
-  return 1 / x;
-#endif
-}
+/* Not the processor's estimates, which differ from maker to maker: generic has the same bits everywhere. */
+SIMD_INLINE vf v_rsqrt_estimate(vf x) { return v_set(1.0f) / v_sqrt(x); }
+SIMD_INLINE vf v_reciprocal_estimate(vf x) { return v_set(1.0f) / x; }
 /* Nearest integer by adding and taking away 2^23, from where on every float is an integer. Keeps the sign of
  * 0. */
 SIMD_INLINE vf v_rint(vf x) {
