@@ -8,16 +8,21 @@ set(MIXTAPE_FLAGS_avx512fp16 ${MIXTAPE_FLAGS_avx512} -mavx512fp16)
 set(MIXTAPE_FLAGS_avx512vnni ${MIXTAPE_FLAGS_avx512} -mavx512vnni)
 set(MIXTAPE_FLAGS_avxvnni ${MIXTAPE_FLAGS_avx2} -mavxvnni)
 set(MIXTAPE_FLAGS_amx ${MIXTAPE_FLAGS_avx512bf16} -mamx-tile -mamx-bf16)
+set(MIXTAPE_FLAGS_neon -march=armv8-a)
 
 # The names that files end in: of all architectures, and of the one that is built for.
 set(MIXTAPE_SETS_x86 avx2 avx512 avx512bf16 avx512fp16 avx512vnni avxvnni amx)
-set(MIXTAPE_SETS_arm64)
+set(MIXTAPE_SETS_arm64 neon)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(MIXTAPE_ARCHITECTURE x86)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
   set(MIXTAPE_ARCHITECTURE arm64)
 else()
   message(FATAL_ERROR "Mixtape runs on x86-64 and arm64, not on ${CMAKE_SYSTEM_PROCESSOR}")
+endif()
+if(CMAKE_C_BYTE_ORDER STREQUAL "BIG_ENDIAN")
+  message(FATAL_ERROR "Mixtape runs on little-endian processors alone: files, checkpoints and 16-bit kernels "
+                      "read and write numbers as they lie in memory")
 endif()
 
 # Leaves out of the list what other architectures have: kernels by set, and files named after one.

@@ -8,15 +8,23 @@
 #include "backend/cpu/gemm/small_n/plan.h"
 #include "backend/gemm_products.h"
 
-/* Can this processor run the code of an engine? Its plans are made by it too. */
-static inline bool engine_runs_here(const mix_gemm_engine *engine) {
+/* The engine of a name, as "f32_avx512"; NULL: this architecture has none, or this processor cannot run its
+ * code, by which its plans are made too. */
+static inline const mix_gemm_engine *engine_here(const char *name) {
+#define ENGINES_OF_SET(set, features, ...)                                                                   \
+  {"mix_gemm_f32_" #set, &mix_gemm_f32_##set, features},                                                     \
+      {"mix_gemm_f64_" #set, &mix_gemm_f64_##set, features},
+#define ENGINE_OF_PRODUCT(id, dtype, engine, kernel, features, ...) {#engine, &engine, features},
+  static const struct {
+    const char *name;
+    const mix_gemm_engine *engine;
+    uint32_t needs;
+  } all[] = {MIX_VECTOR_SETS(ENGINES_OF_SET) MIX_SPECIAL_PRODUCTS(ENGINE_OF_PRODUCT)};
   mix_cpu_override(UINT32_MAX);
-  const uint32_t found = mix_cpu_features();
-  if (engine == &mix_gemm_f32_avx2 || engine == &mix_gemm_f64_avx2) return found & MIX_CPU_AVX2;
-  if (engine == &mix_gemm_f32_avx512 || engine == &mix_gemm_f64_avx512) return found & MIX_CPU_AVX512;
-  if (engine == &mix_gemm_t4x16_avx512fp16 || engine == &mix_gemm_t4x32_avx512fp16)
-    return found & MIX_CPU_AVX512_FP16;
-  return true;
+  const uint32_t found = mix_cpu_features() | MIX_CPU_BF16_PAIRS; /* whether they gain or not */
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (!strcmp(all[i].name + strlen("mix_gemm_"), name)) return all[i].needs & ~found ? NULL : all[i].engine;
+  return NULL;
 }
 
 /* transposes: bit 0 for A, bit 1 for B. */

@@ -5,25 +5,33 @@
 #define TESTS_BACKEND_INSTRUCTION_SETS_H
 
 #include "support/skip.h"
-#include "base/processor.h"
+#include "backend/cpu/isa.h"
+#include "base/processor_found.h"
+
+#include <string.h>
 
 typedef struct instruction_set {
   const char *name;
   uint32_t features;
 } instruction_set;
 
-static const instruction_set instruction_sets[] = {
-    {"generic", 0},
-    {"avx2", MIX_CPU_AVX2},
-    {"avx512", MIX_CPU_AVX2 | MIX_CPU_AVX512},
-    {"amx", MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16},
-    {"avx512bf16", MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS},
-    {"avxvnni", MIX_CPU_AVX2 | MIX_CPU_AVX_VNNI},
-    {"avx512vnni", MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_VNNI},
-};
+#define SET_NUMBER(set, ...) SET_##set,
+#define SET_ROW(set, features, ...) {#set, features},
+enum { MIX_VECTOR_SETS(SET_NUMBER) VECTOR_SETS, BEST_SET = 0 };
+enum { AFTER_VECTOR_SETS = VECTOR_SETS - 1, MIX_PRODUCT_SETS(SET_NUMBER) MIX_DOT_SETS(SET_NUMBER) ALL_SETS };
+static const instruction_set instruction_sets[] = {MIX_VECTOR_SETS(SET_ROW) MIX_PRODUCT_SETS(SET_ROW)
+                                                       MIX_DOT_SETS(SET_ROW)};
+
+/* With those that MIXTAPE_MAX_ISA by the name of a vector set leaves: AVX-512's kernels run beside AVX2's. */
+static inline uint32_t features_with(const instruction_set *set) {
+  if (set >= instruction_sets + VECTOR_SETS) return set->features;
+  for (const mix_isa_cap *cap = mix_isa_caps; cap->name; cap++)
+    if (!strcmp(cap->name, set->name)) return cap->allowed;
+  return set->features;
+}
 
 static inline int use_instruction_set(void **state) {
-  mix_cpu_override(((const instruction_set *)*state)->features);
+  mix_cpu_override(features_with(*state));
   return 0;
 }
 static inline int restore_instruction_set(void **state) {
@@ -34,19 +42,19 @@ static inline int restore_instruction_set(void **state) {
 /* Skips the test if the instruction set is missing. Returns the set in use. */
 static inline const instruction_set *needed_instruction_set(void **state) {
   const instruction_set *set = *state;
-  if (set->features != mix_cpu_features()) SKIP("this processor lacks the instruction set");
+  if (features_with(set) != mix_cpu_features()) SKIP("this processor lacks the instruction set");
   return set;
 }
 #define NEED_INSTRUCTION_SET(state) ((void)needed_instruction_set(state))
-#define ON_SET(test, name, index)                                                                            \
-  { #test "_" name, test, use_instruction_set, restore_instruction_set, (void *)&instruction_sets[index] }
-#define ON_EACH_SET(test) ON_SET(test, "generic", 0), ON_SET(test, "avx2", 1), ON_SET(test, "avx512", 2)
-/* For products: only they have AMX kernels, and kernels for pairs of bfloat16. */
-#define ON_EACH_SET_OF_PRODUCTS(test)                                                                        \
-  ON_EACH_SET(test), ON_SET(test, "amx", 3), ON_SET(test, "avx512bf16", 4)
+#define ON_SET(set, test)                                                                                    \
+  { #test "_" #set, test, use_instruction_set, restore_instruction_set, (void *)&instruction_sets[SET_##set] }
+#define AND_ON_SIMD_SET(set, features, vectors, test) , ON_SET(set, test)
+#define AND_ON_PRODUCT_SET(set, features, test) , ON_SET(set, test)
+#define AND_ON_EACH_SIMD_SET(test) MIX_SIMD_SETS(AND_ON_SIMD_SET, test)
+#define ON_EACH_SET(test) ON_SET(generic, test) AND_ON_EACH_SIMD_SET(test)
+/* For products: only they have kernels for tiles and for pairs of bfloat16. */
+#define ON_EACH_SET_OF_PRODUCTS(test) ON_EACH_SET(test) MIX_PRODUCT_SETS(AND_ON_PRODUCT_SET, test)
 /* For products of int8. */
-#define ON_EACH_SET_OF_INTEGERS(test)                                                                        \
-  ON_SET(test, "generic", 0), ON_SET(test, "avx2", 1), ON_SET(test, "avxvnni", 5),                           \
-      ON_SET(test, "avx512vnni", 6)
+#define ON_EACH_SET_OF_INTEGERS(test) ON_EACH_SET(test) MIX_DOT_SETS(AND_ON_SIMD_SET, test)
 
 #endif

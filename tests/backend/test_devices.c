@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "backend/backend.h"
+#include "base/machine.h"
 #include "base/processor.h"
 #include <mixtape/device.h>
 
@@ -227,7 +228,7 @@ static void the_text_says_what_serves(void **state) {
     if (!strstr(text, expected[i])) fail_msg("\"%s\" is not in:\n%s", expected[i], text);
   assert_non_null(strstr(text, mix_cpu_name()));
   mix_cpu_override(0);
-  assert_non_null(strstr(mix_devices_text(), "in force: none beyond x86-64"));
+  assert_non_null(strstr(mix_devices_text(), "in force: none beyond " MIX_MACHINE));
   assert_null(strstr(mix_devices_text(), "_avx512\n"));
   /* Under auto: what was asked before and refused, and what 16-bit products come to. */
   mix_set_accumulate("auto");

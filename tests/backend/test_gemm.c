@@ -64,12 +64,11 @@ enum form { BLOCKS, SMALL_N, SMALL_N_TRANSPOSED, TRANSPOSED, SMALL_M_TRANSPOSED 
  * with few rows (small_m) for the transposed product. (small_m without transposing has the order of blocks:
  * test_small_m.c.) */
 static enum form form_of(const instruction_set *set, const product *x, int threads, mix_gemm_plan *plan) {
-  static const mix_gemm_engine *const engines[][2] = {{&mix_gemm_f32_generic, &mix_gemm_f64_generic},
-                                                      {&mix_gemm_f32_avx2, &mix_gemm_f64_avx2},
-                                                      {&mix_gemm_f32_avx512, &mix_gemm_f64_avx512}};
+#define ENGINES(set, ...) {&mix_gemm_f32_##set, &mix_gemm_f64_##set},
+  static const mix_gemm_engine *const engines[][2] = {MIX_VECTOR_SETS(ENGINES)};
   const mix_dtype dtype = x->inputs[0].dtype;
   const ptrdiff_t level = set - instruction_sets;
-  const mix_gemm_engine *engine = engines[level < 2 ? level : 2][dtype == MIX_FLOAT64];
+  const mix_gemm_engine *engine = engines[level < VECTOR_SETS ? level : BEST_SET][dtype == MIX_FLOAT64];
   *plan = plan_of(engine, x, threads);
   if (plan->algorithm == &mix_gemm_small_m) return plan->compute_transposed ? SMALL_M_TRANSPOSED : BLOCKS;
   return plan->algorithm == &mix_gemm_small_n ? plan->compute_transposed ? SMALL_N_TRANSPOSED : SMALL_N
@@ -110,7 +109,9 @@ static void deep_products_take_every_form(void **state) {
         product x = make_product(dtypes[d], deep[s].shape[0], deep[s].shape[1], deep[s].shape[2], transposes);
         const char *name = dispatched(&x)->name;
         if (!strstr(name, "amx")) {
-          assert_non_null(strstr(name, set->features & MIX_CPU_AVX512 ? "avx512" : set->name));
+          assert_non_null(strstr(
+              name, instruction_sets[set < instruction_sets + VECTOR_SETS ? set - instruction_sets : BEST_SET]
+                        .name));
           for (int threads = 1; threads <= MAX_THREADS; threads++) {
             mix_gemm_plan plan;
             assert_int_equal(form_of(set, &x, threads, &plan), deep[s].forms[transposes]);
@@ -430,10 +431,11 @@ static void packed_rows_are_prefetched(void **unused) {
     bool prefetched;
   } cases[] = {{2048, 4096, 4096, 0, true},  {2048, 4096, 4096, 2, true}, {784, 4096, 8192, 1, true},
                {4096, 4096, 2048, 1, false}, {128, 64, 784, 0, false},    {784, 64, 128, 1, false}};
-  if (!engine_runs_here(&mix_gemm_f32_avx512)) SKIP("this processor lacks AVX-512");
+  const mix_gemm_engine *engine = engine_here("f32_avx512");
+  if (!engine) SKIP("this processor lacks AVX-512");
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    const mix_gemm_plan plan = plan_of_shape(&mix_gemm_f32_avx512, MIX_FLOAT32, cases[i].m, cases[i].n,
-                                             cases[i].k, cases[i].transposes, 2);
+    const mix_gemm_plan plan =
+        plan_of_shape(engine, MIX_FLOAT32, cases[i].m, cases[i].n, cases[i].k, cases[i].transposes, 2);
     assert_int_equal(mix_blocked_plan_of(&plan)->prefetch_a_source, cases[i].prefetched);
   }
 }
@@ -450,33 +452,34 @@ static void gradients_of_kernels_of_few_examples_are_shared_by_whole_rows(void *
                {1000, 1003, 128, 1, true}, {4096, 4096, 128, 1, true},  {784, 4096, 8192, 1, false},
                {64, 4096, 128, 1, false},  {1024, 1024, 8, 0, false},   {1024, 1024, 128, 2, false}};
   static const struct {
-    const mix_gemm_engine *engine;
+    const char *name;
     mix_dtype dtype;
-  } engines[] = {{&mix_gemm_f32_generic, MIX_FLOAT32},
-                 {&mix_gemm_f32_avx512, MIX_FLOAT32},
-                 {&mix_gemm_f32_avx512, MIX_BFLOAT16},
-                 {&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16}};
+  } engines[] = {{"f32_generic", MIX_FLOAT32},
+                 {"f32_avx512", MIX_FLOAT32},
+                 {"f32_avx512", MIX_BFLOAT16},
+                 {"t4x16_avx512fp16", MIX_FLOAT16},
+                 {"f32_neon", MIX_FLOAT32}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (size_t e = 0; e < sizeof engines / sizeof *engines; e++) {
-      if (!engine_runs_here(engines[e].engine)) continue;
-      assert_int_equal(plan_of_shape(engines[e].engine, engines[e].dtype, cases[i].m, cases[i].n, cases[i].k,
-                                     cases[i].transposes, 2)
-                           .grid_rows,
-                       1 + cases[i].whole);
+      const mix_gemm_engine *engine = engine_here(engines[e].name);
+      if (!engine) continue;
+      assert_int_equal(
+          plan_of_shape(engine, engines[e].dtype, cases[i].m, cases[i].n, cases[i].k, cases[i].transposes, 2)
+              .grid_rows,
+          1 + cases[i].whole);
     }
 }
 
 int main(void) {
-  mix_set_accumulate("exact"); /* blocked sums: test_gemm_fp16.c */
+  mix_set_accumulate("exact"); /* blocked sums: test_gemm_avx512fp16.c */
   const struct CMUnitTest tests[] = {
       ON_EACH_SET_OF_PRODUCTS(exact_on_integers),
       ON_EACH_SET_OF_PRODUCTS(deep_products_take_every_form),
       ON_EACH_SET_OF_PRODUCTS(deep_products_are_exact_on_integers),
       ON_EACH_SET(few_rows_of_16_bits_are_summed_along_vectors),
       ON_EACH_SET(transposed_products_of_several_blocks),
-      ON_SET(shallow_products_stream_their_result, "avx2", 1),
-      ON_SET(shallow_products_stream_their_result, "avx512", 2),
-      ON_EACH_SET_OF_PRODUCTS(bound_on_random_data),
+      ON_EACH_SET_OF_PRODUCTS(bound_on_random_data)
+          AND_ON_EACH_SIMD_SET(shallow_products_stream_their_result),
       ON_EACH_SET(residual_of_a_big_product),
       ON_EACH_SET_OF_PRODUCTS(same_bits_for_any_number_of_threads),
       ON_EACH_SET(float16_range),

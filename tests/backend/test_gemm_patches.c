@@ -13,33 +13,13 @@ typedef struct engine_test {
   uint32_t needs;
 } engine_test;
 
-enum {
-  TILES = MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16,
-  HALVES = MIX_CPU_AVX512 | MIX_CPU_AVX512_FP16,
-  PAIRS = MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16, /* whether they gain or not */
-};
-static const engine_test engines[] = {
-    {"bf16_amx", &mix_gemm_f32_amx, MIX_BFLOAT16, TILES},
-    {"f16_amx", &mix_gemm_f32_amx, MIX_FLOAT16, TILES},
-    {"f32_amx", &mix_gemm_f32_amx, MIX_FLOAT32, TILES},
-    {"f16_t4x16", &mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, HALVES},
-    {"bf16_t4x16", &mix_gemm_t4x16_avx512fp16, MIX_BFLOAT16, HALVES},
-    {"f16_t4x32", &mix_gemm_t4x32_avx512fp16, MIX_FLOAT16, HALVES},
-    {"bf16_t4x32", &mix_gemm_t4x32_avx512fp16, MIX_BFLOAT16, HALVES},
-    {"bf16_avx512bf16", &mix_gemm_f32_avx512bf16, MIX_BFLOAT16, PAIRS},
-    {"f32_avx512", &mix_gemm_f32_avx512, MIX_FLOAT32, MIX_CPU_AVX512},
-    {"f16_avx512", &mix_gemm_f32_avx512, MIX_FLOAT16, MIX_CPU_AVX512},
-    {"bf16_avx512", &mix_gemm_f32_avx512, MIX_BFLOAT16, MIX_CPU_AVX512},
-    {"f64_avx512", &mix_gemm_f64_avx512, MIX_FLOAT64, MIX_CPU_AVX512},
-    {"f32_avx2", &mix_gemm_f32_avx2, MIX_FLOAT32, MIX_CPU_AVX2},
-    {"f16_avx2", &mix_gemm_f32_avx2, MIX_FLOAT16, MIX_CPU_AVX2},
-    {"bf16_avx2", &mix_gemm_f32_avx2, MIX_BFLOAT16, MIX_CPU_AVX2},
-    {"f64_avx2", &mix_gemm_f64_avx2, MIX_FLOAT64, MIX_CPU_AVX2},
-    {"f32_generic", &mix_gemm_f32_generic, MIX_FLOAT32, 0},
-    {"f16_generic", &mix_gemm_f32_generic, MIX_FLOAT16, 0},
-    {"bf16_generic", &mix_gemm_f32_generic, MIX_BFLOAT16, 0},
-    {"f64_generic", &mix_gemm_f64_generic, MIX_FLOAT64, 0},
-};
+#define OF_SET(set, features, ...)                                                                           \
+  {"f32_" #set, &mix_gemm_f32_##set, MIX_FLOAT32, features},                                                 \
+      {"f16_" #set, &mix_gemm_f32_##set, MIX_FLOAT16, features},                                             \
+      {"bf16_" #set, &mix_gemm_f32_##set, MIX_BFLOAT16, features},                                           \
+      {"f64_" #set, &mix_gemm_f64_##set, MIX_FLOAT64, features},
+#define OF_PRODUCT(id, dtype, engine, kernel, features, ...) {#id, &engine, dtype, features},
+static const engine_test engines[] = {MIX_SPECIAL_PRODUCTS(OF_PRODUCT) MIX_VECTOR_SETS(OF_SET)};
 enum { ENGINES = sizeof engines / sizeof *engines };
 
 static const struct {
@@ -128,8 +108,10 @@ typedef struct seen {
   bool halves, shared, kept, parts;
 } seen;
 
+static bool has_tiles(const engine_test *e) { return strstr(e->name, "_amx"); }
+
 static void note(const engine_test *e, const mix_gemm_plan *plan, seen *all) {
-  if (e->engine != &mix_gemm_f32_amx) return;
+  if (!has_tiles(e)) return;
   const mix_amx_plan *own = mix_amx_plan_of(plan);
   all->halves |= own->split_k, all->shared |= own->shared_blocks > 0, all->kept |= own->keep_outer;
   all->parts |= own->gathered_rows < plan->mc;
@@ -181,12 +163,13 @@ static void compare(const engine_test *e, int number, bool transpose_a, bool tra
 static void each_engine(void **state) {
   const engine_test *e = *state;
   mix_cpu_override(UINT32_MAX);
-  if (e->needs & ~mix_cpu_features()) SKIP("%s is not for this processor", e->name);
+  if (e->needs & ~(mix_cpu_features() | MIX_CPU_BF16_PAIRS)) /* whether they gain or not */
+    SKIP("%s is not for this processor", e->name);
   random_state = 1;
   seen all = {0};
   for (int number = 0; number < CASES; number++)
     for (int way = 0; way < 4; way++) compare(e, number, way & 1, way & 2, way != number % 4, &all);
-  const bool tiles = e->engine == &mix_gemm_f32_amx;
+  const bool tiles = has_tiles(e);
   assert_true(all.halves == tiles && all.shared == tiles && all.kept == tiles && all.parts == tiles);
 }
 

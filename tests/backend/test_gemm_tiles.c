@@ -4,11 +4,12 @@
 #include "backend/gemm_plans.h"
 
 static const struct {
-  const mix_gemm_engine *engine;
+  const char *name;
   mix_dtype dtype;
-} engines[] = {{&mix_gemm_f32_generic, MIX_FLOAT32},       {&mix_gemm_f32_avx512, MIX_FLOAT32},
-               {&mix_gemm_f32_avx512, MIX_BFLOAT16},       {&mix_gemm_f64_avx2, MIX_FLOAT64},
-               {&mix_gemm_t4x32_avx512fp16, MIX_BFLOAT16}, {&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16}};
+} engines[] = {{"f32_generic", MIX_FLOAT32},       {"f32_avx512", MIX_FLOAT32},
+               {"f32_avx512", MIX_BFLOAT16},       {"f64_avx2", MIX_FLOAT64},
+               {"t4x32_avx512fp16", MIX_BFLOAT16}, {"t4x16_avx512fp16", MIX_FLOAT16},
+               {"f32_neon", MIX_FLOAT32},          {"f64_neon", MIX_FLOAT64}};
 enum { ENGINES = sizeof engines / sizeof *engines, TEAM = 5, MAX_TILES = 5000 };
 
 /* Products with work stealing for two threads. `once`: what float16 sums pack once for all tiles, with a
@@ -63,11 +64,12 @@ static void tiles_cover_the_result_once(void **unused) {
       {4100, 33, 9000},  {16, 70000, 3000}, {513, 2049, 1500}, {3, 5, 7},         {129, 65, 0}};
   int stealing_plans[2] = {0};
   for (int e = 0; e < ENGINES; e++)
-    for (size_t s = 0; engine_runs_here(engines[e].engine) && s < sizeof shapes / sizeof *shapes; s++)
+    for (size_t s = 0; engine_here(engines[e].name) && s < sizeof shapes / sizeof *shapes; s++)
       for (int transposes = 0; transposes < 4; transposes++)
         for (int threads = 1; threads <= TEAM; threads++) {
-          const mix_gemm_plan plan = plan_of_shape(engines[e].engine, engines[e].dtype, shapes[s][0],
-                                                   shapes[s][1], shapes[s][2], transposes, threads);
+          const mix_gemm_plan plan =
+              plan_of_shape(engine_here(engines[e].name), engines[e].dtype, shapes[s][0], shapes[s][1],
+                            shapes[s][2], transposes, threads);
           if (plan.algorithm == &mix_gemm_small_n || plan.algorithm == &mix_gemm_small_m)
             continue; /* have shares, not tiles */
           take_all(&plan, NULL, -1);
@@ -90,17 +92,21 @@ static void tiles_cover_the_result_once(void **unused) {
 static void only_large_products_of_several_threads_steal(void **unused) {
   (void)unused;
   for (int e = 0; e < ENGINES; e++) {
-    if (!engine_runs_here(engines[e].engine)) continue;
+    if (!engine_here(engines[e].name)) continue;
     for (int c = 0; c < CASES; c++) {
       const int transposes = cases[c].transposes;
-      assert_true(plan_of_shape(engines[e].engine, engines[e].dtype, cases[c].m, cases[c].n, cases[c].k,
-                                transposes, 2)
+      assert_true(plan_of_shape(engine_here(engines[e].name), engines[e].dtype, cases[c].m, cases[c].n,
+                                cases[c].k, transposes, 2)
                       .tiles.steal);
     }
-    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 4096, 4096, 0, 1).tiles.steal);
-    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 64, 784, 0, 2).tiles.steal);
-    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 128, 256, 784, 0, 2).tiles.steal);
-    assert_false(plan_of_shape(engines[e].engine, engines[e].dtype, 1 << 20, 4096, 0, 0, 2).tiles.steal);
+    assert_false(
+        plan_of_shape(engine_here(engines[e].name), engines[e].dtype, 128, 4096, 4096, 0, 1).tiles.steal);
+    assert_false(
+        plan_of_shape(engine_here(engines[e].name), engines[e].dtype, 128, 64, 784, 0, 2).tiles.steal);
+    assert_false(
+        plan_of_shape(engine_here(engines[e].name), engines[e].dtype, 128, 256, 784, 0, 2).tiles.steal);
+    assert_false(
+        plan_of_shape(engine_here(engines[e].name), engines[e].dtype, 1 << 20, 4096, 0, 0, 2).tiles.steal);
   }
 }
 
@@ -134,8 +140,8 @@ static void small_tiles_are_for_threads_of_different_speeds(void **unused) {
   static const int64_t shapes[][3] = {
       {128, 4096, 4096}, {128, 784, 4096}, {128, 576, 4096}, {128, 3150, 4096}, {4096, 4096, 128}};
   for (int e = 0; e < ENGINES; e++)
-    for (size_t s = 0; engine_runs_here(engines[e].engine) && s < sizeof shapes / sizeof *shapes; s++) {
-      const mix_gemm_plan plan = plan_of_shape(engines[e].engine, engines[e].dtype, shapes[s][0],
+    for (size_t s = 0; engine_here(engines[e].name) && s < sizeof shapes / sizeof *shapes; s++) {
+      const mix_gemm_plan plan = plan_of_shape(engine_here(engines[e].name), engines[e].dtype, shapes[s][0],
                                                shapes[s][1], shapes[s][2], shapes[s][2] == 128, 2);
       if (!plan.tiles.steal) continue;
       assert_false(takes_small_tiles_after(&plan, (const double[]){1, 1}));
@@ -147,10 +153,12 @@ static void small_tiles_are_for_threads_of_different_speeds(void **unused) {
 
 static void float16_sums_pack_once_what_tiles_share(void **unused) {
   (void)unused;
+  const mix_gemm_engine *engine = engine_here("t4x16_avx512fp16");
+  if (!engine) SKIP("this processor lacks AVX512-FP16");
   if (mix_cpu_cache(2) != 2 << 20) SKIP("the second cache is not of 2 MiB");
   for (int c = 0; c < CASES; c++) {
-    const mix_gemm_plan plan = plan_of_shape(&mix_gemm_t4x16_avx512fp16, MIX_FLOAT16, cases[c].m, cases[c].n,
-                                             cases[c].k, cases[c].transposes, 2);
+    const mix_gemm_plan plan =
+        plan_of_shape(engine, MIX_FLOAT16, cases[c].m, cases[c].n, cases[c].k, cases[c].transposes, 2);
     assert_int_equal(mix_fp16_plan_of(&plan)->packed_once ? plan.tiles.by_columns ? 'A' : 'B' : '-',
                      cases[c].once);
   }
@@ -219,7 +227,8 @@ static void batches_of_large_products(const mix_kernel *kernel) {
 /* Not portable C: it is slow, and has the same driver as AVX2. */
 static bool steals_tiles(const mix_kernel *kernel) { return kernel->needs && !strstr(kernel->name, "amx"); }
 static bool stands_for_its_driver(const mix_kernel *kernel) {
-  return strstr(kernel->name, "_t4x16_") || strstr(kernel->name, "_f32_acc32_avx");
+  return strstr(kernel->name, "_t4x16_") || strstr(kernel->name, "_f32_acc32_avx") ||
+         strstr(kernel->name, "_f32_acc32_neon");
 }
 
 int main(void) {

@@ -23,7 +23,7 @@ static const mix_kernel *kernel_of(int dtype, const instruction_set *set) {
 /* Does an engine without a kernel for these dtypes read B along its rows? */
 static bool is_small_m(const product *x) {
   const bool wide = x->inputs[0].dtype == MIX_FLOAT64;
-  const mix_gemm_engine *engine = wide ? &mix_gemm_f64_avx2 : &mix_gemm_f32_avx2;
+  const mix_gemm_engine *engine = wide ? &mix_gemm_f64_generic : &mix_gemm_f32_generic;
   return plan_of(engine, x, 1).algorithm == &mix_gemm_small_m;
 }
 

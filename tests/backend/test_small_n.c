@@ -48,7 +48,7 @@ static double *rows_along_k(const product *x, int which) {
 
 static void check_bits_of(int first, int end, const instruction_set *set, int64_t m, int64_t n, int64_t k,
                           int transposes) {
-  const int vector = set->features & MIX_CPU_AVX512 ? 64 : set->features ? 32 : 16; /* bytes */
+  const int vector = set->features & MIX_CPU_AVX512 ? 64 : set->features & MIX_CPU_AVX2 ? 32 : 16; /* bytes */
   const bool fused = set->features != 0;
   for (int d = first; d < end; d++) {
     product x = make_product(dtypes[d].dtype, m, n, k, transposes);

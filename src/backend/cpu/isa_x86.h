@@ -1,18 +1,18 @@
-/* The instruction sets of x86-64 that kernels use, best first. */
+/* The instruction sets of x86-64 that kernels use (isa.h says what the lists are). */
 #pragma once
 
 #include "base/processor.h"
 
-/* X(set, features, description of its products, ...): sets with a vocabulary of vectors (simd/). */
-#define MIX_VECTOR_SETS(X, ...)                                                                              \
+#define MIX_SIMD_SETS(X, ...)                                                                                \
   X(avx512, MIX_CPU_AVX512, "vectors of 64 bytes", ##__VA_ARGS__)                                            \
-  X(avx2, MIX_CPU_AVX2, "vectors of 32 bytes", ##__VA_ARGS__)                                                \
-  X(generic, 0, "portable C: no vector instructions in force", ##__VA_ARGS__)
+  X(avx2, MIX_CPU_AVX2, "vectors of 32 bytes", ##__VA_ARGS__)
 
-/* X(set, features, description): products of int8, best first. */
+#define MIX_DOT_SETS(X, ...)                                                                                 \
+  X(avx512vnni, MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AVX512_VNNI,                                         \
+    "VPDPBUSD on vectors of 64 bytes, exact", ##__VA_ARGS__)                                                 \
+  X(avxvnni, MIX_CPU_AVX2 | MIX_CPU_AVX_VNNI, "VPDPBUSD on vectors of 32 bytes, exact", ##__VA_ARGS__)
 #define MIX_INTEGER_SETS(X)                                                                                  \
-  X(avx512vnni, MIX_CPU_AVX512 | MIX_CPU_AVX512_VNNI, "VPDPBUSD on vectors of 64 bytes, exact")              \
-  X(avxvnni, MIX_CPU_AVX2 | MIX_CPU_AVX_VNNI, "VPDPBUSD on vectors of 32 bytes, exact")                      \
+  MIX_DOT_SETS(X)                                                                                            \
   X(avx2, MIX_CPU_AVX2, "VPMADDWD of numbers widened to 16 bits, exact")                                     \
   X(generic, 0, "portable C, exact")
 
@@ -20,9 +20,7 @@
 #define MIX_NEEDS_PAIRS (MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS)
 #define MIX_NEEDS_AMX (MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16 | MIX_CPU_AMX_BF16)
 
-/* X(id, dtype, engine, name, features, kernel that it widens for, accumulation, description): products by
- * other instructions than those of vectors, in the order of choice. Of the blocked sums first those that
- * `auto` takes for large products alone. */
+/* In the order of choice. Of the blocked sums first those that `auto` takes for large products alone. */
 #define MIX_SPECIAL_PRODUCTS(X)                                                                              \
   X(f16_t4x32, MIX_FLOAT16, mix_gemm_t4x32_avx512fp16, "f16_t4x32_avx512fp16", MIX_NEEDS_FP16, NULL,         \
     MIX_ACCUMULATE_BLOCKED,                                                                                  \
@@ -44,3 +42,8 @@
     "three bfloat16 products on tiles for one: float32 precision high is asked for")                         \
   X(bf16_avx512bf16, MIX_BFLOAT16, mix_gemm_f32_avx512bf16, "bf16_acc32_avx512bf16", MIX_NEEDS_PAIRS, NULL,  \
     MIX_ACCUMULATE_EXACT, "pairs multiplied by VDPBF16PS, float32's order of sums: 1.5 to 2 times its rate")
+
+/* Sets in force, for tests, whose products are by other instructions than those of vectors. */
+#define MIX_PRODUCT_SETS(X, ...)                                                                             \
+  X(amx, MIX_CPU_AVX2 | MIX_NEEDS_AMX, ##__VA_ARGS__)                                                        \
+  X(avx512bf16, MIX_CPU_AVX2 | MIX_NEEDS_PAIRS, ##__VA_ARGS__)

@@ -29,7 +29,7 @@ typedef struct processor_speed {
 
 static const processor_speed *speed_of(uint32_t features) {
   static const processor_speed avx512 = {90, 0.5}, avx2 = {30, 0.1}, plain = {12, 0.1};
-  return features & MIX_CPU_AVX512 ? &avx512 : features & MIX_CPU_AVX2 ? &avx2 : &plain;
+  return features & MIX_CPU_AVX512 ? &avx512 : features & (MIX_CPU_AVX2 | MIX_CPU_NEON) ? &avx2 : &plain;
 }
 
 static double multiplications(const mix_plan *plan, const mix_step *step) {

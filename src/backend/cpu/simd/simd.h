@@ -1,11 +1,12 @@
-/* The vector vocabulary of the CPU's kernels. simd_generic.h, simd_avx2.h and simd_avx512.h each define it
- * for their instruction set. A kernel is written once in these names: FILE_avx2.c includes simd_avx2.h and
- * then the kernel's template.
+/* The vector vocabulary of the CPU's kernels. simd_generic.h, and a simd_*.h for each instruction set, define
+ * it. A kernel is written once in these names: FILE_avx2.c includes simd_avx2.h, then the kernel's template.
  *
  * Vectors are of floats, or of doubles where SIMD_DOUBLE is defined as 1 before the include:
  *
  *   real, vec              an element, a vector; the operators of C work on vectors
  *   SIMD_BYTES, LANES      bytes and elements of a vector
+ *   SIMD_REGISTERS, SIMD_MASKS
+ *                          vector registers; 1 where instructions take a mask of lanes
  *   v_set(x)               all lanes x
  *   v_load, v_store        any address
  *   v_stream               past the caches, to an address aligned to vectors

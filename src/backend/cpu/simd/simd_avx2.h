@@ -5,6 +5,8 @@
 #include <immintrin.h>
 
 #define SIMD_BYTES 32
+#define SIMD_REGISTERS 16
+#define SIMD_MASKS 0
 #define V_ACCUMULATE(c, a, b) ((c) = v_fma(a, b, c))
 #define V_ACCUMULATE_BROADCAST(c, p, b) ((c) = v_fma(v_set(*(p)), b, c))
 

@@ -5,6 +5,8 @@
 #include <immintrin.h>
 
 #define SIMD_BYTES 64
+#define SIMD_REGISTERS 32
+#define SIMD_MASKS 1
 
 #if SIMD_DOUBLE
 

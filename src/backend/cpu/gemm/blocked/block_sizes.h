@@ -2,8 +2,10 @@
 #pragma once
 
 /* MR: rows of a tile. Of small_n: rows of A at once; of small_m: steps of k at once. */
-#if SIMD_BYTES == 64
+#if SIMD_REGISTERS == 32 && SIMD_MASKS
 enum { MR = 14, SMALL_N_ROWS = 2, SMALL_M_STEPS = 8 };
+#elif SIMD_REGISTERS == 32 /* of 12 rows some loops spill: elements of A take registers of their own */
+enum { MR = 8, SMALL_N_ROWS = 1, SMALL_M_STEPS = 8 };
 #elif SIMD_BYTES == 32
 enum { MR = 6, SMALL_N_ROWS = 1, SMALL_M_STEPS = 4 };
 #else

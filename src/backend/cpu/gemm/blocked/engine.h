@@ -52,7 +52,7 @@ const mix_gemm_engine ENGINE = {
     .mr = MR,
     .nr = NR,
     .lanes = LANES,
-    .ragged_in_place = SIMD_BYTES == 64,
+    .ragged_in_place = SIMD_MASKS,
     .element_size = sizeof(real),
     .sum_size = sizeof(real),
     .kc = KC,

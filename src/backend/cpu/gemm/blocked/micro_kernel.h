@@ -1,7 +1,7 @@
 /* Template: the micro-kernels of one instruction set, for every number of rows up to MR, one or two vectors
- * of columns, both layouts of A. The sums of a full tile fill the register file (14 x 2 of 32, 6 x 2 of 16, 4
- * x 2 of 16): Goto and van de Geijn, Anatomy of high-performance matrix multiplication, ACM TOMS 2008; Van
- * Zee and van de Geijn, BLIS, ACM TOMS 2015. */
+ * of columns, both layouts of A. The sums of a full tile fill the register file (14 x 2 of 32, 8 x 2 of 32, 6
+ * x 2 of 16, 4 x 2 of 16): Goto and van de Geijn, Anatomy of high-performance matrix multiplication, ACM TOMS
+ * 2008; Van Zee and van de Geijn, BLIS, ACM TOMS 2015. */
 #include "backend/cpu/gemm/blocked/block_sizes.h"
 #include "backend/cpu/gemm/gemm.h"
 
@@ -24,7 +24,7 @@ SIMD_INLINE vec load_b(const int stored, const void *p) {
 /* The last vector of a row of B. Without masks it is read whole: there a ragged B is packed, which pads
  * it. */
 SIMD_INLINE vec load_last_b(const int stored, const void *p, v_part part) {
-#if SIMD_BYTES < 64
+#if !SIMD_MASKS
   return load_b(stored, p);
 #else
 #if !SIMD_DOUBLE
@@ -37,13 +37,13 @@ SIMD_INLINE vec load_last_b(const int stored, const void *p, v_part part) {
 
 /* The last vector of a row of C. Without masks a whole vector is faster as such. */
 SIMD_INLINE vec load_last_c(const real *p, v_part part) {
-#if SIMD_BYTES < 64
+#if !SIMD_MASKS
   if (part == LANES) return v_load(p);
 #endif
   return v_load_part(p, part);
 }
 SIMD_INLINE void store_last_c(real *p, vec x, v_part part) {
-#if SIMD_BYTES < 64
+#if !SIMD_MASKS
   if (part == LANES) {
     v_store(p, x);
     return;
@@ -182,11 +182,15 @@ SIMD_INLINE void multiply_whole(const int rows, int64_t depth, const real *a, in
       multiply_tile(rows, 1, layout, stored, depth, a, a_stride, b, b_stride, c, c_stride, columns, store);  \
   }
 
-#if SIMD_BYTES == 64
+#if SIMD_REGISTERS == 32 && SIMD_MASKS
 #define EACH_MR(X, ...)                                                                                      \
   X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__)                  \
   X(6, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__) X(9, __VA_ARGS__) X(10, __VA_ARGS__)                 \
   X(11, __VA_ARGS__) X(12, __VA_ARGS__) X(13, __VA_ARGS__) X(14, __VA_ARGS__)
+#elif SIMD_REGISTERS == 32
+#define EACH_MR(X, ...)                                                                                      \
+  X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__)                                    \
+  X(5, __VA_ARGS__) X(6, __VA_ARGS__) X(7, __VA_ARGS__) X(8, __VA_ARGS__)
 #elif SIMD_BYTES == 32
 #define EACH_MR(X, ...)                                                                                      \
   X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__) X(4, __VA_ARGS__) X(5, __VA_ARGS__) X(6, __VA_ARGS__)

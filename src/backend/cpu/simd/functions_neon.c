@@ -1,0 +1,20 @@
+/* The vector functions (vector_functions.h) of NEON. */
+#include "backend/cpu/simd/simd_neon.h"
+#include "backend/cpu/simd/vector_functions.h"
+
+#include "backend/cpu/simd/vector_math.inc.h"
+
+#include "backend/cpu/simd/elementwise.inc.h"
+
+#include "backend/cpu/simd/float8.inc.h"
+
+#include "backend/cpu/simd/fused_chains.inc.h"
+
+#include "backend/cpu/simd/rows.inc.h"
+
+#include "backend/cpu/simd/sum_products.inc.h"
+#include "backend/cpu/simd/products.inc.h"
+
+#define VECTOR_NAME mix_vector_neon
+#define VECTOR_TEXT "neon"
+#include "backend/cpu/simd/vector_table.inc.h"
