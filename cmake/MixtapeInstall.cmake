@@ -39,7 +39,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/bench/results DESTINATION ${document_fol
 # ---- the program ----
 install(TARGETS mixtape_program RUNTIME COMPONENT tools)
 find_package(Python3 COMPONENTS Interpreter)
-if(Python3_FOUND)
+if(CMAKE_CROSSCOMPILING)
+  message(STATUS "man pages and completions are not made: the program does not run here")
+elseif(Python3_FOUND)
   set(pages ${PROJECT_BINARY_DIR}/command_pages)
   add_custom_command(OUTPUT ${pages}/man1/mixtape.1
                      COMMAND ${CMAKE_COMMAND} -E rm -rf ${pages}

@@ -4,6 +4,9 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/distribute/plugin.c PROPER
                             COMPILE_DEFINITIONS MIXTAPE_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/plugins)
 set(MIXTAPE_MPI_FLAVORS "")
+if(CMAKE_CROSSCOMPILING) # the wrappers are those of this machine
+  return()
+endif()
 # Debian names the wrappers mpicc.openmpi and mpicc.mpich; elsewhere there is one mpicc, of either flavour.
 find_program(MIXTAPE_MPICC NAMES mpicc)
 set(plain "")
