@@ -9,10 +9,11 @@ set(MIXTAPE_FLAGS_avx512vnni ${MIXTAPE_FLAGS_avx512} -mavx512vnni)
 set(MIXTAPE_FLAGS_avxvnni ${MIXTAPE_FLAGS_avx2} -mavxvnni)
 set(MIXTAPE_FLAGS_amx ${MIXTAPE_FLAGS_avx512bf16} -mamx-tile -mamx-bf16)
 set(MIXTAPE_FLAGS_neon -march=armv8-a)
+set(MIXTAPE_FLAGS_neonbf16 -march=armv8.2-a+bf16)
 
 # The names that files end in: of all architectures, and of the one that is built for.
 set(MIXTAPE_SETS_x86 avx2 avx512 avx512bf16 avx512fp16 avx512vnni avxvnni amx)
-set(MIXTAPE_SETS_arm64 neon)
+set(MIXTAPE_SETS_arm64 neon neonbf16)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(MIXTAPE_ARCHITECTURE x86)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")

@@ -3,6 +3,8 @@
  * plans do. */
 #include "backend/cpu/simd/simd_avx512.h"
 
+#include "backend/cpu/gemm/bf16/pack_avx512.h"
+
 SIMD_INLINE vec upper_half(vec x) {
   return _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32((int)0xffff0000u)));
 }

@@ -6,7 +6,8 @@
  * flushes subnormal sums, whatever MXCSR says. (Measured on a Zen 4, bit for bit.) Packing puts number k into
  * the upper half and number k + 1 into the lower one. So the sums have the order, and the bits, of those of
  * the float32 engine for AVX-512 with operands that are widened: blocks of k are the same, and threads that
- * run plans flush subnormals there too. NaNs may have other payloads.
+ * run plans flush subnormals there too. NaNs may have other payloads. BFMLALT, for the upper halves, and then
+ * BFMLALB of arm64 do the same where FPCR.FZ is set, as it is in threads that run plans.
  *
  * Behind an odd depth A has -0 and B +0: their product, -0, leaves every sum as it is. */
 #pragma once

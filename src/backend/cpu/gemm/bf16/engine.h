@@ -1,10 +1,9 @@
-/* Template: an engine that multiplies pairs of bfloat16. The including file has included simd_avx512.h and
- * defines ENGINE, its name; WIDENING, the engine on its vectors; pair_fma(a, b, c), pairs times pairs added
- * to float32 sums; and redefines V_ACCUMULATE and V_ACCUMULATE_BROADCAST likewise. */
+/* Template: an engine that multiplies pairs of bfloat16. The including file has included a simd_*.h and the
+ * pack_*.h of its set, and defines ENGINE, its name; WIDENING, the engine on its vectors; pair_fma(a, b, c),
+ * pairs times pairs added to float32 sums; and redefines V_ACCUMULATE and V_ACCUMULATE_BROADCAST likewise. */
 #define TILE_OF_PAIRS
 #define TILE_FMA pair_fma
 #include "backend/cpu/gemm/bf16/bf16.h"
-#include "backend/cpu/gemm/bf16/pack.h"
 #include "backend/cpu/gemm/blocked/micro_kernel.h"
 
 static const mix_gemm_storage storages[] = {
@@ -19,7 +18,7 @@ const mix_gemm_engine ENGINE = {
     .mr = MR,
     .nr = NR,
     .lanes = LANES,
-    .ragged_in_place = true,
+    .ragged_in_place = SIMD_MASKS,
     .pairs = true,
     .widening = &WIDENING,
     .element_size = sizeof(real),

@@ -1,5 +1,7 @@
 /* The engine with VDPBF16PS: tiles of 14 x 32. */
 #include "backend/cpu/simd/simd_avx512.h"
+
+#include "backend/cpu/gemm/bf16/pack_avx512.h"
 #undef V_ACCUMULATE
 #undef V_ACCUMULATE_BROADCAST
 #define V_ACCUMULATE(c, a, b) __asm__("vdpbf16ps %2, %1, %0" : "+v"(c) : "v"(b), "v"(a))

@@ -1,30 +1,36 @@
-/* Products of bfloat16 in pairs: by VDPBF16PS where the processor has it, called by name whatever the
- * dispatch would choose, and emulated on every processor with AVX-512. Oracles: integer data whose products
- * and sums are exact (tolerance 0); the documented order of sums, step by step; the bits of the kernel that
- * widens. Subnormals and what is not finite, in every kernel: test_gemm_subnormals.c,
- * test_gemm_not_finite.c. */
+/* Products of bfloat16 in pairs: by VDPBF16PS, or BFMLALT and BFMLALB, where the processor has them, called
+ * by name whatever the dispatch would choose, and emulated on every processor with AVX-512 or NEON. Oracles:
+ * integer data whose products and sums are exact (tolerance 0); the documented order of sums, step by step;
+ * the bits of the kernel that widens. Subnormals and what is not finite, in every kernel:
+ * test_gemm_subnormals.c, test_gemm_not_finite.c. */
 /* Holds docs/NUMERICS.md: Pairs of bfloat16. */
 #include "support/skip.h"
 #include "backend/cpu/gemm/bf16/bf16.h"
 #include "backend/gemm_plans.h"
-#include <xmmintrin.h>
+#include "base/machine.h"
 
 extern const mix_gemm_engine mix_gemm_emulated_pairs;
 
-enum { NEEDS = MIX_CPU_AVX512 | MIX_CPU_AVX512_BF16, FLUSH_SUBNORMALS = 0x8040 /* MXCSR: FTZ and DAZ */ };
-
-static bool has_pairs(void) {
-  mix_cpu_override(UINT32_MAX);
-  return (mix_cpu_features() & NEEDS) == NEEDS;
+/* Of this processor; NULL: it has none. */
+static const mix_gemm_engine *pair_engine(void) {
+  const mix_gemm_engine *engine = engine_here("f32_avx512bf16");
+  return engine ? engine : engine_here("f32_neonbf16");
 }
+static const mix_gemm_engine *widening_engine(void) {
+  const mix_gemm_engine *engine = engine_here("f32_avx512");
+  return engine ? engine : engine_here("f32_neon");
+}
+static bool has_pairs(void) { return pair_engine() != NULL; }
 static void need_pairs(void) {
-  if (!has_pairs()) SKIP("this processor lacks AVX512-BF16");
+  if (!has_pairs()) SKIP("this processor has no instructions for pairs of bfloat16");
 }
 static const mix_kernel *pairs(void) {
-  return kernel_named(mix_cpu_matmul_kernels, "gemm_bf16_acc32_avx512bf16");
+  return kernel_named(mix_cpu_matmul_kernels, engine_here("f32_avx512bf16") ? "gemm_bf16_acc32_avx512bf16"
+                                                                            : "gemm_bf16_acc32_neonbf16");
 }
 static const mix_kernel *widening(void) {
-  return kernel_named(mix_cpu_matmul_kernels, "gemm_bf16_acc32_avx512");
+  return kernel_named(mix_cpu_matmul_kernels,
+                      engine_here("f32_avx512") ? "gemm_bf16_acc32_avx512" : "gemm_bf16_acc32_neon");
 }
 
 /* Around the edges of tiles (14 x 32), of vectors, of blocks of k (384, halves), odd depths, strips of
@@ -67,19 +73,20 @@ static const struct {
  * then that of its lower ones, each fused, subnormals flushed on the way in and out. */
 static void check_pairs(const mix_gemm_engine *engine) {
   enum { PAIRS = 3 };
-  const unsigned control = _mm_getcsr();
-  _mm_setcsr(control | FLUSH_SUBNORMALS);
+  const int lanes = engine->lanes;
+  const mix_float_control control = mix_float_control_get();
+  mix_float_control_set(control | MIX_FLUSH_SUBNORMALS);
   for (size_t r = 0; r < sizeof ranges / sizeof *ranges; r++)
     for (int i = 0; i < 5000; i++) {
       _Alignas(64) uint32_t a[PAIRS], b[PAIRS][32];
       _Alignas(64) float sums[16];
       for (int k = 0; k < PAIRS; k++) {
         a[k] = (random_word() & ranges[r].keep) | ranges[r].set;
-        for (int j = 0; j < 16; j++) b[k][j] = (random_word() & ranges[r].keep) | ranges[r].set;
+        for (int j = 0; j < lanes; j++) b[k][j] = (random_word() & ranges[r].keep) | ranges[r].set;
       }
-      engine->micro[MIX_GEMM_ALONG_K][0](PAIRS, a, PAIRS, b, 32, sums, 16, 16, MIX_GEMM_WRITE,
+      engine->micro[MIX_GEMM_ALONG_K][0](PAIRS, a, PAIRS, b, 32, sums, 16, lanes, MIX_GEMM_WRITE,
                                          (const char *)a, 0);
-      for (int j = 0; j < 16; j++) {
+      for (int j = 0; j < lanes; j++) {
         float sum = 0;
         for (int k = 0; k < PAIRS; k++) {
           sum = fmaf(of_bits(a[k] & 0xffff0000u), of_bits(b[k][j] & 0xffff0000u), sum);
@@ -89,15 +96,15 @@ static void check_pairs(const mix_gemm_engine *engine) {
           fail_msg("range %zu: the sum is %08x, not %08x", r, bits_of(sums[j]), bits_of(sum));
       }
     }
-  _mm_setcsr(control);
+  mix_float_control_set(control);
 }
 
 static void a_pair_is_two_fused_multiply_adds(void **unused) {
   (void)unused;
-  if (!(mix_cpu_found() & MIX_CPU_AVX512)) SKIP("this processor lacks AVX-512");
+  if (!widening_engine()) SKIP("this processor lacks AVX-512 and NEON");
   check_pairs(&mix_gemm_emulated_pairs);
   need_pairs();
-  check_pairs(&mix_gemm_f32_avx512bf16);
+  check_pairs(pair_engine());
 }
 
 /* ---- an engine, without the kernel table ---- */
@@ -117,11 +124,11 @@ static void run_engine(const mix_gemm_engine *engine, product *x) {
   const mix_gemm_operands operands = {.a = transposed ? mix_gemm_view_transposed(&b) : a,
                                       .b = transposed ? mix_gemm_view_transposed(&a) : b,
                                       .c = x->out};
-  const unsigned control = _mm_getcsr();
-  _mm_setcsr(control | FLUSH_SUBNORMALS);
+  const mix_float_control control = mix_float_control_get();
+  mix_float_control_set(control | MIX_FLUSH_SUBNORMALS);
   assert_int_equal(plan.barriers, 0);
   mix_gemm_run(&plan, &operands, &alone, workspace, workspace + plan.workspace.shared);
-  _mm_setcsr(control);
+  mix_float_control_set(control);
   for (int i = 0; i < 64; i++) assert_int_equal(workspace[bytes + (size_t)i], 0xff);
   mix_free_buffer(workspace, bytes + 64);
 }
@@ -157,11 +164,11 @@ static void check_order(const mix_gemm_engine *engine, const int64_t *shape, int
 
 static void sums_have_the_documented_order(void **unused) {
   (void)unused;
-  if (!(mix_cpu_found() & MIX_CPU_AVX512)) SKIP("this processor lacks AVX-512");
+  if (!widening_engine()) SKIP("this processor lacks AVX-512 and NEON");
   for (int s = 0; s < SHAPES; s++)
     for (int transposes = 0; transposes < 4; transposes++) {
       check_order(&mix_gemm_emulated_pairs, shapes[s], transposes);
-      if (has_pairs()) check_order(&mix_gemm_f32_avx512bf16, shapes[s], transposes);
+      if (has_pairs()) check_order(pair_engine(), shapes[s], transposes);
     }
 }
 
@@ -214,7 +221,7 @@ static void same_bits_as_widened(void **unused) {
     for (int transposes = 0; transposes < 4; transposes++) {
       const size_t range = (size_t)(s + transposes) % (sizeof ranges / sizeof *ranges);
       product x = make_product(MIX_BFLOAT16, shapes[s][0], shapes[s][1], shapes[s][2], transposes);
-      if (plan_of(&mix_gemm_f32_avx512, &x, 1).algorithm == &mix_gemm_blocked) {
+      if (plan_of(widening_engine(), &x, 1).algorithm == &mix_gemm_blocked) {
         fill_bits(&x, 0, range), fill_bits(&x, 1, range);
         run_with(widening(), &x, 1);
         uint16_t *widened = x.out;
@@ -256,11 +263,11 @@ static void leaves_other_orders_to_others(void **unused) {
     product x = make_product(MIX_BFLOAT16, shape[0], shape[1], shape[2], rows[i].transposes);
     const mix_kernel_args args = args_of(&x);
     assert_int_equal(pairs()->unsupported_reason(&args) != NULL, rows[i].left);
-    const mix_gemm_plan plan = plan_of(&mix_gemm_f32_avx512, &x, 1);
+    const mix_gemm_plan plan = plan_of(widening_engine(), &x, 1);
     if (!rows[i].left) {
       assert_ptr_equal(plan.algorithm == &mix_gemm_small_m ? &mix_gemm_blocked : plan.algorithm,
                        &mix_gemm_blocked);
-      assert_int_equal(plan.compute_transposed, plan_of(&mix_gemm_f32_avx512bf16, &x, 1).compute_transposed);
+      assert_int_equal(plan.compute_transposed, plan_of(pair_engine(), &x, 1).compute_transposed);
     }
     free_product(&x);
   }
