@@ -36,6 +36,9 @@ typedef struct mix_dense_options {
   mix_initializer *bias_initializer_object;
   mix_regularizer *kernel_regularizer, *bias_regularizer;
   mix_constraint *kernel_constraint, *bias_constraint;
+  /* Keras's quantization config as JSON, for layers made under a policy of the modes int8 and int4 with other
+   * settings than the mode's; NULL: those. ValueError, NotImplementedError. */
+  const char *quantization_config;
 } mix_dense_options;
 MIX_API mix_layer *mix_dense_with(const mix_dense_options *options);
 
@@ -268,7 +271,8 @@ typedef struct mix_embedding_options {
   mix_initializer *embeddings_initializer_object;
   mix_regularizer *embeddings_regularizer;
   mix_constraint *embeddings_constraint;
-  bool mask_zero; /* the result carries the mask indices != 0 */
+  bool mask_zero;                  /* the result carries the mask indices != 0 */
+  const char *quantization_config; /* as of Dense */
 } mix_embedding_options;
 MIX_API mix_layer *mix_embedding_with(const mix_embedding_options *options);
 

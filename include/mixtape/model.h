@@ -393,8 +393,9 @@ MIX_API mix_logs *mix_model_test_on_batch_with(mix_model *model, const mix_on_ba
 /* ---- quantization ---- */
 typedef struct mix_quantize_options {
   size_t size;
-  /* Required: "float8": training in float8 with delayed scaling, of Dense, EinsumDense and all that contains
-   * them. ValueError for a mode that Keras 3 has not; NotImplementedError for int8, int4, gptq and awq. */
+  /* Required. "float8": training in float8 with delayed scaling. "int8", "int4": kernels stored as integers,
+   * which no longer train. All are of Dense, EinsumDense and what contains them. ValueError for a mode that
+   * Keras 3 has not, and for int8 of layers that compute in float16; NotImplementedError for gptq and awq. */
   const char *mode;
   /* Extended regular expressions: only layers in whose name one of them is found. NULL and 0: all. */
   const char *filter;
@@ -404,13 +405,26 @@ typedef struct mix_quantize_options {
   bool (*chooses)(void *context, const mix_layer *layer);
   void *context;
   int64_t amax_history_length; /* float8: entries of each history of magnitudes; 0: 1024 */
+  /* int4: rows of a kernel that share a scale and a zero; 0: 128; -1: one scale for all rows of a column. */
+  int64_t block_size;
+  /* Are the inputs of products quantized, row by row, as they come? int8: yes, unless weights_only. int4: no,
+   * unless quantize_inputs, which goes with block_size -1 alone. */
+  bool weights_only, quantize_inputs;
+  /* The integers of weights and of inputs, from LOW to HIGH, where both are not 0 (Keras's value_range): int8
+   * -127 to 127, int4 -8 to 7 and no other; and what is added to the largest magnitude: 0: 1e-7, MIX_ZERO: 0.
+   */
+  int weight_low, weight_high, input_low, input_high;
+  double weight_epsilon, input_epsilon;
 } mix_quantize_options;
 /* Quantizes the layers of a built model of keras3, those in layers and models in it too. A layer's policy
  * becomes "float8_from_..."; float8 adds the weights inputs_scale, inputs_amax_history, kernel_scale,
- * kernel_amax_history, outputs_grad_scale and outputs_grad_amax_history, which a training step overwrites. A
- * layer that cannot be quantized stays as it is, with a warning. ValueError, and no change, if one of the
- * layers is quantized already, or none has weights yet. Compile again before training: an optimizer that is
- * built does not know the new weights. Changes the model. */
+ * kernel_amax_history, outputs_grad_scale and outputs_grad_amax_history, which a training step overwrites.
+ * Under "int8_from_..." a kernel has a byte for each number and kernel_scale; under "int4/128_from_..." half
+ * a byte, kernel_scale, kernel_zero and g_idx, without the last two with block_size -1 ("int4/-1_from_...").
+ * A layer that cannot be quantized stays as it is, with a warning. ValueError, and no change, if one of the
+ * layers is quantized already, or none has weights yet; TypeError for int8 and int4 of an EinsumDense with an
+ * ellipsis. Compile again before training: an optimizer that is built does not know the new weights. Changes
+ * the model. */
 MIX_API mix_status mix_model_quantize_with(mix_model *model, const mix_quantize_options *options);
 #ifndef __cplusplus
 /* mix_model_quantize(model, "float8", .filter = "fc") */

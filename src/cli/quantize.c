@@ -12,29 +12,37 @@
 #include <string.h>
 
 static void usage(FILE *out) {
-  fprintf(out,
-          "usage: mixtape quantize IN OUT --mode float8 [--filter REGEX]... [--amax-history N]\n"
-          "\n"
-          "Writes the model of IN as OUT, with the layers that can compute in the mode quantized: Dense,\n"
-          "EinsumDense, and those in other layers, such as attention. OUT trains from its beginning:\n"
-          "it has IN's compile settings, and no optimizer state.\n"
-          "\n"
-          "  IN                a model of Keras 3: .keras or .h5\n"
-          "  OUT               a name that ends in .keras, .h5, .weights.h5 or .npz\n"
-          "  --mode MODE       float8: training with products of float8 numbers\n"
-          "  --filter REGEX    only layers in whose name the expression is found; may be repeated,\n"
-          "                    and one of them is enough (default all layers)\n"
-          "  --amax-history N  steps whose largest magnitudes give a scale (default 1024)\n"
-          "  -h, --help        this text\n");
+  fprintf(
+      out,
+      "usage: mixtape quantize IN OUT --mode int8|int4|float8 [OPTION]...\n"
+      "\n"
+      "Writes the model of IN as OUT, with the layers that can compute in the mode quantized: Dense,\n"
+      "EinsumDense, and those in other layers, such as attention. OUT trains from its beginning:\n"
+      "it has IN's compile settings, and no optimizer state.\n"
+      "\n"
+      "  IN                a model of Keras 3: .keras or .h5\n"
+      "  OUT               a name that ends in .keras, .h5, .weights.h5 or .npz\n"
+      "  --mode MODE       int8, int4: kernels stored as integers of 8 or 4 bits, which no longer train;\n"
+      "                    float8: training with products of float8 numbers\n"
+      "  --block-size N    int4: so many rows of a kernel share a scale and a zero; -1: all rows of a\n"
+      "                    column share one scale (default 128)\n"
+      "  --weights-only    int8: inputs stay floating; by default each row is quantized, too\n"
+      "  --inputs          int4 with --block-size -1: inputs are quantized, too\n"
+      "  --weight-range LOW,HIGH, --input-range LOW,HIGH\n"
+      "                    int8: the integers in use (default -127,127)\n"
+      "  --input-epsilon X what is added to the largest magnitude of the inputs (default 1e-7)\n"
+      "  --filter REGEX    only layers in whose name the expression is found; may be repeated,\n"
+      "                    and one of them is enough (default all layers)\n"
+      "  --amax-history N  float8: steps whose largest magnitudes give a scale (default 1024)\n"
+      "  -h, --help        this text\n");
 }
 
 enum { MAX_FILTERS = 64 };
 
 typedef struct request {
-  const char *in, *out, *mode;
+  const char *in, *out;
   const char *filters[MAX_FILTERS];
-  int filter_count;
-  int64_t history;
+  mix_quantize_options options;
 } request;
 
 static int wrong(const char *message, const char *value) {
@@ -45,24 +53,63 @@ static int wrong(const char *message, const char *value) {
 
 /* ---- arguments ---- */
 
+/* "-127,127" */
+static bool read_range(const char *value, int *low, int *high) {
+  int end = 0;
+  return value && sscanf(value, "%4d,%4d%n", low, high, &end) == 2 && !value[end];
+}
+
+static bool read_epsilon(const char *value, double *epsilon) {
+  char *end = NULL;
+  const double read = value ? mix_number_read(value, &end) : -1;
+  *epsilon = read == 0 ? MIX_ZERO : read;
+  return read >= 0 && read < 1e30 && end != value && !*end;
+}
+
+/* Takes the option of int8 or int4 at argument *i. -1: there is none of that name. */
+static int take_integer_option(int argc, char **argv, int *i, mix_quantize_options *o) {
+  const char *value = NULL;
+  if (cli_is_option(argc, argv, i, "--block-size", &value)) {
+    const bool good = value && mix_integer_read(value, &o->block_size) && o->block_size;
+    return good ? CLI_OK : wrong(": expected -1, or a number of 1 or more", "--block-size");
+  }
+  if (cli_is_option(argc, argv, i, "--weight-range", &value))
+    return read_range(value, &o->weight_low, &o->weight_high)
+               ? CLI_OK
+               : wrong(": expected two integers with a comma between, such as -127,127", "--weight-range");
+  if (cli_is_option(argc, argv, i, "--input-range", &value))
+    return read_range(value, &o->input_low, &o->input_high)
+               ? CLI_OK
+               : wrong(": expected two integers with a comma between, such as -127,127", "--input-range");
+  if (cli_is_option(argc, argv, i, "--input-epsilon", &value))
+    return read_epsilon(value, &o->input_epsilon)
+               ? CLI_OK
+               : wrong(": expected a number of 0 or more", "--input-epsilon");
+  const bool weights_only = !strcmp(argv[*i], "--weights-only");
+  if (!weights_only && strcmp(argv[*i], "--inputs")) return -1;
+  *(weights_only ? &o->weights_only : &o->quantize_inputs) = true;
+  return CLI_OK;
+}
+
 /* Takes the option at argument *i. -1: there is none of that name. */
 static int take_option(int argc, char **argv, int *i, request *r) {
   const char *value = NULL;
+  mix_quantize_options *o = &r->options;
   if (cli_is_option(argc, argv, i, "--mode", &value)) {
-    r->mode = value;
+    o->mode = value;
     return value ? CLI_OK : wrong(": its value is missing", "--mode");
   }
   if (cli_is_option(argc, argv, i, "--filter", &value)) {
     if (!value) return wrong(": its value is missing", "--filter");
-    if (r->filter_count == MAX_FILTERS) return wrong(": more than 64 of them", "--filter");
-    r->filters[r->filter_count++] = value;
+    if (o->filter_count == MAX_FILTERS) return wrong(": more than 64 of them", "--filter");
+    r->filters[o->filter_count++] = value;
     return CLI_OK;
   }
   if (cli_is_option(argc, argv, i, "--amax-history", &value)) {
-    const bool good = value && mix_integer_read(value, &r->history) && r->history > 0;
+    const bool good = value && mix_integer_read(value, &o->amax_history_length) && o->amax_history_length > 0;
     return good ? CLI_OK : wrong(": expected a number of 1 or more", "--amax-history");
   }
-  return -1;
+  return take_integer_option(argc, argv, i, o);
 }
 
 /* CLI_OK to continue, CLI_USAGE after a message, -1 after printing --help. */
@@ -80,7 +127,7 @@ static int parse(int argc, char **argv, request *r) {
     *(r->in ? &r->out : &r->in) = argv[i];
   }
   if (!r->out) return wrong("expected two files, IN and OUT", NULL);
-  return r->mode ? CLI_OK : wrong("expected a mode: --mode float8", NULL);
+  return r->options.mode ? CLI_OK : wrong("expected a mode: --mode int8, int4 or float8", NULL);
 }
 
 /* What can be known before any work is done. */
@@ -112,9 +159,10 @@ static void compile_again(mix_model *model) {
 static int quantize(const request *r) {
   cli_options options = {.model = r->in};
   mix_model *model = cli_load_model(&options, CLI_COMPILED);
-  if (model)
-    mix_model_quantize(model, r->mode, .filters = r->filters, .filter_count = r->filter_count,
-                       .amax_history_length = r->history);
+  mix_quantize_options own = r->options;
+  own.size = sizeof own;
+  own.filters = r->filters;
+  if (model) mix_model_quantize_with(model, &own);
   if (model && model->state && !mix_failed()) compile_again(model);
   return !mix_failed() && cli_save(model, r->out, 0) == MIX_OK ? CLI_OK : cli_fail();
 }

@@ -4,6 +4,7 @@
 #include "model/model.h"
 #include "nn/policy/quantization.h"
 #include <regex.h>
+#include <stdio.h>
 #include <string.h>
 
 #define CALL "model_quantize"
@@ -69,7 +70,7 @@ static bool check_layer(const mix_layer *layer, const mix_quantization *to) {
   if (!layer->kind || !layer->kind->quantize) {
     if (layer->is_model) return false;
     mix_log_message(MIX_LOG_WARNING, CALL ": layer '%s', of the class %s, has no mode %s; it stays as it is",
-                    layer->name, mix_layer_keras_name(layer), to->mode);
+                    layer->name, mix_layer_keras_name(layer), to->config.mode);
     return false;
   }
   if (mix_policy_is_map(layer->policy))
@@ -84,7 +85,11 @@ static bool check_layer(const mix_layer *layer, const mix_quantization *to) {
   if (!layer->built)
     return mix_fail_value(CALL ": layer '%s' has no weights yet; build it, or call the model, before",
                           layer->name);
-  return true;
+  if (!strcmp(to->config.mode, "int8") && layer->compute == MIX_FLOAT16)
+    return mix_fail_value(CALL ": layer '%s' computes in float16, for which int8 is too coarse; expected a "
+                               "policy such as 'mixed_bfloat16'",
+                          layer->name);
+  return !layer->kind->check_quantization || layer->kind->check_quantization(layer, to);
 }
 
 /* The leaves that pass and can be quantized: all are checked before the first changes. */
@@ -101,19 +106,65 @@ static mix_list *choose_layers(mix_model *model, const filters *f, const mix_qua
 
 /* ---- the call ---- */
 
+static double number_or(double given, double otherwise) {
+  return given == 0 ? otherwise : given == MIX_ZERO ? 0 : given;
+}
+
+/* A range or an epsilon of the caller's own. */
+static void set_quantizer(int low, int high, double epsilon, mix_abs_max *quantizer) {
+  if (!low && !high && epsilon == 0) return;
+  quantizer->given = true;
+  if (low || high) quantizer->low = low, quantizer->high = high;
+  quantizer->epsilon = number_or(epsilon, quantizer->epsilon);
+}
+
+static bool has_integer_options(const mix_quantize_options *o) {
+  return o->block_size || o->weights_only || o->quantize_inputs || o->weight_low || o->weight_high ||
+         o->input_low || o->input_high || o->weight_epsilon != 0 || o->input_epsilon != 0;
+}
+
+/* The options of int8 and int4. */
+static bool resolve_integers(const mix_quantize_options *o, mix_quantization_config *config) {
+  mix_quantization_config int8;
+  mix_quantization_config_default("int8", &int8);
+  const bool int4 = !strcmp(config->mode, "int4"), inputs = o->input_low || o->input_high || o->input_epsilon;
+  if (o->weights_only && (o->quantize_inputs || inputs))
+    return mix_fail_value(CALL ": both weights_only and options of the inputs are given; give one");
+  if (!int4 && o->block_size)
+    return mix_fail_value(CALL ": block_size is %lld in the mode \"int8\", which has no blocks; expected 0",
+                          (long long)o->block_size);
+  if (o->block_size) config->block_size = o->block_size;
+  if (o->quantize_inputs || inputs) config->inputs = int8.inputs;
+  if (o->weights_only) config->inputs.given = false;
+  set_quantizer(o->weight_low, o->weight_high, o->weight_epsilon, &config->weights);
+  if (config->inputs.given) set_quantizer(o->input_low, o->input_high, o->input_epsilon, &config->inputs);
+  return mix_quantization_config_check(config, CALL);
+}
+
+/* The name of the policy's mode, which has int4's blocks. */
+static void name_mode(mix_quantization *to) {
+  to->mode = to->config.mode;
+  if (strcmp(to->mode, "int4")) return;
+  snprintf(to->text, sizeof to->text, "int4/%lld", (long long)to->config.block_size);
+  to->mode = to->text;
+}
+
 static bool resolve(const mix_model *model, const mix_quantize_options *o, mix_quantization *to) {
-  *to = (mix_quantization){.mode = o->mode,
-                           .amax_history_length =
+  *to = (mix_quantization){.amax_history_length =
                                o->amax_history_length ? o->amax_history_length : DEFAULT_HISTORY};
-  if (!o->mode) return mix_fail_value(CALL ": no mode; expected \"float8\"");
-  if (!mix_quantization_known(o->mode))
+  if (!o->mode) return mix_fail_value(CALL ": no mode; expected \"int8\", \"int4\" or \"float8\"");
+  if (!mix_quantization_known(o->mode) || strchr(o->mode, '/'))
     return mix_fail_value(CALL ": the mode \"%.60s\" is none of int8, float8, int4, gptq and awq", o->mode);
-  if (strcmp(o->mode, "float8"))
-    return mix_fail_unsupported(CALL ": the mode \"%.60s\" is not supported yet; expected \"float8\"",
-                                o->mode);
+  if (!mix_quantization_config_default(o->mode, &to->config))
+    return mix_fail_unsupported(
+        CALL ": the mode \"%.60s\" is not supported; expected \"int8\", \"int4\" or \"float8\"", o->mode);
   if (to->amax_history_length < 1 || to->amax_history_length > INT32_MAX)
     return mix_fail_value(CALL ": amax_history_length is %lld; expected 1 or more, up to 2147483647",
                           (long long)o->amax_history_length);
+  if (!strcmp(o->mode, "float8") && has_integer_options(o))
+    return mix_fail_value(CALL ": options of int8 and int4 are given in the mode \"float8\"; expected none");
+  if (strcmp(o->mode, "float8") && !resolve_integers(o, &to->config)) return false;
+  name_mode(to);
   if (!model->semantics->policy_quantized)
     return mix_fail_value(CALL ": '%s' is a model of %s, which has no quantization; expected one of keras3",
                           model->layer->name, model->semantics->name);

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "nn/policy/policy.h"
-#include "nn/policy/quantization.h"
+#include "nn/policy/quantization_config.h"
 #include "nn/weights/weights.h"
 #include "tensor/shape.h"
 #include <math.h>
@@ -82,25 +82,37 @@ static bool read_policy(const mix_field *field, const json_t *value) {
 const mix_value_kind mix_field_policy = {"a policy",   sizeof(void *), NULL, NULL,
                                          write_policy, read_policy,    NULL};
 
-/* Of a policy that quantizes; of all others null. */
+/* The text that the layer keeps. Where it has none, the policy of the mode float8 says it. */
 static json_t *write_quantization_config(const mix_field *field) {
-  const mix_policy *policy = *(mix_policy **)field->value;
-  const char *class_name = policy && policy->quantization_mode && !policy->map
-                               ? mix_quantization_config_class(policy->quantization_mode)
-                               : NULL;
-  return class_name ? mix_json_object("keras.quantizers", class_name, json_object()) : json_null();
+  const char *text = *(const char **)field->value;
+  const mix_policy *policy = *(mix_policy **)field->other;
+  mix_quantization_config config;
+  if (text)
+    return mix_quantization_config_parse(text, &config) ? mix_quantization_config_json(&config) : NULL;
+  const bool float8 =
+      policy && !policy->map && policy->quantization_mode && !strcmp(policy->quantization_mode, "float8");
+  return float8 && mix_quantization_config_default("float8", &config) ? mix_quantization_config_json(&config)
+                                                                      : json_null();
 }
-/* The policy decides: layers made under one that quantizes have null, and Model.quantize leaves its config in
- * layers that lack the mode, such as Embedding. */
+/* The policy decides the mode: layers made under one that quantizes have null, and Model.quantize leaves its
+ * config in layers that lack the mode. */
 static bool read_quantization_config(const mix_field *field, const json_t *value) {
-  const char *class_name = json_is_null(value) ? NULL : mix_json_string_or(value, "class_name", "");
-  if (mix_failed() || !class_name || mix_quantization_is_config(class_name)) return !mix_failed();
-  return mix_fail_unsupported("config: \"quantization_config\" is of the class \"%.60s\"; only null and "
-                              "Float8QuantizationConfig are supported",
-                              class_name);
+  mix_quantization_config config;
+  if (json_is_null(value)) return true;
+  return mix_quantization_config_read(value, &config) &&
+         (*(const char **)field->value = mix_quantization_config_text(&config));
 }
-const mix_value_kind mix_field_quantization_config = {
-    .expected = "that of the policy", .write = write_quantization_config, .read = read_quantization_config};
+static bool resolve_quantization_config(const mix_field *field) {
+  const char **text = field->value;
+  mix_quantization_config config;
+  return !*text ||
+         (mix_quantization_config_parse(*text, &config) && (*text = mix_quantization_config_text(&config)));
+}
+const mix_value_kind mix_field_quantization_config = {.expected = "a quantization config",
+                                                      .size = sizeof(char *),
+                                                      .resolve = resolve_quantization_config,
+                                                      .write = write_quantization_config,
+                                                      .read = read_quantization_config};
 
 /* ---- axes ---- */
 

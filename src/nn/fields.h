@@ -9,7 +9,7 @@
 extern const mix_value_kind mix_field_initializer, /* a name, or the object at `other`, where it is kept */
     mix_field_regularizer, mix_field_constraint,   /* objects */
     mix_field_policy,                              /* an object that the struct borrows */
-    mix_field_quantization_config, /* no member, but at that of the policy, which must say the same */
+    mix_field_quantization_config, /* Keras's object as text (quantization_config.h); `other`: the policy */
     mix_field_axis,      /* int: 0 is the last, MIX_AXIS_0 is 0 */
     mix_field_axes,      /* mix_axes: an integer, or a list of several; none is -1 */
     mix_field_axis_list, /* mix_axes: always a list */

@@ -138,7 +138,7 @@
 #define MIX_COLLECTIVE_OPS(X) X(all_reduce_start) X(all_reduce_done) X(broadcast) X(all_gather)
 
 /* X(name): of graphs alone (MIX_OP_ALIAS). */
-#define MIX_ALIAS_OPS(X) X(delayed_scaling_operand) X(delayed_scaling_result)
+#define MIX_ALIAS_OPS(X) X(delayed_scaling_operand) X(delayed_scaling_result) X(surrogate_gradient)
 
 /* X(name, reference kernel, none, fast kernels): made by passes for plans, and in no graph. */
 #define MIX_PLAN_OPS(X)                                                                                      \

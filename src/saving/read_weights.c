@@ -154,7 +154,7 @@ static bool quantize_as_group(void *context, const char *path, mix_layer *layer)
   const int own = mix_list_count(layer->weights), count = group ? mix_count_links(reader->file, group) : -1;
   const int64_t length = count == own + 6 ? history_length(reader, group, own) : 0;
   if (mix_failed() || count < 0) return false;
-  return length < 1 || mix_layer_quantize(layer, &(mix_quantization){"float8", length}) == MIX_OK;
+  return length < 1 || mix_layer_quantize(layer, &(mix_quantization){"float8", length, {"float8"}, ""}) == MIX_OK;
 }
 
 bool mix_quantize_as_file(mix_weights_reader *reader) {

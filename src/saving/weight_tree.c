@@ -32,15 +32,16 @@ static const char *join(const char *path, const char *name, int number) {
 
 /* ---- layers ---- */
 
-/* Those that are trainable by their own flag, those that their gradient replaces, then the others. Scales of
- * layers made under a float8 policy come before the kernel in the layer, and not in files. */
+/* Kernels that no longer train, those that are trainable by their own flag, those that their gradient
+ * replaces, then the others. Scales of layers made under a float8 policy come before the kernel in the layer,
+ * and not in files. */
 static int file_order(const mix_variable *variable) {
-  return !variable->trainable ? 2 : variable->overwrite_with_gradient;
+  return variable->saved_first ? 0 : !variable->trainable ? 3 : 1 + variable->overwrite_with_gradient;
 }
 
 static mix_list *own_variables(const mix_layer *layer) {
   mix_list *own = mix_list_new(0, NULL);
-  for (int part = 0; part < 3; part++)
+  for (int part = 0; part < 4; part++)
     for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
       mix_variable *variable = mix_list_items(layer->weights)[i];
       if (file_order(variable) == part) mix_list_append(own, variable);

@@ -4,12 +4,15 @@
 #include "base/fields.h"
 #include "graph/variable.h"
 #include "nn/policy/policy_map.h"
+#include "nn/policy/quantization_config.h"
 #include <mixtape/layers.h>
 
 /* What a layer is quantized to, with all defaults filled in. */
 typedef struct mix_quantization {
-  const char *mode; /* "float8" */
+  const char *mode; /* of the policy: "float8", "int8", "int4/128" */
   int64_t amax_history_length;
+  mix_quantization_config config;
+  char text[24]; /* where `mode` may stand */
 } mix_quantization;
 
 /* A layer of the library: its class, and the rows of the options that its instance begins with. */
@@ -48,6 +51,8 @@ struct mix_layer_kind {
   /* Makes a built layer one of the mode, in which layers of the class compute; mix_layer_quantize gives it
    * its policy. NULL: the class has no mode. */
   mix_status (*quantize)(mix_layer *layer, const mix_quantization *quantization);
+  /* Can it? Else the error is recorded. NULL: always. */
+  bool (*check_quantization)(const mix_layer *layer, const mix_quantization *quantization);
 };
 
 struct mix_layer {

@@ -7,11 +7,11 @@
 #include "tensor/shape.h"
 #include <mixtape/attention.h>
 
-/* Keras's quantization_config, which says the mode of the policy once more. */
-#define MIX_QUANTIZATION_CONFIG_FIELD                                                                        \
+/* Keras's quantization_config: how the layer computes in the mode of its policy. */
+#define MIX_QUANTIZATION_CONFIG_FIELD(type)                                                                  \
   {                                                                                                          \
-    "quantization_config", offsetof(mix_layer_common, policy), &mix_field_quantization_config,               \
-        .only = MIX_RULE(config_newer_options)                                                               \
+    MIX_FIELD(type, quantization_config), &mix_field_quantization_config,                                    \
+        .other = offsetof(mix_layer_common, policy), .only = MIX_RULE(config_newer_options)                  \
   }
 
 /* The layers that are made from configs, mix_<name>_kind, by the folder of their files: nn/layers/, and below

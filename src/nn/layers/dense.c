@@ -3,12 +3,35 @@
 #include "nn/layers/activation_functions.h"
 #include "nn/layers/builtin.h"
 #include "nn/layers/float8.h"
+#include "nn/layers/stored_weight.h"
+#include <string.h>
 
 typedef struct dense {
   mix_dense_options options;
   mix_variable *kernel, *bias; /* owned by the layer's list */
   mix_float8 float8;
+  mix_stored_weight stored; /* instead of the kernel, where the policy says so */
 } dense;
+
+static mix_stored_shape stored_shape(int64_t in, int64_t units) {
+  return (mix_stored_shape){.name = "kernel",
+                            .shape = MIX_SHAPE(in, units),
+                            .kept = MIX_AXES(1),
+                            .packed_axis = 1,
+                            .scale = MIX_SHAPE(units)};
+}
+
+static bool add_kernel(mix_layer *layer, int64_t in) {
+  dense *d = mix_layer_data(layer);
+  const mix_dense_options *o = &d->options;
+  const mix_stored_shape of = stored_shape(in, o->units);
+  if (mix_layer_stores_integers(layer))
+    return mix_stored_build(layer, o->quantization_config, &of, &d->stored);
+  d->kernel = mix_layer_add_weight(
+      layer, "kernel", .shape = of.shape, .initializer_object = o->kernel_initializer_object,
+      .regularizer_object = o->kernel_regularizer, .constraint_object = o->kernel_constraint);
+  return d->kernel;
+}
 
 static mix_status dense_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
   dense *d = mix_layer_data(layer);
@@ -21,10 +44,7 @@ static mix_status dense_build(mix_layer *layer, int count, const mix_shape *inpu
     return mix_fail_status(MIX_VALUE_ERROR,
                            "%s: the input has shape %s; expected at least rank 2 and a known last dimension",
                            layer->name, MIX_SHAPE_TEXT(shape));
-  if (!mix_float8_build(layer, &d->float8)) return mix_error();
-  d->kernel = mix_layer_add_weight(
-      layer, "kernel", .shape = MIX_SHAPE(last, o->units), .initializer_object = o->kernel_initializer_object,
-      .regularizer_object = o->kernel_regularizer, .constraint_object = o->kernel_constraint);
+  if (!mix_float8_build(layer, &d->float8) || !add_kernel(layer, last)) return mix_error();
   if (!o->no_bias)
     d->bias = mix_layer_add_weight(
         layer, "bias", .shape = MIX_SHAPE(o->units), .initializer_object = o->bias_initializer_object,
@@ -48,16 +68,21 @@ static mix_tensor *product(mix_tensor *x, mix_tensor *kernel) {
   return mix_reshape(mix_matmul(rows, kernel, false, false), shape);
 }
 
+/* The product with the kernel, before bias and activation. */
+static mix_tensor *dense_product(const dense *d, mix_tensor *x, bool training) {
+  if (d->stored.bits) return mix_stored_product(&d->stored, x);
+  x = mix_float8_operand(&d->float8, MIX_FLOAT8_INPUTS, x, training);
+  mix_tensor *kernel = mix_variable_value(d->kernel);
+  kernel = mix_float8_operand(&d->float8, MIX_FLOAT8_KERNEL, kernel, training);
+  return x && kernel ? mix_float8_result(&d->float8, product(x, kernel)) : NULL;
+}
+
 static mix_list *dense_call(mix_layer *layer, const mix_call_args *args) {
   dense *d = mix_layer_data(layer);
   mix_tensor *x = mix_call_input(args, 0);
   if (!mix_dtype_is_floating(mix_tensor_dtype(x))) x = mix_cast(x, layer->compute);
-  if (!x) return NULL;
-  x = mix_float8_operand(&d->float8, MIX_FLOAT8_INPUTS, x, args->training);
-  mix_tensor *kernel = mix_variable_value(d->kernel);
-  kernel = mix_float8_operand(&d->float8, MIX_FLOAT8_KERNEL, kernel, args->training);
-  if (!x || !kernel) return NULL;
-  mix_tensor *y = mix_float8_result(&d->float8, product(x, kernel));
+  mix_tensor *y = x ? dense_product(d, x, args->training) : NULL;
+  if (!y) return NULL;
   if (d->bias) y = mix_bias_add(y, mix_float8_bias(&d->float8, mix_variable_value(d->bias)));
   y = mix_activate(d->options.activation, y, .semantics = layer->semantics);
   return y ? mix_list_of(y) : NULL;
@@ -65,7 +90,15 @@ static mix_list *dense_call(mix_layer *layer, const mix_call_args *args) {
 
 static mix_status dense_quantize(mix_layer *layer, const mix_quantization *quantization) {
   dense *d = mix_layer_data(layer);
-  mix_float8_add_weights(layer, &d->float8, quantization->amax_history_length);
+  if (!strcmp(quantization->mode, "float8")) {
+    mix_float8_add_weights(layer, &d->float8, quantization->amax_history_length);
+    return mix_error();
+  }
+  const mix_stored_shape of = stored_shape(d->kernel->shape.dims[0], d->options.units);
+  d->options.quantization_config = mix_quantization_config_text(&quantization->config);
+  if (d->options.quantization_config &&
+      mix_stored_replace(layer, d->kernel, &quantization->config, &of, &d->stored))
+    d->kernel = NULL;
   return mix_error();
 }
 
@@ -88,7 +121,7 @@ static const mix_field_row fields[] = {
     {FIELD(activity_regularizer), &mix_field_regularizer, .only = MIX_RULE(config_activity_regularizer)},
     {FIELD(kernel_constraint), &mix_field_constraint},
     {FIELD(bias_constraint), &mix_field_constraint},
-    MIX_QUANTIZATION_CONFIG_FIELD,
+    MIX_QUANTIZATION_CONFIG_FIELD(mix_dense_options),
     {"lora_rank", 0, &mix_field_refused, .text = "null"}, /* other weights train */
     {0}};
 MIX_LAYER_KIND(dense, mix_dense_options, .fields = fields, .quantize = dense_quantize,

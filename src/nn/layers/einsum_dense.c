@@ -3,6 +3,8 @@
 #include "nn/layers/activation_functions.h"
 #include "nn/layers/builtin.h"
 #include "nn/layers/float8.h"
+#include "nn/layers/stored_weight.h"
+#include "ops/table.h"
 #include <ctype.h>
 #include <mixtape/einsum.h>
 #include <string.h>
@@ -20,6 +22,8 @@ typedef struct einsum_dense {
   equation equation;
   mix_variable *kernel, *bias; /* owned by the layer's list */
   mix_float8 float8;
+  mix_stored_weight stored; /* instead of the kernel, where the policy says so */
+  mix_shape kernel_shape;
 } einsum_dense;
 
 /* ---- the equation ---- */
@@ -170,7 +174,100 @@ static bool bias_shape(const mix_layer *layer, mix_shape input, mix_shape result
   return true;
 }
 
+/* ---- kernels of integers ---- */
+
+/* The places of the letters of the result in a term that has them, in the result's order, or with `missing`
+ * the places in the term of letters that the result has not. */
+static mix_axes places(const char *term, const char *result, bool missing) {
+  mix_axes axes = {.count = 0};
+  for (const char *at = missing ? term : result; *at; at++) {
+    const int place = missing ? (int)(at - term) : place_in(term, *at);
+    if (place >= 0 && (!missing || place_in(result, *at) < 0)) axes.axis[axes.count++] = place;
+  }
+  return axes;
+}
+
+/* int8: scales have the shape of a result that broadcasts. int4: of the kernel as a matrix, which is reshaped
+ * and not transposed, as in Keras. */
+static mix_stored_shape stored_shape(const einsum_dense *d, bool int4) {
+  const equation *e = &d->equation;
+  mix_stored_shape of = {.name = "kernel", .shape = d->kernel_shape, .packed_axis = 1};
+  of.kept = places(e->kernel, e->result, false);
+  for (const char *letter = e->result; *letter; letter++) {
+    const int at = place_in(e->kernel, *letter);
+    of.scale.dims[of.scale.rank++] = at < 0 ? 1 : d->kernel_shape.dims[at];
+  }
+  if (!int4) return of;
+  int64_t rows = 1, columns = 1;
+  for (int i = 0; i < d->kernel_shape.rank; i++)
+    *(place_in(e->result, e->kernel[i]) < 0 ? &rows : &columns) *= d->kernel_shape.dims[i];
+  of.shape = MIX_SHAPE(rows, columns);
+  of.kept = MIX_AXES(1);
+  of.scale = MIX_SHAPE(columns);
+  return of;
+}
+
+/* Keras fails there with a TypeError. */
+static bool has_no_ellipsis(const mix_layer *layer) {
+  const einsum_dense *d = layer->data;
+  return (!d->equation.open_left && !d->equation.open_right) ||
+         mix_fail_type("%s: '%s' has an ellipsis, which int8 and int4 do not take; expected letters alone",
+                       layer->name, d->options.equation);
+}
+
+/* A scale over axes of the input, which it keeps with size 1, in the axes of the result. */
+static mix_tensor *scale_in_result(const equation *e, mix_tensor *scale) {
+  mix_axes order = places(e->input, e->result, false);
+  const mix_axes reduced = places(e->input, e->result, true);
+  for (int i = 0; i < order.count; i++) { /* places without the reduced axes */
+    int before = 0;
+    for (int k = 0; k < reduced.count; k++) before += reduced.axis[k] < order.axis[i];
+    order.axis[i] -= before;
+  }
+  if (reduced.count) scale = mix_squeeze(scale, reduced);
+  if (order.count) scale = mix_transpose(scale, order);
+  for (int i = 0; e->result[i]; i++)
+    if (place_in(e->input, e->result[i]) < 0) scale = mix_expand_dims(scale, i);
+  return scale;
+}
+
+static mix_tensor *einsum_of(const einsum_dense *d, mix_tensor *x, mix_tensor *kernel) {
+  return mix_einsum(d->options.equation, 2, (mix_tensor *[]){x, kernel});
+}
+
+/* int8: sums of integers, divided by both scales. int4: only blocks and inputs that stay floating are divided
+ * before the product. The gradient is that of floating inputs times the dequantized kernel. */
+static mix_tensor *stored_product(const einsum_dense *d, mix_tensor *x) {
+  const mix_stored_weight *w = &d->stored;
+  const mix_dtype dtype = mix_tensor_dtype(x);
+  mix_tensor *kernel = mix_reshape(mix_stored_value(w, dtype), d->kernel_shape);
+  mix_tensor *product = einsum_of(d, x, kernel), *y, *of_inputs = NULL, *inputs = mix_stop_gradient(x);
+  if (!product || w->block || (w->bits == 4 && !w->inputs.given)) return product;
+  if (w->inputs.given) {
+    const mix_axes reduced = places(d->equation.input, d->equation.result, true);
+    inputs = mix_quantize_inputs(&w->inputs, x, reduced, &of_inputs);
+    of_inputs = inputs ? scale_in_result(&d->equation, of_inputs) : NULL;
+  }
+  if (w->bits == 4) {
+    y = mix_divide(einsum_of(d, mix_cast(inputs, dtype), kernel), of_inputs);
+  } else {
+    const mix_dtype as = of_inputs ? MIX_INT32 : dtype;
+    mix_tensor *scale = mix_cast(mix_variable_value(w->scale), dtype);
+    y = einsum_of(d, mix_cast(inputs, as), mix_cast(mix_stored_integers(w), as));
+    y = mix_divide(mix_cast(y, dtype), of_inputs ? mix_multiply(of_inputs, scale) : scale);
+  }
+  return mix_surrogate_gradient(y, product);
+}
+
 /* ---- the layer ---- */
+
+static bool add_kernel(mix_layer *layer, const mix_weight_options *kernel) {
+  einsum_dense *d = layer->data;
+  d->kernel_shape = kernel->shape;
+  if (!mix_layer_stores_integers(layer)) return (d->kernel = mix_layer_add_weight_with(layer, kernel));
+  const mix_stored_shape of = stored_shape(d, mix_layer_quantization_mode(layer)[3] == '4');
+  return has_no_ellipsis(layer) && mix_stored_build(layer, d->options.quantization_config, &of, &d->stored);
+}
 
 static mix_status einsum_dense_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
   einsum_dense *d = layer->data;
@@ -186,8 +283,7 @@ static mix_status einsum_dense_build(mix_layer *layer, int count, const mix_shap
   if (!full_shape(layer, input_shapes[0], &result) || !sizes_agree(layer, input_shapes[0], result) ||
       !kernel_shape(layer, input_shapes[0], result, &kernel))
     return mix_error();
-  if (!mix_float8_build(layer, &d->float8)) return mix_error();
-  d->kernel = mix_layer_add_weight_with(layer, &kernel);
+  if (!mix_float8_build(layer, &d->float8) || !add_kernel(layer, &kernel)) return mix_error();
   if (o->bias_axes) {
     mix_weight_options bias = {.size = sizeof bias,
                                .name = "bias",
@@ -200,23 +296,39 @@ static mix_status einsum_dense_build(mix_layer *layer, int count, const mix_shap
   return mix_error();
 }
 
+static mix_tensor *einsum_dense_product(const einsum_dense *d, mix_tensor *x, bool training) {
+  if (d->stored.bits) return stored_product(d, x);
+  mix_tensor *kernel = mix_variable_value(d->kernel);
+  x = mix_float8_operand(&d->float8, MIX_FLOAT8_INPUTS, x, training);
+  kernel = mix_float8_operand(&d->float8, MIX_FLOAT8_KERNEL, kernel, training);
+  return mix_float8_result(&d->float8, einsum_of(d, x, kernel));
+}
+
 static mix_list *einsum_dense_call(mix_layer *layer, const mix_call_args *args) {
   const einsum_dense *d = layer->data;
   mix_tensor *x = mix_layer_floating(layer, mix_call_input(args, 0));
-  if (!x) return NULL;
-  mix_tensor *kernel = mix_variable_value(d->kernel);
-  x = mix_float8_operand(&d->float8, MIX_FLOAT8_INPUTS, x, args->training);
-  kernel = mix_float8_operand(&d->float8, MIX_FLOAT8_KERNEL, kernel, args->training);
-  mix_tensor *y = mix_einsum(d->options.equation, 2, (mix_tensor *[]){x, kernel});
-  y = mix_float8_result(&d->float8, y);
+  mix_tensor *y = x ? einsum_dense_product(d, x, args->training) : NULL;
+  if (!y) return NULL;
   if (d->bias) y = mix_add(y, mix_float8_bias(&d->float8, mix_variable_value(d->bias)));
   return mix_one_result(mix_activate(d->options.activation, y, .semantics = layer->semantics));
 }
 
 static mix_status einsum_dense_quantize(mix_layer *layer, const mix_quantization *quantization) {
   einsum_dense *d = layer->data;
-  mix_float8_add_weights(layer, &d->float8, quantization->amax_history_length);
+  if (!strcmp(quantization->mode, "float8")) {
+    mix_float8_add_weights(layer, &d->float8, quantization->amax_history_length);
+    return mix_error();
+  }
+  const mix_stored_shape of = stored_shape(d, quantization->mode[3] == '4');
+  d->options.quantization_config = mix_quantization_config_text(&quantization->config);
+  if (d->options.quantization_config &&
+      mix_stored_replace(layer, d->kernel, &quantization->config, &of, &d->stored))
+    d->kernel = NULL;
   return mix_error();
+}
+
+static bool einsum_dense_check_quantization(const mix_layer *layer, const mix_quantization *quantization) {
+  return !strcmp(quantization->mode, "float8") || has_no_ellipsis(layer);
 }
 
 static mix_shape einsum_dense_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
@@ -245,12 +357,13 @@ static const mix_field_row fields[] = {
     {FIELD(activity_regularizer), &mix_field_regularizer},
     {FIELD(kernel_constraint), &mix_field_constraint},
     {FIELD(bias_constraint), &mix_field_constraint},
-    MIX_QUANTIZATION_CONFIG_FIELD,
+    MIX_QUANTIZATION_CONFIG_FIELD(mix_einsum_dense_options),
     {"lora_rank", 0, &mix_field_refused, .text = "null"}, /* other weights train */
     {0}};
 /* It drops masks, as in Keras. */
 MIX_LAYER_KIND(einsum_dense, mix_einsum_dense_options, .fields = fields, .check = einsum_dense_check,
                .ready = einsum_dense_ready, .quantize = einsum_dense_quantize,
+               .check_quantization = einsum_dense_check_quantization,
                MIX_LAYER_CLASS(.name = "EinsumDense", .instance_size = sizeof(einsum_dense),
                                .build = einsum_dense_build, .call = einsum_dense_call,
                                .output_shape = einsum_dense_output_shape))

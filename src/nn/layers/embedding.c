@@ -51,7 +51,7 @@ static const mix_field_row fields[] = {
     {FIELD(mask_zero), &mix_field_boolean},
     {"input_length", 0, &mix_field_fixed, .text = "null", .optional = true,
      .only = MIX_RULE(input_batch_input_shape)},
-    MIX_QUANTIZATION_CONFIG_FIELD,
+    MIX_QUANTIZATION_CONFIG_FIELD(mix_embedding_options),
     {"lora_rank", 0, &mix_field_refused, .text = "null"}, /* other weights train */
     {0}};
 MIX_LAYER_KIND(embedding, mix_embedding_options, .fields = fields,

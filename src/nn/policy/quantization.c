@@ -14,7 +14,6 @@ typedef struct mode {
   const char *class_name;             /* of policies without numbers; NULL: they need some */
   const char *numbered_class;         /* with numbers */
   const char *const *layers; /* classes of layers that compute in it, ended by NULL; NULL: none yet */
-  const char *config_class;  /* of quantization_config; NULL: none yet */
 } mode;
 
 static bool no_numbers(const char *numbers) { return !*numbers; }
@@ -38,11 +37,12 @@ static bool gptq_numbers(const char *numbers) { return has_bits(numbers, "2348")
 static bool awq_numbers(const char *numbers) { return has_bits(numbers, "4"); }
 
 static const char *const float8_layers[] = {"Dense", "EinsumDense", NULL};
+static const char *const integer_layers[] = {"Dense", "EinsumDense", NULL};
 
 static const mode modes[] = {
-    {"int8", no_numbers, "QuantizedDTypePolicy", NULL, NULL},
-    {"int4", int4_numbers, "QuantizedDTypePolicy", "Int4DTypePolicy", NULL},
-    {"float8", no_numbers, "QuantizedFloat8DTypePolicy", NULL, float8_layers, "Float8QuantizationConfig"},
+    {"int8", no_numbers, "QuantizedDTypePolicy", NULL, integer_layers},
+    {"int4", int4_numbers, "QuantizedDTypePolicy", "Int4DTypePolicy", integer_layers},
+    {"float8", no_numbers, "QuantizedFloat8DTypePolicy", NULL, float8_layers},
     {"ternary", no_numbers, "QuantizedDTypePolicy", NULL, NULL},
     {"gptq", gptq_numbers, NULL, "GPTQDTypePolicy", NULL},
     {"awq", awq_numbers, NULL, "AWQDTypePolicy", NULL},
@@ -63,15 +63,6 @@ bool mix_quantization_known(const char *text) { return find(text) != NULL; }
 const char *mix_quantization_class(const char *text) {
   const mode *m = find(text);
   return strchr(text, '/') ? m->numbered_class : m->class_name;
-}
-
-const char *mix_quantization_config_class(const char *text) { return find(text)->config_class; }
-
-bool mix_quantization_is_config(const char *class_name) {
-  bool found = false;
-  for (int i = 0; i < MODES; i++)
-    found |= modes[i].config_class && !strcmp(modes[i].config_class, class_name);
-  return found;
 }
 
 bool mix_quantization_has_class(const char *class_name) {

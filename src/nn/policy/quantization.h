@@ -9,10 +9,6 @@ bool mix_quantization_known(const char *mode);
 const char *mix_quantization_class(const char *mode);
 bool mix_quantization_has_class(const char *class_name);
 
-/* The class of the layers' quantization_config in such files; NULL: the library writes none. */
-const char *mix_quantization_config_class(const char *mode);
-bool mix_quantization_is_config(const char *class_name);
-
 /* True if layers of the class compute in the mode of the policy, or it has none. False with the error
  * recorded, MIX_UNSUPPORTED, also for a policy NULL. `name` NULL: the layer has no name yet. */
 bool mix_policy_check_layer(const mix_policy *policy, const char *class_name, const char *name,
