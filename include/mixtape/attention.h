@@ -53,6 +53,7 @@ typedef struct mix_multi_head_attention_options {
   int64_t sliding_window;      /* keras3: a query attends to keys less than that far away; 0: to all */
   uint64_t seed;               /* of the dropout; 0: derived from the global seed */
   bool softmax_robust_masking; /* tf_keras: masked scores are replaced by a low number, not lowered by it */
+  const char *quantization_config; /* of the inner layers, as of Dense */
 } mix_multi_head_attention_options;
 MIX_API mix_layer *mix_multi_head_attention_with(const mix_multi_head_attention_options *options);
 
@@ -74,6 +75,7 @@ typedef struct mix_grouped_query_attention_options {
   bool use_gate;
   int64_t sliding_window;
   uint64_t seed;
+  const char *quantization_config; /* of the inner layers, as of Dense */
 } mix_grouped_query_attention_options;
 MIX_API mix_layer *mix_grouped_query_attention_with(const mix_grouped_query_attention_options *options);
 

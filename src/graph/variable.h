@@ -13,6 +13,7 @@ struct mix_variable {
   mix_memory *memory;   /* its storage */
   bool trainable, autocast;
   bool saved_first; /* of its layer, in files: a weight that is stored as integers, or frozen beside LoRA */
+  bool fixed;       /* its value follows from shapes: files must have it, too */
   bool overwrite_with_gradient; /* optimizers assign its gradient to it, and have no slots for it */
   /* Outside captures: the finished node that shares the storage until the next write; retained, or NULL. */
   _Atomic(mix_node *) read;

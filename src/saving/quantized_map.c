@@ -13,12 +13,26 @@ bool mix_map_quantizes(const mix_policy *map) {
   return any || (mix_policy_is_map(map) && mix_policy_quantization_mode(map));
 }
 
+/* Layers that store integers are made of weights that are known, and not by a map. */
+static bool stores_integers(const mix_policy *policy) {
+  const char *mode = mix_policy_quantization_mode(policy);
+  return mode && (!strcmp(mode, "int8") || !strcmp(mode, "int4"));
+}
+
 static mix_policy *source_of(const mix_policy *policy) {
   return policy->source_name ? mix_policy_new(policy->source_name, .semantics = policy->semantics)
                              : (mix_policy *)policy;
 }
 
 mix_policy *mix_map_of_sources(const mix_policy *map) {
+  bool integers = stores_integers(map->map->otherwise);
+  for (int i = 0; i < map->map->count; i++) integers |= stores_integers(map->map->items[i].policy);
+  if (integers)
+    return mix_fail_unsupported(
+        "model_load: the policy_map '%s' has a policy of the mode int8 or int4, which "
+        "a file of floating weights cannot take; load it without, and quantize it "
+        "with mix_model_quantize",
+        map->name);
   mix_policy *otherwise = source_of(map->map->otherwise);
   mix_policy *sources =
       otherwise ? mix_policy_map_new(NULL, .default_object = otherwise, .semantics = map->semantics) : NULL;

@@ -67,6 +67,25 @@ static mix_tensor *value_for(mix_hdf5 *hdf5, const char *path, mix_dtype stored,
   return value ? mix_cast(value, variable->dtype) : NULL;
 }
 
+/* Has the file the value that the variable has from its making? */
+static bool check_fixed(mix_weights_reader *reader, mix_hdf5 *hdf5, const char *path,
+                        mix_variable *variable) {
+  bool same = false;
+  MIX_SCOPE {
+    const mix_dtype dtype = variable->dtype;
+    const size_t bytes = (size_t)mix_value_bytes(dtype, variable->shape);
+    mix_tensor *own = mix_variable_true_value(variable), *value = mix_hdf5_tensor(hdf5, path);
+    const void *expected = own ? mix_tensor_data(own) : NULL,
+               *found = value ? mix_tensor_data(mix_cast(value, dtype)) : NULL;
+    same = expected && found && !memcmp(expected, found, bytes);
+  }
+  if (mix_failed() || same) return same;
+  return mix_fail_value(
+      "%s: %s: '%s' has other groups than '%s', which are of neighbours; expected 0, 0, ..., "
+      "1, 1, ... by the block size of the policy",
+      reader->call, reader->file->name, path, variable->name);
+}
+
 bool mix_read_variable(mix_weights_reader *reader, const char *path, mix_variable *variable) {
   mix_dtype dtype;
   mix_shape shape;
@@ -77,6 +96,7 @@ bool mix_read_variable(mix_weights_reader *reader, const char *path, mix_variabl
     return mix_fail_value("%s: %s: '%s' has shape %s, but '%s' in the file has %s", reader->call,
                           reader->file->name, variable->name, MIX_SHAPE_TEXT(variable->shape), path,
                           MIX_SHAPE_TEXT(shape));
+  if (variable->fixed) return check_fixed(reader, hdf5, path, variable);
   if (reader->assign)
     MIX_SCOPE {
       mix_tensor *value = value_for(hdf5, path, dtype, variable);

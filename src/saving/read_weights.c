@@ -146,15 +146,60 @@ static int64_t history_length(mix_weights_reader *reader, const char *group, int
   return length <= INT32_MAX ? length : 0;
 }
 
+/* The block size of a group index 0, 0, ..., 1, 1, ...; of one group alone, a size that has one. */
+static int64_t block_of(mix_weights_reader *reader, const char *path) {
+  const int64_t usual = 128;
+  int64_t block = 0, rows = 0;
+  MIX_SCOPE {
+    mix_hdf5 *hdf5 = mix_keras_file_with(reader->file, path);
+    mix_tensor *index = hdf5 ? mix_cast(mix_hdf5_tensor(hdf5, path), MIX_FLOAT32) : NULL;
+    const float *data = index ? mix_tensor_data(index) : NULL;
+    rows = data && mix_tensor_shape(index).rank == 1 ? mix_tensor_shape(index).dims[0] : 0;
+    while (block < rows && data[block] == 0) block++;
+  }
+  return block < rows ? block : rows < usual ? usual : rows;
+}
+
+/* The mode that the group of a layer has, which has `own` weights without one: its first data set is a kernel
+ * of integers, of the kernel's shape in int8. False: it has none. */
+static bool mode_of_group(mix_weights_reader *reader, const char *group, const mix_layer *layer, int count,
+                          mix_quantization *to) {
+  const int own = mix_list_count(layer->weights);
+  const mix_variable *kernel = mix_list_get(layer->weights, 0);
+  mix_dtype dtype;
+  mix_shape shape;
+  const char *first = mix_join_path(group, "0");
+  mix_hdf5 *hdf5 = first && count > own ? mix_keras_file_with(reader->file, first) : NULL;
+  if (!hdf5 || !mix_hdf5_has(hdf5, first) || !mix_hdf5_describe(hdf5, first, &dtype, &shape)) return false;
+  if (dtype != MIX_INT8) {
+    const int64_t length = count == own + 6 ? history_length(reader, group, own) : 0;
+    *to = (mix_quantization){.mode = "float8", .amax_history_length = length, .config = {.mode = "float8"}};
+    return length > 0;
+  }
+  const bool int8 = count == own + 1 && mix_shape_equal(shape, kernel->shape);
+  if (!int8 && count != own + 1 && count != own + 3) return false;
+  *to = (mix_quantization){.mode = "int8", .amax_history_length = 1};
+  mix_quantization_config_default(int8 ? "int8" : "int4", &to->config);
+  if (int8) return true;
+  char last[16];
+  snprintf(last, sizeof last, "%d", count - 1);
+  const char *index = mix_join_path(group, last);
+  to->config.block_size = count == own + 3 && index ? block_of(reader, index) : -1;
+  snprintf(to->text, sizeof to->text, "int4/%lld", (long long)to->config.block_size);
+  to->mode = to->text;
+  return true;
+}
+
 static bool quantize_as_group(void *context, const char *path, mix_layer *layer) {
   mix_weights_reader *reader = context;
+  mix_quantization to;
   if (!layer->kind || !layer->kind->quantize || !layer->built || mix_layer_quantization_mode(layer))
     return true;
   const char *group = group_of(reader, path);
-  const int own = mix_list_count(layer->weights), count = group ? mix_count_links(reader->file, group) : -1;
-  const int64_t length = count == own + 6 ? history_length(reader, group, own) : 0;
+  const int count = group ? mix_count_links(reader->file, group) : -1;
+  const bool found = count >= 0 && mode_of_group(reader, group, layer, count, &to);
   if (mix_failed() || count < 0) return false;
-  return length < 1 || mix_layer_quantize(layer, &(mix_quantization){"float8", length, {"float8"}, ""}) == MIX_OK;
+  return !found || mix_layer_quantize(layer, &to) == MIX_OK;
 }
 
 bool mix_quantize_as_file(mix_weights_reader *reader) {

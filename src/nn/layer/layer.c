@@ -337,6 +337,20 @@ static mix_policy *policy_of_files(const mix_layer *layer) {
   return same ? layer->policy : layer->matched;
 }
 
+/* Beside such a map the config of attention says how its inner layers quantize, if they store integers. */
+static bool write_inner_quantization(const mix_layer *layer, json_t *config) {
+  for (int i = 0; i < mix_list_count(layer->layers) && !mix_failed(); i++) {
+    mix_layer *inner = mix_list_items(layer->layers)[i];
+    const char *mode = inner->policy->quantization_mode;
+    if (inner->policy->map || !mode || !strncmp(mode, "float8", 6)) continue;
+    json_t *of_inner = mix_layer_config_json(inner),
+           *own = json_incref(json_object_get(of_inner, "quantization_config"));
+    json_decref(of_inner);
+    return own && mix_json_set(config, "quantization_config", own);
+  }
+  return !mix_failed();
+}
+
 json_t *mix_layer_config_json(mix_layer *layer) {
   mix_layer_common common = common_of(layer);
   common.policy = policy_of_files(layer);
@@ -346,6 +360,8 @@ json_t *mix_layer_config_json(mix_layer *layer) {
     mix_fields fields = fields_of(layer->kind, layer->semantics);
     config.object = mix_fields_write(&fields, layer->data, config.object);
   }
+  if (config.object && layer->kind && layer->kind->call_is_attention)
+    write_inner_quantization(layer, config.object);
   bool custom = config.object && layer->class.get_config;
   if (custom && layer->class.get_config(layer, &config) != MIX_OK && !mix_failed())
     mix_fail_value("the layer '%s' gives no config", layer->name);

@@ -14,6 +14,14 @@
         .other = offsetof(mix_layer_common, policy), .only = MIX_RULE(config_newer_options)                  \
   }
 
+/* That of the inner layers of attention: Keras has none there, and refuses such files. */
+#define MIX_INNER_QUANTIZATION_FIELD(type)                                                                   \
+  {                                                                                                          \
+    MIX_FIELD(type, quantization_config), &mix_field_quantization_config,                                    \
+        .other = offsetof(mix_layer_common, policy), .only = MIX_RULE(config_newer_options),                 \
+        .omit_none = MIX_ALWAYS                                                                              \
+  }
+
 /* The layers that are made from configs, mix_<name>_kind, by the folder of their files: nn/layers/, and below
  * it convolution/, spatial/, recurrent/, attention/ and operations/. */
 /* clang-format off */

@@ -57,6 +57,7 @@ static bool add_variables(mix_layer *layer, mix_stored_weight *w) {
   if (mix_failed() || of->no_group_index) return !mix_failed();
   const int64_t rows = of->shape.dims[axis];
   w->group_index = add(layer, "g_idx", "", MIX_SHAPE(rows), "float32", "zeros");
+  if (w->group_index) w->group_index->fixed = true;
   return w->group_index && !mix_variable_assign(w->group_index, group_numbers(rows, w->block));
 }
 

@@ -25,11 +25,12 @@ typedef struct mix_projection_options {
   mix_initializer *kernel_initializer, *bias_initializer;
   mix_regularizer *kernel_regularizer, *bias_regularizer;
   mix_constraint *kernel_constraint, *bias_constraint;
+  const char *quantization_config;
 } mix_projection_options;
 #define MIX_PROJECTION_OPTIONS(o)                                                                            \
   ((mix_projection_options){(o)->no_bias, (o)->kernel_initializer_object, (o)->bias_initializer_object,      \
                             (o)->kernel_regularizer, (o)->bias_regularizer, (o)->kernel_constraint,          \
-                            (o)->bias_constraint})
+                            (o)->bias_constraint, (o)->quantization_config})
 
 /* An inner EinsumDense that sums over the last `bound` axes of an input of that shape, which it is built for,
  * and adds the axes of `sizes`. `attribute` is static. Borrowed from the layer. */

@@ -79,6 +79,7 @@ static const mix_field_row fields[] = {
     {FIELD(kernel_constraint), &mix_field_constraint},
     {FIELD(bias_constraint), &mix_field_constraint},
     {FIELD(seed), &mix_field_seed},
+    MIX_INNER_QUANTIZATION_FIELD(mix_grouped_query_attention_options),
     {0}};
 MIX_LAYER_KIND(grouped_query_attention, mix_grouped_query_attention_options, .fields = fields,
                .keras3_only = true, .keras_name = "GroupedQueryAttention",

@@ -202,6 +202,7 @@ static const mix_field_row fields[] = {
     {FIELD(bias_constraint), &mix_field_constraint},
     {FIELD(seed), &mix_field_seed, NEWER},
     {FIELD(softmax_robust_masking), &mix_field_boolean, .only = MIX_RULE(attention_shapes_saved)},
+    MIX_INNER_QUANTIZATION_FIELD(mix_multi_head_attention_options),
     {0}};
 const char *const mix_attention_tensors[] = {"query", "value", "key", NULL};
 MIX_LAYER_KIND(multi_head_attention, mix_multi_head_attention_options, .fields = fields,

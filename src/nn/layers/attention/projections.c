@@ -49,7 +49,8 @@ mix_layer *mix_projection(mix_layer *layer, const char *name, const char *attrib
                        .kernel_initializer_object = another(layer, o->kernel_initializer),
                        .bias_initializer_object = another(layer, o->bias_initializer),
                        .kernel_regularizer = o->kernel_regularizer, .bias_regularizer = o->bias_regularizer,
-                       .kernel_constraint = o->kernel_constraint, .bias_constraint = o->bias_constraint);
+                       .kernel_constraint = o->kernel_constraint, .bias_constraint = o->bias_constraint,
+                       .quantization_config = o->quantization_config);
   if (!made || !mix_layer_add_layer(layer, made)) return NULL;
   made->attribute = attribute;
   return mix_layer_build(made, input) ? NULL : made;
