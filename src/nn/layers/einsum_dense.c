@@ -187,6 +187,18 @@ static mix_axes places(const char *term, const char *result, bool missing) {
   return axes;
 }
 
+/* How many letters at the end of the input and at the begin of the kernel are summed over, where the product
+ * is one of matrices as they lie in memory: "abc,cde->abde". 0: it is not. */
+static int summed_letters(const equation *e) {
+  const int input = (int)strlen(e->input), result = (int)strlen(e->result), kernel = (int)strlen(e->kernel);
+  const int summed = places(e->kernel, e->result, true).count, batch = input - summed;
+  const bool fits = summed > 0 && batch > 0 && result == batch + kernel - summed &&
+                    !strncmp(e->input + batch, e->kernel, (size_t)summed) &&
+                    !strncmp(e->input, e->result, (size_t)batch) &&
+                    !strcmp(e->kernel + summed, e->result + batch);
+  return fits ? summed : 0;
+}
+
 /* int8: scales have the shape of a result that broadcasts. int4: of the kernel as a matrix, which is reshaped
  * and not transposed, as in Keras. */
 static mix_stored_shape stored_shape(const einsum_dense *d, bool int4) {
@@ -197,13 +209,16 @@ static mix_stored_shape stored_shape(const einsum_dense *d, bool int4) {
     const int at = place_in(e->kernel, *letter);
     of.scale.dims[of.scale.rank++] = at < 0 ? 1 : d->kernel_shape.dims[at];
   }
-  if (!int4) return of;
+  if (!int4 && !summed_letters(e)) return of;
   int64_t rows = 1, columns = 1;
   for (int i = 0; i < d->kernel_shape.rank; i++)
     *(place_in(e->result, e->kernel[i]) < 0 ? &rows : &columns) *= d->kernel_shape.dims[i];
   of.shape = MIX_SHAPE(rows, columns);
   of.kept = MIX_AXES(1);
-  of.scale = MIX_SHAPE(columns);
+  if (int4)
+    of.scale = MIX_SHAPE(columns);
+  else
+    of.variable = d->kernel_shape;
   return of;
 }
 
@@ -235,11 +250,26 @@ static mix_tensor *einsum_of(const einsum_dense *d, mix_tensor *x, mix_tensor *k
   return mix_einsum(d->options.equation, 2, (mix_tensor *[]){x, kernel});
 }
 
-/* int8: sums of integers, divided by both scales. int4: only blocks and inputs that stay floating are divided
- * before the product. The gradient is that of floating inputs times the dequantized kernel. */
+/* The product of matrices. */
+static mix_tensor *matrix_product(const einsum_dense *d, mix_tensor *x, int summed) {
+  const mix_shape shape = mix_tensor_shape(x);
+  mix_shape rows = shape, result = shape;
+  rows.rank = shape.rank - summed + 1;
+  rows.dims[rows.rank - 1] = d->stored.of.shape.dims[0];
+  result.rank = shape.rank - summed;
+  for (int i = summed; i < d->kernel_shape.rank; i++) result.dims[result.rank++] = d->kernel_shape.dims[i];
+  if (summed > 1) x = mix_layer_reshape(x, rows);
+  x = mix_stored_product(&d->stored, x);
+  return x && d->kernel_shape.rank - summed != 1 ? mix_layer_reshape(x, result) : x;
+}
+
+/* int8: sums of integers, divided by both scales. int4: the kernel is divided before the product. The
+ * gradient is that of floating inputs times the dequantized kernel. */
 static mix_tensor *stored_product(const einsum_dense *d, mix_tensor *x) {
   const mix_stored_weight *w = &d->stored;
   const mix_dtype dtype = mix_tensor_dtype(x);
+  const int summed = summed_letters(&d->equation);
+  if (summed && (w->bits == 8 || w->block)) return matrix_product(d, x, summed);
   mix_tensor *kernel = mix_reshape(mix_stored_value(w, dtype), d->kernel_shape);
   mix_tensor *product = einsum_of(d, x, kernel), *y, *of_inputs = NULL, *inputs = mix_stop_gradient(x);
   if (!product || w->block || (w->bits == 4 && !w->inputs.given)) return product;

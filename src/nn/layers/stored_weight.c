@@ -43,7 +43,7 @@ static mix_tensor *group_numbers(int64_t rows, int64_t block) {
 static bool add_variables(mix_layer *layer, mix_stored_weight *w) {
   const mix_stored_shape *of = &w->of;
   const int axis = reduced_axes(of).axis[0];
-  mix_shape stored = of->shape, scale = of->scale;
+  mix_shape stored = of->variable.rank ? of->variable : of->shape, scale = of->scale;
   if (w->bits == 4) stored.dims[of->packed_axis] = (stored.dims[of->packed_axis] + 1) / 2;
   if (w->block) {
     scale = of->shape;
@@ -101,25 +101,6 @@ static mix_tensor *ordered(const mix_stored_weight *w, mix_tensor *scale) {
   return mix_reshape(order.count ? mix_transpose(scale, order) : scale, w->scale->shape);
 }
 
-static mix_tensor *packed(const mix_stored_weight *w, mix_tensor *values) {
-  mix_shape pairs = w->stored->shape;
-  const int axis = w->of.packed_axis;
-  const int64_t size = w->of.shape.dims[axis];
-  mix_shape none = {.rank = pairs.rank}, after = none;
-  after.dims[axis] = size % 2;
-  mix_tensor *all = mix_pad(mix_cast(values, MIX_INT32), none, after, 0);
-  for (int i = pairs.rank++; i > axis; i--) pairs.dims[i] = pairs.dims[i - 1];
-  pairs.dims[axis + 1] = 2;
-  mix_shape half = pairs, begin_high = {.rank = pairs.rank};
-  half.dims[axis + 1] = begin_high.dims[axis + 1] = 1;
-  all = mix_reshape(all, pairs);
-  mix_tensor *low = mix_slice(all, (mix_shape){.rank = pairs.rank}, half),
-             *high = mix_slice(all, begin_high, half);
-  low = mix_floor_mod(low, mix_scalar(16, MIX_INT32));
-  mix_tensor *both = mix_add(mix_multiply(high, mix_scalar(16, MIX_INT32)), low);
-  return mix_cast(mix_reshape(both, w->stored->shape), MIX_INT8);
-}
-
 static mix_status assign(const mix_stored_weight *w, mix_tensor *value, const mix_abs_max *how) {
   const mix_axes reduced = reduced_axes(&w->of);
   mix_quantized made;
@@ -127,7 +108,8 @@ static mix_status assign(const mix_stored_weight *w, mix_tensor *value, const mi
     value = mix_reshape(value, w->of.shape);
     if (value && (w->block ? mix_quantize_blocks(value, reduced.axis[0], w->block, &made)
                            : mix_quantize_abs_max(value, reduced, how, &made))) {
-      mix_variable_assign(w->stored, w->bits == 4 ? packed(w, made.stored) : made.stored);
+      mix_variable_assign(w->stored, w->bits == 4 ? mix_pack_int4(made.stored, w->of.packed_axis)
+                                                  : mix_reshape(made.stored, w->stored->shape));
       mix_variable_assign(w->scale,
                           mix_cast(w->block ? made.scale : ordered(w, made.scale), w->scale->dtype));
       if (w->zero) mix_variable_assign(w->zero, mix_cast(made.zero, w->zero->dtype));
@@ -167,47 +149,55 @@ bool mix_stored_replace(mix_layer *layer, mix_variable *source, const mix_quanti
 
 mix_tensor *mix_stored_integers(const mix_stored_weight *w) {
   mix_tensor *stored = mix_variable_value(w->stored);
-  if (w->bits == 8) return stored;
-  const int axis = w->of.packed_axis, rank = w->of.shape.rank;
-  mix_shape joined = w->stored->shape, none = {.rank = rank};
-  joined.dims[axis] *= 2;
-  mix_tensor *wide = mix_cast(stored, MIX_INT32), *sixteen = mix_scalar(16, MIX_INT32),
-             *eight = mix_scalar(8, MIX_INT32);
-  mix_tensor *high = mix_floor_divide(wide, sixteen);
-  mix_tensor *low = mix_subtract(mix_floor_mod(mix_add(wide, eight), sixteen), eight);
-  mix_tensor *parts[] = {mix_expand_dims(low, axis + 1), mix_expand_dims(high, axis + 1)};
-  mix_tensor *all = mix_reshape(mix_concat(2, parts, axis + 1), joined);
-  return mix_cast(mix_slice(all, none, w->of.shape), MIX_INT8);
+  const int axis = w->of.packed_axis;
+  return w->bits == 4 ? mix_unpack_int4(stored, axis, w->of.shape.dims[axis])
+                      : mix_reshape(stored, w->of.shape);
 }
 
-/* The scale or the zeros for the elements of the weight: of groups repeated, else with 1 where it broadcasts.
- */
-static mix_tensor *spread(const mix_stored_weight *w, mix_variable *variable) {
-  mix_tensor *x = mix_cast(mix_variable_value(variable), MIX_FLOAT32);
-  const mix_axes reduced = reduced_axes(&w->of);
-  if (w->block) {
-    const int axis = reduced.axis[0];
-    mix_tensor *index = mix_cast(group_numbers(w->of.shape.dims[axis], w->block), MIX_INT32);
-    return mix_gather(x, index, axis);
-  }
-  mix_shape sizes = {.rank = w->of.kept.count}, all = w->of.shape;
-  mix_axes back = {.count = w->of.kept.count};
-  for (int i = 0; i < sizes.rank; i++) sizes.dims[i] = all.dims[w->of.kept.axis[i]];
-  for (int i = 0; i < sizes.rank; i++) {
+/* A matrix with scales along one axis, which the operations on stored weights take. */
+static bool is_matrix(const mix_stored_weight *w) { return w->of.shape.rank == 2 && w->of.kept.count == 1; }
+
+/* The integers as those operations take them: packed along the last axis, or not at all. */
+static mix_tensor *operand(const mix_stored_weight *w, mix_stored_options *options) {
+  const bool packed = w->bits == 4 && w->of.packed_axis == 1;
+  options->bits = packed ? 4 : 8;
+  options->columns = w->of.shape.dims[1];
+  options->block = w->block;
+  options->transposed = w->of.kept.axis[0] == 0;
+  return packed ? mix_variable_value(w->stored) : mix_stored_integers(w);
+}
+
+/* Of one axis without blocks. */
+static mix_tensor *scale_of(const mix_stored_weight *w) {
+  mix_tensor *scale = mix_variable_value(w->scale);
+  return w->block ? scale : mix_reshape(scale, MIX_SHAPE(w->of.shape.dims[w->of.kept.axis[0]]));
+}
+
+static mix_tensor *zero_of(const mix_stored_weight *w) {
+  return w->zero ? mix_variable_value(w->zero) : NULL;
+}
+
+/* The scale as the weight broadcasts with it. */
+static mix_tensor *spread(const mix_stored_weight *w, mix_tensor *scale) {
+  const mix_axes *kept = &w->of.kept;
+  mix_shape sizes = {.rank = kept->count}, all = w->of.shape;
+  mix_axes back = {.count = kept->count};
+  for (int i = 0; i < all.rank; i++) all.dims[i] = 1;
+  for (int i = 0; i < kept->count; i++) {
     int smaller = 0;
-    for (int k = 0; k < sizes.rank; k++) smaller += w->of.kept.axis[k] < w->of.kept.axis[i];
+    for (int k = 0; k < kept->count; k++) smaller += kept->axis[k] < kept->axis[i];
     back.axis[smaller] = i;
+    sizes.dims[i] = all.dims[kept->axis[i]] = w->of.shape.dims[kept->axis[i]];
   }
-  for (int i = 0; i < reduced.count; i++) all.dims[reduced.axis[i]] = 1;
-  x = mix_reshape(x, sizes);
-  return mix_reshape(sizes.rank ? mix_transpose(x, back) : x, all);
+  scale = mix_reshape(scale, sizes);
+  return mix_reshape(sizes.rank ? mix_transpose(scale, back) : scale, all);
 }
 
 mix_tensor *mix_stored_value(const mix_stored_weight *w, mix_dtype dtype) {
-  mix_tensor *q = mix_cast(mix_stored_integers(w), MIX_FLOAT32), *scale = spread(w, w->scale);
-  mix_tensor *value =
-      w->block ? mix_multiply(mix_subtract(q, spread(w, w->zero)), scale) : mix_divide(q, scale);
-  return mix_cast(value, dtype);
+  mix_stored_options options = {.size = sizeof options, .dtype = dtype};
+  if (is_matrix(w)) return mix_dequantize_stored(operand(w, &options), scale_of(w), zero_of(w), &options);
+  mix_tensor *scale = spread(w, mix_variable_value(w->scale));
+  return mix_divide(mix_cast(mix_stored_integers(w), dtype), mix_cast(scale, dtype));
 }
 
 /* ---- products ---- */
@@ -222,29 +212,30 @@ mix_tensor *mix_quantize_inputs(const mix_abs_max *how, mix_tensor *x, mix_axes 
   return mix_cast(mix_clip(q, mix_scalar_like(x, how->low), mix_scalar_like(x, how->high)), MIX_INT8);
 }
 
-/* x (..., in) times a matrix (in, columns). */
-static mix_tensor *rows_times(mix_tensor *x, mix_tensor *matrix) {
-  mix_shape shape = mix_tensor_shape(x);
+/* Sums of products of integers: x (..., rows) int8. */
+static mix_tensor *integer_product(const mix_stored_weight *w, mix_tensor *x) {
+  mix_shape shape = mix_tensor_shape(x), rows = {.rank = 2};
+  mix_tensor *matrix = mix_stored_integers(w);
+  const bool transposed = w->of.kept.axis[0] == 0;
   int unknown = 0;
   for (int i = 0; i + 1 < shape.rank; i++) unknown += shape.dims[i] == MIX_UNKNOWN;
-  const int64_t in = shape.rank ? shape.dims[shape.rank - 1] : 0;
-  if (shape.rank == 2 || unknown > 1 || in <= 0) return mix_matmul(x, matrix, false, false);
-  mix_tensor *rows = mix_reshape(x, MIX_SHAPE(-1, in));
-  shape.dims[shape.rank - 1] = mix_tensor_shape(matrix).dims[1];
-  return mix_reshape(mix_matmul(rows, matrix, false, false), shape);
+  rows.dims[0] = -1;
+  rows.dims[1] = shape.rank ? shape.dims[shape.rank - 1] : 0;
+  if (shape.rank <= 2 || unknown > 1 || rows.dims[1] <= 0)
+    return mix_matmul_integer(x, matrix, false, transposed);
+  x = mix_matmul_integer(mix_reshape(x, rows), matrix, false, transposed);
+  shape.dims[shape.rank - 1] = w->of.shape.dims[w->of.kept.axis[0]];
+  return mix_reshape(x, shape);
 }
 
 mix_tensor *mix_stored_product(const mix_stored_weight *w, mix_tensor *x) {
+  mix_stored_options options = {.size = sizeof options};
+  mix_tensor *scale = scale_of(w);
+  mix_tensor *product = mix_matmul_stored(x, operand(w, &options), scale, zero_of(w), &options);
+  if (!product || !w->inputs.given) return product;
   const mix_dtype dtype = mix_tensor_dtype(x);
-  mix_tensor *value = mix_stored_value(w, dtype), *product = rows_times(x, value);
-  if (w->block) return product;
-  mix_tensor *scale = mix_cast(mix_variable_value(w->scale), dtype), *q = mix_stored_integers(w), *y;
-  if (w->inputs.given) {
-    mix_tensor *of_inputs, *inputs = mix_quantize_inputs(&w->inputs, x, MIX_AXES(-1), &of_inputs);
-    y = rows_times(mix_cast(inputs, MIX_INT32), mix_cast(q, MIX_INT32));
-    y = mix_divide(mix_cast(y, dtype), mix_multiply(scale, of_inputs));
-  } else {
-    y = mix_divide(rows_times(mix_stop_gradient(x), mix_cast(q, dtype)), scale);
-  }
-  return mix_surrogate_gradient(y, product);
+  mix_tensor *of_inputs, *inputs = mix_quantize_inputs(&w->inputs, x, MIX_AXES(-1), &of_inputs);
+  mix_tensor *sums = inputs ? mix_cast(integer_product(w, inputs), dtype) : NULL;
+  scale = mix_multiply(mix_cast(scale, dtype), of_inputs);
+  return mix_surrogate_gradient(mix_divide(sums, scale), product);
 }

@@ -12,7 +12,8 @@ typedef struct mix_stored_shape {
   mix_shape shape;     /* of the float weight; of 4 bits of rank 2 */
   mix_axes kept;       /* the axes that have scales of their own, in the order of the scale */
   int packed_axis;     /* 4 bits: along which two numbers share a byte */
-  mix_shape scale;     /* the shape of the scale where there are no blocks */
+  mix_shape variable;  /* 8 bits: the shape of the variable, if it is another than `shape`; rank 0: it is not */
+  mix_shape scale;     /* the shape of the scale's variable where there are no blocks */
   bool float_zero;     /* the zeros have the layer's variable dtype instead of int8 */
   bool no_group_index; /* there is no variable g_idx */
 } mix_stored_shape;
@@ -45,8 +46,8 @@ mix_tensor *mix_stored_integers(const mix_stored_weight *weight);
 /* The weight in a dtype, of the shape `of.shape`: q / scale, or (q - zero) scale, in float32. Reads the
  * variables as the call does, so that a 16-bit layer rounds the scale first. */
 mix_tensor *mix_stored_value(const mix_stored_weight *weight, mix_dtype dtype);
-/* x (..., rows) times the weight (rows, columns) in x's dtype: of rows quantized to integers if the layer's
- * inputs are. The gradient goes to x alone, straight through. */
+/* x (..., rows) times a weight of rank 2 (rows, columns) in x's dtype: of rows quantized to integers if the
+ * layer's inputs are. The gradient goes to x alone, straight through. */
 mix_tensor *mix_stored_product(const mix_stored_weight *weight, mix_tensor *x);
 /* x as integers, dynamically with one scale over the axes (rows Q06, Q07). *scale keeps the axes, with size
  * 1, and has x's dtype. No gradient. NULL with the error recorded. */
