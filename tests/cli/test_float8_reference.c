@@ -123,4 +123,4 @@ static void run_commands(const recording *r) {
   train(r, file_in);
 }
 
-int main(void) { return run_recordings("float8 recordings", run_commands); }
+int main(void) { return run_recordings("float8 recordings", is_float8_recording, run_commands); }

@@ -134,4 +134,4 @@ static void check_recording(const recording *r) {
   check_predictions(r, model, "trained");
 }
 
-int main(void) { return run_recordings("float8 recordings", check_recording); }
+int main(void) { return run_recordings("float8 recordings", is_float8_recording, check_recording); }
