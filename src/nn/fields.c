@@ -104,9 +104,17 @@ static bool read_quantization_config(const mix_field *field, const json_t *value
 }
 static bool resolve_quantization_config(const mix_field *field) {
   const char **text = field->value;
+  const mix_policy *policy = *(mix_policy **)field->other;
+  const char *mode = policy && !policy->map ? policy->quantization_mode : NULL;
   mix_quantization_config config;
-  return !*text ||
-         (mix_quantization_config_parse(*text, &config) && (*text = mix_quantization_config_text(&config)));
+  if (!*text) return true;
+  if (!mix_quantization_config_parse(*text, &config)) return false;
+  if (mode && strncmp(config.mode, mode, strlen(config.mode)))
+    return mix_fail_value(
+        "%s: quantization_config has the mode %s, and the policy '%s' another; expected one "
+        "mode in both",
+        field->call, config.mode, policy->name);
+  return (*text = mix_quantization_config_text(&config));
 }
 const mix_value_kind mix_field_quantization_config = {.expected = "a quantization config",
                                                       .size = sizeof(char *),

@@ -86,7 +86,7 @@ static void what_is_refused(void **state) {
   snprintf(out, sizeof out, "%s", in_folder("q.keras"));
   write_model(in, "keras3", false);
   assert_code(run_program("quantize", in, out), 2);
-  assert_has(program_err, "--mode float8");
+  assert_has(program_err, "--mode int8, int4 or float8");
   assert_code(run_program("quantize", in, "--mode", "float8"), 2);
   assert_has(program_err, "two files");
   assert_code(run_program("quantize", in, out, out, "--mode", "float8"), 2);
@@ -95,15 +95,35 @@ static void what_is_refused(void **state) {
   assert_code(run_program("quantize", in, out, "--mode", "float8", "--amax-history", "0"), 2);
   assert_has(program_err, "1 or more");
   assert_code(run_program("quantize", in, out, "--mode", "float8", "--amax-history", "many"), 2);
-  assert_code(run_program("quantize", in, out, "--mode", "float8", "--block-size", "4"), 2);
+  assert_code(run_program("quantize", in, out, "--mode", "float8", "--blocks", "4"), 2);
   assert_has(program_err, "no such option");
+  assert_code(run_program("quantize", in, out, "--mode", "int4", "--block-size", "0"), 2);
+  assert_has(program_err, "expected -1, or a number of 1 or more");
+  assert_code(run_program("quantize", in, out, "--mode", "int4", "--block-size", "x"), 2);
+  assert_code(run_program("quantize", in, out, "--mode", "int8", "--weight-range", "5"), 2);
+  assert_has(program_err, "two integers with a comma between");
+  assert_code(run_program("quantize", in, out, "--mode", "int8", "--input-range", "1,2,3"), 2);
+  assert_code(run_program("quantize", in, out, "--mode", "int8", "--input-epsilon", "-1"), 2);
+  assert_has(program_err, "a number of 0 or more");
   assert_code(run_program("quantize", in, in_folder("q.onnx"), "--mode", "float8"), 2);
   assert_code(run_program("quantize", in, in_folder("none/q.keras"), "--mode", "float8"), 1);
   assert_code(run_program("quantize", in_folder("none.keras"), out, "--mode", "float8"), 1);
   assert_code(run_program("quantize", in, out, "--mode", "float9"), 1);
   assert_has(program_err, "none of int8, float8, int4, gptq and awq");
-  assert_code(run_program("quantize", in, out, "--mode", "int8"), 1);
-  assert_has(program_err, "not supported yet");
+  assert_code(run_program("quantize", in, out, "--mode", "gptq/4/128"), 1);
+  assert_has(program_err, "none of int8, float8, int4, gptq and awq");
+  assert_code(run_program("quantize", in, out, "--mode", "ternary"), 1);
+  assert_has(program_err, "not supported");
+  assert_code(run_program("quantize", in, out, "--mode", "float8", "--block-size", "4"), 1);
+  assert_has(program_err, "options of int8 and int4");
+  assert_code(run_program("quantize", in, out, "--mode", "int4", "--block-size", "-2"), 1);
+  assert_has(program_err, "block_size is -2");
+  assert_code(run_program("quantize", in, out, "--mode", "int4", "--inputs"), 1);
+  assert_has(program_err, "do not go together");
+  assert_code(run_program("quantize", in, out, "--mode", "int8", "--weights-only", "--inputs"), 1);
+  assert_has(program_err, "give one");
+  assert_code(run_program("quantize", in, out, "--mode", "int8", "--weight-range=-200,127"), 1);
+  assert_has(program_err, "value_range is (-200, 127)");
   assert_code(run_program("quantize", in, out, "--mode", "float8", "--filter", "["), 1);
   assert_has(program_err, "no regular expression");
   assert_int_equal(access(out, F_OK), -1);
@@ -111,7 +131,7 @@ static void what_is_refused(void **state) {
   assert_code(run_program("quantize", in, out, "--mode", "float8"), 1);
   assert_has(program_err, "expected one of keras3");
   assert_code(run_program("quantize", "--help"), 0);
-  assert_has(program_out, "usage: mixtape quantize IN OUT --mode float8");
+  assert_has(program_out, "usage: mixtape quantize IN OUT --mode int8|int4|float8");
 }
 
 #define QUANTIZE_TEST(function) cmocka_unit_test_setup_teardown(function, folder_begin, folder_end)

@@ -111,8 +111,9 @@ static void what_is_refused(void **state) {
   expect_refused(mix_model_quantize(model, NULL) == MIX_OK, MIX_VALUE_ERROR, "no mode");
   expect_refused(mix_model_quantize(model, "float9") == MIX_OK, MIX_VALUE_ERROR,
                  "none of int8, float8, int4, gptq and awq");
-  expect_refused(mix_model_quantize(model, "int8") == MIX_OK, MIX_UNSUPPORTED, "not supported yet");
-  expect_refused(mix_model_quantize(model, "int4/128") == MIX_OK, MIX_UNSUPPORTED, "not supported yet");
+  expect_refused(mix_model_quantize(model, "gptq/4/128") == MIX_OK, MIX_VALUE_ERROR, "none of int8");
+  expect_refused(mix_model_quantize(model, "ternary") == MIX_OK, MIX_UNSUPPORTED, "not supported");
+  expect_refused(mix_model_quantize(model, "int4/128") == MIX_OK, MIX_VALUE_ERROR, "none of int8");
   expect_refused(mix_model_quantize(model, "float8", .amax_history_length = -1) == MIX_OK, MIX_VALUE_ERROR,
                  "expected 1 or more");
   expect_refused(mix_model_quantize(model, "float8", .filter = "(") == MIX_OK, MIX_VALUE_ERROR,
@@ -132,6 +133,118 @@ static void what_is_refused(void **state) {
   model = mix_model_new(x, mix_call(mix_dense(2), x));
   expect_refused(mix_model_quantize(model, "float8") == MIX_OK, MIX_VALUE_ERROR, "expected one of keras3");
   mix_set_log_callback(NULL, NULL);
+}
+
+/* ---- int8 and int4 ---- */
+
+/* P14 */
+static void Q01_to_Q05_modes_and_their_defaults(void **state) {
+  (void)state;
+  mix_model *model = two_layers();
+  begin_listening();
+  assert_int_equal(mix_model_quantize(model, "int8", .filter = "fc1"), MIX_OK);
+  assert_int_equal(messages, 0);
+  assert_int_equal(mix_model_quantize(model, "int4", .filter = "^out$"), MIX_OK);
+  assert_string_equal(policy_of(model, "fc1"), "int8_from_float32");
+  assert_string_equal(policy_of(model, "out"), "int4/128_from_float32");
+  assert_non_null(
+      strstr(mix_layer_config(mix_model_get_layer(model, "fc1")), "\"value_range\": [-127, 127]"));
+  assert_non_null(strstr(mix_layer_config(mix_model_get_layer(model, "out")), "\"block_size\": 128"));
+  model = two_layers();
+  assert_int_equal(mix_model_quantize(model, "int4", .block_size = -1, .quantize_inputs = true), MIX_OK);
+  assert_int_equal(messages, 2);
+  assert_non_null(strstr(heard, "'act', of the class Activation, has no mode int4"));
+  assert_string_equal(policy_of(model, "fc1"), "int4/-1_from_float32");
+  model = two_layers();
+  mix_model_quantize(model, "int8", .weights_only = true);
+  assert_non_null(
+      strstr(mix_layer_config(mix_model_get_layer(model, "fc1")), "\"activation_quantizer\": null"));
+  mix_set_log_callback(NULL, NULL);
+}
+
+static void Q03_Q05_what_int8_and_int4_refuse(void **state) {
+  (void)state;
+  mix_model *model = two_layers();
+  begin_listening();
+#define REFUSED(message, ...)                                                                                \
+  expect_refused(mix_model_quantize(model, __VA_ARGS__) == MIX_OK, MIX_VALUE_ERROR, message)
+  REFUSED("block_size is -2", "int4", .block_size = -2);
+  REFUSED("block_size is 4 in the mode", "int8", .block_size = 4);
+  REFUSED("do not go together", "int4", .quantize_inputs = true);
+  REFUSED("do not go together", "int4", .block_size = 4, .weight_low = -8, .weight_high = 7);
+  REFUSED("expected (-8, 7) in int4", "int4", .block_size = -1, .weight_low = -7, .weight_high = 7);
+  REFUSED("value_range is (-129, 127)", "int8", .weight_low = -129, .weight_high = 127);
+  REFUSED("value_range is (5, 5)", "int8", .input_low = 5, .input_high = 5);
+  REFUSED("epsilon is -1", "int8", .input_epsilon = -1);
+  REFUSED("epsilon is nan", "int8", .weight_epsilon = NAN);
+  REFUSED("give one", "int8", .weights_only = true, .quantize_inputs = true);
+  REFUSED("options of int8 and int4", "float8", .weights_only = true);
+  expect_untouched(model);
+  mix_model_quantize(model, "int8", .filter = "out");
+  REFUSED("already quantized", "int8");
+  REFUSED("already quantized", "int4");
+  REFUSED("already quantized", "float8");
+#undef REFUSED
+  assert_string_equal(policy_of(model, "fc1"), "float32");
+  mix_set_global_policy("mixed_float16");
+  model = two_layers();
+  mix_set_global_policy("float32");
+  expect_refused(mix_model_quantize(model, "int8") == MIX_OK, MIX_VALUE_ERROR, "computes in float16");
+  assert_int_equal(mix_model_quantize(model, "int4"), MIX_OK);
+  mix_model *unbuilt = mix_sequential(mix_list_of(mix_dense(2)));
+  expect_refused(mix_model_quantize(unbuilt, "int8") == MIX_OK, MIX_VALUE_ERROR, "");
+  mix_set_log_callback(NULL, NULL);
+}
+
+/* The optimizer holds what is trainable: the biases. Layers before a quantized one train through it. */
+static void Q24_training_afterwards(void **state) {
+  (void)state;
+  for (int mode = 0; mode < 3; mode++) {
+    mix_model *model = two_layers();
+    mix_tensor *x = ARRAY(F32, MIX_SHAPE(2, 4), 1, 2, 3, 4, 5, 6, 7, 8),
+               *y = mix_fill(MIX_SHAPE(2, 2), 1, F32);
+    begin_listening();
+    mix_model_quantize(model, mode ? "int4" : "int8", .filter = mode == 2 ? "out" : ".");
+    mix_set_log_callback(NULL, NULL);
+    mix_model_compile(model, .loss = "mse", .optimizer = mix_adam(.learning_rate = 0.1));
+    double first = 0, last = 0;
+    for (int step = 0; step < 20; step++) {
+      last = mix_logs_get(mix_model_train_on_batch(model, x, y), "loss");
+      if (!step) first = last;
+    }
+    assert_no_error();
+    assert_true(last < first / 2);
+    mix_list *variables = mix_optimizer_variables(mix_model_optimizer(model));
+    int slots = 0;
+    for (int i = 0; i < mix_list_count(variables); i++)
+      slots += mix_shape_size(mix_variable_shape(mix_list_get(variables, i))) > 1;
+    assert_int_equal(slots, mode == 2 ? 6 : 4);
+  }
+}
+
+/* Bytes of a kernel of 512 x 512 with its scales against those of float32: in int8 one of four and 4 a
+ * column; in int4 half a byte, 5 a group of 128 and 4 a row. */
+static void stored_kernels_are_small(void **state) {
+  (void)state;
+  enum { SIZE = 512 };
+  static const double expected[] = {0.25 + 4.0 / SIZE / 4, 0.125 + 5.0 / 128 / 4 + 4.0 / SIZE / 4};
+  for (int int4 = 0; int4 < 2; int4++) {
+    mix_set_semantics("keras3");
+    mix_tensor *x = mix_input(.shape = MIX_SHAPE(SIZE));
+    mix_model *model = mix_model_new(x, mix_call(mix_dense(SIZE, .no_bias = true), x));
+    begin_listening();
+    mix_model_quantize(model, int4 ? "int4" : "int8");
+    mix_set_log_callback(NULL, NULL);
+    double bytes = 0;
+    mix_list *weights = mix_model_weights(model);
+    for (int i = 0; i < mix_list_count(weights); i++) {
+      const mix_variable *weight = mix_list_get(weights, i);
+      bytes += (double)mix_dtype_size(mix_variable_true_dtype(weight)) *
+               (double)mix_shape_size(mix_variable_shape(weight));
+    }
+    assert_near(bytes / (4.0 * SIZE * SIZE), expected[int4], 1e-9);
+    assert_true(bytes / (4.0 * SIZE * SIZE) <= (int4 ? 0.14 : 0.26));
+  }
 }
 
 /* What was captured before is captured again; the optimizer of before does not know the new weights. */
@@ -157,7 +270,14 @@ static void before_and_after(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(all_layers_that_can), TEST(filters_search_in_names),
-                                     TEST(layers_in_layers), TEST(what_is_refused), TEST(before_and_after)};
+  const struct CMUnitTest tests[] = {TEST(all_layers_that_can),
+                                     TEST(filters_search_in_names),
+                                     TEST(layers_in_layers),
+                                     TEST(what_is_refused),
+                                     TEST(before_and_after),
+                                     TEST(Q01_to_Q05_modes_and_their_defaults),
+                                     TEST(Q03_Q05_what_int8_and_int4_refuse),
+                                     TEST(Q24_training_afterwards),
+                                     TEST(stored_kernels_are_small)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
