@@ -8,9 +8,10 @@ MIX_BEGIN_DECLARATIONS
 
 /* The name is that of a dtype ("float32"), "mixed_float16" (compute in float16, variables in float32) or
  * "mixed_bfloat16". tf_keras and experimental also accept "_infer" (both unset). Other names are a
- * ValueError. keras3 also has quantization names. Under "float8_from_mixed_bfloat16" Dense and EinsumDense
- * train in float8 (mix_model_quantize). Those of other modes ("int8_from_float32") can be made, compared and
- * written, but nothing computes in them yet. A layer or model without the mode of its policy is a
+ * ValueError. keras3 also has quantization names (mix_model_quantize). Under "float8_from_mixed_bfloat16"
+ * Dense and EinsumDense train in float8; under "int8_from_float32" and "int4/128_from_float32" their kernels
+ * are integers, zeros until they are loaded. Those of other modes ("gptq/4/128_from_float32") can be made,
+ * compared and written, but nothing computes in them. A layer or model without the mode of its policy is a
  * NotImplementedError, as is mix_set_global_policy with a mode that no layer has. */
 typedef struct mix_policy_options {
   size_t size;

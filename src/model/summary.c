@@ -302,19 +302,25 @@ static const char *policy_text(const mix_policy *policy) {
   return name ? name : "unnamed";
 }
 
+/* Appends the first layers, and those in them, that have another policy than most. */
+static void put_other_policies(const mix_layer *outer, const mix_policy *most, mix_text *out, int *others) {
+  for (int i = 0; i < mix_list_count(outer->layers) && *others < LISTED; i++) {
+    const mix_layer *layer = mix_list_get(outer->layers, i);
+    if (layer->is_input || layer->is_model || layer->policy->map) continue;
+    if (strcmp(policy_text(layer->policy), policy_text(most))) {
+      const char *name = outer->is_model || !layer->path ? layer->name : layer->path;
+      mix_text_put(out, "%s%s %s", *others ? ", " : " (", MIX_PRINTABLE(name), policy_text(layer->policy));
+      if (++*others == LISTED) mix_text_put(out, ", ...");
+    }
+    if (layer->kind && layer->kind->call_is_attention) put_other_policies(layer, most, out, others);
+  }
+}
+
 /* The policy of most of the model, and the first layers that have another. */
 static void put_policies(mix_model *model, const mix_policy *most, mix_text *out) {
   int others = 0;
   mix_text_put(out, "Policy: %s", policy_text(most));
-  for (int i = 0; i < mix_list_count(model->layer->layers) && others < LISTED; i++) {
-    const mix_layer *layer = mix_list_get(model->layer->layers, i);
-    if (layer->is_input || layer->is_model || layer->policy->map ||
-        !strcmp(policy_text(layer->policy), policy_text(most)))
-      continue;
-    mix_text_put(out, "%s%s %s", others ? ", " : " (", MIX_PRINTABLE(layer->name),
-                 policy_text(layer->policy));
-    if (++others == LISTED) mix_text_put(out, ", ...");
-  }
+  put_other_policies(model->layer, most, out, &others);
   if (others) mix_text_put(out, ")");
 }
 

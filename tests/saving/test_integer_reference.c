@@ -96,7 +96,7 @@ static void check_saved(const recording *r, mix_model *model) {
   }
 }
 
-/* M15: Keras's files of attention are read here. */
+/* Q30: Keras's files of attention are read here. */
 static void check_recording(const recording *r) {
   mix_model *model = mix_model_load(path_of(r, ".keras"));
   assert_no_error();

@@ -12,7 +12,7 @@ typedef struct mix_stored_shape {
   mix_shape shape;     /* of the float weight; of 4 bits of rank 2 */
   mix_axes kept;       /* the axes that have scales of their own, in the order of the scale */
   int packed_axis;     /* 4 bits: along which two numbers share a byte */
-  mix_shape variable;  /* 8 bits: the shape of the variable, if it is another than `shape`; rank 0: it is not */
+  mix_shape variable;  /* 8 bits: the variable's shape, if it is another than `shape`; rank 0: it is not */
   mix_shape scale;     /* the shape of the scale's variable where there are no blocks */
   bool float_zero;     /* the zeros have the layer's variable dtype instead of int8 */
   bool no_group_index; /* there is no variable g_idx */
