@@ -85,11 +85,11 @@ def check(name, recorded, folder):
     with np.load(source / f"{name}.npz") as z:
         x, y, init = z["x"], z["y"], [z[f"init_{i}"] for i in range(len(recorded["after"]["variables"]))]
     paths = [v["path"] for v in recorded["after"]["variables"]]
-    found = {v.path: plain(v) for v in model.weights}
     outputs, losses = bounds(recorded)
     words = []
-    for path, expected in zip(paths, init):
-        same = found[path].dtype == expected.dtype and distance(found[path], expected)
+    for path, weight, expected in zip(paths, map(plain, model.weights), init):
+        fits = (weight.dtype, weight.shape) == (expected.dtype, expected.shape)
+        same = fits and distance(weight, expected)
         limit = 1e-6 if path.endswith("_scale") else 0
         if same is False or not same <= limit:
             failures.append(f"{name}: {path} is not Keras's")
