@@ -11,8 +11,7 @@ static inline bool has_missing_layers(const char *name) {
 }
 
 static inline bool is_integer_recording(const char *name) {
-  static const char *const subset[] = {"int8-dense-mixed_bfloat16", "int8-einsum_transposed-float32",
-                                       "int4-block4-mlp-float32", "int4-channel-inputs-mlp"};
+  static const char *const subset[] = {"int8-dense-mixed_bfloat16", "int4-block4-mlp-float32"};
   return (!strncmp(name, "int8-", 5) || !strncmp(name, "int4-", 5)) && !has_missing_layers(name) &&
          is_in_subset(name, subset, sizeof subset / sizeof *subset);
 }
