@@ -26,6 +26,7 @@ typedef struct mix_call_args {
   mix_list *argument_masks;   /* one (or NULL) for each argument; NULL: none at all */
   mix_tensor *attention_mask; /* NULL: none */
   bool use_causal_mask, return_attention_scores;
+  bool reverse;
 } mix_call_args;
 /* Tensor i of the inputs, or of the further arguments. */
 MIX_API mix_tensor *mix_call_input(const mix_call_args *args, int index);
@@ -147,6 +148,7 @@ typedef struct mix_call_options {
   mix_tensor *attention_mask; /* true where a query attends to a key; NULL: everywhere */
   bool use_causal_mask;       /* queries do not attend to keys after them */
   bool return_attention_scores;
+  bool reverse; /* of ReversibleEmbedding: from output_dim back to input_dim */
 } mix_call_options;
 /* Builds the layer on its first call, casts the inputs and computes. Returns the (first) result.
  * ValueError if the inputs do not match the input specification; errors of the layer's operations. */

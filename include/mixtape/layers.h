@@ -276,6 +276,24 @@ typedef struct mix_embedding_options {
 } mix_embedding_options;
 MIX_API mix_layer *mix_embedding_with(const mix_embedding_options *options);
 
+/* ---- ReversibleEmbedding (keras3): an Embedding that, called with .reverse = true, gives (..., output_dim)
+ * times the transposed embeddings: a logit for each of the input_dim rows ---- */
+typedef struct mix_reversible_embedding_options {
+  size_t size;
+  MIX_LAYER_OPTIONS
+  int64_t input_dim, output_dim;      /* required, positive (ValueError) */
+  bool untied_weights;                /* Keras: tie_weights=True; reverse has a table of its own */
+  const char *embeddings_initializer; /* NULL: "uniform", +-0.05; of both tables */
+  mix_initializer *embeddings_initializer_object;
+  mix_regularizer *embeddings_regularizer;
+  mix_constraint *embeddings_constraint;
+  bool mask_zero;                  /* the result carries the mask indices != 0 */
+  const char *reverse_dtype;       /* of the logits: "float32"; NULL: the compute dtype */
+  double logit_soft_cap;           /* logits become cap tanh(logits / cap); 0: as they are */
+  const char *quantization_config; /* as of Dense */
+} mix_reversible_embedding_options;
+MIX_API mix_layer *mix_reversible_embedding_with(const mix_reversible_embedding_options *options);
+
 /* ---- normalization ---- */
 
 /* BatchNormalization: gamma (x - mean) / sqrt(variance + epsilon) + beta. In training, unless frozen, mean
@@ -452,6 +470,7 @@ MIX_API mix_normalization_options mix_normalization_defaults(void);
 MIX_API mix_discretization_options mix_discretization_defaults(void);
 MIX_API mix_category_encoding_options mix_category_encoding_defaults(void);
 MIX_API mix_embedding_options mix_embedding_defaults(void);
+MIX_API mix_reversible_embedding_options mix_reversible_embedding_defaults(void);
 MIX_API mix_batch_normalization_options mix_batch_normalization_defaults(void);
 MIX_API mix_layer_normalization_options mix_layer_normalization_defaults(void);
 MIX_API mix_group_normalization_options mix_group_normalization_defaults(void);
@@ -526,6 +545,9 @@ MIX_API mix_lambda_options mix_lambda_defaults(void);
 #define mix_embedding(...)                                                                                   \
   MIX_LAYER_OF(mix_embedding, "input_dim, output_dim, !embeddings_initializer", #__VA_ARGS__,                \
                mix_embedding_options, __VA_ARGS__)
+#define mix_reversible_embedding(...)                                                                        \
+  MIX_LAYER_OF(mix_reversible_embedding, "input_dim, output_dim", #__VA_ARGS__,                              \
+               mix_reversible_embedding_options, __VA_ARGS__)
 #define mix_batch_normalization(...)                                                                         \
   MIX_LAYER_OF(mix_batch_normalization, "!axis, !momentum, !epsilon", #__VA_ARGS__,                          \
                mix_batch_normalization_options, __VA_ARGS__)

@@ -105,8 +105,7 @@ static json_t *null_mask(const mix_layer_call *call) {
   return mask;
 }
 
-static void put_attention_keywords(const written_call *written, const mix_layer_call *call,
-                                   json_t *keywords) {
+static void put_call_keywords(const written_call *written, const mix_layer_call *call, json_t *keywords) {
   const mix_call_keywords *given = &call->keywords;
   char name[32];
   for (int i = 0; given->argument_masks && i < mix_list_count(given->argument_masks); i++) {
@@ -118,6 +117,7 @@ static void put_attention_keywords(const written_call *written, const mix_layer_
     mix_json_set(keywords, "attention_mask", tensor_or_null(written, given->attention_mask));
   if (given->return_attention_scores) mix_json_set(keywords, "return_attention_scores", json_true());
   if (given->use_causal_mask) mix_json_set(keywords, "use_causal_mask", json_true());
+  if (given->reverse) mix_json_set(keywords, "reverse", json_true());
 }
 
 /* The keyword arguments that were given, and those that Keras 3 sets by itself. */
@@ -141,7 +141,7 @@ static json_t *keywords_json(const written_call *written, const mix_layer_call *
     mix_tensor *tensor = mix_list_get(i ? call->arguments : call->inputs, i ? i - 1 : 0);
     if (tensor) mix_json_set(keywords, call->layer->kind->call_tensors[i], tensor_or_null(written, tensor));
   }
-  put_attention_keywords(written, call, keywords);
+  put_call_keywords(written, call, keywords);
   if (call->initial_state)
     mix_json_set(keywords, "initial_state", states_json(written, call->initial_state, objects));
   if (training) mix_json_set(keywords, "training", json_boolean(training == MIX_TRUE));

@@ -218,6 +218,8 @@ static void read_keyword(saved_graph *graph, const saved_layer *layer, const cha
     call->keywords.use_causal_mask = read_flag(layer, name, value);
   else if (kind && kind->call_is_attention && !strcmp(name, "return_attention_scores"))
     call->keywords.return_attention_scores = read_flag(layer, name, value);
+  else if (!strcmp(name, "reverse") && (!kind || kind->call_has_reverse))
+    call->keywords.reverse = read_flag(layer, name, value);
   else if (!strcmp(name, "mask"))
     collect(graph, value, &call->masks);
   else if (!strcmp(name, "initial_state"))
@@ -299,7 +301,10 @@ static void read_node_object(saved_graph *graph, const saved_layer *layer, const
   call->inputs_are_list = !is_leaf(inputs);
   if (kind && kind->call_tensors) call->positional = (int)json_array_size(args);
   collect(graph, inputs, &call->inputs);
-  for (size_t i = 1; i < json_array_size(args) && !mix_failed(); i++)
+  const json_t *second = json_array_get(args, 1);
+  const bool is_flag = kind && kind->call_has_reverse && json_is_boolean(second);
+  if (is_flag) call->keywords.reverse = json_is_true(second);
+  for (size_t i = is_flag ? 2 : 1; i < json_array_size(args) && !mix_failed(); i++)
     collect(graph, json_array_get(args, i), &call->arguments);
   if (!mix_failed()) read_keywords(graph, layer, keywords, call);
 }
@@ -396,7 +401,8 @@ static bool make_call(saved_graph *graph, saved_layer *layer) {
                               .argument_masks = call.keywords.argument_masks,
                               .attention_mask = call.keywords.attention_mask,
                               .use_causal_mask = call.keywords.use_causal_mask,
-                              .return_attention_scores = call.keywords.return_attention_scores};
+                              .return_attention_scores = call.keywords.return_attention_scores,
+                              .reverse = call.keywords.reverse};
   layer->results[layer->made] = mix_call_outputs_with(layer->layer, &options);
   if (!layer->results[layer->made]) return false;
   note_names(&call, layer->results[layer->made++]);

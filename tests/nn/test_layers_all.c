@@ -112,6 +112,8 @@ static mix_layer *from_file(const char *class_name, const char *keys, const char
                       .invert = true, .dtype = dtype))                                                       \
   X(normalization_of_all, mix_normalization(.axis_none = true, .dtype = dtype))                              \
   X(embedding, mix_embedding(.input_dim = 4, .output_dim = 3, .dtype = dtype))                               \
+  X(reversible_embedding,                                                                                    \
+    mix_reversible_embedding(.input_dim = 4, .output_dim = 3, .logit_soft_cap = 2, .dtype = dtype))          \
   X(batch_norm, mix_batch_normalization(.dtype = dtype))                                                     \
   X(batch_norm_axis_1,                                                                                       \
     mix_batch_normalization(.axis = 1, .no_scale = true, .momentum = 0.5, .dtype = dtype))                   \
@@ -262,6 +264,7 @@ static const trial trials[] = {
     ONE(normalization_given, X234),
     ONE(normalization_of_all, X234),
     {make_embedding, 1, {X24}, false, 0, true},
+    {make_reversible_embedding, 1, {X24}, false, 0, true},
     {make_batch_norm, 1, {X234}, false, 1e-2, false},
     {make_batch_norm, 1, {X234}, true, 1e-2, false},
     {make_batch_norm_axis_1, 1, {X234}, true, 1e-2, false},

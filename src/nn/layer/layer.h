@@ -40,6 +40,7 @@ struct mix_layer_kind {
   const char *const *call_tensors;
   bool call_ignores_mask; /* under attention_masks_carried: a given mask of its first tensor */
   bool call_is_attention; /* its call has use_causal_mask and return_attention_scores */
+  bool call_has_reverse;
   mix_training call_training;
   bool built_from_start;
   bool named_only; /* of the options of every layer, configs have the name alone: operations */
@@ -96,7 +97,7 @@ extern const mix_class mix_layer_object_class;
 typedef struct mix_call_keywords {
   mix_list *argument_masks;
   mix_tensor *attention_mask;
-  bool use_causal_mask, return_attention_scores;
+  bool use_causal_mask, return_attention_scores, reverse;
   int by_name; /* of a text: so many of the last tensors were given by name, which orders layers in Keras 3 */
   json_t *form; /* all that an operation was given, with the places of its tensors; NULL: the tensors alone */
   /* Of layers around the called one: its results add no activity loss; the outputs of all steps of a

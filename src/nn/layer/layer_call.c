@@ -337,7 +337,8 @@ static mix_list *invoke(invocation *given, bool symbolic) {
                         .argument_masks = argument_masks,
                         .attention_mask = given->keywords.attention_mask,
                         .use_causal_mask = given->keywords.use_causal_mask,
-                        .return_attention_scores = given->keywords.return_attention_scores};
+                        .return_attention_scores = given->keywords.return_attention_scores,
+                        .reverse = given->keywords.reverse};
   mix_list *called = compute(layer, &args, &given->keywords);
   mix_list *results = called ? results_of(given, called, symbolic) : NULL;
   if (!results) return NULL;
@@ -378,13 +379,14 @@ mix_list *mix_layer_call_outputs(mix_layer *layer, mix_list *inputs, bool inputs
 }
 
 /* Layers of the user may use any of them. */
-static bool takes_attention_keywords(const mix_layer *layer, const mix_call_options *o) {
+static bool takes_keywords(const mix_layer *layer, const mix_call_options *o) {
   const mix_layer_kind *kind = layer->kind;
   const char *refused = NULL;
   if (!kind) return true;
   if (!kind->call_is_attention && o->use_causal_mask) refused = "use_causal_mask";
   if (!kind->call_is_attention && o->return_attention_scores) refused = "return_attention_scores";
   if (!kind->call_tensors && o->attention_mask) refused = "attention_mask";
+  if (!kind->call_has_reverse && o->reverse) refused = "reverse";
   if (refused) mix_fail_type("%s: its call has no argument %s", layer->name, refused);
   int names = 0;
   while (kind->call_tensors && kind->call_tensors[names]) names++;
@@ -416,10 +418,13 @@ mix_list *mix_call_outputs_with(mix_layer *layer, const mix_call_options *option
   if (o.argument_masks && (!o.arguments || mix_list_count(o.argument_masks) != mix_list_count(o.arguments)))
     return mix_fail_value("%s: %d argument_masks for %d arguments", layer->name,
                           mix_list_count(o.argument_masks), o.arguments ? mix_list_count(o.arguments) : 0);
-  if (!takes_attention_keywords(layer, &o)) return NULL;
-  return mix_layer_call_outputs(
-      layer, inputs, are_list, o.arguments, masks, o.initial_state, o.training,
-      &(mix_call_keywords){o.argument_masks, o.attention_mask, o.use_causal_mask, o.return_attention_scores});
+  if (!takes_keywords(layer, &o)) return NULL;
+  return mix_layer_call_outputs(layer, inputs, are_list, o.arguments, masks, o.initial_state, o.training,
+                                &(mix_call_keywords){.argument_masks = o.argument_masks,
+                                                     .attention_mask = o.attention_mask,
+                                                     .use_causal_mask = o.use_causal_mask,
+                                                     .return_attention_scores = o.return_attention_scores,
+                                                     .reverse = o.reverse});
 }
 
 mix_tensor *mix_call_with(mix_layer *layer, const mix_call_options *options) {

@@ -1,34 +1,38 @@
 /* Embedding: rows of a table at integer indices, gathered in the variable's dtype and then cast
  * (docs/spec/mixed_precision.md, 5.1). */
 #include "nn/layers/builtin.h"
+#include "nn/layers/embedding_table.h"
 #include "ops/table.h"
 
 typedef struct embedding {
   mix_embedding_options options;
-  mix_variable *embeddings; /* owned by the layer's list */
+  mix_embedding_table table;
 } embedding;
 
 static mix_status embedding_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
   embedding *e = mix_layer_data(layer);
   const mix_embedding_options *o = &e->options;
-  e->embeddings = mix_layer_add_weight(
+  e->table.embeddings = mix_layer_add_weight(
       layer, "embeddings", .shape = MIX_SHAPE(o->input_dim, o->output_dim), .no_autocast = true,
       .initializer_object = o->embeddings_initializer_object, .regularizer_object = o->embeddings_regularizer,
       .constraint_object = o->embeddings_constraint);
   return mix_error();
 }
 
+mix_tensor *mix_embedding_rows(const mix_layer *layer, const mix_embedding_table *table,
+                               mix_tensor *indices) {
+  indices = mix_index_values(indices);
+  return mix_cast(mix_gather(mix_variable_value(table->embeddings), indices, 0), layer->compute);
+}
+
 static mix_list *embedding_call(mix_layer *layer, const mix_call_args *args) {
   const embedding *e = mix_layer_data(layer);
-  mix_tensor *indices = mix_index_values(mix_call_input(args, 0));
-  return mix_one_result(mix_cast(mix_gather(mix_variable_value(e->embeddings), indices, 0), layer->compute));
+  return mix_one_result(mix_embedding_rows(layer, &e->table, mix_call_input(args, 0)));
 }
 
 static mix_tensor *embedding_mask(mix_layer *layer, const mix_call_args *args) {
-  mix_tensor *indices = mix_call_input(args, 0);
-  return ((const embedding *)mix_layer_data(layer))->options.mask_zero
-             ? mix_not_equal(indices, mix_scalar_like(indices, 0))
-             : NULL;
+  const embedding *e = mix_layer_data(layer);
+  return e->options.mask_zero ? mix_embedding_mask(mix_call_input(args, 0)) : NULL;
 }
 
 static mix_shape embedding_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
