@@ -1,6 +1,7 @@
 /* Float weights as integers of 8 or 4 bits, with the results of Keras's NumPy code: each step is rounded to
- * the dtype of the weight, for bfloat16, which becomes float32 there, to that. A step in float64, rounded
- * once more, is the step in a narrower dtype, because float64 has more than twice its digits. */
+ * the dtype of the weight, for bfloat16, which becomes float32 with Python's first number, to that. A step in
+ * float64, rounded once more, is the step in a narrower dtype, because float64 has more than twice its
+ * digits. */
 #include "nn/layers/stored_weight.h"
 
 #include "base/alloc.h"
@@ -161,7 +162,8 @@ bool mix_quantize_blocks(mix_tensor *value, int axis, int64_t block, mix_quantiz
   include_padding(&g, n.scale);
   include_padding(&g, n.zero);
   for (int64_t i = 0; i < g.count; i++) { /* the largest, and minus the smallest */
-    const double range = rounded(n.scale[i] + n.zero[i], dtype);
+    double range = rounded(n.scale[i] + n.zero[i], dtype);
+    if (dtype == MIX_BFLOAT16) range = mix_bf16_to_f32(mix_f32_to_bf16((float)range));
     n.scale[i] = rounded(rounded(range + epsilon, dtype) / 15, dtype);
     const double zero = rounded(nearbyint(rounded(n.zero[i] / n.scale[i], dtype)) - 8, dtype);
     n.zero[i] = clipped(zero, -8, 7);
