@@ -393,9 +393,10 @@ MIX_API mix_logs *mix_model_test_on_batch_with(mix_model *model, const mix_on_ba
 /* ---- quantization ---- */
 typedef struct mix_quantize_options {
   size_t size;
-  /* Required. "float8": training in float8 with delayed scaling. "int8", "int4": kernels stored as integers,
-   * which no longer train. All are of Dense, EinsumDense and what contains them. ValueError for a mode that
-   * Keras 3 has not, and for int8 of layers that compute in float16; NotImplementedError for gptq and awq. */
+  /* Required. "float8": training in float8 with delayed scaling. "int8", "int4": weights stored as integers,
+   * which no longer train. All are of Dense, EinsumDense and what contains them, the last two of Embedding
+   * and ReversibleEmbedding too. ValueError for a mode that Keras 3 has not, and for int8 of layers that
+   * compute in float16; NotImplementedError for gptq and awq. */
   const char *mode;
   /* Extended regular expressions: only layers in whose name one of them is found. NULL and 0: all. */
   const char *filter;
@@ -405,7 +406,8 @@ typedef struct mix_quantize_options {
   bool (*chooses)(void *context, const mix_layer *layer);
   void *context;
   int64_t amax_history_length; /* float8: entries of each history of magnitudes; 0: 1024 */
-  /* int4: rows of a kernel that share a scale and a zero; 0: 128; -1: one scale for all rows of a column. */
+  /* int4: rows of a kernel, or numbers of a row of embeddings, that share a scale and a zero; 0: 128; -1: one
+   * scale for all. */
   int64_t block_size;
   /* Are the inputs of products quantized, row by row, as they come? int8: yes, unless weights_only. int4: no,
    * unless quantize_inputs, which goes with block_size -1 alone. */

@@ -67,7 +67,8 @@ static void collect_leaves(mix_layer *layer, mix_list *leaves) {
 /* Can it be quantized now? False without an error: it stays as it is. */
 static bool check_layer(const mix_layer *layer, const mix_quantization *to) {
   const char *mode = mix_layer_quantization_mode(layer);
-  if (!layer->kind || !layer->kind->quantize) {
+  if (!layer->kind || !layer->kind->quantize ||
+      !mix_quantization_has_layer(to->config.mode, layer->class.name)) {
     if (layer->is_model) return false;
     mix_log_message(MIX_LOG_WARNING, CALL ": layer '%s', of the class %s, has no mode %s; it stays as it is",
                     layer->name, mix_layer_keras_name(layer), to->config.mode);

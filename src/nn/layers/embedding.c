@@ -2,7 +2,6 @@
  * (docs/spec/mixed_precision.md, 5.1). */
 #include "nn/layers/builtin.h"
 #include "nn/layers/embedding_table.h"
-#include "ops/table.h"
 
 typedef struct embedding {
   mix_embedding_options options;
@@ -12,17 +11,22 @@ typedef struct embedding {
 static mix_status embedding_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
   embedding *e = mix_layer_data(layer);
   const mix_embedding_options *o = &e->options;
-  e->table.embeddings = mix_layer_add_weight(
-      layer, "embeddings", .shape = MIX_SHAPE(o->input_dim, o->output_dim), .no_autocast = true,
-      .initializer_object = o->embeddings_initializer_object, .regularizer_object = o->embeddings_regularizer,
-      .constraint_object = o->embeddings_constraint);
+  const mix_weight_options embeddings = {.size = sizeof embeddings,
+                                         .name = "embeddings",
+                                         .shape = MIX_SHAPE(o->input_dim, o->output_dim),
+                                         .no_autocast = true,
+                                         .initializer_object = o->embeddings_initializer_object,
+                                         .regularizer_object = o->embeddings_regularizer,
+                                         .constraint_object = o->embeddings_constraint};
+  mix_embedding_build(layer, &e->table, &embeddings, o->quantization_config);
   return mix_error();
 }
 
-mix_tensor *mix_embedding_rows(const mix_layer *layer, const mix_embedding_table *table,
-                               mix_tensor *indices) {
-  indices = mix_index_values(indices);
-  return mix_cast(mix_gather(mix_variable_value(table->embeddings), indices, 0), layer->compute);
+static mix_status embedding_quantize(mix_layer *layer, const mix_quantization *quantization) {
+  embedding *e = mix_layer_data(layer);
+  e->options.quantization_config = mix_quantization_config_text(&quantization->config);
+  if (e->options.quantization_config) mix_embedding_quantize(layer, &e->table, &quantization->config);
+  return mix_error();
 }
 
 static mix_list *embedding_call(mix_layer *layer, const mix_call_args *args) {
@@ -58,7 +62,7 @@ static const mix_field_row fields[] = {
     MIX_QUANTIZATION_CONFIG_FIELD(mix_embedding_options),
     {"lora_rank", 0, &mix_field_refused, .text = "null"}, /* other weights train */
     {0}};
-MIX_LAYER_KIND(embedding, mix_embedding_options, .fields = fields,
+MIX_LAYER_KIND(embedding, mix_embedding_options, .fields = fields, .quantize = embedding_quantize,
                MIX_LAYER_CLASS(.name = "Embedding", .instance_size = sizeof(embedding),
                                .build = embedding_build, .call = embedding_call,
                                .output_shape = embedding_output_shape, .no_autocast = true,

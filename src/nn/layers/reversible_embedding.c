@@ -10,20 +10,60 @@
 typedef struct reversible {
   mix_reversible_embedding_options options;
   mix_embedding_table table;
-  mix_variable *reverse; /* (output_dim, input_dim), owned by the layer's list; NULL: the table, transposed */
+  /* Of untied weights: (output_dim, input_dim), floating, owned by the layer's list, or stored. */
+  mix_variable *reverse;
+  mix_stored_weight stored;
 } reversible;
+
+/* Its zeros are floating, and the numbers of its blocks are those of the table. */
+static mix_stored_shape reverse_shape(const mix_reversible_embedding_options *o) {
+  return (mix_stored_shape){.name = "reverse_embeddings",
+                            .shape = MIX_SHAPE(o->output_dim, o->input_dim),
+                            .kept = MIX_AXES(1),
+                            .scale = MIX_SHAPE(o->input_dim),
+                            .float_zero = true,
+                            .no_group_index = true};
+}
+
+/* In files after the whole table. */
+static bool in_order(const reversible *r) {
+  r->stored.stored->saved_first = false;
+  return true;
+}
+
+static bool build_reverse(mix_layer *layer, reversible *r) {
+  const mix_reversible_embedding_options *o = &r->options;
+  const mix_stored_shape of = reverse_shape(o);
+  if (mix_layer_stores_integers(layer))
+    return mix_stored_build(layer, o->quantization_config, &of, &r->stored) && in_order(r);
+  r->reverse = mix_layer_add_weight(layer, of.name, .shape = of.shape, .no_autocast = true,
+                                    .initializer_object = o->embeddings_initializer_object);
+  return r->reverse;
+}
 
 static mix_status reversible_embedding_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
   reversible *r = mix_layer_data(layer);
   const mix_reversible_embedding_options *o = &r->options;
-  r->table.embeddings = mix_layer_add_weight(
-      layer, "embeddings", .shape = MIX_SHAPE(o->input_dim, o->output_dim), .no_autocast = true,
-      .initializer_object = o->embeddings_initializer_object, .regularizer_object = o->embeddings_regularizer,
-      .constraint_object = o->embeddings_constraint);
-  if (o->untied_weights)
-    r->reverse =
-        mix_layer_add_weight(layer, "reverse_embeddings", .shape = MIX_SHAPE(o->output_dim, o->input_dim),
-                             .no_autocast = true, .initializer_object = o->embeddings_initializer_object);
+  const mix_weight_options embeddings = {.size = sizeof embeddings,
+                                         .name = "embeddings",
+                                         .shape = MIX_SHAPE(o->input_dim, o->output_dim),
+                                         .no_autocast = true,
+                                         .initializer_object = o->embeddings_initializer_object,
+                                         .regularizer_object = o->embeddings_regularizer,
+                                         .constraint_object = o->embeddings_constraint};
+  if (mix_embedding_build(layer, &r->table, &embeddings, o->quantization_config) && o->untied_weights)
+    build_reverse(layer, r);
+  return mix_error();
+}
+
+static mix_status reversible_embedding_quantize(mix_layer *layer, const mix_quantization *quantization) {
+  reversible *r = mix_layer_data(layer);
+  const mix_quantization_config *config = &quantization->config;
+  const mix_stored_shape of = reverse_shape(&r->options);
+  r->options.quantization_config = mix_quantization_config_text(config);
+  if (!r->options.quantization_config || !mix_embedding_quantize(layer, &r->table, config) || !r->reverse)
+    return mix_error();
+  if (mix_stored_replace(layer, r->reverse, config, &of, &r->stored) && in_order(r)) r->reverse = NULL;
   return mix_error();
 }
 
@@ -36,30 +76,63 @@ static mix_dtype dtype_of_both(mix_dtype a, mix_dtype b) {
   return mix_dtype_size(a) > mix_dtype_size(b) ? a : b;
 }
 
-/* x (..., output_dim) times the kernel. Higher ranks are reshaped to one matrix, so that the product and each
- * gradient is one matmul. */
-static mix_tensor *product(const reversible *r, mix_tensor *x, mix_tensor *kernel) {
-  const bool transpose = !r->reverse;
+typedef mix_tensor *product(mix_tensor *x, mix_tensor *kernel, bool transpose_x, bool transpose_kernel);
+
+/* x (..., output_dim) times the kernel, which may be the table, transposed. Higher ranks are reshaped to one
+ * matrix, so that the product and each gradient is one matmul. */
+static mix_tensor *times(product *multiply, const reversible *r, mix_tensor *x, mix_tensor *kernel) {
+  const bool transpose = !r->options.untied_weights;
   mix_shape shape = mix_tensor_shape(x);
   int unknown = 0;
   for (int i = 0; i + 1 < shape.rank; i++) unknown += shape.dims[i] == MIX_UNKNOWN;
-  if (shape.rank == 2 || unknown > 1) return mix_matmul(x, kernel, false, transpose);
+  if (shape.rank == 2 || unknown > 1) return multiply(x, kernel, false, transpose);
   mix_tensor *rows = mix_reshape(x, MIX_SHAPE(-1, r->options.output_dim));
   shape.dims[shape.rank - 1] = r->options.input_dim;
-  return mix_reshape(mix_matmul(rows, kernel, false, transpose), shape);
+  return mix_reshape(multiply(rows, kernel, false, transpose), shape);
 }
 
 /* The kernel is rounded to the compute dtype first, in whatever dtype the product is, as in a model that
  * Keras has read from its file. */
-static mix_tensor *logits_of(const mix_layer *layer, const reversible *r, mix_tensor *x) {
+static mix_tensor *float_logits(const mix_layer *layer, const reversible *r, mix_tensor *x) {
   const char *asked = r->options.reverse_dtype;
-  if (!mix_dtype_is_floating(mix_tensor_dtype(x))) x = mix_cast(x, layer->compute);
   mix_tensor *kernel =
       mix_cast(mix_variable_value(r->reverse ? r->reverse : r->table.embeddings), layer->compute);
   if (!x || !kernel) return NULL;
   const mix_dtype dtype =
       asked ? mix_dtype_from_name(asked) : dtype_of_both(mix_tensor_dtype(x), layer->compute);
-  return product(r, mix_cast(x, dtype), mix_cast(kernel, dtype));
+  return times(mix_matmul, r, mix_cast(x, dtype), mix_cast(kernel, dtype));
+}
+
+/* Integer products of inputs that are quantized row by row. There is no straight-through estimate here: the
+ * gradient flows through the scale of the inputs alone (Q22). */
+static mix_tensor *integer_logits(const reversible *r, const mix_stored_weight *w, mix_tensor *x,
+                                  mix_tensor *kernel, mix_tensor *scale) {
+  mix_tensor *constant_scale, *inputs = mix_quantize_inputs(&w->inputs, x, MIX_AXES(-1), &constant_scale);
+  mix_tensor *largest = mix_reduce_max(mix_abs(x), MIX_AXES(-1), true);
+  mix_tensor *of_inputs =
+      mix_divide(mix_scalar_like(x, w->inputs.high), mix_add(largest, mix_scalar_like(x, w->inputs.epsilon)));
+  mix_tensor *sums = times(mix_matmul_integer, r, inputs, kernel);
+  return mix_divide(mix_cast(sums, mix_tensor_dtype(x)), mix_multiply(of_inputs, scale));
+}
+
+/* `reverse_dtype` has no say here, as in Keras. Numbers of 4 bits share bytes along the last axis of the
+ * table, and along the first one of the kernel of untied weights. */
+static mix_tensor *stored_logits(const mix_layer *layer, const reversible *r, const mix_stored_weight *w,
+                                 mix_tensor *x) {
+  const bool tied = !r->options.untied_weights;
+  mix_tensor *kernel = mix_variable_true_value(w->stored),
+             *scale = mix_cast(mix_variable_true_value(w->scale), layer->compute);
+  if (!x || !scale) return NULL;
+  x = mix_cast(x, dtype_of_both(mix_tensor_dtype(x), layer->compute));
+  const bool unpack = w->bits == 4 && (!tied || w->inputs.given);
+  if (unpack) kernel = mix_unpack_int4(kernel, w->of.packed_axis, r->options.output_dim);
+  if (w->inputs.given) return integer_logits(r, w, x, kernel, mix_cast(scale, mix_tensor_dtype(x)));
+  return mix_matmul_stored(x, kernel, scale, w->zero ? mix_variable_true_value(w->zero) : NULL,
+                           &(mix_stored_options){.size = sizeof(mix_stored_options),
+                                                 .bits = unpack ? 8 : w->bits,
+                                                 .columns = w->of.shape.dims[1],
+                                                 .block = w->block,
+                                                 .transposed = tied});
 }
 
 static mix_tensor *capped(mix_tensor *logits, double cap) {
@@ -74,7 +147,10 @@ static mix_tensor *reverse(const mix_layer *layer, const reversible *r, mix_tens
     return mix_fail_value("%s: got an input of shape %s for the call in reverse; expected rank 2 or more and "
                           "output_dim %lld as its last dimension",
                           layer->name, MIX_SHAPE_TEXT(shape), (long long)r->options.output_dim);
-  return capped(logits_of(layer, r, x), r->options.logit_soft_cap);
+  if (!mix_dtype_is_floating(mix_tensor_dtype(x))) x = mix_cast(x, layer->compute);
+  const mix_stored_weight *w = r->options.untied_weights ? &r->stored : &r->table.stored;
+  mix_tensor *logits = w->bits ? stored_logits(layer, r, w, x) : float_logits(layer, r, x);
+  return capped(logits, r->options.logit_soft_cap);
 }
 
 /* ---- the layer ---- */
@@ -124,7 +200,8 @@ static const mix_field_row fields[] = {
     {FIELD(logit_soft_cap), &mix_field_number, .number = INFINITY},
     {0}};
 MIX_LAYER_KIND(reversible_embedding, mix_reversible_embedding_options, .fields = fields,
-               .check = reversible_embedding_check, .call_has_reverse = true, .keras3_only = true,
+               .check = reversible_embedding_check, .quantize = reversible_embedding_quantize,
+               .call_has_reverse = true, .keras3_only = true,
                MIX_LAYER_CLASS(.name = "ReversibleEmbedding", .instance_size = sizeof(reversible),
                                .build = reversible_embedding_build, .call = reversible_embedding_call,
                                .output_shape = reversible_embedding_output_shape, .no_autocast = true,

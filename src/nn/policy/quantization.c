@@ -37,7 +37,8 @@ static bool gptq_numbers(const char *numbers) { return has_bits(numbers, "2348")
 static bool awq_numbers(const char *numbers) { return has_bits(numbers, "4"); }
 
 static const char *const float8_layers[] = {"Dense", "EinsumDense", NULL};
-static const char *const integer_layers[] = {"Dense", "EinsumDense", NULL};
+static const char *const integer_layers[] = {"Dense", "EinsumDense", "Embedding", "ReversibleEmbedding",
+                                             NULL};
 
 static const mode modes[] = {
     {"int8", no_numbers, "QuantizedDTypePolicy", NULL, integer_layers},
@@ -75,8 +76,8 @@ bool mix_quantization_has_class(const char *class_name) {
 
 /* ---- what computes in them ---- */
 
-static bool has_layer(const mode *m, const char *class_name) {
-  for (const char *const *at = m->layers; at && *at; at++)
+bool mix_quantization_has_layer(const char *mode, const char *class_name) {
+  for (const char *const *at = find(mode)->layers; at && *at; at++)
     if (!strcmp(*at, class_name)) return true;
   return false;
 }
@@ -86,7 +87,8 @@ static bool has_layer(const mode *m, const char *class_name) {
 bool mix_policy_check_layer(const mix_policy *policy, const char *class_name, const char *name,
                             const char *call) {
   if (!policy) return false;
-  if (!policy->quantization_mode || has_layer(find(policy->quantization_mode), class_name)) return true;
+  if (!policy->quantization_mode || mix_quantization_has_layer(policy->quantization_mode, class_name))
+    return true;
   return mix_fail_unsupported(
       "%s: the layer '%.60s' was given the policy '%s', and %s layers do not compute in the mode %s "
       "yet; " REMEDY,

@@ -9,6 +9,8 @@ bool mix_quantization_known(const char *mode);
 const char *mix_quantization_class(const char *mode);
 bool mix_quantization_has_class(const char *class_name);
 
+/* Do layers of the class compute in a known mode? */
+bool mix_quantization_has_layer(const char *mode, const char *class_name);
 /* True if layers of the class compute in the mode of the policy, or it has none. False with the error
  * recorded, MIX_UNSUPPORTED, also for a policy NULL. `name` NULL: the layer has no name yet. */
 bool mix_policy_check_layer(const mix_policy *policy, const char *class_name, const char *name,

@@ -1,5 +1,6 @@
-# Records reversible_embedding.inc, what keras.layers.ReversibleEmbedding gives both ways, and the gradients of
-# its tables: python reversible_embedding.py >reversible_embedding.inc, with Keras 3.15.1, TensorFlow 2.21, CPU.
+# Records reversible_embedding.inc, what keras.layers.ReversibleEmbedding gives both ways, and gradients of
+# its tables: python reversible_embedding.py >reversible_embedding.inc, with Keras 3.15.1, TensorFlow 2.21,
+# CPU.
 import os
 
 os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
@@ -21,7 +22,8 @@ def text(values):
 
 def record(policy, tie, reverse_dtype, cap):
     layer = keras.layers.ReversibleEmbedding(
-        ROWS, WIDTH, tie_weights=tie, reverse_dtype=reverse_dtype, logit_soft_cap=cap, mask_zero=True, dtype=policy
+        ROWS, WIDTH, tie_weights=tie, reverse_dtype=reverse_dtype, logit_soft_cap=cap, mask_zero=True,
+        dtype=policy
     )
     layer.build((2, 3))
     layer.set_weights([sines(w.shape, 1.0 + i) for i, w in enumerate(layer.get_weights())])
