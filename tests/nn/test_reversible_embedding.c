@@ -196,6 +196,8 @@ static void models_call_it_both_ways(void **state) {
                  "reverse of layer 'words' is an integer");
   expect_refused(mix_model_from_json(replaced(text, reverse, "\"kwargs\": {\"reversed\": true}")),
                  MIX_VALUE_ERROR, "reversed");
+  expect_status(mix_model_save(model, "no folder/x.keras", .semantics = mix_semantics_named("tf_keras")),
+                MIX_UNSUPPORTED, "tf_keras has no class ReversibleEmbedding");
 }
 
 int main(void) {

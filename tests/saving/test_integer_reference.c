@@ -53,7 +53,7 @@ static void check_policies(const recording *r, mix_layer *layer) {
 static void check_predictions(const recording *r, mix_model *model, const char *stem) {
   mix_list *made = mix_model_predict(model, model_arrays(r->npz, "x"), .batch_size = r->examples);
   assert_no_error();
-  mix_list *expected = model_arrays(r->npz, stem);
+  mix_list *expected = expected_outputs(r, stem);
   assert_int_equal(mix_list_count(made), mix_list_count(expected));
   for (int i = 0; i < mix_list_count(expected); i++)
     assert_close(r->name, stem, i, mix_list_get(made, i), mix_list_get(expected, i), output_bound(r, stem));
