@@ -1,9 +1,12 @@
 /* Table embedding: a training step of an Embedding of a million rows beside one of ten thousand, interleaved.
  * Optimizers that leave rows without a gradient as they are touch the same bytes in both; the others also
- * move every row of their slots. */
+ * move every row of their slots.
+ *
+ * Rows of a table of integers, beside those of a floating one and beside making the whole table floating
+ * first. */
 #include "tables.h"
 
-enum { FEW = 10000, MANY = 1000000, DEPTH = 32, TOKENS = 4096 };
+enum { FEW = 10000, MANY = 1000000, DEPTH = 32, TOKENS = 4096, STORED = 20000, WIDTH = 256 };
 
 typedef struct step {
   mix_layer *embedding;
@@ -70,6 +73,82 @@ static bool one_optimizer(const bench_settings *settings, const char *optimizer,
   return true;
 }
 
+/* ---- tables of integers ---- */
+
+typedef struct lookup {
+  mix_layer *layer;
+  mix_function *function;
+  mix_list *batch;
+} lookup;
+
+static bool run_lookup(void *context) {
+  lookup *l = context;
+  bool good = false;
+  MIX_SCOPE { good = mix_function_call(l->function, l->batch) != NULL; }
+  return good && mix_error() == MIX_OK;
+}
+
+static mix_list *rows_body(void *context, mix_list *batch) {
+  const lookup *l = context;
+  return mix_list_of(mix_call(l->layer, mix_list_get(batch, 0)));
+}
+
+/* All of the table becomes floating before its rows are taken. */
+static mix_list *whole_body(void *context, mix_list *batch) {
+  const lookup *l = context;
+  mix_list *weights = mix_layer_weights(l->layer);
+  mix_tensor *values[4] = {NULL};
+  const int count = mix_list_count(weights);
+  for (int i = 0; i < count; i++) values[i] = mix_variable_value(mix_list_get(weights, i));
+  const mix_stored_options int4 = {
+      .size = sizeof int4, .bits = 4, .columns = WIDTH, .block = 128, .transposed = true};
+  const mix_stored_options int8 = {.size = sizeof int8, .transposed = true};
+  mix_tensor *table = count > 2 ? mix_dequantize_stored(values[0], values[1], values[2], &int4)
+                                : mix_dequantize_stored(values[0], values[1], NULL, &int8);
+  return mix_list_of(mix_gather(table, mix_list_get(batch, 0), 0));
+}
+
+static bool prepare_lookup(lookup *l, const char *policy, bool whole) {
+  l->layer = mix_embedding(.input_dim = STORED, .output_dim = WIDTH, .dtype = policy,
+                           .semantics = mix_semantics_named("keras3"));
+  mix_layer_build(l->layer, MIX_SHAPE(TOKENS));
+  l->function = mix_function_new(whole ? whole_body : rows_body, l, .name = "rows");
+  l->batch = mix_list_of(tokens(STORED));
+  return mix_error() == MIX_OK && run_lookup(l);
+}
+
+static bool stored_rows(const bench_settings *settings) {
+  static const struct {
+    const char *name, *policy;
+    bool whole;
+  } kinds[] = {{"float32", "float32", false},
+               {"int8", "int8_from_float32", false},
+               {"int8_whole", "int8_from_float32", true},
+               {"int4", "int4/128_from_float32", false},
+               {"int4_whole", "int4/128_from_float32", true}};
+  enum { KINDS = sizeof kinds / sizeof *kinds };
+  static bench_candidate runs[KINDS];
+  lookup lookups[KINDS];
+  int rounds;
+  for (int i = 0; i < KINDS; i++) {
+    if (!prepare_lookup(&lookups[i], kinds[i].policy, kinds[i].whole)) return false;
+    runs[i] = (bench_candidate){.run = run_lookup, .context = &lookups[i]};
+  }
+  if (!bench_interleave(runs, KINDS, settings->quick ? 0.5 : 3, &rounds)) return false;
+  if (settings->text)
+    printf("\n%d rows of %d by %d, interleaved\n%-18s %10s %8s\n", TOKENS, STORED, WIDTH, "table", "ms",
+           "ratio");
+  json_t *rows = json_array();
+  for (int i = 0; i < KINDS; i++) {
+    const double ratio = bench_ratio(&runs[i], &runs[0], rounds);
+    json_array_append_new(rows, json_pack("{s:s, s:f, s:f}", "table", kinds[i].name, "seconds",
+                                          runs[i].median, "ratio", ratio));
+    if (settings->text) printf("%-18s %10.3f %8.2f\n", kinds[i].name, 1e3 * runs[i].median, ratio);
+  }
+  json_object_set_new(settings->json, "embedding_stored", rows);
+  return true;
+}
+
 bool bench_embedding(const bench_settings *settings) {
   static const char *const optimizers[] = {"sgd", "adagrad", "sgd:momentum=0.9", "rmsprop", "adam"};
   json_t *rows = json_array();
@@ -83,5 +162,6 @@ bool bench_embedding(const bench_settings *settings) {
     fflush(stdout);
   }
   json_object_set_new(settings->json, "embedding", rows);
+  MIX_SCOPE { good = good && stored_rows(settings); }
   return good;
 }
