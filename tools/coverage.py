@@ -75,7 +75,6 @@ because(REASONS, "comes with a cross-replica context: there is none, for each ra
 because(REASONS, "comes with builds that lack the bfloat16 mode: there are none", "G37")
 because(REASONS, "comes with the application models", "M11")
 because(REASONS, "comes with LoRA", "E18", "Q25")
-because(REASONS, "comes with embeddings that store integers", "Q21", "Q22", "Q23")
 
 # What the test of a row leaves out.
 PARTIAL = {}
