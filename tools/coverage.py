@@ -44,6 +44,7 @@ TABLES = [
     ("files.md", "Files", "Z", 1, 12),
     ("float8.md", "Float8 training", "E", 1, 21),
     ("quantization.md", "Weights of 8 and 4 bits", "Q", 1, 30),
+    ("lora.md", "LoRA", "R", 1, 18),
 ]
 LETTERS = "".join(table[2] for table in TABLES)
 
@@ -74,7 +75,6 @@ because(REASONS, "comes with central storage or parameter servers: there are non
 because(REASONS, "comes with a cross-replica context: there is none, for each rank is one replica", "O32")
 because(REASONS, "comes with builds that lack the bfloat16 mode: there are none", "G37")
 because(REASONS, "comes with the application models", "M11")
-because(REASONS, "comes with LoRA", "E18", "Q25")
 
 # What the test of a row leaves out.
 PARTIAL = {}

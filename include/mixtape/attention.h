@@ -23,6 +23,7 @@ typedef struct mix_einsum_dense_options {
   mix_regularizer *kernel_regularizer, *bias_regularizer;
   mix_constraint *kernel_constraint, *bias_constraint;
   const char *quantization_config; /* as of Dense */
+  MIX_LORA_OPTIONS
 } mix_einsum_dense_options;
 /* ValueError for an equation of another form, at the first call if it does not fit the input. */
 MIX_API mix_layer *mix_einsum_dense_with(const mix_einsum_dense_options *options);

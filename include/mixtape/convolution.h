@@ -61,6 +61,7 @@ typedef struct mix_conv_layer_options {
   mix_initializer *bias_initializer_object;
   mix_regularizer *kernel_regularizer, *bias_regularizer;
   mix_constraint *kernel_constraint, *bias_constraint;
+  MIX_LORA_OPTIONS
 } mix_conv_layer_options;
 MIX_API mix_layer *mix_conv1d_with(const mix_conv_layer_options *options);
 MIX_API mix_layer *mix_conv2d_with(const mix_conv_layer_options *options);

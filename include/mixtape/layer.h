@@ -96,6 +96,11 @@ typedef struct mix_layer_class {
   const mix_semantics *semantics;        /* NULL: the default of the process */                              \
   int64_t reserved;                      /* 0 */
 
+/* Of layers that can have LoRA (mixtape/lora.h). */
+#define MIX_LORA_OPTIONS                                                                                     \
+  int64_t lora_rank; /* 0: none */                                                                           \
+  double lora_alpha; /* 0: lora_rank; MIX_ZERO is accepted. Keras's Dense and Embedding always take 0 */
+
 typedef struct mix_layer_options {
   size_t size;
   MIX_LAYER_OPTIONS

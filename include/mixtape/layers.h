@@ -39,6 +39,7 @@ typedef struct mix_dense_options {
   /* Keras's quantization config as JSON, for layers made under a policy of the modes int8 and int4 with other
    * settings than the mode's; NULL: those. ValueError, NotImplementedError. */
   const char *quantization_config;
+  MIX_LORA_OPTIONS
 } mix_dense_options;
 MIX_API mix_layer *mix_dense_with(const mix_dense_options *options);
 
@@ -273,6 +274,7 @@ typedef struct mix_embedding_options {
   mix_constraint *embeddings_constraint;
   bool mask_zero;                  /* the result carries the mask indices != 0 */
   const char *quantization_config; /* as of Dense */
+  MIX_LORA_OPTIONS
 } mix_embedding_options;
 MIX_API mix_layer *mix_embedding_with(const mix_embedding_options *options);
 
@@ -291,6 +293,7 @@ typedef struct mix_reversible_embedding_options {
   const char *reverse_dtype;       /* of the logits: "float32"; NULL: the compute dtype */
   double logit_soft_cap;           /* logits become cap tanh(logits / cap); 0: as they are */
   const char *quantization_config; /* as of Dense */
+  MIX_LORA_OPTIONS
 } mix_reversible_embedding_options;
 MIX_API mix_layer *mix_reversible_embedding_with(const mix_reversible_embedding_options *options);
 

@@ -24,6 +24,7 @@
 #include <mixtape/initializer.h>
 #include <mixtape/layer.h>
 #include <mixtape/layers.h>
+#include <mixtape/lora.h>
 #include <mixtape/loss.h>
 #include <mixtape/loss_scale.h>
 #include <mixtape/metric.h>

@@ -427,12 +427,16 @@ static mix_list *call_inline(mix_function *function, mix_list *arguments) {
   return mix_scoped(list);
 }
 
-static mix_list *call_plan(mix_function *function, mix_list *arguments) {
+static specialization *prepare(mix_function *function, mix_list *arguments) {
   specialization *s = find(function, arguments, false);
   if (!s) s = specialize(function, arguments);
   if (!s || !arena_grow(function, s->compiled)) return NULL;
-  function->latest = s;
-  return run(function, s, arguments);
+  return function->latest = s;
+}
+
+static mix_list *call_plan(mix_function *function, mix_list *arguments) {
+  specialization *s = prepare(function, arguments);
+  return s ? run(function, s, arguments) : NULL;
 }
 
 /* ---- arguments that are rounded before ---- */
@@ -527,6 +531,17 @@ mix_list *mix_function_call(mix_function *function, mix_list *arguments) {
   mix_list *list = function->max_batch ? call_any_batch(function, arguments) : call_plan(function, arguments);
   atomic_flag_clear(&function->busy);
   return list;
+}
+
+bool mix_function_prepare(mix_function *function, mix_list *arguments) {
+  if (mix_failed() || !(arguments = mix_list_flatten(arguments, "function_call")) ||
+      !arguments_ready(function, arguments))
+    return false;
+  if (atomic_flag_test_and_set(&function->busy))
+    return mix_fail(MIX_BUSY, "function_call: %s is running on another thread", function->name), false;
+  const bool good = prepare(function, arguments);
+  atomic_flag_clear(&function->busy);
+  return good;
 }
 
 mix_status mix_function_clear(mix_function *function) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mixtape/function.h>
+#include <stdbool.h>
 
 /* Variables may be created outside captures and in the first capture of a function. */
 bool mix_capture_may_create(void);
@@ -12,3 +13,5 @@ mix_dtype mix_function_rounds(const mix_function *function, int argument);
 /* mix_function_call with such arguments rounded before: the same results, from the same capture. NULL without
  * an error: there is no capture for them, and the call wants them as they were. */
 mix_list *mix_function_call_rounded(mix_function *function, mix_list *arguments);
+/* Captures and compiles the function for such arguments, without a run. False with the error recorded. */
+bool mix_function_prepare(mix_function *function, mix_list *arguments);

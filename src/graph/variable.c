@@ -29,6 +29,7 @@ static void variable_finalize(void *object) {
   }
   mix_release(variable->constraint);
   mix_release(variable->regularizer);
+  mix_release(variable->lora);
   mix_release(variable->memory);
 }
 

@@ -26,6 +26,7 @@ struct mix_variable {
   _Atomic uint64_t copied_version; /* of a copy: the version of the original that it holds */
   void *constraint;     /* nn: retained object or NULL */
   void *regularizer;    /* nn: retained object or NULL */
+  struct mix_lora *lora; /* nn: of a frozen kernel what trains in its place; retained, or NULL */
 };
 
 extern const mix_class mix_variable_class;

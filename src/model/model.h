@@ -109,6 +109,9 @@ mix_kernel_info mix_model_kernel_info(mix_model *model, mix_dtype dtype, int64_t
 /* The layer with most weights, also in models in it; NULL: none has any. Most products have its dtype. */
 mix_layer *mix_model_main_layer(mix_model *model);
 
+/* lora.c: the layers that have LoRA, in a new list. */
+mix_list *mix_model_lora_layers(mix_model *model);
+
 /* functional.c: the recorded calls between inputs and outputs. */
 typedef struct mix_functional {
   mix_tensor **inputs, **outputs; /* retained */

@@ -86,6 +86,10 @@ static bool check_layer(const mix_layer *layer, const mix_quantization *to) {
   if (!layer->built)
     return mix_fail_value(CALL ": layer '%s' has no weights yet; build it, or call the model, before",
                           layer->name);
+  if (layer->lora && !strcmp(to->config.mode, "float8"))
+    return mix_fail_unsupported(CALL ": layer '%s' has LoRA, which Keras does not combine with float8; merge "
+                                     "it before, or leave the layer out",
+                                layer->name);
   if (!strcmp(to->config.mode, "int8") && layer->compute == MIX_FLOAT16)
     return mix_fail_value(CALL ": layer '%s' computes in float16, for which int8 is too coarse; expected a "
                                "policy such as 'mixed_bfloat16'",

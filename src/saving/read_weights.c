@@ -2,6 +2,7 @@
 #include "saving/read_weights.h"
 
 #include "base/error.h"
+#include "nn/layers/lora.h"
 #include "saving/weight_tree.h"
 #include "tensor/shape.h"
 #include <stdio.h>
@@ -67,7 +68,9 @@ static bool read_variables(mix_weights_reader *reader, const char *group, mix_li
   for (int i = 0; i < mix_list_count(variables); i++) {
     snprintf(number, sizeof number, "%d", i);
     const char *path = mix_join_path(group, number);
+    const mix_variable *variable = mix_list_items(variables)[i];
     if (!path || !mix_read_variable(reader, path, mix_list_items(variables)[i])) return false;
+    if (reader->assign && variable->lora && !mix_lora_reset(variable->lora)) return false;
   }
   return true;
 }

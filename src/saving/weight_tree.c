@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "nn/layers/lora.h"
 #include "optim/optimizer.h"
 #include <stdio.h>
 #include <string.h>
@@ -39,12 +40,17 @@ static int file_order(const mix_variable *variable) {
   return variable->saved_first ? 0 : !variable->trainable ? 3 : 1 + variable->overwrite_with_gradient;
 }
 
+/* a and b of LoRA, which Keras's files do not have: their kernel is merged with them. */
+static bool is_merged(const mix_layer *layer, const mix_variable *variable) {
+  return layer->lora && (variable == layer->lora->a || variable == layer->lora->b);
+}
+
 static mix_list *own_variables(const mix_layer *layer) {
   mix_list *own = mix_list_new(0, NULL);
   for (int part = 0; part < 4; part++)
     for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
       mix_variable *variable = mix_list_items(layer->weights)[i];
-      if (file_order(variable) == part) mix_list_append(own, variable);
+      if (file_order(variable) == part && !is_merged(layer, variable)) mix_list_append(own, variable);
     }
   return mix_failed() ? NULL : own;
 }

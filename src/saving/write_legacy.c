@@ -39,7 +39,7 @@ static bool write_group(mix_hdf5_writer *file, const char *group, mix_list *vari
     mix_variable *variable = mix_list_items(variables)[i];
     names[i] = free_name(file, group, variable, rules);
     const char *path = names[i] ? mix_join_path(group, names[i]) : NULL;
-    if (!path || !mix_write_variable(file, path, variable, false)) return false;
+    if (!path || !mix_write_variable(file, path, variable, false, false)) return false;
   }
   return mix_hdf5_write_texts(file, group, "weight_names", count, names);
 }

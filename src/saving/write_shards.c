@@ -139,7 +139,7 @@ static bool write_value(writing *w, const char *group, int number, mix_variable 
   w->total += size;
   snprintf(text, sizeof text, "%d", number);
   const char *path = mix_join_path(group, text);
-  return path && mix_write_variable(w->file, path, variable, w->model->semantics->bfloat16_saved) &&
+  return path && mix_write_variable(w->file, path, variable, w->model->semantics->bfloat16_saved, true) &&
          note_shard(w, group);
 }
 

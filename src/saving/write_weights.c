@@ -2,6 +2,7 @@
 #include "saving/write_weights.h"
 
 #include "base/error.h"
+#include "nn/layers/lora.h"
 #include "saving/read_weights.h"
 #include "saving/weight_tree.h"
 #include "tensor/shape.h"
@@ -44,11 +45,14 @@ mix_hdf5_writer *mix_weights_file_new(mix_model *model, const char *call) {
 }
 
 /* Only Keras 3 reads bfloat16 as it is, and nobody float8. */
-bool mix_write_variable(mix_hdf5_writer *file, const char *path, mix_variable *variable, bool bfloat16) {
+bool mix_write_variable(mix_hdf5_writer *file, const char *path, mix_variable *variable, bool bfloat16,
+                        bool merged) {
   bool good = false;
   MIX_SCOPE {
-    mix_tensor *value = mix_variable_true_value(variable);
-    if (value && ((variable->dtype == MIX_BFLOAT16 && !bfloat16) || mix_dtype_is_float8(variable->dtype)))
+    mix_tensor *value =
+        merged && variable->lora ? mix_lora_saved_value(variable) : mix_variable_true_value(variable);
+    const mix_dtype dtype = value ? mix_tensor_dtype(value) : MIX_DTYPE_NONE;
+    if (value && ((dtype == MIX_BFLOAT16 && !bfloat16) || mix_dtype_is_float8(dtype)))
       value = mix_cast(value, MIX_FLOAT32);
     good = mix_hdf5_write_tensor(file, path, value);
   }
@@ -78,7 +82,7 @@ static bool write_object(void *context, const char *path, const char *name, mix_
     char number[16];
     snprintf(number, sizeof number, "%d", i);
     const char *at = mix_join_path(group, number);
-    if (!at || !mix_write_variable(w->file, at, mix_list_items(variables)[i], w->rules->bfloat16_saved))
+    if (!at || !mix_write_variable(w->file, at, mix_list_items(variables)[i], w->rules->bfloat16_saved, true))
       return false;
   }
   return true;

@@ -20,8 +20,13 @@ mix_file_kind mix_file_kind_of(const char *path);
 mix_hdf5_writer *mix_weights_file(mix_model *model, const char *call, bool no_optimizer, bool archive);
 /* An empty file for the model's weights and state. */
 mix_hdf5_writer *mix_weights_file_new(mix_model *model, const char *call);
-/* A variable as a data set at that path; `bfloat16`: not as float32 if it has that dtype. */
-bool mix_write_variable(mix_hdf5_writer *file, const char *path, mix_variable *variable, bool bfloat16);
+/* A variable as a data set at that path; `bfloat16`: not as float32 if it has that dtype; `merged`: with what
+ * LoRA adds to it. */
+bool mix_write_variable(mix_hdf5_writer *file, const char *path, mix_variable *variable, bool bfloat16,
+                        bool merged);
+/* weights_file.c: the names of variables in an archive of arrays, each once; in the scope. NULL with the
+ * error recorded. */
+const char **mix_array_names(mix_list *variables);
 
 /* write_legacy.c: the layers' groups of a legacy file below `root` ("model_weights" or ""), and
  * "optimizer_weights". */

@@ -4,6 +4,8 @@
 #include "distribute/distribute.h"
 #include "train/callback.h"
 #include "train/data_adapter.h"
+#include "train/plan_step.h"
+#include "compile/function.h"
 #include "tensor/shape.h"
 #include <string.h>
 
@@ -235,4 +237,19 @@ mix_logs *mix_model_train_on_batch(mix_model *model, void *x, void *y) {
 mix_logs *mix_model_test_on_batch(mix_model *model, void *x, void *y) {
   return mix_model_test_on_batch_with(
       model, &(mix_on_batch_options){.size = sizeof(mix_on_batch_options), .x = x, .y = y});
+}
+
+bool mix_model_plan_training(mix_model *model, const mix_on_batch_options *batch, mix_plan_report *report) {
+  static const char call[] = "plan_training";
+  if (!mix_model_compiled(model, call)) return false;
+  MIX_MODEL_USE(model, MIX_CHANGES_MODEL, call)
+  MIX_SCOPE {
+    mix_data_adapter_data data = {.x = batch->x, .y = batch->y, .sample_weight = batch->sample_weight};
+    mix_step_arguments arguments;
+    mix_list *arrays = mix_data_adapter_arrays(model, &data, MIX_ADAPTER_TEST, call, &arguments);
+    if (arrays) mix_model_set_step_arguments(model, &arguments);
+    mix_function *step = arrays ? mix_model_train_step(model) : NULL;
+    if (step && mix_function_prepare(step, arrays)) mix_function_report(step, report, sizeof *report);
+  }
+  return !mix_failed();
 }

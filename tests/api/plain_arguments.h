@@ -85,6 +85,20 @@ static inline mix_model *a_model(void) {
   mix_model_compile(model, .optimizer_name = "sgd", .loss = "mse");
   return model;
 }
+static inline mix_layer *a_built_layer(void) {
+  mix_layer *layer = a_layer();
+  mix_layer_build(layer, MIX_SHAPE(3, 3));
+  return layer;
+}
+static inline mix_model *a_lora_model(void) {
+  mix_model *model = a_model();
+  mix_model_enable_lora(model, 2);
+  return model;
+}
+static inline const char *an_adapter(void) {
+  mix_model_save_lora(a_lora_model(), "adapter.npz");
+  return "adapter.npz";
+}
 static inline mix_history *a_history(void) {
   return mix_model_fit(a_model(), a_tensor(), a_tensor(), .verbose = MIX_SILENT);
 }

@@ -57,6 +57,7 @@ static void finalize(void *object) {
   mix_release(layer->generators);
   mix_release(layer->states);
   mix_release(layer->activity_regularizer);
+  mix_release(layer->lora);
   mix_free(layer->config);
   mix_free(layer->serialized);
   mix_free(layer->build_shapes);

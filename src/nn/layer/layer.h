@@ -54,6 +54,14 @@ struct mix_layer_kind {
   mix_status (*quantize)(mix_layer *layer, const mix_quantization *quantization);
   /* Can it? Else the error is recorded. NULL: always. */
   bool (*check_quantization)(const mix_layer *layer, const mix_quantization *quantization);
+  /* Where the options have lora_rank, and lora_alpha after it (nn/layers/lora.h); 0: the class cannot have
+   * LoRA. Then where they have regularizer and constraint of the kernel. Does Keras's class forget an alpha
+   * that its constructor is given? */
+  size_t lora, lora_regularizer, lora_constraint;
+  bool lora_alpha_lost;
+  /* Of a class that can store its kernel as integers: that weight, and the kernel's shape. NULL: the layer
+   * has a float kernel. */
+  const struct mix_stored_weight *(*stored)(const mix_layer *layer, mix_shape *shape);
 };
 
 struct mix_layer {
@@ -84,6 +92,7 @@ struct mix_layer {
   mix_list *generators;                  /* random state; NULL: none */
   mix_list *states;                      /* variables that calls leave to the next; NULL: none */
   mix_regularizer *activity_regularizer; /* retained */
+  struct mix_lora *lora;                 /* nn/layers/lora.h; retained, NULL: none */
   mix_input_spec spec;
   char *config, *serialized; /* results of mix_layer_config and mix_layer_serialize */
   mix_shape *build_shapes;   /* build_count shapes of the inputs that it was built for; NULL: none */

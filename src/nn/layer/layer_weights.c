@@ -112,6 +112,11 @@ static bool is_trained(const mix_layer *layer, bool frozen, const mix_variable *
   return variable->trainable && layer->trainable && !frozen;
 }
 
+/* Is it trainable by its own flag, or was when it was made? A kernel that LoRA froze keeps its place. */
+static bool is_first(const mix_variable *variable) {
+  return variable->trainable || (variable->saved_first && mix_dtype_is_floating(variable->dtype));
+}
+
 /* Appends the layer's own weights of the requested kinds, each once: those that are trainable by their own
  * flag, then the others. */
 static void append_own(mix_layer *layer, bool frozen, wanted kinds, collection *result) {
@@ -119,7 +124,7 @@ static void append_own(mix_layer *layer, bool frozen, wanted kinds, collection *
     for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
       mix_variable *variable = mix_list_items(layer->weights)[i];
       wanted kind = is_trained(layer, frozen, variable) ? TRAINABLE : FROZEN;
-      if (variable->trainable == !pass && (kinds & kind)) collect(result, variable);
+      if (is_first(variable) == !pass && (kinds & kind)) collect(result, variable);
     }
 }
 
@@ -257,7 +262,7 @@ static void append_losses(mix_layer *layer, bool frozen, mix_list *result) {
   for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
     mix_variable *variable = mix_list_items(layer->weights)[i];
     if (!variable->regularizer || is_inner(layer, variable)) continue;
-    if (spared && !is_trained(layer, frozen, variable)) continue;
+    if ((spared || variable->lora) && !is_trained(layer, frozen, variable)) continue;
     mix_list_append(result, mix_regularizer_call(variable->regularizer, mix_variable_true_value(variable)));
   }
   for (int i = 0; i < mix_list_count(layer->layers); i++)

@@ -165,3 +165,15 @@ mix_tensor *mix_encode_categories(mix_tensor *ids, mix_category_mode mode, int64
   if (weights) hot = mix_multiply(hot, mix_expand_dims(mix_cast(weights, dtype), -1));
   return mix_reduce_sum(hot, MIX_AXES(-2), false);
 }
+
+mix_tensor *mix_matmul_rows(mix_tensor *x, mix_tensor *matrix) {
+  if (!x || !matrix) return NULL;
+  mix_shape shape = mix_tensor_shape(x);
+  int unknown = 0;
+  for (int i = 0; i + 1 < shape.rank; i++) unknown += shape.dims[i] == MIX_UNKNOWN;
+  int64_t in = shape.dims[shape.rank - 1];
+  if (shape.rank == 2 || unknown > 1 || !in) return mix_matmul(x, matrix, false, false);
+  mix_tensor *rows = mix_reshape(x, MIX_SHAPE(-1, in));
+  shape.dims[shape.rank - 1] = mix_tensor_shape(matrix).dims[1];
+  return mix_reshape(mix_matmul(rows, matrix, false, false), shape);
+}

@@ -105,6 +105,9 @@ mix_tensor *mix_layer_floating(const mix_layer *layer, mix_tensor *x);
 mix_tensor *mix_call_mask(const mix_call_args *args);
 /* compute_mask of layers whose results have no mask, even if the result is the input itself. */
 mix_tensor *mix_no_mask(mix_layer *layer, const mix_call_args *args);
+/* x (..., in) times a matrix (in, out). Higher ranks are reshaped to one matrix, so that the product and each
+ * gradient is one matmul. */
+mix_tensor *mix_matmul_rows(mix_tensor *x, mix_tensor *matrix);
 /* A list of one result; NULL for NULL. */
 static inline mix_list *mix_one_result(mix_tensor *y) { return y ? mix_list_of(y) : NULL; }
 

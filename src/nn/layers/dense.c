@@ -3,6 +3,7 @@
 #include "nn/layers/activation_functions.h"
 #include "nn/layers/builtin.h"
 #include "nn/layers/float8.h"
+#include "nn/layers/lora.h"
 #include "nn/layers/stored_weight.h"
 #include <string.h>
 
@@ -52,40 +53,41 @@ static mix_status dense_build(mix_layer *layer, int count, const mix_shape *inpu
   if (mix_failed()) return mix_error();
   mix_input_spec spec = {
       .size = sizeof spec, .min_rank = 2, .axis_count = 1, .axes = {-1}, .axis_sizes = {last}};
-  return mix_layer_set_input_spec(layer, &spec);
-}
-
-/* x (..., in) times kernel (in, units). Higher ranks are reshaped to one matrix, so that the product and
- * each gradient is one matmul. */
-static mix_tensor *product(mix_tensor *x, mix_tensor *kernel) {
-  mix_shape shape = mix_tensor_shape(x);
-  int unknown = 0;
-  for (int i = 0; i + 1 < shape.rank; i++) unknown += shape.dims[i] == MIX_UNKNOWN;
-  int64_t in = shape.dims[shape.rank - 1];
-  if (shape.rank == 2 || unknown > 1 || !in) return mix_matmul(x, kernel, false, false);
-  mix_tensor *rows = mix_reshape(x, MIX_SHAPE(-1, in));
-  shape.dims[shape.rank - 1] = mix_tensor_shape(kernel).dims[1];
-  return mix_reshape(mix_matmul(rows, kernel, false, false), shape);
+  return mix_layer_set_input_spec(layer, &spec) == MIX_OK ? mix_lora_build(layer) : mix_error();
 }
 
 /* The product with the kernel, before bias and activation. */
-static mix_tensor *dense_product(const dense *d, mix_tensor *x, bool training) {
-  if (d->stored.bits) return mix_stored_product(&d->stored, x);
+static mix_tensor *dense_product(const mix_layer *layer, mix_tensor *x, bool training) {
+  const dense *d = layer->data;
+  const bool apart = mix_lora_is_apart(layer);
+  mix_tensor *xa = apart ? mix_matmul_rows(x, mix_lora_a(layer, layer->compute)) : NULL;
+  if (d->stored.bits) {
+    mix_tensor *y = mix_stored_product(&d->stored, x);
+    return apart ? mix_lora_add(layer, y, xa) : y;
+  }
+  mix_tensor *kernel = apart ? mix_variable_value(d->kernel) : mix_lora_kernel(layer, d->kernel);
   x = mix_float8_operand(&d->float8, MIX_FLOAT8_INPUTS, x, training);
-  mix_tensor *kernel = mix_variable_value(d->kernel);
   kernel = mix_float8_operand(&d->float8, MIX_FLOAT8_KERNEL, kernel, training);
-  return x && kernel ? mix_float8_result(&d->float8, product(x, kernel)) : NULL;
+  mix_tensor *y = mix_float8_result(&d->float8, mix_matmul_rows(x, kernel));
+  return apart ? mix_lora_add(layer, y, xa) : y;
 }
 
 static mix_list *dense_call(mix_layer *layer, const mix_call_args *args) {
   dense *d = mix_layer_data(layer);
   mix_tensor *x = mix_call_input(args, 0);
   if (!mix_dtype_is_floating(mix_tensor_dtype(x))) x = mix_cast(x, layer->compute);
-  mix_tensor *y = x ? dense_product(d, x, args->training) : NULL;
+  mix_tensor *y = x ? dense_product(layer, x, args->training) : NULL;
   if (!y) return NULL;
   if (d->bias) y = mix_bias_add(y, mix_float8_bias(&d->float8, mix_variable_value(d->bias)));
   y = mix_activate(d->options.activation, y, .semantics = layer->semantics);
   return y ? mix_list_of(y) : NULL;
+}
+
+static const mix_stored_weight *dense_stored(const mix_layer *layer, mix_shape *shape) {
+  const dense *d = layer->data;
+  if (!d->stored.bits) return NULL;
+  *shape = d->stored.of.shape;
+  return &d->stored;
 }
 
 static mix_status dense_quantize(mix_layer *layer, const mix_quantization *quantization) {
@@ -99,7 +101,7 @@ static mix_status dense_quantize(mix_layer *layer, const mix_quantization *quant
   if (d->options.quantization_config &&
       mix_stored_replace(layer, d->kernel, &quantization->config, &of, &d->stored))
     d->kernel = NULL;
-  return mix_error();
+  return mix_lora_follow(layer);
 }
 
 static mix_shape dense_output_shape(mix_layer *layer, int count, const mix_shape *input_shapes) {
@@ -122,9 +124,10 @@ static const mix_field_row fields[] = {
     {FIELD(kernel_constraint), &mix_field_constraint},
     {FIELD(bias_constraint), &mix_field_constraint},
     MIX_QUANTIZATION_CONFIG_FIELD(mix_dense_options),
-    {"lora_rank", 0, &mix_field_refused, .text = "null"}, /* other weights train */
+    MIX_LORA_FIELDS(mix_dense_options),
     {0}};
 MIX_LAYER_KIND(dense, mix_dense_options, .fields = fields, .quantize = dense_quantize,
+               MIX_LORA_OF(mix_dense_options, kernel), .lora_alpha_lost = true, .stored = dense_stored,
                MIX_LAYER_CLASS(.name = "Dense", .instance_size = sizeof(dense), .build = dense_build,
                                .call = dense_call, .output_shape = dense_output_shape,
                                .supports_masking = true))

@@ -3,10 +3,13 @@
 #include "nn/layers/activation_functions.h"
 #include "nn/layers/builtin.h"
 #include "nn/layers/float8.h"
+#include "nn/layers/lora.h"
 #include "nn/layers/stored_weight.h"
 #include "ops/table.h"
+#include "ops/with_number.h"
 #include <ctype.h>
 #include <mixtape/einsum.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { TERM = MIX_MAX_RANK + 1 };
@@ -323,24 +326,82 @@ static mix_status einsum_dense_build(mix_layer *layer, int count, const mix_shap
     if (!bias_shape(layer, input_shapes[0], result, &bias.shape)) return mix_error();
     d->bias = mix_layer_add_weight_with(layer, &bias);
   }
-  return mix_error();
+  return mix_lora_build(layer);
 }
 
-static mix_tensor *einsum_dense_product(const einsum_dense *d, mix_tensor *x, bool training) {
-  if (d->stored.bits) return stored_product(d, x);
-  mix_tensor *kernel = mix_variable_value(d->kernel);
+/* ---- LoRA ---- */
+
+enum { EQUATION = 3 * TERM + 16 };
+
+/* Copies letters, with `to` in the place of `from`. */
+static void replace_letter(char *copy, const char *letters, char from, char to) {
+  for (; *letters; letters++) *copy++ = *letters == from ? to : *letters;
+  *copy = 0;
+}
+
+/* "abc,cde->abde" as "abc,cdr->abdr" with a, and "abdr,re->abde" with b. False: the kernel's last letter is
+ * not one that the kernel alone brings into the result, so that x . a has no meaning. */
+static bool low_rank_equations(const equation *e, char equations[2][EQUATION]) {
+  static const char letters[] = "rstuvwxyzabcdefghijklmnopqRSTUVWXYZ";
+  const char last = e->kernel[strlen(e->kernel) - 1], *free_letter = letters;
+  while (place_in(e->input, *free_letter) >= 0 || place_in(e->kernel, *free_letter) >= 0) free_letter++;
+  if (place_in(e->input, last) >= 0 || place_in(e->result, last) < 0) return false;
+  char a[TERM], between[TERM];
+  replace_letter(a, e->kernel, last, *free_letter);
+  replace_letter(between, e->result, last, *free_letter);
+  const char *left = e->open_left ? "..." : "", *right = e->open_right ? "..." : "";
+  snprintf(equations[0], EQUATION, "%s%s%s,%s->%s%s%s", left, e->input, right, a, left, between, right);
+  snprintf(equations[1], EQUATION, "%s%s%s,%c%c->%s%s%s", left, between, right, *free_letter, last, left,
+           e->result, right);
+  return true;
+}
+
+/* As mix_lora_add does it where the kernel's last axis is the result's. */
+static mix_tensor *add_low_rank(const mix_layer *layer, mix_tensor *y, mix_tensor *x,
+                                char equations[2][EQUATION]) {
+  const mix_lora *lora = layer->lora;
+  const double scale = lora->alpha / (double)lora->rank;
+  mix_tensor *xa = mix_einsum(equations[0], 2, (mix_tensor *[]){x, mix_lora_a(layer, layer->compute)});
+  if (xa && scale != 1) xa = mix_times(xa, scale);
+  mix_tensor *b = mix_cast(mix_variable_value(lora->b), layer->compute);
+  return mix_add(y, mix_einsum(equations[1], 2, (mix_tensor *[]){xa, b}));
+}
+
+/* Of a layer that stores integers, which nothing is merged with. */
+static mix_tensor *add_low_rank_or_merged(const mix_layer *layer, mix_tensor *y, mix_tensor *x) {
+  const einsum_dense *d = layer->data;
+  char equations[2][EQUATION];
+  if (!y || !mix_lora_is_apart(layer)) return y;
+  if (low_rank_equations(&d->equation, equations)) return add_low_rank(layer, y, x, equations);
+  return mix_add(y, einsum_of(d, x, mix_lora_product(layer, layer->compute)));
+}
+
+static mix_tensor *einsum_dense_product(const mix_layer *layer, mix_tensor *x, bool training) {
+  const einsum_dense *d = layer->data;
+  char equations[2][EQUATION];
+  if (d->stored.bits) return add_low_rank_or_merged(layer, stored_product(d, x), x);
+  const bool apart = mix_lora_is_apart(layer) && low_rank_equations(&d->equation, equations);
+  mix_tensor *kernel = apart ? mix_variable_value(d->kernel) : mix_lora_kernel(layer, d->kernel);
   x = mix_float8_operand(&d->float8, MIX_FLOAT8_INPUTS, x, training);
   kernel = mix_float8_operand(&d->float8, MIX_FLOAT8_KERNEL, kernel, training);
-  return mix_float8_result(&d->float8, einsum_of(d, x, kernel));
+  mix_tensor *y = mix_float8_result(&d->float8, einsum_of(d, x, kernel));
+  return apart ? add_low_rank(layer, y, x, equations) : y;
 }
 
 static mix_list *einsum_dense_call(mix_layer *layer, const mix_call_args *args) {
   const einsum_dense *d = layer->data;
   mix_tensor *x = mix_layer_floating(layer, mix_call_input(args, 0));
-  mix_tensor *y = x ? einsum_dense_product(d, x, args->training) : NULL;
+  mix_tensor *y = x ? einsum_dense_product(layer, x, args->training) : NULL;
   if (!y) return NULL;
   if (d->bias) y = mix_add(y, mix_float8_bias(&d->float8, mix_variable_value(d->bias)));
   return mix_one_result(mix_activate(d->options.activation, y, .semantics = layer->semantics));
+}
+
+static const mix_stored_weight *einsum_dense_stored(const mix_layer *layer, mix_shape *shape) {
+  const einsum_dense *d = layer->data;
+  if (!d->stored.bits) return NULL;
+  *shape = d->kernel_shape;
+  return &d->stored;
 }
 
 static mix_status einsum_dense_quantize(mix_layer *layer, const mix_quantization *quantization) {
@@ -354,7 +415,7 @@ static mix_status einsum_dense_quantize(mix_layer *layer, const mix_quantization
   if (d->options.quantization_config &&
       mix_stored_replace(layer, d->kernel, &quantization->config, &of, &d->stored))
     d->kernel = NULL;
-  return mix_error();
+  return mix_lora_follow(layer);
 }
 
 static bool einsum_dense_check_quantization(const mix_layer *layer, const mix_quantization *quantization) {
@@ -388,12 +449,13 @@ static const mix_field_row fields[] = {
     {FIELD(kernel_constraint), &mix_field_constraint},
     {FIELD(bias_constraint), &mix_field_constraint},
     MIX_QUANTIZATION_CONFIG_FIELD(mix_einsum_dense_options),
-    {"lora_rank", 0, &mix_field_refused, .text = "null"}, /* other weights train */
+    MIX_LORA_FIELDS(mix_einsum_dense_options),
     {0}};
 /* It drops masks, as in Keras. */
 MIX_LAYER_KIND(einsum_dense, mix_einsum_dense_options, .fields = fields, .check = einsum_dense_check,
                .ready = einsum_dense_ready, .quantize = einsum_dense_quantize,
                .check_quantization = einsum_dense_check_quantization,
+               MIX_LORA_OF(mix_einsum_dense_options, kernel), .stored = einsum_dense_stored,
                MIX_LAYER_CLASS(.name = "EinsumDense", .instance_size = sizeof(einsum_dense),
                                .build = einsum_dense_build, .call = einsum_dense_call,
                                .output_shape = einsum_dense_output_shape))

@@ -2,6 +2,7 @@
  * (docs/spec/mixed_precision.md, 5.1). */
 #include "nn/layers/builtin.h"
 #include "nn/layers/embedding_table.h"
+#include "nn/layers/lora.h"
 
 typedef struct embedding {
   mix_embedding_options options;
@@ -19,14 +20,18 @@ static mix_status embedding_build(mix_layer *layer, int count, const mix_shape *
                                          .regularizer_object = o->embeddings_regularizer,
                                          .constraint_object = o->embeddings_constraint};
   mix_embedding_build(layer, &e->table, &embeddings, o->quantization_config);
-  return mix_error();
+  return mix_lora_build(layer);
 }
 
 static mix_status embedding_quantize(mix_layer *layer, const mix_quantization *quantization) {
   embedding *e = mix_layer_data(layer);
   e->options.quantization_config = mix_quantization_config_text(&quantization->config);
   if (e->options.quantization_config) mix_embedding_quantize(layer, &e->table, &quantization->config);
-  return mix_error();
+  return mix_lora_follow(layer);
+}
+
+static const mix_stored_weight *embedding_stored(const mix_layer *layer, mix_shape *shape) {
+  return mix_embedding_stored(&((const embedding *)layer->data)->table, shape);
 }
 
 static mix_list *embedding_call(mix_layer *layer, const mix_call_args *args) {
@@ -60,9 +65,11 @@ static const mix_field_row fields[] = {
     {"input_length", 0, &mix_field_fixed, .text = "null", .optional = true,
      .only = MIX_RULE(input_batch_input_shape)},
     MIX_QUANTIZATION_CONFIG_FIELD(mix_embedding_options),
-    {"lora_rank", 0, &mix_field_refused, .text = "null"}, /* other weights train */
+    MIX_LORA_FIELDS(mix_embedding_options),
     {0}};
 MIX_LAYER_KIND(embedding, mix_embedding_options, .fields = fields, .quantize = embedding_quantize,
+               MIX_LORA_OF(mix_embedding_options, embeddings), .lora_alpha_lost = true,
+               .stored = embedding_stored,
                MIX_LAYER_CLASS(.name = "Embedding", .instance_size = sizeof(embedding),
                                .build = embedding_build, .call = embedding_call,
                                .output_shape = embedding_output_shape, .no_autocast = true,

@@ -1,6 +1,7 @@
 /* Tables of embeddings and their rows. */
 #include "nn/layers/embedding_table.h"
 
+#include "nn/layers/lora.h"
 #include "ops/table.h"
 
 static mix_stored_shape stored_shape(mix_shape shape) {
@@ -34,15 +35,35 @@ bool mix_embedding_quantize(mix_layer *layer, mix_embedding_table *table,
   return in_order(table);
 }
 
+const mix_stored_weight *mix_embedding_stored(const mix_embedding_table *table, mix_shape *shape) {
+  if (!table->stored.bits) return NULL;
+  *shape = table->stored.of.shape;
+  return &table->stored;
+}
+
 static mix_tensor *rows_of(mix_variable *variable, mix_tensor *indices) {
   return mix_gather(mix_variable_true_value(variable), indices, 0);
+}
+
+/* In the wider dtype of a and the table, which are not autocast. The gradient of a is dense, as Keras's,
+ * which comes through the merged table. */
+static mix_tensor *add_low_rank(const mix_layer *layer, mix_tensor *y, mix_tensor *indices) {
+  if (!y) return NULL;
+  if (mix_tensor_dtype(y) != MIX_FLOAT64) y = mix_cast(y, MIX_FLOAT32);
+  mix_tensor *a = mix_identity(mix_lora_a(layer, mix_tensor_dtype(y)));
+  return mix_lora_add(layer, y, mix_gather(a, indices, 0));
 }
 
 mix_tensor *mix_embedding_rows(const mix_layer *layer, const mix_embedding_table *table,
                                mix_tensor *indices) {
   const mix_stored_weight *w = &table->stored;
   indices = mix_index_values(indices);
-  if (!w->bits) return mix_cast(rows_of(table->embeddings, indices), layer->compute);
+  const bool apart = mix_lora_is_apart(layer);
+  if (!w->bits) {
+    mix_tensor *y = apart ? rows_of(table->embeddings, indices)
+                          : mix_gather(mix_lora_kernel(layer, table->embeddings), indices, 0);
+    return mix_cast(apart ? add_low_rank(layer, y, indices) : y, layer->compute);
+  }
   const mix_stored_options options = {.size = sizeof options,
                                       .bits = w->bits,
                                       .columns = w->of.shape.dims[1],
@@ -50,6 +71,7 @@ mix_tensor *mix_embedding_rows(const mix_layer *layer, const mix_embedding_table
                                       .transposed = true,
                                       .dtype = layer->compute};
   mix_tensor *scale = mix_cast(rows_of(w->scale, indices), layer->compute);
-  return mix_dequantize_stored(rows_of(w->stored, indices), scale, w->zero ? rows_of(w->zero, indices) : NULL,
-                               &options);
+  mix_tensor *zero = w->zero ? rows_of(w->zero, indices) : NULL,
+             *y = mix_dequantize_stored(rows_of(w->stored, indices), scale, zero, &options);
+  return apart ? mix_cast(add_low_rank(layer, y, indices), layer->compute) : y;
 }

@@ -16,6 +16,8 @@ bool mix_embedding_build(mix_layer *layer, mix_embedding_table *table, const mix
 /* Replaces the weight by integers (rows Q06, Q15, Q20). False with the error recorded. */
 bool mix_embedding_quantize(mix_layer *layer, mix_embedding_table *table,
                             const mix_quantization_config *config);
+/* What the table stores, and its shape; NULL: it is floating. */
+const mix_stored_weight *mix_embedding_stored(const mix_embedding_table *table, mix_shape *shape);
 /* The rows at the indices, in the layer's compute dtype; of the stored table only these become floating. */
 mix_tensor *mix_embedding_rows(const mix_layer *layer, const mix_embedding_table *table, mix_tensor *indices);
 /* The mask of the indices that are not 0. */

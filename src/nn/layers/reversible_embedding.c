@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "nn/layers/builtin.h"
 #include "nn/layers/embedding_table.h"
+#include "nn/layers/lora.h"
 #include "ops/with_number.h"
 #include "tensor/shape.h"
 #include <math.h>
@@ -53,7 +54,11 @@ static mix_status reversible_embedding_build(mix_layer *layer, int count, const 
                                          .constraint_object = o->embeddings_constraint};
   if (mix_embedding_build(layer, &r->table, &embeddings, o->quantization_config) && o->untied_weights)
     build_reverse(layer, r);
-  return mix_error();
+  return mix_lora_build(layer);
+}
+
+static const mix_stored_weight *reversible_embedding_stored(const mix_layer *layer, mix_shape *shape) {
+  return mix_embedding_stored(&((const reversible *)layer->data)->table, shape);
 }
 
 static mix_status reversible_embedding_quantize(mix_layer *layer, const mix_quantization *quantization) {
@@ -62,9 +67,9 @@ static mix_status reversible_embedding_quantize(mix_layer *layer, const mix_quan
   const mix_stored_shape of = reverse_shape(&r->options);
   r->options.quantization_config = mix_quantization_config_text(config);
   if (!r->options.quantization_config || !mix_embedding_quantize(layer, &r->table, config) || !r->reverse)
-    return mix_error();
+    return mix_lora_follow(layer);
   if (mix_stored_replace(layer, r->reverse, config, &of, &r->stored) && in_order(r)) r->reverse = NULL;
-  return mix_error();
+  return mix_lora_follow(layer);
 }
 
 /* ---- reverse ---- */
@@ -96,7 +101,8 @@ static mix_tensor *times(product *multiply, const reversible *r, mix_tensor *x, 
 static mix_tensor *float_logits(const mix_layer *layer, const reversible *r, mix_tensor *x) {
   const char *asked = r->options.reverse_dtype;
   mix_tensor *kernel =
-      mix_cast(mix_variable_value(r->reverse ? r->reverse : r->table.embeddings), layer->compute);
+      mix_cast(r->reverse ? mix_variable_value(r->reverse) : mix_lora_kernel(layer, r->table.embeddings),
+               layer->compute); /* R15: the tied one merged */
   if (!x || !kernel) return NULL;
   const mix_dtype dtype =
       asked ? mix_dtype_from_name(asked) : dtype_of_both(mix_tensor_dtype(x), layer->compute);
@@ -194,7 +200,7 @@ static const mix_field_row fields[] = {
     {FIELD(embeddings_constraint), &mix_field_constraint},
     {FIELD(mask_zero), &mix_field_boolean},
     MIX_QUANTIZATION_CONFIG_FIELD(mix_reversible_embedding_options),
-    {"lora_rank", 0, &mix_field_refused, .text = "null"}, /* other weights train */
+    MIX_LORA_FIELDS(mix_reversible_embedding_options),
     {"tie_weights", offsetof(mix_reversible_embedding_options, untied_weights), &mix_field_negated},
     {FIELD(reverse_dtype), &mix_field_text, .optional = true},
     {FIELD(logit_soft_cap), &mix_field_number, .number = INFINITY},
@@ -202,6 +208,8 @@ static const mix_field_row fields[] = {
 MIX_LAYER_KIND(reversible_embedding, mix_reversible_embedding_options, .fields = fields,
                .check = reversible_embedding_check, .quantize = reversible_embedding_quantize,
                .call_has_reverse = true, .keras3_only = true,
+               MIX_LORA_OF(mix_reversible_embedding_options, embeddings), .lora_alpha_lost = true,
+               .stored = reversible_embedding_stored,
                MIX_LAYER_CLASS(.name = "ReversibleEmbedding", .instance_size = sizeof(reversible),
                                .build = reversible_embedding_build, .call = reversible_embedding_call,
                                .output_shape = reversible_embedding_output_shape, .no_autocast = true,

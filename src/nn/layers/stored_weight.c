@@ -101,21 +101,37 @@ static mix_tensor *ordered(const mix_stored_weight *w, mix_tensor *scale) {
   return mix_reshape(order.count ? mix_transpose(scale, order) : scale, w->scale->shape);
 }
 
-static mix_status assign(const mix_stored_weight *w, mix_tensor *value, const mix_abs_max *how) {
+/* Values for the variables. */
+static bool quantize(const mix_stored_weight *w, mix_tensor *value, const mix_abs_max *how,
+                     mix_quantized *made) {
   const mix_axes reduced = reduced_axes(&w->of);
+  value = mix_reshape(value, w->of.shape);
+  if (!value || !(w->block ? mix_quantize_blocks(value, reduced.axis[0], w->block, made)
+                           : mix_quantize_abs_max(value, reduced, how, made)))
+    return false;
+  made->stored = w->bits == 4 ? mix_pack_int4(made->stored, w->of.packed_axis)
+                              : mix_reshape(made->stored, w->stored->shape);
+  made->scale = mix_cast(w->block ? made->scale : ordered(w, made->scale), w->scale->dtype);
+  if (w->zero) made->zero = mix_cast(made->zero, w->zero->dtype);
+  return !mix_failed();
+}
+
+static mix_status assign(const mix_stored_weight *w, mix_tensor *value, const mix_abs_max *how) {
   mix_quantized made;
   MIX_SCOPE {
-    value = mix_reshape(value, w->of.shape);
-    if (value && (w->block ? mix_quantize_blocks(value, reduced.axis[0], w->block, &made)
-                           : mix_quantize_abs_max(value, reduced, how, &made))) {
-      mix_variable_assign(w->stored, w->bits == 4 ? mix_pack_int4(made.stored, w->of.packed_axis)
-                                                  : mix_reshape(made.stored, w->stored->shape));
-      mix_variable_assign(w->scale,
-                          mix_cast(w->block ? made.scale : ordered(w, made.scale), w->scale->dtype));
-      if (w->zero) mix_variable_assign(w->zero, mix_cast(made.zero, w->zero->dtype));
+    if (quantize(w, value, how, &made)) {
+      mix_variable_assign(w->stored, made.stored);
+      mix_variable_assign(w->scale, made.scale);
+      if (w->zero) mix_variable_assign(w->zero, made.zero);
     }
   }
   return mix_error();
+}
+
+bool mix_stored_quantize(const mix_stored_weight *w, mix_tensor *value, mix_quantized *made) {
+  mix_quantization_config own;
+  mix_quantization_config_default(w->bits == 4 ? "int4" : "int8", &own);
+  return quantize(w, value, &own.weights, made);
 }
 
 mix_status mix_stored_assign(const mix_stored_weight *w, mix_tensor *value) {

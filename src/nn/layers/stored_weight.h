@@ -59,6 +59,8 @@ typedef struct mix_quantized {
   mix_tensor *scale, *zero; /* the value's shape with a size of 1, or of the groups, along reduced axes; zero,
                              * int8, of blocks alone */
 } mix_quantized;
+/* What mix_stored_assign assigns. False with the error recorded. */
+bool mix_stored_quantize(const mix_stored_weight *weight, mix_tensor *value, mix_quantized *result);
 /* One scale over the reduced axes of a float tensor. */
 bool mix_quantize_abs_max(mix_tensor *value, mix_axes reduced, const mix_abs_max *how, mix_quantized *result);
 /* Blocks of so many elements along an axis, from -8 to 7. */

@@ -1,6 +1,7 @@
 /* Conv1D, Conv2D, Conv3D. */
 #include "base/error.h"
 #include "nn/layers/convolution/convolution.h"
+#include "nn/layers/lora.h"
 
 typedef struct conv {
   mix_conv_layer_options options;
@@ -29,15 +30,22 @@ static mix_status conv_build(mix_layer *layer, int axes, int count, const mix_sh
       .initializer_object = o->kernel_initializer_object, .regularizer_object = o->kernel_regularizer,
       .constraint_object = o->kernel_constraint);
   c->bias = MIX_ADD_BIAS(layer, o, o->filters);
-  return mix_error();
+  return mix_lora_build(layer);
+}
+
+static mix_tensor *convolve(const mix_conv_layer_options *o, mix_tensor *x, mix_tensor *kernel) {
+  return mix_conv(x, kernel, .strides = o->strides, .dilation = o->dilation_rate, .padding = o->padding,
+                  .groups = o->groups);
 }
 
 static mix_list *conv_call(mix_layer *layer, const mix_call_args *args) {
   const conv *c = mix_layer_data(layer);
   const mix_conv_layer_options *o = &c->options;
   mix_tensor *x = mix_conv_input(layer, args, o->data_format);
-  mix_tensor *y = mix_conv(x, mix_variable_value(c->kernel), .strides = o->strides,
-                           .dilation = o->dilation_rate, .padding = o->padding, .groups = o->groups);
+  const bool apart = o->groups == 1 && mix_lora_is_apart(layer); /* all groups share a */
+  mix_tensor *kernel = apart ? mix_variable_value(c->kernel) : mix_lora_kernel(layer, c->kernel);
+  mix_tensor *y = convolve(o, x, kernel);
+  if (apart) y = mix_lora_add(layer, y, convolve(o, x, mix_lora_a(layer, layer->compute)));
   return mix_conv_result(layer, y, c->bias, o->data_format, o->activation);
 }
 
@@ -48,8 +56,9 @@ static const mix_field_row fields[] = {{MIX_FIELD(TYPE, filters), &mix_field_int
                                        {MIX_FIELD(TYPE, groups), &mix_field_integer, .number = 1},
                                        MIX_KERNEL_FIELDS(TYPE, kernel),
                                        MIX_BIAS_FIELDS(TYPE),
+                                       MIX_LORA_FIELDS(TYPE),
                                        {0}};
-MIX_CONV_KIND(conv, conv1d, 1, "Conv1D", TYPE, NULL, .fields = fields)
-MIX_CONV_KIND(conv, conv2d, 2, "Conv2D", TYPE, NULL, .fields = fields)
-MIX_CONV_KIND(conv, conv3d, 3, "Conv3D", TYPE, NULL, .fields = fields)
+MIX_CONV_KIND(conv, conv1d, 1, "Conv1D", TYPE, NULL, .fields = fields, MIX_LORA_OF(TYPE, kernel))
+MIX_CONV_KIND(conv, conv2d, 2, "Conv2D", TYPE, NULL, .fields = fields, MIX_LORA_OF(TYPE, kernel))
+MIX_CONV_KIND(conv, conv3d, 3, "Conv3D", TYPE, NULL, .fields = fields, MIX_LORA_OF(TYPE, kernel))
 mix_conv_layer_options mix_conv_layer_defaults(void) { return (TYPE){.size = sizeof(TYPE)}; }
