@@ -29,13 +29,16 @@ typedef struct cli_options {
   const char *device, *target, *graph_rewrite, *dtype, *distribute;
   const char *init_weights, *save, *step_log, *output, *only, *tensorboard, *format, *png, *checkpoint;
   const char *trace, *html;
-  const char *loss_scale;            /* a text for mix_loss_scale_from_text; NULL: compile chooses */
-  const char *const *float32_layers; /* ended by NULL; NULL: none */
+  const char *loss_scale;                   /* a text for mix_loss_scale_from_text; NULL: compile chooses */
+  const char *const *float32_layers;        /* ended by NULL; NULL: none */
   const char *policy_map, *save_policy_map; /* files; NULL: none */
+  const char *lora_layers, *save_lora, *load_lora;
+  int64_t lora_rank; /* 0: no LoRA is added */
+  double lora_alpha; /* 0: the rank */
   const char *simulate;
   bool stochastic_rounding;
   const char *const *simulate_except; /* as float32_layers */
-  const char *class_weight;          /* as given; parsed into: */
+  const char *class_weight;           /* as given; parsed into: */
   int class_weight_count;
   int64_t class_labels[MIX_CLASS_MAX];
   double class_weights[MIX_CLASS_MAX];
@@ -168,6 +171,17 @@ bool cli_parse_layers(const char *text, bool simulated, cli_options *options);
 /* The model with those layers in float32, not compiled. NULL with the error recorded. */
 mix_model *cli_keep_float32(const cli_options *options, mix_model *model);
 
+/* lora.c */
+/* Does the command line add LoRA to a model? */
+static inline bool cli_adds_lora(const cli_options *options) {
+  return options->lora_rank || options->load_lora;
+}
+bool cli_lora_options_agree(const char *command, const cli_options *options);
+/* The model with what --lora-rank, --init-weights and --load-lora say. NULL with the error recorded. */
+mix_model *cli_begin_weights(const cli_options *options, mix_model *model);
+/* Before a model with LoRA trains: prints what trains, and the bytes. False with the error recorded. */
+bool cli_describe_lora(const cli_options *options, mix_model *model, const cli_part *part);
+
 /* policy_map.c */
 /* A scoped map from the file; NULL with the error recorded. */
 mix_policy *cli_read_policy_map(const char *path);
@@ -182,6 +196,8 @@ mix_optimizer *cli_scaled(const cli_options *options, const mix_model *model, mi
 /* Compiles; an optimizer that an option scales, or does not, is left as it is. */
 mix_status cli_compile_scaled(const cli_options *options, mix_model *model,
                               const mix_compile_options *compile);
+/* The settings that the model has, with an optimizer without state, which would lack new weights. */
+mix_status cli_compile_again(mix_model *model);
 /* Splits --metrics into names; cuts `text`, which the names point into. False if a name is empty or there
  * are too many. */
 bool cli_name_metrics(char *text, mix_compile_options *compile);

@@ -50,3 +50,17 @@ mix_status cli_compile_scaled(const cli_options *options, mix_model *model,
   return cli_scales(options) ? mix_model_compile_unwrapped(model, compile)
                              : mix_model_compile_with(model, compile);
 }
+
+mix_status cli_compile_again(mix_model *model) {
+  mix_compile_options compile = model->state->given;
+  json_t *object = mix_optimizer_to_json(model->state->optimizer),
+         *config = json_incref(model->state->config);
+  compile.optimizer = object ? mix_optimizer_from_json(object, model->semantics) : NULL;
+  json_decref(object);
+  if (compile.optimizer && mix_model_compile_with(model, &compile) == MIX_OK) {
+    json_decref(model->state->config);
+    model->state->config = json_incref(config);
+  }
+  json_decref(config);
+  return mix_error();
+}

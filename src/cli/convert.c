@@ -6,6 +6,7 @@
 #include "saving/model_json.h"
 
 #include <math.h>
+#include <mixtape/lora.h>
 #include <string.h>
 
 static void usage(FILE *out) {
@@ -13,7 +14,7 @@ static void usage(FILE *out) {
           "usage: mixtape convert IN OUT [--model FILE] [--loss NAME] [--optimizer NAME]\n"
           "                       [--metrics NAMES] [--no-compile]\n"
           "                       [--semantics tf_keras|keras3] [--policy-map FILE.json]\n"
-          "                       [--max-shard-size GB]\n"
+          "                       [--max-shard-size GB] [--load-lora FILE] [--merge-lora]\n"
           "\n"
           "Writes what IN holds as OUT, in the form that the end of OUT's name says, as the Keras\n"
           "generation of the file writes it. What IN is, its content says.\n"
@@ -34,14 +35,16 @@ static void usage(FILE *out) {
           "  --policy-map FILE.json  a policy for each layer by its path, as Keras 3 writes\n"
           "                    a DTypePolicyMap\n"
           "  --max-shard-size GB  values of a shard at most, in units of 2^30 bytes: with .weights.json\n"
+          "  --load-lora FILE  with what an adapter of mixtape train --save-lora says\n"
+          "  --merge-lora      kernels merged with LoRA's a and b, which OUT then has not\n"
           "  --no-compile      without compile settings and optimizer state\n"
           "  -h, --help        this text\n");
 }
 
 typedef struct conversion {
-  const char *in, *out, *model, *loss, *optimizer, *metrics, *semantics, *policy_map, *shard_size;
+  const char *in, *out, *model, *loss, *optimizer, *metrics, *semantics, *policy_map, *shard_size, *load_lora;
   double max_shard_size;
-  bool no_compile;
+  bool no_compile, merge_lora;
 } conversion;
 
 static int wrong(const char *message, const char *value) {
@@ -59,7 +62,8 @@ static bool take_option(int argc, char **argv, int *i, conversion *p, const char
                  {"--metrics", &p->metrics},
                  {"--semantics", &p->semantics},
                  {"--policy-map", &p->policy_map},
-                 {"--max-shard-size", &p->shard_size}};
+                 {"--max-shard-size", &p->shard_size},
+                 {"--load-lora", &p->load_lora}};
   for (size_t o = 0; o < sizeof options / sizeof *options; o++)
     if (cli_is_option(argc, argv, i, options[o].name, options[o].value)) {
       if (!*options[o].value) *missing = options[o].name;
@@ -90,6 +94,8 @@ static int parse(int argc, char **argv, conversion *p) {
       if (missing) return wrong(": its value is missing", missing);
     } else if (!strcmp(argv[i], "--no-compile")) {
       p->no_compile = true;
+    } else if (!strcmp(argv[i], "--merge-lora")) {
+      p->merge_lora = true;
     } else if (argv[i][0] == '-' && argv[i][1]) {
       return wrong(": no such option", argv[i]);
     } else if (!p->in) {
@@ -130,7 +136,8 @@ static mix_model *load(const conversion *p) {
                          .loss = p->loss,
                          .optimizer = p->optimizer,
                          .metrics = p->metrics,
-                         .policy_map = p->policy_map};
+                         .policy_map = p->policy_map,
+                         .load_lora = p->load_lora};
   const bool bare = p->no_compile || ends_in(p->out, ".npz");
   mix_model *model = cli_load_model(&options, bare ? CLI_NOT_COMPILED : CLI_COMPILED);
   if (model && !bare && (p->loss || p->optimizer || p->metrics)) cli_compile_file(&options, model);
@@ -149,6 +156,8 @@ static int convert(const conversion *p) {
   if (mix_error() == MIX_FORMAT_ERROR && !p->model)
     fprintf(stderr, "mixtape convert: if %s has weights alone, --model FILE names their model\n", p->in);
   if (model && p->model) mix_model_load_weights(model, p->in);
+  if (model && p->merge_lora && mix_model_merge_lora(model) == MIX_OK && model->state)
+    cli_compile_again(model);
   if (model && !mix_failed()) model = in_generation(p, model);
   return mix_error() == MIX_OK && cli_save(model, p->out, p->max_shard_size) == MIX_OK ? CLI_OK : cli_fail();
 }

@@ -133,7 +133,7 @@ static int agree_to_begin(const mix_distribution *distribution, int code) {
 /* Warnings and results are those of rank 0. */
 static void print_less(cli_options *options) {
   mix_set_log_callback(log_errors, NULL);
-  options->save = options->step_log = options->tensorboard = options->trace = NULL;
+  options->save = options->save_lora = options->step_log = options->tensorboard = options->trace = NULL;
   options->verbose = 0;
 }
 

@@ -19,8 +19,7 @@ mix_model *cli_load_model(cli_options *options, cli_compilation compilation) {
                      .float32_layers = options->float32_layers, .no_compile = compilation == CLI_NOT_COMPILED,
                      .no_loss = no_loss || options->loss, .no_metrics = no_loss || options->metrics,
                      .no_optimizer = options->optimizer);
-  if (model && options->init_weights) mix_model_load_weights(model, options->init_weights);
-  if (mix_failed()) return NULL;
+  if (!(model = cli_begin_weights(options, model))) return NULL;
   mix_layer *main_layer = mix_model_main_layer(model);
   options->semantics = mix_semantics_name(model->semantics);
   if (!options->policy)
@@ -82,7 +81,7 @@ mix_status cli_compile_file(const cli_options *options, mix_model *model) {
   mix_compile_options compile = {.size = sizeof compile};
   if (model->state) compile = model->state->given;
   compile.optimizer = choose_optimizer(options, model);
-  const bool copied = cli_scales(options) && !options->optimizer && model->state;
+  const bool copied = cli_scales(options) && !options->optimizer && model->state && !cli_adds_lora(options);
   if (options->jit_compile) compile.jit_compile = true;
   if (options->loss) {
     compile.loss = options->loss;

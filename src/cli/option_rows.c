@@ -37,6 +37,17 @@ const cli_option_row cli_option_rows[] = {
      "a policy for each layer by its path, instead of --policy, also of layers that a file has in 16 bits; "
      "as Keras writes a DTypePolicyMap, or {\"default_policy\": \"float32\", \"policy_map\": {\"fc.*\": "
      "\"mixed_bfloat16\"}}"},
+    {"lora-rank", COUNT, FIELD(lora_rank), CLI_TRAIN, "N",
+     "LoRA: kernels stay as they are, and matrices a and b of this rank train in their place (Dense, "
+     "EinsumDense, Embedding and Conv layers; the other layers train as ever)"},
+    {"lora-alpha", NUMBER, FIELD(lora_alpha), CLI_TRAIN, "A",
+     "with --lora-rank: a . b counts A / N times (default N)"},
+    {"lora-layers", TEXT, FIELD(lora_layers), CLI_TRAIN, "REGEX",
+     "with --lora-rank: only layers in whose path the expression is found"},
+    {"load-lora", PATH, FIELD(load_lora), CLI_TRAIN | CLI_EVALUATE | CLI_PREDICT, "FILE",
+     "begin with this adapter, which --save-lora wrote"},
+    {"save-lora", PATH, FIELD(save_lora), CLI_TRAIN, "FILE.npz",
+     "write the adapter after training: a, b and what else has trained, without the frozen kernels"},
     {"simulate", CHOICE, FIELD(simulate), CLI_TRAIN | CLI_NUMERICS | CLI_TUNE, "mxfp8|nvfp4|float8-current",
      "simulate this format of accelerators: operands of products in 16 bits are rounded to it and back; "
      "nothing becomes faster. tune-precision then finds the layers that must stay in 16 bits, and numerics "

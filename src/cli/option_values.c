@@ -76,7 +76,8 @@ static bool is_keras(const char *value) { return ends_in(value, ".keras") || end
 
 /* Is it the name of a file that the option takes? */
 static bool is_file(const cli_option_row *row, const char *value) {
-  if (row->field == FIELD(init_weights)) return *value;
+  if (row->field == FIELD(init_weights) || row->field == FIELD(load_lora)) return *value;
+  if (row->field == FIELD(save_lora)) return ends_in(value, ".npz");
   if (row->field == FIELD(save))
     return row->commands == CLI_TUNE ? is_keras(value) && !ends_in(value, ".weights.h5")
                                      : cli_is_saved_name(value);
@@ -152,6 +153,10 @@ bool cli_set_option(const char *command, const cli_option_row *row, const char *
   case FRACTION:
     return (parse_number(value, (double *)field) && *(double *)field >= 0 && *(double *)field < 1) ||
            bad_value(command, row, value, "a number in [0, 1)");
+  case NUMBER:
+    if (!parse_number(value, (double *)field)) return bad_value(command, row, value, "a number");
+    if (*(double *)field == 0) *(double *)field = MIX_ZERO;
+    return true;
   case GIGABYTES:
     return (parse_number(value, (double *)field) && *(double *)field > 0) ||
            bad_value(command, row, value, "a positive number of GB");

@@ -7,7 +7,6 @@
 #include "base/number.h"
 #include "formats/file.h"
 #include "model/model.h"
-#include "optim/optimizer.h"
 
 #include <string.h>
 
@@ -142,20 +141,6 @@ static int check(const request *r) {
 
 /* ---- the work ---- */
 
-/* The same settings with an optimizer that has no state, which would lack the new weights. */
-static void compile_again(mix_model *model) {
-  mix_compile_options compile = model->state->given;
-  json_t *object = mix_optimizer_to_json(model->state->optimizer),
-         *config = json_incref(model->state->config);
-  compile.optimizer = object ? mix_optimizer_from_json(object, model->semantics) : NULL;
-  json_decref(object);
-  if (compile.optimizer && mix_model_compile_with(model, &compile) == MIX_OK) {
-    json_decref(model->state->config);
-    model->state->config = json_incref(config);
-  }
-  json_decref(config);
-}
-
 static int quantize(const request *r) {
   cli_options options = {.model = r->in};
   mix_model *model = cli_load_model(&options, CLI_COMPILED);
@@ -163,7 +148,7 @@ static int quantize(const request *r) {
   own.size = sizeof own;
   own.filters = r->filters;
   if (model) mix_model_quantize_with(model, &own);
-  if (model && model->state && !mix_failed()) compile_again(model);
+  if (model && model->state && !mix_failed()) cli_compile_again(model);
   return !mix_failed() && cli_save(model, r->out, 0) == MIX_OK ? CLI_OK : cli_fail();
 }
 

@@ -106,9 +106,11 @@ int cli_check_output(const char *command, const char *option, const char *path) 
 static int run(cli_options *options) {
   cli_data data;
   int code = options->save ? cli_check_output("train", "save", options->save) : CLI_OK;
+  if (!code && options->save_lora) code = cli_check_output("train", "save-lora", options->save_lora);
   if (!code) code = cli_check_checkpoint(options);
   mix_model *model;
   if (!code) code = cli_prepare(options, CLI_TRAIN, &data, &model);
+  if (!code && !cli_describe_lora(options, model, &data.train)) code = cli_fail();
   if (code) return code;
   cli_step_log log;
   if (!cli_step_log_open(&log, options->step_log, options->resume)) return CLI_FAILED;
@@ -120,6 +122,8 @@ static int run(cli_options *options) {
   if (!good) code = cli_fail();
   /* Failures from here on are reported and set the exit code, but the results are still printed. */
   if (good && options->save && cli_save(model, options->save, options->max_shard_size) != MIX_OK)
+    whole = cli_fail() == CLI_OK;
+  if (good && options->save_lora && mix_model_save_lora(model, options->save_lora) != MIX_OK)
     whole = cli_fail() == CLI_OK;
   mix_logs *test = NULL;
   if (good && data.test.x) {

@@ -101,6 +101,5 @@ mix_model *cli_build_named_model(const cli_options *options, int64_t width) {
   mix_model *model = named->build    ? build_for_images(options, named)
                      : named->tokens ? cli_transformer(&sizes)
                                      : build_guide(options, named, width);
-  if (model && options->init_weights) mix_model_load_weights(model, options->init_weights);
-  return mix_failed() ? NULL : cli_keep_float32(options, model);
+  return mix_failed() ? NULL : cli_begin_weights(options, cli_keep_float32(options, model));
 }

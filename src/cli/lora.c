@@ -1,0 +1,135 @@
+/* LoRA on the command line: --lora-rank, --load-lora, --save-lora, and what a training with it takes. */
+#include "cli/cli.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "model/model.h"
+#include "nn/layers/lora.h"
+#include "optim/optimizer.h"
+#include "tensor/shape.h"
+#include "train/plan_step.h"
+
+#include <string.h>
+
+bool cli_lora_options_agree(const char *command, const cli_options *options) {
+  const char *extra = options->lora_alpha ? "--lora-alpha" : options->lora_layers ? "--lora-layers" : NULL;
+  if (!extra || options->lora_rank) return true;
+  fprintf(stderr, "mixtape %s: %s needs --lora-rank N, the rank of a and b\n", command, extra);
+  return false;
+}
+
+mix_model *cli_begin_weights(const cli_options *options, mix_model *model) {
+  if (model && options->lora_rank)
+    mix_model_enable_lora(model, options->lora_rank, .alpha = options->lora_alpha,
+                          .filter = options->lora_layers);
+  if (model && options->init_weights) mix_model_load_weights(model, options->init_weights);
+  if (model && options->load_lora) mix_model_load_lora(model, options->load_lora);
+  if (model && model->state && cli_adds_lora(options) && !mix_failed()) cli_compile_again(model);
+  return mix_failed() ? NULL : model;
+}
+
+/* ---- what a training takes ---- */
+
+typedef struct weights {
+  int64_t trained, frozen; /* elements */
+  size_t bytes;
+} weights;
+
+static weights count_weights(mix_model *model) {
+  weights sums = {0};
+  mix_list *lists[] = {mix_layer_trainable_weights(model->layer),
+                       mix_layer_non_trainable_weights(model->layer)};
+  for (int frozen = 0; frozen < 2; frozen++)
+    for (int i = 0; lists[frozen] && i < mix_list_count(lists[frozen]); i++) {
+      const mix_variable *variable = mix_list_items(lists[frozen])[i];
+      *(frozen ? &sums.frozen : &sums.trained) += mix_shape_size(variable->shape);
+      sums.bytes += mix_value_bytes(variable->dtype, variable->shape);
+    }
+  return sums;
+}
+
+static size_t optimizer_bytes(mix_model *model) {
+  size_t bytes = 0;
+  mix_optimizer *optimizer = mix_model_optimizer(model);
+  mix_optimizer_build(mix_optimizer_plain(optimizer), mix_model_trainable_variables(model));
+  mix_list *slots = mix_optimizer_variables(optimizer);
+  for (int i = 0; slots && i < mix_list_count(slots); i++) {
+    const mix_variable *variable = mix_list_items(slots)[i];
+    bytes += mix_value_bytes(variable->dtype, variable->shape);
+  }
+  return bytes;
+}
+
+/* The tensor's first rows; of a list, those of each item. */
+static void *first_rows(void *data, int64_t rows) {
+  if (!data) return NULL;
+  if (mix_is(data, &mix_list_class)) {
+    mix_list *parts = mix_list_like(data);
+    for (int i = 0; parts && i < mix_list_count(data); i++)
+      mix_list_append_like(parts, data, i, first_rows(mix_list_items(data)[i], rows));
+    return parts;
+  }
+  mix_shape begin = mix_tensor_shape(data), size = begin;
+  memset(begin.dims, 0, sizeof begin.dims);
+  if (size.dims[0] > rows) size.dims[0] = rows;
+  return mix_slice(data, begin, size);
+}
+
+static bool is_zero(mix_variable *variable) {
+  if (!mix_shape_size(variable->shape)) return false;
+  return mix_tensor_item(mix_reduce_max(mix_abs(mix_variable_true_value(variable)), MIX_ALL_AXES, false)) ==
+         0;
+}
+
+/* As a file of Keras has them: neither's gradient is anything but 0. */
+static void warn_of_zeros(mix_list *layers) {
+  int zeros = 0;
+  for (int i = 0; i < mix_list_count(layers); i++) {
+    const mix_lora *lora = ((const mix_layer *)mix_list_items(layers)[i])->lora;
+    zeros += is_zero(lora->a) && is_zero(lora->b);
+  }
+  if (zeros && !mix_failed())
+    fprintf(stderr,
+            "warning: a and b of %d layers are zeros, as in files of Keras, and do not train; begin with an "
+            "adapter (--load-lora), or merge (mixtape convert --merge-lora) and give --lora-rank\n",
+            zeros);
+}
+
+static const char *megabytes(size_t bytes, char text[32]) {
+  snprintf(text, 32, "%.1f MB", (double)bytes / 1e6);
+  return text;
+}
+
+bool cli_describe_lora(const cli_options *options, mix_model *model, const cli_part *part) {
+  const bool silent = options->verbose == 0 || mix_distribution_rank(mix_distribution_current());
+  bool good = true;
+  MIX_SCOPE {
+    mix_list *layers = mix_model_lora_layers(model);
+    if (layers && !mix_list_count(layers) && options->save_lora)
+      mix_fail_value("--save-lora: no layer of the model has LoRA; expected --lora-rank or --load-lora too");
+    if (layers && mix_list_count(layers) && !silent) {
+      char texts[3][32];
+      mix_plan_report report = {0};
+      warn_of_zeros(layers);
+      const weights sums = count_weights(model);
+      const size_t slots = optimizer_bytes(model);
+      const int64_t rows = options->batch_size ? options->batch_size : MIX_DEFAULT_BATCH;
+      if (!strcmp(options->loop, "fit") && !cli_is_distributed(options))
+        mix_model_plan_training(model,
+                                &(mix_on_batch_options){.size = sizeof(mix_on_batch_options),
+                                                        .x = first_rows(part->x, rows),
+                                                        .y = first_rows(part->y, rows),
+                                                        .sample_weight = first_rows(part->weights, rows)},
+                                &report);
+      good = !mix_failed();
+      if (good)
+        fprintf(stderr,
+                "LoRA in %d layers: %lld parameters train, %lld are frozen; weights %s, optimizer %s%s%s\n",
+                mix_list_count(layers), (long long)sums.trained, (long long)sums.frozen,
+                megabytes(sums.bytes, texts[0]), megabytes(slots, texts[1]),
+                report.peak_bytes ? ", a training step with both " : "",
+                report.peak_bytes ? megabytes(report.peak_bytes, texts[2]) : "");
+    }
+  }
+  return good && !mix_failed();
+}
