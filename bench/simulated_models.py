@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The table "Three models" of docs/manual/simulated-formats.md: the guide, the ResNet and the Transformer under
-mixed_bfloat16, without and with each simulated format, for seeds 1, 2 and 3.
+"""The table "Three models" of docs/manual/simulated-formats.md: the guide, the ResNet and the Transformer
+under mixed_bfloat16, without and with each simulated format, for seeds 1, 2 and 3.
 
   bench/simulated_models.py [--build build/release] [--only MODEL] [--formats none,mxfp8,...]
 

@@ -143,7 +143,7 @@
 /* X(name, reference kernel, none, fast kernels): made by passes for plans, and in no graph. */
 #define MIX_PLAN_OPS(X)                                                                                      \
   X(fused, fused, none, fused)                                                                               \
-  X(block_quantize, block_quantize, none, block_quantize)                                                              \
+  X(block_quantize, block_quantize, none, block_quantize)                                                    \
   X(matmul_finite_bound, matmul_finite_bound, none, matmul_finite_bound)
 
 /* clang-format on */
