@@ -20,11 +20,11 @@ typedef struct mix_layer_lora_options {
 /* Adds the weights lora_kernel_a (the kernel's shape with `rank` as its last axis) and lora_kernel_b (rank,
  * last axis), of an Embedding lora_embeddings_a and _b, in float32 under any policy. They train, and have the
  * kernel's regularizer; the kernel is not trainable any more. The layer is a built Dense, EinsumDense,
- * Embedding, ReversibleEmbedding, Conv1D, Conv2D or Conv3D. ValueError if it is none of these, not built, has LoRA already or a
- * constraint of the kernel, or the rank is negative; NotImplementedError if it computes in float8. A warning
- * if the rank is above the smaller side of the kernel. Captured functions capture the layer again, those of
- * predict too, which Keras leaves as they are. Compile a model again before training: an optimizer that is
- * built does not know the new weights. */
+ * Embedding, ReversibleEmbedding, Conv1D, Conv2D or Conv3D. ValueError if it is none of these, not built, has
+ * LoRA already or a constraint of the kernel, or the rank is negative; NotImplementedError if it computes in
+ * float8. A warning if the rank is above the smaller side of the kernel. Captured functions capture the layer
+ * again, those of predict too, which Keras leaves as they are. Compile a model again before training: an
+ * optimizer that is built does not know the new weights. */
 MIX_API mix_status mix_layer_enable_lora_with(mix_layer *layer, const mix_layer_lora_options *options);
 /* The rank of a layer's LoRA; -1: it has none. */
 MIX_API int64_t mix_layer_lora_rank(const mix_layer *layer);
