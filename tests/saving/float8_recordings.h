@@ -36,11 +36,6 @@ static inline bool is_float8_state(const recording *r, int index) {
   return json_is_true(json_object_get(json_array_get(variables, (size_t)index), "overwrite"));
 }
 
-static inline const char *recorded_path(const recording *r, int index) {
-  const json_t *variables = json_object_get(json_object_get(r->json, "after"), "variables");
-  return json_string_value(json_object_get(json_array_get(variables, (size_t)index), "path"));
-}
-
 /* E21: TensorFlow's graphs round the sum of a convolution and its bias once, where Keras without a graph, XLA
  * and this library round both; a rounding to float8 makes 0.11 of it, in Keras too. */
 static inline bool rounds_once(const recording *r, const char *stem) {
