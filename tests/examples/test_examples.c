@@ -289,6 +289,33 @@ static void ranks_train_alone_too(void **state) {
 }
 
 /* Missing data end the programs with code 1 and a message that lists the searched folders. */
+/* The share of numbers said rightly, in the modern or the old order, in the line that begins so. */
+static double share_of(const char *line, const char *order) {
+  const char *found = strstr(output, line);
+  found = found ? strstr(found, order) : NULL;
+  assert_non_null(found);
+  return strtod(found + strlen(order), NULL);
+}
+
+/* About 0.7 of the numbers have tens and units, whose order only the adapter knows. */
+static void an_adapter_learns_the_old_order(void **state) {
+  (void)state;
+  char arguments[300], path[300];
+  snprintf(arguments, sizeof arguments, "'%s' 1", folder);
+  assert_ends_well(run("18_finetune", arguments));
+  assert_non_null(strstr(output, "merged into float weights: "));
+  assert_true(share_of("pretrained: ", "modern order ") > 0.9);
+  assert_true(share_of("in 4 bits: ", "old order ") < 0.35);
+  assert_true(share_of("fine-tuned: ", "old order ") > 0.8);
+  assert_true(share_of("loaded again: ", "old order ") == share_of("fine-tuned: ", "old order "));
+  assert_true(share_of("merged into float weights: ", "old order ") > 0.75);
+  static const char *const files[] = {"base.keras", "old.npz", "old.keras"};
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+    snprintf(path, sizeof path, "%s/%s", folder, files[i]);
+    assert_int_equal(access(path, R_OK), 0);
+  }
+}
+
 static void missing_data_are_an_error(void **state) {
   (void)state;
   static const char *const places[] = {"MIXTAPE_DATA_DIR", "KERAS_HOME", "HOME"};
@@ -346,6 +373,7 @@ int main(void) {
       cmocka_unit_test(lstm_remembers_the_order_of_marks),
       cmocka_unit_test(transformer_translates_numbers),
       cmocka_unit_test(ranks_train_alone_too),
+      cmocka_unit_test(an_adapter_learns_the_old_order),
       cmocka_unit_test(missing_data_are_an_error),
       cmocka_unit_test(damaged_data_are_an_error),
   };
