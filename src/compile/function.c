@@ -312,10 +312,7 @@ static bool compiles_alike(const environment *a, const environment *b) {
 }
 
 static mix_dtype rounds(const specialization *s, int argument) {
-  const mix_dtype dtype = s->arguments[argument].dtype == MIX_FLOAT32
-                              ? mix_ir_cast_of_argument(s->compiled->captured, argument)
-                              : MIX_DTYPE_NONE;
-  return mix_dtype_is_16_bit(dtype) ? dtype : MIX_DTYPE_NONE;
+  return mix_ir_rounding_of_argument(s->compiled->captured, argument);
 }
 
 /* `rounded`: arguments may be rounded before. */

@@ -1,4 +1,4 @@
-/* Arguments that a graph does nothing with but cast them. */
+/* Arguments that a graph does nothing with but round them to 16 bits. */
 #include "ir/argument_cast.h"
 
 static bool uses(const mix_ir_node *node, int value) {
@@ -23,10 +23,10 @@ int mix_ir_argument(const mix_ir *ir, int argument) {
   return -1;
 }
 
-mix_dtype mix_ir_cast_of_argument(const mix_ir *ir, int argument) {
-  const int value = mix_ir_argument(ir, argument);
+/* The dtype to which all uses of a value cast it. */
+static mix_dtype cast_of(const mix_ir *ir, int value) {
   mix_dtype found = MIX_DTYPE_NONE;
-  if (value < 0 || is_result(ir, value)) return found;
+  if (is_result(ir, value)) return found;
   for (int n = 0; n < ir->node_count; n++) {
     const mix_ir_node *node = &ir->nodes[n];
     if (node->dead || !uses(node, value)) continue;
@@ -36,4 +36,11 @@ mix_dtype mix_ir_cast_of_argument(const mix_ir *ir, int argument) {
     found = dtype;
   }
   return found;
+}
+
+mix_dtype mix_ir_rounding_of_argument(const mix_ir *ir, int argument) {
+  const int value = mix_ir_argument(ir, argument);
+  if (value < 0 || ir->values[value].dtype != MIX_FLOAT32) return MIX_DTYPE_NONE;
+  const mix_dtype dtype = cast_of(ir, value);
+  return mix_dtype_is_16_bit(dtype) ? dtype : MIX_DTYPE_NONE;
 }

@@ -5,5 +5,5 @@
 
 /* The value of an argument; -1: the graph does without it. */
 int mix_ir_argument(const mix_ir *ir, int argument);
-/* The dtype to which all uses of an argument cast it; MIX_DTYPE_NONE if one does something else. */
-mix_dtype mix_ir_cast_of_argument(const mix_ir *ir, int argument);
+/* The 16-bit dtype to which all uses of an argument in float32 cast it; MIX_DTYPE_NONE for any other. */
+mix_dtype mix_ir_rounding_of_argument(const mix_ir *ir, int argument);

@@ -7,6 +7,7 @@
 #include "backend/cpu/simd/vector_functions.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "ir/argument_cast.h"
 #include "tensor/convert.h"
 #include "tensor/memory_inside.h"
 #include "tensor/shape.h"
@@ -27,41 +28,12 @@ struct mix_executable {
 
 /* ---- which arguments ---- */
 
-static bool uses(const mix_ir_node *node, int value) {
-  for (int i = 0; i < node->input_count; i++)
-    if (node->inputs[i] == value) return true;
-  return node->guard == value;
-}
-
-static bool is_result(const mix_ir *ir, int value) {
-  for (int r = 0; r < ir->result_count; r++)
-    if (ir->results[r] == value) return true;
-  for (int i = 0; i < ir->variable_count; i++)
-    if (ir->variables[i].exit == value) return true;
-  return false;
-}
-
-/* The dtype to which all uses of the value cast it; that of the value if they do not. */
-static mix_dtype cast_of_all_uses(const mix_ir *ir, int value) {
-  const mix_dtype own = ir->values[value].dtype;
-  mix_dtype found = own;
-  if (is_result(ir, value)) return own;
-  for (int n = 0; n < ir->node_count; n++) {
-    const mix_ir_node *node = &ir->nodes[n];
-    if (node->dead || !uses(node, value)) continue;
-    const mix_dtype dtype = ir->values[node->first_output].dtype;
-    if (node->op != &mix_op_cast || (found != own && found != dtype)) return own;
-    found = dtype;
-  }
-  return found;
-}
-
 static void find(mix_executable *e, const mix_ir_node *node) {
   const int value = node->first_output;
   const mix_ir_value *v = &e->ir->values[value];
-  if (v->dtype != MIX_FLOAT32 || mix_value_bytes(v->dtype, v->shape) < MIX_XLA_LARGE_COPY) return;
-  const mix_dtype dtype = cast_of_all_uses(e->ir, value);
-  if (dtype != MIX_FLOAT16 && dtype != MIX_BFLOAT16) return;
+  if (mix_value_bytes(v->dtype, v->shape) < MIX_XLA_LARGE_COPY) return;
+  const mix_dtype dtype = mix_ir_rounding_of_argument(e->ir, node->index);
+  if (dtype == MIX_DTYPE_NONE) return;
   e->arguments[e->count++] = (narrowed){.index = node->index, .value = value, .dtype = dtype};
 }
 
