@@ -4,11 +4,10 @@
  * when it is needed first. */
 #include "backend/xla/xla.h"
 
-#include "backend/cpu/simd/vector_functions.h"
+#include "backend/cpu/simd/round_floats.h"
 #include "base/alloc.h"
 #include "base/error.h"
 #include "ir/argument_cast.h"
-#include "tensor/convert.h"
 #include "tensor/memory_inside.h"
 #include "tensor/shape.h"
 
@@ -99,19 +98,11 @@ static bool are_on_the_host(const mix_executable *e, const mix_bindings *binding
   return true;
 }
 
-/* The vector functions read whole vectors. */
-static void round_array(const float *from, uint16_t *to, mix_dtype dtype, int64_t count) {
-  enum { GROUP = MIX_TILE_PADDING / sizeof(float) };
-  const int64_t whole = count - count % GROUP;
-  mix_tile_store_of(mix_vector_current(), dtype)(to, from, whole);
-  mix_convert(from + whole, MIX_FLOAT32, to + whole, dtype, count - whole);
-}
-
 static mix_memory *rounded(narrowed *argument, mix_memory *memory, int64_t count) {
   mix_memory *place = mix_memory_reuse(&argument->place, sizeof(uint16_t) * (size_t)count);
   const float *from = place ? mix_memory_map(memory, MIX_MAP_READ) : NULL;
   uint16_t *to = from ? mix_memory_map(place, MIX_MAP_WRITE) : NULL;
-  if (to) round_array(from, to, argument->dtype, count), mix_memory_unmap(place);
+  if (to) mix_round_floats(to, from, argument->dtype, count), mix_memory_unmap(place);
   if (from) mix_memory_unmap(memory);
   return to ? place : NULL;
 }
