@@ -1,23 +1,11 @@
 /* The recorded float8 models through the program: quantize, convert, predict and train. */
-#include "cli/program.h"
+#include "cli/precision_recordings.h"
 #include "saving/float8_recordings.h"
-
-/* The program's files, which the next recording replaces. */
-static char file_in[512], file_out[512], file_log[512], model_in[1024], data_in[1024], example_count[16];
-
-static void set_paths(const recording *r) {
-  snprintf(data_in, sizeof data_in, "%s", path_of(r, ".npz"));
-  snprintf(example_count, sizeof example_count, "%d", r->examples);
-  snprintf(file_in, sizeof file_in, "%s", in_folder("quantized.keras"));
-  snprintf(file_out, sizeof file_out, "%s", in_folder("out.npz"));
-  snprintf(file_log, sizeof file_log, "%s", in_folder("steps.jsonl"));
-}
 
 static void quantize(const recording *r) {
   char history[16];
   const json_t *filters = json_object_get(r->json, "filters"), *length = json_object_get(r->json, "history");
   snprintf(history, sizeof history, "%d", length ? (int)json_integer_value(length) : 1024);
-  snprintf(model_in, sizeof model_in, "%s", path_of(r, ".keras"));
   assert_code(run_program("quantize", model_in, file_in, "--mode", "float8", "--amax-history", history,
                           "--filter", filters ? json_string_value(filters) : "."),
               0);
@@ -37,37 +25,14 @@ static void check_archive(const recording *r, const char *stem, double bound, bo
  * compares the layers with the recording. */
 static mix_list *expected_outputs(const recording *r, const char *model, const char *stem) {
   if (!rounds_once(r, stem)) return model_arrays(r->npz, stem);
-  mix_list *made =
-      mix_model_predict(mix_model_load(model), model_arrays(r->npz, "x"), .batch_size = r->examples);
+  mix_list *made = predict(r, mix_model_load(model));
   assert_no_error();
   return made;
 }
 
 static void check_outputs(const recording *r, const char *model, const char *stem) {
-  assert_code(run_program("predict", "--model", model, "--data", data_in, "--batch-size", example_count,
-                          "--output", file_out, "--accumulate", "exact"),
-              0);
-  mix_list *made = model_arrays(mix_npz_open(file_out), "y"), *expected = expected_outputs(r, model, stem);
-  const double bound = rounds_once(r, stem) ? 0 : output_bound(r, stem);
-  assert_int_equal(mix_list_count(made), mix_list_count(expected));
-  for (int i = 0; i < mix_list_count(made); i++)
-    assert_close(r->name, stem, i, mix_list_get(made, i), mix_list_get(expected, i), bound);
-}
-
-static void check_log(const recording *r, const json_t *losses) {
-  FILE *file = fopen(file_log, "r");
-  char line[512];
-  assert_non_null(file);
-  for (size_t i = 0; i < json_array_size(losses); i++) {
-    json_t *step = fgets(line, sizeof line, file) ? json_loads(line, 0, NULL) : NULL;
-    assert_non_null(step);
-    check_loss(r, (int)i, json_number_value(json_object_get(step, "loss")));
-    const json_t *scale = json_array_get(json_object_get(r->json, "loss_scales"), i);
-    if (scale)
-      assert_true(json_number_value(json_object_get(step, "loss_scale")) == json_number_value(scale));
-    json_decref(step);
-  }
-  fclose(file);
+  assert_all_close(r, stem, predict_by_program(model, NULL), expected_outputs(r, model, stem),
+                   rounds_once(r, stem) ? 0 : output_bound(r, stem));
 }
 
 static mix_tensor *concatenated(mix_list *parts) {
@@ -97,19 +62,12 @@ static const char *data_of_steps(const recording *r, int steps) {
 }
 
 static void train(const recording *r, const char *model) {
-  const json_t *losses = json_object_get(r->json, "losses");
+  const int steps = recorded_steps(r);
   const bool grows = mix_npz_get(r->npz, "x_factors");
-  const char *data = grows ? data_of_steps(r, (int)json_array_size(losses)) : data_in;
-  char epochs[16], stem[16];
-  snprintf(epochs, sizeof epochs, "%zu", grows ? 1 : json_array_size(losses));
-  snprintf(stem, sizeof stem, "step%zu", json_array_size(losses));
-  assert_code(run_program("train", "--model", model, "--data", data, "--batch-size", example_count,
-                          "--epochs", epochs, "--no-shuffle", "--accumulate", "exact", "--verbose", "0",
-                          "--step-log", file_log, "--save", file_out),
-              0);
-  check_log(r, losses);
+  train_by_program(model, grows ? data_of_steps(r, steps) : data_in, grows ? 1 : (size_t)steps);
+  check_log(r, loss_bound(r));
   if (!is_policy(r, "mixed_float16"))
-    check_archive(r, stem, bound_of(r, stem, 1e-4, 8e-2, 0), is_policy(r, "float32"));
+    check_archive(r, last_step(r), bound_of(r, last_step(r), 1e-4, 8e-2, 0), is_policy(r, "float32"));
 }
 
 static void run_commands(const recording *r) {

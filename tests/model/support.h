@@ -34,6 +34,15 @@ static inline double weight_at(mix_model *model, int weight, int64_t i) {
   return at(mix_variable_true_value(mix_list_get(mix_model_weights(model), weight)), i);
 }
 
+/* Expects a weight of that path. */
+static inline mix_variable *variable_at(mix_model *model, const char *path) {
+  mix_list *variables = mix_model_weights(model);
+  for (int i = 0; i < mix_list_count(variables); i++)
+    if (!strcmp(mix_variable_name(mix_list_get(variables, i)), path)) return mix_list_get(variables, i);
+  fail_msg("there is no weight '%s'", path);
+  return NULL;
+}
+
 static inline void assert_near(double got, double expected, double tolerance) {
   if (fabs(got - expected) <= tolerance) return;
   fail_msg("got %.17g, expected %.17g within %g", got, expected, tolerance);

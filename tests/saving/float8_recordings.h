@@ -11,19 +11,11 @@ static inline bool is_one_layer(const recording *r) {
 
 static inline double bound_of(const recording *r, const char *what, double float32, double bfloat16,
                               double float16) {
-  const double bound = is_policy(r, "float32")          ? float32
-                       : is_policy(r, "mixed_bfloat16") ? bfloat16
-                                                        : float16;
+  const double bound = bound_of_policy(r, float32, bfloat16, float16);
   return is_policy(r, "float32") && is_one_layer(r) ? bound : fmax(bound, spread_of(r, what));
 }
 
-/* Of step `step`, from 0. */
-static inline void check_loss(const recording *r, int step, double got) {
-  const double expected = json_number_value(json_array_get(json_object_get(r->json, "losses"), (size_t)step)),
-               bound = bound_of(r, "losses", 1e-5, 3e-2, 1e-2);
-  if (!(fabs(got - expected) <= bound * (step + 1) * fabs(expected)))
-    fail_msg("%s: loss %d is %.9g; Keras has %.9g", r->name, step + 1, got, expected);
-}
+static inline double loss_bound(const recording *r) { return bound_of(r, "losses", 1e-5, 3e-2, 1e-2); }
 
 static inline double output_bound(const recording *r, const char *what) {
   return bound_of(r, what, 1e-5, 8e-2, 5e-2);
@@ -32,8 +24,7 @@ static inline double output_bound(const recording *r, const char *what) {
 /* ---- weights ---- */
 
 static inline bool is_float8_state(const recording *r, int index) {
-  const json_t *variables = json_object_get(json_object_get(r->json, "after"), "variables");
-  return json_is_true(json_object_get(json_array_get(variables, (size_t)index), "overwrite"));
+  return json_is_true(json_object_get(recorded_variable(r, index), "overwrite"));
 }
 
 /* E21: TensorFlow's graphs round the sum of a convolution and its bias once, where Keras without a graph, XLA

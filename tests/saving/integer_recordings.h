@@ -12,29 +12,6 @@ static inline bool is_integer_recording(const char *name) {
          is_in_subset(name, subset, sizeof subset / sizeof *subset);
 }
 
-/* ---- how the recording was quantized: its name says it ---- */
-
-static inline bool has_part(const recording *r, const char *part) {
-  return strstr(json_string_value(json_object_get(r->json, "mode")), part) != NULL;
-}
-
-static inline mix_quantize_options options_of(const recording *r) {
-  const char *mode = json_string_value(json_object_get(r->json, "mode")), *block = strstr(mode, "block");
-  mix_quantize_options options = {.size = sizeof options,
-                                  .mode = has_part(r, "int8") ? "int8" : "int4",
-                                  .filter = json_string_value(json_object_get(r->json, "filters"))};
-  if (block) options.block_size = atoi(block + strlen("block"));
-  if (has_part(r, "channel")) options.block_size = -1;
-  options.quantize_inputs = has_part(r, "inputs");
-  options.weights_only = has_part(r, "weights");
-  if (has_part(r, "range")) {
-    options.weight_low = -63, options.weight_high = 63;
-    options.input_low = -100, options.input_high = 100;
-    options.input_epsilon = 1e-3;
-  }
-  return options;
-}
-
 /* ---- bounds ---- */
 
 static inline bool quantizes_inputs(const recording *r) {
@@ -63,13 +40,7 @@ static inline double output_bound(const recording *r, const char *what) {
 
 static inline double weight_bound(const recording *r) { return integer_bound(r, 3e-3, 5e-5, 0); }
 
-/* Of step `step`, from 0. */
-static inline void check_loss(const recording *r, int step, double got) {
-  const double expected = json_number_value(json_array_get(json_object_get(r->json, "losses"), (size_t)step)),
-               bound = integer_bound(r, 2e-3, 1e-5, 2e-2);
-  if (!(fabs(got - expected) <= bound * (step + 1) * fabs(expected)))
-    fail_msg("%s: loss %d is %.9g; Keras has %.9g", r->name, step + 1, got, expected);
-}
+static inline double loss_bound(const recording *r) { return integer_bound(r, 2e-3, 1e-5, 2e-2); }
 
 /* P15: a model of 16 bits with embeddings that Keras has read from its file predicts other last bits than the
  * one that was made; files are read here. */
@@ -81,10 +52,6 @@ static inline mix_list *expected_outputs(const recording *r, const char *stem) {
 }
 
 /* ---- weights ---- */
-
-static inline const json_t *recorded_variable(const recording *r, int index) {
-  return json_array_get(json_object_get(json_object_get(r->json, "after"), "variables"), (size_t)index);
-}
 
 /* Integers and the numbers of groups are equal, scales are close, and the rest is as it was. */
 static inline double init_bound(const recording *r, int index) {

@@ -35,11 +35,118 @@ static inline bool is_policy(const recording *r, const char *name) {
   return !strcmp(json_string_value(json_object_get(r->json, "policy")), name);
 }
 
+static inline double bound_of_policy(const recording *r, double float32, double bfloat16, double float16) {
+  return is_policy(r, "float32") ? float32 : is_policy(r, "mixed_bfloat16") ? bfloat16 : float16;
+}
+
+/* ---- how a model was made one of integers: its mode says it ---- */
+
+static inline bool has_part(const recording *r, const char *part) {
+  return strstr(json_string_value(json_object_get(r->json, "mode")), part) != NULL;
+}
+
+static inline mix_quantize_options options_of(const recording *r) {
+  const char *mode = json_string_value(json_object_get(r->json, "mode")), *block = strstr(mode, "block");
+  mix_quantize_options options = {.size = sizeof options,
+                                  .mode = has_part(r, "int8") ? "int8" : "int4",
+                                  .filter = json_string_value(json_object_get(r->json, "filters"))};
+  if (block) options.block_size = atoi(block + strlen("block"));
+  if (has_part(r, "channel")) options.block_size = -1;
+  options.quantize_inputs = has_part(r, "inputs");
+  options.weights_only = has_part(r, "weights");
+  if (has_part(r, "range")) {
+    options.weight_low = -63, options.weight_high = 63;
+    options.input_low = -100, options.input_high = 100;
+    options.input_epsilon = 1e-3;
+  }
+  return options;
+}
+
 /* ---- weights ---- */
 
+static inline const json_t *recorded_variable(const recording *r, int index) {
+  return json_array_get(json_object_get(json_object_get(r->json, "after"), "variables"), (size_t)index);
+}
+
 static inline const char *recorded_path(const recording *r, int index) {
-  const json_t *variables = json_object_get(json_object_get(r->json, "after"), "variables");
-  return json_string_value(json_object_get(json_array_get(variables, (size_t)index), "path"));
+  return json_string_value(json_object_get(recorded_variable(r, index), "path"));
+}
+
+/* Whether made here or read from a file, they are in this order. */
+static inline void check_order(const recording *r, mix_model *model) {
+  mix_list *variables = mix_model_weights(model);
+  for (int i = 0; i < mix_list_count(variables); i++)
+    assert_string_equal(mix_variable_name(mix_list_get(variables, i)), recorded_path(r, i));
+}
+
+/* ---- what a model computes ---- */
+
+static inline void assert_all_close(const recording *r, const char *stem, mix_list *got, mix_list *expected,
+                                    double bound) {
+  assert_no_error();
+  assert_int_equal(mix_list_count(got), mix_list_count(expected));
+  for (int i = 0; i < mix_list_count(expected); i++)
+    assert_close(r->name, stem, i, mix_list_get(got, i), mix_list_get(expected, i), bound);
+}
+
+static inline mix_list *predict(const recording *r, mix_model *model) {
+  return mix_model_predict(model, model_arrays(r->npz, "x"), .batch_size = r->examples);
+}
+
+static inline int recorded_steps(const recording *r) {
+  return (int)json_array_size(json_object_get(r->json, "losses"));
+}
+
+/* What the weights after the last step are called. */
+static inline const char *last_step(const recording *r) {
+  static char stem[16];
+  snprintf(stem, sizeof stem, "step%d", recorded_steps(r));
+  return stem;
+}
+
+/* Of step `step`, from 0. */
+static inline void check_loss(const recording *r, int step, double got, double bound) {
+  const double expected = json_number_value(json_array_get(json_object_get(r->json, "losses"), (size_t)step));
+  if (!(fabs(got - expected) <= bound * (step + 1) * fabs(expected)))
+    fail_msg("%s: loss %d is %.9g; Keras has %.9g", r->name, step + 1, got, expected);
+}
+
+/* The recorded loss scale after a step; NULL: there is none. */
+static inline const json_t *recorded_scale(const recording *r, int step) {
+  return json_array_get(json_object_get(r->json, "loss_scales"), (size_t)step);
+}
+
+static inline void train_step(const recording *r, mix_model *model, mix_list *x, int step,
+                              double loss_bound) {
+  mix_logs *logs = mix_model_train_on_batch(model, x, model_arrays(r->npz, "y"));
+  const json_t *scale = recorded_scale(r, step);
+  assert_no_error();
+  check_loss(r, step, mix_logs_get(logs, "loss"), loss_bound);
+  if (scale)
+    assert_true(at(mix_optimizer_loss_scale(mix_model_optimizer(model)), 0) == json_number_value(scale));
+}
+
+/* All steps, on the same batch. */
+static inline void train_steps(const recording *r, mix_model *model, double loss_bound) {
+  for (int step = 0; step < recorded_steps(r); step++)
+    MIX_SCOPE { train_step(r, model, model_arrays(r->npz, "x"), step, loss_bound); }
+}
+
+/* Reads back to the same bits. */
+static inline void check_saved(const recording *r, mix_model *model) {
+  const char *path = in_folder("trained.keras");
+  mix_list *before = predict(r, model), *variables = mix_model_weights(model);
+  mix_model_save(model, path);
+  mix_model *again = mix_model_load(path);
+  assert_no_error();
+  assert_all_close(r, "saved", predict(r, again), before, 0);
+  assert_int_equal(mix_list_count(mix_model_weights(again)), mix_list_count(variables));
+  for (int i = 0; i < mix_list_count(variables); i++) {
+    mix_variable *variable = mix_list_get(variables, i);
+    assert_close(r->name, "saved weight", i,
+                 mix_variable_true_value(variable_at(again, mix_variable_name(variable))),
+                 mix_variable_true_value(variable), 0);
+  }
 }
 
 /* ---- tests ---- */

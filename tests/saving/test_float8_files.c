@@ -41,12 +41,7 @@ static void train(mix_model *model, mix_shape inputs, mix_shape labels) {
 }
 
 static mix_tensor *value_of(mix_model *model, const char *path) {
-  mix_list *variables = mix_model_weights(model);
-  for (int i = 0; i < mix_list_count(variables); i++)
-    if (!strcmp(mix_variable_name(mix_list_get(variables, i)), path))
-      return mix_variable_true_value(mix_list_get(variables, i));
-  fail_msg("there is no '%s'", path);
-  return NULL;
+  return mix_variable_true_value(variable_at(model, path));
 }
 
 static void assert_same(mix_model *a, mix_model *b) {

@@ -4,12 +4,7 @@
 
 /* By its path: in a layer of a file the scales come before the kernel, as in Keras. */
 static mix_tensor *weight_at_path(mix_model *model, const char *path) {
-  mix_list *variables = mix_model_weights(model);
-  for (int i = 0; i < mix_list_count(variables); i++)
-    if (!strcmp(mix_variable_name(mix_list_get(variables, i)), path))
-      return mix_variable_true_value(mix_list_get(variables, i));
-  fail_msg("there is no weight '%s'", path);
-  return NULL;
+  return mix_variable_true_value(variable_at(model, path));
 }
 
 /* Under 16 bits scales and histories alone. */
@@ -32,13 +27,6 @@ static void check_quantized(const recording *r, mix_model *model) {
                  0);
 }
 
-/* P11: quantized here, they are in this order. */
-static void check_order(const recording *r, mix_model *model) {
-  mix_list *variables = mix_model_weights(model);
-  for (int i = 0; i < mix_list_count(variables); i++)
-    assert_string_equal(mix_variable_name(mix_list_get(variables, i)), recorded_path(r, i));
-}
-
 static mix_tensor *widened(mix_tensor *x) { return mix_cast(mix_cast(x, MIX_BFLOAT16), MIX_FLOAT32); }
 
 /* E21: the recorded convolution rounds once, and its two roundings here are at most a last bit away. Behind
@@ -54,14 +42,8 @@ static mix_list *predict_rounded_once(const recording *r, mix_model *model) {
 }
 
 static void check_predictions(const recording *r, mix_model *model, const char *stem) {
-  mix_list *made = rounds_once(r, stem)
-                       ? predict_rounded_once(r, model)
-                       : mix_model_predict(model, model_arrays(r->npz, "x"), .batch_size = r->examples);
-  assert_no_error();
-  mix_list *expected = model_arrays(r->npz, stem);
-  assert_int_equal(mix_list_count(made), mix_list_count(expected));
-  for (int i = 0; i < mix_list_count(expected); i++)
-    assert_close(r->name, stem, i, mix_list_get(made, i), mix_list_get(expected, i), output_bound(r, stem));
+  mix_list *made = rounds_once(r, stem) ? predict_rounded_once(r, model) : predict(r, model);
+  assert_all_close(r, stem, made, model_arrays(r->npz, stem), output_bound(r, stem));
 }
 
 /* ---- training ---- */
@@ -80,39 +62,18 @@ static mix_list *inputs_of_step(const recording *r, int step) {
 
 /* E11: with all rules together. */
 /* E14: one of the recordings accumulates. */
-static void train_step(const recording *r, mix_model *model, int step) {
-  mix_logs *logs = mix_model_train_on_batch(model, inputs_of_step(r, step), model_arrays(r->npz, "y"));
-  assert_no_error();
-  check_loss(r, step, mix_logs_get(logs, "loss"));
-  const json_t *scale = json_array_get(json_object_get(r->json, "loss_scales"), (size_t)step);
-  if (scale)
-    assert_true(at(mix_optimizer_loss_scale(mix_model_optimizer(model)), 0) == json_number_value(scale));
-  check_step(r, model, step + 1);
-}
-
-/* Reads back to the same bits. */
-static void check_saved(const recording *r, mix_model *model) {
-  char path[512];
-  snprintf(path, sizeof path, "%s/trained.keras", test_folder);
-  mix_list *x = model_arrays(r->npz, "x"), *before = mix_model_predict(model, x, .batch_size = r->examples);
-  mix_model_save(model, path);
-  mix_model *again = mix_model_load(path);
-  assert_no_error();
-  mix_list *after = mix_model_predict(again, x, .batch_size = r->examples);
-  assert_close(r->name, "saved", 0, mix_list_get(after, 0), mix_list_get(before, 0), 0);
-  mix_list *variables = mix_model_weights(model);
-  assert_int_equal(mix_list_count(mix_model_weights(again)), mix_list_count(variables));
-  for (int i = 0; i < mix_list_count(variables); i++) {
-    mix_variable *variable = mix_list_get(variables, i);
-    assert_close(r->name, "saved weight", i, weight_at_path(again, mix_variable_name(variable)),
-                 mix_variable_true_value(variable), 0);
-  }
+static void check_training(const recording *r, mix_model *model) {
+  for (int step = 0; step < recorded_steps(r); step++)
+    MIX_SCOPE {
+      train_step(r, model, inputs_of_step(r, step), step, loss_bound(r));
+      check_step(r, model, step + 1);
+    }
 }
 
 /* ---- one recording ---- */
 
+/* P11: the order of weights, quantized here. */
 static void check_recording(const recording *r) {
-  const int steps = (int)json_array_size(json_object_get(r->json, "losses"));
   mix_model *model = mix_model_load(path_of(r, ".keras"));
   assert_no_error();
   check_predictions(r, model, "predict");
@@ -125,8 +86,7 @@ static void check_recording(const recording *r) {
   model = mix_model_load(path_of(r, ".after.keras"));
   assert_no_error();
   check_quantized(r, model);
-  for (int step = 0; step < steps; step++)
-    MIX_SCOPE { train_step(r, model, step); }
+  check_training(r, model);
   check_predictions(r, model, "trained");
   check_saved(r, model);
   model = mix_model_load(path_of(r, ".trained.keras"));

@@ -32,14 +32,6 @@ static mix_model *attention_model(void) {
       x, mix_call(mix_grouped_query_attention(3, 4, 2, .name = "groups"), y, .arguments = mix_list_of(y)));
 }
 
-static mix_variable *variable_at(mix_model *model, const char *path) {
-  mix_list *variables = mix_model_weights(model);
-  for (int i = 0; i < mix_list_count(variables); i++)
-    if (!strcmp(mix_variable_name(mix_list_get(variables, i)), path)) return mix_list_get(variables, i);
-  fail_msg("there is no '%s'", path);
-  return NULL;
-}
-
 static void assert_same(mix_model *a, mix_model *b, mix_shape input) {
   assert_no_error();
   mix_list *variables = mix_model_weights(a);

@@ -2,14 +2,6 @@
  * predict and train as Keras did. */
 #include "saving/integer_recordings.h"
 
-static mix_variable *variable_at(mix_model *model, const char *path) {
-  mix_list *variables = mix_model_weights(model);
-  for (int i = 0; i < mix_list_count(variables); i++)
-    if (!strcmp(mix_variable_name(mix_list_get(variables, i)), path)) return mix_list_get(variables, i);
-  fail_msg("there is no weight '%s'", path);
-  return NULL;
-}
-
 /* Q05, Q08, Q09: names, shapes, dtypes and values; which of them train. */
 static void check_quantized(const recording *r, mix_model *model) {
   mix_list *expected = model_arrays(r->npz, "init");
@@ -22,13 +14,6 @@ static void check_quantized(const recording *r, mix_model *model) {
     assert_true(mix_variable_trainable(variable) ==
                 json_is_true(json_object_get(recorded_variable(r, i), "trainable")));
   }
-}
-
-/* P11: quantized here or read from a file, they are in this order. */
-static void check_order(const recording *r, mix_model *model) {
-  mix_list *variables = mix_model_weights(model);
-  for (int i = 0; i < mix_list_count(variables); i++)
-    assert_string_equal(mix_variable_name(mix_list_get(variables, i)), recorded_path(r, i));
 }
 
 static bool is_model(const json_t *layer) {
@@ -51,52 +36,19 @@ static void check_policies(const recording *r, mix_layer *layer) {
 }
 
 static void check_predictions(const recording *r, mix_model *model, const char *stem) {
-  mix_list *made = mix_model_predict(model, model_arrays(r->npz, "x"), .batch_size = r->examples);
-  assert_no_error();
-  mix_list *expected = expected_outputs(r, stem);
-  assert_int_equal(mix_list_count(made), mix_list_count(expected));
-  for (int i = 0; i < mix_list_count(expected); i++)
-    assert_close(r->name, stem, i, mix_list_get(made, i), mix_list_get(expected, i), output_bound(r, stem));
+  assert_all_close(r, stem, predict(r, model), expected_outputs(r, stem), output_bound(r, stem));
 }
 
 static void train(const recording *r, mix_model *model) {
-  const int steps = (int)json_array_size(json_object_get(r->json, "losses"));
-  char stem[16];
-  for (int step = 0; step < steps; step++)
-    MIX_SCOPE {
-      mix_logs *logs = mix_model_train_on_batch(model, model_arrays(r->npz, "x"), model_arrays(r->npz, "y"));
-      assert_no_error();
-      check_loss(r, step, mix_logs_get(logs, "loss"));
-    }
-  snprintf(stem, sizeof stem, "step%d", steps);
-  mix_list *expected = model_arrays(r->npz, stem);
+  train_steps(r, model, loss_bound(r));
+  mix_list *expected = model_arrays(r->npz, last_step(r));
   for (int i = 0; i < mix_list_count(expected) && is_policy(r, "float32"); i++)
-    assert_close(r->name, stem, i, mix_variable_true_value(variable_at(model, recorded_path(r, i))),
+    assert_close(r->name, last_step(r), i, mix_variable_true_value(variable_at(model, recorded_path(r, i))),
                  mix_list_get(expected, i), weight_bound(r));
-  if (steps) check_predictions(r, model, "trained");
+  if (recorded_steps(r)) check_predictions(r, model, "trained");
 }
 
-/* Reads back to the same bits, files of attention too. */
-static void check_saved(const recording *r, mix_model *model) {
-  char path[512];
-  snprintf(path, sizeof path, "%s/trained.keras", test_folder);
-  mix_list *x = model_arrays(r->npz, "x"), *before = mix_model_predict(model, x, .batch_size = r->examples);
-  mix_model_save(model, path);
-  mix_model *again = mix_model_load(path);
-  assert_no_error();
-  mix_list *after = mix_model_predict(again, x, .batch_size = r->examples);
-  assert_close(r->name, "saved", 0, mix_list_get(after, 0), mix_list_get(before, 0), 0);
-  mix_list *variables = mix_model_weights(model);
-  assert_int_equal(mix_list_count(mix_model_weights(again)), mix_list_count(variables));
-  for (int i = 0; i < mix_list_count(variables); i++) {
-    mix_variable *variable = mix_list_get(variables, i);
-    assert_close(r->name, "saved weight", i,
-                 mix_variable_true_value(variable_at(again, mix_variable_name(variable))),
-                 mix_variable_true_value(variable), 0);
-  }
-}
-
-/* Q30: Keras's files of attention are read here. */
+/* P11, Q30: the order of weights; Keras's files of attention are read here. */
 static void check_recording(const recording *r) {
   mix_model *model = mix_model_load(path_of(r, ".keras"));
   assert_no_error();
