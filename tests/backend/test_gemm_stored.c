@@ -119,12 +119,30 @@ static void products_are_the_references(void **state) {
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
     for (int form = 0; form < 12; form++) {
       const int64_t m = sizes[i][0], n = sizes[i][1], k = sizes[i][2], block = form / 4 * (form / 4 * 17);
+      float_zeros = (i + (size_t)form / 4) % 2;
       example e = make(dtypes[(i + (size_t)form) % 3], form & 1 ? 4 : 8, block, form & 2, m, n, k,
                        form % 3 ? MIX_FLOAT32 : MIX_BFLOAT16);
       check_product(&e, m, n, k);
-      float_zeros = !float_zeros;
       free_operands(e.count, e.operands);
     }
+}
+
+/* Few rows of whole zeros, 4 bits, groups smaller and larger than what a group's sum is worth, and numbers of
+ * columns that end in either of a pair of vectors. */
+static void few_rows_of_packed_blocks(void **state) {
+  NEED_INSTRUCTION_SET(state);
+  static const int64_t columns[] = {2, 5, 16, 17, 32, 41, 100}, rows[] = {7, 70, 300},
+                       blocks[] = {31, 32, 128};
+  float_zeros = false;
+  for (int d = 0; d < 3; d++)
+    for (int n = 0; n < 7; n++)
+      for (int k = 0; k < 3; k++)
+        for (int b = 0; b < 3; b++) {
+          const int64_t m = 1 + (n + k + b) % 4;
+          example e = make(dtypes[d], 4, blocks[b], false, m, columns[n], rows[k], MIX_FLOAT32);
+          check_product(&e, m, columns[n], rows[k]);
+          free_operands(e.count, e.operands);
+        }
 }
 
 /* To the bit: each operation is rounded as the reference rounds it. */
@@ -169,8 +187,8 @@ static void few_rows_have_the_bits_of_plain_products(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {ON_EACH_SET(products_are_the_references),
-                                     ON_EACH_SET(numbers_are_the_references),
-                                     ON_EACH_SET(few_rows_have_the_bits_of_plain_products)};
+  const struct CMUnitTest tests[] = {
+      ON_EACH_SET(products_are_the_references), ON_EACH_SET(few_rows_of_packed_blocks),
+      ON_EACH_SET(numbers_are_the_references), ON_EACH_SET(few_rows_have_the_bits_of_plain_products)};
   return cmocka_run_group_tests_name("backend/gemm_stored", tests, NULL, NULL);
 }

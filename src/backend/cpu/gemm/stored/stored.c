@@ -409,12 +409,13 @@ static void sum_chain(const weight *w, const product *p, const few_rows *s, int6
  * to those before. */
 static void add_groups(const weight *w, const product *p, const few_rows *s, int64_t column, int64_t columns,
                        int64_t k, int64_t depth) {
+  const int64_t whole = round_up(columns, MIX_STORED_UNIT); /* pairs put odd columns into the last vector */
   for (int64_t at = k, rows; at < k + depth; at += rows) {
     mix_stored_part part = part_at(w, p, s, column, columns, at, k + depth - at);
     part.differences = true;
     w->f->stored->multiply(&part, p->m, s->x + at - k, DEPTH, s->spare, s->sums_stride, true);
     for (int64_t i = 0; i < p->m; i++)
-      w->f->stored->add_scaled(s->sums + i * s->sums_stride, s->spare + i * s->sums_stride, s->scale, columns,
+      w->f->stored->add_scaled(s->sums + i * s->sums_stride, s->spare + i * s->sums_stride, s->scale, whole,
                                at == 0);
     rows = part.rows;
   }

@@ -39,7 +39,7 @@ typedef struct mix_stored_functions {
    * float32; sums are written in whole vectors. */
   void (*multiply)(const mix_stored_part *weight, int64_t m, const float *x, int64_t x_stride, float *sums,
                    int64_t sums_stride, bool first);
-  /* sums = part * scale, or that added, of whole vectors. */
+  /* sums = part * scale, or that added. Columns are a multiple of MIX_STORED_UNIT. */
   void (*add_scaled)(float *sums, const float *part, const float *scale, int64_t columns, bool first);
 } mix_stored_functions;
 
