@@ -2,6 +2,7 @@
  */
 #include "model/support.h"
 
+#include "base/alloc.h"
 #include "support/expect.h"
 
 static char heard[4096];
@@ -269,6 +270,58 @@ static void before_and_after(void **state) {
   assert_true(weight_at(model, 3, 0) == 19);
 }
 
+/* ---- out of memory ---- */
+
+/* A model of one layer that can be quantized. */
+static mix_model *one_layer(int kind) {
+  mix_set_semantics("keras3");
+  const bool table = kind >= 2;
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(3), .dtype = table ? "int32" : "float32");
+  mix_layer *layer = kind == 0   ? mix_dense(5, .name = "it")
+                     : kind == 1 ? mix_einsum_dense("ab,bc->ac", .output_shape = MIX_SHAPE(5), .name = "it")
+                     : kind == 2 ? mix_embedding(4, 5, .name = "it")
+                                 : mix_reversible_embedding(4, 5, .untied_weights = true, .name = "it");
+  mix_tensor *y = mix_call(layer, x);
+  if (kind == 3) y = mix_call(layer, y, .reverse = true);
+  return mix_model_new(x, y);
+}
+
+/* Each allocation of a quantization fails in turn: the layer then is what it was. */
+static void a_layer_stays_whole_when_memory_fails(void **state) {
+  (void)state;
+  static const char *const modes[] = {"int8", "int4", "float8"};
+  begin_listening();
+  for (int kind = 0; kind < 4; kind++)
+    for (int mode = 0; mode < (kind < 2 ? 3 : 2); mode++) {
+      bool done = false;
+      int failures = 0;
+      mix_model *model = one_layer(kind);
+      mix_tensor *x = ARRAY(kind < 2 ? F32 : MIX_INT32, MIX_SHAPE(1, 3), 1, 0, 2);
+      const double before = at(mix_list_get(mix_model_predict(model, x), 0), 1);
+      const int weights = mix_list_count(mix_model_weights(model));
+      char *config = strdup(mix_layer_config(mix_model_get_layer(model, "it")));
+      assert_no_error();
+      for (int64_t after = 0; !done; after++) {
+        MIX_SCOPE {
+          mix_inject_allocation_failure(after);
+          done = mix_model_quantize(model, modes[mode], .filter = "it") == MIX_OK;
+          mix_inject_allocation_failure(-1);
+          if (!done) {
+            assert_error(MIX_MEMORY_ERROR, NULL);
+            failures++;
+            assert_true(at(mix_list_get(mix_model_predict(model, x), 0), 1) == before);
+            assert_int_equal(mix_list_count(mix_model_weights(model)), weights);
+            assert_string_equal(mix_layer_config(mix_model_get_layer(model, "it")), config);
+          }
+        }
+      }
+      assert_true(failures > 20);
+      assert_near(at(mix_list_get(mix_model_predict(model, x), 0), 1), before, 0.5);
+      free(config);
+    }
+  mix_set_log_callback(NULL, NULL);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(all_layers_that_can),
                                      TEST(filters_search_in_names),
@@ -278,6 +331,7 @@ int main(void) {
                                      TEST(Q01_to_Q05_modes_and_their_defaults),
                                      TEST(Q03_Q05_what_int8_and_int4_refuse),
                                      TEST(Q24_training_afterwards),
-                                     TEST(stored_kernels_are_small)};
+                                     TEST(stored_kernels_are_small),
+                                     TEST(a_layer_stays_whole_when_memory_fails)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,9 +140,13 @@ mix_layer *mix_layer_with(const mix_layer_options *options) {
   return mix_scoped(mix_layer_make(o.layer_class, &common, NULL, "layer"));
 }
 
+static size_t instance_size(const mix_layer_kind *kind) {
+  return kind->class.instance_size ? kind->class.instance_size : kind->options_size;
+}
+
 /* The instance, whose options are resolved; NULL with the error recorded. */
 static void *instance_of(const mix_layer_kind *kind, const void *options, mix_fields *fields) {
-  size_t size = kind->class.instance_size ? kind->class.instance_size : kind->options_size;
+  size_t size = instance_size(kind);
   mix_layer_common common;
   void *data = mix_calloc(1, size);
   if (!data || !mix_options_copy(data, kind->options_size, options, kind->call)) return mix_free(data), NULL;
@@ -241,12 +245,28 @@ int64_t mix_layer_amax_history_length(const mix_layer *layer) {
   return mix_layer_own_policy(layer)->amax_history_length;
 }
 
+/* A quantization that fails half way leaves the layer's own values and its weights as they were. */
+static bool quantize_or_undo(mix_layer *layer, const mix_quantization *quantization) {
+  const size_t size = instance_size(layer->kind);
+  mix_list *weights = layer->weights;
+  void *before = mix_alloc(size);
+  if (!before) return false;
+  memcpy(before, layer->data, size);
+  layer->weights = mix_retain(mix_list_new(mix_list_count(weights), mix_list_items(weights)));
+  const bool good = layer->weights && layer->kind->quantize(layer, quantization) == MIX_OK;
+  if (!good) memcpy(layer->data, before, size);
+  mix_release(good ? weights : layer->weights);
+  if (!good) layer->weights = weights;
+  mix_free(before);
+  return good;
+}
+
 mix_status mix_layer_quantize(mix_layer *layer, const mix_quantization *quantization) {
   char name[120];
   snprintf(name, sizeof name, "%.40s_from_%.70s", quantization->mode, layer->policy->name);
   mix_policy *policy = mix_policy_new(name, .semantics = layer->semantics,
                                       .amax_history_length = quantization->amax_history_length);
-  if (!policy || layer->kind->quantize(layer, quantization) != MIX_OK) return mix_error();
+  if (!policy || !quantize_or_undo(layer, quantization)) return mix_error();
   mix_retain(policy);
   mix_release(layer->policy);
   layer->policy = policy;
