@@ -55,7 +55,7 @@ static int wrong(const char *message, const char *value) {
 /* "-127,127" */
 static bool read_range(const char *value, int *low, int *high) {
   int end = 0;
-  return value && sscanf(value, "%4d,%4d%n", low, high, &end) == 2 && !value[end];
+  return value && sscanf(value, "%9d,%9d%n", low, high, &end) == 2 && !value[end];
 }
 
 static bool read_epsilon(const char *value, double *epsilon) {
@@ -141,13 +141,34 @@ static int check(const request *r) {
 
 /* ---- the work ---- */
 
+static int count_quantized(const mix_layer *layer) {
+  int count = mix_layer_quantization_mode(layer) != NULL;
+  for (int i = 0; i < mix_list_count(layer->layers); i++)
+    count += count_quantized(mix_list_items(layer->layers)[i]);
+  return count;
+}
+
+/* A copy of IN would pass for a quantized model. */
+static int refuse_copy(const request *r) {
+  const bool filtered = r->options.filter_count > 0;
+  cli_say("quantize",
+          "no layer was quantized, and '%s' is not written: %s%.100s%s; `mixtape summary --model %s` lists "
+          "layers",
+          r->out, filtered ? "--filter \"" : "no layer of the model has the mode ",
+          filtered ? r->filters[0] : r->options.mode,
+          filtered ? "\" is found in the name of no layer that has the mode" : "", r->in);
+  return CLI_FAILED;
+}
+
 static int quantize(const request *r) {
   cli_options options = {.model = r->in};
   mix_model *model = cli_load_model(&options, CLI_COMPILED);
   mix_quantize_options own = r->options;
   own.size = sizeof own;
   own.filters = r->filters;
+  const int before = model ? count_quantized(model->layer) : 0;
   if (model) mix_model_quantize_with(model, &own);
+  if (model && !mix_failed() && count_quantized(model->layer) == before) return refuse_copy(r);
   if (model && model->state && !mix_failed()) cli_compile_again(model);
   return !mix_failed() && cli_save(model, r->out, 0) == MIX_OK ? CLI_OK : cli_fail();
 }

@@ -17,11 +17,13 @@ typedef struct filters {
   const mix_quantize_options *options;
   regex_t *expressions;
   int count;
+  bool *found; /* by expression: a layer that has it */
 } filters;
 
 static void release_filters(filters *f) {
   for (int i = 0; i < f->count; i++) regfree(&f->expressions[i]);
   mix_free(f->expressions);
+  mix_free(f->found);
 }
 
 static bool add_filter(filters *f, const char *text) {
@@ -41,7 +43,8 @@ static bool make_filters(filters *f, const mix_quantize_options *o) {
   if (o->chooses && (o->filter || o->filter_count))
     return mix_fail_value(CALL ": both chooses and filters are given; give one");
   f->expressions = mix_calloc((size_t)o->filter_count + 1, sizeof *f->expressions);
-  bool good = f->expressions && (!o->filter || add_filter(f, o->filter));
+  f->found = mix_calloc((size_t)o->filter_count + 1, sizeof *f->found);
+  bool good = f->expressions && f->found && (!o->filter || add_filter(f, o->filter));
   for (int i = 0; i < o->filter_count && good; i++) good = add_filter(f, o->filters[i]);
   return good;
 }
@@ -49,8 +52,23 @@ static bool make_filters(filters *f, const mix_quantize_options *o) {
 static bool passes(const filters *f, const mix_layer *layer) {
   if (f->options->chooses) return f->options->chooses(f->options->context, layer);
   bool found = !f->count;
-  for (int i = 0; i < f->count && !found; i++) found = !regexec(&f->expressions[i], layer->name, 0, NULL, 0);
+  for (int i = 0; i < f->count; i++)
+    if (!regexec(&f->expressions[i], layer->name, 0, NULL, 0)) found = f->found[i] = true;
   return found;
+}
+
+/* A slip in an expression would otherwise leave a model as it was without a word. */
+static void warn_of_unused(const filters *f, const mix_model *model) {
+  for (int i = 0; i < f->count; i++) {
+    const mix_quantize_options *o = f->options;
+    const char *text = o->filter ? i ? o->filters[i - 1] : o->filter : o->filters[i];
+    if (!f->found[i])
+      mix_log_message(MIX_LOG_WARNING,
+                      CALL
+                      ": the filter \"%.100s\" is found in no layer's name of '%s'; layers inside others "
+                      "are found by their own names",
+                      text, model->layer->name);
+  }
 }
 
 /* ---- layers ---- */
@@ -106,6 +124,7 @@ static mix_list *choose_layers(mix_model *model, const filters *f, const mix_qua
     mix_layer *layer = mix_list_items(leaves)[i];
     if (passes(f, layer) && check_layer(layer, to)) mix_list_append(chosen, layer);
   }
+  if (!mix_failed()) warn_of_unused(f, model);
   return mix_failed() ? NULL : chosen;
 }
 
@@ -158,9 +177,10 @@ static bool resolve(const mix_model *model, const mix_quantize_options *o, mix_q
   *to = (mix_quantization){.amax_history_length =
                                o->amax_history_length ? o->amax_history_length : DEFAULT_HISTORY};
   if (!o->mode) return mix_fail_value(CALL ": no mode; expected \"int8\", \"int4\" or \"float8\"");
-  if (!mix_quantization_known(o->mode) || strchr(o->mode, '/'))
+  const bool calibrated = !strcmp(o->mode, "gptq") || !strcmp(o->mode, "awq");
+  if (!calibrated && (!mix_quantization_known(o->mode) || strchr(o->mode, '/')))
     return mix_fail_value(CALL ": the mode \"%.60s\" is none of int8, float8, int4, gptq and awq", o->mode);
-  if (!mix_quantization_config_default(o->mode, &to->config))
+  if (calibrated || !mix_quantization_config_default(o->mode, &to->config))
     return mix_fail_unsupported(
         CALL ": the mode \"%.60s\" is not supported; expected \"int8\", \"int4\" or \"float8\"", o->mode);
   if (to->amax_history_length < 1 || to->amax_history_length > INT32_MAX)

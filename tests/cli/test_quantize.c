@@ -126,6 +126,15 @@ static void what_is_refused(void **state) {
   assert_has(program_err, "value_range is (-200, 127)");
   assert_code(run_program("quantize", in, out, "--mode", "float8", "--filter", "["), 1);
   assert_has(program_err, "no regular expression");
+  assert_code(run_program("quantize", in, out, "--mode", "int8", "--filter", "thrid"), 1);
+  assert_has(program_err, "--filter \"thrid\" is found in the name of no layer that has the mode");
+  assert_has(program_err, "\"thrid\" is found in no layer's name");
+  assert_code(run_program("quantize", in, out, "--mode", "int8", "--filter", "input"), 1);
+  assert_has(program_err, "no layer was quantized");
+  assert_code(run_program("quantize", in, out, "--mode", "int8", "--weight-range=-1000,1000"), 1);
+  assert_has(program_err, "value_range is (-1000, 1000)");
+  assert_code(run_program("quantize", in, out, "--mode", "int4", "--block-size", "3000000000"), 1);
+  assert_has(program_err, "a positive number up to 2147483647");
   assert_int_equal(access(out, F_OK), -1);
   write_model(in, "tf_keras", false);
   assert_code(run_program("quantize", in, out, "--mode", "float8"), 1);

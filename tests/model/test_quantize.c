@@ -69,7 +69,16 @@ static void filters_search_in_names(void **state) {
   assert_int_equal(mix_policy_amax_history_length(mix_layer_policy(mix_model_get_layer(model, "fc1"))), 5);
   assert_true(mix_shape_equal(mix_variable_shape(mix_list_get(mix_model_weights(model), 3)), MIX_SHAPE(5)));
   const char *const both[] = {"nothing", "^ou"};
+  begin_listening();
   assert_int_equal(mix_model_quantize(model, "float8", .filters = both, .filter_count = 2), MIX_OK);
+  assert_int_equal(messages, 1);
+  assert_non_null(strstr(heard, "\"nothing\" is found in no layer's name of"));
+  begin_listening();
+  assert_int_equal(mix_model_quantize(model, "int8", .filter = "OUT", .filters = both, .filter_count = 1),
+                   MIX_OK);
+  mix_set_log_callback(NULL, NULL);
+  assert_int_equal(messages, 2);
+  assert_non_null(strstr(heard, "\"OUT\" is found"));
   assert_string_equal(policy_of(model, "out"), "float8_from_float32");
   int asked = 0;
   model = two_layers();
@@ -114,6 +123,8 @@ static void what_is_refused(void **state) {
                  "none of int8, float8, int4, gptq and awq");
   expect_refused(mix_model_quantize(model, "gptq/4/128") == MIX_OK, MIX_VALUE_ERROR, "none of int8");
   expect_refused(mix_model_quantize(model, "ternary") == MIX_OK, MIX_UNSUPPORTED, "not supported");
+  expect_refused(mix_model_quantize(model, "gptq") == MIX_OK, MIX_UNSUPPORTED, "\"gptq\" is not supported");
+  expect_refused(mix_model_quantize(model, "awq") == MIX_OK, MIX_UNSUPPORTED, "\"awq\" is not supported");
   expect_refused(mix_model_quantize(model, "int4/128") == MIX_OK, MIX_VALUE_ERROR, "none of int8");
   expect_refused(mix_model_quantize(model, "float8", .amax_history_length = -1) == MIX_OK, MIX_VALUE_ERROR,
                  "expected 1 or more");

@@ -46,7 +46,8 @@ static bool check_quantizer(const mix_abs_max *quantizer, const char *call) {
 bool mix_quantization_config_check(const mix_quantization_config *config, const char *call) {
   const bool int4 = !strcmp(config->mode, "int4"), own = config->weights.given || config->inputs.given;
   if (int4 && config->block_size != -1 && (config->block_size < 1 || config->block_size > INT32_MAX))
-    return mix_fail_value("%s: block_size is %lld; expected -1, for one scale a column, or a positive number",
+    return mix_fail_value("%s: block_size is %lld; expected -1, for one scale a column, or a positive number "
+                          "up to 2147483647",
                           call, (long long)config->block_size);
   if (int4 && config->block_size > 0 && own)
     return mix_fail_value("%s: blocks of %lld and quantizers of one's own do not go together; expected "
