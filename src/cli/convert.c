@@ -156,6 +156,9 @@ static int convert(const conversion *p) {
   if (mix_error() == MIX_FORMAT_ERROR && !p->model)
     fprintf(stderr, "mixtape convert: if %s has weights alone, --model FILE names their model\n", p->in);
   if (model && p->model) mix_model_load_weights(model, p->in);
+  if (model && p->merge_lora && !mix_failed() && !mix_list_count(mix_model_lora_layers(model)))
+    fprintf(stderr, "warning: --merge-lora: no layer of %s has LoRA; --load-lora FILE names an adapter\n",
+            p->in);
   if (model && p->merge_lora && mix_model_merge_lora(model) == MIX_OK && model->state)
     cli_compile_again(model);
   if (model && !mix_failed()) model = in_generation(p, model);

@@ -6,6 +6,7 @@
 #include "model/model.h"
 #include "nn/layers/lora.h"
 #include "optim/optimizer.h"
+#include "saving/write_weights.h"
 #include "tensor/shape.h"
 #include "train/plan_step.h"
 
@@ -90,14 +91,24 @@ static void warn_of_zeros(mix_list *layers) {
   }
   if (zeros && !mix_failed())
     fprintf(stderr,
-            "warning: a and b of %d layers are zeros, as in files of Keras, and do not train; begin with an "
+            "warning: a and b of %d layer%s are zeros, as in files of Keras, and do not train; begin with an "
             "adapter (--load-lora), or merge (mixtape convert --merge-lora) and give --lora-rank\n",
-            zeros);
+            zeros, zeros == 1 ? "" : "s");
 }
 
-static const char *megabytes(size_t bytes, char text[32]) {
-  snprintf(text, 32, "%.1f MB", (double)bytes / 1e6);
+static const char *size_text(size_t bytes, char text[32]) {
+  const bool small = bytes < 1000 * 1000;
+  snprintf(text, 32, "%.1f %s", (double)bytes / (small ? 1e3 : 1e6), small ? "kB" : "MB");
   return text;
+}
+
+/* A file in which LoRA cannot be is refused before anything is trained. */
+static void check_file(const cli_options *options, const mix_model *model, mix_list *layers) {
+  if (options->save && mix_list_count(layers) && mix_file_kind_of(options->save) == MIX_FILE_LEGACY &&
+      !model->semantics->config_newer_options)
+    mix_fail_unsupported("--save %s: no .h5 of %s can say that layers have LoRA; save a .keras, which is "
+                         "merged, or --save-lora alone",
+                         options->save, model->semantics->name);
 }
 
 bool cli_describe_lora(const cli_options *options, mix_model *model, const cli_part *part) {
@@ -107,7 +118,8 @@ bool cli_describe_lora(const cli_options *options, mix_model *model, const cli_p
     mix_list *layers = mix_model_lora_layers(model);
     if (layers && !mix_list_count(layers) && options->save_lora)
       mix_fail_value("--save-lora: no layer of the model has LoRA; expected --lora-rank or --load-lora too");
-    if (layers && mix_list_count(layers) && !silent) {
+    if (layers) check_file(options, model, layers);
+    if (layers && mix_list_count(layers) && !mix_failed() && !silent) {
       char texts[3][32];
       mix_plan_report report = {0};
       warn_of_zeros(layers);
@@ -124,11 +136,11 @@ bool cli_describe_lora(const cli_options *options, mix_model *model, const cli_p
       good = !mix_failed();
       if (good)
         fprintf(stderr,
-                "LoRA in %d layers: %lld parameters train, %lld are frozen; weights %s, optimizer %s%s%s\n",
-                mix_list_count(layers), (long long)sums.trained, (long long)sums.frozen,
-                megabytes(sums.bytes, texts[0]), megabytes(slots, texts[1]),
+                "LoRA in %d layer%s: %lld parameters train, %lld are frozen; weights %s, optimizer %s%s%s\n",
+                mix_list_count(layers), mix_list_count(layers) == 1 ? "" : "s", (long long)sums.trained,
+                (long long)sums.frozen, size_text(sums.bytes, texts[0]), size_text(slots, texts[1]),
                 report.peak_bytes ? ", a training step with both " : "",
-                report.peak_bytes ? megabytes(report.peak_bytes, texts[2]) : "");
+                report.peak_bytes ? size_text(report.peak_bytes, texts[2]) : "");
     }
   }
   return good && !mix_failed();

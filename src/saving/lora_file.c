@@ -117,20 +117,28 @@ typedef struct reading {
   const char *path;
 } reading;
 
+static void refuse(const reading *r, const mix_layer *layer, const char *name, mix_shape given) {
+  mix_fail_value(LOAD ": %s is the adapter of another model: its '%s' has shape %s, which does not fit the "
+                      "kernel %s of layer '%s'",
+                 r->path, name, MIX_SHAPE_TEXT(given), MIX_SHAPE_TEXT(mix_lora_shape(layer)), layer->name);
+}
+
 /* The rank that the adapter has for a layer; -1: it has none, or an error. */
 static int64_t rank_for(const reading *r, const mix_layer *layer) {
   char name[NAME];
   mix_lora_name_a(layer, name, sizeof name);
   mix_tensor *a = mix_npz_get(r->npz, name);
   if (!a) return -1;
-  const mix_shape given = mix_tensor_shape(a);
-  mix_shape expected = mix_lora_shape(layer);
-  if (given.rank == expected.rank && given.rank) expected.dims[given.rank - 1] = given.dims[given.rank - 1];
-  if (mix_shape_equal(given, expected)) return given.dims[given.rank - 1];
-  mix_fail_value(LOAD ": %s is the adapter of another model: its '%s' has shape %s, which does not fit the "
-                      "kernel %s of layer '%s'",
-                 r->path, name, MIX_SHAPE_TEXT(given), MIX_SHAPE_TEXT(mix_lora_shape(layer)), layer->name);
-  return -1;
+  const mix_shape kernel = mix_lora_shape(layer), of_a = mix_tensor_shape(a);
+  const int last = kernel.rank - 1;
+  mix_shape expected = kernel;
+  if (of_a.rank == kernel.rank) expected.dims[last] = of_a.dims[last];
+  if (!mix_shape_equal(of_a, expected)) return refuse(r, layer, name, of_a), -1;
+  if (*name) name[strlen(name) - 1] = 'b';
+  mix_tensor *b = mix_npz_get(r->npz, name);
+  if (b && !mix_shape_equal(mix_tensor_shape(b), MIX_SHAPE(of_a.dims[last], kernel.dims[last])))
+    return refuse(r, layer, name, mix_tensor_shape(b)), -1;
+  return mix_failed() ? -1 : of_a.dims[last];
 }
 
 /* Gives LoRA to the layers for which the adapter has it. */
@@ -145,11 +153,20 @@ static void enable(const reading *r, mix_layer *layer, mix_list *enabled) {
     enable(r, mix_list_items(layer->layers)[i], enabled);
 }
 
-static mix_tensor *array_for(const reading *r, const char *name, const mix_variable *variable) {
+static mix_tensor *array_for(const reading *r, const char *name, const mix_variable *variable,
+                             const mix_layer *with_a) {
   mix_tensor *array = mix_npz_get(r->npz, name);
   if (!array && !mix_failed())
     return mix_fail_value(LOAD ": %s is the adapter of another model: it has no '%s'", r->path, name);
   if (!array || mix_shape_equal(mix_tensor_shape(array), variable->shape)) return array;
+  mix_shape shape = mix_tensor_shape(array);
+  const int last = variable->shape.rank - 1;
+  const int64_t rank = shape.rank ? shape.dims[shape.rank - 1] : 0;
+  if (shape.rank == last + 1) shape.dims[last] = variable->shape.dims[last];
+  if (with_a && mix_shape_equal(shape, variable->shape))
+    return mix_fail_value(LOAD ": %s has the rank %lld for layer '%s', and the model %lld; give the model no "
+                               "LoRA (--lora-rank) before, or that rank",
+                          r->path, (long long)rank, with_a->name, (long long)with_a->lora->rank);
   return mix_fail_value(LOAD ": %s is the adapter of another model: '%s' has shape %s there, and %s in the "
                              "model",
                         r->path, name, MIX_SHAPE_TEXT(mix_tensor_shape(array)),
@@ -197,9 +214,10 @@ static bool read_all(const reading *r, mix_model *model) {
                           r->path, model->layer->name);
   for (int i = 0; names && alphas && all.names && i < mix_list_count(learned) && !mix_failed(); i++) {
     const mix_variable *variable = mix_list_items(learned)[i];
-    mix_list_append(values, array_for(r, names[i], variable));
+    const mix_layer *layer = layer_of_a(layers, variable);
+    mix_list_append(values, array_for(r, names[i], variable, layer));
     all.names[all.count++] = names[i];
-    if (!layer_of_a(layers, variable)) continue;
+    if (!layer) continue;
     if (!mix_failed()) read_alpha(r, names[i], &alphas[i]);
     all.names[all.count++] = alpha_name(names[i]);
   }

@@ -83,10 +83,21 @@ static bool can_save(const mix_model *model, const mix_save_options *options) {
   return !mix_failed();
 }
 
+/* Legacy files hold a and b, which the layers of a config without lora_rank would not have. */
+static bool keeps_lora(mix_model *model, const mix_semantics *rules, mix_file_kind kind) {
+  if (kind != MIX_FILE_LEGACY || rules->config_newer_options) return true;
+  mix_list *layers = mix_model_lora_layers(model);
+  if (!layers || !mix_list_count(layers)) return !mix_failed();
+  return mix_fail_unsupported(CALL
+                              ": layer '%s' has LoRA, which no .h5 of %s can say; save a .keras, which is "
+                              "merged, or merge before",
+                              ((mix_layer *)mix_list_items(layers)[0])->name, rules->name);
+}
+
 static void save(mix_model *model, const mix_save_options *options) {
   const bool compiled = model->state && !options->no_optimizer;
   const mix_semantics *semantics = mix_file_semantics(model, options->semantics);
-  if (mix_failed()) return;
+  if (mix_failed() || !keeps_lora(model, semantics, mix_file_kind_of(options->path))) return;
   if (semantics != model->semantics)
     model = mix_model_in_generation(model, semantics, options->path, compiled, CALL);
   json_t *structure = model ? mix_model_saved_json(model, compiled) : NULL;

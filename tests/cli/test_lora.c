@@ -58,6 +58,7 @@ static void what_is_printed(void **state) {
   /* 784 x 8, 8 x 8, 8 x 10 and their a, b and biases */
   assert_non_null(strstr(program_err, "LoRA in 3 layers: 1678 parameters train, 6416 are frozen"));
   assert_non_null(strstr(program_err, "a training step with both"));
+  assert_non_null(strstr(program_err, " kB, optimizer "));
   assert_code(run_program(GUIDE, "--load-lora", path, "--verbose", "0"), 0);
   assert_null(strstr(program_err, "LoRA in"));
   assert_code(run_program(GUIDE), 0);
@@ -68,6 +69,12 @@ static void what_is_printed(void **state) {
 
 static void wrong_options(void **state) {
   (void)state;
+  char legacy[512];
+  snprintf(legacy, sizeof legacy, "%s", in_folder("model.h5"));
+  assert_code(run_program("train", "--data", "digits", "--steps", "1", "--units", "8", "--lora-rank", "1",
+                          "--save", legacy),
+              1);
+  assert_non_null(strstr(program_err, "no .h5 of tf_keras can say that layers have LoRA"));
   assert_code(run_program(GUIDE, "--lora-rank", "-1"), 2);
   assert_code(run_program(GUIDE, "--lora-rank", "0"), 2);
   assert_code(run_program(GUIDE, "--lora-alpha", "3"), 2);

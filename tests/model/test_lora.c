@@ -519,6 +519,25 @@ static void adapters_continue(void **state) {
   assert_int_equal(mix_npz_count(npz), 8); /* a, alpha, b and bias of two layers */
 }
 
+/* Of tf_keras, whose configs have no lora_rank. */
+static void files_of_tf_keras(void **state) {
+  (void)state;
+  mix_set_semantics("tf_keras");
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(4)), *ones = mix_fill(MIX_SHAPE(1, 4), 1, MIX_FLOAT32);
+  mix_model *model = mix_model_new(x, mix_call(mix_dense(3, .name = "fc1"), x));
+  mix_model_enable_lora(model, 1, .b_initializer = "ones");
+  mix_model_save(model, in_folder("tf.h5"));
+  expect_error(MIX_UNSUPPORTED, "layer 'fc1' has LoRA, which no .h5 of tf_keras can say");
+  assert_int_equal(mix_model_save(model, in_folder("tf.keras")), MIX_OK);
+  mix_model *merged = mix_model_load(in_folder("tf.keras"));
+  assert_values(mix_list_get(mix_model_predict(merged, ones), 0),
+                mix_list_get(mix_model_predict(model, ones), 0), 1e-6);
+  mix_model_merge_lora(model);
+  assert_int_equal(mix_model_save(model, in_folder("tf.h5")), MIX_OK);
+  assert_non_null(mix_model_load(in_folder("tf.h5")));
+  mix_set_semantics("keras3");
+}
+
 static void adapters_of_other_models(void **state) {
   (void)state;
   mix_model *model = two_layers("out"), *named = two_layers("head");
@@ -532,12 +551,19 @@ static void adapters_of_other_models(void **state) {
   assert_int_equal(mix_list_count(mix_model_trainable_variables(named)), 4);
   mix_model_enable_lora(named, 3);
   mix_model_load_lora(named, in_folder("adapter.npz"));
-  expect_error(MIX_VALUE_ERROR, "'fc1/lora_kernel_a' has shape (12, 2) there, and (12, 3)");
+  expect_error(MIX_VALUE_ERROR, "has the rank 2 for layer 'fc1', and the model 3; give the model no LoRA");
   mix_set_semantics("keras3");
   mix_tensor *x = mix_input(.shape = MIX_SHAPE(11));
   mix_model *narrow = mix_model_new(x, mix_call(mix_dense(16, .name = "fc1"), x));
   mix_model_load_lora(narrow, in_folder("adapter.npz"));
   expect_error(MIX_VALUE_ERROR, "does not fit the kernel (11, 16) of layer 'fc1'");
+  x = mix_input(.shape = MIX_SHAPE(12));
+  mix_tensor *y = mix_call(mix_dense(15, .name = "fc1"), x);
+  mix_model *wide = mix_model_new(x, mix_call(mix_dense(3, .name = "out"), y));
+  mix_model_load_lora(wide, in_folder("adapter.npz"));
+  expect_error(MIX_VALUE_ERROR, "its 'fc1/lora_kernel_b' has shape (2, 16), which does not fit the kernel "
+                                "(12, 15) of layer 'fc1'");
+  assert_int_equal(mix_layer_lora_rank(mix_model_get_layer(wide, "fc1")), -1);
   mix_model_load_lora(narrow, in_folder("missing.npz"));
   assert_true(mix_error() != MIX_OK);
   mix_error_clear();
@@ -571,6 +597,7 @@ int main(void) {
                                      TEST(R15_R17_reversible_embedding),
                                      TEST(merging),
                                      TEST(adapters_continue),
+                                     TEST(files_of_tf_keras),
                                      TEST(adapters_of_other_models)};
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
 }
