@@ -191,7 +191,8 @@ static bool resolve(const mix_model *model, const mix_quantize_options *o, mix_q
   if (strcmp(o->mode, "float8") && !resolve_integers(o, &to->config)) return false;
   name_mode(to);
   if (!model->semantics->policy_quantized)
-    return mix_fail_value(CALL ": '%s' is a model of %s, which has no quantization; expected one of keras3",
+    return mix_fail_value(CALL ": '%s' is a model of %s, which has no quantization; expected one of keras3, "
+                               "which `mixtape convert --semantics keras3` makes of it",
                           model->layer->name, model->semantics->name);
   return mix_model_weights_ready(model, CALL);
 }
