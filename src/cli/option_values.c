@@ -116,15 +116,22 @@ static bool set_integer(const char *command, const cli_option_row *row, const ch
   return bad_value(command, row, value, expected ? expected : row->argument);
 }
 
-/* False after saying that the policy is one of Keras, of a mode that nothing computes in. */
+/* False after saying that the policy is one of Keras that quantizes, for which there is another command. */
 static bool names_no_mode(const char *command, const cli_option_row *row, const char *value) {
   if (row->field != FIELD(policy)) return true;
+  bool refused = false;
   MIX_SCOPE {
     const mix_policy *policy = mix_policy_new(value, .semantics = mix_semantics_named("keras3"));
-    mix_policy_check_global(policy, "--policy");
+    const char *mode = policy ? mix_policy_quantization_mode(policy) : NULL;
+    refused = mode != NULL;
+    if (mode && mix_policy_check_global(policy, "--policy"))
+      fprintf(stderr,
+              "mixtape %s: --policy: '%s' quantizes layers, which `mixtape quantize IN OUT --mode %.*s` does "
+              "with a model of a file; expected %s\n",
+              command, value, (int)strcspn(mode, "/"), mode, row->argument);
+    else if (mode)
+      fprintf(stderr, "mixtape %s: %s\n", command, mix_error_message());
   }
-  const bool refused = mix_error() == MIX_UNSUPPORTED;
-  if (refused) fprintf(stderr, "mixtape %s: %s\n", command, mix_error_message());
   mix_error_clear();
   return !refused;
 }

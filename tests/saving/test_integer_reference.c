@@ -48,7 +48,8 @@ static void train(const recording *r, mix_model *model) {
   if (recorded_steps(r)) check_predictions(r, model, "trained");
 }
 
-/* P11, Q30: the order of weights; Keras's files of attention are read here. */
+/* P11: the order of weights, of models quantized here and read. */
+/* Q30: Keras's files of attention are read here. */
 static void check_recording(const recording *r) {
   mix_model *model = mix_model_load(path_of(r, ".keras"));
   assert_no_error();
