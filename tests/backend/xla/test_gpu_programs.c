@@ -22,7 +22,7 @@ static const char *plugin(void) {
     if (!plugin()) SKIP("there is no XLA plug-in for CUDA: scripts/bootstrap --check fetches it");           \
   } while (0)
 
-/* The file of that pattern. A step whose arguments may come in 16 bits has two: the later one takes them so. */
+/* The file of that pattern, or the later of two: a step has a second for arguments that come in 16 bits. */
 static void read_dump(const char *pattern) {
   glob_t found;
   assert_int_equal(glob(in_folder(pattern), 0, NULL, &found), 0);
