@@ -8,17 +8,17 @@ SIMD_INLINE vf floor_of_steps(vf x, vf magic) {
 
 static void row_round_blocks(float *x, const float *encode, const float *decode, const uint32_t *random,
                              const struct mix_block_numbers *numbers, int64_t n, int64_t counts[3]) {
-  const int32_t fraction = numbers->fraction_bits, largest_exponent = 254;
+  const uint32_t fraction = (uint32_t)numbers->fraction_bits, largest_exponent = 254;
   const vf zero = v_set(0), one = v_set(1), magic = v_set(0x1.8p23f), max = v_set(numbers->max),
            limit = v_set(numbers->limit), smallest = v_set(ldexpf(1, numbers->min_exponent)),
-           down = v_set(ldexpf(1, -fraction));
+           down = v_set(ldexpf(1, -numbers->fraction_bits));
   vf all = zero, saturated = zero, flushed = zero;
   for (int64_t i = 0; i < n; i += LANES) {
     const vf from = v_load(x + i), back = v_load(decode + i);
     const vi sign = (vi)from & INT32_MIN;
     const vf a = (vf)((vi)from ^ sign) * v_load(encode + i), own = (vf)((vi)a & 0x7f800000),
              unit = v_select(v_lt(own, smallest), smallest, own);
-    const vi inverse = ((largest_exponent + fraction) << 23) - (vi)unit; /* 2^fraction / unit */
+    const vu inverse = ((largest_exponent + fraction) << 23) - (vu)unit; /* 2^fraction / unit */
     vf whole = a * (vf)inverse;
     if (random) {
       vi words;
