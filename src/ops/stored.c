@@ -41,7 +41,7 @@ static bool weight_shape(mix_node *node, int first, mix_shape *shape) {
   if (a->transposed ? s.rank < 1 : s.rank != 2)
     return mix_rule_fail(node,
                          a->transposed ? "a scalar holds no rows" : "the stored weight must be a matrix");
-  int64_t *last = &s.dims[s.rank - 1], bytes = a->bits == 4 ? (a->columns + 1) / 2 : a->columns;
+  int64_t *last = &s.dims[s.rank - 1], bytes = a->bits == 4 ? divide_up(a->columns, 2) : a->columns;
   if (*last >= 0 && *last != bytes)
     return mix_rule_fail(node, "%lld columns of %d bits are %lld bytes in a row", (long long)a->columns,
                          a->bits, (long long)bytes);
@@ -149,9 +149,9 @@ static bool unpack_infer(mix_node *node) {
   const mix_nibble_attributes *a = node->attributes;
   int64_t *length;
   if (!nibble_axis(node, &length)) return false;
-  if (a->size < 0 || (*length >= 0 && *length != (a->size + 1) / 2))
+  if (a->size < 0 || (*length >= 0 && *length != divide_up(a->size, 2)))
     return mix_rule_fail(node, "%lld numbers of 4 bits along axis %d are %lld bytes", (long long)a->size,
-                         a->axis, (long long)((a->size + 1) / 2));
+                         a->axis, (long long)divide_up(a->size, 2));
   *length = a->size;
   return mix_rule_output(node, 0, node->outputs[0].shape);
 }

@@ -1,6 +1,7 @@
 /* The vector functions (vector_functions.h) of NEON. */
 #include "backend/cpu/simd/simd_neon.h"
 #include "backend/cpu/simd/vector_functions.h"
+#include "ops/block_formulas.h"
 
 #include "backend/cpu/simd/vector_math.inc.h"
 
@@ -11,6 +12,8 @@
 #include "backend/cpu/simd/fused_chains.inc.h"
 
 #include "backend/cpu/simd/rows.inc.h"
+
+#include "backend/cpu/simd/block_rounding.inc.h"
 
 #include "backend/cpu/simd/sum_products.inc.h"
 #include "backend/cpu/simd/products.inc.h"
