@@ -247,6 +247,7 @@ static void epilogues(void **unused) {
  * vectors of k, few columns of deep TN products. Fewer than 8 rows are faster elsewhere. */
 static void leaves_other_orders_to_others(void **unused) {
   (void)unused;
+  need_pairs();
   static const struct {
     int64_t shape[3];
     int transposes;
