@@ -118,8 +118,8 @@ MIX_API mix_tensor *mix_matmul(mix_tensor *a, mix_tensor *b, bool transpose_a, b
 MIX_API mix_tensor *mix_matmul_integer(mix_tensor *a, mix_tensor *b, bool transpose_a, bool transpose_b);
 /* Numbers of 4 bits, -8 to 7 in two's complement, two in a byte along `axis`: first the low half, then the
  * high one, which is 0 behind an odd last number. Packing takes int8 (..., n, ...) to (..., (n + 1) / 2, ...)
- * and keeps the low 4 bits of each number; unpacking gives int8 with `size` numbers along the axis. ValueError
- * if they do not fill its bytes. */
+ * and keeps the low 4 bits of each number; unpacking gives int8 with `size` numbers along the axis.
+ * ValueError if they do not fill its bytes. */
 MIX_API mix_tensor *mix_pack_int4(mix_tensor *values, int axis);
 MIX_API mix_tensor *mix_unpack_int4(mix_tensor *packed, int axis, int64_t size);
 typedef struct mix_stored_options {
