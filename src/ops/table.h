@@ -17,8 +17,12 @@ MIX_PLAN_OPS(MIX_DECLARE_OP)
 MIX_ALIAS_OPS(MIX_DECLARE_OP)
 #undef MIX_DECLARE_OP
 
-typedef struct mix_cast_attributes { mix_dtype dtype; } mix_cast_attributes;
-typedef struct mix_alpha_attributes { double alpha; } mix_alpha_attributes; /* leaky_relu, leaky_relu_grad */
+typedef struct mix_cast_attributes {
+  mix_dtype dtype;
+} mix_cast_attributes;
+typedef struct mix_alpha_attributes {
+  double alpha;
+} mix_alpha_attributes; /* leaky_relu, leaky_relu_grad */
 
 /* Reductions: axes are sorted, non-negative, and never empty for rank > 0. */
 typedef struct mix_reduce_attributes {
@@ -28,7 +32,9 @@ typedef struct mix_reduce_attributes {
 /* row_moments: x -> mean and variance over the last axes, at least float32, as a pass makes it.
  * bias_add_grad: x -> the sum over all axes but the last (BiasAddGrad). all_finite: floating x -> bool
  * scalar. magnitudes: floating x -> int64 vector, see ops/magnitudes.h. add_n: T*->T, one shape. */
-typedef struct mix_axis_attributes { int axis; } mix_axis_attributes; /* argmax, argmin, gather, concat */
+typedef struct mix_axis_attributes {
+  int axis;
+} mix_axis_attributes; /* argmax, argmin, gather, concat */
 
 typedef struct mix_matmul_attributes {
   bool transpose_a, transpose_b;
@@ -87,7 +93,9 @@ mix_tensor *mix_attention_plain(mix_tensor *const operands[], const mix_attentio
  * Yes if the largest column norm of a times that of b (Cauchy-Schwarz) is at most half the dtype's largest
  * number, and the optional third operand, a float32 factor, at most 1 in magnitude. Results: two bool
  * scalars, the answer and its negation; only plans contain this op (compile/speculative_update.c). */
-typedef struct mix_finite_bound_attributes { mix_dtype dtype; } mix_finite_bound_attributes;
+typedef struct mix_finite_bound_attributes {
+  mix_dtype dtype;
+} mix_finite_bound_attributes;
 /* The test of mix_op_matmul_finite_bound, from the largest squared column norms. A NaN or an infinity gives
  * false. */
 static inline bool mix_finite_bound_holds(mix_dtype dtype, double square_a, double square_b, float factor) {
@@ -115,17 +123,33 @@ typedef struct mix_conv_attributes {
  * and indices. combine_rows: (values (n, ...), indices (n)) -> sums (n, ...), indices (n): a row whose index
  * occurs before becomes zero and its index -1; the first one becomes the sum, with the bits of segment_sum.
  */
-typedef struct mix_segment_attributes { int64_t rows; } mix_segment_attributes;
+typedef struct mix_segment_attributes {
+  int64_t rows;
+} mix_segment_attributes;
 /* gather_rows: rows of a table (rows, ...) at indices (n). A negative index gives zeros.
  * replace_rows: (table, indices (n), rows (n, ...)) -> the table with these rows. Negative indices are
  * ignored; no other index occurs twice. */
-typedef struct mix_one_hot_attributes { int64_t depth; mix_dtype dtype; } mix_one_hot_attributes;
+typedef struct mix_one_hot_attributes {
+  int64_t depth;
+  mix_dtype dtype;
+} mix_one_hot_attributes;
 /* concat: mix_axis_attributes. */
-typedef struct mix_slice_attributes { mix_shape begin, size; } mix_slice_attributes;
-typedef struct mix_pad_attributes { mix_shape before, after; double value; } mix_pad_attributes;
+typedef struct mix_slice_attributes {
+  mix_shape begin, size;
+} mix_slice_attributes;
+typedef struct mix_pad_attributes {
+  mix_shape before, after;
+  double value;
+} mix_pad_attributes;
 /* reshape and broadcast_to: shape; fill, without operands: shape, dtype, value. */
-typedef struct mix_shape_attributes { mix_shape shape; mix_dtype dtype; double value; } mix_shape_attributes;
-typedef struct mix_transpose_attributes { int permutation[MIX_MAX_RANK]; } mix_transpose_attributes;
+typedef struct mix_shape_attributes {
+  mix_shape shape;
+  mix_dtype dtype;
+  double value;
+} mix_shape_attributes;
+typedef struct mix_transpose_attributes {
+  int permutation[MIX_MAX_RANK];
+} mix_transpose_attributes;
 typedef struct mix_range_attributes {
   double start, step;
   int64_t count;
@@ -133,7 +157,9 @@ typedef struct mix_range_attributes {
 } mix_range_attributes;
 /* Windows over x (batch, spatial..., channels); `spatial`: the sizes of dx, of avg_pool_grad alone. Paddings
  * are smaller than the window, so that each window has an element of x. */
-typedef struct mix_pool_attributes { mix_shape size, strides, before, after, spatial; } mix_pool_attributes;
+typedef struct mix_pool_attributes {
+  mix_shape size, strides, before, after, spatial;
+} mix_pool_attributes;
 /* max_pool: x -> y; max_pool_grad: (x, y, dy) -> dx: to the first element of the window that is not less than
  * y; max_pool_grad_grad: (x, y, values like x) -> those elements of the values. avg_pool: x -> means of the
  * elements of x in each window; avg_pool_grad: dy -> dx. Ops of three spatial axes end in 3d. */
