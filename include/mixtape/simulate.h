@@ -28,8 +28,8 @@ MIX_API mix_status mix_simulate_products_with(const mix_simulate_options *option
 #ifndef __cplusplus
 /* mix_simulate_products(.format = "mxfp8") */
 #define mix_simulate_products(...)                                                                           \
-  mix_simulate_products_with(MIX_ARGUMENTS("mix_simulate_products", "format", #__VA_ARGS__,                  \
-                                           mix_simulate_options, __VA_ARGS__))
+  mix_simulate_products_with(                                                                                \
+      MIX_ARGUMENTS("mix_simulate_products", "format", #__VA_ARGS__, mix_simulate_options, __VA_ARGS__))
 #endif
 
 /* What became of the numbers of a layer since then. */

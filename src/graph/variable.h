@@ -7,10 +7,10 @@
 
 struct mix_variable {
   mix_object object;
-  const char *name;     /* interned; layers give the full path "dense_1/kernel" */
-  mix_dtype dtype;      /* the stored dtype, without autocast */
+  const char *name; /* interned; layers give the full path "dense_1/kernel" */
+  mix_dtype dtype;  /* the stored dtype, without autocast */
   mix_shape shape;
-  mix_memory *memory;   /* its storage */
+  mix_memory *memory; /* its storage */
   bool trainable, autocast;
   bool saved_first; /* of its layer, in files: a weight that is stored as integers, or frozen beside LoRA */
   bool fixed;       /* its value follows from shapes: files must have it, too */
@@ -21,12 +21,12 @@ struct mix_variable {
   /* Copies rounded to float16 and bfloat16, stored as such and as float32, for plans that cache weight
    * casts; retained. */
   mix_variable *copies[4];
-  mix_variable *original;  /* of a copy: its original, borrowed */
-  mix_dtype rounded;       /* of a copy: the 16-bit dtype that its values were rounded to */
+  mix_variable *original;          /* of a copy: its original, borrowed */
+  mix_dtype rounded;               /* of a copy: the 16-bit dtype that its values were rounded to */
   _Atomic uint64_t copied_version; /* of a copy: the version of the original that it holds */
-  void *constraint;     /* nn: retained object or NULL */
-  void *regularizer;    /* nn: retained object or NULL */
-  struct mix_lora *lora; /* nn: of a frozen kernel what trains in its place; retained, or NULL */
+  void *constraint;                /* nn: retained object or NULL */
+  void *regularizer;               /* nn: retained object or NULL */
+  struct mix_lora *lora;           /* nn: of a frozen kernel what trains in its place; retained, or NULL */
 };
 
 extern const mix_class mix_variable_class;

@@ -67,8 +67,7 @@ static void pack_b_transposed(const void *source, int64_t stride, int64_t depth,
                               void *packed, int64_t panel) {
   const uint16_t *from = source;
   for (int64_t j = 0; j < columns; j += LANES, from += LANES * stride)
-    transpose_pairs(from, stride, columns - j, depth,
-                    (uint32_t *)packed + j / NR * panel + j % NR, NR, 0);
+    transpose_pairs(from, stride, columns - j, depth, (uint32_t *)packed + j / NR * panel + j % NR, NR, 0);
 }
 
 /* ---- k from row to row: the numbers of a pair lie in two rows ---- */
@@ -92,8 +91,8 @@ static void pack_a_along_m(const void *source, int64_t stride, int rows, int64_t
   for (int64_t k = 0; k < depth; k += 2, from += 2 * stride, to += packed_stride)
     for (int i = 0; i < rows; i += WORDS) {
       const __m512i first = load_words(from + i, rows - i, 0);
-      const __m512i second = k + 1 < depth ? load_words(from + stride + i, rows - i, 0)
-                                           : _mm512_set1_epi16(NEGATIVE_ZERO);
+      const __m512i second =
+          k + 1 < depth ? load_words(from + stride + i, rows - i, 0) : _mm512_set1_epi16(NEGATIVE_ZERO);
       _mm512_storeu_si512(to + i, pair_rows(first, second, false));
       if (i + LANES < rows) _mm512_storeu_si512(to + i + LANES, pair_rows(first, second, true));
     }

@@ -21,8 +21,7 @@ static void pack_a_along_k(const void *source, int64_t stride, int rows, int64_t
     const uint16_t *from = (const uint16_t *)source + i * stride;
     uint32_t *to = (uint32_t *)packed + i * packed_stride;
     int64_t k = 0;
-    for (; k + 8 <= depth; k += 8)
-      vst1q_u16((uint16_t *)(to + k / 2), vrev32q_u16(vld1q_u16(from + k)));
+    for (; k + 8 <= depth; k += 8) vst1q_u16((uint16_t *)(to + k / 2), vrev32q_u16(vld1q_u16(from + k)));
     pack_neighbours(from + k, depth - k, NEGATIVE_ZERO, to + k / 2, 1);
   }
 }

@@ -46,8 +46,7 @@ SIMD_INLINE void multiply_tile(const int rows, int64_t groups, const char *a, in
     }
   }
   SIMD_UNROLL
-  for (int i = 0; i < rows; i++)
-    SIMD_UNROLL
+  for (int i = 0; i < rows; i++) SIMD_UNROLL
   for (int v = 0; v < VECTORS; v++) {
     int32_t *const to = c + i * c_stride + v * LANES;
     store_lanes(to, add ? load_lanes(to) + sums[i][v] : sums[i][v]);
@@ -59,8 +58,10 @@ SIMD_INLINE void multiply_tile(const int rows, int64_t groups, const char *a, in
                            const int32_t *start, int32_t *c, int64_t c_stride, bool add) {                   \
     multiply_tile(rows, groups, a, a_stride, b, start, c, c_stride, add);                                    \
   }
-MICRO_KERNEL(1) MICRO_KERNEL(2) MICRO_KERNEL(3) MICRO_KERNEL(4) MICRO_KERNEL(5) MICRO_KERNEL(6)
-static mix_integer_micro *const micro_kernels[MR] = {micro_1, micro_2, micro_3, micro_4, micro_5, micro_6};
+MICRO_KERNEL(1)
+MICRO_KERNEL(2) MICRO_KERNEL(3) MICRO_KERNEL(4) MICRO_KERNEL(5)
+    MICRO_KERNEL(6) static mix_integer_micro *const micro_kernels[MR] = {micro_1, micro_2, micro_3,
+                                                                         micro_4, micro_5, micro_6};
 
 /* ---- packing ---- */
 

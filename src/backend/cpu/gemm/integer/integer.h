@@ -17,8 +17,8 @@ typedef void mix_integer_micro(int64_t groups, const void *a, int64_t a_stride, 
                                const int32_t *start, int32_t *c, int64_t c_stride, bool add);
 
 typedef struct mix_integer_engine {
-  int nr;    /* columns of a tile */
-  int group; /* numbers of k in a lane: A is read as stored where they are four */
+  int nr;                          /* columns of a tile */
+  int group;                       /* numbers of k in a lane: A is read as stored where they are four */
   mix_integer_micro *const *micro; /* [rows - 1], up to MIX_INTEGER_MR */
   /* Packs `columns` columns in panels of nr, each (groups, nr) lanes; what is missing counts as zero.
    * [0]: source[k * stride + j]; [1]: source[j * stride + k]. */

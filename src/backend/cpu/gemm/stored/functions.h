@@ -56,7 +56,8 @@ SIMD_INLINE void load_packed_pair(const int8_t *p, vf w[2]) {
   w[0] = LOAD_PACKED(p), w[1] = LOAD_PACKED(p + LANES / 2);
 }
 #define LOAD_PACKED_PAIR load_packed_pair
-#define PACKED_BIAS(v) (vf){0}
+#define PACKED_BIAS(v)                                                                                       \
+  (vf) { 0 }
 #define FROM_PAIR(w) ((void)0)
 #define TO_PAIRS NULL
 #define FROM_PAIRS NULL
@@ -129,9 +130,7 @@ SIMD_INLINE void multiply_steps(const int steps, const bool packed, const int wh
     const int8_t *from = numbers + (packed ? j / 2 : j);
     vf scale[2] = {{0}}, zero[2] = {{0}}, w[STEPS][2];
     if (what == VALUES) scale[0] = v_load(weight->scale + j), scale[1] = v_load(weight->scale + j + LANES);
-    if (what != NUMBERS) {
-      zero[0] = v_load(weight->zero + j), zero[1] = v_load(weight->zero + j + LANES);
-    }
+    if (what != NUMBERS) { zero[0] = v_load(weight->zero + j), zero[1] = v_load(weight->zero + j + LANES); }
     SIMD_UNROLL
     for (int k = 0; k < steps; k++, from += weight->row_bytes)
       load_pair(packed, what, rounding, from, weight->columns - j, scale, zero, w[k]);
@@ -183,11 +182,11 @@ MULTIPLY_ALL(multiply_packed_f16, true, VALUES, ROUND_F16)
 static void multiply(const mix_stored_part *weight, int64_t m, const float *x, int64_t x_stride, float *sums,
                      int64_t sums_stride, bool first) {
 #define CHOOSE(kind) (weight->packed ? multiply_packed_##kind : multiply_##kind)
-  (!weight->blocks                   ? CHOOSE(numbers)
-   : weight->differences             ? CHOOSE(differences)
-   : weight->dtype == MIX_BFLOAT16   ? CHOOSE(bf16)
-   : weight->dtype == MIX_FLOAT16    ? CHOOSE(f16)
-                                     : CHOOSE(f32))(weight, m, x, x_stride, sums, sums_stride, first);
+  (!weight->blocks                 ? CHOOSE(numbers)
+   : weight->differences           ? CHOOSE(differences)
+   : weight->dtype == MIX_BFLOAT16 ? CHOOSE(bf16)
+   : weight->dtype == MIX_FLOAT16  ? CHOOSE(f16)
+                                   : CHOOSE(f32))(weight, m, x, x_stride, sums, sums_stride, first);
 }
 
 static void add_scaled(float *sums, const float *part, const float *scale, int64_t columns, bool first) {

@@ -14,8 +14,8 @@ typedef struct mix_stored_part {
   int64_t row_bytes;     /* from row to row */
   int64_t rows, columns;
   bool packed, blocks;
-  bool differences; /* of blocks: number - zero; the caller multiplies the sums by the scale */
-  mix_dtype dtype;  /* to which values of blocks are rounded: 16 bits, or float32 */
+  bool differences;          /* of blocks: number - zero; the caller multiplies the sums by the scale */
+  mix_dtype dtype;           /* to which values of blocks are rounded: 16 bits, or float32 */
   const float *scale, *zero; /* of blocks; readable in whole vectors */
 } mix_stored_part;
 
