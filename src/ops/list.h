@@ -49,9 +49,9 @@
   X(select, SELECT, 3, S, 1)                         X(clip, CLIP, 3, S, 1)
 
 /* X(name): element-wise with the opcode of another. bias_add is ADD (the bias broadcasts along all but the
- * last axis); stop_gradient, gradient and straight_through are IDENTITY (of operand 0). The gradients of
- * optimizers pass `gradient`, which is on none of the rewrite's lists. */
-#define MIX_RENAMED_OPS(X) X(bias_add) X(stop_gradient) X(gradient) X(straight_through)
+ * last axis); stop_gradient and gradient are IDENTITY. The gradients of optimizers pass `gradient`, which is
+ * on none of the rewrite's lists. */
+#define MIX_RENAMED_OPS(X) X(bias_add) X(stop_gradient) X(gradient)
 
 /* X(name, reference kernel, form in StableHLO, fast kernels of the CPU or none). */
 #define MIX_KERNEL_OPS(X)                                                                                    \

@@ -21,22 +21,8 @@ mix_tensor *mix_cast_saturating(mix_tensor *x, mix_dtype dtype) {
   return mix_cast(clip_to_range(x, dtype), dtype);
 }
 
-static void straight_through_gradient(mix_node *node, mix_tensor *const *output_gradients,
-                                      mix_tensor **input_gradients) {
-  input_gradients[1] = output_gradients[0];
-}
-
-/* The value of operand 0, whose gradient goes to operand 1 (Bengio et al., Estimating or propagating
- * gradients through stochastic neurons, 2013). */
-const mix_op mix_op_straight_through = {.name = "straight_through",
-                                        .signature = "T,T->T",
-                                        .types = "float",
-                                        .flags = MIX_OP_ELEMENTWISE | MIX_OP_KEEP,
-                                        .opcode = MIX_OPCODE_IDENTITY,
-                                        .infer = mix_rule_one_shape,
-                                        .row_independent = mix_rows_elementwise,
-                                        .gradient = straight_through_gradient};
-
+/* The gradient goes straight through to x (Bengio et al., Estimating or propagating gradients through
+ * stochastic neurons, 2013). */
 mix_tensor *mix_quantize_dequantize(mix_tensor *x, mix_tensor *scale, mix_dtype dtype) {
   static const char call[] = "quantize_dequantize";
   if (!is_float8_checked(call, x, dtype) || !mix_operand_ready(call, scale)) return NULL;
@@ -47,5 +33,5 @@ mix_tensor *mix_quantize_dequantize(mix_tensor *x, mix_tensor *scale, mix_dtype 
   if (mix_tensor_shape(scale).rank)
     return mix_call_fail(MIX_VALUE_ERROR, call, scale, "the scale must be a scalar");
   mix_tensor *s = mix_cast(scale, own), *quantized = mix_cast(clip_to_range(mix_divide(x, s), dtype), dtype);
-  return mix_apply2(&mix_op_straight_through, mix_multiply(mix_cast(quantized, own), s), x);
+  return mix_surrogate_gradient(mix_multiply(mix_cast(quantized, own), s), x);
 }

@@ -1,5 +1,6 @@
-/* A value whose gradient is that of another tensor: products of quantized operands have the gradient of the
- * products that they stand for. The other one is computed only where its own gradient needs it. */
+/* A value whose gradient is that of another tensor: what is quantized, and products of quantized operands,
+ * have the gradient of what they stand for. The other one is computed only where its own gradient needs it.
+ */
 #include "ops/rules.h"
 
 static void gradient(mix_node *node, mix_tensor *const *output_gradients, mix_tensor **input_gradients) {
