@@ -1,16 +1,9 @@
 /* ConvLSTM1D, 2D, 3D: recorded runs of Keras, channels first, dropout, states, weights, and misuse. */
 #include "nn/layer_support.h"
+#include "nn/sines.h"
 #include <mixtape/recurrent.h>
 
 static const char *const generations[] = {"keras3", "tf_keras"};
-
-static mix_tensor *sines(mix_shape shape, double phase) {
-  double values[256];
-  const int64_t count = mix_shape_size(shape);
-  assert_true(count <= 256);
-  for (int i = 0; i < count; i++) values[i] = (float)(sin(0.7 * i + phase) * 0.6);
-  return mix_tensor_from_doubles(values, MIX_FLOAT32, shape);
-}
 
 static mix_layer *with_sines(mix_layer *layer, mix_shape input) {
   mix_layer_build(layer, input);

@@ -1,6 +1,6 @@
 /* Embedding and ReversibleEmbedding stored as integers (rows Q20 to Q23). The numbers are those of Keras 3.15
  * on TensorFlow 2.21 (recorded/quantized_embedding.py). */
-#include "nn/layer_support.h"
+#include "nn/keras3_support.h"
 #include "support/expect.h"
 #include <mixtape/mixtape.h>
 
@@ -9,20 +9,6 @@ enum { ROWS = 4, WIDTH = 5, IDS = 6 };
 static mix_tensor *ids(void) {
   return mix_tensor_from((int32_t[]){0, 2, 1, 3, 3, 0}, MIX_INT32, MIX_SHAPE(2, 3));
 }
-
-static mix_tensor *sines(mix_shape shape, double phase) {
-  double values[64];
-  for (int i = 0; i < mix_shape_size(shape); i++) values[i] = (float)(sin(0.7 * i + phase) * 0.6);
-  return mix_tensor_from_doubles(values, MIX_FLOAT32, shape);
-}
-
-static int fresh_keras3(void **state) {
-  const int failed = fresh(state);
-  mix_set_semantics("keras3");
-  return failed;
-}
-#undef TEST
-#define TEST(function) cmocka_unit_test_setup_teardown(function, fresh_keras3, finish)
 
 /* ---- recorded numbers ---- */
 

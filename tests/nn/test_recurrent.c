@@ -2,6 +2,7 @@
  * 16-bit policies against recorded runs of Keras, and misuse. */
 /* Holds docs/NUMERICS.md: Loops and recurrent layers. */
 #include "nn/recurrent_support.h"
+#include "nn/sines.h"
 #include <mixtape/graph_rewrite.h>
 
 static const char *const generations[] = {"tf_keras", "keras3", "experimental"};
@@ -319,12 +320,6 @@ typedef struct recorded {
 static const recorded runs[] = {
 #include "nn/recorded/recurrent.inc"
 };
-
-static mix_tensor *sines(mix_shape shape, double phase) {
-  double values[64];
-  for (int i = 0; i < mix_shape_size(shape); i++) values[i] = (float)(sin(0.7 * i + phase) * 0.6);
-  return mix_tensor_from_doubles(values, MIX_FLOAT32, shape);
-}
 
 /* Each gate and state is rounded as there. A transcendental function that is a unit in the last place off
  * moves a value of magnitude below 1 by 2^-12 or 2^-9, and 4 steps of recurrence add up to 4 of these. */

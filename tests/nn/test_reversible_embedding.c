@@ -1,6 +1,6 @@
 /* ReversibleEmbedding: both directions, gradients of its tables, masks, configs and calls of functional
  * models. The numbers are those of Keras 3.15 on TensorFlow 2.21 (recorded/reversible_embedding.py). */
-#include "nn/layer_support.h"
+#include "nn/keras3_support.h"
 #include "support/expect.h"
 #include <mixtape/mixtape.h>
 
@@ -10,20 +10,6 @@ static mix_tensor *ids_of(int rows, int columns, const int32_t *ids) {
   return mix_tensor_from(ids, MIX_INT32, MIX_SHAPE(rows, columns));
 }
 #define IDS(rows, columns, ...) ids_of(rows, columns, (int32_t[]){__VA_ARGS__})
-
-static mix_tensor *sines(mix_shape shape, double phase) {
-  double values[64];
-  for (int i = 0; i < mix_shape_size(shape); i++) values[i] = (float)(sin(0.7 * i + phase) * 0.6);
-  return mix_tensor_from_doubles(values, MIX_FLOAT32, shape);
-}
-
-static int fresh_keras3(void **state) {
-  const int failed = fresh(state);
-  mix_set_semantics("keras3");
-  return failed;
-}
-#undef TEST
-#define TEST(function) cmocka_unit_test_setup_teardown(function, fresh_keras3, finish)
 
 /* ---- recorded numbers ---- */
 

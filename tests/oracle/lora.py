@@ -9,39 +9,13 @@ model trains with LoRA, its adapter is saved and merged. Two files are then give
 whose a and b are zeros (row R12), and the merged one. Bounds are those of the recordings' README. Not part of
 the tests: it needs TensorFlow and Keras. Exits with 1 if anything differs.
 """
-import json
-import os
-import pathlib
-import subprocess
-import sys
-import tempfile
-
-os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
+from with_keras import (check_all, distance, expect, failures, keras_losses, keras_predictions, loss_distance,
+                        predict, run, source, train)
 import keras
 import numpy as np
 
-STEPS = 4
 REFUSED_BY_KERAS = ("reversible_untied",)  # the file with LoRA, its own too (row R17)
 NOT_IN_FILES = ("mha",)  # attention's config says nothing of its inner layers' LoRA: it comes back merged
-program, source = sys.argv[1], pathlib.Path(sys.argv[2])
-failures = []
-
-
-def run(*arguments):
-    result = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
-    if result.returncode:
-        raise RuntimeError(f"{arguments[0]}: {result.stderr[-300:]}")
-
-
-def distance(a, b):
-    a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
-    return np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)
-
-
-def expect(name, what, got, bound):
-    if not got <= bound:
-        failures.append(f"{name}: {what} differ by {got:.2e}, which is more than {bound:.2e}")
-    return f"{what} {got:.1e}"
 
 
 def bounds(recorded):
@@ -71,18 +45,10 @@ class Case:
             self.x, self.y = z["x"], z["y"]
 
     def train(self, model, *more):
-        """The losses of STEPS steps here."""
-        log = self.folder / "steps.jsonl"
-        run("train", "--model", model, "--data", self.data, "--batch-size", self.rows, "--epochs", STEPS,
-            "--no-shuffle", "--accumulate", "exact", "--verbose", "0", "--step-log", log, *more)
-        return [json.loads(line)["loss"] for line in open(log)]
+        return train(model, self.data, self.rows, self.folder, *more)
 
     def predict(self, model, *more):
-        out = self.folder / "p.npz"
-        run("predict", "--model", model, "--data", self.data, "--batch-size", self.rows, "--output", out,
-            "--accumulate", "exact", *more)
-        with np.load(out) as z:
-            return z[z.files[0]]
+        return predict(model, self.data, self.rows, self.folder, *more)
 
     def check(self, what, path, merged):
         """Keras loads the file, predicts the same and trains on with the same losses."""
@@ -90,16 +56,12 @@ class Case:
         parts = [v for v in model.weights if "lora" in v.path.rsplit("/", 1)[-1]]
         if bool(parts) == (merged or any(word in self.name for word in NOT_IN_FILES)):
             failures.append(f"{self.name}: {what}: Keras has {len(parts)} weights of LoRA")
-        theirs = np.asarray(model.predict(self.x, batch_size=self.rows, verbose=0), np.float32)
-        words = [expect(self.name, f"{what}: predictions", distance(self.predict(path), theirs),
-                        self.outputs)]
+        words = [expect(self.name, f"{what}: predictions",
+                        distance(self.predict(path), keras_predictions(model, self.x)), self.outputs)]
         # A frozen model without biases has nothing that trains with a and b zeros.
         if any(np.prod(v.shape) for v in model.trainable_variables):
-            here = self.train(path)
-            there = [float(np.ravel(model.train_on_batch(self.x, self.y))[0]) for _ in range(STEPS)]
-            words.append(expect(self.name, "losses", max(abs(a - b) / abs(b) / (i + 1)
-                                                         for i, (a, b) in enumerate(zip(here, there))),
-                                self.losses))
+            words.append(expect(self.name, f"{what}: losses", loss_distance(
+                self.train(path), keras_losses(model, self.x, self.y)), self.losses))
         return ", ".join(words)
 
 
@@ -117,17 +79,7 @@ def check(name, recorded, folder):
     if not any(word in name for word in REFUSED_BY_KERAS):
         words.append(case.check("with LoRA", with_lora, False))
     words.append(case.check("merged", merged, True))
-    print(name + ":", "; ".join(words), flush=True)
+    return "; ".join(words)
 
 
-files = sorted(source.glob("lora-*.json"))
-for path in files:
-    with tempfile.TemporaryDirectory() as folder:
-        keras.backend.clear_session()
-        try:
-            check(path.stem, json.loads(path.read_text()), pathlib.Path(folder))
-        except Exception as error:  # what Keras refuses
-            failures.append(f"{path.stem}: {type(error).__name__}: {str(error)[:300]}")
-print(len(files), "models,", len(failures), "failures")
-print("\n".join(failures))
-sys.exit(bool(failures))
+check_all(sorted(path.stem for path in source.glob("lora-*.json")), check)

@@ -5,22 +5,13 @@
 #include "data/pipeline/array_batches.h"
 #include "model/support.h"
 #include "support/skip.h"
+#include "train/wide_model.h"
 #include <mixtape/callback.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
 enum { WIDTH = 1 << 12, ROWS = 320, BATCH = 16 }; /* a batch takes 256 KiB */
-
-/* Plans of one thread leave the other cores free. */
-static mix_model *wide_model(void) {
-  mix_set_threads(1);
-  mix_model *model = mix_sequential(
-      mix_list_of(mix_dense(.units = 1, .kernel_initializer_object = mix_initializer_new("zeros"))));
-  assert_int_equal(mix_model_compile(model, .loss = "mse", .optimizer = mix_sgd(.learning_rate = 1e-6)),
-                   MIX_OK);
-  return model;
-}
 
 static mix_tensor *wide_rows(void) {
   mix_tensor *x = mix_random_uniform(mix_generator_new(1), MIX_SHAPE(ROWS, WIDTH), F32);

@@ -5,21 +5,12 @@
 #include "data/pipeline/pipeline.h"
 #include "model/support.h"
 #include "support/skip.h"
+#include "train/wide_model.h"
 #include <mixtape/callback.h>
 #include <pthread.h>
 
 /* A batch takes 2 MiB: no thread copies it within the 10 us below which nothing is made in advance. */
 enum { WIDTH = 1 << 12, BATCH = 128, BATCHES = 6, ROWS = BATCH * BATCHES };
-
-/* Plans of one thread leave the other cores free. */
-static mix_model *wide_model(void) {
-  mix_set_threads(1);
-  mix_model *model = mix_sequential(
-      mix_list_of(mix_dense(.units = 1, .kernel_initializer_object = mix_initializer_new("zeros"))));
-  assert_int_equal(mix_model_compile(model, .loss = "mse", .optimizer = mix_sgd(.learning_rate = 1e-6)),
-                   MIX_OK);
-  return model;
-}
 
 static mix_dataset *rows(int64_t count) {
   mix_tensor *x = mix_random_uniform(mix_generator_new(1), MIX_SHAPE(count, WIDTH), F32);

@@ -12,13 +12,7 @@ typedef struct embedding {
 static mix_status embedding_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
   embedding *e = mix_layer_data(layer);
   const mix_embedding_options *o = &e->options;
-  const mix_weight_options embeddings = {.size = sizeof embeddings,
-                                         .name = "embeddings",
-                                         .shape = MIX_SHAPE(o->input_dim, o->output_dim),
-                                         .no_autocast = true,
-                                         .initializer_object = o->embeddings_initializer_object,
-                                         .regularizer_object = o->embeddings_regularizer,
-                                         .constraint_object = o->embeddings_constraint};
+  const mix_weight_options embeddings = MIX_EMBEDDINGS_OF(o);
   mix_embedding_build(layer, &e->table, &embeddings, o->quantization_config);
   return mix_lora_build(layer);
 }

@@ -9,6 +9,16 @@ typedef struct mix_embedding_table {
   mix_stored_weight stored;
 } mix_embedding_table;
 
+/* The weight that the options of either layer describe. */
+#define MIX_EMBEDDINGS_OF(options)                                                                           \
+  {                                                                                                          \
+    .size = sizeof(mix_weight_options), .name = "embeddings",                                                \
+    .shape = MIX_SHAPE((options)->input_dim, (options)->output_dim), .no_autocast = true,                    \
+    .initializer_object = (options)->embeddings_initializer_object,                                          \
+    .regularizer_object = (options)->embeddings_regularizer,                                                 \
+    .constraint_object = (options)->embeddings_constraint                                                    \
+  }
+
 /* In `build`: adds the weight, with initializer, regularizer and constraint of `options`, or what is stored
  * instead. `config`: as of mix_stored_build. False with the error recorded. */
 bool mix_embedding_build(mix_layer *layer, mix_embedding_table *table, const mix_weight_options *options,

@@ -45,13 +45,7 @@ static bool build_reverse(mix_layer *layer, reversible *r) {
 static mix_status reversible_embedding_build(mix_layer *layer, int count, const mix_shape *input_shapes) {
   reversible *r = mix_layer_data(layer);
   const mix_reversible_embedding_options *o = &r->options;
-  const mix_weight_options embeddings = {.size = sizeof embeddings,
-                                         .name = "embeddings",
-                                         .shape = MIX_SHAPE(o->input_dim, o->output_dim),
-                                         .no_autocast = true,
-                                         .initializer_object = o->embeddings_initializer_object,
-                                         .regularizer_object = o->embeddings_regularizer,
-                                         .constraint_object = o->embeddings_constraint};
+  const mix_weight_options embeddings = MIX_EMBEDDINGS_OF(o);
   if (mix_embedding_build(layer, &r->table, &embeddings, o->quantization_config) && o->untied_weights)
     build_reverse(layer, r);
   return mix_lora_build(layer);

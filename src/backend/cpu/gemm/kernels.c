@@ -164,8 +164,7 @@ static bool same_order(const mix_gemm_engine *engine, const mix_kernel_args *x, 
          a.plan.compute_transposed == b.plan.compute_transposed && a.plan.kc == b.plan.kc;
 }
 
-/* Where product `index` of a batch starts in an operand, in elements. Leading dimensions broadcast. */
-static int64_t batch_offset(const mix_shape *operand, const mix_shape *result, int64_t index) {
+int64_t mix_gemm_batch_offset(const mix_shape *operand, const mix_shape *result, int64_t index) {
   int64_t stride = operand->dims[operand->rank - 1] * operand->dims[operand->rank - 2], offset = 0;
   for (int d = result->rank - 3; d >= 0; d--) {
     const int64_t i = index % result->dims[d];
@@ -238,8 +237,8 @@ static void matmul_run(const mix_kernel_args *args, const mix_team *team) {
     if (plan->barriers && index > begin) mix_team_barrier(team);
     if (args->op == &mix_op_batch_matmul) {
       const mix_shape *result = &args->output_types[0].shape;
-      operands.a.base = a.base + batch_offset(&args->input_types[0].shape, result, index) * a.size;
-      operands.b.base = b.base + batch_offset(&args->input_types[1].shape, result, index) * b.size;
+      operands.a.base = a.base + mix_gemm_batch_offset(&args->input_types[0].shape, result, index) * a.size;
+      operands.b.base = b.base + mix_gemm_batch_offset(&args->input_types[1].shape, result, index) * b.size;
       operands.c = (char *)args->outputs[0] +
                    index * result->dims[result->rank - 1] * result->dims[result->rank - 2] * a.size;
     }

@@ -7,6 +7,8 @@
 /* Of matmul, matmul_downcast and batch_matmul; ended by NULL. */
 extern const mix_kernel *const mix_cpu_matmul_kernels[];
 
+/* Where product `index` of a batch starts in an operand, in elements. Leading dimensions broadcast. */
+int64_t mix_gemm_batch_offset(const mix_shape *operand, const mix_shape *result, int64_t index);
 /* Why a product of operands of `dtype` does not run the step's program, or store its result; NULL: it does.
  */
 const char *mix_gemm_result_unsupported_reason(const mix_kernel_args *args, mix_dtype dtype);

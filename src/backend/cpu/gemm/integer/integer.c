@@ -2,6 +2,7 @@
  * k. */
 #include "backend/cpu/gemm/block_arithmetic.h"
 #include "backend/cpu/gemm/integer/integer.h"
+#include "backend/cpu/gemm/kernels.h"
 #include "backend/cpu/kernels.h"
 #include "base/alloc.h"
 #include "tensor/shape.h"
@@ -60,20 +61,6 @@ static product product_of(const mix_integer_engine *engine, const mix_kernel_arg
   p.b_bytes = (size_t)whole_lines(row * round_up(p.nc, engine->nr));
   p.thread_bytes = p.a_bytes + p.b_bytes + (size_t)whole_lines(p.mc * (int64_t)sizeof(int32_t));
   return p;
-}
-
-/* Where matrix `index` of the result's starts in an operand. */
-static int64_t matrix_offset(const mix_shape *operand, const mix_shape *result, int64_t index) {
-  int64_t stride = operand->dims[operand->rank - 1] * operand->dims[operand->rank - 2], offset = 0;
-  for (int d = result->rank - 3; d >= 0; d--) {
-    const int64_t i = index % result->dims[d];
-    index /= result->dims[d];
-    const int own = d - (result->rank - operand->rank);
-    if (own < 0 || operand->dims[own] == 1) continue;
-    offset += i * stride;
-    stride *= operand->dims[own];
-  }
-  return offset;
 }
 
 /* A block of C, in one block of k. */
@@ -155,8 +142,8 @@ static void integer_run(const mix_kernel_args *args, const mix_team *team) {
     x.a = args->inputs[0], x.b = args->inputs[1], x.c = args->outputs[0];
     if (p->batches > 1) {
       const mix_shape *c = &args->output_types[0].shape;
-      x.a += matrix_offset(&args->input_types[0].shape, c, matrix);
-      x.b += matrix_offset(&args->input_types[1].shape, c, matrix);
+      x.a += mix_gemm_batch_offset(&args->input_types[0].shape, c, matrix);
+      x.b += mix_gemm_batch_offset(&args->input_types[1].shape, c, matrix);
       x.c += matrix * p->m * p->n;
     }
     x.rows = smaller(p->mc, p->m - x.row), x.columns = smaller(p->nc, p->n - x.column);
