@@ -110,8 +110,12 @@ static void free_shared(void) {
   pthread_mutex_unlock(&shared_lock);
 }
 
+/* A thread that has taken some gives them back when it ends, whether or not it has scopes. */
 static mix_object *take_first(int size_class) {
-  if (!thread.free_lists[size_class].first && atomic_load(&shared[size_class].count)) take_shared(size_class);
+  if (!thread.free_lists[size_class].first && atomic_load(&shared[size_class].count)) {
+    if (!thread.registered) register_thread();
+    take_shared(size_class);
+  }
   return thread.free_lists[size_class].first;
 }
 

@@ -7,7 +7,9 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/ended_object.h"
 #include "base/object.h"
+#include "support/sanitizer.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -393,6 +395,42 @@ static void references_are_shared_between_threads(void **state) {
   assert_int_equal(finalized, 1);
 }
 
+/* ---- memory that threads share ---- */
+
+typedef struct wide {
+  mix_object object;
+  char rest[900];
+} wide;
+
+static void *make_one(void *unused) {
+  (void)unused;
+  return mix_object_new(sizeof(wide), &plain_class);
+}
+
+static wide *made_elsewhere(void) {
+  pthread_t thread;
+  void *made;
+  assert_int_equal(pthread_create(&thread, NULL, make_one, NULL), 0);
+  pthread_join(thread, &made);
+  assert_non_null(made);
+  return made;
+}
+
+/* A thread that makes an object for another one takes several that threads share, and leaves them. */
+static void what_a_thread_took_is_left_when_it_ends(void **state) {
+  (void)state;
+  enum { MANY = 600, THREADS = 5 }; /* more than a thread keeps for itself */
+  static wide *made[MANY];
+  for (int i = 0; i < MANY; i++) assert_non_null(made[i] = make_one(NULL));
+  for (int i = 0; i < MANY; i++) mix_release(made[i]);
+  const uint64_t allocations = mix_inject_allocation_failure(-1);
+  for (int i = 0; i < THREADS; i++) made[i] = made_elsewhere();
+  for (int i = THREADS; i < MANY; i++) made[i] = make_one(NULL);
+  assert_true(mix_inject_allocation_failure(-1) == allocations || UNDER_ADDRESS_SANITIZER ||
+              mix_keeps_handles());
+  for (int i = 0; i < MANY; i++) mix_release(made[i]);
+}
+
 /* A finalizer that creates objects: they belong to the scope around the one that ends. */
 static void creating_finalize(void *object) {
   (void)object;
@@ -526,6 +564,7 @@ int main(void) {
       TEST(thread_exit_releases_root_and_open_scopes),
       TEST(a_scope_belongs_to_its_thread),
       TEST(references_are_shared_between_threads),
+      TEST(what_a_thread_took_is_left_when_it_ends),
       TEST(finalizers_may_make_objects),
       TEST(objects_of_finalizers_at_thread_exit_are_released),
       TEST(objects_made_after_the_root_scope_are_released),
