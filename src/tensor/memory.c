@@ -139,10 +139,6 @@ bool mix_memory_copy(mix_memory *to, mix_memory *from) {
   return good;
 }
 
-static bool is_free(const mix_memory *memory, size_t bytes) {
-  return mix_references(memory) == 1 && memory->bytes >= bytes;
-}
-
 void mix_memory_end_reuse(mix_memory **memory) {
   for (mix_memory *next; *memory; *memory = next) {
     next = (*memory)->spare;
@@ -152,16 +148,19 @@ void mix_memory_end_reuse(mix_memory **memory) {
 }
 
 /* Several in turn: while some are copied to a device, or wait in a prefetch, another one is filled. What is
- * held for longer is forgotten, and what is too small. */
+ * held for longer is forgotten. All have one size, so that sizes that take turns do not push each other out.
+ */
 mix_memory *mix_memory_reuse(mix_memory **memory, size_t bytes) {
   enum { MOST = 16 };
   int count = 0;
+  if (*memory && (*memory)->bytes < bytes) mix_memory_end_reuse(memory);
+  if (*memory) bytes = (*memory)->bytes;
   for (mix_memory **at = memory, *found; (found = *at); at = &found->spare) {
-    if (found->bytes < bytes || ++count > MOST) {
+    if (++count > MOST) {
       mix_memory_end_reuse(at);
       break;
     }
-    if (!is_free(found, bytes)) continue;
+    if (mix_references(found) != 1) continue;
     *at = found->spare;
     found->spare = *memory;
     return *memory = found;

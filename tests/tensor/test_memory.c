@@ -218,6 +218,25 @@ static void a_place_is_filled_again(void **state) {
   assert_int_equal(mix_buffer_bytes(), before);
 }
 
+/* Batches of two sizes in turn, each held while the next one is made. */
+static void sizes_in_turn_share_a_place(void **state) {
+  (void)state;
+  const size_t before = mix_buffer_bytes();
+  mix_memory *place = NULL, *held = mix_retain(mix_memory_reuse(&place, 100)), *first[2] = {NULL};
+  for (int i = 0; i < 10; i++) {
+    mix_memory *next = mix_retain(mix_memory_reuse(&place, i % 2 ? 150 : 200));
+    assert_ptr_not_equal(next, held);
+    mix_release(held);
+    held = next;
+    if (i < 2) first[i] = next;
+    assert_ptr_equal(next, first[i % 2]);
+  }
+  assert_int_equal(mix_buffer_bytes(), before + 2 * 200);
+  mix_release(held);
+  mix_memory_end_reuse(&place);
+  assert_int_equal(mix_buffer_bytes(), before);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_teardown(a_buffer_owns_its_memory, end),
@@ -230,6 +249,7 @@ int main(void) {
       cmocka_unit_test_teardown(a_pool_takes_buffers_back, end),
       cmocka_unit_test_teardown(a_buffer_keeps_its_pool_alive, end),
       cmocka_unit_test_teardown(a_place_is_filled_again, end),
+      cmocka_unit_test_teardown(sizes_in_turn_share_a_place, end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

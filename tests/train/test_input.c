@@ -1,6 +1,7 @@
 /* Threads that make the input of fit: however it ends, none is left behind; errors say which element; signals
  * are not theirs. */
 #include "support/input_threads.h"
+#include "base/alloc.h"
 #include "base/processor.h"
 #include "data/pipeline/array_batches.h"
 #include "model/support.h"
@@ -108,6 +109,30 @@ static void weights_do_not_depend_on_who_gathers(void **state) {
   free(expected);
 }
 
+/* Batches of a MiB: two are made ahead of the one that is in use, and no others take memory, whoever gathers
+ * them. */
+static void batches_take_three_buffers(void **state) {
+  (void)state;
+  if (mix_cpu_cores() < 2) SKIP("one core");
+  enum { LARGE = (1 << 20) / (WIDTH * (int)sizeof(float)), COUNT = 10 };
+  mix_set_threads(1);
+  mix_tensor *x = mix_random_uniform(mix_generator_new(1), MIX_SHAPE(COUNT * LARGE, WIDTH), F32);
+  assert_non_null(mix_tensor_data(x));
+  mix_batches *batches = mix_batches_new(1, &x, 0, -1, LARGE, "fit");
+  const size_t before = mix_buffer_bytes();
+  int most = 0;
+  for (uint64_t epoch = 0; epoch < 3; epoch++) {
+    assert_true(mix_batches_begin(batches, MIX_ORDER_ROWS, 3, epoch));
+    for (int64_t i = 0; i < COUNT; i++) {
+      assert_non_null(mix_batches_get(batches, i));
+      const int seen = input_threads();
+      if (seen > most) most = seen;
+      assert_in_range(mix_buffer_bytes() - before, 1 << 20, 3 << 20);
+    }
+  }
+  assert_int_equal(most, 1);
+}
+
 static void an_error_names_the_element_and_ends_the_threads(void **state) {
   (void)state;
   int64_t failing = 137;
@@ -150,6 +175,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(no_thread_outlives_fit),
       TEST(weights_do_not_depend_on_who_gathers),
+      TEST(batches_take_three_buffers),
       TEST(an_error_names_the_element_and_ends_the_threads),
       TEST(signals_go_to_the_programs_threads),
   };

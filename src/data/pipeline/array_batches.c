@@ -11,9 +11,8 @@
 #include "distribute/distribute.h"
 #include "tensor/shape.h"
 
-/* Batches of the thread that gathers: those that wait, fewer if they are large, and the one that is in use.
- */
-enum { AHEAD = 4, LARGE_AHEAD = 2, LARGE_BYTES = 1 << 20, RING = AHEAD + 1 };
+/* Batches of the thread that gathers: those that wait, fewer if they are large. */
+enum { AHEAD = 4, LARGE_AHEAD = 2, LARGE_BYTES = 1 << 20 };
 /* A thread pays from copies of tens of microseconds on: handing one over takes a few. The first steps
  * compile, so the threads that plans use are known after them. */
 enum { MIN_BYTES = 1 << 16, FIRST_STEPS = 2 };
@@ -24,7 +23,7 @@ struct mix_batches {
   int64_t first, rows, batch_size, length; /* length: of the arrays */
   int64_t *order;                          /* (rows): absolute row numbers; NULL: in storage order */
   mix_dtype *rounded;                      /* of each array; MIX_DTYPE_NONE: its own */
-  mix_buffers buffers[1 + RING];           /* the first one without the thread, the others with it */
+  mix_buffers buffers;                     /* the thread's while there is one */
   mix_list *current;                       /* retained */
   bool shared;                             /* among the ranks */
   int64_t count;                           /* 0: what the rows give */
@@ -40,7 +39,7 @@ static void batches_finalize(void *object) {
   mix_batches *batches = object;
   mix_batches_stop(batches);
   mix_release(batches->current);
-  for (int i = 0; i <= RING; i++) mix_buffers_clear(&batches->buffers[i]);
+  mix_buffers_clear(&batches->buffers);
   mix_free(batches->order);
   mix_free(batches->rounded);
   mix_release(batches->arrays);
@@ -67,13 +66,10 @@ mix_batches *mix_batches_new(int count, mix_tensor *const *arrays, int64_t first
   batches->batch_size = batch_size < rows ? batch_size : rows;
   batches->arrays = mix_retain(mix_list_new(count, (void *const *)arrays));
   batches->rounded = mix_calloc((size_t)count + 1, sizeof *batches->rounded);
-  bool good = batches->arrays && batches->rounded;
-  for (int i = 0; i <= RING && good; i++) good = mix_buffers_init(&batches->buffers[i], count);
-  if (!good) {
-    mix_release(batches);
-    return NULL;
-  }
-  return mix_scoped(batches);
+  if (batches->arrays && batches->rounded && mix_buffers_init(&batches->buffers, count))
+    return mix_scoped(batches);
+  mix_release(batches);
+  return NULL;
 }
 
 void mix_batches_share(mix_batches *batches) { batches->shared = true; }
@@ -133,7 +129,7 @@ int64_t mix_batches_row(const mix_batches *batches, int64_t index, int64_t row) 
 }
 
 /* One reference, the caller's. */
-static mix_list *gather(const mix_batches *batches, int64_t index, mix_buffers *buffers) {
+static mix_list *gather(mix_batches *batches, int64_t index) {
   int64_t start = index * batches->batch_size, first = 0, rows = mix_batches_size(batches, index);
   const bool whole = rows == batches->batch_size;
   if (batches->shared) mix_rank_share(rows, &first, &rows);
@@ -141,7 +137,7 @@ static mix_list *gather(const mix_batches *batches, int64_t index, mix_buffers *
   return mix_rows_gather(mix_list_count(batches->arrays),
                          (mix_tensor *const *)mix_list_items(batches->arrays),
                          batches->order ? batches->order + start : NULL, batches->first + start, rows, true,
-                         batches->order && whole ? batches->rounded : NULL, buffers);
+                         batches->order && whole ? batches->rounded : NULL, &batches->buffers);
 }
 
 /* ---- the thread that gathers ---- */
@@ -150,7 +146,7 @@ static mix_pull make_next(void *context, mix_element *element) {
   mix_batches *batches = context;
   if (batches->making == mix_batches_count(batches)) return MIX_PULL_END;
   const int64_t index = batches->making++;
-  *element = (mix_element){.values = gather(batches, index, &batches->buffers[1 + index % RING])};
+  *element = (mix_element){.values = gather(batches, index)};
   return element->values ? MIX_PULL_ELEMENT : MIX_PULL_FAILED;
 }
 
@@ -205,7 +201,7 @@ mix_list *mix_batches_get(mix_batches *batches, int64_t index) {
   if (batches->ahead && !mix_background_is_here(batches->ahead)) batches->forked = true;
   if (batches->ahead && (index != batches->next || batches->forked)) mix_batches_stop(batches);
   if (batches->ahead) return batches->current = next_of_thread(batches);
-  batches->current = gather(batches, index, batches->buffers);
+  batches->current = gather(batches, index);
   if (batches->current && pays(batches, mix_batches_count(batches) - index)) start(batches, index + 1);
   batches->given++;
   return batches->current;
