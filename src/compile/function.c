@@ -43,6 +43,8 @@ typedef struct specialization {
   mix_pool *pool;
   mix_variable **written; /* borrowed from the plan's ir: variables that a run can change */
   int written_count;
+  mix_dtype *roundings; /* of the arguments, as mix_function_rounds has them, once they are known */
+  bool roundings_known;
   mix_memory **arguments_bound; /* of the run in progress: borrowed */
   mix_memory **buffers;         /* results of the run in progress */
 } specialization;
@@ -75,6 +77,7 @@ static void specialization_free(specialization *s) {
   mix_release(s->pool);
   mix_free(s->arguments);
   mix_free(s->written);
+  mix_free(s->roundings);
   mix_free(s->arguments_bound);
   mix_free(s->buffers);
   mix_free(s);
@@ -279,7 +282,8 @@ static specialization *specialize(mix_function *function, mix_list *arguments) {
   s->argument_count = mix_list_count(arguments);
   s->structure = mix_list_structure(arguments);
   s->arguments = mix_calloc((size_t)s->argument_count + 1, sizeof *s->arguments);
-  mix_ir *ir = s->arguments ? capture(function, arguments) : NULL;
+  s->roundings = mix_calloc((size_t)s->argument_count + 1, sizeof *s->roundings);
+  mix_ir *ir = s->arguments && s->roundings ? capture(function, arguments) : NULL;
   for (int i = 0; ir && i < s->argument_count; i++) {
     const mix_value *value = mix_tensor_value(mix_list_get(arguments, i));
     s->arguments[i] = value->type;
@@ -311,12 +315,16 @@ static bool compiles_alike(const environment *a, const environment *b) {
          a->simulation == b->simulation && a->jit_compile == b->jit_compile;
 }
 
-static mix_dtype rounds(const specialization *s, int argument) {
-  return mix_ir_rounding_of_argument(s->compiled->captured, argument);
+/* Searches the capture once: fit asks before each step. */
+static mix_dtype rounds(specialization *s, int argument) {
+  for (int i = 0; i < s->argument_count && !s->roundings_known; i++)
+    s->roundings[i] = mix_ir_rounding_of_argument(s->compiled->captured, i);
+  s->roundings_known = true;
+  return s->roundings[argument];
 }
 
 /* `rounded`: arguments may be rounded before. */
-static bool fits(const specialization *s, mix_list *arguments, environment now, bool rounded) {
+static bool fits(specialization *s, mix_list *arguments, environment now, bool rounded) {
   if (s->argument_count != mix_list_count(arguments) || s->structure != mix_list_structure(arguments))
     return false;
   if (!compiles_alike(&s->environment, &now) || s->environment.epoch != now.epoch ||
