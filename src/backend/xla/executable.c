@@ -170,7 +170,6 @@ static void keep_values(mix_xla_program *e, const mix_bindings *bindings, mix_xl
     else
       mix_xla_keep_buffer(run, memory);
   }
-  run->bytes += run->kept_bytes;
 }
 
 /* Hands out what the run makes. */

@@ -12,12 +12,13 @@
 
 /* Runs that nobody waits for: so many, or, from the third on, whose copied arguments and kept values take so
  * many bytes. */
-enum { WAITING = 64, FEW = 2, WAITING_BYTES = 256 << 20 };
+enum { WAITING = 64, FEW = 2 };
+size_t mix_xla_waiting_bytes = 256 << 20;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static mix_xla_run *first, **end = &first;
 static int count;
-static size_t copied; /* the bytes of these runs */
+static size_t copied; /* the bytes of arguments that were copied for these runs */
 static mix_ticket last_ticket;
 /* The first run that is forgotten although its word was not read; 0: none. A later run of the same program
  * still has it. */
@@ -228,7 +229,16 @@ static void forget_ended(void) {
   }
 }
 
-static bool too_many(void) { return count > WAITING || (count > FEW && copied > WAITING_BYTES); }
+/* Of values that runs still keep. */
+static size_t kept_bytes(void) {
+  size_t bytes = 0;
+  for (const mix_xla_run *run = first; run; run = run->next) bytes += run->kept_bytes;
+  return bytes;
+}
+
+static bool too_many(void) {
+  return count > WAITING || (count > FEW && copied + kept_bytes() > mix_xla_waiting_bytes);
+}
 
 void mix_xla_runs_trim(void) {
   mix_error_aside pending;
@@ -275,20 +285,12 @@ static void await_all_uploads(mix_xla_run *begins) {
     if (begins->uploads[i].done) end_upload(begins, &begins->uploads[i], false);
 }
 
-static size_t kept_bytes(void) {
-  size_t bytes = 0;
-  for (const mix_xla_run *run = first; run; run = run->next) bytes += run->kept_bytes;
-  return bytes;
-}
-
-size_t mix_xla_kept_limit = WAITING_BYTES;
-
 /* Waits for copies rather than keep values that take much memory. Once variables have former values again,
  * that is reported before anything is computed from them. */
 int mix_xla_runs_must_keep(mix_xla_run *run, size_t bytes) {
   if (!mix_xla_plugin()->copies_may_fail) return 0;
   int must = !end_all_uploads(run);
-  if (must && !mix_failed() && kept_bytes() + bytes > mix_xla_kept_limit) await_all_uploads(run), must = 0;
+  if (must && !mix_failed() && kept_bytes() + bytes > mix_xla_waiting_bytes) await_all_uploads(run), must = 0;
   if (restored && !mix_failed()) report();
   return mix_failed() ? -1 : must;
 }

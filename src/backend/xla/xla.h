@@ -172,8 +172,8 @@ struct mix_xla_run {
   struct mix_xla_run **spare;         /* where the executable finds it again when it is over */
   pjrt_event *done;
   pjrt_buffer *word; /* the error word after it; NULL: it has none */
-  size_t bytes;      /* of arguments that were copied for it, and of values that it keeps */
-  size_t kept_bytes;
+  size_t bytes;      /* of arguments that were copied for it */
+  size_t kept_bytes; /* of values that it keeps now */
   int upload_count, kept_count;
   mix_xla_kept *kept;       /* room for as many as there are parameters, as of: */
   mix_xla_upload uploads[]; /* after which it lies */
@@ -189,8 +189,8 @@ void mix_xla_runs_lock(void);
 void mix_xla_runs_unlock(void);
 /* With the lock: the error word that the next run reads. NULL with the error recorded. */
 pjrt_buffer *mix_xla_error_word(void);
-/* Runs wait for copies rather than keep more. Tests set less. */
-extern size_t mix_xla_kept_limit;
+/* Runs wait for copies, and for earlier runs, rather than keep or copy more. Tests set less. */
+extern size_t mix_xla_waiting_bytes;
 /* With the lock: must the run, which writes so many bytes of variables, keep their former values, because a
  * copy may still fail, its own or one before it? 0 or 1; -1 with the error of a copy recorded. */
 int mix_xla_runs_must_keep(mix_xla_run *run, size_t bytes);

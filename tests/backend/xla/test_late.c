@@ -166,7 +166,7 @@ static void fail_and_keep(void) {
 static void fail_and_wait(void) {
   setenv("MIXTAPE_LATE_PLATFORM", "of_late", 1);
   setenv("MIXTAPE_LATE_FAILS", "3", 1);
-  mix_xla_kept_limit = 7;
+  mix_xla_waiting_bytes = 7;
   mix_list *variables =
       mix_list_of(mix_variable_new(scalar(10), .name = "own"), mix_variable_new(scalar(20), .name = "read"));
   CHECK(mix_set_device(late(NULL)) == MIX_OK);
@@ -179,6 +179,33 @@ static void fail_and_wait(void) {
   CHECK(mix_function_call(function, mix_list_of(batch_of(4))));
   check_counts(variables, 13, 23);
 }
+
+/* Six runs are under way, and the copies of the latest alone: a run copies 256 bytes, and the numbers of the
+ * variable are kept until its copy is done. */
+static int blocked_steps(int numbers, size_t waiting_bytes) {
+  setenv("MIXTAPE_LATE_PLATFORM", "of_late", 1);
+  setenv("MIXTAPE_LATE_RUNS", "6", 1);
+  mix_xla_waiting_bytes = waiting_bytes;
+  CHECK(mix_set_device(late(NULL)) == MIX_OK);
+  mix_variable *variable = mix_variable_new(mix_fill(MIX_SHAPE(numbers), 0, MIX_FLOAT32), .name = "many");
+  mix_function *function = new_function_of(variable);
+  for (int i = 0; i < 30; i++)
+    MIX_SCOPE { CHECK(mix_function_call(function, mix_list_of(batch_of(i)))); }
+  const int blocked = calls("blocked");
+  CHECK(mix_synchronize() == MIX_OK && calls("blocked") > blocked);
+  return blocked;
+}
+static void wait_for_none(void) { CHECK(blocked_steps(1024, 4 * 4096) == 0); }
+static void wait_rather_than_keep(void) { CHECK(blocked_steps(1024, 2 * 4096 - 1) > 0); }
+static void wait_rather_than_copy(void) { CHECK(blocked_steps(1, 3 * 256) > 0); }
+static void values_count_while_they_are_kept(void **state) {
+  (void)state;
+  XLA_OR_SKIP();
+  in_child(wait_for_none);
+  in_child(wait_rather_than_keep);
+  in_child(wait_rather_than_copy);
+}
+
 static void variables_survive_a_failed_copy(void **state) {
   (void)state;
   XLA_OR_SKIP();
@@ -359,13 +386,10 @@ static void more_steps_of_fit_wait_no_more(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(a_loop_waits_for_nothing),
-      TEST(threads_share_arguments),
-      TEST(memory_of_the_caller_is_copied),
-      TEST(an_error_names_the_argument),
-      TEST(variables_survive_a_failed_copy),
-      TEST(the_next_call_reports_it),
-      TEST(weights_are_the_same),
+      TEST(a_loop_waits_for_nothing),        TEST(threads_share_arguments),
+      TEST(memory_of_the_caller_is_copied),  TEST(an_error_names_the_argument),
+      TEST(variables_survive_a_failed_copy), TEST(values_count_while_they_are_kept),
+      TEST(the_next_call_reports_it),        TEST(weights_are_the_same),
       TEST(more_steps_of_fit_wait_no_more),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

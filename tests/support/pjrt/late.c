@@ -2,9 +2,9 @@
  * two more runs have begun, or somebody waits. The host's bytes must stay as they were until then, or the
  * process ends. The copy whose number MIXTAPE_LATE_FAILS says fails, and with it the runs that need its
  * buffer, and what they make; MIXTAPE_LATE_MEMORY is what is free, MIXTAPE_LATE_PLATFORM the name of the
- * platform. MIXTAPE_LATE_PINS "yes": it pins memory, "fails": it fails to, "none": it has no such functions.
- * late_count("awaits") and the like tell the calls; "blocked" are those that waited for what was
- * not over. */
+ * platform, MIXTAPE_LATE_RUNS the number in place of two for runs. MIXTAPE_LATE_PINS "yes": it pins memory,
+ * "fails": it fails to, "none": it has no such functions. late_count("awaits") and the like tell the calls;
+ * "blocked" are those that waited for what was not over. */
 #include "element_size.h"
 
 #include <dlfcn.h>
@@ -113,7 +113,10 @@ static void end(event *e) {
   e->done = 1;
 }
 
-static int is_due(const event *e) { return e->done || runs >= e->begun + LATER; }
+static int is_due(const event *e) {
+  const char *later = e->run ? getenv("MIXTAPE_LATE_RUNS") : NULL;
+  return e->done || runs >= e->begun + (later ? atoi(later) : LATER);
+}
 
 static pjrt_error *error_of(const event *e) {
   pjrt_object_args args = {.struct_size = sizeof args, .object = e->run};
