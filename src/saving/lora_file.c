@@ -22,13 +22,13 @@ static bool has(mix_list *list, const void *item) {
   return false;
 }
 
-/* Of a layer with LoRA what trains, and a and b in any case; of another all, if it trains: a normalization
- * moves its means too. */
+/* Of a layer with LoRA, or of one that stores integers, what trains, and a and b in any case; of another all,
+ * if it trains: a normalization moves its means too. */
 static bool is_learned(const mix_layer *layer, bool frozen, const mix_variable *variable) {
   const mix_lora *lora = layer->lora;
   if (lora && (variable == lora->a || variable == lora->b)) return true;
   if (frozen || variable->lora) return false;
-  return !lora || variable->trainable;
+  return variable->trainable || (!lora && !mix_layer_stores_integers(layer));
 }
 
 static void append_learned(mix_layer *layer, bool frozen, mix_list *learned) {

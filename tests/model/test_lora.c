@@ -519,6 +519,30 @@ static void adapters_continue(void **state) {
   assert_int_equal(mix_npz_count(npz), 8); /* a, alpha, b and bias of two layers */
 }
 
+/* Integers do not train, in whatever layer: those of the model without LoRA are not in the adapter. */
+static void adapters_leave_integers_out(void **state) {
+  (void)state;
+  static const char *const modes[] = {"int8", "int4"};
+  mix_tensor *x = random_values(MIX_SHAPE(4, 12));
+  for (int m = 0; m < 2; m++) {
+    mix_model *model = two_layers("out"), *other = two_layers("out");
+    mix_model_quantize(model, modes[m], .block_size = m ? 4 : 0);
+    mix_model_quantize(other, modes[m], .block_size = m ? 4 : 0);
+    mix_model_enable_lora(model, 2, .filter = "fc1");
+    compile(model);
+    fit(model);
+    mix_model_save_lora(model, in_folder("adapter.npz"));
+    assert_no_error();
+    mix_npz *npz = mix_npz_open(in_folder("adapter.npz"));
+    assert_int_equal(mix_npz_count(npz), 5); /* a, alpha and b of fc1, two biases */
+    assert_non_null(mix_npz_get(npz, "out/bias"));
+    mix_model_load_lora(other, in_folder("adapter.npz"));
+    assert_no_error();
+    assert_values(mix_list_get(mix_model_predict(other, x), 0), mix_list_get(mix_model_predict(model, x), 0),
+                  0);
+  }
+}
+
 /* Of tf_keras, whose configs have no lora_rank. */
 static void files_of_tf_keras(void **state) {
   (void)state;
@@ -597,6 +621,7 @@ int main(void) {
                                      TEST(R15_R17_reversible_embedding),
                                      TEST(merging),
                                      TEST(adapters_continue),
+                                     TEST(adapters_leave_integers_out),
                                      TEST(files_of_tf_keras),
                                      TEST(adapters_of_other_models)};
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
