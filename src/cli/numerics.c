@@ -16,6 +16,15 @@ static int print_report(const cli_options *options, mix_numerics *report) {
   return CLI_OK;
 }
 
+/* The counts begin where a number of an operand is rounded. */
+static void say_nothing_simulated(const cli_options *options) {
+  fprintf(
+      stderr,
+      "warning: --simulate %s rounded nothing: no product of the model has operands in 16 bits%s; expected "
+      "a policy such as --policy mixed_bfloat16\n",
+      options->simulate, options->simulate_except ? " outside the layers of --simulate-except" : "");
+}
+
 /* The shares of numbers that are not 0. */
 static void print_simulated(const cli_options *options) {
   printf("\nSimulated %s, by operand of products, forward and backward\n", options->simulate);
@@ -49,7 +58,10 @@ static int run(cli_options *options) {
   if (!mix_model_fit_with(model, &fit)) return cli_fail();
   code = print_report(options, report);
   const bool json = options->json || (options->format && !strcmp(options->format, "json"));
-  if (options->simulate && !code && !json) print_simulated(options);
+  if (options->simulate && !code && !mix_simulated_count())
+    say_nothing_simulated(options);
+  else if (options->simulate && !code && !json)
+    print_simulated(options);
   return code;
 }
 

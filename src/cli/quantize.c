@@ -52,10 +52,13 @@ static int wrong(const char *message, const char *value) {
 
 /* ---- arguments ---- */
 
-/* "-127,127" */
-static bool read_range(const char *value, int *low, int *high) {
+/* "-127,127". 0,0 is no range, and to the library the default one. */
+static int take_range(const char *option, const char *value, int *low, int *high) {
   int end = 0;
-  return value && sscanf(value, "%9d,%9d%n", low, high, &end) == 2 && !value[end];
+  if (value && sscanf(value, "%9d,%9d%n", low, high, &end) == 2 && !value[end] && (*low || *high))
+    return CLI_OK;
+  return wrong(": expected two integers with a comma between, the smaller one first, such as -127,127",
+               option);
 }
 
 static bool read_epsilon(const char *value, double *epsilon) {
@@ -73,13 +76,9 @@ static int take_integer_option(int argc, char **argv, int *i, mix_quantize_optio
     return good ? CLI_OK : wrong(": expected -1, or a number of 1 or more", "--block-size");
   }
   if (cli_is_option(argc, argv, i, "--weight-range", &value))
-    return read_range(value, &o->weight_low, &o->weight_high)
-               ? CLI_OK
-               : wrong(": expected two integers with a comma between, such as -127,127", "--weight-range");
+    return take_range("--weight-range", value, &o->weight_low, &o->weight_high);
   if (cli_is_option(argc, argv, i, "--input-range", &value))
-    return read_range(value, &o->input_low, &o->input_high)
-               ? CLI_OK
-               : wrong(": expected two integers with a comma between, such as -127,127", "--input-range");
+    return take_range("--input-range", value, &o->input_low, &o->input_high);
   if (cli_is_option(argc, argv, i, "--input-epsilon", &value))
     return read_epsilon(value, &o->input_epsilon)
                ? CLI_OK

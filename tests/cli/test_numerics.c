@@ -86,6 +86,18 @@ static void shares_of_a_simulated_format(void **state) {
   root = printed_object();
   assert_true(json_is_null(json_object_get(root, "simulated")));
   json_decref(root);
+  for (int json = 0; json < 2; json++) {
+    assert_code(run_program("numerics", DIGITS, "--policy", "float32", "--steps", "1", "--simulate", "mxfp8",
+                            json ? "--json" : "--all"),
+                0);
+    assert_has(program_err, "--simulate mxfp8 rounded nothing: no product of the model has operands in 16 "
+                            "bits; expected a policy such as --policy mixed_bfloat16");
+    assert_null(strstr(program_out, "Simulated mxfp8"));
+  }
+  assert_code(run_program("numerics", DIGITS, "--policy", "mixed_bfloat16", "--steps", "1", "--simulate",
+                          "mxfp8", "--simulate-except", "dense_1,dense_2,dense_logits"),
+              0);
+  assert_has(program_err, "in 16 bits outside the layers of --simulate-except");
   assert_code(run_program("numerics", DIGITS, "--stochastic-rounding"), 2);
   assert_has(program_err, "--stochastic-rounding needs --simulate");
   assert_code(run_program("numerics", DIGITS, "--simulate", "mxfp8", "--device", "ref"), 2);

@@ -103,6 +103,10 @@ static void what_is_refused(void **state) {
   assert_code(run_program("quantize", in, out, "--mode", "int8", "--weight-range", "5"), 2);
   assert_has(program_err, "two integers with a comma between");
   assert_code(run_program("quantize", in, out, "--mode", "int8", "--input-range", "1,2,3"), 2);
+  assert_code(run_program("quantize", in, out, "--mode", "int8", "--input-range", "0,0"), 2);
+  assert_code(run_program("quantize", in, out, "--mode", "int8", "--weight-range", "0,0"), 2);
+  assert_has(program_err,
+             "--weight-range: expected two integers with a comma between, the smaller one first");
   assert_code(run_program("quantize", in, out, "--mode", "int8", "--input-epsilon", "-1"), 2);
   assert_has(program_err, "a number of 0 or more");
   assert_code(run_program("quantize", in, in_folder("q.onnx"), "--mode", "float8"), 2);
