@@ -163,11 +163,11 @@ static int64_t block_of(mix_weights_reader *reader, const char *path) {
   return block < rows ? block : rows < usual ? usual : rows;
 }
 
-/* The mode that the group of a layer has, which has `own` weights without one: its first data set is a kernel
- * of integers, of the kernel's shape in int8. False: it has none. */
+/* The mode that the group of a layer has, which has `own` weights there without one, for a and b of LoRA are
+ * merged: its first data set is a kernel of integers, of the kernel's shape in int8. False: it has none. */
 static bool mode_of_group(mix_weights_reader *reader, const char *group, const mix_layer *layer, int count,
                           mix_quantization *to) {
-  const int own = mix_list_count(layer->weights);
+  const int own = mix_list_count(layer->weights) - (layer->lora ? 2 : 0);
   const mix_variable *kernel = mix_list_get(layer->weights, 0);
   mix_dtype dtype;
   mix_shape shape;
@@ -175,7 +175,7 @@ static bool mode_of_group(mix_weights_reader *reader, const char *group, const m
   mix_hdf5 *hdf5 = first && count > own ? mix_keras_file_with(reader->file, first) : NULL;
   if (!hdf5 || !mix_hdf5_has(hdf5, first) || !mix_hdf5_describe(hdf5, first, &dtype, &shape)) return false;
   if (dtype != MIX_INT8) {
-    const int64_t length = count == own + 6 ? history_length(reader, group, own) : 0;
+    const int64_t length = count == own + 6 && !layer->lora ? history_length(reader, group, own) : 0;
     *to = (mix_quantization){.mode = "float8", .amax_history_length = length, .config = {.mode = "float8"}};
     return length > 0;
   }
@@ -202,6 +202,7 @@ static bool quantize_as_group(void *context, const char *path, mix_layer *layer)
   const int count = group ? mix_count_links(reader->file, group) : -1;
   const bool found = count >= 0 && mode_of_group(reader, group, layer, count, &to);
   if (mix_failed() || count < 0) return false;
+  if (found && layer->kind->check_quantization && !layer->kind->check_quantization(layer, &to)) return false;
   return !found || mix_layer_quantize(layer, &to) == MIX_OK;
 }
 

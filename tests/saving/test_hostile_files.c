@@ -8,6 +8,7 @@
 #include "support/folder.h"
 #include "support/sanitizer.h"
 #include "support/skip.h"
+#include <mixtape/lora.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -297,6 +298,46 @@ static void weights_of_another_model(void **state) {
       "((4, 3), (3))");
 }
 
+static mix_model *einsum_model(const char *equation, mix_shape output) {
+  mix_set_semantics("keras3");
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(5, 6));
+  return mix_model_new(x, mix_call(mix_einsum_dense(equation, .output_shape = output, .name = "fc"), x));
+}
+
+/* The config of the one model with the weights of the other. */
+static mix_model *load_mixed(mix_model *configured, mix_model *stored) {
+  size_t sizes[2];
+  mix_model_save(configured, in_folder("configured.keras"));
+  mix_model_save(stored, in_folder("stored.keras"));
+  assert_int_equal(mix_error(), MIX_OK);
+  char *text = mix_zip_read(mix_zip_open(in_folder("configured.keras")), "config.json", SIZE_MAX - 1, sizes);
+  void *hdf5 =
+      mix_zip_read(mix_zip_open(in_folder("stored.keras")), "model.weights.h5", SIZE_MAX - 1, sizes + 1);
+  assert_true(text && hdf5);
+  mix_model *model = mix_model_load(archive_of(text, hdf5, sizes[1], NULL));
+  mix_free(text);
+  mix_free(hdf5);
+  return model;
+}
+
+/* Layers become what their weights are, if they can. */
+static void integers_beside_a_config_of_floats(void **state) {
+  (void)state;
+  const mix_shape output = MIX_SHAPE(5, 4);
+  mix_model *stored = einsum_model("abc,cd->abd", output);
+  mix_model_quantize(stored, "int8");
+  mix_model *model = load_mixed(einsum_model("abc,cd->abd", output), stored);
+  assert_int_equal(mix_error(), MIX_OK);
+  assert_int_equal(mix_tensor_dtype(mix_variable_value(mix_list_get(mix_model_weights(model), 0))), MIX_INT8);
+  mix_model *with_lora = einsum_model("abc,cd->abd", output);
+  mix_model_enable_lora(with_lora, 2);
+  assert_non_null(model = load_mixed(with_lora, stored));
+  assert_int_equal(mix_layer_lora_rank(mix_model_get_layer(model, "fc")), 2);
+  assert_int_equal(mix_list_count(mix_model_weights(model)), 4); /* integers, scale, a and b */
+  expect_refused(load_mixed(einsum_model("...c,cd->...d", MIX_SHAPE(4)), stored), MIX_TYPE_ERROR,
+                 "has an ellipsis");
+}
+
 /* 4 GB that a config of 2 KB says: shapes are compared with the file's before their memory is used. */
 static void weights_that_the_file_does_not_have(void **state) {
   (void)state;
@@ -376,6 +417,7 @@ int main(void) {
                                      FILES_TEST(depth),
                                      FILES_TEST(shared_models_of_models),
                                      FILES_TEST(weights_of_another_model),
+                                     FILES_TEST(integers_beside_a_config_of_floats),
                                      FILES_TEST(weights_that_the_file_does_not_have),
                                      FILES_TEST(state_of_another_optimizer),
                                      FILES_TEST(state_of_an_optimizer_that_was_never_built),
