@@ -3,15 +3,13 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/sha256.h"
 #include "compile/evaluate.h"
 #include "formats/file.h"
 #include "formats/npz.h"
 #include "tensor/shape.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,7 +17,6 @@
 #define SEAL MIX_ARCHIVE_SEAL
 enum {
   DIGITS = MIX_ARCHIVE_DIGITS,
-  DIGEST = DIGITS / 2,
   SEAL_SIZE = MIX_ARCHIVE_SEAL_SIZE,
   SEAL_WORDS = SEAL_SIZE - DIGITS,
   CHUNK_SIZE = 1 << 18
@@ -127,36 +124,13 @@ bool mix_archive_put_text(mix_archive *archive, const char *name, const char *te
 
 /* ---- the seal ---- */
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool started;
-
-static void start(void) {
-  unsigned char digest[DIGEST];
-  /* Without its default context the library reads through a null pointer. */
-  started = OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CRYPTO_STRINGS, NULL) == 1 &&
-            OSSL_LIB_CTX_get0_global_default() && EVP_Digest("", 0, digest, NULL, EVP_sha256(), NULL) == 1;
-}
-
-bool mix_archive_start(void) {
-  pthread_once(&once, start);
-  return started || mix_fail(MIX_MEMORY_ERROR, "checkpoint: the cryptography library cannot start: out of "
-                                               "memory, or it lacks SHA-256");
-}
-
-static void write_digits(const unsigned char digest[DIGEST], char digits[DIGITS + 1]) {
-  for (int i = 0; i < DIGEST; i++) snprintf(digits + 2 * i, 3, "%02x", digest[i]);
-}
-
-static bool digest_failed(const char *call, const char *path) {
-  return mix_fail_runtime("%s: %s: the cryptography library cannot compute SHA-256", call, path);
-}
-
 /* SHA-256 over the first `size` bytes of an open file. */
-static bool digest_of_file(int file, size_t size, unsigned char digest[DIGEST], const char *call,
+static bool digest_of_file(int file, size_t size, unsigned char digest[MIX_SHA256_BYTES], const char *call,
                            const char *path) {
-  EVP_MD_CTX *context = EVP_MD_CTX_new();
+  mix_sha256 hash;
   unsigned char *chunk = mix_alloc(CHUNK_SIZE);
-  bool good = context && chunk && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1;
+  bool good = chunk;
+  mix_sha256_begin(&hash);
   for (size_t done = 0; good && done < size;) {
     size_t want = size - done < CHUNK_SIZE ? size - done : CHUNK_SIZE;
     ssize_t got = pread(file, chunk, want, (off_t)done);
@@ -166,13 +140,12 @@ static bool digest_of_file(int file, size_t size, unsigned char digest[DIGEST], 
       good = false;
       break;
     }
-    good = EVP_DigestUpdate(context, chunk, (size_t)got) == 1;
+    mix_sha256_add(&hash, chunk, (size_t)got);
     done += (size_t)got;
   }
-  good = good && EVP_DigestFinal_ex(context, digest, NULL) == 1;
-  EVP_MD_CTX_free(context);
+  mix_sha256_end(&hash, digest);
   mix_free(chunk);
-  return good || mix_failed() ? good : digest_failed(call, path);
+  return good;
 }
 
 /* False with errno set. A disk that fills up takes a part first and says why when asked to take the rest. */
@@ -192,11 +165,11 @@ static bool seal(const char *part, const char *path, const char *call) {
   int file = open(part, O_RDWR | O_CLOEXEC);
   const off_t size = file < 0 ? -1 : lseek(file, 0, SEEK_END);
   if (size >= 0) errno = EIO; /* a file that is shorter than what was written */
-  unsigned char digest[DIGEST];
+  unsigned char digest[MIX_SHA256_BYTES];
   char digits[DIGITS + 1];
   bool done = size > SEAL_SIZE && digest_of_file(file, (size_t)size - DIGITS, digest, call, path);
   if (done) {
-    write_digits(digest, digits);
+    mix_sha256_text(digest, digits);
     done = write_at(file, digits, DIGITS, size - DIGITS);
   }
   if (!done) mix_fail_io("%s: %s cannot be written: %s", call, path, strerror(errno));
@@ -209,7 +182,7 @@ static bool seal(const char *part, const char *path, const char *call) {
 }
 
 bool mix_archive_save(mix_archive *archive, const char *path, const char *call) {
-  if (!archive || mix_failed() || !mix_archive_start()) return false;
+  if (!archive || mix_failed()) return false;
   char comment[SEAL_SIZE + 1];
   snprintf(comment, sizeof comment, "%s%0*d", SEAL, DIGITS, 0);
   char *part = mix_file_part(path, call);
@@ -229,11 +202,10 @@ static bool check_seal(const char *name, const void *data, size_t size) {
     return mix_fail_format("%s: no whole checkpoint: the seal at its end is missing; "
                            "the file was cut short or is something else",
                            name);
-  unsigned char digest[DIGEST];
+  unsigned char digest[MIX_SHA256_BYTES];
   char digits[DIGITS + 1];
-  if (EVP_Digest(data, size - DIGITS, digest, NULL, EVP_sha256(), NULL) != 1)
-    return digest_failed("checkpoint", name);
-  write_digits(digest, digits);
+  mix_sha256_of(data, size - DIGITS, digest);
+  mix_sha256_text(digest, digits);
   if (memcmp(digits, end - DIGITS, DIGITS) == 0) return true;
   return mix_fail_format("%s: the checkpoint is damaged: its SHA-256 differs from the one in its seal", name);
 }
@@ -255,11 +227,11 @@ static mix_archive *open_archive(const char *name, const void *data, size_t size
 }
 
 mix_archive *mix_archive_load_memory(const char *name, const void *data, size_t size) {
-  return mix_failed() || !mix_archive_start() ? NULL : open_archive(name, data, size, NULL);
+  return mix_failed() ? NULL : open_archive(name, data, size, NULL);
 }
 
 mix_archive *mix_archive_load(const char *path) {
-  if (mix_failed() || !mix_archive_start()) return NULL;
+  if (mix_failed()) return NULL;
   size_t size;
   void *bytes = mix_file_read(path, SIZE_MAX, &size);
   return bytes ? open_archive(path, bytes, size, bytes) : NULL;

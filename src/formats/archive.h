@@ -11,9 +11,6 @@ enum { MIX_ARCHIVE_DIGITS = 64, MIX_ARCHIVE_SEAL_SIZE = sizeof MIX_ARCHIVE_SEAL 
 
 typedef struct mix_archive mix_archive; /* an object: mix_release */
 
-/* Starts the cryptography library, once, which does not survive a failure inside its own start: call it
- * before memory gets scarce. False with the error recorded. */
-bool mix_archive_start(void);
 /* An empty archive; scoped. */
 mix_archive *mix_archive_new(void);
 /* Retains the value. Every dtype is stored bit by bit. Names must differ. */

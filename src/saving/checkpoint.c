@@ -45,7 +45,6 @@ mix_checkpoint *mix_checkpoint_with(const mix_checkpoint_options *given) {
   for (int i = 0; options.variables && i < mix_list_count(options.variables); i++)
     if (!mix_is(mix_list_get(options.variables, i), &mix_variable_class))
       return mix_fail_type("checkpoint: item %d of variables is not a variable", i);
-  if (!mix_archive_start()) return NULL;
   mix_checkpoint *checkpoint = mix_object_new(sizeof *checkpoint, &checkpoint_class);
   if (!checkpoint) return NULL;
   checkpoint->folder = mix_intern(options.folder);

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "compile/evaluate.h"
 #include "data/pipeline/steps.h"
 #include "optim/optimizer.h"
@@ -12,7 +13,6 @@
 #include "tensor/shape.h"
 #include <mixtape/device.h>
 #include <mixtape/graph_rewrite.h>
-#include <openssl/evp.h>
 #include <string.h>
 
 #define ENTRY "run"
@@ -153,23 +153,19 @@ bool mix_run_identity_number(json_t *identity, const char *name, int64_t number)
 
 /* ---- data ---- */
 
-enum { DIGEST = 32 };
-
-static bool digest_tensor(mix_tensor *tensor, char digits[2 * DIGEST + 1]) {
-  unsigned char digest[DIGEST];
+static bool digest_tensor(mix_tensor *tensor, char digits[MIX_SHA256_DIGITS + 1]) {
+  unsigned char digest[MIX_SHA256_BYTES];
   mix_pinned pinned;
   if (mix_evaluate(1, &tensor) != MIX_OK || !mix_tensor_pin(tensor, &pinned)) return false;
-  const size_t size = mix_value_bytes(mix_tensor_dtype(tensor), mix_tensor_shape(tensor));
-  const bool done = EVP_Digest(pinned.data, size, digest, NULL, EVP_sha256(), NULL) == 1;
+  mix_sha256_of(pinned.data, mix_value_bytes(mix_tensor_dtype(tensor), mix_tensor_shape(tensor)), digest);
   mix_tensor_unpin(&pinned);
-  if (!done) mix_fail_runtime("checkpoint: the cryptography library cannot compute SHA-256");
-  for (int i = 0; i < DIGEST && done; i++) snprintf(digits + 2 * i, 3, "%02x", digest[i]);
-  return done;
+  mix_sha256_text(digest, digits);
+  return true;
 }
 
 /* {"array": "float32 (60000, 784)", "sha256": "..."} */
 static bool append_array(json_t *list, mix_tensor *array) {
-  char text[200], digits[2 * DIGEST + 1];
+  char text[200], digits[MIX_SHA256_DIGITS + 1];
   if (!digest_tensor(array, digits)) return false;
   snprintf(text, sizeof text, "%s %s", mix_dtype_name(mix_tensor_dtype(array)),
            MIX_SHAPE_TEXT(mix_tensor_shape(array)));

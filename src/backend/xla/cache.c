@@ -29,16 +29,17 @@ static void put_library(mix_text *key, const mix_pjrt *plugin) {
                          : plugin->path;
   FILE *file = fopen(path, "re");
   char *bytes = mix_calloc(BLOCKS, BLOCK);
-  unsigned char digest[MIX_XLA_DIGEST] = {0};
+  unsigned char digest[MIX_SHA256_BYTES] = {0};
+  char digits[MIX_SHA256_DIGITS + 1];
   struct stat library = {0};
   if (file) fstat(fileno(file), &library);
   const off_t step = library.st_size < BLOCKS * BLOCK ? BLOCK : library.st_size / BLOCKS;
   for (int b = 0; file && bytes && b < BLOCKS; b++)
     if (fseeko(file, b * step, SEEK_SET) == 0 && !fread(bytes + b * BLOCK, 1, BLOCK, file)) break;
-  if (bytes) mix_xla_digest(bytes, BLOCKS * BLOCK, digest);
+  if (bytes) mix_sha256_of(bytes, BLOCKS * BLOCK, digest);
   mix_text_put(key, "%lld ", (long long)library.st_size);
-  for (int i = 0; i < MIX_XLA_DIGEST; i++) mix_text_put(key, "%02x", digest[i]);
-  mix_text_put(key, "\n");
+  mix_sha256_text(digest, digits);
+  mix_text_put(key, "%s\n", digits);
   mix_free(bytes);
   if (file) fclose(file);
 }
@@ -68,10 +69,11 @@ static void put_key(mix_text *key, const char *text) {
   mix_text_put(key, "\n%s", text);
 }
 
-static bool make_key(const char *text, unsigned char digest[MIX_XLA_DIGEST]) {
+static bool make_key(const char *text, unsigned char digest[MIX_SHA256_BYTES]) {
   mix_text key = {.grows = true};
   put_key(&key, text);
-  const bool good = !key.failed && mix_xla_digest(key.text, key.used, digest);
+  const bool good = !key.failed;
+  if (good) mix_sha256_of(key.text, key.used, digest);
   mix_free(key.text);
   return good;
 }
@@ -147,7 +149,7 @@ static pjrt_loaded *compile_text(const char *text, const char *name) {
 
 pjrt_loaded *mix_xla_compile_text(const char *text, const char *name) {
   mix_xla_cache cache = {.folder = -1};
-  unsigned char key[MIX_XLA_DIGEST];
+  unsigned char key[MIX_SHA256_BYTES];
   char driver[MIX_XLA_DRIVER] = "";
   bool kept = !atomic_load(&off) && open_cache(&cache) && make_key(text, key);
   if (kept) read_driver(driver);
@@ -173,7 +175,7 @@ static bool compile_and_keep(const mix_xla_cache *cache, const unsigned char *ke
 
 bool mix_xla_compile_for_target(const char *text, const char *name) {
   mix_xla_cache cache = {.folder = -1};
-  unsigned char key[MIX_XLA_DIGEST];
+  unsigned char key[MIX_SHA256_BYTES];
   size_t size;
   bool good = mix_xla_cache_open(&cache, true);
   if (!good && !mix_failed())

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <openssl/evp.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,21 +93,12 @@ void mix_xla_cache_close(mix_xla_cache *cache) {
 
 typedef struct header {
   char magic[8];
-  unsigned char digest[MIX_XLA_DIGEST]; /* of what follows */
-  unsigned char key[MIX_XLA_DIGEST];
+  unsigned char digest[MIX_SHA256_BYTES]; /* of what follows */
+  unsigned char key[MIX_SHA256_BYTES];
   char driver[MIX_XLA_DRIVER];
 } header;
 static const char magic[8] = "MIXXLA2";
-enum { DIGESTED = offsetof(header, key) };
-
-bool mix_xla_digest(const void *bytes, size_t size, unsigned char digest[MIX_XLA_DIGEST]) {
-  return EVP_Digest(bytes, size, digest, NULL, EVP_sha256(), NULL) == 1;
-}
-
-enum { NAME = 2 * MIX_XLA_DIGEST };
-static void write_name(char name[NAME + 1], const unsigned char key[MIX_XLA_DIGEST]) {
-  for (int i = 0; i < MIX_XLA_DIGEST; i++) snprintf(name + 2 * i, 3, "%02x", key[i]);
-}
+enum { DIGESTED = offsetof(header, key), NAME = MIX_SHA256_DIGITS };
 
 /* A regular file of this user (mix_free), which becomes the one used last; NULL: there is none. A FIFO is
  * opened without waiting for a writer. */
@@ -132,21 +122,21 @@ static char *read_file(int folder, const char *name, size_t *size) {
 }
 
 /* A program that was compiled where no driver was suits every one. */
-static bool is_good(const char *bytes, size_t size, const unsigned char key[MIX_XLA_DIGEST],
+static bool is_good(const char *bytes, size_t size, const unsigned char key[MIX_SHA256_BYTES],
                     const char *driver) {
   header h;
-  unsigned char digest[MIX_XLA_DIGEST];
+  unsigned char digest[MIX_SHA256_BYTES];
   memcpy(&h, bytes, sizeof h);
+  mix_sha256_of(bytes + DIGESTED, size - DIGESTED, digest);
   return !memcmp(h.magic, magic, sizeof magic) && !memcmp(h.key, key, sizeof h.key) &&
-         mix_xla_digest(bytes + DIGESTED, size - DIGESTED, digest) &&
          !memcmp(h.digest, digest, sizeof digest) &&
          (!*h.driver || !strncmp(h.driver, driver, sizeof h.driver));
 }
 
-char *mix_xla_cache_read(const mix_xla_cache *cache, const unsigned char key[MIX_XLA_DIGEST],
+char *mix_xla_cache_read(const mix_xla_cache *cache, const unsigned char key[MIX_SHA256_BYTES],
                          const char *driver, size_t *size) {
   char name[NAME + 1];
-  write_name(name, key);
+  mix_sha256_text(key, name);
   char *bytes = read_file(cache->folder, name, size);
   if (bytes && is_good(bytes, *size, key, driver)) {
     *size -= sizeof(header);
@@ -216,7 +206,7 @@ static bool write_file(int folder, const char *name, const char *bytes, size_t s
   return false;
 }
 
-bool mix_xla_cache_write(const mix_xla_cache *cache, const unsigned char key[MIX_XLA_DIGEST],
+bool mix_xla_cache_write(const mix_xla_cache *cache, const unsigned char key[MIX_SHA256_BYTES],
                          const char *driver, const char *program, size_t size) {
   static atomic_bool told;
   const size_t all = sizeof(header) + size;
@@ -228,12 +218,11 @@ bool mix_xla_cache_write(const mix_xla_cache *cache, const unsigned char key[MIX
   snprintf(h.driver, sizeof h.driver, "%s", driver);
   memcpy(bytes, &h, sizeof h);
   memcpy(bytes + sizeof h, program, size);
-  bool good =
-      mix_xla_digest(bytes + DIGESTED, all - DIGESTED, (unsigned char *)bytes + offsetof(header, digest));
-  write_name(name, key);
+  mix_sha256_of(bytes + DIGESTED, all - DIGESTED, (unsigned char *)bytes + offsetof(header, digest));
+  mix_sha256_text(key, name);
   make_room(cache->folder, all);
   errno = 0;
-  good = good && write_file(cache->folder, name, bytes, all);
+  const bool good = write_file(cache->folder, name, bytes, all);
   if (!good && !atomic_exchange(&told, true))
     mix_log_message(MIX_LOG_WARNING,
                     "MIXTAPE_XLA_CACHE: compiled programs cannot be kept in %s: %s; make room there, name "

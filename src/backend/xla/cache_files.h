@@ -1,12 +1,11 @@
 /* The folder of compiled programs: MIXTAPE_XLA_CACHE, else $XDG_CACHE_HOME/mixtape or ~/.cache/mixtape. */
 #pragma once
 
+#include "base/sha256.h"
 #include <limits.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-enum { MIX_XLA_DIGEST = 32, MIX_XLA_DRIVER = 64 };
+enum { MIX_XLA_DRIVER = 64 };
 
 typedef struct mix_xla_cache {
   char path[PATH_MAX + 16];
@@ -21,12 +20,10 @@ extern uint64_t mix_xla_cache_bytes;
  * recorded: others could write to it, or it cannot be made. */
 bool mix_xla_cache_open(mix_xla_cache *cache, bool make);
 void mix_xla_cache_close(mix_xla_cache *cache);
-/* SHA-256 */
-bool mix_xla_digest(const void *bytes, size_t size, unsigned char digest[MIX_XLA_DIGEST]);
 /* The program with this key (mix_free); NULL: there is none, or it is damaged or of another driver. */
-char *mix_xla_cache_read(const mix_xla_cache *cache, const unsigned char key[MIX_XLA_DIGEST],
+char *mix_xla_cache_read(const mix_xla_cache *cache, const unsigned char key[MIX_SHA256_BYTES],
                          const char *driver, size_t *size);
 /* False: it cannot be written, and the first time a warning says why, or it is larger than all files may
  * be. */
-bool mix_xla_cache_write(const mix_xla_cache *cache, const unsigned char key[MIX_XLA_DIGEST],
+bool mix_xla_cache_write(const mix_xla_cache *cache, const unsigned char key[MIX_SHA256_BYTES],
                          const char *driver, const char *program, size_t size);

@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/loaded.h"
+#include "base/sha256.h"
 #include <curl/curl.h>
-#include <openssl/sha.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -65,10 +65,10 @@ static size_t receive(char *data, size_t one, size_t count, void *context) {
   return size;
 }
 
-static bool checksum_matches(const received *r, const char *expected, char found[65]) {
-  unsigned char digest[32];
-  if (!SHA256(r->data, r->size, digest)) return false;
-  for (int i = 0; i < 32; i++) snprintf(found + 2 * i, 3, "%02x", digest[i]);
+static bool checksum_matches(const received *r, const char *expected, char found[MIX_SHA256_DIGITS + 1]) {
+  unsigned char digest[MIX_SHA256_BYTES];
+  mix_sha256_of(r->data, r->size, digest);
+  mix_sha256_text(digest, found);
   return strcmp(found, expected) == 0;
 }
 
@@ -112,7 +112,7 @@ void *mix_download(const mix_download_request *request, size_t *size, char *reas
     return NULL;
   }
   received r = {.limit = request->limit};
-  char found[65] = "";
+  char found[MIX_SHA256_DIGITS + 1] = "";
   CURLcode code = set_options(curl, request, &r);
   if (code == CURLE_OK) code = library.easy_perform(curl);
   long answer = 0;
