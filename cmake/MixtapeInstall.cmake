@@ -7,7 +7,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INC
 install(TARGETS mixtape EXPORT mixtapeTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
 # libcurl and cairo are not linked: the first download and the first picture load them.
-set(static_libraries jansson zip png jpeg crypto z ${MIXTAPE_HDF5_LINK_LIBRARIES} ${CMAKE_DL_LIBS} m)
+set(static_libraries jansson zip png jpeg z ${CMAKE_DL_LIBS} m)
 target_link_libraries(mixtape_static INTERFACE "$<INSTALL_INTERFACE:${static_libraries}>")
 install(TARGETS mixtape_static EXPORT mixtapeTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)

@@ -24,8 +24,8 @@ set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "mixed precision neural network training
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libmixtape-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 string(JOIN ", " CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-       "${library} (= ${PROJECT_VERSION})" libjansson-dev libzip-dev zlib1g-dev libbz2-dev libhdf5-dev
-       libssl-dev libpng-dev libjpeg-dev)
+       "${library} (= ${PROJECT_VERSION})" libjansson-dev libzip-dev zlib1g-dev libbz2-dev libssl-dev
+       libpng-dev libjpeg-dev)
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "mixed precision neural network training in C: development
  Headers for C and C++, the static library, the manual and the examples of Mixtape.")
 

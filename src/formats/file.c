@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "formats/output_file.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -240,38 +241,60 @@ bool mix_file_commit(const char *part, const char *path, const char *call) {
   return done;
 }
 
-static bool write_fully(int file, const char *data, size_t size) {
-  while (size > 0) {
-    ssize_t put = write(file, data, size);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return false;
-    data += put;
-    size -= (size_t)put;
+/* Says why the part cannot be written, unless an error is recorded, and removes it. */
+static bool part_failed(const char *part, const char *path, const char *call, int reason) {
+  if (reason != EEXIST) unlink(part);
+  return mix_fail_io("%s: %s cannot be written: %s", call, path, strerror(reason));
+}
+
+bool mix_file_write_source(const char *part, const char *path, const mix_piece_source *source,
+                           const char *call) {
+  mix_output_file output;
+  mix_bytes piece;
+  if (!mix_output_open(&output, part)) return part_failed(part, path, call, errno);
+  bool done;
+  do done = source->next(source->context, &piece) && mix_output_put(&output, piece.data, piece.size);
+  while (done && piece.size);
+  int reason = errno;
+  if (!mix_output_close(&output) && done) {
+    reason = errno;
+    done = false;
+  }
+  return done || part_failed(part, path, call, reason);
+}
+
+typedef struct blocks {
+  const mix_bytes *items;
+  int count;
+} blocks;
+
+static bool next_block(void *context, mix_bytes *piece) {
+  blocks *left = context;
+  *piece = (mix_bytes){0};
+  while (left->count && !piece->size) {
+    *piece = *left->items++;
+    left->count--;
   }
   return true;
 }
 
 bool mix_file_write_part(const char *part, const char *path, const mix_bytes *pieces, int count,
                          const char *call) {
-  int file = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  bool done = file >= 0;
-  for (int i = 0; done && i < count; i++) done = write_fully(file, pieces[i].data, pieces[i].size);
-  int reason = errno;
-  if (file >= 0 && close(file) != 0 && done) {
-    reason = errno;
-    done = false;
-  }
-  if (done) return true;
-  if (file >= 0) unlink(part);
-  return mix_fail_io("%s: %s cannot be written: %s", call, path, strerror(reason));
+  blocks all = {pieces, count};
+  return mix_file_write_source(part, path, &(mix_piece_source){.next = next_block, .context = &all}, call);
+}
+
+bool mix_file_replace_from(const char *path, const mix_piece_source *source, const char *call) {
+  char *part = mix_file_part(path, call);
+  const bool done =
+      part && mix_file_write_source(part, path, source, call) && mix_file_commit(part, path, call);
+  mix_free(part);
+  return done;
 }
 
 bool mix_file_replace(const char *path, const mix_bytes *pieces, int count, const char *call) {
-  char *part = mix_file_part(path, call);
-  const bool done =
-      part && mix_file_write_part(part, path, pieces, count, call) && mix_file_commit(part, path, call);
-  mix_free(part);
-  return done;
+  blocks all = {pieces, count};
+  return mix_file_replace_from(path, &(mix_piece_source){.next = next_block, .context = &all}, call);
 }
 
 bool mix_folder_make_last(const char *path) {

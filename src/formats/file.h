@@ -3,12 +3,21 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* A block of memory to write or parse. */
 typedef struct mix_bytes {
   const void *data;
   size_t size;
 } mix_bytes;
+
+/* Bytes that come in pieces, so that they are never in memory at once. */
+typedef struct mix_piece_source {
+  uint64_t size; /* of all pieces */
+  /* The next piece, which stays until the next call; of size 0 at the end. False with the error recorded. */
+  bool (*next)(void *context, mix_bytes *piece);
+  void *context;
+} mix_piece_source;
 
 bool mix_file_exists(const char *path);
 /* The whole file, at most `limit` bytes (more is an error); mix_free it. NULL with the error recorded. */
@@ -30,8 +39,11 @@ bool mix_file_commit(const char *part, const char *path, const char *call);
 /* What comes between: writes `count` blocks one after the other. On failure the part is removed. */
 bool mix_file_write_part(const char *part, const char *path, const mix_bytes *pieces, int count,
                          const char *call);
+bool mix_file_write_source(const char *part, const char *path, const mix_piece_source *source,
+                           const char *call);
 /* All steps: writes `count` blocks one after the other. */
 bool mix_file_replace(const char *path, const mix_bytes *pieces, int count, const char *call);
+bool mix_file_replace_from(const char *path, const mix_piece_source *source, const char *call);
 /* Whose part a file name is: of a file whose name begins with the first `length` bytes of `stem`. */
 typedef enum mix_part_state {
   MIX_PART_NONE,   /* no part of that file */

@@ -1,310 +1,119 @@
-/* Writes HDF5 files by the HDF5 library, into memory. */
+/* Writes HDF5 files: notes objects, lays them out, hands out their bytes. */
 #include "formats/hdf5_writer.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
 #include "compile/evaluate.h"
-#include <hdf5.h>
-#include <pthread.h>
+#include "formats/hdf5_encode.h"
+#include "tensor/shape.h"
 #include <stdio.h>
 #include <string.h>
 
-/* The library's headers would compare versions, and end the program where they differ. */
-#undef H5CHECK
-#define H5CHECK
-
 /* Keras's HDF5_OBJECT_HEADER_LIMIT. */
-enum { MAX_ATTRIBUTE = 64512, MIN_GROWTH = 1 << 16 };
+enum { MAX_ATTRIBUTE = 64512 };
 
 struct mix_hdf5_writer {
   mix_object object;
-  const char *call;  /* interned */
-  hid_t file, links; /* links: the properties of new paths */
+  const char *call; /* interned */
+  mix_hdf5_objects objects;
+  uint64_t end;                    /* of the elements */
+  mix_hdf5_buffer begin, metadata; /* the superblock; what comes behind the elements */
+  int next;                        /* the object whose elements come next */
+  uint64_t written;                /* bytes that were handed out */
+  unsigned char *piece;
+  size_t filled, capacity; /* of the piece */
 };
-
-/* ---- the library ---- */
-
-/* It is not safe for threads, and has one stack of errors, which it would print. */
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-
-typedef struct quiet {
-  H5E_auto2_t print;
-  void *context;
-} quiet;
-
-static quiet begin(void) {
-  quiet former = {NULL, NULL};
-  pthread_mutex_lock(&mutex);
-  H5Eget_auto2(H5E_DEFAULT, &former.print, &former.context);
-  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-  return former;
-}
-
-static void end(quiet former) {
-  H5Eset_auto2(H5E_DEFAULT, former.print, former.context);
-  pthread_mutex_unlock(&mutex);
-}
-
-/* What the library takes for itself is there before; the file's bytes are asked for by mix_realloc. */
-static bool start(void) {
-  enum { ROOM = 4 << 20 };
-  if (!mix_has_room(ROOM)) return false;
-  const quiet former = begin();
-  const bool good = H5open() >= 0;
-  end(former);
-  return good || mix_fail(MIX_MEMORY_ERROR, "the HDF5 library cannot start: out of memory");
-}
-
-/* The innermost error, which says the reason. */
-static herr_t take_reason(unsigned number, const H5E_error2_t *error, void *context) {
-  if (number == 0) *(H5E_error2_t *)context = *error;
-  return 0;
-}
-
-/* To be called before `end`. */
-static bool library_failed(const mix_hdf5_writer *writer, const char *what) {
-  H5E_error2_t reason = {.desc = NULL};
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take_reason, &reason);
-  const bool memory = reason.maj_num == H5E_RESOURCE || reason.min_num == H5E_NOSPACE;
-  return mix_fail(memory ? MIX_MEMORY_ERROR : MIX_RUNTIME_ERROR,
-                  "%s: the HDF5 library cannot write %.200s: %.200s", writer->call, what,
-                  reason.desc ? reason.desc : "it does not say why");
-}
-
-/* ---- memory of the file ---- */
-
-static void *image_malloc(size_t size, H5FD_file_image_op_t operation, void *context) {
-  return mix_alloc(size);
-}
-static void *image_realloc(void *memory, size_t size, H5FD_file_image_op_t operation, void *context) {
-  return mix_realloc(memory, size);
-}
-static herr_t image_free(void *memory, H5FD_file_image_op_t operation, void *context) {
-  mix_free(memory);
-  return 0;
-}
-
-/* The properties of a file in memory that grows by a sixteenth of what is expected. */
-static hid_t memory_access(size_t expected) {
-  const size_t growth = expected / 16 > MIN_GROWTH ? expected / 16 : MIN_GROWTH;
-  H5FD_file_image_callbacks_t callbacks = {
-      .image_malloc = image_malloc, .image_realloc = image_realloc, .image_free = image_free};
-  const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-  if (access >= 0 && H5Pset_fapl_core(access, growth, false) >= 0 &&
-      H5Pset_file_image_callbacks(access, &callbacks) >= 0)
-    return access;
-  if (access >= 0) H5Pclose(access);
-  return H5I_INVALID_HID;
-}
-
-/* ---- the writer ---- */
 
 static void writer_finalize(void *object) {
   mix_hdf5_writer *writer = object;
-  const quiet former = begin();
-  if (writer->links > 0) H5Pclose(writer->links);
-  if (writer->file > 0) H5Fclose(writer->file);
-  end(former);
+  mix_hdf5_objects_end(&writer->objects);
+  mix_free(writer->piece);
+  mix_free(writer->begin.data);
+  mix_free(writer->metadata.data);
 }
 static const mix_class writer_class = {.name = "hdf5_writer", .finalize = writer_finalize};
 
-/* Names of links are UTF-8. The library tells files in memory apart by their names. */
-static bool open_file(mix_hdf5_writer *writer, size_t expected) {
-  static unsigned long number;
-  char name[32];
-  const hid_t access = memory_access(expected);
-  if (access < 0) return false;
-  snprintf(name, sizeof name, "mixtape-%lu", number++);
-  writer->file = H5Fcreate(name, H5F_ACC_TRUNC, H5P_DEFAULT, access);
-  H5Pclose(access);
-  writer->links = H5Pcreate(H5P_LINK_CREATE);
-  return writer->file >= 0 && writer->links >= 0 && H5Pset_create_intermediate_group(writer->links, 1) >= 0 &&
-         H5Pset_char_encoding(writer->links, H5T_CSET_UTF8) >= 0;
-}
-
-mix_hdf5_writer *mix_hdf5_writer_new(const char *call, size_t expected) {
-  if (mix_failed() || !start()) return NULL;
-  mix_hdf5_writer *writer = mix_object_new(sizeof *writer, &writer_class);
+mix_hdf5_writer *mix_hdf5_writer_new(const char *call) {
+  mix_hdf5_writer *writer = mix_failed() ? NULL : mix_object_new(sizeof *writer, &writer_class);
   if (!writer) return NULL;
   writer->call = mix_intern(call);
-  const quiet former = begin();
-  if (!writer->call || !open_file(writer, expected)) library_failed(writer, "the file");
-  end(former);
-  if (!mix_failed()) return mix_scoped(writer);
+  writer->end = MIX_HDF5_SUPERBLOCK_SIZE;
+  if (writer->call && mix_hdf5_objects_begin(&writer->objects)) return mix_scoped(writer);
   mix_release(writer);
   return NULL;
 }
 
-/* Does any link of that path exist? Intermediate links are asked first, as the library wants it. */
-static bool exists(const mix_hdf5_writer *writer, const char *path) {
-  char *part = mix_strdup(path);
-  bool found = part;
-  for (char *slash = part; found && slash; slash = slash ? slash + 1 : NULL) {
-    if ((slash = strchr(slash, '/'))) *slash = 0;
-    found = H5Lexists(writer->file, part, H5P_DEFAULT) > 0;
-    if (slash) *slash = '/';
-  }
-  mix_free(part);
-  return found;
+/* ---- objects ---- */
+
+bool mix_hdf5_is_free(mix_hdf5_writer *writer, const char *path) {
+  return writer && !mix_failed() && mix_hdf5_path_is_free(&writer->objects, path);
 }
 
 bool mix_hdf5_write_group(mix_hdf5_writer *writer, const char *path) {
   if (!writer || mix_failed()) return false;
-  const quiet former = begin();
-  if (*path && !exists(writer, path) && !mix_failed()) {
-    const hid_t group = H5Gcreate2(writer->file, path, writer->links, H5P_DEFAULT, H5P_DEFAULT);
-    if (group < 0 || H5Gclose(group) < 0) library_failed(writer, path);
-  }
-  end(former);
-  return !mix_failed();
+  return mix_hdf5_find_object(&writer->objects, path) ||
+         mix_hdf5_make_object(&writer->objects, path, true, writer->call);
 }
 
-static bool is_group(const mix_hdf5_writer *writer, const char *path) {
-  const hid_t object = H5Oopen(writer->file, path, H5P_DEFAULT);
-  const bool group = object >= 0 && H5Iget_type(object) == H5I_GROUP;
-  if (object >= 0) H5Oclose(object);
-  return group;
-}
-
-bool mix_hdf5_is_free(mix_hdf5_writer *writer, const char *path) {
-  char *part = writer && !mix_failed() ? mix_strdup(path) : NULL;
-  bool free_ = part;
-  if (!part) return false;
-  const quiet former = begin();
-  for (char *slash = strchr(part, '/'); free_ && slash; slash = strchr(slash + 1, '/')) {
-    *slash = 0;
-    if (!exists(writer, part)) break;
-    free_ = is_group(writer, part);
-    *slash = '/';
-  }
-  free_ = free_ && !exists(writer, path);
-  end(former);
-  mix_free(part);
-  return free_ && !mix_failed();
-}
-
-/* ---- data sets ---- */
-
-/* The type, or what stands for none if it could not be made whole. */
-static hid_t whole_type(hid_t type, bool whole) {
-  if (whole || type < 0) return type;
-  H5Tclose(type);
-  return H5I_INVALID_HID;
-}
-
-static hid_t float16_type(void) {
-  const hid_t type = H5Tcopy(H5T_IEEE_F32LE);
-  return whole_type(type, H5Tset_fields(type, 15, 10, 5, 0, 10) >= 0 && H5Tset_size(type, 2) >= 0 &&
-                              H5Tset_ebias(type, 15) >= 0);
-}
-
-/* As h5py stores numpy's bool. */
-static hid_t bool_type(void) {
-  const hid_t type = H5Tenum_create(H5T_STD_I8LE);
-  return whole_type(type, H5Tenum_insert(type, "FALSE", &(signed char){0}) >= 0 &&
-                              H5Tenum_insert(type, "TRUE", &(signed char){1}) >= 0);
-}
-
-/* A type of its own, to be closed. */
-static hid_t type_of(mix_dtype dtype) {
-  switch (dtype) {
-  case MIX_FLOAT16: return float16_type();
-  case MIX_BFLOAT16: return H5Tcreate(H5T_OPAQUE, 2);
-  case MIX_FLOAT32: return H5Tcopy(H5T_IEEE_F32LE);
-  case MIX_FLOAT64: return H5Tcopy(H5T_IEEE_F64LE);
-  case MIX_INT8: return H5Tcopy(H5T_STD_I8LE);
-  case MIX_INT16: return H5Tcopy(H5T_STD_I16LE);
-  case MIX_INT32: return H5Tcopy(H5T_STD_I32LE);
-  case MIX_INT64: return H5Tcopy(H5T_STD_I64LE);
-  case MIX_UINT8: return H5Tcopy(H5T_STD_U8LE);
-  case MIX_BOOL: return bool_type();
-  default: return H5I_INVALID_HID;
-  }
-}
-
-static hid_t space_of(mix_shape shape) {
-  hsize_t dims[MIX_MAX_RANK];
-  for (int i = 0; i < shape.rank; i++) dims[i] = (hsize_t)shape.dims[i];
-  return shape.rank ? H5Screate_simple(shape.rank, dims, NULL) : H5Screate(H5S_SCALAR);
-}
-
-/* Without the time, so that equal tensors give equal files. The bytes in memory are those of the file: both
- * are little-endian. */
-static bool write_data(const mix_hdf5_writer *writer, const char *path, hid_t type, mix_shape shape,
-                       const void *data) {
-  const hid_t space = space_of(shape), create = H5Pcreate(H5P_DATASET_CREATE);
-  const bool ready = type >= 0 && space >= 0 && create >= 0 && H5Pset_obj_track_times(create, false) >= 0;
-  const hid_t set = ready ? H5Dcreate2(writer->file, path, type, space, writer->links, create, H5P_DEFAULT)
-                          : H5I_INVALID_HID;
-  const bool empty = mix_shape_size(shape) == 0;
-  bool good = set >= 0 && (empty || H5Dwrite(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
-  if (set >= 0) good = H5Dclose(set) >= 0 && good;
-  if (create >= 0) H5Pclose(create);
-  if (space >= 0) H5Sclose(space);
-  return good;
+static void place_elements(mix_hdf5_writer *writer, mix_hdf5_object *set) {
+  const uint64_t alignment = set->data_size < MIX_HDF5_LARGE ? 8 : MIX_HDF5_ALIGNMENT;
+  set->data = writer->end + -writer->end % alignment;
+  if (set->data_size) writer->end = set->data + set->data_size;
 }
 
 bool mix_hdf5_write_tensor(mix_hdf5_writer *writer, const char *path, mix_tensor *tensor) {
-  mix_pinned pinned;
-  if (!writer || !tensor || mix_failed() || !mix_tensor_pin(tensor, &pinned)) return false;
+  if (!writer || !tensor || mix_failed()) return false;
   const mix_dtype dtype = mix_tensor_dtype(tensor);
-  const quiet former = begin();
-  const hid_t type = type_of(dtype);
-  if (!write_data(writer, path, type, mix_tensor_shape(tensor), pinned.data)) library_failed(writer, path);
-  if (type >= 0) H5Tclose(type);
-  end(former);
-  mix_tensor_unpin(&pinned);
-  return !mix_failed() &&
-         (dtype != MIX_BFLOAT16 || mix_hdf5_write_text(writer, path, "dtype", mix_dtype_name(dtype)));
+  if (!mix_hdf5_has_type(dtype))
+    return mix_fail_unsupported("%s: '%.200s' is %s, which HDF5 files do not have; expected another dtype",
+                                writer->call, path, mix_dtype_name(dtype));
+  if (mix_hdf5_find_object(&writer->objects, path))
+    return mix_fail_value("%s: '%.200s' is in the HDF5 file already; expected another name", writer->call,
+                          path);
+  mix_hdf5_object *set = mix_hdf5_make_object(&writer->objects, path, false, writer->call);
+  if (!set) return false;
+  set->dtype = dtype;
+  set->shape = mix_tensor_shape(tensor);
+  set->data_size = mix_value_bytes(dtype, set->shape);
+  set->tensor = mix_retain(tensor);
+  place_elements(writer, set);
+  return dtype != MIX_BFLOAT16 || mix_hdf5_write_text(writer, path, "dtype", mix_dtype_name(dtype));
 }
 
 /* ---- attributes ---- */
 
-static bool write_attribute(const mix_hdf5_writer *writer, const char *path, const char *name, hid_t type,
-                            hid_t space, const void *data) {
-  const hid_t object = H5Oopen(writer->file, *path ? path : "/", H5P_DEFAULT);
-  const bool ready = object >= 0 && type >= 0 && space >= 0;
-  const hid_t attribute =
-      ready ? H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT) : H5I_INVALID_HID;
-  bool good = attribute >= 0 && (!data || H5Awrite(attribute, type, data) >= 0);
-  if (attribute >= 0) good = H5Aclose(attribute) >= 0 && good;
-  if (object >= 0) good = H5Oclose(object) >= 0 && good;
-  if (type >= 0) H5Tclose(type);
-  if (space >= 0) H5Sclose(space);
-  return good;
-}
-
-static hid_t text_type(size_t size, H5T_cset_t encoding, H5T_str_t padding) {
-  const hid_t type = H5Tcopy(H5T_C_S1);
-  return whole_type(type, H5Tset_size(type, size) >= 0 && H5Tset_cset(type, encoding) >= 0 &&
-                              H5Tset_strpad(type, padding) >= 0);
+static bool add_text(mix_hdf5_writer *writer, const char *path, mix_hdf5_text text) {
+  mix_hdf5_object *object = mix_hdf5_find_object(&writer->objects, path);
+  if (object) return mix_hdf5_add_text(object, text, writer->call);
+  mix_free(text.bytes);
+  return mix_fail_value("%s: '%.200s' is not in the HDF5 file; expected a group or an array that was written",
+                        writer->call, path);
 }
 
 bool mix_hdf5_write_text(mix_hdf5_writer *writer, const char *path, const char *name, const char *text) {
   if (!writer || mix_failed()) return false;
-  const quiet former = begin();
-  if (!write_attribute(writer, path, name, text_type(H5T_VARIABLE, H5T_CSET_UTF8, H5T_STR_NULLTERM),
-                       H5Screate(H5S_SCALAR), &text))
-    library_failed(writer, name);
-  end(former);
-  return !mix_failed();
+  const size_t length = strlen(text);
+  if (length > UINT32_MAX)
+    return mix_fail_value("%s: the text '%.100s' has %zu bytes; HDF5 files take at most %u", writer->call,
+                          name, length, UINT32_MAX);
+  char *copy = mix_strdup(text);
+  return copy && add_text(writer, path,
+                          (mix_hdf5_text){(char *)name, .variable = true, .count = 1, .width = length,
+                                          .bytes = copy});
 }
 
 /* Texts padded by zeros. */
-static bool write_piece(const mix_hdf5_writer *writer, const char *path, const char *name, int count,
+static bool write_piece(mix_hdf5_writer *writer, const char *path, const char *name, int count,
                         const char *const *texts, size_t width) {
   char *block = mix_calloc((size_t)count, width);
   if (!block) return false;
   for (int i = 0; i < count; i++) memcpy(block + (size_t)i * width, texts[i], strlen(texts[i]));
-  const hid_t type = text_type(width, H5T_CSET_ASCII, H5T_STR_NULLPAD);
-  const hid_t space = H5Screate_simple(1, &(hsize_t){(hsize_t)count}, NULL);
-  const bool good = write_attribute(writer, path, name, type, space, block);
-  mix_free(block);
-  return good || library_failed(writer, name);
+  return add_text(writer, path,
+                  (mix_hdf5_text){(char *)name, .count = count, .width = width, .bytes = block});
 }
 
 /* numpy.array_split: the first pieces are one longer. */
-static bool write_pieces(const mix_hdf5_writer *writer, const char *path, const char *name, int count,
+static bool write_pieces(mix_hdf5_writer *writer, const char *path, const char *name, int count,
                          const char *const *texts, size_t width) {
   int pieces = 1;
   while (((size_t)(count + pieces - 1) / (size_t)pieces) * width > MAX_ATTRIBUTE) pieces++;
@@ -319,12 +128,6 @@ static bool write_pieces(const mix_hdf5_writer *writer, const char *path, const 
 }
 
 /* No texts are an empty array of numbers, as numpy makes of an empty list. */
-static bool write_none(const mix_hdf5_writer *writer, const char *path, const char *name) {
-  return write_attribute(writer, path, name, H5Tcopy(H5T_IEEE_F64LE),
-                         H5Screate_simple(1, &(hsize_t){0}, NULL), NULL) ||
-         library_failed(writer, name);
-}
-
 bool mix_hdf5_write_texts(mix_hdf5_writer *writer, const char *path, const char *name, int count,
                           const char *const *texts) {
   size_t width = 1;
@@ -334,24 +137,164 @@ bool mix_hdf5_write_texts(mix_hdf5_writer *writer, const char *path, const char 
   if (width > MAX_ATTRIBUTE)
     return mix_fail_value("%s: a name in %s has %zu bytes; HDF5 files take at most %d", writer->call, name,
                           width, MAX_ATTRIBUTE);
-  const quiet former = begin();
-  const bool good =
-      count ? write_pieces(writer, path, name, count, texts, width) : write_none(writer, path, name);
-  end(former);
-  return good && !mix_failed();
+  return count ? write_pieces(writer, path, name, count, texts, width)
+               : add_text(writer, path, (mix_hdf5_text){(char *)name});
 }
 
-/* ---- the end ---- */
+/* ---- the layout ---- */
 
-bool mix_hdf5_writer_bytes(mix_hdf5_writer *writer, mix_bytes *bytes) {
-  ssize_t size = -1;
-  void **image = NULL;
-  if (!writer || mix_failed()) return false;
-  const quiet former = begin();
-  if (H5Fflush(writer->file, H5F_SCOPE_GLOBAL) < 0 || (size = H5Fget_file_image(writer->file, NULL, 0)) < 0 ||
-      H5Fget_vfd_handle(writer->file, H5P_DEFAULT, (void **)&image) < 0)
-    library_failed(writer, "the file");
-  end(former);
-  if (!mix_failed()) *bytes = (mix_bytes){*image, (size_t)size};
-  return !mix_failed();
+/* A collection of the global heap takes texts while they have room in its least size. */
+typedef struct collection {
+  size_t begin; /* in the metadata */
+  int count;    /* of its texts; 0: there is none */
+} collection;
+
+enum { COLLECTION_HEAD = 16, TEXT_HEAD = 16 };
+
+static void begin_collection(mix_hdf5_buffer *block, collection *heap, size_t first) {
+  size_t size = COLLECTION_HEAD + TEXT_HEAD + (first + 7) / 8 * 8;
+  if (size < MIX_HDF5_COLLECTION_MIN) size = MIX_HDF5_COLLECTION_MIN;
+  *heap = (collection){.begin = block->size};
+  mix_hdf5_put(block, "GCOL\1\0\0", 8);
+  mix_hdf5_put_number(block, size, 8);
+}
+
+/* The free room, if any, is an object of its own, whose size counts its head. */
+static void end_collection(mix_hdf5_buffer *block, collection *heap) {
+  const size_t used = block->size - heap->begin;
+  if (heap->count && used < MIX_HDF5_COLLECTION_MIN) {
+    const size_t left = MIX_HDF5_COLLECTION_MIN - used;
+    mix_hdf5_put_zeros(block, 8);
+    if (left >= TEXT_HEAD) mix_hdf5_put_number(block, left, 8);
+    mix_hdf5_put_zeros(block, left < TEXT_HEAD ? left - 8 : left - TEXT_HEAD);
+  }
+  heap->count = 0;
+}
+
+/* An empty text is nowhere. */
+static void put_in_collection(mix_hdf5_buffer *block, collection *heap, mix_hdf5_text *text) {
+  if (!text->width) return;
+  const size_t used = block->size - heap->begin + TEXT_HEAD + (text->width + 7) / 8 * 8;
+  if (heap->count && used > MIX_HDF5_COLLECTION_MIN) end_collection(block, heap);
+  if (!heap->count) begin_collection(block, heap, text->width);
+  text->collection = block->address + heap->begin;
+  text->index = ++heap->count;
+  mix_hdf5_put_number(block, (uint64_t)text->index, 8);
+  mix_hdf5_put_number(block, text->width, 8);
+  mix_hdf5_put(block, text->bytes, text->width);
+  mix_hdf5_align(block);
+}
+
+static void put_collections(mix_hdf5_buffer *block, const mix_hdf5_objects *objects) {
+  collection heap = {0};
+  for (int i = 0; i < objects->count; i++)
+    for (int t = 0; t < objects->items[i]->text_count; t++)
+      if (objects->items[i]->texts[t].variable) put_in_collection(block, &heap, &objects->items[i]->texts[t]);
+  end_collection(block, &heap);
+}
+
+/* Members before their group, which holds their addresses. */
+static bool put_objects(mix_hdf5_writer *writer) {
+  mix_hdf5_buffer *block = &writer->metadata;
+  for (int i = writer->objects.count - 1; i >= 0; i--) {
+    mix_hdf5_object *object = writer->objects.items[i];
+    if (object->is_group && !mix_hdf5_put_links(block, object)) return false;
+    if (!mix_hdf5_put_header(block, object, writer->call)) return false;
+  }
+  return true;
+}
+
+static bool lay_out(mix_hdf5_writer *writer) {
+  writer->metadata.address = writer->end + -writer->end % 8;
+  put_collections(&writer->metadata, &writer->objects);
+  if (!put_objects(writer)) return false;
+  mix_hdf5_put_superblock(&writer->begin, writer->objects.items[0], mix_hdf5_here(&writer->metadata));
+  return !writer->begin.failed;
+}
+
+/* ---- pieces ---- */
+
+/* Reading a tensor copies a part of it, so that assignments never wait for a disk: it keeps its value. */
+enum { PIECE = 1 << 20 };
+
+static bool make_room(mix_hdf5_writer *writer, size_t size) {
+  if (size <= writer->capacity) return true;
+  unsigned char *piece = mix_realloc(writer->piece, size);
+  if (!piece) return false;
+  writer->piece = piece;
+  writer->capacity = size;
+  return true;
+}
+
+static void put_zeros(mix_hdf5_writer *writer, uint64_t size) {
+  const size_t room = writer->capacity - writer->filled, count = size < room ? (size_t)size : room;
+  memset(writer->piece + writer->filled, 0, count);
+  writer->filled += count;
+}
+
+/* Elements from `at` on, as many as there is room for. Memory of a device is mapped once, whole. */
+static bool put_elements(mix_hdf5_writer *writer, const mix_hdf5_object *set, size_t at) {
+  mix_pinned pinned;
+  size_t size = set->data_size - at;
+  if (!mix_tensor_pin(set->tensor, &pinned)) return false;
+  const size_t room = writer->capacity - writer->filled;
+  if (mix_memory_device_of(pinned.memory) == &mix_host_memory && size > room) size = room;
+  const bool good = make_room(writer, writer->filled + size);
+  if (good) memcpy(writer->piece + writer->filled, (const char *)pinned.data + at, size);
+  mix_tensor_unpin(&pinned);
+  writer->filled += good ? size : 0;
+  return good;
+}
+
+/* The first set that is not written whole; NULL: there is none. One that is ends. */
+static const mix_hdf5_object *next_set(mix_hdf5_writer *writer, uint64_t position) {
+  for (; writer->next < writer->objects.count; writer->next++) {
+    mix_hdf5_object *set = writer->objects.items[writer->next];
+    if (set->data_size && set->data + set->data_size > position) return set;
+    mix_release(set->tensor);
+    set->tensor = NULL;
+  }
+  return NULL;
+}
+
+/* Superblock, elements, and zeros between them. */
+static bool fill_piece(mix_hdf5_writer *writer) {
+  const uint64_t end = writer->metadata.address;
+  bool good = make_room(writer, PIECE);
+  writer->filled = 0;
+  while (good && writer->filled < writer->capacity && writer->written + writer->filled < end) {
+    const uint64_t position = writer->written + writer->filled;
+    const mix_hdf5_object *set = next_set(writer, position);
+    const uint64_t begin = set ? set->data : end;
+    if (!position) {
+      memcpy(writer->piece, writer->begin.data, writer->begin.size);
+      writer->filled = writer->begin.size;
+    } else if (position < begin) {
+      put_zeros(writer, begin - position);
+    } else {
+      good = put_elements(writer, set, (size_t)(position - begin));
+    }
+  }
+  return good;
+}
+
+static bool next_piece(void *context, mix_bytes *piece) {
+  mix_hdf5_writer *writer = context;
+  const uint64_t end = writer->metadata.address;
+  *piece = (mix_bytes){0};
+  if (mix_failed()) return false;
+  if (writer->written < end) {
+    if (!fill_piece(writer)) return false;
+    *piece = (mix_bytes){writer->piece, writer->filled};
+  } else if (writer->written == end) {
+    *piece = (mix_bytes){writer->metadata.data, writer->metadata.size};
+  }
+  writer->written += piece->size;
+  return true;
+}
+
+bool mix_hdf5_writer_source(mix_hdf5_writer *writer, mix_piece_source *source) {
+  if (!writer || mix_failed() || !lay_out(writer)) return false;
+  *source = (mix_piece_source){mix_hdf5_here(&writer->metadata), next_piece, writer};
+  return true;
 }

@@ -1,11 +1,13 @@
-/* Writing zip archives of members from memory, stored without compression. */
+/* Writing zip archives, whose members are stored without compression. */
 #pragma once
 
 #include "formats/file.h"
 
 typedef struct mix_zip_member {
   const char *name;
-  mix_bytes pieces[2]; /* one after the other; the second may be empty */
+  mix_bytes pieces[2];    /* one after the other; the second may be empty */
+  mix_piece_source source; /* what comes behind them; `next` NULL: nothing */
+  int alignment;          /* of its first byte in the archive, a power of two; 0: none */
 } mix_zip_member;
 
 /* Writes the archive to `part`, a name from mix_file_part, in the order of the members, with `comment` unless

@@ -18,10 +18,13 @@ static json_t *metadata_json(const mix_semantics *rules) {
   return mix_json_whole(json_pack("{s:s,s:s}", "keras_version", rules->keras_version, "date_saved", date));
 }
 
-static bool write_members(const char *path, const char *metadata, const char *config, mix_bytes weights) {
-  const mix_zip_member members[] = {{"metadata.json", {{metadata, strlen(metadata)}}},
-                                    {"config.json", {{config, strlen(config)}}},
-                                    {"model.weights.h5", {weights}}};
+/* The weights begin where their alignment in the HDF5 file holds in the archive too. */
+static bool write_members(const char *path, const char *metadata, const char *config,
+                          mix_piece_source weights) {
+  const mix_zip_member members[] = {
+      {"metadata.json", {{metadata, strlen(metadata)}}},
+      {"config.json", {{config, strlen(config)}}},
+      {.name = "model.weights.h5", .source = weights, .alignment = MIX_HDF5_ALIGNMENT}};
   char *part = mix_file_part(path, CALL);
   const bool done =
       part && mix_zip_write(CALL, path, part, 3, members, NULL) && mix_file_commit(part, path, CALL);
@@ -30,11 +33,11 @@ static bool write_members(const char *path, const char *metadata, const char *co
 }
 
 static bool save_archive(mix_model *model, const char *path, const json_t *structure, bool compiled) {
-  mix_bytes weights;
+  mix_piece_source weights;
   mix_hdf5_writer *file = mix_weights_file(model, CALL, !compiled, true);
   json_t *about = metadata_json(model->semantics);
   char *metadata = about ? mix_json_python_text(about) : NULL, *config = mix_json_python_text(structure);
-  const bool done = metadata && config && mix_hdf5_writer_bytes(file, &weights) &&
+  const bool done = metadata && config && mix_hdf5_writer_source(file, &weights) &&
                     write_members(path, metadata, config, weights);
   mix_free(metadata);
   mix_free(config);
@@ -56,7 +59,7 @@ static bool write_json(mix_hdf5_writer *file, const char *name, json_t *json) {
 
 static bool save_legacy(mix_model *model, const char *path, const json_t *structure, bool compiled) {
   json_t *config = json_object_get(structure, "compile_config");
-  mix_hdf5_writer *file = mix_weights_file_new(model, CALL);
+  mix_hdf5_writer *file = mix_hdf5_writer_new(CALL);
   return mix_hdf5_write_text(file, "", "keras_version", model->semantics->keras_version) &&
          mix_hdf5_write_text(file, "", "backend", "tensorflow") &&
          write_json(file, "model_config", mix_legacy_model_json(structure)) &&

@@ -51,7 +51,7 @@ static void save_arrays(mix_model *model, const char *path) {
 }
 
 static bool save_legacy(mix_model *model, const char *path) {
-  mix_hdf5_writer *file = mix_weights_file_new(model, SAVE);
+  mix_hdf5_writer *file = mix_hdf5_writer_new(SAVE);
   return mix_write_legacy_weights(file, model, "") && mix_hdf5_save(file, path, SAVE);
 }
 

@@ -51,18 +51,19 @@ static bool add_file(writing *w, char *path) {
   return true;
 }
 
-static bool write_part(writing *w, mix_bytes bytes) {
-  written *file = &w->files[w->count - 1];
-  file->part = mix_file_part(file->path, w->call);
-  if (!file->part || mix_file_write_part(file->part, file->path, &bytes, 1, w->call)) return file->part;
-  mix_free(file->part);
-  return file->part = NULL, false;
+/* A part for the file that was added last, unless writing it fails. */
+static bool keep_part(writing *w, char *part, bool done) {
+  w->files[w->count - 1].part = done ? part : NULL;
+  if (!done) mix_free(part);
+  return done;
 }
 
 /* The current shard goes to the disk, and its memory ends. */
 static bool end_shard(writing *w) {
-  mix_bytes bytes;
-  const bool done = mix_hdf5_writer_bytes(w->file, &bytes) && write_part(w, bytes);
+  const char *path = w->files[w->count - 1].path;
+  mix_piece_source bytes;
+  char *part = mix_hdf5_writer_source(w->file, &bytes) ? mix_file_part(path, w->call) : NULL;
+  const bool done = keep_part(w, part, part && mix_file_write_source(part, path, &bytes, w->call));
   mix_release(w->file);
   w->file = NULL;
   return done;
@@ -72,8 +73,7 @@ static bool begin_shard(writing *w) {
   if (w->file && !end_shard(w)) return false;
   if (!add_file(w, shard_path(w, w->count))) return false;
   w->size = 0;
-  /* its memory grows as the values come */
-  MIX_SCOPE { w->file = mix_retain(mix_hdf5_writer_new(w->call, 0)); }
+  MIX_SCOPE { w->file = mix_retain(mix_hdf5_writer_new(w->call)); }
   return w->file && !mix_failed();
 }
 
@@ -82,7 +82,11 @@ static bool write_index(writing *w) {
   char *text = (index = mix_json_whole(index)) ? json_dumps(index, JSON_INDENT(4) | JSON_ENSURE_ASCII) : NULL;
   if (index && !text) mix_fail_memory("an index of shards");
   char *path = text ? mix_strdup(w->path) : NULL;
-  const bool done = path && add_file(w, path) && write_part(w, (mix_bytes){text, strlen(text)});
+  char *part = path && add_file(w, path) ? mix_file_part(path, w->call) : NULL;
+  const bool done =
+      part &&
+      keep_part(w, part,
+                mix_file_write_part(part, path, &(mix_bytes){text, text ? strlen(text) : 0}, 1, w->call));
   free(text);
   json_decref(index);
   return done;

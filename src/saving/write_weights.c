@@ -26,24 +26,6 @@ mix_file_kind mix_file_kind_of(const char *path) {
 
 /* ---- a file ---- */
 
-/* About what the headers of an object or of a data set take. */
-enum { HEADERS = 1024 };
-
-static bool add_size(void *context, const char *path, const char *name, mix_list *variables) {
-  size_t *size = context;
-  *size += HEADERS;
-  for (int i = 0; i < mix_list_count(variables); i++) {
-    const mix_variable *variable = mix_list_items(variables)[i];
-    *size += HEADERS + mix_value_bytes(variable->dtype, variable->shape);
-  }
-  return true;
-}
-
-mix_hdf5_writer *mix_weights_file_new(mix_model *model, const char *call) {
-  size_t size = 0;
-  return mix_visit_weight_tree(model, add_size, &size) ? mix_hdf5_writer_new(call, size) : NULL;
-}
-
 /* Only Keras 3 reads bfloat16 as it is, and nobody float8. */
 bool mix_write_variable(mix_hdf5_writer *file, const char *path, mix_variable *variable, bool bfloat16,
                         bool merged) {
@@ -60,8 +42,8 @@ bool mix_write_variable(mix_hdf5_writer *file, const char *path, mix_variable *v
 }
 
 bool mix_hdf5_save(mix_hdf5_writer *file, const char *path, const char *call) {
-  mix_bytes bytes;
-  return mix_hdf5_writer_bytes(file, &bytes) && mix_file_replace(path, &bytes, 1, call);
+  mix_piece_source bytes;
+  return mix_hdf5_writer_source(file, &bytes) && mix_file_replace_from(path, &bytes, call);
 }
 
 /* ---- objects at their paths ---- */
@@ -92,8 +74,6 @@ mix_hdf5_writer *mix_weights_file(mix_model *model, const char *call, bool no_op
   const bool places = archive && model->semantics->saved_names_skip_seen;
   bool (*visit_all)(mix_model *, mix_weight_visit *, void *) =
       places ? mix_visit_weight_places : mix_visit_weight_tree;
-  size_t size = 0;
-  writing w = {.rules = model->semantics, .no_optimizer = no_optimizer};
-  if (visit_all(model, add_size, &size)) w.file = mix_hdf5_writer_new(call, size);
+  writing w = {mix_hdf5_writer_new(call), model->semantics, no_optimizer};
   return w.file && visit_all(model, write_object, &w) ? w.file : NULL;
 }

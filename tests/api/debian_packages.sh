@@ -35,9 +35,12 @@ for plugin in "$BUILD"/plugins/mixtape_mpi_*.so; do
   depends "$package" "lib${flavor}"
   all+=("$package") names+=("mixtape-$flavor")
 done
-depends "$library" libhdf5
+depends "$library" libjansson
 depends "$development" 'libmixtape0 (= '
 depends "$tools" 'libc6 (>= '
+for unused in libhdf5 libssl; do
+  [[ $(field "$library" Depends) != *$unused* ]] || fail "libmixtape0 depends on $unused"
+done
 # Loaded when first needed, not linked.
 for package in "$library" "$tools"; do
   for loaded in libcairo2 libcurl4; do

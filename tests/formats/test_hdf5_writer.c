@@ -1,5 +1,5 @@
 /* The HDF5 writer: what it writes reads back bit by bit, lists of names stand in pieces, threads may write at
- * once, and an allocation that fails is an error. */
+ * once, and an allocation that fails is an error. The bytes: test_hdf5_layout.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,17 +9,20 @@
 
 #include "base/alloc.h"
 #include "formats/hdf5.h"
-#include "formats/hdf5_writer.h"
+#include "formats/written_hdf5.h"
 #include "support/expect.h"
-#include <hdf5.h>
 #include <mixtape/mixtape.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+static written_hdf5 written; /* the file that is open */
+
 static int end(void **state) {
   (void)state;
+  free(written.data);
+  written = (written_hdf5){0};
   mix_error_clear();
   mix_shutdown();
   return 0;
@@ -27,9 +30,8 @@ static int end(void **state) {
 #define WRITER_TEST(function) cmocka_unit_test_teardown(function, end)
 
 static void open_written(mix_hdf5_writer *writer, mix_hdf5 *file) {
-  mix_bytes bytes;
-  assert_true(mix_hdf5_writer_bytes(writer, &bytes));
-  assert_true(mix_hdf5_open(file, "written", bytes.data, bytes.size));
+  assert_true(take_hdf5(writer, &written));
+  assert_true(mix_hdf5_open(file, "written", written.data, written.size));
 }
 
 /* ---- data sets ---- */
@@ -63,7 +65,7 @@ static void assert_same(mix_tensor *got, mix_tensor *expected) {
 static void every_dtype_and_rank(void **state) {
   (void)state;
   mix_hdf5 file;
-  mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+  mix_hdf5_writer *writer = mix_hdf5_writer_new("test");
   for (int d = 0; d < DTYPES; d++)
     for (int s = 0; s < SHAPES; s++)
       assert_true(mix_hdf5_write_tensor(writer, path_of(dtypes[d], s), made(dtypes[d], shapes[s])));
@@ -73,31 +75,32 @@ static void every_dtype_and_rank(void **state) {
       assert_same(mix_hdf5_tensor(&file, path_of(dtypes[d], s)), made(dtypes[d], shapes[s]));
 }
 
-/* More than the writer expected, so that its memory grows many times. */
+/* Larger than a piece. */
 static void a_large_tensor(void **state) {
   (void)state;
   mix_hdf5 file;
-  mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 100);
+  mix_hdf5_writer *writer = mix_hdf5_writer_new("test");
   mix_tensor *large = mix_range(0, 700000, 1, MIX_FLOAT32);
   assert_true(mix_hdf5_write_tensor(writer, "large", large));
-  mix_bytes bytes;
-  assert_true(mix_hdf5_writer_bytes(writer, &bytes));
-  assert_true(bytes.size > 2800000 && bytes.size < 2800000 + 4096);
-  assert_true(mix_hdf5_open(&file, "written", bytes.data, bytes.size));
+  open_written(writer, &file);
+  assert_true(written.size > 2800000 && written.size < 2800000 + 4096);
+  assert_int_equal(written.pieces, 4); /* three of a MiB each at most, and the headers */
   assert_same(mix_hdf5_tensor(&file, "large"), large);
 }
 
 static void equal_tensors_give_equal_files(void **state) {
   (void)state;
-  mix_bytes bytes[2];
+  written_hdf5 files[2];
   for (int i = 0; i < 2; i++) {
-    mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+    mix_hdf5_writer *writer = mix_hdf5_writer_new("test");
     mix_hdf5_write_tensor(writer, "a/b", mix_range(0, 10, 1, MIX_FLOAT32));
     mix_hdf5_write_text(writer, "a", "name", "text");
-    assert_true(mix_hdf5_writer_bytes(writer, &bytes[i]));
+    assert_true(take_hdf5(writer, &files[i]));
   }
-  assert_int_equal(bytes[0].size, bytes[1].size);
-  assert_memory_equal(bytes[0].data, bytes[1].data, bytes[0].size);
+  assert_int_equal(files[0].size, files[1].size);
+  assert_memory_equal(files[0].data, files[1].data, files[0].size);
+  free(files[0].data);
+  free(files[1].data);
 }
 
 /* ---- groups and paths ---- */
@@ -112,7 +115,7 @@ static void groups(void **state) {
   (void)state;
   mix_hdf5 file;
   char names[256] = "";
-  mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+  mix_hdf5_writer *writer = mix_hdf5_writer_new("test");
   assert_true(mix_hdf5_write_group(writer, "layers/dense/vars"));
   assert_true(mix_hdf5_write_group(writer, "layers/dense/vars"));
   assert_true(mix_hdf5_write_group(writer, ""));
@@ -136,7 +139,7 @@ static void a_large_group_is_read_once(void **state) {
   enum { LINKS = 3000 };
   mix_hdf5 file;
   char path[32];
-  mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+  mix_hdf5_writer *writer = mix_hdf5_writer_new("test");
   for (int i = 0; i < LINKS; i++) {
     snprintf(path, sizeof path, "layers/l%d/vars", i);
     assert_true(mix_hdf5_write_group(writer, path));
@@ -158,10 +161,28 @@ static void a_large_group_is_read_once(void **state) {
 
 static void a_path_that_is_taken(void **state) {
   (void)state;
-  mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+  mix_hdf5_writer *writer = mix_hdf5_writer_new("test");
   assert_true(mix_hdf5_write_tensor(writer, "set", made(MIX_FLOAT32, shapes[1])));
   assert_false(mix_hdf5_write_tensor(writer, "set", made(MIX_FLOAT32, shapes[1])));
-  expect_error(MIX_RUNTIME_ERROR, "test: the HDF5 library cannot write set: ");
+  expect_error(MIX_VALUE_ERROR, "test: 'set' is in the HDF5 file already");
+  assert_false(mix_hdf5_write_tensor(writer, "set/0", made(MIX_FLOAT32, shapes[1])));
+  expect_error(MIX_VALUE_ERROR, "test: 'set/0' cannot be written below 'set', which is an array");
+  assert_false(mix_hdf5_write_group(writer, "set/a/b"));
+  expect_error(MIX_VALUE_ERROR, "test: 'set/a/b' cannot be written below 'set'");
+  assert_false(mix_hdf5_write_tensor(writer, "", made(MIX_FLOAT32, shapes[1])));
+  expect_error(MIX_VALUE_ERROR, "test: '' is in the HDF5 file already");
+  assert_false(mix_hdf5_write_tensor(writer, "f8", made(MIX_FLOAT8_E5M2, shapes[1])));
+  expect_error(MIX_UNSUPPORTED, "test: 'f8' is float8_e5m2, which HDF5 files do not have");
+}
+
+static void attributes_that_are_refused(void **state) {
+  (void)state;
+  mix_hdf5_writer *writer = mix_hdf5_writer_new("test");
+  assert_true(mix_hdf5_write_text(writer, "", "name", "a"));
+  assert_false(mix_hdf5_write_text(writer, "", "name", "b"));
+  expect_error(MIX_VALUE_ERROR, "test: '' has an attribute 'name' already");
+  assert_false(mix_hdf5_write_text(writer, "nowhere", "name", "b"));
+  expect_error(MIX_VALUE_ERROR, "test: 'nowhere' is not in the HDF5 file");
 }
 
 /* ---- attributes ---- */
@@ -195,7 +216,7 @@ static void Z12_lists_of_names_in_pieces(void **state) {
   (void)state;
   mix_hdf5 file;
   mix_hdf5_value value;
-  mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+  mix_hdf5_writer *writer = mix_hdf5_writer_new("test");
   assert_true(write_numbers(writer, "whole", 64512 / 24, 24));
   assert_true(write_numbers(writer, "names", 64512 / 24 + 1, 24));
   assert_true(write_numbers(writer, "many", 3 * 64512 / 16 + 1, 16));
@@ -217,7 +238,7 @@ static void texts_of_any_length(void **state) {
   char *large = malloc(300000);
   memset(large, 'x', 299999);
   large[299999] = 0;
-  mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+  mix_hdf5_writer *writer = mix_hdf5_writer_new("test");
   assert_true(mix_hdf5_write_text(writer, "", "large", large));
   assert_true(mix_hdf5_write_text(writer, "", "empty", ""));
   assert_true(mix_hdf5_write_text(writer, "", "utf8", "Größe"));
@@ -239,24 +260,7 @@ static void texts_of_any_length(void **state) {
   free(large);
 }
 
-/* ---- the library around it ---- */
-
-static herr_t print_nothing(hid_t stack, void *context) {
-  (void)stack, (void)context;
-  return 0;
-}
-
-static void the_caller_s_printing_of_errors_stays(void **state) {
-  (void)state;
-  H5E_auto2_t print;
-  void *context;
-  H5Eset_auto2(H5E_DEFAULT, print_nothing, &print);
-  mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
-  assert_true(mix_hdf5_write_group(writer, "a"));
-  H5Eget_auto2(H5E_DEFAULT, &print, &context);
-  assert_true(print == print_nothing && context == &print);
-  H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-}
+/* ---- threads, and memory that ends ---- */
 
 static void *write_many(void *context) {
   bool *good = context;
@@ -264,12 +268,13 @@ static void *write_many(void *context) {
   for (int i = 0; i < 40; i++)
     MIX_SCOPE {
       mix_hdf5 file;
-      mix_bytes bytes;
-      mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+      written_hdf5 own = {0};
+      mix_hdf5_writer *writer = mix_hdf5_writer_new("test");
       for (int s = 0; s < SHAPES; s++)
         mix_hdf5_write_tensor(writer, &"a/b/c/d/e"[2 * s], made(MIX_FLOAT32, shapes[s]));
-      *good = *good && mix_hdf5_writer_bytes(writer, &bytes) &&
-              mix_hdf5_open(&file, "written", bytes.data, bytes.size) && mix_hdf5_tensor(&file, "b/c/d/e");
+      *good = *good && take_hdf5(writer, &own) && mix_hdf5_open(&file, "written", own.data, own.size) &&
+              mix_hdf5_tensor(&file, "b/c/d/e");
+      free(own.data);
     }
   mix_shutdown();
   return NULL;
@@ -289,20 +294,19 @@ static void threads_write_at_once(void **state) {
 static bool write_some(void) {
   bool good = false;
   MIX_SCOPE {
-    mix_bytes bytes;
-    mix_hdf5_writer *writer = mix_hdf5_writer_new("test", 0);
+    written_hdf5 own = {0};
+    mix_hdf5_writer *writer = mix_hdf5_writer_new("test");
     mix_hdf5_write_tensor(writer, "layers/dense/vars/0", made(MIX_FLOAT16, shapes[3]));
     mix_hdf5_write_tensor(writer, "layers/dense/vars/1", made(MIX_BFLOAT16, shapes[1]));
     mix_hdf5_write_tensor(writer, "flags", made(MIX_BOOL, shapes[1]));
     mix_hdf5_write_text(writer, "layers", "name", "text");
     write_numbers(writer, "names", 3000, 24);
-    good = mix_hdf5_writer_bytes(writer, &bytes);
+    good = take_hdf5(writer, &own);
+    free(own.data);
   }
   return good;
 }
 
-/* The file's own memory among them. What the HDF5 library allocates for itself is small, and it does not
- * survive that such an allocation fails. */
 static void any_allocation_fails(void **state) {
   (void)state;
   const uint64_t before = mix_inject_allocation_failure(-1);
@@ -330,9 +334,9 @@ int main(void) {
       WRITER_TEST(groups),
       WRITER_TEST(a_large_group_is_read_once),
       WRITER_TEST(a_path_that_is_taken),
+      WRITER_TEST(attributes_that_are_refused),
       WRITER_TEST(Z12_lists_of_names_in_pieces),
       WRITER_TEST(texts_of_any_length),
-      WRITER_TEST(the_caller_s_printing_of_errors_stays),
       WRITER_TEST(threads_write_at_once),
       WRITER_TEST(any_allocation_fails),
   };
