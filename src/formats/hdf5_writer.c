@@ -117,14 +117,18 @@ static bool write_pieces(mix_hdf5_writer *writer, const char *path, const char *
                          const char *const *texts, size_t width) {
   int pieces = 1;
   while (((size_t)(count + pieces - 1) / (size_t)pieces) * width > MAX_ATTRIBUTE) pieces++;
-  for (int i = 0, first = 0; i < pieces; i++) {
-    char piece[64];
+  if (pieces == 1) return write_piece(writer, path, name, count, texts, width);
+  const size_t room = strlen(name) + 16;
+  char *piece = mix_alloc(room);
+  bool good = piece;
+  for (int i = 0, first = 0; good && i < pieces; i++) {
     const int length = count / pieces + (i < count % pieces);
-    snprintf(piece, sizeof piece, pieces > 1 ? "%s%d" : "%s", name, i);
-    if (!write_piece(writer, path, piece, length, texts + first, width)) return false;
+    snprintf(piece, room, "%s%d", name, i);
+    good = write_piece(writer, path, piece, length, texts + first, width);
     first += length;
   }
-  return true;
+  mix_free(piece);
+  return good;
 }
 
 /* No texts are an empty array of numbers, as numpy makes of an empty list. */
