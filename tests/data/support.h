@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <mixtape/object.h>
 #include <mixtape/tensor.h>
 #include <stdio.h>
@@ -28,15 +27,6 @@ static inline int data_end(void **state) {
   return folder_end(state);
 }
 #define FOLDER_TEST(test) cmocka_unit_test_setup_teardown(test, folder_begin, data_end)
-
-/* The number of files in the folder. */
-static inline int folder_count(void) {
-  DIR *directory = opendir(test_folder);
-  int count = -2; /* . and .. */
-  while (readdir(directory)) count++;
-  closedir(directory);
-  return count;
-}
 
 static inline void write_file(const char *path, const void *data, size_t size) {
   FILE *file = fopen(path, "wb");

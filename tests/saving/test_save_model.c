@@ -9,7 +9,6 @@
 #include "saving/keras_file.h"
 #include "saving/weight_tree.h"
 #include "support/expect.h"
-#include <dirent.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -750,14 +749,6 @@ static void names_and_models_that_are_refused(void **state) {
   expect_error(MIX_UNSUPPORTED, "is a subclassed model");
   assert_int_equal(mix_model_save_weights(subclassed, in_folder("model.weights.h5")), MIX_OK);
   assert_int_equal(mix_model_load_weights(subclassed, in_folder("model.weights.h5")), MIX_OK);
-}
-
-static int folder_count(void) {
-  DIR *folder = opendir(test_folder);
-  int count = 0;
-  while (readdir(folder)) count++;
-  closedir(folder);
-  return count;
 }
 
 static void files_that_exist(void **state) {

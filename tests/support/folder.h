@@ -3,6 +3,7 @@
 #ifndef TESTS_SUPPORT_FOLDER_H
 #define TESTS_SUPPORT_FOLDER_H
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +31,15 @@ static inline char *in_folder(const char *name) {
   next = (next + 1) % 8;
   snprintf(paths[next], sizeof paths[next], "%s/%s", test_folder, name);
   return paths[next];
+}
+
+/* The number of files in the folder. */
+static inline int folder_count(void) {
+  DIR *directory = opendir(test_folder);
+  int count = -2; /* . and .. */
+  while (readdir(directory)) count++;
+  closedir(directory);
+  return count;
 }
 
 /* Removes that file or folder from the test's folder. */
