@@ -1,5 +1,5 @@
 /* Every public function that returns an object, with plain arguments, when memory runs out: each of its
- * allocations fails in turn, the library's own and those of libzip, OpenSSL and jansson, in a scope that has
+ * allocations fails in turn, the library's own and those of libzip and jansson, in a scope that has
  * no memory yet. It returns NULL with MIX_MEMORY_ERROR, or succeeds all the same. misuse.py writes the calls
  * from the headers. They run in a child process, which is started anew behind a call that ended it. */
 #include <setjmp.h>

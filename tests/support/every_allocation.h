@@ -1,4 +1,4 @@
-/* Failing allocations of the whole process, also those of libzip, OpenSSL, jansson and libc: the test's own
+/* Failing allocations of the whole process, also those of libzip, jansson and libc: the test's own
  * malloc, calloc and realloc stand before the C library's. Not under a sanitizer, which has its own. */
 #ifndef TESTS_SUPPORT_EVERY_ALLOCATION_H
 #define TESTS_SUPPORT_EVERY_ALLOCATION_H

@@ -1,5 +1,5 @@
 /* Constructors and files when memory runs out: each allocation in turn fails, the library's own and those of
- * libzip, OpenSSL, jansson and libc. A call that fails records an error, releases nothing twice and works
+ * libzip, jansson and libc. A call that fails records an error, releases nothing twice and works
  * when there is memory again. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* RTLD_NEXT */
@@ -190,7 +190,7 @@ static void checkpoints_when_any_allocation_fails(void **state) {
   }
 }
 
-/* The first checkpoint of a process, which starts libcrypto, in a child of its own for each allocation. Exit
+/* The first checkpoint of a process, in which no library has begun, in a child of its own for each. Exit
  * code 0: it was saved, or an error is recorded; 1: no allocation has failed; 2: neither. */
 static int first_save(int64_t after) {
   fflush(NULL);
