@@ -181,10 +181,14 @@ static bool seal(const char *part, const char *path, const char *call) {
   return done;
 }
 
+static void unsealed_comment(char comment[SEAL_SIZE + 1]) {
+  snprintf(comment, SEAL_SIZE + 1, "%s%0*d", SEAL, DIGITS, 0);
+}
+
 bool mix_archive_save(mix_archive *archive, const char *path, const char *call) {
   if (!archive || mix_failed()) return false;
   char comment[SEAL_SIZE + 1];
-  snprintf(comment, sizeof comment, "%s%0*d", SEAL, DIGITS, 0);
+  unsealed_comment(comment);
   char *part = mix_file_part(path, call);
   bool done = part &&
               mix_npz_write(call, path, part, archive->count, (const char *const *)archive->names,
@@ -194,18 +198,40 @@ bool mix_archive_save(mix_archive *archive, const char *path, const char *call) 
   return done;
 }
 
+/* The digits over all bytes but the last DIGITS, which are their place. */
+static void digits_of(const void *bytes, size_t size, char digits[DIGITS + 1]) {
+  unsigned char digest[MIX_SHA256_BYTES];
+  mix_sha256_of(bytes, size - DIGITS, digest);
+  mix_sha256_text(digest, digits);
+}
+
+mix_tensor *mix_archive_to_memory(mix_archive *archive, const char *name, const char *call) {
+  if (!archive || mix_failed()) return NULL;
+  char comment[SEAL_SIZE + 1], digits[DIGITS + 1];
+  size_t size = 0;
+  unsealed_comment(comment);
+  char *bytes = mix_npz_write_memory(call, archive->count, (const char *const *)archive->names,
+                                     archive->values, comment, &size);
+  mix_tensor *tensor = NULL;
+  if (bytes) {
+    digits_of(bytes, size, digits);
+    memcpy(bytes + size - DIGITS, digits, DIGITS);
+    tensor = mix_tensor_wrap(bytes, MIX_UINT8, MIX_SHAPE((int64_t)size), mix_free);
+  }
+  if (!tensor) mix_free(bytes);
+  return tensor;
+}
+
 /* ---- reading ---- */
 
 static bool check_seal(const char *name, const void *data, size_t size) {
   const char *end = (const char *)data + size;
   if (size < SEAL_SIZE || memcmp(end - SEAL_SIZE, SEAL, SEAL_WORDS) != 0)
     return mix_fail_format("%s: no whole checkpoint: the seal at its end is missing; "
-                           "the file was cut short or is something else",
+                           "it was cut short or is something else",
                            name);
-  unsigned char digest[MIX_SHA256_BYTES];
   char digits[DIGITS + 1];
-  mix_sha256_of(data, size - DIGITS, digest);
-  mix_sha256_text(digest, digits);
+  digits_of(data, size, digits);
   if (memcmp(digits, end - DIGITS, DIGITS) == 0) return true;
   return mix_fail_format("%s: the checkpoint is damaged: its SHA-256 differs from the one in its seal", name);
 }

@@ -102,7 +102,9 @@ mix_npz *mix_npz_open_memory(const char *name, const void *data, size_t size) {
   zip_source_t *source = zip_source_buffer_create(data, size, 0, &error);
   zip_t *archive = source ? zip_open_from_source(source, ZIP_RDONLY, &error) : NULL;
   if (!archive) {
-    mix_fail_format("%s is not a usable .npz (zip) archive: %s", name, zip_error_strerror(&error));
+    const int code = zip_error_code_zip(&error); /* libzip sets none after some failed allocations */
+    mix_fail(code == ZIP_ER_MEMORY || code == ZIP_ER_OK ? MIX_MEMORY_ERROR : MIX_FORMAT_ERROR,
+             "%s is not a usable .npz (zip) archive: %s", name, zip_error_strerror(&error));
     if (source) zip_source_free(source);
   }
   zip_error_fini(&error);
@@ -222,24 +224,52 @@ static bool prepare_member(const char *name, mix_tensor *tensor, member_data *da
   return true;
 }
 
-bool mix_npz_write(const char *call, const char *path, const char *part, int count, const char *const *names,
-                   mix_tensor *const *tensors, const char *comment) {
-  member_data *data = mix_calloc((size_t)count, sizeof *data);
-  mix_zip_member *members = mix_calloc((size_t)count, sizeof *members);
-  bool done = data && members;
+/* The members of an archive and what they hold. */
+typedef struct prepared_members {
+  int count;
+  member_data *data;
+  mix_zip_member *members;
+} prepared_members;
+
+static bool prepare_members(prepared_members *all, int count, const char *const *names,
+                            mix_tensor *const *tensors) {
+  *all = (prepared_members){count, mix_calloc((size_t)count, sizeof *all->data),
+                            mix_calloc((size_t)count, sizeof *all->members)};
+  bool done = all->data && all->members;
   for (int i = 0; done && i < count; i++) {
     char number[32];
     snprintf(number, sizeof number, "arr_%d", i);
-    done = prepare_member(names && names[i] ? names[i] : number, tensors[i], &data[i], &members[i]);
+    done = prepare_member(names && names[i] ? names[i] : number, tensors[i], &all->data[i], &all->members[i]);
   }
-  done = done && mix_zip_write(call, path, part, count, members, comment);
-  for (int i = 0; data && i < count; i++) {
-    mix_free(data[i].name);
-    mix_free(data[i].converted);
-  }
-  mix_free(members);
-  mix_free(data);
   return done;
+}
+
+static void free_members(prepared_members *all) {
+  for (int i = 0; all->data && i < all->count; i++) {
+    mix_free(all->data[i].name);
+    mix_free(all->data[i].converted);
+  }
+  mix_free(all->members);
+  mix_free(all->data);
+}
+
+bool mix_npz_write(const char *call, const char *path, const char *part, int count, const char *const *names,
+                   mix_tensor *const *tensors, const char *comment) {
+  prepared_members all;
+  const bool done = prepare_members(&all, count, names, tensors) &&
+                    mix_zip_write(call, path, part, count, all.members, comment);
+  free_members(&all);
+  return done;
+}
+
+void *mix_npz_write_memory(const char *call, int count, const char *const *names, mix_tensor *const *tensors,
+                           const char *comment, size_t *size) {
+  prepared_members all;
+  void *bytes = prepare_members(&all, count, names, tensors)
+                    ? mix_zip_write_memory(call, count, all.members, comment, size)
+                    : NULL;
+  free_members(&all);
+  return bytes;
 }
 
 mix_status mix_npz_save(const char *path, int count, const char *const *names, mix_tensor *const *tensors) {

@@ -13,3 +13,6 @@ mix_tensor *mix_npz_get_listed(mix_npz *npz, const char *name);
  * messages. On failure the part is removed. */
 bool mix_npz_write(const char *call, const char *path, const char *part, int count, const char *const *names,
                    mix_tensor *const *tensors, const char *comment);
+/* The same into new memory of `*size` bytes; mix_free it. There must be a tensor. */
+void *mix_npz_write_memory(const char *call, int count, const char *const *names, mix_tensor *const *tensors,
+                           const char *comment, size_t *size);

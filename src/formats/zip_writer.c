@@ -217,21 +217,36 @@ static void put_archive(archive *a, int count, const mix_zip_member *members, co
   put_end(a, (uint64_t)count, begin, comment);
 }
 
+/* Fills what was opened. */
+static bool fill_archive(archive *a, const char *call, int count, const mix_zip_member *members,
+                         const char *comment) {
+  if (!names_are_good(call, count, members)) return false;
+  a->entries = mix_calloc((size_t)count + 1, sizeof *a->entries);
+  if (!a->entries) return false;
+  put_archive(a, count, members, comment);
+  mix_free(a->entries);
+  return !a->failed;
+}
+
 bool mix_zip_write(const char *call, const char *path, const char *part, int count,
                    const mix_zip_member *members, const char *comment) {
   archive a = {0};
-  if (!names_are_good(call, count, members)) return false;
-  a.entries = mix_calloc((size_t)count + 1, sizeof *a.entries);
-  if (!a.entries) return false;
   const bool opened = mix_output_open(&a.output, part);
-  if (opened) put_archive(&a, count, members, comment);
+  bool done = opened && fill_archive(&a, call, count, members, comment);
   int reason = errno;
-  bool done = opened && !a.failed;
   if (opened && !mix_output_close(&a.output) && done) {
     reason = errno;
     done = false;
   }
   if (opened && !done) unlink(part);
-  mix_free(a.entries);
   return done || mix_fail_io("%s: %s cannot be written: %s", call, path, strerror(reason));
+}
+
+void *mix_zip_write_memory(const char *call, int count, const mix_zip_member *members, const char *comment,
+                           size_t *size) {
+  archive a = {0};
+  mix_output_open_memory(&a.output);
+  if (fill_archive(&a, call, count, members, comment)) return mix_output_take(&a.output, size);
+  mix_output_close(&a.output);
+  return NULL;
 }

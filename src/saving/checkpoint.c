@@ -1,4 +1,4 @@
-/* Checkpoints: collects, applies, writes and reads the state of a training run. */
+/* Checkpoints: the object, its values, its files and its form in memory. */
 #include "saving/checkpoint.h"
 
 #include "base/alloc.h"
@@ -19,14 +19,20 @@
 #include <sys/stat.h>
 
 enum { NAME_MAX = 512 };
+#define STEP "step"
+#define TO_MEMORY "checkpoint_to_memory"
+#define FROM_MEMORY "checkpoint_from_memory"
 
 static void checkpoint_finalize(void *object) {
   mix_checkpoint *checkpoint = object;
-  mix_release(checkpoint->model);
-  mix_release(checkpoint->optimizer);
+  for (int i = 0; i < checkpoint->part_count; i++) {
+    mix_release(checkpoint->parts[i].model);
+    mix_release(checkpoint->parts[i].optimizer);
+    json_decref(checkpoint->parts[i].identity);
+  }
+  mix_free(checkpoint->parts);
   mix_release(checkpoint->variables);
   mix_release(checkpoint->data);
-  json_decref(checkpoint->identity);
   mix_folder_lock_release(checkpoint->lock);
   for (int i = 0; i < checkpoint->value_count; i++) mix_release(checkpoint->values[i]);
   mix_free(checkpoint->value_names);
@@ -34,28 +40,69 @@ static void checkpoint_finalize(void *object) {
 }
 static const mix_class checkpoint_class = {.name = "checkpoint", .finalize = checkpoint_finalize};
 
+/* ---- the object ---- */
+
+static bool check_models(const mix_checkpoint_options *options) {
+  if (options->model && options->models)
+    return mix_fail_value("checkpoint: both .model and .models; give one of them");
+  if (options->models && options->optimizer)
+    return mix_fail_value("checkpoint: .models with .optimizer; give .optimizers, one for each model");
+  if (options->optimizers && mix_list_count(options->optimizers) != mix_list_count(options->models))
+    return mix_fail_value("checkpoint: %d optimizers and %d models; give one for each of .models, or NULL",
+                          mix_list_count(options->optimizers), mix_list_count(options->models));
+  if (options->models && !mix_list_count(options->models))
+    return mix_fail_value("checkpoint: .models is an empty list; expected at least one model");
+  return true;
+}
+
+static bool check_variables(mix_list *variables) {
+  for (int i = 0; variables && i < mix_list_count(variables); i++)
+    if (!mix_is(mix_list_get(variables, i), &mix_variable_class))
+      return mix_fail_type("checkpoint: item %d of variables is not a variable", i);
+  return true;
+}
+
+static bool fill_part(mix_checkpoint_part *part, mix_model *model, mix_optimizer *optimizer, uint64_t seed) {
+  if (model && !mix_model_weights_ready(model, "checkpoint")) return false;
+  if (optimizer && !mix_given(optimizer, &mix_optimizer_object_class, "checkpoint", "an optimizer"))
+    return false;
+  part->model = mix_retain(model);
+  part->optimizer = mix_retain(!optimizer && model ? mix_model_optimizer(model) : optimizer);
+  part->identity = mix_run_identity_new(part->model, part->optimizer);
+  return part->identity && mix_run_identity_number(part->identity, "seed", (int64_t)seed);
+}
+
+static bool fill_parts(mix_checkpoint *checkpoint, const mix_checkpoint_options *options) {
+  const int count = options->models ? mix_list_count(options->models) : 1;
+  checkpoint->several = options->models != NULL;
+  checkpoint->parts = mix_calloc((size_t)count, sizeof *checkpoint->parts);
+  if (!checkpoint->parts) return false;
+  checkpoint->part_count = count;
+  if (!checkpoint->several)
+    return fill_part(&checkpoint->parts[0], options->model, options->optimizer, options->seed);
+  for (int i = 0; i < count; i++) {
+    mix_optimizer *optimizer = options->optimizers ? mix_list_get(options->optimizers, i) : NULL;
+    mix_model *model = mix_list_get(options->models, i);
+    if (!mix_model_given(model, "checkpoint") ||
+        !fill_part(&checkpoint->parts[i], model, optimizer, options->seed))
+      return false;
+  }
+  return true;
+}
+
 mix_checkpoint *mix_checkpoint_with(const mix_checkpoint_options *given) {
   MIX_OPTIONS(mix_checkpoint_options, options, given, "checkpoint");
-  if (!options.folder || !*options.folder) return mix_fail_value("checkpoint: the folder's name is missing");
-  if (options.model && !mix_model_weights_ready(options.model, "checkpoint")) return NULL;
-  if (options.optimizer &&
-      !mix_given(options.optimizer, &mix_optimizer_object_class, "checkpoint", "an optimizer"))
-    return NULL;
-  if (!options.optimizer && options.model) options.optimizer = mix_model_optimizer(options.model);
-  for (int i = 0; options.variables && i < mix_list_count(options.variables); i++)
-    if (!mix_is(mix_list_get(options.variables, i), &mix_variable_class))
-      return mix_fail_type("checkpoint: item %d of variables is not a variable", i);
+  if (options.folder && !*options.folder)
+    return mix_fail_value("checkpoint: the folder's name is empty; NULL is a checkpoint in memory alone");
+  if (!check_models(&options) || !check_variables(options.variables)) return NULL;
   mix_checkpoint *checkpoint = mix_object_new(sizeof *checkpoint, &checkpoint_class);
   if (!checkpoint) return NULL;
-  checkpoint->folder = mix_intern(options.folder);
-  checkpoint->model = mix_retain(options.model);
-  checkpoint->optimizer = mix_retain(options.optimizer);
+  checkpoint->folder = options.folder ? mix_intern(options.folder) : NULL;
   checkpoint->variables = mix_retain(options.variables);
   checkpoint->only_newest = options.only_newest;
   checkpoint->force = options.force;
   checkpoint->newest = checkpoint->previous = -1;
-  if (checkpoint->folder) checkpoint->identity = mix_run_identity_new(options.model, options.optimizer);
-  if (checkpoint->identity && mix_run_identity_number(checkpoint->identity, "seed", (int64_t)options.seed))
+  if ((checkpoint->folder || !options.folder) && fill_parts(checkpoint, &options))
     return mix_scoped(checkpoint);
   mix_release(checkpoint);
   return NULL;
@@ -65,6 +112,12 @@ static bool given(const mix_checkpoint *checkpoint, const char *call) {
   if (mix_failed()) return false;
   if (!mix_is(checkpoint, &checkpoint_class)) mix_fail_type("%s: expected a checkpoint", call);
   return !mix_failed();
+}
+
+static bool has_folder(const mix_checkpoint *checkpoint, const char *call) {
+  return checkpoint->folder || mix_fail_value("%s: the checkpoint has no folder, as it was made without "
+                                              "one; use mix_checkpoint_to_memory and from_memory",
+                                              call);
 }
 
 /* ---- values of the user ---- */
@@ -109,116 +162,6 @@ mix_tensor *mix_checkpoint_get(mix_checkpoint *checkpoint, const char *name) {
   if (!given(checkpoint, "checkpoint_get") || !name) return NULL;
   int i = value_named(checkpoint, name);
   return i < 0 ? NULL : checkpoint->values[i];
-}
-
-/* ---- collecting and applying ---- */
-
-static bool put_values(const mix_checkpoint *checkpoint, mix_archive *archive) {
-  char name[NAME_MAX];
-  json_t *names = json_array();
-  for (int i = 0; i < checkpoint->value_count && !mix_failed(); i++) {
-    snprintf(name, sizeof name, "values/%s", checkpoint->value_names[i]);
-    mix_archive_put(archive, name, checkpoint->values[i]);
-    mix_json_append(names, json_string(checkpoint->value_names[i]));
-  }
-  return mix_archive_put_json(archive, "values", names);
-}
-
-mix_archive *mix_checkpoint_collect(mix_checkpoint *checkpoint) {
-  mix_archive *archive = mix_archive_new();
-  if (!archive) return NULL;
-  MIX_SCOPE {
-    uint64_t seed[2];
-    mix_seed_state(seed);
-    mix_archive_put_integers(archive, "seed", 2, (const int64_t *)seed);
-    mix_training_put_kind(archive, checkpoint->model, checkpoint->optimizer);
-    mix_run_identity_put(checkpoint->identity, archive);
-    if (checkpoint->model) {
-      mix_training_put(archive, "weights", mix_model_weights(checkpoint->model));
-      mix_training_put(archive, "generators", mix_training_generators(checkpoint->model));
-      mix_list *states = mix_layer_states(checkpoint->model->layer);
-      if (mix_list_count(states)) mix_training_put(archive, "states", states);
-    }
-    if (checkpoint->optimizer)
-      mix_training_put(archive, "optimizer",
-                       mix_training_optimizer_variables(checkpoint->optimizer, checkpoint->model));
-    if (checkpoint->variables) mix_training_put(archive, "variables", checkpoint->variables);
-    put_values(checkpoint, archive);
-  }
-  return mix_failed() ? NULL : archive;
-}
-
-bool mix_checkpoint_check_run(mix_checkpoint *checkpoint, mix_archive *archive) {
-  return mix_training_check_kind(archive, checkpoint->model, checkpoint->optimizer) &&
-         mix_run_identity_check(checkpoint->identity, archive);
-}
-
-bool mix_checkpoint_forced(mix_checkpoint *checkpoint) {
-  char message[1024];
-  if (!checkpoint->force || mix_error() != MIX_VALUE_ERROR) return false;
-  mix_error_take(message, sizeof message);
-  char *advice = strstr(message, "; resume with");
-  if (advice) *advice = 0; /* which the user has not taken */
-  if (!checkpoint->another) mix_log_message(MIX_LOG_WARNING, "checkpoint: resumed by force: %s", message);
-  return checkpoint->another = true;
-}
-
-/* The variables of a checkpoint and the values that they get. */
-typedef struct restored {
-  mix_list *variables, *values;
-  mix_variable *kept; /* this one stays as it is; NULL: none */
-} restored;
-
-static void append_all(mix_list *to, mix_list *from) {
-  for (int i = 0; from && i < mix_list_count(from); i++) mix_list_append(to, mix_list_items(from)[i]);
-}
-
-static bool get_group(mix_archive *archive, const char *group, mix_list *some, restored *all) {
-  mix_list *values = mix_list_new(0, NULL);
-  if (!mix_training_get(archive, group, some, values)) return false;
-  append_all(all->variables, some);
-  append_all(all->values, values);
-  return !mix_failed();
-}
-
-/* A forced run of another optimizer begins it anew, and keeps its own learning rate. */
-static bool get_optimizer(mix_checkpoint *checkpoint, mix_archive *archive, bool another, restored *all) {
-  mix_optimizer *optimizer = checkpoint->optimizer;
-  mix_list *variables = mix_training_optimizer_variables(optimizer, checkpoint->model);
-  if (another) all->kept = mix_optimizer_plain(optimizer)->learning_rate;
-  if (!variables) return false;
-  const bool saved = mix_archive_has(archive, "optimizer/names");
-  if ((saved || !another) && get_group(archive, "optimizer", variables, all)) return true;
-  if (!another || (saved && !mix_checkpoint_forced(checkpoint))) return false;
-  mix_log_message(MIX_LOG_WARNING, "checkpoint: %s begins anew", mix_optimizer_class_name(optimizer));
-  return true;
-}
-
-static bool get_variables(mix_checkpoint *checkpoint, mix_archive *archive, restored *all) {
-  mix_model *model = checkpoint->model;
-  if (model && (!get_group(archive, "weights", mix_model_weights(model), all) ||
-                !get_group(archive, "generators", mix_training_generators(model), all)))
-    return false;
-  mix_list *states = model ? mix_layer_states(model->layer) : NULL;
-  if (mix_list_count(states) && !get_group(archive, "states", states, all)) return false;
-  const bool another = !mix_checkpoint_check_run(checkpoint, archive);
-  if (another && !mix_checkpoint_forced(checkpoint)) return false;
-  if (checkpoint->optimizer && !get_optimizer(checkpoint, archive, another, all)) return false;
-  return !checkpoint->variables || get_group(archive, "variables", checkpoint->variables, all);
-}
-
-bool mix_checkpoint_apply(mix_checkpoint *checkpoint, mix_archive *archive) {
-  uint64_t seed[2];
-  MIX_SCOPE {
-    restored all = {mix_list_new(0, NULL), mix_list_new(0, NULL)};
-    bool good = mix_archive_get_integers(archive, "seed", 2, (int64_t *)seed) &&
-                get_variables(checkpoint, archive, &all);
-    for (int i = 0; good && i < mix_list_count(all.variables); i++)
-      if (mix_list_items(all.variables)[i] != all.kept)
-        good = mix_variable_assign(mix_list_items(all.variables)[i], mix_list_items(all.values)[i]) == MIX_OK;
-    if (good) mix_seed_restore(seed);
-  }
-  return !mix_failed();
 }
 
 /* ---- files ---- */
@@ -299,16 +242,27 @@ static bool identify_data(mix_checkpoint *checkpoint, mix_iterator *iterator) {
   mix_retain(data);
   mix_release(checkpoint->data);
   checkpoint->data = data;
-  return mix_run_identity_dataset(checkpoint->identity, "data set", data);
+  return mix_run_identity_dataset(checkpoint->parts[0].identity, "data set", data);
+}
+
+/* The whole state, with the position of the iterator unless it is NULL; scoped. */
+static mix_archive *collect_at(mix_checkpoint *checkpoint, int64_t step, mix_iterator *iterator) {
+  mix_archive *archive = identify_data(checkpoint, iterator) ? mix_checkpoint_collect(checkpoint) : NULL;
+  if (archive) mix_archive_put_integers(archive, STEP, 1, &step);
+  if (archive && iterator)
+    mix_iterator_position_put(archive, "place", mix_iterator_dataset(iterator), iterator);
+  return mix_failed() ? NULL : archive;
+}
+
+static bool may_save(mix_checkpoint *checkpoint, int64_t step, mix_iterator *iterator, const char *call) {
+  if (!given(checkpoint, call)) return false;
+  if (iterator && !mix_given(iterator, &mix_iterator_class, call, "an iterator or NULL")) return false;
+  return step >= 0 || mix_fail_value("%s: step is %lld; expected 0 or more", call, (long long)step);
 }
 
 mix_status mix_checkpoint_save(mix_checkpoint *checkpoint, int64_t step, mix_iterator *iterator) {
-  if (!given(checkpoint, "checkpoint_save")) return mix_error();
-  if (iterator && !mix_given(iterator, &mix_iterator_class, "checkpoint_save", "an iterator or NULL"))
+  if (!may_save(checkpoint, step, iterator, "checkpoint_save") || !has_folder(checkpoint, "checkpoint_save"))
     return mix_error();
-  if (step < 0)
-    return mix_fail_status(MIX_VALUE_ERROR, "checkpoint_save: step is %lld; expected 0 or more",
-                           (long long)step);
   int64_t existing = checkpoint->newest < 0 && !mix_rank()
                          ? mix_checkpoint_folder_newest(checkpoint->folder, INT64_MAX, "checkpoint_save")
                          : -1;
@@ -318,13 +272,18 @@ mix_status mix_checkpoint_save(mix_checkpoint *checkpoint, int64_t step, mix_ite
         "checkpoint_save: %s holds checkpoint-%lld.npz of another run; restore it, or name another folder: "
         "it is not overwritten",
         checkpoint->folder, (long long)existing);
-  MIX_SCOPE {
-    mix_archive *archive = identify_data(checkpoint, iterator) ? mix_checkpoint_collect(checkpoint) : NULL;
-    if (archive && iterator)
-      mix_iterator_position_put(archive, "place", mix_iterator_dataset(iterator), iterator);
-    mix_checkpoint_write(checkpoint, archive, step);
-  }
+  MIX_SCOPE { mix_checkpoint_write(checkpoint, collect_at(checkpoint, step, iterator), step); }
   return mix_error();
+}
+
+mix_tensor *mix_checkpoint_to_memory(mix_checkpoint *checkpoint, int64_t step, mix_iterator *iterator) {
+  if (!may_save(checkpoint, step, iterator, TO_MEMORY)) return NULL;
+  mix_tensor *bytes = NULL;
+  MIX_SCOPE {
+    bytes = mix_retain(
+        mix_archive_to_memory(collect_at(checkpoint, step, iterator), "the checkpoint", TO_MEMORY));
+  }
+  return mix_scoped(bytes);
 }
 
 static bool get_values(mix_checkpoint *checkpoint, mix_archive *archive) {
@@ -364,7 +323,7 @@ static bool restore(mix_checkpoint *checkpoint, mix_archive *archive, mix_iterat
 }
 
 int64_t mix_checkpoint_restore(mix_checkpoint *checkpoint, mix_iterator *iterator) {
-  if (!given(checkpoint, "checkpoint_restore")) return -1;
+  if (!given(checkpoint, "checkpoint_restore") || !has_folder(checkpoint, "checkpoint_restore")) return -1;
   if (iterator && !mix_given(iterator, &mix_iterator_class, "checkpoint_restore", "an iterator")) return -1;
   int64_t number = -1;
   MIX_SCOPE {
@@ -372,6 +331,24 @@ int64_t mix_checkpoint_restore(mix_checkpoint *checkpoint, mix_iterator *iterato
     if (archive) restore(checkpoint, archive, iterator);
   }
   return mix_failed() ? -1 : number;
+}
+
+static bool get_step(mix_archive *archive, int64_t *step) {
+  if (!mix_archive_get_integers(archive, STEP, 1, step)) return false;
+  return *step >= 0 || mix_fail_format("%s: '" STEP "' is %lld", mix_archive_path(archive), (long long)*step);
+}
+
+int64_t mix_checkpoint_from_memory(mix_checkpoint *checkpoint, const void *data, size_t size,
+                                   mix_iterator *iterator) {
+  if (!given(checkpoint, FROM_MEMORY)) return -1;
+  if (iterator && !mix_given(iterator, &mix_iterator_class, FROM_MEMORY, "an iterator")) return -1;
+  if (!data) return mix_fail_type(FROM_MEMORY ": data is NULL"), -1;
+  int64_t step = -1;
+  MIX_SCOPE {
+    mix_archive *archive = mix_archive_load_memory(FROM_MEMORY, data, size);
+    if (archive && get_step(archive, &step)) restore(checkpoint, archive, iterator);
+  }
+  return mix_failed() ? -1 : step;
 }
 
 int64_t mix_checkpoint_latest(const char *folder) {
@@ -382,7 +359,8 @@ int64_t mix_checkpoint_latest(const char *folder) {
 }
 
 mix_status mix_checkpoint_delete(mix_checkpoint *checkpoint) {
-  if (!given(checkpoint, "checkpoint_delete")) return mix_error();
+  if (!given(checkpoint, "checkpoint_delete") || !has_folder(checkpoint, "checkpoint_delete"))
+    return mix_error();
   if (!mix_checkpoint_lock(checkpoint, false, "checkpoint_delete")) return mix_error();
   mix_checkpoint_remove(checkpoint);
   checkpoint->newest = checkpoint->previous = -1;

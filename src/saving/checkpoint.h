@@ -6,15 +6,22 @@
 #include "saving/folder_lock.h"
 #include <mixtape/checkpoint.h>
 
+/* A model and its optimizer, both retained, either NULL. */
+typedef struct mix_checkpoint_part {
+  mix_model *model;
+  mix_optimizer *optimizer;
+  json_t *identity; /* run_identity.h; seed and data are in that of the first part */
+} mix_checkpoint_part;
+
 struct mix_checkpoint {
   mix_object object;
-  const char *folder;       /* interned */
-  mix_model *model;         /* borrowed inside fit, else retained; or NULL */
-  mix_optimizer *optimizer; /* retained; NULL */
-  mix_list *variables;      /* retained; NULL */
-  mix_dataset *data;        /* retained: the data set in the identity; NULL */
-  json_t *identity;         /* run_identity.h */
-  mix_folder_lock *lock;    /* NULL: not locked yet */
+  const char *folder;         /* interned; NULL: in memory alone */
+  mix_checkpoint_part *parts; /* at least one */
+  int part_count;
+  bool several;          /* .models was given: the archive has a prefix for each part */
+  mix_list *variables;   /* retained; NULL */
+  mix_dataset *data;     /* retained: the data set in the identity; NULL */
+  mix_folder_lock *lock; /* NULL: not locked yet */
   bool only_newest, force;
   bool another;             /* forced: the checkpoint is another run's */
   int64_t newest, previous; /* numbers of the last two files written or restored; -1: none */
@@ -23,9 +30,20 @@ struct mix_checkpoint {
   mix_tensor **values;      /* retained */
 };
 
+/* checkpoint_state.c */
+
 /* Collects everything that mix_checkpoint_options names and the process's seed; scoped. The caller may add
  * values. */
 mix_archive *mix_checkpoint_collect(mix_checkpoint *checkpoint);
+/* ValueError that names what differs between the run of the archive and this one. */
+bool mix_checkpoint_check_run(mix_checkpoint *checkpoint, mix_archive *archive);
+/* With `force` turns a pending ValueError into a warning, the first one, and returns true. */
+bool mix_checkpoint_forced(mix_checkpoint *checkpoint);
+/* Checks the whole archive against model, optimizer and variables, then assigns. */
+bool mix_checkpoint_apply(mix_checkpoint *checkpoint, mix_archive *archive);
+
+/* checkpoint.c: the files */
+
 /* Locks the folder, once; `make`: creates it if it is missing. */
 bool mix_checkpoint_lock(mix_checkpoint *checkpoint, bool make, const char *call);
 /* Removes all files of checkpoints, and the folder if it is then empty. */
@@ -34,9 +52,3 @@ void mix_checkpoint_remove(mix_checkpoint *checkpoint);
 bool mix_checkpoint_write(mix_checkpoint *checkpoint, mix_archive *archive, int64_t number);
 /* Reads the newest valid file and its number; scoped. NULL without an error if there is none. */
 mix_archive *mix_checkpoint_read(mix_checkpoint *checkpoint, int64_t *number);
-/* ValueError that names what differs between the run of the archive and this one. */
-bool mix_checkpoint_check_run(mix_checkpoint *checkpoint, mix_archive *archive);
-/* With `force` turns a pending ValueError into a warning, the first one, and returns true. */
-bool mix_checkpoint_forced(mix_checkpoint *checkpoint);
-/* Checks the whole archive against model, optimizer and variables, then assigns. */
-bool mix_checkpoint_apply(mix_checkpoint *checkpoint, mix_archive *archive);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define ENTRY "run"
+enum { ENTRY_MAX = 64 }; /* with a prefix */
 
 /* ---- configs ---- */
 
@@ -217,8 +218,10 @@ bool mix_run_identity_dataset(json_t *identity, const char *name, mix_dataset *d
 
 /* ---- comparison ---- */
 
-bool mix_run_identity_put(json_t *identity, mix_archive *archive) {
-  return mix_archive_put_json(archive, ENTRY, json_incref(identity));
+bool mix_run_identity_put(json_t *identity, mix_archive *archive, const char *prefix) {
+  char name[ENTRY_MAX];
+  snprintf(name, sizeof name, "%s" ENTRY, prefix);
+  return mix_archive_put_json(archive, name, json_incref(identity));
 }
 
 static void append_value(mix_text *text, const json_t *value) {
@@ -294,9 +297,11 @@ static bool compare(json_t *identity, json_t *theirs, const char *where, const c
   return !mix_failed();
 }
 
-bool mix_run_identity_check(json_t *identity, mix_archive *archive) {
+bool mix_run_identity_check(json_t *identity, mix_archive *archive, const char *prefix) {
   const char *path = mix_archive_path(archive);
-  char *text = mix_archive_has(archive, ENTRY) ? mix_archive_get_text(archive, ENTRY) : NULL;
+  char name[ENTRY_MAX];
+  snprintf(name, sizeof name, "%s" ENTRY, prefix);
+  char *text = mix_archive_has(archive, name) ? mix_archive_get_text(archive, name) : NULL;
   json_t *theirs = text ? mix_json_parse(text, path) : NULL;
   mix_free(text);
   compare(identity, theirs, "in the checkpoint", path, MIX_RESUME_REMEDY, MIX_RESUME_REMEDY);

@@ -22,9 +22,10 @@ bool mix_run_identity_arrays(json_t *identity, const char *name, mix_list *array
 /* Adds the steps of a data set with their numbers, and its arrays. A generator has no digest: a warning. */
 bool mix_run_identity_dataset(json_t *identity, const char *name, mix_dataset *dataset);
 
-bool mix_run_identity_put(json_t *identity, mix_archive *archive);
+/* As "run" behind a prefix, which may be empty. */
+bool mix_run_identity_put(json_t *identity, mix_archive *archive, const char *prefix);
 /* ValueError that names the first difference. Only members that both have are compared: an older checkpoint
  * has none. */
-bool mix_run_identity_check(json_t *identity, mix_archive *archive);
+bool mix_run_identity_check(json_t *identity, mix_archive *archive, const char *prefix);
 /* The same with the identity of rank 0, as JSON text. */
 bool mix_run_identity_compare(json_t *identity, const char *first);

@@ -160,8 +160,11 @@ static json_t *kind_of(mix_model *model, mix_optimizer *optimizer) {
   return lines;
 }
 
-bool mix_training_put_kind(mix_archive *archive, mix_model *model, mix_optimizer *optimizer) {
-  return mix_archive_put_json(archive, "kind", kind_of(model, optimizer));
+bool mix_training_put_kind(mix_archive *archive, const char *prefix, mix_model *model,
+                           mix_optimizer *optimizer) {
+  char name[NAME_MAX];
+  snprintf(name, sizeof name, "%skind", prefix);
+  return mix_archive_put_json(archive, name, kind_of(model, optimizer));
 }
 
 /* The name of layer `index` in the order of the walk; decrements `*index` per layer. */
@@ -174,8 +177,12 @@ static const char *layer_name_at(mix_layer *layer, int *index) {
   return NULL;
 }
 
-bool mix_training_check_kind(mix_archive *archive, mix_model *model, mix_optimizer *optimizer) {
-  json_t *theirs = mix_archive_get_json(archive, "kind"), *ours = theirs ? kind_of(model, optimizer) : NULL;
+bool mix_training_check_kind(mix_archive *archive, const char *prefix, mix_model *model,
+                             mix_optimizer *optimizer) {
+  char name_of_kind[NAME_MAX];
+  snprintf(name_of_kind, sizeof name_of_kind, "%skind", prefix);
+  json_t *theirs = mix_archive_get_json(archive, name_of_kind),
+         *ours = theirs ? kind_of(model, optimizer) : NULL;
   for (size_t i = 0; ours && !mix_failed() && (i < json_array_size(ours) || i < json_array_size(theirs));
        i++) {
     const char *a = json_string_value(json_array_get(ours, i)),

@@ -21,9 +21,11 @@ bool mix_training_get(mix_archive *archive, const char *group, mix_list *variabl
   "resume with what it was made with, or by force (--resume=force, .force), which begins the epoch anew"
 
 /* Generation, classes and policies of the layers, and the optimizer (either may be NULL): what the variables
- * do not show. */
-bool mix_training_put_kind(mix_archive *archive, mix_model *model, mix_optimizer *optimizer);
-bool mix_training_check_kind(mix_archive *archive, mix_model *model, mix_optimizer *optimizer);
+ * do not show. Under the name "kind" behind a prefix, which may be empty. */
+bool mix_training_put_kind(mix_archive *archive, const char *prefix, mix_model *model,
+                           mix_optimizer *optimizer);
+bool mix_training_check_kind(mix_archive *archive, const char *prefix, mix_model *model,
+                             mix_optimizer *optimizer);
 
 /* Stores JSON as a text; takes over the reference. */
 bool mix_archive_put_json(mix_archive *archive, const char *name, json_t *json);

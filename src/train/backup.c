@@ -250,7 +250,7 @@ static bool get_callbacks(mix_fit_state *f) {
 /* The data, and the batch size of arrays, become part of the run's identity. */
 static bool identify_data(mix_fit_state *f) {
   const mix_batches *batches = f->adapter.batches;
-  json_t *identity = f->checkpoint->identity;
+  json_t *identity = f->checkpoint->parts[0].identity;
   return mix_fit_identify_data(f, identity) &&
          (!batches || has_own_rows(f) ||
           mix_run_identity_number(identity, "batch_size", mix_batches_size(batches, 0)));

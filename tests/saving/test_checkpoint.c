@@ -116,8 +116,8 @@ static void entries_of_a_checkpoint(void **state) {
   assert_int_equal(mix_checkpoint_delete(again), MIX_OK);
   assert_int_equal(access(FOLDER, F_OK), -1);
   /* Without a folder, and with wrong objects. */
-  assert_null(mix_checkpoint_new(NULL));
-  assert_error(MIX_VALUE_ERROR, "folder");
+  assert_null(mix_checkpoint_new(""));
+  assert_error(MIX_VALUE_ERROR, "the folder's name is empty");
   assert_null(mix_checkpoint_new(FOLDER, .variables = mix_list_of(model)));
   assert_error(MIX_TYPE_ERROR, "variables");
   assert_int_equal(mix_checkpoint_save((mix_checkpoint *)model, 1, NULL), MIX_TYPE_ERROR);
