@@ -47,11 +47,14 @@ foreach(flavor openmpi mpich)
   list(FILTER compile INCLUDE REGEX "^-I")
   list(TRANSFORM compile REPLACE "^-I" "")
   list(FILTER link INCLUDE REGEX "^-([lL]|Wl,)")
+  # What a program of this flavour compiles and links: the plug-in, and hosts in tests and examples.
+  add_library(mixtape_host_${flavor} INTERFACE)
+  target_include_directories(mixtape_host_${flavor} SYSTEM INTERFACE ${compile})
+  target_link_libraries(mixtape_host_${flavor} INTERFACE ${link})
   add_library(mixtape_mpi_${flavor} MODULE ${PROJECT_SOURCE_DIR}/src/distribute/mpi/plugin.c)
   target_include_directories(mixtape_mpi_${flavor} PRIVATE ${PROJECT_SOURCE_DIR}/src)
-  target_include_directories(mixtape_mpi_${flavor} SYSTEM PRIVATE ${compile})
   target_compile_options(mixtape_mpi_${flavor} PRIVATE ${MIXTAPE_WARNINGS})
-  target_link_libraries(mixtape_mpi_${flavor} PRIVATE ${link})
+  target_link_libraries(mixtape_mpi_${flavor} PRIVATE mixtape_host_${flavor})
   set_target_properties(mixtape_mpi_${flavor} PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY
                                                          ${PROJECT_BINARY_DIR}/plugins)
   install(TARGETS mixtape_mpi_${flavor} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/mixtape

@@ -34,6 +34,16 @@ typedef struct mix_distribution mix_distribution;
  * distribution of one rank, and MPI is not loaded. A process has one; later calls return the same. OSError if
  * there is no plug-in, RuntimeError if MPI does not start. Scoped. */
 MIX_API mix_distribution *mix_distribution_mpi(void);
+/* The processes of a communicator of the host program, which has called MPI_Init_thread with
+ * MPI_THREAD_MULTIPLE: all its ranks make this call, together. In C mix_distribution_mpi_of(communicator) of
+ * mixtape/mpi.h; here `communicator` is its Fortran handle, which is an int in every flavour: MPI_Comm_c2f of
+ * it, the integer of `use mpi`, or comm%MPI_VAL of `use mpi_f08`. `flavor` ("openmpi", "mpich") says which
+ * MPI a program has loaded that loaded it locally; NULL: it is asked. Messages go through a duplicate: the
+ * host's own traffic and error handlers stay its own. MPI is neither started nor ended. Each call makes
+ * another distribution, and the end of one is collective: mix_set_distribution(NULL), or another, and its
+ * last release, before MPI_Finalize. Scoped. RuntimeError if MPI has not started, has ended, or has too low a
+ * thread level; ValueError for an unknown flavour; OSError if there is no plug-in. */
+MIX_API mix_distribution *mix_distribution_mpi_from(int communicator, const char *flavor);
 /* Sets the distribution of the process, which training and collectives use from now on. NULL: none. If nobody
  * has set the number of threads, the ranks of a machine share its cores, unless the launcher has bound them
  * to cores of their own. Setting NULL and releasing the last reference ends MPI, together with all ranks. */

@@ -4,10 +4,12 @@
 
 #include <mixtape/dtype.h>
 
+enum { MIX_COMMUNICATORS = 255 }; /* in the life of a process, of different rank or number of ranks */
+
 typedef struct mix_communicator mix_communicator;
 struct mix_communicator {
   int rank, ranks;
-  unsigned number; /* 1 to 15: part of the key of plans */
+  unsigned number; /* 1 to MIX_COMMUNICATORS: part of the key of plans */
   /* Each returns NULL, or why it failed: interned text. After a failure every call fails. */
   /* Begins to replace the elements by their sums over the ranks. The memory is not to be touched until
    * `finish` for its address. */

@@ -101,10 +101,11 @@ mix_context mix_context_default(void) {
 /* A function of the settings alone: restoring former settings finds the plans compiled under them again. */
 uint64_t mix_context_key(const mix_context *context) {
   int number = 0;
+  const unsigned communicator = context->communicator ? context->communicator->number : 0;
   while (number < device_count && devices[number] != context->backend) number++;
-  return (uint64_t)number << 56 | (uint64_t)context->memory << 54 | (uint64_t)mix_deterministic() << 53 |
-         (uint64_t)context->precision.float32 << 52 | (uint64_t)context->precision.accumulation << 48 |
-         (uint64_t)(context->communicator ? context->communicator->number & 15 : 0) << 44 |
+  return (uint64_t)(communicator >> 4) << 60 | (uint64_t)number << 56 | (uint64_t)context->memory << 54 |
+         (uint64_t)mix_deterministic() << 53 | (uint64_t)context->precision.float32 << 52 |
+         (uint64_t)context->precision.accumulation << 48 | (uint64_t)(communicator & 15) << 44 |
          (uint64_t)context->threads << 32 | mix_cpu_features();
 }
 

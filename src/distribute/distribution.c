@@ -1,9 +1,10 @@
-/* The distribution of the process. */
+/* Distributions: that of the processes started together, and those of communicators of a host program. */
 #include "distribute/distribute.h"
 
 #include "base/error.h"
 #include "base/object.h"
 #include "base/processor.h"
+#include "distribute/communicators.h"
 #include "distribute/exchange.h"
 #include "distribute/plugin.h"
 #include <mixtape/device.h>
@@ -13,25 +14,48 @@
 
 struct mix_distribution {
   mix_object object;
-  mix_exchange *exchange; /* NULL: one process */
+  mix_exchange *exchange;         /* NULL: one process */
+  mix_communicator *communicator; /* NULL: one rank */
   int rank, ranks;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static mix_distribution *only;              /* borrowed, while it lives */
+static mix_distribution *only;              /* of mix_distribution_mpi: borrowed, while it lives */
 static _Atomic(mix_distribution *) current; /* retained */
 static bool ended;                          /* MPI starts once in a process */
 
 static void distribution_finalize(void *object) {
   mix_distribution *distribution = object;
   pthread_mutex_lock(&lock);
-  only = NULL;
-  ended |= distribution->exchange != NULL;
+  const bool started = distribution == only;
+  if (started) only = NULL;
+  ended |= started && distribution->exchange;
   pthread_mutex_unlock(&lock);
+  mix_communicator_let_go(distribution->communicator);
   if (distribution->exchange) mix_exchange_close(distribution->exchange);
 }
 
 static const mix_class distribution_class = {.name = "distribution", .finalize = distribution_finalize};
+
+static mix_distribution *new_distribution(void) {
+  mix_distribution *made = mix_object_new(sizeof *made, &distribution_class);
+  if (made) made->ranks = 1;
+  return made;
+}
+
+/* Takes `made`. NULL with the error recorded. */
+static mix_distribution *join(mix_distribution *made, const mix_transport *transport, const int *host) {
+  if (made && transport) made->exchange = mix_exchange_open(transport, host);
+  if (!made || !made->exchange) return mix_release(made), NULL;
+  const mix_exchange_place place = mix_exchange_place_of(made->exchange);
+  made->rank = place.rank;
+  made->ranks = place.ranks;
+  if (place.ranks > 1 && !(made->communicator = mix_communicator_take(made->exchange)))
+    return mix_release(made), NULL;
+  return made;
+}
+
+/* ---- the processes that were started together ---- */
 
 static mix_distribution *start(void) {
   if (ended)
@@ -40,17 +64,8 @@ static mix_distribution *start(void) {
     return mix_fail_runtime(
         "distribution_mpi: srun started several processes without MPI, which would each train "
         "alone; give it --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH)");
-  mix_distribution *made = mix_object_new(sizeof *made, &distribution_class);
-  if (!made) return NULL;
-  made->ranks = 1;
-  if (!mix_mpi_launched()) return made;
-  const mix_transport *transport = mix_mpi_plugin();
-  made->exchange = transport ? mix_exchange_open(transport, 1) : NULL;
-  if (!made->exchange) return mix_release(made), NULL;
-  const mix_exchange_place place = mix_exchange_place_of(made->exchange);
-  made->rank = place.rank;
-  made->ranks = place.ranks;
-  return made;
+  mix_distribution *made = new_distribution();
+  return !made || !mix_mpi_launched() ? made : join(made, mix_mpi_plugin(), NULL);
 }
 
 mix_distribution *mix_distribution_mpi(void) {
@@ -66,6 +81,16 @@ mix_distribution *mix_distribution_mpi(void) {
   return mix_scoped(found);
 }
 
+/* ---- the processes of a host's communicator ---- */
+
+mix_distribution *mix_distribution_mpi_from(int communicator, const char *flavor) {
+  if (mix_failed()) return NULL;
+  const mix_transport *transport = mix_mpi_plugin_of_host(flavor);
+  return mix_scoped(transport ? join(new_distribution(), transport, &communicator) : NULL);
+}
+
+/* ---- the one in force ---- */
+
 static void share_cores(const mix_distribution *distribution) {
   const mix_exchange_place place = mix_exchange_place_of(distribution->exchange);
   if (getenv("MIXTAPE_THREADS") || getenv("OMP_NUM_THREADS")) return;
@@ -78,8 +103,7 @@ mix_status mix_set_distribution(mix_distribution *distribution) {
   if (mix_failed()) return mix_error();
   if (distribution && !mix_is(distribution, &distribution_class))
     return mix_fail_status(MIX_TYPE_ERROR, "set_distribution: expected a distribution or NULL");
-  mix_communicator *c =
-      distribution && distribution->ranks > 1 ? mix_exchange_communicator(distribution->exchange) : NULL;
+  mix_communicator *c = distribution ? distribution->communicator : NULL;
   mix_communicator_set(c);
   if (c) share_cores(distribution);
   if (c && !c->rank && distribution != atomic_load(&current)) mix_exchange_log_ranks(distribution->exchange);

@@ -11,6 +11,7 @@
 #include "distribute/watch.h"
 #include "tensor/shape.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -46,8 +47,9 @@ typedef struct scratch {
 } scratch;
 
 struct mix_exchange {
-  mix_communicator communicator; /* first: its functions get its address */
   const mix_transport *transport;
+  const int *host; /* while it opens: the handle of the host's communicator; NULL: there is none */
+  mix_transport_link *link;
   mix_exchange_place place;
   pthread_t thread;
   pthread_mutex_t lock;
@@ -87,7 +89,7 @@ static int sum_whole(mix_exchange *x, const void *own, void *result, mix_dtype d
   void *all = scratch_of(&x->received, bytes * (size_t)ranks);
   if (!at || !all) return NO_MEMORY;
   for (int r = 0; r <= ranks; r++) at[r] = bytes * (size_t)r;
-  const int code = x->transport->gather(own, all, at);
+  const int code = x->transport->gather(x->link, own, all, at);
   if (!code) mix_sum_parts(dtype, all, ranks, count, result);
   return code;
 }
@@ -101,10 +103,10 @@ static int sum_chunks(mix_exchange *x, const void *own, void *result, mix_dtype 
   const size_t bytes = at[rank + 1] - at[rank];
   void *parts = scratch_of(&x->received, bytes * (size_t)ranks), *sums = scratch_of(&x->sums, bytes);
   if (!parts || !sums) return NO_MEMORY;
-  int code = x->transport->exchange(own, at, parts, bytes);
+  int code = x->transport->exchange(x->link, own, at, parts, bytes);
   if (code) return code;
   mix_sum_parts(dtype, parts, ranks, (int64_t)(bytes / size), sums);
-  return x->transport->gather(sums, result, at);
+  return x->transport->gather(x->link, sums, result, at);
 }
 
 /* In place, from the bucket's only segment or from a copy of all. */
@@ -136,7 +138,7 @@ static int gather_whole(mix_exchange *x, job *j) {
   const int ranks = x->place.ranks;
   size_t at[ranks + 1];
   for (int r = 0; r <= ranks; r++) at[r] = j->bytes * (size_t)r;
-  return x->transport->gather(j->segments[0].data, j->all, at);
+  return x->transport->gather(x->link, j->segments[0].data, j->all, at);
 }
 
 /* A rank ends only when no rank watches it any more: all of them have come here. */
@@ -145,17 +147,17 @@ static int close_transport(mix_exchange *x) {
   size_t at[ranks + 1];
   char all[ranks];
   for (int r = 0; r <= ranks; r++) at[r] = (size_t)r;
-  const int code = x->transport->gather("", all, at);
-  return code ? code : x->transport->close();
+  const int code = x->transport->gather(x->link, "", all, at);
+  return code ? code : x->transport->close(x->link);
 }
 
 static int run(mix_exchange *x, job *j) {
   if (x->place.ranks < 2 && j->kind == SUM) return 0;
   switch (j->kind) {
   case SUM: return sum_bucket(x, j);
-  case BROADCAST: return x->transport->broadcast(j->segments[0].data, j->bytes, j->number);
+  case BROADCAST: return x->transport->broadcast(x->link, j->segments[0].data, j->bytes, j->number);
   case GATHER: return gather_whole(x, j);
-  case END_JOB: x->transport->end_job(j->number); return 0;
+  case END_JOB: x->transport->end_job(x->link, j->number); return 0;
   case CLOSE: return close_transport(x);
   }
   return 0;
@@ -164,9 +166,10 @@ static int run(mix_exchange *x, job *j) {
 /* Called with the lock. */
 static void fail(mix_exchange *x, int code) {
   if (x->failure) return;
-  char reason[256] = "out of memory", text[400];
+  char reason[256] = "out of memory", rank[32] = "", text[400];
   if (code != NO_MEMORY) x->transport->error_text(code, reason, sizeof reason);
-  snprintf(text, sizeof text, "%s on rank %d: %s", x->transport->flavor, x->place.rank, reason);
+  if (x->place.ranks) snprintf(rank, sizeof rank, " on rank %d", x->place.rank);
+  snprintf(text, sizeof text, "%s%s: %s", x->transport->flavor, rank, reason);
   x->failure = mix_intern(text);
   if (!x->failure) x->failure = "out of memory", mix_error_clear();
 }
@@ -194,16 +197,21 @@ static void rank_ended(void *context, int rank) {
   atomic_store(&x->stop, true);
 }
 
+static bool gives_up(void *context) { return atomic_load(&((mix_exchange *)context)->stop); }
+
 static int open_transport(mix_exchange *x) {
-  mix_exchange_place *p = &x->place;
-  int code = x->transport->open(&p->rank, &p->ranks, &x->stop);
+  const mix_transport_request request = {.communicator = x->host, .gives_up = gives_up, .context = x};
+  mix_transport_place joined;
+  int code = x->transport->open(&request, &x->link, &joined);
   if (code) return code;
+  mix_exchange_place *p = &x->place;
+  *p = (mix_exchange_place){.rank = joined.rank, .ranks = joined.ranks};
   const size_t size = sizeof *x->ranks;
   size_t at[p->ranks + 1];
   for (int r = 0; r <= p->ranks; r++) at[r] = size * (size_t)r;
   const mix_rank_identity own = mix_rank_identity_own();
   if (!(x->ranks = mix_calloc((size_t)p->ranks, size))) return NO_MEMORY;
-  if ((code = x->transport->gather(&own, x->ranks, at))) return code;
+  if ((code = x->transport->gather(x->link, &own, x->ranks, at))) return code;
   for (int r = 0; r < p->ranks; r++) p->sharing += mix_ranks_share_cores(&x->ranks[r], &x->ranks[p->rank]);
   x->watch = mix_watch_begin(x->ranks, p->ranks, p->rank, rank_ended, x);
   return 0;
@@ -301,10 +309,9 @@ static const char *call(mix_exchange *x, kind kind, void *data, size_t bytes, in
   return failure;
 }
 
-/* ---- the communicator ---- */
+/* ---- what a communicator does ---- */
 
-static const char *reduce(mix_communicator *self, void *data, mix_dtype dtype, int64_t count) {
-  mix_exchange *x = (mix_exchange *)self;
+const char *mix_exchange_reduce(mix_exchange *x, void *data, mix_dtype dtype, int64_t count) {
   const size_t bytes = (size_t)count * mix_dtype_size(dtype);
   pthread_mutex_lock(&x->lock);
   job *bucket = x->bucket;
@@ -322,8 +329,7 @@ static const char *reduce(mix_communicator *self, void *data, mix_dtype dtype, i
   return failure;
 }
 
-static const char *finish(mix_communicator *self, const void *data) {
-  mix_exchange *x = (mix_exchange *)self;
+const char *mix_exchange_finish(mix_exchange *x, const void *data) {
   pthread_mutex_lock(&x->lock);
   if (contains(x->bucket, data)) push_bucket(x);
   if (is_pending(x, data)) {
@@ -336,13 +342,13 @@ static const char *finish(mix_communicator *self, const void *data) {
   return failure;
 }
 
-static const char *broadcast(mix_communicator *self, void *data, size_t bytes, int root) {
-  return call((mix_exchange *)self, BROADCAST, data, bytes, root, NULL);
+const char *mix_exchange_broadcast(mix_exchange *x, void *data, size_t bytes, int root) {
+  return call(x, BROADCAST, data, bytes, root, NULL);
 }
 
-static const char *gather(mix_communicator *self, const void *data, size_t bytes, void *all) {
-  if (bytes > ((size_t)1 << 30) / (size_t)self->ranks) return "all_gather: more than 2^30 bytes in all";
-  return call((mix_exchange *)self, GATHER, (void *)data, bytes, 0, all);
+const char *mix_exchange_gather(mix_exchange *x, const void *data, size_t bytes, void *all) {
+  if (bytes > ((size_t)1 << 30) / (size_t)x->place.ranks) return "all_gather: more than 2^30 bytes in all";
+  return call(x, GATHER, (void *)data, bytes, 0, all);
 }
 
 /* ---- opening and closing ---- */
@@ -361,10 +367,10 @@ static void destroy(mix_exchange *x) {
   mix_free(x);
 }
 
-mix_exchange *mix_exchange_open(const mix_transport *transport, unsigned number) {
+mix_exchange *mix_exchange_open(const mix_transport *transport, const int *host) {
   mix_exchange *x = mix_calloc(1, sizeof *x);
   if (!x) return NULL;
-  x->transport = transport;
+  x->transport = transport, x->host = host;
   pthread_mutex_init(&x->lock, NULL);
   pthread_cond_init(&x->work, NULL);
   pthread_cond_init(&x->progress, NULL);
@@ -376,20 +382,12 @@ mix_exchange *mix_exchange_open(const mix_transport *transport, unsigned number)
   while (!x->opened) wait_for_progress(x);
   const char *failure = x->failure;
   pthread_mutex_unlock(&x->lock);
-  x->communicator = (mix_communicator){.rank = x->place.rank,
-                                       .ranks = x->place.ranks,
-                                       .number = number,
-                                       .reduce = reduce,
-                                       .finish = finish,
-                                       .broadcast = broadcast,
-                                       .gather = gather};
   if (!failure) return x;
   pthread_join(x->thread, NULL);
   destroy(x);
   return mix_fail_runtime("distribution: %s", failure);
 }
 
-mix_communicator *mix_exchange_communicator(mix_exchange *x) { return &x->communicator; }
 mix_exchange_place mix_exchange_place_of(const mix_exchange *x) { return x->place; }
 
 void mix_exchange_log_ranks(const mix_exchange *x) {

@@ -79,6 +79,44 @@ void mix_end_job_without_mpi(int code) {
   dprintf(atoi(launcher), "cmd=abort exitcode=%d\n", code);
 }
 
+/* ---- the MPI of the host program ---- */
+
+static const struct { const char *says, *flavor; } versions[] = {{"Open MPI", "openmpi"}, {"MPICH", "mpich"}};
+enum { VERSIONS = sizeof versions / sizeof *versions };
+
+static const char *flavor_of_version(const char *text) {
+  for (int i = 0; i < VERSIONS; i++)
+    if (strstr(text, versions[i].says)) return versions[i].flavor;
+  return NULL;
+}
+
+/* NULL with the error recorded. */
+static const char *loaded_flavor(void) {
+  enum { LONGEST = 8192 }; /* MPI_MAX_LIBRARY_VERSION_STRING of MPICH; Open MPI's is 256 */
+  char text[LONGEST] = "";
+  int length, (*version)(char *, int *);
+  *(void **)&version = dlsym(RTLD_DEFAULT, "MPI_Get_library_version");
+  if (!version)
+    return mix_fail_runtime("distribution_mpi_from: this process has loaded no MPI that others can see; link "
+                            "it, or name its flavour (openmpi or mpich) if it was loaded locally");
+  const char *flavor = version(text, &length) ? NULL : flavor_of_version(text);
+  if (flavor) return flavor;
+  return mix_fail_unsupported(
+      "distribution_mpi_from: the MPI of this process is \"%.100s\"; expected Open MPI "
+      "or MPICH; build the plug-in with its mpicc, name it in MIXTAPE_MPI_PLUGIN and "
+      "give the flavour whose binary interface it has",
+      text);
+}
+
+static const char *checked_flavor(const char *flavor) {
+  for (int i = 0; i < VERSIONS; i++)
+    if (!strcmp(flavor, versions[i].flavor)) return versions[i].flavor;
+  return mix_fail_value("distribution_mpi_from: there is no flavour \"%s\"; expected openmpi or mpich",
+                        flavor);
+}
+
+/* ---- files ---- */
+
 static const mix_transport *load(const char *path) {
   void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL); /* MPI's own plug-ins look for its symbols */
   if (!library) {
@@ -111,11 +149,9 @@ static bool own_folder(char *folder, size_t size) {
   return true;
 }
 
-const mix_transport *mix_mpi_plugin(void) {
-  const char *given = secure_getenv("MIXTAPE_MPI_PLUGIN"), *flavor = launched_flavor();
-  if (mix_failed()) return NULL;
+static const mix_transport *plugin_of(const char *flavor) {
+  const char *given = secure_getenv("MIXTAPE_MPI_PLUGIN");
   if (given && *given) return load(given);
-  if (!flavor) flavor = "openmpi";
   /* of a build: beside the program, its tests and examples; of an installation: beside library and program */
   static const char *const places[] = {"plugins", "../plugins", "mixtape", "../" MIXTAPE_LIBDIR "/mixtape"};
   char folder[PATH_MAX], path[PATH_MAX + 128], searched[1024];
@@ -129,4 +165,21 @@ const mix_transport *mix_mpi_plugin(void) {
       "distribution_mpi: there is no plug-in mixtape_mpi_%s.so; it is built where mpicc.%s, or an mpicc "
       "of this flavour, is found (Debian: %s), or name one in MIXTAPE_MPI_PLUGIN; searched were %s",
       flavor, flavor, !strcmp(flavor, "mpich") ? "libmpich-dev" : "libopenmpi-dev", searched);
+}
+
+const mix_transport *mix_mpi_plugin(void) {
+  const char *flavor = launched_flavor();
+  if (mix_failed()) return NULL;
+  return plugin_of(flavor ? flavor : "openmpi");
+}
+
+/* Two flavours in one process would call each other's functions. */
+const mix_transport *mix_mpi_plugin_of_host(const char *flavor) {
+  flavor = flavor ? checked_flavor(flavor) : loaded_flavor();
+  const mix_transport *transport = flavor ? plugin_of(flavor) : NULL;
+  if (!transport || !strcmp(flavor_of_version(transport->flavor), flavor)) return transport;
+  return mix_fail_value(
+      "distribution_mpi_from: MIXTAPE_MPI_PLUGIN is a plug-in of %s, and the program has %s; "
+      "name one of the same flavour, or none",
+      transport->flavor, flavor);
 }

@@ -1,28 +1,43 @@
 /* What a plug-in offers: messages between processes. A plug-in is a shared library of one MPI flavour, which
- * exports `mix_transport_plugin`. This header is all that it shares with the library. One thread makes all
- * calls. */
+ * exports `mix_transport_plugin`. This header is all that it shares with the library. */
 #pragma once
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { MIX_TRANSPORT_VERSION = 2, MIX_TRANSPORT_STOPPED = -2 };
+enum { MIX_TRANSPORT_VERSION = 3, MIX_TRANSPORT_STOPPED = -2 };
+
+/* The ranks of one communicator. One thread at a time makes calls on it. */
+typedef struct mix_transport_link mix_transport_link;
+
+typedef struct mix_transport_request {
+  /* The Fortran handle of a communicator of the host program, which has started MPI and ends it. NULL: all
+   * processes, with an MPI that the link starts and ends. */
+  const int *communicator;
+  /* Asked again and again while a call waits: true ends the call with MIX_TRANSPORT_STOPPED. */
+  bool (*gives_up)(void *context);
+  void *context;
+} mix_transport_request;
+
+typedef struct mix_transport_place {
+  int rank, ranks;
+} mix_transport_place;
 
 typedef struct mix_transport {
   unsigned version;   /* MIX_TRANSPORT_VERSION */
   const char *flavor; /* "Open MPI", "MPICH" */
   /* Functions return 0, or a code that error_text explains. */
-  /* Calls that wait give up with MIX_TRANSPORT_STOPPED once *stop is true. */
-  int (*open)(int *rank, int *ranks, const atomic_bool *stop);
+  int (*open)(const mix_transport_request *request, mix_transport_link **link, mix_transport_place *place);
   /* Bytes [at[r], at[r + 1]) of `send` go to rank r, whose part for this one becomes the next `received`
    * bytes of `receive`, in the order of the ranks. */
-  int (*exchange)(const void *send, const size_t *at, void *receive, size_t received);
+  int (*exchange)(mix_transport_link *link, const void *send, const size_t *at, void *receive,
+                  size_t received);
   /* Bytes [at[r], at[r + 1]) of `all` become those of rank r, whose own are at `part`. */
-  int (*gather)(const void *part, void *all, const size_t *at);
-  int (*broadcast)(void *data, size_t bytes, int root);
-  int (*close)(void);
-  void (*end_job)(int code); /* ends all processes */
+  int (*gather)(mix_transport_link *link, const void *part, void *all, const size_t *at);
+  int (*broadcast)(mix_transport_link *link, void *data, size_t bytes, int root);
+  /* Ends the link, whatever it returns. */
+  int (*close)(mix_transport_link *link);
+  void (*end_job)(mix_transport_link *link, int code); /* ends all processes */
   void (*error_text)(int code, char *text, size_t size);
 } mix_transport;
 
