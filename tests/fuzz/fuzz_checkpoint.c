@@ -1,8 +1,6 @@
 /* libFuzzer target: any bytes as a checkpoint that a run resumes from, as they are and with a corrected
  * checksum. */
-#include "base/alloc.h"
-#include "base/sha256.h"
-#include "formats/archive.h"
+#include "sealed_checkpoint.h"
 #include "train/fit_state.h"
 #include <mixtape/mixtape.h>
 #include <stdio.h>
@@ -53,14 +51,8 @@ static void take_over(const void *data, size_t size) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (!model) make_run();
   take_over(data, size);
-  uint8_t digest[MIX_SHA256_BYTES], *sealed = size >= MIX_ARCHIVE_SEAL_SIZE ? mix_alloc(size) : NULL;
+  uint8_t *sealed = sealed_checkpoint(data, size);
   if (!sealed) return 0;
-  memcpy(sealed, data, size);
-  memcpy(sealed + size - MIX_ARCHIVE_SEAL_SIZE, MIX_ARCHIVE_SEAL, MIX_ARCHIVE_SEAL_SIZE - MIX_ARCHIVE_DIGITS);
-  char digits[MIX_ARCHIVE_DIGITS + 1];
-  mix_sha256_of(sealed, size - MIX_ARCHIVE_DIGITS, digest);
-  mix_sha256_text(digest, digits);
-  memcpy(sealed + size - MIX_ARCHIVE_DIGITS, digits, MIX_ARCHIVE_DIGITS);
   take_over(sealed, size);
   mix_free(sealed);
   return 0;
