@@ -17,11 +17,30 @@ MIX_API mix_tensor *mix_tensor_from(const void *data, mix_dtype dtype, mix_shape
 MIX_API mix_tensor *mix_tensor_from_doubles(const double *data, mix_dtype dtype, mix_shape shape);
 /* A scalar constant, rounded to `dtype`. */
 MIX_API mix_tensor *mix_scalar(double value, mix_dtype dtype);
-/* A tensor that uses `data` without a copy. The memory must not change until the library calls
- * `release(data)` (unless NULL), when nothing needs it any more. If the call fails (NULL), release is not
- * called and the caller still owns the memory. */
+/* A tensor that uses `data` without a copy. The memory must live until the library calls `release(data)`
+ * (unless NULL), when nothing needs it any more. If the call fails (NULL), release is not called and the
+ * caller still owns the memory.
+ *
+ * The caller may change the elements between its own calls, not during one. What has been computed before
+ * (read, evaluated, trained with, predicted) keeps its value; the tensor itself, and what is computed from it
+ * later, see the new elements. A function that was captured with it as a constant may have either: pass it as
+ * an argument. Under a tape, and on a device with memory of its own, wrap the array anew for each step. */
 MIX_API mix_tensor *mix_tensor_wrap(void *data, mix_dtype dtype, mix_shape shape,
                                     void (*release)(void *data));
+
+/* Arrays in another order: the element (i, j, ...) of `shape` is data[i * strides.dims[0] + j *
+ * strides.dims[1] + ...]. Strides count elements, one for each axis. A table of R rows in column order, as
+ * Fortran has it, has the strides MIX_SHAPE(1, R). */
+
+/* A copy, by any strides: the inside of an array with a halo, every second row, a row repeated (stride 0), an
+ * axis backwards (a negative stride, `data` at its last element). */
+MIX_API mix_tensor *mix_tensor_from_strided(const void *data, mix_dtype dtype, mix_shape shape,
+                                            mix_shape strides);
+/* mix_tensor_wrap of an array whose axes lie in another order, without gaps, such as column order; ValueError
+ * for other strides. It is a transposed view: a product reads it as it lies, and other uses copy it when they
+ * are computed. After its elements were read once, the tensor keeps their values. */
+MIX_API mix_tensor *mix_tensor_wrap_strided(void *data, mix_dtype dtype, mix_shape shape, mix_shape strides,
+                                            void (*release)(void *data));
 
 /* Dtype and shape, known before the value is. MIX_DTYPE_NONE and rank 0 for NULL. */
 MIX_API mix_dtype mix_tensor_dtype(const mix_tensor *tensor);

@@ -18,9 +18,9 @@ typedef struct mix_edge {
 struct mix_node {
   mix_object object;
   const mix_op *op;
-  uint64_t sequence;      /* creation order, process-wide */
+  uint64_t sequence; /* creation order, process-wide */
   int input_count, output_count;
-  mix_edge *inputs;       /* dropped (count 0) once the value is known, unless a tape recorded the node */
+  mix_edge *inputs; /* dropped (count 0) once the value is known, unless a tape recorded the node */
   mix_value *outputs;
   void *attributes;       /* op->attributes_size bytes, inline */
   const char *scope;      /* interned path of the layer that was being called, or NULL */
@@ -38,10 +38,10 @@ struct mix_tensor {
   mix_object object;
   mix_node *node; /* retained */
   int output;
-  void *history;       /* the layer call that made it (an object of nn), retained, or NULL */
+  void *history; /* the layer call that made it (an object of nn), retained, or NULL */
   /* the operand of the softmax or sigmoid that made it, for stable cross-entropies; retained, or NULL */
   mix_tensor *logits;
-  mix_tensor *mask;    /* Keras's _keras_mask, retained, or NULL */
+  mix_tensor *mask; /* Keras's _keras_mask, retained, or NULL */
 };
 
 extern const mix_class mix_tensor_class;
@@ -67,6 +67,8 @@ static inline const mix_value *mix_input_value(const mix_node *node, int index) 
 static inline const mix_value *mix_tensor_value(const mix_tensor *tensor) {
   return &tensor->node->outputs[tensor->output];
 }
+/* Checks the caller's array: data, unless it is empty, a dtype that tensors have, and a known shape. */
+bool mix_tensor_check_array(const char *call, const void *data, mix_dtype dtype, mix_shape shape);
 /* A finished node of op "constant" around a buffer (retained). */
 mix_node *mix_node_constant(mix_memory *memory, mix_dtype dtype, mix_shape shape);
 /* A node of op "placeholder": an argument of a capture or, if symbolic, the result of mix_input. */

@@ -19,6 +19,11 @@ static bool shape_valid(const char *call, mix_dtype dtype, mix_shape shape) {
   return true;
 }
 
+bool mix_tensor_check_array(const char *call, const void *data, mix_dtype dtype, mix_shape shape) {
+  if (mix_failed() || !shape_valid(call, dtype, shape)) return false;
+  return data || mix_shape_size(shape) == 0 || mix_fail_type("%s: data is NULL", call);
+}
+
 /* Consumes the caller's reference to the buffer. */
 static mix_tensor *constant_tensor(mix_memory *buffer, mix_dtype dtype, mix_shape shape) {
   mix_node *node = buffer ? mix_node_constant(buffer, dtype, shape) : NULL;
@@ -29,9 +34,7 @@ static mix_tensor *constant_tensor(mix_memory *buffer, mix_dtype dtype, mix_shap
 }
 
 mix_tensor *mix_tensor_from(const void *data, mix_dtype dtype, mix_shape shape) {
-  if (mix_failed()) return NULL;
-  if (!shape_valid("tensor_from", dtype, shape)) return NULL;
-  if (!data && mix_shape_size(shape) > 0) return mix_fail_type("tensor_from: data is NULL");
+  if (!mix_tensor_check_array("tensor_from", data, dtype, shape)) return NULL;
   mix_memory *buffer = mix_memory_new(&mix_host_memory, mix_value_bytes(dtype, shape));
   if (buffer && data && !mix_memory_copy_in(buffer, 0, data, mix_memory_bytes(buffer)))
     return mix_release(buffer), NULL;
@@ -39,9 +42,7 @@ mix_tensor *mix_tensor_from(const void *data, mix_dtype dtype, mix_shape shape) 
 }
 
 static mix_tensor *from_doubles(const char *call, const double *data, mix_dtype dtype, mix_shape shape) {
-  if (mix_failed()) return NULL;
-  if (!shape_valid(call, dtype, shape)) return NULL;
-  if (!data && mix_shape_size(shape) > 0) return mix_fail_type("%s: data is NULL", call);
+  if (!mix_tensor_check_array(call, data, dtype, shape)) return NULL;
   mix_memory *buffer = mix_memory_new(&mix_host_memory, mix_value_bytes(dtype, shape));
   void *bytes = buffer ? mix_memory_map(buffer, MIX_MAP_WRITE) : NULL;
   if (bytes) mix_convert(data, MIX_FLOAT64, bytes, dtype, mix_shape_size(shape));
@@ -58,9 +59,7 @@ mix_tensor *mix_scalar(double value, mix_dtype dtype) {
 }
 
 mix_tensor *mix_tensor_wrap(void *data, mix_dtype dtype, mix_shape shape, void (*release)(void *data)) {
-  if (mix_failed()) return NULL;
-  if (!shape_valid("tensor_wrap", dtype, shape)) return NULL;
-  if (!data && mix_shape_size(shape) > 0) return mix_fail_type("tensor_wrap: data is NULL");
+  if (!mix_tensor_check_array("tensor_wrap", data, dtype, shape)) return NULL;
   mix_memory *buffer = mix_memory_wrap(data, mix_value_bytes(dtype, shape), NULL);
   mix_tensor *tensor = constant_tensor(buffer, dtype, shape);
   /* Set last: if the call fails, the caller still owns the memory. */
