@@ -3,12 +3,14 @@
 #pragma once
 
 #include <mixtape/dtype.h>
+#include <stdbool.h>
 
 enum { MIX_COMMUNICATORS = 255 }; /* in the life of a process, of different rank or number of ranks */
 
 typedef struct mix_communicator mix_communicator;
 struct mix_communicator {
   int rank, ranks;
+  bool on_caller;  /* made by the thread that calls the library, because MPI allows no other */
   unsigned number; /* 1 to MIX_COMMUNICATORS: part of the key of plans */
   /* Each returns NULL, or why it failed: interned text. After a failure every call fails. */
   /* Begins to replace the elements by their sums over the ranks. The memory is not to be touched until

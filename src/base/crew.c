@@ -20,14 +20,15 @@ enum { SHARE_PATIENCE = 1000 };
 /* Works after which sleeping helpers are called at the latest, where they came too late for others. */
 enum { MAX_BACKOFF = 64 };
 
-/* A moment: its count, which is odd while work goes on; the stage's shares; whether they wait for each other.
- */
+/* A moment: its count, which is odd while work goes on; the stage's shares; whether they wait for each other;
+ * whether the first one is the owner's. */
 #define ODD UINT64_C(1)
 #define NEXT UINT64_C(2)
 #define COUNT ((UINT64_C(1) << 48) - 1)
+#define OWNED (UINT64_C(1) << 61)
 #define GONE (UINT64_C(1) << 62)
 #define TOGETHER (UINT64_C(1) << 63)
-enum { SHARES_AT = 48, MAX_SHARES = 1 << 14 };
+enum { SHARES_AT = 48, MAX_SHARES = 1 << 13 };
 
 typedef struct claim {
   _Alignas(64) atomic_uint_fast64_t count; /* of the moment in which the share was last claimed */
@@ -55,7 +56,8 @@ static void begin_stage(crew *x, uint64_t count, int number) {
   const mix_crew_stage stage = x->work.stages[number];
   atomic_store_explicit(&x->unfinished, stage.shares, memory_order_relaxed);
   /* From here on the work may end at any time. */
-  mix_awaited_set(&x->moment, count | (uint64_t)stage.shares << SHARES_AT | (stage.together ? TOGETHER : 0));
+  mix_awaited_set(&x->moment, count | (uint64_t)stage.shares << SHARES_AT | (stage.together ? TOGETHER : 0) |
+                                  (stage.caller_first ? OWNED : 0));
   if (stage.together) mix_awaited_next(&x->call);
 }
 
@@ -84,8 +86,11 @@ static bool do_any_share(crew *x, uint64_t moment, int own) {
   if (own < shares && do_share(x, moment, own)) return true;
   if (moment & TOGETHER) return false;
   if (mix_awaited_changes(&x->moment, moment, SHARE_PATIENCE)) return true;
-  for (int i = 0; i < shares; i++)
-    if (do_share(x, moment, (own + i) % shares)) return true;
+  for (int i = 0; i < shares; i++) {
+    const int share = (own + i) % shares;
+    const bool allowed = share || !own || !(moment & OWNED);
+    if (allowed && do_share(x, moment, share)) return true;
+  }
   return false;
 }
 

@@ -9,7 +9,8 @@
 /* Stages follow each other: a share begins when all shares of the stages before have ended. */
 typedef struct mix_crew_stage {
   int shares;
-  bool together; /* the shares wait for each other: one thread each */
+  bool together;     /* the shares wait for each other: one thread each */
+  bool caller_first; /* share 0 is done by the thread that calls mix_crew_run */
 } mix_crew_stage;
 
 typedef struct mix_crew_work {

@@ -39,12 +39,15 @@ static const char *gather(mix_communicator *self, const void *data, size_t bytes
 static place *free_place(mix_exchange_place of) {
   for (int i = 0; i < used; i++) {
     const mix_communicator *c = &places[i].communicator;
-    if (!atomic_load(&places[i].exchange) && c->rank == of.rank && c->ranks == of.ranks) return &places[i];
+    if (!atomic_load(&places[i].exchange) && c->rank == of.rank && c->ranks == of.ranks &&
+        c->on_caller == of.on_caller)
+      return &places[i];
   }
   if (used == MIX_COMMUNICATORS) return NULL;
   place *next = &places[used++];
   next->communicator = (mix_communicator){.rank = of.rank,
                                           .ranks = of.ranks,
+                                          .on_caller = of.on_caller,
                                           .number = (unsigned)used,
                                           .reduce = reduce,
                                           .finish = finish,

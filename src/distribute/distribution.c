@@ -45,7 +45,8 @@ static mix_distribution *new_distribution(void) {
 
 /* Takes `made`. NULL with the error recorded. */
 static mix_distribution *join(mix_distribution *made, const mix_transport *transport, const int *host) {
-  if (made && transport) made->exchange = mix_exchange_open(transport, host);
+  if (made && transport)
+    made->exchange = host ? mix_exchange_open_on(transport, *host) : mix_exchange_open(transport);
   if (!made || !made->exchange) return mix_release(made), NULL;
   const mix_exchange_place place = mix_exchange_place_of(made->exchange);
   made->rank = place.rank;

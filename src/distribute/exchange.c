@@ -1,164 +1,79 @@
-/* The communication thread. Sums that begin one after the other form a bucket, which is exchanged when it is
+/* A queue of what is to be communicated, and who does it: a thread, or the callers themselves where MPI
+ * allows no other thread. Sums that begin one after the other form a bucket, which is exchanged when it is
  * full or when somebody waits for it: a function of the order of calls and of sizes alone, so that all ranks
- * form the same buckets. The sum of an element does not depend on its bucket: rank 0 + rank 1 + ... */
+ * form the same buckets. */
 #include "distribute/exchange.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "distribute/sum.h"
-#include "distribute/watch.h"
+#include "distribute/lane.h"
+#include "distribute/meeting.h"
+#include "distribute/plugin.h"
+#include "distribute/waiting.h"
 #include "tensor/shape.h"
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-enum {
-  FULL = 4 << 20,     /* bytes after which a bucket is exchanged */
-  LARGEST = 16 << 20, /* bytes of one exchange: larger buckets go in parts */
-  SMALL = 8 << 10,    /* bytes that every rank gets whole, in one message, and sums itself */
-  SEGMENTS = 128      /* of a bucket */
-};
 
 typedef enum kind { SUM, BROADCAST, GATHER, END_JOB, CLOSE } kind;
 
-typedef struct segment {
-  void *data;
-  int64_t count;
-} segment;
-
 typedef struct job {
   kind kind;
-  mix_dtype dtype;
-  int segment_count;
-  segment segments[SEGMENTS];
-  size_t bytes;
-  int number; /* root, or exit code */
+  mix_bucket bucket; /* of other kinds: one segment of bytes */
+  int number;        /* root, or exit code */
   void *all;
   struct job *next;
   bool finished, awaited;
 } job;
 
-typedef struct scratch {
-  void *data;
-  size_t bytes;
-} scratch;
-
 struct mix_exchange {
-  const mix_transport *transport;
-  const int *host; /* while it opens: the handle of the host's communicator; NULL: there is none */
-  mix_transport_link *link;
+  mix_lane lane;
   mix_exchange_place place;
-  pthread_t thread;
+  mix_meeting *meeting; /* while it opens */
+  double limit;         /* of opening, in seconds */
+  const int *host;      /* while it opens: the handle of the host's communicator; NULL: there is none */
+  pthread_t thread;     /* unless on_caller */
   pthread_mutex_t lock;
   pthread_cond_t work, progress;
   bool opened;
   job *first, *last; /* the queue; the first one may be at work */
-  job *bucket;       /* not yet in the queue; NULL: none */
+  bool at_work;
+  job *bucket; /* not yet in the queue; NULL: none */
   job *unused;
   const char *failure; /* interned; NULL: none */
   mix_rank_identity *ranks;
   mix_watch *watch; /* NULL: none */
-  atomic_bool stop, closing;
+  atomic_bool closing;
   mix_exchange_times times;
-  scratch packed, received, sums; /* of the thread */
+  mix_waiting waiting;
 };
 
 static double now(void) { return mix_clock(CLOCK_MONOTONIC); }
 
-/* ---- the thread ---- */
+/* ---- jobs ---- */
 
-static void *scratch_of(scratch *s, size_t bytes) {
-  if (s->bytes >= bytes && s->data) return s->data;
-  mix_free(s->data);
-  s->bytes = bytes;
-  s->data = mix_alloc(bytes);
-  if (!s->data) s->bytes = 0, mix_error_clear();
-  return s->data;
-}
-
-enum { NO_MEMORY = -1 };
-
-/* Every rank gets everything. */
-static int sum_whole(mix_exchange *x, const void *own, void *result, mix_dtype dtype, int64_t count) {
-  const int ranks = x->place.ranks;
-  const size_t bytes = (size_t)count * mix_dtype_size(dtype);
-  size_t *at = scratch_of(&x->sums, sizeof *at * (size_t)(ranks + 1));
-  void *all = scratch_of(&x->received, bytes * (size_t)ranks);
-  if (!at || !all) return NO_MEMORY;
-  for (int r = 0; r <= ranks; r++) at[r] = bytes * (size_t)r;
-  const int code = x->transport->gather(x->link, own, all, at);
-  if (!code) mix_sum_parts(dtype, all, ranks, count, result);
-  return code;
-}
-
-/* Each rank sums its chunk and sends it to all. `result` may be `own`. */
-static int sum_chunks(mix_exchange *x, const void *own, void *result, mix_dtype dtype, int64_t count) {
-  const int ranks = x->place.ranks, rank = x->place.rank;
-  const size_t size = mix_dtype_size(dtype);
-  size_t at[ranks + 1];
-  for (int r = 0; r <= ranks; r++) at[r] = (size_t)(count * r / ranks) * size;
-  const size_t bytes = at[rank + 1] - at[rank];
-  void *parts = scratch_of(&x->received, bytes * (size_t)ranks), *sums = scratch_of(&x->sums, bytes);
-  if (!parts || !sums) return NO_MEMORY;
-  int code = x->transport->exchange(x->link, own, at, parts, bytes);
-  if (code) return code;
-  mix_sum_parts(dtype, parts, ranks, (int64_t)(bytes / size), sums);
-  return x->transport->gather(x->link, sums, result, at);
-}
-
-/* In place, from the bucket's only segment or from a copy of all. */
-static int sum_bucket(mix_exchange *x, job *bucket) {
-  const size_t size = mix_dtype_size(bucket->dtype);
-  const bool single = bucket->segment_count == 1;
-  char *data = single ? bucket->segments[0].data : scratch_of(&x->packed, bucket->bytes), *to = data;
-  if (!data) return NO_MEMORY;
-  for (int i = 0; i < bucket->segment_count && !single; i++) {
-    memcpy(to, bucket->segments[i].data, (size_t)bucket->segments[i].count * size);
-    to += (size_t)bucket->segments[i].count * size;
-  }
-  int code = 0;
-  const size_t part = LARGEST / size * size;
-  for (size_t done = 0; done < bucket->bytes && !code; done += part) {
-    const size_t bytes = bucket->bytes - done < part ? bucket->bytes - done : part;
-    code = bytes <= SMALL ? sum_whole(x, data + done, data + done, bucket->dtype, (int64_t)(bytes / size))
-                          : sum_chunks(x, data + done, data + done, bucket->dtype, (int64_t)(bytes / size));
-  }
-  const char *from = data;
-  for (int i = 0; i < bucket->segment_count && !single && !code; i++) {
-    memcpy(bucket->segments[i].data, from, (size_t)bucket->segments[i].count * size);
-    from += (size_t)bucket->segments[i].count * size;
-  }
-  return code;
-}
-
-static int gather_whole(mix_exchange *x, job *j) {
-  const int ranks = x->place.ranks;
-  size_t at[ranks + 1];
-  for (int r = 0; r <= ranks; r++) at[r] = j->bytes * (size_t)r;
-  return x->transport->gather(x->link, j->segments[0].data, j->all, at);
-}
-
-/* A rank ends only when no rank watches it any more: all of them have come here. */
-static int close_transport(mix_exchange *x) {
-  const int ranks = x->place.ranks;
-  size_t at[ranks + 1];
-  char all[ranks];
-  for (int r = 0; r <= ranks; r++) at[r] = (size_t)r;
-  const int code = x->transport->gather(x->link, "", all, at);
-  return code ? code : x->transport->close(x->link);
+static int close_link(mix_exchange *x) {
+  const mix_transport *t = x->lane.transport;
+  const int code = t->is_over(x->lane.link) ? 0 : mix_waiting_close(&x->waiting);
+  return code ? code : t->close(x->lane.link);
 }
 
 static int run(mix_exchange *x, job *j) {
-  if (x->place.ranks < 2 && j->kind == SUM) return 0;
+  mix_lane *lane = &x->lane;
+  void *data = j->bucket.segments[0].data;
+  if (lane->ranks < 2 && j->kind == SUM) return 0;
+  if (j->kind < END_JOB) mix_waiting_begin(&x->waiting, 0);
   switch (j->kind) {
-  case SUM: return sum_bucket(x, j);
-  case BROADCAST: return x->transport->broadcast(x->link, j->segments[0].data, j->bytes, j->number);
-  case GATHER: return gather_whole(x, j);
-  case END_JOB: x->transport->end_job(x->link, j->number); return 0;
-  case CLOSE: return close_transport(x);
+  case SUM: return mix_lane_sum(lane, &j->bucket);
+  case BROADCAST: return lane->transport->broadcast(lane->link, data, j->bucket.bytes, j->number);
+  case GATHER: return mix_lane_gather(lane, data, j->bucket.bytes, j->all);
+  case END_JOB: lane->transport->end_job(lane->link, j->number); return 0;
+  case CLOSE: return close_link(x);
   }
   return 0;
 }
@@ -167,9 +82,13 @@ static int run(mix_exchange *x, job *j) {
 static void fail(mix_exchange *x, int code) {
   if (x->failure) return;
   char reason[256] = "out of memory", rank[32] = "", text[400];
-  if (code != NO_MEMORY) x->transport->error_text(code, reason, sizeof reason);
+  if (code == MIX_TRANSPORT_STOPPED && x->waiting.reason) {
+    x->failure = x->waiting.reason;
+    return;
+  }
+  if (code != MIX_LANE_NO_MEMORY) x->lane.transport->error_text(code, reason, sizeof reason);
   if (x->place.ranks) snprintf(rank, sizeof rank, " on rank %d", x->place.rank);
-  snprintf(text, sizeof text, "%s%s: %s", x->transport->flavor, rank, reason);
+  snprintf(text, sizeof text, "%s%s: %s", x->lane.transport->flavor, rank, reason);
   x->failure = mix_intern(text);
   if (!x->failure) x->failure = "out of memory", mix_error_clear();
 }
@@ -183,61 +102,92 @@ static void take_out(mix_exchange *x, job *j) {
   x->unused = j;
 }
 
+/* The first job of the queue; with the lock, which is open meanwhile. Returns its kind. */
+static kind run_first(mix_exchange *x) {
+  job *j = x->first;
+  const kind kind = j->kind;
+  const bool failed = x->failure && kind != END_JOB;
+  x->at_work = true;
+  pthread_mutex_unlock(&x->lock);
+  const double start = now();
+  const int code = failed ? 0 : run(x, j);
+  if (code && kind != CLOSE) mix_waiting_tell_failure(&x->waiting, "it cannot communicate");
+  pthread_mutex_lock(&x->lock);
+  x->at_work = false;
+  x->times.working += now() - start;
+  if (kind == SUM) x->times.bytes += (double)j->bucket.bytes;
+  if (code) fail(x, code);
+  take_out(x, j);
+  pthread_cond_broadcast(&x->progress);
+  return kind;
+}
+
+/* ---- opening, on the thread that will communicate, or on the caller's ---- */
+
 /* On the thread of the watch. The launcher may end this process at any moment, so the log hears of it now. */
 static void rank_ended(void *context, int rank) {
   mix_exchange *x = context;
   char text[256];
-  if (atomic_load(&x->closing)) return;
+  if (atomic_load(&x->closing) || x->lane.transport->is_over(x->lane.link)) return;
   snprintf(text, sizeof text, "rank %d of %d (process %d on %s) has ended", rank, x->place.ranks,
            x->ranks[rank].process, x->ranks[rank].host);
   mix_log_message(MIX_LOG_ERROR, "distribution: %s, and with it this job", text);
   pthread_mutex_lock(&x->lock);
   if (!x->failure) x->failure = mix_intern(text);
   pthread_mutex_unlock(&x->lock);
-  atomic_store(&x->stop, true);
+  atomic_store(&x->waiting.stop, true);
 }
 
-static bool gives_up(void *context) { return atomic_load(&((mix_exchange *)context)->stop); }
-
-static int open_transport(mix_exchange *x) {
-  const mix_transport_request request = {.communicator = x->host, .gives_up = gives_up, .context = x};
-  mix_transport_place joined;
-  int code = x->transport->open(&request, &x->link, &joined);
-  if (code) return code;
+static int meet(mix_exchange *x) {
   mix_exchange_place *p = &x->place;
-  *p = (mix_exchange_place){.rank = joined.rank, .ranks = joined.ranks};
-  const size_t size = sizeof *x->ranks;
-  size_t at[p->ranks + 1];
-  for (int r = 0; r <= p->ranks; r++) at[r] = size * (size_t)r;
+  const double limit = x->host ? x->limit : 0; /* else the caller has its eye on the clock */
+  if (x->host) x->meeting = mix_meeting_begin(x->lane.transport->process_of(x->lane.link, p->rank));
+  mix_waiting_begin(&x->waiting, limit);
+  int code = x->lane.transport->join(x->lane.link);
+  if (code) return code;
   const mix_rank_identity own = mix_rank_identity_own();
-  if (!(x->ranks = mix_calloc((size_t)p->ranks, size))) return NO_MEMORY;
-  if ((code = x->transport->gather(x->link, &own, x->ranks, at))) return code;
+  if (!(x->ranks = mix_calloc((size_t)p->ranks, sizeof *x->ranks))) return MIX_LANE_NO_MEMORY;
+  mix_waiting_begin(&x->waiting, limit);
+  if ((code = mix_lane_gather(&x->lane, &own, sizeof own, x->ranks))) return code;
+  x->waiting.identities = x->ranks;
   for (int r = 0; r < p->ranks; r++) p->sharing += mix_ranks_share_cores(&x->ranks[r], &x->ranks[p->rank]);
   x->watch = mix_watch_begin(x->ranks, p->ranks, p->rank, rank_ended, x);
   return 0;
 }
 
-static void *serve(void *context) {
-  mix_exchange *x = context;
-  const int opened = open_transport(x);
+static int open_link(mix_exchange *x) {
+  const mix_transport_request request = {.communicator = x->host,
+                                         .gives_up = mix_waiting_gives_up,
+                                         .heard = mix_waiting_heard,
+                                         .context = &x->waiting};
+  mix_transport_place joined;
+  const int code = x->lane.transport->open(&request, &x->lane.link, &joined);
+  if (code) return code;
+  x->lane.rank = joined.rank, x->lane.ranks = joined.ranks;
+  x->place = (mix_exchange_place){.rank = joined.rank, .ranks = joined.ranks, .on_caller = joined.on_caller};
+  x->waiting.transport = x->lane.transport, x->waiting.link = x->lane.link;
+  if (!mix_waiting_prepare(&x->waiting, joined.rank, joined.ranks)) return MIX_LANE_NO_MEMORY;
+  const int met = meet(x);
+  if (!met) mix_meeting_end(x->meeting); /* else others are still to see that this rank has come */
+  return met;
+}
+
+static void record_opened(mix_exchange *x, int code) {
+  mix_error_clear(); /* memory that ran out is the failure */
   pthread_mutex_lock(&x->lock);
   x->opened = true;
-  if (opened) fail(x, opened);
+  if (code) fail(x, code);
   pthread_cond_broadcast(&x->progress);
-  for (bool open = !opened; open;) {
+  pthread_mutex_unlock(&x->lock);
+}
+
+static void *serve(void *context) {
+  mix_exchange *x = context;
+  if (!x->host) record_opened(x, open_link(x));
+  pthread_mutex_lock(&x->lock);
+  for (bool open = x->lane.link && x->ranks && !x->failure; open;) {
     while (!x->first) pthread_cond_wait(&x->work, &x->lock);
-    job *j = x->first;
-    const bool failed = x->failure && j->kind != END_JOB;
-    pthread_mutex_unlock(&x->lock);
-    const double start = now();
-    const int code = failed ? 0 : run(x, j);
-    pthread_mutex_lock(&x->lock);
-    x->times.working += now() - start;
-    if (j->kind == SUM) x->times.bytes += (double)j->bytes;
-    if (code) fail(x, code);
-    open = j->kind != CLOSE;
-    take_out(x, j);
-    pthread_cond_broadcast(&x->progress);
+    open = run_first(x) != CLOSE;
   }
   pthread_mutex_unlock(&x->lock);
   return NULL;
@@ -254,8 +204,8 @@ static job *new_job(mix_exchange *x, kind kind, mix_dtype dtype) {
     mix_error_clear();
     return NULL;
   }
-  j->kind = kind, j->dtype = dtype;
-  j->segment_count = 0, j->bytes = 0;
+  j->kind = kind, j->bucket.dtype = dtype;
+  j->bucket.segment_count = 0, j->bucket.bytes = 0;
   j->next = NULL, j->finished = j->awaited = false;
   return j;
 }
@@ -275,8 +225,8 @@ static void push_bucket(mix_exchange *x) {
 }
 
 static bool contains(const job *j, const void *data) {
-  for (int i = 0; j && i < j->segment_count; i++)
-    if (j->segments[i].data == data) return true;
+  for (int i = 0; j && i < j->bucket.segment_count; i++)
+    if (j->bucket.segments[i].data == data) return true;
   return false;
 }
 
@@ -286,7 +236,13 @@ static bool is_pending(const mix_exchange *x, const void *data) {
   return false;
 }
 
-static void wait_for_progress(mix_exchange *x) { pthread_cond_wait(&x->progress, &x->lock); }
+/* Somebody else is at it, or this thread does it. */
+static void wait_for_progress(mix_exchange *x) {
+  if (x->place.on_caller && x->first && !x->at_work)
+    run_first(x);
+  else
+    pthread_cond_wait(&x->progress, &x->lock);
+}
 
 /* Runs a job and waits for it. */
 static const char *call(mix_exchange *x, kind kind, void *data, size_t bytes, int number, void *all) {
@@ -295,9 +251,9 @@ static const char *call(mix_exchange *x, kind kind, void *data, size_t bytes, in
   job *j = x->failure ? NULL : new_job(x, kind, MIX_INT8);
   if (j) {
     const double start = now();
-    j->segments[0].data = data;
-    j->segment_count = 1;
-    j->bytes = bytes, j->number = number, j->all = all, j->awaited = true;
+    j->bucket.segments[0].data = data;
+    j->bucket.segment_count = 1;
+    j->bucket.bytes = bytes, j->number = number, j->all = all, j->awaited = true;
     push(x, j);
     while (!j->finished) wait_for_progress(x);
     j->next = x->unused;
@@ -314,15 +270,16 @@ static const char *call(mix_exchange *x, kind kind, void *data, size_t bytes, in
 const char *mix_exchange_reduce(mix_exchange *x, void *data, mix_dtype dtype, int64_t count) {
   const size_t bytes = (size_t)count * mix_dtype_size(dtype);
   pthread_mutex_lock(&x->lock);
-  job *bucket = x->bucket;
-  if (bucket &&
-      (bucket->dtype != dtype || bucket->segment_count == SEGMENTS || bucket->bytes + bytes > LARGEST))
+  const mix_bucket *open = x->bucket ? &x->bucket->bucket : NULL;
+  if (open && (open->dtype != dtype || open->segment_count == MIX_BUCKET_SEGMENTS ||
+               open->bytes + bytes > MIX_BUCKET_LARGEST))
     push_bucket(x);
   if (!x->bucket) x->bucket = new_job(x, SUM, dtype);
-  if ((bucket = x->bucket)) {
-    bucket->segments[bucket->segment_count++] = (segment){data, count};
+  if (x->bucket) {
+    mix_bucket *bucket = &x->bucket->bucket;
+    bucket->segments[bucket->segment_count++] = (mix_segment){data, count};
     bucket->bytes += bytes;
-    if (bucket->bytes >= FULL) push_bucket(x);
+    if (bucket->bytes >= MIX_BUCKET_FULL) push_bucket(x);
   }
   const char *failure = x->failure;
   pthread_mutex_unlock(&x->lock);
@@ -358,34 +315,89 @@ static void destroy(mix_exchange *x) {
   mix_free(x->bucket);
   mix_watch_end(x->watch);
   mix_free(x->ranks);
-  mix_free(x->packed.data);
-  mix_free(x->received.data);
-  mix_free(x->sums.data);
+  mix_lane_release(&x->lane);
+  mix_waiting_release(&x->waiting);
   pthread_cond_destroy(&x->work);
   pthread_cond_destroy(&x->progress);
   pthread_mutex_destroy(&x->lock);
   mix_free(x);
 }
 
-mix_exchange *mix_exchange_open(const mix_transport *transport, const int *host) {
-  mix_exchange *x = mix_calloc(1, sizeof *x);
+static mix_exchange *new_exchange(const mix_transport *transport, const int *host) {
+  const double limit = mix_waiting_limit();
+  mix_exchange *x = limit < 0 ? NULL : mix_calloc(1, sizeof *x);
   if (!x) return NULL;
-  x->transport = transport, x->host = host;
+  x->lane.transport = transport, x->host = host, x->limit = limit;
   pthread_mutex_init(&x->lock, NULL);
   pthread_cond_init(&x->work, NULL);
   pthread_cond_init(&x->progress, NULL);
-  if (pthread_create(&x->thread, NULL, serve, x)) {
-    destroy(x);
-    return mix_fail_runtime("distribution: the communication thread cannot be created");
-  }
+  return x;
+}
+
+static bool start_thread(mix_exchange *x) {
+  if (!pthread_create(&x->thread, NULL, serve, x)) return true;
+  mix_fail_runtime("distribution: the communication thread cannot be created");
+  return false;
+}
+
+/* MPI_Init of a thread that was left in it cannot be made again. */
+static atomic_bool abandoned;
+
+/* The thread stays in MPI, which cannot be called off, and `x` with it. NULL with the error recorded. */
+static mix_exchange *abandon(mix_exchange *x) {
+  char names[512];
+  atomic_store(&abandoned, true);
+  atomic_store(&x->waiting.stop, true);
+  pthread_detach(x->thread);
+  return mix_fail_runtime(
+      "distribution: not all ranks have met within %g s (MIXTAPE_MPI_TIMEOUT): %s", x->limit,
+      mix_meeting_missing(x->lane.transport, NULL, mix_mpi_launched_ranks(), names, sizeof names));
+}
+
+/* False: the limit has passed. */
+static bool wait_until_opened(mix_exchange *x) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += (time_t)ceil(x->limit);
   pthread_mutex_lock(&x->lock);
-  while (!x->opened) wait_for_progress(x);
-  const char *failure = x->failure;
+  while (!x->opened && !pthread_cond_timedwait(&x->progress, &x->lock, &until)) continue;
+  const bool opened = x->opened;
   pthread_mutex_unlock(&x->lock);
-  if (!failure) return x;
+  return opened;
+}
+
+mix_exchange *mix_exchange_open(const mix_transport *transport) {
+  if (atomic_load(&abandoned))
+    return mix_fail_runtime("distribution: MPI has not started within its time, and cannot start again in "
+                            "this process; end it");
+  mix_exchange *x = new_exchange(transport, NULL);
+  if (!x) return NULL;
+  mix_meeting *meeting = mix_meeting_begin(atoi(mix_mpi_launched_rank()));
+  if (!start_thread(x)) return mix_meeting_end(meeting), destroy(x), NULL;
+  if (!wait_until_opened(x)) return abandon(x); /* others are still to see that this rank has come */
+  mix_meeting_end(meeting);
+  if (!x->failure) return x;
+  mix_fail_runtime("distribution: %s", x->failure);
   pthread_join(x->thread, NULL);
   destroy(x);
-  return mix_fail_runtime("distribution: %s", failure);
+  return NULL;
+}
+
+/* What has been sent for is not freed: the others may still answer. */
+static mix_exchange *leave_open(mix_exchange *x) {
+  const bool begun = x->lane.link != NULL;
+  mix_fail_runtime("distribution: %s", x->failure);
+  if (!begun) destroy(x);
+  return NULL;
+}
+
+mix_exchange *mix_exchange_open_on(const mix_transport *transport, int communicator) {
+  mix_exchange *x = new_exchange(transport, &communicator);
+  if (!x) return NULL;
+  record_opened(x, open_link(x));
+  if (x->failure) return leave_open(x);
+  if (!x->place.on_caller && !start_thread(x)) return NULL;
+  return x;
 }
 
 mix_exchange_place mix_exchange_place_of(const mix_exchange *x) { return x->place; }
@@ -411,6 +423,10 @@ mix_exchange_times mix_exchange_times_of(mix_exchange *x) {
 
 void mix_exchange_end_job(mix_exchange *x, int code) {
   struct timespec until;
+  if (x->place.on_caller) {
+    x->lane.transport->end_job(x->lane.link, code);
+    return;
+  }
   clock_gettime(CLOCK_REALTIME, &until);
   until.tv_sec += 1;
   pthread_mutex_lock(&x->lock);
@@ -423,9 +439,19 @@ void mix_exchange_end_job(mix_exchange *x, int code) {
   pthread_mutex_unlock(&x->lock);
 }
 
+static bool has_failed(mix_exchange *x) {
+  pthread_mutex_lock(&x->lock);
+  const bool failed = x->failure != NULL;
+  pthread_mutex_unlock(&x->lock);
+  return failed;
+}
+
 void mix_exchange_close(mix_exchange *x) {
+  const bool failed = has_failed(x);
   atomic_store(&x->closing, true);
-  if (call(x, CLOSE, NULL, 0, 0, NULL)) return;
-  pthread_join(x->thread, NULL);
+  const char *failure = call(x, CLOSE, NULL, 0, 0, NULL);
+  if (failure && !failed) mix_log_message(MIX_LOG_ERROR, "distribution: %s", failure);
+  if (failure) return;
+  if (!x->place.on_caller) pthread_join(x->thread, NULL);
   destroy(x);
 }

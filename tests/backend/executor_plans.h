@@ -10,10 +10,12 @@
 #include "tensor/shape.h"
 
 #include <omp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { THREADS = 3, LENGTH = 24, SLOTS = 64, STEPS = 64 };
 typedef int64_t word;
@@ -106,12 +108,26 @@ static void control_run(const mix_kernel_args *args, const mix_team *team) {
   if (team->rank < 2) ((word *)args->outputs[0])[team->rank] = (word)mix_float_control_get();
 }
 
+/* The last thread comes long after the others, and would go on with the next step alone. */
+static void late_run(const mix_kernel_args *args, const mix_team *team) {
+  if (team->rank == team->size - 1) nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+  each_run(args, team);
+}
+
+static pthread_t collective_thread;
+static void collective_run(const mix_kernel_args *args, const mix_team *team) {
+  collective_thread = pthread_self();
+  each_run(args, team);
+}
+
 static const char *never(const mix_kernel_args *args) { return (void)args, "does not like it"; }
 
 static const mix_op op_team = {.name = "team", .flags = MIX_OP_CHECKS_VALUES},
                     op_plain = {.name = "plain_team", .flags = MIX_OP_CHECKS_VALUES},
                     op_serial = {.name = "serial", .flags = MIX_OP_CHECKS_VALUES},
                     op_exchange = {.name = "exchange", .flags = MIX_OP_CHECKS_VALUES},
+                    op_late = {.name = "late", .flags = MIX_OP_CHECKS_VALUES},
+                    op_collective = {.name = "collective", .flags = MIX_OP_COLLECTIVE},
                     op_even = {.name = "even", .flags = MIX_OP_CHECKS_VALUES},
                     op_control = {.name = "control", .flags = MIX_OP_CHECKS_VALUES},
                     op_nobody = {.name = "nobody", .flags = MIX_OP_CHECKS_VALUES},
@@ -124,6 +140,8 @@ static const mix_kernel kernel_team = {.name = "k_team", .run = each_run, .share
                                            .prepare = exchange_prepare,
                                            .workspace = exchange_workspace,
                                            .barriers = one_barrier},
+                        kernel_late = {.name = "k_late", .run = late_run},
+                        kernel_collective = {.name = "k_collective", .run = collective_run, .serial = yes},
                         kernel_even = {.name = "k_even", .run = even_run, .serial = yes},
                         kernel_control = {.name = "k_control", .run = control_run},
                         kernel_refusing = {.name = "k_refusing",
@@ -138,6 +156,8 @@ static const mix_kernel_row rows[] = {ROW(op_team, &kernel_team),
                                       ROW(op_plain, &kernel_plain),
                                       ROW(op_serial, &kernel_serial),
                                       ROW(op_exchange, &kernel_exchange),
+                                      ROW(op_late, &kernel_late),
+                                      ROW(op_collective, &kernel_collective),
                                       ROW(op_even, &kernel_even),
                                       ROW(op_control, &kernel_control),
                                       ROW(op_nobody, &kernel_fast, &kernel_refusing),

@@ -6,7 +6,30 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "backend/communicator.h"
 #include "backend/executor_plans.h"
+
+/* ---- which thread ---- */
+
+/* Where MPI allows one thread, the one that calls the library communicates, also after a stage that another
+ * thread ends. */
+static void collectives_run_on_the_callers_thread(void **state) {
+  (void)state;
+  mix_communicator ranks = {.rank = 0, .ranks = 2, .on_caller = true};
+  builder *b = builder_new();
+  int x = of_kind(b, MIX_SLOT_ARGUMENT, 0, LENGTH), y = arena(b, 0, LENGTH),
+      z = of_kind(b, MIX_SLOT_RESULT, 1, LENGTH);
+  add_step(b, &op_late, y, x, -1, -1);
+  add_step(b, &op_collective, z, y, -1, -1);
+  b->plan.communicator = &ranks;
+  mix_executable *executable = compiled(b, THREADS);
+  for (int i = 0; i < 50; i++) {
+    assert_int_equal(run(b, executable), MIX_OK);
+    assert_true(pthread_equal(collective_thread, pthread_self()));
+  }
+  mix_host_destroy(executable);
+  builder_free(b);
+}
 
 /* ---- barriers ---- */
 
@@ -454,6 +477,7 @@ static void shares_cover_everything_once(void **state) {
 int main(void) {
   mix_host_take_all_threads(true);
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(collectives_run_on_the_callers_thread),
       cmocka_unit_test(serial_plans_need_no_team),
       cmocka_unit_test(a_barrier_only_where_data_crosses),
       cmocka_unit_test(writes_wait_for_readers_and_writers),

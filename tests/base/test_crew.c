@@ -52,6 +52,7 @@ typedef struct record {
   atomic_int together[MAX_STAGES];
   atomic_bool wrong;
   uint64_t delays; /* seed; 0: none */
+  pthread_t caller;
 } record;
 
 static void delay(const record *r, int stage, int share) {
@@ -74,6 +75,7 @@ static void do_share(void *context, int stage, int share) {
     for (int i = 0; i < r->stages[s].shares; i++)
       if (r->done[s][i] != 1) r->wrong = true;
   if (stage && !r->begun[stage - 1]) r->wrong = true;
+  if (r->stages[stage].caller_first && !share && !pthread_equal(r->caller, pthread_self())) r->wrong = true;
   delay(r, stage, share);
   if (share == 0) r->begun[stage] = 1;
   if (r->stages[stage].together) { /* ends only if all shares run at the same time */
@@ -99,9 +101,11 @@ static bool run_works(uint64_t seed, int works, int most) {
               stages = 1 + (int)next(&seed) % MAX_STAGES;
     memset(r, 0, sizeof *r);
     r->delays = next(&seed) % 2 ? next(&seed) : 0;
+    r->caller = pthread_self();
     for (int s = 0; s < stages; s++) {
       const int shares = next(&seed) % 4 ? threads : 1 + (int)(next(&seed) % (uint64_t)threads);
-      r->stages[s] = (mix_crew_stage){.shares = shares, .together = next(&seed) % 5 == 0};
+      r->stages[s] = (mix_crew_stage){
+          .shares = shares, .together = next(&seed) % 5 == 0, .caller_first = next(&seed) % 3 == 0};
     }
     const mix_crew_work work = {r->stages, stages, do_share, r};
     good = mix_crew_run(&work, threads) == MIX_CREW_DONE && all_done_once(r, stages);

@@ -1,22 +1,63 @@
-/* A program that starts and ends MPI itself, and trains in between. Every task prints nothing and ends with
- * 0, or says what was wrong. */
+/* A program that starts and ends MPI itself, and trains in between: LEVEL TASK. A task ends with 0, or says
+ * what was wrong. Calls of MPI go through this file (MPI's profiling interface), which sees who makes them.
+ */
 #include <mpi.h>
 
+#include "backend/host/executor.h"
 #include <mixtape/mixtape.h>
 #include <mixtape/mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int rank, ranks; /* of MPI_COMM_WORLD */
 
 static int fail(int line, const char *what) {
   fprintf(stderr, "host.c:%d: rank %d of %d: %s: %s\n", line, rank, ranks, what, mix_error_message());
-  MPI_Abort(MPI_COMM_WORLD, 1);
   return 1;
 }
 #define CHECK(condition)                                                                                     \
   if (!(condition)) return fail(__LINE__, #condition)
+#define DO(task)                                                                                             \
+  if (task) return 1
+
+/* ---- who calls MPI ---- */
+
+static pthread_t main_thread;
+static atomic_int calls, of_others, too_late; /* with messages; on other threads; after MPI_Finalize */
+static atomic_bool finalized;
+
+static void count(void) {
+  atomic_fetch_add(&calls, 1);
+  if (!pthread_equal(pthread_self(), main_thread)) atomic_fetch_add(&of_others, 1);
+  if (atomic_load(&finalized)) atomic_fetch_add(&too_late, 1);
+}
+
+int MPI_Iallgatherv(const void *part, int n, MPI_Datatype type, void *all, const int *counts,
+                    const int *places, MPI_Datatype as, MPI_Comm comm, MPI_Request *request) {
+  count();
+  return PMPI_Iallgatherv(part, n, type, all, counts, places, as, comm, request);
+}
+int MPI_Ibcast(void *data, int n, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request *request) {
+  count();
+  return PMPI_Ibcast(data, n, type, root, comm, request);
+}
+int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm,
+              MPI_Request *request) {
+  count();
+  return PMPI_Isend(data, n, type, to, tag, comm, request);
+}
+int MPI_Comm_free(MPI_Comm *comm) {
+  count();
+  return PMPI_Comm_free(comm);
+}
+int MPI_Testall(int n, MPI_Request *requests, int *done, MPI_Status *statuses) {
+  count();
+  return PMPI_Testall(n, requests, done, statuses);
+}
 
 /* ---- what is trained ---- */
 
@@ -80,7 +121,7 @@ static int use(MPI_Comm comm, double *losses) {
   MPI_Comm_size(comm, &all);
   CHECK(mix_distribution_rank(distribution) == own && mix_distribution_size(distribution) == all);
   CHECK(mix_set_distribution(distribution) == MIX_OK);
-  if (train(new_model(), STEPS, losses)) return 1;
+  DO(train(new_model(), STEPS, losses));
   CHECK(mix_set_distribution(NULL) == MIX_OK);
   return same_everywhere(comm, losses, STEPS);
 }
@@ -103,8 +144,187 @@ static int communicators(void) {
   return 0;
 }
 
-static int run(const char *task) {
+/* Losses and weights, for a comparison between levels; the gradients need two threads. */
+static int levels(bool on_main_alone) {
+  double losses[STEPS];
+  mix_set_threads(2);
+  mix_host_take_all_threads(true); /* in small plans too */
+  mix_distribution *distribution = mix_distribution_mpi_of(MPI_COMM_WORLD);
+  CHECK(mix_set_distribution(distribution) == MIX_OK);
+  mix_model *model = new_model();
+  for (int i = 0; i < 20; i++) DO(train(model, STEPS, losses));
+  mix_list *weights = mix_model_get_weights(model);
+  CHECK(weights);
+  for (int i = 0; i < STEPS && !rank; i++) printf("%a\n", losses[i]);
+  for (int i = 0; i < mix_list_count(weights) && !rank; i++) {
+    float values[FEATURES * 16];
+    mix_tensor *w = mix_list_get(weights, i);
+    const int64_t size = mix_shape_size(mix_tensor_shape(w));
+    CHECK(mix_tensor_read(w, MIX_FLOAT32, values, size) == MIX_OK);
+    for (int64_t k = 0; k < size; k++) printf("%a\n", (double)values[k]);
+  }
+  CHECK(mix_set_distribution(NULL) == MIX_OK);
+  CHECK(atomic_load(&calls) > 20 * STEPS);
+  CHECK((atomic_load(&of_others) == 0) == on_main_alone);
+  return 0;
+}
+
+static mix_list *all_ones(void *context, mix_list *arguments) {
+  (void)context;
+  return mix_list_of(mix_all_reduce(mix_list_get(arguments, 0)));
+}
+
+static double sum_of_ones(mix_function *function) {
+  mix_list *sums = mix_function_call(function, mix_list_of(mix_scalar(1, MIX_FLOAT32)));
+  return sums ? mix_tensor_item(mix_list_get(sums, 0)) : -1;
+}
+
+/* Two at the same time, and none: a function is compiled for each, and finds its own again. */
+static int both(void) {
+  MPI_Comm pair;
+  MPI_Comm_split(MPI_COMM_WORLD, rank == 0, rank, &pair);
+  mix_distribution *world = mix_distribution_mpi_of(MPI_COMM_WORLD), *part = mix_distribution_mpi_of(pair);
+  mix_function *function = mix_function_new(all_ones, NULL);
+  CHECK(world && part && world != part && function);
+  for (int i = 0; i < 3; i++)
+    MIX_SCOPE {
+      CHECK(mix_set_distribution(world) == MIX_OK && mix_distribution_current() == world);
+      CHECK(sum_of_ones(function) == ranks);
+      CHECK(mix_set_distribution(part) == MIX_OK && sum_of_ones(function) == (rank ? ranks - 1 : 1));
+      CHECK(mix_set_distribution(NULL) == MIX_OK && sum_of_ones(function) == 1);
+    }
+  MPI_Comm_free(&pair);
+  return 0;
+}
+
+/* ---- the host's own errors ---- */
+
+static atomic_int handled;
+static void handle(MPI_Comm *comm, int *code, ...) {
+  (void)comm, (void)code;
+  atomic_fetch_add(&handled, 1);
+}
+
+static int handlers(void) {
+  MPI_Errhandler own, now;
+  double losses[STEPS];
+  int value = 0;
+  MPI_Comm_create_errhandler(handle, &own);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, own);
+  MIX_SCOPE
+    DO(use(MPI_COMM_WORLD, losses));
+  MPI_Comm_get_errhandler(MPI_COMM_WORLD, &now);
+  CHECK(now == own && atomic_load(&handled) == 0);
+  MPI_Send(&value, 1, MPI_INT, ranks + 7, 0, MPI_COMM_WORLD);
+  CHECK(atomic_load(&handled) == 1);
+  MPI_Comm_get_errhandler(MPI_COMM_SELF, &now);
+  CHECK(now == MPI_ERRORS_ARE_FATAL);
+  return 0;
+}
+
+/* ---- what is refused ---- */
+
+static int refused(const void *made, mix_status status, const char *part) {
+  CHECK(!made && mix_error() == status && strstr(mix_error_message(), part));
+  mix_error_clear();
+  return 0;
+}
+
+static int refusals(void) {
+  MPI_Comm part, between;
+  MPI_Comm_split(MPI_COMM_WORLD, rank == 0, rank, &part);
+  MPI_Intercomm_create(part, 0, MPI_COMM_WORLD, rank ? 0 : 1, 9, &between);
+  DO(refused(mix_distribution_mpi_of(MPI_COMM_NULL), MIX_RUNTIME_ERROR, "MPI_COMM_NULL is no communicator"));
+  DO(refused(mix_distribution_mpi_of(between), MIX_RUNTIME_ERROR, "an intercommunicator has no ranks"));
+  DO(refused(mix_distribution_mpi_from(MPI_Comm_c2f(part), "intel"), MIX_VALUE_ERROR,
+             "there is no flavour \"intel\"; expected openmpi or mpich"));
+  DO(refused(mix_distribution_mpi(), MIX_RUNTIME_ERROR, "the program has started MPI itself"));
+  setenv("MIXTAPE_MPI_TIMEOUT", "soon", 1);
+  DO(refused(mix_distribution_mpi_of(part), MIX_VALUE_ERROR,
+             "MIXTAPE_MPI_TIMEOUT is \"soon\"; expected seconds"));
+  unsetenv("MIXTAPE_MPI_TIMEOUT");
+  MPI_Comm_free(&between);
+  MPI_Comm_free(&part);
+  return 0;
+}
+
+/* The scope ends after MPI: nothing is sent any more. */
+static int finalized_before(void) {
+  mix_distribution *distribution = mix_distribution_mpi_of(MPI_COMM_WORLD);
+  CHECK(mix_set_distribution(distribution) == MIX_OK);
+  mix_model *model = new_model();
+  double losses[STEPS];
+  DO(train(model, STEPS, losses));
+  MPI_Finalize();
+  atomic_store(&finalized, true);
+  return 0;
+}
+
+static int after_the_end(bool used) {
+  if (used) {
+    const mix_tensor *sum = mix_all_reduce(mix_scalar(1, MIX_FLOAT32));
+    DO(refused(sum, MIX_VALUE_ERROR, "the program has called MPI_Finalize"));
+  }
+  CHECK(mix_set_distribution(NULL) == MIX_OK);
+  DO(refused(mix_distribution_mpi_from(0, NULL), MIX_RUNTIME_ERROR, "the program has called MPI_Finalize"));
+  CHECK(atomic_load(&too_late) == 0);
+  return 0;
+}
+
+/* ---- ranks that differ ---- */
+
+static void *open_and_train(void *context) {
+  double losses[STEPS];
+  MIX_SCOPE
+    *(int *)context = use(MPI_COMM_WORLD, losses);
+  return NULL;
+}
+
+/* Below MPI_THREAD_SERIALIZED the main thread alone may. */
+static int other_thread(void) {
+  pthread_t other;
+  int code = 0;
+  CHECK(!pthread_create(&other, NULL, open_and_train, &code) && !pthread_join(other, NULL));
+  return code;
+}
+
+static int one_more_step(void) {
+  double losses[STEPS + 1];
+  CHECK(mix_set_distribution(mix_distribution_mpi_of(MPI_COMM_WORLD)) == MIX_OK);
+  DO(train(new_model(), rank ? STEPS : STEPS + 1, losses));
+  CHECK(mix_set_distribution(NULL) == MIX_OK);
+  return 0;
+}
+
+/* One rank comes late or never. */
+static int late(int seconds) {
+  if (rank == 1) sleep((unsigned)seconds);
+  CHECK(mix_distribution_mpi_of(MPI_COMM_WORLD));
+  return 0;
+}
+
+static int slow_step(void) {
+  double losses[STEPS];
+  CHECK(mix_set_distribution(mix_distribution_mpi_of(MPI_COMM_WORLD)) == MIX_OK);
+  mix_model *model = new_model();
+  DO(train(model, 1, losses));
+  if (rank == 1) sleep(35);
+  DO(train(model, 1, losses));
+  CHECK(mix_set_distribution(NULL) == MIX_OK);
+  return 0;
+}
+
+static int run(const char *task, int level) {
   if (!strcmp(task, "communicators")) return communicators();
+  if (!strcmp(task, "levels")) return levels(level < MPI_THREAD_MULTIPLE);
+  if (!strcmp(task, "both")) return both();
+  if (!strcmp(task, "handlers")) return handlers();
+  if (!strcmp(task, "refusals")) return refusals();
+  if (!strncmp(task, "finalized", 9)) return finalized_before();
+  if (!strcmp(task, "other_thread")) return other_thread();
+  if (!strcmp(task, "one_more_step")) return one_more_step();
+  if (!strcmp(task, "late")) return late(100);
+  if (!strcmp(task, "slow_step")) return slow_step();
   return fail(__LINE__, "unknown task");
 }
 
@@ -112,18 +332,26 @@ int main(int argc, char **argv) {
   static const struct {
     const char *name;
     int level;
-  } levels[] = {{"multiple", MPI_THREAD_MULTIPLE}};
+  } levels[] = {{"single", MPI_THREAD_SINGLE},
+                {"funneled", MPI_THREAD_FUNNELED},
+                {"serialized", MPI_THREAD_SERIALIZED},
+                {"multiple", MPI_THREAD_MULTIPLE}};
   int wanted = -1, got = -1;
+  main_thread = pthread_self();
+  mix_set_log_callback(mix_log_to_stderr, NULL);
+  if (refused(mix_distribution_mpi_from(0, NULL), MIX_RUNTIME_ERROR, "has not called MPI_Init_thread"))
+    return 1;
   for (size_t i = 0; argc == 3 && i < sizeof levels / sizeof *levels; i++)
     if (!strcmp(argv[1], levels[i].name)) wanted = levels[i].level;
   MPI_Init_thread(&argc, &argv, wanted, &got);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   CHECK(wanted >= 0 && got == wanted);
-  mix_set_log_callback(mix_log_to_stderr, NULL);
   mix_set_threads(1);
   mix_scope *scope = mix_scope_begin();
-  const int code = run(argv[2]);
+  int code = run(argv[2], got);
+  if (code) return code; /* without an end of MPI: the launcher ends the others */
+  if (atomic_load(&finalized)) return after_the_end(!strcmp(argv[2], "finalized_used"));
   mix_scope_end(scope);
-  return code ? code : MPI_Finalize();
+  return MPI_Finalize();
 }

@@ -1,5 +1,6 @@
 /* Places the barriers of a plan: only where data passes from one thread to another. Between two barriers no
  * byte may be written by one thread and accessed by another. */
+#include "backend/communicator.h"
 #include "backend/host/bands.h"
 #include "backend/host/step_accesses.h"
 #include "base/alloc.h"
@@ -29,6 +30,12 @@ static unit unit_at(const mix_executable *executable, int place) {
   return u;
 }
 
+/* MPI that is not for several threads is called by the thread that calls the library. */
+static bool is_the_callers(const mix_executable *executable, int place) {
+  const mix_communicator *c = executable->plan->communicator;
+  return c && c->on_caller && mix_op_is_collective(executable->plan->steps[executable->order[place]].op);
+}
+
 /* Steps whose threads wait for each other are a stage of their own, so that others are not. */
 static bool make_stages(mix_executable *executable) {
   const int count = executable->plan->step_count;
@@ -45,6 +52,7 @@ static bool make_stages(mix_executable *executable) {
       stage = &executable->stages[executable->stage_count++];
       *stage = (mix_crew_stage){.shares = 1, .together = together};
     }
+    if (is_the_callers(executable, i)) stage->caller_first = true;
     if (!u.serial) stage->shares = executable->threads;
   }
   executable->begins[executable->stage_count] = count;
