@@ -176,7 +176,7 @@ static void run(host *h, int64_t steps, const char *path) {
     const double loss = train(model, &buffer, key + 2 * SAMPLES);
     if (mix_error()) host_fail(h, "training", mix_error_message());
     if (++step % (2 * SAVE_EVERY) == 0 && !h->rank)
-      printf("step %lld: loss %.5f, loss scale %g\n", (long long)step, loss,
+      printf("step %lld: loss %.2g, loss scale %g\n", (long long)step, loss,
              mix_tensor_item(mix_optimizer_loss_scale(mix_model_optimizer(model))));
     if (path && (step % SAVE_EVERY == 0 || step == steps)) save(h, &buffer, checkpoint, step, path);
   }

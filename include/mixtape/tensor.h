@@ -21,10 +21,10 @@ MIX_API mix_tensor *mix_scalar(double value, mix_dtype dtype);
  * (unless NULL), when nothing needs it any more. If the call fails (NULL), release is not called and the
  * caller still owns the memory.
  *
- * The caller may change the elements between its own calls, not during one. What has been computed before
- * (read, evaluated, trained with, predicted) keeps its value; the tensor itself, and what is computed from it
- * later, see the new elements. A function that was captured with it as a constant may have either: pass it as
- * an argument. Under a tape, and on a device with memory of its own, wrap the array anew for each step. */
+ * The caller may change the elements between its own calls, not during one. What was computed before (trained
+ * with, predicted, ...) keeps its value; the tensor itself, its reshapes and what is computed later see the
+ * new elements. A function that was captured with it as a constant may have either: pass it as an argument.
+ * Under a tape, and on a device with memory of its own, wrap the array anew for each step. */
 MIX_API mix_tensor *mix_tensor_wrap(void *data, mix_dtype dtype, mix_shape shape,
                                     void (*release)(void *data));
 

@@ -74,20 +74,7 @@ mix_tensor *mix_tensor_from_strided(const void *data, mix_dtype dtype, mix_shape
 
 /* ---- views ---- */
 
-/* The axes as they lie in memory, the one with the largest stride first. The stride of an axis of one index
- * says nothing. */
-static void order_axes(mix_shape shape, mix_shape strides, int order[MIX_MAX_RANK]) {
-  for (int i = 0; i < shape.rank; i++) {
-    int place = i;
-    if (shape.dims[i] != 1)
-      for (;
-           place > 0 && shape.dims[order[place - 1]] != 1 && strides.dims[order[place - 1]] < strides.dims[i];
-           place--)
-        order[place] = order[place - 1];
-    order[place] = i;
-  }
-}
-
+/* The stride of an axis of one index says nothing. */
 static bool lies_without_gaps(mix_shape shape, mix_shape strides, const int *order) {
   int64_t expected = 1;
   for (int k = shape.rank - 1; k >= 0; k--) {
@@ -95,6 +82,23 @@ static bool lies_without_gaps(mix_shape shape, mix_shape strides, const int *ord
     expected *= shape.dims[order[k]];
   }
   return true;
+}
+
+static bool lies_behind(mix_shape shape, mix_shape strides, int axis, int other) {
+  return shape.dims[axis] != 1 && (shape.dims[other] == 1 || strides.dims[axis] < strides.dims[other]);
+}
+
+/* The axes as they lie in memory, the one with the largest stride first. False if no order has no gaps. */
+static bool find_order(mix_shape shape, mix_shape strides, int order[MIX_MAX_RANK]) {
+  for (int i = 0; i < shape.rank; i++) order[i] = i;
+  if (lies_without_gaps(shape, strides, order)) return true;
+  for (int i = 1; i < shape.rank; i++)
+    for (int k = i; k > 0 && lies_behind(shape, strides, order[k - 1], order[k]); k--) {
+      const int axis = order[k];
+      order[k] = order[k - 1];
+      order[k - 1] = axis;
+    }
+  return lies_without_gaps(shape, strides, order);
 }
 
 static mix_shape column_strides(mix_shape shape) {
@@ -134,8 +138,7 @@ mix_tensor *mix_tensor_wrap_strided(void *data, mix_dtype dtype, mix_shape shape
   mix_tensor *whole;
   if (!check(WRAP, data, dtype, shape, strides)) return NULL;
   if (mix_shape_size(shape) == 0) return mix_tensor_wrap(data, dtype, shape, release);
-  order_axes(shape, strides, order);
-  if (!lies_without_gaps(shape, strides, order)) return refuse(shape, strides);
+  if (!find_order(shape, strides, order)) return refuse(shape, strides);
   mix_tensor *tensor = wrap_in_order(data, dtype, shape, order, &whole);
   /* Set last: if the call fails, the caller still owns the memory. */
   if (tensor && release) mix_memory_own_wrapped(mix_tensor_value(whole)->memory, release);

@@ -166,14 +166,17 @@ static void memory_that_runs_out(void **state) {
 static void computed_values_stay(void **state) {
   (void)state;
   float values[4] = {1, 2, 3, 4};
-  mix_tensor *x = mix_tensor_wrap(values, F32, MIX_SHAPE(4), NULL);
-  mix_tensor *computed[] = {mix_square(x), mix_identity(x), mix_reshape(x, MIX_SHAPE(2, 2)),
-                            mix_expand_dims(x, 0), mix_cast(x, F32)},
+  mix_tensor *x = mix_tensor_wrap(values, F32, MIX_SHAPE(4), NULL), *table = mix_reshape(x, MIX_SHAPE(2, 2));
+  mix_tensor *computed[] = {mix_square(x), mix_add(x, scalar(1)), mix_cast(x, MIX_FLOAT64),
+                            mix_transpose(table, MIX_ALL_AXES), mix_reduce_sum(x, MIX_AXES(0), false)},
              *later = mix_square(x);
   assert_int_equal(mix_evaluate(5, computed), MIX_OK);
   for (int i = 0; i < 4; i++) values[i] = 10;
   has_values(computed[0], 1, 4, 9, 16);
-  for (int i = 1; i < 5; i++) has_values(computed[i], 1, 2, 3, 4);
+  has_values(computed[1], 2, 3, 4, 5);
+  has_values(computed[2], 1, 2, 3, 4);
+  has_values(computed[3], 1, 3, 2, 4);
+  has_values(computed[4], 10);
   has_values(later, 100, 100, 100, 100);
   has_values(x, 10, 10, 10, 10); /* the array itself */
 }

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TIME_STEPS = 120, KILLS = 2, STARTS_MAX = 10000 };
+enum { TIME_STEPS = 80, KILLS = 2, STARTS_MAX = 10000 };
 
 /* MIXTAPE_KILLS, of all of which a case does a hundredth. */
 static int wanted_kills(void) {

@@ -316,6 +316,22 @@ static void an_adapter_learns_the_old_order(void **state) {
   }
 }
 
+/* A surrogate that predicts no change has the error 1. The second run has nothing left to do, and gives the
+ * error of the first. */
+static void a_solver_trains_its_surrogate(void **state) {
+  (void)state;
+  char arguments[512];
+  snprintf(arguments, sizeof arguments, "%d '%s/restart'", is_under_valgrind() ? 20 : 400, folder);
+  assert_ends_well(run("16_in_situ", arguments));
+  assert_line(output, "1 ranks, 48 x 48 cells, from step 0");
+  const double error = number_after(output, "error of the surrogate: ");
+  assert_true(is_under_valgrind() || error < 0.5);
+  assert_ends_well(run("16_in_situ", arguments));
+  assert_line(output, is_under_valgrind() ? "1 ranks, 48 x 48 cells, from step 20"
+                                          : "1 ranks, 48 x 48 cells, from step 400");
+  assert_true(number_after(output, "error of the surrogate: ") == error);
+}
+
 static void missing_data_are_an_error(void **state) {
   (void)state;
   static const char *const places[] = {"MIXTAPE_DATA_DIR", "KERAS_HOME", "HOME"};
@@ -374,6 +390,7 @@ int main(void) {
       cmocka_unit_test(transformer_translates_numbers),
       cmocka_unit_test(ranks_train_alone_too),
       cmocka_unit_test(an_adapter_learns_the_old_order),
+      cmocka_unit_test(a_solver_trains_its_surrogate),
       cmocka_unit_test(missing_data_are_an_error),
       cmocka_unit_test(damaged_data_are_an_error),
   };
