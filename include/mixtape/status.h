@@ -42,6 +42,10 @@ MIX_API void mix_error_clear(void);
 /* Clears the pending error and returns its code. Copies the message, truncated to `size` bytes, into
  * `message` unless that is NULL. */
 MIX_API mix_status mix_error_take(char *message, size_t size);
+/* Records an error of a function of your own, such as a layer's or a callback's, unless one is pending, and
+ * returns the code of the pending one. MIX_OK, which is no error, becomes InternalError. The message is
+ * copied; a longer one than 1,023 bytes is cut. NULL: the name of the status. */
+MIX_API mix_status mix_error_record(mix_status status, const char *message);
 /* The name of a status: "ValueError" for MIX_VALUE_ERROR. */
 MIX_API const char *mix_status_name(mix_status status);
 

@@ -63,6 +63,10 @@ mix_status mix_error_take(char *message, size_t size) {
   return status;
 }
 
+mix_status mix_error_record(mix_status status, const char *message) {
+  return mix_fail_status(status, "%s", message ? message : mix_status_name(status));
+}
+
 void mix_error_set_aside(mix_error_aside *error) {
   error->status = mix_error_take(error->message, sizeof error->message);
 }
