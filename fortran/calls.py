@@ -82,7 +82,8 @@ class Call:
         yield self.call()
         if has_status:
             status = ", status_" if reports_status(function) else ""
-            yield f"    call take_error(stat, errmsg{status})"
+            yield "    if (present(errmsg)) call take_message(errmsg)"
+            yield f"    call take_error(stat, present(errmsg){status})"
         yield f"  end {word} {self.name}"
 
     def call(self):
@@ -128,9 +129,10 @@ def module(headers, unmapped, arrays):
         else:
             calls.append(keyword_call(headers, macro))
     yield "! Mixtape's functions with Fortran's arguments. Made by fortran/generate.py."
-    yield from ["module mixtape_calls", "  use mixtape_c", "  use mixtape_support", "  implicit none",
-                "  public"]
-    yield "  private :: text_memory, set_text, set_texts, make_texts, has_room, take_error, text_of"
+    yield from ["module mixtape_calls", "  use mixtape_c", "  use mixtape_support", "  use mixtape_shapes",
+                "  implicit none", "  public"]
+    yield ("  private :: text_memory, set_text, set_texts, make_texts, has_room, take_message, take_error, "
+           "text_of, record_error, tensor_of, read_tensor")
     for function in headers.functions.values():
         if is_wrapped(headers, function):
             yield f"  private :: {binding_name(headers, function)}"

@@ -3,9 +3,9 @@
 
   cc -E -dD -I include include/mixtape/mixtape.h | fortran/generate.py FOLDER
 
-FOLDER gets mixtape_c.f90 (types, constants and functions as C has them), mixtape_calls.f90 (the same functions
-with Fortran's arguments), layouts.h and layouts.f90 (sizes and offsets, for the compiler and for the test) and
-unmapped.txt: what Fortran has not, with the reason.
+FOLDER gets mixtape_c.f90 (types, constants and functions as C has them), mixtape_calls.f90 (the same
+functions with Fortran's arguments), layouts.h and layouts.f90 (sizes and offsets, for the compiler and for
+the test) and unmapped.txt: what Fortran has not, with the reason.
 """
 import pathlib
 import sys
@@ -25,15 +25,15 @@ MACROS = {"MIX_CHECK, MIX_EXIT_CODE": "print and end the program; use stat, errm
 
 
 def write(path, lines):
-    text = "\n".join(lines) + "\n"
-    if not path.exists() or path.read_text() != text:
-        path.write_text(text)
+    path.write_text("\n".join(lines) + "\n")
 
 
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     headers = headers_module.Headers(sys.stdin.read())
+    if not headers.functions:
+        sys.exit("generate.py: standard input declares no function of Mixtape")
     unmapped = [(name, "inline in C") for name in headers.inlines]
     write(folder / "mixtape_c.f90", fold(bindings.module(headers, unmapped)))
     write(folder / "mixtape_calls.f90", fold(calls.module(headers, unmapped, arrays)))

@@ -89,7 +89,8 @@ class Headers:
                                r"(\w+),(.*)\)\)$", body):
             given = re.findall(r"\.(\w+) = (\w+)", match[5])
             self.macros[name] = Macro(name, match[1], match[4], in_order(given, parameters, match[3]))
-        elif match := re.match(r"(\w+_with)\(.*&\(const (\w+)\)\{\.size = sizeof\(\2\), __VA_ARGS__\}\)$", body):
+        elif match := re.match(r"(\w+_with)\(.*&\(const (\w+)\)\{\.size = sizeof\(\2\), "
+                               r"__VA_ARGS__\}\)$", body):
             self.macros[name] = Macro(name, match[1], match[2], [])
 
     def layout(self, struct):
@@ -218,7 +219,7 @@ def places(names):
 
 
 def in_order(given, parameters, names):
-    """The places of a macro: members that its own parameters fill, the first of the others, those of names."""
+    """The places of a macro: what its own parameters fill, the first of the others, those of names."""
     own = [member for member, value in given if value in parameters.split(",")]
     first = [member for member, value in given if value == "__VA_ARGS__"]
     return own + [member for member in first if member not in places(names)] + places(names)

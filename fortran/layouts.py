@@ -1,5 +1,7 @@
 """Sizes and offsets of the structs: as C's compiler and as Fortran's see them."""
 
+from bindings import struct_has_size
+
 
 def numbers(headers):
     """(struct, member or None, what the generator takes its place to be)"""
@@ -31,7 +33,9 @@ def fortran(headers):
         length = 1 + len(headers.structs[struct])
         yield f"    call of_{struct}(numbers(at:at + {length - 1}))"
         yield f"    at = at + {length}"
-    yield from ["  end subroutine layout_numbers", "end module mixtape_layouts"]
+    yield "  end subroutine layout_numbers"
+    yield from sizes(headers)
+    yield "end module mixtape_layouts"
 
 
 def fill(headers, struct):
@@ -45,3 +49,15 @@ def fill(headers, struct):
     for at, member in enumerate(members, 2):
         yield f"    numbers({at}) = transfer(c_loc(x%{member}), start) - start"
     yield f"  end subroutine of_{struct}"
+
+
+def sizes(headers):
+    """Is the member `size` of every new struct of options its size?"""
+    yield "  integer(c_int) function sizes_are_initialised() bind(C) result(all_are)"
+    structs = [name for name in headers.structs if struct_has_size(headers, name)]
+    for struct in structs:
+        yield f"    type({struct}) :: the_{struct}"
+    yield "    all_are = 1"
+    for struct in structs:
+        yield f"    if (the_{struct}%size /= c_sizeof(the_{struct})) all_are = 0"
+    yield "  end function sizes_are_initialised"

@@ -3,7 +3,7 @@ module mixtape_support
   use mixtape_c
   implicit none
   private
-  public :: text_memory, set_text, set_texts, make_texts, text_of, has_room, take_error, record_error
+  public :: text_memory, set_text, set_texts, make_texts, text_of, has_room, take_message, take_error, record_error
 
   ! A text with C's null character behind it, for as long as a call takes: the library copies what it keeps.
   type :: text_memory
@@ -125,17 +125,22 @@ contains
     call record_error(MIX_VALUE_ERROR, message)
   end function has_room
 
-  ! Hands the pending error to a caller who asked for it: the next call begins without one.
-  subroutine take_error(stat, errmsg, status)
+  ! take_message and then take_error hand the pending error to a caller who asked for it, and the next call
+  ! begins without one. They are two because gfortran 12 loses the length of a message that one optional
+  ! argument hands on to another.
+  subroutine take_message(errmsg)
+    character(:), allocatable, intent(inout) :: errmsg
+    if (mix_error() /= MIX_OK) errmsg = text_of(c_mix_error_message())
+  end subroutine take_message
+
+  subroutine take_error(stat, has_message, status)
     integer(c_int), intent(out), optional :: stat
-    character(:), allocatable, intent(inout), optional :: errmsg
+    logical, intent(in) :: has_message
     integer(c_int), intent(in), optional :: status
     integer(c_int) :: code
     code = mix_error()
     if (code == MIX_OK .and. present(status)) code = status
     if (present(stat)) stat = code
-    if (code == MIX_OK .or. .not. (present(stat) .or. present(errmsg))) return
-    if (present(errmsg)) errmsg = text_of(c_mix_error_message())
-    call mix_error_clear()
+    if (present(stat) .or. has_message) call mix_error_clear()
   end subroutine take_error
 end module mixtape_support
