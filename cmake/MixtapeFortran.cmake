@@ -66,6 +66,7 @@ target_compile_options(mixtape_fortran PRIVATE $<$<COMPILE_LANGUAGE:Fortran>:${M
 target_link_libraries(mixtape_fortran PUBLIC mixtape)
 add_library(mixtape::fortran ALIAS mixtape_fortran)
 
+include(CheckSourceCompiles)
 # What a program of MPI's module mpi_f08 compiles and links, for each flavour that has it.
 foreach(flavor ${MIXTAPE_MPI_FLAVORS})
   find_program(MIXTAPE_MPIFORT_${flavor} NAMES mpifort.${flavor})
@@ -91,11 +92,19 @@ foreach(flavor ${MIXTAPE_MPI_FLAVORS})
   list(FILTER compile INCLUDE REGEX "^-I")
   list(TRANSFORM compile REPLACE "^-I" "")
   list(FILTER link INCLUDE REGEX "^-([lL]|Wl,)")
+  set(CMAKE_REQUIRED_INCLUDES ${compile})
+  set(CMAKE_REQUIRED_LIBRARIES ${link})
+  check_source_compiles(Fortran "program p; use mpi_f08; call MPI_Finalize(); end program" MIXTAPE_MPI_F08_${flavor})
+  if(NOT MIXTAPE_MPI_F08_${flavor})
+    continue()
+  endif()
   add_library(mixtape_host_fortran_${flavor} INTERFACE)
   target_include_directories(mixtape_host_fortran_${flavor} SYSTEM INTERFACE ${compile})
   target_link_libraries(mixtape_host_fortran_${flavor} INTERFACE mixtape_fortran ${link})
   list(APPEND MIXTAPE_FORTRAN_FLAVORS ${flavor})
 endforeach()
+unset(CMAKE_REQUIRED_INCLUDES)
+unset(CMAKE_REQUIRED_LIBRARIES)
 
 # ---- installation: the component fortran ----
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/mixtape)

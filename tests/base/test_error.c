@@ -102,6 +102,25 @@ static void ok_is_not_an_error_to_record(void **state) {
   assert_int_equal(mix_error(), MIX_INTERNAL_ERROR);
 }
 
+/* What functions of the caller's own do: the message is text, not a format, and no one's memory but ours. */
+static void callers_record_errors(void **state) {
+  (void)state;
+  char message[2000] = "100 %s of the cells are too hot";
+  assert_int_equal(mix_error_record(MIX_RUNTIME_ERROR, message), MIX_RUNTIME_ERROR);
+  message[0] = 0;
+  assert_string_equal(mix_error_message(), "100 %s of the cells are too hot");
+  assert_int_equal(mix_error_record(MIX_VALUE_ERROR, "another"), MIX_RUNTIME_ERROR);
+  mix_error_clear();
+  assert_int_equal(mix_error_record(MIX_VALUE_ERROR, NULL), MIX_VALUE_ERROR);
+  assert_string_equal(mix_error_message(), "ValueError");
+  mix_error_clear();
+  assert_int_equal(mix_error_record(MIX_OK, "no error"), MIX_INTERNAL_ERROR);
+  mix_error_clear();
+  memset(message, 'x', sizeof message - 1);
+  mix_error_record(MIX_VALUE_ERROR, message);
+  assert_int_equal(strlen(mix_error_message()), MIX_ERROR_BYTES - 1);
+}
+
 static void memory_errors_name_what(void **state) {
   (void)state;
   assert_null(mix_fail_memory("a list of 7 items"));
@@ -227,6 +246,7 @@ int main(void) {
       cmocka_unit_test_teardown(a_long_message_is_cut_between_characters, clear),
       cmocka_unit_test_teardown(letters_are_counted_and_not_cut, clear),
       cmocka_unit_test_teardown(ok_is_not_an_error_to_record, clear),
+      cmocka_unit_test_teardown(callers_record_errors, clear),
       cmocka_unit_test_teardown(memory_errors_name_what, clear),
       cmocka_unit_test_teardown(errors_belong_to_their_thread, clear),
       cmocka_unit_test_teardown(statuses_have_names, clear),

@@ -345,13 +345,15 @@ contains
     real(c_float) :: x(4, 64), y(1, 64)
     integer, target :: count
     type(c_ptr) :: model, history
+    type(c_funptr) :: hook
     call begin_case("callbacks")
+    hook = c_funloc(count_step)
     call make_data(x, y)
     count = 0
     model = small_model()
     call mix_model_compile(model, loss="mse")
     history = mix_model_fit(model, mix_tensor_from_array(x), mix_tensor_from_array(y), 16, epochs=2, &
-                            quiet=.true., on_step=c_funloc(count_step), context=c_loc(count))
+                            quiet=.true., on_step=hook, context=c_loc(count))
     steps_seen = count
     call check(steps_seen == 8, "a procedure of Fortran sees every step")
     call check(mix_error() == MIX_OK, "no error is left: " // mix_error_message())
