@@ -84,6 +84,9 @@ typedef struct mix_plan_report {
    * are alive together at the worst moment, and without those of a trained weight's shape: casts of weights,
    * which products can round as they read them, and gradients, which updates can take as they come. */
   size_t least_bytes;
+  /* Of variable_bytes: what lies in the mapping of a file, which the steps do not write. The system takes
+   * such pages back where memory is short: peak_bytes without them is what must be there. */
+  size_t file_bytes;
 } mix_plan_report;
 /* Fills the first report_size bytes of `report`; pass sizeof(mix_plan_report). RuntimeError before the
  * first call. */

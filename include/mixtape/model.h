@@ -127,6 +127,12 @@ typedef struct mix_load_weights_options {
   bool by_name;
   /* Files of Keras: a layer whose weights do not fit stays as it is, with a warning. ValueError for .npz. */
   bool skip_mismatch;
+  /* Every weight is copied. Else large weights of files of Keras stay in the file's mapping, pages that the
+   * system reads at need and takes back, until something writes them, if they lie at a multiple of 64 bytes,
+   * uncompressed, as in the files of this library. As long as they do, replace the file by a new one of its
+   * name, as this library's own saves do: who shortens it, or writes into it (Keras does), ends the process
+   * or changes the weights. */
+  bool copy_weights;
 } mix_load_weights_options;
 /* Reads the weights of a file, whose content tells what it is: .weights.h5 and .keras of Keras 3 and of
  * tf_keras, by the layers' paths; .weights.json, whose shards must lie beside it (OSError if one is missing);

@@ -63,6 +63,8 @@ typedef struct mix_load_options {
    * Layers of a file have their own name as path (policy_map.h), those that a layer makes its name before
    * theirs. Keys that no layer has are a warning. NULL: none */
   mix_policy *policy_map;
+  /* Every weight is copied, so that the file may be written over, as in mix_load_weights_options. */
+  bool copy_weights;
 } mix_load_options;
 /* Keras's load_model: a model with its weights, and if it was compiled, with its loss, metrics and optimizer
  * and the optimizer's state. Reads what Keras 3 and tf_keras saved as .keras, and whole models in HDF5 (.h5),

@@ -32,8 +32,8 @@ mix_model *cli_begin_weights(const cli_options *options, mix_model *model) {
 /* ---- what a training takes ---- */
 
 typedef struct weights {
-  int64_t trained, frozen; /* elements */
-  size_t bytes;
+  int64_t trained, frozen;  /* elements */
+  size_t bytes, file_bytes; /* file_bytes: of frozen ones that stay in their file's mapping */
 } weights;
 
 static weights count_weights(mix_model *model) {
@@ -44,7 +44,9 @@ static weights count_weights(mix_model *model) {
     for (int i = 0; lists[frozen] && i < mix_list_count(lists[frozen]); i++) {
       const mix_variable *variable = mix_list_items(lists[frozen])[i];
       *(frozen ? &sums.frozen : &sums.trained) += mix_shape_size(variable->shape);
-      sums.bytes += mix_value_bytes(variable->dtype, variable->shape);
+      const size_t bytes = mix_value_bytes(variable->dtype, variable->shape);
+      sums.bytes += bytes;
+      sums.file_bytes += frozen && variable->in_file ? bytes : 0;
     }
   return sums;
 }
@@ -134,13 +136,17 @@ bool cli_describe_lora(const cli_options *options, mix_model *model, const cli_p
                                                         .sample_weight = first_rows(part->weights, rows)},
                                 &report);
       good = !mix_failed();
-      if (good)
+      if (good) {
         fprintf(stderr,
                 "LoRA in %d layer%s: %lld parameters train, %lld are frozen; weights %s, optimizer %s%s%s\n",
                 mix_list_count(layers), mix_list_count(layers) == 1 ? "" : "s", (long long)sums.trained,
                 (long long)sums.frozen, size_text(sums.bytes, texts[0]), size_text(slots, texts[1]),
                 report.peak_bytes ? ", a training step with both " : "",
                 report.peak_bytes ? size_text(report.peak_bytes, texts[2]) : "");
+        if (sums.file_bytes)
+          fprintf(stderr, "frozen, in the file: %s of the weights, pages that the system can take back\n",
+                  size_text(sums.file_bytes, texts[0]));
+      }
     }
   }
   return good && !mix_failed();

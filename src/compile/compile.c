@@ -20,7 +20,10 @@ static void fill_report(mix_compiled *compiled) {
   report->workspace_bytes = facts.workspace_bytes;
   for (int i = 0; i < ir->variable_count; i++) { /* not of its memory, which another thread may replace */
     const mix_variable *variable = ir->variables[i].variable;
-    report->variable_bytes += mix_value_bytes(variable->dtype, variable->shape);
+    const size_t bytes = mix_value_bytes(variable->dtype, variable->shape);
+    const bool written = ir->variables[i].exit != ir->variables[i].entry;
+    report->variable_bytes += bytes;
+    report->file_bytes += variable->in_file && !written ? bytes : 0;
   }
   for (int n = 0; n < ir->node_count; n++) {
     const mix_ir_node *node = &ir->nodes[n];

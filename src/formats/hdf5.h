@@ -5,14 +5,16 @@
  * Specification 3.0"; chunks in the layout of version 4 (libver="latest") are not read. */
 #pragma once
 
+#include "tensor/memory.h"
 #include <mixtape/tensor.h>
 
 typedef struct mix_hdf5 {
   const char *name; /* for messages */
   const unsigned char *bytes;
   size_t size;
-  uint64_t root;  /* the object header of the root group */
-  int64_t visits; /* blocks that one call may still read: ends walks of links that form a circle */
+  mix_memory *memory; /* that the bytes lie in, and that may outlive the file; NULL: none. The caller's */
+  uint64_t root;      /* the object header of the root group */
+  int64_t visits;     /* blocks that one call may still read: ends walks of links that form a circle */
   struct mix_hdf5_index *index; /* the links of large groups, sorted; NULL: none yet */
 } mix_hdf5;
 
@@ -45,6 +47,10 @@ bool mix_hdf5_describe(mix_hdf5 *file, const char *path, mix_dtype *dtype, mix_s
 /* The same tensor, which shares the file's bytes where they lie there as they are: to be used while the file
  * is open, and only to be copied from, since the bytes may not be aligned. */
 mix_tensor *mix_hdf5_borrow(mix_hdf5 *file, const char *path);
+/* The elements of a data set as a part of file->memory, aligned as values of tensors are. NULL without an
+ * error where they do not lie there so: there is no such memory, they are in chunks, big-endian, not aligned,
+ * or fewer bytes than a page. The caller's reference. */
+mix_memory *mix_hdf5_share(mix_hdf5 *file, const char *path);
 /* The elements of a data set; mix_hdf5_value_free them. */
 bool mix_hdf5_dataset(mix_hdf5 *file, const char *path, mix_hdf5_value *value);
 /* The attribute of an object. False without an error if there is none. */

@@ -327,3 +327,15 @@ mix_tensor *mix_hdf5_borrow(mix_hdf5 *file, const char *path) {
   mix_release(memory);
   return tensor;
 }
+
+mix_memory *mix_hdf5_share(mix_hdf5 *file, const char *path) {
+  enum { LEAST = 4096 }; /* a page, which less would keep as a whole */
+  dataset d = {.file = file};
+  if (!file->memory || !describe(&d, path) || !check_size(&d)) return NULL;
+  const unsigned char *elements = find_elements(&d), *first = NULL;
+  const size_t bytes = d.count * d.type.size;
+  if (!elements || bytes < LEAST || !(first = mix_memory_map(file->memory, MIX_MAP_READ))) return NULL;
+  mix_memory_unmap(file->memory); /* of the host: stays valid */
+  const size_t offset = (size_t)(elements - first);
+  return mix_memory_is_aligned(file->memory, offset) ? mix_memory_part(file->memory, offset, bytes) : NULL;
+}

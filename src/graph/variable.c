@@ -30,6 +30,7 @@ static void variable_finalize(void *object) {
   mix_release(variable->constraint);
   mix_release(variable->regularizer);
   mix_release(variable->lora);
+  mix_release(variable->file_memory);
   mix_release(variable->memory);
 }
 
@@ -171,7 +172,9 @@ static bool detach_readers(mix_variable *variable) {
   if (!read) return true; /* another thread has done it */
   mix_memory *shared = read->outputs[0].memory;
   bool read_lives = mix_references(read) > 1;
-  if (read_lives || mix_references(shared) > 1) {
+  if (variable->in_file) {
+    mix_memory_end_storage(shared); /* nobody writes it: they keep it */
+  } else if (read_lives || mix_references(shared) > 1) {
     mix_storages_wait();
     if (!mix_memory_leave_storage(shared)) return false;
   }
@@ -184,11 +187,38 @@ static bool detach_readers(mix_variable *variable) {
   return true;
 }
 
+/* ---- storages in files ---- */
+
+static bool leave_file(mix_variable *variable) {
+  if (!variable->in_file) return true; /* another thread has done it */
+  mix_memory *own = mix_memory_new(&mix_host_memory, mix_memory_bytes(variable->memory));
+  if (!own || !mix_memory_copy(own, variable->memory)) return mix_release(own), false;
+  mix_release(variable->file_memory);
+  variable->file_memory = variable->memory;
+  variable->memory = own;
+  variable->in_file = false;
+  return true;
+}
+
+bool mix_variable_borrow(mix_variable *variable, mix_memory *memory) {
+  if (mix_capture_current() || mix_loop_capture_current()) return false;
+  mix_graph_lock();
+  const bool host = mix_memory_device_of(variable->memory) == &mix_host_memory;
+  const bool good = host && detach_readers(variable);
+  if (good) {
+    mix_variable_replace(variable, mix_retain(memory));
+    variable->in_file = true;
+    variable->version++;
+  }
+  mix_graph_unlock();
+  return good;
+}
+
 /* Training steps take no lock: nothing has read the variable since the last write. */
 bool mix_variable_before_write(mix_variable *variable) {
-  if (!variable->read) return true;
+  if (!variable->read && !variable->in_file) return true;
   mix_graph_lock();
-  bool good = detach_readers(variable);
+  bool good = detach_readers(variable) && leave_file(variable);
   mix_graph_unlock();
   return good;
 }
@@ -263,10 +293,10 @@ bool mix_variable_move(mix_variable *variable, const mix_memory_device *device) 
   mix_graph_lock();
   mix_memory *moved = NULL;
   bool good = mix_memory_device_of(variable->memory) == device; /* another thread has done it */
-  if (!good && mix_variable_before_write(variable))
-    moved = mix_memory_new(device, mix_memory_bytes(variable->memory));
+  if (!good && detach_readers(variable)) moved = mix_memory_new(device, mix_memory_bytes(variable->memory));
   if (moved && mix_memory_copy(moved, variable->memory)) {
     mix_variable_replace(variable, moved);
+    variable->in_file = false;
     good = true;
   } else
     mix_release(moved);

@@ -5,11 +5,13 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "formats/file.h"
-#include "formats/zip_members.h"
+#include "formats/file_mapping.h"
+#include "formats/zip_stored.h"
 #include <stdio.h>
 #include <string.h>
 
 #define HDF5_SIGNATURE "\211HDF\r\n\032\n"
+#define WEIGHTS_MEMBER "model.weights.h5"
 enum { SIGNATURE_SIZE = 8, MAX_CONFIG = 1 << 26, MAX_METADATA = 1 << 20 };
 
 static bool is_zip(const char *first) { return !memcmp(first, "PK\3\4", 4) || !memcmp(first, "PK\5\6", 4); }
@@ -54,17 +56,45 @@ static bool read_structure(mix_keras_file *file, mix_zip *zip) {
   return metadata;
 }
 
-static bool read_archive(mix_keras_file *file, mix_zip *zip, bool structure) {
+/* The weights where they lie in the archive, if they do and it is mapped. */
+static bool use_stored(mix_keras_file *file, mix_zip *zip, mix_memory *archive) {
+  size_t size = 0;
+  const char *whole = archive ? mix_memory_map(archive, MIX_MAP_READ) : NULL;
+  const char *found =
+      whole ? mix_zip_find_stored(zip, WEIGHTS_MEMBER, whole, mix_memory_bytes(archive), &size) : NULL;
+  if (!found || !(file->bytes = mix_memory_part(archive, (size_t)(found - whole), size))) return false;
+  if (!mix_hdf5_open(&file->hdf5, file->name, found, size)) return false;
+  file->hdf5.memory = file->bytes;
+  return true;
+}
+
+static bool use_copy(mix_keras_file *file, mix_zip *zip) {
   size_t size;
+  void *data = mix_zip_read(zip, WEIGHTS_MEMBER, SIZE_MAX - 1, &size);
+  if (!data) return false;
+  if (!(file->bytes = mix_memory_wrap(data, size, mix_free))) return mix_free(data), false;
+  return mix_hdf5_open(&file->hdf5, file->name, data, size);
+}
+
+static bool read_archive(mix_keras_file *file, mix_zip *zip, mix_memory *archive, bool structure) {
   file->by_path = true;
   if (structure && !read_structure(file, zip)) return false;
-  if (!mix_zip_has(zip, "model.weights.h5") && mix_zip_has(zip, "model.weights.npz"))
+  if (!mix_zip_has(zip, WEIGHTS_MEMBER) && mix_zip_has(zip, "model.weights.npz"))
     return mix_fail_unsupported(
         "%s: the weights are model.weights.npz; expected model.weights.h5, which Keras writes "
         "by default",
         file->name);
-  file->bytes = mix_zip_read(zip, "model.weights.h5", SIZE_MAX - 1, &size);
-  return file->bytes && mix_hdf5_open(&file->hdf5, file->name, file->bytes, size);
+  return use_stored(file, zip, archive) || (!mix_failed() && use_copy(file, zip));
+}
+
+static bool open_archive(mix_keras_file *file, bool structure) {
+  mix_memory *archive = file->copies ? NULL : mix_file_map(file->name);
+  const void *bytes = archive ? mix_memory_map(archive, MIX_MAP_READ) : NULL;
+  mix_zip *zip =
+      bytes ? mix_zip_open_memory(file->name, bytes, mix_memory_bytes(archive)) : mix_zip_open(file->name);
+  const bool good = zip && read_archive(file, zip, archive, structure);
+  mix_release(archive);
+  return good;
 }
 
 /* ---- HDF5 ---- */
@@ -133,7 +163,7 @@ static bool read_shards(mix_keras_file *file, bool structure) {
   if (!longer) return mix_free(text), false;
   longer[size] = 0;
   if (strlen(longer) == size)
-    file->shards = mix_shards_open(file->name, longer);
+    file->shards = mix_shards_open(file->name, longer, file->copies);
   else
     mix_fail_format("%s: no text", file->name);
   mix_free(longer);
@@ -172,20 +202,34 @@ static bool neither(const mix_keras_file *file) {
   return mix_fail_format("%s: neither an archive (.keras) nor HDF5 (.h5), or not a whole one", file->name);
 }
 
-bool mix_keras_file_open(mix_keras_file *file, const char *path, bool structure) {
+static bool open_hdf5(mix_keras_file *file, bool structure) {
+  bool mapped;
+  file->bytes = mix_file_memory(file->name, file->copies, &mapped);
+  const void *data = file->bytes ? mix_memory_map(file->bytes, MIX_MAP_READ) : NULL;
+  if (!data || !read_hdf5(file, data, mix_memory_bytes(file->bytes), structure)) return false;
+  file->hdf5.memory = mapped ? file->bytes : NULL;
+  return true;
+}
+
+static bool open_file(mix_keras_file *file, bool structure) {
   char first[SIGNATURE_SIZE];
-  size_t size = 0;
-  *file = (mix_keras_file){.name = path, .root = ""};
+  const char *path = file->name;
   if (mix_failed()) return false;
   const bool opens = read_first(path, first);
-  if (is_zip(first)) {
-    mix_zip *zip = mix_zip_open(path);
-    return opened(file, zip && read_archive(file, zip, structure));
-  }
+  if (is_zip(first)) return opened(file, open_archive(file, structure));
   if (opens && mix_shards_begin(first, SIGNATURE_SIZE)) return opened(file, read_shards(file, structure));
   if (opens && memcmp(first, HDF5_SIGNATURE, SIGNATURE_SIZE)) return neither(file);
-  file->bytes = mix_file_read(path, SIZE_MAX, &size);
-  return opened(file, read_hdf5(file, file->bytes, size, structure));
+  return opened(file, open_hdf5(file, structure));
+}
+
+bool mix_keras_file_open(mix_keras_file *file, const char *path, bool structure) {
+  *file = (mix_keras_file){.name = path, .root = ""};
+  return open_file(file, structure);
+}
+
+bool mix_keras_file_read(mix_keras_file *file, const char *path, bool structure) {
+  *file = (mix_keras_file){.name = path, .root = "", .copies = true};
+  return open_file(file, structure);
 }
 
 bool mix_keras_file_open_memory(mix_keras_file *file, const char *name, const void *data, size_t size,
@@ -196,7 +240,7 @@ bool mix_keras_file_open_memory(mix_keras_file *file, const char *name, const vo
     return opened(file, read_hdf5(file, data, size, structure));
   if (size < SIGNATURE_SIZE || !is_zip(data)) return neither(file);
   mix_zip *zip = mix_zip_open_memory(name, data, size);
-  return opened(file, zip && read_archive(file, zip, structure));
+  return opened(file, zip && read_archive(file, zip, NULL, structure));
 }
 
 mix_hdf5 *mix_keras_file_with(mix_keras_file *file, const char *path) {
@@ -208,6 +252,6 @@ void mix_keras_file_close(mix_keras_file *file) {
   mix_shards_close(file->shards);
   json_decref(file->model);
   mix_hdf5_close(&file->hdf5);
-  mix_free(file->bytes);
+  mix_release(file->bytes);
   *file = (mix_keras_file){.root = ""};
 }

@@ -10,16 +10,19 @@ typedef struct mix_keras_file {
   /* The object of the model, with keras_version and compile_config where the file has them; NULL: weights
    * alone. */
   json_t *model;
-  mix_hdf5 hdf5; /* not used where there are shards */
-  void *bytes;   /* of the HDF5 file; owned */
+  mix_hdf5 hdf5;     /* not used where there are shards */
+  mix_memory *bytes; /* of the file, or of the archive's member of weights; owned, NULL: the caller's */
+  bool copies;       /* nothing stays in the file's mapping */
   mix_weight_shards *shards; /* of sharded weights; else NULL */
 } mix_keras_file;
 
 /* True if the file begins as an .npz of arrays and holds no model. */
 bool mix_is_array_file(const char *path);
-/* `structure`: read the model's object too. False with the error recorded, which names the file; then nothing
- * is to be closed. */
+/* Maps the file, in which weights may stay that are read from it (mix_hdf5_share). `structure`: read the
+ * model's object too. False with the error recorded, which names the file; then nothing is to be closed. */
 bool mix_keras_file_open(mix_keras_file *file, const char *path, bool structure);
+/* The same with a copy of the file, after which it may change. */
+bool mix_keras_file_read(mix_keras_file *file, const char *path, bool structure);
 /* The same from memory, which must outlive it. */
 bool mix_keras_file_open_memory(mix_keras_file *file, const char *name, const void *data, size_t size,
                                 bool structure);

@@ -101,7 +101,8 @@ mix_model *mix_model_load_with(const mix_load_options *given) {
   if (!options.path) return mix_fail_type("model_load: path is NULL");
   if (options.semantics && !mix_semantics_or_current(options.semantics)) return NULL;
   MIX_SCOPE {
-    if (mix_keras_file_open(&file, options.path, true)) {
+    const bool copies = options.copy_weights;
+    if ((copies ? mix_keras_file_read : mix_keras_file_open)(&file, options.path, true)) {
       model = mix_retain(load(&file, &options));
       mix_keras_file_close(&file);
     }

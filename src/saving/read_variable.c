@@ -67,6 +67,15 @@ static mix_tensor *value_for(mix_hdf5 *hdf5, const char *path, mix_dtype stored,
   return value ? mix_cast(value, variable->dtype) : NULL;
 }
 
+/* The variable's storage becomes the part of the file's mapping that has the value. False: it cannot, or an
+ * error is recorded. */
+static bool borrow(mix_hdf5 *hdf5, const char *path, mix_dtype stored, mix_variable *variable) {
+  mix_memory *memory = stored == variable->dtype ? mix_hdf5_share(hdf5, path) : NULL;
+  const bool good = memory && mix_variable_borrow(variable, memory);
+  mix_release(memory);
+  return good;
+}
+
 /* Has the file the value that the variable has from its making? */
 static bool check_fixed(mix_weights_reader *reader, mix_hdf5 *hdf5, const char *path,
                         mix_variable *variable) {
@@ -97,7 +106,7 @@ bool mix_read_variable(mix_weights_reader *reader, const char *path, mix_variabl
                           reader->file->name, variable->name, MIX_SHAPE_TEXT(variable->shape), path,
                           MIX_SHAPE_TEXT(shape));
   if (variable->fixed) return check_fixed(reader, hdf5, path, variable);
-  if (reader->assign)
+  if (reader->assign && !borrow(hdf5, path, dtype, variable))
     MIX_SCOPE {
       mix_tensor *value = value_for(hdf5, path, dtype, variable);
       if (value) mix_variable_assign(variable, value);

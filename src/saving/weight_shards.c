@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "formats/file.h"
+#include "formats/file_mapping.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +30,7 @@ static bool open_shard(mix_weight_shards *shards, const char *name) {
   mix_shard *shard = &shards->items[shards->count];
   const char *slash = strrchr(shards->name, '/');
   const size_t folder = slash ? (size_t)(slash + 1 - shards->name) : 0, length = folder + strlen(name) + 1;
-  size_t size;
+  bool mapped;
   *shard = (mix_shard){.path = mix_alloc(length)};
   if (!shard->path) return false;
   snprintf(shard->path, length, "%.*s%s", (int)folder, shards->name, name);
@@ -37,8 +38,11 @@ static bool open_shard(mix_weight_shards *shards, const char *name) {
   if (!mix_file_exists(shard->path))
     return mix_fail_io("%s: the shard %s is missing; expected it beside the index", shards->name,
                        shard->path);
-  shard->bytes = mix_file_read(shard->path, SIZE_MAX, &size);
-  return shard->bytes && mix_hdf5_open(&shard->hdf5, shard->path, shard->bytes, size);
+  shard->bytes = mix_file_memory(shard->path, shards->copies, &mapped);
+  const void *data = shard->bytes ? mix_memory_map(shard->bytes, MIX_MAP_READ) : NULL;
+  if (!data || !mix_hdf5_open(&shard->hdf5, shard->path, data, mix_memory_bytes(shard->bytes))) return false;
+  shard->hdf5.memory = mapped ? shard->bytes : NULL;
+  return true;
 }
 
 /* Adds the number of the shard, which is opened at its first mention. */
@@ -80,12 +84,12 @@ static bool open_all(mix_weight_shards *shards, json_t *index) {
   return good && !mix_failed();
 }
 
-mix_weight_shards *mix_shards_open(const char *path, const char *text) {
+mix_weight_shards *mix_shards_open(const char *path, const char *text, bool copies) {
   char call[256];
   snprintf(call, sizeof call, "%.200s: the index of shards", path);
   mix_weight_shards *shards = mix_calloc(1, sizeof *shards);
   json_t *index = shards && mix_json_has_few_values(text, call) ? mix_json_parse(text, call) : NULL;
-  if (shards) shards->name = path;
+  if (shards) *shards = (mix_weight_shards){.name = path, .copies = copies};
   const bool good = index && open_all(shards, index);
   json_decref(index);
   if (good) return shards;
@@ -97,7 +101,7 @@ void mix_shards_close(mix_weight_shards *shards) {
   if (!shards) return;
   for (int i = 0; i < shards->count; i++) {
     mix_hdf5_close(&shards->items[i].hdf5);
-    mix_free(shards->items[i].bytes);
+    mix_release(shards->items[i].bytes);
     mix_free(shards->items[i].path);
   }
   mix_free(shards->items);

@@ -9,11 +9,12 @@
 typedef struct mix_shard {
   mix_hdf5 hdf5;
   char *path;
-  void *bytes;
+  mix_memory *bytes;
 } mix_shard;
 
 typedef struct mix_weight_shards {
   const char *name;   /* of the index, for messages */
+  bool copies;        /* the shards are read, not mapped */
   json_t *weight_map; /* "/layers/dense/vars": the numbers of its shards, in a list */
   mix_shard *items;
   int count, capacity;
@@ -21,9 +22,10 @@ typedef struct mix_weight_shards {
 
 /* True if the file begins as JSON does. */
 bool mix_shards_begin(const char *first, size_t size);
-/* Opens all shards that the index names. NULL with the error recorded: FormatError for what is no such index
- * or names files outside of its folder, OSError for a shard that cannot be read. */
-mix_weight_shards *mix_shards_open(const char *path, const char *text);
+/* Opens all shards that the index names; `copies`: mix_keras_file_read. NULL with the error recorded:
+ * FormatError for what is no such index or names files outside of its folder, OSError for a shard that cannot
+ * be read. */
+mix_weight_shards *mix_shards_open(const char *path, const char *text, bool copies);
 void mix_shards_close(mix_weight_shards *shards);
 /* The shards of a group in their order, through `at`: begin with 0; NULL: there are no more. */
 mix_hdf5 *mix_shards_next(mix_weight_shards *shards, const char *group, int *at);

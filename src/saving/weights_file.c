@@ -173,7 +173,8 @@ static void load_arrays(mix_model *model, const char *path) {
 
 static void load_keras_file(mix_model *model, const mix_load_weights_options *options) {
   mix_keras_file file;
-  if (!mix_keras_file_open(&file, options->path, false)) return;
+  if (!(options->copy_weights ? mix_keras_file_read : mix_keras_file_open)(&file, options->path, false))
+    return;
   mix_weights_reader reader = {.file = &file,
                                .model = model,
                                .call = "model_load_weights",
