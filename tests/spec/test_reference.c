@@ -152,11 +152,7 @@ typedef struct bounds {
 
 /* The kind of processor that recorded the runs; a device that compiles by itself sums in its own order. */
 static bool is_recorders_kind(void) {
-#if defined(__x86_64__)
-  return on_host() && (mix_cpu_features() & MIX_CPU_AVX512) && __builtin_cpu_is("intel");
-#else
-  return false;
-#endif
+  return on_host() && (mix_cpu_features() & MIX_CPU_AVX512) && strstr(mix_cpu_name(), "Intel");
 }
 
 static double spread_of(const json_t *spread, const char *key) {
@@ -326,7 +322,7 @@ static void compare_weights(const reference *r, const bounds *b) {
 /* With the processors and the C library of TensorFlow's own runs a float32 custom loop is bit-identical, in
  * every step and weight (docs/NUMERICS.md). The last bits of rsqrt depend on the vendor. */
 static bool has_the_very_bits(const reference *r) {
-#if defined(__GLIBC__) && defined(__x86_64__)
+#if defined(__GLIBC__)
   return !strcmp(text_of(r->item, "policy"), "float32") && !is_fit_case(r->item) &&
          strcmp(r->name, "tf_keras-adadelta") && is_recorders_kind();
 #else

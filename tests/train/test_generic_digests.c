@@ -1,12 +1,35 @@
-/* The kernels of portable C have the same bits on every architecture: digests of the weights after twelve
- * steps of the guide's model, recorded on x86-64 and on arm64. The logarithms and exponentials of the last
- * packet are the C library's (glibc's here). */
+/* The kernels of portable C have the same bits on every architecture, with 1, 2 and 3 threads: digests of the
+ * weights after 20 steps of four kinds of models, recorded on x86-64. The logarithms and exponentials of the
+ * last packet are the C library's (glibc's here). */
 /* Holds docs/NUMERICS.md: Following TensorFlow to the bit. */
+#include "backend/host/executor.h"
 #include "base/processor.h"
-#include "model/support.h"
 #include "support/skip.h"
+#include "train/digest_models.h"
 
-enum { ROWS = 96, PIXELS = 784, UNITS = 32 };
+enum { MODELS = 4, POLICIES = 4, MAX_THREADS = 3, NAME = 64 };
+
+static const char *const policies[POLICIES] = {"float32", "mixed_float16", "mixed_bfloat16", "float64"};
+typedef struct recorded {
+  const char *model;
+  trial (*make)(void);
+  uint64_t digests[POLICIES];
+} recorded;
+static const recorded models[MODELS] = {
+    {"guide", guide_trial, {0xef0921a0fd875679, 0x0389bef2d14714a8, 0xc391718187a0ea9a, 0x2adfb09e96fe9821}},
+    {"resnet",
+     resnet_trial,
+     {0xcdfbcdc345ce5f2b, 0x35dda62bdf275f8a, 0xa8a6258a06d50e02, 0x3ef04bbe3f9fb8f3}},
+    {"lstm", lstm_trial, {0x35be901ca5c7ee92, 0xb743c66e9d3dbce1, 0xec59682ad21516fb, 0xdb47054da2dc1969}},
+    {"transformer",
+     transformer_trial,
+     {0x34068a41cc772f71, 0x4f773d562ad4bc14, 0x736e8d43452253dd, 0x9c98d7cf2b3a0b31}}};
+
+typedef struct digest_case {
+  const recorded *model;
+  int policy;
+  char name[NAME];
+} digest_case;
 
 /* FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/ */
 static uint64_t digest(const unsigned char *bytes, size_t size) {
@@ -15,56 +38,52 @@ static uint64_t digest(const unsigned char *bytes, size_t size) {
   return h;
 }
 
-/* Class c is bright where pixel % 10 is c; noise from a linear congruence. */
-static void draw(float *images, int64_t *labels) {
-  uint32_t noise = 1;
-  for (int i = 0; i < ROWS; i++) {
-    labels[i] = i % 10;
-    for (int p = 0; p < PIXELS; p++) {
-      noise = noise * 1664525u + 1013904223u;
-      images[i * PIXELS + p] = (float)((noise >> 25) + (p % 10 == i % 10 ? 128 : 0)) / 255;
-    }
+static uint64_t digest_of_weights(const digest_case *c) {
+  mix_set_global_policy(policies[c->policy]);
+  mix_clear_names();
+  mix_set_seed(5);
+  uint64_t got = 0;
+  MIX_SCOPE {
+    const trial t = c->model->make();
+    mix_history *history = mix_model_fit(t.model, t.inputs, t.labels, .batch_size = t.batch, .epochs = EPOCHS,
+                                         .verbose = MIX_SILENT);
+    assert_no_error();
+    assert_true(isfinite(mix_logs_get(mix_history_epoch(history, EPOCHS - 1), "loss")));
+    size_t size;
+    unsigned char *bits = bits_of(mix_model_weights(t.model), &size);
+    got = digest(bits, size);
+    free(bits);
   }
+  return got;
 }
 
-typedef struct recorded {
-  const char *policy;
-  uint64_t digest;
-} recorded;
-static recorded policies[] = {{"float32", 0x51213929e373c419},
-                              {"mixed_float16", 0x239617b014ade3b4},
-                              {"mixed_bfloat16", 0xc0a25fab3085f778},
-                              {"float64", 0x76e42879c58a1312}};
-
 static void weights_have_the_recorded_digest(void **state) {
-  const recorded *r = *state;
+  const digest_case *c = *state;
   if (!on_host()) SKIP("other devices sum in their own order");
-  static float images[ROWS * PIXELS];
-  int64_t labels[ROWS];
-  draw(images, labels);
   mix_cpu_override(0);
-  mix_set_global_policy(r->policy);
-  mix_set_seed(5);
-  mix_model *model = guide_model(PIXELS, UNITS);
-  mix_model_compile(model, .loss = "sparse_categorical_crossentropy", .optimizer = mix_rmsprop());
-  mix_model_fit(model, mix_tensor_from(images, F32, MIX_SHAPE(ROWS, PIXELS)),
-                mix_tensor_from(labels, MIX_INT64, MIX_SHAPE(ROWS)), .batch_size = 32, .epochs = 4,
-                .verbose = MIX_SILENT);
-  assert_no_error();
-  size_t size;
-  unsigned char *bits = bits_of(mix_model_weights(model), &size);
-  const uint64_t got = digest(bits, size);
-  free(bits);
+  mix_host_take_all_threads(true);
+  uint64_t got[MAX_THREADS];
+  for (int threads = 1; threads <= MAX_THREADS; threads++) {
+    mix_set_threads(threads);
+    got[threads - 1] = digest_of_weights(c);
+  }
+  mix_host_take_all_threads(false);
+  mix_set_threads(0);
   mix_cpu_override(UINT32_MAX);
-  if (got != r->digest)
-    fail_msg("%s: digest 0x%016llx, recorded 0x%016llx", r->policy, (unsigned long long)got,
-             (unsigned long long)r->digest);
+  for (int threads = 1; threads <= MAX_THREADS; threads++)
+    if (got[threads - 1] != c->model->digests[c->policy])
+      fail_msg("%s, %d threads: digest 0x%016llx, recorded 0x%016llx", c->name, threads,
+               (unsigned long long)got[threads - 1], (unsigned long long)c->model->digests[c->policy]);
 }
 
 int main(void) {
-  struct CMUnitTest tests[4];
-  for (int i = 0; i < 4; i++)
-    tests[i] =
-        (struct CMUnitTest){policies[i].policy, weights_have_the_recorded_digest, NULL, NULL, &policies[i]};
-  return _cmocka_run_group_tests("digests", tests, 4, NULL, NULL);
+  static digest_case cases[MODELS * POLICIES];
+  struct CMUnitTest tests[MODELS * POLICIES];
+  for (int i = 0; i < MODELS * POLICIES; i++) {
+    digest_case *c = &cases[i];
+    c->model = &models[i / POLICIES], c->policy = i % POLICIES;
+    snprintf(c->name, NAME, "%s, %s", c->model->model, policies[c->policy]);
+    tests[i] = (struct CMUnitTest){c->name, weights_have_the_recorded_digest, NULL, NULL, c};
+  }
+  return _cmocka_run_group_tests("digests", tests, MODELS * POLICIES, NULL, NULL);
 }
