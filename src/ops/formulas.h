@@ -5,6 +5,7 @@
  * either sign. tests/backend/test_formulas.c compares them with MPFR. */
 #pragma once
 
+#include "ops/error_function.h"
 #include <math.h>
 #include <stdint.h>
 
@@ -44,8 +45,8 @@ static inline double mix_clip_of(double x, double low, double high) {
   X(COS, cos(a))                                                                                             \
   X(TANH, tanh(a))                                                                                           \
   X(SIGMOID, mix_sigmoid_of(a))                                                                              \
-  X(ERF, erf(a))                                                                                             \
-  X(ERFC, erfc(a))                                                                                           \
+  X(ERF, mix_erf_of(a))                                                                                      \
+  X(ERFC, mix_erfc_of(a))                                                                                    \
   X(RELU, a < 0 ? 0 : a)                                                                                     \
   X(RELU6, a<0 ? 0 : a> 6 ? 6 : a)                                                                           \
   X(ELU, a < 0 ? expm1(a) : a)                                                                               \

@@ -59,8 +59,10 @@ static void exact_selu(mpfr_t r, const mpfr_t x) {
 }
 
 /* The error in units of 2^-53 of the result that the double formula may have: 2 for each of the C library's
- * functions, whose results are within 1 ulp (erfc 5, tanh 2: glibc's manual, "Errors in Math Functions"), 1
- * for each rounding. sigmoid: of e^x, twice in the fraction, and two roundings. */
+ * functions, whose results are within 1 ulp (tanh 2: glibc's manual, "Errors in Math Functions"), 1 for each
+ * rounding. erf: of its polynomial's last sum and of 1 - erfc, 2 roundings. erfc: 2 for each exp, a rounding
+ * for each of two products, a quotient, 1 + 2x and the polynomial's last sum, and 1 of its former ones.
+ * sigmoid: of e^x, twice in the fraction, and two roundings. */
 static const struct {
   const mix_op *op;
   unary *exact;

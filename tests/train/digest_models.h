@@ -63,6 +63,9 @@ static inline trial guide_trial(void) {
   return (trial){model, mix_list_of(images(MIX_SHAPE(ROWS, PIXELS))), classes_of_rows(ROWS), BATCH};
 }
 
+/* Layers draw their seeds where they are made: calls that make layers are statements of their own, because C
+ * leaves the order of arguments to the compiler. */
+
 /* ---- a residual network ---- */
 
 static inline mix_tensor *convolved(mix_tensor *x, int64_t filters, int64_t kernel, int64_t stride) {
@@ -77,7 +80,9 @@ static inline mix_tensor *sum(mix_tensor *x, mix_tensor *y) {
 }
 static inline mix_tensor *residual(mix_tensor *x, int64_t filters, int64_t stride) {
   mix_tensor *shortcut = stride > 1 ? convolved(x, filters, 1, stride) : x;
-  return relu(sum(shortcut, convolved(relu(convolved(x, filters, 3, stride)), filters, 3, 1)));
+  x = relu(convolved(x, filters, 3, stride));
+  x = convolved(x, filters, 3, 1);
+  return relu(sum(shortcut, x));
 }
 static inline mix_model *end_of(mix_tensor *inputs, mix_tensor *x, int classes) {
   x = mix_call(mix_dense(classes, .name = "logits"), x);
@@ -93,8 +98,9 @@ static inline trial resnet_trial(void) {
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(SIDE, SIDE, CHANNELS));
   mix_tensor *x = relu(convolved(inputs, FILTERS, 3, 1));
   x = mix_call(mix_max_pooling2d(.pool_size = MIX_SHAPE(2)), x);
-  x = mix_call(mix_global_average_pooling2d(.name = "mean"),
-               residual(residual(x, FILTERS, 1), 2 * FILTERS, 2));
+  x = residual(x, FILTERS, 1);
+  x = residual(x, 2 * FILTERS, 2);
+  x = mix_call(mix_global_average_pooling2d(.name = "mean"), x);
   mix_model *model = end_of(inputs, x, CLASSES);
   compile_by_adam(model);
   return (trial){model, mix_list_of(images(MIX_SHAPE(ROWS, SIDE, SIDE, CHANNELS))), classes_of_rows(ROWS),
@@ -107,7 +113,8 @@ static inline trial lstm_trial(void) {
   enum { ROWS = SMALL_BATCH * STEPS_AN_EPOCH };
   mix_tensor *inputs = mix_input(.shape = MIX_SHAPE(LENGTH), .dtype = "int64");
   mix_tensor *x = mix_call(mix_embedding(SYMBOLS, MEMORY, .mask_zero = true), inputs);
-  mix_model *model = end_of(inputs, mix_call(mix_lstm(MEMORY), x), CLASSES);
+  x = mix_call(mix_lstm(MEMORY), x);
+  mix_model *model = end_of(inputs, x, CLASSES);
   compile_by_adam(model);
   return (trial){model, mix_list_of(integers(3, MIX_SHAPE(ROWS, LENGTH), 0, SYMBOLS)), classes_of_rows(ROWS),
                  SMALL_BATCH};
@@ -137,8 +144,11 @@ static inline mix_tensor *attend(mix_tensor *x, mix_tensor *memory, bool causal)
                          .arguments = mix_list_of(memory ? memory : query), .use_causal_mask = causal));
 }
 static inline mix_tensor *feed_forward(mix_tensor *x) {
-  mix_tensor *y = mix_call(mix_dense(2 * WIDTH, .activation = "gelu"), normalized(x));
-  return sum(x, mix_call(mix_dense(WIDTH), mix_call(mix_dropout(0.1), y)));
+  mix_tensor *y = normalized(x);
+  y = mix_call(mix_dense(2 * WIDTH, .activation = "gelu"), y);
+  y = mix_call(mix_dropout(0.1), y);
+  y = mix_call(mix_dense(WIDTH), y);
+  return sum(x, y);
 }
 static inline mix_tensor *embedded(mix_tensor *tokens) {
   mix_tensor *x = mix_call(mix_embedding(SYMBOLS, WIDTH, .mask_zero = true), tokens);
@@ -149,9 +159,11 @@ static inline trial transformer_trial(void) {
   enum { ROWS = SMALL_BATCH * STEPS_AN_EPOCH };
   mix_tensor *source = mix_input(.shape = MIX_SHAPE(LENGTH), .dtype = "int64", .name = "source"),
              *words = mix_input(.shape = MIX_SHAPE(LENGTH), .dtype = "int64", .name = "words");
-  mix_tensor *memory = normalized(feed_forward(attend(embedded(source), NULL, false)));
-  mix_tensor *x = feed_forward(attend(attend(embedded(words), NULL, true), memory, false));
-  x = mix_call(mix_dense(SYMBOLS, .name = "logits"), normalized(x));
+  mix_tensor *memory = attend(embedded(source), NULL, false);
+  memory = normalized(feed_forward(memory));
+  mix_tensor *x = attend(embedded(words), NULL, true);
+  x = normalized(feed_forward(attend(x, memory, false)));
+  x = mix_call(mix_dense(SYMBOLS, .name = "logits"), x);
   mix_model *model =
       mix_model_new(mix_list_of(source, words), mix_call(mix_activation("softmax", .dtype = "float32"), x));
   compile_by_adam(model);

@@ -108,7 +108,7 @@ UNARY_LIBRARY(cos, cosf(x))
 UNARY(tanh, v_tanh(x))
 UNARY(sigmoid, v_sigmoid(x))
 UNARY(erf, v_erf(x))
-UNARY_LIBRARY(erfc, (float)erfc(x)) /* erfcf is off by more than one unit */
+UNARY_LIBRARY(erfc, (float)mix_erfc_of(x))
 UNARY(relu, zero_if(v_lt(x, v_set(0)), x))
 UNARY(relu6, zero_if(v_lt(x, v_set(0)), v_select(v_lt(v_set(6), x), v_set(6), x)))
 UNARY(elu, v_select(v_lt(x, v_set(0)), v_expm1(x), x))

@@ -6,6 +6,7 @@
 #include "backend/cpu/isa.h"
 #include "base/processor.h"
 #include "ops/elementwise.h"
+#include "ops/error_function.h"
 #include <mixtape/dtype.h>
 
 /* How a tile holds a value: float8, float16, bfloat16 and float32 as float; float64 as double; integers as
