@@ -4,6 +4,7 @@
 #define MIXTAPE_MIXTAPE_H
 
 #include <mixtape/activation.h>
+#include <mixtape/allocator.h>
 #include <mixtape/api.h>
 #include <mixtape/arrays.h>
 #include <mixtape/attention.h>

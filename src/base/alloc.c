@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <mixtape/allocator.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,30 +51,74 @@ static void *out_of_memory(size_t size) {
       size);
 }
 
-enum { BUFFER_PADDING = 64, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20 };
+enum { BUFFER_PADDING = 64, HUGE_PAGE = 2 << 20, HUGE_FROM = 4 << 20, ALIGNMENT = 16 };
+
+/* ---- of the system, or of the host program ---- */
+
+static mix_allocator host; /* without functions: the system's */
+
+mix_status mix_set_allocator(const mix_allocator *allocator) {
+  mix_allocator given;
+  if (!mix_options_copy(&given, sizeof given, allocator, "set_allocator")) return mix_error();
+  if (!given.allocate || !given.resize || !given.release)
+    return mix_fail_status(MIX_VALUE_ERROR, "set_allocator: allocate, resize and release are all needed");
+  if (atomic_load(&allocations))
+    return mix_fail_status(MIX_RUNTIME_ERROR,
+                           "set_allocator: the library has already allocated; call it before anything else");
+  host = given;
+  return MIX_OK;
+}
+
+static void *allocate(size_t bytes, size_t alignment) {
+  if (host.allocate) return host.allocate(host.context, bytes, alignment);
+  if (alignment == ALIGNMENT) return malloc(bytes);
+  void *memory;
+  return posix_memalign(&memory, alignment, bytes) ? NULL : memory;
+}
+
+/* The system's zeros cost nothing where the pages are new. */
+static void *allocate_zeros(size_t bytes) {
+  if (!host.allocate) return calloc(bytes, 1);
+  void *memory = host.allocate(host.context, bytes, ALIGNMENT);
+  return memory ? memset(memory, 0, bytes) : NULL;
+}
+
+static void *resize(void *memory, size_t bytes) {
+  if (!host.allocate) return realloc(memory, bytes);
+  return memory ? host.resize(host.context, memory, bytes) : host.allocate(host.context, bytes, ALIGNMENT);
+}
+
+static void release(void *memory) {
+  if (!host.allocate)
+    free(memory);
+  else if (memory)
+    host.release(host.context, memory);
+}
+
+/* ---- allocation ---- */
 
 /* A hint only: without huge pages the memory works as well. */
 static void *hint(void *memory, size_t size) {
   const uintptr_t begin = ((uintptr_t)memory + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-  if (memory && size >= HUGE_FROM)
+  if (memory && size >= HUGE_FROM && !host.allocate)
     madvise((void *)begin, ((uintptr_t)memory + size - begin) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
   return memory;
 }
 
 void *mix_alloc(size_t size) {
-  void *memory = refuse(size) ? NULL : hint(malloc(size ? size : 1), size);
+  void *memory = refuse(size) ? NULL : hint(allocate(size ? size : 1, ALIGNMENT), size);
   return memory ? memory : out_of_memory(size);
 }
 
 void *mix_calloc(size_t count, size_t size) {
   size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes)) bytes = SIZE_MAX;
-  void *memory = refuse(bytes) ? NULL : hint(calloc(bytes ? bytes : 1, 1), bytes);
+  void *memory = refuse(bytes) ? NULL : hint(allocate_zeros(bytes ? bytes : 1), bytes);
   return memory ? memory : out_of_memory(bytes);
 }
 
 void *mix_realloc(void *memory, size_t size) {
-  void *moved = refuse(size) ? NULL : realloc(memory, size ? size : 1);
+  void *moved = refuse(size) ? NULL : resize(memory, size ? size : 1);
   return moved ? moved : out_of_memory(size);
 }
 
@@ -90,16 +135,15 @@ bool mix_has_room(size_t size) {
   return memory;
 }
 
-void mix_free(void *memory) { free(memory); }
+void mix_free(void *memory) { release(memory); }
 
 static atomic_size_t buffer_bytes, buffer_peak;
 
 void *mix_alloc_buffer(size_t size) {
   if (refuse(size > SIZE_MAX - BUFFER_PADDING ? SIZE_MAX : size + BUFFER_PADDING)) return out_of_memory(size);
   bool huge = size >= HUGE_FROM;
-  void *memory;
-  if (posix_memalign(&memory, huge ? HUGE_PAGE : MIX_BUFFER_ALIGNMENT, size + BUFFER_PADDING) != 0)
-    return out_of_memory(size);
+  void *memory = allocate(size + BUFFER_PADDING, huge ? HUGE_PAGE : MIX_BUFFER_ALIGNMENT);
+  if (!memory) return out_of_memory(size);
   hint(memory, size);
   /* Kernels may read past the end. Zeros make such reads deterministic. */
   memset((char *)memory + size, 0, BUFFER_PADDING);
@@ -111,7 +155,7 @@ void *mix_alloc_buffer(size_t size) {
 void mix_free_buffer(void *memory, size_t size) {
   if (!memory) return;
   atomic_fetch_sub(&buffer_bytes, size);
-  free(memory);
+  release(memory);
 }
 
 size_t mix_buffer_bytes(void) { return atomic_load(&buffer_bytes); }

@@ -1,5 +1,5 @@
-/* Memory allocation. The whole library allocates through these functions, so that tests can inject
- * failures. */
+/* Memory allocation. The whole library allocates through these functions, so that tests can inject failures
+ * and a host program can give its own (mixtape/allocator.h). */
 #pragma once
 
 #include <stdbool.h>

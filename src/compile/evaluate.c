@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "compile/compile.h"
 #include "graph/lock.h"
 #include "tensor/convert.h"
@@ -125,6 +126,7 @@ static int collect_waiting(int count, mix_tensor *const *tensors, mix_node **nod
 }
 
 mix_status mix_evaluate(int count, mix_tensor *const *tensors) {
+  MIX_OWN_FLOAT_MODES;
   if (mix_failed()) return mix_error();
   if (count > 0 && !tensors)
     return mix_fail_status(MIX_TYPE_ERROR, "evaluate: got NULL for the %d tensors", count);
@@ -193,6 +195,7 @@ static mix_status read_elements(const mix_value *value, const void *data, mix_dt
 }
 
 mix_status mix_tensor_read(mix_tensor *tensor, mix_dtype dtype, void *out, int64_t count) {
+  MIX_OWN_FLOAT_MODES;
   mix_pinned pinned;
   if (!mix_tensor_pin(tensor, &pinned)) return mix_error();
   mix_status status = read_elements(mix_tensor_value(tensor), pinned.data, dtype, out, count);

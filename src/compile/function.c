@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "base/structure.h"
 #include "compile/evaluate.h"
 #include "compile/pass_pipeline.h"
@@ -483,6 +484,7 @@ mix_dtype mix_function_rounds(const mix_function *function, int argument) {
 }
 
 mix_list *mix_function_call_rounded(mix_function *function, mix_list *arguments) {
+  MIX_OWN_FLOAT_MODES;
   if (mix_failed() || mix_capture_current() || mix_tapes_open() || function->max_batch) return NULL;
   if (atomic_flag_test_and_set(&function->busy)) return NULL;
   specialization *base = find(function, arguments, true),
@@ -521,6 +523,7 @@ static mix_list *call_any_batch(mix_function *function, mix_list *arguments) {
 }
 
 mix_list *mix_function_call(mix_function *function, mix_list *arguments) {
+  MIX_OWN_FLOAT_MODES;
   if (mix_failed()) return NULL;
   if (!mix_is(function, &function_class)) return mix_fail_type("function_call: expected a function");
   if (!arguments) arguments = mix_list_new(0, NULL);

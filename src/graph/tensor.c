@@ -1,5 +1,6 @@
 /* Tensors: creation from memory, properties, and text. */
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "graph/lock.h"
 #include "graph/node.h"
 #include "tensor/convert.h"
@@ -42,6 +43,7 @@ mix_tensor *mix_tensor_from(const void *data, mix_dtype dtype, mix_shape shape) 
 }
 
 static mix_tensor *from_doubles(const char *call, const double *data, mix_dtype dtype, mix_shape shape) {
+  MIX_OWN_FLOAT_MODES;
   if (!mix_tensor_check_array(call, data, dtype, shape)) return NULL;
   mix_memory *buffer = mix_memory_new(&mix_host_memory, mix_value_bytes(dtype, shape));
   void *bytes = buffer ? mix_memory_map(buffer, MIX_MAP_WRITE) : NULL;

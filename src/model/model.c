@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/float_modes.h"
 #include <string.h>
 
 void mix_compiled_state_free(mix_compiled_state *state) {
@@ -132,6 +133,7 @@ mix_status mix_model_set_weights(mix_model *model, mix_list *values) {
 }
 
 mix_list *mix_model_call_outputs_with(mix_model *model, const mix_model_call_options *given) {
+  MIX_OWN_FLOAT_MODES;
   if (!mix_model_given(model, "model_call")) return NULL;
   MIX_OPTIONS(mix_model_call_options, options, given, "model_call");
   if (!options.inputs)

@@ -2,6 +2,7 @@
 #include "model/model.h"
 
 #include "base/error.h"
+#include "base/float_modes.h"
 
 /* The data as the input layer that the model may begin with has them. */
 static mix_list *conformed(const mix_layer *layer, mix_list *values) {
@@ -91,6 +92,7 @@ mix_status mix_sequential_build_on(mix_model *model, mix_tensor *input) {
 }
 
 mix_status mix_model_build(mix_model *model, mix_shape input_shape) {
+  MIX_OWN_FLOAT_MODES;
   if (!mix_model_given(model, "model_build")) return mix_error();
   if (model->kind == MIX_FUNCTIONAL) return MIX_OK;
   if (model->kind == MIX_SUBCLASSED && model->input_count > 1)

@@ -1,5 +1,6 @@
 /* Operations without operands: fill and range; and constants that take dtype or shape from a tensor. */
 #include "ops/rules.h"
+#include "base/float_modes.h"
 #include "tensor/convert.h"
 #include <math.h>
 
@@ -25,6 +26,7 @@ const mix_op mix_op_fill = {.name = "fill",
                             .fields = fill_fields};
 
 mix_tensor *mix_fill(mix_shape shape, double value, mix_dtype dtype) {
+  MIX_OWN_FLOAT_MODES;
   if (mix_failed() || !mix_dtype_checked("fill", dtype)) return NULL;
   if (shape.rank < 0 || shape.rank > MIX_MAX_RANK || mix_shape_checked_size(shape) < 0) {
     bool printable = shape.rank >= 0 && shape.rank <= MIX_MAX_RANK;
@@ -80,6 +82,7 @@ static bool has_integer(mix_dtype dtype, double x) {
 }
 
 mix_tensor *mix_range(double start, double stop, double step, mix_dtype dtype) {
+  MIX_OWN_FLOAT_MODES;
   if (mix_failed() || !mix_dtype_checked("range", dtype)) return NULL;
   double count = ceil((stop - start) / step);
   if (!isfinite(start) || !isfinite(stop) || !isfinite(step) || step == 0 || count > 0x1p53)

@@ -1,6 +1,7 @@
 /* Reverse-mode differentiation: visits the nodes of a tape in reverse order and builds each op's gradient. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "graph/tape.h"
 #include "graph/variable.h"
 #include "ops/table.h"
@@ -217,6 +218,7 @@ mix_list *mix_gradient_walk(mix_tape *tape, mix_list *targets, mix_list *upstrea
 }
 
 mix_list *mix_tape_gradient_from(mix_tape *tape, mix_list *targets, mix_list *upstream, mix_list *sources) {
+  MIX_OWN_FLOAT_MODES;
   if (mix_failed()) return NULL;
   if (!mix_is(tape, &mix_tape_class)) return mix_fail_type("tape_gradient: expected a tape");
   if (!mix_is(targets, &mix_list_class) || !mix_is(sources, &mix_list_class) ||

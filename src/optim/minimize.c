@@ -1,5 +1,6 @@
 /* Loss scaling, gradients and updates through one interface for plain and loss-scale optimizers. */
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "distribute/distribute.h"
 #include "ops/with_number.h"
 #include "optim/optimizer.h"
@@ -46,6 +47,7 @@ static mix_list *gradients_of_ranks(const mix_optimizer *optimizer, mix_list *gr
 }
 
 mix_status mix_optimizer_apply(mix_optimizer *optimizer, mix_list *scaled_gradients, mix_list *variables) {
+  MIX_OWN_FLOAT_MODES;
   if (!mix_optimizer_check_lists("optimizer_apply", optimizer, scaled_gradients, variables))
     return mix_error();
   if (!(scaled_gradients = gradients_of_ranks(optimizer, scaled_gradients, variables))) return mix_error();
@@ -88,6 +90,7 @@ mix_list *mix_optimizer_compute_gradients(mix_optimizer *optimizer, mix_tensor *
 
 mix_status mix_optimizer_minimize(mix_optimizer *optimizer, mix_tensor *loss, mix_tape *tape,
                                   mix_list *variables) {
+  MIX_OWN_FLOAT_MODES;
   if (!can_differentiate("optimizer_minimize", optimizer, loss)) return mix_error();
   mix_list *gradients = scaled_gradients(optimizer, loss, tape, variables);
   return gradients ? mix_optimizer_apply(optimizer, gradients, variables) : mix_error();
@@ -110,6 +113,7 @@ mix_list *mix_optimizer_compute_gradients_of(mix_optimizer *optimizer, mix_loss_
 
 mix_status mix_optimizer_minimize_function(mix_optimizer *optimizer, mix_loss_function loss, void *context,
                                            mix_list *variables) {
+  MIX_OWN_FLOAT_MODES;
   if (mix_failed()) return mix_error();
   if (!loss) return mix_fail_status(MIX_TYPE_ERROR, "optimizer_minimize_function: no function");
   mix_scope *scope = mix_scope_begin();
@@ -122,6 +126,7 @@ mix_status mix_optimizer_minimize_function(mix_optimizer *optimizer, mix_loss_fu
 }
 
 mix_status mix_optimizer_apply_gradients(mix_optimizer *optimizer, mix_list *gradients, mix_list *variables) {
+  MIX_OWN_FLOAT_MODES;
   if (!mix_optimizer_check_lists("apply_gradients", optimizer, gradients, variables)) return mix_error();
   if (!(gradients = gradients_of_ranks(optimizer, gradients, variables))) return mix_error();
   if (optimizer->inner) return mix_loss_scale_optimizer_step(optimizer, gradients, variables);

@@ -3,6 +3,7 @@
 #include "optim/schedule.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "nn/policy/loss_scale.h"
 #include "nn/layer/layer.h"
 #include <math.h>
@@ -454,6 +455,7 @@ double mix_optimizer_learning_rate(mix_optimizer *optimizer) {
 }
 
 mix_status mix_optimizer_set_learning_rate(mix_optimizer *optimizer, double learning_rate) {
+  MIX_OWN_FLOAT_MODES;
   if (mix_failed()) return mix_error();
   if (!mix_is(optimizer, &mix_optimizer_object_class))
     return mix_fail_status(MIX_TYPE_ERROR, "optimizer_set_learning_rate: no optimizer");

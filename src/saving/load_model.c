@@ -1,5 +1,6 @@
 /* Models from files of Keras. */
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "optim/optimizer.h"
 #include "saving/model_json.h"
 #include "saving/read_weights.h"
@@ -95,6 +96,7 @@ static mix_model *load(mix_keras_file *file, const mix_load_options *options) {
 }
 
 mix_model *mix_model_load_with(const mix_load_options *given) {
+  MIX_OWN_FLOAT_MODES;
   mix_keras_file file;
   mix_model *model = NULL;
   MIX_OPTIONS(mix_load_options, options, given, "model_load");

@@ -2,6 +2,7 @@
 #include "saving/model_json.h"
 
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "nn/layer/registry.h"
 #include "nn/policy/quantization.h"
 #include <stdio.h>
@@ -385,6 +386,7 @@ mix_model *mix_model_from_object(const json_t *object, const mix_from_json_optio
 }
 
 mix_model *mix_model_from_json_with(const mix_from_json_options *given) {
+  MIX_OWN_FLOAT_MODES;
   MIX_OPTIONS(mix_from_json_options, options, given, "model_from_json");
   json_t *object = mix_json_parse(options.json, "model_from_json");
   const bool good = object && mix_keep_float32(object, options.float32_layers, "model_from_json");

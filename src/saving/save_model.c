@@ -1,6 +1,7 @@
 /* Saves whole models: .keras archives and legacy HDF5 files. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "formats/zip_writer.h"
 #include "saving/model_json.h"
 #include "saving/write_weights.h"
@@ -112,6 +113,7 @@ static void save(mix_model *model, const mix_save_options *options) {
 }
 
 mix_status mix_model_save_with(mix_model *model, const mix_save_options *given) {
+  MIX_OWN_FLOAT_MODES;
   mix_save_options options;
   if (!mix_model_given(model, CALL)) return mix_error();
   if (!given || !mix_options_copy(&options, sizeof options, given, CALL))

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "tensor/convert.h"
 #include "tensor/shape.h"
 #include <math.h>
@@ -203,6 +204,7 @@ static void load_weights(mix_model *model, const mix_load_weights_options *optio
 }
 
 mix_status mix_model_load_weights_with(mix_model *model, const mix_load_weights_options *given) {
+  MIX_OWN_FLOAT_MODES;
   if (!mix_model_given(model, "model_load_weights")) return mix_error();
   mix_load_weights_options options;
   if (!given || !mix_options_copy(&options, sizeof options, given, "model_load_weights"))

@@ -1,6 +1,7 @@
 /* evaluate, predict, train_on_batch and test_on_batch. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "distribute/distribute.h"
 #include "train/callback.h"
 #include "train/data_adapter.h"
@@ -81,6 +82,7 @@ static mix_logs *evaluate(mix_model *model, const mix_evaluate_options *given) {
 }
 
 mix_logs *mix_model_evaluate_with(mix_model *model, const mix_evaluate_options *options) {
+  MIX_OWN_FLOAT_MODES;
   mix_logs *logs = NULL;
   MIX_MODEL_USE(model, MIX_CHANGES_METRICS, "evaluate") { logs = evaluate(model, options); }
   return logs;
@@ -179,6 +181,7 @@ static mix_list *predict(mix_model *model, const mix_predict_options *given) {
 }
 
 mix_list *mix_model_predict_with(mix_model *model, const mix_predict_options *options) {
+  MIX_OWN_FLOAT_MODES;
   mix_list *outputs = NULL;
   MIX_MODEL_USE(model, MIX_READS_MODEL, "predict") { outputs = predict(model, options); }
   return outputs;
@@ -216,6 +219,7 @@ static mix_function *unweighted_train_step(mix_model *model) {
 }
 
 mix_logs *mix_model_train_on_batch_with(mix_model *model, const mix_on_batch_options *options) {
+  MIX_OWN_FLOAT_MODES;
   mix_logs *logs = NULL;
   MIX_MODEL_USE(model, MIX_CHANGES_MODEL, "train_on_batch") {
     logs = on_batch(model, options, "train_on_batch", unweighted_train_step);
@@ -223,6 +227,7 @@ mix_logs *mix_model_train_on_batch_with(mix_model *model, const mix_on_batch_opt
   return logs;
 }
 mix_logs *mix_model_test_on_batch_with(mix_model *model, const mix_on_batch_options *options) {
+  MIX_OWN_FLOAT_MODES;
   mix_logs *logs = NULL;
   MIX_MODEL_USE(model, MIX_CHANGES_METRICS, "test_on_batch") {
     logs = on_batch(model, options, "test_on_batch", mix_model_test_step);

@@ -1,5 +1,6 @@
 /* fit: epochs, steps, validation and callbacks. */
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "base/number.h"
 #include "base/philox.h"
 #include "data/pipeline/pipeline.h"
@@ -322,6 +323,7 @@ static mix_history *fit(mix_model *model, const mix_fit_options *given) {
 }
 
 mix_history *mix_model_fit_with(mix_model *model, const mix_fit_options *options) {
+  MIX_OWN_FLOAT_MODES;
   mix_history *history = NULL;
   MIX_MODEL_USE(model, MIX_CHANGES_MODEL, "fit") { history = fit(model, options); }
   return history;

@@ -4,6 +4,7 @@
 #include "backend/host/bands.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "base/machine.h"
 #include "tensor/memory_inside.h"
 #include <limits.h>
@@ -365,15 +366,15 @@ static void run_stage_traced(mix_executable *executable, int begin, int end, con
   }
 }
 
-/* Runs steps as one thread of the team. */
+/* Runs steps as one thread of the team. A thread of the crew may have modes of the host program. */
 static void run_stage(mix_executable *executable, int begin, int end, const mix_team *team) {
-  const mix_float_control control = mix_float_control_get();
-  if (executable->flush_subnormals) mix_float_control_set(control | MIX_FLUSH_SUBNORMALS);
+  const mix_float_control host_modes =
+      mix_float_modes_begin(MIX_FLOAT_DEFAULT | (executable->flush_subnormals ? MIX_FLUSH_SUBNORMALS : 0));
   if (executable->trace)
     run_stage_traced(executable, begin, end, team);
   else
     for (int i = begin; i < end;) i = run_at(executable, i, team);
-  mix_float_control_set(control);
+  mix_float_modes_end(&host_modes);
 }
 
 static mix_ticket report_failure(mix_executable *executable) {

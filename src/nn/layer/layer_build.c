@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "nn/layer/building.h"
 #include "nn/policy/quantization.h"
 #include "tensor/shape.h"
@@ -112,6 +113,7 @@ bool mix_layer_build_for(mix_layer *layer, mix_list *inputs, mix_list *arguments
 }
 
 mix_status mix_layer_build(mix_layer *layer, mix_shape input_shape) {
+  MIX_OWN_FLOAT_MODES;
   if (!mix_given(layer, &mix_layer_object_class, "layer_build", "a layer") ||
       !mix_shape_option(input_shape, "layer_build", "input_shape"))
     return mix_error();

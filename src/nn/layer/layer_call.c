@@ -1,6 +1,7 @@
 /* Layer calls: cast by policy, compute, record symbolic calls (docs/spec/mixed_precision.md, 3 and 4). */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/float_modes.h"
 #include "nn/layer/layer_build.h"
 #include "ops/with_number.h"
 #include "tensor/shape.h"
@@ -372,6 +373,7 @@ static mix_list *invoke_in_scope(invocation *given) {
 mix_list *mix_layer_call_outputs(mix_layer *layer, mix_list *inputs, bool inputs_are_list,
                                  mix_list *arguments, mix_list *masks, mix_list *initial_state,
                                  mix_training training, const mix_call_keywords *keywords) {
+  MIX_OWN_FLOAT_MODES;
   if (mix_failed() || !layer || !inputs) return NULL;
   invocation given = {layer, inputs, arguments, masks, initial_state, inputs_are_list, training};
   if (keywords) given.keywords = *keywords;

@@ -1,6 +1,7 @@
 /* Initialisers (docs/spec/keras.md, section 9). */
 #include "base/alloc.h"
 #include "base/fields.h"
+#include "base/float_modes.h"
 #include "base/json.h"
 #include "base/philox.h"
 #include "graph/variable.h"
@@ -212,6 +213,7 @@ uint64_t mix_initializer_seed(const mix_initializer *initializer) {
 }
 
 mix_tensor *mix_initializer_call(mix_initializer *initializer, mix_shape shape, mix_dtype dtype) {
+  MIX_OWN_FLOAT_MODES;
   if (!mix_given(initializer, &initializer_class, "initializer_call", "an initializer")) return NULL;
   if (mix_shape_checked_size(shape) < 0)
     return mix_fail_value("initializer %s: %s is no shape that a weight can have", initializer->kind->name,
