@@ -5,12 +5,20 @@ include(CMakePackageConfigHelpers)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(TARGETS mixtape EXPORT mixtapeTargets
-        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development)
-# libcurl and cairo are not linked: the first download and the first picture load them.
-set(static_libraries jansson zip png jpeg z ${CMAKE_DL_LIBS} m)
-target_link_libraries(mixtape_static INTERFACE "$<INSTALL_INTERFACE:${static_libraries}>")
-install(TARGETS mixtape_static EXPORT mixtapeTargets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+# libcurl and cairo are not linked: the first download and the first picture load them.
+set(static_libraries jansson zip z ${CMAKE_DL_LIBS} m)
+if("images" IN_LIST MIXTAPE_PARTS_IN)
+  list(APPEND static_libraries png jpeg)
+endif()
+if(MIXTAPE_CORE)
+  target_link_libraries(mixtape INTERFACE "$<INSTALL_INTERFACE:${static_libraries}>")
+else()
+  target_link_libraries(mixtape_static INTERFACE "$<INSTALL_INTERFACE:${static_libraries}>")
+  install(TARGETS mixtape_static EXPORT mixtapeTargets
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+endif()
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/mixtape)
 install(EXPORT mixtapeTargets NAMESPACE mixtape:: DESTINATION ${config_folder} COMPONENT development)
 
@@ -21,6 +29,17 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/mixtapeConfigVersion.cmak
 install(FILES ${PROJECT_BINARY_DIR}/mixtapeConfig.cmake ${PROJECT_BINARY_DIR}/mixtapeConfigVersion.cmake
         DESTINATION ${config_folder} COMPONENT development)
 
+# Those of a core, which is static, are needed by every program; else by static ones alone.
+set(MIXTAPE_REQUIRED_PACKAGES jansson libzip zlib)
+if("images" IN_LIST MIXTAPE_PARTS_IN)
+  list(APPEND MIXTAPE_REQUIRED_PACKAGES libpng libjpeg)
+endif()
+list(JOIN MIXTAPE_REQUIRED_PACKAGES " " MIXTAPE_REQUIRED_PACKAGES)
+set(MIXTAPE_PRIVATE .private)
+if(MIXTAPE_CORE)
+  set(MIXTAPE_PRIVATE "")
+  set(MIXTAPE_CORE_LIBRARIES " -lpthread -ldl -lm")
+endif()
 # mixtape.pc computes its prefix from its own place, so that `cmake --install BUILD --prefix DIR` is enough.
 file(RELATIVE_PATH MIXTAPE_PREFIX_FROM_PC ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(${PROJECT_SOURCE_DIR}/cmake/mixtape.pc.in ${PROJECT_BINARY_DIR}/mixtape.pc @ONLY)
@@ -37,6 +56,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/bench/results DESTINATION ${document_fol
         COMPONENT development FILES_MATCHING PATTERN "*.md")
 
 # ---- the program ----
+if(NOT TARGET mixtape_program)
+  return()
+endif()
 install(TARGETS mixtape_program RUNTIME COMPONENT tools)
 find_package(Python3 COMPONENTS Interpreter)
 if(CMAKE_CROSSCOMPILING)

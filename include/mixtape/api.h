@@ -99,6 +99,10 @@ static inline const void *mix_arguments_of(const char *call, const char *names, 
 /* The version of the linked library, "major.minor.patch", and as MIX_VERSION_NUMBER counts. */
 MIX_API const char *mix_version(void);
 MIX_API int mix_version_number(void);
+/* The parts that a build may leave out (docs/manual/small-build.md) which the linked library has, and those
+ * that it has not: "download, drawing, images". A call that needs one of these is an Unsupported error. */
+MIX_API const char *mix_parts(void);
+MIX_API const char *mix_parts_left_out(void);
 
 MIX_END_DECLARATIONS
 #endif

@@ -111,7 +111,8 @@ static int devices(cli_options *options) {
 }
 
 static int version(cli_options *options) {
-  printf("mixtape %s\n", mix_version());
+  printf("mixtape %s\nparts: %s\n", mix_version(), mix_parts());
+  if (*mix_parts_left_out()) printf("left out: %s\n", mix_parts_left_out());
   return CLI_OK;
 }
 

@@ -14,7 +14,7 @@ KEPT = ("policy", "step_seconds", "best_seconds", "speed_to_float32", "first_ste
 
 def device(session):
     """Facts of the device, of what drives it and of the machine."""
-    facts = {"mixtape": session.mixtape("version").out.strip(),
+    facts = {"mixtape": session.mixtape("version").out.splitlines()[0],
              "devices": session.mixtape("devices").out.splitlines(), "cores": os.cpu_count()}
     if session.on_gpu and any(line.startswith("cuda: unavailable") for line in facts["devices"]):
         raise Failed(next(line for line in facts["devices"] if line.startswith("cuda: unavailable")))
