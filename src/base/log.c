@@ -62,13 +62,27 @@ void mix_log_flush(void) {
 /* Recursive, because a callback may call the library, which may log again. Held during the callback, so
  * that messages of several threads do not interleave, and the old callback is not running when
  * mix_set_log_callback returns. */
-static pthread_mutex_t log_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static pthread_mutex_t log_mutex;
 static mix_log_callback log_callback;
 static void *log_context;
 static atomic_bool log_wanted; /* avoids formatting when no callback is set */
 
-void mix_set_log_callback(mix_log_callback callback, void *context) {
+static void make_mutex(void) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&log_mutex, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
+static void lock_log(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT; /* C libraries differ in what initialises a recursive one */
+  pthread_once(&once, make_mutex);
   pthread_mutex_lock(&log_mutex);
+}
+
+void mix_set_log_callback(mix_log_callback callback, void *context) {
+  lock_log();
   log_callback = callback;
   log_context = context;
   atomic_store(&log_wanted, callback != NULL);
@@ -87,7 +101,7 @@ void mix_log_message(mix_log_level level, const char *format, ...) {
 
 void mix_log_text(mix_log_level level, const char *message) {
   if (defer_message(level, message)) return;
-  pthread_mutex_lock(&log_mutex);
+  lock_log();
   if (log_callback) log_callback(log_context, level, message);
   pthread_mutex_unlock(&log_mutex);
 }

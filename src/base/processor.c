@@ -18,16 +18,7 @@
 
 static mix_processor found = {.name = "unknown processor", .caches = {0, 32 << 10, 1 << 20, 16 << 20}};
 
-static void detect(void) {
-  static const int names[4] = {
-      [1] = _SC_LEVEL1_DCACHE_SIZE, [2] = _SC_LEVEL2_CACHE_SIZE, [3] = _SC_LEVEL3_CACHE_SIZE};
-  for (int level = 1; level <= 3; level++) {
-    long size = sysconf(names[level]);
-    if (size > 0) found.caches[level] = size;
-  }
-  /* sysconf adds up an AMD processor's third-level caches, which only some cores share */
-  mix_processor_find(&found);
-}
+static void detect(void) { mix_processor_find(&found); }
 
 static void detect_once(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -12,10 +12,11 @@
 
 /* ---- messages before the ranks have joined ---- */
 
+enum { MAX_HELD = 4096 };
 static struct {
-  FILE *file, *errors; /* file NULL: nothing is held */
-  char *text;
-  size_t size;
+  FILE *file; /* NULL: nothing is held; else standard error writes into it */
+  int errors; /* where it wrote before */
+  char text[MAX_HELD];
 } held;
 
 /* The options may be wrong, so that they cannot be parsed. */
@@ -34,25 +35,32 @@ static bool asks_for_ranks(int argc, char **argv) {
 
 void cli_hold_messages(int argc, char **argv) {
   if (!mix_mpi_launched() || !asks_for_ranks(argc, argv)) return;
-  held.file = open_memstream(&held.text, &held.size);
-  if (held.file) held.errors = stderr, stderr = held.file;
+  held.file = tmpfile();
+  held.errors = held.file ? dup(STDERR_FILENO) : -1;
+  if (held.errors >= 0 && dup2(fileno(held.file), STDERR_FILENO) >= 0) return;
+  if (held.file) fclose(held.file);
+  held.file = NULL;
 }
 
 static void stop_holding(void) {
   if (!held.file) return;
-  stderr = held.errors;
+  fflush(stderr);
+  dup2(held.errors, STDERR_FILENO);
+  close(held.errors);
+  rewind(held.file);
+  held.text[fread(held.text, 1, sizeof held.text - 1, held.file)] = '\0';
   fclose(held.file);
   held.file = NULL;
 }
 
 static void print_held(void) {
   stop_holding();
-  if (held.text) fputs(held.text, stderr);
+  fputs(held.text, stderr);
 }
 
 /* "mixtape train: unknown option" becomes "mixtape train: rank 1 of 2: unknown option". */
 static void print_held_of_rank(int rank, int ranks) {
-  const char *text = held.text ? held.text : "", *colon = strstr(text, ": ");
+  const char *text = held.text, *colon = strstr(text, ": ");
   const int begin = colon ? (int)(colon + 2 - text) : 0;
   fprintf(stderr, "%.*srank %d of %d: %s", begin, begin ? text : "mixtape train: ", rank, ranks,
           *text ? text + begin : "--help is not given to all ranks\n");
