@@ -5,6 +5,7 @@
  *   mpirun -n 3 16_in_situ_openmpi [STEPS [RESTART]]    (or 16_in_situ_mpich; 1, 2, 3, 4, 6 ... ranks)
  *   16_in_situ [STEPS [RESTART]]                        without MPI
  *
+ * The first is made by mpicc -DWITH_MPI 16_in_situ.c $(pkg-config --cflags --libs mixtape) -lm.
  * A restart file holds field, replay buffer and the library's checkpoint; it is written every 20 steps, and
  * read if it is there: the run goes on with the same bits. */
 #include "16_host.h"

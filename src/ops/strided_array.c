@@ -30,6 +30,24 @@ static bool check(const char *call, const void *data, mix_dtype dtype, mix_shape
 
 /* ---- copying ---- */
 
+/* Do the offsets of all elements fit into 60 bits, in bytes? */
+static bool check_reach(mix_shape shape, mix_shape strides, size_t size) {
+  const int64_t limit = (INT64_C(1) << 60) / (int64_t)size;
+  int64_t reach = 0, all;
+  for (int i = 0; i < shape.rank; i++) {
+    char text[TEXT_MAX];
+    bool fits = strides.dims[i] > -limit && strides.dims[i] < limit &&
+                !__builtin_mul_overflow(shape.dims[i] - 1,
+                                        strides.dims[i] < 0 ? -strides.dims[i] : strides.dims[i], &all) &&
+                !__builtin_add_overflow(reach, all, &reach) && reach < limit;
+    if (!fits)
+      return mix_fail_value(FROM ": the strides %s of the shape %s lead 2^60 bytes away or more; they count "
+                                 "elements, one for each axis",
+                            strides_text(strides, text), MIX_SHAPE_TEXT(shape));
+  }
+  return true;
+}
+
 static void copy_run(char *to, const char *from, int64_t count, int64_t stride, size_t size) {
   if (stride == 1)
     memcpy(to, from, (size_t)count * size);
@@ -61,6 +79,7 @@ static void copy_strided(char *to, const char *from, mix_shape shape, mix_shape 
 mix_tensor *mix_tensor_from_strided(const void *data, mix_dtype dtype, mix_shape shape, mix_shape strides) {
   if (!check(FROM, data, dtype, shape, strides)) return NULL;
   if (mix_shape_size(shape) == 0) return mix_tensor_from(NULL, dtype, shape);
+  if (!check_reach(shape, strides, mix_dtype_size(dtype))) return NULL;
   mix_memory *memory = mix_memory_new(&mix_host_memory, mix_value_bytes(dtype, shape));
   void *bytes = memory ? mix_memory_map(memory, MIX_MAP_WRITE) : NULL;
   if (bytes) copy_strided(bytes, data, shape, strides, mix_dtype_size(dtype));

@@ -68,6 +68,7 @@ PLAIN = {
     "mix_adaptive_pooling_options": {"output_size": "SHAPE(1, 2)"},
     "mix_pool_window": {"size": "SHAPE(1, 2)"},
     "mix_max_pool": {"x": "mix_expand_dims(a_tensor(), 0)"},
+    "mix_tensor_wrap_strided": {"strides": "SHAPE(1, 1)"},
     "mix_avg_pool": {"x": "mix_expand_dims(a_tensor(), 0)"},
     "mix_resizing_options": {"height": "2", "width": "2"},
     "mix_center_crop_options": {"height": "2", "width": "2"},

@@ -128,6 +128,11 @@ static void errors_name_shape_and_strides(void **state) {
   expect_error(MIX_VALUE_ERROR, "1 strides", "(4, 8)", "expected 2");
   assert_null(mix_tensor_from_strided(values, F32, MIX_SHAPE(4), MIX_SHAPE(8, 1)));
   expect_error(MIX_VALUE_ERROR, "tensor_from_strided: 2 strides", "expected 1");
+  static const int64_t far[] = {INT64_MAX, INT64_MIN, INT64_C(1) << 57, -(INT64_C(1) << 57)};
+  for (int i = 0; i < 4; i++) {
+    assert_null(mix_tensor_from_strided(values, F32, MIX_SHAPE(3, 2), MIX_SHAPE(far[i], 1)));
+    expect_error(MIX_VALUE_ERROR, "tensor_from_strided", "(3, 2)", "2^60 bytes");
+  }
   assert_null(mix_tensor_from_strided(NULL, F32, MIX_SHAPE(4), MIX_SHAPE(1)));
   expect_error(MIX_TYPE_ERROR, "tensor_from_strided: data is NULL");
   assert_null(mix_tensor_wrap_strided(NULL, F32, MIX_SHAPE(4), MIX_SHAPE(1), give_back));
