@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "distribute/distribute.h"
 #include "base/json.h"
-#include "base/philox.h"
 #include "saving/checkpoint_folder.h"
 #include "formats/file.h"
 #include "optim/optimizer.h"
