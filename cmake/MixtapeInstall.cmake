@@ -51,7 +51,8 @@ set(document_folder ${CMAKE_INSTALL_DATADIR}/doc/mixtape)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md
               ${PROJECT_SOURCE_DIR}/CONTRIBUTING.md DESTINATION ${document_folder} COMPONENT development)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples DESTINATION ${document_folder}
-        COMPONENT development FILES_MATCHING PATTERN "*.md" PATTERN "*.c" PATTERN "*.h" PATTERN "*.png")
+        COMPONENT development FILES_MATCHING PATTERN "*.md" PATTERN "*.c" PATTERN "*.h" PATTERN "*.f90"
+        PATTERN "*.png")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/bench/results DESTINATION ${document_folder}/bench
         COMPONENT development FILES_MATCHING PATTERN "*.md")
 

@@ -1,5 +1,6 @@
 # One plug-in for each MPI flavour whose compiler wrapper is found. The library links none: it loads the
 # plug-in of the flavour that started the processes (src/distribute/plugin.c).
+include(MixtapeWrapper)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/distribute/plugin.c PROPERTIES
                             COMPILE_DEFINITIONS MIXTAPE_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/plugins)
@@ -27,30 +28,14 @@ foreach(flavor openmpi mpich)
   if(NOT wrapper)
     continue()
   endif()
-  # What the wrapper adds to the compiler's command line: the compiler stays the one of the build.
-  set(ask -compile_info -link_info)
-  if(flavor STREQUAL "openmpi")
-    set(ask --showme:compile --showme:link)
-  endif()
-  list(POP_FRONT ask compile_option link_option)
-  execute_process(COMMAND ${wrapper} ${compile_option} OUTPUT_VARIABLE compile RESULT_VARIABLE compile_result
-                  OUTPUT_STRIP_TRAILING_WHITESPACE)
-  execute_process(COMMAND ${wrapper} ${link_option} OUTPUT_VARIABLE link RESULT_VARIABLE link_result
-                  OUTPUT_STRIP_TRAILING_WHITESPACE)
-  if(NOT "${compile_result}/${link_result}" STREQUAL "0/0")
-    message(WARNING
-            "${wrapper} does not answer ${compile_option} or ${link_option}: no plug-in for ${flavor}")
+  mixtape_ask_wrapper(${wrapper} ${flavor} mpi)
+  if(NOT mpi_FOUND)
     continue()
   endif()
-  separate_arguments(compile UNIX_COMMAND "${compile}")
-  separate_arguments(link UNIX_COMMAND "${link}")
-  list(FILTER compile INCLUDE REGEX "^-I")
-  list(TRANSFORM compile REPLACE "^-I" "")
-  list(FILTER link INCLUDE REGEX "^-([lL]|Wl,)")
   # What a program of this flavour compiles and links: the plug-in, and hosts in tests and examples.
   add_library(mixtape_host_${flavor} INTERFACE)
-  target_include_directories(mixtape_host_${flavor} SYSTEM INTERFACE ${compile})
-  target_link_libraries(mixtape_host_${flavor} INTERFACE ${link})
+  target_include_directories(mixtape_host_${flavor} SYSTEM INTERFACE ${mpi_INCLUDES})
+  target_link_libraries(mixtape_host_${flavor} INTERFACE ${mpi_LINK})
   add_library(mixtape_mpi_${flavor} MODULE ${PROJECT_SOURCE_DIR}/src/distribute/mpi/plugin.c)
   target_include_directories(mixtape_mpi_${flavor} PRIVATE ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(mixtape_mpi_${flavor} PRIVATE ${MIXTAPE_WARNINGS})

@@ -1,6 +1,9 @@
 # make deb: Debian packages out of the components of MixtapeInstall.cmake, and one for each MPI plug-in.
 set(CPACK_GENERATOR DEB)
 set(CPACK_COMPONENTS_ALL runtime development tools ${MIXTAPE_MPI_FLAVORS})
+if(TARGET mixtape_fortran)
+  list(APPEND CPACK_COMPONENTS_ALL fortran)
+endif()
 set(CPACK_PACKAGE_VENDOR "The Mixtape authors")
 set(CPACK_PACKAGE_CONTACT "The Mixtape authors <mixtape@localhost>")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
@@ -28,6 +31,13 @@ string(JOIN ", " CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
        libpng-dev libjpeg-dev)
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "mixed precision neural network training in C: development
  Headers for C and C++, the static library, the manual and the examples of Mixtape.")
+
+# Files of modules are those of one version of their format.
+set(CPACK_DEBIAN_FORTRAN_PACKAGE_NAME libmixtape-fortran-dev)
+set(CPACK_DEBIAN_FORTRAN_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_FORTRAN_PACKAGE_DEPENDS "libmixtape-dev (= ${PROJECT_VERSION}), gfortran")
+set(CPACK_COMPONENT_FORTRAN_DESCRIPTION "mixed precision neural network training in C: Fortran
+ The Fortran modules of Mixtape, made by ${CMAKE_Fortran_COMPILER_ID} ${CMAKE_Fortran_COMPILER_VERSION}.")
 
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME mixtape-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION science)

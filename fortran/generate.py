@@ -8,6 +8,7 @@ functions with Fortran's arguments), layouts.h and layouts.f90 (sizes and offset
 the test) and unmapped.txt: what Fortran has not, with the reason.
 """
 import pathlib
+import re
 import sys
 
 import arrays
@@ -20,12 +21,24 @@ from fortran_types import fold
 # Not functions or constants, and of no use outside C; the text that says so, for unmapped.txt.
 MACROS = {"MIX_CHECK, MIX_EXIT_CODE": "print and end the program; use stat, errmsg and error stop",
           "MIX_SCOPE, MIX_SCOPE_HERE": "end with a block of C; call mix_scope_begin and mix_scope_end",
-          "MIX_SHAPE, MIX_AXES, mix_list_of": "functions of the module mixtape instead",
+          "MIX_SHAPE, MIX_AXES": "functions of the module mixtape instead: mix_shape_of, mix_axes_of",
           "MIXTAPE_VERSION": "a text; call mix_version"}
+
+
+# Written by hand in mixtape.f90.
+WRITTEN = {"mix_list_of"}
 
 
 def write(path, lines):
     path.write_text("\n".join(lines) + "\n")
+
+
+def function_of(body, headers):
+    """What a program calls in place of a macro."""
+    if match := re.match(r'MIX_LOSS_NAMED\("(\w+)"', body):
+        return f'mix_loss_new("{match[1]}")'
+    called = [word for word in re.findall(r"mix_\w+", body) if word in headers.functions]
+    return called[0] if called else "a struct"
 
 
 def main():
@@ -35,6 +48,8 @@ def main():
     if not headers.functions:
         sys.exit("generate.py: standard input declares no function of Mixtape")
     unmapped = [(name, "inline in C") for name in headers.inlines]
+    unmapped += [(name, f"a macro of C, of {function_of(body, headers)}")
+                 for name, body in headers.other_macros.items() if name not in WRITTEN]
     write(folder / "mixtape_c.f90", fold(bindings.module(headers, unmapped)))
     write(folder / "mixtape_calls.f90", fold(calls.module(headers, unmapped, arrays)))
     write(folder / "layouts.f90", fold(layouts.fortran(headers)))

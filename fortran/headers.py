@@ -50,7 +50,7 @@ class Macro:
 class Headers:
     def __init__(self, preprocessed):
         self.structs, self.enums, self.functions, self.constants = {}, {}, {}, {}
-        self.callbacks, self.aliases, self.opaque, self.macros, self.inlines = set(), {}, set(), {}, []
+        self.callbacks, self.aliases, self.opaque, self.macros, self.other_macros = set(), {}, set(), {}, {}
         text, defines = own_text(preprocessed)
         text, self.inlines = without_inlines(text)
         for declaration in declarations(text):
@@ -92,6 +92,8 @@ class Headers:
         elif match := re.match(r"(\w+_with)\(.*&\(const (\w+)\)\{\.size = sizeof\(\2\), "
                                r"__VA_ARGS__\}\)$", body):
             self.macros[name] = Macro(name, match[1], match[2], [])
+        elif name.startswith("mix_") and name not in self.functions:
+            self.other_macros[name] = body
 
     def layout(self, struct):
         """(size, alignment, offsets of the members)"""

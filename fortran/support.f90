@@ -3,7 +3,8 @@ module mixtape_support
   use mixtape_c
   implicit none
   private
-  public :: text_memory, set_text, set_texts, make_texts, text_of, has_room, take_message, take_error, record_error
+  public :: text_memory, set_text, set_texts, make_texts, text_of, has_room
+  public :: take_message, take_error, record_error
 
   ! A text with C's null character behind it, for as long as a call takes: the library copies what it keeps.
   type :: text_memory

@@ -35,6 +35,14 @@ for plugin in "$BUILD"/plugins/mixtape_mpi_*.so; do
   depends "$package" "lib${flavor}"
   all+=("$package") names+=("mixtape-$flavor")
 done
+if [ -e "$BUILD/libmixtape_fortran.a" ]; then
+  fortran=$(ls "$work"/libmixtape-fortran-dev_*.deb)
+  has "$fortran" usr/include/mixtape/fortran/mixtape.mod
+  has "$fortran" 'usr/lib/.*libmixtape_fortran\.a'
+  has "$fortran" 'usr/lib/.*mixtape-fortran\.pc'
+  depends "$fortran" 'libmixtape-dev (= '
+  all+=("$fortran") names+=(libmixtape-fortran-dev)
+fi
 depends "$library" libjansson
 depends "$development" 'libmixtape0 (= '
 depends "$tools" 'libc6 (>= '

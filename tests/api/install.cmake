@@ -1,5 +1,5 @@
 # Installs the build into a fresh folder and builds consumer/ against it, through find_package and through
-# pkg-config.
+# pkg-config, and consumer_fortran/ likewise where the build has the Fortran modules.
 function(must)
   execute_process(COMMAND ${ARGV} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT result EQUAL 0)
@@ -27,3 +27,25 @@ set(arguments "${FLAGS} ${CONSUMER}/consumer.c -o ${WORK}/described ${arguments}
 separate_arguments(arguments UNIX_COMMAND "${arguments}")
 must(${COMPILER} ${arguments})
 must(${WORK}/described)
+
+file(GLOB_RECURSE module ${WORK}/usr/*/mixtape.mod)
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${CONSUMER}_fortran -B ${WORK}/found_fortran
+                        -DCMAKE_PREFIX_PATH=${WORK}/usr -DCMAKE_Fortran_FLAGS=${FLAGS}
+                RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+if(NOT module) # find_package must then say so
+  if(result EQUAL 0)
+    message(FATAL_ERROR "find_package finds the component fortran, which is not installed")
+  endif()
+  return()
+endif()
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "consumer_fortran: ${output}")
+endif()
+must(${CMAKE_COMMAND} --build ${WORK}/found_fortran)
+must(${WORK}/found_fortran/consumer)
+must(pkg-config --cflags --libs mixtape-fortran)
+string(STRIP "${output}" arguments)
+set(arguments "${FLAGS} ${CONSUMER}_fortran/consumer.f90 -o ${WORK}/described_fortran ${arguments}")
+separate_arguments(arguments UNIX_COMMAND "${arguments} -Wl,-rpath,${libraries}")
+must(gfortran ${arguments})
+must(${WORK}/described_fortran)

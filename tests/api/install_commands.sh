@@ -24,6 +24,12 @@ for file in bin/mixtape include/mixtape/mixtape.h include/mixtape.hpp lib*/libmi
   share/fish/vendor_completions.d/mixtape.fish; do
   ls "$installed"/$file >/dev/null || fail "no $file"
 done
+if [ -e "$BUILD/libmixtape_fortran.a" ]; then
+  for file in include/mixtape/fortran/mixtape.mod lib*/libmixtape_fortran.a \
+    lib*/pkgconfig/mixtape-fortran.pc share/doc/mixtape/examples/17_fortran.f90; do
+    ls "$installed"/$file >/dev/null || fail "no $file"
+  done
+fi
 tools/check_links "$installed/share/doc/mixtape" >"$work/links" || fail "$(cat "$work/links")"
 version=$(pkg-config --modversion "$installed"/lib*/pkgconfig/mixtape.pc)
 "$installed/bin/mixtape" version | grep -x "mixtape $version" >/dev/null ||

@@ -1,0 +1,26 @@
+# mixtape_ask_wrapper(WRAPPER FLAVOR NAME): what an MPI compiler wrapper adds to the command line of the
+# compiler, which stays the one of the build: NAME_INCLUDES (folders), NAME_LINK, NAME_FOUND.
+function(mixtape_ask_wrapper wrapper flavor name)
+  set(ask -compile_info -link_info)
+  if(flavor STREQUAL "openmpi")
+    set(ask --showme:compile --showme:link)
+  endif()
+  list(POP_FRONT ask compile_option link_option)
+  execute_process(COMMAND ${wrapper} ${compile_option} OUTPUT_VARIABLE compile RESULT_VARIABLE compile_result
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  execute_process(COMMAND ${wrapper} ${link_option} OUTPUT_VARIABLE link RESULT_VARIABLE link_result
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(${name}_FOUND FALSE PARENT_SCOPE)
+  if(NOT "${compile_result}/${link_result}" STREQUAL "0/0")
+    message(WARNING "${wrapper} does not answer ${compile_option} or ${link_option}: ${flavor} is left out")
+    return()
+  endif()
+  separate_arguments(compile UNIX_COMMAND "${compile}")
+  separate_arguments(link UNIX_COMMAND "${link}")
+  list(FILTER compile INCLUDE REGEX "^-I")
+  list(TRANSFORM compile REPLACE "^-I" "")
+  list(FILTER link INCLUDE REGEX "^-([lL]|Wl,)")
+  set(${name}_FOUND TRUE PARENT_SCOPE)
+  set(${name}_INCLUDES ${compile} PARENT_SCOPE)
+  set(${name}_LINK ${link} PARENT_SCOPE)
+endfunction()
