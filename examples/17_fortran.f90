@@ -3,8 +3,8 @@
 !
 !   mpirun -n 2 17_fortran START.keras END.keras
 !
-! START.keras is any model of Keras with two inputs and two outputs; if there is none, one is made. It trains
-! under mixed_float16 on the states of all ranks and goes to END.keras, which Keras loads.
+! START.keras is any model of Keras with two inputs and two outputs; if there is none, one of Keras 3 is made.
+! It trains under mixed_float16 on the states of all ranks and goes to END.keras, which that Keras loads.
 program pendulums
   use, intrinsic :: iso_fortran_env, only: error_unit
   use mpi_f08
@@ -103,6 +103,7 @@ contains
     inquire (file=path, exist=is_there)
     if (is_there) return
     call mix_set_seed(7_c_int64_t)
+    call mix_set_semantics("keras3")
     new = mix_sequential(mix_list_of([mix_dense(32, "tanh"), mix_dense(2)]))
     call mix_model_build(new, mix_shape_of([MIX_UNKNOWN, 2]))
     call mix_model_save(new, path, stat=stat, errmsg=message)

@@ -62,8 +62,9 @@ static void check_example(int ranks) {
   snprintf(start, sizeof start, "%s/start.keras", test_folder);
   snprintf(end, sizeof end, "%s/end.keras", test_folder);
   snprintf(arguments, sizeof arguments, "'%s' '%s'", start, end);
-  save_start(start);
+  if (ranks == 3) save_start(start); /* else the example makes one */
   assert_code(run_ranks(ranks, program, arguments), 0);
+  assert_int_equal(access(start, R_OK), 0);
   assert_true(number_behind("step 150: loss ") < 0.05 * number_behind("step 1: loss "));
   assert_true(number_behind("loss scale ") == 32768);
   assert_true(number_behind("largest error ") < 0.3);
