@@ -11,6 +11,8 @@ import pathlib
 import re
 import sys
 
+sys.dont_write_bytecode = True  # nothing is written beside the sources
+
 import arrays
 import bindings
 import calls
@@ -23,8 +25,6 @@ MACROS = {"MIX_CHECK, MIX_EXIT_CODE": "print and end the program; use stat, errm
           "MIX_SCOPE, MIX_SCOPE_HERE": "end with a block of C; call mix_scope_begin and mix_scope_end",
           "MIX_SHAPE, MIX_AXES": "functions of the module mixtape instead: mix_shape_of, mix_axes_of",
           "MIXTAPE_VERSION": "a text; call mix_version"}
-
-
 # Written by hand in mixtape.f90.
 WRITTEN = {"mix_list_of"}
 
