@@ -48,7 +48,8 @@ MIX_API mix_status mix_model_merge_lora(mix_model *model);
 /* ---- adapters ----
  * An adapter is what a model with LoRA has learned: a, b and alpha of each layer, and the other weights of
  * layers that train, such as biases. Frozen kernels, and those stored as integers, are not in it. An .npz:
- * arrays under the names of the variables, "dense/lora_kernel_a", and for each a its "dense/lora_kernel_a.alpha". */
+ * arrays under the names of the variables, "dense/lora_kernel_a", and for each a its
+ * "dense/lora_kernel_a.alpha". Layers of one name, in models of a model, are numbered: "lora_kernel_a_1". */
 
 /* Writes the adapter. ValueError if no layer has LoRA; the errors of writing a file. Reads the model. */
 MIX_API mix_status mix_model_save_lora(mix_model *model, const char *path);

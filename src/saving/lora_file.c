@@ -16,12 +16,6 @@ enum { NAME = 512 };
 
 /* ---- what an adapter holds ---- */
 
-static bool has(mix_list *list, const void *item) {
-  for (int i = 0; i < mix_list_count(list); i++)
-    if (mix_list_items(list)[i] == item) return true;
-  return false;
-}
-
 /* Of a layer with LoRA, or of one that stores integers, what trains, and a and b in any case; of another all,
  * if it trains: a normalization moves its means too. */
 static bool is_learned(const mix_layer *layer, bool frozen, const mix_variable *variable) {
@@ -31,20 +25,76 @@ static bool is_learned(const mix_layer *layer, bool frozen, const mix_variable *
   return variable->trainable || (!lora && !mix_layer_stores_integers(layer));
 }
 
-static void append_learned(mix_layer *layer, bool frozen, mix_list *learned) {
-  frozen |= !layer->trainable;
-  for (int i = 0; layer->weights && i < mix_list_count(layer->weights); i++) {
-    mix_variable *variable = mix_list_items(layer->weights)[i];
-    if (is_learned(layer, frozen, variable) && !has(learned, variable)) mix_list_append(learned, variable);
-  }
-  for (int i = 0; i < mix_list_count(layer->layers); i++)
-    append_learned(mix_list_items(layer->layers)[i], frozen, learned);
+/* A variable of the model, or in a layer that can have LoRA the place of one, under a name that no other part
+ * has. So a model without LoRA knows the names that its a and b will have. */
+typedef struct part {
+  mix_layer *layer;
+  const mix_variable *variable; /* NULL: `name` is that of a, and the next part's that of b */
+  const char *name;
+  bool learned;
+} part;
+typedef struct parts {
+  part *items;
+  int count, capacity;
+} parts;
+
+static part *find_part(const parts *all, const mix_layer *layer, const mix_variable *variable) {
+  for (int i = 0; i < all->count; i++)
+    if (all->items[i].variable == variable && (variable || all->items[i].layer == layer))
+      return &all->items[i];
+  return NULL;
 }
 
-static mix_list *learned_variables(mix_model *model) {
-  mix_list *learned = mix_list_new(0, NULL);
-  if (learned) append_learned(model->layer, false, learned);
-  return mix_failed() ? NULL : learned;
+static bool add_part(parts *all, part p) {
+  if (!p.name || !mix_reserve(&all->items, &all->capacity, all->count + 1, sizeof *all->items)) return false;
+  all->items[all->count++] = p;
+  return true;
+}
+
+static bool add_places(parts *all, mix_layer *layer) {
+  char name[NAME];
+  if (!layer->kind || !layer->kind->lora || !layer->built || layer->lora || find_part(all, layer, NULL))
+    return true;
+  mix_lora_name_a(layer, name, sizeof name);
+  bool good = add_part(all, (part){.layer = layer, .name = mix_intern(name)});
+  if (*name) name[strlen(name) - 1] = 'b';
+  return good && add_part(all, (part){.layer = layer, .name = mix_intern(name)});
+}
+
+/* A layer that several others have learns if one of them does. A weight that an outer layer lists too is the
+ * inner one's. */
+static bool add_layer(parts *all, mix_layer *layer, bool frozen) {
+  frozen |= !layer->trainable;
+  bool good = add_places(all, layer);
+  for (int i = 0; good && layer->weights && i < mix_list_count(layer->weights); i++) {
+    const mix_variable *variable = mix_list_items(layer->weights)[i];
+    part *known = find_part(all, layer, variable);
+    if (known)
+      known->layer = layer, known->learned |= is_learned(layer, frozen, variable);
+    else
+      good = add_part(all, (part){layer, variable, variable->name, is_learned(layer, frozen, variable)});
+  }
+  for (int i = 0; good && i < mix_list_count(layer->layers); i++)
+    good = add_layer(all, mix_list_items(layer->layers)[i], frozen);
+  return good;
+}
+
+/* In the scope. False with the error recorded. */
+static bool list_parts(mix_model *model, parts *all) {
+  *all = (parts){0};
+  part *items = NULL;
+  bool good = add_layer(all, model->layer, false);
+  const char **names = good ? mix_scoped_memory(((size_t)all->count + 1) * sizeof *names) : NULL;
+  if (names) items = mix_scoped_memory(((size_t)all->count + 1) * sizeof *items);
+  for (int i = 0; items && i < all->count; i++) names[i] = all->items[i].name;
+  good = items && mix_number_names(names, all->count);
+  for (int i = 0; good && i < all->count; i++) {
+    items[i] = all->items[i];
+    items[i].name = names[i];
+  }
+  mix_free(all->items);
+  all->items = items;
+  return good;
 }
 
 /* "fc/lora_kernel_a.alpha", in the scope. */
@@ -55,13 +105,9 @@ static const char *alpha_name(const char *of_a) {
   return text;
 }
 
-/* The layer whose a the variable is; NULL: it is another. */
-static mix_layer *layer_of_a(mix_list *layers, const mix_variable *variable) {
-  for (int i = 0; i < mix_list_count(layers); i++) {
-    mix_layer *layer = mix_list_items(layers)[i];
-    if (layer->lora->a == variable) return layer;
-  }
-  return NULL;
+/* The layer whose a it is; NULL: it is another. */
+static mix_layer *layer_of_a(const part *p) {
+  return p->layer->lora && p->layer->lora->a == p->variable ? p->layer : NULL;
 }
 
 /* ---- saving ---- */
@@ -73,22 +119,23 @@ typedef struct arrays {
 } arrays;
 
 static bool collect(mix_model *model, arrays *all) {
-  mix_list *layers = mix_model_lora_layers(model), *learned = learned_variables(model);
+  mix_list *layers = mix_model_lora_layers(model);
+  parts own;
   if (layers && !mix_list_count(layers))
     return mix_fail_value(SAVE ": no layer of '%s' has LoRA; enable it before, or save the model itself",
                           model->layer->name);
-  const char **names = learned ? mix_array_names(learned) : NULL;
-  const size_t size = names ? (size_t)(mix_list_count(learned) + mix_list_count(layers)) + 1 : 1;
+  if (!layers || !list_parts(model, &own)) return false;
+  const size_t size = 2 * (size_t)own.count + 1;
   all->names = mix_scoped_memory(size * sizeof *all->names);
   all->values = mix_scoped_memory(size * sizeof *all->values);
-  for (int i = 0; names && all->names && all->values && i < mix_list_count(learned); i++) {
-    mix_variable *variable = mix_list_items(learned)[i];
-    const mix_layer *layer = layer_of_a(layers, variable);
-    all->names[all->count] = names[i];
-    all->values[all->count++] = mix_variable_true_value(variable);
-    if (!layer) continue;
-    all->names[all->count] = alpha_name(names[i]);
-    all->values[all->count++] = mix_scalar(layer->lora->alpha, MIX_FLOAT64);
+  for (int i = 0; all->names && all->values && i < own.count; i++) {
+    const part *p = &own.items[i];
+    if (!p->learned) continue;
+    all->names[all->count] = p->name;
+    all->values[all->count++] = mix_variable_true_value((mix_variable *)p->variable);
+    if (!layer_of_a(p)) continue;
+    all->names[all->count] = alpha_name(p->name);
+    all->values[all->count++] = mix_scalar(p->layer->lora->alpha, MIX_FLOAT64);
   }
   return !mix_failed();
 }
@@ -123,34 +170,34 @@ static void refuse(const reading *r, const mix_layer *layer, const char *name, m
                  r->path, name, MIX_SHAPE_TEXT(given), MIX_SHAPE_TEXT(mix_lora_shape(layer)), layer->name);
 }
 
-/* The rank that the adapter has for a layer; -1: it has none, or an error. */
-static int64_t rank_for(const reading *r, const mix_layer *layer) {
-  char name[NAME];
-  mix_lora_name_a(layer, name, sizeof name);
-  mix_tensor *a = mix_npz_get(r->npz, name);
+/* The rank that the adapter has for a layer that may get a and b; -1: it has none, or an error. */
+static int64_t rank_for(const reading *r, const part *a_and_b) {
+  const mix_layer *layer = a_and_b->layer;
+  mix_tensor *a = mix_npz_get(r->npz, a_and_b[0].name);
   if (!a) return -1;
   const mix_shape kernel = mix_lora_shape(layer), of_a = mix_tensor_shape(a);
   const int last = kernel.rank - 1;
   mix_shape expected = kernel;
   if (of_a.rank == kernel.rank) expected.dims[last] = of_a.dims[last];
-  if (!mix_shape_equal(of_a, expected)) return refuse(r, layer, name, of_a), -1;
-  if (*name) name[strlen(name) - 1] = 'b';
-  mix_tensor *b = mix_npz_get(r->npz, name);
+  if (!mix_shape_equal(of_a, expected)) return refuse(r, layer, a_and_b[0].name, of_a), -1;
+  mix_tensor *b = mix_npz_get(r->npz, a_and_b[1].name);
   if (b && !mix_shape_equal(mix_tensor_shape(b), MIX_SHAPE(of_a.dims[last], kernel.dims[last])))
-    return refuse(r, layer, name, mix_tensor_shape(b)), -1;
+    return refuse(r, layer, a_and_b[1].name, mix_tensor_shape(b)), -1;
   return mix_failed() ? -1 : of_a.dims[last];
 }
 
 /* Gives LoRA to the layers for which the adapter has it. */
-static void enable(const reading *r, mix_layer *layer, mix_list *enabled) {
-  if (layer->kind && layer->kind->lora && layer->built && !layer->lora) {
-    const int64_t rank = rank_for(r, layer);
+static void enable(const reading *r, mix_model *model, mix_list *enabled) {
+  parts own;
+  if (!list_parts(model, &own)) return;
+  for (int i = 0; i < own.count && !mix_failed(); i++) {
+    mix_layer *layer = own.items[i].layer;
+    if (own.items[i].variable) continue;
+    const int64_t rank = rank_for(r, &own.items[i++]);
     if (rank >= 0 && mix_lora_check(layer, rank, LOAD) &&
         mix_lora_enable(layer, rank, 0, mix_initializer_new("zeros"), NULL))
       mix_list_append(enabled, layer);
   }
-  for (int i = 0; i < mix_list_count(layer->layers) && !mix_failed(); i++)
-    enable(r, mix_list_items(layer->layers)[i], enabled);
 }
 
 static mix_tensor *array_for(const reading *r, const char *name, const mix_variable *variable,
@@ -200,35 +247,52 @@ static bool check_names(const reading *r, const arrays *all) {
   return true;
 }
 
+typedef struct contents {
+  arrays all;     /* of values NULL where an alpha is */
+  double *alphas; /* beside the names of a */
+  parts own;      /* of the model */
+} contents;
+
+/* Everything that the adapter holds for the model. */
+static bool read_all(const reading *r, mix_model *model, contents *c) {
+  const size_t size = list_parts(model, &c->own) ? 2 * (size_t)c->own.count + 1 : 1;
+  c->alphas = mix_scoped_memory(size * sizeof *c->alphas);
+  c->all.names = mix_scoped_memory(size * sizeof *c->all.names);
+  c->all.values = mix_scoped_memory(size * sizeof *c->all.values);
+  for (int i = 0; i < c->own.count && !mix_failed(); i++) {
+    const part *p = &c->own.items[i];
+    if (!p->learned) continue;
+    const mix_layer *with_a = layer_of_a(p);
+    const int at = c->all.count++;
+    c->all.names[at] = p->name;
+    c->all.values[at] = array_for(r, p->name, p->variable, with_a);
+    if (!with_a || mix_failed()) continue;
+    read_alpha(r, p->name, &c->alphas[at]);
+    c->all.names[c->all.count++] = alpha_name(p->name);
+  }
+  return !mix_failed() && check_names(r, &c->all);
+}
+
+static bool assign_all(const contents *c) {
+  for (int i = 0, at = 0; i < c->own.count && !mix_failed(); i++) {
+    const part *p = &c->own.items[i];
+    if (!p->learned) continue;
+    mix_layer *with_a = layer_of_a(p);
+    mix_variable_assign((mix_variable *)p->variable, mix_cast(c->all.values[at], p->variable->dtype));
+    if (with_a) mix_lora_set_alpha(with_a, c->alphas[at]);
+    at += with_a ? 2 : 1;
+  }
+  return !mix_failed();
+}
+
 /* Everything is read and checked before the first variable changes. */
-static bool read_all(const reading *r, mix_model *model) {
-  mix_list *layers = mix_model_lora_layers(model), *learned = learned_variables(model),
-           *values = mix_list_new(0, NULL);
-  const char **names = learned ? mix_array_names(learned) : NULL;
-  arrays all = {0};
-  const size_t size = names ? 2 * (size_t)mix_list_count(learned) + 1 : 1;
-  double *alphas = mix_scoped_memory(size * sizeof *alphas);
-  all.names = mix_scoped_memory(size * sizeof *all.names);
+static bool take_all(const reading *r, mix_model *model) {
+  mix_list *layers = mix_model_lora_layers(model);
+  contents c = {0};
   if (layers && !mix_list_count(layers))
     return mix_fail_value(LOAD ": %s has nothing for a layer of '%s'; expected an adapter of this model",
                           r->path, model->layer->name);
-  for (int i = 0; names && alphas && all.names && i < mix_list_count(learned) && !mix_failed(); i++) {
-    const mix_variable *variable = mix_list_items(learned)[i];
-    const mix_layer *layer = layer_of_a(layers, variable);
-    mix_list_append(values, array_for(r, names[i], variable, layer));
-    all.names[all.count++] = names[i];
-    if (!layer) continue;
-    if (!mix_failed()) read_alpha(r, names[i], &alphas[i]);
-    all.names[all.count++] = alpha_name(names[i]);
-  }
-  if (mix_failed() || !check_names(r, &all)) return false;
-  for (int i = 0; i < mix_list_count(learned) && !mix_failed(); i++) {
-    mix_variable *variable = mix_list_items(learned)[i];
-    mix_layer *layer = layer_of_a(layers, variable);
-    mix_variable_assign(variable, mix_cast(mix_list_items(values)[i], variable->dtype));
-    if (layer) mix_lora_set_alpha(layer, alphas[i]);
-  }
-  return !mix_failed();
+  return layers && read_all(r, model, &c) && assign_all(&c);
 }
 
 /* The layers that got LoRA for an adapter that does not fit lose it. */
@@ -244,8 +308,8 @@ static void load(mix_model *model, const char *path) {
   if (!mix_model_weights_ready(model, LOAD)) return;
   const reading r = {.npz = mix_npz_open(path), .path = path};
   mix_list *layers = r.npz ? mix_model_lora_layers(model) : NULL, *enabled = mix_list_new(0, NULL);
-  if (layers && enabled && !mix_list_count(layers)) enable(&r, model->layer, enabled);
-  const bool good = layers && !mix_failed() && read_all(&r, model);
+  if (layers && enabled && !mix_list_count(layers)) enable(&r, model, enabled);
+  const bool good = layers && !mix_failed() && take_all(&r, model);
   if (!good && enabled && mix_list_count(enabled)) undo(enabled);
   mix_predictors_drop(model);
   mix_capture_epoch_move();

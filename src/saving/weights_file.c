@@ -19,29 +19,32 @@ static bool is_taken(const char **names, int count, const char *name) {
   return false;
 }
 
-/* The names of the arrays, in the scope: those of the variables. Models in a model may have layers of one
- * name each, whose weights are told apart by a number: "dense/kernel_1". */
-const char **mix_array_names(mix_list *weights) {
-  const int count = mix_list_count(weights);
-  const char **names = mix_scoped_memory(((size_t)count + 1) * sizeof *names);
-  for (int i = 0; names && i < count; i++) {
-    const char *own = mix_variable_name(mix_list_get(weights, i));
-    names[i] = own;
+bool mix_number_names(const char **names, int count) {
+  for (int i = 0; i < count; i++) {
+    const char *own = names[i];
     for (int number = 1; is_taken(names, i, names[i]); number++) {
       const size_t size = strlen(own) + 16;
       char *numbered = mix_scoped_memory(size);
-      if (!numbered) return NULL;
+      if (!numbered) return false;
       snprintf(numbered, size, "%s_%d", own, number);
       names[i] = numbered;
     }
   }
-  return mix_failed() ? NULL : names;
+  return true;
+}
+
+/* The names of the arrays, in the scope. */
+static const char **array_names(mix_list *weights) {
+  const int count = mix_list_count(weights);
+  const char **names = mix_scoped_memory(((size_t)count + 1) * sizeof *names);
+  for (int i = 0; names && i < count; i++) names[i] = mix_variable_name(mix_list_items(weights)[i]);
+  return names && mix_number_names(names, count) && !mix_failed() ? names : NULL;
 }
 
 static void save_arrays(mix_model *model, const char *path) {
   mix_list *weights = mix_model_weights(model);
   const int count = weights ? mix_list_count(weights) : 0;
-  const char **names = weights ? mix_array_names(weights) : NULL;
+  const char **names = weights ? array_names(weights) : NULL;
   mix_tensor **tensors = mix_calloc((size_t)count + 1, sizeof *tensors);
   for (int i = 0; names && tensors && i < count; i++)
     tensors[i] = mix_variable_true_value(mix_list_get(weights, i));
@@ -166,7 +169,7 @@ static void load_arrays(mix_model *model, const char *path) {
   if (npz && !mix_failed() && mix_npz_count(npz) != count)
     mix_fail_value("model_load_weights: %s holds %d arrays, the model has %d weights", path,
                    mix_npz_count(npz), count);
-  const char **names = weights ? mix_array_names(weights) : NULL;
+  const char **names = weights ? array_names(weights) : NULL;
   for (int i = 0; i < count && !mix_failed(); i++)
     mix_list_append(values, array_for(npz, path, mix_list_get(weights, i), names[i], i));
   if (!mix_failed()) mix_model_set_weights(model, values);

@@ -543,6 +543,44 @@ static void adapters_leave_integers_out(void **state) {
   }
 }
 
+/* Two models in a model, whose layers have one name and kernels of other shapes. */
+static mix_model *nested(void) {
+  mix_set_semantics("keras3");
+  mix_set_seed(3);
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(12)), *y = x;
+  for (int i = 0; i < 2; i++) {
+    mix_tensor *in = mix_input(.shape = MIX_SHAPE(i ? 16 : 12));
+    mix_model *inner =
+        mix_model_new(in, mix_call(mix_dense(i ? 4 : 16, .name = "fc"), in), .name = i ? "second" : "first");
+    y = mix_call(mix_model_layer(inner), y);
+  }
+  return mix_model_new(x, y);
+}
+
+/* The adapter tells them apart, whichever of them have LoRA. */
+static void adapters_of_layers_of_one_name(void **state) {
+  (void)state;
+  static const char *const filters[] = {NULL, "first", "second"};
+  mix_tensor *x = random_values(MIX_SHAPE(4, 12));
+  for (int f = 0; f < 3; f++) {
+    mix_model *model = nested(), *other = nested();
+    mix_list *inner = mix_model_layers(model);
+    for (int i = 0; i < 2; i++) {
+      mix_layer *layer = mix_list_get(inner, i + 1), *fc = mix_list_get(mix_layer_layers(layer), 1);
+      if (!f || !strcmp(layer->name, filters[f])) mix_layer_enable_lora(fc, 2, .alpha = 3);
+    }
+    compile(model);
+    fit(model);
+    mix_model_save_lora(model, in_folder("adapter.npz"));
+    mix_model_load_lora(other, in_folder("adapter.npz"));
+    assert_no_error();
+    assert_int_equal(mix_list_count(mix_model_trainable_variables(other)),
+                     mix_list_count(mix_model_trainable_variables(model)));
+    assert_values(mix_list_get(mix_model_predict(other, x), 0), mix_list_get(mix_model_predict(model, x), 0),
+                  0);
+  }
+}
+
 /* Of tf_keras, whose configs have no lora_rank. */
 static void files_of_tf_keras(void **state) {
   (void)state;
@@ -622,6 +660,7 @@ int main(void) {
                                      TEST(merging),
                                      TEST(adapters_continue),
                                      TEST(adapters_leave_integers_out),
+                                     TEST(adapters_of_layers_of_one_name),
                                      TEST(files_of_tf_keras),
                                      TEST(adapters_of_other_models)};
   return cmocka_run_group_tests(tests, folder_begin, folder_end);
