@@ -431,8 +431,9 @@ typedef struct mix_quantize_options {
  * a byte, kernel_scale, kernel_zero and g_idx, without the last two with block_size -1 ("int4/-1_from_...").
  * A layer that cannot be quantized stays as it is, with a warning; a filter that is found in no name is one,
  * too. ValueError, and no change, if one of the layers is quantized already, or none has weights yet;
- * TypeError for int8 and int4 of an EinsumDense with an ellipsis. Compile again before training: an optimizer
- * that is built does not know the new weights. Changes the model. */
+ * TypeError for int8 and int4 of an EinsumDense with an ellipsis; NotImplementedError for those of a layer in
+ * SpectralNormalization, which changes its kernel. Compile again before training: an optimizer that is built
+ * does not know the new weights. Changes the model. */
 MIX_API mix_status mix_model_quantize_with(mix_model *model, const mix_quantize_options *options);
 #ifndef __cplusplus
 /* mix_model_quantize(model, "float8", .filter = "fc") */

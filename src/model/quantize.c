@@ -115,6 +115,28 @@ static bool check_layer(const mix_layer *layer, const mix_quantization *to) {
   return !layer->kind->check_quantization || layer->kind->check_quantization(layer, to);
 }
 
+/* The layer that has the leaf in it and one of its weights too, as SpectralNormalization has; NULL: none. */
+static const mix_layer *holder_of_weight(const mix_layer *outer, const mix_layer *leaf) {
+  const mix_layer *found = NULL;
+  for (int i = 0; i < mix_list_count(outer->layers) && !found; i++) {
+    const mix_layer *inner = mix_list_items(outer->layers)[i];
+    for (int w = 0; inner == leaf && leaf->weights && w < mix_list_count(leaf->weights) && !found; w++)
+      for (int k = 0; outer->weights && k < mix_list_count(outer->weights); k++)
+        if (mix_list_items(outer->weights)[k] == mix_list_items(leaf->weights)[w]) found = outer;
+    if (!found) found = holder_of_weight(inner, leaf);
+  }
+  return found;
+}
+
+/* Integers take the place of a weight that nobody else may change. */
+static bool is_alone(const mix_model *model, const mix_layer *leaf, const mix_quantization *to) {
+  const mix_layer *holder = strcmp(to->config.mode, "float8") ? holder_of_weight(model->layer, leaf) : NULL;
+  return !holder ||
+         mix_fail_unsupported(CALL ": layer '%s' around '%s' changes its weights, which %s cannot keep; "
+                                   "expected filters that leave '%s' out",
+                              holder->name, leaf->name, to->config.mode, leaf->name);
+}
+
 /* The leaves that pass and can be quantized: all are checked before the first changes. */
 static mix_list *choose_layers(mix_model *model, const filters *f, const mix_quantization *to) {
   mix_list *leaves = mix_list_new(0, NULL), *chosen = mix_list_new(0, NULL);
@@ -122,7 +144,8 @@ static mix_list *choose_layers(mix_model *model, const filters *f, const mix_qua
   collect_leaves(model->layer, leaves);
   for (int i = 0; i < mix_list_count(leaves) && !mix_failed(); i++) {
     mix_layer *layer = mix_list_items(leaves)[i];
-    if (passes(f, layer) && check_layer(layer, to)) mix_list_append(chosen, layer);
+    if (passes(f, layer) && check_layer(layer, to) && is_alone(model, layer, to))
+      mix_list_append(chosen, layer);
   }
   if (!mix_failed()) warn_of_unused(f, model);
   return mix_failed() ? NULL : chosen;

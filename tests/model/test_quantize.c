@@ -208,6 +208,23 @@ static void Q03_Q05_what_int8_and_int4_refuse(void **state) {
   mix_set_log_callback(NULL, NULL);
 }
 
+/* The layer around it divides the kernel in each step. */
+static void a_normalized_kernel_stays_floating(void **state) {
+  (void)state;
+  mix_set_semantics("keras3");
+  mix_tensor *x = mix_input(.shape = MIX_SHAPE(12)),
+             *y = mix_call(mix_spectral_normalization(mix_dense(4, .name = "inner"), .name = "norm"), x);
+  mix_model *model = mix_model_new(x, mix_call(mix_dense(4, .name = "out"), y));
+  static const char *const modes[] = {"int8", "int4"};
+  for (int i = 0; i < 2; i++) {
+    expect_refused(mix_model_quantize(model, modes[i]) == MIX_OK, MIX_UNSUPPORTED,
+                   "layer 'norm' around 'inner' changes its weights");
+    assert_string_equal(policy_of(model, "out"), "float32");
+  }
+  assert_int_equal(mix_model_quantize(model, "int4", .filter = "^out"), MIX_OK);
+  assert_string_equal(policy_of(model, "out"), "int4/128_from_float32");
+}
+
 /* The optimizer holds what is trainable: the biases. Layers before a quantized one train through it. */
 static void Q24_training_afterwards(void **state) {
   (void)state;
@@ -341,6 +358,7 @@ int main(void) {
                                      TEST(before_and_after),
                                      TEST(Q01_to_Q05_modes_and_their_defaults),
                                      TEST(Q03_Q05_what_int8_and_int4_refuse),
+                                     TEST(a_normalized_kernel_stays_floating),
                                      TEST(Q24_training_afterwards),
                                      TEST(stored_kernels_are_small),
                                      TEST(a_layer_stays_whole_when_memory_fails)};
