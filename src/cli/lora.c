@@ -113,41 +113,47 @@ static void check_file(const cli_options *options, const mix_model *model, mix_l
                          options->save, model->semantics->name);
 }
 
+/* Plans the step of fit; 0: another loop, or several ranks, whose steps are others. */
+static size_t peak_of_step(const cli_options *options, mix_model *model, const cli_part *part) {
+  const int64_t rows = options->batch_size ? options->batch_size : MIX_DEFAULT_BATCH;
+  mix_plan_report report = {0};
+  if (!strcmp(options->loop, "fit") && !cli_is_distributed(options))
+    mix_model_plan_training(model,
+                            &(mix_on_batch_options){.size = sizeof(mix_on_batch_options),
+                                                    .x = first_rows(part->x, rows),
+                                                    .y = first_rows(part->y, rows),
+                                                    .sample_weight = first_rows(part->weights, rows)},
+                            &report);
+  return report.peak_bytes;
+}
+
+static void print_what_it_takes(const cli_options *options, mix_model *model, const cli_part *part,
+                                int layers) {
+  char texts[3][32];
+  const weights sums = count_weights(model);
+  const size_t slots = optimizer_bytes(model), peak = peak_of_step(options, model, part);
+  if (mix_failed()) return;
+  fprintf(stderr,
+          "LoRA in %d layer%s: %lld parameters train, %lld are frozen; weights %s, optimizer %s%s%s\n",
+          layers, layers == 1 ? "" : "s", (long long)sums.trained, (long long)sums.frozen,
+          size_text(sums.bytes, texts[0]), size_text(slots, texts[1]),
+          peak ? ", a training step with both " : "", peak ? size_text(peak, texts[2]) : "");
+  if (sums.file_bytes)
+    fprintf(stderr, "frozen, in the file: %s of the weights, pages that the system can take back\n",
+            size_text(sums.file_bytes, texts[0]));
+}
+
 bool cli_describe_lora(const cli_options *options, mix_model *model, const cli_part *part) {
   const bool silent = options->verbose == 0 || mix_distribution_rank(mix_distribution_current());
-  bool good = true;
   MIX_SCOPE {
     mix_list *layers = mix_model_lora_layers(model);
     if (layers && !mix_list_count(layers) && options->save_lora)
       mix_fail_value("--save-lora: no layer of the model has LoRA; expected --lora-rank or --load-lora too");
     if (layers) check_file(options, model, layers);
     if (layers && mix_list_count(layers) && !mix_failed() && !silent) {
-      char texts[3][32];
-      mix_plan_report report = {0};
       warn_of_zeros(layers);
-      const weights sums = count_weights(model);
-      const size_t slots = optimizer_bytes(model);
-      const int64_t rows = options->batch_size ? options->batch_size : MIX_DEFAULT_BATCH;
-      if (!strcmp(options->loop, "fit") && !cli_is_distributed(options))
-        mix_model_plan_training(model,
-                                &(mix_on_batch_options){.size = sizeof(mix_on_batch_options),
-                                                        .x = first_rows(part->x, rows),
-                                                        .y = first_rows(part->y, rows),
-                                                        .sample_weight = first_rows(part->weights, rows)},
-                                &report);
-      good = !mix_failed();
-      if (good) {
-        fprintf(stderr,
-                "LoRA in %d layer%s: %lld parameters train, %lld are frozen; weights %s, optimizer %s%s%s\n",
-                mix_list_count(layers), mix_list_count(layers) == 1 ? "" : "s", (long long)sums.trained,
-                (long long)sums.frozen, size_text(sums.bytes, texts[0]), size_text(slots, texts[1]),
-                report.peak_bytes ? ", a training step with both " : "",
-                report.peak_bytes ? size_text(report.peak_bytes, texts[2]) : "");
-        if (sums.file_bytes)
-          fprintf(stderr, "frozen, in the file: %s of the weights, pages that the system can take back\n",
-                  size_text(sums.file_bytes, texts[0]));
-      }
+      print_what_it_takes(options, model, part, mix_list_count(layers));
     }
   }
-  return good && !mix_failed();
+  return !mix_failed();
 }

@@ -77,9 +77,9 @@ int mix_pjrt_result_count(const mix_pjrt *plugin, pjrt_loaded *loaded);
  * `stay` until then, they are read before it returns. */
 pjrt_buffer *mix_pjrt_begin_upload(const mix_pjrt *plugin, const void *data, mix_type type, bool stay,
                                    pjrt_event **done);
-/* Prepares bytes of the host for copies, which the device then reads by itself; false: it cannot, and copies
- * go on without. A failure other than that the plug-in has no such thing is told by a message, once, and is
- * not tried again. No error is recorded. The bytes must be unpinned before they are freed. */
+/* Prepares bytes of the host for copies, which the device then reads by itself; they must be unpinned before
+ * they are freed. False without an error: it cannot, and copies go on without. A plug-in that has pinning and
+ * fails at it is told by a message, once, and not asked again. */
 bool mix_pjrt_pin(const mix_pjrt *plugin, void *data, size_t bytes);
 void mix_pjrt_unpin(const mix_pjrt *plugin, void *data);
 /* The bytes are copied before it returns. */
