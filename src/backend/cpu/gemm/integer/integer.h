@@ -1,6 +1,6 @@
-/* Products of int8 matrices, whose sums are int32: exact modulo 2^32, so that every instruction set, number of
- * threads and order of sums gives the same bits. An engine multiplies one tile of C. A group of numbers of k
- * fills one 32-bit lane of a vector: four bytes for VPDPBUSD, or two numbers of 16 bits. */
+/* Products of int8 matrices, whose sums are int32: exact modulo 2^32, so that every instruction set, number
+ * of threads and order of sums gives the same bits. An engine multiplies one tile of C. A group of numbers of
+ * k fills one 32-bit lane of a vector: four bytes for VPDPBUSD, or two numbers of 16 bits. */
 #pragma once
 
 #include "backend/cpu/isa.h"
