@@ -3,13 +3,13 @@
 
   hdf5_files.py BUILD MIXTAPE FOLDER...
 
-BUILD is the folder of the release build, whose test formats/hdf5_layout writes files of every form; MIXTAPE the
-program. The folders hold files of Keras (.keras, .h5), as $MIXTAPE_REFERENCE_DIR/models does. Each file of the
-test is read whole by h5py, then opened for changes: 300 links and attributes are added, what was there is
-deleted, and it is read again. Each model that the program can read is converted to .keras, .h5 and .weights.h5;
-h5py reads all that is in them, zipfile finds the check sums right, arrays of 4096 bytes and more begin at
-multiples of 64 of the file, and the layers' arrays of the .keras are those of Keras's own .keras. Not part of
-the tests: it needs h5py. Prints counts; exits with 1 if anything differs.
+BUILD is the folder of the release build, whose test formats/hdf5_layout writes files of every form; MIXTAPE
+the program. The folders hold files of Keras (.keras, .h5), as $MIXTAPE_REFERENCE_DIR/models does. Each file
+of the test is read whole by h5py, then opened for changes: 300 links and an attribute are added, half of what
+was there is deleted, and it is read again. Each model that the program can read is converted to .keras, .h5
+and .weights.h5; h5py reads all that is in them, zipfile finds the check sums right, arrays of 4096 bytes and
+more begin at multiples of 64 of the file, and the layers' arrays of the .keras are those of Keras's own. Not
+part of the tests: it needs h5py. Prints counts; exits with 1 if anything differs.
 """
 import io
 import os
@@ -40,7 +40,8 @@ def contents(file):
     def visit(path, item):
         attributes = [(name, np.asarray(value).tolist()) for name, value in item.attrs.items()]
         if isinstance(item, h5py.Dataset):
-            found[path] = (item.dtype.str, item.shape, np.asarray(item[()]).tobytes(), attributes)
+            values = np.asarray(item[()])
+            found[path] = (item.dtype.str, item.shape, values.tobytes(), attributes)
         else:
             found[path] = (len(item), sorted(item.keys()), attributes)
 
@@ -59,7 +60,8 @@ def change(path):
         for name in before[::2]:
             del file[name]
     with h5py.File(path, "r") as file:
-        check(sorted(file.keys()) == sorted(before[1::2] + [f"new_{i}" for i in range(300)]), f"{path}: links")
+        left = before[1::2] + [f"new_{i}" for i in range(300)]
+        check(sorted(file.keys()) == sorted(left), f"{path}: links")
         check(all((file[f"new_{i}"][()] == np.arange(i)).all() for i in range(300)), f"{path}: new arrays")
         check(file.attrs["zz"] == "x" * 100, f"{path}: attribute")
 
