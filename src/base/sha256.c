@@ -1,9 +1,11 @@
-/* SHA-256 as FIPS 180-4 defines it; the names in round() are the standard's. */
+/* SHA-256 as FIPS 180-4 defines it; the names of words and sums are the standard's. */
 #include "base/sha256.h"
+
+#include "base/sha256_inside.h"
 
 #include <string.h>
 
-static const uint32_t k[64] = {
+const uint32_t mix_sha256_k[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -39,13 +41,17 @@ static void add_block(uint32_t state[8], const unsigned char *block) {
   for (int t = 0; t < 64; t++) {
     const uint32_t s1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
     const uint32_t s0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
-    const uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + k[t] + w[t];
+    const uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + mix_sha256_k[t] + w[t];
     const uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
     h = g, g = f, f = e, e = d + t1;
     d = c, c = b, b = a, a = t1 + t2;
   }
   const uint32_t added[8] = {a, b, c, d, e, f, g, h};
   for (int i = 0; i < 8; i++) state[i] += added[i];
+}
+
+void mix_sha256_add_blocks_portable(uint32_t state[8], const unsigned char *blocks, size_t count) {
+  for (; count > 0; count--, blocks += MIX_SHA256_BLOCK) add_block(state, blocks);
 }
 
 void mix_sha256_begin(mix_sha256 *hash) {
@@ -56,17 +62,18 @@ void mix_sha256_begin(mix_sha256 *hash) {
 void mix_sha256_add(mix_sha256 *hash, const void *data, size_t size) {
   const unsigned char *bytes = data;
   const size_t held = hash->size % MIX_SHA256_BLOCK;
+  if (!size) return;
   hash->size += size;
   if (held) {
     const size_t room = MIX_SHA256_BLOCK - held, taken = size < room ? size : room;
     memcpy(hash->block + held, bytes, taken);
     if (taken < room) return;
-    add_block(hash->state, hash->block);
+    mix_sha256_add_blocks(hash->state, hash->block, 1);
     bytes += taken, size -= taken;
   }
-  for (; size >= MIX_SHA256_BLOCK; bytes += MIX_SHA256_BLOCK, size -= MIX_SHA256_BLOCK)
-    add_block(hash->state, bytes);
-  if (size) memcpy(hash->block, bytes, size);
+  const size_t left = size % MIX_SHA256_BLOCK;
+  if (size > left) mix_sha256_add_blocks(hash->state, bytes, size / MIX_SHA256_BLOCK);
+  if (left) memcpy(hash->block, bytes + size - left, left);
 }
 
 void mix_sha256_end(mix_sha256 *hash, unsigned char digest[MIX_SHA256_BYTES]) {

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/sha256.h"
+#include "base/sha256_inside.h"
 #include <string.h>
 
 static void expect_digest(const void *data, size_t size, const char *expected) {
@@ -80,9 +81,40 @@ static void lengths_around_a_block(void **state) {
     expect_digest(message, cases[i].size, cases[i].digest);
 }
 
+/* The examples may run by the processor's instructions alone, and elsewhere not at all. */
+static void portable_blocks_are_those_of_the_processor(void **state) {
+  (void)state;
+  enum { BLOCKS = 200 };
+  static unsigned char blocks[BLOCKS * MIX_SHA256_BLOCK];
+  uint32_t random = 1, ours[8], portable[8];
+  for (size_t i = 0; i < sizeof blocks; i++)
+    blocks[i] = (unsigned char)((random = random * 1664525 + 1013904223) >> 24);
+  for (size_t count = 0; count <= BLOCKS; count++) {
+    for (int i = 0; i < 8; i++) ours[i] = portable[i] = random = random * 1664525 + 1013904223;
+    mix_sha256_add_blocks(ours, blocks, count);
+    mix_sha256_add_blocks_portable(portable, blocks, count);
+    assert_memory_equal(ours, portable, sizeof ours);
+  }
+}
+
+/* "abc" by portable C alone, whatever the processor has. */
+static void portable_blocks_give_the_example(void **state) {
+  (void)state;
+  mix_sha256 hash;
+  unsigned char block[MIX_SHA256_BLOCK] = {'a', 'b', 'c', 0x80, [63] = 24};
+  static const uint32_t expected[8] = {0xba7816bf, 0x8f01cfea, 0x414140de, 0x5dae2223,
+                                       0xb00361a3, 0x96177a9c, 0xb410ff61, 0xf20015ad};
+  mix_sha256_begin(&hash);
+  mix_sha256_add_blocks_portable(hash.state, block, 1);
+  assert_memory_equal(hash.state, expected, sizeof expected);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(examples_of_the_standard), cmocka_unit_test(a_million_times_a),
-      cmocka_unit_test(pieces_give_the_digest_of_the_whole), cmocka_unit_test(lengths_around_a_block)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(examples_of_the_standard),
+                                     cmocka_unit_test(a_million_times_a),
+                                     cmocka_unit_test(pieces_give_the_digest_of_the_whole),
+                                     cmocka_unit_test(lengths_around_a_block),
+                                     cmocka_unit_test(portable_blocks_are_those_of_the_processor),
+                                     cmocka_unit_test(portable_blocks_give_the_example)};
   return cmocka_run_group_tests_name("SHA-256", tests, NULL, NULL);
 }
