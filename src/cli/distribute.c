@@ -88,7 +88,7 @@ static void wait_for_rank(pid_t child) {
   fprintf(stderr,
           "mixtape train: rank %s (process %d on %s) was ended by signal %d (%s), and with it this job\n",
           mix_mpi_launched_rank(), (int)child, host, WTERMSIG(status), strsignal(WTERMSIG(status)));
-  mix_wait_for_launcher();
+  mix_end_job_without_mpi(128 + WTERMSIG(status)); /* it may have ended before MPI has started */
   _exit(128 + WTERMSIG(status));
 }
 

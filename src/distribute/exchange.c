@@ -34,10 +34,9 @@ typedef struct job {
 struct mix_exchange {
   mix_lane lane;
   mix_exchange_place place;
-  mix_meeting *meeting; /* while it opens */
-  double limit;         /* of opening, in seconds */
-  const int *host;      /* while it opens: the handle of the host's communicator; NULL: there is none */
-  pthread_t thread;     /* unless on_caller */
+  double limit;     /* of opening, in seconds */
+  const int *host;  /* while it opens: the handle of the host's communicator; NULL: there is none */
+  pthread_t thread; /* unless on_caller */
   pthread_mutex_t lock;
   pthread_cond_t work, progress;
   bool opened;
@@ -141,7 +140,7 @@ static void rank_ended(void *context, int rank) {
 static int meet(mix_exchange *x) {
   mix_exchange_place *p = &x->place;
   const double limit = x->host ? x->limit : 0; /* else the caller has its eye on the clock */
-  if (x->host) x->meeting = mix_meeting_begin(x->lane.transport->process_of(x->lane.link, p->rank));
+  if (x->host) x->waiting.meeting = mix_meeting_begin(x->lane.transport, x->lane.link, p->rank, p->ranks);
   mix_waiting_begin(&x->waiting, limit);
   int code = x->lane.transport->join(x->lane.link);
   if (code) return code;
@@ -168,7 +167,8 @@ static int open_link(mix_exchange *x) {
   x->waiting.transport = x->lane.transport, x->waiting.link = x->lane.link;
   if (!mix_waiting_prepare(&x->waiting, joined.rank, joined.ranks)) return MIX_LANE_NO_MEMORY;
   const int met = meet(x);
-  if (!met) mix_meeting_end(x->meeting); /* else others are still to see that this rank has come */
+  if (!met && x->host)
+    mix_meeting_end(x->waiting.meeting); /* else others are still to see that this rank has come */
   return met;
 }
 
@@ -344,26 +344,33 @@ static bool start_thread(mix_exchange *x) {
 static atomic_bool abandoned;
 
 /* The thread stays in MPI, which cannot be called off, and `x` with it. NULL with the error recorded. */
-static mix_exchange *abandon(mix_exchange *x) {
+static mix_exchange *abandon(mix_exchange *x, mix_meeting *meeting) {
   char names[512];
   atomic_store(&abandoned, true);
   atomic_store(&x->waiting.stop, true);
   pthread_detach(x->thread);
-  return mix_fail_runtime(
-      "distribution: not all ranks have met within %g s (MIXTAPE_MPI_TIMEOUT): %s", x->limit,
-      mix_meeting_missing(x->lane.transport, NULL, mix_mpi_launched_ranks(), names, sizeof names));
+  return mix_fail_runtime("distribution: not all ranks have met within %g s (MIXTAPE_MPI_TIMEOUT): %s",
+                          x->limit, mix_meeting_missing(meeting, names, sizeof names));
 }
 
-/* False: the limit has passed. */
-static bool wait_until_opened(mix_exchange *x) {
+/* False: the time has passed. */
+static bool wait_until_opened(mix_exchange *x, double seconds) {
   struct timespec until;
   clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_sec += (time_t)ceil(x->limit);
+  until.tv_sec += (time_t)seconds;
+  until.tv_nsec += (long)((seconds - floor(seconds)) * 1e9);
+  if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
   pthread_mutex_lock(&x->lock);
   while (!x->opened && !pthread_cond_timedwait(&x->progress, &x->lock, &until)) continue;
   const bool opened = x->opened;
   pthread_mutex_unlock(&x->lock);
   return opened;
+}
+
+static bool waits_in_vain(mix_exchange *x, mix_meeting *meeting) {
+  if (wait_until_opened(x, x->limit / 2)) return false;
+  mix_meeting_look(meeting);
+  return !wait_until_opened(x, x->limit / 2);
 }
 
 mix_exchange *mix_exchange_open(const mix_transport *transport) {
@@ -372,9 +379,10 @@ mix_exchange *mix_exchange_open(const mix_transport *transport) {
                             "this process; end it");
   mix_exchange *x = new_exchange(transport, NULL);
   if (!x) return NULL;
-  mix_meeting *meeting = mix_meeting_begin(atoi(mix_mpi_launched_rank()));
+  mix_meeting *meeting =
+      mix_meeting_begin(transport, NULL, atoi(mix_mpi_launched_rank()), mix_mpi_launched_ranks());
   if (!start_thread(x)) return mix_meeting_end(meeting), destroy(x), NULL;
-  if (!wait_until_opened(x)) return abandon(x); /* others are still to see that this rank has come */
+  if (waits_in_vain(x, meeting)) return abandon(x, meeting); /* others are still to see that it has come */
   mix_meeting_end(meeting);
   if (!x->failure) return x;
   mix_fail_runtime("distribution: %s", x->failure);

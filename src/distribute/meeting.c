@@ -17,8 +17,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+typedef enum presence { ABSENT, PRESENT, HALTED } presence;
+
 struct mix_meeting {
-  int announced; /* a socket */
+  const mix_transport *transport;
+  mix_transport_link *link;
+  int ranks, announced; /* a socket; negative: nobody can be told */
+  presence seen[];
 };
 
 /* ---- names ---- */
@@ -73,32 +78,39 @@ static bool name_process(int process, struct sockaddr_un *address, socklen_t *le
 
 /* ---- announcing ---- */
 
-mix_meeting *mix_meeting_begin(int process) {
-  struct sockaddr_un address;
-  socklen_t length;
-  if (process < 0 || !name_process(process, &address, &length)) return NULL;
-  const int announced = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  mix_meeting *meeting = announced < 0 ? NULL : mix_alloc(sizeof *meeting);
-  /* A name that is taken is this process's own, of another thread. */
-  if (meeting && !bind(announced, (struct sockaddr *)&address, length) && !listen(announced, 1)) {
-    meeting->announced = announced;
-    return meeting;
-  }
-  if (announced >= 0) close(announced);
-  mix_free(meeting);
-  mix_error_clear();
-  return NULL;
+static int process_of(const mix_meeting *m, int rank) {
+  return m->link ? m->transport->process_of(m->link, rank) : rank;
 }
 
-void mix_meeting_end(mix_meeting *meeting) {
-  if (!meeting) return;
-  close(meeting->announced);
-  mix_free(meeting);
+static int announce(int process) {
+  struct sockaddr_un address;
+  socklen_t length;
+  if (process < 0 || !name_process(process, &address, &length)) return -1;
+  const int announced = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (announced < 0) return -1;
+  /* A name that is taken is this process's own, of another meeting. */
+  if (!bind(announced, (struct sockaddr *)&address, length) && !listen(announced, 1)) return announced;
+  const bool taken = errno == EADDRINUSE;
+  if (!taken) close(announced);
+  return taken ? announced : -1;
+}
+
+mix_meeting *mix_meeting_begin(const mix_transport *transport, mix_transport_link *link, int rank,
+                               int ranks) {
+  mix_meeting *m = mix_calloc(1, sizeof *m + sizeof *m->seen * (size_t)ranks);
+  if (!m) return mix_error_clear(), NULL;
+  m->transport = transport, m->link = link, m->ranks = ranks;
+  m->announced = announce(process_of(m, rank));
+  return m;
+}
+
+void mix_meeting_end(mix_meeting *m) {
+  if (!m) return;
+  if (m->announced >= 0) close(m->announced);
+  mix_free(m);
 }
 
 /* ---- asking ---- */
-
-typedef enum presence { ABSENT, PRESENT, HALTED } presence;
 
 /* The other side's process, as it was when it announced itself. */
 static presence of_connected(int connection) {
@@ -133,16 +145,22 @@ static bool all_are_here(void) {
   return all && here && !strcmp(all, here);
 }
 
-const char *mix_meeting_missing(const mix_transport *transport, mix_transport_link *link, int ranks,
-                                char *text, size_t size) {
+void mix_meeting_look(mix_meeting *m) {
+  for (int r = 0; m && m->announced >= 0 && r < m->ranks; r++) {
+    const presence now = presence_of(process_of(m, r));
+    if (now != ABSENT) m->seen[r] = now;
+  }
+}
+
+const char *mix_meeting_missing(mix_meeting *m, char *text, size_t size) {
   mix_text list = {.text = text, .size = size};
   const char *elsewhere = all_are_here() ? "" : " or is on another machine";
-  for (int r = 0; r < ranks; r++) {
-    const presence p = presence_of(link ? transport->process_of(link, r) : r);
-    if (p == PRESENT) continue;
-    mix_text_put(&list, "%srank %d of %d ", list.used ? ", " : "", r, ranks);
-    mix_text_put(&list, "%s%s", p == HALTED ? "is stopped" : "has not come", p == HALTED ? "" : elsewhere);
+  if (!m || m->announced < 0) return "which ones have not come cannot be told here";
+  mix_meeting_look(m);
+  for (int r = 0; r < m->ranks; r++) {
+    if (m->seen[r] == PRESENT) continue;
+    mix_text_put(&list, "%srank %d of %d ", list.used ? ", " : "", r, m->ranks);
+    mix_text_put(&list, "%s%s", m->seen[r] ? "is stopped" : "has not come", m->seen[r] ? "" : elsewhere);
   }
-  if (!list.used) mix_text_put(&list, "all have come on this machine, and one of them does not go on");
-  return text;
+  return list.used ? text : "all have come on this machine, and one of them does not go on";
 }

@@ -14,7 +14,8 @@ int mix_mpi_launched_ranks(void);
 /* Flushes standard output and error and leaves the launcher time to pass on what was printed. Call it before
  * a rank ends the job. */
 void mix_wait_for_launcher(void);
-/* For a rank that MPI does not start on, before it ends: MPICH's launcher would wait for it for ever. */
+/* For a rank that MPI does not start on, before its process ends: MPICH's launcher would let the others wait
+ * for it. Includes mix_wait_for_launcher. */
 void mix_end_job_without_mpi(int code);
 /* Loads MIXTAPE_MPI_PLUGIN, else the plug-in of the flavour that the environment shows, from the folders of
  * this build or installation. NULL with the error recorded. The plug-in stays loaded. */

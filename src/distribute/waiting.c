@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "distribute/meeting.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +28,7 @@ void mix_waiting_release(mix_waiting *w) { mix_free(w->news); }
 void mix_waiting_begin(mix_waiting *w, double limit) {
   w->step++;
   w->begin = now(), w->limit = limit;
-  w->told = w->logged = false;
+  w->looked = w->told = w->logged = false;
 }
 
 double mix_waiting_limit(void) {
@@ -134,9 +133,13 @@ static void check_for_closed(mix_waiting *w) {
 
 static void check_limit(mix_waiting *w, double waited) {
   char names[512], text[700];
-  if (!w->limit || waited < w->limit) return;
+  if (!w->looked && waited > w->limit / 2) {
+    w->looked = true;
+    mix_meeting_look(w->meeting);
+  }
+  if (waited < w->limit) return;
   snprintf(text, sizeof text, "not all ranks have met within %g s (MIXTAPE_MPI_TIMEOUT): %s", w->limit,
-           mix_meeting_missing(w->transport, w->link, w->ranks, names, sizeof names));
+           mix_meeting_missing(w->meeting, names, sizeof names));
   give_up(w, text);
 }
 
@@ -144,7 +147,7 @@ bool mix_waiting_gives_up(void *context) {
   mix_waiting *w = context;
   const double waited = now() - w->begin;
   if (!w->closing && w->step) check_for_closed(w);
-  check_limit(w, waited);
+  if (w->limit > 0) check_limit(w, waited);
   if (w->reason || atomic_load(&w->stop)) return true;
   if (waited < LONG || !w->identities) return false;
   if (!w->told && !w->closing) tell(w, MIX_NOTE_WAITING, "");

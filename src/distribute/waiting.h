@@ -2,6 +2,7 @@
  * it on the thread that communicates, but for `stop`. */
 #pragma once
 
+#include "distribute/meeting.h"
 #include "distribute/transport.h"
 #include "distribute/watch.h"
 #include <stdatomic.h>
@@ -19,8 +20,9 @@ typedef struct mix_waiting {
   mix_rank_news *news;
   unsigned step; /* the call that is at work, counted from 1 */
   bool closing;
-  double begin, limit; /* limit: seconds; 0: none */
-  bool told, logged, told_failure;
+  mix_meeting *meeting; /* while a limit holds; NULL: none */
+  double begin, limit;  /* limit: seconds; 0: none */
+  bool looked, told, logged, told_failure;
   const char *reason; /* why it gave up: interned; NULL: it did not */
   atomic_bool stop;   /* set by any thread: gives up at once */
 } mix_waiting;

@@ -314,6 +314,14 @@ static int slow_step(void) {
   return 0;
 }
 
+/* Until it is killed. */
+static int endless(void) {
+  double losses[STEPS];
+  CHECK(mix_set_distribution(mix_distribution_mpi_of(MPI_COMM_WORLD)) == MIX_OK);
+  mix_model *model = new_model();
+  for (;;) DO(train(model, STEPS, losses));
+}
+
 static int run(const char *task, int level) {
   if (!strcmp(task, "communicators")) return communicators();
   if (!strcmp(task, "levels")) return levels(level < MPI_THREAD_MULTIPLE);
@@ -325,6 +333,7 @@ static int run(const char *task, int level) {
   if (!strcmp(task, "one_more_step")) return one_more_step();
   if (!strcmp(task, "late")) return late(100);
   if (!strcmp(task, "slow_step")) return slow_step();
+  if (!strcmp(task, "endless")) return endless();
   return fail(__LINE__, "unknown task");
 }
 
