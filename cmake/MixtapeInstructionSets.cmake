@@ -7,7 +7,7 @@ set(MIXTAPE_FLAGS_avx512bf16 ${MIXTAPE_FLAGS_avx512} -mavx512bf16)
 set(MIXTAPE_FLAGS_avx512fp16 ${MIXTAPE_FLAGS_avx512} -mavx512fp16)
 set(MIXTAPE_FLAGS_avx512vnni ${MIXTAPE_FLAGS_avx512} -mavx512vnni)
 set(MIXTAPE_FLAGS_avxvnni ${MIXTAPE_FLAGS_avx2} -mavxvnni)
-set(MIXTAPE_FLAGS_amx ${MIXTAPE_FLAGS_avx512bf16} -mamx-tile -mamx-bf16)
+set(MIXTAPE_FLAGS_amx ${MIXTAPE_FLAGS_avx512bf16} -mamx-tile -mamx-bf16 -mamx-int8)
 set(MIXTAPE_FLAGS_neon -march=armv8-a)
 set(MIXTAPE_FLAGS_neonbf16 -march=armv8.2-a+bf16)
 

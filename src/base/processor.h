@@ -17,7 +17,8 @@ typedef enum mix_cpu_feature {
   MIX_CPU_NEON = 1 << 8,       /* Advanced SIMD of arm64 */
   MIX_CPU_NEON_FP16 = 1 << 9,  /* its float16 arithmetic */
   MIX_CPU_NEON_BF16 = 1 << 10,
-  MIX_CPU_SVE256 = 1 << 11, /* SVE with vectors of 256 bits or more: no kernels yet */
+  MIX_CPU_SVE256 = 1 << 11,   /* SVE with vectors of 256 bits or more: no kernels yet */
+  MIX_CPU_AMX_INT8 = 1 << 12, /* beside MIX_CPU_AMX_BF16 */
 } mix_cpu_feature;
 
 /* The features to use: those of the processor, limited by MIXTAPE_MAX_ISA (generic, avx2, avx512,

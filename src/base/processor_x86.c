@@ -64,7 +64,7 @@ static uint32_t find_features(void) {
              tiles_permitted();
   return (avx2 ? MIX_CPU_AVX2 : 0) | (avx512 ? MIX_CPU_AVX512 : 0) | (bf16 ? MIX_CPU_AVX512_BF16 : 0) |
          (fp16 ? MIX_CPU_AVX512_FP16 : 0) | (amx ? MIX_CPU_AMX_BF16 : 0) |
-         (bf16 && pairs_gain() ? MIX_CPU_BF16_PAIRS : 0) |
+         (amx && bit(seven.d, 25) ? MIX_CPU_AMX_INT8 : 0) | (bf16 && pairs_gain() ? MIX_CPU_BF16_PAIRS : 0) |
          (avx512 && bit(seven.c, 11) ? MIX_CPU_AVX512_VNNI : 0) |
          (avx2 && bit(seven_one.a, 4) ? MIX_CPU_AVX_VNNI : 0);
 }
@@ -110,6 +110,6 @@ const mix_isa_cap mix_isa_caps[] = {
     {"avx512", MIX_CPU_AVX2 | MIX_CPU_AVX512},
     {"avx512_bf16", MIX_CPU_AVX2 | MIX_CPU_AVX512 | BF16},
     {"avx512_fp16", MIX_CPU_AVX2 | MIX_CPU_AVX512 | BF16 | MIX_CPU_AVX512_FP16},
-    {"amx", MIX_CPU_AVX2 | MIX_CPU_AVX512 | BF16 | MIX_CPU_AVX512_FP16 | MIX_CPU_AMX_BF16},
+    {"amx", MIX_CPU_AVX2 | MIX_CPU_AVX512 | BF16 | MIX_CPU_AVX512_FP16 | MIX_CPU_AMX_BF16 | MIX_CPU_AMX_INT8},
     {NULL, 0},
 };

@@ -55,6 +55,6 @@ static inline const instruction_set *needed_instruction_set(void **state) {
 /* For products: only they have kernels for tiles and for pairs of bfloat16. */
 #define ON_EACH_SET_OF_PRODUCTS(test) ON_EACH_SET(test) MIX_PRODUCT_SETS(AND_ON_PRODUCT_SET, test)
 /* For products of int8. */
-#define ON_EACH_SET_OF_INTEGERS(test) ON_EACH_SET(test) MIX_DOT_SETS(AND_ON_SIMD_SET, test)
+#define ON_EACH_SET_OF_INTEGERS(test) ON_EACH_SET_OF_PRODUCTS(test) MIX_DOT_SETS(AND_ON_SIMD_SET, test)
 
 #endif

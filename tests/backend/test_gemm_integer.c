@@ -9,6 +9,10 @@
 
 #include "backend/instruction_sets.h"
 #include "backend/run_op.h"
+#include "backend/cpu/gemm/integer/integer.h"
+#include "base/alloc.h"
+
+extern const mix_integer_engine mix_integer_emulated_tiles; /* support/integer_tiles_avx2.c */
 
 static uint64_t drawn;
 static int8_t draw(void) {
@@ -47,6 +51,38 @@ static void check(const operand *a, const operand *b, const operand *c, mix_matm
     }
 }
 
+/* The kernel of an engine that the dispatch does not know, each thread's share after the other's. */
+static mix_status run_engine(const mix_integer_engine *engine, int threads,
+                             const mix_matmul_attributes *flags, const operand *in, operand *c) {
+  const mix_type types[] = {{in[0].dtype, in[0].shape}, {in[1].dtype, in[1].shape}, {c->dtype, c->shape}};
+  const void *inputs[] = {in[0].data, in[1].data};
+  void *outputs[] = {c->data};
+  mix_kernel_args args = {.op = &mix_op_matmul_integer,
+                          .attributes = flags,
+                          .input_count = 2,
+                          .output_count = 1,
+                          .input_types = types,
+                          .output_types = types + 2,
+                          .inputs = inputs,
+                          .outputs = outputs};
+  if (!mix_integer_prepare(engine, &args, threads)) return mix_error();
+  const size_t bytes = mix_integer_workspace(engine, &args, threads);
+  args.workspace = mix_alloc_buffer(bytes);
+  if (mix_integer_serial(&args)) threads = 1;
+  for (int rank = 0; rank < threads; rank++)
+    mix_integer_run(&args, &(const mix_team){.rank = rank, .size = threads});
+  mix_free_buffer(args.workspace, bytes);
+  mix_free(args.prepared);
+  return MIX_OK;
+}
+
+static bool emulates;
+
+static mix_status run(int threads, const mix_matmul_attributes *flags, const operand *in, operand *c) {
+  if (emulates) return run_engine(&mix_integer_emulated_tiles, threads, flags, in, c);
+  return run_step(&mix_backend_cpu, threads, &mix_op_matmul_integer, flags, NULL, 2, in, 1, c);
+}
+
 static void multiply(int64_t m, int64_t n, int64_t k, mix_matmul_attributes flags, int threads, int kind) {
   operand a = operand_of(MIX_INT8, flags.transpose_a ? MIX_SHAPE(k, m) : MIX_SHAPE(m, k), NULL);
   operand b = operand_of(MIX_INT8, flags.transpose_b ? MIX_SHAPE(n, k) : MIX_SHAPE(k, n), NULL);
@@ -54,15 +90,14 @@ static void multiply(int64_t m, int64_t n, int64_t k, mix_matmul_attributes flag
   fill(&a, kind), fill(&b, kind);
   for (int64_t i = 0; i < m * n; i++) ((int32_t *)c.data)[i] = 99;
   const operand in[] = {a, b};
-  assert_int_equal(run_step(&mix_backend_cpu, threads, &mix_op_matmul_integer, &flags, NULL, 2, in, 1, &c),
-                   MIX_OK);
+  assert_int_equal(run(threads, &flags, in, &c), MIX_OK);
   check(&a, &b, &c, flags, (const int64_t[]){0}, (const int64_t[]){0}, 1);
   free(a.data), free(b.data), free(c.data);
 }
 
 static void exact_around_tiles(void **state) {
   NEED_INSTRUCTION_SET(state);
-  static const int64_t sizes[] = {0, 1, 2, 5, 6, 7, 15, 16, 17, 33, 65};
+  static const int64_t sizes[] = {0, 1, 2, 5, 6, 7, 15, 16, 17, 33, 64, 65};
   enum { SIZES = sizeof sizes / sizeof *sizes };
   for (int layout = 0; layout < 4; layout++)
     for (int i = 0; i < SIZES; i++)
@@ -99,23 +134,50 @@ static void leading_dimensions_broadcast(void **state) {
     operand c = operand_of(MIX_INT32, MIX_SHAPE(2, 3, 7, 19), NULL);
     fill(&a, RANDOM), fill(&b, RANDOM);
     const mix_matmul_attributes flags = {0};
-    assert_int_equal(run_step(&mix_backend_cpu, threads, &mix_op_matmul_integer, &flags, NULL, 2,
-                              (const operand[]){a, b}, 1, &c),
-                     MIX_OK);
+    assert_int_equal(run(threads, &flags, (const operand[]){a, b}, &c), MIX_OK);
     check(&a, &b, &c, flags, (const int64_t[]){0, 0, 0, 1, 1, 1}, (const int64_t[]){0, 1, 2, 0, 1, 2}, 6);
     /* one matrix B for all rows */
     b.shape = MIX_SHAPE(70, 19), c.shape = MIX_SHAPE(2, 1, 7, 19);
-    assert_int_equal(run_step(&mix_backend_cpu, threads, &mix_op_matmul_integer, &flags, NULL, 2,
-                              (const operand[]){a, b}, 1, &c),
-                     MIX_OK);
+    assert_int_equal(run(threads, &flags, (const operand[]){a, b}, &c), MIX_OK);
     check(&a, &b, &c, flags, (const int64_t[]){0, 1}, (const int64_t[]){0, 0}, 2);
     free(a.data), free(b.data), free(c.data);
   }
 }
 
+/* ---- tiles that are emulated ---- */
+
+static int emulate(void **state) {
+  emulates = true;
+  mix_cpu_override(MIX_CPU_AVX2);
+  return 0;
+}
+static int end_emulation(void **state) {
+  emulates = false;
+  mix_cpu_override(UINT32_MAX);
+  return 0;
+}
+
+static void emulated(void (*test)(void **state)) {
+  static const instruction_set packing = {"tiles", MIX_CPU_AVX2};
+  if (!(mix_cpu_features() & MIX_CPU_AVX2)) SKIP("packing for tiles takes AVX2");
+  void *set = (void *)&packing;
+  test(&set);
+}
+static void emulated_around_tiles(void **state) { emulated(exact_around_tiles); }
+static void emulated_around_blocks(void **state) { emulated(exact_around_blocks); }
+static void emulated_sums_wrap(void **state) { emulated(sums_wrap_beyond_int32); }
+static void emulated_broadcast(void **state) { emulated(leading_dimensions_broadcast); }
+
+#define EMULATED(test) cmocka_unit_test_setup_teardown(test, emulate, end_emulation)
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      ON_EACH_SET_OF_INTEGERS(exact_around_tiles), ON_EACH_SET_OF_INTEGERS(exact_around_blocks),
-      ON_EACH_SET_OF_INTEGERS(sums_wrap_beyond_int32), ON_EACH_SET_OF_INTEGERS(leading_dimensions_broadcast)};
+  const struct CMUnitTest tests[] = {ON_EACH_SET_OF_INTEGERS(exact_around_tiles),
+                                     ON_EACH_SET_OF_INTEGERS(exact_around_blocks),
+                                     ON_EACH_SET_OF_INTEGERS(sums_wrap_beyond_int32),
+                                     ON_EACH_SET_OF_INTEGERS(leading_dimensions_broadcast),
+                                     EMULATED(emulated_around_tiles),
+                                     EMULATED(emulated_around_blocks),
+                                     EMULATED(emulated_sums_wrap),
+                                     EMULATED(emulated_broadcast)};
   return cmocka_run_group_tests_name("backend/gemm_integer", tests, NULL, NULL);
 }

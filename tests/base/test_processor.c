@@ -19,7 +19,8 @@
 
 enum {
   BF16 = MIX_CPU_AVX512_BF16 | MIX_CPU_BF16_PAIRS | MIX_CPU_AVX512_VNNI | MIX_CPU_AVX_VNNI,
-  ALL = MIX_CPU_AVX2 | MIX_CPU_AVX512 | BF16 | MIX_CPU_AVX512_FP16 | MIX_CPU_AMX_BF16
+  AMX = MIX_CPU_AMX_BF16 | MIX_CPU_AMX_INT8,
+  ALL = MIX_CPU_AVX2 | MIX_CPU_AVX512 | BF16 | MIX_CPU_AVX512_FP16 | AMX
 };
 
 /* CI runs the tests with these set. */
@@ -72,6 +73,7 @@ static void found_is_what_the_kernel_reports(void **state) {
       {MIX_CPU_AVX512_BF16, {"avx512_bf16"}},
       {MIX_CPU_AVX512_FP16, {"avx512_fp16"}},
       {MIX_CPU_AMX_BF16, {"amx_tile", "amx_bf16"}},
+      {MIX_CPU_AMX_INT8, {"amx_tile", "amx_int8"}},
   };
   static char line[1 << 16];
   FILE *file = fopen("/proc/cpuinfo", "r");
@@ -83,8 +85,7 @@ static void found_is_what_the_kernel_reports(void **state) {
     bool reported = true, found = mix_cpu_found() & rows[i].feature;
     for (int j = 0; j < 4 && rows[i].flags[j]; j++) reported = reported && has_flag(line, rows[i].flags[j]);
     if (found) assert_true(reported);
-    if (reported && rows[i].feature != MIX_CPU_AMX_BF16)
-      assert_true(found); /* the kernel may deny AMX tiles */
+    if (reported && !(rows[i].feature & AMX)) assert_true(found); /* the kernel may deny AMX tiles */
   }
 }
 
@@ -96,6 +97,7 @@ static void features_need_those_below(void **state) {
   if (found & MIX_CPU_AVX_VNNI) assert_true(found & MIX_CPU_AVX2);
   if (found & (MIX_CPU_AVX512_BF16 | MIX_CPU_AVX512_FP16 | MIX_CPU_AVX512_VNNI))
     assert_true(found & MIX_CPU_AVX512);
+  if (found & MIX_CPU_AMX_INT8) assert_true(found & MIX_CPU_AMX_BF16);
   if (found & (MIX_CPU_AMX_BF16 | MIX_CPU_BF16_PAIRS)) assert_true(found & MIX_CPU_AVX512_BF16);
 }
 
@@ -109,7 +111,7 @@ static void the_cap_takes_away(void **state) {
       {"avx2", MIX_CPU_AVX2},
       {"avx512", MIX_CPU_AVX2 | MIX_CPU_AVX512},
       {"avx512_bf16", MIX_CPU_AVX2 | MIX_CPU_AVX512 | BF16},
-      {"avx512_fp16", ALL & ~MIX_CPU_AMX_BF16},
+      {"avx512_fp16", ALL & ~AMX},
       {"amx", ALL},
       {"AVX2", MIX_CPU_AVX2},
       {"", ALL},
@@ -192,8 +194,9 @@ static void features_as_text(void **state) {
   char text[100];
   assert_string_equal(mix_cpu_features_text(0, text, sizeof text), "none beyond x86-64");
   assert_string_equal(mix_cpu_features_text(MIX_CPU_AVX512, text, sizeof text), "avx512");
-  assert_string_equal(mix_cpu_features_text(ALL, text, sizeof text),
-                      "avx2, avx512, avx_vnni, avx512_vnni, avx512_bf16, avx512_fp16, amx_bf16, bf16_pairs");
+  assert_string_equal(
+      mix_cpu_features_text(ALL, text, sizeof text),
+      "avx2, avx512, avx_vnni, avx512_vnni, avx512_bf16, avx512_fp16, amx_bf16, bf16_pairs, amx_int8");
   assert_string_equal(mix_cpu_features_text(ALL, text, 9), "avx2, av");
   assert_string_equal(mix_cpu_features_text(ALL, text, 0), "");
 }

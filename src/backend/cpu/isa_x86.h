@@ -12,6 +12,7 @@
     "VPDPBUSD on vectors of 64 bytes, exact", ##__VA_ARGS__)                                                 \
   X(avxvnni, MIX_CPU_AVX2 | MIX_CPU_AVX_VNNI, "VPDPBUSD on vectors of 32 bytes, exact", ##__VA_ARGS__)
 #define MIX_INTEGER_SETS(X)                                                                                  \
+  X(amx, MIX_CPU_AVX2 | MIX_CPU_AVX512 | MIX_CPU_AMX_INT8, "TDPBSSD on tiles, exact")                        \
   MIX_DOT_SETS(X)                                                                                            \
   X(avx2, MIX_CPU_AVX2, "VPMADDWD of numbers widened to 16 bits, exact")                                     \
   X(generic, 0, "portable C, exact")
@@ -45,5 +46,5 @@
 
 /* Sets in force, for tests, whose products are by other instructions than those of vectors. */
 #define MIX_PRODUCT_SETS(X, ...)                                                                             \
-  X(amx, MIX_CPU_AVX2 | MIX_NEEDS_AMX, ##__VA_ARGS__)                                                        \
+  X(amx, MIX_CPU_AVX2 | MIX_NEEDS_AMX | MIX_CPU_AMX_INT8, ##__VA_ARGS__)                                     \
   X(avx512bf16, MIX_CPU_AVX2 | MIX_NEEDS_PAIRS, ##__VA_ARGS__)

@@ -6,24 +6,11 @@
  * otherwise 48 and
  * 52. Products of two parts load half as often, and gain nothing by it. */
 #include "backend/cpu/gemm/amx/amx.h"
+#include "backend/cpu/gemm/amx/tiles.h"
 #include "backend/cpu/simd/attributes.h"
 #include <immintrin.h>
 
-/* The compiler does not know which memory tile loads read. */
-#define MEMORY_BARRIER() __asm__ volatile("" ::: "memory")
-
-void mix_amx_enter(void) {
-  /* Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2A, LDTILECFG. */
-  struct {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-  } configuration __attribute__((aligned(64))) = {.palette = 1};
-  for (int i = 0; i < 8; i++) configuration.row_bytes[i] = 64, configuration.rows[i] = 16;
-  MEMORY_BARRIER();
-  _tile_loadconfig(&configuration);
-}
-
+void mix_amx_enter(void) { configure_tiles(); }
 void mix_amx_leave(void) { _tile_release(); }
 
 SIMD_INLINE void load_sums(const int rows, const int columns, const char *c, int64_t stride, bool first) {
@@ -111,7 +98,7 @@ SIMD_INLINE void multiply_whole(const int rows, const int columns, const bool in
   const unsigned char *a = panel->at;
   const int64_t step = in_place ? panel->step : AMX_PAIR, row = in_place ? panel->row : AMX_ROW;
   const bool tail = in_place && panel->tail;
-  MEMORY_BARRIER();
+  TILE_BARRIER();
   load_sums(rows, columns, (const char *)c, c_stride, first);
   for (steps -= tail; steps > 0; steps--, a += step, b += AMX_PAIR, prefetch += AMX_PREFETCH) {
     load_and_multiply(rows, columns, a, row, b);
@@ -119,7 +106,7 @@ SIMD_INLINE void multiply_whole(const int rows, const int columns, const bool in
   }
   if (tail) load_and_multiply(rows, columns, panel->tail, AMX_ROW, b);
   store_sums(rows, columns, (char *)c, c_stride);
-  MEMORY_BARRIER();
+  TILE_BARRIER();
 }
 
 /* A copy of a part, with zeros for numbers that are not finite. */
@@ -136,7 +123,7 @@ __attribute__((noinline)) static void clear_step(const unsigned char *a, const u
                                                  unsigned char *cleared) {
   clear_not_finite(a, cleared);
   clear_not_finite(b, cleared + AMX_PAIR);
-  MEMORY_BARRIER();
+  TILE_BARRIER();
 }
 
 /* Flagged steps keep the order lo hi, hi hi, hi lo: elements of finite numbers alone have the same bits. */
@@ -146,7 +133,7 @@ SIMD_INLINE void multiply_split(const int rows, const int columns, int64_t steps
                                 const unsigned char *prefetch) {
   const unsigned char *a = panel->at;
   _Alignas(64) unsigned char cleared[2 * AMX_PAIR];
-  MEMORY_BARRIER();
+  TILE_BARRIER();
   load_sums(rows, columns, (const char *)c, c_stride, first);
   for (; steps > 0; steps--, a += 2 * AMX_PAIR, b += 2 * AMX_PAIR, prefetch += 2 * AMX_PREFETCH) {
     prefetch_lines(prefetch, 2 * AMX_PREFETCH);
@@ -162,7 +149,7 @@ SIMD_INLINE void multiply_split(const int rows, const int columns, int64_t steps
     multiply_b(rows, columns, b + AMX_PAIR);
   }
   store_sums(rows, columns, (char *)c, c_stride);
-  MEMORY_BARRIER();
+  TILE_BARRIER();
 }
 
 #define AMX_WHOLE(name, in_place, rows, columns)                                                             \

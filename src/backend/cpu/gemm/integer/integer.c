@@ -30,6 +30,10 @@ typedef struct product {
   size_t a_bytes, b_bytes, thread_bytes;
 } product;
 
+static int64_t groups_of(const mix_integer_engine *engine, int64_t depth) {
+  return round_up(divide_up(depth, engine->group), engine->step);
+}
+
 static int64_t tasks_of(const product *p) {
   return p->batches * divide_up(p->m, p->mc) * divide_up(p->n, p->nc);
 }
@@ -51,13 +55,12 @@ static product product_of(const mix_integer_engine *engine, const mix_kernel_arg
   for (int d = 0; d < c->rank - 2; d++) *outer *= c->dims[d];
   const bool few = p.m <= FEW_ROWS;
   p.kc = smaller(p.k, few ? FEW_ROWS_KC : KC);
-  p.mc = even_block(p.m, MC, MIX_INTEGER_MR);
+  p.mc = even_block(p.m, MC, engine->mr);
   p.nc = even_block(p.n, few ? FEW_ROWS_NC : NC, engine->nr);
   while (tasks_of(&p) < TASKS * threads && p.nc > engine->nr) p.nc = round_up(p.nc / 2, engine->nr);
-  while (tasks_of(&p) < TASKS * threads && p.mc > 4 * MIX_INTEGER_MR)
-    p.mc = round_up(p.mc / 2, MIX_INTEGER_MR);
-  const int64_t row = round_up(p.kc, engine->group) * 4 / engine->group;
-  p.a_bytes = (size_t)whole_lines(p.mc * row);
+  while (tasks_of(&p) < TASKS * threads && p.mc > 4 * engine->mr) p.mc = round_up(p.mc / 2, engine->mr);
+  const int64_t row = 4 * groups_of(engine, p.kc);
+  p.a_bytes = (size_t)whole_lines(round_up(p.mc, engine->rows) * row);
   p.b_bytes = (size_t)whole_lines(row * round_up(p.nc, engine->nr));
   p.thread_bytes = p.a_bytes + p.b_bytes + (size_t)whole_lines(p.mc * (int64_t)sizeof(int32_t));
   return p;
@@ -73,11 +76,12 @@ typedef struct block {
 /* The rows of A as micro-kernels read them, and their distance in bytes. */
 static const char *rows_of(const product *p, const block *x, char *packed, int64_t *stride) {
   const mix_integer_engine *engine = p->engine;
-  if (!p->transpose_a && engine->group == 4 && x->depth % 4 == 0) {
+  if (!p->transpose_a && engine->group == 4 && x->depth % (4 * engine->step) == 0 &&
+      x->rows % engine->rows == 0) {
     *stride = p->lda;
     return (const char *)x->a + x->row * p->lda + x->k;
   }
-  *stride = divide_up(x->depth, engine->group) * 4;
+  *stride = groups_of(engine, x->depth) * 4;
   for (int64_t i = 0; i < x->rows; i++) {
     const int64_t row = x->row + i;
     engine->pack_a(p->transpose_a ? x->a + x->k * p->lda + row : x->a + row * p->lda + x->k,
@@ -86,11 +90,11 @@ static const char *rows_of(const product *p, const block *x, char *packed, int64
   return packed;
 }
 
-/* A tile at the right edge of C goes through a buffer. */
+/* A tile at C's edge goes through a buffer. */
 static void multiply_edge(const product *p, int64_t rows, int64_t groups, const char *a, int64_t a_stride,
                           const int32_t *b, const int32_t *starts, int32_t *c, int64_t columns, bool add) {
-  _Alignas(64) int32_t tile[MIX_INTEGER_MR * MIX_INTEGER_MAX_NR];
-  p->engine->micro[rows - 1](groups, a, a_stride, b, starts, tile, p->engine->nr, false);
+  _Alignas(64) int32_t tile[MIX_INTEGER_MAX_TILE];
+  p->engine->micro[(rows - 1) / p->engine->rows](groups, a, a_stride, b, starts, tile, p->engine->nr, false);
   for (int64_t i = 0; i < rows; i++)
     for (int64_t j = 0; j < columns; j++) {
       const uint32_t sum = (uint32_t)tile[i * p->engine->nr + j];
@@ -105,7 +109,7 @@ static void multiply_block(const product *p, const block *x, char *workspace) {
                                                                              (int32_t *)(void *)(workspace +
                                                                                                  p->a_bytes +
                                                                                                  p->b_bytes);
-  const int64_t groups = divide_up(x->depth, engine->group);
+  const int64_t groups = groups_of(engine, x->depth);
   int64_t a_stride;
   const char *a = rows_of(p, x, packed_a, &a_stride);
   for (int64_t i = 0; i < x->rows; i++)
@@ -114,18 +118,19 @@ static void multiply_block(const product *p, const block *x, char *workspace) {
                                                 : x->b + x->k * p->ldb + x->column,
                                  p->ldb, x->depth, x->columns, packed_b);
   for (int64_t j = 0; j < x->columns; j += engine->nr)
-    for (int64_t i = 0; i < x->rows; i += MIX_INTEGER_MR) {
-      const int64_t rows = smaller(MIX_INTEGER_MR, x->rows - i), columns = x->columns - j;
+    for (int64_t i = 0; i < x->rows; i += engine->mr) {
+      const int64_t rows = smaller(engine->mr, x->rows - i), columns = smaller(engine->nr, x->columns - j);
       int32_t *const c = x->c + (x->row + i) * p->n + x->column + j;
       const int32_t *const b = packed_b + j * groups;
-      if (columns < engine->nr)
+      if (columns < engine->nr || rows % engine->rows)
         multiply_edge(p, rows, groups, a + i * a_stride, a_stride, b, starts + i, c, columns, x->k > 0);
       else
-        engine->micro[rows - 1](groups, a + i * a_stride, a_stride, b, starts + i, c, p->n, x->k > 0);
+        engine->micro[(rows - 1) / engine->rows](groups, a + i * a_stride, a_stride, b, starts + i, c, p->n,
+                                                 x->k > 0);
     }
 }
 
-static void integer_run(const mix_kernel_args *args, const mix_team *team) {
+void mix_integer_run(const mix_kernel_args *args, const mix_team *team) {
   const product *p = args->prepared;
   if (p->k == 0) {
     const int64_t count = mix_shape_size(args->output_types[0].shape);
@@ -136,6 +141,7 @@ static void integer_run(const mix_kernel_args *args, const mix_team *team) {
   const int64_t row_blocks = divide_up(p->m, p->mc), column_blocks = divide_up(p->n, p->nc);
   int64_t begin, end;
   mix_team_share(team, tasks_of(p), 1, &begin, &end);
+  if (p->engine->enter) p->engine->enter();
   for (int64_t task = begin; task < end; task++) {
     const int64_t matrix = task / (row_blocks * column_blocks);
     block x = {.row = task / column_blocks % row_blocks * p->mc, .column = task % column_blocks * p->nc};
@@ -152,9 +158,10 @@ static void integer_run(const mix_kernel_args *args, const mix_team *team) {
       multiply_block(p, &x, workspace);
     }
   }
+  if (p->engine->leave) p->engine->leave();
 }
 
-static bool serial(const mix_kernel_args *args) {
+bool mix_integer_serial(const mix_kernel_args *args) {
   const mix_shape *c = &args->output_types[0].shape, *a = &args->input_types[0].shape;
   const mix_matmul_attributes *flags = args->attributes;
   double operations = (double)a->dims[a->rank - 1 - flags->transpose_a];
@@ -162,32 +169,32 @@ static bool serial(const mix_kernel_args *args) {
   return operations < SERIAL_OPERATIONS;
 }
 
-static bool integer_prepare(const mix_integer_engine *engine, mix_kernel_args *args, int threads) {
+bool mix_integer_prepare(const mix_integer_engine *engine, mix_kernel_args *args, int threads) {
   product *p = mix_alloc(sizeof *p);
   if (!p) return false;
-  *p = product_of(engine, args, serial(args) ? 1 : threads);
+  *p = product_of(engine, args, mix_integer_serial(args) ? 1 : threads);
   args->prepared = p;
   return true;
 }
 
-static size_t integer_workspace(const mix_integer_engine *engine, const mix_kernel_args *args, int threads) {
-  if (serial(args)) threads = 1;
+size_t mix_integer_workspace(const mix_integer_engine *engine, const mix_kernel_args *args, int threads) {
+  if (mix_integer_serial(args)) threads = 1;
   return product_of(engine, args, threads).thread_bytes * (size_t)threads;
 }
 
 #define INTEGER_KERNEL(set, features, text)                                                                  \
   static bool prepare_##set(mix_kernel_args *args, int threads) {                                            \
-    return integer_prepare(&mix_integer_##set, args, threads);                                               \
+    return mix_integer_prepare(&mix_integer_##set, args, threads);                                           \
   }                                                                                                          \
   static size_t workspace_##set(const mix_kernel_args *args, int threads) {                                  \
-    return integer_workspace(&mix_integer_##set, args, threads);                                             \
+    return mix_integer_workspace(&mix_integer_##set, args, threads);                                         \
   }                                                                                                          \
   static const mix_kernel kernel_##set = {.name = "gemm_i8_acc32_" #set,                                     \
                                           .needs = features,                                                 \
-                                          .run = integer_run,                                                \
+                                          .run = mix_integer_run,                                            \
                                           .prepare = prepare_##set,                                          \
                                           .workspace = workspace_##set,                                      \
-                                          .serial = serial,                                                  \
+                                          .serial = mix_integer_serial,                                      \
                                           .description = text};
 MIX_INTEGER_SETS(INTEGER_KERNEL)
 #define INTEGER_ROW(set, ...) &kernel_##set,

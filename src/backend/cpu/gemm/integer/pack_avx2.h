@@ -8,7 +8,7 @@
 #if GROUP == 4
 /* 16 columns of four rows: the four bytes of a column become its lane, with the offset added. */
 SIMD_INLINE void pack_16(const int8_t *source, int64_t stride, int32_t *to) {
-  const __m128i offset = _mm_set1_epi8((char)0x80);
+  const __m128i offset = _mm_set1_epi8((char)OFFSET);
   __m128i r[4];
   for (int i = 0; i < 4; i++)
     r[i] = _mm_xor_si128(_mm_loadu_si128((const __m128i *)(source + i * stride)), offset);
@@ -22,7 +22,7 @@ SIMD_INLINE void pack_16(const int8_t *source, int64_t stride, int32_t *to) {
 
 /* 16 numbers of k of four columns: four lanes of four rows of groups, NR apart. */
 SIMD_INLINE void transpose_4(const int8_t *source, int64_t stride, int32_t *to) {
-  const __m128i offset = _mm_set1_epi8((char)0x80);
+  const __m128i offset = _mm_set1_epi8((char)OFFSET);
   __m128i c[4];
   for (int i = 0; i < 4; i++)
     c[i] = _mm_xor_si128(_mm_loadu_si128((const __m128i *)(source + i * stride)), offset);
